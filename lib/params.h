@@ -1,0 +1,128 @@
+/* What a GPU kernel is given, and how it is launched: shared by the kernels of every GPU family, by the launch code and by the
+ * simulator. Plain C that nvcc reads too; host and device agree on every byte. No kernel takes anything but one of these two structs.
+ *
+ * A variant is one cubin an architecture, made from one emitted file. Its kernels are launched one after another on one stream, as
+ * listed in its struct glint_gpu_kernel, all with the same parameter struct. Grids are one-dimensional; blocks find their place from
+ * blockIdx.x and the struct. A grid of zero blocks is not launched. */
+#ifndef GLINT_PARAMS_H
+#define GLINT_PARAMS_H
+
+#include <stdint.h>
+
+/* A tensor of shape [batch, heads, seqlen, head_dim]: element strides, head_dim contiguous. Address and strides are multiples of
+ * 16 bytes, except where an extent is 1. */
+struct glint_gpu_view {
+    void *address;
+    int64_t batch, head, row;
+};
+
+/* Both passes. mask_offset: query i sees key j iff j <= i + mask_offset (glint_mask_offset); kernels without a mask ignore it.
+ * `section` sets the order of blocks: that many consecutive (batch, head) pairs are worked on together, and within a section the
+ * longest blocks of every pair come first. 1 walks one head after another. See glint_gpu_section. */
+struct glint_gpu_shape {
+    int32_t batch, heads_q, heads_kv, group; /* group = heads_q / heads_kv */
+    int32_t seqlen_q, seqlen_k;
+    int32_t mask_offset;
+    int32_t section;
+    float softmax_scale;
+    float scale_log2; /* softmax_scale * log2(e): kernels work in powers of two */
+};
+
+struct glint_forward_params {
+    struct glint_gpu_view q, k, v, o;
+    float *lse; /* [batch, heads_q, seqlen_q], natural logarithm */
+    struct glint_gpu_shape shape;
+};
+
+struct glint_backward_params {
+    struct glint_gpu_view q, k, v, o, dout, dq, dk, dv;
+    const float *lse;
+    struct glint_gpu_shape shape;
+    /* workspace, placed by glint_backward_layout; the first kernel of the variant fills in what the others read */
+    int64_t padded_q; /* seqlen_q rounded up to GLINT_GPU_ROW_PAD */
+    float *lse_log2;  /* [batch * heads_q, padded_q]: lse * log2(e); +inf for a row that sees no key or lies past the end */
+    float *delta;     /* [batch * heads_q, padded_q]: rowsum(dO * O); 0 past the end */
+    float *dq_sum;    /* fused: [batch * heads_q, padded_q, head_dim] partial sums in the kernel's own order; else NULL */
+    uint32_t *turn;   /* fused, ordered: [batch * heads_q, padded_q / tile_m] key blocks that have added theirs; else NULL */
+};
+
+#define GLINT_GPU_ROW_PAD 128
+
+/* What one thread block of a kernel owns. */
+enum glint_gpu_grid {
+    GLINT_GPU_QUERY_BLOCKS = 1, /* ceil(seqlen_q / rows) * heads_q * batch blocks */
+    GLINT_GPU_KEY_BLOCKS = 2    /* ceil(seqlen_k / rows) * heads_kv * batch blocks */
+};
+
+/* Split: delta, then dK and dV over key blocks, then dQ over query blocks: no sum crosses blocks. Fused: delta, then all three over
+ * key blocks with dQ summed in dq_sum in a fixed order, then dQ rounded to its dtype. */
+enum glint_gpu_strategy { GLINT_GPU_FORWARD = 0, GLINT_GPU_SPLIT = 1, GLINT_GPU_FUSED = 2 };
+
+struct glint_gpu_launch {
+    const char *entry;   /* the extern "C" name in the cubin */
+    uint32_t grid;       /* enum glint_gpu_grid */
+    uint32_t rows;       /* queries or keys that a block owns */
+    uint32_t threads;    /* of a block */
+    uint32_t smem_bytes; /* dynamic shared memory of a block: set as the kernel's attribute at load when above 48 KiB */
+};
+
+#define GLINT_GPU_MAX_LAUNCHES 4
+
+struct glint_gpu_image {
+    uint32_t sm;               /* SASS for exactly this: 80, 87, 90... */
+    uint32_t bytes;
+    const unsigned char *data; /* a cubin, 16-byte aligned */
+};
+
+/* The descriptor behind glint_variant.kernel for a GPU family. */
+struct glint_gpu_kernel {
+    uint32_t strategy; /* enum glint_gpu_strategy */
+    uint32_t launch_count;
+    struct glint_gpu_launch launch[GLINT_GPU_MAX_LAUNCHES];
+    const struct glint_gpu_image *images;
+    uint32_t image_count;
+};
+
+/* How many bytes of K and V (or Q and dO) a section should touch: about half of a data-centre L2, so that the blocks that run
+ * together read them from there. */
+#define GLINT_GPU_SECTION_BYTES (INT64_C(24) << 20)
+
+/* (batch, head) pairs of a section. Without a mask every block costs the same, and the blocks of one head should be neighbours. */
+static inline int32_t glint_gpu_section(int causal, int64_t seqlen, int64_t head_dim, int64_t element_bytes)
+{
+    int64_t bytes = 2 * seqlen * head_dim * element_bytes;
+
+    if (!causal || bytes <= 0 || bytes >= GLINT_GPU_SECTION_BYTES)
+        return 1;
+    return (int32_t)(GLINT_GPU_SECTION_BYTES / bytes < 4096 ? GLINT_GPU_SECTION_BYTES / bytes : 4096);
+}
+
+/* Workspace of a backward variant: places the arrays of *params from address `base` (aligned to 256 bytes; NULL to count only) and
+ * returns the bytes that they take. shape must be filled in. Every product below is under 2^62 once the planner has checked that
+ * batch * heads_q * seqlen_q * head_dim is. */
+static inline uint64_t glint_backward_layout(struct glint_backward_params *params, uint32_t strategy, uint32_t head_dim,
+                                             uint32_t tile_m, char *base)
+{
+    const uint64_t pad = GLINT_GPU_ROW_PAD;
+    uint64_t heads = (uint64_t)params->shape.batch * (uint64_t)params->shape.heads_q;
+    uint64_t rows = ((uint64_t)params->shape.seqlen_q + pad - 1) / pad * pad;
+    uint64_t row_bytes = (heads * rows * sizeof(float) + 255) / 256 * 256;
+    uint64_t bytes = 2 * row_bytes;
+
+    params->padded_q = (int64_t)rows;
+    params->lse_log2 = (float *)(void *)base;
+    params->delta = base ? (float *)(void *)(base + row_bytes) : (float *)0;
+    params->dq_sum = (float *)0;
+    params->turn = (uint32_t *)0;
+    if (strategy == GLINT_GPU_FUSED) {
+        uint64_t sum_bytes = heads * rows * head_dim * sizeof(float);
+
+        params->dq_sum = base ? (float *)(void *)(base + bytes) : (float *)0;
+        bytes += sum_bytes;
+        params->turn = base ? (uint32_t *)(void *)(base + bytes) : (uint32_t *)0;
+        bytes += (heads * ((rows + tile_m - 1) / tile_m) * sizeof(uint32_t) + 255) / 256 * 256;
+    }
+    return bytes;
+}
+
+#endif
