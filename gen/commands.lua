@@ -1,0 +1,196 @@
+-- The four commands of the command line. Each takes a loaded spec and its options and returns the text to write, or nil and a message.
+local emit = require("gen.emit")
+local expand = require("gen.expand")
+local explain = require("gen.explain")
+local list = require("gen.list")
+local load_spec = require("gen.load")
+local options = require("gen.options")
+local output = require("gen.output")
+local problems = require("gen.problems")
+local text = require("gen.text")
+local validate = require("gen.validate")
+
+local commands = {}
+
+local COMMON = {
+  help = { flag = true },
+  spec = { help = "the spec file; default spec/attention.lua" },
+  out = { help = "the file to write; default standard output" },
+}
+
+local VARIANT = { many = true, help = "a variant's name; may be given several times" }
+local ARCH = { help = "x86_64 or aarch64: leave out CPU variants of the other" }
+
+local OPTIONS = {
+  list = { format = { help = "names, bzl, json or table" }, arch = ARCH, variant = VARIANT },
+  emit = { variant = VARIANT, table = { flag = true, help = "the dispatch table" }, arch = ARCH },
+  check = {},
+  explain = {},
+}
+
+local HELP = {
+  list = [[
+glint.lua list [--format names|bzl|json|table] [--arch x86_64|aarch64] [--variant NAME]... [--spec FILE] [--out FILE]
+  The variants that the spec makes, sorted by name.
+    names   one name a line (the default)
+    table   name, family, tile, budget, line of the spec: for reading
+    bzl     a file for Bazel: SPEC and VARIANTS
+    json    the same records for other programs
+  --arch    leaves out CPU variants of the other architecture
+  --variant only these]],
+  emit = [[
+glint.lua emit --variant NAME [--spec FILE] [--out FILE]
+  The source of one kernel, from its template.
+glint.lua emit --table [--arch x86_64|aarch64] [--variant NAME]... [--spec FILE] [--out FILE]
+  The dispatch table (lib/variant.h): all rows, or only those of the variants given.
+  --arch    leaves out CPU rows of the other architecture
+  A file is replaced whole, and only when nothing went wrong.]],
+  check = [[
+glint.lua check [--spec FILE] [--out FILE]
+  Says what the spec makes, and which parts of it are not used; or every mistake in it as
+  `file:line: field: what is wrong; what would be right`.]],
+  explain = [[
+glint.lua explain NAME [--spec FILE] [--out FILE]
+  Why a variant exists: the lines of the spec behind it, its tile, its budget with the arithmetic.
+  For a name that the spec does not make: why not, what would make it, and the nearest names.]],
+}
+
+local TOP_HELP = [[
+glint.lua COMMAND [options]: kernels and their table from a spec
+  list      the variants of the spec
+  emit      the source of a kernel, or the dispatch table
+  check     is the spec right, and what does it make?
+  explain   why a variant exists, or does not
+Each has --help, --spec FILE (default spec/attention.lua) and --out FILE (default standard output).
+Exit status: 0 done; 1 the spec, a template or a file is wrong, and nothing was written; 2 the command line is wrong.]]
+
+-- How a spec is called in what is emitted: from its last `spec/` on, or its file name. Never an absolute path.
+local function spec_name(path)
+  return path:match("^.*/(spec/[^/]+)$") or path:match("^spec/[^/]+$") or path:match("[^/]+$") or path
+end
+
+local function load_records(path)
+  local found = problems.new(path)
+  local spec, places = load_spec(path, found)
+  if spec then validate.check(spec, places, found) end
+  if found:any() then return nil, found:text() end
+  local records, excluded = expand.expand(spec, places, found)
+  if found:any() then return nil, found:text() end
+  return { spec = spec, places = places, records = records, excluded = excluded, path = path, name = spec_name(path) }
+end
+
+local function by_arch(records, arch)
+  if arch == nil then return records end
+  local kept = {}
+  for _, record in ipairs(records) do
+    if record.arch == nil or record.arch == arch then kept[#kept + 1] = record end
+  end
+  return kept
+end
+
+local function no_such_variant(loaded, name)
+  local names = {}
+  for i, record in ipairs(loaded.records) do names[i] = record.name end
+  return ("%s: no variant %s; nearest: %s; `explain` says what would make it"):format(loaded.path, text.show(name),
+    table.concat(text.nearest(name, names, 2), ", "))
+end
+
+-- The records named by --variant, in the order of the table; all of them when there is none.
+local function selected(loaded, wanted, arch)
+  if wanted == nil then
+    local kept = by_arch(loaded.records, arch)
+    if #kept == 0 then return nil, ("%s: no variant is left for %s; add an ISA of it to families.cpu.isas"):format(loaded.path, arch) end
+    return kept
+  end
+  local asked, kept = {}, {}
+  for _, name in ipairs(wanted) do asked[name] = true end
+  for _, record in ipairs(loaded.records) do
+    if asked[record.name] then
+      kept[#kept + 1] = record
+      asked[record.name] = nil
+    end
+  end
+  local missing = text.sorted_keys(asked)[1]
+  if missing then return nil, no_such_variant(loaded, missing) end
+  return kept
+end
+
+local act = {}
+
+function act.list(loaded, given)
+  local records, why = selected(loaded, given.variant, given.arch)
+  if not records then return nil, why end
+  return list[given.format or "names"](records, loaded.name)
+end
+
+function act.emit(loaded, given, root)
+  local records, why = selected(loaded, given.variant, given.arch)
+  if not records then return nil, why end
+  if given.table then return emit.table(records, loaded.name) end
+  local ok, source = pcall(emit.kernel, records[1], loaded.name, root)
+  if not ok then return nil, ("%s (for %s)"):format(source, records[1].name) end
+  return source
+end
+
+function act.check(loaded) return explain.summary(loaded) end
+
+function act.explain(loaded, given) return explain.variant(loaded, given[1]) end
+
+-- Mistakes of the command line that depend on several options at once; nil when there are none.
+local function misuse(command, given)
+  if command == "explain" and #given ~= 1 then return "give one variant's NAME" end
+  if command ~= "explain" and #given > 0 then return ("unexpected %s; options start with --"):format(text.show(given[1])) end
+  if given.format and not text.contains({ "names", "bzl", "json", "table" }, given.format) then
+    return ("--format %s is not known; names, bzl, json or table"):format(text.show(given.format))
+  end
+  if given.arch and not text.contains({ "x86_64", "aarch64" }, given.arch) then
+    return ("--arch %s is not known; x86_64 or aarch64"):format(text.show(given.arch))
+  end
+  if command == "emit" and not given.table then
+    if not given.variant then return "give --variant NAME for a kernel, or --table for the dispatch table" end
+    if #given.variant > 1 then return "one --variant at a time for kernels; several are for --table" end
+    if given.arch then return "--arch is for --table" end
+  end
+end
+
+local function usage(command, why)
+  local name = command and "glint.lua " .. command or "glint.lua"
+  return 2, ("%s: %s; see `%s --help`"):format(name, why, name)
+end
+
+local function options_of(command)
+  local known = {}
+  for name, option in pairs(COMMON) do known[name] = option end
+  for name, option in pairs(OPTIONS[command]) do known[name] = option end
+  return known
+end
+
+local function write(path, content)
+  local ok, why = output.write(path, content)
+  if not ok then return 1, ("%s: cannot be written: %s"):format(path or "standard output", why) end
+  return 0
+end
+
+--- Runs the command line `args`. Returns the exit status, and a message for standard error or nil.
+function commands.run(args, root)
+  local command = args[1]
+  if command == "--help" or command == "-h" or command == "help" then return write(nil, TOP_HELP .. "\n") end
+  if command == nil then return usage(nil, "no command; list, emit, check or explain") end
+  if not OPTIONS[command] then
+    local near = text.meant(command, { "list", "emit", "check", "explain" })
+    return usage(nil, ("no command %s%s"):format(text.show(command), near and "; did you mean " .. near .. "?" or ""))
+  end
+  local given, why = options.parse(args, 2, options_of(command))
+  if not given then return usage(command, why) end
+  if given.help then return write(nil, HELP[command] .. "\n") end
+  why = misuse(command, given)
+  if why then return usage(command, why) end
+  local loaded, content
+  loaded, why = load_records(given.spec or (root == "." and "" or root .. "/") .. "spec/attention.lua")
+  if not loaded then return 1, why end
+  content, why = act[command](loaded, given, root)
+  if not content then return 1, why end
+  return write(given.out, content)
+end
+
+return commands

@@ -1,0 +1,97 @@
+-- Records to C: one kernel's source from its template, and the dispatch table of lib/variant.h. Returns text; writes nothing.
+-- What is emitted depends on the record alone: no dates, no absolute paths, no lines of the spec.
+local registry = require("gen.registry")
+local template = require("gen.template")
+
+local emit = {}
+
+local PASSES = { fwd = "GLINT_FORWARD", bwd = "GLINT_BACKWARD" }
+local DTYPES = { f32 = "GLINT_F32", f16 = "GLINT_F16", bf16 = "GLINT_BF16" }
+local COMPUTES = { fwd = "Attention, forward: O and LSE from Q, K, V", bwd = "Attention, backward: dQ, dK, dV from Q, K, V, O, LSE, dO" }
+local MASKS = { none = "no mask", causal = "causal, both alignments" }
+
+-- Parts of a record that belong to the generator. A template that used them would be rebuilt by every edit of a comment.
+local HIDDEN = { line = true, spec_line = true, sites = true, overrides = true, excluded = true }
+
+local function command(record, spec_name)
+  return ("lua5.4 gen/glint.lua emit --spec %s --variant %s"):format(spec_name, record.name)
+end
+
+-- The comment that every emitted kernel starts with.
+local function header(record, spec_name)
+  local lines = {
+    "/* " .. record.name,
+    " *",
+    (" * %s; %s, head_dim %d, %s."):format(COMPUTES[record.pass], record.dtype, record.head_dim, MASKS[record.mask]),
+  }
+  for _, line in ipairs(registry.get(record.family).describe(record)) do lines[#lines + 1] = " * " .. line end
+  lines[#lines + 1] = " *"
+  lines[#lines + 1] = " * Made from gen/templates/" .. record.template .. " by"
+  lines[#lines + 1] = " *   " .. command(record, spec_name)
+  lines[#lines + 1] = " * and overwritten by it: change the template or the spec. */"
+  return table.concat(lines, "\n") .. "\n"
+end
+
+local function values_of(record, spec_name)
+  local values = {}
+  for field, value in pairs(record) do
+    if not HIDDEN[field] then values[field] = value end
+  end
+  values.command = command(record, spec_name)
+  return values
+end
+
+local function read_template(root)
+  return function(file)
+    if not (type(file) == "string" and file:find("^[%w_][%w_.]*$")) then return nil, "a file name in gen/templates is wanted" end
+    local handle, why = io.open(root .. "/gen/templates/" .. file, "rb")
+    if not handle then return nil, (why:gsub("^.*: ", "")) end
+    local source = handle:read("a")
+    handle:close()
+    if not source then return nil, "not a file" end
+    return source, "gen/templates/" .. file
+  end
+end
+
+--- The source of one kernel. `spec_name` is how the spec is called in the header. Throws a string on any mistake of the template.
+function emit.kernel(record, spec_name, root)
+  local read = read_template(root)
+  local source, name = read(record.template)
+  if not source then error(("gen/templates/%s:1: cannot be read: %s"):format(record.template, name), 0) end
+  return header(record, spec_name) .. template.render(source, name, values_of(record, spec_name), { read = read })
+end
+
+local function row(record)
+  local family = registry.get(record.family)
+  local own = family.row(record)
+  return ([[
+    {"%s",
+     %s, %s, %d, %s, %d, %d, %d, %s, %s, %d, &%s},
+]]):format(record.name, PASSES[record.pass], DTYPES[record.dtype], record.causal and 1 or 0, family.id, record.head_dim,
+    record.tile_m, record.tile_n, own.isa, own.sm, own.alignment_bytes, record.symbol)
+end
+
+--- The dispatch table of `records`, which are sorted by name.
+function emit.table(records, spec_name)
+  local declarations, rows, forward, declared = {}, {}, {}, {}
+  for i, record in ipairs(records) do
+    local descriptor = registry.get(record.family).descriptor
+    if not declared[descriptor] then
+      declared[descriptor] = true
+      forward[#forward + 1] = descriptor .. ";\n"
+    end
+    declarations[i] = ("extern const %s %s;\n"):format(descriptor, record.symbol)
+    rows[i] = row(record)
+  end
+  return table.concat({
+    "/* The dispatch table: one row a variant, sorted by name.\n *\n * Made from ", spec_name,
+    " by gen/glint.lua emit --table, and overwritten by it: change the spec. */\n",
+    '#include "lib/variant.h"\n\n',
+    table.concat(forward), table.concat(declarations),
+    "\n/* name, pass, dtype, causal, family, head_dim, tile_m, tile_n, isa, sm, alignment_bytes, kernel */\n",
+    "const struct glint_variant glint_variants[] = {\n", table.concat(rows), "};\n\n",
+    ("const uint32_t glint_variants_count = %du;\n"):format(#records),
+  })
+end
+
+return emit

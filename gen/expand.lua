@@ -1,0 +1,217 @@
+-- A checked spec to its records, sorted by name: one record a variant, which owns the name, file, symbol, table row, test and budget.
+-- Only here are variants named. The order of a spec's lists and its comments never show in a record, apart from `line`, which is for
+-- messages and is never emitted.
+local registry = require("gen.registry")
+local schema = require("gen.schema")
+local text = require("gen.text")
+local validate = require("gen.validate")
+
+local expand = {}
+
+local function contains(list, value)
+  if list == nil then return true end
+  for _, entry in ipairs(list) do
+    if entry == value then return true end
+  end
+  return false
+end
+
+local function axis_values(spec, config, axis)
+  local values = {}
+  for i, value in ipairs(config[axis] or spec[axis]) do values[i] = value end
+  table.sort(values)
+  return values
+end
+
+-- What a family computes: every (pass, dtype, head_dim, mask) of the spec that the family does not narrow away.
+local function keys_of(spec, config)
+  local keys = {}
+  for _, pass in ipairs(axis_values(spec, config, "passes")) do
+    for _, dtype in ipairs(axis_values(spec, config, "dtypes")) do
+      for _, head_dim in ipairs(axis_values(spec, config, "head_dims")) do
+        for _, mask in ipairs(axis_values(spec, config, "masks")) do
+          keys[#keys + 1] = { pass = pass, dtype = dtype, head_dim = head_dim, mask = mask }
+        end
+      end
+    end
+  end
+  return keys
+end
+
+function expand.key_name(key)
+  return ("%s_%s_d%d_%s"):format(key.pass, key.dtype, key.head_dim, key.mask)
+end
+
+local run = {} -- one expansion: spec, places, problems, and what has been found so far
+run.__index = run
+
+function run:report(site, wrong, right)
+  self.problems:add(site.line, site.path, wrong, right)
+end
+
+-- The tiles for a key: the head dim's own list, or the positional entries. Each with its site.
+function run:tiles_of(name, key)
+  local tiles, path = self.spec.families[name].tiles, "families." .. name .. ".tiles"
+  local set = tiles[key.pass]
+  if set == nil then return {}, schema.site(self.places, self.spec.families[name], "tiles", "families." .. name) end
+  local home = schema.site(self.places, tiles, key.pass, path)
+  local list, list_path, found = set, home.path, {}
+  local place = self.places[set]
+  if set[key.head_dim] and not place.positional[key.head_dim] then
+    list, list_path = set[key.head_dim], ("%s[%d]"):format(home.path, key.head_dim)
+  end
+  local positional = self.places[list].positional
+  for i, tile in ipairs(list) do
+    if positional[i] and contains(tile.dtypes, key.dtype) and contains(tile.masks, key.mask) then
+      found[#found + 1] = { tile = tile, site = schema.site(self.places, list, i, list_path) }
+    end
+  end
+  return found, home
+end
+
+-- A variant to be: the key, the tile's fields, and for each field the site to blame.
+function run:candidate(name, key, found, target)
+  local made = { family = name, line = found.site.line, sites = { tile = found.site }, overrides = {} }
+  for axis, value in pairs(key) do made[axis] = value end
+  for field in pairs(registry.get(name).tile_fields) do
+    made[field] = found.tile[field]
+    made.sites[field] = made[field] ~= nil and schema.site(self.places, found.tile, field, found.site.path) or found.site
+  end
+  for field, value in pairs(target) do made[field] = value end
+  return made
+end
+
+local function rule_matches(rule, candidate)
+  for field, want in pairs(rule) do
+    if field ~= "reason" and field ~= "set" then
+      local have = candidate[field]
+      if type(want) == "table" and not contains(want, have) or type(want) ~= "table" and want ~= have then return false end
+    end
+  end
+  return true
+end
+
+-- Overrides are matched against the variant as its tile made it, so their order does not matter.
+function run:apply_overrides(candidate)
+  local matching = {}
+  for i, rule in ipairs(self.spec.override or {}) do
+    if rule_matches(rule, candidate) then matching[#matching + 1] = i end
+  end
+  local set_by = {}
+  for _, i in ipairs(matching) do
+    local rule = self.spec.override[i]
+    self.used[rule] = true
+    candidate.overrides[#candidate.overrides + 1] = { reason = rule.reason, site = self:rule_site("override", i) }
+    for field, value in pairs(rule.set) do
+      local site = schema.site(self.places, rule.set, field, ("override[%d].set"):format(i))
+      if set_by[field] and candidate[field] ~= value then
+        self:report(site, ("sets what override[%d] sets to %s, for the same variant"):format(set_by[field],
+          text.show(candidate[field])), "let one of them match less")
+      end
+      candidate[field], candidate.sites[field], set_by[field] = value, site, i
+    end
+  end
+end
+
+function run:rule_site(name, i)
+  return schema.site(self.places, self.spec[name], i, name)
+end
+
+-- The exclusion that a candidate falls under, if any. All matching ones count as used.
+function run:exclusion(candidate)
+  local found
+  for i, rule in ipairs(self.spec.exclude or {}) do
+    if rule_matches(rule, candidate) then
+      self.used[rule] = true
+      found = found or { reason = rule.reason, site = self:rule_site("exclude", i) }
+    end
+  end
+  return found
+end
+
+-- Names, files and what else follows from the name.
+local function name_it(candidate, family)
+  candidate.name = expand.key_name(candidate) .. "__" .. family.how(candidate)
+  candidate.symbol = "glint_" .. candidate.name
+  candidate.file = candidate.name .. "." .. family.extension
+  candidate.test = "//tests:" .. candidate.name
+  candidate.template = family.templates[candidate.pass]
+  candidate.causal = candidate.mask == "causal"
+  candidate.tile_m, candidate.tile_n = candidate.m, candidate.n
+end
+
+function run:add(candidate)
+  local family = registry.get(candidate.family)
+  self:apply_overrides(candidate)
+  local excluded = self:exclusion(candidate)
+  family.complete(candidate)
+  name_it(candidate, family)
+  if excluded then
+    candidate.excluded = excluded
+    self.excluded[#self.excluded + 1] = candidate
+    return
+  end
+  family.check(candidate, function(field, wrong, right)
+    self:report(candidate.sites[field] or candidate.sites.tile, wrong, right)
+  end)
+  local other = self.by_name[candidate.name]
+  if other then
+    return self:report(candidate.sites.tile, ("makes %s again, after line %d"):format(candidate.name, other.line),
+      "keep one of them, or let them differ in m or n")
+  end
+  self.by_name[candidate.name] = candidate
+  self.records[#self.records + 1] = candidate
+end
+
+-- Every key must have a tile for every target (ISA, architecture) of its family: holes are said with exclude, not left.
+function run:check_cover(name, key, family, covered, home)
+  for _, target in ipairs(family.targets(self.spec.families[name])) do
+    if not covered[target] then
+      return self:report(home, ("no tile for %s on %s"):format(expand.key_name(key), family.target_name(target)),
+        "add a tile for it, or exclude it with a reason")
+    end
+  end
+end
+
+function run:family(name)
+  local family, config = registry.get(name), self.spec.families[name]
+  for _, key in ipairs(keys_of(self.spec, config)) do
+    local tiles, home = self:tiles_of(name, key)
+    local covered = {}
+    for _, found in ipairs(tiles) do
+      for _, target in ipairs(family.variants(config, found.tile)) do
+        for _, value in ipairs(family.covers(target)) do covered[value] = true end
+        self:add(self:candidate(name, key, found, target))
+      end
+    end
+    self:check_cover(name, key, family, covered, home)
+  end
+end
+
+function run:check_used(name, what)
+  for i, rule in ipairs(self.spec[name] or {}) do
+    if not self.used[rule] then
+      self:report(self:rule_site(name, i), what, "remove it, or correct what it matches")
+    end
+  end
+end
+
+--- The records of a valid `spec`, sorted bytewise by name, and those that it excludes. Mistakes go to `problems`.
+function expand.expand(spec, places, problems)
+  local self = setmetatable({ spec = spec, places = places, problems = problems, used = {}, by_name = {}, records = {},
+    excluded = {} }, run)
+  for _, name in ipairs(text.sorted_keys(spec.families)) do self:family(name) end
+  self:check_used("exclude", "excludes nothing")
+  self:check_used("override", "matches nothing")
+  if #self.records == 0 and not problems:any() then
+    self:report(schema.site(places, spec, "exclude", ""), "every variant is excluded", "leave at least one")
+  end
+  local function by_name(a, b) return a.name < b.name end
+  table.sort(self.records, by_name)
+  table.sort(self.excluded, by_name)
+  return self.records, self.excluded
+end
+
+expand.axes = validate.axes
+
+return expand

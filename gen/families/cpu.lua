@@ -1,0 +1,155 @@
+-- The `cpu` family: C with vector extensions, one object a variant and ISA. This file holds what a spec may say about it, its limits
+-- with their arithmetic, and what a variant of it is. It must not mention another family. gen/README.md says what each part is for.
+local schema = require("gen.schema")
+local text = require("gen.text")
+
+local KIB = 1024
+local TILE_LIMIT = 1024 * KIB -- a tile's working set stays inside a second-level cache of today's cores
+local L1, L2 = 32 * KIB, 512 * KIB -- for explain: the smallest caches that an x86-64-v3 core has
+
+-- lanes: 32-bit floats in a vector; registers: vector registers; rows x vecs: the register tile of the micro-kernel, vectors of
+-- queries by rows of keys (or head_dim). 6 rows keep the FMA pipes full with latency 4 on two ports; vecs fills the register file.
+local ISAS = {
+  x86_64 = { lanes = 4, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64" }, id = "GLINT_ISA_X86_64",
+    what = "baseline x86-64 (SSE2)" },
+  x86_64_v3 = { lanes = 8, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64-v3" },
+    id = "GLINT_ISA_X86_64_V3", what = "x86-64-v3 (AVX2, FMA, F16C)" },
+  x86_64_v4 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64",
+    copts = { "-march=x86-64-v4", "-mprefer-vector-width=512" }, id = "GLINT_ISA_X86_64_V4", what = "x86-64-v4 (AVX-512)" },
+  aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64", copts = { "-march=armv8-a" },
+    id = "GLINT_ISA_AARCH64", what = "AArch64 (Advanced SIMD)" },
+}
+local ISA_NAMES = text.sorted_keys(ISAS)
+local DTYPE_BYTES = { f32 = 4, f16 = 2, bf16 = 2 }
+
+local isa_list = schema.list(schema.choice(ISA_NAMES))
+
+local cpu = {
+  name = "cpu",
+  what = "C with vector extensions, chosen at run time by what the CPU has",
+  id = "GLINT_FAMILY_CPU",
+  descriptor = "struct glint_cpu_kernel",
+  extension = "c",
+  templates = { fwd = "cpu_fwd.c.lua", bwd = "cpu_bwd.c.lua" },
+  fields = { isas = isa_list },
+  required = { "isas" },
+  tile_fields = {
+    m = schema.integer(8, 512, 8),    -- queries a tile
+    n = schema.integer(6, 1024),      -- keys a tile
+    rows = schema.integer(1, 16),     -- rows of the micro-kernel, when not the ISA's own
+    vecs = schema.integer(1, 8),      -- vectors of the micro-kernel, when not the ISA's own
+    isas = isa_list,                  -- only for these ISAs
+  },
+  match_fields = { isa = schema.choice(ISA_NAMES) },
+  -- Fields of a record beside those that every family has, in the order of `list`.
+  listed = { "isa", "arch", "lanes", "micro_rows", "micro_vecs", "copts" },
+}
+
+function cpu.targets(config) return config.isas end
+
+function cpu.target_name(isa) return isa end
+
+--- One variant for each ISA that the family lists and the tile does not leave out.
+function cpu.variants(config, tile)
+  local wanted, made = {}, {}
+  for _, isa in ipairs(tile.isas or config.isas) do wanted[isa] = true end
+  for _, isa in ipairs(config.isas) do
+    if wanted[isa] then made[#made + 1] = { isa = isa } end
+  end
+  return made
+end
+
+function cpu.covers(target) return { target.isa } end
+
+function cpu.how(record)
+  return ("cpu_%s_m%dn%d"):format(record.isa, record.m, record.n)
+end
+
+-- Parts of a tile's working set in bytes, all in f32: what a kernel touches between two tiles.
+local function working_set(record)
+  local m, n, d = record.m, record.n, record.head_dim
+  local parts = {
+    { "Q tile", m * d }, { "O tile", m * d }, { "S tile", m * n }, { "K tile", n * d }, { "V tile", n * d },
+  }
+  if record.pass == "bwd" then
+    parts = {
+      { "Q tile", m * d }, { "dO tile", m * d }, { "dQ tile", m * d }, { "P tile", m * n }, { "dS tile", m * n },
+      { "K tile", n * d }, { "V tile", n * d }, { "dK tile", n * d }, { "dV tile", n * d },
+    }
+  end
+  local total, shown = 0, {}
+  for i, part in ipairs(parts) do
+    total = total + 4 * part[2]
+    shown[i] = ("%s %d"):format(part[1], 4 * part[2])
+  end
+  return total, table.concat(shown, " + ")
+end
+
+--- Fills in everything that follows from the spec's fields. Makes no checks.
+function cpu.complete(record)
+  local isa = ISAS[record.isa]
+  record.lanes, record.arch, record.copts, record.isa_id = isa.lanes, isa.arch, isa.copts, isa.id
+  record.micro_rows, record.micro_vecs = record.rows or isa.rows, record.vecs or isa.vecs
+  record.tile_bytes, record.budget_text = working_set(record)
+  record.alignment_bytes = DTYPE_BYTES[record.dtype]
+  record.dtype_bytes = DTYPE_BYTES[record.dtype]
+end
+
+--- The limits; report(field, wrong, right) for each that is broken.
+function cpu.check(record, report)
+  local isa = ISAS[record.isa]
+  local vecs, rows, width = record.micro_vecs, record.micro_rows, record.micro_vecs * record.lanes
+  local used = rows * vecs + vecs + 1
+  if used > isa.registers then
+    report(record.rows and "rows" or "vecs", ("%d x %d accumulators + %d loads + 1 broadcast = %d vector registers, and %s has %d"):format(
+      rows, vecs, vecs, used, record.isa, isa.registers), "fewer rows or vecs")
+  end
+  if record.m % width ~= 0 then
+    report("m", ("%d is not a multiple of %d, the queries of %s's micro-kernel (%d vectors x %d lanes)"):format(record.m, width,
+      record.isa, vecs, record.lanes), ("%d or %d"):format(math.max(width, record.m - record.m % width),
+      record.m - record.m % width + width))
+  end
+  if record.n % rows ~= 0 then
+    report("n", ("%d is not a multiple of %d, the rows of %s's micro-kernel"):format(record.n, rows, record.isa),
+      ("%d or %d"):format(math.max(rows, record.n - record.n % rows), record.n - record.n % rows + rows))
+  end
+  if record.tile_bytes > TILE_LIMIT then
+    report("tile", ("m = %d, n = %d at head_dim %d needs %s = %d bytes, and the limit is %d"):format(record.m, record.n,
+      record.head_dim, record.budget_text, record.tile_bytes, TILE_LIMIT),
+      ("a smaller tile, under [%d] if only for this head dim"):format(record.head_dim))
+  end
+end
+
+--- Lines for the header of an emitted kernel and for explain.
+function cpu.describe(record)
+  return {
+    ("ISA: %s."):format(ISAS[record.isa].what),
+    ("Tile: %d queries x %d keys. Micro-kernel: %d rows x %d vectors of %d floats."):format(record.tile_m, record.tile_n,
+      record.micro_rows, record.micro_vecs, record.lanes),
+    ("Working set of a tile: %s in f32."):format(text.bytes(record.tile_bytes)),
+  }
+end
+
+--- The arithmetic of the budget, for explain.
+function cpu.budget(record)
+  local function share(cache) return ("%.0f %%"):format(100 * record.tile_bytes / cache) end
+  return {
+    ("working set of a tile, bytes: %s = %d"):format(record.budget_text, record.tile_bytes),
+    ("of a first-level cache of %s: %s; of a second-level cache of %s: %s; the limit: %s"):format(text.bytes(L1), share(L1),
+      text.bytes(L2), share(L2), text.bytes(TILE_LIMIT)),
+    ("vector registers: %d x %d accumulators + %d loads + 1 broadcast = %d of %d"):format(record.micro_rows, record.micro_vecs,
+      record.micro_vecs, record.micro_rows * record.micro_vecs + record.micro_vecs + 1, ISAS[record.isa].registers),
+  }
+end
+
+--- The budget in a few words, for lists.
+function cpu.size(record)
+  return text.bytes(record.tile_bytes) .. " a tile"
+end
+
+--- The table row's columns that depend on the family.
+function cpu.row(record)
+  return { isa = record.isa_id, sm = 0, alignment_bytes = record.alignment_bytes }
+end
+
+return cpu
