@@ -1,0 +1,74 @@
+/* What can be wrong with a problem or a call, found once and used twice: glint_plan and the runs take the status, glint_explain
+ * makes sentences of the rest. Internal: not installed. */
+#ifndef GLINT_CHECK_H
+#define GLINT_CHECK_H
+
+#include <stdbool.h>
+
+#include "lib/context.h"
+
+struct glint_fault {
+    const char *field;  /* the field or argument at fault, as the caller wrote it */
+    const char *other;  /* the second party: an overlapping tensor, a rule's other field; NULL if none */
+    int64_t value;      /* what it was */
+    int64_t want;       /* the number that would be right, or its bound */
+    uint32_t variant;   /* the nearest row of the table, or UINT32_MAX */
+};
+
+/* Every rule of glint.h about a problem, the table not yet consulted. */
+enum glint_status glint_check_problem(const struct glint_problem *problem, enum glint_pass pass, struct glint_fault *fault);
+
+/* Chooses the row of the table for a checked problem and lets its family plan. `only`: this row, or UINT32_MAX for any. */
+enum glint_status glint_choose(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
+                               uint32_t only, struct glint_plan *plan, struct glint_fault *fault);
+
+/* Every rule about a call. */
+enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pass pass, const struct glint_tensors *tensors,
+                                   const void *workspace, size_t workspace_bytes, const void *stream, struct glint_fault *fault);
+
+/* Check sum over a plan, its own place taken as zero. */
+uint64_t glint_plan_sum(const struct glint_plan *plan);
+#define GLINT_PLAN_SUM_WORD 11
+#define GLINT_PLAN_CONTEXT_WORD 10
+
+/* Differs between contexts that would not choose the same rows; tells a plan that outlived its context. */
+static inline uint64_t glint_context_print(const struct glint_context *context)
+{
+    return (uint64_t)context->device << 56 ^ (uint64_t)context->executor.concurrency << 44 ^ (uint64_t)context->variants_loaded << 32 ^
+           context->isas;
+}
+
+static inline int64_t glint_dtype_bytes(uint32_t dtype)
+{
+    return dtype == GLINT_F32 ? 4 : 2;
+}
+
+/* One tensor of a pass: where its strides and its address are, and what it is for. */
+struct glint_tensor_role {
+    const char *name;
+    size_t address;  /* offset in struct glint_tensors */
+    size_t strides;  /* offset in struct glint_problem */
+    bool keys;       /* rows are keys (else queries) */
+    uint8_t use[3];  /* by enum glint_pass: 0 unused, 1 read, 2 written */
+};
+enum { GLINT_ROLE_UNUSED, GLINT_ROLE_READ, GLINT_ROLE_WRITTEN };
+#define GLINT_ROLES 8
+extern const struct glint_tensor_role glint_roles[GLINT_ROLES];
+
+static inline const struct glint_strides *glint_role_strides(const struct glint_tensor_role *role, const struct glint_problem *p)
+{
+    return (const struct glint_strides *)(const void *)((const char *)p + role->strides);
+}
+
+/* Extents of batch, heads and rows. */
+static inline void glint_role_extents(const struct glint_tensor_role *role, const struct glint_problem *p, int64_t extent[3])
+{
+    extent[0] = p->batch;
+    extent[1] = role->keys ? p->heads_kv : p->heads_q;
+    extent[2] = role->keys ? p->seqlen_k : p->seqlen_q;
+}
+
+/* Elements from the first to one past the last, 0 when there is none. The problem is checked: it fits. */
+int64_t glint_role_span(const struct glint_tensor_role *role, const struct glint_problem *p);
+
+#endif

@@ -1,0 +1,155 @@
+/* The rules of glint.h about a problem, one function a rule, in the order in which they are reported. */
+#include "lib/check.h"
+
+#define TENSOR(field) offsetof(struct glint_tensors, field)
+#define STRIDES(field) offsetof(struct glint_problem, field)
+
+const struct glint_tensor_role glint_roles[GLINT_ROLES] = {
+    {"q", TENSOR(q), STRIDES(q), false, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
+    {"k", TENSOR(k), STRIDES(k), true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
+    {"v", TENSOR(v), STRIDES(v), true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
+    {"o", TENSOR(o), STRIDES(o), false, {0, GLINT_ROLE_WRITTEN, GLINT_ROLE_READ}},
+    {"dout", TENSOR(dout), STRIDES(dout), false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_READ}},
+    {"dq", TENSOR(dq), STRIDES(dq), false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
+    {"dk", TENSOR(dk), STRIDES(dk), true, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
+    {"dv", TENSOR(dv), STRIDES(dv), true, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
+};
+
+static enum glint_status refuse(struct glint_fault *fault, enum glint_status status, const char *field, int64_t value, int64_t want)
+{
+    *fault = (struct glint_fault){field, NULL, value, want, UINT32_MAX};
+    return status;
+}
+
+static enum glint_status refuse_stride(struct glint_fault *fault, enum glint_status status, const char *tensor, const char *dimension,
+                                       int64_t value, int64_t want)
+{
+    *fault = (struct glint_fault){tensor, dimension, value, want, UINT32_MAX};
+    return status;
+}
+
+static enum glint_status check_enums(const struct glint_problem *p, enum glint_pass pass, struct glint_fault *fault)
+{
+    if (p->struct_size != sizeof *p)
+        return refuse(fault, GLINT_STRUCT_SIZE, "struct_size", p->struct_size, (int64_t)sizeof *p);
+    if (pass != GLINT_FORWARD && pass != GLINT_BACKWARD)
+        return refuse(fault, GLINT_BAD_PASS, "pass", (int64_t)pass, GLINT_FORWARD);
+    if (p->dtype < GLINT_F32 || p->dtype > GLINT_BF16)
+        return refuse(fault, GLINT_BAD_DTYPE, "dtype", p->dtype, GLINT_F32);
+    if (p->mask < GLINT_MASK_NONE || p->mask > GLINT_MASK_CAUSAL_BOTTOM_RIGHT)
+        return refuse(fault, GLINT_BAD_MASK, "mask", p->mask, GLINT_MASK_NONE);
+    for (int i = 0; i < 4; i++)
+        if (p->reserved[i] != 0)
+            return refuse(fault, GLINT_BAD_RESERVED, "reserved", (int64_t)p->reserved[i], 0);
+    return GLINT_OK;
+}
+
+static bool in_range(int64_t value, int64_t low)
+{
+    return value >= low && value <= GLINT_MAX_EXTENT;
+}
+
+static enum glint_status check_extents(const struct glint_problem *p, struct glint_fault *fault)
+{
+    if (!in_range(p->batch, 1))
+        return refuse(fault, GLINT_BAD_BATCH, "batch", p->batch, GLINT_MAX_EXTENT);
+    if (!in_range(p->heads_q, 1))
+        return refuse(fault, GLINT_BAD_HEADS, "heads_q", p->heads_q, GLINT_MAX_EXTENT);
+    if (!in_range(p->heads_kv, 1))
+        return refuse(fault, GLINT_BAD_HEADS, "heads_kv", p->heads_kv, GLINT_MAX_EXTENT);
+    if (p->heads_q % p->heads_kv != 0)
+        return refuse(fault, GLINT_BAD_HEAD_GROUP, "heads_q", p->heads_q, p->heads_kv);
+    if (p->head_dim < 8 || p->head_dim % 8 != 0 || p->head_dim > GLINT_MAX_EXTENT)
+        return refuse(fault, GLINT_BAD_HEAD_DIM, "head_dim", p->head_dim, 8);
+    if (!in_range(p->seqlen_q, 0))
+        return refuse(fault, GLINT_BAD_SEQLEN, "seqlen_q", p->seqlen_q, GLINT_MAX_EXTENT);
+    if (!in_range(p->seqlen_k, 0))
+        return refuse(fault, GLINT_BAD_SEQLEN, "seqlen_k", p->seqlen_k, GLINT_MAX_EXTENT);
+    /* inf - inf and NaN - NaN are NaN, every finite number less itself is 0 */
+    if (!(p->softmax_scale - p->softmax_scale == 0.0f))
+        return refuse(fault, GLINT_BAD_SCALE, "softmax_scale", 0, 0);
+    return GLINT_OK;
+}
+
+/* span = head_dim + sum of (extent - 1) * stride; false when it or its bytes leave 63 bits. */
+static bool span_of(const int64_t extent[3], const struct glint_strides *s, int64_t head_dim, int64_t element, int64_t *span)
+{
+    const int64_t stride[3] = {s->batch, s->head, s->row};
+    int64_t reach, total = head_dim;
+    for (int i = 0; i < 3; i++) {
+        if (extent[i] == 0) {
+            *span = 0;
+            return true;
+        }
+        if (__builtin_mul_overflow(extent[i] - 1, stride[i], &reach) || __builtin_add_overflow(total, reach, &total))
+            return false;
+    }
+    *span = total;
+    return !__builtin_mul_overflow(total, element, &reach);
+}
+
+int64_t glint_role_span(const struct glint_tensor_role *role, const struct glint_problem *p)
+{
+    int64_t extent[3], span = 0;
+    glint_role_extents(role, p, extent);
+    (void)span_of(extent, glint_role_strides(role, p), p->head_dim, 1, &span);
+    return span;
+}
+
+/* A written tensor: sorted by stride, each dimension must step over all of the ones inside it. The first that does not, or -1. */
+static int overlapping_dimension(const int64_t extent[3], const struct glint_strides *s, int64_t head_dim)
+{
+    const int64_t stride[3] = {s->batch, s->head, s->row};
+    bool done[3] = {extent[0] <= 1, extent[1] <= 1, extent[2] <= 1};
+    int64_t inner = head_dim;
+    for (int round = 0; round < 3; round++) {
+        int next = -1;
+        for (int i = 0; i < 3; i++)
+            if (!done[i] && (next < 0 || stride[i] < stride[next]))
+                next = i;
+        if (next < 0)
+            return -1;
+        if (stride[next] < inner)
+            return next;
+        inner += (extent[next] - 1) * stride[next];
+        done[next] = true;
+    }
+    return -1;
+}
+
+static enum glint_status check_tensor(const struct glint_tensor_role *role, enum glint_pass pass, const struct glint_problem *p,
+                                      struct glint_fault *fault)
+{
+    const struct glint_strides *s = glint_role_strides(role, p);
+    int64_t extent[3], span;
+    const int64_t stride[3] = {s->batch, s->head, s->row};
+    static const char *const dimension[3] = {"batch", "head", "row"};
+
+    glint_role_extents(role, p, extent);
+    for (int i = 0; i < 3; i++)
+        if (stride[i] < 0)
+            return refuse_stride(fault, GLINT_BAD_STRIDE, role->name, dimension[i], stride[i], 0);
+    if (!span_of(extent, s, p->head_dim, glint_dtype_bytes(p->dtype), &span))
+        return refuse(fault, GLINT_SIZE_OVERFLOW, role->name, 0, INT64_MAX);
+    const int at = role->use[pass] == GLINT_ROLE_WRITTEN && span > 0 ? overlapping_dimension(extent, s, p->head_dim) : -1;
+    if (at >= 0)
+        return refuse_stride(fault, GLINT_BAD_STRIDE, role->name, dimension[at], stride[at], p->head_dim);
+    return GLINT_OK;
+}
+
+enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_pass pass, struct glint_fault *fault)
+{
+    enum glint_status status = check_enums(p, pass, fault);
+    if (status == GLINT_OK)
+        status = check_extents(p, fault);
+    for (int i = 0; status == GLINT_OK && i < GLINT_ROLES; i++)
+        if (glint_roles[i].use[pass] != GLINT_ROLE_UNUSED)
+            status = check_tensor(&glint_roles[i], pass, p, fault);
+    if (status != GLINT_OK)
+        return status;
+    /* LSE: batch * heads_q * seqlen_q floats; two factors of 30 bits always fit, the third may not */
+    int64_t rows;
+    if (__builtin_mul_overflow(p->batch * p->heads_q, p->seqlen_q, &rows) || __builtin_mul_overflow(rows, 4, &rows))
+        return refuse(fault, GLINT_SIZE_OVERFLOW, "lse", 0, INT64_MAX);
+    return GLINT_OK;
+}

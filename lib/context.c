@@ -1,0 +1,184 @@
+/* Opening and closing a context. Everything slow happens here, nothing later. */
+#include "lib/context.h"
+
+#include <string.h>
+
+#include "lib/cpu/cpu.h"
+#include "lib/cuda/cuda.h"
+
+static void serial_parallel_for(void *user, uint32_t count, void (*body)(void *argument, uint32_t index), void *argument)
+{
+    (void)user;
+    for (uint32_t i = 0; i < count; i++)
+        body(argument, i);
+}
+
+static const struct glint_executor serial = {sizeof(struct glint_executor), 1, serial_parallel_for, NULL};
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + GLINT_CONTEXT_ALIGNMENT - 1) / GLINT_CONTEXT_ALIGNMENT * GLINT_CONTEXT_ALIGNMENT;
+}
+
+size_t glint_context_size(void)
+{
+    return round_up(sizeof(struct glint_context)) + round_up(glint_cuda_size());
+}
+
+static bool is_zero(const struct glint_executor *e)
+{
+    return e->struct_size == 0 && e->concurrency == 0 && !e->parallel_for && !e->user;
+}
+
+static bool is_isa(uint32_t isa)
+{
+    return isa <= GLINT_ISA_X86_64_V4 || isa == GLINT_ISA_AARCH64;
+}
+
+static enum glint_status check_options(const struct glint_options *options)
+{
+    if (options->struct_size != sizeof *options)
+        return GLINT_STRUCT_SIZE;
+    if (options->device > GLINT_DEVICE_CUDA || options->cuda_device < 0 || !is_isa(options->max_isa))
+        return GLINT_BAD_OPTION;
+    if (options->device != GLINT_DEVICE_CUDA && options->cuda_device != 0)
+        return GLINT_BAD_OPTION;
+    const struct glint_executor *e = &options->executor;
+    if (is_zero(e))
+        return GLINT_OK;
+    if (e->struct_size != sizeof *e)
+        return GLINT_STRUCT_SIZE;
+    if (!e->parallel_for || e->concurrency < 1 || e->concurrency > GLINT_MAX_CONCURRENCY)
+        return GLINT_BAD_EXECUTOR;
+    return GLINT_OK;
+}
+
+static void open_cpu(struct glint_context *context, uint32_t max_isa)
+{
+    context->device = GLINT_DEVICE_CPU;
+    context->isas = glint_cpu_probe(max_isa);
+    for (uint32_t isa = 0; isa < 32; isa++)
+        if (context->isas >> isa & 1u)
+            context->isa = isa;
+}
+
+/* No GPU to be had, as against a GPU that fails: GLINT_DEVICE_AUTO turns to the CPU for these only. */
+static bool is_absence(enum glint_status status)
+{
+    return status == GLINT_NO_DRIVER || status == GLINT_DRIVER_TOO_OLD || status == GLINT_NO_DEVICE || status == GLINT_NO_KERNEL_IMAGE;
+}
+
+static enum glint_status open_gpu(struct glint_context *context, const struct glint_options *options,
+                                  const struct glint_cuda_driver *driver)
+{
+    if (glint_cuda_size() == 0)
+        return GLINT_NO_KERNEL_IMAGE;
+    struct glint_cuda *cuda = (void *)((unsigned char *)context + round_up(sizeof *context));
+    const enum glint_status status = glint_cuda_open(cuda, options->device, options->cuda_device, driver);
+    if (status != GLINT_OK) {
+        context->driver_error = glint_cuda_error(cuda);
+        return status;
+    }
+    struct glint_device_info info = {0};
+    glint_cuda_describe(cuda, &info);
+    context->executor.concurrency = info.concurrency;
+    context->device = GLINT_DEVICE_CUDA;
+    context->cuda = cuda;
+    return GLINT_OK;
+}
+
+static enum glint_status open_device(struct glint_context *context, const struct glint_options *options,
+                                     const struct glint_cuda_driver *driver)
+{
+    enum glint_status status = options->device == GLINT_DEVICE_CPU ? GLINT_OK : open_gpu(context, options, driver);
+    if (options->device == GLINT_DEVICE_AUTO && is_absence(status))
+        status = GLINT_OK;
+    if (status == GLINT_OK && !context->cuda)
+        open_cpu(context, options->max_isa);
+    return status;
+}
+
+static uint32_t count_available(const struct glint_context *context)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        n += glint_variant_available(context, i) == GLINT_OK;
+    return n;
+}
+
+enum glint_status glint_context_init_with_driver(void *storage, size_t storage_bytes, const struct glint_options *options,
+                                                 const struct glint_cuda_driver *driver, struct glint_context **context)
+{
+    static const struct glint_options defaults = GLINT_OPTIONS_INIT;
+
+    if (!context)
+        return GLINT_NULL_ARGUMENT;
+    *context = NULL;
+    if (!storage)
+        return GLINT_NULL_ARGUMENT;
+    if (!options)
+        options = &defaults;
+    enum glint_status status = check_options(options);
+    if (status != GLINT_OK)
+        return status;
+    if ((uintptr_t)storage % GLINT_CONTEXT_ALIGNMENT != 0)
+        return GLINT_STORAGE_MISALIGNED;
+    if (storage_bytes < glint_context_size())
+        return GLINT_STORAGE_TOO_SMALL;
+
+    struct glint_context *opened = storage;
+    memset(opened, 0, glint_context_size());
+    opened->executor = is_zero(&options->executor) ? serial : options->executor;
+    status = open_device(opened, options, driver);
+    if (status != GLINT_OK) {
+        opened->magic = GLINT_CONTEXT_FAILED;
+        return status;
+    }
+    opened->magic = GLINT_CONTEXT_OPEN;
+    opened->variants_loaded = count_available(opened);
+    *context = opened;
+    return GLINT_OK;
+}
+
+enum glint_status glint_context_init(void *storage, size_t storage_bytes, const struct glint_options *options,
+                                     struct glint_context **context)
+{
+    return glint_context_init_with_driver(storage, storage_bytes, options, NULL, context);
+}
+
+enum glint_status glint_context_close(struct glint_context *context)
+{
+    if (!context || context->magic != GLINT_CONTEXT_OPEN)
+        return GLINT_CONTEXT_CLOSED;
+    context->magic = GLINT_CONTEXT_SHUT;
+    return context->cuda ? glint_cuda_close(context->cuda) : GLINT_OK;
+}
+
+enum glint_status glint_context_device(const struct glint_context *context, struct glint_device_info *info)
+{
+    if (!context || !info)
+        return GLINT_NULL_ARGUMENT;
+    if (context->magic != GLINT_CONTEXT_OPEN)
+        return GLINT_CONTEXT_CLOSED;
+    *info = (struct glint_device_info){
+        .struct_size = sizeof *info,
+        .device = context->device,
+        .isa = context->isa,
+        .cuda_device = -1,
+        .concurrency = glint_context_concurrency(context),
+        .variants_loaded = context->variants_loaded,
+    };
+    if (context->cuda)
+        glint_cuda_describe(context->cuda, info);
+    return GLINT_OK;
+}
+
+int32_t glint_context_driver_error(const void *storage)
+{
+    const struct glint_context *context = storage;
+    if (!context)
+        return 0;
+    if (context->magic == GLINT_CONTEXT_OPEN && context->cuda)
+        return glint_cuda_error(context->cuda);
+    return context->magic == GLINT_CONTEXT_FAILED ? context->driver_error : 0;
+}

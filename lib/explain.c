@@ -1,0 +1,277 @@
+/* glint_explain: the refusals and choices of glint_plan and of the runs, as sentences for a log. Same checks, same order. */
+#include "lib/check.h"
+#include "lib/text.h"
+
+static const char *pass_name(uint32_t pass)
+{
+    return pass == GLINT_FORWARD ? "forward" : "backward";
+}
+
+static const char *dtype_name(uint32_t dtype)
+{
+    static const char *const names[] = {"?", "f32", "f16", "bf16"};
+    return names[dtype <= GLINT_BF16 ? dtype : 0];
+}
+
+static void put_field(struct glint_text *t, const struct glint_fault *fault)
+{
+    glint_text_str(t, fault->field);
+    glint_text_str(t, " is ");
+    glint_text_int(t, fault->value);
+}
+
+static void put_stride(struct glint_text *t, const struct glint_fault *fault)
+{
+    glint_text_str(t, fault->field);
+    glint_text_char(t, '.');
+    glint_text_str(t, fault->other);
+    glint_text_str(t, " is ");
+    glint_text_int(t, fault->value);
+}
+
+static void put_range(struct glint_text *t, const struct glint_fault *fault, int64_t low)
+{
+    put_field(t, fault);
+    glint_text_str(t, "; it must be from ");
+    glint_text_int(t, low);
+    glint_text_str(t, " to ");
+    glint_text_int(t, fault->want);
+    glint_text_char(t, '.');
+}
+
+static void put_key(struct glint_text *t, const struct glint_problem *p, enum glint_pass pass)
+{
+    glint_text_str(t, pass_name((uint32_t)pass));
+    glint_text_char(t, ' ');
+    glint_text_str(t, dtype_name(p->dtype));
+    glint_text_str(t, " head_dim ");
+    glint_text_int(t, p->head_dim);
+    glint_text_str(t, p->mask == GLINT_MASK_NONE ? " mask none" : " mask causal");
+}
+
+/* Which words of the spec would make the missing row: the key's parts that differ from the nearest row. */
+static void put_spec_line(struct glint_text *t, const struct glint_problem *p, enum glint_pass pass, const struct glint_variant *v)
+{
+    glint_text_str(t, " Nearest variant: ");
+    glint_text_str(t, v->name);
+    glint_text_str(t, ". In the spec, add");
+    if (v->pass != pass) {
+        glint_text_str(t, pass == GLINT_FORWARD ? " \"fwd\"" : " \"bwd\"");
+        glint_text_str(t, " to passes,");
+    }
+    if (v->dtype != p->dtype) {
+        glint_text_str(t, " \"");
+        glint_text_str(t, dtype_name(p->dtype));
+        glint_text_str(t, "\" to dtypes,");
+    }
+    if (v->causal != (p->mask != GLINT_MASK_NONE))
+        glint_text_str(t, p->mask == GLINT_MASK_NONE ? " \"none\" to masks," : " \"causal\" to masks,");
+    if (v->head_dim != p->head_dim) {
+        glint_text_char(t, ' ');
+        glint_text_int(t, p->head_dim);
+        glint_text_str(t, " to head_dims,");
+    }
+    glint_text_str(t, " and rebuild.");
+}
+
+static void put_not_in_spec(struct glint_text *t, const struct glint_problem *p, enum glint_pass pass, const struct glint_fault *fault)
+{
+    glint_text_str(t, "The library has no variant for ");
+    put_key(t, p, pass);
+    glint_text_char(t, '.');
+    if (fault->variant == UINT32_MAX)
+        glint_text_str(t, " Its spec is empty.");
+    else
+        put_spec_line(t, p, pass, &glint_variants[fault->variant]);
+}
+
+static void put_overlap(struct glint_text *t, const struct glint_fault *fault)
+{
+    glint_text_str(t, fault->field);
+    glint_text_str(t, " shares memory with ");
+    glint_text_str(t, fault->other);
+    glint_text_str(t, "; outputs and the workspace need memory of their own (interleaved outputs must have equal strides).");
+}
+
+static void put_sizes(struct glint_text *t, const struct glint_fault *fault)
+{
+    put_field(t, fault);
+    glint_text_str(t, " bytes; it must be ");
+    glint_text_int(t, fault->want);
+    glint_text_char(t, '.');
+}
+
+static void put_fault(struct glint_text *t, enum glint_status status, const struct glint_problem *p, enum glint_pass pass,
+                      const struct glint_fault *fault)
+{
+    switch (status) {
+    case GLINT_NULL_ARGUMENT:
+        glint_text_str(t, fault->field);
+        glint_text_str(t, " is NULL.");
+        break;
+    case GLINT_STRUCT_SIZE:
+    case GLINT_WORKSPACE_TOO_SMALL: put_sizes(t, fault); break;
+    case GLINT_BAD_PASS: put_field(t, fault), glint_text_str(t, "; use GLINT_FORWARD (1) or GLINT_BACKWARD (2)."); break;
+    case GLINT_BAD_DTYPE: put_field(t, fault), glint_text_str(t, "; use GLINT_F32 (1), GLINT_F16 (2) or GLINT_BF16 (3)."); break;
+    case GLINT_BAD_MASK:
+        put_field(t, fault);
+        glint_text_str(t, "; use GLINT_MASK_NONE (1), GLINT_MASK_CAUSAL_TOP_LEFT (2) or GLINT_MASK_CAUSAL_BOTTOM_RIGHT (3).");
+        break;
+    case GLINT_BAD_RESERVED: put_field(t, fault), glint_text_str(t, "; it must be 0."); break;
+    case GLINT_BAD_HEAD_DIM: put_field(t, fault), glint_text_str(t, "; it must be a multiple of 8, 8 or more."); break;
+    case GLINT_BAD_BATCH:
+    case GLINT_BAD_HEADS: put_range(t, fault, 1); break;
+    case GLINT_BAD_SEQLEN: put_range(t, fault, 0); break;
+    case GLINT_BAD_HEAD_GROUP:
+        put_field(t, fault);
+        glint_text_str(t, "; it must be a multiple of heads_kv, ");
+        glint_text_int(t, fault->want);
+        glint_text_char(t, '.');
+        break;
+    case GLINT_BAD_SCALE: glint_text_str(t, "softmax_scale is inf or NaN; use a finite number, such as 1 / sqrt(head_dim)."); break;
+    case GLINT_BAD_STRIDE:
+        put_stride(t, fault);
+        glint_text_str(t, fault->value < 0 ? "; strides must not be negative." :
+                                             "; elements of this output overlap: each stride must step over all that is inside it.");
+        break;
+    case GLINT_STRIDE_MISALIGNED:
+        put_stride(t, fault);
+        glint_text_str(t, "; it must be a multiple of ");
+        glint_text_int(t, fault->want);
+        glint_text_str(t, " elements for ");
+        glint_text_str(t, glint_variants[fault->variant].name);
+        glint_text_char(t, '.');
+        break;
+    case GLINT_TENSOR_MISALIGNED:
+    case GLINT_WORKSPACE_MISALIGNED:
+        glint_text_str(t, "The address of ");
+        glint_text_str(t, fault->field);
+        glint_text_str(t, " must be a multiple of ");
+        glint_text_int(t, fault->want);
+        glint_text_str(t, " bytes; it is ");
+        glint_text_int(t, fault->value);
+        glint_text_str(t, " past one.");
+        break;
+    case GLINT_SIZE_OVERFLOW:
+        glint_text_str(t, "The size in bytes of ");
+        glint_text_str(t, fault->field);
+        glint_text_str(t, " does not fit in 63 bits; use shorter lengths or smaller strides.");
+        break;
+    case GLINT_NOT_IN_SPEC: put_not_in_spec(t, p, pass, fault); break;
+    case GLINT_NOT_ON_DEVICE:
+        glint_text_str(t, "The library has variants for ");
+        put_key(t, p, pass);
+        glint_text_str(t, ", but none that this device runs; add its instruction set or architecture to the spec's families.");
+        break;
+    case GLINT_BAD_PLAN: glint_text_str(t, "The plan was not made by glint_plan for this context, or was changed; plan again."); break;
+    case GLINT_WRONG_PASS:
+        glint_text_str(t, "The plan is for the ");
+        glint_text_str(t, pass_name((uint32_t)fault->value));
+        glint_text_str(t, " pass; plan the ");
+        glint_text_str(t, pass_name((uint32_t)fault->want));
+        glint_text_str(t, " pass for this call.");
+        break;
+    case GLINT_NULL_TENSOR:
+        glint_text_str(t, "tensors.");
+        glint_text_str(t, fault->field);
+        glint_text_str(t, " is NULL; this pass needs it.");
+        break;
+    case GLINT_TENSOR_OVERLAP: put_overlap(t, fault); break;
+    case GLINT_BAD_STREAM: glint_text_str(t, "stream is not NULL; a context on the CPU takes none."); break;
+    default: glint_text_str(t, glint_status_sentence(status)); break;
+    }
+}
+
+static uint32_t candidates(const struct glint_context *context, const struct glint_plan *plan)
+{
+    const struct glint_variant *chosen = &glint_variants[plan->variant];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < glint_variants_count; i++) {
+        const struct glint_variant *v = &glint_variants[i];
+        n += v->pass == chosen->pass && v->dtype == chosen->dtype && v->head_dim == chosen->head_dim && v->causal == chosen->causal &&
+             glint_variant_available(context, i) == GLINT_OK;
+    }
+    return n;
+}
+
+static void put_choice(struct glint_text *t, const struct glint_context *context, const struct glint_plan *plan)
+{
+    const struct glint_variant *v = &glint_variants[plan->variant];
+    glint_text_str(t, v->name);
+    glint_text_str(t, ": family ");
+    glint_text_str(t, glint_families[v->family].name);
+    glint_text_str(t, ", tile ");
+    glint_text_uint(t, v->tile_m);
+    glint_text_str(t, " queries x ");
+    glint_text_uint(t, v->tile_n);
+    glint_text_str(t, " keys, workspace ");
+    glint_text_uint(t, plan->workspace_bytes);
+    glint_text_str(t, " bytes, alignment ");
+    glint_text_uint(t, v->alignment_bytes);
+    glint_text_str(t, " bytes.\nChosen among ");
+    glint_text_uint(t, candidates(context, plan));
+    glint_text_str(t, " for this key on this device: the highest instruction set, then the tile with the least work beyond seqlen_q ");
+    glint_text_int(t, plan->problem.seqlen_q);
+    glint_text_str(t, " x seqlen_k ");
+    glint_text_int(t, plan->problem.seqlen_k);
+    glint_text_str(t, ", then the larger tile.");
+}
+
+static enum glint_status finish(struct glint_text *t, enum glint_status status, size_t *needed_bytes)
+{
+    const size_t needed = glint_text_end(t);
+    if (needed_bytes)
+        *needed_bytes = needed;
+    return status;
+}
+
+static struct glint_text start(char *buffer, size_t buffer_bytes)
+{
+    return (struct glint_text){buffer, buffer ? buffer_bytes : 0, 0};
+}
+
+static void put_status(struct glint_text *t, enum glint_status status)
+{
+    glint_text_str(t, glint_status_name(status));
+    glint_text_str(t, ": ");
+}
+
+enum glint_status glint_explain(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
+                                char *buffer, size_t buffer_bytes, size_t *needed_bytes)
+{
+    struct glint_text t = start(buffer, buffer_bytes);
+    struct glint_fault fault = {"context", NULL, 0, 0, UINT32_MAX};
+    struct glint_plan plan;
+    enum glint_status status = GLINT_OK;
+
+    if (!context || !problem) {
+        status = GLINT_NULL_ARGUMENT;
+        fault.field = context ? "problem" : "context";
+    } else if (context->magic != GLINT_CONTEXT_OPEN)
+        status = GLINT_CONTEXT_CLOSED;
+    if (status == GLINT_OK)
+        status = glint_check_problem(problem, pass, &fault);
+    if (status == GLINT_OK)
+        status = glint_choose(context, problem, pass, UINT32_MAX, &plan, &fault);
+    put_status(&t, status);
+    if (status == GLINT_OK)
+        put_choice(&t, context, &plan);
+    else
+        put_fault(&t, status, problem, pass, &fault);
+    return finish(&t, status, needed_bytes);
+}
+
+enum glint_status glint_explain_call(const struct glint_plan *plan, enum glint_pass pass, const struct glint_tensors *tensors,
+                                     const void *workspace, size_t workspace_bytes, const void *stream, char *buffer,
+                                     size_t buffer_bytes, size_t *needed_bytes)
+{
+    struct glint_text t = start(buffer, buffer_bytes);
+    struct glint_fault fault;
+    const enum glint_status status = glint_check_call(plan, pass, tensors, workspace, workspace_bytes, stream, &fault);
+    put_status(&t, status);
+    if (status == GLINT_OK)
+        glint_text_str(&t, "The call would run.");
+    else
+        put_fault(&t, status, plan ? &plan->problem : NULL, pass, &fault);
+    return finish(&t, status, needed_bytes);
+}

@@ -1,0 +1,453 @@
+/* glint_selftest: a known answer through every variant that the device can run, on the device itself.
+ *
+ * The inputs are rank one, Q_i = a_i u, K_j = b_j u, V_j = c_j w, dO_i = g_i x with u, w, x in R^head_dim, so the answer needs no
+ * matrix and no memory: with softmax_scale = 1 / |u|^2, S_ij = a_i b_j, P = softmax(S) over the visible keys and z = <x, w>,
+ *   O_i = (sum_j P_ij c_j) w          LSE_i = log sum_j exp(S_ij)      delta_i = g_i z sum_j P_ij c_j
+ *   dS_ij = P_ij (g_i c_j z - delta_i)
+ *   dQ_i = scale (sum_j dS_ij b_j) u   dK_j = scale (sum_i dS_ij a_i) u   dV_j = (sum_i P_ij g_i) x
+ * All inputs are small multiples of 1/8 or 1/4, exact in every dtype. Two query heads share one key head, both lengths cross a tile
+ * boundary, and causal rows are seen from the bottom right. */
+#include <string.h>
+
+#include "lib/check.h"
+#include "lib/half.h"
+
+/* exp for x <= 0 and log for x >= 1 in double to about 1e-15: the self test must not trust the kernels' own. */
+static double exp_reference(double x)
+{
+    if (x < -700.0)
+        return 0.0;
+    double scale = 1.0;
+    while (x < -0.5) { /* exp(x) = exp(x / 2)^2 would lose digits; peel whole units off instead */
+        x += 1.0;
+        scale *= 0.36787944117144232160;
+    }
+    double term = 1.0, sum = 1.0;
+    for (int k = 1; k < 20; k++) {
+        term *= x / k;
+        sum += term;
+    }
+    return sum * scale;
+}
+
+static double log_reference(double x)
+{
+    double result = 0.0;
+    for (; x > 1.5; x *= 0.5)
+        result += 0.69314718055994530942;
+    const double t = (x - 1.0) / (x + 1.0), t2 = t * t; /* log x = 2 atanh t */
+    double term = t;
+    for (int k = 1; k < 60; k += 2) {
+        result += 2.0 * term / k;
+        term *= t2;
+    }
+    return result;
+}
+
+/* Small exact numbers from an index; different patterns for a, b, c, g and for the vectors. */
+static double pattern(int64_t i, int64_t factor, int64_t modulus, double unit)
+{
+    return (double)(i * factor % modulus - modulus / 2) * unit;
+}
+
+static double q_of(int64_t head, int64_t i)
+{
+    return pattern(i + 5 * head, 7, 13, 0.125);
+}
+
+static double k_of(int64_t j)
+{
+    return pattern(j, 5, 11, 0.25);
+}
+
+static double v_of(int64_t j)
+{
+    return pattern(j + 3, 11, 15, 0.125);
+}
+
+static double g_of(int64_t head, int64_t i)
+{
+    return pattern(i + 2 * head, 4, 9, 0.25);
+}
+
+static double u_of(int64_t d)
+{
+    return d % 3 == 0 ? -1.0 : 0.5;
+}
+
+static double w_of(int64_t d)
+{
+    return pattern(d, 3, 7, 0.25) + 0.125;
+}
+
+static double x_of(int64_t d)
+{
+    return pattern(d, 2, 5, 0.5) + 0.25;
+}
+
+enum {
+    HEADS = 2,
+    QUERIES_MAX = 131,
+    CHUNK = 64 /* elements copied at a time, on the stack */
+};
+
+/* One variant's test: the problem, where its tensors lie in the device's memory, and scalars of the answer. */
+struct test {
+    const struct glint_context *context;
+    const struct glint_family_ops *family;
+    void *stream;
+    struct glint_problem problem;
+    struct glint_tensors tensors;
+    void *workspace;
+    size_t workspace_bytes, bytes;
+    double z, scale;
+    int64_t offset;
+    enum glint_status status; /* of the copies */
+};
+
+/* Each query row's log-sum-exp and expectation of c, kept as floats: 2 KiB. */
+struct answer {
+    float lse[HEADS * QUERIES_MAX], mean_c[HEADS * QUERIES_MAX];
+};
+
+static void describe(const struct glint_variant *v, struct test *t)
+{
+    const int64_t seqlen_q = v->tile_m + 3 < QUERIES_MAX ? v->tile_m + 3 : QUERIES_MAX;
+    glint_problem_bshd(&t->problem, (enum glint_dtype)v->dtype, 1, seqlen_q, v->tile_n + 5, HEADS, 1, v->head_dim);
+    t->problem.mask = v->causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    double square = 0.0;
+    t->z = 0.0;
+    for (int64_t d = 0; d < v->head_dim; d++) {
+        square += u_of(d) * u_of(d);
+        t->z += x_of(d) * w_of(d);
+    }
+    t->problem.softmax_scale = (float)(1.0 / square);
+    t->scale = 1.0 / square;
+    t->offset = glint_mask_offset(&t->problem);
+    t->status = GLINT_OK;
+}
+
+static void *place(char *memory, size_t *at, size_t bytes)
+{
+    void *address = memory ? memory + *at : NULL;
+    *at += (bytes + GLINT_WORKSPACE_ALIGNMENT - 1) / GLINT_WORKSPACE_ALIGNMENT * GLINT_WORKSPACE_ALIGNMENT;
+    return address;
+}
+
+/* Counts and places in one: with memory == NULL only t->bytes is of use. */
+static void layout(struct test *t, const struct glint_plan *plan, char *memory)
+{
+    const struct glint_problem *p = &t->problem;
+    const size_t element = (size_t)glint_dtype_bytes(p->dtype);
+    const size_t queries = (size_t)(p->heads_q * p->seqlen_q * p->head_dim) * element;
+    const size_t keys = (size_t)(p->heads_kv * p->seqlen_k * p->head_dim) * element;
+    size_t at = 0;
+    t->tensors = (struct glint_tensors){.struct_size = sizeof t->tensors};
+    t->tensors.q = place(memory, &at, queries);
+    t->tensors.k = place(memory, &at, keys);
+    t->tensors.v = place(memory, &at, keys);
+    t->tensors.o = place(memory, &at, queries);
+    t->tensors.lse = place(memory, &at, (size_t)(p->heads_q * p->seqlen_q) * sizeof(float));
+    if (plan->pass == GLINT_BACKWARD) {
+        t->tensors.dout = place(memory, &at, queries);
+        t->tensors.dq = place(memory, &at, queries);
+        t->tensors.dk = place(memory, &at, keys);
+        t->tensors.dv = place(memory, &at, keys);
+    }
+    t->workspace_bytes = plan->workspace_bytes;
+    t->workspace = place(memory, &at, plan->workspace_bytes);
+    t->bytes = at;
+}
+
+static int64_t visible(const struct test *t, int64_t i)
+{
+    const int64_t n = i + t->offset + 1;
+    return n < 0 ? 0 : n < t->problem.seqlen_k ? n : t->problem.seqlen_k;
+}
+
+/* LSE of a row, and expectations under its P of c, b and b c. A row that sees no key: zeros and LSE -inf. */
+struct row {
+    double lse, mean_c, mean_b, mean_bc;
+};
+
+static struct row softmax_row(const struct test *t, int64_t head, int64_t i)
+{
+    const int64_t n = visible(t, i);
+    const double a = q_of(head, i);
+    double top = a * k_of(0), sum = 0.0;
+    struct row r = {0};
+    if (n == 0) {
+        r.lse = (double)glint_float_of(0xff800000u);
+        return r;
+    }
+    for (int64_t j = 1; j < n; j++)
+        top = a * k_of(j) > top ? a * k_of(j) : top;
+    for (int64_t j = 0; j < n; j++) {
+        const double e = exp_reference(a * k_of(j) - top);
+        sum += e;
+        r.mean_c += e * v_of(j);
+        r.mean_b += e * k_of(j);
+        r.mean_bc += e * k_of(j) * v_of(j);
+    }
+    r.lse = top + log_reference(sum);
+    r.mean_c /= sum;
+    r.mean_b /= sum;
+    r.mean_bc /= sum;
+    return r;
+}
+
+static float float_of(uint32_t dtype, const unsigned char *element)
+{
+    float x;
+    uint16_t half;
+    if (dtype == GLINT_F32) {
+        memcpy(&x, element, sizeof x);
+        return x;
+    }
+    memcpy(&half, element, sizeof half);
+    return dtype == GLINT_F16 ? glint_float_of_f16(half) : glint_float_of_bf16(half);
+}
+
+static void store(uint32_t dtype, unsigned char *element, double value)
+{
+    const float x = (float)value;
+    if (dtype == GLINT_F32) {
+        memcpy(element, &x, sizeof x);
+        return;
+    }
+    const uint16_t half = dtype == GLINT_F16 ? glint_f16_of(x) : glint_bf16_of(x);
+    memcpy(element, &half, sizeof half);
+}
+
+/* Writes factor * vector(d) to row `index` of a contiguous tensor on the device. */
+static void put_row(struct test *t, const void *tensor, int64_t index, double factor, double (*vector)(int64_t))
+{
+    unsigned char chunk[CHUNK * sizeof(float)];
+    const int64_t element = glint_dtype_bytes(t->problem.dtype), head_dim = t->problem.head_dim;
+    for (int64_t d = 0; d < head_dim && t->status == GLINT_OK; d += CHUNK) {
+        const int64_t n = head_dim - d < CHUNK ? head_dim - d : CHUNK;
+        for (int64_t k = 0; k < n; k++)
+            store(t->problem.dtype, chunk + k * element, factor * vector(d + k));
+        t->status = t->family->copy_in(t->context, (char *)(uintptr_t)tensor + (index * head_dim + d) * element, chunk,
+                                       (size_t)(n * element), t->stream);
+    }
+}
+
+/* The largest difference from the answer and the largest answer of one tensor. */
+struct worst {
+    double difference, magnitude;
+};
+
+static void note(struct worst *w, double got, double want)
+{
+    if (got == want && got == got * 2.0)
+        return; /* both zero, or both the same infinity */
+    const double difference = got > want ? got - want : want - got, magnitude = want < 0.0 ? -want : want;
+    if (!(difference <= w->difference)) /* a NaN stays */
+        w->difference = difference;
+    if (magnitude > w->magnitude)
+        w->magnitude = magnitude;
+}
+
+static void check_row(struct test *t, const void *tensor, int64_t index, double factor, double (*vector)(int64_t), struct worst *w)
+{
+    unsigned char chunk[CHUNK * sizeof(float)];
+    const int64_t element = glint_dtype_bytes(t->problem.dtype), head_dim = t->problem.head_dim;
+    for (int64_t d = 0; d < head_dim && t->status == GLINT_OK; d += CHUNK) {
+        const int64_t n = head_dim - d < CHUNK ? head_dim - d : CHUNK;
+        t->status = t->family->copy_out(t->context, chunk, (const char *)tensor + (index * head_dim + d) * element,
+                                        (size_t)(n * element), t->stream);
+        for (int64_t k = 0; k < n && t->status == GLINT_OK; k++)
+            note(w, (double)float_of(t->problem.dtype, chunk + k * element), factor * vector(d + k));
+    }
+}
+
+/* NaN everywhere: an element that the kernel does not write fails. */
+static void poison_rows(struct test *t, const void *tensor, int64_t rows)
+{
+    unsigned char chunk[CHUNK * sizeof(float)];
+    memset(chunk, 0xff, sizeof chunk);
+    const int64_t bytes = rows * t->problem.head_dim * glint_dtype_bytes(t->problem.dtype);
+    for (int64_t at = 0; at < bytes && t->status == GLINT_OK; at += (int64_t)sizeof chunk) {
+        const int64_t n = bytes - at < (int64_t)sizeof chunk ? bytes - at : (int64_t)sizeof chunk;
+        t->status = t->family->copy_in(t->context, (char *)(uintptr_t)tensor + at, chunk, (size_t)n, t->stream);
+    }
+}
+
+static void put_lse(struct test *t, int64_t row, float lse)
+{
+    if (t->status == GLINT_OK)
+        t->status = t->family->copy_in(t->context, t->tensors.lse + row, &lse, sizeof lse, t->stream);
+}
+
+static void put_inputs(struct test *t, bool backward)
+{
+    const int64_t rows_q = t->problem.seqlen_q, rows_k = t->problem.seqlen_k;
+    for (int64_t head = 0; head < HEADS; head++)
+        for (int64_t i = 0; i < rows_q; i++) {
+            put_row(t, t->tensors.q, i * HEADS + head, q_of(head, i), u_of);
+            put_lse(t, head * rows_q + i, glint_float_of(0x7fc00000u));
+            if (!backward)
+                continue;
+            const struct row r = softmax_row(t, head, i);
+            put_row(t, t->tensors.o, i * HEADS + head, r.mean_c, w_of);
+            put_row(t, t->tensors.dout, i * HEADS + head, g_of(head, i), x_of);
+            put_lse(t, head * rows_q + i, (float)r.lse);
+        }
+    for (int64_t j = 0; j < rows_k; j++) {
+        put_row(t, t->tensors.k, j, k_of(j), u_of);
+        put_row(t, t->tensors.v, j, v_of(j), w_of);
+    }
+    poison_rows(t, backward ? t->tensors.dq : t->tensors.o, HEADS * rows_q);
+    if (backward) {
+        poison_rows(t, t->tensors.dk, rows_k);
+        poison_rows(t, t->tensors.dv, rows_k);
+    }
+}
+
+static double relative(const struct worst *w)
+{
+    return w->difference / (w->magnitude > 0.0 ? w->magnitude : 1.0);
+}
+
+static double larger(double a, double b)
+{
+    return a >= b ? a : b; /* b when either is NaN: call with the suspect second */
+}
+
+static double check_forward(struct test *t)
+{
+    struct worst o = {0}, lse = {0};
+    for (int64_t head = 0; head < HEADS; head++)
+        for (int64_t i = 0; i < t->problem.seqlen_q; i++) {
+            const struct row r = softmax_row(t, head, i);
+            float got = 0.0f;
+            check_row(t, t->tensors.o, i * HEADS + head, r.mean_c, w_of, &o);
+            if (t->status == GLINT_OK)
+                t->status = t->family->copy_out(t->context, &got, t->tensors.lse + head * t->problem.seqlen_q + i, sizeof got, t->stream);
+            note(&lse, (double)got, r.lse);
+        }
+    return larger(relative(&o), relative(&lse));
+}
+
+/* Not inlined: its answer must not be on the stack while the kernel runs. */
+__attribute__((noinline)) static double check_backward(struct test *t)
+{
+    struct answer answer;
+    struct worst dq = {0}, dk = {0}, dv = {0};
+    const int64_t rows_q = t->problem.seqlen_q;
+    for (int64_t head = 0; head < HEADS; head++)
+        for (int64_t i = 0; i < rows_q; i++) {
+            const struct row r = softmax_row(t, head, i);
+            answer.lse[head * rows_q + i] = (float)r.lse;
+            answer.mean_c[head * rows_q + i] = (float)r.mean_c;
+            check_row(t, t->tensors.dq, i * HEADS + head, t->scale * g_of(head, i) * t->z * (r.mean_bc - r.mean_c * r.mean_b), u_of, &dq);
+        }
+    for (int64_t j = 0; j < t->problem.seqlen_k; j++) {
+        double pg = 0.0, dsa = 0.0;
+        for (int64_t head = 0; head < HEADS; head++)
+            for (int64_t i = 0; i < rows_q; i++) {
+                if (j >= visible(t, i))
+                    continue;
+                const double a = q_of(head, i), g = g_of(head, i);
+                const double p = exp_reference(a * k_of(j) - (double)answer.lse[head * rows_q + i]);
+                pg += p * g;
+                dsa += p * g * t->z * (v_of(j) - (double)answer.mean_c[head * rows_q + i]) * a;
+            }
+        check_row(t, t->tensors.dk, j, t->scale * dsa, u_of, &dk);
+        check_row(t, t->tensors.dv, j, pg, x_of, &dv);
+    }
+    return larger(larger(relative(&dq), relative(&dk)), relative(&dv));
+}
+
+/* Relative to the tensor's largest element. The rounding of inputs is nil, that of O and of P is half an ulp of the dtype (of tf32 for
+ * f32 on a GPU), summed over a few tens of terms that partly cancel in the backward pass. */
+static double tolerance(const struct glint_variant *v)
+{
+    const double half_ulp = v->dtype == GLINT_BF16 ? 0x1p-9 : v->dtype == GLINT_F16 || v->family != GLINT_FAMILY_CPU ? 0x1p-12 : 0x1p-20;
+    return (v->pass == GLINT_FORWARD ? 8.0 : 32.0) * half_ulp;
+}
+
+static enum glint_status prepare(const struct glint_context *context, uint32_t index, char *memory, struct test *t,
+                                 struct glint_plan *plan)
+{
+    const struct glint_variant *v = &glint_variants[index];
+    t->context = context;
+    t->family = &glint_families[v->family];
+    describe(v, t);
+    const enum glint_status status = glint_plan_variant(context, &t->problem, (enum glint_pass)v->pass, index, plan);
+    if (status == GLINT_OK)
+        layout(t, plan, memory);
+    return status;
+}
+
+static enum glint_status run_variant(const struct glint_context *context, uint32_t index, char *memory, void *stream, double *error)
+{
+    struct test t = {.stream = stream};
+    struct glint_plan plan;
+    enum glint_status status = prepare(context, index, memory, &t, &plan);
+    if (status != GLINT_OK)
+        return status;
+    const bool backward = plan.pass == GLINT_BACKWARD;
+    put_inputs(&t, backward);
+    if (t.status != GLINT_OK)
+        return t.status;
+    status = (backward ? glint_backward : glint_forward)(&plan, &t.tensors, t.workspace, t.workspace_bytes, stream);
+    if (status != GLINT_OK)
+        return status;
+    *error = (backward ? check_backward(&t) : check_forward(&t)) / tolerance(&glint_variants[index]);
+    return t.status;
+}
+
+enum glint_status glint_selftest_size(const struct glint_context *context, size_t *bytes)
+{
+    if (!context || !bytes)
+        return GLINT_NULL_ARGUMENT;
+    if (context->magic != GLINT_CONTEXT_OPEN)
+        return GLINT_CONTEXT_CLOSED;
+    size_t most = 0;
+    for (uint32_t i = 0; i < glint_variants_count; i++) {
+        struct test t = {0};
+        struct glint_plan plan;
+        if (glint_variant_available(context, i) == GLINT_OK && prepare(context, i, NULL, &t, &plan) == GLINT_OK && t.bytes > most)
+            most = t.bytes;
+    }
+    *bytes = most;
+    return GLINT_OK;
+}
+
+enum glint_status glint_selftest(const struct glint_context *context, void *memory, size_t memory_bytes, void *stream,
+                                 struct glint_selftest_result *result)
+{
+    size_t bytes;
+    enum glint_status status = glint_selftest_size(context, &bytes);
+    if (status != GLINT_OK)
+        return status;
+    if (!result || (!memory && bytes > 0))
+        return GLINT_NULL_ARGUMENT;
+    if (context->device == GLINT_DEVICE_CPU && stream)
+        return GLINT_BAD_STREAM;
+    if (memory_bytes < bytes)
+        return GLINT_WORKSPACE_TOO_SMALL;
+    if ((uintptr_t)memory % GLINT_WORKSPACE_ALIGNMENT != 0)
+        return GLINT_WORKSPACE_MISALIGNED;
+
+    struct glint_selftest_result r = {sizeof r, 0, 0, UINT32_MAX, 0.0f};
+    for (uint32_t i = 0; i < glint_variants_count; i++) {
+        double error = 0.0;
+        if (glint_variant_available(context, i) != GLINT_OK)
+            continue;
+        status = run_variant(context, i, memory, stream, &error);
+        if (status != GLINT_OK)
+            return status;
+        r.variants_run++;
+        if (!(error <= 1.0)) {
+            r.variants_failed++;
+            r.first_failed = r.first_failed == UINT32_MAX ? i : r.first_failed;
+        }
+        if (!(error <= (double)r.worst_error))
+            r.worst_error = error < 1e30 ? (float)error : 1e30f; /* NaN and inf become 1e30 */
+    }
+    *result = r;
+    return r.variants_failed ? GLINT_SELFTEST_FAILED : GLINT_OK;
+}

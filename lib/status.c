@@ -1,0 +1,77 @@
+/* Status codes as names and sentences. One table: a code that is missing here does not exist. */
+#include <stddef.h>
+
+#include "lib/glint.h"
+
+struct entry {
+    enum glint_status status;
+    const char *name, *sentence;
+};
+
+#define ENTRY(status, sentence)                                                                                                    \
+    {                                                                                                                              \
+        status, #status, sentence                                                                                                  \
+    }
+
+static const struct entry entries[] = {
+    ENTRY(GLINT_OK, "Success."),
+    ENTRY(GLINT_NULL_ARGUMENT, "A required pointer is NULL."),
+    ENTRY(GLINT_STRUCT_SIZE, "struct_size is not the size of this struct in this version of glint.h; set it with sizeof."),
+    ENTRY(GLINT_CONTEXT_CLOSED, "The context is closed or was never opened; open it with glint_context_init."),
+    ENTRY(GLINT_STORAGE_TOO_SMALL, "The storage is smaller than its size query says; give exactly that many bytes or more."),
+    ENTRY(GLINT_STORAGE_MISALIGNED, "The storage is not aligned to GLINT_CONTEXT_ALIGNMENT bytes."),
+    ENTRY(GLINT_BAD_OPTION, "An option is out of its documented range."),
+    ENTRY(GLINT_BAD_EXECUTOR, "The executor needs a parallel_for and a concurrency from 1 to GLINT_MAX_CONCURRENCY."),
+    ENTRY(GLINT_BAD_INDEX, "The variant index is not below glint_variant_count()."),
+    ENTRY(GLINT_BAD_PASS, "The pass is neither GLINT_FORWARD nor GLINT_BACKWARD."),
+    ENTRY(GLINT_BAD_DTYPE, "The dtype is none of GLINT_F32, GLINT_F16 and GLINT_BF16."),
+    ENTRY(GLINT_BAD_MASK, "The mask is not a value of enum glint_mask; there is no default alignment."),
+    ENTRY(GLINT_BAD_HEAD_DIM, "head_dim is not a positive multiple of 8."),
+    ENTRY(GLINT_BAD_BATCH, "batch is below 1 or above GLINT_MAX_EXTENT."),
+    ENTRY(GLINT_BAD_HEADS, "A head count is below 1 or above GLINT_MAX_EXTENT."),
+    ENTRY(GLINT_BAD_HEAD_GROUP, "heads_q is not a multiple of heads_kv."),
+    ENTRY(GLINT_BAD_SEQLEN, "A sequence length is negative or above GLINT_MAX_EXTENT."),
+    ENTRY(GLINT_BAD_SCALE, "softmax_scale is not a finite number."),
+    ENTRY(GLINT_BAD_STRIDE, "A stride is negative, or the rows, heads or batches of an output overlap each other."),
+    ENTRY(GLINT_STRIDE_MISALIGNED, "A stride in bytes is not a multiple of the variant's alignment."),
+    ENTRY(GLINT_SIZE_OVERFLOW, "An offset or a byte count of this problem does not fit in 63 bits."),
+    ENTRY(GLINT_BAD_RESERVED, "A reserved field is not zero."),
+    ENTRY(GLINT_NOT_IN_SPEC, "The library was built without a variant for this pass, dtype, head_dim and mask; add it to the spec."),
+    ENTRY(GLINT_NOT_ON_DEVICE, "The library has such variants, but none for this context's device."),
+    ENTRY(GLINT_BAD_PLAN, "This is not a plan made by glint_plan for this context, or it was changed since."),
+    ENTRY(GLINT_WRONG_PASS, "The plan was made for the other pass."),
+    ENTRY(GLINT_NULL_TENSOR, "A tensor that this pass reads or writes is NULL."),
+    ENTRY(GLINT_TENSOR_MISALIGNED, "A tensor's address is not a multiple of the variant's alignment."),
+    ENTRY(GLINT_TENSOR_OVERLAP, "An output shares memory with another tensor or with the workspace."),
+    ENTRY(GLINT_WORKSPACE_TOO_SMALL, "The workspace is smaller than plan.workspace_bytes."),
+    ENTRY(GLINT_WORKSPACE_MISALIGNED, "The workspace is not aligned to GLINT_WORKSPACE_ALIGNMENT bytes."),
+    ENTRY(GLINT_BAD_STREAM, "A context on the CPU takes no stream; pass NULL."),
+    ENTRY(GLINT_NO_DRIVER, "A GPU was asked for, but the system has no CUDA driver library."),
+    ENTRY(GLINT_DRIVER_TOO_OLD, "The CUDA driver lacks a function that Glint needs; update the driver."),
+    ENTRY(GLINT_NO_DEVICE, "There is no CUDA device of this ordinal, or no current CUDA context."),
+    ENTRY(GLINT_NO_KERNEL_IMAGE, "The library has no kernels for this device's architecture; add it to the spec."),
+    ENTRY(GLINT_DRIVER_ERROR, "A CUDA driver call failed; glint_context_device gives the driver's code."),
+    ENTRY(GLINT_DEVICE_OUT_OF_MEMORY, "The driver had no memory left to load the kernels."),
+    ENTRY(GLINT_DEVICE_LOST, "The device reported an error that does not go away; close the context."),
+    ENTRY(GLINT_SELFTEST_FAILED, "A variant gave a wrong answer; glint_selftest_result names it."),
+};
+
+static const struct entry *find(enum glint_status status)
+{
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
+        if (entries[i].status == status)
+            return &entries[i];
+    return NULL;
+}
+
+const char *glint_status_sentence(enum glint_status status)
+{
+    const struct entry *entry = find(status);
+    return entry ? entry->sentence : "This number is no Glint status.";
+}
+
+const char *glint_status_name(enum glint_status status)
+{
+    const struct entry *entry = find(status);
+    return entry ? entry->name : "(no Glint status)";
+}

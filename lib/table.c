@@ -1,0 +1,43 @@
+/* The dispatch table as the public API shows it. */
+#include "lib/context.h"
+
+uint32_t glint_variant_count(void)
+{
+    return glint_variants_count;
+}
+
+enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *info)
+{
+    if (!info)
+        return GLINT_NULL_ARGUMENT;
+    if (index >= glint_variants_count)
+        return GLINT_BAD_INDEX;
+    const struct glint_variant *v = &glint_variants[index];
+    *info = (struct glint_variant_info){
+        .struct_size = sizeof *info,
+        .pass = v->pass,
+        .dtype = v->dtype,
+        .causal = v->causal,
+        .head_dim = v->head_dim,
+        .isa = v->isa,
+        .sm = v->sm,
+        .tile_m = v->tile_m,
+        .tile_n = v->tile_n,
+        .alignment_bytes = v->alignment_bytes,
+        .name = v->name,
+        .family = glint_families[v->family].name,
+    };
+    return GLINT_OK;
+}
+
+enum glint_status glint_variant_available(const struct glint_context *context, uint32_t index)
+{
+    if (!context)
+        return GLINT_NULL_ARGUMENT;
+    if (context->magic != GLINT_CONTEXT_OPEN)
+        return GLINT_CONTEXT_CLOSED;
+    if (index >= glint_variants_count)
+        return GLINT_BAD_INDEX;
+    const struct glint_family_ops *family = &glint_families[glint_variants[index].family];
+    return family->available && family->available(context, index) ? GLINT_OK : GLINT_NOT_ON_DEVICE;
+}
