@@ -1,0 +1,70 @@
+/* The GPU half of a context, and the families whose kernels are launched through the CUDA driver. Internal: not installed.
+ *
+ * open.c chooses a device and loads every kernel; launch.c plans and launches. All of it lives in the caller's storage, behind the
+ * context: nothing is allocated here, and nothing that the driver would do lazily is left for after glint_cuda_open. */
+#ifndef GLINT_CUDA_H
+#define GLINT_CUDA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/context.h"
+#include "lib/cuda/driver.h"
+#include "lib/params.h"
+
+/* What is loaded for one row of the table; module is NULL for a row that this device does not run. */
+struct glint_cuda_row {
+    glint_cu_module module;
+    glint_cu_function functions[GLINT_GPU_MAX_LAUNCHES];
+};
+
+struct glint_cuda {
+    struct glint_cuda_driver driver;
+    void *library;            /* of the driver; NULL when the table was handed in */
+    glint_cu_context context;
+    glint_cu_device device;
+    int32_t ordinal;
+    uint32_t retained;        /* 1: the device's primary context, which close releases; 0: the caller's */
+    uint32_t sm;              /* 10 * major + minor */
+    uint32_t multiprocessors;
+    uint32_t shared_bytes;    /* the most that a block may ask for */
+    uint32_t rows_loaded;
+    _Atomic uint32_t error;   /* the driver's last result that was not success */
+    _Atomic uint32_t lost;    /* 1 after a sticky result: the driver is not called again but for closing */
+    struct glint_cuda_row rows[]; /* by index of glint_variants */
+};
+
+/* Bytes behind the context, aligned to GLINT_CONTEXT_ALIGNMENT; a constant of the table, 0 when it has no GPU row. */
+size_t glint_cuda_size(void);
+
+/* Opens `cuda` (glint_cuda_size() bytes, any content) on a device: finds the driver unless a table is given (it is copied), chooses the
+ * device by enum glint_device_kind, and loads every kernel that it runs. On failure nothing is held, and glint_cuda_error tells the
+ * driver's code when glint_cuda_size() > 0. GLINT_DEVICE_AUTO here means a GPU or a refusal; turning to the CPU is the core's part. */
+enum glint_status glint_cuda_open(struct glint_cuda *cuda, uint32_t device_kind, int32_t ordinal,
+                                  const struct glint_cuda_driver *driver);
+
+/* Gives back everything in any case; the status tells the first failure. */
+enum glint_status glint_cuda_close(struct glint_cuda *cuda);
+
+int32_t glint_cuda_error(const struct glint_cuda *cuda);
+
+/* Fills in the fields of *info that a GPU has. */
+void glint_cuda_describe(const struct glint_cuda *cuda, struct glint_device_info *info);
+
+/* struct glint_family_ops of every GPU family. */
+glint_family_plan_fn glint_cuda_plan;
+glint_family_run_fn glint_cuda_run;
+bool glint_cuda_available(const struct glint_context *context, uint32_t index);
+enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *device, const void *host, size_t bytes, void *stream);
+enum glint_status glint_cuda_copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes, void *stream);
+
+/* Between open.c and launch.c: keeps a driver's result and turns it into a status. Any thread. */
+enum glint_status glint_cuda_note(struct glint_cuda *cuda, glint_cu_result result);
+
+/* Makes the context current for the driver calls that follow; *pushed says whether glint_cuda_leave has to undo it. */
+enum glint_status glint_cuda_enter(struct glint_cuda *cuda, bool *pushed);
+enum glint_status glint_cuda_leave(struct glint_cuda *cuda, bool pushed);
+
+#endif

@@ -1,0 +1,193 @@
+/* Planning and launching on a GPU. A launch fills one parameter struct on the stack, makes the context current if it is not, and
+ * enqueues the variant's kernels on the caller's stream: no allocation, no synchronisation, no attribute is set, nothing is read back. */
+#include "lib/cuda/cuda.h"
+
+#include <string.h>
+
+static int64_t element_bytes(uint32_t dtype)
+{
+    return dtype == GLINT_F32 ? 4 : 2;
+}
+
+/* ---- planning ---- */
+
+/* Blocks of one launch; false when they exceed a grid's 2^31 - 1. Extents are at most GLINT_MAX_EXTENT, so a product of two fits. */
+static bool count_blocks(const struct glint_gpu_launch *launch, const struct glint_problem *p, uint64_t *blocks)
+{
+    const bool by_query = launch->grid == GLINT_GPU_QUERY_BLOCKS;
+    const uint64_t rows = (uint64_t)(by_query ? p->seqlen_q : p->seqlen_k);
+    const uint64_t heads = (uint64_t)(by_query ? p->heads_q : p->heads_kv) * (uint64_t)p->batch;
+    const uint64_t per_head = (rows + launch->rows - 1) / launch->rows;
+    *blocks = per_head == 0 ? 0 : heads * per_head;
+    return per_head == 0 || heads <= INT32_MAX / per_head;
+}
+
+static struct glint_gpu_shape shape_of(const struct glint_problem *p)
+{
+    const float log2_e = 1.44269504088896340736f;
+    const bool causal = p->mask != GLINT_MASK_NONE;
+    const int64_t longest = p->seqlen_q > p->seqlen_k ? p->seqlen_q : p->seqlen_k;
+    return (struct glint_gpu_shape){
+        .batch = (int32_t)p->batch,
+        .heads_q = (int32_t)p->heads_q,
+        .heads_kv = (int32_t)p->heads_kv,
+        .group = (int32_t)(p->heads_q / p->heads_kv),
+        .seqlen_q = (int32_t)p->seqlen_q,
+        .seqlen_k = (int32_t)p->seqlen_k,
+        .mask_offset = (int32_t)glint_mask_offset(p),
+        .section = glint_gpu_section(causal, longest, p->head_dim, element_bytes(p->dtype)),
+        .softmax_scale = p->softmax_scale,
+        .scale_log2 = p->softmax_scale * log2_e,
+    };
+}
+
+/* Counts (base NULL) or places. */
+static uint64_t lay_out(const struct glint_variant *variant, struct glint_backward_params *params, void *base)
+{
+    const struct glint_gpu_kernel *kernel = variant->kernel;
+    return glint_backward_layout(params, kernel->strategy, variant->head_dim, variant->tile_m, base);
+}
+
+/* word[i]: blocks of launch i. */
+bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                     struct glint_family_plan *plan)
+{
+    const struct glint_gpu_kernel *kernel = variant->kernel;
+    (void)concurrency;
+    for (uint32_t i = 0; i < kernel->launch_count; i++)
+        if (!count_blocks(&kernel->launch[i], problem, &plan->word[i]))
+            return false;
+    plan->workspace_bytes = 0;
+    if (variant->pass != GLINT_BACKWARD)
+        return true;
+    /* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, head_dim], head_dim
+     * being 8 at least. */
+    const int64_t limit = INT64_MAX / (4 * (int64_t)sizeof(float) * variant->head_dim);
+    if (problem->seqlen_q > 0 && problem->batch * problem->heads_q > limit / (problem->seqlen_q + GLINT_GPU_ROW_PAD))
+        return false;
+    struct glint_backward_params params = {.shape = shape_of(problem)};
+    plan->workspace_bytes = (size_t)lay_out(variant, &params, NULL);
+    return true;
+}
+
+_Static_assert(GLINT_GPU_MAX_LAUNCHES <= sizeof((struct glint_family_plan *)0)->word / sizeof(uint64_t), "a word a launch");
+
+/* ---- launching ---- */
+
+/* The kernel knows which of its tensors it only reads. */
+static struct glint_gpu_view view(const void *address, const struct glint_strides *strides)
+{
+    return (struct glint_gpu_view){(void *)(uintptr_t)address, strides->batch, strides->head, strides->row};
+}
+
+static struct glint_forward_params forward_params(const struct glint_problem *p, const struct glint_tensors *t)
+{
+    return (struct glint_forward_params){
+        .q = view(t->q, &p->q),
+        .k = view(t->k, &p->k),
+        .v = view(t->v, &p->v),
+        .o = view(t->o, &p->o),
+        .lse = t->lse,
+        .shape = shape_of(p),
+    };
+}
+
+static struct glint_backward_params backward_params(const struct glint_problem *p, const struct glint_tensors *t)
+{
+    return (struct glint_backward_params){
+        .q = view(t->q, &p->q),
+        .k = view(t->k, &p->k),
+        .v = view(t->v, &p->v),
+        .o = view(t->o, &p->o),
+        .dout = view(t->dout, &p->dout),
+        .dq = view(t->dq, &p->dq),
+        .dk = view(t->dk, &p->dk),
+        .dv = view(t->dv, &p->dv),
+        .lse = t->lse,
+        .shape = shape_of(p),
+    };
+}
+
+/* Enqueues the kernels of a row, all with the same parameters. */
+static enum glint_status launch_all(struct glint_cuda *cuda, const struct glint_variant *variant, const struct glint_plan *plan,
+                                    void *params, void *stream)
+{
+    const struct glint_gpu_kernel *kernel = variant->kernel;
+    const struct glint_cuda_row *row = &cuda->rows[plan->variant];
+    void *arguments[] = {params};
+    enum glint_status status = GLINT_OK;
+    for (uint32_t i = 0; i < kernel->launch_count && status == GLINT_OK; i++) {
+        const struct glint_gpu_launch *launch = &kernel->launch[i];
+        const unsigned int blocks = (unsigned int)plan->internal[i];
+        if (blocks > 0)
+            status = glint_cuda_note(cuda, cuda->driver.launch(row->functions[i], blocks, 1, 1, launch->threads, 1, 1,
+                                                               launch->smem_bytes, stream, arguments, NULL));
+    }
+    return status;
+}
+
+/* With the context's device current for the calls in between. A lost device is not touched again. */
+static enum glint_status begin(struct glint_cuda *cuda, bool *pushed)
+{
+    if (atomic_load_explicit(&cuda->lost, memory_order_relaxed))
+        return GLINT_DEVICE_LOST;
+    return glint_cuda_enter(cuda, pushed);
+}
+
+static enum glint_status end(struct glint_cuda *cuda, bool pushed, enum glint_status status)
+{
+    const enum glint_status left = glint_cuda_leave(cuda, pushed);
+    return status != GLINT_OK ? status : left;
+}
+
+enum glint_status glint_cuda_run(const struct glint_context *context, const struct glint_variant *variant,
+                                 const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream)
+{
+    struct glint_cuda *cuda = context->cuda;
+    bool pushed;
+    enum glint_status status = begin(cuda, &pushed);
+    if (status != GLINT_OK)
+        return status;
+    if (variant->pass == GLINT_FORWARD) {
+        struct glint_forward_params params = forward_params(&plan->problem, tensors);
+        status = launch_all(cuda, variant, plan, &params, stream);
+    } else {
+        struct glint_backward_params params = backward_params(&plan->problem, tensors);
+        (void)lay_out(variant, &params, workspace);
+        status = launch_all(cuda, variant, plan, &params, stream);
+    }
+    return end(cuda, pushed, status);
+}
+
+bool glint_cuda_available(const struct glint_context *context, uint32_t index)
+{
+    return context->cuda && context->cuda->rows[index].module;
+}
+
+/* ---- copies, for the self test ---- */
+
+enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *device, const void *host, size_t bytes, void *stream)
+{
+    struct glint_cuda *cuda = context->cuda;
+    bool pushed;
+    enum glint_status status = begin(cuda, &pushed);
+    if (status != GLINT_OK)
+        return status;
+    status = glint_cuda_note(cuda, cuda->driver.copy_to_device((glint_cu_address)(uintptr_t)device, host, bytes, stream));
+    if (status == GLINT_OK)
+        status = glint_cuda_note(cuda, cuda->driver.stream_synchronize(stream));
+    return end(cuda, pushed, status);
+}
+
+enum glint_status glint_cuda_copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes, void *stream)
+{
+    struct glint_cuda *cuda = context->cuda;
+    bool pushed;
+    enum glint_status status = begin(cuda, &pushed);
+    if (status != GLINT_OK)
+        return status;
+    status = glint_cuda_note(cuda, cuda->driver.copy_to_host(host, (glint_cu_address)(uintptr_t)device, bytes, stream));
+    if (status == GLINT_OK)
+        status = glint_cuda_note(cuda, cuda->driver.stream_synchronize(stream));
+    return end(cuda, pushed, status);
+}

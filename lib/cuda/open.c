@@ -1,0 +1,305 @@
+/* Opening and closing a GPU: everything slow, and everything that lets the driver allocate, happens in this file. */
+#include "lib/cuda/cuda.h"
+
+#include <string.h>
+
+static bool is_gpu(const struct glint_variant *variant)
+{
+    return variant->family != GLINT_FAMILY_CPU;
+}
+
+size_t glint_cuda_size(void)
+{
+    const size_t unit = GLINT_CONTEXT_ALIGNMENT;
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        if (is_gpu(&glint_variants[i]))
+            return (sizeof(struct glint_cuda) + glint_variants_count * sizeof(struct glint_cuda_row) + unit - 1) / unit * unit;
+    return 0;
+}
+
+enum glint_status glint_cuda_note(struct glint_cuda *cuda, glint_cu_result result)
+{
+    if (result == GLINT_CU_SUCCESS)
+        return GLINT_OK;
+    enum glint_status status = glint_cuda_status(result);
+    atomic_store_explicit(&cuda->error, result, memory_order_relaxed);
+    if (status == GLINT_DEVICE_LOST)
+        atomic_store_explicit(&cuda->lost, 1, memory_order_relaxed);
+    return status;
+}
+
+int32_t glint_cuda_error(const struct glint_cuda *cuda)
+{
+    return (int32_t)atomic_load_explicit(&cuda->error, memory_order_relaxed);
+}
+
+enum glint_status glint_cuda_enter(struct glint_cuda *cuda, bool *pushed)
+{
+    glint_cu_context current = NULL;
+    *pushed = false;
+    enum glint_status status = glint_cuda_note(cuda, cuda->driver.context_current(&current));
+    if (status != GLINT_OK || current == cuda->context)
+        return status;
+    status = glint_cuda_note(cuda, cuda->driver.context_push(cuda->context));
+    *pushed = status == GLINT_OK;
+    return status;
+}
+
+enum glint_status glint_cuda_leave(struct glint_cuda *cuda, bool pushed)
+{
+    glint_cu_context popped = NULL;
+    return pushed ? glint_cuda_note(cuda, cuda->driver.context_pop(&popped)) : GLINT_OK;
+}
+
+static enum glint_status first_failure(enum glint_status first, enum glint_status then)
+{
+    return first != GLINT_OK ? first : then;
+}
+
+/* ---- which kernels a device runs ---- */
+
+/* SASS of compute capability X.y runs on X.z for z >= y, but neither way between Tegra (Orin is 8.7) and the others: CUDA C++
+ * Programming Guide, "Binary Compatibility". */
+static bool runs_on(uint32_t image_sm, uint32_t device_sm)
+{
+    const uint32_t tegra = 87;
+    if (image_sm == device_sm)
+        return true;
+    return image_sm / 10 == device_sm / 10 && image_sm < device_sm && image_sm != tegra && device_sm != tegra;
+}
+
+/* The image with the highest compute capability that the device runs; NULL when it runs none. */
+static const struct glint_gpu_image *choose_image(const struct glint_cuda *cuda, const struct glint_variant *variant)
+{
+    const struct glint_gpu_image *best = NULL;
+    if (!is_gpu(variant))
+        return NULL;
+    const struct glint_gpu_kernel *kernel = variant->kernel;
+    for (uint32_t i = 0; i < kernel->launch_count; i++)
+        if (kernel->launch[i].smem_bytes > cuda->shared_bytes)
+            return NULL;
+    for (uint32_t i = 0; i < kernel->image_count; i++)
+        if (runs_on(kernel->images[i].sm, cuda->sm) && (!best || kernel->images[i].sm > best->sm))
+            best = &kernel->images[i];
+    return best;
+}
+
+static bool has_image(const struct glint_cuda *cuda)
+{
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        if (choose_image(cuda, &glint_variants[i]))
+            return true;
+    return false;
+}
+
+/* ---- which device ---- */
+
+static enum glint_status read_attribute(struct glint_cuda *cuda, unsigned int attribute, uint32_t *value)
+{
+    int read = 0;
+    enum glint_status status = glint_cuda_note(cuda, cuda->driver.device_attribute(&read, attribute, cuda->device));
+    *value = (uint32_t)read;
+    return status;
+}
+
+/* GLINT_NO_KERNEL_IMAGE: the device is there, but the table has nothing for it. */
+static enum glint_status examine(struct glint_cuda *cuda)
+{
+    uint32_t major = 0, minor = 0;
+    enum glint_status status = read_attribute(cuda, GLINT_CU_DEVICE_MAJOR, &major);
+    if (status == GLINT_OK)
+        status = read_attribute(cuda, GLINT_CU_DEVICE_MINOR, &minor);
+    if (status == GLINT_OK)
+        status = read_attribute(cuda, GLINT_CU_DEVICE_MULTIPROCESSORS, &cuda->multiprocessors);
+    if (status == GLINT_OK)
+        status = read_attribute(cuda, GLINT_CU_DEVICE_SHARED_BYTES_PER_BLOCK, &cuda->shared_bytes);
+    cuda->sm = 10 * major + minor;
+    if (status == GLINT_OK && !has_image(cuda))
+        status = GLINT_NO_KERNEL_IMAGE;
+    return status;
+}
+
+static enum glint_status choose_current(struct glint_cuda *cuda)
+{
+    enum glint_status status = glint_cuda_note(cuda, cuda->driver.context_current(&cuda->context));
+    if (status != GLINT_OK)
+        return status;
+    if (!cuda->context)
+        return GLINT_NO_DEVICE;
+    status = glint_cuda_note(cuda, cuda->driver.context_device(&cuda->device));
+    cuda->ordinal = cuda->device; /* the driver numbers CUdevice by ordinal */
+    return status == GLINT_OK ? examine(cuda) : status;
+}
+
+static enum glint_status choose_ordinal(struct glint_cuda *cuda, int32_t ordinal)
+{
+    cuda->context = NULL;
+    cuda->ordinal = ordinal;
+    enum glint_status status = glint_cuda_note(cuda, cuda->driver.device_get(&cuda->device, ordinal));
+    return status == GLINT_OK ? examine(cuda) : status;
+}
+
+/* The current device, or else the first, that the table has a kernel for. A device that fails is reported, not passed over. */
+static enum glint_status choose_any(struct glint_cuda *cuda)
+{
+    int count = 0;
+    enum glint_status status = choose_current(cuda);
+    if (status != GLINT_NO_DEVICE && status != GLINT_NO_KERNEL_IMAGE)
+        return status;
+    enum glint_status counted = glint_cuda_note(cuda, cuda->driver.device_count(&count));
+    if (counted != GLINT_OK)
+        return counted;
+    for (int32_t i = 0; i < count; i++) {
+        status = choose_ordinal(cuda, i);
+        if (status != GLINT_NO_KERNEL_IMAGE)
+            return status;
+    }
+    return status;
+}
+
+static enum glint_status choose_device(struct glint_cuda *cuda, uint32_t device_kind, int32_t ordinal)
+{
+    switch (device_kind) {
+    case GLINT_DEVICE_CUDA_CURRENT: return choose_current(cuda);
+    case GLINT_DEVICE_CUDA: return choose_ordinal(cuda, ordinal);
+    default: return choose_any(cuda);
+    }
+}
+
+/* ---- loading ---- */
+
+/* Loads one kernel for good: modules are lazy by default since CUDA 12.2. *local_bytes is what a thread of it needs beyond registers. */
+static enum glint_status load_function(struct glint_cuda *cuda, glint_cu_module module, const struct glint_gpu_launch *launch,
+                                       glint_cu_function *function, int *local_bytes)
+{
+    const struct glint_cuda_driver *driver = &cuda->driver;
+    enum glint_status status = glint_cuda_note(cuda, driver->module_function(function, module, launch->entry));
+    if (status == GLINT_OK && driver->function_load)
+        status = glint_cuda_note(cuda, driver->function_load(*function));
+    if (status == GLINT_OK)
+        status = glint_cuda_note(cuda, driver->function_attribute(local_bytes, GLINT_CU_FUNCTION_LOCAL_BYTES, *function));
+    if (status == GLINT_OK)
+        status = glint_cuda_note(cuda, driver->function_set_attribute(*function, GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES,
+                                                                      (int)launch->smem_bytes));
+    return status;
+}
+
+static enum glint_status unload_row(struct glint_cuda *cuda, uint32_t index)
+{
+    glint_cu_module module = cuda->rows[index].module;
+    cuda->rows[index].module = NULL;
+    return module ? glint_cuda_note(cuda, cuda->driver.module_unload(module)) : GLINT_OK;
+}
+
+/* A kernel that uses local memory would make the driver grow its pool at a launch, so such a row counts as one that the device
+ * does not run. */
+static enum glint_status load_row(struct glint_cuda *cuda, uint32_t index)
+{
+    const struct glint_gpu_image *image = choose_image(cuda, &glint_variants[index]);
+    if (!image)
+        return GLINT_OK;
+    const struct glint_gpu_kernel *kernel = glint_variants[index].kernel;
+    struct glint_cuda_row *row = &cuda->rows[index];
+    glint_cu_module module = NULL;
+    enum glint_status status = glint_cuda_note(cuda, cuda->driver.module_load(&module, image->data));
+    if (status != GLINT_OK)
+        return status;
+    row->module = module;
+    for (uint32_t i = 0; i < kernel->launch_count; i++) {
+        int local_bytes = 0;
+        status = load_function(cuda, module, &kernel->launch[i], &row->functions[i], &local_bytes);
+        if (status != GLINT_OK)
+            return status;
+        if (local_bytes != 0)
+            return unload_row(cuda, index);
+    }
+    cuda->rows_loaded++;
+    return GLINT_OK;
+}
+
+static enum glint_status load_rows(struct glint_cuda *cuda)
+{
+    bool pushed;
+    enum glint_status status = glint_cuda_enter(cuda, &pushed);
+    for (uint32_t i = 0; i < glint_variants_count && status == GLINT_OK; i++)
+        status = load_row(cuda, i);
+    if (status == GLINT_OK && cuda->rows_loaded == 0)
+        status = GLINT_NO_KERNEL_IMAGE;
+    return first_failure(status, glint_cuda_leave(cuda, pushed));
+}
+
+/* Gives back whatever is held, in the reverse order; also where the device is lost, and whatever each step answers. */
+static enum glint_status release(struct glint_cuda *cuda)
+{
+    enum glint_status status = GLINT_OK;
+    bool pushed = false, loaded = false;
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        loaded = loaded || cuda->rows[i].module;
+    if (loaded)
+        status = glint_cuda_enter(cuda, &pushed);
+    for (uint32_t i = glint_variants_count; i-- > 0;)
+        status = first_failure(status, unload_row(cuda, i));
+    status = first_failure(status, glint_cuda_leave(cuda, pushed));
+    if (cuda->retained)
+        status = first_failure(status, glint_cuda_note(cuda, cuda->driver.primary_release(cuda->device)));
+    cuda->retained = 0;
+    cuda->context = NULL;
+    glint_cuda_driver_unload(cuda->library);
+    cuda->library = NULL;
+    return status;
+}
+
+static enum glint_status open_driver(struct glint_cuda *cuda, const struct glint_cuda_driver *driver)
+{
+    if (!driver)
+        return glint_cuda_driver_load(&cuda->driver, &cuda->library);
+    cuda->driver = *driver;
+    return GLINT_OK;
+}
+
+/* The device's context: the caller's if it is current, else the primary one. */
+static enum glint_status open_context(struct glint_cuda *cuda)
+{
+    if (cuda->context)
+        return GLINT_OK;
+    enum glint_status status = glint_cuda_note(cuda, cuda->driver.primary_retain(&cuda->context, cuda->device));
+    cuda->retained = status == GLINT_OK;
+    return status;
+}
+
+enum glint_status glint_cuda_open(struct glint_cuda *cuda, uint32_t device_kind, int32_t ordinal,
+                                  const struct glint_cuda_driver *driver)
+{
+    const size_t bytes = glint_cuda_size();
+    if (bytes == 0)
+        return GLINT_NO_KERNEL_IMAGE;
+    memset(cuda, 0, bytes);
+    enum glint_status status = open_driver(cuda, driver);
+    if (status != GLINT_OK)
+        return status;
+    status = glint_cuda_note(cuda, cuda->driver.init(0));
+    if (status == GLINT_OK)
+        status = choose_device(cuda, device_kind, ordinal);
+    if (status == GLINT_OK)
+        status = open_context(cuda);
+    if (status == GLINT_OK)
+        status = load_rows(cuda);
+    const uint32_t cause = status == GLINT_OK ? GLINT_CU_SUCCESS : atomic_load_explicit(&cuda->error, memory_order_relaxed);
+    if (status != GLINT_OK)
+        (void)release(cuda);
+    atomic_store_explicit(&cuda->error, cause, memory_order_relaxed);
+    return status;
+}
+
+enum glint_status glint_cuda_close(struct glint_cuda *cuda)
+{
+    return release(cuda);
+}
+
+void glint_cuda_describe(const struct glint_cuda *cuda, struct glint_device_info *info)
+{
+    info->cuda_device = cuda->ordinal;
+    info->sm = cuda->sm;
+    info->concurrency = cuda->multiprocessors;
+    info->driver_error = glint_cuda_error(cuda);
+}

@@ -1,0 +1,59 @@
+/* lib/cuda/driver.h against <cuda.h>, by the compiler: every entry's prototype, every handle's type, every value used by name. It needs
+ * the CUDA toolkit's header and neither its libraries nor a GPU. A difference does not compile. */
+#include <cuda.h>
+#include <stdio.h>
+
+#include "lib/cuda/driver.h"
+
+/* To the compiler a CUresult is an unsigned int, and so is every enum of <cuda.h>: function types are compatible or they are not. */
+#define SAME_PROTOTYPE(member, symbol, presence, parameters)                                                                       \
+    _Static_assert(_Generic(&symbol, glint_cu_result(*) parameters : 1, default : 0), #symbol);
+GLINT_CUDA_ENTRIES(SAME_PROTOTYPE)
+
+#define SAME_TYPE(ours, theirs) _Static_assert(_Generic((ours)0, theirs : 1, default : 0), #ours)
+SAME_TYPE(glint_cu_result, unsigned int);
+SAME_TYPE(glint_cu_device, CUdevice);
+SAME_TYPE(glint_cu_address, CUdeviceptr);
+SAME_TYPE(glint_cu_context, CUcontext);
+SAME_TYPE(glint_cu_module, CUmodule);
+SAME_TYPE(glint_cu_function, CUfunction);
+SAME_TYPE(glint_cu_stream, CUstream);
+_Static_assert(sizeof(CUresult) == sizeof(glint_cu_result), "CUresult");
+
+#define SAME_VALUE(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours);
+#define SAME_RESULT(name) SAME_VALUE(GLINT_CU_##name, CUDA_ERROR_##name)
+SAME_VALUE(GLINT_CU_SUCCESS, CUDA_SUCCESS)
+SAME_RESULT(OUT_OF_MEMORY)
+SAME_RESULT(DEINITIALIZED)
+SAME_RESULT(STUB_LIBRARY)
+SAME_RESULT(CALL_REQUIRES_NEWER_DRIVER)
+SAME_RESULT(NO_DEVICE)
+SAME_RESULT(INVALID_DEVICE)
+SAME_RESULT(NO_BINARY_FOR_GPU)
+SAME_RESULT(ECC_UNCORRECTABLE)
+SAME_RESULT(NVLINK_UNCORRECTABLE)
+SAME_RESULT(CONTAINED)
+SAME_RESULT(ILLEGAL_ADDRESS)
+SAME_RESULT(LAUNCH_TIMEOUT)
+SAME_RESULT(CONTEXT_IS_DESTROYED)
+SAME_RESULT(ASSERT)
+SAME_RESULT(HARDWARE_STACK_ERROR)
+SAME_RESULT(ILLEGAL_INSTRUCTION)
+SAME_RESULT(MISALIGNED_ADDRESS)
+SAME_RESULT(INVALID_ADDRESS_SPACE)
+SAME_RESULT(INVALID_PC)
+SAME_RESULT(LAUNCH_FAILED)
+SAME_RESULT(TENSOR_MEMORY_LEAK)
+SAME_RESULT(MPS_CLIENT_TERMINATED)
+SAME_RESULT(EXTERNAL_DEVICE)
+SAME_VALUE(GLINT_CU_DEVICE_MULTIPROCESSORS, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+SAME_VALUE(GLINT_CU_DEVICE_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
+SAME_VALUE(GLINT_CU_DEVICE_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+SAME_VALUE(GLINT_CU_DEVICE_SHARED_BYTES_PER_BLOCK, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+SAME_VALUE(GLINT_CU_FUNCTION_LOCAL_BYTES, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
+SAME_VALUE(GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+
+int main(void)
+{
+    return printf("the entries of lib/cuda/driver.h agree with <cuda.h> %d\n", CUDA_VERSION) < 0;
+}
