@@ -1,0 +1,11 @@
+-- One variant a template. generated/golden/ keeps their sources, so that a change of a template is seen in review as a change of a kernel;
+-- `bazel run //generated:update_golden` renews them. Apart from the library's own spec, which may change without touching them.
+return {
+  passes = { "fwd", "bwd" },
+  dtypes = { "f32" },
+  head_dims = { 64 },
+  masks = { "causal" },
+  families = {
+    cpu = { isas = { "x86_64_v3" }, tiles = { fwd = { { m = 64, n = 96 } }, bwd = { { m = 64, n = 96 } } } },
+  },
+}

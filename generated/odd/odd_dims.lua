@@ -1,0 +1,16 @@
+-- Head dims that fill no whole vectors or tiles: 40, 72 and 104. For tests only, in the same build as the library's own spec.
+return {
+  passes = { "fwd", "bwd" },
+  dtypes = { "f32", "f16", "bf16" },
+  head_dims = { 40, 72, 104 },
+  masks = { "none", "causal" },
+  families = {
+    cpu = {
+      isas = { "x86_64", "x86_64_v3", "x86_64_v4", "aarch64" },
+      tiles = {
+        fwd = { { m = 64, n = 96 } },
+        bwd = { { m = 64, n = 96 } },
+      },
+    },
+  },
+}

@@ -1,0 +1,172 @@
+"""The rules of this build, for BUILD files. What each is for, with an example: tools/README.md."""
+
+load("@local_cuda//:cuda.bzl", "HAS_NVCC")
+load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
+load(":archive.bzl", "glint_archive")
+load(":cuda.bzl", "cuda_cubin")
+load(":flags.bzl", "ISA", "ISA_CPU", "KERNEL", "LIBRARY", "STRICT")
+load(":kernel.bzl", "glint_emit", "glint_emit_table", "glint_gpu_kernel", "glint_kernel")
+
+_NEVER = ["//tools:never"]
+
+# ---- conditions, for target_compatible_with: a target whose condition does not hold is SKIPPED ---------------------------------
+
+def without_sanitizer():
+    """The target makes no sense in a build with a sanitizer."""
+    return select({"//tools:no_sanitizer": [], "//conditions:default": _NEVER})
+
+def needs_gpu():
+    """The target needs a GPU to run: --config=gpu."""
+    return select({"//tools:has_gpu": [] if HAS_NVCC else _NEVER, "//conditions:default": _NEVER})
+
+def needs_nvcc():
+    """The target needs CUDA's compiler to be built."""
+    return [] if HAS_NVCC else _NEVER
+
+def not_cross():
+    """The target runs the compiler's output in a way that qemu-user does not carry, or runs the system's own tools on it."""
+    return select({"//tools:cross": _NEVER, "//conditions:default": []})
+
+def runs(variant):
+    """The target runs this variant's kernel: this machine (or the one that qemu shows) has its instruction set.
+
+    Args:
+      variant: an element of VARIANTS
+    """
+    if variant["family"] != "cpu":
+        return needs_gpu()
+    return ["//tools/isa:" + variant["isa"]]
+
+# ---- our C -----------------------------------------------------------------------------------------------------------------
+
+def glint_cc_library(name, copts = [], **kwargs):
+    """A C library of ours (not of the archive: tests, benchmarks, examples)."""
+    cc_library(name = name, copts = STRICT + copts, linkstatic = True, **kwargs)
+
+def glint_cc_binary(name, copts = [], **kwargs):
+    cc_binary(name = name, copts = STRICT + copts, **kwargs)
+
+def glint_cc_test(name, copts = [], size = "small", **kwargs):
+    cc_test(name = name, copts = STRICT + copts, linkstatic = True, size = size, **kwargs)
+
+def glint_core_library(name, copts = [], **kwargs):
+    """A part of the archive: the strict warnings, and the flags that keep its undefined symbols to the few that are allowed."""
+    cc_library(name = name, copts = LIBRARY + copts, linkstatic = True, **kwargs)
+
+# ---- variants --------------------------------------------------------------------------------------------------------------
+
+def _kernel(variant, spec):
+    name = variant["name"]
+    record = json.encode(variant)
+    if variant["family"] == "cpu":
+        compatible = [ISA_CPU[variant["isa"]]]
+        glint_emit(
+            name = name + "_source",
+            out = name + ".c",
+            spec = spec,
+            target_compatible_with = compatible,
+            variant = name,
+        )
+        glint_kernel(
+            name = name,
+            src = name + ".c",
+            copts = KERNEL + ISA[variant["isa"]],
+            record = record,
+            target_compatible_with = compatible,
+            visibility = ["//visibility:public"],
+            deps = ["//lib:kernel_headers"],
+        )
+        return
+
+    glint_emit(
+        name = name + "_source",
+        out = name + ".cu",
+        spec = spec,
+        variant = name,
+    )
+    cuda_cubin(
+        name = name + "_cubin",
+        src = name + ".cu",
+        out = name,
+        archs = [str(arch) for arch in variant["archs"]],
+        hdrs = ["//lib:device_headers"],
+        target_compatible_with = needs_nvcc(),
+    )
+    glint_gpu_kernel(
+        name = name,
+        src = name + ".cu",
+        cubins = name + "_cubin",
+        record = record,
+        target_compatible_with = needs_nvcc(),
+        visibility = ["//visibility:public"],
+    )
+
+def _for_cpu(variants, cpu):
+    return [
+        variant["name"]
+        for variant in variants
+        if (HAS_NVCC if variant["family"] != "cpu" else ISA_CPU[variant["isa"]] == "@platforms//cpu:" + cpu)
+    ]
+
+def by_cpu(variants, prefix = ""):
+    """The names of the variants that can be compiled for the target, as a select over its CPU.
+
+    Args:
+      variants: elements of VARIANTS
+      prefix: put before each name, such as "//generated:"
+    """
+    return select({
+        "@platforms//cpu:" + cpu: [prefix + name for name in _for_cpu(variants, cpu)]
+        for cpu in ["x86_64", "aarch64"]
+    })
+
+def glint_kernels(variants, spec):
+    """One target a variant, in this package: NAME is the compiled kernel, NAME.c or NAME.cu its source.
+
+    Args:
+      variants: VARIANTS of the spec's repository
+      spec: the label of the spec file, such as "@glint_spec//:spec"
+    """
+    for variant in variants:
+        _kernel(variant, spec)
+
+def variant_table(name, variants, spec = "@glint_spec//:spec", **kwargs):
+    """A C library that is the dispatch table over some variants, without their kernels.
+
+    Args:
+      name: the target
+      variants: elements of VARIANTS
+      spec: the label of the spec file
+      **kwargs: visibility and the like
+    """
+    glint_emit_table(
+        name = name + "_source",
+        out = name + ".c",
+        spec = spec,
+        variants = by_cpu(variants),
+    )
+    glint_core_library(
+        name = name,
+        srcs = [name + ".c"],
+        deps = ["//lib:kernel_headers"],
+        **kwargs
+    )
+
+def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", **kwargs):
+    """A whole library with only the given variants in it: the core, their table and their kernels, in one archive.
+
+    Args:
+      name: the target; depend on it and include "lib/glint.h"
+      variants: elements of VARIANTS
+      spec: the label of the spec file
+      package: where glint_kernels() made their targets
+      **kwargs: testonly, target_compatible_with, visibility and the like
+    """
+    variant_table(name + "_table", variants, spec, **kwargs)
+    glint_archive(
+        name = name,
+        hdrs = ["//lib:headers"],
+        linkopts = ["-ldl"],
+        deps = ["//lib:core", name + "_table"] + by_cpu(variants, package + ":"),
+        **kwargs
+    )

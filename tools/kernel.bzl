@@ -1,0 +1,201 @@
+"""Rules of one variant: emit its source, compile it, and the dispatch table over several."""
+
+load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "C_COMPILE_ACTION_NAME")
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+GlintKernelInfo = provider(
+    doc = "One compiled kernel, for the report.",
+    fields = {
+        "name": "the variant's name",
+        "record": "the generator's record of it, as JSON",
+        "source": "File: the emitted source",
+        "object": "File: the object",
+        "logs": "list of File: the compiler's .su file (CPU) or ptxas' logs (GPU)",
+    },
+)
+
+_GENERATOR = {
+    "spec": attr.label(mandatory = True, allow_single_file = True),
+    "generator": attr.label(default = "//gen:generator", allow_files = True),
+    "_main": attr.label(default = "//gen:glint.lua", allow_single_file = True),
+    "_lua": attr.label(default = "@lua//:lua", allow_single_file = True, executable = True, cfg = "exec"),
+}
+
+def _generate(ctx, output, arguments, mnemonic, message):
+    ctx.actions.run(
+        executable = ctx.executable._lua,
+        arguments = [ctx.file._main.path, "emit", "--spec", ctx.file.spec.path, "--out", output.path] + arguments,
+        inputs = depset([ctx.file._main, ctx.file.spec], transitive = [ctx.attr.generator[DefaultInfo].files]),
+        outputs = [output],
+        mnemonic = mnemonic,
+        progress_message = message,
+    )
+
+def _emit_impl(ctx):
+    _generate(ctx, ctx.outputs.out, ["--variant", ctx.attr.variant], "GlintEmit", "Emitting %s" % ctx.outputs.out.basename)
+
+glint_emit = rule(
+    implementation = _emit_impl,
+    doc = "The source of one variant.",
+    attrs = dict(_GENERATOR, variant = attr.string(mandatory = True), out = attr.output(mandatory = True)),
+)
+
+def _emit_table_impl(ctx):
+    arguments = ["--table"]
+    for variant in ctx.attr.variants:
+        arguments += ["--variant", variant]
+    if not ctx.attr.variants:
+        fail("the spec has no variant for the target's CPU")
+    _generate(ctx, ctx.outputs.out, arguments, "GlintEmitTable", "Emitting the table of %d variants" % len(ctx.attr.variants))
+
+glint_emit_table = rule(
+    implementation = _emit_table_impl,
+    doc = "The dispatch table over the given variants.",
+    attrs = dict(_GENERATOR, variants = attr.string_list(mandatory = True), out = attr.output(mandatory = True)),
+)
+
+_CC = {
+    "deps": attr.label_list(providers = [CcInfo]),
+    "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+}
+
+_CC_RULE = {
+    "fragments": ["cpp"],
+    "toolchains": ["@bazel_tools//tools/cpp:toolchain_type"],
+}
+
+def _features(ctx, cc_toolchain):
+    return cc_common.configure_features(
+        ctx = ctx,
+        cc_toolchain = cc_toolchain,
+        requested_features = ctx.features,
+        unsupported_features = ctx.disabled_features,
+    )
+
+def _link_object(ctx, cc_toolchain, features, object):
+    linking_context, _ = cc_common.create_linking_context_from_compilation_outputs(
+        actions = ctx.actions,
+        name = ctx.label.name,
+        feature_configuration = features,
+        cc_toolchain = cc_toolchain,
+        compilation_outputs = cc_common.create_compilation_outputs(objects = depset([object]), pic_objects = depset([object])),
+        disallow_dynamic_library = True,
+    )
+    return linking_context
+
+def _kernel_impl(ctx):
+    # Bazel's own compile rule throws away the .su file of -fstack-usage, which the report and the stack test read.
+    cc_toolchain = find_cpp_toolchain(ctx)
+    features = _features(ctx, cc_toolchain)
+    context = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps]).compilation_context
+    object = ctx.actions.declare_file(ctx.label.name + ".o")
+    stack = ctx.actions.declare_file(ctx.label.name + ".su")
+
+    variables = cc_common.create_compile_variables(
+        feature_configuration = features,
+        cc_toolchain = cc_toolchain,
+        source_file = ctx.file.src.path,
+        output_file = object.path,
+        use_pic = True,
+        include_directories = context.includes,
+        quote_include_directories = context.quote_includes,
+        system_include_directories = context.system_includes,
+        preprocessor_defines = context.defines,
+        user_compile_flags = ctx.attr.copts + ctx.fragments.cpp.copts + ctx.fragments.cpp.conlyopts,
+    )
+    ctx.actions.run(
+        executable = cc_common.get_tool_for_action(feature_configuration = features, action_name = C_COMPILE_ACTION_NAME),
+        arguments = cc_common.get_memory_inefficient_command_line(
+            feature_configuration = features,
+            action_name = C_COMPILE_ACTION_NAME,
+            variables = variables,
+        ) + ["-fstack-usage"],
+        env = cc_common.get_environment_variables(
+            feature_configuration = features,
+            action_name = C_COMPILE_ACTION_NAME,
+            variables = variables,
+        ),
+        inputs = depset([ctx.file.src], transitive = [context.headers, cc_toolchain.all_files]),
+        outputs = [object, stack],
+        mnemonic = "GlintCompile",
+        progress_message = "Compiling %s" % ctx.file.src.basename,
+    )
+    return [
+        DefaultInfo(files = depset([object])),
+        OutputGroupInfo(source = depset([ctx.file.src]), stack_usage = depset([stack])),
+        GlintKernelInfo(name = ctx.label.name, record = ctx.attr.record, source = ctx.file.src, object = object, logs = [stack]),
+        CcInfo(
+            compilation_context = cc_common.create_compilation_context(),
+            linking_context = _link_object(ctx, cc_toolchain, features, object),
+        ),
+    ]
+
+glint_kernel = rule(
+    implementation = _kernel_impl,
+    doc = "Compiles one emitted CPU kernel.",
+    attrs = dict(
+        _CC,
+        src = attr.label(mandatory = True, allow_single_file = [".c"]),
+        copts = attr.string_list(),
+        record = attr.string(),
+    ),
+    **_CC_RULE
+)
+
+def _gpu_kernel_impl(ctx):
+    cc_toolchain = find_cpp_toolchain(ctx)
+    features = _features(ctx, cc_toolchain)
+    lines = []
+    cubins = []
+    for cubin in ctx.files.cubins:
+        # NAME.sm_80.cubin is glint_NAME__sm80_cubin
+        symbol = "glint_%s__%s_cubin" % (ctx.label.name, cubin.basename.split(".")[-2].replace("_", ""))
+        lines += [
+            "    .balign 64",
+            "    .hidden %s" % symbol,
+            "    .globl %s" % symbol,
+            "    .type %s, @object" % symbol,
+            "%s:" % symbol,
+            "    .incbin \"%s\"" % cubin.path,
+            "    .size %s, . - %s" % (symbol, symbol),
+        ]
+        cubins.append(cubin)
+    assembly = ctx.actions.declare_file(ctx.label.name + ".S")
+    ctx.actions.write(assembly, "\n".join(
+        ["    .section .rodata." + ctx.label.name + ", \"a\""] + lines + ["    .section .note.GNU-stack, \"\", @progbits", ""],
+    ))
+    object = ctx.actions.declare_file(ctx.label.name + ".cubins.o")
+    ctx.actions.run(
+        executable = cc_common.get_tool_for_action(feature_configuration = features, action_name = C_COMPILE_ACTION_NAME),
+        arguments = ["-c", assembly.path, "-o", object.path],
+        inputs = depset([assembly] + cubins, transitive = [cc_toolchain.all_files]),
+        outputs = [object],
+        mnemonic = "GlintEmbed",
+        progress_message = "Embedding the cubins of %s" % ctx.label.name,
+    )
+    return [
+        DefaultInfo(files = depset([object])),
+        GlintKernelInfo(
+            name = ctx.label.name,
+            record = ctx.attr.record,
+            source = ctx.file.src,
+            object = object,
+            logs = ctx.attr.cubins[OutputGroupInfo].ptxas.to_list(),
+        ),
+        CcInfo(
+            compilation_context = cc_common.create_compilation_context(),
+            linking_context = _link_object(ctx, cc_toolchain, features, object),
+        ),
+    ]
+
+glint_gpu_kernel = rule(
+    implementation = _gpu_kernel_impl,
+    doc = "Puts the cubins of one variant into read-only data, one symbol an architecture: glint_<variant>__sm80_cubin.",
+    attrs = dict(
+        _CC,
+        src = attr.label(mandatory = True, allow_single_file = [".cu"]),
+        cubins = attr.label(mandatory = True, providers = [OutputGroupInfo]),
+        record = attr.string(),
+    ),
+    **_CC_RULE
+)

@@ -1,0 +1,40 @@
+"""@local_host//:platform is this machine: its CPU, and which instruction sets that CPU can run.
+
+A test of kernels for an instruction set that the machine lacks is incompatible with this platform; Bazel lists it as SKIPPED.
+"""
+
+load(":main.bzl", "main_label")
+
+_BUILD = """
+platform(
+    name = "platform",
+    constraint_values = [
+        "@platforms//cpu:{cpu}",
+        "@platforms//os:linux",
+    ] + {isas},
+    visibility = ["//visibility:public"],
+)
+"""
+
+# The microarchitecture levels of the x86-64 psABI, as the kernel spells them. Each level needs those before it.
+_LEVELS = [
+    ("x86_64_v3", ["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"]),
+    ("x86_64_v4", ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]),
+]
+
+def _local_host_impl(ctx):
+    cpuinfo = ctx.execute(["grep", "-m1", "^flags", "/proc/cpuinfo"]).stdout
+    flags = {flag: True for flag in cpuinfo.split(" ")}
+    isas = []
+    for isa, needed in _LEVELS:
+        if [flag for flag in needed if flag not in flags]:
+            break
+        isas.append(main_label("//tools/isa:" + isa))
+    cpu = ctx.execute(["uname", "-m"]).stdout.strip()
+    ctx.file("BUILD", _BUILD.format(cpu = cpu, isas = repr(isas)), executable = False)
+
+local_host = repository_rule(
+    implementation = _local_host_impl,
+    local = True,
+    configure = True,
+)

@@ -1,0 +1,31 @@
+"""All repositories of the build: what is found on the machine, and the specs."""
+
+load("//tools/repo:aarch64.bzl", "local_aarch64")
+load("//tools/repo:check.bzl", "local_check")
+load("//tools/repo:cuda.bzl", "local_cuda")
+load("//tools/repo:host.bzl", "local_host")
+load("//tools/repo:lua.bzl", "local_lua")
+load("//tools/repo:spec.bzl", "glint_spec")
+
+def glint_repositories():
+    """Declares them; each is looked at when something first needs it."""
+    local_lua(name = "lua")
+    local_check(name = "check")
+    local_cuda(name = "local_cuda")
+    local_host(name = "local_host")
+    local_aarch64(name = "local_aarch64")
+
+    # The library's spec: spec/attention.lua, or --repo_env=GLINT_SPEC=FILE.
+    glint_spec(name = "glint_spec")
+
+    # One variant a template, of which generated/golden/ keeps the source.
+    glint_spec(
+        name = "golden_spec",
+        spec = "//generated:golden/golden.lua",
+    )
+
+    # A second spec in the same build, for tests: head dims off the powers of two.
+    glint_spec(
+        name = "odd_spec",
+        spec = "//generated/odd:odd_dims.lua",
+    )
