@@ -1,4 +1,5 @@
--- The four commands of the command line. Each takes a loaded spec and its options and returns the text to write, or nil and a message.
+-- The four commands of the command line: from arguments to an exit status. Each command takes a loaded spec and its options and
+-- returns the text to write, or nil and a message. Only glint.lua calls this; what the commands say is made elsewhere.
 local emit = require("gen.emit")
 local expand = require("gen.expand")
 local explain = require("gen.explain")
@@ -25,7 +26,7 @@ local OPTIONS = {
   list = { format = { help = "names, bzl, json or table" }, arch = ARCH, variant = VARIANT },
   emit = { variant = VARIANT, table = { flag = true, help = "the dispatch table" }, arch = ARCH },
   check = {},
-  explain = {},
+  explain = { fields = { flag = true, help = "every field of its record" } },
 }
 
 local HELP = {
@@ -50,9 +51,10 @@ glint.lua check [--spec FILE] [--out FILE]
   Says what the spec makes, and which parts of it are not used; or every mistake in it as
   `file:line: field: what is wrong; what would be right`.]],
   explain = [[
-glint.lua explain NAME [--spec FILE] [--out FILE]
+glint.lua explain NAME [--fields] [--spec FILE] [--out FILE]
   Why a variant exists: the lines of the spec behind it, its tile, its budget with the arithmetic.
-  For a name that the spec does not make: why not, what would make it, and the nearest names.]],
+  For a name that the spec does not make: why not, what would make it, and the nearest names.
+  --fields  every field that its template sees, one a line]],
 }
 
 local TOP_HELP = [[
@@ -64,9 +66,12 @@ glint.lua COMMAND [options]: kernels and their table from a spec
 Each has --help, --spec FILE (default spec/attention.lua) and --out FILE (default standard output).
 Exit status: 0 done; 1 the spec, a template or a file is wrong, and nothing was written; 2 the command line is wrong.]]
 
--- How a spec is called in what is emitted: from its last `spec/` on, or its file name. Never an absolute path.
+-- How a spec is called in what is emitted: a path inside the repository as it is, any other from its last `spec/` on, or its file
+-- name. Never an absolute path, and never one inside Bazel's folders.
 local function spec_name(path)
-  return path:match("^.*/(spec/[^/]+)$") or path:match("^spec/[^/]+$") or path:match("[^/]+$") or path
+  local inside = path:gsub("^%./", "")
+  if not inside:find("^[/.]") and not inside:find("^external/") and not inside:find("^bazel%-") then return inside end
+  return path:match("^.*/(spec/[^/]+)$") or path:match("[^/]+$") or path
 end
 
 local function load_records(path)
@@ -74,9 +79,10 @@ local function load_records(path)
   local spec, places = load_spec(path, found)
   if spec then validate.check(spec, places, found) end
   if found:any() then return nil, found:text() end
-  local records, excluded = expand.expand(spec, places, found)
+  local records, excluded, unused = expand.expand(spec, places, found)
   if found:any() then return nil, found:text() end
-  return { spec = spec, places = places, records = records, excluded = excluded, path = path, name = spec_name(path) }
+  return { spec = spec, places = places, records = records, excluded = excluded, unused = unused, path = path,
+    name = spec_name(path) }
 end
 
 local function by_arch(records, arch)
@@ -99,8 +105,8 @@ end
 local function selected(loaded, wanted, arch)
   if wanted == nil then
     local kept = by_arch(loaded.records, arch)
-    if #kept == 0 then return nil, ("%s: no variant is left for %s; add an ISA of it to families.cpu.isas"):format(loaded.path, arch) end
-    return kept
+    if #kept > 0 then return kept end
+    return nil, ("%s: no variant is left for %s; add an ISA of it to families.cpu.isas"):format(loaded.path, arch)
   end
   local asked, kept = {}, {}
   for _, name in ipairs(wanted) do asked[name] = true end
@@ -134,7 +140,9 @@ end
 
 function act.check(loaded) return explain.summary(loaded) end
 
-function act.explain(loaded, given) return explain.variant(loaded, given[1]) end
+function act.explain(loaded, given)
+  return explain.variant(loaded, given[1], given.fields)
+end
 
 -- Mistakes of the command line that depend on several options at once; nil when there are none.
 local function misuse(command, given)

@@ -7,11 +7,14 @@ local emit = {}
 
 local PASSES = { fwd = "GLINT_FORWARD", bwd = "GLINT_BACKWARD" }
 local DTYPES = { f32 = "GLINT_F32", f16 = "GLINT_F16", bf16 = "GLINT_BF16" }
-local COMPUTES = { fwd = "Attention, forward: O and LSE from Q, K, V", bwd = "Attention, backward: dQ, dK, dV from Q, K, V, O, LSE, dO" }
+local COMPUTES = {
+  fwd = "Attention, forward: O and LSE from Q, K, V",
+  bwd = "Attention, backward: dQ, dK, dV from Q, K, V, O, LSE, dO",
+}
 local MASKS = { none = "no mask", causal = "causal, both alignments" }
 
 -- Parts of a record that belong to the generator. A template that used them would be rebuilt by every edit of a comment.
-local HIDDEN = { line = true, spec_line = true, sites = true, overrides = true, excluded = true }
+local HIDDEN = { line = true, sites = true, overrides = true, excluded = true }
 
 local function command(record, spec_name)
   return ("lua5.4 gen/glint.lua emit --spec %s --variant %s"):format(spec_name, record.name)
@@ -32,7 +35,8 @@ local function header(record, spec_name)
   return table.concat(lines, "\n") .. "\n"
 end
 
-local function values_of(record, spec_name)
+--- What a template sees of a record.
+function emit.values(record, spec_name)
   local values = {}
   for field, value in pairs(record) do
     if not HIDDEN[field] then values[field] = value end
@@ -58,7 +62,13 @@ function emit.kernel(record, spec_name, root)
   local read = read_template(root)
   local source, name = read(record.template)
   if not source then error(("gen/templates/%s:1: cannot be read: %s"):format(record.template, name), 0) end
-  return header(record, spec_name) .. template.render(source, name, values_of(record, spec_name), { read = read })
+  return header(record, spec_name) .. template.render(source, name, emit.values(record, spec_name), { read = read })
+end
+
+-- A family whose kernels are not C (GPU code) has its descriptors defined here; those of C kernels are in their own files.
+local function declaration(record, family)
+  if family.define then return family.define(record) end
+  return ("extern const %s %s;\n"):format(family.descriptor, record.symbol)
 end
 
 local function row(record)
@@ -73,21 +83,22 @@ end
 
 --- The dispatch table of `records`, which are sorted by name.
 function emit.table(records, spec_name)
-  local declarations, rows, forward, declared = {}, {}, {}, {}
+  local declarations, rows, families, seen = {}, {}, {}, {}
   for i, record in ipairs(records) do
-    local descriptor = registry.get(record.family).descriptor
-    if not declared[descriptor] then
-      declared[descriptor] = true
-      forward[#forward + 1] = descriptor .. ";\n"
+    local family = registry.get(record.family)
+    if not seen[family.prologue] then
+      seen[family.prologue] = true
+      families[#families + 1] = family.prologue .. "\n"
     end
-    declarations[i] = ("extern const %s %s;\n"):format(descriptor, record.symbol)
+    declarations[i] = declaration(record, family)
     rows[i] = row(record)
   end
+  table.sort(families)
   return table.concat({
     "/* The dispatch table: one row a variant, sorted by name.\n *\n * Made from ", spec_name,
     " by gen/glint.lua emit --table, and overwritten by it: change the spec. */\n",
     '#include "lib/variant.h"\n\n',
-    table.concat(forward), table.concat(declarations),
+    table.concat(families), "\n", table.concat(declarations),
     "\n/* name, pass, dtype, causal, family, head_dim, tile_m, tile_n, isa, sm, alignment_bytes, kernel */\n",
     "const struct glint_variant glint_variants[] = {\n", table.concat(rows), "};\n\n",
     ("const uint32_t glint_variants_count = %du;\n"):format(#records),

@@ -1,6 +1,6 @@
--- A checked spec to its records, sorted by name: one record a variant, which owns the name, file, symbol, table row, test and budget.
--- Only here are variants named. The order of a spec's lists and its comments never show in a record, apart from `line`, which is for
--- messages and is never emitted.
+-- A checked spec to its records, sorted by name: one record a variant, which owns its name, file, symbol, table row, test, budget.
+-- Only here are variants named. The order of a spec's lists and its comments never show in a record, apart from `line` and `sites`,
+-- which are for messages and are never emitted.
 local registry = require("gen.registry")
 local schema = require("gen.schema")
 local text = require("gen.text")
@@ -63,6 +63,7 @@ function run:tiles_of(name, key)
   local positional = self.places[list].positional
   for i, tile in ipairs(list) do
     if positional[i] and contains(tile.dtypes, key.dtype) and contains(tile.masks, key.mask) then
+      self.used[tile] = true
       found[#found + 1] = { tile = tile, site = schema.site(self.places, list, i, list_path) }
     end
   end
@@ -196,7 +197,28 @@ function run:check_used(name, what)
   end
 end
 
---- The records of a valid `spec`, sorted bytewise by name, and those that it excludes. Mistakes go to `problems`.
+-- Sites of tiles that no variant uses: no mistake, for a head dim or pass taken away may come back.
+function run:unused_tiles()
+  local unused = {}
+  local function look(list, path)
+    for _, key in ipairs(text.sorted_keys(list)) do
+      local site = schema.site(self.places, list, key, path)
+      if not self.places[list].positional[key] then
+        look(list[key], site.path)
+      elseif not self.used[list[key]] then
+        unused[#unused + 1] = site
+      end
+    end
+  end
+  for _, name in ipairs(text.sorted_keys(self.spec.families)) do
+    local tiles = self.spec.families[name].tiles
+    for _, pass in ipairs(text.sorted_keys(tiles)) do look(tiles[pass], ("families.%s.tiles.%s"):format(name, pass)) end
+  end
+  return unused
+end
+
+--- The records of a valid `spec`, sorted bytewise by name, those that it excludes, and the sites of tiles that it does not use.
+-- Mistakes go to `problems`.
 function expand.expand(spec, places, problems)
   local self = setmetatable({ spec = spec, places = places, problems = problems, used = {}, by_name = {}, records = {},
     excluded = {} }, run)
@@ -209,7 +231,7 @@ function expand.expand(spec, places, problems)
   local function by_name(a, b) return a.name < b.name end
   table.sort(self.records, by_name)
   table.sort(self.excluded, by_name)
-  return self.records, self.excluded
+  return self.records, self.excluded, self:unused_tiles()
 end
 
 expand.axes = validate.axes

@@ -1,4 +1,183 @@
+-- Texts for people about a spec: what it makes as a whole (check), and why one variant exists or does not (explain). Decides
+-- nothing: records and their limits come from gen/expand.lua and the families.
+local emit = require("gen.emit")
+local registry = require("gen.registry")
+local schema = require("gen.schema")
+local text = require("gen.text")
+local validate = require("gen.validate")
+
 local explain = {}
-function explain.summary(loaded) return #loaded.records .. " variants\n" end
-function explain.variant() return nil, "later" end
+
+local function line_of(loaded, owner, key)
+  return ("%s:%d"):format(loaded.path, schema.site(loaded.places, owner, key, "").line)
+end
+
+-- Where `value` stands in `list`, as `file:line`, or nil.
+local function entry_line(loaded, list, value)
+  for i, entry in ipairs(list) do
+    if entry == value then return line_of(loaded, list, i) end
+  end
+end
+
+-- The list that decides an axis for a family: its own when it narrows, or the spec's; and its path.
+local function deciding_list(loaded, family, axis)
+  local config = loaded.spec.families[family]
+  if config and config[axis.plural] then
+    return config[axis.plural], ("families.%s.%s"):format(family, axis.plural), config
+  end
+  return loaded.spec[axis.plural], axis.plural, loaded.spec
+end
+
+local function fields_text(record, spec_name)
+  local values, lines = emit.values(record, spec_name), {}
+  for _, field in ipairs(text.sorted_keys(values)) do lines[#lines + 1] = ("%s = %s"):format(field, text.plain(values[field])) end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+-- Title and lines, aligned.
+local function section(lines, title, entries)
+  for i, entry in ipairs(entries) do lines[#lines + 1] = ("  %-10s %s"):format(i == 1 and title or "", entry) end
+end
+
+local function reasons(record, loaded)
+  local because = {}
+  for _, axis in ipairs(validate.axes) do
+    local list, path = deciding_list(loaded, record.family, axis)
+    because[#because + 1] = ("%s: %s lists %s"):format(entry_line(loaded, list, record[axis.name]), path,
+      text.show(record[axis.name]))
+  end
+  local tile = record.sites.tile
+  because[#because + 1] = ("%s:%d: %s"):format(loaded.path, tile.line, tile.path)
+  for _, override in ipairs(record.overrides) do
+    because[#because + 1] = ("%s:%d: %s: %s"):format(loaded.path, override.site.line, override.site.path, override.reason)
+  end
+  return because
+end
+
+local function found(record, loaded)
+  local family, lines = registry.get(record.family), { record.name }
+  section(lines, "because", reasons(record, loaded))
+  section(lines, "what", family.describe(record))
+  section(lines, "budget", family.budget(record))
+  section(lines, "made", { "generated/" .. record.file .. " from gen/templates/" .. record.template, "symbol " .. record.symbol,
+    "test " .. record.test })
+  return table.concat(lines, "\n") .. "\n"
+end
+
+-- What to do so that a list of the spec has `wanted`, or why it cannot have it.
+local function remedy(of, wanted)
+  local impossible
+  schema.check(of, wanted, { path = "", line = 0 }, function(_, wrong, right) impossible = wrong .. "; " .. right end, {})
+  return impossible or ("has no %s; add it"):format(text.show(wanted))
+end
+
+-- What the name asks for that the spec does not list, each with what to change. `asked` has pass, dtype, head_dim, mask.
+local function missing_axes(loaded, asked, family)
+  local lacks = {}
+  for _, axis in ipairs(validate.axes) do
+    local wanted = asked[axis.name]
+    local list, path, owner = deciding_list(loaded, family, axis)
+    if not text.contains(list, wanted) then
+      lacks[#lacks + 1] = ("%s: %s: %s"):format(line_of(loaded, owner, axis.plural), path, remedy(axis.of, wanted))
+    end
+  end
+  return lacks
+end
+
+local function missing_tile(loaded, asked, family_name, lacks)
+  local family, config = registry.get(family_name), loaded.spec.families[family_name]
+  local path = "families." .. family_name
+  if not config then
+    lacks[#lacks + 1] = ("%s: families: has no %s; add %s = { ... }"):format(line_of(loaded, loaded.spec, "families"), family_name,
+      family_name)
+    return
+  end
+  local how = family.parse(asked.how)
+  if not how then return end
+  if how.target and not text.contains(family.targets(config), how.target) then
+    lacks[#lacks + 1] = ("%s: %s.%s: %s"):format(line_of(loaded, config, family.target_field), path, family.target_field,
+      remedy(family.fields[family.target_field].of, how.target))
+  end
+  if #lacks == 0 then
+    lacks[#lacks + 1] = ("%s: %s.tiles.%s: no tile there makes it; add { m = %d, n = %d }"):format(line_of(loaded, config.tiles,
+      asked.pass), path, asked.pass, how.m, how.n)
+  end
+end
+
+local function parse_name(name)
+  local pass, dtype, head_dim, mask, how = name:match("^(%a+)_(%w+)_d(%d+)_(%a+)__([%w_]+)$")
+  if not pass then return nil end
+  return { pass = pass, dtype = dtype, head_dim = tonumber(head_dim), mask = mask, how = how }
+end
+
+local function nearest(loaded, name)
+  local names = {}
+  for i, record in ipairs(loaded.records) do names[i] = record.name end
+  return "nearest: " .. table.concat(text.nearest(name, names, 3), ", ")
+end
+
+-- All variants of one key, when that is what was asked for.
+local function of_key(loaded, name)
+  local names = {}
+  for _, record in ipairs(loaded.records) do
+    if record.name:sub(1, #name + 2) == name .. "__" then names[#names + 1] = record.name end
+  end
+  return #names > 0 and table.concat(names, "\n") .. "\n" or nil
+end
+
+local function not_found(loaded, name)
+  local lines = { ("%s: no variant %s"):format(loaded.path, text.show(name)) }
+  local asked = parse_name(name)
+  local family = asked and text.contains(registry.names, asked.how:match("^%w+")) and asked.how:match("^%w+")
+  if not asked then
+    lines[#lines + 1] = "a name is <pass>_<dtype>_d<head_dim>_<mask>__<how>, such as " .. loaded.records[1].name
+  elseif not family then
+    lines[#lines + 1] = ("no family is called %s; the families are %s"):format(text.show(asked.how:match("^%w*")),
+      text.words(registry.names, "and"))
+  else
+    local lacks = missing_axes(loaded, asked, family)
+    missing_tile(loaded, asked, family, lacks)
+    for _, lack in ipairs(lacks) do lines[#lines + 1] = lack end
+  end
+  lines[#lines + 1] = nearest(loaded, name)
+  return table.concat(lines, "\n")
+end
+
+local function by_name(records, name)
+  for _, record in ipairs(records) do
+    if record.name == name then return record end
+  end
+end
+
+--- Why variant `name` exists, or nil and why it does not. `fields`: what its template sees instead.
+function explain.variant(loaded, name, fields)
+  local record = by_name(loaded.records, name)
+  if record then return fields and fields_text(record, loaded.name) or found(record, loaded) end
+  local excluded = by_name(loaded.excluded, name)
+  if excluded then
+    local rule = excluded.excluded
+    return nil, ("%s:%d: %s: excludes %s: %s"):format(loaded.path, rule.site.line, rule.site.path, name, rule.reason)
+  end
+  local key = of_key(loaded, name)
+  if key then return key end
+  return nil, not_found(loaded, name)
+end
+
+--- What the whole spec makes.
+function explain.summary(loaded)
+  local counts = {}
+  for _, record in ipairs(loaded.records) do counts[record.family] = (counts[record.family] or 0) + 1 end
+  local lines = { ("%s: %d variants, %d excluded"):format(loaded.path, #loaded.records, #loaded.excluded) }
+  for _, name in ipairs(text.sorted_keys(counts)) do
+    local family = registry.get(name)
+    local targets = {}
+    for i, target in ipairs(family.targets(loaded.spec.families[name])) do targets[i] = family.target_name(target) end
+    lines[#lines + 1] = ("  %s: %d variants for %s"):format(name, counts[name], table.concat(targets, ", "))
+  end
+  for _, site in ipairs(loaded.unused) do
+    lines[#lines + 1] = ("%s:%d: %s: not used by any variant"):format(loaded.path, site.line, site.path)
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
 return explain

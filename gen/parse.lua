@@ -140,7 +140,8 @@ function parser:spec()
   return result
 end
 
---- The data of `source` and where each field stands: places[table] = { line, lines = { [key] = line }, positional = { [key] = true } }.
+--- The data of `source` and where each field stands:
+-- places[table] = { line = of its {, lines = { [key] = line }, positional = { [key] = true } }.
 --- Mistakes go to `problems`; the data is nil when the text is not a spec at all.
 local function parse(source, problems)
   local self = setmetatable({ at = 1, depth = 0, path = "", places = {}, problems = problems }, parser)

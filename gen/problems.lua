@@ -1,5 +1,5 @@
--- The mistakes found in a spec, as `file:line: field: what is wrong; what would be right`. Stages add to one list and go on where they
--- can, so that a person sees several mistakes at once. Nothing is written while the list is not empty.
+-- The mistakes found in a spec, as `file:line: field: what is wrong; what would be right`. Stages add to one list and go on where
+-- they can, so that a person sees several mistakes at once. Nothing is written while the list is not empty.
 local problems = {}
 problems.__index = problems
 

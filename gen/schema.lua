@@ -1,6 +1,6 @@
--- What a field of a spec may be, said as data: schema.choice, integer, flag, sentence, list, one_or_list, record. schema.check walks
--- a value beside its schema and reports each mistake with its line. It knows no field by name: those are in gen/validate.lua and in
--- each family's file.
+-- What a field of a spec may be, said as data: schema.choice, integer, flag, sentence, list, one_or_list, record, any. schema.check
+-- walks a value beside its schema and reports each mistake with its line. It knows no field by name: those are in gen/validate.lua
+-- and in each family's file.
 local parse = require("gen.parse")
 local text = require("gen.text")
 
@@ -54,8 +54,8 @@ function check.choice(self, value, site, report)
     if value == allowed then return end
   end
   local near = type(value) == "string" and text.meant(value, self.values)
-  report(site, text.show(value) .. " is not known", near and "did you mean " .. text.show(near) .. "? one of " .. text.words(self.values)
-    or "one of " .. text.words(self.values))
+  local hint = near and "did you mean " .. text.show(near) .. "? " or ""
+  report(site, text.show(value) .. " is not known", hint .. "one of " .. text.words(self.values))
 end
 
 function check.integer(self, value, site, report)
@@ -71,7 +71,7 @@ function check.integer(self, value, site, report)
   if step and value % step ~= 0 then
     local below, above = value - value % step, value - value % step + step
     local near = below < self.min and tostring(above) or above > self.max and tostring(below) or below .. " or " .. above
-    report(site, ("%d is not a multiple of %d (%d = %d x %d + %d)"):format(value, step, value, step, value // step, value % step), near)
+    report(site, ("%d is not a multiple of %d (%d x %d + %d)"):format(value, step, step, value // step, value % step), near)
   end
 end
 
@@ -126,8 +126,8 @@ local function unknown_key(key, names, site, report)
     return report(site, "a value without a name", "write it as `name = value`; the fields are " .. text.words(names, "and"))
   end
   local near = text.meant(key, names)
-  report(site, "no such field", near and "did you mean " .. near .. "? the fields are " .. text.words(names, "and")
-    or "the fields are " .. text.words(names, "and"))
+  local hint = near and "did you mean " .. near .. "? " or ""
+  report(site, "no such field", hint .. "the fields are " .. text.words(names, "and"))
 end
 
 function check.record(self, value, site, report, places)

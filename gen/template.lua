@@ -18,7 +18,7 @@ local function fail(name, line, what)
   error(("%s:%d: %s"):format(name, line, what), 0)
 end
 
--- The Lua expression of a `${` whose text starts at `at`: the shortest that ends in } and compiles. Returns it and the position after.
+-- The Lua expression of a `${` whose text starts at `at`: the shortest that ends in } and compiles; and the position after it.
 local function expression(line, at, name, number)
   local close, first_error = at - 1, nil
   while true do

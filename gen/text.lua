@@ -1,5 +1,5 @@
--- Small functions on text that the whole generator shares: showing a value from a spec safely, the nearest of several names, a list as
--- words, a number as C writes it. Pure functions only: nothing here reads a file or knows what a spec is.
+-- Small functions on text that the whole generator shares: showing a value from a spec safely, the nearest of several names, a list
+-- as words, a number as C writes it. Pure functions only: nothing here reads a file or knows what a spec is.
 local text = {}
 
 --- A value from a spec, fit for one line of a message: quoted, control characters escaped, shortened.
@@ -8,6 +8,28 @@ function text.show(value)
   if type(value) ~= "string" then return tostring(value) end
   local short = #value > 60 and value:sub(1, 57) .. "..." or value
   return '"' .. short:gsub("[%c\"\\\127-\255]", function(c) return ("\\x%02X"):format(c:byte()) end) .. '"'
+end
+
+--- Keys in a fixed order: numbers by value, then strings bytewise.
+function text.sorted_keys(map)
+  local keys = {}
+  for key in pairs(map) do keys[#keys + 1] = key end
+  table.sort(keys, function(a, b)
+    if type(a) ~= type(b) then return type(a) == "number" end
+    return a < b
+  end)
+  return keys
+end
+
+--- A value of a record as Lua would write it.
+function text.plain(value)
+  if type(value) == "string" then return ("%q"):format(value) end
+  if type(value) ~= "table" then return tostring(value) end
+  local parts = {}
+  for i, entry in ipairs(value) do parts[i] = text.plain(entry) end
+  if #parts > 0 then return "{ " .. table.concat(parts, ", ") .. " }" end
+  for i, key in ipairs(text.sorted_keys(value)) do parts[i] = key .. " = " .. text.plain(value[key]) end
+  return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
 --- Values as `a, b or c`.
@@ -23,17 +45,6 @@ function text.contains(list, value)
     if entry == value then return true end
   end
   return false
-end
-
---- Keys in a fixed order: numbers by value, then strings bytewise.
-function text.sorted_keys(map)
-  local keys = {}
-  for key in pairs(map) do keys[#keys + 1] = key end
-  table.sort(keys, function(a, b)
-    if type(a) ~= type(b) then return type(a) == "number" end
-    return a < b
-  end)
-  return keys
 end
 
 -- Levenshtein distance, two rows of the table at a time.

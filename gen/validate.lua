@@ -29,7 +29,7 @@ local function match_fields(family)
   if not family then return fields end
   for name, of in pairs(family.match_fields) do fields[name] = schema.one_or_list(of) end
   for name, of in pairs(family.tile_fields) do
-    if of.kind ~= "list" then fields[name] = schema.one_or_list(of) end
+    if of.kind ~= "list" and of.kind ~= "sentence" then fields[name] = schema.one_or_list(of) end
   end
   return fields
 end
@@ -40,7 +40,9 @@ end
 
 -- One pass's tiles: a list for every head dim, and lists of their own for some, under [head_dim].
 local function check_tile_set(set, site, family, report, places)
-  if type(set) ~= "table" then return report(site, text.show(set) .. " is not a list", "write { { m = 64, n = 96 } }") end
+  if type(set) ~= "table" then
+    return report(site, text.show(set) .. " is not a list", "write { { m = 64, n = 96 } }")
+  end
   if next(set) == nil then return report(site, "an empty list", "list at least one tile") end
   local tile, head_dim = tile_schema(family), AXES[3].of
   for _, key in ipairs(text.sorted_keys(set)) do
@@ -57,7 +59,9 @@ local function check_tile_set(set, site, family, report, places)
 end
 
 local function check_tiles(tiles, site, family, report, places)
-  if type(tiles) ~= "table" then return report(site, text.show(tiles) .. " is not a table", "write { fwd = { ... }, bwd = { ... } }") end
+  if type(tiles) ~= "table" then
+    return report(site, text.show(tiles) .. " is not a table", "write { fwd = { ... }, bwd = { ... } }")
+  end
   for _, key in ipairs(text.sorted_keys(tiles)) do
     local at = schema.site(places, tiles, key, site.path)
     if key == "fwd" or key == "bwd" then
@@ -92,12 +96,15 @@ local function check_family(spec, name, config, site, report, places)
     return report(site, "no such family", (near and "did you mean " .. near .. "? " or "") .. "the families are "
       .. text.words(registry.names, "and"))
   end
-  if type(config) ~= "table" then return report(site, text.show(config) .. " is not a table", "write " .. name .. " = { ... }") end
+  if type(config) ~= "table" then
+    return report(site, text.show(config) .. " is not a table", "write " .. name .. " = { ... }")
+  end
   local fields = schema.merge(family.fields, narrowing_fields())
   fields.tiles = schema.any()
   schema.check(schema.record(fields, family.required), config, site, report, places)
   if config.tiles == nil then
-    report({ path = site.path .. ".tiles", line = places[config].line }, "is missing", "add tiles = { fwd = { ... }, bwd = { ... } }")
+    local at = { path = site.path .. ".tiles", line = places[config].line }
+    report(at, "is missing", "add tiles = { fwd = { ... }, bwd = { ... } }")
   else
     check_tiles(config.tiles, schema.site(places, config, "tiles", site.path), family, report, places)
   end
@@ -108,7 +115,9 @@ local function check_families(spec, report, places)
   local families = spec.families
   if families == nil then return end
   local site = schema.site(places, spec, "families", "")
-  if type(families) ~= "table" then return report(site, text.show(families) .. " is not a table", "write { cpu = { ... } }") end
+  if type(families) ~= "table" then
+    return report(site, text.show(families) .. " is not a table", "write { cpu = { ... } }")
+  end
   if next(families) == nil then return report(site, "no family", "add one of " .. text.words(registry.names)) end
   for _, name in ipairs(text.sorted_keys(families)) do
     check_family(spec, name, families[name], schema.site(places, families, name, site.path), report, places)
@@ -117,7 +126,9 @@ end
 
 -- exclude and override: lists of matches, each with a reason; `set` only in override.
 local function check_rule(rule, site, sets, report, places)
-  if type(rule) ~= "table" then return report(site, text.show(rule) .. " is not a table", "write { family = ..., reason = ... }") end
+  if type(rule) ~= "table" then
+    return report(site, text.show(rule) .. " is not a table", "write { family = ..., reason = ... }")
+  end
   local family = type(rule.family) == "string" and registry.get(rule.family) or nil
   local fields, required = match_fields(family), { "reason" }
   if sets then
@@ -134,7 +145,9 @@ local function check_rules(spec, name, report, places)
   local rules = spec[name]
   if rules == nil then return end
   local site = schema.site(places, spec, name, "")
-  if type(rules) ~= "table" then return report(site, text.show(rules) .. " is not a list", "write { { ..., reason = ... } }") end
+  if type(rules) ~= "table" then
+    return report(site, text.show(rules) .. " is not a list", "write { { ..., reason = ... } }")
+  end
   for _, key in ipairs(text.sorted_keys(rules)) do
     local at = schema.site(places, rules, key, site.path)
     if not places[rules].positional[key] then

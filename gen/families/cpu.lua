@@ -1,5 +1,6 @@
--- The `cpu` family: C with vector extensions, one object a variant and ISA. This file holds what a spec may say about it, its limits
--- with their arithmetic, and what a variant of it is. It must not mention another family. gen/README.md says what each part is for.
+-- The `cpu` family: C with vector extensions, one object a variant and ISA. This file holds what a spec may say about it, its
+-- limits with their arithmetic, and what a variant of it is. It must not mention another family. gen/README.md says what each part
+-- is for.
 local schema = require("gen.schema")
 local text = require("gen.text")
 
@@ -15,8 +16,8 @@ local ISAS = {
   x86_64_v3 = { lanes = 8, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64-v3" },
     id = "GLINT_ISA_X86_64_V3", what = "x86-64-v3 (AVX2, FMA, F16C)" },
   x86_64_v4 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64",
-    copts = { "-march=x86-64-v4", "-mprefer-vector-width=512" }, id = "GLINT_ISA_X86_64_V4", what = "x86-64-v4 (AVX-512)" },
-  aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64", copts = { "-march=armv8-a" },
+    copts = { "-march=x86-64-v4" }, id = "GLINT_ISA_X86_64_V4", what = "x86-64-v4 (AVX-512)" },
+  aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64", copts = { "-march=armv8-a", "-mno-outline-atomics" },
     id = "GLINT_ISA_AARCH64", what = "AArch64 (Advanced SIMD)" },
 }
 local ISA_NAMES = text.sorted_keys(ISAS)
@@ -29,10 +30,12 @@ local cpu = {
   what = "C with vector extensions, chosen at run time by what the CPU has",
   id = "GLINT_FAMILY_CPU",
   descriptor = "struct glint_cpu_kernel",
+  prologue = "struct glint_cpu_kernel;",
   extension = "c",
   templates = { fwd = "cpu_fwd.c.lua", bwd = "cpu_bwd.c.lua" },
   fields = { isas = isa_list },
   required = { "isas" },
+  target_field = "isas",
   tile_fields = {
     m = schema.integer(8, 512, 8),    -- queries a tile
     n = schema.integer(6, 1024),      -- keys a tile
@@ -95,29 +98,40 @@ function cpu.complete(record)
   record.dtype_bytes = DTYPE_BYTES[record.dtype]
 end
 
+-- The multiples of `step` next to `value`.
+local function around(value, step)
+  local below = value - value % step
+  return below == 0 and tostring(step) or ("%d or %d"):format(below, below + step)
+end
+
 --- The limits; report(field, wrong, right) for each that is broken.
 function cpu.check(record, report)
   local isa = ISAS[record.isa]
   local vecs, rows, width = record.micro_vecs, record.micro_rows, record.micro_vecs * record.lanes
   local used = rows * vecs + vecs + 1
   if used > isa.registers then
-    report(record.rows and "rows" or "vecs", ("%d x %d accumulators + %d loads + 1 broadcast = %d vector registers, and %s has %d"):format(
-      rows, vecs, vecs, used, record.isa, isa.registers), "fewer rows or vecs")
+    local sum = ("%d x %d accumulators + %d loads + 1 broadcast = %d vector registers"):format(rows, vecs, vecs, used)
+    report(record.rows and "rows" or "vecs", ("%s, and %s has %d"):format(sum, record.isa, isa.registers), "fewer rows or vecs")
   end
   if record.m % width ~= 0 then
     report("m", ("%d is not a multiple of %d, the queries of %s's micro-kernel (%d vectors x %d lanes)"):format(record.m, width,
-      record.isa, vecs, record.lanes), ("%d or %d"):format(math.max(width, record.m - record.m % width),
-      record.m - record.m % width + width))
+      record.isa, vecs, record.lanes), around(record.m, width))
   end
   if record.n % rows ~= 0 then
     report("n", ("%d is not a multiple of %d, the rows of %s's micro-kernel"):format(record.n, rows, record.isa),
-      ("%d or %d"):format(math.max(rows, record.n - record.n % rows), record.n - record.n % rows + rows))
+      around(record.n, rows))
   end
   if record.tile_bytes > TILE_LIMIT then
     report("tile", ("m = %d, n = %d at head_dim %d needs %s = %d bytes, and the limit is %d"):format(record.m, record.n,
       record.head_dim, record.budget_text, record.tile_bytes, TILE_LIMIT),
       ("a smaller tile, under [%d] if only for this head dim"):format(record.head_dim))
   end
+end
+
+--- The fields that the right half of a name says, or nil when it is none of this family's.
+function cpu.parse(how)
+  local isa, m, n = how:match("^cpu_([%w_]-)_m(%d+)n(%d+)$")
+  return isa and { target = isa, m = tonumber(m), n = tonumber(n) }
 end
 
 --- Lines for the header of an emitted kernel and for explain.
