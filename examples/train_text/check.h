@@ -1,0 +1,11 @@
+/* The gradient of the whole model against finite differences. */
+#ifndef EXAMPLES_TRAIN_TEXT_CHECK_H
+#define EXAMPLES_TRAIN_TEXT_CHECK_H
+
+#include "examples/train_text/model.h"
+
+/* For every parameter tensor, walks a small step both ways along (gradient + as much of a random direction), and compares the change
+ * of the loss with what the gradient says. `saved` has room for all parameters. Prints a line a tensor; returns how many differ. */
+int check_gradient(struct model *model, const unsigned char *inputs, const unsigned char *targets, float *saved, float *direction);
+
+#endif

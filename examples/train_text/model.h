@@ -1,0 +1,103 @@
+/* A byte-level transformer: pre-norm, RMSNorm (Zhang and Sennrich, arXiv:1910.07467), rotary positions (Su et al.,
+ * arXiv:2104.09864), squared ReLU (So et al., arXiv:2109.08668). Attention is Glint's; every gradient is written out.
+ *
+ *   x = embed[byte]
+ *   for each layer:   x += attention(rotate(norm(x) Wqkv)) Wproj        x += relu(norm(x) Wup)^2 Wdown
+ *   logits = norm(x) Whead
+ */
+#ifndef EXAMPLES_TRAIN_TEXT_MODEL_H
+#define EXAMPLES_TRAIN_TEXT_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "examples/train_text/arena.h"
+#include "examples/train_text/attention.h"
+
+enum { VOCABULARY = 256, MAX_LAYERS = 32, MAX_HEADS = 64 };
+
+struct config {
+    size_t layers, heads, context, batch;
+    size_t width; /* heads * HEAD_DIM */
+};
+
+/* Pointers into one flat array of parameters, or of their gradients. d = width. */
+struct layer_weights {
+    float *norm1; /* [d]       */
+    float *qkv;   /* [d][3 d]  */
+    float *proj;  /* [d][d]    */
+    float *norm2; /* [d]       */
+    float *up;    /* [d][4 d]  */
+    float *down;  /* [4 d][d]  */
+};
+struct weights {
+    float *embed; /* [VOCABULARY][d] */
+    struct layer_weights layer[MAX_LAYERS];
+    float *norm; /* [d] */
+    float *head; /* [d][VOCABULARY] */
+};
+
+/* One parameter tensor in the flat array. */
+struct parameter {
+    const char *name;
+    size_t layer, offset, count;
+    int is_matrix; /* decays, and starts random; a gain does not decay and starts at 1 */
+};
+enum { MAX_PARAMETERS = 3 + 6 * MAX_LAYERS };
+
+/* What forward leaves for backward. n = batch * context rows. */
+struct layer_activations {
+    float *normed1, *inverse1; /* [n][d], [n]: norm(x) and 1 / rms(x) */
+    float *qkv;                /* [n][3 d], rotated */
+    float *o, *lse;            /* [n][d], [batch][heads][context] */
+    float *x_mid;              /* [n][d]: x after attention */
+    float *normed2, *inverse2;
+    float *up, *active;        /* [n][4 d] before and after relu^2 */
+    float *x_out;              /* [n][d] */
+};
+
+struct model {
+    struct config config;
+    struct attention *attention;
+    size_t parameter_floats, parameter_count;
+    struct parameter parameter[MAX_PARAMETERS];
+    float *flat, *flat_gradient; /* [parameter_floats] */
+    struct weights w, g;
+
+    float *rotation; /* [context][HEAD_DIM]: cos and sin of each pair's angle */
+    float *x0;       /* [n][d]: the embedded bytes */
+    struct layer_activations a[MAX_LAYERS];
+    float *normed, *inverse; /* [n][d], [n]: the last norm */
+    float *logits;           /* [n][VOCABULARY]; model_backward turns it into its gradient */
+    float *row_loss;         /* [n], nats */
+    float *dx, *dbranch;     /* [n][d]: gradient of the residual stream, and of a branch */
+    float *dwide;            /* [n][4 d]: gradient of qkv or of the MLP's inside */
+    float *scratch;          /* of matmul */
+};
+
+/* Lists the parameters and places all arrays; with a counting arena it only counts. */
+void model_layout(struct model *model, const struct config *config, struct attention *attention, struct arena *arena);
+
+void model_initialise(struct model *model, uint64_t seed);
+
+/* inputs and targets [batch][context] -> row_loss; returns the mean loss in nats, or NaN when attention failed (its reason says why). */
+double model_forward(struct model *model, const unsigned char *inputs, const unsigned char *targets);
+
+/* The gradient of the mean loss of the last model_forward, for all parameters. 0, or -1 when attention failed. */
+int model_backward(struct model *model, const unsigned char *inputs, const unsigned char *targets);
+
+/* ---- generation, one byte at a time ---- */
+
+/* Keys and values of the last `context` positions, in a ring; rotary positions make any length work. */
+struct decoder {
+    float *keys[MAX_LAYERS], *values[MAX_LAYERS]; /* [context][d] */
+    float *x, *normed, *branch, *wide, *lse;      /* one row each */
+    float *logits;                                /* [VOCABULARY] */
+    size_t position;                              /* bytes read so far */
+};
+void decoder_layout(struct decoder *decoder, const struct config *config, struct arena *arena);
+
+/* Reads one byte; decoder->logits then predicts the next. 0, or -1 when attention failed. */
+int decoder_step(struct decoder *decoder, struct model *model, unsigned char byte);
+
+#endif
