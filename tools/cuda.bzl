@@ -3,7 +3,7 @@
 load("@local_cuda//:cuda.bzl", "CUDA_VERSION", "HAS_NVCC", "NVCC")
 
 # Device code only: no C++ library and no exceptions reach the archive, for the cubin is data there.
-NVCC_FLAGS = ["-cubin", "-O3", "-std=c++17", "-I.", "-Xptxas=-v,-warn-spills", "--Werror=all-warnings"]
+NVCC_FLAGS = ["-cubin", "-O3", "-std=c++17", "-I.", "-Xptxas=-v", "--Werror=all-warnings"]
 
 # Runs nvcc with its messages in the log; shows them when it fails.
 _RUN = """

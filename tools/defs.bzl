@@ -90,6 +90,7 @@ def _kernel(variant, spec):
         out = name,
         archs = [str(arch) for arch in variant["archs"]],
         hdrs = ["//lib:device_headers"],
+        nvccopts = [] if variant.get("spills") else ["-Xptxas=-warn-spills"],
         target_compatible_with = needs_nvcc(),
     )
     glint_gpu_kernel(
@@ -169,4 +170,39 @@ def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//ge
         linkopts = ["-ldl"],
         deps = ["//lib:core", name + "_table"] + by_cpu(variants, package + ":"),
         **kwargs
+    )
+
+# ---- golden files ------------------------------------------------------------------------------------------------------------
+
+def glint_golden(variants, spec):
+    """golden_test compares the sources of some variants with golden/*, and update_golden renews those.
+
+    Args:
+      variants: VARIANTS of the spec's repository
+      spec: the label of the spec file
+    """
+    emitted = []
+    for variant in variants:
+        name = "golden/emitted/%s.%s" % (variant["name"], "c" if variant["family"] == "cpu" else "cu")
+        glint_emit(
+            name = "golden_" + variant["name"],
+            out = name,
+            spec = spec,
+            variant = variant["name"],
+        )
+        emitted.append(name)
+    arguments = ["$(rootpath %s)" % name for name in emitted]
+    native.sh_test(
+        name = "golden_test",
+        size = "small",
+        srcs = ["//tools:golden.sh"],
+        args = ["test"] + arguments,
+        data = emitted + native.glob(["golden/*.c", "golden/*.cu"]),
+        target_compatible_with = not_cross(),
+    )
+    native.sh_binary(
+        name = "update_golden",
+        srcs = ["//tools:golden.sh"],
+        args = ["update"] + arguments,
+        data = emitted,
     )
