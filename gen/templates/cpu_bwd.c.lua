@@ -1,0 +1,238 @@
+#define GLINT_CPU_LANES ${lanes}  /* floats in a vector */
+#define GLINT_CPU_ROWS ${micro_rows}   /* register tile of the products: rows */
+#define GLINT_CPU_VECS ${micro_vecs}   /* by vectors */
+#define GLINT_CPU_DTYPE ${dtype}
+$ if dtype == "f32" then
+#define GLINT_CPU_ELEMENT float
+$ else
+#define GLINT_CPU_ELEMENT uint16_t
+$ end
+#include "lib/cpu/cpu.h"
+#include "lib/cpu/gemm.h"
+#include "lib/cpu/rows.h"
+#include "lib/cpu/softmax.h"
+
+enum {
+    HEAD_DIM = ${head_dim},
+    TILE_M = ${tile_m}, /* queries */
+    TILE_N = ${tile_n}, /* keys */
+    PITCH_M = GLINT_CPU_PITCH(TILE_M),
+    PITCH_D = GLINT_CPU_PITCH(HEAD_DIM),
+    BLOCK_T = HEAD_DIM * PITCH_M, /* floats of a transposed query block */
+    BLOCK = TILE_M * PITCH_D,     /* floats of a query block */
+};
+
+/* The matrices of a lane's scratch: lib/cpu/cpu.h gives their shapes. */
+struct matrices {
+    float *q_t, *dout_t, *dq_t, *q, *dout, *stats, *dk, *dv, *k, *v, *p_t, *ds_t;
+};
+
+/* Brings one query head into scratch in f32: Q and dO both ways, LSE, and delta = rowsum(dO * O). */
+static void load_head(const struct glint_cpu_call *call, const struct matrices *m, int64_t batch, int64_t head)
+{
+    const struct glint_problem *p = call->problem;
+    const struct glint_tensors *t = call->tensors;
+    const glint_element *q = (const glint_element *)t->q + batch * p->q.batch + head * p->q.head;
+    const glint_element *o = (const glint_element *)t->o + batch * p->o.batch + head * p->o.head;
+    const glint_element *dout = (const glint_element *)t->dout + batch * p->dout.batch + head * p->dout.head;
+    const float *lse = t->lse + (batch * p->heads_q + head) * p->seqlen_q;
+    for (int64_t block = 0; block < call->geometry.query_blocks; block++) {
+        const int64_t queries = glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M);
+        for (int64_t i = 0; i < glint_panel_columns(queries); i += 4) {
+            const int64_t rows = glint_clamp(queries - i, 0, 4), query = block * TILE_M + i;
+            float *q_rows = m->q + query * PITCH_D, *dout_rows = m->dout + query * PITCH_D, *o_rows = m->ds_t;
+            glint_widen_rows(q_rows, PITCH_D, q + query * p->q.row, p->q.row, rows, HEAD_DIM);
+            glint_transpose_in(m->q_t + block * BLOCK_T + i, PITCH_M, q_rows, PITCH_D, rows, HEAD_DIM, p->softmax_scale);
+            glint_widen_rows(dout_rows, PITCH_D, dout + query * p->dout.row, p->dout.row, rows, HEAD_DIM);
+            glint_transpose_in(m->dout_t + block * BLOCK_T + i, PITCH_M, dout_rows, PITCH_D, rows, HEAD_DIM, 1.0f);
+            glint_widen_rows(o_rows, PITCH_D, o + query * p->o.row, p->o.row, rows, HEAD_DIM);
+            float *stats = m->stats + block * 2 * PITCH_M + i;
+            for (int64_t r = 0; r < 4; r++) {
+                stats[r] = r < rows ? lse[query + r] : 0.0f;
+                stats[PITCH_M + r] = r < rows ? glint_dot(dout_rows + r * PITCH_D, o_rows + r * PITCH_D, HEAD_DIM) : 0.0f;
+            }
+        }
+    }
+}
+
+$ if causal then
+/* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. Query i of the tile sees key r of it iff i >= r + shift. */
+static void tile(const struct matrices *m, int64_t block, int64_t queries, int64_t keys, int64_t shift, float *dq_t, float *dk, float *dv)
+$ else
+/* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. */
+static void tile(const struct matrices *m, int64_t block, int64_t queries, int64_t keys, float *dq_t, float *dk, float *dv)
+$ end
+{
+    const float *q = m->q + block * BLOCK, *dout = m->dout + block * BLOCK;
+    const float *q_t = m->q_t + block * BLOCK_T, *dout_t = m->dout_t + block * BLOCK_T, *stats = m->stats + block * 2 * PITCH_M;
+    dq_t += block * BLOCK_T;
+$ if causal then
+
+    /* A hidden pair has P = dS = 0, which hides any finite Q, dO and K; otherwise pairs are left out one by one. */
+    const bool special = keys - 1 + shift > 0 && (glint_any_special(q, PITCH_D, queries, HEAD_DIM) ||
+                                                  glint_any_special(dout, PITCH_D, queries, HEAD_DIM) ||
+                                                  glint_any_special(m->k, PITCH_D, keys, HEAD_DIM));
+$ end
+    for (int64_t lane = 0, vecs; lane < queries; lane += vecs * GLINT_CPU_LANES) {
+        vecs = glint_panel_vecs(queries - lane);
+$ if causal then
+        const int64_t lanes = glint_clamp(queries - lane, 0, vecs * GLINT_CPU_LANES);
+        const struct glint_visible visible = glint_visible_keys(0, keys, lane, lanes, -shift);
+        /* A few rows more, so that the row tiles of dV and dK, which cross the diagonal, find zeros there. */
+        const struct glint_visible needed = {visible.all, glint_clamp(visible.any + GLINT_CPU_ROWS - 1, 0, keys), visible.shift};
+        const int64_t rows = needed.any;
+$ else
+        const int64_t rows = keys;
+$ end
+
+        /* S^T = K Q^T and dP^T = V dO^T. */
+        glint_gemm(vecs, &(struct glint_gemm){.c = m->p_t + lane, .ldc = PITCH_M, .a = m->k, .a_row = PITCH_D, .a_k = 1,
+                                              .b = q_t + lane, .ldb = PITCH_M, .rows = rows, .depth = HEAD_DIM, .first_k = -TILE_N});
+        glint_gemm(vecs, &(struct glint_gemm){.c = m->ds_t + lane, .ldc = PITCH_M, .a = m->v, .a_row = PITCH_D, .a_k = 1,
+                                              .b = dout_t + lane, .ldb = PITCH_M, .rows = rows, .depth = HEAD_DIM, .first_k = -TILE_N});
+
+        /* P = exp(S - LSE) and dS = P (dP - delta). */
+        for (int64_t x = lane; x < lane + vecs * GLINT_CPU_LANES; x += GLINT_CPU_LANES) {
+            glint_softmax_gradient(m->p_t + x, m->ds_t + x, PITCH_M, rows, stats + x, stats + PITCH_M + x);
+$ if causal then
+            glint_mask_gradient(m->p_t + x, m->ds_t + x, PITCH_M, needed, x - lane);
+$ end
+        }
+
+        /* dQ^T += K^T dS^T. */
+$ if causal then
+        struct glint_gemm dq = {.c = dq_t + lane, .ldc = PITCH_M, .a = m->k, .a_row = 1, .a_k = PITCH_D, .b = m->ds_t + lane,
+                                .ldb = PITCH_M, .rows = HEAD_DIM, .depth = visible.any, .first_k = -HEAD_DIM, .add = true};
+        if (special) {
+            dq.depth = visible.all;
+            glint_gemm(vecs, &dq);
+            dq.depth = visible.any;
+            glint_gemm_visible(vecs, &dq, visible.all, visible.shift);
+        } else {
+            glint_gemm(vecs, &dq);
+        }
+$ else
+        glint_gemm(vecs, &(struct glint_gemm){.c = dq_t + lane, .ldc = PITCH_M, .a = m->k, .a_row = 1, .a_k = PITCH_D,
+                                              .b = m->ds_t + lane, .ldb = PITCH_M, .rows = HEAD_DIM, .depth = keys,
+                                              .first_k = -HEAD_DIM, .add = true});
+$ end
+    }
+
+$ local first_k = causal and "shift" or "-TILE_N"
+    /* dV += P^T dO and dK += dS^T Q; lanes are now the head dim. */
+    for (int64_t x = 0, vecs; x < HEAD_DIM; x += vecs * GLINT_CPU_LANES) {
+        vecs = glint_panel_vecs(HEAD_DIM - x);
+        struct glint_gemm dv_gemm = {.c = dv + x, .ldc = PITCH_D, .a = m->p_t, .a_row = PITCH_M, .a_k = 1, .b = dout + x, .ldb = PITCH_D,
+                                     .rows = keys, .depth = queries, .first_k = ${first_k}, .add = true};
+        struct glint_gemm dk_gemm = {.c = dk + x, .ldc = PITCH_D, .a = m->ds_t, .a_row = PITCH_M, .a_k = 1, .b = q + x, .ldb = PITCH_D,
+                                     .rows = keys, .depth = queries, .first_k = ${first_k}, .add = true};
+$ if causal then
+        if (special) {
+            dv_gemm.rows = dk_gemm.rows = 1;
+            for (int64_t r = 0; r < keys; r++) {
+                glint_gemm(vecs, &dv_gemm);
+                glint_gemm(vecs, &dk_gemm);
+                dv_gemm.c += PITCH_D, dv_gemm.a += PITCH_M, dv_gemm.first_k++;
+                dk_gemm.c += PITCH_D, dk_gemm.a += PITCH_M, dk_gemm.first_k++;
+            }
+            continue;
+        }
+$ end
+        glint_gemm(vecs, &dv_gemm);
+        glint_gemm(vecs, &dk_gemm);
+    }
+}
+
+/* Writes dQ of query block `block` of a head; `row` holds 4 rows of head_dim floats. */
+static void store_dq(const struct glint_cpu_call *call, int64_t batch, int64_t head, int64_t block, const float *dq_t, float *row)
+{
+    const struct glint_problem *p = call->problem;
+    glint_element *dq = (glint_element *)call->tensors->dq + batch * p->dq.batch + head * p->dq.head + block * TILE_M * p->dq.row;
+    glint_transpose_out(dq, p->dq.row, dq_t, PITCH_M, glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M), HEAD_DIM, p->softmax_scale,
+                        row, PITCH_D);
+}
+
+/* dK and dV of one key head, and dQ of the query heads that read it. When the problem is split, of one group of key blocks, and its part
+ * of dQ goes to the workspace. dQ is summed within a group of key blocks (kb = group mod key_groups), then over the groups in order. */
+static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+    const struct glint_problem *p = call->problem;
+    const struct glint_cpu_geometry *g = &call->geometry;
+    const struct matrices m = {
+        scratch + g->region[GLINT_BWD_Q_T], scratch + g->region[GLINT_BWD_DO_T], scratch + g->region[GLINT_BWD_DQ_T],
+        scratch + g->region[GLINT_BWD_Q], scratch + g->region[GLINT_BWD_DO], scratch + g->region[GLINT_BWD_STATS],
+        scratch + g->region[GLINT_BWD_DK], scratch + g->region[GLINT_BWD_DV], scratch + g->region[GLINT_BWD_K],
+        scratch + g->region[GLINT_BWD_V], scratch + g->region[GLINT_BWD_P_T], scratch + g->region[GLINT_BWD_DS_T],
+    };
+    const bool split = g->split > 1;
+    const int64_t first_group = task % g->split, last_group = split ? first_group : g->key_groups - 1;
+    const int64_t block_step = g->split, first_block = first_group; /* key blocks of this task; the n-th has the n-th dK and dV */
+    const int64_t head_kv = task / g->split % p->heads_kv, batch = task / g->split / p->heads_kv;
+    const int64_t head_group = p->heads_q / p->heads_kv;
+    const glint_element *k = (const glint_element *)call->tensors->k + batch * p->k.batch + head_kv * p->k.head;
+    const glint_element *v = (const glint_element *)call->tensors->v + batch * p->v.batch + head_kv * p->v.head;
+
+    memset(m.dk, 0, sizeof(float) * (g->region[GLINT_BWD_K] - g->region[GLINT_BWD_DK]));
+    for (int64_t head = head_kv * head_group; head < (head_kv + 1) * head_group; head++) {
+        load_head(call, &m, batch, head);
+        for (int64_t group = first_group; group <= last_group; group++) {
+            float *dq_t = m.dq_t;
+            if (split)
+                dq_t = call->partials + (uint64_t)((group * p->batch + batch) * p->heads_q + head) * g->partial_floats;
+            else if (group > 0)
+                dq_t += g->query_blocks * BLOCK_T;
+            memset(dq_t, 0, sizeof(float) * (size_t)(g->query_blocks * BLOCK_T));
+            for (int64_t key_block = group; key_block < g->key_blocks; key_block += g->key_groups) {
+                const int64_t first_key = key_block * TILE_N, keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
+                const int64_t n = (key_block - first_block) / block_step * TILE_N * PITCH_D;
+                glint_widen_rows(m.k, PITCH_D, k + first_key * p->k.row, p->k.row, keys, HEAD_DIM);
+                glint_widen_rows(m.v, PITCH_D, v + first_key * p->v.row, p->v.row, keys, HEAD_DIM);
+$ if causal then
+                const int64_t first_query = glint_clamp(first_key - call->offset, 0, p->seqlen_q); /* to see any of these keys */
+                for (int64_t block = first_query / TILE_M; block < g->query_blocks; block++) {
+                    const int64_t queries = glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M);
+                    tile(&m, block, queries, keys, first_key - block * TILE_M - call->offset, dq_t, m.dk + n, m.dv + n);
+                }
+$ else
+                for (int64_t block = 0; block < g->query_blocks; block++)
+                    tile(&m, block, glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M), keys, dq_t, m.dk + n, m.dv + n);
+$ end
+            }
+            if (!split && group > 0)
+                for (int64_t i = 0; i < g->query_blocks * BLOCK_T; i += GLINT_CPU_LANES)
+                    glint_store(m.dq_t + i, glint_load(m.dq_t + i) + glint_load(dq_t + i));
+        }
+        if (!split)
+            for (int64_t block = 0; block < g->query_blocks; block++)
+                store_dq(call, batch, head, block, m.dq_t + block * BLOCK_T, m.ds_t);
+    }
+
+    glint_element *dk = (glint_element *)call->tensors->dk + batch * p->dk.batch + head_kv * p->dk.head;
+    glint_element *dv = (glint_element *)call->tensors->dv + batch * p->dv.batch + head_kv * p->dv.head;
+    for (int64_t key_block = first_block; key_block < g->key_blocks; key_block += block_step) {
+        const int64_t first_key = key_block * TILE_N, keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
+        const int64_t n = (key_block - first_block) / block_step * TILE_N * PITCH_D;
+        glint_narrow_rows(dk + first_key * p->dk.row, p->dk.row, m.dk + n, PITCH_D, keys, HEAD_DIM, p->softmax_scale);
+        glint_narrow_rows(dv + first_key * p->dv.row, p->dv.row, m.dv + n, PITCH_D, keys, HEAD_DIM, 1.0f);
+    }
+}
+
+/* dQ of one query block of one head: the sum of the groups' parts, in order. Only when the problem is split. */
+static void sum_dq(const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+    const struct glint_problem *p = call->problem;
+    const struct glint_cpu_geometry *g = &call->geometry;
+    const int64_t block = task % g->query_blocks, head = task / g->query_blocks % p->heads_q;
+    const int64_t batch = task / g->query_blocks / p->heads_q;
+    float *dq_t = scratch + g->region[GLINT_BWD_Q_T];
+    for (int64_t group = 0; group < g->key_groups; group++) {
+        const float *part = call->partials + (uint64_t)((group * p->batch + batch) * p->heads_q + head) * g->partial_floats +
+                            block * BLOCK_T;
+        for (int64_t i = 0; i < BLOCK_T; i += GLINT_CPU_LANES)
+            glint_store(dq_t + i, group == 0 ? glint_load(part + i) : glint_load(dq_t + i) + glint_load(part + i));
+    }
+    store_dq(call, batch, head, block, dq_t, scratch + g->region[GLINT_BWD_DS_T]);
+}
+
+const struct glint_cpu_kernel ${symbol};
+const struct glint_cpu_kernel ${symbol} = {.phase = {gradients, sum_dq}};

@@ -1,0 +1,93 @@
+/* The CPU family: what its planner, its launcher and its emitted kernels share. Internal: not installed.
+ *
+ * A pass is one or two phases; a phase is a number of independent tasks. Every body of the executor owns one lane's scratch in the
+ * workspace and draws tasks from a counter that lives there too, so any executor works, a serial one included. No result may depend
+ * on which body runs a task, on how many there are, or on what else is in the batch. */
+#ifndef GLINT_CPU_CPU_H
+#define GLINT_CPU_CPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/glint.h"
+#include "lib/variant.h"
+
+#define GLINT_CPU_PHASES 2
+#define GLINT_CPU_REGIONS 12
+
+/* Every matrix in scratch has rows of a multiple of 16 floats (64 bytes, a cache line), and one line more than it needs: rows that
+ * are a power of two apart would all fall into a few sets of the first-level cache. */
+#define GLINT_CPU_PITCH(floats) (((floats) + 15) / 16 * 16 + 16)
+
+/* Parts of a lane's scratch, in order of their use; an unused one has no bytes. */
+enum glint_cpu_forward_region {
+    GLINT_FWD_Q_T,   /* [head_dim][pitch(tile_m)]  softmax_scale * Q, transposed: lanes are queries */
+    GLINT_FWD_O_T,   /* [head_dim][pitch(tile_m)]  unnormalised output, transposed */
+    GLINT_FWD_S_T,   /* [tile_n][pitch(tile_m)]    scores, then probabilities */
+    GLINT_FWD_K,     /* [tile_n][pitch(head_dim)]  keys in f32 */
+    GLINT_FWD_V,     /* [tile_n][pitch(head_dim)]  values in f32 */
+    GLINT_FWD_ROW,   /* [4][pitch(head_dim)]       rows on their way between dtype and f32 */
+    GLINT_FWD_MAX,   /* [pitch(tile_m)]            largest score so far */
+    GLINT_FWD_SUM,   /* [pitch(tile_m)]            sum of exp(score - max) */
+    GLINT_FWD_SCALE, /* [pitch(tile_m)]            exp(old max - new max) */
+    GLINT_FWD_REGIONS
+};
+
+enum glint_cpu_backward_region {
+    GLINT_BWD_Q_T,   /* [query blocks][head_dim][pitch(tile_m)]  softmax_scale * Q, transposed */
+    GLINT_BWD_DO_T,  /* [query blocks][head_dim][pitch(tile_m)]  dO, transposed */
+    GLINT_BWD_DQ_T,  /* [1 or 2][query blocks][head_dim][pitch(tile_m)]  dQ / softmax_scale, transposed; the second sums key groups */
+    GLINT_BWD_Q,     /* [query blocks * tile_m][pitch(head_dim)] Q */
+    GLINT_BWD_DO,    /* [query blocks * tile_m][pitch(head_dim)] dO */
+    GLINT_BWD_STATS, /* [query blocks][2][pitch(tile_m)]         LSE, delta */
+    GLINT_BWD_DK,    /* [key blocks of a task * tile_n][pitch(head_dim)]  dK / softmax_scale */
+    GLINT_BWD_DV,    /* [key blocks of a task * tile_n][pitch(head_dim)] */
+    GLINT_BWD_K,     /* [tile_n][pitch(head_dim)] */
+    GLINT_BWD_V,     /* [tile_n][pitch(head_dim)] */
+    GLINT_BWD_P_T,   /* [tile_n][pitch(tile_m)]   scores, then probabilities */
+    GLINT_BWD_DS_T,  /* [tile_n][pitch(tile_m)]   dP, then dS; also rows on their way between dtype and f32 */
+    GLINT_BWD_REGIONS
+};
+
+/* How a problem is cut. Pure function of variant, problem and concurrency; all counts exact. */
+struct glint_cpu_geometry {
+    int64_t tasks[GLINT_CPU_PHASES];
+    int64_t query_blocks, key_blocks;
+    int64_t key_groups;                   /* backward: dQ is summed within key blocks kb = g mod key_groups, then over g in order */
+    int64_t split;                        /* backward: key_groups when each group is a task of its own, else 1 */
+    uint64_t region[GLINT_CPU_REGIONS + 1]; /* offsets in a lane's scratch in floats; the last is its size */
+    uint64_t partial_floats;              /* backward, split: dQ of one (group, batch, head), in the form of GLINT_BWD_DQ_T */
+    uint64_t partials_offset;             /* in the workspace, bytes */
+    uint64_t scratch_offset;              /* in the workspace, bytes */
+    uint64_t workspace_bytes;
+    uint32_t lanes;                       /* bodies, each with a scratch */
+};
+
+/* One launch: read by all tasks, written by none. */
+struct glint_cpu_call {
+    const struct glint_problem *problem;
+    const struct glint_tensors *tensors;
+    int64_t offset;  /* query i sees key j iff j <= i + offset */
+    float *partials; /* [key_groups][batch][heads_q][partial_floats] */
+    struct glint_cpu_geometry geometry;
+};
+
+typedef void glint_cpu_phase_fn(const struct glint_cpu_call *call, float *scratch, int64_t task);
+
+/* What an emitted kernel file defines. The planner reads everything else from the variant's row of the table. */
+struct glint_cpu_kernel {
+    glint_cpu_phase_fn *phase[GLINT_CPU_PHASES]; /* the second is NULL in a forward kernel */
+};
+
+/* false: a byte count does not fit in 63 bits. Pure. */
+bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                        struct glint_cpu_geometry *geometry);
+
+glint_family_plan_fn glint_cpu_plan;
+glint_family_run_fn glint_cpu_run;
+
+/* Bit mask of 1 << enum glint_isa: what this CPU and its operating system can run, none above max_isa (GLINT_ISA_ANY: no cap). */
+uint32_t glint_cpu_probe(uint32_t max_isa);
+
+#endif

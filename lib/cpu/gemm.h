@@ -1,0 +1,153 @@
+/* The one loop that does the work: C (+)= A B, where B and C have vectors along their rows and A is read one float at a time and
+ * broadcast. Every product of attention has this form with one of its operands transposed, so nothing is packed for it:
+ *
+ *   S^T [key][query]   = K [key][d]        Q^T [d][query]        dP^T = V dO^T
+ *   O^T [d][query]    += V^T [d][key]      P^T [key][query]      dQ^T += K^T dS^T      (A is V or K read along its columns)
+ *   dV  [key][d]      += P^T [key][query]  dO [query][d]         dK  += dS^T Q
+ *
+ * An element of C is one chain of multiply-adds in the order of k, whatever the tile, so tails and masks never change its bits.
+ * Included by emitted kernels only, after vector.h and after they define GLINT_CPU_ROWS and GLINT_CPU_VECS, the register tile. */
+#ifndef GLINT_CPU_GEMM_H
+#define GLINT_CPU_GEMM_H
+
+#include "lib/cpu/vector.h"
+
+/* Strides count floats; b and c are contiguous along their vectors. */
+struct glint_gemm {
+    float *c;
+    const float *a, *b;
+    ptrdiff_t ldc, a_row, a_k, ldb;
+    int64_t rows, depth;
+    int64_t first_k;    /* row r starts at k = max(0, first_k + r), rounded down to that of its group of rows: A is 0 before */
+    const float *scale; /* NULL: C is overwritten. Otherwise C is multiplied by these (one a lane) and added to */
+    bool add;           /* C is added to */
+};
+
+GLINT_INLINE void glint_gemm_tile(const int rows, const int vecs, const struct glint_gemm *g, int64_t row)
+{
+    glint_vec acc[GLINT_CPU_ROWS][GLINT_CPU_VECS];
+    float *c = g->c + row * g->ldc;
+    const ptrdiff_t ldc = g->ldc;
+    if (g->scale) {
+        GLINT_UNROLL
+        for (int v = 0; v < vecs; v++) {
+            const glint_vec scale = glint_load(g->scale + v * GLINT_CPU_LANES);
+            GLINT_UNROLL
+            for (int r = 0; r < rows; r++)
+                acc[r][v] = glint_load(c + r * ldc + v * GLINT_CPU_LANES) * scale;
+        }
+    } else if (g->add) {
+        GLINT_UNROLL
+        for (int r = 0; r < rows; r++) {
+            GLINT_UNROLL
+            for (int v = 0; v < vecs; v++)
+                acc[r][v] = glint_load(c + r * ldc + v * GLINT_CPU_LANES);
+        }
+    } else {
+        GLINT_UNROLL
+        for (int r = 0; r < rows; r++) {
+            GLINT_UNROLL
+            for (int v = 0; v < vecs; v++)
+                acc[r][v] = (glint_vec){0};
+        }
+    }
+    const int64_t start = g->first_k + row > 0 ? g->first_k + row : 0;
+    const ptrdiff_t a_row = g->a_row, a_k = g->a_k, ldb = g->ldb;
+    const float *a = g->a + row * a_row + start * a_k;
+    const float *b = g->b + start * ldb;
+    for (int64_t k = start; k < g->depth; k++) {
+        glint_vec bv[GLINT_CPU_VECS];
+        GLINT_UNROLL
+        for (int v = 0; v < vecs; v++)
+            bv[v] = glint_load(b + v * GLINT_CPU_LANES);
+        GLINT_UNROLL
+        for (int r = 0; r < rows; r++) {
+            const glint_vec ar = glint_splat(a[r * a_row]);
+            GLINT_UNROLL
+            for (int v = 0; v < vecs; v++)
+                acc[r][v] += ar * bv[v];
+        }
+        a += a_k;
+        b += ldb;
+    }
+    GLINT_UNROLL
+    for (int r = 0; r < rows; r++) {
+        GLINT_UNROLL
+        for (int v = 0; v < vecs; v++)
+            glint_store(c + r * ldc + v * GLINT_CPU_LANES, acc[r][v]);
+    }
+}
+
+/* All rows of C in one panel of `vecs` vectors: as many full tiles as leave no single row behind, then 4, 2, 1. */
+GLINT_INLINE void glint_gemm_panel(const int vecs, const struct glint_gemm *g)
+{
+    int64_t row = 0;
+    int64_t full = g->rows / GLINT_CPU_ROWS * GLINT_CPU_ROWS;
+    if (g->rows % GLINT_CPU_ROWS == 2 && full > 0)
+        full -= GLINT_CPU_ROWS;
+    for (; row < full; row += GLINT_CPU_ROWS)
+        glint_gemm_tile(GLINT_CPU_ROWS, vecs, g, row);
+    for (; row + 4 <= g->rows; row += 4)
+        glint_gemm_tile(4, vecs, g, row);
+    for (; row < g->rows; row++)
+        glint_gemm_tile(1, vecs, g, row);
+}
+
+/* Out of line: one copy of each width serves all products of a kernel. */
+GLINT_OUTLINE void glint_gemm_1(const struct glint_gemm *g) { glint_gemm_panel(1, g); }
+#if GLINT_CPU_VECS > 1
+GLINT_OUTLINE void glint_gemm_2(const struct glint_gemm *g) { glint_gemm_panel(2, g); }
+#endif
+#if GLINT_CPU_VECS > 2
+GLINT_OUTLINE void glint_gemm_full(const struct glint_gemm *g) { glint_gemm_panel(GLINT_CPU_VECS, g); }
+#endif
+
+/* Lanes rounded up to whole vectors. */
+GLINT_INLINE int64_t glint_panel_columns(int64_t lanes) { return (lanes + GLINT_CPU_LANES - 1) / GLINT_CPU_LANES * GLINT_CPU_LANES; }
+
+/* Vectors of the next panel when `lanes` lanes are left. */
+GLINT_INLINE int64_t glint_panel_vecs(int64_t lanes)
+{
+    const int64_t left = (lanes + GLINT_CPU_LANES - 1) / GLINT_CPU_LANES;
+    return left >= GLINT_CPU_VECS ? GLINT_CPU_VECS : left >= 2 ? 2 : 1;
+}
+
+GLINT_INLINE void glint_gemm(int64_t vecs, const struct glint_gemm *g)
+{
+#if GLINT_CPU_VECS > 2
+    if (vecs == GLINT_CPU_VECS) {
+        glint_gemm_full(g);
+        return;
+    }
+#endif
+#if GLINT_CPU_VECS > 1
+    if (vecs == 2) {
+        glint_gemm_2(g);
+        return;
+    }
+#endif
+    (void)vecs;
+    glint_gemm_1(g);
+}
+
+/* C += A B over k in [k_begin, depth) where k counts only for lanes >= k + shift of the panel: for an A that holds inf or NaN, whose
+ * product with the zero of a masked element of B would not be zero. The lanes that see k get the same chain as from glint_gemm. */
+GLINT_OUTLINE void glint_gemm_visible(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, int64_t shift)
+{
+    const glint_veci lane = glint_lane_index();
+    for (int64_t row = 0; row < g->rows; row++) {
+        for (int64_t v = 0; v < vecs; v++) {
+            float *c = g->c + row * g->ldc + v * GLINT_CPU_LANES;
+            glint_vec acc = glint_load(c);
+            for (int64_t k = k_begin; k < g->depth; k++) {
+                const glint_vec b = glint_load(g->b + k * g->ldb + v * GLINT_CPU_LANES);
+                const glint_vec sum = acc + glint_splat(g->a[row * g->a_row + k * g->a_k]) * b;
+                const glint_veci sees = lane >= (int32_t)(k + shift - v * GLINT_CPU_LANES);
+                acc = glint_select(sees, sum, acc);
+            }
+            glint_store(c, acc);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* How a problem is cut into tasks, and where everything lies in the workspace: one function counts and places. */
+#include <string.h>
+
+#include "lib/cpu/cpu.h"
+
+/* Backward sums dQ within groups of key blocks, and the groups in order. The number of groups may depend on seqlen_k alone: the bits of a
+ * sequence's gradient must not depend on what else is in its batch, nor on the number of threads. */
+#define KEYS_PER_GROUP 512
+#define MAX_KEY_GROUPS 4
+
+#define LINE 64u /* bytes; regions start on cache lines, so that lanes share none */
+
+static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+/* Gives region `index` `count` x `floats` floats at the end of the scratch, in whole cache lines. */
+static bool place(struct glint_cpu_geometry *g, int index, uint64_t count, uint64_t floats)
+{
+    uint64_t size, end;
+    if (__builtin_mul_overflow(count, floats, &size) || __builtin_add_overflow(size, LINE / 4 - 1, &size))
+        return false;
+    if (__builtin_add_overflow(g->region[index], size / (LINE / 4) * (LINE / 4), &end))
+        return false;
+    g->region[index + 1] = end;
+    return true;
+}
+
+static bool forward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
+{
+    const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
+    const uint64_t widened = variant->dtype == GLINT_F32 ? 0 : variant->tile_n;
+    return place(g, GLINT_FWD_Q_T, variant->head_dim, pitch_m) && place(g, GLINT_FWD_O_T, variant->head_dim, pitch_m) &&
+           place(g, GLINT_FWD_S_T, variant->tile_n, pitch_m) && place(g, GLINT_FWD_K, widened, pitch_d) &&
+           place(g, GLINT_FWD_V, widened, pitch_d) && place(g, GLINT_FWD_ROW, 4, pitch_d) && place(g, GLINT_FWD_MAX, 1, pitch_m) &&
+           place(g, GLINT_FWD_SUM, 1, pitch_m) && place(g, GLINT_FWD_SCALE, 1, pitch_m);
+}
+
+static bool backward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
+{
+    const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
+    const uint64_t blocks = (uint64_t)g->query_blocks, head = blocks * variant->head_dim, rows = blocks * variant->tile_m;
+    const uint64_t keys = (uint64_t)divide_up(g->key_blocks, g->split) * variant->tile_n;
+    const uint64_t dq_copies = g->split > 1 ? 0 : g->key_groups > 1 ? 2 : 1;
+    const uint64_t rows_needed = variant->tile_n > 4 ? variant->tile_n : 4;
+    return place(g, GLINT_BWD_Q_T, head, pitch_m) && place(g, GLINT_BWD_DO_T, head, pitch_m) &&
+           place(g, GLINT_BWD_DQ_T, dq_copies * head, pitch_m) && place(g, GLINT_BWD_Q, rows, pitch_d) &&
+           place(g, GLINT_BWD_DO, rows, pitch_d) && place(g, GLINT_BWD_STATS, blocks * 2, pitch_m) &&
+           place(g, GLINT_BWD_DK, keys, pitch_d) && place(g, GLINT_BWD_DV, keys, pitch_d) &&
+           place(g, GLINT_BWD_K, variant->tile_n, pitch_d) && place(g, GLINT_BWD_V, variant->tile_n, pitch_d) &&
+           place(g, GLINT_BWD_P_T, variant->tile_n, pitch_m) && place(g, GLINT_BWD_DS_T, rows_needed, pitch_m > pitch_d ? pitch_m : pitch_d);
+}
+
+bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                        struct glint_cpu_geometry *geometry)
+{
+    struct glint_cpu_geometry g;
+    memset(&g, 0, sizeof g);
+    g.query_blocks = divide_up(problem->seqlen_q, variant->tile_m);
+    g.key_blocks = divide_up(problem->seqlen_k, variant->tile_n);
+    g.key_groups = g.split = 1;
+
+    int64_t heads, tiles;
+    int last;
+    if (variant->pass == GLINT_FORWARD) {
+        if (__builtin_mul_overflow(problem->batch * problem->heads_q, g.query_blocks, &tiles) || !forward_scratch(variant, &g))
+            return false;
+        g.tasks[0] = tiles;
+        last = GLINT_FWD_REGIONS;
+    } else {
+        heads = problem->batch * problem->heads_kv;
+        g.key_groups = divide_up(problem->seqlen_k, KEYS_PER_GROUP);
+        g.key_groups = g.key_groups < 1 ? 1 : g.key_groups > MAX_KEY_GROUPS ? MAX_KEY_GROUPS : g.key_groups;
+        if (g.key_groups > g.key_blocks && g.key_blocks > 0)
+            g.key_groups = g.key_blocks;
+        if (concurrency > 1 && heads < 4 * (int64_t)concurrency)
+            g.split = g.key_groups;
+        if (!backward_scratch(variant, &g))
+            return false;
+        g.tasks[0] = heads * g.split;
+        if (g.split > 1) {
+            if (__builtin_mul_overflow(problem->batch * problem->heads_q, g.query_blocks, &tiles))
+                return false;
+            g.tasks[1] = tiles;
+            g.partial_floats = (uint64_t)g.query_blocks * variant->head_dim * GLINT_CPU_PITCH((uint64_t)variant->tile_m);
+        }
+        last = GLINT_BWD_REGIONS;
+    }
+
+    const int64_t most = g.tasks[0] > g.tasks[1] ? g.tasks[0] : g.tasks[1];
+    g.lanes = most < (int64_t)concurrency ? (uint32_t)most : concurrency;
+    g.region[GLINT_CPU_REGIONS] = g.region[last];
+
+    /* Workspace: the counters, the partial sums of dQ, the scratches. */
+    uint64_t partials, scratches;
+    if (__builtin_mul_overflow((uint64_t)g.split * (uint64_t)(problem->batch * problem->heads_q), g.partial_floats, &partials) ||
+        __builtin_mul_overflow((uint64_t)g.lanes, g.region[GLINT_CPU_REGIONS], &scratches))
+        return false;
+    g.partials_offset = GLINT_CPU_PHASES * LINE;
+    if (__builtin_add_overflow(partials, scratches, &scratches) || scratches > (uint64_t)INT64_MAX / 4 - LINE)
+        return false;
+    g.scratch_offset = g.partials_offset + 4 * partials;
+    g.workspace_bytes = g.partials_offset + 4 * scratches;
+    *geometry = g;
+    return true;
+}

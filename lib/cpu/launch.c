@@ -1,0 +1,73 @@
+/* Runs a kernel's phases on the context's executor. */
+#include <stdatomic.h>
+
+#include "lib/context.h"
+#include "lib/cpu/cpu.h"
+
+/* The outlined form of atomics would need a function of libgcc that a firmware may not have. */
+#if defined(__aarch64__) && !defined(__clang__)
+#define ATOMIC_INLINE __attribute__((target("no-outline-atomics")))
+#else
+#define ATOMIC_INLINE
+#endif
+
+struct counter {
+    _Alignas(64) _Atomic int64_t next; /* the first task that no body has drawn */
+};
+
+struct launch {
+    const struct glint_cpu_call *call;
+    glint_cpu_phase_fn *phase;
+    struct counter *counter;
+    unsigned char *scratch;
+    int64_t tasks;
+};
+
+ATOMIC_INLINE static void body(void *argument, uint32_t index)
+{
+    const struct launch *launch = argument;
+    const uint64_t floats = launch->call->geometry.region[GLINT_CPU_REGIONS];
+    float *scratch = (float *)(void *)launch->scratch + index * floats;
+    for (;;) {
+        const int64_t task = atomic_fetch_add_explicit(&launch->counter->next, 1, memory_order_relaxed);
+        if (task >= launch->tasks)
+            return;
+        launch->phase(launch->call, scratch, task);
+    }
+}
+
+bool glint_cpu_plan(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                    struct glint_family_plan *plan)
+{
+    struct glint_cpu_geometry geometry;
+    if (!glint_cpu_geometry(variant, problem, concurrency, &geometry))
+        return false;
+    plan->workspace_bytes = (size_t)geometry.workspace_bytes;
+    for (int i = 0; i < 8; i++)
+        plan->word[i] = 0;
+    return true;
+}
+
+enum glint_status glint_cpu_run(const struct glint_context *context, const struct glint_variant *variant,
+                                const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream)
+{
+    (void)stream;
+    const struct glint_executor *executor = glint_context_executor(context);
+    const struct glint_cpu_kernel *kernel = variant->kernel;
+    struct glint_cpu_call call = {.problem = &plan->problem, .tensors = tensors, .offset = glint_mask_offset(&plan->problem)};
+    if (!glint_cpu_geometry(variant, &plan->problem, executor->concurrency, &call.geometry))
+        return GLINT_SIZE_OVERFLOW;
+
+    unsigned char *base = workspace;
+    call.partials = (float *)(void *)(base + call.geometry.partials_offset);
+    struct counter *counters = (struct counter *)(void *)base;
+    for (int i = 0; i < GLINT_CPU_PHASES; i++) {
+        const int64_t tasks = call.geometry.tasks[i];
+        if (tasks == 0)
+            continue;
+        struct launch launch = {&call, kernel->phase[i], &counters[i], base + call.geometry.scratch_offset, tasks};
+        atomic_init(&counters[i].next, 0);
+        executor->parallel_for(executor->user, tasks < call.geometry.lanes ? (uint32_t)tasks : call.geometry.lanes, body, &launch);
+    }
+    return GLINT_OK;
+}

@@ -1,0 +1,88 @@
+/* The steps between the products, on one column of vectors of a tile: lanes are queries, so rows of keys are walked and nothing is
+ * reduced across lanes. `pitch` counts floats between keys. Included by emitted kernels only, after vector.h. */
+#ifndef GLINT_CPU_SOFTMAX_H
+#define GLINT_CPU_SOFTMAX_H
+
+#include "lib/cpu/vector.h"
+
+/* What the mask leaves of a tile for a panel of queries. Lane x of the panel sees key r of the tile iff x >= r + shift. */
+struct glint_visible {
+    int64_t all;   /* the first `all` keys are seen by every lane */
+    int64_t any;   /* no key from `any` on is seen by any lane */
+    int64_t shift;
+};
+
+GLINT_INLINE int64_t glint_clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+
+/* first_key, first_query: of the tile and of the panel; keys: of the tile; lanes: queries of the panel. */
+GLINT_INLINE struct glint_visible glint_visible_keys(int64_t first_key, int64_t keys, int64_t first_query, int64_t lanes,
+                                                     int64_t offset)
+{
+    const int64_t shift = first_key - first_query - offset;
+    return (struct glint_visible){glint_clamp(1 - shift, 0, keys), glint_clamp(lanes - shift, 0, keys), shift};
+}
+
+/* Scores that the mask hides become -inf, in the rows that only some lanes see. */
+GLINT_INLINE void glint_mask_scores(float *s, ptrdiff_t pitch, struct glint_visible visible, int64_t first_lane)
+{
+    const glint_veci lane = glint_lane_index();
+    for (int64_t r = visible.all; r < visible.any; r++) {
+        const glint_veci sees = lane >= (int32_t)(r + visible.shift - first_lane);
+        glint_store(s + r * pitch, glint_select(sees, glint_load(s + r * pitch), glint_splat(-INFINITY)));
+    }
+}
+
+/* Online softmax: scores [keys] become exp(score - max), where max is the largest score of the query up to here; sum is carried over,
+ * and scale is what older sums must be multiplied by. A query that has seen no key yet keeps max = -inf and sum = 0. */
+GLINT_INLINE void glint_softmax_step(float *s, ptrdiff_t pitch, int64_t keys, float *max, float *sum, float *scale)
+{
+    const glint_vec old = glint_load(max);
+    glint_vec m0 = old, m1 = old, m2 = old, m3 = old;
+    int64_t r = 0;
+    for (; r + 4 <= keys; r += 4) {
+        m0 = glint_max(glint_load(s + r * pitch), m0);
+        m1 = glint_max(glint_load(s + (r + 1) * pitch), m1);
+        m2 = glint_max(glint_load(s + (r + 2) * pitch), m2);
+        m3 = glint_max(glint_load(s + (r + 3) * pitch), m3);
+    }
+    for (; r < keys; r++)
+        m0 = glint_max(glint_load(s + r * pitch), m0);
+    const glint_vec new = glint_max(glint_max(m0, m1), glint_max(m2, m3));
+    const glint_vec base = (glint_vec)((glint_veci)new & (new != -INFINITY)); /* -inf - -inf would be NaN */
+    const glint_vec factor = glint_exp(old - base);
+    glint_vec total = glint_load(sum) * factor;
+    for (r = 0; r < keys; r++) {
+        const glint_vec p = glint_exp(glint_load(s + r * pitch) - base);
+        glint_store(s + r * pitch, p);
+        total += p;
+    }
+    glint_store(max, new);
+    glint_store(sum, total);
+    glint_store(scale, factor);
+}
+
+/* Backward: scores become P = exp(score - LSE), and dP becomes dS = P (dP - delta). Rounding can leave a score a little above its LSE,
+ * where exp is not defined. */
+GLINT_INLINE void glint_softmax_gradient(float *s, float *dp, ptrdiff_t pitch, int64_t keys, const float *lse, const float *delta)
+{
+    const glint_vec l = glint_load(lse), d = glint_load(delta);
+    for (int64_t r = 0; r < keys; r++) {
+        const glint_vec t = glint_load(s + r * pitch) - l;
+        const glint_vec p = glint_exp((glint_vec)((glint_veci)t & ~(t > 0.0f)));
+        glint_store(s + r * pitch, p);
+        glint_store(dp + r * pitch, p * (glint_load(dp + r * pitch) - d));
+    }
+}
+
+/* P and dS that the mask hides become zero. */
+GLINT_INLINE void glint_mask_gradient(float *p, float *ds, ptrdiff_t pitch, struct glint_visible visible, int64_t first_lane)
+{
+    const glint_veci lane = glint_lane_index();
+    for (int64_t r = visible.all; r < visible.any; r++) {
+        const glint_veci sees = lane >= (int32_t)(r + visible.shift - first_lane);
+        glint_store(p + r * pitch, (glint_vec)(sees & (glint_veci)glint_load(p + r * pitch)));
+        glint_store(ds + r * pitch, (glint_vec)(sees & (glint_veci)glint_load(ds + r * pitch)));
+    }
+}
+
+#endif

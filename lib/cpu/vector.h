@@ -1,0 +1,98 @@
+/* Vectors of GLINT_CPU_LANES floats in GCC vector extensions, and the few functions that attention needs on them: no libm, no
+ * intrinsics header (those double a kernel's compile time). Included by emitted kernels only, after they define GLINT_CPU_LANES. */
+#ifndef GLINT_CPU_VECTOR_H
+#define GLINT_CPU_VECTOR_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define GLINT_INLINE static inline __attribute__((always_inline))
+#define GLINT_OUTLINE static __attribute__((noinline, unused)) /* one copy in a kernel; not every kernel needs it */
+#if defined(__clang__)
+#define GLINT_UNROLL _Pragma("unroll")
+#else
+#define GLINT_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+typedef float glint_vec __attribute__((vector_size(4 * GLINT_CPU_LANES)));
+typedef int32_t glint_veci __attribute__((vector_size(4 * GLINT_CPU_LANES)));
+typedef float glint_vec_unaligned __attribute__((vector_size(4 * GLINT_CPU_LANES), aligned(4), may_alias));
+
+GLINT_INLINE glint_vec glint_load(const float *p) { return *(const glint_vec_unaligned *)p; }
+GLINT_INLINE void glint_store(float *p, glint_vec x) { *(glint_vec_unaligned *)p = x; }
+GLINT_INLINE glint_vec glint_splat(float x) { return x - (glint_vec){0}; }
+GLINT_INLINE glint_veci glint_splati(int32_t x) { return x - (glint_veci){0}; }
+
+/* mask ? a : b; every lane of the mask is all ones or all zeros. */
+GLINT_INLINE glint_vec glint_select(glint_veci mask, glint_vec a, glint_vec b)
+{
+    return (glint_vec)((mask & (glint_veci)a) | (~mask & (glint_veci)b));
+}
+
+/* a > b ? a : b: NaN in a gives b. */
+GLINT_INLINE glint_vec glint_max(glint_vec a, glint_vec b)
+{
+#if defined(__AVX512F__) && GLINT_CPU_LANES == 16 && !defined(__clang__)
+    return __builtin_ia32_maxps512_mask(a, b, a, -1, 4);
+#elif defined(__AVX512F__) && GLINT_CPU_LANES == 16
+    return __builtin_ia32_maxps512(a, b, 4);
+#elif defined(__AVX__) && GLINT_CPU_LANES == 8
+    return __builtin_ia32_maxps256(a, b);
+#elif defined(__SSE__) && GLINT_CPU_LANES == 4
+    return __builtin_ia32_maxps(a, b);
+#else
+    return glint_select(a > b, a, b);
+#endif
+}
+
+/* 0, 1, 2, ... */
+GLINT_INLINE glint_veci glint_lane_index(void)
+{
+    static const int32_t index[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    glint_veci lanes;
+    memcpy(&lanes, index, sizeof lanes);
+    return lanes;
+}
+
+/* exp(t) for t <= 0, NaN for NaN, and 0 below the smallest normal result. With n = round(t log2 e) and r = t log2 e - n in
+ * [-1/2, 1/2], exp(t) = 2^n 2^r; 2^r by the polynomial of degree 5 with constant term 1 of least relative error (9.2e-8), so exp(0)
+ * is exactly 1. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum, from where it is shifted into an
+ * exponent. Backward recomputes with the same function what forward computed. */
+GLINT_INLINE glint_vec glint_exp(glint_vec t)
+{
+    const float log2e = 0x1.715476p+0f, magic = 0x1.8p23f;
+    const glint_vec shifted = t * log2e + magic;
+    const glint_vec n = shifted - magic;
+    const glint_vec r = t * log2e - n;
+    glint_vec p = r * 0x1.5bba14p-10f + 0x1.3cea88p-7f;
+    p = p * r + 0x1.c6b752p-5f;
+    p = p * r + 0x1.ebf9bcp-3f;
+    p = p * r + 0x1.62e42ap-1f;
+    p = p * r + 1.0f;
+    const glint_vec power = (glint_vec)(((glint_veci)shifted << 23) + 0x3f800000);
+    return (glint_vec)((glint_veci)(p * power) & ~(t < -0x1.5d58p+6f)); /* -87.3359: log2 e times it is above -126 */
+}
+
+/* log(x) for x >= 1 or NaN: x = 2^e (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1]; log(1 + f) = f - f^2/2 + f^3 P(f) (Cephes logf). */
+GLINT_INLINE glint_vec glint_log(glint_vec x)
+{
+    const glint_veci bits = (glint_veci)x - 0x3f3504f3; /* sqrt(1/2) */
+    const glint_vec e = __builtin_convertvector(bits >> 23, glint_vec);
+    const glint_vec f = (glint_vec)((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
+    const glint_vec f2 = f * f;
+    glint_vec p = f * 7.0376836292e-2f - 1.1514610310e-1f;
+    p = p * f + 1.1676998740e-1f;
+    p = p * f - 1.2420140846e-1f;
+    p = p * f + 1.4249322787e-1f;
+    p = p * f - 1.6668057665e-1f;
+    p = p * f + 2.0000714765e-1f;
+    p = p * f - 2.4999993993e-1f;
+    p = p * f + 3.3333331174e-1f;
+    const glint_vec tail = f * f2 * p + e * -2.12194440e-4f - f2 * 0.5f;
+    const glint_vec y = (tail + f) + e * 0.693359375f;
+    return glint_select(x == x, y, x);
+}
+
+#endif
