@@ -1,0 +1,376 @@
+#include "tests/cuda/fake_driver.h"
+
+#include <string.h>
+
+enum { NOT_INITIALIZED = 3, INVALID_VALUE = 1, INVALID_CONTEXT = 201, INVALID_IMAGE = 200, INVALID_HANDLE = 400, NOT_FOUND = 500 };
+enum { STACK = 8, FUNCTIONS = GLINT_GPU_MAX_LAUNCHES };
+
+struct CUctx_st {
+    int device;
+};
+
+struct CUfunc_st {
+    struct CUmod_st *module;
+    const char *entry;
+    int dynamic_bytes;
+    bool loaded;
+};
+
+struct CUmod_st {
+    bool live;
+    struct CUctx_st *context;
+    const struct fake_image *image;
+    struct CUfunc_st functions[FUNCTIONS];
+};
+
+struct fake_driver fake;
+
+static struct CUctx_st primary[FAKE_DEVICES] = {{0}, {1}, {2}, {3}};
+static struct CUctx_st application[FAKE_DEVICES] = {{0}, {1}, {2}, {3}};
+static struct CUmod_st modules[FAKE_MODULES];
+static struct CUctx_st *stack[STACK];
+static int depth;
+static struct CUctx_st *expected; /* what the application left current */
+static bool initialised;
+
+static const struct {
+    const char *symbol;
+    bool optional;
+} names[] = {
+#define REQUIRED false
+#define OPTIONAL true
+#define NAME(member, symbol, presence, parameters) {#symbol, presence},
+    GLINT_CUDA_ENTRIES(NAME)
+#undef NAME
+};
+
+const char *fake_symbol(int entry)
+{
+    return names[entry].symbol;
+}
+
+bool fake_optional(int entry)
+{
+    return names[entry].optional;
+}
+
+void fake_reset(void)
+{
+    memset(&fake, 0, sizeof fake);
+    memset(modules, 0, sizeof modules);
+    memset(stack, 0, sizeof stack);
+    depth = 0;
+    expected = NULL;
+    initialised = false;
+    fake.devices = 1;
+    fake.fault_entry = -1;
+    for (int i = 0; i < FAKE_DEVICES; i++)
+        fake.device[i] = (struct fake_device){90, 132, 232448};
+}
+
+void fake_recount(void)
+{
+    memset(fake.calls, 0, sizeof fake.calls);
+    fake.all_calls = 0;
+    fake.launches = 0;
+}
+
+void fake_application_context(int device)
+{
+    depth = device >= 0;
+    expected = stack[0] = device >= 0 ? &application[device] : NULL;
+}
+
+bool fake_context_restored(void)
+{
+    return (depth ? stack[depth - 1] : NULL) == expected && fake.pushed == 0;
+}
+
+int fake_held(void)
+{
+    int held = fake.libraries + fake.modules + fake.pushed;
+    for (int i = 0; i < FAKE_DEVICES; i++)
+        held += fake.retained[i];
+    return held;
+}
+
+static glint_cu_result misuse(const char *what, glint_cu_result result)
+{
+    if (fake.misuse++ == 0)
+        fake.first_misuse = what;
+    return result;
+}
+
+/* Counts the call; what it has to fail with, if it has to. */
+static glint_cu_result called(int entry)
+{
+    fake.all_calls++;
+    const unsigned number = ++fake.calls[entry];
+    if (entry == fake.fault_entry && (number == fake.fault_at || (number > fake.fault_at && fake.fault_forever)))
+        return fake.fault_result;
+    return entry != FAKE_init && !initialised ? misuse("a call before cuInit", NOT_INITIALIZED) : GLINT_CU_SUCCESS;
+}
+
+#define CALLED(entry)                                       \
+    do {                                                    \
+        const glint_cu_result result = called(FAKE_##entry); \
+        if (result != GLINT_CU_SUCCESS)                     \
+            return result;                                  \
+    } while (0)
+
+static struct CUctx_st *current(void)
+{
+    return depth ? stack[depth - 1] : NULL;
+}
+
+static bool usable(const struct CUctx_st *context)
+{
+    if (context >= primary && context < primary + FAKE_DEVICES)
+        return fake.retained[context->device] > 0;
+    return context >= application && context < application + FAKE_DEVICES;
+}
+
+static glint_cu_result init(unsigned int flags)
+{
+    CALLED(init);
+    initialised = true;
+    return flags == 0 ? GLINT_CU_SUCCESS : misuse("cuInit with flags", INVALID_VALUE);
+}
+
+static glint_cu_result device_count(int *count)
+{
+    CALLED(device_count);
+    *count = fake.devices;
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result device_get(glint_cu_device *device, int ordinal)
+{
+    CALLED(device_get);
+    if (ordinal < 0 || ordinal >= fake.devices)
+        return GLINT_CU_INVALID_DEVICE;
+    *device = ordinal;
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result device_attribute(int *value, unsigned int attribute, glint_cu_device device)
+{
+    CALLED(device_attribute);
+    if (device < 0 || device >= fake.devices)
+        return misuse("an attribute of no device", GLINT_CU_INVALID_DEVICE);
+    const struct fake_device *d = &fake.device[device];
+    switch (attribute) {
+    case GLINT_CU_DEVICE_MAJOR: *value = d->sm / 10; break;
+    case GLINT_CU_DEVICE_MINOR: *value = d->sm % 10; break;
+    case GLINT_CU_DEVICE_MULTIPROCESSORS: *value = d->multiprocessors; break;
+    case GLINT_CU_DEVICE_SHARED_BYTES_PER_BLOCK: *value = d->shared_bytes; break;
+    default: return misuse("an unknown device attribute", INVALID_VALUE);
+    }
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result primary_retain(glint_cu_context *context, glint_cu_device device)
+{
+    CALLED(primary_retain);
+    if (device < 0 || device >= fake.devices)
+        return misuse("retain of no device", GLINT_CU_INVALID_DEVICE);
+    fake.retained[device]++;
+    *context = &primary[device];
+    return GLINT_CU_SUCCESS;
+}
+
+/* Giving back counts even when it is told to fail: the caller cannot do more than try once. The same below. */
+static glint_cu_result primary_release(glint_cu_device device)
+{
+    if (device < 0 || device >= FAKE_DEVICES || fake.retained[device] == 0)
+        return misuse("release of what was not retained", INVALID_CONTEXT);
+    fake.retained[device]--;
+    for (int i = 0; i < FAKE_MODULES; i++)
+        if (fake.retained[device] == 0 && modules[i].live && modules[i].context == &primary[device])
+            misuse("a context released before its modules", INVALID_CONTEXT);
+    CALLED(primary_release);
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result context_current(glint_cu_context *context)
+{
+    CALLED(context_current);
+    *context = current();
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result context_push(glint_cu_context context)
+{
+    CALLED(context_push);
+    if (!context || !usable(context))
+        return misuse("push of a context that is not alive", INVALID_CONTEXT);
+    if (depth == STACK)
+        return misuse("the context stack grows", INVALID_CONTEXT);
+    stack[depth++] = context;
+    fake.pushed++;
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result context_pop(glint_cu_context *context)
+{
+    if (fake.pushed == 0)
+        return misuse("pop of what was not pushed", INVALID_CONTEXT);
+    *context = stack[--depth];
+    fake.pushed--;
+    CALLED(context_pop);
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result context_device(glint_cu_device *device)
+{
+    CALLED(context_device);
+    if (!current())
+        return INVALID_CONTEXT;
+    *device = current()->device;
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result module_load(glint_cu_module *module, const void *data)
+{
+    CALLED(module_load);
+    const struct fake_image *image = data;
+    if (!current())
+        return misuse("a module loaded without a context", INVALID_CONTEXT);
+    if (memcmp(image->magic, FAKE_MAGIC, sizeof image->magic) != 0)
+        return misuse("a module that is no image", INVALID_IMAGE);
+    const int sm = fake.device[current()->device].sm;
+    if (image->sm / 10 != sm / 10 || image->sm > sm || (image->sm != sm && (image->sm == 87 || sm == 87)))
+        return misuse("an image for another architecture", GLINT_CU_NO_BINARY_FOR_GPU);
+    for (int i = 0; i < FAKE_MODULES; i++)
+        if (!modules[i].live) {
+            modules[i] = (struct CUmod_st){.live = true, .context = current(), .image = image};
+            fake.modules++;
+            *module = &modules[i];
+            return GLINT_CU_SUCCESS;
+        }
+    return misuse("too many modules", GLINT_CU_OUT_OF_MEMORY);
+}
+
+static bool is_module(const struct CUmod_st *module)
+{
+    return module >= modules && module < modules + FAKE_MODULES && module->live;
+}
+
+static glint_cu_result module_unload(glint_cu_module module)
+{
+    if (!is_module(module))
+        return misuse("unload of no module", INVALID_HANDLE);
+    module->live = false;
+    fake.modules--;
+    CALLED(module_unload);
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result module_function(glint_cu_function *function, glint_cu_module module, const char *name)
+{
+    CALLED(module_function);
+    if (!is_module(module))
+        return misuse("a function of no module", INVALID_HANDLE);
+    for (int i = 0; i < FUNCTIONS; i++)
+        if (module->image->entries[i] && strcmp(module->image->entries[i], name) == 0) {
+            module->functions[i] = (struct CUfunc_st){.module = module, .entry = name};
+            *function = &module->functions[i];
+            return GLINT_CU_SUCCESS;
+        }
+    return misuse("a function that the module lacks", NOT_FOUND);
+}
+
+static bool is_function(const struct CUfunc_st *function)
+{
+    return function && is_module(function->module);
+}
+
+static glint_cu_result function_load(glint_cu_function function)
+{
+    CALLED(function_load);
+    if (!is_function(function))
+        return misuse("load of no function", INVALID_HANDLE);
+    function->loaded = true;
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result function_attribute(int *value, unsigned int attribute, glint_cu_function function)
+{
+    CALLED(function_attribute);
+    if (!is_function(function) || attribute != GLINT_CU_FUNCTION_LOCAL_BYTES)
+        return misuse("an unknown function attribute", INVALID_VALUE);
+    function->loaded = true;
+    *value = function->module->image->local_bytes;
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result function_set_attribute(glint_cu_function function, unsigned int attribute, int value)
+{
+    CALLED(function_set_attribute);
+    if (!is_function(function) || attribute != GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES)
+        return misuse("an unknown function attribute set", INVALID_VALUE);
+    if (value < 0 || value > fake.device[function->module->context->device].shared_bytes)
+        return misuse("more shared memory than the device has", INVALID_VALUE);
+    function->dynamic_bytes = value;
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result launch(glint_cu_function function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                              unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+                              glint_cu_stream stream, void **parameters, void **extra)
+{
+    CALLED(launch);
+    if (!is_function(function) || !function->loaded)
+        return misuse("launch of a function that is not loaded", INVALID_HANDLE);
+    if (function->module->context != current())
+        return misuse("launch in another context", INVALID_CONTEXT);
+    if (grid_x == 0 || grid_x > 0x7fffffff || grid_y != 1 || grid_z != 1 || block_x == 0 || block_x > 1024 || block_x % 32 != 0 ||
+        block_y != 1 || block_z != 1)
+        return misuse("a launch of a wrong shape", INVALID_VALUE);
+    if ((int)shared_bytes > function->dynamic_bytes)
+        return misuse("more shared memory than the attribute says", INVALID_VALUE);
+    if (!parameters || extra)
+        return misuse("a launch without parameters", INVALID_VALUE);
+    struct fake_launch *l = &fake.launch[fake.launches++ % FAKE_LAUNCHES];
+    *l = (struct fake_launch){.entry = function->entry,
+                              .device = current()->device,
+                              .blocks = grid_x,
+                              .threads = block_x,
+                              .shared_bytes = shared_bytes,
+                              .stream = stream};
+    memcpy(l->params.bytes, parameters[0], (size_t)function->module->image->parameter_bytes);
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result copy_to_device(glint_cu_address to, const void *from, size_t bytes, glint_cu_stream stream)
+{
+    CALLED(copy_to_device);
+    (void)stream;
+    if (!current())
+        return misuse("a copy without a context", INVALID_CONTEXT);
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result copy_to_host(void *to, glint_cu_address from, size_t bytes, glint_cu_stream stream)
+{
+    CALLED(copy_to_host);
+    (void)stream;
+    if (!current())
+        return misuse("a copy without a context", INVALID_CONTEXT);
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result stream_synchronize(glint_cu_stream stream)
+{
+    CALLED(stream_synchronize);
+    (void)stream;
+    return current() ? GLINT_CU_SUCCESS : misuse("a wait without a context", INVALID_CONTEXT);
+}
+
+const struct glint_cuda_driver fake_table = {
+#define MEMBER(member, symbol, presence, parameters) .member = member,
+    GLINT_CUDA_ENTRIES(MEMBER)
+#undef MEMBER
+};

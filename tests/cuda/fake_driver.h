@@ -1,0 +1,99 @@
+/* A CUDA driver that owns no GPU: every entry of lib/cuda/driver.h over plain memory. It counts what it is asked, keeps a book of every
+ * handle, objects to misuse that a real driver might let pass, and fails on demand: any entry, any call of it, with any result.
+ *
+ * fake_library.c puts it behind dlopen as libcuda.so.1; fake_table is the same as a table to hand in.
+ * One thread only. */
+#ifndef GLINT_TESTS_FAKE_DRIVER_H
+#define GLINT_TESTS_FAKE_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lib/cuda/driver.h"
+#include "lib/params.h"
+
+/* One number an entry, in the order of GLINT_CUDA_ENTRIES. */
+enum fake_entry {
+#define FAKE_ENTRY(member, symbol, presence, parameters) FAKE_##member,
+    GLINT_CUDA_ENTRIES(FAKE_ENTRY)
+#undef FAKE_ENTRY
+        FAKE_ENTRIES
+};
+
+enum { FAKE_DEVICES = 4, FAKE_MODULES = 64, FAKE_LAUNCHES = 16 };
+
+struct fake_device {
+    int sm; /* 10 * major + minor */
+    int multiprocessors;
+    int shared_bytes;
+};
+
+/* What the tests' table carries as a cubin. */
+struct fake_image {
+    char magic[8]; /* FAKE_MAGIC */
+    int sm;
+    int parameter_bytes; /* of the one parameter of its kernels */
+    const char *entries[GLINT_GPU_MAX_LAUNCHES];
+    int local_bytes; /* of each of them */
+};
+#define FAKE_MAGIC "\177FAKELF"
+
+struct fake_launch {
+    const char *entry;
+    int device;
+    unsigned int blocks, threads, shared_bytes;
+    glint_cu_stream stream;
+    union {
+        unsigned char bytes[sizeof(struct glint_backward_params)];
+        struct glint_forward_params forward;
+        struct glint_backward_params backward;
+    } params;
+};
+
+struct fake_driver {
+    /* the machine: set before the calls */
+    bool library_missing;
+    const char *symbol_missing;
+    int devices;
+    struct fake_device device[FAKE_DEVICES];
+
+    /* the fault: call number `fault_at` (from 1) of an entry answers fault_result, and every later one too if fault_forever */
+    int fault_entry; /* -1: none */
+    unsigned fault_at;
+    glint_cu_result fault_result;
+    bool fault_forever;
+
+    /* what happened */
+    unsigned calls[FAKE_ENTRIES], all_calls;
+    unsigned misuse;
+    const char *first_misuse;
+    unsigned launches; /* the last FAKE_LAUNCHES of them are kept, launch number i in launch[i % FAKE_LAUNCHES] */
+    struct fake_launch launch[FAKE_LAUNCHES];
+
+    /* what is held */
+    int libraries, modules, pushed, retained[FAKE_DEVICES];
+};
+
+extern struct fake_driver fake;
+extern const struct glint_cuda_driver fake_table;
+
+/* Forgets everything; one device like an H200, nothing current, no fault. */
+void fake_reset(void);
+
+/* Clears the counts, not the handles. */
+void fake_recount(void);
+
+/* Makes a context of that device current that the application is thought to have made; -1: none. */
+void fake_application_context(int device);
+
+/* Whether that one is current now, as it was before the library was called. */
+bool fake_context_restored(void);
+
+/* Handles held of any kind. */
+int fake_held(void);
+
+/* The symbol's name and whether the library can do without it. */
+const char *fake_symbol(int entry);
+bool fake_optional(int entry);
+
+#endif
