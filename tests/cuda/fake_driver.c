@@ -300,7 +300,7 @@ static glint_cu_result function_attribute(int *value, unsigned int attribute, gl
     if (!is_function(function) || attribute != GLINT_CU_FUNCTION_LOCAL_BYTES)
         return misuse("an unknown function attribute", INVALID_VALUE);
     function->loaded = true;
-    *value = function->module->image->local_bytes;
+    *value = function->module->image->local_bytes + fake.local_bytes;
     return GLINT_CU_SUCCESS;
 }
 

@@ -56,6 +56,7 @@ struct fake_driver {
     const char *symbol_missing;
     int devices;
     struct fake_device device[FAKE_DEVICES];
+    int local_bytes; /* of every kernel, besides what its image says */
 
     /* the fault: call number `fault_at` (from 1) of an entry answers fault_result, and every later one too if fault_forever */
     int fault_entry; /* -1: none */

@@ -1,0 +1,502 @@
+/* What the library asks of a driver that works: which device and which kernels it takes, what it loads, and exactly what it launches.
+ * No GPU is used. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/context.h"
+#include "lib/cuda/cuda.h"
+#include "tests/cuda/fake_driver.h"
+#include "tests/cuda/fake_table.h"
+
+enum { STORAGE = 16384, CONTEXTS = 3 };
+static _Alignas(64) unsigned char storage[CONTEXTS][STORAGE];
+static _Alignas(256) unsigned char memory[4 << 20];
+
+static enum glint_status open_at(int place, uint32_t kind, int32_t ordinal, struct glint_context **context)
+{
+    struct glint_options options = GLINT_OPTIONS_INIT;
+    options.device = kind;
+    options.cuda_device = ordinal;
+    ck_assert_uint_le(glint_context_size(), STORAGE);
+    memset(storage[place], 0x55, STORAGE);
+    return glint_context_init(storage[place], glint_context_size(), &options, context);
+}
+
+static struct glint_context *must_open(int place, uint32_t kind, int32_t ordinal)
+{
+    struct glint_context *context = NULL;
+    ck_assert_int_eq(open_at(place, kind, ordinal, &context), GLINT_OK);
+    return context;
+}
+
+static void close_clean(struct glint_context *context)
+{
+    ck_assert_int_eq(glint_context_close(context), GLINT_OK);
+    ck_assert_msg(fake.misuse == 0, "%s", fake.first_misuse);
+    ck_assert(fake_context_restored());
+}
+
+/* ---- devices and images ---- */
+
+struct device_case {
+    int sm, shared_bytes;
+    unsigned rows; /* bit mask of enum fake_row that can run; 0: none */
+};
+#define R(row) (1u << FAKE_##row)
+
+static const struct device_case device_cases[] = {
+    {90, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN)}, /* H200 */
+    {80, 166912, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN)}, /* A100 */
+    {86, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                  /* RTX 30: not 160 KiB */
+    {89, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                  /* RTX 40 */
+    {87, 166912, R(CAUSAL)},                                                   /* Orin: only its own SASS */
+    {120, 101376, R(ONLY_120)},
+    {121, 101376, R(ONLY_120)},
+    {100, 232448, 0},
+    {75, 65536, 0},
+    {90, 65535, R(CAUSAL)}, /* as if it had too little shared memory */
+};
+
+START_TEST(rows_of_a_device)
+{
+    const struct device_case *c = &device_cases[_i];
+    struct glint_context *context = NULL;
+    struct glint_device_info info = {0};
+    fake_reset();
+    fake.device[0] = (struct fake_device){c->sm, 7, c->shared_bytes};
+    const enum glint_status status = open_at(0, GLINT_DEVICE_CUDA, 0, &context);
+    if (c->rows == 0) {
+        ck_assert_int_eq(status, GLINT_NO_KERNEL_IMAGE);
+        ck_assert_uint_eq(fake.calls[FAKE_primary_retain], 0); /* found out before a context is made */
+        context = must_open(0, GLINT_DEVICE_AUTO, 0);
+        ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
+        ck_assert_uint_eq(info.device, GLINT_DEVICE_CPU);
+        close_clean(context);
+        ck_assert_int_eq(fake_held(), 0);
+        return;
+    }
+    ck_assert_int_eq(status, GLINT_OK);
+    unsigned rows = 0, loaded = 0;
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        if (glint_variant_available(context, i) == GLINT_OK) {
+            rows |= 1u << i;
+            loaded++;
+        }
+    ck_assert_msg(rows == c->rows, "sm %d: rows %#x, not %#x", c->sm, rows, c->rows);
+    ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
+    ck_assert_uint_eq(info.device, GLINT_DEVICE_CUDA);
+    ck_assert_uint_eq(info.sm, (unsigned)c->sm);
+    ck_assert_uint_eq(info.concurrency, 7);
+    ck_assert_uint_eq(info.variants_loaded, loaded);
+    ck_assert_int_eq(info.cuda_device, 0);
+    ck_assert_int_eq(info.driver_error, 0);
+    ck_assert_int_eq(fake.modules, (int)loaded);
+    close_clean(context);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+START_TEST(which_device)
+{
+    struct glint_context *context = NULL;
+    struct glint_device_info info;
+
+    fake_reset(); /* none at all: cuInit says so on real machines, an empty list must do as well */
+    fake.devices = 0;
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA, 0, &context), GLINT_NO_DEVICE);
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA_CURRENT, 0, &context), GLINT_NO_DEVICE);
+    close_clean(must_open(0, GLINT_DEVICE_AUTO, 0));
+
+    fake_reset(); /* ordinals */
+    fake.devices = 2;
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA, 2, &context), GLINT_NO_DEVICE);
+    ck_assert_int_eq(glint_context_driver_error(storage[0]), 101);
+    context = must_open(0, GLINT_DEVICE_CUDA, 1);
+    ck_assert_int_eq(fake.retained[1], 1);
+    close_clean(context);
+
+    fake_reset(); /* automatic: the first that has a kernel */
+    fake.devices = 3;
+    fake.device[0].sm = 75;
+    fake.device[1].sm = 100;
+    context = must_open(0, GLINT_DEVICE_AUTO, 0);
+    ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
+    ck_assert_int_eq(info.cuda_device, 2);
+    ck_assert_int_eq(fake.retained[0] + fake.retained[1], 0);
+    close_clean(context);
+
+    fake_application_context(2); /* automatic: the current one, in its own context */
+    context = must_open(0, GLINT_DEVICE_AUTO, 0);
+    ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
+    ck_assert_int_eq(info.cuda_device, 2);
+    ck_assert_int_eq(fake.retained[2], 0);
+    close_clean(context);
+
+    fake_application_context(0); /* automatic: the current one has no kernel */
+    context = must_open(0, GLINT_DEVICE_AUTO, 0);
+    ck_assert_int_eq(fake.retained[2], 1);
+    close_clean(context);
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA_CURRENT, 0, &context), GLINT_NO_KERNEL_IMAGE);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+/* Each kernel is looked up, loaded and given its shared memory when the context is opened, and none of that happens later. */
+START_TEST(everything_is_loaded_at_init)
+{
+    const unsigned kernels = 3 + 3 + 1 + 1 + 1 + 1; /* the sixth row's is found to use local memory */
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
+    ck_assert_uint_eq(fake.calls[FAKE_function_load], kernels);
+    ck_assert_uint_eq(fake.calls[FAKE_function_attribute], kernels);
+    ck_assert_uint_eq(fake.calls[FAKE_function_set_attribute], kernels);
+    ck_assert_uint_eq(fake.calls[FAKE_module_unload], 1);
+    ck_assert_int_eq(glint_variant_available(context, FAKE_LOCAL), GLINT_NOT_ON_DEVICE);
+    close_clean(context);
+
+    fake_reset(); /* local memory in every kernel leaves none */
+    fake.local_bytes = 8;
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA, 0, &context), GLINT_NO_KERNEL_IMAGE);
+    ck_assert_int_eq(fake_held(), 0);
+
+    fake_reset(); /* the same by a table that is handed in: no library is opened */
+    struct glint_options options = GLINT_OPTIONS_INIT;
+    options.device = GLINT_DEVICE_CUDA;
+    fake.library_missing = true;
+    ck_assert_int_eq(glint_context_init_with_driver(storage[0], STORAGE, &options, &fake_table, &context), GLINT_OK);
+    ck_assert_int_eq(fake.libraries, 0);
+    ck_assert_int_eq(fake.modules, 5);
+    close_clean(context);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+/* ---- launches ---- */
+
+struct call {
+    struct glint_problem problem;
+    struct glint_plan plan;
+    struct glint_tensors tensors;
+    unsigned char *workspace;
+};
+
+/* Distinct addresses; extents are small enough that nothing overlaps. */
+static void prepare(struct call *c, const struct glint_context *context, enum glint_pass pass, int64_t batch, int64_t seqlen_q,
+                    int64_t seqlen_k, int64_t heads_q, int64_t heads_kv, enum glint_mask mask)
+{
+    glint_problem_bshd(&c->problem, GLINT_F16, batch, seqlen_q, seqlen_k, heads_q, heads_kv, 64);
+    c->problem.mask = mask;
+    c->problem.softmax_scale = 0.25f;
+    ck_assert_int_eq(glint_plan(context, &c->problem, pass, &c->plan), GLINT_OK);
+    struct glint_tensors *t = &c->tensors;
+    *t = (struct glint_tensors)GLINT_TENSORS_INIT;
+    void **const addresses[] = {(void **)&t->q, (void **)&t->k, (void **)&t->v, &t->o, (void **)&t->lse, (void **)&t->dout, &t->dq,
+                                &t->dk, &t->dv};
+    unsigned char *at = memory;
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 256 << 10)
+        *addresses[i] = at;
+    c->workspace = at;
+    ck_assert_uint_le((size_t)(at - memory) + c->plan.workspace_bytes, sizeof memory);
+}
+
+static void check_view(const struct glint_gpu_view *view, const void *address, const struct glint_strides *strides)
+{
+    ck_assert_ptr_eq(view->address, address);
+    ck_assert_int_eq(view->batch, strides->batch);
+    ck_assert_int_eq(view->head, strides->head);
+    ck_assert_int_eq(view->row, strides->row);
+}
+
+static void check_shape(const struct glint_gpu_shape *s, const struct glint_problem *p, int64_t offset)
+{
+    ck_assert_int_eq(s->batch, p->batch);
+    ck_assert_int_eq(s->heads_q, p->heads_q);
+    ck_assert_int_eq(s->heads_kv, p->heads_kv);
+    ck_assert_int_eq(s->group, p->heads_q / p->heads_kv);
+    ck_assert_int_eq(s->seqlen_q, p->seqlen_q);
+    ck_assert_int_eq(s->seqlen_k, p->seqlen_k);
+    ck_assert_int_eq(s->mask_offset, offset);
+    ck_assert_int_ge(s->section, 1);
+    ck_assert(s->softmax_scale == p->softmax_scale);
+    ck_assert_float_eq_tol(s->scale_log2, p->softmax_scale * 1.442695041f, 1e-7f);
+}
+
+static void check_launch(unsigned number, const char *entry, unsigned blocks, unsigned threads, unsigned shared_bytes, void *stream)
+{
+    const struct fake_launch *l = &fake.launch[number % FAKE_LAUNCHES];
+    ck_assert_str_eq(l->entry, entry);
+    ck_assert_uint_eq(l->blocks, blocks);
+    ck_assert_uint_eq(l->threads, threads);
+    ck_assert_uint_eq(l->shared_bytes, shared_bytes);
+    ck_assert_ptr_eq(l->stream, stream);
+}
+
+START_TEST(forward_launch)
+{
+    struct call c;
+    int mark;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare(&c, context, GLINT_FORWARD, 3, 129, 70, 4, 2, GLINT_MASK_CAUSAL_BOTTOM_RIGHT);
+    fake_recount();
+    ck_assert_uint_eq(c.plan.workspace_bytes, 0);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, &mark), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 1);
+    ck_assert_uint_eq(fake.all_calls, 4); /* current, push, launch, pop */
+    check_launch(0, "causal", 2 * 4 * 3, 128, 49152, &mark);
+    const struct glint_forward_params *params = &fake.launch[0].params.forward;
+    check_view(&params->q, c.tensors.q, &c.problem.q);
+    check_view(&params->k, c.tensors.k, &c.problem.k);
+    check_view(&params->v, c.tensors.v, &c.problem.v);
+    check_view(&params->o, c.tensors.o, &c.problem.o);
+    ck_assert_ptr_eq(params->lse, c.tensors.lse);
+    check_shape(&params->shape, &c.problem, 70 - 129);
+
+    prepare(&c, context, GLINT_FORWARD, 1, 128, 70, 4, 2, GLINT_MASK_CAUSAL_TOP_LEFT);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    check_launch(1, "causal", 4, 128, 49152, NULL);
+    check_shape(&fake.launch[1].params.forward.shape, &c.problem, 0);
+    prepare(&c, context, GLINT_FORWARD, 1, 1, 70, 4, 2, GLINT_MASK_NONE);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    check_launch(2, "plain", 4, 128, 81920, NULL);
+    check_shape(&fake.launch[2].params.forward.shape, &c.problem, 70);
+    close_clean(context);
+}
+END_TEST
+
+START_TEST(no_push_when_current)
+{
+    struct call c;
+    fake_reset();
+    fake_application_context(0);
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA_CURRENT, 0);
+    prepare(&c, context, GLINT_FORWARD, 1, 129, 70, 4, 2, GLINT_MASK_NONE);
+    fake_recount();
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.all_calls, 2); /* current, launch */
+    fake_application_context(-1);         /* the application leaves its context: still ours to use */
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.all_calls, 2 + 4);
+    close_clean(context);
+}
+END_TEST
+
+static void check_region(const void *at, size_t bytes, const struct call *c, size_t *end)
+{
+    const size_t begin = (size_t)((const unsigned char *)at - c->workspace);
+    ck_assert_uint_eq(begin % 256, 0);
+    ck_assert_uint_ge(begin, *end);
+    *end = begin + bytes;
+    ck_assert_uint_le(*end, c->plan.workspace_bytes);
+}
+
+/* The arrays of a backward pass lie in the workspace one after another, and the last ends where it ends. */
+START_TEST(backward_launch)
+{
+    const bool fused = _i != 0;
+    struct call c;
+    int mark;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare(&c, context, GLINT_BACKWARD, 2, 129, 70, 4, 2, fused ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_NONE);
+    ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes - 1, &mark), GLINT_WORKSPACE_TOO_SMALL);
+    ck_assert_uint_eq(fake.launches, 0);
+    ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, &mark), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 3);
+    check_launch(0, fused ? "fused_delta" : "split_delta", 2 * 4 * 2, 128, 0, &mark);
+    check_launch(1, fused ? "fused_all" : "split_dkdv", (fused ? 1 : 2) * 2 * 2, fused ? 256 : 128, fused ? 98304 : 65536, &mark);
+    check_launch(2, fused ? "fused_dq" : "split_dq", (fused ? 2 : 3) * 4 * 2, 128, fused ? 512 : 32768, &mark);
+    for (int i = 0; i < 3; i++) {
+        const struct glint_backward_params *params = &fake.launch[i].params.backward;
+        check_view(&params->q, c.tensors.q, &c.problem.q);
+        check_view(&params->k, c.tensors.k, &c.problem.k);
+        check_view(&params->v, c.tensors.v, &c.problem.v);
+        check_view(&params->o, c.tensors.o, &c.problem.o);
+        check_view(&params->dout, c.tensors.dout, &c.problem.dout);
+        check_view(&params->dq, c.tensors.dq, &c.problem.dq);
+        check_view(&params->dk, c.tensors.dk, &c.problem.dk);
+        check_view(&params->dv, c.tensors.dv, &c.problem.dv);
+        ck_assert_ptr_eq(params->lse, c.tensors.lse);
+        check_shape(&params->shape, &c.problem, fused ? 0 : 70);
+        const size_t rows = 2 * 4 * (size_t)params->padded_q;
+        size_t end = 0;
+        ck_assert_int_ge(params->padded_q, 129);
+        check_region(params->lse_log2, rows * sizeof(float), &c, &end);
+        check_region(params->delta, rows * sizeof(float), &c, &end);
+        if (fused) {
+            check_region(params->dq_sum, rows * 64 * sizeof(float), &c, &end);
+            check_region(params->turn, rows / 64 * sizeof(uint32_t), &c, &end);
+        } else {
+            ck_assert_ptr_null(params->dq_sum);
+            ck_assert_ptr_null(params->turn);
+        }
+        ck_assert_uint_le(c.plan.workspace_bytes - end, 255);
+    }
+    close_clean(context);
+}
+END_TEST
+
+START_TEST(empty_grids)
+{
+    struct call c;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare(&c, context, GLINT_FORWARD, 1, 0, 70, 4, 2, GLINT_MASK_NONE);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 0);
+    prepare(&c, context, GLINT_FORWARD, 1, 70, 0, 4, 2, GLINT_MASK_NONE);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 1); /* O and LSE are still written */
+    prepare(&c, context, GLINT_BACKWARD, 1, 0, 70, 4, 2, GLINT_MASK_NONE);
+    ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 2);
+    check_launch(1, "split_dkdv", 2 * 2, 128, 65536, NULL);
+    prepare(&c, context, GLINT_BACKWARD, 1, 70, 0, 4, 2, GLINT_MASK_NONE);
+    ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 4);
+    check_launch(2, "split_delta", 4, 128, 0, NULL);
+    check_launch(3, "split_dq", 2 * 4, 128, 32768, NULL);
+    close_clean(context);
+}
+END_TEST
+
+/* A grid has at most 2^31 - 1 blocks; the plan refuses one more. Inputs may be broadcast, so such problems can be written down. */
+START_TEST(huge_grids)
+{
+    struct glint_problem p;
+    struct glint_plan plan;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    glint_problem_bhsd(&p, GLINT_F16, 0x7fff, 1, 1, 0x10002, 1, 64); /* 0x7fff * 0x10002 = 2^31 - 2 */
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_OK);
+    ck_assert_uint_eq(plan.internal[0], 0x7ffffffe);
+    glint_problem_bhsd(&p, GLINT_F16, 0x8000, 1, 1, 0x10000, 1, 64); /* 2^31 */
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_SIZE_OVERFLOW);
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_SIZE_OVERFLOW);
+    glint_problem_bhsd(&p, GLINT_F16, GLINT_MAX_EXTENT, 0, 0, GLINT_MAX_EXTENT, 1, 64); /* nothing to do, however often */
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_OK);
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_OK);
+    ck_assert_uint_eq(plan.workspace_bytes, 0);
+    glint_problem_bhsd(&p, GLINT_F16, 1, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 64, 1, 64);
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_OK);
+    ck_assert_uint_ge(plan.workspace_bytes, (size_t)64 * GLINT_MAX_EXTENT * 2 * sizeof(float));
+    close_clean(context);
+}
+END_TEST
+
+/* The workspace's own bound, with a kernel whose grid does not grow with the queries. */
+START_TEST(huge_workspace)
+{
+    static const struct glint_gpu_kernel kernel = {GLINT_GPU_FUSED, 1, {{"keys", GLINT_GPU_KEY_BLOCKS, 64, 128, 0}}, NULL, 0};
+    struct glint_variant variant = glint_variants[FAKE_FUSED];
+    struct glint_family_plan plan = {0};
+    struct glint_problem p;
+    variant.kernel = &kernel;
+    glint_problem_bhsd(&p, GLINT_F16, 1 << 15, GLINT_MAX_EXTENT, 1, 128, 1, 64);
+    ck_assert(glint_cuda_plan(&variant, &p, 1, &plan)); /* 2^52 rows: 2^60 bytes of dq_sum */
+    ck_assert_uint_ge(plan.workspace_bytes, (size_t)GLINT_MAX_EXTENT << (15 + 7 + 6 + 2));
+    ck_assert_uint_le(plan.workspace_bytes, INT64_MAX);
+    p.batch <<= 4;
+    ck_assert(!glint_cuda_plan(&variant, &p, 1, &plan));
+    p.batch = GLINT_MAX_EXTENT;
+    p.heads_q = GLINT_MAX_EXTENT;
+    ck_assert(!glint_cuda_plan(&variant, &p, 1, &plan));
+}
+END_TEST
+
+/* ---- several contexts ---- */
+
+START_TEST(several_devices)
+{
+    struct call c[CONTEXTS];
+    struct glint_context *contexts[CONTEXTS];
+    fake_reset();
+    fake.devices = CONTEXTS;
+    fake.device[1] = (struct fake_device){80, 108, 166912};
+    for (int i = 0; i < CONTEXTS; i++) {
+        contexts[i] = must_open(i, GLINT_DEVICE_CUDA, i);
+        prepare(&c[i], contexts[i], GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
+    }
+    for (unsigned n = 0; n < 9; n++) {
+        const int i = (int)(n * 2 % CONTEXTS);
+        ck_assert_int_eq(glint_forward(&c[i].plan, &c[i].tensors, NULL, 0, NULL), GLINT_OK);
+        ck_assert_int_eq(fake.launch[n % FAKE_LAUNCHES].device, i);
+    }
+    fake_recount();
+    fake.fault_entry = FAKE_launch; /* losing one device leaves the others */
+    fake.fault_at = 1;
+    fake.fault_result = 700;
+    ck_assert_int_eq(glint_forward(&c[1].plan, &c[1].tensors, NULL, 0, NULL), GLINT_DEVICE_LOST);
+    fake.fault_entry = -1;
+    ck_assert_int_eq(glint_forward(&c[0].plan, &c[0].tensors, NULL, 0, NULL), GLINT_OK);
+    ck_assert_int_eq(glint_forward(&c[1].plan, &c[1].tensors, NULL, 0, NULL), GLINT_DEVICE_LOST);
+    close_clean(contexts[0]);
+    ck_assert_int_eq(glint_forward(&c[0].plan, &c[0].tensors, NULL, 0, NULL), GLINT_CONTEXT_CLOSED);
+    ck_assert_int_eq(glint_forward(&c[2].plan, &c[2].tensors, NULL, 0, NULL), GLINT_OK);
+    close_clean(contexts[1]);
+    close_clean(contexts[2]);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+/* Two contexts on one device share its primary context and nothing else. */
+START_TEST(two_on_one_device)
+{
+    fake_reset();
+    struct glint_context *first = must_open(0, GLINT_DEVICE_CUDA, 0), *second = must_open(1, GLINT_DEVICE_CUDA, 0);
+    struct call c;
+    ck_assert_int_eq(fake.retained[0], 2);
+    ck_assert_int_eq(fake.modules, 10);
+    prepare(&c, second, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
+    close_clean(first);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    close_clean(second);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+/* The self test drives copies and every row; on a driver that computes nothing each must be found wrong, and nothing else go wrong. */
+START_TEST(selftest_finds_a_device_that_does_nothing)
+{
+    struct glint_selftest_result result = {.struct_size = sizeof result};
+    size_t bytes = 0;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    ck_assert_int_eq(glint_selftest_size(context, &bytes), GLINT_OK);
+    ck_assert_uint_le(bytes, sizeof memory);
+    ck_assert_int_eq(glint_selftest(context, memory, bytes, NULL, &result), GLINT_SELFTEST_FAILED);
+    ck_assert_uint_eq(result.variants_run, 5);
+    ck_assert_uint_eq(result.variants_failed, 5);
+    ck_assert_uint_eq(result.first_failed, FAKE_FUSED);
+    close_clean(context);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda launches");
+    TCase *tcase = tcase_create("launches");
+    tcase_add_loop_test(tcase, rows_of_a_device, 0, sizeof device_cases / sizeof device_cases[0]);
+    tcase_add_test(tcase, which_device);
+    tcase_add_test(tcase, everything_is_loaded_at_init);
+    tcase_add_test(tcase, forward_launch);
+    tcase_add_test(tcase, no_push_when_current);
+    tcase_add_loop_test(tcase, backward_launch, 0, 2);
+    tcase_add_test(tcase, empty_grids);
+    tcase_add_test(tcase, huge_grids);
+    tcase_add_test(tcase, huge_workspace);
+    tcase_add_test(tcase, several_devices);
+    tcase_add_test(tcase, two_on_one_device);
+    tcase_add_test(tcase, selftest_finds_a_device_that_does_nothing);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    const int failed = srunner_ntests_failed(runner), run = srunner_ntests_run(runner);
+    srunner_free(runner);
+    return failed == 0 && run > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
