@@ -24,7 +24,7 @@ enum {
 
 /* The matrices of a lane's scratch: lib/cpu/cpu.h gives their shapes. */
 struct matrices {
-    float *q_t, *dout_t, *dq_t, *q, *dout, *stats, *dk, *dv, *k, *v, *p_t, *ds_t;
+    float *q_t, *dout_t, *dq_t, *q, *dout, *stats, *dk, *dv, *k, *v, *p_t, *ds_t, *row, *o_t;
 };
 
 /* Brings one query head into scratch in f32: Q and dO both ways, LSE, and delta = rowsum(dO * O). */
@@ -36,22 +36,28 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
     const glint_element *o = (const glint_element *)t->o + batch * p->o.batch + head * p->o.head;
     const glint_element *dout = (const glint_element *)t->dout + batch * p->dout.batch + head * p->dout.head;
     const float *lse = t->lse + (batch * p->heads_q + head) * p->seqlen_q;
-    for (int64_t block = 0; block < call->geometry.query_blocks; block++) {
-        const int64_t queries = glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M);
-        for (int64_t i = 0; i < glint_panel_columns(queries); i += 4) {
-            const int64_t rows = glint_clamp(queries - i, 0, 4), query = block * TILE_M + i;
-            float *q_rows = m->q + query * PITCH_D, *dout_rows = m->dout + query * PITCH_D, *o_rows = m->ds_t;
-            glint_widen_rows(q_rows, PITCH_D, q + query * p->q.row, p->q.row, rows, HEAD_DIM);
-            glint_transpose_in(m->q_t + block * BLOCK_T + i, PITCH_M, q_rows, PITCH_D, rows, HEAD_DIM, p->softmax_scale);
-            glint_widen_rows(dout_rows, PITCH_D, dout + query * p->dout.row, p->dout.row, rows, HEAD_DIM);
-            glint_transpose_in(m->dout_t + block * BLOCK_T + i, PITCH_M, dout_rows, PITCH_D, rows, HEAD_DIM, 1.0f);
-            glint_widen_rows(o_rows, PITCH_D, o + query * p->o.row, p->o.row, rows, HEAD_DIM);
-            float *stats = m->stats + block * 2 * PITCH_M + i;
-            for (int64_t r = 0; r < 4; r++) {
-                stats[r] = r < rows ? lse[query + r] : 0.0f;
-                stats[PITCH_M + r] = r < rows ? glint_dot(dout_rows + r * PITCH_D, o_rows + r * PITCH_D, HEAD_DIM) : 0.0f;
-            }
+    for (int64_t first = 0; first < p->seqlen_q; first += GLINT_CPU_LANES) {
+        const int64_t queries = glint_clamp(p->seqlen_q - first, 0, GLINT_CPU_LANES), lane = first % TILE_M;
+        float *q_rows = m->q + first * PITCH_D, *dout_rows = m->dout + first * PITCH_D;
+        float *q_t = m->q_t + first / TILE_M * BLOCK_T + lane, *dout_t = m->dout_t + first / TILE_M * BLOCK_T + lane;
+        glint_widen_rows(q_rows, PITCH_D, q + first * p->q.row, p->q.row, queries, HEAD_DIM);
+        glint_widen_rows(dout_rows, PITCH_D, dout + first * p->dout.row, p->dout.row, queries, HEAD_DIM);
+        for (int64_t i = 0; i < GLINT_CPU_LANES; i += 4) {
+            const int64_t rows = glint_clamp(queries - i, 0, 4);
+            glint_transpose_in(q_t + i, PITCH_M, q_rows + i * PITCH_D, PITCH_D, rows, HEAD_DIM, p->softmax_scale);
+            glint_transpose_in(dout_t + i, PITCH_M, dout_rows + i * PITCH_D, PITCH_D, rows, HEAD_DIM, 1.0f);
+            glint_widen_rows(m->row, PITCH_D, o + (first + i) * p->o.row, p->o.row, rows, HEAD_DIM);
+            glint_transpose_in(m->o_t + i, 16, m->row, PITCH_D, rows, HEAD_DIM, 1.0f);
         }
+
+        /* Summed in the order of dP: where one key has all the weight, dP - delta is exactly zero. */
+        glint_vec delta = glint_splat(0.0f);
+        for (int64_t d = 0; d < HEAD_DIM; d++)
+            delta += glint_load(m->o_t + d * 16) * glint_load(dout_t + d * PITCH_M);
+        float *stats = m->stats + first / TILE_M * 2 * PITCH_M + lane;
+        glint_store(stats, glint_splat(0.0f));
+        memcpy(stats, lse + first, sizeof(float) * (size_t)queries);
+        glint_store(stats + PITCH_M, delta);
     }
 }
 
@@ -163,6 +169,7 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
         scratch + g->region[GLINT_BWD_Q], scratch + g->region[GLINT_BWD_DO], scratch + g->region[GLINT_BWD_STATS],
         scratch + g->region[GLINT_BWD_DK], scratch + g->region[GLINT_BWD_DV], scratch + g->region[GLINT_BWD_K],
         scratch + g->region[GLINT_BWD_V], scratch + g->region[GLINT_BWD_P_T], scratch + g->region[GLINT_BWD_DS_T],
+        scratch + g->region[GLINT_BWD_ROW], scratch + g->region[GLINT_BWD_O_T],
     };
     const bool split = g->split > 1;
     const int64_t first_group = task % g->split, last_group = split ? first_group : g->key_groups - 1;
@@ -204,7 +211,7 @@ $ end
         }
         if (!split)
             for (int64_t block = 0; block < g->query_blocks; block++)
-                store_dq(call, batch, head, block, m.dq_t + block * BLOCK_T, m.ds_t);
+                store_dq(call, batch, head, block, m.dq_t + block * BLOCK_T, m.row);
     }
 
     glint_element *dk = (glint_element *)call->tensors->dk + batch * p->dk.batch + head_kv * p->dk.head;
@@ -231,7 +238,7 @@ static void sum_dq(const struct glint_cpu_call *call, float *scratch, int64_t ta
         for (int64_t i = 0; i < BLOCK_T; i += GLINT_CPU_LANES)
             glint_store(dq_t + i, group == 0 ? glint_load(part + i) : glint_load(dq_t + i) + glint_load(part + i));
     }
-    store_dq(call, batch, head, block, dq_t, scratch + g->region[GLINT_BWD_DS_T]);
+    store_dq(call, batch, head, block, dq_t, scratch + g->region[GLINT_BWD_ROW]);
 }
 
 const struct glint_cpu_kernel ${symbol};

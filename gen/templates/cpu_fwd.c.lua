@@ -127,7 +127,7 @@ $ end
     const glint_veci lane_index = glint_lane_index();
     for (int64_t x = 0; x < queries; x += GLINT_CPU_LANES) {
 $ if causal then
-        const int64_t blind = glint_clamp(-call->offset - first_query - x, 0, GLINT_CPU_LANES);
+        const int64_t blind = p->seqlen_k > 0 ? glint_clamp(-call->offset - first_query - x, 0, GLINT_CPU_LANES) : GLINT_CPU_LANES;
 $ else
         const int64_t blind = p->seqlen_k > 0 ? 0 : GLINT_CPU_LANES;
 $ end

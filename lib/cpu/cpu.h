@@ -14,7 +14,7 @@
 #include "lib/variant.h"
 
 #define GLINT_CPU_PHASES 2
-#define GLINT_CPU_REGIONS 12
+#define GLINT_CPU_REGIONS 14
 
 /* Every matrix in scratch has rows of a multiple of 16 floats (64 bytes, a cache line), and one line more than it needs: rows that
  * are a power of two apart would all fall into a few sets of the first-level cache. */
@@ -46,7 +46,9 @@ enum glint_cpu_backward_region {
     GLINT_BWD_K,     /* [tile_n][pitch(head_dim)] */
     GLINT_BWD_V,     /* [tile_n][pitch(head_dim)] */
     GLINT_BWD_P_T,   /* [tile_n][pitch(tile_m)]   scores, then probabilities */
-    GLINT_BWD_DS_T,  /* [tile_n][pitch(tile_m)]   dP, then dS; also rows on their way between dtype and f32 */
+    GLINT_BWD_DS_T,  /* [tile_n][pitch(tile_m)]   dP, then dS */
+    GLINT_BWD_ROW,   /* [4][pitch(head_dim)]      rows on their way between dtype and f32 */
+    GLINT_BWD_O_T,   /* [head_dim][16]            O of a vector of queries, transposed */
     GLINT_BWD_REGIONS
 };
 

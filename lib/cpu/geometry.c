@@ -40,13 +40,13 @@ static bool backward_scratch(const struct glint_variant *variant, struct glint_c
     const uint64_t blocks = (uint64_t)g->query_blocks, head = blocks * variant->head_dim, rows = blocks * variant->tile_m;
     const uint64_t keys = (uint64_t)divide_up(g->key_blocks, g->split) * variant->tile_n;
     const uint64_t dq_copies = g->split > 1 ? 0 : g->key_groups > 1 ? 2 : 1;
-    const uint64_t rows_needed = variant->tile_n > 4 ? variant->tile_n : 4;
     return place(g, GLINT_BWD_Q_T, head, pitch_m) && place(g, GLINT_BWD_DO_T, head, pitch_m) &&
            place(g, GLINT_BWD_DQ_T, dq_copies * head, pitch_m) && place(g, GLINT_BWD_Q, rows, pitch_d) &&
            place(g, GLINT_BWD_DO, rows, pitch_d) && place(g, GLINT_BWD_STATS, blocks * 2, pitch_m) &&
            place(g, GLINT_BWD_DK, keys, pitch_d) && place(g, GLINT_BWD_DV, keys, pitch_d) &&
            place(g, GLINT_BWD_K, variant->tile_n, pitch_d) && place(g, GLINT_BWD_V, variant->tile_n, pitch_d) &&
-           place(g, GLINT_BWD_P_T, variant->tile_n, pitch_m) && place(g, GLINT_BWD_DS_T, rows_needed, pitch_m > pitch_d ? pitch_m : pitch_d);
+           place(g, GLINT_BWD_P_T, variant->tile_n, pitch_m) && place(g, GLINT_BWD_DS_T, variant->tile_n, pitch_m) &&
+           place(g, GLINT_BWD_ROW, 4, pitch_d) && place(g, GLINT_BWD_O_T, variant->head_dim, 16);
 }
 
 bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,

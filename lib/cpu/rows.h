@@ -158,18 +158,6 @@ GLINT_OUTLINE void glint_transpose_out(glint_element *dst, int64_t stride, const
     }
 }
 
-/* Sum of x[i] y[i]. */
-GLINT_OUTLINE float glint_dot(const float *x, const float *y, int64_t count)
-{
-    glint_f4 even = {0}, odd = {0};
-    for (int64_t i = 0; i < count; i += 8) {
-        even += glint_widen4_f32(x + i) * glint_widen4_f32(y + i);
-        odd += glint_widen4_f32(x + i + 4) * glint_widen4_f32(y + i + 4);
-    }
-    const glint_f4 sum = even + odd;
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
-
 /* Does any of `rows` rows of `count` floats (a multiple of 4) hold inf or NaN? */
 GLINT_OUTLINE int glint_any_special(const float *src, ptrdiff_t pitch, int64_t rows, int64_t count)
 {
