@@ -160,6 +160,8 @@ enum glint_status glint_context_device(const struct glint_context *context, stru
         return GLINT_NULL_ARGUMENT;
     if (context->magic != GLINT_CONTEXT_OPEN)
         return GLINT_CONTEXT_CLOSED;
+    if (info->struct_size != sizeof *info)
+        return GLINT_STRUCT_SIZE;
     *info = (struct glint_device_info){
         .struct_size = sizeof *info,
         .device = context->device,

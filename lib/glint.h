@@ -12,7 +12,8 @@
  *    aborts, reads the environment or installs a handler.
  *  - Threads. Any number of threads may use one open context at a time, each with a workspace of its own. glint_context_init and
  *    glint_context_close must not run beside other calls on the same context.
- *  - Versions. Every struct that the caller fills starts with `struct_size`; set it to sizeof the struct (the *_INIT macros do).
+ *  - Versions. Every struct that the caller passes, to be read or to be written, starts with `struct_size`; set it to sizeof the struct
+ *    (the *_INIT macros do). Another size is refused and nothing is written. glint_plan and glint_pool_init set it themselves.
  *  - Units. Strides and lengths count elements, never bytes. Byte counts have `bytes` in their name. LSE is a natural logarithm.
  *  - Special values. A query that sees no key gives O = 0, LSE = -inf and zero gradients, and adds nothing to dK and dV. A key that
  *    the mask hides is never multiplied in: NaN or inf in its K or V row does not reach queries that cannot see it. NaN or inf in
@@ -172,8 +173,9 @@ struct glint_device_info {
     uint32_t sm;                  /* GPU: compute capability, 10 * major + minor; else 0 */
     uint32_t concurrency;         /* CPU: the executor's; GPU: multiprocessors */
     uint32_t variants_loaded;     /* rows of the table that run on this device */
-    int32_t driver_error;         /* the driver's code (CUresult) behind the last GLINT_*DRIVER* / DEVICE status; 0 if none */
+    int32_t driver_error;         /* as glint_context_driver_error */
 };
+#define GLINT_DEVICE_INFO_INIT {sizeof(struct glint_device_info), 0, 0, 0, 0, 0, 0, 0}
 enum glint_status glint_context_device(const struct glint_context *context, struct glint_device_info *info);
 
 /* The driver's own code (CUresult) behind the last failed call on this context, or behind a glint_context_init that failed in this
@@ -300,6 +302,7 @@ struct glint_variant_info {
     const char *name;   /* such as "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"; static */
     const char *family; /* such as "cpu"; static */
 };
+#define GLINT_VARIANT_INFO_INIT {sizeof(struct glint_variant_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL}
 
 /* Rows of the table that was compiled in, sorted by name. Pure, thread-safe. */
 uint32_t glint_variant_count(void);
@@ -321,6 +324,7 @@ struct glint_selftest_result {
     uint32_t first_failed;     /* table index, or UINT32_MAX */
     float worst_error;         /* largest |difference| / tolerance over all variants; <= 1 passes */
 };
+#define GLINT_SELFTEST_RESULT_INIT {sizeof(struct glint_selftest_result), 0, 0, 0, 0.0f}
 
 /* Bytes of memory that glint_selftest needs: host memory for a CPU context, device memory for a GPU one. */
 enum glint_status glint_selftest_size(const struct glint_context *context, size_t *bytes);

@@ -43,7 +43,8 @@ struct glint_backward_params {
     float *lse_log2;  /* [batch * heads_q, padded_q]: lse * log2(e); +inf for a row that sees no key or lies past the end */
     float *delta;     /* [batch * heads_q, padded_q]: rowsum(dO * O); 0 past the end */
     float *dq_sum;    /* fused: [batch * heads_q, padded_q, head_dim] partial sums in the kernel's own order; else NULL */
-    uint32_t *turn;   /* fused, ordered: [batch * heads_q, padded_q / tile_m] key blocks that have added theirs; else NULL */
+    uint32_t *turn;   /* fused: [0] blocks that have begun; [1 + ...]: [batch * heads_q, padded_q / tile_m] key blocks that have added
+                         theirs; else NULL */
 };
 
 #define GLINT_GPU_ROW_PAD 128
@@ -55,7 +56,8 @@ enum glint_gpu_grid {
 };
 
 /* Split: delta, then dK and dV over key blocks, then dQ over query blocks: no sum crosses blocks. Fused: delta, then all three over
- * key blocks with dQ summed in dq_sum in a fixed order, then dQ rounded to its dtype. */
+ * key blocks; dQ is summed in dq_sum by one key block after another, in order, and the last one rounds it to its dtype. tile_m divides
+ * GLINT_GPU_ROW_PAD. */
 enum glint_gpu_strategy { GLINT_GPU_FORWARD = 0, GLINT_GPU_SPLIT = 1, GLINT_GPU_FUSED = 2 };
 
 struct glint_gpu_launch {
@@ -120,7 +122,7 @@ static inline uint64_t glint_backward_layout(struct glint_backward_params *param
         params->dq_sum = base ? (float *)(void *)(base + bytes) : (float *)0;
         bytes += sum_bytes;
         params->turn = base ? (uint32_t *)(void *)(base + bytes) : (uint32_t *)0;
-        bytes += (heads * ((rows + tile_m - 1) / tile_m) * sizeof(uint32_t) + 255) / 256 * 256;
+        bytes += ((1 + heads * (rows / tile_m)) * sizeof(uint32_t) + 255) / 256 * 256;
     }
     return bytes;
 }

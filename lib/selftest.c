@@ -425,6 +425,8 @@ enum glint_status glint_selftest(const struct glint_context *context, void *memo
         return status;
     if (!result || (!memory && bytes > 0))
         return GLINT_NULL_ARGUMENT;
+    if (result->struct_size != sizeof *result)
+        return GLINT_STRUCT_SIZE;
     if (context->device == GLINT_DEVICE_CPU && stream)
         return GLINT_BAD_STREAM;
     if (memory_bytes < bytes)

@@ -10,6 +10,8 @@ enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *in
 {
     if (!info)
         return GLINT_NULL_ARGUMENT;
+    if (info->struct_size != sizeof *info)
+        return GLINT_STRUCT_SIZE;
     if (index >= glint_variants_count)
         return GLINT_BAD_INDEX;
     const struct glint_variant *v = &glint_variants[index];
