@@ -1,0 +1,56 @@
+/* delta = rowsum(dO o O) and LSE in powers of two, for GLINT_GPU_ROW_PAD queries of one head; a row that sees no key, or lies past the
+ * end, gets LSE = +inf, which makes its P exactly 0. Rows that see no key also get dQ = 0 here, as no key block visits them. */
+GLINT_KERNEL(256, 1) ${symbol}_delta(GLINT_PARAMS(struct glint_backward_params) p)
+{
+    enum { LANES = ROW_CHUNKS <= 8 ? 8 : ROW_CHUNKS <= 16 ? 16 : 32, ROWS = 32 / LANES }; /* lanes a row, rows a warp at a time */
+    const uint32_t lane = lane_index() % LANES;
+    const int32_t blocks = (p.shape.seqlen_q + GLINT_GPU_ROW_PAD - 1) / GLINT_GPU_ROW_PAD;
+    const int32_t head = (int32_t)block_index() / blocks, row0 = ((int32_t)block_index() - head * blocks) * GLINT_GPU_ROW_PAD;
+    const int32_t batch = head / p.shape.heads_q, head_q = head - batch * p.shape.heads_q;
+$ if strategy == "fused" then
+
+    if (block_index() == 0 && thread_index() == 0)
+        p.turn[0] = 0;
+    if (thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
+        p.turn[1 + head * (p.padded_q / TILE_M) + row0 / TILE_M + thread_index()] = 0;
+$ end
+
+    for (int32_t row = row0 + (int32_t)(thread_index() / LANES); row < row0 + GLINT_GPU_ROW_PAD; row += 8 * ROWS) {
+        const char *o_row = view_row(&p.o, batch, head_q, row, BYTES), *dout_row = view_row(&p.dout, batch, head_q, row, BYTES);
+        const int64_t place = head * p.padded_q + row;
+        float sum = 0.0f, lse = GLINT_INFINITY;
+
+        if (row < p.shape.seqlen_q) {
+            lse = ld_global_f32(p.lse + (int64_t)head * p.shape.seqlen_q + row);
+            lse = lse == -GLINT_INFINITY ? GLINT_INFINITY : lse * 1.44269504088896340736f;
+            for (uint32_t chunk = lane; chunk < ROW_CHUNKS; chunk += LANES) {
+                uint32_t o[4], dout[4];
+
+                ld_global_u32x4(o, o_row + chunk * 16);
+                ld_global_u32x4(dout, dout_row + chunk * 16);
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+$ if dtype == "f32" then
+                    sum = fmaf(float_of(o[i]), float_of(dout[i]), sum);
+$ else
+                    sum = fmaf(low_${dtype}(o[i]), low_${dtype}(dout[i]), sum);
+                    sum = fmaf(high_${dtype}(o[i]), high_${dtype}(dout[i]), sum);
+$ end
+                }
+            }
+            if (lse == GLINT_INFINITY) {
+                const uint32_t zero[4] = {0, 0, 0, 0};
+
+                for (uint32_t chunk = lane; chunk < ROW_CHUNKS; chunk += LANES)
+                    st_global_u32x4(view_row(&p.dq, batch, head_q, row, BYTES) + chunk * 16, zero);
+            }
+        }
+#pragma unroll
+        for (uint32_t mask = 1; mask < LANES; mask *= 2)
+            sum += shfl_xor(sum, mask);
+        if (lane == 0) {
+            st_global_f32(p.lse_log2 + place, lse);
+            st_global_f32(p.delta + place, lse == GLINT_INFINITY ? 0.0f : sum);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+$ local f32 = dtype == "f32"
+$ local bytes = f32 and 4 or 2
+$ local k_step = f32 and 8 or 16
+$ local padded = (head_dim + 15) // 16 * 16
+$ local chunks = padded * bytes // 16
+$ local page_chunks = chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
+$ local row_tiles = tile_m // (16 * warps)
+/* ${name}
+ *
+ * Attention forward, ${dtype}, head_dim ${head_dim}, ${causal and "causal" or "no mask"}: one block of ${warps} warps owns ${tile_m} queries of one head, a warp ${16 * row_tiles} of them, and walks
+ * over the keys in blocks of ${tile_n}, last block first.
+ * Shared memory ${smem_bytes} bytes; ${blocks_per_sm} block${blocks_per_sm > 1 and "s" or ""} a multiprocessor.
+ * Made by: ${command} */
+#include "lib/device/steps.h"
+
+enum {
+    HEAD_DIM = ${head_dim},
+    DIM_PADDED = ${padded}, /* up to a whole fragment, with zeros */
+    TILE_M = ${tile_m},     /* queries of a block */
+    TILE_N = ${tile_n},     /* keys of a step */
+    WARPS = ${warps},
+    THREADS = 32 * WARPS,
+    ROW_TILES = ${row_tiles}, /* fragments of 16 queries that a warp owns */
+    BYTES = ${bytes},         /* of an element */
+    K_STEP = ${k_step},       /* of one mma along the contraction */
+    CHUNKS = DIM_PADDED * BYTES / 16,
+    ROW_CHUNKS = HEAD_DIM * BYTES / 16,
+    PAGE_CHUNKS = ${page_chunks},
+    PAGES = CHUNKS / PAGE_CHUNKS,
+    STAGES = ${stages}, /* of K and V */
+    Q_BYTES = TILE_M * DIM_PADDED * BYTES,
+    K_BYTES = TILE_N * DIM_PADDED * BYTES,
+    SHARED_BYTES = Q_BYTES + 2 * STAGES * K_BYTES, /* ${smem_bytes} */
+};
+
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forward_params) p)
+{
+    const uint32_t lane = lane_index(), warp = warp_index();
+    const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
+
+    /* Where this block works${causal and ": the last queries see the most keys, so they come first" or ""}. */
+    const int32_t blocks_m = (seqlen_q + TILE_M - 1) / TILE_M;
+    const struct block_place place =
+        find_place(block_index(), (uint32_t)blocks_m, (uint32_t)(p.shape.batch * p.shape.heads_q), (uint32_t)p.shape.section);
+    const int32_t query0 = (blocks_m - 1 - place.index) * TILE_M;
+    const int32_t batch = place.head / p.shape.heads_q, head_q = place.head - batch * p.shape.heads_q;
+    const int32_t head_kv = head_q / p.shape.group;
+
+    /* Keys that some query of the block sees, and the first key block that holds one which some query does not see. */
+$ if causal then
+    const int32_t offset = p.shape.mask_offset;
+    const int32_t last_query = (query0 + TILE_M < seqlen_q ? query0 + TILE_M : seqlen_q) - 1;
+    const int32_t keys = max(0, min(seqlen_k, last_query + offset + 1));
+    const int32_t first_masked = max(0, min(seqlen_k, query0 + offset + 1)) / TILE_N;
+$ else
+    const int32_t keys = seqlen_k;
+    const int32_t first_masked = seqlen_k / TILE_N;
+$ end
+    const int32_t last_block = (keys + TILE_N - 1) / TILE_N - 1;
+
+    /* Shared memory: Q, then STAGES of K, then STAGES of V. */
+    const uint32_t q_tile = shared_base(), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
+    const uint32_t q_lane = q_tile + lane_offset_a(lane, TILE_M, PAGE_CHUNKS) + warp * (ROW_TILES * 16 * PAGE_CHUNKS * 16);
+    const uint32_t k_lane = k_tiles + lane_offset_b(lane, TILE_N, PAGE_CHUNKS);
+    const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
+
+    const int64_t k_row_bytes = p.k.row * BYTES, v_row_bytes = p.v.row * BYTES;
+    const int32_t key_last = max(0, last_block) * TILE_N;
+    const char *k_from = copy_from(view_row(&p.k, batch, head_kv, key_last, BYTES), k_row_bytes, PAGE_CHUNKS);
+    const char *v_from = copy_from(view_row(&p.v, batch, head_kv, key_last, BYTES), v_row_bytes, PAGE_CHUNKS);
+
+    copy_tile(q_tile, copy_from(view_row(&p.q, batch, head_q, query0, BYTES), p.q.row * BYTES, PAGE_CHUNKS), p.q.row * BYTES,
+              seqlen_q - query0, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+    cp_async_commit();
+    if (last_block >= 0) {
+        copy_tile(k_tiles, k_from, k_row_bytes, seqlen_k - key_last, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+        copy_tile(v_tiles, v_from, v_row_bytes, seqlen_k - key_last, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+    }
+    cp_async_commit();
+    cp_async_wait(1);
+
+    /* Powers of two of positive multiples: a negative scale goes into Q. */
+    const float scale = fabsf(p.shape.scale_log2);
+    if (p.shape.scale_log2 < 0.0f)
+        negate_tile_${f32 and 32 or 16}(q_tile, TILE_M, PAGES, PAGE_CHUNKS, THREADS);
+    block_sync();
+
+$ if q_in_registers then
+    uint32_t q[DIM_PADDED / K_STEP][ROW_TILES][4];
+#pragma unroll
+    for (int kk = 0; kk < DIM_PADDED / K_STEP; ++kk)
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+            ldmatrix_x4(q[kk][rt], tile_move(q_lane, rt * 16, kk * 2, TILE_M, PAGE_CHUNKS));
+
+$ end
+    float o[ROW_TILES][DIM_PADDED / 8][4]; /* unnormalised, relative to row_max */
+    float row_max[ROW_TILES][2], row_sum[ROW_TILES][2]; /* of the rows lane / 4 and lane / 4 + 8; the sum is this lane's part */
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        row_max[rt][0] = row_max[rt][1] = -GLINT_INFINITY;
+        row_sum[rt][0] = row_sum[rt][1] = 0.0f;
+#pragma unroll
+        for (int dt = 0; dt < DIM_PADDED / 8; ++dt)
+            o[rt][dt][0] = o[rt][dt][1] = o[rt][dt][2] = o[rt][dt][3] = 0.0f;
+    }
+
+    const int32_t warp_query0 = query0 + (int32_t)warp * (ROW_TILES * 16);
+    uint32_t stage = 0;
+
+#pragma unroll 1
+    for (int32_t block = last_block; block >= 0; --block) {
+        /* K and V of this block have arrived, and no warp reads the other stage any more: the next block goes there. */
+        cp_async_wait(0);
+        block_sync();
+        if (block > 0) {
+            const uint32_t other = (stage ^ 1) * K_BYTES;
+
+            k_from -= TILE_N * k_row_bytes;
+            v_from -= TILE_N * v_row_bytes;
+            copy_tile(k_tiles + other, k_from, k_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+            copy_tile(v_tiles + other, v_from, v_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+            cp_async_commit();
+        }
+        const uint32_t k_now = k_lane + stage * K_BYTES, v_now = v_lane + stage * K_BYTES;
+        stage ^= 1;
+$ if causal then
+
+        /* A warp whose queries all end before this block has nothing to do. */
+        if (block * TILE_N > warp_query0 + (ROW_TILES * 16 - 1) + offset)
+            continue;
+$ end
+
+        /* S = Q K^T */
+        float s[ROW_TILES][TILE_N / 8][4];
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+            for (int nt = 0; nt < TILE_N / 8; ++nt)
+                s[rt][nt][0] = s[rt][nt][1] = s[rt][nt][2] = s[rt][nt][3] = 0.0f;
+#pragma unroll
+        for (int kk = 0; kk < DIM_PADDED / K_STEP; ++kk) {
+$ if not q_in_registers then
+            uint32_t q[ROW_TILES][4];
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt)
+                ldmatrix_x4(q[rt], tile_move(q_lane, rt * 16, kk * 2, TILE_M, PAGE_CHUNKS));
+$ end
+#pragma unroll
+            for (int nt = 0; nt < TILE_N / 8; nt += 2) {
+                uint32_t k[4];
+
+                ldmatrix_x4(k, tile_move(k_now, nt * 8, kk * 2, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+                for (int rt = 0; rt < ROW_TILES; ++rt) {
+                    mma_m16n8k16_${dtype}(s[rt][nt], ${q_in_registers and "q[kk][rt]" or "q[rt]"}, k[0], k[1]);
+                    mma_m16n8k16_${dtype}(s[rt][nt + 1], ${q_in_registers and "q[kk][rt]" or "q[rt]"}, k[2], k[3]);
+                }
+            }
+        }
+
+        /* Hide what the mask hides, and what lies past the end. */
+        if (block >= first_masked) {
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+$ if causal then
+                    const int32_t row = warp_query0 + rt * 16 + half * 8 + (int32_t)(lane >> 2);
+                    const int32_t last = min(row + offset, seqlen_k - 1) - block * TILE_N - 2 * (int32_t)(lane & 3);
+$ else
+                    const int32_t last = seqlen_k - 1 - block * TILE_N - 2 * (int32_t)(lane & 3);
+$ end
+#pragma unroll
+                    for (int nt = 0; nt < TILE_N / 8; ++nt) {
+                        s[rt][nt][2 * half] = nt * 8 > last ? -GLINT_INFINITY : s[rt][nt][2 * half];
+                        s[rt][nt][2 * half + 1] = nt * 8 + 1 > last ? -GLINT_INFINITY : s[rt][nt][2 * half + 1];
+                    }
+                }
+        }
+
+        /* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^8: O and the sums
+         * carry the same factor, so the result is the same, and most blocks need no rescaling. */
+        float block_max[ROW_TILES][2];
+        bool grown = false;
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                float m = fmaxf(s[rt][0][2 * half], s[rt][0][2 * half + 1]);
+#pragma unroll
+                for (int nt = 1; nt < TILE_N / 8; ++nt)
+                    m = fmaxf(m, fmaxf(s[rt][nt][2 * half], s[rt][nt][2 * half + 1]));
+                block_max[rt][half] = quad_max(m);
+                grown |= !((block_max[rt][half] - row_max[rt][half]) * scale <= 8.0f);
+            }
+        if (warp_any(grown)) {
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    const float before = row_max[rt][half], now = fmaxf(before, block_max[rt][half]);
+                    const float factor = before == -GLINT_INFINITY ? 0.0f : ex2((before - now) * scale);
+
+                    row_max[rt][half] = now;
+                    row_sum[rt][half] *= factor;
+#pragma unroll
+                    for (int dt = 0; dt < DIM_PADDED / 8; ++dt) {
+                        o[rt][dt][2 * half] *= factor;
+                        o[rt][dt][2 * half + 1] *= factor;
+                    }
+                }
+        }
+
+        /* P = 2^(scale (S - max)); a row that has seen nothing yet keeps zeros. */
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const float shift = row_max[rt][half] == -GLINT_INFINITY ? 0.0f : -row_max[rt][half] * scale;
+#pragma unroll
+                for (int nt = 0; nt < TILE_N / 8; ++nt) {
+                    s[rt][nt][2 * half] = ex2(fmaf(s[rt][nt][2 * half], scale, shift));
+                    s[rt][nt][2 * half + 1] = ex2(fmaf(s[rt][nt][2 * half + 1], scale, shift));
+                    row_sum[rt][half] += s[rt][nt][2 * half] + s[rt][nt][2 * half + 1];
+                }
+            }
+
+        /* O += P V: P's accumulators are operand A's registers. */
+#pragma unroll
+        for (int kk = 0; kk < TILE_N / 16; ++kk) {
+            uint32_t a[ROW_TILES][4];
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt) {
+                a[rt][0] = pack_${dtype}(s[rt][2 * kk][0], s[rt][2 * kk][1]);
+                a[rt][1] = pack_${dtype}(s[rt][2 * kk][2], s[rt][2 * kk][3]);
+                a[rt][2] = pack_${dtype}(s[rt][2 * kk + 1][0], s[rt][2 * kk + 1][1]);
+                a[rt][3] = pack_${dtype}(s[rt][2 * kk + 1][2], s[rt][2 * kk + 1][3]);
+            }
+#pragma unroll
+            for (int dt = 0; dt < DIM_PADDED / 8; dt += 2) {
+                uint32_t v[4];
+
+                ldmatrix_x4_trans(v, tile_move(v_now, kk * 16, dt, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+                for (int rt = 0; rt < ROW_TILES; ++rt) {
+                    mma_m16n8k16_${dtype}(o[rt][dt], a[rt], v[0], v[1]);
+                    mma_m16n8k16_${dtype}(o[rt][dt + 1], a[rt], v[2], v[3]);
+                }
+            }
+        }
+    }
+
+    /* O / sum goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. */
+    cp_async_wait(0);
+    const uint32_t o_lane = q_tile + tile_offset(lane >> 2, 0, TILE_M, PAGE_CHUNKS) + (lane & 3) * 4;
+    const int32_t head_row0 = warp_query0;
+    char *o_rows = view_row(&p.o, batch, head_q, warp_query0, BYTES);
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        float inverse[2];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const float sum = quad_sum(row_sum[rt][half]);
+            const int32_t row = head_row0 + rt * 16 + half * 8 + (int32_t)(lane >> 2);
+
+            inverse[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
+            if ((lane & 3) == 0 && row < seqlen_q)
+                st_global_f32(p.lse + (int64_t)place.head * seqlen_q + row,
+                              sum == 0.0f ? -GLINT_INFINITY : (row_max[rt][half] * scale + lg2(sum)) * 0.693147180559945309f);
+        }
+#pragma unroll
+        for (int dt = 0; dt < DIM_PADDED / 8; ++dt)
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                st_shared_u32(tile_move(o_lane, 0, dt, TILE_M, PAGE_CHUNKS) + (warp * ROW_TILES * 16 + rt * 16 + half * 8) * PAGE_CHUNKS * 16,
+                              pack_${dtype}(o[rt][dt][2 * half] * inverse[half], o[rt][dt][2 * half + 1] * inverse[half]));
+        warp_sync();
+        store_rows(o_rows + rt * 16 * p.o.row * BYTES, p.o.row * BYTES, seqlen_q - warp_query0 - rt * 16,
+                   q_tile + warp * (ROW_TILES * 16 * PAGE_CHUNKS * 16), rt * 16, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS);
+    }
+}

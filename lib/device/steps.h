@@ -1,0 +1,156 @@
+/* Steps of the attention kernels that are more than one instruction: where a block works, how a tile lies in shared memory, how it
+ * is copied. Arithmetic on named registers stays in the kernels' templates, where the algorithm is read. */
+#ifndef GLINT_DEVICE_STEPS_H
+#define GLINT_DEVICE_STEPS_H
+
+#include "lib/device/device.h"
+#include "lib/params.h"
+
+/* ---- where a block works ------------------------------------------------------------------------------------------------ */
+
+struct block_place {
+    int32_t index; /* of the block within its head, the longest first if the caller numbers them so */
+    int32_t head;  /* batch * heads + head */
+};
+
+/* Sections of `section` heads one after another; in a section, block 0 of every head, then block 1 of every head, ... */
+GLINT_DEVICE struct block_place find_place(uint32_t block, uint32_t blocks_per_head, uint32_t heads, uint32_t section)
+{
+    struct block_place place;
+    uint32_t which = block / (blocks_per_head * section);
+    uint32_t rest = block - which * (blocks_per_head * section);
+    uint32_t first = which * section;
+    uint32_t size = heads - first < section ? heads - first : section;
+
+    place.index = (int32_t)(rest / size);
+    place.head = (int32_t)(first + rest % size);
+    return place;
+}
+
+/* Address of row `row` of a head of a tensor. */
+GLINT_DEVICE char *view_row(const struct glint_gpu_view *view, int32_t batch, int32_t head, int32_t row, const int element_bytes)
+{
+    return (char *)view->address + (batch * view->batch + head * view->head + row * view->row) * element_bytes;
+}
+
+/* ---- tiles in shared memory --------------------------------------------------------------------------------------------- */
+
+/* A tile of `rows` rows is split by columns into pages of page_chunks (8, 4 or 2) chunks of 16 bytes, each page rows x page_chunks
+ * chunks, row after row. Within a row chunks are permuted by an exclusive or with bits of the row, so that the eight rows of an 8x8
+ * matrix, and the eight neighbours of a row, lie in different banks: neither ldmatrix, nor fragment stores, nor 16-byte copies conflict. */
+GLINT_DEVICE uint32_t tile_offset(uint32_t row, uint32_t chunk, const uint32_t rows, const uint32_t page_chunks)
+{
+    const uint32_t shift = page_chunks == 8 ? 0 : page_chunks == 4 ? 1 : 2;
+
+    return (chunk / page_chunks * rows + row) * page_chunks * 16 + ((chunk % page_chunks ^ (row >> shift & (page_chunks - 1))) << 4);
+}
+
+/* The address `row` rows (a multiple of 8) and `chunk` chunks further than a lane's address. The lane's own chunk must be 0 when
+ * `chunk` may be odd, and 0 or 1 when it is even. Tiles begin at multiples of 128 bytes, so that the permutation is the address's. */
+GLINT_DEVICE uint32_t tile_move(uint32_t address, const uint32_t row, const uint32_t chunk, const uint32_t rows,
+                                const uint32_t page_chunks)
+{
+    return (address ^ chunk % page_chunks << 4) + (chunk / page_chunks * rows + row) * page_chunks * 16;
+}
+
+/* Lane offsets for ldmatrix_x4. As operand A (16 rows, 32 bytes of columns): r[] in the order of mma's a[]. */
+GLINT_DEVICE uint32_t lane_offset_a(uint32_t lane, const uint32_t rows, const uint32_t page_chunks)
+{
+    return tile_offset(lane & 15, lane >> 4, rows, page_chunks);
+}
+
+/* As two operands B, 16 rows of the tile being 16 columns n of the product: r[0], r[1] the first 8, r[2], r[3] the others. */
+GLINT_DEVICE uint32_t lane_offset_b(uint32_t lane, const uint32_t rows, const uint32_t page_chunks)
+{
+    return tile_offset((lane & 7) + (lane >> 4 << 3), lane >> 3 & 1, rows, page_chunks);
+}
+
+/* With .trans, 16 rows of the tile being the 16 k of the product, 32 bytes of columns: two operands B as above, or, with the roles
+ * of r[1] and r[2] exchanged, one operand A. */
+GLINT_DEVICE uint32_t lane_offset_trans(uint32_t lane, const uint32_t rows, const uint32_t page_chunks)
+{
+    return tile_offset(lane & 15, lane >> 4, rows, page_chunks);
+}
+
+/* Where this thread begins to copy a tile whose first row is at `rows`: the argument `from` of copy_tile. */
+GLINT_DEVICE const char *copy_from(const char *rows, int64_t row_bytes, const uint32_t page_chunks)
+{
+    return rows + thread_index() / page_chunks * row_bytes + thread_index() % page_chunks * 16;
+}
+
+/* Begins the copy of `rows` rows from global memory by `threads` threads; rows from valid_rows on, and chunks from row_chunks on, become
+ * zero. */
+GLINT_DEVICE void copy_tile(uint32_t tile, const char *from, int64_t row_bytes, int32_t valid_rows, const uint32_t rows,
+                            const uint32_t row_chunks, const uint32_t pages, const uint32_t page_chunks, const uint32_t threads)
+{
+    const uint32_t chunk = thread_index() % page_chunks;
+    const uint32_t first = thread_index() / page_chunks;
+
+#pragma unroll
+    for (uint32_t i = 0; i < (rows * page_chunks + threads - 1) / threads; ++i) {
+        const uint32_t row = first + i * (threads / page_chunks);
+
+        if (rows * page_chunks % threads == 0 || row < rows) {
+#pragma unroll
+            for (uint32_t page = 0; page < pages; ++page)
+                cp_async_16(tile + tile_offset(row, page * page_chunks + chunk, rows, page_chunks), from + page * page_chunks * 16,
+                            (int32_t)row < valid_rows && page * page_chunks + chunk < row_chunks);
+        }
+        from += threads / page_chunks * row_bytes;
+    }
+}
+
+/* Flips the signs of the 16-bit numbers that this thread copied with copy_tile; its copies must have arrived. */
+GLINT_DEVICE void negate_tile_16(uint32_t tile, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks,
+                                 const uint32_t threads)
+{
+    for (uint32_t row = thread_index() / page_chunks; row < rows; row += threads / page_chunks) {
+        for (uint32_t page = 0; page < pages; ++page) {
+            uint32_t address = tile + tile_offset(row, page * page_chunks + thread_index() % page_chunks, rows, page_chunks);
+            uint32_t v[4];
+
+            ld_shared_u32x4(v, address);
+            for (int i = 0; i < 4; ++i)
+                v[i] ^= 0x80008000u;
+            st_shared_u32x4(address, v);
+        }
+    }
+}
+
+/* Writes 16 rows, staged in shared memory by this warp, to global memory in chunks of 16 bytes: rows from valid_rows on are left out. */
+GLINT_DEVICE void store_rows(char *target, int64_t row_bytes, int32_t valid_rows, uint32_t tile, const uint32_t first_row,
+                             const uint32_t rows, const uint32_t row_chunks, const uint32_t pages, const uint32_t page_chunks)
+{
+    const uint32_t chunk = lane_index() % page_chunks;
+
+#pragma unroll
+    for (uint32_t i = 0; i < 16 * page_chunks / 32; ++i) {
+        const uint32_t row = lane_index() / page_chunks + i * (32 / page_chunks);
+
+#pragma unroll
+        for (uint32_t page = 0; page < pages; ++page) {
+            if ((int32_t)row < valid_rows && page * page_chunks + chunk < row_chunks) {
+                uint32_t v[4];
+
+                ld_shared_u32x4(v, tile + tile_offset(first_row + row, page * page_chunks + chunk, rows, page_chunks));
+                st_global_u32x4(target + row * row_bytes + (page * page_chunks + chunk) * 16, v);
+            }
+        }
+    }
+}
+
+/* ---- rows spread over the four lanes of a quad ---------------------------------------------------------------------------- */
+
+GLINT_DEVICE float quad_max(float x)
+{
+    x = fmaxf(x, shfl_xor(x, 1));
+    return fmaxf(x, shfl_xor(x, 2));
+}
+
+GLINT_DEVICE float quad_sum(float x)
+{
+    x += shfl_xor(x, 1);
+    return x + shfl_xor(x, 2);
+}
+
+#endif
