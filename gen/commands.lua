@@ -1,15 +1,12 @@
 -- The four commands of the command line: from arguments to an exit status. Each command takes a loaded spec and its options and
 -- returns the text to write, or nil and a message. Only glint.lua calls this; what the commands say is made elsewhere.
 local emit = require("gen.emit")
-local expand = require("gen.expand")
 local explain = require("gen.explain")
 local list = require("gen.list")
-local load_spec = require("gen.load")
 local options = require("gen.options")
 local output = require("gen.output")
-local problems = require("gen.problems")
+local records_of = require("gen.records")
 local text = require("gen.text")
-local validate = require("gen.validate")
 
 local commands = {}
 
@@ -66,25 +63,6 @@ glint.lua COMMAND [options]: kernels and their table from a spec
 Each has --help, --spec FILE (default spec/attention.lua) and --out FILE (default standard output).
 Exit status: 0 done; 1 the spec, a template or a file is wrong, and nothing was written; 2 the command line is wrong.]]
 
--- How a spec is called in what is emitted: a path inside the repository as it is, any other from its last `spec/` on, or its file
--- name. Never an absolute path, and never one inside Bazel's folders.
-local function spec_name(path)
-  local inside = path:gsub("^%./", "")
-  if not inside:find("^[/.]") and not inside:find("^external/") and not inside:find("^bazel%-") then return inside end
-  return path:match("^.*/(spec/[^/]+)$") or path:match("[^/]+$") or path
-end
-
-local function load_records(path)
-  local found = problems.new(path)
-  local spec, places = load_spec(path, found)
-  if spec then validate.check(spec, places, found) end
-  if found:any() then return nil, found:text() end
-  local records, excluded, unused = expand.expand(spec, places, found)
-  if found:any() then return nil, found:text() end
-  return { spec = spec, places = places, records = records, excluded = excluded, unused = unused, path = path,
-    name = spec_name(path) }
-end
-
 local function by_arch(records, arch)
   if arch == nil then return records end
   local kept = {}
@@ -101,13 +79,14 @@ local function no_such_variant(loaded, name)
     table.concat(text.nearest(name, names, 2), ", "))
 end
 
+local function some(records, loaded, arch)
+  if #records > 0 then return records end
+  return nil, ("%s: no variant is left for %s; add an ISA of it to families.cpu.isas"):format(loaded.path, arch)
+end
+
 -- The records named by --variant, in the order of the table; all of them when there is none.
 local function selected(loaded, wanted, arch)
-  if wanted == nil then
-    local kept = by_arch(loaded.records, arch)
-    if #kept > 0 then return kept end
-    return nil, ("%s: no variant is left for %s; add an ISA of it to families.cpu.isas"):format(loaded.path, arch)
-  end
+  if wanted == nil then return some(by_arch(loaded.records, arch), loaded, arch) end
   local asked, kept = {}, {}
   for _, name in ipairs(wanted) do asked[name] = true end
   for _, record in ipairs(loaded.records) do
@@ -118,7 +97,7 @@ local function selected(loaded, wanted, arch)
   end
   local missing = text.sorted_keys(asked)[1]
   if missing then return nil, no_such_variant(loaded, missing) end
-  return kept
+  return some(by_arch(kept, arch), loaded, arch)
 end
 
 local act = {}
@@ -194,7 +173,7 @@ function commands.run(args, root)
   why = misuse(command, given)
   if why then return usage(command, why) end
   local loaded, content
-  loaded, why = load_records(given.spec or (root == "." and "" or root .. "/") .. "spec/attention.lua")
+  loaded, why = records_of(given.spec or (root == "." and "" or root .. "/") .. "spec/attention.lua")
   if not loaded then return 1, why end
   content, why = act[command](loaded, given, root)
   if not content then return 1, why end

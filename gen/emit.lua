@@ -76,7 +76,8 @@ local function row(record)
   local own = family.row(record)
   return ([[
     {"%s",
-     %s, %s, %d, %s, %d, %d, %d, %s, %s, %d, &%s},
+     %s, %s, %d, %s, %d, %d, %d, %s, %s, %d,
+     &%s},
 ]]):format(record.name, PASSES[record.pass], DTYPES[record.dtype], record.causal and 1 or 0, family.id, record.head_dim,
     record.tile_m, record.tile_n, own.isa, own.sm, own.alignment_bytes, record.symbol)
 end

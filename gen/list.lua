@@ -14,7 +14,7 @@ local function columns(record)
   return names
 end
 
--- Strings of a record are made of names that the generator knows, so %q would say no more than quotes do.
+-- Starlark and JSON write these values alike, but for true and false.
 local function literal(value, words)
   if type(value) == "table" then
     local parts = {}
@@ -23,7 +23,7 @@ local function literal(value, words)
   end
   if type(value) == "boolean" then return words[value] end
   if type(value) == "number" then return ("%d"):format(value) end
-  return '"' .. value .. '"'
+  return '"' .. value:gsub('[\\"]', "\\%0") .. '"'
 end
 
 local function dictionary(record, words)

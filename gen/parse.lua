@@ -17,8 +17,8 @@ parser.__index = parser
 --- `families.cpu.tiles.fwd[2].m` from its parts.
 local function path_of(parent, key)
   if math.type(key) == "integer" then return ("%s[%d]"):format(parent, key) end
-  local name = type(key) == "string" and key:find("^[%a_][%w_]*$") and key or "[" .. text.show(key) .. "]"
-  return parent == "" and name or parent .. "." .. name
+  if not (type(key) == "string" and key:find("^[%a_][%w_]*$")) then return parent .. "[" .. text.show(key) .. "]" end
+  return parent == "" and key or parent .. "." .. key
 end
 
 local function fail(found, wrong, right)
@@ -80,9 +80,11 @@ function parser:key()
   return key.value
 end
 
-function parser:separator()
+-- What must follow an entry of the table that `open` opens.
+function parser:separator(open)
   local found = self:peek()
   if found.kind == "," or found.kind == ";" then return self:take() end
+  if found.kind == "end" then self:unclosed(open) end
   if found.kind ~= "}" then
     fail(found, written(found) .. " where `,` or `}` must stand", "a value is written out in full: no expressions, no calls")
   end
@@ -98,6 +100,11 @@ function parser:store(result, key, value, line, positional)
   result[key], place.lines[key], place.positional[key] = value, line, positional
 end
 
+function parser:unclosed(open)
+  self.path = ""
+  fail(self:peek(), ("the `{` of line %d is never closed"):format(open.line), "close it with }")
+end
+
 function parser:table()
   local open, result, count = self:take(), {}, 0
   self.places[result] = { line = open.line, lines = {}, positional = {} }
@@ -105,9 +112,7 @@ function parser:table()
   if self.depth > DEEPEST then fail(open, "tables nested too deep", ("a spec has at most %d levels"):format(DEEPEST)) end
   local outer = self.path
   while self:peek().kind ~= "}" do
-    if self:peek().kind == "end" then
-      fail(self:peek(), ("the `{` of line %d is never closed"):format(open.line), "close it with }")
-    end
+    if self:peek().kind == "end" then self:unclosed(open) end
     local line, key = self:peek().line, self:key()
     local positional = key == nil
     if positional then
@@ -116,9 +121,12 @@ function parser:table()
     end
     self.path = path_of(outer, key)
     local value = self:value()
+    local entry = self.path
     self.path = outer
     self:store(result, key, value, line, positional)
-    self:separator()
+    self.path = entry
+    self:separator(open)
+    self.path = outer
   end
   self:take()
   self.depth = self.depth - 1

@@ -81,9 +81,10 @@ end
 
 function check.sentence(_, value, site, report)
   if type(value) ~= "string" then return report(site, wrong_type("a sentence")(value), "say why, in quotes") end
-  if not value:find("%w") then return report(site, "says nothing", "say why, in a few words") end
   if #value > 300 then return report(site, ("%d characters long"):format(#value), "at most 300") end
-  if value:find("[%c\127]") then report(site, "holds control characters", "one line of plain text") end
+  if value:find("[%c\127]") or not utf8.len(value) then return report(site, "holds bytes that are no text", "one line of UTF-8") end
+  if value:find("*/", 1, true) then return report(site, "holds */, which ends a comment in C", "leave that out") end
+  if not value:find("[%w\128-\255]") then return report(site, "says nothing", "say why, in a few words") end
 end
 
 -- A table whose entries are all positional; true when it is one.

@@ -83,14 +83,27 @@ local function collector(out)
   end
 end
 
+-- FUNCTIONS, copied so that no template can change them for the next.
+local function functions()
+  local copy = {}
+  for name, value in pairs(FUNCTIONS) do
+    copy[name] = value
+    if type(value) == "table" then
+      copy[name] = {}
+      for inner, call in pairs(value) do copy[name][inner] = call end
+    end
+  end
+  return copy
+end
+
 -- The names that a template sees; unknown ones and assignments are errors at the template's line.
 local function environment(values, out, include)
-  local own = { _put = collector(out), include = include }
+  local own, pure = { _put = collector(out), include = include }, functions()
   return setmetatable({}, {
     __index = function(_, key)
       local value = own[key]
       if value == nil then value = values[key] end
-      if value == nil then value = FUNCTIONS[key] end
+      if value == nil then value = pure[key] end
       if value == nil then error(("undefined name `%s`"):format(tostring(key)), 2) end
       return value
     end,

@@ -76,8 +76,9 @@ function text.nearest(wanted, names, count)
   return found
 end
 
---- The one name that a mistyped word most likely meant, or nil when none is near.
+--- The one name that a mistyped word most likely meant, or nil when none is near. Names that are numbers are near nothing.
 function text.meant(wanted, names)
+  if type(names[1]) ~= "string" then return nil end
   local best = text.nearest(wanted, names, 1)[1]
   if best and distance(wanted:sub(1, 200), best) <= math.max(2, #best // 3) then return best end
 end

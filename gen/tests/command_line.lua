@@ -1,0 +1,95 @@
+-- The command line as a user meets it: help, options, exit statuses, files that cannot be read.
+local harness = require("gen.tests.harness")
+local specs = require("gen.tests.specs")
+
+local spec = harness.file(specs.with({}))
+local NAME = "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"
+
+local function runs(what, words, status, ...)
+  local want = { ... }
+  harness.case(what, function()
+    local have, out, err = harness.glint(table.unpack(words))
+    harness.is(have, status, out .. err)
+    harness.has(status == 0 and out or err, table.unpack(want))
+    harness.is(status == 0 and err or out, "", "the other stream")
+    harness.yes(not (out .. err):find("stack traceback", 1, true), "a runtime error")
+  end)
+end
+
+runs("--help", { "--help" }, 0, "list", "emit", "check", "explain", "Exit status")
+for _, command in ipairs({ "list", "emit", "check", "explain" }) do
+  runs(command .. " --help", { command, "--help" }, 0, "glint.lua " .. command, "--spec FILE", "--out FILE")
+  runs(command .. " -h", { command, "-h" }, 0, "glint.lua " .. command)
+end
+runs("no command", {}, 2, "no command", "--help")
+runs("an unknown command", { "lst" }, 2, 'no command "lst"', "did you mean list?")
+runs("an option for a command", { "--spec", spec }, 2, "no command")
+runs("an unknown option", { "list", "--sepc", spec }, 2, 'unknown option "--sepc"', "did you mean --spec?")
+runs("a short option", { "list", "-x" }, 2, 'unknown option "-x"')
+runs("another command's option", { "check", "--format", "json" }, 2, "unknown option")
+runs("an option without its value", { "list", "--spec" }, 2, "--spec needs a value")
+runs("an option with an empty value", { "list", "--spec=" }, 2, "empty value")
+runs("an option twice", { "list", "--spec", spec, "--spec", spec }, 2, "--spec is given twice")
+runs("a flag with a value", { "emit", "--table=yes" }, 2, "--table takes no value")
+runs("a stray word", { "list", "names" }, 2, 'unexpected "names"')
+runs("an unknown format", { "list", "--format", "xml" }, 2, '"xml" is not known', "names, bzl, json or table")
+runs("an unknown architecture", { "list", "--arch", "arm" }, 2, '"arm" is not known')
+runs("emit of nothing", { "emit", "--spec", spec }, 2, "--variant NAME", "--table")
+runs("emit of two kernels", { "emit", "--variant", "a", "--variant", "b" }, 2, "one --variant at a time")
+runs("emit of a kernel for an architecture", { "emit", "--variant", "a", "--arch", "x86_64" }, 2, "--arch is for --table")
+runs("explain of nothing", { "explain" }, 2, "give one variant's NAME")
+runs("explain of two", { "explain", "a", "b" }, 2, "give one variant's NAME")
+runs("emit of an unknown variant", { "emit", "--spec", spec, "--variant", "fwd_f32_d64_causl" }, 1, "no variant",
+  "nearest: fwd_f32_d64_causal__")
+runs("a variant that would be a path", { "emit", "--spec", spec, "--variant", "../../etc/passwd" }, 1, "no variant")
+runs("explain of an unknown variant", { "explain", "--spec", spec, "fwd_f32_d80_causal__cpu_x86_64_v3_m64n96" }, 1,
+  ":4: head_dims: has no 80")
+
+runs("list", { "list", "--spec", spec }, 0, NAME .. "\n")
+runs("list of one variant as JSON", { "list", "--spec=" .. spec, "--format=json", "--variant=" .. NAME }, 0, '[\n  {"name": "'
+  .. NAME)
+runs("list for reading", { "list", "--spec", spec, "--format", "table" }, 0, "variant", "64 x 96")
+runs("list for an architecture", { "list", "--spec", spec, "--arch", "x86_64" }, 0, NAME)
+runs("list for an architecture that has none", { "list", "--spec", spec, "--arch", "aarch64" }, 1, "no variant is left for aarch64")
+runs("check", { "check", "--spec", spec }, 0, "4 variants, 0 excluded")
+runs("check of the default spec", { "check" }, 0, "spec/attention.lua: ", " variants")
+runs("explain", { "explain", "--spec", spec, NAME }, 0, "because", "budget", "= 106496")
+runs("explain --fields", { "explain", NAME, "--fields", "--spec", spec }, 0, "head_dim = 64")
+
+runs("a missing spec", { "check", "--spec", "/nowhere/x.lua" }, 1,
+  "/nowhere/x.lua:1: spec: cannot be read: No such file or directory; ")
+runs("a folder as a spec", { "check", "--spec", harness.root }, 1, ":1: spec: cannot be read: Is a directory; ")
+runs("an endless file as a spec", { "check", "--spec", "/dev/zero" }, 1, "/dev/zero:1: spec: larger than 256 KiB; ")
+runs("an empty device as a spec", { "check", "--spec", "/dev/null" }, 1, "/dev/null:1: spec: ")
+runs("bytecode as a spec", { "check", "--spec", harness.file(string.dump(function() end)) }, 1,
+  ":1: spec: compiled Lua, not text; ")
+
+harness.case("a mistake is printed once, with the path as it was given", function()
+  local wrong = harness.file(specs.with({ [4] = "  head_dims = { 64, 65 }," }))
+  local status, out, err = harness.glint("check", "--spec", wrong)
+  harness.is(status, 1)
+  harness.is(out, "")
+  harness.is(err, wrong .. ":4: head_dims[2]: 65 is not a multiple of 8 (8 x 8 + 1); 64 or 72\n")
+end)
+
+harness.case("it runs from any folder", function()
+  local root = harness.tree({})
+  harness.write(root .. "/spec/attention.lua", specs.with({}))
+  for _, way in ipairs({ { "/", root .. "/gen/glint.lua" }, { root, "gen/glint.lua" }, { root, "./gen/glint.lua" }, { root
+    .. "/gen", "glint.lua" },
+    { root .. "/spec", "../gen/glint.lua" } }) do
+    local out = harness.file(nil, ".out")
+    local command = ("cd '%s' && '%s' '%s' list --format bzl >'%s'"):format(way[1], arg[-1] or "lua5.4", way[2], out)
+    harness.yes(os.execute(command), command)
+    harness.has(harness.read(out), 'SPEC = "spec/attention.lua"')
+  end
+end)
+
+harness.case("a spec that calls something leaves no trace", function()
+  local trace = harness.file(nil, ".trace")
+  for _, code in ipairs({ "os.execute('touch %s')", "io.open('%s', 'w')", "(function() os.execute('touch %s') end)()" }) do
+    local path = harness.file(specs.with({ [15] = "exclude = " .. code:format(trace) .. "," }))
+    harness.is((harness.glint("check", "--spec", path)), 1)
+    harness.is(harness.read(trace), nil, "the spec was run")
+  end
+end)

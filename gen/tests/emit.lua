@@ -1,0 +1,176 @@
+-- Emission: the header, the table, the same bytes each time, and files that are replaced whole or not at all.
+local emit = require("gen.emit")
+local harness = require("gen.tests.harness")
+local specs = require("gen.tests.specs")
+
+local NAME = "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"
+
+local GOOD = { ["cpu_fwd.c.lua"] = "int ${symbol}_d = ${head_dim};\n$ include('tail.lua')\n", ["tail.lua"] = "/* ${mask} */\n",
+  ["cpu_bwd.c.lua"] = "$ for i = 1, lanes do\nint x${i};\n$ end\n" }
+
+local function tree(templates)
+  local root = harness.tree(templates)
+  harness.write(root .. "/spec/x.lua", specs.with({}))
+  return root, root .. "/spec/x.lua"
+end
+
+harness.case("a kernel: the header, then its template", function()
+  local root, spec = tree(GOOD)
+  local status, out, err = harness.glint_at(root, "emit", "--spec", spec, "--variant", NAME)
+  harness.is(status, 0, err)
+  harness.is(out, [[
+/* fwd_f32_d64_causal__cpu_x86_64_v3_m64n96
+ *
+ * Attention, forward: O and LSE from Q, K, V; f32, head_dim 64, causal, both alignments.
+ * ISA: x86-64-v3 (AVX2, FMA, F16C).
+ * Tile: 64 queries x 96 keys. Micro-kernel: 6 rows x 2 vectors of 8 floats.
+ * Working set of a tile: 104 KiB in f32.
+ *
+ * Made from gen/templates/cpu_fwd.c.lua by
+ *   lua5.4 gen/glint.lua emit --spec spec/x.lua --variant fwd_f32_d64_causal__cpu_x86_64_v3_m64n96
+ * and overwritten by it: change the template or the spec. */
+int glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96_d = 64;
+/* causal */
+]])
+end)
+
+harness.case("the same bytes each time, to a file or not, whatever the comments of the spec", function()
+  local root, spec = tree(GOOD)
+  local out = root .. "/out.c"
+  local _, first = harness.glint_at(root, "emit", "--spec", spec, "--variant", NAME)
+  harness.is(harness.glint_at(root, "emit", "--spec", spec, "--variant=" .. NAME, "--out=" .. out), 0)
+  harness.is(harness.read(out), first)
+  harness.write(spec, "-- new\n-- comments\n" .. specs.with({ [15] = "-- none\n" }))
+  harness.is(select(2, harness.glint_at(root, "emit", "--spec", spec, "--variant", NAME)), first)
+  harness.yes(not first:find("/tmp", 1, true), "an absolute path in the output")
+end)
+
+harness.case("nothing of the spec's lines reaches a template", function()
+  local root, spec = tree({ ["cpu_fwd.c.lua"] = "${line}\n" })
+  local status, _, err = harness.glint_at(root, "emit", "--spec", spec, "--variant", NAME)
+  harness.is(status, 1)
+  harness.has(err, "gen/templates/cpu_fwd.c.lua:1: undefined name `line`", NAME)
+end)
+
+local function keeps_old_file(what, template, ...)
+  local words = { ... }
+  harness.case("the old file is kept: " .. what, function()
+    local root, spec = tree({ ["cpu_fwd.c.lua"] = template })
+    local out = root .. "/out.c"
+    harness.write(out, "old")
+    local status, _, err = harness.glint_at(root, "emit", "--spec", spec, "--variant", NAME, "--out", out)
+    harness.is(status, 1)
+    harness.has(err, table.unpack(words))
+    harness.is(harness.read(out), "old")
+    harness.is(harness.read(out .. ".partial"), nil)
+  end)
+end
+
+keeps_old_file("an undefined name", "int x;\n${nope}\n", "gen/templates/cpu_fwd.c.lua:2: undefined name `nope`")
+keeps_old_file("bad Lua in the template", "$ if\n", "gen/templates/cpu_fwd.c.lua:1:")
+keeps_old_file("a missing include", "\n$ include('none.lua')\n", "gen/templates/cpu_fwd.c.lua:2: cannot include", "No such file")
+keeps_old_file("an include outside the folder", "$ include('../../glint.lua')\n", "gen/templates/cpu_fwd.c.lua:1: cannot include")
+keeps_old_file("an include that is a path", "$ include('/etc/passwd')\n", "cpu_fwd.c.lua:1: cannot include")
+keeps_old_file("an error late in the text", ("x\n"):rep(5000) .. "$ error('late')\n", "gen/templates/cpu_fwd.c.lua:5001: late")
+
+harness.case("a missing template", function()
+  local root, spec = tree({})
+  local status, _, err = harness.glint_at(root, "emit", "--spec", spec, "--variant", NAME, "--out", root .. "/out.c")
+  harness.is(status, 1)
+  harness.has(err, "gen/templates/cpu_fwd.c.lua:1: cannot be read: No such file")
+  harness.is(harness.read(root .. "/out.c"), nil)
+end)
+
+harness.case("a wrong spec writes nothing", function()
+  local root, spec = tree(GOOD)
+  harness.write(spec, specs.with({ [4] = "  head_dims = { 64, 65 }," }))
+  for _, words in ipairs({ { "emit", "--table" }, { "emit", "--variant", NAME }, { "list" }, { "check" }, { "explain", NAME } }) do
+    words[#words + 1] = "--spec=" .. spec
+    words[#words + 1] = "--out=" .. root .. "/out"
+    local status, out, err = harness.glint_at(root, table.unpack(words))
+    harness.is(status, 1)
+    harness.is(out, "")
+    harness.has(err, spec .. ":4: head_dims[2]: 65 is not a multiple of 8")
+    harness.is(harness.read(root .. "/out"), nil)
+  end
+end)
+
+harness.case("a file that cannot be written", function()
+  local root, spec = tree(GOOD)
+  local status, _, err = harness.glint_at(root, "list", "--spec", spec, "--out", root .. "/none/out")
+  harness.is(status, 1)
+  harness.has(err, "cannot be written", "No such file")
+  status, _, err = harness.glint_at(root, "list", "--spec", spec, "--out", root .. "/gen")
+  harness.is(status, 1)
+  harness.has(err, "is a directory")
+  status, _, err = harness.glint_at(root, "list", "--spec", spec, "--out", "/dev/full")
+  harness.is(status, 1)
+  harness.has(err, "No space left")
+end)
+
+harness.case("the table: rows sorted, one declaration each, a count", function()
+  local loaded = assert(specs.open(specs.with({})))
+  local text = emit.table(loaded.records, "spec/x.lua")
+  harness.is(text, [[
+/* The dispatch table: one row a variant, sorted by name.
+ *
+ * Made from spec/x.lua by gen/glint.lua emit --table, and overwritten by it: change the spec. */
+#include "lib/variant.h"
+
+struct glint_cpu_kernel;
+
+extern const struct glint_cpu_kernel glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96;
+extern const struct glint_cpu_kernel glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
+extern const struct glint_cpu_kernel glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96;
+extern const struct glint_cpu_kernel glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
+
+/* name, pass, dtype, causal, family, head_dim, tile_m, tile_n, isa, sm, alignment_bytes, kernel */
+const struct glint_variant glint_variants[] = {
+    {"bwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
+     GLINT_BACKWARD, GLINT_F32, 1, GLINT_FAMILY_CPU, 128, 64, 96, GLINT_ISA_X86_64_V3, 0, 4,
+     &glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
+    {"bwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
+     GLINT_BACKWARD, GLINT_F32, 1, GLINT_FAMILY_CPU, 64, 64, 96, GLINT_ISA_X86_64_V3, 0, 4,
+     &glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
+    {"fwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
+     GLINT_FORWARD, GLINT_F32, 1, GLINT_FAMILY_CPU, 128, 64, 96, GLINT_ISA_X86_64_V3, 0, 4,
+     &glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
+    {"fwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
+     GLINT_FORWARD, GLINT_F32, 1, GLINT_FAMILY_CPU, 64, 64, 96, GLINT_ISA_X86_64_V3, 0, 4,
+     &glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
+};
+
+const uint32_t glint_variants_count = 4u;
+]])
+end)
+
+harness.case("the table of some variants, in the table's order", function()
+  local root, spec = tree(GOOD)
+  local other = "bwd_f32_d64_causal__cpu_x86_64_v3_m64n96"
+  local status, out = harness.glint_at(root, "emit", "--table", "--spec", spec, "--variant", NAME, "--variant", other)
+  harness.is(status, 0)
+  harness.has(out, "glint_variants_count = 2u;")
+  harness.yes(out:find(other, 1, true) < out:find(NAME, 1, true), "not sorted")
+  local _, twice = harness.glint_at(root, "emit", "--table", "--spec", spec, "--variant", NAME, "--variant", other, "--variant",
+    NAME)
+  harness.is(twice, out)
+end)
+
+harness.case("the table of one architecture", function()
+  local root, spec = tree(GOOD)
+  harness.write(spec, specs.with({ [8] = '      isas = { "x86_64", "aarch64" },' }))
+  local _, out = harness.glint_at(root, "emit", "--table", "--spec", spec, "--arch", "aarch64")
+  harness.has(out, "glint_variants_count = 4u;", "cpu_aarch64")
+  harness.yes(not out:find("x86_64"), "rows of the other architecture")
+  harness.write(spec, specs.with({}))
+  local status, _, err = harness.glint_at(root, "emit", "--table", "--spec", spec, "--arch", "aarch64")
+  harness.is(status, 1)
+  harness.has(err, "no variant is left for aarch64", "families.cpu.isas")
+end)
+
+harness.case("the table compiles", function()
+  if not os.execute("command -v gcc >/dev/null 2>&1") then return harness.yes(true) end
+  local path = harness.file(emit.table(assert(specs.open(specs.with({}))).records, "spec/x.lua"), ".c")
+  local command = "gcc -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only -I '%s' '%s'"
+  harness.yes(os.execute(command:format(harness.root, path)), "gcc refuses it")
+end)

@@ -1,0 +1,17 @@
+-- All tests of the generator: `lua5.4 gen/tests/run.lua [SUITE]...` from any folder. Prints each case and a count; exits 1 when any
+-- fails or none ran.
+local here = arg[0]:match("^(.*)/[^/]*$") or "."
+local root = here == "gen/tests" and "." or here:match("^(.*)/gen/tests$") or here .. "/../.."
+package.path = root .. "/?.lua"
+
+local SUITES = { "parse", "spec_errors", "limits", "expand", "list", "template", "emit", "explain", "command_line" }
+
+local harness = require("gen.tests.harness")
+harness.root = root
+
+local wanted = #arg > 0 and arg or SUITES
+for _, suite in ipairs(wanted) do
+  print("== " .. suite)
+  require("gen.tests." .. suite)
+end
+harness.finish()
