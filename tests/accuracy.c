@@ -1,0 +1,210 @@
+#include "tests/accuracy.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/half.h"
+
+/* ---- saying where ---- */
+
+struct place {
+    char text[112];
+};
+
+static struct place place_of(const struct experiment *e, enum tensor t, int64_t index)
+{
+    struct place p;
+    const int64_t dim = tensor_dim(e, t), rows = tensor_rows(e, t), heads = tensor_heads(e, t);
+    snprintf(p.text, sizeof p.text, "%s[batch %lld, head %lld, row %lld, %lld]", tensor_name[t], (long long)(index / dim / rows / heads),
+             (long long)(index / dim / rows % heads), (long long)(index / dim % rows), (long long)(index % dim));
+    return p;
+}
+
+/* 0 when equal or both NaN, or the same infinity; NaN when only one of them is a number. */
+static double error_of(double got, double expected)
+{
+    if (isnan(expected))
+        return isnan(got) ? 0 : NAN;
+    if (isinf(expected) || isinf(got))
+        return got == expected ? 0 : NAN;
+    return fabs(got - expected);
+}
+
+double max_magnitude(const double *x, int64_t count)
+{
+    double max = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(x[i]) && fabs(x[i]) > max)
+            max = fabs(x[i]);
+    return max;
+}
+
+void expect_near(const struct experiment *e, enum tensor t, const char *category, const float *got, const double *expected,
+                 double bound)
+{
+    int64_t worst = 0;
+    double worst_error = 0;
+    for (int64_t i = 0; i < tensor_count(e, t); i++) {
+        const double error = error_of((double)got[i], expected[i]);
+        if (!(error <= worst_error)) {
+            worst_error = error;
+            worst = i;
+            if (isnan(error))
+                break;
+        }
+    }
+    if (!check_within(category, worst_error, bound))
+        check_fail("%s is %.9g, exact %.9g, error %.3g, bound %.3g", place_of(e, t, worst).text, (double)got[worst], expected[worst],
+                   worst_error, bound);
+}
+
+/* ---- against the reference ---- */
+
+static double root_mean_square(const float *x, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)x[i] * (double)x[i];
+    return count > 0 ? sqrt(sum / (double)count) : 0;
+}
+
+static double max_error(const struct experiment *e, enum tensor t, const float *got)
+{
+    double max = 0;
+    for (int64_t i = 0; i < tensor_count(e, t); i++) {
+        const double error = error_of((double)got[i], e->exact[t][i]);
+        if (error > max) /* where the yardstick breaks down (NaN), it allows nothing */
+            max = error;
+    }
+    return max;
+}
+
+/* What float32 rounding of dP and delta leaves in dQ or dK when they cancel; in the forward, and for dV, one ulp. */
+static double noise_of(const struct experiment *e, enum tensor t, double scale)
+{
+    const struct shape *s = &e->shape;
+    if (t != DQ && t != DK)
+        return dtype_ulp(GLINT_F32) * scale;
+    const double terms = t == DQ ? 1 : sqrt((double)(s->heads_q / s->heads_kv * s->seqlen_q));
+    const enum tensor other = t == DQ ? K : Q;
+    return 0x1p-24 * fabs((double)e->ref.softmax_scale) * (double)e->ref.head_dim * terms *
+           root_mean_square(e->in[DOUT], tensor_count(e, DOUT)) * root_mean_square(e->in[V], tensor_count(e, V)) *
+           root_mean_square(e->in[other], tensor_count(e, other));
+}
+
+static const char *category_of(enum tensor t, enum glint_dtype dtype, bool by_row)
+{
+    static const char *const name[TENSORS][4] = {[O] = {"", "O f32", "O f16", "O bf16"},       [LSE] = {"", "LSE f32", "LSE f16", "LSE bf16"},
+                                                 [DQ] = {"", "dQ f32", "dQ f16", "dQ bf16"},   [DK] = {"", "dK f32", "dK f16", "dK bf16"},
+                                                 [DV] = {"", "dV f32", "dV f16", "dV bf16"}};
+    static const char *const row_name[TENSORS][4] = {[O] = {"", "O f32 by row", "O f16 by row", "O bf16 by row"}};
+
+    return by_row ? row_name[t][dtype] : name[t][dtype];
+}
+
+/* The largest error within a row over the row's largest exact element, over all rows. */
+static double worst_row(const struct experiment *e, enum tensor t, const float *got, int64_t *row)
+{
+    const int64_t dim = tensor_dim(e, t);
+    double worst = 0;
+    *row = 0;
+    for (int64_t r = 0; r < tensor_count(e, t) / dim; r++) {
+        const double scale = max_magnitude(e->exact[t] + r * dim, dim);
+        double error = 0;
+        for (int64_t d = 0; d < dim; d++)
+            error = fmax(error, error_of((double)got[r * dim + d], e->exact[t][r * dim + d]));
+        if (scale > 0 && error / scale > worst) {
+            worst = error / scale;
+            *row = r;
+        }
+    }
+    return worst;
+}
+
+/* Rows of O are averages, of a size of their own; a row of a gradient may be nothing but what cancellation left. */
+static bool judged_by_row(const struct experiment *e, enum tensor t)
+{
+    return t == O && (e->shape.data == DATA_NORMAL || e->shape.data == DATA_LOW || e->shape.data == DATA_HIGH);
+}
+
+void expect_accurate(struct experiment *e, enum glint_pass pass, const struct results *got)
+{
+    struct results plain = {{NULL}};
+    for (enum tensor t = O; t < TENSORS; t++)
+        plain.at[t] = check_memory((size_t)tensor_count(e, t) * sizeof(float));
+    if (pass == GLINT_FORWARD)
+        plain_forward(&e->ref, e->dtype, e->in[Q], e->in[K], e->in[V], plain.at[O], plain.at[LSE]);
+    else
+        plain_backward(&e->ref, e->dtype, e->in[Q], e->in[K], e->in[V], e->in[O], e->in[LSE], e->in[DOUT], plain.at[DQ],
+                       plain.at[DK], plain.at[DV]);
+
+    const double factor = pass == GLINT_FORWARD ? 2 : 3;
+    for (const enum tensor *out = pass_outputs(pass); *out != TENSORS; out++) {
+        const enum tensor t = *out;
+        double scale = max_magnitude(e->exact[t], tensor_count(e, t));
+        if (t == LSE && scale < 1)
+            scale = 1; /* maximum and log of the sum cancel */
+        const double ulp = dtype_ulp(tensor_dtype(e, t));
+        const double yardstick = fmax(max_error(e, t, plain.at[t]), noise_of(e, t, scale));
+        expect_near(e, t, category_of(t, e->dtype, false), got->at[t], e->exact[t], factor * yardstick + ulp * scale);
+
+        if (judged_by_row(e, t)) {
+            int64_t row, ignored;
+            const double error = worst_row(e, t, got->at[t], &row);
+            const double row_bound = factor * fmax(worst_row(e, t, plain.at[t], &ignored), ulp) + ulp;
+            if (!check_within(category_of(t, e->dtype, true), error, row_bound))
+                check_fail("row at %s: error %.3g of its largest element, bound %.3g",
+                           place_of(e, t, row * tensor_dim(e, t)).text, error, row_bound);
+        }
+    }
+}
+
+void expect_absolutely_accurate(struct experiment *e, enum glint_pass pass, const struct results *got)
+{
+    for (const enum tensor *t = pass_outputs(pass); *t != TENSORS; t++) {
+        /* Measured with sums in plain order: 5 ulps at most. An exp that is wrong by 1e-5 gives 20 or more. */
+        const double least = *t == LSE             ? 1
+                             : *t == DQ || *t == DK ? fabs((double)e->ref.softmax_scale) * sqrt((double)e->ref.head_dim)
+                                                    : 0; /* the size of terms that may cancel */
+        const double scale = fmax(max_magnitude(e->exact[*t], tensor_count(e, *t)), least);
+        expect_near(e, *t, pass == GLINT_FORWARD ? "absolute f32 fwd" : "absolute f32 bwd", got->at[*t], e->exact[*t],
+                    12 * dtype_ulp(GLINT_F32) * scale);
+    }
+}
+
+/* ---- bit by bit ---- */
+
+static bool same(float a, float b, bool equal_zeros)
+{
+    if (isnan(a) && isnan(b))
+        return true;
+    return equal_zeros ? a == b : memcmp(&a, &b, sizeof a) == 0;
+}
+
+void expect_same(const struct experiment *e, enum tensor t, const float *got, const float *expected, bool equal_zeros, const char *what)
+{
+    int64_t at = 0;
+    const int64_t count = tensor_count(e, t);
+    while (at < count && same(got[at], expected[at], equal_zeros))
+        at++;
+    check_within("bitwise", at < count ? 1 : 0, 0);
+    if (at < count)
+        check_fail("%s: %s is %.9g, expected the same bits as %.9g", what, place_of(e, t, at).text, (double)got[at], (double)expected[at]);
+}
+
+void expect_same_row(const struct experiment *e, enum tensor t, const float *got, const float *expected, int64_t b, int64_t h,
+                     int64_t row, const char *what)
+{
+    bool all = true;
+    const int64_t dim = tensor_dim(e, t);
+    int64_t at = 0;
+    for (int64_t d = 0; d < dim && all; d++) {
+        all = same(got[d], expected[d], false);
+        at = d;
+    }
+    check_within("bitwise", all ? 0 : 1, 0);
+    if (!all)
+        check_fail("%s: %s[batch %lld, head %lld, row %lld, %lld] is %.9g, expected the same bits as %.9g", what, tensor_name[t],
+                   (long long)b, (long long)h, (long long)row, (long long)at, (double)got[at], (double)expected[at]);
+}

@@ -1,0 +1,32 @@
+/* Comparing results: with the fp64 reference by the yardstick of plain attention, and with other results bit by bit. */
+#ifndef GLINT_TESTS_ACCURACY_H
+#define GLINT_TESTS_ACCURACY_H
+
+#include "tests/experiment.h"
+
+/* Fails the check unless every output of the pass is within its bound of e->exact (experiment_reference must have run):
+ *
+ *     |got - exact| <= factor * max(error of plain attention, noise) + ulp * max |exact|       factor: 2 forward, 3 backward
+ *
+ * where maxima go over the tensor, and for O also within each row, relative to the row's largest element. `noise` is what
+ * rounding of the terms that cancel in dP - delta makes, and keeps a lucky yardstick of a tiny tensor from being a trap. */
+void expect_accurate(struct experiment *e, enum glint_pass pass, const struct results *got);
+
+/* For float32 and well-scaled data, whatever plain attention does: |got - exact| <= a few ulps of max |exact|. */
+void expect_absolutely_accurate(struct experiment *e, enum glint_pass pass, const struct results *got);
+
+/* The same bits. `equal_zeros`: -0 equals +0. */
+void expect_same(const struct experiment *e, enum tensor t, const float *got, const float *expected, bool equal_zeros,
+                 const char *what);
+
+/* One row of two arrays, which may be of different experiments with the same dim. */
+void expect_same_row(const struct experiment *e, enum tensor t, const float *got, const float *expected, int64_t b, int64_t h,
+                     int64_t row, const char *what);
+
+/* |got - expected| <= bound everywhere; NaN must meet NaN and an infinity the same one. */
+void expect_near(const struct experiment *e, enum tensor t, const char *category, const float *got, const double *expected,
+                 double bound);
+
+double max_magnitude(const double *x, int64_t count);
+
+#endif

@@ -1,0 +1,234 @@
+#include "tests/check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/executors.h"
+#include "tests/half.h"
+
+/* ---- the check that is running ---- */
+
+enum { MEMORY_BLOCKS = 4096, DEVICE_BLOCKS = 32, CATEGORIES = 32 };
+
+static struct {
+    jmp_buf failed;
+    char reason[1024];
+    void *block[MEMORY_BLOCKS];
+    size_t blocks;
+    const struct backend *backend;
+    void *device_block[DEVICE_BLOCKS];
+    size_t device_blocks;
+    uint64_t comparisons;
+} running;
+
+static struct margin {
+    const char *category;
+    double worst;
+    char where[64];
+} margins[CATEGORIES];
+
+static const char *running_name = "";
+
+void check_fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(running.reason, sizeof running.reason, format, arguments);
+    va_end(arguments);
+    longjmp(running.failed, 1);
+}
+
+void *check_memory(size_t bytes)
+{
+    if (running.blocks == MEMORY_BLOCKS)
+        check_fail("the check asks for more than %d blocks of memory", MEMORY_BLOCKS);
+    void *memory = calloc(bytes > 0 ? bytes : 1, 1);
+    if (memory == NULL)
+        check_fail("out of memory: %zu bytes", bytes);
+    running.block[running.blocks++] = memory;
+    return memory;
+}
+
+void *check_device_memory(const struct backend *backend, size_t bytes, size_t alignment, enum fence fence)
+{
+    if (running.device_blocks == DEVICE_BLOCKS)
+        check_fail("the check asks for more than %d blocks of device memory", DEVICE_BLOCKS);
+    void *memory = backend->alloc(bytes, alignment, fence);
+    if (memory == NULL)
+        check_fail("out of device memory: %zu bytes", bytes);
+    running.backend = backend;
+    running.device_block[running.device_blocks++] = memory;
+    return memory;
+}
+
+void check_device_release_all(void)
+{
+    for (size_t i = 0; i < running.device_blocks; i++)
+        running.backend->release(running.device_block[i]);
+    running.device_blocks = 0;
+}
+
+bool check_within(const char *category, double error, double bound)
+{
+    running.comparisons++;
+    const double ratio = error == 0 ? 0 : error / bound;
+    for (size_t i = 0; i < CATEGORIES; i++) {
+        if (margins[i].category == NULL)
+            margins[i].category = category;
+        if (strcmp(margins[i].category, category) != 0)
+            continue;
+        if (!(ratio <= margins[i].worst)) {
+            margins[i].worst = ratio;
+            snprintf(margins[i].where, sizeof margins[i].where, "%s", running_name);
+        }
+        break;
+    }
+    return error <= bound;
+}
+
+uint64_t check_comparisons(void)
+{
+    return running.comparisons;
+}
+
+void check_print_margins(void)
+{
+    for (size_t i = 0; i < CATEGORIES && margins[i].category != NULL; i++)
+        printf("margin %-24s %8.4f  %s\n", margins[i].category, margins[i].worst, margins[i].where);
+}
+
+static const char *mask_name(enum glint_mask mask)
+{
+    return mask == GLINT_MASK_NONE ? "none" : mask == GLINT_MASK_CAUSAL_TOP_LEFT ? "causal_top_left" : "causal_bottom_right";
+}
+
+static void describe(const struct check_list *list, const struct check *check, char *message, size_t bytes)
+{
+    static const char *const layouts[LAYOUTS] = {"bshd", "bhsd", "sbhd", "padded", "mixed", "fused", "broadcast", "one_row"};
+    static const char *const data[DATA_KINDS] = {"normal", "grid", "low", "high", "below_sentinel", "rising", "falling", "one_hot"};
+    const struct shape *s = &check->shape;
+    const char *variant = check->subject->info.name;
+    snprintf(message, bytes,
+             "%s: %s: %s\n"
+             "  batch %lld heads %lld:%lld seqlen_q %lld seqlen_k %lld %s, layout %s, data %s, scale %g, seed %#llx\n"
+             "  again: ./bazelw test //tests:%s --test_output=all --test_arg=--case=%s",
+             variant, check->name, running.reason, (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv,
+             (long long)s->seqlen_q, (long long)s->seqlen_k, mask_name(s->mask), layouts[s->layout], data[s->data],
+             (double)s->softmax_scale, (unsigned long long)s->seed,
+             list->target != NULL ? list->target : variant, check->name);
+}
+
+bool check_run(const struct check_list *list, const struct check *check, char *message, size_t message_bytes)
+{
+    running.comparisons = 0;
+    running.blocks = 0;
+    running_name = check->name;
+    volatile bool passed = false;
+    if (setjmp(running.failed) == 0) {
+        check->run(check->subject, &check->shape);
+        if (running.comparisons == 0)
+            check_fail("the check compared nothing");
+        passed = true;
+    } else {
+        describe(list, check, message, message_bytes);
+    }
+    for (size_t i = 0; i < running.blocks; i++)
+        free(running.block[i]);
+    running.blocks = 0;
+    check_device_release_all();
+    return passed;
+}
+
+/* ---- lists ---- */
+
+void checks_add(struct check_list *list, void (*run)(struct subject *, const struct shape *), const struct shape *shape,
+                    const char *name, ...)
+{
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity * 2 + 64;
+        list->at = realloc(list->at, list->capacity * sizeof *list->at);
+        if (list->at == NULL)
+            abort();
+    }
+    struct check *check = &list->at[list->count++];
+    va_list arguments;
+    va_start(arguments, name);
+    vsnprintf(check->name, sizeof check->name, name, arguments);
+    va_end(arguments);
+    check->run = run;
+    check->subject = list->subject;
+    check->shape = *shape;
+    if (check->shape.seed == 0)
+        check->shape.seed = 0x61740000u + list->count;
+}
+
+void checks_free(struct check_list *list)
+{
+    free(list->at);
+    *list = (struct check_list){0};
+}
+
+void variant_checks(struct check_list *list)
+{
+    gradient_checks(list, list->subject);
+    laws_checks(list, list->subject);
+    special_values_checks(list, list->subject);
+}
+
+/* ---- subjects ---- */
+
+static bool same_key(const struct glint_variant_info *a, const struct glint_variant_info *b)
+{
+    return a->dtype == b->dtype && a->head_dim == b->head_dim && a->causal == b->causal && a->isa == b->isa && a->sm == b->sm &&
+           strcmp(a->family, b->family) == 0;
+}
+
+void subject_open_index(struct subject *subject, const struct backend *backend, uint32_t index)
+{
+    *subject = (struct subject){.backend = backend, .variant = index};
+    subject->info.struct_size = sizeof subject->info;
+    if (backend->variant_at(index, &subject->info) != GLINT_OK)
+        abort();
+    for (uint32_t i = 0; i < backend->variant_count(); i++) {
+        struct glint_variant_info other = {.struct_size = sizeof other};
+        if (backend->variant_at(i, &other) == GLINT_OK && other.pass == GLINT_FORWARD && same_key(&other, &subject->info)) {
+            subject->has_forward = true;
+            subject->forward_variant = i;
+        }
+    }
+}
+
+bool subject_open(struct subject *subject, const struct backend *backend, const char *variant_name)
+{
+    for (uint32_t i = 0; i < backend->variant_count(); i++) {
+        struct glint_variant_info info = {.struct_size = sizeof info};
+        if (backend->variant_at(i, &info) == GLINT_OK && strcmp(info.name, variant_name) == 0) {
+            subject_open_index(subject, backend, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+void subject_close(struct subject *subject)
+{
+    for (int i = 0; i < LANES_KINDS; i++)
+        if (subject->context[i] != NULL)
+            subject->backend->close(subject->context[i]);
+    memset(subject->context, 0, sizeof subject->context);
+}
+
+struct glint_context *subject_context(struct subject *subject, enum lanes lanes)
+{
+    if (!subject->backend->executors)
+        lanes = LANES_SERIAL;
+    if (subject->context[lanes] == NULL) {
+        enum glint_status status = subject->backend->open(test_executor(lanes), &subject->context[lanes]);
+        if (status != GLINT_OK)
+            check_fail("the context did not open: %s", subject->backend->status_name(status));
+    }
+    return subject->context[lanes];
+}

@@ -1,0 +1,38 @@
+/* What attention is. Two implementations, both on dense arrays in the order [batch, heads, seqlen, head_dim]:
+ *
+ *   reference_*  in double: the truth that every variant is measured against. Written for reading; keep it free of tricks.
+ *   plain_*      in float, storing to the variant's dtype what a plain implementation would store: the yardstick. A variant
+ *                passes when its error is at most twice (backward: three times) that of plain attention, plus one ulp.
+ *
+ * The yardstick is the stricter of the plain implementations in use: scores and dP = dO V^T stay in float (as in any fused kernel);
+ * P, dS and the results are rounded to the dtype. Sums run in order, without fused multiply-add. */
+#ifndef GLINT_TESTS_REF_H
+#define GLINT_TESTS_REF_H
+
+#include <stdint.h>
+
+#include "lib/glint.h"
+
+struct ref_shape {
+    int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k, head_dim;
+    int64_t offset; /* query i sees key j iff j <= i + offset */
+    float softmax_scale;
+};
+
+/* How many keys query i sees: keys 0 ... visible - 1. */
+int64_t ref_visible(const struct ref_shape *s, int64_t query);
+
+void reference_forward(const struct ref_shape *s, const double *q, const double *k, const double *v, double *o, double *lse);
+
+/* o and lse are those of reference_forward. */
+void reference_backward(const struct ref_shape *s, const double *q, const double *k, const double *v, const double *o,
+                        const double *lse, const double *dout, double *dq, double *dk, double *dv);
+
+void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, const float *q, const float *k, const float *v, float *o,
+                   float *lse);
+
+/* o and lse are the inputs that the variant gets too: already rounded. */
+void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, const float *q, const float *k, const float *v,
+                    const float *o, const float *lse, const float *dout, float *dq, float *dk, float *dv);
+
+#endif
