@@ -62,7 +62,7 @@ function emit.kernel(record, spec_name, root)
   local read = read_template(root)
   local source, name = read(record.template)
   if not source then error(("gen/templates/%s:1: cannot be read: %s"):format(record.template, name), 0) end
-  return header(record, spec_name) .. template.render(source, name, emit.values(record, spec_name), { read = read })
+  return header(record, spec_name) .. "\n" .. template.render(source, name, emit.values(record, spec_name), { read = read })
 end
 
 -- A family whose kernels are not C (GPU code) has its descriptors defined here; those of C kernels are in their own files.

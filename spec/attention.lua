@@ -1,6 +1,6 @@
 -- What this library supports: the default. Every combination below becomes one kernel, one row of the dispatch table and one test.
--- To support something else, edit this file and rebuild; no other file changes. It is data in Lua's notation and is never run: strings,
--- numbers, true, false and tables. A mistake is answered with `file:line: field: what is wrong; what would be right`.
+-- To support something else, edit this file and rebuild; no other file changes. It is data in Lua's notation and is never run:
+-- strings, numbers, true, false and tables. A mistake is answered with `file:line: field: what is wrong; what would be right`.
 --
 --   lua5.4 gen/glint.lua check             is it right, and what does it make?
 --   lua5.4 gen/glint.lua list              the variants by name

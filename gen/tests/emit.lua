@@ -29,6 +29,7 @@ harness.case("a kernel: the header, then its template", function()
  * Made from gen/templates/cpu_fwd.c.lua by
  *   lua5.4 gen/glint.lua emit --spec spec/x.lua --variant fwd_f32_d64_causal__cpu_x86_64_v3_m64n96
  * and overwritten by it: change the template or the spec. */
+
 int glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96_d = 64;
 /* causal */
 ]])

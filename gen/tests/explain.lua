@@ -80,12 +80,6 @@ harness.case("a key shows all its variants", function()
   harness.is(explain.variant(loaded, "fwd_f32_d64_causal"), "fwd_f32_d64_causal__cpu_aarch64_m64n96\n" .. NAME .. "\n")
 end)
 
-harness.case("the budget of a GPU variant shows its arithmetic", function()
-  local loaded = assert(specs.open(specs.with({ [3] = '  dtypes = { "bf16" },' }, specs.GPU)))
-  local text = explain.variant(loaded, "bwd_bf16_d64_causal__sm80_split_m64n64")
-  harness.has(text, "K 64 x 64 x 2", "sm_80", "sm_90", " of 166912 bytes", "dkdv", "dq")
-end)
-
 harness.case("check says what the spec makes and what it does not use", function()
   local text = explain.summary(open({ [2] = '  passes = { "fwd" },', [15] = 'exclude = { { head_dim = 64, reason = "x" } },' }))
   harness.is(text, "spec: 1 variants, 1 excluded\n  cpu: 1 variants for x86_64_v3\n"

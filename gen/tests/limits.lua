@@ -1,12 +1,10 @@
--- What is wrong only for a whole variant: a family's limits with their arithmetic, names that clash, combinations without a tile.
+-- What is wrong only for a whole variant: the cpu family's limits with their arithmetic, names that clash, combinations without a
+-- tile. Another family has a file of its own.
 local harness = require("gen.tests.harness")
 local specs = require("gen.tests.specs")
 
 local refuses, with = specs.refuses, specs.with
 
-local function gpu(changes) return with(changes, specs.GPU) end
-
--- The cpu family.
 refuses("m not divisible by the micro-kernel", with({ [10] = "        fwd = { { m = 40, n = 96 } }," }),
   { "10: families.cpu.tiles.fwd[1].m", "40 is not a multiple of 16", "x86_64_v3", "2 vectors x 8 lanes", "32 or 48" })
 refuses("m not divisible on one ISA of two", with({ [8] = 'isas = { "x86_64_v4", "x86_64_v3" },',
@@ -48,25 +46,6 @@ refuses("a mask without tiles", with({ [5] = '  masks = { "none", "causal" },',
   [10] = '        fwd = { { m = 64, n = 96, masks = { "none" } } },' }),
     { "10: families.cpu.tiles.fwd", "no tile for fwd_f32_d64_causal" })
 
--- The sm80 family.
-refuses("an unknown architecture", gpu({ [8] = "      archs = { 80, 75 }," }), { "8: families.sm80.archs[2]", "75 is not known" })
-refuses("an architecture as a name", gpu({ [8] = '      archs = { "sm_80" },' }),
-  { "8: families.sm80.archs[1]", '"sm_80" is not known' })
-refuses("an architecture that a tile does not fit", gpu({ [8] = "      archs = { 80, 86 },",
-  [10] = "        fwd = { { m = 128, n = 128, "
-  .. "warps = 4, stages = 2 } },", [3] = '  dtypes = { "bf16" },' }), { "10: families.sm80.tiles.fwd[1]", "at head_dim 128",
-  "Q 128 x 128 x 2 + K 2 stages x 128 x 128 x 2 + V 2 stages x 128 x 128 x 2 = 163840 bytes", "sm_86 has 101376" })
-refuses("m that is no whole number of warps", gpu({ [10] = "        fwd = { { m = 96, n = 32, warps = 4 } }," }),
-  { "10: families.sm80.tiles.fwd[1].m", "4 warps x 16 rows" })
-refuses("m not a multiple of 16", gpu({ [10] = "        fwd = { { m = 100, n = 64 } }," }),
-  { "10: families.sm80.tiles.fwd[1].m", "100 is not a multiple of 16", "96 or 112" })
-refuses("a strategy for the forward pass", gpu({ [10] = '        fwd = { { m = 64, n = 64, strategy = "split" } },' }),
-  { "10: families.sm80.tiles.fwd[1].strategy", "forward" })
-refuses("an unknown strategy", gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "fuse" } },' }),
-  { "11: families.sm80.tiles.bwd[1].strategy", 'did you mean "fused"?' })
-refuses("spills without words", gpu({ [11] = "        bwd = { { m = 64, n = 64, spills = true } }," }),
-  { "11: families.sm80.tiles.bwd[1].spills", "not a sentence" })
-
 harness.case("a hole that is excluded with a reason is no mistake", function()
   local loaded = specs.open(with({ [10] = "        fwd = { [64] = { { m = 64, n = 96 } }, [128] = { { m = 512, n = 96 } } },",
     [15] = '  exclude = { { family = "cpu", pass = "fwd", head_dim = 128, m = 512, reason = "too large" } },' }))
@@ -86,14 +65,4 @@ harness.case("every head dim of a kind is accepted by the default tiles", functi
     harness.yes(loaded, why)
     harness.is(loaded.records[1].head_dim, head_dim)
   end
-end)
-
-harness.case("the GPU family makes what its tiles say", function()
-  local loaded, why = specs.open(gpu({ [3] = '  dtypes = { "bf16" },' }))
-  harness.yes(loaded, why)
-  harness.is(table.concat(specs.names(loaded), " "),
-    "bwd_bf16_d128_causal__sm80_split_m64n64 bwd_bf16_d64_causal__sm80_split_m64n64 "
-    .. "fwd_bf16_d128_causal__sm80_m128n64 fwd_bf16_d64_causal__sm80_m128n64")
-  harness.is(table.concat(loaded.records[1].archs, " "), "80 90")
-  harness.is(loaded.records[3].smem_bytes, 2 * 128 * (128 + 4 * 64))
 end)

@@ -45,17 +45,6 @@ harness.case("table: aligned columns, no trailing blanks", function()
   harness.has(text, "64 x 96", "a tile", "10")
 end)
 
-harness.case("GPU rows carry their architectures as numbers", function()
-  local loaded = assert(specs.open(specs.with({ [3] = '  dtypes = { "bf16" },' }, specs.GPU)))
-  harness.has(list.bzl(loaded.records, "s"), '"family": "sm80"', '"archs": [80, 90]', '"smem_bytes": 98304', '.cu"')
-end)
-
-harness.case("quotes and backslashes in a sentence stay inside their string", function()
-  local loaded = assert(specs.open(specs.with({ [3] = '  dtypes = { "bf16" },',
-    [10] = [[ fwd = { { m = 64, n = 64, spills = 'a "b" \\ c' } },]] }, specs.GPU)))
-  harness.has(list.json(loaded.records), [["spills": "a \"b\" \\ c"]])
-end)
-
 harness.case("the name of a spec cannot end a string or a comment", function()
   local path = harness.file(specs.with({}), [[ "]* $x.lua]])
   local loaded = assert(records_of(path))

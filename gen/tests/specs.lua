@@ -24,17 +24,7 @@ specs.LINES = {
   "}",
 }
 
--- The same for the GPU family; lines 8 to 12 differ.
-specs.GPU = {
-  [3] = '  dtypes = { "bf16", "f32" },',
-  [7] = "    sm80 = {",
-  [8] = "      archs = { 80, 90 },",
-  [9] = "      tiles = {",
-  [10] = "        fwd = { { m = 128, n = 64, warps = 4, stages = 2 } },",
-  [11] = "        bwd = { { m = 64, n = 64, warps = 4, stages = 1 } },",
-}
-
---- The text of the right spec with some lines replaced.
+--- The text of the right spec with some lines replaced: `changes` before `base`.
 function specs.with(changes, base)
   local lines = {}
   for i, line in ipairs(specs.LINES) do lines[i] = changes[i] or base and base[i] or line end

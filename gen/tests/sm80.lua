@@ -1,0 +1,63 @@
+-- The sm80 family: its fields, its limits with their arithmetic, its records in lists and explanations.
+local explain = require("gen.explain")
+local harness = require("gen.tests.harness")
+local list = require("gen.list")
+local specs = require("gen.tests.specs")
+
+local refuses = specs.refuses
+
+-- The lines in which a small spec of this family differs from the one of gen/tests/specs.lua.
+local GPU = {
+  [3] = '  dtypes = { "bf16" },',
+  [7] = "    sm80 = {",
+  [8] = "      archs = { 80, 90 },",
+  [9] = "      tiles = {",
+  [10] = "        fwd = { { m = 128, n = 64, warps = 4, stages = 2 } },",
+  [11] = "        bwd = { { m = 64, n = 64, warps = 4, stages = 1 } },",
+}
+
+local function gpu(changes) return specs.with(changes, GPU) end
+
+refuses("an unknown architecture", gpu({ [8] = "      archs = { 80, 75 }," }), { "8: families.sm80.archs[2]", "75 is not known" })
+refuses("an architecture as a name", gpu({ [8] = '      archs = { "sm_80" },' }),
+  { "8: families.sm80.archs[1]", '"sm_80" is not known' })
+refuses("an architecture that a tile does not fit", gpu({ [8] = "      archs = { 80, 86 },",
+  [10] = "        fwd = { { m = 128, n = 128, "
+  .. "warps = 4, stages = 2 } }," }), { "10: families.sm80.tiles.fwd[1]", "at head_dim 128",
+  "Q 128 x 128 x 2 + K 2 stages x 128 x 128 x 2 + V 2 stages x 128 x 128 x 2 = 163840 bytes", "sm_86 has 101376" })
+refuses("m that is no whole number of warps", gpu({ [10] = "        fwd = { { m = 96, n = 32, warps = 4 } }," }),
+  { "10: families.sm80.tiles.fwd[1].m", "4 warps x 16 rows" })
+refuses("m not a multiple of 16", gpu({ [10] = "        fwd = { { m = 100, n = 64 } }," }),
+  { "10: families.sm80.tiles.fwd[1].m", "100 is not a multiple of 16", "96 or 112" })
+refuses("a strategy for the forward pass", gpu({ [10] = '        fwd = { { m = 64, n = 64, strategy = "split" } },' }),
+  { "10: families.sm80.tiles.fwd[1].strategy", "forward" })
+refuses("an unknown strategy", gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "fuse" } },' }),
+  { "11: families.sm80.tiles.bwd[1].strategy", 'did you mean "fused"?' })
+refuses("spills without words", gpu({ [11] = "        bwd = { { m = 64, n = 64, spills = true } }," }),
+  { "11: families.sm80.tiles.bwd[1].spills", "not a sentence" })
+
+harness.case("the GPU family makes what its tiles say", function()
+  local loaded, why = specs.open(gpu({}))
+  harness.yes(loaded, why)
+  harness.is(table.concat(specs.names(loaded), " "),
+    "bwd_bf16_d128_causal__sm80_split_m64n64 bwd_bf16_d64_causal__sm80_split_m64n64 "
+    .. "fwd_bf16_d128_causal__sm80_m128n64 fwd_bf16_d64_causal__sm80_m128n64")
+  harness.is(table.concat(loaded.records[1].archs, " "), "80 90")
+  harness.is(loaded.records[3].smem_bytes, 2 * 128 * (128 + 4 * 64))
+end)
+
+harness.case("GPU rows carry their architectures as numbers", function()
+  local loaded = assert(specs.open(gpu({})))
+  harness.has(list.bzl(loaded.records, "s"), '"family": "sm80"', '"archs": [80, 90]', '"smem_bytes": 98304', '.cu"')
+end)
+
+harness.case("quotes and backslashes in a sentence stay inside their string", function()
+  local loaded = assert(specs.open(gpu({ [10] = [[ fwd = { { m = 64, n = 64, spills = 'a "b" \\ c' } },]] })))
+  harness.has(list.json(loaded.records), [["spills": "a \"b\" \\ c"]])
+end)
+
+harness.case("the budget of a GPU variant shows its arithmetic", function()
+  local loaded = assert(specs.open(gpu({})))
+  local text = explain.variant(loaded, "bwd_bf16_d64_causal__sm80_split_m64n64")
+  harness.has(text, "K 64 x 64 x 2", "sm_80", "sm_90", " of 166912 bytes", "dkdv", "dq")
+end)
