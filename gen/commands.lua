@@ -152,7 +152,8 @@ local function options_of(command)
   return known
 end
 
-local function write(path, content)
+local function write(path, content, spec)
+  if path ~= nil and path == spec then return 2, ("--out %s: is the spec itself"):format(path) end
   local ok, why = output.write(path, content)
   if not ok then return 1, ("%s: cannot be written: %s"):format(path or "standard output", why) end
   return 0
@@ -177,7 +178,7 @@ function commands.run(args, root)
   if not loaded then return 1, why end
   content, why = act[command](loaded, given, root)
   if not content then return 1, why end
-  return write(given.out, content)
+  return write(given.out, content, given.spec or "spec/attention.lua")
 end
 
 return commands

@@ -6,6 +6,8 @@ local schema = require("gen.schema")
 local text = require("gen.text")
 local validate = require("gen.validate")
 
+local MOST_VARIANTS = 10000 -- a spec of more is a mistake, not a wish
+
 local expand = {}
 
 local function contains(list, value)
@@ -92,7 +94,7 @@ local function rule_matches(rule, candidate)
   return true
 end
 
--- Overrides are matched against the variant as its tile made it, so their order does not matter.
+-- Overrides are matched against the variant as its tile and the family's defaults made it, so their order does not matter.
 function run:apply_overrides(candidate)
   local matching = {}
   for i, rule in ipairs(self.spec.override or {}) do
@@ -143,6 +145,7 @@ end
 
 function run:add(candidate)
   local family = registry.get(candidate.family)
+  family.complete(candidate)
   self:apply_overrides(candidate)
   local excluded = self:exclusion(candidate)
   family.complete(candidate)
@@ -174,8 +177,22 @@ function run:check_cover(name, key, family, covered, home)
   end
 end
 
+-- How many variants a family makes before exclusions.
+function run:count(name)
+  local family, config, count = registry.get(name), self.spec.families[name], 0
+  for _, key in ipairs(keys_of(self.spec, config)) do
+    for _, found in ipairs((self:tiles_of(name, key))) do count = count + #family.variants(config, found.tile) end
+  end
+  return count
+end
+
 function run:family(name)
   local family, config = registry.get(name), self.spec.families[name]
+  local count = self:count(name)
+  if count > MOST_VARIANTS then
+    return self:report(schema.site(self.places, self.spec.families, name, "families"), ("makes %d variants"):format(count),
+      ("at most %d: fewer head dims, tiles or ISAs"):format(MOST_VARIANTS))
+  end
   for _, key in ipairs(keys_of(self.spec, config)) do
     local tiles, home = self:tiles_of(name, key)
     local covered = {}

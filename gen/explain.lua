@@ -167,12 +167,13 @@ end
 function explain.summary(loaded)
   local counts = {}
   for _, record in ipairs(loaded.records) do counts[record.family] = (counts[record.family] or 0) + 1 end
-  local lines = { ("%s: %d variants, %d excluded"):format(loaded.path, #loaded.records, #loaded.excluded) }
+  local function variants(count) return count == 1 and "1 variant" or count .. " variants" end
+  local lines = { ("%s: %s, %d excluded"):format(loaded.path, variants(#loaded.records), #loaded.excluded) }
   for _, name in ipairs(text.sorted_keys(counts)) do
     local family = registry.get(name)
     local targets = {}
     for i, target in ipairs(family.targets(loaded.spec.families[name])) do targets[i] = family.target_name(target) end
-    lines[#lines + 1] = ("  %s: %d variants for %s"):format(name, counts[name], table.concat(targets, ", "))
+    lines[#lines + 1] = ("  %s: %s for %s"):format(name, variants(counts[name]), table.concat(targets, ", "))
   end
   for _, site in ipairs(loaded.unused) do
     lines[#lines + 1] = ("%s:%d: %s: not used by any variant"):format(loaded.path, site.line, site.path)

@@ -16,7 +16,8 @@ function schema.flag() return { kind = "flag" } end
 --- One line of text for people.
 function schema.sentence() return { kind = "sentence" } end
 
-function schema.list(of) return { kind = "list", of = of } end
+--- `most`: how many entries at most; nil for any number.
+function schema.list(of, most) return { kind = "list", of = of, most = most } end
 
 --- A value, or a list of several: how matches are written.
 function schema.one_or_list(of) return { kind = "one_or_list", of = of } end
@@ -88,7 +89,7 @@ function check.sentence(_, value, site, report)
 end
 
 -- A table whose entries are all positional; true when it is one.
-local function is_list(value, site, report, places, of)
+local function is_list(value, site, report, places, of, most)
   if type(value) ~= "table" then
     report(site, wrong_type("a list")(value), of.kind == "record" and "write { { ... } }" or "write { " .. text.show(value) .. " }")
     return false
@@ -100,11 +101,12 @@ local function is_list(value, site, report, places, of)
     end
   end
   if #value == 0 then report(site, "an empty list", "list at least one") end
+  if most and #value > most then report(site, ("a list of %d"):format(#value), ("at most %d"):format(most)) end
   return #value > 0
 end
 
 function check.list(self, value, site, report, places)
-  if not is_list(value, site, report, places, self.of) then return end
+  if not is_list(value, site, report, places, self.of, self.most) then return end
   local first = {}
   for i, entry in ipairs(value) do
     local at = schema.site(places, value, i, site.path)

@@ -6,6 +6,8 @@ local text = require("gen.text")
 
 local template = {}
 
+local MOST_STEPS = 20000000 -- Lua instructions of one template: a second or so
+
 -- What every template may call. No pairs: its order is not fixed, and the same spec must give the same bytes.
 local FUNCTIONS = {
   assert = assert, error = error, ipairs = ipairs, select = select, tonumber = tonumber, tostring = tostring, type = type,
@@ -133,7 +135,9 @@ function template.render(source, name, values, options)
   end
   local chunk, why = load(translate(source, name), MARK, "t", environment(values, out, include))
   if not chunk then error(named(why, name), 0) end
+  if depth == 0 then debug.sethook(function() error("runs too long: a loop without end?", 2) end, "", MOST_STEPS) end
   local ok, failed = pcall(chunk)
+  if depth == 0 then debug.sethook() end
   if not ok then error(named(failed, name), 0) end
   return table.concat(out)
 end

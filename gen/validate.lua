@@ -5,6 +5,8 @@ local schema = require("gen.schema")
 local text = require("gen.text")
 
 local LARGEST_HEAD_DIM = 1024
+local MOST_TILES = 16  -- for one head dim and pass: each is a kernel that the plan must choose among
+local MOST_RULES = 500 -- exclusions, and overrides
 
 -- What a variant computes: the axes of the spec, in the order of the name. Keys of a record, of a match and of a narrowing.
 local PASSES = { "fwd", "bwd" }
@@ -53,9 +55,10 @@ local function check_tile_set(set, site, family, report, places)
       report(at, "no such field", "a tile { m = ..., n = ... }, or [head_dim] = { tiles of that head dim }")
     else
       schema.check(head_dim, key, at, report, places)
-      schema.check(schema.list(tile), set[key], at, report, places)
+      schema.check(schema.list(tile, MOST_TILES), set[key], at, report, places)
     end
   end
+  if #set > MOST_TILES then report(site, ("a list of %d tiles"):format(#set), ("at most %d"):format(MOST_TILES)) end
 end
 
 local function check_tiles(tiles, site, family, report, places)
@@ -124,6 +127,15 @@ local function check_families(spec, report, places)
   end
 end
 
+-- What an override may set: the tile's fields, less the lists that decide which variants a tile makes.
+local function settable_fields(family)
+  local fields = {}
+  for name, of in pairs(family and family.tile_fields or {}) do
+    if of.kind ~= "list" then fields[name] = of end
+  end
+  return fields
+end
+
 -- exclude and override: lists of matches, each with a reason; `set` only in override.
 local function check_rule(rule, site, sets, report, places)
   if type(rule) ~= "table" then
@@ -132,7 +144,7 @@ local function check_rule(rule, site, sets, report, places)
   local family = type(rule.family) == "string" and registry.get(rule.family) or nil
   local fields, required = match_fields(family), { "reason" }
   if sets then
-    fields.set = schema.record(family and family.tile_fields or {})
+    fields.set = schema.record(settable_fields(family))
     required = { "family", "set", "reason" }
   end
   schema.check(schema.record(fields, required), rule, site, report, places)
@@ -147,6 +159,9 @@ local function check_rules(spec, name, report, places)
   local site = schema.site(places, spec, name, "")
   if type(rules) ~= "table" then
     return report(site, text.show(rules) .. " is not a list", "write { { ..., reason = ... } }")
+  end
+  if #rules > MOST_RULES then
+    return report(site, ("a list of %d"):format(#rules), ("at most %d; match more with each"):format(MOST_RULES))
   end
   for _, key in ipairs(text.sorted_keys(rules)) do
     local at = schema.site(places, rules, key, site.path)

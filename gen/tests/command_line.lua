@@ -72,6 +72,14 @@ harness.case("a mistake is printed once, with the path as it was given", functio
   harness.is(err, wrong .. ":4: head_dims[2]: 65 is not a multiple of 8 (8 x 8 + 1); 64 or 72\n")
 end)
 
+harness.case("a spec is not overwritten", function()
+  local path = harness.file(specs.with({}))
+  local status, _, err = harness.glint("list", "--spec", path, "--out", path)
+  harness.is(status, 2)
+  harness.has(err, "is the spec itself")
+  harness.is(harness.read(path), specs.with({}))
+end)
+
 harness.case("it runs from any folder", function()
   local root = harness.tree({})
   harness.write(root .. "/spec/attention.lua", specs.with({}))

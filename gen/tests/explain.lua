@@ -82,6 +82,6 @@ end)
 
 harness.case("check says what the spec makes and what it does not use", function()
   local text = explain.summary(open({ [2] = '  passes = { "fwd" },', [15] = 'exclude = { { head_dim = 64, reason = "x" } },' }))
-  harness.is(text, "spec: 1 variants, 1 excluded\n  cpu: 1 variants for x86_64_v3\n"
+  harness.is(text, "spec: 1 variant, 1 excluded\n  cpu: 1 variant for x86_64_v3\n"
     .. "spec:11: families.cpu.tiles.bwd[1]: not used by any variant\n")
 end)

@@ -46,6 +46,23 @@ refuses("a mask without tiles", with({ [5] = '  masks = { "none", "causal" },',
   [10] = '        fwd = { { m = 64, n = 96, masks = { "none" } } },' }),
     { "10: families.cpu.tiles.fwd", "no tile for fwd_f32_d64_causal" })
 
+-- More than anybody wants.
+local dims = {}
+for head_dim = 8, 1024, 8 do dims[#dims + 1] = head_dim end
+local some_tiles = {}
+for n = 6, 96, 6 do some_tiles[#some_tiles + 1] = ("{ m = 64, n = %d }"):format(n) end
+refuses("more variants than a library can have", with({ [4] = "  head_dims = { " .. table.concat(dims, ", ") .. " },",
+  [3] = '  dtypes = { "f32", "f16", "bf16" },', [8] = 'isas = { "x86_64_v3", "x86_64" },',
+  [10] = "fwd = { " .. table.concat(some_tiles, ", ") .. " }," }), { "7: families.cpu", "makes 13056 variants", "at most 10000" })
+refuses("more tiles than a plan should choose among", with({ [10] = "fwd = {" .. ("{ m = 64, n = 96 },"):rep(17) .. "}," }),
+  { "10: families.cpu.tiles.fwd", "17 tiles", "at most 16" })
+refuses("more tiles for a head dim", with({ [10] = "fwd = { [64] = {" .. ("{ m = 64, n = 96 },"):rep(17) .. "} }," }),
+  { "10: families.cpu.tiles.fwd[64]", "a list of 17", "at most 16" })
+refuses("more exclusions than one can read", with({ [15] = "exclude = {" .. ("{},"):rep(501) .. "}," }),
+  { "15: exclude", "a list of 501", "at most 500" })
+refuses("an override of which ISAs a tile is for", with({ [16] = '  override = { { family = "cpu", set = { isas = { "x86_64" } }, '
+  .. 'reason = "x" } },' }), { "16: override[1].set.isas", "no such field" })
+
 harness.case("a hole that is excluded with a reason is no mistake", function()
   local loaded = specs.open(with({ [10] = "        fwd = { [64] = { { m = 64, n = 96 } }, [128] = { { m = 512, n = 96 } } },",
     [15] = '  exclude = { { family = "cpu", pass = "fwd", head_dim = 128, m = 512, reason = "too large" } },' }))

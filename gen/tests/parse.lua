@@ -89,6 +89,28 @@ harness.case("2000 random specs are what Lua reads", function()
   for _ = 1, 2000 do agrees("return {" .. random_value(1) .. "," .. random_value(1) .. "}") end
 end)
 
+-- Every token of a right spec, replaced by others: shapes that are right but for one place.
+local OTHERS = { "{}", "{ 64 }", "{ { } }", "true", "false", "0", "-1", "64", "1e999", "2.5", '"f32"', '"x86_64"', '""', "[1] =", "m",
+  "sm80", "cpu", "isas", "tiles", "archs", "[64] =", "reason", '{ { m = 64, n = 96 } }', ",", "", "=" }
+
+harness.case("the default spec with a token replaced is read or refused", function()
+  local lex, records_of = require("gen.lex"), require("gen.records")
+  local tokens, path = lex(harness.read(harness.root .. "/spec/minimal.lua")), harness.file(nil)
+  for at = 1, #tokens - 1 do
+    for _, other in ipairs(OTHERS) do
+      local words = {}
+      for i = 1, #tokens - 1 do
+        local found = tokens[i]
+        words[i] = i == at and other or found.kind == "string" and ("%q"):format(found.value) or tostring(found.value)
+      end
+      harness.write(path, table.concat(words, " "))
+      local ok, loaded, why = pcall(records_of, path)
+      harness.yes(ok, ("a runtime error: %s\n%s"):format(tostring(loaded), table.concat(words, " ")))
+      if not loaded then harness.has(why, path .. ":1: ") end
+    end
+  end
+end)
+
 local PIECES = { "return", "{", "}", "[", "]", "=", ",", ";", "-", "--", "[[", "]]", "[=[", '"', "'", "\\", "\n", " ", "a",
   "passes", "1",
   "0x", "1e", "..", "nil", "true", "function", "\0", "\27", "\255", "::", "(", ")", "os.exit(1)", "9e999", "~", "#" }
@@ -116,9 +138,7 @@ harness.case("the default spec with a byte changed anywhere is read or refused",
   local source, path = harness.read(harness.root .. "/spec/minimal.lua"), harness.file(nil)
   for at = 1, #source do
     local changed = source:sub(1, at - 1) .. pick({ "", "{", "}", '"', "9", "\n", "x", "=", "\0", "-" }) .. source:sub(at + 1)
-    local file = assert(io.open(path, "wb"))
-    file:write(changed)
-    file:close()
+    harness.write(path, changed)
     local ok, loaded, why = pcall(records_of, path)
     harness.yes(ok, ("a runtime error at byte %d: %s"):format(at, tostring(loaded)))
     if not loaded then harness.has(why, path .. ":") end

@@ -62,6 +62,8 @@ fails("a runtime error", "\n$ local t = nil\n$ t.x = 1\n", 3, "attempt to index"
 fails("an error of the template's own", "a\n$ error('head_dim is odd')\n", 2, "head_dim is odd")
 fails("a runtime error in a loop", "$ for i = 1, 3 do\n${i < 3 and i or nope}\n$ end\n", 2, "nope")
 fails("a runtime error in a function", "$ local function f(x)\n${x}\n$ end\n$ f(nil)\n", 2, "a nil")
+fails("a loop without end", "x\n$ while true do\n$ end\n", 2, "runs too long")
+fails("recursion without end", "$ local function f() f() return 1 end\n$ f()\n", 1, "stack overflow")
 fails("no pairs, whose order is not fixed", "$ for k in pairs({}) do\n$ end\n", 1, "undefined name `pairs`")
 for _, name in ipairs({ "os", "io", "load", "require", "debug", "package", "_G", "dofile", "getmetatable", "setmetatable", "rawset",
   "collectgarbage", "print" }) do
