@@ -22,17 +22,17 @@ struct glint_cuda_row {
 
 struct glint_cuda {
     struct glint_cuda_driver driver;
-    void *library;            /* of the driver; NULL when the table was handed in */
+    void *library; /* of the driver; NULL when the table was handed in */
     glint_cu_context context;
     glint_cu_device device;
     int32_t ordinal;
-    uint32_t retained;        /* 1: the device's primary context, which close releases; 0: the caller's */
-    uint32_t sm;              /* 10 * major + minor */
+    uint32_t retained; /* 1: the device's primary context, which close releases; 0: the caller's */
+    uint32_t sm;       /* 10 * major + minor */
     uint32_t multiprocessors;
-    uint32_t shared_bytes;    /* the most that a block may ask for */
+    uint32_t shared_bytes; /* the most that a block may ask for */
     uint32_t rows_loaded;
-    _Atomic uint32_t error;   /* the driver's last result that was not success */
-    _Atomic uint32_t lost;    /* 1 after a sticky result: the driver is not called again but for closing */
+    _Atomic uint32_t error;       /* the driver's last result that was not success */
+    _Atomic uint32_t lost;        /* 1 after a sticky result: the driver is not called again but for closing */
     struct glint_cuda_row rows[]; /* by index of glint_variants */
 };
 
@@ -57,8 +57,10 @@ void glint_cuda_describe(const struct glint_cuda *cuda, struct glint_device_info
 glint_family_plan_fn glint_cuda_plan;
 glint_family_run_fn glint_cuda_run;
 bool glint_cuda_available(const struct glint_context *context, uint32_t index);
-enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *device, const void *host, size_t bytes, void *stream);
-enum glint_status glint_cuda_copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes, void *stream);
+enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *device, const void *host, size_t bytes,
+                                     void *stream);
+enum glint_status glint_cuda_copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes,
+                                      void *stream);
 
 /* Between open.c and launch.c: keeps a driver's result and turns it into a status. Any thread. */
 enum glint_status glint_cuda_note(struct glint_cuda *cuda, glint_cu_result result);

@@ -13,13 +13,13 @@
 
 #include "lib/glint.h"
 
-typedef unsigned int glint_cu_result;         /* CUresult; 0 is success */
-typedef int glint_cu_device;                  /* CUdevice */
-typedef unsigned long long glint_cu_address;  /* CUdeviceptr */
-typedef struct CUctx_st *glint_cu_context;    /* CUcontext */
-typedef struct CUmod_st *glint_cu_module;     /* CUmodule */
-typedef struct CUfunc_st *glint_cu_function;  /* CUfunction */
-typedef struct CUstream_st *glint_cu_stream;  /* CUstream, cudaStream_t */
+typedef unsigned int glint_cu_result;        /* CUresult; 0 is success */
+typedef int glint_cu_device;                 /* CUdevice */
+typedef unsigned long long glint_cu_address; /* CUdeviceptr */
+typedef struct CUctx_st *glint_cu_context;   /* CUcontext */
+typedef struct CUmod_st *glint_cu_module;    /* CUmodule */
+typedef struct CUfunc_st *glint_cu_function; /* CUfunction */
+typedef struct CUstream_st *glint_cu_stream; /* CUstream, cudaStream_t */
 
 /* Values of <cuda.h> that are used by name; tests/cuda/prototypes.c compares them. */
 enum {
@@ -49,19 +49,20 @@ enum {
     GLINT_CU_EXTERNAL_DEVICE = 911
 };
 enum { /* CUdevice_attribute */
-    GLINT_CU_DEVICE_MULTIPROCESSORS = 16,
-    GLINT_CU_DEVICE_MAJOR = 75,
-    GLINT_CU_DEVICE_MINOR = 76,
-    GLINT_CU_DEVICE_SHARED_BYTES_PER_BLOCK = 97 /* ..._MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+       GLINT_CU_DEVICE_MULTIPROCESSORS = 16,
+       GLINT_CU_DEVICE_MAJOR = 75,
+       GLINT_CU_DEVICE_MINOR = 76,
+       GLINT_CU_DEVICE_SHARED_BYTES_PER_BLOCK = 97 /* ..._MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
 };
 enum { /* CUfunction_attribute */
-    GLINT_CU_FUNCTION_LOCAL_BYTES = 3,
-    GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES = 8
+       GLINT_CU_FUNCTION_LOCAL_BYTES = 3,
+       GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES = 8
 };
 
 /* X(member, symbol, presence, parameters). Symbols are exact versions, which dlsym gives with the ABI that they had when they appeared;
  * `_v2` where <cuda.h> maps the plain name to it. Without a `_ptsz` suffix a NULL stream is the legacy default stream. Every driver
  * since CUDA 11.0 exports the required ones; cuFuncLoad came with 12.4, and before it the attribute calls load a kernel just as well. */
+/* clang-format off */
 #define GLINT_CUDA_ENTRIES(X)                                                                                                     \
     X(init, cuInit, REQUIRED, (unsigned int flags))                                                                               \
     X(device_count, cuDeviceGetCount, REQUIRED, (int *count))                                                                     \
@@ -87,6 +88,7 @@ enum { /* CUfunction_attribute */
       (glint_cu_address to, const void *from, size_t bytes, glint_cu_stream stream))                                              \
     X(copy_to_host, cuMemcpyDtoHAsync_v2, REQUIRED, (void *to, glint_cu_address from, size_t bytes, glint_cu_stream stream))      \
     X(stream_synchronize, cuStreamSynchronize, REQUIRED, (glint_cu_stream stream))
+/* clang-format on */
 
 struct glint_cuda_driver {
 #define GLINT_CUDA_MEMBER(member, symbol, presence, parameters) glint_cu_result(*member) parameters;

@@ -166,7 +166,8 @@ bool glint_cuda_available(const struct glint_context *context, uint32_t index)
 
 /* ---- copies, for the self test ---- */
 
-enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *device, const void *host, size_t bytes, void *stream)
+enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *device, const void *host, size_t bytes,
+                                     void *stream)
 {
     struct glint_cuda *cuda = context->cuda;
     bool pushed;
@@ -179,7 +180,8 @@ enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *
     return end(cuda, pushed, status);
 }
 
-enum glint_status glint_cuda_copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes, void *stream)
+enum glint_status glint_cuda_copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes,
+                                      void *stream)
 {
     struct glint_cuda *cuda = context->cuda;
     bool pushed;

@@ -179,8 +179,8 @@ static enum glint_status load_function(struct glint_cuda *cuda, glint_cu_module 
     if (status == GLINT_OK)
         status = glint_cuda_note(cuda, driver->function_attribute(local_bytes, GLINT_CU_FUNCTION_LOCAL_BYTES, *function));
     if (status == GLINT_OK)
-        status = glint_cuda_note(cuda, driver->function_set_attribute(*function, GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES,
-                                                                      (int)launch->smem_bytes));
+        status = glint_cuda_note(
+            cuda, driver->function_set_attribute(*function, GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES, (int)launch->smem_bytes));
     return status;
 }
 

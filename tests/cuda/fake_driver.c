@@ -111,11 +111,11 @@ static glint_cu_result called(int entry)
     return entry != FAKE_init && !initialised ? misuse("a call before cuInit", NOT_INITIALIZED) : GLINT_CU_SUCCESS;
 }
 
-#define CALLED(entry)                                       \
-    do {                                                    \
+#define CALLED(entry)                                        \
+    do {                                                     \
         const glint_cu_result result = called(FAKE_##entry); \
-        if (result != GLINT_CU_SUCCESS)                     \
-            return result;                                  \
+        if (result != GLINT_CU_SUCCESS)                      \
+            return result;                                   \
     } while (0)
 
 static struct CUctx_st *current(void)

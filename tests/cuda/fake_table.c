@@ -3,8 +3,14 @@
 #include "lib/variant.h"
 #include "tests/cuda/fake_driver.h"
 
-#define IMAGE(SM, PASS, LOCAL, ...) {FAKE_MAGIC, SM, (int)sizeof(struct glint_##PASS##_params), {__VA_ARGS__}, LOCAL}
-#define ROW_IMAGE(image) {image.sm, sizeof image, (const unsigned char *)&image}
+#define IMAGE(SM, PASS, LOCAL, ...)                                                     \
+    {                                                                                   \
+        FAKE_MAGIC, SM, (int)sizeof(struct glint_##PASS##_params), {__VA_ARGS__}, LOCAL \
+    }
+#define ROW_IMAGE(image)                                      \
+    {                                                         \
+        image.sm, sizeof image, (const unsigned char *)&image \
+    }
 
 static const struct fake_image fused_80 = IMAGE(80, backward, 0, "fused_delta", "fused_all", "fused_dq");
 static const struct fake_image fused_90 = IMAGE(90, backward, 0, "fused_delta", "fused_all", "fused_dq");
@@ -32,19 +38,27 @@ static const struct glint_gpu_image local_images[] = {ROW_IMAGE(local_80), ROW_I
 #define Q GLINT_GPU_QUERY_BLOCKS
 #define K GLINT_GPU_KEY_BLOCKS
 static const struct glint_gpu_kernel fused = {
-    GLINT_GPU_FUSED, 3, {{"fused_delta", Q, 128, 128, 0}, {"fused_all", K, 128, 256, 98304}, {"fused_dq", Q, 128, 128, 512}},
-    fused_images, 2};
+    GLINT_GPU_FUSED,
+    3,
+    {{"fused_delta", Q, 128, 128, 0}, {"fused_all", K, 128, 256, 98304}, {"fused_dq", Q, 128, 128, 512}},
+    fused_images,
+    2};
 static const struct glint_gpu_kernel split = {
-    GLINT_GPU_SPLIT, 3, {{"split_delta", Q, 128, 128, 0}, {"split_dkdv", K, 64, 128, 65536}, {"split_dq", Q, 64, 128, 32768}},
-    split_images, 2};
+    GLINT_GPU_SPLIT,
+    3,
+    {{"split_delta", Q, 128, 128, 0}, {"split_dkdv", K, 64, 128, 65536}, {"split_dq", Q, 64, 128, 32768}},
+    split_images,
+    2};
 static const struct glint_gpu_kernel only = {GLINT_GPU_FORWARD, 1, {{"only", Q, 128, 128, 49152}}, only_images, 1};
 static const struct glint_gpu_kernel much = {GLINT_GPU_FORWARD, 1, {{"much", Q, 128, 256, 163840}}, much_images, 2};
 static const struct glint_gpu_kernel causal = {GLINT_GPU_FORWARD, 1, {{"causal", Q, 128, 128, 49152}}, causal_images, 3};
 static const struct glint_gpu_kernel plain = {GLINT_GPU_FORWARD, 1, {{"plain", Q, 128, 128, 81920}}, plain_images, 2};
 static const struct glint_gpu_kernel local = {GLINT_GPU_FORWARD, 1, {{"local", Q, 64, 128, 1024}}, local_images, 2};
 
-#define ROW(name, pass, dtype, causal, head_dim, m, n, kernel) \
-    {name, pass, dtype, causal, GLINT_FAMILY_SM80, head_dim, m, n, 0, 80, 16, &kernel}
+#define ROW(name, pass, dtype, causal, head_dim, m, n, kernel)                           \
+    {                                                                                    \
+        name, pass, dtype, causal, GLINT_FAMILY_SM80, head_dim, m, n, 0, 80, 16, &kernel \
+    }
 const struct glint_variant glint_variants[] = {
     [FAKE_FUSED] = ROW("bwd_f16_d64_causal__sm80_m64n128", GLINT_BACKWARD, GLINT_F16, 1, 64, 64, 128, fused),
     [FAKE_SPLIT] = ROW("bwd_f16_d64_none__sm80_m64n64", GLINT_BACKWARD, GLINT_F16, 0, 64, 64, 64, split),

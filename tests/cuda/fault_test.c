@@ -16,15 +16,13 @@ static const struct {
     glint_cu_result result;
     enum glint_status status;
 } results[] = {
-    {1, GLINT_DRIVER_ERROR},          /* invalid value */
-    {2, GLINT_DEVICE_OUT_OF_MEMORY},
-    {36, GLINT_DRIVER_TOO_OLD},       /* call requires newer driver */
-    {100, GLINT_NO_DEVICE},
-    {209, GLINT_NO_KERNEL_IMAGE},     /* no binary for this GPU */
-    {214, GLINT_DEVICE_LOST},         /* uncorrectable ECC error */
-    {700, GLINT_DEVICE_LOST},         /* illegal address */
-    {719, GLINT_DEVICE_LOST},         /* launch failed */
-    {999, GLINT_DRIVER_ERROR},        /* unknown */
+    {1, GLINT_DRIVER_ERROR},                                       /* invalid value */
+    {2, GLINT_DEVICE_OUT_OF_MEMORY}, {36, GLINT_DRIVER_TOO_OLD},   /* call requires newer driver */
+    {100, GLINT_NO_DEVICE},          {209, GLINT_NO_KERNEL_IMAGE}, /* no binary for this GPU */
+    {214, GLINT_DEVICE_LOST},                                      /* uncorrectable ECC error */
+    {700, GLINT_DEVICE_LOST},                                      /* illegal address */
+    {719, GLINT_DEVICE_LOST},                                      /* launch failed */
+    {999, GLINT_DRIVER_ERROR},                                     /* unknown */
 };
 enum { RESULTS = sizeof results / sizeof results[0] };
 
@@ -34,7 +32,8 @@ static _Alignas(256) unsigned char memory[1 << 20]; /* the fake device's */
 
 static bool is_absence(enum glint_status status)
 {
-    return status == GLINT_NO_DRIVER || status == GLINT_DRIVER_TOO_OLD || status == GLINT_NO_DEVICE || status == GLINT_NO_KERNEL_IMAGE;
+    return status == GLINT_NO_DRIVER || status == GLINT_DRIVER_TOO_OLD || status == GLINT_NO_DEVICE ||
+           status == GLINT_NO_KERNEL_IMAGE;
 }
 
 static enum glint_status open_on(uint32_t kind, struct glint_context **context)
@@ -57,8 +56,10 @@ static struct glint_context *must_open(uint32_t kind)
 static void check_clean(const char *where, int entry, unsigned at, int result)
 {
     ck_assert_msg(fake.misuse == 0, "%s, %s call %u result %d: %s", where, fake_symbol(entry), at, result, fake.first_misuse);
-    ck_assert_msg(fake_held() == 0, "%s, %s call %u result %d: %d handles held", where, fake_symbol(entry), at, result, fake_held());
-    ck_assert_msg(fake_context_restored(), "%s, %s call %u result %d: current context changed", where, fake_symbol(entry), at, result);
+    ck_assert_msg(fake_held() == 0, "%s, %s call %u result %d: %d handles held", where, fake_symbol(entry), at, result,
+                  fake_held());
+    ck_assert_msg(fake_context_restored(), "%s, %s call %u result %d: current context changed", where, fake_symbol(entry), at,
+                  result);
 }
 
 static void set_fault(int entry, unsigned at, glint_cu_result result, bool forever)
@@ -100,7 +101,8 @@ static void open_with_fault(uint32_t kind, bool beside_application, int entry, u
     clear_fault();
     ck_assert(hit);
     if (kind == GLINT_DEVICE_AUTO && is_absence(expected)) {
-        ck_assert_msg(status == GLINT_OK, "auto, %s call %u result %u: status %d", fake_symbol(entry), at, results[r].result, status);
+        ck_assert_msg(status == GLINT_OK, "auto, %s call %u result %u: status %d", fake_symbol(entry), at, results[r].result,
+                      status);
         ck_assert_int_eq(glint_context_close(context), GLINT_OK);
     } else {
         ck_assert_msg(status == expected, "kind %u, %s call %u result %u: status %d, not %d", kind, fake_symbol(entry), at,
@@ -178,11 +180,13 @@ static enum glint_status act(const struct glint_context *context, enum action ac
         problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
     ck_assert_int_eq(glint_plan_variant(context, &problem, pass, row, &plan), GLINT_OK);
     unsigned char *at = memory;
-    void **const addresses[] = {(void **)&t.q, (void **)&t.k, (void **)&t.v, &t.o, (void **)&t.lse, (void **)&t.dout, &t.dq, &t.dk, &t.dv};
+    void **const addresses[] = {(void **)&t.q,    (void **)&t.k, (void **)&t.v, &t.o, (void **)&t.lse,
+                                (void **)&t.dout, &t.dq,         &t.dk,         &t.dv};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 1 << 16)
         *addresses[i] = at;
     ck_assert_uint_le(plan.workspace_bytes, 1 << 18);
-    return forward ? glint_forward(&plan, &t, at, plan.workspace_bytes, NULL) : glint_backward(&plan, &t, at, plan.workspace_bytes, NULL);
+    return forward ? glint_forward(&plan, &t, at, plan.workspace_bytes, NULL)
+                   : glint_backward(&plan, &t, at, plan.workspace_bytes, NULL);
 }
 
 static void act_with_fault(uint32_t kind, enum action action, int entry, unsigned at, int r, bool forever)
@@ -333,8 +337,7 @@ END_TEST
 /* Every number that a driver could answer, against <cuda.h>'s description of it. */
 START_TEST(every_result)
 {
-    static const glint_cu_result sticky[] = {4,   214, 220, 226, 700, 702, 709, 710, 714, 715,
-                                             716, 717, 718, 719, 721, 810, 911};
+    static const glint_cu_result sticky[] = {4, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911};
     for (glint_cu_result result = 0; result < 1100; result++) {
         enum glint_status expected = result == 0 ? GLINT_OK : GLINT_DRIVER_ERROR;
         switch (result) {

@@ -1,14 +1,19 @@
-/* lib/cuda/driver.h against <cuda.h>, by the compiler: every entry's prototype, every handle's type, every value used by name. It needs
+/* lib/cuda/driver.h and tests/cuda/device.h against <cuda.h>, by the compiler: every entry's prototype, every handle's type, every value used by name. It needs
  * the CUDA toolkit's header and neither its libraries nor a GPU. A difference does not compile. */
 #include <cuda.h>
 #include <stdio.h>
 
 #include "lib/cuda/driver.h"
+#include "tests/cuda/device.h"
 
 /* To the compiler a CUresult is an unsigned int, and so is every enum of <cuda.h>: function types are compatible or they are not. */
-#define SAME_PROTOTYPE(member, symbol, presence, parameters)                                                                       \
+#define SAME_PROTOTYPE(member, symbol, presence, parameters) \
     _Static_assert(_Generic(&symbol, glint_cu_result(*) parameters : 1, default : 0), #symbol);
 GLINT_CUDA_ENTRIES(SAME_PROTOTYPE)
+
+/* What <cuda.h> maps to a versioned name is declared under that name only. */
+#define SAME_TEST_PROTOTYPE(member, symbol, parameters) SAME_PROTOTYPE(member, symbol, 0, parameters)
+DEVICE_ENTRIES(SAME_TEST_PROTOTYPE)
 
 #define SAME_TYPE(ours, theirs) _Static_assert(_Generic((ours)0, theirs : 1, default : 0), #ours)
 SAME_TYPE(glint_cu_result, unsigned int);
@@ -18,6 +23,9 @@ SAME_TYPE(glint_cu_context, CUcontext);
 SAME_TYPE(glint_cu_module, CUmodule);
 SAME_TYPE(glint_cu_function, CUfunction);
 SAME_TYPE(glint_cu_stream, CUstream);
+SAME_TYPE(glint_cu_event, CUevent);
+SAME_TYPE(glint_cu_graph, CUgraph);
+SAME_TYPE(glint_cu_replay, CUgraphExec);
 _Static_assert(sizeof(CUresult) == sizeof(glint_cu_result), "CUresult");
 
 #define SAME_VALUE(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours);
@@ -52,8 +60,10 @@ SAME_VALUE(GLINT_CU_DEVICE_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
 SAME_VALUE(GLINT_CU_DEVICE_SHARED_BYTES_PER_BLOCK, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
 SAME_VALUE(GLINT_CU_FUNCTION_LOCAL_BYTES, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
 SAME_VALUE(GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+SAME_VALUE(DEVICE_CAPTURE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL)
+SAME_VALUE(DEVICE_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING)
 
 int main(void)
 {
-    return printf("the entries of lib/cuda/driver.h agree with <cuda.h> %d\n", CUDA_VERSION) < 0;
+    return printf("every prototype and value agrees with <cuda.h> %d\n", CUDA_VERSION) < 0;
 }

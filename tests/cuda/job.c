@@ -1,0 +1,174 @@
+#include "tests/cuda/job.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 0x5a, GUARD_BYTES = 256, UNIT = 256 };
+enum { Q, K, V, O, LSE, DOUT, DQ, DK, DV, WORKSPACE };
+
+static uint64_t next(uint64_t *state) /* splitmix64 */
+{
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* Random bits of a number of magnitude 2^-4 ... 1 in the dtype: no conversion, every mantissa. */
+static void fill(unsigned char *to, size_t bytes, uint32_t dtype, uint64_t *state)
+{
+    const size_t element = dtype == GLINT_F32 ? 4 : 2;
+    for (size_t i = 0; i + element <= bytes; i += element) {
+        const uint64_t r = next(state);
+        const uint32_t sign = (uint32_t)(r >> 63), exponent = (uint32_t)(r >> 40 & 3), mantissa = (uint32_t)r;
+        const uint32_t f32 = sign << 31 | (123 + exponent) << 23 | (mantissa & 0x7fffff);
+        const uint16_t f16 = (uint16_t)(sign << 15 | (11 + exponent) << 10 | (mantissa & 0x3ff));
+        const uint16_t bf16 = (uint16_t)(f32 >> 16);
+        memcpy(to + i,
+               dtype == GLINT_F32   ? (const void *)&f32
+               : dtype == GLINT_F16 ? (const void *)&f16
+                                    : (const void *)&bf16,
+               element);
+    }
+}
+
+static void stop(const char *what, const struct job *job, enum glint_status status)
+{
+    fprintf(stderr, "%s: %s: %s\n", job->info.name, what, glint_status_name(status));
+    exit(EXIT_FAILURE);
+}
+
+static void lay_out(struct job *job)
+{
+    const struct glint_problem *p = &job->problem;
+    const size_t element = p->dtype == GLINT_F32 ? 4 : 2, d = (size_t)p->head_dim, b = (size_t)p->batch;
+    const size_t queries = b * (size_t)(p->heads_q * p->seqlen_q), keys = b * (size_t)(p->heads_kv * p->seqlen_k);
+    const size_t bytes[JOB_ARRAYS] = {
+        [Q] = queries * d * element,  [K] = keys * d * element,
+        [V] = keys * d * element,     [O] = queries * d * element,
+        [LSE] = queries * 4,          [DOUT] = queries * d * element,
+        [DQ] = queries * d * element, [DK] = keys * d * element,
+        [DV] = keys * d * element,    [WORKSPACE] = job->plan.workspace_bytes,
+    };
+    const int backward = job->info.pass == GLINT_BACKWARD;
+    job->bytes = GUARD_BYTES;
+    for (int i = 0; i < JOB_ARRAYS; i++) {
+        const int used = backward || i <= LSE || i == WORKSPACE;
+        const int written = backward ? i >= DQ && i <= DV : i == O || i == LSE;
+        job->array[i] = (struct job_array){job->bytes, used ? bytes[i] : 0, written};
+        job->bytes += (job->array[i].bytes + GUARD_BYTES + UNIT - 1) / UNIT * UNIT;
+    }
+}
+
+static void point(struct job *job)
+{
+    struct glint_tensors *t = &job->tensors;
+    void **const address[JOB_ARRAYS] = {(void **)&t->q,    (void **)&t->k, (void **)&t->v, &t->o,  (void **)&t->lse,
+                                        (void **)&t->dout, &t->dq,         &t->dk,         &t->dv, &job->workspace};
+    *t = (struct glint_tensors)GLINT_TENSORS_INIT;
+    for (int i = 0; i < JOB_ARRAYS; i++)
+        *address[i] = job->array[i].bytes ? job->arena + job->array[i].at : NULL;
+}
+
+void job_inputs(struct job *job, struct device *device, uint64_t seed)
+{
+    for (int i = 0; i < WORKSPACE; i++) {
+        const struct job_array *a = &job->array[i];
+        if (a->written || a->bytes == 0)
+            continue;
+        unsigned char *host = malloc(a->bytes);
+        if (!host)
+            exit(EXIT_FAILURE);
+        fill(host, a->bytes, i == LSE ? GLINT_F32 : job->problem.dtype, &seed);
+        if (i == LSE) { /* near the true one, so that probabilities are of the right size */
+            const float shift = logf((float)(job->problem.seqlen_k > 0 ? job->problem.seqlen_k : 1));
+            for (size_t r = 0; r < a->bytes; r += sizeof shift) {
+                float lse;
+                memcpy(&lse, host + r, sizeof lse);
+                lse = lse * 0.125f + shift;
+                memcpy(host + r, &lse, sizeof lse);
+            }
+        }
+        device_put(device, job->arena + a->at, host, a->bytes);
+        free(host);
+    }
+}
+
+void job_make(struct job *job, struct device *device, const struct glint_context *context, uint32_t variant, struct job_shape shape,
+              enum glint_mask causal, uint64_t seed)
+{
+    memset(job, 0, sizeof *job);
+    job->info = (struct glint_variant_info)GLINT_VARIANT_INFO_INIT;
+    if (glint_variant_at(variant, &job->info) != GLINT_OK)
+        exit(EXIT_FAILURE);
+    glint_problem_bshd(&job->problem, (enum glint_dtype)job->info.dtype, shape.batch, shape.seqlen_q, shape.seqlen_k, shape.heads_q,
+                       shape.heads_kv, job->info.head_dim);
+    job->problem.mask = job->info.causal ? causal : GLINT_MASK_NONE;
+    const enum glint_status status =
+        glint_plan_variant(context, &job->problem, (enum glint_pass)job->info.pass, variant, &job->plan);
+    if (status != GLINT_OK)
+        stop("plan", job, status);
+    lay_out(job);
+    job->arena = device_alloc(device, job->bytes);
+    device_set(device, job->arena, GUARD, job->bytes, NULL);
+    point(job);
+    job_inputs(job, device, seed);
+}
+
+void job_free(struct job *job, struct device *device)
+{
+    device_free(device, job->arena);
+    job->arena = NULL;
+}
+
+enum glint_status job_run(const struct job *job, void *stream)
+{
+    return job->info.pass == GLINT_FORWARD
+               ? glint_forward(&job->plan, &job->tensors, job->workspace, job->plan.workspace_bytes, stream)
+               : glint_backward(&job->plan, &job->tensors, job->workspace, job->plan.workspace_bytes, stream);
+}
+
+void job_poison(const struct job *job, struct device *device, unsigned char outputs, unsigned char workspace, void *stream)
+{
+    for (int i = 0; i < JOB_ARRAYS; i++)
+        if (job->array[i].written || i == WORKSPACE)
+            device_set(device, job->arena + job->array[i].at, i == WORKSPACE ? workspace : outputs, job->array[i].bytes, stream);
+}
+
+size_t job_output_bytes(const struct job *job)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < JOB_ARRAYS; i++)
+        bytes += job->array[i].written ? job->array[i].bytes : 0;
+    return bytes;
+}
+
+void job_outputs(const struct job *job, struct device *device, unsigned char *to)
+{
+    for (int i = 0; i < JOB_ARRAYS; i++)
+        if (job->array[i].written) {
+            device_get(device, to, job->arena + job->array[i].at, job->array[i].bytes);
+            to += job->array[i].bytes;
+        }
+}
+
+int job_guards_hold(const struct job *job, struct device *device)
+{
+    unsigned char *host = malloc(job->bytes);
+    int hold = host != NULL;
+    if (!host)
+        return 0;
+    device_get(device, host, job->arena, job->bytes);
+    size_t at = 0;
+    for (int i = 0; i <= JOB_ARRAYS; i++) {
+        const size_t until = i < JOB_ARRAYS ? job->array[i].at : job->bytes;
+        for (; at < until; at++)
+            hold = hold && host[at] == GUARD;
+        if (i < JOB_ARRAYS)
+            at = job->array[i].at + job->array[i].bytes;
+    }
+    free(host);
+    return hold;
+}
