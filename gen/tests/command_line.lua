@@ -87,7 +87,7 @@ harness.case("it runs from any folder", function()
     .. "/gen", "glint.lua" },
     { root .. "/spec", "../gen/glint.lua" } }) do
     local out = harness.file(nil, ".out")
-    local command = ("cd '%s' && '%s' '%s' list --format bzl >'%s'"):format(way[1], arg[-1] or "lua5.4", way[2], out)
+    local command = ("cd '%s' && '%s' '%s' list --format bzl >'%s'"):format(way[1], harness.lua, way[2], out)
     harness.yes(os.execute(command), command)
     harness.has(harness.read(out), 'SPEC = "spec/attention.lua"')
   end

@@ -169,8 +169,9 @@ harness.case("the table of one architecture", function()
   harness.has(err, "no variant is left for aarch64", "families.cpu.isas")
 end)
 
-harness.case("the table compiles", function()
-  if not os.execute("command -v gcc >/dev/null 2>&1") then return harness.yes(true) end
+-- The build compiles every table that it makes; this is for a run without it.
+local can_compile = os.execute("command -v gcc >/dev/null 2>&1") and harness.read(harness.root .. "/lib/variant.h")
+harness.case_if(can_compile, "needs gcc and lib/", "the table compiles", function()
   local path = harness.file(emit.table(assert(specs.open(specs.with({}))).records, "spec/x.lua"), ".c")
   local command = "gcc -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only -I '%s' '%s'"
   harness.yes(os.execute(command:format(harness.root, path)), "gcc refuses it")

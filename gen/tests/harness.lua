@@ -15,6 +15,12 @@ function harness.case(name, body)
   if not ok then print((tostring(why):gsub("[^\n]+", "        %0"))) end
 end
 
+--- The same when `condition` holds; otherwise says that it was left out.
+function harness.case_if(condition, needs, name, body)
+  if condition then return harness.case(name, body) end
+  print(("skipped %s: %s"):format(name, needs))
+end
+
 function harness.is(have, want, what)
   harness.checks = harness.checks + 1
   if have ~= want then
@@ -65,6 +71,18 @@ local function quote(word)
   return "'" .. word:gsub("'", "'\\''") .. "'"
 end
 
+-- The interpreter that runs the tests, so that it is found from any folder.
+local function interpreter()
+  local name = arg[-1] or "lua5.4"
+  if name:find("/", 1, true) and name:sub(1, 1) ~= "/" then
+    local pipe = assert(io.popen("pwd"))
+    name = pipe:read("l") .. "/" .. name
+    pipe:close()
+  end
+  return name
+end
+harness.lua = interpreter()
+
 local function shell(command)
   local ok, _, status = os.execute(command)
   harness.yes(ok, ("%s: exit status %s"):format(command, tostring(status)))
@@ -87,7 +105,7 @@ function harness.glint(...) return harness.glint_at(harness.root, ...) end
 
 --- The same for the generator of another folder.
 function harness.glint_at(root, ...)
-  local words = { quote(arg[-1] or "lua5.4"), quote(root .. "/gen/glint.lua") }
+  local words = { quote(harness.lua), quote(root .. "/gen/glint.lua") }
   for _, word in ipairs({ ... }) do words[#words + 1] = quote(word) end
   local out, err = harness.file(nil, ".out"), harness.file(nil, ".err")
   local _, _, status = os.execute(table.concat(words, " ") .. " >" .. quote(out) .. " 2>" .. quote(err))

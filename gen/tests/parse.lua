@@ -90,8 +90,8 @@ harness.case("2000 random specs are what Lua reads", function()
 end)
 
 -- Every token of a right spec, replaced by others: shapes that are right but for one place.
-local OTHERS = { "{}", "{ 64 }", "{ { } }", "true", "false", "0", "-1", "64", "1e999", "2.5", '"f32"', '"x86_64"', '""', "[1] =", "m",
-  "sm80", "cpu", "isas", "tiles", "archs", "[64] =", "reason", '{ { m = 64, n = 96 } }', ",", "", "=" }
+local OTHERS = { "{}", "{ 64 }", "{ { } }", "true", "false", "0", "-1", "64", "1e999", "2.5", '"f32"', '"x86_64"', '""', "[1] =",
+  "m", "sm80", "cpu", "isas", "tiles", "archs", "[64] =", "reason", '{ { m = 64, n = 96 } }', ",", "", "=" }
 
 harness.case("the default spec with a token replaced is read or refused", function()
   local lex, records_of = require("gen.lex"), require("gen.records")
