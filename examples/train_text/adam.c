@@ -22,7 +22,8 @@ void adam_reset(struct adam *adam, const struct model *model)
 static double gradient_norm(const struct model *model)
 {
     double sum = 0;
-    for (size_t i = 0; i < model->parameter_floats; i++) sum += (double)model->flat_gradient[i] * (double)model->flat_gradient[i];
+    for (size_t i = 0; i < model->parameter_floats; i++)
+        sum += (double)model->flat_gradient[i] * (double)model->flat_gradient[i];
     return sqrt(sum);
 }
 

@@ -10,7 +10,10 @@ static int fail(struct attention *a, const char *what, enum glint_status status)
     return -1;
 }
 
-static size_t align_up(size_t bytes) { return (bytes + 255) / 256 * 256; }
+static size_t align_up(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
 
 int attention_open(struct attention *a, const char *device, uint32_t threads)
 {
@@ -44,8 +47,10 @@ int attention_open(struct attention *a, const char *device, uint32_t threads)
 
 void attention_close(struct attention *a)
 {
-    if (a->context) glint_context_close(a->context);
-    if (a->pool) glint_pool_close(a->pool);
+    if (a->context)
+        glint_context_close(a->context);
+    if (a->pool)
+        glint_pool_close(a->pool);
     free(a->pool); /* the pool sits at the start of the storage that attention_open took */
     a->context = NULL;
     a->pool = NULL;
@@ -54,7 +59,8 @@ void attention_close(struct attention *a)
 static int plan(struct attention *a, const struct glint_problem *problem, enum glint_pass pass, struct glint_plan *plan)
 {
     enum glint_status status = glint_plan(a->context, problem, pass, plan);
-    if (status == GLINT_OK) return 0;
+    if (status == GLINT_OK)
+        return 0;
     glint_explain(a->context, problem, pass, a->reason, sizeof a->reason, NULL);
     return -1;
 }
@@ -83,7 +89,8 @@ int attention_plan(struct attention *a, size_t batch, size_t seqlen, size_t head
     const struct glint_plan *plans[] = {&a->forward, &a->backward, &a->widest_decode};
     a->workspace_bytes = 0;
     for (size_t i = 0; i < 3; i++)
-        if (plans[i]->workspace_bytes > a->workspace_bytes) a->workspace_bytes = plans[i]->workspace_bytes;
+        if (plans[i]->workspace_bytes > a->workspace_bytes)
+            a->workspace_bytes = plans[i]->workspace_bytes;
     return 0;
 }
 
@@ -123,7 +130,8 @@ int attention_decode(struct attention *a, size_t heads, size_t keys, const float
     struct glint_problem problem;
     struct glint_plan step;
     decode_problem(&problem, heads, keys);
-    if (plan(a, &problem, GLINT_FORWARD, &step) != 0) return -1;
+    if (plan(a, &problem, GLINT_FORWARD, &step) != 0)
+        return -1;
     struct glint_tensors t = GLINT_TENSORS_INIT;
     t.q = q;
     t.k = k;

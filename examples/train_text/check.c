@@ -26,7 +26,8 @@ int check_gradient(struct model *m, const unsigned char *inputs, const unsigned 
         float *values = m->flat + tensor->offset, *start = saved + tensor->offset;
         const float *gradient = m->flat_gradient + tensor->offset;
 
-        if (isnan(model_forward(m, inputs, targets)) || model_backward(m, inputs, targets) != 0) return -1;
+        if (isnan(model_forward(m, inputs, targets)) || model_backward(m, inputs, targets) != 0)
+            return -1;
         double gradient_square = 0, size_square = 0, noise_square = 0, slope = 0;
         for (size_t i = 0; i < tensor->count; i++) {
             direction[i] = (float)(random_unit(&random) - 0.5);
@@ -43,7 +44,8 @@ int check_gradient(struct model *m, const unsigned char *inputs, const unsigned 
         for (int half = 0; half < 2; half++) {
             double h = (tensor->is_matrix ? STEP : GAIN_STEP) * sqrt(size_square) / (1 + half), loss[2];
             for (int side = 0; side < 2; side++) {
-                for (size_t i = 0; i < tensor->count; i++) values[i] = start[i] + (float)(side ? h : -h) * direction[i];
+                for (size_t i = 0; i < tensor->count; i++)
+                    values[i] = start[i] + (float)(side ? h : -h) * direction[i];
                 loss[side] = model_forward(m, inputs, targets);
             }
             quotient[half] = (loss[1] - loss[0]) / (2 * h);

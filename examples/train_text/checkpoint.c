@@ -45,8 +45,10 @@ static int write_all(int file, const void *data, size_t bytes)
     const char *at = data;
     while (bytes > 0) {
         ssize_t done = write(file, at, bytes);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return -1;
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -1;
         at += done;
         bytes -= (size_t)done;
     }
@@ -58,8 +60,10 @@ static int read_all(int file, void *data, size_t bytes)
     char *at = data;
     while (bytes > 0) {
         ssize_t done = read(file, at, bytes);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return -1;
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return -1;
         at += done;
         bytes -= (size_t)done;
     }
@@ -96,9 +100,11 @@ int checkpoint_save(const char *path, const struct model *model, const struct ad
         failed = 1;
         error = errno;
     }
-    if (!failed) return 0;
+    if (!failed)
+        return 0;
     snprintf(reason, reason_bytes, "cannot write the checkpoint '%s': %s", path, strerror(error));
-    if (file >= 0) unlink(beside);
+    if (file >= 0)
+        unlink(beside);
     return -1;
 }
 
@@ -109,7 +115,8 @@ static int open_checked(const char *path, struct header *header, char *reason, s
     struct stat status;
     if (file < 0 || fstat(file, &status) != 0) {
         snprintf(reason, reason_bytes, "cannot open the checkpoint '%s': %s", path, strerror(errno));
-        if (file >= 0) close(file);
+        if (file >= 0)
+            close(file);
         return -1;
     }
     const char *wrong = NULL;
@@ -117,13 +124,14 @@ static int open_checked(const char *path, struct header *header, char *reason, s
         wrong = "it is not a checkpoint of this program";
     else if (header->version != VERSION)
         wrong = "it is of another version of this program";
-    else if (header->vocabulary != VOCABULARY || header->head_dim != HEAD_DIM || header->layers < 1 || header->layers > MAX_LAYERS ||
-             header->heads < 1 || header->heads > MAX_HEADS || header->context < 1 || header->context > 65536 ||
-             header->parameter_floats > (uint64_t)1 << 40)
+    else if (header->vocabulary != VOCABULARY || header->head_dim != HEAD_DIM || header->layers < 1 ||
+             header->layers > MAX_LAYERS || header->heads < 1 || header->heads > MAX_HEADS || header->context < 1 ||
+             header->context > 65536 || header->parameter_floats > (uint64_t)1 << 40)
         wrong = "its header holds a size that this program cannot use";
     else if ((uint64_t)status.st_size != sizeof *header + 3 * sizeof(float) * header->parameter_floats)
         wrong = "it is cut short or too long";
-    if (!wrong) return file;
+    if (!wrong)
+        return file;
     snprintf(reason, reason_bytes, "cannot use the checkpoint '%s': %s", path, wrong);
     close(file);
     return -1;
@@ -133,7 +141,8 @@ int checkpoint_config(const char *path, struct config *config, char *reason, siz
 {
     struct header header;
     int file = open_checked(path, &header, reason, reason_bytes);
-    if (file < 0) return -1;
+    if (file < 0)
+        return -1;
     close(file);
     config->layers = header.layers;
     config->heads = header.heads;
@@ -146,7 +155,8 @@ int checkpoint_load(const char *path, struct model *model, struct adam *adam, ch
 {
     struct header header;
     int file = open_checked(path, &header, reason, reason_bytes);
-    if (file < 0) return -1;
+    if (file < 0)
+        return -1;
     size_t bytes = model->parameter_floats * sizeof(float);
     const char *wrong = NULL;
     if (header.parameter_floats != model->parameter_floats)

@@ -11,13 +11,17 @@ static unsigned char draw(const float *logits, double temperature, uint64_t *ran
 {
     size_t best = 0;
     for (size_t i = 1; i < VOCABULARY; i++)
-        if (logits[i] > logits[best]) best = i;
-    if (temperature <= 0) return (unsigned char)best;
+        if (logits[i] > logits[best])
+            best = i;
+    if (temperature <= 0)
+        return (unsigned char)best;
     double weight[VOCABULARY], sum = 0;
-    for (size_t i = 0; i < VOCABULARY; i++) sum += weight[i] = exp(((double)logits[i] - (double)logits[best]) / temperature);
+    for (size_t i = 0; i < VOCABULARY; i++)
+        sum += weight[i] = exp(((double)logits[i] - (double)logits[best]) / temperature);
     double left = random_unit(random) * sum;
     for (size_t i = 0; i < VOCABULARY; i++)
-        if ((left -= weight[i]) < 0) return (unsigned char)i;
+        if ((left -= weight[i]) < 0)
+            return (unsigned char)i;
     return (unsigned char)best;
 }
 
@@ -33,12 +37,14 @@ int generate(struct model *model, struct decoder *decoder, const char *prompt, s
     decoder->position = 0;
     for (size_t i = 0; prompt[i]; i++) {
         show((unsigned char)prompt[i]);
-        if (decoder_step(decoder, model, (unsigned char)prompt[i]) != 0) return -1;
+        if (decoder_step(decoder, model, (unsigned char)prompt[i]) != 0)
+            return -1;
     }
     for (size_t i = 0; i < length; i++) {
         unsigned char byte = draw(decoder->logits, temperature, &random);
         show(byte);
-        if (decoder_step(decoder, model, byte) != 0) return -1;
+        if (decoder_step(decoder, model, byte) != 0)
+            return -1;
     }
     putchar('\n');
     return 0;

@@ -27,7 +27,7 @@
 #include "examples/train_text/text.h"
 
 enum { CURVE_POINTS = 1000, EVALUATIONS = 20, PLOT_BYTES = 1 << 17, SENTENCE = 512 };
-static const double PROGRESS_SECONDS = 1.5;
+static const double PROGRESS_SECONDS = 1.0;
 
 struct run {
     struct options options;
@@ -92,14 +92,17 @@ static int set_up(struct run *r, void **block)
 {
     const struct options *o = &r->options;
     r->config = (struct config){o->layers, o->heads, o->context, o->batch, o->heads * HEAD_DIM};
-    if (o->load && checkpoint_config(o->load, &r->config, r->reason, SENTENCE) != 0) return complain(r->reason);
+    if (o->load && checkpoint_config(o->load, &r->config, r->reason, SENTENCE) != 0)
+        return complain(r->reason);
     if (r->config.batch * r->config.context > (size_t)1 << 20)
         return complain("--batch times --context is above 1048576 bytes a step: make one of them smaller");
     const char *path = o->text ? o->text : text_default();
-    if (!path) return complain("no default text is on this system: name one with --text FILE");
+    if (!path)
+        return complain("no default text is on this system: name one with --text FILE");
     r->text.window = r->config.context;
     r->text.count = text_file_size(path, r->reason, SENTENCE);
-    if (r->text.count == 0) return complain(r->reason);
+    if (r->text.count == 0)
+        return complain(r->reason);
     if (r->text.count < text_smallest(r->config.context)) {
         snprintf(r->reason, SENTENCE, "the text '%s' has %zu bytes; a context of %zu needs at least %zu", path, r->text.count,
                  r->config.context, text_smallest(r->config.context));
@@ -114,24 +117,27 @@ static int set_up(struct run *r, void **block)
     size_t bytes = arena.used;
     *block = arena.base = aligned_alloc(ARENA_ALIGNMENT, bytes);
     if (!arena.base) {
-        snprintf(r->reason, SENTENCE, "no memory: this run needs %zu MB; choose fewer --layers, --heads or a smaller --batch", bytes >> 20);
+        snprintf(r->reason, SENTENCE, "no memory: this run needs %zu MB; choose fewer --layers, --heads or a smaller --batch",
+                 bytes >> 20);
         return complain(r->reason);
     }
     memset(arena.base, 0, bytes); /* now, so that no page is missing later */
     arena.used = 0;
     layout(r, &arena);
 
-    if (text_read(path, &r->text, r->reason, SENTENCE) != 0) return complain(r->reason);
+    if (text_read(path, &r->text, r->reason, SENTENCE) != 0)
+        return complain(r->reason);
     model_initialise(&r->model, o->seed);
     adam_reset(&r->adam, &r->model);
-    if (o->load && checkpoint_load(o->load, &r->model, &r->adam, r->reason, SENTENCE) != 0) return complain(r->reason);
+    if (o->load && checkpoint_load(o->load, &r->model, &r->adam, r->reason, SENTENCE) != 0)
+        return complain(r->reason);
 
     double entropy = text_unigram_entropy(&r->text);
     printf("text       %s, %zu bytes, one tenth of it held out\n", path, r->text.count);
     printf("unigram    entropy %.4f nats (%.3f bits) a byte: the best loss without context\n", entropy, entropy / log(2));
     printf("model      %zu layers, %zu heads of %d, context %zu, %zu parameters%s%s\n", r->config.layers, r->config.heads, HEAD_DIM,
            r->config.context, r->model.parameter_floats, o->load ? ", loaded from " : "", o->load ? o->load : "");
-    struct glint_variant_info variant = {.struct_size = sizeof variant};
+    struct glint_variant_info variant = GLINT_VARIANT_INFO_INIT;
     if (glint_variant_at(r->attention.backward.variant, &variant) == GLINT_OK)
         printf("attention  %s and its forward; %zu kB of workspace\n", variant.name, r->attention.workspace_bytes >> 10);
     printf("memory     %.1f MB, all of it allocated now; %zu threads\n\n", (double)bytes / 1e6, o->threads);
@@ -152,9 +158,12 @@ static double held_out_loss(struct run *r)
     double sum = 0;
     for (size_t first = 0; first < count; first += batch) {
         size_t live = count - first < batch ? count - first : batch;
-        for (size_t slot = 0; slot < batch; slot++) put_window(r, slot, text_held_out_window(&r->text, first + slot % live));
-        if (isnan(model_forward(&r->model, r->inputs, r->targets))) return NAN;
-        for (size_t i = 0; i < live * context; i++) sum += (double)r->model.row_loss[i];
+        for (size_t slot = 0; slot < batch; slot++)
+            put_window(r, slot, text_held_out_window(&r->text, first + slot % live));
+        if (isnan(model_forward(&r->model, r->inputs, r->targets)))
+            return NAN;
+        for (size_t i = 0; i < live * context; i++)
+            sum += (double)r->model.row_loss[i];
     }
     return sum / (double)(count * context);
 }
@@ -162,7 +171,8 @@ static double held_out_loss(struct run *r)
 /* Warm-up over the first 5 %, then half a cosine down to a twentieth. */
 static double learning_rate(double peak, double progress)
 {
-    if (progress < 0.05) return peak * (progress + 0.001) / 0.051;
+    if (progress < 0.05)
+        return peak * (progress + 0.001) / 0.051;
     return peak * (0.05 + 0.95 * 0.5 * (1 + cos(3.14159265358979 * (progress - 0.05) / 0.95)));
 }
 
@@ -186,17 +196,20 @@ static int train(struct run *r)
     size_t window_steps = 0, first_step = r->adam.step;
     for (;;) {
         double elapsed = now() - start, progress = o->steps ? (double)r->adam.step / (double)o->steps : 1;
-        if (o->seconds > 0 && elapsed / o->seconds > progress) progress = elapsed / o->seconds;
+        if (o->seconds > 0 && elapsed / o->seconds > progress)
+            progress = elapsed / o->seconds;
         int last = progress >= 1 || r->adam.step >= o->steps || interrupted;
         if (last || progress - evaluated >= 1.0 / EVALUATIONS) {
             evaluated = progress;
             held = held_out_loss(r);
-            if (isnan(held)) return complain(r->attention.reason[0] ? r->attention.reason : "the loss is not a number; try a lower --rate");
+            if (isnan(held))
+                return complain(r->attention.reason[0] ? r->attention.reason : "the loss is not a number; try a lower --rate");
             keep_point(r->held_x, r->held_y, &r->held_points, (double)r->adam.step, held);
         }
         if (last || now() - reported >= PROGRESS_SECONDS) {
             double seconds = now() - reported;
-            if (window_steps > 0) train_mean /= (double)window_steps;
+            if (window_steps > 0)
+                train_mean /= (double)window_steps;
             if (window_steps > 0)
                 printf("step %5zu of %zu   loss %.4f   held-out %.4f   %7.0f tokens/s   %3.0f s\n", (size_t)r->adam.step, o->steps,
                        train_mean, held, (tokens - tokens_reported) / seconds, now() - start);
@@ -205,15 +218,18 @@ static int train(struct run *r)
             train_mean = 0;
             window_steps = 0;
         }
-        if (last) break;
+        if (last)
+            break;
 
         uint64_t random = o->seed * UINT64_C(0x9e3779b97f4a7c15) + r->adam.step; /* so that a resumed run sees the same batches */
         random_next(&random);
-        for (size_t slot = 0; slot < r->config.batch; slot++) put_window(r, slot, text_training_window(&r->text, &random));
+        for (size_t slot = 0; slot < r->config.batch; slot++)
+            put_window(r, slot, text_training_window(&r->text, &random));
         double loss = model_forward(&r->model, r->inputs, r->targets);
         if (!isfinite(loss))
             return complain(r->attention.reason[0] ? r->attention.reason : "the loss is not a number; try a lower --rate");
-        if (model_backward(&r->model, r->inputs, r->targets) != 0) return complain(r->attention.reason);
+        if (model_backward(&r->model, r->inputs, r->targets) != 0)
+            return complain(r->attention.reason);
         adam_update(&r->adam, &r->model, learning_rate(o->rate, progress));
         keep_point(r->train_x, r->train_y, &r->train_points, (double)r->adam.step, loss);
         train_mean += loss;
@@ -222,8 +238,8 @@ static int train(struct run *r)
     }
     double seconds = now() - start, entropy = text_unigram_entropy(&r->text);
     if (r->adam.step > first_step)
-        printf("\ntrained    %zu steps in %.1f s, %.0f tokens/s with the held-out evaluations%s\n", (size_t)(r->adam.step - first_step),
-               seconds, tokens / seconds, interrupted ? "; interrupted" : "");
+        printf("\ntrained    %zu steps in %.1f s, %.0f tokens/s with the held-out evaluations%s\n",
+               (size_t)(r->adam.step - first_step), seconds, tokens / seconds, interrupted ? "; interrupted" : "");
     printf("held-out   loss %.4f nats (%.3f bits) a byte, %.0f %% of the unigram entropy %.4f\n", held, held / log(2),
            100 * held / entropy, entropy);
     return 0;
@@ -236,18 +252,21 @@ static int save(struct run *r, const char *curve_path, const char *checkpoint_pa
     snprintf(level, sizeof level, "unigram entropy %.2f", entropy);
     const struct curve curves[] = {{"training batch", "#9fc5e8", r->train_x, r->train_y, r->train_points},
                                    {"held-out text", "#cc4125", r->held_x, r->held_y, r->held_points}};
-    if (plot_svg(curve_path, "Loss of a byte-level transformer, attention by Glint", "training step", "loss, nats a byte", curves, 2,
-                 entropy, level, r->plot, PLOT_BYTES, r->reason, SENTENCE) != 0)
+    if (plot_svg(curve_path, "Loss of a byte-level transformer, attention by Glint", "training step", "loss, nats a byte", curves,
+                 2, entropy, level, r->plot, PLOT_BYTES, r->reason, SENTENCE) != 0)
         return complain(r->reason);
     printf("curve      %s\n", curve_path);
-    if (checkpoint_save(checkpoint_path, &r->model, &r->adam, r->reason, SENTENCE) != 0) return complain(r->reason);
+    if (checkpoint_save(checkpoint_path, &r->model, &r->adam, r->reason, SENTENCE) != 0)
+        return complain(r->reason);
 
     /* Read it back into cleared memory: what was saved is what was trained. */
     double before = r->held_y[r->held_points - 1];
     memset(r->model.flat, 0, r->model.parameter_floats * sizeof(float));
-    if (checkpoint_load(checkpoint_path, &r->model, &r->adam, r->reason, SENTENCE) != 0) return complain(r->reason);
+    if (checkpoint_load(checkpoint_path, &r->model, &r->adam, r->reason, SENTENCE) != 0)
+        return complain(r->reason);
     double after = held_out_loss(r);
-    printf("saved      %s, read back: held-out loss %.4f, %s\n", checkpoint_path, after, after == before ? "the same" : "DIFFERENT");
+    printf("saved      %s, read back: held-out loss %.4f, %s\n", checkpoint_path, after,
+           after == before ? "the same" : "DIFFERENT");
     return after == before ? 0 : -1;
 }
 
@@ -259,7 +278,8 @@ static int write_text(struct run *r)
     if (generate(&r->model, &r->decoder, prompt, r->options.length, r->options.temperature, r->options.seed) != 0)
         return complain(r->attention.reason);
     size_t bytes = strlen(prompt) + r->options.length;
-    printf("---- %zu bytes, %.0f a second, one plan and one forward a layer and byte ----\n", bytes, (double)bytes / (now() - start));
+    printf("---- %zu bytes, %.0f a second, one plan and one forward a layer and byte ----\n", bytes,
+           (double)bytes / (now() - start));
     return 0;
 }
 
@@ -272,7 +292,8 @@ static int run(struct run *r)
         return complain("the path given to --out is too long");
     if (o->check) {
         uint64_t random = o->seed;
-        for (size_t slot = 0; slot < r->config.batch; slot++) put_window(r, slot, text_training_window(&r->text, &random));
+        for (size_t slot = 0; slot < r->config.batch; slot++)
+            put_window(r, slot, text_training_window(&r->text, &random));
         int differ = check_gradient(&r->model, r->inputs, r->targets, r->check_values, r->check_direction);
         return differ < 0 ? complain(r->attention.reason) : differ > 0 ? -1 : 0;
     }
@@ -280,7 +301,8 @@ static int run(struct run *r)
         snprintf(r->reason, SENTENCE, "cannot make the folder '%s' for the results: %s", o->out, strerror(errno));
         return complain(r->reason);
     }
-    if (train(r) != 0 || save(r, curve_path, o->save ? o->save : checkpoint_path) != 0) return -1;
+    if (train(r) != 0 || save(r, curve_path, o->save ? o->save : checkpoint_path) != 0)
+        return -1;
     return write_text(r);
 }
 
@@ -291,10 +313,12 @@ int main(int count, char **arguments)
     setvbuf(stdout, line, _IOLBF, sizeof line);
     /* `bazel run` starts programs in a folder of its own; the user's paths are relative to where the user is. */
     const char *here = getenv("BUILD_WORKING_DIRECTORY");
-    if (here && chdir(here) != 0) fprintf(stderr, "train_text: cannot go to %s: %s\n", here, strerror(errno));
+    if (here && chdir(here) != 0)
+        fprintf(stderr, "train_text: cannot go to %s: %s\n", here, strerror(errno));
 
     int asked = options_read(&r.options, count, arguments);
-    if (asked != 0) return asked > 0 ? EXIT_SUCCESS : 2;
+    if (asked != 0)
+        return asked > 0 ? EXIT_SUCCESS : 2;
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND}; /* the second Ctrl-C ends it at once */
     sigaction(SIGINT, &action, NULL);
 

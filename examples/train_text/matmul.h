@@ -17,7 +17,7 @@ size_t matmul_scratch_bytes(uint32_t concurrency);
 
 /* c[m][n], rows of n contiguous floats, = (or += when `add`) a[m][k] b[k][n]. The sum over k runs in one fixed order, so the
  * result does not depend on the number of threads. `scratch` is aligned to 64 bytes. */
-void matmul(const struct glint_executor *executor, float *c, struct matrix a, struct matrix b, size_t m, size_t n, size_t k, int add,
-            float *scratch);
+void matmul(const struct glint_executor *executor, float *c, struct matrix a, struct matrix b, size_t m, size_t n, size_t k,
+            int add, float *scratch);
 
 #endif

@@ -120,9 +120,11 @@ void model_initialise(struct model *m, uint64_t seed)
         /* What adds to the residual stream starts smaller, so that its variance does not grow with depth. */
         int adds = strcmp(p->name, "proj") == 0 || strcmp(p->name, "down") == 0;
         float deviation = adds ? 0.02F / sqrtf(2.0F * (float)m->config.layers) : 0.02F;
-        for (size_t j = 0; j < p->count; j++) m->flat[p->offset + j] = p->is_matrix ? deviation * normal(&random) : 1.0F;
+        for (size_t j = 0; j < p->count; j++)
+            m->flat[p->offset + j] = p->is_matrix ? deviation * normal(&random) : 1.0F;
     }
-    for (size_t t = 0; t < m->config.context; t++) rotation_row(m->rotation + t * HEAD_DIM, t);
+    for (size_t t = 0; t < m->config.context; t++)
+        rotation_row(m->rotation + t * HEAD_DIM, t);
 }
 
 /* ---- work on rows, shared out over the threads ---- */
@@ -156,16 +158,19 @@ static void norm_body(const struct rows *r, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         const float *x = r->in + i * r->width;
         float *y = r->out + i * r->width, sum = 0;
-        for (size_t j = 0; j < r->width; j++) sum += x[j] * x[j];
+        for (size_t j = 0; j < r->width; j++)
+            sum += x[j] * x[j];
         float inverse = 1 / sqrtf(sum / (float)r->width + 1e-5F);
-        for (size_t j = 0; j < r->width; j++) y[j] = r->in2[j] * x[j] * inverse;
+        for (size_t j = 0; j < r->width; j++)
+            y[j] = r->in2[j] * x[j] * inverse;
         r->out2[i] = inverse;
     }
 }
 
 static void norm(const struct model *m, float *y, float *inverse, const float *x, const float *gain, size_t count)
 {
-    run_rows(m, (struct rows){.body = norm_body, .count = count, .width = m->config.width, .in = x, .in2 = gain, .out = y, .out2 = inverse});
+    run_rows(m, (struct rows){
+                    .body = norm_body, .count = count, .width = m->config.width, .in = x, .in2 = gain, .out = y, .out2 = inverse});
 }
 
 /* out += inverse * (gain * dy - x * inverse^2 * mean(gain * dy * x));  in = dy, in2 = x, in3 = gain, out2 = inverse (read) */
@@ -174,9 +179,11 @@ static void norm_gradient_body(const struct rows *r, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         const float *dy = r->in + i * r->width, *x = r->in2 + i * r->width, *gain = r->in3;
         float *dx = r->out + i * r->width, inverse = r->out2[i], sum = 0;
-        for (size_t j = 0; j < r->width; j++) sum += gain[j] * dy[j] * x[j];
+        for (size_t j = 0; j < r->width; j++)
+            sum += gain[j] * dy[j] * x[j];
         float along_x = sum / (float)r->width * inverse * inverse;
-        for (size_t j = 0; j < r->width; j++) dx[j] += inverse * (gain[j] * dy[j] - x[j] * along_x);
+        for (size_t j = 0; j < r->width; j++)
+            dx[j] += inverse * (gain[j] * dy[j] - x[j] * along_x);
     }
 }
 
@@ -187,13 +194,18 @@ static void norm_gradient(const struct model *m, float *dx, float *dgain, const 
     size_t d = m->config.width;
     memset(dgain, 0, d * sizeof *dgain);
     for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < d; j++) dgain[j] += dy[i * d + j] * x[i * d + j] * inverse[i];
-    run_rows(m, (struct rows){.body = norm_gradient_body, .count = count, .width = d, .in = dy, .in2 = x, .in3 = gain, .out = dx, .out2 = inverse});
+        for (size_t j = 0; j < d; j++)
+            dgain[j] += dy[i * d + j] * x[i * d + j] * inverse[i];
+    run_rows(
+        m,
+        (struct rows){
+            .body = norm_gradient_body, .count = count, .width = d, .in = dy, .in2 = x, .in3 = gain, .out = dx, .out2 = inverse});
 }
 
 static void add_body(const struct rows *r, size_t begin, size_t end)
 {
-    for (size_t i = begin * r->width; i < end * r->width; i++) r->out[i] = r->in[i] + r->in2[i];
+    for (size_t i = begin * r->width; i < end * r->width; i++)
+        r->out[i] = r->in[i] + r->in2[i];
 }
 
 static void square_relu_body(const struct rows *r, size_t begin, size_t end)
@@ -207,7 +219,8 @@ static void square_relu_body(const struct rows *r, size_t begin, size_t end)
 /* d relu(u)^2 / du = 2 relu(u); out is the gradient, in place */
 static void square_relu_gradient_body(const struct rows *r, size_t begin, size_t end)
 {
-    for (size_t i = begin * r->width; i < end * r->width; i++) r->out[i] *= r->in[i] > 0 ? 2 * r->in[i] : 0;
+    for (size_t i = begin * r->width; i < end * r->width; i++)
+        r->out[i] *= r->in[i] > 0 ? 2 * r->in[i] : 0;
 }
 
 /* Turns each pair (x[i], x[i + HEAD_DIM / 2]) of every head of one row; sign -1 turns back, which is also the gradient. */
@@ -232,7 +245,11 @@ static void rotate_body(const struct rows *r, size_t begin, size_t end)
 
 static void rotate(const struct model *m, float *qkv, float sign)
 {
-    run_rows(m, (struct rows){.body = rotate_body, .count = m->config.batch * m->config.context, .width = 3 * m->config.width, .in2 = &sign, .out = qkv});
+    run_rows(m, (struct rows){.body = rotate_body,
+                              .count = m->config.batch * m->config.context,
+                              .width = 3 * m->config.width,
+                              .in2 = &sign,
+                              .out = qkv});
 }
 
 /* out = -log softmax(in)[target] */
@@ -241,8 +258,10 @@ static void loss_body(const struct rows *r, size_t begin, size_t end)
     for (size_t i = begin; i < end; i++) {
         const float *logits = r->in + i * VOCABULARY;
         float max = logits[0], sum = 0;
-        for (size_t j = 1; j < VOCABULARY; j++) max = logits[j] > max ? logits[j] : max;
-        for (size_t j = 0; j < VOCABULARY; j++) sum += expf(logits[j] - max);
+        for (size_t j = 1; j < VOCABULARY; j++)
+            max = logits[j] > max ? logits[j] : max;
+        for (size_t j = 0; j < VOCABULARY; j++)
+            sum += expf(logits[j] - max);
         r->out[i] = max + logf(sum) - logits[r->bytes[i]];
     }
 }
@@ -253,7 +272,8 @@ static void loss_gradient_body(const struct rows *r, size_t begin, size_t end)
     float scale = 1 / (float)r->count;
     for (size_t i = begin; i < end; i++) {
         float *logits = r->out + i * VOCABULARY, log_sum = r->in[i] + logits[r->bytes[i]];
-        for (size_t j = 0; j < VOCABULARY; j++) logits[j] = scale * expf(logits[j] - log_sum);
+        for (size_t j = 0; j < VOCABULARY; j++)
+            logits[j] = scale * expf(logits[j] - log_sum);
         logits[r->bytes[i]] -= scale;
     }
 }
@@ -265,8 +285,8 @@ static void linear(const struct model *m, float *y, const float *x, const float 
     matmul(&m->attention->executor, y, (struct matrix){x, in, 1}, (struct matrix){w, out, 1}, rows, out, in, add, m->scratch);
 }
 
-static void linear_gradient(const struct model *m, float *dx, float *dw, const float *dy, const float *x, const float *w, size_t rows,
-                            size_t in, size_t out)
+static void linear_gradient(const struct model *m, float *dx, float *dw, const float *dy, const float *x, const float *w,
+                            size_t rows, size_t in, size_t out)
 {
     const struct glint_executor *executor = &m->attention->executor;
     matmul(executor, dw, (struct matrix){x, 1, in}, (struct matrix){dy, out, 1}, in, out, rows, 0, m->scratch);
@@ -278,7 +298,8 @@ static void linear_gradient(const struct model *m, float *dx, float *dw, const f
 double model_forward(struct model *m, const unsigned char *inputs, const unsigned char *targets)
 {
     size_t n = m->config.batch * m->config.context, d = m->config.width;
-    for (size_t i = 0; i < n; i++) memcpy(m->x0 + i * d, m->w.embed + inputs[i] * d, d * sizeof(float));
+    for (size_t i = 0; i < n; i++)
+        memcpy(m->x0 + i * d, m->w.embed + inputs[i] * d, d * sizeof(float));
     const float *x = m->x0;
     for (size_t l = 0; l < m->config.layers; l++) {
         const struct layer_weights *w = &m->w.layer[l];
@@ -286,7 +307,8 @@ double model_forward(struct model *m, const unsigned char *inputs, const unsigne
         norm(m, a->normed1, a->inverse1, x, w->norm1, n);
         linear(m, a->qkv, a->normed1, w->qkv, n, d, 3 * d, 0);
         rotate(m, a->qkv, 1);
-        if (attention_forward(m->attention, a->qkv, a->o, a->lse) != 0) return NAN;
+        if (attention_forward(m->attention, a->qkv, a->o, a->lse) != 0)
+            return NAN;
         linear(m, a->x_mid, a->o, w->proj, n, d, d, 0);
         run_rows(m, (struct rows){.body = add_body, .count = n, .width = d, .in = x, .in2 = a->x_mid, .out = a->x_mid});
 
@@ -301,7 +323,8 @@ double model_forward(struct model *m, const unsigned char *inputs, const unsigne
     linear(m, m->logits, m->normed, m->w.head, n, d, VOCABULARY, 0);
     run_rows(m, (struct rows){.body = loss_body, .count = n, .in = m->logits, .out = m->row_loss, .bytes = targets});
     double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += (double)m->row_loss[i];
+    for (size_t i = 0; i < n; i++)
+        sum += (double)m->row_loss[i];
     return sum / (double)n;
 }
 
@@ -325,14 +348,16 @@ int model_backward(struct model *m, const unsigned char *inputs, const unsigned 
         norm_gradient(m, m->dx, g->norm2, m->dbranch, a->x_mid, a->inverse2, w->norm2, n);
 
         linear_gradient(m, m->dbranch, g->proj, m->dx, a->o, w->proj, n, d, d);
-        if (attention_backward(m->attention, a->qkv, a->o, a->lse, m->dbranch, m->dwide) != 0) return -1;
+        if (attention_backward(m->attention, a->qkv, a->o, a->lse, m->dbranch, m->dwide) != 0)
+            return -1;
         rotate(m, m->dwide, -1);
         linear_gradient(m, m->dbranch, g->qkv, m->dwide, a->normed1, w->qkv, n, d, 3 * d);
         norm_gradient(m, m->dx, g->norm1, m->dbranch, x_in, a->inverse1, w->norm1, n);
     }
     memset(m->g.embed, 0, VOCABULARY * d * sizeof(float));
     for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < d; j++) m->g.embed[inputs[i] * d + j] += m->dx[i * d + j];
+        for (size_t j = 0; j < d; j++)
+            m->g.embed[inputs[i] * d + j] += m->dx[i * d + j];
     return 0;
 }
 
@@ -368,7 +393,8 @@ int decoder_step(struct decoder *s, struct model *m, unsigned char byte)
         rotate_heads(s->wide, 2 * m->config.heads, rotation, 1);
         memcpy(s->keys[l] + slot * d, s->wide + d, d * sizeof(float));
         memcpy(s->values[l] + slot * d, s->wide + 2 * d, d * sizeof(float));
-        if (attention_decode(m->attention, m->config.heads, keys, s->wide, s->keys[l], s->values[l], s->branch, s->lse) != 0) return -1;
+        if (attention_decode(m->attention, m->config.heads, keys, s->wide, s->keys[l], s->values[l], s->branch, s->lse) != 0)
+            return -1;
         linear(m, s->x, s->branch, w->proj, 1, d, d, 1);
 
         norm(m, s->normed, &inverse, s->x, w->norm2, 1);

@@ -52,8 +52,8 @@ struct layer_activations {
     float *o, *lse;            /* [n][d], [batch][heads][context] */
     float *x_mid;              /* [n][d]: x after attention */
     float *normed2, *inverse2;
-    float *up, *active;        /* [n][4 d] before and after relu^2 */
-    float *x_out;              /* [n][d] */
+    float *up, *active; /* [n][4 d] before and after relu^2 */
+    float *x_out;       /* [n][d] */
 };
 
 struct model {

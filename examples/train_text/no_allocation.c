@@ -14,8 +14,10 @@ static int aligned_blocks;
 static void refuse_when_running(void)
 {
     static const char message[] = "an allocation after the arena\n";
-    if (aligned_blocks < 2) return;
-    if (write(STDERR_FILENO, message, sizeof message - 1) < 0) _exit(98);
+    if (aligned_blocks < 2)
+        return;
+    if (write(STDERR_FILENO, message, sizeof message - 1) < 0)
+        _exit(98);
     _exit(99);
 }
 

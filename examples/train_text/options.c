@@ -23,9 +23,12 @@ static void print_help(const struct option *table, size_t count)
     printf("Trains a byte-level transformer on a text, attention by Glint, then writes text.\n\n");
     for (size_t i = 0; i < count; i++) {
         printf("  %-14s %s", table[i].name, table[i].help);
-        if (table[i].kind == NUMBER) printf(" (%zu)", *(const size_t *)table[i].value);
-        if (table[i].kind == REAL) printf(" (%g)", *(const double *)table[i].value);
-        if (table[i].kind == STRING && *(const char **)table[i].value) printf(" (%s)", *(const char **)table[i].value);
+        if (table[i].kind == NUMBER)
+            printf(" (%zu)", *(const size_t *)table[i].value);
+        if (table[i].kind == REAL)
+            printf(" (%g)", *(const double *)table[i].value);
+        if (table[i].kind == STRING && *(const char **)table[i].value)
+            printf(" (%s)", *(const char **)table[i].value);
         printf("\n");
     }
 }
@@ -56,8 +59,17 @@ int options_read(struct options *o, int count, char **arguments)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     size_t seed = 1;
     double no_limit = 0;
-    *o = (struct options){.out = "train_text.out", .device = "cpu", .steps = 400, .length = 600, .layers = 4, .heads = 4,
-                          .context = 128, .batch = 8, .seconds = 90, .temperature = 0.7, .rate = 0.002};
+    *o = (struct options){.out = "train_text.out",
+                          .device = "cpu",
+                          .steps = 400,
+                          .length = 600,
+                          .layers = 4,
+                          .heads = 4,
+                          .context = 128,
+                          .batch = 8,
+                          .seconds = 90,
+                          .temperature = 0.7,
+                          .rate = 0.002};
     o->threads = processors < 1 ? 1 : processors > 16 ? 16 : (size_t)processors;
     const struct option table[] = {
         {"--text", STRING, &o->text, 0, 0, "the text file to learn (the first of a few that every Debian system has)"},
@@ -88,7 +100,8 @@ int options_read(struct options *o, int count, char **arguments)
             return 1;
         }
         for (size_t j = 0; j < options_count; j++)
-            if (strcmp(arguments[i], table[j].name) == 0) found = &table[j];
+            if (strcmp(arguments[i], table[j].name) == 0)
+                found = &table[j];
         if (!found) {
             fprintf(stderr, "train_text: no option is called '%s'; --help lists them\n", arguments[i]);
             return -1;
@@ -104,7 +117,8 @@ int options_read(struct options *o, int count, char **arguments)
             return -1;
         }
     }
-    if (asked_steps && !asked_seconds) o->seconds = no_limit;
+    if (asked_steps && !asked_seconds)
+        o->seconds = no_limit;
     o->seed = seed;
     return 0;
 }

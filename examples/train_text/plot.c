@@ -40,16 +40,20 @@ int plot_svg(const char *path, const char *title, const char *x_label, const cha
     double x_max = 1, y_max = level;
     for (size_t c = 0; c < curve_count; c++)
         for (size_t i = 0; i < curves[c].count; i++) {
-            if (curves[c].x[i] > x_max) x_max = curves[c].x[i];
-            if (curves[c].y[i] > y_max) y_max = curves[c].y[i];
+            if (curves[c].x[i] > x_max)
+                x_max = curves[c].x[i];
+            if (curves[c].y[i] > y_max)
+                y_max = curves[c].y[i];
         }
     double x_step = round_step(x_max, 8), y_step = round_step(y_max, 7);
     y_max = ceil(y_max / y_step) * y_step;
     double x_scale = (WIDTH - LEFT - RIGHT) / x_max, y_scale = (HEIGHT - TOP - BOTTOM) / y_max, floor_y = HEIGHT - BOTTOM;
 
     struct writer w = {buffer, buffer_bytes};
-    put(&w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"13\">\n", WIDTH, HEIGHT);
-    put(&w, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"26\" font-size=\"16\">%s</text>\n", LEFT, title);
+    put(&w, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"13\">\n", WIDTH,
+        HEIGHT);
+    put(&w, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"26\" font-size=\"16\">%s</text>\n", LEFT,
+        title);
     for (double y = 0; y <= y_max + y_step / 2; y += y_step)
         put(&w, "<path d=\"M%d %.1fH%d\" stroke=\"#e3e3e3\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT,
             floor_y - y * y_scale, WIDTH - RIGHT, LEFT - 8, floor_y - y * y_scale + 4, y);
@@ -58,7 +62,8 @@ int plot_svg(const char *path, const char *title, const char *x_label, const cha
             LEFT + x * x_scale, floor_y, LEFT + x * x_scale, floor_y + 20, x);
     put(&w, "<path d=\"M%d %dV%.1fH%d\" fill=\"none\" stroke=\"#555\"/>\n", LEFT, TOP, floor_y, WIDTH - RIGHT);
     put(&w, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x_label);
-    put(&w, "<text transform=\"translate(20 %d) rotate(-90)\" text-anchor=\"middle\">%s</text>\n", (TOP + HEIGHT - BOTTOM) / 2, y_label);
+    put(&w, "<text transform=\"translate(20 %d) rotate(-90)\" text-anchor=\"middle\">%s</text>\n", (TOP + HEIGHT - BOTTOM) / 2,
+        y_label);
 
     put(&w, "<path d=\"M%d %.1fH%d\" stroke=\"#777\" stroke-dasharray=\"6 4\"/>", LEFT, floor_y - level * y_scale, WIDTH - RIGHT);
     put(&w, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#555\">%s</text>\n", WIDTH - RIGHT, floor_y - level * y_scale - 6,
@@ -80,7 +85,9 @@ int plot_svg(const char *path, const char *title, const char *x_label, const cha
     size_t bytes = (size_t)(w.at - buffer);
     int failed = file < 0 || write(file, buffer, bytes) != (ssize_t)bytes;
     int error = errno;
-    if (file >= 0) failed |= close(file) != 0;
-    if (failed) snprintf(reason, reason_bytes, "cannot write the loss curve '%s': %s", path, strerror(error));
+    if (file >= 0)
+        failed |= close(file) != 0;
+    if (failed)
+        snprintf(reason, reason_bytes, "cannot write the loss curve '%s': %s", path, strerror(error));
     return failed ? -1 : 0;
 }

@@ -35,18 +35,24 @@ int text_read(const char *path, struct text *text, char *reason, size_t reason_b
     size_t done = 0;
     while (file >= 0 && done < text->count) {
         ssize_t got = read(file, text->bytes + done, text->count - done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
         done += (size_t)got;
     }
     if (done < text->count)
         snprintf(reason, reason_bytes, "cannot read the text '%s': %s", path,
                  file < 0 || errno ? strerror(errno) : "it became shorter while it was read");
-    if (file >= 0) close(file);
+    if (file >= 0)
+        close(file);
     return done == text->count ? 0 : -1;
 }
 
-size_t text_smallest(size_t window) { return HOLD_OUT_EVERY * (window + 1); }
+size_t text_smallest(size_t window)
+{
+    return HOLD_OUT_EVERY * (window + 1);
+}
 
 const char *text_default(void)
 {
@@ -54,18 +60,21 @@ const char *text_default(void)
                                              "/usr/share/common-licenses/Apache-2.0", "/usr/share/perl/5.36/perl5db.pl",
                                              "/usr/include/stdio.h"};
     for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++)
-        if (access(candidates[i], R_OK) == 0) return candidates[i];
+        if (access(candidates[i], R_OK) == 0)
+            return candidates[i];
     return NULL;
 }
 
 double text_unigram_entropy(const struct text *text)
 {
     size_t counts[256] = {0};
-    for (size_t i = 0; i < text->count; i++) counts[text->bytes[i]]++;
+    for (size_t i = 0; i < text->count; i++)
+        counts[text->bytes[i]]++;
     double entropy = 0;
     for (size_t c = 0; c < 256; c++) {
         double p = (double)counts[c] / (double)text->count;
-        if (counts[c]) entropy -= p * log(p);
+        if (counts[c])
+            entropy -= p * log(p);
     }
     return entropy;
 }
@@ -75,11 +84,15 @@ size_t text_training_window(const struct text *text, uint64_t *random)
     size_t piece = text->window + 1, group = HOLD_OUT_EVERY * piece, starts = text->count - text->window;
     for (;;) {
         size_t start = (size_t)(random_unit(random) * (double)starts);
-        if (start % group + text->window < group - piece) return start; /* ends before this group's held-out piece */
+        if (start % group + text->window < group - piece)
+            return start; /* ends before this group's held-out piece */
     }
 }
 
-size_t text_held_out_count(const struct text *text) { return text->count / (HOLD_OUT_EVERY * (text->window + 1)); }
+size_t text_held_out_count(const struct text *text)
+{
+    return text->count / (HOLD_OUT_EVERY * (text->window + 1));
+}
 
 size_t text_held_out_window(const struct text *text, size_t index)
 {
@@ -94,4 +107,7 @@ uint64_t random_next(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-double random_unit(uint64_t *state) { return (double)(random_next(state) >> 11) * 0x1p-53; }
+double random_unit(uint64_t *state)
+{
+    return (double)(random_next(state) >> 11) * 0x1p-53;
+}

@@ -1,0 +1,248 @@
+#include "bench/cells.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct word {
+    const char *name;
+    uint32_t value;
+};
+static const struct word passes[] = {{"fwd", GLINT_FORWARD}, {"bwd", GLINT_BACKWARD}, {NULL, 0}};
+static const struct word dtypes[] = {{"f32", GLINT_F32}, {"f16", GLINT_F16}, {"bf16", GLINT_BF16}, {NULL, 0}};
+static const struct word isas[] = {{"x86_64", GLINT_ISA_X86_64},
+                                   {"x86_64_v3", GLINT_ISA_X86_64_V3},
+                                   {"x86_64_v4", GLINT_ISA_X86_64_V4},
+                                   {"aarch64", GLINT_ISA_AARCH64},
+                                   {"best", GLINT_ISA_ANY},
+                                   {NULL, 0}};
+
+static uint32_t value_of(const struct word *words, const char *name, uint32_t missing)
+{
+    for (; words->name; words++)
+        if (strcmp(words->name, name) == 0)
+            return words->value;
+    return missing;
+}
+
+static const char *name_of(const struct word *words, uint32_t value)
+{
+    for (; words->name; words++)
+        if (words->value == value)
+            return words->name;
+    return "?";
+}
+
+uint32_t pass_from(const char *word)
+{
+    return value_of(passes, word, 0);
+}
+uint32_t dtype_from(const char *word)
+{
+    return value_of(dtypes, word, 0);
+}
+uint32_t isa_from(const char *word)
+{
+    return value_of(isas, word, UINT32_MAX);
+}
+const char *pass_name(uint32_t pass)
+{
+    return name_of(passes, pass);
+}
+const char *dtype_name(uint32_t dtype)
+{
+    return name_of(dtypes, dtype);
+}
+const char *isa_name(uint32_t isa)
+{
+    return name_of(isas, isa);
+}
+
+double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void *get_memory(size_t bytes)
+{
+    void *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096 + 4096);
+    if (!memory) {
+        fprintf(stderr, "glint_bench: no memory for %zu MB\n", bytes >> 20);
+        exit(1);
+    }
+    return memory;
+}
+
+struct machine *machine_open(uint32_t threads, uint32_t max_isa, char *reason, size_t reason_bytes)
+{
+    enum { MACHINES = 32 };
+    static struct machine machines[MACHINES];
+    static size_t count;
+    for (size_t i = 0; i < count; i++)
+        if (machines[i].threads == threads && machines[i].max_isa == max_isa)
+            return &machines[i];
+    if (count == MACHINES) {
+        snprintf(reason, reason_bytes, "more than %d pairs of threads and instruction sets", MACHINES);
+        return NULL;
+    }
+    struct machine *m = &machines[count];
+    *m = (struct machine){.threads = threads, .max_isa = max_isa};
+    struct glint_pool *pool;
+    size_t pool_bytes = glint_pool_size(threads), context_bytes = glint_context_size();
+    enum glint_status status = glint_pool_init(get_memory(pool_bytes), pool_bytes, threads, &pool, &m->executor);
+    if (status == GLINT_OK) {
+        struct glint_options options = GLINT_OPTIONS_INIT;
+        options.device = GLINT_DEVICE_CPU;
+        options.max_isa = max_isa;
+        options.executor = m->executor;
+        status = glint_context_init(get_memory(context_bytes), context_bytes, &options, &m->context);
+    }
+    struct glint_device_info info = GLINT_DEVICE_INFO_INIT;
+    if (status == GLINT_OK)
+        status = glint_context_device(m->context, &info);
+    if (status != GLINT_OK) {
+        snprintf(reason, reason_bytes, "a context with %u threads: %s: %s", (unsigned)threads, glint_status_name(status),
+                 glint_status_sentence(status));
+        return NULL;
+    }
+    m->isa = info.isa;
+    count++;
+    return m;
+}
+
+int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
+{
+    struct glint_problem problem;
+    glint_problem_bshd(&problem, (enum glint_dtype)c->dtype, c->batch, c->seqlen_q, c->seqlen_k, c->heads_q, c->heads_kv,
+                       c->head_dim);
+    if (c->causal)
+        problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    enum glint_pass pass = (enum glint_pass)c->pass;
+    const struct glint_context *context = c->machine->context;
+    enum glint_status status = row == UINT32_MAX ? glint_plan(context, &problem, pass, &c->plan)
+                                                 : glint_plan_variant(context, &problem, pass, row, &c->plan);
+    if (status != GLINT_OK) {
+        glint_explain(context, &problem, pass, reason, reason_bytes, NULL);
+        return -1;
+    }
+    struct glint_variant_info info = GLINT_VARIANT_INFO_INIT;
+    if (glint_variant_at(c->plan.variant, &info) != GLINT_OK)
+        return -1;
+    c->variant = info.name;
+    size_t rows = (size_t)(c->batch * c->heads_q * c->seqlen_q);
+    c->o = get_memory(rows * c->head_dim * sizeof(float));
+    c->lse = get_memory(rows * sizeof(float));
+    return 0;
+}
+
+/* A float in [-1, 1) in storage of the dtype. f16: the significand is cut, and below 2^-14 becomes 0: good enough for timing. */
+static void store(void *to, size_t index, uint32_t dtype, float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (dtype == GLINT_F32) {
+        memcpy((float *)to + index, &value, sizeof value);
+        return;
+    }
+    uint32_t half = bits >> 16;
+    if (dtype == GLINT_F16) {
+        uint32_t exponent = bits >> 23 & 255;
+        half = exponent < 113 ? 0 : (bits >> 16 & 0x8000) | ((exponent - 112) << 10) | (bits >> 13 & 0x3ff);
+    }
+    uint16_t word = (uint16_t)half;
+    memcpy((uint16_t *)to + index, &word, sizeof word);
+}
+
+/* Memory that all cells share; it grows when a larger cell comes. */
+struct shared {
+    void *memory;
+    size_t elements; /* or bytes */
+};
+
+static void *shared_input(struct shared *shared, size_t elements, uint32_t dtype, uint64_t seed)
+{
+    if (shared->elements < elements) {
+        free(shared->memory);
+        shared->memory = get_memory(elements * sizeof(float));
+        shared->elements = elements;
+        uint64_t state = seed;
+        for (size_t i = 0; i < elements; i++) {
+            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            store(shared->memory, i, dtype, (float)(state >> 40) * 0x1p-23F - 1);
+        }
+    }
+    return shared->memory;
+}
+
+static void *shared_scratch(struct shared *shared, size_t bytes)
+{
+    if (shared->elements < bytes) {
+        free(shared->memory);
+        shared->memory = get_memory(bytes);
+        shared->elements = bytes;
+        memset(shared->memory, 0, bytes);
+    }
+    return shared->memory;
+}
+
+/* The forward pass of a backward cell, so that O and LSE belong to its inputs. */
+static enum glint_status prepare(struct cell *c, const struct glint_tensors *tensors, struct shared *workspace)
+{
+    struct glint_plan forward;
+    enum glint_status status = glint_plan(c->machine->context, &c->plan.problem, GLINT_FORWARD, &forward);
+    if (status != GLINT_OK)
+        return status;
+    void *memory = shared_scratch(workspace, forward.workspace_bytes + 1);
+    return glint_forward(&forward, tensors, memory, forward.workspace_bytes, NULL);
+}
+
+double cell_sample(struct cell *c, double least_ms, char *reason, size_t reason_bytes)
+{
+    static struct shared inputs[4][4], outputs[3], workspace; /* [tensor][dtype] */
+    size_t q = (size_t)(c->batch * c->heads_q * c->seqlen_q) * c->head_dim,
+           k = (size_t)(c->batch * c->heads_kv * c->seqlen_k) * c->head_dim;
+    struct glint_tensors t = GLINT_TENSORS_INIT;
+    t.q = shared_input(&inputs[0][c->dtype], q, c->dtype, 1);
+    t.k = shared_input(&inputs[1][c->dtype], k, c->dtype, 2);
+    t.v = shared_input(&inputs[2][c->dtype], k, c->dtype, 3);
+    t.o = c->o;
+    t.lse = c->lse;
+    enum glint_status status = GLINT_OK;
+    if (c->pass == GLINT_BACKWARD) {
+        t.dout = shared_input(&inputs[3][c->dtype], q, c->dtype, 4);
+        t.dq = shared_scratch(&outputs[0], q * sizeof(float));
+        t.dk = shared_scratch(&outputs[1], k * sizeof(float));
+        t.dv = shared_scratch(&outputs[2], k * sizeof(float));
+        if (!c->ready)
+            status = prepare(c, &t, &workspace);
+    }
+    size_t bytes = c->plan.workspace_bytes;
+    void *memory = shared_scratch(&workspace, bytes + 1);
+    enum glint_status (*call)(const struct glint_plan *, const struct glint_tensors *, void *, size_t, void *) =
+        c->pass == GLINT_FORWARD ? glint_forward : glint_backward;
+    /* One call unmeasured: caches, page tables and the branch predictor see this cell, not the one before. A long call needs it once. */
+    int long_call = c->samples > 0 && c->ms[0] > least_ms;
+    if (status == GLINT_OK && !long_call)
+        status = call(&c->plan, &t, memory, bytes, NULL);
+    c->ready = 1;
+    double start = seconds_now(), took = 0;
+    size_t calls = 0;
+    while (status == GLINT_OK && took < least_ms) {
+        status = call(&c->plan, &t, memory, bytes, NULL);
+        calls++;
+        took = 1e3 * (seconds_now() - start);
+    }
+    if (status == GLINT_OK)
+        return took / (double)calls;
+    snprintf(reason, reason_bytes, "%s: %s: %s", c->variant, glint_status_name(status), glint_status_sentence(status));
+    return -1;
+}
+
+double cell_flops(const struct cell *c)
+{
+    double flops = 4.0 * (double)c->batch * (double)c->heads_q * (double)c->seqlen_q * (double)c->seqlen_k * (double)c->head_dim;
+    return flops * (c->pass == GLINT_BACKWARD ? 2.5 : 1) * (c->causal ? 0.5 : 1);
+}

@@ -1,0 +1,55 @@
+/* A cell of the benchmark: one variant on one shape, its memory and its timings. */
+#ifndef BENCH_CELLS_H
+#define BENCH_CELLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/glint.h"
+
+/* A context for each pair of instruction set and number of threads. */
+struct machine {
+    uint32_t threads, max_isa; /* as asked */
+    uint32_t isa;              /* in use */
+    struct glint_executor executor;
+    struct glint_context *context;
+};
+
+enum { MAX_REPS = 101 };
+
+struct cell {
+    struct machine *machine;
+    struct glint_plan plan;
+    const char *variant;
+    uint32_t dtype, pass, causal, head_dim;
+    int64_t seqlen_q, seqlen_k, batch, heads_q, heads_kv;
+    void *o, *lse; /* of this cell alone: backward reads what its own forward wrote */
+    int ready;     /* whether they are written */
+    size_t samples;
+    double ms[MAX_REPS];
+};
+
+/* The words of the command line and of the CSV file; 0 or NULL when there is no such thing. */
+uint32_t pass_from(const char *word);
+uint32_t dtype_from(const char *word);
+uint32_t isa_from(const char *word);
+const char *pass_name(uint32_t pass);
+const char *dtype_name(uint32_t dtype);
+const char *isa_name(uint32_t isa);
+
+/* The machine with this many threads and this cap, opened when first asked for; NULL with a sentence in `reason`. */
+struct machine *machine_open(uint32_t threads, uint32_t max_isa, char *reason, size_t reason_bytes);
+
+/* Plans the cell (shape and machine are filled in; row: an index into the table, or UINT32_MAX for the planner's choice) and gets its
+ * memory. 0, or -1 with the reason. */
+int cell_plan(struct cell *cell, uint32_t row, char *reason, size_t reason_bytes);
+
+/* Milliseconds of one call, averaged over as many as last `least_ms`; negative with a reason when the call is refused. */
+double cell_sample(struct cell *cell, double least_ms, char *reason, size_t reason_bytes);
+
+/* 4 B H Sq Sk D forward, 2.5 times that backward, half of it for causal. */
+double cell_flops(const struct cell *cell);
+
+double seconds_now(void);
+
+#endif

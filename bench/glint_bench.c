@@ -1,0 +1,497 @@
+/* Times Glint's variants on this machine: median and spread of interleaved repetitions, FLOP/s, and the share of the multiply-add
+ * peak measured in the same minutes. --serve makes it a stopwatch for other programs: one request a line, one answer a line. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/cells.h"
+#include "bench/peak.h"
+
+enum { LIST = 16, MAX_CELLS = 4096, MAX_PEAKS = 32, SENTENCE = 1024 };
+
+struct list {
+    size_t count;
+    int64_t value[LIST], second[LIST]; /* second: the keys of --seqlen QxK */
+};
+
+struct settings {
+    struct list passes, dtypes, head_dims, masks, seqlens, batches, heads, heads_kv, threads, isas;
+    int64_t reps;
+    double least_ms;
+    const char *csv, *variant;
+    int every_variant, serve;
+};
+
+struct peak {
+    struct machine *machine;
+    size_t samples;
+    double flops[MAX_REPS];
+};
+
+/* ---- options ---- */
+
+struct option {
+    const char *name;
+    struct list *list;
+    uint32_t (*word)(const char *); /* NULL: whole numbers in [least, most] */
+    int64_t least, most;
+    const char *help;
+};
+
+static uint32_t mask_from(const char *word)
+{
+    return strcmp(word, "none") == 0 ? 1 : strcmp(word, "causal") == 0 ? 2 : 0;
+}
+static const char *mask_name(uint32_t causal)
+{
+    return causal ? "causal" : "none";
+}
+
+static int wrong(const char *option, const char *text, const char *expected)
+{
+    fprintf(stderr, "glint_bench: %s %s: %s\n", option, text, expected);
+    return -1;
+}
+
+static int read_list(const struct option *o, const char *text)
+{
+    char copy[256], expected[128];
+    if (strlen(text) >= sizeof copy)
+        return wrong(o->name, text, "too long");
+    strcpy(copy, text);
+    o->list->count = 0;
+    for (char *item = strtok(copy, ","); item; item = strtok(NULL, ",")) {
+        if (o->list->count == LIST)
+            return wrong(o->name, text, "at most 16 values");
+        int64_t value, second = -1;
+        if (o->word) {
+            value = o->word(item);
+            if (value == 0 || value == UINT32_MAX)
+                if (o->word != isa_from || value != 0)
+                    return wrong(o->name, item, o->help);
+        } else {
+            char *end;
+            value = strtoll(item, &end, 10);
+            if (*end == 'x' && end != item) {
+                char *from = end + 1;
+                second = strtoll(from, &end, 10);
+                if (end == from || strcmp(o->name, "--seqlen") != 0)
+                    end = item;
+            }
+            if (end == item || *end || value < o->least || value > o->most ||
+                (second != -1 && (second < o->least || second > o->most))) {
+                snprintf(expected, sizeof expected, "give whole numbers from %lld to %lld", (long long)o->least,
+                         (long long)o->most);
+                return wrong(o->name, item, expected);
+            }
+        }
+        o->list->value[o->list->count] = value;
+        o->list->second[o->list->count++] = second == -1 ? value : second;
+    }
+    return o->list->count ? 0 : wrong(o->name, text, "an empty list");
+}
+
+/* 0: run; 1: help was printed; -1: a mistake was printed. */
+static int read_options(struct settings *s, int count, char **arguments)
+{
+    struct list reps, least;
+    const struct option table[] = {
+        {"--pass", &s->passes, pass_from, 0, 0, "fwd,bwd"},
+        {"--dtype", &s->dtypes, dtype_from, 0, 0, "f32,f16,bf16"},
+        {"--head-dim", &s->head_dims, NULL, 1, 1 << 16, "head dimensions"},
+        {"--mask", &s->masks, mask_from, 0, 0, "none,causal"},
+        {"--seqlen", &s->seqlens, NULL, 0, 1 << 24, "lengths, or QxK such as 1x4096"},
+        {"--batch", &s->batches, NULL, 1, 1 << 20, "batches"},
+        {"--heads", &s->heads, NULL, 1, 1 << 20, "query heads"},
+        {"--heads-kv", &s->heads_kv, NULL, 0, 1 << 20, "key heads; 0: as many as query heads"},
+        {"--threads", &s->threads, NULL, 1, GLINT_POOL_MAX_THREADS, "threads"},
+        {"--isa", &s->isas, isa_from, 0, 0, "best,x86_64,x86_64_v3,x86_64_v4,aarch64: the highest instruction set to use"},
+        {"--reps", &reps, NULL, 1, MAX_REPS, "repetitions of every cell (7)"},
+        {"--least-ms", &least, NULL, 1, 10000, "milliseconds that a repetition lasts at least (20)"},
+    };
+    for (int i = 1; i < count; i++) {
+        const char *name = arguments[i], *value = i + 1 < count ? arguments[i + 1] : NULL;
+        if (strcmp(name, "--serve") == 0) {
+            s->serve = 1;
+            continue;
+        }
+        if (strcmp(name, "--all") == 0) {
+            s->every_variant = 1;
+            continue;
+        }
+        if (strcmp(name, "--help") == 0) {
+            printf("Times Glint on this machine. Options take lists, such as --seqlen 128,512:\n");
+            for (size_t j = 0; j < sizeof table / sizeof table[0]; j++)
+                printf("  %-12s %s\n", table[j].name, table[j].help);
+            printf("  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n", "--variant", "only variants whose name contains this",
+                   "--all", "every variant that fits, not only the one that the planner chooses", "--csv",
+                   "write the results to this file", "--serve",
+                   "read `pass dtype head_dim mask seqlen_q seqlen_k batch heads_q heads_kv threads`, answer `variant ms`");
+            return 1;
+        }
+        const struct option *found = NULL;
+        for (size_t j = 0; j < sizeof table / sizeof table[0]; j++)
+            if (strcmp(name, table[j].name) == 0)
+                found = &table[j];
+        int is_string = strcmp(name, "--csv") == 0 || strcmp(name, "--variant") == 0;
+        if (!found && !is_string)
+            return wrong(name, "", "no such option; --help lists them");
+        if (!value)
+            return wrong(name, "", "needs a value after it");
+        if (strcmp(name, "--csv") == 0)
+            s->csv = value;
+        if (strcmp(name, "--variant") == 0)
+            s->variant = value;
+        if (found && read_list(found, value) != 0)
+            return -1;
+        if (strcmp(name, "--reps") == 0)
+            s->reps = reps.value[0];
+        if (strcmp(name, "--least-ms") == 0)
+            s->least_ms = (double)least.value[0];
+        i++;
+    }
+    return 0;
+}
+
+/* ---- the cells ---- */
+
+static struct cell cells[MAX_CELLS];
+static size_t cell_count;
+static struct peak peaks[MAX_PEAKS];
+static size_t peak_count;
+
+static void add_cell(const struct settings *s, struct cell cell, uint32_t row)
+{
+    char reason[SENTENCE] = "";
+    if (cell_count == MAX_CELLS) {
+        fprintf(stderr, "glint_bench: more than %d cells: the rest is left out\n", MAX_CELLS);
+        return;
+    }
+    if (cell_plan(&cell, row, reason, sizeof reason) != 0) {
+        fprintf(stderr, "glint_bench: left out: %s\n", reason);
+        return;
+    }
+    if (!s->variant || strstr(cell.variant, s->variant))
+        cells[cell_count++] = cell;
+}
+
+/* The planner's choice, or with --all every row of the table that computes this and runs here. */
+static void add_variants(const struct settings *s, struct cell cell)
+{
+    if (!s->every_variant) {
+        add_cell(s, cell, UINT32_MAX);
+        return;
+    }
+    for (uint32_t row = 0; row < glint_variant_count(); row++) {
+        struct glint_variant_info v = GLINT_VARIANT_INFO_INIT;
+        if (glint_variant_at(row, &v) == GLINT_OK && v.pass == cell.pass && v.dtype == cell.dtype && v.causal == cell.causal &&
+            v.head_dim == cell.head_dim && glint_variant_available(cell.machine->context, row) == GLINT_OK)
+            add_cell(s, cell, row);
+    }
+}
+
+static int add_all(const struct settings *s)
+{
+    char reason[SENTENCE];
+    for (size_t isa = 0; isa < s->isas.count; isa++)
+        for (size_t threads = 0; threads < s->threads.count; threads++) {
+            struct machine *machine =
+                machine_open((uint32_t)s->threads.value[threads], (uint32_t)s->isas.value[isa], reason, sizeof reason);
+            if (!machine)
+                return wrong("--threads", "", reason);
+            for (size_t dtype = 0; dtype < s->dtypes.count; dtype++)
+                for (size_t d = 0; d < s->head_dims.count; d++)
+                    for (size_t mask = 0; mask < s->masks.count; mask++)
+                        for (size_t pass = 0; pass < s->passes.count; pass++)
+                            for (size_t n = 0; n < s->seqlens.count; n++)
+                                for (size_t b = 0; b < s->batches.count; b++)
+                                    for (size_t h = 0; h < s->heads.count; h++)
+                                        for (size_t k = 0; k < s->heads_kv.count; k++) {
+                                            struct cell cell = {.machine = machine,
+                                                                .dtype = (uint32_t)s->dtypes.value[dtype],
+                                                                .pass = (uint32_t)s->passes.value[pass],
+                                                                .causal = s->masks.value[mask] == 2,
+                                                                .head_dim = (uint32_t)s->head_dims.value[d],
+                                                                .seqlen_q = s->seqlens.value[n],
+                                                                .seqlen_k = s->seqlens.second[n],
+                                                                .batch = s->batches.value[b],
+                                                                .heads_q = s->heads.value[h],
+                                                                .heads_kv = s->heads_kv.value[k] ? s->heads_kv.value[k]
+                                                                                                 : s->heads.value[h]};
+                                            add_variants(s, cell);
+                                        }
+        }
+    for (size_t i = 0; i < cell_count; i++) {
+        size_t p = 0;
+        while (p < peak_count &&
+               (peaks[p].machine->threads != cells[i].machine->threads || peaks[p].machine->isa != cells[i].machine->isa))
+            p++;
+        if (p == peak_count && peak_count < MAX_PEAKS)
+            peaks[peak_count++].machine = cells[i].machine;
+    }
+    return 0;
+}
+
+/* ---- measuring ---- */
+
+static void progress(const char *text, int64_t rep, int64_t reps, size_t done, double started)
+{
+    static double last;
+    double now = seconds_now();
+    int is_terminal = isatty(STDERR_FILENO);
+    if (now - last < (is_terminal ? 0.2 : 5))
+        return;
+    last = now;
+    double share = ((double)rep + (double)done / (double)cell_count) / (double)reps;
+    fprintf(stderr,
+            is_terminal ? "\r\033[Krepetition %lld of %lld, %zu of %zu cells, %.0f s, about %.0f s left   %s"
+                        : "repetition %lld of %lld, %zu of %zu cells, %.0f s, about %.0f s left   %s\n",
+            (long long)rep + 1, (long long)reps, done, cell_count, now - started, share > 0 ? (now - started) * (1 / share - 1) : 0,
+            text);
+}
+
+/* A repetition visits every cell once, so that a slow minute of the machine is shared by all of them; every second one goes backwards. */
+static int measure(const struct settings *s)
+{
+    char reason[SENTENCE];
+    double started = seconds_now();
+    for (int64_t rep = 0; rep < s->reps; rep++) {
+        for (size_t p = 0; p < peak_count; p++)
+            peaks[p].flops[peaks[p].samples++] =
+                peak_flops((enum glint_isa)peaks[p].machine->isa, &peaks[p].machine->executor, 0.04);
+        for (size_t i = 0; i < cell_count; i++) {
+            struct cell *c = &cells[rep % 2 ? cell_count - 1 - i : i];
+            progress(c->variant, rep, s->reps, i, started);
+            double ms = cell_sample(c, s->least_ms, reason, sizeof reason);
+            if (ms < 0)
+                return wrong("a call was refused", "", reason);
+            c->ms[c->samples++] = ms;
+        }
+    }
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K");
+    return 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(const double *values, size_t count) /* sorted */
+{
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static double peak_of(const struct cell *c)
+{
+    for (size_t p = 0; p < peak_count; p++)
+        if (peaks[p].machine->threads == c->machine->threads && peaks[p].machine->isa == c->machine->isa)
+            return median(peaks[p].flops, peaks[p].samples);
+    return 0;
+}
+
+static double ms_of(const struct cell *c)
+{
+    return median(c->ms, c->samples);
+}
+static double tflops_of(const struct cell *c)
+{
+    return 1e-9 * cell_flops(c) / ms_of(c);
+}
+static double share_of(const struct cell *c)
+{
+    return peak_of(c) > 0 ? 1e12 * tflops_of(c) / peak_of(c) : NAN;
+}
+
+/* ---- results ---- */
+
+static void print_table(void)
+{
+    printf("\n%-46s %11s %5s %7s %4s %10s %8s %9s %7s\n", "variant", "seqlen", "batch", "heads", "thr", "ms", "spread", "TFLOP/s",
+           "of peak");
+    for (size_t i = 0; i < cell_count; i++) {
+        const struct cell *c = &cells[i];
+        char seqlen[32], heads[32];
+        snprintf(seqlen, sizeof seqlen, c->seqlen_q == c->seqlen_k ? "%lld" : "%lldx%lld", (long long)c->seqlen_q,
+                 (long long)c->seqlen_k);
+        snprintf(heads, sizeof heads, c->heads_q == c->heads_kv ? "%lld" : "%lld/%lld", (long long)c->heads_q,
+                 (long long)c->heads_kv);
+        printf("%-46s %11s %5lld %7s %4u %10.4f %7.1f%% %9.4f %6.1f%%\n", c->variant, seqlen, (long long)c->batch, heads,
+               (unsigned)c->machine->threads, ms_of(c), 100 * (c->ms[c->samples - 1] - c->ms[0]) / ms_of(c), tflops_of(c),
+               100 * share_of(c));
+    }
+    printf(
+        "\nTFLOP/s: 4 B H Sq Sk D forward, 2.5 times that backward, half of it for causal. ms: median of %zu; spread: (slowest - fastest) / median.\n",
+        cells[0].samples);
+    for (size_t p = 0; p < peak_count; p++)
+        printf("multiply-add peak, %s, %u threads: %.1f GFLOP/s (median; fastest %.1f)\n", isa_name(peaks[p].machine->isa),
+               (unsigned)peaks[p].machine->threads, 1e-9 * median(peaks[p].flops, peaks[p].samples),
+               1e-9 * peaks[p].flops[peaks[p].samples - 1]);
+}
+
+/* The cell that differs from `c` only in dtype or mask; NULL when it was not measured. */
+static const struct cell *partner(const struct cell *c, uint32_t dtype, uint32_t causal)
+{
+    const char *how = strstr(c->variant, "__");
+    for (size_t i = 0; i < cell_count; i++) {
+        const struct cell *o = &cells[i];
+        const char *other_how = strstr(o->variant, "__");
+        if (o->dtype == dtype && o->causal == causal && o->machine == c->machine && o->pass == c->pass &&
+            o->head_dim == c->head_dim && o->seqlen_q == c->seqlen_q && o->seqlen_k == c->seqlen_k && o->batch == c->batch &&
+            o->heads_q == c->heads_q && o->heads_kv == c->heads_kv && how && other_how && strcmp(how, other_how) == 0)
+            return o;
+    }
+    return NULL;
+}
+
+static void bar(const char *what, const struct cell *c, double value, double limit, int at_least)
+{
+    int met = at_least ? value >= limit : value <= limit;
+    printf("  %-22s %s %-4s d%-3u %-6s S=%-6lld %2u threads  %s%6.2f   bar %s %.2f   %s\n", what, pass_name(c->pass),
+           dtype_name(c->dtype), (unsigned)c->head_dim, mask_name(c->causal), (long long)c->seqlen_q, (unsigned)c->machine->threads,
+           "", value, at_least ? ">=" : "<=", limit, met ? "met" : "MISSED");
+}
+
+static void print_bars(void)
+{
+    printf("\nthe bars (those of the length 2048):\n");
+    for (size_t i = 0; i < cell_count; i++) {
+        const struct cell *c = &cells[i], *full = partner(c, c->dtype, 0), *f32 = partner(c, GLINT_F32, c->causal);
+        if (c->seqlen_q != 2048 || c->seqlen_k != 2048)
+            continue;
+        if (c->dtype == GLINT_F32)
+            bar("share of peak", c, share_of(c), c->pass == GLINT_FORWARD ? 0.80 : 0.75, 1);
+        if (c->causal && full)
+            bar("causal / full time", c, ms_of(c) / ms_of(full), 0.58, 0);
+        if (c->dtype != GLINT_F32 && f32)
+            bar("time / f32's time", c, ms_of(c) / ms_of(f32), 1.25, 0);
+    }
+}
+
+static int write_csv(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        perror(path);
+        return -1;
+    }
+    fprintf(file, "impl,variant,pass,dtype,head_dim,mask,seqlen_q,seqlen_k,batch,heads_q,heads_kv,threads,ms,tflops\n");
+    for (size_t i = 0; i < cell_count; i++) {
+        const struct cell *c = &cells[i];
+        fprintf(file, "glint,%s,%s,%s,%u,%s,%lld,%lld,%lld,%lld,%lld,%u,%.6f,%.6f\n", c->variant, pass_name(c->pass),
+                dtype_name(c->dtype), (unsigned)c->head_dim, mask_name(c->causal), (long long)c->seqlen_q, (long long)c->seqlen_k,
+                (long long)c->batch, (long long)c->heads_q, (long long)c->heads_kv, (unsigned)c->machine->threads, ms_of(c),
+                tflops_of(c));
+    }
+    int failed = ferror(file);
+    if (fclose(file) != 0 || failed) {
+        fprintf(stderr, "glint_bench: cannot write %s\n", path);
+        return -1;
+    }
+    printf("\nwritten: %s\n", path);
+    return 0;
+}
+
+/* ---- the stopwatch ---- */
+
+static int serve(const struct settings *s)
+{
+    char line[256], reason[SENTENCE];
+    while (fgets(line, sizeof line, stdin)) {
+        char pass[8], dtype[8], mask[8];
+        long long d, sq, sk, b, hq, hk, threads;
+        struct cell cell = {0}, *found = NULL;
+        reason[0] = '\0';
+        double ms = -1;
+        if (sscanf(line, "%7s %7s %lld %7s %lld %lld %lld %lld %lld %lld", pass, dtype, &d, mask, &sq, &sk, &b, &hq, &hk,
+                   &threads) != 10 ||
+            !pass_from(pass) || !dtype_from(dtype) || !mask_from(mask) || threads < 1 ||
+            threads > (long long)GLINT_POOL_MAX_THREADS || d < 1 || d > UINT16_MAX) {
+            snprintf(reason, sizeof reason, "expected: pass dtype head_dim mask seqlen_q seqlen_k batch heads_q heads_kv threads");
+        } else {
+            cell.machine = machine_open((uint32_t)threads, (uint32_t)s->isas.value[0], reason, sizeof reason);
+            cell.pass = pass_from(pass);
+            cell.dtype = dtype_from(dtype);
+            cell.causal = mask_from(mask) == 2;
+            cell.head_dim = (uint32_t)d;
+            cell.seqlen_q = sq;
+            cell.seqlen_k = sk;
+            cell.batch = b;
+            cell.heads_q = hq;
+            cell.heads_kv = hk;
+            for (size_t i = 0; i < cell_count && !found; i++) {
+                struct cell *c = &cells[i];
+                if (c->machine == cell.machine && c->pass == cell.pass && c->dtype == cell.dtype && c->causal == cell.causal &&
+                    c->head_dim == cell.head_dim && c->seqlen_q == sq && c->seqlen_k == sk && c->batch == b && c->heads_q == hq &&
+                    c->heads_kv == hk)
+                    found = c;
+            }
+            if (!found && cell.machine && cell_count < MAX_CELLS && cell_plan(&cell, UINT32_MAX, reason, sizeof reason) == 0) {
+                cells[cell_count] = cell;
+                found = &cells[cell_count++];
+            }
+            if (found)
+                ms = cell_sample(found, s->least_ms, reason, sizeof reason);
+            if (found && ms >= 0) {
+                found->ms[0] = ms;
+                found->samples = 1;
+            }
+        }
+        if (ms >= 0)
+            printf("%s %.6f\n", found->variant, ms);
+        else
+            printf("error %.*s\n", (int)strcspn(reason, "\n"), reason);
+        fflush(stdout);
+    }
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    struct settings s = {.passes = {2, {GLINT_FORWARD, GLINT_BACKWARD}, {0}},
+                         .dtypes = {3, {GLINT_F32, GLINT_F16, GLINT_BF16}, {0}},
+                         .head_dims = {2, {64, 128}, {0}},
+                         .masks = {2, {1, 2}, {0}},
+                         .seqlens = {3, {128, 512, 2048}, {128, 512, 2048}},
+                         .batches = {1, {1}, {0}},
+                         .heads = {1, {8}, {0}},
+                         .heads_kv = {1, {0}, {0}},
+                         .threads = {1,
+                                     {processors < 1     ? 1
+                                      : processors > 256 ? 256
+                                                         : processors},
+                                     {0}},
+                         .isas = {1, {GLINT_ISA_ANY}, {0}},
+                         .reps = 7,
+                         .least_ms = 20};
+    int asked = read_options(&s, count, arguments);
+    if (asked != 0)
+        return asked > 0 ? EXIT_SUCCESS : 2;
+    /* `bazel run` starts programs in a folder of its own; the user's paths are relative to where the user is. */
+    const char *here = getenv("BUILD_WORKING_DIRECTORY");
+    if (here && chdir(here) != 0)
+        perror(here);
+    if (s.serve)
+        return serve(&s);
+
+    if (add_all(&s) != 0)
+        return EXIT_FAILURE;
+    if (cell_count == 0) {
+        fprintf(stderr, "glint_bench: nothing to measure: no variant of this library fits these options\n");
+        return EXIT_FAILURE;
+    }
+    if (measure(&s) != 0)
+        return EXIT_FAILURE;
+    for (size_t i = 0; i < cell_count; i++)
+        qsort(cells[i].ms, cells[i].samples, sizeof(double), ascending);
+    for (size_t p = 0; p < peak_count; p++)
+        qsort(peaks[p].flops, peaks[p].samples, sizeof(double), ascending);
+    print_table();
+    print_bars();
+    return s.csv && write_csv(s.csv) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
