@@ -4,28 +4,26 @@ load("@local_cuda//:cuda.bzl", "HAS_NVCC")
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 load(":archive.bzl", "glint_archive")
 load(":cuda.bzl", "cuda_cubin")
-load(":flags.bzl", "ISA", "ISA_CPU", "KERNEL", "LIBRARY", "STRICT")
+load(":flags.bzl", "KERNEL", "LIBRARY", "STRICT")
 load(":kernel.bzl", "glint_emit", "glint_emit_table", "glint_gpu_kernel", "glint_kernel")
-
-_NEVER = ["//tools:never"]
 
 # ---- conditions, for target_compatible_with: a target whose condition does not hold is SKIPPED ---------------------------------
 
 def without_sanitizer():
     """The target makes no sense in a build with a sanitizer."""
-    return select({"//tools:no_sanitizer": [], "//conditions:default": _NEVER})
+    return select({"//tools:no_sanitizer": [], "//conditions:default": ["//tools:build_without_sanitizer"]})
 
 def needs_gpu():
     """The target needs a GPU to run: --config=gpu."""
-    return select({"//tools:has_gpu": [] if HAS_NVCC else _NEVER, "//conditions:default": _NEVER})
+    return select({"//tools:has_gpu": needs_nvcc(), "//conditions:default": ["//tools:gpu_to_run_on"]})
 
 def needs_nvcc():
     """The target needs CUDA's compiler to be built."""
-    return [] if HAS_NVCC else _NEVER
+    return [] if HAS_NVCC else ["//tools:cuda_compiler"]
 
 def not_cross():
     """The target runs the compiler's output in a way that qemu-user does not carry, or runs the system's own tools on it."""
-    return select({"//tools:cross": _NEVER, "//conditions:default": []})
+    return select({"//tools:cross": ["//tools:build_for_this_machine"], "//conditions:default": []})
 
 def runs(variant):
     """The target runs this variant's kernel: this machine (or the one that qemu shows) has its instruction set.
@@ -59,7 +57,7 @@ def _kernel(variant, spec):
     name = variant["name"]
     record = json.encode(variant)
     if variant["family"] == "cpu":
-        compatible = [ISA_CPU[variant["isa"]]]
+        compatible = ["@platforms//cpu:" + variant["arch"]]
         glint_emit(
             name = name + "_source",
             out = name + ".c",
@@ -70,7 +68,7 @@ def _kernel(variant, spec):
         glint_kernel(
             name = name,
             src = name + ".c",
-            copts = KERNEL + ISA[variant["isa"]],
+            copts = KERNEL + variant["copts"],
             record = record,
             target_compatible_with = compatible,
             visibility = ["//visibility:public"],
@@ -106,7 +104,7 @@ def _for_cpu(variants, cpu):
     return [
         variant["name"]
         for variant in variants
-        if (HAS_NVCC if variant["family"] != "cpu" else ISA_CPU[variant["isa"]] == "@platforms//cpu:" + cpu)
+        if (HAS_NVCC if variant["family"] != "cpu" else variant["arch"] == cpu)
     ]
 
 def by_cpu(variants, prefix = ""):

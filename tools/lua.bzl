@@ -2,7 +2,7 @@
 
 _SCRIPT = """#!/bin/sh
 # From the root of the runfiles, where paths are those of the repository.
-exec {lua} {src} "$@"
+exec "$PWD/{lua}" {src} "$@"
 """
 
 def _lua_test_impl(ctx):

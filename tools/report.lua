@@ -1,6 +1,6 @@
 -- Writes the report of the variants: lua report.lua MANIFEST WORKSPACES TEXT MARKDOWN CSV
 --
--- MANIFEST has a line a variant: name, pass, dtype, head_dim, mask, family, target, tile_m, tile_n, object, logs (tab-separated; logs by ",").
+-- MANIFEST has a line a variant, tab-separated: name, pass, dtype, head_dim, mask, family, target, tile_m, tile_n, object, logs (by ",").
 -- WORKSPACES has "name bytes" a line, from report_workspace. The same inputs give the same bytes.
 local manifest_path, workspaces_path, text_path, markdown_path, csv_path = table.unpack(arg)
 

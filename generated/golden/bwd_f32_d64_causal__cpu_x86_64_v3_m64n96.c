@@ -1,0 +1,225 @@
+/* bwd_f32_d64_causal__cpu_x86_64_v3_m64n96
+ *
+ * Attention, backward: dQ, dK, dV from Q, K, V, O, LSE, dO; f32, head_dim 64, causal, both alignments.
+ * ISA: x86-64-v3 (AVX2, FMA, F16C).
+ * Tile: 64 queries x 96 keys. Micro-kernel: 6 rows x 2 vectors of 8 floats.
+ * Working set of a tile: 192 KiB in f32.
+ *
+ * Made from gen/templates/cpu_bwd.c.lua by
+ *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant bwd_f32_d64_causal__cpu_x86_64_v3_m64n96
+ * and overwritten by it: change the template or the spec. */
+
+#define GLINT_CPU_LANES 8  /* floats in a vector */
+#define GLINT_CPU_ROWS 6   /* register tile of the products: rows */
+#define GLINT_CPU_VECS 2   /* by vectors */
+#define GLINT_CPU_DTYPE f32
+#define GLINT_CPU_ELEMENT float
+#include "lib/cpu/cpu.h"
+#include "lib/cpu/gemm.h"
+#include "lib/cpu/rows.h"
+#include "lib/cpu/softmax.h"
+
+enum {
+    HEAD_DIM = 64,
+    TILE_M = 64, /* queries */
+    TILE_N = 96, /* keys */
+    PITCH_M = GLINT_CPU_PITCH(TILE_M),
+    PITCH_D = GLINT_CPU_PITCH(HEAD_DIM),
+    BLOCK_T = HEAD_DIM * PITCH_M, /* floats of a transposed query block */
+    BLOCK = TILE_M * PITCH_D,     /* floats of a query block */
+};
+
+/* The matrices of a lane's scratch: lib/cpu/cpu.h gives their shapes. */
+struct matrices {
+    float *q_t, *dout_t, *dq_t, *q, *dout, *stats, *dk, *dv, *k, *v, *p_t, *ds_t, *row, *o_t;
+};
+
+/* Brings one query head into scratch in f32: Q and dO both ways, LSE, and delta = rowsum(dO * O). */
+static void load_head(const struct glint_cpu_call *call, const struct matrices *m, int64_t batch, int64_t head)
+{
+    const struct glint_problem *p = call->problem;
+    const struct glint_tensors *t = call->tensors;
+    const glint_element *q = (const glint_element *)t->q + batch * p->q.batch + head * p->q.head;
+    const glint_element *o = (const glint_element *)t->o + batch * p->o.batch + head * p->o.head;
+    const glint_element *dout = (const glint_element *)t->dout + batch * p->dout.batch + head * p->dout.head;
+    const float *lse = t->lse + (batch * p->heads_q + head) * p->seqlen_q;
+    for (int64_t first = 0; first < p->seqlen_q; first += GLINT_CPU_LANES) {
+        const int64_t queries = glint_clamp(p->seqlen_q - first, 0, GLINT_CPU_LANES), lane = first % TILE_M;
+        float *q_rows = m->q + first * PITCH_D, *dout_rows = m->dout + first * PITCH_D;
+        float *q_t = m->q_t + first / TILE_M * BLOCK_T + lane, *dout_t = m->dout_t + first / TILE_M * BLOCK_T + lane;
+        glint_widen_rows(q_rows, PITCH_D, q + first * p->q.row, p->q.row, queries, HEAD_DIM);
+        glint_widen_rows(dout_rows, PITCH_D, dout + first * p->dout.row, p->dout.row, queries, HEAD_DIM);
+        for (int64_t i = 0; i < GLINT_CPU_LANES; i += 4) {
+            const int64_t rows = glint_clamp(queries - i, 0, 4);
+            glint_transpose_in(q_t + i, PITCH_M, q_rows + i * PITCH_D, PITCH_D, rows, HEAD_DIM, p->softmax_scale);
+            glint_transpose_in(dout_t + i, PITCH_M, dout_rows + i * PITCH_D, PITCH_D, rows, HEAD_DIM, 1.0f);
+            glint_widen_rows(m->row, PITCH_D, o + (first + i) * p->o.row, p->o.row, rows, HEAD_DIM);
+            glint_transpose_in(m->o_t + i, 16, m->row, PITCH_D, rows, HEAD_DIM, 1.0f);
+        }
+
+        /* Summed in the order of dP: where one key has all the weight, dP - delta is exactly zero. */
+        glint_vec delta = glint_splat(0.0f);
+        for (int64_t d = 0; d < HEAD_DIM; d++)
+            delta += glint_load(m->o_t + d * 16) * glint_load(dout_t + d * PITCH_M);
+        float *stats = m->stats + first / TILE_M * 2 * PITCH_M + lane;
+        glint_store(stats, glint_splat(0.0f));
+        memcpy(stats, lse + first, sizeof(float) * (size_t)queries);
+        glint_store(stats + PITCH_M, delta);
+    }
+}
+
+/* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. Query i of the tile sees key r of it iff i >= r + shift. */
+static void tile(const struct matrices *m, int64_t block, int64_t queries, int64_t keys, int64_t shift, float *dq_t, float *dk, float *dv)
+{
+    const float *q = m->q + block * BLOCK, *dout = m->dout + block * BLOCK;
+    const float *q_t = m->q_t + block * BLOCK_T, *dout_t = m->dout_t + block * BLOCK_T, *stats = m->stats + block * 2 * PITCH_M;
+    dq_t += block * BLOCK_T;
+
+    /* A hidden pair has P = dS = 0, which hides any finite Q, dO and K; otherwise pairs are left out one by one. */
+    const bool special = keys - 1 + shift > 0 && (glint_any_special(q, PITCH_D, queries, HEAD_DIM) ||
+                                                  glint_any_special(dout, PITCH_D, queries, HEAD_DIM) ||
+                                                  glint_any_special(m->k, PITCH_D, keys, HEAD_DIM));
+    for (int64_t lane = 0, vecs; lane < queries; lane += vecs * GLINT_CPU_LANES) {
+        vecs = glint_panel_vecs(queries - lane);
+        const int64_t lanes = glint_clamp(queries - lane, 0, vecs * GLINT_CPU_LANES);
+        const struct glint_visible visible = glint_visible_keys(0, keys, lane, lanes, -shift);
+        /* A few rows more, so that the row tiles of dV and dK, which cross the diagonal, find zeros there. */
+        const struct glint_visible needed = {visible.all, glint_clamp(visible.any + GLINT_CPU_ROWS - 1, 0, keys), visible.shift};
+        const int64_t rows = needed.any;
+
+        /* S^T = K Q^T and dP^T = V dO^T. */
+        glint_gemm(vecs, &(struct glint_gemm){.c = m->p_t + lane, .ldc = PITCH_M, .a = m->k, .a_row = PITCH_D, .a_k = 1,
+                                              .b = q_t + lane, .ldb = PITCH_M, .rows = rows, .depth = HEAD_DIM, .first_k = -TILE_N});
+        glint_gemm(vecs, &(struct glint_gemm){.c = m->ds_t + lane, .ldc = PITCH_M, .a = m->v, .a_row = PITCH_D, .a_k = 1,
+                                              .b = dout_t + lane, .ldb = PITCH_M, .rows = rows, .depth = HEAD_DIM, .first_k = -TILE_N});
+
+        /* P = exp(S - LSE) and dS = P (dP - delta). */
+        for (int64_t x = lane; x < lane + vecs * GLINT_CPU_LANES; x += GLINT_CPU_LANES) {
+            glint_softmax_gradient(m->p_t + x, m->ds_t + x, PITCH_M, rows, stats + x, stats + PITCH_M + x);
+            glint_mask_gradient(m->p_t + x, m->ds_t + x, PITCH_M, needed, x - lane);
+        }
+
+        /* dQ^T += K^T dS^T. */
+        struct glint_gemm dq = {.c = dq_t + lane, .ldc = PITCH_M, .a = m->k, .a_row = 1, .a_k = PITCH_D, .b = m->ds_t + lane,
+                                .ldb = PITCH_M, .rows = HEAD_DIM, .depth = visible.any, .first_k = -HEAD_DIM, .add = true};
+        if (special) {
+            dq.depth = visible.all;
+            glint_gemm(vecs, &dq);
+            dq.depth = visible.any;
+            glint_gemm_visible(vecs, &dq, visible.all, visible.shift);
+        } else {
+            glint_gemm(vecs, &dq);
+        }
+    }
+
+    /* dV += P^T dO and dK += dS^T Q; lanes are now the head dim. */
+    for (int64_t x = 0, vecs; x < HEAD_DIM; x += vecs * GLINT_CPU_LANES) {
+        vecs = glint_panel_vecs(HEAD_DIM - x);
+        struct glint_gemm dv_gemm = {.c = dv + x, .ldc = PITCH_D, .a = m->p_t, .a_row = PITCH_M, .a_k = 1, .b = dout + x, .ldb = PITCH_D,
+                                     .rows = keys, .depth = queries, .first_k = shift, .add = true};
+        struct glint_gemm dk_gemm = {.c = dk + x, .ldc = PITCH_D, .a = m->ds_t, .a_row = PITCH_M, .a_k = 1, .b = q + x, .ldb = PITCH_D,
+                                     .rows = keys, .depth = queries, .first_k = shift, .add = true};
+        if (special) {
+            dv_gemm.rows = dk_gemm.rows = 1;
+            for (int64_t r = 0; r < keys; r++) {
+                glint_gemm(vecs, &dv_gemm);
+                glint_gemm(vecs, &dk_gemm);
+                dv_gemm.c += PITCH_D, dv_gemm.a += PITCH_M, dv_gemm.first_k++;
+                dk_gemm.c += PITCH_D, dk_gemm.a += PITCH_M, dk_gemm.first_k++;
+            }
+            continue;
+        }
+        glint_gemm(vecs, &dv_gemm);
+        glint_gemm(vecs, &dk_gemm);
+    }
+}
+
+/* Writes dQ of query block `block` of a head; `row` holds 4 rows of head_dim floats. */
+static void store_dq(const struct glint_cpu_call *call, int64_t batch, int64_t head, int64_t block, const float *dq_t, float *row)
+{
+    const struct glint_problem *p = call->problem;
+    glint_element *dq = (glint_element *)call->tensors->dq + batch * p->dq.batch + head * p->dq.head + block * TILE_M * p->dq.row;
+    glint_transpose_out(dq, p->dq.row, dq_t, PITCH_M, glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M), HEAD_DIM, p->softmax_scale,
+                        row, PITCH_D);
+}
+
+/* dK and dV of one key head, and dQ of the query heads that read it. When the problem is split, of one group of key blocks, and its part
+ * of dQ goes to the workspace. dQ is summed within a group of key blocks (kb = group mod key_groups), then over the groups in order. */
+static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+    const struct glint_problem *p = call->problem;
+    const struct glint_cpu_geometry *g = &call->geometry;
+    const struct matrices m = {
+        scratch + g->region[GLINT_BWD_Q_T], scratch + g->region[GLINT_BWD_DO_T], scratch + g->region[GLINT_BWD_DQ_T],
+        scratch + g->region[GLINT_BWD_Q], scratch + g->region[GLINT_BWD_DO], scratch + g->region[GLINT_BWD_STATS],
+        scratch + g->region[GLINT_BWD_DK], scratch + g->region[GLINT_BWD_DV], scratch + g->region[GLINT_BWD_K],
+        scratch + g->region[GLINT_BWD_V], scratch + g->region[GLINT_BWD_P_T], scratch + g->region[GLINT_BWD_DS_T],
+        scratch + g->region[GLINT_BWD_ROW], scratch + g->region[GLINT_BWD_O_T],
+    };
+    const bool split = g->split > 1;
+    const int64_t first_group = task % g->split, last_group = split ? first_group : g->key_groups - 1;
+    const int64_t block_step = g->split, first_block = first_group; /* key blocks of this task; the n-th has the n-th dK and dV */
+    const int64_t head_kv = task / g->split % p->heads_kv, batch = task / g->split / p->heads_kv;
+    const int64_t head_group = p->heads_q / p->heads_kv;
+    const glint_element *k = (const glint_element *)call->tensors->k + batch * p->k.batch + head_kv * p->k.head;
+    const glint_element *v = (const glint_element *)call->tensors->v + batch * p->v.batch + head_kv * p->v.head;
+
+    memset(m.dk, 0, sizeof(float) * (g->region[GLINT_BWD_K] - g->region[GLINT_BWD_DK]));
+    for (int64_t head = head_kv * head_group; head < (head_kv + 1) * head_group; head++) {
+        load_head(call, &m, batch, head);
+        for (int64_t group = first_group; group <= last_group; group++) {
+            float *dq_t = m.dq_t;
+            if (split)
+                dq_t = call->partials + (uint64_t)((group * p->batch + batch) * p->heads_q + head) * g->partial_floats;
+            else if (group > 0)
+                dq_t += g->query_blocks * BLOCK_T;
+            memset(dq_t, 0, sizeof(float) * (size_t)(g->query_blocks * BLOCK_T));
+            for (int64_t key_block = group; key_block < g->key_blocks; key_block += g->key_groups) {
+                const int64_t first_key = key_block * TILE_N, keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
+                const int64_t n = (key_block - first_block) / block_step * TILE_N * PITCH_D;
+                glint_widen_rows(m.k, PITCH_D, k + first_key * p->k.row, p->k.row, keys, HEAD_DIM);
+                glint_widen_rows(m.v, PITCH_D, v + first_key * p->v.row, p->v.row, keys, HEAD_DIM);
+                const int64_t first_query = glint_clamp(first_key - call->offset, 0, p->seqlen_q); /* to see any of these keys */
+                for (int64_t block = first_query / TILE_M; block < g->query_blocks; block++) {
+                    const int64_t queries = glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M);
+                    tile(&m, block, queries, keys, first_key - block * TILE_M - call->offset, dq_t, m.dk + n, m.dv + n);
+                }
+            }
+            if (!split && group > 0)
+                for (int64_t i = 0; i < g->query_blocks * BLOCK_T; i += GLINT_CPU_LANES)
+                    glint_store(m.dq_t + i, glint_load(m.dq_t + i) + glint_load(dq_t + i));
+        }
+        if (!split)
+            for (int64_t block = 0; block < g->query_blocks; block++)
+                store_dq(call, batch, head, block, m.dq_t + block * BLOCK_T, m.row);
+    }
+
+    glint_element *dk = (glint_element *)call->tensors->dk + batch * p->dk.batch + head_kv * p->dk.head;
+    glint_element *dv = (glint_element *)call->tensors->dv + batch * p->dv.batch + head_kv * p->dv.head;
+    for (int64_t key_block = first_block; key_block < g->key_blocks; key_block += block_step) {
+        const int64_t first_key = key_block * TILE_N, keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
+        const int64_t n = (key_block - first_block) / block_step * TILE_N * PITCH_D;
+        glint_narrow_rows(dk + first_key * p->dk.row, p->dk.row, m.dk + n, PITCH_D, keys, HEAD_DIM, p->softmax_scale);
+        glint_narrow_rows(dv + first_key * p->dv.row, p->dv.row, m.dv + n, PITCH_D, keys, HEAD_DIM, 1.0f);
+    }
+}
+
+/* dQ of one query block of one head: the sum of the groups' parts, in order. Only when the problem is split. */
+static void sum_dq(const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+    const struct glint_problem *p = call->problem;
+    const struct glint_cpu_geometry *g = &call->geometry;
+    const int64_t block = task % g->query_blocks, head = task / g->query_blocks % p->heads_q;
+    const int64_t batch = task / g->query_blocks / p->heads_q;
+    float *dq_t = scratch + g->region[GLINT_BWD_Q_T];
+    for (int64_t group = 0; group < g->key_groups; group++) {
+        const float *part = call->partials + (uint64_t)((group * p->batch + batch) * p->heads_q + head) * g->partial_floats +
+                            block * BLOCK_T;
+        for (int64_t i = 0; i < BLOCK_T; i += GLINT_CPU_LANES)
+            glint_store(dq_t + i, group == 0 ? glint_load(part + i) : glint_load(dq_t + i) + glint_load(part + i));
+    }
+    store_dq(call, batch, head, block, dq_t, scratch + g->region[GLINT_BWD_ROW]);
+}
+
+const struct glint_cpu_kernel glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
+const struct glint_cpu_kernel glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96 = {.phase = {gradients, sum_dq}};

@@ -1,0 +1,121 @@
+/* fwd_f32_d64_causal__cpu_x86_64_v3_m64n96
+ *
+ * Attention, forward: O and LSE from Q, K, V; f32, head_dim 64, causal, both alignments.
+ * ISA: x86-64-v3 (AVX2, FMA, F16C).
+ * Tile: 64 queries x 96 keys. Micro-kernel: 6 rows x 2 vectors of 8 floats.
+ * Working set of a tile: 104 KiB in f32.
+ *
+ * Made from gen/templates/cpu_fwd.c.lua by
+ *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant fwd_f32_d64_causal__cpu_x86_64_v3_m64n96
+ * and overwritten by it: change the template or the spec. */
+
+#define GLINT_CPU_LANES 8  /* floats in a vector */
+#define GLINT_CPU_ROWS 6   /* register tile of the products: rows */
+#define GLINT_CPU_VECS 2   /* by vectors */
+#define GLINT_CPU_DTYPE f32
+#define GLINT_CPU_ELEMENT float
+#include "lib/cpu/cpu.h"
+#include "lib/cpu/gemm.h"
+#include "lib/cpu/rows.h"
+#include "lib/cpu/softmax.h"
+
+enum {
+    HEAD_DIM = 64,
+    TILE_M = 64, /* queries */
+    TILE_N = 96, /* keys */
+    PITCH_M = GLINT_CPU_PITCH(TILE_M),
+    PITCH_D = GLINT_CPU_PITCH(HEAD_DIM),
+};
+
+/* O and LSE of one query block of one head. Everything is transposed, so that vector lanes are queries: softmax needs no sum across lanes.
+ * Tasks of a head come last query block first: under the mask that one is the longest.
+ */
+static void forward(const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+    const struct glint_problem *p = call->problem;
+    const struct glint_cpu_geometry *g = &call->geometry;
+    float *q_t = scratch + g->region[GLINT_FWD_Q_T], *o_t = scratch + g->region[GLINT_FWD_O_T];
+    float *s_t = scratch + g->region[GLINT_FWD_S_T], *row = scratch + g->region[GLINT_FWD_ROW];
+    float *max = scratch + g->region[GLINT_FWD_MAX], *sum = scratch + g->region[GLINT_FWD_SUM];
+    float *scale = scratch + g->region[GLINT_FWD_SCALE];
+
+    const int64_t head = task / g->query_blocks % p->heads_q, batch = task / g->query_blocks / p->heads_q;
+    const int64_t first_query = (g->query_blocks - 1 - task % g->query_blocks) * TILE_M;
+    const int64_t queries = glint_clamp(p->seqlen_q - first_query, 0, TILE_M);
+    const int64_t head_kv = head / (p->heads_q / p->heads_kv);
+    const glint_element *q = (const glint_element *)call->tensors->q + batch * p->q.batch + head * p->q.head + first_query * p->q.row;
+    const glint_element *k = (const glint_element *)call->tensors->k + batch * p->k.batch + head_kv * p->k.head;
+    const glint_element *v = (const glint_element *)call->tensors->v + batch * p->v.batch + head_kv * p->v.head;
+    glint_element *o = (glint_element *)call->tensors->o + batch * p->o.batch + head * p->o.head + first_query * p->o.row;
+    float *lse = call->tensors->lse + (batch * p->heads_q + head) * p->seqlen_q + first_query;
+
+    /* Q^T times softmax_scale; O = 0, max = -inf, sum = 0. */
+    const int64_t columns = glint_panel_columns(queries);
+    for (int64_t i = 0; i < columns; i += 4) {
+        const int64_t rows = glint_clamp(queries - i, 0, 4);
+        glint_widen_rows(row, PITCH_D, q + i * p->q.row, p->q.row, rows, HEAD_DIM);
+        glint_transpose_in(q_t + i, PITCH_M, row, PITCH_D, rows, HEAD_DIM, p->softmax_scale);
+    }
+    memset(o_t, 0, sizeof(float) * HEAD_DIM * PITCH_M);
+    for (int64_t i = 0; i < columns; i += GLINT_CPU_LANES) {
+        glint_store(max + i, glint_splat(-INFINITY));
+        glint_store(sum + i, glint_splat(0.0f));
+    }
+
+    const int64_t keys_seen = glint_clamp(first_query + queries + call->offset, 0, p->seqlen_k);
+    for (int64_t first_key = 0; first_key < keys_seen; first_key += TILE_N) {
+        const int64_t keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
+        const float *k_tile = k + first_key * p->k.row, *v_tile = v + first_key * p->v.row;
+        const int64_t k_pitch = p->k.row, v_pitch = p->v.row;
+        for (int64_t lane = 0, vecs; lane < queries; lane += vecs * GLINT_CPU_LANES) {
+            vecs = glint_panel_vecs(queries - lane);
+            const int64_t lanes = glint_clamp(queries - lane, 0, vecs * GLINT_CPU_LANES);
+            const struct glint_visible visible =
+                glint_visible_keys(first_key, keys, first_query + lane, lanes, call->offset);
+
+            /* S^T = K Q^T, for the keys that some query of the panel sees. */
+            glint_gemm(vecs, &(struct glint_gemm){.c = s_t + lane, .ldc = PITCH_M, .a = k_tile, .a_row = k_pitch, .a_k = 1,
+                                                  .b = q_t + lane, .ldb = PITCH_M, .rows = visible.any, .depth = HEAD_DIM,
+                                                  .first_k = -TILE_N});
+
+            /* P^T = exp(S^T - max). */
+            for (int64_t x = lane; x < lane + vecs * GLINT_CPU_LANES; x += GLINT_CPU_LANES) {
+                glint_mask_scores(s_t + x, PITCH_M, visible, x - lane);
+                glint_softmax_step(s_t + x, PITCH_M, visible.any, max + x, sum + x, scale + x);
+            }
+
+            /* O^T = scale O^T + V^T P^T. A hidden key has P = 0, which hides any finite V; other V rows are left out lane by lane. */
+            struct glint_gemm pv = {.c = o_t + lane, .ldc = PITCH_M, .a = v_tile, .a_row = 1, .a_k = v_pitch,
+                                    .b = s_t + lane, .ldb = PITCH_M, .rows = HEAD_DIM, .depth = visible.any,
+                                    .first_k = -HEAD_DIM, .scale = scale + lane};
+            if (glint_any_special(v_tile + visible.all * v_pitch, v_pitch, visible.any - visible.all, HEAD_DIM)) {
+                pv.depth = visible.all;
+                glint_gemm(vecs, &pv);
+                pv.depth = visible.any;
+                glint_gemm_visible(vecs, &pv, visible.all, visible.shift);
+            } else {
+                glint_gemm(vecs, &pv);
+            }
+        }
+    }
+
+    /* O = O / sum and LSE = max + log(sum); a query that sees no key has O = 0 and LSE = -inf. */
+    const glint_veci lane_index = glint_lane_index();
+    for (int64_t x = 0; x < queries; x += GLINT_CPU_LANES) {
+        const int64_t blind = p->seqlen_k > 0 ? glint_clamp(-call->offset - first_query - x, 0, GLINT_CPU_LANES) : GLINT_CPU_LANES;
+        const glint_veci sees = lane_index >= (int32_t)blind;
+        const glint_vec total = glint_load(sum + x);
+        const glint_vec inverse = 1.0f / total;
+        for (int64_t d = 0; d < HEAD_DIM; d++) {
+            const glint_vec value = glint_load(o_t + d * PITCH_M + x) * inverse;
+            glint_store(o_t + d * PITCH_M + x, (glint_vec)(sees & (glint_veci)value));
+        }
+        const glint_vec value = glint_load(max + x) + glint_log(total);
+        glint_store(sum + x, glint_select(sees, value, glint_splat(-INFINITY)));
+    }
+    memcpy(lse, sum, sizeof(float) * (size_t)queries);
+    glint_transpose_out(o, p->o.row, o_t, PITCH_M, queries, HEAD_DIM, 1.0f, row, PITCH_D);
+}
+
+const struct glint_cpu_kernel glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
+const struct glint_cpu_kernel glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96 = {.phase = {forward, NULL}};
