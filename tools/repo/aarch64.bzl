@@ -78,7 +78,7 @@ toolchain(
 _RUN = """#!/bin/sh
 # Runs an AArch64 program under qemu-user, with the cross compiler's C library; a script of this machine as it is.
 case $(od -An -tx1 -j18 -N2 "$1") in
-*b7\ 00*) exec {qemu} -L {sysroot} "$@" ;;
+*"b7 00"*) exec {qemu} -L {sysroot} "$@" ;;
 *) exec "$@" ;;
 esac
 """
