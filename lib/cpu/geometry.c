@@ -85,8 +85,8 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
         last = GLINT_BWD_REGIONS;
     }
 
-    const int64_t most = g.tasks[0] > g.tasks[1] ? g.tasks[0] : g.tasks[1];
-    g.lanes = most < (int64_t)concurrency ? (uint32_t)most : concurrency;
+    /* Never more scratches than tasks that need one: the second phase makes do with the lanes of the first. */
+    g.lanes = g.tasks[0] < (int64_t)concurrency ? (uint32_t)g.tasks[0] : concurrency;
     g.region[GLINT_CPU_REGIONS] = g.region[last];
 
     /* Workspace: the counters, the partial sums of dQ, the scratches. */
