@@ -143,6 +143,7 @@ def variant_table(name, variants, spec = "@glint_spec//:spec", **kwargs):
         out = name + ".c",
         spec = spec,
         variants = by_cpu(variants),
+        **kwargs
     )
     glint_core_library(
         name = name,
