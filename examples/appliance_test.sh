@@ -15,14 +15,14 @@ check() {
 
 "$program" >"$answers" <<'REQUESTS'
 forward 128 128 8 64 causal
-backward 5 70 2 64 none
-forward 1 1000 4 128 causal
-forward 0 0 1 64 none
+backward 5 70 2 64 causal
+forward 1 1000 4 64 causal
+forward 0 0 1 64 causal
 hello
 forward 1 1 1 9 none
 forward -1 1 1 64 none
-backward 1000000000 1000000000 1000000000 64 none
-forward 100000 100000 64 64 none
+backward 1000000000 1000000000 1000000000 64 causal
+forward 100000 100000 64 64 causal
 forward 1 1 0 64 none
 REQUESTS
 check "it ends well" test $? = 0

@@ -65,12 +65,13 @@ static int plan(struct attention *a, const struct glint_problem *problem, enum g
     return -1;
 }
 
-/* The step of a decode loop: one query, every key of the cache. With no mask the order of the keys does not matter, so the cache
- * may be a ring. */
+/* The step of a decode loop: one query, every key of the cache. The last query sees every key under a bottom-right causal mask, so
+ * the kernels of training serve here too; and as it sees them all, their order does not matter: the cache may be a ring. */
 static void decode_problem(struct glint_problem *problem, size_t heads, size_t keys)
 {
     int64_t h = (int64_t)heads;
     glint_problem_bshd(problem, GLINT_F32, 1, 1, (int64_t)keys, h, h, HEAD_DIM);
+    problem->mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
 }
 
 int attention_plan(struct attention *a, size_t batch, size_t seqlen, size_t heads)
