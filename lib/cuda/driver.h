@@ -48,16 +48,15 @@ enum {
     GLINT_CU_MPS_CLIENT_TERMINATED = 810,
     GLINT_CU_EXTERNAL_DEVICE = 911
 };
-enum { /* CUdevice_attribute */
-       GLINT_CU_DEVICE_MULTIPROCESSORS = 16,
-       GLINT_CU_DEVICE_MAJOR = 75,
-       GLINT_CU_DEVICE_MINOR = 76,
-       GLINT_CU_DEVICE_SHARED_BYTES_PER_BLOCK = 97 /* ..._MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+/* CUdevice_attribute */
+enum {
+    GLINT_CU_DEVICE_MULTIPROCESSORS = 16,
+    GLINT_CU_DEVICE_MAJOR = 75,
+    GLINT_CU_DEVICE_MINOR = 76,
+    GLINT_CU_DEVICE_SHARED_BYTES_PER_BLOCK = 97 /* ..._MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
 };
-enum { /* CUfunction_attribute */
-       GLINT_CU_FUNCTION_LOCAL_BYTES = 3,
-       GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES = 8
-};
+/* CUfunction_attribute */
+enum { GLINT_CU_FUNCTION_LOCAL_BYTES = 3, GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES = 8 };
 
 /* X(member, symbol, presence, parameters). Symbols are exact versions, which dlsym gives with the ABI that they had when they appeared;
  * `_v2` where <cuda.h> maps the plain name to it. Without a `_ptsz` suffix a NULL stream is the legacy default stream. Every driver

@@ -99,6 +99,11 @@ void device_set(struct device *device, void *address, unsigned char value, size_
         DEVICE(device, memory_set, number(address), value, bytes, stream);
 }
 
+void device_wait(struct device *device)
+{
+    device_must(device->driver.context_synchronize(), "context_synchronize");
+}
+
 size_t device_free_bytes(struct device *device)
 {
     size_t free_bytes = 0, total_bytes = 0;

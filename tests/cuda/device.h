@@ -79,6 +79,7 @@ void device_free(struct device *device, void *address);
 void device_put(struct device *device, void *to, const void *from, size_t bytes); /* returns when done, after the default stream */
 void device_get(struct device *device, void *to, const void *from, size_t bytes);
 void device_set(struct device *device, void *address, unsigned char value, size_t bytes, void *stream);
+void device_wait(struct device *device); /* for everything enqueued */
 size_t device_free_bytes(struct device *device);
 
 #endif

@@ -33,6 +33,11 @@ static int depth;
 static struct CUctx_st *expected; /* what the application left current */
 static bool initialised;
 
+static struct CUctx_st *current(void)
+{
+    return depth ? stack[depth - 1] : NULL;
+}
+
 static const struct {
     const char *symbol;
     bool optional;
@@ -81,6 +86,17 @@ void fake_application_context(int device)
     expected = stack[0] = device >= 0 ? &application[device] : NULL;
 }
 
+void fake_set_current(glint_cu_context context)
+{
+    depth = context != NULL;
+    expected = stack[0] = context;
+}
+
+glint_cu_context fake_current(void)
+{
+    return current();
+}
+
 bool fake_context_restored(void)
 {
     return (depth ? stack[depth - 1] : NULL) == expected && fake.pushed == 0;
@@ -117,11 +133,6 @@ static glint_cu_result called(int entry)
         if (result != GLINT_CU_SUCCESS)                      \
             return result;                                   \
     } while (0)
-
-static struct CUctx_st *current(void)
-{
-    return depth ? stack[depth - 1] : NULL;
-}
 
 static bool usable(const struct CUctx_st *context)
 {
@@ -339,6 +350,8 @@ static glint_cu_result launch(glint_cu_function function, unsigned int grid_x, u
                               .shared_bytes = shared_bytes,
                               .stream = stream};
     memcpy(l->params.bytes, parameters[0], (size_t)function->module->image->parameter_bytes);
+    if (fake.execute)
+        fake.execute(l);
     return GLINT_CU_SUCCESS;
 }
 

@@ -58,6 +58,10 @@ struct fake_driver {
     struct fake_device device[FAKE_DEVICES];
     int local_bytes; /* of every kernel, besides what its image says */
 
+    /* set by fake_gpu.c: carries out a launch; finds entries that the library does not use */
+    void (*execute)(const struct fake_launch *launch);
+    void *(*symbol_elsewhere)(const char *symbol);
+
     /* the fault: call number `fault_at` (from 1) of an entry answers fault_result, and every later one too if fault_forever */
     int fault_entry; /* -1: none */
     unsigned fault_at;
@@ -87,7 +91,11 @@ void fake_recount(void);
 /* Makes a context of that device current that the application is thought to have made; -1: none. */
 void fake_application_context(int device);
 
-/* Whether that one is current now, as it was before the library was called. */
+/* cuCtxSetCurrent and cuCtxGetCurrent. */
+void fake_set_current(glint_cu_context context);
+glint_cu_context fake_current(void);
+
+/* Whether the application's context is current, as it was before the library was called. */
 bool fake_context_restored(void);
 
 /* Handles held of any kind. */

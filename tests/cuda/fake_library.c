@@ -33,7 +33,7 @@ void *__wrap_dlsym(void *library, const char *symbol)
     for (int i = 0; i < FAKE_ENTRIES; i++)
         if (strcmp(symbol, fake_symbol(i)) == 0)
             memcpy(&address, (const char *)&fake_table + (size_t)i * sizeof address, sizeof address);
-    return address;
+    return address || !fake.symbol_elsewhere ? address : fake.symbol_elsewhere(symbol);
 }
 
 int __wrap_dlclose(void *library)

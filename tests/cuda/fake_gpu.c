@@ -1,0 +1,305 @@
+/* The fake driver grown into a GPU that pretends: memory, streams, graphs and events over host memory, and kernels that fill their
+ * outputs with a pattern of their inputs instead of computing attention. Linked with on_device.c it shows that those checks pass where
+ * they should and fail where they should: FAKE_GPU_FAULT names one thing that goes wrong (the table `faults` below). With
+ * FAKE_GPU_IDLE=1 kernels do nothing, and quickly. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/device.h"
+#include "tests/cuda/fake_driver.h"
+
+enum { INVALID_VALUE = 1, GRAPH_LAUNCHES = 64, TOTAL = 1 << 30 };
+
+struct CUgraph_st {
+    int count;
+    struct fake_launch launches[GRAPH_LAUNCHES];
+};
+struct CUgraphExec_st {
+    struct CUgraph_st graph;
+};
+
+static struct CUstream_st *capturing;
+static struct CUgraph_st captured;
+static unsigned long launched;
+static size_t used;
+
+static const struct {
+    const char *name, *what;
+} faults[] = {
+    {"leak", "a launch keeps device memory"},
+    {"heap", "a launch keeps host memory"},
+    {"replay", "a replay does not read the inputs again"},
+    {"workspace", "an output depends on what the workspace held"},
+    {"output", "an element of an output is not written"},
+    {"outside", "a byte behind an output is written"},
+    {"flicker", "every 100th launch gives another bit"},
+    {"slow", "a launch takes longer than 5 microseconds"},
+    {"deaf", "a launch that faulted is not heard of"},
+};
+static bool broken; /* a kernel has read an address that nobody has mapped */
+
+static bool has_fault(const char *name)
+{
+    const char *fault = getenv("FAKE_GPU_FAULT");
+    return fault && strcmp(fault, name) == 0;
+}
+
+/* ---- kernels ---- */
+
+static int64_t row_bytes; /* head_dim * bytes of an element: from the row stride, as on_device.c lays tensors out */
+
+static unsigned char *row_of(const struct glint_gpu_view *view, int64_t element, int64_t batch, int64_t head, int64_t row)
+{
+    return (unsigned char *)view->address + element * (batch * view->batch + head * view->head + row * view->row);
+}
+
+/* to = the bytes of one tensor, changed by a byte of another, so that both matter. */
+static void mix(const struct glint_gpu_view *to, const struct glint_gpu_view *from, const unsigned char *other,
+                const struct glint_gpu_shape *s, int heads, int rows, unsigned char extra)
+{
+    const int64_t element = 2;
+    row_bytes = element * to->head;
+    for (int b = 0; b < s->batch; b++)
+        for (int h = 0; h < heads; h++)
+            for (int r = 0; r < rows; r++)
+                for (int64_t i = has_fault("output") && r == 0; i < row_bytes; i++)
+                    row_of(to, element, b, h, r)[i] = (unsigned char)((row_of(from, element, b, h, r)[i] ^ other[i]) + extra);
+    if (has_fault("outside") && rows > 0)
+        row_of(to, element, s->batch - 1, heads - 1, rows - 1)[row_bytes] = 1;
+}
+
+static void carry_out(const struct fake_launch *l)
+{
+    if (getenv("FAKE_GPU_IDLE"))
+        return;
+    if ((uintptr_t)l->params.forward.q.address == UINT64_C(1) << 46) {
+        broken = !has_fault("deaf");
+        fake.fault_entry = broken ? FAKE_launch : -1;
+        fake.fault_at = fake.calls[FAKE_launch];
+        fake.fault_result = GLINT_CU_ILLEGAL_ADDRESS;
+        fake.fault_forever = true;
+        return;
+    }
+    unsigned char extra = has_fault("flicker") && launched % 100 == 50;
+    launched++;
+    if (strcmp(l->entry, "plain") == 0 || strcmp(l->entry, "causal") == 0 || strcmp(l->entry, "much") == 0) {
+        const struct glint_forward_params *p = &l->params.forward;
+        mix(&p->o, &p->q, p->k.address, &p->shape, p->shape.heads_q, p->shape.seqlen_q, extra);
+        for (int i = 0; i < p->shape.batch * p->shape.heads_q * p->shape.seqlen_q; i++)
+            p->lse[i] = p->shape.softmax_scale;
+    } else if (strcmp(l->entry, "split_dq") == 0 || strcmp(l->entry, "fused_dq") == 0) {
+        const struct glint_backward_params *p = &l->params.backward;
+        if (has_fault("workspace"))
+            extra = *(unsigned char *)p->delta;
+        mix(&p->dq, &p->dout, p->k.address, &p->shape, p->shape.heads_q, p->shape.seqlen_q, extra);
+        mix(&p->dk, &p->k, p->dout.address, &p->shape, p->shape.heads_kv, p->shape.seqlen_k, 0);
+        mix(&p->dv, &p->v, p->dout.address, &p->shape, p->shape.heads_kv, p->shape.seqlen_k, 0);
+    }
+}
+
+static void execute(const struct fake_launch *l)
+{
+    if (has_fault("leak"))
+        used += 512;
+    if (has_fault("heap") && !malloc(64))
+        exit(EXIT_FAILURE);
+    if (has_fault("slow"))
+        for (volatile int i = 0; i < 20000; i++)
+            continue;
+    if (capturing && l->stream == capturing) {
+        if (captured.count < GRAPH_LAUNCHES)
+            captured.launches[captured.count++] = *l;
+        return;
+    }
+    carry_out(l);
+}
+
+/* ---- entries that only tests use ---- */
+
+static glint_cu_result driver_version(int *version)
+{
+    *version = 0;
+    return 0;
+}
+
+static glint_cu_result device_name(char *name, int bytes, glint_cu_device device)
+{
+    snprintf(name, (size_t)bytes, "a pretended GPU %d", device);
+    return 0;
+}
+
+static glint_cu_result context_set(glint_cu_context context)
+{
+    fake_set_current(context);
+    return 0;
+}
+
+static glint_cu_result context_synchronize(void)
+{
+    return broken ? GLINT_CU_ILLEGAL_ADDRESS : fake_current() ? 0 : 201;
+}
+
+static glint_cu_result memory_info(size_t *free_bytes, size_t *total_bytes)
+{
+    *total_bytes = TOTAL;
+    *free_bytes = TOTAL - used;
+    return 0;
+}
+
+static glint_cu_result memory_alloc(glint_cu_address *address, size_t bytes)
+{
+    void *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    *address = (glint_cu_address)(uintptr_t)memory;
+    return memory ? 0 : 2;
+}
+
+static glint_cu_result memory_free(glint_cu_address address)
+{
+    free((void *)(uintptr_t)address);
+    return 0;
+}
+
+static glint_cu_result memory_set(glint_cu_address address, unsigned char value, size_t bytes, glint_cu_stream stream)
+{
+    (void)stream;
+    memset((void *)(uintptr_t)address, value, bytes);
+    return 0;
+}
+
+static glint_cu_result copy_to_device(glint_cu_address to, const void *from, size_t bytes)
+{
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return 0;
+}
+
+static glint_cu_result copy_to_host(void *to, glint_cu_address from, size_t bytes)
+{
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return 0;
+}
+
+static char handles[16];
+static int next_handle;
+
+static glint_cu_result stream_create(glint_cu_stream *stream, unsigned int flags)
+{
+    (void)flags;
+    *stream = (glint_cu_stream)(void *)&handles[next_handle++ % 16];
+    return 0;
+}
+
+static glint_cu_result stream_destroy(glint_cu_stream stream)
+{
+    (void)stream;
+    return 0;
+}
+
+static glint_cu_result capture_begin(glint_cu_stream stream, unsigned int mode)
+{
+    (void)mode;
+    capturing = stream;
+    captured.count = 0;
+    return 0;
+}
+
+static glint_cu_result capture_end(glint_cu_stream stream, glint_cu_graph *graph)
+{
+    if (stream != capturing)
+        return INVALID_VALUE;
+    capturing = NULL;
+    *graph = &captured;
+    return 0;
+}
+
+static glint_cu_result graph_instantiate(glint_cu_replay *replay, glint_cu_graph graph, unsigned long long flags)
+{
+    (void)flags;
+    *replay = malloc(sizeof **replay);
+    if (!*replay)
+        return 2;
+    (*replay)->graph = *graph;
+    return 0;
+}
+
+static glint_cu_result graph_launch(glint_cu_replay replay, glint_cu_stream stream)
+{
+    static int replays;
+    (void)stream;
+    if (has_fault("replay") && replays++ > 0)
+        return 0;
+    for (int i = 0; i < replay->graph.count; i++)
+        carry_out(&replay->graph.launches[i]);
+    return 0;
+}
+
+static glint_cu_result replay_destroy(glint_cu_replay replay)
+{
+    free(replay);
+    return 0;
+}
+
+static glint_cu_result graph_destroy(glint_cu_graph graph)
+{
+    (void)graph;
+    return 0;
+}
+
+static glint_cu_result nothing(void)
+{
+    return INVALID_VALUE;
+}
+
+static void *elsewhere(const char *symbol)
+{
+    static const struct {
+        const char *symbol;
+        void (*function)(void);
+    } entries[] = {
+#define E(symbol, function) {#symbol, (void (*)(void))function}
+        E(cuDriverGetVersion, driver_version),
+        E(cuDeviceGetName, device_name),
+        E(cuCtxSetCurrent, context_set),
+        E(cuCtxSynchronize, context_synchronize),
+        E(cuMemGetInfo_v2, memory_info),
+        E(cuMemAlloc_v2, memory_alloc),
+        E(cuMemFree_v2, memory_free),
+        E(cuMemsetD8Async, memory_set),
+        E(cuMemcpyHtoD_v2, copy_to_device),
+        E(cuMemcpyDtoH_v2, copy_to_host),
+        E(cuStreamCreate, stream_create),
+        E(cuStreamDestroy_v2, stream_destroy),
+        E(cuStreamBeginCapture_v2, capture_begin),
+        E(cuStreamEndCapture, capture_end),
+        E(cuGraphInstantiateWithFlags, graph_instantiate),
+        E(cuGraphLaunch, graph_launch),
+        E(cuGraphExecDestroy, replay_destroy),
+        E(cuGraphDestroy, graph_destroy),
+        E(cuEventCreate, nothing),
+        E(cuEventDestroy_v2, nothing),
+        E(cuEventRecord, nothing),
+        E(cuEventSynchronize, nothing),
+        E(cuEventElapsedTime, nothing),
+#undef E
+    };
+    void *address = NULL;
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
+        if (strcmp(symbol, entries[i].symbol) == 0)
+            memcpy(&address, &entries[i].function, sizeof address);
+    return address;
+}
+
+/* Before main: on_device.c knows nothing of a fake. */
+__attribute__((constructor)) static void set_up(void)
+{
+    fake_reset();
+    fake.devices = 2;
+    fake.execute = execute;
+    fake.symbol_elsewhere = elsewhere;
+    const char *fault = getenv("FAKE_GPU_FAULT");
+    bool found = !fault;
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        found = found || strcmp(fault, faults[i].name) == 0;
+    if (!found)
+        exit(2);
+}
