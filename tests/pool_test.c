@@ -12,7 +12,7 @@
 #include "tests/contract_world.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-enum { POOL_ALIGNMENT = 64, CALLS = CONTRACT_SANITIZED ? 500 : 20000 };
+enum { POOL_ALIGNMENT = 64, CALLS = CONTRACT_SANITIZED || CONTRACT_EMULATED ? 500 : 20000 };
 
 struct opened {
     void *storage;
@@ -264,8 +264,8 @@ static void refusals(void)
 /* The system refuses threads: a status, the threads that had started are gone, and the storage can be used again. */
 static void threads_refused(void)
 {
-    if (CONTRACT_SANITIZED) {
-        contract_note("skipped: a sanitizer needs address space of its own");
+    if (CONTRACT_SANITIZED || CONTRACT_EMULATED) {
+        contract_note("skipped: a sanitizer or an emulator needs address space of its own");
         return;
     }
     struct rlimit was, small;

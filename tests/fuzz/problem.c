@@ -1,0 +1,204 @@
+/* The fuzz target of planning and running: bytes become a problem, and glint.h must hold for it. glint_plan gives a status that the
+ * refusal oracle allows, glint_explain the same; a problem that plans and is small is run in memory of exactly the size that it
+ * needs, and its result compared with the reference's. Built with -fsanitize=fuzzer it searches; with replay.c it repeats the corpus. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/contract_suite.h"
+#include "tests/contract_world.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/half.h"
+#include "tests/ref.h"
+#include "tests/refusal_oracle.h"
+
+void contract_failed(const char *file, int line, const char *condition, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%s:%d: %s: ", file, line, condition);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n");
+    va_end(arguments);
+    abort();
+}
+
+/* ---- bytes to a problem ------------------------------------------------------------------------------------------------------- */
+
+struct bytes {
+    const uint8_t *at;
+    size_t left;
+};
+
+static uint64_t take(struct bytes *b, size_t count) /* little-endian; zeros when there are no more */
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < count && b->left > 0; i++, b->left--) value |= (uint64_t)*b->at++ << 8 * i;
+    return value;
+}
+
+/* A correct small problem of any row of the table, then up to eight edits: a field by its offset, set or moved. */
+static void read_problem(struct bytes *b, struct glint_problem *p, uint32_t *pass)
+{
+    const struct glint_variant_info info = row_at((uint32_t)take(b, 2) % glint_variant_count());
+    const uint64_t how = take(b, 1);
+    const int64_t batch = 1 + (int64_t)take(b, 1) % 3, heads_kv = 1 + (int64_t)take(b, 1) % 3, group = 1 + (int64_t)take(b, 1) % 3;
+    const int64_t seqlen_q = (int64_t)take(b, 1) % 80, seqlen_k = (int64_t)take(b, 1) % 110;
+    (how & 1 ? glint_problem_bhsd : glint_problem_bshd)(p, (enum glint_dtype)info.dtype, batch, seqlen_q, seqlen_k, heads_kv * group,
+                                                        heads_kv, info.head_dim);
+    p->mask = row_mask(&info, how >> 1 & 1);
+    *pass = info.pass;
+    for (int edit = 0; edit < 8 && b->left > 0; edit++) {
+        const uint64_t field = take(b, 1);
+        unsigned char *const raw = (unsigned char *)p;
+        if (field == 255) {
+            *pass = (uint32_t)take(b, 4);
+        } else if (field % 2 == 0) { /* a word anew */
+            const uint64_t value = take(b, 8);
+            const size_t word = field / 2 % (sizeof *p / 8);
+            memcpy(raw + 8 * word, &value, 8);
+        } else { /* an eight-byte field a little more or less */
+            const size_t word = 2 + field / 2 % (sizeof *p / 8 - 2);
+            uint64_t value;
+            memcpy(&value, raw + 8 * word, 8);
+            value += (uint64_t)(int64_t)(int8_t)take(b, 1);
+            memcpy(raw + 8 * word, &value, 8);
+        }
+    }
+}
+
+/* ---- the answer ----------------------------------------------------------------------------------------------------------------- */
+
+static double element(const struct shape *s, uint32_t dtype, const unsigned char *base, int64_t b, int64_t h, int64_t r, int64_t d)
+{
+    const unsigned char *const at =
+        base + (b * s->strides.batch + h * s->strides.head + r * s->strides.row + d) * s->element_bytes;
+    return (double)dtype_load(s->element_bytes == 4 ? GLINT_F32 : (enum glint_dtype)dtype, at); /* LSE is float32 */
+}
+
+static double *gather(const struct call *c, enum tensor t)
+{
+    const struct shape s = tensor_shape(&c->problem, t);
+    double *const dense = calloc((size_t)(s.batch * s.heads * s.rows * s.columns) + 1, sizeof *dense), *to = dense;
+    for (int64_t b = 0; b < s.batch; b++)
+        for (int64_t h = 0; h < s.heads; h++)
+            for (int64_t r = 0; r < s.rows; r++)
+                for (int64_t d = 0; d < s.columns; d++) *to++ = element(&s, c->problem.dtype, tensor_get(&c->tensors, t), b, h, r, d);
+    return dense;
+}
+
+static double tolerance(uint32_t dtype)
+{
+    return dtype == GLINT_F32 ? 2e-4 : dtype == GLINT_F16 ? 2e-2 : 1e-1;
+}
+
+static void close_to(const struct call *c, enum tensor t, const double *truth)
+{
+    const struct shape s = tensor_shape(&c->problem, t);
+    const size_t count = (size_t)(s.batch * s.heads * s.rows * s.columns);
+    double *const got = gather(c, t), largest = 0;
+    double worst = 0;
+    bool wrong = false;
+    for (size_t i = 0; i < count; i++) {
+        if (isfinite(truth[i])) worst = fmax(worst, fabs(truth[i]));
+    }
+    const double scale = fmax(1.0, worst);
+    worst = largest;
+    for (size_t i = 0; i < count; i++) {
+        if (isinf(truth[i]) || isinf(got[i]))
+            wrong = wrong || truth[i] != got[i];
+        else
+            worst = fmax(worst, isnan(got[i]) ? INFINITY : fabs(got[i] - truth[i]));
+    }
+    EXPECT(!wrong && worst <= scale * tolerance(c->problem.dtype), "%s: error %g where values go to %g", tensor_names[t], worst, scale);
+    free(got);
+}
+
+static void compare(const struct call *c)
+{
+    const struct glint_problem *const p = &c->problem;
+    const int64_t offset = p->mask == GLINT_MASK_NONE ? p->seqlen_k
+                           : p->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? 0 : p->seqlen_k - p->seqlen_q;
+    const struct ref_shape s = {p->batch, p->heads_q, p->heads_kv, p->seqlen_q, p->seqlen_k, p->head_dim, offset, p->softmax_scale};
+    const size_t rows = (size_t)(p->batch * p->heads_q * p->seqlen_q), key_rows = (size_t)(p->batch * p->heads_kv * p->seqlen_k);
+    const size_t d = (size_t)p->head_dim;
+    double *const q = gather(c, T_Q), *const k = gather(c, T_K), *const v = gather(c, T_V);
+    double *const o = calloc(rows * d + 1, sizeof *o), *const lse = calloc(rows + 1, sizeof *lse);
+    reference_forward(&s, q, k, v, o, lse);
+    if (c->pass == GLINT_FORWARD) {
+        close_to(c, T_O, o);
+        close_to(c, T_LSE, lse);
+    } else {
+        double *const dout = gather(c, T_DOUT), *const dq = calloc(rows * d + 1, sizeof *dq);
+        double *const dk = calloc(key_rows * d + 1, sizeof *dk), *const dv = calloc(key_rows * d + 1, sizeof *dv);
+        reference_backward(&s, q, k, v, o, lse, dout, dq, dk, dv);
+        close_to(c, T_DQ, dq);
+        close_to(c, T_DK, dk);
+        close_to(c, T_DV, dv);
+        free(dout), free(dq), free(dk), free(dv);
+    }
+    free(q), free(k), free(v), free(o), free(lse);
+}
+
+/* ---- the target ----------------------------------------------------------------------------------------------------------------- */
+
+/* Few elements to compute, and few bytes to lay out: strides of the problem may be anything. */
+static bool small(const struct glint_problem *p, uint32_t pass)
+{
+    if (p->batch > 16 || p->heads_q > 16 || p->heads_kv > 16 || p->seqlen_q > 256 || p->seqlen_k > 256) return false;
+    if (p->batch * p->heads_q * p->seqlen_q * p->seqlen_k * p->head_dim > 3000000) return false;
+    for (enum tensor t = T_Q; t < TENSORS; t++) {
+        const struct shape s = tensor_shape(p, t);
+        if (!tensor_used((enum glint_pass)pass, t)) continue;
+        if ((s.batch > 1 && s.strides.batch > 1 << 20) || (s.heads > 1 && s.strides.head > 1 << 20) || (s.rows > 1 && s.strides.row > 1 << 20))
+            return false;
+        if (tensor_bytes(p, t) > (size_t)4 << 20) return false;
+    }
+    return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct glint_context *context;
+    static struct counting counting;
+    static void *storage;
+    struct bytes b = {data, size};
+    struct glint_problem p;
+    struct glint_plan plan, before;
+    struct faults faults;
+    uint32_t pass;
+    char text[2048];
+    if (context == NULL) context = open_context(&counting, 3, &storage);
+    read_problem(&b, &p, &pass);
+    memset(&plan, 0x6b, sizeof plan);
+    before = plan;
+    oracle_plan(&faults, CONTEXT_OPEN, context, &p, pass, &plan);
+    const enum glint_status status = glint_plan(context, &p, (enum glint_pass)pass, &plan);
+    EXPECT(oracle_allows(&faults, status), "glint_plan gives %s, not %s", glint_status_name(status), oracle_print(&faults));
+    EXPECT(glint_explain(context, &p, (enum glint_pass)pass, text, sizeof text, NULL) == status, "glint_explain differs");
+    if (status != GLINT_OK) {
+        EXPECT(memcmp(&plan, &before, sizeof plan) == 0, "refused, and the plan was written");
+        EXPECT(oracle_text_names(&faults, status, text), "the text should name one of %s:\n%s", oracle_print(&faults), text);
+        return 0;
+    }
+    if (!small(&p, pass)) return 0;
+    struct call c;
+    call_make(&c, context, &p, (enum glint_pass)pass, 1 + size);
+    const bool tame = isfinite(p.softmax_scale) && fabs((double)p.softmax_scale) * sqrt((double)p.head_dim) <= 4;
+    if (pass == GLINT_BACKWARD) {
+        struct glint_plan forward;
+        if (glint_plan(context, &p, GLINT_FORWARD, &forward) != GLINT_OK) { /* O overlaps itself: an input here, but no output */
+            call_free(&c);
+            return 0;
+        }
+        call_fill_forward(&c, context);
+    }
+    const enum glint_status ran = call_run(&c);
+    EXPECT(ran == GLINT_OK, "a planned problem gives %s", glint_status_name(ran));
+    EXPECT(call_canaries_hold(&c), "wrote outside what it was given");
+    if (tame) compare(&c);
+    call_free(&c);
+    return 0;
+}
