@@ -21,7 +21,7 @@ check() { # check NAME CONDITION...
 }
 
 run() { "$program" --text $text "$@" >"$work/log" 2>&1; }
-small="--layers 2 --heads 1 --context 128 --batch 4"
+small="--layers 2 --heads 1 --context 64 --batch 4"
 
 # A refusal is one sentence that says $2, a status that is not 0 and not a signal's.
 refuses() { # refuses NAME SENTENCE OPTIONS...
