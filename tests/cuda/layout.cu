@@ -1,0 +1,12 @@
+#include "tests/cuda/layout.h"
+
+#define S(type, bytes) static_assert(sizeof(struct type) == (bytes), #type);
+#define M(type, member, offset) static_assert(offsetof(struct type, member) == (offset), #type "." #member);
+PARAMETER_LAYOUT(S, M)
+
+/* An offset of the device's own code generator, not only of its front end. */
+extern "C" __global__ void glint_layout(const __grid_constant__ struct glint_backward_params params, unsigned *out)
+{
+    static_assert(sizeof params == 344, "the parameter");
+    *out = *params.turn;
+}

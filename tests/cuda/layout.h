@@ -1,0 +1,32 @@
+/* Where every member of the kernels' parameters lies, for a compiler to compare: layout.c asks the C compiler, layout.cu asks nvcc, for
+ * the host and for the device. A struct of lib/params.h that they would lay out differently does not compile. */
+#ifndef GLINT_TESTS_CUDA_LAYOUT_H
+#define GLINT_TESTS_CUDA_LAYOUT_H
+
+#include <stddef.h>
+
+#include "lib/params.h"
+
+/* S(struct, bytes) and M(struct, member, offset) */
+/* clang-format off */
+#define PARAMETER_LAYOUT(S, M)                                                                                          \
+    S(glint_gpu_view, 32)                                                                                               \
+    M(glint_gpu_view, address, 0) M(glint_gpu_view, batch, 8) M(glint_gpu_view, head, 16) M(glint_gpu_view, row, 24)    \
+    S(glint_gpu_shape, 40)                                                                                              \
+    M(glint_gpu_shape, batch, 0) M(glint_gpu_shape, heads_q, 4) M(glint_gpu_shape, heads_kv, 8)                         \
+    M(glint_gpu_shape, group, 12) M(glint_gpu_shape, seqlen_q, 16) M(glint_gpu_shape, seqlen_k, 20)                     \
+    M(glint_gpu_shape, mask_offset, 24) M(glint_gpu_shape, section, 28) M(glint_gpu_shape, softmax_scale, 32)           \
+    M(glint_gpu_shape, scale_log2, 36)                                                                                  \
+    S(glint_forward_params, 176)                                                                                        \
+    M(glint_forward_params, q, 0) M(glint_forward_params, k, 32) M(glint_forward_params, v, 64)                         \
+    M(glint_forward_params, o, 96) M(glint_forward_params, lse, 128) M(glint_forward_params, shape, 136)                \
+    S(glint_backward_params, 344)                                                                                       \
+    M(glint_backward_params, q, 0) M(glint_backward_params, k, 32) M(glint_backward_params, v, 64)                      \
+    M(glint_backward_params, o, 96) M(glint_backward_params, dout, 128) M(glint_backward_params, dq, 160)               \
+    M(glint_backward_params, dk, 192) M(glint_backward_params, dv, 224) M(glint_backward_params, lse, 256)              \
+    M(glint_backward_params, shape, 264) M(glint_backward_params, padded_q, 304)                                        \
+    M(glint_backward_params, lse_log2, 312) M(glint_backward_params, delta, 320) M(glint_backward_params, dq_sum, 328)  \
+    M(glint_backward_params, turn, 336)
+/* clang-format on */
+
+#endif
