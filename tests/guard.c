@@ -161,6 +161,7 @@ static void variants(enum glint_pass pass, uint32_t concurrency)
     uint32_t tried = 0;
     if (!runs_pass(context, pass)) {
         contract_note("skipped: no %s in the spec", pass_name(pass));
+        free(storage);
         return;
     }
     for (uint32_t i = 0; i < glint_variant_count(); i++) {

@@ -208,6 +208,7 @@ static void judge_all(enum glint_pass pass, bool fused)
     struct glint_context *const context = open_context(&counting, 2, &storage);
     if (!runs_pass(context, pass)) {
         contract_note("skipped: no %s in the spec", pass_name((uint32_t)pass));
+        free(storage);
         return;
     }
     const struct glint_variant_info info = first_row(context, pass);
@@ -269,6 +270,7 @@ static void interleaved_outputs(void)
     struct glint_context *const context = open_context(&counting, 1, &storage);
     if (!runs_pass(context, GLINT_BACKWARD)) {
         contract_note("skipped: no backward in the spec");
+        free(storage);
         return;
     }
     const struct glint_variant_info info = first_row(context, GLINT_BACKWARD);

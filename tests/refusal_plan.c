@@ -338,13 +338,13 @@ static void closed_context(void)
     free(storage);
 }
 
-/* A struct of an unknown version may be shorter than ours: its first four bytes, flush with an inaccessible page, are all that
- * may be read; and of a struct to fill in, nothing may be written. */
+/* A struct of an unknown version may be shorter than ours: its first word, flush with an inaccessible page, is all that may be
+ * read; and of a struct to fill in, nothing may be written. */
 static void struct_size_alone_is_read(void)
 {
     void *storage;
     struct glint_context *const context = open_serial(&storage);
-    struct guarded g = guarded_make(4, 4, true);
+    struct guarded g = guarded_make(8, 8, true);
     const uint32_t sizes[] = {0, 1, 3, 4, 8, 16, 64, 4095, 0x80000000u, 0xffffffffu};
     char text[512];
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -372,7 +372,7 @@ static void struct_size_alone_is_read(void)
         free(memory);
         free(fresh);
         guarded_free(&g);
-        g = guarded_make(4, 4, true);
+        g = guarded_make(8, 8, true);
     }
     guarded_free(&g);
     free(storage);

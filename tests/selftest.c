@@ -137,6 +137,7 @@ static void counts_every_broken_row(void)
     const uint32_t first = sabotage(b.context, GLINT_BACKWARD, 0), second = sabotage(b.context, GLINT_FORWARD, 1);
     if (first == UINT32_MAX || second == UINT32_MAX) {
         contract_note("skipped: no f16 and bf16 kernels in the spec to exchange");
+        bench_close(&b);
         return;
     }
     EXPECT(run(&b) == GLINT_SELFTEST_FAILED && b.result.variants_failed == 2, "%u failed", b.result.variants_failed);
