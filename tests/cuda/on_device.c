@@ -7,6 +7,7 @@
  *              outside outputs and workspace
  *   latency    how long glint_forward and glint_backward keep the host: the median forward is below 5 microseconds
  *   devices    with several GPUs: one context each, used in turn; GPUs of one kind give the same bits
+ *   names      only names the variants, a line each after `variant`, for scripts; not part of `all`
  *   lost       a launch that faults: GLINT_DEVICE_LOST from then on, and the context still closes. Ends the process's use of the GPU, so
  *              it is not part of `all`
  *
@@ -529,6 +530,21 @@ static void check_devices(struct run *run)
     verdict(run, "devices", ok, count, start);
 }
 
+static void name_variants(struct run *run)
+{
+    const double start = now();
+    int count = 0;
+    for (uint32_t i = 0; i < glint_variant_count(); i++) {
+        struct glint_variant_info info = GLINT_VARIANT_INFO_INIT;
+        if (!wanted(run, i))
+            continue;
+        must(glint_variant_at(i, &info), "glint_variant_at");
+        printf("variant %s\n", info.name);
+        count++;
+    }
+    verdict(run, "names", 1, count, start);
+}
+
 /* Reads through an address that nobody has mapped. */
 static void check_lost(struct run *run)
 {
@@ -562,7 +578,7 @@ static const struct {
     int in_all;
 } checks[] = {
     {"selftest", check_selftest, 1}, {"graphs", check_graphs, 1},   {"repeat", check_repeat, 1}, {"memory", check_memory, 1},
-    {"latency", check_latency, 1},   {"devices", check_devices, 1}, {"lost", check_lost, 0},
+    {"latency", check_latency, 1},   {"devices", check_devices, 1}, {"names", name_variants, 0}, {"lost", check_lost, 0},
 };
 
 static int usage(void)

@@ -123,8 +123,6 @@ def main():
     run(["gcc"] + FLAGS + ["-fPIC", "-shared", OUT + "/table.c", assembly, "-o", OUT + "/libtable.so"])
     link("on_device", ON_DEVICE)
     link("variant_test", VARIANT_TEST)
-    with open(os.path.join(ROOT, OUT, "variants"), "w") as f:
-        f.writelines(name + "\n" for name, _ in cubins)
     print("%d variants for sm_%s in %s/on_device and variant_test" % (len(cubins), options.arch, OUT))
 
 

@@ -1,17 +1,19 @@
 #!/bin/sh
-# run_backend.sh [PART]...: the GPU tests that need no Bazel, on a machine with a GPU and its driver and nothing else. Programs and kernels
-# come from tests/gpu/build_backend.py, run where there are gcc and nvcc: the folder .gpu/backend must travel with the checkout.
+# run_backend.sh [PART]...: the GPU tests, on a machine with a GPU and its driver and nothing else. Programs and kernels lie beside this
+# script (//tests/cuda:gpu_bundle), or come from tests/gpu/build_backend.py, run where there are gcc and nvcc: then the folder
+# .gpu/backend must travel with the checkout.
 #
 #   promises   memory, graphs, repeat, latency, self test, several GPUs, a lost device (tests/cuda/on_device.c)
 #   variants   each variant's own checks against fp64, the gradient checks and the laws (tests/variant_test.c)
 #   sanitize   compute-sanitizer's four tools over every variant; only if it is installed
 #   quick      promises with a hundredth of the repetitions
-# Without PART: promises, then variants. Logs are left in $OUT (default .gpu/logs). The exit status is 0 when something was checked and
+# Without PART: promises, then variants. Logs are left in $OUT (default logs beside the programs). The exit status is 0 when something was checked and
 # nothing failed.
 set -u
-cd "$(dirname "$0")/../.." || exit 1
-bin=.gpu/backend
-logs=${OUT:-.gpu/logs}
+here=$(cd "$(dirname "$0")" && pwd)
+bin=$here
+[ -x "$bin/on_device" ] || bin=$here/../../.gpu/backend
+logs=${OUT:-$bin/logs}
 jobs=${JOBS:-8}
 parts=${*:-promises variants}
 failed=0
@@ -41,12 +43,14 @@ step() {
 
 # One variant a line, the failing ones with their log.
 variants() {
-    tr '\n' '\0' <"$bin/variants" | xargs -0 -n 1 -P "$jobs" sh -c '
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    "$bin/on_device" names | sed -n 's/^variant //p' | xargs -r -n 1 -P "$jobs" sh -c '
         if timeout 300 "$0" --variant="$2" >"$1/variant_$2.txt" 2>&1; then
             echo "ok $2: $(tail -n 1 "$1/variant_$2.txt")"; rm -f "$1/variant_$2.txt"
         else
             echo "FAILED $2"; tail -n 12 "$1/variant_$2.txt"; false
-        fi' "$bin/variant_test" "${TMPDIR:-/tmp}"
+        fi' "$bin/variant_test" "${TMPDIR:-/tmp}" &&
+        "$bin/on_device" names >/dev/null # that there was one at least
 }
 
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
