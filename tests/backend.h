@@ -17,7 +17,6 @@ struct backend {
     const char *name;
     bool executors; /* runs on a glint_executor: the same bits are required for any number of lanes */
     bool fences;    /* can put an inaccessible page flush against a buffer's start or end */
-    bool may_fork;  /* checks may run in child processes; false for CUDA */
     void *stream;   /* given to every call */
 
     /* A context on the device with this executor (NULL: the default). Closed by close, which also frees its storage. */

@@ -31,7 +31,6 @@ static const struct backend host = {
     .name = "host",
     .executors = true,
     .fences = true,
-    .may_fork = true,
     .stream = NULL,
     .open = open_context,
     .close = close_context,

@@ -89,9 +89,9 @@ bool check_within(const char *category, double error, double bound)
     return error <= bound;
 }
 
-uint64_t check_comparisons(void)
+const char *check_running(void)
 {
-    return running.comparisons;
+    return running_name;
 }
 
 void check_print_margins(void)
@@ -110,15 +110,20 @@ static void describe(const struct check_list *list, const struct check *check, c
     static const char *const layouts[LAYOUTS] = {"bshd", "bhsd", "sbhd", "padded", "mixed", "fused", "broadcast", "one_row"};
     static const char *const data[DATA_KINDS] = {"normal", "grid", "low", "high", "below_sentinel", "rising", "falling", "one_hot"};
     const struct shape *s = &check->shape;
-    const char *variant = check->subject->info.name;
-    snprintf(message, bytes,
-             "%s: %s: %s\n"
-             "  batch %lld heads %lld:%lld seqlen_q %lld seqlen_k %lld %s, layout %s, data %s, scale %g, seed %#llx\n"
-             "  again: ./bazelw test //tests:%s --test_output=all --test_arg=--case=%s",
-             variant, check->name, running.reason, (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv,
-             (long long)s->seqlen_q, (long long)s->seqlen_k, mask_name(s->mask), layouts[s->layout], data[s->data],
-             (double)s->softmax_scale, (unsigned long long)s->seed,
-             list->target != NULL ? list->target : variant, check->name);
+    const char *bazel = getenv("TEST_TARGET"), *variant = check->subject != NULL ? check->subject->info.name : list->target;
+    char target[128];
+    snprintf(target, sizeof target, "//tests:%s", list->target != NULL ? list->target : variant);
+    if (bazel == NULL)
+        bazel = target;
+    int length = snprintf(message, bytes, "%s: %s: %s\n", variant, check->name, running.reason);
+    if (check->subject != NULL)
+        length += snprintf(message + length, bytes - (size_t)length,
+                           "  batch %lld heads %lld:%lld seqlen_q %lld seqlen_k %lld %s, layout %s, data %s, scale %g, seed %#llx\n",
+                           (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv, (long long)s->seqlen_q,
+                           (long long)s->seqlen_k, mask_name(s->mask), layouts[s->layout], data[s->data], (double)s->softmax_scale,
+                           (unsigned long long)s->seed);
+    snprintf(message + length, bytes - (size_t)length, "  again: ./bazelw test %s --test_output=all --test_arg=--case=%s", bazel,
+             check->name);
 }
 
 bool check_run(const struct check_list *list, const struct check *check, char *message, size_t message_bytes)
@@ -139,6 +144,7 @@ bool check_run(const struct check_list *list, const struct check *check, char *m
         free(running.block[i]);
     running.blocks = 0;
     check_device_release_all();
+    running_name = "";
     return passed;
 }
 
@@ -169,13 +175,6 @@ void checks_free(struct check_list *list)
 {
     free(list->at);
     *list = (struct check_list){0};
-}
-
-void variant_checks(struct check_list *list)
-{
-    gradient_checks(list, list->subject);
-    laws_checks(list, list->subject);
-    special_values_checks(list, list->subject);
 }
 
 /* ---- subjects ---- */

@@ -75,7 +75,7 @@ struct check {
 };
 
 struct check_list {
-    struct subject *subject; /* of the checks that are added */
+    struct subject *subject; /* of the checks that are added; NULL when they need no variant (then target is given) */
     const char *target;      /* the Bazel target, for messages; NULL: the variant's own */
     struct check *at;
     size_t count, capacity;
@@ -112,7 +112,8 @@ void check_device_release_all(void);
  * false when either is NaN. */
 bool check_within(const char *category, double error, double bound);
 
-uint64_t check_comparisons(void);
+/* The name of the check that is running, "" when none is. */
+const char *check_running(void);
 /* Prints the worst error / bound of every category seen by this process. */
 void check_print_margins(void);
 

@@ -330,8 +330,12 @@ struct buffer {
 /* A NaN in all three dtypes, that no arithmetic makes: gaps that are read show, elements that are not written too. */
 static void fill(unsigned char *image, size_t bytes)
 {
-    for (size_t i = 0; i < bytes; i++)
-        image[i] = i % 2 == 0 ? 0xf7 : 0xff;
+    static const unsigned char nan[2] = {0xf7, 0xff};
+    for (size_t done = 0; done < bytes;) { /* 2, 2, 4, 8 ... */
+        const size_t have = done == 0 ? sizeof nan : done, piece = have < bytes - done ? have : bytes - done;
+        memcpy(image + done, done == 0 ? nan : image, piece);
+        done += piece;
+    }
 }
 
 static unsigned char *element(const struct experiment *e, const struct buffer *buffer, unsigned char *image, enum tensor t, int64_t b,
@@ -344,14 +348,11 @@ static unsigned char *element(const struct experiment *e, const struct buffer *b
 
 static void scatter(const struct experiment *e, const struct buffer *buffer, enum tensor t)
 {
-    const size_t size = dtype_bytes(tensor_dtype(e, t));
     for (int64_t b = 0; b < e->shape.batch; b++)
         for (int64_t h = 0; h < tensor_heads(e, t); h++)
             for (int64_t i = 0; i < tensor_rows(e, t); i++) {
                 unsigned char *to = element(e, buffer, buffer->before, t, b, h, i);
-                const float *from = tensor_row(e, e->in[t], t, b, h, i);
-                for (int64_t d = 0; d < tensor_dim(e, t); d++)
-                    dtype_store(tensor_dtype(e, t), to + (size_t)d * size, from[d]);
+                dtype_store_row(tensor_dtype(e, t), to, tensor_row(e, e->in[t], t, b, h, i), tensor_dim(e, t));
             }
 }
 
@@ -365,11 +366,17 @@ static float *gather(const struct experiment *e, const struct buffer *buffer, en
             for (int64_t i = 0; i < tensor_rows(e, t); i++) {
                 const unsigned char *from = element(e, buffer, buffer->after, t, b, h, i);
                 float *to = tensor_row(e, dense, t, b, h, i);
-                for (int64_t d = 0; d < tensor_dim(e, t); d++)
-                    to[d] = dtype_load(tensor_dtype(e, t), from + (size_t)d * size);
+                dtype_load_row(tensor_dtype(e, t), to, from, tensor_dim(e, t));
                 memcpy(element(e, buffer, buffer->before, t, b, h, i), from, (size_t)tensor_dim(e, t) * size);
             }
     return dense;
+}
+
+/* As little as the contract asks for. */
+static size_t alignment_of(const struct experiment *e, enum tensor t)
+{
+    const size_t variant = e->subject->info.alignment_bytes, element_bytes = dtype_bytes(tensor_dtype(e, t));
+    return variant > element_bytes ? variant : element_bytes;
 }
 
 static void buffer_make(const struct experiment *e, struct buffer *buffer, size_t bytes, size_t alignment, struct how how)
@@ -440,7 +447,7 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
             continue;
         if (buffer->before == NULL)
             buffer_make(e, buffer, (size_t)e->buffer_elements[e->view[t].buffer] * dtype_bytes(tensor_dtype(e, t)),
-                        subject->info.alignment_bytes, how);
+                        alignment_of(e, t), how);
         if (is_input(pass, t))
             scatter(e, buffer, t);
     }

@@ -25,7 +25,7 @@ static void accuracy(struct subject *subject, const struct shape *shape)
     experiment_reference(e, pass_of(subject) == GLINT_BACKWARD);
     struct results got = experiment_run_plainly(e);
     expect_accurate(e, pass_of(subject), &got);
-    if (e->dtype == GLINT_F32 && shape->data == DATA_NORMAL && shape->seqlen_q > 0 && shape->seqlen_k > 0)
+    if (e->dtype == GLINT_F32 && shape->data == DATA_NORMAL && shape->softmax_scale == 0 && shape->seqlen_q > 0 && shape->seqlen_k > 0)
         expect_absolutely_accurate(e, pass_of(subject), &got);
 }
 
@@ -118,15 +118,18 @@ static void exp_in_dv(struct subject *subject, const struct shape *shape)
 
 /* ---- derivative ---- */
 
-/* h ~ eps^(1/3), and five times the agreement that a right implementation was measured to have. */
+/* h ~ eps^(1/3), and five times the agreement that a right implementation was measured to have, at a head dim of up to 32: in float32
+ * the rounding of scores, which grows with its root, is what disagrees. */
 static float step_of(enum glint_dtype dtype)
 {
     return dtype == GLINT_F32 ? 0x1p-8f : 0x1p-4f;
 }
 
-static double gate_of(enum glint_dtype dtype)
+static double gate_of(enum glint_dtype dtype, int64_t head_dim)
 {
-    return 5 * (dtype == GLINT_F32 ? 1.6e-5 : dtype == GLINT_F16 ? 4e-3 : 1.1e-2);
+    if (dtype == GLINT_F32)
+        return 5 * 1.6e-5 * fmax(1, sqrt((double)head_dim / 32));
+    return 5 * (dtype == GLINT_F16 ? 4e-3 : 1.1e-2);
 }
 
 static double inner(const float *a, const float *b, int64_t count)
@@ -188,11 +191,11 @@ static void derivative(struct subject *subject, const struct shape *shape)
         }
         const float h = grid.step;
         const double measured = (value_at(e, u, h) - value_at(e, u, -h)) / (2 * (double)h);
-        const double error = fabs(measured - expected), bound = gate_of(e->dtype) * sqrt(norm);
+        const double error = fabs(measured - expected), bound = gate_of(e->dtype, e->ref.head_dim) * sqrt(norm);
         const char *category = e->dtype == GLINT_F32 ? "derivative f32" : e->dtype == GLINT_F16 ? "derivative f16" : "derivative bf16";
         if (!check_within(category, error, bound))
             check_fail("the derivative along a direction is %.9g by the gradient, %.9g by differences: off by %.3g |gradient|, bound %.3g",
-                       expected, measured, error / sqrt(norm), gate_of(e->dtype));
+                       expected, measured, error / sqrt(norm), gate_of(e->dtype, e->ref.head_dim));
     }
 }
 
@@ -204,7 +207,7 @@ static void derivative(struct subject *subject, const struct shape *shape)
  *   sum_j dV_jd V_jd = sum_i dO_id O_id    both are sum_ij P_ij dO_id V_jd
  *   sum_i dQ_id Q_id = sum_j dK_jd K_jd    both are sum_ij dS_ij Q_id K_jd
  *
- * The tolerances are what rounding each term once to the dtype gives, as a random walk. */
+ * The tolerances are what rounding each term once to the dtype gives, as a random walk, and float32 sums on the way. */
 static void identity(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
@@ -239,7 +242,7 @@ static void identity(struct subject *subject, const struct shape *shape)
                 {"sum dQ Q = sum dK K", dqq, dkk, sqrt(dqq2 + dkk2)},
             };
             for (size_t l = 0; l < sizeof law / sizeof law[0]; l++) {
-                const double error = fabs(law[l].left - law[l].right), bound = 6 * ulp * law[l].walk;
+                const double error = fabs(law[l].left - law[l].right), bound = (6 * ulp + 12 * dtype_ulp(GLINT_F32)) * law[l].walk;
                 if (!check_within("identity", error, bound))
                     check_fail("%s: batch*head %lld column %lld: %.9g against %.9g, error %.3g, bound %.3g", law[l].text,
                                (long long)head, (long long)d, law[l].left, law[l].right, error, bound);

@@ -108,6 +108,32 @@ float dtype_load(enum glint_dtype dtype, const void *from)
     return dtype == GLINT_F16 ? float_from_half(half) : float_from_bfloat(half);
 }
 
+void dtype_store_row(enum glint_dtype dtype, void *to, const float *from, int64_t count)
+{
+    uint16_t *half = to;
+    if (dtype == GLINT_F32)
+        memcpy(to, from, (size_t)count * sizeof *from);
+    else if (dtype == GLINT_F16)
+        for (int64_t i = 0; i < count; i++)
+            half[i] = half_from_float(from[i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            half[i] = bfloat_from_float(from[i]);
+}
+
+void dtype_load_row(enum glint_dtype dtype, float *to, const void *from, int64_t count)
+{
+    const uint16_t *half = from;
+    if (dtype == GLINT_F32)
+        memcpy(to, from, (size_t)count * sizeof *to);
+    else if (dtype == GLINT_F16)
+        for (int64_t i = 0; i < count; i++)
+            to[i] = float_from_half(half[i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            to[i] = float_from_bfloat(half[i]);
+}
+
 double dtype_ulp(enum glint_dtype dtype)
 {
     return dtype == GLINT_F32 ? 0x1p-23 : dtype == GLINT_F16 ? 0x1p-10 : 0x1p-7;

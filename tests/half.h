@@ -19,6 +19,8 @@ float dtype_round(enum glint_dtype dtype, float value);
 size_t dtype_bytes(enum glint_dtype dtype);
 void dtype_store(enum glint_dtype dtype, void *to, float value);
 float dtype_load(enum glint_dtype dtype, const void *from);
+void dtype_store_row(enum glint_dtype dtype, void *to, const float *from, int64_t count);
+void dtype_load_row(enum glint_dtype dtype, float *to, const void *from, int64_t count);
 
 /* The distance of 1 to the next number above it: 2^-23, 2^-10, 2^-7; and the smallest positive number. */
 double dtype_ulp(enum glint_dtype dtype);

@@ -76,7 +76,7 @@ static bool empty_check_fails(void)
     checks_add(&list, compares_nothing, &shape, "empty");
     const bool fails = !check_run(&list, &list.at[0], message, sizeof message);
     struct runner_options options = {.only = "accuracy/mistyped"};
-    const bool unknown_fails = runner_run("mistyped", &list, &options, false) != 0;
+    const bool unknown_fails = runner_run("mistyped", &list, &options) != 0;
     checks_free(&list);
     return fails && unknown_fails;
 }
@@ -84,6 +84,7 @@ static bool empty_check_fails(void)
 int main(int argc, char **argv)
 {
     size_t tried = 0, missed = 0;
+    runner_prepare();
     const size_t failed = argc > 1 ? 0 : right_fails();
     if (argc == 1)
         check_print_margins();

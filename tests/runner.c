@@ -1,7 +1,11 @@
+#define _DEFAULT_SOURCE
 #include "tests/runner.h"
 
+#include <malloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 bool runner_arguments(int argc, char **argv, struct runner_options *options, const char *prefix, const char **value)
 {
@@ -42,6 +46,40 @@ size_t runner_select(struct check_list *list, const struct runner_options *optio
         fprintf(stderr, "no check is named '%s' (of %zu; --list shows them)\n", options->only != NULL ? options->only : "", list->count);
     list->count = kept;
     return kept;
+}
+
+static void say(const char *text)
+{
+    if (write(STDOUT_FILENO, text, strlen(text)) < 0)
+        _exit(1);
+}
+
+/* A fence that was touched ends here too. */
+static void crashed(int signal)
+{
+    say(signal == SIGSEGV || signal == SIGBUS ? "FAILED: memory that is not the call's was touched in check "
+                                              : "FAILED: a signal ended check ");
+    say(check_running());
+    say("; again: --test_arg=--case=");
+    say(check_running());
+    say("\n");
+    _exit(1);
+}
+
+void runner_prepare(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        struct sigaction old;
+        sigaction(signals[i], NULL, &old);
+        if (old.sa_handler == SIG_DFL) { /* a sanitizer's own handler says more */
+            struct sigaction action = {.sa_handler = crashed};
+            sigaction(signals[i], &action, NULL);
+        }
+    }
+    /* Keep freed memory: checks come and go by the dozen, and new pages cost more than they do. */
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
 int runner_summary(const char *suite, size_t wanted, size_t run, size_t failed)

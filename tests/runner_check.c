@@ -25,7 +25,7 @@ static void print_failures(SRunner *runner, size_t failed)
     free(failures);
 }
 
-int runner_run(const char *suite, struct check_list *list, const struct runner_options *options, bool may_fork)
+int runner_run(const char *suite, struct check_list *list, const struct runner_options *options)
 {
     if (runner_select(list, options) == 0)
         return 1;
@@ -37,12 +37,11 @@ int runner_run(const char *suite, struct check_list *list, const struct runner_o
     checks = list;
     Suite *all = suite_create(suite);
     TCase *cases = tcase_create("checks");
-    tcase_set_timeout(cases, 120); /* a hang; Bazel limits the whole */
     tcase_add_loop_test(cases, one, 0, (int)list->count);
     suite_add_tcase(all, cases);
     SRunner *runner = srunner_create(all);
-    if (!may_fork || options->margins)
-        srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    runner_prepare();
     srunner_run_all(runner, CK_SILENT);
 
     const size_t run = (size_t)srunner_ntests_run(runner), failed = (size_t)srunner_ntests_failed(runner);

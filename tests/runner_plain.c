@@ -4,13 +4,13 @@
 #ifdef GLINT_TESTS_WITHOUT_CHECK
 #include <stdio.h>
 
-int runner_run(const char *suite, struct check_list *list, const struct runner_options *options, bool may_fork)
+int runner_run(const char *suite, struct check_list *list, const struct runner_options *options)
 {
-    (void)may_fork;
     char message[RUNNER_MESSAGE];
     size_t failed = 0;
     if (runner_select(list, options) == 0)
         return 1;
+    runner_prepare();
     for (size_t i = 0; i < list->count; i++) {
         if (options->list)
             printf("%s\n", list->at[i].name);

@@ -342,7 +342,6 @@ const struct backend *stand_in_backend(void)
         .name = "stand-in",
         .executors = true,
         .fences = false,
-        .may_fork = true,
         .stream = NULL,
         .open = open_context,
         .close = close_context,

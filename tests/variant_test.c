@@ -18,7 +18,7 @@ int main(int argc, char **argv)
     }
     struct check_list list = {.subject = &subject};
     variant_checks(&list);
-    const int status = runner_run(name, &list, &options, backend->may_fork);
+    const int status = runner_run(name, &list, &options);
     subject_close(&subject);
     checks_free(&list);
     return status;

@@ -1,0 +1,175 @@
+"""The checks of the variants: one test a variant, suites over them, and the differential test over all.
+
+    ./bazelw test //tests:fwd_f32_d64_causal__cpu_x86_64_v3_m64n96
+    ./bazelw test //tests:d80                  all of a head dim; also by dtype (f32), pass (bwd), and all_variants
+"""
+
+load("//tools:defs.bzl", "glint_cc_library", "glint_cc_test", "runs", "variant_library")
+
+# The reference and the comparisons run over every number of every shape: let the compiler vectorise them, and never fuse.
+_FAST = ["-O3", "-ffp-contract=off"]
+
+# What runs the checks: one backend a family of kernels (tests/backend.h).
+_BACKEND = {"cpu": "//tests:backend_host"}
+
+def check_libraries():
+    """The libraries of the checks, in the package //tests."""
+    glint_cc_library(
+        name = "reference",
+        testonly = True,
+        srcs = [
+            "half.c",
+            "plain.c",
+            "ref.c",
+        ],
+        hdrs = [
+            "half.h",
+            "rand.h",
+            "ref.h",
+        ],
+        copts = _FAST,
+        visibility = ["//visibility:public"],
+        deps = ["//lib:header"],
+    )
+    glint_cc_library(
+        name = "checks",
+        testonly = True,
+        srcs = [
+            "accuracy.c",
+            "check.c",
+            "executors.c",
+            "experiment.c",
+            "gradient_check.c",
+            "laws.c",
+            "runner.c",
+            "runner_check.c",
+            "runner_plain.c",
+            "special_values.c",
+            "variant_checks.c",
+        ],
+        hdrs = [
+            "accuracy.h",
+            "backend.h",
+            "check.h",
+            "executors.h",
+            "experiment.h",
+            "runner.h",
+        ],
+        copts = _FAST,
+        linkopts = ["-pthread"],
+        visibility = ["//tests:__subpackages__"],
+        deps = [
+            ":reference",
+            "//lib:header",
+            "@check//:check",
+        ],
+    )
+    glint_cc_library(
+        name = "host_memory",
+        testonly = True,
+        srcs = ["host_memory.c"],
+        hdrs = ["backend_host.h"],
+        deps = [":checks"],
+    )
+    glint_cc_library(
+        name = "backend_host",
+        testonly = True,
+        srcs = ["backend_host.c"],
+        visibility = ["//tests:__subpackages__"],
+        deps = [":host_memory"],
+    )
+    glint_cc_library(
+        name = "variant_test",
+        testonly = True,
+        srcs = ["variant_test.c"],
+        visibility = ["//tests:__subpackages__"],
+        deps = [":checks"],
+    )
+
+def _key(variant):
+    return [variant["dtype"], variant["head_dim"], variant["mask"], variant["family"], variant.get("isa")]
+
+def _linked(variant, variants):
+    """The variant, and for a backward one the forward one that its derivatives are taken of."""
+    if variant["pass"] == "fwd":
+        return [variant]
+    forward = [other for other in variants if other["pass"] == "fwd" and _key(other) == _key(variant)]
+    return [variant] + forward[:1]
+
+def variant_tests(variants, **kwargs):
+    """One test a variant, by its name, in a library that has only this variant; and suites d<head_dim>, <dtype>, <pass>, all_variants.
+
+    Args:
+      variants: VARIANTS of a spec's repository
+      **kwargs: spec and package of variant_library(), for another spec than the library's
+    """
+    suites = {}
+    for variant in variants:
+        name = variant["name"]
+        backend = _BACKEND.get(variant["family"])
+        if not backend:
+            continue
+        variant_library(
+            name = name + "__library",
+            testonly = True,
+            tags = ["manual"],
+            target_compatible_with = runs(variant),
+            variants = _linked(variant, variants),
+            **kwargs
+        )
+        glint_cc_test(
+            name = name,
+            args = ["--variant=" + name],
+            target_compatible_with = runs(variant),
+            deps = [ # in the order of linking
+                "//tests:variant_test",
+                backend,
+                name + "__library",
+            ],
+        )
+        for suite in ["all_variants", variant["pass"], variant["dtype"], "d%d" % variant["head_dim"]]:
+            suites.setdefault(suite, []).append(name)
+    for suite in suites:
+        native.test_suite(
+            name = suite,
+            tests = suites[suite],
+        )
+
+def check_tests():
+    """The tests that are not of one variant, in the package //tests."""
+    glint_cc_test(
+        name = "differential",
+        size = "medium",
+        srcs = ["differential.c"],
+        shard_count = 8,
+        tags = ["no-tsan"],
+        deps = [
+            ":backend_host",
+            "//:glint",
+        ],
+    )
+    glint_cc_test(
+        name = "differential_odd_dims",
+        size = "medium",
+        srcs = ["differential.c"],
+        shard_count = 4,
+        tags = ["no-tsan"],
+        deps = [
+            ":backend_host",
+            "//generated/odd:glint",
+        ],
+    )
+    glint_cc_test(
+        name = "reference_selftest",
+        srcs = ["reference_selftest.c"],
+        deps = [":checks"],
+    )
+    glint_cc_test(
+        name = "harness_selftest",
+        srcs = [
+            "harness_selftest.c",
+            "stand_in.c",
+            "stand_in.h",
+        ],
+        deps = [":host_memory"],
+    )
