@@ -4,14 +4,14 @@ $ local k_step = f32 and 8 or 16
 $ local padded = (head_dim + 15) // 16 * 16
 $ local chunks = padded * bytes // 16
 $ local page_chunks = chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
-$ local row_tiles = tile_n // (16 * warps)
-$ local a_of = function(regs, what) return regs and what .. "_regs[kk][kt]" or what .. "[kt]" end
+$ local groups = warps // (2 * d_split)
+$ local row_tiles = tile_n // (16 * groups)
 /* ${name}
  *
- * Attention backward, ${dtype}, head_dim ${head_dim}, ${causal and "causal" or "no mask"}: first delta, then one block of ${warps} warps owns ${tile_n} keys of one head, a warp
- * ${16 * row_tiles} of them, keeps their dK and dV in registers and walks over the queries in blocks of ${tile_m}, last block first.
- * Products are made transposed (keys by queries), so that P and dS are operands straight from registers; only dS also goes through
- * shared memory, for dQ. Key blocks add their part of dQ one after another, so the sum is the same every time.
+ * Attention backward, ${dtype}, head_dim ${head_dim}, ${causal and "causal" or "no mask"}. First delta; then one block of ${warps} warps owns ${tile_n} keys of one head and walks over the
+ * queries in blocks of ${tile_m}, last block first. ${d_split == 1 and "Two" or "Four"} warps share ${16 * row_tiles} keys: ${d_split == 1 and "one makes" or "two make"} P^T and keep${d_split == 1 and "s" or ""} dV, the other${d_split == 1 and " makes" or "s make"} dP^T and dS^T and keep${d_split == 1 and "s" or ""} dK${d_split == 2 and ", each half of the\n * queries and then half of the columns" or ""}.
+ * Products are transposed (keys by queries), so that accumulators are operands of the next product.
+ * Key blocks add their part of dQ one after another, so the sum is the same every time.
  * Shared memory ${smem_bytes} bytes; ${blocks_per_sm} block${blocks_per_sm > 1 and "s" or ""} a multiprocessor.
  * Made by: ${command} */
 #include "lib/device/steps.h"
@@ -21,11 +21,16 @@ enum {
     DIM_PADDED = ${padded}, /* up to a whole fragment, with zeros */
     TILE_M = ${tile_m},     /* queries of a step */
     TILE_N = ${tile_n},     /* keys of a block */
-    PART_M = ${part_m},     /* queries whose S and dP are in registers at a time */
     WARPS = ${warps},
     THREADS = 32 * WARPS,
-    ROW_TILES = ${row_tiles},     /* fragments of 16 keys that a warp owns */
-    DQ_ROW_TILES = ${dq_row_tiles}, /* fragments of 16 queries of dQ that a warp makes */
+    D_SPLIT = ${d_split},           /* warps that share the columns of a group's dV, and as many of its dK */
+    GROUPS = WARPS / (2 * D_SPLIT), /* of warps that share keys */
+    ROW_TILES = ${row_tiles},       /* fragments of 16 keys that a group owns */
+    GROUP_ROWS = 16 * ROW_TILES,
+    WARP_M = TILE_M / D_SPLIT, /* queries for which a warp makes P or dS */
+    PART_M = ${part_m},            /* and those of them that are in registers at a time */
+    WARP_DIM = DIM_PADDED / D_SPLIT, /* columns of dV or dK that a warp keeps */
+    DQ_ROW_TILES = ${dq_row_tiles},  /* fragments of 16 queries of dQ that a warp makes */
     DQ_GROUPS = TILE_M / (16 * DQ_ROW_TILES),
     DQ_DIM = DIM_PADDED * DQ_GROUPS / WARPS, /* and their columns */
     BYTES = ${bytes},                        /* of an element */
@@ -39,8 +44,8 @@ enum {
     Q_BYTES = TILE_M * DIM_PADDED * BYTES,
     DS_BYTES = TILE_N * TILE_M * BYTES,
     ROW_BYTES = TILE_M * 4, /* of a step's LSE or delta */
-    STAGES = ${stages},     /* of Q, dO, LSE and delta */
-    SHARED_BYTES = 2 * K_BYTES + STAGES * 2 * Q_BYTES + DS_BYTES + STAGES * 2 * ROW_BYTES, /* ${smem_bytes} */
+    /* K, V, two stages of Q and of dO, two of dS^T${d_split == 1 and " (P^T before, in its place)" or ", P^T"}, two of LSE and of delta: ${smem_bytes} */
+    SHARED_BYTES = 2 * K_BYTES + 4 * Q_BYTES + (D_SPLIT + 1) * DS_BYTES + 4 * ROW_BYTES,
 };
 
 $ include("sm80_delta.cu.lua")
@@ -48,24 +53,25 @@ $ include("sm80_delta.cu.lua")
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_backward_params) p)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
+    const uint32_t group = warp % GROUPS${d_split == 2 and ", half = warp / GROUPS % 2" or ""};
+    const bool keeps_dk = warp >= WARPS / 2; /* else dV */
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
 
     /* Where this block works. Blocks take numbers as they begin, so a block waits only for such that run or have run. */
-    const uint32_t k_tile = shared_base(), v_tile = k_tile + K_BYTES, q_tiles = v_tile + K_BYTES, do_tiles = q_tiles + STAGES * Q_BYTES;
-    const uint32_t ds_tile = do_tiles + STAGES * Q_BYTES, rows_lse = ds_tile + DS_BYTES, rows_delta = rows_lse + STAGES * ROW_BYTES;
+    const uint32_t k_tile = shared_base(), v_tile = k_tile + K_BYTES, q_tiles = v_tile + K_BYTES, do_tiles = q_tiles + 2 * Q_BYTES;
+    const uint32_t ds_tiles = do_tiles + 2 * Q_BYTES, rows_lse = ds_tiles + (D_SPLIT + 1) * DS_BYTES, rows_delta = rows_lse + 2 * ROW_BYTES;
     uint32_t number = block_index();
     if (seqlen_q > 0) {
         if (thread_index() == 0)
-            st_shared_u32(ds_tile, atom_global_add_u32(p.turn, 1));
+            st_shared_u32(ds_tiles, atom_global_add_u32(p.turn, 1));
         block_sync();
-        number = ld_shared_u32(ds_tile);
+        number = ld_shared_u32(ds_tiles);
     }
     const int32_t blocks_n = (seqlen_k + TILE_N - 1) / TILE_N;
     const struct block_place place =
         find_place(number, (uint32_t)blocks_n, (uint32_t)(p.shape.batch * p.shape.heads_kv), (uint32_t)p.shape.section);
     const int32_t key0 = place.index * TILE_N;
     const int32_t batch = place.head / p.shape.heads_kv, head_kv = place.head - batch * p.shape.heads_kv;
-    const int32_t head_q0 = head_kv * p.shape.group;
 
     /* Query blocks that see some key of this block; those under first_clear do not see all of them. */
     const int32_t last_m = (seqlen_q + TILE_M - 1) / TILE_M - 1;
@@ -77,8 +83,7 @@ $ else
     const int32_t first_m = 0;
     const int32_t first_clear = key0 + TILE_N > seqlen_k ? last_m + 1 : 0;
 $ end
-    const int32_t per_head = max(0, last_m - first_m + 1);
-    const int32_t steps = per_head * p.shape.group;
+    const int32_t steps = max(0, last_m - first_m + 1) * p.shape.group;
 
     copy_tile(k_tile, copy_from(view_row(&p.k, batch, head_kv, key0, BYTES), p.k.row * BYTES, PAGE_CHUNKS), p.k.row * BYTES,
               seqlen_k - key0, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
@@ -87,226 +92,45 @@ $ end
 
     /* Begins the copies of a step's Q, dO, LSE and delta into a stage. */
     auto copy_step = [&](int32_t head_q, int32_t m, uint32_t stage) {
-        const char *q_rows = view_row(&p.q, batch, head_q, m * TILE_M, BYTES), *do_rows = view_row(&p.dout, batch, head_q, m * TILE_M, BYTES);
         const int64_t row = (int64_t)(batch * p.shape.heads_q + head_q) * p.padded_q + m * TILE_M;
 
-        copy_tile(q_tiles + stage * Q_BYTES, copy_from(q_rows, p.q.row * BYTES, PAGE_CHUNKS), p.q.row * BYTES, seqlen_q - m * TILE_M,
-                  TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
-        copy_tile(do_tiles + stage * Q_BYTES, copy_from(do_rows, p.dout.row * BYTES, PAGE_CHUNKS), p.dout.row * BYTES,
-                  seqlen_q - m * TILE_M, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+        copy_tile(q_tiles + stage * Q_BYTES, copy_from(view_row(&p.q, batch, head_q, m * TILE_M, BYTES), p.q.row * BYTES, PAGE_CHUNKS),
+                  p.q.row * BYTES, seqlen_q - m * TILE_M, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+        copy_tile(do_tiles + stage * Q_BYTES, copy_from(view_row(&p.dout, batch, head_q, m * TILE_M, BYTES), p.dout.row * BYTES, PAGE_CHUNKS),
+                  p.dout.row * BYTES, seqlen_q - m * TILE_M, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
         if (thread_index() < ROW_BYTES / 16) {
             cp_async_16(rows_lse + stage * ROW_BYTES + thread_index() * 16, p.lse_log2 + row + thread_index() * 4, true);
             cp_async_16(rows_delta + stage * ROW_BYTES + thread_index() * 16, p.delta + row + thread_index() * 4, true);
         }
     };
-    int32_t head_q = head_q0, m = last_m;
+    int32_t head_q = head_kv * p.shape.group, m = last_m; /* of the step that is copied next */
     if (steps > 0)
         copy_step(head_q, m, 0);
     cp_async_commit();
 
-    const uint32_t k_lane = k_tile + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + warp * (ROW_TILES * 16 * PAGE_CHUNKS * 16);
-    const uint32_t q_lane_b = lane_offset_b(lane, TILE_M, PAGE_CHUNKS), q_lane_trans = lane_offset_trans(lane, TILE_M, PAGE_CHUNKS);
-    const uint32_t ds_write = ds_tile + tile_offset(lane >> 2, 0, TILE_N, DS_CHUNKS) + (lane & 3) * 4 + warp * (ROW_TILES * 16 * DS_CHUNKS * 16);
+    /* S^T = K Q^T and dV += P^T dO, or dP^T = V dO^T and dK += dS^T Q: the same products of other tiles. */
+    const uint32_t x_lane = (keeps_dk ? v_tile : k_tile) + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + group * (GROUP_ROWS * PAGE_CHUNKS * 16);
+    const uint32_t y_lane = (keeps_dk ? do_tiles : q_tiles) + lane_offset_b(lane, TILE_M, PAGE_CHUNKS)${d_split == 2 and " + half * (WARP_M * PAGE_CHUNKS * 16)" or ""};
+    const uint32_t z_lane = (keeps_dk ? q_tiles : do_tiles) + lane_offset_trans(lane, TILE_M, PAGE_CHUNKS)${d_split == 2 and " + half * (WARP_DIM * BYTES * TILE_M)" or ""};
+    const uint32_t ds_lane = (ds_tiles + tile_offset(lane >> 2, 0, TILE_N, DS_CHUNKS) + (lane & 3) * 4 + group * (GROUP_ROWS * DS_CHUNKS * 16))${d_split == 2 and " ^ half * (WARP_M / 8 * 16)" or ""};
+$ if d_split == 2 then
+    const uint32_t a_lane = ds_tiles + lane_offset_a(lane, TILE_N, DS_CHUNKS) + group * (GROUP_ROWS * DS_CHUNKS * 16);
+$ end
     const uint32_t dq_group = warp % DQ_GROUPS, dq_column = warp / DQ_GROUPS * DQ_DIM;
-    const uint32_t ds_read = ds_tile + tile_offset((lane & 7) + (lane >> 4 << 3), dq_group * (2 * DQ_ROW_TILES) + (lane >> 3 & 1), TILE_N, DS_CHUNKS);
+    const uint32_t ds_read =
+        ds_tiles + tile_offset((lane & 7) + (lane >> 4 << 3), dq_group * (2 * DQ_ROW_TILES) + (lane >> 3 & 1), TILE_N, DS_CHUNKS);
     const uint32_t k_lane_trans = k_tile + tile_offset(lane & 15, dq_column / 8 + (lane >> 4), TILE_N, PAGE_CHUNKS);
 
-    float dk[ROW_TILES][DIM_PADDED / 8][4], dv[ROW_TILES][DIM_PADDED / 8][4];
+    float g[ROW_TILES][WARP_DIM / 8][4]; /* dV, or dK without the scale */
 #pragma unroll
     for (int kt = 0; kt < ROW_TILES; ++kt)
 #pragma unroll
-        for (int dt = 0; dt < DIM_PADDED / 8; ++dt)
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                dk[kt][dt][e] = dv[kt][dt][e] = 0.0f;
-$ if k_in_registers or v_in_registers then
+        for (int dt = 0; dt < WARP_DIM / 8; ++dt)
+            g[kt][dt][0] = g[kt][dt][1] = g[kt][dt][2] = g[kt][dt][3] = 0.0f;
 
-    cp_async_wait(0);
-    block_sync();
-$ for _, what in ipairs({ "k", "v" }) do
-$ if what == "k" and k_in_registers or what == "v" and v_in_registers then
-    uint32_t ${what}_regs[DIM_PADDED / K_STEP][ROW_TILES][4];
-#pragma unroll
-    for (int kk = 0; kk < DIM_PADDED / K_STEP; ++kk)
-#pragma unroll
-        for (int kt = 0; kt < ROW_TILES; ++kt)
-            ldmatrix_x4(${what}_regs[kk][kt], tile_move(k_lane${what == "v" and " + K_BYTES" or ""}, kt * 16, kk * 2, TILE_N, PAGE_CHUNKS));
-$ end
-$ end
-$ end
-
-    uint32_t *signal = 0; /* the turn that is due once this block's part of dQ is seen by others */
-#pragma unroll 1
-    for (int32_t step = 0; step < steps; ++step) {
-        const uint32_t stage = step & 1;
-
-        /* This step's Q and dO have arrived, and no warp reads the other stage or dS any more. */
-        cp_async_wait(0);
-        block_sync();
-        const int32_t head_now = head_q, m_now = m;
-        if (m == first_m) {
-            m = last_m;
-            ++head_q;
-        } else
-            --m;
-        if (step + 1 < steps)
-            copy_step(head_q, m, stage ^ 1);
-        cp_async_commit();
-$ if ordered then
-        if (signal != 0 && thread_index() == 0)
-            st_release_u32(signal, (uint32_t)place.index + 1);
-$ end
-
-#pragma unroll${part_m == tile_m and "" or " 1"}
-        for (int part = 0; part < TILE_M / PART_M; ++part) {
-            const uint32_t q_now = q_tiles + stage * Q_BYTES + q_lane_b + part * (PART_M * PAGE_CHUNKS * 16);
-            const uint32_t q_trans = q_tiles + stage * Q_BYTES + q_lane_trans + part * (PART_M * PAGE_CHUNKS * 16);
-            const uint32_t do_now = q_now + STAGES * Q_BYTES, do_trans = q_trans + STAGES * Q_BYTES;
-            const uint32_t row_now = stage * ROW_BYTES + part * (PART_M * 4) + (lane & 3) * 8;
-
-            /* S^T = K Q^T */
-            float s[ROW_TILES][PART_M / 8][4];
-#pragma unroll
-            for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                for (int mt = 0; mt < PART_M / 8; ++mt)
-                    s[kt][mt][0] = s[kt][mt][1] = s[kt][mt][2] = s[kt][mt][3] = 0.0f;
-#pragma unroll
-            for (int kk = 0; kk < DIM_PADDED / K_STEP; ++kk) {
-$ if not k_in_registers then
-                uint32_t k[ROW_TILES][4];
-#pragma unroll
-                for (int kt = 0; kt < ROW_TILES; ++kt)
-                    ldmatrix_x4(k[kt], tile_move(k_lane, kt * 16, kk * 2, TILE_N, PAGE_CHUNKS));
-$ end
-#pragma unroll
-                for (int mt = 0; mt < PART_M / 8; mt += 2) {
-                    uint32_t b[4];
-
-                    ldmatrix_x4(b, tile_move(q_now, mt * 8, kk * 2, TILE_M, PAGE_CHUNKS));
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt) {
-                        mma_m16n8k16_${dtype}(s[kt][mt], ${a_of(k_in_registers, "k")}, b[0], b[1]);
-                        mma_m16n8k16_${dtype}(s[kt][mt + 1], ${a_of(k_in_registers, "k")}, b[2], b[3]);
-                    }
-                }
-            }
-
-            /* P^T = 2^(scale S^T - LSE), a query being a column. */
-#pragma unroll
-            for (int mt = 0; mt < PART_M / 8; ++mt) {
-                float lse[2];
-
-                ld_shared_f32x2(lse, rows_lse + row_now + mt * 32);
-#pragma unroll
-                for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                    for (int e = 0; e < 4; ++e)
-                        s[kt][mt][e] = ex2(fmaf(s[kt][mt][e], p.shape.scale_log2, -lse[e & 1]));
-            }
-
-            /* dP^T - delta = V dO^T - delta */
-            float dp[ROW_TILES][PART_M / 8][4];
-#pragma unroll
-            for (int mt = 0; mt < PART_M / 8; ++mt) {
-                float delta[2];
-
-                ld_shared_f32x2(delta, rows_delta + row_now + mt * 32);
-#pragma unroll
-                for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                    for (int e = 0; e < 4; ++e)
-                        dp[kt][mt][e] = -delta[e & 1];
-            }
-#pragma unroll
-            for (int kk = 0; kk < DIM_PADDED / K_STEP; ++kk) {
-$ if not v_in_registers then
-                uint32_t v[ROW_TILES][4];
-#pragma unroll
-                for (int kt = 0; kt < ROW_TILES; ++kt)
-                    ldmatrix_x4(v[kt], tile_move(k_lane + K_BYTES, kt * 16, kk * 2, TILE_N, PAGE_CHUNKS));
-$ end
-#pragma unroll
-                for (int mt = 0; mt < PART_M / 8; mt += 2) {
-                    uint32_t b[4];
-
-                    ldmatrix_x4(b, tile_move(do_now, mt * 8, kk * 2, TILE_M, PAGE_CHUNKS));
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt) {
-                        mma_m16n8k16_${dtype}(dp[kt][mt], ${a_of(v_in_registers, "v")}, b[0], b[1]);
-                        mma_m16n8k16_${dtype}(dp[kt][mt + 1], ${a_of(v_in_registers, "v")}, b[2], b[3]);
-                    }
-                }
-            }
-
-            /* Hide what the mask hides, and what lies past the end. */
-            if (m_now < first_clear) {
-#pragma unroll
-                for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        const int32_t key = key0 + (int32_t)warp * (ROW_TILES * 16) + kt * 16 + half * 8 + (int32_t)(lane >> 2);
-$ if causal then
-                        const int32_t first = key >= seqlen_k ? TILE_M : key - offset - m_now * TILE_M - part * PART_M - 2 * (int32_t)(lane & 3);
-$ else
-                        const int32_t first = key >= seqlen_k ? TILE_M : -TILE_M;
-$ end
-#pragma unroll
-                        for (int mt = 0; mt < PART_M / 8; ++mt) {
-                            s[kt][mt][2 * half] = mt * 8 < first ? 0.0f : s[kt][mt][2 * half];
-                            s[kt][mt][2 * half + 1] = mt * 8 + 1 < first ? 0.0f : s[kt][mt][2 * half + 1];
-                        }
-                    }
-            }
-
-            /* dV += P^T dO: P^T's accumulators are operand A's registers. dS^T = P^T (dP^T - delta) takes their place. */
-            uint32_t ds[ROW_TILES][PART_M / 16][4];
-#pragma unroll
-            for (int kk = 0; kk < PART_M / 16; ++kk) {
-                uint32_t a[ROW_TILES][4];
-#pragma unroll
-                for (int kt = 0; kt < ROW_TILES; ++kt) {
-#pragma unroll
-                    for (int e = 0; e < 4; ++e) {
-                        const float *x = &s[kt][2 * kk + (e >> 1)][2 * (e & 1)], *y = &dp[kt][2 * kk + (e >> 1)][2 * (e & 1)];
-
-                        a[kt][e] = pack_${dtype}(x[0], x[1]);
-                        ds[kt][kk][e] = pack_${dtype}(x[0] * y[0], x[1] * y[1]);
-                        st_shared_u32(tile_move(ds_write, kt * 16 + 8 * (e & 1), part * (PART_M / 8) + 2 * kk + (e >> 1), TILE_N, DS_CHUNKS),
-                                      ds[kt][kk][e]);
-                    }
-                }
-#pragma unroll
-                for (int dt = 0; dt < DIM_PADDED / 8; dt += 2) {
-                    uint32_t b[4];
-
-                    ldmatrix_x4_trans(b, tile_move(do_trans, kk * 16, dt, TILE_M, PAGE_CHUNKS));
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt) {
-                        mma_m16n8k16_${dtype}(dv[kt][dt], a[kt], b[0], b[1]);
-                        mma_m16n8k16_${dtype}(dv[kt][dt + 1], a[kt], b[2], b[3]);
-                    }
-                }
-            }
-
-            /* dK += dS^T Q */
-#pragma unroll
-            for (int kk = 0; kk < PART_M / 16; ++kk)
-#pragma unroll
-                for (int dt = 0; dt < DIM_PADDED / 8; dt += 2) {
-                    uint32_t b[4];
-
-                    ldmatrix_x4_trans(b, tile_move(q_trans, kk * 16, dt, TILE_M, PAGE_CHUNKS));
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt) {
-                        mma_m16n8k16_${dtype}(dk[kt][dt], ds[kt][kk], b[0], b[1]);
-                        mma_m16n8k16_${dtype}(dk[kt][dt + 1], ds[kt][kk], b[2], b[3]);
-                    }
-                }
-        }
-
-        /* dQ's part = dS K, once every warp's dS is there: each warp makes DQ_ROW_TILES x 16 queries by DQ_DIM columns. */
-        block_sync();
+    /* dQ's part of the step before: dS K, each warp making DQ_ROW_TILES x 16 queries by DQ_DIM columns. */
+    int32_t head_before = 0, m_before = 0;
+    auto add_dq = [&](uint32_t buffer) {
         float dq[DQ_ROW_TILES][DQ_DIM / 8][4];
 #pragma unroll
         for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
@@ -318,7 +142,7 @@ $ end
             uint32_t a[DQ_ROW_TILES][4];
 #pragma unroll
             for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
-                ldmatrix_x4_trans(a[rt], tile_move(ds_read, kk * 16, rt * 2, TILE_N, DS_CHUNKS));
+                ldmatrix_x4_trans(a[rt], tile_move(ds_read + buffer, kk * 16, rt * 2, TILE_N, DS_CHUNKS));
 #pragma unroll
             for (int dt = 0; dt < DQ_DIM / 8; dt += 2) {
                 uint32_t b[4];
@@ -333,27 +157,17 @@ $ end
         }
 
         /* Key blocks add to dQ in their order: the first one stores, the last one adds what the others left and rounds. */
-        const int32_t head = batch * p.shape.heads_q + head_now;
-        uint32_t *turn = p.turn + 1 + head * (p.padded_q / TILE_M) + m_now;
-        float *sum = p.dq_sum + (head * p.padded_q + m_now * TILE_M) * DIM_PADDED + thread_index();
+        const int32_t head = batch * p.shape.heads_q + head_before;
+        float *sum = p.dq_sum + (head * p.padded_q + m_before * TILE_M) * DIM_PADDED + thread_index();
 $ if causal then
-        const int32_t last_n = (min(seqlen_k, min(seqlen_q, (m_now + 1) * TILE_M) + offset) + TILE_N - 1) / TILE_N - 1;
+        const int32_t last_n = (min(seqlen_k, min(seqlen_q, (m_before + 1) * TILE_M) + offset) + TILE_N - 1) / TILE_N - 1;
 $ else
         const int32_t last_n = blocks_n - 1;
 $ end
-        signal = turn;
-$ if ordered then
-        if (place.index > 0) {
-            while (lane == 0 && ld_acquire_u32(turn) < (uint32_t)place.index)
-                ;
-            warp_sync();
-        }
-$ end
         if (place.index == last_n) {
-            char *dq_rows = view_row(&p.dq, batch, head_now, m_now * TILE_M + (int32_t)(dq_group * (DQ_ROW_TILES * 16) + (lane >> 2)), BYTES);
-            const int32_t rows_left = seqlen_q - m_now * TILE_M - (int32_t)(dq_group * (DQ_ROW_TILES * 16) + (lane >> 2));
+            const int32_t row0 = m_before * TILE_M + (int32_t)(dq_group * (DQ_ROW_TILES * 16) + (lane >> 2));
+            char *dq_rows = view_row(&p.dq, batch, head_before, row0, BYTES);
 
-            signal = 0;
 #pragma unroll
             for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
 #pragma unroll
@@ -366,53 +180,243 @@ $ end
                             before[e] = ld_global_cg_f32(sum + ((rt * (DQ_DIM / 8) + dt) * 4 + e) * THREADS);
                     }
 #pragma unroll
-                    for (int half = 0; half < 2; ++half)
-                        if (rt * 16 + half * 8 < rows_left && (DIM_PADDED == HEAD_DIM || dq_column + dt * 8 < HEAD_DIM))
-                            st_global_u32(dq_rows + (rt * 16 + half * 8) * p.dq.row * BYTES + (dq_column + dt * 8 + (lane & 3) * 2) * BYTES,
-                                          pack_${dtype}((dq[rt][dt][2 * half] + before[2 * half]) * p.shape.softmax_scale,
-                                                        (dq[rt][dt][2 * half + 1] + before[2 * half + 1]) * p.shape.softmax_scale));
+                    for (int side = 0; side < 2; ++side)
+                        if (row0 + rt * 16 + side * 8 < seqlen_q && (DIM_PADDED == HEAD_DIM || dq_column + dt * 8 < HEAD_DIM))
+                            st_global_u32(dq_rows + (rt * 16 + side * 8) * p.dq.row * BYTES + (dq_column + dt * 8 + (lane & 3) * 2) * BYTES,
+                                          pack_${dtype}((dq[rt][dt][2 * side] + before[2 * side]) * p.shape.softmax_scale,
+                                                        (dq[rt][dt][2 * side + 1] + before[2 * side + 1]) * p.shape.softmax_scale));
                 }
+        } else if (place.index == 0) {
+#pragma unroll
+            for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
+#pragma unroll
+                for (int dt = 0; dt < DQ_DIM / 8; ++dt)
+#pragma unroll
+                    for (int e = 0; e < 4; ++e)
+                        st_global_f32(sum + ((rt * (DQ_DIM / 8) + dt) * 4 + e) * THREADS, dq[rt][dt][e]);
         } else {
 #pragma unroll
             for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
 #pragma unroll
                 for (int dt = 0; dt < DQ_DIM / 8; ++dt)
 #pragma unroll
-                    for (int e = 0; e < 4; ++e) {
-                        float *at = sum + ((rt * (DQ_DIM / 8) + dt) * 4 + e) * THREADS;
-
-                        if (place.index == 0)
-                            st_global_f32(at, dq[rt][dt][e]);
-                        else
-                            red_global_add_f32(at, dq[rt][dt][e]);
-                    }
+                    for (int e = 0; e < 4; ++e)
+                        red_global_add_f32(sum + ((rt * (DQ_DIM / 8) + dt) * 4 + e) * THREADS, dq[rt][dt][e]);
         }
+    };
+$ if ordered then
+
+    /* The turn of (query head, query block) counts the key blocks that have added to dQ there. The first thread waits for it before the
+     * barrier that lets this block add, and passes it on after the next one, when all threads have added. */
+    auto turn_of = [&](int32_t head, int32_t block) { return p.turn + 1 + (batch * p.shape.heads_q + head) * (p.padded_q / TILE_M) + block; };
+    uint32_t *added = 0;
+$ end
+
+#pragma unroll 1
+    for (int32_t step = 0; step <= steps; ++step) {
+        const uint32_t stage = step & 1;
+
+        /* This step's Q and dO have arrived, the last step's dS is complete, and no warp reads the other stage any more. */
+        cp_async_wait(0);
+$ if ordered then
+        if (thread_index() == 0 && step > 0 && place.index > 0) {
+            while (ld_acquire_u32(turn_of(head_before, m_before)) < (uint32_t)place.index)
+                ;
+        }
+$ end
+        block_sync();
+        const int32_t head_now = head_q, m_now = m;
+        if (m == first_m) {
+            m = last_m;
+            ++head_q;
+        } else
+            --m;
+        if (step + 1 < steps)
+            copy_step(head_q, m, stage ^ 1);
+        cp_async_commit();
+
+$ if ordered then
+        if (thread_index() == 0 && added != 0)
+            st_release_u32(added, (uint32_t)place.index + 1);
+        added = step > 0 ? turn_of(head_before, m_before) : 0;
+$ end
+
+        if (keeps_dk && step > 0)
+            add_dq((stage ^ 1) * DS_BYTES);
+
+#pragma unroll${part_m * d_split == tile_m and "" or " 1"}
+        for (int part = 0; step < steps && part < WARP_M / PART_M; ++part) {
+            const uint32_t y_now = y_lane + stage * Q_BYTES + part * (PART_M * PAGE_CHUNKS * 16);
+            const uint32_t z_now = z_lane + stage * Q_BYTES + part * (PART_M * PAGE_CHUNKS * 16);
+            const uint32_t row_now = stage * ROW_BYTES + part * (PART_M * 4) + (lane & 3) * 8${d_split == 2 and " + half * (WARP_M * 4)" or ""};
+            const uint32_t ds_now = (ds_lane + stage * DS_BYTES) ^ (uint32_t)part * (PART_M / 8 * 16);
+$ if d_split == 2 then
+            const uint32_t p_now = ds_lane + 2 * DS_BYTES, a_now = a_lane + (keeps_dk ? stage : 2) * DS_BYTES;
+$ end
+
+            /* S^T = K Q^T, or dP^T = V dO^T */
+            float s[ROW_TILES][PART_M / 8][4];
+#pragma unroll
+            for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+                for (int mt = 0; mt < PART_M / 8; ++mt)
+                    s[kt][mt][0] = s[kt][mt][1] = s[kt][mt][2] = s[kt][mt][3] = 0.0f;
+#pragma unroll
+            for (int kk = 0; kk < DIM_PADDED / K_STEP; ++kk) {
+                uint32_t x[ROW_TILES][4];
+#pragma unroll
+                for (int kt = 0; kt < ROW_TILES; ++kt)
+                    ldmatrix_x4(x[kt], tile_move(x_lane, kt * 16, kk * 2, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+                for (int mt = 0; mt < PART_M / 8; mt += 2) {
+                    uint32_t y[4];
+
+                    ldmatrix_x4(y, tile_move(y_now, mt * 8, kk * 2, TILE_M, PAGE_CHUNKS));
+#pragma unroll
+                    for (int kt = 0; kt < ROW_TILES; ++kt) {
+                        mma_m16n8k16_${dtype}(s[kt][mt], x[kt], y[0], y[1]);
+                        mma_m16n8k16_${dtype}(s[kt][mt + 1], x[kt], y[2], y[3]);
+                    }
+                }
+            }
+
+$ if d_split == 1 then
+            uint32_t a[ROW_TILES][PART_M / 16][4];
+$ end
+            if (!keeps_dk) {
+                /* P^T = 2^(scale S^T - LSE), a query being a column; zero what the mask hides and what lies past the end. */
+#pragma unroll
+                for (int mt = 0; mt < PART_M / 8; ++mt) {
+                    float lse[2];
+
+                    ld_shared_f32x2(lse, rows_lse + row_now + mt * 32);
+#pragma unroll
+                    for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+                        for (int e = 0; e < 4; ++e)
+                            s[kt][mt][e] = ex2(fmaf(s[kt][mt][e], p.shape.scale_log2, -lse[e & 1]));
+                }
+                if (m_now < first_clear) {
+#pragma unroll
+                    for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+                        for (int side = 0; side < 2; ++side) {
+                            const int32_t key = key0 + (int32_t)group * GROUP_ROWS + kt * 16 + side * 8 + (int32_t)(lane >> 2);
+$ if causal then
+                            const int32_t first = key >= seqlen_k ? TILE_M : key - offset - m_now * TILE_M - ${d_split == 2 and "(int32_t)half * WARP_M" or "part * PART_M"} - 2 * (int32_t)(lane & 3);
+$ else
+                            const int32_t first = key >= seqlen_k ? TILE_M : -TILE_M;
+$ end
+#pragma unroll
+                            for (int mt = 0; mt < PART_M / 8; ++mt) {
+                                s[kt][mt][2 * side] = mt * 8 < first ? 0.0f : s[kt][mt][2 * side];
+                                s[kt][mt][2 * side + 1] = mt * 8 + 1 < first ? 0.0f : s[kt][mt][2 * side + 1];
+                            }
+                        }
+                }
+#pragma unroll
+                for (int kk = 0; kk < PART_M / 16; ++kk)
+#pragma unroll
+                    for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+                        for (int i = 0; i < 4; ++i) {
+                            const float *x = &s[kt][2 * kk + (i >> 1)][2 * (i & 1)];
+
+$ if d_split == 1 then
+                            a[kt][kk][i] = pack_${dtype}(x[0], x[1]);
+                            st_shared_u32(tile_move(ds_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS), a[kt][kk][i]);
+$ else
+                            st_shared_u32(tile_move(p_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS), pack_${dtype}(x[0], x[1]));
+$ end
+                        }
+$ if d_split == 1 then
+                named_arrive(1 + group + part * GROUPS, 64);
+$ else
+                named_arrive(1 + group * 4 + half, 64);
+                named_sync(1 + group * 4 + 2, 64);
+$ end
+            } else {
+                /* dS^T = P^T (dP^T - delta), with the partner's P^T${d_split == 1 and ", in its place" or ""}. */
+                named_sync(${d_split == 1 and "1 + group + part * GROUPS" or "1 + group * 4 + half"}, 64);
+#pragma unroll
+                for (int kk = 0; kk < PART_M / 16; ++kk)
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) {
+                        float delta[2];
+
+                        ld_shared_f32x2(delta, rows_delta + row_now + (2 * kk + (i >> 1)) * 32);
+#pragma unroll
+                        for (int kt = 0; kt < ROW_TILES; ++kt) {
+                            const float *x = &s[kt][2 * kk + (i >> 1)][2 * (i & 1)];
+                            const uint32_t at = tile_move(ds_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS);
+$ if d_split == 1 then
+                            const uint32_t pt = ld_shared_u32(at);
+
+                            a[kt][kk][i] = pack_${dtype}(low_${dtype}(pt) * (x[0] - delta[0]), high_${dtype}(pt) * (x[1] - delta[1]));
+                            st_shared_u32(at, a[kt][kk][i]);
+$ else
+                            const uint32_t pt = ld_shared_u32(tile_move(p_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS));
+
+                            st_shared_u32(at, pack_${dtype}(low_${dtype}(pt) * (x[0] - delta[0]), high_${dtype}(pt) * (x[1] - delta[1])));
+$ end
+                        }
+                    }
+$ if d_split == 2 then
+                named_sync(1 + group * 4 + 3, 64);
+$ end
+            }
+
+            /* dV += P^T dO, or dK += dS^T Q */
+#pragma unroll
+            for (int kk = 0; kk < PART_M * D_SPLIT / 16; ++kk) {
+$ if d_split == 2 then
+                uint32_t a[ROW_TILES][4];
+#pragma unroll
+                for (int kt = 0; kt < ROW_TILES; ++kt)
+                    ldmatrix_x4(a[kt], tile_move(a_now, kt * 16, kk * 2, TILE_N, DS_CHUNKS));
+$ end
+#pragma unroll
+                for (int dt = 0; dt < WARP_DIM / 8; dt += 2) {
+                    uint32_t z[4];
+
+                    ldmatrix_x4_trans(z, tile_move(z_now, kk * 16, dt, TILE_M, PAGE_CHUNKS));
+#pragma unroll
+                    for (int kt = 0; kt < ROW_TILES; ++kt) {
+                        mma_m16n8k16_${dtype}(g[kt][dt], ${d_split == 1 and "a[kt][kk]" or "a[kt]"}, z[0], z[1]);
+                        mma_m16n8k16_${dtype}(g[kt][dt + 1], ${d_split == 1 and "a[kt][kk]" or "a[kt]"}, z[2], z[3]);
+                    }
+                }
+            }
+        }
+
+        if (!keeps_dk && step > 0)
+            add_dq((stage ^ 1) * DS_BYTES);
+        head_before = head_now;
+        m_before = m_now;
     }
 
-    /* The last turn, and dK and dV through this warp's own rows of the K and V tiles to 16-byte stores. */
-    cp_async_wait(0);
+    /* The last turn; then dK and dV go through this pair's own rows of the K and V tiles to 16-byte stores. */
     block_sync();
 $ if ordered then
-    if (signal != 0 && thread_index() == 0)
-        st_release_u32(signal, (uint32_t)place.index + 1);
+    if (thread_index() == 0 && added != 0)
+        st_release_u32(added, (uint32_t)place.index + 1);
 $ end
-    const uint32_t out_lane = tile_offset(lane >> 2, 0, TILE_N, PAGE_CHUNKS) + (lane & 3) * 4 + warp * (ROW_TILES * 16 * PAGE_CHUNKS * 16);
-    const int32_t warp_key0 = key0 + (int32_t)warp * (ROW_TILES * 16);
+    const float factor = keeps_dk ? p.shape.softmax_scale : 1.0f;
+    const struct glint_gpu_view *out = keeps_dk ? &p.dk : &p.dv;
+    const uint32_t out_tile =
+        (keeps_dk ? k_tile : v_tile) + group * (GROUP_ROWS * PAGE_CHUNKS * 16)${d_split == 2 and " + half * (WARP_DIM * BYTES * TILE_N)" or ""};
+    const uint32_t out_lane = out_tile + tile_offset(lane >> 2, 0, TILE_N, PAGE_CHUNKS) + (lane & 3) * 4;
+    const int32_t group_key0 = key0 + (int32_t)group * GROUP_ROWS;
 #pragma unroll
     for (int kt = 0; kt < ROW_TILES; ++kt) {
 #pragma unroll
-        for (int dt = 0; dt < DIM_PADDED / 8; ++dt)
+        for (int dt = 0; dt < WARP_DIM / 8; ++dt)
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const uint32_t at = tile_move(k_tile + out_lane, 0, dt, TILE_N, PAGE_CHUNKS) + (kt * 16 + half * 8) * PAGE_CHUNKS * 16;
-
-                st_shared_u32(at, pack_${dtype}(dk[kt][dt][2 * half] * p.shape.softmax_scale, dk[kt][dt][2 * half + 1] * p.shape.softmax_scale));
-                st_shared_u32(at + K_BYTES, pack_${dtype}(dv[kt][dt][2 * half], dv[kt][dt][2 * half + 1]));
-            }
+            for (int side = 0; side < 2; ++side)
+                st_shared_u32(tile_move(out_lane, kt * 16 + side * 8, dt, TILE_N, PAGE_CHUNKS),
+                              pack_${dtype}(g[kt][dt][2 * side] * factor, g[kt][dt][2 * side + 1] * factor));
         warp_sync();
-        store_rows(view_row(&p.dk, batch, head_kv, warp_key0 + kt * 16, BYTES), p.dk.row * BYTES, seqlen_k - warp_key0 - kt * 16,
-                   k_tile + warp * (ROW_TILES * 16 * PAGE_CHUNKS * 16), kt * 16, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS);
-        store_rows(view_row(&p.dv, batch, head_kv, warp_key0 + kt * 16, BYTES), p.dv.row * BYTES, seqlen_k - warp_key0 - kt * 16,
-                   v_tile + warp * (ROW_TILES * 16 * PAGE_CHUNKS * 16), kt * 16, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS);
+        store_rows(view_row(out, batch, head_kv, group_key0 + kt * 16, BYTES)${d_split == 2 and " + half * (WARP_DIM * BYTES)" or ""}, out->row * BYTES, seqlen_k - group_key0 - kt * 16, out_tile,
+                   kt * 16, TILE_N, ROW_CHUNKS${d_split == 2 and " - half * (WARP_DIM * BYTES / 16)" or ""}, PAGES / D_SPLIT, PAGE_CHUNKS);
     }
 }

@@ -8,7 +8,7 @@ $ local row_tiles = tile_m // (16 * warps)
 /* ${name}
  *
  * Attention forward, ${dtype}, head_dim ${head_dim}, ${causal and "causal" or "no mask"}: one block of ${warps} warps owns ${tile_m} queries of one head, a warp ${16 * row_tiles} of them, and walks
- * over the keys in blocks of ${tile_n}, last block first.
+ * over the keys in blocks of ${tile_n}, last block first.${pipelined and " The scores of the next key block are made among the exponentials of this one." or ""}
  * Shared memory ${smem_bytes} bytes; ${blocks_per_sm} block${blocks_per_sm > 1 and "s" or ""} a multiprocessor.
  * Made by: ${command} */
 #include "lib/device/steps.h"
@@ -21,17 +21,167 @@ enum {
     WARPS = ${warps},
     THREADS = 32 * WARPS,
     ROW_TILES = ${row_tiles}, /* fragments of 16 queries that a warp owns */
+    WARP_ROWS = 16 * ROW_TILES,
     BYTES = ${bytes},         /* of an element */
     K_STEP = ${k_step},       /* of one mma along the contraction */
+    K_STEPS = DIM_PADDED / K_STEP,
+    Q_KEPT = ${q_kept},       /* of these, Q's fragments stay in registers */
     CHUNKS = DIM_PADDED * BYTES / 16,
     ROW_CHUNKS = HEAD_DIM * BYTES / 16,
     PAGE_CHUNKS = ${page_chunks},
     PAGES = CHUNKS / PAGE_CHUNKS,
-    STAGES = ${stages}, /* of K and V */
+    STAGES = 2, /* of K and V */
     Q_BYTES = TILE_M * DIM_PADDED * BYTES,
     K_BYTES = TILE_N * DIM_PADDED * BYTES,
     SHARED_BYTES = Q_BYTES + 2 * STAGES * K_BYTES, /* ${smem_bytes} */
 };
+
+/* Accumulators of a warp: [fragment of 16 queries][fragment of 8 keys or columns][register of mma's d]. Registers 0, 1 belong to query
+ * lane / 4 of the fragment and registers 2, 3 to query lane / 4 + 8: `half` tells them apart. */
+typedef float scores_t[ROW_TILES][TILE_N / 8][4];
+typedef float output_t[ROW_TILES][DIM_PADDED / 8][4];
+typedef float rows_t[ROW_TILES][2];
+
+/* S = Q K^T, and the greatest score of each query that this lane holds. */
+GLINT_DEVICE void make_scores(scores_t s, const uint32_t q_kept[][ROW_TILES][4], uint32_t q_lane, uint32_t k_lane)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int nt = 0; nt < TILE_N / 8; ++nt)
+            s[rt][nt][0] = s[rt][nt][1] = s[rt][nt][2] = s[rt][nt][3] = 0.0f;
+#pragma unroll
+    for (int kk = 0; kk < K_STEPS; ++kk) {
+        uint32_t q[ROW_TILES][4];
+
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt) {
+            if (kk < Q_KEPT) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i)
+                    q[rt][i] = q_kept[kk][rt][i];
+            } else
+                ldmatrix_x4(q[rt], tile_move(q_lane, rt * 16, kk * 2, TILE_M, PAGE_CHUNKS));
+        }
+#pragma unroll
+        for (int nt = 0; nt < TILE_N / 8; nt += 2) {
+            uint32_t k[4];
+
+            ldmatrix_x4(k, tile_move(k_lane, nt * 8, kk * 2, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt) {
+                mma_m16n8k16_${dtype}(s[rt][nt], q[rt], k[0], k[1]);
+                mma_m16n8k16_${dtype}(s[rt][nt + 1], q[rt], k[2], k[3]);
+            }
+        }
+    }
+}
+
+/* Hides the keys after last_key[query]: the index, from this lane's first key of the block on, of the last key that is seen. */
+GLINT_DEVICE void hide_scores(scores_t s, int32_t first_query, int32_t first_key, ${causal and "int32_t offset, " or ""}int32_t seqlen_k)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+$ if causal then
+            const int32_t query = first_query + rt * 16 + half * 8 + (int32_t)(lane_index() >> 2);
+            const int32_t last = min(query + offset, seqlen_k - 1) - first_key - 2 * (int32_t)(lane_index() & 3);
+$ else
+            const int32_t last = seqlen_k - 1 - first_key - 2 * (int32_t)(lane_index() & 3);
+$ end
+#pragma unroll
+            for (int nt = 0; nt < TILE_N / 8; ++nt) {
+                s[rt][nt][2 * half] = nt * 8 > last ? -GLINT_INFINITY : s[rt][nt][2 * half];
+                s[rt][nt][2 * half + 1] = nt * 8 + 1 > last ? -GLINT_INFINITY : s[rt][nt][2 * half + 1];
+            }
+        }
+}
+
+/* The greatest score of each query. */
+GLINT_DEVICE void find_maxima(rows_t maxima, const scores_t s)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float m = fmaxf(s[rt][0][2 * half], s[rt][0][2 * half + 1]);
+#pragma unroll
+            for (int nt = 1; nt < TILE_N / 8; ++nt)
+                m = fmaxf(m, fmaxf(s[rt][nt][2 * half], s[rt][nt][2 * half + 1]));
+            maxima[rt][half] = quad_max(m);
+        }
+}
+
+/* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^8: O and the sums carry the
+ * same factor, so the result is the same, and most blocks need no rescaling. */
+GLINT_DEVICE void follow_maxima(output_t o, rows_t row_max, rows_t row_sum, const rows_t maxima, float scale)
+{
+    bool grown = false;
+
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+        grown |= !((maxima[rt][0] - row_max[rt][0]) * scale <= 8.0f) || !((maxima[rt][1] - row_max[rt][1]) * scale <= 8.0f);
+    if (!warp_any(grown))
+        return;
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const float before = row_max[rt][half], now = fmaxf(before, maxima[rt][half]);
+            const float factor = before == -GLINT_INFINITY ? 0.0f : ex2((before - now) * scale);
+
+            row_max[rt][half] = now;
+            row_sum[rt][half] *= factor;
+#pragma unroll
+            for (int dt = 0; dt < DIM_PADDED / 8; ++dt) {
+                o[rt][dt][2 * half] *= factor;
+                o[rt][dt][2 * half + 1] *= factor;
+            }
+        }
+}
+
+/* P = 2^(scale (S - max)), in place of S; a query that has seen nothing yet keeps zeros. The sums are this lane's part. */
+GLINT_DEVICE void make_weights(scores_t s, const rows_t row_max, rows_t row_sum, float scale)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const float shift = row_max[rt][half] == -GLINT_INFINITY ? 0.0f : -row_max[rt][half] * scale;
+#pragma unroll
+            for (int nt = 0; nt < TILE_N / 8; ++nt) {
+                s[rt][nt][2 * half] = ex2(fmaf(s[rt][nt][2 * half], scale, shift));
+                s[rt][nt][2 * half + 1] = ex2(fmaf(s[rt][nt][2 * half + 1], scale, shift));
+                row_sum[rt][half] += s[rt][nt][2 * half] + s[rt][nt][2 * half + 1];
+            }
+        }
+}
+
+/* O += P V: P's accumulators are operand A's registers. */
+GLINT_DEVICE void add_values(output_t o, const scores_t p, uint32_t v_lane)
+{
+#pragma unroll
+    for (int kk = 0; kk < TILE_N / 16; ++kk) {
+        uint32_t a[ROW_TILES][4];
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                a[rt][i] = pack_${dtype}(p[rt][2 * kk + (i >> 1)][2 * (i & 1)], p[rt][2 * kk + (i >> 1)][2 * (i & 1) + 1]);
+#pragma unroll
+        for (int dt = 0; dt < DIM_PADDED / 8; dt += 2) {
+            uint32_t v[4];
+
+            ldmatrix_x4_trans(v, tile_move(v_lane, kk * 16, dt, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt) {
+                mma_m16n8k16_${dtype}(o[rt][dt], a[rt], v[0], v[1]);
+                mma_m16n8k16_${dtype}(o[rt][dt + 1], a[rt], v[2], v[3]);
+            }
+        }
+    }
+}
 
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forward_params) p)
 {
@@ -42,7 +192,7 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forw
     const int32_t blocks_m = (seqlen_q + TILE_M - 1) / TILE_M;
     const struct block_place place =
         find_place(block_index(), (uint32_t)blocks_m, (uint32_t)(p.shape.batch * p.shape.heads_q), (uint32_t)p.shape.section);
-    const int32_t query0 = (blocks_m - 1 - place.index) * TILE_M;
+    const int32_t query0 = (blocks_m - 1 - place.index) * TILE_M, warp_query0 = query0 + (int32_t)warp * WARP_ROWS;
     const int32_t batch = place.head / p.shape.heads_q, head_q = place.head - batch * p.shape.heads_q;
     const int32_t head_kv = head_q / p.shape.group;
 
@@ -56,26 +206,35 @@ $ else
     const int32_t keys = seqlen_k;
     const int32_t first_masked = seqlen_k / TILE_N;
 $ end
-    const int32_t last_block = (keys + TILE_N - 1) / TILE_N - 1;
+    int32_t block = (keys + TILE_N - 1) / TILE_N - 1;
 
-    /* Shared memory: Q, then STAGES of K, then STAGES of V. */
+    /* Shared memory: Q, then STAGES of K, then STAGES of V.${pipelined and " The copies of V(block) and K(block - 1) make one group." or ""} */
     const uint32_t q_tile = shared_base(), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
-    const uint32_t q_lane = q_tile + lane_offset_a(lane, TILE_M, PAGE_CHUNKS) + warp * (ROW_TILES * 16 * PAGE_CHUNKS * 16);
+    const uint32_t q_lane = q_tile + lane_offset_a(lane, TILE_M, PAGE_CHUNKS) + warp * (WARP_ROWS * PAGE_CHUNKS * 16);
     const uint32_t k_lane = k_tiles + lane_offset_b(lane, TILE_N, PAGE_CHUNKS);
     const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
-
     const int64_t k_row_bytes = p.k.row * BYTES, v_row_bytes = p.v.row * BYTES;
-    const int32_t key_last = max(0, last_block) * TILE_N;
+    const int32_t key_last = max(0, block) * TILE_N;
     const char *k_from = copy_from(view_row(&p.k, batch, head_kv, key_last, BYTES), k_row_bytes, PAGE_CHUNKS);
     const char *v_from = copy_from(view_row(&p.v, batch, head_kv, key_last, BYTES), v_row_bytes, PAGE_CHUNKS);
 
     copy_tile(q_tile, copy_from(view_row(&p.q, batch, head_q, query0, BYTES), p.q.row * BYTES, PAGE_CHUNKS), p.q.row * BYTES,
               seqlen_q - query0, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+$ if not pipelined then
     cp_async_commit();
-    if (last_block >= 0) {
+$ end
+    if (block >= 0)
         copy_tile(k_tiles, k_from, k_row_bytes, seqlen_k - key_last, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+$ if pipelined then
+    cp_async_commit();
+$ end
+    if (block >= 0)
         copy_tile(v_tiles, v_from, v_row_bytes, seqlen_k - key_last, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
-    }
+$ if pipelined then
+    k_from -= TILE_N * k_row_bytes;
+    if (block >= 1)
+        copy_tile(k_tiles + K_BYTES, k_from, k_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+$ end
     cp_async_commit();
     cp_async_wait(1);
 
@@ -85,184 +244,161 @@ $ end
         negate_tile_${f32 and 32 or 16}(q_tile, TILE_M, PAGES, PAGE_CHUNKS, THREADS);
     block_sync();
 
-$ if q_in_registers then
-    uint32_t q[DIM_PADDED / K_STEP][ROW_TILES][4];
+    uint32_t q_kept[Q_KEPT + 1][ROW_TILES][4];
 #pragma unroll
-    for (int kk = 0; kk < DIM_PADDED / K_STEP; ++kk)
+    for (int kk = 0; kk < Q_KEPT; ++kk)
 #pragma unroll
         for (int rt = 0; rt < ROW_TILES; ++rt)
-            ldmatrix_x4(q[kk][rt], tile_move(q_lane, rt * 16, kk * 2, TILE_M, PAGE_CHUNKS));
+            ldmatrix_x4(q_kept[kk][rt], tile_move(q_lane, rt * 16, kk * 2, TILE_M, PAGE_CHUNKS));
 
-$ end
-    float o[ROW_TILES][DIM_PADDED / 8][4]; /* unnormalised, relative to row_max */
-    float row_max[ROW_TILES][2], row_sum[ROW_TILES][2]; /* of the rows lane / 4 and lane / 4 + 8; the sum is this lane's part */
+    output_t o; /* unnormalised, relative to row_max */
+    rows_t row_max, row_sum, maxima;
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt) {
-        row_max[rt][0] = row_max[rt][1] = -GLINT_INFINITY;
+        row_max[rt][0] = row_max[rt][1] = maxima[rt][0] = maxima[rt][1] = -GLINT_INFINITY;
         row_sum[rt][0] = row_sum[rt][1] = 0.0f;
 #pragma unroll
         for (int dt = 0; dt < DIM_PADDED / 8; ++dt)
             o[rt][dt][0] = o[rt][dt][1] = o[rt][dt][2] = o[rt][dt][3] = 0.0f;
     }
 
-    const int32_t warp_query0 = query0 + (int32_t)warp * (ROW_TILES * 16);
-    uint32_t stage = 0;
+$ if pipelined then
+    /* Waits for V of this block and K of the next, and begins the copies of those one further into the stages that are free now. */
+    uint32_t stage = 0; /* bytes, of this block's K and V */
+    auto turn_stage = [&](int32_t now) {
+        cp_async_wait(0);
+        block_sync();
+        if (now >= 1) {
+            v_from -= TILE_N * v_row_bytes;
+            copy_tile(v_tiles + (stage ^ K_BYTES), v_from, v_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+        }
+        if (now >= 2) {
+            k_from -= TILE_N * k_row_bytes;
+            copy_tile(k_tiles + stage, k_from, k_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+        }
+        cp_async_commit();
+    };
+$ if causal then
+    /* A warp whose queries all end before a block leaves it out. */
+    auto is_hidden = [&](int32_t which) { return which * TILE_N > warp_query0 + (WARP_ROWS - 1) + offset; };
+$ end
 
+    if (block >= 0) {
+        scores_t s, s_next;
+
+        make_scores(s, q_kept, q_lane, k_lane);
+        if (block >= first_masked)
+            hide_scores(s, warp_query0, block * TILE_N, ${causal and "offset, " or ""}seqlen_k);
+        find_maxima(maxima, s);
+
+        /* Blocks followed by one that needs the mask, and one more if that leaves an odd number. */
+        for (; block > 0 && (block > first_masked || (block & 1)); --block) {
+            turn_stage(block);
+$ if causal then
+            if (!is_hidden(block)) {
+                follow_maxima(o, row_max, row_sum, maxima, scale);
+                make_weights(s, row_max, row_sum, scale);
+                add_values(o, s, v_lane + stage);
+            }
+            if (is_hidden(block - 1)) {
+#pragma unroll
+                for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+                    for (int nt = 0; nt < TILE_N / 8; ++nt)
+                        s[rt][nt][0] = s[rt][nt][1] = s[rt][nt][2] = s[rt][nt][3] = -GLINT_INFINITY;
+                stage ^= K_BYTES;
+                continue;
+            }
+$ else
+            follow_maxima(o, row_max, row_sum, maxima, scale);
+            make_weights(s, row_max, row_sum, scale);
+            add_values(o, s, v_lane + stage);
+$ end
+            stage ^= K_BYTES;
+            make_scores(s, q_kept, q_lane, k_lane + stage);
+            if (block - 1 >= first_masked)
+                hide_scores(s, warp_query0, (block - 1) * TILE_N, ${causal and "offset, " or ""}seqlen_k);
+            find_maxima(maxima, s);
+        }
+
+        /* Blocks without a mask, two at a time: the scores change places. */
 #pragma unroll 1
-    for (int32_t block = last_block; block >= 0; --block) {
+        for (; block > 0; block -= 2) {
+            turn_stage(block);
+            follow_maxima(o, row_max, row_sum, maxima, scale);
+            make_weights(s, row_max, row_sum, scale);
+            make_scores(s_next, q_kept, q_lane, k_lane + (stage ^ K_BYTES));
+            add_values(o, s, v_lane + stage);
+            find_maxima(maxima, s_next);
+            stage ^= K_BYTES;
+
+            turn_stage(block - 1);
+            follow_maxima(o, row_max, row_sum, maxima, scale);
+            make_weights(s_next, row_max, row_sum, scale);
+            make_scores(s, q_kept, q_lane, k_lane + (stage ^ K_BYTES));
+            add_values(o, s_next, v_lane + stage);
+            find_maxima(maxima, s);
+            stage ^= K_BYTES;
+        }
+
+        turn_stage(0);
+$ if causal then
+        if (!is_hidden(0)) {
+            follow_maxima(o, row_max, row_sum, maxima, scale);
+            make_weights(s, row_max, row_sum, scale);
+            add_values(o, s, v_lane + stage);
+        }
+$ else
+        follow_maxima(o, row_max, row_sum, maxima, scale);
+        make_weights(s, row_max, row_sum, scale);
+        add_values(o, s, v_lane + stage);
+$ end
+    }
+$ else
+    uint32_t stage = 0; /* bytes, of this block's K and V */
+#pragma unroll 1
+    for (; block >= 0; --block) {
         /* K and V of this block have arrived, and no warp reads the other stage any more: the next block goes there. */
         cp_async_wait(0);
         block_sync();
         if (block > 0) {
-            const uint32_t other = (stage ^ 1) * K_BYTES;
-
             k_from -= TILE_N * k_row_bytes;
             v_from -= TILE_N * v_row_bytes;
-            copy_tile(k_tiles + other, k_from, k_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
-            copy_tile(v_tiles + other, v_from, v_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+            copy_tile(k_tiles + (stage ^ K_BYTES), k_from, k_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+            copy_tile(v_tiles + (stage ^ K_BYTES), v_from, v_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
             cp_async_commit();
         }
-        const uint32_t k_now = k_lane + stage * K_BYTES, v_now = v_lane + stage * K_BYTES;
-        stage ^= 1;
+        const uint32_t k_now = k_lane + stage, v_now = v_lane + stage;
+        stage ^= K_BYTES;
 $ if causal then
 
         /* A warp whose queries all end before this block has nothing to do. */
-        if (block * TILE_N > warp_query0 + (ROW_TILES * 16 - 1) + offset)
+        if (block * TILE_N > warp_query0 + (WARP_ROWS - 1) + offset)
             continue;
 $ end
 
-        /* S = Q K^T */
-        float s[ROW_TILES][TILE_N / 8][4];
-#pragma unroll
-        for (int rt = 0; rt < ROW_TILES; ++rt)
-#pragma unroll
-            for (int nt = 0; nt < TILE_N / 8; ++nt)
-                s[rt][nt][0] = s[rt][nt][1] = s[rt][nt][2] = s[rt][nt][3] = 0.0f;
-#pragma unroll
-        for (int kk = 0; kk < DIM_PADDED / K_STEP; ++kk) {
-$ if not q_in_registers then
-            uint32_t q[ROW_TILES][4];
-#pragma unroll
-            for (int rt = 0; rt < ROW_TILES; ++rt)
-                ldmatrix_x4(q[rt], tile_move(q_lane, rt * 16, kk * 2, TILE_M, PAGE_CHUNKS));
-$ end
-#pragma unroll
-            for (int nt = 0; nt < TILE_N / 8; nt += 2) {
-                uint32_t k[4];
-
-                ldmatrix_x4(k, tile_move(k_now, nt * 8, kk * 2, TILE_N, PAGE_CHUNKS));
-#pragma unroll
-                for (int rt = 0; rt < ROW_TILES; ++rt) {
-                    mma_m16n8k16_${dtype}(s[rt][nt], ${q_in_registers and "q[kk][rt]" or "q[rt]"}, k[0], k[1]);
-                    mma_m16n8k16_${dtype}(s[rt][nt + 1], ${q_in_registers and "q[kk][rt]" or "q[rt]"}, k[2], k[3]);
-                }
-            }
-        }
-
-        /* Hide what the mask hides, and what lies past the end. */
-        if (block >= first_masked) {
-#pragma unroll
-            for (int rt = 0; rt < ROW_TILES; ++rt)
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-$ if causal then
-                    const int32_t row = warp_query0 + rt * 16 + half * 8 + (int32_t)(lane >> 2);
-                    const int32_t last = min(row + offset, seqlen_k - 1) - block * TILE_N - 2 * (int32_t)(lane & 3);
-$ else
-                    const int32_t last = seqlen_k - 1 - block * TILE_N - 2 * (int32_t)(lane & 3);
-$ end
-#pragma unroll
-                    for (int nt = 0; nt < TILE_N / 8; ++nt) {
-                        s[rt][nt][2 * half] = nt * 8 > last ? -GLINT_INFINITY : s[rt][nt][2 * half];
-                        s[rt][nt][2 * half + 1] = nt * 8 + 1 > last ? -GLINT_INFINITY : s[rt][nt][2 * half + 1];
-                    }
-                }
-        }
-
-        /* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^8: O and the sums
-         * carry the same factor, so the result is the same, and most blocks need no rescaling. */
-        float block_max[ROW_TILES][2];
-        bool grown = false;
-#pragma unroll
-        for (int rt = 0; rt < ROW_TILES; ++rt)
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                float m = fmaxf(s[rt][0][2 * half], s[rt][0][2 * half + 1]);
-#pragma unroll
-                for (int nt = 1; nt < TILE_N / 8; ++nt)
-                    m = fmaxf(m, fmaxf(s[rt][nt][2 * half], s[rt][nt][2 * half + 1]));
-                block_max[rt][half] = quad_max(m);
-                grown |= !((block_max[rt][half] - row_max[rt][half]) * scale <= 8.0f);
-            }
-        if (warp_any(grown)) {
-#pragma unroll
-            for (int rt = 0; rt < ROW_TILES; ++rt)
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    const float before = row_max[rt][half], now = fmaxf(before, block_max[rt][half]);
-                    const float factor = before == -GLINT_INFINITY ? 0.0f : ex2((before - now) * scale);
-
-                    row_max[rt][half] = now;
-                    row_sum[rt][half] *= factor;
-#pragma unroll
-                    for (int dt = 0; dt < DIM_PADDED / 8; ++dt) {
-                        o[rt][dt][2 * half] *= factor;
-                        o[rt][dt][2 * half + 1] *= factor;
-                    }
-                }
-        }
-
-        /* P = 2^(scale (S - max)); a row that has seen nothing yet keeps zeros. */
-#pragma unroll
-        for (int rt = 0; rt < ROW_TILES; ++rt)
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const float shift = row_max[rt][half] == -GLINT_INFINITY ? 0.0f : -row_max[rt][half] * scale;
-#pragma unroll
-                for (int nt = 0; nt < TILE_N / 8; ++nt) {
-                    s[rt][nt][2 * half] = ex2(fmaf(s[rt][nt][2 * half], scale, shift));
-                    s[rt][nt][2 * half + 1] = ex2(fmaf(s[rt][nt][2 * half + 1], scale, shift));
-                    row_sum[rt][half] += s[rt][nt][2 * half] + s[rt][nt][2 * half + 1];
-                }
-            }
-
-        /* O += P V: P's accumulators are operand A's registers. */
-#pragma unroll
-        for (int kk = 0; kk < TILE_N / 16; ++kk) {
-            uint32_t a[ROW_TILES][4];
-#pragma unroll
-            for (int rt = 0; rt < ROW_TILES; ++rt) {
-                a[rt][0] = pack_${dtype}(s[rt][2 * kk][0], s[rt][2 * kk][1]);
-                a[rt][1] = pack_${dtype}(s[rt][2 * kk][2], s[rt][2 * kk][3]);
-                a[rt][2] = pack_${dtype}(s[rt][2 * kk + 1][0], s[rt][2 * kk + 1][1]);
-                a[rt][3] = pack_${dtype}(s[rt][2 * kk + 1][2], s[rt][2 * kk + 1][3]);
-            }
-#pragma unroll
-            for (int dt = 0; dt < DIM_PADDED / 8; dt += 2) {
-                uint32_t v[4];
-
-                ldmatrix_x4_trans(v, tile_move(v_now, kk * 16, dt, TILE_N, PAGE_CHUNKS));
-#pragma unroll
-                for (int rt = 0; rt < ROW_TILES; ++rt) {
-                    mma_m16n8k16_${dtype}(o[rt][dt], a[rt], v[0], v[1]);
-                    mma_m16n8k16_${dtype}(o[rt][dt + 1], a[rt], v[2], v[3]);
-                }
-            }
-        }
+        scores_t s;
+        make_scores(s, q_kept, q_lane, k_now);
+        if (block >= first_masked)
+            hide_scores(s, warp_query0, block * TILE_N, ${causal and "offset, " or ""}seqlen_k);
+        find_maxima(maxima, s);
+        follow_maxima(o, row_max, row_sum, maxima, scale);
+        make_weights(s, row_max, row_sum, scale);
+        add_values(o, s, v_now);
     }
+$ end
 
     /* O / sum goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. */
     cp_async_wait(0);
-    const uint32_t o_lane = q_tile + tile_offset(lane >> 2, 0, TILE_M, PAGE_CHUNKS) + (lane & 3) * 4;
-    const int32_t head_row0 = warp_query0;
-    char *o_rows = view_row(&p.o, batch, head_q, warp_query0, BYTES);
+    const uint32_t o_tile = q_tile + warp * (WARP_ROWS * PAGE_CHUNKS * 16);
+    const uint32_t o_lane = o_tile + tile_offset(lane >> 2, 0, TILE_M, PAGE_CHUNKS) + (lane & 3) * 4;
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt) {
         float inverse[2];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const float sum = quad_sum(row_sum[rt][half]);
-            const int32_t row = head_row0 + rt * 16 + half * 8 + (int32_t)(lane >> 2);
+            const int32_t row = warp_query0 + rt * 16 + half * 8 + (int32_t)(lane >> 2);
 
             inverse[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
             if ((lane & 3) == 0 && row < seqlen_q)
@@ -273,10 +409,10 @@ $ end
         for (int dt = 0; dt < DIM_PADDED / 8; ++dt)
 #pragma unroll
             for (int half = 0; half < 2; ++half)
-                st_shared_u32(tile_move(o_lane, 0, dt, TILE_M, PAGE_CHUNKS) + (warp * ROW_TILES * 16 + rt * 16 + half * 8) * PAGE_CHUNKS * 16,
+                st_shared_u32(tile_move(o_lane, rt * 16 + half * 8, dt, TILE_M, PAGE_CHUNKS),
                               pack_${dtype}(o[rt][dt][2 * half] * inverse[half], o[rt][dt][2 * half + 1] * inverse[half]));
         warp_sync();
-        store_rows(o_rows + rt * 16 * p.o.row * BYTES, p.o.row * BYTES, seqlen_q - warp_query0 - rt * 16,
-                   q_tile + warp * (ROW_TILES * 16 * PAGE_CHUNKS * 16), rt * 16, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS);
+        store_rows(view_row(&p.o, batch, head_q, warp_query0 + rt * 16, BYTES), p.o.row * BYTES, seqlen_q - warp_query0 - rt * 16, o_tile,
+                   rt * 16, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS);
     }
 }

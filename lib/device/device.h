@@ -54,6 +54,12 @@ GLINT_DEVICE void named_sync(uint32_t id, uint32_t threads)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/* Counts this warp in at barrier `id` without waiting for the others. */
+GLINT_DEVICE void named_arrive(uint32_t id, uint32_t threads)
+{
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 GLINT_DEVICE void warp_sync(void)
 {
     __syncwarp();

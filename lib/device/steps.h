@@ -94,7 +94,8 @@ GLINT_DEVICE void copy_tile(uint32_t tile, const char *from, int64_t row_bytes, 
 #pragma unroll
             for (uint32_t page = 0; page < pages; ++page)
                 cp_async_16(tile + tile_offset(row, page * page_chunks + chunk, rows, page_chunks), from + page * page_chunks * 16,
-                            (int32_t)row < valid_rows && page * page_chunks + chunk < row_chunks);
+                            (valid_rows >= (int32_t)rows || (int32_t)row < valid_rows) &&
+                                (row_chunks == pages * page_chunks || page * page_chunks + chunk < row_chunks));
         }
         from += threads / page_chunks * row_bytes;
     }

@@ -33,14 +33,12 @@ def padded(d):
 
 
 def fwd_smem(c, element=2):
-    return (c["tile_m"] + 2 * c["stages"] * c["tile_n"]) * padded(c["head_dim"]) * element
+    return (c["tile_m"] + 4 * c["tile_n"]) * padded(c["head_dim"]) * element
 
 
 def bwd_smem(c, element=2):
-    d = padded(c["head_dim"])
-    m, n = c["tile_m"], c["tile_n"]
-    ds = n * m * (2 if c.get("d_split", 1) > 1 else 1) if c["strategy"] == "fused" or c.get("d_split", 1) > 1 else 0
-    return (2 * n * d + c["stages"] * 2 * m * d + ds) * element + c["stages"] * 2 * m * 4
+    d, m, n = padded(c["head_dim"]), c["tile_m"], c["tile_n"]
+    return (2 * n * d + 4 * m * d + (c["d_split"] + 1) * n * m) * element + 4 * m * 4
 
 
 def compile_one(c):

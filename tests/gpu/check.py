@@ -188,7 +188,8 @@ def check(variants):
                         score = 0.0 if bool(same.all()) else 99.0
                     else:
                         err, base = (x - w).abs().max().item(), (pl - w).abs().max().item()
-                        ulp = torch.finfo(dtype).eps * w.abs().max().item()
+                        size = max(w.abs().max().item(), 4 * d ** 0.5 * abs(scale) if name in ("dq", "dk") else 0)
+                        ulp = torch.finfo(dtype).eps * size
                         if r["dtype"] == "f32":
                             ulp = 2e-3 * max(1e-3, w.abs().max().item())
                         score = err / max(2 * base + ulp, 1e-30) if math.isfinite(err) else 99.0
