@@ -39,7 +39,7 @@ held_out() { sed -n 's/^held-out   loss \([0-9.]*\).*/\1/p' "$work/log"; }
 check "the gradient agrees with finite differences" run --check --layers 2 --heads 2 --batch 2 --context 32
 check "every tensor was compared" grep -q '^15 tensors, 0 differ' "$work/log"
 
-check "training runs" run $small --steps 60 --rate 0.004 --threads 2 --out "$work/a" --length 200
+check "training runs" run $small --steps 120 --rate 0.004 --threads 2 --out "$work/a" --length 200
 check "a progress line" grep -q '^step .*tokens/s' "$work/log"
 check "the checkpoint reads back" grep -q 'read back: held-out loss .* the same' "$work/log"
 loss=$(held_out)
@@ -49,7 +49,7 @@ check "held-out loss ${loss:-none} is below 0.9 of the unigram entropy ${entropy
 check "the loss curve is an SVG" grep -q '^</svg>$' "$work/a/loss.svg"
 check "it has both curves" test "$(grep -c '<polyline' "$work/a/loss.svg")" = 2
 
-run $small --steps 60 --rate 0.004 --threads 1 --out "$work/b" --length 200
+run $small --steps 120 --rate 0.004 --threads 1 --out "$work/b" --length 200
 check "1 thread gives the same loss as 2" test "$(held_out)" = "$loss"
 check "1 thread gives the same checkpoint as 2" cmp -s "$work/a/model.ckpt" "$work/b/model.ckpt"
 
