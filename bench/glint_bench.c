@@ -351,14 +351,14 @@ static const struct cell *partner(const struct cell *c, uint32_t dtype, uint32_t
 static void bar(const char *what, const struct cell *c, double value, double limit, int at_least)
 {
     int met = at_least ? value >= limit : value <= limit;
-    printf("  %-22s %s %-4s d%-3u %-6s S=%-6lld %2u threads  %s%6.2f   bar %s %.2f   %s\n", what, pass_name(c->pass),
+    printf("  %-20s %s %-4s d%-3u %-6s S=%-6lld %2u threads  %6.2f   bar %s %.2f   %s\n", what, pass_name(c->pass),
            dtype_name(c->dtype), (unsigned)c->head_dim, mask_name(c->causal), (long long)c->seqlen_q, (unsigned)c->machine->threads,
-           "", value, at_least ? ">=" : "<=", limit, met ? "met" : "MISSED");
+           value, at_least ? ">=" : "<=", limit, met ? "met" : "MISSED");
 }
 
 static void print_bars(void)
 {
-    printf("\nthe bars (those of the length 2048):\n");
+    printf("\nthe bars, at length 2048 (the shares of the peak are asked of AVX-512):\n");
     for (size_t i = 0; i < cell_count; i++) {
         const struct cell *c = &cells[i], *full = partner(c, c->dtype, 0), *f32 = partner(c, GLINT_F32, c->causal);
         if (c->seqlen_q != 2048 || c->seqlen_k != 2048)
