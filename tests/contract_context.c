@@ -117,7 +117,7 @@ static void two_contexts(void)
 static void options_are_copied(void)
 {
     void *storage = aligned_memory(GLINT_CONTEXT_ALIGNMENT, glint_context_size());
-    struct counting counting = {0, 0};
+    struct counting counting;
     struct glint_options *const options = malloc(sizeof *options);
     *options = (struct glint_options)GLINT_OPTIONS_INIT;
     options->device = GLINT_DEVICE_CPU;

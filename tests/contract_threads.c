@@ -8,7 +8,7 @@
 #include "tests/contract_suite.h"
 #include "tests/contract_world.h"
 
-enum { THREADS = 8, ROWS = 12, ROUNDS = CONTRACT_SANITIZED ? 2 : 6 };
+enum { THREADS = 8, ROWS = 12, ROUNDS = CONTRACT_SANITIZED || CONTRACT_EMULATED ? 2 : 6 };
 
 /* An executor that starts threads, so that bodies of one call race with each other too. */
 struct body_range {

@@ -200,15 +200,17 @@ struct glint_variant_info first_row(const struct glint_context *context, enum gl
 void counting_for(void *user, uint32_t count, void (*body)(void *argument, uint32_t index), void *argument)
 {
     struct counting *const counting = user;
+    EXPECT(count <= counting->concurrency, "parallel_for of %u bodies, with a concurrency of %u", count, counting->concurrency);
     counting->calls++;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = count; i > 0; i--) {
         counting->bodies++;
-        body(argument, i);
+        body(argument, i - 1);
     }
 }
 
 struct glint_executor counting_executor(struct counting *counting, uint32_t concurrency)
 {
+    *counting = (struct counting){0, 0, concurrency};
     return (struct glint_executor){sizeof(struct glint_executor), concurrency, counting_for, counting};
 }
 
@@ -228,7 +230,6 @@ struct glint_context *open_context(struct counting *counting, uint32_t concurren
     struct glint_options options = GLINT_OPTIONS_INIT;
     options.device = GLINT_DEVICE_CPU;
     options.executor = counting_executor(counting, concurrency);
-    *counting = (struct counting){0, 0};
     return open_with(&options, storage);
 }
 

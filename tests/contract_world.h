@@ -68,8 +68,9 @@ struct glint_variant_info first_row(const struct glint_context *context, enum gl
 
 /* ---- contexts ------------------------------------------------------------------------------------------------------------- */
 
-struct counting { /* an executor that runs bodies one after another and counts */
+struct counting { /* an executor that runs bodies one after another, the last first, and counts */
     uint64_t calls, bodies;
+    uint32_t concurrency; /* more at a time than this ends the case */
 };
 void counting_for(void *user, uint32_t count, void (*body)(void *argument, uint32_t index), void *argument);
 struct glint_executor counting_executor(struct counting *counting, uint32_t concurrency);

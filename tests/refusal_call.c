@@ -227,14 +227,15 @@ static void judge_all(enum glint_pass pass, bool fused)
     memcpy(pristine, c.block, c.block_bytes);
     for (size_t i = 0; i < changes.count; i++) {
         judge(&c, pristine, &changes.at[i], NULL, &counting);
-        const size_t step = changes.count > 150 ? 3 : 1; /* a third of the backward's 60,000 pairs, another third for each i */
+        /* of the backward's 60,000 pairs a third, another third for each i; fewer under an emulator */
+        const size_t step = CONTRACT_EMULATED ? 11 : changes.count > 150 ? 3 : 1;
         for (size_t j = i + 1 + i % step; j < changes.count; j += step) judge(&c, pristine, &changes.at[i], &changes.at[j], &counting);
     }
     EXPECT(call_run(&c) == GLINT_OK && call_canaries_hold(&c), "the context does not work afterwards");
     contract_note("%s%s: %llu cases: %llu refused, %llu correct and run, %llu not tried", pass_name((uint32_t)pass), fused ? " of views" : "",
                   (unsigned long long)tally.cases, (unsigned long long)tally.refused, (unsigned long long)tally.ran,
                   (unsigned long long)tally.outside);
-    EXPECT(tally.refused >= 3000, "only %llu refusals", (unsigned long long)tally.refused);
+    EXPECT(tally.refused >= (CONTRACT_EMULATED ? 500 : 3000), "only %llu refusals", (unsigned long long)tally.refused);
     for (size_t i = 0; i < COUNT(call_statuses); i++) {
         EXPECT(tally.by_status[call_statuses[i]] > 0, "no case gave %s", glint_status_name(call_statuses[i]));
     }
