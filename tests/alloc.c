@@ -30,17 +30,20 @@ __attribute__((weak)) int __sanitizer_install_malloc_and_free_hooks(void (*on_ma
 static void on_malloc(const volatile void *p, size_t n)
 {
     (void)p, (void)n;
-    if (counting_on) allocations++;
+    if (counting_on)
+        allocations++;
 }
 static void on_free(const volatile void *p)
 {
     (void)p;
-    if (counting_on) allocations++;
+    if (counting_on)
+        allocations++;
 }
 static void install(void)
 {
     static bool done;
-    if (!done && __sanitizer_install_malloc_and_free_hooks) __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);
+    if (!done && __sanitizer_install_malloc_and_free_hooks)
+        __sanitizer_install_malloc_and_free_hooks(on_malloc, on_free);
     done = true;
 }
 
@@ -54,7 +57,8 @@ extern void __libc_free(void *p);
 
 static void count(void)
 {
-    if (counting_on) allocations++;
+    if (counting_on)
+        allocations++;
 }
 void *malloc(size_t n)
 {
@@ -129,9 +133,7 @@ void *sbrk(intptr_t by) /* nobody here needs its memory */
     errno = ENOMEM;
     return (void *)-1;
 }
-static void install(void)
-{
-}
+static void install(void) {}
 
 #endif
 
@@ -164,8 +166,10 @@ static void prepare(struct work *w, int64_t seqlen)
     const uint32_t rows = glint_variant_count(), step = rows / ROWS + 1;
     for (uint32_t i = 0; i < rows && w->count < ROWS; i += step) {
         uint32_t row = i;
-        while (row < rows && glint_variant_available(w->context, row) != GLINT_OK) row++;
-        if (row >= rows) break;
+        while (row < rows && glint_variant_available(w->context, row) != GLINT_OK)
+            row++;
+        if (row >= rows)
+            break;
         const struct glint_variant_info info = row_at(row);
         struct glint_problem p;
         glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, seqlen, seqlen, 1, 1, info.head_dim);
@@ -179,7 +183,8 @@ static void prepare(struct work *w, int64_t seqlen)
 
 static void drop(struct work *w)
 {
-    for (size_t i = 0; i < w->count; i++) call_free(&w->calls[i]);
+    for (size_t i = 0; i < w->count; i++)
+        call_free(&w->calls[i]);
     free(w->memory);
     free(w->storage);
 }
@@ -194,18 +199,26 @@ static uint64_t round_of_calls(struct work *w, bool with_text)
         struct glint_problem bad = c->problem;
         struct glint_plan plan;
         bad.seqlen_k = -1;
-        if (glint_plan(w->context, &c->problem, c->pass, &plan) != GLINT_OK || call_run(c) != GLINT_OK) return 0;
-        if (glint_plan(w->context, &bad, c->pass, &plan) != GLINT_BAD_SEQLEN) return 0;
+        if (glint_plan(w->context, &c->problem, c->pass, &plan) != GLINT_OK || call_run(c) != GLINT_OK)
+            return 0;
+        if (glint_plan(w->context, &bad, c->pass, &plan) != GLINT_BAD_SEQLEN)
+            return 0;
         calls += 3;
-        if (!with_text) continue;
-        if (glint_explain(w->context, &c->problem, c->pass, text, sizeof text, NULL) != GLINT_OK) return 0;
-        if (glint_explain(w->context, &bad, c->pass, text, sizeof text, NULL) != GLINT_BAD_SEQLEN) return 0;
-        if (glint_explain_call(&c->plan, c->pass, &c->tensors, c->workspace, c->workspace_bytes, NULL, text, sizeof text, NULL) != GLINT_OK)
+        if (!with_text)
+            continue;
+        if (glint_explain(w->context, &c->problem, c->pass, text, sizeof text, NULL) != GLINT_OK)
+            return 0;
+        if (glint_explain(w->context, &bad, c->pass, text, sizeof text, NULL) != GLINT_BAD_SEQLEN)
+            return 0;
+        if (glint_explain_call(&c->plan, c->pass, &c->tensors, c->workspace, c->workspace_bytes, NULL, text, sizeof text, NULL) !=
+            GLINT_OK)
             return 0;
         struct glint_device_info device = {.struct_size = sizeof device};
         struct glint_variant_info info = {.struct_size = sizeof info};
-        if (glint_context_device(w->context, &device) != GLINT_OK || glint_variant_at((uint32_t)i, &info) != GLINT_OK) return 0;
-        if (glint_status_sentence(GLINT_OK) == NULL) return 0;
+        if (glint_context_device(w->context, &device) != GLINT_OK || glint_variant_at((uint32_t)i, &info) != GLINT_OK)
+            return 0;
+        if (glint_status_sentence(GLINT_OK) == NULL)
+            return 0;
         calls += 6;
     }
     return calls;
@@ -225,7 +238,8 @@ static void nothing_allocates(void)
     counting_on = true;
     for (uint64_t round = 0; wanted_calls > 0 ? calls < wanted_calls : seconds_now() - start < limit; round++) {
         const uint64_t made = round_of_calls(&w, round % 16 == 0);
-        if (made == 0) break;
+        if (made == 0)
+            break;
         calls += made;
     }
     const enum glint_status selftest = glint_selftest(w.context, w.memory, w.memory_bytes, NULL, &result);
@@ -235,7 +249,8 @@ static void nothing_allocates(void)
     contract_note("%llu calls of the library in %.1f s: %llu allocations", (unsigned long long)calls, seconds_now() - start,
                   (unsigned long long)made);
     EXPECT(calls >= 1000, "a call failed after %llu", (unsigned long long)calls);
-    EXPECT(selftest == GLINT_OK && closed == GLINT_OK, "selftest %s, close %s", glint_status_name(selftest), glint_status_name(closed));
+    EXPECT(selftest == GLINT_OK && closed == GLINT_OK, "selftest %s, close %s", glint_status_name(selftest),
+           glint_status_name(closed));
     EXPECT(made == 0, "%llu allocations", (unsigned long long)made);
     drop(&w);
 }
@@ -245,8 +260,10 @@ static long address_pages(void)
 {
     long size = -1;
     FILE *const f = fopen("/proc/self/statm", "r");
-    if (f == NULL) return -1;
-    if (fscanf(f, "%ld", &size) != 1) size = -1;
+    if (f == NULL)
+        return -1;
+    if (fscanf(f, "%ld", &size) != 1)
+        size = -1;
     fclose(f);
     return size;
 }
@@ -261,7 +278,8 @@ static void address_space_is_flat(void)
     prepare(&w, 70);
     EXPECT(round_of_calls(&w, true) > 0, "a call failed");
     const long before = address_pages();
-    for (int i = 0; i < 50; i++) EXPECT(round_of_calls(&w, true) > 0, "a call failed");
+    for (int i = 0; i < 50; i++)
+        EXPECT(round_of_calls(&w, true) > 0, "a call failed");
     const long after = address_pages();
     EXPECT(before == after, "the address space went from %ld to %ld pages", before, after);
     drop(&w);
@@ -278,10 +296,13 @@ static int under_seccomp(bool saboteur)
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        if (prctl(PR_SET_SECCOMP, 1 /* SECCOMP_MODE_STRICT */) != 0) syscall(SYS_exit, 77);
+        if (prctl(PR_SET_SECCOMP, 1 /* SECCOMP_MODE_STRICT */) != 0)
+            syscall(SYS_exit, 77);
         int code = 0;
-        if (saboteur) syscall(SYS_getpid);
-        for (int i = 0; i < 3; i++) code |= round_of_calls(&w, true) == 0;
+        if (saboteur)
+            syscall(SYS_getpid);
+        for (int i = 0; i < 3; i++)
+            code |= round_of_calls(&w, true) == 0;
         code |= glint_selftest(w.context, w.memory, w.memory_bytes, NULL, &result) != GLINT_OK;
         code |= (glint_context_close(w.context) != GLINT_OK) << 1;
         syscall(SYS_exit, code);

@@ -11,7 +11,8 @@
 static void works(const struct glint_context *context)
 {
     for (enum glint_pass pass = GLINT_FORWARD; pass <= GLINT_BACKWARD; pass++) {
-        if (!runs_pass(context, pass)) continue;
+        if (!runs_pass(context, pass))
+            continue;
         const struct glint_variant_info info = first_row(context, pass);
         struct glint_problem p = {0};
         struct call c;
@@ -53,12 +54,14 @@ static void refused_storage(void)
     for (size_t given = 0; given < bytes; given = given < 64 || given + 64 >= bytes ? given + 1 : given + 61, cases++) {
         struct glint_context *context = (struct glint_context *)(void *)storage;
         const enum glint_status status = glint_context_init(storage, given, NULL, &context);
-        EXPECT(status == GLINT_STORAGE_TOO_SMALL && context == NULL, "%zu of %zu bytes give %s", given, bytes, glint_status_name(status));
+        EXPECT(status == GLINT_STORAGE_TOO_SMALL && context == NULL, "%zu of %zu bytes give %s", given, bytes,
+               glint_status_name(status));
     }
     for (size_t shift = 1; shift < GLINT_CONTEXT_ALIGNMENT; shift++, cases++) {
         struct glint_context *context = (struct glint_context *)(void *)storage;
         const enum glint_status status = glint_context_init(storage + shift, bytes, NULL, &context);
-        EXPECT(status == GLINT_STORAGE_MISALIGNED && context == NULL, "storage at + %zu gives %s", shift, glint_status_name(status));
+        EXPECT(status == GLINT_STORAGE_MISALIGNED && context == NULL, "storage at + %zu gives %s", shift,
+               glint_status_name(status));
     }
     struct glint_context *context = (struct glint_context *)(void *)storage;
     EXPECT(glint_context_init(NULL, bytes, NULL, &context) == GLINT_NULL_ARGUMENT && context == NULL, "NULL storage");
@@ -81,9 +84,11 @@ static void open_and_close(void)
     unsigned char *const storage = aligned_memory(GLINT_CONTEXT_ALIGNMENT, bytes);
     for (int i = 0; i < 1000; i++) {
         struct glint_context *context = NULL;
-        if (i % 3 == 0) memset(storage, i & 0xff, bytes); /* storage that was never a context, or was one */
+        if (i % 3 == 0)
+            memset(storage, i & 0xff, bytes); /* storage that was never a context, or was one */
         EXPECT(glint_context_init(storage, bytes, NULL, &context) == GLINT_OK, "cycle %d", i);
-        if (i % 100 == 0) works(context);
+        if (i % 100 == 0)
+            works(context);
         EXPECT(glint_context_close(context) == GLINT_OK, "cycle %d", i);
         EXPECT(glint_context_close(context) == GLINT_CONTEXT_CLOSED, "twice, cycle %d", i);
     }
@@ -99,7 +104,8 @@ static void two_contexts(void)
     void *storage[2];
     struct counting counting[2];
     struct glint_context *context[2];
-    for (uint32_t i = 0; i < 2; i++) context[i] = open_context(&counting[i], i + 1, &storage[i]);
+    for (uint32_t i = 0; i < 2; i++)
+        context[i] = open_context(&counting[i], i + 1, &storage[i]);
     works(context[0]);
     const uint64_t calls = counting[0].calls;
     EXPECT(counting[1].calls == 0, "the other context's executor was called");
@@ -241,7 +247,8 @@ static void isa_cap(void)
            "device %u isa %u cuda_device %d sm %u driver_error %d concurrency %u", best.device, best.isa, best.cuda_device, best.sm,
            best.driver_error, best.concurrency);
     uint32_t available = 0;
-    for (uint32_t i = 0; i < glint_variant_count(); i++) available += glint_variant_available(context, i) == GLINT_OK;
+    for (uint32_t i = 0; i < glint_variant_count(); i++)
+        available += glint_variant_available(context, i) == GLINT_OK;
     EXPECT(available == best.variants_loaded && available > 0, "%u rows are available, %u loaded", available, best.variants_loaded);
     EXPECT(glint_context_close(context) == GLINT_OK, "close");
 
@@ -252,17 +259,22 @@ static void isa_cap(void)
         o.max_isa = cap;
         const enum glint_status status = glint_context_init(storage, glint_context_size(), &o, &context);
         bool listed = false; /* a spec need not list the lowest */
-        for (uint32_t i = 0; i < glint_variant_count(); i++) listed = listed || (row_at(i).isa >= lowest && row_at(i).isa <= cap);
-        if (!listed) continue;
+        for (uint32_t i = 0; i < glint_variant_count(); i++)
+            listed = listed || (row_at(i).isa >= lowest && row_at(i).isa <= cap);
+        if (!listed)
+            continue;
         EXPECT(status == GLINT_OK, "max_isa %u gives %s", cap, glint_status_name(status));
-        EXPECT(glint_context_device(context, &info) == GLINT_OK && info.isa >= lowest && info.isa <= cap, "isa %u with cap %u", info.isa, cap);
+        EXPECT(glint_context_device(context, &info) == GLINT_OK && info.isa >= lowest && info.isa <= cap, "isa %u with cap %u",
+               info.isa, cap);
         for (uint32_t i = 0; i < glint_variant_count(); i++) {
             const struct glint_variant_info row = row_at(i);
             const enum glint_status can = glint_variant_available(context, i);
             const bool should = row.isa >= lowest && row.isa <= cap;
-            EXPECT(can == (should ? GLINT_OK : GLINT_NOT_ON_DEVICE), "%s with cap %u gives %s", row.name, cap, glint_status_name(can));
+            EXPECT(can == (should ? GLINT_OK : GLINT_NOT_ON_DEVICE), "%s with cap %u gives %s", row.name, cap,
+                   glint_status_name(can));
         }
-        if (info.variants_loaded > 0) works(context);
+        if (info.variants_loaded > 0)
+            works(context);
         EXPECT(glint_context_close(context) == GLINT_OK, "close");
     }
     free(storage);
@@ -290,7 +302,10 @@ static const struct {
     enum glint_status status;
     const char *name;
 } statuses[] = {
-#define STATUS(number, name) {number, name, #name}
+#define STATUS(number, name) \
+    {                        \
+        number, name, #name  \
+    }
     STATUS(0, GLINT_OK),
     STATUS(1, GLINT_NULL_ARGUMENT),
     STATUS(2, GLINT_STRUCT_SIZE),
@@ -337,7 +352,8 @@ static const struct {
 static bool is_status(int number)
 {
     for (size_t i = 0; i < COUNT(statuses); i++) {
-        if (statuses[i].number == number) return true;
+        if (statuses[i].number == number)
+            return true;
     }
     return false;
 }
@@ -349,7 +365,8 @@ static void status_sentences(void)
         EXPECT((int)s == statuses[i].number, "%s is %d", statuses[i].name, (int)s);
         EXPECT(strcmp(glint_status_name(s), statuses[i].name) == 0, "%s is named %s", statuses[i].name, glint_status_name(s));
         const char *const sentence = glint_status_sentence(s);
-        EXPECT(sentence != NULL && strlen(sentence) >= 8 && sentence == glint_status_sentence(s), "%s: %s", statuses[i].name, sentence);
+        EXPECT(sentence != NULL && strlen(sentence) >= 8 && sentence == glint_status_sentence(s), "%s: %s", statuses[i].name,
+               sentence);
         EXPECT(strchr(sentence, '\n') == NULL, "%s has a line break", statuses[i].name);
         for (size_t j = 0; j < i; j++) {
             EXPECT(strcmp(sentence, glint_status_sentence(statuses[j].status)) != 0, "%s and %s share a sentence", statuses[i].name,
@@ -360,19 +377,22 @@ static void status_sentences(void)
     for (int number = -300; number < 300; number++) {
         const enum glint_status s = (enum glint_status)number;
         EXPECT(glint_status_sentence(s) != NULL && glint_status_name(s) != NULL, "%d gives NULL", number);
-        if (is_status(number)) continue;
+        if (is_status(number))
+            continue;
         EXPECT(strcmp(glint_status_sentence(s), unknown) == 0, "%d is no status and has the sentence \"%s\"", number,
                glint_status_sentence(s));
         for (size_t i = 0; i < COUNT(statuses); i++)
             EXPECT(strcmp(glint_status_name(s), statuses[i].name) != 0, "%d is called %s", number, statuses[i].name);
     }
-    EXPECT(glint_status_sentence((enum glint_status)INT_MAX) != NULL && glint_status_sentence((enum glint_status)INT_MIN) != NULL, "NULL");
+    EXPECT(glint_status_sentence((enum glint_status)INT_MAX) != NULL && glint_status_sentence((enum glint_status)INT_MIN) != NULL,
+           "NULL");
 }
 
 static const struct contract_case cases[] = {
-    {"exact_storage", exact_storage, 0},       {"refused_storage", refused_storage, 0}, {"open_and_close", open_and_close, 0},
-    {"two_contexts", two_contexts, 0},         {"options_are_copied", options_are_copied, 0},
-    {"refused_options", refused_options, 0},   {"absent_devices", absent_devices, 0},   {"isa_cap", isa_cap, 0},
-    {"device_arguments", device_arguments, 0}, {"status_sentences", status_sentences, 0},
+    {"exact_storage", exact_storage, 0},           {"refused_storage", refused_storage, 0},
+    {"open_and_close", open_and_close, 0},         {"two_contexts", two_contexts, 0},
+    {"options_are_copied", options_are_copied, 0}, {"refused_options", refused_options, 0},
+    {"absent_devices", absent_devices, 0},         {"isa_cap", isa_cap, 0},
+    {"device_arguments", device_arguments, 0},     {"status_sentences", status_sentences, 0},
 };
 CONTRACT_MAIN("contract_context", cases)

@@ -40,9 +40,9 @@ static void names_are_their_fields(void)
         EXPECT(a >= (uint32_t)element_bytes(info.dtype) && a <= 256 && (a & (a - 1)) == 0, "row %u is aligned to %u", i, a);
         const bool cpu = strcmp(info.family, "cpu") == 0;
         EXPECT(cpu ? info.isa != 0 && info.sm == 0 : info.isa == 0 && info.sm >= 50, "row %u: isa %u sm %u", i, info.isa, info.sm);
-        snprintf(name, sizeof name, "%s_%s_d%u_%s__%s_%s%sm%un%u", info.pass == GLINT_FORWARD ? "fwd" : "bwd", dtype_names[info.dtype],
-                 info.head_dim, info.causal ? "causal" : "none", info.family, cpu ? isa_name(info.isa) : "", cpu ? "_" : "", info.tile_m,
-                 info.tile_n);
+        snprintf(name, sizeof name, "%s_%s_d%u_%s__%s_%s%sm%un%u", info.pass == GLINT_FORWARD ? "fwd" : "bwd",
+                 dtype_names[info.dtype], info.head_dim, info.causal ? "causal" : "none", info.family,
+                 cpu ? isa_name(info.isa) : "", cpu ? "_" : "", info.tile_m, info.tile_n);
         EXPECT(strcmp(name, info.name) == 0 || (!cpu && strncmp(name, info.name, strlen(info.name) - 4) == 0), "%s should be %s",
                info.name, name);
         EXPECT(strcmp(last, info.name) < 0, "%s comes before %s", last, info.name);
@@ -83,7 +83,8 @@ static void planning_is_pure(void)
     struct glint_context *const context = open_context(&counting, 3, &storage);
     struct glint_context *const other = open_context(&other_counting, 3, &other_storage);
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
-        if (glint_variant_available(context, i) != GLINT_OK) continue;
+        if (glint_variant_available(context, i) != GLINT_OK)
+            continue;
         const struct glint_variant_info info = row_at(i);
         struct glint_problem p, copy;
         struct glint_plan first, second, third;
@@ -138,17 +139,22 @@ static void each_row_by_name(void)
         q.head_dim += 8;
         glint_problem_bshd(&q, (enum glint_dtype)info.dtype, 2, 17, 33, 4, 2, info.head_dim + 8);
         q.mask = p.mask;
-        EXPECT(glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan) == GLINT_NOT_IN_SPEC, "%s for d + 8", info.name);
+        EXPECT(glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan) == GLINT_NOT_IN_SPEC, "%s for d + 8",
+               info.name);
         q = p;
         q.dtype = p.dtype == GLINT_F32 ? GLINT_F16 : GLINT_F32;
-        EXPECT(glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan) == GLINT_NOT_IN_SPEC, "%s for a dtype", info.name);
+        EXPECT(glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan) == GLINT_NOT_IN_SPEC, "%s for a dtype",
+               info.name);
         q = p;
         q.mask = p.mask == GLINT_MASK_NONE ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_NONE;
-        EXPECT(glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan) == GLINT_NOT_IN_SPEC, "%s for a mask", info.name);
+        EXPECT(glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan) == GLINT_NOT_IN_SPEC, "%s for a mask",
+               info.name);
         const enum glint_pass opposite = info.pass == GLINT_FORWARD ? GLINT_BACKWARD : GLINT_FORWARD;
         const enum glint_status wrong = glint_plan_variant(context, &p, opposite, i, &plan);
-        EXPECT(wrong == GLINT_NOT_IN_SPEC || wrong == GLINT_WRONG_PASS, "%s for the other pass gives %s", info.name, glint_status_name(wrong));
-        EXPECT(glint_plan_variant(context, &p, (enum glint_pass)info.pass, glint_variant_count(), &plan) == GLINT_BAD_INDEX, "index");
+        EXPECT(wrong == GLINT_NOT_IN_SPEC || wrong == GLINT_WRONG_PASS, "%s for the other pass gives %s", info.name,
+               glint_status_name(wrong));
+        EXPECT(glint_plan_variant(context, &p, (enum glint_pass)info.pass, glint_variant_count(), &plan) == GLINT_BAD_INDEX,
+               "index");
         EXPECT(memcmp(&plan, &before, sizeof plan) == 0, "%s: a refused plan was written", info.name);
     }
     EXPECT(planned > 0, "no row was planned");
@@ -166,7 +172,8 @@ static void workspace_is_linear(void)
         struct counting counting;
         struct glint_context *const context = open_context(&counting, concurrency, &storage);
         for (uint32_t i = 0; i < glint_variant_count(); i++) {
-            if (glint_variant_available(context, i) != GLINT_OK) continue;
+            if (glint_variant_available(context, i) != GLINT_OK)
+                continue;
             const struct glint_variant_info info = row_at(i);
             struct glint_plan plan;
             struct glint_problem p;
@@ -199,9 +206,11 @@ static void planning_is_fast(void)
     double worst = 0;
     const char *worst_name = "";
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
-        if (glint_variant_available(context, i) != GLINT_OK) continue;
+        if (glint_variant_available(context, i) != GLINT_OK)
+            continue;
         const struct glint_variant_info info = row_at(i);
-        if (i % 7 != 0 && info.pass == GLINT_FORWARD) continue;
+        if (i % 7 != 0 && info.pass == GLINT_FORWARD)
+            continue;
         struct glint_problem p;
         struct glint_plan plan;
         double seconds[BATCHES];
@@ -230,8 +239,8 @@ static void planning_is_fast(void)
 
 static void same_strides(struct glint_strides s, int64_t batch, int64_t head, int64_t row, const char *what)
 {
-    EXPECT(s.batch == batch && s.head == head && s.row == row, "%s: %lld, %lld, %lld, not %lld, %lld, %lld", what, (long long)s.batch,
-           (long long)s.head, (long long)s.row, (long long)batch, (long long)head, (long long)row);
+    EXPECT(s.batch == batch && s.head == head && s.row == row, "%s: %lld, %lld, %lld, not %lld, %lld, %lld", what,
+           (long long)s.batch, (long long)s.head, (long long)s.row, (long long)batch, (long long)head, (long long)row);
 }
 
 static void problem_helpers(void)
@@ -245,7 +254,8 @@ static void problem_helpers(void)
                    p.heads_kv == hk && p.head_dim == d && p.seqlen_q == sq && p.seqlen_k == sk,
                "the scalar fields");
         EXPECT(fabs((double)p.softmax_scale - 1.0 / sqrt(40.0)) < 1e-8, "softmax_scale is %.9g", (double)p.softmax_scale);
-        for (int i = 0; i < 4; i++) EXPECT(p.reserved[i] == 0, "reserved[%d]", i);
+        for (int i = 0; i < 4; i++)
+            EXPECT(p.reserved[i] == 0, "reserved[%d]", i);
         const struct glint_strides *const of_q[] = {&p.q, &p.o, &p.dout, &p.dq}, *const of_k[] = {&p.k, &p.v, &p.dk, &p.dv};
         for (int i = 0; i < 4; i++) {
             if (bhsd) {

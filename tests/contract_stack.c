@@ -41,7 +41,8 @@ __attribute__((noinline)) static enum glint_status invoke(const struct dive *d)
 __attribute__((noinline)) static void paint(unsigned char *from, const unsigned char *to)
 {
     volatile unsigned char *at = from; /* byte by byte, with nothing of its own below */
-    while ((const unsigned char *)at < to) *at++ = PAINT;
+    while ((const unsigned char *)at < to)
+        *at++ = PAINT;
 }
 
 static void *dive(void *argument)
@@ -49,11 +50,12 @@ static void *dive(void *argument)
     struct dive *const d = argument;
     unsigned char *const here = __builtin_frame_address(0);
     const unsigned char *const top = here - 512; /* this function's own frame and the painter's */
-    d->status = invoke(d); /* once before: lazy binding has a stack of its own */
+    d->status = invoke(d);                       /* once before: lazy binding has a stack of its own */
     paint(d->stack, top);
     d->status = invoke(d);
     const unsigned char *lowest = d->stack;
-    while (lowest < top && *lowest == PAINT) lowest++;
+    while (lowest < top && *lowest == PAINT)
+        lowest++;
     d->depth = lowest < top ? (size_t)(here - lowest) : 0;
     return NULL;
 }
@@ -78,7 +80,8 @@ static void depth_of_every_variant(void)
     size_t deepest[4] = {0, 0, 0, 0}, measured = 0;
     char names[4][128] = {"", "", "", ""};
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
-        if (glint_variant_available(context, i) != GLINT_OK) continue;
+        if (glint_variant_available(context, i) != GLINT_OK)
+            continue;
         const struct glint_variant_info info = row_at(i);
         struct glint_problem p;
         struct call c;
@@ -105,8 +108,10 @@ static void depth_of_every_variant(void)
         call_free(&c);
     }
     EXPECT(measured > 0, "no variant runs here");
-    for (int k = 0; k < 4; k++) contract_note("%s: %zu bytes deep at most, %s", kinds[k], deepest[k], names[k]);
-    if (CONTRACT_SANITIZED) contract_note("not judged: a sanitizer widens every frame");
+    for (int k = 0; k < 4; k++)
+        contract_note("%s: %zu bytes deep at most, %s", kinds[k], deepest[k], names[k]);
+    if (CONTRACT_SANITIZED)
+        contract_note("not judged: a sanitizer widens every frame");
     for (int k = 0; k < 4 && !CONTRACT_SANITIZED; k++)
         EXPECT(deepest[k] <= PROMISE, "%s of %s is %zu bytes deep, %d promised", kinds[k], names[k], deepest[k], PROMISE);
     free(d.stack);

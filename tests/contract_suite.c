@@ -30,9 +30,11 @@ void contract_note(const char *format, ...)
 
 static bool chosen(const char *name, int argc, char **argv)
 {
-    if (argc < 2) return true;
+    if (argc < 2)
+        return true;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], name) == 0) return true;
+        if (strcmp(argv[i], name) == 0)
+            return true;
     }
     return false;
 }
@@ -68,7 +70,8 @@ int contract_run(const char *suite, const struct contract_case *cases, size_t co
 {
     unsigned run = 0, failed = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!chosen(cases[i].name, argc, argv)) continue;
+        if (!chosen(cases[i].name, argc, argv))
+            continue;
         running = &cases[i];
         run++;
         if (!passes(running)) {
@@ -77,7 +80,8 @@ int contract_run(const char *suite, const struct contract_case *cases, size_t co
         }
     }
     printf("%s: %u passed, %u failed\n", suite, run - failed, failed);
-    if (run == 0) fprintf(stderr, "%s: no case was run\n", suite);
+    if (run == 0)
+        fprintf(stderr, "%s: no case was run\n", suite);
     return run > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -108,7 +112,8 @@ int contract_run(const char *suite, const struct contract_case *cases, size_t co
     Suite *const s = suite_create(suite);
     all = cases;
     for (size_t i = 0; i < count; i++) {
-        if (!chosen(cases[i].name, argc, argv)) continue;
+        if (!chosen(cases[i].name, argc, argv))
+            continue;
         TCase *const t = tcase_create(cases[i].name);
         tcase_set_timeout(t, cases[i].seconds > 0 ? cases[i].seconds : DEFAULT_SECONDS);
         tcase_add_loop_test(t, one, (int)i, (int)i + 1);
@@ -118,7 +123,8 @@ int contract_run(const char *suite, const struct contract_case *cases, size_t co
     srunner_run_all(runner, CK_NORMAL);
     const int run = srunner_ntests_run(runner), failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    if (run == 0) fprintf(stderr, "%s: no case was run\n", suite);
+    if (run == 0)
+        fprintf(stderr, "%s: no case was run\n", suite);
     return run > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -15,13 +15,17 @@ struct contract_case {
 /* Runs the cases whose names are in argv, or all of them; the exit status of main. */
 int contract_run(const char *suite, const struct contract_case *cases, size_t count, int argc, char **argv);
 
-#define CONTRACT_MAIN(suite, cases)                                                                                              \
-    int main(int argc, char **argv) { return contract_run(suite, cases, sizeof(cases) / sizeof((cases)[0]), argc, argv); }
+#define CONTRACT_MAIN(suite, cases)                                                        \
+    int main(int argc, char **argv)                                                        \
+    {                                                                                      \
+        return contract_run(suite, cases, sizeof(cases) / sizeof((cases)[0]), argc, argv); \
+    }
 
 /* EXPECT(condition, format, ...): ends the case with file, line and the formatted facts when the condition is false. */
-#define EXPECT(condition, ...)                                                                                                    \
-    do {                                                                                                                          \
-        if (!(condition)) contract_failed(__FILE__, __LINE__, #condition, __VA_ARGS__);                                           \
+#define EXPECT(condition, ...)                                            \
+    do {                                                                  \
+        if (!(condition))                                                 \
+            contract_failed(__FILE__, __LINE__, #condition, __VA_ARGS__); \
     } while (0)
 
 __attribute__((format(printf, 4, 5), noreturn)) void contract_failed(const char *file, int line, const char *condition,

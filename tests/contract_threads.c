@@ -27,13 +27,18 @@ static void spawning_for(void *user, uint32_t count, void (*body)(void *argument
     pthread_t threads[8];
     struct body_range ranges[8];
     (void)user;
-    if (count > 8) abort();
-    for (uint32_t i = 0; i < count; i++) ranges[i] = (struct body_range){body, argument, count - 1 - i}; /* the last index first */
+    if (count > 8)
+        abort();
+    for (uint32_t i = 0; i < count; i++)
+        ranges[i] = (struct body_range){body, argument, count - 1 - i}; /* the last index first */
     for (uint32_t i = 0; i + 1 < count; i++) {
-        if (pthread_create(&threads[i], NULL, run_body, &ranges[i]) != 0) abort();
+        if (pthread_create(&threads[i], NULL, run_body, &ranges[i]) != 0)
+            abort();
     }
-    if (count > 0) run_body(&ranges[count - 1]);
-    for (uint32_t i = 0; i + 1 < count; i++) pthread_join(threads[i], NULL);
+    if (count > 0)
+        run_body(&ranges[count - 1]);
+    for (uint32_t i = 0; i + 1 < count; i++)
+        pthread_join(threads[i], NULL);
 }
 
 struct job {
@@ -48,31 +53,36 @@ static void make_calls(struct job *job, const struct glint_context *context)
 {
     const uint32_t rows = glint_variant_count();
     uint32_t available = 0, seen = 0;
-    for (uint32_t i = 0; i < rows; i++) available += glint_variant_available(context, i) == GLINT_OK;
+    for (uint32_t i = 0; i < rows; i++)
+        available += glint_variant_available(context, i) == GLINT_OK;
     const uint32_t step = available / ROWS + 1;
     job->context = context;
     job->count = 0;
     for (uint32_t i = 0; i < rows && job->count < ROWS; i++) {
-        if (glint_variant_available(context, i) != GLINT_OK || seen++ % step != 0) continue;
+        if (glint_variant_available(context, i) != GLINT_OK || seen++ % step != 0)
+            continue;
         const struct glint_variant_info info = row_at(i);
         struct glint_problem p;
         glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, info.tile_m + 7, info.tile_n / 2 + 3, 4, 2, info.head_dim);
         p.mask = row_mask(&info, i % 2 == 0);
         struct call *const c = &job->calls[job->count++];
         call_make(c, context, &p, (enum glint_pass)info.pass, 40 + i);
-        if (info.pass == GLINT_BACKWARD) call_fill_forward(c, context);
+        if (info.pass == GLINT_BACKWARD)
+            call_fill_forward(c, context);
     }
 }
 
 static void drop_calls(struct job *job)
 {
-    for (size_t i = 0; i < job->count; i++) call_free(&job->calls[i]);
+    for (size_t i = 0; i < job->count; i++)
+        call_free(&job->calls[i]);
 }
 
 static bool outputs_equal(const struct call *c, const unsigned char *expected)
 {
     for (enum tensor t = T_Q; t < TENSORS; t++) {
-        if (tensor_is_output(c->pass, t) && memcmp(c->block + c->offset[t], expected + c->offset[t], c->bytes[t]) != 0) return false;
+        if (tensor_is_output(c->pass, t) && memcmp(c->block + c->offset[t], expected + c->offset[t], c->bytes[t]) != 0)
+            return false;
     }
     return true;
 }
@@ -86,7 +96,8 @@ static void *work(void *argument)
             struct glint_plan plan;
             char text[512];
             for (enum tensor t = T_Q; t < TENSORS; t++) {
-                if (tensor_is_output(c->pass, t)) memset(c->block + c->offset[t], round, c->bytes[t]);
+                if (tensor_is_output(c->pass, t))
+                    memset(c->block + c->offset[t], round, c->bytes[t]);
             }
             if (glint_plan(job->context, &c->problem, c->pass, &plan) != GLINT_OK || plan.workspace_bytes != c->workspace_bytes ||
                 glint_explain(job->context, &c->problem, c->pass, text, sizeof text, NULL) != GLINT_OK || call_run(c) != GLINT_OK ||
@@ -120,16 +131,20 @@ static void same_bits(uint32_t concurrency, int threads)
         make_calls(&jobs[t], context);
         EXPECT(jobs[t].count == alone.count && alone.count > 0, "%zu calls", jobs[t].count);
         jobs[t].failures = &failures;
-        for (size_t i = 0; i < alone.count; i++) jobs[t].expected[i] = alone.calls[i].block;
+        for (size_t i = 0; i < alone.count; i++)
+            jobs[t].expected[i] = alone.calls[i].block;
     }
     for (int t = 0; t < threads; t++) {
-        if (pthread_create(&ids[t], NULL, work, &jobs[t]) != 0) abort();
+        if (pthread_create(&ids[t], NULL, work, &jobs[t]) != 0)
+            abort();
     }
-    for (int t = 0; t < threads; t++) pthread_join(ids[t], NULL);
+    for (int t = 0; t < threads; t++)
+        pthread_join(ids[t], NULL);
     EXPECT(atomic_load(&failures) == 0, "%d of %zu calls differ from one thread's", atomic_load(&failures),
            (size_t)threads * ROUNDS * alone.count);
     contract_note("concurrency %u: %zu calls on %d threads", concurrency, (size_t)threads * ROUNDS * alone.count, threads);
-    for (int t = 0; t < threads; t++) drop_calls(&jobs[t]);
+    for (int t = 0; t < threads; t++)
+        drop_calls(&jobs[t]);
     drop_calls(&alone);
     EXPECT(glint_context_close(context) == GLINT_OK && glint_context_close(serial) == GLINT_OK, "close");
     free(storage);
@@ -161,7 +176,8 @@ static void through_the_pool(void)
     struct glint_pool *pool = NULL;
     struct glint_context *const serial = open_serial(&serial_storage), *context = NULL;
     make_calls(&alone, serial);
-    for (size_t i = 0; i < alone.count; i++) EXPECT(call_run(&alone.calls[i]) == GLINT_OK, "serial call %zu", i);
+    for (size_t i = 0; i < alone.count; i++)
+        EXPECT(call_run(&alone.calls[i]) == GLINT_OK, "serial call %zu", i);
     struct glint_options options = GLINT_OPTIONS_INIT;
     options.device = GLINT_DEVICE_CPU;
     EXPECT(glint_pool_init(pool_storage, glint_pool_size(3), 3, &pool, &options.executor) == GLINT_OK, "pool");
@@ -169,14 +185,18 @@ static void through_the_pool(void)
     for (int t = 0; t < 4; t++) {
         make_calls(&jobs[t], context);
         jobs[t].failures = &failures;
-        for (size_t i = 0; i < alone.count; i++) jobs[t].expected[i] = alone.calls[i].block;
+        for (size_t i = 0; i < alone.count; i++)
+            jobs[t].expected[i] = alone.calls[i].block;
     }
     for (int t = 0; t < 4; t++) {
-        if (pthread_create(&ids[t], NULL, work, &jobs[t]) != 0) abort();
+        if (pthread_create(&ids[t], NULL, work, &jobs[t]) != 0)
+            abort();
     }
-    for (int t = 0; t < 4; t++) pthread_join(ids[t], NULL);
+    for (int t = 0; t < 4; t++)
+        pthread_join(ids[t], NULL);
     EXPECT(atomic_load(&failures) == 0, "%d calls differ from one thread's", atomic_load(&failures));
-    for (int t = 0; t < 4; t++) drop_calls(&jobs[t]);
+    for (int t = 0; t < 4; t++)
+        drop_calls(&jobs[t]);
     drop_calls(&alone);
     EXPECT(glint_context_close(context) == GLINT_OK && glint_pool_close(pool) == GLINT_OK, "close");
     free(pool_storage);

@@ -31,7 +31,11 @@ int64_t element_bytes(uint32_t dtype)
 struct shape tensor_shape(const struct glint_problem *p, enum tensor t)
 {
     const bool of_keys = t == T_K || t == T_V || t == T_DK || t == T_DV;
-    struct shape s = {p->batch, of_keys ? p->heads_kv : p->heads_q, of_keys ? p->seqlen_k : p->seqlen_q, p->head_dim, {0, 0, 0},
+    struct shape s = {p->batch,
+                      of_keys ? p->heads_kv : p->heads_q,
+                      of_keys ? p->seqlen_k : p->seqlen_q,
+                      p->head_dim,
+                      {0, 0, 0},
                       element_bytes(p->dtype)};
     switch (t) {
     case T_Q: s.strides = p->q; break;
@@ -54,7 +58,8 @@ struct shape tensor_shape(const struct glint_problem *p, enum tensor t)
 size_t tensor_bytes(const struct glint_problem *p, enum tensor t)
 {
     const struct shape s = tensor_shape(p, t);
-    if (s.batch == 0 || s.heads == 0 || s.rows == 0) return 0;
+    if (s.batch == 0 || s.heads == 0 || s.rows == 0)
+        return 0;
     const int64_t last = (s.batch - 1) * s.strides.batch + (s.heads - 1) * s.strides.head + (s.rows - 1) * s.strides.row;
     return (size_t)((last + s.columns) * s.element_bytes);
 }
@@ -127,7 +132,8 @@ void fill_random(struct random_stream *r, uint32_t dtype, void *memory, size_t b
 void *aligned_memory(size_t alignment, size_t bytes)
 {
     void *memory = NULL;
-    if (posix_memalign(&memory, alignment, bytes > 0 ? bytes : 1) != 0) abort();
+    if (posix_memalign(&memory, alignment, bytes > 0 ? bytes : 1) != 0)
+        abort();
     return memory;
 }
 
@@ -169,7 +175,8 @@ const char *pass_name(uint32_t pass)
 
 enum glint_mask row_mask(const struct glint_variant_info *info, bool bottom_right)
 {
-    if (!info->causal) return GLINT_MASK_NONE;
+    if (!info->causal)
+        return GLINT_MASK_NONE;
     return bottom_right ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_CAUSAL_TOP_LEFT;
 }
 
@@ -177,7 +184,8 @@ static bool find_row(const struct glint_context *context, enum glint_pass pass, 
 {
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
         *info = row_at(i);
-        if (info->pass == (uint32_t)pass && glint_variant_available(context, i) == GLINT_OK) return true;
+        if (info->pass == (uint32_t)pass && glint_variant_available(context, i) == GLINT_OK)
+            return true;
     }
     return false;
 }
@@ -274,7 +282,8 @@ void call_make(struct call *c, const struct glint_context *context, const struct
     c->workspace = c->block + c->workspace_offset;
     c->tensors = (struct glint_tensors)GLINT_TENSORS_INIT;
     for (enum tensor t = T_Q; t < TENSORS; t++) {
-        if (!tensor_used(pass, t)) continue;
+        if (!tensor_used(pass, t))
+            continue;
         tensor_set(&c->tensors, t, c->block + c->offset[t]);
         fill_random(&r, t == T_LSE ? (uint32_t)GLINT_F32 : problem->dtype, c->block + c->offset[t], c->bytes[t]);
     }
@@ -296,7 +305,8 @@ void call_fill_forward(struct call *c, const struct glint_context *context)
 {
     struct glint_plan plan;
     enum glint_status status = glint_plan(context, &c->problem, GLINT_FORWARD, &plan);
-    if (status == GLINT_NOT_IN_SPEC) return; /* a spec may list backward alone; random O and LSE are inputs as good as any */
+    if (status == GLINT_NOT_IN_SPEC)
+        return; /* a spec may list backward alone; random O and LSE are inputs as good as any */
     EXPECT(status == GLINT_OK, "the forward plan gives %d", (int)status);
     void *const workspace = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, plan.workspace_bytes);
     status = glint_forward(&plan, &c->tensors, workspace, plan.workspace_bytes, NULL);
@@ -307,7 +317,8 @@ void call_fill_forward(struct call *c, const struct glint_context *context)
 static bool all_canaries(const unsigned char *from, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
-        if (from[i] != CANARY) return false;
+        if (from[i] != CANARY)
+            return false;
     }
     return true;
 }
@@ -316,10 +327,12 @@ bool call_canaries_hold(const struct call *c)
 {
     size_t at = 0;
     for (enum tensor t = T_Q; t < TENSORS; t++) {
-        if (!all_canaries(c->block + at, c->offset[t] - at)) return false;
+        if (!all_canaries(c->block + at, c->offset[t] - at))
+            return false;
         at = c->offset[t] + c->bytes[t];
     }
-    if (!all_canaries(c->block + at, c->workspace_offset - at)) return false;
+    if (!all_canaries(c->block + at, c->workspace_offset - at))
+        return false;
     at = c->workspace_offset + c->workspace_bytes;
     return all_canaries(c->block + at, c->block_bytes - at);
 }
@@ -338,7 +351,8 @@ struct guarded guarded_make(size_t bytes, size_t alignment, bool at_end)
     void *const mapping = mmap(NULL, g.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     EXPECT(mapping != MAP_FAILED, "cannot map %zu bytes", g.mapped);
     g.mapping = mapping;
-    if (mprotect(g.mapping + page, inside, PROT_READ | PROT_WRITE) != 0) abort();
+    if (mprotect(g.mapping + page, inside, PROT_READ | PROT_WRITE) != 0)
+        abort();
     memset(g.mapping + page, CANARY, inside);
     g.at = g.mapping + page + (at_end ? (inside - bytes) / alignment * alignment : 0);
     return g;
@@ -347,7 +361,8 @@ struct guarded guarded_make(size_t bytes, size_t alignment, bool at_end)
 void guarded_read_only(const struct guarded *g)
 {
     const size_t page = page_bytes();
-    if (mprotect(g->mapping + page, g->mapped - 2 * page, PROT_READ) != 0) abort();
+    if (mprotect(g->mapping + page, g->mapped - 2 * page, PROT_READ) != 0)
+        abort();
 }
 
 bool guarded_canaries_hold(const struct guarded *g)

@@ -36,32 +36,37 @@ static void every_length(void)
         for (size_t bytes = MOST;; bytes = bytes == MOST ? needed + 3 : bytes - 1) {
             memset(part, '#', sizeof part);
             again = 0;
-            const enum glint_status status =
-                kind < 2 ? glint_explain(context, &p, GLINT_FORWARD, part, bytes, &again)
-                         : glint_explain_call(&c.plan, GLINT_FORWARD, &c.tensors, c.workspace, c.workspace_bytes, stream, part, bytes, &again);
+            const enum glint_status status = kind < 2 ? glint_explain(context, &p, GLINT_FORWARD, part, bytes, &again)
+                                                      : glint_explain_call(&c.plan, GLINT_FORWARD, &c.tensors, c.workspace,
+                                                                           c.workspace_bytes, stream, part, bytes, &again);
             const enum glint_status expected = kind == 1 ? GLINT_BAD_SEQLEN : kind == 3 ? GLINT_BAD_STREAM : GLINT_OK;
             EXPECT(status == expected, "kind %d, %zu bytes: %s", kind, bytes, glint_status_name(status));
             if (bytes == MOST) {
                 needed = again;
                 memcpy(whole, part, MOST);
-                EXPECT(needed > 20 && needed < MOST && memchr(whole, 0, MOST) == whole + needed - 1, "kind %d needs %zu bytes", kind, needed);
+                EXPECT(needed > 20 && needed < MOST && memchr(whole, 0, MOST) == whole + needed - 1, "kind %d needs %zu bytes",
+                       kind, needed);
             }
             EXPECT(again == needed, "kind %d, %zu bytes: needs %zu, then %zu", kind, bytes, needed, again);
             const size_t kept = bytes < needed ? bytes : needed;
             if (kept > 0) {
-                EXPECT(part[kept - 1] == '\0' && memcmp(part, whole, kept - 1) == 0, "kind %d, %zu bytes: \"%.*s\"", kind, bytes, (int)bytes, part);
+                EXPECT(part[kept - 1] == '\0' && memcmp(part, whole, kept - 1) == 0, "kind %d, %zu bytes: \"%.*s\"", kind, bytes,
+                       (int)bytes, part);
             }
             for (size_t i = kept > bytes ? kept : bytes; i < sizeof part; i++)
                 EXPECT(part[i] == '#', "kind %d, %zu bytes: byte %zu written", kind, bytes, i);
-            if (bytes == 0) break;
+            if (bytes == 0)
+                break;
         }
         EXPECT(whole[0] != '\0' && strstr(whole, "%") == NULL && strstr(whole, "(null)") == NULL, "%s", whole);
         /* no buffer, no size wanted */
         again = 0;
         if (kind < 2) {
-            EXPECT(glint_explain(context, &p, GLINT_FORWARD, NULL, 0, &again) == (kind ? GLINT_BAD_SEQLEN : GLINT_OK) && again == needed,
+            EXPECT(glint_explain(context, &p, GLINT_FORWARD, NULL, 0, &again) == (kind ? GLINT_BAD_SEQLEN : GLINT_OK) &&
+                       again == needed,
                    "a NULL buffer of none");
-            EXPECT(glint_explain(context, &p, GLINT_FORWARD, part, sizeof part, NULL) == (kind ? GLINT_BAD_SEQLEN : GLINT_OK), "no size");
+            EXPECT(glint_explain(context, &p, GLINT_FORWARD, part, sizeof part, NULL) == (kind ? GLINT_BAD_SEQLEN : GLINT_OK),
+                   "no size");
         }
     }
     call_free(&c);
@@ -95,13 +100,14 @@ static void says_what_to_change(void)
     const struct glint_variant_info info = first_row(context, GLINT_FORWARD);
     const struct glint_problem good = some_problem(&info);
     struct glint_problem p;
-#define REFUSED(expected, ...)                                                                                                          \
-    do {                                                                                                                                \
-        const char *const words[] = {__VA_ARGS__};                                                                                      \
-        const enum glint_status status = glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL);                            \
-        EXPECT(status == (expected), "%s", glint_status_name(status));                                                                  \
-        for (size_t i = 0; i < COUNT(words); i++) EXPECT(strstr(text, words[i]) != NULL, "no \"%s\" in:\n%s", words[i], text);          \
-        p = good;                                                                                                                       \
+#define REFUSED(expected, ...)                                                                               \
+    do {                                                                                                     \
+        const char *const words[] = {__VA_ARGS__};                                                           \
+        const enum glint_status status = glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL); \
+        EXPECT(status == (expected), "%s", glint_status_name(status));                                       \
+        for (size_t i = 0; i < COUNT(words); i++)                                                            \
+            EXPECT(strstr(text, words[i]) != NULL, "no \"%s\" in:\n%s", words[i], text);                     \
+        p = good;                                                                                            \
     } while (0)
     p = good;
     p.batch = -77;
@@ -135,7 +141,8 @@ static void says_what_to_change(void)
     p.mask = good.mask;
     glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL);
     bool way_out = strstr(text, "spec") != NULL;
-    for (uint32_t i = 0; i < glint_variant_count() && !way_out; i++) way_out = strstr(text, row_at(i).name) != NULL;
+    for (uint32_t i = 0; i < glint_variant_count() && !way_out; i++)
+        way_out = strstr(text, row_at(i).name) != NULL;
     EXPECT(way_out, "neither a variant nor the spec is named:\n%s", text);
 #undef REFUSED
 
@@ -175,9 +182,11 @@ static void rows_of_other_devices(void)
                     low = low || (other.isa == GLINT_ISA_X86_64 && other.pass == info.pass && other.dtype == info.dtype &&
                                   other.head_dim == info.head_dim && other.causal == info.causal);
                 }
-                if (low) continue;
+                if (low)
+                    continue;
                 EXPECT(glint_plan(context, &p, (enum glint_pass)info.pass, &plan) == GLINT_NOT_ON_DEVICE, "%s", info.name);
-                EXPECT(glint_explain(context, &p, (enum glint_pass)info.pass, text, sizeof text, NULL) == GLINT_NOT_ON_DEVICE, "%s", info.name);
+                EXPECT(glint_explain(context, &p, (enum glint_pass)info.pass, text, sizeof text, NULL) == GLINT_NOT_ON_DEVICE, "%s",
+                       info.name);
                 EXPECT(strstr(text, "spec") != NULL, "no way out is named: %s", text);
                 shown++;
             }

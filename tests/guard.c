@@ -17,10 +17,11 @@ struct dimensions {
     enum layout layout;
 };
 
-static void make_problem(struct glint_problem *p, const struct glint_variant_info *info, const struct dimensions *s, bool bottom_right)
+static void make_problem(struct glint_problem *p, const struct glint_variant_info *info, const struct dimensions *s,
+                         bool bottom_right)
 {
-    (s->layout == BHSD ? glint_problem_bhsd : glint_problem_bshd)(p, (enum glint_dtype)info->dtype, s->batch, s->seqlen_q, s->seqlen_k,
-                                                                  s->heads_q, s->heads_kv, info->head_dim);
+    (s->layout == BHSD ? glint_problem_bhsd : glint_problem_bshd)(p, (enum glint_dtype)info->dtype, s->batch, s->seqlen_q,
+                                                                  s->seqlen_k, s->heads_q, s->heads_kv, info->head_dim);
     p->mask = row_mask(info, bottom_right);
     const int64_t d = p->head_dim, unit = info->alignment_bytes / element_bytes(p->dtype);
     const int64_t odd = d + (unit > 0 ? unit : 1); /* the smallest padding: rows at the least aligned addresses allowed */
@@ -55,7 +56,8 @@ static bool same_rows(const struct glint_problem *p, enum tensor t, const unsign
         for (int64_t h = 0; h < s.heads; h++) {
             for (int64_t r = 0; r < s.rows; r++) {
                 const int64_t at = (i * s.strides.batch + h * s.strides.head + r * s.strides.row) * s.element_bytes;
-                if (memcmp(a + at, b + at, (size_t)(s.columns * s.element_bytes)) != 0) return false;
+                if (memcmp(a + at, b + at, (size_t)(s.columns * s.element_bytes)) != 0)
+                    return false;
             }
         }
     }
@@ -78,25 +80,30 @@ static void blank_rows(const struct glint_problem *p, enum tensor t, unsigned ch
 static void poison(void *workspace, size_t bytes, bool signalling)
 {
     memset(workspace, 0xAA, bytes);
-    if (!signalling) return;
+    if (!signalling)
+        return;
     const uint32_t snan = 0x7fa00001u;
-    for (size_t i = 0; i + 4 <= bytes; i += 4) memcpy((unsigned char *)workspace + i, &snan, 4);
+    for (size_t i = 0; i + 4 <= bytes; i += 4)
+        memcpy((unsigned char *)workspace + i, &snan, 4);
 }
 
 static uint64_t runs;
 
 /* The plain run is in c's one block; this one must give its bits. */
-static void guarded_run(const struct call *c, const unsigned char *inputs, uint32_t row, bool at_end, const char *name, size_t which)
+static void guarded_run(const struct call *c, const unsigned char *inputs, uint32_t row, bool at_end, const char *name,
+                        size_t which)
 {
     const struct glint_variant_info info = row_at(row);
     struct guarded g[TENSORS], w = guarded_make(c->workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, at_end);
     struct call moved = *c;
     for (enum tensor t = T_Q; t < TENSORS; t++) {
-        if (!tensor_used(c->pass, t)) continue;
+        if (!tensor_used(c->pass, t))
+            continue;
         const size_t alignment = t == T_LSE && info.alignment_bytes < 4 ? 4 : info.alignment_bytes;
         g[t] = guarded_make(c->bytes[t], alignment, at_end);
         memcpy(g[t].at, inputs + c->offset[t], c->bytes[t]);
-        if (!tensor_is_output(c->pass, t)) guarded_read_only(&g[t]);
+        if (!tensor_is_output(c->pass, t))
+            guarded_read_only(&g[t]);
         tensor_set(&moved.tensors, t, g[t].at);
     }
     moved.workspace = w.at;
@@ -106,16 +113,18 @@ static void guarded_run(const struct call *c, const unsigned char *inputs, uint3
     runs++;
     EXPECT(guarded_canaries_hold(&w), "%s, shape %zu: wrote beside the workspace", name, which);
     for (enum tensor t = T_Q; t < TENSORS; t++) {
-        if (!tensor_used(c->pass, t)) continue;
+        if (!tensor_used(c->pass, t))
+            continue;
         EXPECT(guarded_canaries_hold(&g[t]), "%s, shape %zu: wrote beside %s", name, which, tensor_names[t]);
         if (tensor_is_output(c->pass, t)) {
-            EXPECT(same_rows(&c->problem, t, g[t].at, c->block + c->offset[t]), "%s, shape %zu: other bits in %s at another place", name,
-                   which, tensor_names[t]);
+            EXPECT(same_rows(&c->problem, t, g[t].at, c->block + c->offset[t]), "%s, shape %zu: other bits in %s at another place",
+                   name, which, tensor_names[t]);
             unsigned char *const expected = malloc(c->bytes[t] + 1);
             memcpy(expected, inputs + c->offset[t], c->bytes[t]);
             blank_rows(&c->problem, t, expected, 0);
             blank_rows(&c->problem, t, g[t].at, 0);
-            EXPECT(memcmp(expected, g[t].at, c->bytes[t]) == 0, "%s, shape %zu: wrote between the rows of %s", name, which, tensor_names[t]);
+            EXPECT(memcmp(expected, g[t].at, c->bytes[t]) == 0, "%s, shape %zu: wrote between the rows of %s", name, which,
+                   tensor_names[t]);
             free(expected);
         }
         guarded_free(&g[t]);
@@ -123,14 +132,16 @@ static void guarded_run(const struct call *c, const unsigned char *inputs, uint3
     guarded_free(&w);
 }
 
-static void shape_of_variant(const struct glint_context *context, uint32_t row, const struct dimensions *s, bool bottom_right, size_t which)
+static void shape_of_variant(const struct glint_context *context, uint32_t row, const struct dimensions *s, bool bottom_right,
+                             size_t which)
 {
     const struct glint_variant_info info = row_at(row);
     struct glint_problem p;
     struct call c;
     make_problem(&p, &info, s, bottom_right);
     call_make(&c, context, &p, (enum glint_pass)info.pass, 1000 + which);
-    if (info.pass == GLINT_BACKWARD) call_fill_forward(&c, context);
+    if (info.pass == GLINT_BACKWARD)
+        call_fill_forward(&c, context);
     const enum glint_status planned = glint_plan_variant(context, &p, (enum glint_pass)info.pass, row, &c.plan);
     EXPECT(planned == GLINT_OK, "%s: %s", info.name, glint_status_name(planned));
     /* glint_plan may have chosen another row with a smaller workspace */
@@ -141,7 +152,8 @@ static void shape_of_variant(const struct glint_context *context, uint32_t row, 
     memcpy(inputs, c.block, c.block_bytes);
     const enum glint_status status = call_run(&c);
     EXPECT(status == GLINT_OK, "%s, shape %zu: %s", info.name, which, glint_status_name(status));
-    for (int at_end = 0; at_end < 2; at_end++) guarded_run(&c, inputs, row, at_end, info.name, which);
+    for (int at_end = 0; at_end < 2; at_end++)
+        guarded_run(&c, inputs, row, at_end, info.name, which);
 
     /* One byte less is refused, and the context works afterwards (the next shape shows it). */
     if (c.workspace_bytes > 0) {
@@ -165,17 +177,21 @@ static void variants(enum glint_pass pass, uint32_t concurrency)
         return;
     }
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
-        if (glint_variant_available(context, i) != GLINT_OK) continue;
+        if (glint_variant_available(context, i) != GLINT_OK)
+            continue;
         const struct glint_variant_info info = row_at(i);
-        if (info.pass != (uint32_t)pass) continue;
+        if (info.pass != (uint32_t)pass)
+            continue;
         const int64_t m = info.tile_m, n = info.tile_n;
         const struct dimensions shapes[] = {
-            {1, 1, 1, 1, 1, BSHD},     {1, 2, 2, 3, 2, PADDED},           {2, 4, 2, 5, 9, FUSED}, {1, 3, 1, m - 1, n + 1, BHSD},
-            {1, 1, 1, m + 1, n - 1, PADDED}, {2, 2, 1, 1, n, BROADCAST}, {1, 2, 2, m, 1, BHSD}, {1, 1, 1, 4, 0, BSHD}, {1, 1, 1, 0, 4, BSHD},
+            {1, 1, 1, 1, 1, BSHD},         {1, 2, 2, 3, 2, PADDED},         {2, 4, 2, 5, 9, FUSED},
+            {1, 3, 1, m - 1, n + 1, BHSD}, {1, 1, 1, m + 1, n - 1, PADDED}, {2, 2, 1, 1, n, BROADCAST},
+            {1, 2, 2, m, 1, BHSD},         {1, 1, 1, 4, 0, BSHD},           {1, 1, 1, 0, 4, BSHD},
         };
         for (size_t s = 0; s < COUNT(shapes); s++) {
             shape_of_variant(context, i, &shapes[s], false, s);
-            if (info.causal) shape_of_variant(context, i, &shapes[s], true, s);
+            if (info.causal)
+                shape_of_variant(context, i, &shapes[s], true, s);
         }
         tried++;
     }

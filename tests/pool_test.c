@@ -48,7 +48,8 @@ struct tally {
 static void count_body(void *argument, uint32_t index)
 {
     struct tally *const t = argument;
-    if (index >= t->count) abort();
+    if (index >= t->count)
+        abort();
     t->plain[index]++;
     atomic_fetch_add(&t->each[index], 1u);
 }
@@ -59,7 +60,8 @@ static bool once_each(const struct glint_executor *e, struct tally *t, uint32_t 
     t->count = count;
     e->parallel_for(e->user, count, count_body, t);
     for (uint32_t i = 0; i < count; i++) {
-        if (t->plain[i] != times || atomic_load(&t->each[i]) != times) return false;
+        if (t->plain[i] != times || atomic_load(&t->each[i]) != times)
+            return false;
     }
     return true;
 }
@@ -105,10 +107,13 @@ static void several_callers(void)
     const double start = seconds_now();
     for (int i = 0; i < 6; i++) {
         callers[i] = (struct caller){&o.executor, CALLS / 4, false};
-        if (pthread_create(&ids[i], NULL, call_many, &callers[i]) != 0) abort();
+        if (pthread_create(&ids[i], NULL, call_many, &callers[i]) != 0)
+            abort();
     }
-    for (int i = 0; i < 6; i++) pthread_join(ids[i], NULL);
-    for (int i = 0; i < 6; i++) EXPECT(!callers[i].wrong, "caller %d saw an index run other than once", i);
+    for (int i = 0; i < 6; i++)
+        pthread_join(ids[i], NULL);
+    for (int i = 0; i < 6; i++)
+        EXPECT(!callers[i].wrong, "caller %d saw an index run other than once", i);
     contract_note("%d calls from 6 threads on a pool of 3 in %.2f s", 6 * (CALLS / 4), seconds_now() - start);
     close_pool(&o);
 }
@@ -127,7 +132,8 @@ static void one_caller(void)
 /* Bodies of very different length, and pauses between calls in which workers fall asleep. */
 static void slow_body(void *argument, uint32_t index)
 {
-    if (index % 2 == 0) usleep(2000);
+    if (index % 2 == 0)
+        usleep(2000);
     count_body(argument, index);
 }
 
@@ -139,7 +145,8 @@ static void sleepy_calls(void)
     for (unsigned i = 1; i <= 20; i++) {
         t.count = 4;
         o.executor.parallel_for(o.executor.user, 4, slow_body, &t);
-        for (int k = 0; k < 4; k++) EXPECT(t.plain[k] == i, "call %u, index %d", i, k);
+        for (int k = 0; k < 4; k++)
+            EXPECT(t.plain[k] == i, "call %u, index %d", i, k);
         usleep(i % 4 == 0 ? 20000 : 100);
     }
     close_pool(&o);
@@ -167,7 +174,8 @@ static void wait_for_all(void *argument, uint32_t index)
     const double start = seconds_now();
     (void)index;
     atomic_fetch_add(begun, 1u);
-    while (atomic_load(begun) < 3 && seconds_now() - start < 10) usleep(50);
+    while (atomic_load(begun) < 3 && seconds_now() - start < 10)
+        usleep(50);
 }
 
 static void bodies_run_together(void)
@@ -178,7 +186,8 @@ static void bodies_run_together(void)
         const double start = seconds_now();
         o.executor.parallel_for(o.executor.user, 3, wait_for_all, &begun);
         EXPECT(seconds_now() - start < 9, "call %d: three bodies never ran at the same time", i);
-        if (i % 5 == 4) usleep(20000);
+        if (i % 5 == 4)
+            usleep(20000);
     }
     close_pool(&o);
 }
@@ -195,9 +204,11 @@ static void open_and_close(void)
         struct glint_executor e;
         struct tally t;
         memset(&t, 0, sizeof t);
-        if (i % 2) memset(storage, i & 0xff, bytes);
+        if (i % 2)
+            memset(storage, i & 0xff, bytes);
         EXPECT(glint_pool_init(storage, bytes, threads, &pool, &e) == GLINT_OK, "cycle %d", i);
-        if (i % 3) EXPECT(once_each(&e, &t, threads, 1), "cycle %d", i);
+        if (i % 3)
+            EXPECT(once_each(&e, &t, threads, 1), "cycle %d", i);
         EXPECT(glint_pool_close(pool) == GLINT_OK, "cycle %d", i);
     }
     free(storage);
@@ -274,12 +285,15 @@ static void threads_refused(void)
     void *const storage = aligned_memory(POOL_ALIGNMENT, bytes);
     struct glint_pool *pool = NULL;
     struct glint_executor e;
-    if (getrlimit(RLIMIT_AS, &was) != 0) abort();
+    if (getrlimit(RLIMIT_AS, &was) != 0)
+        abort();
     small = was;
     small.rlim_cur = (rlim_t)256 << 20; /* stacks of 8 MiB: some threads start, not all */
-    if (setrlimit(RLIMIT_AS, &small) != 0) abort();
+    if (setrlimit(RLIMIT_AS, &small) != 0)
+        abort();
     const enum glint_status status = glint_pool_init(storage, bytes, threads, &pool, &e);
-    if (setrlimit(RLIMIT_AS, &was) != 0) abort();
+    if (setrlimit(RLIMIT_AS, &was) != 0)
+        abort();
     if (status == GLINT_OK) {
         contract_note("skipped: the limit on address space has no effect here");
     } else {

@@ -24,10 +24,10 @@ struct arguments {
 };
 
 enum action {
-    TENSOR_NULL,     /* tensor a */
-    TENSOR_SHIFTED,  /* tensor a, by `amount` bytes */
-    TENSOR_ONTO,     /* tensor a at tensor b's address + amount */
-    TENSOR_BEFORE,   /* tensor a ends `amount` bytes into b */
+    TENSOR_NULL,    /* tensor a */
+    TENSOR_SHIFTED, /* tensor a, by `amount` bytes */
+    TENSOR_ONTO,    /* tensor a at tensor b's address + amount */
+    TENSOR_BEFORE,  /* tensor a ends `amount` bytes into b */
     TENSOR_IN_WORKSPACE,
     TENSORS_NULL,
     TENSORS_SIZE,
@@ -55,7 +55,8 @@ struct changes {
 
 static void add(struct changes *c, enum action action, enum tensor a, enum tensor b, int64_t amount)
 {
-    if (c->count == MAX_CHANGES) abort();
+    if (c->count == MAX_CHANGES)
+        abort();
     c->at[c->count++] = (struct change){action, a, b, amount};
 }
 
@@ -67,11 +68,13 @@ static void list_changes(struct changes *c, const struct call *call)
         add(c, TENSOR_NULL, a, a, 0);
         add(c, TENSOR_SHIFTED, a, a, 1);
         add(c, TENSOR_SHIFTED, a, a, 2);
-        if (!tensor_used(call->pass, a)) continue;
+        if (!tensor_used(call->pass, a))
+            continue;
         add(c, TENSOR_IN_WORKSPACE, a, a, 0);
         add(c, TENSOR_IN_WORKSPACE, a, a, (int64_t)(call->workspace_bytes & ~(size_t)63) - 64);
         for (enum tensor b = T_Q; b < TENSORS; b++) {
-            if (b == a || !tensor_used(call->pass, b)) continue;
+            if (b == a || !tensor_used(call->pass, b))
+                continue;
             add(c, TENSOR_ONTO, a, b, 0);
             add(c, TENSOR_BEFORE, a, b, 64 < row ? 64 : row);
             add(c, TENSOR_ONTO, a, b, ((int64_t)call->bytes[b] - row) / 64 * 64);
@@ -79,12 +82,14 @@ static void list_changes(struct changes *c, const struct call *call)
     }
     add(c, TENSORS_NULL, T_Q, T_Q, 0);
     const int64_t sizes[] = {0, 1, sizeof(struct glint_tensors) - 8, sizeof(struct glint_tensors) + 8, UINT32_MAX};
-    for (size_t i = 0; i < COUNT(sizes); i++) add(c, TENSORS_SIZE, T_Q, T_Q, sizes[i]);
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        add(c, TENSORS_SIZE, T_Q, T_Q, sizes[i]);
     add(c, TENSORS_RESERVED, T_Q, T_Q, 1);
     add(c, TENSORS_RESERVED, T_Q, T_Q, UINT32_MAX);
     add(c, WORKSPACE_NULL, T_Q, T_Q, 0);
     const int64_t shifts[] = {1, 2, 4, 16, 32, 64, 128};
-    for (size_t i = 0; i < COUNT(shifts); i++) add(c, WORKSPACE_SHIFTED, T_Q, T_Q, shifts[i]);
+    for (size_t i = 0; i < COUNT(shifts); i++)
+        add(c, WORKSPACE_SHIFTED, T_Q, T_Q, shifts[i]);
     add(c, WORKSPACE_BYTES, T_Q, T_Q, -1);
     add(c, WORKSPACE_BYTES, T_Q, T_Q, -64);
     add(c, WORKSPACE_BYTES, T_Q, T_Q, -(int64_t)call->workspace_bytes);
@@ -103,23 +108,28 @@ static void apply(struct arguments *to, const struct change *change, const struc
     switch (change->action) {
     case TENSOR_NULL: tensor_set(&to->tensors, change->a, NULL); break;
     case TENSOR_SHIFTED:
-        if (here != NULL) tensor_set(&to->tensors, change->a, here + change->amount);
+        if (here != NULL)
+            tensor_set(&to->tensors, change->a, here + change->amount);
         break;
     case TENSOR_ONTO:
-        if (there != NULL) tensor_set(&to->tensors, change->a, there + change->amount);
+        if (there != NULL)
+            tensor_set(&to->tensors, change->a, there + change->amount);
         break;
     case TENSOR_BEFORE:
-        if (there != NULL) tensor_set(&to->tensors, change->a, there - call->bytes[change->a] + change->amount);
+        if (there != NULL)
+            tensor_set(&to->tensors, change->a, there - call->bytes[change->a] + change->amount);
         break;
     case TENSOR_IN_WORKSPACE:
-        if (to->workspace != NULL) tensor_set(&to->tensors, change->a, to->workspace + change->amount);
+        if (to->workspace != NULL)
+            tensor_set(&to->tensors, change->a, to->workspace + change->amount);
         break;
     case TENSORS_NULL: to->tensors_null = true; break;
     case TENSORS_SIZE: to->tensors.struct_size = (uint32_t)change->amount; break;
     case TENSORS_RESERVED: to->tensors.reserved = (uint32_t)change->amount; break;
     case WORKSPACE_NULL: to->workspace = NULL; break;
     case WORKSPACE_SHIFTED:
-        if (to->workspace != NULL) to->workspace += change->amount;
+        if (to->workspace != NULL)
+            to->workspace += change->amount;
         break;
     case WORKSPACE_BYTES: to->workspace_bytes = (size_t)((int64_t)to->workspace_bytes + change->amount); break;
     case WORKSPACE_HUGE: to->workspace_bytes = SIZE_MAX; break;
@@ -134,8 +144,10 @@ static bool inside_block(const struct call *c, const struct arguments *a)
 {
     for (enum tensor t = T_Q; t < TENSORS; t++) {
         const unsigned char *const at = tensor_get(&a->tensors, t);
-        if (at == NULL || !tensor_used(c->pass, t)) continue;
-        if (at < c->block || at + c->bytes[t] > c->block + c->block_bytes) return false;
+        if (at == NULL || !tensor_used(c->pass, t))
+            continue;
+        if (at < c->block || at + c->bytes[t] > c->block + c->block_bytes)
+            return false;
     }
     return a->workspace == NULL || (a->workspace >= c->block && a->workspace + c->workspace_bytes <= c->block + c->block_bytes);
 }
@@ -162,13 +174,15 @@ static void judge(struct call *c, const unsigned char *pristine, const struct ch
     size_t needed = 0;
     struct arguments a = {&c->plan, c->tensors, false, c->pass, c->workspace, c->workspace_bytes, NULL};
     apply(&a, first, c);
-    if (second != NULL) apply(&a, second, c);
+    if (second != NULL)
+        apply(&a, second, c);
     if (!inside_block(c, &a)) {
         tally.outside++;
         return;
     }
-    const struct call_arguments told = {a.plan == NULL, false, false, &c->plan, a.called, a.tensors_null ? NULL : &a.tensors,
-                                        a.workspace, a.workspace_bytes, a.stream};
+    const struct call_arguments told = {
+        a.plan == NULL,    false,   false, &c->plan, a.called, a.tensors_null ? NULL : &a.tensors, a.workspace,
+        a.workspace_bytes, a.stream};
     oracle_call(&faults, &told);
     const struct glint_tensors *const tensors = told.tensors;
     const uint64_t calls = counting->calls;
@@ -179,11 +193,12 @@ static void judge(struct call *c, const unsigned char *pristine, const struct ch
     const int one = (int)first->action, two = second ? (int)second->action : -1;
     EXPECT(oracle_allows(&faults, status), "%s: gives %s, not %s (changes %d of %s/%s by %lld, %d of %s/%s by %lld)",
            pass_name((uint32_t)c->pass), glint_status_name(status), oracle_print(&faults), one, tensor_names[first->a],
-           tensor_names[first->b], (long long)first->amount, two, second ? tensor_names[second->a] : "", second ? tensor_names[second->b] : "",
-           second ? (long long)second->amount : 0);
+           tensor_names[first->b], (long long)first->amount, two, second ? tensor_names[second->a] : "",
+           second ? tensor_names[second->b] : "", second ? (long long)second->amount : 0);
     EXPECT(explained == status, "glint_explain_call gives %s, the call %s (oracle %s)", glint_status_name(explained),
            glint_status_name(status), oracle_print(&faults));
-    EXPECT(needed > 1 && needed <= sizeof text && text[needed - 1] == '\0' && strlen(text) == needed - 1, "needed_bytes is %zu", needed);
+    EXPECT(needed > 1 && needed <= sizeof text && text[needed - 1] == '\0' && strlen(text) == needed - 1, "needed_bytes is %zu",
+           needed);
     tally.cases++;
     tally.by_status[status]++;
     if (status == GLINT_OK) {
@@ -198,7 +213,7 @@ static void judge(struct call *c, const unsigned char *pristine, const struct ch
 }
 
 static const enum glint_status call_statuses[] = {
-    GLINT_NULL_ARGUMENT, GLINT_STRUCT_SIZE,         GLINT_BAD_RESERVED,         GLINT_WRONG_PASS, GLINT_NULL_TENSOR,
+    GLINT_NULL_ARGUMENT,     GLINT_STRUCT_SIZE,    GLINT_BAD_RESERVED,        GLINT_WRONG_PASS,           GLINT_NULL_TENSOR,
     GLINT_TENSOR_MISALIGNED, GLINT_TENSOR_OVERLAP, GLINT_WORKSPACE_TOO_SMALL, GLINT_WORKSPACE_MISALIGNED, GLINT_BAD_STREAM};
 
 static void judge_all(enum glint_pass pass, bool fused)
@@ -229,12 +244,13 @@ static void judge_all(enum glint_pass pass, bool fused)
         judge(&c, pristine, &changes.at[i], NULL, &counting);
         /* of the backward's 60,000 pairs a third, another third for each i; fewer under an emulator */
         const size_t step = CONTRACT_EMULATED ? 11 : changes.count > 150 ? 3 : 1;
-        for (size_t j = i + 1 + i % step; j < changes.count; j += step) judge(&c, pristine, &changes.at[i], &changes.at[j], &counting);
+        for (size_t j = i + 1 + i % step; j < changes.count; j += step)
+            judge(&c, pristine, &changes.at[i], &changes.at[j], &counting);
     }
     EXPECT(call_run(&c) == GLINT_OK && call_canaries_hold(&c), "the context does not work afterwards");
-    contract_note("%s%s: %llu cases: %llu refused, %llu correct and run, %llu not tried", pass_name((uint32_t)pass), fused ? " of views" : "",
-                  (unsigned long long)tally.cases, (unsigned long long)tally.refused, (unsigned long long)tally.ran,
-                  (unsigned long long)tally.outside);
+    contract_note("%s%s: %llu cases: %llu refused, %llu correct and run, %llu not tried", pass_name((uint32_t)pass),
+                  fused ? " of views" : "", (unsigned long long)tally.cases, (unsigned long long)tally.refused,
+                  (unsigned long long)tally.ran, (unsigned long long)tally.outside);
     EXPECT(tally.refused >= (CONTRACT_EMULATED ? 500 : 3000), "only %llu refusals", (unsigned long long)tally.refused);
     for (size_t i = 0; i < COUNT(call_statuses); i++) {
         EXPECT(tally.by_status[call_statuses[i]] > 0, "no case gave %s", glint_status_name(call_statuses[i]));
@@ -320,9 +336,8 @@ static void refuses_plan(const struct call *c, const struct glint_plan *plan, co
 {
     char text[1024];
     const size_t needed = plan->workspace_bytes > c->workspace_bytes ? plan->workspace_bytes : c->workspace_bytes;
-    const enum glint_status status = c->pass == GLINT_FORWARD
-                                         ? glint_forward(plan, &c->tensors, c->workspace, needed, NULL)
-                                         : glint_backward(plan, &c->tensors, c->workspace, needed, NULL);
+    const enum glint_status status = c->pass == GLINT_FORWARD ? glint_forward(plan, &c->tensors, c->workspace, needed, NULL)
+                                                              : glint_backward(plan, &c->tensors, c->workspace, needed, NULL);
     const bool other = (at / 8 < 4 && status == GLINT_STRUCT_SIZE) || (at / 32 == 1 && status == GLINT_WRONG_PASS);
     EXPECT(status == GLINT_BAD_PLAN || other, "%s %zu gives %s", what, at, glint_status_name(status));
     EXPECT(glint_explain_call(plan, c->pass, &c->tensors, c->workspace, needed, NULL, text, sizeof text, NULL) == status,
@@ -361,7 +376,8 @@ static void changed_plans(void)
             for (int v = 0; v < 3; v++) {
                 struct glint_plan changed = c.plan;
                 const unsigned char value = v == 0 ? 0 : v == 1 ? 0xff : (unsigned char)(((unsigned char *)&changed)[byte] + 1);
-                if (((unsigned char *)&changed)[byte] == value) continue;
+                if (((unsigned char *)&changed)[byte] == value)
+                    continue;
                 ((unsigned char *)&changed)[byte] = value;
                 refuses_plan(&c, &changed, &counting, counting.calls, pristine, "bit", 8 * byte);
                 cases++;
@@ -375,8 +391,10 @@ static void changed_plans(void)
             const size_t a = random_below(&random, COUNT(words)), b = random_below(&random, COUNT(words));
             const uint64_t was = words[a], other = words[b];
             words[a] = i % 2 ? random_next(&random) : other;
-            if (i % 2 == 0) words[b] = was;
-            if (words[a] == was && words[b] == other) continue;
+            if (i % 2 == 0)
+                words[b] = was;
+            if (words[a] == was && words[b] == other)
+                continue;
             memcpy(&changed, words, sizeof words);
             refuses_plan(&c, &changed, &counting, counting.calls, pristine, "bit", a == 0 || (i % 2 == 0 && b == 0) ? 0 : 64);
         }
@@ -417,7 +435,8 @@ static void plan_of_a_closed_context(void)
         EXPECT(glint_context_close(context) == GLINT_OK, "close");
         const enum glint_status status = call_run(&c);
         EXPECT(status == GLINT_CONTEXT_CLOSED, "a plan of a closed context gives %s", glint_status_name(status));
-        EXPECT(glint_explain_call(&c.plan, pass, &c.tensors, c.workspace, c.workspace_bytes, NULL, text, sizeof text, NULL) == status,
+        EXPECT(glint_explain_call(&c.plan, pass, &c.tensors, c.workspace, c.workspace_bytes, NULL, text, sizeof text, NULL) ==
+                   status,
                "glint_explain_call");
         EXPECT(text_has_word(text, "context"), "%s", text);
         memset(storage, 0, glint_context_size());
@@ -451,7 +470,8 @@ static void empty_tensors(void)
             EXPECT(call_run(&c) == GLINT_OK && call_canaries_hold(&c), "lengths %lld, %lld give %s", (long long)lengths[i][0],
                    (long long)lengths[i][1], glint_status_name(call_run(&c)));
             for (enum tensor t = T_Q; t < TENSORS; t++) {
-                if (!tensor_is_output(pass, t)) continue;
+                if (!tensor_is_output(pass, t))
+                    continue;
                 for (size_t b = 0; b < c.bytes[t]; b += 2) {
                     const unsigned char *const at = c.block + c.offset[t] + b;
                     const bool infinite = b % 4 == 0 ? at[0] == 0 && at[1] == 0 : at[0] == 0x80 && at[1] == 0xff;

@@ -20,16 +20,36 @@ struct field {
     enum kind kind;
 };
 
-#define FIELD(name, kind) {#name, offsetof(struct glint_problem, name), kind}
+#define FIELD(name, kind)                                 \
+    {                                                     \
+#name, offsetof(struct glint_problem, name), kind \
+    }
 #define STRIDES(tensor) FIELD(tensor.batch, KIND_I64), FIELD(tensor.head, KIND_I64), FIELD(tensor.row, KIND_I64)
 
 static const struct field fields[] = {
-    FIELD(struct_size, KIND_U32), FIELD(dtype, KIND_U32),       FIELD(mask, KIND_U32),     FIELD(softmax_scale, KIND_F32),
-    FIELD(batch, KIND_I64),       FIELD(heads_q, KIND_I64),     FIELD(heads_kv, KIND_I64), FIELD(head_dim, KIND_I64),
-    FIELD(seqlen_q, KIND_I64),    FIELD(seqlen_k, KIND_I64),    STRIDES(q),                STRIDES(k),
-    STRIDES(v),                   STRIDES(o),                   STRIDES(dout),             STRIDES(dq),
-    STRIDES(dk),                  STRIDES(dv),                  FIELD(reserved[0], KIND_U64), FIELD(reserved[1], KIND_U64),
-    FIELD(reserved[2], KIND_U64), FIELD(reserved[3], KIND_U64), {"pass", 0, KIND_PASS},
+    FIELD(struct_size, KIND_U32),
+    FIELD(dtype, KIND_U32),
+    FIELD(mask, KIND_U32),
+    FIELD(softmax_scale, KIND_F32),
+    FIELD(batch, KIND_I64),
+    FIELD(heads_q, KIND_I64),
+    FIELD(heads_kv, KIND_I64),
+    FIELD(head_dim, KIND_I64),
+    FIELD(seqlen_q, KIND_I64),
+    FIELD(seqlen_k, KIND_I64),
+    STRIDES(q),
+    STRIDES(k),
+    STRIDES(v),
+    STRIDES(o),
+    STRIDES(dout),
+    STRIDES(dq),
+    STRIDES(dk),
+    STRIDES(dv),
+    FIELD(reserved[0], KIND_U64),
+    FIELD(reserved[1], KIND_U64),
+    FIELD(reserved[2], KIND_U64),
+    FIELD(reserved[3], KIND_U64),
+    {"pass", 0, KIND_PASS},
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -38,17 +58,71 @@ struct subject { /* what glint_plan is given */
     uint32_t pass;
 };
 
-static const uint32_t u32_values[] = {0, 1, 2, 3, 4, 5, 7, 8, 16, 31, 255, 256, 65536, 0x7fffffffu, 0x80000000u, 0xfffffffeu,
-                                      0xffffffffu, sizeof(struct glint_problem) - 1, sizeof(struct glint_problem) + 1,
-                                      sizeof(struct glint_problem) - 8, sizeof(struct glint_problem) + 8,
+static const uint32_t u32_values[] = {0,
+                                      1,
+                                      2,
+                                      3,
+                                      4,
+                                      5,
+                                      7,
+                                      8,
+                                      16,
+                                      31,
+                                      255,
+                                      256,
+                                      65536,
+                                      0x7fffffffu,
+                                      0x80000000u,
+                                      0xfffffffeu,
+                                      0xffffffffu,
+                                      sizeof(struct glint_problem) - 1,
+                                      sizeof(struct glint_problem) + 1,
+                                      sizeof(struct glint_problem) - 8,
+                                      sizeof(struct glint_problem) + 8,
                                       2 * sizeof(struct glint_problem)};
-static const int64_t i64_values[] = {
-    0, 1, -1, 2, -2, 3, 4, 5, 6, 7, -8, 8, 12, 16, 24, 40, 63, 64, 65, 127, 128, 256, 257, 4096, 65536,
-    GLINT_MAX_EXTENT - 1, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT + 1, INT32_MAX, INT64_C(0x80000000), UINT32_MAX, INT64_C(0x100000000),
-    INT64_C(0x100000001), INT64_C(1) << 61, INT64_C(1) << 62, INT64_MAX - 7, INT64_MAX, INT64_MIN, INT64_MIN + 1, -INT64_C(0x100000000)};
+static const int64_t i64_values[] = {0,
+                                     1,
+                                     -1,
+                                     2,
+                                     -2,
+                                     3,
+                                     4,
+                                     5,
+                                     6,
+                                     7,
+                                     -8,
+                                     8,
+                                     12,
+                                     16,
+                                     24,
+                                     40,
+                                     63,
+                                     64,
+                                     65,
+                                     127,
+                                     128,
+                                     256,
+                                     257,
+                                     4096,
+                                     65536,
+                                     GLINT_MAX_EXTENT - 1,
+                                     GLINT_MAX_EXTENT,
+                                     GLINT_MAX_EXTENT + 1,
+                                     INT32_MAX,
+                                     INT64_C(0x80000000),
+                                     UINT32_MAX,
+                                     INT64_C(0x100000000),
+                                     INT64_C(0x100000001),
+                                     INT64_C(1) << 61,
+                                     INT64_C(1) << 62,
+                                     INT64_MAX - 7,
+                                     INT64_MAX,
+                                     INT64_MIN,
+                                     INT64_MIN + 1,
+                                     -INT64_C(0x100000000)};
 static const uint64_t u64_values[] = {1, 2, 0x80000000u, UINT64_C(1) << 32, UINT64_C(1) << 63, UINT64_MAX};
-static const uint32_t f32_bits[] = {0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x00000001, 0x007fffff, 0x7f7fffff, 0xff7fffff,
-                                    0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0x7fbfffff};
+static const uint32_t f32_bits[] = {0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x00000001, 0x007fffff, 0x7f7fffff,
+                                    0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0x7fbfffff};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 enum { I64_NEAR = 8 }; /* values made from the field's own: twice, half, one more, ... */
@@ -97,13 +171,13 @@ static const char *describe(const struct subject *s)
     static char text[1024];
     const size_t bytes = sizeof text;
     const struct glint_problem *const p = &s->problem;
-    size_t at = (size_t)snprintf(text, bytes,
-                                 "pass %u struct_size %u dtype %u mask %u scale %g batch %lld heads %lld/%lld d %lld seqlen %lld/%lld",
-                                 s->pass, p->struct_size, p->dtype, p->mask, (double)p->softmax_scale, (long long)p->batch,
-                                 (long long)p->heads_q, (long long)p->heads_kv, (long long)p->head_dim, (long long)p->seqlen_q,
-                                 (long long)p->seqlen_k);
+    size_t at = (size_t)snprintf(
+        text, bytes, "pass %u struct_size %u dtype %u mask %u scale %g batch %lld heads %lld/%lld d %lld seqlen %lld/%lld", s->pass,
+        p->struct_size, p->dtype, p->mask, (double)p->softmax_scale, (long long)p->batch, (long long)p->heads_q,
+        (long long)p->heads_kv, (long long)p->head_dim, (long long)p->seqlen_q, (long long)p->seqlen_k);
     for (enum tensor t = T_Q; t < TENSORS && at + 100 < bytes; t++) {
-        if (t == T_LSE) continue;
+        if (t == T_LSE)
+            continue;
         const struct glint_strides g = tensor_shape(p, t).strides;
         at += (size_t)snprintf(text + at, bytes - at, " %s %lld,%lld,%lld", tensor_names[t], (long long)g.batch, (long long)g.head,
                                (long long)g.row);
@@ -121,13 +195,13 @@ static void judge(const struct glint_context *context, const struct subject *s)
     oracle_plan(&faults, CONTEXT_OPEN, context, &s->problem, s->pass, &plan);
     const enum glint_status status = glint_plan(context, &s->problem, (enum glint_pass)s->pass, &plan);
 
-    EXPECT(oracle_allows(&faults, status), "glint_plan gives %s, not %s; %s", glint_status_name(status), oracle_print(&faults), describe(s));
+    EXPECT(oracle_allows(&faults, status), "glint_plan gives %s, not %s; %s", glint_status_name(status), oracle_print(&faults),
+           describe(s));
     size_t needed = 0;
     memset(text, 'x', sizeof text);
-    const enum glint_status explained =
-        glint_explain(context, &s->problem, (enum glint_pass)s->pass, text, sizeof text, &needed);
-    EXPECT(explained == status, "glint_explain gives %s, glint_plan %s; %s", glint_status_name(explained), glint_status_name(status),
-           describe(s));
+    const enum glint_status explained = glint_explain(context, &s->problem, (enum glint_pass)s->pass, text, sizeof text, &needed);
+    EXPECT(explained == status, "glint_explain gives %s, glint_plan %s; %s", glint_status_name(explained),
+           glint_status_name(status), describe(s));
     EXPECT(needed > 1 && needed <= sizeof text && memchr(text, '\0', sizeof text) == text + needed - 1,
            "needed_bytes is %zu, and the text does not end there; %s", needed, describe(s));
     tally.cases++;
@@ -144,16 +218,19 @@ static void judge(const struct glint_context *context, const struct subject *s)
         return;
     }
     EXPECT(memcmp(&plan, &before, sizeof plan) == 0, "%s, and the plan was written; %s", glint_status_name(status), describe(s));
-    EXPECT(oracle_text_names(&faults, status, text), "the text should name one of %s; %s\n%s", oracle_print(&faults), describe(s), text);
+    EXPECT(oracle_text_names(&faults, status, text), "the text should name one of %s; %s\n%s", oracle_print(&faults), describe(s),
+           text);
     tally.refused++;
     bool certain = false;
-    for (size_t i = 0; i < faults.count; i++) certain = certain || !faults.at[i].open;
+    for (size_t i = 0; i < faults.count; i++)
+        certain = certain || !faults.at[i].open;
     tally.refused_open += !certain;
 }
 
 /* ---- the correct problems to start from ------------------------------------------------------------------------------------- */
 
-static void fused_qkv(struct glint_problem *p) /* views of one [batch, seqlen, heads_q + 2 heads_kv, head_dim] tensor and its gradient */
+static void
+fused_qkv(struct glint_problem *p) /* views of one [batch, seqlen, heads_q + 2 heads_kv, head_dim] tensor and its gradient */
 {
     const int64_t row = (p->heads_q + 2 * p->heads_kv) * p->head_dim;
     const struct glint_strides q = {p->seqlen_q * row, p->head_dim, row}, k = {p->seqlen_k * row, p->head_dim, row};
@@ -167,8 +244,10 @@ static size_t make_subjects(const struct glint_context *context, struct subject 
     struct glint_variant_info last = {0};
     for (uint32_t i = 0; i < glint_variant_count() && count < limit; i++) {
         const struct glint_variant_info info = row_at(i);
-        if (glint_variant_available(context, i) != GLINT_OK) continue;
-        if (info.pass == last.pass && info.dtype == last.dtype && info.causal == last.causal) continue; /* one head dim of each */
+        if (glint_variant_available(context, i) != GLINT_OK)
+            continue;
+        if (info.pass == last.pass && info.dtype == last.dtype && info.causal == last.causal)
+            continue; /* one head dim of each */
         last = info;
         struct glint_problem *const p = &subjects[count].problem;
         memset(p, 0, sizeof *p);
@@ -189,10 +268,10 @@ static size_t make_subjects(const struct glint_context *context, struct subject 
 enum { SUBJECTS = 32 };
 
 /* The suite is about refusals: every status that a problem alone can give was given. */
-static const enum glint_status problem_statuses[] = {
-    GLINT_STRUCT_SIZE,     GLINT_BAD_PASS,   GLINT_BAD_DTYPE, GLINT_BAD_MASK,   GLINT_BAD_HEAD_DIM,  GLINT_BAD_BATCH,   GLINT_BAD_HEADS,
-    GLINT_BAD_HEAD_GROUP,  GLINT_BAD_SEQLEN, GLINT_BAD_SCALE, GLINT_BAD_STRIDE, GLINT_SIZE_OVERFLOW, GLINT_BAD_RESERVED,
-    GLINT_NOT_IN_SPEC};
+static const enum glint_status problem_statuses[] = {GLINT_STRUCT_SIZE,  GLINT_BAD_PASS,   GLINT_BAD_DTYPE,  GLINT_BAD_MASK,
+                                                     GLINT_BAD_HEAD_DIM, GLINT_BAD_BATCH,  GLINT_BAD_HEADS,  GLINT_BAD_HEAD_GROUP,
+                                                     GLINT_BAD_SEQLEN,   GLINT_BAD_SCALE,  GLINT_BAD_STRIDE, GLINT_SIZE_OVERFLOW,
+                                                     GLINT_BAD_RESERVED, GLINT_NOT_IN_SPEC};
 
 static void report(size_t subjects, uint64_t at_least)
 {
@@ -301,7 +380,8 @@ static void null_arguments(void)
         EXPECT(status == GLINT_NULL_ARGUMENT, "case %d gives %s", i, glint_status_name(status));
         EXPECT(memcmp(&plan, &before, sizeof plan) == 0, "case %d wrote the plan", i);
         EXPECT(glint_plan_variant(c, p, (enum glint_pass)s.pass, 0, to) == GLINT_NULL_ARGUMENT, "plan_variant, case %d", i);
-        if (c != NULL && p != NULL) continue; /* glint_explain takes no plan */
+        if (c != NULL && p != NULL)
+            continue; /* glint_explain takes no plan */
         struct faults faults;
         oracle_plan(&faults, c ? CONTEXT_OPEN : CONTEXT_NULL, c, p, s.pass, &plan);
         EXPECT(glint_explain(c, p, (enum glint_pass)s.pass, text, sizeof text, NULL) == GLINT_NULL_ARGUMENT, "explain, case %d", i);
@@ -322,11 +402,13 @@ static void closed_context(void)
     memset(&plan, 0x3C, sizeof plan);
     before = plan;
     for (int fill = -1; fill < 3; fill++) { /* closed; then storage that holds zeros, ones, noise: never opened */
-        if (fill >= 0) memset(storage, fill == 0 ? 0 : fill == 1 ? 0xff : 0x5a, glint_context_size());
+        if (fill >= 0)
+            memset(storage, fill == 0 ? 0 : fill == 1 ? 0xff : 0x5a, glint_context_size());
         EXPECT(glint_plan(context, &s.problem, (enum glint_pass)s.pass, &plan) == GLINT_CONTEXT_CLOSED, "fill %d", fill);
         EXPECT(memcmp(&plan, &before, sizeof plan) == 0, "the plan was written");
         EXPECT(glint_plan_variant(context, &s.problem, (enum glint_pass)s.pass, 0, &plan) == GLINT_CONTEXT_CLOSED, "plan_variant");
-        EXPECT(glint_explain(context, &s.problem, (enum glint_pass)s.pass, text, sizeof text, NULL) == GLINT_CONTEXT_CLOSED, "explain");
+        EXPECT(glint_explain(context, &s.problem, (enum glint_pass)s.pass, text, sizeof text, NULL) == GLINT_CONTEXT_CLOSED,
+               "explain");
         EXPECT(text_has_word(text, "context"), "%s", text);
         EXPECT(glint_variant_available(context, 0) == GLINT_CONTEXT_CLOSED, "variant_available");
         size_t bytes = 77;
@@ -379,11 +461,8 @@ static void struct_size_alone_is_read(void)
 }
 
 static const struct contract_case cases[] = {
-    {"each_field_alone", each_field_alone, 120},
-    {"fields_in_pairs", fields_in_pairs, 240},
-    {"fields_at_random", fields_at_random, 240},
-    {"null_arguments", null_arguments, 0},
-    {"closed_context", closed_context, 0},
-    {"struct_size_alone_is_read", struct_size_alone_is_read, 0},
+    {"each_field_alone", each_field_alone, 120}, {"fields_in_pairs", fields_in_pairs, 240},
+    {"fields_at_random", fields_at_random, 240}, {"null_arguments", null_arguments, 0},
+    {"closed_context", closed_context, 0},       {"struct_size_alone_is_read", struct_size_alone_is_read, 0},
 };
 CONTRACT_MAIN("refusal_plan", cases)

@@ -19,7 +19,8 @@ uint32_t table_count __asm__("glint_variants_count");
 
 static void genuine_table(void)
 {
-    if (genuine_variants_count > MAX_ROWS) abort();
+    if (genuine_variants_count > MAX_ROWS)
+        abort();
     memcpy(table, genuine_variants, genuine_variants_count * sizeof table[0]);
     table_count = genuine_variants_count;
 }
@@ -71,8 +72,8 @@ static void passes(void)
                    (double)b.result.worst_error);
             EXPECT(b.result.variants_run == device.variants_loaded && b.result.variants_failed == 0 &&
                        b.result.first_failed == UINT32_MAX && b.result.worst_error > 0 && b.result.worst_error <= 1,
-                   "run %u of %u, failed %u, first %u, worst %g", b.result.variants_run, device.variants_loaded, b.result.variants_failed,
-                   b.result.first_failed, (double)b.result.worst_error);
+                   "run %u of %u, failed %u, first %u, worst %g", b.result.variants_run, device.variants_loaded,
+                   b.result.variants_failed, b.result.first_failed, (double)b.result.worst_error);
             if (fill == 0)
                 contract_note("concurrency %u: %u variants in %.3f s and %zu bytes, worst error %.3f of the tolerance", concurrency,
                               b.result.variants_run, seconds_now() - start, b.memory.bytes, (double)b.result.worst_error);
@@ -85,13 +86,16 @@ static void passes(void)
 static uint32_t sabotage(const struct glint_context *context, uint32_t pass, uint32_t skip)
 {
     for (uint32_t i = 0; i < table_count; i++) {
-        if (table[i].pass != pass || table[i].dtype != GLINT_F16 || glint_variant_available(context, i) != GLINT_OK) continue;
+        if (table[i].pass != pass || table[i].dtype != GLINT_F16 || glint_variant_available(context, i) != GLINT_OK)
+            continue;
         for (uint32_t j = 0; j < table_count; j++) {
             const struct glint_variant *const a = &table[i], *const b = &genuine_variants[j];
-            if (b->pass != a->pass || b->dtype != GLINT_BF16 || b->head_dim != a->head_dim || b->causal != a->causal || b->isa != a->isa ||
-                b->tile_m != a->tile_m || b->tile_n != a->tile_n || b->family != a->family || a->kernel == b->kernel)
+            if (b->pass != a->pass || b->dtype != GLINT_BF16 || b->head_dim != a->head_dim || b->causal != a->causal ||
+                b->isa != a->isa || b->tile_m != a->tile_m || b->tile_n != a->tile_n || b->family != a->family ||
+                a->kernel == b->kernel)
                 continue;
-            if (skip-- > 0) break;
+            if (skip-- > 0)
+                break;
             table[i].kernel = b->kernel;
             return i;
         }
@@ -141,7 +145,8 @@ static void counts_every_broken_row(void)
         return;
     }
     EXPECT(run(&b) == GLINT_SELFTEST_FAILED && b.result.variants_failed == 2, "%u failed", b.result.variants_failed);
-    EXPECT(b.result.first_failed == (first < second ? first : second), "first is %u, not %u or %u", b.result.first_failed, first, second);
+    EXPECT(b.result.first_failed == (first < second ? first : second), "first is %u, not %u or %u", b.result.first_failed, first,
+           second);
     genuine_table();
     bench_close(&b);
 }
@@ -183,7 +188,8 @@ static void refusals(void)
         EXPECT(glint_selftest(b.context, memory, bytes, NULL, &r) == GLINT_STRUCT_SIZE, "struct_size %u", sizes[i]);
         EXPECT(memcmp(&r, &before, sizeof r) == 0, "a refused self test wrote its result");
     }
-    for (size_t i = 0; i < bytes; i++) EXPECT(memory[i] == 0x31, "a refused self test wrote byte %zu", i);
+    for (size_t i = 0; i < bytes; i++)
+        EXPECT(memory[i] == 0x31, "a refused self test wrote byte %zu", i);
     EXPECT(b.counting.calls == 0, "a refused self test ran");
     EXPECT(run(&b) == GLINT_OK, "afterwards");
     bench_close(&b);
@@ -197,7 +203,8 @@ static void wider_alignment(void)
         struct counting counting;
         void *storage;
         genuine_table();
-        for (uint32_t i = 0; i < table_count; i++) table[i].alignment_bytes = 16;
+        for (uint32_t i = 0; i < table_count; i++)
+            table[i].alignment_bytes = 16;
         struct glint_context *const context = open_context(&counting, 1, &storage);
         if (!runs_pass(context, (enum glint_pass)pass)) {
             free(storage);
@@ -228,11 +235,12 @@ static void wider_alignment(void)
                 const enum glint_status status = glint_plan(context, &p, (enum glint_pass)pass, &plan);
                 /* a dimension larger than all others may move the others' rows over each other: only input strides are free */
                 const bool fits = !used || by % unit == 0;
-                EXPECT(fits ? status == GLINT_OK || status == GLINT_BAD_STRIDE : status == GLINT_STRIDE_MISALIGNED || status == GLINT_BAD_STRIDE,
+                EXPECT(fits ? status == GLINT_OK || status == GLINT_BAD_STRIDE
+                            : status == GLINT_STRIDE_MISALIGNED || status == GLINT_BAD_STRIDE,
                        "stride %d + %lld gives %s", s, (long long)by, glint_status_name(status));
                 const bool input = s / 3 < 3 || (pass == GLINT_BACKWARD && s / 3 < 5);
-                EXPECT(!input || status == (fits ? GLINT_OK : GLINT_STRIDE_MISALIGNED), "input stride %d + %lld gives %s", s, (long long)by,
-                       glint_status_name(status));
+                EXPECT(!input || status == (fits ? GLINT_OK : GLINT_STRIDE_MISALIGNED), "input stride %d + %lld gives %s", s,
+                       (long long)by, glint_status_name(status));
                 EXPECT(status == GLINT_OK || memcmp(&plan, &before, sizeof plan) == 0, "a refused plan was written");
             }
         }

@@ -35,7 +35,8 @@ struct bytes {
 static uint64_t take(struct bytes *b, size_t count) /* little-endian; zeros when there are no more */
 {
     uint64_t value = 0;
-    for (size_t i = 0; i < count && b->left > 0; i++, b->left--) value |= (uint64_t)*b->at++ << 8 * i;
+    for (size_t i = 0; i < count && b->left > 0; i++, b->left--)
+        value |= (uint64_t)*b->at++ << 8 * i;
     return value;
 }
 
@@ -46,8 +47,8 @@ static void read_problem(struct bytes *b, struct glint_problem *p, uint32_t *pas
     const uint64_t how = take(b, 1);
     const int64_t batch = 1 + (int64_t)take(b, 1) % 3, heads_kv = 1 + (int64_t)take(b, 1) % 3, group = 1 + (int64_t)take(b, 1) % 3;
     const int64_t seqlen_q = (int64_t)take(b, 1) % 80, seqlen_k = (int64_t)take(b, 1) % 110;
-    (how & 1 ? glint_problem_bhsd : glint_problem_bshd)(p, (enum glint_dtype)info.dtype, batch, seqlen_q, seqlen_k, heads_kv * group,
-                                                        heads_kv, info.head_dim);
+    (how & 1 ? glint_problem_bhsd : glint_problem_bshd)(p, (enum glint_dtype)info.dtype, batch, seqlen_q, seqlen_k,
+                                                        heads_kv * group, heads_kv, info.head_dim);
     p->mask = row_mask(&info, how >> 1 & 1);
     *pass = info.pass;
     for (int edit = 0; edit < 8 && b->left > 0; edit++) {
@@ -73,8 +74,7 @@ static void read_problem(struct bytes *b, struct glint_problem *p, uint32_t *pas
 
 static double element(const struct shape *s, uint32_t dtype, const unsigned char *base, int64_t b, int64_t h, int64_t r, int64_t d)
 {
-    const unsigned char *const at =
-        base + (b * s->strides.batch + h * s->strides.head + r * s->strides.row + d) * s->element_bytes;
+    const unsigned char *const at = base + (b * s->strides.batch + h * s->strides.head + r * s->strides.row + d) * s->element_bytes;
     return (double)dtype_load(s->element_bytes == 4 ? GLINT_F32 : (enum glint_dtype)dtype, at); /* LSE is float32 */
 }
 
@@ -85,7 +85,8 @@ static double *gather(const struct call *c, enum tensor t)
     for (int64_t b = 0; b < s.batch; b++)
         for (int64_t h = 0; h < s.heads; h++)
             for (int64_t r = 0; r < s.rows; r++)
-                for (int64_t d = 0; d < s.columns; d++) *to++ = element(&s, c->problem.dtype, tensor_get(&c->tensors, t), b, h, r, d);
+                for (int64_t d = 0; d < s.columns; d++)
+                    *to++ = element(&s, c->problem.dtype, tensor_get(&c->tensors, t), b, h, r, d);
     return dense;
 }
 
@@ -102,7 +103,8 @@ static void close_to(const struct call *c, enum tensor t, const double *truth)
     double worst = 0;
     bool wrong = false;
     for (size_t i = 0; i < count; i++) {
-        if (isfinite(truth[i])) worst = fmax(worst, fabs(truth[i]));
+        if (isfinite(truth[i]))
+            worst = fmax(worst, fabs(truth[i]));
     }
     const double scale = fmax(1.0, worst);
     worst = largest;
@@ -112,15 +114,17 @@ static void close_to(const struct call *c, enum tensor t, const double *truth)
         else
             worst = fmax(worst, isnan(got[i]) ? INFINITY : fabs(got[i] - truth[i]));
     }
-    EXPECT(!wrong && worst <= scale * tolerance(c->problem.dtype), "%s: error %g where values go to %g", tensor_names[t], worst, scale);
+    EXPECT(!wrong && worst <= scale * tolerance(c->problem.dtype), "%s: error %g where values go to %g", tensor_names[t], worst,
+           scale);
     free(got);
 }
 
 static void compare(const struct call *c)
 {
     const struct glint_problem *const p = &c->problem;
-    const int64_t offset = p->mask == GLINT_MASK_NONE ? p->seqlen_k
-                           : p->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? 0 : p->seqlen_k - p->seqlen_q;
+    const int64_t offset = p->mask == GLINT_MASK_NONE              ? p->seqlen_k
+                           : p->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? 0
+                                                                   : p->seqlen_k - p->seqlen_q;
     const struct ref_shape s = {p->batch, p->heads_q, p->heads_kv, p->seqlen_q, p->seqlen_k, p->head_dim, offset, p->softmax_scale};
     const size_t rows = (size_t)(p->batch * p->heads_q * p->seqlen_q), key_rows = (size_t)(p->batch * p->heads_kv * p->seqlen_k);
     const size_t d = (size_t)p->head_dim;
@@ -147,14 +151,19 @@ static void compare(const struct call *c)
 /* Few elements to compute, and few bytes to lay out: strides of the problem may be anything. */
 static bool small(const struct glint_problem *p, uint32_t pass)
 {
-    if (p->batch > 16 || p->heads_q > 16 || p->heads_kv > 16 || p->seqlen_q > 256 || p->seqlen_k > 256) return false;
-    if (p->batch * p->heads_q * p->seqlen_q * p->seqlen_k * p->head_dim > 3000000) return false;
+    if (p->batch > 16 || p->heads_q > 16 || p->heads_kv > 16 || p->seqlen_q > 256 || p->seqlen_k > 256)
+        return false;
+    if (p->batch * p->heads_q * p->seqlen_q * p->seqlen_k * p->head_dim > 3000000)
+        return false;
     for (enum tensor t = T_Q; t < TENSORS; t++) {
         const struct shape s = tensor_shape(p, t);
-        if (!tensor_used((enum glint_pass)pass, t)) continue;
-        if ((s.batch > 1 && s.strides.batch > 1 << 20) || (s.heads > 1 && s.strides.head > 1 << 20) || (s.rows > 1 && s.strides.row > 1 << 20))
+        if (!tensor_used((enum glint_pass)pass, t))
+            continue;
+        if ((s.batch > 1 && s.strides.batch > 1 << 20) || (s.heads > 1 && s.strides.head > 1 << 20) ||
+            (s.rows > 1 && s.strides.row > 1 << 20))
             return false;
-        if (tensor_bytes(p, t) > (size_t)4 << 20) return false;
+        if (tensor_bytes(p, t) > (size_t)4 << 20)
+            return false;
     }
     return true;
 }
@@ -170,7 +179,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct faults faults;
     uint32_t pass;
     char text[2048];
-    if (context == NULL) context = open_context(&counting, 3, &storage);
+    if (context == NULL)
+        context = open_context(&counting, 3, &storage);
     read_problem(&b, &p, &pass);
     memset(&plan, 0x6b, sizeof plan);
     before = plan;
@@ -183,7 +193,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         EXPECT(oracle_text_names(&faults, status, text), "the text should name one of %s:\n%s", oracle_print(&faults), text);
         return 0;
     }
-    if (!small(&p, pass)) return 0;
+    if (!small(&p, pass))
+        return 0;
     struct call c;
     call_make(&c, context, &p, (enum glint_pass)pass, 1 + size);
     const bool tame = isfinite(p.softmax_scale) && fabs((double)p.softmax_scale) * sqrt((double)p.head_dim) <= 4;
@@ -198,7 +209,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const enum glint_status ran = call_run(&c);
     EXPECT(ran == GLINT_OK, "a planned problem gives %s", glint_status_name(ran));
     EXPECT(call_canaries_hold(&c), "wrote outside what it was given");
-    if (tame) compare(&c);
+    if (tame)
+        compare(&c);
     call_free(&c);
     return 0;
 }

@@ -20,7 +20,8 @@ static int bytes_of(const char *line, uint8_t *data)
     int size = 0;
     for (; line[0] != '\0' && line[0] != '\n'; line += 2) {
         const int high = digit(line[0]), low = high < 0 ? -1 : digit(line[1]);
-        if (low < 0 || size == MOST) return -1;
+        if (low < 0 || size == MOST)
+            return -1;
         data[size++] = (uint8_t)(high << 4 | low);
     }
     return size;
