@@ -1,6 +1,7 @@
 -- The `sm80` family: CUDA C with mma.sync, ldmatrix and cp.async, for every NVIDIA GPU since Ampere. This file holds what a spec
 -- may say about it, its limits with their arithmetic, and what a variant of it is. It must not mention another family.
 -- gen/README.md says what each part is for.
+local gpu = require("gen.gpu")
 local schema = require("gen.schema")
 local text = require("gen.text")
 
@@ -191,5 +192,7 @@ end
 function sm80.row(record)
   return { isa = 0, sm = record.archs[1], alignment_bytes = record.alignment_bytes }
 end
+
+sm80.define = gpu.define
 
 return sm80
