@@ -65,8 +65,9 @@ enum glint_status glint_cuda_copy_out(const struct glint_context *context, void 
 /* Between open.c and launch.c: keeps a driver's result and turns it into a status. Any thread. */
 enum glint_status glint_cuda_note(struct glint_cuda *cuda, glint_cu_result result);
 
-/* Makes the context current for the driver calls that follow; *pushed says whether glint_cuda_leave has to undo it. */
+/* Makes the context current for the driver calls that follow; *pushed says whether glint_cuda_leave has to undo it. That takes the status
+ * of those calls and returns it, or its own failure if they succeeded: the code that is kept is that of the first failure. */
 enum glint_status glint_cuda_enter(struct glint_cuda *cuda, bool *pushed);
-enum glint_status glint_cuda_leave(struct glint_cuda *cuda, bool pushed);
+enum glint_status glint_cuda_leave(struct glint_cuda *cuda, bool pushed, enum glint_status status);
 
 #endif

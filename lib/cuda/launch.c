@@ -22,6 +22,7 @@ static bool count_blocks(const struct glint_gpu_launch *launch, const struct gli
     return per_head == 0 || heads <= INT32_MAX / per_head;
 }
 
+/* `section` is the forward's; glint_backward_layout sets that of the backward. */
 static struct glint_gpu_shape shape_of(const struct glint_problem *p)
 {
     const float log2_e = 1.44269504088896340736f;
@@ -60,9 +61,8 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     plan->workspace_bytes = 0;
     if (variant->pass != GLINT_BACKWARD)
         return true;
-    /* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, head_dim], head_dim
-     * being 8 at least. */
-    const int64_t limit = INT64_MAX / (4 * (int64_t)sizeof(float) * variant->head_dim);
+    /* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, head_dim padded]. */
+    const int64_t limit = INT64_MAX / (4 * (int64_t)sizeof(float) * (variant->head_dim + 16));
     if (problem->seqlen_q > 0 && problem->batch * problem->heads_q > limit / (problem->seqlen_q + GLINT_GPU_ROW_PAD))
         return false;
     struct glint_backward_params params = {.shape = shape_of(problem)};
@@ -134,12 +134,6 @@ static enum glint_status begin(struct glint_cuda *cuda, bool *pushed)
     return glint_cuda_enter(cuda, pushed);
 }
 
-static enum glint_status end(struct glint_cuda *cuda, bool pushed, enum glint_status status)
-{
-    const enum glint_status left = glint_cuda_leave(cuda, pushed);
-    return status != GLINT_OK ? status : left;
-}
-
 enum glint_status glint_cuda_run(const struct glint_context *context, const struct glint_variant *variant,
                                  const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream)
 {
@@ -156,7 +150,7 @@ enum glint_status glint_cuda_run(const struct glint_context *context, const stru
         (void)lay_out(variant, &params, workspace);
         status = launch_all(cuda, variant, plan, &params, stream);
     }
-    return end(cuda, pushed, status);
+    return glint_cuda_leave(cuda, pushed, status);
 }
 
 bool glint_cuda_available(const struct glint_context *context, uint32_t index)
@@ -177,7 +171,7 @@ enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *
     status = glint_cuda_note(cuda, cuda->driver.copy_to_device((glint_cu_address)(uintptr_t)device, host, bytes, stream));
     if (status == GLINT_OK)
         status = glint_cuda_note(cuda, cuda->driver.stream_synchronize(stream));
-    return end(cuda, pushed, status);
+    return glint_cuda_leave(cuda, pushed, status);
 }
 
 enum glint_status glint_cuda_copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes,
@@ -191,5 +185,5 @@ enum glint_status glint_cuda_copy_out(const struct glint_context *context, void 
     status = glint_cuda_note(cuda, cuda->driver.copy_to_host(host, (glint_cu_address)(uintptr_t)device, bytes, stream));
     if (status == GLINT_OK)
         status = glint_cuda_note(cuda, cuda->driver.stream_synchronize(stream));
-    return end(cuda, pushed, status);
+    return glint_cuda_leave(cuda, pushed, status);
 }

@@ -45,10 +45,11 @@ enum glint_status glint_cuda_enter(struct glint_cuda *cuda, bool *pushed)
     return status;
 }
 
-enum glint_status glint_cuda_leave(struct glint_cuda *cuda, bool pushed)
+enum glint_status glint_cuda_leave(struct glint_cuda *cuda, bool pushed, enum glint_status status)
 {
     glint_cu_context popped = NULL;
-    return pushed ? glint_cuda_note(cuda, cuda->driver.context_pop(&popped)) : GLINT_OK;
+    const glint_cu_result result = pushed ? cuda->driver.context_pop(&popped) : GLINT_CU_SUCCESS;
+    return status != GLINT_OK ? status : glint_cuda_note(cuda, result);
 }
 
 static enum glint_status first_failure(enum glint_status first, enum glint_status then)
@@ -225,7 +226,7 @@ static enum glint_status load_rows(struct glint_cuda *cuda)
         status = load_row(cuda, i);
     if (status == GLINT_OK && cuda->rows_loaded == 0)
         status = GLINT_NO_KERNEL_IMAGE;
-    return first_failure(status, glint_cuda_leave(cuda, pushed));
+    return glint_cuda_leave(cuda, pushed, status);
 }
 
 /* Gives back whatever is held, in the reverse order; also where the device is lost, and whatever each step answers. */
@@ -239,7 +240,7 @@ static enum glint_status release(struct glint_cuda *cuda)
         status = glint_cuda_enter(cuda, &pushed);
     for (uint32_t i = glint_variants_count; i-- > 0;)
         status = first_failure(status, unload_row(cuda, i));
-    status = first_failure(status, glint_cuda_leave(cuda, pushed));
+    status = glint_cuda_leave(cuda, pushed, status);
     if (cuda->retained)
         status = first_failure(status, glint_cuda_note(cuda, cuda->driver.primary_release(cuda->device)));
     cuda->retained = 0;

@@ -200,7 +200,7 @@ static glint_cu_result primary_release(glint_cu_device device)
         if (fake.retained[device] == 0 && modules[i].live && modules[i].context == &primary[device])
             misuse("a context released before its modules", INVALID_CONTEXT);
     CALLED(primary_release);
-    return GLINT_CU_SUCCESS;
+    return fake.release_result;
 }
 
 static glint_cu_result context_current(glint_cu_context *context)
@@ -229,7 +229,7 @@ static glint_cu_result context_pop(glint_cu_context *context)
     *context = stack[--depth];
     fake.pushed--;
     CALLED(context_pop);
-    return GLINT_CU_SUCCESS;
+    return fake.release_result;
 }
 
 static glint_cu_result context_device(glint_cu_device *device)
@@ -274,7 +274,7 @@ static glint_cu_result module_unload(glint_cu_module module)
     module->live = false;
     fake.modules--;
     CALLED(module_unload);
-    return GLINT_CU_SUCCESS;
+    return fake.release_result;
 }
 
 static glint_cu_result module_function(glint_cu_function *function, glint_cu_module module, const char *name)
@@ -345,6 +345,7 @@ static glint_cu_result launch(glint_cu_function function, unsigned int grid_x, u
     struct fake_launch *l = &fake.launch[fake.launches++ % FAKE_LAUNCHES];
     *l = (struct fake_launch){.entry = function->entry,
                               .device = current()->device,
+                              .image_sm = function->module->image->sm,
                               .blocks = grid_x,
                               .threads = block_x,
                               .shared_bytes = shared_bytes,

@@ -40,7 +40,7 @@ struct fake_image {
 
 struct fake_launch {
     const char *entry;
-    int device;
+    int device, image_sm;
     unsigned int blocks, threads, shared_bytes;
     glint_cu_stream stream;
     union {
@@ -67,6 +67,7 @@ struct fake_driver {
     unsigned fault_at;
     glint_cu_result fault_result;
     bool fault_forever;
+    glint_cu_result release_result; /* not 0: what every giving back of a handle answers */
 
     /* what happened */
     unsigned calls[FAKE_ENTRIES], all_calls;

@@ -7,9 +7,9 @@
     {                                                                                   \
         FAKE_MAGIC, SM, (int)sizeof(struct glint_##PASS##_params), {__VA_ARGS__}, LOCAL \
     }
-#define ROW_IMAGE(image)                                      \
-    {                                                         \
-        image.sm, sizeof image, (const unsigned char *)&image \
+#define ROW_IMAGE(image)                        \
+    {                                           \
+        image.sm, (const unsigned char *)&image \
     }
 
 static const struct fake_image fused_80 = IMAGE(80, backward, 0, "fused_delta", "fused_all", "fused_dq");
@@ -20,6 +20,7 @@ static const struct fake_image only_120 = IMAGE(120, forward, 0, "only");
 static const struct fake_image much_80 = IMAGE(80, forward, 0, "much");
 static const struct fake_image much_90 = IMAGE(90, forward, 0, "much");
 static const struct fake_image causal_80 = IMAGE(80, forward, 0, "causal");
+static const struct fake_image causal_86 = IMAGE(86, forward, 0, "causal");
 static const struct fake_image causal_87 = IMAGE(87, forward, 0, "causal");
 static const struct fake_image causal_90 = IMAGE(90, forward, 0, "causal");
 static const struct fake_image plain_80 = IMAGE(80, forward, 0, "plain");
@@ -31,7 +32,8 @@ static const struct glint_gpu_image fused_images[] = {ROW_IMAGE(fused_80), ROW_I
 static const struct glint_gpu_image split_images[] = {ROW_IMAGE(split_80), ROW_IMAGE(split_90)};
 static const struct glint_gpu_image only_images[] = {ROW_IMAGE(only_120)};
 static const struct glint_gpu_image much_images[] = {ROW_IMAGE(much_80), ROW_IMAGE(much_90)};
-static const struct glint_gpu_image causal_images[] = {ROW_IMAGE(causal_80), ROW_IMAGE(causal_87), ROW_IMAGE(causal_90)};
+static const struct glint_gpu_image causal_images[] = {ROW_IMAGE(causal_80), ROW_IMAGE(causal_86), ROW_IMAGE(causal_87),
+                                                       ROW_IMAGE(causal_90)};
 static const struct glint_gpu_image plain_images[] = {ROW_IMAGE(plain_80), ROW_IMAGE(plain_90)};
 static const struct glint_gpu_image local_images[] = {ROW_IMAGE(local_80), ROW_IMAGE(local_90)};
 
@@ -51,7 +53,7 @@ static const struct glint_gpu_kernel split = {
     2};
 static const struct glint_gpu_kernel only = {GLINT_GPU_FORWARD, 1, {{"only", Q, 128, 128, 49152}}, only_images, 1};
 static const struct glint_gpu_kernel much = {GLINT_GPU_FORWARD, 1, {{"much", Q, 128, 256, 163840}}, much_images, 2};
-static const struct glint_gpu_kernel causal = {GLINT_GPU_FORWARD, 1, {{"causal", Q, 128, 128, 49152}}, causal_images, 3};
+static const struct glint_gpu_kernel causal = {GLINT_GPU_FORWARD, 1, {{"causal", Q, 128, 128, 49152}}, causal_images, 4};
 static const struct glint_gpu_kernel plain = {GLINT_GPU_FORWARD, 1, {{"plain", Q, 128, 128, 81920}}, plain_images, 2};
 static const struct glint_gpu_kernel local = {GLINT_GPU_FORWARD, 1, {{"local", Q, 64, 128, 1024}}, local_images, 2};
 

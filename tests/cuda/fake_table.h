@@ -9,7 +9,7 @@ enum fake_row {
     FAKE_SPLIT,       /* backward, no mask, split: sm_80 and sm_90 */
     FAKE_ONLY_120,    /* forward, bf16: sm_120 only */
     FAKE_MUCH_SHARED, /* forward, head_dim 256, 160 KiB of shared memory: sm_80 and sm_90 */
-    FAKE_CAUSAL,      /* forward, causal: sm_80, sm_87 and sm_90 */
+    FAKE_CAUSAL,      /* forward, causal: sm_80, sm_86, sm_87 and sm_90 */
     FAKE_PLAIN,       /* forward, no mask: sm_80 and sm_90 */
     FAKE_LOCAL,       /* forward, f32, uses local memory: sm_80 and sm_90 */
     FAKE_ROWS

@@ -290,6 +290,28 @@ START_TEST(closing_a_lost_device)
 }
 END_TEST
 
+/* What is kept is the code behind the status, not that of the giving back which followed. */
+START_TEST(first_code_is_kept)
+{
+    for (int entry = 0; entry < FAKE_ENTRIES; entry++) {
+        struct glint_context *context = NULL;
+        fake_reset();
+        set_fault(entry, 1, 719, false);
+        fake.release_result = 1;
+        const enum glint_status status = open_on(GLINT_DEVICE_CUDA, &context);
+        const int code = glint_context_driver_error(storage);
+        const bool hit = fake.calls[entry] > 0;
+        clear_fault();
+        if (hit && entry != FAKE_module_unload && entry != FAKE_context_pop && entry != FAKE_primary_release) {
+            ck_assert_int_eq(status, GLINT_DEVICE_LOST);
+            ck_assert_int_eq(code, 719);
+            check_clean("first code", entry, 1, 719);
+            cases++;
+        }
+    }
+}
+END_TEST
+
 /* ---- the library itself ---- */
 
 START_TEST(no_library)
@@ -372,6 +394,7 @@ int main(void)
     tcase_add_loop_test(tcase, use, 0, ACTIONS);
     tcase_add_test(tcase, closing);
     tcase_add_test(tcase, closing_a_lost_device);
+    tcase_add_test(tcase, first_code_is_kept);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);

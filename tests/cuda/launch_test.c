@@ -38,6 +38,38 @@ static void close_clean(struct glint_context *context)
     ck_assert(fake_context_restored());
 }
 
+struct call {
+    struct glint_problem problem;
+    struct glint_plan plan;
+    struct glint_tensors tensors;
+    unsigned char *workspace;
+};
+
+/* Distinct addresses; extents are small enough that nothing overlaps. */
+static void prepare(struct call *c, const struct glint_context *context, enum glint_pass pass, int64_t batch, int64_t seqlen_q,
+                    int64_t seqlen_k, int64_t heads_q, int64_t heads_kv, enum glint_mask mask)
+{
+    glint_problem_bshd(&c->problem, GLINT_F16, batch, seqlen_q, seqlen_k, heads_q, heads_kv, 64);
+    c->problem.mask = mask;
+    c->problem.softmax_scale = 0.25f;
+    struct glint_problem *p = &c->problem;
+    struct glint_strides *const strides[] = {&p->q, &p->k, &p->v, &p->o, &p->dout, &p->dq, &p->dk, &p->dv};
+    for (int i = 0; i < 8; i++) { /* no two alike */
+        strides[i]->row += 8 * (i + 1);
+        strides[i]->batch += 8 * (i + 1) * (seqlen_q + seqlen_k);
+    }
+    ck_assert_int_eq(glint_plan(context, &c->problem, pass, &c->plan), GLINT_OK);
+    struct glint_tensors *t = &c->tensors;
+    *t = (struct glint_tensors)GLINT_TENSORS_INIT;
+    void **const addresses[] = {(void **)&t->q,    (void **)&t->k, (void **)&t->v, &t->o, (void **)&t->lse,
+                                (void **)&t->dout, &t->dq,         &t->dk,         &t->dv};
+    unsigned char *at = memory;
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 256 << 10)
+        *addresses[i] = at;
+    c->workspace = at;
+    ck_assert_uint_le((size_t)(at - memory) + c->plan.workspace_bytes, sizeof memory);
+}
+
 /* ---- devices and images ---- */
 
 struct device_case {
@@ -98,6 +130,22 @@ START_TEST(rows_of_a_device)
 }
 END_TEST
 
+/* Of several images that run, the one made for the nearest architecture. */
+START_TEST(which_image)
+{
+    static const int cases[][2] = {{80, 80}, {86, 86}, {87, 87}, {89, 86}, {90, 90}}; /* device, image */
+    struct glint_context *context;
+    struct call c;
+    fake_reset();
+    fake.device[0].sm = cases[_i][0];
+    context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare(&c, context, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_CAUSAL_TOP_LEFT);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    ck_assert_int_eq(fake.launch[0].image_sm, cases[_i][1]);
+    close_clean(context);
+}
+END_TEST
+
 START_TEST(which_device)
 {
     struct glint_context *context = NULL;
@@ -126,6 +174,15 @@ START_TEST(which_device)
     ck_assert_int_eq(info.cuda_device, 2);
     ck_assert_int_eq(fake.retained[0] + fake.retained[1], 0);
     close_clean(context);
+
+    fake.device[0].sm = 90; /* automatic: a device that fails is not passed over */
+    fake.fault_entry = FAKE_device_attribute;
+    fake.fault_at = fake.calls[FAKE_device_attribute] + 1;
+    fake.fault_result = 999;
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_AUTO, 0, &context), GLINT_DRIVER_ERROR);
+    ck_assert_int_eq(fake_held(), 0);
+    fake.fault_entry = -1;
+    fake.device[0].sm = 75;
 
     fake_application_context(2); /* automatic: the current one, in its own context */
     context = must_open(0, GLINT_DEVICE_AUTO, 0);
@@ -175,32 +232,6 @@ START_TEST(everything_is_loaded_at_init)
 END_TEST
 
 /* ---- launches ---- */
-
-struct call {
-    struct glint_problem problem;
-    struct glint_plan plan;
-    struct glint_tensors tensors;
-    unsigned char *workspace;
-};
-
-/* Distinct addresses; extents are small enough that nothing overlaps. */
-static void prepare(struct call *c, const struct glint_context *context, enum glint_pass pass, int64_t batch, int64_t seqlen_q,
-                    int64_t seqlen_k, int64_t heads_q, int64_t heads_kv, enum glint_mask mask)
-{
-    glint_problem_bshd(&c->problem, GLINT_F16, batch, seqlen_q, seqlen_k, heads_q, heads_kv, 64);
-    c->problem.mask = mask;
-    c->problem.softmax_scale = 0.25f;
-    ck_assert_int_eq(glint_plan(context, &c->problem, pass, &c->plan), GLINT_OK);
-    struct glint_tensors *t = &c->tensors;
-    *t = (struct glint_tensors)GLINT_TENSORS_INIT;
-    void **const addresses[] = {(void **)&t->q,    (void **)&t->k, (void **)&t->v, &t->o, (void **)&t->lse,
-                                (void **)&t->dout, &t->dq,         &t->dk,         &t->dv};
-    unsigned char *at = memory;
-    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 256 << 10)
-        *addresses[i] = at;
-    c->workspace = at;
-    ck_assert_uint_le((size_t)(at - memory) + c->plan.workspace_bytes, sizeof memory);
-}
 
 static void check_view(const struct glint_gpu_view *view, const void *address, const struct glint_strides *strides)
 {
@@ -482,6 +513,7 @@ int main(void)
     Suite *suite = suite_create("cuda launches");
     TCase *tcase = tcase_create("launches");
     tcase_add_loop_test(tcase, rows_of_a_device, 0, sizeof device_cases / sizeof device_cases[0]);
+    tcase_add_loop_test(tcase, which_image, 0, 5);
     tcase_add_test(tcase, which_device);
     tcase_add_test(tcase, everything_is_loaded_at_init);
     tcase_add_test(tcase, forward_launch);
