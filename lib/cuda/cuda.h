@@ -39,9 +39,10 @@ struct glint_cuda {
 /* Bytes behind the context, aligned to GLINT_CONTEXT_ALIGNMENT; a constant of the table, 0 when it has no GPU row. */
 size_t glint_cuda_size(void);
 
-/* Opens `cuda` (glint_cuda_size() bytes, any content) on a device: finds the driver unless a table is given (it is copied), chooses the
- * device by enum glint_device_kind, and loads every kernel that it runs. On failure nothing is held, and glint_cuda_error tells the
- * driver's code when glint_cuda_size() > 0. GLINT_DEVICE_AUTO here means a GPU or a refusal; turning to the CPU is the core's part. */
+/* Opens `cuda` (glint_cuda_size() bytes, any content) on a device: finds the driver unless a table is given (it is copied),
+ * chooses the device by enum glint_device_kind, and loads every kernel that it runs. On failure nothing is held, and
+ * glint_cuda_error tells the driver's code when glint_cuda_size() > 0. GLINT_DEVICE_AUTO here means a GPU or a refusal; turning
+ * to the CPU is the core's part. */
 enum glint_status glint_cuda_open(struct glint_cuda *cuda, uint32_t device_kind, int32_t ordinal,
                                   const struct glint_cuda_driver *driver);
 
@@ -65,8 +66,9 @@ enum glint_status glint_cuda_copy_out(const struct glint_context *context, void 
 /* Between open.c and launch.c: keeps a driver's result and turns it into a status. Any thread. */
 enum glint_status glint_cuda_note(struct glint_cuda *cuda, glint_cu_result result);
 
-/* Makes the context current for the driver calls that follow; *pushed says whether glint_cuda_leave has to undo it. That takes the status
- * of those calls and returns it, or its own failure if they succeeded: the code that is kept is that of the first failure. */
+/* Makes the context current for the driver calls that follow; *pushed says whether glint_cuda_leave has to undo it. That takes
+ * the status of those calls and returns it, or its own failure if they succeeded: the code that is kept is that of the first
+ * failure. */
 enum glint_status glint_cuda_enter(struct glint_cuda *cuda, bool *pushed);
 enum glint_status glint_cuda_leave(struct glint_cuda *cuda, bool pushed, enum glint_status status);
 

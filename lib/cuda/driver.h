@@ -3,8 +3,8 @@
  * `struct glint_cuda_driver` is the only door to a GPU. It is filled from libcuda.so.1 when a context is opened, or handed in by
  * a test or a simulator; no other file may name a driver function. Nothing here is global: a context owns its copy of the table.
  *
- * Types are those of <cuda.h> under our names: the driver's own struct tags, `unsigned int` for its enums. So a function of <cuda.h>
- * assigns to a member without a cast, which tests/cuda/prototypes.c does for each of them: a wrong prototype does not compile. */
+ * Types are those of <cuda.h> under our names: the driver's own struct tags, `unsigned int` for its enums. So each member
+ * has the type of the function in <cuda.h>, and tests/cuda/prototypes.c does not compile if one has not. */
 #ifndef GLINT_CUDA_DRIVER_H
 #define GLINT_CUDA_DRIVER_H
 
@@ -58,9 +58,10 @@ enum {
 /* CUfunction_attribute */
 enum { GLINT_CU_FUNCTION_LOCAL_BYTES = 3, GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES = 8 };
 
-/* X(member, symbol, presence, parameters). Symbols are exact versions, which dlsym gives with the ABI that they had when they appeared;
- * `_v2` where <cuda.h> maps the plain name to it. Without a `_ptsz` suffix a NULL stream is the legacy default stream. Every driver
- * since CUDA 11.0 exports the required ones; cuFuncLoad came with 12.4, and before it the attribute calls load a kernel just as well. */
+/* X(member, symbol, presence, parameters). Symbols are exact versions, which dlsym gives with the ABI that they had when they
+ * appeared; `_v2` where <cuda.h> maps the plain name to it. Without a `_ptsz` suffix a NULL stream is the legacy default stream.
+ * Every driver since CUDA 11.0 exports the required ones; cuFuncLoad came with 12.4, and before it the attribute calls load a
+ * kernel just as well. */
 /* clang-format off */
 #define GLINT_CUDA_ENTRIES(X)                                                                                                     \
     X(init, cuInit, REQUIRED, (unsigned int flags))                                                                               \
@@ -95,8 +96,8 @@ struct glint_cuda_driver {
 #undef GLINT_CUDA_MEMBER
 };
 
-/* Opens libcuda.so.1 and fills *driver from it. *library is what glint_cuda_driver_unload takes back. GLINT_NO_DRIVER: no such library;
- * GLINT_DRIVER_TOO_OLD: a required entry is missing. On failure nothing stays open. Calls no driver entry. */
+/* Opens libcuda.so.1 and fills *driver from it. *library is what glint_cuda_driver_unload takes back. GLINT_NO_DRIVER: no such
+ * library; GLINT_DRIVER_TOO_OLD: a required entry is missing. On failure nothing stays open. Calls no driver entry. */
 enum glint_status glint_cuda_driver_load(struct glint_cuda_driver *driver, void **library);
 
 /* Gives the library back; NULL (a table that was handed in) does nothing. */

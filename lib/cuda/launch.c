@@ -1,5 +1,6 @@
 /* Planning and launching on a GPU. A launch fills one parameter struct on the stack, makes the context current if it is not, and
- * enqueues the variant's kernels on the caller's stream: no allocation, no synchronisation, no attribute is set, nothing is read back. */
+ * enqueues the variant's kernels on the caller's stream: no allocation, no synchronisation, no attribute is set, nothing is read
+ * back. */
 #include "lib/cuda/cuda.h"
 
 #include <string.h>
@@ -11,7 +12,8 @@ static int64_t element_bytes(uint32_t dtype)
 
 /* ---- planning ---- */
 
-/* Blocks of one launch; false when they exceed a grid's 2^31 - 1. Extents are at most GLINT_MAX_EXTENT, so a product of two fits. */
+/* Blocks of one launch; false when they exceed a grid's 2^31 - 1. Extents are at most GLINT_MAX_EXTENT, so a product of two
+ * fits. */
 static bool count_blocks(const struct glint_gpu_launch *launch, const struct glint_problem *p, uint64_t *blocks)
 {
     const bool by_query = launch->grid == GLINT_GPU_QUERY_BLOCKS;
@@ -61,7 +63,8 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     plan->workspace_bytes = 0;
     if (variant->pass != GLINT_BACKWARD)
         return true;
-    /* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, head_dim padded]. */
+    /* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, head_dim
+     * padded]. */
     const int64_t limit = INT64_MAX / (4 * (int64_t)sizeof(float) * (variant->head_dim + 16));
     if (problem->seqlen_q > 0 && problem->batch * problem->heads_q > limit / (problem->seqlen_q + GLINT_GPU_ROW_PAD))
         return false;

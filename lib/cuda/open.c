@@ -169,7 +169,8 @@ static enum glint_status choose_device(struct glint_cuda *cuda, uint32_t device_
 
 /* ---- loading ---- */
 
-/* Loads one kernel for good: modules are lazy by default since CUDA 12.2. *local_bytes is what a thread of it needs beyond registers. */
+/* Loads one kernel for good: modules are lazy by default since CUDA 12.2. *local_bytes is what a thread of it needs beyond
+ * registers. */
 static enum glint_status load_function(struct glint_cuda *cuda, glint_cu_module module, const struct glint_gpu_launch *launch,
                                        glint_cu_function *function, int *local_bytes)
 {

@@ -1,8 +1,8 @@
-/* A CUDA driver that owns no GPU: every entry of lib/cuda/driver.h over plain memory. It counts what it is asked, keeps a book of every
- * handle, objects to misuse that a real driver might let pass, and fails on demand: any entry, any call of it, with any result.
+/* A CUDA driver that owns no GPU: every entry of lib/cuda/driver.h over plain memory. It counts what it is asked, keeps a book
+ * of every handle, objects to misuse that a real driver might let pass, and fails on demand: any entry, any call of it, with any
+ * result.
  *
- * fake_library.c puts it behind dlopen as libcuda.so.1; fake_table is the same as a table to hand in.
- * One thread only. */
+ * fake_library.c puts it behind dlopen as libcuda.so.1; fake_table is the same as a table to hand in. One thread only. */
 #ifndef GLINT_TESTS_FAKE_DRIVER_H
 #define GLINT_TESTS_FAKE_DRIVER_H
 

@@ -1,7 +1,7 @@
-/* The fake driver grown into a GPU that pretends: memory, streams, graphs and events over host memory, and kernels that fill their
- * outputs with a pattern of their inputs instead of computing attention. Linked with on_device.c it shows that those checks pass where
- * they should and fail where they should: FAKE_GPU_FAULT names one thing that goes wrong (the table `faults` below). With
- * FAKE_GPU_IDLE=1 kernels do nothing, and quickly. */
+/* The fake driver grown into a GPU that pretends: memory, streams, graphs and events over host memory, and kernels that fill
+ * their outputs with a pattern of their inputs instead of computing attention. Linked with on_device.c it shows that those
+ * checks pass where they should and fail where they should: FAKE_GPU_FAULT names one thing that goes wrong (the table `faults`
+ * below). With FAKE_GPU_IDLE=1 kernels do nothing, and quickly. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* The library beside a driver that fails: each entry, at each of its calls, with each of several results, once or from then on; each
- * symbol missing; no library. In every case the status is the exact one, the driver's code is kept, every handle has been given back,
- * and the context is as good as new or cleanly dead. No GPU is used. */
+/* The library beside a driver that fails: each entry, at each of its calls, with each of several results, once or from then on;
+ * each symbol missing; no library. In every case the status is the exact one, the driver's code is kept, every handle has been
+ * given back, and the context is as good as new or cleanly dead. No GPU is used. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* One variant with a problem, tensors and workspace on a GPU, ready to be run again and again. Every array is exactly as long as the
- * library asks for and lies between guards, so that a write outside it is seen. */
+/* One variant with a problem, tensors and workspace on a GPU, ready to be run again and again. Every array is exactly as long as
+ * the library asks for and lies between guards, so that a write outside it is seen. */
 #ifndef GLINT_TESTS_CUDA_JOB_H
 #define GLINT_TESTS_CUDA_JOB_H
 

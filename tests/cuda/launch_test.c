@@ -1,5 +1,5 @@
-/* What the library asks of a driver that works: which device and which kernels it takes, what it loads, and exactly what it launches.
- * No GPU is used. */
+/* What the library asks of a driver that works: which device and which kernels it takes, what it loads, and exactly what it
+ * launches. No GPU is used. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -490,7 +490,8 @@ START_TEST(two_on_one_device)
 }
 END_TEST
 
-/* The self test drives copies and every row; on a driver that computes nothing each must be found wrong, and nothing else go wrong. */
+/* The self test drives copies and every row; on a driver that computes nothing each must be found wrong, and nothing else go
+ * wrong. */
 START_TEST(selftest_finds_a_device_that_does_nothing)
 {
     struct glint_selftest_result result = GLINT_SELFTEST_RESULT_INIT;

@@ -1,5 +1,5 @@
-/* Where every member of the kernels' parameters lies, for a compiler to compare: layout.c asks the C compiler, layout.cu asks nvcc, for
- * the host and for the device. A struct of lib/params.h that they would lay out differently does not compile. */
+/* Where every member of the kernels' parameters lies, for a compiler to compare: layout.c asks the C compiler, layout.cu asks
+ * nvcc, for the host and for the device. A struct of lib/params.h that they would lay out differently does not compile. */
 #ifndef GLINT_TESTS_CUDA_LAYOUT_H
 #define GLINT_TESTS_CUDA_LAYOUT_H
 

@@ -8,11 +8,12 @@
  *   latency    how long glint_forward and glint_backward keep the host: the median forward is below 5 microseconds
  *   devices    with several GPUs: one context each, used in turn; GPUs of one kind give the same bits
  *   names      only names the variants, a line each after `variant`, for scripts; not part of `all`
- *   lost       a launch that faults: GLINT_DEVICE_LOST from then on, and the context still closes. Ends the process's use of the GPU, so
- *              it is not part of `all`
+ *   lost       a launch that faults: GLINT_DEVICE_LOST from then on, and the context still closes. Ends the process's use of the
+ *              GPU, so it is not part of `all`
  *
- * usage: on_device [--device N] [--launches N] [--replays N] [--runs N] [--only TEXT] CHECK...        CHECK may be `all`
- * Prints a line a check; the exit status is 0 when at least one check ran on at least one variant and none failed, 77 without a GPU. */
+ * usage: on_device [--device N] [--launches N] [--replays N] [--runs N] [--only TEXT] CHECK...
+ * CHECK may be `all`. Prints a line a check; the exit status is 0 when at least one check ran on at least one variant and none
+ * failed, 77 without a GPU. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <malloc.h>
@@ -242,8 +243,8 @@ static struct level level(struct run *run)
     return (struct level){device_free_bytes(&run->device), heap_calls, heap_bytes, resident_bytes()};
 }
 
-/* Device memory must not move at all. The library calls no allocator (its symbols say so), so host counts are the driver's own: they
- * are printed, and fail only when they keep something. */
+/* Device memory must not move at all. The library calls no allocator (its symbols say so), so host counts are the driver's own:
+ * they are printed, and fail only when they keep something. */
 static int stands_still(const char *what, unsigned long count, const struct level *a, const struct level *b)
 {
     const long long device = (long long)a->device_free - (long long)b->device_free, heap = b->heap_bytes - a->heap_bytes;

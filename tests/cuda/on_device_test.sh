@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC2086 # $few is several words
-# on_device_test.sh PROGRAM: do the checks of on_device.c pass on a GPU that is right, and fail on one that is wrong? PROGRAM is on_device
-# linked with the fake GPU (fake_gpu.c says what each fault is).
+# on_device_test.sh PROGRAM: do the checks of on_device.c pass on a GPU that is right, and fail on one that is wrong? PROGRAM is
+# on_device linked with the fake GPU (fake_gpu.c says what each fault is).
 set -u
 program=$1
 cases=0
