@@ -238,15 +238,18 @@ fused_qkv(struct glint_problem *p) /* views of one [batch, seqlen, heads_q + 2 h
     p->k = p->v = p->dk = p->dv = k;
 }
 
+/* One problem of each pass, dtype and mask, in turns of three layouts; a small table is gone through again, for other layouts. */
 static size_t make_subjects(const struct glint_context *context, struct subject *subjects, size_t limit)
 {
+    enum { ENOUGH = 12 };
+    const uint32_t rows = glint_variant_count();
     size_t count = 0;
     struct glint_variant_info last = {0};
-    for (uint32_t i = 0; i < glint_variant_count() && count < limit; i++) {
-        const struct glint_variant_info info = row_at(i);
-        if (glint_variant_available(context, i) != GLINT_OK)
+    for (uint32_t i = 0; i < ENOUGH * rows && count < limit && (i < rows || count < ENOUGH); i++) {
+        const struct glint_variant_info info = row_at(i % rows);
+        if (glint_variant_available(context, i % rows) != GLINT_OK)
             continue;
-        if (info.pass == last.pass && info.dtype == last.dtype && info.causal == last.causal)
+        if (info.pass == last.pass && info.dtype == last.dtype && info.causal == last.causal && rows > 1)
             continue; /* one head dim of each */
         last = info;
         struct glint_problem *const p = &subjects[count].problem;
@@ -259,7 +262,7 @@ static size_t make_subjects(const struct glint_context *context, struct subject 
             fused_qkv(p);
             break;
         }
-        p->mask = row_mask(&info, count % 2 == 1);
+        p->mask = row_mask(&info, count / 2 % 2 == 1);
         subjects[count++].pass = info.pass;
     }
     return count;
