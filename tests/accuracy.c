@@ -104,7 +104,7 @@ static double noise_of(const struct experiment *e, enum tensor t, double scale)
     const double group_rows = sqrt((double)(s->heads_q / s->heads_kv * s->seqlen_q)), softmax_scale = fabs((double)e->ref.softmax_scale);
     switch (t) {
     case LSE: return score;
-    case O: return fmax(score * v, dtype_ulp(GLINT_F32) * scale);
+    case O: return fmax(score * size_of(e, V), dtype_ulp(GLINT_F32) * scale);
     case DQ: return softmax_scale * ds * size_of(e, K);
     case DK: return softmax_scale * ds * size_of(e, Q) * group_rows;
     default: return (score + dtype_ulp(GLINT_F32)) * scale;

@@ -139,7 +139,6 @@ def check_tests():
     """The tests that are not of one variant, in the package //tests."""
     glint_cc_test(
         name = "differential",
-        size = "medium",
         srcs = ["differential.c"],
         shard_count = 8,
         tags = ["no-tsan"],
@@ -150,7 +149,6 @@ def check_tests():
     )
     glint_cc_test(
         name = "differential_odd_dims",
-        size = "medium",
         srcs = ["differential.c"],
         shard_count = 4,
         tags = ["no-tsan"],

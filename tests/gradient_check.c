@@ -118,7 +118,7 @@ static void exp_in_dv(struct subject *subject, const struct shape *shape)
 
 /* ---- derivative ---- */
 
-/* h ~ eps^(1/3), and five times the agreement that a right implementation was measured to have, at a head dim of up to 32: in float32
+/* h ~ eps^(1/3), and five times the agreement that a right implementation was measured to have, at a head dim of up to 16: in float32
  * the rounding of scores, which grows with its root, is what disagrees. */
 static float step_of(enum glint_dtype dtype)
 {
@@ -128,7 +128,7 @@ static float step_of(enum glint_dtype dtype)
 static double gate_of(enum glint_dtype dtype, int64_t head_dim)
 {
     if (dtype == GLINT_F32)
-        return 5 * 1.6e-5 * fmax(1, sqrt((double)head_dim / 32));
+        return 5 * 1.6e-5 * fmax(1, sqrt((double)head_dim / 16));
     return 5 * (dtype == GLINT_F16 ? 4e-3 : 1.1e-2);
 }
 
