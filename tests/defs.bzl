@@ -9,8 +9,9 @@ load("//tools:defs.bzl", "glint_cc_library", "glint_cc_test", "runs", "variant_l
 # The reference and the comparisons run over every number of every shape: let the compiler vectorise them, and never fuse.
 _FAST = ["-O3", "-ffp-contract=off"]
 
-# What runs the checks: one backend a family of kernels (tests/backend.h).
-_BACKEND = {"cpu": "//tests:backend_host"}
+# What runs the checks (tests/backend.h).
+def _backend(variant):
+    return "//tests:backend_host" if variant["family"] == "cpu" else "//tests/cuda:backend_cuda"
 
 def check_libraries():
     """The libraries of the checks, in the package //tests."""
@@ -106,9 +107,6 @@ def variant_tests(variants, **kwargs):
     suites = {}
     for variant in variants:
         name = variant["name"]
-        backend = _BACKEND.get(variant["family"])
-        if not backend:
-            continue
         variant_library(
             name = name + "__library",
             testonly = True,
@@ -123,7 +121,7 @@ def variant_tests(variants, **kwargs):
             target_compatible_with = runs(variant),
             deps = [ # in the order of linking
                 "//tests:variant_test",
-                backend,
+                _backend(variant),
                 name + "__library",
             ],
         )
