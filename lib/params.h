@@ -18,7 +18,7 @@ struct glint_gpu_view {
 
 /* Both passes. mask_offset: query i sees key j iff j <= i + mask_offset (glint_mask_offset); kernels without a mask ignore it.
  * `section` sets the order of blocks: that many consecutive (batch, head) pairs are worked on together, and within a section the
- * longest blocks of every pair come first. 1 walks one head after another. See glint_gpu_section. */
+ * longest blocks of every pair come first. 1 walks one head after another. See glint_gpu_section and glint_backward_layout. */
 struct glint_gpu_shape {
     int32_t batch, heads_q, heads_kv, group; /* group = heads_q / heads_kv */
     int32_t seqlen_q, seqlen_k;
@@ -42,8 +42,9 @@ struct glint_backward_params {
     int64_t padded_q; /* seqlen_q rounded up to GLINT_GPU_ROW_PAD */
     float *lse_log2;  /* [batch * heads_q, padded_q]: lse * log2(e); +inf for a row that sees no key or lies past the end */
     float *delta;     /* [batch * heads_q, padded_q]: rowsum(dO * O); 0 past the end */
-    float *dq_sum;    /* fused: [batch * heads_q, padded_q, head_dim] partial sums in the kernel's own order; else NULL */
-    uint32_t *turn;   /* fused: [0] blocks that have begun; [1 + ...]: [batch * heads_q, padded_q / tile_m] key blocks that have added
+    float *
+        dq_sum; /* fused: [batch * heads_q, padded_q, head_dim rounded up to 16] partial sums in the kernel's own order; else NULL */
+    uint32_t *turn; /* fused: [0] blocks that have begun; [1 + ...]: [batch * heads_q, padded_q / tile_m] key blocks that have added
                          theirs; else NULL */
 };
 
@@ -72,7 +73,6 @@ struct glint_gpu_launch {
 
 struct glint_gpu_image {
     uint32_t sm;               /* SASS for exactly this: 80, 87, 90... */
-    uint32_t bytes;
     const unsigned char *data; /* a cubin, 16-byte aligned */
 };
 
@@ -85,22 +85,25 @@ struct glint_gpu_kernel {
     uint32_t image_count;
 };
 
-/* How many bytes of K and V (or Q and dO) a section should touch: about half of a data-centre L2, so that the blocks that run
+/* How many bytes of K and V, or of Q and dO, a section should touch: about half of a data-centre L2, so that the blocks that run
  * together read them from there. */
-#define GLINT_GPU_SECTION_BYTES (INT64_C(24) << 20)
+#define GLINT_GPU_SECTION_BYTES (INT64_C(28) << 20)
 
-/* (batch, head) pairs of a section. Without a mask every block costs the same, and the blocks of one head should be neighbours. */
+/* Forward: (batch, query head) pairs of a section. Without a mask every block costs the same, and the blocks of one head should be
+ * neighbours; with one, the longest blocks of many heads come first. `seqlen` is the longer of the two. */
 static inline int32_t glint_gpu_section(int causal, int64_t seqlen, int64_t head_dim, int64_t element_bytes)
 {
     int64_t bytes = 2 * seqlen * head_dim * element_bytes;
 
     if (!causal || bytes <= 0 || bytes >= GLINT_GPU_SECTION_BYTES)
         return 1;
-    return (int32_t)(GLINT_GPU_SECTION_BYTES / bytes < 4096 ? GLINT_GPU_SECTION_BYTES / bytes : 4096);
+    return (int32_t)(GLINT_GPU_SECTION_BYTES / bytes);
 }
 
 /* Workspace of a backward variant: places the arrays of *params from address `base` (aligned to 256 bytes; NULL to count only) and
- * returns the bytes that they take. shape must be filled in. Every product below is under 2^62 once the planner has checked that
+ * returns the bytes that they take. shape must be filled in; its section is set anew: key blocks of one head take turns at dQ, so those
+ * that run together should be of many heads, but of few enough that several share what they read of Q, dO and dq_sum while it is in L2
+ * (measured on 132 multiprocessors: 4096 / head_dim heads, or more if all that they read fits). Every product below is under 2^62 once the planner has checked that
  * batch * heads_q * seqlen_q * head_dim is. */
 static inline uint64_t glint_backward_layout(struct glint_backward_params *params, uint32_t strategy, uint32_t head_dim,
                                              uint32_t tile_m, char *base)
@@ -110,14 +113,18 @@ static inline uint64_t glint_backward_layout(struct glint_backward_params *param
     uint64_t rows = ((uint64_t)params->shape.seqlen_q + pad - 1) / pad * pad;
     uint64_t row_bytes = (heads * rows * sizeof(float) + 255) / 256 * 256;
     uint64_t bytes = 2 * row_bytes;
+    int64_t longest = params->shape.seqlen_q > params->shape.seqlen_k ? params->shape.seqlen_q : params->shape.seqlen_k;
+    int64_t fits = GLINT_GPU_SECTION_BYTES / (4 * longest * params->shape.group * (int64_t)head_dim + 1);
+    int64_t least = 4096 / (int64_t)head_dim + 1;
 
+    params->shape.section = (int32_t)(fits > least ? fits : least);
     params->padded_q = (int64_t)rows;
     params->lse_log2 = (float *)(void *)base;
     params->delta = base ? (float *)(void *)(base + row_bytes) : (float *)0;
     params->dq_sum = (float *)0;
     params->turn = (uint32_t *)0;
     if (strategy == GLINT_GPU_FUSED) {
-        uint64_t sum_bytes = heads * rows * head_dim * sizeof(float);
+        uint64_t sum_bytes = heads * rows * ((head_dim + 15) / 16 * 16) * sizeof(float);
 
         params->dq_sum = base ? (float *)(void *)(base + bytes) : (float *)0;
         bytes += sum_bytes;

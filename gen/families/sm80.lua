@@ -16,8 +16,10 @@ local SMEM_LIMIT = {
 local ARCHS = text.sorted_keys(SMEM_LIMIT)
 
 local ELEMENT_BYTES = { f32 = 4, f16 = 2, bf16 = 2 }
-local WARP_ROWS = 16 -- rows of one mma.m16n8k16: what a warp owns at least
-local PAGE = 16      -- head_dim is padded in shared memory to whole mma steps
+local FRAGMENT = 16   -- rows of one mma; head_dim is padded to whole ones in shared memory
+local STAGES = 2      -- tiles of a streamed operand
+local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/params.h: queries that the backward's first kernel takes at a time
+local BARRIERS = 15   -- named barriers of a block, beside the one of all threads
 
 local arch_list = schema.list(schema.choice(ARCHS))
 
@@ -35,15 +37,20 @@ local sm80 = {
   tile_fields = {
     m = schema.integer(16, 256, 16),                    -- queries a tile
     n = schema.integer(16, 256, 16),                    -- keys a tile
-    warps = schema.integer(1, 16),                      -- of a block; each owns whole groups of 16 rows
-    stages = schema.integer(1, 4),                      -- tiles of the streamed operands that are in flight
-    strategy = schema.choice({ "split", "fused" }),     -- backward only
+    warps = schema.integer(1, 16),                      -- of a block
+    blocks_per_sm = schema.integer(1, 8),               -- that the registers must leave room for
+    q_kept = schema.integer(0, 32),                     -- forward: mma steps of head_dim for which Q stays in registers
+    pipelined = schema.flag(),                       -- forward: scores of the next keys among this block's exponentials
+    strategy = schema.choice({ "fused" }),              -- backward
+    part_m = schema.integer(16, 64, 16),                -- backward: queries whose scores a warp holds at a time
+    d_split = schema.integer(1, 2),                     -- backward: warps that share the columns of dV, and of dK
+    dq_row_tiles = schema.integer(1, 4),                -- backward: groups of 16 queries of dQ that a warp makes
     math = schema.choice({ "tf32", "tf32x3" }),         -- f32 only: one tf32 product, or three for fp32-grade accuracy
     archs = arch_list,                                  -- only for these architectures
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
-  listed = { "archs", "warps", "stages", "strategy", "math", "smem_bytes", "spills" },
+  listed = { "archs", "warps", "strategy", "math", "smem_bytes", "spills" },
 }
 
 function sm80.targets(config) return config.archs end
@@ -74,20 +81,10 @@ function sm80.parse(how)
   return m and { m = tonumber(m), n = tonumber(n) }
 end
 
--- Parts of a block's shared memory: { what, bytes }.
-local function resident(what, rows, record)
-  local d, bytes = record.padded_dim, record.dtype_bytes
-  return { ("%s %d x %d x %d"):format(what, rows, d, bytes), rows * d * bytes }
-end
-
-local function streamed(what, rows, record)
-  local d, bytes, stages = record.padded_dim, record.dtype_bytes, record.stages
-  return { ("%s %d stages x %d x %d x %d"):format(what, stages, rows, d, bytes), stages * rows * d * bytes }
-end
-
--- LSE and delta, float32, for the queries of a tile.
-local function row_numbers(copies, record)
-  return { ("LSE, delta %d x 2 x %d x 4"):format(copies, record.m), copies * 2 * record.m * 4 }
+-- A part of a block's shared memory: { what, bytes }.
+local function tile(what, copies, rows, columns, bytes)
+  local many = copies > 1 and copies .. " x " or ""
+  return { ("%s %s%d x %d x %d"):format(what, many, rows, columns, bytes), copies * rows * columns * bytes }
 end
 
 local function sum(parts)
@@ -100,60 +97,131 @@ end
 
 --- Shared memory of each kernel of a variant: a list of { kernel =, bytes =, text = the arithmetic }.
 function sm80.smem(record)
-  local m, n = record.m, record.n
-  local function kernel(name, parts)
-    local bytes, shown = sum(parts)
-    return { kernel = name, bytes = bytes, text = ("%s = %d"):format(shown, bytes) }
-  end
+  local m, n, d, bytes = record.m, record.n, record.padded_dim, record.dtype_bytes
+  local parts
   if record.pass == "fwd" then -- O leaves through Q's room
-    return { kernel("fwd", { resident("Q", m, record), streamed("K", n, record), streamed("V", n, record) }) }
+    parts = { tile("Q", 1, m, d, bytes), tile("K", STAGES, n, d, bytes), tile("V", STAGES, n, d, bytes) }
+  else -- with d_split 1, P stands where dS will
+    parts = { tile("K", 1, n, d, bytes), tile("V", 1, n, d, bytes), tile("Q", STAGES, m, d, bytes), tile("dO", STAGES, m, d, bytes),
+      tile(record.d_split == 1 and "dS" or "P, dS", record.d_split + 1, n, m, bytes), tile("LSE, delta", 2 * STAGES, m, 1, 4), { "16", 16 } }
   end
-  local keys = { resident("K", n, record), resident("V", n, record), streamed("Q", m, record), streamed("dO", m, record),
-    row_numbers(record.stages, record) }
-  if record.strategy == "fused" then
-    keys[#keys + 1] = { ("dS %d x %d x %d"):format(m, n, record.dtype_bytes), m * n * record.dtype_bytes }
-    return { kernel("dkdvdq", keys) }
+  local total, shown = sum(parts)
+  return { { kernel = record.pass, bytes = total, text = ("%s = %d"):format(shown, total) } }
+end
+
+-- struct glint_gpu_launch, in launch order; the entry is the variant's symbol and a suffix.
+local function launches(record)
+  local main = { suffix = "", threads = record.threads, smem_bytes = record.smem_bytes }
+  if record.pass == "fwd" then
+    main.grid, main.rows = "GLINT_GPU_QUERY_BLOCKS", record.m
+    return { main }
   end
-  return { kernel("dkdv", keys), kernel("dq", { resident("Q", m, record), resident("dO", m, record), streamed("K", n, record),
-    streamed("V", n, record), row_numbers(1, record) }) }
+  main.grid, main.rows = "GLINT_GPU_KEY_BLOCKS", record.n
+  return { { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 }, main }
 end
 
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function sm80.complete(record)
-  record.warps, record.stages = record.warps or 4, record.stages or 2
-  record.strategy = record.strategy or (record.pass == "bwd" and "split" or nil)
+  record.warps, record.blocks_per_sm = record.warps or 4, record.blocks_per_sm or 1
   record.math = record.math or (record.dtype == "f32" and "tf32" or nil)
   record.dtype_bytes = ELEMENT_BYTES[record.dtype]
-  record.padded_dim = (record.head_dim + PAGE - 1) // PAGE * PAGE
+  record.padded_dim = (record.head_dim + FRAGMENT - 1) // FRAGMENT * FRAGMENT
   record.threads = 32 * record.warps
+  if record.pass == "fwd" then
+    record.q_kept, record.pipelined = record.q_kept or 0, record.pipelined or false
+    record.strategy_id = "GLINT_GPU_FORWARD"
+  else
+    record.strategy, record.d_split = record.strategy or "fused", record.d_split or 1
+    record.part_m, record.dq_row_tiles = record.part_m or record.m // record.d_split, record.dq_row_tiles or 1
+    record.strategy_id = "GLINT_GPU_FUSED"
+  end
   record.smem, record.smem_bytes = sm80.smem(record), 0
   for _, kernel in ipairs(record.smem) do record.smem_bytes = math.max(record.smem_bytes, kernel.bytes) end
   record.alignment_bytes = 16
+  record.launches = launches(record)
 end
 
+local ONLY = { fwd = { "q_kept", "pipelined" }, bwd = { "strategy", "part_m", "d_split", "dq_row_tiles" } }
+
 local function check_fields(record, report)
-  if record.strategy and record.pass ~= "bwd" then
-    report("strategy", "a forward tile has no strategy", "leave it out, or move the tile to tiles.bwd")
+  local other = record.pass == "fwd" and "bwd" or "fwd"
+  for _, field in ipairs(ONLY[other]) do
+    if record[field] ~= nil then
+      report(field, ("a %s tile has none"):format(record.pass == "fwd" and "forward" or "backward"),
+        ("leave it out, or move the tile to tiles.%s"):format(other))
+    end
   end
   if record.math and record.dtype ~= "f32" then
     report("math", record.dtype .. " has one kind of product", 'leave it out, or give the tile dtypes = { "f32" }')
   end
 end
 
+-- Chunks of 16 bytes in a page of a tile's row: see tile_offset in lib/device/steps.h.
+local function page_chunks(columns, bytes)
+  local chunks = columns * bytes // 16
+  return chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
+end
+
+local function check_forward(record, report)
+  local rows, steps = FRAGMENT * record.warps, record.padded_dim * record.dtype_bytes // 32
+  if record.m % rows ~= 0 then
+    report("m", ("%d queries are not whole groups of %d = %d warps x %d rows"):format(record.m, rows, record.warps, FRAGMENT),
+      ("a multiple of %d, or other warps"):format(rows))
+  end
+  if record.q_kept > steps then
+    report("q_kept", ("head_dim %d has %d mma steps"):format(record.head_dim, steps), ("0 to %d"):format(steps))
+  end
+end
+
+local function check_backward(record, report)
+  local m, n, warps, split = record.m, record.n, record.warps, record.d_split
+  local groups = warps // (2 * split)
+  if warps % (2 * split) ~= 0 then
+    report("warps", ("%d warps are not whole groups of %d: %d for dV and %d for dK"):format(warps, 2 * split, split, split),
+      ("a multiple of %d"):format(2 * split))
+    return
+  end
+  if n % (FRAGMENT * groups) ~= 0 then
+    report("n", ("%d keys do not go evenly over %d groups of warps, %d keys at a time"):format(n, groups, FRAGMENT),
+      ("a multiple of %d, or other warps"):format(FRAGMENT * groups))
+  end
+  if PAD_ROWS % m ~= 0 or m * record.dtype_bytes > 128 then
+    report("m", ("a row of %d queries of dS is not one page of 32, 64 or 128 bytes"):format(m), "16, 32 or 64, in f32 up to 32")
+    return
+  end
+  if m // split % record.part_m ~= 0 then
+    report("part_m", ("%d queries of a warp are not whole parts of %d"):format(m // split, record.part_m),
+      ("a divisor of %d"):format(m // split))
+    return
+  end
+  local barriers = split == 1 and groups * (m // record.part_m) or 4 * groups
+  if barriers > BARRIERS then
+    report("part_m", ("%d barriers are needed, and a block has %d"):format(barriers, BARRIERS), "a greater part_m, or fewer warps")
+  end
+  local page = page_chunks(record.padded_dim, record.dtype_bytes)
+  if split == 2 and record.padded_dim * record.dtype_bytes // 16 % (2 * page) ~= 0 then
+    report("d_split", ("head_dim %d does not halve into whole pages of %d bytes"):format(record.head_dim, page * 16), "1")
+  end
+  local rows = FRAGMENT * record.dq_row_tiles
+  local row_groups = m // rows
+  local columns = row_groups > 0 and record.padded_dim * row_groups / warps or 0
+  local wide = columns * record.dtype_bytes / 16
+  if m % rows ~= 0 or warps % row_groups ~= 0 or columns % 16 ~= 0 or (wide % page ~= 0 and page % wide ~= 0) then
+    report("dq_row_tiles", ("%d x %d of dQ do not go over %d warps in pieces of %d queries by whole fragments of one page"):format(
+      m, record.padded_dim, warps, rows), "1, 2 or 4; with 1 and as many warps as groups of 16 queries it always goes")
+  end
+end
+
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm80.check(record, report)
   check_fields(record, report)
-  local rows = WARP_ROWS * record.warps
-  if record.m % rows ~= 0 then
-    report("m", ("%d queries are not whole groups of %d = %d warps x %d rows"):format(record.m, rows, record.warps, WARP_ROWS),
-      ("a multiple of %d, or other warps"):format(rows))
-  end
+  if record.pass == "fwd" then check_forward(record, report) else check_backward(record, report) end
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do
       if kernel.bytes > SMEM_LIMIT[arch] then
         report("tile", ("at head_dim %d the %s kernel needs %s bytes of shared memory, and a block on sm_%d has %d"):format(
           record.head_dim, kernel.kernel, kernel.text, arch, SMEM_LIMIT[arch]),
-          "a smaller m or n, fewer stages, or archs = { ... } without it")
+          "a smaller m or n, or archs = { ... } without it")
       end
     end
   end
@@ -167,7 +235,8 @@ function sm80.describe(record)
   if record.math then how = how .. record.math .. " products, " end
   return {
     ("For %s."):format(table.concat(archs, ", ")),
-    ("Tile: %d queries x %d keys; %s%d warps, %d stages."):format(record.tile_m, record.tile_n, how, record.warps, record.stages),
+    ("Tile: %d queries x %d keys; %s%d warps, %d block%s a multiprocessor."):format(record.tile_m, record.tile_n, how, record.warps,
+      record.blocks_per_sm, record.blocks_per_sm > 1 and "s" or ""),
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
   }
 end
@@ -193,6 +262,10 @@ function sm80.row(record)
   return { isa = 0, sm = record.archs[1], alignment_bytes = record.alignment_bytes }
 end
 
-sm80.define = gpu.define
+--- The descriptor in the table's source.
+function sm80.define(record)
+  for _, launch in ipairs(record.launches) do launch.entry = record.symbol .. launch.suffix end
+  return gpu.define(record)
+end
 
 return sm80

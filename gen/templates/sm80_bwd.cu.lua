@@ -1,19 +1,18 @@
 $ local f32 = dtype == "f32"
 $ local bytes = f32 and 4 or 2
 $ local k_step = f32 and 8 or 16
-$ local padded = (head_dim + 15) // 16 * 16
+$ local padded = padded_dim
 $ local chunks = padded * bytes // 16
 $ local page_chunks = chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
 $ local groups = warps // (2 * d_split)
 $ local row_tiles = tile_n // (16 * groups)
-/* ${name}
- *
- * Attention backward, ${dtype}, head_dim ${head_dim}, ${causal and "causal" or "no mask"}. First delta; then one block of ${warps} warps owns ${tile_n} keys of one head and walks over the
- * queries in blocks of ${tile_m}, last block first. ${d_split == 1 and "Two" or "Four"} warps share ${16 * row_tiles} keys: ${d_split == 1 and "one makes" or "two make"} P^T and keep${d_split == 1 and "s" or ""} dV, the other${d_split == 1 and " makes" or "s make"} dP^T and dS^T and keep${d_split == 1 and "s" or ""} dK${d_split == 2 and ", each half of the\n * queries and then half of the columns" or ""}.
- * Products are transposed (keys by queries), so that accumulators are operands of the next product.
- * Key blocks add their part of dQ one after another, so the sum is the same every time.
- * Shared memory ${smem_bytes} bytes; ${blocks_per_sm} block${blocks_per_sm > 1 and "s" or ""} a multiprocessor.
- * Made by: ${command} */
+/* First delta. Then one block of ${warps} warps owns ${tile_n} keys of one head and walks over the queries in blocks of ${tile_m}, last block first.
+ * ${d_split == 1 and "Two" or "Four"} warps share ${16 * row_tiles} keys: ${d_split == 1 and "one makes P^T and keeps dV, the other makes dP^T and dS^T and keeps dK." or "two make P^T and keep dV, two make dP^T and dS^T and keep dK,"}
+$ if d_split == 2 then
+ * each for half of the queries and then for half of the columns.
+$ end
+ * Products are transposed (keys by queries), so that accumulators are operands of the next product. Key blocks add their part of dQ
+ * one after another, so that the sum is the same every time. */
 #include "lib/device/steps.h"
 
 enum {
@@ -44,11 +43,29 @@ enum {
     Q_BYTES = TILE_M * DIM_PADDED * BYTES,
     DS_BYTES = TILE_N * TILE_M * BYTES,
     ROW_BYTES = TILE_M * 4, /* of a step's LSE or delta */
-    /* K, V, two stages of Q and of dO, two of dS^T${d_split == 1 and " (P^T before, in its place)" or ", P^T"}, two of LSE and of delta: ${smem_bytes} */
-    SHARED_BYTES = 2 * K_BYTES + 4 * Q_BYTES + (D_SPLIT + 1) * DS_BYTES + 4 * ROW_BYTES,
+    /* K, V, two stages of Q and of dO, two of dS^T${d_split == 1 and " (P^T before, in its place)" or ", P^T"}, two of LSE and of delta, the number */
+    SHARED_BYTES = 2 * K_BYTES + 4 * Q_BYTES + (D_SPLIT + 1) * DS_BYTES + 4 * ROW_BYTES + 16,
 };
 
 $ include("sm80_delta.cu.lua")
+
+/* Where this block works, from its number. */
+struct work {
+    int32_t index, batch, head_kv; /* index of the key block in its head */
+};
+
+GLINT_DEVICE struct work find_work(const struct glint_gpu_shape *shape, uint32_t number)
+{
+    const uint32_t blocks_n = (uint32_t)(shape->seqlen_k + TILE_N - 1) / TILE_N;
+    const struct block_place place =
+        find_place(ld_shared_u32(number), blocks_n, (uint32_t)(shape->batch * shape->heads_kv), (uint32_t)shape->section);
+    struct work work;
+
+    work.index = place.index;
+    work.batch = place.head / shape->heads_kv;
+    work.head_kv = place.head - work.batch * shape->heads_kv;
+    return work;
+}
 
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_backward_params) p)
 {
@@ -57,21 +74,16 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_back
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
 
-    /* Where this block works. Blocks take numbers as they begin, so a block waits only for such that run or have run. */
     const uint32_t k_tile = shared_base(), v_tile = k_tile + K_BYTES, q_tiles = v_tile + K_BYTES, do_tiles = q_tiles + 2 * Q_BYTES;
     const uint32_t ds_tiles = do_tiles + 2 * Q_BYTES, rows_lse = ds_tiles + (D_SPLIT + 1) * DS_BYTES, rows_delta = rows_lse + 2 * ROW_BYTES;
-    uint32_t number = block_index();
-    if (seqlen_q > 0) {
-        if (thread_index() == 0)
-            st_shared_u32(ds_tiles, atom_global_add_u32(p.turn, 1));
-        block_sync();
-        number = ld_shared_u32(ds_tiles);
-    }
-    const int32_t blocks_n = (seqlen_k + TILE_N - 1) / TILE_N;
-    const struct block_place place =
-        find_place(number, (uint32_t)blocks_n, (uint32_t)(p.shape.batch * p.shape.heads_kv), (uint32_t)p.shape.section);
-    const int32_t key0 = place.index * TILE_N;
-    const int32_t batch = place.head / p.shape.heads_kv, head_kv = place.head - batch * p.shape.heads_kv;
+    const uint32_t number = rows_delta + 2 * ROW_BYTES;
+
+    /* Blocks take numbers as they begin, so a block waits only for such that run or have run. */
+    if (thread_index() == 0)
+        st_shared_u32(number, seqlen_q > 0 ? atom_global_add_u32(p.turn, 1) : block_index());
+    block_sync();
+    const struct work work = find_work(&p.shape, number);
+    const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
 
     /* Query blocks that see some key of this block; those under first_clear do not see all of them. */
     const int32_t last_m = (seqlen_q + TILE_M - 1) / TILE_M - 1;
@@ -162,9 +174,9 @@ $ end
 $ if causal then
         const int32_t last_n = (min(seqlen_k, min(seqlen_q, (m_before + 1) * TILE_M) + offset) + TILE_N - 1) / TILE_N - 1;
 $ else
-        const int32_t last_n = blocks_n - 1;
+        const int32_t last_n = (seqlen_k + TILE_N - 1) / TILE_N - 1;
 $ end
-        if (place.index == last_n) {
+        if (work.index == last_n) {
             const int32_t row0 = m_before * TILE_M + (int32_t)(dq_group * (DQ_ROW_TILES * 16) + (lane >> 2));
             char *dq_rows = view_row(&p.dq, batch, head_before, row0, BYTES);
 
@@ -174,7 +186,7 @@ $ end
                 for (int dt = 0; dt < DQ_DIM / 8; ++dt) {
                     float before[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 
-                    if (place.index > 0) {
+                    if (work.index > 0) {
 #pragma unroll
                         for (int e = 0; e < 4; ++e)
                             before[e] = ld_global_cg_f32(sum + ((rt * (DQ_DIM / 8) + dt) * 4 + e) * THREADS);
@@ -186,7 +198,7 @@ $ end
                                           pack_${dtype}((dq[rt][dt][2 * side] + before[2 * side]) * p.shape.softmax_scale,
                                                         (dq[rt][dt][2 * side + 1] + before[2 * side + 1]) * p.shape.softmax_scale));
                 }
-        } else if (place.index == 0) {
+        } else if (work.index == 0) {
 #pragma unroll
             for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
 #pragma unroll
@@ -204,13 +216,15 @@ $ end
                         red_global_add_f32(sum + ((rt * (DQ_DIM / 8) + dt) * 4 + e) * THREADS, dq[rt][dt][e]);
         }
     };
-$ if ordered then
 
-    /* The turn of (query head, query block) counts the key blocks that have added to dQ there. The first thread waits for it before the
-     * barrier that lets this block add, and passes it on after the next one, when all threads have added. */
-    auto turn_of = [&](int32_t head, int32_t block) { return p.turn + 1 + (batch * p.shape.heads_q + head) * (p.padded_q / TILE_M) + block; };
-    uint32_t *added = 0;
-$ end
+    /* The turn of (query head, query block) counts the key blocks that have added to dQ there. One thread looks at it a step ahead,
+     * waits if need be before the barrier that lets this block add, and passes it on after the next barrier, when all threads have
+     * added and their sums have had the time to arrive. */
+    const bool keeps_turn = thread_index() == THREADS / 2;
+    auto turn_of = [&](int32_t head, int32_t block) {
+        return 1 + (uint32_t)(batch * p.shape.heads_q + head) * (uint32_t)(p.padded_q / TILE_M) + (uint32_t)block;
+    };
+    uint32_t added = 0, release = 0, seen = 0;
 
 #pragma unroll 1
     for (int32_t step = 0; step <= steps; ++step) {
@@ -218,12 +232,10 @@ $ end
 
         /* This step's Q and dO have arrived, the last step's dS is complete, and no warp reads the other stage any more. */
         cp_async_wait(0);
-$ if ordered then
-        if (thread_index() == 0 && step > 0 && place.index > 0) {
-            while (ld_acquire_u32(turn_of(head_before, m_before)) < (uint32_t)place.index)
-                ;
+        if (keeps_turn && step > 0) {
+            while (seen < (uint32_t)work.index)
+                seen = ld_relaxed_u32(p.turn + turn_of(head_before, m_before));
         }
-$ end
         block_sync();
         const int32_t head_now = head_q, m_now = m;
         if (m == first_m) {
@@ -235,11 +247,8 @@ $ end
             copy_step(head_q, m, stage ^ 1);
         cp_async_commit();
 
-$ if ordered then
-        if (thread_index() == 0 && added != 0)
-            st_release_u32(added, (uint32_t)place.index + 1);
+        release = added;
         added = step > 0 ? turn_of(head_before, m_before) : 0;
-$ end
 
         if (keeps_dk && step > 0)
             add_dq((stage ^ 1) * DS_BYTES);
@@ -337,30 +346,44 @@ $ else
 $ end
             } else {
                 /* dS^T = P^T (dP^T - delta), with the partner's P^T${d_split == 1 and ", in its place" or ""}. */
+#pragma unroll
+                for (int mt = 0; mt < PART_M / 8; ++mt) {
+                    float delta[2];
+
+                    ld_shared_f32x2(delta, rows_delta + row_now + mt * 32);
+#pragma unroll
+                    for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+                        for (int e = 0; e < 4; ++e)
+                            s[kt][mt][e] -= delta[e & 1];
+                }
+                if (keeps_turn && part == 0) {
+                    if (release != 0)
+                        st_release_u32(p.turn + release, (uint32_t)work.index + 1);
+                    seen = ld_relaxed_u32(p.turn + turn_of(head_now, m_now));
+                }
                 named_sync(${d_split == 1 and "1 + group + part * GROUPS" or "1 + group * 4 + half"}, 64);
+$ if d_split == 2 then
+                uint32_t a[ROW_TILES][PART_M / 16][4];
+$ end
 #pragma unroll
                 for (int kk = 0; kk < PART_M / 16; ++kk)
 #pragma unroll
-                    for (int i = 0; i < 4; ++i) {
-                        float delta[2];
-
-                        ld_shared_f32x2(delta, rows_delta + row_now + (2 * kk + (i >> 1)) * 32);
+                    for (int kt = 0; kt < ROW_TILES; ++kt)
 #pragma unroll
-                        for (int kt = 0; kt < ROW_TILES; ++kt) {
+                        for (int i = 0; i < 4; ++i)
+                            a[kt][kk][i] = ld_shared_u32(tile_move(${d_split == 1 and "ds_now" or "p_now"}, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS));
+#pragma unroll
+                for (int kk = 0; kk < PART_M / 16; ++kk)
+#pragma unroll
+                    for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+                        for (int i = 0; i < 4; ++i) {
                             const float *x = &s[kt][2 * kk + (i >> 1)][2 * (i & 1)];
-                            const uint32_t at = tile_move(ds_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS);
-$ if d_split == 1 then
-                            const uint32_t pt = ld_shared_u32(at);
 
-                            a[kt][kk][i] = pack_${dtype}(low_${dtype}(pt) * (x[0] - delta[0]), high_${dtype}(pt) * (x[1] - delta[1]));
-                            st_shared_u32(at, a[kt][kk][i]);
-$ else
-                            const uint32_t pt = ld_shared_u32(tile_move(p_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS));
-
-                            st_shared_u32(at, pack_${dtype}(low_${dtype}(pt) * (x[0] - delta[0]), high_${dtype}(pt) * (x[1] - delta[1])));
-$ end
+                            a[kt][kk][i] = pack_${dtype}(low_${dtype}(a[kt][kk][i]) * x[0], high_${dtype}(a[kt][kk][i]) * x[1]);
+                            st_shared_u32(tile_move(ds_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS), a[kt][kk][i]);
                         }
-                    }
 $ if d_split == 2 then
                 named_sync(1 + group * 4 + 3, 64);
 $ end
@@ -395,18 +418,20 @@ $ end
         m_before = m_now;
     }
 
-    /* The last turn; then dK and dV go through this pair's own rows of the K and V tiles to 16-byte stores. */
+    /* The last turn; then dK and dV go through this group's own rows of the K and V tiles to 16-byte stores. */
     block_sync();
-$ if ordered then
-    if (thread_index() == 0 && added != 0)
-        st_release_u32(added, (uint32_t)place.index + 1);
-$ end
+    if (keeps_turn && steps > 0) {
+        if (release != 0)
+            st_release_u32(p.turn + release, (uint32_t)work.index + 1);
+        st_release_u32(p.turn + added, (uint32_t)work.index + 1);
+    }
+    const struct work end = find_work(&p.shape, number);
     const float factor = keeps_dk ? p.shape.softmax_scale : 1.0f;
     const struct glint_gpu_view *out = keeps_dk ? &p.dk : &p.dv;
     const uint32_t out_tile =
         (keeps_dk ? k_tile : v_tile) + group * (GROUP_ROWS * PAGE_CHUNKS * 16)${d_split == 2 and " + half * (WARP_DIM * BYTES * TILE_N)" or ""};
     const uint32_t out_lane = out_tile + tile_offset(lane >> 2, 0, TILE_N, PAGE_CHUNKS) + (lane & 3) * 4;
-    const int32_t group_key0 = key0 + (int32_t)group * GROUP_ROWS;
+    const int32_t group_key0 = end.index * TILE_N + (int32_t)group * GROUP_ROWS;
 #pragma unroll
     for (int kt = 0; kt < ROW_TILES; ++kt) {
 #pragma unroll
@@ -416,7 +441,7 @@ $ end
                 st_shared_u32(tile_move(out_lane, kt * 16 + side * 8, dt, TILE_N, PAGE_CHUNKS),
                               pack_${dtype}(g[kt][dt][2 * side] * factor, g[kt][dt][2 * side + 1] * factor));
         warp_sync();
-        store_rows(view_row(out, batch, head_kv, group_key0 + kt * 16, BYTES)${d_split == 2 and " + half * (WARP_DIM * BYTES)" or ""}, out->row * BYTES, seqlen_k - group_key0 - kt * 16, out_tile,
+        store_rows(view_row(out, end.batch, end.head_kv, group_key0 + kt * 16, BYTES)${d_split == 2 and " + half * (WARP_DIM * BYTES)" or ""}, out->row * BYTES, seqlen_k - group_key0 - kt * 16, out_tile,
                    kt * 16, TILE_N, ROW_CHUNKS${d_split == 2 and " - half * (WARP_DIM * BYTES / 16)" or ""}, PAGES / D_SPLIT, PAGE_CHUNKS);
     }
 }

@@ -7,13 +7,11 @@ GLINT_KERNEL(256, 1) ${symbol}_delta(GLINT_PARAMS(struct glint_backward_params) 
     const int32_t blocks = (p.shape.seqlen_q + GLINT_GPU_ROW_PAD - 1) / GLINT_GPU_ROW_PAD;
     const int32_t head = (int32_t)block_index() / blocks, row0 = ((int32_t)block_index() - head * blocks) * GLINT_GPU_ROW_PAD;
     const int32_t batch = head / p.shape.heads_q, head_q = head - batch * p.shape.heads_q;
-$ if strategy == "fused" then
 
     if (block_index() == 0 && thread_index() == 0)
         p.turn[0] = 0;
     if (thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
         p.turn[1 + head * (p.padded_q / TILE_M) + row0 / TILE_M + thread_index()] = 0;
-$ end
 
     for (int32_t row = row0 + (int32_t)(thread_index() / LANES); row < row0 + GLINT_GPU_ROW_PAD; row += 8 * ROWS) {
         const char *o_row = view_row(&p.o, batch, head_q, row, BYTES), *dout_row = view_row(&p.dout, batch, head_q, row, BYTES);

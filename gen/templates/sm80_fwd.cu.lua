@@ -1,16 +1,12 @@
 $ local f32 = dtype == "f32"
 $ local bytes = f32 and 4 or 2
 $ local k_step = f32 and 8 or 16
-$ local padded = (head_dim + 15) // 16 * 16
+$ local padded = padded_dim
 $ local chunks = padded * bytes // 16
 $ local page_chunks = chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
 $ local row_tiles = tile_m // (16 * warps)
-/* ${name}
- *
- * Attention forward, ${dtype}, head_dim ${head_dim}, ${causal and "causal" or "no mask"}: one block of ${warps} warps owns ${tile_m} queries of one head, a warp ${16 * row_tiles} of them, and walks
- * over the keys in blocks of ${tile_n}, last block first.${pipelined and " The scores of the next key block are made among the exponentials of this one." or ""}
- * Shared memory ${smem_bytes} bytes; ${blocks_per_sm} block${blocks_per_sm > 1 and "s" or ""} a multiprocessor.
- * Made by: ${command} */
+/* One block of ${warps} warps owns ${tile_m} queries of one head, a warp ${16 * row_tiles} of them, and walks over the keys in blocks of ${tile_n}, last block
+ * first.${pipelined and " The scores of the next key block are made among the exponentials of this one." or ""} */
 #include "lib/device/steps.h"
 
 enum {
@@ -33,7 +29,7 @@ enum {
     STAGES = 2, /* of K and V */
     Q_BYTES = TILE_M * DIM_PADDED * BYTES,
     K_BYTES = TILE_N * DIM_PADDED * BYTES,
-    SHARED_BYTES = Q_BYTES + 2 * STAGES * K_BYTES, /* ${smem_bytes} */
+    SHARED_BYTES = Q_BYTES + 2 * STAGES * K_BYTES,
 };
 
 /* Accumulators of a warp: [fragment of 16 queries][fragment of 8 keys or columns][register of mma's d]. Registers 0, 1 belong to query
@@ -183,18 +179,32 @@ GLINT_DEVICE void add_values(output_t o, const scores_t p, uint32_t v_lane)
     }
 }
 
+/* Where this block works${causal and ": the last queries see the most keys, so they come first" or ""}. */
+struct work {
+    int32_t query0, batch, head_q, head; /* first query; head is batch * heads_q + head_q */
+};
+
+GLINT_DEVICE struct work find_work(const struct glint_gpu_shape *shape)
+{
+    const int32_t blocks_m = (shape->seqlen_q + TILE_M - 1) / TILE_M;
+    const struct block_place place =
+        find_place(block_index(), (uint32_t)blocks_m, (uint32_t)(shape->batch * shape->heads_q), (uint32_t)shape->section);
+    struct work work;
+
+    work.query0 = (blocks_m - 1 - place.index) * TILE_M;
+    work.head = place.head;
+    work.batch = place.head / shape->heads_q;
+    work.head_q = place.head - work.batch * shape->heads_q;
+    return work;
+}
+
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forward_params) p)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
-
-    /* Where this block works${causal and ": the last queries see the most keys, so they come first" or ""}. */
-    const int32_t blocks_m = (seqlen_q + TILE_M - 1) / TILE_M;
-    const struct block_place place =
-        find_place(block_index(), (uint32_t)blocks_m, (uint32_t)(p.shape.batch * p.shape.heads_q), (uint32_t)p.shape.section);
-    const int32_t query0 = (blocks_m - 1 - place.index) * TILE_M, warp_query0 = query0 + (int32_t)warp * WARP_ROWS;
-    const int32_t batch = place.head / p.shape.heads_q, head_q = place.head - batch * p.shape.heads_q;
-    const int32_t head_kv = head_q / p.shape.group;
+    const struct work work = find_work(&p.shape);
+    const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)warp * WARP_ROWS;
+    const int32_t head_kv = work.head_q / p.shape.group;
 
     /* Keys that some query of the block sees, and the first key block that holds one which some query does not see. */
 $ if causal then
@@ -211,14 +221,14 @@ $ end
     /* Shared memory: Q, then STAGES of K, then STAGES of V.${pipelined and " The copies of V(block) and K(block - 1) make one group." or ""} */
     const uint32_t q_tile = shared_base(), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
     const uint32_t q_lane = q_tile + lane_offset_a(lane, TILE_M, PAGE_CHUNKS) + warp * (WARP_ROWS * PAGE_CHUNKS * 16);
-    const uint32_t k_lane = k_tiles + lane_offset_b(lane, TILE_N, PAGE_CHUNKS);
-    const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
+    uint32_t k_lane = k_tiles + lane_offset_b(lane, TILE_N, PAGE_CHUNKS);
+    uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
     const int64_t k_row_bytes = p.k.row * BYTES, v_row_bytes = p.v.row * BYTES;
     const int32_t key_last = max(0, block) * TILE_N;
-    const char *k_from = copy_from(view_row(&p.k, batch, head_kv, key_last, BYTES), k_row_bytes, PAGE_CHUNKS);
-    const char *v_from = copy_from(view_row(&p.v, batch, head_kv, key_last, BYTES), v_row_bytes, PAGE_CHUNKS);
+    const char *k_from = copy_from(view_row(&p.k, work.batch, head_kv, key_last, BYTES), k_row_bytes, PAGE_CHUNKS);
+    const char *v_from = copy_from(view_row(&p.v, work.batch, head_kv, key_last, BYTES), v_row_bytes, PAGE_CHUNKS);
 
-    copy_tile(q_tile, copy_from(view_row(&p.q, batch, head_q, query0, BYTES), p.q.row * BYTES, PAGE_CHUNKS), p.q.row * BYTES,
+    copy_tile(q_tile, copy_from(view_row(&p.q, work.batch, work.head_q, query0, BYTES), p.q.row * BYTES, PAGE_CHUNKS), p.q.row * BYTES,
               seqlen_q - query0, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
 $ if not pipelined then
     cp_async_commit();
@@ -264,19 +274,24 @@ $ end
 
 $ if pipelined then
     /* Waits for V of this block and K of the next, and begins the copies of those one further into the stages that are free now. */
-    uint32_t stage = 0; /* bytes, of this block's K and V */
+    int32_t to_other = K_BYTES; /* from the stage of this block's V to the other, and from that of its K back */
     auto turn_stage = [&](int32_t now) {
         cp_async_wait(0);
         block_sync();
         if (now >= 1) {
             v_from -= TILE_N * v_row_bytes;
-            copy_tile(v_tiles + (stage ^ K_BYTES), v_from, v_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+            copy_tile(v_tiles + max(to_other, 0), v_from, v_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
         }
         if (now >= 2) {
             k_from -= TILE_N * k_row_bytes;
-            copy_tile(k_tiles + stage, k_from, k_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+            copy_tile(k_tiles + K_BYTES - max(to_other, 0), k_from, k_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
         }
         cp_async_commit();
+    };
+    auto next_stage = [&]() {
+        v_lane += to_other;
+        k_lane -= to_other;
+        to_other = -to_other;
     };
 $ if causal then
     /* A warp whose queries all end before a block leaves it out. */
@@ -287,6 +302,7 @@ $ end
         scores_t s, s_next;
 
         make_scores(s, q_kept, q_lane, k_lane);
+        k_lane += K_BYTES;
         if (block >= first_masked)
             hide_scores(s, warp_query0, block * TILE_N, ${causal and "offset, " or ""}seqlen_k);
         find_maxima(maxima, s);
@@ -298,7 +314,7 @@ $ if causal then
             if (!is_hidden(block)) {
                 follow_maxima(o, row_max, row_sum, maxima, scale);
                 make_weights(s, row_max, row_sum, scale);
-                add_values(o, s, v_lane + stage);
+                add_values(o, s, v_lane);
             }
             if (is_hidden(block - 1)) {
 #pragma unroll
@@ -306,19 +322,19 @@ $ if causal then
 #pragma unroll
                     for (int nt = 0; nt < TILE_N / 8; ++nt)
                         s[rt][nt][0] = s[rt][nt][1] = s[rt][nt][2] = s[rt][nt][3] = -GLINT_INFINITY;
-                stage ^= K_BYTES;
+                next_stage();
                 continue;
             }
 $ else
             follow_maxima(o, row_max, row_sum, maxima, scale);
             make_weights(s, row_max, row_sum, scale);
-            add_values(o, s, v_lane + stage);
+            add_values(o, s, v_lane);
 $ end
-            stage ^= K_BYTES;
-            make_scores(s, q_kept, q_lane, k_lane + stage);
+            make_scores(s, q_kept, q_lane, k_lane);
             if (block - 1 >= first_masked)
                 hide_scores(s, warp_query0, (block - 1) * TILE_N, ${causal and "offset, " or ""}seqlen_k);
             find_maxima(maxima, s);
+            next_stage();
         }
 
         /* Blocks without a mask, two at a time: the scores change places. */
@@ -327,18 +343,18 @@ $ end
             turn_stage(block);
             follow_maxima(o, row_max, row_sum, maxima, scale);
             make_weights(s, row_max, row_sum, scale);
-            make_scores(s_next, q_kept, q_lane, k_lane + (stage ^ K_BYTES));
-            add_values(o, s, v_lane + stage);
+            make_scores(s_next, q_kept, q_lane, k_lane);
+            add_values(o, s, v_lane);
             find_maxima(maxima, s_next);
-            stage ^= K_BYTES;
+            next_stage();
 
             turn_stage(block - 1);
             follow_maxima(o, row_max, row_sum, maxima, scale);
             make_weights(s_next, row_max, row_sum, scale);
-            make_scores(s, q_kept, q_lane, k_lane + (stage ^ K_BYTES));
-            add_values(o, s_next, v_lane + stage);
+            make_scores(s, q_kept, q_lane, k_lane);
+            add_values(o, s_next, v_lane);
             find_maxima(maxima, s);
-            stage ^= K_BYTES;
+            next_stage();
         }
 
         turn_stage(0);
@@ -346,30 +362,33 @@ $ if causal then
         if (!is_hidden(0)) {
             follow_maxima(o, row_max, row_sum, maxima, scale);
             make_weights(s, row_max, row_sum, scale);
-            add_values(o, s, v_lane + stage);
+            add_values(o, s, v_lane);
         }
 $ else
         follow_maxima(o, row_max, row_sum, maxima, scale);
         make_weights(s, row_max, row_sum, scale);
-        add_values(o, s, v_lane + stage);
+        add_values(o, s, v_lane);
 $ end
     }
 $ else
-    uint32_t stage = 0; /* bytes, of this block's K and V */
+    int32_t to_other = -K_BYTES; /* from this block's stage to the other */
+    k_lane += K_BYTES;
+    v_lane += K_BYTES;
 #pragma unroll 1
     for (; block >= 0; --block) {
         /* K and V of this block have arrived, and no warp reads the other stage any more: the next block goes there. */
         cp_async_wait(0);
         block_sync();
+        k_lane += to_other;
+        v_lane += to_other;
+        to_other = -to_other;
         if (block > 0) {
             k_from -= TILE_N * k_row_bytes;
             v_from -= TILE_N * v_row_bytes;
-            copy_tile(k_tiles + (stage ^ K_BYTES), k_from, k_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
-            copy_tile(v_tiles + (stage ^ K_BYTES), v_from, v_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+            copy_tile(k_tiles + max(to_other, 0), k_from, k_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+            copy_tile(v_tiles + max(to_other, 0), v_from, v_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
             cp_async_commit();
         }
-        const uint32_t k_now = k_lane + stage, v_now = v_lane + stage;
-        stage ^= K_BYTES;
 $ if causal then
 
         /* A warp whose queries all end before this block has nothing to do. */
@@ -378,18 +397,21 @@ $ if causal then
 $ end
 
         scores_t s;
-        make_scores(s, q_kept, q_lane, k_now);
+        make_scores(s, q_kept, q_lane, k_lane);
         if (block >= first_masked)
             hide_scores(s, warp_query0, block * TILE_N, ${causal and "offset, " or ""}seqlen_k);
         find_maxima(maxima, s);
         follow_maxima(o, row_max, row_sum, maxima, scale);
         make_weights(s, row_max, row_sum, scale);
-        add_values(o, s, v_now);
+        add_values(o, s, v_lane);
     }
 $ end
 
-    /* O / sum goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. */
+    /* O / sum goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. Where they go is found again:
+     * the registers were worth more in the loop. */
     cp_async_wait(0);
+    const struct work end = find_work(&p.shape);
+    const int32_t first_row = end.query0 + (int32_t)warp * WARP_ROWS;
     const uint32_t o_tile = q_tile + warp * (WARP_ROWS * PAGE_CHUNKS * 16);
     const uint32_t o_lane = o_tile + tile_offset(lane >> 2, 0, TILE_M, PAGE_CHUNKS) + (lane & 3) * 4;
 #pragma unroll
@@ -398,11 +420,11 @@ $ end
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const float sum = quad_sum(row_sum[rt][half]);
-            const int32_t row = warp_query0 + rt * 16 + half * 8 + (int32_t)(lane >> 2);
+            const int32_t row = first_row + rt * 16 + half * 8 + (int32_t)(lane >> 2);
 
             inverse[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
             if ((lane & 3) == 0 && row < seqlen_q)
-                st_global_f32(p.lse + (int64_t)place.head * seqlen_q + row,
+                st_global_f32(p.lse + (int64_t)end.head * seqlen_q + row,
                               sum == 0.0f ? -GLINT_INFINITY : (row_max[rt][half] * scale + lg2(sum)) * 0.693147180559945309f);
         }
 #pragma unroll
@@ -412,7 +434,7 @@ $ end
                 st_shared_u32(tile_move(o_lane, rt * 16 + half * 8, dt, TILE_M, PAGE_CHUNKS),
                               pack_${dtype}(o[rt][dt][2 * half] * inverse[half], o[rt][dt][2 * half + 1] * inverse[half]));
         warp_sync();
-        store_rows(view_row(&p.o, batch, head_q, warp_query0 + rt * 16, BYTES), p.o.row * BYTES, seqlen_q - warp_query0 - rt * 16, o_tile,
+        store_rows(view_row(&p.o, end.batch, end.head_q, first_row + rt * 16, BYTES), p.o.row * BYTES, seqlen_q - first_row - rt * 16, o_tile,
                    rt * 16, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS);
     }
 }

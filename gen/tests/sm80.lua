@@ -12,8 +12,8 @@ local GPU = {
   [7] = "    sm80 = {",
   [8] = "      archs = { 80, 90 },",
   [9] = "      tiles = {",
-  [10] = "        fwd = { { m = 128, n = 64, warps = 4, stages = 2 } },",
-  [11] = "        bwd = { { m = 64, n = 64, warps = 4, stages = 1 } },",
+  [10] = "        fwd = { { m = 128, n = 64, warps = 4 } },",
+  [11] = "        bwd = { { m = 64, n = 64, warps = 4 } },",
 }
 
 local function gpu(changes) return specs.with(changes, GPU) end
@@ -23,24 +23,35 @@ refuses("an architecture as a name", gpu({ [8] = '      archs = { "sm_80" },' })
   { "8: families.sm80.archs[1]", '"sm_80" is not known' })
 refuses("an architecture that a tile does not fit", gpu({ [8] = "      archs = { 80, 86 },",
   [10] = "        fwd = { { m = 128, n = 128, "
-  .. "warps = 4, stages = 2 } }," }), { "10: families.sm80.tiles.fwd[1]", "at head_dim 128",
-  "Q 128 x 128 x 2 + K 2 stages x 128 x 128 x 2 + V 2 stages x 128 x 128 x 2 = 163840 bytes", "sm_86 has 101376" })
+  .. "warps = 4 } }," }), { "10: families.sm80.tiles.fwd[1]", "at head_dim 128",
+  "Q 128 x 128 x 2 + K 2 x 128 x 128 x 2 + V 2 x 128 x 128 x 2 = 163840 bytes", "sm_86 has 101376" },
+  { "11: families.sm80.tiles.bwd[1]", "LSE, delta", "= 115728 bytes", "sm_86 has 101376" })
+refuses("an odd number of warps backward", gpu({ [11] = "        bwd = { { m = 64, n = 64, warps = 3 } }," }),
+  { "11: families.sm80.tiles.bwd[1].warps", "whole groups of 2", "a multiple of 2" })
+refuses("keys that groups of warps do not share evenly", gpu({ [11] = "        bwd = { { m = 64, n = 48, warps = 4 } }," }),
+  { "11: families.sm80.tiles.bwd[1].n", "2 groups of warps", "a multiple of 32" })
+refuses("a piece of dQ that is no whole fragment", gpu({ [11] = "        bwd = { { m = 16, n = 64, warps = 8 } }," }),
+  { "11: families.sm80.tiles.bwd[1]", "dQ" })
+refuses("more fragments of Q than there are", gpu({ [10] = "        fwd = { { m = 128, n = 64, q_kept = 9 } }," }),
+  { "10: families.sm80.tiles.fwd[1].q_kept", "head_dim 64 has 4 mma steps" })
+refuses("a field of the other pass", gpu({ [10] = "        fwd = { { m = 128, n = 64, d_split = 2 } }," }),
+  { "10: families.sm80.tiles.fwd[1].d_split", "forward" })
 refuses("m that is no whole number of warps", gpu({ [10] = "        fwd = { { m = 96, n = 32, warps = 4 } }," }),
   { "10: families.sm80.tiles.fwd[1].m", "4 warps x 16 rows" })
 refuses("m not a multiple of 16", gpu({ [10] = "        fwd = { { m = 100, n = 64 } }," }),
   { "10: families.sm80.tiles.fwd[1].m", "100 is not a multiple of 16", "96 or 112" })
-refuses("a strategy for the forward pass", gpu({ [10] = '        fwd = { { m = 64, n = 64, strategy = "split" } },' }),
+refuses("a strategy for the forward pass", gpu({ [10] = '        fwd = { { m = 64, n = 64, strategy = "fused" } },' }),
   { "10: families.sm80.tiles.fwd[1].strategy", "forward" })
-refuses("an unknown strategy", gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "fuse" } },' }),
+refuses("an unknown strategy", gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "fusd" } },' }),
   { "11: families.sm80.tiles.bwd[1].strategy", 'did you mean "fused"?' })
-refuses("spills without words", gpu({ [11] = "        bwd = { { m = 64, n = 64, spills = true } }," }),
+refuses("spills without words", gpu({ [11] = "        bwd = { { m = 64, n = 64, warps = 4, spills = true } }," }),
   { "11: families.sm80.tiles.bwd[1].spills", "not a sentence" })
 
 harness.case("the GPU family makes what its tiles say", function()
   local loaded, why = specs.open(gpu({}))
   harness.yes(loaded, why)
   harness.is(table.concat(specs.names(loaded), " "),
-    "bwd_bf16_d128_causal__sm80_split_m64n64 bwd_bf16_d64_causal__sm80_split_m64n64 "
+    "bwd_bf16_d128_causal__sm80_fused_m64n64 bwd_bf16_d64_causal__sm80_fused_m64n64 "
     .. "fwd_bf16_d128_causal__sm80_m128n64 fwd_bf16_d64_causal__sm80_m128n64")
   harness.is(table.concat(loaded.records[1].archs, " "), "80 90")
   harness.is(loaded.records[3].smem_bytes, 2 * 128 * (128 + 4 * 64))
@@ -58,6 +69,6 @@ end)
 
 harness.case("the budget of a GPU variant shows its arithmetic", function()
   local loaded = assert(specs.open(gpu({})))
-  local text = explain.variant(loaded, "bwd_bf16_d64_causal__sm80_split_m64n64")
-  harness.has(text, "K 64 x 64 x 2", "sm_80", "sm_90", " of 166912 bytes", "dkdv", "dq")
+  local text = explain.variant(loaded, "bwd_bf16_d64_causal__sm80_fused_m64n64")
+  harness.has(text, "K 64 x 64 x 2", "sm_80", "sm_90", " of 166912 bytes", "bwd", "P" and "dS")
 end)

@@ -35,9 +35,12 @@ GLINT_DEVICE uint32_t warp_index(void)
     return __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
 }
 
+/* Read anew at each call, so that what follows from it can be computed twice rather than kept in registers. */
 GLINT_DEVICE uint32_t block_index(void)
 {
-    return blockIdx.x;
+    uint32_t index;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
+    return index;
 }
 
 /* ---- order -------------------------------------------------------------------------------------------------------------- */
@@ -204,8 +207,8 @@ GLINT_DEVICE void ld_global_u32x4(uint32_t v[4], const void *global)
 
 GLINT_DEVICE void st_global_u32x4(void *global, const uint32_t v[4])
 {
-    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(global)), "r"(v[0]), "r"(v[1]), "r"(v[2]),
-                 "r"(v[3])
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(global)), "r"(v[0]), "r"(v[1]),
+                 "r"(v[2]), "r"(v[3])
                  : "memory");
 }
 
@@ -249,6 +252,14 @@ GLINT_DEVICE uint32_t atom_global_add_u32(uint32_t *global, uint32_t value)
                  : "l"(__cvta_generic_to_global(global)), "r"(value)
                  : "memory");
     return before;
+}
+
+/* Not cached; orders nothing by itself. */
+GLINT_DEVICE uint32_t ld_relaxed_u32(const uint32_t *global)
+{
+    uint32_t value;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(global)) : "memory");
+    return value;
 }
 
 GLINT_DEVICE uint32_t ld_acquire_u32(const uint32_t *global)

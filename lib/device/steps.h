@@ -17,6 +17,8 @@ struct block_place {
 GLINT_DEVICE struct block_place find_place(uint32_t block, uint32_t blocks_per_head, uint32_t heads, uint32_t section)
 {
     struct block_place place;
+
+    section = section < heads ? section : heads;
     uint32_t which = block / (blocks_per_head * section);
     uint32_t rest = block - which * (blocks_per_head * section);
     uint32_t first = which * section;
@@ -42,7 +44,8 @@ GLINT_DEVICE uint32_t tile_offset(uint32_t row, uint32_t chunk, const uint32_t r
 {
     const uint32_t shift = page_chunks == 8 ? 0 : page_chunks == 4 ? 1 : 2;
 
-    return (chunk / page_chunks * rows + row) * page_chunks * 16 + ((chunk % page_chunks ^ (row >> shift & (page_chunks - 1))) << 4);
+    return (chunk / page_chunks * rows + row) * page_chunks * 16 +
+           ((chunk % page_chunks ^ (row >> shift & (page_chunks - 1))) << 4);
 }
 
 /* The address `row` rows (a multiple of 8) and `chunk` chunks further than a lane's address. The lane's own chunk must be 0 when

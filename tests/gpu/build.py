@@ -1,83 +1,54 @@
 #!/usr/bin/env python3
-"""Emits and compiles candidate kernels of the sm80 family into .gpu/, with a list of them for check.py.
+"""Emits and compiles the sm80 kernels of a spec into .gpu/, with a list of them for check.py.
 
-usage: tests/gpu/build.py [NAME...]     from the root of the checkout; needs nvcc and lua5.4, no GPU
+usage: tests/gpu/build.py [--spec FILE] [--arch SM] [NAME...]     NAME: a prefix of the variants to take; needs nvcc and lua5.4, no GPU
 """
-import json, os, subprocess, sys
+import argparse, json, os, subprocess, sys
 from concurrent.futures import ThreadPoolExecutor
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OUT = os.path.join(ROOT, ".gpu")
-EMIT = """
-package.path = ROOT .. "/?.lua;" .. package.path
-local template = require("gen.template")
-local function read(file)
-  local path = ROOT .. "/gen/templates/" .. file
-  local f = assert(io.open(path)); local s = f:read("a"); f:close()
-  return s, "gen/templates/" .. file
-end
-local source, name = read(TEMPLATE)
-io.write(template.render(source, name, VALUES, { read = read }))
-"""
 
 
-def lua(value):
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int) else '"%s"' % value
+def glint(*args):
+    done = subprocess.run(["lua5.4", "gen/glint.lua", *args], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return done.stdout
 
 
-def padded(d):
-    return (d + 15) // 16 * 16
-
-
-def fwd_smem(c, element=2):
-    return (c["tile_m"] + 4 * c["tile_n"]) * padded(c["head_dim"]) * element
-
-
-def bwd_smem(c, element=2):
-    d, m, n = padded(c["head_dim"]), c["tile_m"], c["tile_n"]
-    return (2 * n * d + 4 * m * d + (c["d_split"] + 1) * n * m) * element + 4 * m * 4
-
-
-def compile_one(c):
-    c = dict(c)
-    fwd = c["pass"] == "fwd"
-    c.setdefault("symbol", "glint_" + c["name"])
-    c["command"] = "tests/gpu/build.py " + c["name"]
-    element = 4 if c["dtype"] == "f32" else 2
-    c["smem_bytes"] = fwd_smem(c, element) if fwd else bwd_smem(c, element)
-    template = "sm80_fwd.cu.lua" if fwd else "sm80_bwd.cu.lua"
-    values = ", ".join("%s = %s" % (k, lua(v)) for k, v in c.items())
-    script = "ROOT = %s\nTEMPLATE = %s\nVALUES = { %s }\n%s" % (lua(ROOT), lua(template), values, EMIT)
-    path = os.path.join(OUT, c["name"])
-    text = subprocess.run(["lua5.4", "-"], input=script, capture_output=True, text=True)
-    if text.returncode:
-        return c, text.stderr
+def build(job):
+    spec, arch, record = job
+    path = os.path.join(OUT, record["name"])
     with open(path + ".cu", "w") as f:
-        f.write(text.stdout)
-    done = subprocess.run(["nvcc", "-std=c++17", "-O3", "-I" + ROOT, "-gencode", "arch=compute_90,code=sm_90", "-cubin", "-lineinfo",
-                           "-Xptxas", "-v", "-o", path + ".cubin", path + ".cu"], capture_output=True, text=True)
-    log = [l for l in done.stderr.splitlines() if "error" in l or "Used" in l or "spill" in l or "warning" in l]
-    c["ok"] = done.returncode == 0
-    return c, "\n".join(log)
+        f.write(glint("emit", "--spec", spec, "--variant", record["name"]))
+    done = subprocess.run(["nvcc", "-std=c++17", "-O3", "-I" + ROOT, "-gencode", "arch=compute_%d,code=sm_%d" % (arch, arch), "-cubin",
+                           "-lineinfo", "-Xptxas", "-v", "-o", path + ".cubin", path + ".cu"], capture_output=True, text=True)
+    log = [l.strip() for l in done.stderr.splitlines() if "error" in l or "Used" in l or "warning" in l
+           or ("spill" in l and " 0 bytes spill stores, 0 bytes" not in l)]
+    return record, done.returncode, log
 
 
 def main():
-    sys.path.insert(0, HERE)
-    from candidates import CANDIDATES
+    a = argparse.ArgumentParser()
+    a.add_argument("--spec", default="spec/full.lua")
+    a.add_argument("--arch", type=int, default=90)
+    a.add_argument("names", nargs="*")
+    args = a.parse_args()
     os.makedirs(OUT, exist_ok=True)
-    chosen = [c for c in CANDIDATES if len(sys.argv) < 2 or any(c["name"].startswith(a) for a in sys.argv[1:])]
+    records = [r for r in json.loads(glint("list", "--format", "json", "--spec", args.spec))
+               if r["family"] == "sm80" and args.arch in r["archs"] and (not args.names or any(r["name"].startswith(n) for n in args.names))]
+    for r in records:
+        r.update(symbol="glint_" + r["name"], causal=r["mask"] == "causal")
     with ThreadPoolExecutor(2) as pool:
-        built = list(pool.map(compile_one, chosen))
-    for c, log in built:
-        print(c["name"], c["smem_bytes"])
-        for line in log.splitlines():
-            print("   ", line.strip())
+        built = list(pool.map(build, [(args.spec, args.arch, r) for r in records]))
+    failed = False
+    for record, code, log in built:
+        print(record["name"], "FAILED" if code else "", *log, sep="\n    ")
+        failed |= code != 0
     with open(os.path.join(OUT, "variants.json"), "w") as f:
-        json.dump([c for c, _ in built if c.get("ok")], f, indent=1)
-    return 0 if all(c.get("ok") for c, _ in built) else 1
+        json.dump([r for r, code, _ in built if code == 0], f, indent=1)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
