@@ -20,16 +20,15 @@
  * are a power of two apart would all fall into a few sets of the first-level cache. */
 #define GLINT_CPU_PITCH(floats) (((floats) + 15) / 16 * 16 + 16)
 
-/* Parts of a lane's scratch, in order of their use; an unused one has no bytes. */
+/* Parts of a lane's scratch, in order of their use. */
 enum glint_cpu_forward_region {
-    GLINT_FWD_Q_T,   /* [head_dim][pitch(tile_m)]  softmax_scale * Q, transposed: lanes are queries */
-    GLINT_FWD_O_T,   /* [head_dim][pitch(tile_m)]  unnormalised output, transposed */
+    GLINT_FWD_Q_T,   /* [query blocks of a task][head_dim][pitch(tile_m)]  softmax_scale * Q, transposed: lanes are queries */
+    GLINT_FWD_O_T,   /* [query blocks of a task][head_dim][pitch(tile_m)]  unnormalised output, transposed */
+    GLINT_FWD_STATS, /* [query blocks of a task][2][pitch(tile_m)]         largest score so far, sum of exp(score - it) */
     GLINT_FWD_S_T,   /* [tile_n][pitch(tile_m)]    scores, then probabilities */
     GLINT_FWD_K,     /* [tile_n][pitch(head_dim)]  keys in f32 */
     GLINT_FWD_V,     /* [tile_n][pitch(head_dim)]  values in f32 */
     GLINT_FWD_ROW,   /* [4][pitch(head_dim)]       rows on their way between dtype and f32 */
-    GLINT_FWD_MAX,   /* [pitch(tile_m)]            largest score so far */
-    GLINT_FWD_SUM,   /* [pitch(tile_m)]            sum of exp(score - max) */
     GLINT_FWD_SCALE, /* [pitch(tile_m)]            exp(old max - new max) */
     GLINT_FWD_REGIONS
 };
@@ -56,6 +55,8 @@ enum glint_cpu_backward_region {
 struct glint_cpu_geometry {
     int64_t tasks[GLINT_CPU_PHASES];
     int64_t query_blocks, key_blocks;
+    int64_t blocks_per_task;              /* forward: query blocks that share a pass over the keys */
+    int64_t tasks_per_head;               /* forward */
     int64_t key_groups;                   /* backward: dQ is summed within key blocks kb = g mod key_groups, then over g in order */
     int64_t split;                        /* backward: key_groups when each group is a task of its own, else 1 */
     uint64_t region[GLINT_CPU_REGIONS + 1]; /* offsets in a lane's scratch in floats; the last is its size */

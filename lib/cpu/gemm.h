@@ -10,6 +10,8 @@
 #ifndef GLINT_CPU_GEMM_H
 #define GLINT_CPU_GEMM_H
 
+#include <stdbool.h>
+
 #include "lib/cpu/vector.h"
 
 /* Strides count floats; b and c are contiguous along their vectors. */

@@ -8,6 +8,9 @@
 #define KEYS_PER_GROUP 512
 #define MAX_KEY_GROUPS 4
 
+#define TASKS_PER_BODY 4
+#define MAX_BLOCKS_PER_TASK 8
+
 #define LINE 64u /* bytes; regions start on cache lines, so that lanes share none */
 
 static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
@@ -27,11 +30,21 @@ static bool place(struct glint_cpu_geometry *g, int index, uint64_t count, uint6
 static bool forward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
 {
     const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
-    const uint64_t widened = variant->dtype == GLINT_F32 ? 0 : variant->tile_n;
-    return place(g, GLINT_FWD_Q_T, variant->head_dim, pitch_m) && place(g, GLINT_FWD_O_T, variant->head_dim, pitch_m) &&
-           place(g, GLINT_FWD_S_T, variant->tile_n, pitch_m) && place(g, GLINT_FWD_K, widened, pitch_d) &&
-           place(g, GLINT_FWD_V, widened, pitch_d) && place(g, GLINT_FWD_ROW, 4, pitch_d) && place(g, GLINT_FWD_MAX, 1, pitch_m) &&
-           place(g, GLINT_FWD_SUM, 1, pitch_m) && place(g, GLINT_FWD_SCALE, 1, pitch_m);
+    const uint64_t blocks = (uint64_t)g->blocks_per_task, rows = blocks * variant->head_dim;
+    return place(g, GLINT_FWD_Q_T, rows, pitch_m) && place(g, GLINT_FWD_O_T, rows, pitch_m) &&
+           place(g, GLINT_FWD_STATS, blocks * 2, pitch_m) && place(g, GLINT_FWD_S_T, variant->tile_n, pitch_m) &&
+           place(g, GLINT_FWD_K, variant->tile_n, pitch_d) && place(g, GLINT_FWD_V, variant->tile_n, pitch_d) &&
+           place(g, GLINT_FWD_ROW, 4, pitch_d) && place(g, GLINT_FWD_SCALE, 1, pitch_m);
+}
+
+/* Query blocks of a task share the keys that it brings into scratch; as many as leave every body a few tasks. */
+static void group_query_blocks(struct glint_cpu_geometry *g, int64_t blocks, uint32_t concurrency)
+{
+    int64_t most = blocks / (TASKS_PER_BODY * (int64_t)concurrency);
+    most = most < 1 ? 1 : most > MAX_BLOCKS_PER_TASK ? MAX_BLOCKS_PER_TASK : most;
+    g->tasks_per_head = divide_up(g->query_blocks, most);
+    g->blocks_per_task = g->tasks_per_head > 0 ? divide_up(g->query_blocks, g->tasks_per_head) : 0;
+    g->tasks_per_head = g->blocks_per_task > 0 ? divide_up(g->query_blocks, g->blocks_per_task) : 0;
 }
 
 static bool backward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
@@ -61,9 +74,13 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     int64_t heads, tiles;
     int last;
     if (variant->pass == GLINT_FORWARD) {
-        if (__builtin_mul_overflow(problem->batch * problem->heads_q, g.query_blocks, &tiles) || !forward_scratch(variant, &g))
+        heads = problem->batch * problem->heads_q;
+        if (__builtin_mul_overflow(heads, g.query_blocks, &tiles))
             return false;
-        g.tasks[0] = tiles;
+        group_query_blocks(&g, tiles, concurrency);
+        if (!forward_scratch(variant, &g))
+            return false;
+        g.tasks[0] = heads * g.tasks_per_head;
         last = GLINT_FWD_REGIONS;
     } else {
         heads = problem->batch * problem->heads_kv;
@@ -71,7 +88,7 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
         g.key_groups = g.key_groups < 1 ? 1 : g.key_groups > MAX_KEY_GROUPS ? MAX_KEY_GROUPS : g.key_groups;
         if (g.key_groups > g.key_blocks && g.key_blocks > 0)
             g.key_groups = g.key_blocks;
-        if (concurrency > 1 && heads < 4 * (int64_t)concurrency)
+        if (concurrency > 1 && heads < TASKS_PER_BODY * (int64_t)concurrency)
             g.split = g.key_groups;
         if (!backward_scratch(variant, &g))
             return false;

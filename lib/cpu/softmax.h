@@ -14,11 +14,10 @@ struct glint_visible {
 
 GLINT_INLINE int64_t glint_clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
-/* first_key, first_query: of the tile and of the panel; keys: of the tile; lanes: queries of the panel. */
-GLINT_INLINE struct glint_visible glint_visible_keys(int64_t first_key, int64_t keys, int64_t first_query, int64_t lanes,
-                                                     int64_t offset)
+/* Of a tile in which query i sees key r iff i >= r + shift; the panel is its `lanes` queries from `lane` on. */
+GLINT_INLINE struct glint_visible glint_visible_keys(int64_t keys, int64_t lanes, int64_t lane, int64_t shift)
 {
-    const int64_t shift = first_key - first_query - offset;
+    shift -= lane;
     return (struct glint_visible){glint_clamp(1 - shift, 0, keys), glint_clamp(lanes - shift, 0, keys), shift};
 }
 

@@ -58,11 +58,11 @@ GLINT_INLINE glint_veci glint_lane_index(void)
 
 /* exp(t) for t <= 0, NaN for NaN, and 0 below the smallest normal result. With n = round(t log2 e) and r = t log2 e - n in
  * [-1/2, 1/2], exp(t) = 2^n 2^r; 2^r by the polynomial of degree 5 with constant term 1 of least relative error (9.2e-8), so exp(0)
- * is exactly 1. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum, from where it is shifted into an
- * exponent. Backward recomputes with the same function what forward computed. */
+ * is exactly 1. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum; with the exponent's bias
+ * added too, they are shifted into a power of two. Backward recomputes with the same function what forward computed. */
 GLINT_INLINE glint_vec glint_exp(glint_vec t)
 {
-    const float log2e = 0x1.715476p+0f, magic = 0x1.8p23f;
+    const float log2e = 0x1.715476p+0f, magic = 0x1.8p23f + 127.0f;
     const glint_vec shifted = t * log2e + magic;
     const glint_vec n = shifted - magic;
     const glint_vec r = t * log2e - n;
@@ -71,7 +71,7 @@ GLINT_INLINE glint_vec glint_exp(glint_vec t)
     p = p * r + 0x1.ebf9bcp-3f;
     p = p * r + 0x1.62e42ap-1f;
     p = p * r + 1.0f;
-    const glint_vec power = (glint_vec)(((glint_veci)shifted << 23) + 0x3f800000);
+    const glint_vec power = (glint_vec)((glint_veci)shifted << 23);
     return (glint_vec)((glint_veci)(p * power) & ~(t < -0x1.5d58p+6f)); /* -87.3359: log2 e times it is above -126 */
 }
 
