@@ -82,7 +82,7 @@ static void tile(const struct matrices *m, int64_t block, int64_t queries, int64
     for (int64_t lane = 0, vecs; lane < queries; lane += vecs * GLINT_CPU_LANES) {
         vecs = glint_panel_vecs(queries - lane);
         const int64_t lanes = glint_clamp(queries - lane, 0, vecs * GLINT_CPU_LANES);
-        const struct glint_visible visible = glint_visible_keys(0, keys, lane, lanes, -shift);
+        const struct glint_visible visible = glint_visible_keys(keys, lanes, lane, shift);
         /* A few rows more, so that the row tiles of dV and dK, which cross the diagonal, find zeros there. */
         const struct glint_visible needed = {visible.all, glint_clamp(visible.any + GLINT_CPU_ROWS - 1, 0, keys), visible.shift};
         const int64_t rows = needed.any;

@@ -34,11 +34,11 @@ enum glint_cpu_forward_region {
 };
 
 enum glint_cpu_backward_region {
-    GLINT_BWD_Q_T,   /* [query blocks][head_dim][pitch(tile_m)]  softmax_scale * Q, transposed */
-    GLINT_BWD_DO_T,  /* [query blocks][head_dim][pitch(tile_m)]  dO, transposed */
-    GLINT_BWD_DQ_T,  /* [1 or 2][query blocks][head_dim][pitch(tile_m)]  dQ / softmax_scale, transposed; the second sums key groups */
-    GLINT_BWD_Q,     /* [query blocks * tile_m][pitch(head_dim)] Q */
-    GLINT_BWD_DO,    /* [query blocks * tile_m][pitch(head_dim)] dO */
+    GLINT_BWD_Q_T,  /* [query blocks][head_dim][pitch(tile_m)]  softmax_scale * Q, transposed */
+    GLINT_BWD_DO_T, /* [query blocks][head_dim][pitch(tile_m)]  dO, transposed */
+    GLINT_BWD_DQ_T, /* [1 or 2][query blocks][head_dim][pitch(tile_m)]  dQ / softmax_scale, transposed; the second sums key groups */
+    GLINT_BWD_Q,    /* [query blocks * tile_m][pitch(head_dim)] Q */
+    GLINT_BWD_DO,   /* [query blocks * tile_m][pitch(head_dim)] dO */
     GLINT_BWD_STATS, /* [query blocks][2][pitch(tile_m)]         LSE, delta */
     GLINT_BWD_DK,    /* [key blocks of a task * tile_n][pitch(head_dim)]  dK / softmax_scale */
     GLINT_BWD_DV,    /* [key blocks of a task * tile_n][pitch(head_dim)] */
@@ -55,16 +55,16 @@ enum glint_cpu_backward_region {
 struct glint_cpu_geometry {
     int64_t tasks[GLINT_CPU_PHASES];
     int64_t query_blocks, key_blocks;
-    int64_t blocks_per_task;              /* forward: query blocks that share a pass over the keys */
-    int64_t tasks_per_head;               /* forward */
-    int64_t key_groups;                   /* backward: dQ is summed within key blocks kb = g mod key_groups, then over g in order */
-    int64_t split;                        /* backward: key_groups when each group is a task of its own, else 1 */
+    int64_t blocks_per_task; /* forward: query blocks that share a pass over the keys */
+    int64_t tasks_per_head;  /* forward */
+    int64_t key_groups;      /* backward: dQ is summed within key blocks kb = g mod key_groups, then over g in order */
+    int64_t split;           /* backward: key_groups when each group is a task of its own, else 1 */
     uint64_t region[GLINT_CPU_REGIONS + 1]; /* offsets in a lane's scratch in floats; the last is its size */
-    uint64_t partial_floats;              /* backward, split: dQ of one (group, batch, head), in the form of GLINT_BWD_DQ_T */
-    uint64_t partials_offset;             /* in the workspace, bytes */
-    uint64_t scratch_offset;              /* in the workspace, bytes */
+    uint64_t partial_floats;                /* backward, split: dQ of one (group, batch, head), in the form of GLINT_BWD_DQ_T */
+    uint64_t partials_offset;               /* in the workspace, bytes */
+    uint64_t scratch_offset;                /* in the workspace, bytes */
     uint64_t workspace_bytes;
-    uint32_t lanes;                       /* bodies, each with a scratch */
+    uint32_t lanes; /* bodies, each with a scratch */
 };
 
 /* One launch: read by all tasks, written by none. */

@@ -96,16 +96,28 @@ GLINT_INLINE void glint_gemm_panel(const int vecs, const struct glint_gemm *g)
 }
 
 /* Out of line: one copy of each width serves all products of a kernel. */
-GLINT_OUTLINE void glint_gemm_1(const struct glint_gemm *g) { glint_gemm_panel(1, g); }
+GLINT_OUTLINE void glint_gemm_1(const struct glint_gemm *g)
+{
+    glint_gemm_panel(1, g);
+}
 #if GLINT_CPU_VECS > 1
-GLINT_OUTLINE void glint_gemm_2(const struct glint_gemm *g) { glint_gemm_panel(2, g); }
+GLINT_OUTLINE void glint_gemm_2(const struct glint_gemm *g)
+{
+    glint_gemm_panel(2, g);
+}
 #endif
 #if GLINT_CPU_VECS > 2
-GLINT_OUTLINE void glint_gemm_full(const struct glint_gemm *g) { glint_gemm_panel(GLINT_CPU_VECS, g); }
+GLINT_OUTLINE void glint_gemm_full(const struct glint_gemm *g)
+{
+    glint_gemm_panel(GLINT_CPU_VECS, g);
+}
 #endif
 
 /* Lanes rounded up to whole vectors. */
-GLINT_INLINE int64_t glint_panel_columns(int64_t lanes) { return (lanes + GLINT_CPU_LANES - 1) / GLINT_CPU_LANES * GLINT_CPU_LANES; }
+GLINT_INLINE int64_t glint_panel_columns(int64_t lanes)
+{
+    return (lanes + GLINT_CPU_LANES - 1) / GLINT_CPU_LANES * GLINT_CPU_LANES;
+}
 
 /* Vectors of the next panel when `lanes` lanes are left. */
 GLINT_INLINE int64_t glint_panel_vecs(int64_t lanes)

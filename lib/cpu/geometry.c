@@ -13,7 +13,10 @@
 
 #define LINE 64u /* bytes; regions start on cache lines, so that lanes share none */
 
-static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
 
 /* Gives region `index` `count` x `floats` floats at the end of the scratch, in whole cache lines. */
 static bool place(struct glint_cpu_geometry *g, int index, uint64_t count, uint64_t floats)

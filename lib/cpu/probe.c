@@ -5,26 +5,43 @@
 #include <cpuid.h>
 
 enum { /* bits of CPUID leaves, named as in the Intel SDM, volume 2A, CPUID */
-    L1C_SSE3 = 1 << 0, L1C_SSSE3 = 1 << 9, L1C_FMA = 1 << 12, L1C_CX16 = 1 << 13, L1C_SSE4_1 = 1 << 19, L1C_SSE4_2 = 1 << 20,
-    L1C_MOVBE = 1 << 22, L1C_POPCNT = 1 << 23, L1C_OSXSAVE = 1 << 27, L1C_AVX = 1 << 28, L1C_F16C = 1 << 29,
-    L7B_BMI1 = 1 << 3, L7B_AVX2 = 1 << 5, L7B_BMI2 = 1 << 8, L7B_AVX512F = 1 << 16, L7B_AVX512DQ = 1 << 17,
-    L7B_AVX512CD = 1 << 28, L7B_AVX512BW = 1 << 30,
-    E1C_LAHF = 1 << 0, E1C_LZCNT = 1 << 5,
-    XCR0_AVX = 0x06,    /* the system saves XMM and YMM */
-    XCR0_AVX512 = 0xe6, /* and the mask registers and ZMM */
+       L1C_SSE3 = 1 << 0,
+       L1C_SSSE3 = 1 << 9,
+       L1C_FMA = 1 << 12,
+       L1C_CX16 = 1 << 13,
+       L1C_SSE4_1 = 1 << 19,
+       L1C_SSE4_2 = 1 << 20,
+       L1C_MOVBE = 1 << 22,
+       L1C_POPCNT = 1 << 23,
+       L1C_OSXSAVE = 1 << 27,
+       L1C_AVX = 1 << 28,
+       L1C_F16C = 1 << 29,
+       L7B_BMI1 = 1 << 3,
+       L7B_AVX2 = 1 << 5,
+       L7B_BMI2 = 1 << 8,
+       L7B_AVX512F = 1 << 16,
+       L7B_AVX512DQ = 1 << 17,
+       L7B_AVX512CD = 1 << 28,
+       L7B_AVX512BW = 1 << 30,
+       E1C_LAHF = 1 << 0,
+       E1C_LZCNT = 1 << 5,
+       XCR0_AVX = 0x06,    /* the system saves XMM and YMM */
+       XCR0_AVX512 = 0xe6, /* and the mask registers and ZMM */
 };
 #define L7B_AVX512VL (1u << 31)
 
-static bool has(uint32_t bits, uint32_t wanted) { return (bits & wanted) == wanted; }
+static bool has(uint32_t bits, uint32_t wanted)
+{
+    return (bits & wanted) == wanted;
+}
 
 /* x86-64-v3 and -v4 as the psABI lists them. */
 static uint32_t supported(void)
 {
     const uint32_t baseline = 1u << GLINT_ISA_X86_64;
     uint32_t a, b, c, d, leaf7b, extended, xcr0;
-    if (!__get_cpuid(1, &a, &b, &c, &d) ||
-        !has(c, L1C_SSE3 | L1C_SSSE3 | L1C_FMA | L1C_CX16 | L1C_SSE4_1 | L1C_SSE4_2 | L1C_MOVBE | L1C_POPCNT | L1C_OSXSAVE | L1C_AVX |
-                    L1C_F16C))
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, L1C_SSE3 | L1C_SSSE3 | L1C_FMA | L1C_CX16 | L1C_SSE4_1 | L1C_SSE4_2 | L1C_MOVBE |
+                                                       L1C_POPCNT | L1C_OSXSAVE | L1C_AVX | L1C_F16C))
         return baseline;
     __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(d) : "c"(0));
     if (!has(xcr0, XCR0_AVX) || !__get_cpuid_count(7, 0, &a, &leaf7b, &c, &d) || !has(leaf7b, L7B_BMI1 | L7B_AVX2 | L7B_BMI2))
@@ -37,9 +54,15 @@ static uint32_t supported(void)
     return v3 | 1u << GLINT_ISA_X86_64_V4;
 }
 #elif defined(__aarch64__)
-static uint32_t supported(void) { return 1u << GLINT_ISA_AARCH64; }
+static uint32_t supported(void)
+{
+    return 1u << GLINT_ISA_AARCH64;
+}
 #else
-static uint32_t supported(void) { return 0; }
+static uint32_t supported(void)
+{
+    return 0;
+}
 #endif
 
 uint32_t glint_cpu_probe(uint32_t max_isa)

@@ -23,10 +23,22 @@ typedef float glint_f8_unaligned __attribute__((vector_size(32), aligned(4), may
 #endif
 
 /* Widen: eight elements to f32. Narrow: four. Every head dim is a multiple of 8. */
-GLINT_INLINE glint_f4 glint_load4(const float *src) { return *(const glint_f4_unaligned *)src; }
-GLINT_INLINE void glint_widen_f32(float *dst, const float *src) { *(glint_f8_unaligned *)dst = *(const glint_f8_unaligned *)src; }
-GLINT_INLINE void glint_narrow_f32(float *dst, glint_f4 x) { *(glint_f4_unaligned *)dst = x; }
-GLINT_INLINE void glint_store4(float *dst, glint_f4 x) { *(glint_f4_unaligned *)dst = x; }
+GLINT_INLINE glint_f4 glint_load4(const float *src)
+{
+    return *(const glint_f4_unaligned *)src;
+}
+GLINT_INLINE void glint_widen_f32(float *dst, const float *src)
+{
+    *(glint_f8_unaligned *)dst = *(const glint_f8_unaligned *)src;
+}
+GLINT_INLINE void glint_narrow_f32(float *dst, glint_f4 x)
+{
+    *(glint_f4_unaligned *)dst = x;
+}
+GLINT_INLINE void glint_store4(float *dst, glint_f4 x)
+{
+    *(glint_f4_unaligned *)dst = x;
+}
 
 GLINT_INLINE void glint_widen_bf16(float *dst, const uint16_t *src)
 {
@@ -123,8 +135,8 @@ GLINT_INLINE void glint_transpose4(float *dst, ptrdiff_t dst_pitch, const float 
 typedef GLINT_CPU_ELEMENT glint_element;
 
 /* src [rows][count], rows `stride` elements apart  ->  dst [rows][count], rows `pitch` floats apart. */
-GLINT_OUTLINE void glint_widen_rows(float *dst, ptrdiff_t pitch, const glint_element *src, int64_t stride,
-                                                       int64_t rows, int64_t count)
+GLINT_OUTLINE void glint_widen_rows(float *dst, ptrdiff_t pitch, const glint_element *src, int64_t stride, int64_t rows,
+                                    int64_t count)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < count; i += 8)
@@ -132,8 +144,8 @@ GLINT_OUTLINE void glint_widen_rows(float *dst, ptrdiff_t pitch, const glint_ele
 }
 
 /* The reverse, times `scale`. */
-GLINT_OUTLINE void glint_narrow_rows(glint_element *dst, int64_t stride, const float *src, ptrdiff_t pitch,
-                                                        int64_t rows, int64_t count, float scale)
+GLINT_OUTLINE void glint_narrow_rows(glint_element *dst, int64_t stride, const float *src, ptrdiff_t pitch, int64_t rows,
+                                     int64_t count, float scale)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t i = 0; i < count; i += 4)
@@ -141,8 +153,8 @@ GLINT_OUTLINE void glint_narrow_rows(glint_element *dst, int64_t stride, const f
 }
 
 /* Four rows of src [rows][count] in f32  ->  four columns of dst [count][pitch], times `scale`; columns from `rows` on become zero. */
-GLINT_OUTLINE void glint_transpose_in(float *dst, ptrdiff_t dst_pitch, const float *src, ptrdiff_t src_pitch,
-                                                         int64_t rows, int64_t count, float scale)
+GLINT_OUTLINE void glint_transpose_in(float *dst, ptrdiff_t dst_pitch, const float *src, ptrdiff_t src_pitch, int64_t rows,
+                                      int64_t count, float scale)
 {
     if (rows >= 4) {
         for (int64_t i = 0; i < count; i += 4)
@@ -155,8 +167,8 @@ GLINT_OUTLINE void glint_transpose_in(float *dst, ptrdiff_t dst_pitch, const flo
 }
 
 /* src [count][pitch] in f32  ->  dst [rows][count], times `scale`; `row` holds 4 rows of count floats. */
-GLINT_OUTLINE void glint_transpose_out(glint_element *dst, int64_t stride, const float *src, ptrdiff_t src_pitch,
-                                                          int64_t rows, int64_t count, float scale, float *row, ptrdiff_t row_pitch)
+GLINT_OUTLINE void glint_transpose_out(glint_element *dst, int64_t stride, const float *src, ptrdiff_t src_pitch, int64_t rows,
+                                       int64_t count, float scale, float *row, ptrdiff_t row_pitch)
 {
     for (int64_t r = 0; r < rows; r += 4) {
         for (int64_t i = 0; i < count; i += 4)

@@ -7,12 +7,15 @@
 
 /* What the mask leaves of a tile for a panel of queries. Lane x of the panel sees key r of the tile iff x >= r + shift. */
 struct glint_visible {
-    int64_t all;   /* the first `all` keys are seen by every lane */
-    int64_t any;   /* no key from `any` on is seen by any lane */
+    int64_t all; /* the first `all` keys are seen by every lane */
+    int64_t any; /* no key from `any` on is seen by any lane */
     int64_t shift;
 };
 
-GLINT_INLINE int64_t glint_clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+GLINT_INLINE int64_t glint_clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
 
 /* Of a tile in which query i sees key r iff i >= r + shift; the panel is its `lanes` queries from `lane` on. */
 GLINT_INLINE struct glint_visible glint_visible_keys(int64_t keys, int64_t lanes, int64_t lane, int64_t shift)
@@ -47,7 +50,7 @@ GLINT_INLINE void glint_softmax_step(float *s, ptrdiff_t pitch, int64_t keys, fl
     for (; r < keys; r++)
         m0 = glint_max(glint_load(s + r * pitch), m0);
     const glint_vec new = glint_max(glint_max(m0, m1), glint_max(m2, m3));
-    const glint_vec base = (glint_vec)((glint_veci)new & (new != -INFINITY)); /* -inf - -inf would be NaN */
+    const glint_vec base = (glint_vec)((glint_veci) new &(new != -INFINITY)); /* -inf - -inf would be NaN */
     const glint_vec factor = glint_exp(old - base);
     glint_vec total = glint_load(sum) * factor;
     for (r = 0; r < keys; r++) {

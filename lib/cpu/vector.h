@@ -20,10 +20,22 @@ typedef float glint_vec __attribute__((vector_size(4 * GLINT_CPU_LANES)));
 typedef int32_t glint_veci __attribute__((vector_size(4 * GLINT_CPU_LANES)));
 typedef float glint_vec_unaligned __attribute__((vector_size(4 * GLINT_CPU_LANES), aligned(4), may_alias));
 
-GLINT_INLINE glint_vec glint_load(const float *p) { return *(const glint_vec_unaligned *)p; }
-GLINT_INLINE void glint_store(float *p, glint_vec x) { *(glint_vec_unaligned *)p = x; }
-GLINT_INLINE glint_vec glint_splat(float x) { return x - (glint_vec){0}; }
-GLINT_INLINE glint_veci glint_splati(int32_t x) { return x - (glint_veci){0}; }
+GLINT_INLINE glint_vec glint_load(const float *p)
+{
+    return *(const glint_vec_unaligned *)p;
+}
+GLINT_INLINE void glint_store(float *p, glint_vec x)
+{
+    *(glint_vec_unaligned *)p = x;
+}
+GLINT_INLINE glint_vec glint_splat(float x)
+{
+    return x - (glint_vec){0};
+}
+GLINT_INLINE glint_veci glint_splati(int32_t x)
+{
+    return x - (glint_veci){0};
+}
 
 /* mask ? a : b; every lane of the mask is all ones or all zeros. */
 GLINT_INLINE glint_vec glint_select(glint_veci mask, glint_vec a, glint_vec b)
