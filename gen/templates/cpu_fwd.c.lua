@@ -116,7 +116,11 @@ static void end_block(const struct glint_problem *p, const struct matrices *m, i
 }
 
 /* O and LSE of a few query blocks of one head, in one pass over its keys. Everything is transposed, so that vector lanes are queries:
- * softmax needs no sum across lanes.${causal and " Tasks of a head come last queries first: under the mask those see the most keys." or ""} */
+$ if causal then
+ * softmax needs no sum across lanes. Tasks of a head come last queries first: under the mask those see the most keys. */
+$ else
+ * softmax needs no sum across lanes. */
+$ end
 static void forward(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct glint_problem *p = call->problem;
