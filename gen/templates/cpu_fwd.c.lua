@@ -172,7 +172,8 @@ $ local tiles = dtype == "f32" and "k_tile, k_pitch, v_tile, v_pitch" or "m.k, P
 $ if causal then
         const int64_t first = glint_clamp(first_key - call->offset - first_query, 0, queries); /* to see any of these keys */
         for (int64_t i = first / TILE_M * TILE_M; i < queries; i += TILE_M)
-            tile(&m, i / TILE_M, glint_clamp(queries - i, 0, TILE_M), ${tiles}, keys, first_key - call->offset - first_query - i);
+            tile(&m, i / TILE_M, glint_clamp(queries - i, 0, TILE_M), ${tiles}, keys,
+                 first_key - call->offset - first_query - i);
 $ else
         for (int64_t i = 0; i < queries; i += TILE_M)
             tile(&m, i / TILE_M, glint_clamp(queries - i, 0, TILE_M), ${tiles}, keys);

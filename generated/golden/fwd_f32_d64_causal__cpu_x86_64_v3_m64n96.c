@@ -142,7 +142,8 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
         }
         const int64_t first = glint_clamp(first_key - call->offset - first_query, 0, queries); /* to see any of these keys */
         for (int64_t i = first / TILE_M * TILE_M; i < queries; i += TILE_M)
-            tile(&m, i / TILE_M, glint_clamp(queries - i, 0, TILE_M), k_tile, k_pitch, v_tile, v_pitch, keys, first_key - call->offset - first_query - i);
+            tile(&m, i / TILE_M, glint_clamp(queries - i, 0, TILE_M), k_tile, k_pitch, v_tile, v_pitch, keys,
+                 first_key - call->offset - first_query - i);
     }
 
     const int64_t blind = p->seqlen_k > 0 ? glint_clamp(-call->offset - first_query, 0, queries) : queries;
