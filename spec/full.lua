@@ -19,48 +19,69 @@ return {
     -- Measured on an H200 (sm_90), bf16: bench/results/sm80_notes.md says what else was tried, and by how much it lost.
     sm80 = {
       archs = { 80, 86, 87, 89, 90, 100, 110, 120 },
-      dtypes = { "f16", "bf16" },
+      -- float32 products are tf32, one each: relative errors of 2^-11. math = "tf32x3" in a tile makes three, as good as float32.
       tiles = {
         fwd = {
           -- 32 queries a warp halve what is read of K and V from shared memory. Up to head_dim 96 registers are left to interleave the
           -- next scores with this block's exponentials; at 128 the plain loop over 64 keys is 11 % faster than that over 32.
-          { m = 128, n = 32, warps = 4, blocks_per_sm = 2, pipelined = true },
-          [64] = { { m = 128, n = 32, warps = 4, blocks_per_sm = 2, pipelined = true, q_kept = 3 } },
-          [128] = { { m = 128, n = 64, warps = 4, blocks_per_sm = 2 } },
+          { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2, pipelined = true },
+          { dtypes = { "f32" }, m = 128, n = 32, warps = 4 },
+          [64] = {
+            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2, pipelined = true, q_kept = 3 },
+            { dtypes = { "f32" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2 },
+          },
+          [128] = {
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2 },
+            { dtypes = { "f32" }, m = 128, n = 32, warps = 4, archs = { 80, 87, 90, 100, 110 } },
+            { dtypes = { "f32" }, m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
+          },
           [192] = {
-            { m = 128, n = 64, warps = 8, archs = { 90, 100, 110 } },
-            { m = 128, n = 32, warps = 8, archs = { 80, 87 } },
-            { m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 8, archs = { 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 8, archs = { 80, 87 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
+            { dtypes = { "f32" }, m = 64, n = 16, warps = 4 },
           },
           [256] = {
-            { m = 128, n = 64, warps = 8, q_kept = 8, archs = { 90, 100, 110 } },
-            { m = 128, n = 32, warps = 8, q_kept = 8, archs = { 80, 87 } },
-            { m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 8, q_kept = 8, archs = { 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 8, q_kept = 8, archs = { 80, 87 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
+            { dtypes = { "f32" }, m = 64, n = 16, warps = 4, archs = { 80, 87, 90, 100, 110 } },
+            { dtypes = { "f32" }, m = 32, n = 16, warps = 2, archs = { 86, 89, 120 } },
           },
         },
         bwd = {
           -- 32 keys for a pair of warps, 64 where the accumulators allow: each fragment read feeds 2 to 4 products.
-          { m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32, dq_row_tiles = 1 },
+          { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32, dq_row_tiles = 1 },
+          { dtypes = { "f32" }, m = 32, n = 64, warps = 4, blocks_per_sm = 2 },
           [64] = {
-            { m = 64, n = 256, warps = 8, part_m = 32, dq_row_tiles = 2, archs = { 90, 100, 110 } },
-            { m = 64, n = 128, warps = 4, blocks_per_sm = 1, part_m = 32, dq_row_tiles = 2, archs = { 80, 86, 87, 89, 120 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 256, warps = 8, part_m = 32, dq_row_tiles = 2, archs = { 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 4, part_m = 32, dq_row_tiles = 2, archs = { 80, 86, 87, 89, 120 } },
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 4, blocks_per_sm = 2 },
           },
           [96] = {
-            { m = 64, n = 96, warps = 6, dq_row_tiles = 2, archs = { 80, 87, 90, 100, 110 } },
-            { m = 64, n = 64, warps = 4, dq_row_tiles = 1, archs = { 86, 89, 120 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 96, warps = 6, dq_row_tiles = 2, archs = { 80, 87, 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 64, warps = 4, archs = { 86, 89, 120 } },
+            { dtypes = { "f32" }, m = 32, n = 96, warps = 6, archs = { 80, 87, 90, 100, 110 } },
+            { dtypes = { "f32" }, m = 32, n = 32, warps = 2, archs = { 86, 89, 120 } },
           },
           [128] = {
-            { m = 64, n = 128, warps = 8, dq_row_tiles = 2, archs = { 80, 87, 90, 100, 110 } },
-            { m = 32, n = 64, warps = 4, dq_row_tiles = 1, archs = { 86, 89, 120 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, archs = { 80, 87, 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 4, archs = { 86, 89, 120 } },
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2, archs = { 80, 87, 90, 100, 110 } },
+            { dtypes = { "f32" }, m = 16, n = 32, warps = 4, archs = { 86, 89, 120 } },
           },
           [192] = {
-            { m = 64, n = 48, warps = 6, dq_row_tiles = 2, archs = { 80, 87, 90, 100, 110 } },
-            { m = 32, n = 16, warps = 2, dq_row_tiles = 1, archs = { 86, 89, 120 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 48, warps = 6, dq_row_tiles = 2, archs = { 80, 87, 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 32, n = 16, warps = 2, archs = { 86, 89, 120 } },
+            { dtypes = { "f32" }, m = 16, n = 48, warps = 6, archs = { 80, 87, 90, 100, 110 } },
+            { dtypes = { "f32" }, m = 16, n = 16, warps = 2, archs = { 86, 89, 120 } },
           },
           [256] = {
-            { m = 64, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, archs = { 90, 100, 110 } },
-            { m = 32, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, archs = { 80, 87 } },
-            { m = 32, n = 16, warps = 4, d_split = 2, dq_row_tiles = 1, archs = { 86, 89, 120 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, archs = { 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, archs = { 80, 87 } },
+            { dtypes = { "f16", "bf16" }, m = 32, n = 16, warps = 4, d_split = 2, archs = { 86, 89, 120 } },
+            { dtypes = { "f32" }, m = 16, n = 32, warps = 4, archs = { 80, 87, 90, 100, 110 } },
+            { dtypes = { "f32" }, m = 16, n = 16, warps = 2, archs = { 86, 89, 120 } },
           },
         },
       },

@@ -199,6 +199,9 @@ local function check_backward(record, report)
     report("part_m", ("%d barriers are needed, and a block has %d"):format(barriers, BARRIERS), "a greater part_m, or fewer warps")
   end
   local page = page_chunks(record.padded_dim, record.dtype_bytes)
+  if split == 2 and record.dtype == "f32" then
+    report("d_split", "it is for 16-bit dtypes", "1")
+  end
   if split == 2 and record.padded_dim * record.dtype_bytes // 16 % (2 * page) ~= 0 then
     report("d_split", ("head_dim %d does not halve into whole pages of %d bytes"):format(record.head_dim, page * 16), "1")
   end

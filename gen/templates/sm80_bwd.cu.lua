@@ -1,6 +1,8 @@
 $ local f32 = dtype == "f32"
 $ local bytes = f32 and 4 or 2
 $ local k_step = f32 and 8 or 16
+$ local mma = f32 and "mma_f32_" .. math or "mma_m16n8k16_" .. dtype
+$ local rows_of = f32 and "lane_offset_rows(lane, 0," or "lane_offset_trans(lane,"
 $ local padded = padded_dim
 $ local chunks = padded * bytes // 16
 $ local page_chunks = chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
@@ -123,15 +125,20 @@ $ end
     /* S^T = K Q^T and dV += P^T dO, or dP^T = V dO^T and dK += dS^T Q: the same products of other tiles. */
     const uint32_t x_lane = (keeps_dk ? v_tile : k_tile) + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + group * (GROUP_ROWS * PAGE_CHUNKS * 16);
     const uint32_t y_lane = (keeps_dk ? do_tiles : q_tiles) + lane_offset_b(lane, TILE_M, PAGE_CHUNKS)${d_split == 2 and " + half * (WARP_M * PAGE_CHUNKS * 16)" or ""};
-    const uint32_t z_lane = (keeps_dk ? q_tiles : do_tiles) + lane_offset_trans(lane, TILE_M, PAGE_CHUNKS)${d_split == 2 and " + half * (WARP_DIM * BYTES * TILE_M)" or ""};
-    const uint32_t ds_lane = (ds_tiles + tile_offset(lane >> 2, 0, TILE_N, DS_CHUNKS) + (lane & 3) * 4 + group * (GROUP_ROWS * DS_CHUNKS * 16))${d_split == 2 and " ^ half * (WARP_M / 8 * 16)" or ""};
+    const uint32_t z_lane = (keeps_dk ? q_tiles : do_tiles) + ${rows_of} TILE_M, PAGE_CHUNKS)${d_split == 2 and " + half * (WARP_DIM * BYTES * TILE_M)" or ""};
+    const uint32_t ds_lane = (ds_tiles + ${f32 and "tile_offset(lane >> 2, lane >> 1 & 1, TILE_N, DS_CHUNKS) + (lane & 1) * 8" or "tile_offset(lane >> 2, 0, TILE_N, DS_CHUNKS) + (lane & 3) * 4"} + group * (GROUP_ROWS * DS_CHUNKS * 16))${d_split == 2 and " ^ half * (WARP_M * BYTES)" or ""};
 $ if d_split == 2 then
     const uint32_t a_lane = ds_tiles + lane_offset_a(lane, TILE_N, DS_CHUNKS) + group * (GROUP_ROWS * DS_CHUNKS * 16);
 $ end
     const uint32_t dq_group = warp % DQ_GROUPS, dq_column = warp / DQ_GROUPS * DQ_DIM;
+$ if f32 then
+    const uint32_t ds_read = ds_tiles + lane_offset_rows(lane, dq_group * (4 * DQ_ROW_TILES), TILE_N, DS_CHUNKS);
+    const uint32_t k_lane_trans = k_tile + lane_offset_rows(lane, dq_column / 4, TILE_N, PAGE_CHUNKS);
+$ else
     const uint32_t ds_read =
         ds_tiles + tile_offset((lane & 7) + (lane >> 4 << 3), dq_group * (2 * DQ_ROW_TILES) + (lane >> 3 & 1), TILE_N, DS_CHUNKS);
     const uint32_t k_lane_trans = k_tile + tile_offset(lane & 15, dq_column / 8 + (lane >> 4), TILE_N, PAGE_CHUNKS);
+$ end
 
     float g[ROW_TILES][WARP_DIM / 8][4]; /* dV, or dK without the scale */
 #pragma unroll
@@ -150,20 +157,32 @@ $ end
             for (int dt = 0; dt < DQ_DIM / 8; ++dt)
                 dq[rt][dt][0] = dq[rt][dt][1] = dq[rt][dt][2] = dq[rt][dt][3] = 0.0f;
 #pragma unroll
-        for (int kk = 0; kk < TILE_N / 16; ++kk) {
+        for (int kk = 0; kk < TILE_N / K_STEP; ++kk) {
             uint32_t a[DQ_ROW_TILES][4];
 #pragma unroll
-            for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
+            for (int rt = 0; rt < DQ_ROW_TILES; ++rt) {
+$ if f32 then
+                uint32_t r[4];
+
+                load_rows(r, tile_move(ds_read + buffer, kk * 8, rt * 4, TILE_N, DS_CHUNKS), DS_CHUNKS);
+                a[rt][0] = r[0], a[rt][1] = r[2], a[rt][2] = r[1], a[rt][3] = r[3];
+$ else
                 ldmatrix_x4_trans(a[rt], tile_move(ds_read + buffer, kk * 16, rt * 2, TILE_N, DS_CHUNKS));
+$ end
+            }
 #pragma unroll
             for (int dt = 0; dt < DQ_DIM / 8; dt += 2) {
                 uint32_t b[4];
 
+$ if f32 then
+                load_rows(b, tile_move(k_lane_trans, kk * 8, dt * 2, TILE_N, PAGE_CHUNKS), PAGE_CHUNKS);
+$ else
                 ldmatrix_x4_trans(b, tile_move(k_lane_trans, kk * 16, dt, TILE_N, PAGE_CHUNKS));
+$ end
 #pragma unroll
                 for (int rt = 0; rt < DQ_ROW_TILES; ++rt) {
-                    mma_m16n8k16_${dtype}(dq[rt][dt], a[rt], b[0], b[1]);
-                    mma_m16n8k16_${dtype}(dq[rt][dt + 1], a[rt], b[2], b[3]);
+                    ${mma}(dq[rt][dt], a[rt], b[0], b[1]);
+                    ${mma}(dq[rt][dt + 1], a[rt], b[2], b[3]);
                 }
             }
         }
@@ -194,9 +213,15 @@ $ end
 #pragma unroll
                     for (int side = 0; side < 2; ++side)
                         if (row0 + rt * 16 + side * 8 < seqlen_q && (DIM_PADDED == HEAD_DIM || dq_column + dt * 8 < HEAD_DIM))
+$ if f32 then
+                            st_global_f32x2(dq_rows + (rt * 16 + side * 8) * p.dq.row * BYTES + (dq_column + dt * 8 + (lane & 3) * 2) * BYTES,
+                                            (dq[rt][dt][2 * side] + before[2 * side]) * p.shape.softmax_scale,
+                                            (dq[rt][dt][2 * side + 1] + before[2 * side + 1]) * p.shape.softmax_scale);
+$ else
                             st_global_u32(dq_rows + (rt * 16 + side * 8) * p.dq.row * BYTES + (dq_column + dt * 8 + (lane & 3) * 2) * BYTES,
                                           pack_${dtype}((dq[rt][dt][2 * side] + before[2 * side]) * p.shape.softmax_scale,
                                                         (dq[rt][dt][2 * side + 1] + before[2 * side + 1]) * p.shape.softmax_scale));
+$ end
                 }
         } else if (work.index == 0) {
 #pragma unroll
@@ -258,7 +283,7 @@ $ end
             const uint32_t y_now = y_lane + stage * Q_BYTES + part * (PART_M * PAGE_CHUNKS * 16);
             const uint32_t z_now = z_lane + stage * Q_BYTES + part * (PART_M * PAGE_CHUNKS * 16);
             const uint32_t row_now = stage * ROW_BYTES + part * (PART_M * 4) + (lane & 3) * 8${d_split == 2 and " + half * (WARP_M * 4)" or ""};
-            const uint32_t ds_now = (ds_lane + stage * DS_BYTES) ^ (uint32_t)part * (PART_M / 8 * 16);
+            const uint32_t ds_now = (ds_lane + stage * DS_BYTES) ^ (uint32_t)part * (PART_M * BYTES);
 $ if d_split == 2 then
             const uint32_t p_now = ds_lane + 2 * DS_BYTES, a_now = a_lane + (keeps_dk ? stage : 2) * DS_BYTES;
 $ end
@@ -283,13 +308,13 @@ $ end
                     ldmatrix_x4(y, tile_move(y_now, mt * 8, kk * 2, TILE_M, PAGE_CHUNKS));
 #pragma unroll
                     for (int kt = 0; kt < ROW_TILES; ++kt) {
-                        mma_m16n8k16_${dtype}(s[kt][mt], x[kt], y[0], y[1]);
-                        mma_m16n8k16_${dtype}(s[kt][mt + 1], x[kt], y[2], y[3]);
+                        ${mma}(s[kt][mt], x[kt], y[0], y[1]);
+                        ${mma}(s[kt][mt + 1], x[kt], y[2], y[3]);
                     }
                 }
             }
 
-$ if d_split == 1 then
+$ if d_split == 1 and not f32 then
             uint32_t a[ROW_TILES][PART_M / 16][4];
 $ end
             if (!keeps_dk) {
@@ -323,6 +348,16 @@ $ end
                             }
                         }
                 }
+$ if f32 then
+#pragma unroll
+                for (int mt = 0; mt < PART_M / 8; ++mt)
+#pragma unroll
+                    for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+                        for (int side = 0; side < 2; ++side)
+                            st_shared_f32x2(tile_move(ds_now, kt * 16 + 8 * side, mt * 2, TILE_N, DS_CHUNKS), s[kt][mt][2 * side],
+                                            s[kt][mt][2 * side + 1]);
+$ else
 #pragma unroll
                 for (int kk = 0; kk < PART_M / 16; ++kk)
 #pragma unroll
@@ -338,6 +373,7 @@ $ else
                             st_shared_u32(tile_move(p_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS), pack_${dtype}(x[0], x[1]));
 $ end
                         }
+$ end
 $ if d_split == 1 then
                 named_arrive(1 + group + part * GROUPS, 64);
 $ else
@@ -363,6 +399,22 @@ $ end
                     seen = ld_relaxed_u32(p.turn + turn_of(head_now, m_now));
                 }
                 named_sync(${d_split == 1 and "1 + group + part * GROUPS" or "1 + group * 4 + half"}, 64);
+$ if f32 then
+#pragma unroll
+                for (int mt = 0; mt < PART_M / 8; ++mt)
+#pragma unroll
+                    for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+                        for (int side = 0; side < 2; ++side) {
+                            const uint32_t at = tile_move(ds_now, kt * 16 + 8 * side, mt * 2, TILE_N, DS_CHUNKS);
+                            float weight[2];
+
+                            ld_shared_f32x2(weight, at);
+                            s[kt][mt][2 * side] *= weight[0];
+                            s[kt][mt][2 * side + 1] *= weight[1];
+                            st_shared_f32x2(at, s[kt][mt][2 * side], s[kt][mt][2 * side + 1]);
+                        }
+$ else
 $ if d_split == 2 then
                 uint32_t a[ROW_TILES][PART_M / 16][4];
 $ end
@@ -384,6 +436,7 @@ $ end
                             a[kt][kk][i] = pack_${dtype}(low_${dtype}(a[kt][kk][i]) * x[0], high_${dtype}(a[kt][kk][i]) * x[1]);
                             st_shared_u32(tile_move(ds_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS), a[kt][kk][i]);
                         }
+$ end
 $ if d_split == 2 then
                 named_sync(1 + group * 4 + 3, 64);
 $ end
@@ -391,7 +444,15 @@ $ end
 
             /* dV += P^T dO, or dK += dS^T Q */
 #pragma unroll
-            for (int kk = 0; kk < PART_M * D_SPLIT / 16; ++kk) {
+            for (int kk = 0; kk < PART_M * D_SPLIT / K_STEP; ++kk) {
+$ if f32 then
+                uint32_t a[ROW_TILES][4];
+#pragma unroll
+                for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+                    for (int i = 0; i < 4; ++i)
+                        a[kt][i] = bits_of(s[kt][kk][2 * (i & 1) + (i >> 1)]);
+$ end
 $ if d_split == 2 then
                 uint32_t a[ROW_TILES][4];
 #pragma unroll
@@ -402,11 +463,15 @@ $ end
                 for (int dt = 0; dt < WARP_DIM / 8; dt += 2) {
                     uint32_t z[4];
 
+$ if f32 then
+                    load_rows(z, tile_move(z_now, kk * 8, dt * 2, TILE_M, PAGE_CHUNKS), PAGE_CHUNKS);
+$ else
                     ldmatrix_x4_trans(z, tile_move(z_now, kk * 16, dt, TILE_M, PAGE_CHUNKS));
+$ end
 #pragma unroll
                     for (int kt = 0; kt < ROW_TILES; ++kt) {
-                        mma_m16n8k16_${dtype}(g[kt][dt], ${d_split == 1 and "a[kt][kk]" or "a[kt]"}, z[0], z[1]);
-                        mma_m16n8k16_${dtype}(g[kt][dt + 1], ${d_split == 1 and "a[kt][kk]" or "a[kt]"}, z[2], z[3]);
+                        ${mma}(g[kt][dt], ${d_split == 1 and not f32 and "a[kt][kk]" or "a[kt]"}, z[0], z[1]);
+                        ${mma}(g[kt][dt + 1], ${d_split == 1 and not f32 and "a[kt][kk]" or "a[kt]"}, z[2], z[3]);
                     }
                 }
             }
@@ -430,7 +495,11 @@ $ end
     const struct glint_gpu_view *out = keeps_dk ? &p.dk : &p.dv;
     const uint32_t out_tile =
         (keeps_dk ? k_tile : v_tile) + group * (GROUP_ROWS * PAGE_CHUNKS * 16)${d_split == 2 and " + half * (WARP_DIM * BYTES * TILE_N)" or ""};
+$ if f32 then
+    const uint32_t out_lane = out_tile + tile_offset(lane >> 2, lane >> 1 & 1, TILE_N, PAGE_CHUNKS) + (lane & 1) * 8;
+$ else
     const uint32_t out_lane = out_tile + tile_offset(lane >> 2, 0, TILE_N, PAGE_CHUNKS) + (lane & 3) * 4;
+$ end
     const int32_t group_key0 = end.index * TILE_N + (int32_t)group * GROUP_ROWS;
 #pragma unroll
     for (int kt = 0; kt < ROW_TILES; ++kt) {
@@ -438,8 +507,13 @@ $ end
         for (int dt = 0; dt < WARP_DIM / 8; ++dt)
 #pragma unroll
             for (int side = 0; side < 2; ++side)
+$ if f32 then
+                st_shared_f32x2(tile_move(out_lane, kt * 16 + side * 8, dt * 2, TILE_N, PAGE_CHUNKS), g[kt][dt][2 * side] * factor,
+                                g[kt][dt][2 * side + 1] * factor);
+$ else
                 st_shared_u32(tile_move(out_lane, kt * 16 + side * 8, dt, TILE_N, PAGE_CHUNKS),
                               pack_${dtype}(g[kt][dt][2 * side] * factor, g[kt][dt][2 * side + 1] * factor));
+$ end
         warp_sync();
         store_rows(view_row(out, end.batch, end.head_kv, group_key0 + kt * 16, BYTES)${d_split == 2 and " + half * (WARP_DIM * BYTES)" or ""}, out->row * BYTES, seqlen_k - group_key0 - kt * 16, out_tile,
                    kt * 16, TILE_N, ROW_CHUNKS${d_split == 2 and " - half * (WARP_DIM * BYTES / 16)" or ""}, PAGES / D_SPLIT, PAGE_CHUNKS);

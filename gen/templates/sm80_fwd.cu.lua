@@ -1,6 +1,7 @@
 $ local f32 = dtype == "f32"
 $ local bytes = f32 and 4 or 2
 $ local k_step = f32 and 8 or 16
+$ local mma = f32 and "mma_f32_" .. math or "mma_m16n8k16_" .. dtype
 $ local padded = padded_dim
 $ local chunks = padded * bytes // 16
 $ local page_chunks = chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
@@ -66,8 +67,8 @@ GLINT_DEVICE void make_scores(scores_t s, const uint32_t q_kept[][ROW_TILES][4],
             ldmatrix_x4(k, tile_move(k_lane, nt * 8, kk * 2, TILE_N, PAGE_CHUNKS));
 #pragma unroll
             for (int rt = 0; rt < ROW_TILES; ++rt) {
-                mma_m16n8k16_${dtype}(s[rt][nt], q[rt], k[0], k[1]);
-                mma_m16n8k16_${dtype}(s[rt][nt + 1], q[rt], k[2], k[3]);
+                ${mma}(s[rt][nt], q[rt], k[0], k[1]);
+                ${mma}(s[rt][nt + 1], q[rt], k[2], k[3]);
             }
         }
     }
@@ -158,22 +159,30 @@ GLINT_DEVICE void make_weights(scores_t s, const rows_t row_max, rows_t row_sum,
 GLINT_DEVICE void add_values(output_t o, const scores_t p, uint32_t v_lane)
 {
 #pragma unroll
-    for (int kk = 0; kk < TILE_N / 16; ++kk) {
+    for (int kk = 0; kk < TILE_N / K_STEP; ++kk) {
         uint32_t a[ROW_TILES][4];
 #pragma unroll
         for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
             for (int i = 0; i < 4; ++i)
+$ if f32 then
+                a[rt][i] = bits_of(p[rt][kk][2 * (i & 1) + (i >> 1)]);
+$ else
                 a[rt][i] = pack_${dtype}(p[rt][2 * kk + (i >> 1)][2 * (i & 1)], p[rt][2 * kk + (i >> 1)][2 * (i & 1) + 1]);
+$ end
 #pragma unroll
         for (int dt = 0; dt < DIM_PADDED / 8; dt += 2) {
             uint32_t v[4];
 
+$ if f32 then
+            load_rows(v, tile_move(v_lane, kk * 8, dt * 2, TILE_N, PAGE_CHUNKS), PAGE_CHUNKS);
+$ else
             ldmatrix_x4_trans(v, tile_move(v_lane, kk * 16, dt, TILE_N, PAGE_CHUNKS));
+$ end
 #pragma unroll
             for (int rt = 0; rt < ROW_TILES; ++rt) {
-                mma_m16n8k16_${dtype}(o[rt][dt], a[rt], v[0], v[1]);
-                mma_m16n8k16_${dtype}(o[rt][dt + 1], a[rt], v[2], v[3]);
+                ${mma}(o[rt][dt], a[rt], v[0], v[1]);
+                ${mma}(o[rt][dt + 1], a[rt], v[2], v[3]);
             }
         }
     }
@@ -222,7 +231,7 @@ $ end
     const uint32_t q_tile = shared_base(), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
     const uint32_t q_lane = q_tile + lane_offset_a(lane, TILE_M, PAGE_CHUNKS) + warp * (WARP_ROWS * PAGE_CHUNKS * 16);
     uint32_t k_lane = k_tiles + lane_offset_b(lane, TILE_N, PAGE_CHUNKS);
-    uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
+    uint32_t v_lane = v_tiles + ${f32 and "lane_offset_rows(lane, 0," or "lane_offset_trans(lane,"} TILE_N, PAGE_CHUNKS);
     const int64_t k_row_bytes = p.k.row * BYTES, v_row_bytes = p.v.row * BYTES;
     const int32_t key_last = max(0, block) * TILE_N;
     const char *k_from = copy_from(view_row(&p.k, work.batch, head_kv, key_last, BYTES), k_row_bytes, PAGE_CHUNKS);
@@ -251,7 +260,7 @@ $ end
     /* Powers of two of positive multiples: a negative scale goes into Q. */
     const float scale = fabsf(p.shape.scale_log2);
     if (p.shape.scale_log2 < 0.0f)
-        negate_tile_${f32 and 32 or 16}(q_tile, TILE_M, PAGES, PAGE_CHUNKS, THREADS);
+        negate_tile(q_tile, ${f32 and "0x80000000u" or "0x80008000u"}, TILE_M, PAGES, PAGE_CHUNKS, THREADS);
     block_sync();
 
     uint32_t q_kept[Q_KEPT + 1][ROW_TILES][4];
@@ -413,7 +422,11 @@ $ end
     const struct work end = find_work(&p.shape);
     const int32_t first_row = end.query0 + (int32_t)warp * WARP_ROWS;
     const uint32_t o_tile = q_tile + warp * (WARP_ROWS * PAGE_CHUNKS * 16);
+$ if f32 then
+    const uint32_t o_lane = o_tile + tile_offset(lane >> 2, lane >> 1 & 1, TILE_M, PAGE_CHUNKS) + (lane & 1) * 8;
+$ else
     const uint32_t o_lane = o_tile + tile_offset(lane >> 2, 0, TILE_M, PAGE_CHUNKS) + (lane & 3) * 4;
+$ end
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt) {
         float inverse[2];
@@ -431,8 +444,13 @@ $ end
         for (int dt = 0; dt < DIM_PADDED / 8; ++dt)
 #pragma unroll
             for (int half = 0; half < 2; ++half)
+$ if f32 then
+                st_shared_f32x2(tile_move(o_lane, rt * 16 + half * 8, dt * 2, TILE_M, PAGE_CHUNKS), o[rt][dt][2 * half] * inverse[half],
+                                o[rt][dt][2 * half + 1] * inverse[half]);
+$ else
                 st_shared_u32(tile_move(o_lane, rt * 16 + half * 8, dt, TILE_M, PAGE_CHUNKS),
                               pack_${dtype}(o[rt][dt][2 * half] * inverse[half], o[rt][dt][2 * half + 1] * inverse[half]));
+$ end
         warp_sync();
         store_rows(view_row(&p.o, end.batch, end.head_q, first_row + rt * 16, BYTES), p.o.row * BYTES, seqlen_q - first_row - rt * 16, o_tile,
                    rt * 16, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS);

@@ -217,6 +217,11 @@ GLINT_DEVICE void st_global_u32(void *global, uint32_t value)
     asm volatile("st.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(global)), "r"(value) : "memory");
 }
 
+GLINT_DEVICE void st_global_f32x2(void *global, float x, float y)
+{
+    asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(global)), "f"(x), "f"(y) : "memory");
+}
+
 GLINT_DEVICE float ld_global_f32(const float *global)
 {
     float value;

@@ -81,6 +81,50 @@ GLINT_DEVICE const char *copy_from(const char *rows, int64_t row_bytes, const ui
     return rows + thread_index() / page_chunks * row_bytes + thread_index() % page_chunks * 16;
 }
 
+/* Numbers of 32 bits have no transposing load. As operands B of two products, 8 rows of the tile being the 8 k: the k of a product are
+ * summed in any order, so k = q takes row 2q and k = q + 4 row 2q + 1, which is also how accumulators become operand A without a
+ * move: a = {d[0], d[2], d[1], d[3]}. r[0], r[1] are of column lane / 4, r[2], r[3] of the eighth from there. As one operand A of 16
+ * columns: a = {r[0], r[2], r[1], r[3]}. */
+GLINT_DEVICE uint32_t lane_offset_rows(uint32_t lane, uint32_t chunk, const uint32_t rows, const uint32_t page_chunks)
+{
+    return tile_offset(2 * (lane & 3), chunk + (lane >> 4), rows, page_chunks) + (lane >> 2 & 3) * 4;
+}
+
+GLINT_DEVICE void load_rows(uint32_t r[4], uint32_t address, const uint32_t page_chunks)
+{
+    const uint32_t odd = (address ^ (page_chunks == 8 ? 16 : 0)) + page_chunks * 16;
+
+    r[0] = ld_shared_u32(address);
+    r[1] = ld_shared_u32(odd);
+    r[2] = ld_shared_u32(address ^ 32);
+    r[3] = ld_shared_u32(odd ^ 32);
+}
+
+/* d += a b of float32 operands, rounded to tf32: relative errors of 2^-11 in each. */
+GLINT_DEVICE void mma_f32_tf32(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+    const uint32_t rounded[4] = {to_tf32(float_of(a[0])), to_tf32(float_of(a[1])), to_tf32(float_of(a[2])), to_tf32(float_of(a[3]))};
+
+    mma_m16n8k8_tf32(d, rounded, to_tf32(float_of(b0)), to_tf32(float_of(b1)));
+}
+
+/* d += a b of float32 operands, each as the sum of two tf32: only the product of the two remainders is left out, 2^-22. */
+GLINT_DEVICE void mma_f32_tf32x3(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+{
+    uint32_t high[4], low[4];
+    const uint32_t b0_high = to_tf32(float_of(b0)), b1_high = to_tf32(float_of(b1));
+    const uint32_t b0_low = to_tf32(float_of(b0) - float_of(b0_high)), b1_low = to_tf32(float_of(b1) - float_of(b1_high));
+
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        high[i] = to_tf32(float_of(a[i]));
+        low[i] = to_tf32(float_of(a[i]) - float_of(high[i]));
+    }
+    mma_m16n8k8_tf32(d, low, b0_high, b1_high);
+    mma_m16n8k8_tf32(d, high, b0_low, b1_low);
+    mma_m16n8k8_tf32(d, high, b0_high, b1_high);
+}
+
 /* Begins the copy of `rows` rows from global memory by `threads` threads; rows from valid_rows on, and chunks from row_chunks on, become
  * zero. */
 GLINT_DEVICE void copy_tile(uint32_t tile, const char *from, int64_t row_bytes, int32_t valid_rows, const uint32_t rows,
@@ -104,9 +148,9 @@ GLINT_DEVICE void copy_tile(uint32_t tile, const char *from, int64_t row_bytes, 
     }
 }
 
-/* Flips the signs of the 16-bit numbers that this thread copied with copy_tile; its copies must have arrived. */
-GLINT_DEVICE void negate_tile_16(uint32_t tile, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks,
-                                 const uint32_t threads)
+/* Flips the sign bits (of each 32) of what this thread copied with copy_tile; its copies must have arrived. */
+GLINT_DEVICE void negate_tile(uint32_t tile, uint32_t signs, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks,
+                              const uint32_t threads)
 {
     for (uint32_t row = thread_index() / page_chunks; row < rows; row += threads / page_chunks) {
         for (uint32_t page = 0; page < pages; ++page) {
@@ -115,7 +159,7 @@ GLINT_DEVICE void negate_tile_16(uint32_t tile, const uint32_t rows, const uint3
 
             ld_shared_u32x4(v, address);
             for (int i = 0; i < 4; ++i)
-                v[i] ^= 0x80008000u;
+                v[i] ^= signs;
             st_shared_u32x4(address, v);
         }
     }
