@@ -197,7 +197,7 @@ def glint_golden(variants, spec):
         srcs = ["//tools:golden.sh"],
         args = ["test"] + arguments,
         data = emitted + native.glob(["golden/*.c", "golden/*.cu"]),
-        target_compatible_with = not_cross(),
+        target_compatible_with = without_sanitizer() + not_cross(),
     )
     native.sh_binary(
         name = "update_golden",
