@@ -12,7 +12,7 @@ def _glint_report_impl(ctx):
     for kernel in ctx.attr.kernels:
         info = kernel[GlintKernelInfo]
         record = json.decode(info.record)
-        target = record["isa"] if "isa" in record else "sm_" + ",".join([str(arch) for arch in record["archs"]])
+        target = record["isa"] if "isa" in record else "sm_" + "/".join([str(arch) for arch in record["archs"]])
         lines.append("\t".join(
             [str(record[field]) for field in ["name", "pass", "dtype", "head_dim", "mask", "family"]] +
             [target, str(record["tile_m"]), str(record["tile_n"]), info.object.path, ",".join([log.path for log in info.logs])],
