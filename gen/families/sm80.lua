@@ -103,7 +103,7 @@ function sm80.smem(record)
     parts = { tile("Q", 1, m, d, bytes), tile("K", STAGES, n, d, bytes), tile("V", STAGES, n, d, bytes) }
   else -- with d_split 1, P stands where dS will
     parts = { tile("K", 1, n, d, bytes), tile("V", 1, n, d, bytes), tile("Q", STAGES, m, d, bytes), tile("dO", STAGES, m, d, bytes),
-      tile(record.d_split == 1 and "dS" or "P, dS", record.d_split + 1, n, m, bytes), tile("LSE, delta", 2 * STAGES, m, 1, 4), { "16", 16 } }
+      tile(record.d_split == 1 and "dS" or "P, dS", record.d_split + 1, n, m, bytes), tile("LSE, delta", 2 * STAGES, m, 1, 4), { "16", 16 }, tile("keys", 1, n, 1, 4) }
   end
   local total, shown = sum(parts)
   return { { kernel = record.pass, bytes = total, text = ("%s = %d"):format(shown, total) } }
@@ -184,6 +184,9 @@ local function check_backward(record, report)
   if n % (FRAGMENT * groups) ~= 0 then
     report("n", ("%d keys do not go evenly over %d groups of warps, %d keys at a time"):format(n, groups, FRAGMENT),
       ("a multiple of %d, or other warps"):format(FRAGMENT * groups))
+  end
+  if n > record.threads then
+    report("n", ("%d keys are more than the %d threads of a block"):format(n, record.threads), "fewer keys, or more warps")
   end
   if PAD_ROWS % m ~= 0 or m * record.dtype_bytes > 128 then
     report("m", ("a row of %d queries of dS is not one page of 32, 64 or 128 bytes"):format(m), "16, 32 or 64, in f32 up to 32")

@@ -34,6 +34,7 @@ enum {
     DQ_ROW_TILES = ${dq_row_tiles},  /* fragments of 16 queries of dQ that a warp makes */
     DQ_GROUPS = TILE_M / (16 * DQ_ROW_TILES),
     DQ_DIM = DIM_PADDED * DQ_GROUPS / WARPS, /* and their columns */
+    EXPONENT = ${dtype == "f16" and "0x7c000000" or "0x7f800000"}, /* all ones in NaN and infinity: see finite_part */
     BYTES = ${bytes},                        /* of an element */
     K_STEP = ${k_step},                      /* of one mma along the contraction */
     CHUNKS = DIM_PADDED * BYTES / 16,
@@ -45,12 +46,115 @@ enum {
     Q_BYTES = TILE_M * DIM_PADDED * BYTES,
     DS_BYTES = TILE_N * TILE_M * BYTES,
     ROW_BYTES = TILE_M * 4, /* of a step's LSE or delta */
-    /* K, V, two stages of Q and of dO, two of dS^T${d_split == 1 and " (P^T before, in its place)" or ", P^T"}, two of LSE and of delta, the number */
-    SHARED_BYTES = 2 * K_BYTES + 4 * Q_BYTES + (D_SPLIT + 1) * DS_BYTES + 4 * ROW_BYTES + 16,
+    /* K, V, two stages of Q and of dO, two of dS^T${d_split == 1 and " (P^T before, in its place)" or ", P^T"}, two of LSE and of delta, the number, a float a key */
+    SHARED_BYTES = 2 * K_BYTES + 4 * Q_BYTES + (D_SPLIT + 1) * DS_BYTES + 4 * ROW_BYTES + 16 + TILE_N * 4,
 };
 
 $ include("sm80_delta.cu.lua")
 
+typedef float scores_t[ROW_TILES][PART_M / 8][4];       /* of keys by queries: registers 0, 1 of key lane / 4, 2, 3 of the eighth after */
+typedef float gradients_t[ROW_TILES][WARP_DIM / 8][4]; /* of keys by columns */
+
+$ if causal then
+/* Zero where the mask hides the key, and where key or query lie past the end. */
+GLINT_DEVICE void hide(scores_t s, int32_t first_key, int32_t first_query, int32_t offset, int32_t seqlen_q, int32_t seqlen_k)
+$ else
+/* Zero where the key lies past the end. */
+GLINT_DEVICE void hide(scores_t s, int32_t first_key, int32_t seqlen_k)
+$ end
+{
+#pragma unroll
+    for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+            const int32_t key = first_key + kt * 16 + side * 8 + (int32_t)(lane_index() >> 2);
+$ if causal then
+            const int32_t column = 2 * (int32_t)(lane_index() & 3), end = seqlen_q - first_query - column;
+            const int32_t first = key >= seqlen_k ? TILE_M : key - offset - first_query - column;
+$ else
+            const int32_t first = key >= seqlen_k ? TILE_M : -TILE_M;
+$ end
+#pragma unroll
+            for (int mt = 0; mt < PART_M / 8; ++mt) {
+                s[kt][mt][2 * side] = mt * 8 < first${causal and " || mt * 8 >= end" or ""} ? 0.0f : s[kt][mt][2 * side];
+                s[kt][mt][2 * side + 1] = mt * 8 + 1 < first${causal and " || mt * 8 + 1 >= end" or ""} ? 0.0f : s[kt][mt][2 * side + 1];
+            }
+        }
+}
+
+$ if causal then
+/* Whether LSE or delta of four queries say that their Q or dO holds NaN or infinity. LSE = +inf is a query that sees nothing. */
+GLINT_DEVICE bool are_special(uint32_t lse, uint32_t delta)
+{
+    uint32_t l[4], d[4];
+    bool found = false;
+
+    ld_shared_u32x4(l, lse);
+    ld_shared_u32x4(d, delta);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+        found |= (l[i] & 0x7fffffffu) > 0x7f800000u || (d[i] & 0x7f800000u) == 0x7f800000u;
+    return found;
+}
+
+/* NaN and infinities leave K, and the scores of their keys become NaN instead: an infinite element of K counts as NaN here. All threads
+ * of the block call it. */
+GLINT_DEVICE void settle_keys(uint32_t k_tile, uint32_t poison, uint32_t poisoned)
+{
+    if (thread_index() < TILE_N) {
+        const bool found = find_special(k_tile, thread_index(), TILE_N, 0, 1, TILE_N, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES, true);
+
+        st_shared_u32(poison + thread_index() * 4, found ? 0x7fc00000u : 0);
+    }
+    if (thread_index() == 0)
+        st_shared_u32(poisoned, 1);
+    block_sync();
+}
+
+/* NaN and infinities of dO go to the dV of keys that their query sees, and then leave the tile. Those of Q only leave: their rows' LSE,
+ * and so P and dS, are not finite either. All threads of the block call it. */
+GLINT_DEVICE void settle_queries(gradients_t dv, bool keeps_dv, uint32_t q_tile, uint32_t do_tile, int32_t first_limit, int32_t first_key,
+                                 uint32_t first_column)
+{
+    if (keeps_dv) {
+#pragma unroll 1
+        for (uint32_t query = 0; query < TILE_M; ++query)
+#pragma unroll
+            for (int dt = 0; dt < WARP_DIM / 8; ++dt) {
+$ if f32 then
+                const uint32_t at =
+                    do_tile + tile_offset(query, dt * 2 + (lane_index() >> 1 & 1), TILE_M, PAGE_CHUNKS) + (lane_index() & 1) * 8;
+                float v[2];
+
+                ld_shared_f32x2(v, at);
+                v[0] = float_of(bits_of(v[0]) ^ finite_part(bits_of(v[0]), EXPONENT, BYTES));
+                v[1] = float_of(bits_of(v[1]) ^ finite_part(bits_of(v[1]), EXPONENT, BYTES));
+$ else
+                const uint32_t word =
+                    ld_shared_u32(do_tile + tile_offset(query, first_column / 8 + dt, TILE_M, PAGE_CHUNKS) + (lane_index() & 3) * 4);
+                const uint32_t special = word ^ finite_part(word, EXPONENT, BYTES);
+                const float v[2] = {low_${dtype}(special), high_${dtype}(special)};
+$ end
+
+#pragma unroll
+                for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+                    for (int side = 0; side < 2; ++side)
+                        if (first_key + kt * 16 + side * 8 + (int32_t)(lane_index() >> 2) <= first_limit + (int32_t)query) {
+                            dv[kt][dt][2 * side] += v[0];
+                            dv[kt][dt][2 * side + 1] += v[1];
+                        }
+            }
+    }
+    block_sync();
+    find_special(q_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
+                 BYTES, true);
+    find_special(do_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
+                 BYTES, true);
+    block_sync();
+}
+
+$ end
 /* Where this block works, from its number. */
 struct work {
     int32_t index, batch, head_kv; /* index of the key block in its head */
@@ -78,11 +182,15 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_back
 
     const uint32_t k_tile = shared_base(), v_tile = k_tile + K_BYTES, q_tiles = v_tile + K_BYTES, do_tiles = q_tiles + 2 * Q_BYTES;
     const uint32_t ds_tiles = do_tiles + 2 * Q_BYTES, rows_lse = ds_tiles + (D_SPLIT + 1) * DS_BYTES, rows_delta = rows_lse + 2 * ROW_BYTES;
-    const uint32_t number = rows_delta + 2 * ROW_BYTES;
+    const uint32_t number = rows_delta + 2 * ROW_BYTES${causal and ", poisoned = number + 4, poison = number + 16" or ""};
 
     /* Blocks take numbers as they begin, so a block waits only for such that run or have run. */
-    if (thread_index() == 0)
+    if (thread_index() == 0) {
         st_shared_u32(number, seqlen_q > 0 ? atom_global_add_u32(p.turn, 1) : block_index());
+$ if causal then
+        st_shared_u32(poisoned, 0);
+$ end
+    }
     block_sync();
     const struct work work = find_work(&p.shape, number);
     const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
@@ -130,17 +238,8 @@ $ end
 $ if d_split == 2 then
     const uint32_t a_lane = ds_tiles + lane_offset_a(lane, TILE_N, DS_CHUNKS) + group * (GROUP_ROWS * DS_CHUNKS * 16);
 $ end
-    const uint32_t dq_group = warp % DQ_GROUPS, dq_column = warp / DQ_GROUPS * DQ_DIM;
-$ if f32 then
-    const uint32_t ds_read = ds_tiles + lane_offset_rows(lane, dq_group * (4 * DQ_ROW_TILES), TILE_N, DS_CHUNKS);
-    const uint32_t k_lane_trans = k_tile + lane_offset_rows(lane, dq_column / 4, TILE_N, PAGE_CHUNKS);
-$ else
-    const uint32_t ds_read =
-        ds_tiles + tile_offset((lane & 7) + (lane >> 4 << 3), dq_group * (2 * DQ_ROW_TILES) + (lane >> 3 & 1), TILE_N, DS_CHUNKS);
-    const uint32_t k_lane_trans = k_tile + tile_offset(lane & 15, dq_column / 8 + (lane >> 4), TILE_N, PAGE_CHUNKS);
-$ end
 
-    float g[ROW_TILES][WARP_DIM / 8][4]; /* dV, or dK without the scale */
+    gradients_t g; /* dV, or dK without the scale */
 #pragma unroll
     for (int kt = 0; kt < ROW_TILES; ++kt)
 #pragma unroll
@@ -148,8 +247,17 @@ $ end
             g[kt][dt][0] = g[kt][dt][1] = g[kt][dt][2] = g[kt][dt][3] = 0.0f;
 
     /* dQ's part of the step before: dS K, each warp making DQ_ROW_TILES x 16 queries by DQ_DIM columns. */
-    int32_t head_before = 0, m_before = 0;
-    auto add_dq = [&](uint32_t buffer) {
+    auto add_dq = [&](int32_t head_before, int32_t m_before, uint32_t buffer) {
+        const uint32_t thread = thread_index_anew(), lane = thread % 32;
+        const uint32_t dq_group = thread / 32 % DQ_GROUPS, dq_column = thread / 32 / DQ_GROUPS * DQ_DIM;
+$ if f32 then
+        const uint32_t ds_read = ds_tiles + lane_offset_rows(lane, dq_group * (4 * DQ_ROW_TILES), TILE_N, DS_CHUNKS);
+        const uint32_t k_lane_trans = k_tile + lane_offset_rows(lane, dq_column / 4, TILE_N, PAGE_CHUNKS);
+$ else
+        const uint32_t ds_read =
+            ds_tiles + tile_offset((lane & 7) + (lane >> 4 << 3), dq_group * (2 * DQ_ROW_TILES) + (lane >> 3 & 1), TILE_N, DS_CHUNKS);
+        const uint32_t k_lane_trans = k_tile + tile_offset(lane & 15, dq_column / 8 + (lane >> 4), TILE_N, PAGE_CHUNKS);
+$ end
         float dq[DQ_ROW_TILES][DQ_DIM / 8][4];
 #pragma unroll
         for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
@@ -249,20 +357,47 @@ $ end
     auto turn_of = [&](int32_t head, int32_t block) {
         return 1 + (uint32_t)(batch * p.shape.heads_q + head) * (uint32_t)(p.padded_q / TILE_M) + (uint32_t)block;
     };
-    uint32_t added = 0, release = 0, seen = 0;
+    auto pass_turn_on = [&](int32_t head, int32_t block) { st_release_u32(p.turn + turn_of(head, block), (uint32_t)work.index + 1); };
+    auto step_back = [&](int32_t *head, int32_t *block) {
+        *head -= *block == last_m;
+        *block = *block == last_m ? first_m : *block + 1;
+    };
+    uint32_t seen = 0;
 
+$ if causal then
+    /* Nor may those of K meet one, in blocks where the mask hides keys: each thread looks at what it copied. */
+    cp_async_wait(0);
+    if (block_any(first_clear > first_m && find_special(k_tile, thread_index() / PAGE_CHUNKS, THREADS / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS,
+                                                        PAGE_CHUNKS, TILE_N, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES, false)))
+        settle_keys(k_tile, poison, poisoned);
+
+$ end
 #pragma unroll 1
     for (int32_t step = 0; step <= steps; ++step) {
         const uint32_t stage = step & 1;
 
         /* This step's Q and dO have arrived, the last step's dS is complete, and no warp reads the other stage any more. */
         cp_async_wait(0);
+        const int32_t head_now = head_q, m_now = m;
+        int32_t head_before = head_now, m_before = m_now;
+        step_back(&head_before, &m_before);
         if (keeps_turn && step > 0) {
             while (seen < (uint32_t)work.index)
                 seen = ld_relaxed_u32(p.turn + turn_of(head_before, m_before));
         }
+$ if causal then
+        /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero: LSE and delta tell where Q and dO have any. */
+        if (m_now < first_clear && step < steps) {
+            const uint32_t row = stage * ROW_BYTES + thread_index() * 16;
+
+            if (block_any(thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row)))
+                settle_queries(g, !keeps_dk, q_tiles + stage * Q_BYTES, do_tiles + stage * Q_BYTES, m_now * TILE_M + offset,
+                               key0 + (int32_t)group * GROUP_ROWS, ${d_split == 2 and "half * WARP_DIM" or "0"});
+        } else
+            block_sync();
+$ else
         block_sync();
-        const int32_t head_now = head_q, m_now = m;
+$ end
         if (m == first_m) {
             m = last_m;
             ++head_q;
@@ -272,11 +407,9 @@ $ end
             copy_step(head_q, m, stage ^ 1);
         cp_async_commit();
 
-        release = added;
-        added = step > 0 ? turn_of(head_before, m_before) : 0;
 
         if (keeps_dk && step > 0)
-            add_dq((stage ^ 1) * DS_BYTES);
+            add_dq(head_before, m_before, (stage ^ 1) * DS_BYTES);
 
 #pragma unroll${part_m * d_split == tile_m and "" or " 1"}
         for (int part = 0; step < steps && part < WARP_M / PART_M; ++part) {
@@ -288,8 +421,12 @@ $ if d_split == 2 then
             const uint32_t p_now = ds_lane + 2 * DS_BYTES, a_now = a_lane + (keeps_dk ? stage : 2) * DS_BYTES;
 $ end
 
+$ if causal then
+            const int32_t part_m0 = ${d_split == 2 and "(int32_t)half * WARP_M" or "part * PART_M"};
+$ end
+
             /* S^T = K Q^T, or dP^T = V dO^T */
-            float s[ROW_TILES][PART_M / 8][4];
+            scores_t s;
 #pragma unroll
             for (int kt = 0; kt < ROW_TILES; ++kt)
 #pragma unroll
@@ -318,6 +455,21 @@ $ if d_split == 1 and not f32 then
             uint32_t a[ROW_TILES][PART_M / 16][4];
 $ end
             if (!keeps_dk) {
+$ if causal then
+                if (ld_shared_u32(poisoned) != 0) {
+#pragma unroll
+                    for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+                        for (int side = 0; side < 2; ++side) {
+                            const float value = ld_shared_f32(poison + (group * GROUP_ROWS + kt * 16 + side * 8 + (lane >> 2)) * 4);
+#pragma unroll
+                            for (int mt = 0; mt < PART_M / 8; ++mt) {
+                                s[kt][mt][2 * side] += value;
+                                s[kt][mt][2 * side + 1] += value;
+                            }
+                        }
+                }
+$ end
                 /* P^T = 2^(scale S^T - LSE), a query being a column; zero what the mask hides and what lies past the end. */
 #pragma unroll
                 for (int mt = 0; mt < PART_M / 8; ++mt) {
@@ -330,24 +482,8 @@ $ end
                         for (int e = 0; e < 4; ++e)
                             s[kt][mt][e] = ex2(fmaf(s[kt][mt][e], p.shape.scale_log2, -lse[e & 1]));
                 }
-                if (m_now < first_clear) {
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                        for (int side = 0; side < 2; ++side) {
-                            const int32_t key = key0 + (int32_t)group * GROUP_ROWS + kt * 16 + side * 8 + (int32_t)(lane >> 2);
-$ if causal then
-                            const int32_t first = key >= seqlen_k ? TILE_M : key - offset - m_now * TILE_M - ${d_split == 2 and "(int32_t)half * WARP_M" or "part * PART_M"} - 2 * (int32_t)(lane & 3);
-$ else
-                            const int32_t first = key >= seqlen_k ? TILE_M : -TILE_M;
-$ end
-#pragma unroll
-                            for (int mt = 0; mt < PART_M / 8; ++mt) {
-                                s[kt][mt][2 * side] = mt * 8 < first ? 0.0f : s[kt][mt][2 * side];
-                                s[kt][mt][2 * side + 1] = mt * 8 + 1 < first ? 0.0f : s[kt][mt][2 * side + 1];
-                            }
-                        }
-                }
+                if (m_now < first_clear)
+                    hide(s, ${causal and "key0 + (int32_t)group * GROUP_ROWS, m_now * TILE_M + part_m0, offset, seqlen_q" or "key0 + (int32_t)group * GROUP_ROWS"}, seqlen_k);
 $ if f32 then
 #pragma unroll
                 for (int mt = 0; mt < PART_M / 8; ++mt)
@@ -393,9 +529,15 @@ $ end
                         for (int e = 0; e < 4; ++e)
                             s[kt][mt][e] -= delta[e & 1];
                 }
+$ if causal then
+                if (m_now < first_clear)
+                    hide(s, key0 + (int32_t)group * GROUP_ROWS, m_now * TILE_M + part_m0, offset, seqlen_q, seqlen_k);
+$ end
                 if (keeps_turn && part == 0) {
-                    if (release != 0)
-                        st_release_u32(p.turn + release, (uint32_t)work.index + 1);
+                    if (step >= 2) {
+                        step_back(&head_before, &m_before);
+                        pass_turn_on(head_before, m_before);
+                    }
                     seen = ld_relaxed_u32(p.turn + turn_of(head_now, m_now));
                 }
                 named_sync(${d_split == 1 and "1 + group + part * GROUPS" or "1 + group * 4 + half"}, 64);
@@ -478,17 +620,17 @@ $ end
         }
 
         if (!keeps_dk && step > 0)
-            add_dq((stage ^ 1) * DS_BYTES);
-        head_before = head_now;
-        m_before = m_now;
+            add_dq(head_before, m_before, (stage ^ 1) * DS_BYTES);
     }
 
     /* The last turn; then dK and dV go through this group's own rows of the K and V tiles to 16-byte stores. */
     block_sync();
-    if (keeps_turn && steps > 0) {
-        if (release != 0)
-            st_release_u32(p.turn + release, (uint32_t)work.index + 1);
-        st_release_u32(p.turn + added, (uint32_t)work.index + 1);
+    if (keeps_turn) {
+        step_back(&head_q, &m);
+        for (int32_t step = steps; step > 0 && step > steps - 2; --step) {
+            step_back(&head_q, &m);
+            pass_turn_on(head_q, m);
+        }
     }
     const struct work end = find_work(&p.shape, number);
     const float factor = keeps_dk ? p.shape.softmax_scale : 1.0f;

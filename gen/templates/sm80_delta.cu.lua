@@ -1,5 +1,6 @@
 /* delta = rowsum(dO o O) and LSE in powers of two, for GLINT_GPU_ROW_PAD queries of one head; a row that sees no key, or lies past the
- * end, gets LSE = +inf, which makes its P exactly 0. Rows that see no key also get dQ = 0 here, as no key block visits them. */
+ * end, gets LSE = +inf, which makes its P exactly 0. Rows that see no key also get dQ = 0 here, as no key block visits them.
+ * A row whose dO holds NaN or infinity has a delta that is neither finite; of a row that sees no key, neither is it when its Q does. */
 GLINT_KERNEL(256, 1) ${symbol}_delta(GLINT_PARAMS(struct glint_backward_params) p)
 {
     enum { LANES = ROW_CHUNKS <= 8 ? 8 : ROW_CHUNKS <= 16 ? 16 : 32, ROWS = 32 / LANES }; /* lanes a row, rows a warp at a time */
@@ -37,10 +38,18 @@ $ end
                 }
             }
             if (lse == GLINT_INFINITY) {
+                const char *q_row = view_row(&p.q, batch, head_q, row, BYTES);
                 const uint32_t zero[4] = {0, 0, 0, 0};
 
-                for (uint32_t chunk = lane; chunk < ROW_CHUNKS; chunk += LANES)
+                for (uint32_t chunk = lane; chunk < ROW_CHUNKS; chunk += LANES) {
+                    uint32_t q[4];
+
+                    ld_global_u32x4(q, q_row + chunk * 16);
+                    for (int i = 0; i < 4; ++i)
+                        if (finite_part(q[i], EXPONENT, BYTES) != q[i])
+                            sum = GLINT_INFINITY;
                     st_global_u32x4(view_row(&p.dq, batch, head_q, row, BYTES) + chunk * 16, zero);
+                }
             }
         }
 #pragma unroll
@@ -48,7 +57,7 @@ $ end
             sum += shfl_xor(sum, mask);
         if (lane == 0) {
             st_global_f32(p.lse_log2 + place, lse);
-            st_global_f32(p.delta + place, lse == GLINT_INFINITY ? 0.0f : sum);
+            st_global_f32(p.delta + place, lse == GLINT_INFINITY && fabsf(sum) < GLINT_INFINITY ? 0.0f : sum);
         }
     }
 }

@@ -19,6 +19,7 @@ enum {
     THREADS = 32 * WARPS,
     ROW_TILES = ${row_tiles}, /* fragments of 16 queries that a warp owns */
     WARP_ROWS = 16 * ROW_TILES,
+    EXPONENT = ${dtype == "f16" and "0x7c000000" or "0x7f800000"}, /* all ones in NaN and infinity: see finite_part */
     BYTES = ${bytes},         /* of an element */
     K_STEP = ${k_step},       /* of one mma along the contraction */
     K_STEPS = DIM_PADDED / K_STEP,
@@ -110,23 +111,35 @@ GLINT_DEVICE void find_maxima(rows_t maxima, const scores_t s)
         }
 }
 
-/* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^8: O and the sums carry the
- * same factor, so the result is the same, and most blocks need no rescaling. */
-GLINT_DEVICE void follow_maxima(output_t o, rows_t row_max, rows_t row_sum, const rows_t maxima, float scale)
+/* Whether a maximum times the scale is a number to compute with: not when the row has seen nothing yet (-inf), nor when scores are
+ * beyond 10^30 or so. */
+GLINT_DEVICE bool is_moderate(float maximum, float scale)
 {
-    bool grown = false;
+    return fabsf(maximum) * scale < 1e30f;
+}
+
+/* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^4: O and the sums carry the
+ * same factor, so the result is the same, and most blocks need no rescaling. What is done to a row depends on that row alone. Scores
+ * of a row whose maximum is not moderate are made relative to it here, before they are scaled. */
+GLINT_DEVICE void follow_maxima(scores_t s, output_t o, rows_t row_max, rows_t row_sum, const rows_t maxima, float scale)
+{
+    bool wanted = false;
 
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt)
-        grown |= !((maxima[rt][0] - row_max[rt][0]) * scale <= 8.0f) || !((maxima[rt][1] - row_max[rt][1]) * scale <= 8.0f);
-    if (!warp_any(grown))
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            wanted |= !((maxima[rt][half] - row_max[rt][half]) * scale <= 4.0f) || !is_moderate(row_max[rt][half], scale);
+    if (!warp_any(wanted))
         return;
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const float before = row_max[rt][half], now = fmaxf(before, maxima[rt][half]);
-            const float factor = before == -GLINT_INFINITY ? 0.0f : ex2((before - now) * scale);
+            const float before = row_max[rt][half];
+            const bool grown = !((maxima[rt][half] - before) * scale <= 4.0f);
+            const float now = grown ? fmaxf(before, maxima[rt][half]) : before;
+            const float factor = before != -GLINT_INFINITY && grown ? ex2((before - now) * scale) : 1.0f;
 
             row_max[rt][half] = now;
             row_sum[rt][half] *= factor;
@@ -134,6 +147,13 @@ GLINT_DEVICE void follow_maxima(output_t o, rows_t row_max, rows_t row_sum, cons
             for (int dt = 0; dt < DIM_PADDED / 8; ++dt) {
                 o[rt][dt][2 * half] *= factor;
                 o[rt][dt][2 * half + 1] *= factor;
+            }
+            if (!is_moderate(now, scale) && now != -GLINT_INFINITY) {
+#pragma unroll
+                for (int nt = 0; nt < TILE_N / 8; ++nt) {
+                    s[rt][nt][2 * half] -= now;
+                    s[rt][nt][2 * half + 1] -= now;
+                }
             }
         }
 }
@@ -145,7 +165,7 @@ GLINT_DEVICE void make_weights(scores_t s, const rows_t row_max, rows_t row_sum,
     for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const float shift = row_max[rt][half] == -GLINT_INFINITY ? 0.0f : -row_max[rt][half] * scale;
+            const float shift = is_moderate(row_max[rt][half], scale) ? -row_max[rt][half] * scale : 0.0f;
 #pragma unroll
             for (int nt = 0; nt < TILE_N / 8; ++nt) {
                 s[rt][nt][2 * half] = ex2(fmaf(s[rt][nt][2 * half], scale, shift));
@@ -207,6 +227,50 @@ GLINT_DEVICE struct work find_work(const struct glint_gpu_shape *shape)
     return work;
 }
 
+$ if causal then
+/* Whether there are any in the part of V that this thread copied; with `clear`, they become zero. */
+GLINT_DEVICE bool find_special_values(uint32_t v_tile, const bool clear)
+{
+    return find_special(v_tile, thread_index() / PAGE_CHUNKS, THREADS / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS, PAGE_CHUNKS, TILE_N, CHUNKS,
+                        PAGE_CHUNKS, EXPONENT, BYTES, clear);
+}
+
+/* V of a block of which some queries do not see all keys: NaN and infinities reach only the queries that see them, and then leave the
+ * tile, before it is multiplied by weights of zero. All threads of the block call it. */
+GLINT_DEVICE void settle_values(output_t o, uint32_t v_tile, int32_t first_query, int32_t first_key, int32_t offset)
+{
+#pragma unroll 1
+    for (uint32_t key = 0; key < TILE_N; ++key)
+#pragma unroll
+        for (int dt = 0; dt < DIM_PADDED / 8; ++dt) {
+$ if f32 then
+            const uint32_t at = v_tile + tile_offset(key, dt * 2 + (lane_index() >> 1 & 1), TILE_N, PAGE_CHUNKS) + (lane_index() & 1) * 8;
+            float v[2];
+
+            ld_shared_f32x2(v, at);
+            v[0] = float_of(bits_of(v[0]) ^ finite_part(bits_of(v[0]), EXPONENT, BYTES));
+            v[1] = float_of(bits_of(v[1]) ^ finite_part(bits_of(v[1]), EXPONENT, BYTES));
+$ else
+            const uint32_t pair = ld_shared_u32(v_tile + tile_offset(key, dt, TILE_N, PAGE_CHUNKS) + (lane_index() & 3) * 4);
+            const uint32_t special = pair ^ finite_part(pair, EXPONENT, BYTES);
+            const float v[2] = {low_${dtype}(special), high_${dtype}(special)};
+$ end
+
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+                for (int half = 0; half < 2; ++half)
+                    if (first_key + (int32_t)key <= first_query + rt * 16 + half * 8 + (int32_t)(lane_index() >> 2) + offset) {
+                        o[rt][dt][2 * half] += v[0];
+                        o[rt][dt][2 * half + 1] += v[1];
+                    }
+        }
+    block_sync();
+    find_special_values(v_tile, true);
+    block_sync();
+}
+
+$ end
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forward_params) p)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
@@ -258,7 +322,7 @@ $ end
     cp_async_wait(1);
 
     /* Powers of two of positive multiples: a negative scale goes into Q. */
-    const float scale = fabsf(p.shape.scale_log2);
+    const float scale = fmaxf(fabsf(p.shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
     if (p.shape.scale_log2 < 0.0f)
         negate_tile(q_tile, ${f32 and "0x80000000u" or "0x80008000u"}, TILE_M, PAGES, PAGE_CHUNKS, THREADS);
     block_sync();
@@ -286,7 +350,15 @@ $ if pipelined then
     int32_t to_other = K_BYTES; /* from the stage of this block's V to the other, and from that of its K back */
     auto turn_stage = [&](int32_t now) {
         cp_async_wait(0);
+$ if causal then
+        if (now >= first_masked) {
+            if (block_any(find_special_values(v_tiles + K_BYTES - max(to_other, 0), false)))
+                settle_values(o, v_tiles + K_BYTES - max(to_other, 0), warp_query0, now * TILE_N, offset);
+        } else
+            block_sync();
+$ else
         block_sync();
+$ end
         if (now >= 1) {
             v_from -= TILE_N * v_row_bytes;
             copy_tile(v_tiles + max(to_other, 0), v_from, v_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
@@ -321,7 +393,7 @@ $ end
             turn_stage(block);
 $ if causal then
             if (!is_hidden(block)) {
-                follow_maxima(o, row_max, row_sum, maxima, scale);
+                follow_maxima(s, o, row_max, row_sum, maxima, scale);
                 make_weights(s, row_max, row_sum, scale);
                 add_values(o, s, v_lane);
             }
@@ -335,7 +407,7 @@ $ if causal then
                 continue;
             }
 $ else
-            follow_maxima(o, row_max, row_sum, maxima, scale);
+            follow_maxima(s, o, row_max, row_sum, maxima, scale);
             make_weights(s, row_max, row_sum, scale);
             add_values(o, s, v_lane);
 $ end
@@ -350,7 +422,7 @@ $ end
 #pragma unroll 1
         for (; block > 0; block -= 2) {
             turn_stage(block);
-            follow_maxima(o, row_max, row_sum, maxima, scale);
+            follow_maxima(s, o, row_max, row_sum, maxima, scale);
             make_weights(s, row_max, row_sum, scale);
             make_scores(s_next, q_kept, q_lane, k_lane);
             add_values(o, s, v_lane);
@@ -358,7 +430,7 @@ $ end
             next_stage();
 
             turn_stage(block - 1);
-            follow_maxima(o, row_max, row_sum, maxima, scale);
+            follow_maxima(s_next, o, row_max, row_sum, maxima, scale);
             make_weights(s_next, row_max, row_sum, scale);
             make_scores(s, q_kept, q_lane, k_lane);
             add_values(o, s_next, v_lane);
@@ -369,12 +441,12 @@ $ end
         turn_stage(0);
 $ if causal then
         if (!is_hidden(0)) {
-            follow_maxima(o, row_max, row_sum, maxima, scale);
+            follow_maxima(s, o, row_max, row_sum, maxima, scale);
             make_weights(s, row_max, row_sum, scale);
             add_values(o, s, v_lane);
         }
 $ else
-        follow_maxima(o, row_max, row_sum, maxima, scale);
+        follow_maxima(s, o, row_max, row_sum, maxima, scale);
         make_weights(s, row_max, row_sum, scale);
         add_values(o, s, v_lane);
 $ end
@@ -387,7 +459,15 @@ $ else
     for (; block >= 0; --block) {
         /* K and V of this block have arrived, and no warp reads the other stage any more: the next block goes there. */
         cp_async_wait(0);
+$ if causal then
+        if (block >= first_masked) {
+            if (block_any(find_special_values(v_tiles + max(to_other, 0), false)))
+                settle_values(o, v_tiles + max(to_other, 0), warp_query0, block * TILE_N, offset);
+        } else
+            block_sync();
+$ else
         block_sync();
+$ end
         k_lane += to_other;
         v_lane += to_other;
         to_other = -to_other;
@@ -410,7 +490,7 @@ $ end
         if (block >= first_masked)
             hide_scores(s, warp_query0, block * TILE_N, ${causal and "offset, " or ""}seqlen_k);
         find_maxima(maxima, s);
-        follow_maxima(o, row_max, row_sum, maxima, scale);
+        follow_maxima(s, o, row_max, row_sum, maxima, scale);
         make_weights(s, row_max, row_sum, scale);
         add_values(o, s, v_lane);
     }
@@ -419,6 +499,7 @@ $ end
     /* O / sum goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. Where they go is found again:
      * the registers were worth more in the loop. */
     cp_async_wait(0);
+    warp_sync();
     const struct work end = find_work(&p.shape);
     const int32_t first_row = end.query0 + (int32_t)warp * WARP_ROWS;
     const uint32_t o_tile = q_tile + warp * (WARP_ROWS * PAGE_CHUNKS * 16);
@@ -438,7 +519,8 @@ $ end
             inverse[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
             if ((lane & 3) == 0 && row < seqlen_q)
                 st_global_f32(p.lse + (int64_t)end.head * seqlen_q + row,
-                              sum == 0.0f ? -GLINT_INFINITY : (row_max[rt][half] * scale + lg2(sum)) * 0.693147180559945309f);
+                              sum == 0.0f ? -GLINT_INFINITY
+                                          : row_max[rt][half] * fabsf(p.shape.softmax_scale) + lg2(sum) * 0.693147180559945309f);
         }
 #pragma unroll
         for (int dt = 0; dt < DIM_PADDED / 8; ++dt)

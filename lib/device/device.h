@@ -24,6 +24,14 @@ GLINT_DEVICE uint32_t thread_index(void)
     return threadIdx.x;
 }
 
+/* The same, read anew at each call: what follows from it is computed again rather than kept in registers. */
+GLINT_DEVICE uint32_t thread_index_anew(void)
+{
+    uint32_t index;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));
+    return index;
+}
+
 GLINT_DEVICE uint32_t lane_index(void)
 {
     return threadIdx.x & 31u;
@@ -49,6 +57,12 @@ GLINT_DEVICE uint32_t block_index(void)
 GLINT_DEVICE void block_sync(void)
 {
     asm volatile("bar.sync 0;" ::: "memory");
+}
+
+/* The same barrier; true in every thread iff it is true in one. */
+GLINT_DEVICE bool block_any(bool condition)
+{
+    return __syncthreads_or(condition);
 }
 
 /* `threads` threads (a multiple of 32) that use barrier `id` (1 ... 15). */

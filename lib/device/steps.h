@@ -165,6 +165,51 @@ GLINT_DEVICE void negate_tile(uint32_t tile, uint32_t signs, const uint32_t rows
     }
 }
 
+/* ---- NaN and infinity --------------------------------------------------------------------------------------------------- */
+
+/* Zero times NaN is NaN, so a number that is hidden by a weight of zero must not be there at all. A word holds two numbers of 16 bits or
+ * one of 32; `exponent` is that of the highest, all ones: 0x7f800000 for bf16 and f32, 0x7c000000 for f16. */
+GLINT_DEVICE uint32_t finite_part(uint32_t word, const uint32_t exponent, const uint32_t element_bytes)
+{
+    const uint32_t upper = element_bytes == 4 ? 0xffffffffu : 0xffff0000u;
+
+    if ((word & exponent) == exponent)
+        word &= ~upper;
+    if (element_bytes == 2 && (word & exponent >> 16) == exponent >> 16)
+        word &= upper;
+    return word;
+}
+
+/* Whether a part of a tile holds any: `count` rows from first_row on, `step` apart, each in `chunks` chunks from first_chunk on, `stride`
+ * apart. With `clear`, they become zero. */
+GLINT_DEVICE bool find_special(uint32_t tile, uint32_t first_row, uint32_t step, uint32_t first_chunk, uint32_t stride, const uint32_t rows,
+                               const uint32_t chunks, const uint32_t page_chunks, const uint32_t exponent, const uint32_t element_bytes,
+                               const bool clear)
+{
+    uint32_t found = 0;
+
+#pragma unroll 1
+    for (uint32_t row = first_row; row < rows; row += step) {
+#pragma unroll 1
+        for (uint32_t chunk = first_chunk; chunk < chunks; chunk += stride) {
+            const uint32_t address = tile + tile_offset(row, chunk, rows, page_chunks);
+            uint32_t v[4];
+
+            ld_shared_u32x4(v, address);
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const uint32_t finite = finite_part(v[i], exponent, element_bytes);
+
+                found |= finite ^ v[i];
+                v[i] = finite;
+            }
+            if (clear)
+                st_shared_u32x4(address, v);
+        }
+    }
+    return found != 0;
+}
+
 /* Writes 16 rows, staged in shared memory by this warp, to global memory in chunks of 16 bytes: rows from valid_rows on are left out. */
 GLINT_DEVICE void store_rows(char *target, int64_t row_bytes, int32_t valid_rows, uint32_t tile, const uint32_t first_row,
                              const uint32_t rows, const uint32_t row_chunks, const uint32_t pages, const uint32_t page_chunks)

@@ -288,9 +288,11 @@ def main():
     a.add_argument("--no-time", action="store_true")
     a.add_argument("--peers", action="store_true")
     a.add_argument("--csv")
+    a.add_argument("--folder", default=OUT, help="where variants.json and the cubins lie")
     a.add_argument("--seqlens", type=lambda s: [int(x) for x in s.split(",")], default=[512, 1024, 2048, 4096, 8192, 16384])
     a.add_argument("names", nargs="*")
     args = a.parse_args()
+    globals()["OUT"] = args.folder
     torch.zeros(1, device="cuda")
     records = [r for r in json.load(open(os.path.join(OUT, "variants.json"))) if not args.names or any(r["name"].startswith(n) for n in args.names)]
     variants = [Variant(r) for r in records]
