@@ -102,7 +102,7 @@ GLINT_DEVICE bool are_special(uint32_t lse, uint32_t delta)
 GLINT_DEVICE void settle_keys(uint32_t k_tile, uint32_t poison, uint32_t poisoned)
 {
     if (thread_index() < TILE_N) {
-        const bool found = find_special(k_tile, thread_index(), TILE_N, 0, 1, TILE_N, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES, true);
+        const bool found = clear_special(k_tile, thread_index(), TILE_N, 0, 1, TILE_N, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
 
         st_shared_u32(poison + thread_index() * 4, found ? 0x7fc00000u : 0);
     }
@@ -147,10 +147,10 @@ $ end
             }
     }
     block_sync();
-    find_special(q_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
-                 BYTES, true);
-    find_special(do_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
-                 BYTES, true);
+    clear_special(q_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
+                  BYTES);
+    clear_special(do_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
+                  BYTES);
     block_sync();
 }
 
@@ -367,8 +367,7 @@ $ end
 $ if causal then
     /* Nor may those of K meet one, in blocks where the mask hides keys: each thread looks at what it copied. */
     cp_async_wait(0);
-    if (block_any(first_clear > first_m && find_special(k_tile, thread_index() / PAGE_CHUNKS, THREADS / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS,
-                                                        PAGE_CHUNKS, TILE_N, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES, false)))
+    if (block_any(first_clear > first_m && find_special(k_tile, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
         settle_keys(k_tile, poison, poisoned);
 
 $ end

@@ -228,13 +228,6 @@ GLINT_DEVICE struct work find_work(const struct glint_gpu_shape *shape)
 }
 
 $ if causal then
-/* Whether there are any in the part of V that this thread copied; with `clear`, they become zero. */
-GLINT_DEVICE bool find_special_values(uint32_t v_tile, const bool clear)
-{
-    return find_special(v_tile, thread_index() / PAGE_CHUNKS, THREADS / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS, PAGE_CHUNKS, TILE_N, CHUNKS,
-                        PAGE_CHUNKS, EXPONENT, BYTES, clear);
-}
-
 /* V of a block of which some queries do not see all keys: NaN and infinities reach only the queries that see them, and then leave the
  * tile, before it is multiplied by weights of zero. All threads of the block call it. */
 GLINT_DEVICE void settle_values(output_t o, uint32_t v_tile, int32_t first_query, int32_t first_key, int32_t offset)
@@ -266,7 +259,8 @@ $ end
                     }
         }
     block_sync();
-    find_special_values(v_tile, true);
+    clear_special(v_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_N, CHUNKS, PAGE_CHUNKS, EXPONENT,
+                  BYTES);
     block_sync();
 }
 
@@ -352,7 +346,7 @@ $ if pipelined then
         cp_async_wait(0);
 $ if causal then
         if (now >= first_masked) {
-            if (block_any(find_special_values(v_tiles + K_BYTES - max(to_other, 0), false)))
+            if (block_any(find_special(v_tiles + K_BYTES - max(to_other, 0), TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
                 settle_values(o, v_tiles + K_BYTES - max(to_other, 0), warp_query0, now * TILE_N, offset);
         } else
             block_sync();
@@ -461,7 +455,7 @@ $ else
         cp_async_wait(0);
 $ if causal then
         if (block >= first_masked) {
-            if (block_any(find_special_values(v_tiles + max(to_other, 0), false)))
+            if (block_any(find_special(v_tiles + max(to_other, 0), TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
                 settle_values(o, v_tiles + max(to_other, 0), warp_query0, block * TILE_N, offset);
         } else
             block_sync();

@@ -353,6 +353,21 @@ GLINT_DEVICE uint32_t pack_f16(float low, float high)
     return r;
 }
 
+/* a b + c of two pairs. */
+GLINT_DEVICE uint32_t fma_bf16x2(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t r;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+    return r;
+}
+
+GLINT_DEVICE uint32_t fma_f16x2(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t r;
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
+    return r;
+}
+
 GLINT_DEVICE float low_bf16(uint32_t pair)
 {
     return __uint_as_float(pair << 16);

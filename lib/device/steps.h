@@ -180,11 +180,43 @@ GLINT_DEVICE uint32_t finite_part(uint32_t word, const uint32_t exponent, const 
     return word;
 }
 
-/* Whether a part of a tile holds any: `count` rows from first_row on, `step` apart, each in `chunks` chunks from first_chunk on, `stride`
- * apart. With `clear`, they become zero. */
-GLINT_DEVICE bool find_special(uint32_t tile, uint32_t first_row, uint32_t step, uint32_t first_chunk, uint32_t stride, const uint32_t rows,
-                               const uint32_t chunks, const uint32_t page_chunks, const uint32_t exponent, const uint32_t element_bytes,
-                               const bool clear)
+/* Zero as long as no word holds any: their products with zero, summed. */
+GLINT_DEVICE uint32_t gather_special(uint32_t sum, uint32_t word, const uint32_t exponent, const uint32_t element_bytes)
+{
+    if (element_bytes == 4)
+        return bits_of(fmaf(float_of(word), 0.0f, float_of(sum)));
+    return exponent == 0x7c000000u ? fma_f16x2(word, 0, sum) : fma_bf16x2(word, 0, sum);
+}
+
+/* Whether there are any in the part of a tile that this thread copied with copy_tile; its copies must have arrived. */
+GLINT_DEVICE bool find_special(uint32_t tile, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks, const uint32_t threads,
+                               const uint32_t exponent, const uint32_t element_bytes)
+{
+    const uint32_t thread = thread_index_anew();
+    uint32_t sum = 0;
+
+#pragma unroll
+    for (uint32_t i = 0; i < (rows * page_chunks + threads - 1) / threads; ++i) {
+        const uint32_t row = thread / page_chunks + i * (threads / page_chunks);
+
+        if (rows * page_chunks % threads == 0 || row < rows) {
+#pragma unroll
+            for (uint32_t page = 0; page < pages; ++page) {
+                uint32_t v[4];
+
+                ld_shared_u32x4(v, tile + tile_offset(row, page * page_chunks + thread % page_chunks, rows, page_chunks));
+#pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    sum = gather_special(sum, v[j], exponent, element_bytes);
+            }
+        }
+    }
+    return (sum & (element_bytes == 4 ? 0x7fffffffu : 0x7fff7fffu)) != 0;
+}
+
+/* Makes zeros of those in `rows` rows from first_row on, `step` apart, in the chunks from first_chunk on, `stride` apart; true if any. */
+GLINT_DEVICE bool clear_special(uint32_t tile, uint32_t first_row, uint32_t step, uint32_t first_chunk, uint32_t stride, const uint32_t rows,
+                                const uint32_t chunks, const uint32_t page_chunks, const uint32_t exponent, const uint32_t element_bytes)
 {
     uint32_t found = 0;
 
@@ -203,8 +235,7 @@ GLINT_DEVICE bool find_special(uint32_t tile, uint32_t first_row, uint32_t step,
                 found |= finite ^ v[i];
                 v[i] = finite;
             }
-            if (clear)
-                st_shared_u32x4(address, v);
+            st_shared_u32x4(address, v);
         }
     }
     return found != 0;
