@@ -8,11 +8,11 @@
 #include "lib/context.h"
 
 struct glint_fault {
-    const char *field;  /* the field or argument at fault, as the caller wrote it */
-    const char *other;  /* the second party: an overlapping tensor, a rule's other field; NULL if none */
-    int64_t value;      /* what it was */
-    int64_t want;       /* the number that would be right, or its bound */
-    uint32_t variant;   /* the nearest row of the table, or UINT32_MAX */
+    const char *field; /* the field or argument at fault, as the caller wrote it */
+    const char *other; /* the second party: an overlapping tensor, a rule's other field; NULL if none */
+    int64_t value;     /* what it was */
+    int64_t want;      /* the number that would be right, or its bound */
+    uint32_t variant;  /* the nearest row of the table, or UINT32_MAX */
 };
 
 /* Every rule of glint.h about a problem, the table not yet consulted. */
@@ -34,8 +34,8 @@ uint64_t glint_plan_sum(const struct glint_plan *plan);
 /* Differs between contexts that would not choose the same rows; tells a plan that outlived its context. */
 static inline uint64_t glint_context_print(const struct glint_context *context)
 {
-    return (uint64_t)context->device << 56 ^ (uint64_t)context->executor.concurrency << 44 ^ (uint64_t)context->variants_loaded << 32 ^
-           context->isas;
+    return (uint64_t)context->device << 56 ^ (uint64_t)context->executor.concurrency << 44 ^
+           (uint64_t)context->variants_loaded << 32 ^ context->isas;
 }
 
 static inline int64_t glint_dtype_bytes(uint32_t dtype)
@@ -46,10 +46,10 @@ static inline int64_t glint_dtype_bytes(uint32_t dtype)
 /* One tensor of a pass: where its strides and its address are, and what it is for. */
 struct glint_tensor_role {
     const char *name;
-    size_t address;  /* offset in struct glint_tensors */
-    size_t strides;  /* offset in struct glint_problem */
-    bool keys;       /* rows are keys (else queries) */
-    uint8_t use[3];  /* by enum glint_pass: 0 unused, 1 read, 2 written */
+    size_t address; /* offset in struct glint_tensors */
+    size_t strides; /* offset in struct glint_problem */
+    bool keys;      /* rows are keys (else queries) */
+    uint8_t use[3]; /* by enum glint_pass: 0 unused, 1 read, 2 written */
 };
 enum { GLINT_ROLE_UNUSED, GLINT_ROLE_READ, GLINT_ROLE_WRITTEN };
 #define GLINT_ROLES 8

@@ -21,8 +21,8 @@ static enum glint_status refuse(struct glint_fault *fault, enum glint_status sta
     return status;
 }
 
-static enum glint_status refuse_stride(struct glint_fault *fault, enum glint_status status, const char *tensor, const char *dimension,
-                                       int64_t value, int64_t want)
+static enum glint_status refuse_stride(struct glint_fault *fault, enum glint_status status, const char *tensor,
+                                       const char *dimension, int64_t value, int64_t want)
 {
     *fault = (struct glint_fault){tensor, dimension, value, want, UINT32_MAX};
     return status;

@@ -65,7 +65,8 @@ static void open_cpu(struct glint_context *context, uint32_t max_isa)
 /* No GPU to be had, as against a GPU that fails: GLINT_DEVICE_AUTO turns to the CPU for these only. */
 static bool is_absence(enum glint_status status)
 {
-    return status == GLINT_NO_DRIVER || status == GLINT_DRIVER_TOO_OLD || status == GLINT_NO_DEVICE || status == GLINT_NO_KERNEL_IMAGE;
+    return status == GLINT_NO_DRIVER || status == GLINT_DRIVER_TOO_OLD || status == GLINT_NO_DEVICE ||
+           status == GLINT_NO_KERNEL_IMAGE;
 }
 
 static enum glint_status open_gpu(struct glint_context *context, const struct glint_options *options,

@@ -24,7 +24,7 @@ struct glint_context {
     uint32_t isas;   /* CPU: bit mask of 1 << enum glint_isa that may be used */
     uint32_t isa;    /* CPU: the best of them */
     uint32_t variants_loaded;
-    int32_t driver_error; /* of a failed glint_context_init */
+    int32_t driver_error;           /* of a failed glint_context_init */
     struct glint_executor executor; /* CPU: as given; GPU: its concurrency is the number of multiprocessors */
     struct glint_cuda *cuda;        /* NULL on the CPU; lives behind the context in the same storage */
 };

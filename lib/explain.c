@@ -74,7 +74,8 @@ static void put_spec_line(struct glint_text *t, const struct glint_problem *p, e
     glint_text_str(t, " and rebuild.");
 }
 
-static void put_not_in_spec(struct glint_text *t, const struct glint_problem *p, enum glint_pass pass, const struct glint_fault *fault)
+static void put_not_in_spec(struct glint_text *t, const struct glint_problem *p, enum glint_pass pass,
+                            const struct glint_fault *fault)
 {
     glint_text_str(t, "The library has no variant for ");
     put_key(t, p, pass);
@@ -131,8 +132,9 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
     case GLINT_BAD_SCALE: glint_text_str(t, "softmax_scale is inf or NaN; use a finite number, such as 1 / sqrt(head_dim)."); break;
     case GLINT_BAD_STRIDE:
         put_stride(t, fault);
-        glint_text_str(t, fault->value < 0 ? "; strides must not be negative." :
-                                             "; elements of this output overlap: each stride must step over all that is inside it.");
+        glint_text_str(t, fault->value < 0
+                              ? "; strides must not be negative."
+                              : "; elements of this output overlap: each stride must step over all that is inside it.");
         break;
     case GLINT_STRIDE_MISALIGNED:
         put_stride(t, fault);
@@ -163,7 +165,9 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         put_key(t, p, pass);
         glint_text_str(t, ", but none that this device runs; add its instruction set or architecture to the spec's families.");
         break;
-    case GLINT_BAD_PLAN: glint_text_str(t, "The plan was not made by glint_plan for this context, or was changed; plan again."); break;
+    case GLINT_BAD_PLAN:
+        glint_text_str(t, "The plan was not made by glint_plan for this context, or was changed; plan again.");
+        break;
     case GLINT_WRONG_PASS:
         glint_text_str(t, "The plan is for the ");
         glint_text_str(t, pass_name((uint32_t)fault->value));
@@ -188,8 +192,8 @@ static uint32_t candidates(const struct glint_context *context, const struct gli
     uint32_t n = 0;
     for (uint32_t i = 0; i < glint_variants_count; i++) {
         const struct glint_variant *v = &glint_variants[i];
-        n += v->pass == chosen->pass && v->dtype == chosen->dtype && v->head_dim == chosen->head_dim && v->causal == chosen->causal &&
-             glint_variant_available(context, i) == GLINT_OK;
+        n += v->pass == chosen->pass && v->dtype == chosen->dtype && v->head_dim == chosen->head_dim &&
+             v->causal == chosen->causal && glint_variant_available(context, i) == GLINT_OK;
     }
     return n;
 }
@@ -210,7 +214,8 @@ static void put_choice(struct glint_text *t, const struct glint_context *context
     glint_text_uint(t, v->alignment_bytes);
     glint_text_str(t, " bytes.\nChosen among ");
     glint_text_uint(t, candidates(context, plan));
-    glint_text_str(t, " for this key on this device: the highest instruction set, then the tile with the least work beyond seqlen_q ");
+    glint_text_str(t,
+                   " for this key on this device: the highest instruction set, then the tile with the least work beyond seqlen_q ");
     glint_text_int(t, plan->problem.seqlen_q);
     glint_text_str(t, " x seqlen_k ");
     glint_text_int(t, plan->problem.seqlen_k);

@@ -38,54 +38,54 @@ enum glint_status {
     GLINT_OK = 0,
 
     /* arguments and structs */
-    GLINT_NULL_ARGUMENT = 1,        /* a required pointer is NULL */
-    GLINT_STRUCT_SIZE = 2,          /* struct_size is not one that this library knows */
-    GLINT_CONTEXT_CLOSED = 3,       /* the context is closed, or was never opened */
-    GLINT_STORAGE_TOO_SMALL = 4,    /* fewer bytes than glint_context_size() */
-    GLINT_STORAGE_MISALIGNED = 5,   /* context storage is not aligned to GLINT_CONTEXT_ALIGNMENT */
-    GLINT_BAD_OPTION = 6,           /* a field of glint_options is out of range */
-    GLINT_BAD_EXECUTOR = 7,         /* the executor has no parallel_for, or its concurrency is out of range */
-    GLINT_BAD_INDEX = 8,            /* a variant index is not below glint_variant_count() */
+    GLINT_NULL_ARGUMENT = 1,      /* a required pointer is NULL */
+    GLINT_STRUCT_SIZE = 2,        /* struct_size is not one that this library knows */
+    GLINT_CONTEXT_CLOSED = 3,     /* the context is closed, or was never opened */
+    GLINT_STORAGE_TOO_SMALL = 4,  /* fewer bytes than glint_context_size() */
+    GLINT_STORAGE_MISALIGNED = 5, /* context storage is not aligned to GLINT_CONTEXT_ALIGNMENT */
+    GLINT_BAD_OPTION = 6,         /* a field of glint_options is out of range */
+    GLINT_BAD_EXECUTOR = 7,       /* the executor has no parallel_for, or its concurrency is out of range */
+    GLINT_BAD_INDEX = 8,          /* a variant index is not below glint_variant_count() */
 
     /* the problem */
-    GLINT_BAD_PASS = 16,            /* not a value of enum glint_pass */
-    GLINT_BAD_DTYPE = 17,           /* not a value of enum glint_dtype */
-    GLINT_BAD_MASK = 18,            /* not a value of enum glint_mask */
-    GLINT_BAD_HEAD_DIM = 19,        /* not a positive multiple of 8 */
-    GLINT_BAD_BATCH = 20,           /* below 1 or above GLINT_MAX_EXTENT */
-    GLINT_BAD_HEADS = 21,           /* a head count is below 1 or above GLINT_MAX_EXTENT */
-    GLINT_BAD_HEAD_GROUP = 22,      /* heads_q is not a multiple of heads_kv */
-    GLINT_BAD_SEQLEN = 23,          /* a length is negative or above GLINT_MAX_EXTENT */
-    GLINT_BAD_SCALE = 24,           /* softmax_scale is not finite */
-    GLINT_BAD_STRIDE = 25,          /* a stride is negative, or rows, heads or batches of an output overlap */
-    GLINT_STRIDE_MISALIGNED = 26,   /* a stride is not a multiple of the variant's alignment */
-    GLINT_SIZE_OVERFLOW = 27,       /* an offset or a byte count does not fit in 63 bits */
-    GLINT_BAD_RESERVED = 28,        /* a reserved field is not zero */
+    GLINT_BAD_PASS = 16,          /* not a value of enum glint_pass */
+    GLINT_BAD_DTYPE = 17,         /* not a value of enum glint_dtype */
+    GLINT_BAD_MASK = 18,          /* not a value of enum glint_mask */
+    GLINT_BAD_HEAD_DIM = 19,      /* not a positive multiple of 8 */
+    GLINT_BAD_BATCH = 20,         /* below 1 or above GLINT_MAX_EXTENT */
+    GLINT_BAD_HEADS = 21,         /* a head count is below 1 or above GLINT_MAX_EXTENT */
+    GLINT_BAD_HEAD_GROUP = 22,    /* heads_q is not a multiple of heads_kv */
+    GLINT_BAD_SEQLEN = 23,        /* a length is negative or above GLINT_MAX_EXTENT */
+    GLINT_BAD_SCALE = 24,         /* softmax_scale is not finite */
+    GLINT_BAD_STRIDE = 25,        /* a stride is negative, or rows, heads or batches of an output overlap */
+    GLINT_STRIDE_MISALIGNED = 26, /* a stride is not a multiple of the variant's alignment */
+    GLINT_SIZE_OVERFLOW = 27,     /* an offset or a byte count does not fit in 63 bits */
+    GLINT_BAD_RESERVED = 28,      /* a reserved field is not zero */
 
     /* the table */
-    GLINT_NOT_IN_SPEC = 32,         /* no variant in the library has this pass, dtype, head_dim and mask */
-    GLINT_NOT_ON_DEVICE = 33,       /* such variants exist, but none runs on this context's device */
+    GLINT_NOT_IN_SPEC = 32,   /* no variant in the library has this pass, dtype, head_dim and mask */
+    GLINT_NOT_ON_DEVICE = 33, /* such variants exist, but none runs on this context's device */
 
     /* the call */
-    GLINT_BAD_PLAN = 40,            /* not a plan that glint_plan made, or changed since */
-    GLINT_WRONG_PASS = 41,          /* a forward plan given to glint_backward, or the reverse */
-    GLINT_NULL_TENSOR = 42,         /* a tensor that this pass needs is NULL */
-    GLINT_TENSOR_MISALIGNED = 43,   /* a tensor's address is not a multiple of the variant's alignment */
-    GLINT_TENSOR_OVERLAP = 44,      /* an output shares bytes with another tensor or with the workspace */
-    GLINT_WORKSPACE_TOO_SMALL = 45, /* fewer bytes than plan.workspace_bytes, or NULL when some are needed */
-    GLINT_WORKSPACE_MISALIGNED = 46,/* not aligned to GLINT_WORKSPACE_ALIGNMENT */
-    GLINT_BAD_STREAM = 47,          /* a stream was given to a context on the CPU: it must be NULL */
+    GLINT_BAD_PLAN = 40,             /* not a plan that glint_plan made, or changed since */
+    GLINT_WRONG_PASS = 41,           /* a forward plan given to glint_backward, or the reverse */
+    GLINT_NULL_TENSOR = 42,          /* a tensor that this pass needs is NULL */
+    GLINT_TENSOR_MISALIGNED = 43,    /* a tensor's address is not a multiple of the variant's alignment */
+    GLINT_TENSOR_OVERLAP = 44,       /* an output shares bytes with another tensor or with the workspace */
+    GLINT_WORKSPACE_TOO_SMALL = 45,  /* fewer bytes than plan.workspace_bytes, or NULL when some are needed */
+    GLINT_WORKSPACE_MISALIGNED = 46, /* not aligned to GLINT_WORKSPACE_ALIGNMENT */
+    GLINT_BAD_STREAM = 47,           /* a stream was given to a context on the CPU: it must be NULL */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
-    GLINT_NO_DRIVER = 64,           /* a GPU was asked for and no driver library was found */
-    GLINT_DRIVER_TOO_OLD = 65,      /* the driver lacks a function that Glint needs */
-    GLINT_NO_DEVICE = 66,           /* the driver has no device of that ordinal */
-    GLINT_NO_KERNEL_IMAGE = 67,     /* no variant was compiled for this device's architecture */
-    GLINT_DRIVER_ERROR = 68,        /* any other failure of a driver call */
-    GLINT_DEVICE_OUT_OF_MEMORY = 69,/* the driver could not load the kernels into device memory */
-    GLINT_DEVICE_LOST = 70,         /* a sticky device error: close the context; nothing else will succeed */
+    GLINT_NO_DRIVER = 64,            /* a GPU was asked for and no driver library was found */
+    GLINT_DRIVER_TOO_OLD = 65,       /* the driver lacks a function that Glint needs */
+    GLINT_NO_DEVICE = 66,            /* the driver has no device of that ordinal */
+    GLINT_NO_KERNEL_IMAGE = 67,      /* no variant was compiled for this device's architecture */
+    GLINT_DRIVER_ERROR = 68,         /* any other failure of a driver call */
+    GLINT_DEVICE_OUT_OF_MEMORY = 69, /* the driver could not load the kernels into device memory */
+    GLINT_DEVICE_LOST = 70,          /* a sticky device error: close the context; nothing else will succeed */
 
-    GLINT_SELFTEST_FAILED = 80      /* a variant gave a wrong answer; glint_selftest_result names it */
+    GLINT_SELFTEST_FAILED = 80 /* a variant gave a wrong answer; glint_selftest_result names it */
 };
 
 /* A stable sentence for a status; never NULL, also for numbers that are no status. Pure, thread-safe. */
@@ -101,9 +101,9 @@ enum glint_dtype { GLINT_F32 = 1, GLINT_F16 = 2, GLINT_BF16 = 3 };
 /* Which keys a query sees. There is no default alignment of the causal diagonal: when seqlen_q != seqlen_k the two differ.
  * Key j is seen by query i iff j <= i + offset; a row for which that leaves no key is all masked. */
 enum glint_mask {
-    GLINT_MASK_NONE = 1,                /* every key */
-    GLINT_MASK_CAUSAL_TOP_LEFT = 2,     /* offset = 0: the first query sees the first key */
-    GLINT_MASK_CAUSAL_BOTTOM_RIGHT = 3  /* offset = seqlen_k - seqlen_q: the last query sees the last key */
+    GLINT_MASK_NONE = 1,               /* every key */
+    GLINT_MASK_CAUSAL_TOP_LEFT = 2,    /* offset = 0: the first query sees the first key */
+    GLINT_MASK_CAUSAL_BOTTOM_RIGHT = 3 /* offset = seqlen_k - seqlen_q: the last query sees the last key */
 };
 
 /* ---- the context -------------------------------------------------------------------------------------------------------- */
@@ -121,29 +121,35 @@ struct glint_executor {
 #define GLINT_MAX_CONCURRENCY 1024u
 
 enum glint_device_kind {
-    GLINT_DEVICE_AUTO = 0,        /* the current or first GPU that the library has kernels for, else the CPU */
+    GLINT_DEVICE_AUTO = 0, /* the current or first GPU that the library has kernels for, else the CPU */
     GLINT_DEVICE_CPU = 1,
-    GLINT_DEVICE_CUDA_CURRENT = 2,/* the CUDA context that is current on the calling thread */
-    GLINT_DEVICE_CUDA = 3         /* the device with ordinal `cuda_device`, through its primary context */
+    GLINT_DEVICE_CUDA_CURRENT = 2, /* the CUDA context that is current on the calling thread */
+    GLINT_DEVICE_CUDA = 3          /* the device with ordinal `cuda_device`, through its primary context */
 };
 
 /* Instruction sets of the CPU family, lowest first within an architecture. */
 enum glint_isa {
-    GLINT_ISA_ANY = 0,            /* as an option: no cap, take the best that the CPU has */
-    GLINT_ISA_X86_64 = 1,         /* baseline: SSE2 */
-    GLINT_ISA_X86_64_V3 = 2,      /* AVX2, FMA, F16C */
-    GLINT_ISA_X86_64_V4 = 3,      /* AVX-512 F, BW, CD, DQ, VL */
-    GLINT_ISA_AARCH64 = 16        /* Armv8.0-A with Advanced SIMD */
+    GLINT_ISA_ANY = 0,       /* as an option: no cap, take the best that the CPU has */
+    GLINT_ISA_X86_64 = 1,    /* baseline: SSE2 */
+    GLINT_ISA_X86_64_V3 = 2, /* AVX2, FMA, F16C */
+    GLINT_ISA_X86_64_V4 = 3, /* AVX-512 F, BW, CD, DQ, VL */
+    GLINT_ISA_AARCH64 = 16   /* Armv8.0-A with Advanced SIMD */
 };
 
 struct glint_options {
     uint32_t struct_size;
-    uint32_t device;              /* enum glint_device_kind */
-    int32_t cuda_device;          /* ordinal for GLINT_DEVICE_CUDA; otherwise 0 */
-    uint32_t max_isa;             /* enum glint_isa: never use a CPU variant above this one */
+    uint32_t device;                /* enum glint_device_kind */
+    int32_t cuda_device;            /* ordinal for GLINT_DEVICE_CUDA; otherwise 0 */
+    uint32_t max_isa;               /* enum glint_isa: never use a CPU variant above this one */
     struct glint_executor executor; /* all zero: serial, on the calling thread */
 };
-#define GLINT_OPTIONS_INIT {sizeof(struct glint_options), GLINT_DEVICE_AUTO, 0, GLINT_ISA_ANY, {0, 0, NULL, NULL}}
+#define GLINT_OPTIONS_INIT                                                 \
+    {                                                                      \
+        sizeof(struct glint_options), GLINT_DEVICE_AUTO, 0, GLINT_ISA_ANY, \
+        {                                                                  \
+            0, 0, NULL, NULL                                               \
+        }                                                                  \
+    }
 
 /* Opaque, lives in the caller's storage; the pointer is the storage's address. */
 struct glint_context;
@@ -167,15 +173,18 @@ enum glint_status glint_context_close(struct glint_context *context);
 /* What the context runs on. Strings are static. Thread-safe. */
 struct glint_device_info {
     uint32_t struct_size;
-    uint32_t device;              /* GLINT_DEVICE_CPU or GLINT_DEVICE_CUDA */
-    uint32_t isa;                 /* CPU: the best enum glint_isa in use; else 0 */
-    int32_t cuda_device;          /* GPU ordinal, else -1 */
-    uint32_t sm;                  /* GPU: compute capability, 10 * major + minor; else 0 */
-    uint32_t concurrency;         /* CPU: the executor's; GPU: multiprocessors */
-    uint32_t variants_loaded;     /* rows of the table that run on this device */
-    int32_t driver_error;         /* as glint_context_driver_error */
+    uint32_t device;          /* GLINT_DEVICE_CPU or GLINT_DEVICE_CUDA */
+    uint32_t isa;             /* CPU: the best enum glint_isa in use; else 0 */
+    int32_t cuda_device;      /* GPU ordinal, else -1 */
+    uint32_t sm;              /* GPU: compute capability, 10 * major + minor; else 0 */
+    uint32_t concurrency;     /* CPU: the executor's; GPU: multiprocessors */
+    uint32_t variants_loaded; /* rows of the table that run on this device */
+    int32_t driver_error;     /* as glint_context_driver_error */
 };
-#define GLINT_DEVICE_INFO_INIT {sizeof(struct glint_device_info), 0, 0, 0, 0, 0, 0, 0}
+#define GLINT_DEVICE_INFO_INIT                                \
+    {                                                         \
+        sizeof(struct glint_device_info), 0, 0, 0, 0, 0, 0, 0 \
+    }
 enum glint_status glint_context_device(const struct glint_context *context, struct glint_device_info *info);
 
 /* The driver's own code (CUresult) behind the last failed call on this context, or behind a glint_context_init that failed in this
@@ -185,8 +194,9 @@ int32_t glint_context_driver_error(const void *storage);
 /* ---- the problem -------------------------------------------------------------------------------------------------------- */
 
 /* Element strides of a tensor of logical shape [batch, heads, seqlen, head_dim]; head_dim is contiguous. Any order of the outer
- * dimensions and any padding works, so views of a fused QKV tensor do. Inputs may have stride 0 (broadcast); outputs must not
- * overlap themselves. A dimension of extent 1 may have any non-negative stride. */
+ * dimensions and any padding works, so views of a fused QKV tensor do. Inputs may have stride 0 (broadcast). Outputs must not
+ * overlap themselves: from the smallest stride up, each must step over all elements of the dimensions inside it. A dimension of
+ * extent 1 may have any non-negative stride. */
 struct glint_strides {
     int64_t batch, head, row;
 };
@@ -201,18 +211,18 @@ struct glint_strides {
  * Query head h reads key head h / (heads_q / heads_kv). */
 struct glint_problem {
     uint32_t struct_size;
-    uint32_t dtype;     /* enum glint_dtype */
-    uint32_t mask;      /* enum glint_mask */
+    uint32_t dtype;      /* enum glint_dtype */
+    uint32_t mask;       /* enum glint_mask */
     float softmax_scale; /* finite; commonly 1 / sqrt(head_dim) */
-    int64_t batch;      /* 1 ... GLINT_MAX_EXTENT */
-    int64_t heads_q;    /* 1 ... GLINT_MAX_EXTENT, a multiple of heads_kv */
+    int64_t batch;       /* 1 ... GLINT_MAX_EXTENT */
+    int64_t heads_q;     /* 1 ... GLINT_MAX_EXTENT, a multiple of heads_kv */
     int64_t heads_kv;
-    int64_t head_dim;   /* a multiple of 8 that the spec lists */
-    int64_t seqlen_q;   /* 0 ... GLINT_MAX_EXTENT */
-    int64_t seqlen_k;   /* 0 ... GLINT_MAX_EXTENT */
+    int64_t head_dim; /* a multiple of 8 that the spec lists */
+    int64_t seqlen_q; /* 0 ... GLINT_MAX_EXTENT */
+    int64_t seqlen_k; /* 0 ... GLINT_MAX_EXTENT */
     struct glint_strides q, k, v, o;
     struct glint_strides dout, dq, dk, dv; /* read for GLINT_BACKWARD only */
-    uint64_t reserved[4]; /* zero */
+    uint64_t reserved[4];                  /* zero */
 };
 
 /* Fills in a problem whose tensors are contiguous in the order [batch, seqlen, heads, head_dim], no mask and softmax_scale
@@ -229,13 +239,13 @@ void glint_problem_bhsd(struct glint_problem *problem, enum glint_dtype dtype, i
 /* A checked problem and how it will be run: plain data, copied freely, valid while its context is open. Read-only for the caller. */
 struct glint_plan {
     uint32_t struct_size;
-    uint32_t pass;           /* enum glint_pass */
-    uint32_t variant;        /* index into the table: glint_variant_at */
+    uint32_t pass;    /* enum glint_pass */
+    uint32_t variant; /* index into the table: glint_variant_at */
     uint32_t reserved;
-    size_t workspace_bytes;  /* exact: this many work, one less is refused */
+    size_t workspace_bytes; /* exact: this many work, one less is refused */
     const struct glint_context *context;
     struct glint_problem problem;
-    uint64_t internal[12];   /* the family's launch geometry and a check sum over the plan */
+    uint64_t internal[12]; /* the family's launch geometry and a check sum over the plan */
 };
 
 /* Checks the problem, chooses the variant, computes the workspace. A pure function of its arguments; costs under 2 microseconds.
@@ -263,7 +273,7 @@ enum glint_status glint_explain_call(const struct glint_plan *plan, enum glint_p
 
 /* Addresses; on a GPU context device addresses. Unused ones may be NULL, and so may tensors without elements. Outputs must not share
  * bytes with any other tensor. Interleaved outputs, such as dQ, dK and dV as views of one fused buffer, are fine when they have equal
- * strides; with different strides, address ranges that meet count as overlap. */
+ * strides; with different strides, address ranges that meet count as overlap. No tensor, inputs included, may meet the workspace. */
 struct glint_tensors {
     uint32_t struct_size;
     uint32_t reserved;
@@ -273,7 +283,10 @@ struct glint_tensors {
     const void *dout;      /* read by backward */
     void *dq, *dk, *dv;    /* written by backward */
 };
-#define GLINT_TENSORS_INIT {sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define GLINT_TENSORS_INIT                                                                    \
+    {                                                                                         \
+        sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
+    }
 
 /* O and LSE from Q, K, V. CPU: runs on the executor and returns when done; stream must be NULL. GPU: enqueues on `stream` (a CUstream
  * or cudaStream_t; NULL is the default stream), never synchronises, and may be captured into a CUDA graph; tensors and workspace must
@@ -290,19 +303,22 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
 
 struct glint_variant_info {
     uint32_t struct_size;
-    uint32_t pass;      /* enum glint_pass */
-    uint32_t dtype;     /* enum glint_dtype */
-    uint32_t causal;    /* 0: GLINT_MASK_NONE; 1: both causal masks */
+    uint32_t pass;   /* enum glint_pass */
+    uint32_t dtype;  /* enum glint_dtype */
+    uint32_t causal; /* 0: GLINT_MASK_NONE; 1: both causal masks */
     uint32_t head_dim;
-    uint32_t isa;       /* CPU family: enum glint_isa; else 0 */
-    uint32_t sm;        /* GPU families: lowest compute capability, 10 * major + minor; else 0 */
-    uint32_t tile_m;    /* queries a tile */
-    uint32_t tile_n;    /* keys a tile */
+    uint32_t isa;             /* CPU family: enum glint_isa; else 0 */
+    uint32_t sm;              /* GPU families: lowest compute capability, 10 * major + minor; else 0 */
+    uint32_t tile_m;          /* queries a tile */
+    uint32_t tile_n;          /* keys a tile */
     uint32_t alignment_bytes; /* of addresses and strides */
-    const char *name;   /* such as "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"; static */
-    const char *family; /* such as "cpu"; static */
+    const char *name;         /* such as "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"; static */
+    const char *family;       /* such as "cpu"; static */
 };
-#define GLINT_VARIANT_INFO_INIT {sizeof(struct glint_variant_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL}
+#define GLINT_VARIANT_INFO_INIT                                                  \
+    {                                                                            \
+        sizeof(struct glint_variant_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL \
+    }
 
 /* Rows of the table that was compiled in, sorted by name. Pure, thread-safe. */
 uint32_t glint_variant_count(void);
@@ -321,10 +337,13 @@ struct glint_selftest_result {
     uint32_t struct_size;
     uint32_t variants_run;
     uint32_t variants_failed;
-    uint32_t first_failed;     /* table index, or UINT32_MAX */
-    float worst_error;         /* largest |difference| / tolerance over all variants; <= 1 passes */
+    uint32_t first_failed; /* table index, or UINT32_MAX */
+    float worst_error;     /* largest |difference| / tolerance over all variants; <= 1 passes */
 };
-#define GLINT_SELFTEST_RESULT_INIT {sizeof(struct glint_selftest_result), 0, 0, 0, 0.0f}
+#define GLINT_SELFTEST_RESULT_INIT                          \
+    {                                                       \
+        sizeof(struct glint_selftest_result), 0, 0, 0, 0.0f \
+    }
 
 /* Bytes of memory that glint_selftest needs: host memory for a CPU context, device memory for a GPU one. */
 enum glint_status glint_selftest_size(const struct glint_context *context, size_t *bytes);

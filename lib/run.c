@@ -1,8 +1,8 @@
 /* glint_forward and glint_backward: check what can change between calls, then hand over to the row's family. */
 #include "lib/check.h"
 
-static enum glint_status refuse(struct glint_fault *fault, enum glint_status status, const char *field, const char *other, int64_t value,
-                                int64_t want)
+static enum glint_status refuse(struct glint_fault *fault, enum glint_status status, const char *field, const char *other,
+                                int64_t value, int64_t want)
 {
     *fault = (struct glint_fault){field, other, value, want, UINT32_MAX};
     return status;
@@ -177,8 +177,8 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
         return refuse(fault, GLINT_WORKSPACE_TOO_SMALL, "workspace", NULL, workspace ? (int64_t)workspace_bytes : 0,
                       (int64_t)plan->workspace_bytes);
     if ((uintptr_t)workspace % GLINT_WORKSPACE_ALIGNMENT != 0)
-        return refuse(fault, GLINT_WORKSPACE_MISALIGNED, "workspace", NULL, (int64_t)((uintptr_t)workspace % GLINT_WORKSPACE_ALIGNMENT),
-                      GLINT_WORKSPACE_ALIGNMENT);
+        return refuse(fault, GLINT_WORKSPACE_MISALIGNED, "workspace", NULL,
+                      (int64_t)((uintptr_t)workspace % GLINT_WORKSPACE_ALIGNMENT), GLINT_WORKSPACE_ALIGNMENT);
 
     struct region regions[GLINT_ROLES], lse, work = {.name = "workspace"};
     int count = 0;
@@ -197,8 +197,8 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
     return check_overlap(regions, count, &lse, &work, &plan->problem, fault);
 }
 
-static enum glint_status run(const struct glint_plan *plan, enum glint_pass pass, const struct glint_tensors *tensors, void *workspace,
-                             size_t workspace_bytes, void *stream)
+static enum glint_status run(const struct glint_plan *plan, enum glint_pass pass, const struct glint_tensors *tensors,
+                             void *workspace, size_t workspace_bytes, void *stream)
 {
     struct glint_fault fault;
     enum glint_status status = glint_check_call(plan, pass, tensors, workspace, workspace_bytes, stream, &fault);

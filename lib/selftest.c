@@ -324,7 +324,8 @@ static double check_forward(struct test *t)
             float got = 0.0f;
             check_row(t, t->tensors.o, i * HEADS + head, r.mean_c, w_of, &o);
             if (t->status == GLINT_OK)
-                t->status = t->family->copy_out(t->context, &got, t->tensors.lse + head * t->problem.seqlen_q + i, sizeof got, t->stream);
+                t->status =
+                    t->family->copy_out(t->context, &got, t->tensors.lse + head * t->problem.seqlen_q + i, sizeof got, t->stream);
             note(&lse, (double)got, r.lse);
         }
     return larger(relative(&o), relative(&lse));
@@ -341,7 +342,8 @@ __attribute__((noinline)) static double check_backward(struct test *t)
             const struct row r = softmax_row(t, head, i);
             answer.lse[head * rows_q + i] = (float)r.lse;
             answer.mean_c[head * rows_q + i] = (float)r.mean_c;
-            check_row(t, t->tensors.dq, i * HEADS + head, t->scale * g_of(head, i) * t->z * (r.mean_bc - r.mean_c * r.mean_b), u_of, &dq);
+            check_row(t, t->tensors.dq, i * HEADS + head, t->scale * g_of(head, i) * t->z * (r.mean_bc - r.mean_c * r.mean_b), u_of,
+                      &dq);
         }
     for (int64_t j = 0; j < t->problem.seqlen_k; j++) {
         double pg = 0.0, dsa = 0.0;
@@ -364,7 +366,9 @@ __attribute__((noinline)) static double check_backward(struct test *t)
  * f32 on a GPU), summed over a few tens of terms that partly cancel in the backward pass. */
 static double tolerance(const struct glint_variant *v)
 {
-    const double half_ulp = v->dtype == GLINT_BF16 ? 0x1p-9 : v->dtype == GLINT_F16 || v->family != GLINT_FAMILY_CPU ? 0x1p-12 : 0x1p-20;
+    const double half_ulp = v->dtype == GLINT_BF16                                   ? 0x1p-9
+                            : v->dtype == GLINT_F16 || v->family != GLINT_FAMILY_CPU ? 0x1p-12
+                                                                                     : 0x1p-20;
     return (v->pass == GLINT_FORWARD ? 8.0 : 32.0) * half_ulp;
 }
 

@@ -14,11 +14,11 @@
 enum glint_family { GLINT_FAMILY_CPU, GLINT_FAMILY_SM80, GLINT_FAMILY_SM90A, GLINT_FAMILY_COUNT };
 
 struct glint_variant {
-    const char *name;         /* left of "__" what it computes, right of it how */
-    uint8_t pass;             /* enum glint_pass */
-    uint8_t dtype;            /* enum glint_dtype */
-    uint8_t causal;           /* 0 none, 1 both causal masks */
-    uint8_t family;           /* enum glint_family */
+    const char *name; /* left of "__" what it computes, right of it how */
+    uint8_t pass;     /* enum glint_pass */
+    uint8_t dtype;    /* enum glint_dtype */
+    uint8_t causal;   /* 0 none, 1 both causal masks */
+    uint8_t family;   /* enum glint_family */
     uint16_t head_dim;
     uint16_t tile_m, tile_n;  /* queries, keys */
     uint16_t isa;             /* CPU: enum glint_isa, else 0 */

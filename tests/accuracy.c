@@ -16,8 +16,9 @@ static struct place place_of(const struct experiment *e, enum tensor t, int64_t 
 {
     struct place p;
     const int64_t dim = tensor_dim(e, t), rows = tensor_rows(e, t), heads = tensor_heads(e, t);
-    snprintf(p.text, sizeof p.text, "%s[batch %lld, head %lld, row %lld, %lld]", tensor_name[t], (long long)(index / dim / rows / heads),
-             (long long)(index / dim / rows % heads), (long long)(index / dim % rows), (long long)(index % dim));
+    snprintf(p.text, sizeof p.text, "%s[batch %lld, head %lld, row %lld, %lld]", tensor_name[t],
+             (long long)(index / dim / rows / heads), (long long)(index / dim / rows % heads), (long long)(index / dim % rows),
+             (long long)(index % dim));
     return p;
 }
 
@@ -55,8 +56,8 @@ void expect_near(const struct experiment *e, enum tensor t, const char *category
         }
     }
     if (!check_within(category, worst_error, bound))
-        check_fail("%s is %.9g, exact %.9g, error %.3g, bound %.3g", place_of(e, t, worst).text, (double)got[worst], expected[worst],
-                   worst_error, bound);
+        check_fail("%s is %.9g, exact %.9g, error %.3g, bound %.3g", place_of(e, t, worst).text, (double)got[worst],
+                   expected[worst], worst_error, bound);
 }
 
 /* ---- against the reference ---- */
@@ -101,7 +102,8 @@ static double noise_of(const struct experiment *e, enum tensor t, double scale)
     const double v = root_mean_square(e->in[V], tensor_count(e, V)), dout = root_mean_square(e->in[DOUT], tensor_count(e, DOUT));
     const double delta = dtype_ulp(e->dtype) / 4 * terms * dout * root_mean_square(e->in[O], tensor_count(e, O)); /* O is rounded */
     const double ds = (0x1p-24 * terms + score) * terms * v * dout + delta;
-    const double group_rows = sqrt((double)(s->heads_q / s->heads_kv * s->seqlen_q)), softmax_scale = fabs((double)e->ref.softmax_scale);
+    const double group_rows = sqrt((double)(s->heads_q / s->heads_kv * s->seqlen_q)),
+                 softmax_scale = fabs((double)e->ref.softmax_scale);
     switch (t) {
     case LSE: return score;
     case O: return fmax(score * size_of(e, V), dtype_ulp(GLINT_F32) * scale);
@@ -113,8 +115,10 @@ static double noise_of(const struct experiment *e, enum tensor t, double scale)
 
 static const char *category_of(enum tensor t, enum glint_dtype dtype, bool by_row)
 {
-    static const char *const name[TENSORS][4] = {[O] = {"", "O f32", "O f16", "O bf16"},       [LSE] = {"", "LSE f32", "LSE f16", "LSE bf16"},
-                                                 [DQ] = {"", "dQ f32", "dQ f16", "dQ bf16"},   [DK] = {"", "dK f32", "dK f16", "dK bf16"},
+    static const char *const name[TENSORS][4] = {[O] = {"", "O f32", "O f16", "O bf16"},
+                                                 [LSE] = {"", "LSE f32", "LSE f16", "LSE bf16"},
+                                                 [DQ] = {"", "dQ f32", "dQ f16", "dQ bf16"},
+                                                 [DK] = {"", "dK f32", "dK f16", "dK bf16"},
                                                  [DV] = {"", "dV f32", "dV f16", "dV bf16"}};
     static const char *const row_name[TENSORS][4] = {[O] = {"", "O f32 by row", "O f16 by row", "O bf16 by row"}};
 
@@ -172,8 +176,8 @@ void expect_accurate(struct experiment *e, enum glint_pass pass, const struct re
             const double error = worst_row(e, t, got->at[t], &row);
             const double row_bound = factor * fmax(worst_row(e, t, plain.at[t], &ignored), noise_of(e, t, 1)) + ulp;
             if (!check_within(category_of(t, e->dtype, true), error, row_bound))
-                check_fail("row at %s: error %.3g of its largest element, bound %.3g",
-                           place_of(e, t, row * tensor_dim(e, t)).text, error, row_bound);
+                check_fail("row at %s: error %.3g of its largest element, bound %.3g", place_of(e, t, row * tensor_dim(e, t)).text,
+                           error, row_bound);
         }
     }
 }
@@ -200,7 +204,8 @@ static bool same(float a, float b, bool equal_zeros)
     return equal_zeros ? a == b : memcmp(&a, &b, sizeof a) == 0;
 }
 
-void expect_same(const struct experiment *e, enum tensor t, const float *got, const float *expected, bool equal_zeros, const char *what)
+void expect_same(const struct experiment *e, enum tensor t, const float *got, const float *expected, bool equal_zeros,
+                 const char *what)
 {
     int64_t at = 0;
     const int64_t count = tensor_count(e, t);
@@ -208,7 +213,8 @@ void expect_same(const struct experiment *e, enum tensor t, const float *got, co
         at++;
     check_within("bitwise", at < count ? 1 : 0, 0);
     if (at < count)
-        check_fail("%s: %s is %.9g, expected the same bits as %.9g", what, place_of(e, t, at).text, (double)got[at], (double)expected[at]);
+        check_fail("%s: %s is %.9g, expected the same bits as %.9g", what, place_of(e, t, at).text, (double)got[at],
+                   (double)expected[at]);
 }
 
 void expect_same_row(const struct experiment *e, enum tensor t, const float *got, const float *expected, int64_t b, int64_t h,

@@ -117,11 +117,11 @@ static void describe(const struct check_list *list, const struct check *check, c
         bazel = target;
     int length = snprintf(message, bytes, "%s: %s: %s\n", variant, check->name, running.reason);
     if (check->subject != NULL)
-        length += snprintf(message + length, bytes - (size_t)length,
-                           "  batch %lld heads %lld:%lld seqlen_q %lld seqlen_k %lld %s, layout %s, data %s, scale %g, seed %#llx\n",
-                           (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv, (long long)s->seqlen_q,
-                           (long long)s->seqlen_k, mask_name(s->mask), layouts[s->layout], data[s->data], (double)s->softmax_scale,
-                           (unsigned long long)s->seed);
+        length += snprintf(
+            message + length, bytes - (size_t)length,
+            "  batch %lld heads %lld:%lld seqlen_q %lld seqlen_k %lld %s, layout %s, data %s, scale %g, seed %#llx\n",
+            (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv, (long long)s->seqlen_q, (long long)s->seqlen_k,
+            mask_name(s->mask), layouts[s->layout], data[s->data], (double)s->softmax_scale, (unsigned long long)s->seed);
     snprintf(message + length, bytes - (size_t)length, "  again: ./bazelw test %s --test_output=all --test_arg=--case=%s", bazel,
              check->name);
 }
@@ -151,7 +151,7 @@ bool check_run(const struct check_list *list, const struct check *check, char *m
 /* ---- lists ---- */
 
 void checks_add(struct check_list *list, void (*run)(struct subject *, const struct shape *), const struct shape *shape,
-                    const char *name, ...)
+                const char *name, ...)
 {
     if (list->count == list->capacity) {
         list->capacity = list->capacity * 2 + 64;

@@ -14,12 +14,12 @@
 enum layout {
     LAYOUT_BSHD,
     LAYOUT_BHSD,
-    LAYOUT_SBHD,       /* sequence first */
-    LAYOUT_PADDED,     /* BHSD with gaps between rows, heads and batches */
-    LAYOUT_MIXED,      /* every tensor another one */
-    LAYOUT_FUSED,      /* Q, K, V are views of one [batch, seqlen, heads_q + 2 heads_kv, head_dim]; so are dQ, dK, dV */
-    LAYOUT_BROADCAST,  /* inputs share batches or heads: stride 0 */
-    LAYOUT_ONE_ROW,    /* all keys are one row of memory, and all queries: row stride 0 */
+    LAYOUT_SBHD,      /* sequence first */
+    LAYOUT_PADDED,    /* BHSD with gaps between rows, heads and batches */
+    LAYOUT_MIXED,     /* every tensor another one */
+    LAYOUT_FUSED,     /* Q, K, V are views of one [batch, seqlen, heads_q + 2 heads_kv, head_dim]; so are dQ, dK, dV */
+    LAYOUT_BROADCAST, /* inputs share batches or heads: stride 0 */
+    LAYOUT_ONE_ROW,   /* all keys are one row of memory, and all queries: row stride 0 */
     LAYOUTS
 };
 
@@ -43,9 +43,9 @@ struct shape {
     enum data data;
     float softmax_scale; /* 0: 1 / sqrt(head_dim); `zero_scale` for a real 0 */
     bool zero_scale;
-    float step;          /* DATA_GRID */
+    float step; /* DATA_GRID */
     uint64_t seed;
-    int64_t detail;      /* what the check makes of it */
+    int64_t detail; /* what the check makes of it */
 };
 
 /* How to run: the bits of the results must not depend on any of it. */
@@ -82,7 +82,7 @@ struct check_list {
 };
 
 void checks_add(struct check_list *list, void (*run)(struct subject *, const struct shape *), const struct shape *shape,
-                    const char *name, ...) __attribute__((format(printf, 4, 5)));
+                const char *name, ...) __attribute__((format(printf, 4, 5)));
 void checks_free(struct check_list *list);
 
 /* Every check of list->subject: the three files of checks add theirs. */

@@ -38,7 +38,7 @@ static int64_t draw_length(struct rand *r, int64_t tile)
 static struct shape draw_shape(const struct subject *subject, uint64_t number)
 {
     struct rand r = rand_stream(number, 400);
-    static const enum data data[] = {DATA_NORMAL, DATA_NORMAL, DATA_NORMAL, DATA_LOW,     DATA_HIGH,
+    static const enum data data[] = {DATA_NORMAL,  DATA_NORMAL, DATA_NORMAL,  DATA_LOW,           DATA_HIGH,
                                      DATA_ONE_HOT, DATA_RISING, DATA_FALLING, DATA_BELOW_SENTINEL};
     const int64_t heads_kv = 1 + rand_below(&r, 3);
     struct shape s = {
@@ -116,7 +116,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "this machine runs no variant of the library\n");
         return 1;
     }
-    const uint64_t shards = options.only != NULL ? 1 : number_from("TEST_TOTAL_SHARDS", 1), shard = number_from("TEST_SHARD_INDEX", 0);
+    const uint64_t shards = options.only != NULL ? 1 : number_from("TEST_TOTAL_SHARDS", 1),
+                   shard = number_from("TEST_SHARD_INDEX", 0);
     struct check_list list = {.target = "differential"};
     for (uint64_t n = 0; n < SHAPES; n++)
         if (shards <= 1 || n % shards == shard) {

@@ -82,7 +82,7 @@ static struct glint_strides strides_of(enum layout layout, int64_t batch, int64_
 /* Tensors that differ in layout, to find a kernel that uses the strides of one for another. */
 static enum layout mixed(enum tensor t)
 {
-    static const enum layout layout[TENSORS] = {LAYOUT_BSHD, LAYOUT_BHSD,   LAYOUT_PADDED, LAYOUT_SBHD, LAYOUT_BHSD,
+    static const enum layout layout[TENSORS] = {LAYOUT_BSHD,   LAYOUT_BHSD, LAYOUT_PADDED, LAYOUT_SBHD, LAYOUT_BHSD,
                                                 LAYOUT_PADDED, LAYOUT_BHSD, LAYOUT_PADDED, LAYOUT_SBHD};
     return layout[t];
 }
@@ -121,7 +121,8 @@ static void lay_out(struct experiment *e)
 
     for (enum tensor t = Q; t < TENSORS; t++) {
         const enum layout layout = s->layout == LAYOUT_MIXED ? mixed(t) : s->layout;
-        e->view[t] = (struct view){(int)t, 0, strides_of(layout, s->batch, tensor_heads(e, t), tensor_rows(e, t), tensor_dim(e, t), pad)};
+        e->view[t] =
+            (struct view){(int)t, 0, strides_of(layout, s->batch, tensor_heads(e, t), tensor_rows(e, t), tensor_dim(e, t), pad)};
     }
     e->view[LSE].strides = strides_of(LAYOUT_BHSD, s->batch, s->heads_q, s->seqlen_q, 1, 0);
     if (s->layout == LAYOUT_FUSED) {
@@ -228,7 +229,8 @@ void experiment_share(struct experiment *e)
         for (int64_t b = 0; b < e->shape.batch; b++)
             for (int64_t h = 0; h < tensor_heads(e, t); h++)
                 for (int64_t i = 0; i < tensor_rows(e, t); i++) {
-                    const float *source = tensor_row(e, e->in[t], t, st->batch != 0 ? b : 0, st->head != 0 ? h : 0, st->row != 0 ? i : 0);
+                    const float *source =
+                        tensor_row(e, e->in[t], t, st->batch != 0 ? b : 0, st->head != 0 ? h : 0, st->row != 0 ? i : 0);
                     float *row = tensor_row(e, e->in[t], t, b, h, i);
                     if (row != source)
                         memcpy(row, source, (size_t)tensor_dim(e, t) * sizeof *row);
@@ -263,11 +265,11 @@ struct experiment *experiment_new(struct subject *subject, const struct shape *s
         .offset = shape->mask == GLINT_MASK_NONE              ? shape->seqlen_k
                   : shape->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? 0
                                                               : shape->seqlen_k - shape->seqlen_q,
-        .softmax_scale = shape->zero_scale                         ? 0.0f
-                         : shape->softmax_scale != 0               ? shape->softmax_scale
-                         : shape->data == DATA_BELOW_SENTINEL      ? 1.0f
-                         : shape->data == DATA_ONE_HOT             ? 10.0f / (float)sqrt((double)dim)
-                                                                   : 1.0f / (float)sqrt((double)dim),
+        .softmax_scale = shape->zero_scale                    ? 0.0f
+                         : shape->softmax_scale != 0          ? shape->softmax_scale
+                         : shape->data == DATA_BELOW_SENTINEL ? 1.0f
+                         : shape->data == DATA_ONE_HOT        ? 10.0f / (float)sqrt((double)dim)
+                                                              : 1.0f / (float)sqrt((double)dim),
     };
     lay_out(e);
     fill_problem(e);
@@ -312,7 +314,8 @@ void experiment_reference(struct experiment *e, bool gradients)
     for (int64_t i = 0; i < tensor_count(e, LSE); i++)
         e->in[LSE][i] = (float)exact[LSE][i];
     if (gradients)
-        reference_backward(&e->ref, exact[Q], exact[K], exact[V], exact[O], exact[LSE], exact[DOUT], exact[DQ], exact[DK], exact[DV]);
+        reference_backward(&e->ref, exact[Q], exact[K], exact[V], exact[O], exact[LSE], exact[DOUT], exact[DQ], exact[DK],
+                           exact[DV]);
     memcpy(e->exact, exact, sizeof exact);
 }
 
@@ -321,8 +324,8 @@ void experiment_reference(struct experiment *e, bool gradients)
 enum { MARGIN = 64 }; /* bytes watched on both sides of a buffer, at least */
 
 struct buffer {
-    size_t bytes;      /* of the payload */
-    size_t margin;     /* before and after it; 0 inside a fence */
+    size_t bytes;                  /* of the payload */
+    size_t margin;                 /* before and after it; 0 inside a fence */
     unsigned char *before, *after; /* host images, margins included */
     unsigned char *device;
 };
@@ -338,8 +341,8 @@ static void fill(unsigned char *image, size_t bytes)
     }
 }
 
-static unsigned char *element(const struct experiment *e, const struct buffer *buffer, unsigned char *image, enum tensor t, int64_t b,
-                              int64_t h, int64_t row)
+static unsigned char *element(const struct experiment *e, const struct buffer *buffer, unsigned char *image, enum tensor t,
+                              int64_t b, int64_t h, int64_t row)
 {
     const struct view *v = &e->view[t];
     const int64_t at = v->offset + b * v->strides.batch + h * v->strides.head + row * v->strides.row;
@@ -407,7 +410,8 @@ static void expect_untouched(const struct buffer *buffer, const char *what)
 static void expect_margins(const struct buffer *buffer)
 {
     if (memcmp(buffer->before, buffer->after, buffer->margin) != 0 ||
-        memcmp(buffer->before + buffer->margin + buffer->bytes, buffer->after + buffer->margin + buffer->bytes, buffer->margin) != 0)
+        memcmp(buffer->before + buffer->margin + buffer->bytes, buffer->after + buffer->margin + buffer->bytes, buffer->margin) !=
+            0)
         check_fail("bytes changed outside of the workspace of %zu bytes", buffer->bytes);
 }
 

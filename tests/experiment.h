@@ -25,7 +25,7 @@ struct experiment {
     struct glint_problem problem;
     struct view view[TENSORS];
     int64_t buffer_elements[TENSORS];
-    float *in[TENSORS];   /* Q K V O LSE DOUT */
+    float *in[TENSORS];     /* Q K V O LSE DOUT */
     double *exact[TENSORS]; /* O LSE DQ DK DV of the reference, after experiment_reference */
 };
 

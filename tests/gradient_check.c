@@ -25,7 +25,8 @@ static void accuracy(struct subject *subject, const struct shape *shape)
     experiment_reference(e, pass_of(subject) == GLINT_BACKWARD);
     struct results got = experiment_run_plainly(e);
     expect_accurate(e, pass_of(subject), &got);
-    if (e->dtype == GLINT_F32 && shape->data == DATA_NORMAL && shape->softmax_scale == 0 && shape->seqlen_q > 0 && shape->seqlen_k > 0)
+    if (e->dtype == GLINT_F32 && shape->data == DATA_NORMAL && shape->softmax_scale == 0 && shape->seqlen_q > 0 &&
+        shape->seqlen_k > 0)
         expect_absolutely_accurate(e, pass_of(subject), &got);
 }
 
@@ -192,10 +193,13 @@ static void derivative(struct subject *subject, const struct shape *shape)
         const float h = grid.step;
         const double measured = (value_at(e, u, h) - value_at(e, u, -h)) / (2 * (double)h);
         const double error = fabs(measured - expected), bound = gate_of(e->dtype, e->ref.head_dim) * sqrt(norm);
-        const char *category = e->dtype == GLINT_F32 ? "derivative f32" : e->dtype == GLINT_F16 ? "derivative f16" : "derivative bf16";
+        const char *category = e->dtype == GLINT_F32   ? "derivative f32"
+                               : e->dtype == GLINT_F16 ? "derivative f16"
+                                                       : "derivative bf16";
         if (!check_within(category, error, bound))
-            check_fail("the derivative along a direction is %.9g by the gradient, %.9g by differences: off by %.3g |gradient|, bound %.3g",
-                       expected, measured, error / sqrt(norm), gate_of(e->dtype, e->ref.head_dim));
+            check_fail(
+                "the derivative along a direction is %.9g by the gradient, %.9g by differences: off by %.3g |gradient|, bound %.3g",
+                expected, measured, error / sqrt(norm), gate_of(e->dtype, e->ref.head_dim));
     }
 }
 
@@ -222,7 +226,8 @@ static void identity(struct subject *subject, const struct shape *shape)
         for (int64_t d = 0; d < dim; d++) {
             double dk = 0, dk2 = 0, dvv = 0, dvv2 = 0, doo = 0, doo2 = 0, dqq = 0, dqq2 = 0, dkk = 0, dkk2 = 0, delta2 = 0;
             for (int64_t j = head * shape->seqlen_k; j < (head + 1) * shape->seqlen_k; j++) {
-                const double k = (double)got.at[DK][j * dim + d], v = (double)got.at[DV][j * dim + d] * (double)e->in[V][j * dim + d];
+                const double k = (double)got.at[DK][j * dim + d],
+                             v = (double)got.at[DV][j * dim + d] * (double)e->in[V][j * dim + d];
                 const double kk = k * (double)e->in[K][j * dim + d];
                 dk += k, dk2 += k * k, dvv += v, dvv2 += v * v, dkk += kk, dkk2 += kk * kk;
             }
@@ -273,9 +278,13 @@ static void add_tile_shapes(struct check_list *list, const struct subject *subje
                                     .seqlen_q = rows[a],
                                     .seqlen_k = keys[b],
                                     .mask = causal_or_none(subject, top_left),
-                                    .layout = (a + b) % 3 == 0 ? LAYOUT_PADDED : (a + b) % 3 == 1 ? LAYOUT_BSHD : LAYOUT_MIXED};
+                                    .layout = (a + b) % 3 == 0   ? LAYOUT_PADDED
+                                              : (a + b) % 3 == 1 ? LAYOUT_BSHD
+                                                                 : LAYOUT_MIXED};
             checks_add(list, accuracy, &s, "accuracy/q%lld_k%lld%s", (long long)rows[a], (long long)keys[b],
-                           subject->info.causal == 0 ? "" : top_left ? "_top_left" : "_bottom_right");
+                       subject->info.causal == 0 ? ""
+                       : top_left                ? "_top_left"
+                                                 : "_bottom_right");
         }
 }
 
@@ -327,7 +336,8 @@ static void add_feature_shapes(struct check_list *list, const struct subject *su
         checks_add(list, accuracy, &s, "accuracy/%s", feature[i].name);
     }
     const int64_t n = (int64_t)subject->info.tile_n;
-    struct shape s = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 9, .seqlen_k = 3 * n + 2, .mask = causal_or_none(subject, false)};
+    struct shape s = {
+        .batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 9, .seqlen_k = 3 * n + 2, .mask = causal_or_none(subject, false)};
     s.data = DATA_RISING;
     checks_add(list, accuracy, &s, "accuracy/rising");
     s.data = DATA_FALLING;
@@ -346,9 +356,9 @@ static void add_causal_shapes(struct check_list *list, const struct subject *sub
         int64_t seqlen_q, seqlen_k;
         bool top_left;
     } causal[] = {
-        {"some_rows_see_nothing", 31, 12, false},   {"a_tile_sees_nothing", 2 * m + 5, m - 3, false},
+        {"some_rows_see_nothing", 31, 12, false},      {"a_tile_sees_nothing", 2 * m + 5, m - 3, false},
         {"bottom_right_long_keys", 13, n + 20, false}, {"top_left_long_keys", 13, n + 20, true},
-        {"top_left_long_queries", m + 9, 21, true}, {"square_top_left", 45, 45, true},
+        {"top_left_long_queries", m + 9, 21, true},    {"square_top_left", 45, 45, true},
         {"square_bottom_right", 45, 45, false},
     };
     for (size_t i = 0; i < sizeof causal / sizeof causal[0] && subject->info.causal != 0; i++) {

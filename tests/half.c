@@ -37,7 +37,8 @@ uint16_t half_from_float(float value)
         return (uint16_t)(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
     if (magnitude >= 0x47800000u) /* 2^16 and above; 65520 ... 65535 overflow by rounding below */
         return (uint16_t)(sign | 0x7c00u);
-    if (magnitude >= 0x38800000u) /* 2^-14: normal; the exponent's bias drops from 127 to 15, a carry out of the mantissa is right */
+    if (magnitude >=
+        0x38800000u) /* 2^-14: normal; the exponent's bias drops from 127 to 15, a carry out of the mantissa is right */
         return (uint16_t)(sign | shift_round(magnitude - (112u << 23), 13));
     if (magnitude < 0x33000000u) /* below half of the smallest subnormal, 2^-24 */
         return (uint16_t)sign;

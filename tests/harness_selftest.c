@@ -31,7 +31,8 @@ static bool caught(enum fault fault, enum glint_pass pass, bool verbose)
         const struct check *check = first_failure(&list, message, sizeof message);
         stand_in_set_fault(FAULT_NONE);
         if (check != NULL)
-            printf("%-24s caught in %s by %s\n%s%s", fault_name(fault), name, check->name, verbose ? message : "", verbose ? "\n" : "");
+            printf("%-24s caught in %s by %s\n%s%s", fault_name(fault), name, check->name, verbose ? message : "",
+                   verbose ? "\n" : "");
         subject_close(&subject);
         checks_free(&list);
         if (check != NULL)

@@ -20,7 +20,8 @@ static struct experiment *prepared(struct subject *subject, const struct shape *
     return e;
 }
 
-static void expect_same_results(const struct experiment *e, const struct results *got, const struct results *expected, const char *what)
+static void expect_same_results(const struct experiment *e, const struct results *got, const struct results *expected,
+                                const char *what)
 {
     for (const enum tensor *t = pass_outputs(pass_of(e->subject)); *t != TENSORS; t++)
         expect_same(e, *t, got->at[*t], expected->at[*t], false, what);
@@ -115,8 +116,8 @@ static void permutation(struct subject *subject, const struct shape *shape)
         for (int64_t b = 0; b < shape->batch && to != NULL; b++)
             for (int64_t h = 0; h < tensor_heads(e, t); h++) {
                 const int64_t other = (groups - 1 - h / per_group) * per_group + h % per_group;
-                memcpy(tensor_row(e, to, t, b, h, 0),
-                       tensor_row(e, (float *)(uintptr_t)from, t, shape->batch - 1 - b, other, 0), bytes);
+                memcpy(tensor_row(e, to, t, b, h, 0), tensor_row(e, (float *)(uintptr_t)from, t, shape->batch - 1 - b, other, 0),
+                       bytes);
             }
     }
     struct results got = experiment_run_plainly(f);
@@ -142,7 +143,8 @@ static void multiply(const struct experiment *e, enum tensor t, float *x, float 
 }
 
 /* Twice the result, except where float16 runs out of bits below 2^-13: there within one unit of 2^-24. */
-static void expect_scaled(const struct experiment *e, enum tensor t, const float *got, const float *once, float factor, const char *what)
+static void expect_scaled(const struct experiment *e, enum tensor t, const float *got, const float *once, float factor,
+                          const char *what)
 {
     float *expected = check_memory((size_t)tensor_count(e, t) * sizeof(float));
     for (int64_t i = 0; i < tensor_count(e, t); i++) {
@@ -203,8 +205,8 @@ static void causal_prefix(struct subject *subject, const struct shape *shape)
             for (int64_t b = 0; b < shape->batch; b++)
                 for (int64_t h = 0; h < tensor_heads(e, *t); h++)
                     for (int64_t i = 0; i < cuts[c]; i++)
-                        expect_same_row(e, *t, tensor_row(f, got.at[*t], *t, b, h, i), tensor_row(e, all.at[*t], *t, b, h, i), b, h, i,
-                                        "the first rows alone");
+                        expect_same_row(e, *t, tensor_row(f, got.at[*t], *t, b, h, i), tensor_row(e, all.at[*t], *t, b, h, i), b, h,
+                                        i, "the first rows alone");
     }
 }
 
@@ -226,8 +228,8 @@ static void future_keys(struct subject *subject, const struct shape *shape)
             for (int64_t b = 0; b < shape->batch; b++)
                 for (int64_t h = 0; h < shape->heads_q; h++)
                     for (int64_t i = 0; i < shape->seqlen_q && ref_visible(&e->ref, i) <= shape->detail; i++)
-                        expect_same_row(e, *t, tensor_row(e, after.at[*t], *t, b, h, i), tensor_row(e, before.at[*t], *t, b, h, i), b, h,
-                                        i, "keys changed that the query does not see");
+                        expect_same_row(e, *t, tensor_row(e, after.at[*t], *t, b, h, i), tensor_row(e, before.at[*t], *t, b, h, i),
+                                        b, h, i, "keys changed that the query does not see");
     }
 }
 
@@ -241,15 +243,16 @@ static void past_queries(struct subject *subject, const struct shape *shape)
         struct experiment *f = experiment_copy(e);
         for (int64_t bh = 0; bh < shape->batch * shape->heads_q; bh++)
             for (int64_t x = 0; x < shape->detail * e->ref.head_dim; x++)
-                f->in[Q][bh * shape->seqlen_q * e->ref.head_dim + x] = f->in[DOUT][bh * shape->seqlen_q * e->ref.head_dim + x] = junk[c];
+                f->in[Q][bh * shape->seqlen_q * e->ref.head_dim + x] = f->in[DOUT][bh * shape->seqlen_q * e->ref.head_dim + x] =
+                    junk[c];
         experiment_reference(f, false);
         struct results after = experiment_run_plainly(f);
         for (enum tensor t = DK; t <= DV; t++)
             for (int64_t b = 0; b < shape->batch; b++)
                 for (int64_t h = 0; h < shape->heads_kv; h++)
                     for (int64_t j = ref_visible(&e->ref, shape->detail - 1); j < shape->seqlen_k; j++)
-                        expect_same_row(e, t, tensor_row(e, after.at[t], t, b, h, j), tensor_row(e, before.at[t], t, b, h, j), b, h, j,
-                                        "queries changed that do not see the key");
+                        expect_same_row(e, t, tensor_row(e, after.at[t], t, b, h, j), tensor_row(e, before.at[t], t, b, h, j), b, h,
+                                        j, "queries changed that do not see the key");
     }
 }
 
@@ -316,7 +319,8 @@ static void ones(struct subject *subject, const struct shape *shape)
         for (int64_t d = 0; d < e->ref.head_dim; d++)
             one[row * e->ref.head_dim + d] = ref_visible(&e->ref, row % shape->seqlen_q) > 0 ? 1 : 0;
     struct results got = experiment_run_plainly(e);
-    expect_near(e, O, "law in tolerance", got.at[O], one, 8 * dtype_ulp(GLINT_F32) + (e->dtype == GLINT_F32 ? 0 : dtype_ulp(e->dtype)));
+    expect_near(e, O, "law in tolerance", got.at[O], one,
+                8 * dtype_ulp(GLINT_F32) + (e->dtype == GLINT_F32 ? 0 : dtype_ulp(e->dtype)));
 }
 
 /* ---- the list ---- */

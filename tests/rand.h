@@ -40,7 +40,8 @@ static inline double rand_uniform(struct rand *r)
 static inline float rand_normal(struct rand *r)
 {
     uint64_t bits = rand_bits(r);
-    int32_t sum = (int32_t)(bits & 0xffff) + (int32_t)(bits >> 16 & 0xffff) + (int32_t)(bits >> 32 & 0xffff) + (int32_t)(bits >> 48);
+    int32_t sum =
+        (int32_t)(bits & 0xffff) + (int32_t)(bits >> 16 & 0xffff) + (int32_t)(bits >> 32 & 0xffff) + (int32_t)(bits >> 48);
     return (float)(sum - 131070) * (1.7320508f / 65536.0f);
 }
 

@@ -168,11 +168,12 @@ static void differences(struct subject *subject, const struct shape *shape)
             for (int64_t i = 0; i < part[p].count; i++)
                 u[i] = (double)rand_sign(&r);
             const double expected = inner(part[p].gradient, u, part[p].count);
-            const double measured = (value_at(w, part[p].tensor, u, part[p].count, h) - value_at(w, part[p].tensor, u, part[p].count, -h)) / (2 * h);
+            const double measured =
+                (value_at(w, part[p].tensor, u, part[p].count, h) - value_at(w, part[p].tensor, u, part[p].count, -h)) / (2 * h);
             const double error = fabs(measured - expected) / sqrt(norm);
             if (!check_within("derivative f64", error, gate))
-                check_fail("moving %s: %.15g by the gradient, %.15g by differences, off by %.3g |gradient|, gate %.3g", part[p].name,
-                           expected, measured, error, gate);
+                check_fail("moving %s: %.15g by the gradient, %.15g by differences, off by %.3g |gradient|, gate %.3g",
+                           part[p].name, expected, measured, error, gate);
         }
 }
 
@@ -188,9 +189,8 @@ static void by_definition(struct subject *subject, const struct shape *shape)
                 const int64_t row = (b * s->heads_q + h) * s->seqlen_q + i, hk = h * s->heads_kv / s->heads_q;
                 double sum = 0, o[8] = {0};
                 for (int64_t j = 0; j < s->seqlen_k; j++) {
-                    const bool seen = shape->mask == GLINT_MASK_NONE || (shape->mask == GLINT_MASK_CAUSAL_TOP_LEFT
-                                                                             ? j <= i
-                                                                             : s->seqlen_k - j >= s->seqlen_q - i);
+                    const bool seen = shape->mask == GLINT_MASK_NONE ||
+                                      (shape->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? j <= i : s->seqlen_k - j >= s->seqlen_q - i);
                     const int64_t key = ((b * s->heads_kv + hk) * s->seqlen_k + j) * 8;
                     const double p = seen ? exp(inner(w->q + row * 8, w->k + key, 8) * 0.375) : 0;
                     sum += p;
@@ -201,7 +201,8 @@ static void by_definition(struct subject *subject, const struct shape *shape)
                 for (int64_t d = 0; d < 8; d++)
                     error = fmax(error, fabs((sum > 0 ? o[d] / sum : 0) - w->o[row * 8 + d]));
                 if (!check_within("definition", error, 1e-13))
-                    check_fail("batch %lld head %lld row %lld is off the definition by %g", (long long)b, (long long)h, (long long)i, error);
+                    check_fail("batch %lld head %lld row %lld is off the definition by %g", (long long)b, (long long)h,
+                               (long long)i, error);
             }
 }
 
@@ -251,8 +252,10 @@ int main(int argc, char **argv)
         {"none", {.batch = 2, .heads_q = 2, .heads_kv = 2, .seqlen_q = 7, .seqlen_k = 11, .mask = GLINT_MASK_NONE}},
         {"gqa", {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = 9, .seqlen_k = 5, .mask = GLINT_MASK_NONE}},
         {"top_left", {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 12, .seqlen_k = 9, .mask = GLINT_MASK_CAUSAL_TOP_LEFT}},
-        {"bottom_right", {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 6, .seqlen_k = 14, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT}},
-        {"blind_rows", {.batch = 2, .heads_q = 4, .heads_kv = 1, .seqlen_q = 13, .seqlen_k = 5, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT}},
+        {"bottom_right",
+         {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 6, .seqlen_k = 14, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT}},
+        {"blind_rows",
+         {.batch = 2, .heads_q = 4, .heads_kv = 1, .seqlen_q = 13, .seqlen_k = 5, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT}},
     };
     const struct shape no_shape = {.mask = GLINT_MASK_NONE};
     checks_add(&list, half_conversions, &no_shape, "conversions/f16");

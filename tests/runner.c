@@ -43,7 +43,8 @@ size_t runner_select(struct check_list *list, const struct runner_options *optio
         if (selected(&list->at[i], options->only))
             list->at[kept++] = list->at[i];
     if (kept == 0)
-        fprintf(stderr, "no check is named '%s' (of %zu; --list shows them)\n", options->only != NULL ? options->only : "", list->count);
+        fprintf(stderr, "no check is named '%s' (of %zu; --list shows them)\n", options->only != NULL ? options->only : "",
+                list->count);
     list->count = kept;
     return kept;
 }

@@ -17,7 +17,8 @@ static enum glint_pass pass_of(const struct subject *subject)
 /* The reference, run on clean and poisoned data, says for every element of the result what must become of it:
  *   unchanged there -> the same bits here;  NaN or an infinity there -> the same here;  another number there -> near it here.
  * Gradients of infinities depend on the order of operations: there only `unchanged` is judged. */
-static void expect_contained(struct experiment *clean, const struct results *before, struct experiment *poisoned, bool unchanged_only)
+static void expect_contained(struct experiment *clean, const struct results *before, struct experiment *poisoned,
+                             bool unchanged_only)
 {
     const enum glint_pass pass = pass_of(clean->subject);
     experiment_reference(poisoned, pass == GLINT_BACKWARD);
@@ -43,7 +44,8 @@ static void expect_contained(struct experiment *clean, const struct results *bef
             if (fault != NULL)
                 check_fail("a poisoned element: %s[batch %lld, head %lld, row %lld, %lld] %s: %.9g, clean %.9g, reference %.9g",
                            tensor_name[t], (long long)(i / dim / rows / heads), (long long)(i / dim / rows % heads),
-                           (long long)(i / dim % rows), (long long)(i % dim), fault, (double)got, (double)before->at[t][i], expected);
+                           (long long)(i / dim % rows), (long long)(i % dim), fault, (double)got, (double)before->at[t][i],
+                           expected);
         }
         check_within("special value", 0, 0);
     }
@@ -100,7 +102,8 @@ static void nan_in_blind_rows(struct subject *subject, const struct shape *shape
     struct results got = experiment_run_plainly(e);
     for (const enum tensor *t = pass_outputs(pass_of(subject)); *t != TENSORS; t++)
         expect_near(e, *t, "special value", got.at[*t], e->exact[*t],
-                    (8 * dtype_ulp(tensor_dtype(e, *t)) + 32 * dtype_ulp(GLINT_F32)) * (1 + max_magnitude(e->exact[*t], tensor_count(e, *t))));
+                    (8 * dtype_ulp(tensor_dtype(e, *t)) + 32 * dtype_ulp(GLINT_F32)) *
+                        (1 + max_magnitude(e->exact[*t], tensor_count(e, *t))));
 }
 
 /* ---- huge logits ---- */
@@ -122,8 +125,10 @@ static void huge(struct subject *subject, const struct shape *shape, double logi
     experiment_reference(e, true);
     struct results got = experiment_run_plainly(e);
     if (pass_of(subject) == GLINT_FORWARD) {
-        expect_near(e, O, "huge logits", got.at[O], e->exact[O], (2 * dtype_ulp(e->dtype) + 0x1p-21) * max_magnitude(e->exact[O], tensor_count(e, O)));
-        expect_near(e, LSE, "huge logits", got.at[LSE], e->exact[LSE], 0x1p-22 * max_magnitude(e->exact[LSE], tensor_count(e, LSE)));
+        expect_near(e, O, "huge logits", got.at[O], e->exact[O],
+                    (2 * dtype_ulp(e->dtype) + 0x1p-21) * max_magnitude(e->exact[O], tensor_count(e, O)));
+        expect_near(e, LSE, "huge logits", got.at[LSE], e->exact[LSE],
+                    0x1p-22 * max_magnitude(e->exact[LSE], tensor_count(e, LSE)));
         return;
     }
     /* LSE cannot hold log(half) beside 3e38, so P may be 1 instead of 1 / half, and dQ and dK as large as the scale: but no NaN. */
@@ -131,13 +136,14 @@ static void huge(struct subject *subject, const struct shape *shape, double logi
         for (int64_t i = 0; i < tensor_count(e, t); i++) {
             const bool fine = t == DV ? isfinite(got.at[t][i]) : !isnan(got.at[t][i]);
             if (!fine)
-                check_fail("%s[%lld] is %g with logits of +-%g, exact %g", tensor_name[t], (long long)i, (double)got.at[t][i], logit,
-                           e->exact[t][i]);
+                check_fail("%s[%lld] is %g with logits of +-%g, exact %g", tensor_name[t], (long long)i, (double)got.at[t][i],
+                           logit, e->exact[t][i]);
         }
     check_within("special value", 0, 0);
     if (logit < 1e6)
         expect_near(e, DV, "huge logits", got.at[DV], e->exact[DV],
-                    (4 * dtype_ulp(e->dtype) + 4 * dtype_ulp(GLINT_F32) * logit) * max_magnitude(e->exact[DV], tensor_count(e, DV)));
+                    (4 * dtype_ulp(e->dtype) + 4 * dtype_ulp(GLINT_F32) * logit) *
+                        max_magnitude(e->exact[DV], tensor_count(e, DV)));
 }
 
 static void logits_1e4(struct subject *subject, const struct shape *shape)
@@ -165,7 +171,8 @@ static void denormals(struct subject *subject, const struct shape *shape)
     if (t == V)
         expect_near(e, O, "denormals", got.at[O], e->exact[O], (double)(e->dtype == GLINT_F32 ? shape->seqlen_k + 1 : 1) * unit);
     else
-        expect_near(e, DV, "denormals", got.at[DV], e->exact[DV], (double)(e->dtype == GLINT_F32 ? shape->seqlen_q + 1 : 1) * 2 * unit);
+        expect_near(e, DV, "denormals", got.at[DV], e->exact[DV],
+                    (double)(e->dtype == GLINT_F32 ? shape->seqlen_q + 1 : 1) * 2 * unit);
 }
 
 /* Q and K are denormal: all logits are 0, softmax is uniform. */
@@ -210,8 +217,8 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         checks_add(list, minus_infinity_in, &s, "special/minus_inf_in_%s", tensor_name[t]);
     }
     if (causal) {
-        const struct shape blind = {.batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 40, .seqlen_k = 13,
-                                    .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT};
+        const struct shape blind = {
+            .batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 40, .seqlen_k = 13, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT};
         checks_add(list, nan_in_blind_rows, &blind, "special/nan_in_blind_rows");
         struct shape top_left = s;
         top_left.mask = GLINT_MASK_CAUSAL_TOP_LEFT;

@@ -20,10 +20,9 @@ void stand_in_set_fault(enum fault new_fault)
 
 const char *fault_name(enum fault which)
 {
-    static const char *const name[FAULTS] = {
-        "none",
+    static const char *const name[FAULTS] = {"none",
 #define FAULT(name) #name,
-        FORWARD_FAULTS(FAULT) "ignored", BACKWARD_FAULTS(FAULT)
+                                             FORWARD_FAULTS(FAULT) "ignored", BACKWARD_FAULTS(FAULT)
 #undef FAULT
     };
     return name[which];
@@ -31,8 +30,10 @@ const char *fault_name(enum fault which)
 
 /* ---- the table ---- */
 
-#define ROW(pass_, dtype_, name_, causal_)                                                                                    \
-    {sizeof(struct glint_variant_info), pass_, dtype_, causal_, DIM, 0, 0, TILE_M, TILE_N, 16, name_ "__stand_in", "stand_in"}
+#define ROW(pass_, dtype_, name_, causal_)                                                                                       \
+    {                                                                                                                            \
+        sizeof(struct glint_variant_info), pass_, dtype_, causal_, DIM, 0, 0, TILE_M, TILE_N, 16, name_ "__stand_in", "stand_in" \
+    }
 static const struct glint_variant_info table[] = {
     ROW(GLINT_BACKWARD, GLINT_BF16, "bwd_bf16_d16_causal", 1), ROW(GLINT_BACKWARD, GLINT_BF16, "bwd_bf16_d16_none", 0),
     ROW(GLINT_BACKWARD, GLINT_F16, "bwd_f16_d16_causal", 1),   ROW(GLINT_BACKWARD, GLINT_F16, "bwd_f16_d16_none", 0),
@@ -116,14 +117,16 @@ struct work {
     uint32_t lanes;
 };
 
-static float get(const struct work *w, const void *tensor, const struct glint_strides *s, int64_t b, int64_t h, int64_t row, int64_t d)
+static float get(const struct work *w, const void *tensor, const struct glint_strides *s, int64_t b, int64_t h, int64_t row,
+                 int64_t d)
 {
     const enum glint_dtype dtype = (enum glint_dtype)w->p->dtype;
     const int64_t at = b * s->batch + h * s->head + row * s->row + d;
     return dtype_load(dtype, (const unsigned char *)tensor + at * (int64_t)dtype_bytes(dtype));
 }
 
-static void put(const struct work *w, void *tensor, const struct glint_strides *s, int64_t b, int64_t h, int64_t row, int64_t d, float x)
+static void put(const struct work *w, void *tensor, const struct glint_strides *s, int64_t b, int64_t h, int64_t row, int64_t d,
+                float x)
 {
     const enum glint_dtype dtype = (enum glint_dtype)w->p->dtype;
     const int64_t at = b * s->batch + h * s->head + row * s->row + d;
@@ -163,7 +166,8 @@ static float score(const struct work *w, int64_t b, int64_t h, int64_t i, int64_
     if (IF_FAULT(SCALE_OFF_BY_1E4))
         scale *= 1 + 1e-4f;
     for (int64_t d = 0; d < DIM; d++)
-        sum += get(w, w->t->q, &p->q, IF_FAULT(BATCH_STRIDE_IGNORED) ? 0 : b, h, i, d) * get(w, w->t->k, &p->k, b, key_head(p, h), j, d);
+        sum += get(w, w->t->q, &p->q, IF_FAULT(BATCH_STRIDE_IGNORED) ? 0 : b, h, i, d) *
+               get(w, w->t->k, &p->k, b, key_head(p, h), j, d);
     if (IF_FAULT(READS_PAST_K) && j == p->seqlen_k - 1)
         sum += 0 * get(w, w->t->k, &p->k, b, key_head(p, h), j, DIM);
     sum *= scale;
@@ -214,10 +218,10 @@ static void forward_row(const struct work *w, uint32_t lane, int64_t b, int64_t 
         put(w, w->t->o, &p->o, b, h, i, d, empty ? 0 : o[d] / sum);
     if (IF_FAULT(WRITES_PAST_ROW))
         put(w, w->t->o, &p->o, b, h, i, DIM, 0);
-    w->t->lse[(b * p->heads_q + h) * p->seqlen_q + i] = empty                        ? (IF_FAULT(EMPTY_ROW_LSE_ZERO) ? 0 : -INFINITY)
-                                                        : IF_FAULT(LSE_BASE_2)       ? max * 1.4426950f + log2f(sum)
+    w->t->lse[(b * p->heads_q + h) * p->seqlen_q + i] = empty                       ? (IF_FAULT(EMPTY_ROW_LSE_ZERO) ? 0 : -INFINITY)
+                                                        : IF_FAULT(LSE_BASE_2)      ? max * 1.4426950f + log2f(sum)
                                                         : IF_FAULT(LSE_WITHOUT_MAX) ? logf(sum)
-                                                                                     : max + logf(sum);
+                                                                                    : max + logf(sum);
 }
 
 static void forward_lane(void *argument, uint32_t lane)

@@ -103,7 +103,8 @@ GLINT_DEVICE void load_rows(uint32_t r[4], uint32_t address, const uint32_t page
 /* d += a b of float32 operands, rounded to tf32: relative errors of 2^-11 in each. */
 GLINT_DEVICE void mma_f32_tf32(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
 {
-    const uint32_t rounded[4] = {to_tf32(float_of(a[0])), to_tf32(float_of(a[1])), to_tf32(float_of(a[2])), to_tf32(float_of(a[3]))};
+    const uint32_t rounded[4] = {to_tf32(float_of(a[0])), to_tf32(float_of(a[1])), to_tf32(float_of(a[2])),
+                                 to_tf32(float_of(a[3]))};
 
     mma_m16n8k8_tf32(d, rounded, to_tf32(float_of(b0)), to_tf32(float_of(b1)));
 }
@@ -189,8 +190,8 @@ GLINT_DEVICE uint32_t gather_special(uint32_t sum, uint32_t word, const uint32_t
 }
 
 /* Whether there are any in the part of a tile that this thread copied with copy_tile; its copies must have arrived. */
-GLINT_DEVICE bool find_special(uint32_t tile, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks, const uint32_t threads,
-                               const uint32_t exponent, const uint32_t element_bytes)
+GLINT_DEVICE bool find_special(uint32_t tile, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks,
+                               const uint32_t threads, const uint32_t exponent, const uint32_t element_bytes)
 {
     const uint32_t thread = thread_index_anew();
     uint32_t sum = 0;
@@ -215,8 +216,9 @@ GLINT_DEVICE bool find_special(uint32_t tile, const uint32_t rows, const uint32_
 }
 
 /* Makes zeros of those in `rows` rows from first_row on, `step` apart, in the chunks from first_chunk on, `stride` apart; true if any. */
-GLINT_DEVICE bool clear_special(uint32_t tile, uint32_t first_row, uint32_t step, uint32_t first_chunk, uint32_t stride, const uint32_t rows,
-                                const uint32_t chunks, const uint32_t page_chunks, const uint32_t exponent, const uint32_t element_bytes)
+GLINT_DEVICE bool clear_special(uint32_t tile, uint32_t first_row, uint32_t step, uint32_t first_chunk, uint32_t stride,
+                                const uint32_t rows, const uint32_t chunks, const uint32_t page_chunks, const uint32_t exponent,
+                                const uint32_t element_bytes)
 {
     uint32_t found = 0;
 
