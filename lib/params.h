@@ -44,7 +44,8 @@ struct glint_backward_params {
     float *delta;     /* [batch * heads_q, padded_q]: rowsum(dO * O); 0 past the end */
     float *
         dq_sum; /* fused: [batch * heads_q, padded_q, head_dim rounded up to 16] partial sums in the kernel's own order; else NULL */
-    uint32_t *turn; /* fused: [0] blocks that have begun; [1 + ...]: [batch * heads_q, padded_q / tile_m] key blocks that have added
+    uint32_t
+        *turn; /* fused: [0] blocks that have begun; [1 + ...]: [batch * heads_q, padded_q / tile_m] keys whose blocks have added
                          theirs; else NULL */
 };
 
@@ -103,7 +104,8 @@ static inline int32_t glint_gpu_section(int causal, int64_t seqlen, int64_t head
 /* Workspace of a backward variant: places the arrays of *params from address `base` (aligned to 256 bytes; NULL to count only) and
  * returns the bytes that they take. shape must be filled in; its section is set anew: key blocks of one head take turns at dQ, so those
  * that run together should be of many heads, but of few enough that several share what they read of Q, dO and dq_sum while it is in L2
- * (measured on 132 multiprocessors: 4096 / head_dim heads, or more if all that they read fits). Every product below is under 2^62 once the planner has checked that
+ * (measured on 132 multiprocessors: 4096 / head_dim heads, or more if all that they read fits; without a mask a quarter of that, as
+ * blocks of equal length keep the distance that they once have). Every product below is under 2^62 once the planner has checked that
  * batch * heads_q * seqlen_q * head_dim is. */
 static inline uint64_t glint_backward_layout(struct glint_backward_params *params, uint32_t strategy, uint32_t head_dim,
                                              uint32_t tile_m, char *base)
@@ -115,7 +117,7 @@ static inline uint64_t glint_backward_layout(struct glint_backward_params *param
     uint64_t bytes = 2 * row_bytes;
     int64_t longest = params->shape.seqlen_q > params->shape.seqlen_k ? params->shape.seqlen_q : params->shape.seqlen_k;
     int64_t fits = GLINT_GPU_SECTION_BYTES / (4 * longest * params->shape.group * (int64_t)head_dim + 1);
-    int64_t least = 4096 / (int64_t)head_dim + 1;
+    int64_t least = (params->shape.mask_offset >= params->shape.seqlen_k ? 1024 : 4096) / (int64_t)head_dim + 1;
 
     params->shape.section = (int32_t)(fits > least ? fits : least);
     params->padded_q = (int64_t)rows;

@@ -53,6 +53,7 @@ enum {
 $ include("sm80_delta.cu.lua")
 
 typedef float scores_t[ROW_TILES][PART_M / 8][4];       /* of keys by queries: registers 0, 1 of key lane / 4, 2, 3 of the eighth after */
+typedef uint32_t operand_t[ROW_TILES][PART_M / K_STEP][4];
 typedef float gradients_t[ROW_TILES][WARP_DIM / 8][4]; /* of keys by columns */
 
 $ if causal then
@@ -63,13 +64,15 @@ $ else
 GLINT_DEVICE void hide(scores_t s, int32_t first_key, int32_t seqlen_k)
 $ end
 {
+    const uint32_t lane = thread_index_anew() % 32;
+
 #pragma unroll
     for (int kt = 0; kt < ROW_TILES; ++kt)
 #pragma unroll
         for (int side = 0; side < 2; ++side) {
-            const int32_t key = first_key + kt * 16 + side * 8 + (int32_t)(lane_index() >> 2);
+            const int32_t key = first_key + kt * 16 + side * 8 + (int32_t)(lane >> 2);
 $ if causal then
-            const int32_t column = 2 * (int32_t)(lane_index() & 3), end = seqlen_q - first_query - column;
+            const int32_t column = 2 * (int32_t)(lane & 3), end = seqlen_q - first_query - column;
             const int32_t first = key >= seqlen_k ? TILE_M : key - offset - first_query - column;
 $ else
             const int32_t first = key >= seqlen_k ? TILE_M : -TILE_M;
@@ -82,7 +85,165 @@ $ end
         }
 }
 
+/* S^T = K Q^T, or dP^T = V dO^T. */
+GLINT_DEVICE void make_scores(scores_t s, uint32_t x_lane, uint32_t y_lane)
+{
+#pragma unroll
+    for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+        for (int mt = 0; mt < PART_M / 8; ++mt)
+            s[kt][mt][0] = s[kt][mt][1] = s[kt][mt][2] = s[kt][mt][3] = 0.0f;
+#pragma unroll
+    for (int kk = 0; kk < DIM_PADDED / K_STEP; ++kk) {
+        uint32_t x[ROW_TILES][4];
+#pragma unroll
+        for (int kt = 0; kt < ROW_TILES; ++kt)
+            ldmatrix_x4(x[kt], tile_move(x_lane, kt * 16, kk * 2, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+        for (int mt = 0; mt < PART_M / 8; mt += 2) {
+            uint32_t y[4];
+
+            ldmatrix_x4(y, tile_move(y_lane, mt * 8, kk * 2, TILE_M, PAGE_CHUNKS));
+#pragma unroll
+            for (int kt = 0; kt < ROW_TILES; ++kt) {
+                ${mma}(s[kt][mt], x[kt], y[0], y[1]);
+                ${mma}(s[kt][mt + 1], x[kt], y[2], y[3]);
+            }
+        }
+    }
+}
+
+$ if f32 then
+/* P^T to shared memory; its accumulators are operand A's registers. */
+GLINT_DEVICE void put_weights(operand_t a, const scores_t s, uint32_t p_lane)
+{
+#pragma unroll
+    for (int kk = 0; kk < PART_M / 8; ++kk)
+#pragma unroll
+        for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+            for (int side = 0; side < 2; ++side) {
+                const float *x = &s[kt][kk][2 * side];
+
+                a[kt][kk][side] = bits_of(x[0]);
+                a[kt][kk][2 + side] = bits_of(x[1]);
+                st_shared_f32x2(tile_move(p_lane, kt * 16 + 8 * side, kk * 2, TILE_N, DS_CHUNKS), x[0], x[1]);
+            }
+}
+
+/* dS^T = P^T (dP^T - delta), s holding the difference, to shared memory. */
+GLINT_DEVICE void put_gradients(operand_t a, const scores_t s, uint32_t p_lane, uint32_t ds_lane)
+{
+#pragma unroll
+    for (int kk = 0; kk < PART_M / 8; ++kk)
+#pragma unroll
+        for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+            for (int side = 0; side < 2; ++side) {
+                const int mt = kk;
+                const float *x = &s[kt][mt][2 * side];
+                float p[2];
+
+                ld_shared_f32x2(p, tile_move(p_lane, kt * 16 + 8 * side, mt * 2, TILE_N, DS_CHUNKS));
+                a[kt][kk][side] = bits_of(p[0] * x[0]);
+                a[kt][kk][2 + side] = bits_of(p[1] * x[1]);
+                st_shared_f32x2(tile_move(ds_lane, kt * 16 + 8 * side, mt * 2, TILE_N, DS_CHUNKS), p[0] * x[0], p[1] * x[1]);
+            }
+}
+$ else
+/* P^T to shared memory; its accumulators are operand A's registers. */
+GLINT_DEVICE void put_weights(operand_t a, const scores_t s, uint32_t p_lane)
+{
+#pragma unroll
+    for (int kk = 0; kk < PART_M / 16; ++kk)
+#pragma unroll
+        for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int mt = 2 * kk + (i >> 1);
+                const float *x = &s[kt][mt][2 * (i & 1)];
+
+                a[kt][kk][i] = pack_${dtype}(x[0], x[1]);
+                st_shared_u32(tile_move(p_lane, kt * 16 + 8 * (i & 1), mt, TILE_N, DS_CHUNKS), a[kt][kk][i]);
+            }
+}
+
+/* dS^T = P^T (dP^T - delta), s holding the difference, to shared memory. */
+GLINT_DEVICE void put_gradients(operand_t a, const scores_t s, uint32_t p_lane, uint32_t ds_lane)
+{
+#pragma unroll
+    for (int kk = 0; kk < PART_M / 16; ++kk)
+#pragma unroll
+        for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                a[kt][kk][i] =
+                    ld_shared_u32(tile_move(p_lane, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS));
+#pragma unroll
+    for (int kk = 0; kk < PART_M / 16; ++kk)
+#pragma unroll
+        for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int mt = 2 * kk + (i >> 1);
+                const float *x = &s[kt][mt][2 * (i & 1)];
+
+                a[kt][kk][i] = pack_${dtype}(low_${dtype}(a[kt][kk][i]) * x[0], high_${dtype}(a[kt][kk][i]) * x[1]);
+                st_shared_u32(tile_move(ds_lane, kt * 16 + 8 * (i & 1), mt, TILE_N, DS_CHUNKS), a[kt][kk][i]);
+            }
+}
+$ end
+
+$ if d_split == 1 then
+/* dV += P^T dO, or dK += dS^T Q, for PART_M queries. */
+GLINT_DEVICE void add_products(gradients_t g, const operand_t a, uint32_t z_lane)
+$ else
+/* dV += P^T dO, or dK += dS^T Q, for all queries of the step: operand A from shared memory, where two warps have put it. */
+GLINT_DEVICE void add_products(gradients_t g, operand_t a, uint32_t a_lane, uint32_t z_lane)
+$ end
+{
+#pragma unroll
+    for (int kk = 0; kk < PART_M * D_SPLIT / K_STEP; ++kk) {
+$ if d_split == 2 then
+#pragma unroll
+        for (int kt = 0; kt < ROW_TILES; ++kt)
+            ldmatrix_x4(a[kt][0], tile_move(a_lane, kt * 16, kk * 2, TILE_N, DS_CHUNKS));
+$ end
+#pragma unroll
+        for (int dt = 0; dt < WARP_DIM / 8; dt += 2) {
+            uint32_t z[4];
+
+$ if f32 then
+            load_rows(z, tile_move(z_lane, kk * 8, dt * 2, TILE_M, PAGE_CHUNKS), PAGE_CHUNKS);
+$ else
+            ldmatrix_x4_trans(z, tile_move(z_lane, kk * 16, dt, TILE_M, PAGE_CHUNKS));
+$ end
+#pragma unroll
+            for (int kt = 0; kt < ROW_TILES; ++kt) {
+                ${mma}(g[kt][dt], a[kt][${d_split == 2 and "0" or "kk"}], z[0], z[1]);
+                ${mma}(g[kt][dt + 1], a[kt][${d_split == 2 and "0" or "kk"}], z[2], z[3]);
+            }
+        }
+    }
+}
+
 $ if causal then
+/* Adds the poison of each key to its scores. */
+GLINT_DEVICE void poison_scores(scores_t s, uint32_t poison)
+{
+#pragma unroll
+    for (int kt = 0; kt < ROW_TILES; ++kt)
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+            const float value = ld_shared_f32(poison + (kt * 16 + side * 8 + (lane_index() >> 2)) * 4);
+#pragma unroll
+            for (int mt = 0; mt < PART_M / 8; ++mt) {
+                s[kt][mt][2 * side] += value;
+                s[kt][mt][2 * side + 1] += value;
+            }
+        }
+}
+
 /* Whether LSE or delta of four queries say that their Q or dO holds NaN or infinity. LSE = +inf is a query that sees nothing. */
 GLINT_DEVICE bool are_special(uint32_t lse, uint32_t delta)
 {
@@ -233,6 +394,7 @@ $ end
     /* S^T = K Q^T and dV += P^T dO, or dP^T = V dO^T and dK += dS^T Q: the same products of other tiles. */
     const uint32_t x_lane = (keeps_dk ? v_tile : k_tile) + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + group * (GROUP_ROWS * PAGE_CHUNKS * 16);
     const uint32_t y_lane = (keeps_dk ? do_tiles : q_tiles) + lane_offset_b(lane, TILE_M, PAGE_CHUNKS)${d_split == 2 and " + half * (WARP_M * PAGE_CHUNKS * 16)" or ""};
+    const uint32_t rows_lane = (keeps_dk ? rows_delta : rows_lse) + (lane & 3) * 8${d_split == 2 and " + half * (WARP_M * 4)" or ""};
     const uint32_t z_lane = (keeps_dk ? q_tiles : do_tiles) + ${rows_of} TILE_M, PAGE_CHUNKS)${d_split == 2 and " + half * (WARP_DIM * BYTES * TILE_M)" or ""};
     const uint32_t ds_lane = (ds_tiles + ${f32 and "tile_offset(lane >> 2, lane >> 1 & 1, TILE_N, DS_CHUNKS) + (lane & 1) * 8" or "tile_offset(lane >> 2, 0, TILE_N, DS_CHUNKS) + (lane & 3) * 4"} + group * (GROUP_ROWS * DS_CHUNKS * 16))${d_split == 2 and " ^ half * (WARP_M * BYTES)" or ""};
 $ if d_split == 2 then
@@ -297,13 +459,15 @@ $ end
 
         /* Key blocks add to dQ in their order: the first one stores, the last one adds what the others left and rounds. */
         const int32_t head = batch * p.shape.heads_q + head_before;
-        float *sum = p.dq_sum + (head * p.padded_q + m_before * TILE_M) * DIM_PADDED + thread_index();
+        float *sum = slot_of_four(p.dq_sum + (head * p.padded_q + m_before * TILE_M) * DIM_PADDED, thread);
 $ if causal then
-        const int32_t last_n = (min(seqlen_k, min(seqlen_q, (m_before + 1) * TILE_M) + offset) + TILE_N - 1) / TILE_N - 1;
+        const int32_t keys = min(seqlen_k, min(seqlen_q, (m_before + 1) * TILE_M) + offset); /* that some query of the block sees */
+        if (key0 >= keys)
+            return;
 $ else
-        const int32_t last_n = (seqlen_k + TILE_N - 1) / TILE_N - 1;
+        const int32_t keys = seqlen_k;
 $ end
-        if (work.index == last_n) {
+        if (key0 + TILE_N >= keys) {
             const int32_t row0 = m_before * TILE_M + (int32_t)(dq_group * (DQ_ROW_TILES * 16) + (lane >> 2));
             char *dq_rows = view_row(&p.dq, batch, head_before, row0, BYTES);
 
@@ -313,11 +477,8 @@ $ end
                 for (int dt = 0; dt < DQ_DIM / 8; ++dt) {
                     float before[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 
-                    if (work.index > 0) {
-#pragma unroll
-                        for (int e = 0; e < 4; ++e)
-                            before[e] = ld_global_cg_f32(sum + ((rt * (DQ_DIM / 8) + dt) * 4 + e) * THREADS);
-                    }
+                    if (key0 > 0)
+                        ld_four(before, sum + (rt * (DQ_DIM / 8) + dt) * (4 * THREADS), THREADS);
 #pragma unroll
                     for (int side = 0; side < 2; ++side)
                         if (row0 + rt * 16 + side * 8 < seqlen_q && (DIM_PADDED == HEAD_DIM || dq_column + dt * 8 < HEAD_DIM))
@@ -331,33 +492,29 @@ $ else
                                                         (dq[rt][dt][2 * side + 1] + before[2 * side + 1]) * p.shape.softmax_scale));
 $ end
                 }
-        } else if (work.index == 0) {
-#pragma unroll
-            for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
-#pragma unroll
-                for (int dt = 0; dt < DQ_DIM / 8; ++dt)
-#pragma unroll
-                    for (int e = 0; e < 4; ++e)
-                        st_global_f32(sum + ((rt * (DQ_DIM / 8) + dt) * 4 + e) * THREADS, dq[rt][dt][e]);
         } else {
 #pragma unroll
             for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
 #pragma unroll
-                for (int dt = 0; dt < DQ_DIM / 8; ++dt)
-#pragma unroll
-                    for (int e = 0; e < 4; ++e)
-                        red_global_add_f32(sum + ((rt * (DQ_DIM / 8) + dt) * 4 + e) * THREADS, dq[rt][dt][e]);
+                for (int dt = 0; dt < DQ_DIM / 8; ++dt) {
+                    float *slot = sum + (rt * (DQ_DIM / 8) + dt) * (4 * THREADS);
+
+                    if (key0 == 0)
+                        st_four(slot, dq[rt][dt], THREADS);
+                    else
+                        red_four(slot, dq[rt][dt], THREADS);
+                }
         }
     };
 
-    /* The turn of (query head, query block) counts the key blocks that have added to dQ there. One thread looks at it a step ahead,
+    /* The turn of (query head, query block) counts the keys whose blocks have added to dQ there. One thread looks at it a step ahead,
      * waits if need be before the barrier that lets this block add, and passes it on after the next barrier, when all threads have
      * added and their sums have had the time to arrive. */
     const bool keeps_turn = thread_index() == THREADS / 2;
     auto turn_of = [&](int32_t head, int32_t block) {
         return 1 + (uint32_t)(batch * p.shape.heads_q + head) * (uint32_t)(p.padded_q / TILE_M) + (uint32_t)block;
     };
-    auto pass_turn_on = [&](int32_t head, int32_t block) { st_release_u32(p.turn + turn_of(head, block), (uint32_t)work.index + 1); };
+    auto pass_turn_on = [&](int32_t head, int32_t block) { st_release_u32(p.turn + turn_of(head, block), (uint32_t)(key0 + TILE_N)); };
     auto step_back = [&](int32_t *head, int32_t *block) {
         *head -= *block == last_m;
         *block = *block == last_m ? first_m : *block + 1;
@@ -381,7 +538,7 @@ $ end
         int32_t head_before = head_now, m_before = m_now;
         step_back(&head_before, &m_before);
         if (keeps_turn && step > 0) {
-            while (seen < (uint32_t)work.index)
+            while (seen < (uint32_t)key0)
                 seen = ld_relaxed_u32(p.turn + turn_of(head_before, m_before));
         }
 $ if causal then
@@ -414,123 +571,60 @@ $ end
         for (int part = 0; step < steps && part < WARP_M / PART_M; ++part) {
             const uint32_t y_now = y_lane + stage * Q_BYTES + part * (PART_M * PAGE_CHUNKS * 16);
             const uint32_t z_now = z_lane + stage * Q_BYTES + part * (PART_M * PAGE_CHUNKS * 16);
-            const uint32_t row_now = stage * ROW_BYTES + part * (PART_M * 4) + (lane & 3) * 8${d_split == 2 and " + half * (WARP_M * 4)" or ""};
             const uint32_t ds_now = (ds_lane + stage * DS_BYTES) ^ (uint32_t)part * (PART_M * BYTES);
 $ if d_split == 2 then
-            const uint32_t p_now = ds_lane + 2 * DS_BYTES, a_now = a_lane + (keeps_dk ? stage : 2) * DS_BYTES;
+            const uint32_t p_now = ds_lane + 2 * DS_BYTES;
 $ end
-
 $ if causal then
-            const int32_t part_m0 = ${d_split == 2 and "(int32_t)half * WARP_M" or "part * PART_M"};
+            const int32_t query0 = m_now * TILE_M + ${d_split == 2 and "(int32_t)half * WARP_M" or "part * PART_M"};
 $ end
+            const bool masked = m_now < first_clear;
 
-            /* S^T = K Q^T, or dP^T = V dO^T */
+            /* S^T = K Q^T, or dP^T = V dO^T; each query, a column, has an LSE or a delta. */
+            float rows[PART_M / 8][2];
             scores_t s;
+            make_scores(s, x_lane, y_now);
 #pragma unroll
-            for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                for (int mt = 0; mt < PART_M / 8; ++mt)
-                    s[kt][mt][0] = s[kt][mt][1] = s[kt][mt][2] = s[kt][mt][3] = 0.0f;
-#pragma unroll
-            for (int kk = 0; kk < DIM_PADDED / K_STEP; ++kk) {
-                uint32_t x[ROW_TILES][4];
-#pragma unroll
-                for (int kt = 0; kt < ROW_TILES; ++kt)
-                    ldmatrix_x4(x[kt], tile_move(x_lane, kt * 16, kk * 2, TILE_N, PAGE_CHUNKS));
-#pragma unroll
-                for (int mt = 0; mt < PART_M / 8; mt += 2) {
-                    uint32_t y[4];
+            for (int mt = 0; mt < PART_M / 8; ++mt)
+                ld_shared_f32x2(rows[mt], rows_lane + stage * ROW_BYTES + part * (PART_M * 4) + mt * 32);
 
-                    ldmatrix_x4(y, tile_move(y_now, mt * 8, kk * 2, TILE_M, PAGE_CHUNKS));
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt) {
-                        ${mma}(s[kt][mt], x[kt], y[0], y[1]);
-                        ${mma}(s[kt][mt + 1], x[kt], y[2], y[3]);
-                    }
-                }
-            }
-
-$ if d_split == 1 and not f32 then
-            uint32_t a[ROW_TILES][PART_M / 16][4];
-$ end
             if (!keeps_dk) {
 $ if causal then
-                if (ld_shared_u32(poisoned) != 0) {
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                        for (int side = 0; side < 2; ++side) {
-                            const float value = ld_shared_f32(poison + (group * GROUP_ROWS + kt * 16 + side * 8 + (lane >> 2)) * 4);
-#pragma unroll
-                            for (int mt = 0; mt < PART_M / 8; ++mt) {
-                                s[kt][mt][2 * side] += value;
-                                s[kt][mt][2 * side + 1] += value;
-                            }
-                        }
-                }
+                if (ld_shared_u32(poisoned) != 0)
+                    poison_scores(s, poison + group * (GROUP_ROWS * 4));
 $ end
-                /* P^T = 2^(scale S^T - LSE), a query being a column; zero what the mask hides and what lies past the end. */
-#pragma unroll
-                for (int mt = 0; mt < PART_M / 8; ++mt) {
-                    float lse[2];
+                /* P^T = 2^(scale S^T - LSE) goes to the partner, and with dO into dV. */
+                operand_t a;
 
-                    ld_shared_f32x2(lse, rows_lse + row_now + mt * 32);
+#pragma unroll
+                for (int mt = 0; mt < PART_M / 8; ++mt)
 #pragma unroll
                     for (int kt = 0; kt < ROW_TILES; ++kt)
 #pragma unroll
                         for (int e = 0; e < 4; ++e)
-                            s[kt][mt][e] = ex2(fmaf(s[kt][mt][e], p.shape.scale_log2, -lse[e & 1]));
-                }
-                if (m_now < first_clear)
-                    hide(s, ${causal and "key0 + (int32_t)group * GROUP_ROWS, m_now * TILE_M + part_m0, offset, seqlen_q" or "key0 + (int32_t)group * GROUP_ROWS"}, seqlen_k);
-$ if f32 then
-#pragma unroll
-                for (int mt = 0; mt < PART_M / 8; ++mt)
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                        for (int side = 0; side < 2; ++side)
-                            st_shared_f32x2(tile_move(ds_now, kt * 16 + 8 * side, mt * 2, TILE_N, DS_CHUNKS), s[kt][mt][2 * side],
-                                            s[kt][mt][2 * side + 1]);
-$ else
-#pragma unroll
-                for (int kk = 0; kk < PART_M / 16; ++kk)
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                        for (int i = 0; i < 4; ++i) {
-                            const float *x = &s[kt][2 * kk + (i >> 1)][2 * (i & 1)];
-
-$ if d_split == 1 then
-                            a[kt][kk][i] = pack_${dtype}(x[0], x[1]);
-                            st_shared_u32(tile_move(ds_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS), a[kt][kk][i]);
-$ else
-                            st_shared_u32(tile_move(p_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS), pack_${dtype}(x[0], x[1]));
-$ end
-                        }
-$ end
+                            s[kt][mt][e] = ex2(fmaf(s[kt][mt][e], p.shape.scale_log2, -rows[mt][e & 1]));
+                if (masked)
+                    hide(s, key0 + (int32_t)group * GROUP_ROWS, ${causal and "query0, offset, seqlen_q, " or ""}seqlen_k);
+                put_weights(a, s, ${d_split == 1 and "ds_now" or "p_now"});
 $ if d_split == 1 then
                 named_arrive(1 + group + part * GROUPS, 64);
 $ else
                 named_arrive(1 + group * 4 + half, 64);
                 named_sync(1 + group * 4 + 2, 64);
 $ end
+                add_products(g, a, ${d_split == 2 and "a_lane + 2 * DS_BYTES, " or ""}z_now);
             } else {
-                /* dS^T = P^T (dP^T - delta), with the partner's P^T${d_split == 1 and ", in its place" or ""}. */
+                /* dS^T = P^T (dP^T - delta) with the partner's P^T goes to dQ, and with Q into dK. */
 #pragma unroll
-                for (int mt = 0; mt < PART_M / 8; ++mt) {
-                    float delta[2];
-
-                    ld_shared_f32x2(delta, rows_delta + row_now + mt * 32);
+                for (int mt = 0; mt < PART_M / 8; ++mt)
 #pragma unroll
                     for (int kt = 0; kt < ROW_TILES; ++kt)
 #pragma unroll
                         for (int e = 0; e < 4; ++e)
-                            s[kt][mt][e] -= delta[e & 1];
-                }
+                            s[kt][mt][e] -= rows[mt][e & 1];
 $ if causal then
-                if (m_now < first_clear)
-                    hide(s, key0 + (int32_t)group * GROUP_ROWS, m_now * TILE_M + part_m0, offset, seqlen_q, seqlen_k);
+                if (masked)
+                    hide(s, key0 + (int32_t)group * GROUP_ROWS, query0, offset, seqlen_q, seqlen_k);
 $ end
                 if (keeps_turn && part == 0) {
                     if (step >= 2) {
@@ -539,82 +633,14 @@ $ end
                     }
                     seen = ld_relaxed_u32(p.turn + turn_of(head_now, m_now));
                 }
+                operand_t a;
+
                 named_sync(${d_split == 1 and "1 + group + part * GROUPS" or "1 + group * 4 + half"}, 64);
-$ if f32 then
-#pragma unroll
-                for (int mt = 0; mt < PART_M / 8; ++mt)
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                        for (int side = 0; side < 2; ++side) {
-                            const uint32_t at = tile_move(ds_now, kt * 16 + 8 * side, mt * 2, TILE_N, DS_CHUNKS);
-                            float weight[2];
-
-                            ld_shared_f32x2(weight, at);
-                            s[kt][mt][2 * side] *= weight[0];
-                            s[kt][mt][2 * side + 1] *= weight[1];
-                            st_shared_f32x2(at, s[kt][mt][2 * side], s[kt][mt][2 * side + 1]);
-                        }
-$ else
-$ if d_split == 2 then
-                uint32_t a[ROW_TILES][PART_M / 16][4];
-$ end
-#pragma unroll
-                for (int kk = 0; kk < PART_M / 16; ++kk)
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                        for (int i = 0; i < 4; ++i)
-                            a[kt][kk][i] = ld_shared_u32(tile_move(${d_split == 1 and "ds_now" or "p_now"}, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS));
-#pragma unroll
-                for (int kk = 0; kk < PART_M / 16; ++kk)
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                        for (int i = 0; i < 4; ++i) {
-                            const float *x = &s[kt][2 * kk + (i >> 1)][2 * (i & 1)];
-
-                            a[kt][kk][i] = pack_${dtype}(low_${dtype}(a[kt][kk][i]) * x[0], high_${dtype}(a[kt][kk][i]) * x[1]);
-                            st_shared_u32(tile_move(ds_now, kt * 16 + 8 * (i & 1), 2 * kk + (i >> 1), TILE_N, DS_CHUNKS), a[kt][kk][i]);
-                        }
-$ end
+                put_gradients(a, s, ${d_split == 1 and "ds_now, " or "p_now, "}ds_now);
 $ if d_split == 2 then
                 named_sync(1 + group * 4 + 3, 64);
 $ end
-            }
-
-            /* dV += P^T dO, or dK += dS^T Q */
-#pragma unroll
-            for (int kk = 0; kk < PART_M * D_SPLIT / K_STEP; ++kk) {
-$ if f32 then
-                uint32_t a[ROW_TILES][4];
-#pragma unroll
-                for (int kt = 0; kt < ROW_TILES; ++kt)
-#pragma unroll
-                    for (int i = 0; i < 4; ++i)
-                        a[kt][i] = bits_of(s[kt][kk][2 * (i & 1) + (i >> 1)]);
-$ end
-$ if d_split == 2 then
-                uint32_t a[ROW_TILES][4];
-#pragma unroll
-                for (int kt = 0; kt < ROW_TILES; ++kt)
-                    ldmatrix_x4(a[kt], tile_move(a_now, kt * 16, kk * 2, TILE_N, DS_CHUNKS));
-$ end
-#pragma unroll
-                for (int dt = 0; dt < WARP_DIM / 8; dt += 2) {
-                    uint32_t z[4];
-
-$ if f32 then
-                    load_rows(z, tile_move(z_now, kk * 8, dt * 2, TILE_M, PAGE_CHUNKS), PAGE_CHUNKS);
-$ else
-                    ldmatrix_x4_trans(z, tile_move(z_now, kk * 16, dt, TILE_M, PAGE_CHUNKS));
-$ end
-#pragma unroll
-                    for (int kt = 0; kt < ROW_TILES; ++kt) {
-                        ${mma}(g[kt][dt], ${d_split == 1 and not f32 and "a[kt][kk]" or "a[kt]"}, z[0], z[1]);
-                        ${mma}(g[kt][dt + 1], ${d_split == 1 and not f32 and "a[kt][kk]" or "a[kt]"}, z[2], z[3]);
-                    }
-                }
+                add_products(g, a, ${d_split == 2 and "a_lane + stage * DS_BYTES, " or ""}z_now);
             }
         }
 

@@ -93,7 +93,7 @@ def backward_params(record, q, k, v, o, dout, lse, dq, dk, dv, offset, scale, ca
     b, sq, hq, d = q.shape
     padded = ceil(sq, 128) * 128
     d_padded = ceil(d, 16) * 16
-    section = max(4096 // d + 1, (28 << 20) // (4 * max(sq, k.shape[1]) * (hq // k.shape[2]) * d + 1))
+    section = max((1024 if offset >= k.shape[1] else 4096) // d + 1, (28 << 20) // (4 * max(sq, k.shape[1]) * (hq // k.shape[2]) * d + 1))
     keep = [torch.full((max(1, b * hq * padded),), float("nan"), device="cuda") for _ in range(2)]
     keep.append(torch.full((max(1, b * hq * padded * d_padded),), float("nan"), device="cuda"))
     keep.append(torch.full((1 + b * hq * padded // record["tile_m"],), 0x5a5a5a5a, dtype=torch.int32, device="cuda"))
@@ -250,7 +250,7 @@ def times(variants, args):
             for n in args.seqlens if mine else []:
                 b, h = 16384 // n, max(1, 2048 // d)
                 q, k, v, dout, o, dq, dk, dv = [torch.randn(b, n, h, d, device="cuda").to(DTYPES[dtype]) for _ in range(8)]
-                lse = torch.empty(b, h, n, device="cuda")
+                lse = torch.full((b, h, n), math.log(n) + 0.5, device="cuda")
                 scale = d ** -0.5
                 off = 0 if causal else n
                 peer = {p: known.get((p, d, int(causal), n)) for p in ("fwd", "bwd")}
