@@ -31,10 +31,17 @@ return {
       --   n: a multiple of the micro-kernel's rows (6)
       -- [head_dim] = { ... } replaces the list for that head dim. A tile may be for some only: isas, dtypes, masks = { ... };
       -- and may have a micro-kernel of its own: rows, vecs.
-      -- 64 x 96: 64 queries are one row of AVX-512 micro-kernels; from 96 to 384 keys the speed changes by less than 3 %.
+      -- 64 x 96: 64 queries are one row of AVX-512 micro-kernels; with AVX2, from 48 to 192 keys the speed changes by less than 3 %.
+      -- Backward with AVX-512 on a Xeon (Sapphire Rapids class, 2 cores, S = 2048, share of the multiply-add peak at d64 / d128):
+      -- 64 x 192 78 / 82 %, 64 x 96 75 / 77, 96 x 96 74 / 77, 48 x 96 72 / 74, 128 x 48 70 / 71, 64 x 48 68 / 72. Forward there:
+      -- 64 x 96 79 / 80, 128 x 96 78 / 84, 64 x 192 77 / 83, 192 x 48 79 / 82, 48 x 96 73 / 79.
       tiles = {
         fwd = { { m = 64, n = 96 } },
-        bwd = { { m = 64, n = 96 } },
+        bwd = {
+          { m = 64, n = 96, isas = { "x86_64", "x86_64_v3", "aarch64" } },
+          { m = 64, n = 192, isas = { "x86_64_v4" } },
+          [256] = { { m = 64, n = 96 } }, -- 192 keys would not stay in the second-level cache
+        },
       },
     },
   },

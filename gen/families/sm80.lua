@@ -103,7 +103,8 @@ function sm80.smem(record)
     parts = { tile("Q", 1, m, d, bytes), tile("K", STAGES, n, d, bytes), tile("V", STAGES, n, d, bytes) }
   else -- with d_split 1, P stands where dS will
     parts = { tile("K", 1, n, d, bytes), tile("V", 1, n, d, bytes), tile("Q", STAGES, m, d, bytes), tile("dO", STAGES, m, d, bytes),
-      tile(record.d_split == 1 and "dS" or "P, dS", record.d_split + 1, n, m, bytes), tile("LSE, delta", 2 * STAGES, m, 1, 4), { "16", 16 }, tile("keys", 1, n, 1, 4) }
+      tile(record.d_split == 1 and "dS" or "P, dS", record.d_split + 1, n, m, bytes), tile("LSE, delta", 2 * STAGES, m, 1, 4),
+      { "16", 16 }, tile("keys", 1, n, 1, 4) }
   end
   local total, shown = sum(parts)
   return { { kernel = record.pass, bytes = total, text = ("%s = %d"):format(shown, total) } }
