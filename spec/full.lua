@@ -30,8 +30,15 @@ return {
             { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2, pipelined = true, q_kept = 3 },
             { dtypes = { "f32" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2 },
           },
+          [96] = {
+            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2, pipelined = true, archs = { 90, 100, 110, 120 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, archs = { 80, 86, 87, 89 } },
+            { dtypes = { "f32" }, m = 128, n = 32, warps = 4 },
+          },
           [128] = {
-            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2 },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, archs = { 90, 100, 110 } },
+            -- 64 keys spill a register in SASS of sm_8x and sm_120
+            { dtypes = { "f16", "bf16" }, m = 128, n = 48, warps = 4, blocks_per_sm = 2, archs = { 80, 86, 87, 89, 120 } },
             { dtypes = { "f32" }, m = 128, n = 32, warps = 4, archs = { 80, 87, 90, 100, 110 } },
             { dtypes = { "f32" }, m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
           },
