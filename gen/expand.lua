@@ -7,6 +7,7 @@ local text = require("gen.text")
 local validate = require("gen.validate")
 
 local MOST_VARIANTS = 10000 -- a spec of more is a mistake, not a wish
+local DTYPE_BYTES = { f32 = 4, f16 = 2, bf16 = 2 }
 
 local expand = {}
 
@@ -145,6 +146,7 @@ end
 
 function run:add(candidate)
   local family = registry.get(candidate.family)
+  candidate.dtype_bytes = DTYPE_BYTES[candidate.dtype]
   family.complete(candidate)
   self:apply_overrides(candidate)
   local excluded = self:exclusion(candidate)

@@ -21,7 +21,6 @@ local ISAS = {
     id = "GLINT_ISA_AARCH64", what = "AArch64 (Advanced SIMD)" },
 }
 local ISA_NAMES = text.sorted_keys(ISAS)
-local DTYPE_BYTES = { f32 = 4, f16 = 2, bf16 = 2 }
 
 local isa_list = schema.list(schema.choice(ISA_NAMES))
 
@@ -94,8 +93,7 @@ function cpu.complete(record)
   record.lanes, record.arch, record.copts, record.isa_id = isa.lanes, isa.arch, isa.copts, isa.id
   record.micro_rows, record.micro_vecs = record.rows or isa.rows, record.vecs or isa.vecs
   record.tile_bytes, record.budget_text = working_set(record)
-  record.alignment_bytes = DTYPE_BYTES[record.dtype]
-  record.dtype_bytes = DTYPE_BYTES[record.dtype]
+  record.alignment_bytes = record.dtype_bytes
 end
 
 -- The multiples of `step` next to `value`.

@@ -15,7 +15,6 @@ local SMEM_LIMIT = {
 }
 local ARCHS = text.sorted_keys(SMEM_LIMIT)
 
-local ELEMENT_BYTES = { f32 = 4, f16 = 2, bf16 = 2 }
 local FRAGMENT = 16   -- rows of one mma; head_dim is padded to whole ones in shared memory
 local STAGES = 2      -- tiles of a streamed operand
 local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/params.h: queries that the backward's first kernel takes at a time
@@ -125,7 +124,6 @@ end
 function sm80.complete(record)
   record.warps, record.blocks_per_sm = record.warps or 4, record.blocks_per_sm or 1
   record.math = record.math or (record.dtype == "f32" and "tf32" or nil)
-  record.dtype_bytes = ELEMENT_BYTES[record.dtype]
   record.padded_dim = (record.head_dim + FRAGMENT - 1) // FRAGMENT * FRAGMENT
   record.threads = 32 * record.warps
   if record.pass == "fwd" then

@@ -1,17 +1,5 @@
-#define GLINT_CPU_LANES ${lanes}  /* floats in a vector */
-#define GLINT_CPU_ROWS ${micro_rows}   /* register tile of the products: rows */
-#define GLINT_CPU_VECS ${micro_vecs}   /* by vectors */
-#define GLINT_CPU_DTYPE ${dtype}
+$ include("cpu_head.c.lua")
 $ local keys = causal and "visible.any" or "keys"
-$ if dtype == "f32" then
-#define GLINT_CPU_ELEMENT float
-$ else
-#define GLINT_CPU_ELEMENT uint16_t
-$ end
-#include "lib/cpu/cpu.h"
-#include "lib/cpu/gemm.h"
-#include "lib/cpu/rows.h"
-#include "lib/cpu/softmax.h"
 
 enum {
     HEAD_DIM = ${head_dim},
