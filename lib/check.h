@@ -15,6 +15,13 @@ struct glint_fault {
     uint32_t variant;  /* the nearest row of the table, or UINT32_MAX */
 };
 
+static inline enum glint_status glint_refuse(struct glint_fault *fault, enum glint_status status, const char *field,
+                                             const char *other, int64_t value, int64_t want)
+{
+    *fault = (struct glint_fault){field, other, value, want, UINT32_MAX};
+    return status;
+}
+
 /* Every rule of glint.h about a problem, the table not yet consulted. */
 enum glint_status glint_check_problem(const struct glint_problem *problem, enum glint_pass pass, struct glint_fault *fault);
 

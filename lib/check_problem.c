@@ -15,32 +15,19 @@ const struct glint_tensor_role glint_roles[GLINT_ROLES] = {
     {"dv", TENSOR(dv), STRIDES(dv), true, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
 };
 
-static enum glint_status refuse(struct glint_fault *fault, enum glint_status status, const char *field, int64_t value, int64_t want)
-{
-    *fault = (struct glint_fault){field, NULL, value, want, UINT32_MAX};
-    return status;
-}
-
-static enum glint_status refuse_stride(struct glint_fault *fault, enum glint_status status, const char *tensor,
-                                       const char *dimension, int64_t value, int64_t want)
-{
-    *fault = (struct glint_fault){tensor, dimension, value, want, UINT32_MAX};
-    return status;
-}
-
 static enum glint_status check_enums(const struct glint_problem *p, enum glint_pass pass, struct glint_fault *fault)
 {
     if (p->struct_size != sizeof *p)
-        return refuse(fault, GLINT_STRUCT_SIZE, "struct_size", p->struct_size, (int64_t)sizeof *p);
+        return glint_refuse(fault, GLINT_STRUCT_SIZE, "struct_size", NULL, p->struct_size, (int64_t)sizeof *p);
     if (pass != GLINT_FORWARD && pass != GLINT_BACKWARD)
-        return refuse(fault, GLINT_BAD_PASS, "pass", (int64_t)pass, GLINT_FORWARD);
+        return glint_refuse(fault, GLINT_BAD_PASS, "pass", NULL, (int64_t)pass, GLINT_FORWARD);
     if (p->dtype < GLINT_F32 || p->dtype > GLINT_BF16)
-        return refuse(fault, GLINT_BAD_DTYPE, "dtype", p->dtype, GLINT_F32);
+        return glint_refuse(fault, GLINT_BAD_DTYPE, "dtype", NULL, p->dtype, GLINT_F32);
     if (p->mask < GLINT_MASK_NONE || p->mask > GLINT_MASK_CAUSAL_BOTTOM_RIGHT)
-        return refuse(fault, GLINT_BAD_MASK, "mask", p->mask, GLINT_MASK_NONE);
+        return glint_refuse(fault, GLINT_BAD_MASK, "mask", NULL, p->mask, GLINT_MASK_NONE);
     for (int i = 0; i < 4; i++)
         if (p->reserved[i] != 0)
-            return refuse(fault, GLINT_BAD_RESERVED, "reserved", (int64_t)p->reserved[i], 0);
+            return glint_refuse(fault, GLINT_BAD_RESERVED, "reserved", NULL, (int64_t)p->reserved[i], 0);
     return GLINT_OK;
 }
 
@@ -52,22 +39,22 @@ static bool in_range(int64_t value, int64_t low)
 static enum glint_status check_extents(const struct glint_problem *p, struct glint_fault *fault)
 {
     if (!in_range(p->batch, 1))
-        return refuse(fault, GLINT_BAD_BATCH, "batch", p->batch, GLINT_MAX_EXTENT);
+        return glint_refuse(fault, GLINT_BAD_BATCH, "batch", NULL, p->batch, GLINT_MAX_EXTENT);
     if (!in_range(p->heads_q, 1))
-        return refuse(fault, GLINT_BAD_HEADS, "heads_q", p->heads_q, GLINT_MAX_EXTENT);
+        return glint_refuse(fault, GLINT_BAD_HEADS, "heads_q", NULL, p->heads_q, GLINT_MAX_EXTENT);
     if (!in_range(p->heads_kv, 1))
-        return refuse(fault, GLINT_BAD_HEADS, "heads_kv", p->heads_kv, GLINT_MAX_EXTENT);
+        return glint_refuse(fault, GLINT_BAD_HEADS, "heads_kv", NULL, p->heads_kv, GLINT_MAX_EXTENT);
     if (p->heads_q % p->heads_kv != 0)
-        return refuse(fault, GLINT_BAD_HEAD_GROUP, "heads_q", p->heads_q, p->heads_kv);
+        return glint_refuse(fault, GLINT_BAD_HEAD_GROUP, "heads_q", NULL, p->heads_q, p->heads_kv);
     if (p->head_dim < 8 || p->head_dim % 8 != 0 || p->head_dim > GLINT_MAX_EXTENT)
-        return refuse(fault, GLINT_BAD_HEAD_DIM, "head_dim", p->head_dim, 8);
+        return glint_refuse(fault, GLINT_BAD_HEAD_DIM, "head_dim", NULL, p->head_dim, 8);
     if (!in_range(p->seqlen_q, 0))
-        return refuse(fault, GLINT_BAD_SEQLEN, "seqlen_q", p->seqlen_q, GLINT_MAX_EXTENT);
+        return glint_refuse(fault, GLINT_BAD_SEQLEN, "seqlen_q", NULL, p->seqlen_q, GLINT_MAX_EXTENT);
     if (!in_range(p->seqlen_k, 0))
-        return refuse(fault, GLINT_BAD_SEQLEN, "seqlen_k", p->seqlen_k, GLINT_MAX_EXTENT);
+        return glint_refuse(fault, GLINT_BAD_SEQLEN, "seqlen_k", NULL, p->seqlen_k, GLINT_MAX_EXTENT);
     /* inf - inf and NaN - NaN are NaN, every finite number less itself is 0 */
     if (!(p->softmax_scale - p->softmax_scale == 0.0f))
-        return refuse(fault, GLINT_BAD_SCALE, "softmax_scale", 0, 0);
+        return glint_refuse(fault, GLINT_BAD_SCALE, "softmax_scale", NULL, 0, 0);
     return GLINT_OK;
 }
 
@@ -128,12 +115,12 @@ static enum glint_status check_tensor(const struct glint_tensor_role *role, enum
     glint_role_extents(role, p, extent);
     for (int i = 0; i < 3; i++)
         if (stride[i] < 0)
-            return refuse_stride(fault, GLINT_BAD_STRIDE, role->name, dimension[i], stride[i], 0);
+            return glint_refuse(fault, GLINT_BAD_STRIDE, role->name, dimension[i], stride[i], 0);
     if (!span_of(extent, s, p->head_dim, glint_dtype_bytes(p->dtype), &span))
-        return refuse(fault, GLINT_SIZE_OVERFLOW, role->name, 0, INT64_MAX);
+        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, role->name, NULL, 0, INT64_MAX);
     const int at = role->use[pass] == GLINT_ROLE_WRITTEN && span > 0 ? overlapping_dimension(extent, s, p->head_dim) : -1;
     if (at >= 0)
-        return refuse_stride(fault, GLINT_BAD_STRIDE, role->name, dimension[at], stride[at], p->head_dim);
+        return glint_refuse(fault, GLINT_BAD_STRIDE, role->name, dimension[at], stride[at], p->head_dim);
     return GLINT_OK;
 }
 
@@ -150,6 +137,6 @@ enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_
     /* LSE: batch * heads_q * seqlen_q floats; two factors of 30 bits always fit, the third may not */
     int64_t rows;
     if (__builtin_mul_overflow(p->batch * p->heads_q, p->seqlen_q, &rows) || __builtin_mul_overflow(rows, 4, &rows))
-        return refuse(fault, GLINT_SIZE_OVERFLOW, "lse", 0, INT64_MAX);
+        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "lse", NULL, 0, INT64_MAX);
     return GLINT_OK;
 }

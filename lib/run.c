@@ -1,13 +1,6 @@
 /* glint_forward and glint_backward: check what can change between calls, then hand over to the row's family. */
 #include "lib/check.h"
 
-static enum glint_status refuse(struct glint_fault *fault, enum glint_status status, const char *field, const char *other,
-                                int64_t value, int64_t want)
-{
-    *fault = (struct glint_fault){field, other, value, want, UINT32_MAX};
-    return status;
-}
-
 /* A tensor of the call: what it covers in memory. */
 struct region {
     const char *name;
@@ -94,11 +87,11 @@ static enum glint_status region_of(const struct glint_tensor_role *role, enum gl
     if (span == 0)
         return GLINT_OK;
     if (address == 0)
-        return refuse(fault, GLINT_NULL_TENSOR, role->name, NULL, 0, 0);
+        return glint_refuse(fault, GLINT_NULL_TENSOR, role->name, NULL, 0, 0);
     if (address % unit != 0)
-        return refuse(fault, GLINT_TENSOR_MISALIGNED, role->name, NULL, (int64_t)(address % unit), unit);
+        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, role->name, NULL, (int64_t)(address % unit), unit);
     if (address + (uintptr_t)span < address)
-        return refuse(fault, GLINT_SIZE_OVERFLOW, role->name, NULL, 0, INT64_MAX);
+        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, role->name, NULL, 0, INT64_MAX);
     r->begin = address;
     r->end = address + (uintptr_t)span;
     return GLINT_OK;
@@ -113,11 +106,11 @@ static enum glint_status region_of_lse(enum glint_pass pass, const struct glint_
     if (bytes == 0)
         return GLINT_OK;
     if (address == 0)
-        return refuse(fault, GLINT_NULL_TENSOR, "lse", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_NULL_TENSOR, "lse", NULL, 0, 0);
     if (address % sizeof(float) != 0)
-        return refuse(fault, GLINT_TENSOR_MISALIGNED, "lse", NULL, (int64_t)(address % sizeof(float)), sizeof(float));
+        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, "lse", NULL, (int64_t)(address % sizeof(float)), sizeof(float));
     if (address + bytes < address)
-        return refuse(fault, GLINT_SIZE_OVERFLOW, "lse", NULL, 0, INT64_MAX);
+        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "lse", NULL, 0, INT64_MAX);
     r->begin = address;
     r->end = address + bytes;
     return GLINT_OK;
@@ -129,16 +122,16 @@ static enum glint_status check_overlap(const struct region *r, int count, const 
     const int64_t element = glint_dtype_bytes(p->dtype);
     for (int i = 0; i < count; i++) {
         if (ranges_meet(&r[i], workspace))
-            return refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, "workspace", 0, 0);
+            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, "workspace", 0, 0);
         if ((r[i].use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && ranges_meet(&r[i], lse))
-            return refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, "lse", 0, 0);
+            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, "lse", 0, 0);
         for (int j = 0; j < i; j++)
             if ((r[i].use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) &&
                 share_elements(&r[i], &r[j], p->head_dim, element))
-                return refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, r[j].name, 0, 0);
+                return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, r[j].name, 0, 0);
     }
     if (ranges_meet(lse, workspace))
-        return refuse(fault, GLINT_TENSOR_OVERLAP, "lse", "workspace", 0, 0);
+        return glint_refuse(fault, GLINT_TENSOR_OVERLAP, "lse", "workspace", 0, 0);
     return GLINT_OK;
 }
 
@@ -147,13 +140,13 @@ static enum glint_status check_plan(const struct glint_plan *plan, enum glint_pa
     /* The sum comes first: until it holds, nothing in the plan may be followed. */
     if (plan->struct_size != sizeof *plan || plan->internal[GLINT_PLAN_SUM_WORD] != glint_plan_sum(plan) || !plan->context ||
         plan->variant >= glint_variants_count)
-        return refuse(fault, GLINT_BAD_PLAN, "plan", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_BAD_PLAN, "plan", NULL, 0, 0);
     if (plan->context->magic != GLINT_CONTEXT_OPEN)
-        return refuse(fault, GLINT_CONTEXT_CLOSED, "context", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_CONTEXT_CLOSED, "context", NULL, 0, 0);
     if (plan->internal[GLINT_PLAN_CONTEXT_WORD] != glint_context_print(plan->context))
-        return refuse(fault, GLINT_BAD_PLAN, "plan", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_BAD_PLAN, "plan", NULL, 0, 0);
     if (plan->pass != (uint32_t)pass)
-        return refuse(fault, GLINT_WRONG_PASS, "plan", NULL, plan->pass, (int64_t)pass);
+        return glint_refuse(fault, GLINT_WRONG_PASS, "plan", NULL, plan->pass, (int64_t)pass);
     return GLINT_OK;
 }
 
@@ -161,24 +154,24 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
                                    const void *workspace, size_t workspace_bytes, const void *stream, struct glint_fault *fault)
 {
     if (!plan)
-        return refuse(fault, GLINT_NULL_ARGUMENT, "plan", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_NULL_ARGUMENT, "plan", NULL, 0, 0);
     if (!tensors)
-        return refuse(fault, GLINT_NULL_ARGUMENT, "tensors", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_NULL_ARGUMENT, "tensors", NULL, 0, 0);
     enum glint_status status = check_plan(plan, pass, fault);
     if (status != GLINT_OK)
         return status;
     if (tensors->struct_size != sizeof *tensors)
-        return refuse(fault, GLINT_STRUCT_SIZE, "tensors.struct_size", NULL, tensors->struct_size, (int64_t)sizeof *tensors);
+        return glint_refuse(fault, GLINT_STRUCT_SIZE, "tensors.struct_size", NULL, tensors->struct_size, (int64_t)sizeof *tensors);
     if (tensors->reserved != 0)
-        return refuse(fault, GLINT_BAD_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
+        return glint_refuse(fault, GLINT_BAD_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
     if (plan->context->device == GLINT_DEVICE_CPU && stream)
-        return refuse(fault, GLINT_BAD_STREAM, "stream", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_BAD_STREAM, "stream", NULL, 0, 0);
     if (workspace_bytes < plan->workspace_bytes || (!workspace && plan->workspace_bytes > 0))
-        return refuse(fault, GLINT_WORKSPACE_TOO_SMALL, "workspace", NULL, workspace ? (int64_t)workspace_bytes : 0,
-                      (int64_t)plan->workspace_bytes);
+        return glint_refuse(fault, GLINT_WORKSPACE_TOO_SMALL, "workspace", NULL, workspace ? (int64_t)workspace_bytes : 0,
+                            (int64_t)plan->workspace_bytes);
     if ((uintptr_t)workspace % GLINT_WORKSPACE_ALIGNMENT != 0)
-        return refuse(fault, GLINT_WORKSPACE_MISALIGNED, "workspace", NULL,
-                      (int64_t)((uintptr_t)workspace % GLINT_WORKSPACE_ALIGNMENT), GLINT_WORKSPACE_ALIGNMENT);
+        return glint_refuse(fault, GLINT_WORKSPACE_MISALIGNED, "workspace", NULL,
+                            (int64_t)((uintptr_t)workspace % GLINT_WORKSPACE_ALIGNMENT), GLINT_WORKSPACE_ALIGNMENT);
 
     struct region regions[GLINT_ROLES], lse, work = {.name = "workspace"};
     int count = 0;

@@ -152,6 +152,68 @@ static bool inside_block(const struct call *c, const struct arguments *a)
     return a->workspace == NULL || (a->workspace >= c->block && a->workspace + c->workspace_bytes <= c->block + c->block_bytes);
 }
 
+/* ---- a call to begin with ---------------------------------------------------------------------------------------------------- */
+
+/* A context, a correct call of the first row that has the pass, and what every byte was before anything ran. */
+struct trial {
+    enum glint_pass pass;
+    void *storage;
+    struct counting counting;
+    struct glint_context *context;
+    struct glint_variant_info info;
+    struct glint_problem problem;
+    struct call call;
+    unsigned char *pristine;
+};
+
+/* False, and says so, when the spec has no such pass; otherwise trial_close() ends it. */
+static bool trial_open(struct trial *t, enum glint_pass pass, uint32_t concurrency)
+{
+    t->pass = pass;
+    t->context = open_context(&t->counting, concurrency, &t->storage);
+    if (!runs_pass(t->context, pass)) {
+        contract_note("skipped: no %s in the spec", pass_name((uint32_t)pass));
+        free(t->storage);
+        return false;
+    }
+    t->info = first_row(t->context, pass);
+    return true;
+}
+
+static void trial_close(struct trial *t)
+{
+    free(t->storage);
+}
+
+/* Contiguous tensors; the mask is the row's. */
+static void trial_problem(struct trial *t, int64_t batch, int64_t seqlen_q, int64_t seqlen_k, int64_t heads_q, int64_t heads_kv,
+                          bool bottom_right)
+{
+    t->problem = (struct glint_problem){0};
+    glint_problem_bshd(&t->problem, (enum glint_dtype)t->info.dtype, batch, seqlen_q, seqlen_k, heads_q, heads_kv,
+                       t->info.head_dim);
+    t->problem.mask = row_mask(&t->info, bottom_right);
+}
+
+/* Tensors, workspace and plan of the problem, filled; trial_drop_call() frees them. */
+static void trial_call(struct trial *t, uint64_t seed)
+{
+    call_make(&t->call, t->context, &t->problem, t->pass, seed);
+    t->pristine = malloc(t->call.block_bytes);
+    memcpy(t->pristine, t->call.block, t->call.block_bytes);
+}
+
+static void trial_drop_call(struct trial *t)
+{
+    free(t->pristine);
+    call_free(&t->call);
+}
+
+static bool trial_untouched(const struct trial *t)
+{
+    return memcmp(t->call.block, t->pristine, t->call.block_bytes) == 0;
+}
+
 /* ---- one case --------------------------------------------------------------------------------------------------------------- */
 
 static struct {
@@ -166,9 +228,9 @@ static enum glint_status invoke(const struct arguments *a)
                                       : glint_backward(a->plan, tensors, a->workspace, a->workspace_bytes, a->stream);
 }
 
-static void judge(struct call *c, const unsigned char *pristine, const struct change *first, const struct change *second,
-                  struct counting *counting)
+static void judge(struct trial *t, const struct change *first, const struct change *second)
 {
+    struct call *const c = &t->call;
     struct faults faults;
     char text[4096];
     size_t needed = 0;
@@ -185,10 +247,10 @@ static void judge(struct call *c, const unsigned char *pristine, const struct ch
         a.workspace_bytes, a.stream};
     oracle_call(&faults, &told);
     const struct glint_tensors *const tensors = told.tensors;
-    const uint64_t calls = counting->calls;
+    const uint64_t calls = t->counting.calls;
     const enum glint_status explained =
         glint_explain_call(a.plan, a.called, tensors, a.workspace, a.workspace_bytes, a.stream, text, sizeof text, &needed);
-    EXPECT(counting->calls == calls && memcmp(c->block, pristine, c->block_bytes) == 0, "glint_explain_call ran something");
+    EXPECT(t->counting.calls == calls && trial_untouched(t), "glint_explain_call ran something");
     const enum glint_status status = invoke(&a);
     const int one = (int)first->action, two = second ? (int)second->action : -1;
     EXPECT(oracle_allows(&faults, status), "%s: gives %s, not %s (changes %d of %s/%s by %lld, %d of %s/%s by %lld)",
@@ -203,12 +265,12 @@ static void judge(struct call *c, const unsigned char *pristine, const struct ch
     tally.by_status[status]++;
     if (status == GLINT_OK) {
         tally.ran++;
-        memcpy(c->block, pristine, c->block_bytes);
+        memcpy(c->block, t->pristine, c->block_bytes);
         return;
     }
     tally.refused++;
-    EXPECT(counting->calls == calls, "refused with %s after running", glint_status_name(status));
-    EXPECT(memcmp(c->block, pristine, c->block_bytes) == 0, "refused with %s after writing", glint_status_name(status));
+    EXPECT(t->counting.calls == calls, "refused with %s after running", glint_status_name(status));
+    EXPECT(trial_untouched(t), "refused with %s after writing", glint_status_name(status));
     EXPECT(oracle_text_names(&faults, status, text), "the text should name one of %s:\n%s", oracle_print(&faults), text);
 }
 
@@ -218,36 +280,25 @@ static const enum glint_status call_statuses[] = {
 
 static void judge_all(enum glint_pass pass, bool fused)
 {
-    void *storage;
-    struct counting counting;
-    struct glint_context *const context = open_context(&counting, 2, &storage);
-    if (!runs_pass(context, pass)) {
-        contract_note("skipped: no %s in the spec", pass_name((uint32_t)pass));
-        free(storage);
-        return;
-    }
-    const struct glint_variant_info info = first_row(context, pass);
-    struct glint_problem p = {0};
-    glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, 3, 3, 2, 1, info.head_dim);
-    if (fused) { /* Q, K, V and dQ, dK, dV as views: the parts of call_make's block then hold the whole of each view */
-        const struct glint_strides view = {3 * 4 * p.head_dim, p.head_dim, 4 * p.head_dim};
-        p.q = p.k = p.v = p.dq = p.dk = p.dv = view;
-    }
-    p.mask = row_mask(&info, true);
-    struct call c;
+    struct trial t;
     static struct changes changes;
-    call_make(&c, context, &p, pass, 11);
-    list_changes(&changes, &c);
-    unsigned char *const pristine = malloc(c.block_bytes);
-    memcpy(pristine, c.block, c.block_bytes);
+    if (!trial_open(&t, pass, 2))
+        return;
+    trial_problem(&t, 2, 3, 3, 2, 1, true);
+    if (fused) { /* Q, K, V and dQ, dK, dV as views: the parts of call_make's block then hold the whole of each view */
+        struct glint_problem *const p = &t.problem;
+        p->q = p->k = p->v = p->dq = p->dk = p->dv = (struct glint_strides){3 * 4 * p->head_dim, p->head_dim, 4 * p->head_dim};
+    }
+    trial_call(&t, 11);
+    list_changes(&changes, &t.call);
     for (size_t i = 0; i < changes.count; i++) {
-        judge(&c, pristine, &changes.at[i], NULL, &counting);
+        judge(&t, &changes.at[i], NULL);
         /* of the backward's 60,000 pairs a third, another third for each i; fewer under an emulator */
         const size_t step = CONTRACT_EMULATED ? 11 : changes.count > 150 ? 3 : 1;
         for (size_t j = i + 1 + i % step; j < changes.count; j += step)
-            judge(&c, pristine, &changes.at[i], &changes.at[j], &counting);
+            judge(&t, &changes.at[i], &changes.at[j]);
     }
-    EXPECT(call_run(&c) == GLINT_OK && call_canaries_hold(&c), "the context does not work afterwards");
+    EXPECT(call_run(&t.call) == GLINT_OK && call_canaries_hold(&t.call), "the context does not work afterwards");
     contract_note("%s%s: %llu cases: %llu refused, %llu correct and run, %llu not tried", pass_name((uint32_t)pass),
                   fused ? " of views" : "", (unsigned long long)tally.cases, (unsigned long long)tally.refused,
                   (unsigned long long)tally.ran, (unsigned long long)tally.outside);
@@ -255,9 +306,8 @@ static void judge_all(enum glint_pass pass, bool fused)
     for (size_t i = 0; i < COUNT(call_statuses); i++) {
         EXPECT(tally.by_status[call_statuses[i]] > 0, "no case gave %s", glint_status_name(call_statuses[i]));
     }
-    free(pristine);
-    call_free(&c);
-    free(storage);
+    trial_drop_call(&t);
+    trial_close(&t);
 }
 
 static void forward_arguments(void)
@@ -282,27 +332,19 @@ static void backward_of_views(void)
 /* dQ, dK, dV in one fused tensor share an address range and no byte; moved by one element they share one. */
 static void interleaved_outputs(void)
 {
-    void *storage;
-    struct counting counting;
-    struct glint_context *const context = open_context(&counting, 1, &storage);
-    if (!runs_pass(context, GLINT_BACKWARD)) {
-        contract_note("skipped: no backward in the spec");
-        free(storage);
+    struct trial t;
+    if (!trial_open(&t, GLINT_BACKWARD, 1))
         return;
-    }
-    const struct glint_variant_info info = first_row(context, GLINT_BACKWARD);
-    struct glint_problem p = {0};
-    glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, 4, 4, 2, 2, info.head_dim);
-    const int64_t d = p.head_dim, row = 6 * d, size = element_bytes(p.dtype);
-    const struct glint_strides view = {4 * row, d, row};
-    p.q = p.k = p.v = p.dq = p.dk = p.dv = view;
-    p.mask = row_mask(&info, false);
-    struct call c;
-    call_make(&c, context, &p, GLINT_BACKWARD, 5);
+    trial_problem(&t, 2, 4, 4, 2, 2, false);
+    struct glint_problem *const p = &t.problem;
+    const int64_t d = p->head_dim, row = 6 * d, size = element_bytes(p->dtype);
+    p->q = p->k = p->v = p->dq = p->dk = p->dv = (struct glint_strides){4 * row, d, row};
+    trial_call(&t, 5);
+    struct call c = t.call; /* its tensors are moved into one buffer */
     const size_t fused_bytes = (size_t)(2 * 4 * row * size);
     unsigned char *const inputs = aligned_memory(256, fused_bytes), *const outputs = aligned_memory(256, fused_bytes + 4096);
     struct random_stream random = {3};
-    fill_random(&random, p.dtype, inputs, fused_bytes);
+    fill_random(&random, p->dtype, inputs, fused_bytes);
     memset(outputs, CANARY, fused_bytes + 4096);
     c.tensors.q = inputs;
     c.tensors.k = inputs + 2 * d * size;
@@ -314,174 +356,171 @@ static void interleaved_outputs(void)
     for (size_t i = 0; i < fused_bytes; i += (size_t)size) {
         EXPECT(memcmp(outputs + i, "\xC5\xC5\xC5\xC5", (size_t)size) != 0, "byte %zu of the fused gradient was not written", i);
     }
-    const uint64_t calls = counting.calls;
-    const int64_t step = info.alignment_bytes > (uint32_t)size ? info.alignment_bytes : size;
+    const uint64_t calls = t.counting.calls;
+    const int64_t step = t.info.alignment_bytes > (uint32_t)size ? t.info.alignment_bytes : size;
     for (int64_t by = step; by < 2 * d * size; by += step) {
         struct call moved = c;
         moved.tensors.dk = outputs + 2 * d * size + by;
         const enum glint_status status = call_run(&moved);
         EXPECT(status == GLINT_TENSOR_OVERLAP, "dK moved by %lld bytes gives %s", (long long)by, glint_status_name(status));
     }
-    EXPECT(counting.calls == calls, "a refused call ran");
+    EXPECT(t.counting.calls == calls, "a refused call ran");
     free(inputs);
     free(outputs);
-    call_free(&c);
-    free(storage);
+    trial_drop_call(&t);
+    trial_close(&t);
 }
 
 /* ---- plans that are not what glint_plan made --------------------------------------------------------------------------------- */
 
-static void refuses_plan(const struct call *c, const struct glint_plan *plan, const struct counting *counting, uint64_t calls,
-                         const unsigned char *pristine, const char *what, size_t at)
+/* A plan that was changed at this bit is refused, and nothing else happens. */
+static void refuses_plan(const struct trial *t, const struct glint_plan *plan, size_t bit)
 {
+    const struct call *const c = &t->call;
+    const uint64_t calls = t->counting.calls;
     char text[1024];
     const size_t needed = plan->workspace_bytes > c->workspace_bytes ? plan->workspace_bytes : c->workspace_bytes;
     const enum glint_status status = c->pass == GLINT_FORWARD ? glint_forward(plan, &c->tensors, c->workspace, needed, NULL)
                                                               : glint_backward(plan, &c->tensors, c->workspace, needed, NULL);
-    const bool other = (at / 8 < 4 && status == GLINT_STRUCT_SIZE) || (at / 32 == 1 && status == GLINT_WRONG_PASS);
-    EXPECT(status == GLINT_BAD_PLAN || other, "%s %zu gives %s", what, at, glint_status_name(status));
+    const bool other = (bit / 8 < 4 && status == GLINT_STRUCT_SIZE) || (bit / 32 == 1 && status == GLINT_WRONG_PASS);
+    EXPECT(status == GLINT_BAD_PLAN || other, "changed at bit %zu: %s", bit, glint_status_name(status));
     EXPECT(glint_explain_call(plan, c->pass, &c->tensors, c->workspace, needed, NULL, text, sizeof text, NULL) == status,
-           "glint_explain_call differs at %s %zu", what, at);
+           "glint_explain_call differs at bit %zu", bit);
     EXPECT(text_has_word(text, "plan") || other, "%s", text);
-    EXPECT(counting->calls == calls, "%s %zu ran", what, at);
-    EXPECT(memcmp(c->block, pristine, c->block_bytes) == 0, "%s %zu wrote", what, at);
+    EXPECT(t->counting.calls == calls, "changed at bit %zu it ran", bit);
+    EXPECT(trial_untouched(t), "changed at bit %zu it wrote", bit);
+}
+
+static size_t refuses_flipped_bits(const struct trial *t)
+{
+    for (size_t bit = 0; bit < 8 * sizeof t->call.plan; bit++) {
+        struct glint_plan changed = t->call.plan;
+        ((unsigned char *)&changed)[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        refuses_plan(t, &changed, bit);
+    }
+    return 8 * sizeof t->call.plan;
+}
+
+/* Every byte to 0, to 255, and one more. */
+static size_t refuses_changed_bytes(const struct trial *t)
+{
+    size_t cases = 0;
+    for (size_t byte = 0; byte < sizeof t->call.plan; byte++)
+        for (int v = 0; v < 3; v++) {
+            struct glint_plan changed = t->call.plan;
+            unsigned char *const at = (unsigned char *)&changed + byte;
+            const unsigned char value = v == 0 ? 0 : v == 1 ? 0xff : (unsigned char)(*at + 1);
+            if (*at == value)
+                continue;
+            *at = value;
+            refuses_plan(t, &changed, 8 * byte);
+            cases++;
+        }
+    return cases;
+}
+
+/* Two words swapped, or a word of noise; the pointer among them. */
+static size_t refuses_changed_words(const struct trial *t)
+{
+    struct random_stream random = {99};
+    size_t cases = 0;
+    for (size_t i = 0; i < 2000; i++) {
+        struct glint_plan changed = t->call.plan;
+        uint64_t words[sizeof changed / 8];
+        memcpy(words, &changed, sizeof words);
+        const size_t a = random_below(&random, COUNT(words)), b = random_below(&random, COUNT(words));
+        const uint64_t was = words[a], other = words[b];
+        words[a] = i % 2 ? random_next(&random) : other;
+        if (i % 2 == 0)
+            words[b] = was;
+        if (words[a] == was && words[b] == other)
+            continue;
+        memcpy(&changed, words, sizeof words);
+        refuses_plan(t, &changed, a == 0 || (i % 2 == 0 && b == 0) ? 0 : 64);
+        cases++;
+    }
+    return cases;
 }
 
 static void changed_plans(void)
 {
+    const struct glint_plan none = {0};
     size_t cases = 0;
     for (enum glint_pass pass = GLINT_FORWARD; pass <= GLINT_BACKWARD; pass++) {
-        void *storage;
-        struct counting counting;
-        struct glint_context *const context = open_context(&counting, 2, &storage);
-        if (!runs_pass(context, pass)) {
-            free(storage);
+        struct trial t;
+        if (!trial_open(&t, pass, 2))
             continue;
-        }
-        const struct glint_variant_info info = first_row(context, pass);
-        struct glint_problem p = {0};
-        glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, 3, 4, 2, 2, info.head_dim);
-        p.mask = row_mask(&info, false);
-        struct call c;
-        call_make(&c, context, &p, pass, 2);
-        unsigned char *const pristine = malloc(c.block_bytes);
-        memcpy(pristine, c.block, c.block_bytes);
-
-        for (size_t bit = 0; bit < 8 * sizeof c.plan; bit++, cases++) {
-            struct glint_plan changed = c.plan;
-            ((unsigned char *)&changed)[bit / 8] ^= (unsigned char)(1u << bit % 8);
-            refuses_plan(&c, &changed, &counting, counting.calls, pristine, "bit", bit);
-        }
-        for (size_t byte = 0; byte < sizeof c.plan; byte++) { /* every byte to every extreme */
-            for (int v = 0; v < 3; v++) {
-                struct glint_plan changed = c.plan;
-                const unsigned char value = v == 0 ? 0 : v == 1 ? 0xff : (unsigned char)(((unsigned char *)&changed)[byte] + 1);
-                if (((unsigned char *)&changed)[byte] == value)
-                    continue;
-                ((unsigned char *)&changed)[byte] = value;
-                refuses_plan(&c, &changed, &counting, counting.calls, pristine, "bit", 8 * byte);
-                cases++;
-            }
-        }
-        struct random_stream random = {99};
-        for (size_t i = 0; i < 2000; i++, cases++) { /* two words swapped, or a word of noise; the pointer among them */
-            struct glint_plan changed = c.plan;
-            uint64_t words[sizeof c.plan / 8];
-            memcpy(words, &changed, sizeof words);
-            const size_t a = random_below(&random, COUNT(words)), b = random_below(&random, COUNT(words));
-            const uint64_t was = words[a], other = words[b];
-            words[a] = i % 2 ? random_next(&random) : other;
-            if (i % 2 == 0)
-                words[b] = was;
-            if (words[a] == was && words[b] == other)
-                continue;
-            memcpy(&changed, words, sizeof words);
-            refuses_plan(&c, &changed, &counting, counting.calls, pristine, "bit", a == 0 || (i % 2 == 0 && b == 0) ? 0 : 64);
-        }
-        struct glint_plan none;
-        memset(&none, 0, sizeof none);
-        refuses_plan(&c, &none, &counting, counting.calls, pristine, "bit", 0);
-        EXPECT(call_run(&c) == GLINT_OK, "the genuine plan does not work afterwards");
-        free(pristine);
-        call_free(&c);
-        free(storage);
+        trial_problem(&t, 1, 3, 4, 2, 2, false);
+        trial_call(&t, 2);
+        cases += refuses_flipped_bits(&t) + refuses_changed_bytes(&t) + refuses_changed_words(&t);
+        refuses_plan(&t, &none, 0);
+        EXPECT(call_run(&t.call) == GLINT_OK, "the genuine plan does not work afterwards");
+        trial_drop_call(&t);
+        trial_close(&t);
     }
     contract_note("%zu changed plans refused", cases);
 }
 
-/* A plan outlives its context: the storage is closed, or opened again with another executor, or another problem was planned. */
+/* A plan outlives its context: closed, or its storage zeroed. */
 static void plan_of_a_closed_context(void)
 {
     for (enum glint_pass pass = GLINT_FORWARD; pass <= GLINT_BACKWARD; pass++) {
-        void *storage;
+        struct trial t;
         char text[1024];
-        struct counting counting;
-        struct glint_context *const context = open_context(&counting, 2, &storage);
-        if (!runs_pass(context, pass)) {
-            free(storage);
+        if (!trial_open(&t, pass, 2))
             continue;
-        }
-        const struct glint_variant_info info = first_row(context, pass);
-        struct glint_problem p = {0};
-        glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, 3, 4, 2, 2, info.head_dim);
-        p.mask = row_mask(&info, false);
-        struct call c;
-        call_make(&c, context, &p, pass, 2);
-        unsigned char *const pristine = malloc(c.block_bytes);
-        memcpy(pristine, c.block, c.block_bytes);
-        EXPECT(call_run(&c) == GLINT_OK, "before");
-        memcpy(c.block, pristine, c.block_bytes);
-        const uint64_t calls = counting.calls;
-        EXPECT(glint_context_close(context) == GLINT_OK, "close");
-        const enum glint_status status = call_run(&c);
+        trial_problem(&t, 1, 3, 4, 2, 2, false);
+        trial_call(&t, 2);
+        struct call *const c = &t.call;
+        EXPECT(call_run(c) == GLINT_OK, "before");
+        memcpy(c->block, t.pristine, c->block_bytes);
+        const uint64_t calls = t.counting.calls;
+        EXPECT(glint_context_close(t.context) == GLINT_OK, "close");
+        const enum glint_status status = call_run(c);
         EXPECT(status == GLINT_CONTEXT_CLOSED, "a plan of a closed context gives %s", glint_status_name(status));
-        EXPECT(glint_explain_call(&c.plan, pass, &c.tensors, c.workspace, c.workspace_bytes, NULL, text, sizeof text, NULL) ==
+        EXPECT(glint_explain_call(&c->plan, pass, &c->tensors, c->workspace, c->workspace_bytes, NULL, text, sizeof text, NULL) ==
                    status,
                "glint_explain_call");
         EXPECT(text_has_word(text, "context"), "%s", text);
-        memset(storage, 0, glint_context_size());
-        EXPECT(call_run(&c) == GLINT_CONTEXT_CLOSED, "zeroed storage");
-        EXPECT(counting.calls == calls && memcmp(c.block, pristine, c.block_bytes) == 0, "a refused call ran");
-        free(pristine);
-        call_free(&c);
-        free(storage);
+        memset(t.storage, 0, glint_context_size());
+        EXPECT(call_run(c) == GLINT_CONTEXT_CLOSED, "zeroed storage");
+        EXPECT(t.counting.calls == calls && trial_untouched(&t), "a refused call ran");
+        trial_drop_call(&t);
+        trial_close(&t);
     }
 }
 
-/* Lengths of zero need no addresses that can be read; what an output then holds is glint.h's: O = 0, LSE = -inf, zero gradients. */
+/* What an output of a call without a visible key holds: O = 0, LSE = -inf, zero gradients of either sign. */
+static void expect_nothing_seen(const struct call *c, enum tensor t)
+{
+    for (size_t b = 0; b < c->bytes[t]; b += 2) {
+        const unsigned char *const at = c->block + c->offset[t] + b;
+        const bool infinite = b % 4 == 0 ? at[0] == 0 && at[1] == 0 : at[0] == 0x80 && at[1] == 0xff;
+        const bool zero = at[0] == 0 && (at[1] == 0 || at[1] == 0x80);
+        EXPECT(t == T_LSE ? infinite : zero, "%s holds %02x%02x where no key is seen", tensor_names[t], at[1], at[0]);
+    }
+}
+
+/* Lengths of zero need no addresses that can be read. */
 static void empty_tensors(void)
 {
+    const int64_t lengths[][2] = {{0, 0}, {0, 5}, {5, 0}};
     for (enum glint_pass pass = GLINT_FORWARD; pass <= GLINT_BACKWARD; pass++) {
-        void *storage;
-        struct counting counting;
-        struct glint_context *const context = open_context(&counting, 2, &storage);
-        if (!runs_pass(context, pass)) {
-            free(storage);
+        struct trial t;
+        if (!trial_open(&t, pass, 2))
             continue;
-        }
-        const struct glint_variant_info info = first_row(context, pass);
-        const int64_t lengths[][2] = {{0, 0}, {0, 5}, {5, 0}};
         for (size_t i = 0; i < COUNT(lengths); i++) {
-            struct glint_problem p = {0};
-            glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, lengths[i][0], lengths[i][1], 2, 1, info.head_dim);
-            p.mask = row_mask(&info, true);
-            struct call c;
-            call_make(&c, context, &p, pass, 4);
-            EXPECT(call_run(&c) == GLINT_OK && call_canaries_hold(&c), "lengths %lld, %lld give %s", (long long)lengths[i][0],
-                   (long long)lengths[i][1], glint_status_name(call_run(&c)));
-            for (enum tensor t = T_Q; t < TENSORS; t++) {
-                if (!tensor_is_output(pass, t))
-                    continue;
-                for (size_t b = 0; b < c.bytes[t]; b += 2) {
-                    const unsigned char *const at = c.block + c.offset[t] + b;
-                    const bool infinite = b % 4 == 0 ? at[0] == 0 && at[1] == 0 : at[0] == 0x80 && at[1] == 0xff;
-                    const bool zero = at[0] == 0 && (at[1] == 0 || at[1] == 0x80); /* of either sign */
-                    EXPECT(t == T_LSE ? infinite : zero, "%s holds %02x%02x where no key is seen", tensor_names[t], at[1], at[0]);
-                }
-            }
-            call_free(&c);
+            trial_problem(&t, 2, lengths[i][0], lengths[i][1], 2, 1, true);
+            trial_call(&t, 4);
+            const enum glint_status status = call_run(&t.call);
+            EXPECT(status == GLINT_OK && call_canaries_hold(&t.call), "lengths %lld, %lld give %s", (long long)lengths[i][0],
+                   (long long)lengths[i][1], glint_status_name(status));
+            for (enum tensor tensor = T_Q; tensor < TENSORS; tensor++)
+                if (tensor_is_output(pass, tensor))
+                    expect_nothing_seen(&t.call, tensor);
+            trial_drop_call(&t);
         }
-        free(storage);
+        trial_close(&t);
     }
 }
 
