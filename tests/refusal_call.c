@@ -217,7 +217,7 @@ static bool trial_untouched(const struct trial *t)
 /* ---- one case --------------------------------------------------------------------------------------------------------------- */
 
 static struct {
-    uint64_t cases, refused, ran, outside, wider;
+    uint64_t cases, refused, ran, outside;
     uint64_t by_status[128];
 } tally;
 
