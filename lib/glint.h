@@ -250,9 +250,10 @@ struct glint_plan {
 
 /* Checks the problem, chooses the variant, computes the workspace. A pure function of its arguments; costs under 2 microseconds.
  * On refusal *plan is untouched and glint_explain says what to change. Of several variants for one key it takes the highest family
- * or instruction set that the device has, then the tile with the least padded work ceil(seqlen_q / tile_m) tile_m * ceil(seqlen_k /
- * tile_n) tile_n, then the larger tile, then the first by name: batch and heads play no part, so a sequence's result does not depend
- * on what it is batched with. */
+ * or instruction set that the device has; then the lowest enum glint_math, so one tf32 product rather than three whatever the lengths
+ * (glint_plan_variant takes the other); then the highest sm; then the tile with the least padded work ceil(seqlen_q / tile_m) tile_m *
+ * ceil(seqlen_k / tile_n) tile_n; then the larger tile; then the first by name. Batch and heads play no part, so a sequence's result
+ * does not depend on what it is batched with. */
 enum glint_status glint_plan(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                              struct glint_plan *plan);
 
@@ -301,6 +302,15 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
 
 /* ---- the table ---------------------------------------------------------------------------------------------------------- */
 
+/* How two numbers are multiplied; sums are in float32 always. TF32 and TF32X3 are of GLINT_F32 on a GPU, where tensor cores take factors
+ * of 11 significant bits (and denormals in steps of 2^-136). TF32 rounds each factor to that: a product is off by up to 2^-10 of
+ * itself. TF32X3 makes each factor the sum of two such numbers, and a product of three of theirs: as good as float32. */
+enum glint_math {
+    GLINT_MATH_NATIVE = 0, /* of the storage's own precision, or better */
+    GLINT_MATH_TF32 = 1,
+    GLINT_MATH_TF32X3 = 2
+};
+
 struct glint_variant_info {
     uint32_t struct_size;
     uint32_t pass;   /* enum glint_pass */
@@ -312,12 +322,14 @@ struct glint_variant_info {
     uint32_t tile_m;          /* queries a tile */
     uint32_t tile_n;          /* keys a tile */
     uint32_t alignment_bytes; /* of addresses and strides */
-    const char *name;         /* such as "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"; static */
-    const char *family;       /* such as "cpu"; static */
+    uint32_t math;            /* enum glint_math */
+    uint32_t reserved;
+    const char *name;   /* such as "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"; static */
+    const char *family; /* such as "cpu"; static */
 };
-#define GLINT_VARIANT_INFO_INIT                                                  \
-    {                                                                            \
-        sizeof(struct glint_variant_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL \
+#define GLINT_VARIANT_INFO_INIT                                                        \
+    {                                                                                  \
+        sizeof(struct glint_variant_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL \
     }
 
 /* Rows of the table that was compiled in, sorted by name. Pure, thread-safe. */
@@ -327,7 +339,8 @@ enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *in
 /* Whether this context's device can run row `index`: GLINT_OK, GLINT_NOT_ON_DEVICE or GLINT_BAD_INDEX. */
 enum glint_status glint_variant_available(const struct glint_context *context, uint32_t index);
 
-/* Like glint_plan, but for the given row of the table, which must fit the problem; for tests and benchmarks. */
+/* Like glint_plan, but for the given row of the table, which must fit the problem: for other arithmetic (glint_variant_info.math) than
+ * glint_plan's, for tests and for benchmarks. */
 enum glint_status glint_plan_variant(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                                      uint32_t index, struct glint_plan *plan);
 

@@ -2,9 +2,11 @@
  *
  * The rule of choice. Of the rows with the problem's pass, dtype, head_dim and mask that the device can run:
  *   1. the highest family, and within the CPU family the highest instruction set;
- *   2. then the tile that computes least beyond the problem: the smallest ceil(seqlen_q / tile_m) tile_m * ceil(seqlen_k / tile_n) tile_n;
- *   3. then the largest tile_m * tile_n, which reads K and V least often;
- *   4. then the first by name.
+ *   2. then the lowest enum glint_math: one tf32 product before three. What a product is worth is the table's doing, not the lengths';
+ *   3. then, on a GPU, the row made for the newest architectures only;
+ *   4. then the tile that computes least beyond the problem: the smallest ceil(seqlen_q / tile_m) tile_m * ceil(seqlen_k / tile_n) tile_n;
+ *   5. then the largest tile_m * tile_n, which reads K and V least often;
+ *   6. then the first by name.
  * It depends on lengths only, never on batch or heads, so that a sequence's result does not depend on what it is batched with. */
 #include <string.h>
 
@@ -39,6 +41,8 @@ static bool better(const struct glint_variant *a, const struct glint_variant *b,
         return a->family > b->family;
     if (a->isa != b->isa)
         return a->isa > b->isa;
+    if (a->math != b->math)
+        return a->math < b->math;
     if (a->sm != b->sm)
         return a->sm > b->sm;
     const double work_a = padded_work(a, p), work_b = padded_work(b, p);

@@ -362,13 +362,13 @@ __attribute__((noinline)) static double check_backward(struct test *t)
     return larger(larger(relative(&dq), relative(&dk)), relative(&dv));
 }
 
-/* Relative to the tensor's largest element. The rounding of inputs is nil, that of O and of P is half an ulp of the dtype (of tf32 for
- * f32 on a GPU), summed over a few tens of terms that partly cancel in the backward pass. */
+/* Relative to the tensor's largest element. The rounding of inputs is nil, that of O and of P is half an ulp of the dtype (of tf32 where
+ * products are), summed over a few tens of terms that partly cancel in the backward pass. */
 static double tolerance(const struct glint_variant *v)
 {
-    const double half_ulp = v->dtype == GLINT_BF16                                   ? 0x1p-9
-                            : v->dtype == GLINT_F16 || v->family != GLINT_FAMILY_CPU ? 0x1p-12
-                                                                                     : 0x1p-20;
+    const double half_ulp = v->dtype == GLINT_BF16                                ? 0x1p-9
+                            : v->dtype == GLINT_F16 || v->math == GLINT_MATH_TF32 ? 0x1p-12
+                                                                                  : 0x1p-20;
     return (v->pass == GLINT_FORWARD ? 8.0 : 32.0) * half_ulp;
 }
 

@@ -26,6 +26,7 @@ enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *in
         .tile_m = v->tile_m,
         .tile_n = v->tile_n,
         .alignment_bytes = v->alignment_bytes,
+        .math = v->math,
         .name = v->name,
         .family = glint_families[v->family].name,
     };

@@ -44,12 +44,64 @@ return {
         },
       },
     },
+
+    -- CUDA kernels for every NVIDIA GPU since Ampere, compiled by nvcc to SASS for exactly these architectures: 80 is the A100, 87 the
+    -- Jetson Orin, 90 the H100 and H200. Another one (86, 89, 100, 110, 120) is one more number here, and dropping one drops its bytes.
+    -- Shared memory of a block comes in three classes: 227 KiB on sm_90, 100 and 110, 163 on sm_80 and 87, 99 on sm_86, 89 and 120. A
+    -- tile that does not fit is an error with the arithmetic; then give that class a tile of its own with archs = { ... }, as below.
+    -- spec/full.lua has tiles for every architecture and for head dims 32, 96 and 192, to be copied.
+    sm80 = {
+      archs = { 80, 87, 90 },
+      head_dims = { 64, 128, 256 },
+      -- Tiles: queries (m) by keys (n) of a block of `warps` warps. What else a tile may say: gen/families/sm80.lua. Measured on an
+      -- H200: bench/results/sm80_notes.md says what else was tried, and by how much it lost.
+      -- float32 products are tf32, one each: relative errors of 2^-11. math = "tf32x3" in a tile makes three, as good as float32.
+      tiles = {
+        fwd = {
+          [64] = {
+            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2, pipelined = true, q_kept = 3 },
+            { dtypes = { "f32" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2 },
+            { dtypes = { "f32" }, m = 128, n = 32, warps = 4, math = "tf32x3" },
+          },
+          [128] = {
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, archs = { 90 } },
+            -- 64 keys spill a register in SASS of sm_8x
+            { dtypes = { "f16", "bf16" }, m = 128, n = 48, warps = 4, blocks_per_sm = 2, archs = { 80, 87 } },
+            { dtypes = { "f32" }, m = 128, n = 32, warps = 4 },
+            { dtypes = { "f32" }, m = 64, n = 32, warps = 4, math = "tf32x3" },
+          },
+          [256] = {
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 8, q_kept = 8, archs = { 90 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 8, q_kept = 8, archs = { 80, 87 } },
+          },
+        },
+        bwd = {
+          [64] = {
+            { dtypes = { "f16", "bf16" }, m = 64, n = 256, warps = 8, part_m = 32, dq_row_tiles = 2, archs = { 90 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 4, part_m = 32, dq_row_tiles = 2, archs = { 80, 87 } },
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 4, blocks_per_sm = 2 },
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 4, math = "tf32x3" },
+          },
+          [128] = {
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2 },
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2 },
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2, math = "tf32x3" },
+          },
+          [256] = {
+            { dtypes = { "f16", "bf16" }, m = 64, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, archs = { 90 } },
+            { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, archs = { 80, 87 } },
+          },
+        },
+      },
+    },
   },
 
   -- Variants that the lists above would make and that are not wanted, such as
   --   { family = "cpu", isa = "x86_64", dtype = { "f16", "bf16" }, reason = "no such machine in the field" }
   -- Matches: family, pass, dtype, head_dim, mask, and with a family what its tiles have. A value or a list of values each.
-  exclude = {},
+  exclude = {
+    { family = "sm80", dtype = "f32", head_dim = 256, reason = "a block holds few rows of it: spec/full.lua has tiles" },
+  },
 
   -- Other tile fields for some variants, such as
   --   { family = "cpu", pass = "bwd", head_dim = 256, set = { n = 48 }, reason = "measured: fits the second-level cache" }

@@ -13,7 +13,8 @@
 void expect_accurate(struct experiment *e, enum glint_pass pass, const struct results *got);
 
 /* For float32, normal data and the usual softmax_scale, whatever plain attention does: |got - exact| <= 6 + sqrt(head_dim) ulps of
- * max |exact| forward, twice that backward. An exp that is wrong by 1e-5 is 84 ulps off; the exp/ checks look closer. */
+ * max |exact| forward, twice that backward. An exp that is wrong by 1e-5 is 84 ulps off; the exp/ checks look closer. Variants of one
+ * tf32 product get 3.2e-3 (8 roundings of 2^-11 sqrt(2/3)) on top, 6.4e-3 backward; those of three get nothing. */
 void expect_absolutely_accurate(struct experiment *e, enum glint_pass pass, const struct results *got);
 
 /* The same bits. `equal_zeros`: -0 equals +0. */

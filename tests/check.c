@@ -11,7 +11,7 @@
 
 /* ---- the check that is running ---- */
 
-enum { MEMORY_BLOCKS = 4096, DEVICE_BLOCKS = 32, CATEGORIES = 32 };
+enum { MEMORY_BLOCKS = 4096, DEVICE_BLOCKS = 32, CATEGORIES = 64 };
 
 static struct {
     jmp_buf failed;
@@ -181,7 +181,7 @@ void checks_free(struct check_list *list)
 
 static bool same_key(const struct glint_variant_info *a, const struct glint_variant_info *b)
 {
-    return a->dtype == b->dtype && a->head_dim == b->head_dim && a->causal == b->causal && a->isa == b->isa && a->sm == b->sm &&
+    return a->dtype == b->dtype && a->head_dim == b->head_dim && a->causal == b->causal && a->isa == b->isa && a->math == b->math &&
            strcmp(a->family, b->family) == 0;
 }
 
@@ -191,13 +191,6 @@ void subject_open_index(struct subject *subject, const struct backend *backend, 
     subject->info.struct_size = sizeof subject->info;
     if (backend->variant_at(index, &subject->info) != GLINT_OK)
         abort();
-    for (uint32_t i = 0; i < backend->variant_count(); i++) {
-        struct glint_variant_info other = {.struct_size = sizeof other};
-        if (backend->variant_at(i, &other) == GLINT_OK && other.pass == GLINT_FORWARD && same_key(&other, &subject->info)) {
-            subject->has_forward = true;
-            subject->forward_variant = i;
-        }
-    }
 }
 
 bool subject_open(struct subject *subject, const struct backend *backend, const char *variant_name)
@@ -230,4 +223,20 @@ struct glint_context *subject_context(struct subject *subject, enum lanes lanes)
             check_fail("the context did not open: %s", subject->backend->status_name(status));
     }
     return subject->context[lanes];
+}
+
+bool subject_forward(struct subject *subject, uint32_t *variant)
+{
+    const struct backend *backend = subject->backend;
+    *variant = subject->variant;
+    if (subject->info.pass == GLINT_FORWARD)
+        return true;
+    for (uint32_t i = 0; i < backend->variant_count(); i++) {
+        struct glint_variant_info other = {.struct_size = sizeof other};
+        *variant = i;
+        if (backend->variant_at(i, &other) == GLINT_OK && other.pass == GLINT_FORWARD && same_key(&other, &subject->info) &&
+            backend->variant_available(subject_context(subject, LANES_SERIAL), i) == GLINT_OK)
+            return true;
+    }
+    return false;
 }

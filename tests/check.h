@@ -57,13 +57,11 @@ struct how {
     enum fence fence;
 };
 
-/* The variant under test, and the variant of the other pass with the same dtype, head dim, mask and family, if it was linked. */
+/* The variant under test. */
 struct subject {
     const struct backend *backend;
     struct glint_variant_info info;
     uint32_t variant;
-    bool has_forward; /* for a backward subject; a forward one is its own */
-    uint32_t forward_variant;
     struct glint_context *context[LANES_KINDS];
 };
 
@@ -96,6 +94,9 @@ bool subject_open(struct subject *subject, const struct backend *backend, const 
 void subject_open_index(struct subject *subject, const struct backend *backend, uint32_t index);
 void subject_close(struct subject *subject);
 struct glint_context *subject_context(struct subject *subject, enum lanes lanes);
+/* A forward variant of the subject's dtype, head dim, mask, family and arithmetic that was linked and runs on the device; a forward subject
+ * is its own. False: there is none. */
+bool subject_forward(struct subject *subject, uint32_t *variant);
 
 /* Runs one check. True when it passed; otherwise message holds a few lines that say why and how to run it again. A check that compared
  * nothing fails. */

@@ -24,7 +24,32 @@ static const char *isa_name(uint32_t isa)
     }
 }
 
-/* A name is its fields: <fwd|bwd>_<dtype>_d<head_dim>_<none|causal>__<family>_[<isa>_]m<tile_m>n<tile_n>. */
+/* What follows `text` at the beginning of `name`; NULL when it begins with something else. */
+static const char *after(const char *name, const char *text)
+{
+    return name != NULL && strncmp(name, text, strlen(text)) == 0 ? name + strlen(text) : NULL;
+}
+
+/* A name is its fields: <fwd|bwd>_<dtype>_d<head_dim>_<none|causal>__<family>_<how>m<tile_m>n<tile_n>, where `how` is the CPU's ISA; on a GPU
+ * the backward's strategy, and tf32x3 for three products in place of one. */
+static bool name_is_right(const struct glint_variant_info *info)
+{
+    char front[128], tile[32];
+    snprintf(front, sizeof front, "%s_%s_d%u_%s__%s_", info->pass == GLINT_BACKWARD ? "bwd" : "fwd", dtype_names[info->dtype],
+             info->head_dim, info->causal ? "causal" : "none", info->family);
+    snprintf(tile, sizeof tile, "m%un%u", info->tile_m, info->tile_n);
+    const char *rest = after(info->name, front);
+    if (strcmp(info->family, "cpu") == 0) {
+        rest = after(after(rest, isa_name(info->isa)), "_");
+    } else {
+        if (info->pass == GLINT_BACKWARD)
+            rest = after(rest, "fused_") != NULL ? after(rest, "fused_") : after(rest, "split_");
+        if (info->math == GLINT_MATH_TF32X3)
+            rest = after(rest, "tf32x3_");
+    }
+    return rest != NULL && strcmp(rest, tile) == 0;
+}
+
 static void names_are_their_fields(void)
 {
     const uint32_t count = glint_variant_count();
@@ -32,7 +57,6 @@ static void names_are_their_fields(void)
     char last[256] = "";
     for (uint32_t i = 0; i < count; i++) {
         const struct glint_variant_info info = row_at(i);
-        char name[256];
         EXPECT(info.pass == GLINT_FORWARD || info.pass == GLINT_BACKWARD, "row %u has pass %u", i, info.pass);
         EXPECT(info.dtype >= GLINT_F32 && info.dtype <= GLINT_BF16 && info.causal <= 1, "row %u", i);
         EXPECT(info.head_dim > 0 && info.head_dim % 8 == 0 && info.tile_m > 0 && info.tile_n > 0, "row %u", i);
@@ -40,11 +64,9 @@ static void names_are_their_fields(void)
         EXPECT(a >= (uint32_t)element_bytes(info.dtype) && a <= 256 && (a & (a - 1)) == 0, "row %u is aligned to %u", i, a);
         const bool cpu = strcmp(info.family, "cpu") == 0;
         EXPECT(cpu ? info.isa != 0 && info.sm == 0 : info.isa == 0 && info.sm >= 50, "row %u: isa %u sm %u", i, info.isa, info.sm);
-        snprintf(name, sizeof name, "%s_%s_d%u_%s__%s_%s%sm%un%u", info.pass == GLINT_FORWARD ? "fwd" : "bwd",
-                 dtype_names[info.dtype], info.head_dim, info.causal ? "causal" : "none", info.family,
-                 cpu ? isa_name(info.isa) : "", cpu ? "_" : "", info.tile_m, info.tile_n);
-        EXPECT(strcmp(name, info.name) == 0 || (!cpu && strncmp(name, info.name, strlen(info.name) - 4) == 0), "%s should be %s",
-               info.name, name);
+        EXPECT((info.math != GLINT_MATH_NATIVE) == (!cpu && info.dtype == GLINT_F32), "row %u: arithmetic %u", i, info.math);
+        EXPECT(name_is_right(&info), "%s: pass %u, dtype %u, isa %u, arithmetic %u, tile %u x %u", info.name, info.pass, info.dtype,
+               info.isa, info.math, info.tile_m, info.tile_n);
         EXPECT(strcmp(last, info.name) < 0, "%s comes before %s", last, info.name);
         snprintf(last, sizeof last, "%s", info.name);
     }

@@ -4,7 +4,7 @@
     ./bazelw test //tests:d80                  all of a head dim; also by dtype (f32), pass (bwd), and all_variants
 """
 
-load("//tools:defs.bzl", "glint_cc_library", "glint_cc_test", "runs", "variant_library")
+load("//tools:defs.bzl", "glint_cc_library", "glint_cc_test", "not_cross", "runs", "variant_library")
 
 # The reference and the comparisons run over every number of every shape: let the compiler vectorise them, and never fuse.
 _FAST = ["-O3", "-ffp-contract=off"]
@@ -88,14 +88,15 @@ def check_libraries():
     )
 
 def _key(variant):
-    return [variant["dtype"], variant["head_dim"], variant["mask"], variant["family"], variant.get("isa")]
+    return [variant["dtype"], variant["head_dim"], variant["mask"], variant["family"], variant.get("isa"), variant.get("math")]
 
 def _linked(variant, variants):
-    """The variant, and for a backward one the forward one that its derivatives are taken of."""
+    """The variant, and for a backward one the forward ones that its derivatives are taken of: of the CPU's one, of a GPU's all, as which
+    of them the device can run is known there."""
     if variant["pass"] == "fwd":
         return [variant]
     forward = [other for other in variants if other["pass"] == "fwd" and _key(other) == _key(variant)]
-    return [variant] + forward[:1]
+    return [variant] + (forward[:1] if variant["family"] == "cpu" else forward)
 
 def variant_tests(variants, **kwargs):
     """One test a variant, by its name, in a library that has only this variant; and suites d<head_dim>, <dtype>, <pass>, all_variants.
@@ -153,6 +154,16 @@ def check_tests():
         deps = [
             ":backend_host",
             "//generated/odd:glint",
+        ],
+    )
+    glint_cc_test(
+        name = "plan_rule",
+        srcs = ["plan_rule.c"],
+        target_compatible_with = not_cross(),
+        deps = [
+            "//lib:glint_core",
+            "//lib:headers",
+            "@check//:check",
         ],
     )
     glint_cc_test(

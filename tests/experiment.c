@@ -255,6 +255,7 @@ struct experiment *experiment_new(struct subject *subject, const struct shape *s
     e->subject = subject;
     e->shape = *shape;
     e->dtype = (enum glint_dtype)subject->info.dtype;
+    e->math = (enum glint_math)subject->info.math;
     e->ref = (struct ref_shape){
         .batch = shape->batch,
         .heads_q = shape->heads_q,
@@ -433,7 +434,9 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
 {
     struct subject *subject = e->subject;
     const struct backend *backend = subject->backend;
-    const uint32_t variant = pass == (enum glint_pass)subject->info.pass ? subject->variant : subject->forward_variant;
+    uint32_t variant = subject->variant;
+    if (pass != (enum glint_pass)subject->info.pass && !subject_forward(subject, &variant))
+        check_fail("no forward variant of the same kind runs on this device");
     if (!backend->fences)
         how.fence = FENCE_NONE;
 
@@ -504,7 +507,8 @@ struct results experiment_run_plainly(struct experiment *e)
 
 struct results experiment_forward(struct experiment *e)
 {
-    if (e->subject->has_forward)
+    uint32_t ignored;
+    if (subject_forward(e->subject, &ignored))
         return experiment_run(e, GLINT_FORWARD, (struct how){LANES_SERIAL, POISON_AA, FENCE_NONE});
     struct experiment *copy = experiment_copy(e);
     experiment_reference(copy, false);

@@ -21,6 +21,7 @@ struct experiment {
     struct subject *subject;
     struct shape shape;
     enum glint_dtype dtype;
+    enum glint_math math;
     struct ref_shape ref;
     struct glint_problem problem;
     struct view view[TENSORS];

@@ -32,6 +32,12 @@ static void accuracy(struct subject *subject, const struct shape *shape)
 
 /* ---- exp ---- */
 
+/* Logits of these checks are exact products, so that what is seen is exp: x is a factor as the variant's arithmetic takes it. */
+static float logit_of(const struct experiment *e, double x)
+{
+    return factor_round(e->math, dtype_round(e->dtype, (float)x));
+}
+
 /* A relative error r of exp(x), x < 0, must stay below this in float32: a polynomial of 3 ulps, and rounding of an argument of
  * that size. 1e-5, which hides in averages, is over it for x > -50. */
 static double exp_bound(double x)
@@ -48,7 +54,7 @@ static void exp_in_o(struct subject *subject, const struct shape *shape)
     memset(e->in[K], 0, (size_t)tensor_count(e, K) * sizeof(float));
     struct rand r = rand_stream(shape->seed, 1);
     for (int64_t h = 0; h < heads; h++) {
-        e->in[Q][h * dim] = dtype_round(e->dtype, (float)(-40 * rand_uniform(&r)));
+        e->in[Q][h * dim] = logit_of(e, -40 * rand_uniform(&r));
         e->in[K][(2 * h + 1) * dim] = 1;
         for (int64_t d = 0; d < dim; d++) {
             e->in[V][2 * h * dim + d] = 0;
@@ -58,7 +64,7 @@ static void exp_in_o(struct subject *subject, const struct shape *shape)
     struct results got = experiment_run_plainly(e);
     for (int64_t h = 0; h < heads; h++) {
         const double x = (double)e->in[Q][h * dim], exact = exp(x) / (1 + exp(x));
-        const double bound = (exp_bound(x) + dtype_ulp(e->dtype)) * exact + dtype_smallest(e->dtype);
+        const double bound = (exp_bound(x) + factor_ulp(e->math, e->dtype)) * exact + dtype_smallest(e->dtype);
         const double error = fabs((double)got.at[O][h * dim] - exact);
         if (!check_within("exp in O", error, bound))
             check_fail("O of two keys with logits 0 and %.9g is %.9g, exact %.9g, relative error %.3g, bound %.3g", x,
@@ -75,7 +81,7 @@ static void exp_in_lse(struct subject *subject, const struct shape *shape)
     memset(e->in[K], 0, (size_t)tensor_count(e, K) * sizeof(float));
     struct rand r = rand_stream(shape->seed, 1);
     for (int64_t h = 0; h < heads; h++) {
-        e->in[Q][h * dim] = dtype_round(e->dtype, (float)(-4 * rand_uniform(&r)));
+        e->in[Q][h * dim] = logit_of(e, -4 * rand_uniform(&r));
         for (int64_t j = 1; j <= n; j++)
             e->in[K][(h * (n + 1) + j) * dim] = 1;
     }
@@ -101,7 +107,7 @@ static void exp_in_dv(struct subject *subject, const struct shape *shape)
     for (int64_t h = 0; h < heads; h++) {
         e->in[Q][h * dim] = 1;
         for (int64_t j = 0; j < shape->seqlen_k; j++)
-            e->in[K][(h * shape->seqlen_k + j) * dim] = dtype_round(e->dtype, (float)(-40 * rand_uniform(&r)));
+            e->in[K][(h * shape->seqlen_k + j) * dim] = logit_of(e, -40 * rand_uniform(&r));
         for (int64_t d = 0; d < dim; d++)
             e->in[DOUT][h * dim + d] = 1;
     }
@@ -109,7 +115,7 @@ static void exp_in_dv(struct subject *subject, const struct shape *shape)
     struct results got = experiment_run_plainly(e);
     for (int64_t row = 0; row < heads * shape->seqlen_k; row++) {
         const double exact = e->exact[DV][row * dim], x = (double)e->in[K][row * dim];
-        const double bound = (exp_bound(x) + exp_bound(8) + dtype_ulp(e->dtype)) * exact + dtype_smallest(e->dtype);
+        const double bound = (exp_bound(x) + exp_bound(8) + factor_ulp(e->math, e->dtype)) * exact + dtype_smallest(e->dtype);
         const double error = fabs((double)got.at[DV][row * dim] - exact);
         if (!check_within("exp in dV", error, bound))
             check_fail("P of a key of logit %.9g is %.9g, exact %.9g, relative error %.3g, bound %.3g", x,
@@ -120,17 +126,22 @@ static void exp_in_dv(struct subject *subject, const struct shape *shape)
 /* ---- derivative ---- */
 
 /* h ~ eps^(1/3), and five times the agreement that a right implementation was measured to have, at a head dim of up to 16: in float32
- * the rounding of scores, which grows with its root, is what disagrees. */
-static float step_of(enum glint_dtype dtype)
+ * the rounding of scores, which grows with its root, is what disagrees. P of tf32 factors has as many bits as float16's. */
+static bool whole_float32(const struct glint_variant_info *info)
 {
-    return dtype == GLINT_F32 ? 0x1p-8f : 0x1p-4f;
+    return info->dtype == GLINT_F32 && info->math != GLINT_MATH_TF32;
 }
 
-static double gate_of(enum glint_dtype dtype, int64_t head_dim)
+static float step_of(const struct glint_variant_info *info)
 {
-    if (dtype == GLINT_F32)
-        return 5 * 1.6e-5 * fmax(1, sqrt((double)head_dim / 16));
-    return 5 * (dtype == GLINT_F16 ? 4e-3 : 1.1e-2);
+    return whole_float32(info) ? 0x1p-8f : 0x1p-4f;
+}
+
+static double gate_of(const struct experiment *e)
+{
+    if (whole_float32(&e->subject->info))
+        return 5 * 1.6e-5 * fmax(1, sqrt((double)e->ref.head_dim / 16));
+    return 5 * (e->dtype == GLINT_BF16 ? 1.1e-2 : 4e-3);
 }
 
 static double inner(const float *a, const float *b, int64_t count)
@@ -157,7 +168,7 @@ static void derivative(struct subject *subject, const struct shape *shape)
 {
     struct shape grid = *shape;
     grid.data = DATA_GRID;
-    grid.step = step_of((enum glint_dtype)subject->info.dtype);
+    grid.step = step_of(&subject->info);
     struct experiment *e = experiment_new(subject, &grid);
 
     float *gradient[3];
@@ -192,14 +203,15 @@ static void derivative(struct subject *subject, const struct shape *shape)
         }
         const float h = grid.step;
         const double measured = (value_at(e, u, h) - value_at(e, u, -h)) / (2 * (double)h);
-        const double error = fabs(measured - expected), bound = gate_of(e->dtype, e->ref.head_dim) * sqrt(norm);
-        const char *category = e->dtype == GLINT_F32   ? "derivative f32"
-                               : e->dtype == GLINT_F16 ? "derivative f16"
-                                                       : "derivative bf16";
+        const double error = fabs(measured - expected), bound = gate_of(e) * sqrt(norm);
+        const char *category = e->math == GLINT_MATH_TF32 ? "derivative tf32"
+                               : e->dtype == GLINT_F32    ? "derivative f32"
+                               : e->dtype == GLINT_F16    ? "derivative f16"
+                                                          : "derivative bf16";
         if (!check_within(category, error, bound))
             check_fail(
                 "the derivative along a direction is %.9g by the gradient, %.9g by differences: off by %.3g |gradient|, bound %.3g",
-                expected, measured, error / sqrt(norm), gate_of(e->dtype, e->ref.head_dim));
+                expected, measured, error / sqrt(norm), gate_of(e));
     }
 }
 
@@ -211,7 +223,7 @@ static void derivative(struct subject *subject, const struct shape *shape)
  *   sum_j dV_jd V_jd = sum_i dO_id O_id    both are sum_ij P_ij dO_id V_jd
  *   sum_i dQ_id Q_id = sum_j dK_jd K_jd    both are sum_ij dS_ij Q_id K_jd
  *
- * The tolerances are what rounding each term once to the dtype gives, as a random walk, and float32 sums on the way. */
+ * The tolerances are what rounding each term once, to the dtype or to a factor, gives as a random walk, and float32 sums on the way. */
 static void identity(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
@@ -221,7 +233,7 @@ static void identity(struct subject *subject, const struct shape *shape)
     struct results got = experiment_run_plainly(e);
 
     const int64_t dim = e->ref.head_dim, group = shape->heads_q / shape->heads_kv;
-    const double ulp = dtype_ulp(e->dtype), scale = (double)e->ref.softmax_scale;
+    const double ulp = factor_ulp(e->math, e->dtype), scale = (double)e->ref.softmax_scale;
     for (int64_t head = 0; head < shape->batch * shape->heads_kv; head++)
         for (int64_t d = 0; d < dim; d++) {
             double dk = 0, dk2 = 0, dvv = 0, dvv2 = 0, doo = 0, doo2 = 0, dqq = 0, dqq2 = 0, dkk = 0, dkk2 = 0, delta2 = 0;

@@ -1,5 +1,6 @@
 #include "tests/half.h"
 
+#include <math.h>
 #include <string.h>
 
 static uint32_t bits_of(float value)
@@ -148,4 +149,20 @@ double dtype_smallest(enum glint_dtype dtype)
 const char *dtype_name(enum glint_dtype dtype)
 {
     return dtype == GLINT_F32 ? "f32" : dtype == GLINT_F16 ? "f16" : dtype == GLINT_BF16 ? "bf16" : "?";
+}
+
+float factor_round(enum glint_math math, float value)
+{
+    uint32_t bits;
+    if (math != GLINT_MATH_TF32 || !isfinite(value))
+        return value;
+    memcpy(&bits, &value, sizeof bits);
+    bits = (bits + 0x1000u) & ~0x1fffu;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+double factor_ulp(enum glint_math math, enum glint_dtype dtype)
+{
+    return math == GLINT_MATH_TF32 ? 0x1p-10 : dtype_ulp(dtype);
 }

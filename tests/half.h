@@ -27,4 +27,11 @@ double dtype_ulp(enum glint_dtype dtype);
 double dtype_smallest(enum glint_dtype dtype);
 const char *dtype_name(enum glint_dtype dtype);
 
+/* What the tensor cores read of a float32 factor: tf32, 11 significant bits and float's exponents. To nearest, ties away from zero. Other
+ * arithmetic than GLINT_MATH_TF32 takes factors as they are. */
+float factor_round(enum glint_math math, float value);
+
+/* The distance of 1 to the next factor above it, of products of this dtype: 2^-10 with tf32, else dtype_ulp. */
+double factor_ulp(enum glint_math math, enum glint_dtype dtype);
+
 #endif

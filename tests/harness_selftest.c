@@ -18,12 +18,13 @@ static const struct check *first_failure(struct check_list *list, char *message,
 /* Variants in the order in which a fault is likeliest to show: the causal float32 ones first. */
 static bool caught(enum fault fault, enum glint_pass pass, bool verbose)
 {
-    static const char *const kinds[] = {"f32_d16_causal", "bf16_d16_none", "f16_d16_causal"};
+    static const char *const kinds[] = {"f32_d16_causal__stand_in", "bf16_d16_none__stand_in", "f16_d16_causal__stand_in",
+                                        "f32_d16_causal__stand_in_tf32", "f32_d16_causal__stand_in_tf32x3"};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         char name[64], message[RUNNER_MESSAGE];
         struct subject subject;
         struct check_list list = {.subject = &subject};
-        snprintf(name, sizeof name, "%s_%s__stand_in", pass == GLINT_FORWARD ? "fwd" : "bwd", kinds[k]);
+        snprintf(name, sizeof name, "%s_%s", pass == GLINT_FORWARD ? "fwd" : "bwd", kinds[k]);
         if (!subject_open(&subject, stand_in_backend(), name))
             return false;
         variant_checks(&list);

@@ -287,7 +287,8 @@ static void shift_keys(struct subject *subject, const struct shape *shape)
             lse[i] += (double)e->ref.softmax_scale * (double)e->in[Q][i * e->ref.head_dim + d] * (double)c[d];
     const double size = max_magnitude(lse, tensor_count(e, LSE)) + 4;
     const double rounding = (6 + sqrt((double)e->ref.head_dim)) * dtype_ulp(GLINT_F32) * size;
-    expect_near(e, O, "law in tolerance", got.at[O], o, rounding + 2 * dtype_ulp(e->dtype) * max_magnitude(o, tensor_count(e, O)));
+    expect_near(e, O, "law in tolerance", got.at[O], o,
+                rounding + 2 * factor_ulp(e->math, e->dtype) * max_magnitude(o, tensor_count(e, O)));
     expect_near(e, LSE, "law in tolerance", got.at[LSE], lse, rounding);
 }
 
@@ -304,7 +305,7 @@ static void permute_keys(struct subject *subject, const struct shape *shape)
     double *o = as_double(e, O, base.at[O]), *lse = as_double(e, LSE, base.at[LSE]);
     const double size = max_magnitude(lse, tensor_count(e, LSE)) + 1, o_size = max_magnitude(o, tensor_count(e, O));
     const double rounding = (6 + sqrt((double)e->ref.head_dim)) * dtype_ulp(GLINT_F32);
-    expect_near(e, O, "law in tolerance", got.at[O], o, (rounding + 2 * dtype_ulp(e->dtype)) * o_size);
+    expect_near(e, O, "law in tolerance", got.at[O], o, (rounding + 2 * factor_ulp(e->math, e->dtype)) * o_size);
     expect_near(e, LSE, "law in tolerance", got.at[LSE], lse, rounding * size);
 }
 
@@ -319,8 +320,7 @@ static void ones(struct subject *subject, const struct shape *shape)
         for (int64_t d = 0; d < e->ref.head_dim; d++)
             one[row * e->ref.head_dim + d] = ref_visible(&e->ref, row % shape->seqlen_q) > 0 ? 1 : 0;
     struct results got = experiment_run_plainly(e);
-    expect_near(e, O, "law in tolerance", got.at[O], one,
-                8 * dtype_ulp(GLINT_F32) + (e->dtype == GLINT_F32 ? 0 : dtype_ulp(e->dtype)));
+    expect_near(e, O, "law in tolerance", got.at[O], one, 7 * dtype_ulp(GLINT_F32) + factor_ulp(e->math, e->dtype));
 }
 
 /* ---- the list ---- */

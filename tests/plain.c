@@ -14,6 +14,14 @@ static float *numbers(int64_t count)
     return memory;
 }
 
+static float *factors(enum glint_math math, const float *x, int64_t count)
+{
+    float *rounded = numbers(count);
+    for (int64_t i = 0; i < count; i++)
+        rounded[i] = factor_round(math, x[i]);
+    return rounded;
+}
+
 static void transpose(float *to, const float *from, int64_t rows, int64_t dim)
 {
     for (int64_t r = 0; r < rows; r++)
@@ -42,10 +50,12 @@ static void store(enum glint_dtype dtype, float *to, const float *from, float sc
         to[d] = dtype_round(dtype, scale * from[d]);
 }
 
-void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, const float *q, const float *k, const float *v, float *o,
-                   float *lse)
+void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q_stored,
+                   const float *k_stored, const float *v_stored, float *o, float *lse)
 {
-    const int64_t dim = s->head_dim, group = s->heads_q / s->heads_kv;
+    const int64_t dim = s->head_dim, group = s->heads_q / s->heads_kv, key_numbers = s->batch * s->heads_kv * s->seqlen_k * dim;
+    float *q = factors(math, q_stored, s->batch * s->heads_q * s->seqlen_q * dim);
+    float *k = factors(math, k_stored, key_numbers), *v = factors(math, v_stored, key_numbers);
     float *k_transposed = numbers(s->seqlen_k * dim), *p = numbers(s->seqlen_k), *sum_pv = numbers(dim);
 
     for (int64_t bh = 0; bh < s->batch * s->heads_q; bh++) {
@@ -63,7 +73,7 @@ void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, const floa
             for (int64_t j = 0; j < visible; j++)
                 sum += p[j] = expf(p[j] - max);
             for (int64_t j = 0; j < visible; j++)
-                add_scaled(sum_pv, dtype_round(dtype, p[j] / sum), v + (keys + j) * dim, dim);
+                add_scaled(sum_pv, factor_round(math, dtype_round(dtype, p[j] / sum)), v + (keys + j) * dim, dim);
             store(dtype, o + row * dim, sum_pv, 1, dim);
             lse[row] = visible > 0 ? max + logf(sum) : -INFINITY;
         }
@@ -71,13 +81,20 @@ void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, const floa
     free(sum_pv);
     free(p);
     free(k_transposed);
+    free(v);
+    free(k);
+    free(q);
 }
 
-void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, const float *q, const float *k, const float *v,
-                    const float *o, const float *lse, const float *dout, float *dq, float *dk, float *dv)
+void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q_stored,
+                    const float *k_stored, const float *v_stored, const float *o, const float *lse, const float *dout_stored,
+                    float *dq, float *dk, float *dv)
 {
     const int64_t dim = s->head_dim, group = s->heads_q / s->heads_kv;
-    const int64_t key_numbers = s->batch * s->heads_kv * s->seqlen_k * dim;
+    const int64_t query_numbers = s->batch * s->heads_q * s->seqlen_q * dim,
+                  key_numbers = s->batch * s->heads_kv * s->seqlen_k * dim;
+    float *q = factors(math, q_stored, query_numbers), *dout = factors(math, dout_stored, query_numbers);
+    float *k = factors(math, k_stored, key_numbers), *v = factors(math, v_stored, key_numbers);
     float *k_transposed = numbers(s->seqlen_k * dim), *v_transposed = numbers(s->seqlen_k * dim);
     float *p = numbers(s->seqlen_k), *dp = numbers(s->seqlen_k), *sum_dq = numbers(dim);
 
@@ -92,14 +109,14 @@ void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, const flo
             const float *qi = q + row * dim, *douti = dout + row * dim;
             float delta = 0;
             for (int64_t d = 0; d < dim; d++)
-                delta += douti[d] * o[row * dim + d];
+                delta += dout_stored[row * dim + d] * o[row * dim + d];
             memset(sum_dq, 0, (size_t)dim * sizeof *sum_dq);
             products(p, qi, k_transposed, visible, s->seqlen_k, dim);
             products(dp, douti, v_transposed, visible, s->seqlen_k, dim);
             for (int64_t j = 0; j < visible; j++) {
                 const float pj = expf(s->softmax_scale * p[j] - lse[row]);
-                const float ds = dtype_round(dtype, pj * (dp[j] - delta));
-                add_scaled(dv + (keys + j) * dim, dtype_round(dtype, pj), douti, dim);
+                const float ds = factor_round(math, dtype_round(dtype, pj * (dp[j] - delta)));
+                add_scaled(dv + (keys + j) * dim, factor_round(math, dtype_round(dtype, pj)), douti, dim);
                 add_scaled(dk + (keys + j) * dim, ds, qi, dim);
                 add_scaled(sum_dq, ds, k + (keys + j) * dim, dim);
             }
@@ -113,4 +130,8 @@ void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, const flo
     free(p);
     free(v_transposed);
     free(k_transposed);
+    free(v);
+    free(k);
+    free(dout);
+    free(q);
 }

@@ -5,7 +5,8 @@
  *                passes when its error is at most twice (backward: three times) that of plain attention, plus one ulp.
  *
  * The yardstick is the stricter of the plain implementations in use: scores and dP = dO V^T stay in float (as in any fused kernel);
- * P, dS and the results are rounded to the dtype. Sums run in order, without fused multiply-add. */
+ * P, dS and the results are rounded to the dtype. Sums run in order, without fused multiply-add. Factors of products are rounded to what
+ * the variant's arithmetic takes them as (factor_round), so that tf32 is measured against plain attention in tf32. */
 #ifndef GLINT_TESTS_REF_H
 #define GLINT_TESTS_REF_H
 
@@ -28,11 +29,11 @@ void reference_forward(const struct ref_shape *s, const double *q, const double 
 void reference_backward(const struct ref_shape *s, const double *q, const double *k, const double *v, const double *o,
                         const double *lse, const double *dout, double *dq, double *dk, double *dv);
 
-void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, const float *q, const float *k, const float *v, float *o,
-                   float *lse);
+void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q, const float *k,
+                   const float *v, float *o, float *lse);
 
 /* o and lse are the inputs that the variant gets too: already rounded. */
-void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, const float *q, const float *k, const float *v,
-                    const float *o, const float *lse, const float *dout, float *dq, float *dk, float *dv);
+void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q, const float *k,
+                    const float *v, const float *o, const float *lse, const float *dout, float *dq, float *dk, float *dv);
 
 #endif

@@ -85,6 +85,30 @@ static void bfloat_conversions(struct subject *subject, const struct shape *shap
     conversions(&bfloat);
 }
 
+/* A tf32 factor is the nearest multiple of 2^-10 of the power of two below it, of 2^-136 at least; of two, the one further from zero. */
+static void factors(struct subject *subject, const struct shape *shape)
+{
+    (void)subject;
+    struct rand r = rand_stream(shape->seed, 1);
+    for (int i = 0; i < 1000000; i++) {
+        uint32_t bits = (uint32_t)rand_bits(&r);
+        if (i % 4 == 0)
+            bits = (bits & ~0x1fffu) | 0x1000u; /* halfway */
+        float x;
+        memcpy(&x, &bits, sizeof x);
+        if (!isfinite(x) || fabsf(x) > 0x1.ff8p127f)
+            continue;
+        int exponent;
+        frexp((double)x, &exponent);
+        const double step = ldexp(1, exponent < -125 ? -136 : exponent - 11), expected = step * round((double)x / step);
+        const double got = (double)factor_round(GLINT_MATH_TF32, x);
+        if (!check_within("bits", got == expected ? 0 : 1, 0))
+            check_fail("the tf32 of %a is %a, expected %a", (double)x, got, expected);
+        if (!check_within("bits", factor_round(GLINT_MATH_NATIVE, x) == x && factor_round(GLINT_MATH_TF32X3, x) == x ? 0 : 1, 0))
+            check_fail("%a is rounded by arithmetic that takes it whole", (double)x);
+    }
+}
+
 /* ---- the reference ---- */
 
 enum { MAX_NUMBERS = 2 * 4 * 16 * 8 };
@@ -206,36 +230,55 @@ static void by_definition(struct subject *subject, const struct shape *shape)
             }
 }
 
-/* The yardstick is close to the truth: float32 within 1e-5, the others within a few ulps. */
+/* The distance between plain attention and the truth. */
+static double yardstick_error(const struct world *w, enum glint_dtype dtype, enum glint_math math, float *const in[6])
+{
+    const double *exact[3] = {w->dq, w->dk, w->dv};
+    float *out[3], *forward[2];
+    for (int t = 0; t < 3; t++)
+        out[t] = check_memory(MAX_NUMBERS * sizeof(float));
+    for (int t = 0; t < 2; t++)
+        forward[t] = check_memory(MAX_NUMBERS * sizeof(float));
+    plain_forward(&w->s, dtype, math, in[0], in[1], in[2], forward[0], forward[1]);
+    plain_backward(&w->s, dtype, math, in[0], in[1], in[2], in[3], in[4], in[5], out[0], out[1], out[2]);
+    double error = 0;
+    for (int64_t i = 0; i < q_count(&w->s); i++)
+        error = fmax(error, fabs((double)forward[0][i] - w->o[i]));
+    for (int64_t i = 0; i < q_count(&w->s) / 8; i++)
+        error = fmax(error, w->lse[i] == (double)forward[1][i] ? 0 : fabs((double)forward[1][i] - w->lse[i]));
+    for (int t = 0; t < 3; t++)
+        for (int64_t i = 0; i < (t == 0 ? q_count(&w->s) : k_count(&w->s)); i++)
+            error = fmax(error, fabs((double)out[t][i] - exact[t][i]));
+    return error;
+}
+
+/* The yardstick is close to the truth: float32 within 1e-5, the others and tf32 products within a few ulps. */
 static void yardstick(struct subject *subject, const struct shape *shape)
 {
     (void)subject;
     struct world *w = world_of(shape, 0x1p-4); /* such data are exact in every dtype */
-    float *in[6], *out[3], *forward[2];
-    const double *from[6] = {w->q, w->k, w->v, w->o, w->lse, w->dout}, *exact[3] = {w->dq, w->dk, w->dv};
+    float *in[6];
+    const double *from[6] = {w->q, w->k, w->v, w->o, w->lse, w->dout};
     for (int t = 0; t < 6; t++) {
         in[t] = check_memory(MAX_NUMBERS * sizeof(float));
         for (int i = 0; i < MAX_NUMBERS; i++)
             in[t][i] = (float)from[t][i];
     }
-    for (int t = 0; t < 3; t++)
-        out[t] = check_memory(MAX_NUMBERS * sizeof(float));
-    for (int t = 0; t < 2; t++)
-        forward[t] = check_memory(MAX_NUMBERS * sizeof(float));
-    for (enum glint_dtype dtype = GLINT_F32; dtype <= GLINT_BF16; dtype++) {
-        const double bound = dtype == GLINT_F32 ? 1e-5 : 8 * dtype_ulp(dtype);
-        plain_forward(&w->s, dtype, in[0], in[1], in[2], forward[0], forward[1]);
-        plain_backward(&w->s, dtype, in[0], in[1], in[2], in[3], in[4], in[5], out[0], out[1], out[2]);
-        double error = 0;
-        for (int64_t i = 0; i < q_count(&w->s); i++)
-            error = fmax(error, fabs((double)forward[0][i] - w->o[i]));
-        for (int64_t i = 0; i < q_count(&w->s) / 8; i++)
-            error = fmax(error, w->lse[i] == (double)forward[1][i] ? 0 : fabs((double)forward[1][i] - w->lse[i]));
-        for (int t = 0; t < 3; t++)
-            for (int64_t i = 0; i < (t == 0 ? q_count(&w->s) : k_count(&w->s)); i++)
-                error = fmax(error, fabs((double)out[t][i] - exact[t][i]));
-        if (!check_within("yardstick", error, bound))
-            check_fail("plain attention in %s is off by %g, bound %g", dtype_name(dtype), error, bound);
+    static const struct {
+        enum glint_dtype dtype;
+        enum glint_math math;
+        double least; /* a yardstick that rounds nothing measures nothing */
+    } kind[] = {{GLINT_F32, GLINT_MATH_NATIVE, 0},
+                {GLINT_F16, GLINT_MATH_NATIVE, 1e-5},
+                {GLINT_BF16, GLINT_MATH_NATIVE, 1e-4},
+                {GLINT_F32, GLINT_MATH_TF32, 1e-5},
+                {GLINT_F32, GLINT_MATH_TF32X3, 0}};
+    for (size_t i = 0; i < sizeof kind / sizeof kind[0]; i++) {
+        const double ulp = factor_ulp(kind[i].math, kind[i].dtype), bound = ulp < 1e-6 ? 1e-5 : 8 * ulp;
+        const double error = yardstick_error(w, kind[i].dtype, kind[i].math, in);
+        if (!check_within("yardstick", error, bound) || error < kind[i].least)
+            check_fail("plain attention in %s, arithmetic %d, is off by %g, bound %g", dtype_name(kind[i].dtype), kind[i].math,
+                       error, bound);
     }
 }
 
@@ -260,6 +303,7 @@ int main(int argc, char **argv)
     const struct shape no_shape = {.mask = GLINT_MASK_NONE};
     checks_add(&list, half_conversions, &no_shape, "conversions/f16");
     checks_add(&list, bfloat_conversions, &no_shape, "conversions/bf16");
+    checks_add(&list, factors, &no_shape, "conversions/tf32");
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         checks_add(&list, differences, &shapes[i].shape, "differences/%s", shapes[i].name);
         checks_add(&list, by_definition, &shapes[i].shape, "definition/%s", shapes[i].name);

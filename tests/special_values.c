@@ -28,7 +28,7 @@ static void expect_contained(struct experiment *clean, const struct results *bef
         const enum tensor t = *out;
         const int64_t dim = tensor_dim(clean, t), rows = tensor_rows(clean, t), heads = tensor_heads(clean, t);
         const double scale = max_magnitude(clean->exact[t], tensor_count(clean, t));
-        const double bound = (8 * dtype_ulp(tensor_dtype(clean, t)) + 64 * dtype_ulp(GLINT_F32)) * (scale + 1);
+        const double bound = (8 * factor_ulp(clean->math, tensor_dtype(clean, t)) + 64 * dtype_ulp(GLINT_F32)) * (scale + 1);
         for (int64_t i = 0; i < tensor_count(clean, t); i++) {
             const double expected = poisoned->exact[t][i];
             const float got = after.at[t][i];
@@ -102,7 +102,7 @@ static void nan_in_blind_rows(struct subject *subject, const struct shape *shape
     struct results got = experiment_run_plainly(e);
     for (const enum tensor *t = pass_outputs(pass_of(subject)); *t != TENSORS; t++)
         expect_near(e, *t, "special value", got.at[*t], e->exact[*t],
-                    (8 * dtype_ulp(tensor_dtype(e, *t)) + 32 * dtype_ulp(GLINT_F32)) *
+                    (8 * factor_ulp(e->math, tensor_dtype(e, *t)) + 32 * dtype_ulp(GLINT_F32)) *
                         (1 + max_magnitude(e->exact[*t], tensor_count(e, *t))));
 }
 
@@ -114,7 +114,7 @@ static void huge(struct subject *subject, const struct shape *shape, double logi
 {
     struct experiment *e = experiment_new(subject, shape);
     const int64_t dim = e->ref.head_dim;
-    const float a = e->dtype == GLINT_F16 ? 256.0f : dtype_round(e->dtype, (float)sqrt(logit));
+    const float a = e->dtype == GLINT_F16 ? 256.0f : factor_round(e->math, dtype_round(e->dtype, (float)sqrt(logit)));
     e->ref.softmax_scale = e->problem.softmax_scale = (float)(logit / ((double)a * (double)a));
     memset(e->in[Q], 0, (size_t)tensor_count(e, Q) * sizeof(float));
     memset(e->in[K], 0, (size_t)tensor_count(e, K) * sizeof(float));
@@ -126,7 +126,7 @@ static void huge(struct subject *subject, const struct shape *shape, double logi
     struct results got = experiment_run_plainly(e);
     if (pass_of(subject) == GLINT_FORWARD) {
         expect_near(e, O, "huge logits", got.at[O], e->exact[O],
-                    (2 * dtype_ulp(e->dtype) + 0x1p-21) * max_magnitude(e->exact[O], tensor_count(e, O)));
+                    (2 * factor_ulp(e->math, e->dtype) + 0x1p-21) * max_magnitude(e->exact[O], tensor_count(e, O)));
         expect_near(e, LSE, "huge logits", got.at[LSE], e->exact[LSE],
                     0x1p-22 * max_magnitude(e->exact[LSE], tensor_count(e, LSE)));
         return;
@@ -142,7 +142,7 @@ static void huge(struct subject *subject, const struct shape *shape, double logi
     check_within("special value", 0, 0);
     if (logit < 1e6)
         expect_near(e, DV, "huge logits", got.at[DV], e->exact[DV],
-                    (4 * dtype_ulp(e->dtype) + 4 * dtype_ulp(GLINT_F32) * logit) *
+                    (4 * factor_ulp(e->math, e->dtype) + 4 * dtype_ulp(GLINT_F32) * logit) *
                         max_magnitude(e->exact[DV], tensor_count(e, DV)));
 }
 
@@ -158,21 +158,23 @@ static void logits_3e38(struct subject *subject, const struct shape *shape)
 
 /* ---- tiny numbers ---- */
 
-/* V (dO in the backward) is denormal in the dtype: averages of it come out to the last unit. */
+/* V (dO in the backward) is denormal in the dtype: averages of it come out to the last unit. The smallest tf32 is 2^-136; of it, the
+ * averages are in float32's units, apart from what rounding P takes. */
 static void denormals(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
-    const enum tensor t = pass_of(subject) == GLINT_FORWARD ? V : DOUT;
-    const double unit = dtype_smallest(e->dtype);
+    const bool forward = pass_of(subject) == GLINT_FORWARD;
+    const enum tensor t = forward ? V : DOUT, out = forward ? O : DV;
+    const double unit = dtype_smallest(e->dtype), smallest = e->math == GLINT_MATH_NATIVE ? unit : 0x1p-136;
     for (int64_t i = 0; i < tensor_count(e, t); i++)
-        e->in[t][i] = (float)(unit * rint(30 * (double)e->in[t][i]));
+        e->in[t][i] = (float)(smallest * rint(30 * (double)e->in[t][i]));
     experiment_reference(e, true);
     struct results got = experiment_run_plainly(e);
-    if (t == V)
-        expect_near(e, O, "denormals", got.at[O], e->exact[O], (double)(e->dtype == GLINT_F32 ? shape->seqlen_k + 1 : 1) * unit);
-    else
-        expect_near(e, DV, "denormals", got.at[DV], e->exact[DV],
-                    (double)(e->dtype == GLINT_F32 ? shape->seqlen_q + 1 : 1) * 2 * unit);
+    const int64_t terms = forward ? shape->seqlen_k : shape->seqlen_q;
+    const double units = (double)(e->dtype == GLINT_F32 ? terms + 1 : 1) * (forward ? 1 : 2) * unit;
+    const double rounding =
+        e->math == GLINT_MATH_NATIVE ? 0 : 2 * factor_ulp(e->math, e->dtype) * max_magnitude(e->exact[out], tensor_count(e, out));
+    expect_near(e, out, "denormals", got.at[out], e->exact[out], units + rounding);
 }
 
 /* Q and K are denormal: all logits are 0, softmax is uniform. */
@@ -196,7 +198,8 @@ static void largest_v(struct subject *subject, const struct shape *shape)
         e->in[V][i] = large;
     experiment_reference(e, false);
     struct results got = experiment_run_plainly(e);
-    expect_near(e, O, "special value", got.at[O], e->exact[O], (dtype_ulp(e->dtype) + 8 * dtype_ulp(GLINT_F32)) * (double)large);
+    expect_near(e, O, "special value", got.at[O], e->exact[O],
+                (factor_ulp(e->math, e->dtype) + 8 * dtype_ulp(GLINT_F32)) * (double)large);
 }
 
 /* ---- the list ---- */

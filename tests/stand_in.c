@@ -30,17 +30,22 @@ const char *fault_name(enum fault which)
 
 /* ---- the table ---- */
 
-#define ROW(pass_, dtype_, name_, causal_)                                                                                       \
-    {                                                                                                                            \
-        sizeof(struct glint_variant_info), pass_, dtype_, causal_, DIM, 0, 0, TILE_M, TILE_N, 16, name_ "__stand_in", "stand_in" \
+#define ROW(pass, dtype, causal, math, name)                                                                             \
+    {                                                                                                                    \
+        sizeof(struct glint_variant_info), pass, dtype, causal, DIM, 0, 0, TILE_M, TILE_N, 16, math, 0, name, "stand_in" \
     }
+#define NATIVE(pass, dtype, name)                                         \
+    ROW(pass, dtype, 1, GLINT_MATH_NATIVE, name "_d16_causal__stand_in"), \
+        ROW(pass, dtype, 0, GLINT_MATH_NATIVE, name "_d16_none__stand_in")
+#define TF32(pass, name)                                                                     \
+    ROW(pass, GLINT_F32, 1, GLINT_MATH_TF32, name "_f32_d16_causal__stand_in_tf32"),         \
+        ROW(pass, GLINT_F32, 1, GLINT_MATH_TF32X3, name "_f32_d16_causal__stand_in_tf32x3"), \
+        ROW(pass, GLINT_F32, 0, GLINT_MATH_TF32, name "_f32_d16_none__stand_in_tf32")
 static const struct glint_variant_info table[] = {
-    ROW(GLINT_BACKWARD, GLINT_BF16, "bwd_bf16_d16_causal", 1), ROW(GLINT_BACKWARD, GLINT_BF16, "bwd_bf16_d16_none", 0),
-    ROW(GLINT_BACKWARD, GLINT_F16, "bwd_f16_d16_causal", 1),   ROW(GLINT_BACKWARD, GLINT_F16, "bwd_f16_d16_none", 0),
-    ROW(GLINT_BACKWARD, GLINT_F32, "bwd_f32_d16_causal", 1),   ROW(GLINT_BACKWARD, GLINT_F32, "bwd_f32_d16_none", 0),
-    ROW(GLINT_FORWARD, GLINT_BF16, "fwd_bf16_d16_causal", 1),  ROW(GLINT_FORWARD, GLINT_BF16, "fwd_bf16_d16_none", 0),
-    ROW(GLINT_FORWARD, GLINT_F16, "fwd_f16_d16_causal", 1),    ROW(GLINT_FORWARD, GLINT_F16, "fwd_f16_d16_none", 0),
-    ROW(GLINT_FORWARD, GLINT_F32, "fwd_f32_d16_causal", 1),    ROW(GLINT_FORWARD, GLINT_F32, "fwd_f32_d16_none", 0),
+    NATIVE(GLINT_BACKWARD, GLINT_BF16, "bwd_bf16"), NATIVE(GLINT_BACKWARD, GLINT_F16, "bwd_f16"),
+    NATIVE(GLINT_BACKWARD, GLINT_F32, "bwd_f32"),   TF32(GLINT_BACKWARD, "bwd"),
+    NATIVE(GLINT_FORWARD, GLINT_BF16, "fwd_bf16"),  NATIVE(GLINT_FORWARD, GLINT_F16, "fwd_f16"),
+    NATIVE(GLINT_FORWARD, GLINT_F32, "fwd_f32"),    TF32(GLINT_FORWARD, "fwd"),
 };
 
 static uint32_t variant_count(void)
@@ -115,7 +120,19 @@ struct work {
     float *workspace;
     size_t workspace_bytes;
     uint32_t lanes;
+    enum glint_math math;
 };
+
+/* A factor of a product: what is stored, or rounded to tf32. */
+static float factor(const struct work *w, float x)
+{
+    enum glint_math math = w->math;
+    if (math == GLINT_MATH_TF32 && IF_FAULT(COARSE_TF32))
+        return dtype_round(GLINT_BF16, x);
+    if (math == GLINT_MATH_TF32X3 && (IF_FAULT(ONE_TF32_OF_THREE) || IF_FAULT(ONE_TF32_OF_THREE_BACKWARD)))
+        math = GLINT_MATH_TF32;
+    return factor_round(math, x);
+}
 
 static float get(const struct work *w, const void *tensor, const struct glint_strides *s, int64_t b, int64_t h, int64_t row,
                  int64_t d)
@@ -166,8 +183,8 @@ static float score(const struct work *w, int64_t b, int64_t h, int64_t i, int64_
     if (IF_FAULT(SCALE_OFF_BY_1E4))
         scale *= 1 + 1e-4f;
     for (int64_t d = 0; d < DIM; d++)
-        sum += get(w, w->t->q, &p->q, IF_FAULT(BATCH_STRIDE_IGNORED) ? 0 : b, h, i, d) *
-               get(w, w->t->k, &p->k, b, key_head(p, h), j, d);
+        sum += factor(w, get(w, w->t->q, &p->q, IF_FAULT(BATCH_STRIDE_IGNORED) ? 0 : b, h, i, d)) *
+               factor(w, get(w, w->t->k, &p->k, b, key_head(p, h), j, d));
     if (IF_FAULT(READS_PAST_K) && j == p->seqlen_k - 1)
         sum += 0 * get(w, w->t->k, &p->k, b, key_head(p, h), j, DIM);
     sum *= scale;
@@ -205,7 +222,7 @@ static void forward_row(const struct work *w, uint32_t lane, int64_t b, int64_t 
             sum += e;
             for (int64_t d = 0; d < DIM; d++) {
                 const float v = get(w, w->t->v, &v_strides, b, hk, j0 + j, d);
-                o[d] += e * (IF_FAULT(FLUSH_TO_ZERO) && fabsf(v) < 0x1p-14f ? 0 : v);
+                o[d] += factor(w, e) * (IF_FAULT(FLUSH_TO_ZERO) && fabsf(v) < 0x1p-14f ? 0 : factor(w, v));
             }
         }
     }
@@ -257,12 +274,12 @@ static void backward_row(const struct work *w, int64_t b, int64_t h, int64_t i, 
         const float s = score(w, b, h, i, j), pij = IF_FAULT(EXP_OF_LSE) ? expf(s) * expf(-lse) : exp_of(s - lse, true);
         float dp = 0;
         for (int64_t d = 0; d < DIM; d++)
-            dp += get(w, w->t->dout, &p->dout, b, h, i, d) * get(w, w->t->v, &p->v, b, hk, j, d);
-        const float ds = pij * (dp - delta);
+            dp += factor(w, get(w, w->t->dout, &p->dout, b, h, i, d)) * factor(w, get(w, w->t->v, &p->v, b, hk, j, d));
+        const float ds = factor(w, pij * (dp - delta));
         for (int64_t d = 0; d < DIM; d++) {
-            dq[d] += ds * get(w, w->t->k, &p->k, b, hk, j, d);
-            dk[j * DIM + d] += ds * get(w, w->t->q, &p->q, b, h, i, d);
-            dv[j * DIM + d] += (IF_FAULT(DV_FROM_DS) ? ds : pij) * get(w, w->t->dout, &p->dout, b, h, i, d);
+            dq[d] += ds * factor(w, get(w, w->t->k, &p->k, b, hk, j, d));
+            dk[j * DIM + d] += ds * factor(w, get(w, w->t->q, &p->q, b, h, i, d));
+            dv[j * DIM + d] += (IF_FAULT(DV_FROM_DS) ? ds : factor(w, pij)) * factor(w, get(w, w->t->dout, &p->dout, b, h, i, d));
         }
     }
     for (int64_t d = 0; d < DIM && IF_FAULT(HIDDEN_KEY_TIMES_ZERO) && visible < p->seqlen_k; d++)
@@ -308,7 +325,8 @@ static void backward_lane(void *argument, uint32_t lane)
 static enum glint_status run(const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, size_t bytes,
                              void (*lane)(void *, uint32_t))
 {
-    struct work work = {&plan->problem, tensors, workspace, bytes, lanes_of(plan->context)};
+    struct work work = {
+        &plan->problem, tensors, workspace, bytes, lanes_of(plan->context), (enum glint_math)table[plan->variant].math};
     if (IF_FAULT(WORKSPACE_OVERRUN))
         ((unsigned char *)workspace)[bytes] = 0;
     if (IF_FAULT(INPUT_WRITTEN) && plan->problem.seqlen_q > 0)

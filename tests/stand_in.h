@@ -36,7 +36,9 @@
     FAULT(ROUNDED_SCORES)    /* scores kept in the dtype (f16, bf16) or in 16 bits (f32) */           \
     FAULT(NAN_BECOMES_ZERO)  /* a NaN sum treated as an empty row */                                  \
     FAULT(FLUSH_TO_ZERO)     /* denormal V read as 0 */                                               \
-    FAULT(INPUT_WRITTEN)     /* Q scaled in place */
+    FAULT(INPUT_WRITTEN)     /* Q scaled in place */                                                  \
+    FAULT(COARSE_TF32)       /* tf32 factors with 8 bits instead of 11 */                             \
+    FAULT(ONE_TF32_OF_THREE) /* one tf32 product where three are promised */
 #define BACKWARD_FAULTS(FAULT)                                                        \
     FAULT(NO_DELTA) /* dS = P dP */                                                   \
     FAULT(DELTA_OFF_BY_1E3)                                                           \
@@ -51,9 +53,10 @@
     FAULT(BLIND_ROWS_NOT_SKIPPED) /* exp(S - -inf) in rows that see nothing */        \
     FAULT(GRADIENTS_ADDED)        /* dK, dV added to what was there */                \
     FAULT(DQ_OF_BLIND_ROWS_UNSET)                                                     \
-    FAULT(BACKWARD_WORKSPACE)    /* dK accumulators not cleared */                    \
-    FAULT(BACKWARD_LANES)        /* order of the group's heads depends on the lane */ \
-    FAULT(BACKWARD_EXP_1E5)      /* exp off by 1e-5 sin(x) */                         \
+    FAULT(BACKWARD_WORKSPACE) /* dK accumulators not cleared */                       \
+    FAULT(BACKWARD_LANES)     /* order of the group's heads depends on the lane */    \
+    FAULT(BACKWARD_EXP_1E5)   /* exp off by 1e-5 sin(x) */                            \
+    FAULT(ONE_TF32_OF_THREE_BACKWARD)                                                 \
     FAULT(HIDDEN_KEY_TIMES_ZERO) /* dS = 0 times a hidden K row */
 
 enum fault {

@@ -161,7 +161,7 @@ end
 
 --- The table row's columns that depend on the family.
 function cpu.row(record)
-  return { isa = record.isa_id, sm = 0, alignment_bytes = record.alignment_bytes }
+  return { isa = record.isa_id, sm = 0, math = "GLINT_MATH_NATIVE", alignment_bytes = record.alignment_bytes }
 end
 
 return cpu

@@ -264,7 +264,8 @@ end
 
 --- The table row's columns that depend on the family.
 function sm80.row(record)
-  return { isa = 0, sm = record.archs[1], alignment_bytes = record.alignment_bytes }
+  local math = "GLINT_MATH_" .. (record.math or "native"):upper()
+  return { isa = 0, sm = record.archs[1], math = math, alignment_bytes = record.alignment_bytes }
 end
 
 --- The descriptor in the table's source.

@@ -115,6 +115,18 @@ harness.case("exclude of one ISA", function()
   harness.is(#loaded.records, 6)
 end)
 
+harness.case("exclude says a hole where there is no tile to exclude", function()
+  local loaded = open({ [10] = "        fwd = { [64] = { { m = 64, n = 96 } } },",
+    [15] = '  exclude = { { family = "cpu", pass = "fwd", head_dim = 128, reason = "x" } },' })
+  harness.is(#loaded.records, 3)
+  harness.is(#loaded.excluded, 0)
+end)
+
+specs.refuses("an exclusion of a certain tile is no word about a hole",
+  with({ [10] = "        fwd = { [64] = { { m = 64, n = 96 } } },",
+    [15] = '  exclude = { { family = "cpu", pass = "fwd", head_dim = 128, m = 64, reason = "x" } },' }),
+  { "10: families.cpu.tiles.fwd", "no tile for fwd_f32_d128_causal on x86_64_v3" }, { "15: exclude[1]", "excludes nothing" })
+
 harness.case("override sets tile fields, and the name follows", function()
   local rule = '{ family = "cpu", head_dim = 128, pass = "fwd", set = { n = 48 }, reason = "x" }'
   local loaded = open({ [16] = "  override = { " .. rule .. " }," })
@@ -157,7 +169,7 @@ harness.case("exclude's and override's order does not matter", function()
 end)
 
 harness.case("the specs of this repository are right", function()
-  for _, name in ipairs({ "attention", "minimal" }) do
+  for _, name in ipairs({ "attention", "full", "minimal" }) do
     local loaded, why = records_of(harness.root .. "/spec/" .. name .. ".lua")
     harness.yes(loaded, why)
     harness.is(loaded.name:match("spec/.*"), "spec/" .. name .. ".lua")

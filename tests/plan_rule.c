@@ -1,0 +1,186 @@
+/* Which row glint_plan takes, over a table made up for the question: lib/plan.c with families that compute nothing. Every subset of the
+ * rows is tried as the set that a device can run, with lengths on both sides of the tiles. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/context.h"
+
+enum { CPU_BASE, CPU_V3, GPU_WIDE, GPU_NARROW, GPU_EXACT_NEW, GPU_EXACT, NEWEST_EXACT, ROWS };
+
+#define ROW(how, family, m, n, isa, sm, math)                                                                                \
+    {                                                                                                                        \
+        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, family, 64, m, n, isa, sm, math, 4, &glint_variants /* any */ \
+    }
+const struct glint_variant glint_variants[] = {
+    [CPU_BASE] = ROW("cpu_x86_64_m64n96", GLINT_FAMILY_CPU, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE),
+    [CPU_V3] = ROW("cpu_x86_64_v3_m64n96", GLINT_FAMILY_CPU, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE),
+    [GPU_WIDE] = ROW("sm80_m128n32", GLINT_FAMILY_SM80, 128, 32, 0, 80, GLINT_MATH_TF32),
+    [GPU_NARROW] = ROW("sm80_m64n32", GLINT_FAMILY_SM80, 64, 32, 0, 80, GLINT_MATH_TF32),
+    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", GLINT_FAMILY_SM80, 32, 16, 0, 90, GLINT_MATH_TF32X3),
+    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", GLINT_FAMILY_SM80, 64, 32, 0, 80, GLINT_MATH_TF32X3),
+    [NEWEST_EXACT] = ROW("sm90a_tf32x3_m128n64", GLINT_FAMILY_SM90A, 128, 64, 0, 90, GLINT_MATH_TF32X3),
+};
+const uint32_t glint_variants_count = ROWS;
+
+static unsigned runnable; /* bit mask of rows */
+
+static bool available(const struct glint_context *context, uint32_t index)
+{
+    (void)context;
+    return (runnable >> index & 1u) != 0;
+}
+
+static bool plan_nothing(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                         struct glint_family_plan *plan)
+{
+    (void)variant, (void)problem, (void)concurrency;
+    plan->workspace_bytes = 0;
+    return true;
+}
+
+const struct glint_family_ops glint_families[GLINT_FAMILY_COUNT] = {
+    [GLINT_FAMILY_CPU] = {"cpu", plan_nothing, NULL, available, NULL, NULL},
+    [GLINT_FAMILY_SM80] = {"sm80", plan_nothing, NULL, available, NULL, NULL},
+    [GLINT_FAMILY_SM90A] = {"sm90a", plan_nothing, NULL, available, NULL, NULL},
+};
+
+static struct glint_context *context;
+
+static void open_context(void)
+{
+    static _Alignas(GLINT_CONTEXT_ALIGNMENT) unsigned char storage[16384];
+    struct glint_options options = GLINT_OPTIONS_INIT;
+    options.device = GLINT_DEVICE_CPU;
+    runnable = (1u << ROWS) - 1;
+    ck_assert_uint_le(glint_context_size(), sizeof storage);
+    ck_assert_int_eq(glint_context_init(storage, sizeof storage, &options, &context), GLINT_OK);
+}
+
+static void close_context(void)
+{
+    ck_assert_int_eq(glint_context_close(context), GLINT_OK);
+}
+
+static struct glint_problem problem_of(int64_t batch, int64_t heads, int64_t seqlen_q, int64_t seqlen_k)
+{
+    struct glint_problem p;
+    glint_problem_bshd(&p, GLINT_F32, batch, seqlen_q, seqlen_k, heads, heads, 64);
+    return p;
+}
+
+static uint32_t taken(const struct glint_problem *p)
+{
+    struct glint_plan plan;
+    ck_assert_int_eq(glint_plan(context, p, GLINT_FORWARD, &plan), GLINT_OK);
+    return plan.variant;
+}
+
+static int64_t padded(int64_t length, int64_t tile)
+{
+    return (length + tile - 1) / tile * tile;
+}
+
+/* The rule as glint.h and lib/plan.c tell it: among the rows that a step leaves, the next step chooses. */
+static uint32_t by_the_rule(int64_t seqlen_q, int64_t seqlen_k)
+{
+    uint32_t best = UINT32_MAX;
+    int64_t best_key[6];
+    for (uint32_t i = 0; i < ROWS; i++) {
+        const struct glint_variant *v = &glint_variants[i];
+        const int64_t key[6] = {-(int64_t)v->family,
+                                -(int64_t)v->isa,
+                                (int64_t)v->math,
+                                -(int64_t)v->sm,
+                                padded(seqlen_q, v->tile_m) * padded(seqlen_k, v->tile_n),
+                                -(int64_t)v->tile_m * v->tile_n};
+        if ((runnable >> i & 1u) == 0)
+            continue;
+        int order = 0;
+        for (int k = 0; k < 6 && order == 0 && best != UINT32_MAX; k++)
+            order = key[k] < best_key[k] ? -1 : key[k] > best_key[k] ? 1 : 0;
+        if (best == UINT32_MAX || order < 0) {
+            best = i;
+            for (int k = 0; k < 6; k++)
+                best_key[k] = key[k];
+        }
+    }
+    return best;
+}
+
+START_TEST(every_subset_of_rows)
+{
+    static const int64_t lengths[] = {1, 31, 32, 33, 64, 65, 97, 128, 129, 1000, 4096};
+    const size_t count = sizeof lengths / sizeof lengths[0];
+    for (runnable = 1; runnable < 1u << ROWS; runnable++)
+        for (size_t q = 0; q < count; q++)
+            for (size_t k = 0; k < count; k++) {
+                const struct glint_problem p = problem_of(2, 3, lengths[q], lengths[k]);
+                const uint32_t got = taken(&p), right = by_the_rule(lengths[q], lengths[k]);
+                ck_assert_msg(got == right, "rows %#x, %lld x %lld: %s instead of %s", runnable, (long long)lengths[q],
+                              (long long)lengths[k], glint_variants[got].name, glint_variants[right].name);
+            }
+}
+END_TEST
+
+/* What a product is worth does not depend on the lengths: one tf32 product where there is such a row, although narrower rows of three
+ * would pad less, and three where there is nothing else. */
+START_TEST(precision_is_no_matter_of_shape)
+{
+    for (int64_t q = 1; q < 300; q += 7)
+        for (int64_t k = 1; k < 300; k += 11) {
+            const struct glint_problem p = problem_of(1, 1, q, k);
+            runnable = 1u << GPU_WIDE | 1u << GPU_NARROW | 1u << GPU_EXACT_NEW | 1u << GPU_EXACT;
+            ck_assert_uint_eq(glint_variants[taken(&p)].math, GLINT_MATH_TF32);
+            runnable = 1u << CPU_V3 | 1u << GPU_EXACT;
+            ck_assert_uint_eq(taken(&p), GPU_EXACT);
+        }
+}
+END_TEST
+
+/* Who wants the other arithmetic looks for it in the table and takes the row itself. */
+START_TEST(the_caller_takes_another_row)
+{
+    const struct glint_problem p = problem_of(1, 1, 100, 100);
+    struct glint_plan plan;
+    for (uint32_t i = 0; i < ROWS; i++) {
+        struct glint_variant_info info = GLINT_VARIANT_INFO_INIT;
+        ck_assert_int_eq(glint_variant_at(i, &info), GLINT_OK);
+        ck_assert_uint_eq(info.math, glint_variants[i].math);
+        runnable = (1u << ROWS) - 1;
+        ck_assert_int_eq(glint_plan_variant(context, &p, GLINT_FORWARD, i, &plan), GLINT_OK);
+        ck_assert_uint_eq(plan.variant, i);
+        runnable &= ~(1u << i);
+        ck_assert_int_eq(glint_plan_variant(context, &p, GLINT_FORWARD, i, &plan), GLINT_NOT_ON_DEVICE);
+    }
+}
+END_TEST
+
+/* A sequence's result does not depend on what it is batched with. */
+START_TEST(batch_and_heads_play_no_part)
+{
+    for (int64_t length = 1; length < 400; length += 13) {
+        const struct glint_problem alone = problem_of(1, 1, length, 2 * length), many = problem_of(77, 40, length, 2 * length);
+        for (runnable = 1; runnable < 1u << ROWS; runnable++)
+            ck_assert_uint_eq(taken(&alone), taken(&many));
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("plan_rule");
+    TCase *tcase = tcase_create("rule");
+    tcase_add_checked_fixture(tcase, open_context, close_context);
+    tcase_add_test(tcase, every_subset_of_rows);
+    tcase_add_test(tcase, precision_is_no_matter_of_shape);
+    tcase_add_test(tcase, the_caller_takes_another_row);
+    tcase_add_test(tcase, batch_and_heads_play_no_part);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_NORMAL);
+    const int run = srunner_ntests_run(runner), failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return run > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
