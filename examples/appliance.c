@@ -1,43 +1,36 @@
-/* The shortest honest host of Glint: what a firmware does at power-on and for each request. All memory is one static array; after
- * start-up nothing is allocated and nothing can end the process. Requests are lines on standard input, such as
+/* The shortest honest host of Glint: what a firmware does at power-on and for each request, on the CPU or, with the argument `cuda`, on a
+ * GPU. All memory is taken at the start; nothing can end the process. Requests are lines on standard input, such as
  *     forward 128 128 8 64 causal        pass, seqlen_q, seqlen_k, heads, head_dim, none | causal
  * and each gets one line of answer, also when it is refused. The tensors hold a fixed pattern; a real host would fill them in. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "examples/common/memory.h"
 #include "lib/glint.h"
 
-static _Alignas(GLINT_WORKSPACE_ALIGNMENT) unsigned char memory[64u << 20];
-static size_t used;
+static _Alignas(GLINT_WORKSPACE_ALIGNMENT) unsigned char array[64u << 20];
+static struct memory memory = {array, array, sizeof array, 0, {0}};
 
-/* The next `bytes` of memory, or NULL when they are not there. */
-static void *take(size_t bytes)
-{
-    size_t step = (bytes + GLINT_WORKSPACE_ALIGNMENT - 1) / GLINT_WORKSPACE_ALIGNMENT * GLINT_WORKSPACE_ALIGNMENT;
-    if (bytes > sizeof memory || step > sizeof memory - used)
-        return NULL;
-    used += step;
-    return memory + used - step;
-}
-
-static enum glint_status power_on(struct glint_context **context)
+static enum glint_status power_on(struct glint_context **context, int on_gpu)
 {
     size_t bytes = glint_context_size();
-    void *storage = take(bytes);
+    void *storage = memory_take(&memory, bytes); /* in host memory in any case */
     struct glint_options options = GLINT_OPTIONS_INIT;
-    options.device = GLINT_DEVICE_CPU; /* the tensors below are in host memory */
+    options.device = on_gpu ? GLINT_DEVICE_CUDA_CURRENT : GLINT_DEVICE_CPU;
+    if (on_gpu && memory_open_gpu(&memory) != 0)
+        return printf("%s\n", memory.gpu.reason), GLINT_NO_DEVICE;
     enum glint_status status = storage ? glint_context_init(storage, bytes, &options, context) : GLINT_STORAGE_TOO_SMALL;
     if (status != GLINT_OK)
         return status;
-    size_t kept = used;
+    size_t kept = memory.used;
     struct glint_selftest_result result = GLINT_SELFTEST_RESULT_INIT;
     status = glint_selftest_size(*context, &bytes);
     if (status == GLINT_OK)
-        status = glint_selftest(*context, take(bytes), bytes, NULL, &result); /* NULL, where nothing is left, is refused */
-    used = kept;
-    printf("self test: %u variants, %u failed, worst error %.2f of what is allowed\n", (unsigned)result.variants_run,
-           (unsigned)result.variants_failed, (double)result.worst_error);
+        status = glint_selftest(*context, memory_take(&memory, bytes), bytes, NULL, &result); /* NULL is refused */
+    memory.used = kept;
+    printf("self test: %u variants on %s, %u failed, worst error %.2f of what is allowed\n", (unsigned)result.variants_run,
+           on_gpu ? memory.gpu.name : "the CPU", (unsigned)result.variants_failed, (double)result.worst_error);
     return status;
 }
 
@@ -50,24 +43,29 @@ static enum glint_status serve(const struct glint_plan *forward, const struct gl
     const size_t floats[TENSORS] = {q, k, k, q, q, q, k, k};
     size_t bytes =
         backward && backward->workspace_bytes > forward->workspace_bytes ? backward->workspace_bytes : forward->workspace_bytes;
-    void *workspace = take(bytes);
-    float *x[TENSORS], *lse = take((size_t)(p->heads_q * p->seqlen_q) * sizeof *lse);
-    int fits = workspace && lse;
+    void *workspace = memory_take(&memory, bytes);
+    float *x[TENSORS], *lse = memory_take(&memory, (size_t)(p->heads_q * p->seqlen_q) * sizeof *lse), *host;
+    int fits = workspace && lse, failed = 0;
     for (int i = 0; i < TENSORS; i++) {
-        x[i] = floats[i] > sizeof memory ? NULL : take(floats[i] * sizeof *x[i]);
+        x[i] = floats[i] > memory.bytes ? NULL : memory_take(&memory, floats[i] * sizeof *x[i]);
         fits = fits && x[i];
+        host = fits ? memory_host(&memory, x[i]) : NULL;
         for (size_t j = 0; fits && i <= DOUT && j < floats[i]; j++)
-            x[i][j] = sinf((float)i + 0.37F * (float)j);
+            host[j] = sinf((float)i + 0.37F * (float)j);
+        failed |= fits && i <= DOUT && memory_put(&memory, x[i], floats[i] * sizeof *x[i]) != 0;
     }
     if (!fits)
-        return printf("refused: the request does not fit into %zu bytes\n", sizeof memory), GLINT_OK;
+        return printf("refused: the request does not fit into %zu bytes\n", memory.bytes), GLINT_OK;
     struct glint_tensors t = {sizeof t, 0, x[Q], x[K], x[V], x[O], lse, x[DOUT], x[DQ], x[DK], x[DV]};
-    enum glint_status status = glint_forward(forward, &t, workspace, bytes, NULL);
+    enum glint_status status = failed ? GLINT_DRIVER_ERROR : glint_forward(forward, &t, workspace, bytes, NULL);
     if (status == GLINT_OK && backward)
         status = glint_backward(backward, &t, workspace, bytes, NULL);
+    if (status == GLINT_OK && memory_get(&memory, x[backward ? DQ : O], q * sizeof(float)) != 0)
+        status = GLINT_DRIVER_ERROR;
+    host = memory_host(&memory, x[backward ? DQ : O]);
     double sum = 0;
     for (size_t i = 0; i < q; i++)
-        sum += (double)x[backward ? DQ : O][i];
+        sum += (double)host[i];
     if (status == GLINT_OK)
         printf("done: sum of %s = %.6f, workspace %zu bytes\n", backward ? "dq" : "o", sum, bytes);
     return status;
@@ -97,17 +95,17 @@ static void answer(const struct glint_context *context, const char *line)
         printf("refused: %s\n", text);
         return;
     }
-    size_t kept = used;
+    size_t kept = memory.used;
     status = serve(&forward, wants_backward ? &backward : NULL);
-    used = kept; /* a request's tensors live until its answer */
+    memory.used = kept; /* a request's tensors live until its answer */
     if (status != GLINT_OK)
         printf("failed: %s: %s\n", glint_status_name(status), glint_status_sentence(status));
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     struct glint_context *context = NULL;
-    enum glint_status status = power_on(&context);
+    enum glint_status status = power_on(&context, count == 2 && strcmp(arguments[1], "cuda") == 0);
     if (status != GLINT_OK) {
         printf("not starting: %s: %s\n", glint_status_name(status), glint_status_sentence(status));
         return 1;
@@ -115,5 +113,7 @@ int main(void)
     char line[128];
     while (fgets(line, sizeof line, stdin))
         answer(context, line);
-    return glint_context_close(context) == GLINT_OK ? 0 : 1;
+    status = glint_context_close(context);
+    gpu_close(&memory.gpu);
+    return status == GLINT_OK ? 0 : 1;
 }

@@ -77,7 +77,7 @@ static void layout(struct run *r, struct arena *arena)
     r->held_x = arena_take(arena, CURVE_POINTS * sizeof(double));
     r->held_y = arena_take(arena, CURVE_POINTS * sizeof(double));
     r->plot = arena_take(arena, PLOT_BYTES);
-    r->attention.workspace = arena_take(arena, r->attention.workspace_bytes);
+    r->attention.workspace = arena_take(arena, r->attention.host_bytes);
     model_layout(&r->model, &r->config, &r->attention, arena);
     adam_layout(&r->adam, &r->model, arena);
     decoder_layout(&r->decoder, &r->config, arena);
@@ -138,6 +138,9 @@ static int set_up(struct run *r, void **block)
     printf("model      %zu layers, %zu heads of %d, context %zu, %zu parameters%s%s\n", r->config.layers, r->config.heads, HEAD_DIM,
            r->config.context, r->model.parameter_floats, o->load ? ", loaded from " : "", o->load ? o->load : "");
     struct glint_variant_info variant = GLINT_VARIANT_INFO_INIT;
+    if (r->attention.on_gpu)
+        printf("device     %s for the attention; %.1f MB of its memory\n", r->attention.gpu.name,
+               (double)r->attention.device.bytes / 1e6);
     if (glint_variant_at(r->attention.backward.variant, &variant) == GLINT_OK)
         printf("attention  %s and its forward; %zu kB of workspace\n", variant.name, r->attention.workspace_bytes >> 10);
     printf("memory     %.1f MB, all of it allocated now; %zu threads\n\n", (double)bytes / 1e6, o->threads);
@@ -245,7 +248,7 @@ static int train(struct run *r)
     return 0;
 }
 
-static int save(struct run *r, const char *curve_path, const char *checkpoint_path)
+static int save(struct run *r, const char *curve_path, const char *numbers_path, const char *checkpoint_path)
 {
     char level[64];
     double entropy = text_unigram_entropy(&r->text);
@@ -253,9 +256,10 @@ static int save(struct run *r, const char *curve_path, const char *checkpoint_pa
     const struct curve curves[] = {{"training batch", "#9fc5e8", r->train_x, r->train_y, r->train_points},
                                    {"held-out text", "#cc4125", r->held_x, r->held_y, r->held_points}};
     if (plot_svg(curve_path, "Loss of a byte-level transformer, attention by Glint", "training step", "loss, nats a byte", curves,
-                 2, entropy, level, r->plot, PLOT_BYTES, r->reason, SENTENCE) != 0)
+                 2, entropy, level, r->plot, PLOT_BYTES, r->reason, SENTENCE) != 0 ||
+        plot_csv(numbers_path, curves, 2, r->plot, PLOT_BYTES, r->reason, SENTENCE) != 0)
         return complain(r->reason);
-    printf("curve      %s\n", curve_path);
+    printf("curve      %s and its numbers, %s\n", curve_path, numbers_path);
     if (checkpoint_save(checkpoint_path, &r->model, &r->adam, r->reason, SENTENCE) != 0)
         return complain(r->reason);
 
@@ -286,8 +290,9 @@ static int write_text(struct run *r)
 static int run(struct run *r)
 {
     const struct options *o = &r->options;
-    char curve_path[1024], checkpoint_path[1024];
+    char curve_path[1024], numbers_path[1024], checkpoint_path[1024];
     snprintf(checkpoint_path, sizeof checkpoint_path, "%s/model.ckpt", o->out);
+    snprintf(numbers_path, sizeof numbers_path, "%s/loss.csv", o->out);
     if (snprintf(curve_path, sizeof curve_path, "%s/loss.svg", o->out) >= (int)sizeof curve_path)
         return complain("the path given to --out is too long");
     if (o->check) {
@@ -301,7 +306,7 @@ static int run(struct run *r)
         snprintf(r->reason, SENTENCE, "cannot make the folder '%s' for the results: %s", o->out, strerror(errno));
         return complain(r->reason);
     }
-    if (train(r) != 0 || save(r, curve_path, o->save ? o->save : checkpoint_path) != 0)
+    if (train(r) != 0 || save(r, curve_path, numbers_path, o->save ? o->save : checkpoint_path) != 0)
         return -1;
     return write_text(r);
 }

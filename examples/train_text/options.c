@@ -82,7 +82,7 @@ int options_read(struct options *o, int count, char **arguments)
         {"--length", NUMBER, &o->length, 0, 1e6, "bytes to generate"},
         {"--temperature", REAL, &o->temperature, 0, 100, "of the generated text; 0 takes the likeliest byte"},
         {"--threads", NUMBER, &o->threads, 1, GLINT_POOL_MAX_THREADS, "threads; the results do not depend on it"},
-        {"--device", STRING, &o->device, 0, 0, "where the attention runs"},
+        {"--device", STRING, &o->device, 0, 0, "where the attention runs: cpu, or cuda for the first GPU"},
         {"--seed", NUMBER, &seed, 0, 9e15, "of the start values, the batches and the generated text"},
         {"--rate", REAL, &o->rate, 0, 1, "peak learning rate"},
         {"--layers", NUMBER, &o->layers, 1, MAX_LAYERS, "layers"},

@@ -26,6 +26,23 @@ __attribute__((format(printf, 2, 3))) static void put(struct writer *w, const ch
     w->left -= step;
 }
 
+static int save(const char *path, const struct writer *w, const char *buffer, char *reason, size_t reason_bytes)
+{
+    if (w->left == 0) {
+        snprintf(reason, reason_bytes, "the loss curve '%s' has too many points", path);
+        return -1;
+    }
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    size_t bytes = (size_t)(w->at - buffer);
+    int failed = file < 0 || write(file, buffer, bytes) != (ssize_t)bytes;
+    int error = errno;
+    if (file >= 0)
+        failed |= close(file) != 0;
+    if (failed)
+        snprintf(reason, reason_bytes, "cannot write the loss curve '%s': %s", path, strerror(error));
+    return failed ? -1 : 0;
+}
+
 /* A round step (1, 2 or 5 times a power of ten) that cuts `range` into at most `most` pieces. */
 static double round_step(double range, int most)
 {
@@ -76,18 +93,16 @@ int plot_svg(const char *path, const char *title, const char *x_label, const cha
             TOP + 20 + 22 * (int)c, curves[c].colour, WIDTH - 178, TOP + 24 + 22 * (int)c, curves[c].label);
     }
     put(&w, "</svg>\n");
-    if (w.left == 0) {
-        snprintf(reason, reason_bytes, "the loss curve '%s' has too many points", path);
-        return -1;
-    }
+    return save(path, &w, buffer, reason, reason_bytes);
+}
 
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    size_t bytes = (size_t)(w.at - buffer);
-    int failed = file < 0 || write(file, buffer, bytes) != (ssize_t)bytes;
-    int error = errno;
-    if (file >= 0)
-        failed |= close(file) != 0;
-    if (failed)
-        snprintf(reason, reason_bytes, "cannot write the loss curve '%s': %s", path, strerror(error));
-    return failed ? -1 : 0;
+int plot_csv(const char *path, const struct curve *curves, size_t curve_count, char *buffer, size_t buffer_bytes, char *reason,
+             size_t reason_bytes)
+{
+    struct writer w = {buffer, buffer_bytes};
+    put(&w, "curve,step,loss\n");
+    for (size_t c = 0; c < curve_count; c++)
+        for (size_t i = 0; i < curves[c].count; i++)
+            put(&w, "%s,%g,%.6f\n", curves[c].label, curves[c].x[i], curves[c].y[i]);
+    return save(path, &w, buffer, reason, reason_bytes);
 }
