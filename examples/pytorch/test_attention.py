@@ -1,0 +1,365 @@
+#!/usr/bin/env python3
+"""Tests of glint_torch.py: python3 examples/pytorch/test_attention.py [-v] [TestCase.test]
+
+Every test runs on the CPU and, where there is one, on the GPU. A head_dim or dtype that the library was built without is left out; a
+device on which nothing is left fails.
+"""
+
+import ctypes
+import itertools
+import math
+import pathlib
+import sys
+import threading
+import unittest
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import glint_torch as glint  # noqa: E402
+
+EPS = {torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
+TF32 = 2.0**-10
+TF32_PRODUCTS = 1  # enum glint_math
+
+
+def reference(q, k, v, mask, scale, dout):
+    """Plain attention and its gradients in the tensors' own dtype, by the definition: [B, H, N, D] -> o, lse, dq, dk, dv."""
+    group = q.shape[1] // k.shape[1]
+    kg, vg = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    scores = q @ kg.mT * scale
+    if mask != "none":
+        offset = 0 if mask == "top_left" else k.shape[2] - q.shape[2]
+        hidden = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).triu(offset + 1)
+        scores = scores.masked_fill(hidden, -math.inf)
+    lse = scores.logsumexp(-1)
+    p = torch.exp(scores - torch.where(lse == -math.inf, 0.0, lse)[..., None])
+    o = p @ vg
+    dp = dout @ vg.mT
+    ds = p * (dp - (dout * o).sum(-1, keepdim=True)) * scale
+    dk, dv = (x.unflatten(1, (k.shape[1], group)).sum(2) for x in (ds.mT @ q, p.mT @ dout))
+    return o, lse, ds @ kg, dk, dv
+
+
+def packed(shape, dtype, device):
+    return torch.randn(shape, device=device).to(dtype)
+
+
+def transposed(shape, dtype, device):
+    b, h, n, d = shape
+    return packed((b, n, h, d), dtype, device).transpose(1, 2)
+
+
+def of_fused(shape, dtype, device):
+    """A view of a [B, N, 3, H, D] tensor."""
+    b, h, n, d = shape
+    return packed((b, n, 3, h, d), dtype, device)[:, :, 1].transpose(1, 2)
+
+
+def with_gaps(shape, dtype, device):
+    b, h, n, d = shape
+    return packed((b, h, n + 3, d + 8), dtype, device)[:, :, 2:-1, :d]
+
+
+def expanded(shape, dtype, device):
+    b, h, n, d = shape
+    return packed((1, h, n, d), dtype, device).expand(shape)
+
+
+def backwards_dim(shape, dtype, device):
+    """head_dim is not contiguous: Glint cannot read this in place, the binding copies it."""
+    b, h, n, d = shape
+    return packed((b, h, d, n), dtype, device).mT
+
+
+def off_by_one(shape, dtype, device):
+    """Addresses and rows that are not multiples of 16 bytes: copied too."""
+    b, h, n, d = shape
+    return packed((b, h, n, d + 1), dtype, device)[..., 1:]
+
+
+LAYOUTS = [packed, transposed, of_fused, with_gaps, expanded, backwards_dim, off_by_one]
+SHAPES = [  # batch, heads_q, heads_kv, seqlen_q, seqlen_k
+    (2, 3, 3, 69, 69), (1, 4, 1, 1, 133), (1, 2, 2, 133, 1), (1, 8, 2, 127, 65), (2, 2, 1, 64, 257), (3, 1, 1, 97, 31), (1, 1, 1, 1, 1),
+    (1, 6, 3, 200, 300),
+]
+
+
+def cases(device):
+    """What the library can do on the device with both passes and both kinds of mask: {(dtype, head_dim): whether its products are tf32}."""
+    found, tf32 = {}, {}
+    for index in range(glint.library().glint_variant_count()):
+        info = glint.variant_info(index)
+        if (info.sm == 0) == (device == "cpu") and glint.library().glint_variant_available(glint.context(torch.device(device)).handle, index) == 0:
+            dtype = next(t for t, code in glint.DTYPES.items() if code == info.dtype)
+            found.setdefault((dtype, info.head_dim), set()).add((info.pass_, info.causal))
+            tf32[dtype, info.head_dim] = tf32.get((dtype, info.head_dim), False) or info.math == TF32_PRODUCTS
+    return {key: tf32[key] for key in sorted(found, key=lambda key: (str(key[0]), key[1])) if len(found[key]) == 4}
+
+
+class OnDevice:
+    """What is tested on each device; the classes below name it."""
+
+    device = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.kinds = cases(cls.device)
+        assert cls.kinds, f"the library has no complete pair of passes for {cls.device}"
+
+    def setUp(self):
+        torch.manual_seed(0)
+
+    def first(self):
+        """float32 with some head_dim, or whatever there is."""
+        return next((kind for kind in self.kinds if kind[0] == torch.float32), next(iter(self.kinds)))
+
+    def test_float64(self):
+        """Every dtype, head_dim, mask, layout and shape against float64: at most twice the error of plain attention in the same dtype, three
+        times for gradients."""
+        worst = {}
+        combinations = itertools.product(self.kinds, SHAPES, glint.MASKS)
+        for number, ((dtype, d), (b, hq, hkv, sq, sk), mask) in enumerate(combinations):
+            make = [LAYOUTS[(number + i) % len(LAYOUTS)] for i in range(4)]
+            q, k, v, dout = (f(s, dtype, self.device) for f, s in
+                             zip(make, [(b, hq, sq, d), (b, hkv, sk, d), (b, hkv, sk, d), (b, hq, sq, d)]))
+            leaves = [t.detach().requires_grad_() for t in (q, k, v)]
+            scale = (1, 1, -1, 4)[number % 4] * d**-0.5
+            o, lse = glint.attention(*leaves, causal=None if mask == "none" else mask, scale=scale, return_lse=True)
+            got = [o, lse, *torch.autograd.grad(o, leaves, dout)]
+            true = reference(*(t.double() for t in (q, k, v)), mask, scale, dout.double())
+            plain = reference(q, k, v, mask, scale, dout)
+            unit = EPS[dtype] * (16 if dtype == torch.float32 else 0.5)  # sums of float32; one rounding of the result
+            if self.kinds[dtype, d]:  # tf32 rounds factors; scores grow with the scale, and so does what that does to their exponentials
+                unit = 4 * TF32 * max(1, abs(scale) * d**0.5)
+            for name, times, x, y, p in zip(("o", "lse", "dq", "dk", "dv"), (2, 2, 3, 3, 3), got, true, plain):
+                if name == "lse":
+                    seen = y > -math.inf
+                    self.assertTrue(torch.equal(seen, x > -math.inf))
+                    x, y, p = x[seen], y[seen], p[seen].double() if dtype == torch.float32 else y[seen]  # float32 in every dtype
+                if y.numel() == 0:
+                    continue
+                error, base = ((t.double() - y).abs().max().item() for t in (x, p))
+                # dQ and dK are sums of differences dP - delta, which may cancel: their terms are what rounding is relative to.
+                terms = 4 * d**0.5 * abs(scale)
+                size = max(y.abs().max().item(), {"lse": 1, "dq": terms, "dk": terms}.get(name, 0))
+                bound = times * base + (unit if name != "lse" or self.kinds[dtype, d] else 16 * EPS[torch.float32]) * size
+                ratio = 0 if error == 0 else error / bound if math.isfinite(error) and bound > 0 else math.inf
+                worst[dtype] = max(worst.get(dtype, (0, "")), (ratio, f"{name} d{d} {mask} {(b, hq, hkv, sq, sk)} {[f.__name__ for f in make]}"))
+                with self.subTest(dtype=dtype, head_dim=d, mask=mask, shape=(b, hq, hkv, sq, sk), tensor=name):
+                    self.assertLessEqual(ratio, 1)
+        for dtype, (ratio, where) in worst.items():
+            print(f"{self.device} {dtype}: {ratio:.2f} of the bound at worst, {where}", file=sys.stderr)
+
+    def test_gradcheck(self):
+        """torch.autograd.gradcheck: every entry of the Jacobian by central differences. Inputs sit on a grid that the dtype holds exactly,
+        one step of the difference is a multiple of it, and what remains is the rounding inside."""
+        combinations = itertools.product(self.kinds, glint.MASKS, [(2, 1, 3, 5, "bhnd"), (1, 1, 4, 2, "bnhd")])
+        for (dtype, d), mask, (hq, hkv, sq, sk, layout) in combinations:
+            if d > 64:  # a call for every element
+                continue
+            exact = dtype == torch.float32 and not self.kinds[dtype, d]
+            step, tolerance = (2.0**-7, 1e-3) if exact else (2.0**-3, 0.05 if dtype != torch.bfloat16 else 0.1)
+
+            def leaf(*shape):
+                shape = shape if layout == "bhnd" else (shape[0], shape[2], shape[1], shape[3])
+                grid = torch.randint(-8, 9, shape, device=self.device) / 8
+                return grid.double().requires_grad_()
+
+            def function(q, k, v):
+                o = glint.attention(*(t.to(dtype) for t in (q, k, v)), causal=None if mask == "none" else mask, layout=layout)
+                return o.double()
+
+            with self.subTest(dtype=dtype, head_dim=d, mask=mask, heads=(hq, hkv), lengths=(sq, sk), layout=layout):
+                inputs = leaf(1, hq, sq, d), leaf(1, hkv, sk, d), leaf(1, hkv, sk, d)
+                self.assertTrue(torch.autograd.gradcheck(function, inputs, eps=step, atol=tolerance, rtol=tolerance, nondet_tol=0))
+
+    def test_layouts_agree(self):
+        """[B, H, N, D], [B, N, H, D] and [B, N, D]: the same bits."""
+        dtype, d = self.first()
+        q, k, v, dout = (packed((2, 1, 77, d), dtype, self.device).requires_grad_(i < 3) for i in range(4))
+        results = []
+        for layout, there, back in [("bhnd", lambda t: t, lambda t: t), ("bnhd", lambda t: t.transpose(1, 2), lambda t: t.transpose(1, 2)),
+                                    ("bnd", lambda t: t.squeeze(1), lambda t: t.unsqueeze(1))]:
+            o = glint.attention(*map(there, (q, k, v)), causal=True, layout=layout)
+            self.assertEqual(o.shape, there(q).shape)
+            results.append([back(o), *torch.autograd.grad(back(o), (q, k, v), dout)])
+        for other in results[1:]:
+            for x, y in zip(results[0], other):
+                self.assertTrue(torch.equal(x, y))
+
+    def test_repeatable(self):
+        """The same bits every time, forward and backward."""
+        for dtype, d in self.kinds:
+            q, k, v = (packed((2, 4, 150, d), dtype, self.device).requires_grad_() for _ in range(3))
+            dout = packed((2, 4, 150, d), dtype, self.device)
+            runs = []
+            for _ in range(10):
+                o = glint.attention(q, k, v, causal=True)
+                runs.append([o.detach(), *torch.autograd.grad(o, (q, k, v), dout)])
+            for run in runs[1:]:
+                for x, y in zip(runs[0], run):
+                    self.assertTrue(torch.equal(x, y), (dtype, d))
+
+    def test_rows_that_see_nothing(self):
+        dtype, d = self.first()
+        q, k, v = (packed((1, 2, n, d), dtype, self.device).requires_grad_() for n in (9, 4, 4))
+        o, lse = glint.attention(q, k, v, causal="bottom_right", return_lse=True)
+        self.assertTrue((o[:, :, :5] == 0).all() and (lse[:, :, :5] == -math.inf).all() and lse[:, :, 5:].isfinite().all())
+        dq, dk, dv = torch.autograd.grad(o, (q, k, v), torch.ones_like(o))
+        self.assertTrue((dq[:, :, :5] == 0).all() and dk.isfinite().all() and dv.isfinite().all())
+
+    def test_empty(self):
+        dtype, d = self.first()
+        for sq, sk in [(0, 5), (5, 0), (0, 0)]:
+            q, k, v = (packed((2, 2, n, d), dtype, self.device).requires_grad_() for n in (sq, sk, sk))
+            o = glint.attention(q, k, v)
+            self.assertTrue((o == 0).all())
+            for t, g in zip((q, k, v), torch.autograd.grad(o.sum(), (q, k, v))):
+                self.assertTrue(g.shape == t.shape and (g == 0).all())
+
+    def test_gradient_of_a_sum(self):
+        """Autograd hands an expanded dO without memory of its own, and accumulates into leaves."""
+        dtype, d = self.first()
+        q, k, v = (packed((2, 2, 33, d), dtype, self.device).requires_grad_() for _ in range(3))
+        for _ in range(2):
+            glint.attention(q, k, v).sum().backward()
+        _, _, dq, dk, dv = reference(q.double(), k.double(), v.double(), "none", d**-0.5, torch.ones_like(q).double())
+        for t, g in zip((q, k, v), (dq, dk, dv)):
+            self.assertLess((t.grad.double() - 2 * g).abs().max().item(), 2e-2 if self.kinds[dtype, d] else 2e-5)
+
+    def test_only_what_needs_a_gradient(self):
+        dtype, d = self.first()
+        q, k, v = (packed((1, 1, 8, d), dtype, self.device) for _ in range(3))
+        self.assertFalse(glint.attention(q, k, v).requires_grad)
+        glint.attention(q, k, v.requires_grad_()).sum().backward()
+        self.assertIsNotNone(v.grad)
+        self.assertIsNone(q.grad)
+
+    def test_second_derivatives_are_refused(self):
+        dtype, d = self.first()
+        q, k, v = (packed((1, 1, 8, d), dtype, self.device).requires_grad_() for _ in range(3))
+        (dq,) = torch.autograd.grad(glint.attention(q, k, v).sum(), q, create_graph=True)
+        with self.assertRaises(RuntimeError):
+            dq.sum().backward()
+
+    def test_threads(self):
+        """Several Python threads at a time on one context."""
+        dtype, d = self.first()
+        inputs = [[packed((1, 4, 100 + i, d), dtype, self.device).requires_grad_() for _ in range(3)] for i in range(4)]
+
+        def work(q, k, v):
+            o = glint.attention(q, k, v, causal=True)
+            return [o.detach(), *torch.autograd.grad(o.sum(), (q, k, v))]
+
+        alone = [work(*i) for i in inputs]
+        together = [None] * len(inputs)
+
+        def run(i):
+            for _ in range(20):
+                together[i] = work(*inputs[i])
+
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(len(inputs))]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for one, other in zip(alone, together):
+            self.assertTrue(other is not None and all(torch.equal(x, y) for x, y in zip(one, other)))
+
+    def test_refusals(self):
+        dtype, d = self.first()
+
+        def zeros(*shape, dtype=dtype):
+            return torch.zeros(shape, dtype=dtype, device=self.device)
+
+        good = zeros(1, 2, 4, d)
+        for error, message, arguments, options in [
+                (glint.GlintError, "GLINT_BAD_HEAD_DIM", [zeros(1, 2, 4, 9)] * 3, {}),
+                (glint.GlintError, "GLINT_NOT_IN_SPEC", [zeros(1, 2, 4, 8 * 125)] * 3, {}),
+                (glint.GlintError, "GLINT_BAD_HEAD_GROUP", [zeros(1, 3, 4, d), good, good], {}),
+                (glint.GlintError, "GLINT_BAD_SCALE", [good] * 3, {"scale": math.inf}),
+                (ValueError, "shapes do not fit", [good, good, zeros(1, 2, 5, d)], {}),
+                (ValueError, "shapes do not fit", [good, zeros(2, 2, 4, d), zeros(2, 2, 4, d)], {}),
+                (ValueError, "one dtype", [good, good, good.double()], {}),
+                (ValueError, "one dtype", [good.double()] * 3, {}),
+                (ValueError, "dimensions", [good[0]] * 3, {"layout": "bnhd"}),
+                (ValueError, "layout", [good] * 3, {"layout": "nhbd"}),
+                (ValueError, "say causal=", [good, zeros(1, 2, 5, d), zeros(1, 2, 5, d)], {"causal": True}),
+                (KeyError, "middle", [good] * 3, {"causal": "middle"})]:
+            with self.subTest(message=message), self.assertRaisesRegex(error, message):
+                glint.attention(*arguments, **options)
+        self.assertTrue((glint.attention(good, good, good) == 0).all())  # and all is well afterwards
+
+
+class Cpu(OnDevice, unittest.TestCase):
+    device = "cpu"
+
+
+@unittest.skipUnless(torch.cuda.is_available(), "no GPU")
+class Cuda(OnDevice, unittest.TestCase):
+    device = "cuda:0"
+
+    def test_stream(self):
+        """Work goes to the current stream: after what is there already, without waiting for it on the host."""
+        dtype, d = self.first()
+        q, k, v = (packed((1, 2, 64, d), dtype, self.device) for _ in range(3))
+        want = glint.attention(q, k, v)
+        side = torch.cuda.Stream()
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            late = torch.zeros_like(q)
+            torch.cuda._sleep(200_000_000)  # about a tenth of a second
+            late.copy_(q)
+            got = glint.attention(late, k, v)
+            self.assertFalse(side.query(), "the host waited, or the work went to another stream")
+        side.synchronize()
+        self.assertTrue(torch.equal(got, want))
+
+    def test_graph(self):
+        """Forward and backward captured in one CUDA graph; replayed with new data they equal eager calls."""
+        for dtype, d in self.kinds:
+            q, k, v, dout = (packed((1, 4, 200, d), dtype, self.device).requires_grad_(i < 3) for i in range(4))
+
+            def step():
+                o = glint.attention(q, k, v, causal=True)
+                return [o, *torch.autograd.grad(o, (q, k, v), dout)]
+
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                step()
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                captured = step()
+            with torch.no_grad():
+                for t in (q, k, v, dout):
+                    t.normal_()
+            graph.replay()
+            replayed = [t.clone() for t in captured]
+            for x, y in zip(replayed, step()):
+                self.assertTrue(torch.equal(x, y), (dtype, d))
+
+    def test_memory_is_given_back(self):
+        dtype, d = self.first()
+        q, k, v = (packed((2, 4, 512, d), dtype, self.device).requires_grad_() for _ in range(3))
+        used = []
+        for _ in range(5):
+            glint.attention(q, k, v).sum().backward()
+            q.grad = k.grad = v.grad = None
+            torch.cuda.synchronize()
+            used.append(torch.cuda.memory_allocated())
+        self.assertEqual(len(set(used)), 1)
+
+
+class Binding(unittest.TestCase):
+    def test_structs(self):
+        """Sizes by the rules of C for the declarations in glint.h; the library refuses any other."""
+        for struct, bytes in [(glint.Strides, 24), (glint.Problem, 16 + 6 * 8 + 8 * 24 + 32), (glint.Tensors, 8 + 9 * 8),
+                              (glint.Executor, 24), (glint.Options, 16 + 24), (glint.VariantInfo, 48 + 16)]:
+            self.assertEqual(ctypes.sizeof(struct), bytes, struct.__name__)
+
+
+if __name__ == "__main__":
+    unittest.main()
