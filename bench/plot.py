@@ -3,7 +3,8 @@
 
     python3 bench/plot.py bench/results/*.csv --out plots --format svg
 
-One picture for each dtype and number of threads; in it one panel for each pass, mask and head_dim.
+One picture for each dtype, number of threads and number of query heads for one key head; in it one panel for each pass, mask and
+head_dim.
 """
 
 import argparse
@@ -11,10 +12,15 @@ import csv
 import pathlib
 import sys
 
-import matplotlib.pyplot as plt
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
 
 COLOURS = {"glint": "#cc4125", "pytorch": "#3d78d8", "onnxruntime": "#6aa84f", "onnxruntime_attention23": "#b6d7a8",
-           "cudnn": "#6aa84f", "fa2": "#3d78d8", "fa3": "#8e7cc3"}
+           "cudnn": "#6aa84f", "fa2": "#3d78d8", "fa3": "#8e7cc3", "efficient": "#e69138"}
+LABELS = {"glint": "Glint", "pytorch": "PyTorch", "fa2": "FlashAttention-2 (PyTorch)", "cudnn": "cuDNN (PyTorch)", "fa3": "FlashAttention-3",
+          "efficient": "memory-efficient (PyTorch)", "onnxruntime_attention23": "onnxruntime, Attention"}
 
 
 def read(paths):
@@ -28,44 +34,43 @@ def read(paths):
     return rows
 
 
-def draw(rows, title):
-    def panels(key):
-        return sorted({key(row) for row in rows}, reverse=True)
+def draw_panel(axis, rows):
+    for impl in sorted({row["impl"] for row in rows}, key=lambda name: (name != "glint", name)):
+        points = {}
+        for row in rows:
+            if row["impl"] == impl:  # several variants on one shape: the fastest
+                points[int(row["seqlen_q"])] = max(points.get(int(row["seqlen_q"]), 0), float(row["tflops"]))
+        lengths = sorted(points)
+        axis.plot(lengths, [points[n] for n in lengths], marker="o", markersize=3.5, linewidth=2 if impl == "glint" else 1.2,
+                  color=COLOURS.get(impl), label=LABELS.get(impl, impl))
+    axis.set_xscale("log", base=2)
+    lengths = sorted({int(row["seqlen_q"]) for row in rows})
+    axis.set_xticks(lengths, [str(n) for n in lengths], fontsize=8)
+    axis.tick_params(axis="y", labelsize=8)
+    axis.grid(color="#e3e3e3")
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
 
-    across = sorted(panels(lambda row: (int(row["head_dim"]), row["mask"])))
-    down = panels(lambda row: row["pass"])
-    figure, axes = plt.subplots(len(down), len(across), figsize=(3.4 * len(across), 2.9 * len(down) + 0.6), squeeze=False, sharey=True)
-    for axis_row, pass_name in zip(axes, down, strict=True):
-        for axis, (head_dim, mask) in zip(axis_row, across, strict=True):
-            chosen = [r for r in rows if r["pass"] == pass_name and r["mask"] == mask and int(r["head_dim"]) == head_dim]
-            for impl in sorted({row["impl"] for row in chosen}, key=lambda name: (name != "glint", name)):
-                points = {}
-                for row in chosen:
-                    if row["impl"] == impl:  # several variants on one shape: the fastest
-                        points[int(row["seqlen_q"])] = max(points.get(int(row["seqlen_q"]), 0), float(row["tflops"]))
-                lengths = sorted(points)
-                axis.plot(lengths, [points[n] for n in lengths], marker="o", markersize=3.5, linewidth=2 if impl == "glint" else 1.2,
-                          color=COLOURS.get(impl), label=impl)
-            axis.set_title(f"{pass_name}, head_dim {head_dim}, {'causal' if mask == 'causal' else 'no mask'}", fontsize=9)
-            axis.set_xscale("log", base=2)
-            lengths = sorted({int(row["seqlen_q"]) for row in chosen})
-            axis.set_xticks(lengths, [str(n) for n in lengths], fontsize=8)
-            axis.tick_params(axis="y", labelsize=8)
-            axis.grid(color="#e3e3e3")
-            axis.set_axisbelow(True)
-            axis.spines[["top", "right"]].set_visible(False)
+
+def draw(rows, title):
+    across = sorted({int(row["head_dim"]) for row in rows})
+    down = sorted({(row["pass"], row["mask"]) for row in rows}, reverse=True)
+    figure, axes = plt.subplots(len(down), len(across), figsize=(3.4 * len(across) + 0.3, 2.5 * len(down) + 0.9), squeeze=False, sharey="row")
+    for axis_row, (which, mask) in zip(axes, down, strict=True):
+        for axis, head_dim in zip(axis_row, across, strict=True):
+            draw_panel(axis, [r for r in rows if (r["pass"], r["mask"], int(r["head_dim"])) == (which, mask, head_dim)])
+            axis.set_title(f"{which}, {'causal' if mask == 'causal' else 'no mask'}, head_dim {head_dim}", fontsize=9)
+        axis_row[0].set_ylabel("TFLOP/s", fontsize=8)
+        axis_row[0].set_ylim(bottom=0)
     for axis in axes[-1]:
         axis.set_xlabel("sequence length", fontsize=8)
-    for axis in axes[:, 0]:
-        axis.set_ylabel("TFLOP/s", fontsize=8)
-    axes[0][0].set_ylim(bottom=0)
     handles = {}
     for axis in axes.flat:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     figure.suptitle(title, fontsize=11)
     figure.legend(handles.values(), handles.keys(), loc="lower center", ncols=len(handles), fontsize=9, frameon=False)
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    figure.tight_layout(rect=(0, 0.35 / figure.get_figheight(), 1, 1))
     return figure
 
 
@@ -82,14 +87,17 @@ def main():
         sys.exit("nothing to draw: no row with equal lengths and a time")
     pathlib.Path(arguments.out).mkdir(parents=True, exist_ok=True)
     plt.rcParams["svg.hashsalt"] = "glint"  # the same numbers, the same bytes
-    for dtype, threads in sorted({(row["dtype"], int(row["threads"])) for row in rows}):
-        chosen = [row for row in rows if row["dtype"] == dtype and int(row["threads"]) == threads]
-        suffix = f"_t{threads}" if threads else ""
+    def key(row):
+        return row["dtype"], int(row["threads"]), int(row["heads_q"]) // int(row["heads_kv"])
+
+    for dtype, threads, group in sorted(set(map(key, rows))):
+        suffix = (f"_t{threads}" if threads else "") + (f"_gqa{group}" if group > 1 else "")
         path = pathlib.Path(arguments.out) / f"{arguments.name}_{dtype}{suffix}.{arguments.format}"
         title = f"{arguments.title}, {dtype}" + (f", {threads} thread{'s' if threads > 1 else ''}" if threads else "")
-        figure = draw(chosen, title)
+        title += f", {group} query heads for one key head" if group > 1 else ""
+        figure = draw([row for row in rows if key(row) == (dtype, threads, group)], title)
         metadata = {"Date": None} if arguments.format == "svg" else None
-        figure.savefig(path, dpi=130, metadata=metadata)
+        figure.savefig(path, dpi=110, metadata=metadata)
         plt.close(figure)
         print(path)
 

@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""Times Glint beside PyTorch's GPU attention on the same tensors, in turn, in one process: FlashAttention-2, cuDNN and, in float32, the
+memory-efficient kernel, each through scaled_dot_product_attention.
+
+    ./bazelw build //examples/pytorch:libglint_shared.so
+    python3 bench/peers_gpu.py --csv bench/results/h200.csv
+    python3 bench/plot.py bench/results/h200.csv --name h200
+
+It needs PyTorch, a GPU and the shared object ($GLINT_LIBRARY, if it is not where Bazel leaves it). 16384 tokens, heads = 2048 / head_dim,
+[batch, seqlen, heads, head_dim] in memory, random normal data. In every round each implementation runs a few times, in an order that
+rotates from round to round, so that a warm or throttled minute of the GPU is shared by all; a call is timed by CUDA events with the queue kept
+full, and the median of all rounds counts. Results of all are compared before the clock starts.
+
+FLOPs: 4 B H Sq Sk D forward, 2.5 times that backward, half of it for causal.
+"""
+
+import argparse
+import csv
+import ctypes
+import itertools
+import math
+import pathlib
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "examples/pytorch"))
+import glint_torch as glint  # noqa: E402
+
+COLUMNS = ["impl", "variant", "pass", "dtype", "head_dim", "mask", "seqlen_q", "seqlen_k", "batch", "heads_q", "heads_kv", "threads",
+           "ms", "tflops"]
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+PASSES = {"fwd": glint.FORWARD, "bwd": glint.BACKWARD}
+RESULTS = {"fwd": ["o"], "bwd": ["dq", "dk", "dv"]}
+TOKENS, WIDTH = 16384, 2048
+SEQLENS = [512, 1024, 2048, 4096, 8192, 16384]
+# name: dtypes, head dims, query heads for one key head, the peer that the bar is about, the bar
+GROUPS = {
+    "grid": (["bf16"], [64, 128, 256], 1, "fa2", 1.15),
+    "f16": (["f16"], [64, 128, 256], 1, "fa2", 1.15),
+    "f32": (["f32"], [64, 128], 1, "efficient", 3.0),
+    "gqa": (["bf16"], [64, 128], 8, "fa2", 1.15),
+    "dims": (["bf16"], [96, 192], 1, "fa2", 1.15),
+}
+
+
+class Shape:
+    """One dtype, head_dim, mask and length; both passes run on the same tensors."""
+
+    def __init__(self, dtype, head_dim, mask, seqlen, group):
+        self.dtype, self.head_dim, self.mask, self.seqlen = dtype, head_dim, mask, seqlen
+        self.batch, self.heads_q = max(1, TOKENS // seqlen), max(group, WIDTH // head_dim // group * group)
+        self.heads_kv = self.heads_q // group
+        self.causal, self.scale = mask == "causal", head_dim**-0.5
+
+    def name(self):
+        group = self.heads_q // self.heads_kv
+        return f"{self.dtype} d{self.head_dim} {self.mask:6} S={self.seqlen:<5}" + (f" {group}:1" if group > 1 else "")
+
+    def tflops(self, which, ms):
+        flops = 4.0 * self.batch * self.heads_q * self.seqlen**2 * self.head_dim
+        return flops * (2.5 if which == "bwd" else 1.0) * (0.5 if self.causal else 1.0) / ms * 1e-9
+
+    def tensors(self):
+        """q, k, v, dout as [B, H, N, D] views of [B, N, H, D] memory."""
+        heads = self.heads_q, self.heads_kv, self.heads_kv, self.heads_q
+        return [torch.randn(self.batch, self.seqlen, h, self.head_dim, device="cuda").to(DTYPES[self.dtype]).transpose(1, 2) for h in heads]
+
+
+class Glint:
+    """Plans once a shape; then one call of the library a pass. `row`: a row of the table instead of the planner's choice."""
+
+    name = "glint"
+
+    def __init__(self, passes=("fwd", "bwd"), row=None):
+        self.passes, self.row = passes, row
+
+    def prepare(self, shape, q, k, v, dout):
+        names = "q k v o dout dq dk dv".split()
+        tensors = dict(zip(names, [q, k, v, torch.empty_like(q), dout, *(torch.empty_like(t) for t in (q, k, v))]))
+        lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+        self.addresses = glint.Tensors(lse=lse.data_ptr(), **{name: t.data_ptr() for name, t in tensors.items()})
+        self.problem = glint.Problem(dtype=glint.DTYPES[q.dtype], mask=glint.MASKS["top_left" if shape.causal else "none"],
+                                     softmax_scale=shape.scale, batch=shape.batch, heads_q=shape.heads_q, heads_kv=shape.heads_kv,
+                                     head_dim=shape.head_dim, seqlen_q=shape.seqlen, seqlen_k=shape.seqlen)
+        for name, t in tensors.items():
+            setattr(self.problem, name, glint.strides(t))
+        self.keep, self.variants = [tensors, lse], {}
+        if "fwd" not in self.passes:
+            self.call("fwd", None)()  # backward reads O and LSE
+        calls = {which: self.call(which, self.row) for which in self.passes}
+        for call in calls.values():
+            call()
+        self.results = {name: tensors[name] for which in self.passes for name in RESULTS[which]}
+        return calls
+
+    def call(self, which, row):
+        plan = glint.context(torch.device("cuda", torch.cuda.current_device())).plan(self.problem, PASSES[which], row)
+        workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device="cuda")
+        self.keep += [plan, workspace]
+        self.variants[which] = glint.variant_info(plan.variant).name.decode()
+        function = glint.library().glint_forward if which == "fwd" else glint.library().glint_backward
+        arguments = (ctypes.byref(plan), ctypes.byref(self.addresses), workspace.data_ptr(), plan.workspace_bytes,
+                     torch.cuda.current_stream().cuda_stream)
+        return lambda: glint.check(function(*arguments), self.variants[which])
+
+
+class Torch:
+    """One backend of scaled_dot_product_attention."""
+
+    def __init__(self, name, backend, dtypes):
+        self.name, self.backend, self.dtypes = name, backend, dtypes
+        self.variants = dict.fromkeys(PASSES, backend.name.lower())
+
+    def prepare(self, shape, q, k, v, dout):
+        if shape.dtype not in self.dtypes:
+            return {}
+        leaves = [t.detach().requires_grad_() for t in (q, k, v)]
+
+        def attention(*qkv):
+            with sdpa_kernel(self.backend):
+                return F.scaled_dot_product_attention(*qkv, is_causal=shape.causal, scale=shape.scale, enable_gqa=shape.heads_q != shape.heads_kv)
+
+        def gradients():
+            return torch.autograd.grad(out, leaves, dout, retain_graph=True)
+
+        try:
+            out = attention(*leaves)
+            self.results = dict(zip(RESULTS["fwd"] + RESULTS["bwd"], [out.detach(), *gradients()]))
+        except RuntimeError as error:
+            print(f"{shape.name()} {self.name} does not take this shape: {str(error).splitlines()[0]}")
+            return {}
+        return {"fwd": lambda: attention(q, k, v), "bwd": gradients}
+
+
+def peers():
+    return [Torch("fa2", SDPBackend.FLASH_ATTENTION, ("f16", "bf16")), Torch("cudnn", SDPBackend.CUDNN_ATTENTION, ("f16", "bf16")),
+            Torch("efficient", SDPBackend.EFFICIENT_ATTENTION, ("f32",))]
+
+
+def compare(shape, implementations):
+    """Sentences about results that differ between implementations by more than rounding, relative to the norm."""
+    unit = {"bf16": 2.0**-8, "f16": 2.0**-10, "f32": 2.0**-10}[shape.dtype]  # f32: tf32 products
+    known, wrong = {}, []
+    for implementation in implementations:
+        for name, mine in implementation.results.items():
+            other, theirs = known.setdefault(name, (implementation, mine))
+            difference = ((mine.float() - theirs.float()).norm() / theirs.float().norm()).item()
+            if not difference < 3 * unit:
+                wrong.append(f"{shape.name()}: {name} of {implementation.name} and of {other.name} differ by {difference:.2e} of its norm")
+    return wrong
+
+
+def queue(call, times):
+    """Runs it `times` times between events, without waiting."""
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(times + 1)]
+    events[0].record()
+    for event in events[1:]:
+        call()
+        event.record()
+    return events
+
+
+def elapsed(events):
+    return [a.elapsed_time(b) for a, b in itertools.pairwise(events)]
+
+
+def measure(shape, implementations, options, filler):
+    """{(number of the implementation, pass): median ms} without those that do not take the shape, and what is wrong with results."""
+    inputs, calls = shape.tensors(), {}
+    for number, implementation in enumerate(implementations):
+        implementation.results = {}
+        calls.update({(number, which): call for which, call in implementation.prepare(shape, *inputs).items()})
+    wrong, times = compare(shape, implementations), {}
+    for key, call in calls.items():
+        filler()
+        events = queue(call, 3)
+        torch.cuda.synchronize()
+        times[key] = max(2, min(20, math.ceil(options.least_ms / options.rounds / elapsed(events)[-1])))
+    keys, samples = list(calls), {key: [] for key in calls}
+    for turn in range(options.rounds):
+        start = turn % len(keys)
+        filler()  # the GPU is busy while the host begins to queue
+        queued = [(key, queue(calls[key], times[key])) for key in keys[start:] + keys[:start]]
+        torch.cuda.synchronize()
+        for key, events in queued:
+            samples[key] += elapsed(events)
+    for implementation in implementations:  # the next shape needs the memory
+        implementation.results = implementation.keep = None
+    return {key: statistics.median(values) for key, values in samples.items()}, wrong
+
+
+class Clocks(threading.Thread):
+    """Asks nvidia-smi for the clock, power and temperature now and then while the work runs."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.rows, self.stop = [], threading.Event()
+
+    def run(self):
+        while not self.stop.wait(3):
+            done = subprocess.run(["nvidia-smi", "--query-gpu=clocks.sm,power.draw,temperature.gpu", "--format=csv,noheader,nounits", "--id=0"],
+                                  capture_output=True, text=True, check=False)
+            try:
+                self.rows.append([float(word) for word in done.stdout.split(",")])
+            except ValueError:
+                return
+
+    def summary(self):
+        self.stop.set()
+        self.join()
+        if not self.rows:
+            return "not known"
+        return ", ".join(f"{name} {min(column):.0f} / {statistics.median(column):.0f} / {max(column):.0f} {unit}" for name, unit, column in
+                         zip(("SM clock", "power", "temperature"), ("MHz", "W", "C"), zip(*self.rows))) + " (least, median, most)"
+
+
+def rows_that_fit(shape):
+    """Every row of the table for the shape that the device has, each as an implementation of its own."""
+    device = torch.device("cuda", torch.cuda.current_device())
+    for index in range(glint.library().glint_variant_count()):
+        info = glint.variant_info(index)
+        if (info.sm and (info.dtype, info.head_dim, info.causal) == (glint.DTYPES[DTYPES[shape.dtype]], shape.head_dim, int(shape.causal))
+                and glint.library().glint_variant_available(glint.context(device).handle, index) == 0):
+            yield Glint(["fwd" if info.pass_ == glint.FORWARD else "bwd"], index)
+
+
+def show(shape, measured, implementations, peer):
+    """One line a pass: TFLOP/s of each, and Glint's over each peer's. Returns {pass: ratio to the peer of the bar}."""
+    ratios = {}
+    for which in PASSES:
+        found = [(i.name, shape.tflops(which, measured[n, which])) for n, i in enumerate(implementations) if (n, which) in measured]
+        mine = max((rate for name, rate in found if name == "glint"), default=math.nan)
+        words = [f"{name} {rate:6.1f}" + ("" if name == "glint" else f" ({mine / rate:.2f}x)") for name, rate in found]
+        print(f"{shape.name()} {which}  " + "  ".join(words), flush=True)
+        ratios.update({which: mine / rate for name, rate in found if name == peer})
+    return ratios
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def report(ratios, groups):
+    """Geometric means by group, head_dim and pass, and the cells under their bar."""
+    below = {}
+    for group in groups:
+        _, _, _, peer, bar = GROUPS[group]
+        mine = {key: ratio for key, ratio in ratios.items() if key[0] == group}
+        if not mine:
+            continue
+        print(f"\n{group}: Glint over {peer}, geometric means; the bar of a cell is {bar}")
+        for which in PASSES:
+            dims = sorted({key[1].head_dim for key in mine})
+            means = [(f"d{d}", [r for k, r in mine.items() if k[2] == which and k[1].head_dim == d]) for d in dims]
+            means.append(("all", [r for k, r in mine.items() if k[2] == which]))
+            print(f"  {which}  " + "  ".join(f"{name} {geometric_mean(rs):.3f} (least {min(rs):.3f})" for name, rs in means if rs))
+        below.update({key: (ratio, bar) for key, ratio in mine.items() if ratio < bar})
+    print(f"\n{len(ratios) - len(below)} of {len(ratios)} cells reach their bar" + ("; these do not (seqlen: ratio):" if below else ""))
+    rows = {}
+    for (group, shape, which), (ratio, bar) in below.items():
+        rows.setdefault((group, which, shape.dtype, shape.head_dim, shape.mask, bar), []).append(f"{shape.seqlen}: {ratio:.2f}")
+    for (group, which, dtype, head_dim, mask, bar), cells in sorted(rows.items(), key=lambda row: (groups.index(row[0][0]), row[0][3], row[0])):
+        print(f"  {group:4} {which} {dtype} d{head_dim} {mask:6} of {bar}  " + ", ".join(cells))
+
+
+def main():
+    def words(text):
+        return text.split(",")
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--group", type=words, default=list(GROUPS), help=f"of {','.join(GROUPS)} (all)")
+    parser.add_argument("--head-dim", type=lambda t: [int(w) for w in words(t)], help="only these")
+    parser.add_argument("--seqlen", type=lambda t: [int(w) for w in words(t)], default=SEQLENS, help="(%(default)s)")
+    parser.add_argument("--mask", type=words, default=["none", "causal"])
+    parser.add_argument("--without", type=words, default=[], help="peers to leave out: fa2,cudnn,efficient")
+    parser.add_argument("--variants", action="store_true", help="every row of the table that fits a shape, not the planner's choice alone")
+    parser.add_argument("--rounds", type=int, default=6, help="(%(default)s)")
+    parser.add_argument("--least-ms", type=float, default=60, help="that an implementation and pass runs in a cell, at 2 calls a round or more (%(default)s)")
+    parser.add_argument("--csv", help="write the results to this file, a line as soon as it is known")
+    options = parser.parse_args()
+
+    torch.manual_seed(0)
+    everyone = [p for p in peers() if p.name not in options.without]
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}; "
+          f"Glint from {glint.find_library()}")
+    square = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    product = torch.empty_like(square)
+
+    def filler():
+        torch.mm(square, square, out=product)
+
+    events = queue(filler, 12)
+    torch.cuda.synchronize()
+    print(f"8192^3 bf16 matrix product: {2 * 8192**3 / statistics.median(elapsed(events)) * 1e-9:.0f} TFLOP/s", flush=True)
+
+    file = open(options.csv, "w", newline="", encoding="ascii") if options.csv else None
+    writer = csv.writer(file, lineterminator="\n") if file else None
+    if writer:
+        writer.writerow(COLUMNS)
+    clocks, start, ratios, wrong = Clocks(), time.monotonic(), {}, []
+    clocks.start()
+    for group in options.group:
+        dtypes, head_dims, share, peer, _ = GROUPS[group]
+        cells = [Shape(t, d, m, s, share) for t, d, m, s in itertools.product(dtypes, head_dims, options.mask, options.seqlen)
+                 if not options.head_dim or d in options.head_dim]
+        print(f"\n{group}: {len(cells)} shapes, {time.monotonic() - start:.0f} s so far", flush=True)
+        for shape in cells:
+            implementations = [*([Glint()] if not options.variants else rows_that_fit(shape)), *everyone]
+            measured, differ = measure(shape, implementations, options, filler)
+            wrong += differ
+            ratios.update({(group, shape, which): ratio for which, ratio in show(shape, measured, implementations, peer).items()})
+            for (index, which), ms in measured.items() if writer else ():
+                i = implementations[index]
+                writer.writerow([i.name, i.variants[which], which, shape.dtype, shape.head_dim, shape.mask, shape.seqlen, shape.seqlen,
+                                 shape.batch, shape.heads_q, shape.heads_kv, 0, f"{ms:.6f}", f"{shape.tflops(which, ms):.6f}"])
+                file.flush()
+    report(ratios, options.group)
+    print(f"{time.monotonic() - start:.0f} s; {clocks.summary()}")
+    for sentence in wrong:
+        print(f"DIFFERENT RESULTS: {sentence}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
