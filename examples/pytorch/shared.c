@@ -4,11 +4,11 @@
  * the object is loaded; calls then go straight to the archive's function. */
 #include "glint.h"
 
-#define EXPORT(name)                                                                                           \
-    extern __typeof__(name) archive_##name __attribute__((visibility("hidden")));                              \
-    static __typeof__(name) *resolve_##name(void)                                                              \
-    {                                                                                                          \
-        return archive_##name;                                                                                 \
-    }                                                                                                          \
+#define EXPORT(name)                                                              \
+    extern __typeof__(name) archive_##name __attribute__((visibility("hidden"))); \
+    static __typeof__(name) *resolve_##name(void)                                 \
+    {                                                                             \
+        return archive_##name;                                                    \
+    }                                                                             \
     __typeof__(name) name __attribute__((visibility("default"), ifunc("resolve_" #name)));
 #include "exports.h"
