@@ -1,6 +1,6 @@
 """The rules of this build, for BUILD files. What each is for, with an example: tools/README.md."""
 
-load("@local_cuda//:cuda.bzl", "HAS_NVCC")
+load("@local_cuda//:cuda.bzl", "CUDA_INCLUDE", "HAS_NVCC")
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 load(":archive.bzl", "glint_archive")
 load(":cuda.bzl", "cuda_cubin")
@@ -20,6 +20,10 @@ def needs_gpu():
 def needs_nvcc():
     """The target needs CUDA's compiler to be built."""
     return [] if HAS_NVCC else ["//tools:cuda_compiler"]
+
+def needs_cuda_h():
+    """The target needs CUDA's header of the driver to be built."""
+    return [] if CUDA_INCLUDE else ["//tools:cuda_compiler"]
 
 def not_cross():
     """The target runs the compiler's output in a way that qemu-user does not carry, or runs the system's own tools on it."""
@@ -88,7 +92,7 @@ def _kernel(variant, spec):
         out = name,
         archs = [str(arch) for arch in variant["archs"]],
         hdrs = ["//lib:device_headers"],
-        nvccopts = [] if variant.get("spills") else ["-Xptxas=-warn-spills"],
+        spills = variant.get("spills", ""),
         target_compatible_with = needs_nvcc(),
     )
     glint_gpu_kernel(

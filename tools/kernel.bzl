@@ -11,6 +11,7 @@ GlintKernelInfo = provider(
         "source": "File: the emitted source",
         "object": "File: the object",
         "logs": "list of File: the compiler's .su file (CPU) or ptxas' logs (GPU)",
+        "cubins": "list of File: what a GPU variant is made of, in the order of its logs",
     },
 )
 
@@ -123,7 +124,7 @@ def _kernel_impl(ctx):
     return [
         DefaultInfo(files = depset([object])),
         OutputGroupInfo(source = depset([ctx.file.src]), stack_usage = depset([stack])),
-        GlintKernelInfo(name = ctx.label.name, record = ctx.attr.record, source = ctx.file.src, object = object, logs = [stack]),
+        GlintKernelInfo(name = ctx.label.name, record = ctx.attr.record, source = ctx.file.src, object = object, logs = [stack], cubins = []),
         CcInfo(
             compilation_context = cc_common.create_compilation_context(),
             linking_context = _link_object(ctx, cc_toolchain, features, object),
@@ -181,6 +182,7 @@ def _gpu_kernel_impl(ctx):
             source = ctx.file.src,
             object = object,
             logs = ctx.attr.cubins[OutputGroupInfo].ptxas.to_list(),
+            cubins = cubins,
         ),
         CcInfo(
             compilation_context = cc_common.create_compilation_context(),

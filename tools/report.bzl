@@ -5,19 +5,20 @@ load(":kernel.bzl", "GlintKernelInfo")
 def _glint_report_impl(ctx):
     manifest = ctx.actions.declare_file(ctx.label.name + ".manifest")
     workspaces = ctx.actions.declare_file(ctx.label.name + ".workspaces")
-    outputs = [ctx.actions.declare_file("%s.%s" % (ctx.label.name, ending)) for ending in ["txt", "md", "csv"]]
+    outputs = [ctx.actions.declare_file("%s.%s" % (ctx.label.name, ending)) for ending in ["txt", "md", "csv", "gpu.csv"]]
 
     lines = []
-    inputs = [manifest, workspaces, ctx.file._program]
+    inputs = [manifest, workspaces, ctx.file._program, ctx.file._ptxas]
     for kernel in ctx.attr.kernels:
         info = kernel[GlintKernelInfo]
         record = json.decode(info.record)
         target = record["isa"] if "isa" in record else "sm_" + "/".join([str(arch) for arch in record["archs"]])
         lines.append("\t".join(
             [str(record[field]) for field in ["name", "pass", "dtype", "head_dim", "mask", "family"]] +
-            [target, str(record["tile_m"]), str(record["tile_n"]), info.object.path, ",".join([log.path for log in info.logs])],
+            [target, str(record["tile_m"]), str(record["tile_n"]), info.object.path, ",".join([log.path for log in info.logs])] +
+            [",".join([cubin.path for cubin in info.cubins]), str(record.get("smem_bytes", "")), record.get("spills", "")],
         ))
-        inputs += [info.object] + info.logs
+        inputs += [info.object] + info.logs + info.cubins
     ctx.actions.write(manifest, "\n".join(lines + [""]))
 
     # A program of the target: on another machine's, under its emulator.
@@ -35,7 +36,7 @@ def _glint_report_impl(ctx):
     )
     ctx.actions.run(
         executable = ctx.executable._lua,
-        arguments = [file.path for file in [ctx.file._program, manifest, workspaces] + outputs],
+        arguments = [file.path for file in [ctx.file._program, ctx.file._ptxas, manifest, workspaces] + outputs],
         inputs = inputs,
         outputs = outputs,
         mnemonic = "Report",
@@ -45,12 +46,13 @@ def _glint_report_impl(ctx):
 
 glint_report = rule(
     implementation = _glint_report_impl,
-    doc = "NAME.txt, NAME.md and NAME.csv about the given kernels.",
+    doc = "NAME.txt, NAME.md and NAME.csv about the given kernels, NAME.gpu.csv about each architecture of GPU kernels.",
     attrs = {
         "kernels": attr.label_list(providers = [GlintKernelInfo]),
         "workspaces": attr.label(executable = True, cfg = "target", doc = "//tools:report_workspace, linked with these kernels"),
         "runner": attr.label(executable = True, cfg = "exec", doc = "runs a program of the target, if this machine cannot"),
         "_program": attr.label(default = "//tools:report.lua", allow_single_file = True),
+        "_ptxas": attr.label(default = "//tools:ptxas.lua", allow_single_file = True),
         "_lua": attr.label(default = "@lua//:lua", allow_single_file = True, executable = True, cfg = "exec"),
     },
 )

@@ -1,13 +1,11 @@
--- Writes the report of the variants: lua report.lua MANIFEST WORKSPACES TEXT MARKDOWN CSV
+-- Writes the report of the variants: lua report.lua PTXAS.LUA MANIFEST WORKSPACES TEXT MARKDOWN CSV GPU.CSV
 --
--- MANIFEST has a line a variant, tab-separated: name, pass, dtype, head_dim, mask, family, target, tile_m, tile_n, object, logs (by ",").
+-- MANIFEST has a line a variant, tab-separated: name, pass, dtype, head_dim, mask, family, target, tile_m, tile_n, object, logs (by ","), and
+-- of a GPU variant its cubins (in the order of the logs), a block's dynamic shared memory, and why the spec allows spills.
 -- WORKSPACES has "name bytes" a line, from report_workspace. The same inputs give the same bytes.
-local manifest_path, workspaces_path, text_path, markdown_path, csv_path = table.unpack(arg)
-
-local function read(path)
-  local file <close> = assert(io.open(path, "rb"))
-  return file:read("a")
-end
+local ptxas_path, manifest_path, workspaces_path, text_path, markdown_path, csv_path, gpu_path = table.unpack(arg)
+local ptxas = dofile(ptxas_path)
+local read = ptxas.read
 
 local function write(path, text)
   local file <close> = assert(io.open(path, "wb"))
@@ -29,98 +27,167 @@ local function loaded_bytes(path)
   return bytes
 end
 
--- The largest stack frame, and for GPU kernels the most registers of a thread: from the compiler's .su or ptxas' messages.
-local function frame_and_registers(logs)
-  local frame, registers = 0, nil
-  for path in logs:gmatch("[^,]+") do
-    local text = read(path)
-    for bytes in text:gmatch("\t(%d+)\t%a") do frame = math.max(frame, tonumber(bytes)) end
-    for bytes in text:gmatch("(%d+) bytes stack frame") do frame = math.max(frame, tonumber(bytes)) end
-    for number in text:gmatch("Used (%d+) registers") do registers = math.max(registers or 0, tonumber(number)) end
+-- The parts of a list, which may be empty.
+local function parts_of(list)
+  local parts = {}
+  for part in list:gmatch("[^,]+") do parts[#parts + 1] = part end
+  return parts
+end
+
+-- The largest stack frame of a CPU kernel's functions: from the compiler's .su file.
+local function largest_frame(logs)
+  local frame = 0
+  for _, path in ipairs(logs) do
+    for bytes in read(path):gmatch("\t(%d+)\t%a") do frame = math.max(frame, tonumber(bytes)) end
   end
-  return frame, registers
+  return frame
+end
+
+-- One row for each architecture of a GPU variant, over its kernels: sums of bytes, the most of what a thread or a block has.
+local function gpu_rows(variant)
+  local rows = {}
+  for i, cubin in ipairs(variant.cubins) do
+    local row = { variant = variant.variant, registers = 0, spills = 0, frame = 0, shared = 0, bytes = #read(cubin), reason = variant.reason }
+    local kernels = ptxas.kernels(read(variant.logs[i]))
+    for _, kernel in ipairs(kernels) do
+      row.arch = "sm_" .. kernel.arch
+      row.registers = math.max(row.registers, kernel.registers)
+      row.frame = math.max(row.frame, kernel.frame)
+      row.spills = row.spills + kernel.spill_stores + kernel.spill_loads
+      row.shared = math.max(row.shared, kernel.shared + (kernel.name == "glint_" .. variant.variant and variant.smem_bytes or 0))
+    end
+    row.shared = math.max(row.shared, variant.smem_bytes)
+    row.kernels = #kernels
+    rows[i] = row
+  end
+  return rows
 end
 
 local workspaces = {}
 for name, bytes in read(workspaces_path):gmatch("(%S+) (%S+)\n") do workspaces[name] = bytes end
 
-local FIELDS = { "variant", "pass", "dtype", "head_dim", "mask", "family", "target", "tile_m", "tile_n", "object", "logs" }
-local variants = {}
+local FIELDS = { "variant", "pass", "dtype", "head_dim", "mask", "family", "target", "tile_m", "tile_n", "object", "logs", "cubins",
+  "smem_bytes", "reason" }
+local variants, gpu = {}, {}
 for line in read(manifest_path):gmatch("[^\n]+") do
   local variant, i = {}, 0
   for value in (line .. "\t"):gmatch("([^\t]*)\t") do
     i = i + 1
     variant[FIELDS[i]] = value
   end
+  variant.logs, variant.cubins, variant.smem_bytes = parts_of(variant.logs), parts_of(variant.cubins), tonumber(variant.smem_bytes) or 0
   variant.tile = variant.tile_m .. " x " .. variant.tile_n
   variant.workspace_bytes = assert(workspaces[variant.variant], variant.variant .. ": not in the library's table")
   variant.code_bytes = loaded_bytes(variant.object)
-  variant.stack_bytes, variant.registers = frame_and_registers(variant.logs)
-  variant.registers = variant.registers or ""
+  variant.stack_bytes = #variant.cubins == 0 and largest_frame(variant.logs) or ""
+  variant.gpu = gpu_rows(variant)
   variants[#variants + 1] = variant
 end
 table.sort(variants, function(a, b) return a.variant < b.variant end)
+for _, variant in ipairs(variants) do table.move(variant.gpu, 1, #variant.gpu, #gpu + 1, gpu) end
 
-local NOTES = {
-  "workspace  bytes for batch 1, 8 heads, seqlen 2048, one thread; glint_plan says it for any problem",
-  "code       bytes of code and constants that the variant adds to a program that links it",
-  "stack      bytes of the largest stack frame of the kernel's functions",
-}
-local COLUMNS = {
-  { "variant", "variant" }, { "family", "family" }, { "target", "target" }, { "tile (q x k)", "tile" },
-  { "workspace", "workspace_bytes", true }, { "code", "code_bytes", true }, { "stack", "stack_bytes", true },
-}
-
-local total = { variant = ("%d variants"):format(#variants), family = "", target = "", tile = "", workspace_bytes = "", stack_bytes = "" }
-total.code_bytes = 0
-for _, variant in ipairs(variants) do
-  total.code_bytes = total.code_bytes + variant.code_bytes
-  if variant.registers ~= "" and not COLUMNS[8] then
-    COLUMNS[8] = { "registers", "registers", true }
-    NOTES[#NOTES + 1] = "registers  most registers of a GPU thread, over the architectures"
-    total.registers = ""
+-- A table: columns { title, field, is a number }, rows, a last row of totals, and notes below.
+local function total_of(rows, field, where)
+  local total = 0
+  for _, row in ipairs(rows) do
+    if not where or where(row) then total = total + row[field] end
   end
+  return total
 end
 
-local function table_rows(separator, left, right)
-  local widths = {}
-  for i, column in ipairs(COLUMNS) do
-    widths[i] = math.max(#column[1], #tostring(total[column[2]]))
-    for _, variant in ipairs(variants) do widths[i] = math.max(widths[i], #tostring(variant[column[2]])) end
+local TABLES = { {
+  columns = {
+    { "variant", "variant" }, { "family", "family" }, { "target", "target" }, { "tile (q x k)", "tile" },
+    { "workspace", "workspace_bytes", true }, { "code", "code_bytes", true }, { "stack", "stack_bytes", true },
+  },
+  rows = variants,
+  totals = { { variant = ("%d variants"):format(#variants), code_bytes = total_of(variants, "code_bytes") } },
+  notes = {
+    "workspace  bytes for batch 1, 8 heads, seqlen 2048, one thread; glint_plan says it for any problem",
+    "code       bytes of code and constants that the variant adds to a program that links it; of a GPU variant all its cubins",
+    "stack      bytes of the largest stack frame of the kernel's functions",
+  },
+} }
+
+if #gpu > 0 then
+  local totals, archs = {}, {}
+  for _, row in ipairs(gpu) do archs[row.arch] = true end
+  local sorted = {}
+  for arch in pairs(archs) do sorted[#sorted + 1] = arch end
+  table.sort(sorted)
+  for _, arch in ipairs(sorted) do
+    local function of_arch(row) return row.arch == arch end
+    local count = 0
+    for _, row in ipairs(gpu) do count = count + (of_arch(row) and 1 or 0) end
+    totals[#totals + 1] = { variant = ("%d variants"):format(count), arch = arch, bytes = total_of(gpu, "bytes", of_arch) }
   end
-  local function row(value_of)
+  totals[#totals + 1] = { variant = ("%d cubins"):format(#gpu), bytes = total_of(gpu, "bytes") }
+  TABLES[2] = {
+    columns = {
+      { "GPU variant", "variant" }, { "arch", "arch" }, { "kernels", "kernels", true }, { "registers", "registers", true },
+      { "spills", "spills", true }, { "local", "frame", true }, { "shared", "shared", true }, { "bytes", "bytes", true },
+      { "spills are allowed because", "reason" },
+    },
+    rows = gpu,
+    totals = totals,
+    notes = {
+      "registers  of a thread, the most over the variant's kernels; spills: bytes stored and loaded; local: bytes of a thread's frame",
+      "shared     bytes of a block, the most; bytes: of the cubin, which is SASS for this architecture alone",
+    },
+  }
+end
+
+-- Text of a table; left, separator and right go round its cells; `rule` makes the line below the titles, if any.
+local function lay_out(t, separator, left, right, rule)
+  local widths, lines = {}, {}
+  local function cell(row, column) return tostring(row[column[2]] or "") end
+  local all = { {} }
+  for _, column in ipairs(t.columns) do all[1][column[2]] = column[1] end
+  table.move(t.rows, 1, #t.rows, 2, all)
+  table.move(t.totals, 1, #t.totals, #all + 1, all)
+  for i, column in ipairs(t.columns) do
+    widths[i] = 0
+    for _, row in ipairs(all) do widths[i] = math.max(widths[i], #cell(row, column)) end
+  end
+  for _, row in ipairs(all) do
     local cells = {}
-    for i, column in ipairs(COLUMNS) do
-      local value = tostring(value_of(column))
+    for i, column in ipairs(t.columns) do
+      local value = cell(row, column)
       local pad = (" "):rep(widths[i] - #value)
       cells[i] = column[3] and pad .. value or value .. pad
     end
-    return ((left .. table.concat(cells, separator) .. right):gsub(" +$", "")) .. "\n"
+    lines[#lines + 1] = (left .. table.concat(cells, separator) .. right):gsub(" +$", "")
+    if row == all[1] and rule then lines[#lines + 1] = rule(t, widths) end
   end
-  return row, widths
+  return table.concat(lines, "\n") .. "\n"
 end
 
-local row = table_rows("  ", "", "")
-local lines = { row(function(column) return column[1] end) }
-for _, variant in ipairs(variants) do lines[#lines + 1] = row(function(column) return variant[column[2]] end) end
-lines[#lines + 1] = row(function(column) return total[column[2]] end)
-write(text_path, table.concat(lines) .. "\n" .. table.concat(NOTES, "\n") .. "\n")
-
-local markdown_row, widths = table_rows(" | ", "| ", " |")
-lines = { markdown_row(function(column) return column[1] end) }
-local rule = {}
-for i, column in ipairs(COLUMNS) do rule[i] = column[3] and ("-"):rep(widths[i] - 1) .. ":" or ("-"):rep(widths[i]) end
-lines[2] = "| " .. table.concat(rule, " | ") .. " |\n"
-for _, variant in ipairs(variants) do lines[#lines + 1] = markdown_row(function(column) return variant[column[2]] end) end
-lines[#lines + 1] = markdown_row(function(column) return total[column[2]] end)
-write(markdown_path, table.concat(lines) .. "\n" .. table.concat(NOTES, "  \n") .. "\n")
-
-local CSV = { "variant", "pass", "dtype", "head_dim", "mask", "family", "target", "tile_m", "tile_n", "workspace_bytes", "code_bytes",
-  "stack_bytes", "registers" }
-lines = { table.concat(CSV, ",") .. "\n" }
-for _, variant in ipairs(variants) do
+local function markdown_rule(t, widths)
   local cells = {}
-  for i, field in ipairs(CSV) do cells[i] = tostring(variant[field]) end
-  lines[#lines + 1] = table.concat(cells, ",") .. "\n"
+  for i, column in ipairs(t.columns) do
+    cells[i] = column[3] and ("-"):rep(widths[i] - 1) .. ":" or ("-"):rep(widths[i])
+  end
+  return "| " .. table.concat(cells, " | ") .. " |"
 end
-write(csv_path, table.concat(lines))
+
+local texts, markdowns = {}, {}
+for i, t in ipairs(TABLES) do
+  texts[i] = lay_out(t, "  ", "", "") .. "\n" .. table.concat(t.notes, "\n") .. "\n"
+  markdowns[i] = lay_out(t, " | ", "| ", " |", markdown_rule) .. "\n" .. table.concat(t.notes, "  \n") .. "\n"
+end
+write(text_path, table.concat(texts, "\n"))
+write(markdown_path, table.concat(markdowns, "\n"))
+
+local function csv(rows, fields)
+  local lines = { table.concat(fields, ",") .. "\n" }
+  for _, row in ipairs(rows) do
+    local cells = {}
+    for i, field in ipairs(fields) do cells[i] = (tostring(row[field]):gsub(",", ";")) end
+    lines[#lines + 1] = table.concat(cells, ",") .. "\n"
+  end
+  return table.concat(lines)
+end
+
+write(csv_path, csv(variants, { "variant", "pass", "dtype", "head_dim", "mask", "family", "target", "tile_m", "tile_n", "workspace_bytes",
+  "code_bytes", "stack_bytes" }))
+write(gpu_path, csv(gpu, { "variant", "arch", "kernels", "registers", "spills", "frame", "shared", "bytes", "reason" }))

@@ -2,10 +2,15 @@
 -- `bazel run //generated:update_golden` renews them. Apart from the library's own spec, which may change without touching them.
 return {
   passes = { "fwd", "bwd" },
-  dtypes = { "f32" },
+  dtypes = { "f32", "bf16" },
   head_dims = { 64 },
   masks = { "causal" },
   families = {
-    cpu = { isas = { "x86_64_v3" }, tiles = { fwd = { { m = 64, n = 96 } }, bwd = { { m = 64, n = 96 } } } },
+    cpu = { dtypes = { "f32" }, isas = { "x86_64_v3" }, tiles = { fwd = { { m = 64, n = 96 } }, bwd = { { m = 64, n = 96 } } } },
+    sm80 = {
+      dtypes = { "bf16" },
+      archs = { 80 },
+      tiles = { fwd = { { m = 128, n = 32, warps = 4 } }, bwd = { { m = 64, n = 128, warps = 4, part_m = 32 } } },
+    },
   },
 }

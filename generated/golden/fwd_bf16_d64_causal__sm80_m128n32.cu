@@ -1,0 +1,376 @@
+/* fwd_bf16_d64_causal__sm80_m128n32
+ *
+ * Attention, forward: O and LSE from Q, K, V; bf16, head_dim 64, causal, both alignments.
+ * For sm_80.
+ * Tile: 128 queries x 32 keys; 4 warps, 1 block a multiprocessor.
+ * Shared memory of a block: 32768 bytes.
+ *
+ * Made from gen/templates/sm80_fwd.cu.lua by
+ *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant fwd_bf16_d64_causal__sm80_m128n32
+ * and overwritten by it: change the template or the spec. */
+
+/* One block of 4 warps owns 128 queries of one head, a warp 32 of them, and walks over the keys in blocks of 32, last block
+ * first. */
+#include "lib/device/steps.h"
+
+enum {
+    HEAD_DIM = 64,
+    DIM_PADDED = 64, /* up to a whole fragment, with zeros */
+    TILE_M = 128,     /* queries of a block */
+    TILE_N = 32,     /* keys of a step */
+    WARPS = 4,
+    THREADS = 32 * WARPS,
+    ROW_TILES = 2, /* fragments of 16 queries that a warp owns */
+    WARP_ROWS = 16 * ROW_TILES,
+    EXPONENT = 0x7f800000, /* all ones in NaN and infinity: see finite_part */
+    BYTES = 2,         /* of an element */
+    K_STEP = 16,       /* of one mma along the contraction */
+    K_STEPS = DIM_PADDED / K_STEP,
+    Q_KEPT = 0,       /* of these, Q's fragments stay in registers */
+    CHUNKS = DIM_PADDED * BYTES / 16,
+    ROW_CHUNKS = HEAD_DIM * BYTES / 16,
+    PAGE_CHUNKS = 8,
+    PAGES = CHUNKS / PAGE_CHUNKS,
+    STAGES = 2, /* of K and V */
+    Q_BYTES = TILE_M * DIM_PADDED * BYTES,
+    K_BYTES = TILE_N * DIM_PADDED * BYTES,
+    SHARED_BYTES = Q_BYTES + 2 * STAGES * K_BYTES,
+};
+
+/* Accumulators of a warp: [fragment of 16 queries][fragment of 8 keys or columns][register of mma's d]. Registers 0, 1 belong to query
+ * lane / 4 of the fragment and registers 2, 3 to query lane / 4 + 8: `half` tells them apart. */
+typedef float scores_t[ROW_TILES][TILE_N / 8][4];
+typedef float output_t[ROW_TILES][DIM_PADDED / 8][4];
+typedef float rows_t[ROW_TILES][2];
+
+/* S = Q K^T, and the greatest score of each query that this lane holds. */
+GLINT_DEVICE void make_scores(scores_t s, const uint32_t q_kept[][ROW_TILES][4], uint32_t q_lane, uint32_t k_lane)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int nt = 0; nt < TILE_N / 8; ++nt)
+            s[rt][nt][0] = s[rt][nt][1] = s[rt][nt][2] = s[rt][nt][3] = 0.0f;
+#pragma unroll
+    for (int kk = 0; kk < K_STEPS; ++kk) {
+        uint32_t q[ROW_TILES][4];
+
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt) {
+            if (kk < Q_KEPT) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i)
+                    q[rt][i] = q_kept[kk][rt][i];
+            } else
+                ldmatrix_x4(q[rt], tile_move(q_lane, rt * 16, kk * 2, TILE_M, PAGE_CHUNKS));
+        }
+#pragma unroll
+        for (int nt = 0; nt < TILE_N / 8; nt += 2) {
+            uint32_t k[4];
+
+            ldmatrix_x4(k, tile_move(k_lane, nt * 8, kk * 2, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt) {
+                mma_m16n8k16_bf16(s[rt][nt], q[rt], k[0], k[1]);
+                mma_m16n8k16_bf16(s[rt][nt + 1], q[rt], k[2], k[3]);
+            }
+        }
+    }
+}
+
+/* Hides the keys after last_key[query]: the index, from this lane's first key of the block on, of the last key that is seen. */
+GLINT_DEVICE void hide_scores(scores_t s, int32_t first_query, int32_t first_key, int32_t offset, int32_t seqlen_k)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int32_t query = first_query + rt * 16 + half * 8 + (int32_t)(lane_index() >> 2);
+            const int32_t last = min(query + offset, seqlen_k - 1) - first_key - 2 * (int32_t)(lane_index() & 3);
+#pragma unroll
+            for (int nt = 0; nt < TILE_N / 8; ++nt) {
+                s[rt][nt][2 * half] = nt * 8 > last ? -GLINT_INFINITY : s[rt][nt][2 * half];
+                s[rt][nt][2 * half + 1] = nt * 8 + 1 > last ? -GLINT_INFINITY : s[rt][nt][2 * half + 1];
+            }
+        }
+}
+
+/* The greatest score of each query. */
+GLINT_DEVICE void find_maxima(rows_t maxima, const scores_t s)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float m = fmaxf(s[rt][0][2 * half], s[rt][0][2 * half + 1]);
+#pragma unroll
+            for (int nt = 1; nt < TILE_N / 8; ++nt)
+                m = fmaxf(m, fmaxf(s[rt][nt][2 * half], s[rt][nt][2 * half + 1]));
+            maxima[rt][half] = quad_max(m);
+        }
+}
+
+/* Whether a maximum times the scale is a number to compute with: not when the row has seen nothing yet (-inf), nor when scores are
+ * beyond 10^30 or so. */
+GLINT_DEVICE bool is_moderate(float maximum, float scale)
+{
+    return fabsf(maximum) * scale < 1e30f;
+}
+
+/* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^4: O and the sums carry the
+ * same factor, so the result is the same, and most blocks need no rescaling. What is done to a row depends on that row alone. Scores
+ * of a row whose maximum is not moderate are made relative to it here, before they are scaled. */
+GLINT_DEVICE void follow_maxima(scores_t s, output_t o, rows_t row_max, rows_t row_sum, const rows_t maxima, float scale)
+{
+    bool wanted = false;
+
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            wanted |= !((maxima[rt][half] - row_max[rt][half]) * scale <= 4.0f) || !is_moderate(row_max[rt][half], scale);
+    if (!warp_any(wanted))
+        return;
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const float before = row_max[rt][half];
+            const bool grown = !((maxima[rt][half] - before) * scale <= 4.0f);
+            const float now = grown ? fmaxf(before, maxima[rt][half]) : before;
+            const float factor = before != -GLINT_INFINITY && grown ? ex2((before - now) * scale) : 1.0f;
+
+            row_max[rt][half] = now;
+            row_sum[rt][half] *= factor;
+#pragma unroll
+            for (int dt = 0; dt < DIM_PADDED / 8; ++dt) {
+                o[rt][dt][2 * half] *= factor;
+                o[rt][dt][2 * half + 1] *= factor;
+            }
+            if (!is_moderate(now, scale) && now != -GLINT_INFINITY) {
+#pragma unroll
+                for (int nt = 0; nt < TILE_N / 8; ++nt) {
+                    s[rt][nt][2 * half] -= now;
+                    s[rt][nt][2 * half + 1] -= now;
+                }
+            }
+        }
+}
+
+/* P = 2^(scale (S - max)), in place of S; a query that has seen nothing yet keeps zeros. The sums are this lane's part. */
+GLINT_DEVICE void make_weights(scores_t s, const rows_t row_max, rows_t row_sum, float scale)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const float shift = is_moderate(row_max[rt][half], scale) ? -row_max[rt][half] * scale : 0.0f;
+#pragma unroll
+            for (int nt = 0; nt < TILE_N / 8; ++nt) {
+                s[rt][nt][2 * half] = ex2(fmaf(s[rt][nt][2 * half], scale, shift));
+                s[rt][nt][2 * half + 1] = ex2(fmaf(s[rt][nt][2 * half + 1], scale, shift));
+                row_sum[rt][half] += s[rt][nt][2 * half] + s[rt][nt][2 * half + 1];
+            }
+        }
+}
+
+/* O += P V: P's accumulators are operand A's registers. */
+GLINT_DEVICE void add_values(output_t o, const scores_t p, uint32_t v_lane)
+{
+#pragma unroll
+    for (int kk = 0; kk < TILE_N / K_STEP; ++kk) {
+        uint32_t a[ROW_TILES][4];
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                a[rt][i] = pack_bf16(p[rt][2 * kk + (i >> 1)][2 * (i & 1)], p[rt][2 * kk + (i >> 1)][2 * (i & 1) + 1]);
+#pragma unroll
+        for (int dt = 0; dt < DIM_PADDED / 8; dt += 2) {
+            uint32_t v[4];
+
+            ldmatrix_x4_trans(v, tile_move(v_lane, kk * 16, dt, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt) {
+                mma_m16n8k16_bf16(o[rt][dt], a[rt], v[0], v[1]);
+                mma_m16n8k16_bf16(o[rt][dt + 1], a[rt], v[2], v[3]);
+            }
+        }
+    }
+}
+
+/* Where this block works: the last queries see the most keys, so they come first. */
+struct work {
+    int32_t query0, batch, head_q, head; /* first query; head is batch * heads_q + head_q */
+};
+
+GLINT_DEVICE struct work find_work(const struct glint_gpu_shape *shape)
+{
+    const int32_t blocks_m = (shape->seqlen_q + TILE_M - 1) / TILE_M;
+    const struct block_place place =
+        find_place(block_index(), (uint32_t)blocks_m, (uint32_t)(shape->batch * shape->heads_q), (uint32_t)shape->section);
+    struct work work;
+
+    work.query0 = (blocks_m - 1 - place.index) * TILE_M;
+    work.head = place.head;
+    work.batch = place.head / shape->heads_q;
+    work.head_q = place.head - work.batch * shape->heads_q;
+    return work;
+}
+
+/* V of a block of which some queries do not see all keys: NaN and infinities reach only the queries that see them, and then leave the
+ * tile, before it is multiplied by weights of zero. All threads of the block call it. */
+GLINT_DEVICE void settle_values(output_t o, uint32_t v_tile, int32_t first_query, int32_t first_key, int32_t offset)
+{
+#pragma unroll 1
+    for (uint32_t key = 0; key < TILE_N; ++key)
+#pragma unroll
+        for (int dt = 0; dt < DIM_PADDED / 8; ++dt) {
+            const uint32_t pair = ld_shared_u32(v_tile + tile_offset(key, dt, TILE_N, PAGE_CHUNKS) + (lane_index() & 3) * 4);
+            const uint32_t special = pair ^ finite_part(pair, EXPONENT, BYTES);
+            const float v[2] = {low_bf16(special), high_bf16(special)};
+
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+                for (int half = 0; half < 2; ++half)
+                    if (first_key + (int32_t)key <= first_query + rt * 16 + half * 8 + (int32_t)(lane_index() >> 2) + offset) {
+                        o[rt][dt][2 * half] += v[0];
+                        o[rt][dt][2 * half + 1] += v[1];
+                    }
+        }
+    block_sync();
+    clear_special(v_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_N, CHUNKS, PAGE_CHUNKS, EXPONENT,
+                  BYTES);
+    block_sync();
+}
+
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm80_m128n32(GLINT_PARAMS(struct glint_forward_params) p)
+{
+    const uint32_t lane = lane_index(), warp = warp_index();
+    const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
+    const struct work work = find_work(&p.shape);
+    const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)warp * WARP_ROWS;
+    const int32_t head_kv = work.head_q / p.shape.group;
+
+    /* Keys that some query of the block sees, and the first key block that holds one which some query does not see. */
+    const int32_t offset = p.shape.mask_offset;
+    const int32_t last_query = (query0 + TILE_M < seqlen_q ? query0 + TILE_M : seqlen_q) - 1;
+    const int32_t keys = max(0, min(seqlen_k, last_query + offset + 1));
+    const int32_t first_masked = max(0, min(seqlen_k, query0 + offset + 1)) / TILE_N;
+    int32_t block = (keys + TILE_N - 1) / TILE_N - 1;
+
+    /* Shared memory: Q, then STAGES of K, then STAGES of V. */
+    const uint32_t q_tile = shared_base(), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
+    const uint32_t q_lane = q_tile + lane_offset_a(lane, TILE_M, PAGE_CHUNKS) + warp * (WARP_ROWS * PAGE_CHUNKS * 16);
+    uint32_t k_lane = k_tiles + lane_offset_b(lane, TILE_N, PAGE_CHUNKS);
+    uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
+    const int64_t k_row_bytes = p.k.row * BYTES, v_row_bytes = p.v.row * BYTES;
+    const int32_t key_last = max(0, block) * TILE_N;
+    const char *k_from = copy_from(view_row(&p.k, work.batch, head_kv, key_last, BYTES), k_row_bytes, PAGE_CHUNKS);
+    const char *v_from = copy_from(view_row(&p.v, work.batch, head_kv, key_last, BYTES), v_row_bytes, PAGE_CHUNKS);
+
+    copy_tile(q_tile, copy_from(view_row(&p.q, work.batch, work.head_q, query0, BYTES), p.q.row * BYTES, PAGE_CHUNKS), p.q.row * BYTES,
+              seqlen_q - query0, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+    cp_async_commit();
+    if (block >= 0)
+        copy_tile(k_tiles, k_from, k_row_bytes, seqlen_k - key_last, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+    if (block >= 0)
+        copy_tile(v_tiles, v_from, v_row_bytes, seqlen_k - key_last, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+    cp_async_commit();
+    cp_async_wait(1);
+
+    /* Powers of two of positive multiples: a negative scale goes into Q. */
+    const float scale = fmaxf(fabsf(p.shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
+    if (p.shape.scale_log2 < 0.0f)
+        negate_tile(q_tile, 0x80008000u, TILE_M, PAGES, PAGE_CHUNKS, THREADS);
+    block_sync();
+
+    uint32_t q_kept[Q_KEPT + 1][ROW_TILES][4];
+#pragma unroll
+    for (int kk = 0; kk < Q_KEPT; ++kk)
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+            ldmatrix_x4(q_kept[kk][rt], tile_move(q_lane, rt * 16, kk * 2, TILE_M, PAGE_CHUNKS));
+
+    output_t o; /* unnormalised, relative to row_max */
+    rows_t row_max, row_sum, maxima;
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        row_max[rt][0] = row_max[rt][1] = maxima[rt][0] = maxima[rt][1] = -GLINT_INFINITY;
+        row_sum[rt][0] = row_sum[rt][1] = 0.0f;
+#pragma unroll
+        for (int dt = 0; dt < DIM_PADDED / 8; ++dt)
+            o[rt][dt][0] = o[rt][dt][1] = o[rt][dt][2] = o[rt][dt][3] = 0.0f;
+    }
+
+    int32_t to_other = -K_BYTES; /* from this block's stage to the other */
+    k_lane += K_BYTES;
+    v_lane += K_BYTES;
+#pragma unroll 1
+    for (; block >= 0; --block) {
+        /* K and V of this block have arrived, and no warp reads the other stage any more: the next block goes there. */
+        cp_async_wait(0);
+        if (block >= first_masked) {
+            if (block_any(find_special(v_tiles + max(to_other, 0), TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
+                settle_values(o, v_tiles + max(to_other, 0), warp_query0, block * TILE_N, offset);
+        } else
+            block_sync();
+        k_lane += to_other;
+        v_lane += to_other;
+        to_other = -to_other;
+        if (block > 0) {
+            k_from -= TILE_N * k_row_bytes;
+            v_from -= TILE_N * v_row_bytes;
+            copy_tile(k_tiles + max(to_other, 0), k_from, k_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+            copy_tile(v_tiles + max(to_other, 0), v_from, v_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+            cp_async_commit();
+        }
+
+        /* A warp whose queries all end before this block has nothing to do. */
+        if (block * TILE_N > warp_query0 + (WARP_ROWS - 1) + offset)
+            continue;
+
+        scores_t s;
+        make_scores(s, q_kept, q_lane, k_lane);
+        if (block >= first_masked)
+            hide_scores(s, warp_query0, block * TILE_N, offset, seqlen_k);
+        find_maxima(maxima, s);
+        follow_maxima(s, o, row_max, row_sum, maxima, scale);
+        make_weights(s, row_max, row_sum, scale);
+        add_values(o, s, v_lane);
+    }
+
+    /* O / sum goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. Where they go is found again:
+     * the registers were worth more in the loop. */
+    cp_async_wait(0);
+    warp_sync();
+    const struct work end = find_work(&p.shape);
+    const int32_t first_row = end.query0 + (int32_t)warp * WARP_ROWS;
+    const uint32_t o_tile = q_tile + warp * (WARP_ROWS * PAGE_CHUNKS * 16);
+    const uint32_t o_lane = o_tile + tile_offset(lane >> 2, 0, TILE_M, PAGE_CHUNKS) + (lane & 3) * 4;
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        float inverse[2];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const float sum = quad_sum(row_sum[rt][half]);
+            const int32_t row = first_row + rt * 16 + half * 8 + (int32_t)(lane >> 2);
+
+            inverse[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
+            if ((lane & 3) == 0 && row < seqlen_q)
+                st_global_f32(p.lse + (int64_t)end.head * seqlen_q + row,
+                              sum == 0.0f ? -GLINT_INFINITY
+                                          : row_max[rt][half] * fabsf(p.shape.softmax_scale) + lg2(sum) * 0.693147180559945309f);
+        }
+#pragma unroll
+        for (int dt = 0; dt < DIM_PADDED / 8; ++dt)
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                st_shared_u32(tile_move(o_lane, rt * 16 + half * 8, dt, TILE_M, PAGE_CHUNKS),
+                              pack_bf16(o[rt][dt][2 * half] * inverse[half], o[rt][dt][2 * half + 1] * inverse[half]));
+        warp_sync();
+        store_rows(view_row(&p.o, end.batch, end.head_q, first_row + rt * 16, BYTES), p.o.row * BYTES, seqlen_q - first_row - rt * 16, o_tile,
+                   rt * 16, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS);
+    }
+}
