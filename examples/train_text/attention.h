@@ -34,7 +34,7 @@ struct attention {
 int attention_open(struct attention *a, const char *device, uint32_t threads);
 void attention_close(struct attention *a);
 
-/* Plans the training batch, causal, and finds the workspace; takes the memory on the GPU. Nothing allocates afterwards. */
+/* Plans the training batch, causal, and finds the workspace; takes the memory on the GPU. No other call takes any. */
 int attention_plan(struct attention *a, size_t batch, size_t seqlen, size_t heads);
 
 /* qkv [batch][seqlen][3][heads][HEAD_DIM]  ->  o [batch][seqlen][heads][HEAD_DIM], lse [batch][heads][seqlen] */

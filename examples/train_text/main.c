@@ -5,8 +5,8 @@
  *   text.c        the text and its held-out part         adam.c        the optimizer
  *   generate.c    sampling with a KV cache               checkpoint.c  the file format
  *
- * Memory: attention_open takes a block for the threads and the context; one arena holds all the rest. After that, nothing is
- * allocated. */
+ * Memory: attention_open takes a block for the threads and the context, attention_plan one on the GPU if there is to be one; one arena
+ * holds all the rest. After that, nothing is allocated. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
