@@ -72,13 +72,19 @@ def backwards_dim(shape, dtype, device):
     return packed((b, h, d, n), dtype, device).mT
 
 
-def off_by_one(shape, dtype, device):
-    """Addresses and rows that are not multiples of 16 bytes: copied too."""
+def odd_rows(shape, dtype, device):
+    """Rows are not multiples of 16 bytes: copied too."""
     b, h, n, d = shape
-    return packed((b, h, n, d + 1), dtype, device)[..., 1:]
+    return packed((b, h, n, d + 1), dtype, device)[..., :-1]
 
 
-LAYOUTS = [packed, transposed, of_fused, with_gaps, expanded, backwards_dim, off_by_one]
+def odd_address(shape, dtype, device):
+    """Rows are multiples of 16 bytes, the address is not."""
+    b, h, n, d = shape
+    return packed((b, h, n, d + 8), dtype, device)[..., 1 : d + 1]
+
+
+LAYOUTS = [packed, transposed, of_fused, with_gaps, expanded, backwards_dim, odd_rows, odd_address]
 SHAPES = [  # batch, heads_q, heads_kv, seqlen_q, seqlen_k
     (2, 3, 3, 69, 69), (1, 4, 1, 1, 133), (1, 2, 2, 133, 1), (1, 8, 2, 127, 65), (2, 2, 1, 64, 257), (3, 1, 1, 97, 31), (1, 1, 1, 1, 1),
     (1, 6, 3, 200, 300),
@@ -120,7 +126,7 @@ class OnDevice:
         worst = {}
         combinations = itertools.product(self.kinds, SHAPES, glint.MASKS)
         for number, ((dtype, d), (b, hq, hkv, sq, sk), mask) in enumerate(combinations):
-            make = [LAYOUTS[(number + i) % len(LAYOUTS)] for i in range(4)]
+            make = [LAYOUTS[(number + 3 * i) % len(LAYOUTS)] for i in range(4)]
             q, k, v, dout = (f(s, dtype, self.device) for f, s in
                              zip(make, [(b, hq, sq, d), (b, hkv, sk, d), (b, hkv, sk, d), (b, hq, sq, d)]))
             leaves = [t.detach().requires_grad_() for t in (q, k, v)]
