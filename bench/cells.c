@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/gpu.h"
+
 struct word {
     const char *name;
     uint32_t value;
@@ -113,6 +115,20 @@ struct machine *machine_open(uint32_t threads, uint32_t max_isa, char *reason, s
     return m;
 }
 
+/* Memory where the machine's kernels look for it. */
+static void *machine_memory(struct machine *m, size_t bytes)
+{
+    return m->device ? gpu_memory(m, bytes) : get_memory(bytes);
+}
+
+static void machine_release(struct machine *m, void *memory)
+{
+    if (m->device)
+        gpu_release(m, memory);
+    else
+        free(memory);
+}
+
 int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
 {
     struct glint_problem problem;
@@ -133,8 +149,8 @@ int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
         return -1;
     c->variant = info.name;
     size_t rows = (size_t)(c->batch * c->heads_q * c->seqlen_q);
-    c->o = get_memory(rows * c->head_dim * sizeof(float));
-    c->lse = get_memory(rows * sizeof(float));
+    c->o = machine_memory(c->machine, rows * c->head_dim * sizeof(float));
+    c->lse = machine_memory(c->machine, rows * sizeof(float));
     return 0;
 }
 
@@ -162,83 +178,116 @@ struct shared {
     size_t elements; /* or bytes */
 };
 
-static void *shared_input(struct shared *shared, size_t elements, uint32_t dtype, uint64_t seed)
+static void *shared_scratch(struct machine *m, struct shared *shared, size_t bytes)
 {
-    if (shared->elements < elements) {
-        free(shared->memory);
-        shared->memory = get_memory(elements * sizeof(float));
-        shared->elements = elements;
-        uint64_t state = seed;
-        for (size_t i = 0; i < elements; i++) {
-            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-            store(shared->memory, i, dtype, (float)(state >> 40) * 0x1p-23F - 1);
-        }
+    if (shared->elements < bytes) {
+        machine_release(m, shared->memory);
+        shared->memory = machine_memory(m, bytes);
+        shared->elements = bytes;
+        if (!m->device)
+            memset(shared->memory, 0, bytes);
     }
     return shared->memory;
 }
 
-static void *shared_scratch(struct shared *shared, size_t bytes)
+static void *shared_input(struct machine *m, struct shared *shared, size_t elements, uint32_t dtype, uint64_t seed)
 {
-    if (shared->elements < bytes) {
-        free(shared->memory);
-        shared->memory = get_memory(bytes);
-        shared->elements = bytes;
-        memset(shared->memory, 0, bytes);
+    if (shared->elements >= elements)
+        return shared->memory;
+    const size_t bytes = elements * sizeof(float);
+    void *const numbers = get_memory(bytes);
+    uint64_t state = seed;
+    for (size_t i = 0; i < elements; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        store(numbers, i, dtype, (float)(state >> 40) * 0x1p-23F - 1);
     }
+    machine_release(m, shared->memory);
+    shared->memory = numbers;
+    if (m->device) {
+        shared->memory = machine_memory(m, bytes);
+        gpu_put(m, shared->memory, numbers, bytes);
+        free(numbers);
+    }
+    shared->elements = elements;
     return shared->memory;
+}
+
+/* One call, as often as it is asked for. */
+struct call {
+    const struct glint_plan *plan;
+    struct glint_tensors tensors;
+    void *workspace, *stream;
+};
+
+static enum glint_status call_again(void *what)
+{
+    const struct call *c = what;
+    return (c->plan->pass == GLINT_FORWARD ? glint_forward : glint_backward)(c->plan, &c->tensors, c->workspace,
+                                                                             c->plan->workspace_bytes, c->stream);
 }
 
 /* The forward pass of a backward cell, so that O and LSE belong to its inputs. */
 static enum glint_status prepare(struct cell *c, const struct glint_tensors *tensors, struct shared *workspace)
 {
     struct glint_plan forward;
-    enum glint_status status = glint_plan(c->machine->context, &c->plan.problem, GLINT_FORWARD, &forward);
+    struct machine *const m = c->machine;
+    enum glint_status status = glint_plan(m->context, &c->plan.problem, GLINT_FORWARD, &forward);
     if (status != GLINT_OK)
         return status;
-    void *memory = shared_scratch(workspace, forward.workspace_bytes + 1);
-    return glint_forward(&forward, tensors, memory, forward.workspace_bytes, NULL);
+    void *memory = shared_scratch(m, workspace, forward.workspace_bytes + 1);
+    return glint_forward(&forward, tensors, memory, forward.workspace_bytes, m->stream);
+}
+
+/* Averaged over as many calls as last `least_ms`, by this machine's clock; negative when one is refused. */
+static double cpu_time(struct call *call, double least_ms)
+{
+    double start = seconds_now(), took = 0;
+    size_t calls = 0;
+    while (took < least_ms) {
+        if (call_again(call) != GLINT_OK)
+            return -1;
+        calls++;
+        took = 1e3 * (seconds_now() - start);
+    }
+    return took / (double)calls;
 }
 
 double cell_sample(struct cell *c, double least_ms, char *reason, size_t reason_bytes)
 {
     static struct shared inputs[4][4], outputs[3], workspace; /* [tensor][dtype] */
+    struct machine *const m = c->machine;
     size_t q = (size_t)(c->batch * c->heads_q * c->seqlen_q) * c->head_dim,
            k = (size_t)(c->batch * c->heads_kv * c->seqlen_k) * c->head_dim;
-    struct glint_tensors t = GLINT_TENSORS_INIT;
-    t.q = shared_input(&inputs[0][c->dtype], q, c->dtype, 1);
-    t.k = shared_input(&inputs[1][c->dtype], k, c->dtype, 2);
-    t.v = shared_input(&inputs[2][c->dtype], k, c->dtype, 3);
-    t.o = c->o;
-    t.lse = c->lse;
+    struct call call = {.plan = &c->plan, .tensors = GLINT_TENSORS_INIT, .stream = m->stream};
+    struct glint_tensors *const t = &call.tensors;
+    t->q = shared_input(m, &inputs[0][c->dtype], q, c->dtype, 1);
+    t->k = shared_input(m, &inputs[1][c->dtype], k, c->dtype, 2);
+    t->v = shared_input(m, &inputs[2][c->dtype], k, c->dtype, 3);
+    t->o = c->o;
+    t->lse = c->lse;
     enum glint_status status = GLINT_OK;
     if (c->pass == GLINT_BACKWARD) {
-        t.dout = shared_input(&inputs[3][c->dtype], q, c->dtype, 4);
-        t.dq = shared_scratch(&outputs[0], q * sizeof(float));
-        t.dk = shared_scratch(&outputs[1], k * sizeof(float));
-        t.dv = shared_scratch(&outputs[2], k * sizeof(float));
+        t->dout = shared_input(m, &inputs[3][c->dtype], q, c->dtype, 4);
+        t->dq = shared_scratch(m, &outputs[0], q * sizeof(float));
+        t->dk = shared_scratch(m, &outputs[1], k * sizeof(float));
+        t->dv = shared_scratch(m, &outputs[2], k * sizeof(float));
         if (!c->ready)
-            status = prepare(c, &t, &workspace);
+            status = prepare(c, t, &workspace);
     }
-    size_t bytes = c->plan.workspace_bytes;
-    void *memory = shared_scratch(&workspace, bytes + 1);
-    enum glint_status (*call)(const struct glint_plan *, const struct glint_tensors *, void *, size_t, void *) =
-        c->pass == GLINT_FORWARD ? glint_forward : glint_backward;
+    call.workspace = shared_scratch(m, &workspace, c->plan.workspace_bytes + 1);
     /* One call unmeasured: caches, page tables and the branch predictor see this cell, not the one before. A long call needs it once. */
     int long_call = c->samples > 0 && c->ms[0] > least_ms;
     if (status == GLINT_OK && !long_call)
-        status = call(&c->plan, &t, memory, bytes, NULL);
+        status = call_again(&call);
     c->ready = 1;
-    double start = seconds_now(), took = 0;
-    size_t calls = 0;
-    while (status == GLINT_OK && took < least_ms) {
-        status = call(&c->plan, &t, memory, bytes, NULL);
-        calls++;
-        took = 1e3 * (seconds_now() - start);
+    double ms = -1;
+    if (status == GLINT_OK) {
+        ms = m->device ? gpu_time(m, least_ms, call_again, &call) : cpu_time(&call, least_ms);
+        status = ms < 0 ? call_again(&call) : GLINT_OK; /* for its name */
     }
-    if (status == GLINT_OK)
-        return took / (double)calls;
-    snprintf(reason, reason_bytes, "%s: %s: %s", c->variant, glint_status_name(status), glint_status_sentence(status));
-    return -1;
+    if (ms < 0)
+        snprintf(reason, reason_bytes, "%s: %s: %s", c->variant, glint_status_name(status), glint_status_sentence(status));
+    return ms;
 }
 
 double cell_flops(const struct cell *c)

@@ -7,12 +7,15 @@
 
 #include "lib/glint.h"
 
-/* A context for each pair of instruction set and number of threads. */
+/* A context for each pair of instruction set and number of threads, or one for a GPU. */
 struct machine {
-    uint32_t threads, max_isa; /* as asked */
+    uint32_t threads, max_isa; /* as asked; 0 on a GPU */
     uint32_t isa;              /* in use */
     struct glint_executor executor;
     struct glint_context *context;
+    struct device *device; /* NULL on the CPU; bench/gpu.c */
+    void *stream;          /* for the calls */
+    char name[192];        /* of a GPU */
 };
 
 enum { MAX_REPS = 101 };

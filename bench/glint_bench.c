@@ -1,5 +1,6 @@
-/* Times Glint's variants on this machine: median and spread of interleaved repetitions, FLOP/s, and the share of the multiply-add
- * peak measured in the same minutes. --serve makes it a stopwatch for other programs: one request a line, one answer a line. */
+/* Times Glint's variants on this machine: median and spread of interleaved repetitions, FLOP/s, and on the CPU the share of the
+ * multiply-add peak measured in the same minutes; with --gpu between the device's own events. --serve makes it a stopwatch for other
+ * programs: one request a line, one answer a line. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "bench/cells.h"
+#include "bench/gpu.h"
 #include "bench/peak.h"
 
 enum { LIST = 16, MAX_CELLS = 4096, MAX_PEAKS = 32, SENTENCE = 1024 };
@@ -21,7 +23,7 @@ struct settings {
     int64_t reps;
     double least_ms;
     const char *csv, *variant;
-    int every_variant, serve;
+    int every_variant, serve, gpu;
 };
 
 struct peak {
@@ -121,13 +123,19 @@ static int read_options(struct settings *s, int count, char **arguments)
             s->every_variant = 1;
             continue;
         }
+        if (strcmp(name, "--gpu") == 0) {
+            s->gpu = 1;
+            continue;
+        }
         if (strcmp(name, "--help") == 0) {
             printf("Times Glint on this machine. Options take lists, such as --seqlen 128,512:\n");
             for (size_t j = 0; j < sizeof table / sizeof table[0]; j++)
                 printf("  %-12s %s\n", table[j].name, table[j].help);
-            printf("  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n", "--variant", "only variants whose name contains this",
-                   "--all", "every variant that fits, not only the one that the planner chooses", "--csv",
-                   "write the results to this file", "--serve",
+            printf("  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n", "--gpu",
+                   "on the first GPU instead of the CPU; there are no threads then", "--variant",
+                   "only variants whose name contains this", "--all",
+                   "every variant that fits, not only the one that the planner chooses", "--csv", "write the results to this file",
+                   "--serve",
                    "read `pass dtype head_dim mask seqlen_q seqlen_k batch heads_q heads_kv threads`, answer `variant ms`");
             return 1;
         }
@@ -192,15 +200,19 @@ static void add_variants(const struct settings *s, struct cell cell)
     }
 }
 
+static struct machine *machine_of(const struct settings *s, int64_t threads, int64_t isa, char *reason, size_t reason_bytes)
+{
+    return s->gpu ? gpu_machine(reason, reason_bytes) : machine_open((uint32_t)threads, (uint32_t)isa, reason, reason_bytes);
+}
+
 static int add_all(const struct settings *s)
 {
     char reason[SENTENCE];
     for (size_t isa = 0; isa < s->isas.count; isa++)
         for (size_t threads = 0; threads < s->threads.count; threads++) {
-            struct machine *machine =
-                machine_open((uint32_t)s->threads.value[threads], (uint32_t)s->isas.value[isa], reason, sizeof reason);
+            struct machine *machine = machine_of(s, s->threads.value[threads], s->isas.value[isa], reason, sizeof reason);
             if (!machine)
-                return wrong("--threads", "", reason);
+                return wrong(s->gpu ? "--gpu" : "--threads", "", reason);
             for (size_t dtype = 0; dtype < s->dtypes.count; dtype++)
                 for (size_t d = 0; d < s->head_dims.count; d++)
                     for (size_t mask = 0; mask < s->masks.count; mask++)
@@ -228,7 +240,7 @@ static int add_all(const struct settings *s)
         while (p < peak_count &&
                (peaks[p].machine->threads != cells[i].machine->threads || peaks[p].machine->isa != cells[i].machine->isa))
             p++;
-        if (p == peak_count && peak_count < MAX_PEAKS)
+        if (p == peak_count && peak_count < MAX_PEAKS && !s->gpu)
             peaks[peak_count++].machine = cells[i].machine;
     }
     return 0;
@@ -320,13 +332,17 @@ static void print_table(void)
                  (long long)c->seqlen_k);
         snprintf(heads, sizeof heads, c->heads_q == c->heads_kv ? "%lld" : "%lld/%lld", (long long)c->heads_q,
                  (long long)c->heads_kv);
-        printf("%-46s %11s %5lld %7s %4u %10.4f %7.1f%% %9.4f %6.1f%%\n", c->variant, seqlen, (long long)c->batch, heads,
-               (unsigned)c->machine->threads, ms_of(c), 100 * (c->ms[c->samples - 1] - c->ms[0]) / ms_of(c), tflops_of(c),
-               100 * share_of(c));
+        char share[16] = "";
+        if (!c->machine->device)
+            snprintf(share, sizeof share, "%6.1f%%", 100 * share_of(c));
+        printf("%-46s %11s %5lld %7s %4u %10.4f %7.1f%% %9.4f %7s\n", c->variant, seqlen, (long long)c->batch, heads,
+               (unsigned)c->machine->threads, ms_of(c), 100 * (c->ms[c->samples - 1] - c->ms[0]) / ms_of(c), tflops_of(c), share);
     }
     printf(
         "\nTFLOP/s: 4 B H Sq Sk D forward, 2.5 times that backward, half of it for causal. ms: median of %zu; spread: (slowest - fastest) / median.\n",
         cells[0].samples);
+    if (cells[0].machine->device)
+        printf("%s; times between two events on the stream\n", cells[0].machine->name);
     for (size_t p = 0; p < peak_count; p++)
         printf("multiply-add peak, %s, %u threads: %.1f GFLOP/s (median; fastest %.1f)\n", isa_name(peaks[p].machine->isa),
                (unsigned)peaks[p].machine->threads, 1e-9 * median(peaks[p].flops, peaks[p].samples),
@@ -413,7 +429,7 @@ static int serve(const struct settings *s)
             threads > (long long)GLINT_POOL_MAX_THREADS || d < 1 || d > UINT16_MAX) {
             snprintf(reason, sizeof reason, "expected: pass dtype head_dim mask seqlen_q seqlen_k batch heads_q heads_kv threads");
         } else {
-            cell.machine = machine_open((uint32_t)threads, (uint32_t)s->isas.value[0], reason, sizeof reason);
+            cell.machine = machine_of(s, threads, s->isas.value[0], reason, sizeof reason);
             cell.pass = pass_from(pass);
             cell.dtype = dtype_from(dtype);
             cell.causal = mask_from(mask) == 2;
@@ -472,6 +488,8 @@ int main(int count, char **arguments)
     int asked = read_options(&s, count, arguments);
     if (asked != 0)
         return asked > 0 ? EXIT_SUCCESS : 2;
+    if (s.gpu) /* one machine */
+        s.threads.count = s.isas.count = 1;
     /* `bazel run` starts programs in a folder of its own; the user's paths are relative to where the user is. */
     const char *here = getenv("BUILD_WORKING_DIRECTORY");
     if (here && chdir(here) != 0)
@@ -492,6 +510,7 @@ int main(int count, char **arguments)
     for (size_t p = 0; p < peak_count; p++)
         qsort(peaks[p].flops, peaks[p].samples, sizeof(double), ascending);
     print_table();
-    print_bars();
+    if (!s.gpu)
+        print_bars();
     return s.csv && write_csv(s.csv) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

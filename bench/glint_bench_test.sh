@@ -2,6 +2,7 @@
 # glint_bench end to end on tiny shapes: the CSV's columns and rows, the stopwatch, wrong options. No timing is judged.
 set -u
 program=$1
+fake=$2
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/glint_bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 passed=0
@@ -39,5 +40,16 @@ for wrong in "--pass sideways" "--dtype f33" "--seqlen -1" "--seqlen 1x" "--head
 done
 "$program" $small --seqlen 16 --head-dim 63 >"$work/log" 2>&1
 check "nothing to measure is a failure" test $? = 1
+# On a GPU that pretends, with a table of its own.
+"$fake" --gpu --dtype f16 --head-dim 64 --seqlen 32,16x48 --heads 2 --heads-kv 1,2 --threads 1,2 --reps 2 --least-ms 1 --csv "$work/gpu.csv" \
+    >"$work/log" 2>&1
+check "it runs on a GPU" test $? = 0
+check "2 passes x 2 masks x 2 shapes x 2 groups, once" test "$(wc -l <"$work/gpu.csv")" = 17
+check "GPU variants, no threads, positive times" \
+    awk -F, 'NR > 1 && (NF != 14 || $12 != 0 || $13 <= 0 || $2 !~ /__sm80_/) { bad = 1 } END { exit bad }' "$work/gpu.csv"
+check "the GPU is named" grep -q 'a pretended GPU 0, sm_90' "$work/log"
+printf '%s\n' 'fwd f16 64 causal 16 16 1 2 2 1' | "$fake" --gpu --serve --least-ms 1 >"$work/log" 2>&1
+check "the stopwatch runs on a GPU" grep -q '^fwd_f16_d64_causal__sm80_[a-z0-9_]* [0-9.]*$' "$work/log"
+
 echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -ge 20 ]
+[ "$failed" -eq 0 ] && [ "$passed" -ge 25 ]

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/cuda/device.h"
 #include "tests/cuda/fake_driver.h"
@@ -245,9 +246,39 @@ static glint_cu_result graph_destroy(glint_cu_graph graph)
     return 0;
 }
 
-static glint_cu_result nothing(void)
+/* Events remember when they were recorded: work is done by then. */
+struct CUevent_st {
+    struct timespec at;
+};
+
+static glint_cu_result event_create(glint_cu_event *event, unsigned int flags)
 {
-    return INVALID_VALUE;
+    (void)flags;
+    *event = calloc(1, sizeof **event);
+    return *event ? 0 : 2;
+}
+
+static glint_cu_result event_destroy(glint_cu_event event)
+{
+    free(event);
+    return 0;
+}
+
+static glint_cu_result event_record(glint_cu_event event, glint_cu_stream stream)
+{
+    (void)stream;
+    return timespec_get(&event->at, TIME_UTC) == TIME_UTC ? 0 : INVALID_VALUE;
+}
+
+static glint_cu_result event_synchronize(glint_cu_event event)
+{
+    return event->at.tv_sec != 0 ? 0 : INVALID_VALUE;
+}
+
+static glint_cu_result event_elapsed(float *milliseconds, glint_cu_event from, glint_cu_event to)
+{
+    *milliseconds = (float)(1e3 * (double)(to->at.tv_sec - from->at.tv_sec) + 1e-6 * (double)(to->at.tv_nsec - from->at.tv_nsec));
+    return 0;
 }
 
 static void *elsewhere(const char *symbol)
@@ -275,11 +306,11 @@ static void *elsewhere(const char *symbol)
         E(cuGraphLaunch, graph_launch),
         E(cuGraphExecDestroy, replay_destroy),
         E(cuGraphDestroy, graph_destroy),
-        E(cuEventCreate, nothing),
-        E(cuEventDestroy_v2, nothing),
-        E(cuEventRecord, nothing),
-        E(cuEventSynchronize, nothing),
-        E(cuEventElapsedTime, nothing),
+        E(cuEventCreate, event_create),
+        E(cuEventDestroy_v2, event_destroy),
+        E(cuEventRecord, event_record),
+        E(cuEventSynchronize, event_synchronize),
+        E(cuEventElapsedTime, event_elapsed),
 #undef E
     };
     void *address = NULL;

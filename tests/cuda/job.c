@@ -57,7 +57,7 @@ static void lay_out(struct job *job)
     for (int i = 0; i < JOB_ARRAYS; i++) {
         const int used = backward || i <= LSE || i == WORKSPACE;
         const int written = backward ? i >= DQ && i <= DV : i == O || i == LSE;
-        job->array[i] = (struct job_array){job->bytes, used ? bytes[i] : 0, written};
+        job->array[i] = (struct job_array){job->bytes, used ? bytes[i] : 0, NULL, written};
         job->bytes += (job->array[i].bytes + GUARD_BYTES + UNIT - 1) / UNIT * UNIT;
     }
 }
@@ -69,7 +69,7 @@ static void point(struct job *job)
                                         (void **)&t->dout, &t->dq,         &t->dk,         &t->dv, &job->workspace};
     *t = (struct glint_tensors)GLINT_TENSORS_INIT;
     for (int i = 0; i < JOB_ARRAYS; i++)
-        *address[i] = job->array[i].bytes ? job->arena + job->array[i].at : NULL;
+        *address[i] = job->array[i].bytes ? job->array[i].address : NULL;
 }
 
 void job_inputs(struct job *job, struct device *device, uint64_t seed)
@@ -91,7 +91,7 @@ void job_inputs(struct job *job, struct device *device, uint64_t seed)
                 memcpy(host + r, &lse, sizeof lse);
             }
         }
-        device_put(device, job->arena + a->at, host, a->bytes);
+        device_put(device, a->address, host, a->bytes);
         free(host);
     }
 }
@@ -113,14 +113,38 @@ void job_make(struct job *job, struct device *device, const struct glint_context
     lay_out(job);
     job->arena = device_alloc(device, job->bytes);
     device_set(device, job->arena, GUARD, job->bytes, NULL);
+    for (int i = 0; i < JOB_ARRAYS; i++)
+        job->array[i].address = job->arena + job->array[i].at;
     point(job);
     job_inputs(job, device, seed);
 }
 
 void job_free(struct job *job, struct device *device)
 {
+    for (int i = 0; i < JOB_ARRAYS && !job->arena; i++)
+        device_free(device, job->array[i].address);
     device_free(device, job->arena);
     job->arena = NULL;
+}
+
+void job_spread(struct job *job, struct device *device)
+{
+    for (int i = 0; i < JOB_ARRAYS; i++) {
+        struct job_array *a = &job->array[i];
+        unsigned char *const from = a->address;
+        a->address = a->bytes ? device_alloc(device, a->bytes) : NULL;
+        if (a->bytes == 0 || a->written || i == WORKSPACE)
+            continue;
+        unsigned char *host = malloc(a->bytes);
+        if (!host)
+            exit(EXIT_FAILURE);
+        device_get(device, host, from, a->bytes);
+        device_put(device, a->address, host, a->bytes);
+        free(host);
+    }
+    device_free(device, job->arena);
+    job->arena = NULL;
+    point(job);
 }
 
 enum glint_status job_run(const struct job *job, void *stream)
@@ -134,7 +158,7 @@ void job_poison(const struct job *job, struct device *device, unsigned char outp
 {
     for (int i = 0; i < JOB_ARRAYS; i++)
         if (job->array[i].written || i == WORKSPACE)
-            device_set(device, job->arena + job->array[i].at, i == WORKSPACE ? workspace : outputs, job->array[i].bytes, stream);
+            device_set(device, job->array[i].address, i == WORKSPACE ? workspace : outputs, job->array[i].bytes, stream);
 }
 
 size_t job_output_bytes(const struct job *job)
@@ -149,7 +173,7 @@ void job_outputs(const struct job *job, struct device *device, unsigned char *to
 {
     for (int i = 0; i < JOB_ARRAYS; i++)
         if (job->array[i].written) {
-            device_get(device, to, job->arena + job->array[i].at, job->array[i].bytes);
+            device_get(device, to, job->array[i].address, job->array[i].bytes);
             to += job->array[i].bytes;
         }
 }

@@ -14,6 +14,7 @@ enum { JOB_ARRAYS = 10 }; /* nine tensors and the workspace */
 
 struct job_array {
     size_t at, bytes; /* in the arena */
+    unsigned char *address;
     int written;
 };
 
@@ -23,7 +24,7 @@ struct job {
     struct glint_plan plan;
     struct glint_tensors tensors;
     struct job_array array[JOB_ARRAYS];
-    unsigned char *arena; /* on the device */
+    unsigned char *arena; /* on the device; NULL after job_spread */
     size_t bytes;         /* of the arena */
     void *workspace;
 };
@@ -32,6 +33,10 @@ struct job {
 void job_make(struct job *job, struct device *device, const struct glint_context *context, uint32_t variant, struct job_shape shape,
               enum glint_mask causal, uint64_t seed);
 void job_free(struct job *job, struct device *device);
+
+/* Moves every array to an allocation of its own that is exactly as long, where only the inputs are initialised: for tools that watch
+ * allocations. */
+void job_spread(struct job *job, struct device *device);
 
 /* New inputs of the same shape. */
 void job_inputs(struct job *job, struct device *device, uint64_t seed);

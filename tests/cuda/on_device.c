@@ -7,6 +7,8 @@
  *              outside outputs and workspace
  *   latency    how long glint_forward and glint_backward keep the host: the median forward is below 5 microseconds
  *   devices    with several GPUs: one context each, used in turn; GPUs of one kind give the same bits
+ *   bare       the same bits with every array in an allocation of its own, of exact size, outputs and workspace never initialised: what
+ *              compute-sanitizer is to watch; not part of `all`
  *   names      only names the variants, a line each after `variant`, for scripts; not part of `all`
  *   lost       a launch that faults: GLINT_DEVICE_LOST from then on, and the context still closes. Ends the process's use of the
  *              GPU, so it is not part of `all`
@@ -531,6 +533,38 @@ static void check_devices(struct run *run)
     verdict(run, "devices", ok, count, start);
 }
 
+/* For compute-sanitizer: every array in an allocation of its own, outputs and workspace never initialised, shapes that are a tile and a
+ * bit, both alignments of the mask. The bits are those of the same problem among guards and in a poisoned workspace. */
+static void check_bare(struct run *run)
+{
+    static const enum glint_mask masks[] = {GLINT_MASK_CAUSAL_TOP_LEFT, GLINT_MASK_CAUSAL_BOTTOM_RIGHT};
+    const double start = now();
+    int ok = 1, count = 0;
+    for (uint32_t i = 0; i < glint_variant_count(); i++) {
+        struct glint_variant_info info = GLINT_VARIANT_INFO_INIT;
+        if (!wanted(run, i))
+            continue;
+        must(glint_variant_at(i, &info), "glint_variant_at");
+        const struct job_shape shapes[] = {{1, 2, 1, info.tile_m + 3, 2 * (int64_t)info.tile_n + 5}, {2, 1, 1, 1, info.tile_n - 1}};
+        for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+            for (int mask = 0; mask <= (info.causal ? 1 : 0); mask++) {
+                struct job job;
+                job_make(&job, &run->device, run->context, i, shapes[s], masks[mask], i + 1);
+                job_poison(&job, &run->device, 0xaa, 0xaa, NULL);
+                must(job_run(&job, NULL), info.name);
+                unsigned char *expected = outputs(run, &job);
+                ok &= job_guards_hold(&job, &run->device);
+                job_spread(&job, &run->device);
+                must(job_run(&job, NULL), info.name);
+                ok &= same(run, &job, expected, "the result in allocations of its own");
+                job_free(&job, &run->device);
+                free(expected);
+            }
+        count++;
+    }
+    verdict(run, "bare", ok, count, start);
+}
+
 static void name_variants(struct run *run)
 {
     const double start = now();
@@ -578,8 +612,9 @@ static const struct {
     void (*check)(struct run *run);
     int in_all;
 } checks[] = {
-    {"selftest", check_selftest, 1}, {"graphs", check_graphs, 1},   {"repeat", check_repeat, 1}, {"memory", check_memory, 1},
-    {"latency", check_latency, 1},   {"devices", check_devices, 1}, {"names", name_variants, 0}, {"lost", check_lost, 0},
+    {"selftest", check_selftest, 1}, {"graphs", check_graphs, 1},   {"repeat", check_repeat, 1},
+    {"memory", check_memory, 1},     {"latency", check_latency, 1}, {"devices", check_devices, 1},
+    {"bare", check_bare, 0},         {"names", name_variants, 0},   {"lost", check_lost, 0},
 };
 
 static int usage(void)

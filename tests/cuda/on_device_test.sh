@@ -25,6 +25,7 @@ expect() {
 few='--launches 500 --replays 32 --runs 20'
 expect 0 '' $few graphs repeat memory devices
 expect 0 '' --runs 60 repeat
+expect 0 '' bare
 expect 0 '' lost
 expect 1 replay graphs
 expect 1 output graphs
@@ -33,6 +34,8 @@ expect 1 outside $few memory
 expect 1 workspace $few repeat
 expect 1 outside $few repeat
 expect 1 flicker --runs 60 repeat
+expect 1 output bare
+expect 1 outside bare
 expect 1 leak $few memory
 expect 1 heap $few memory
 expect 1 outside devices

@@ -1,21 +1,24 @@
 #!/bin/sh
 # run_backend.sh [PART]...: the GPU tests, on a machine with a GPU and its driver and nothing else. Programs and kernels lie beside this
-# script (//tests/cuda:gpu_bundle), or come from tests/gpu/build_backend.py, run where there are gcc and nvcc: then the folder
-# .gpu/backend must travel with the checkout.
+# script (//tests:gpu_bundle), or come from tests/gpu/build_backend.py, run where there are gcc and nvcc: then the folder
+# .gpu/backend must travel with the checkout (GPU_FOLDER: another than .gpu, from the root).
 #
+#   selftest   the library's own power-on test, through every variant
 #   promises   memory, graphs, repeat, latency, self test, several GPUs, a lost device (tests/cuda/on_device.c)
 #   variants   each variant's own checks against fp64, the gradient checks and the laws (tests/variant_test.c)
 #   sanitize   compute-sanitizer's four tools over every variant; only if it is installed
+#   bench      glint_bench on this GPU, a CSV file beside the logs
 #   quick      promises with a hundredth of the repetitions
-# Without PART: promises, then variants. Logs are left in $OUT (default logs beside the programs). The exit status is 0 when something was checked and
-# nothing failed.
+# Without PART: promises, then variants. $ONLY: only variants whose name contains it. $JOBS: processes at a time (8). Logs are left in $OUT
+# (default logs beside the programs). The exit status is 0 when something was checked and nothing failed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$here
-[ -x "$bin/on_device" ] || bin=$here/../../.gpu/backend
+[ -x "$bin/on_device" ] || bin=$here/../../${GPU_FOLDER:-.gpu}/backend
 logs=${OUT:-$bin/logs}
 jobs=${JOBS:-8}
 parts=${*:-promises variants}
+only=${ONLY:-}
 failed=0
 ran=0
 mkdir -p "$logs"
@@ -44,7 +47,7 @@ step() {
 # One variant a line, the failing ones with their log.
 variants() {
     # shellcheck disable=SC2016 # expanded by the inner shell
-    "$bin/on_device" names | sed -n 's/^variant //p' | xargs -r -n 1 -P "$jobs" sh -c '
+    "$bin/on_device" ${only:+--only "$only"} names | sed -n 's/^variant //p' | xargs -r -n 1 -P "$jobs" sh -c '
         if timeout 300 "$0" --variant="$2" >"$1/variant_$2.txt" 2>&1; then
             echo "ok $2: $(tail -n 1 "$1/variant_$2.txt")"; rm -f "$1/variant_$2.txt"
         else
@@ -55,11 +58,46 @@ variants() {
 
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 
+# The four tools side by side, each over forward and backward variants by themselves: most of their time is one host thread's. A log that
+# does not end in "0 errors" is a failure, whatever the exit status was.
+sanitize() {
+    pids=
+    for tool in memcheck racecheck initcheck synccheck; do
+        for pass in fwd bwd; do
+            timeout 500 "$sanitizer" --tool "$tool" --error-exitcode 9 "$bin/on_device" --only "$pass$only" bare \
+                >"$logs/sanitize_${tool}_$pass.log" 2>&1 &
+            pids="$pids $tool:$pass:$!"
+        done
+    done
+    bad=0
+    for entry in $pids; do
+        name=${entry%:*}
+        wait "${entry##*:}"
+        status=$?
+        log=$logs/sanitize_${name%:*}_${name#*:}.log
+        checked=$(grep -c '^PASS bare' "$log")
+        if [ $status -eq 0 ] && [ "$checked" -eq 1 ] && tail -n 1 "$log" | grep -qE 'SUMMARY: 0 (errors|hazards)'; then
+            echo "ok $name: $(grep '^PASS bare' "$log"); $(tail -n 1 "$log")"
+        else
+            echo "FAILED $name, exit status $status"
+            tail -n 30 "$log"
+            bad=1
+        fi
+    done
+    return $bad
+}
+
 for part in $parts; do
     case $part in
     promises)
-        step promises timeout 500 "$bin/on_device" all
+        step promises timeout 500 "$bin/on_device" ${only:+--only "$only"} all
         step lost timeout 60 "$bin/on_device" lost
+        ;;
+    selftest) step selftest timeout 100 "$bin/on_device" selftest ;;
+    bench)
+        # shellcheck disable=SC2086 # several words
+        step bench timeout 500 "$bin/glint_bench" --gpu ${BENCH:---dtype bf16 --head-dim 64,128,256 --seqlen 512,2048,8192 --heads 16} \
+            --csv "$logs/bench.csv"
         ;;
     quick)
         step quick timeout 200 "$bin/on_device" --launches 10000 --replays 100 --runs 10 all
@@ -71,12 +109,10 @@ for part in $parts; do
             echo "compute-sanitizer is not installed: not run"
             continue
         fi
-        for tool in memcheck racecheck initcheck synccheck; do
-            step "sanitize_$tool" timeout 500 "$sanitizer" --tool "$tool" --error-exitcode 9 "$bin/on_device" --runs 1 repeat
-        done
+        step sanitize sanitize
         ;;
     *)
-        echo "unknown part '$part': promises variants sanitize quick"
+        echo "unknown part '$part': selftest promises variants sanitize bench quick"
         exit 2
         ;;
     esac
