@@ -1,0 +1,73 @@
+#include "tests/hostsim/micro/cases.h"
+
+std::vector<micro_case> micro_cases(const std::string &group)
+{
+    if (group == "sm80")
+        return sm80_cases();
+    if (group == "wgmma")
+        return wgmma_cases();
+    if (group == "tensor")
+        return tensor_cases();
+    if (group == "hopper")
+        return hopper_cases();
+    return {};
+}
+
+micro_random::micro_random(const std::string &seed) : state(0x9e3779b97f4a7c15u)
+{
+    for (char c : seed)
+        state = (state ^ (unsigned char)c) * 0x100000001b3u;
+}
+
+uint64_t micro_random::next()
+{
+    uint64_t z = state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+uint64_t micro_hash(const uint32_t *words, size_t n)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (size_t i = 0; i < n; ++i)
+        for (int byte = 0; byte < 4; ++byte)
+            hash = (hash ^ (words[i] >> 8 * byte & 0xff)) * 0x100000001b3u;
+    return hash;
+}
+
+/* A number of 1 + exponent_bits + mantissa_bits bits. */
+static uint32_t number(micro_random &random, int regime, int exponent_bits, int mantissa_bits)
+{
+    const uint32_t top = (1u << exponent_bits) - 1, bias = top / 2;
+    const uint32_t mantissa = random.word() & ((1u << mantissa_bits) - 1);
+    const uint32_t sign = random.below(2) << (exponent_bits + mantissa_bits);
+    uint32_t exponent = bias;
+
+    switch (regime) {
+    case 0: exponent = bias - 1 + random.below(2); break;
+    case 1: exponent = bias - 4 + random.below(9); break;
+    case 2: exponent = bias - 12 + random.below(25); break;
+    case 3: return sign | bias << mantissa_bits | (random.below(8) == 0 ? mantissa & 1 : 0);
+    case 4: exponent = random.below(4) == 0 ? random.below(3) : random.below(top); break;
+    default: exponent = random.below(8) == 0 ? top * random.below(2) : random.below(top + 1); break;
+    }
+    return sign | exponent << mantissa_bits | (random.below(16) == 0 ? 0 : mantissa);
+}
+
+uint32_t micro_bf16(micro_random &random, int regime)
+{
+    return number(random, regime, 8, 7);
+}
+
+uint32_t micro_f16(micro_random &random, int regime)
+{
+    return number(random, regime, 5, 10);
+}
+
+uint32_t micro_f32(micro_random &random, int regime)
+{
+    return number(random, regime, 8, 23);
+}

@@ -1,0 +1,164 @@
+/* The micro-tests of device.h: sm80.cu. */
+#include "tests/hostsim/micro/cases.h"
+
+using std::string;
+using std::vector;
+
+typedef uint32_t (*draw_fn)(micro_random &, int);
+
+static uint32_t pair(micro_random &random, draw_fn draw, int regime)
+{
+    const uint32_t low = draw(random, regime);
+
+    return low | draw(random, regime) << 16;
+}
+
+static micro_case start(const string &name, const string &entry, uint32_t blocks, uint32_t threads, size_t out)
+{
+    micro_case c;
+    c.name = name;
+    c.entry = "micro_" + entry;
+    c.blocks = blocks;
+    c.threads = threads;
+    c.out.assign(out, 0);
+    return c;
+}
+
+/* 64 products a regime. Products and accumulators are of one regime; now and then the accumulator is far larger, or zero. */
+static void mma_cases(vector<micro_case> &cases, const string &entry, draw_fn draw, bool pairs)
+{
+    for (int regime = 0; regime < MICRO_REGIMES; ++regime) {
+        const string name = entry + "/" + std::to_string(regime);
+        micro_random random(name);
+        micro_case c = start(name, entry, 16, 128, 64 * 128);
+        for (int warp = 0; warp < 64; ++warp) {
+            for (int i = 0; i < 6 * 32; ++i)
+                c.in.push_back(pairs ? pair(random, draw, regime) : draw(random, regime));
+            for (int i = 0; i < 4 * 32; ++i)
+                c.in.push_back(random.below(8) == 0 ? 0 : micro_f32(random, random.below(8) == 0 ? 2 : regime));
+        }
+        cases.push_back(c);
+    }
+}
+
+static void ldmatrix_cases(vector<micro_case> &cases, const string &entry)
+{
+    for (int i = 0; i < 4; ++i) {
+        const string name = entry + "/" + std::to_string(i);
+        micro_random random(name);
+        micro_case c = start(name, entry, 1, 32, 128);
+        c.shared_bytes = 4096;
+        for (int word = 0; word < 1024 + 32; ++word)
+            c.in.push_back(random.word());
+        cases.push_back(c);
+    }
+}
+
+/* Bits that rounding and special cases turn on: random ones, few mantissa bits, ties of bf16, f16 and tf32, values at the ends of the
+ * types' ranges, denormals, infinities, NaNs. */
+static uint32_t hard_float(micro_random &random)
+{
+    static const uint32_t special[] = {0,          0x80000000, 1,          0x007fffff, 0x00800000, 0x7f7fffff,
+                                       0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, 0x7fffffff,
+                                       0x477fe000, 0x477ff000, 0x477fefff, 0x38800000, 0x387fc000, 0x33800000,
+                                       0x33000000, 0x33000001, 0x32ffffff, 0x7f7f8000, 0x7f7f7fff, 0x7f7ff000};
+    const uint32_t x = random.word();
+
+    switch (random.below(8)) {
+    case 0: return special[random.below(sizeof special / sizeof *special)];
+    case 1: return (x & 0xffff0000u) | 0x8000u;                         /* a tie of bf16 */
+    case 2: return (x & 0x8fffe000u) + 0x38001000u;                     /* a tie of f16, of tf32 */
+    case 3: return (x & 0x807fffffu) | (97 + random.below(20)) << 23;   /* denormals of f16 */
+    case 4: return x & 0x807fffffu;                                     /* denormals */
+    case 5: return (x & 0x807fffffu) | (120 + random.below(14)) << 23;  /* round 1 */
+    case 6: return (x & 0xffffe000u) | (random.below(3) - 1 + 0x1000u); /* round a tie */
+    default: return x;
+    }
+}
+
+static void number_cases(vector<micro_case> &cases)
+{
+    static const struct {
+        const char *entry;
+        int inputs, pairs;
+    } table[] = {{"ex2", 1, 0},      {"lg2", 1, 0},        {"to_tf32", 1, 0},   {"pack_bf16", 2, 0},
+                 {"pack_f16", 2, 0}, {"low_bf16", 1, 1},   {"high_bf16", 1, 1}, {"low_f16", 1, 1},
+                 {"high_f16", 1, 1}, {"fma_bf16x2", 3, 1}, {"fma_f16x2", 3, 2}};
+    for (const auto &row : table) {
+        micro_random random(row.entry);
+        micro_case c = start(row.entry, row.entry, 128, 128, 128 * 128);
+        for (int i = 0; i < 128 * 128; ++i) {
+            const int regime = (int)random.below(MICRO_REGIMES);
+            for (int j = 0; j < row.inputs; ++j)
+                c.in.push_back(row.pairs == 0   ? hard_float(random)
+                               : row.pairs == 1 ? pair(random, micro_bf16, regime)
+                                                : pair(random, micro_f16, regime));
+        }
+        cases.push_back(c);
+    }
+}
+
+/* Every float of a range, 1024 a thread. */
+static void sweep_cases(vector<micro_case> &cases)
+{
+    static const struct {
+        const char *name;
+        uint32_t lg2, from, blocks;
+    } table[] = {{"sweep/ex2_0.5_1", 0, 0x3f000000, 64},       {"sweep/ex2_minus_0.5_1", 0, 0xbf000000, 64},
+                 {"sweep/ex2_minus_8_32", 0, 0xc1000000, 128}, {"sweep/ex2_small", 0, 0x3a000000, 64},
+                 {"sweep/lg2_0.5_2", 1, 0x3f000000, 128},      {"sweep/lg2_large", 1, 0x4b000000, 64}};
+    for (const auto &row : table) {
+        micro_case c = start(row.name, "sweep", row.blocks, 128, row.blocks * 256);
+        c.in.assign(4, 0);
+        c.arg[0] = row.lg2;
+        c.arg[1] = row.from;
+        c.arg[2] = 1024;
+        cases.push_back(c);
+    }
+}
+
+static micro_case random_words(const string &name, uint32_t blocks, uint32_t threads, size_t in, size_t out, uint32_t shared)
+{
+    micro_random random(name);
+    micro_case c = start(name, name, blocks, threads, out);
+
+    c.shared_bytes = shared;
+    for (size_t i = 0; i < in; ++i)
+        c.in.push_back(random.word());
+    return c;
+}
+
+static micro_case atomics()
+{
+    micro_random random("atomics");
+    micro_case c = start("atomics", "atomics", 4, 128, 3600 + 2048);
+
+    c.compared = 3586;
+    for (int i = 0; i < 512 * 5; ++i)
+        c.in.push_back(hard_float(random));
+    for (int i = 0; i < 512; ++i)
+        c.out[(size_t)i] = i % 4 == 0 ? 0 : hard_float(random);
+    return c;
+}
+
+vector<micro_case> sm80_cases()
+{
+    vector<micro_case> cases;
+
+    mma_cases(cases, "mma_m16n8k16_bf16", micro_bf16, true);
+    mma_cases(cases, "mma_m16n8k16_f16", micro_f16, true);
+    mma_cases(cases, "mma_m16n8k8_tf32", micro_f32, false);
+    ldmatrix_cases(cases, "ldmatrix_x4");
+    ldmatrix_cases(cases, "ldmatrix_x4_trans");
+    number_cases(cases);
+    sweep_cases(cases);
+    cases.push_back(random_words("shfl_xor", 1, 32, 32, 1024, 0));
+    cases.push_back(random_words("votes", 1, 128, 128, 256, 0));
+    for (uint32_t &word : cases.back().in) /* few bits, so that some votes say no */
+        word &= word * 0x9e3779b9u & word * 0x85ebca6bu & word * 0xc2b2ae35u & word >> 3;
+    cases.push_back(random_words("named_barriers", 1, 128, 256, 256, 1024));
+    cases.push_back(random_words("cp_async", 1, 64, 64 + 64 * 80, 64 * 80, 64 * 320));
+    cases.push_back(random_words("memory", 1, 32, 512, 512, 2048));
+    cases.push_back(atomics());
+    return cases;
+}

@@ -1,0 +1,47 @@
+#!/bin/bash
+# Records the golden files of the micro-tests on a GPU of compute capability 9.0.
+#     record.sh build OUT          compiles everything into the folder OUT: needs nvcc and g++, no GPU
+#     record.sh run OUT GOLDEN     writes the golden files into GOLDEN: needs the folder OUT, a GPU and its driver
+#     record.sh all GOLDEN         both, here
+set -euo pipefail
+groups="sm80 wgmma tensor hopper"
+
+build() {
+    local here root
+    here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+    root=$(cd "$here/../../.." && pwd)
+    mkdir -p "$1"
+    for group in $groups; do
+        nvcc -std=c++17 -O3 -I"$root" -gencode arch=compute_90a,code=sm_90a -cubin -o "$1/$group.cubin" "$here/$group.cu"
+    done
+    g++ -std=c++17 -O2 -Wall -Wextra -I"$root" "$here"/record.cc "$here"/cases*.cc -o "$1/record" -ldl -static-libstdc++ -static-libgcc
+    cp "${BASH_SOURCE[0]}" "$1/"
+}
+
+run() {
+    local driver
+    driver=$(cat /proc/driver/nvidia/version 2>/dev/null | grep -o '[0-9]*\.[0-9.]*' | head -1 || true)
+    driver=${driver:-$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -1)}
+    mkdir -p "$2"
+    for group in $groups; do
+        {
+            echo "# What tests/hostsim/micro/$group.cu gave on the GPU below, driver $driver, $(date -u +%Y-%m-%d); by tests/hostsim/micro/record.sh."
+            "$1/record" "$group" "$1/$group.cubin" ${RAW:+"$RAW/$group.raw"}
+        } > "$2/$group.txt"
+    done
+}
+
+case ${1-} in
+build) build "$2" ;;
+run) run "$2" "$3" ;;
+all)
+    out=$(mktemp -d)
+    trap 'rm -rf "$out"' EXIT
+    build "$out"
+    run "$out" "$2"
+    ;;
+*)
+    sed -n '2,5p' "$0" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,220 @@
+/* Micro-kernels of device.h: each runs one primitive on the words that it is given and stores what comes out, bit for bit. They are
+ * compiled by nvcc, whose results are the golden files, and by the simulator, whose results must be the same. */
+#include "lib/device/device.h"
+#include "tests/hostsim/micro/micro.h"
+
+GLINT_DEVICE uint32_t global_warp(void)
+{
+    return block_index() * 4 + warp_index();
+}
+
+/* ---- mma.sync: a warp a product. In: a, b, c as 10 words a lane; out: 4 ---------------------------------------------------- */
+
+#define MMA_KERNEL(name)                                                      \
+    GLINT_KERNEL(128, 1) micro_##name(GLINT_PARAMS(struct micro_params) p)    \
+    {                                                                         \
+        const uint32_t *in = p.in + global_warp() * 320 + lane_index();       \
+        uint32_t *out = p.out + global_warp() * 128 + lane_index();           \
+        uint32_t a[4];                                                        \
+        float d[4];                                                           \
+                                                                              \
+        for (int i = 0; i < 4; ++i) {                                         \
+            a[i] = ld_relaxed_u32(in + 32 * i);                               \
+            d[i] = float_of(ld_relaxed_u32(in + 32 * (6 + i)));               \
+        }                                                                     \
+        name(d, a, ld_relaxed_u32(in + 32 * 4), ld_relaxed_u32(in + 32 * 5)); \
+        for (int i = 0; i < 4; ++i)                                           \
+            st_global_u32(out + 32 * i, bits_of(d[i]));                       \
+    }
+MMA_KERNEL(mma_m16n8k16_bf16)
+MMA_KERNEL(mma_m16n8k16_f16)
+MMA_KERNEL(mma_m16n8k8_tf32)
+
+/* ---- ldmatrix: 1024 words into shared memory, then a row address a lane from the input -------------------------------------- */
+
+#define LDMATRIX_KERNEL(name)                                             \
+    GLINT_KERNEL(32, 1) micro_##name(GLINT_PARAMS(struct micro_params) p) \
+    {                                                                     \
+        const uint32_t shared = shared_base(), lane = lane_index();       \
+        uint32_t r[4];                                                    \
+                                                                          \
+        for (uint32_t i = lane; i < 1024; i += 32)                        \
+            st_shared_u32(shared + 4 * i, ld_relaxed_u32(p.in + i));      \
+        block_sync();                                                     \
+        name(r, shared + ld_relaxed_u32(p.in + 1024 + lane) % 256 * 16);  \
+        for (int i = 0; i < 4; ++i)                                       \
+            st_global_u32(p.out + 32 * i + lane, r[i]);                   \
+    }
+LDMATRIX_KERNEL(ldmatrix_x4)
+LDMATRIX_KERNEL(ldmatrix_x4_trans)
+
+/* ---- one number in, one out: a thread a number ------------------------------------------------------------------------------ */
+
+#define NUMBER_KERNEL(name, inputs, expression)                            \
+    GLINT_KERNEL(128, 1) micro_##name(GLINT_PARAMS(struct micro_params) p) \
+    {                                                                      \
+        const uint32_t at = block_index() * 128 + thread_index();          \
+        uint32_t x[3] = {0, 0, 0};                                         \
+                                                                           \
+        for (int i = 0; i < inputs; ++i)                                   \
+            x[i] = ld_relaxed_u32(p.in + at * inputs + i);                 \
+        st_global_u32(p.out + at, expression);                             \
+    }
+NUMBER_KERNEL(ex2, 1, bits_of(ex2(float_of(x[0]))))
+NUMBER_KERNEL(lg2, 1, bits_of(lg2(float_of(x[0]))))
+NUMBER_KERNEL(to_tf32, 1, to_tf32(float_of(x[0])))
+NUMBER_KERNEL(pack_bf16, 2, pack_bf16(float_of(x[0]), float_of(x[1])))
+NUMBER_KERNEL(pack_f16, 2, pack_f16(float_of(x[0]), float_of(x[1])))
+NUMBER_KERNEL(low_bf16, 1, bits_of(low_bf16(x[0])))
+NUMBER_KERNEL(high_bf16, 1, bits_of(high_bf16(x[0])))
+NUMBER_KERNEL(low_f16, 1, bits_of(low_f16(x[0])))
+NUMBER_KERNEL(high_f16, 1, bits_of(high_f16(x[0])))
+NUMBER_KERNEL(fma_bf16x2, 3, fma_bf16x2(x[0], x[1], x[2]))
+NUMBER_KERNEL(fma_f16x2, 3, fma_f16x2(x[0], x[1], x[2]))
+
+/* ex2 (arg 0 = 0) or lg2 of `arg 2` consecutive floats from bits arg 1 on: per thread a count and a sum of its results' bits. */
+GLINT_KERNEL(128, 1) micro_sweep(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t at = block_index() * 128 + thread_index();
+    uint32_t sum = 0, mix = 0;
+
+    for (uint32_t i = 0; i < p.arg[2]; ++i) {
+        const float x = float_of(p.arg[1] + at * p.arg[2] + i);
+        const uint32_t y = bits_of(p.arg[0] ? lg2(x) : ex2(x));
+        sum += y;
+        mix = (mix << 1 | mix >> 31) ^ y;
+    }
+    st_global_u32(p.out + 2 * at, sum);
+    st_global_u32(p.out + 2 * at + 1, mix);
+}
+
+/* ---- warps and barriers ------------------------------------------------------------------------------------------------- */
+
+/* shfl.sync.bfly, every mask from 0 to 31. */
+GLINT_KERNEL(32, 1) micro_shfl_xor(GLINT_PARAMS(struct micro_params) p)
+{
+    const float mine = float_of(ld_relaxed_u32(p.in + lane_index()));
+
+    for (uint32_t mask = 0; mask < 32; ++mask)
+        st_global_u32(p.out + 32 * mask + lane_index(), bits_of(shfl_xor(mine, mask)));
+}
+
+/* vote.any of each bit of a word, and barrier.red.or of each bit, where only one warp's threads may have it. */
+GLINT_KERNEL(128, 1) micro_votes(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t mine = ld_relaxed_u32(p.in + thread_index());
+    uint32_t warp = 0, block = 0;
+
+    for (uint32_t bit = 0; bit < 32; ++bit) {
+        warp |= (uint32_t)warp_any(mine >> bit & 1) << bit;
+        block |= (uint32_t)block_any(mine >> bit & 1) << bit;
+    }
+    st_global_u32(p.out + 2 * thread_index(), warp);
+    st_global_u32(p.out + 2 * thread_index() + 1, block);
+}
+
+/* Warps 1 ... 3 are a pipeline round warp 0: each round, warp 0 stores a value per lane, arrives, and waits for the sum of the others. */
+GLINT_KERNEL(128, 1) micro_named_barriers(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t shared = shared_base(), lane = lane_index(), warp = warp_index();
+
+    for (uint32_t round = 0; round < 8; ++round) {
+        const uint32_t buffer = shared + round % 2 * 512 + lane * 4;
+        if (warp == 0) {
+            st_shared_u32(buffer, ld_relaxed_u32(p.in + round * 32 + lane));
+            named_arrive(1 + round % 2, 128);
+            named_sync(3, 128);
+            uint32_t sum = 0;
+            for (uint32_t other = 1; other < 4; ++other)
+                sum += ld_shared_u32(buffer + other * 128);
+            st_global_u32(p.out + round * 32 + lane, sum);
+        } else {
+            named_sync(1 + round % 2, 128);
+            st_shared_u32(buffer + warp * 128, ld_shared_u32(buffer) * (warp + round));
+            named_arrive(3, 128);
+        }
+    }
+}
+
+/* ---- cp.async: each thread copies 16 or 4 bytes or zeros in four groups, and reads them back one wait after another ----------- */
+
+GLINT_KERNEL(64, 1) micro_cp_async(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t shared = shared_base(), thread = thread_index();
+    const uint32_t *in = p.in + 64 + thread * 80;
+    const uint32_t inside = ld_relaxed_u32(p.in + thread);
+    const uint32_t mine = shared + thread * 320;
+
+    for (uint32_t i = 0; i < 80; ++i)
+        st_shared_u32(mine + 4 * i, 0xdeadbeef);
+    for (uint32_t group = 0; group < 4; ++group) {
+        for (uint32_t i = 0; i < 4; ++i) {
+            cp_async_16(mine + (group * 4 + i) * 16, in + (group * 4 + i) * 4, inside >> (group * 4 + i) & 1);
+            cp_async_4(mine + 256 + (group * 4 + i) * 4, in + 64 + group * 4 + i, inside >> (16 + group * 4 + i) & 1);
+        }
+        cp_async_commit();
+    }
+    for (uint32_t group = 0; group < 4; ++group) {
+        switch (group) {
+        case 0: cp_async_wait(3); break;
+        case 1: cp_async_wait(2); break;
+        case 2: cp_async_wait(1); break;
+        default: cp_async_wait(0); break;
+        }
+        for (uint32_t i = 0; i < 4; ++i) {
+            uint32_t v[4];
+            ld_shared_u32x4(v, mine + (group * 4 + i) * 16);
+            for (uint32_t j = 0; j < 4; ++j)
+                st_global_u32(p.out + thread * 80 + (group * 4 + i) * 4 + j, v[j]);
+            st_global_u32(p.out + thread * 80 + 64 + group * 4 + i, ld_shared_u32(mine + 256 + (group * 4 + i) * 4));
+        }
+    }
+}
+
+/* ---- loads and stores, every width ------------------------------------------------------------------------------------------ */
+
+GLINT_KERNEL(32, 1) micro_memory(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t mine = shared_base() + lane_index() * 64;
+    const uint32_t *in = p.in + lane_index() * 16;
+    uint32_t *out = p.out + lane_index() * 16;
+    uint32_t v[4], w[4];
+    float pair[2];
+
+    ld_global_u32x4(v, in);
+    st_shared_u32x4(mine, v);
+    st_shared_f32x2(mine + 16, ld_global_f32((const float *)in + 4), ld_global_cg_f32((const float *)in + 5));
+    st_shared_f32(mine + 24, ld_global_f32((const float *)in + 6));
+    st_shared_u32(mine + 28, ld_acquire_u32(in + 7));
+    warp_sync();
+    ld_shared_u32x4(w, mine + 16);
+    st_global_u32x4(out, w);
+    ld_shared_f32x2(pair, mine);
+    st_global_f32x2(out + 4, pair[0], pair[1]);
+    st_global_f32((float *)out + 6, ld_shared_f32(mine + 8));
+    st_release_u32(out + 7, ld_shared_u32(mine + 12));
+    st_global_u32x4(out + 8, v);
+    st_global_u32x4(out + 12, w);
+}
+
+/* ---- atomics: additions to words of one's own (denormals, infinities), and to shared ones that are exact in any order --------- */
+
+GLINT_KERNEL(128, 1) micro_atomics(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t thread = block_index() * 128 + thread_index();
+    float four[4], back[4];
+
+    red_global_add_f32((float *)p.out + thread, float_of(ld_relaxed_u32(p.in + thread)));
+    float *slot = slot_of_four((float *)p.out + 3600 + block_index() * 512, thread_index()); /* in an order that is not compared */
+    for (int i = 0; i < 4; ++i)
+        four[i] = float_of(ld_relaxed_u32(p.in + 512 + 4 * thread + i));
+    st_four(slot, four, 128);
+    red_four(slot, four, 128);
+    fence_device();
+    ld_four(back, slot, 128);
+    for (int i = 0; i < 4; ++i)
+        st_global_u32(p.out + 512 + 4 * thread + i, bits_of(back[i]));
+    red_global_add_f32((float *)p.out + 2560, (float)(thread % 7));
+    st_global_u32(p.out + 2561 + thread, atom_global_add_u32(p.out + 3073 + thread, thread * 3));
+    atom_global_add_u32(p.out + 3585, thread);
+}
