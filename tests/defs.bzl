@@ -4,6 +4,7 @@
     ./bazelw test //tests:d80                  all of a head dim; also by dtype (f32), pass (bwd), and all_variants
 """
 
+load("//tests/hostsim:hostsim.bzl", "simulated_variant_test")
 load("//tools:defs.bzl", "glint_cc_library", "glint_cc_test", "not_cross", "runs", "variant_library")
 
 # The reference and the comparisons run over every number of every shape: let the compiler vectorise them, and never fuse.
@@ -126,6 +127,9 @@ def variant_tests(variants, **kwargs):
                 name + "__library",
             ],
         )
+        if variant["family"] != "cpu" and variant["pass"] == "fwd":
+            simulated_variant_test(variant, _linked(variant, variants), **kwargs)
+            suites.setdefault("hostsim", []).append(name + "__hostsim")
         for suite in ["all_variants", variant["pass"], variant["dtype"], "d%d" % variant["head_dim"]]:
             suites.setdefault(suite, []).append(name)
     for suite in suites:

@@ -1,6 +1,8 @@
 """@local_host//:platform is this machine: its CPU, and which instruction sets that CPU can run.
 
 A test of kernels for an instruction set that the machine lacks is incompatible with this platform; Bazel lists it as SKIPPED.
+@local_host//:compiler.bzl has GARBAGE_REGISTERS: the flag with which variables that nobody set hold garbage, where the compiler has it
+(gcc 12 and newer, clang).
 """
 
 load(":main.bzl", "main_label")
@@ -22,6 +24,8 @@ _LEVELS = [
     ("x86_64_v4", ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]),
 ]
 
+_GARBAGE = "-ftrivial-auto-var-init=pattern"
+
 def _local_host_impl(ctx):
     cpuinfo = ctx.execute(["grep", "-m1", "^flags", "/proc/cpuinfo"]).stdout
     flags = {flag: True for flag in cpuinfo.split(" ")}
@@ -31,6 +35,9 @@ def _local_host_impl(ctx):
             break
         isas.append(main_label("//tools/isa:" + isa))
     cpu = ctx.execute(["uname", "-m"]).stdout.strip()
+    compiler = ctx.os.environ.get("CC", "gcc")
+    knows = ctx.execute([compiler, _GARBAGE, "-x", "c++", "-fsyntax-only", "/dev/null"]).return_code == 0
+    ctx.file("compiler.bzl", "GARBAGE_REGISTERS = %r\n" % ([_GARBAGE] if knows else []), executable = False)
     ctx.file("BUILD", _BUILD.format(cpu = cpu, isas = repr(isas)), executable = False)
 
 local_host = repository_rule(

@@ -1,0 +1,111 @@
+/* The backend of the simulator (tests/backend.h): the checks of a GPU variant, on a machine without a GPU, through the library's own
+ * planning and launch code. A finding of the simulator fails the check that it came up in. HOSTSIM_SEED draws other orders. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/context.h"
+#include "lib/params.h"
+#include "tests/backend.h"
+#include "tests/hostsim/driver.h"
+
+static bool has_image(const struct glint_variant *variant, uint32_t sm)
+{
+    const struct glint_gpu_kernel *kernel = variant->kernel;
+    for (uint32_t i = 0; i < kernel->image_count; i++)
+        if (kernel->images[i].sm == sm)
+            return true;
+    return false;
+}
+
+/* Does this architecture run the variant under test, and for a backward one a forward variant too? */
+static bool runs_here(uint32_t sm)
+{
+    uint32_t rows[3] = {0}, run[3] = {0}; /* by pass */
+    for (uint32_t v = 0; v < glint_variants_count; v++)
+        if (glint_variants[v].family != GLINT_FAMILY_CPU) {
+            rows[glint_variants[v].pass]++;
+            run[glint_variants[v].pass] += has_image(&glint_variants[v], sm);
+        }
+    if (rows[GLINT_BACKWARD] == 0)
+        return run[GLINT_FORWARD] == rows[GLINT_FORWARD];
+    return run[GLINT_BACKWARD] == rows[GLINT_BACKWARD] && run[GLINT_FORWARD] > 0;
+}
+
+/* The newest architecture that will do. */
+static uint32_t simulated_sm(void)
+{
+    static const uint32_t sm[] = {120, 110, 100, 90, 89, 87, 86, 80};
+    for (size_t s = 0; s < sizeof sm / sizeof sm[0]; s++)
+        if (runs_here(sm[s]))
+            return sm[s];
+    fprintf(stderr, "no architecture runs all variants that this test was linked with\n");
+    exit(EXIT_FAILURE);
+}
+
+static enum glint_status open_context(const struct glint_executor *executor, struct glint_context **context)
+{
+    struct glint_options options = GLINT_OPTIONS_INIT;
+    options.device = GLINT_DEVICE_CUDA_CURRENT;
+    if (executor != NULL)
+        options.executor = *executor;
+    void *storage = aligned_alloc(GLINT_CONTEXT_ALIGNMENT, glint_context_size());
+    if (storage == NULL)
+        abort();
+    enum glint_status status =
+        glint_context_init_with_driver(storage, glint_context_size(), &options, sim_driver(simulated_sm()), context);
+    if (status != GLINT_OK) {
+        fprintf(stderr, "the context does not open: %s\n", glint_status_name(status));
+        free(storage);
+    }
+    return status;
+}
+
+static void close_context(struct glint_context *context)
+{
+    glint_context_close(context);
+    free(context); /* the context is its storage */
+}
+
+static void *allocate(size_t bytes, size_t alignment, enum fence fence)
+{
+    (void)alignment, (void)fence;
+    return sim_allocate(bytes);
+}
+
+static const char *finish(void)
+{
+    static char text[4096];
+    if (sim_findings() == 0)
+        return NULL;
+    snprintf(text, sizeof text, "%s", sim_finding_text(0));
+    sim_clear();
+    return text;
+}
+
+static struct backend simulator = {
+    .name = "hostsim",
+    .executors = false,
+    .fences = false,
+    .open = open_context,
+    .close = close_context,
+    .alloc = allocate,
+    .release = sim_release,
+    .copy_in = sim_put,
+    .copy_out = sim_get,
+    .finish = finish,
+    .variant_count = glint_variant_count,
+    .variant_at = glint_variant_at,
+    .variant_available = glint_variant_available,
+    .plan = glint_plan_variant,
+    .forward = glint_forward,
+    .backward = glint_backward,
+    .status_name = glint_status_name,
+};
+
+const struct backend *test_backend(void)
+{
+    const char *seed = getenv("HOSTSIM_SEED");
+    if (seed != NULL)
+        sim_seed(strtoull(seed, NULL, 10));
+    return &simulator;
+}

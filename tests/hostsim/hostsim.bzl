@@ -1,0 +1,145 @@
+"""The GPU variants on a machine without a GPU: each emitted kernel compiled for this machine, in a library of its own.
+
+    ./bazelw test //tests:hostsim                                        all of them
+    ./bazelw test //tests:fwd_bf16_d64_causal__sm80_m128n32__hostsim     one variant's checks
+"""
+
+load("@local_host//:compiler.bzl", "GARBAGE_REGISTERS")
+load("@rules_cc//cc:defs.bzl", "cc_library")
+load("//tools:defs.bzl", "glint_cc_test", "glint_core_library")
+load("//tools:kernel.bzl", "glint_emit_table")
+
+# C++ without exceptions of its own; kernels are CUDA C, whose #pragma unroll and unused parameters nobody minds.
+ENGINE = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+KERNEL = [
+    "-std=c++17",
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wno-unknown-pragmas",
+    "-Wno-unused-parameter",
+    "-Wno-maybe-uninitialized",
+    "-DGLINT_HOSTSIM",
+] + GARBAGE_REGISTERS
+
+# The image of a variant: its emitted file, and a symbol for each architecture that stands where a cubin would.
+_IMAGE = """
+{
+    echo '#include "$(rootpath %s)"'
+    echo '#include "tests/hostsim/image.h"'
+    entries=$$(sed -n 's/.*[ )]\\(glint_[a-z0-9_]*\\)(GLINT_PARAMS.*/SIM_ENTRY(\\1)/p' $(location %s) | paste -s -d ,)
+    for arch in %s; do echo "SIM_IMAGE(glint_%s__sm$${arch}_cubin, $$entries);"; done
+} >$@
+"""
+
+def simulated_kernel(name, variant, source, **kwargs):
+    """A C++ library with the image of one emitted kernel.
+
+    Args:
+      name: the target
+      variant: the element of VARIANTS, or one that has its name and archs
+      source: the label of the emitted .cu
+      **kwargs: tags and the like
+    """
+    archs = variant["archs"]
+    native.genrule(
+        name = name + "_source",
+        testonly = True,
+        srcs = [source],
+        outs = [name + ".cc"],
+        cmd = _IMAGE % (source, source, " ".join([str(arch) for arch in archs]), variant["name"]),
+        **kwargs
+    )
+    cc_library(
+        name = name,
+        testonly = True,
+        srcs = [name + ".cc"],
+        copts = KERNEL + ["-D__CUDA_ARCH__=%d" % (10 * archs[-1])],
+        linkstatic = True,
+        textual_hdrs = [source],
+        deps = [
+            "//lib:device_library",
+            "//tests/hostsim:engine",
+        ],
+        **kwargs
+    )
+
+def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", **kwargs):
+    """The whole library over some GPU variants, their kernels simulated.
+
+    Args:
+      name: the target; depend on it in place of variant_library()'s
+      variants: elements of VARIANTS
+      spec: the label of the spec file
+      package: where glint_kernels() made their targets
+      **kwargs: tags and the like
+    """
+    glint_emit_table(
+        name = name + "_table_source",
+        out = name + "_table.c",
+        spec = spec,
+        variants = [variant["name"] for variant in variants],
+        **kwargs
+    )
+    glint_core_library(
+        name = name + "_table",
+        srcs = [name + "_table.c"],
+        deps = ["//lib:kernel_headers"],
+        **kwargs
+    )
+    cc_library(
+        name = name,
+        testonly = True,
+        linkopts = ["-ldl"],
+        linkstatic = True,
+        deps = ["//lib:core", name + "_table"] + [
+            "//tests/hostsim:" + variant["name"]
+            for variant in variants
+        ],
+        **kwargs
+    )
+
+def simulated_kernels(variants, package = "//generated"):
+    """One target a GPU variant, in this package.
+
+    Args:
+      variants: VARIANTS of a spec's repository
+      package: where glint_kernels() made their targets
+    """
+    for variant in variants:
+        if variant["family"] != "cpu":
+            simulated_kernel(
+                name = variant["name"],
+                source = "%s:%s.cu" % (package, variant["name"]),
+                variant = variant,
+                visibility = ["//visibility:public"],
+            )
+
+def simulated_variant_test(variant, linked, **kwargs):
+    """The gradient checks of one GPU variant in the simulator: NAME__hostsim.
+
+    Args:
+      variant: the element of VARIANTS
+      linked: the variants that the library must hold
+      **kwargs: spec and package of simulated_library()
+    """
+    name = variant["name"] + "__hostsim"
+    simulated_library(
+        name = name + "_library",
+        tags = ["manual"],
+        variants = linked,
+        **kwargs
+    )
+    glint_cc_test(
+        name = name,
+        size = "medium",
+        args = ["--variant=" + variant["name"]],
+        tags = ["no-tsan"],  # ThreadSanitizer does not follow fibers, and one host thread has no races
+        deps = [ # in the order of linking
+            "//tests:variant_test",
+            "//tests/hostsim:backend_hostsim",
+            name + "_library",
+        ],
+    )
+    return name

@@ -1,0 +1,82 @@
+/* Findings, places, names. */
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+#include "tests/hostsim/state.h"
+
+namespace sim
+{
+
+namespace
+{
+
+std::vector<Finding> found;
+std::vector<Site> sites = {Site{"", 0}};
+constexpr size_t SLOTS = 8192; /* a power of two, far more than a program has places */
+uint16_t slot[SLOTS];
+
+} // namespace
+
+uint16_t site_id(Site site)
+{
+    size_t at = ((uintptr_t)site.file * 31 + (size_t)site.line * 2654435761u) % SLOTS;
+
+    for (; slot[at] != 0; at = (at + 1) % SLOTS) {
+        const Site &known = sites[slot[at]];
+        if (known.line == site.line && known.file == site.file)
+            return slot[at];
+    }
+    slot[at] = (uint16_t)sites.size();
+    sites.push_back(site);
+    return slot[at];
+}
+
+Site site_of(uint16_t id)
+{
+    return sites[id];
+}
+
+const char *name_of(Kind kind)
+{
+    static const char *const names[] = {"race",      "uninitialised", "pending",    "bounds",
+                                        "alignment", "deadlock",      "divergence", "misuse"};
+    return names[(int)kind];
+}
+
+std::string who(uint32_t block, uint32_t thread)
+{
+    return "block " + std::to_string(block) + " warp " + std::to_string(thread / 32) + " lane " + std::to_string(thread % 32);
+}
+
+std::string who(const Thread *thread)
+{
+    return who(thread->block->index, thread->index);
+}
+
+void report(Kind kind, Site site, const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+
+    va_start(arguments, format);
+    std::vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    found.push_back(Finding{kind, site,
+                            std::string(name_of(kind)) + " at " + site.file + ":" + std::to_string(site.line) + ": " + text + " (" +
+                                grid.launch.name + ", launch " + std::to_string(grid.number) + ", seed " + std::to_string(seed()) +
+                                ")"});
+    abandon_launch();
+}
+
+const std::vector<Finding> &findings()
+{
+    return found;
+}
+
+void clear_findings()
+{
+    found.clear();
+}
+
+} // namespace sim

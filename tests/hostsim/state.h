@@ -1,0 +1,54 @@
+/* What the parts of the engine share with each other and with nobody else. */
+#ifndef GLINT_HOSTSIM_STATE_H
+#define GLINT_HOSTSIM_STATE_H
+
+#include "tests/hostsim/engine.h"
+
+namespace sim
+{
+
+/* The grid that is running. */
+struct Grid {
+    Launch launch;
+    uint32_t next_block, ended_blocks, resident_limit;
+    std::vector<Block *> resident;
+    std::vector<Warp *> ready; /* warps with a thread that can run */
+    uint64_t step;             /* switches so far: the engine's clock */
+    uint64_t idle_polls;       /* since something happened that a poll could see */
+    uint64_t number;           /* of the launch in this process, from 1 */
+    bool failed;
+};
+extern Grid grid;
+
+/* The name of a thread in a finding: "block 3 warp 1 lane 7". `global` counts block * threads + thread. */
+std::string who(uint32_t block, uint32_t thread);
+std::string who(const Thread *thread);
+
+/* shared.cc */
+struct Shared *shared_new(uint32_t bytes, uint32_t warps);
+void shared_delete(struct Shared *shared);
+/* global.cc */
+void global_launch_begins();
+/* clocks.cc */
+Known *known_new(uint32_t threads);
+void clocks_launch_ends();
+bool knows(const Thread *thread, uint32_t block, uint32_t index, uint32_t clock);
+/* barriers.cc */
+void barriers_begin(Block *block);
+void barriers_end(Block *block);
+std::string barrier_states();
+/* costs.cc */
+void costs_block_ends(Block *block);
+/* copies.cc: nothing of a thread that has ended is under way any more */
+void copies_end(Thread *thread);
+
+[[noreturn]] void abandon_launch();
+
+inline bool held_back(uint32_t one_in)
+{
+    return draw(one_in) == 0;
+}
+
+} // namespace sim
+
+#endif
