@@ -17,6 +17,7 @@ struct backend {
     const char *name;
     bool executors; /* runs on a glint_executor: the same bits are required for any number of lanes */
     bool fences;    /* can put an inaccessible page flush against a buffer's start or end */
+    bool exact;     /* answers for every byte outside of an allocation: buffers need no margins to watch */
     void *stream;   /* given to every call */
 
     /* A context on the device with this executor (NULL: the default). Closed by close, which also frees its storage. */
@@ -28,6 +29,8 @@ struct backend {
     void (*release)(void *memory);
     void (*copy_in)(void *device, const void *host, size_t bytes);
     void (*copy_out)(void *host, const void *device, size_t bytes);
+    /* What is there is nobody's from now on, and to read it is a fault. NULL: cannot be told. */
+    void (*forget)(void *device, size_t bytes);
     /* Waits for the stream. NULL when all went well, else a sentence. */
     const char *(*finish)(void);
 
