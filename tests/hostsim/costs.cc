@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "tests/hostsim/state.h"
@@ -70,16 +71,15 @@ void account_shared(Cost &cost, const Request &request)
 
 void account_global(Cost &cost, const Request &request)
 {
-    std::vector<uint64_t> sectors;
-    uint32_t lanes = (uint32_t)__builtin_popcount(request.lanes);
+    std::set<uint64_t> addresses, sectors; /* lanes that ask for the same share it */
 
     for (uint32_t lane = 0; lane < 32; ++lane)
-        if (request.lanes >> lane & 1)
-            sectors.push_back(request.address[lane] / 32);
-    std::sort(sectors.begin(), sectors.end());
-    sectors.erase(std::unique(sectors.begin(), sectors.end()), sectors.end());
+        if (request.lanes >> lane & 1) {
+            addresses.insert(request.address[lane]);
+            sectors.insert(request.address[lane] / 32);
+        }
     cost.sectors += sectors.size();
-    cost.least_sectors += (lanes * request.bytes + 31) / 32;
+    cost.least_sectors += (addresses.size() * request.bytes + 31) / 32;
 }
 
 void account(Cost &cost, const Stream &stream, const Request &request)
