@@ -245,7 +245,8 @@ enum glint_status glint_explain(const struct glint_context *context, const struc
                                 char *buffer, size_t buffer_bytes, size_t *needed_bytes)
 {
     struct glint_text t = start(buffer, buffer_bytes);
-    struct glint_fault fault = {"context", NULL, 0, 0, UINT32_MAX};
+    struct glint_fault fault = {.variant = UINT32_MAX};
+    fault.field = "context"; /* not above: gcc for AArch64 would put the initial value, an address in it, into .data */
     struct glint_plan plan;
     enum glint_status status = GLINT_OK;
 

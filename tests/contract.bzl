@@ -1,8 +1,10 @@
 """The tests of the API's promises (glint.h, README.md): refusals, guard pages, allocation, the archive, the tar, the pool, the self test."""
 
 load("@glint_spec//:variants.bzl", "VARIANTS")
+load("@local_cuda//:cuda.bzl", "HAS_NVCC")
 load("//tools:defs.bzl", "by_cpu", "glint_cc_library", "glint_cc_test", "not_cross", "without_sanitizer")
 load("//tools:kernel.bzl", "glint_emit_table")
+load("//tools:lua.bzl", "lua_test")
 
 def _promise(name, src, deps = [], library = ["//:glint"], **kwargs):
     glint_cc_test(
@@ -121,7 +123,23 @@ def promise_tests():
 
     # The archive and the tar, from outside.
     outside = without_sanitizer() + not_cross()
-    _script("symbols_test", "symbols.sh", "//lib:glint", ["library"], target_compatible_with = outside)
-    _script("symbols_pool_test", "symbols.sh", "//lib:glint_pool", ["pool"], target_compatible_with = outside)
+    _script("symbols_test", "symbols.sh", "//lib:glint", ["library"], target_compatible_with = without_sanitizer())
+    _script("symbols_pool_test", "symbols.sh", "//lib:glint_pool", ["pool"], target_compatible_with = without_sanitizer())
+    gpu_variants = [variant for variant in VARIANTS if variant["family"] != "cpu" and HAS_NVCC]
+    archs = {arch: True for variant in gpu_variants for arch in variant["archs"]}
+    lua_test(
+        name = "architectures_test",
+        src = "architectures.lua",
+        args = ["$(rootpath :architectures_test_file)"] + select({
+            "@platforms//cpu:" + cpu: [cpu]
+            for cpu in ["x86_64", "aarch64"]
+        }) + [str(number) for number in [len(gpu_variants)] + sorted(archs.keys())],
+        data = [":architectures_test_file"],
+    )
+    native.filegroup(
+        name = "architectures_test_file",
+        testonly = True,
+        srcs = ["//lib:glint"],
+    )
     _script("symbols_selfcheck_test", "symbols_selfcheck.sh", "symbols.sh", target_compatible_with = outside)
     _script("dist_test", "dist.sh", "//:dist", target_compatible_with = outside)

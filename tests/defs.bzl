@@ -142,6 +142,7 @@ def check_tests():
     """The tests that are not of one variant, in the package //tests."""
     glint_cc_test(
         name = "differential",
+        size = "medium",  # under qemu
         srcs = ["differential.c"],
         shard_count = 8,
         tags = ["no-tsan"],
@@ -152,6 +153,7 @@ def check_tests():
     )
     glint_cc_test(
         name = "differential_odd_dims",
+        size = "medium",
         srcs = ["differential.c"],
         shard_count = 4,
         tags = ["no-tsan"],

@@ -259,7 +259,8 @@ static void identity(struct subject *subject, const struct shape *shape)
                 {"sum dQ Q = sum dK K", dqq, dkk, sqrt(dqq2 + dkk2)},
             };
             for (size_t l = 0; l < sizeof law / sizeof law[0]; l++) {
-                const double error = fabs(law[l].left - law[l].right), bound = (6 * ulp + 12 * dtype_ulp(GLINT_F32)) * law[l].walk;
+                const double error = fabs(law[l].left - law[l].right),
+                             bound = (6 * ulp + 12 * dtype_ulp(GLINT_F32) + 2 * sum_error(e)) * law[l].walk;
                 if (!check_within("identity", error, bound))
                     check_fail("%s: batch*head %lld column %lld: %.9g against %.9g, error %.3g, bound %.3g", law[l].text,
                                (long long)head, (long long)d, law[l].left, law[l].right, error, bound);

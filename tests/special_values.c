@@ -158,16 +158,21 @@ static void logits_3e38(struct subject *subject, const struct shape *shape)
 
 /* ---- tiny numbers ---- */
 
-/* V (dO in the backward) is denormal in the dtype: averages of it come out to the last unit. The smallest tf32 is 2^-136; of it, the
- * averages are in float32's units, apart from what rounding P takes. */
+/* The smallest number that the arithmetic tells from zero: of factors of tf32 2^-136. */
+static double smallest_factor(const struct experiment *e)
+{
+    return e->math == GLINT_MATH_NATIVE ? dtype_smallest(e->dtype) : 0x1p-136;
+}
+
+/* V (dO in the backward) is denormal in the dtype: averages of it come out to the last unit, apart from what rounding P to tf32 takes. */
 static void denormals(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
     const bool forward = pass_of(subject) == GLINT_FORWARD;
     const enum tensor t = forward ? V : DOUT, out = forward ? O : DV;
-    const double unit = dtype_smallest(e->dtype), smallest = e->math == GLINT_MATH_NATIVE ? unit : 0x1p-136;
+    const double unit = dtype_smallest(e->dtype);
     for (int64_t i = 0; i < tensor_count(e, t); i++)
-        e->in[t][i] = (float)(smallest * rint(30 * (double)e->in[t][i]));
+        e->in[t][i] = (float)(smallest_factor(e) * rint(30 * (double)e->in[t][i]));
     experiment_reference(e, true);
     struct results got = experiment_run_plainly(e);
     const int64_t terms = forward ? shape->seqlen_k : shape->seqlen_q;
@@ -183,7 +188,7 @@ static void denormal_logits(struct subject *subject, const struct shape *shape)
     struct experiment *e = experiment_new(subject, shape);
     for (enum tensor t = Q; t <= K; t++)
         for (int64_t i = 0; i < tensor_count(e, t); i++)
-            e->in[t][i] = (float)(dtype_smallest(e->dtype) * rint(30 * (double)e->in[t][i]));
+            e->in[t][i] = (float)(smallest_factor(e) * rint(30 * (double)e->in[t][i]));
     experiment_reference(e, true);
     struct results got = experiment_run_plainly(e);
     expect_accurate(e, pass_of(subject), &got);

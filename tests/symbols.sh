@@ -30,6 +30,15 @@ pool)
 esac
 [ -s "$archive" ] || { echo "$archive: no such archive" >&2; exit 2; }
 
+# The tools of the archive's architecture, when that is not this machine's.
+prefix=
+if [ "$(uname -m)" != aarch64 ] && readelf --file-header "$archive" 2>/dev/null | grep -q 'Machine: *AArch64'; then
+    prefix=aarch64-linux-gnu-
+fi
+nm() { command "${prefix}nm" "$@"; }
+size() { command "${prefix}size" "$@"; }
+objdump() { command "${prefix}objdump" "$@"; }
+
 # 1. Undefined symbols: what no member defines must be on the list. (A position independent object may name the table of offsets.)
 nm --format=posix "$archive" | awk 'NF >= 2 && $2 != "U" && $2 != "w" && $2 != "v" { print $1 }' | sort -u >"$work/defined"
 nm --format=posix --undefined-only "$archive" | awk 'NF >= 2 { print $1 }' | sort -u >"$work/undefined"

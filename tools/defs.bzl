@@ -53,7 +53,9 @@ def glint_cc_test(name, copts = [], size = "small", **kwargs):
 
 def glint_core_library(name, copts = [], **kwargs):
     """A part of the archive: the strict warnings, and the flags that keep its undefined symbols to the few that are allowed."""
-    cc_library(name = name, copts = LIBRARY + copts, linkstatic = True, **kwargs)
+    # On AArch64 gcc calls libgcc for atomics unless told not to.
+    inline_atomics = select({"@platforms//cpu:aarch64": ["-mno-outline-atomics"], "//conditions:default": []})
+    cc_library(name = name, copts = LIBRARY + inline_atomics + copts, linkstatic = True, **kwargs)
 
 # ---- variants --------------------------------------------------------------------------------------------------------------
 

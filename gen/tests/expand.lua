@@ -169,7 +169,7 @@ harness.case("exclude's and override's order does not matter", function()
 end)
 
 harness.case("the specs of this repository are right", function()
-  for _, name in ipairs({ "attention", "full", "minimal" }) do
+  for _, name in ipairs({ "attention", "full", "minimal", "orin" }) do
     local loaded, why = records_of(harness.root .. "/spec/" .. name .. ".lua")
     harness.yes(loaded, why)
     harness.is(loaded.name:match("spec/.*"), "spec/" .. name .. ".lua")

@@ -71,15 +71,15 @@ sanitize() {
     done
     bad=0
     for entry in $pids; do
-        name=${entry%:*}
+        what=${entry%:*}
         wait "${entry##*:}"
-        status=$?
-        log=$logs/sanitize_${name%:*}_${name#*:}.log
+        ended=$?
+        log=$logs/sanitize_${what%:*}_${what#*:}.log
         checked=$(grep -c '^PASS bare' "$log")
-        if [ $status -eq 0 ] && [ "$checked" -eq 1 ] && tail -n 1 "$log" | grep -qE 'SUMMARY: 0 (errors|hazards)'; then
-            echo "ok $name: $(grep '^PASS bare' "$log"); $(tail -n 1 "$log")"
+        if [ $ended -eq 0 ] && [ "$checked" -eq 1 ] && tail -n 1 "$log" | grep -qE 'SUMMARY: 0 (errors|hazards)'; then
+            echo "ok $what: $(grep '^PASS bare' "$log"); $(tail -n 1 "$log")"
         else
-            echo "FAILED $name, exit status $status"
+            echo "FAILED $what, exit status $ended"
             tail -n 30 "$log"
             bad=1
         fi

@@ -1,0 +1,40 @@
+-- One product's spec: a Jetson Orin, which is an AArch64 host and a GPU of sm_87. `--config=orin` builds it on another machine. The
+-- fields are explained in attention.lua; the tiles are those of its lists that fit the 163 KiB of shared memory of sm_80 and 87.
+return {
+  passes = { "fwd", "bwd" },
+  dtypes = { "f32", "f16", "bf16" },
+  head_dims = { 64, 128 },
+  masks = { "none", "causal" },
+
+  families = {
+    cpu = {
+      isas = { "aarch64" },
+      tiles = { fwd = { { m = 64, n = 96 } }, bwd = { { m = 64, n = 96 } } },
+    },
+    sm80 = {
+      archs = { 87 },
+      tiles = {
+        fwd = {
+          [64] = {
+            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2, pipelined = true, q_kept = 3 },
+            { dtypes = { "f32" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2 },
+          },
+          [128] = {
+            { dtypes = { "f16", "bf16" }, m = 128, n = 48, warps = 4, blocks_per_sm = 2 },
+            { dtypes = { "f32" }, m = 128, n = 32, warps = 4 },
+          },
+        },
+        bwd = {
+          [64] = {
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 4, part_m = 32, dq_row_tiles = 2 },
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 4, blocks_per_sm = 2 },
+          },
+          [128] = {
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2 },
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2 },
+          },
+        },
+      },
+    },
+  },
+}
