@@ -1,14 +1,18 @@
-"""glint_report: what each variant costs, as a table for people (text, Markdown) and for programs (CSV)."""
+"""glint_report: what each variant costs, as tables for people (text, Markdown) and for programs (CSV)."""
 
 load(":kernel.bzl", "GlintKernelInfo")
 
 def _glint_report_impl(ctx):
     manifest = ctx.actions.declare_file(ctx.label.name + ".manifest")
     workspaces = ctx.actions.declare_file(ctx.label.name + ".workspaces")
-    outputs = [ctx.actions.declare_file("%s.%s" % (ctx.label.name, ending)) for ending in ["txt", "md", "csv", "gpu.csv"]]
+    costs = ctx.actions.declare_file(ctx.label.name + ".costs")
+    outputs = [
+        ctx.actions.declare_file("%s.%s" % (ctx.label.name, ending))
+        for ending in ["txt", "md", "csv", "gpu.csv"] + (["costs.csv"] if ctx.attr.costs else [])
+    ]
 
     lines = []
-    inputs = [manifest, workspaces, ctx.file._program, ctx.file._ptxas]
+    inputs = [manifest, workspaces, costs, ctx.file._program, ctx.file._ptxas] + ctx.files.costs
     for kernel in ctx.attr.kernels:
         info = kernel[GlintKernelInfo]
         record = json.decode(info.record)
@@ -20,6 +24,7 @@ def _glint_report_impl(ctx):
         ))
         inputs += [info.object] + info.logs + info.cubins
     ctx.actions.write(manifest, "\n".join(lines + [""]))
+    ctx.actions.write(costs, "\n".join([file.path for file in ctx.files.costs] + [""]))
 
     # A program of the target: on another machine's, under its emulator.
     command = [ctx.executable.workspaces]
@@ -36,7 +41,7 @@ def _glint_report_impl(ctx):
     )
     ctx.actions.run(
         executable = ctx.executable._lua,
-        arguments = [file.path for file in [ctx.file._program, ctx.file._ptxas, manifest, workspaces] + outputs],
+        arguments = [file.path for file in [ctx.file._program, ctx.file._ptxas, manifest, workspaces, costs] + outputs],
         inputs = inputs,
         outputs = outputs,
         mnemonic = "Report",
@@ -46,10 +51,12 @@ def _glint_report_impl(ctx):
 
 glint_report = rule(
     implementation = _glint_report_impl,
-    doc = "NAME.txt, NAME.md and NAME.csv about the given kernels, NAME.gpu.csv about each architecture of GPU kernels.",
+    doc = "NAME.txt, NAME.md and NAME.csv about the given kernels, NAME.gpu.csv about each architecture of GPU kernels, NAME.costs.csv " +
+          "about each place in them if `costs` are given.",
     attrs = {
         "kernels": attr.label_list(providers = [GlintKernelInfo]),
         "workspaces": attr.label(executable = True, cfg = "target", doc = "//tools:report_workspace, linked with these kernels"),
+        "costs": attr.label(allow_files = True, doc = "what was counted in the simulator: NAME.costs files"),
         "runner": attr.label(executable = True, cfg = "exec", doc = "runs a program of the target, if this machine cannot"),
         "_program": attr.label(default = "//tools:report.lua", allow_single_file = True),
         "_ptxas": attr.label(default = "//tools:ptxas.lua", allow_single_file = True),

@@ -1,9 +1,10 @@
--- Writes the report of the variants: lua report.lua PTXAS.LUA MANIFEST WORKSPACES TEXT MARKDOWN CSV GPU.CSV
+-- Writes the report of the variants: lua report.lua PTXAS.LUA MANIFEST WORKSPACES COSTS TEXT MARKDOWN CSV GPU.CSV [COSTS.CSV]
 --
 -- MANIFEST has a line a variant, tab-separated: name, pass, dtype, head_dim, mask, family, target, tile_m, tile_n, object, logs (by ","), and
 -- of a GPU variant its cubins (in the order of the logs), a block's dynamic shared memory, and why the spec allows spills.
--- WORKSPACES has "name bytes" a line, from report_workspace. The same inputs give the same bytes.
-local ptxas_path, manifest_path, workspaces_path, text_path, markdown_path, csv_path, gpu_path = table.unpack(arg)
+-- WORKSPACES has "name bytes" a line, from report_workspace. COSTS has the path of a file a line, from tests/hostsim/cost/measure.cc.
+-- The same inputs give the same bytes.
+local ptxas_path, manifest_path, workspaces_path, costs_path, text_path, markdown_path, csv_path, gpu_path, costs_csv_path = table.unpack(arg)
 local ptxas = dofile(ptxas_path)
 local read = ptxas.read
 
@@ -61,6 +62,78 @@ local function gpu_rows(variant)
     rows[i] = row
   end
   return rows
+end
+
+-- What the simulator counted in one variant: its kernels and the places in them, in the order of the files.
+local CLASSES = { -- of primitives, by the first of these that begins the name
+  { "mma", "mma" }, { "wgmma", "mma" }, { "ldmatrix", "matrices" }, { "stmatrix", "matrices" }, { "ld.shared", "shared" },
+  { "st.shared", "shared" }, { "cp.async.source", "sources" }, { "cp.async.commit", "order" }, { "cp.async.wait", "order" },
+  { "cp.async", "copies" }, { "ld.global", "global" }, { "st.global", "global" }, { "red.global", "global" }, { "atom.global", "global" },
+  { "shfl", "exchanges" }, { "vote", "exchanges" }, { "ex2", "exponentials" }, { "lg2", "exponentials" },
+}
+
+local function class_of(primitive)
+  for _, class in ipairs(CLASSES) do
+    if primitive:sub(1, #class[1]) == class[1] then return class[2] end
+  end
+  return "order"
+end
+
+local function part_beyond(least, all)
+  return all > 0 and ("%.0f%%"):format(100 * (all - least) / all) or ""
+end
+
+-- The place with the most wavefronts beyond the least, and with the most sectors.
+local function worst_place(kernel)
+  local worst, most = nil, 0
+  for _, place in ipairs(kernel.places) do
+    local beyond = math.max(place.wavefronts - place.least_wavefronts, place.sectors - place.least_sectors)
+    if beyond > most then worst, most = place, beyond end
+  end
+  if not worst then return "" end
+  local by_banks = worst.wavefronts - worst.least_wavefronts == most
+  return ("%s, %s:%d, %d of %d %s"):format(worst.primitive, worst.file:match("[^/]*$"), worst.line, most,
+    by_banks and worst.wavefronts or worst.sectors, by_banks and "wavefronts" or "sectors")
+end
+
+local function read_costs(path)
+  local kernels, by_name = {}, {}
+  for line in read(path):gmatch("[^\n]+") do
+    local values = {}
+    for value in line:gmatch("[^\t]+") do values[#values + 1] = math.tointeger(value) or value end
+    if values[1] == "kernel" then
+      local kernel = { kernel = values[2]:gsub("^glint_", ""), blocks = values[3], threads = values[4], seqlen = values[5],
+        barriers = values[6], idle = ("%.0f%%"):format(values[7] / 10), places = {} }
+      kernels[#kernels + 1], by_name[values[2]] = kernel, kernel
+    else
+      local kernel = by_name[values[2]]
+      kernel.places[#kernel.places + 1] = { kernel = kernel.kernel, primitive = values[3],
+        file = values[4]:gsub("^bazel%-out/[^/]+/bin/", ""):gsub("^%./", ""), line = values[5], instructions = values[6], wavefronts = values[7],
+        least_wavefronts = values[8], sectors = values[9], least_sectors = values[10] }
+    end
+  end
+  for _, kernel in ipairs(kernels) do
+    local sums = { wavefronts = 0, least_wavefronts = 0, sectors = 0, least_sectors = 0 }
+    for _, class in ipairs(CLASSES) do kernel[class[2]] = 0 end
+    for _, place in ipairs(kernel.places) do
+      local class = class_of(place.primitive)
+      kernel[class] = (kernel[class] or 0) + place.instructions
+      for field, sum in pairs(sums) do sums[field] = sum + place[field] end
+    end
+    kernel.wavefronts, kernel.sectors = sums.wavefronts, sums.sectors
+    kernel.conflicts = part_beyond(sums.least_wavefronts, sums.wavefronts)
+    kernel.scattered = part_beyond(sums.least_sectors, sums.sectors)
+    kernel.worst = worst_place(kernel)
+  end
+  return kernels
+end
+
+local simulated, places = {}, {}
+for path in read(costs_path):gmatch("[^\n]+") do
+  for _, kernel in ipairs(read_costs(path)) do
+    simulated[#simulated + 1] = kernel
+    table.move(kernel.places, 1, #kernel.places, #places + 1, places)
+  end
 end
 
 local workspaces = {}
@@ -137,6 +210,28 @@ if #gpu > 0 then
   }
 end
 
+if #simulated > 0 then
+  TABLES[#TABLES + 1] = {
+    columns = {
+      { "GPU kernel, simulated", "kernel" }, { "blocks", "blocks", true }, { "threads", "threads", true }, { "seqlen", "seqlen", true },
+      { "mma", "mma", true }, { "ldmatrix", "matrices", true }, { "ld/st shared", "shared", true }, { "copies", "copies", true },
+      { "ld/st global", "global", true }, { "shfl+vote", "exchanges", true }, { "ex2+lg2", "exponentials", true },
+      { "barriers", "barriers", true }, { "idle", "idle", true }, { "wavefronts", "wavefronts", true }, { "conflicts", "conflicts", true },
+      { "sectors", "sectors", true }, { "scattered", "scattered", true }, { "the most beyond the least", "worst" },
+    },
+    rows = simulated,
+    totals = {},
+    notes = {
+      "            One batch and head, as many queries as keys. Counts are instructions of a warp.",
+      "copies      cp.async; barriers: times that a warp waits at a barrier of others; idle: share of the threads' time there, were every",
+      "            instruction of the table as long as any other",
+      "wavefronts  turns that shared memory takes for loads, stores, ldmatrix and copies; conflicts: the share that bank conflicts cause",
+      "sectors     of 32 bytes of global memory that requests touch; scattered: the share beyond what as many bytes in a row would touch",
+      "            report.costs.csv has all of it by place",
+    },
+  }
+end
+
 -- Text of a table; left, separator and right go round its cells; `rule` makes the line below the titles, if any.
 local function lay_out(t, separator, left, right, rule)
   local widths, lines = {}, {}
@@ -191,3 +286,7 @@ end
 write(csv_path, csv(variants, { "variant", "pass", "dtype", "head_dim", "mask", "family", "target", "tile_m", "tile_n", "workspace_bytes",
   "code_bytes", "stack_bytes" }))
 write(gpu_path, csv(gpu, { "variant", "arch", "kernels", "registers", "spills", "frame", "shared", "bytes", "reason" }))
+if costs_csv_path then
+  write(costs_csv_path, csv(places, { "kernel", "primitive", "file", "line", "instructions", "wavefronts", "least_wavefronts", "sectors",
+    "least_sectors" }))
+end
