@@ -76,10 +76,10 @@ local function row(record)
   local own = family.row(record)
   return ([[
     {"%s",
-     %s, %s, %d, %s, %d, %d, %d, %s, %s, %s, %d,
+     %s, %s, %d, %s, %d, %d, %d, %s, %s, %s, %d, %d,
      &%s},
 ]]):format(record.name, PASSES[record.pass], DTYPES[record.dtype], record.causal and 1 or 0, family.id, record.head_dim,
-    record.tile_m, record.tile_n, own.isa, own.sm, own.math, own.alignment_bytes, record.symbol)
+    record.tile_m, record.tile_n, own.isa, own.sm, own.math, own.up_to or 0, own.alignment_bytes, record.symbol)
 end
 
 --- The dispatch table of `records`, which are sorted by name.
@@ -100,7 +100,7 @@ function emit.table(records, spec_name)
     " by gen/glint.lua emit --table, and overwritten by it: change the spec. */\n",
     '#include "lib/variant.h"\n\n',
     table.concat(families), "\n", table.concat(declarations),
-    "\n/* name, pass, dtype, causal, family, head_dim, tile_m, tile_n, isa, sm, math, alignment_bytes, kernel */\n",
+    "\n/* name, pass, dtype, causal, family, head_dim, tile_m, tile_n, isa, sm, math, up_to, alignment_bytes, kernel */\n",
     "const struct glint_variant glint_variants[] = {\n", table.concat(rows), "};\n\n",
     ("const uint32_t glint_variants_count = %du;\n"):format(#records),
   })

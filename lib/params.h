@@ -101,12 +101,25 @@ static inline int32_t glint_gpu_section(int causal, int64_t seqlen, int64_t head
     return (int32_t)(GLINT_GPU_SECTION_BYTES / bytes);
 }
 
+/* Backward: (batch, key head) pairs of a section: as many as have their Q and dO fit. Fused: key blocks of one head take turns at dQ, so
+ * those that run together should be of many heads, but of few enough that several share what they read of Q, dO and dq_sum while it is
+ * in L2 (measured on 132 multiprocessors: 4096 / head_dim heads, or more if all that they read fits; without a mask a quarter of that,
+ * as blocks of equal length keep the distance that they once have). Divisions one after another, for the product can exceed 2^64. */
+static inline int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, uint32_t strategy, uint32_t head_dim)
+{
+    const int masked = shape->mask_offset < shape->seqlen_k;
+    int64_t longest = shape->seqlen_q > shape->seqlen_k ? shape->seqlen_q : shape->seqlen_k;
+    int64_t fits = GLINT_GPU_SECTION_BYTES / 4 / (longest > 0 ? longest : 1) / shape->group / (int64_t)head_dim;
+    int64_t least = (masked ? 4096 : 1024) / (int64_t)head_dim + 1;
+
+    if (strategy == GLINT_GPU_SPLIT)
+        least = 1;
+    return (int32_t)(fits > least ? fits : least);
+}
+
 /* Workspace of a backward variant: places the arrays of *params from address `base` (aligned to 256 bytes; NULL to count only) and
- * returns the bytes that they take. shape must be filled in; its section is set anew: key blocks of one head take turns at dQ, so those
- * that run together should be of many heads, but of few enough that several share what they read of Q, dO and dq_sum while it is in L2
- * (measured on 132 multiprocessors: 4096 / head_dim heads, or more if all that they read fits; without a mask a quarter of that, as
- * blocks of equal length keep the distance that they once have). Every product below is under 2^62 once the planner has checked that
- * batch * heads_q * seqlen_q * head_dim is. */
+ * returns the bytes that they take. shape must be filled in; its section is set anew. Every product below is under 2^62 once the planner
+ * has checked that batch * heads_q * seqlen_q * head_dim is. */
 static inline uint64_t glint_backward_layout(struct glint_backward_params *params, uint32_t strategy, uint32_t head_dim,
                                              uint32_t tile_m, char *base)
 {
@@ -115,11 +128,8 @@ static inline uint64_t glint_backward_layout(struct glint_backward_params *param
     uint64_t rows = ((uint64_t)params->shape.seqlen_q + pad - 1) / pad * pad;
     uint64_t row_bytes = (heads * rows * sizeof(float) + 255) / 256 * 256;
     uint64_t bytes = 2 * row_bytes;
-    int64_t longest = params->shape.seqlen_q > params->shape.seqlen_k ? params->shape.seqlen_q : params->shape.seqlen_k;
-    int64_t fits = GLINT_GPU_SECTION_BYTES / (4 * longest * params->shape.group * (int64_t)head_dim + 1);
-    int64_t least = (params->shape.mask_offset >= params->shape.seqlen_k ? 1024 : 4096) / (int64_t)head_dim + 1;
 
-    params->shape.section = (int32_t)(fits > least ? fits : least);
+    params->shape.section = glint_gpu_backward_section(&params->shape, strategy, head_dim);
     params->padded_q = (int64_t)rows;
     params->lse_log2 = (float *)(void *)base;
     params->delta = base ? (float *)(void *)(base + row_bytes) : (float *)0;

@@ -3,10 +3,11 @@
  * The rule of choice. Of the rows with the problem's pass, dtype, head_dim and mask that the device can run:
  *   1. the highest family, and within the CPU family the highest instruction set;
  *   2. then the lowest enum glint_math: one tf32 product before three. What a product is worth is the table's doing, not the lengths';
- *   3. then, on a GPU, the row made for the newest architectures only;
- *   4. then the tile that computes least beyond the problem: the smallest ceil(seqlen_q / tile_m) tile_m * ceil(seqlen_k / tile_n) tile_n;
- *   5. then the largest tile_m * tile_n, which reads K and V least often;
- *   6. then the first by name.
+ *   3. then a row meant for lengths up to a bound that holds the shorter one, the least bound first; then rows without a bound;
+ *   4. then, on a GPU, the row made for the newest architectures only;
+ *   5. then the tile that computes least beyond the problem: the smallest ceil(seqlen_q / tile_m) tile_m * ceil(seqlen_k / tile_n) tile_n;
+ *   6. then the largest tile_m * tile_n, which reads K and V least often;
+ *   7. then the first by name.
  * It depends on lengths only, never on batch or heads, so that a sequence's result does not depend on what it is batched with. */
 #include <string.h>
 
@@ -34,6 +35,16 @@ static double padded_work(const struct glint_variant *v, const struct glint_prob
     return (double)m * (double)n;
 }
 
+/* Of rows that are meant for lengths up to a bound, the narrowest that holds the problem comes first, and those that it exceeds last. The
+ * shorter length counts: few queries or few keys are what such rows are for. */
+static uint64_t reach(const struct glint_variant *v, const struct glint_problem *p)
+{
+    const int64_t shorter = p->seqlen_q < p->seqlen_k ? p->seqlen_q : p->seqlen_k;
+    if (v->up_to == 0)
+        return UINT32_MAX;
+    return shorter <= (int64_t)v->up_to ? v->up_to : UINT64_MAX - v->up_to;
+}
+
 /* Whether row a is to be taken before row b, which comes earlier by name. */
 static bool better(const struct glint_variant *a, const struct glint_variant *b, const struct glint_problem *p)
 {
@@ -43,6 +54,9 @@ static bool better(const struct glint_variant *a, const struct glint_variant *b,
         return a->isa > b->isa;
     if (a->math != b->math)
         return a->math < b->math;
+    const uint64_t reach_a = reach(a, p), reach_b = reach(b, p);
+    if (reach_a != reach_b)
+        return reach_a < reach_b;
     if (a->sm != b->sm)
         return a->sm > b->sm;
     const double work_a = padded_work(a, p), work_b = padded_work(b, p);

@@ -24,6 +24,7 @@ struct glint_variant {
     uint16_t isa;             /* CPU: enum glint_isa, else 0 */
     uint16_t sm;              /* GPU: lowest compute capability, else 0 */
     uint16_t math;            /* enum glint_math */
+    uint32_t up_to;           /* meant for lengths up to this, the shorter of the two; 0 any */
     uint32_t alignment_bytes; /* addresses and strides are multiples of this */
     const void *kernel;       /* the family's own descriptor: const struct glint_cpu_kernel * for the CPU */
 };

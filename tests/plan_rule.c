@@ -6,20 +6,23 @@
 
 #include "lib/context.h"
 
-enum { CPU_BASE, CPU_V3, GPU_WIDE, GPU_NARROW, GPU_EXACT_NEW, GPU_EXACT, NEWEST_EXACT, ROWS };
+enum { CPU_BASE, CPU_V3, GPU_WIDE, GPU_NARROW, GPU_SHORT, GPU_SHORTEST, GPU_EXACT_NEW, GPU_EXACT, NEWEST_EXACT, ROWS };
 
-#define ROW(how, family, m, n, isa, sm, math)                                                                                \
-    {                                                                                                                        \
-        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, family, 64, m, n, isa, sm, math, 4, &glint_variants /* any */ \
+#define ROW(how, family, m, n, isa, sm, math, up_to)                                                      \
+    {                                                                                                     \
+        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, family, 64, m, n, isa, sm, math, up_to, 4, \
+            &glint_variants /* any */                                                                     \
     }
 const struct glint_variant glint_variants[] = {
-    [CPU_BASE] = ROW("cpu_x86_64_m64n96", GLINT_FAMILY_CPU, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE),
-    [CPU_V3] = ROW("cpu_x86_64_v3_m64n96", GLINT_FAMILY_CPU, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE),
-    [GPU_WIDE] = ROW("sm80_m128n32", GLINT_FAMILY_SM80, 128, 32, 0, 80, GLINT_MATH_TF32),
-    [GPU_NARROW] = ROW("sm80_m64n32", GLINT_FAMILY_SM80, 64, 32, 0, 80, GLINT_MATH_TF32),
-    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", GLINT_FAMILY_SM80, 32, 16, 0, 90, GLINT_MATH_TF32X3),
-    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", GLINT_FAMILY_SM80, 64, 32, 0, 80, GLINT_MATH_TF32X3),
-    [NEWEST_EXACT] = ROW("sm90a_tf32x3_m128n64", GLINT_FAMILY_SM90A, 128, 64, 0, 90, GLINT_MATH_TF32X3),
+    [CPU_BASE] = ROW("cpu_x86_64_m64n96", GLINT_FAMILY_CPU, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0),
+    [CPU_V3] = ROW("cpu_x86_64_v3_m64n96", GLINT_FAMILY_CPU, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0),
+    [GPU_WIDE] = ROW("sm80_m128n32", GLINT_FAMILY_SM80, 128, 32, 0, 80, GLINT_MATH_TF32, 0),
+    [GPU_NARROW] = ROW("sm80_m64n32", GLINT_FAMILY_SM80, 64, 32, 0, 80, GLINT_MATH_TF32, 0),
+    [GPU_SHORT] = ROW("sm80_m16n128", GLINT_FAMILY_SM80, 16, 128, 0, 80, GLINT_MATH_TF32, 128),
+    [GPU_SHORTEST] = ROW("sm80_m16n64", GLINT_FAMILY_SM80, 16, 64, 0, 80, GLINT_MATH_TF32, 64),
+    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", GLINT_FAMILY_SM80, 32, 16, 0, 90, GLINT_MATH_TF32X3, 0),
+    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", GLINT_FAMILY_SM80, 64, 32, 0, 80, GLINT_MATH_TF32X3, 0),
+    [NEWEST_EXACT] = ROW("sm90a_tf32x3_m128n64", GLINT_FAMILY_SM90A, 128, 64, 0, 90, GLINT_MATH_TF32X3, 0),
 };
 const uint32_t glint_variants_count = ROWS;
 
@@ -81,27 +84,36 @@ static int64_t padded(int64_t length, int64_t tile)
     return (length + tile - 1) / tile * tile;
 }
 
+/* Rows for lengths up to a bound: those that hold the problem, the narrowest first; those without one; the others, the widest first. */
+static int64_t reach(const struct glint_variant *v, int64_t shorter)
+{
+    if (v->up_to == 0)
+        return 1 << 20;
+    return v->up_to >= shorter ? v->up_to : (1 << 21) - (int64_t)v->up_to;
+}
+
 /* The rule as glint.h and lib/plan.c tell it: among the rows that a step leaves, the next step chooses. */
 static uint32_t by_the_rule(int64_t seqlen_q, int64_t seqlen_k)
 {
     uint32_t best = UINT32_MAX;
-    int64_t best_key[6];
+    int64_t best_key[7];
     for (uint32_t i = 0; i < ROWS; i++) {
         const struct glint_variant *v = &glint_variants[i];
-        const int64_t key[6] = {-(int64_t)v->family,
+        const int64_t key[7] = {-(int64_t)v->family,
                                 -(int64_t)v->isa,
                                 (int64_t)v->math,
+                                reach(v, seqlen_q < seqlen_k ? seqlen_q : seqlen_k),
                                 -(int64_t)v->sm,
                                 padded(seqlen_q, v->tile_m) * padded(seqlen_k, v->tile_n),
                                 -(int64_t)v->tile_m * v->tile_n};
         if ((runnable >> i & 1u) == 0)
             continue;
         int order = 0;
-        for (int k = 0; k < 6 && order == 0 && best != UINT32_MAX; k++)
+        for (int k = 0; k < 7 && order == 0 && best != UINT32_MAX; k++)
             order = key[k] < best_key[k] ? -1 : key[k] > best_key[k] ? 1 : 0;
         if (best == UINT32_MAX || order < 0) {
             best = i;
-            for (int k = 0; k < 6; k++)
+            for (int k = 0; k < 7; k++)
                 best_key[k] = key[k];
         }
     }
@@ -130,11 +142,26 @@ START_TEST(precision_is_no_matter_of_shape)
     for (int64_t q = 1; q < 300; q += 7)
         for (int64_t k = 1; k < 300; k += 11) {
             const struct glint_problem p = problem_of(1, 1, q, k);
-            runnable = 1u << GPU_WIDE | 1u << GPU_NARROW | 1u << GPU_EXACT_NEW | 1u << GPU_EXACT;
+            runnable = 1u << GPU_WIDE | 1u << GPU_NARROW | 1u << GPU_SHORT | 1u << GPU_EXACT_NEW | 1u << GPU_EXACT;
             ck_assert_uint_eq(glint_variants[taken(&p)].math, GLINT_MATH_TF32);
             runnable = 1u << CPU_V3 | 1u << GPU_EXACT;
             ck_assert_uint_eq(taken(&p), GPU_EXACT);
         }
+}
+END_TEST
+
+/* A row for short sequences is taken where queries or keys are few, although others pad less, and elsewhere only when there is no other. */
+START_TEST(rows_for_short_sequences)
+{
+    const struct glint_problem within = problem_of(1, 1, 4096, 64), just = problem_of(1, 1, 65, 4096),
+                               most = problem_of(1, 1, 128, 128), over = problem_of(1, 1, 129, 192);
+    runnable = 1u << GPU_WIDE | 1u << GPU_NARROW | 1u << GPU_SHORT | 1u << GPU_SHORTEST | 1u << CPU_V3;
+    ck_assert_uint_eq(taken(&within), GPU_SHORTEST);
+    ck_assert_uint_eq(taken(&just), GPU_SHORT);
+    ck_assert_uint_eq(taken(&most), GPU_SHORT);
+    ck_assert_uint_eq(taken(&over), GPU_NARROW);
+    runnable = 1u << GPU_SHORT | 1u << GPU_SHORTEST | 1u << CPU_V3;
+    ck_assert_uint_eq(taken(&over), GPU_SHORT);
 }
 END_TEST
 
@@ -174,6 +201,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, open_context, close_context);
     tcase_add_test(tcase, every_subset_of_rows);
     tcase_add_test(tcase, precision_is_no_matter_of_shape);
+    tcase_add_test(tcase, rows_for_short_sequences);
     tcase_add_test(tcase, the_caller_takes_another_row);
     tcase_add_test(tcase, batch_and_heads_play_no_part);
     suite_add_tcase(suite, tcase);

@@ -36,20 +36,26 @@ local sm80 = {
   tile_fields = {
     m = schema.integer(16, 256, 16),                    -- queries a tile
     n = schema.integer(16, 256, 16),                    -- keys a tile
+    up_to = schema.integer(1, 1 << 30),                 -- lengths for which the plan takes it before tiles without: the shorter of the two
     warps = schema.integer(1, 16),                      -- of a block
     blocks_per_sm = schema.integer(1, 8),               -- that the registers must leave room for
     q_kept = schema.integer(0, 32),                     -- forward: mma steps of head_dim for which Q stays in registers
     pipelined = schema.flag(),                       -- forward: scores of the next keys among this block's exponentials
-    strategy = schema.choice({ "fused" }),              -- backward
+    strategy = schema.choice({ "fused", "split" }),     -- backward: dQ summed by key blocks in turn, or in a kernel of its own
     part_m = schema.integer(16, 64, 16),                -- backward: queries whose scores a warp holds at a time
+    stages = schema.integer(2, 3),                      -- backward: of Q and dO; with 3, warps that make P are a step ahead
     d_split = schema.integer(1, 2),                     -- backward: warps that share the columns of dV, and of dK
-    dq_row_tiles = schema.integer(1, 4),                -- backward: groups of 16 queries of dQ that a warp makes
+    dq_row_tiles = schema.integer(1, 4),                -- fused: groups of 16 queries of dQ that a warp makes
+    dq_m = schema.integer(16, 128, 16),                 -- split: queries a block of the kernel for dQ
+    dq_n = schema.integer(16, 128, 16),                 -- split: keys a step of it
+    dq_warps = schema.integer(1, 16),                   -- split: warps of its block
+    dq_blocks_per_sm = schema.integer(1, 8),            -- split: that its registers must leave room for
     math = schema.choice({ "tf32", "tf32x3" }),         -- f32 only: one tf32 product, or three for fp32-grade accuracy
     archs = arch_list,                                  -- only for these architectures
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
-  listed = { "archs", "warps", "strategy", "math", "smem_bytes", "spills" },
+  listed = { "archs", "up_to", "warps", "strategy", "math", "smem_bytes", "dq_m", "dq_warps", "dq_smem_bytes", "spills" },
 }
 
 function sm80.targets(config) return config.archs end
@@ -94,30 +100,59 @@ local function sum(parts)
   return total, table.concat(shown, " + ")
 end
 
+local function total_of(name, parts)
+  local total, shown = sum(parts)
+  return { kernel = name, bytes = total, text = ("%s = %d"):format(shown, total) }
+end
+
 --- Shared memory of each kernel of a variant: a list of { kernel =, bytes =, text = the arithmetic }.
 function sm80.smem(record)
   local m, n, d, bytes = record.m, record.n, record.padded_dim, record.dtype_bytes
-  local parts
   if record.pass == "fwd" then -- O leaves through Q's room
-    parts = { tile("Q", 1, m, d, bytes), tile("K", STAGES, n, d, bytes), tile("V", STAGES, n, d, bytes) }
-  else -- with d_split 1, P stands where dS will
-    parts = { tile("K", 1, n, d, bytes), tile("V", 1, n, d, bytes), tile("Q", STAGES, m, d, bytes), tile("dO", STAGES, m, d, bytes),
-      tile(record.d_split == 1 and "dS" or "P, dS", record.d_split + 1, n, m, bytes), tile("LSE, delta", 2 * STAGES, m, 1, 4),
-      { "16", 16 }, tile("keys", 1, n, 1, 4) }
+    return { total_of("fwd", { tile("Q", 1, m, d, bytes), tile("K", STAGES, n, d, bytes), tile("V", STAGES, n, d, bytes) }) }
   end
-  local total, shown = sum(parts)
-  return { { kernel = record.pass, bytes = total, text = ("%s = %d"):format(shown, total) } }
+  local parts = { tile("K", 1, n, d, bytes), tile("V", 1, n, d, bytes), tile("Q", record.stages, m, d, bytes),
+    tile("dO", record.stages, m, d, bytes) }
+  if record.strategy == "fused" then -- with d_split 1, P stands where dS will
+    parts[5] = tile(record.d_split == 1 and "dS" or "P, dS", record.d_split + record.stages - 1, n, m, bytes)
+  else
+    parts[5] = tile(record.d_split == 1 and "P" or "P, dS", record.stages == 3 and 3 or record.d_split, n, m, bytes)
+  end
+  parts[6] = tile("LSE, delta", 2 * record.stages, m, 1, 4)
+  if record.strategy == "fused" then
+    parts[7] = { "16", 16 }
+    return { total_of("bwd", parts) }
+  end
+  return { total_of("dK and dV", parts), total_of("dQ", { tile("Q", 1, record.dq_m, d, bytes), tile("dO", 1, record.dq_m, d, bytes),
+    tile("K", STAGES, record.dq_n, d, bytes), tile("V", STAGES, record.dq_n, d, bytes) }) }
 end
 
 -- struct glint_gpu_launch, in launch order; the entry is the variant's symbol and a suffix.
 local function launches(record)
-  local main = { suffix = "", threads = record.threads, smem_bytes = record.smem_bytes }
+  local main = { suffix = "", threads = record.threads, smem_bytes = record.smem[1].bytes }
   if record.pass == "fwd" then
     main.grid, main.rows = "GLINT_GPU_QUERY_BLOCKS", record.m
     return { main }
   end
   main.grid, main.rows = "GLINT_GPU_KEY_BLOCKS", record.n
-  return { { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 }, main }
+  local all = { { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 }, main }
+  if record.strategy == "split" then
+    all[3] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.dq_m, threads = 32 * record.dq_warps,
+      smem_bytes = record.dq_smem_bytes }
+  end
+  return all
+end
+
+local function complete_backward(record)
+  record.strategy, record.d_split = record.strategy or "fused", record.d_split or 1
+  record.stages = record.stages or STAGES
+  record.part_m = record.part_m or record.m // record.d_split
+  if record.strategy == "fused" then
+    record.dq_row_tiles, record.strategy_id = record.dq_row_tiles or 1, "GLINT_GPU_FUSED"
+  else
+    record.dq_m, record.dq_n, record.dq_warps = record.dq_m or 64, record.dq_n or 32, record.dq_warps or 4
+    record.dq_blocks_per_sm, record.strategy_id = record.dq_blocks_per_sm or 1, "GLINT_GPU_SPLIT"
+  end
 end
 
 --- Fills in everything that follows from the spec's fields. Makes no checks.
@@ -130,17 +165,17 @@ function sm80.complete(record)
     record.q_kept, record.pipelined = record.q_kept or 0, record.pipelined or false
     record.strategy_id = "GLINT_GPU_FORWARD"
   else
-    record.strategy, record.d_split = record.strategy or "fused", record.d_split or 1
-    record.part_m, record.dq_row_tiles = record.part_m or record.m // record.d_split, record.dq_row_tiles or 1
-    record.strategy_id = "GLINT_GPU_FUSED"
+    complete_backward(record)
   end
-  record.smem, record.smem_bytes = sm80.smem(record), 0
-  for _, kernel in ipairs(record.smem) do record.smem_bytes = math.max(record.smem_bytes, kernel.bytes) end
+  record.smem = sm80.smem(record)
+  record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.smem[2] and record.smem[2].bytes
   record.alignment_bytes = 16
   record.launches = launches(record)
 end
 
-local ONLY = { fwd = { "q_kept", "pipelined" }, bwd = { "strategy", "part_m", "d_split", "dq_row_tiles" } }
+local ONLY_SPLIT = { "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" }
+local ONLY = { fwd = { "q_kept", "pipelined" },
+  bwd = { "strategy", "stages", "part_m", "d_split", "dq_row_tiles", "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" } }
 
 local function check_fields(record, report)
   local other = record.pass == "fwd" and "bwd" or "fwd"
@@ -149,6 +184,13 @@ local function check_fields(record, report)
       report(field, ("a %s tile has none"):format(record.pass == "fwd" and "forward" or "backward"),
         ("leave it out, or move the tile to tiles.%s"):format(other))
     end
+  end
+  if record.pass == "bwd" and record.strategy == "fused" then
+    for _, field in ipairs(ONLY_SPLIT) do
+      if record[field] ~= nil then report(field, "a fused tile has no kernel for dQ alone", 'strategy = "split", or leave it out') end
+    end
+  elseif record.pass == "bwd" and record.dq_row_tiles ~= nil then
+    report("dq_row_tiles", "dQ is not made by key blocks when the strategy is split", 'strategy = "fused", or leave it out')
   end
   if record.math and record.dtype ~= "f32" then
     report("math", record.dtype .. " has one kind of product", 'leave it out, or give the tile dtypes = { "f32" }')
@@ -184,9 +226,6 @@ local function check_backward(record, report)
     report("n", ("%d keys do not go evenly over %d groups of warps, %d keys at a time"):format(n, groups, FRAGMENT),
       ("a multiple of %d, or other warps"):format(FRAGMENT * groups))
   end
-  if n > record.threads then
-    report("n", ("%d keys are more than the %d threads of a block"):format(n, record.threads), "fewer keys, or more warps")
-  end
   if PAD_ROWS % m ~= 0 or m * record.dtype_bytes > 128 then
     report("m", ("a row of %d queries of dS is not one page of 32, 64 or 128 bytes"):format(m), "16, 32 or 64, in f32 up to 32")
     return
@@ -196,7 +235,10 @@ local function check_backward(record, report)
       ("a divisor of %d"):format(m // split))
     return
   end
-  local barriers = split == 1 and groups * (m // record.part_m) or 4 * groups
+  if record.stages == 3 and split == 2 then
+    report("stages", "with d_split 2 the warps of P wait for each other within a step", "2")
+  end
+  local barriers = record.stages == 3 and 0 or split == 1 and groups * (m // record.part_m) or 4 * groups
   if barriers > BARRIERS then
     report("part_m", ("%d barriers are needed, and a block has %d"):format(barriers, BARRIERS), "a greater part_m, or fewer warps")
   end
@@ -206,6 +248,16 @@ local function check_backward(record, report)
   end
   if split == 2 and record.padded_dim * record.dtype_bytes // 16 % (2 * page) ~= 0 then
     report("d_split", ("head_dim %d does not halve into whole pages of %d bytes"):format(record.head_dim, page * 16), "1")
+  end
+  if record.strategy == "split" then
+    local step = FRAGMENT * record.dq_warps
+    if record.dq_m % step ~= 0 then
+      report("dq_m", ("%d queries are not whole groups of %d = %d warps x %d rows"):format(record.dq_m, step, record.dq_warps, FRAGMENT),
+        ("a multiple of %d, or other dq_warps"):format(step))
+    elseif PAD_ROWS % record.dq_m ~= 0 then
+      report("dq_m", ("%d is no divisor of %d, to which arrays of rows are padded"):format(record.dq_m, PAD_ROWS), "16, 32, 64 or 128")
+    end
+    return
   end
   local rows = FRAGMENT * record.dq_row_tiles
   local row_groups = m // rows
@@ -238,21 +290,27 @@ function sm80.describe(record)
   for i, arch in ipairs(record.archs) do archs[i] = sm80.target_name(arch) end
   local how = record.strategy and record.strategy .. ", " or ""
   if record.math then how = how .. record.math .. " products, " end
-  return {
+  local lines = {
     ("For %s."):format(table.concat(archs, ", ")),
     ("Tile: %d queries x %d keys; %s%d warps, %d block%s a multiprocessor."):format(record.tile_m, record.tile_n, how, record.warps,
       record.blocks_per_sm, record.blocks_per_sm > 1 and "s" or ""),
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
   }
+  if record.strategy == "split" then
+    lines[4] = ("For dQ: %d queries x %d keys; %d warps, %d block%s a multiprocessor, %d bytes."):format(record.dq_m, record.dq_n,
+      record.dq_warps, record.dq_blocks_per_sm, record.dq_blocks_per_sm > 1 and "s" or "", record.dq_smem_bytes)
+  end
+  return lines
 end
 
 --- The arithmetic of the budget, for explain.
 function sm80.budget(record)
   local lines = {}
   for i, kernel in ipairs(record.smem) do lines[i] = ("shared memory of %s, bytes: %s"):format(kernel.kernel, kernel.text) end
+  local most = math.max(record.smem_bytes, record.dq_smem_bytes or 0)
   for _, arch in ipairs(record.archs) do
     local limit = SMEM_LIMIT[arch]
-    lines[#lines + 1] = ("sm_%d: %d of %d bytes, %.0f %%"):format(arch, record.smem_bytes, limit, 100 * record.smem_bytes / limit)
+    lines[#lines + 1] = ("sm_%d: %d of %d bytes, %.0f %%"):format(arch, most, limit, 100 * most / limit)
   end
   return lines
 end
@@ -265,7 +323,7 @@ end
 --- The table row's columns that depend on the family.
 function sm80.row(record)
   local math = "GLINT_MATH_" .. (record.math or "native"):upper()
-  return { isa = 0, sm = record.archs[1], math = math, alignment_bytes = record.alignment_bytes }
+  return { isa = 0, sm = record.archs[1], math = math, up_to = record.up_to, alignment_bytes = record.alignment_bytes }
 end
 
 --- The descriptor in the table's source.

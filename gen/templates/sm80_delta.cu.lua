@@ -1,5 +1,5 @@
 /* delta = rowsum(dO o O) and LSE in powers of two, for GLINT_GPU_ROW_PAD queries of one head; a row that sees no key, or lies past the
- * end, gets LSE = +inf, which makes its P exactly 0. Rows that see no key also get dQ = 0 here, as no key block visits them.
+ * end, gets LSE = +inf, which makes its P exactly 0.${strategy == "fused" and " Rows that see no key also get dQ = 0 here, as no key block visits them." or ""}
  * A row whose dO holds NaN or infinity has a delta that is neither finite; of a row that sees no key, neither is it when its Q does. */
 GLINT_KERNEL(256, 1) ${symbol}_delta(GLINT_PARAMS(struct glint_backward_params) p)
 {
@@ -9,10 +9,12 @@ GLINT_KERNEL(256, 1) ${symbol}_delta(GLINT_PARAMS(struct glint_backward_params) 
     const int32_t head = (int32_t)block_index() / blocks, row0 = ((int32_t)block_index() - head * blocks) * GLINT_GPU_ROW_PAD;
     const int32_t batch = head / p.shape.heads_q, head_q = head - batch * p.shape.heads_q;
 
+$ if strategy == "fused" then
     if (block_index() == 0 && thread_index() == 0)
-        p.turn[0] = 0;
+        st_global_u32(p.turn, 0);
     if (thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
-        p.turn[1 + head * (p.padded_q / TILE_M) + row0 / TILE_M + thread_index()] = 0;
+        st_global_u32(p.turn + 1 + head * (p.padded_q / TILE_M) + row0 / TILE_M + thread_index(), 0);
+$ end
 
     for (int32_t row = row0 + (int32_t)(thread_index() / LANES); row < row0 + GLINT_GPU_ROW_PAD; row += 8 * ROWS) {
         const char *o_row = view_row(&p.o, batch, head_q, row, BYTES), *dout_row = view_row(&p.dout, batch, head_q, row, BYTES);
@@ -39,7 +41,9 @@ $ end
             }
             if (lse == GLINT_INFINITY) {
                 const char *q_row = view_row(&p.q, batch, head_q, row, BYTES);
+$ if strategy == "fused" then
                 const uint32_t zero[4] = {0, 0, 0, 0};
+$ end
 
                 for (uint32_t chunk = lane; chunk < ROW_CHUNKS; chunk += LANES) {
                     uint32_t q[4];
@@ -48,7 +52,9 @@ $ end
                     for (int i = 0; i < 4; ++i)
                         if (finite_part(q[i], EXPONENT, BYTES) != q[i])
                             sum = GLINT_INFINITY;
+$ if strategy == "fused" then
                     st_global_u32x4(view_row(&p.dq, batch, head_q, row, BYTES) + chunk * 16, zero);
+$ end
                 }
             }
         }

@@ -1,4 +1,5 @@
 -- The sm80 family: its fields, its limits with their arithmetic, its records in lists and explanations.
+local emit = require("gen.emit")
 local explain = require("gen.explain")
 local harness = require("gen.tests.harness")
 local list = require("gen.list")
@@ -25,7 +26,7 @@ refuses("an architecture that a tile does not fit", gpu({ [8] = "      archs = {
   [10] = "        fwd = { { m = 128, n = 128, "
   .. "warps = 4 } }," }), { "10: families.sm80.tiles.fwd[1]", "at head_dim 128",
   "Q 128 x 128 x 2 + K 2 x 128 x 128 x 2 + V 2 x 128 x 128 x 2 = 163840 bytes", "sm_86 has 101376" },
-  { "11: families.sm80.tiles.bwd[1]", "LSE, delta", "= 115984 bytes", "sm_86 has 101376" })
+  { "11: families.sm80.tiles.bwd[1]", "LSE, delta", "= 115728 bytes", "sm_86 has 101376" })
 refuses("an odd number of warps backward", gpu({ [11] = "        bwd = { { m = 64, n = 64, warps = 3 } }," }),
   { "11: families.sm80.tiles.bwd[1].warps", "whole groups of 2", "a multiple of 2" })
 refuses("keys that groups of warps do not share evenly", gpu({ [11] = "        bwd = { { m = 64, n = 48, warps = 4 } }," }),
@@ -55,6 +56,38 @@ harness.case("the GPU family makes what its tiles say", function()
     .. "fwd_bf16_d128_causal__sm80_m128n64 fwd_bf16_d64_causal__sm80_m128n64")
   harness.is(table.concat(loaded.records[1].archs, " "), "80 90")
   harness.is(loaded.records[3].smem_bytes, 2 * 128 * (128 + 4 * 64))
+end)
+
+refuses("a kernel for dQ in a fused tile", gpu({ [11] = "        bwd = { { m = 64, n = 64, dq_m = 64 } }," }),
+  { "11: families.sm80.tiles.bwd[1].dq_m", "a fused tile" })
+refuses("dQ by key blocks in a split tile", gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "split", dq_row_tiles = 2 } },' }),
+  { "11: families.sm80.tiles.bwd[1].dq_row_tiles", "split" })
+refuses("queries of dQ that are no whole number of warps",
+  gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "split", dq_m = 32, dq_warps = 4 } },' }),
+  { "11: families.sm80.tiles.bwd[1].dq_m", "4 warps x 16 rows" })
+refuses("queries of dQ beyond the padded rows",
+  gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "split", dq_m = 96, dq_warps = 2 } },' }),
+  { "11: families.sm80.tiles.bwd[1].dq_m", "128" })
+refuses("a kernel for dQ that does not fit", gpu({ [8] = "      archs = { 86 },",
+  [11] = '        bwd = { { m = 32, n = 32, strategy = "split", dq_m = 128, dq_n = 64 } },' }),
+  { "11: families.sm80.tiles.bwd[1]", "dQ kernel", "Q 128 x 128 x 2", "sm_86 has 101376" })
+
+harness.case("a split tile has three kernels and no sum of dQ", function()
+  local loaded = assert(specs.open(gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "split", dq_m = 64, dq_n = 32, up_to = 512 } },' })))
+  local record = loaded.records[1]
+  harness.is(record.name, "bwd_bf16_d128_causal__sm80_split_m64n64")
+  local suffixes = {}
+  for i, launch in ipairs(record.launches) do suffixes[i] = launch.suffix .. ":" .. launch.grid .. ":" .. launch.rows end
+  harness.is(table.concat(suffixes, " "),
+    "_delta:GLINT_GPU_QUERY_BLOCKS:128 :GLINT_GPU_KEY_BLOCKS:64 _dq:GLINT_GPU_QUERY_BLOCKS:64")
+  harness.is(record.smem_bytes, 2 * 64 * 256 + 4 * 64 * 256 + 64 * 64 * 2 + 4 * 64 * 4)
+  harness.is(record.dq_smem_bytes, 2 * 64 * 256 + 4 * 32 * 256)
+  local text = emit.kernel(record, "s", harness.root)
+  harness.has(text, record.symbol .. "_delta(", record.symbol .. "(", record.symbol .. "_dq(")
+  for _, word in ipairs({ "p.turn", "dq_sum", "red_four", "atom_" }) do
+    harness.yes(not text:find(word, 1, true), word)
+  end
+  harness.has(emit.table(loaded.records, "s"), "GLINT_GPU_SPLIT, 3,", "80, GLINT_MATH_NATIVE, 512, 16,")
 end)
 
 harness.case("GPU rows carry their architectures as numbers", function()

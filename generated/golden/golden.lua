@@ -10,7 +10,10 @@ return {
     sm80 = {
       dtypes = { "bf16" },
       archs = { 80 },
-      tiles = { fwd = { { m = 128, n = 32, warps = 4 } }, bwd = { { m = 64, n = 128, warps = 4, part_m = 32 } } },
+      tiles = { fwd = { { m = 128, n = 32, warps = 4 } }, bwd = {
+        { m = 64, n = 128, warps = 4, part_m = 32 },
+        { strategy = "split", m = 64, n = 128, warps = 4, part_m = 32, dq_m = 128, dq_n = 64, up_to = 1024 },
+      } },
     },
   },
 }

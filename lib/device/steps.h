@@ -126,13 +126,13 @@ GLINT_DEVICE void mma_f32_tf32x3(float d[4], const uint32_t a[4], uint32_t b0, u
     mma_m16n8k8_tf32(d, high, b0_high, b1_high);
 }
 
-/* Begins the copy of `rows` rows from global memory by `threads` threads; rows from valid_rows on, and chunks from row_chunks on, become
- * zero. */
-GLINT_DEVICE void copy_tile(uint32_t tile, const char *from, int64_t row_bytes, int32_t valid_rows, const uint32_t rows,
-                            const uint32_t row_chunks, const uint32_t pages, const uint32_t page_chunks, const uint32_t threads)
+/* The part of `thread` in copy_tile. */
+GLINT_DEVICE void copy_part(uint32_t thread, uint32_t tile, const char *from, int64_t row_bytes, int32_t valid_rows,
+                            const uint32_t rows, const uint32_t row_chunks, const uint32_t pages, const uint32_t page_chunks,
+                            const uint32_t threads)
 {
-    const uint32_t chunk = thread_index() % page_chunks;
-    const uint32_t first = thread_index() / page_chunks;
+    const uint32_t chunk = thread % page_chunks;
+    const uint32_t first = thread / page_chunks;
 
 #pragma unroll
     for (uint32_t i = 0; i < (rows * page_chunks + threads - 1) / threads; ++i) {
@@ -147,6 +147,14 @@ GLINT_DEVICE void copy_tile(uint32_t tile, const char *from, int64_t row_bytes, 
         }
         from += threads / page_chunks * row_bytes;
     }
+}
+
+/* Begins the copy of `rows` rows from global memory by `threads` threads; rows from valid_rows on, and chunks from row_chunks on, become
+ * zero. */
+GLINT_DEVICE void copy_tile(uint32_t tile, const char *from, int64_t row_bytes, int32_t valid_rows, const uint32_t rows,
+                            const uint32_t row_chunks, const uint32_t pages, const uint32_t page_chunks, const uint32_t threads)
+{
+    copy_part(thread_index(), tile, from, row_bytes, valid_rows, rows, row_chunks, pages, page_chunks, threads);
 }
 
 /* Flips the sign bits (of each 32) of what this thread copied with copy_tile; its copies must have arrived. */

@@ -415,6 +415,13 @@ START_TEST(huge_grids)
     glint_problem_bhsd(&p, GLINT_F16, 1, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 64, 1, 64);
     ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_OK);
     ck_assert_uint_ge(plan.workspace_bytes, (size_t)64 * GLINT_MAX_EXTENT * 2 * sizeof(float));
+    /* One query of as many heads as there can be, one key head as long as can be: 2^68 bytes of dO for a section to think of. */
+    for (uint32_t mask = GLINT_MASK_NONE; mask <= GLINT_MASK_CAUSAL_BOTTOM_RIGHT; mask++) {
+        glint_problem_bhsd(&p, GLINT_F16, 1, 1, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 1, 64);
+        p.mask = mask;
+        ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_OK);
+        ck_assert_uint_ge(plan.workspace_bytes, (size_t)GLINT_GPU_ROW_PAD * GLINT_MAX_EXTENT * 2 * sizeof(float));
+    }
     close_clean(context);
 }
 END_TEST

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Emits and compiles the sm80 kernels of a spec into .gpu/, with a list of them for check.py.
 
-usage: tests/gpu/build.py [--spec FILE] [--arch SM] [NAME...]     NAME: a prefix of the variants to take; needs nvcc and lua5.4, no GPU
+usage: tests/gpu/build.py [--spec FILE] [--arch SM] [--folder DIR] [NAME...]     NAME: a prefix of the variants to take; needs nvcc and lua5.4, no GPU
 """
 import argparse, json, os, subprocess, sys
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-OUT = os.path.join(ROOT, ".gpu")
+OUT = os.path.join(ROOT, ".gpu") # or --folder
 
 
 def glint(*args):
@@ -33,8 +33,10 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument("--spec", default="spec/full.lua")
     a.add_argument("--arch", type=int, default=90)
+    a.add_argument("--folder", default=OUT, help="where to leave them")
     a.add_argument("names", nargs="*")
     args = a.parse_args()
+    globals()["OUT"] = args.folder
     os.makedirs(OUT, exist_ok=True)
     records = [r for r in json.loads(glint("list", "--format", "json", "--spec", args.spec))
                if r["family"] == "sm80" and args.arch in r["archs"] and (not args.names or any(r["name"].startswith(n) for n in args.names))]

@@ -2,13 +2,14 @@
 """Builds the GPU tests without Bazel, in seconds, over the cubins that tests/gpu/build.py left in .gpu/: on_device
 (tests/cuda/on_device.c) and variant_test with the GPU backend. tests/gpu/run_backend.sh runs them on a machine with a GPU.
 
-usage: tests/gpu/build_backend.py [--spec FILE] [--arch SM] [NAME...]     NAME: a prefix of the variants to take; needs gcc and lua5.4
-The spec and the architecture are those that build.py was given. Everything goes to .gpu/backend/.
+usage: tests/gpu/build_backend.py [--spec FILE] [--arch SM] [--folder DIR] [NAME...]     NAME: a prefix of the variants to take; needs gcc and lua5.4
+The spec and the architecture are those that build.py was given. Everything goes to backend/ in the folder, which is .gpu.
 """
 import argparse, glob, json, os, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-OUT = ".gpu/backend"
+CUBINS = ".gpu" # or --folder
+OUT = CUBINS + "/backend"
 FLAGS = "-std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wconversion -Werror -I. -DGLINT_TESTS_WITHOUT_CHECK".split()
 VARIANT_TEST = """variant_test variant_checks check gradient_check laws special_values accuracy experiment executors plain ref half
     runner runner_plain cuda/backend_cuda cuda/device"""
@@ -28,7 +29,7 @@ def embed(records, arch):
     lines = ['.section .rodata.cubins, "a"']
     for r in records:
         for sm in r["archs"]:
-            data = '.incbin ".gpu/%s.cubin"' % r["name"] if sm == arch else ".zero 64"
+            data = '.incbin "%s/%s.cubin"' % (CUBINS, r["name"]) if sm == arch else ".zero 64"
             symbol = "glint_%s__sm%d_cubin" % (r["name"], sm)
             lines += [".balign 64", ".globl " + symbol, symbol + ":", data]
     path = OUT + "/cubins.S"
@@ -48,10 +49,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--spec", default="spec/full.lua")
     parser.add_argument("--arch", type=int, default=90)
+    parser.add_argument("--folder", default=CUBINS, help="where build.py left the cubins, from the repository's root")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
+    globals().update(CUBINS=options.folder, OUT=options.folder + "/backend")
     os.makedirs(os.path.join(ROOT, OUT), exist_ok=True)
-    with open(os.path.join(ROOT, ".gpu/variants.json")) as f:
+    with open(os.path.join(ROOT, CUBINS, "variants.json")) as f:
         records = [r for r in json.load(f) if not options.names or any(r["name"].startswith(n) for n in options.names)]
     if not records:
         sys.exit("tests/gpu/build.py has built none of these")

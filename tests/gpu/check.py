@@ -59,7 +59,7 @@ class Variant:
             names = [(symbol + "_delta", 128, "q", 256, 0), (symbol, record["tile_n"], "k", 32 * record["warps"], record["smem_bytes"])]
         else:
             names = [(symbol + "_delta", 128, "q", 256, 0), (symbol, record["tile_n"], "k", 32 * record["warps"], record["smem_bytes"]),
-                     (symbol + "_dq", record["dq_tile_m"], "q", 32 * record["dq_warps"], record["dq_smem_bytes"])]
+                     (symbol + "_dq", record["dq_m"], "q", 32 * record["dq_warps"], record["dq_smem_bytes"])]
         for name, rows, axis, threads, smem in names:
             function = ptr()
             ok(cu.cuModuleGetFunction(ctypes.byref(function), module, name.encode()), "get " + name)
@@ -93,7 +93,7 @@ def backward_params(record, q, k, v, o, dout, lse, dq, dk, dv, offset, scale, ca
     b, sq, hq, d = q.shape
     padded = ceil(sq, 128) * 128
     d_padded = ceil(d, 16) * 16
-    section = max((1024 if offset >= k.shape[1] else 4096) // d + 1, (28 << 20) // (4 * max(sq, k.shape[1]) * (hq // k.shape[2]) * d + 1))
+    section = max(1 if record["strategy"] == "split" else (1024 if offset >= k.shape[1] else 4096) // d + 1, (28 << 20) // (4 * max(1, sq, k.shape[1]) * (hq // k.shape[2]) * d))
     keep = [torch.full((max(1, b * hq * padded),), float("nan"), device="cuda") for _ in range(2)]
     keep.append(torch.full((max(1, b * hq * padded * d_padded),), float("nan"), device="cuda"))
     keep.append(torch.full((1 + b * hq * padded // record["tile_m"],), 0x5a5a5a5a, dtype=torch.int32, device="cuda"))
