@@ -1,5 +1,5 @@
-/* A copy lands at a moment between its beginning and the end of the wait that covers it: at once, at the wait, or drawn. Whoever
- * touches its destination meanwhile is found out in any case; the moment matters when its source changes. */
+/* A copy reads its source and writes its destination at any moment between its beginning and the end of the wait that covers it. So
+ * whoever touches the destination meanwhile is found out, and whoever changes the source; then the moment makes no difference. */
 #include "tests/hostsim/copies.h"
 
 #include <cstring>
@@ -12,16 +12,11 @@ namespace sim
 namespace
 {
 
-void land(const Thread *thread, Copy &copy)
+/* What the source holds must be what it held when the copy began: the copy reads it at any moment until the wait. */
+void check_source(const Thread *thread, const Copy &copy)
 {
-    unsigned char *to = shared_raw(thread->block, copy.to);
-
-    if (copy.from == nullptr)
-        std::memset(to, 0, copy.bytes);
-    else
-        std::memcpy(to, copy.from, copy.bytes);
-    copy.landed = true;
-    event("copy lands", copy.site, copy.to);
+    if (copy.from != nullptr && std::memcmp(shared_raw(thread->block, copy.to), copy.from, copy.bytes) != 0)
+        report(Kind::pending, copy.site, "%s: the source of a copy was written before the copy's wait", who(thread).c_str());
 }
 
 } // namespace
@@ -32,9 +27,11 @@ void copy_begin(uint32_t to, const void *from, uint32_t bytes, bool inside, Site
         global(from, bytes, Use::read, site);
     shared_begin_write(to, bytes, site);
     event("cp.async", site, to, inside ? bytes : 0);
-    self->open.push_back(Copy{to, inside ? from : nullptr, bytes, false, site});
-    if (draw(2) == 0)
-        land(self, self->open.back());
+    self->open.push_back(Copy{to, inside ? from : nullptr, bytes, site});
+    if (inside)
+        std::memcpy(shared_raw(self->block, to), from, bytes);
+    else
+        std::memset(shared_raw(self->block, to), 0, bytes);
 }
 
 void copy_commit(Site site)
@@ -48,9 +45,9 @@ void copy_wait(uint32_t groups, Site site)
 {
     event("cp.async.wait_group", site, groups);
     while (self->groups.size() > groups) {
-        for (Copy &copy : self->groups.front()) {
-            if (!copy.landed)
-                land(self, copy);
+        for (const Copy &copy : self->groups.front()) {
+            check_source(self, copy);
+            event("copy lands", copy.site, copy.to);
             shared_end_write(self, copy.to, copy.bytes, copy.site);
         }
         self->groups.erase(self->groups.begin());

@@ -22,11 +22,10 @@ void (*on_event)(const Event &event);
 namespace
 {
 
-constexpr uint64_t POLL_LIMIT = 200000;    /* without anything that a poll could see */
-constexpr uint64_t STEP_LIMIT = 400000000; /* switches of one launch */
+constexpr uint64_t POLL_LIMIT = 200000; /* without anything that a poll could see */
 constexpr uint32_t MOST_RESIDENT = 4;
 
-uint64_t the_seed = 1, state = 1;
+uint64_t the_seed = 1, state = 1, step_limit = 400000000;
 void *host_pointer; /* the stack that run() was called on */
 #if defined(__SANITIZE_ADDRESS__)
 void *host_sanitizer;
@@ -114,8 +113,10 @@ Thread *choose(Warp *current, uint32_t lane)
 /* Goes on with another thread; the caller is no longer in its warp's runnable lanes, or only steps back for a while. */
 void yield_from(Thread *thread, bool for_good)
 {
-    if (++grid.step > STEP_LIMIT)
+    if (++grid.step > step_limit)
         nobody_can_run("the launch does not end");
+    while (grid.ready.empty() && async_step(true))
+        ;
     if (grid.ready.empty()) {
         if (for_good && grid.ended_blocks == grid.launch.blocks) {
             switch_to(thread, nullptr, true);
@@ -145,7 +146,7 @@ void start_block()
     block->more = nullptr;
     Known *nothing = known_new(threads);
     for (uint32_t w = 0; w < threads / 32; ++w)
-        block->warps[w] = Warp{block, &block->threads[w * 32], w, 0, 0, -1, nullptr, Site{"", 0}, 0, {}};
+        block->warps[w] = Warp{block, &block->threads[w * 32], w, 0, 0, -1, nullptr, Site{"", 0}, 0, {}, false};
     for (uint32_t t = 0; t < threads; ++t) {
         Thread &thread = block->threads[t];
         thread.block = block;
@@ -175,6 +176,7 @@ void end_block(Block *block)
         drop(thread.seen);
     }
     barriers_end(block);
+    async_block_gone(block);
     shared_delete(block->shared);
     for (size_t i = 0; i < grid.resident.size(); ++i)
         if (grid.resident[i] == block)
@@ -185,8 +187,9 @@ void end_block(Block *block)
 /* Blocks begin in the order of their index; as many as are resident at a time. */
 void fill_up()
 {
-    while (grid.next_block < grid.launch.blocks && grid.resident.size() < grid.resident_limit)
-        start_block();
+    while (grid.next_block < grid.launch.blocks && grid.resident.size() + grid.launch.cluster <= grid.resident_limit)
+        for (uint32_t i = 0; i < grid.launch.cluster; ++i)
+            start_block();
 }
 
 std::vector<Block *> finished; /* their last thread still runs on one of their stacks */
@@ -205,6 +208,7 @@ void end_thread()
     Block *block = thread->block;
 
     copies_end(thread);
+    async_thread_ends(thread);
     thread->ended = true;
     warp->ended |= 1u << thread->lane;
     if (warp->collective != nullptr)
@@ -212,7 +216,10 @@ void end_thread()
                who(thread).c_str(), warp->collective->name);
     make_waiting(warp, 1u << thread->lane);
     progress();
-    if (--block->alive == 0) {
+    --block->alive;
+    barriers_thread_ended(block);
+    if (block->alive == 0) {
+        async_block_ends(block);
         ++grid.ended_blocks;
         finished.push_back(block);
         event("block ends", Site{"", 0});
@@ -221,8 +228,7 @@ void end_thread()
                 grid.resident.erase(grid.resident.begin() + (long)i);
                 break;
             }
-        if (grid.next_block < grid.launch.blocks)
-            start_block();
+        fill_up();
     }
     yield_from(thread, true);
     std::abort();
@@ -245,6 +251,11 @@ void fiber_main()
 void set_seed(uint64_t value)
 {
     the_seed = value;
+}
+
+void set_step_limit(uint64_t steps)
+{
+    step_limit = steps;
 }
 
 uint64_t seed()
@@ -273,6 +284,7 @@ void wait(const char *what, Site site, uint32_t id)
     thread->waits_id = id;
     event("wait begins", site, id);
     make_waiting(thread->warp, 1u << thread->lane);
+    async_step(false);
     yield_from(thread, false);
     if (!finished.empty())
         bury();
@@ -297,6 +309,8 @@ void poll(const char *what, Site site)
 
     thread->waits_for = what;
     thread->waits_at = site;
+    if (async_step(grid.idle_polls % 64 == 63))
+        grid.idle_polls = 0;
     if (++grid.idle_polls > POLL_LIMIT)
         nobody_can_run("threads poll, and nothing changes");
     /* Somewhere else: a lane of the same warp would poll too. */
@@ -326,9 +340,9 @@ void collective(const Collective &what, void *arguments, Site site)
     }
     warp->arguments[thread->lane] = arguments;
     warp->arrived |= 1u << thread->lane;
+    thread->waits_for = what.name;
+    thread->waits_at = site;
     if (warp->arrived != 0xffffffffu) {
-        thread->waits_for = what.name;
-        thread->waits_at = site;
         make_waiting(warp, 1u << thread->lane);
         yield_from(thread, false);
         if (!finished.empty())
@@ -339,9 +353,36 @@ void collective(const Collective &what, void *arguments, Site site)
     warp->collective = nullptr;
     warp->arrived = 0;
     progress();
-    event(what.name, site, 0, 0, true);
+    if (!what.tells)
+        event(what.name, site, 0, 0, true);
     what.perform(warp, warp->arguments, site);
+    if (!warp->held) {
+        make_ready(warp, 0xffffffffu);
+    } else {
+        yield_from(thread, false);
+        if (!finished.empty())
+            bury();
+    }
+    thread->waits_for = nullptr;
+}
+
+void hold_warp(Warp *warp, uint32_t id, Site site)
+{
+    warp->held = true;
+    make_waiting(warp, 0xffffffffu);
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+        warp->thread[lane].waits_for = self->waits_for != nullptr ? self->waits_for : "waits";
+        warp->thread[lane].waits_at = site;
+        warp->thread[lane].waits_id = id;
+    }
+    event("wait begins", site, id, 0, true);
+}
+
+void release_warp(Warp *warp)
+{
+    warp->held = false;
     make_ready(warp, 0xffffffffu);
+    progress();
 }
 
 /* ---- launches ---- */
@@ -393,7 +434,7 @@ bool run(const Launch &what)
         std::fprintf(stderr, "a block of %u threads\n", what.threads);
         std::abort();
     }
-    grid.resident_limit = 1 + draw(MOST_RESIDENT);
+    grid.resident_limit = what.cluster * (1 + draw(MOST_RESIDENT));
     learn_host_stack();
     global_launch_begins();
     fill_up();
@@ -402,6 +443,7 @@ bool run(const Launch &what)
         switch_to(nullptr, first, false);
     }
     self = nullptr;
+    async_launch_ends();
     drop_all();
     clocks_launch_ends();
     return !grid.failed;

@@ -59,6 +59,8 @@ void clear_findings();
 /* Orders of threads and blocks, and moments of asynchronous work, are drawn from it. The launch number is mixed in. */
 void set_seed(uint64_t seed);
 uint64_t seed();
+/* Switches between threads after which a launch counts as one without end. */
+void set_step_limit(uint64_t steps);
 uint32_t draw(uint32_t n); /* 0 ... n - 1 */
 
 /* ---- vector clocks ---- */
@@ -85,7 +87,6 @@ struct Copy { /* of cp.async */
     uint32_t to;
     const void *from; /* null: zeros */
     uint32_t bytes;
-    bool landed;
     Site site;
 };
 
@@ -113,6 +114,7 @@ struct Thread {
 struct Collective {
     const char *name;
     void (*perform)(Warp *warp, void *const arguments[32], Site site);
+    bool tells = false; /* perform() makes its own events */
 };
 
 struct Warp {
@@ -126,15 +128,14 @@ struct Warp {
     Site collective_at;
     uint32_t arrived;
     void *arguments[32];
+    bool held; /* all lanes wait for release_warp() */
 };
 
 struct Barrier {
     uint32_t expected, arrived; /* threads */
     Known *gathered;
-    std::vector<Thread *> waiting;
-    bool any;       /* of block_any, so far */
-    bool answer[2]; /* by generation: a thread may look when others are a barrier ahead */
-    uint32_t generation;
+    std::vector<Warp *> waiting;
+    bool reduces, any; /* of block_any; what it has gathered */
 };
 
 struct Block {
@@ -159,6 +160,9 @@ void poll(const char *what, Site site);
 void progress();
 
 void collective(const Collective &what, void *arguments, Site site);
+/* From perform(): all lanes of the warp wait here, with their arguments, until release_warp(). */
+void hold_warp(Warp *warp, uint32_t id, Site site);
+void release_warp(Warp *warp);
 
 /* Barrier `id` (0 ... 15) of `threads` threads. */
 void barrier_sync(uint32_t id, uint32_t threads, Site site);
@@ -186,6 +190,18 @@ unsigned char *shared_as(Thread *thread, uint32_t address, uint32_t bytes, Use u
 /* From now on, or no longer, something asynchronous may write there (it counts as a write of the running thread, at this moment). */
 void shared_begin_write(uint32_t address, uint32_t bytes, Site site);
 void shared_end_write(Thread *as, uint32_t address, uint32_t bytes, Site site);
+/* Through the async proxy (hopper.h). A read that may still go on until its end: what ordinary stores put there takes a fence.proxy.async of
+ * the thread that stored, which the reader knows of. A write that has landed counts as one of whoever began it. */
+void shared_begin_read(Thread *thread, uint32_t address, uint32_t bytes, Site site);
+void shared_end_read(Block *block, uint32_t address, uint32_t bytes);
+void shared_was_read(Thread *thread, uint32_t address, uint32_t bytes); /* by the thread, at this moment of its */
+void shared_landed(Block *block, uint32_t address, uint32_t bytes);
+/* From another block of the cluster. */
+unsigned char *shared_remote(Block *block, uint32_t address, uint32_t bytes, Use use, Site site);
+void shared_remote_begin_write(Block *block, uint32_t address, uint32_t bytes, Site site);
+/* Eight bytes that only mbarrier's instructions may touch. */
+void shared_is_mbarrier(Block *block, uint32_t address, bool is);
+uint32_t shared_window(); /* the address of the block's first byte */
 /* The bytes without a look. */
 unsigned char *shared_raw(Block *block, uint32_t address);
 uint32_t shared_size(const Block *block);
@@ -218,6 +234,7 @@ struct Launch {
     const void *parameters;
     uint32_t blocks, threads, shared_bytes;
     const char *name;
+    uint32_t cluster = 1; /* blocks of a cluster */
 };
 
 /* False: there is a finding. */

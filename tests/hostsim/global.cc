@@ -12,8 +12,8 @@ namespace sim
 namespace
 {
 
-/* An access is (launch, block * threads + thread + 1, clock); accesses of earlier launches happened before. Reads: the last one, and the
- * last one by another block than that. */
+/* An access is (launch, block * threads + thread + 1, clock); accesses of earlier launches happened before. Of writes and of
+ * reads the last one is kept, and the last one by another block than that. */
 struct Access {
     uint32_t thread, clock;
     uint16_t site;
@@ -22,7 +22,7 @@ struct Access {
 struct Word {
     uint32_t launch;
     uint32_t defined; /* one bit a byte */
-    Access write, read[2];
+    Access write[2], read[2];
 };
 
 struct Allocation {
@@ -81,28 +81,34 @@ bool ordered(const Access &access)
            at.line);
 }
 
+void remember(Access kept[2], const Access &now)
+{
+    if (kept[0].thread != 0 && (kept[0].thread - 1) / grid.launch.threads != self->block->index)
+        kept[1] = kept[0];
+    kept[0] = now;
+}
+
 /* `strong`: an atomic, or a relaxed, acquire or release access; two of them never race. */
 void check_word(Word &word, const void *address, uint32_t mask, Use use, bool strong, Site site)
 {
     if (word.launch != grid.number) {
         word.launch = (uint32_t)grid.number;
-        word.write = word.read[0] = word.read[1] = Access();
+        word.write[0] = word.write[1] = word.read[0] = word.read[1] = Access();
     }
     if (use != Use::write && (word.defined & mask) != mask)
         report(Kind::uninitialised, site, "%s reads global memory at %p, which nobody wrote", who(self).c_str(), address);
-    if (!(strong && word.write.strong) && !ordered(word.write))
-        found_race(address, use, site, word.write, true);
+    for (const Access &write : word.write)
+        if (!(strong && write.strong) && !ordered(write))
+            found_race(address, use, site, write, true);
     const Access now = {here(), self->clock, site_id(site), strong};
     if (use == Use::read) {
-        if (word.read[0].thread != 0 && (word.read[0].thread - 1) / grid.launch.threads != self->block->index)
-            word.read[1] = word.read[0];
-        word.read[0] = now;
+        remember(word.read, now);
         return;
     }
     for (const Access &read : word.read)
         if (!(strong && read.strong) && !ordered(read))
             found_race(address, use, site, read, false);
-    word.write = now;
+    remember(word.write, now);
     word.defined |= mask;
 }
 

@@ -7,7 +7,8 @@
 namespace sim
 {
 
-/* An access is clock << 10 | thread; 0 is none. Reads are kept for each warp: of its lanes the last one that read. */
+/* An access is clock << 10 | thread; 0 is none. Of each warp the last read is kept, and one by
+ * another lane that it did not come after: lanes of a warp are not ordered by themselves. */
 struct Shared {
     uint32_t bytes, warps;
     std::unique_ptr<unsigned char[]> storage;
@@ -15,18 +16,22 @@ struct Shared {
     struct Word {
         uint32_t write;
         uint16_t write_site;
-        uint8_t defined; /* written since the block began */
-        uint8_t pending; /* asynchronous writes that may still land */
+        uint8_t defined; /* bits: written since the block began; last by the async proxy; part of an mbarrier */
+        uint8_t pending; /* 1: an asynchronous write may still land; 2 times the asynchronous reads under way */
     };
     std::vector<Word> word;
-    std::vector<uint32_t> read;      /* [word * warps + warp] */
-    std::vector<uint16_t> read_site; /* likewise */
+    struct Reads {
+        uint32_t last, other;
+        uint16_t last_site, other_site;
+    };
+    std::vector<Reads> read; /* [word * warps + warp] */
 };
 
 namespace
 {
 
-constexpr uint32_t BASE = 1024; /* shared addresses do not begin at 0: the system's own room comes first */
+constexpr uint32_t BASE = 1024;                         /* shared addresses do not begin at 0: the system's own room comes first */
+constexpr uint8_t WRITTEN = 1, ASYNC = 2, MBARRIER = 4; /* of Word::defined */
 constexpr uint32_t THREAD_BITS = 10, THREAD_MASK = (1u << THREAD_BITS) - 1;
 
 uint32_t stamp(const Thread *thread)
@@ -63,7 +68,13 @@ void check_word(Thread *thread, Shared *shared, uint32_t w, Use use, Site site)
 {
     Shared::Word &word = shared->word[w];
 
-    if (word.pending != 0) {
+    if (word.defined & MBARRIER)
+        report(Kind::misuse, site, "%s %s shared address %u, which belongs to an mbarrier", who(thread).c_str(),
+               use == Use::read ? "reads" : "writes", 4 * w);
+    if (word.pending > 1 && use != Use::read)
+        report(Kind::pending, site, "%s writes shared address %u, which a product or bulk copy under way may still read",
+               who(thread).c_str(), 4 * w);
+    if (word.pending & 1) {
         const Site at = site_of(word.write_site);
         report(Kind::pending, site, "%s %s shared address %u, where the copy that %s began at %s:%d may still land",
                who(thread).c_str(), use == Use::read ? "reads" : "writes", 4 * w,
@@ -72,14 +83,18 @@ void check_word(Thread *thread, Shared *shared, uint32_t w, Use use, Site site)
     if (word.write != 0 && !ordered(thread, word.write))
         found_race(thread, use, site, BASE + 4 * w, word.write, word.write_site, true);
     if (use == Use::read) {
-        if (!word.defined)
+        if (!(word.defined & WRITTEN))
             report(Kind::uninitialised, site, "%s reads shared address %u, which nobody wrote", who(thread).c_str(), 4 * w);
         return;
     }
     const size_t row = (size_t)w * shared->warps;
-    for (uint32_t i = 0; i < shared->warps; ++i)
-        if (shared->read[row + i] != 0 && !ordered(thread, shared->read[row + i]))
-            found_race(thread, use, site, BASE + 4 * w, shared->read[row + i], shared->read_site[row + i], false);
+    for (uint32_t i = 0; i < shared->warps; ++i) {
+        const Shared::Reads &reads = shared->read[row + i];
+        if (reads.last != 0 && !ordered(thread, reads.last))
+            found_race(thread, use, site, BASE + 4 * w, reads.last, reads.last_site, false);
+        if (reads.other != 0 && !ordered(thread, reads.other))
+            found_race(thread, use, site, BASE + 4 * w, reads.other, reads.other_site, false);
+    }
 }
 
 } // namespace
@@ -95,8 +110,7 @@ Shared *shared_new(uint32_t bytes, uint32_t warps)
     shared->data = shared->storage.get() + (1024 - (uintptr_t)shared->storage.get() % 1024) % 1024;
     std::memset(shared->data, 0xff, bytes); /* NaN in every dtype */
     shared->word.assign(words, Shared::Word());
-    shared->read.assign((size_t)words * warps, 0);
-    shared->read_site.assign((size_t)words * warps, 0);
+    shared->read.assign((size_t)words * warps, Shared::Reads());
     return shared;
 }
 
@@ -125,13 +139,18 @@ unsigned char *shared_as(Thread *thread, uint32_t address, uint32_t bytes, Use u
     for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
         check_word(thread, shared, w, use, site);
         if (use == Use::read) {
-            shared->read[(size_t)w * shared->warps + thread->warp->index] = now;
-            shared->read_site[(size_t)w * shared->warps + thread->warp->index] = id;
+            Shared::Reads &reads = shared->read[(size_t)w * shared->warps + thread->warp->index];
+            if (reads.last != 0 && !ordered(thread, reads.last)) {
+                reads.other = reads.last;
+                reads.other_site = reads.last_site;
+            }
+            reads.last = now;
+            reads.last_site = id;
         } else {
             Shared::Word &word = shared->word[w];
             word.write = now;
             word.write_site = id;
-            word.defined = 1;
+            word.defined = WRITTEN;
         }
     }
     return shared->data + (address - BASE);
@@ -153,7 +172,7 @@ void shared_begin_write(uint32_t address, uint32_t bytes, Site site)
         Shared::Word &word = shared->word[w];
         word.write = stamp(self);
         word.write_site = id;
-        word.pending = 1;
+        word.pending |= 1;
     }
 }
 
@@ -164,9 +183,93 @@ void shared_end_write(Thread *as, uint32_t address, uint32_t bytes, Site)
     for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
         Shared::Word &word = shared->word[w];
         word.write = stamp(as);
-        word.pending = 0;
-        word.defined = 1;
+        word.pending &= 0xfe;
+        word.defined = WRITTEN;
     }
+}
+
+/* Has the thread that wrote the word last made it known to the async proxy, and does `reader` know of that? */
+static bool fenced(const Shared::Word &word, const Thread *reader)
+{
+    if (word.defined & ASYNC)
+        return true;
+    const uint32_t writer = word.write & THREAD_MASK, fence = async_fence_after(reader->block, writer, word.write >> THREAD_BITS);
+    return fence != 0 && (writer == reader->index || fence <= reader->known->clock[writer]);
+}
+
+void shared_begin_read(Thread *thread, uint32_t address, uint32_t bytes, Site site)
+{
+    Shared *shared = thread->block->shared;
+
+    shared_as(thread, address, bytes, Use::read, site);
+    for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
+        Shared::Word &word = shared->word[w];
+        if (!fenced(word, thread)) {
+            const Site at = site_of(word.write_site);
+            report(Kind::race, site,
+                   "the async proxy reads shared address %u, where %s stored at %s:%d and made no fence.proxy.async after", 4 * w,
+                   who(thread->block->index, word.write & THREAD_MASK).c_str(), at.file, at.line);
+        }
+        word.pending = (uint8_t)(word.pending + 2);
+    }
+}
+
+void shared_end_read(Block *block, uint32_t address, uint32_t bytes)
+{
+    for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w)
+        block->shared->word[w].pending = (uint8_t)(block->shared->word[w].pending - 2);
+}
+
+void shared_was_read(Thread *thread, uint32_t address, uint32_t bytes)
+{
+    Shared *shared = thread->block->shared;
+
+    for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w)
+        shared->read[(size_t)w * shared->warps + thread->warp->index].last = stamp(thread);
+}
+
+void shared_landed(Block *block, uint32_t address, uint32_t bytes)
+{
+    for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
+        Shared::Word &word = block->shared->word[w];
+        word.pending &= 0xfe;
+        word.defined = WRITTEN | ASYNC;
+    }
+}
+
+unsigned char *shared_remote(Block *block, uint32_t address, uint32_t bytes, Use use, Site site)
+{
+    Shared *shared = block->shared;
+
+    look(self, shared, address, bytes, site);
+    for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
+        Shared::Word &word = shared->word[w];
+        if (word.defined & MBARRIER || word.pending & 1 || (use != Use::read && word.pending != 0))
+            report(Kind::pending, site, "%s %s shared address %u of block %u, which %s", who(self).c_str(),
+                   use == Use::read ? "reads" : "writes", 4 * w, block->index,
+                   word.defined & MBARRIER ? "belongs to an mbarrier" : "a copy or product under way uses");
+        if (use == Use::read && !(word.defined & WRITTEN))
+            report(Kind::uninitialised, site, "%s reads shared address %u of block %u, which nobody wrote", who(self).c_str(),
+                   4 * w, block->index);
+        if (use != Use::read) {
+            word.write = 0;
+            word.defined = WRITTEN;
+        }
+    }
+    return shared->data + (address - BASE);
+}
+
+void shared_remote_begin_write(Block *block, uint32_t address, uint32_t bytes, Site site)
+{
+    shared_remote(block, address, bytes, Use::write, site);
+    for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w)
+        block->shared->word[w].pending |= 1;
+}
+
+void shared_is_mbarrier(Block *block, uint32_t address, bool is)
+{
+    for (uint32_t w = (address - BASE) / 4; w < (address - BASE) / 4 + 2; ++w)
+        block->shared->word[w].defined = is ? MBARRIER : 0;
 }
 
 uint32_t shared_window()

@@ -36,11 +36,25 @@ bool knows(const Thread *thread, uint32_t block, uint32_t index, uint32_t clock)
 /* barriers.cc */
 void barriers_begin(Block *block);
 void barriers_end(Block *block);
+void barriers_thread_ended(Block *block);
 std::string barrier_states();
 /* costs.cc */
 void costs_block_ends(Block *block);
 /* copies.cc: nothing of a thread that has ended is under way any more */
 void copies_end(Thread *thread);
+
+/* hopper_async.cc: something that is under way goes on; true: it did. `must`: nobody can run otherwise. */
+bool async_step(bool must);
+void async_thread_ends(Thread *thread);
+void async_block_ends(Block *block); /* its last thread has ended */
+void async_block_gone(Block *block);
+void async_launch_ends();
+/* The clock of the first fence.proxy.async of a thread at or after one of its clocks; 0: there is none. */
+uint32_t async_fence_after(Block *block, uint32_t thread, uint32_t clock);
+/* hopper_cluster.cc */
+void clusters_launch_ends();
+/* hopper_mbarrier.cc */
+std::string mbarrier_states(const Block *block);
 
 [[noreturn]] void abandon_launch();
 

@@ -73,6 +73,7 @@ template <bool transposed> void perform_load(Warp *warp, void *const arguments[3
         rows[lane] = ((Rows *)arguments[lane])->address;
         std::memcpy(matrix[lane / 8][lane % 8], shared_as(&warp->thread[lane], rows[lane], 16, Use::read, site), 16);
     }
+    event(transposed ? "ldmatrix.trans" : "ldmatrix", site, rows[0], 16, true);
     if (counting)
         cost_matrix_rows(transposed ? "ldmatrix.trans" : "ldmatrix", rows, site);
     for (int lane = 0; lane < 32; ++lane)
@@ -142,7 +143,7 @@ void perform_tf32(Warp *, void *const arguments[32], Site)
 
 const Collective SHUFFLE = {"shfl.sync.bfly", perform_shuffle}, FIRST = {"shfl.sync.idx", perform_first},
                  ANY = {"vote.sync.any", perform_any}, SYNC = {"bar.warp.sync", perform_sync},
-                 LOAD = {"ldmatrix", perform_load<false>}, LOAD_TRANSPOSED = {"ldmatrix.trans", perform_load<true>},
+                 LOAD = {"ldmatrix", perform_load<false>, true}, LOAD_TRANSPOSED = {"ldmatrix.trans", perform_load<true>, true},
                  BF16 = {"mma.bf16", perform_halves<Element::bf16>}, F16 = {"mma.f16", perform_halves<Element::f16>},
                  TF32 = {"mma.tf32", perform_tf32};
 
