@@ -109,21 +109,29 @@ GLINT_DEVICE void mma_f32_tf32(float d[4], const uint32_t a[4], uint32_t b0, uin
     mma_m16n8k8_tf32(d, rounded, to_tf32(float_of(b0)), to_tf32(float_of(b1)));
 }
 
+/* x as the sum of two tf32: the nearest one and what is left. Of an infinity that is the largest number and an infinity, for its own
+ * remainder would be no number, and nor would its product with a remainder of 0. A NaN is left over too. */
+GLINT_DEVICE void split_tf32(uint32_t x, uint32_t &high, uint32_t &low)
+{
+    const float largest = 0x1.ffcp127f;
+
+    high = bits_of(fminf(fmaxf(float_of(to_tf32(float_of(x))), -largest), largest));
+    low = to_tf32(float_of(x) - float_of(high));
+}
+
 /* d += a b of float32 operands, each as the sum of two tf32: only the product of the two remainders is left out, 2^-22. */
 GLINT_DEVICE void mma_f32_tf32x3(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
 {
-    uint32_t high[4], low[4];
-    const uint32_t b0_high = to_tf32(float_of(b0)), b1_high = to_tf32(float_of(b1));
-    const uint32_t b0_low = to_tf32(float_of(b0) - float_of(b0_high)), b1_low = to_tf32(float_of(b1) - float_of(b1_high));
+    uint32_t high[4], low[4], b_high[2], b_low[2];
 
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        high[i] = to_tf32(float_of(a[i]));
-        low[i] = to_tf32(float_of(a[i]) - float_of(high[i]));
-    }
-    mma_m16n8k8_tf32(d, low, b0_high, b1_high);
-    mma_m16n8k8_tf32(d, high, b0_low, b1_low);
-    mma_m16n8k8_tf32(d, high, b0_high, b1_high);
+    for (int i = 0; i < 4; ++i)
+        split_tf32(a[i], high[i], low[i]);
+    split_tf32(b0, b_high[0], b_low[0]);
+    split_tf32(b1, b_high[1], b_low[1]);
+    mma_m16n8k8_tf32(d, low, b_high[0], b_high[1]);
+    mma_m16n8k8_tf32(d, high, b_low[0], b_low[1]);
+    mma_m16n8k8_tf32(d, high, b_high[0], b_high[1]);
 }
 
 /* The part of `thread` in copy_tile. */
