@@ -75,19 +75,38 @@ return {
             { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 8, q_kept = 8, archs = { 80, 87 } },
           },
         },
+        -- Two strategies. "fused", the default, goes over key blocks once; dQ is summed in float32 by one key block after another, in
+        -- order. "split" makes P and dS a second time for dQ, and no block waits for another: faster with few queries or few keys, and
+        -- with a mask up to some length. up_to says for which lengths it is taken. Both give the same bits every time.
         bwd = {
           [64] = {
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32,
+              dq_m = 128, dq_n = 64, dq_warps = 4, dq_blocks_per_sm = 2, masks = { "none" }, up_to = 128 },
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32,
+              dq_m = 128, dq_n = 64, dq_warps = 4, dq_blocks_per_sm = 2, masks = { "causal" }, up_to = 1024 },
             { dtypes = { "f16", "bf16" }, m = 64, n = 256, warps = 8, part_m = 32, dq_row_tiles = 2, archs = { 90 } },
             { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 4, part_m = 32, dq_row_tiles = 2, archs = { 80, 87 } },
             { dtypes = { "f32" }, m = 32, n = 64, warps = 4, blocks_per_sm = 2 },
             { dtypes = { "f32" }, m = 32, n = 64, warps = 4, math = "tf32x3" },
           },
           [128] = {
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 128, warps = 8, stages = 3, dq_m = 128, dq_n = 32, dq_warps = 4,
+              archs = { 90 }, masks = { "none" }, up_to = 512 },
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 128, warps = 8, stages = 3, dq_m = 128, dq_n = 32, dq_warps = 4,
+              archs = { 90 }, masks = { "causal" }, up_to = 256 },
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 32, n = 64, warps = 4, dq_m = 128, dq_n = 32, dq_warps = 4,
+              archs = { 80, 87 }, up_to = 128 },
             { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2 },
             { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2 },
             { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2, math = "tf32x3" },
           },
           [256] = {
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 64, warps = 8, d_split = 2, dq_m = 128, dq_n = 32, dq_warps = 8,
+              archs = { 90 }, masks = { "none" }, up_to = 512 },
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 64, warps = 8, d_split = 2, dq_m = 128, dq_n = 32, dq_warps = 8,
+              archs = { 90 }, masks = { "causal" }, up_to = 2048 },
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 32, n = 64, warps = 8, d_split = 2, dq_m = 64, dq_n = 32, dq_warps = 4,
+              archs = { 80, 87 }, up_to = 128 },
             { dtypes = { "f16", "bf16" }, m = 64, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, archs = { 90 } },
             { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, archs = { 80, 87 } },
           },

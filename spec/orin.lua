@@ -26,6 +26,8 @@ return {
         },
         bwd = {
           [64] = {
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32,
+              dq_m = 128, dq_n = 64, dq_warps = 4, dq_blocks_per_sm = 2, up_to = 128 },
             { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 4, part_m = 32, dq_row_tiles = 2 },
             { dtypes = { "f32" }, m = 32, n = 64, warps = 4, blocks_per_sm = 2 },
           },
