@@ -20,6 +20,17 @@ void forget(Transfer *transfer)
     under_way.erase(std::remove(under_way.begin(), under_way.end(), transfer), under_way.end());
 }
 
+/* Tensors of tf32 are rounded as they are loaded: to the nearest, ties to even; NaN is 0x7fffe000, and denormals stay, with _FTZ too. */
+void round_all(unsigned char *floats, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < bytes; i += 4) {
+        uint32_t bits;
+        std::memcpy(&bits, floats + i, 4);
+        bits = (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fffe000u : (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000u;
+        std::memcpy(floats + i, &bits, 4);
+    }
+}
+
 void land(Transfer *transfer)
 {
     for (const Piece &piece : transfer->pieces) {
@@ -29,6 +40,8 @@ void land(Transfer *transfer)
         else
             for (uint32_t i = 0; i < piece.bytes; ++i)
                 to[i] = (unsigned char)(transfer->fill >> 8 * ((piece.shared + i) % 4));
+        if (piece.global != nullptr && (transfer->type == TENSOR_MAP_TF32 || transfer->type == TENSOR_MAP_TF32_FTZ))
+            round_all(to, piece.bytes);
     }
     for (uint32_t chunk : transfer->chunks)
         shared_landed(transfer->block, chunk, 16);

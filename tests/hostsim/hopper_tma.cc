@@ -1,4 +1,6 @@
 /* Tiles of tensors and runs of bytes: PTX ISA, "cp.async.bulk.tensor", "cp.async.bulk" and their reductions. */
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "tests/hostsim/hopper.h"
@@ -30,15 +32,15 @@ uint32_t swizzled(uint32_t address, int swizzle)
     return address ^ (address >> 7 & ((1u << swizzle) - 1)) << 4;
 }
 
-/* NaN of a tensor map that fills with it, in 4 bytes. */
+/* What a tensor map that fills with NaN puts beyond the ends, in every type. */
 uint32_t fill_of(const TensorMap &map)
 {
-    if (map.fill == TENSOR_MAP_FILL_ZERO)
-        return 0;
-    return element_bytes(map.type) == 2 ? 0x7fff7fffu : 0x7fffffffu;
+    return map.fill == TENSOR_MAP_FILL_ZERO ? 0 : 0x7ff77ff7u;
 }
 
-/* A row of the box along dimension 0: whole chunks of 16 bytes in shared memory, of which [first, end) bytes are in the tensor. */
+/* A row of the box along dimension 0: whole chunks of 16 bytes in shared memory, of which [first, end) bytes are in the tensor. What lies
+ * outside is not loaded, to the byte; but a store or reduction writes every chunk whole that begins inside: bytes between the end of a
+ * row and the next multiple of 16 belong to the copy engine. */
 void add_row(Transfer *transfer, const TensorMap &map, uint32_t shared, uint32_t bytes, unsigned char *global, int64_t first,
              int64_t end)
 {
@@ -46,7 +48,7 @@ void add_row(Transfer *transfer, const TensorMap &map, uint32_t shared, uint32_t
 
     for (uint32_t at = 0; at < bytes; at += 16) {
         const uint32_t chunk = swizzled(shared + at, map.swizzle);
-        const int64_t low = std::max<int64_t>(first, at), high = std::min<int64_t>(end, at + 16);
+        const int64_t low = std::max<int64_t>(first, at), high = load ? std::min<int64_t>(end, at + 16) : at < end ? at + 16 : 0;
         transfer->chunks.push_back(chunk);
         if (low >= high) {
             if (load)
@@ -98,6 +100,13 @@ void add_box(Transfer *transfer, const TensorMap &map, uint32_t shared, const in
     }
 }
 
+float add_f32(float a, float b)
+{
+    const float sum = a + b;
+
+    return std::isnan(sum) ? float_from(0x7fffffffu) : sum;
+}
+
 Transfer *transfer_new(Transfer::What what, Site site)
 {
     Transfer *transfer = new Transfer();
@@ -137,6 +146,7 @@ void tensor_load_to(Block *block, uint32_t shared, const struct tensor_map *map,
     transfer->block = block;
     transfer->barrier = barrier;
     transfer->fill = fill_of(made);
+    transfer->type = made.type;
     add_box(transfer, made, shared, at, site);
     transfer_begin(transfer);
 }
@@ -159,6 +169,7 @@ void bulk_load(uint32_t shared, const void *global, uint32_t bytes, uint32_t bar
     event("cp.async.bulk load", site, shared - shared_window(), barrier - shared_window());
     transfer->barrier = barrier;
     transfer->signal = bytes;
+    transfer->type = TENSOR_MAP_U8;
     add_bytes(transfer, shared, global, bytes, site);
     transfer_begin(transfer);
 }
@@ -183,7 +194,7 @@ void reduce_add(int type, unsigned char *to, const unsigned char *value)
     switch (type) {
     case TENSOR_MAP_BF16: a = fma_bf16((uint32_t)a, 0x3f80, (uint32_t)b); break;
     case TENSOR_MAP_F16: a = fma_f16((uint32_t)a, 0x3c00, (uint32_t)b); break;
-    case TENSOR_MAP_F32:
+    case TENSOR_MAP_F32: a = bits_from(add_f32(float_from((uint32_t)a), float_from((uint32_t)b))); break;
     case TENSOR_MAP_F32_FTZ: a = bits_from(add_flushed(float_from((uint32_t)a), float_from((uint32_t)b))); break;
     default: a += b; break;
     }

@@ -10,7 +10,7 @@ load("//tools:defs.bzl", "glint_cc_test", "glint_core_library")
 load("//tools:kernel.bzl", "glint_emit_table")
 
 # C++ without exceptions of its own; kernels are CUDA C, whose #pragma unroll and unused parameters nobody minds.
-ENGINE = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+ENGINE = ["-std=c++17", "-O3", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 KERNEL = [
     "-std=c++17",
     "-O2",

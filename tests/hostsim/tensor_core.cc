@@ -59,7 +59,9 @@ uint32_t cut(int64_t sum, int exponent)
         return sign | INFINITE;
     const int shift = std::max(power, -126) - 23 - (exponent - FRACTION_BITS); /* to units of the result's last place */
     const uint32_t significand = (uint32_t)(shift < 0 ? size << -shift : shift > 63 ? 0 : size >> shift);
-    return sign | (power < -126 ? significand : (uint32_t)(power + 127) << 23 | (significand & 0x7fffffu));
+    if (power < -126)
+        return significand == 0 ? 0 : sign | significand;
+    return sign | (uint32_t)(power + 127) << 23 | (significand & 0x7fffffu);
 }
 
 /* What NaNs and infinities make of a sum; 0 when there are none. */

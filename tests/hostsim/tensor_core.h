@@ -4,7 +4,7 @@
  * One element of d is the sum of c and k products: 16 of bf16 or f16, 8 of tf32. Products are exact. All terms are brought to the greatest
  * exponent among them (of a product: the sum of its factors' exponents, whatever their fractions), where each keeps 25 bits behind the
  * point, the rest being cut off; then they are added, without any more loss, and the sum is cut off to 24 bits. Denormals are
- * numbers like any other. NaN is 0x7fffffff; a sum of nothing is +0. What is too large is an infinity.
+ * numbers like any other. NaN is 0x7fffffff; what is zero or too small is +0. What is too large is an infinity.
  *
  * So against the exact sum an element is off by less than (k + 1) 2^-25 of the power of two of its greatest term, and 2^-23 of itself. */
 #ifndef GLINT_HOSTSIM_TENSOR_CORE_H

@@ -51,6 +51,10 @@ static uint32_t number(micro_random &random, int regime, int exponent_bits, int 
     case 1: exponent = bias - 4 + random.below(9); break;
     case 2: exponent = bias - 12 + random.below(25); break;
     case 3: return sign | bias << mantissa_bits | (random.below(8) == 0 ? mantissa & 1 : 0);
+    case 6: {
+        static const uint32_t few[] = {0, 0, 0, 1};
+        return sign | (random.below(8) == 0 ? bias << mantissa_bits : few[random.below(4)]);
+    }
     case 4: exponent = random.below(4) == 0 ? random.below(3) : random.below(top); break;
     default: exponent = random.below(8) == 0 ? top * random.below(2) : random.below(top + 1); break;
     }
@@ -70,4 +74,24 @@ uint32_t micro_f16(micro_random &random, int regime)
 uint32_t micro_f32(micro_random &random, int regime)
 {
     return number(random, regime, 8, 23);
+}
+
+uint32_t micro_hard_f32(micro_random &random)
+{
+    static const uint32_t special[] = {0,          0x80000000, 1,          0x007fffff, 0x00800000, 0x7f7fffff,
+                                       0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, 0x7fffffff,
+                                       0x477fe000, 0x477ff000, 0x477fefff, 0x38800000, 0x387fc000, 0x33800000,
+                                       0x33000000, 0x33000001, 0x32ffffff, 0x7f7f8000, 0x7f7f7fff, 0x7f7ff000};
+    const uint32_t x = random.word();
+
+    switch (random.below(8)) {
+    case 0: return special[random.below(sizeof special / sizeof *special)];
+    case 1: return (x & 0xffff0000u) | 0x8000u;                         /* a tie of bf16 */
+    case 2: return (x & 0x8fffe000u) + 0x38001000u;                     /* a tie of f16, of tf32 */
+    case 3: return (x & 0x807fffffu) | (97 + random.below(20)) << 23;   /* denormals of f16 */
+    case 4: return x & 0x807fffffu;                                     /* denormals */
+    case 5: return (x & 0x807fffffu) | (120 + random.below(14)) << 23;  /* round 1 */
+    case 6: return (x & 0xffffe000u) | (random.below(3) - 1 + 0x1000u); /* round a tie */
+    default: return x;
+    }
 }

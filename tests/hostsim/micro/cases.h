@@ -55,10 +55,14 @@ struct micro_random {
 uint64_t micro_hash(const uint32_t *words, size_t n); /* FNV-1a over the words' bytes, low byte first */
 
 /* Random operands of matrix products, in `regime`: 0 numbers round 1; 1 a narrow and 2 the whole range of exponents; 3 cancellation;
- * 4 any bits but infinity and NaN, denormals included; 5 any bits at all. */
-enum { MICRO_REGIMES = 6 };
+ * 4 any bits but infinity and NaN, denormals included; 5 any bits at all; 6 zeros of either sign, ones and the smallest denormals. */
+enum { MICRO_REGIMES = 7 };
 uint32_t micro_bf16(micro_random &random, int regime);
 uint32_t micro_f16(micro_random &random, int regime);
 uint32_t micro_f32(micro_random &random, int regime); /* as tf32 and as accumulators */
+
+/* Bits that rounding and special cases turn on: random ones, few mantissa bits, ties of bf16, f16 and tf32, values at the ends of the
+ * types' ranges, denormals, infinities, NaNs. */
+uint32_t micro_hard_f32(micro_random &random);
 
 #endif

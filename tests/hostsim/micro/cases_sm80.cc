@@ -54,28 +54,6 @@ static void ldmatrix_cases(vector<micro_case> &cases, const string &entry)
     }
 }
 
-/* Bits that rounding and special cases turn on: random ones, few mantissa bits, ties of bf16, f16 and tf32, values at the ends of the
- * types' ranges, denormals, infinities, NaNs. */
-static uint32_t hard_float(micro_random &random)
-{
-    static const uint32_t special[] = {0,          0x80000000, 1,          0x007fffff, 0x00800000, 0x7f7fffff,
-                                       0x7f800000, 0xff800000, 0x7fc00000, 0xffc00001, 0x7f800001, 0x7fffffff,
-                                       0x477fe000, 0x477ff000, 0x477fefff, 0x38800000, 0x387fc000, 0x33800000,
-                                       0x33000000, 0x33000001, 0x32ffffff, 0x7f7f8000, 0x7f7f7fff, 0x7f7ff000};
-    const uint32_t x = random.word();
-
-    switch (random.below(8)) {
-    case 0: return special[random.below(sizeof special / sizeof *special)];
-    case 1: return (x & 0xffff0000u) | 0x8000u;                         /* a tie of bf16 */
-    case 2: return (x & 0x8fffe000u) + 0x38001000u;                     /* a tie of f16, of tf32 */
-    case 3: return (x & 0x807fffffu) | (97 + random.below(20)) << 23;   /* denormals of f16 */
-    case 4: return x & 0x807fffffu;                                     /* denormals */
-    case 5: return (x & 0x807fffffu) | (120 + random.below(14)) << 23;  /* round 1 */
-    case 6: return (x & 0xffffe000u) | (random.below(3) - 1 + 0x1000u); /* round a tie */
-    default: return x;
-    }
-}
-
 static void number_cases(vector<micro_case> &cases)
 {
     static const struct {
@@ -90,7 +68,7 @@ static void number_cases(vector<micro_case> &cases)
         for (int i = 0; i < 128 * 128; ++i) {
             const int regime = (int)random.below(MICRO_REGIMES);
             for (int j = 0; j < row.inputs; ++j)
-                c.in.push_back(row.pairs == 0   ? hard_float(random)
+                c.in.push_back(row.pairs == 0   ? micro_hard_f32(random)
                                : row.pairs == 1 ? pair(random, micro_bf16, regime)
                                                 : pair(random, micro_f16, regime));
         }
@@ -135,9 +113,9 @@ static micro_case atomics()
 
     c.compared = 3586;
     for (int i = 0; i < 512 * 5; ++i)
-        c.in.push_back(hard_float(random));
+        c.in.push_back(micro_hard_f32(random));
     for (int i = 0; i < 512; ++i)
-        c.out[(size_t)i] = i % 4 == 0 ? 0 : hard_float(random);
+        c.out[(size_t)i] = i % 4 == 0 ? 0 : micro_hard_f32(random);
     return c;
 }
 

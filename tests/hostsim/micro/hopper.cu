@@ -24,8 +24,10 @@ STMATRIX_KERNEL(stmatrix_x4_trans)
 /* How many lanes of each warp are elected: one. */
 GLINT_KERNEL(128, 1) micro_elect(GLINT_PARAMS(struct micro_params) p)
 {
+    const uint32_t warp = warp_index();
+
     if (elect_one())
-        atom_global_add_u32(p.out + warp_index(), ld_relaxed_u32(p.in));
+        atom_global_add_u32(p.out + warp, ld_relaxed_u32(p.in));
 }
 
 /* One thread does what the words say, on four barriers: operation, barrier, value; each test gives a word of output. */
