@@ -19,10 +19,15 @@ Arrival &arrival_of(const Warp *warp, uint32_t lane)
     return *(Arrival *)warp->arguments[lane];
 }
 
-/* Threads of the block that have ended count as come where all of the block are expected. */
+/* At barrier 0, the one of all threads, those that have ended without coming are not waited for. */
 bool complete(const Block *block, const Barrier &barrier)
 {
-    const uint32_t ended = barrier.expected == grid.launch.threads ? grid.launch.threads - block->alive : 0;
+    uint32_t ended = 0;
+
+    if (&barrier == &block->barriers[0] && barrier.expected == grid.launch.threads)
+        for (const Warp &warp : block->warps)
+            if ((barrier.came >> warp.index & 1) == 0)
+                ended += (uint32_t)__builtin_popcount(warp.ended);
     return barrier.arrived + ended >= barrier.expected;
 }
 
@@ -98,6 +103,7 @@ Barrier &come(Warp *warp, const char *what, bool reduces, bool waits, Site site)
         report(Kind::misuse, site, "%s: barrier %u of %u threads has all of them already", what, id, threads);
     barrier.expected = threads;
     barrier.arrived += 32;
+    barrier.came |= 1u << warp->index;
     event(what, site, id, threads, true);
     return barrier;
 }
@@ -166,9 +172,9 @@ void barrier_arrive(uint32_t id, uint32_t threads, Site site)
     collective(ARRIVE, &arrival, site);
 }
 
-bool barrier_any(bool condition, Site site)
+bool barrier_any(uint32_t id, uint32_t threads, bool condition, Site site)
 {
-    Arrival arrival = {0, grid.launch.threads, condition, false};
+    Arrival arrival = {id, threads, condition, false};
 
     collective(RED, &arrival, site);
     return arrival.answer;
@@ -197,6 +203,7 @@ std::string barrier_states()
                 text += name + " barrier " + std::to_string(id) + ": " + std::to_string(barrier.arrived) + " of " +
                         std::to_string(barrier.expected) + " threads have come\n";
         }
+        text += mbarrier_states(block);
         for (const Warp &warp : block->warps)
             for (uint32_t lane = 0, end; lane < 32; lane = end) { /* neighbours in the same state make one line */
                 const std::string state = state_of(warp.thread[lane]);

@@ -76,7 +76,7 @@ GLINT_DEVICE void block_sync(SIM_SITE)
 
 GLINT_DEVICE bool block_any(bool condition, SIM_SITE)
 {
-    return sim::barrier_any(condition, SIM_THIS);
+    return sim::barrier_any(0, sim::launch().threads, condition, SIM_THIS);
 }
 
 GLINT_DEVICE void named_sync(uint32_t id, uint32_t threads, SIM_SITE)
@@ -87,6 +87,11 @@ GLINT_DEVICE void named_sync(uint32_t id, uint32_t threads, SIM_SITE)
 GLINT_DEVICE void named_arrive(uint32_t id, uint32_t threads, SIM_SITE)
 {
     sim::barrier_arrive(id, threads, SIM_THIS);
+}
+
+GLINT_DEVICE bool named_any(uint32_t id, uint32_t threads, bool condition, SIM_SITE)
+{
+    return sim::barrier_any(id, threads, condition, SIM_THIS);
 }
 
 GLINT_DEVICE void warp_sync(SIM_SITE)

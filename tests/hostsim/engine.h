@@ -133,6 +133,7 @@ struct Warp {
 
 struct Barrier {
     uint32_t expected, arrived; /* threads */
+    uint32_t came;              /* a bit a warp */
     Known *gathered;
     std::vector<Warp *> waiting;
     bool reduces, any; /* of block_any; what it has gathered */
@@ -167,7 +168,7 @@ void release_warp(Warp *warp);
 /* Barrier `id` (0 ... 15) of `threads` threads. */
 void barrier_sync(uint32_t id, uint32_t threads, Site site);
 void barrier_arrive(uint32_t id, uint32_t threads, Site site);
-bool barrier_any(bool condition, Site site);
+bool barrier_any(uint32_t id, uint32_t threads, bool condition, Site site);
 
 /* Order among these threads: each then knows what all did before. */
 void join_threads(Thread *const *threads, uint32_t count);
