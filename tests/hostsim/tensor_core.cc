@@ -1,6 +1,7 @@
 #include "tests/hostsim/tensor_core.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tests/hostsim/numbers.h"
 
@@ -65,12 +66,12 @@ uint32_t cut(int64_t sum, int exponent)
 }
 
 /* What NaNs and infinities make of a sum; 0 when there are none. */
-uint32_t special(const Number *a, const Number *b, uint32_t stride, int k, const Number &c)
+uint32_t special(const Number *a, const Number *b, int k, const Number &c)
 {
     bool plus = c.kind == INFINITY_ && c.fraction > 0, minus = c.kind == INFINITY_ && c.fraction < 0, nan = c.kind == NAN_;
 
     for (int i = 0; i < k; ++i) {
-        const Number &x = a[i], &y = b[(uint32_t)i * stride];
+        const Number &x = a[i], &y = b[i];
         if (x.kind == FINITE && y.kind == FINITE)
             continue;
         nan |= x.kind == NAN_ || y.kind == NAN_ || x.fraction == 0 || y.fraction == 0;
@@ -79,81 +80,190 @@ uint32_t special(const Number *a, const Number *b, uint32_t stride, int k, const
     return nan || (plus && minus) ? NOT_A_NUMBER : plus ? INFINITE : minus ? INFINITE | 0x80000000u : 0;
 }
 
-/* The columns of b, an array for each property, so that the loops over them are the compiler's to vectorise. */
-struct Columns {
-    float fraction[MOST_K][TENSOR_CORE_COLUMNS];
-    int exponent[MOST_K][TENSOR_CORE_COLUMNS];
-};
-
-void greatest(int *__restrict most, int exponent, const int *__restrict column, uint32_t n)
+/* fraction * 2^(FRACTION_BITS - below), cut off to an integer. What is 2^-128 of the greatest term or less is nothing anyway. */
+int64_t term(float fraction, int below)
 {
-    for (uint32_t j = 0; j < n; ++j)
-        most[j] = std::max(most[j], exponent + column[j]);
+    return (int64_t)((double)fraction * std::ldexp(1.0, FRACTION_BITS - std::min(below, 127)));
 }
 
-/* Adds the products of one factor with a row of b. A product is below 4, so that 16 of them fit into 32 bits; what is 2^-128 of the
- * greatest or less is nothing anyway. */
-void add(int32_t *__restrict sum, const int *__restrict most, const Number &x, const float *__restrict fraction,
-         const int *__restrict exponent, uint32_t n)
+/* One element, as the definition in the header says it. */
+uint32_t element_of(const Number *a, const Number *b, int k, const Number &c)
 {
+    const uint32_t other = special(a, b, k, c);
+    if (other != 0)
+        return other;
+    int most = c.exponent;
+    for (int i = 0; i < k; ++i)
+        most = std::max(most, a[i].exponent + b[i].exponent);
+    int64_t sum = term(c.fraction, most - c.exponent);
+    for (int i = 0; i < k; ++i)
+        sum += term(a[i].fraction * b[i].fraction, most - a[i].exponent - b[i].exponent);
+    return cut(sum, most);
+}
+
+void row_of(Element element, int k, uint32_t n, const uint32_t *a, const uint32_t *b, uint32_t *d)
+{
+    Number left[MOST_K], right[MOST_K];
+
+    for (int i = 0; i < k; ++i)
+        left[i] = decode(element, a[i]);
     for (uint32_t j = 0; j < n; ++j) {
-        const int below = std::min(most[j] - x.exponent - exponent[j], 127);
-        const uint32_t scale_bits = (uint32_t)(127 + FRACTION_BITS - below) << 23;
-        float scale;
-        std::memcpy(&scale, &scale_bits, sizeof scale);
-        sum[j] += (int32_t)(x.fraction * fraction[j] * scale);
+        for (int i = 0; i < k; ++i)
+            right[i] = decode(element, b[(uint32_t)i * n + j]);
+        d[j] = element_of(left, right, k, decode(d[j], 8, 23));
     }
 }
 
-int64_t addend(const Number &c, int most)
-{
-    const int shift = FRACTION_BITS - 23 - (most - c.exponent);
-    const int64_t significand = (int64_t)(std::abs(c.fraction) * 0x1p23f);
-    const int64_t kept = shift >= 0 ? significand << shift : -shift > 62 ? 0 : significand >> -shift;
+/* ---- the same, eight columns at a time, of finite numbers -------------------------------------------------------------------- */
 
-    return c.fraction < 0 ? -kept : kept;
+typedef float Floats __attribute__((vector_size(32)));
+typedef int32_t Ints __attribute__((vector_size(32)));
+typedef double Doubles __attribute__((vector_size(64)));
+typedef int64_t Longs __attribute__((vector_size(64)));
+#define INLINE inline __attribute__((always_inline))
+
+struct Factors {
+    alignas(32) float fraction[MOST_K * TENSOR_CORE_COLUMNS];
+    alignas(32) int32_t exponent[MOST_K * TENSOR_CORE_COLUMNS];
+};
+
+/* Without branches, for the compiler to vectorise; false if there is a NaN or an infinity. */
+template <int exponent_bits, int fraction_bits, int shift>
+INLINE bool decode_all(const uint32_t *__restrict bits, uint32_t count, float *__restrict fraction, int32_t *__restrict exponent)
+{
+    constexpr uint32_t top = (1u << exponent_bits) - 1, hidden = 1u << fraction_bits;
+    uint32_t specials = 0;
+
+    for (uint32_t i = 0; i < count; ++i) {
+        const uint32_t x = bits[i] >> shift, power = x >> fraction_bits & top;
+        const uint32_t significand = (x & (hidden - 1)) | (power != 0 ? hidden : 0);
+        const float size = (float)(int32_t)significand * (1.0f / (float)hidden);
+        fraction[i] = float_from(bits_from(size) | (x >> (exponent_bits + fraction_bits) & 1) << 31);
+        exponent[i] = significand == 0 ? NOTHING : (int32_t)(power != 0 ? power : 1) - (int32_t)(top / 2);
+        specials |= power == top;
+    }
+    return specials == 0;
 }
+
+INLINE bool decode_all(Element element, const uint32_t *bits, uint32_t count, Factors &factors)
+{
+    switch (element) {
+    case Element::bf16: return decode_all<8, 7, 0>(bits, count, factors.fraction, factors.exponent);
+    case Element::f16: return decode_all<5, 10, 0>(bits, count, factors.fraction, factors.exponent);
+    default: return decode_all<8, 10, 13>(bits, count, factors.fraction, factors.exponent);
+    }
+}
+
+/* 2^exponent, of -1022 ... 1023. */
+INLINE void powers(Doubles &result, const Ints &exponent)
+{
+    result = (Doubles)((__builtin_convertvector(exponent, Longs) + 1023) << 52);
+}
+
+/* Adds to sum the products of k factors with as many rows of eight columns. A product is below 4, so that 16 of them fit into 32 bits. */
+INLINE void add_products(Ints &sum, const Ints &most, const float *x, const int32_t *x_exponent, const Factors &b, uint32_t at,
+                         uint32_t n, int k)
+{
+    for (int i = 0; i < k; ++i) {
+        const Ints below = most - (x_exponent[i] + *(const Ints *)(const void *)(b.exponent + at + (uint32_t)i * n));
+        const Ints kept = below > 127 ? Ints{} + 127 : below;
+        const Floats scale = (Floats)((127 + FRACTION_BITS - kept) << 23);
+        sum += __builtin_convertvector(x[i] * *(const Floats *)(const void *)(b.fraction + at + (uint32_t)i * n) * scale, Ints);
+    }
+}
+
+/* Eight elements of a row; false if one is denormal: it is cut off elsewhere than the others. */
+INLINE bool eight_of(int k, uint32_t n, const float *x, const int32_t *x_exponent, const Factors &b, uint32_t at, uint32_t *d,
+                     const float *c, const int32_t *c_exponent)
+{
+    Ints most = *(const Ints *)(const void *)c_exponent, sum = {};
+    for (int i = 0; i < k; ++i) {
+        const Ints exponent = x_exponent[i] + *(const Ints *)(const void *)(b.exponent + at + (uint32_t)i * n);
+        most = exponent > most ? exponent : most;
+    }
+    add_products(sum, most, x, x_exponent, b, at, n, k);
+
+    const Ints power = most < -400 ? Ints{} - 400 : most; /* all are zero then */
+    Doubles up, down;
+    powers(up, FRACTION_BITS - power);
+    powers(down, power - FRACTION_BITS);
+    const Ints addend = __builtin_convertvector(__builtin_convertvector(*(const Floats *)(const void *)c, Doubles) * up, Ints);
+    const Doubles exact = __builtin_convertvector(sum, Doubles) + __builtin_convertvector(addend, Doubles);
+    const Doubles result = (Doubles)((Longs)exact & ~((INT64_C(1) << 29) - 1)) * down; /* 24 of the 53 bits of a double */
+    const Floats rounded = __builtin_convertvector(result, Floats);                    /* or too large */
+    __builtin_memcpy(d, &rounded, sizeof rounded);
+
+    const Longs size = (Longs)result & INT64_MAX, denormal = (size < ((INT64_C(1023) - 126) << 52)) & (size != 0);
+    int64_t any = 0;
+    for (int j = 0; j < 8; ++j)
+        any |= denormal[j];
+    return any == 0;
+}
+
+INLINE void finite_product(Element element, uint32_t rows, uint32_t n, const Factors &a, const Factors &b, const uint32_t *a_bits,
+                           const uint32_t *b_bits, uint32_t *d)
+{
+    const int k = element == Element::tf32 ? 8 : 16;
+    alignas(32) float c[TENSOR_CORE_COLUMNS];
+    alignas(32) int32_t c_exponent[TENSOR_CORE_COLUMNS];
+    alignas(32) float c_fraction[TENSOR_CORE_COLUMNS];
+    uint32_t result[TENSOR_CORE_COLUMNS];
+
+    for (uint32_t row = 0; row < rows; ++row, d += n) {
+        bool plain = decode_all<8, 23, 0>(d, n, c_fraction, c_exponent);
+        __builtin_memcpy(c, d, n * sizeof *d);
+        for (uint32_t at = 0; at < n && plain; at += 8)
+            plain = eight_of(k, n, a.fraction + row * (uint32_t)k, a.exponent + row * (uint32_t)k, b, at, result + at, c + at,
+                             c_exponent + at);
+        if (plain)
+            __builtin_memcpy(d, result, n * sizeof *d);
+        else
+            row_of(element, k, n, a_bits + row * (uint32_t)k, b_bits, d);
+    }
+}
+
+INLINE void product(Element element, uint32_t rows, uint32_t n, const uint32_t *a, const uint32_t *b, uint32_t *d)
+{
+    static Factors left, right;
+    const uint32_t k = element == Element::tf32 ? 8 : 16;
+    const bool left_finite = decode_all(element, a, rows * k, left), right_finite = decode_all(element, b, k * n, right);
+
+    if (left_finite && right_finite && n % 8 == 0) {
+        finite_product(element, rows, n, left, right, a, b, d);
+        return;
+    }
+    for (uint32_t row = 0; row < rows; ++row)
+        row_of(element, (int)k, n, a + row * k, b, d + row * n);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) void product_avx2(Element element, uint32_t rows, uint32_t n, const uint32_t *a, const uint32_t *b,
+                                                  uint32_t *d)
+{
+    product(element, rows, n, a, b, d);
+}
+#endif
 
 } // namespace
 
 void tensor_core(Element element, uint32_t rows, uint32_t n, const uint32_t *a, const uint32_t *b, uint32_t *d)
 {
-    const int k = element == Element::tf32 ? 8 : 16;
-    static Columns columns;
-    static Number factors[MOST_K * TENSOR_CORE_COLUMNS];
-    bool specials = false;
-
-    for (uint32_t i = 0; i < (uint32_t)k; ++i)
-        for (uint32_t j = 0; j < n; ++j) {
-            const Number x = factors[i * n + j] = decode(element, b[i * n + j]);
-            columns.fraction[i][j] = x.fraction;
-            columns.exponent[i][j] = x.exponent;
-            specials |= x.kind != FINITE;
-        }
-    for (uint32_t row = 0; row < rows; ++row, d += n) {
-        Number left[MOST_K], c[TENSOR_CORE_COLUMNS];
-        int most[TENSOR_CORE_COLUMNS];
-        int32_t sum[TENSOR_CORE_COLUMNS];
-        bool row_specials = specials;
-
-        for (int i = 0; i < k; ++i) {
-            left[i] = decode(element, a[row * (uint32_t)k + (uint32_t)i]);
-            row_specials |= left[i].kind != FINITE;
-        }
-        for (uint32_t j = 0; j < n; ++j) {
-            c[j] = decode(d[j], 8, 23);
-            most[j] = c[j].exponent;
-            sum[j] = 0;
-        }
-        for (int i = 0; i < k; ++i)
-            greatest(most, left[i].exponent, columns.exponent[i], n);
-        for (int i = 0; i < k; ++i)
-            add(sum, most, left[i], columns.fraction[i], columns.exponent[i], n);
-        for (uint32_t j = 0; j < n; ++j) {
-            const uint32_t other = row_specials || c[j].kind != FINITE ? special(left, factors + j, n, k, c[j]) : 0;
-            d[j] = other != 0 ? other : cut(sum[j] + addend(c[j], most[j]), most[j]);
-        }
+#if defined(__x86_64__)
+    static const bool avx2 = __builtin_cpu_supports("avx2");
+    if (avx2) {
+        product_avx2(element, rows, n, a, b, d);
+        return;
     }
+#endif
+    product(element, rows, n, a, b, d);
+}
+
+void tensor_core_by_definition(Element element, uint32_t rows, uint32_t n, const uint32_t *a, const uint32_t *b, uint32_t *d)
+{
+    const uint32_t k = element == Element::tf32 ? 8 : 16;
+
+    for (uint32_t row = 0; row < rows; ++row)
+        row_of(element, (int)k, n, a + row * k, b, d + row * n);
 }
 
 } // namespace sim

@@ -23,6 +23,9 @@ enum { TENSOR_CORE_COLUMNS = 256 };
  * k is 16, or 8 for tf32; n at most TENSOR_CORE_COLUMNS. */
 void tensor_core(Element element, uint32_t rows, uint32_t n, const uint32_t *a, const uint32_t *b, uint32_t *d);
 
+/* The same, an element after the other as it says above: slow. */
+void tensor_core_by_definition(Element element, uint32_t rows, uint32_t n, const uint32_t *a, const uint32_t *b, uint32_t *d);
+
 } // namespace sim
 
 #endif
