@@ -186,16 +186,35 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
     }
 }
 
+/* Whether row `i` computes what the plan does and runs on the device. */
+static bool is_candidate(const struct glint_context *context, const struct glint_plan *plan, uint32_t i)
+{
+    const struct glint_variant *chosen = &glint_variants[plan->variant], *v = &glint_variants[i];
+    return v->pass == chosen->pass && v->dtype == chosen->dtype && v->head_dim == chosen->head_dim && v->causal == chosen->causal &&
+           glint_variant_available(context, i) == GLINT_OK;
+}
+
 static uint32_t candidates(const struct glint_context *context, const struct glint_plan *plan)
 {
-    const struct glint_variant *chosen = &glint_variants[plan->variant];
     uint32_t n = 0;
-    for (uint32_t i = 0; i < glint_variants_count; i++) {
-        const struct glint_variant *v = &glint_variants[i];
-        n += v->pass == chosen->pass && v->dtype == chosen->dtype && v->head_dim == chosen->head_dim &&
-             v->causal == chosen->causal && glint_variant_available(context, i) == GLINT_OK;
-    }
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        n += is_candidate(context, plan, i);
     return n;
+}
+
+/* Of tf32: what that means, and which row is more exact. */
+static void put_math(struct glint_text *t, const struct glint_context *context, const struct glint_plan *plan)
+{
+    if (glint_variants[plan->variant].math != GLINT_MATH_TF32)
+        return;
+    glint_text_str(t, "\nIts products are tf32: each is off by up to 2^-10 of itself.");
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        if (glint_variants[i].math == GLINT_MATH_TF32X3 && is_candidate(context, plan, i)) {
+            glint_text_str(t, " As good as float32 is ");
+            glint_text_str(t, glint_variants[i].name);
+            glint_text_str(t, ", through glint_plan_variant.");
+            return;
+        }
 }
 
 static void put_choice(struct glint_text *t, const struct glint_context *context, const struct glint_plan *plan)
@@ -214,12 +233,14 @@ static void put_choice(struct glint_text *t, const struct glint_context *context
     glint_text_uint(t, v->alignment_bytes);
     glint_text_str(t, " bytes.\nChosen among ");
     glint_text_uint(t, candidates(context, plan));
-    glint_text_str(t,
-                   " for this key on this device: the highest instruction set, then the tile with the least work beyond seqlen_q ");
+    glint_text_str(
+        t, " for this key on this device: the highest family and instruction set, one tf32 product before three, a row for short "
+           "lengths where one is short, then the tile with the least work beyond seqlen_q ");
     glint_text_int(t, plan->problem.seqlen_q);
     glint_text_str(t, " x seqlen_k ");
     glint_text_int(t, plan->problem.seqlen_k);
     glint_text_str(t, ", then the larger tile.");
+    put_math(t, context, plan);
 }
 
 static enum glint_status finish(struct glint_text *t, enum glint_status status, size_t *needed_bytes)

@@ -251,10 +251,10 @@ struct glint_plan {
 /* Checks the problem, chooses the variant, computes the workspace. A pure function of its arguments; costs under 2 microseconds.
  * On refusal *plan is untouched and glint_explain says what to change. Of several variants for one key it takes the highest family
  * or instruction set that the device has; then the lowest enum glint_math, so one tf32 product rather than three whatever the lengths
- * (glint_plan_variant takes the other); then one that the spec means for lengths up to a bound (`up_to`) which holds the shorter of the two,
- * the least bound first, before those without a bound; then the highest sm; then the tile with the least padded work ceil(seqlen_q / tile_m) tile_m *
- * ceil(seqlen_k / tile_n) tile_n; then the larger tile; then the first by name. Batch and heads play no part, so a sequence's result
- * does not depend on what it is batched with. */
+ * (glint_plan_variant takes the other); then one that the spec means for lengths up to a bound (`up_to`) that holds the shorter of the
+ * two, the least bound first, before those without a bound; then the highest sm; then the tile with the least padded work
+ * ceil(seqlen_q / tile_m) tile_m * ceil(seqlen_k / tile_n) tile_n; then the larger tile; then the first by name. Batch and heads play
+ * no part, so a sequence's result does not depend on what it is batched with. */
 enum glint_status glint_plan(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                              struct glint_plan *plan);
 

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/context.h"
 
@@ -165,6 +166,23 @@ START_TEST(rows_for_short_sequences)
 }
 END_TEST
 
+/* The explanation says what a tf32 product is, and which row is more exact, if there is one. */
+START_TEST(explained)
+{
+    const struct glint_problem p = problem_of(1, 1, 100, 100);
+    char text[1024];
+    runnable = 1u << GPU_WIDE | 1u << GPU_EXACT;
+    ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_OK);
+    ck_assert_msg(strstr(text, "products are tf32") != NULL && strstr(text, glint_variants[GPU_EXACT].name) != NULL, "%s", text);
+    runnable = 1u << GPU_WIDE;
+    ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_OK);
+    ck_assert_msg(strstr(text, "products are tf32") != NULL && strstr(text, "As good as") == NULL, "%s", text);
+    runnable = 1u << GPU_EXACT | 1u << CPU_V3;
+    ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_OK);
+    ck_assert_msg(strstr(text, "products are tf32") == NULL, "%s", text);
+}
+END_TEST
+
 /* Who wants the other arithmetic looks for it in the table and takes the row itself. */
 START_TEST(the_caller_takes_another_row)
 {
@@ -202,6 +220,7 @@ int main(void)
     tcase_add_test(tcase, every_subset_of_rows);
     tcase_add_test(tcase, precision_is_no_matter_of_shape);
     tcase_add_test(tcase, rows_for_short_sequences);
+    tcase_add_test(tcase, explained);
     tcase_add_test(tcase, the_caller_takes_another_row);
     tcase_add_test(tcase, batch_and_heads_play_no_part);
     suite_add_tcase(suite, tcase);
