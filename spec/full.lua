@@ -22,34 +22,34 @@ return {
       -- float32 products are tf32, one each: relative errors of 2^-11. math = "tf32x3" in a tile makes three, as good as float32.
       tiles = {
         fwd = {
-          -- 32 queries a warp halve what is read of K and V from shared memory. Up to head_dim 96 registers are left to interleave the
-          -- next scores with this block's exponentials; at 128 the plain loop over 64 keys is 11 % faster than that over 32.
-          { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2, pipelined = true },
+          -- 32 queries a warp halve what is read of K and V from shared memory, against 16; at head_dim 192 and 256 two warps share them,
+          -- each with half of the columns of O. Short sequences with a mask are better off with blocks of 64 queries, six of which a
+          -- multiprocessor holds: less is hidden, and one begins or ends while others compute.
+          { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1 },
           { dtypes = { "f32" }, m = 128, n = 32, warps = 4 },
-          [64] = {
-            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2, pipelined = true, q_kept = 3 },
-            { dtypes = { "f32" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2 },
-          },
-          [96] = {
-            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2, pipelined = true, archs = { 90, 100, 110, 120 } },
-            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, archs = { 80, 86, 87, 89 } },
+          [32] = {
+            { dtypes = { "f16", "bf16" }, m = 64, n = 64, warps = 2, blocks_per_sm = 5, q_kept = 1 },
             { dtypes = { "f32" }, m = 128, n = 32, warps = 4 },
           },
+          [64] = {
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4 },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 2, blocks_per_sm = 6, q_kept = 4, masks = { "causal" }, up_to = 1024 },
+            { dtypes = { "f32" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2 },
+          },
           [128] = {
-            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, archs = { 90, 100, 110 } },
-            -- 64 keys spill a register in SASS of sm_8x and sm_120
-            { dtypes = { "f16", "bf16" }, m = 128, n = 48, warps = 4, blocks_per_sm = 2, archs = { 80, 86, 87, 89, 120 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1 },
             { dtypes = { "f32" }, m = 128, n = 32, warps = 4, archs = { 80, 87, 90, 100, 110 } },
             { dtypes = { "f32" }, m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
           },
           [192] = {
-            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 8, archs = { 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 96, warps = 8, d_split = 2, archs = { 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 8, d_split = 2, q_kept = 2, archs = { 90, 100, 110 }, up_to = 512 },
             { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 8, archs = { 80, 87 } },
             { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
             { dtypes = { "f32" }, m = 64, n = 16, warps = 4 },
           },
           [256] = {
-            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 8, q_kept = 8, archs = { 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 8, d_split = 2, q_kept = 1, archs = { 90, 100, 110 } },
             { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 8, q_kept = 8, archs = { 80, 87 } },
             { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
             { dtypes = { "f32" }, m = 64, n = 16, warps = 4, archs = { 80, 87, 90, 100, 110 } },

@@ -40,11 +40,10 @@ local sm80 = {
     warps = schema.integer(1, 16),                      -- of a block
     blocks_per_sm = schema.integer(1, 8),               -- that the registers must leave room for
     q_kept = schema.integer(0, 32),                     -- forward: mma steps of head_dim for which Q stays in registers
-    pipelined = schema.flag(),                       -- forward: scores of the next keys among this block's exponentials
     strategy = schema.choice({ "fused", "split" }),     -- backward: dQ summed by key blocks in turn, or in a kernel of its own
     part_m = schema.integer(16, 64, 16),                -- backward: queries whose scores a warp holds at a time
     stages = schema.integer(2, 3),                      -- backward: of Q and dO; with 3, warps that make P are a step ahead
-    d_split = schema.integer(1, 2),                     -- backward: warps that share the columns of dV, and of dK
+    d_split = schema.integer(1, 2),                     -- warps that share the columns of O; backward: of dV, and of dK
     dq_row_tiles = schema.integer(1, 4),                -- fused: groups of 16 queries of dQ that a warp makes
     dq_m = schema.integer(16, 128, 16),                 -- split: queries a block of the kernel for dQ
     dq_n = schema.integer(16, 128, 16),                 -- split: keys a step of it
@@ -109,7 +108,9 @@ end
 function sm80.smem(record)
   local m, n, d, bytes = record.m, record.n, record.padded_dim, record.dtype_bytes
   if record.pass == "fwd" then -- O leaves through Q's room
-    return { total_of("fwd", { tile("Q", 1, m, d, bytes), tile("K", STAGES, n, d, bytes), tile("V", STAGES, n, d, bytes) }) }
+    local parts = { tile("Q", 1, m, d, bytes), tile("K", STAGES, n, d, bytes), tile("V", STAGES, n, d, bytes) }
+    if record.d_split > 1 then parts[4] = tile("P", 1, m, n, bytes) end
+    return { total_of("fwd", parts) }
   end
   local parts = { tile("K", 1, n, d, bytes), tile("V", 1, n, d, bytes), tile("Q", record.stages, m, d, bytes),
     tile("dO", record.stages, m, d, bytes) }
@@ -125,6 +126,12 @@ function sm80.smem(record)
   end
   return { total_of("dK and dV", parts), total_of("dQ", { tile("Q", 1, record.dq_m, d, bytes), tile("dO", 1, record.dq_m, d, bytes),
     tile("K", STAGES, record.dq_n, d, bytes), tile("V", STAGES, record.dq_n, d, bytes) }) }
+end
+
+-- Chunks of 16 bytes in a page of a tile's row: see tile_offset in lib/device/steps.h.
+local function page_chunks(columns, bytes)
+  local chunks = columns * bytes // 16
+  return chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
 end
 
 -- struct glint_gpu_launch, in launch order; the entry is the variant's symbol and a suffix.
@@ -162,7 +169,8 @@ function sm80.complete(record)
   record.padded_dim = (record.head_dim + FRAGMENT - 1) // FRAGMENT * FRAGMENT
   record.threads = 32 * record.warps
   if record.pass == "fwd" then
-    record.q_kept, record.pipelined = record.q_kept or 0, record.pipelined or false
+    record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
+    record.page_chunks = page_chunks(record.padded_dim // record.d_split, record.dtype_bytes)
     record.strategy_id = "GLINT_GPU_FORWARD"
   else
     complete_backward(record)
@@ -174,8 +182,8 @@ function sm80.complete(record)
 end
 
 local ONLY_SPLIT = { "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" }
-local ONLY = { fwd = { "q_kept", "pipelined" },
-  bwd = { "strategy", "stages", "part_m", "d_split", "dq_row_tiles", "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" } }
+local ONLY = { fwd = { "q_kept" },
+  bwd = { "strategy", "stages", "part_m", "dq_row_tiles", "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" } }
 
 local function check_fields(record, report)
   local other = record.pass == "fwd" and "bwd" or "fwd"
@@ -197,20 +205,33 @@ local function check_fields(record, report)
   end
 end
 
--- Chunks of 16 bytes in a page of a tile's row: see tile_offset in lib/device/steps.h.
-local function page_chunks(columns, bytes)
-  local chunks = columns * bytes // 16
-  return chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
-end
-
 local function check_forward(record, report)
-  local rows, steps = FRAGMENT * record.warps, record.padded_dim * record.dtype_bytes // 32
+  local warps, split = record.warps, record.d_split
+  local rows, steps = FRAGMENT * warps // split, record.padded_dim * record.dtype_bytes // 32
+  local chunks = record.padded_dim * record.dtype_bytes // 16
+  if warps % split ~= 0 then
+    report("warps", ("%d warps are not whole groups of %d that share queries"):format(warps, split), ("a multiple of %d"):format(split))
+    return
+  end
   if record.m % rows ~= 0 then
-    report("m", ("%d queries are not whole groups of %d = %d warps x %d rows"):format(record.m, rows, record.warps, FRAGMENT),
+    report("m", ("%d queries are not whole groups of %d = %d warps x %d rows"):format(record.m, rows, warps // split, FRAGMENT),
       ("a multiple of %d, or other warps"):format(rows))
+  end
+  if record.n % (FRAGMENT * split) ~= 0 then
+    report("n", ("%d keys do not go evenly over %d warps, %d at a time"):format(record.n, split, FRAGMENT),
+      ("a multiple of %d"):format(FRAGMENT * split))
   end
   if record.q_kept > steps then
     report("q_kept", ("head_dim %d has %d mma steps"):format(record.head_dim, steps), ("0 to %d"):format(steps))
+  end
+  if split == 2 and record.dtype == "f32" then
+    report("d_split", "it is for 16-bit dtypes", "1")
+  elseif chunks % (2 * split) ~= 0 then
+    report("d_split", ("head_dim %d does not halve into whole fragments"):format(record.head_dim), "1")
+  end
+  if record.threads % (8 * record.page_chunks) ~= 0 then -- of a page's rows, the threads copy a multiple of 8 at a time
+    report("warps", ("%d threads do not copy whole groups of 8 rows of %d bytes"):format(record.threads, 16 * record.page_chunks),
+      "an even number")
   end
 end
 

@@ -35,8 +35,17 @@ refuses("a piece of dQ that is no whole fragment", gpu({ [11] = "        bwd = {
   { "11: families.sm80.tiles.bwd[1]", "dQ" })
 refuses("more fragments of Q than there are", gpu({ [10] = "        fwd = { { m = 128, n = 64, q_kept = 9 } }," }),
   { "10: families.sm80.tiles.fwd[1].q_kept", "head_dim 64 has 4 mma steps" })
-refuses("a field of the other pass", gpu({ [10] = "        fwd = { { m = 128, n = 64, d_split = 2 } }," }),
-  { "10: families.sm80.tiles.fwd[1].d_split", "forward" })
+refuses("a field of the other pass", gpu({ [10] = "        fwd = { { m = 128, n = 64, part_m = 64 } }," }),
+  { "10: families.sm80.tiles.fwd[1].part_m", "forward" })
+refuses("warps that share queries and are no pairs", gpu({ [10] = "        fwd = { { m = 128, n = 64, warps = 3, d_split = 2 } }," }),
+  { "10: families.sm80.tiles.fwd[1].warps", "whole groups of 2" })
+refuses("keys that a pair of warps does not share evenly", gpu({ [10] = "        fwd = { { m = 128, n = 48, warps = 8, d_split = 2 } }," }),
+  { "10: families.sm80.tiles.fwd[1].n", "a multiple of 32" })
+refuses("a pair of warps for float32", gpu({ [3] = '  dtypes = { "f32" },', [10] = "        fwd = { { m = 64, n = 32, d_split = 2 } },",
+  [11] = "        bwd = { { m = 32, n = 64, warps = 4 } }," }),
+  { "10: families.sm80.tiles.fwd[1].d_split", "16-bit" })
+refuses("too few threads to copy rows of a page", gpu({ [10] = "        fwd = { { m = 16, n = 64, warps = 1 } }," }),
+  { "10: families.sm80.tiles.fwd[1].warps", "32 threads do not copy whole groups of 8 rows of 128 bytes" })
 refuses("m that is no whole number of warps", gpu({ [10] = "        fwd = { { m = 96, n = 32, warps = 4 } }," }),
   { "10: families.sm80.tiles.fwd[1].m", "4 warps x 16 rows" })
 refuses("m not a multiple of 16", gpu({ [10] = "        fwd = { { m = 100, n = 64 } }," }),
@@ -104,4 +113,10 @@ harness.case("the budget of a GPU variant shows its arithmetic", function()
   local loaded = assert(specs.open(gpu({})))
   local text = explain.variant(loaded, "bwd_bf16_d64_causal__sm80_fused_m64n64")
   harness.has(text, "K 64 x 64 x 2", "sm_80", "sm_90", " of 166912 bytes", "bwd", "P" and "dS")
+end)
+
+harness.case("two warps that share queries have room for their weights", function()
+  local loaded = assert(specs.open(gpu({ [10] = "        fwd = { { m = 128, n = 64, warps = 8, d_split = 2 } }," })))
+  harness.is(loaded.records[3].smem_bytes, 2 * (128 * (128 + 4 * 64) + 128 * 64))
+  harness.has(explain.variant(loaded, loaded.records[3].name), "P 128 x 64 x 2")
 end)

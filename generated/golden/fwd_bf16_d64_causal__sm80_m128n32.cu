@@ -22,6 +22,9 @@ enum {
     THREADS = 32 * WARPS,
     ROW_TILES = 2, /* fragments of 16 queries that a warp owns */
     WARP_ROWS = 16 * ROW_TILES,
+    SPLIT = 1,       /* warps that share queries */
+    KEYS = TILE_N / SPLIT,    /* of a step, whose scores a warp makes */
+    COLUMNS = DIM_PADDED / SPLIT, /* of O, that a warp sums */
     EXPONENT = 0x7f800000, /* all ones in NaN and infinity: see finite_part */
     BYTES = 2,         /* of an element */
     K_STEP = 16,       /* of one mma along the contraction */
@@ -35,21 +38,29 @@ enum {
     Q_BYTES = TILE_M * DIM_PADDED * BYTES,
     K_BYTES = TILE_N * DIM_PADDED * BYTES,
     SHARED_BYTES = Q_BYTES + 2 * STAGES * K_BYTES,
+    V_PART = PAGES / SPLIT * TILE_N * PAGE_CHUNKS * 16, /* from one warp's columns of V to those of the other */
+    COPY_ROWS = THREADS / PAGE_CHUNKS, /* that all threads copy at once, and how often they do so for a block: */
+    COPIES = (TILE_N + COPY_ROWS - 1) / COPY_ROWS,
+    COPY_STEP = K_STEPS > 1, /* of the scores' k: where the next block's copies begin */
 };
 
 /* Accumulators of a warp: [fragment of 16 queries][fragment of 8 keys or columns][register of mma's d]. Registers 0, 1 belong to query
  * lane / 4 of the fragment and registers 2, 3 to query lane / 4 + 8: `half` tells them apart. */
-typedef float scores_t[ROW_TILES][TILE_N / 8][4];
-typedef float output_t[ROW_TILES][DIM_PADDED / 8][4];
+typedef float scores_t[ROW_TILES][KEYS / 8][4];
+typedef float output_t[ROW_TILES][COLUMNS / 8][4];
 typedef float rows_t[ROW_TILES][2];
 
-/* S = Q K^T, and the greatest score of each query that this lane holds. */
-GLINT_DEVICE void make_scores(scores_t s, const uint32_t q_kept[][ROW_TILES][4], uint32_t q_lane, uint32_t k_lane)
+/* S = Q K^T. begin_copies() begins the copies of the next block: after the second step's fragments, so that the first products do not
+ * wait behind them (against straight after the barrier measured 5 % faster at head_dim 256, 1 % at 128), and all together, as ptxas puts
+ * three empty loads before each copy that follows an ldmatrix. */
+template <class begin_copies_t>
+GLINT_DEVICE void make_scores(scores_t s, const uint32_t q_kept[][ROW_TILES][4], uint32_t q_lane, uint32_t k_lane,
+                              begin_copies_t begin_copies)
 {
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
-        for (int nt = 0; nt < TILE_N / 8; ++nt)
+        for (int nt = 0; nt < KEYS / 8; ++nt)
             s[rt][nt][0] = s[rt][nt][1] = s[rt][nt][2] = s[rt][nt][3] = 0.0f;
 #pragma unroll
     for (int kk = 0; kk < K_STEPS; ++kk) {
@@ -65,10 +76,12 @@ GLINT_DEVICE void make_scores(scores_t s, const uint32_t q_kept[][ROW_TILES][4],
                 ldmatrix_x4(q[rt], tile_move(q_lane, rt * 16, kk * 2, TILE_M, PAGE_CHUNKS));
         }
 #pragma unroll
-        for (int nt = 0; nt < TILE_N / 8; nt += 2) {
+        for (int nt = 0; nt < KEYS / 8; nt += 2) {
             uint32_t k[4];
 
             ldmatrix_x4(k, tile_move(k_lane, nt * 8, kk * 2, TILE_N, PAGE_CHUNKS));
+            if (kk == COPY_STEP && nt + 2 >= KEYS / 8)
+                begin_copies();
 #pragma unroll
             for (int rt = 0; rt < ROW_TILES; ++rt) {
                 mma_m16n8k16_bf16(s[rt][nt], q[rt], k[0], k[1]);
@@ -88,14 +101,14 @@ GLINT_DEVICE void hide_scores(scores_t s, int32_t first_query, int32_t first_key
             const int32_t query = first_query + rt * 16 + half * 8 + (int32_t)(lane_index() >> 2);
             const int32_t last = min(query + offset, seqlen_k - 1) - first_key - 2 * (int32_t)(lane_index() & 3);
 #pragma unroll
-            for (int nt = 0; nt < TILE_N / 8; ++nt) {
+            for (int nt = 0; nt < KEYS / 8; ++nt) {
                 s[rt][nt][2 * half] = nt * 8 > last ? -GLINT_INFINITY : s[rt][nt][2 * half];
                 s[rt][nt][2 * half + 1] = nt * 8 + 1 > last ? -GLINT_INFINITY : s[rt][nt][2 * half + 1];
             }
         }
 }
 
-/* The greatest score of each query. */
+/* The greatest score of each query that this lane holds. */
 GLINT_DEVICE void find_maxima(rows_t maxima, const scores_t s)
 {
 #pragma unroll
@@ -104,52 +117,52 @@ GLINT_DEVICE void find_maxima(rows_t maxima, const scores_t s)
         for (int half = 0; half < 2; ++half) {
             float m = fmaxf(s[rt][0][2 * half], s[rt][0][2 * half + 1]);
 #pragma unroll
-            for (int nt = 1; nt < TILE_N / 8; ++nt)
+            for (int nt = 1; nt < KEYS / 8; ++nt)
                 m = fmaxf(m, fmaxf(s[rt][nt][2 * half], s[rt][nt][2 * half + 1]));
-            maxima[rt][half] = quad_max(m);
+            maxima[rt][half] = m;
         }
 }
 
-/* Whether a maximum times the scale is a number to compute with: not when the row has seen nothing yet (-inf), nor when scores are
- * beyond 10^30 or so. */
-GLINT_DEVICE bool is_moderate(float maximum, float scale)
-{
-    return fabsf(maximum) * scale < 1e30f;
-}
-
 /* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^4: O and the sums carry the
- * same factor, so the result is the same, and most blocks need no rescaling. What is done to a row depends on that row alone. Scores
- * of a row whose maximum is not moderate are made relative to it here, before they are scaled. */
-GLINT_DEVICE void follow_maxima(scores_t s, output_t o, rows_t row_max, rows_t row_sum, const rows_t maxima, float scale)
+ * same factor, so the result is the same, and most blocks need no rescaling; a quad's lanes need not even know each other's maxima. What
+ * is done to a row depends on that row alone. shift is what scaled scores are shifted by. A maximum times the scale is no number to
+ * compute with when the row has seen nothing yet (-inf) or scores are beyond 10^30 or so: then scores are made relative to the maximum
+ * here, before they are scaled. */
+GLINT_DEVICE void follow_maxima(scores_t s, output_t o, rows_t row_max, rows_t row_sum, rows_t shift, const rows_t maxima,
+                                float scale)
 {
     bool wanted = false;
 
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
-        for (int half = 0; half < 2; ++half)
-            wanted |= !((maxima[rt][half] - row_max[rt][half]) * scale <= 4.0f) || !is_moderate(row_max[rt][half], scale);
+        for (int half = 0; half < 2; ++half) {
+            shift[rt][half] = -row_max[rt][half] * scale;
+            wanted |= !(fmaf(maxima[rt][half], scale, shift[rt][half]) <= 4.0f) || !(fabsf(shift[rt][half]) < 1e30f);
+        }
     if (!warp_any(wanted))
         return;
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const float before = row_max[rt][half];
-            const bool grown = !((maxima[rt][half] - before) * scale <= 4.0f);
-            const float now = grown ? fmaxf(before, maxima[rt][half]) : before;
+            const float before = row_max[rt][half], maximum = quad_max(maxima[rt][half]);
+            const bool grown = !(fmaf(maximum, scale, shift[rt][half]) <= 4.0f);
+            const float now = grown ? fmaxf(before, maximum) : before;
             const float factor = before != -GLINT_INFINITY && grown ? ex2((before - now) * scale) : 1.0f;
+            const bool moderate = fabsf(now) * scale < 1e30f;
 
             row_max[rt][half] = now;
             row_sum[rt][half] *= factor;
+            shift[rt][half] = moderate ? -now * scale : 0.0f;
 #pragma unroll
-            for (int dt = 0; dt < DIM_PADDED / 8; ++dt) {
+            for (int dt = 0; dt < COLUMNS / 8; ++dt) {
                 o[rt][dt][2 * half] *= factor;
                 o[rt][dt][2 * half + 1] *= factor;
             }
-            if (!is_moderate(now, scale) && now != -GLINT_INFINITY) {
+            if (!moderate && now != -GLINT_INFINITY) {
 #pragma unroll
-                for (int nt = 0; nt < TILE_N / 8; ++nt) {
+                for (int nt = 0; nt < KEYS / 8; ++nt) {
                     s[rt][nt][2 * half] -= now;
                     s[rt][nt][2 * half + 1] -= now;
                 }
@@ -158,44 +171,55 @@ GLINT_DEVICE void follow_maxima(scores_t s, output_t o, rows_t row_max, rows_t r
 }
 
 /* P = 2^(scale (S - max)), in place of S; a query that has seen nothing yet keeps zeros. The sums are this lane's part. */
-GLINT_DEVICE void make_weights(scores_t s, const rows_t row_max, rows_t row_sum, float scale)
+GLINT_DEVICE void make_weights(scores_t s, rows_t row_sum, const rows_t shift, float scale)
 {
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const float shift = is_moderate(row_max[rt][half], scale) ? -row_max[rt][half] * scale : 0.0f;
+        for (int half = 0; half < 2; ++half)
 #pragma unroll
-            for (int nt = 0; nt < TILE_N / 8; ++nt) {
-                s[rt][nt][2 * half] = ex2(fmaf(s[rt][nt][2 * half], scale, shift));
-                s[rt][nt][2 * half + 1] = ex2(fmaf(s[rt][nt][2 * half + 1], scale, shift));
+            for (int nt = 0; nt < KEYS / 8; ++nt) {
+                s[rt][nt][2 * half] = ex2(fmaf(s[rt][nt][2 * half], scale, shift[rt][half]));
+                s[rt][nt][2 * half + 1] = ex2(fmaf(s[rt][nt][2 * half + 1], scale, shift[rt][half]));
                 row_sum[rt][half] += s[rt][nt][2 * half] + s[rt][nt][2 * half + 1];
             }
-        }
 }
 
-/* O += P V: P's accumulators are operand A's registers. */
+/* O += P V of K_STEP keys. */
+GLINT_DEVICE void add_value_step(output_t o, const uint32_t p[ROW_TILES][4], uint32_t v_lane, const int kk)
+{
+#pragma unroll
+    for (int dt = 0; dt < COLUMNS / 8; dt += 2) {
+        uint32_t v[4];
+
+        ldmatrix_x4_trans(v, tile_move(v_lane, kk * 16, dt, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt) {
+            mma_m16n8k16_bf16(o[rt][dt], p[rt], v[0], v[1]);
+            mma_m16n8k16_bf16(o[rt][dt + 1], p[rt], v[2], v[3]);
+        }
+    }
+}
+
+/* Accumulators of K_STEP keys of P are operand A's registers. */
+GLINT_DEVICE void take_weights(uint32_t a[ROW_TILES][4], const scores_t p, const int kk)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            a[rt][i] = pack_bf16(p[rt][2 * kk + (i >> 1)][2 * (i & 1)], p[rt][2 * kk + (i >> 1)][2 * (i & 1) + 1]);
+}
+
+/* O += P V. */
 GLINT_DEVICE void add_values(output_t o, const scores_t p, uint32_t v_lane)
 {
 #pragma unroll
-    for (int kk = 0; kk < TILE_N / K_STEP; ++kk) {
+    for (int kk = 0; kk < KEYS / K_STEP; ++kk) {
         uint32_t a[ROW_TILES][4];
-#pragma unroll
-        for (int rt = 0; rt < ROW_TILES; ++rt)
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                a[rt][i] = pack_bf16(p[rt][2 * kk + (i >> 1)][2 * (i & 1)], p[rt][2 * kk + (i >> 1)][2 * (i & 1) + 1]);
-#pragma unroll
-        for (int dt = 0; dt < DIM_PADDED / 8; dt += 2) {
-            uint32_t v[4];
 
-            ldmatrix_x4_trans(v, tile_move(v_lane, kk * 16, dt, TILE_N, PAGE_CHUNKS));
-#pragma unroll
-            for (int rt = 0; rt < ROW_TILES; ++rt) {
-                mma_m16n8k16_bf16(o[rt][dt], a[rt], v[0], v[1]);
-                mma_m16n8k16_bf16(o[rt][dt + 1], a[rt], v[2], v[3]);
-            }
-        }
+        take_weights(a, p, kk);
+        add_value_step(o, a, v_lane, kk);
     }
 }
 
@@ -220,13 +244,13 @@ GLINT_DEVICE struct work find_work(const struct glint_gpu_shape *shape)
 
 /* V of a block of which some queries do not see all keys: NaN and infinities reach only the queries that see them, and then leave the
  * tile, before it is multiplied by weights of zero. All threads of the block call it. */
-GLINT_DEVICE void settle_values(output_t o, uint32_t v_tile, int32_t first_query, int32_t first_key, int32_t offset)
+GLINT_DEVICE void settle_values(output_t o, uint32_t v_tile, uint32_t part, int32_t first_query, int32_t first_key, int32_t offset)
 {
 #pragma unroll 1
     for (uint32_t key = 0; key < TILE_N; ++key)
 #pragma unroll
-        for (int dt = 0; dt < DIM_PADDED / 8; ++dt) {
-            const uint32_t pair = ld_shared_u32(v_tile + tile_offset(key, dt, TILE_N, PAGE_CHUNKS) + (lane_index() & 3) * 4);
+        for (int dt = 0; dt < COLUMNS / 8; ++dt) {
+            const uint32_t pair = ld_shared_u32(v_tile + part * V_PART + tile_offset(key, dt, TILE_N, PAGE_CHUNKS) + (lane_index() & 3) * 4);
             const uint32_t special = pair ^ finite_part(pair, EXPONENT, BYTES);
             const float v[2] = {low_bf16(special), high_bf16(special)};
 
@@ -247,10 +271,10 @@ GLINT_DEVICE void settle_values(output_t o, uint32_t v_tile, int32_t first_query
 
 GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm80_m128n32(GLINT_PARAMS(struct glint_forward_params) p)
 {
-    const uint32_t lane = lane_index(), warp = warp_index();
+    const uint32_t lane = lane_index(), group = warp_index() / SPLIT, part = warp_index() % SPLIT;
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
     const struct work work = find_work(&p.shape);
-    const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)warp * WARP_ROWS;
+    const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
     const int32_t head_kv = work.head_q / p.shape.group;
 
     /* Keys that some query of the block sees, and the first key block that holds one which some query does not see. */
@@ -260,11 +284,11 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm80_m128n32(GLINT_PARAMS(st
     const int32_t first_masked = max(0, min(seqlen_k, query0 + offset + 1)) / TILE_N;
     int32_t block = (keys + TILE_N - 1) / TILE_N - 1;
 
-    /* Shared memory: Q, then STAGES of K, then STAGES of V. */
+    /* Shared memory: Q, then STAGES of K, then STAGES of V; a block lies in stage block & 1. */
     const uint32_t q_tile = shared_base(), k_tiles = q_tile + Q_BYTES, v_tiles = k_tiles + STAGES * K_BYTES;
-    const uint32_t q_lane = q_tile + lane_offset_a(lane, TILE_M, PAGE_CHUNKS) + warp * (WARP_ROWS * PAGE_CHUNKS * 16);
-    uint32_t k_lane = k_tiles + lane_offset_b(lane, TILE_N, PAGE_CHUNKS);
-    uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
+    const uint32_t q_lane = q_tile + lane_offset_a(lane, TILE_M, PAGE_CHUNKS) + group * (WARP_ROWS * PAGE_CHUNKS * 16);
+    const uint32_t k_lane = k_tiles + lane_offset_b(lane, TILE_N, PAGE_CHUNKS) + part * (KEYS * PAGE_CHUNKS * 16);
+    const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS) + part * V_PART;
     const int64_t k_row_bytes = p.k.row * BYTES, v_row_bytes = p.v.row * BYTES;
     const int32_t key_last = max(0, block) * TILE_N;
     const char *k_from = copy_from(view_row(&p.k, work.batch, head_kv, key_last, BYTES), k_row_bytes, PAGE_CHUNKS);
@@ -273,10 +297,12 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm80_m128n32(GLINT_PARAMS(st
     copy_tile(q_tile, copy_from(view_row(&p.q, work.batch, work.head_q, query0, BYTES), p.q.row * BYTES, PAGE_CHUNKS), p.q.row * BYTES,
               seqlen_q - query0, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
     cp_async_commit();
-    if (block >= 0)
-        copy_tile(k_tiles, k_from, k_row_bytes, seqlen_k - key_last, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
-    if (block >= 0)
-        copy_tile(v_tiles, v_from, v_row_bytes, seqlen_k - key_last, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+    if (block >= 0) {
+        const uint32_t stage = (block & 1) * K_BYTES;
+
+        copy_tile(k_tiles + stage, k_from, k_row_bytes, seqlen_k - key_last, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+        copy_tile(v_tiles + stage, v_from, v_row_bytes, seqlen_k - key_last, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+    }
     cp_async_commit();
     cp_async_wait(1);
 
@@ -294,60 +320,68 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm80_m128n32(GLINT_PARAMS(st
             ldmatrix_x4(q_kept[kk][rt], tile_move(q_lane, rt * 16, kk * 2, TILE_M, PAGE_CHUNKS));
 
     output_t o; /* unnormalised, relative to row_max */
-    rows_t row_max, row_sum, maxima;
+    rows_t row_max, row_sum;
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt) {
-        row_max[rt][0] = row_max[rt][1] = maxima[rt][0] = maxima[rt][1] = -GLINT_INFINITY;
+        row_max[rt][0] = row_max[rt][1] = -GLINT_INFINITY;
         row_sum[rt][0] = row_sum[rt][1] = 0.0f;
 #pragma unroll
-        for (int dt = 0; dt < DIM_PADDED / 8; ++dt)
+        for (int dt = 0; dt < COLUMNS / 8; ++dt)
             o[rt][dt][0] = o[rt][dt][1] = o[rt][dt][2] = o[rt][dt][3] = 0.0f;
     }
 
-    int32_t to_other = -K_BYTES; /* from this block's stage to the other */
-    k_lane += K_BYTES;
-    v_lane += K_BYTES;
+    /* Begins the copies of the block before this one into the other stage; before the first block there are zeros. */
+    auto begin_copies = [&]() {
+        const uint32_t to = (block & 1 ^ 1) * K_BYTES + copy_offset(TILE_N, PAGE_CHUNKS);
+
+#pragma unroll
+        for (int i = COPIES - 1; i >= 0; --i) {
+            const int rows = i == COPIES - 1 ? TILE_N - (COPIES - 1) * COPY_ROWS : COPY_ROWS;
+
+            k_from -= rows * k_row_bytes;
+            copy_rows(k_tiles + to, k_from, block > 0, i * COPY_ROWS, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+            v_from -= rows * v_row_bytes;
+            copy_rows(v_tiles + to, v_from, block > 0, i * COPY_ROWS, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+        }
+        cp_async_commit();
+    };
+
 #pragma unroll 1
     for (; block >= 0; --block) {
         /* K and V of this block have arrived, and no warp reads the other stage any more: the next block goes there. */
         cp_async_wait(0);
         if (block >= first_masked) {
-            if (block_any(find_special(v_tiles + max(to_other, 0), TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
-                settle_values(o, v_tiles + max(to_other, 0), warp_query0, block * TILE_N, offset);
+            if (block_any(find_special(v_tiles + (block & 1) * K_BYTES, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
+                settle_values(o, v_tiles + (block & 1) * K_BYTES, part, warp_query0, block * TILE_N, offset);
         } else
             block_sync();
-        k_lane += to_other;
-        v_lane += to_other;
-        to_other = -to_other;
-        if (block > 0) {
-            k_from -= TILE_N * k_row_bytes;
-            v_from -= TILE_N * v_row_bytes;
-            copy_tile(k_tiles + max(to_other, 0), k_from, k_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
-            copy_tile(v_tiles + max(to_other, 0), v_from, v_row_bytes, TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
-            cp_async_commit();
+
+        /* A warp whose queries all end before this block has nothing else to do. */
+        if (block * TILE_N > warp_query0 + (WARP_ROWS - 1) + offset) {
+            begin_copies();
+            continue;
         }
 
-        /* A warp whose queries all end before this block has nothing to do. */
-        if (block * TILE_N > warp_query0 + (WARP_ROWS - 1) + offset)
-            continue;
-
         scores_t s;
-        make_scores(s, q_kept, q_lane, k_lane);
+        rows_t maxima, shift;
+
+        make_scores(s, q_kept, q_lane, k_lane + (block & 1) * K_BYTES, begin_copies);
         if (block >= first_masked)
-            hide_scores(s, warp_query0, block * TILE_N, offset, seqlen_k);
+            hide_scores(s, warp_query0, block * TILE_N + (int32_t)part * KEYS, offset, seqlen_k);
         find_maxima(maxima, s);
-        follow_maxima(s, o, row_max, row_sum, maxima, scale);
-        make_weights(s, row_max, row_sum, scale);
-        add_values(o, s, v_lane);
+        follow_maxima(s, o, row_max, row_sum, shift, maxima, scale);
+        make_weights(s, row_sum, shift, scale);
+        add_values(o, s, v_lane + (block & 1) * K_BYTES);
     }
 
-    /* O / sum goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. Where they go is found again:
+    /* O / sum goes through rows of the Q tile which no other warp reads, to 16-byte stores. Where they go is found again:
      * the registers were worth more in the loop. */
     cp_async_wait(0);
     warp_sync();
     const struct work end = find_work(&p.shape);
-    const int32_t first_row = end.query0 + (int32_t)warp * WARP_ROWS;
-    const uint32_t o_tile = q_tile + warp * (WARP_ROWS * PAGE_CHUNKS * 16);
+    const int32_t first_row = end.query0 + (int32_t)group * WARP_ROWS;
+    const uint32_t o_tile = q_tile + group * (WARP_ROWS * PAGE_CHUNKS * 16) +
+                            part * (PAGES / SPLIT * TILE_M * PAGE_CHUNKS * 16);
     const uint32_t o_lane = o_tile + tile_offset(lane >> 2, 0, TILE_M, PAGE_CHUNKS) + (lane & 3) * 4;
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt) {
@@ -358,19 +392,20 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm80_m128n32(GLINT_PARAMS(st
             const int32_t row = first_row + rt * 16 + half * 8 + (int32_t)(lane >> 2);
 
             inverse[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
-            if ((lane & 3) == 0 && row < seqlen_q)
+            if (part == 0 && (lane & 3) == 0 && row < seqlen_q)
                 st_global_f32(p.lse + (int64_t)end.head * seqlen_q + row,
                               sum == 0.0f ? -GLINT_INFINITY
                                           : row_max[rt][half] * fabsf(p.shape.softmax_scale) + lg2(sum) * 0.693147180559945309f);
         }
 #pragma unroll
-        for (int dt = 0; dt < DIM_PADDED / 8; ++dt)
+        for (int dt = 0; dt < COLUMNS / 8; ++dt)
 #pragma unroll
             for (int half = 0; half < 2; ++half)
                 st_shared_u32(tile_move(o_lane, rt * 16 + half * 8, dt, TILE_M, PAGE_CHUNKS),
                               pack_bf16(o[rt][dt][2 * half] * inverse[half], o[rt][dt][2 * half + 1] * inverse[half]));
         warp_sync();
-        store_rows(view_row(&p.o, end.batch, end.head_q, first_row + rt * 16, BYTES), p.o.row * BYTES, seqlen_q - first_row - rt * 16, o_tile,
-                   rt * 16, TILE_M, ROW_CHUNKS, PAGES, PAGE_CHUNKS);
+        store_rows(view_row(&p.o, end.batch, end.head_q, first_row + rt * 16, BYTES) + part * (COLUMNS * BYTES), p.o.row * BYTES,
+                   seqlen_q - first_row - rt * 16, o_tile, rt * 16, TILE_M, ROW_CHUNKS - part * (CHUNKS / SPLIT), PAGES / SPLIT,
+                   PAGE_CHUNKS);
     }
 }

@@ -71,6 +71,17 @@ GLINT_DEVICE void named_sync(uint32_t id, uint32_t threads)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/* The same barrier as named_sync; true in every thread of it iff it is true in one. */
+GLINT_DEVICE bool named_any(uint32_t id, uint32_t threads, bool condition)
+{
+    uint32_t any;
+    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %3, 0; barrier.cta.red.or.pred q, %1, %2, p; selp.u32 %0, 1, 0, q; }"
+                 : "=r"(any)
+                 : "r"(id), "r"(threads), "r"((uint32_t)condition)
+                 : "memory");
+    return any != 0;
+}
+
 /* Counts this warp in at barrier `id` without waiting for the others. */
 GLINT_DEVICE void named_arrive(uint32_t id, uint32_t threads)
 {

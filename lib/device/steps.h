@@ -165,6 +165,27 @@ GLINT_DEVICE void copy_tile(uint32_t tile, const char *from, int64_t row_bytes, 
     copy_part(thread_index(), tile, from, row_bytes, valid_rows, rows, row_chunks, pages, page_chunks, threads);
 }
 
+/* copy_tile in parts, for threads that keep their addresses: where this thread's first copy goes in a tile, and the copies to the
+ * threads / page_chunks rows from row `down` of the tile on, from this thread's address in the first of them. Zeros unless `wanted`. */
+GLINT_DEVICE uint32_t copy_offset(const uint32_t rows, const uint32_t page_chunks)
+{
+    const uint32_t thread = thread_index_anew();
+
+    return tile_offset(thread / page_chunks, thread % page_chunks, rows, page_chunks);
+}
+
+GLINT_DEVICE void copy_rows(uint32_t to, const char *from, bool wanted, const uint32_t down, const uint32_t rows,
+                            const uint32_t row_chunks, const uint32_t pages, const uint32_t page_chunks, const uint32_t threads)
+{
+    if (rows * page_chunks % threads == 0 || thread_index() / page_chunks + down < rows) {
+#pragma unroll
+        for (uint32_t page = 0; page < pages; ++page)
+            cp_async_16(to + (page * rows + down) * page_chunks * 16, from + page * page_chunks * 16,
+                        wanted &&
+                            (row_chunks == pages * page_chunks || page * page_chunks + thread_index() % page_chunks < row_chunks));
+    }
+}
+
 /* Flips the sign bits (of each 32) of what this thread copied with copy_tile; its copies must have arrived. */
 GLINT_DEVICE void negate_tile(uint32_t tile, uint32_t signs, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks,
                               const uint32_t threads)
