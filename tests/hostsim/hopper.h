@@ -143,7 +143,7 @@ struct BlockState {
     std::map<uint32_t, Mbarrier> mbarriers;
     std::vector<WarpState> warps;
     std::vector<ThreadState> threads;
-    uint32_t free_registers; /* of all threads together */
+    uint32_t free_registers, registers_given; /* of all threads together; how often */
     std::vector<Thread *> want_registers;
     ~BlockState();
 };

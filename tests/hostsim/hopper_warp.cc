@@ -46,7 +46,7 @@ template <bool transposed> void perform_store(Warp *warp, void *const arguments[
 }
 
 struct Registers {
-    uint32_t count;
+    uint32_t count, given; /* given: how often some were, when these were not enough */
     bool take, enough;
 };
 
@@ -67,9 +67,12 @@ void perform_registers(Warp *warp, void *const arguments[32], Site site)
         state.free_registers += 32 * mine.registers - 32 * wanted;
         mine.registers = wanted;
     }
-    for (int lane = 0; lane < 32; ++lane)
+    for (int lane = 0; lane < 32; ++lane) {
         ((Registers *)arguments[lane])->enough = enough;
+        ((Registers *)arguments[lane])->given = state.registers_given;
+    }
     if (!asked.take) {
+        ++state.registers_given;
         for (Thread *thread : state.want_registers)
             wake(thread);
         state.want_registers.clear();
@@ -98,14 +101,17 @@ void store_matrices(uint32_t row, const uint32_t r[4], bool transposed, Site sit
 
 void set_registers(uint32_t registers, bool take, Site site)
 {
-    Registers argument = {registers, take, false};
+    Registers argument = {registers, 0, take, false};
+    const BlockState &state = state_of(self->block);
 
     for (;;) {
         collective(REGISTERS, &argument, site);
         if (argument.enough)
             return;
-        state_of(self->block).want_registers.push_back(self);
-        wait("setmaxnreg.inc", site, registers);
+        if (argument.given == state.registers_given) {
+            state_of(self->block).want_registers.push_back(self);
+            wait("setmaxnreg.inc", site, registers);
+        }
     }
 }
 

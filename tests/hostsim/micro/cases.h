@@ -25,6 +25,7 @@ struct micro_case {
     uint32_t blocks = 1, threads = 32, shared_bytes = 0, cluster = 1;
     std::vector<uint32_t> in, out; /* out: what it holds before; its first `compared` words are the result, 0: all */
     size_t compared = 0;
+    bool approximate = false; /* floats, of which the simulator is close to what the GPU gives */
     uint32_t arg[12] = {0};
     micro_map map;
 };

@@ -59,38 +59,22 @@ static void number_cases(vector<micro_case> &cases)
     static const struct {
         const char *entry;
         int inputs, pairs;
-    } table[] = {{"ex2", 1, 0},      {"lg2", 1, 0},        {"to_tf32", 1, 0},   {"pack_bf16", 2, 0},
-                 {"pack_f16", 2, 0}, {"low_bf16", 1, 1},   {"high_bf16", 1, 1}, {"low_f16", 1, 1},
-                 {"high_f16", 1, 1}, {"fma_bf16x2", 3, 1}, {"fma_f16x2", 3, 2}};
+        bool approximate;
+    } table[] = {{"ex2", 1, 0, true},       {"lg2", 1, 0, true},         {"to_tf32", 1, 0, false},   {"pack_bf16", 2, 0, false},
+                 {"pack_f16", 2, 0, false}, {"low_bf16", 1, 1, false},   {"high_bf16", 1, 1, false}, {"low_f16", 1, 1, false},
+                 {"high_f16", 1, 1, false}, {"fma_bf16x2", 3, 1, false}, {"fma_f16x2", 3, 2, false}};
     for (const auto &row : table) {
         micro_random random(row.entry);
-        micro_case c = start(row.entry, row.entry, 128, 128, 128 * 128);
-        for (int i = 0; i < 128 * 128; ++i) {
+        const uint32_t blocks = row.approximate ? 32 : 128;
+        micro_case c = start(row.entry, row.entry, blocks, 128, blocks * 128);
+        c.approximate = row.approximate;
+        for (uint32_t i = 0; i < blocks * 128; ++i) {
             const int regime = (int)random.below(MICRO_REGIMES);
             for (int j = 0; j < row.inputs; ++j)
                 c.in.push_back(row.pairs == 0   ? micro_hard_f32(random)
                                : row.pairs == 1 ? pair(random, micro_bf16, regime)
                                                 : pair(random, micro_f16, regime));
         }
-        cases.push_back(c);
-    }
-}
-
-/* Every float of a range, 1024 a thread. */
-static void sweep_cases(vector<micro_case> &cases)
-{
-    static const struct {
-        const char *name;
-        uint32_t lg2, from, blocks;
-    } table[] = {{"sweep/ex2_0.5_1", 0, 0x3f000000, 64},       {"sweep/ex2_minus_0.5_1", 0, 0xbf000000, 64},
-                 {"sweep/ex2_minus_8_32", 0, 0xc1000000, 128}, {"sweep/ex2_small", 0, 0x3a000000, 64},
-                 {"sweep/lg2_0.5_2", 1, 0x3f000000, 128},      {"sweep/lg2_large", 1, 0x4b000000, 64}};
-    for (const auto &row : table) {
-        micro_case c = start(row.name, "sweep", row.blocks, 128, row.blocks * 256);
-        c.in.assign(4, 0);
-        c.arg[0] = row.lg2;
-        c.arg[1] = row.from;
-        c.arg[2] = 1024;
         cases.push_back(c);
     }
 }
@@ -129,7 +113,6 @@ vector<micro_case> sm80_cases()
     ldmatrix_cases(cases, "ldmatrix_x4");
     ldmatrix_cases(cases, "ldmatrix_x4_trans");
     number_cases(cases);
-    sweep_cases(cases);
     cases.push_back(random_words("shfl_xor", 1, 32, 32, 1024, 0));
     cases.push_back(random_words("votes", 1, 128, 128, 256, 0));
     for (uint32_t &word : cases.back().in) /* few bits, so that some votes say no */

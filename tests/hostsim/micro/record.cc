@@ -119,7 +119,7 @@ int main(int argc, char **argv)
     printf("# %s, CUDA %d.%d\n", name, version / 1000, version % 1000 / 10);
     for (const micro_case &c : micro_cases(argv[1])) {
         const std::vector<uint32_t> result = run(c, module);
-        printf("%s\n", golden_line(c.name, result.data(), result.size()).c_str());
+        printf("%s\n", golden_line(c, result.data(), result.size()).c_str());
         if (raw != nullptr)
             fwrite(result.data(), 4, result.size(), raw);
     }

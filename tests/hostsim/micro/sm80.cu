@@ -72,22 +72,6 @@ NUMBER_KERNEL(high_f16, 1, bits_of(high_f16(x[0])))
 NUMBER_KERNEL(fma_bf16x2, 3, fma_bf16x2(x[0], x[1], x[2]))
 NUMBER_KERNEL(fma_f16x2, 3, fma_f16x2(x[0], x[1], x[2]))
 
-/* ex2 (arg 0 = 0) or lg2 of `arg 2` consecutive floats from bits arg 1 on: per thread a count and a sum of its results' bits. */
-GLINT_KERNEL(128, 1) micro_sweep(GLINT_PARAMS(struct micro_params) p)
-{
-    const uint32_t at = block_index() * 128 + thread_index();
-    uint32_t sum = 0, mix = 0;
-
-    for (uint32_t i = 0; i < p.arg[2]; ++i) {
-        const float x = float_of(p.arg[1] + at * p.arg[2] + i);
-        const uint32_t y = bits_of(p.arg[0] ? lg2(x) : ex2(x));
-        sum += y;
-        mix = (mix << 1 | mix >> 31) ^ y;
-    }
-    st_global_u32(p.out + 2 * at, sum);
-    st_global_u32(p.out + 2 * at + 1, mix);
-}
-
 /* ---- warps and barriers ------------------------------------------------------------------------------------------------- */
 
 /* shfl.sync.bfly, every mask from 0 to 31. */
