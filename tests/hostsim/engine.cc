@@ -88,7 +88,8 @@ Thread *choose(Warp *current, uint32_t lane)
 {
     Warp *warp = current;
 
-    if (warp == nullptr || warp->runnable == 0 || held_back(16)) {
+    if (warp == nullptr || warp->runnable == 0 || grid.stay-- == 0) {
+        grid.stay = draw(32);
         warp = grid.ready[draw((uint32_t)grid.ready.size())];
         lane = draw(32);
     }

@@ -84,8 +84,9 @@ constexpr size_t PAGE = 65536; /* a multiple of every page size in use */
 #if defined(__SANITIZE_ADDRESS__)
 constexpr size_t STACK = 4 * 65536;
 #else
-constexpr size_t STACK = 65536;
+constexpr size_t STACK = 2 * 65536;
 #endif
+constexpr size_t COLOURS = 32768;
 std::vector<unsigned char *> pool;
 
 } // namespace
@@ -118,9 +119,17 @@ void fiber_stack_back(unsigned char *stack)
     pool.push_back(stack);
 }
 
+/* Frames of the same function would lie at the same place of every stack, and all of them in the same few sets of the caches: so stacks
+ * begin a little further down, each elsewhere. */
+static size_t colour()
+{
+    static uint32_t prepared;
+    return prepared++ * UINT32_C(2112) % COLOURS / 64 * 64;
+}
+
 void *fiber_prepare(unsigned char *stack, void (*entry)())
 {
-    uint64_t *top = (uint64_t *)(void *)(stack + STACK);
+    uint64_t *top = (uint64_t *)(void *)(stack + STACK - colour());
 #if defined(__x86_64__)
     uint64_t *frame = top - FRAME_WORDS; /* a multiple of 16, so that entry finds the stack as a call leaves it */
     for (int i = 0; i < FRAME_WORDS; ++i)

@@ -18,7 +18,7 @@ uint16_t slot[SLOTS];
 
 } // namespace
 
-uint16_t site_id(Site site)
+static uint16_t find_site(Site site)
 {
     size_t at = ((uintptr_t)site.file * 31 + (size_t)site.line * 2654435761u) % SLOTS;
 
@@ -30,6 +30,17 @@ uint16_t site_id(Site site)
     slot[at] = (uint16_t)sites.size();
     sites.push_back(site);
     return slot[at];
+}
+
+uint16_t site_id(Site site)
+{
+    static Site last;
+    static uint16_t last_id;
+
+    if (site.line == last.line && site.file == last.file) /* as for all lanes of an instruction */
+        return last_id;
+    last = site;
+    return last_id = find_site(site);
 }
 
 Site site_of(uint16_t id)

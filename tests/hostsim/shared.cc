@@ -24,7 +24,8 @@ struct Shared {
         uint32_t last, other;
         uint16_t last_site, other_site;
     };
-    std::vector<Reads> read; /* [word * warps + warp] */
+    std::vector<Reads> read; /* [warp * words + word] */
+    uint32_t words;
 };
 
 namespace
@@ -87,9 +88,8 @@ void check_word(Thread *thread, Shared *shared, uint32_t w, Use use, Site site)
             report(Kind::uninitialised, site, "%s reads shared address %u, which nobody wrote", who(thread).c_str(), 4 * w);
         return;
     }
-    const size_t row = (size_t)w * shared->warps;
     for (uint32_t i = 0; i < shared->warps; ++i) {
-        const Shared::Reads &reads = shared->read[row + i];
+        const Shared::Reads &reads = shared->read[(size_t)i * shared->words + w];
         if (reads.last != 0 && !ordered(thread, reads.last))
             found_race(thread, use, site, BASE + 4 * w, reads.last, reads.last_site, false);
         if (reads.other != 0 && !ordered(thread, reads.other))
@@ -106,6 +106,7 @@ Shared *shared_new(uint32_t bytes, uint32_t warps)
 
     shared->bytes = bytes;
     shared->warps = warps;
+    shared->words = words;
     shared->storage.reset(new unsigned char[bytes + 1024]);
     shared->data = shared->storage.get() + (1024 - (uintptr_t)shared->storage.get() % 1024) % 1024;
     std::memset(shared->data, 0xff, bytes); /* NaN in every dtype */
@@ -129,6 +130,18 @@ unsigned char *shared_raw(Block *block, uint32_t address)
     return block->shared->data + (address - BASE);
 }
 
+static Shared::Reads &reads_of(const Thread *thread, uint32_t w)
+{
+    Shared *shared = thread->block->shared;
+    return shared->read[(size_t)thread->warp->index * shared->words + w];
+}
+
+/* A word that was written, that nothing asynchronous may write, and whose writer the thread knows of: what nearly every read finds. */
+static bool good_to_read(const Thread *thread, const Shared::Word &word)
+{
+    return (word.defined & (WRITTEN | MBARRIER)) == WRITTEN && (word.pending & 1) == 0 && ordered(thread, word.write);
+}
+
 unsigned char *shared_as(Thread *thread, uint32_t address, uint32_t bytes, Use use, Site site)
 {
     Shared *shared = thread->block->shared;
@@ -136,24 +149,30 @@ unsigned char *shared_as(Thread *thread, uint32_t address, uint32_t bytes, Use u
     const uint32_t now = stamp(thread);
 
     look(thread, shared, address, bytes, site);
-    for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
-        check_word(thread, shared, w, use, site);
-        if (use == Use::read) {
-            Shared::Reads &reads = shared->read[(size_t)w * shared->warps + thread->warp->index];
-            if (reads.last != 0 && !ordered(thread, reads.last)) {
-                reads.other = reads.last;
-                reads.other_site = reads.last_site;
+    const uint32_t first = (address - BASE) / 4, end = (address - BASE + bytes + 3) / 4;
+    unsigned char *data = shared->data + (address - BASE);
+    if (use == Use::read) {
+        Shared::Reads *reads = &reads_of(thread, first);
+        for (uint32_t w = first; w < end; ++w, ++reads) {
+            if (!good_to_read(thread, shared->word[w]))
+                check_word(thread, shared, w, use, site);
+            if (reads->last != 0 && !ordered(thread, reads->last)) {
+                reads->other = reads->last;
+                reads->other_site = reads->last_site;
             }
-            reads.last = now;
-            reads.last_site = id;
-        } else {
-            Shared::Word &word = shared->word[w];
-            word.write = now;
-            word.write_site = id;
-            word.defined = WRITTEN;
+            reads->last = now;
+            reads->last_site = id;
         }
+        return data;
     }
-    return shared->data + (address - BASE);
+    for (uint32_t w = first; w < end; ++w) {
+        check_word(thread, shared, w, use, site);
+        Shared::Word &word = shared->word[w];
+        word.write = now;
+        word.write_site = id;
+        word.defined = WRITTEN;
+    }
+    return data;
 }
 
 unsigned char *shared(uint32_t address, uint32_t bytes, Use use, Site site)
@@ -222,10 +241,8 @@ void shared_end_read(Block *block, uint32_t address, uint32_t bytes)
 
 void shared_was_read(Thread *thread, uint32_t address, uint32_t bytes)
 {
-    Shared *shared = thread->block->shared;
-
     for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w)
-        shared->read[(size_t)w * shared->warps + thread->warp->index].last = stamp(thread);
+        reads_of(thread, w).last = stamp(thread);
 }
 
 void shared_landed(Block *block, uint32_t address, uint32_t bytes)

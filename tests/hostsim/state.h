@@ -14,6 +14,7 @@ struct Grid {
     std::vector<Block *> resident;
     std::vector<Warp *> ready; /* warps with a thread that can run */
     uint64_t step;             /* switches so far: the engine's clock */
+    uint32_t stay;             /* lanes that still run before another warp is drawn */
     uint64_t idle_polls;       /* since something happened that a poll could see */
     uint64_t number;           /* of the launch in this process, from 1 */
     bool failed;
@@ -57,11 +58,6 @@ void clusters_launch_ends();
 std::string mbarrier_states(const Block *block);
 
 [[noreturn]] void abandon_launch();
-
-inline bool held_back(uint32_t one_in)
-{
-    return draw(one_in) == 0;
-}
 
 } // namespace sim
 
