@@ -150,7 +150,8 @@ GLINT_DEVICE void join_rows(rows_t joint, const rows_t mine, uint32_t p_tile, ui
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             joint[rt][half] = of_quad(mine[rt][half]);
-            st_shared_f32(at + (part * WARP_ROWS + rt * 16 + half * 8) * 4, joint[rt][half]);
+            if ((lane_index() & 3) == 0)
+                st_shared_f32(at + (part * WARP_ROWS + rt * 16 + half * 8) * 4, joint[rt][half]);
         }
     named_sync(1 + group, 32 * SPLIT);
 #pragma unroll
@@ -361,8 +362,8 @@ $ end
                     }
         }
     block_sync();
-    clear_special(v_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_N, CHUNKS, PAGE_CHUNKS, EXPONENT,
-                  BYTES);
+    clear_special(v_tile, thread_index() < THREADS / CHUNKS * CHUNKS ? thread_index() / CHUNKS : TILE_N, THREADS / CHUNKS,
+                  thread_index() % CHUNKS, CHUNKS, TILE_N, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
     block_sync();
 }
 
