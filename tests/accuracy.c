@@ -101,11 +101,14 @@ static double product_error(enum glint_math math)
 }
 
 /* What the tensor cores' own sums add to that. They cut off what does not fit instead of rounding: each step leaves the sum up to an ulp
- * nearer to zero, half of one in the mean, all to one side. Three products are three steps for every 8 of head_dim, so a score or dP is
- * off by 3 head_dim / 8 * 2^-24 of its size. Beside one tf32 product, or storage of 16 bits, that is nothing. */
+ * nearer to zero, half of one in the mean, all to one side. A step takes 16 terms of the 16-bit dtypes and 8 of tf32, and three products
+ * are three steps: so a score or dP is off by steps * 2^-24 of its size. Where delta cancels dP, that is what remains. */
 double sum_error(const struct experiment *e)
 {
-    return e->math == GLINT_MATH_TF32X3 ? 3 * (double)e->ref.head_dim / 8 * 0x1p-24 : 0;
+    if (e->subject->info.sm == 0)
+        return 0;
+    const double steps = (double)e->ref.head_dim / (e->dtype == GLINT_F32 ? 8 : 16) * (e->math == GLINT_MATH_TF32X3 ? 3 : 1);
+    return steps * 0x1p-24;
 }
 
 /* sqrt(sum_d mean(a_d^2) mean(b_d^2)): how far a sum of head_dim products goes when each is off by its own share of itself. */
@@ -229,7 +232,9 @@ void expect_absolutely_accurate(struct experiment *e, enum glint_pass pass, cons
          * data of size 1 a score is then off by as much, and moves P by that share of itself: two shares forward and four backward,
          * and the largest of many thousands of normal numbers is four times their root mean square. */
         const double shares = 4 * (pass == GLINT_FORWARD ? 2 : 4) * product_error(e->math);
-        const double sums = (pass == GLINT_FORWARD ? 1 : 2) * sum_error(e);
+        /* The largest of what its sums leave, too; dK adds that up over the queries of a group, in a random walk. */
+        const double rows = *t == DK ? sqrt((double)(e->shape.heads_q / e->shape.heads_kv * e->shape.seqlen_q)) : 1;
+        const double sums = 4 * rows * sum_error(e);
         const char *category = e->math == GLINT_MATH_TF32 ? pass == GLINT_FORWARD ? "absolute tf32 fwd" : "absolute tf32 bwd"
                                : pass == GLINT_FORWARD    ? "absolute f32 fwd"
                                                           : "absolute f32 bwd";

@@ -14,7 +14,8 @@ void expect_accurate(struct experiment *e, enum glint_pass pass, const struct re
 
 /* For float32, normal data and the usual softmax_scale, whatever plain attention does: |got - exact| <= 6 + sqrt(head_dim) ulps of
  * max |exact| forward, twice that backward. An exp that is wrong by 1e-5 is 84 ulps off; the exp/ checks look closer. Variants of one
- * tf32 product get 3.2e-3 (8 roundings of 2^-11 sqrt(2/3)) on top, 6.4e-3 backward; those of three what tensor cores cut off (sum_error). */
+ * tf32 product get 3.2e-3 (8 roundings of 2^-11 sqrt(2/3)) on top, 6.4e-3 backward; on a GPU what
+ * tensor cores cut off is allowed besides (sum_error). */
 void expect_absolutely_accurate(struct experiment *e, enum glint_pass pass, const struct results *got);
 
 /* The same bits. `equal_zeros`: -0 equals +0. */
@@ -29,7 +30,7 @@ void expect_same_row(const struct experiment *e, enum tensor t, const float *got
 void expect_near(const struct experiment *e, enum tensor t, const char *category, const float *got, const double *expected,
                  double bound);
 
-/* What tensor cores leave out of a sum of head_dim terms, relative to it; 0 where that is nothing beside the rest. */
+/* What tensor cores leave out of a sum of head_dim terms, relative to it; 0 on a CPU. */
 double sum_error(const struct experiment *e);
 
 double max_magnitude(const double *x, int64_t count);
