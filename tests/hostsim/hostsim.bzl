@@ -135,7 +135,7 @@ def simulated_variant_test(variant, linked, **kwargs):
         name = name,
         size = "medium",
         args = ["--variant=" + variant["name"]],
-        tags = ["no-tsan"],  # ThreadSanitizer does not follow fibers, and one host thread has no races
+        tags = ["hostsim", "no-tsan"],  # ThreadSanitizer does not follow fibers, and one host thread has no races
         deps = [ # in the order of linking
             "//tests:variant_test",
             "//tests/hostsim:backend_hostsim",
