@@ -362,7 +362,7 @@ $ end
                     }
         }
     block_sync();
-    clear_special(v_tile, thread_index() < THREADS / CHUNKS * CHUNKS ? thread_index() / CHUNKS : TILE_N, THREADS / CHUNKS,
+    clear_special(v_tile, thread_index() < THREADS / CHUNKS * CHUNKS ? thread_index() / CHUNKS : (uint32_t)TILE_N, THREADS / CHUNKS,
                   thread_index() % CHUNKS, CHUNKS, TILE_N, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
     block_sync();
 }

@@ -20,6 +20,7 @@ KERNEL = [
     "-Wno-unknown-pragmas",
     "-Wno-unused-parameter",
     "-Wno-maybe-uninitialized",
+    "-Wno-parentheses",
     "-DGLINT_HOSTSIM",
 ] + GARBAGE_REGISTERS
 
