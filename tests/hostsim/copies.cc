@@ -23,13 +23,12 @@ void check_source(const Thread *thread, const Copy &copy)
 
 void copy_begin(uint32_t to, const void *from, uint32_t bytes, bool inside, Site site)
 {
-    if (inside)
-        global(from, bytes, Use::read, site);
+    const unsigned char *source = inside ? global(from, bytes, Use::read, site) : nullptr;
     shared_begin_write(to, bytes, site);
     event("cp.async", site, to, inside ? bytes : 0);
-    self->open.push_back(Copy{to, inside ? from : nullptr, bytes, site});
+    self->open.push_back(Copy{to, source, bytes, site});
     if (inside)
-        std::memcpy(shared_raw(self->block, to), from, bytes);
+        std::memcpy(shared_raw(self->block, to), source, bytes);
     else
         std::memset(shared_raw(self->block, to), 0, bytes);
 }

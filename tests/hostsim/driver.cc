@@ -234,7 +234,7 @@ const glint_cuda_driver *sim_driver(uint32_t sm)
 
 void *sim_allocate(size_t bytes)
 {
-    return sim::global_allocate(bytes);
+    return sim::global_allocate(bytes, true);
 }
 
 void sim_release(void *memory)
@@ -246,14 +246,14 @@ void sim_put(void *device, const void *host, size_t bytes)
 {
     if (bytes == 0)
         return;
-    std::memcpy(device, host, bytes);
+    std::memcpy(sim::global_raw(device), host, bytes);
     sim::global_defined(device, bytes, true);
 }
 
 void sim_get(void *host, const void *device, size_t bytes)
 {
     if (bytes != 0)
-        std::memcpy(host, device, bytes);
+        std::memcpy(host, sim::global_raw(device), bytes);
 }
 
 void sim_forget(void *device, size_t bytes)

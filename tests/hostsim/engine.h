@@ -214,12 +214,15 @@ unsigned char *global(const void *address, uint32_t bytes, Use use, Site site);
 const unsigned char *global_strong_read(const void *address, Site site);
 unsigned char *global_strong_write(void *address, Site site);
 
-/* Host memory becomes global memory, of undefined contents, and ceases to be. Addresses outside are out of bounds for kernels. */
-void *global_allocate(size_t bytes);
+/* Host memory becomes global memory, of undefined contents, and ceases to be. Addresses outside are out of bounds for kernels. `far`: its
+ * addresses are such that no host can touch them, so that whatever goes past global() is a segmentation fault, and not unseen. */
+void *global_allocate(size_t bytes, bool far = false);
 void global_release(void *memory);
 void global_defined(const void *memory, size_t bytes,
                     bool defined); /* the host wrote there, or its contents are no longer anybody's */
 bool global_holds(const void *memory, size_t bytes);
+/* The host's address of it, without a look. */
+unsigned char *global_raw(const void *address);
 
 /* Release and acquire through a word of global memory. */
 void release_to(const void *word);

@@ -1,4 +1,4 @@
-/* Global memory and its shadow. Addresses are the host's; only what was allocated here may be touched. */
+/* Global memory and its shadow. Addresses are the host's, or FAR away from them; only what was allocated here may be touched. */
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -36,6 +36,8 @@ struct Allocation {
 std::vector<Allocation> allocations; /* by address */
 size_t recent;
 constexpr size_t PAGE = 65536;
+constexpr uintptr_t FAR =
+    (uintptr_t)1 << 52; /* no address of a process: neither x86-64 nor AArch64 has more than 48 bits of them here */
 
 void *map_memory(size_t bytes)
 {
@@ -116,7 +118,7 @@ void check_word(Word &word, const void *address, uint32_t mask, Use use, bool st
 
 void global_launch_begins() {}
 
-void *global_allocate(size_t bytes)
+void *global_allocate(size_t bytes, bool far)
 {
     Allocation allocation;
     const size_t room = (bytes + PAGE - 1) / PAGE * PAGE;
@@ -125,7 +127,7 @@ void *global_allocate(size_t bytes)
     allocation.map = (unsigned char *)map_memory(allocation.map_bytes);
     mprotect(allocation.map, PAGE, PROT_NONE);
     mprotect(allocation.map + PAGE + room, PAGE, PROT_NONE);
-    allocation.begin = (uintptr_t)(allocation.map + PAGE);
+    allocation.begin = (uintptr_t)(allocation.map + PAGE) + (far ? FAR : 0);
     allocation.end = allocation.begin + bytes;
     allocation.shadow_bytes = ((bytes + 3) / 4 + 1) * sizeof(Word);
     allocation.shadow = (Word *)map_memory(allocation.shadow_bytes);
@@ -145,6 +147,11 @@ void global_release(void *memory)
             recent = 0;
             return;
         }
+}
+
+unsigned char *global_raw(const void *address)
+{
+    return (unsigned char *)((uintptr_t)address & ~FAR);
 }
 
 bool global_holds(const void *memory, size_t bytes)
@@ -187,7 +194,7 @@ static unsigned char *look(const void *address, uint32_t bytes, Use use, bool st
     for (uintptr_t at = begin; at < begin + bytes; at += 4)
         check_word(allocation->shadow[(at - allocation->begin) / 4], (const void *)at,
                    begin + bytes - at >= 4 ? 0xfu : ((1u << (begin + bytes - at)) - 1) << at % 4, use, strong, site);
-    return (unsigned char *)begin;
+    return global_raw(address);
 }
 
 unsigned char *global(const void *address, uint32_t bytes, Use use, Site site)
