@@ -28,16 +28,20 @@ return {
           { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1 },
           { dtypes = { "f32" }, m = 128, n = 32, warps = 4 },
           [32] = {
-            { dtypes = { "f16", "bf16" }, m = 64, n = 64, warps = 2, blocks_per_sm = 5, q_kept = 1 },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 64, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { 90 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { 80, 86, 87, 89, 100, 110, 120 } },
             { dtypes = { "f32" }, m = 128, n = 32, warps = 4 },
           },
           [64] = {
             { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4 },
-            { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 2, blocks_per_sm = 6, q_kept = 4, masks = { "causal" }, up_to = 1024 },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 2, blocks_per_sm = 6, q_kept = 4, masks = { "causal" }, up_to = 1024,
+              archs = { 80, 86, 87, 89, 90 } },
             { dtypes = { "f32" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2 },
           },
           [128] = {
-            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1 },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, archs = { 80, 86, 87, 89, 90 } },
+            -- 64 keys spill registers in SASS of sm_100, 110 and 120
+            { dtypes = { "f16", "bf16" }, m = 128, n = 48, warps = 4, blocks_per_sm = 2, archs = { 100, 110, 120 } },
             { dtypes = { "f32" }, m = 128, n = 32, warps = 4, archs = { 80, 87, 90, 100, 110 } },
             { dtypes = { "f32" }, m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
           },
@@ -49,8 +53,8 @@ return {
             { dtypes = { "f32" }, m = 64, n = 16, warps = 4 },
           },
           [256] = {
-            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 8, d_split = 2, q_kept = 1, archs = { 90, 100, 110 } },
-            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 8, q_kept = 8, archs = { 80, 87 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 8, d_split = 2, q_kept = 1, archs = { 90 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 8, q_kept = 8, archs = { 80, 87, 100, 110 } },
             { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
             { dtypes = { "f32" }, m = 64, n = 16, warps = 4, archs = { 80, 87, 90, 100, 110 } },
             { dtypes = { "f32" }, m = 32, n = 16, warps = 2, archs = { 86, 89, 120 } },
