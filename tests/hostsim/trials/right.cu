@@ -1,0 +1,195 @@
+/* Kernels that are right, though a hasty judge might doubt it. out[] must hold what trials.cc says, and nothing may be reported. */
+#include "lib/device/device.h"
+#include "tests/hostsim/trials/trials.h"
+
+#define RIGHT(name) GLINT_KERNEL(256, 1) right_##name(GLINT_PARAMS(struct trial_params) p)
+
+/* out[t] = t + 1 in all of them, for each thread of each block (t counts through the blocks). */
+GLINT_DEVICE void answer(const struct trial_params *p, uint32_t threads, uint32_t value)
+{
+    st_global_u32(p->out + block_index() * threads + thread_index(), value);
+}
+
+RIGHT(neighbour_after_warp_sync)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    st_shared_u32(s + t * 4, (t ^ 1) + 1);
+    warp_sync();
+    answer(&p, 64, ld_shared_u32(s + (t ^ 1) * 4));
+}
+
+RIGHT(words_side_by_side)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    st_shared_u32(s + t * 4, t + 1);
+    answer(&p, 64, ld_shared_u32(s + t * 4));
+}
+
+RIGHT(through_a_third_warp)
+{
+    /* warp 0 tells warp 1, which tells warp 2: what the first wrote is there. */
+    const uint32_t s = shared_base(), t = thread_index(), warp = t / 32;
+    if (warp == 0) {
+        st_shared_u32(s + t * 4, t + 64 + 1);
+        named_arrive(1, 64);
+    } else if (warp == 1) {
+        named_sync(1, 64);
+        named_arrive(2, 64);
+    } else
+        named_sync(2, 64);
+    answer(&p, 96, warp == 2 ? ld_shared_u32(s + (t - 64) * 4) : t + 1);
+}
+
+RIGHT(barrier_again_and_again)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    for (uint32_t i = 0; i < 5; ++i) {
+        if (t < 32)
+            st_shared_u32(s + t * 4, t + 32 + i - 3);
+        named_sync(3, 64);
+        if (t >= 32)
+            answer(&p, 64, ld_shared_u32(s + (t - 32) * 4));
+        named_sync(3, 64);
+    }
+    if (t < 32)
+        answer(&p, 64, t + 1);
+}
+
+RIGHT(warps_that_have_ended)
+{
+    /* A barrier of all threads is of those that have not ended. */
+    const uint32_t s = shared_base(), t = thread_index();
+    answer(&p, 64, t + 1);
+    if (t >= 32)
+        return;
+    st_shared_u32(s + t * 4, (t ^ 1) + 1);
+    block_sync();
+    answer(&p, 64, ld_shared_u32(s + (t ^ 1) * 4));
+}
+
+RIGHT(own_copy)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    cp_async_4(s + t * 4, p.in + t, true);
+    cp_async_commit();
+    cp_async_wait(0);
+    answer(&p, 64, ld_shared_u32(s + t * 4) + 1);
+}
+
+RIGHT(copies_of_others)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    cp_async_4(s + t * 4, p.in + (t ^ 33), true);
+    cp_async_commit();
+    cp_async_wait(0);
+    block_sync();
+    answer(&p, 64, ld_shared_u32(s + (t ^ 33) * 4) + 1);
+}
+
+RIGHT(older_groups)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    for (uint32_t i = 0; i < 3; ++i) {
+        cp_async_4(s + (i * 64 + t) * 4, p.in + t, i != 2);
+        cp_async_commit();
+    }
+    cp_async_wait(1);
+    answer(&p, 64, ld_shared_u32(s + t * 4) / 2 + (ld_shared_u32(s + (64 + t) * 4) + 1) / 2 + 1);
+}
+
+RIGHT(nothing_is_read_outside)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    cp_async_16(s + t * 16, p.in + 100000, false);
+    cp_async_commit();
+    cp_async_wait(0);
+    answer(&p, 64, ld_shared_u32(s + t * 16 + 12) + t + 1);
+}
+
+RIGHT(lanes_apart_and_together_again)
+{
+    const uint32_t t = thread_index();
+    uint32_t value = t;
+    if (t & 1)
+        value += 1;
+    else if (t & 2)
+        value += 1;
+    else
+        value = t + 1;
+    warp_sync();
+    const float other = shfl_xor((float)value, 1);
+    answer(&p, 64, (uint32_t)shfl_xor(other, 1));
+}
+
+RIGHT(one_lane_decides)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    if (t == 17)
+        st_shared_u32(s, 1);
+    block_sync();
+    answer(&p, 64, ld_shared_u32(s) + t);
+}
+
+RIGHT(released_by_one_acquired_by_one)
+{
+    /* All threads of block 0 write, one passes it on; one thread of block 1 takes it, all read. */
+    const uint32_t t = thread_index();
+    if (block_index() == 0) {
+        answer(&p, 64, t + 1);
+        block_sync();
+        if (t == 0)
+            st_release_u32(p.flags, 1);
+    } else {
+        if (t == 0)
+            while (ld_acquire_u32(p.flags) == 0) {
+            }
+        block_sync();
+        answer(&p, 64, (uint32_t)bits_of(ld_global_f32((const float *)p.out + t)) + 64);
+    }
+}
+
+RIGHT(relaxed_and_a_fence)
+{
+    const uint32_t t = thread_index();
+    if (block_index() == 0) {
+        answer(&p, 64, t + 1);
+        block_sync();
+        if (t == 0)
+            st_release_u32(p.flags, 1);
+    } else {
+        if (t == 0) {
+            while (ld_relaxed_u32(p.flags) == 0) {
+            }
+            fence_device();
+        }
+        block_sync();
+        answer(&p, 64, (uint32_t)bits_of(ld_global_f32((const float *)p.out + t)) + 64);
+    }
+}
+
+RIGHT(turns)
+{
+    /* Blocks go one after another, by a number that each takes as it begins. */
+    const uint32_t s = shared_base(), t = thread_index();
+    if (t == 0) {
+        const uint32_t number = atom_global_add_u32(p.flags, 1);
+        while (ld_acquire_u32(p.flags + 1) != number) {
+        }
+        st_shared_u32(s, number);
+    }
+    block_sync();
+    if (ld_shared_u32(s) == 0)
+        st_global_u32(p.flags + 64 + t, 1);
+    else
+        st_global_u32(p.flags + 64 + t, bits_of(ld_global_cg_f32((const float *)p.flags + 64 + t)) + 1);
+    answer(&p, 64, block_index() * 64 + t + 1);
+    block_sync();
+    if (t == 0)
+        st_release_u32(p.flags + 1, ld_shared_u32(s) + 1);
+}
+
+RIGHT(everybody_adds)
+{
+    red_global_add_f32((float *)p.flags, 1.0f);
+    answer(&p, 64, block_index() * 64 + thread_index() + 1);
+}
