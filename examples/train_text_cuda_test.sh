@@ -31,7 +31,7 @@ grep -q '_f32_d64_causal__sm' "$work/cuda.log" || fail "cuda did not use a GPU v
 difference() {
     awk -F, -v curve="$1" -v until="$4" '$1 == curve && FNR == NR { y[$2] = $3 } $1 == curve && FNR != NR && $2 in y && $2 <= until {
         d = y[$2] - $3; sum += d < 0 ? -d : d; n++ }
-        END { printf "%.5f %d\n", n ? sum / n : 9, n }' "$work/$2/loss.csv" "$work/$3/loss.csv"
+        END { printf "%.6f %d\n", n ? sum / n : 9, n }' "$work/$2/loss.csv" "$work/$3/loss.csv"
 }
 for curve in 'training batch' 'held-out text'; do
     # shellcheck disable=SC2046 # two numbers each
