@@ -48,7 +48,7 @@ void resumed(const Thread *thread)
 /* From a thread (null: the host) to another. `for_good`: it will not come back. */
 void switch_to(Thread *from, Thread *to, bool for_good)
 {
-    void *gone;
+    static void *gone; /* not on the stack: AddressSanitizer drops a fiber's with it */
     void **save = for_good ? &gone : from == nullptr ? &host_pointer : &from->stack_pointer;
 
     self = to;
