@@ -10,6 +10,7 @@
 
 #include "tests/hostsim/copies.h"
 #include "tests/hostsim/engine.h"
+#include "tests/hostsim/hopper.h"
 #include "tests/hostsim/numbers.h"
 #include "tests/hostsim/warp.h"
 
@@ -92,6 +93,21 @@ GLINT_DEVICE void named_arrive(uint32_t id, uint32_t threads, SIM_SITE)
 GLINT_DEVICE bool named_any(uint32_t id, uint32_t threads, bool condition, SIM_SITE)
 {
     return sim::barrier_any(id, threads, condition, SIM_THIS);
+}
+
+GLINT_DEVICE void phase_init(uint32_t barrier, uint32_t count, SIM_SITE)
+{
+    sim::mbarrier_init(barrier, count, SIM_THIS);
+}
+
+GLINT_DEVICE void phase_arrive(uint32_t barrier, SIM_SITE)
+{
+    sim::mbarrier_arrive(barrier, 0, "mbarrier.arrive", SIM_THIS);
+}
+
+GLINT_DEVICE void phase_wait(uint32_t barrier, uint32_t parity, SIM_SITE)
+{
+    sim::mbarrier_wait(barrier, parity, SIM_THIS);
 }
 
 GLINT_DEVICE void warp_sync(SIM_SITE)
@@ -416,13 +432,15 @@ GLINT_DEVICE void mma_m16n8k8_tf32(float d[4], const uint32_t a[4], uint32_t b0,
 
 /* ---- numbers ------------------------------------------------------------------------------------------------------------ */
 
-GLINT_DEVICE float ex2(float x)
+GLINT_DEVICE float ex2(float x, SIM_SITE)
 {
+    sim::event("ex2", SIM_THIS);
     return sim::ex2(x);
 }
 
-GLINT_DEVICE float lg2(float x)
+GLINT_DEVICE float lg2(float x, SIM_SITE)
 {
+    sim::event("lg2", SIM_THIS);
     return sim::lg2(x);
 }
 
