@@ -120,18 +120,31 @@ function sm80.smem(record)
     parts[5] = tile(record.d_split == 1 and "P" or "P, dS", record.stages == 3 and 3 or record.d_split, n, m, bytes)
   end
   parts[6] = tile("LSE, delta", 2 * record.stages, m, 1, 4)
+  parts[7] = tile("barriers", 1, record.phases, 1, 8)
   if record.strategy == "fused" then
-    parts[7] = { "16", 16 }
+    parts[8] = { "16", 16 }
     return { total_of("bwd", parts) }
   end
   return { total_of("dK and dV", parts), total_of("dQ", { tile("Q", 1, record.dq_m, d, bytes), tile("dO", 1, record.dq_m, d, bytes),
     tile("K", STAGES, record.dq_n, d, bytes), tile("V", STAGES, record.dq_n, d, bytes) }) }
 end
 
--- Chunks of 16 bytes in a page of a tile's row: see tile_offset in lib/device/steps.h.
-local function page_chunks(columns, bytes)
-  local chunks = columns * bytes // 16
-  return chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
+-- Whether dQ goes over a fused tile's warps in pieces that do not cross pages.
+local function dq_goes(record, page)
+  local rows = FRAGMENT * record.dq_row_tiles
+  local row_groups = record.m // rows
+  local columns = row_groups > 0 and record.padded_dim * row_groups / record.warps or 0
+  local wide = columns * record.dtype_bytes / 16
+  return record.m % rows == 0 and record.warps % row_groups == 0 and columns % FRAGMENT == 0 and (wide % page == 0 or page % wide == 0)
+end
+
+-- Chunks of 16 bytes in a page of a tile's row (see tile_offset in lib/device/steps.h): as many as each warp's columns are whole pages of.
+local function page_chunks(record)
+  local chunks = record.padded_dim * record.dtype_bytes // 16
+  for page = 8, 4, -4 do
+    if chunks % (page * record.d_split) == 0 and (record.pass == "fwd" or record.strategy == "split" or dq_goes(record, page)) then return page end
+  end
+  return 2
 end
 
 -- struct glint_gpu_launch, in launch order; the entry is the variant's symbol and a suffix.
@@ -154,12 +167,15 @@ local function complete_backward(record)
   record.strategy, record.d_split = record.strategy or "fused", record.d_split or 1
   record.stages = record.stages or STAGES
   record.part_m = record.part_m or record.m // record.d_split
+  -- barriers through which warps pass P on: a group of warps has one for each part of the queries
+  record.phases = record.stages == 2 and math.max(1, record.warps // (2 * record.d_split) * (record.m // record.part_m)) or 0
   if record.strategy == "fused" then
     record.dq_row_tiles, record.strategy_id = record.dq_row_tiles or 1, "GLINT_GPU_FUSED"
   else
     record.dq_m, record.dq_n, record.dq_warps = record.dq_m or 64, record.dq_n or 32, record.dq_warps or 4
     record.dq_blocks_per_sm, record.strategy_id = record.dq_blocks_per_sm or 1, "GLINT_GPU_SPLIT"
   end
+  record.page_chunks = page_chunks(record)
 end
 
 --- Fills in everything that follows from the spec's fields. Makes no checks.
@@ -170,7 +186,7 @@ function sm80.complete(record)
   record.threads = 32 * record.warps
   if record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
-    record.page_chunks = page_chunks(record.padded_dim // record.d_split, record.dtype_bytes)
+    record.page_chunks = page_chunks(record)
     record.strategy_id = "GLINT_GPU_FORWARD"
   else
     complete_backward(record)
@@ -229,8 +245,8 @@ local function check_forward(record, report)
   elseif chunks % (2 * split) ~= 0 then
     report("d_split", ("head_dim %d does not halve into whole fragments"):format(record.head_dim), "1")
   end
-  if record.threads % (8 * record.page_chunks) ~= 0 then -- of a page's rows, the threads copy a multiple of 8 at a time
-    report("warps", ("%d threads do not copy whole groups of 8 rows of %d bytes"):format(record.threads, 16 * record.page_chunks),
+  if record.threads % (8 * page_chunks(record)) ~= 0 then -- of a page's rows, the threads copy a multiple of 8 at a time
+    report("warps", ("%d threads do not copy whole groups of 8 rows of %d bytes"):format(record.threads, 16 * page_chunks(record)),
       "an even number")
   end
 end
@@ -259,11 +275,11 @@ local function check_backward(record, report)
   if record.stages == 3 and split == 2 then
     report("stages", "with d_split 2 the warps of P wait for each other within a step", "2")
   end
-  local barriers = record.stages == 3 and 0 or split == 1 and groups * (m // record.part_m) or 4 * groups
+  local barriers = split == 1 and 0 or 2 * groups
   if barriers > BARRIERS then
-    report("part_m", ("%d barriers are needed, and a block has %d"):format(barriers, BARRIERS), "a greater part_m, or fewer warps")
+    report("warps", ("%d barriers are needed, and a block has %d"):format(barriers, BARRIERS), "fewer warps")
   end
-  local page = page_chunks(record.padded_dim, record.dtype_bytes)
+  local page = record.page_chunks
   if split == 2 and record.dtype == "f32" then
     report("d_split", "it is for 16-bit dtypes", "1")
   end
@@ -280,13 +296,9 @@ local function check_backward(record, report)
     end
     return
   end
-  local rows = FRAGMENT * record.dq_row_tiles
-  local row_groups = m // rows
-  local columns = row_groups > 0 and record.padded_dim * row_groups / warps or 0
-  local wide = columns * record.dtype_bytes / 16
-  if m % rows ~= 0 or warps % row_groups ~= 0 or columns % 16 ~= 0 or (wide % page ~= 0 and page % wide ~= 0) then
+  if not dq_goes(record, page) then
     report("dq_row_tiles", ("%d x %d of dQ do not go over %d warps in pieces of %d queries by whole fragments of one page"):format(
-      m, record.padded_dim, warps, rows), "1, 2 or 4; with 1 and as many warps as groups of 16 queries it always goes")
+      m, record.padded_dim, warps, FRAGMENT * record.dq_row_tiles), "1, 2 or 4; with 1 and as many warps as groups of 16 queries it always goes")
   end
 end
 

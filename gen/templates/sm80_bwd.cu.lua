@@ -3,8 +3,6 @@ $ local bytes = f32 and 4 or 2
 $ local k_step = f32 and 8 or 16
 $ local rows_of = f32 and "lane_offset_rows(lane, 0," or "lane_offset_trans(lane,"
 $ local padded = padded_dim
-$ local chunks = padded * bytes // 16
-$ local page_chunks = chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
 $ local groups = warps // (2 * d_split)
 $ local row_tiles = tile_n // (16 * groups)
 $ local fused = strategy == "fused"
@@ -59,9 +57,10 @@ $ end
     DS_BYTES = TILE_N * TILE_M * BYTES,
     DS_STAGES = ${(fused or lead) and stages or 1}, /* of dS^T */
     P_PLACE = ${d_split == 1 and "0" or "DS_STAGES * DS_BYTES"}, /* of P^T${d_split == 1 and (fused and ": where dS^T will be" or ", and no dS^T is there") or ""} */
+    PHASES = ${phases}, /* barriers through which P^T is passed on */
     ROW_BYTES = TILE_M * 4, /* of a step's LSE or delta */
-    /* K, V, stages of Q and of dO, P^T and dS^T, stages of LSE and of delta${fused and ", the number" or ""} */
-    SHARED_BYTES = 2 * K_BYTES + 2 * STAGES * Q_BYTES + (DS_STAGES + D_SPLIT - 1) * DS_BYTES + 2 * STAGES * ROW_BYTES${fused and " + 16" or ""},
+    /* K, V, stages of Q and of dO, P^T and dS^T, stages of LSE and of delta, barriers${fused and ", the number" or ""} */
+    SHARED_BYTES = 2 * K_BYTES + 2 * STAGES * Q_BYTES + (DS_STAGES + D_SPLIT - 1) * DS_BYTES + 2 * STAGES * ROW_BYTES + 8 * PHASES${fused and " + 16" or ""},
 };
 
 $ include("sm80_delta.cu.lua")

@@ -142,10 +142,10 @@ GLINT_DEVICE void settle_queries(gradients_t &dv, bool keeps_dv, uint32_t q_tile
             add_special(dv, do_tile, (uint32_t)query, first_chunk, TILE_M, 1.0f, [&](int32_t key) { return key <= first_limit + query; });
     }
     block_sync();
-    clear_special(q_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
-                  BYTES);
-    clear_special(do_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
-                  BYTES);
+    const uint32_t row = thread_index() < THREADS / CHUNKS * CHUNKS ? thread_index() / CHUNKS : (uint32_t)TILE_M;
+
+    clear_special(q_tile, row, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
+    clear_special(do_tile, row, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
     block_sync();
 }
 
@@ -177,16 +177,27 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_back
 
     const uint32_t k_tile = shared_base(), v_tile = k_tile + K_BYTES, q_tiles = v_tile + K_BYTES, do_tiles = q_tiles + STAGES * Q_BYTES;
     const uint32_t ds_tiles = do_tiles + STAGES * Q_BYTES, rows_lse = ds_tiles + (DS_STAGES + D_SPLIT - 1) * DS_BYTES, rows_delta = rows_lse + STAGES * ROW_BYTES;
+$ if fused or not lead then
+    const uint32_t phases = rows_delta + STAGES * ROW_BYTES;
+$ end
+$ if not lead then
+    const uint32_t phase = phases + (group${d_split == 2 and " * 2 + half" or ""}) * 8;
+
+    if (thread_index() == 0) {
+#pragma unroll
+        for (int i = 0; i < PHASES; ++i)
+            phase_init(phases + i * 8, 32);
+    }
+$ if not fused then
+    block_sync();
+$ end
+$ end
 $ if fused then
-    const uint32_t number = rows_delta + STAGES * ROW_BYTES${causal and ", poisoned = number + 4" or ""};
+    const uint32_t number = phases + 8 * PHASES${causal and ", poisoned = number + 4" or ""};
 
     /* Blocks take numbers as they begin, so a block waits only for such that run or have run. */
-    if (thread_index() == 0) {
+    if (thread_index() == 0)
         st_shared_u32(number, seqlen_q > 0 ? atom_global_add_u32(p.turn, 1) : block_index());
-$ if causal then
-        st_shared_u32(poisoned, 0);
-$ end
-    }
     block_sync();
     const struct work work = find_work(&p.shape, ld_shared_u32(number));
 $ else
@@ -241,12 +252,14 @@ $ if d_split == 2 then
     const uint32_t a_lane = ds_tiles + lane_offset_a(lane, TILE_N, DS_CHUNKS) + group * (GROUP_ROWS * DS_CHUNKS * 16);
 $ end
 
+$ if fused or lead then
     /* From a step's query head and query block to those of the step before. */
     auto step_back = [&](int32_t *head, int32_t *block) {
         *head -= *block == last_m;
         *block = *block == last_m ? first_m : *block + 1;
     };
 
+$ end
     gradients_t g; /* dV, or dK without the scale */
     set_zero(g);
 
@@ -361,8 +374,9 @@ $ end
 $ if causal then
     /* NaN and infinities of K must not meet a dS of zero in blocks where the mask hides keys: each thread looks at what it copied. */
     cp_async_wait(0);
-    if (first_clear > first_m && find_special(k_tile, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES))
-        st_shared_u32(poisoned, 1);
+    const bool found = block_any(first_clear > first_m && find_special(k_tile, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES));
+    if (thread_index() == 0)
+        st_shared_u32(poisoned, found ? 1 : 0);
 
 $ end
 $ end
@@ -378,15 +392,17 @@ $ end
 
         /* This step's Q and dO have arrived,${fused and (lead and " dS of two steps ago is complete," or " the last step's dS is complete,") or ""} and no warp reads the next stage any more. */
         cp_async_wait(0);
+$ if causal then
         const int32_t m_front = m;
-        int32_t ${fused and "head_now = head_q, " or ""}m_now = m;
-$ if lead then
-        if (keeps_dk) {
-$ if not fused then
-            int32_t head_now = head_q;
 $ end
+$ if fused or lead then
+        int32_t head_now = head_q, m_now = m;
+$ else
+        const int32_t m_now = m;
+$ end
+$ if lead then
+        if (keeps_dk)
             step_back(&head_now, &m_now);
-        }
 $ end
 $ if fused then
         int32_t head_before = ${lead and "head_q" or "head_now"}, m_before = ${lead and "m" or "m_now"};
@@ -396,7 +412,7 @@ $ if lead then
 $ end
         if (keeps_turn && step > LEAD) {
             while (seen < (uint32_t)key0)
-                seen = ld_relaxed_u32(p.turn + turn_of(head_before, m_before));
+                seen = ld_acquire_u32(p.turn + turn_of(head_before, m_before));
         }
 $ end
 $ if causal then
@@ -457,11 +473,11 @@ $ end
                 if (masked)
                     hide(s, key0 + (int32_t)group * GROUP_ROWS, ${causal and "query0, offset, seqlen_q, " or ""}seqlen_k);
                 put_scores(s, p_now);
-$ if d_split == 1 and not lead then
-                named_arrive(1 + group + part * GROUPS, 64);
-$ elseif d_split == 2 then
-                named_arrive(1 + group * 4 + half, 64);
-                named_sync(1 + group * 4 + 2, 64);
+$ if not lead then
+                phase_arrive(phase${d_split == 1 and " + part * (GROUPS * 8)" or ""});
+$ end
+$ if d_split == 2 then
+                named_sync(1 + group * 2, 64);
 $ end
                 add_products(g, ${d_split == 2 and "a_lane + P_PLACE" or "s"}, z_now);
             } else {
@@ -483,18 +499,18 @@ $ if fused then
                         step_back(&head_before, &m_before);
                         pass_turn_on(head_before, m_before);
                     }
-                    seen = ld_relaxed_u32(p.turn + turn_of(head_now, m_now));
+                    seen = ld_acquire_u32(p.turn + turn_of(head_now, m_now));
                 }
 $ end
 $ if not lead then
-                named_sync(${d_split == 1 and "1 + group + part * GROUPS" or "1 + group * 4 + half"}, 64);
+                phase_wait(phase${d_split == 1 and " + part * (GROUPS * 8)" or ""}, stage);
 $ end
                 times_weights(s, p_now);
 $ if shared_ds then
                 put_scores(s, ds_now);
 $ end
 $ if d_split == 2 then
-                named_sync(1 + group * 4 + 3, 64);
+                named_sync(2 + group * 2, 64);
 $ end
                 add_products(g, ${d_split == 2 and (fused and "a_lane + stage * DS_BYTES" or "a_lane") or "s"}, z_now);
             }

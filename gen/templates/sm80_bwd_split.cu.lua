@@ -154,8 +154,8 @@ $ if causal then
                 add_special(dq, k_tile, (uint32_t)key, 0, DQ_N, 0.0f,
                             [&](int32_t query) { return block * DQ_N + key <= warp_query0 + query + offset; });
             block_sync();
-            clear_special(k_tile, thread_index() / CHUNKS, DQ_THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, DQ_N, CHUNKS, PAGE_CHUNKS,
-                          EXPONENT, BYTES);
+            clear_special(k_tile, thread_index() < DQ_THREADS / CHUNKS * CHUNKS ? thread_index() / CHUNKS : (uint32_t)DQ_N, DQ_THREADS / CHUNKS,
+                          thread_index() % CHUNKS, CHUNKS, DQ_N, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
             block_sync();
         }
         if (hidden)

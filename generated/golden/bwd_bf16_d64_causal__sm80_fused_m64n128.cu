@@ -3,7 +3,7 @@
  * Attention, backward: dQ, dK, dV from Q, K, V, O, LSE, dO; bf16, head_dim 64, causal, both alignments.
  * For sm_80.
  * Tile: 64 queries x 128 keys; fused, 4 warps, 1 block a multiprocessor.
- * Shared memory of a block: 99344 bytes.
+ * Shared memory of a block: 99376 bytes.
  *
  * Made from gen/templates/sm80_bwd.cu.lua by
  *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant bwd_bf16_d64_causal__sm80_fused_m64n128
@@ -47,9 +47,10 @@ enum {
     DS_BYTES = TILE_N * TILE_M * BYTES,
     DS_STAGES = 2, /* of dS^T */
     P_PLACE = 0, /* of P^T: where dS^T will be */
+    PHASES = 4, /* barriers through which P^T is passed on */
     ROW_BYTES = TILE_M * 4, /* of a step's LSE or delta */
-    /* K, V, stages of Q and of dO, P^T and dS^T, stages of LSE and of delta, the number */
-    SHARED_BYTES = 2 * K_BYTES + 2 * STAGES * Q_BYTES + (DS_STAGES + D_SPLIT - 1) * DS_BYTES + 2 * STAGES * ROW_BYTES + 16,
+    /* K, V, stages of Q and of dO, P^T and dS^T, stages of LSE and of delta, barriers, the number */
+    SHARED_BYTES = 2 * K_BYTES + 2 * STAGES * Q_BYTES + (DS_STAGES + D_SPLIT - 1) * DS_BYTES + 2 * STAGES * ROW_BYTES + 8 * PHASES + 16,
 };
 
 /* delta = rowsum(dO o O) and LSE in powers of two, for GLINT_GPU_ROW_PAD queries of one head; a row that sees no key, or lies past the
@@ -334,10 +335,10 @@ GLINT_DEVICE void settle_queries(gradients_t &dv, bool keeps_dv, uint32_t q_tile
             add_special(dv, do_tile, (uint32_t)query, first_chunk, TILE_M, 1.0f, [&](int32_t key) { return key <= first_limit + query; });
     }
     block_sync();
-    clear_special(q_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
-                  BYTES);
-    clear_special(do_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
-                  BYTES);
+    const uint32_t row = thread_index() < THREADS / CHUNKS * CHUNKS ? thread_index() / CHUNKS : (uint32_t)TILE_M;
+
+    clear_special(q_tile, row, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
+    clear_special(do_tile, row, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
     block_sync();
 }
 
@@ -368,7 +369,15 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
 
     const uint32_t k_tile = shared_base(), v_tile = k_tile + K_BYTES, q_tiles = v_tile + K_BYTES, do_tiles = q_tiles + STAGES * Q_BYTES;
     const uint32_t ds_tiles = do_tiles + STAGES * Q_BYTES, rows_lse = ds_tiles + (DS_STAGES + D_SPLIT - 1) * DS_BYTES, rows_delta = rows_lse + STAGES * ROW_BYTES;
-    const uint32_t number = rows_delta + STAGES * ROW_BYTES, poisoned = number + 4;
+    const uint32_t phases = rows_delta + STAGES * ROW_BYTES;
+    const uint32_t phase = phases + (group) * 8;
+
+    if (thread_index() == 0) {
+#pragma unroll
+        for (int i = 0; i < PHASES; ++i)
+            phase_init(phases + i * 8, 32);
+    }
+    const uint32_t number = phases + 8 * PHASES, poisoned = number + 4;
 
     /* Blocks take numbers as they begin, so a block waits only for such that run or have run. */
     if (thread_index() == 0) {
@@ -527,7 +536,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
         step_back(&head_before, &m_before);
         if (keeps_turn && step > LEAD) {
             while (seen < (uint32_t)key0)
-                seen = ld_relaxed_u32(p.turn + turn_of(head_before, m_before));
+                seen = ld_acquire_u32(p.turn + turn_of(head_before, m_before));
         }
         /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero: LSE and delta tell where Q and dO have any. */
         if (m_front < first_clear && step < steps) {
@@ -579,7 +588,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
                 if (masked)
                     hide(s, key0 + (int32_t)group * GROUP_ROWS, query0, offset, seqlen_q, seqlen_k);
                 put_scores(s, p_now);
-                named_arrive(1 + group + part * GROUPS, 64);
+                phase_arrive(phase + part * (GROUPS * 8));
                 add_products(g, s, z_now);
             } else {
                 /* dS^T = P^T (dP^T - delta) with the partner's P^T goes to dQ, and with Q into dK. */
@@ -597,9 +606,9 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
                         step_back(&head_before, &m_before);
                         pass_turn_on(head_before, m_before);
                     }
-                    seen = ld_relaxed_u32(p.turn + turn_of(head_now, m_now));
+                    seen = ld_acquire_u32(p.turn + turn_of(head_now, m_now));
                 }
-                named_sync(1 + group + part * GROUPS, 64);
+                phase_wait(phase + part * (GROUPS * 8), stage);
                 times_weights(s, p_now);
                 put_scores(s, ds_now);
                 add_products(g, s, z_now);

@@ -3,7 +3,7 @@
  * Attention, backward: dQ, dK, dV from Q, K, V, O, LSE, dO; bf16, head_dim 64, causal, both alignments.
  * For sm_80.
  * Tile: 64 queries x 128 keys; split, 4 warps, 1 block a multiprocessor.
- * Shared memory of a block: 82944 bytes.
+ * Shared memory of a block: 82976 bytes.
  * For dQ: 128 queries x 64 keys; 4 warps, 1 block a multiprocessor, 65536 bytes.
  *
  * Made from gen/templates/sm80_bwd.cu.lua by
@@ -45,9 +45,10 @@ enum {
     DS_BYTES = TILE_N * TILE_M * BYTES,
     DS_STAGES = 1, /* of dS^T */
     P_PLACE = 0, /* of P^T, and no dS^T is there */
+    PHASES = 4, /* barriers through which P^T is passed on */
     ROW_BYTES = TILE_M * 4, /* of a step's LSE or delta */
-    /* K, V, stages of Q and of dO, P^T and dS^T, stages of LSE and of delta */
-    SHARED_BYTES = 2 * K_BYTES + 2 * STAGES * Q_BYTES + (DS_STAGES + D_SPLIT - 1) * DS_BYTES + 2 * STAGES * ROW_BYTES,
+    /* K, V, stages of Q and of dO, P^T and dS^T, stages of LSE and of delta, barriers */
+    SHARED_BYTES = 2 * K_BYTES + 2 * STAGES * Q_BYTES + (DS_STAGES + D_SPLIT - 1) * DS_BYTES + 2 * STAGES * ROW_BYTES + 8 * PHASES,
 };
 
 /* delta = rowsum(dO o O) and LSE in powers of two, for GLINT_GPU_ROW_PAD queries of one head; a row that sees no key, or lies past the
@@ -326,10 +327,10 @@ GLINT_DEVICE void settle_queries(gradients_t &dv, bool keeps_dv, uint32_t q_tile
             add_special(dv, do_tile, (uint32_t)query, first_chunk, TILE_M, 1.0f, [&](int32_t key) { return key <= first_limit + query; });
     }
     block_sync();
-    clear_special(q_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
-                  BYTES);
-    clear_special(do_tile, thread_index() / CHUNKS, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT,
-                  BYTES);
+    const uint32_t row = thread_index() < THREADS / CHUNKS * CHUNKS ? thread_index() / CHUNKS : (uint32_t)TILE_M;
+
+    clear_special(q_tile, row, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
+    clear_special(do_tile, row, THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, TILE_M, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
     block_sync();
 }
 
@@ -360,6 +361,15 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
 
     const uint32_t k_tile = shared_base(), v_tile = k_tile + K_BYTES, q_tiles = v_tile + K_BYTES, do_tiles = q_tiles + STAGES * Q_BYTES;
     const uint32_t ds_tiles = do_tiles + STAGES * Q_BYTES, rows_lse = ds_tiles + (DS_STAGES + D_SPLIT - 1) * DS_BYTES, rows_delta = rows_lse + STAGES * ROW_BYTES;
+    const uint32_t phases = rows_delta + STAGES * ROW_BYTES;
+    const uint32_t phase = phases + (group) * 8;
+
+    if (thread_index() == 0) {
+#pragma unroll
+        for (int i = 0; i < PHASES; ++i)
+            phase_init(phases + i * 8, 32);
+    }
+    block_sync();
 
     const struct work work = find_work(&p.shape, block_index());
     const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
@@ -402,12 +412,6 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
     const uint32_t z_lane = (keeps_dk ? q_tiles : do_tiles) + lane_offset_trans(lane, TILE_M, PAGE_CHUNKS);
     const uint32_t ds_lane = (ds_tiles + lane_offset_pairs(lane, TILE_N, DS_CHUNKS) + group * (GROUP_ROWS * DS_CHUNKS * 16));
 
-    /* From a step's query head and query block to those of the step before. */
-    auto step_back = [&](int32_t *head, int32_t *block) {
-        *head -= *block == last_m;
-        *block = *block == last_m ? first_m : *block + 1;
-    };
-
     gradients_t g; /* dV, or dK without the scale */
     set_zero(g);
 
@@ -419,7 +423,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
         /* This step's Q and dO have arrived, and no warp reads the next stage any more. */
         cp_async_wait(0);
         const int32_t m_front = m;
-        int32_t m_now = m;
+        const int32_t m_now = m;
         /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero: LSE and delta tell where Q and dO have any. */
         if (m_front < first_clear) {
             const uint32_t row = front * ROW_BYTES + thread_index() * 16;
@@ -467,7 +471,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
                 if (masked)
                     hide(s, key0 + (int32_t)group * GROUP_ROWS, query0, offset, seqlen_q, seqlen_k);
                 put_scores(s, p_now);
-                named_arrive(1 + group + part * GROUPS, 64);
+                phase_arrive(phase + part * (GROUPS * 8));
                 add_products(g, s, z_now);
             } else {
                 /* dS^T = P^T (dP^T - delta) with the partner's P^T goes to dQ, and with Q into dK. */
@@ -480,7 +484,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
                             s[kt][mt][e] -= rows[mt][e & 1];
                 if (masked)
                     hide(s, key0 + (int32_t)group * GROUP_ROWS, query0, offset, seqlen_q, seqlen_k);
-                named_sync(1 + group + part * GROUPS, 64);
+                phase_wait(phase + part * (GROUPS * 8), stage);
                 times_weights(s, p_now);
                 add_products(g, s, z_now);
             }
@@ -647,8 +651,8 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLI
                 add_special(dq, k_tile, (uint32_t)key, 0, DQ_N, 0.0f,
                             [&](int32_t query) { return block * DQ_N + key <= warp_query0 + query + offset; });
             block_sync();
-            clear_special(k_tile, thread_index() / CHUNKS, DQ_THREADS / CHUNKS, thread_index() % CHUNKS, CHUNKS, DQ_N, CHUNKS, PAGE_CHUNKS,
-                          EXPONENT, BYTES);
+            clear_special(k_tile, thread_index() < DQ_THREADS / CHUNKS * CHUNKS ? thread_index() / CHUNKS : (uint32_t)DQ_N, DQ_THREADS / CHUNKS,
+                          thread_index() % CHUNKS, CHUNKS, DQ_N, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
             block_sync();
         }
         if (hidden)

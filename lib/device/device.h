@@ -88,6 +88,33 @@ GLINT_DEVICE void named_arrive(uint32_t id, uint32_t threads)
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/* A barrier of 8 bytes in shared memory, aligned to 8: a phase ends when `count` arrivals have come, and the next begins. All threads
+ * that use it must have met after phase_init. */
+GLINT_DEVICE void phase_init(uint32_t barrier, uint32_t count)
+{
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
+}
+
+/* This thread arrives, without waiting: what it did before is seen by those that wait for the phase. */
+GLINT_DEVICE void phase_arrive(uint32_t barrier)
+{
+    asm volatile("{ .reg .b64 phase; mbarrier.arrive.shared.b64 phase, [%0]; }" ::"r"(barrier) : "memory");
+}
+
+/* Until the phase has ended: of phases 0, 2, 4... (parity 0) or 1, 3, 5... (parity 1) the present one or the one before it. */
+GLINT_DEVICE void phase_wait(uint32_t barrier, uint32_t parity)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{ .reg .pred p; $again%=: mbarrier.try_wait.parity.shared.b64 p, [%0], %1; @!p bra $again%=; }" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+#else
+    asm volatile("{ .reg .pred p; $again%=: mbarrier.test_wait.parity.shared.b64 p, [%0], %1; @!p bra $again%=; }" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+#endif
+}
+
 GLINT_DEVICE void warp_sync(void)
 {
     __syncwarp();
