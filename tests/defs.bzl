@@ -127,7 +127,7 @@ def variant_tests(variants, **kwargs):
                 name + "__library",
             ],
         )
-        if variant["family"] != "cpu" and variant["pass"] == "fwd":
+        if variant["family"] != "cpu":
             simulated_variant_test(variant, _linked(variant, variants), **kwargs)
             suites.setdefault("hostsim", []).append(name + "__hostsim")
         for suite in ["all_variants", variant["pass"], variant["dtype"], "d%d" % variant["head_dim"]]:
