@@ -25,7 +25,8 @@ struct Mbarrier {
     uint32_t count, pending; /* arrivals of a phase, and those still to come */
     int64_t bytes;           /* expected and not yet landed; below 0: landed and not yet expected */
     uint32_t phase;
-    Known *gathered, *last; /* what those who arrive did; of the phase that ended last */
+    Known *gathered, *last;               /* what those who arrive did; of the phase that ended last */
+    std::vector<uint32_t> landed, hidden; /* chunks that copies wrote in this phase; before, and nobody has waited since */
     std::vector<Thread *> waiting;
     uint32_t made_by, made_at; /* thread and its clock at init */
     bool fenced;               /* the async proxy knows of it */
@@ -43,7 +44,8 @@ void mbarrier_wait(uint32_t address, uint32_t parity, Site site);
 void mbarriers_fenced(); /* by the running thread */
 /* A bulk copy is about to signal there. */
 void mbarrier_take_signals(Block *block, uint32_t address, Site site);
-void mbarrier_landed(Block *block, uint32_t address, uint32_t bytes, const Known *known, Site site);
+void mbarrier_landed(Block *block, uint32_t address, uint32_t bytes, const Known *known, const std::vector<uint32_t> &chunks,
+                     Site site);
 
 /* ---- bulk copies ---- */
 
@@ -64,7 +66,7 @@ struct Transfer {
     int type;                        /* of a reduction */
     uint32_t barrier, signal;        /* of a load: bytes that arrive there */
     Known *known;
-    bool has_read, done, lazy;
+    bool has_read, let_go, done, lazy; /* let_go: a wait says that it has read */
     Site site;
 };
 

@@ -43,12 +43,10 @@ void land(Transfer *transfer)
         if (piece.global != nullptr && (transfer->type == TENSOR_MAP_TF32 || transfer->type == TENSOR_MAP_TF32_FTZ))
             round_all(to, piece.bytes);
     }
-    for (uint32_t chunk : transfer->chunks)
-        shared_landed(transfer->block, chunk, 16);
     transfer->done = true;
     forget(transfer);
     event("bulk copy lands", transfer->site, transfer->barrier - shared_window(), transfer->signal);
-    mbarrier_landed(transfer->block, transfer->barrier, transfer->signal, transfer->known, transfer->site);
+    mbarrier_landed(transfer->block, transfer->barrier, transfer->signal, transfer->known, transfer->chunks, transfer->site);
     drop(transfer->known);
     delete transfer;
 }
@@ -61,10 +59,18 @@ void read_shared(Transfer *transfer)
         const unsigned char *from = shared_raw(transfer->block, piece.shared);
         transfer->data.insert(transfer->data.end(), from, from + piece.bytes);
     }
-    for (uint32_t chunk : transfer->chunks)
-        shared_end_read(transfer->block, chunk, 16);
     transfer->has_read = true;
     event("bulk copy has read", transfer->site);
+}
+
+/* Whenever it did read, only a wait tells. */
+void let_go(Transfer *transfer)
+{
+    read_shared(transfer);
+    for (uint32_t chunk : transfer->chunks)
+        if (!transfer->let_go)
+            shared_end_read(transfer->block, chunk, 16);
+    transfer->let_go = true;
 }
 
 void write_global(Transfer *transfer)
@@ -159,13 +165,15 @@ void transfer_begin(Transfer *transfer)
         transfer->block != self->block ? shared_remote_begin_write(transfer->block, chunk, 16, transfer->site)
         : load                         ? shared_begin_write(chunk, 16, transfer->site)
                                        : shared_begin_read(self, chunk, 16, transfer->site);
-    for (const Piece &piece : transfer->pieces)
-        if (piece.global != nullptr)
+    for (Piece &piece : transfer->pieces)
+        if (piece.global != nullptr) {
             look_global(piece.global, piece.bytes,
                         load                                ? Use::read
                         : transfer->what == Transfer::store ? Use::write
                                                             : Use::atomic,
                         transfer->site);
+            piece.global = global_raw(piece.global);
+        }
     under_way.push_back(transfer);
     if (load)
         transfer->known = transfer->block == self->block ? publish() : nullptr;
@@ -191,7 +199,7 @@ void bulk_wait(uint32_t groups, bool read_only, Site site)
     event(read_only ? "cp.async.bulk.wait_group.read" : "cp.async.bulk.wait_group", site, groups);
     for (size_t i = 0; i + groups < thread.groups.size(); ++i)
         for (Transfer *transfer : thread.groups[i]) {
-            read_shared(transfer);
+            let_go(transfer);
             if (!read_only)
                 write_global(transfer);
         }
@@ -239,7 +247,7 @@ void async_thread_ends(Thread *thread)
         report(Kind::misuse, mine.open.front()->site, "%s ends, and this bulk copy is in no committed group", who(thread).c_str());
     for (const auto &group : mine.groups)
         for (const Transfer *transfer : group)
-            if (!transfer->has_read)
+            if (!transfer->let_go)
                 report(Kind::pending, transfer->site,
                        "%s ends, and this bulk copy may still read the block's shared memory: wait_group.read comes first",
                        who(thread).c_str());

@@ -42,11 +42,14 @@ Mbarrier &use(uint32_t address, const char *what, Site site)
     return barrier;
 }
 
-/* Ends the phase if nothing is missing. */
+/* Ends the phase if nothing is missing. What copies wrote stays out of bounds until somebody has waited for it: nothing else tells that
+ * it is there. */
 void settle(Mbarrier &barrier)
 {
     if (barrier.pending != 0 || barrier.bytes != 0)
         return;
+    barrier.hidden.insert(barrier.hidden.end(), barrier.landed.begin(), barrier.landed.end());
+    barrier.landed.clear();
     ++barrier.phase;
     barrier.pending = barrier.count;
     drop(barrier.last);
@@ -72,6 +75,15 @@ void add_bytes(Mbarrier &barrier, int64_t bytes, uint32_t address, Site site)
     if (barrier.bytes > MOST_BYTES || barrier.bytes < -MOST_BYTES)
         report(Kind::misuse, site, "the mbarrier at shared address %u expects %lld bytes; 2^20 - 1 is the most", offset(address),
                (long long)barrier.bytes);
+}
+
+/* The running thread has seen that the newest phase ended. */
+void acquire(Mbarrier &barrier)
+{
+    learn(self, barrier.last);
+    for (uint32_t chunk : barrier.hidden)
+        shared_landed(self->block, chunk, 16);
+    barrier.hidden.clear();
 }
 
 bool ended(const Mbarrier &barrier, uint32_t parity)
@@ -167,7 +179,7 @@ bool mbarrier_test(uint32_t address, uint32_t parity, const char *what, Site sit
 
     event(what, site, offset(address), done);
     if (done)
-        learn(self, barrier.last);
+        acquire(barrier);
     return done;
 }
 
@@ -177,7 +189,7 @@ void mbarrier_wait(uint32_t address, uint32_t parity, Site site)
         Mbarrier &barrier = use(address, "mbarrier.try_wait", site);
         if (ended(barrier, parity)) {
             event("mbarrier.try_wait", site, offset(address), barrier.phase);
-            learn(self, barrier.last);
+            acquire(barrier);
             return;
         }
         barrier.waiting.push_back(self);
@@ -196,12 +208,14 @@ void mbarrier_take_signals(Block *block, uint32_t address, Site site)
                who(self).c_str(), offset(address), barrier.site.file, barrier.site.line);
 }
 
-void mbarrier_landed(Block *block, uint32_t address, uint32_t bytes, const Known *known, Site site)
+void mbarrier_landed(Block *block, uint32_t address, uint32_t bytes, const Known *known, const std::vector<uint32_t> &chunks,
+                     Site site)
 {
     Mbarrier &barrier = find(block, address, "the signal of a bulk copy", site);
 
     add_bytes(barrier, -(int64_t)bytes, address, site);
     barrier.gathered = merge(barrier.gathered, known);
+    barrier.landed.insert(barrier.landed.end(), chunks.begin(), chunks.end());
     settle(barrier);
 }
 

@@ -62,9 +62,9 @@ static bool agrees(const micro_case &c, const std::string &line, const std::vect
 
 static void *device_copy(const std::vector<uint32_t> &words)
 {
-    void *memory = sim::global_allocate(words.size() * 4);
+    void *memory = sim::global_allocate(words.size() * 4, true);
 
-    memcpy(memory, words.data(), words.size() * 4);
+    memcpy(sim::global_raw(memory), words.data(), words.size() * 4);
     sim::global_defined(memory, words.size() * 4, true);
     return memory;
 }
@@ -108,7 +108,7 @@ static std::vector<uint32_t> run(const micro_case &c)
         params.out = (uint32_t *)out;
         memcpy(params.arg, c.arg, sizeof params.arg);
         right = refused == 0 && launch(c, params);
-        memcpy(result.data(), out, result.size() * 4);
+        memcpy(result.data(), sim::global_raw(out), result.size() * 4);
     }
     sim::global_release(in);
     sim::global_release(out);
@@ -119,33 +119,44 @@ static std::vector<uint32_t> run(const micro_case &c)
     return result;
 }
 
+/* True when the simulator gives what the GPU gave, for some seeds: orders and moments that must not matter. */
+static bool check(const micro_case &c, const std::string &line)
+{
+    const uint64_t seeds = c.in.size() < 4096 ? 4 : 1;
+
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+        sim::set_seed(seed);
+        const std::vector<uint32_t> result = run(c);
+        if (agrees(c, line, result))
+            continue;
+        printf("simulator: %.200s\nGPU:       %.200s\n", golden_line(c, result.data(), result.size()).c_str(), line.c_str());
+        for (const sim::Finding &finding : sim::findings())
+            printf("           %s\n", finding.text.c_str());
+        sim::clear_findings();
+        return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     int wrong = 0, right = 0;
+    size_t cases = 0;
 
     if (argc < 3) {
         fprintf(stderr, "usage: check GROUP GOLDEN [NAME]\n");
         return 2;
     }
     const std::map<std::string, std::string> golden = read_golden(argv[2]);
-    size_t cases = 0;
     for (const micro_case &c : micro_cases(argv[1])) {
         ++cases;
         if (argc > 3 && c.name.compare(0, strlen(argv[3]), argv[3]) != 0)
             continue;
         const auto line = golden.find(c.name);
-        const std::vector<uint32_t> result = run(c);
-        const std::string mine = golden_line(c, result.data(), result.size());
-        if (line != golden.end() && agrees(c, line->second, result)) {
+        if (check(c, line == golden.end() ? "nothing recorded" : line->second))
             ++right;
-            continue;
-        }
-        ++wrong;
-        printf("simulator: %.200s\nGPU:       %.200s\n", mine.c_str(),
-               line == golden.end() ? "nothing recorded" : line->second.c_str());
-        for (const sim::Finding &finding : sim::findings())
-            printf("           %s:%d: %s\n", finding.site.file, finding.site.line, finding.text.c_str());
-        sim::clear_findings();
+        else
+            ++wrong;
     }
     if (argc == 3 && cases != golden.size()) {
         printf("%zu cases, %zu recorded\n", cases, golden.size());
