@@ -380,10 +380,8 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
     const uint32_t number = phases + 8 * PHASES, poisoned = number + 4;
 
     /* Blocks take numbers as they begin, so a block waits only for such that run or have run. */
-    if (thread_index() == 0) {
+    if (thread_index() == 0)
         st_shared_u32(number, seqlen_q > 0 ? atom_global_add_u32(p.turn, 1) : block_index());
-        st_shared_u32(poisoned, 0);
-    }
     block_sync();
     const struct work work = find_work(&p.shape, ld_shared_u32(number));
     const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
@@ -520,8 +518,9 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
 
     /* NaN and infinities of K must not meet a dS of zero in blocks where the mask hides keys: each thread looks at what it copied. */
     cp_async_wait(0);
-    if (first_clear > first_m && find_special(k_tile, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES))
-        st_shared_u32(poisoned, 1);
+    const bool found = block_any(first_clear > first_m && find_special(k_tile, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES));
+    if (thread_index() == 0)
+        st_shared_u32(poisoned, found ? 1 : 0);
 
 #pragma unroll 1
     for (int32_t step = 0; step <= steps; ++step) {
