@@ -5,7 +5,7 @@
 """
 
 load("@local_host//:compiler.bzl", "GARBAGE_REGISTERS")
-load("@rules_cc//cc:defs.bzl", "cc_library")
+load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library")
 load("//tools:defs.bzl", "glint_cc_test", "glint_core_library")
 load("//tools:kernel.bzl", "glint_emit_table")
 
@@ -112,7 +112,7 @@ def simulated_kernels(variants, package = "//generated"):
             )
 
 def simulated_variant_test(variant, linked, **kwargs):
-    """The gradient checks of one GPU variant in the simulator: NAME__hostsim.
+    """The gradient checks of one GPU variant in the simulator, NAME__hostsim; and NAME__trace, for //tests:hostsim_trace.
 
     Args:
       variant: the element of VARIANTS
@@ -133,6 +133,16 @@ def simulated_variant_test(variant, linked, **kwargs):
         tags = ["hostsim", "no-tsan"],  # ThreadSanitizer does not follow fibers, and one host thread has no races
         deps = [ # in the order of linking
             "//tests:variant_test",
+            "//tests/hostsim:backend_hostsim",
+            name + "_library",
+        ],
+    )
+    cc_binary(
+        name = variant["name"] + "__trace",
+        testonly = True,
+        tags = ["manual"],
+        deps = [
+            "//tests/hostsim/trace:record",
             "//tests/hostsim:backend_hostsim",
             name + "_library",
         ],

@@ -1,0 +1,29 @@
+#!/bin/sh
+# ./bazelw run //tests:hostsim_trace -- VARIANT [--kernel=_dq] [--block=N] [--seqlen_q=N] [--seqlen_k=N] [--seed=N]
+#
+# Writes what one block of a variant's kernel does, step by step, to VARIANT.trace.txt and a picture of it to VARIANT.trace.svg, in the folder that
+# it is called from. The variant is one of the library's spec.
+set -eu
+variant=${1:?which variant? lua5.4 gen/glint.lua list shows them}
+shift
+into=${BUILD_WORKING_DIRECTORY:-$PWD}
+cd "${BUILD_WORKSPACE_DIRECTORY:?run it with ./bazelw run}"
+
+suffix=
+for argument; do
+    case $argument in --kernel=*) suffix=${argument#--kernel=} ;; esac
+done
+./bazelw build "//tests:${variant}__trace"
+lua=$(command -v lua5.4 || command -v lua)
+part=$("$lua" gen/glint.lua explain "$variant" | sed -n 's/^.*shared memory of .*, bytes: //p')
+if [ -n "$suffix" ]; then
+    part=$(echo "$part" | tail -n 1)
+else
+    part=$(echo "$part" | head -n 1)
+fi
+events=$(mktemp)
+trap 'rm -f "$events"' EXIT
+"bazel-bin/tests/${variant}__trace" "--variant=$variant" "--out=$events" "--shared=$part" "$@"
+"$lua" tests/hostsim/trace/trace.lua "$events" "$into/$variant$suffix.trace.txt" "$into/$variant$suffix.trace.svg"
+echo "$into/$variant$suffix.trace.txt"
+echo "$into/$variant$suffix.trace.svg"
