@@ -29,3 +29,9 @@ def glint_repositories():
         name = "odd_spec",
         spec = "//generated/odd:odd_dims.lua",
     )
+
+    # The kernels in which the simulator must find deliberate faults.
+    glint_spec(
+        name = "mutations_spec",
+        spec = "//tests/hostsim/mutations:spec.lua",
+    )

@@ -1,0 +1,61 @@
+-- The tests of apply.lua: what it changes, and that it refuses whatever would make a fault disappear without a word.
+package.path = "./?.lua;" .. package.path
+local apply = require("tests.hostsim.mutations.apply")
+
+local checks = 0
+local function expect(condition, what)
+  checks = checks + 1
+  if not condition then error("apply_test: " .. what, 2) end
+end
+
+-- what is changed
+expect(apply.mutate("a(b + 1);\n", "b + 1", "b", 1) == "a(b);\n", "one place")
+expect(apply.mutate("x.x.x", ".x", "%1", 2) == "x%1%1", "two places, no character of either text is special")
+expect(apply.mutate("keep();\nsync();\n", "sync();\n", "", 1) == "keep();\n", "a line is left out")
+expect(apply.mutate("  if (a[i] ^ %d)\n    f();\n", "(a[i] ^ %d)\n    f", "(a[j])\n    g", 1) == "  if (a[j])\n    g();\n", "over lines")
+expect(apply.occurrences("aaaa", "aa") == 2, "without overlaps")
+
+-- what is refused
+local function refused(text, was, now, count, reason)
+  local changed, problem = apply.mutate(text, was, now, count)
+  expect(changed == nil and problem:find(reason, 1, true), "refused because " .. reason)
+end
+refused("a b", "c", "d", 1, "0 times, not 1")
+refused("a b a", "a", "d", 1, "2 times, not 1")
+refused("a b", "a", "d", 2, "1 times, not 2")
+refused("a b", "a", "a", 1, "changes nothing")
+refused("a b", "", "a", 1, "no text to look for")
+
+-- a header in its place, with the lines of both files kept
+local kernel = '/* one */\n#include "lib/x.h"\nlast();\n'
+expect(apply.inline(kernel, "lib/x.h", "int x;\n", "k.cu") == '/* one */\n#line 1 "lib/x.h"\nint x;\n#line 3 "k.cu"\nlast();\n', "inlined")
+local none, problem = apply.inline(kernel, "lib/y.h", "", "k.cu")
+expect(none == nil and problem:find("k.cu does not include lib/y.h once", 1, true), "a header that is not included")
+
+-- the whole command
+local source, header, out = os.tmpname(), os.tmpname(), os.tmpname()
+local function write(path, text)
+  local file = assert(io.open(path, "wb"))
+  file:write(text)
+  file:close()
+end
+local function contents(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read("a")
+  file:close()
+  return text
+end
+write(source, ('#include "%s"\nf(1);\n'):format(header))
+write(header, "g(2);\n")
+expect(apply.main({ source, out, "1", "f(1)", "f(2)" }), "the kernel itself")
+expect(contents(out):find("f(2);", 1, true), "its change is written")
+expect(apply.main({ source, out, "1", "g(2)", "g(3)", header }), "what it includes")
+expect(contents(out):find("g(3);", 1, true) and contents(out):find("f(1);", 1, true), "only that is changed")
+for _, arguments in ipairs({ { source, out, "1", "f(7)", "f(2)" }, { source, out, "one", "f(1)", "f(2)" }, { source, out, "1", "f(1)" },
+  { source .. ".none", out, "1", "f(1)", "f(2)" }, { source, out, "1", "f(1)", "f(2)", header .. ".none" } }) do
+  local done, message = apply.main(arguments)
+  expect(done == nil and #message > 0, "the command refuses, and says why")
+end
+for _, path in ipairs({ source, header, out }) do os.remove(path) end
+
+print(("apply_test: %d checks"):format(checks))

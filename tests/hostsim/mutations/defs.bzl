@@ -1,0 +1,224 @@
+"""Builds and runs every mutation of mutations.bzl, and tests that each became what it should."""
+
+load("//tests/hostsim:hostsim.bzl", "simulated_kernel")
+load("//tools:defs.bzl", "glint_cc_binary", "glint_core_library", "not_cross", "without_sanitizer")
+load("//tools:kernel.bzl", "glint_emit", "glint_emit_table")
+load(":mutations.bzl", "BACKWARD_CASES", "FORWARD_CASES", "FULL_CASES")
+
+_LUA = {"_lua": attr.label(default = "@lua//:lua", allow_single_file = True, executable = True, cfg = "exec")}
+
+def _mutated_impl(ctx):
+    header = [ctx.file.header] if ctx.file.header else []
+    ctx.actions.run(
+        executable = ctx.executable._lua,
+        arguments = [ctx.file._apply.path, ctx.file.src.path, ctx.outputs.out.path, str(ctx.attr.count), ctx.attr.was, ctx.attr.now] +
+                    [file.path for file in header],
+        inputs = [ctx.file._apply, ctx.file.src] + header,
+        outputs = [ctx.outputs.out],
+        mnemonic = "Mutate",
+        progress_message = "Mutating %s" % ctx.outputs.out.basename,
+    )
+
+_mutated = rule(
+    implementation = _mutated_impl,
+    doc = "An emitted kernel with one change.",
+    attrs = dict(
+        _LUA,
+        src = attr.label(mandatory = True, allow_single_file = [".cu"]),
+        out = attr.output(mandatory = True),
+        was = attr.string(mandatory = True),
+        now = attr.string(),
+        count = attr.int(default = 1),
+        header = attr.label(allow_single_file = [".h"], doc = "the change is in it, and it takes the place of its #include"),
+        _apply = attr.label(default = ":apply.lua", allow_single_file = True),
+    ),
+)
+
+def _outcome_impl(ctx):
+    out = ctx.actions.declare_file(ctx.label.name + ".txt")
+    ctx.actions.run(
+        executable = ctx.executable.judge,
+        arguments = ["--out=" + out.path, "--source=" + ctx.file.source.path] +
+                    ["--%s=%s" % (name, value) for name, value in ctx.attr.arguments.items()],
+        inputs = [ctx.file.source] + ctx.files._headers,
+        outputs = [out],
+        mnemonic = "Judge",
+        progress_message = "Judging %s" % ctx.label.name,
+    )
+    return [DefaultInfo(files = depset([out]))]
+
+_outcome = rule(
+    implementation = _outcome_impl,
+    doc = "What became of a mutation: NAME.txt.",
+    attrs = {
+        "judge": attr.label(mandatory = True, executable = True, cfg = "target"),
+        "source": attr.label(mandatory = True, allow_single_file = [".cu"]),
+        "arguments": attr.string_dict(),
+        "_headers": attr.label(default = "//lib:device_headers", allow_files = True),
+    },
+)
+
+def _emit(name, variant, spec):
+    glint_emit(
+        name = name + "_emit",
+        out = name + ".cu",
+        spec = spec,
+        tags = ["manual"],
+        variant = variant["name"],
+    )
+
+def _kernels(kernels, spec):
+    """For each kernel that is changed its source, the table that it is in, and the forward kernel beside a backward one."""
+    for kernel, (variant, forward) in kernels.items():
+        _emit(kernel, variant, spec)
+        glint_emit_table(
+            name = kernel + "_table_source",
+            out = kernel + "_table.c",
+            spec = spec,
+            tags = ["manual"],
+            variants = [variant["name"]] + ([forward["name"]] if forward else []),
+        )
+        glint_core_library(
+            name = kernel + "_table",
+            srcs = [kernel + "_table.c"],
+            tags = ["manual"],
+            deps = ["//lib:kernel_headers"],
+        )
+        if forward:
+            _emit(kernel + "_forward", forward, spec)
+            simulated_kernel(
+                name = kernel + "_forward",
+                source = kernel + "_forward.cu",
+                tags = ["manual"],
+                variant = forward,
+            )
+
+def _cases(variant):
+    if variant["pass"] == "fwd":
+        return FORWARD_CASES
+    return BACKWARD_CASES if variant["mask"] == "causal" else FULL_CASES
+
+def _judge(mutation, variant, forward, source):
+    name, kernel = mutation["name"], mutation["kernel"]
+    simulated_kernel(
+        name = name + "_kernel",
+        source = source,
+        tags = ["manual"],
+        variant = variant,
+    )
+    glint_cc_binary(
+        name = name + "_judge",
+        testonly = True,
+        linkopts = ["-ldl"],
+        tags = ["manual"],
+        deps = [  # in the order of linking
+            ":judge",
+            "//tests/hostsim:backend_hostsim",
+            "//lib:core",
+            kernel + "_table",
+            name + "_kernel",
+        ] + ([kernel + "_forward"] if forward else []),
+    )
+    _outcome(
+        name = name,
+        testonly = True,
+        arguments = {
+            "name": name,
+            "kernel": kernel,
+            "breaks": mutation["breaks"],
+            "meant": " ".join(mutation["caught"]) or "nothing",
+            "variant": variant["name"],
+            "cases": ",".join(mutation.get("cases", _cases(variant))),
+        },
+        judge = name + "_judge",
+        source = source,
+        tags = ["manual"],
+    )
+
+_OUTCOMES = dict(
+    _LUA,
+    outcomes = attr.label_list(),
+    _table = attr.label(default = ":table.lua", allow_single_file = True),
+)
+
+def _table_test_impl(ctx):
+    script = ctx.actions.declare_file(ctx.label.name + ".sh")
+    outcomes = " ".join([file.short_path for file in ctx.files.outcomes])
+    ctx.actions.write(
+        script,
+        "#!/bin/sh\nexec \"$PWD/%s\" %s check %s\n" % (ctx.executable._lua.short_path, ctx.file._table.short_path, outcomes),
+        is_executable = True,
+    )
+    return [DefaultInfo(
+        executable = script,
+        runfiles = ctx.runfiles(files = [ctx.executable._lua, ctx.file._table] + ctx.files.outcomes),
+    )]
+
+_table_test = rule(
+    implementation = _table_test_impl,
+    doc = "Passes when every outcome is as it was meant to be; its output is the table of them all.",
+    attrs = _OUTCOMES,
+    test = True,
+)
+
+def _table_impl(ctx):
+    out = ctx.actions.declare_file(ctx.label.name + ".md")
+    ctx.actions.run_shell(
+        command = '"$1" "$2" markdown "${@:4}" >"$3"',
+        arguments = [file.path for file in [ctx.executable._lua, ctx.file._table, out] + ctx.files.outcomes],
+        inputs = [ctx.file._table] + ctx.files.outcomes,
+        outputs = [out],
+        tools = [ctx.executable._lua],
+        mnemonic = "MutationTable",
+    )
+    return [DefaultInfo(files = depset([out]))]
+
+_table = rule(
+    implementation = _table_impl,
+    doc = "NAME.md: the table of all outcomes.",
+    attrs = _OUTCOMES,
+)
+
+def mutation_tests(mutations, kernels, spec):
+    """mutations_test, and mutations.md, the table for people.
+
+    Args:
+      mutations: dicts, see mutations.bzl
+      kernels: the kernels by the name that mutations have for them: (variant, forward variant or None)
+      spec: the label of their spec
+    """
+    _kernels(kernels, spec)
+    names = []
+    for mutation in mutations:
+        variant, forward = kernels[mutation["kernel"]]
+        source = "mutated/%s.cu" % mutation["name"]
+        _mutated(
+            name = mutation["name"] + "_source",
+            src = mutation["kernel"] + ".cu",
+            out = source,
+            count = mutation.get("count", 1),
+            header = mutation.get("header"),
+            now = mutation["now"],
+            tags = ["manual"],
+            was = mutation["was"],
+        )
+        _judge(mutation, variant, forward, source)
+        names.append(mutation["name"])
+    for kernel, (variant, forward) in kernels.items():
+        unchanged = dict(name = "unchanged_" + kernel, kernel = kernel, breaks = "nothing: the kernel as it is", caught = [])
+        _judge(unchanged, variant, forward, kernel + ".cu")
+        names.append(unchanged["name"])
+
+    _table_test(
+        name = "mutations_test",
+        size = "small",
+        outcomes = names,
+        tags = ["hostsim"],
+        target_compatible_with = without_sanitizer() + not_cross(),
+    )
+    _table(
+        name = "mutations",
+        testonly = True,
+        outcomes = names,
+        tags = ["manual"],
+    )

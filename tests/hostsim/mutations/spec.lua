@@ -1,0 +1,27 @@
+-- The kernels that mutations.bzl changes: every strategy, with the smallest tiles that it can have. Head dim 40 is not a whole fragment, and 128
+-- is the least whose columns two warps can share.
+return {
+  passes = { "fwd", "bwd" },
+  dtypes = { "bf16" },
+  head_dims = { 32, 40, 64, 128 },
+  masks = { "none", "causal" },
+  families = {
+    sm80 = {
+      archs = { 80 },
+      tiles = {
+        fwd = {
+          { m = 32, n = 32, warps = 2, q_kept = 1 },
+          [128] = { { m = 32, n = 32, warps = 4, d_split = 2 } },
+        },
+        bwd = {
+          { m = 32, n = 32, warps = 4 },
+          [40] = { { m = 32, n = 32, warps = 2 } },
+          [64] = { { strategy = "split", m = 32, n = 32, warps = 4, dq_m = 32, dq_n = 32, dq_warps = 2 } },
+          [128] = { { m = 32, n = 16, warps = 4, d_split = 2 } },
+        },
+      },
+    },
+  },
+  exclude = {},
+  override = {},
+}
