@@ -223,7 +223,7 @@ if #simulated > 0 then
     totals = {},
     notes = {
       "            One batch and head, as many queries as keys. Counts are instructions of a warp.",
-      "copies      cp.async; barriers: times that a warp waits at a barrier of others; idle: share of the threads' time there, were every",
+      "copies      cp.async; barriers: times that a warp comes to a barrier (or mbarrier) to wait; idle: share of the threads' time at barriers, were every",
       "            instruction of the table as long as any other",
       "wavefronts  turns that shared memory takes for loads, stores, ldmatrix and copies; conflicts: the share that bank conflicts cause",
       "sectors     of 32 bytes of global memory that requests touch; scattered: the share beyond what as many bytes in a row would touch",

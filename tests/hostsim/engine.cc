@@ -45,20 +45,15 @@ void resumed(const Thread *thread)
 #endif
 }
 
-/* From a thread (null: the host) to another. `for_good`: it will not come back. */
-void switch_to(Thread *from, Thread *to, bool for_good)
+/* From a thread (null: the host) to another. */
+void switch_to(Thread *from, Thread *to)
 {
-    static void *gone; /* not on the stack: AddressSanitizer drops a fiber's with it */
-    void **save = for_good ? &gone : from == nullptr ? &host_pointer : &from->stack_pointer;
-
     self = to;
 #if defined(__SANITIZE_ADDRESS__)
-    void **fake = for_good ? nullptr : from == nullptr ? &host_sanitizer : &from->sanitizer;
-    __sanitizer_start_switch_fiber(fake, to == nullptr ? host_bottom : to->stack, to == nullptr ? host_bytes : fiber_stack_bytes());
-#else
-    (void)for_good;
+    __sanitizer_start_switch_fiber(from == nullptr ? &host_sanitizer : &from->sanitizer, to == nullptr ? host_bottom : to->stack,
+                                   to == nullptr ? host_bytes : fiber_stack_bytes());
 #endif
-    sim_fiber_switch(save, to == nullptr ? host_pointer : to->stack_pointer);
+    sim_fiber_switch(from == nullptr ? &host_pointer : &from->stack_pointer, to == nullptr ? host_pointer : to->stack_pointer);
     resumed(from);
 }
 
@@ -120,14 +115,14 @@ void yield_from(Thread *thread, bool for_good)
         ;
     if (grid.ready.empty()) {
         if (for_good && grid.ended_blocks == grid.launch.blocks) {
-            switch_to(thread, nullptr, true);
+            switch_to(thread, nullptr);
             std::abort();
         }
         nobody_can_run("no thread can go on");
     }
     Thread *next = choose(thread->block == nullptr ? nullptr : thread->warp, thread->lane);
     if (next != thread)
-        switch_to(thread, next, for_good);
+        switch_to(thread, next);
 }
 
 /* ---- blocks ---- */
@@ -156,7 +151,7 @@ void start_block()
         thread.lane = t % 32;
         thread.clock = 1;
         thread.known = keep(nothing);
-        thread.stack = fiber_stack();
+        thread.stack = fiber_stack(&thread.sanitizer);
         thread.stack_pointer = fiber_prepare(thread.stack, fiber_main);
     }
     drop(nothing);
@@ -171,7 +166,7 @@ void end_block(Block *block)
     if (counting)
         costs_block_ends(block);
     for (Thread &thread : block->threads) {
-        fiber_stack_back(thread.stack);
+        fiber_stack_back(thread.stack, thread.sanitizer);
         drop(thread.known);
         drop(thread.released);
         drop(thread.seen);
@@ -318,7 +313,7 @@ void poll(const char *what, Site site)
     Thread *next = choose(nullptr, 0);
     ++grid.step;
     if (next != thread) {
-        switch_to(thread, next, false);
+        switch_to(thread, next);
         if (!finished.empty())
             bury();
     }
@@ -398,7 +393,7 @@ void abandon_launch()
     grid.failed = true;
     if (self == nullptr)
         std::abort(); /* nothing reports outside of a launch */
-    switch_to(self, nullptr, true);
+    switch_to(self, nullptr);
     std::abort();
 }
 
@@ -441,7 +436,7 @@ bool run(const Launch &what)
     fill_up();
     if (what.blocks > 0) {
         Thread *first = choose(nullptr, 0);
-        switch_to(nullptr, first, false);
+        switch_to(nullptr, first);
     }
     self = nullptr;
     async_launch_ends();

@@ -87,7 +87,11 @@ constexpr size_t STACK = 4 * 65536;
 constexpr size_t STACK = 2 * 65536;
 #endif
 constexpr size_t COLOURS = 32768;
-std::vector<unsigned char *> pool;
+struct Stack {
+    unsigned char *bottom;
+    void *sanitizer;
+};
+std::vector<Stack> pool;
 
 } // namespace
 
@@ -96,12 +100,14 @@ size_t fiber_stack_bytes()
     return STACK;
 }
 
-unsigned char *fiber_stack()
+unsigned char *fiber_stack(void **sanitizer)
 {
+    *sanitizer = nullptr;
     if (!pool.empty()) {
-        unsigned char *stack = pool.back();
+        const Stack stack = pool.back();
         pool.pop_back();
-        return stack;
+        *sanitizer = stack.sanitizer;
+        return stack.bottom;
     }
     void *map = mmap(nullptr, PAGE + STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED || mprotect((unsigned char *)map + PAGE, STACK, PROT_READ | PROT_WRITE) != 0) {
@@ -111,12 +117,12 @@ unsigned char *fiber_stack()
     return (unsigned char *)map + PAGE;
 }
 
-void fiber_stack_back(unsigned char *stack)
+void fiber_stack_back(unsigned char *stack, void *sanitizer)
 {
 #if defined(__SANITIZE_ADDRESS__)
     __asan_unpoison_memory_region(stack, STACK);
 #endif
-    pool.push_back(stack);
+    pool.push_back(Stack{stack, sanitizer});
 }
 
 /* Frames of the same function would lie at the same place of every stack, and all of them in the same few sets of the caches: so stacks

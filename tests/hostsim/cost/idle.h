@@ -1,5 +1,5 @@
-/* How long threads would stand at barriers if every instruction that the simulator knows took the same time: a clock a thread, which
- * waits carry forward to the last one's. Nothing here depends on the order in which threads run. */
+/* How long threads would stand at a block's barriers if every instruction that the simulator knows took the same time: a clock a thread,
+ * which waits carry forward to the last one's. Waits at mbarriers are not in it. Nothing here depends on the order in which threads run. */
 #ifndef GLINT_HOSTSIM_COST_IDLE_H
 #define GLINT_HOSTSIM_COST_IDLE_H
 
@@ -27,20 +27,22 @@ class Idle
     }
 
     /* At barrier `id` of `count` threads, there to wait or not. */
-    void thread_comes(uint32_t block, uint32_t thread, uint32_t id, uint32_t count, bool waits)
+    void warp_comes(uint32_t block, uint32_t warp, uint32_t id, uint32_t count, bool waits)
     {
         Block &of = at(block);
         Barrier &barrier = of.barriers[id];
 
-        ++of.clock[thread];
-        barrier.last = std::max(barrier.last, of.clock[thread]);
+        warp_works(block, warp);
+        barrier.last = std::max(barrier.last, of.clock[warp * 32]);
         if (waits)
-            barrier.waiting.push_back(thread);
-        if (++barrier.arrived < count)
+            barrier.waiting.push_back(warp);
+        barrier.arrived += 32;
+        if (barrier.arrived < count)
             return;
         for (uint32_t waiting : barrier.waiting) {
-            of.idle += barrier.last - of.clock[waiting];
-            of.clock[waiting] = barrier.last;
+            uint64_t *clock = &of.clock[waiting * 32];
+            of.idle += 32 * (barrier.last - *clock);
+            std::fill(clock, clock + 32, barrier.last);
         }
         barrier = Barrier();
     }

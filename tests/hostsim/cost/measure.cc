@@ -51,7 +51,7 @@ std::vector<Kernel> kernels;
 
 /* ---- while a kernel runs ---- */
 
-enum class Part { nothing, instruction, sync, arrive };
+enum class Part { nothing, instruction, sync, arrive, wait };
 
 /* What an event is: the simulator tells of more than instructions. */
 Part part_of(const char *name)
@@ -63,6 +63,8 @@ Part part_of(const char *name)
             return Part::nothing;
     if (std::strcmp(name, "bar.arrive") == 0)
         return Part::arrive;
+    if (std::strcmp(name, "mbarrier.try_wait") == 0)
+        return Part::wait;
     return std::strcmp(name, "bar.sync") == 0 || std::strcmp(name, "bar.red") == 0 ? Part::sync : Part::instruction;
 }
 
@@ -76,15 +78,14 @@ void on_event(const sim::Event &event)
     cost.name = event.name;
     cost.site = event.site;
     cost.instructions += lanes; /* for the time being of a lane */
-    if (event.lane < 0)
+    if (part == Part::sync || part == Part::wait)
+        now.lanes_held += lanes;
+    if (part == Part::sync || part == Part::arrive)
+        now.idle.warp_comes(event.block, event.warp, (uint32_t)event.a, (uint32_t)event.b, part == Part::sync);
+    else if (event.lane < 0)
         now.idle.warp_works(event.block, event.warp);
-    else if (part == Part::instruction)
-        now.idle.thread_works(event.block, event.warp * 32 + (uint32_t)event.lane);
     else
-        now.idle.thread_comes(event.block, event.warp * 32 + (uint32_t)event.lane, (uint32_t)event.a, (uint32_t)event.b,
-                              part == Part::sync);
-    if (part == Part::sync)
-        ++now.lanes_held;
+        now.idle.thread_works(event.block, event.warp * 32 + (uint32_t)event.lane);
 }
 
 /* Instructions of lanes become those of warps; what the engine has counted in requests is known better. */
