@@ -73,6 +73,7 @@ const Trial TRIALS[] = {
     WRONG_TRIAL(misaligned_global, 1, 32, 1024, "alignment"),
     WRONG_TRIAL(half_of_a_warp_at_a_barrier, 1, 64, 0, "divergence deadlock misuse"),
     WRONG_TRIAL(halves_of_warps_that_add_up, 1, 128, 0, "divergence deadlock misuse"),
+    WRONG_TRIAL(a_warp_that_never_comes, 1, 96, 0, "deadlock"),
     WRONG_TRIAL(another_barrier, 1, 64, 0, "deadlock"),
     WRONG_TRIAL(another_count, 1, 96, 0, "misuse deadlock divergence"),
     WRONG_TRIAL(count_of_part_of_a_warp, 1, 64, 0, "misuse"),

@@ -1,8 +1,9 @@
 /* Kernels that are wrong, each in one way. The line that a report must name ends in HERE; where two lines take part in a race, either
  * may be named, and both are marked. Threads, blocks and shared bytes of each are in trials.cc.
  *
- * Not seen, and so not here: lanes of a warp that meet in one warp-wide instruction of a function that they called from two places. The
- * place of the instruction is all that the simulator compares. */
+ * Not seen, and so not here: lanes of a warp that meet in one warp-wide instruction of a function that they called from two places (the place
+ * of the instruction is all that the simulator compares); and another thread's store over the source of a copy, in an order of threads in
+ * which it comes after the wait for the copy, though nothing but luck put it there (in other orders it is seen). */
 #include "lib/device/device.h"
 #include "tests/hostsim/trials/trials.h"
 
@@ -323,6 +324,13 @@ WRONG(halves_of_warps_that_add_up)
     if (lane_index() < 16)
         named_sync(1, 64); /* HERE */
     warp_sync();           /* HERE */
+}
+
+WRONG(a_warp_that_never_comes)
+{
+    /* One that has ended is no arrival at a barrier with a count of its own. */
+    if (thread_index() < 64)
+        named_sync(1, 96); /* HERE */
 }
 
 WRONG(another_barrier)
