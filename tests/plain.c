@@ -114,9 +114,9 @@ void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glin
             products(p, qi, k_transposed, visible, s->seqlen_k, dim);
             products(dp, douti, v_transposed, visible, s->seqlen_k, dim);
             for (int64_t j = 0; j < visible; j++) {
-                const float pj = expf(s->softmax_scale * p[j] - lse[row]);
+                const float pj = dtype_round(dtype, expf(s->softmax_scale * p[j] - lse[row])); /* as forward stores it */
                 const float ds = factor_round(math, dtype_round(dtype, pj * (dp[j] - delta)));
-                add_scaled(dv + (keys + j) * dim, factor_round(math, dtype_round(dtype, pj)), douti, dim);
+                add_scaled(dv + (keys + j) * dim, factor_round(math, pj), douti, dim);
                 add_scaled(dk + (keys + j) * dim, ds, qi, dim);
                 add_scaled(sum_dq, ds, k + (keys + j) * dim, dim);
             }
