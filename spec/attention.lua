@@ -101,10 +101,9 @@ return {
             { dtypes = { "f16", "bf16" }, strategy = "split", m = 32, n = 64, warps = 4, dq_m = 128, dq_n = 32, dq_warps = 4,
               archs = { 80, 87 }, up_to = 128 },
             { dtypes = { "f32" }, strategy = "split", m = 32, n = 64, warps = 8, dq_m = 64, dq_n = 16, dq_warps = 4, up_to = 128 },
-            { dtypes = { "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2 },
-            { dtypes = { "f16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "causal" } },
-            { dtypes = { "f16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "none" }, archs = { 80, 90 } },
-            { dtypes = { "f16" }, m = 32, n = 64, warps = 4, masks = { "none" }, archs = { 87 } }, -- 128 keys spill a register there
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "causal" } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "none" }, archs = { 80, 90 } },
+            { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 4, masks = { "none" }, archs = { 87 } }, -- 128 keys spill a register there
             { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2 },
             { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2, math = "tf32x3" },
           },

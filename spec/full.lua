@@ -92,12 +92,10 @@ return {
             { dtypes = { "f32" }, m = 32, n = 32, warps = 2, archs = { 86, 89, 120 } },
           },
           [128] = {
-            { dtypes = { "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, archs = { 80, 87, 90, 100, 110 } },
-            { dtypes = { "f16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "causal" }, archs = { 80, 87, 90, 100, 110 } },
-            { dtypes = { "f16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "none" }, archs = { 80, 90, 100, 110 } },
-            { dtypes = { "f16" }, m = 32, n = 64, warps = 4, masks = { "none" }, archs = { 86, 87, 89, 120 } }, -- 128 keys spill a register on sm_87
-            { dtypes = { "bf16" }, m = 32, n = 64, warps = 4, archs = { 86, 89, 120 } },
-            { dtypes = { "f16" }, m = 32, n = 64, warps = 4, masks = { "causal" }, archs = { 86, 89, 120 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "causal" }, archs = { 80, 87, 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "none" }, archs = { 80, 90, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 4, masks = { "none" }, archs = { 86, 87, 89, 120 } }, -- 128 keys spill on sm_87
+            { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 4, masks = { "causal" }, archs = { 86, 89, 120 } },
             { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2, archs = { 80, 87, 90, 100, 110 } },
             { dtypes = { "f32" }, m = 16, n = 32, warps = 4, archs = { 86, 89, 120 } },
             -- A step ahead: 5 to 7 % here, nothing for fused.

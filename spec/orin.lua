@@ -34,9 +34,8 @@ return {
             { dtypes = { "f32" }, m = 32, n = 64, warps = 4, blocks_per_sm = 2 },
           },
           [128] = {
-            { dtypes = { "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2 },
-            { dtypes = { "f16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "causal" } },
-            { dtypes = { "f16" }, m = 32, n = 64, warps = 4, masks = { "none" } }, -- 128 keys spill a register
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "causal" } },
+            { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 4, masks = { "none" } }, -- 128 keys spill a register
             { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2 },
           },
         },
