@@ -95,7 +95,7 @@ Thread *choose(Warp *current, uint32_t lane)
 
 [[noreturn]] void nobody_can_run(const char *why)
 {
-    std::string text;
+    static std::string text; /* a report does not come back */
     Site site = {"", 0};
 
     for (const Block *block : grid.resident)

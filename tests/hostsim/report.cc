@@ -55,12 +55,15 @@ const char *name_of(Kind kind)
     return names[(int)kind];
 }
 
-std::string who(uint32_t block, uint32_t thread)
+Who who(uint32_t block, uint32_t thread)
 {
-    return "block " + std::to_string(block) + " warp " + std::to_string(thread / 32) + " lane " + std::to_string(thread % 32);
+    Who name;
+
+    std::snprintf(name.text, sizeof name.text, "block %u warp %u lane %u", block, thread / 32, thread % 32);
+    return name;
 }
 
-std::string who(const Thread *thread)
+Who who(const Thread *thread)
 {
     return who(thread->block->index, thread->index);
 }

@@ -21,9 +21,17 @@ struct Grid {
 };
 extern Grid grid;
 
-/* The name of a thread in a finding: "block 3 warp 1 lane 7". `global` counts block * threads + thread. */
-std::string who(uint32_t block, uint32_t thread);
-std::string who(const Thread *thread);
+/* The name of a thread in a finding: "block 3 warp 1 lane 7". It owns nothing: a report leaves the stacks of the launch as they
+ * are, and what a frame there owns is lost. */
+struct Who {
+    char text[64];
+    const char *c_str() const
+    {
+        return text;
+    }
+};
+Who who(uint32_t block, uint32_t thread);
+Who who(const Thread *thread);
 
 /* shared.cc */
 struct Shared *shared_new(uint32_t bytes, uint32_t warps);

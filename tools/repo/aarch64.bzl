@@ -84,7 +84,7 @@ esac
 """
 
 _MISSING = """#!/bin/sh
-echo "--config=aarch64 needs a cross compiler. Debian and Ubuntu: apt install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" >&2
+echo "--config=aarch64 needs a cross compiler. Debian and Ubuntu: apt install g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" >&2
 exit 1
 """
 
