@@ -179,6 +179,7 @@ def check_tests():
     )
     glint_cc_test(
         name = "harness_selftest",
+        size = "medium",  # under ThreadSanitizer
         srcs = [
             "harness_selftest.c",
             "stand_in.c",

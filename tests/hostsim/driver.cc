@@ -266,6 +266,16 @@ void sim_seed(uint64_t value)
     sim::set_seed(value);
 }
 
+uint64_t sim_steps(void)
+{
+    return sim::steps_so_far();
+}
+
+uint64_t sim_digest(const void *except)
+{
+    return sim::global_digest(except);
+}
+
 uint32_t sim_findings(void)
 {
     return (uint32_t)sim::findings().size();

@@ -22,6 +22,10 @@ void sim_forget(void *device, size_t bytes);
 
 /* Draws from now on. Mixed with the number of each launch. */
 void sim_seed(uint64_t seed);
+/* Switches between threads so far, which is what simulating costs. */
+uint64_t sim_steps(void);
+/* A digest of all device memory, except for the allocation where `except` lies. */
+uint64_t sim_digest(const void *except);
 
 /* Findings since the last sim_clear: count, and of the i-th its kind's name, its place and the whole text. */
 uint32_t sim_findings(void);

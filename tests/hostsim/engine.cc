@@ -25,7 +25,7 @@ namespace
 constexpr uint64_t POLL_LIMIT = 200000; /* without anything that a poll could see */
 constexpr uint32_t MOST_RESIDENT = 4;
 
-uint64_t the_seed = 1, state = 1, step_limit = 400000000;
+uint64_t the_seed = 1, state = 1, step_limit = 400000000, all_steps = 0;
 void *host_pointer; /* the stack that run() was called on */
 #if defined(__SANITIZE_ADDRESS__)
 void *host_sanitizer;
@@ -254,6 +254,11 @@ void set_step_limit(uint64_t steps)
     step_limit = steps;
 }
 
+uint64_t steps_so_far()
+{
+    return all_steps;
+}
+
 uint64_t seed()
 {
     return the_seed;
@@ -442,6 +447,7 @@ bool run(const Launch &what)
     async_launch_ends();
     drop_all();
     clocks_launch_ends();
+    all_steps += grid.step;
     return !grid.failed;
 }
 

@@ -61,6 +61,7 @@ void set_seed(uint64_t seed);
 uint64_t seed();
 /* Switches between threads after which a launch counts as one without end. */
 void set_step_limit(uint64_t steps);
+uint64_t steps_so_far();   /* such switches, in all launches of this process: what simulating costs, the same on every machine */
 uint32_t draw(uint32_t n); /* 0 ... n - 1 */
 
 /* ---- vector clocks ---- */
@@ -223,6 +224,8 @@ void global_defined(const void *memory, size_t bytes,
 bool global_holds(const void *memory, size_t bytes);
 /* The host's address of it, without a look. */
 unsigned char *global_raw(const void *address);
+/* A digest of all that global memory holds, except for the allocation where `except` lies (may be null). */
+uint64_t global_digest(const void *except);
 
 /* Release and acquire through a word of global memory. */
 void release_to(const void *word);

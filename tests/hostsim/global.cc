@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <sys/mman.h>
 
 #include "tests/hostsim/state.h"
@@ -152,6 +153,25 @@ void global_release(void *memory)
 unsigned char *global_raw(const void *address)
 {
     return (unsigned char *)((uintptr_t)address & ~FAR);
+}
+
+uint64_t global_digest(const void *except)
+{
+    uint64_t digest = UINT64_C(0xcbf29ce484222325); /* FNV-1a's, eight bytes at a time */
+
+    for (const Allocation &allocation : allocations) {
+        if ((uintptr_t)except >= allocation.begin && (uintptr_t)except < allocation.end)
+            continue;
+        const unsigned char *bytes = global_raw((const void *)allocation.begin);
+        const size_t count = allocation.end - allocation.begin;
+        for (size_t at = 0; at < count; at += 8) {
+            uint64_t word = 0;
+            std::memcpy(&word, bytes + at, count - at < 8 ? count - at : 8);
+            digest = (digest ^ word) * UINT64_C(0x100000001b3);
+            digest ^= digest >> 29;
+        }
+    }
+    return digest;
 }
 
 bool global_holds(const void *memory, size_t bytes)
