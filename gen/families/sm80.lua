@@ -125,8 +125,13 @@ function sm80.smem(record)
     parts[8] = { "16", 16 }
     return { total_of("bwd", parts) }
   end
-  return { total_of("dK and dV", parts), total_of("dQ", { tile("Q", 1, record.dq_m, d, bytes), tile("dO", 1, record.dq_m, d, bytes),
-    tile("K", STAGES, record.dq_n, d, bytes), tile("V", STAGES, record.dq_n, d, bytes) }) }
+  local dq_parts = { tile("Q", 1, record.dq_m, d, bytes), tile("dO", 1, record.dq_m, d, bytes) }
+  for stage = 0, STAGES - 1 do -- a stage is K and after it V
+    for _, name in ipairs({ "K", "V" }) do
+      dq_parts[#dq_parts + 1] = tile(("%s[%d]"):format(name, stage), 1, record.dq_n, d, bytes)
+    end
+  end
+  return { total_of("dK and dV", parts), total_of("dQ", dq_parts) }
 end
 
 -- Whether dQ goes over a fused tile's warps in pieces that do not cross pages.

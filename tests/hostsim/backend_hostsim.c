@@ -98,11 +98,11 @@ static void repeat(call *run, const struct glint_plan *plan, const struct glint_
         const uint64_t before = sim_steps();
         sim_seed(first_seed + more);
         run(plan, tensors, workspace, workspace_bytes, stream);
+        sim_seed(first_seed);
         repeated.steps += sim_steps() - before;
         repeated.differs = sim_findings() == 0 && sim_digest(workspace) != first;
         repeated.seed = first_seed + more;
     }
-    sim_seed(first_seed);
 }
 
 static enum glint_status under_seeds(call *run, const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,

@@ -12,10 +12,13 @@ namespace sim
 namespace
 {
 
-/* What the source holds must be what it held when the copy began: the copy reads it at any moment until the wait. */
+/* What the source holds must be what it held when the copy began: the copy reads it at any moment until the wait. So it is looked at
+ * a second time at the wait, which whoever writes there must come after. */
 void check_source(const Thread *thread, const Copy &copy)
 {
-    if (copy.from != nullptr && std::memcmp(shared_raw(thread->block, copy.to), copy.from, copy.bytes) != 0)
+    if (copy.from == nullptr)
+        return;
+    if (std::memcmp(shared_raw(thread->block, copy.to), global(copy.from, copy.bytes, Use::read, copy.site), copy.bytes) != 0)
         report(Kind::pending, copy.site, "%s: the source of a copy was written before the copy's wait", who(thread).c_str());
 }
 
@@ -26,7 +29,7 @@ void copy_begin(uint32_t to, const void *from, uint32_t bytes, bool inside, Site
     const unsigned char *source = inside ? global(from, bytes, Use::read, site) : nullptr;
     shared_begin_write(to, bytes, site);
     event("cp.async", site, to, inside ? bytes : 0);
-    self->open.push_back(Copy{to, source, bytes, site});
+    self->open.push_back(Copy{to, inside ? from : nullptr, bytes, site});
     if (inside)
         std::memcpy(shared_raw(self->block, to), source, bytes);
     else

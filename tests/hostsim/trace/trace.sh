@@ -4,7 +4,25 @@
 # Writes what one block of a variant's kernel does, step by step, to VARIANT.trace.txt and a picture of it to VARIANT.trace.svg, in the folder that
 # it is called from. The variant is one of the library's spec.
 set -eu
-variant=${1:?which variant? lua5.4 gen/glint.lua list shows them}
+case ${1-} in
+'' | -h | --help)
+    cat <<'END'
+./bazelw run //tests:hostsim_trace -- VARIANT [OPTION...]
+
+Simulates one launch of a GPU variant's kernel and writes what one of its blocks did, step by step, to VARIANT.trace.txt, and a picture
+of it (warps from top to bottom, time from left to right, who waited for whom) to VARIANT.trace.svg, in the current folder.
+`lua5.4 gen/glint.lua list` shows the variants.
+
+  --kernel=_dq      of a backward variant with strategy "split", its kernel for dQ
+  --block=N         the block to follow, from 0
+  --seqlen_q=N      queries; --seqlen_k=N: keys
+  --seed=N          another order of threads
+END
+    [ $# -gt 0 ] || exit 2
+    exit 0
+    ;;
+esac
+variant=$1
 shift
 into=${BUILD_WORKING_DIRECTORY:-$PWD}
 cd "${BUILD_WORKSPACE_DIRECTORY:?run it with ./bazelw run}"

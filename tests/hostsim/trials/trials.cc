@@ -63,6 +63,7 @@ const Trial TRIALS[] = {
     WRONG_TRIAL(stored_under_a_copy, 1, 32, 1024, "pending"),
     WRONG_TRIAL(copied_over_what_is_read, 1, 64, 1024, "race pending"),
     WRONG_TRIAL(source_changed_under_a_copy, 1, 32, 1024, "race pending"),
+    WRONG_TRIAL(source_changed_by_who_was_told, 1, 64, 1024, "race pending"),
     WRONG_TRIAL(copy_left_behind, 1, 32, 1024, "bounds"),
     WRONG_TRIAL(shared_memory_is_not_zero, 1, 32, 1024, "uninitialised"),
     WRONG_TRIAL(three_quarters_written, 1, 32, 1024, "uninitialised"),

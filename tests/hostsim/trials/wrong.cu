@@ -2,8 +2,7 @@
  * may be named, and both are marked. Threads, blocks and shared bytes of each are in trials.cc.
  *
  * Not seen, and so not here: lanes of a warp that meet in one warp-wide instruction of a function that they called from two places (the place
- * of the instruction is all that the simulator compares); and another thread's store over the source of a copy, in an order of threads in
- * which it comes after the wait for the copy, though nothing but luck put it there (in other orders it is seen). */
+ * of the instruction is all that the simulator compares). */
 #include "lib/device/device.h"
 #include "tests/hostsim/trials/trials.h"
 
@@ -205,6 +204,23 @@ WRONG(source_changed_under_a_copy)
     cp_async_commit();
     st_global_u32(p.out + t, 2 * t); /* HERE */
     cp_async_wait(0);
+}
+
+/* Who writes there has been told that the copy began, and not that it ended. */
+WRONG(source_changed_by_who_was_told)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+
+    if (t < 32) {
+        st_global_u32(p.out + t, t);
+        cp_async_4(s + t * 4, p.out + t, true); /* HERE */
+        cp_async_commit();
+        named_arrive(1, 64);
+        cp_async_wait(0);
+    } else {
+        named_sync(1, 64);
+        st_global_u32(p.out + t - 32, 2 * t); /* HERE */
+    }
 }
 
 WRONG(copy_left_behind)
