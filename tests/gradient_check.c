@@ -389,7 +389,8 @@ static void add_causal_shapes(struct check_list *list, const struct subject *sub
 static void add_exp(struct check_list *list, const struct subject *subject)
 {
     /* A block is simulated for each argument; the exponential there is the simulator's own. */
-    struct shape s = {.batch = subject->backend->exact ? 1 : 8, .heads_q = 32, .heads_kv = 32, .seqlen_q = 1, .seqlen_k = 2, .softmax_scale = 1};
+    struct shape s = {
+        .batch = subject->backend->exact ? 1 : 8, .heads_q = 32, .heads_kv = 32, .seqlen_q = 1, .seqlen_k = 2, .softmax_scale = 1};
     s.mask = causal_or_none(subject, false);
     if (subject->info.pass == GLINT_FORWARD) {
         checks_add(list, exp_in_o, &s, "exp/o");
