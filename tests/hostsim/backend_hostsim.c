@@ -78,11 +78,10 @@ typedef enum glint_status call(const struct glint_plan *plan, const struct glint
 
 enum { MORE_SEEDS = 2 };
 
-static uint64_t first_seed = 1;
 static struct {
     uint64_t steps; /* spent on repetitions */
     bool differs;
-    uint64_t seed;
+    uint64_t seed, first_seed;
 } repeated;
 
 /* Every order of threads gives the same bytes: the library promises that its results are the same every time. The same call again under
@@ -91,17 +90,18 @@ static struct {
 static void repeat(call *run, const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,
                    size_t workspace_bytes, void *stream, uint64_t steps)
 {
-    const uint64_t first = sim_digest(workspace);
+    const uint64_t first = sim_digest(workspace), first_seed = sim_seed_now();
     for (uint64_t more = 1; more <= MORE_SEEDS && sim_findings() == 0 && !repeated.differs; more++) {
         if (5 * (repeated.steps + steps) > sim_steps() + steps)
             break;
         const uint64_t before = sim_steps();
-        sim_seed(first_seed + more);
+        sim_seed(first_seed + (more << 32));
         run(plan, tensors, workspace, workspace_bytes, stream);
         sim_seed(first_seed);
         repeated.steps += sim_steps() - before;
         repeated.differs = sim_findings() == 0 && sim_digest(workspace) != first;
-        repeated.seed = first_seed + more;
+        repeated.seed = first_seed + (more << 32);
+        repeated.first_seed = first_seed;
     }
 }
 
@@ -133,7 +133,7 @@ static const char *finish(void)
     if (repeated.differs) {
         repeated.differs = false;
         snprintf(text, sizeof text, "other bytes under seed %llu than under seed %llu", (unsigned long long)repeated.seed,
-                 (unsigned long long)first_seed);
+                 (unsigned long long)repeated.first_seed);
         return text;
     }
     if (sim_findings() == 0)
@@ -169,7 +169,6 @@ const struct backend *test_backend(void)
 {
     const char *seed = getenv("HOSTSIM_SEED");
     if (seed != NULL)
-        first_seed = strtoull(seed, NULL, 10);
-    sim_seed(first_seed);
+        sim_seed(strtoull(seed, NULL, 10));
     return &simulator;
 }

@@ -266,6 +266,11 @@ void sim_seed(uint64_t value)
     sim::set_seed(value);
 }
 
+uint64_t sim_seed_now(void)
+{
+    return sim::seed();
+}
+
 uint64_t sim_steps(void)
 {
     return sim::steps_so_far();

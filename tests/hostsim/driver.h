@@ -22,6 +22,7 @@ void sim_forget(void *device, size_t bytes);
 
 /* Draws from now on. Mixed with the number of each launch. */
 void sim_seed(uint64_t seed);
+uint64_t sim_seed_now(void);
 /* Switches between threads so far, which is what simulating costs. */
 uint64_t sim_steps(void);
 /* A digest of all device memory, except for the allocation where `except` lies. */
