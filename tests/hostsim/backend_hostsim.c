@@ -85,14 +85,14 @@ static struct {
 } repeated;
 
 /* Every order of threads gives the same bytes: the library promises that its results are the same every time. The same call again under
- * other seeds, as long as all repetitions together take at most a fifth of all steps: so calls that are cheap after dear ones, which are
+ * other seeds, as long as all repetitions together take at most an eighth of all steps: so calls that are cheap after dear ones, which are
  * those of the short and odd shapes. */
 static void repeat(call *run, const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,
                    size_t workspace_bytes, void *stream, uint64_t steps)
 {
     const uint64_t first = sim_digest(workspace), first_seed = sim_seed_now();
     for (uint64_t more = 1; more <= MORE_SEEDS && sim_findings() == 0 && !repeated.differs; more++) {
-        if (5 * (repeated.steps + steps) > sim_steps() + steps)
+        if (8 * (repeated.steps + steps) > sim_steps() + steps)
             break;
         const uint64_t before = sim_steps();
         sim_seed(first_seed + (more << 32));

@@ -125,6 +125,7 @@ Known *merge(Known *a, const Known *b)
         a = mine;
     }
     raise(a->clock, b->clock);
+    a->least = UINT32_MAX;
     a->far = far_merge(a->far, b->far);
     return a;
 }
@@ -158,11 +159,21 @@ void join_threads(Thread *const *threads, uint32_t count)
     }
     for (uint32_t i = 0; i < count; ++i)
         all->clock[threads[i]->index] = threads[i]->clock++;
+    all->least = UINT32_MAX;
     for (uint32_t i = 0; i < count; ++i) {
         drop(threads[i]->known);
         threads[i]->known = keep(all);
     }
     drop(all);
+}
+
+uint32_t least_known(const Thread *thread)
+{
+    Known *known = thread->known;
+
+    if (known->least == UINT32_MAX)
+        known->least = *std::min_element(known->clock.begin(), known->clock.end());
+    return known->least;
 }
 
 bool knows(const Thread *thread, uint32_t block, uint32_t index, uint32_t clock)

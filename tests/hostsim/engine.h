@@ -77,6 +77,7 @@ struct Known {
     int references;
     Far *far;
     std::vector<uint32_t> clock; /* [thread] */
+    uint32_t least = UINT32_MAX; /* of `clock`; UINT32_MAX: not known yet. Whoever changes a clock forgets it */
 };
 
 /* ---- threads ---- */

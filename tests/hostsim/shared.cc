@@ -1,4 +1,5 @@
 /* Shared memory and its shadow: who wrote each word, who of each warp read it last, which of its bytes hold anything. */
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -14,7 +15,7 @@ struct Shared {
     std::unique_ptr<unsigned char[]> storage;
     unsigned char *data; /* aligned to 1024, as the device's is */
     struct Word {
-        uint32_t write;
+        uint32_t write, newest_read; /* the latter a clock: of all reads the greatest */
         uint16_t write_site;
         uint8_t defined; /* bits: written since the block began; last by the async proxy; part of an mbarrier */
         uint8_t pending; /* 1: an asynchronous write may still land; 2 times the asynchronous reads under way */
@@ -88,6 +89,8 @@ void check_word(Thread *thread, Shared *shared, uint32_t w, Use use, Site site)
             report(Kind::uninitialised, site, "%s reads shared address %u, which nobody wrote", who(thread).c_str(), 4 * w);
         return;
     }
+    if (word.newest_read <= least_known(thread)) /* as nearly always: after a barrier of the block */
+        return;
     for (uint32_t i = 0; i < shared->warps; ++i) {
         const Shared::Reads &reads = shared->read[(size_t)i * shared->words + w];
         if (reads.last != 0 && !ordered(thread, reads.last))
@@ -154,8 +157,10 @@ unsigned char *shared_as(Thread *thread, uint32_t address, uint32_t bytes, Use u
     if (use == Use::read) {
         Shared::Reads *reads = &reads_of(thread, first);
         for (uint32_t w = first; w < end; ++w, ++reads) {
-            if (!good_to_read(thread, shared->word[w]))
+            Shared::Word &word = shared->word[w];
+            if (!good_to_read(thread, word))
                 check_word(thread, shared, w, use, site);
+            word.newest_read = std::max(word.newest_read, thread->clock);
             if (reads->last != 0 && !ordered(thread, reads->last)) {
                 reads->other = reads->last;
                 reads->other_site = reads->last_site;

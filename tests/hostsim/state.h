@@ -42,6 +42,7 @@ void global_launch_begins();
 Known *known_new(uint32_t threads);
 void clocks_launch_ends();
 bool knows(const Thread *thread, uint32_t block, uint32_t index, uint32_t clock);
+uint32_t least_known(const Thread *thread); /* events up to this clock, of whatever thread of the block, happened before */
 /* barriers.cc */
 void barriers_begin(Block *block);
 void barriers_end(Block *block);
