@@ -43,6 +43,7 @@ $ if fused then
     DQ_ROW_TILES = ${dq_row_tiles},  /* fragments of 16 queries of dQ that a warp makes */
     DQ_GROUPS = TILE_M / (16 * DQ_ROW_TILES),
     DQ_DIM = DIM_PADDED * DQ_GROUPS / WARPS, /* and their columns */
+    DQ_FRAGMENTS = DQ_ROW_TILES * (DQ_DIM / 8),
 $ end
     EXPONENT = ${dtype == "f16" and "0x7c000000" or "0x7f800000"}, /* all ones in NaN and infinity: see finite_part */
     BYTES = ${bytes},                        /* of an element */

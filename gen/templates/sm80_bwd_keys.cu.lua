@@ -325,27 +325,35 @@ $ end
             const int32_t row0 = m_before * TILE_M + (int32_t)(dq_group * (DQ_ROW_TILES * 16) + (lane >> 2));
             char *dq_rows = view_row(&p.dq, batch, head_before, row0, BYTES);
 
+            /* Eight loads are under way at a time: one after another would be the longest part of a step. */
+            if (key0 > 0) {
+#pragma unroll
+                for (int first = 0; first < DQ_FRAGMENTS; first += 8) {
+                    float before[8][4];
+#pragma unroll
+                    for (int i = 0; i < 8 && first + i < DQ_FRAGMENTS; ++i)
+                        ld_four(before[i], sum + (first + i) * (4 * THREADS), THREADS);
+#pragma unroll
+                    for (int i = 0; i < 8 && first + i < DQ_FRAGMENTS; ++i)
+#pragma unroll
+                        for (int e = 0; e < 4; ++e)
+                            dq[(first + i) / (DQ_DIM / 8)][(first + i) % (DQ_DIM / 8)][e] += before[i][e];
+                }
+            }
 #pragma unroll
             for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
 #pragma unroll
-                for (int dt = 0; dt < DQ_DIM / 8; ++dt) {
-                    float before[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-
-                    if (key0 > 0)
-                        ld_four(before, sum + (rt * (DQ_DIM / 8) + dt) * (4 * THREADS), THREADS);
+                for (int dt = 0; dt < DQ_DIM / 8; ++dt)
 #pragma unroll
                     for (int side = 0; side < 2; ++side)
                         if (row0 + rt * 16 + side * 8 < seqlen_q && (DIM_PADDED == HEAD_DIM || dq_column + dt * 8 < HEAD_DIM))
 $ if f32 then
                             st_global_f32x2(dq_rows + (rt * 16 + side * 8) * p.dq.row * BYTES + (dq_column + dt * 8 + (lane & 3) * 2) * BYTES,
-                                            (dq[rt][dt][2 * side] + before[2 * side]) * p.shape.softmax_scale,
-                                            (dq[rt][dt][2 * side + 1] + before[2 * side + 1]) * p.shape.softmax_scale);
+                                            dq[rt][dt][2 * side] * p.shape.softmax_scale, dq[rt][dt][2 * side + 1] * p.shape.softmax_scale);
 $ else
                             st_global_u32(dq_rows + (rt * 16 + side * 8) * p.dq.row * BYTES + (dq_column + dt * 8 + (lane & 3) * 2) * BYTES,
-                                          pack_${dtype}((dq[rt][dt][2 * side] + before[2 * side]) * p.shape.softmax_scale,
-                                                        (dq[rt][dt][2 * side + 1] + before[2 * side + 1]) * p.shape.softmax_scale));
+                                          pack_${dtype}(dq[rt][dt][2 * side] * p.shape.softmax_scale, dq[rt][dt][2 * side + 1] * p.shape.softmax_scale));
 $ end
-                }
         } else {
 #pragma unroll
             for (int rt = 0; rt < DQ_ROW_TILES; ++rt)

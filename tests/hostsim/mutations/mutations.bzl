@@ -757,7 +757,7 @@ _ARITHMETIC = [
     _fault("bwd", "p_and_dp_exchanged", "the tiles of the two products", "(keeps_dk ? v_tile : k_tile) + lane_offset_a", "(keeps_dk ? k_tile : v_tile) + lane_offset_a", _ANSWER),
     _fault("bwd", "delta_for_lse", "the row numbers of the two products", "(keeps_dk ? rows_delta : rows_lse)", "(keeps_dk ? rows_lse : rows_delta)", _ANSWER),
     _fault("bwd", "dk_not_scaled", "the scale of dK", "keeps_dk ? p.shape.softmax_scale : 1.0f", "1.0f", _ANSWER),
-    _fault("bwd", "dq_not_scaled", "the scale of dQ", "before[2 * side]) * p.shape.softmax_scale", "before[2 * side])", _ANSWER),
+    _fault("bwd", "dq_not_scaled", "the scale of dQ", "dq[rt][dt][2 * side] * p.shape.softmax_scale", "dq[rt][dt][2 * side]", _ANSWER),
     _fault("bwd", "lse_not_in_powers_of_two", "units of LSE", "lse * 1.44269504088896340736f", "lse", _ANSWER),
     _fault(
         "bwd",
@@ -786,7 +786,7 @@ _ARITHMETIC = [
         _ANSWER,
         cases = ["accuracy/q192_low"],
     ),
-    _fault("bwd", "dq_without_the_blocks_before", "what other key blocks have added to dQ", "if (key0 > 0)\n                        ld_four", "if (key0 < 0)\n                        ld_four", _ANSWER),
+    _fault("bwd", "dq_without_the_blocks_before", "what other key blocks have added to dQ", "            if (key0 > 0) {\n", "            if (key0 < 0) {\n", _ANSWER),
     _fault("bwd", "ds_not_transposed", "operand A of dQ", "ldmatrix_x4_trans(a[rt], ", "ldmatrix_x4(a[rt], ", _ANSWER),
     _fault("bwd", "q_for_do_in_dv", "the tile of the second product", "(keeps_dk ? q_tiles : do_tiles) + lane_offset_trans", "(keeps_dk ? do_tiles : q_tiles) + lane_offset_trans", _ANSWER),
     _fault("bwd", "last_head_of_the_group_only", "the sum of dK and dV over a group's query heads", ") * p.shape.group;\n\n", ");\n\n", ["answer", "uninitialised", "deadlock"], cases = ["accuracy/gqa_8_2"]),
