@@ -3,6 +3,7 @@
 --   launches     { { entry =, grid =, rows =, threads =, smem_bytes = }, ... } in launch order, fields as in struct glint_gpu_launch
 --   strategy_id  enum glint_gpu_strategy
 --   archs        ascending
+--   part_heads, parts_from   backward, or nil: how the rule of lib/params.h, glint_gpu_part_heads, shares out a group's heads
 local gpu = {}
 
 --- The name under which the build puts a variant's cubin for an architecture into read-only data.
@@ -29,9 +30,11 @@ static const struct glint_gpu_kernel %s = {
     {
 %s    },
     images_of_%s, %d,
+    %d, %d,
 };
 ]]):format(table.concat(externs), record.name, table.concat(images), record.symbol, record.strategy_id, #record.launches,
-    table.concat(launches), record.name, #record.archs)
+    table.concat(launches), record.name, #record.archs,
+    record.part_heads or 0, record.parts_from or 0)
 end
 
 return gpu

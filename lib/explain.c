@@ -217,6 +217,19 @@ static void put_math(struct glint_text *t, const struct glint_context *context, 
         }
 }
 
+/* Of query heads that share a key head, when several blocks do: it is why the workspace is larger. */
+static void put_parts(struct glint_text *t, const struct glint_plan *plan)
+{
+    const uint64_t parts = plan->internal[GLINT_FAMILY_PARTS_WORD];
+    if (parts < 2)
+        return;
+    glint_text_str(t, "\nThe ");
+    glint_text_int(t, plan->problem.heads_q / plan->problem.heads_kv);
+    glint_text_str(t, " query heads of a key head are shared by ");
+    glint_text_uint(t, parts);
+    glint_text_str(t, " blocks, which add to dK and dV in turn: float32 sums of both are in the workspace.");
+}
+
 static void put_choice(struct glint_text *t, const struct glint_context *context, const struct glint_plan *plan)
 {
     const struct glint_variant *v = &glint_variants[plan->variant];
@@ -241,6 +254,7 @@ static void put_choice(struct glint_text *t, const struct glint_context *context
     glint_text_int(t, plan->problem.seqlen_k);
     glint_text_str(t, ", then the larger tile.");
     put_math(t, context, plan);
+    put_parts(t, plan);
 }
 
 static enum glint_status finish(struct glint_text *t, enum glint_status status, size_t *needed_bytes)

@@ -36,8 +36,10 @@ extern const uint32_t glint_variants_count;
 /* What a family makes of a checked problem; stored in glint_plan.internal. Byte counts are exact. */
 struct glint_family_plan {
     size_t workspace_bytes;
-    uint64_t word[8]; /* the family's own launch geometry */
+    uint64_t word[8]; /* the family's own launch geometry; the last, for glint_explain: by how many blocks the query heads of a key
+                         head are walked over in the backward pass, 0 or 1 where one does all */
 };
+#define GLINT_FAMILY_PARTS_WORD 7
 
 /* false: a byte count does not fit in 63 bits. Pure. */
 typedef bool glint_family_plan_fn(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,

@@ -78,6 +78,8 @@ return {
         -- Two strategies. "fused", the default, goes over key blocks once; dQ is summed in float32 by one key block after another, in
         -- order. "split" makes P and dS a second time for dQ, and no block waits for another: faster with few queries or few keys, and
         -- with a mask up to some length. up_to says for which lengths it is taken. Both give the same bits every time.
+        -- Of query heads that share a key head a fused block takes part_heads (1; 0: all) where parts_from (1024) queries or more see a key, on
+        -- average, and all of them elsewhere. Blocks that share a key head add to its dK and dV in turn, through float32 sums in the workspace.
         bwd = {
           [64] = {
             { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32,

@@ -99,11 +99,12 @@ def _linked(variant, variants):
     forward = [other for other in variants if other["pass"] == "fwd" and _key(other) == _key(variant)]
     return [variant] + (forward[:1] if variant["family"] == "cpu" else forward)
 
-def variant_tests(variants, **kwargs):
+def variant_tests(variants, simulated = "//tests/hostsim", **kwargs):
     """One test a variant, by its name, in a library that has only this variant; and suites d<head_dim>, <dtype>, <pass>, all_variants.
 
     Args:
       variants: VARIANTS of a spec's repository
+      simulated: where simulated_kernels() made the targets of that spec
       **kwargs: spec and package of variant_library(), for another spec than the library's
     """
     suites = {}
@@ -128,7 +129,7 @@ def variant_tests(variants, **kwargs):
             ],
         )
         if variant["family"] != "cpu":
-            simulated_variant_test(variant, _linked(variant, variants), **kwargs)
+            simulated_variant_test(variant, _linked(variant, variants), simulated = simulated, **kwargs)
             suites.setdefault("hostsim", []).append(name + "__hostsim")
         for suite in ["all_variants", variant["pass"], variant["dtype"], "d%d" % variant["head_dim"]]:
             suites.setdefault(suite, []).append(name)

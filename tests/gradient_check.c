@@ -335,6 +335,7 @@ static void add_feature_shapes(struct check_list *list, const struct subject *su
         {"no_keys", 2, 2, 1, 5, 0, LAYOUT_BSHD, DATA_NORMAL, 0},
         {"no_queries", 2, 2, 1, 0, 7, LAYOUT_PADDED, DATA_NORMAL, 0},
         {"nothing", 1, 1, 1, 0, 0, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"gqa_7_1", 1, 7, 1, 26, 40, LAYOUT_BSHD, DATA_NORMAL, 0},
     };
     for (size_t i = 0; i < sizeof feature / sizeof feature[0]; i++) {
         const struct shape s = {.batch = feature[i].batch,

@@ -30,6 +30,12 @@ def glint_repositories():
         spec = "//generated/odd:odd_dims.lua",
     )
 
+    # A third one: query heads of a key head shared by several blocks at every length.
+    glint_spec(
+        name = "parts_spec",
+        spec = "//generated/parts:parts.lua",
+    )
+
     # The kernels in which the simulator must find deliberate faults.
     glint_spec(
         name = "mutations_spec",

@@ -18,6 +18,8 @@ local ARCHS = text.sorted_keys(SMEM_LIMIT)
 local FRAGMENT = 16   -- rows of one mma; head_dim is padded to whole ones in shared memory
 local STAGES = 2      -- tiles of a streamed operand
 local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/params.h: queries that the backward's first kernel takes at a time
+local PART_HEADS = 1  -- query heads of a fused backward's block, when those of a key head are shared by several blocks
+local PARTS_FROM = 1024 -- and the queries that a key is seen by from which on they are; lib/params.h says why
 local BARRIERS = 15   -- named barriers of a block, beside the one of all threads
 
 local arch_list = schema.list(schema.choice(ARCHS))
@@ -45,6 +47,8 @@ local sm80 = {
     stages = schema.integer(2, 3),                      -- backward: of Q and dO; with 3, warps that make P are a step ahead
     d_split = schema.integer(1, 2),                     -- warps that share the columns of O; backward: of dV, and of dK
     dq_row_tiles = schema.integer(1, 4),                -- fused: groups of 16 queries of dQ that a warp makes
+    part_heads = schema.integer(0, 1 << 30),            -- fused: query heads of a block, where a key head has more; 0: always all
+    parts_from = schema.integer(0, 1 << 30),            -- fused: the least queries that see a key, on average, for which it is so
     dq_m = schema.integer(16, 128, 16),                 -- split: queries a block of the kernel for dQ
     dq_n = schema.integer(16, 128, 16),                 -- split: keys a step of it
     dq_warps = schema.integer(1, 16),                   -- split: warps of its block
@@ -76,7 +80,8 @@ function sm80.covers(target) return target.archs end
 function sm80.how(record)
   local strategy = record.pass == "bwd" and record.strategy .. "_" or ""
   local math = record.math == "tf32x3" and "tf32x3_" or ""
-  return ("sm80_%s%sm%dn%d"):format(strategy, math, record.m, record.n)
+  local heads = record.part_heads and record.part_heads ~= PART_HEADS and ("h%d_"):format(record.part_heads) or ""
+  return ("sm80_%s%s%sm%dn%d"):format(strategy, math, heads, record.m, record.n)
 end
 
 --- The fields that the right half of a name says, or nil when it is none of this family's.
@@ -176,6 +181,7 @@ local function complete_backward(record)
   record.phases = record.stages == 2 and math.max(1, record.warps // (2 * record.d_split) * (record.m // record.part_m)) or 0
   if record.strategy == "fused" then
     record.dq_row_tiles, record.strategy_id = record.dq_row_tiles or 1, "GLINT_GPU_FUSED"
+    record.part_heads, record.parts_from = record.part_heads or PART_HEADS, record.parts_from or PARTS_FROM
   else
     record.dq_m, record.dq_n, record.dq_warps = record.dq_m or 64, record.dq_n or 32, record.dq_warps or 4
     record.dq_blocks_per_sm, record.strategy_id = record.dq_blocks_per_sm or 1, "GLINT_GPU_SPLIT"
@@ -204,7 +210,7 @@ end
 
 local ONLY_SPLIT = { "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" }
 local ONLY = { fwd = { "q_kept" },
-  bwd = { "strategy", "stages", "part_m", "dq_row_tiles", "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" } }
+  bwd = { "strategy", "stages", "part_m", "dq_row_tiles", "part_heads", "parts_from", "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" } }
 
 local function check_fields(record, report)
   local other = record.pass == "fwd" and "bwd" or "fwd"
@@ -218,8 +224,15 @@ local function check_fields(record, report)
     for _, field in ipairs(ONLY_SPLIT) do
       if record[field] ~= nil then report(field, "a fused tile has no kernel for dQ alone", 'strategy = "split", or leave it out') end
     end
-  elseif record.pass == "bwd" and record.dq_row_tiles ~= nil then
-    report("dq_row_tiles", "dQ is not made by key blocks when the strategy is split", 'strategy = "fused", or leave it out')
+  elseif record.pass == "bwd" then
+    if record.dq_row_tiles ~= nil then
+      report("dq_row_tiles", "dQ is not made by key blocks when the strategy is split", 'strategy = "fused", or leave it out')
+    end
+    for _, field in ipairs({ "part_heads", "parts_from" }) do
+      if record[field] ~= nil then
+        report(field, "the blocks of a split tile take all query heads of a key head", 'strategy = "fused", or leave it out')
+      end
+    end
   end
   if record.math and record.dtype ~= "f32" then
     report("math", record.dtype .. " has one kind of product", 'leave it out, or give the tile dtypes = { "f32" }')
@@ -334,6 +347,10 @@ function sm80.describe(record)
       record.blocks_per_sm, record.blocks_per_sm > 1 and "s" or ""),
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
   }
+  if record.strategy == "fused" and record.part_heads > 0 then
+    lines[4] = ("A block takes %d query head%s of a key head's where %d or more queries see a key, and all of them elsewhere."):format(
+      record.part_heads, record.part_heads > 1 and "s" or "", record.parts_from)
+  end
   if record.strategy == "split" then
     lines[4] = ("For dQ: %d queries x %d keys; %d warps, %d block%s a multiprocessor, %d bytes."):format(record.dq_m, record.dq_n,
       record.dq_warps, record.dq_blocks_per_sm, record.dq_blocks_per_sm > 1 and "s" or "", record.dq_smem_bytes)

@@ -17,7 +17,8 @@ $ if lead then
 $ end
  * Products are transposed (keys by queries), so that accumulators are operands of the next product.
 $ if fused then
- * Key blocks add their part of dQ one after another, so that the sum is the same every time. */
+ * Key blocks add their part of dQ one after another, so that the sum is the same every time. So do blocks that share the query heads of a key head,
+ * when there are several, their parts of dK and dV. */
 $ else
  * Last, one block of ${dq_warps} warps owns ${dq_m} queries and walks over the keys for dQ: it makes P and dS once more, but no sum crosses blocks. */
 $ end
@@ -44,6 +45,7 @@ $ if fused then
     DQ_GROUPS = TILE_M / (16 * DQ_ROW_TILES),
     DQ_DIM = DIM_PADDED * DQ_GROUPS / WARPS, /* and their columns */
     DQ_FRAGMENTS = DQ_ROW_TILES * (DQ_DIM / 8),
+    AT_ONCE = ${padded > 128 and 4 or 8}, /* loads of sums in memory: as many as registers allow */
 $ end
     EXPONENT = ${dtype == "f16" and "0x7c000000" or "0x7f800000"}, /* all ones in NaN and infinity: see finite_part */
     BYTES = ${bytes},                        /* of an element */

@@ -14,6 +14,13 @@ $ if strategy == "fused" then
         st_global_u32(p.turn, 0);
     if (thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
         st_global_u32(p.turn + 1 + head * (p.padded_q / TILE_M) + row0 / TILE_M + thread_index(), 0);
+    if (p.parts > 1) {
+        const int64_t turns = (int64_t)(p.shape.batch * p.shape.heads_kv) * ((p.shape.seqlen_k + TILE_N - 1) / TILE_N) * WARPS;
+        const int64_t threads = (int64_t)256 * p.shape.batch * p.shape.heads_q * blocks;
+
+        for (int64_t i = (int64_t)block_index() * 256 + thread_index(); i < turns; i += threads)
+            st_global_u32(p.key_turn + i, 0);
+    }
 $ end
 
     for (int32_t row = row0 + (int32_t)(thread_index() / LANES); row < row0 + GLINT_GPU_ROW_PAD; row += 8 * ROWS) {

@@ -28,6 +28,8 @@ static const struct glint_gpu_kernel glint_bwd_f16_d64_none__sm80_split_m64n128 
      {"second", GLINT_GPU_KEY_BLOCKS, 64, 128, 65536},
     },
     images_of_bwd_f16_d64_none__sm80_split_m64n128, 2,
+    0, 0,
 };
 ]], "the descriptor")
+  harness.has(gpu.define(setmetatable({ part_heads = 3, parts_from = 70 }, { __index = RECORD })), "m64n128, 2,\n    3, 70,\n};\n")
 end)

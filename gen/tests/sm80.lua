@@ -81,6 +81,25 @@ refuses("a kernel for dQ that does not fit", gpu({ [8] = "      archs = { 86 },"
   [11] = '        bwd = { { m = 32, n = 32, strategy = "split", dq_m = 128, dq_n = 64 } },' }),
   { "11: families.sm80.tiles.bwd[1]", "dQ kernel", "Q 128 x 128 x 2", "sm_86 has 101376" })
 
+refuses("query heads shared out in a split tile", gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "split", parts_from = 512 } },' }),
+  { "11: families.sm80.tiles.bwd[1].parts_from", "all query heads of a key head" })
+refuses("query heads shared out in a forward tile", gpu({ [10] = "        fwd = { { m = 64, n = 64, part_heads = 2 } }," }),
+  { "10: families.sm80.tiles.fwd[1].part_heads", "forward" })
+refuses("a part of less than no head", gpu({ [11] = "        bwd = { { m = 64, n = 64, part_heads = -1 } }," }),
+  { "11: families.sm80.tiles.bwd[1].part_heads" })
+
+harness.case("a fused tile says how query heads are shared out, and its name too when it is not as usual", function()
+  local usual = assert(specs.open(gpu({})))
+  harness.is(usual.records[1].name, "bwd_bf16_d128_causal__sm80_fused_m64n64")
+  harness.has(emit.table({ usual.records[1] }, "s"), "images_of_bwd_bf16_d128_causal__sm80_fused_m64n64, 2,\n    1, 1024,\n")
+  harness.has(emit.table({ usual.records[3] }, "s"), "images_of_fwd_bf16_d128_causal__sm80_m128n64, 2,\n    0, 0,\n")
+  local other = assert(specs.open(gpu({ [11] = "        bwd = { { m = 64, n = 64, part_heads = 4, parts_from = 1 }, { m = 64, n = 64, part_heads = 0 } }," })))
+  harness.is(other.records[1].name, "bwd_bf16_d128_causal__sm80_fused_h0_m64n64")
+  harness.is(other.records[2].name, "bwd_bf16_d128_causal__sm80_fused_h4_m64n64")
+  harness.has(emit.table({ other.records[2] }, "s"), "sm80_fused_h4_m64n64, 2,\n    4, 1,\n")
+  harness.has(explain.variant(other, other.records[2].name), "4 query heads")
+end)
+
 harness.case("a split tile has three kernels and no sum of dQ", function()
   local loaded = assert(specs.open(gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "split", dq_m = 64, dq_n = 32, up_to = 512 } },' })))
   local record = loaded.records[1]

@@ -4,6 +4,7 @@
  * For sm_80.
  * Tile: 64 queries x 128 keys; fused, 4 warps, 1 block a multiprocessor.
  * Shared memory of a block: 99376 bytes.
+ * A block takes 1 query head of a key head's where 1024 or more queries see a key, and all of them elsewhere.
  *
  * Made from gen/templates/sm80_bwd.cu.lua by
  *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant bwd_bf16_d64_causal__sm80_fused_m64n128
@@ -12,7 +13,8 @@
 /* First delta. Then one block of 4 warps owns 128 keys of one head and walks over the queries in blocks of 64, last block first.
  * Two warps share 64 keys: one makes P^T and keeps dV, the other makes dP^T and dS^T and keeps dK.
  * Products are transposed (keys by queries), so that accumulators are operands of the next product.
- * Key blocks add their part of dQ one after another, so that the sum is the same every time. */
+ * Key blocks add their part of dQ one after another, so that the sum is the same every time. So do blocks that share the query heads of a key head,
+ * when there are several, their parts of dK and dV. */
 #include "lib/device/steps.h"
 
 enum {
@@ -35,6 +37,7 @@ enum {
     DQ_GROUPS = TILE_M / (16 * DQ_ROW_TILES),
     DQ_DIM = DIM_PADDED * DQ_GROUPS / WARPS, /* and their columns */
     DQ_FRAGMENTS = DQ_ROW_TILES * (DQ_DIM / 8),
+    AT_ONCE = 8, /* loads of sums in memory: as many as registers allow */
     EXPONENT = 0x7f800000, /* all ones in NaN and infinity: see finite_part */
     BYTES = 2,                        /* of an element */
     K_STEP = 16,                      /* of one mma along the contraction */
@@ -69,6 +72,13 @@ GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128_delta(GLINT_P
         st_global_u32(p.turn, 0);
     if (thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
         st_global_u32(p.turn + 1 + head * (p.padded_q / TILE_M) + row0 / TILE_M + thread_index(), 0);
+    if (p.parts > 1) {
+        const int64_t turns = (int64_t)(p.shape.batch * p.shape.heads_kv) * ((p.shape.seqlen_k + TILE_N - 1) / TILE_N) * WARPS;
+        const int64_t threads = (int64_t)256 * p.shape.batch * p.shape.heads_q * blocks;
+
+        for (int64_t i = (int64_t)block_index() * 256 + thread_index(); i < turns; i += threads)
+            st_global_u32(p.key_turn + i, 0);
+    }
 
     for (int32_t row = row0 + (int32_t)(thread_index() / LANES); row < row0 + GLINT_GPU_ROW_PAD; row += 8 * ROWS) {
         const char *o_row = view_row(&p.o, batch, head_q, row, BYTES), *dout_row = view_row(&p.dout, batch, head_q, row, BYTES);
@@ -343,21 +353,60 @@ GLINT_DEVICE void settle_queries(gradients_t &dv, bool keeps_dv, uint32_t q_tile
     block_sync();
 }
 
+/* Sums of several blocks, in turn: each thread's accumulators in the order of slot_of_four. The first one stores, others add. */
+template <int ROWS, int COLUMNS>
+GLINT_DEVICE void add_to_memory(float *sum, const float (&d)[ROWS][COLUMNS][4], bool first)
+{
+    if (first) {
+#pragma unroll
+        for (int i = 0; i < ROWS * COLUMNS; ++i)
+            st_four(sum + i * (4 * THREADS), d[i / COLUMNS][i % COLUMNS], THREADS);
+    } else {
+#pragma unroll
+        for (int i = 0; i < ROWS * COLUMNS; ++i)
+            red_four(sum + i * (4 * THREADS), d[i / COLUMNS][i % COLUMNS], THREADS);
+    }
+}
+
+/* What the others left of AT_ONCE fragments from `start` on, for the last one. Their loads are under way together: one after another, they were
+ * the longest part of a step. */
+template <int ROWS, int COLUMNS>
+GLINT_DEVICE void add_from_memory(float (&d)[ROWS][COLUMNS][4], const float *sum, const int start)
+{
+    float before[AT_ONCE][4];
+
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i)
+        if (start + i < ROWS * COLUMNS)
+            ld_four(before[i], sum + (start + i) * (4 * THREADS), THREADS);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i)
+        if (start + i < ROWS * COLUMNS)
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                d[(start + i) / COLUMNS][(start + i) % COLUMNS][e] += before[i][e];
+}
+
 /* Where this block works, from its number. */
 struct work {
     int32_t index, batch, head_kv; /* index of the key block in its head */
+    int32_t part, tile; /* of the head's group; of this key block among those of all heads */
 };
 
-GLINT_DEVICE struct work find_work(const struct glint_gpu_shape *shape, uint32_t number)
+/* Part 0 of all heads comes before part 1, so that a block seldom waits for the one that adds to its dK and dV before it. */
+GLINT_DEVICE struct work find_work(const struct glint_backward_params *p, uint32_t number)
 {
-    const uint32_t blocks_n = (uint32_t)(shape->seqlen_k + TILE_N - 1) / TILE_N;
-    const struct block_place place =
-        find_place(number, blocks_n, (uint32_t)(shape->batch * shape->heads_kv), (uint32_t)shape->section);
+    const struct glint_gpu_shape *shape = &p->shape;
+    const int32_t blocks_n = (shape->seqlen_k + TILE_N - 1) / TILE_N, heads = shape->batch * shape->heads_kv;
+    const struct block_place place = find_place(number, (uint32_t)blocks_n, (uint32_t)(heads * p->parts), (uint32_t)shape->section);
     struct work work;
 
     work.index = place.index;
-    work.batch = place.head / shape->heads_kv;
-    work.head_kv = place.head - work.batch * shape->heads_kv;
+    work.part = place.head / heads;
+    const int32_t head = place.head - work.part * heads;
+    work.tile = head * blocks_n + place.index;
+    work.batch = head / shape->heads_kv;
+    work.head_kv = head - work.batch * shape->heads_kv;
     return work;
 }
 
@@ -384,7 +433,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
     if (thread_index() == 0)
         st_shared_u32(number, seqlen_q > 0 ? atom_global_add_u32(p.turn, 1) : block_index());
     block_sync();
-    const struct work work = find_work(&p.shape, ld_shared_u32(number));
+    const struct work work = find_work(&p, ld_shared_u32(number));
     const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
 
     /* Query blocks that see some key of this block, those under first_clear do not see all of them. */
@@ -392,7 +441,8 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
     const int32_t offset = p.shape.mask_offset;
     const int32_t first_m = max(0, key0 - offset) / TILE_M;
     const int32_t first_clear = key0 + TILE_N > seqlen_k ? last_m + 1 : (max(0, key0 + TILE_N - 1 - offset) + TILE_M - 1) / TILE_M;
-    const int32_t steps = max(0, last_m - first_m + 1) * p.shape.group;
+    const int32_t first_head = work.part * p.part_heads; /* of the group */
+    const int32_t steps = max(0, last_m - first_m + 1) * min(p.part_heads, p.shape.group - first_head);
 
     copy_tile(k_tile, copy_from(view_row(&p.k, batch, head_kv, key0, BYTES), p.k.row * BYTES, PAGE_CHUNKS), p.k.row * BYTES,
               seqlen_k - key0, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
@@ -413,7 +463,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
             cp_async_16(rows_delta + stage * ROW_BYTES + thread * 16, p.delta + row + thread * 4, true);
         }
     };
-    int32_t head_q = head_kv * p.shape.group, m = last_m; /* of the step that is copied next */
+    int32_t head_q = head_kv * p.shape.group + first_head, m = last_m; /* of the step that is copied next */
     if (steps > 0)
         copy_step(head_q, m, 0);
     cp_async_commit();
@@ -477,42 +527,22 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
             const int32_t row0 = m_before * TILE_M + (int32_t)(dq_group * (DQ_ROW_TILES * 16) + (lane >> 2));
             char *dq_rows = view_row(&p.dq, batch, head_before, row0, BYTES);
 
-            /* Eight loads are under way at a time: one after another would be the longest part of a step. */
-            if (key0 > 0) {
 #pragma unroll
-                for (int first = 0; first < DQ_FRAGMENTS; first += 8) {
-                    float before[8][4];
+            for (int start = 0; start < DQ_FRAGMENTS; start += AT_ONCE) {
+                if (key0 > 0)
+                    add_from_memory(dq, sum, start);
 #pragma unroll
-                    for (int i = 0; i < 8 && first + i < DQ_FRAGMENTS; ++i)
-                        ld_four(before[i], sum + (first + i) * (4 * THREADS), THREADS);
-#pragma unroll
-                    for (int i = 0; i < 8 && first + i < DQ_FRAGMENTS; ++i)
-#pragma unroll
-                        for (int e = 0; e < 4; ++e)
-                            dq[(first + i) / (DQ_DIM / 8)][(first + i) % (DQ_DIM / 8)][e] += before[i][e];
-                }
-            }
-#pragma unroll
-            for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
-#pragma unroll
-                for (int dt = 0; dt < DQ_DIM / 8; ++dt)
+                for (int i = start; i < start + AT_ONCE && i < DQ_FRAGMENTS; ++i) {
+                    const int rt = i / (DQ_DIM / 8), dt = i % (DQ_DIM / 8);
 #pragma unroll
                     for (int side = 0; side < 2; ++side)
                         if (row0 + rt * 16 + side * 8 < seqlen_q && (DIM_PADDED == HEAD_DIM || dq_column + dt * 8 < HEAD_DIM))
                             st_global_u32(dq_rows + (rt * 16 + side * 8) * p.dq.row * BYTES + (dq_column + dt * 8 + (lane & 3) * 2) * BYTES,
                                           pack_bf16(dq[rt][dt][2 * side] * p.shape.softmax_scale, dq[rt][dt][2 * side + 1] * p.shape.softmax_scale));
-        } else {
-#pragma unroll
-            for (int rt = 0; rt < DQ_ROW_TILES; ++rt)
-#pragma unroll
-                for (int dt = 0; dt < DQ_DIM / 8; ++dt) {
-                    float *slot = sum + (rt * (DQ_DIM / 8) + dt) * (4 * THREADS);
-
-                    if (key0 == 0)
-                        st_four(slot, dq[rt][dt], THREADS);
-                    else
-                        red_four(slot, dq[rt][dt], THREADS);
                 }
+            }
+        } else {
+            add_to_memory(sum, dq, key0 == 0);
         }
     };
 
@@ -637,12 +667,37 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
             pass_turn_on(head_q, m);
         }
     }
-    const struct work end = find_work(&p.shape, ld_shared_u32(number));
+    const struct work end = find_work(&p, ld_shared_u32(number));
+
+    /* Parts of a group add to dK and dV in their order, each warp to its own rows and columns: the first one stores, the last one adds what the
+     * others left. A warp waits for blocks of lower numbers only. */
+    if (p.parts > 1) {
+        const uint32_t thread = thread_index_anew();
+        uint32_t *turn = p.key_turn + (int64_t)end.tile * WARPS + thread / 32;
+        float *sum = slot_of_four(p.key_sum + (int64_t)end.tile * (2 * TILE_N * DIM_PADDED), thread);
+
+        if (end.part > 0) {
+            if (thread % 32 == 0)
+                while (ld_acquire_u32(turn) < (uint32_t)end.part)
+                    continue;
+            warp_sync();
+        }
+        if (end.part < p.parts - 1) {
+            add_to_memory(sum, g, end.part == 0);
+            warp_sync();
+            if (thread % 32 == 0)
+                st_release_u32(turn, (uint32_t)end.part + 1);
+            return;
+        }
+#pragma unroll
+        for (int start = 0; start < ROW_TILES * (WARP_DIM / 8); start += AT_ONCE)
+            add_from_memory(g, sum, start);
+    }
     const float factor = keeps_dk ? p.shape.softmax_scale : 1.0f;
     const struct glint_gpu_view *out = keeps_dk ? &p.dk : &p.dv;
     const uint32_t out_tile =
         (keeps_dk ? k_tile : v_tile) + group * (GROUP_ROWS * PAGE_CHUNKS * 16);
-    const uint32_t out_lane = out_tile + lane_offset_pairs(lane, TILE_N, PAGE_CHUNKS);
+    const uint32_t out_lane = out_tile + lane_offset_pairs(thread_index_anew() % 32, TILE_N, PAGE_CHUNKS);
     const int32_t group_key0 = end.index * TILE_N + (int32_t)group * GROUP_ROWS;
 #pragma unroll
     for (int kt = 0; kt < ROW_TILES; ++kt) {

@@ -13,12 +13,12 @@ static int64_t element_bytes(uint32_t dtype)
 /* ---- planning ---- */
 
 /* Blocks of one launch; false when they exceed a grid's 2^31 - 1. Extents are at most GLINT_MAX_EXTENT, so a product of two
- * fits. */
-static bool count_blocks(const struct glint_gpu_launch *launch, const struct glint_problem *p, uint64_t *blocks)
+ * fits; and heads_kv * parts is at most heads_q. */
+static bool count_blocks(const struct glint_gpu_launch *launch, const struct glint_problem *p, int64_t parts, uint64_t *blocks)
 {
     const bool by_query = launch->grid == GLINT_GPU_QUERY_BLOCKS;
     const uint64_t rows = (uint64_t)(by_query ? p->seqlen_q : p->seqlen_k);
-    const uint64_t heads = (uint64_t)(by_query ? p->heads_q : p->heads_kv) * (uint64_t)p->batch;
+    const uint64_t heads = (uint64_t)(by_query ? p->heads_q : p->heads_kv * parts) * (uint64_t)p->batch;
     const uint64_t per_head = (rows + launch->rows - 1) / launch->rows;
     *blocks = per_head == 0 ? 0 : heads * per_head;
     return per_head == 0 || heads <= INT32_MAX / per_head;
@@ -47,8 +47,7 @@ static struct glint_gpu_shape shape_of(const struct glint_problem *p)
 /* Counts (base NULL) or places. */
 static uint64_t lay_out(const struct glint_variant *variant, struct glint_backward_params *params, void *base)
 {
-    const struct glint_gpu_kernel *kernel = variant->kernel;
-    return glint_backward_layout(params, kernel->strategy, variant->head_dim, variant->tile_m, base);
+    return glint_backward_layout(params, variant->kernel, variant->head_dim, variant->tile_m, variant->tile_n, base);
 }
 
 /* word[i]: blocks of launch i. */
@@ -56,24 +55,26 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
                      struct glint_family_plan *plan)
 {
     const struct glint_gpu_kernel *kernel = variant->kernel;
+    struct glint_backward_params params = {.shape = shape_of(problem)};
+    const int64_t part_heads = glint_gpu_part_heads(&params.shape, kernel), parts = (params.shape.group - 1) / part_heads + 1;
     (void)concurrency;
     for (uint32_t i = 0; i < kernel->launch_count; i++)
-        if (!count_blocks(&kernel->launch[i], problem, &plan->word[i]))
+        if (!count_blocks(&kernel->launch[i], problem, parts, &plan->word[i]))
             return false;
+    plan->word[GLINT_FAMILY_PARTS_WORD] = (uint64_t)parts;
     plan->workspace_bytes = 0;
     if (variant->pass != GLINT_BACKWARD)
         return true;
     /* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, head_dim
-     * padded]. */
-    const int64_t limit = INT64_MAX / (4 * (int64_t)sizeof(float) * (variant->head_dim + 16));
+     * padded]; and with parts some 2^57, as there are no more sums than blocks of the grid. */
+    const int64_t limit = INT64_MAX / ((parts > 1 ? 5 : 4) * (int64_t)sizeof(float) * (variant->head_dim + 16));
     if (problem->seqlen_q > 0 && problem->batch * problem->heads_q > limit / (problem->seqlen_q + GLINT_GPU_ROW_PAD))
         return false;
-    struct glint_backward_params params = {.shape = shape_of(problem)};
     plan->workspace_bytes = (size_t)lay_out(variant, &params, NULL);
     return true;
 }
 
-_Static_assert(GLINT_GPU_MAX_LAUNCHES <= sizeof((struct glint_family_plan *)0)->word / sizeof(uint64_t), "a word a launch");
+_Static_assert(GLINT_GPU_MAX_LAUNCHES <= GLINT_FAMILY_PARTS_WORD, "a word a launch");
 
 /* ---- launching ---- */
 

@@ -5,7 +5,7 @@
 
 /* Indexes of glint_variants. */
 enum fake_row {
-    FAKE_FUSED,       /* backward, causal, fused: sm_80 and sm_90 */
+    FAKE_FUSED,       /* backward, causal, fused, two query heads a part from FAKE_PARTS_FROM on: sm_80 and sm_90 */
     FAKE_SPLIT,       /* backward, no mask, split: sm_80 and sm_90 */
     FAKE_ONLY_120,    /* forward, bf16: sm_120 only */
     FAKE_MUCH_SHARED, /* forward, head_dim 256, 160 KiB of shared memory: sm_80 and sm_90 */
@@ -14,5 +14,7 @@ enum fake_row {
     FAKE_LOCAL,       /* forward, f32, uses local memory: sm_80 and sm_90 */
     FAKE_ROWS
 };
+
+enum { FAKE_PARTS_FROM = 50 };
 
 #endif

@@ -358,6 +358,10 @@ START_TEST(backward_launch)
         ck_assert_int_ge(params->padded_q, 129);
         check_region(params->lse_log2, rows * sizeof(float), &c, &end);
         check_region(params->delta, rows * sizeof(float), &c, &end);
+        ck_assert_int_eq(params->parts, 1); /* a group of two, and two heads a part */
+        ck_assert_int_eq(params->part_heads, 2);
+        ck_assert_ptr_null(params->key_sum);
+        ck_assert_ptr_null(params->key_turn);
         if (fused) {
             check_region(params->dq_sum, rows * 64 * sizeof(float), &c, &end);
             check_region(params->turn, (1 + rows / 64) * sizeof(uint32_t), &c, &end);
@@ -368,6 +372,114 @@ START_TEST(backward_launch)
         ck_assert_uint_le(c.plan.workspace_bytes - end, 255);
     }
     close_clean(context);
+}
+END_TEST
+
+/* From FAKE_PARTS_FROM visible queries on, a part of the group has two heads, the last one what is left; the workspace has their sums, and
+ * the explanation says so. Below it, and without a query, everything is as if nothing had to be shared. */
+START_TEST(parts_of_a_group)
+{
+    static const struct {
+        int64_t group, seqlen_q, seqlen_k;
+        int parts;
+    } cases[] = {
+        {5, 110, 140, 3}, {6, 110, 140, 3}, {3, 110, 99, 2},  {4, 110, 257, 2}, /* 50 queries or more see a key */
+        {3, 110, 98, 1},  {2, 110, 140, 1}, {1, 110, 140, 1}, {5, 0, 140, 1},
+        {5, 110, 0, 1}, /* 49; one part holds all; nothing */
+    };
+    const int64_t heads_kv = 2, group = cases[_i].group, keys = cases[_i].seqlen_k;
+    const unsigned parts = (unsigned)cases[_i].parts, blocks = (unsigned)(2 * ((keys + 127) / 128));
+    struct call c;
+    char text[1024];
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare(&c, context, GLINT_BACKWARD, 1, cases[_i].seqlen_q, keys, group * heads_kv, heads_kv, GLINT_MASK_CAUSAL_BOTTOM_RIGHT);
+    ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    for (unsigned i = 0; i < fake.launches; i++) {
+        const struct glint_backward_params *params = &fake.launch[i].params.backward;
+        if (strcmp(fake.launch[i].entry, "fused_all") == 0)
+            ck_assert_uint_eq(fake.launch[i].blocks, blocks * parts);
+        const size_t rows = (size_t)(group * heads_kv * params->padded_q);
+        size_t end = 0;
+        ck_assert_int_eq(params->parts, (int)parts);
+        ck_assert_int_eq(params->part_heads, parts > 1 ? 2 : group);
+        check_region(params->lse_log2, rows * sizeof(float), &c, &end);
+        check_region(params->delta, rows * sizeof(float), &c, &end);
+        check_region(params->dq_sum, rows * 64 * sizeof(float), &c, &end);
+        check_region(params->turn, (1 + rows / 64) * sizeof(uint32_t), &c, &end);
+        if (parts > 1) {
+            check_region(params->key_sum, blocks * 2 * 128 * 64 * sizeof(float), &c, &end);
+            check_region(params->key_turn, blocks * 8 * sizeof(uint32_t), &c, &end);
+        } else {
+            ck_assert_ptr_null(params->key_sum);
+            ck_assert_ptr_null(params->key_turn);
+        }
+        ck_assert_uint_le(c.plan.workspace_bytes - end, 255);
+    }
+    ck_assert_uint_ge(fake.launches, 1);
+    ck_assert_int_eq(glint_explain(context, &c.problem, GLINT_BACKWARD, text, sizeof text, NULL), GLINT_OK);
+    char sentence[128];
+    snprintf(sentence, sizeof sentence, "The %d query heads of a key head are shared by %u blocks", (int)group, parts);
+    ck_assert_msg((strstr(text, sentence) != NULL) == (parts > 1) && (strstr(text, "are shared by") != NULL) == (parts > 1), "%s",
+                  text);
+    close_clean(context);
+}
+END_TEST
+
+/* The mean over all keys of the number of queries that see one, counted. */
+START_TEST(visible_queries)
+{
+    for (int queries = 0; queries <= 20; queries++)
+        for (int keys = 0; keys <= 20; keys++)
+            for (int offset = -21; offset <= 21; offset++) {
+                const struct glint_gpu_shape shape = {.seqlen_q = queries, .seqlen_k = keys, .mask_offset = offset};
+                int64_t seen = 0;
+                for (int i = 0; i < queries; i++)
+                    for (int j = 0; j < keys; j++)
+                        seen += j <= i + offset;
+                ck_assert_int_eq(glint_gpu_visible_queries(&shape), keys == 0 ? 0 : seen / keys);
+            }
+    const struct glint_gpu_shape longest = {
+        .seqlen_q = GLINT_MAX_EXTENT, .seqlen_k = GLINT_MAX_EXTENT, .mask_offset = GLINT_MAX_EXTENT};
+    ck_assert_int_eq(glint_gpu_visible_queries(&longest), GLINT_MAX_EXTENT);
+}
+END_TEST
+
+/* The rule as lib/params.h tells it, whatever the batch and the number of key heads. */
+START_TEST(heads_of_a_part)
+{
+    for (uint32_t part_heads = 0; part_heads <= 4; part_heads++)
+        for (int group = 1; group <= 9; group++)
+            for (int queries = 0; queries <= 12; queries++) {
+                const struct glint_gpu_kernel kernel = {.strategy = GLINT_GPU_FUSED, .part_heads = part_heads, .parts_from = 6};
+                struct glint_gpu_shape shape = {.batch = 1, .heads_q = group, .heads_kv = 1, .group = group, .seqlen_q = queries};
+                shape.seqlen_k = shape.mask_offset = 3;
+                const bool shared = part_heads > 0 && (int)part_heads < group && queries >= 6;
+                ck_assert_int_eq(glint_gpu_part_heads(&shape, &kernel), shared ? (int)part_heads : group);
+                shape.batch = 77, shape.heads_kv = 5, shape.heads_q = 5 * group;
+                ck_assert_int_eq(glint_gpu_part_heads(&shape, &kernel), shared ? (int)part_heads : group);
+            }
+    const struct glint_gpu_kernel always = {.strategy = GLINT_GPU_FUSED, .part_heads = 1, .parts_from = 0};
+    struct glint_gpu_shape shape = {.batch = 1, .heads_q = 8, .heads_kv = 1, .group = 8, .seqlen_q = 1, .seqlen_k = 1000};
+    ck_assert_int_eq(glint_gpu_part_heads(&shape, &always), 1); /* key blocks that nobody sees, too */
+    shape.seqlen_q = 0;                                         /* no kernel would clear the turns */
+    ck_assert_int_eq(glint_gpu_part_heads(&shape, &always), 8);
+}
+END_TEST
+
+/* Blocks of different length are in one order over as many heads as ungrouped ones would be; a section is never more than there is. */
+START_TEST(sections_of_grouped_heads)
+{
+    struct glint_gpu_shape grouped = {.batch = 16, .heads_q = 32, .heads_kv = 4, .group = 8, .seqlen_q = 1024, .seqlen_k = 1024};
+    struct glint_gpu_shape single = {.batch = 16, .heads_q = 32, .heads_kv = 32, .group = 1, .seqlen_q = 1024, .seqlen_k = 1024};
+    const int32_t heads = glint_gpu_backward_section(&single, 1, GLINT_GPU_SPLIT, 64);
+    ck_assert_int_eq(heads, (28 << 20) / (4 * 1024 * 64)); /* whose Q and dO, 4 bytes an element of both, fill a section */
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 8, GLINT_GPU_SPLIT, 64), 16 * 4); /* all */
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 1, GLINT_GPU_FUSED, 64), heads);  /* of 16 * 4 * 8 parts */
+    grouped.mask_offset = 1024;                                                             /* no mask: blocks of equal length */
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 8, GLINT_GPU_SPLIT, 64), heads / 8);
+    grouped = (struct glint_gpu_shape){.batch = 1, .heads_q = GLINT_MAX_EXTENT, .heads_kv = 1, .group = GLINT_MAX_EXTENT};
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, GLINT_MAX_EXTENT, GLINT_GPU_SPLIT, 8), 1);
 }
 END_TEST
 
@@ -422,6 +534,13 @@ START_TEST(huge_grids)
         ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_OK);
         ck_assert_uint_ge(plan.workspace_bytes, (size_t)GLINT_GPU_ROW_PAD * GLINT_MAX_EXTENT * 2 * sizeof(float));
     }
+    glint_problem_bhsd(&p, GLINT_F16, 1, 64, 1 << 20, (1 << 19) - 2, 1, 64); /* 2^13 key blocks, 2^18 - 1 parts */
+    p.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_OK);
+    ck_assert_uint_eq(plan.internal[1], 0x7fffe000);
+    glint_problem_bhsd(&p, GLINT_F16, 1, 64, 1 << 20, 1 << 19, 1, 64);
+    p.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_SIZE_OVERFLOW);
     close_clean(context);
 }
 END_TEST
@@ -429,7 +548,7 @@ END_TEST
 /* The workspace's own bound, with a kernel whose grid does not grow with the queries. */
 START_TEST(huge_workspace)
 {
-    static const struct glint_gpu_kernel kernel = {GLINT_GPU_FUSED, 1, {{"keys", GLINT_GPU_KEY_BLOCKS, 64, 128, 0}}, NULL, 0};
+    static const struct glint_gpu_kernel kernel = {GLINT_GPU_FUSED, 1, {{"keys", GLINT_GPU_KEY_BLOCKS, 64, 128, 0}}, NULL, 0, 0, 0};
     struct glint_variant variant = glint_variants[FAKE_FUSED];
     struct glint_family_plan plan = {0};
     struct glint_problem p;
@@ -527,6 +646,10 @@ int main(void)
     tcase_add_test(tcase, forward_launch);
     tcase_add_test(tcase, no_push_when_current);
     tcase_add_loop_test(tcase, backward_launch, 0, 2);
+    tcase_add_loop_test(tcase, parts_of_a_group, 0, 9);
+    tcase_add_test(tcase, visible_queries);
+    tcase_add_test(tcase, heads_of_a_part);
+    tcase_add_test(tcase, sections_of_grouped_heads);
     tcase_add_test(tcase, empty_grids);
     tcase_add_test(tcase, huge_grids);
     tcase_add_test(tcase, huge_workspace);

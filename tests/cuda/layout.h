@@ -20,13 +20,14 @@
     S(glint_forward_params, 176)                                                                                        \
     M(glint_forward_params, q, 0) M(glint_forward_params, k, 32) M(glint_forward_params, v, 64)                         \
     M(glint_forward_params, o, 96) M(glint_forward_params, lse, 128) M(glint_forward_params, shape, 136)                \
-    S(glint_backward_params, 344)                                                                                       \
+    S(glint_backward_params, 368)                                                                                       \
     M(glint_backward_params, q, 0) M(glint_backward_params, k, 32) M(glint_backward_params, v, 64)                      \
     M(glint_backward_params, o, 96) M(glint_backward_params, dout, 128) M(glint_backward_params, dq, 160)               \
     M(glint_backward_params, dk, 192) M(glint_backward_params, dv, 224) M(glint_backward_params, lse, 256)              \
     M(glint_backward_params, shape, 264) M(glint_backward_params, padded_q, 304)                                        \
     M(glint_backward_params, lse_log2, 312) M(glint_backward_params, delta, 320) M(glint_backward_params, dq_sum, 328)  \
-    M(glint_backward_params, turn, 336)
+    M(glint_backward_params, turn, 336) M(glint_backward_params, parts, 344) M(glint_backward_params, part_heads, 348)  \
+    M(glint_backward_params, key_sum, 352) M(glint_backward_params, key_turn, 360)
 /* clang-format on */
 
 #endif

@@ -30,7 +30,7 @@ class Forward(ctypes.Structure):
 
 class Backward(ctypes.Structure):
     _fields_ = [(n, View) for n in "q k v o dout dq dk dv".split()] + [("lse", ptr), ("shape", Shape), ("padded_q", i64)] + [
-        (n, ptr) for n in "lse_log2 delta dq_sum turn".split()]
+        (n, ptr) for n in "lse_log2 delta dq_sum turn".split()] + [("parts", i32), ("part_heads", i32), ("key_sum", ptr), ("key_turn", ptr)]
 
 
 def ok(code, what):
@@ -98,7 +98,7 @@ def backward_params(record, q, k, v, o, dout, lse, dq, dk, dv, offset, scale, ca
     keep.append(torch.full((max(1, b * hq * padded * d_padded),), float("nan"), device="cuda"))
     keep.append(torch.full((1 + b * hq * padded // record["tile_m"],), 0x5a5a5a5a, dtype=torch.int32, device="cuda"))
     p = Backward(*[view(t) for t in (q, k, v, o, dout, dq, dk, dv)], lse.data_ptr(), shape_of(q, k, offset, scale, section), padded,
-                 *[t.data_ptr() for t in keep])
+                 *[t.data_ptr() for t in keep], 1, hq // k.shape[2], None, None)  # a key block takes all heads of a group
     return p, keep
 
 

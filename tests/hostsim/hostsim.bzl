@@ -60,7 +60,7 @@ def simulated_kernel(name, variant, source, **kwargs):
         **kwargs
     )
 
-def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", **kwargs):
+def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", simulated = "//tests/hostsim", **kwargs):
     """The whole library over some GPU variants, their kernels simulated.
 
     Args:
@@ -68,6 +68,7 @@ def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//
       variants: elements of VARIANTS
       spec: the label of the spec file
       package: where glint_kernels() made their targets
+      simulated: where simulated_kernels() did
       **kwargs: tags and the like
     """
     glint_emit_table(
@@ -89,7 +90,7 @@ def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//
         linkopts = ["-ldl"],
         linkstatic = True,
         deps = ["//lib:core", name + "_table"] + [
-            "//tests/hostsim:" + variant["name"]
+            "%s:%s" % (simulated, variant["name"])
             for variant in variants
         ],
         **kwargs
@@ -117,7 +118,7 @@ def simulated_variant_test(variant, linked, **kwargs):
     Args:
       variant: the element of VARIANTS
       linked: the variants that the library must hold
-      **kwargs: spec and package of simulated_library()
+      **kwargs: spec, package and simulated of simulated_library()
     """
     name = variant["name"] + "__hostsim"
     simulated_library(

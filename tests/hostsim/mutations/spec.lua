@@ -1,5 +1,5 @@
--- The kernels that mutations.bzl changes: every strategy, with the smallest tiles that it can have. Head dim 40 is not a whole fragment, and 128
--- is the least whose columns two warps can share.
+-- The kernels that mutations.bzl changes: every strategy, with the smallest tiles that it can have, and once query heads of a group in parts of two.
+-- Head dim 40 is not a whole fragment, and 128 is the least whose columns two warps can share.
 return {
   passes = { "fwd", "bwd" },
   dtypes = { "bf16" },
@@ -14,7 +14,7 @@ return {
           [128] = { { m = 32, n = 32, warps = 4, d_split = 2 } },
         },
         bwd = {
-          { m = 32, n = 32, warps = 4 },
+          { m = 32, n = 32, warps = 4, part_heads = 2, parts_from = 0 },
           [40] = { { m = 32, n = 32, warps = 2 } },
           [64] = { { strategy = "split", m = 32, n = 32, warps = 4, dq_m = 32, dq_n = 32, dq_warps = 2 } },
           [128] = { { m = 32, n = 16, warps = 4, d_split = 2 } },

@@ -1,0 +1,27 @@
+-- The query heads of a key head shared by several blocks, at every length: the library's own spec does it for long sequences alone, which no check
+-- in the simulator reaches. One head, two or three a part, with each strategy of warps. For tests only, in the same build as the library's own spec.
+return {
+  passes = { "fwd", "bwd" },
+  dtypes = { "f32", "bf16" },
+  head_dims = { 40, 128 },
+  masks = { "none", "causal" },
+  families = {
+    sm80 = {
+      archs = { 80, 90 },
+      tiles = {
+        fwd = {
+          { dtypes = { "bf16" }, m = 32, n = 32, warps = 2 },
+          { dtypes = { "f32" }, m = 32, n = 16, warps = 2, math = "tf32x3" },
+        },
+        bwd = {
+          [40] = {
+            { dtypes = { "bf16" }, m = 32, n = 32, warps = 2, stages = 3, part_heads = 1, parts_from = 0 },
+            { dtypes = { "f32" }, m = 32, n = 32, warps = 2, math = "tf32x3", part_heads = 2, parts_from = 0 },
+          },
+          [128] = { { dtypes = { "bf16" }, m = 32, n = 16, warps = 4, d_split = 2, part_heads = 3, parts_from = 0 } },
+        },
+      },
+    },
+  },
+  exclude = { { dtype = "f32", head_dim = 128, reason = "one head dim of float32 is enough, and two warps share no columns in it" } },
+}
