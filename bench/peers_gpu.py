@@ -47,6 +47,7 @@ GROUPS = {
     "f16": (["f16"], [64, 128, 256], 1, "fa2", 1.15),
     "f32": (["f32"], [64, 128], 1, "efficient", 3.0),
     "gqa": (["bf16"], [64, 128], 8, "fa2", 1.15),
+    "mqa": (["bf16"], [64, 128], 16, "fa2", 1.15),
     "dims": (["bf16"], [96, 192], 1, "fa2", 1.15),
 }
 
@@ -101,6 +102,10 @@ class Glint:
         self.results = {name: tensors[name] for which in self.passes for name in RESULTS[which]}
         return calls
 
+    def label(self, which):
+        """Rows that were asked for one by one are told apart by how they do it."""
+        return self.name if self.row is None else self.variants[which].split("__")[1]
+
     def call(self, which, row):
         plan = glint.context(torch.device("cuda", torch.cuda.current_device())).plan(self.problem, PASSES[which], row)
         workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device="cuda")
@@ -118,6 +123,9 @@ class Torch:
     def __init__(self, name, backend, dtypes):
         self.name, self.backend, self.dtypes = name, backend, dtypes
         self.variants = dict.fromkeys(PASSES, backend.name.lower())
+
+    def label(self, which):
+        return self.name
 
     def prepare(self, shape, q, k, v, dout):
         if shape.dtype not in self.dtypes:
@@ -236,11 +244,11 @@ def show(shape, measured, implementations, peer):
     """One line a pass: TFLOP/s of each, and Glint's over each peer's. Returns {pass: ratio to the peer of the bar}."""
     ratios = {}
     for which in PASSES:
-        found = [(i.name, shape.tflops(which, measured[n, which])) for n, i in enumerate(implementations) if (n, which) in measured]
-        mine = max((rate for name, rate in found if name == "glint"), default=math.nan)
-        words = [f"{name} {rate:6.1f}" + ("" if name == "glint" else f" ({mine / rate:.2f}x)") for name, rate in found]
+        found = [(i.name, shape.tflops(which, measured[n, which]), i.label(which)) for n, i in enumerate(implementations) if (n, which) in measured]
+        mine = max((rate for name, rate, _ in found if name == "glint"), default=math.nan)
+        words = [f"{label} {rate:6.1f}" + ("" if name == "glint" else f" ({mine / rate:.2f}x)") for name, rate, label in found]
         print(f"{shape.name()} {which}  " + "  ".join(words), flush=True)
-        ratios.update({which: mine / rate for name, rate in found if name == peer})
+        ratios.update({which: mine / rate for name, rate, _ in found if name == peer})
     return ratios
 
 
