@@ -30,8 +30,8 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
         float *q_t = m->q_t + first / TILE_M * BLOCK_T + lane, *dout_t = m->dout_t + first / TILE_M * BLOCK_T + lane;
         glint_widen_rows(q_rows, PITCH_D, q + first * p->q.row, p->q.row, queries, HEAD_DIM);
         glint_widen_rows(dout_rows, PITCH_D, dout + first * p->dout.row, p->dout.row, queries, HEAD_DIM);
-        for (int64_t i = 0; i < GLINT_CPU_LANES; i += 4) {
-            const int64_t rows = glint_clamp(queries - i, 0, 4);
+        for (int64_t i = 0; i < GLINT_CPU_LANES; i += GLINT_CPU_SQUARE) {
+            const int64_t rows = glint_clamp(queries - i, 0, GLINT_CPU_SQUARE);
             glint_transpose_in(q_t + i, PITCH_M, q_rows + i * PITCH_D, PITCH_D, rows, HEAD_DIM, p->softmax_scale);
             glint_transpose_in(dout_t + i, PITCH_M, dout_rows + i * PITCH_D, PITCH_D, rows, HEAD_DIM, 1.0f);
             glint_widen_rows(m->row, PITCH_D, o + (first + i) * p->o.row, p->o.row, rows, HEAD_DIM);
@@ -137,13 +137,16 @@ $ end
     }
 }
 
-/* Writes dQ of query block `block` of a head; `row` holds 4 rows of head_dim floats. */
-static void store_dq(const struct glint_cpu_call *call, int64_t batch, int64_t head, int64_t block, const float *dq_t, float *row)
+/* Writes dQ of query block `block` of a head. */
+static void store_dq(const struct glint_cpu_call *call, int64_t batch, int64_t head, int64_t block, const float *dq_t)
 {
     const struct glint_problem *p = call->problem;
-    glint_element *dq = (glint_element *)call->tensors->dq + batch * p->dq.batch + head * p->dq.head + block * TILE_M * p->dq.row;
-    glint_transpose_out(dq, p->dq.row, dq_t, PITCH_M, glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M), HEAD_DIM, p->softmax_scale,
-                        row, PITCH_D);
+    const int64_t first = block * TILE_M, queries = glint_clamp(p->seqlen_q - first, 0, TILE_M);
+    glint_element *dq = (glint_element *)call->tensors->dq + batch * p->dq.batch + head * p->dq.head + first * p->dq.row;
+    const glint_line scale = p->softmax_scale - (glint_line){0};
+    const glint_linei keep = ~(glint_linei){0};
+    for (int64_t i = 0; i < queries; i += GLINT_CPU_SQUARE)
+        glint_transpose_out(dq + i * p->dq.row, p->dq.row, dq_t + i, PITCH_M, queries - i, HEAD_DIM, &scale, &keep);
 }
 
 /* dK and dV of one key head, and dQ of the query heads that read it. When the problem is split, of one group of key blocks, and its part
@@ -199,7 +202,7 @@ $ end
         }
         if (!split)
             for (int64_t block = 0; block < g->query_blocks; block++)
-                store_dq(call, batch, head, block, m.dq_t + block * BLOCK_T, m.row);
+                store_dq(call, batch, head, block, m.dq_t + block * BLOCK_T);
     }
 
     glint_element *dk = (glint_element *)call->tensors->dk + batch * p->dk.batch + head_kv * p->dk.head;
@@ -226,7 +229,7 @@ static void sum_dq(const struct glint_cpu_call *call, float *scratch, int64_t ta
         for (int64_t i = 0; i < BLOCK_T; i += GLINT_CPU_LANES)
             glint_store(dq_t + i, group == 0 ? glint_load(part + i) : glint_load(dq_t + i) + glint_load(part + i));
     }
-    store_dq(call, batch, head, block, dq_t, scratch + g->region[GLINT_BWD_ROW]);
+    store_dq(call, batch, head, block, dq_t);
 }
 
 const struct glint_cpu_kernel ${symbol};

@@ -1,5 +1,5 @@
 $ include("cpu_head.c.lua")
-$ local keys = causal and "visible.any" or "keys"
+#include "lib/cpu/forward.h"
 
 enum {
     HEAD_DIM = ${head_dim},
@@ -15,72 +15,100 @@ struct matrices {
     float *q_t, *o_t, *stats, *s_t, *k, *v, *row, *scale;
 };
 
-/* Q^T times softmax_scale; O = 0, max = -inf, sum = 0. */
+/* Q^T times softmax_scale; max = -inf, sum = 0. */
 static void begin_block(const struct glint_problem *p, const struct matrices *m, int64_t block, const glint_element *q, int64_t queries)
 {
     const int64_t columns = glint_panel_columns(queries);
     float *max = m->stats + block * 2 * PITCH_M, *sum = max + PITCH_M;
-    for (int64_t i = 0; i < columns; i += 4) {
-        const int64_t rows = glint_clamp(queries - i, 0, 4);
+    for (int64_t i = 0; i < columns; i += GLINT_CPU_SQUARE) {
+        const int64_t rows = glint_clamp(queries - i, 0, GLINT_CPU_SQUARE);
+        float *q_t = m->q_t + block * BLOCK_T + i;
+$ if dtype == "f32" then
+        glint_transpose_in(q_t, PITCH_M, q + i * p->q.row, p->q.row, rows, HEAD_DIM, p->softmax_scale);
+$ else
         glint_widen_rows(m->row, PITCH_D, q + i * p->q.row, p->q.row, rows, HEAD_DIM);
-        glint_transpose_in(m->q_t + block * BLOCK_T + i, PITCH_M, m->row, PITCH_D, rows, HEAD_DIM, p->softmax_scale);
+        glint_transpose_in(q_t, PITCH_M, m->row, PITCH_D, rows, HEAD_DIM, p->softmax_scale);
+$ end
     }
-    memset(m->o_t + block * BLOCK_T, 0, sizeof(float) * BLOCK_T);
     for (int64_t x = 0; x < columns; x += GLINT_CPU_LANES) {
         glint_store(max + x, glint_splat(-INFINITY));
         glint_store(sum + x, glint_splat(0.0f));
     }
 }
 
+/* A tile: keys and values in f32, [keys][pitch]. */
+struct tile {
+    const float *k, *v;
+    ptrdiff_t k_pitch, v_pitch;
+    int64_t keys;
+    bool first; /* nothing is summed yet */
 $ if causal then
-/* One tile: online softmax of `queries` queries over `keys` keys. Query i of the tile sees key r of it iff i >= r + shift. */
-static void tile(const struct matrices *m, int64_t block, int64_t queries, const float *k, int64_t k_pitch, const float *v, int64_t v_pitch,
-                 int64_t keys, int64_t shift)
-$ else
-/* One tile: online softmax of `queries` queries over `keys` keys. */
-static void tile(const struct matrices *m, int64_t block, int64_t queries, const float *k, int64_t k_pitch, const float *v, int64_t v_pitch,
-                 int64_t keys)
+    bool special; /* some value is inf or NaN, in a tile that not every query of the task sees whole */
+    int64_t shift; /* query i of the block sees key r of the tile iff i >= r + shift */
 $ end
+};
+
+$ local parameter, argument = causal and ", struct glint_visible visible" or "", causal and ", visible" or ""
+/* Online softmax of `vecs` vectors of queries, from query `lane` of the block on, over a tile. */
+GLINT_INLINE void panel(const int vecs, const struct matrices *m, int64_t block, int64_t lane, const struct tile *t${parameter})
 {
-    const float *q_t = m->q_t + block * BLOCK_T;
-    float *o_t = m->o_t + block * BLOCK_T, *max = m->stats + block * 2 * PITCH_M, *sum = max + PITCH_M;
+$ if not causal then
+    const struct glint_visible visible = {t->keys, t->keys, 0};
+$ end
+    const float *q_t = m->q_t + block * BLOCK_T + lane;
+    float *o_t = m->o_t + block * BLOCK_T + lane, *max = m->stats + block * 2 * PITCH_M + lane, *sum = max + PITCH_M, *s_t = m->s_t + lane;
+    _Alignas(64) float new_max[GLINT_CPU_VECS * GLINT_CPU_LANES];
+    memcpy(new_max, max, sizeof(float) * (size_t)(vecs * GLINT_CPU_LANES));
+
+    /* S^T = K Q^T${causal and ", for the keys that some query of the panel sees" or ""}; then P^T = exp(S^T - max). */
+    glint_scores(vecs, s_t, PITCH_M, t->k, t->k_pitch, q_t, HEAD_DIM, new_max, ${tostring(causal)}, visible);
+    glint_softmax_step(vecs, s_t, PITCH_M, visible.any, new_max, max, sum, m->scale);
+
+    const float *scale = t->first ? NULL : m->scale;
+$ if causal then
+    /* O^T = scale O^T + V^T P^T. A hidden key has P = 0, which hides any finite V; other V rows are left out lane by lane. */
+    glint_values(vecs, o_t, PITCH_M, HEAD_DIM, t->v, t->v_pitch, s_t, t->special ? visible.all : visible.any, scale);
+    if (t->special)
+        glint_gemm_visible(vecs, &(struct glint_gemm){.c = o_t, .ldc = PITCH_M, .a = t->v, .a_row = 1, .a_k = t->v_pitch, .b = s_t,
+                                                      .ldb = PITCH_M, .rows = HEAD_DIM, .depth = visible.any},
+                           visible.all, visible.shift);
+$ else
+    /* O^T = scale O^T + V^T P^T. */
+    glint_values(vecs, o_t, PITCH_M, HEAD_DIM, t->v, t->v_pitch, s_t, t->keys, scale);
+$ end
+}
+
+/* Out of line: a copy for each width that glint_panel_vecs gives. */
+$ local widths = { 1 }
+$ if micro_vecs > 1 then widths[2] = 2 end
+$ if micro_vecs > 2 then widths[3] = micro_vecs end
+$ for _, vecs in ipairs(widths) do
+GLINT_OUTLINE void panel_${vecs}(const struct matrices *m, int64_t block, int64_t lane, const struct tile *t${parameter})
+{
+    panel(${vecs}, m, block, lane, t${argument});
+}
+$ end
+
+/* Online softmax of a block's queries over a tile. */
+static void block_by_tile(const struct matrices *m, int64_t block, int64_t queries, const struct tile *t)
+{
     for (int64_t lane = 0, vecs; lane < queries; lane += vecs * GLINT_CPU_LANES) {
         vecs = glint_panel_vecs(queries - lane);
 $ if causal then
-        const int64_t lanes = glint_clamp(queries - lane, 0, vecs * GLINT_CPU_LANES);
-        const struct glint_visible visible = glint_visible_keys(keys, lanes, lane, shift);
-$ end
-
-        /* S^T = K Q^T${causal and ", for the keys that some query of the panel sees" or ""}. */
-        glint_gemm(vecs, &(struct glint_gemm){.c = m->s_t + lane, .ldc = PITCH_M, .a = k, .a_row = k_pitch, .a_k = 1, .b = q_t + lane,
-                                              .ldb = PITCH_M, .rows = ${keys}, .depth = HEAD_DIM, .first_k = -TILE_N});
-
-        /* P^T = exp(S^T - max). */
-        for (int64_t x = lane; x < lane + vecs * GLINT_CPU_LANES; x += GLINT_CPU_LANES) {
-$ if causal then
-            glint_mask_scores(m->s_t + x, PITCH_M, visible, x - lane);
-$ end
-            glint_softmax_step(m->s_t + x, PITCH_M, ${keys}, max + x, sum + x, m->scale + x);
+        struct glint_visible visible = glint_visible_keys(t->keys, glint_clamp(queries - lane, 0, vecs * GLINT_CPU_LANES), lane, t->shift);
+$   if micro_vecs > 2 then
+        /* On the diagonal narrower panels leave out more that is hidden. */
+        if (vecs > 2 && visible.all < visible.any) {
+            vecs = 2;
+            visible = glint_visible_keys(t->keys, glint_clamp(queries - lane, 0, vecs * GLINT_CPU_LANES), lane, t->shift);
         }
-
-$ if causal then
-        /* O^T = scale O^T + V^T P^T. A hidden key has P = 0, which hides any finite V; other V rows are left out lane by lane. */
-        struct glint_gemm pv = {.c = o_t + lane, .ldc = PITCH_M, .a = v, .a_row = 1, .a_k = v_pitch, .b = m->s_t + lane, .ldb = PITCH_M,
-                                .rows = HEAD_DIM, .depth = visible.any, .first_k = -HEAD_DIM, .scale = m->scale + lane};
-        if (glint_any_special(v + visible.all * v_pitch, v_pitch, visible.any - visible.all, HEAD_DIM)) {
-            pv.depth = visible.all;
-            glint_gemm(vecs, &pv);
-            pv.depth = visible.any;
-            glint_gemm_visible(vecs, &pv, visible.all, visible.shift);
-        } else {
-            glint_gemm(vecs, &pv);
-        }
-$ else
-        /* O^T = scale O^T + V^T P^T. */
-        glint_gemm(vecs, &(struct glint_gemm){.c = o_t + lane, .ldc = PITCH_M, .a = v, .a_row = 1, .a_k = v_pitch, .b = m->s_t + lane,
-                                              .ldb = PITCH_M, .rows = HEAD_DIM, .depth = keys, .first_k = -HEAD_DIM,
-                                              .scale = m->scale + lane});
+$   end
 $ end
+        switch (vecs) {
+$ for i, vecs in ipairs(widths) do
+        ${i < #widths and "case " .. vecs or "default"}: panel_${vecs}(m, block, lane, t${argument}); break;
+$ end
+        }
     }
 }
 
@@ -89,18 +117,21 @@ static void end_block(const struct glint_problem *p, const struct matrices *m, i
                       int64_t blind)
 {
     const glint_veci lane_index = glint_lane_index();
-    float *o_t = m->o_t + block * BLOCK_T, *max = m->stats + block * 2 * PITCH_M, *sum = max + PITCH_M;
+    float *max = m->stats + block * 2 * PITCH_M, *sum = max + PITCH_M;
     for (int64_t x = 0; x < queries; x += GLINT_CPU_LANES) {
         const glint_veci sees = lane_index >= (int32_t)glint_clamp(blind - x, 0, GLINT_CPU_LANES);
         const glint_vec total = glint_load(sum + x), inverse = 1.0f / total;
-        for (int64_t d = 0; d < HEAD_DIM; d++) {
-            const glint_vec value = glint_load(o_t + d * PITCH_M + x) * inverse;
-            glint_store(o_t + d * PITCH_M + x, (glint_vec)(sees & (glint_veci)value));
-        }
-        glint_store(sum + x, glint_select(sees, glint_load(max + x) + glint_log(total), glint_splat(-INFINITY)));
+        glint_store(max + x, glint_select(sees, glint_load(max + x) + glint_log(total), glint_splat(-INFINITY)));
+        glint_store(sum + x, inverse);
     }
-    memcpy(lse, sum, sizeof(float) * (size_t)queries);
-    glint_transpose_out(o, p->o.row, o_t, PITCH_M, queries, HEAD_DIM, 1.0f, m->row, PITCH_D);
+    memcpy(lse, max, sizeof(float) * (size_t)queries);
+    for (int64_t i = 0; i < queries; i += GLINT_CPU_SQUARE) {
+        const glint_line inverse = *(const glint_line_unaligned *)(sum + i);
+        glint_linei sees;
+        for (int r = 0; r < GLINT_CPU_SQUARE; r++)
+            sees[r] = i + r >= blind ? -1 : 0;
+        glint_transpose_out(o + i * p->o.row, p->o.row, m->o_t + block * BLOCK_T + i, PITCH_M, queries - i, HEAD_DIM, &inverse, &sees);
+    }
 }
 
 /* O and LSE of a few query blocks of one head, in one pass over its keys. Everything is transposed, so that vector lanes are queries:
@@ -141,30 +172,31 @@ $ else
     const int64_t keys_seen = p->seqlen_k;
 $ end
     for (int64_t first_key = 0; first_key < keys_seen; first_key += TILE_N) {
-        const int64_t keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
         const glint_element *k_rows = k + first_key * p->k.row, *v_rows = v + first_key * p->v.row;
+        struct tile t = {.k = m.k, .v = m.v, .k_pitch = PITCH_D, .v_pitch = PITCH_D, .first = first_key == 0};
+        t.keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
 $ if dtype == "f32" then
-        const float *k_tile = k_rows, *v_tile = v_rows;
-        int64_t k_pitch = p->k.row, v_pitch = p->v.row;
         if (queries > GLINT_CPU_VECS * GLINT_CPU_LANES) { /* read more than once: worth a copy whose rows lie close together */
-            glint_widen_rows(m.k, PITCH_D, k_rows, k_pitch, keys, HEAD_DIM);
-            glint_widen_rows(m.v, PITCH_D, v_rows, v_pitch, keys, HEAD_DIM);
-            k_tile = m.k, v_tile = m.v;
-            k_pitch = v_pitch = PITCH_D;
+            glint_widen_rows(m.k, PITCH_D, k_rows, p->k.row, t.keys, HEAD_DIM);
+            glint_widen_rows(m.v, PITCH_D, v_rows, p->v.row, t.keys, HEAD_DIM);
+        } else {
+            t.k = k_rows, t.v = v_rows;
+            t.k_pitch = p->k.row, t.v_pitch = p->v.row;
         }
 $ else
-        glint_widen_rows(m.k, PITCH_D, k_rows, p->k.row, keys, HEAD_DIM);
-        glint_widen_rows(m.v, PITCH_D, v_rows, p->v.row, keys, HEAD_DIM);
+        glint_widen_rows(m.k, PITCH_D, k_rows, p->k.row, t.keys, HEAD_DIM);
+        glint_widen_rows(m.v, PITCH_D, v_rows, p->v.row, t.keys, HEAD_DIM);
 $ end
-$ local tiles = dtype == "f32" and "k_tile, k_pitch, v_tile, v_pitch" or "m.k, PITCH_D, m.v, PITCH_D"
 $ if causal then
-        const int64_t first = glint_clamp(first_key - call->offset - first_query, 0, queries); /* to see any of these keys */
-        for (int64_t i = first / TILE_M * TILE_M; i < queries; i += TILE_M)
-            tile(&m, i / TILE_M, glint_clamp(queries - i, 0, TILE_M), ${tiles}, keys,
-                 first_key - call->offset - first_query - i);
+        const int64_t shift = first_key - call->offset - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */
+        t.special = t.keys - 1 + shift > 0 && glint_any_special(t.v, t.v_pitch, t.keys, HEAD_DIM);
+        for (int64_t i = glint_clamp(shift, 0, queries) / TILE_M * TILE_M; i < queries; i += TILE_M) {
+            t.shift = shift - i;
+            block_by_tile(&m, i / TILE_M, glint_clamp(queries - i, 0, TILE_M), &t);
+        }
 $ else
         for (int64_t i = 0; i < queries; i += TILE_M)
-            tile(&m, i / TILE_M, glint_clamp(queries - i, 0, TILE_M), ${tiles}, keys);
+            block_by_tile(&m, i / TILE_M, glint_clamp(queries - i, 0, TILE_M), &t);
 $ end
     }
 

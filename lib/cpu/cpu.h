@@ -28,7 +28,7 @@ enum glint_cpu_forward_region {
     GLINT_FWD_S_T,   /* [tile_n][pitch(tile_m)]    scores, then probabilities */
     GLINT_FWD_K,     /* [tile_n][pitch(head_dim)]  keys in f32 */
     GLINT_FWD_V,     /* [tile_n][pitch(head_dim)]  values in f32 */
-    GLINT_FWD_ROW,   /* [4][pitch(head_dim)]       rows on their way between dtype and f32 */
+    GLINT_FWD_ROW,   /* [8][pitch(head_dim)]       rows on their way between dtype and f32 */
     GLINT_FWD_SCALE, /* [pitch(tile_m)]            exp(old max - new max) */
     GLINT_FWD_REGIONS
 };
@@ -46,7 +46,7 @@ enum glint_cpu_backward_region {
     GLINT_BWD_V,     /* [tile_n][pitch(head_dim)] */
     GLINT_BWD_P_T,   /* [tile_n][pitch(tile_m)]   scores, then probabilities */
     GLINT_BWD_DS_T,  /* [tile_n][pitch(tile_m)]   dP, then dS */
-    GLINT_BWD_ROW,   /* [4][pitch(head_dim)]      rows on their way between dtype and f32 */
+    GLINT_BWD_ROW,   /* [8][pitch(head_dim)]      rows on their way between dtype and f32 */
     GLINT_BWD_O_T,   /* [head_dim][16]            O of a vector of queries, transposed */
     GLINT_BWD_REGIONS
 };

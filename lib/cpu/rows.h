@@ -116,19 +116,6 @@ GLINT_INLINE void glint_narrow_f16(uint16_t *dst, glint_f4 x)
 }
 #endif
 
-/* Transposes 4 x 4 floats, times `scale`. */
-GLINT_INLINE void glint_transpose4(float *dst, ptrdiff_t dst_pitch, const float *src, ptrdiff_t src_pitch, float scale)
-{
-    const glint_f4 a = glint_load4(src), b = glint_load4(src + src_pitch);
-    const glint_f4 c = glint_load4(src + 2 * src_pitch), d = glint_load4(src + 3 * src_pitch);
-    const glint_f4 ab_low = GLINT_SHUFFLE4(a, b, 0, 4, 1, 5), ab_high = GLINT_SHUFFLE4(a, b, 2, 6, 3, 7);
-    const glint_f4 cd_low = GLINT_SHUFFLE4(c, d, 0, 4, 1, 5), cd_high = GLINT_SHUFFLE4(c, d, 2, 6, 3, 7);
-    glint_store4(dst, GLINT_SHUFFLE4(ab_low, cd_low, 0, 1, 4, 5) * scale);
-    glint_store4(dst + dst_pitch, GLINT_SHUFFLE4(ab_low, cd_low, 2, 3, 6, 7) * scale);
-    glint_store4(dst + 2 * dst_pitch, GLINT_SHUFFLE4(ab_high, cd_high, 0, 1, 4, 5) * scale);
-    glint_store4(dst + 3 * dst_pitch, GLINT_SHUFFLE4(ab_high, cd_high, 2, 3, 6, 7) * scale);
-}
-
 /* The variant's dtype: GLINT_CPU_DTYPE is f32, f16 or bf16, and GLINT_CPU_ELEMENT its C type. */
 #define GLINT_PASTE_(a, b) a##b
 #define GLINT_PASTE(a, b) GLINT_PASTE_(a, b)
@@ -152,39 +139,124 @@ GLINT_OUTLINE void glint_narrow_rows(glint_element *dst, int64_t stride, const f
             GLINT_PASTE(glint_narrow_, GLINT_CPU_DTYPE)(dst + r * stride + i, glint_load4(src + r * pitch + i) * scale);
 }
 
-/* Four rows of src [rows][count] in f32  ->  four columns of dst [count][pitch], times `scale`; columns from `rows` on become zero. */
+/* Transposition goes by squares of GLINT_CPU_SQUARE floats: 8 x 8 where vectors hold as many, which halves the instructions. */
+#if GLINT_CPU_LANES >= 8
+#define GLINT_CPU_SQUARE 8
+typedef glint_f8 glint_line;
+typedef int32_t glint_linei __attribute__((vector_size(32)));
+typedef glint_f8_unaligned glint_line_unaligned;
+#if defined(__clang__)
+#define GLINT_SHUFFLE8(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define GLINT_SHUFFLE8(x, y, ...) __builtin_shuffle(x, y, (glint_linei){__VA_ARGS__})
+#endif
+
+GLINT_INLINE void glint_transpose_square(glint_line x[8])
+{
+    glint_line pair[8], four[8];
+    GLINT_UNROLL
+    for (int i = 0; i < 8; i += 2) {
+        pair[i] = GLINT_SHUFFLE8(x[i], x[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        pair[i + 1] = GLINT_SHUFFLE8(x[i], x[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    GLINT_UNROLL
+    for (int i = 0; i < 8; i += 4) {
+        GLINT_UNROLL
+        for (int j = 0; j < 2; j++) {
+            four[i + 2 * j] = GLINT_SHUFFLE8(pair[i + j], pair[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            four[i + 2 * j + 1] = GLINT_SHUFFLE8(pair[i + j], pair[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    }
+    GLINT_UNROLL
+    for (int i = 0; i < 4; i++) {
+        x[i] = GLINT_SHUFFLE8(four[i], four[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        x[i + 4] = GLINT_SHUFFLE8(four[i], four[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+#else
+#define GLINT_CPU_SQUARE 4
+typedef glint_f4 glint_line;
+typedef glint_i4 glint_linei;
+typedef glint_f4_unaligned glint_line_unaligned;
+
+GLINT_INLINE void glint_transpose_square(glint_line x[4])
+{
+    const glint_line ab_low = GLINT_SHUFFLE4(x[0], x[1], 0, 4, 1, 5), ab_high = GLINT_SHUFFLE4(x[0], x[1], 2, 6, 3, 7);
+    const glint_line cd_low = GLINT_SHUFFLE4(x[2], x[3], 0, 4, 1, 5), cd_high = GLINT_SHUFFLE4(x[2], x[3], 2, 6, 3, 7);
+    x[0] = GLINT_SHUFFLE4(ab_low, cd_low, 0, 1, 4, 5);
+    x[1] = GLINT_SHUFFLE4(ab_low, cd_low, 2, 3, 6, 7);
+    x[2] = GLINT_SHUFFLE4(ab_high, cd_high, 0, 1, 4, 5);
+    x[3] = GLINT_SHUFFLE4(ab_high, cd_high, 2, 3, 6, 7);
+}
+#endif
+
+GLINT_INLINE void glint_narrow_line(glint_element *dst, glint_line x)
+{
+    if (sizeof *dst == sizeof(float)) {
+        memcpy(dst, &x, sizeof x);
+        return;
+    }
+    glint_f4 quarter[GLINT_CPU_SQUARE / 4];
+    memcpy(quarter, &x, sizeof x);
+    for (int i = 0; i < GLINT_CPU_SQUARE / 4; i++)
+        GLINT_PASTE(glint_narrow_, GLINT_CPU_DTYPE)(dst + 4 * i, quarter[i]);
+}
+
+/* The rows of a square of src [rows][count] in f32  ->  columns of dst [count][pitch], times `scale`; columns from `rows` on become
+ * zero. */
 GLINT_OUTLINE void glint_transpose_in(float *dst, ptrdiff_t dst_pitch, const float *src, ptrdiff_t src_pitch, int64_t rows,
                                       int64_t count, float scale)
 {
-    if (rows >= 4) {
-        for (int64_t i = 0; i < count; i += 4)
-            glint_transpose4(dst + i * dst_pitch, dst_pitch, src + i, src_pitch, scale);
+    if (rows >= GLINT_CPU_SQUARE) {
+        for (int64_t i = 0; i < count; i += GLINT_CPU_SQUARE) {
+            glint_line x[GLINT_CPU_SQUARE];
+            GLINT_UNROLL
+            for (int r = 0; r < GLINT_CPU_SQUARE; r++)
+                x[r] = *(const glint_line_unaligned *)(src + r * src_pitch + i) * scale;
+            glint_transpose_square(x);
+            GLINT_UNROLL
+            for (int r = 0; r < GLINT_CPU_SQUARE; r++)
+                *(glint_line_unaligned *)(dst + (i + r) * dst_pitch) = x[r];
+        }
         return;
     }
     for (int64_t i = 0; i < count; i++)
-        for (int64_t r = 0; r < 4; r++)
+        for (int64_t r = 0; r < GLINT_CPU_SQUARE; r++)
             dst[i * dst_pitch + r] = r < rows ? src[r * src_pitch + i] * scale : 0.0f;
 }
 
-/* src [count][pitch] in f32  ->  dst [rows][count], times `scale`; `row` holds 4 rows of count floats. */
+/* The columns of a square of src [count][pitch] in f32  ->  up to `rows` rows of dst [rows][count]. Column r is multiplied by scale[r],
+ * or gives zeros where keep[r] is 0 (it is -1 elsewhere). */
 GLINT_OUTLINE void glint_transpose_out(glint_element *dst, int64_t stride, const float *src, ptrdiff_t src_pitch, int64_t rows,
-                                       int64_t count, float scale, float *row, ptrdiff_t row_pitch)
+                                       int64_t count, const glint_line *scale, const glint_linei *keep)
 {
-    for (int64_t r = 0; r < rows; r += 4) {
-        for (int64_t i = 0; i < count; i += 4)
-            glint_transpose4(row + i, row_pitch, src + i * src_pitch + r, src_pitch, scale);
-        glint_narrow_rows(dst + r * stride, stride, row, row_pitch, rows - r < 4 ? rows - r : 4, count, 1.0f);
+    const glint_line factor = *scale;
+    const glint_linei kept = *keep;
+    for (int64_t i = 0; i < count; i += GLINT_CPU_SQUARE) {
+        glint_line x[GLINT_CPU_SQUARE];
+        GLINT_UNROLL
+        for (int d = 0; d < GLINT_CPU_SQUARE; d++)
+            x[d] = (glint_line)((glint_linei)(*(const glint_line_unaligned *)(src + (i + d) * src_pitch) * factor) & kept);
+        glint_transpose_square(x);
+        GLINT_UNROLL
+        for (int r = 0; r < GLINT_CPU_SQUARE; r++)
+            if (r < rows)
+                glint_narrow_line(dst + r * stride + i, x[r]);
     }
 }
 
-/* Does any of `rows` rows of `count` floats (a multiple of 4) hold inf or NaN? */
+/* Does any of `rows` rows of `count` floats (a multiple of 8) hold inf or NaN? Zero times those is NaN, and stays in the sum. */
 GLINT_OUTLINE int glint_any_special(const float *src, ptrdiff_t pitch, int64_t rows, int64_t count)
 {
-    glint_i4 found = {0};
+    glint_f8 sum[2] = {{0}, {0}};
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < count; i += 4)
-            found |= ((glint_i4)glint_load4(src + r * pitch + i) & 0x7f800000) == 0x7f800000;
-    return (found[0] | found[1] | found[2] | found[3]) != 0;
+        for (int64_t i = 0; i < count; i += 8)
+            sum[r & 1] += *(const glint_f8_unaligned *)(src + r * pitch + i) * 0.0f;
+    const glint_f8 all = sum[0] + sum[1];
+    float total = 0;
+    for (int i = 0; i < 8; i++)
+        total += all[i];
+    return total != 0.0f;
 }
 
 #endif

@@ -24,45 +24,6 @@ GLINT_INLINE struct glint_visible glint_visible_keys(int64_t keys, int64_t lanes
     return (struct glint_visible){glint_clamp(1 - shift, 0, keys), glint_clamp(lanes - shift, 0, keys), shift};
 }
 
-/* Scores that the mask hides become -inf, in the rows that only some lanes see. */
-GLINT_INLINE void glint_mask_scores(float *s, ptrdiff_t pitch, struct glint_visible visible, int64_t first_lane)
-{
-    const glint_veci lane = glint_lane_index();
-    for (int64_t r = visible.all; r < visible.any; r++) {
-        const glint_veci sees = lane >= (int32_t)(r + visible.shift - first_lane);
-        glint_store(s + r * pitch, glint_select(sees, glint_load(s + r * pitch), glint_splat(-INFINITY)));
-    }
-}
-
-/* Online softmax: scores [keys] become exp(score - max), where max is the largest score of the query up to here; sum is carried over,
- * and scale is what older sums must be multiplied by. A query that has seen no key yet keeps max = -inf and sum = 0. */
-GLINT_INLINE void glint_softmax_step(float *s, ptrdiff_t pitch, int64_t keys, float *max, float *sum, float *scale)
-{
-    const glint_vec old = glint_load(max);
-    glint_vec m0 = old, m1 = old, m2 = old, m3 = old;
-    int64_t r = 0;
-    for (; r + 4 <= keys; r += 4) {
-        m0 = glint_max(glint_load(s + r * pitch), m0);
-        m1 = glint_max(glint_load(s + (r + 1) * pitch), m1);
-        m2 = glint_max(glint_load(s + (r + 2) * pitch), m2);
-        m3 = glint_max(glint_load(s + (r + 3) * pitch), m3);
-    }
-    for (; r < keys; r++)
-        m0 = glint_max(glint_load(s + r * pitch), m0);
-    const glint_vec new = glint_max(glint_max(m0, m1), glint_max(m2, m3));
-    const glint_vec base = (glint_vec)((glint_veci) new &(new != -INFINITY)); /* -inf - -inf would be NaN */
-    const glint_vec factor = glint_exp(old - base);
-    glint_vec total = glint_load(sum) * factor;
-    for (r = 0; r < keys; r++) {
-        const glint_vec p = glint_exp(glint_load(s + r * pitch) - base);
-        glint_store(s + r * pitch, p);
-        total += p;
-    }
-    glint_store(max, new);
-    glint_store(sum, total);
-    glint_store(scale, factor);
-}
-
 /* Backward: scores become P = exp(score - LSE), and dP becomes dS = P (dP - delta). Rounding can leave a score a little above its LSE,
  * where exp is not defined. */
 GLINT_INLINE void glint_softmax_gradient(float *s, float *dp, ptrdiff_t pitch, int64_t keys, const float *lse, const float *delta)

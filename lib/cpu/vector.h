@@ -71,10 +71,12 @@ GLINT_INLINE glint_veci glint_lane_index(void)
 /* exp(t) for t <= 0, NaN for NaN, and 0 below the smallest normal result. With n = round(t log2 e) and r = t log2 e - n in
  * [-1/2, 1/2], exp(t) = 2^n 2^r; 2^r by the polynomial of degree 5 with constant term 1 of least relative error (9.2e-8), so exp(0)
  * is exactly 1. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum; with the exponent's bias
- * added too, they are shifted into a power of two. Backward recomputes with the same function what forward computed. */
+ * added too, they are shifted into a power of two. AVX-512 multiplies by 2^n, and leaves lanes out, in one instruction, with the same
+ * bits; a table of 2^(i/16) there would take as many. Backward recomputes with the same function what forward computed. */
 GLINT_INLINE glint_vec glint_exp(glint_vec t)
 {
-    const float log2e = 0x1.715476p+0f, magic = 0x1.8p23f + 127.0f;
+    const float log2e = 0x1.715476p+0f, magic = 0x1.8p23f + 127.0f,
+                least = -0x1.5d58p+6f; /* -87.3359: log2 e times it is above -126 */
     const glint_vec shifted = t * log2e + magic;
     const glint_vec n = shifted - magic;
     const glint_vec r = t * log2e - n;
@@ -83,8 +85,14 @@ GLINT_INLINE glint_vec glint_exp(glint_vec t)
     p = p * r + 0x1.ebf9bcp-3f;
     p = p * r + 0x1.62e42ap-1f;
     p = p * r + 1.0f;
+#if defined(__AVX512F__) && GLINT_CPU_LANES == 16 && !defined(__clang__)
+    enum { NOT_LESS = 5, AS_MXCSR_SAYS = 4 }; /* a predicate, true for NaN; a rounding */
+    const uint16_t kept = __builtin_ia32_cmpps512_mask(t, glint_splat(least), NOT_LESS, 0xffff, AS_MXCSR_SAYS);
+    return __builtin_ia32_scalefps512_mask(p, n, glint_splat(0.0f), (int16_t)kept, AS_MXCSR_SAYS);
+#else
     const glint_vec power = (glint_vec)((glint_veci)shifted << 23);
-    return (glint_vec)((glint_veci)(p * power) & ~(t < -0x1.5d58p+6f)); /* -87.3359: log2 e times it is above -126 */
+    return (glint_vec)((glint_veci)(p * power) & ~(t < least));
+#endif
 }
 
 /* log(x) for x >= 1 or NaN: x = 2^e (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1]; log(1 + f) = f - f^2/2 + f^3 P(f) (Cephes logf). */

@@ -1,0 +1,125 @@
+/* Forward's steps on a panel: `vecs` vectors of queries by the keys of a tile. The two products are those of gemm.h, each fused with what
+ * would otherwise be a pass of its own over the scores: the largest score of a query is taken from the registers in which its scores
+ * were summed, and the mask is applied there. `vecs` and the pitches are constants where these are called, so that the addresses of a
+ * register tile are offsets in the instructions, and no register (or spill) is spent on them. Included by emitted kernels only. */
+#ifndef GLINT_CPU_FORWARD_H
+#define GLINT_CPU_FORWARD_H
+
+#include "lib/cpu/gemm.h"
+#include "lib/cpu/softmax.h"
+
+GLINT_INLINE void glint_scores_tile(const int rows, const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch,
+                                    const float *q_t, int64_t head_dim, float *max, const bool masked, int64_t row,
+                                    struct glint_visible visible)
+{
+    glint_vec acc[GLINT_CPU_ROWS][GLINT_CPU_VECS] = {0};
+    glint_multiply_add(rows, vecs, acc, k + row * k_pitch, k_pitch, 1, q_t, pitch, head_dim);
+    if (masked && row + rows > visible.all) {
+        const glint_veci lane = glint_lane_index();
+        GLINT_UNROLL
+        for (int r = 0; r < rows; r++) {
+            GLINT_UNROLL
+            for (int v = 0; v < vecs; v++) {
+                const glint_veci sees = lane >= (int32_t)(row + r + visible.shift - v * GLINT_CPU_LANES);
+                acc[r][v] = glint_select(sees, acc[r][v], glint_splat(-INFINITY));
+            }
+        }
+    }
+    GLINT_UNROLL
+    for (int v = 0; v < vecs; v++) {
+        glint_vec m = glint_load(max + v * GLINT_CPU_LANES);
+        GLINT_UNROLL
+        for (int r = 0; r < rows; r++) {
+            m = glint_max(acc[r][v], m);
+            glint_store(s + (row + r) * pitch + v * GLINT_CPU_LANES, acc[r][v]);
+        }
+        glint_store(max + v * GLINT_CPU_LANES, m);
+    }
+}
+
+/* S^T = K Q^T for the keys that some query of the panel sees; hidden scores are -inf. max becomes the largest of it and the scores.
+ * Without `masked` every query sees all visible.any keys. */
+GLINT_INLINE void glint_scores(const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch, const float *q_t,
+                               int64_t head_dim, float *max, const bool masked, struct glint_visible visible)
+{
+    int64_t rows;
+    for (int64_t row = 0; row < visible.any; row += rows) {
+        rows = glint_tile_rows(visible.any - row);
+        if (rows == GLINT_CPU_ROWS)
+            glint_scores_tile(GLINT_CPU_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible);
+        else if (rows == 4)
+            glint_scores_tile(4, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible);
+        else
+            glint_scores_tile(1, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible);
+    }
+}
+
+/* Online softmax: scores [keys] become exp(score - max), where new_max is the largest score of the query up to here and max what it was
+ * before; sum is carried over, and scale is what older sums must be multiplied by. A query that has seen no key yet keeps max = -inf and
+ * sum = 0. */
+GLINT_INLINE void glint_softmax_step(const int vecs, float *s, ptrdiff_t pitch, int64_t keys, const float *new_max, float *max,
+                                     float *sum, float *scale)
+{
+    glint_vec base[GLINT_CPU_VECS], total[GLINT_CPU_VECS];
+    GLINT_UNROLL
+    for (int v = 0; v < vecs; v++) {
+        const glint_vec old = glint_load(max + v * GLINT_CPU_LANES), new = glint_load(new_max + v * GLINT_CPU_LANES);
+        base[v] = (glint_vec)((glint_veci) new &(new != -INFINITY)); /* -inf - -inf would be NaN */
+        const glint_vec factor = glint_exp(old - base[v]);
+        total[v] = glint_load(sum + v * GLINT_CPU_LANES) * factor;
+        glint_store(max + v * GLINT_CPU_LANES, new);
+        glint_store(scale + v * GLINT_CPU_LANES, factor);
+    }
+    for (int64_t r = 0; r < keys; r++) {
+        GLINT_UNROLL
+        for (int v = 0; v < vecs; v++) {
+            const glint_vec p = glint_exp(glint_load(s + r * pitch + v * GLINT_CPU_LANES) - base[v]);
+            glint_store(s + r * pitch + v * GLINT_CPU_LANES, p);
+            total[v] += p;
+        }
+    }
+    GLINT_UNROLL
+    for (int v = 0; v < vecs; v++)
+        glint_store(sum + v * GLINT_CPU_LANES, total[v]);
+}
+
+GLINT_INLINE void glint_values_tile(const int rows, const int vecs, float *o_t, ptrdiff_t pitch, const float *v_rows,
+                                    ptrdiff_t v_pitch, const float *p_t, int64_t keys, const float *scale, int64_t row)
+{
+    glint_vec acc[GLINT_CPU_ROWS][GLINT_CPU_VECS] = {0};
+    float *c = o_t + row * pitch;
+    if (scale) {
+        GLINT_UNROLL
+        for (int v = 0; v < vecs; v++) {
+            const glint_vec factor = glint_load(scale + v * GLINT_CPU_LANES);
+            GLINT_UNROLL
+            for (int r = 0; r < rows; r++)
+                acc[r][v] = glint_load(c + r * pitch + v * GLINT_CPU_LANES) * factor;
+        }
+    }
+    glint_multiply_add(rows, vecs, acc, v_rows + row, 1, v_pitch, p_t, pitch, keys);
+    GLINT_UNROLL
+    for (int r = 0; r < rows; r++) {
+        GLINT_UNROLL
+        for (int v = 0; v < vecs; v++)
+            glint_store(c + r * pitch + v * GLINT_CPU_LANES, acc[r][v]);
+    }
+}
+
+/* O^T = scale O^T + V^T P^T; without scale, O^T = V^T P^T. */
+GLINT_INLINE void glint_values(const int vecs, float *o_t, ptrdiff_t pitch, int64_t head_dim, const float *v_rows,
+                               ptrdiff_t v_pitch, const float *p_t, int64_t keys, const float *scale)
+{
+    int64_t rows;
+    for (int64_t row = 0; row < head_dim; row += rows) {
+        rows = glint_tile_rows(head_dim - row);
+        if (rows == GLINT_CPU_ROWS)
+            glint_values_tile(GLINT_CPU_ROWS, vecs, o_t, pitch, v_rows, v_pitch, p_t, keys, scale, row);
+        else if (rows == 4)
+            glint_values_tile(4, vecs, o_t, pitch, v_rows, v_pitch, p_t, keys, scale, row);
+        else
+            glint_values_tile(1, vecs, o_t, pitch, v_rows, v_pitch, p_t, keys, scale, row);
+    }
+}
+
+#endif
