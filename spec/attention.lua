@@ -62,7 +62,7 @@ return {
             { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4 },
             -- Short sequences with a mask: less is hidden, and of six small blocks one begins or ends while others compute.
             { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 2, blocks_per_sm = 6, q_kept = 4, masks = { "causal" }, up_to = 1024 },
-            { dtypes = { "f32" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2 },
+            { dtypes = { "f32" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2, q_kept = 8 },
             { dtypes = { "f32" }, m = 128, n = 32, warps = 4, math = "tf32x3" },
           },
           [128] = {
@@ -86,16 +86,16 @@ return {
               dq_m = 128, dq_n = 64, dq_warps = 4, dq_blocks_per_sm = 2, masks = { "none" }, up_to = 128 },
             { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32,
               dq_m = 128, dq_n = 64, dq_warps = 4, dq_blocks_per_sm = 2, masks = { "causal" }, up_to = 512 },
-            { dtypes = { "f32" }, strategy = "split", m = 32, n = 64, warps = 4, blocks_per_sm = 2,
+            { dtypes = { "f32" }, strategy = "split", m = 32, n = 64, warps = 4, blocks_per_sm = 2, kv_kept = 8,
               dq_m = 64, dq_n = 32, dq_warps = 4, dq_blocks_per_sm = 2, masks = { "none" }, up_to = 512 },
-            { dtypes = { "f32" }, strategy = "split", m = 32, n = 64, warps = 4, blocks_per_sm = 2,
+            { dtypes = { "f32" }, strategy = "split", m = 32, n = 64, warps = 4, blocks_per_sm = 2, kv_kept = 8,
               dq_m = 64, dq_n = 32, dq_warps = 4, dq_blocks_per_sm = 2, masks = { "causal" }, up_to = 4096 },
             { dtypes = { "f16", "bf16" }, m = 64, n = 256, warps = 8, stages = 3, part_m = 32, dq_row_tiles = 2, archs = { 90 } },
             { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 4, part_m = 32, dq_row_tiles = 2, archs = { 80, 87 }, masks = { "none" } },
             -- two blocks share a multiprocessor: with a mask 6 % faster than 256 keys at 1024, and 2 % slower from 2048 on
             { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32, dq_row_tiles = 2, masks = { "causal" },
               up_to = 1024 },
-            { dtypes = { "f32" }, m = 32, n = 64, warps = 4, blocks_per_sm = 2 },
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 4, blocks_per_sm = 2, kv_kept = 8 },
             { dtypes = { "f32" }, m = 32, n = 64, warps = 4, math = "tf32x3" },
           },
           [128] = {
@@ -105,11 +105,11 @@ return {
               archs = { 90 }, masks = { "causal" }, up_to = 256 },
             { dtypes = { "f16", "bf16" }, strategy = "split", m = 32, n = 64, warps = 4, dq_m = 128, dq_n = 32, dq_warps = 4,
               archs = { 80, 87 }, up_to = 128 },
-            { dtypes = { "f32" }, strategy = "split", m = 32, n = 64, warps = 8, dq_m = 64, dq_n = 16, dq_warps = 4, up_to = 128 },
+            { dtypes = { "f32" }, strategy = "split", m = 32, n = 64, warps = 8, kv_kept = 16, dq_m = 64, dq_n = 16, dq_warps = 4, up_to = 128 },
             { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "causal" } },
             { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "none" }, archs = { 80, 90 } },
             { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 4, masks = { "none" }, archs = { 87 } }, -- 128 keys spill a register there
-            { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2 },
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 8, kv_kept = 16, dq_row_tiles = 2 },
             { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2, math = "tf32x3" },
           },
           [256] = {

@@ -43,6 +43,7 @@ local sm80 = {
     blocks_per_sm = schema.integer(1, 8),               -- that the registers must leave room for
     q_kept = schema.integer(0, 32),                     -- forward: mma steps of head_dim for which Q stays in registers
     strategy = schema.choice({ "fused", "split" }),     -- backward: dQ summed by key blocks in turn, or in a kernel of its own
+    kv_kept = schema.integer(0, 32),                    -- backward: mma steps of head_dim for which K's or V's fragments stay in registers
     part_m = schema.integer(16, 64, 16),                -- backward: queries whose scores a warp holds at a time
     stages = schema.integer(2, 3),                      -- backward: of Q and dO; with 3, warps that make P are a step ahead
     d_split = schema.integer(1, 2),                     -- warps that share the columns of O; backward: of dV, and of dK
@@ -175,7 +176,7 @@ end
 
 local function complete_backward(record)
   record.strategy, record.d_split = record.strategy or "fused", record.d_split or 1
-  record.stages = record.stages or STAGES
+  record.stages, record.kv_kept = record.stages or STAGES, record.kv_kept or 0
   record.part_m = record.part_m or record.m // record.d_split
   -- barriers through which warps pass P on: a group of warps has one for each part of the queries
   record.phases = record.stages == 2 and math.max(1, record.warps // (2 * record.d_split) * (record.m // record.part_m)) or 0
@@ -210,7 +211,8 @@ end
 
 local ONLY_SPLIT = { "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" }
 local ONLY = { fwd = { "q_kept" },
-  bwd = { "strategy", "stages", "part_m", "dq_row_tiles", "part_heads", "parts_from", "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" } }
+  bwd = { "strategy", "stages", "kv_kept", "part_m", "dq_row_tiles", "part_heads", "parts_from", "dq_m", "dq_n", "dq_warps",
+    "dq_blocks_per_sm" } }
 
 local function check_fields(record, report)
   local other = record.pass == "fwd" and "bwd" or "fwd"
@@ -289,6 +291,10 @@ local function check_backward(record, report)
     report("part_m", ("%d queries of a warp are not whole parts of %d"):format(m // split, record.part_m),
       ("a divisor of %d"):format(m // split))
     return
+  end
+  local steps = record.padded_dim * record.dtype_bytes // 32
+  if record.kv_kept > steps then
+    report("kv_kept", ("head_dim %d has %d mma steps"):format(record.head_dim, steps), ("0 to %d"):format(steps))
   end
   if record.stages == 3 and split == 2 then
     report("stages", "with d_split 2 the warps of P wait for each other within a step", "2")

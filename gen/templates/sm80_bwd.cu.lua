@@ -39,6 +39,9 @@ enum {
     GROUP_ROWS = 16 * ROW_TILES,
     WARP_M = TILE_M / D_SPLIT, /* queries for which a warp makes P or dS */
     PART_M = ${part_m},            /* and those of them that are in registers at a time */
+$ if kv_kept > 0 then
+    KV_KEPT = ${kv_kept}, /* mma steps along head_dim for which a warp's fragments of K or V stay in registers */
+$ end
     WARP_DIM = DIM_PADDED / D_SPLIT, /* columns of dV or dK that a warp keeps */
 $ if fused then
     DQ_ROW_TILES = ${dq_row_tiles},  /* fragments of 16 queries of dQ that a warp makes */

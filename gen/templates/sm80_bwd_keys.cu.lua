@@ -1,5 +1,6 @@
 $ local f32 = dtype == "f32"
 $ local rows_of = f32 and "lane_offset_rows(lane, 0," or "lane_offset_trans(lane,"
+$ local tf32 = math == "tf32"
 $ local fused = strategy == "fused"
 $ local lead = stages == 3
 $ local shared_ds = fused or d_split == 2 -- other warps read dS^T
@@ -98,7 +99,7 @@ GLINT_DEVICE void add_products(gradients_t &g, const scores_t &s, uint32_t z_lan
     to_operand(a, s);
 #pragma unroll
     for (int kk = 0; kk < PART_M / K_STEP; ++kk)
-        multiply_step(g, a[kk], z_lane, kk, TILE_M, false);
+        multiply_step(g, a[kk], z_lane, kk, TILE_M, false${tf32 and ", false" or ""});
 }
 $ else
 /* dV += P^T dO, or dK += dS^T Q, for all queries of the step: operand A from shared memory, where two warps have put it. */
@@ -310,7 +311,7 @@ $ end
     const uint32_t y_lane = (keeps_dk ? do_tiles : q_tiles) + lane_offset_b(lane, TILE_M, PAGE_CHUNKS)${d_split == 2 and " + half * (WARP_M * PAGE_CHUNKS * 16)" or ""};
     const uint32_t rows_lane = (keeps_dk ? rows_delta : rows_lse) + (lane & 3) * 8${d_split == 2 and " + half * (WARP_M * 4)" or ""};
     const uint32_t z_lane = (keeps_dk ? q_tiles : do_tiles) + ${rows_of} TILE_M, PAGE_CHUNKS)${d_split == 2 and " + half * (WARP_DIM * BYTES * TILE_M)" or ""};
-    const uint32_t ds_lane = (ds_tiles + lane_offset_pairs(lane, TILE_N, DS_CHUNKS) + group * (GROUP_ROWS * DS_CHUNKS * 16))${d_split == 2 and " ^ half * (WARP_M * BYTES)" or ""};
+    const uint32_t ds_lane = (ds_tiles + ${f32 and "scores_offset(lane >> 2, lane >> 1 & 1, DS_CHUNKS) + (lane & 1) * 8" or "lane_offset_pairs(lane, TILE_N, DS_CHUNKS)"} + group * (GROUP_ROWS * DS_CHUNKS * 16))${d_split == 2 and " ^ half * (WARP_M * BYTES)" or ""};
 $ if d_split == 2 then
     const uint32_t a_lane = ds_tiles + lane_offset_a(lane, TILE_N, DS_CHUNKS) + group * (GROUP_ROWS * DS_CHUNKS * 16);
 $ end
@@ -332,7 +333,7 @@ $ if fused then
         const uint32_t thread = thread_index_anew(), lane = thread % 32;
         const uint32_t dq_group = thread / 32 % DQ_GROUPS, dq_column = thread / 32 / DQ_GROUPS * DQ_DIM;
 $ if f32 then
-        const uint32_t ds_read = ds_tiles + lane_offset_rows(lane, dq_group * (4 * DQ_ROW_TILES), TILE_N, DS_CHUNKS);
+        const uint32_t ds_read = ds_tiles + lane_offset_scores(lane, dq_group * (4 * DQ_ROW_TILES), DS_CHUNKS);
         const uint32_t k_lane_trans = k_tile + lane_offset_rows(lane, dq_column / 4, TILE_N, PAGE_CHUNKS);
 $ else
         const uint32_t ds_read =
@@ -345,15 +346,12 @@ $ end
 #pragma unroll
             for (int rt = 0; rt < DQ_ROW_TILES; ++rt) {
 $ if f32 then
-                uint32_t r[4];
-
-                load_rows(r, tile_move(ds_read + buffer, kk * 8, rt * 4, TILE_N, DS_CHUNKS), DS_CHUNKS);
-                a[rt][0] = r[0], a[rt][1] = r[2], a[rt][2] = r[1], a[rt][3] = r[3];
+                load_scores(a[rt], ds_read + buffer, kk * 8, rt * 4, DS_CHUNKS);
 $ else
                 ldmatrix_x4_trans(a[rt], tile_move(ds_read + buffer, kk * 16, rt * 2, TILE_N, DS_CHUNKS));
 $ end
             }
-            multiply_step(dq, a, k_lane_trans, kk, TILE_N, finite);
+            multiply_step(dq, a, k_lane_trans, kk, TILE_N, finite${tf32 and ", true" or ""});
         };
         set_zero(dq);
 $ if causal then
@@ -367,7 +365,11 @@ $ if causal then
 #pragma unroll 1
             for (int32_t key = 0; key < TILE_N; ++key)
                 add_special(dq, k_tile, (uint32_t)key, dq_column * BYTES / 16, TILE_N, 0.0f,
+$ if f32 then
+                            [&](int32_t row) { return key0 + key <= query0 + row / 16 * 16 + row % 8 * 2 + row / 8 % 2 + offset; });
+$ else
                             [&](int32_t query) { return key0 + key <= query0 + query + offset; });
+$ end
         } else
 $ end
 #pragma unroll
@@ -385,7 +387,7 @@ $ else
         const int32_t keys = seqlen_k;
 $ end
         if (key0 + TILE_N >= keys) {
-            const int32_t row0 = m_before * TILE_M + (int32_t)(dq_group * (DQ_ROW_TILES * 16) + (lane >> 2));
+            const int32_t row0 = m_before * TILE_M + (int32_t)(dq_group * (DQ_ROW_TILES * 16) + (lane >> 2)${f32 and " * 2" or ""});
             char *dq_rows = view_row(&p.dq, batch, head_before, row0, BYTES);
 
 #pragma unroll
@@ -397,9 +399,9 @@ $ end
                     const int rt = i / (DQ_DIM / 8), dt = i % (DQ_DIM / 8);
 #pragma unroll
                     for (int side = 0; side < 2; ++side)
-                        if (row0 + rt * 16 + side * 8 < seqlen_q && (DIM_PADDED == HEAD_DIM || dq_column + dt * 8 < HEAD_DIM))
+                        if (row0 + rt * 16 + side * ${f32 and "1" or "8"} < seqlen_q && (DIM_PADDED == HEAD_DIM || dq_column + dt * 8 < HEAD_DIM))
 $ if f32 then
-                            st_global_f32x2(dq_rows + (rt * 16 + side * 8) * p.dq.row * BYTES + (dq_column + dt * 8 + (lane & 3) * 2) * BYTES,
+                            st_global_f32x2(dq_rows + (rt * 16 + side) * p.dq.row * BYTES + (dq_column + dt * 8 + (lane & 3) * 2) * BYTES,
                                             dq[rt][dt][2 * side] * p.shape.softmax_scale, dq[rt][dt][2 * side + 1] * p.shape.softmax_scale);
 $ else
                             st_global_u32(dq_rows + (rt * 16 + side * 8) * p.dq.row * BYTES + (dq_column + dt * 8 + (lane & 3) * 2) * BYTES,
@@ -430,6 +432,24 @@ $ if causal then
         st_shared_u32(poisoned, found ? 1 : 0);
 
 $ end
+$ end
+$ if tf32 then
+    cp_async_wait(0);
+    round_tile(k_tile, TILE_N, PAGES, PAGE_CHUNKS, THREADS);
+    round_tile(v_tile, TILE_N, PAGES, PAGE_CHUNKS, THREADS);
+
+$ elseif kv_kept > 0 then
+    cp_async_wait(0);
+$ end
+$ if kv_kept > 0 then
+    block_sync(); /* K and V are complete */
+    uint32_t x_kept[KV_KEPT][ROW_TILES][4];
+#pragma unroll
+    for (int kk = 0; kk < KV_KEPT; ++kk)
+#pragma unroll
+        for (int kt = 0; kt < ROW_TILES; ++kt)
+            ldmatrix_x4(x_kept[kk][kt], tile_move(x_lane, kt * 16, kk * 2, TILE_N, PAGE_CHUNKS));
+
 $ end
 #pragma unroll 1
     for (int32_t step = 0; step ${fused and "<=" or "<"} steps${lead and " + LEAD" or ""}; ++step) {
@@ -507,7 +527,7 @@ $ end
             /* S^T = K Q^T, or dP^T = V dO^T; each query, a column, has an LSE or a delta. */
             float rows[PART_M / 8][2];
             scores_t s;
-            multiply_rows(s, x_lane, TILE_N, y_now, TILE_M);
+            multiply_rows(s, ${kv_kept > 0 and "x_kept, KV_KEPT, " or ""}x_lane, TILE_N, y_now, TILE_M);
 #pragma unroll
             for (int mt = 0; mt < PART_M / 8; ++mt)
                 ld_shared_f32x2(rows[mt], rows_lane + stage * ROW_BYTES + part * (PART_M * 4) + mt * 32);
@@ -529,6 +549,9 @@ $ if not lead then
 $ end
 $ if d_split == 2 then
                 named_sync(1 + group * 2, 64);
+$ end
+$ if tf32 then
+                round_scores(s);
 $ end
                 add_products(g, ${d_split == 2 and "a_lane + P_PLACE" or "s"}, z_now);
             } else {
@@ -557,6 +580,9 @@ $ if not lead then
                 phase_wait(phase${d_split == 1 and " + part * (GROUPS * 8)" or ""}, stage);
 $ end
                 times_weights(s, p_now);
+$ if tf32 then
+                round_scores(s);
+$ end
 $ if shared_ds then
                 put_scores(s, ds_now);
 $ end

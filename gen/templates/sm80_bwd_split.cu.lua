@@ -1,4 +1,5 @@
 $ local f32 = dtype == "f32"
+$ local tf32 = math == "tf32"
 /* ---- dQ: a block owns DQ_M queries, a warp DQ_ROWS of them, and walks over the keys in blocks of DQ_N, last block first ---- */
 
 enum {
@@ -111,6 +112,15 @@ $ end
     float dq[DQ_ROW_TILES][DIM_PADDED / 8][4]; /* without the scale */
     set_zero(dq);
 
+$ if tf32 then
+    cp_async_wait(0);
+    round_tile(q_tile, DQ_M, PAGES, PAGE_CHUNKS, DQ_THREADS);
+    round_tile(do_tile, DQ_M, PAGES, PAGE_CHUNKS, DQ_THREADS);
+
+$ end
+$ if kv_kept > 0 then
+    const uint32_t(*none_kept)[DQ_ROW_TILES][4] = nullptr;
+$ end
     int32_t to_other = -2 * DQ_K_BYTES; /* from this block's stage to the other */
     k_lane += 2 * DQ_K_BYTES;
     k_lane_trans += 2 * DQ_K_BYTES;
@@ -145,7 +155,7 @@ $ if causal then
         const bool hidden = block * DQ_N > warp_query0 + (DQ_ROWS - 1) + offset;
 
         if (!hidden)
-            multiply_rows(p_s, q_lane, DQ_M, k_lane, DQ_N);
+            multiply_rows(p_s, ${kv_kept > 0 and "none_kept, 0, " or ""}q_lane, DQ_M, k_lane, DQ_N);
         /* NaN and infinities of K must not meet a dS of zero. Queries that see such a key get NaN: S is infinite or NaN there, so P and dS
          * are 0 or NaN. */
         if (special) {
@@ -161,9 +171,9 @@ $ if causal then
         if (hidden)
             continue;
 $ else
-        multiply_rows(p_s, q_lane, DQ_M, k_lane, DQ_N);
+        multiply_rows(p_s, ${kv_kept > 0 and "none_kept, 0, " or ""}q_lane, DQ_M, k_lane, DQ_N);
 $ end
-        multiply_rows(dp, q_lane + DQ_Q_BYTES, DQ_M, k_lane + DQ_K_BYTES, DQ_N);
+        multiply_rows(dp, ${kv_kept > 0 and "none_kept, 0, " or ""}q_lane + DQ_Q_BYTES, DQ_M, k_lane + DQ_K_BYTES, DQ_N);
 
         /* P = 2^(scale S - LSE), dS = P (dP - delta). */
 #pragma unroll
@@ -178,10 +188,13 @@ $ end
 
         /* dQ += dS K */
         uint32_t ds[DQ_N / K_STEP][DQ_ROW_TILES][4];
+$ if tf32 then
+        round_scores(p_s);
+$ end
         to_operand(ds, p_s);
 #pragma unroll
         for (int kk = 0; kk < DQ_N / K_STEP; ++kk)
-            multiply_step(dq, ds[kk], k_lane_trans, kk, DQ_N, false);
+            multiply_step(dq, ds[kk], k_lane_trans, kk, DQ_N, false${tf32 and ", false" or ""});
     }
 
     /* dQ goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. Where they go is found again: the

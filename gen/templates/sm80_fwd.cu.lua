@@ -1,7 +1,8 @@
 $ local f32 = dtype == "f32"
 $ local bytes = f32 and 4 or 2
 $ local k_step = f32 and 8 or 16
-$ local mma = f32 and "mma_f32_" .. math or "mma_m16n8k16_" .. dtype
+$ local tf32 = math == "tf32" -- operands are rounded before the product, with tf32x3 in it
+$ local mma = tf32 and "mma_m16n8k8_tf32" or f32 and "mma_f32_" .. math or "mma_m16n8k16_" .. dtype
 $ local padded = padded_dim
 $ local chunks = padded * bytes // 16
 $ local split = d_split > 1
@@ -92,6 +93,9 @@ GLINT_DEVICE void make_scores(scores_t s, const uint32_t q_kept[][ROW_TILES][4],
             ldmatrix_x4(k, tile_move(k_lane, nt * 8, kk * 2, TILE_N, PAGE_CHUNKS));
             if (kk == COPY_STEP && nt + 2 >= KEYS / 8)
                 begin_copies();
+$ if tf32 then
+            round_words(k);
+$ end
 #pragma unroll
             for (int rt = 0; rt < ROW_TILES; ++rt) {
                 ${mma}(s[rt][nt], q[rt], k[0], k[1]);
@@ -240,7 +244,10 @@ GLINT_DEVICE void add_value_step(output_t o, const uint32_t p[ROW_TILES][4], uin
         uint32_t v[4];
 
 $ if f32 then
-        load_rows(v, tile_move(v_lane, kk * 8, dt * 2, TILE_N, PAGE_CHUNKS), PAGE_CHUNKS);
+        load_rows(v, v_lane, kk * 8, dt * 2, TILE_N, PAGE_CHUNKS);
+$ if tf32 then
+        round_words(v);
+$ end
 $ else
         ldmatrix_x4_trans(v, tile_move(v_lane, kk * 16, dt, TILE_N, PAGE_CHUNKS));
 $ end
@@ -260,7 +267,7 @@ GLINT_DEVICE void take_weights(uint32_t a[ROW_TILES][4], const scores_t p, const
 #pragma unroll
         for (int i = 0; i < 4; ++i)
 $ if f32 then
-            a[rt][i] = bits_of(p[rt][kk][2 * (i & 1) + (i >> 1)]);
+            a[rt][i] = ${tf32 and "nearest_tf32" or "bits_of"}(p[rt][kk][2 * (i & 1) + (i >> 1)]);
 $ else
             a[rt][i] = pack_${dtype}(p[rt][2 * kk + (i >> 1)][2 * (i & 1)], p[rt][2 * kk + (i >> 1)][2 * (i & 1) + 1]);
 $ end
@@ -417,6 +424,9 @@ $ end
     const float scale = fmaxf(fabsf(p.shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
     if (p.shape.scale_log2 < 0.0f)
         negate_tile(q_tile, ${f32 and "0x80000000u" or "0x80008000u"}, TILE_M, PAGES, PAGE_CHUNKS, THREADS);
+$ if tf32 then
+    round_tile(q_tile, TILE_M, PAGES, PAGE_CHUNKS, THREADS);
+$ end
     block_sync();
 
     uint32_t q_kept[Q_KEPT + 1][ROW_TILES][4];

@@ -35,6 +35,8 @@ refuses("a piece of dQ that is no whole fragment", gpu({ [11] = "        bwd = {
   { "11: families.sm80.tiles.bwd[1]", "dQ" })
 refuses("more fragments of Q than there are", gpu({ [10] = "        fwd = { { m = 128, n = 64, q_kept = 9 } }," }),
   { "10: families.sm80.tiles.fwd[1].q_kept", "head_dim 64 has 4 mma steps" })
+refuses("more fragments of K and V than there are", gpu({ [11] = "        bwd = { { m = 64, n = 64, warps = 4, kv_kept = 5 } }," }),
+  { "11: families.sm80.tiles.bwd[1].kv_kept", "head_dim 64 has 4 mma steps" })
 refuses("a field of the other pass", gpu({ [10] = "        fwd = { { m = 128, n = 64, part_m = 64 } }," }),
   { "10: families.sm80.tiles.fwd[1].part_m", "forward" })
 refuses("warps that share queries and are no pairs", gpu({ [10] = "        fwd = { { m = 128, n = 64, warps = 3, d_split = 2 } }," }),

@@ -83,30 +83,49 @@ GLINT_DEVICE const char *copy_from(const char *rows, int64_t row_bytes, const ui
 
 /* Numbers of 32 bits have no transposing load. As operands B of two products, 8 rows of the tile being the 8 k: the k of a product are
  * summed in any order, so k = q takes row 2q and k = q + 4 row 2q + 1, which is also how accumulators become operand A without a
- * move: a = {d[0], d[2], d[1], d[3]}. r[0], r[1] are of column lane / 4, r[2], r[3] of the eighth from there. As one operand A of 16
- * columns: a = {r[0], r[2], r[1], r[3]}. */
+ * move: a = {d[0], d[2], d[1], d[3]}. r[0], r[1] are of column lane / 4, r[2], r[3] of the eighth from there. */
 GLINT_DEVICE uint32_t lane_offset_rows(uint32_t lane, uint32_t chunk, const uint32_t rows, const uint32_t page_chunks)
 {
     return tile_offset(2 * (lane & 3), chunk + (lane >> 4), rows, page_chunks) + (lane >> 2 & 3) * 4;
 }
 
-GLINT_DEVICE void load_rows(uint32_t r[4], uint32_t address, const uint32_t page_chunks)
+/* From a lane's address, `row` rows and `chunk` chunks further. What is exclusive in an address comes first, so that one register serves
+ * all rows and pages. */
+GLINT_DEVICE void load_rows(uint32_t r[4], uint32_t lane_address, const uint32_t row, const uint32_t chunk, const uint32_t rows,
+                            const uint32_t page_chunks)
 {
-    const uint32_t odd = (address ^ (page_chunks == 8 ? 16 : 0)) + page_chunks * 16;
+    const uint32_t odd = lane_address ^ (page_chunks == 8 ? 16 : 0);
 
-    r[0] = ld_shared_u32(address);
-    r[1] = ld_shared_u32(odd);
-    r[2] = ld_shared_u32(address ^ 32);
-    r[3] = ld_shared_u32(odd ^ 32);
+    r[0] = ld_shared_u32(tile_move(lane_address, row, chunk, rows, page_chunks));
+    r[1] = ld_shared_u32(tile_move(odd, row + 1, chunk, rows, page_chunks));
+    r[2] = ld_shared_u32(tile_move(lane_address, row, chunk + 2, rows, page_chunks));
+    r[3] = ld_shared_u32(tile_move(odd, row + 1, chunk + 2, rows, page_chunks));
 }
 
-/* d += a b of float32 operands, rounded to tf32: relative errors of 2^-11 in each. */
-GLINT_DEVICE void mma_f32_tf32(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
+/* Operands to tf32, with relative errors of 2^-11: what is loaded, for one product. */
+template <int N> GLINT_DEVICE void round_words(uint32_t (&x)[N])
 {
-    const uint32_t rounded[4] = {to_tf32(float_of(a[0])), to_tf32(float_of(a[1])), to_tf32(float_of(a[2])),
-                                 to_tf32(float_of(a[3]))};
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        x[i] = nearest_tf32(float_of(x[i]));
+}
 
-    mma_m16n8k8_tf32(d, rounded, to_tf32(float_of(b0)), to_tf32(float_of(b1)));
+/* What this thread copied with copy_tile; its copies must have arrived. A tile that is read many times is better rounded once. */
+GLINT_DEVICE void round_tile(uint32_t tile, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks,
+                             const uint32_t threads)
+{
+#pragma unroll 2
+    for (uint32_t row = thread_index() / page_chunks; row < rows; row += threads / page_chunks) {
+#pragma unroll
+        for (uint32_t page = 0; page < pages; ++page) {
+            const uint32_t address = tile + tile_offset(row, page * page_chunks + thread_index() % page_chunks, rows, page_chunks);
+            uint32_t v[4];
+
+            ld_shared_u32x4(v, address);
+            round_words(v);
+            st_shared_u32x4(address, v);
+        }
+    }
 }
 
 /* x as the sum of two tf32: the nearest one and what is left. Of an infinity that is the largest number and an infinity, for its own
@@ -115,8 +134,8 @@ GLINT_DEVICE void split_tf32(uint32_t x, uint32_t &high, uint32_t &low)
 {
     const float largest = 0x1.ffcp127f;
 
-    high = bits_of(fminf(fmaxf(float_of(to_tf32(float_of(x))), -largest), largest));
-    low = to_tf32(float_of(x) - float_of(high));
+    high = bits_of(fminf(fmaxf(float_of(nearest_tf32(float_of(x))), -largest), largest));
+    low = nearest_tf32(float_of(x) - float_of(high));
 }
 
 /* d += a b of float32 operands, each as the sum of two tf32: only the product of the two remainders is left out, 2^-22. */
