@@ -56,6 +56,7 @@ struct tile {
     ptrdiff_t k_pitch, v_pitch;
     int64_t keys;
     bool first; /* nothing is summed yet */
+    struct glint_ahead *ahead;
     bool special; /* some value is inf or NaN, in a tile that not every query of the task sees whole */
     int64_t shift; /* query i of the block sees key r of the tile iff i >= r + shift */
 };
@@ -69,7 +70,8 @@ GLINT_INLINE void panel(const int vecs, const struct matrices *m, int64_t block,
     memcpy(new_max, max, sizeof(float) * (size_t)(vecs * GLINT_CPU_LANES));
 
     /* S^T = K Q^T, for the keys that some query of the panel sees; then P^T = exp(S^T - max). */
-    glint_scores(vecs, s_t, PITCH_M, t->k, t->k_pitch, q_t, HEAD_DIM, new_max, true, visible);
+    glint_scores(vecs, s_t, PITCH_M, t->k, t->k_pitch, q_t, HEAD_DIM, new_max, true, visible, t->ahead,
+                 HEAD_DIM * (ptrdiff_t)sizeof(glint_element));
     glint_softmax_step(vecs, s_t, PITCH_M, visible.any, new_max, max, sum, m->scale);
 
     const float *scale = t->first ? NULL : m->scale;
@@ -155,6 +157,10 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
         const glint_element *k_rows = k + first_key * p->k.row, *v_rows = v + first_key * p->v.row;
         struct tile t = {.k = m.k, .v = m.v, .k_pitch = PITCH_D, .v_pitch = PITCH_D, .first = first_key == 0};
         t.keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
+        struct glint_ahead ahead = {(const char *)(k_rows + TILE_N * p->k.row), (const char *)(v_rows + TILE_N * p->v.row),
+                                    p->k.row * (ptrdiff_t)sizeof *k, p->v.row * (ptrdiff_t)sizeof *v,
+                                    glint_clamp(keys_seen - first_key - TILE_N, 0, TILE_N)};
+        t.ahead = &ahead;
         if (queries > GLINT_CPU_VECS * GLINT_CPU_LANES) { /* read more than once: worth a copy whose rows lie close together */
             glint_widen_rows(m.k, PITCH_D, k_rows, p->k.row, t.keys, HEAD_DIM);
             glint_widen_rows(m.v, PITCH_D, v_rows, p->v.row, t.keys, HEAD_DIM);

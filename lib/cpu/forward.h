@@ -8,6 +8,27 @@
 #include "lib/cpu/gemm.h"
 #include "lib/cpu/softmax.h"
 
+/* Rows of the next tile in the tensors, [rows][bytes] of K and of V, to be brought into the second-level cache while this one is computed:
+ * one of each a register tile. The copy into scratch would wait for memory. */
+struct glint_ahead {
+    const char *k, *v;
+    ptrdiff_t k_stride, v_stride; /* bytes */
+    int64_t rows;                 /* still to come */
+};
+
+GLINT_INLINE void glint_bring_row(struct glint_ahead *ahead, ptrdiff_t bytes)
+{
+    if (ahead->rows <= 0)
+        return;
+    for (ptrdiff_t i = 0; i < bytes; i += 64) {
+        __builtin_prefetch(ahead->k + i, 0, 2);
+        __builtin_prefetch(ahead->v + i, 0, 2);
+    }
+    ahead->k += ahead->k_stride;
+    ahead->v += ahead->v_stride;
+    ahead->rows--;
+}
+
 GLINT_INLINE void glint_scores_tile(const int rows, const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch,
                                     const float *q_t, int64_t head_dim, float *max, const bool masked, int64_t row,
                                     struct glint_visible visible)
@@ -38,13 +59,16 @@ GLINT_INLINE void glint_scores_tile(const int rows, const int vecs, float *s, pt
 }
 
 /* S^T = K Q^T for the keys that some query of the panel sees; hidden scores are -inf. max becomes the largest of it and the scores.
- * Without `masked` every query sees all visible.any keys. */
+ * Without `masked` every query sees all visible.any keys. ahead may be NULL. */
 GLINT_INLINE void glint_scores(const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch, const float *q_t,
-                               int64_t head_dim, float *max, const bool masked, struct glint_visible visible)
+                               int64_t head_dim, float *max, const bool masked, struct glint_visible visible,
+                               struct glint_ahead *ahead, ptrdiff_t row_bytes)
 {
     int64_t rows;
     for (int64_t row = 0; row < visible.any; row += rows) {
         rows = glint_tile_rows(visible.any - row);
+        if (ahead)
+            glint_bring_row(ahead, row_bytes);
         if (rows == GLINT_CPU_ROWS)
             glint_scores_tile(GLINT_CPU_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible);
         else if (rows == 4)
