@@ -230,10 +230,11 @@ void expect_absolutely_accurate(struct experiment *e, enum glint_pass pass, cons
         const double ulps = (pass == GLINT_FORWARD ? 1 : 2) * (6 + terms);
         /* With tf32, Q K^T and P V (in the backward also dO V^T and the product with dS) are off by product_error of their terms. For
          * data of size 1 a score is then off by as much, and moves P by that share of itself: two shares forward and four backward,
-         * and the largest of many thousands of normal numbers is four times their root mean square. */
-        const double shares = 4 * (pass == GLINT_FORWARD ? 2 : 4) * product_error(e->math);
-        /* The largest of what its sums leave, too; dK adds that up over the queries of a group, in a random walk. */
+         * and the largest of many thousands of normal numbers is four times their root mean square. dK adds up a share of each query of a
+         * group, in a random walk; with one key, whose dP cancels delta, that is all there is of it. */
         const double rows = *t == DK ? sqrt((double)(e->shape.heads_q / e->shape.heads_kv * e->shape.seqlen_q)) : 1;
+        const double shares = 4 * fmax(pass == GLINT_FORWARD ? 2 : 4, rows) * product_error(e->math);
+        /* The largest of what its sums leave, too, which dK adds up likewise. */
         const double sums = 4 * rows * sum_error(e);
         const char *category = e->math == GLINT_MATH_TF32 ? pass == GLINT_FORWARD ? "absolute tf32 fwd" : "absolute tf32 bwd"
                                : pass == GLINT_FORWARD    ? "absolute f32 fwd"

@@ -11,12 +11,12 @@ return {
       tiles = {
         fwd = {
           { dtypes = { "bf16" }, m = 32, n = 32, warps = 2 },
-          { dtypes = { "f32" }, m = 32, n = 16, warps = 2, math = "tf32x3" },
+          { dtypes = { "f32" }, m = 32, n = 16, warps = 2 },
         },
         bwd = {
           [40] = {
             { dtypes = { "bf16" }, m = 32, n = 32, warps = 2, stages = 3, part_heads = 1, parts_from = 0 },
-            { dtypes = { "f32" }, m = 32, n = 32, warps = 2, math = "tf32x3", part_heads = 2, parts_from = 0 },
+            { dtypes = { "f32" }, m = 32, n = 32, warps = 2, part_heads = 2, parts_from = 0 },
           },
           [128] = { { dtypes = { "bf16" }, m = 32, n = 16, warps = 4, d_split = 2, part_heads = 3, parts_from = 0 } },
         },
