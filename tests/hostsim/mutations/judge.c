@@ -13,7 +13,7 @@
 #include "tests/hostsim/mutations/far.h"
 #include "tests/runner.h"
 
-enum { SEEDS = 3, MESSAGE = 4096, MOST_FIELDS = 16 };
+enum { SEEDS = 2, MESSAGE = 4096, MOST_FIELDS = 16 };
 
 struct argument {
     const char *name, *value;
