@@ -18,6 +18,7 @@ struct backend {
     bool executors; /* runs on a glint_executor: the same bits are required for any number of lanes */
     bool fences;    /* can put an inaccessible page flush against a buffer's start or end */
     bool exact;     /* answers for every byte outside of an allocation: buffers need no margins to watch */
+    bool sparse;    /* memory costs nothing until it is used: tensors may be spread over many GiB */
     void *stream;   /* given to every call */
 
     /* A context on the device with this executor (NULL: the default). Closed by close, which also frees its storage. */

@@ -41,6 +41,7 @@ def check_libraries():
             "check.c",
             "executors.c",
             "experiment.c",
+            "far.c",
             "gradient_check.c",
             "laws.c",
             "runner.c",

@@ -11,7 +11,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 CUBINS = ".gpu" # or --folder
 OUT = CUBINS + "/backend"
 FLAGS = "-std=c11 -O2 -g -Wall -Wextra -Wpedantic -Wconversion -Werror -I. -DGLINT_TESTS_WITHOUT_CHECK".split()
-VARIANT_TEST = """variant_test variant_checks check gradient_check laws special_values accuracy experiment executors plain ref half
+VARIANT_TEST = """variant_test variant_checks check gradient_check laws special_values far accuracy experiment executors plain ref half
     runner runner_plain cuda/backend_cuda cuda/device"""
 ON_DEVICE = "cuda/on_device cuda/job cuda/device"
 

@@ -155,6 +155,15 @@ unsigned char *global_raw(const void *address)
     return (unsigned char *)((uintptr_t)address & ~FAR);
 }
 
+uint64_t global_bytes()
+{
+    uint64_t bytes = 0;
+
+    for (const Allocation &allocation : allocations)
+        bytes += allocation.end - allocation.begin;
+    return bytes;
+}
+
 uint64_t global_digest(const void *except)
 {
     uint64_t digest = UINT64_C(0xcbf29ce484222325); /* FNV-1a's, eight bytes at a time */

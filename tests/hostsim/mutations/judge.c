@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "tests/hostsim/driver.h"
-#include "tests/hostsim/mutations/far.h"
 #include "tests/runner.h"
 
 enum { SEEDS = 2, MESSAGE = 4096, MOST_FIELDS = 16 };
@@ -165,7 +164,6 @@ int main(int argc, char **argv)
     }
     struct check_list all = {.subject = &subject}, chosen = {.subject = &subject};
     variant_checks(&all);
-    far_checks(&all, &subject);
     choose(&chosen, &all, argument("cases"));
     search(&outcome, &chosen);
     subject_close(&subject);
