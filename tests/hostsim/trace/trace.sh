@@ -2,7 +2,7 @@
 # ./bazelw run //tests:hostsim_trace -- VARIANT [--kernel=_dq] [--block=N] [--seqlen_q=N] [--seqlen_k=N] [--seed=N]
 #
 # Writes what one block of a variant's kernel does, step by step, to VARIANT.trace.txt and a picture of it to VARIANT.trace.svg, in the folder that
-# it is called from. The variant is one of the library's spec.
+# it is called from. The variant is one of the library's spec, or of the spec that GLINT_SPEC in the environment names.
 set -eu
 case ${1-} in
 '' | -h | --help)
@@ -11,7 +11,7 @@ case ${1-} in
 
 Simulates one launch of a GPU variant's kernel and writes what one of its blocks did, step by step, to VARIANT.trace.txt, and a picture
 of it (warps from top to bottom, time from left to right, who waited for whom) to VARIANT.trace.svg, in the current folder.
-`lua5.4 gen/glint.lua list` shows the variants.
+`lua5.4 gen/glint.lua list` shows the variants. Those of another spec: GLINT_SPEC=FILE ./bazelw run //tests:hostsim_trace -- VARIANT
 
   --kernel=_dq      of a backward variant with strategy "split", its kernel for dQ
   --block=N         the block to follow, from 0
@@ -31,9 +31,10 @@ suffix=
 for argument; do
     case $argument in --kernel=*) suffix=${argument#--kernel=} ;; esac
 done
-./bazelw build "//tests:${variant}__trace"
+spec=${GLINT_SPEC:-spec/attention.lua}
+./bazelw build "--repo_env=GLINT_SPEC=$spec" "//tests:${variant}__trace"
 lua=$(command -v lua5.4 || command -v lua)
-part=$("$lua" gen/glint.lua explain "$variant" | sed -n 's/^.*shared memory of .*, bytes: //p')
+part=$("$lua" gen/glint.lua explain --spec "$spec" "$variant" | sed -n 's/^.*shared memory of .*, bytes: //p')
 if [ -n "$suffix" ]; then
     part=$(echo "$part" | tail -n 1)
 else
