@@ -71,8 +71,8 @@ GLINT_INLINE void glint_scores(const int vecs, float *s, ptrdiff_t pitch, const 
             glint_bring_row(ahead, row_bytes);
         if (rows == GLINT_CPU_ROWS)
             glint_scores_tile(GLINT_CPU_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible);
-        else if (rows == 4)
-            glint_scores_tile(4, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible);
+        else if (rows == GLINT_CPU_FEW_ROWS)
+            glint_scores_tile(GLINT_CPU_FEW_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible);
         else
             glint_scores_tile(1, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible);
     }
@@ -139,8 +139,8 @@ GLINT_INLINE void glint_values(const int vecs, float *o_t, ptrdiff_t pitch, int6
         rows = glint_tile_rows(head_dim - row);
         if (rows == GLINT_CPU_ROWS)
             glint_values_tile(GLINT_CPU_ROWS, vecs, o_t, pitch, v_rows, v_pitch, p_t, keys, scale, row);
-        else if (rows == 4)
-            glint_values_tile(4, vecs, o_t, pitch, v_rows, v_pitch, p_t, keys, scale, row);
+        else if (rows == GLINT_CPU_FEW_ROWS)
+            glint_values_tile(GLINT_CPU_FEW_ROWS, vecs, o_t, pitch, v_rows, v_pitch, p_t, keys, scale, row);
         else
             glint_values_tile(1, vecs, o_t, pitch, v_rows, v_pitch, p_t, keys, scale, row);
     }

@@ -85,10 +85,13 @@ GLINT_INLINE void glint_gemm_tile(const int rows, const int vecs, const struct g
     }
 }
 
+/* Rows of a register tile that is not full, beside 1. */
+enum { GLINT_CPU_FEW_ROWS = GLINT_CPU_ROWS >= 4 ? 4 : 1 };
+
 /* Rows of the next register tile when `left` rows are left: as many full tiles as leave no two rows behind, then 4 and 1. */
 GLINT_INLINE int64_t glint_tile_rows(int64_t left)
 {
-    return left >= GLINT_CPU_ROWS && left != GLINT_CPU_ROWS + 2 ? GLINT_CPU_ROWS : left >= 4 ? 4 : 1;
+    return left >= GLINT_CPU_ROWS && left != GLINT_CPU_ROWS + 2 ? GLINT_CPU_ROWS : left >= 4 ? GLINT_CPU_FEW_ROWS : 1;
 }
 
 /* All rows of C in one panel of `vecs` vectors. */
@@ -99,8 +102,8 @@ GLINT_INLINE void glint_gemm_panel(const int vecs, const struct glint_gemm *g)
         rows = glint_tile_rows(g->rows - row);
         if (rows == GLINT_CPU_ROWS)
             glint_gemm_tile(GLINT_CPU_ROWS, vecs, g, row);
-        else if (rows == 4)
-            glint_gemm_tile(4, vecs, g, row);
+        else if (rows == GLINT_CPU_FEW_ROWS)
+            glint_gemm_tile(GLINT_CPU_FEW_ROWS, vecs, g, row);
         else
             glint_gemm_tile(1, vecs, g, row);
     }
