@@ -10,7 +10,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-enum layout { BSHD, BHSD, FUSED, PADDED, BROADCAST, LAYOUTS };
+enum layout { BSHD, BHSD, FUSED, PADDED, BROADCAST, ANY_STRIDE, LAYOUTS };
 
 struct dimensions {
     int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
@@ -43,6 +43,14 @@ static void make_problem(struct glint_problem *p, const struct glint_variant_inf
         p->k.head = p->v.head = 0;
         p->q.batch = 0;
         p->dout.row = p->dout.head = 0;
+        break;
+    case ANY_STRIDE: /* of dimensions of extent 1; no sum of addresses may overflow (--config=ubsan) */
+        for (size_t i = 0; i < COUNT(all); i++) {
+            const bool keys = i == 1 || i == 2 || i >= 6;
+            all[i]->batch = s->batch == 1 ? INT64_MAX : all[i]->batch;
+            all[i]->head = (keys ? s->heads_kv : s->heads_q) == 1 ? INT64_MAX : all[i]->head;
+            all[i]->row = (keys ? s->seqlen_k : s->seqlen_q) == 1 ? INT64_MAX : all[i]->row;
+        }
         break;
     default: break;
     }
@@ -187,6 +195,7 @@ static void variants(enum glint_pass pass, uint32_t concurrency)
             {1, 1, 1, 1, 1, BSHD},         {1, 2, 2, 3, 2, PADDED},         {2, 4, 2, 5, 9, FUSED},
             {1, 3, 1, m - 1, n + 1, BHSD}, {1, 1, 1, m + 1, n - 1, PADDED}, {2, 2, 1, 1, n, BROADCAST},
             {1, 2, 2, m, 1, BHSD},         {1, 1, 1, 4, 0, BSHD},           {1, 1, 1, 0, 4, BSHD},
+            {1, 1, 1, 1, 1, ANY_STRIDE},   {1, 3, 1, 1, 2, ANY_STRIDE},     {1, 1, 1, 3, 1, ANY_STRIDE},
         };
         for (size_t s = 0; s < COUNT(shapes); s++) {
             shape_of_variant(context, i, &shapes[s], false, s);

@@ -53,7 +53,7 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
             const int64_t rows = glint_clamp(queries - i, 0, GLINT_CPU_SQUARE);
             glint_transpose_in(q_t + i, PITCH_M, q_rows + i * PITCH_D, PITCH_D, rows, HEAD_DIM, p->softmax_scale);
             glint_transpose_in(dout_t + i, PITCH_M, dout_rows + i * PITCH_D, PITCH_D, rows, HEAD_DIM, 1.0f);
-            glint_widen_rows(m->row, PITCH_D, o + (first + i) * p->o.row, p->o.row, rows, HEAD_DIM);
+            glint_widen_rows(m->row, PITCH_D, rows > 0 ? o + (first + i) * p->o.row : o, p->o.row, rows, HEAD_DIM);
             glint_transpose_in(m->o_t + i, 16, m->row, PITCH_D, rows, HEAD_DIM, 1.0f);
         }
 

@@ -41,8 +41,9 @@ static void begin_block(const struct glint_problem *p, const struct matrices *m,
     float *max = m->stats + block * 2 * PITCH_M, *sum = max + PITCH_M;
     for (int64_t i = 0; i < columns; i += GLINT_CPU_SQUARE) {
         const int64_t rows = glint_clamp(queries - i, 0, GLINT_CPU_SQUARE);
+        const glint_element *q_rows = rows > 0 ? q + i * p->q.row : q; /* the stride of a single row may be any number */
         float *q_t = m->q_t + block * BLOCK_T + i;
-        glint_transpose_in(q_t, PITCH_M, q + i * p->q.row, p->q.row, rows, HEAD_DIM, p->softmax_scale);
+        glint_transpose_in(q_t, PITCH_M, q_rows, p->q.row, rows, HEAD_DIM, p->softmax_scale);
     }
     for (int64_t x = 0; x < columns; x += GLINT_CPU_LANES) {
         glint_store(max + x, glint_splat(-INFINITY));
@@ -157,9 +158,11 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
         const glint_element *k_rows = k + first_key * p->k.row, *v_rows = v + first_key * p->v.row;
         struct tile t = {.k = m.k, .v = m.v, .k_pitch = PITCH_D, .v_pitch = PITCH_D, .first = first_key == 0};
         t.keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
-        struct glint_ahead ahead = {(const char *)(k_rows + TILE_N * p->k.row), (const char *)(v_rows + TILE_N * p->v.row),
-                                    p->k.row * (ptrdiff_t)sizeof *k, p->v.row * (ptrdiff_t)sizeof *v,
-                                    glint_clamp(keys_seen - first_key - TILE_N, 0, TILE_N)};
+        struct glint_ahead ahead = {.rows = glint_clamp(keys_seen - first_key - TILE_N, 0, TILE_N)};
+        if (ahead.rows > 0) { /* the stride of a single row may be any number */
+            ahead.k = (const char *)(k_rows + TILE_N * p->k.row), ahead.k_stride = p->k.row * (ptrdiff_t)sizeof *k;
+            ahead.v = (const char *)(v_rows + TILE_N * p->v.row), ahead.v_stride = p->v.row * (ptrdiff_t)sizeof *v;
+        }
         t.ahead = &ahead;
         if (queries > GLINT_CPU_VECS * GLINT_CPU_LANES) { /* read more than once: worth a copy whose rows lie close together */
             glint_widen_rows(m.k, PITCH_D, k_rows, p->k.row, t.keys, HEAD_DIM);
