@@ -149,6 +149,12 @@ static inline int32_t glint_gpu_part_heads(const struct glint_gpu_shape *shape, 
     return (int32_t)kernel->part_heads;
 }
 
+/* By how many blocks the query heads of a key head are then walked over. */
+static inline int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads)
+{
+    return (shape->group - 1) / part_heads + 1;
+}
+
 /* Backward: (part, batch, key head) triples of a section: as many as have their Q and dO fit. With a mask only those of one query head are
  * counted: blocks walk over heads one after another, and a grouped head's are few and long, so that short ones must be left for the end of
  * the whole grid, not of each section. Fused: key blocks of one triple take turns at dQ, so those that run together should be of many heads,
@@ -163,7 +169,7 @@ static inline int32_t glint_gpu_backward_section(const struct glint_gpu_shape *s
     int64_t fits = GLINT_GPU_SECTION_BYTES / 4 / (longest > 0 ? longest : 1) / (masked ? 1 : part_heads) / (int64_t)head_dim;
     int64_t least = strategy == GLINT_GPU_SPLIT ? 1 : (masked ? 4096 : 1024) / (int64_t)head_dim + 1;
     int64_t wanted = fits > least ? fits : least;
-    int64_t all = (int64_t)shape->batch * shape->heads_kv * ((shape->group - 1) / part_heads + 1);
+    int64_t all = (int64_t)shape->batch * shape->heads_kv * glint_gpu_parts(shape, part_heads);
 
     return (int32_t)(wanted < all ? wanted : all);
 }
@@ -182,7 +188,7 @@ static inline uint64_t glint_backward_layout(struct glint_backward_params *param
     uint64_t bytes = 2 * row_bytes;
 
     params->part_heads = glint_gpu_part_heads(shape, kernel);
-    params->parts = (shape->group - 1) / params->part_heads + 1;
+    params->parts = glint_gpu_parts(shape, params->part_heads);
     params->shape.section = glint_gpu_backward_section(shape, params->part_heads, kernel->strategy, head_dim);
     params->padded_q = (int64_t)rows;
     params->lse_log2 = (float *)(void *)base;

@@ -56,7 +56,7 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
 {
     const struct glint_gpu_kernel *kernel = variant->kernel;
     struct glint_backward_params params = {.shape = shape_of(problem)};
-    const int64_t part_heads = glint_gpu_part_heads(&params.shape, kernel), parts = (params.shape.group - 1) / part_heads + 1;
+    const int64_t parts = glint_gpu_parts(&params.shape, glint_gpu_part_heads(&params.shape, kernel));
     (void)concurrency;
     for (uint32_t i = 0; i < kernel->launch_count; i++)
         if (!count_blocks(&kernel->launch[i], problem, parts, &plan->word[i]))
