@@ -487,25 +487,25 @@ GLINT_DEVICE float high_f16(uint32_t pair)
     return y;
 }
 
-/* Rounded to the nearest tf32; of two that are as near to the even one since sm_90, where it is one machine instruction, and away from
- * zero before. */
-GLINT_DEVICE uint32_t nearest_tf32(float x)
-{
-    uint32_t r;
-#if __CUDA_ARCH__ >= 900
-    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
-#else
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
-#endif
-    return r;
-}
-
 /* Rounded to the nearest tf32, of two that are as near away from zero. */
 GLINT_DEVICE uint32_t to_tf32(float x)
 {
     uint32_t r;
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
     return r;
+}
+
+/* Rounded to the nearest tf32; of two that are as near to the even one since sm_90, where it is one machine instruction, and away from
+ * zero before. */
+GLINT_DEVICE uint32_t nearest_tf32(float x)
+{
+#if __CUDA_ARCH__ >= 900
+    uint32_t r;
+    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+    return r;
+#else
+    return to_tf32(x);
+#endif
 }
 
 GLINT_DEVICE uint32_t bits_of(float x)

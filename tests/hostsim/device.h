@@ -485,18 +485,18 @@ GLINT_DEVICE float high_f16(uint32_t pair)
     return sim::from_f16(pair >> 16);
 }
 
+GLINT_DEVICE uint32_t to_tf32(float x)
+{
+    return sim::round_tf32(x);
+}
+
 GLINT_DEVICE uint32_t nearest_tf32(float x)
 {
 #if __CUDA_ARCH__ >= 900
     return sim::nearest_tf32(x);
 #else
-    return sim::round_tf32(x);
+    return to_tf32(x);
 #endif
-}
-
-GLINT_DEVICE uint32_t to_tf32(float x)
-{
-    return sim::round_tf32(x);
 }
 
 GLINT_DEVICE uint32_t bits_of(float x)

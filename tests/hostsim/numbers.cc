@@ -55,7 +55,7 @@ uint32_t nearest_tf32(float value)
     const uint32_t bits = bits_from(value);
 
     if (std::isnan(value))
-        return 0x7fffffffu;
+        return 0x7fffe000u;
     return (bits + 0xfffu + (bits >> 13 & 1)) & 0xffffe000u;
 }
 

@@ -47,7 +47,7 @@ float lg2(float x);
 /* "cvt.rna.tf32.f32": to the nearest, ties away from zero; NaNs are cut off, which can leave an infinity. */
 uint32_t round_tf32(float value);
 
-/* "cvt.rn.tf32.f32": to the nearest, ties to even; every NaN becomes the one of all ones. */
+/* "cvt.rn.tf32.f32": to the nearest, ties to even; every NaN becomes 0x7fffe000. */
 uint32_t nearest_tf32(float value);
 
 } // namespace sim

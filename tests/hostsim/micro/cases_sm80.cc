@@ -60,9 +60,9 @@ static void number_cases(vector<micro_case> &cases)
         const char *entry;
         int inputs, pairs;
         bool approximate;
-    } table[] = {{"ex2", 1, 0, true},       {"lg2", 1, 0, true},         {"to_tf32", 1, 0, false},   {"pack_bf16", 2, 0, false},
-                 {"pack_f16", 2, 0, false}, {"low_bf16", 1, 1, false},   {"high_bf16", 1, 1, false}, {"low_f16", 1, 1, false},
-                 {"high_f16", 1, 1, false}, {"fma_bf16x2", 3, 1, false}, {"fma_f16x2", 3, 2, false}};
+    } table[] = {{"ex2", 1, 0, true},        {"lg2", 1, 0, true},       {"to_tf32", 1, 0, false},    {"nearest_tf32", 1, 0, false},
+                 {"pack_bf16", 2, 0, false}, {"pack_f16", 2, 0, false}, {"low_bf16", 1, 1, false},   {"high_bf16", 1, 1, false},
+                 {"low_f16", 1, 1, false},   {"high_f16", 1, 1, false}, {"fma_bf16x2", 3, 1, false}, {"fma_f16x2", 3, 2, false}};
     for (const auto &row : table) {
         micro_random random(row.entry);
         const uint32_t blocks = row.approximate ? 32 : 128;
@@ -114,9 +114,11 @@ vector<micro_case> sm80_cases()
     ldmatrix_cases(cases, "ldmatrix_x4_trans");
     number_cases(cases);
     cases.push_back(random_words("shfl_xor", 1, 32, 32, 1024, 0));
-    cases.push_back(random_words("votes", 1, 128, 128, 256, 0));
-    for (uint32_t &word : cases.back().in) /* few bits, so that some votes say no */
-        word &= word * 0x9e3779b9u & word * 0x85ebca6bu & word * 0xc2b2ae35u & word >> 3;
+    for (const micro_case &votes : {random_words("votes", 1, 128, 128, 256, 0), random_words("named_any", 1, 128, 128, 128, 0)}) {
+        cases.push_back(votes);
+        for (uint32_t &word : cases.back().in) /* few bits, so that some votes say no */
+            word &= word * 0x9e3779b9u & word * 0x85ebca6bu & word * 0xc2b2ae35u & word >> 3;
+    }
     cases.push_back(random_words("named_barriers", 1, 128, 256, 256, 1024));
     cases.push_back(random_words("cp_async", 1, 64, 64 + 64 * 80, 64 * 80, 64 * 320));
     cases.push_back(random_words("memory", 1, 32, 512, 512, 2048));

@@ -63,6 +63,7 @@ LDMATRIX_KERNEL(ldmatrix_x4_trans)
 NUMBER_KERNEL(ex2, 1, bits_of(ex2(float_of(x[0]))))
 NUMBER_KERNEL(lg2, 1, bits_of(lg2(float_of(x[0]))))
 NUMBER_KERNEL(to_tf32, 1, to_tf32(float_of(x[0])))
+NUMBER_KERNEL(nearest_tf32, 1, nearest_tf32(float_of(x[0])))
 NUMBER_KERNEL(pack_bf16, 2, pack_bf16(float_of(x[0]), float_of(x[1])))
 NUMBER_KERNEL(pack_f16, 2, pack_f16(float_of(x[0]), float_of(x[1])))
 NUMBER_KERNEL(low_bf16, 1, bits_of(low_bf16(x[0])))
@@ -95,6 +96,20 @@ GLINT_KERNEL(128, 1) micro_votes(GLINT_PARAMS(struct micro_params) p)
     }
     st_global_u32(p.out + 2 * thread_index(), warp);
     st_global_u32(p.out + 2 * thread_index() + 1, block);
+}
+
+/* barrier.red.or of each bit of a word among two warps of four, on a barrier of their own; the pairs meet on another between bits now and then. */
+GLINT_KERNEL(128, 1) micro_named_any(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t mine = ld_relaxed_u32(p.in + thread_index()), pair = warp_index() / 2;
+    uint32_t any = 0;
+
+    for (uint32_t bit = 0; bit < 32; ++bit) {
+        any |= (uint32_t)named_any(1 + pair, 64, mine >> bit & 1) << bit;
+        if (bit % 8 == 7)
+            named_sync(3, 128);
+    }
+    st_global_u32(p.out + thread_index(), any);
 }
 
 /* Warps 1 ... 3 are a pipeline round warp 0: each round, warp 0 stores a value per lane, arrives, and waits for the sum of the others. */
