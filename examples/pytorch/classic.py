@@ -6,7 +6,8 @@
     python3 examples/pytorch/classic.py --plot classic.png --csv classic.csv
 
 Test: float32 tensors of B, H, N, D = (1, 1, 128, 32), (1, 1, 128, 64), (1, 1, 128, 128), (32, 8, 69, 128), causal and not, O and the three
-gradients against scaled_dot_product_attention, absolute tolerance 5e-3. A head_dim that the library was built without is said to be missing.
+gradients against scaled_dot_product_attention, absolute tolerance 5e-3. What the library was built without is said and fails the test: on a GPU
+the default spec has no head_dim 32, and ./bazelw build --repo_env=GLINT_SPEC=spec/full.lua //examples/pytorch:libglint_shared.so makes all.
 Plot: B = 32, H = 4, D = 128, N = 512 ... 8192, causal, forward and backward, TFLOP/s beside PyTorch's.
 """
 
@@ -33,8 +34,8 @@ def sdpa(q, k, v, causal):
 
 
 def test(device):
-    """The number of failed comparisons."""
-    failed = compared = 0
+    """The number of comparisons that failed and of cases that were not run."""
+    failed = compared = missing = 0
     for (b, h, n, d), causal in itertools.product(SHAPES, [False, True]):
         torch.manual_seed(0)
         q, k, v = (torch.randn(b, h, n, d, device=device, requires_grad=True) for _ in range(3))
@@ -45,6 +46,7 @@ def test(device):
             got = glint.attention(q, k, v, causal=causal)
         except glint.GlintError as error:
             print(f"({b}, {h}, {n}, {d}) {'causal' if causal else 'full':6}  not run: {str(error).splitlines()[0]}")
+            missing += 1
             continue
         got = [got, *torch.autograd.grad(got, (q, k, v), dout)]
         errors = [(x - y).abs().max().item() for x, y in zip(got, want)]
@@ -52,8 +54,8 @@ def test(device):
         failed, compared = failed + sum(wrong), compared + len(wrong)
         print(f"({b}, {h}, {n}, {d}) {'causal' if causal else 'full':6}  " + "  ".join(
             f"{name} {error:.1e}{' FAILED' if bad else ''}" for name, error, bad in zip(("o", "dq", "dk", "dv"), errors, wrong)))
-    print(f"{compared} comparisons, {failed} above {TOLERANCE}")
-    return failed or compared == 0
+    print(f"{compared} comparisons, {failed} above {TOLERANCE}" + (f"; {missing} cases not run" if missing else ""))
+    return failed + missing
 
 
 def milliseconds(call, device, calls=12):

@@ -160,7 +160,7 @@ class OnDevice:
     def test_gradcheck(self):
         """torch.autograd.gradcheck: every entry of the Jacobian by central differences. Inputs sit on a grid that the dtype holds exactly,
         one step of the difference is a multiple of it, and what remains is the rounding inside."""
-        combinations = itertools.product(self.kinds, glint.MASKS, [(2, 1, 3, 5, "bhnd"), (1, 1, 4, 2, "bnhd")])
+        combinations = itertools.product(self.kinds, glint.MASKS, [(2, 1, 3, 5, "bhnd"), (1, 1, 4, 2, "bnhd"), (1, 1, 2, 3, "bnd")])
         for (dtype, d), mask, (hq, hkv, sq, sk, layout) in combinations:
             if d > 64:  # a call for every element
                 continue
@@ -168,7 +168,8 @@ class OnDevice:
             step, tolerance = (2.0**-7, 1e-3) if exact else (2.0**-3, 0.05 if dtype != torch.bfloat16 else 0.1)
 
             def leaf(*shape):
-                shape = shape if layout == "bhnd" else (shape[0], shape[2], shape[1], shape[3])
+                b, h, n, dim = shape
+                shape = {"bhnd": shape, "bnhd": (b, n, h, dim), "bnd": (b, n, dim)}[layout]
                 grid = torch.randint(-8, 9, shape, device=self.device) / 8
                 return grid.double().requires_grad_()
 
