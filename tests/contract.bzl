@@ -1,6 +1,6 @@
 """The tests of the API's promises (glint.h, README.md): refusals, guard pages, allocation, the archive, the tar, the pool, the self test."""
 
-load("@glint_spec//:variants.bzl", "VARIANTS")
+load("@glint_spec//:variants.bzl", "SPEC", "VARIANTS")
 load("@local_cuda//:cuda.bzl", "HAS_NVCC")
 load("//tools:defs.bzl", "by_cpu", "glint_cc_library", "glint_cc_test", "not_cross", "without_sanitizer")
 load("//tools:kernel.bzl", "glint_emit_table")
@@ -136,6 +136,14 @@ def promise_tests():
         }) + [str(number) for number in [len(gpu_variants)] + sorted(archs.keys())],
         data = [":architectures_test_file"],
     )
+    if SPEC == "spec/attention.lua":  # of the default spec: CPU kernels and SASS for three architectures
+        lua_test(
+            name = "archive_size_test",
+            src = "archive_size.lua",
+            args = ["$(rootpath :architectures_test_file)", "25000000"],
+            data = [":architectures_test_file"],
+            target_compatible_with = without_sanitizer(),
+        )
     native.filegroup(
         name = "architectures_test_file",
         testonly = True,
