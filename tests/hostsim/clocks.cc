@@ -176,14 +176,6 @@ uint32_t least_known(const Thread *thread)
     return known->least;
 }
 
-bool knows(const Thread *thread, uint32_t block, uint32_t index, uint32_t clock)
-{
-    if (block == thread->block->index)
-        return index == thread->index || clock <= thread->known->clock[index];
-    const Far *far = thread->known->far;
-    return far != nullptr && clock <= far->clock[(size_t)block * grid.launch.threads + index];
-}
-
 /* ---- words of global memory: PTX ISA, "Memory Consistency Model", release and acquire patterns ---- */
 
 void release_to(const void *word)

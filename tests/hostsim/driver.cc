@@ -276,11 +276,6 @@ uint64_t sim_steps(void)
     return sim::steps_so_far();
 }
 
-uint64_t sim_memory(void)
-{
-    return sim::global_bytes();
-}
-
 uint64_t sim_digest(const void *except)
 {
     return sim::global_digest(except);

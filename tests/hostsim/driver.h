@@ -25,8 +25,6 @@ void sim_seed(uint64_t seed);
 uint64_t sim_seed_now(void);
 /* Switches between threads so far, which is what simulating costs. */
 uint64_t sim_steps(void);
-/* Bytes of device memory that are allocated. */
-uint64_t sim_memory(void);
 /* A digest of all device memory, except for the allocation where `except` lies. */
 uint64_t sim_digest(const void *except);
 

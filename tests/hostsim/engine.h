@@ -225,8 +225,6 @@ void global_defined(const void *memory, size_t bytes,
 bool global_holds(const void *memory, size_t bytes);
 /* The host's address of it, without a look. */
 unsigned char *global_raw(const void *address);
-/* Bytes that are allocated. */
-uint64_t global_bytes();
 /* A digest of all that global memory holds, except for the allocation where `except` lies (may be null). */
 uint64_t global_digest(const void *except);
 

@@ -13,12 +13,12 @@ namespace sim
 namespace
 {
 
-/* An access is (launch, block * threads + thread + 1, clock); accesses of earlier launches happened before. Of writes and of
- * reads the last one is kept, and the last one by another block than that. */
+/* An access is (block, thread, clock); clocks begin at 1, and accesses of earlier launches happened before. Of writes and of reads the
+ * last one is kept, and the last one by another block than that. */
 struct Access {
-    uint32_t thread, clock;
+    uint32_t block, clock; /* clock 0: none */
+    uint16_t thread : 15, strong : 1;
     uint16_t site;
-    uint16_t strong;
 };
 struct Word {
     uint32_t launch;
@@ -32,6 +32,7 @@ struct Allocation {
     size_t map_bytes;
     Word *shadow;
     size_t shadow_bytes;
+    std::vector<bool> touched; /* a bit a page: anything was, or will be, written there; all others hold zeros */
 };
 
 std::vector<Allocation> allocations; /* by address */
@@ -63,36 +64,28 @@ Allocation *find(uintptr_t address)
     return &allocations[recent];
 }
 
-uint32_t here()
-{
-    return self->block->index * grid.launch.threads + self->index + 1;
-}
-
 bool ordered(const Access &access)
 {
-    const uint32_t threads = grid.launch.threads;
-    return access.thread == 0 || knows(self, (access.thread - 1) / threads, (access.thread - 1) % threads, access.clock);
+    return access.clock == 0 || knows(self, access.block, access.thread, access.clock);
 }
 
 [[noreturn]] void found_race(const void *address, Use use, Site site, const Access &other, bool other_wrote)
 {
     const Site at = site_of(other.site);
-    const uint32_t threads = grid.launch.threads;
     report(Kind::race, site, "%s %s global memory at %p, which %s %s at %s:%d, with nothing between that orders the two",
-           who(self).c_str(), use == Use::read ? "reads" : "writes", address,
-           who((other.thread - 1) / threads, (other.thread - 1) % threads).c_str(), other_wrote ? "wrote" : "read", at.file,
-           at.line);
+           who(self).c_str(), use == Use::read ? "reads" : "writes", address, who(other.block, other.thread).c_str(),
+           other_wrote ? "wrote" : "read", at.file, at.line);
 }
 
 void remember(Access kept[2], const Access &now)
 {
-    if (kept[0].thread != 0 && (kept[0].thread - 1) / grid.launch.threads != self->block->index)
+    if (kept[0].clock != 0 && kept[0].block != now.block)
         kept[1] = kept[0];
     kept[0] = now;
 }
 
 /* `strong`: an atomic, or a relaxed, acquire or release access; two of them never race. */
-void check_word(Word &word, const void *address, uint32_t mask, Use use, bool strong, Site site)
+void check_word(Word &word, const void *address, uint32_t mask, Use use, const Access &now, Site site)
 {
     if (word.launch != grid.number) {
         word.launch = (uint32_t)grid.number;
@@ -101,15 +94,14 @@ void check_word(Word &word, const void *address, uint32_t mask, Use use, bool st
     if (use != Use::write && (word.defined & mask) != mask)
         report(Kind::uninitialised, site, "%s reads global memory at %p, which nobody wrote", who(self).c_str(), address);
     for (const Access &write : word.write)
-        if (!(strong && write.strong) && !ordered(write))
+        if (!(now.strong && write.strong) && !ordered(write))
             found_race(address, use, site, write, true);
-    const Access now = {here(), self->clock, site_id(site), strong};
     if (use == Use::read) {
         remember(word.read, now);
         return;
     }
     for (const Access &read : word.read)
-        if (!(strong && read.strong) && !ordered(read))
+        if (!(now.strong && read.strong) && !ordered(read))
             found_race(address, use, site, read, false);
     remember(word.write, now);
     word.defined |= mask;
@@ -118,6 +110,12 @@ void check_word(Word &word, const void *address, uint32_t mask, Use use, bool st
 } // namespace
 
 void global_launch_begins() {}
+
+static void touch(Allocation &allocation, uintptr_t begin, uintptr_t end)
+{
+    for (size_t page = (begin - allocation.begin) / PAGE; page <= (end - 1 - allocation.begin) / PAGE; ++page)
+        allocation.touched[page] = true;
+}
 
 void *global_allocate(size_t bytes, bool far)
 {
@@ -132,6 +130,7 @@ void *global_allocate(size_t bytes, bool far)
     allocation.end = allocation.begin + bytes;
     allocation.shadow_bytes = ((bytes + 3) / 4 + 1) * sizeof(Word);
     allocation.shadow = (Word *)map_memory(allocation.shadow_bytes);
+    allocation.touched.resize(room / PAGE);
     const auto at = std::upper_bound(allocations.begin(), allocations.end(), allocation.begin,
                                      [](uintptr_t a, const Allocation &other) { return a < other.begin; });
     allocations.insert(at, allocation);
@@ -155,30 +154,33 @@ unsigned char *global_raw(const void *address)
     return (unsigned char *)((uintptr_t)address & ~FAR);
 }
 
-uint64_t global_bytes()
+/* A sum over every eight bytes, each times an odd number that its place gives: zeros add nothing, so that pages without a write need no look. */
+static uint64_t digest_of(const unsigned char *bytes, size_t count, uint64_t place)
 {
-    uint64_t bytes = 0;
+    uint64_t digest = 0;
 
-    for (const Allocation &allocation : allocations)
-        bytes += allocation.end - allocation.begin;
-    return bytes;
+    for (size_t at = 0; at < count; at += 8) {
+        uint64_t word = 0, factor = (place + at) * UINT64_C(0x9e3779b97f4a7c15);
+        std::memcpy(&word, bytes + at, count - at < 8 ? count - at : 8);
+        factor = (factor ^ factor >> 32) * UINT64_C(0xd6e8feb86659fd93);
+        word *= (factor ^ factor >> 32) | 1;
+        digest += word ^ word >> 29;
+    }
+    return digest;
 }
 
 uint64_t global_digest(const void *except)
 {
-    uint64_t digest = UINT64_C(0xcbf29ce484222325); /* FNV-1a's, eight bytes at a time */
+    uint64_t digest = 0, place = 0;
 
     for (const Allocation &allocation : allocations) {
-        if ((uintptr_t)except >= allocation.begin && (uintptr_t)except < allocation.end)
-            continue;
-        const unsigned char *bytes = global_raw((const void *)allocation.begin);
-        const size_t count = allocation.end - allocation.begin;
-        for (size_t at = 0; at < count; at += 8) {
-            uint64_t word = 0;
-            std::memcpy(&word, bytes + at, count - at < 8 ? count - at : 8);
-            digest = (digest ^ word) * UINT64_C(0x100000001b3);
-            digest ^= digest >> 29;
-        }
+        const size_t bytes = allocation.end - allocation.begin;
+        if ((uintptr_t)except < allocation.begin || (uintptr_t)except >= allocation.end)
+            for (size_t page = 0; page < allocation.touched.size(); ++page)
+                if (allocation.touched[page])
+                    digest += digest_of(global_raw((const void *)(allocation.begin + page * PAGE)),
+                                        std::min(bytes - page * PAGE, PAGE), place + page * PAGE);
+        place += bytes;
     }
     return digest;
 }
@@ -195,6 +197,8 @@ void global_defined(const void *memory, size_t bytes, bool defined)
 
     if (allocation == nullptr)
         return;
+    if (defined)
+        touch(*allocation, (uintptr_t)memory, (uintptr_t)memory + bytes);
     for (uintptr_t at = (uintptr_t)memory, end = at + bytes; at < end; ++at) {
         Word &word = allocation->shadow[(at - allocation->begin) / 4];
         if (at % 4 == 0 && end - at >= 4) {
@@ -220,9 +224,13 @@ static unsigned char *look(const void *address, uint32_t bytes, Use use, bool st
                (size_t)(allocation->end - begin));
     if (begin % (bytes >= 16 ? 16 : bytes) != 0)
         report(Kind::alignment, site, "%s: address %p for %u bytes", who(self).c_str(), address, bytes);
-    for (uintptr_t at = begin; at < begin + bytes; at += 4)
-        check_word(allocation->shadow[(at - allocation->begin) / 4], (const void *)at,
-                   begin + bytes - at >= 4 ? 0xfu : ((1u << (begin + bytes - at)) - 1) << at % 4, use, strong, site);
+    if (use != Use::read)
+        touch(*allocation, begin, begin + bytes);
+    const Access now = {self->block->index, self->clock, (uint16_t)(self->index & 0x7fff), strong, site_id(site)};
+    Word *word = &allocation->shadow[(begin - allocation->begin) / 4];
+    for (uintptr_t at = begin; at < begin + bytes; at += 4, ++word)
+        check_word(*word, (const void *)at, begin + bytes - at >= 4 ? 0xfu : ((1u << (begin + bytes - at)) - 1) << at % 4, use, now,
+                   site);
     return global_raw(address);
 }
 

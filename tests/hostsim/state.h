@@ -41,7 +41,13 @@ void global_launch_begins();
 /* clocks.cc */
 Known *known_new(uint32_t threads);
 void clocks_launch_ends();
-bool knows(const Thread *thread, uint32_t block, uint32_t index, uint32_t clock);
+inline bool knows(const Thread *thread, uint32_t block, uint32_t index, uint32_t clock)
+{
+    if (block == thread->block->index)
+        return index == thread->index || clock <= thread->known->clock[index];
+    const Far *far = thread->known->far;
+    return far != nullptr && clock <= far->clock[(size_t)block * grid.launch.threads + index];
+}
 uint32_t least_known(const Thread *thread); /* events up to this clock, of whatever thread of the block, happened before */
 /* barriers.cc */
 void barriers_begin(Block *block);
