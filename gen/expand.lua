@@ -172,7 +172,11 @@ end
 -- Every key must have a tile for every target (ISA, architecture) of its family: holes are said with exclude, not left. An exclusion
 -- that says no more than the family and what it computes needs no tile to exclude.
 function run:check_cover(name, key, family, covered, home)
-  if next(covered) == nil and self:exclusion(setmetatable({ family = name }, { __index = key })) then return end
+  local excluded = next(covered) == nil and self:exclusion(setmetatable({ family = name }, { __index = key }))
+  if excluded then
+    self.holes[#self.holes + 1] = { family = name, key = expand.key_name(key), excluded = excluded }
+    return
+  end
   for _, target in ipairs(family.targets(self.spec.families[name])) do
     if not covered[target] then
       return self:report(home, ("no tile for %s on %s"):format(expand.key_name(key), family.target_name(target)),
@@ -238,11 +242,11 @@ function run:unused_tiles()
   return unused
 end
 
---- The records of a valid `spec`, sorted bytewise by name, those that it excludes, and the sites of tiles that it does not use.
--- Mistakes go to `problems`.
+--- The records of a valid `spec`, sorted bytewise by name, those that it excludes, the sites of tiles that it does not use, and what it
+-- excludes that has no tile: { family, key, excluded }. Mistakes go to `problems`.
 function expand.expand(spec, places, problems)
   local self = setmetatable({ spec = spec, places = places, problems = problems, used = {}, by_name = {}, records = {},
-    excluded = {} }, run)
+    excluded = {}, holes = {} }, run)
   for _, name in ipairs(text.sorted_keys(spec.families)) do self:family(name) end
   self:check_used("exclude", "excludes nothing")
   self:check_used("override", "matches nothing")
@@ -252,7 +256,7 @@ function expand.expand(spec, places, problems)
   local function by_name(a, b) return a.name < b.name end
   table.sort(self.records, by_name)
   table.sort(self.excluded, by_name)
-  return self.records, self.excluded, self:unused_tiles()
+  return self.records, self.excluded, self:unused_tiles(), self.holes
 end
 
 expand.axes = validate.axes

@@ -104,10 +104,37 @@ local function missing_tile(loaded, asked, family_name, lacks)
   end
 end
 
+local KEY = "^(%a+)_(%w+)_d(%d+)_(%a+)"
+
+-- A whole name, or the left half of one, which has no `how`.
 local function parse_name(name)
-  local pass, dtype, head_dim, mask, how = name:match("^(%a+)_(%w+)_d(%d+)_(%a+)__([%w_]+)$")
+  local pass, dtype, head_dim, mask, how = name:match(KEY .. "__([%w_]+)$")
+  if not pass then pass, dtype, head_dim, mask = name:match(KEY .. "$") end
   if not pass then return nil end
-  return { pass = pass, dtype = dtype, head_dim = tonumber(head_dim), mask = mask, how = how }
+  return { pass = pass, dtype = dtype, head_dim = tonumber(head_dim), mask = mask, how = how,
+    key = how and name:sub(1, -3 - #how) or name }
+end
+
+local function rule_text(loaded, rule, what)
+  return ("%s:%d: %s: excludes %s: %s"):format(loaded.path, rule.site.line, rule.site.path, what, rule.reason)
+end
+
+-- The rule that leaves a family without what the name asks for, whatever the tile.
+local function hole(loaded, asked, family)
+  for _, missing in ipairs(loaded.holes) do
+    if missing.family == family and missing.key == asked.key then
+      return rule_text(loaded, missing.excluded, ("%s of %s"):format(missing.key, family))
+    end
+  end
+end
+
+-- The same for one that has tiles for it.
+local function excluded_key(loaded, asked, family)
+  for _, record in ipairs(loaded.excluded) do
+    if record.family == family and record.name:sub(1, #asked.key + 2) == asked.key .. "__" then
+      return rule_text(loaded, record.excluded, record.name)
+    end
+  end
 end
 
 local function nearest(loaded, name)
@@ -125,19 +152,44 @@ local function of_key(loaded, name)
   return #names > 0 and table.concat(names, "\n") .. "\n" or nil
 end
 
+local function append(lines, more)
+  for _, line in ipairs(more) do
+    if not text.contains(lines, line) then lines[#lines + 1] = line end
+  end
+end
+
+-- Why no family of the spec makes what the left half of a name says.
+local function no_key(loaded, asked, lines)
+  for _, family in ipairs(text.sorted_keys(loaded.spec.families)) do
+    local lacks = missing_axes(loaded, asked, family)
+    if #lacks == 0 then lacks = { hole(loaded, asked, family) or excluded_key(loaded, asked, family) } end
+    append(lines, lacks)
+  end
+end
+
+local function no_variant(loaded, asked, family, lines)
+  local excluded = hole(loaded, asked, family)
+  if excluded then
+    lines[#lines + 1] = excluded
+    return
+  end
+  local lacks = missing_axes(loaded, asked, family)
+  missing_tile(loaded, asked, family, lacks)
+  append(lines, lacks)
+end
+
 local function not_found(loaded, name)
   local lines = { ("%s: no variant %s"):format(loaded.path, text.show(name)) }
   local asked = parse_name(name)
-  local family = asked and text.contains(registry.names, asked.how:match("^%w+")) and asked.how:match("^%w+")
+  local family = asked and asked.how and asked.how:match("^%w*")
   if not asked then
     lines[#lines + 1] = "a name is <pass>_<dtype>_d<head_dim>_<mask>__<how>, such as " .. loaded.records[1].name
   elseif not family then
-    lines[#lines + 1] = ("no family is called %s; the families are %s"):format(text.show(asked.how:match("^%w*")),
-      text.words(registry.names, "and"))
+    no_key(loaded, asked, lines)
+  elseif not text.contains(registry.names, family) then
+    lines[#lines + 1] = ("no family is called %s; the families are %s"):format(text.show(family), text.words(registry.names, "and"))
   else
-    local lacks = missing_axes(loaded, asked, family)
-    missing_tile(loaded, asked, family, lacks)
-    for _, lack in ipairs(lacks) do lines[#lines + 1] = lack end
+    no_variant(loaded, asked, family, lines)
   end
   lines[#lines + 1] = nearest(loaded, name)
   return table.concat(lines, "\n")
@@ -154,10 +206,7 @@ function explain.variant(loaded, name, fields)
   local record = by_name(loaded.records, name)
   if record then return fields and fields_text(record, loaded.name) or found(record, loaded) end
   local excluded = by_name(loaded.excluded, name)
-  if excluded then
-    local rule = excluded.excluded
-    return nil, ("%s:%d: %s: excludes %s: %s"):format(loaded.path, rule.site.line, rule.site.path, name, rule.reason)
-  end
+  if excluded then return nil, rule_text(loaded, excluded.excluded, name) end
   local key = of_key(loaded, name)
   if key then return key end
   return nil, not_found(loaded, name)
@@ -174,6 +223,9 @@ function explain.summary(loaded)
     local targets = {}
     for i, target in ipairs(family.targets(loaded.spec.families[name])) do targets[i] = family.target_name(target) end
     lines[#lines + 1] = ("  %s: %s for %s"):format(name, variants(counts[name]), table.concat(targets, ", "))
+  end
+  for _, missing in ipairs(loaded.holes) do
+    lines[#lines + 1] = rule_text(loaded, missing.excluded, ("%s of %s"):format(missing.key, missing.family))
   end
   for _, site in ipairs(loaded.unused) do
     lines[#lines + 1] = ("%s:%d: %s: not used by any variant"):format(loaded.path, site.line, site.path)

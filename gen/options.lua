@@ -33,7 +33,7 @@ end
 local function unknown(argument, known)
   local name = argument:match("^%-%-([%w-]+)") or argument
   local near = text.meant(name, text.sorted_keys(known))
-  return ("unknown option %s%s"):format(text.show(argument), near and "; did you mean --" .. near .. "?" or "; see --help")
+  return ("unknown option %s%s"):format(text.show(argument), near and "; did you mean --" .. near .. "?" or "")
 end
 
 --- known: option name -> { flag = bool, many = bool, help = text }. Returns { option = value, [1...] = words } or nil and why.

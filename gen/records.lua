@@ -14,15 +14,15 @@ local function spec_name(path)
   return (name:gsub("[^%w_./@+-]", "_"))
 end
 
---- { spec, places, records, excluded, unused, path, name } of the spec at `path` (gen/expand.lua says what each is), or nil and its
+--- { spec, places, records, excluded, unused, holes, path, name } of the spec at `path` (gen/expand.lua says what each is), or nil and its
 -- mistakes as text.
 return function(path)
   local found = problems.new(path)
   local spec, places = load_spec(path, found)
   if spec then validate.check(spec, places, found) end
   if found:any() then return nil, found:text() end
-  local records, excluded, unused = expand.expand(spec, places, found)
+  local records, excluded, unused, holes = expand.expand(spec, places, found)
   if found:any() then return nil, found:text() end
-  return { spec = spec, places = places, records = records, excluded = excluded, unused = unused, path = path,
+  return { spec = spec, places = places, records = records, excluded = excluded, unused = unused, holes = holes, path = path,
     name = spec_name(path) }
 end

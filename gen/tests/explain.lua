@@ -38,6 +38,10 @@ harness.case("the fields that a template sees", function()
   harness.yes(not text:find("sites", 1, true))
 end)
 
+-- f16 has no forward tile, and that is said.
+local HOLE = { [3] = '  dtypes = { "f32", "f16" },', [10] = '        fwd = { { m = 64, n = 96, dtypes = { "f32" } } },',
+  [15] = '  exclude = { { family = "cpu", pass = "fwd", dtype = "f16", reason = "no tile yet" } },' }
+
 local function lacks(what, changes, name, ...)
   local words = { ... }
   harness.case(what, function()
@@ -67,6 +71,13 @@ lacks("a pass without tiles, narrowed away", { [8] = 'isas = { "x86_64_v3" }, pa
   "bwd_f32_d64_causal__cpu_x86_64_v3_m64n96", 'families.cpu.passes: has no "bwd"')
 lacks("an excluded variant", { [15] = 'exclude = { { pass = "fwd", head_dim = 64, reason = "nobody wants it" } },' }, NAME,
   "spec:15: exclude[1]: excludes " .. NAME .. ": nobody wants it")
+lacks("what is excluded and has no tile", HOLE, "fwd_f16_d64_causal__cpu_x86_64_v3_m64n96",
+  "spec:15: exclude[1]: excludes fwd_f16_d64_causal of cpu: no tile yet")
+lacks("the left half of a name, of a head dim that the spec lacks", {}, "fwd_f32_d80_causal", "spec:4: head_dims: has no 80; add it")
+lacks("the left half of a name, excluded", { [15] = 'exclude = { { pass = "fwd", reason = "nobody wants it" } },' },
+  "fwd_f32_d64_causal", "spec:15: exclude[1]: excludes " .. NAME .. ": nobody wants it")
+lacks("the left half of a name, excluded and without a tile", HOLE, "fwd_f16_d64_causal",
+  "spec:15: exclude[1]: excludes fwd_f16_d64_causal of cpu: no tile yet")
 lacks("a mistyped name", {}, "fwd_f32_d64_casual__cpu_x86_64_v3_m64n96", 'masks: "casual" is not known; did you mean "causal"?',
   "nearest: " .. NAME)
 lacks("a name that is none", {}, "nonsense", "a name is <pass>_<dtype>", "nearest: ")
@@ -84,4 +95,8 @@ harness.case("check says what the spec makes and what it does not use", function
   local text = explain.summary(open({ [2] = '  passes = { "fwd" },', [15] = 'exclude = { { head_dim = 64, reason = "x" } },' }))
   harness.is(text, "spec: 1 variant, 1 excluded\n  cpu: 1 variant for x86_64_v3\n"
     .. "spec:11: families.cpu.tiles.bwd[1]: not used by any variant\n")
+end)
+
+harness.case("check says what is excluded and has no tile", function()
+  harness.has(explain.summary(open(HOLE)), "spec:15: exclude[1]: excludes fwd_f16_d64_causal of cpu: no tile yet\n")
 end)
