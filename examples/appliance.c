@@ -78,14 +78,14 @@ static void answer(const struct glint_context *context, const char *line)
     long long sq, sk, heads, head_dim;
     struct glint_problem problem;
     struct glint_plan forward, backward;
-    if (sscanf(line, "%15s %lld %lld %lld %lld %15s", pass, &sq, &sk, &heads, &head_dim, mask) != 6) {
+    int words = sscanf(line, "%15s %lld %lld %lld %lld %15s", pass, &sq, &sk, &heads, &head_dim, mask);
+    int wants_backward = words == 6 && strcmp(pass, "backward") == 0, causal = words == 6 && strcmp(mask, "causal") == 0;
+    if (words != 6 || (!wants_backward && strcmp(pass, "forward") != 0) || (!causal && strcmp(mask, "none") != 0)) {
         printf("refused: expected: forward|backward seqlen_q seqlen_k heads head_dim none|causal\n");
         return;
     }
-    int wants_backward = strcmp(pass, "backward") == 0;
     glint_problem_bshd(&problem, GLINT_F32, 1, sq, sk, heads, heads, head_dim);
-    if (strcmp(mask, "causal") == 0)
-        problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    problem.mask = causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
     enum glint_pass asked = GLINT_FORWARD;
     enum glint_status status = glint_plan(context, &problem, asked, &forward);
     if (status == GLINT_OK && wants_backward)
@@ -110,8 +110,7 @@ int main(int count, char **arguments)
         printf("not starting: %s: %s\n", glint_status_name(status), glint_status_sentence(status));
         return 1;
     }
-    char line[128];
-    while (fgets(line, sizeof line, stdin))
+    for (char line[128]; scanf(" %127[^\n]%*[^\n]", line) == 1; fflush(stdout)) /* the rest of a longer line is dropped */
         answer(context, line);
     status = glint_context_close(context);
     gpu_close(&memory.gpu);

@@ -27,6 +27,10 @@ forward -1 1 1 64 none
 backward 1000000000 1000000000 1000000000 64 causal
 forward 100000 100000 64 64 causal
 forward 1 1 0 64 none
+froward 128 128 8 64 causal
+forward 128 128 8 64 acausal
+forward 128 128 8 64 causalcausalcausal
+forward 1 1 1 9 none and then so many words that the line is longer than the memory which the appliance has for a line, so that the rest of it is dropped
 REQUESTS
 # shellcheck disable=SC2086 # nothing or one word
 "$program" $device <"$work/requests" >"$answers"
@@ -34,11 +38,25 @@ check "it ends well" test $? = 0
 cat "$answers"
 check "the self test passed" grep -q '^self test: [1-9][0-9]* variants on .*, 0 failed' "$answers"
 check "4 requests done" test "$(grep -c '^done: ' "$answers")" = 4
-check "6 requests refused" test "$(grep -c '^refused: ' "$answers")" = 6
+check "10 requests refused" test "$(grep -c '^refused: ' "$answers")" = 10
 check "a head_dim of 9 is named" grep -q 'GLINT_BAD_HEAD_DIM' "$answers"
 check "a negative length is named" grep -q 'GLINT_BAD_SEQLEN' "$answers"
 check "no heads is named" grep -q 'GLINT_BAD_HEADS' "$answers"
 check "too large for the memory" grep -q 'does not fit' "$answers"
+# A peer that waits for its answer before it asks again gets it.
+mkfifo "$work/peer"
+# shellcheck disable=SC2086
+"$program" $device <"$work/peer" >"$work/live" &
+exec 3>"$work/peer"
+echo hello >&3
+tries=0
+until grep -q '^refused: ' "$work/live" || [ $tries -ge 300 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+check "an answer comes before the next request" test $tries -lt 300
+exec 3>&-
+wait
 sums() { sed -n 's/^done: sum of [a-z]* = \([-.0-9]*\),.*/\1/p' "$1"; }
 if [ "$device" = cuda ]; then
     check "the self test was on a GPU" sh -c "! grep -q '^self test: .* on the CPU' '$answers'"
