@@ -55,6 +55,40 @@ RIGHT(barrier_again_and_again)
         answer(&p, 64, t + 1);
 }
 
+RIGHT(phases_there_and_back)
+{
+    /* One warp fills a word a lane and the other takes it, over and over: a barrier each way, whose phases have parities in turn. */
+    const uint32_t s = shared_base(), t = thread_index(), full = s + 512, empty = s + 520;
+    if (t == 0) {
+        phase_init(full, 32);
+        phase_init(empty, 32);
+    }
+    block_sync();
+    for (uint32_t i = 0; i < 5; ++i) {
+        if (t < 32) {
+            phase_wait(empty, i & 1 ^ 1); /* at first the phase before the present one, which counts as ended */
+            st_shared_u32(s + t * 4, t + 32 + i - 3);
+            phase_arrive(full);
+        } else {
+            phase_wait(full, i & 1);
+            answer(&p, 64, ld_shared_u32(s + (t - 32) * 4));
+            phase_arrive(empty);
+        }
+    }
+    if (t < 32)
+        answer(&p, 64, t + 1);
+}
+
+RIGHT(votes_of_pairs_of_warps)
+{
+    /* Each pair asks for itself; and what was written before is there after. */
+    const uint32_t s = shared_base(), t = thread_index(), pair = t / 64;
+    st_shared_u32(s + t * 4, t + 1);
+    const bool first = named_any(1 + pair, 64, t == 70), second = named_any(1 + pair, 64, t < 1);
+    const uint32_t other = ld_shared_u32(s + (t ^ 32) * 4);
+    answer(&p, 128, first == (pair == 1) && second == (pair == 0) && other == (t ^ 32) + 1 ? t + 1 : 0);
+}
+
 RIGHT(warps_that_have_ended)
 {
     /* A barrier of all threads is of those that have not ended. */

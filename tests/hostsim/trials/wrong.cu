@@ -369,6 +369,94 @@ WRONG(sixteenth_barrier)
     named_sync(16, 64); /* HERE */
 }
 
+WRONG(vote_of_some_lanes)
+{
+    if (lane_index() < 16)
+        named_any(1, 64, true); /* HERE */
+    warp_sync();                /* HERE */
+}
+
+/* ---- phases ---------------------------------------------------------------------------------------------------------------------- */
+
+WRONG(phase_that_is_not_waited_for)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    if (t == 0)
+        phase_init(s + 512, 32);
+    block_sync();
+    if (t < 32) {
+        st_shared_u32(s + t * 4, t); /* HERE */
+        phase_arrive(s + 512);
+    } else
+        st_global_u32(p.out + t, ld_shared_u32(s + (t ^ 32) * 4)); /* HERE */
+}
+
+WRONG(written_after_the_phase)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    if (t == 0)
+        phase_init(s + 512, 32);
+    block_sync();
+    if (t < 32) {
+        phase_arrive(s + 512);
+        st_shared_u32(s + t * 4, t); /* HERE */
+    } else {
+        phase_wait(s + 512, 0);
+        st_global_u32(p.out + t, ld_shared_u32(s + (t ^ 32) * 4)); /* HERE */
+    }
+}
+
+WRONG(phase_of_the_other_parity)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    if (t == 0)
+        phase_init(s + 512, 32);
+    block_sync();
+    if (t < 32) {
+        st_shared_u32(s + t * 4, t); /* HERE */
+        phase_arrive(s + 512);
+    } else {
+        phase_wait(s + 512, 1);                                    /* HERE */
+        st_global_u32(p.out + t, ld_shared_u32(s + (t ^ 32) * 4)); /* HERE */
+    }
+}
+
+WRONG(phase_of_the_first_arrival)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    if (t == 0)
+        phase_init(s + 512, 1); /* the phase ends, and the next, with each lane */
+    block_sync();
+    if (t < 32) {
+        st_shared_u32(s + t * 4, t); /* HERE */
+        phase_arrive(s + 512);
+    } else {
+        phase_wait(s + 512, 0);                                    /* HERE */
+        st_global_u32(p.out + t, ld_shared_u32(s + (t ^ 32) * 4)); /* HERE */
+    }
+}
+
+WRONG(phase_that_never_ends)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    if (t == 0)
+        phase_init(s, 64);
+    block_sync();
+    if (t < 32)
+        phase_arrive(s);
+    else
+        phase_wait(s, 0); /* HERE */
+}
+
+WRONG(phase_before_all_know_of_it)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    if (t == 0)
+        phase_init(s, 64); /* HERE */
+    phase_arrive(s);       /* HERE */
+    phase_wait(s, 0);
+}
+
 WRONG(shuffle_without_all_lanes)
 {
     if (lane_index() != 5)
