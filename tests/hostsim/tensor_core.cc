@@ -83,7 +83,11 @@ uint32_t special(const Number *a, const Number *b, int k, const Number &c)
 /* fraction * 2^(FRACTION_BITS - below), cut off to an integer. What is 2^-128 of the greatest term or less is nothing anyway. */
 int64_t term(float fraction, int below)
 {
-    return (int64_t)((double)fraction * std::ldexp(1.0, FRACTION_BITS - std::min(below, 127)));
+    const uint64_t power = (uint64_t)(1023 + FRACTION_BITS - std::min(below, 127)) << 52;
+    double scale;
+
+    __builtin_memcpy(&scale, &power, sizeof scale);
+    return (int64_t)((double)fraction * scale);
 }
 
 /* One element, as the definition in the header says it. */
@@ -118,40 +122,113 @@ void row_of(Element element, int k, uint32_t n, const uint32_t *a, const uint32_
 
 typedef float Floats __attribute__((vector_size(32)));
 typedef int32_t Ints __attribute__((vector_size(32)));
+typedef uint32_t Words __attribute__((vector_size(32)));
 typedef double Doubles __attribute__((vector_size(64)));
 typedef int64_t Longs __attribute__((vector_size(64)));
 #define INLINE inline __attribute__((always_inline))
 
-struct Factors {
-    alignas(32) float fraction[MOST_K * TENSOR_CORE_COLUMNS];
-    alignas(32) int32_t exponent[MOST_K * TENSOR_CORE_COLUMNS];
-};
-
-/* Without branches, for the compiler to vectorise; false if there is a NaN or an infinity. */
-template <int exponent_bits, int fraction_bits, int shift>
-INLINE bool decode_all(const uint32_t *__restrict bits, uint32_t count, float *__restrict fraction, int32_t *__restrict exponent)
+INLINE bool any(const Ints &x)
 {
-    constexpr uint32_t top = (1u << exponent_bits) - 1, hidden = 1u << fraction_bits;
-    uint32_t specials = 0;
+    int32_t all = 0;
 
-    for (uint32_t i = 0; i < count; ++i) {
-        const uint32_t x = bits[i] >> shift, power = x >> fraction_bits & top;
-        const uint32_t significand = (x & (hidden - 1)) | (power != 0 ? hidden : 0);
-        const float size = (float)(int32_t)significand * (1.0f / (float)hidden);
-        fraction[i] = float_from(bits_from(size) | (x >> (exponent_bits + fraction_bits) & 1) << 31);
-        exponent[i] = significand == 0 ? NOTHING : (int32_t)(power != 0 ? power : 1) - (int32_t)(top / 2);
-        specials |= power == top;
-    }
-    return specials == 0;
+    for (int i = 0; i < 8; ++i)
+        all |= x[i];
+    return all != 0;
 }
 
-INLINE bool decode_all(Element element, const uint32_t *bits, uint32_t count, Factors &factors)
+/* Factors, as numbers and as fraction * 2^exponent. `moderate`: none but 0 is below 2^-MODERATE or at least 2^MODERATE, so that all products of
+ * two of them, and these times 2^FRACTION_BITS over the greatest, are normal floats or 0. */
+struct Factors {
+    alignas(32) float number[MOST_K * TENSOR_CORE_COLUMNS];
+    alignas(32) float fraction[MOST_K * TENSOR_CORE_COLUMNS];
+    alignas(32) int32_t exponent[MOST_K * TENSOR_CORE_COLUMNS];
+    bool finite, moderate;
+};
+constexpr int MODERATE = 48, LEAST = -2 * MODERATE; /* LEAST: exponent of a product of moderate factors */
+
+/* `count` is a multiple of 8. */
+template <int exponent_bits, int fraction_bits, int shift>
+INLINE void decode_all(const uint32_t *bits, uint32_t count, Factors &factors)
+{
+    constexpr int32_t top = (1 << exponent_bits) - 1, hidden = 1 << fraction_bits, bias = top / 2;
+    Ints specials = {}, wild = {};
+
+    for (uint32_t i = 0; i < count; i += 8) {
+        Words x;
+        __builtin_memcpy(&x, bits + i, sizeof x);
+        x >>= shift;
+        const Ints power = (Ints)(x >> fraction_bits) & top, denormal = power == 0;
+        const Ints sign = (Ints)(x >> (exponent_bits + fraction_bits) << 31);
+        const Ints significand = ((Ints)x & (hidden - 1)) | (~denormal & hidden),
+                   exponent = power - denormal - bias; /* true is -1 */
+        const Floats size = __builtin_convertvector(significand, Floats) * (1.0f / (float)hidden);
+        const Ints outside = (exponent < -MODERATE) | (exponent >= MODERATE), zero = significand == 0;
+        *(Ints *)(void *)(factors.fraction + i) = (Ints)size | sign;
+        *(Ints *)(void *)(factors.number + i) =
+            (Ints)(size * (Floats)((~outside & (exponent + 127)) << 23)) | sign; /* if moderate */
+        *(Ints *)(void *)(factors.exponent + i) = zero ? Ints{} + NOTHING : exponent;
+        specials |= power == top;
+        wild |= outside & ~zero;
+    }
+    factors.finite = !any(specials);
+    factors.moderate = factors.finite && !any(wild);
+}
+
+INLINE void decode_all(Element element, const uint32_t *bits, uint32_t count, Factors &factors)
 {
     switch (element) {
-    case Element::bf16: return decode_all<8, 7, 0>(bits, count, factors.fraction, factors.exponent);
-    case Element::f16: return decode_all<5, 10, 0>(bits, count, factors.fraction, factors.exponent);
-    default: return decode_all<8, 10, 13>(bits, count, factors.fraction, factors.exponent);
+    case Element::bf16: decode_all<8, 7, 0>(bits, count, factors); return;
+    case Element::f16: decode_all<5, 10, 0>(bits, count, factors); return;
+    default: decode_all<8, 10, 13>(bits, count, factors);
     }
+}
+
+/* The exponents of eight addends; false if there is a NaN or an infinity. */
+INLINE bool exponents_of(const uint32_t *bits, int32_t *exponents)
+{
+    Words x;
+    __builtin_memcpy(&x, bits, sizeof x);
+    const Ints power = (Ints)(x >> 23) & 0xff, exponent = x << 1 == 0 ? Ints{} + NOTHING : power - (power == 0) - 127;
+    __builtin_memcpy(exponents, &exponent, sizeof exponent);
+    return !any(power == 0xff);
+}
+
+/* Bits from the 24th leading one of an integer on are cut off, as doubles that hold one have the first 24 in one place. */
+INLINE void add_and_cut(Floats &result, const Ints &a, const Ints &b)
+{
+    const Doubles exact = __builtin_convertvector(a, Doubles) + __builtin_convertvector(b, Doubles);
+    const Doubles kept = (Doubles)((Longs)exact & ~((INT64_C(1) << 29) - 1));
+    result = __builtin_convertvector(kept, Floats);
+}
+
+INLINE void greatest_exponents(Ints &most, int k, uint32_t n, const int32_t *x_exponent, const Factors &b, uint32_t at,
+                               const int32_t *c_exponent)
+{
+    most = *(const Ints *)(const void *)c_exponent;
+    for (int i = 0; i < k; ++i) {
+        const Ints exponent = x_exponent[i] + *(const Ints *)(const void *)(b.exponent + at + (uint32_t)i * n);
+        most = exponent > most ? exponent : most;
+    }
+}
+
+/* Eight elements of a row whose factors are all moderate. If no term is as great as such a product can be, the addend is all there is. A
+ * product is below 4, so that 16 of them fit into 32 bits; the sum, 2^(LEAST - FRACTION_BITS) or more, is never denormal. */
+INLINE void eight_moderate(int k, uint32_t n, const float *x, const int32_t *x_exponent, const Factors &b, uint32_t at, uint32_t *d,
+                           const float *c, const int32_t *c_exponent)
+{
+    Ints most, sum = {};
+    greatest_exponents(most, k, n, x_exponent, b, at, c_exponent);
+    const Ints kept = most < LEAST ? Ints{} + LEAST : most;
+    const Floats up = (Floats)((127 + FRACTION_BITS - kept) << 23), down = (Floats)((127 - FRACTION_BITS + kept) << 23);
+    const Floats addend = *(const Floats *)(const void *)c;
+
+    for (int i = 0; i < k; ++i)
+        sum += __builtin_convertvector(x[i] * *(const Floats *)(const void *)(b.number + at + (uint32_t)i * n) * up, Ints);
+    const Floats scaled = most < LEAST ? Floats{} : addend * up;
+    Floats total;
+    add_and_cut(total, sum, __builtin_convertvector(scaled, Ints));
+    const Floats all = most < LEAST ? addend + 0.0f : total * down;
+    __builtin_memcpy(d, &all, sizeof all);
 }
 
 /* 2^exponent, of -1022 ... 1023. */
@@ -176,11 +253,8 @@ INLINE void add_products(Ints &sum, const Ints &most, const float *x, const int3
 INLINE bool eight_of(int k, uint32_t n, const float *x, const int32_t *x_exponent, const Factors &b, uint32_t at, uint32_t *d,
                      const float *c, const int32_t *c_exponent)
 {
-    Ints most = *(const Ints *)(const void *)c_exponent, sum = {};
-    for (int i = 0; i < k; ++i) {
-        const Ints exponent = x_exponent[i] + *(const Ints *)(const void *)(b.exponent + at + (uint32_t)i * n);
-        most = exponent > most ? exponent : most;
-    }
+    Ints most, sum = {};
+    greatest_exponents(most, k, n, x_exponent, b, at, c_exponent);
     add_products(sum, most, x, x_exponent, b, at, n, k);
 
     const Ints power = most < -400 ? Ints{} - 400 : most; /* all are zero then */
@@ -200,25 +274,29 @@ INLINE bool eight_of(int k, uint32_t n, const float *x, const int32_t *x_exponen
     return any == 0;
 }
 
-INLINE void finite_product(Element element, uint32_t rows, uint32_t n, const Factors &a, const Factors &b, const uint32_t *a_bits,
-                           const uint32_t *b_bits, uint32_t *d)
+INLINE void finite_product(Element element, int k, uint32_t rows, uint32_t n, const Factors &a, const Factors &b,
+                           const uint32_t *a_bits, const uint32_t *b_bits, uint32_t *d)
 {
-    const int k = element == Element::tf32 ? 8 : 16;
     alignas(32) float c[TENSOR_CORE_COLUMNS];
     alignas(32) int32_t c_exponent[TENSOR_CORE_COLUMNS];
-    alignas(32) float c_fraction[TENSOR_CORE_COLUMNS];
     uint32_t result[TENSOR_CORE_COLUMNS];
+    const bool moderate = a.moderate && b.moderate;
 
     for (uint32_t row = 0; row < rows; ++row, d += n) {
-        bool plain = decode_all<8, 23, 0>(d, n, c_fraction, c_exponent);
+        const uint32_t first = row * (uint32_t)k;
+        bool plain = true;
+        for (uint32_t at = 0; at < n; at += 8)
+            plain &= exponents_of(d + at, c_exponent + at);
         __builtin_memcpy(c, d, n * sizeof *d);
         for (uint32_t at = 0; at < n && plain; at += 8)
-            plain = eight_of(k, n, a.fraction + row * (uint32_t)k, a.exponent + row * (uint32_t)k, b, at, result + at, c + at,
-                             c_exponent + at);
+            if (moderate)
+                eight_moderate(k, n, a.number + first, a.exponent + first, b, at, result + at, c + at, c_exponent + at);
+            else
+                plain = eight_of(k, n, a.fraction + first, a.exponent + first, b, at, result + at, c + at, c_exponent + at);
         if (plain)
             __builtin_memcpy(d, result, n * sizeof *d);
         else
-            row_of(element, k, n, a_bits + row * (uint32_t)k, b_bits, d);
+            row_of(element, k, n, a_bits + first, b_bits, d);
     }
 }
 
@@ -226,10 +304,19 @@ INLINE void product(Element element, uint32_t rows, uint32_t n, const uint32_t *
 {
     static Factors left, right;
     const uint32_t k = element == Element::tf32 ? 8 : 16;
-    const bool left_finite = decode_all(element, a, rows * k, left), right_finite = decode_all(element, b, k * n, right);
 
-    if (left_finite && right_finite && n % 8 == 0) {
-        finite_product(element, rows, n, left, right, a, b, d);
+    left.finite = false;
+    if (n % 8 == 0) {
+        decode_all(element, a, rows * k, left);
+        decode_all(element, b, k * n, right);
+    }
+    if (left.finite && right.finite) {
+        if (n == 8 && k == 16) /* mma.sync: loops of known length */
+            finite_product(element, 16, rows, 8, left, right, a, b, d);
+        else if (n == 8)
+            finite_product(element, 8, rows, 8, left, right, a, b, d);
+        else
+            finite_product(element, (int)k, rows, n, left, right, a, b, d);
         return;
     }
     for (uint32_t row = 0; row < rows; ++row)

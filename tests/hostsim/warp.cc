@@ -93,51 +93,58 @@ struct Product {
     uint32_t b[2];
 };
 
-/* The fragments of all lanes as matrices, and back: the sums are the tensor core's. */
+/* The fragments of all lanes as matrices, and back: the sums are the tensor core's. Their order is nothing to the sums, which are exact, so
+ * that the k products of an element stand in the order in which the lanes hold the factors. */
 template <Element element> void multiply_fragments(void *const arguments[32], const uint32_t *a, const uint32_t *b)
 {
-    uint32_t d[16 * 8];
+    alignas(32) uint32_t d[16][8];
 
     for (int lane = 0; lane < 32; ++lane)
-        for (int i = 0; i < 4; ++i)
-            d[(lane / 4 + i / 2 * 8) * 8 + 2 * (lane % 4) + i % 2] = bits_from(((Product *)arguments[lane])->d[i]);
-    tensor_core(element, 16, 8, a, b, d);
+        for (int i = 0; i < 2; ++i)
+            std::memcpy(&d[lane / 4 + 8 * i][2 * (lane % 4)], ((const Product *)arguments[lane])->d + 2 * i, 8);
+    tensor_core(element, 16, 8, a, b, d[0]);
     for (int lane = 0; lane < 32; ++lane)
-        for (int i = 0; i < 4; ++i)
-            ((Product *)arguments[lane])->d[i] = float_from(d[(lane / 4 + i / 2 * 8) * 8 + 2 * (lane % 4) + i % 2]);
+        for (int i = 0; i < 2; ++i)
+            std::memcpy(((Product *)arguments[lane])->d + 2 * i, &d[lane / 4 + 8 * i][2 * (lane % 4)], 8);
+}
+
+/* a[row][word], b[word][column], of 8 words for each: two halves or one tf32. */
+void gather_words(void *const arguments[32], uint32_t a[16][8], uint32_t b[8][8])
+{
+    for (int lane = 0; lane < 32; ++lane) {
+        const Product &product = *(const Product *)arguments[lane];
+        const int g = lane / 4, q = 2 * (lane % 4);
+        for (int i = 0; i < 2; ++i) {
+            a[g][q + i] = product.a[2 * i];
+            a[g + 8][q + i] = product.a[2 * i + 1];
+            b[q + i][g] = product.b[i];
+        }
+    }
 }
 
 template <Element element> void perform_halves(Warp *, void *const arguments[32], Site)
 {
-    uint32_t a[16][16], b[16][8];
+    alignas(32) uint32_t words_a[16][8], words_b[8][8], a[16][2][8], b[2][8][8];
 
-    for (int lane = 0; lane < 32; ++lane) {
-        const Product &product = *(const Product *)arguments[lane];
-        const int g = lane / 4, q = 2 * (lane % 4);
-        for (int i = 0; i < 4; ++i) {
-            a[g + i % 2 * 8][q + i / 2 * 8] = product.a[i] & 0xffff;
-            a[g + i % 2 * 8][q + i / 2 * 8 + 1] = product.a[i] >> 16;
+    gather_words(arguments, words_a, words_b);
+    for (int row = 0; row < 16; ++row)
+        for (int i = 0; i < 8; ++i) {
+            a[row][0][i] = words_a[row][i] & 0xffff;
+            a[row][1][i] = words_a[row][i] >> 16;
         }
-        for (int i = 0; i < 2; ++i) {
-            b[q + i * 8][g] = product.b[i] & 0xffff;
-            b[q + i * 8 + 1][g] = product.b[i] >> 16;
+    for (int i = 0; i < 8; ++i)
+        for (int column = 0; column < 8; ++column) {
+            b[0][i][column] = words_b[i][column] & 0xffff;
+            b[1][i][column] = words_b[i][column] >> 16;
         }
-    }
-    multiply_fragments<element>(arguments, a[0], b[0]);
+    multiply_fragments<element>(arguments, a[0][0], b[0][0]);
 }
 
 void perform_tf32(Warp *, void *const arguments[32], Site)
 {
-    uint32_t a[16][8], b[8][8];
+    alignas(32) uint32_t a[16][8], b[8][8];
 
-    for (int lane = 0; lane < 32; ++lane) {
-        const Product &product = *(const Product *)arguments[lane];
-        const int g = lane / 4, q = lane % 4;
-        for (int i = 0; i < 4; ++i)
-            a[g + i % 2 * 8][q + i / 2 * 4] = product.a[i];
-        for (int i = 0; i < 2; ++i)
-            b[q + i * 4][g] = product.b[i];
-    }
+    gather_words(arguments, a, b);
     multiply_fragments<Element::tf32>(arguments, a[0], b[0]);
 }
 
