@@ -184,10 +184,10 @@ static std::string state_of(const Thread &thread)
 {
     if (thread.ended)
         return "ended";
-    if (thread.waits_for == nullptr)
+    const Wait wait = wait_of(thread);
+    if (wait.what == nullptr)
         return "can run";
-    return std::string(thread.waits_for) + " " + std::to_string(thread.waits_id) + " at " + thread.waits_at.file + ":" +
-           std::to_string(thread.waits_at.line);
+    return std::string(wait.what) + " " + std::to_string(wait.id) + " at " + wait.at.file + ":" + std::to_string(wait.at.line);
 }
 
 std::string barrier_states()

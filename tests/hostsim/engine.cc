@@ -78,6 +78,14 @@ void make_waiting(Warp *warp, uint32_t lanes)
     }
 }
 
+/* Of the lanes that can run the first after this one, or the first of all. */
+Thread *lane_after(Warp *warp, uint32_t lane)
+{
+    const uint32_t after = warp->runnable >> 1 >> lane;
+    const uint32_t from = after != 0 ? lane + 1 : 0;
+    return &warp->thread[from + (uint32_t)__builtin_ctz(after != 0 ? after : warp->runnable)];
+}
+
 /* The next thread: mostly the next lane of the same warp, now and then any other. */
 Thread *choose(Warp *current, uint32_t lane)
 {
@@ -88,9 +96,7 @@ Thread *choose(Warp *current, uint32_t lane)
         warp = grid.ready[draw((uint32_t)grid.ready.size())];
         lane = draw(32);
     }
-    const uint32_t after = warp->runnable >> 1 >> lane; /* the lanes after this one */
-    const uint32_t from = after != 0 ? lane + 1 : 0;
-    return &warp->thread[from + (uint32_t)__builtin_ctz(after != 0 ? after : warp->runnable)];
+    return lane_after(warp, lane);
 }
 
 [[noreturn]] void nobody_can_run(const char *why)
@@ -100,8 +106,8 @@ Thread *choose(Warp *current, uint32_t lane)
 
     for (const Block *block : grid.resident)
         for (const Thread &thread : block->threads)
-            if (!thread.ended && thread.waits_for != nullptr && site.line == 0)
-                site = thread.waits_at;
+            if (!thread.ended && wait_of(thread).what != nullptr && site.line == 0)
+                site = wait_of(thread).at;
     text = barrier_states();
     report(Kind::deadlock, site, "%s\n%s", why, text.c_str());
 }
@@ -276,6 +282,15 @@ uint32_t draw(uint32_t n)
 
 /* ---- waiting ---- */
 
+Wait wait_of(const Thread &thread)
+{
+    const Warp &warp = *thread.warp;
+
+    if (warp.arrived >> thread.lane & 1) /* lanes that wait for others have nothing written about them */
+        return {warp.collective->name, warp.collective_at, 0};
+    return {thread.waits_for, thread.waits_at, thread.waits_id};
+}
+
 void wait(const char *what, Site site, uint32_t id)
 {
     Thread *thread = self;
@@ -325,6 +340,24 @@ void poll(const char *what, Site site)
     thread->waits_for = nullptr;
 }
 
+/* Most switches are here, and from a lane to the next of its warp: nothing is written that the warp tells too. */
+static void await_lanes(Thread *thread, Warp *warp)
+{
+    const uint32_t others = warp->runnable & ~(1u << thread->lane);
+
+    if (others == 0 || grid.stay == 0 || grid.step >= step_limit) {
+        make_waiting(warp, 1u << thread->lane);
+        yield_from(thread, false);
+    } else {
+        --grid.stay;
+        ++grid.step;
+        warp->runnable = others;
+        switch_to(thread, lane_after(warp, thread->lane));
+    }
+    if (!finished.empty())
+        bury();
+}
+
 void collective(const Collective &what, void *arguments, Site site)
 {
     Thread *thread = self;
@@ -341,30 +374,26 @@ void collective(const Collective &what, void *arguments, Site site)
     }
     warp->arguments[thread->lane] = arguments;
     warp->arrived |= 1u << thread->lane;
-    thread->waits_for = what.name;
-    thread->waits_at = site;
     if (warp->arrived != 0xffffffffu) {
-        make_waiting(warp, 1u << thread->lane);
-        yield_from(thread, false);
-        if (!finished.empty())
-            bury();
-        thread->waits_for = nullptr;
+        await_lanes(thread, warp);
         return;
     }
     warp->collective = nullptr;
     warp->arrived = 0;
+    thread->waits_for = what.name;
+    thread->waits_at = site;
     progress();
     if (!what.tells)
         event(what.name, site, 0, 0, true);
     what.perform(warp, warp->arguments, site);
     if (!warp->held) {
         make_ready(warp, 0xffffffffu);
+        thread->waits_for = nullptr;
     } else {
         yield_from(thread, false);
         if (!finished.empty())
             bury();
     }
-    thread->waits_for = nullptr;
 }
 
 void hold_warp(Warp *warp, uint32_t id, Site site)
@@ -382,6 +411,8 @@ void hold_warp(Warp *warp, uint32_t id, Site site)
 void release_warp(Warp *warp)
 {
     warp->held = false;
+    for (uint32_t lane = 0; lane < 32; ++lane)
+        warp->thread[lane].waits_for = nullptr;
     make_ready(warp, 0xffffffffu);
     progress();
 }

@@ -104,7 +104,7 @@ struct Thread {
     Known *released; /* what a fence made ready for the relaxed writes after it, or null */
     Known *seen;     /* what relaxed reads since the last fence could have acquired, or null */
     bool ended;
-    const char *waits_for; /* null while it can run */
+    const char *waits_for; /* null while it can run, and while it waits for lanes of its warp */
     Site waits_at;
     uint32_t waits_id;
     std::vector<Copy> open;                /* copies of no group yet */

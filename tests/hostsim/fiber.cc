@@ -15,6 +15,7 @@
 asm(R"(
     .text
     .globl sim_fiber_switch
+    .hidden sim_fiber_switch
     .type sim_fiber_switch, @function
 sim_fiber_switch:
     push %rbp
@@ -39,6 +40,7 @@ enum { SAVED_WORDS = 6, FRAME_WORDS = 8 };
 asm(R"(
     .text
     .globl sim_fiber_switch
+    .hidden sim_fiber_switch
     .type sim_fiber_switch, %function
 sim_fiber_switch:
     sub sp, sp, #160

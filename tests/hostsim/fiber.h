@@ -19,6 +19,6 @@ void *fiber_prepare(unsigned char *stack, void (*entry)());
 } // namespace sim
 
 /* Saves what a call must keep and the stack pointer in *from, and goes on at `to`. */
-extern "C" void sim_fiber_switch(void **from, void *to);
+extern "C" __attribute__((visibility("hidden"))) void sim_fiber_switch(void **from, void *to);
 
 #endif

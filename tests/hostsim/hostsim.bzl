@@ -10,8 +10,9 @@ load("//tools:defs.bzl", "glint_cc_test", "glint_core_library")
 load("//tools:kernel.bzl", "glint_emit_table")
 
 # C++ without exceptions of its own; kernels are CUDA C, whose #pragma unroll and unused parameters nobody minds.
-ENGINE = ["-std=c++17", "-O3", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-KERNEL = [
+_INSIDE = ["-fvisibility=hidden", "-fno-semantic-interposition"]  # position independent, but all in one program
+ENGINE = _INSIDE + ["-std=c++17", "-O3", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+KERNEL = _INSIDE + [
     "-std=c++17",
     "-O2",
     "-w",  # nvcc has the say about warnings: --Werror=all-warnings

@@ -33,6 +33,14 @@ struct Who {
 Who who(uint32_t block, uint32_t thread);
 Who who(const Thread *thread);
 
+/* What a thread waits for, where, and its number; null: it can run. */
+struct Wait {
+    const char *what;
+    Site at;
+    uint32_t id;
+};
+Wait wait_of(const Thread &thread);
+
 /* shared.cc */
 struct Shared *shared_new(uint32_t bytes, uint32_t warps);
 void shared_delete(struct Shared *shared);
