@@ -167,13 +167,9 @@ void join_threads(Thread *const *threads, uint32_t count)
     drop(all);
 }
 
-uint32_t least_known(const Thread *thread)
+uint32_t least_of(Known *known)
 {
-    Known *known = thread->known;
-
-    if (known->least == UINT32_MAX)
-        known->least = *std::min_element(known->clock.begin(), known->clock.end());
-    return known->least;
+    return known->least = *std::min_element(known->clock.begin(), known->clock.end());
 }
 
 /* ---- words of global memory: PTX ISA, "Memory Consistency Model", release and acquire patterns ---- */

@@ -9,24 +9,26 @@ namespace sim
 {
 
 /* An access is clock << 10 | thread; 0 is none. Of each warp the last read is kept, and one by
- * another lane that it did not come after: lanes of a warp are not ordered by themselves. */
+ * another lane that it did not come after: lanes of a warp are not ordered by themselves. Words lie by four, as the widest accesses, which
+ * are most of them, find them: those four mostly share their history, and then one look is enough. */
 struct Shared {
     uint32_t bytes, warps;
     std::unique_ptr<unsigned char[]> storage;
     unsigned char *data; /* aligned to 1024, as the device's is */
-    struct Word {
-        uint32_t write, newest_read; /* the latter a clock: of all reads the greatest */
-        uint16_t write_site;
-        uint8_t defined; /* bits: written since the block began; last by the async proxy; part of an mbarrier */
-        uint8_t pending; /* 1: an asynchronous write may still land; 2 times the asynchronous reads under way */
+    struct Words {
+        uint32_t write[4];
+        uint32_t newest_read; /* a clock: of all reads of all four the greatest */
+        uint16_t write_site[4];
+        uint8_t defined[4]; /* bits: written since the block began; last by the async proxy; part of an mbarrier */
+        uint8_t pending[4]; /* 1: an asynchronous write may still land; 2 times the asynchronous reads under way */
     };
-    std::vector<Word> word;
+    std::unique_ptr<Words[]> words;
     struct Reads {
-        uint32_t last, other;
-        uint16_t last_site, other_site;
+        uint32_t last[4], other[4];
+        uint16_t last_site[4], other_site[4];
     };
-    std::vector<Reads> read; /* [warp * words + word] */
-    uint32_t words;
+    std::unique_ptr<Reads[]> reads; /* [warp * fours + four] */
+    uint32_t fours;
 };
 
 namespace
@@ -66,9 +68,23 @@ void look(Thread *thread, Shared *shared, uint32_t address, uint32_t bytes, Site
         report(Kind::alignment, site, "%s: shared address %u for %u bytes", who(thread).c_str(), address - BASE, bytes);
 }
 
+/* A word's own part of what is kept of four. */
+struct Word {
+    uint32_t &write, &newest_read;
+    uint16_t &write_site;
+    uint8_t &defined, &pending;
+};
+
+Word word_at(Shared *shared, uint32_t w)
+{
+    Shared::Words &four = shared->words[w / 4];
+    const uint32_t i = w % 4;
+    return {four.write[i], four.newest_read, four.write_site[i], four.defined[i], four.pending[i]};
+}
+
 void check_word(Thread *thread, Shared *shared, uint32_t w, Use use, Site site)
 {
-    Shared::Word &word = shared->word[w];
+    const Word word = word_at(shared, w);
 
     if (word.defined & MBARRIER)
         report(Kind::misuse, site, "%s %s shared address %u, which belongs to an mbarrier", who(thread).c_str(),
@@ -92,11 +108,12 @@ void check_word(Thread *thread, Shared *shared, uint32_t w, Use use, Site site)
     if (word.newest_read <= least_known(thread)) /* as nearly always: after a barrier of the block */
         return;
     for (uint32_t i = 0; i < shared->warps; ++i) {
-        const Shared::Reads &reads = shared->read[(size_t)i * shared->words + w];
-        if (reads.last != 0 && !ordered(thread, reads.last))
-            found_race(thread, use, site, BASE + 4 * w, reads.last, reads.last_site, false);
-        if (reads.other != 0 && !ordered(thread, reads.other))
-            found_race(thread, use, site, BASE + 4 * w, reads.other, reads.other_site, false);
+        const Shared::Reads &reads = shared->reads[(size_t)i * shared->fours + w / 4];
+        const uint32_t last = reads.last[w % 4], other = reads.other[w % 4];
+        if (last != 0 && !ordered(thread, last))
+            found_race(thread, use, site, BASE + 4 * w, last, reads.last_site[w % 4], false);
+        if (other != 0 && !ordered(thread, other))
+            found_race(thread, use, site, BASE + 4 * w, other, reads.other_site[w % 4], false);
     }
 }
 
@@ -105,16 +122,18 @@ void check_word(Thread *thread, Shared *shared, uint32_t w, Use use, Site site)
 Shared *shared_new(uint32_t bytes, uint32_t warps)
 {
     Shared *shared = new Shared();
-    const uint32_t words = (bytes + 3) / 4;
+    const uint32_t fours = (bytes + 15) / 16;
 
     shared->bytes = bytes;
     shared->warps = warps;
-    shared->words = words;
+    shared->fours = fours;
     shared->storage.reset(new unsigned char[bytes + 1024]);
     shared->data = shared->storage.get() + (1024 - (uintptr_t)shared->storage.get() % 1024) % 1024;
     std::memset(shared->data, 0xff, bytes); /* NaN in every dtype */
-    shared->word.assign(words, Shared::Word());
-    shared->read.assign((size_t)words * warps, Shared::Reads());
+    shared->words.reset(new Shared::Words[fours]);
+    std::memset(shared->words.get(), 0, fours * sizeof(Shared::Words));
+    shared->reads.reset(new Shared::Reads[(size_t)fours * warps]);
+    std::memset(shared->reads.get(), 0, (size_t)fours * warps * sizeof(Shared::Reads));
     return shared;
 }
 
@@ -136,13 +155,80 @@ unsigned char *shared_raw(Block *block, uint32_t address)
 static Shared::Reads &reads_of(const Thread *thread, uint32_t w)
 {
     Shared *shared = thread->block->shared;
-    return shared->read[(size_t)thread->warp->index * shared->words + w];
+    return shared->reads[(size_t)thread->warp->index * shared->fours + w / 4];
 }
 
 /* A word that was written, that nothing asynchronous may write, and whose writer the thread knows of: what nearly every read finds. */
-static bool good_to_read(const Thread *thread, const Shared::Word &word)
+static bool good_to_read(const Thread *thread, const Word &word)
 {
     return (word.defined & (WRITTEN | MBARRIER)) == WRITTEN && (word.pending & 1) == 0 && ordered(thread, word.write);
+}
+
+static bool all_same(const uint32_t x[4])
+{
+    return x[0] == x[1] && x[1] == x[2] && x[2] == x[3];
+}
+
+static uint32_t four_bytes(const uint8_t x[4])
+{
+    uint32_t bytes;
+    std::memcpy(&bytes, x, sizeof bytes);
+    return bytes;
+}
+
+constexpr uint32_t EACH = 0x01010101;
+
+static bool four_good_to_read(const Thread *thread, const Shared::Words &four)
+{
+    return (four_bytes(four.defined) & EACH * (WRITTEN | MBARRIER)) == EACH * WRITTEN && (four_bytes(four.pending) & EACH) == 0 &&
+           all_same(four.write) && ordered(thread, four.write[0]);
+}
+
+static bool four_good_to_write(const Thread *thread, const Shared::Words &four)
+{
+    return (four_bytes(four.defined) & EACH * MBARRIER) == 0 && four_bytes(four.pending) == 0 && all_same(four.write) &&
+           (four.write[0] == 0 || ordered(thread, four.write[0])) && four.newest_read <= least_known(thread);
+}
+
+template <typename T> static void set_four(T x[4], T value)
+{
+    x[0] = x[1] = x[2] = x[3] = value;
+}
+
+static void note_read(const Thread *thread, Shared::Reads &reads, uint32_t i, uint32_t now, uint16_t id)
+{
+    if (reads.last[i] != 0 && !ordered(thread, reads.last[i])) {
+        reads.other[i] = reads.last[i];
+        reads.other_site[i] = reads.last_site[i];
+    }
+    reads.last[i] = now;
+    reads.last_site[i] = id;
+}
+
+static void read_four(Thread *thread, Shared *shared, uint32_t w, uint32_t now, uint16_t id, Site site)
+{
+    Shared::Words &four = shared->words[w / 4];
+    Shared::Reads &reads = reads_of(thread, w);
+
+    if (!four_good_to_read(thread, four))
+        for (uint32_t i = 0; i < 4; ++i)
+            if (!good_to_read(thread, word_at(shared, w + i)))
+                check_word(thread, shared, w + i, Use::read, site);
+    four.newest_read = std::max(four.newest_read, thread->clock);
+    if (all_same(reads.last) && (reads.last[0] == 0 || ordered(thread, reads.last[0]))) {
+        set_four(reads.last, now);
+        set_four(reads.last_site, id);
+    } else {
+        for (uint32_t i = 0; i < 4; ++i)
+            note_read(thread, reads, i, now, id);
+    }
+}
+
+static void check_four_writes(Thread *thread, Shared *shared, uint32_t w, Site site)
+{
+    if (!four_good_to_write(thread, shared->words[w / 4]))
+        for (uint32_t i = 0; i < 4; ++i)
+            check_word(thread, shared, w + i, Use::write, site);
 }
 
 unsigned char *shared_as(Thread *thread, uint32_t address, uint32_t bytes, Use use, Site site)
@@ -154,28 +240,30 @@ unsigned char *shared_as(Thread *thread, uint32_t address, uint32_t bytes, Use u
     look(thread, shared, address, bytes, site);
     const uint32_t first = (address - BASE) / 4, end = (address - BASE + bytes + 3) / 4;
     unsigned char *data = shared->data + (address - BASE);
-    if (use == Use::read) {
-        Shared::Reads *reads = &reads_of(thread, first);
-        for (uint32_t w = first; w < end; ++w, ++reads) {
-            Shared::Word &word = shared->word[w];
+    if (bytes == 16 && use == Use::read) {
+        read_four(thread, shared, first, now, id, site);
+    } else if (bytes == 16) {
+        check_four_writes(thread, shared, first, site);
+        Shared::Words &four = shared->words[first / 4];
+        set_four(four.write, now);
+        set_four(four.write_site, id);
+        set_four(four.defined, WRITTEN);
+    } else if (use == Use::read) {
+        for (uint32_t w = first; w < end; ++w) {
+            const Word word = word_at(shared, w);
             if (!good_to_read(thread, word))
                 check_word(thread, shared, w, use, site);
             word.newest_read = std::max(word.newest_read, thread->clock);
-            if (reads->last != 0 && !ordered(thread, reads->last)) {
-                reads->other = reads->last;
-                reads->other_site = reads->last_site;
-            }
-            reads->last = now;
-            reads->last_site = id;
+            note_read(thread, reads_of(thread, w), w % 4, now, id);
         }
-        return data;
-    }
-    for (uint32_t w = first; w < end; ++w) {
-        check_word(thread, shared, w, use, site);
-        Shared::Word &word = shared->word[w];
-        word.write = now;
-        word.write_site = id;
-        word.defined = WRITTEN;
+    } else {
+        for (uint32_t w = first; w < end; ++w) {
+            check_word(thread, shared, w, use, site);
+            const Word word = word_at(shared, w);
+            word.write = now;
+            word.write_site = id;
+            word.defined = WRITTEN;
+        }
     }
     return data;
 }
@@ -189,11 +277,15 @@ void shared_begin_write(uint32_t address, uint32_t bytes, Site site)
 {
     Shared *shared = self->block->shared;
     const uint16_t id = site_id(site);
+    const uint32_t first = (address - BASE) / 4, end = (address - BASE + bytes + 3) / 4;
 
     look(self, shared, address, bytes, site);
-    for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
-        check_word(self, shared, w, Use::write, site);
-        Shared::Word &word = shared->word[w];
+    for (uint32_t w = first; w < end; ++w) {
+        if (bytes != 16)
+            check_word(self, shared, w, Use::write, site);
+        else if (w == first)
+            check_four_writes(self, shared, w, site);
+        const Word word = word_at(shared, w);
         word.write = stamp(self);
         word.write_site = id;
         word.pending |= 1;
@@ -205,7 +297,7 @@ void shared_end_write(Thread *as, uint32_t address, uint32_t bytes, Site)
     Shared *shared = as->block->shared;
 
     for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
-        Shared::Word &word = shared->word[w];
+        const Word word = word_at(shared, w);
         word.write = stamp(as);
         word.pending &= 0xfe;
         word.defined = WRITTEN;
@@ -213,7 +305,7 @@ void shared_end_write(Thread *as, uint32_t address, uint32_t bytes, Site)
 }
 
 /* Has the thread that wrote the word last made it known to the async proxy, and does `reader` know of that? */
-static bool fenced(const Shared::Word &word, const Thread *reader)
+static bool fenced(const Word &word, const Thread *reader)
 {
     if (word.defined & ASYNC)
         return true;
@@ -227,7 +319,7 @@ void shared_begin_read(Thread *thread, uint32_t address, uint32_t bytes, Site si
 
     shared_as(thread, address, bytes, Use::read, site);
     for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
-        Shared::Word &word = shared->word[w];
+        const Word word = word_at(shared, w);
         if (!fenced(word, thread)) {
             const Site at = site_of(word.write_site);
             report(Kind::race, site,
@@ -241,19 +333,19 @@ void shared_begin_read(Thread *thread, uint32_t address, uint32_t bytes, Site si
 void shared_end_read(Block *block, uint32_t address, uint32_t bytes)
 {
     for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w)
-        block->shared->word[w].pending = (uint8_t)(block->shared->word[w].pending - 2);
+        word_at(block->shared, w).pending -= 2;
 }
 
 void shared_was_read(Thread *thread, uint32_t address, uint32_t bytes)
 {
     for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w)
-        reads_of(thread, w).last = stamp(thread);
+        reads_of(thread, w).last[w % 4] = stamp(thread);
 }
 
 void shared_landed(Block *block, uint32_t address, uint32_t bytes)
 {
     for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
-        Shared::Word &word = block->shared->word[w];
+        const Word word = word_at(block->shared, w);
         word.pending &= 0xfe;
         word.defined = WRITTEN | ASYNC;
     }
@@ -265,7 +357,7 @@ unsigned char *shared_remote(Block *block, uint32_t address, uint32_t bytes, Use
 
     look(self, shared, address, bytes, site);
     for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
-        Shared::Word &word = shared->word[w];
+        const Word word = word_at(shared, w);
         if (word.defined & MBARRIER || word.pending & 1 || (use != Use::read && word.pending != 0))
             report(Kind::pending, site, "%s %s shared address %u of block %u, which %s", who(self).c_str(),
                    use == Use::read ? "reads" : "writes", 4 * w, block->index,
@@ -285,13 +377,13 @@ void shared_remote_begin_write(Block *block, uint32_t address, uint32_t bytes, S
 {
     shared_remote(block, address, bytes, Use::write, site);
     for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w)
-        block->shared->word[w].pending |= 1;
+        word_at(block->shared, w).pending |= 1;
 }
 
 void shared_is_mbarrier(Block *block, uint32_t address, bool is)
 {
     for (uint32_t w = (address - BASE) / 4; w < (address - BASE) / 4 + 2; ++w)
-        block->shared->word[w].defined = is ? MBARRIER : 0;
+        word_at(block->shared, w).defined = is ? MBARRIER : 0;
 }
 
 uint32_t shared_window()

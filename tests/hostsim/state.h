@@ -56,7 +56,12 @@ inline bool knows(const Thread *thread, uint32_t block, uint32_t index, uint32_t
     const Far *far = thread->known->far;
     return far != nullptr && clock <= far->clock[(size_t)block * grid.launch.threads + index];
 }
-uint32_t least_known(const Thread *thread); /* events up to this clock, of whatever thread of the block, happened before */
+uint32_t least_of(Known *known);
+/* Events up to this clock, of whatever thread of the block, happened before. */
+inline uint32_t least_known(const Thread *thread)
+{
+    return thread->known->least != UINT32_MAX ? thread->known->least : least_of(thread->known);
+}
 /* barriers.cc */
 void barriers_begin(Block *block);
 void barriers_end(Block *block);
