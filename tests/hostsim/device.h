@@ -29,6 +29,20 @@ uint32_t shared_window();
 using std::fabs;
 using std::fmaf;
 
+/* "max.f32", "min.f32": of a NaN and a number, the number. The C library's are calls. */
+static inline float sim_max(float a, float b)
+{
+    return a > b || b != b ? a : b;
+}
+
+static inline float sim_min(float a, float b)
+{
+    return a < b || b != b ? a : b;
+}
+
+#define fmaxf sim_max
+#define fminf sim_min
+
 /* ---- what CUDA C brings along --------------------------------------------------------------------------------------------- */
 
 template <typename T> static inline T min(T a, T b)

@@ -92,21 +92,22 @@ struct Copy { /* of cp.async */
     Site site;
 };
 
-struct Thread {
+/* What a switch and an access touch comes first, in one line of the cache. */
+struct alignas(64) Thread {
     void *stack_pointer;
-    unsigned char *stack; /* its lowest byte */
-    void *sanitizer;      /* AddressSanitizer's fake stack while the fiber rests */
     Block *block;
     Warp *warp;
+    Known *known;
     uint32_t index, lane;
     uint32_t clock;
-    Known *known;
     Known *released; /* what a fence made ready for the relaxed writes after it, or null */
     Known *seen;     /* what relaxed reads since the last fence could have acquired, or null */
     bool ended;
     const char *waits_for; /* null while it can run, and while it waits for lanes of its warp */
     Site waits_at;
     uint32_t waits_id;
+    unsigned char *stack;                  /* its lowest byte */
+    void *sanitizer;                       /* AddressSanitizer's fake stack while the fiber rests */
     std::vector<Copy> open;                /* copies of no group yet */
     std::vector<std::vector<Copy>> groups; /* closed, oldest first */
     void *more;                            /* of the families' own primitives */

@@ -41,24 +41,6 @@ uint32_t to_f16(float value)
     return sign | (((bits + 0xfff + (bits >> 13 & 1)) >> 13) - (112u << 10));
 }
 
-uint32_t round_tf32(float value)
-{
-    const uint32_t bits = bits_from(value);
-
-    if ((bits & 0x7f800000u) == 0x7f800000u) /* a NaN may become an infinity */
-        return bits & 0xffffe000u;
-    return (bits + 0x1000u) & 0xffffe000u;
-}
-
-uint32_t nearest_tf32(float value)
-{
-    const uint32_t bits = bits_from(value);
-
-    if (std::isnan(value))
-        return 0x7fffe000u;
-    return (bits + 0xfffu + (bits >> 13 & 1)) & 0xffffe000u;
-}
-
 /* The neighbour of a rounded value whose last bit is odd, if it is not exact: what is rounded again later is then rounded as if once. */
 static uint64_t to_odd(uint64_t bits, bool exact, bool magnitude_is_greater)
 {

@@ -45,10 +45,24 @@ float ex2(float x);
 float lg2(float x);
 
 /* "cvt.rna.tf32.f32": to the nearest, ties away from zero; NaNs are cut off, which can leave an infinity. */
-uint32_t round_tf32(float value);
+inline uint32_t round_tf32(float value)
+{
+    const uint32_t bits = bits_from(value);
+
+    if ((bits & 0x7f800000u) == 0x7f800000u) /* a NaN may become an infinity */
+        return bits & 0xffffe000u;
+    return (bits + 0x1000u) & 0xffffe000u;
+}
 
 /* "cvt.rn.tf32.f32": to the nearest, ties to even; every NaN becomes 0x7fffe000. */
-uint32_t nearest_tf32(float value);
+inline uint32_t nearest_tf32(float value)
+{
+    const uint32_t bits = bits_from(value);
+
+    if (value != value)
+        return 0x7fffe000u;
+    return (bits + 0xfffu + (bits >> 13 & 1)) & 0xffffe000u;
+}
 
 } // namespace sim
 

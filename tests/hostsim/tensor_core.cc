@@ -35,7 +35,7 @@ Number decode(uint32_t bits, int exponent_bits, int fraction_bits)
     if (exponent == top)
         return {negative ? -1.0f : 1.0f, NOTHING, fraction != 0 ? NAN_ : INFINITY_};
     const uint32_t significand = exponent == 0 ? fraction : fraction | 1u << fraction_bits;
-    const float value = (float)significand / (float)(1u << fraction_bits);
+    const float value = (float)significand * float_from((uint32_t)(127 - fraction_bits) << 23); /* 2^-fraction_bits */
     return {negative ? -value : value, significand == 0 ? NOTHING : std::max((int)exponent, 1) - bias, FINITE};
 }
 
