@@ -15,7 +15,8 @@
 #include "tests/hostsim/warp.h"
 
 #define GLINT_DEVICE static inline __attribute__((unused))
-#define GLINT_KERNEL(threads, blocks_per_sm) extern "C" void
+/* What micro-tests find by name. */
+#define GLINT_KERNEL(threads, blocks_per_sm) extern "C" __attribute__((visibility("default"))) void
 #define GLINT_PARAMS(type) const type
 /* The place of the call: these two defaults, unlike a struct of them, are the caller's. */
 #define SIM_SITE const char *sim_file = __builtin_FILE(), int sim_line = __builtin_LINE()

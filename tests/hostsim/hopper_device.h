@@ -5,7 +5,7 @@
 #include "tests/hostsim/device.h"
 #include "tests/hostsim/hopper.h"
 
-#define GLINT_CLUSTER_KERNEL(threads, blocks_per_sm, cluster) extern "C" void
+#define GLINT_CLUSTER_KERNEL(threads, blocks_per_sm, cluster) GLINT_KERNEL(threads, blocks_per_sm)
 
 /* ---- mbarrier ----------------------------------------------------------------------------------------------------------- */
 
