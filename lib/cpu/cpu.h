@@ -1,7 +1,7 @@
 /* The CPU family: what its planner, its launcher and its emitted kernels share. Internal: not installed.
  *
  * A pass is one or two phases; a phase is a number of independent tasks. Every body of the executor owns one lane's scratch in the
- * workspace and draws tasks from a counter that lives there too, so any executor works, a serial one included. No result may depend
+ * workspace and draws tasks from counters that live there too, so any executor works, a serial one included. No result may depend
  * on which body runs a task, on how many there are, or on what else is in the batch. */
 #ifndef GLINT_CPU_CPU_H
 #define GLINT_CPU_CPU_H

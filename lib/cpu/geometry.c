@@ -110,12 +110,12 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     g.lanes = g.tasks[0] < (int64_t)concurrency ? (uint32_t)g.tasks[0] : concurrency;
     g.region[GLINT_CPU_REGIONS] = g.region[last];
 
-    /* Workspace: the counters, the partial sums of dQ, the scratches. */
+    /* Workspace: the shares of the tasks, the partial sums of dQ, the scratches. */
     uint64_t partials, scratches;
     if (__builtin_mul_overflow((uint64_t)g.split * (uint64_t)(problem->batch * problem->heads_q), g.partial_floats, &partials) ||
         __builtin_mul_overflow((uint64_t)g.lanes, g.region[GLINT_CPU_REGIONS], &scratches))
         return false;
-    g.partials_offset = GLINT_CPU_PHASES * LINE;
+    g.partials_offset = (uint64_t)(g.lanes > 0 ? g.lanes : 1) * LINE;
     if (__builtin_add_overflow(partials, scratches, &scratches) || scratches > (uint64_t)INT64_MAX / 4 - LINE)
         return false;
     g.scratch_offset = g.partials_offset + 4 * partials;

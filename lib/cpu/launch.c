@@ -11,16 +11,19 @@
 #define ATOMIC_INLINE
 #endif
 
-struct counter {
+/* Each body's share of the tasks. A body draws from its own share first, so that call after call it finds the same tensors in its
+ * core's cache, and then helps the others. */
+struct share {
     _Alignas(64) _Atomic int64_t next; /* the first task that no body has drawn */
+    int64_t end;
 };
 
 struct launch {
     const struct glint_cpu_call *call;
     glint_cpu_phase_fn *phase;
-    struct counter *counter;
+    struct share *shares;
     unsigned char *scratch;
-    int64_t tasks;
+    uint32_t bodies;
 };
 
 ATOMIC_INLINE static void body(void *argument, uint32_t index)
@@ -28,11 +31,14 @@ ATOMIC_INLINE static void body(void *argument, uint32_t index)
     const struct launch *launch = argument;
     const uint64_t floats = launch->call->geometry.region[GLINT_CPU_REGIONS];
     float *scratch = (float *)(void *)launch->scratch + index * floats;
-    for (;;) {
-        const int64_t task = atomic_fetch_add_explicit(&launch->counter->next, 1, memory_order_relaxed);
-        if (task >= launch->tasks)
-            return;
-        launch->phase(launch->call, scratch, task);
+    for (uint32_t i = 0; i < launch->bodies; i++) {
+        struct share *share = &launch->shares[(index + i) % launch->bodies];
+        for (;;) {
+            const int64_t task = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
+            if (task >= share->end)
+                break;
+            launch->phase(launch->call, scratch, task);
+        }
     }
 }
 
@@ -60,14 +66,18 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
 
     unsigned char *base = workspace;
     call.partials = (float *)(void *)(base + call.geometry.partials_offset);
-    struct counter *counters = (struct counter *)(void *)base;
+    struct share *shares = (struct share *)(void *)base;
     for (int i = 0; i < GLINT_CPU_PHASES; i++) {
         const int64_t tasks = call.geometry.tasks[i];
         if (tasks == 0)
             continue;
-        struct launch launch = {&call, kernel->phase[i], &counters[i], base + call.geometry.scratch_offset, tasks};
-        atomic_init(&counters[i].next, 0);
-        executor->parallel_for(executor->user, tasks < call.geometry.lanes ? (uint32_t)tasks : call.geometry.lanes, body, &launch);
+        const uint32_t bodies = tasks < call.geometry.lanes ? (uint32_t)tasks : call.geometry.lanes;
+        struct launch launch = {&call, kernel->phase[i], shares, base + call.geometry.scratch_offset, bodies};
+        for (uint32_t b = 0; b < bodies; b++) {
+            atomic_init(&shares[b].next, tasks / bodies * b + (b < tasks % bodies ? b : tasks % bodies));
+            shares[b].end = tasks / bodies * (b + 1) + (b + 1 < tasks % bodies ? b + 1 : tasks % bodies);
+        }
+        executor->parallel_for(executor->user, bodies, body, &launch);
     }
     return GLINT_OK;
 }
