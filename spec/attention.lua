@@ -59,68 +59,88 @@ return {
       tiles = {
         fwd = {
           [64] = {
-            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4 },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = { "none" } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = { "causal" } }, -- 3 % faster
             -- Short sequences with a mask: less is hidden, and of six small blocks one begins or ends while others compute.
-            { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 2, blocks_per_sm = 6, q_kept = 4, masks = { "causal" }, up_to = 1024 },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 2, blocks_per_sm = 6, q_kept = 4, masks = { "causal" }, up_to = 1024,
+              archs = { 80, 86, 87, 89, 90 } },
             { dtypes = { "f32" }, m = 128, n = 32, warps = 4, blocks_per_sm = 2, q_kept = 8 },
             { dtypes = { "f32" }, m = 128, n = 32, warps = 4, math = "tf32x3" },
           },
           [128] = {
-            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1 },
-            { dtypes = { "f32" }, m = 128, n = 32, warps = 4 },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, archs = { 80, 86, 87, 89, 90 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 48, warps = 4, blocks_per_sm = 2, archs = { 100, 110, 120 } }, -- 64 keys spill there
+            { dtypes = { "f32" }, m = 256, n = 48, warps = 8, archs = { 90 } }, -- 20 % faster than 128 queries; spills on sm_100 and 110
+            { dtypes = { "f32" }, m = 128, n = 32, warps = 4, archs = { 80, 87, 100, 110 } },
+            { dtypes = { "f32" }, m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
             { dtypes = { "f32" }, m = 64, n = 32, warps = 4, math = "tf32x3" },
           },
           [256] = {
             { dtypes = { "f16", "bf16" }, m = 128, n = 64, warps = 8, d_split = 2, q_kept = 1, archs = { 90 } },
-            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 8, q_kept = 8, archs = { 80, 87 } },
+            { dtypes = { "f16", "bf16" }, m = 128, n = 32, warps = 8, q_kept = 8, archs = { 80, 87, 100, 110 } },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 32, warps = 4, archs = { 86, 89, 120 } },
           },
         },
         -- Two strategies. "fused", the default, goes over key blocks once; dQ is summed in float32 by one key block after another, in
-        -- order. "split" makes P and dS a second time for dQ, and no block waits for another: faster with few queries or few keys, and
-        -- with a mask up to some length. up_to says for which lengths it is taken. Both give the same bits every time.
-        -- Of query heads that share a key head a fused block takes part_heads (1; 0: all) where parts_from (1024) queries or more see a key, on
-        -- average, and all of them elsewhere. Blocks that share a key head add to its dK and dV in turn, through float32 sums in the workspace.
+        -- order. "split" makes P and dS a second time for dQ, and no block waits for another: faster with few queries or few keys. up_to
+        -- says for which lengths it is taken. Both give the same bits every time.
+        -- Of query heads that share a key head a fused block takes part_heads (1; 0: all) where parts_from (4096) queries or more see a key, on
+        -- average, twice as many from an eighth of that on, eight times as many above a 32nd, and all of them elsewhere. Blocks that share a
+        -- key head add to its dK and dV in turn, through float32 sums in the workspace.
         bwd = {
           [64] = {
             { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32,
-              dq_m = 128, dq_n = 64, dq_warps = 4, dq_blocks_per_sm = 2, masks = { "none" }, up_to = 128 },
-            { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32,
-              dq_m = 128, dq_n = 64, dq_warps = 4, dq_blocks_per_sm = 2, masks = { "causal" }, up_to = 512 },
+              dq_m = 128, dq_n = 64, dq_warps = 4, dq_blocks_per_sm = 2, archs = { 80, 86, 87, 89, 90, 100, 110 }, up_to = 128 },
+            -- 128 queries of dQ spill a register on sm_120
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 32, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32,
+              dq_m = 64, dq_n = 64, dq_warps = 4, dq_blocks_per_sm = 2, archs = { 120 }, up_to = 128 },
             { dtypes = { "f32" }, strategy = "split", m = 32, n = 64, warps = 4, blocks_per_sm = 2, kv_kept = 8,
-              dq_m = 64, dq_n = 32, dq_warps = 4, dq_blocks_per_sm = 2, masks = { "none" }, up_to = 512 },
-            { dtypes = { "f32" }, strategy = "split", m = 32, n = 64, warps = 4, blocks_per_sm = 2, kv_kept = 8,
-              dq_m = 64, dq_n = 32, dq_warps = 4, dq_blocks_per_sm = 2, masks = { "causal" }, up_to = 4096 },
-            { dtypes = { "f16", "bf16" }, m = 64, n = 256, warps = 8, stages = 3, part_m = 32, dq_row_tiles = 2, archs = { 90 } },
-            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 4, part_m = 32, dq_row_tiles = 2, archs = { 80, 87 }, masks = { "none" } },
-            -- two blocks share a multiprocessor: with a mask 6 % faster than 256 keys at 1024, and 2 % slower from 2048 on
-            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32, dq_row_tiles = 2, masks = { "causal" },
-              up_to = 1024 },
+              dq_m = 64, dq_n = 32, dq_warps = 4, dq_blocks_per_sm = 2, up_to = 128 },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 256, warps = 8, stages = 3, part_m = 32, dq_row_tiles = 2, archs = { 90, 100, 110 } },
+            -- two blocks share a multiprocessor: at 512, 1024, 2048 and from 4096 keys on 3, 2, 1 and -1 % faster than 256 keys, and with a mask
+            -- 20, 9, 0 and -1 %
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32, dq_row_tiles = 2, up_to = 2048 },
             { dtypes = { "f32" }, m = 32, n = 64, warps = 4, blocks_per_sm = 2, kv_kept = 8 },
             { dtypes = { "f32" }, m = 32, n = 64, warps = 4, math = "tf32x3" },
           },
           [128] = {
             { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 128, warps = 8, stages = 3, dq_m = 128, dq_n = 32, dq_warps = 4,
-              archs = { 90 }, masks = { "none" }, up_to = 512 },
-            { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 128, warps = 8, stages = 3, dq_m = 128, dq_n = 32, dq_warps = 4,
-              archs = { 90 }, masks = { "causal" }, up_to = 256 },
+              archs = { 90 }, up_to = 128 },
+            -- 64 queries spill registers on sm_100 and 110
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 32, n = 128, warps = 8, dq_m = 64, dq_n = 32, dq_warps = 4,
+              archs = { 100, 110 }, up_to = 128 },
             { dtypes = { "f16", "bf16" }, strategy = "split", m = 32, n = 64, warps = 4, dq_m = 128, dq_n = 32, dq_warps = 4,
-              archs = { 80, 87 }, up_to = 128 },
-            { dtypes = { "f32" }, strategy = "split", m = 32, n = 64, warps = 8, kv_kept = 16, dq_m = 64, dq_n = 16, dq_warps = 4, up_to = 128 },
-            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "causal" } },
+              archs = { 80, 86, 87, 89 }, up_to = 128 },
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 16, n = 64, warps = 4, dq_m = 64, dq_n = 32, dq_warps = 4,
+              archs = { 120 }, up_to = 128 },
+            { dtypes = { "f32" }, strategy = "split", m = 32, n = 64, warps = 8, kv_kept = 16, dq_m = 64, dq_n = 16, dq_warps = 4,
+              archs = { 80, 87, 90, 100, 110 }, up_to = 128 },
+            { dtypes = { "f32" }, strategy = "split", m = 16, n = 32, warps = 4, dq_m = 64, dq_n = 16, dq_warps = 4, archs = { 86, 89, 120 },
+              up_to = 128 },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "causal" }, archs = { 80, 87, 90 } },
             { dtypes = { "f16", "bf16" }, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = { "none" }, archs = { 80, 90 } },
-            { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 4, masks = { "none" }, archs = { 87 } }, -- 128 keys spill a register there
-            { dtypes = { "f32" }, m = 32, n = 64, warps = 8, kv_kept = 16, dq_row_tiles = 2 },
-            { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2, math = "tf32x3" },
+            { dtypes = { "f16", "bf16" }, m = 32, n = 128, warps = 8, dq_row_tiles = 2, archs = { 100, 110 } }, -- 64 queries spill there
+            -- 128 keys spill a register on sm_87
+            { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 4, masks = { "none" }, archs = { 86, 87, 89, 120 } },
+            { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 4, masks = { "causal" }, archs = { 86, 89, 120 } },
+            { dtypes = { "f32" }, m = 32, n = 128, warps = 8, dq_row_tiles = 2, archs = { 90, 100, 110 } }, -- 30 % faster than 64 keys
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 8, kv_kept = 16, dq_row_tiles = 2, archs = { 80, 87 } },
+            { dtypes = { "f32" }, m = 16, n = 32, warps = 4, archs = { 86, 89, 120 } },
+            { dtypes = { "f32" }, m = 32, n = 64, warps = 8, dq_row_tiles = 2, math = "tf32x3", archs = { 80, 87, 90, 100, 110 } },
+            { dtypes = { "f32" }, m = 16, n = 32, warps = 4, math = "tf32x3", archs = { 86, 89, 120 } },
           },
           [256] = {
             { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 64, warps = 8, d_split = 2, dq_m = 128, dq_n = 32, dq_warps = 8,
-              archs = { 90 }, masks = { "none" }, up_to = 512 },
+              archs = { 90, 100, 110 }, masks = { "none" }, up_to = 256 },
             { dtypes = { "f16", "bf16" }, strategy = "split", m = 64, n = 64, warps = 8, d_split = 2, dq_m = 128, dq_n = 32, dq_warps = 8,
-              archs = { 90 }, masks = { "causal" }, up_to = 2048 },
+              archs = { 90, 100, 110 }, masks = { "causal" }, up_to = 1024 },
             { dtypes = { "f16", "bf16" }, strategy = "split", m = 32, n = 64, warps = 8, d_split = 2, dq_m = 64, dq_n = 32, dq_warps = 4,
               archs = { 80, 87 }, up_to = 128 },
-            { dtypes = { "f16", "bf16" }, m = 64, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, archs = { 90 } },
+            { dtypes = { "f16", "bf16" }, strategy = "split", m = 32, n = 16, warps = 4, d_split = 2, dq_m = 32, dq_n = 16, dq_warps = 2,
+              archs = { 86, 89, 120 }, up_to = 128 },
+            { dtypes = { "f16", "bf16" }, m = 64, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, archs = { 90, 100, 110 } },
             { dtypes = { "f16", "bf16" }, m = 32, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, archs = { 80, 87 } },
+            { dtypes = { "f16", "bf16" }, m = 32, n = 16, warps = 4, d_split = 2, archs = { 86, 89, 120 } },
           },
         },
       },

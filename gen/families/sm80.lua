@@ -19,7 +19,7 @@ local FRAGMENT = 16   -- rows of one mma; head_dim is padded to whole ones in sh
 local STAGES = 2      -- tiles of a streamed operand
 local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/params.h: queries that the backward's first kernel takes at a time
 local PART_HEADS = 1  -- query heads of a fused backward's block, when those of a key head are shared by several blocks
-local PARTS_FROM = 1024 -- and the queries that a key is seen by from which on they are; lib/params.h says why
+local PARTS_FROM = 4096 -- and the queries that a key is seen by from which on they are; lib/params.h says why
 local BARRIERS = 15   -- named barriers of a block, beside the one of all threads
 
 local arch_list = schema.list(schema.choice(ARCHS))
@@ -354,8 +354,9 @@ function sm80.describe(record)
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
   }
   if record.strategy == "fused" and record.part_heads > 0 then
-    lines[4] = ("A block takes %d query head%s of a key head's where %d or more queries see a key, and all of them elsewhere."):format(
-      record.part_heads, record.part_heads > 1 and "s" or "", record.parts_from)
+    lines[4] = ("A block takes %d query head%s of a key head's where %d or more queries see a key, %d from %d on and %d above %d."):format(
+      record.part_heads, record.part_heads > 1 and "s" or "", record.parts_from, 2 * record.part_heads, record.parts_from // 8,
+      8 * record.part_heads, record.parts_from // 32)
   end
   if record.strategy == "split" then
     lines[4] = ("For dQ: %d queries x %d keys; %d warps, %d block%s a multiprocessor, %d bytes."):format(record.dq_m, record.dq_n,

@@ -90,10 +90,20 @@ refuses("query heads shared out in a forward tile", gpu({ [10] = "        fwd = 
 refuses("a part of less than no head", gpu({ [11] = "        bwd = { { m = 64, n = 64, part_heads = -1 } }," }),
   { "11: families.sm80.tiles.bwd[1].part_heads" })
 
+harness.case("the default spec takes every architecture as one more word", function()
+  local text = harness.read(harness.root .. "/spec/attention.lua")
+  for _, arch in ipairs({ 86, 89, 100, 110, 120 }) do
+    local more, count = text:gsub("archs = { 80, 87, 90 },", ("archs = { 80, 87, 90, %d },"):format(arch))
+    harness.is(count, 1)
+    local loaded, why = specs.open(more)
+    harness.yes(loaded, ("with %d: %s"):format(arch, why or ""))
+  end
+end)
+
 harness.case("a fused tile says how query heads are shared out, and its name too when it is not as usual", function()
   local usual = assert(specs.open(gpu({})))
   harness.is(usual.records[1].name, "bwd_bf16_d128_causal__sm80_fused_m64n64")
-  harness.has(emit.table({ usual.records[1] }, "s"), "images_of_bwd_bf16_d128_causal__sm80_fused_m64n64, 2,\n    1, 1024,\n")
+  harness.has(emit.table({ usual.records[1] }, "s"), "images_of_bwd_bf16_d128_causal__sm80_fused_m64n64, 2,\n    1, 4096,\n")
   harness.has(emit.table({ usual.records[3] }, "s"), "images_of_fwd_bf16_d128_causal__sm80_m128n64, 2,\n    0, 0,\n")
   local other = assert(specs.open(gpu({ [11] = "        bwd = { { m = 64, n = 64, part_heads = 4, parts_from = 1 }, { m = 64, n = 64, part_heads = 0 } }," })))
   harness.is(other.records[1].name, "bwd_bf16_d128_causal__sm80_fused_h0_m64n64")

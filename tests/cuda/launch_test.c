@@ -375,17 +375,17 @@ START_TEST(backward_launch)
 }
 END_TEST
 
-/* From FAKE_PARTS_FROM visible queries on, a part of the group has two heads, the last one what is left; the workspace has their sums, and
- * the explanation says so. Below it, and without a query, everything is as if nothing had to be shared. */
+/* From FAKE_PARTS_FROM visible queries on, a part of the group has two heads, from an eighth of them on four, the last one what is left;
+ * the workspace has their sums, and the explanation says so. Below it, and without a query, everything is as if nothing had to be shared. */
 START_TEST(parts_of_a_group)
 {
     static const struct {
         int64_t group, seqlen_q, seqlen_k;
-        int parts;
+        int parts, part_heads;
     } cases[] = {
-        {5, 110, 140, 3}, {6, 110, 140, 3}, {3, 110, 99, 2},  {4, 110, 257, 2}, /* 50 queries or more see a key */
-        {3, 110, 98, 1},  {2, 110, 140, 1}, {1, 110, 140, 1}, {5, 0, 140, 1},
-        {5, 110, 0, 1}, /* 49; one part holds all; nothing */
+        {5, 110, 140, 3, 2}, {6, 110, 140, 3, 2}, {3, 110, 99, 2, 2}, {4, 110, 257, 2, 2}, /* 50 queries or more see a key */
+        {5, 110, 98, 2, 4},  {4, 110, 98, 1, 4},  {9, 11, 11, 3, 4},  {9, 10, 10, 1, 9},   /* 49; 6; 5 */
+        {2, 110, 140, 1, 2}, {1, 110, 140, 1, 1}, {5, 0, 140, 1, 5},  {5, 110, 0, 1, 5},   /* one part holds all; nothing */
     };
     const int64_t heads_kv = 2, group = cases[_i].group, keys = cases[_i].seqlen_k;
     const unsigned parts = (unsigned)cases[_i].parts, blocks = (unsigned)(2 * ((keys + 127) / 128));
@@ -402,7 +402,7 @@ START_TEST(parts_of_a_group)
         const size_t rows = (size_t)(group * heads_kv * params->padded_q);
         size_t end = 0;
         ck_assert_int_eq(params->parts, (int)parts);
-        ck_assert_int_eq(params->part_heads, parts > 1 ? 2 : group);
+        ck_assert_int_eq(params->part_heads, cases[_i].part_heads);
         check_region(params->lse_log2, rows * sizeof(float), &c, &end);
         check_region(params->delta, rows * sizeof(float), &c, &end);
         check_region(params->dq_sum, rows * 64 * sizeof(float), &c, &end);
@@ -451,14 +451,21 @@ START_TEST(heads_of_a_part)
     for (uint32_t part_heads = 0; part_heads <= 4; part_heads++)
         for (int group = 1; group <= 9; group++)
             for (int queries = 0; queries <= 12; queries++) {
-                const struct glint_gpu_kernel kernel = {.strategy = GLINT_GPU_FUSED, .part_heads = part_heads, .parts_from = 6};
+                const struct glint_gpu_kernel kernel = {.strategy = GLINT_GPU_FUSED, .part_heads = part_heads, .parts_from = 8};
                 struct glint_gpu_shape shape = {.batch = 1, .heads_q = group, .heads_kv = 1, .group = group, .seqlen_q = queries};
                 shape.seqlen_k = shape.mask_offset = 3;
-                const bool shared = part_heads > 0 && (int)part_heads < group && queries >= 6;
-                ck_assert_int_eq(glint_gpu_part_heads(&shape, &kernel), shared ? (int)part_heads : group);
+                const int heads = (int)part_heads * (queries < 8 ? 2 : 1); /* an eighth is one */
+                const int expected = heads == 0 || heads > group || queries == 0 ? group : heads;
+                ck_assert_int_eq(glint_gpu_part_heads(&shape, &kernel), expected);
                 shape.batch = 77, shape.heads_kv = 5, shape.heads_q = 5 * group;
-                ck_assert_int_eq(glint_gpu_part_heads(&shape, &kernel), shared ? (int)part_heads : group);
+                ck_assert_int_eq(glint_gpu_part_heads(&shape, &kernel), expected);
             }
+    const struct glint_gpu_kernel later = {.strategy = GLINT_GPU_FUSED, .part_heads = 1, .parts_from = 800};
+    struct glint_gpu_shape few = {.batch = 1, .heads_q = 9, .heads_kv = 1, .group = 9, .seqlen_k = 7, .mask_offset = 7};
+    for (int queries = 0; queries <= 802; queries++) {
+        few.seqlen_q = queries;
+        ck_assert_int_eq(glint_gpu_part_heads(&few, &later), queries <= 25 ? 9 : queries < 100 ? 8 : queries < 800 ? 2 : 1);
+    }
     const struct glint_gpu_kernel always = {.strategy = GLINT_GPU_FUSED, .part_heads = 1, .parts_from = 0};
     struct glint_gpu_shape shape = {.batch = 1, .heads_q = 8, .heads_kv = 1, .group = 8, .seqlen_q = 1, .seqlen_k = 1000};
     ck_assert_int_eq(glint_gpu_part_heads(&shape, &always), 1); /* key blocks that nobody sees, too */
