@@ -108,6 +108,7 @@ uint32_t cluster_address(uint32_t shared, uint32_t rank, Site site);
 float cluster_load(uint32_t address, Site site);
 void cluster_store(uint32_t address, float value, Site site);
 void cluster_mbarrier_arrive(uint32_t address, Site site);
+bool cluster_mbarrier_test(uint32_t address, uint32_t parity, Site site);
 void cluster_mbarrier_wait(uint32_t address, uint32_t parity, Site site);
 void cluster_tensor_load(uint32_t shared, const struct tensor_map *map, int rank, const int32_t at[], uint32_t barrier,
                          uint16_t blocks, Site site);

@@ -131,6 +131,15 @@ void cluster_mbarrier_arrive(uint32_t address, Site site)
     relaxed_write_to(mbarrier_arrive_remote(block, address & OFFSET_MASK, site), true);
 }
 
+bool cluster_mbarrier_test(uint32_t address, uint32_t parity, Site site)
+{
+    const bool done = mbarrier_test(address, parity, "mbarrier.try_wait", site);
+
+    if (done)
+        acquire_from(&state_of(self->block).mbarriers[address]);
+    return done;
+}
+
 void cluster_mbarrier_wait(uint32_t address, uint32_t parity, Site site)
 {
     mbarrier_wait(address, parity, site);

@@ -57,7 +57,7 @@ GLINT_DEVICE bool mbarrier_try_wait(uint32_t barrier, uint32_t parity, SIM_SITE)
 
 GLINT_DEVICE bool mbarrier_try_wait_cluster(uint32_t barrier, uint32_t parity, SIM_SITE)
 {
-    return sim::mbarrier_test(barrier, parity, "mbarrier.try_wait", SIM_THIS);
+    return sim::cluster_mbarrier_test(barrier, parity, SIM_THIS);
 }
 
 GLINT_DEVICE void mbarrier_wait(uint32_t barrier, uint32_t parity, SIM_SITE)

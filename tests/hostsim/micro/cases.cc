@@ -4,6 +4,8 @@ std::vector<micro_case> micro_cases(const std::string &group)
 {
     if (group == "sm80")
         return sm80_cases();
+    if (group == "before90")
+        return before90_cases();
     if (group == "wgmma")
         return wgmma_cases();
     if (group == "tensor")

@@ -31,6 +31,7 @@ struct micro_case {
 };
 
 std::vector<micro_case> sm80_cases();
+std::vector<micro_case> before90_cases(); /* those of sm80 whose primitives are others before sm_90 */
 std::vector<micro_case> wgmma_cases();
 std::vector<micro_case> tensor_cases(); /* TMA and bulk copies */
 std::vector<micro_case> hopper_cases(); /* mbarriers, clusters, setmaxnreg */

@@ -156,5 +156,10 @@ vector<micro_case> hopper_cases()
     }
     cases.push_back(words("registers", "registers", 1, 384, 1024, 256, 256));
     cases.push_back(cluster());
+    for (uint32_t rounds : {1u, 2u, 5u}) {
+        cases.push_back(words("mbarrier_tries/" + to_string(rounds), "mbarrier_tries", 4, 128, 4096, 512, 1024));
+        cases.back().arg[0] = rounds;
+        cases.back().cluster = 2;
+    }
     return cases;
 }

@@ -1,4 +1,6 @@
 /* The micro-tests of device.h: sm80.cu. */
+#include <algorithm>
+
 #include "tests/hostsim/micro/cases.h"
 
 using std::string;
@@ -103,6 +105,27 @@ static micro_case atomics()
     return c;
 }
 
+static micro_case phases(const string &entry, uint32_t threads, const vector<uint32_t> &arguments, size_t in, size_t out)
+{
+    string name = entry;
+
+    for (uint32_t argument : arguments)
+        name += (name == entry ? "/" : "_") + std::to_string(argument);
+    micro_case c = random_words(name, 1, threads, in, out, 2048);
+    c.entry = "micro_" + entry;
+    std::copy(arguments.begin(), arguments.end(), c.arg);
+    return c;
+}
+
+static micro_case meetings(uint32_t count)
+{
+    micro_case c = phases("phase_meetings", 128, {count}, 256, 128);
+
+    for (size_t i = 0; i < 128; ++i)
+        c.arg[1] += c.in[i] = 1 + c.in[i] % 4;
+    return c;
+}
+
 vector<micro_case> sm80_cases()
 {
     vector<micro_case> cases;
@@ -123,5 +146,27 @@ vector<micro_case> sm80_cases()
     cases.push_back(random_words("cp_async", 1, 64, 64 + 64 * 80, 64 * 80, 64 * 320));
     cases.push_back(random_words("memory", 1, 32, 512, 512, 2048));
     cases.push_back(atomics());
+    cases.push_back(random_words("indices", 3, 96, 3 * 96, 3 * 96 * 4, 0));
+    for (uint32_t lanes : {32u, 1u, 7u}) {
+        for (uint32_t steps : {1u, 2u, 9u})
+            cases.push_back(phases("phase_steps", 128, {steps, lanes}, steps * 64, 64));
+        for (uint32_t stages = 1; stages <= 3; ++stages)
+            for (uint32_t rounds : {2u, 13u})
+                cases.push_back(phases("phase_ring", 160, {rounds, lanes, stages}, rounds * 64, 96));
+    }
+    for (uint32_t count : {1u, 2u, 11u})
+        cases.push_back(meetings(count));
+    cases.push_back(random_words("messages", 8, 64, 8 * 64, 8 * 64 + 2, 128));
+    return cases;
+}
+
+/* Of a GPU before sm_90: nearest_tf32, the atomics' four floats and phase_wait. */
+vector<micro_case> before90_cases()
+{
+    vector<micro_case> cases;
+
+    for (const micro_case &c : sm80_cases())
+        if (c.name == "nearest_tf32" || c.name == "atomics" || c.name.compare(0, 6, "phase_") == 0)
+            cases.push_back(c);
     return cases;
 }

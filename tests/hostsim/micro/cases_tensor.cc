@@ -257,6 +257,51 @@ static void encodings(vector<micro_case> &cases)
 #undef WRONG
 }
 
+/* What no copy alone shows: maps fetched beforehand, order between stores and copies, groups, and copies into several blocks. */
+static void sequences(vector<micro_case> &cases)
+{
+    const micro_map square = tensor(2, TENSOR_MAP_F32, {32, 24}, {32, 16}, 3);
+    micro_case fetched = tile("prefetch_map", "load", square, {0, 5});
+    fetched.entry = "micro_tma_prefetch_map";
+    cases.push_back(fetched);
+
+    micro_case fenced = tile("fence_async_global", "load", square, {0, 5}, 0, 2);
+    const size_t words = fenced.in.size();
+    fenced.entry = "micro_fence_async_global";
+    fenced.map.of_output = true;
+    fenced.arg[0] = (uint32_t)words;
+    fenced.shared_bytes += 512;
+    fenced.out.assign(words + fenced.arg[1] / 4 + 128, 0);
+    cases.push_back(fenced);
+
+    micro_random random("bulk_groups");
+    micro_case groups;
+    groups.name = "bulk_groups";
+    groups.entry = "micro_bulk_groups";
+    groups.shared_bytes = 1024;
+    for (int i = 0; i < 128; ++i)
+        groups.in.push_back(random.word());
+    groups.out.assign(224, 0);
+    cases.push_back(groups);
+
+    const micro_map maps[] = {tensor(1, TENSOR_MAP_F16, {100}, {64}, 0), tensor(2, TENSOR_MAP_F32, {32, 24}, {32, 16}, 3),
+                              tensor(3, TENSOR_MAP_BF16, {40, 9, 7}, {16, 4, 3}, 1),
+                              tensor(4, TENSOR_MAP_F16, {40, 9, 5, 3}, {32, 4, 2, 2}, 2),
+                              tensor(5, TENSOR_MAP_U16, {20, 9, 5, 3, 2}, {64, 4, 2, 2, 2}, 3)};
+    for (const micro_map &map : maps)
+        for (uint32_t blocks = 1; blocks <= 3; ++blocks) {
+            const vector<int32_t> at = {8, 6, 2, 1, 1};
+            const string rank = to_string(map.rank);
+            micro_case c = tile("multicast_" + rank + "d_to" + to_string(blocks), "load", map,
+                                vector<int32_t>(at.begin(), at.begin() + map.rank));
+            c.entry = "micro_tma_multicast_" + rank;
+            c.blocks = c.cluster = 2;
+            c.arg[8] = blocks;
+            c.out.resize(2 * c.arg[0]);
+            cases.push_back(c);
+        }
+}
+
 vector<micro_case> tensor_cases()
 {
     vector<micro_case> cases;
@@ -266,5 +311,6 @@ vector<micro_case> tensor_cases()
     ranks(cases);
     reductions(cases);
     bulk(cases);
+    sequences(cases);
     return cases;
 }

@@ -97,7 +97,7 @@ static void regimes(vector<micro_case> &cases)
 
 /* Every swizzle of a with every swizzle of b, in every orientation; then the same again from inside the atoms: some 16 bytes further on,
  * and some rows further on with the base offset that belongs to them. */
-static void layouts(vector<micro_case> &cases, uint32_t n, const char *type)
+static void layouts(vector<micro_case> &cases, uint32_t n, const string &type)
 {
     static const struct {
         const char *suffix;
@@ -108,8 +108,10 @@ static void layouts(vector<micro_case> &cases, uint32_t n, const char *type)
         for (int a = 0; a < 4; ++a)
             for (int b = 0; b < 4; ++b) {
                 kind kind = orientation.of;
-                kind.type = type;
+                kind.type = type.c_str();
                 if (kind.a_in_registers && a != 0)
+                    continue;
+                if (type == "tf32" && (kind.a_mn || kind.b_mn)) /* K-major alone */
                     continue;
                 const string entry = "wgmma_n" + to_string(n) + "_" + type + orientation.suffix;
                 const string name = entry + "/a" + to_string(a) + "b" + to_string(b);
@@ -133,8 +135,9 @@ static void layouts(vector<micro_case> &cases, uint32_t n, const char *type)
 
 vector<micro_case> wgmma_cases()
 {
-    static const char *const negated[] = {"wgmma_n64_bf16_minus_a", "wgmma_n64_bf16_minus_b", "wgmma_n64_f16_minus_both",
-                                          "wgmma_n64_f16_ra_minus_a", "wgmma_n64_tf32_minus_b"};
+    static const char *const negated[] = {"wgmma_n64_bf16_minus_a",   "wgmma_n64_bf16_minus_b",    "wgmma_n64_f16_minus_both",
+                                          "wgmma_n64_f16_ra_minus_a", "wgmma_n64_tf32_minus_b",    "wgmma_n64_bf16_ra_minus_b",
+                                          "wgmma_n64_tf32_minus_a",   "wgmma_n64_tf32_ra_minus_a", "wgmma_n64_tf32_ra_minus_b"};
     vector<micro_case> cases;
 
     shapes(cases);
@@ -155,5 +158,9 @@ vector<micro_case> wgmma_cases()
         }
     }
     cases.push_back(product("wgmma_groups", "wgmma_groups", 128, K_MAJOR[1], TENSOR_MAP_SWIZZLE_128B, TENSOR_MAP_SWIZZLE_128B, 0));
+    layouts(cases, 64, "tf32");
+    layouts(cases, 256, "tf32");
+    cases.push_back(product("wgmma_waits", "wgmma_waits", 8, K_MAJOR[2], TENSOR_MAP_SWIZZLE_128B, TENSOR_MAP_SWIZZLE_128B, 0));
+    cases.back().out.assign(8 * 4 * 128, 0);
     return cases;
 }

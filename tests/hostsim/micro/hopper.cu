@@ -147,3 +147,37 @@ GLINT_CLUSTER_KERNEL(128, 1, 2) micro_cluster(GLINT_PARAMS(struct micro_params) 
     cluster_arrive();
     cluster_wait();
 }
+
+/* A loop round each try: clusters of two, whose threads store a word into the other block's shared memory and one to global memory, and let
+ * the other block's barrier know; then, the same within the block by another barrier, over and over. arg 0: rounds. */
+GLINT_CLUSTER_KERNEL(128, 1, 2) micro_mbarrier_tries(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t remote = shared_base(), local = remote + 8, words = remote + 1024, thread = thread_index();
+    const uint32_t other = cluster_rank() ^ 1, neighbour = thread % 2 == 0 ? thread + 1 : thread - 1;
+    uint32_t *mine = p.out + block_index() * 128 + thread, *theirs = p.out + (block_index() ^ 1) * 128 + neighbour;
+    uint32_t x = ld_relaxed_u32(p.in + block_index() * 128 + thread);
+
+    if (thread == 0) {
+        mbarrier_init(remote, 128);
+        mbarrier_init(local, 128);
+        fence_mbarrier_init();
+    }
+    cluster_arrive();
+    cluster_wait();
+    for (uint32_t round = 0; round < p.arg[0]; ++round) {
+        st_cluster_f32(cluster_address(words + 4 * neighbour, other), float_of(x & 0x3fffffff));
+        st_global_u32(mine, x);
+        mbarrier_arrive_cluster(cluster_address(remote, other));
+        while (!mbarrier_try_wait_cluster(remote, round & 1))
+            ;
+        x = x * 31 + ld_shared_u32(words + 4 * thread) + bits_of(ld_global_cg_f32((const float *)theirs));
+        st_shared_u32(words + 1024 + 4 * thread, x);
+        mbarrier_arrive(local);
+        while (!mbarrier_try_wait(local, round & 1))
+            ;
+        x += ld_shared_u32(words + 1024 + 4 * ((thread + 37 * round + 1) % 128));
+        cluster_arrive();
+        cluster_wait();
+    }
+    st_global_u32(mine + 512, x);
+}

@@ -4,15 +4,19 @@
 #     record.sh run OUT GOLDEN     writes the golden files into GOLDEN: needs the folder OUT, a GPU and its driver
 #     record.sh all GOLDEN         both, here
 set -euo pipefail
-groups="sm80 wgmma tensor hopper"
+groups="sm80 before90 wgmma tensor hopper"
 
 build() {
-    local here root
+    local here root arch
     here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
     root=$(cd "$here/../../.." && pwd)
     mkdir -p "$1"
     for group in $groups; do
-        nvcc -std=c++17 -O3 -I"$root" -gencode arch=compute_90a,code=sm_90a -cubin -o "$1/$group.cubin" "$here/$group.cu"
+        case $group in
+        before90) arch=compute_80,code=sm_90 ;; # the texts for sm_80, which a GPU of 9.0 runs too
+        *) arch=compute_90a,code=sm_90a ;;
+        esac
+        nvcc -std=c++17 -O3 -I"$root" -gencode "arch=$arch" -cubin -o "$1/$group.cubin" "$here/$group.cu"
     done
     g++ -std=c++17 -O2 -Wall -Wextra -I"$root" "$here"/record.cc "$here"/cases*.cc -o "$1/record" -ldl -static-libstdc++ -static-libgcc
     cp "${BASH_SOURCE[0]}" "$1/"

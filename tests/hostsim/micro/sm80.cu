@@ -217,3 +217,138 @@ GLINT_KERNEL(128, 1) micro_atomics(GLINT_PARAMS(struct micro_params) p)
     st_global_u32(p.out + 2561 + thread, atom_global_add_u32(p.out + 3073 + thread, thread * 3));
     atom_global_add_u32(p.out + 3585, thread);
 }
+
+/* ---- where am I --------------------------------------------------------------------------------------------------------- */
+
+/* Each index, the thread's a second time too, and the word of input that it names. */
+GLINT_KERNEL(96, 1) micro_indices(GLINT_PARAMS(struct micro_params) p)
+{
+    uint32_t *out = p.out + (block_index() * 96 + thread_index()) * 4;
+
+    st_global_u32(out, thread_index_anew());
+    block_sync();
+    st_global_u32(out + 1, lane_index() | warp_index() << 8 | block_index() << 16);
+    st_global_u32(out + 2, ld_relaxed_u32(p.in + block_index() * 96 + thread_index_anew()));
+    st_global_u32(out + 3, ld_relaxed_u32(p.in + block_index() * 96 + thread_index_anew() % 32 * 3));
+}
+
+/* ---- phases ------------------------------------------------------------------------------------------------------------- */
+
+/* `lanes` lanes of the warp arrive: all, each for what it did itself, or some, after the others, for what the warp did. */
+GLINT_DEVICE void arrive(uint32_t barrier, uint32_t lanes)
+{
+    if (lanes < 32)
+        warp_sync();
+    if (lane_index() < lanes)
+        phase_arrive(barrier);
+}
+
+/* As the backward pass of sm80 has them: warps 0 and 1 each give 32 words a step to a partner, warp 2 or 3, by a phase whose parity is the
+ * step's, and the block meets at the end of the step. Arguments: steps, lanes that arrive. */
+GLINT_KERNEL(128, 1) micro_phase_steps(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t shared = shared_base(), lane = lane_index(), pair = warp_index() % 2;
+    const uint32_t phase = shared + pair * 8, words = shared + 128 + pair * 128;
+    const bool gives = warp_index() < 2;
+    uint32_t sum = 0;
+
+    if (thread_index() == 0) {
+        phase_init(shared, p.arg[1]);
+        phase_init(shared + 8, p.arg[1]);
+    }
+    block_sync();
+    for (uint32_t step = 0; step < p.arg[0]; ++step) {
+        if (gives) {
+            st_shared_u32(words + lane * 4, ld_relaxed_u32(p.in + step * 64 + pair * 32 + lane));
+            arrive(phase, p.arg[1]);
+        } else {
+            phase_wait(phase, step & 1);
+            sum = sum * 31 + ld_shared_u32(words + (lane + step) % 32 * 4);
+        }
+        block_sync();
+    }
+    if (!gives)
+        st_global_u32(p.out + pair * 32 + lane, sum);
+}
+
+/* A ring of stages without any other barrier: warps 0 and 1 fill each stage with 64 words, warps 2, 3 and 4 take them, and phases go
+ * there (full) and back (empty). Arguments: rounds, lanes that arrive, stages. */
+GLINT_KERNEL(160, 1) micro_phase_ring(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t full = shared_base(), empty = full + 64, words = full + 128, rounds = p.arg[0], lanes = p.arg[1];
+    const uint32_t thread = thread_index(), stages = p.arg[2];
+    uint32_t stage = 0, parity = 0, sum = 0;
+
+    if (thread < stages) {
+        phase_init(full + thread * 8, 2 * lanes);
+        phase_init(empty + thread * 8, 3 * lanes);
+    }
+    block_sync();
+    for (uint32_t round = 0; round < rounds; ++round) {
+        const uint32_t place = words + stage * 256;
+        if (thread < 64) {
+            phase_wait(empty + stage * 8, parity ^ 1); /* at first that before phase 0, which counts as ended */
+            st_shared_u32(place + thread * 4, ld_relaxed_u32(p.in + round * 64 + thread));
+            arrive(full + stage * 8, lanes);
+        } else {
+            phase_wait(full + stage * 8, parity);
+            sum = sum * 31 + ld_shared_u32(place + thread * (round + 1) % 64 * 4);
+            arrive(empty + stage * 8, lanes);
+        }
+        if (++stage == stages) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+    if (thread >= 64)
+        st_global_u32(p.out + thread - 64, sum);
+}
+
+/* A block that meets by phases alone: each thread arrives 1 ... 4 times a phase, as its word says, and sees what all others wrote before.
+ * Arguments: phases, arrivals of all threads together. */
+GLINT_KERNEL(128, 1) micro_phase_meetings(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t barrier = shared_base(), words = barrier + 128, thread = thread_index();
+    const uint32_t arrivals = ld_relaxed_u32(p.in + thread);
+    uint32_t x = ld_relaxed_u32(p.in + 128 + thread);
+
+    if (thread == 0)
+        phase_init(barrier, p.arg[1]);
+    block_sync();
+    for (uint32_t phase = 0; phase < p.arg[0]; ++phase) {
+        const uint32_t place = words + (phase & 1) * 512;
+        st_shared_u32(place + thread * 4, x);
+        for (uint32_t i = 0; i < arrivals; ++i)
+            phase_arrive(barrier);
+        phase_wait(barrier, phase & 1);
+        x = x * 31 + ld_shared_u32(place + (thread * 5 + phase * 37) % 128 * 4);
+    }
+    st_global_u32(p.out + thread, x);
+}
+
+/* ---- from block to block ---------------------------------------------------------------------------------------------------- */
+
+/* Blocks take numbers as they begin; each waits for the one before it, mixes that one's words with its own, and lets the next one go on.
+ * Of the output, 64 words a block, then a word that numbers the blocks and one that says how many are done. */
+GLINT_KERNEL(64, 1) micro_messages(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t shared = shared_base(), thread = thread_index();
+    uint32_t *turn = p.out + 8 * 64, *done = turn + 1;
+
+    if (thread == 0)
+        st_shared_u32(shared, atom_global_add_u32(turn, 1));
+    block_sync();
+    const uint32_t number = ld_shared_u32(shared);
+    uint32_t x = ld_relaxed_u32(p.in + number * 64 + thread);
+
+    if (number > 0) {
+        while (ld_acquire_u32(done) != number)
+            ;
+        x += 31 * bits_of(ld_global_cg_f32((const float *)p.out + (number - 1) * 64 + (thread * 5 + 1) % 64));
+    }
+    st_global_u32(p.out + number * 64 + thread, x);
+    fence_device();
+    block_sync();
+    if (thread == 0)
+        st_release_u32(done, number + 1);
+}

@@ -132,3 +132,39 @@ GLINT_KERNEL(128, 1) micro_wgmma_groups(GLINT_PARAMS(struct micro_params) p)
     for (int i = 0; i < 32; ++i)
         st_global_u32(p.out + 128 * (32 + i) + thread_index(), bits_of(d[i]));
 }
+
+/* The same of tf32, and of the second operand beside a in registers. */
+WGMMA_KERNEL(wgmma_n64_bf16_ra_minus_b, 64, (wgmma_m64n64k16_bf16_ra<0, 1, -1>(d, o.ra, o.b, (int32_t)p.arg[10])))
+WGMMA_KERNEL(wgmma_n64_tf32_minus_a, 64, (wgmma_m64n64k8_tf32<-1, 1>(d, o.a, o.b, (int32_t)p.arg[10])))
+WGMMA_KERNEL(wgmma_n64_tf32_ra_minus_a, 64, (wgmma_m64n64k8_tf32_ra<-1, 1>(d, o.ra, o.b, (int32_t)p.arg[10])))
+WGMMA_KERNEL(wgmma_n64_tf32_ra_minus_b, 64, (wgmma_m64n64k8_tf32_ra<1, -1>(d, o.ra, o.b, (int32_t)p.arg[10])))
+
+/* Eight groups of one product each, read one after another as each wait lets it: group i takes k-step i % 4, of a or, from the fourth on,
+ * of its registers. */
+GLINT_KERNEL(128, 1) micro_wgmma_waits(GLINT_PARAMS(struct micro_params) p)
+{
+    const struct operands o = load_operands(&p, 8);
+    float d[8][4];
+
+    wgmma_fence();
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+        if (i < 4)
+            wgmma_m64n8k8_tf32<>(d[i], o.a + 2 * i, o.b + 2 * i, 0);
+        else
+            wgmma_m64n8k8_tf32_ra<>(d[i], o.ra, o.b + 2 * (i - 4), 0);
+        wgmma_commit();
+    }
+#define SHOW(i)          \
+    wgmma_wait<7 - i>(); \
+    wgmma_hold(d[i], 4); \
+    _Pragma("unroll") for (int j = 0; j < 4; ++j) st_global_u32(p.out + 128 * (4 * i + j) + thread_index(), bits_of(d[i][j]))
+    SHOW(0);
+    SHOW(1);
+    SHOW(2);
+    SHOW(3);
+    SHOW(4);
+    SHOW(5);
+    SHOW(6);
+    SHOW(7);
+}
