@@ -3,9 +3,9 @@
 #ifndef GLINT_HOSTSIM_ABANDONED_H
 #define GLINT_HOSTSIM_ABANDONED_H
 
-/* LeakSanitizer asks: sanitizer/lsan_interface.h. */
-extern "C" int __lsan_is_turned_off();
-extern "C" int __lsan_is_turned_off()
+/* LeakSanitizer, a library, asks: sanitizer/lsan_interface.h. */
+extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off();
+extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off()
 {
     return 1;
 }
