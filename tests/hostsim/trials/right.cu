@@ -131,6 +131,17 @@ RIGHT(older_groups)
     answer(&p, 64, ld_shared_u32(s + t * 4) / 2 + (ld_shared_u32(s + (64 + t) * 4) + 1) / 2 + 1);
 }
 
+/* A group without copies counts as one, and so the copy's is not the newest. */
+RIGHT(empty_group_after_a_copy)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    cp_async_4(s + t * 4, p.in + t, true);
+    cp_async_commit();
+    cp_async_commit();
+    cp_async_wait(1);
+    answer(&p, 64, ld_shared_u32(s + t * 4) + 1);
+}
+
 RIGHT(nothing_is_read_outside)
 {
     const uint32_t s = shared_base(), t = thread_index();

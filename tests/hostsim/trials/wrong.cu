@@ -152,6 +152,16 @@ WRONG(newest_group_read)
     st_global_u32(p.out + t, ld_shared_u32(s + (64 + t) * 4)); /* HERE */
 }
 
+WRONG(newest_group_is_not_the_empty_one)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    cp_async_commit();
+    cp_async_4(s + t * 4, p.in + t, true);
+    cp_async_commit();
+    cp_async_wait(1);
+    st_global_u32(p.out + t, ld_shared_u32(s + t * 4)); /* HERE */
+}
+
 WRONG(copy_of_another_thread)
 {
     const uint32_t s = shared_base(), t = thread_index();
