@@ -213,6 +213,12 @@ uint32_t shared_size(const Block *block);
 /* Global memory. */
 unsigned char *global(const void *address, uint32_t bytes, Use use, Site site);
 
+/* Through the async proxy, at any moment between the two: what ordinary stores put there takes a fence.proxy.async.global of the thread that
+ * stored, which the running one knows of, and nothing else may touch what it writes or write what it reads. At the end of a write the
+ * running thread has waited for it, and others who come after that see it, without a fence. */
+void global_begin_async(const void *address, uint32_t bytes, Use use, Site site);
+void global_end_async(const void *address, uint32_t bytes, Use use, Site site);
+
 /* Words that are read and written by strong operations (PTX ISA, "Memory Consistency Model"): among themselves they never race. */
 const unsigned char *global_strong_read(const void *address, Site site);
 unsigned char *global_strong_write(void *address, Site site);

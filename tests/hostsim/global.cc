@@ -15,16 +15,18 @@ namespace
 
 /* An access is (block, thread, clock); clocks begin at 1, and accesses of earlier launches happened before. Of writes and of reads the
  * last one is kept, and the last one by another block than that. */
+enum { GENERIC = 1, ASYNC = 2 }; /* proxies, as bits */
 struct Access {
     uint32_t block, clock; /* clock 0: none */
-    uint16_t thread : 15, strong : 1;
+    uint16_t thread : 13, strong : 2 /* the proxy, or 0 */, async : 1;
     uint16_t site;
 };
 struct Word {
     uint32_t launch;
-    uint32_t defined; /* one bit a byte */
+    uint32_t defined; /* one bit a byte; then the counts of bulk copies that may still write the word, and that may still read it */
     Access write[2], read[2];
 };
+constexpr uint32_t BYTES = 0xf, WRITER = 0x10, READER = 0x40000, WRITERS = READER - WRITER, READERS = 0u - READER;
 
 struct Allocation {
     uintptr_t begin, end;
@@ -84,24 +86,77 @@ void remember(Access kept[2], const Access &now)
     kept[0] = now;
 }
 
-/* `strong`: an atomic, or a relaxed, acquire or release access; two of them never race. */
-void check_word(Word &word, const void *address, uint32_t mask, Use use, const Access &now, Site site)
+/* What a read needs is there, and no bulk copy is under way, as nearly always. */
+bool ready(const Word &word, uint32_t needed)
+{
+    return (word.defined & (needed | ~BYTES)) == needed;
+}
+
+/* What a bulk copy may still write is nobody's to touch, and what it may still read nobody's to write, whoever knows that it began: only its
+ * wait tells that it is done. Reductions add to each other's sums meanwhile. */
+void check_ready(const Word &word, const void *address, uint32_t needed, Use use, const Access &now, Site site)
+{
+    const Access &writer = word.write[0];
+    const char *does = use == Use::read ? "reads" : "writes";
+
+    if ((word.defined & WRITERS) != 0 && (now.strong & writer.strong & ASYNC) == 0) {
+        const Site at = site_of(writer.site);
+        report(Kind::pending, site, "%s %s global memory at %p, where the bulk copy that %s began at %s:%d may still land",
+               who(self).c_str(), does, address, who(writer.block, writer.thread).c_str(), at.file, at.line);
+    }
+    if (use != Use::read && (word.defined & READERS) != 0)
+        report(Kind::pending, site, "%s writes global memory at %p, which a bulk copy under way may still read", who(self).c_str(),
+               address);
+    if ((word.defined & needed) != needed)
+        report(Kind::uninitialised, site, "%s reads global memory at %p, which nobody wrote", who(self).c_str(), address);
+}
+
+/* Of what was stored last, or of both addends that are known of, the async proxy must have heard: by a fence of who stored, after it, which
+ * the running thread knows of. PTX ISA asks for a fence somewhere along the way ("Proxy-preserved base causality order"); that it is the
+ * storing thread's is lib/device/'s rule, as for shared memory (hopper.h). */
+void check_fences(const Word &word, const void *address, Use use, Site site)
+{
+    const bool sum = (word.write[0].strong & word.write[1].strong & GENERIC) != 0;
+
+    for (int i = 0; i < (sum ? 2 : 1); ++i) {
+        const Access &write = word.write[i];
+        if (write.clock == 0 || write.async)
+            continue;
+        const uint32_t fence = async_global_fence_after(write.block, write.thread, write.clock);
+        if (fence != 0 && knows(self, write.block, write.thread, fence))
+            continue;
+        const Site at = site_of(write.site);
+        report(
+            Kind::race, site,
+            "the async proxy %s global memory at %p for %s, where %s stored at %s:%d and made no fence.proxy.async.global between "
+            "that and what orders the two",
+            use == Use::read ? "reads" : "writes", address, who(self).c_str(), who(write.block, write.thread).c_str(), at.file,
+            at.line);
+    }
+}
+
+/* `strong`: an atomic, or a relaxed, acquire or release access; two of them through one proxy never race. */
+template <bool async> void check_word(Word &word, const void *address, uint32_t mask, Use use, const Access &now, Site site)
 {
     if (word.launch != grid.number) {
         word.launch = (uint32_t)grid.number;
         word.write[0] = word.write[1] = word.read[0] = word.read[1] = Access();
+        word.defined &= BYTES;
     }
-    if (use != Use::write && (word.defined & mask) != mask)
-        report(Kind::uninitialised, site, "%s reads global memory at %p, which nobody wrote", who(self).c_str(), address);
+    const uint32_t needed = use == Use::write ? 0 : mask;
+    if (!ready(word, needed))
+        check_ready(word, address, needed, use, now, site);
     for (const Access &write : word.write)
-        if (!(now.strong && write.strong) && !ordered(write))
+        if ((now.strong & write.strong) == 0 && !ordered(write))
             found_race(address, use, site, write, true);
+    if (async)
+        check_fences(word, address, use, site);
     if (use == Use::read) {
         remember(word.read, now);
         return;
     }
     for (const Access &read : word.read)
-        if (!(now.strong && read.strong) && !ordered(read))
+        if ((now.strong & read.strong) == 0 && !ordered(read))
             found_race(address, use, site, read, false);
     remember(word.write, now);
     word.defined |= mask;
@@ -212,26 +267,82 @@ void global_defined(const void *memory, size_t bytes, bool defined)
     }
 }
 
+[[noreturn]] static void found_outside(const Allocation *allocation, const void *address, uint32_t bytes, Site site)
+{
+    if (allocation == nullptr)
+        report(Kind::bounds, site, "%s: address %p is in no allocation", who(self).c_str(), address);
+    report(Kind::bounds, site, "%s: %u bytes at %p, and the allocation ends %zu bytes later", who(self).c_str(), bytes, address,
+           (size_t)(allocation->end - (uintptr_t)address));
+}
+
+static inline Allocation *allocation_of(const void *address, uint32_t bytes, Site site)
+{
+    Allocation *allocation = find((uintptr_t)address);
+
+    if (allocation == nullptr || bytes > allocation->end - (uintptr_t)address)
+        found_outside(allocation, address, bytes, site);
+    return allocation;
+}
+
+static Access access_by_self(int strong, bool async, Site site)
+{
+    return {self->block->index, self->clock, (uint16_t)(self->index & 0x1fff), (uint16_t)(strong & 3), async, site_id(site)};
+}
+
 static unsigned char *look(const void *address, uint32_t bytes, Use use, bool strong, Site site)
 {
     const uintptr_t begin = (uintptr_t)address;
-    Allocation *allocation = find(begin);
+    Allocation *allocation = allocation_of(address, bytes, site);
 
-    if (allocation == nullptr)
-        report(Kind::bounds, site, "%s: address %p is in no allocation", who(self).c_str(), address);
-    if (bytes > allocation->end - begin)
-        report(Kind::bounds, site, "%s: %u bytes at %p, and the allocation ends %zu bytes later", who(self).c_str(), bytes, address,
-               (size_t)(allocation->end - begin));
     if (begin % (bytes >= 16 ? 16 : bytes) != 0)
         report(Kind::alignment, site, "%s: address %p for %u bytes", who(self).c_str(), address, bytes);
     if (use != Use::read)
         touch(*allocation, begin, begin + bytes);
-    const Access now = {self->block->index, self->clock, (uint16_t)(self->index & 0x7fff), strong, site_id(site)};
+    const Access now = access_by_self(strong ? GENERIC : 0, false, site);
     Word *word = &allocation->shadow[(begin - allocation->begin) / 4];
     for (uintptr_t at = begin; at < begin + bytes; at += 4, ++word)
-        check_word(*word, (const void *)at, begin + bytes - at >= 4 ? 0xfu : ((1u << (begin + bytes - at)) - 1) << at % 4, use, now,
-                   site);
+        check_word<false>(*word, (const void *)at, begin + bytes - at >= 4 ? 0xfu : ((1u << (begin + bytes - at)) - 1) << at % 4,
+                          use, now, site);
     return global_raw(address);
+}
+
+/* Of any alignment and length: what the copy engine's rules ask of them is looked at where they are. */
+template <typename Each> static void each_word(const void *address, uint32_t bytes, Site site, Each each)
+{
+    const uintptr_t begin = (uintptr_t)address, end = begin + bytes;
+    const Allocation *allocation = allocation_of(address, bytes, site);
+    Word *word = &allocation->shadow[(begin - allocation->begin) / 4];
+
+    for (uintptr_t at = begin & ~(uintptr_t)3; at < end; at += 4, ++word) {
+        const uintptr_t low = std::max(begin, at), high = std::min(end, at + 4);
+        each(*word, (const void *)at, ((1u << (high - low)) - 1) << (low - at));
+    }
+}
+
+void global_begin_async(const void *address, uint32_t bytes, Use use, Site site)
+{
+    const Access now = access_by_self(use == Use::atomic ? ASYNC : 0, true, site);
+    const uint32_t one = use == Use::read ? READER : WRITER, all = use == Use::read ? READERS : WRITERS;
+
+    each_word(address, bytes, site, [&](Word &word, const void *at, uint32_t mask) {
+        check_word<true>(word, at, mask, use, now, site);
+        if ((word.defined & all) == all)
+            report(Kind::misuse, site, "more bulk copies are under way at %p than the simulator counts", at);
+        word.defined += one;
+    });
+    if (use != Use::read)
+        touch(*find((uintptr_t)address), (uintptr_t)address, (uintptr_t)address + bytes);
+}
+
+void global_end_async(const void *address, uint32_t bytes, Use use, Site site)
+{
+    const Access now = access_by_self(use == Use::atomic ? ASYNC : 0, true, site);
+
+    each_word(address, bytes, site, [&](Word &word, const void *, uint32_t) {
+        word.defined -= use == Use::read ? READER : WRITER;
+        if (use != Use::read)
+            remember(word.write, now);
+    });
 }
 
 unsigned char *global(const void *address, uint32_t bytes, Use use, Site site)

@@ -19,14 +19,20 @@
 namespace sim
 {
 
+/* A part of a bulk copy that is contiguous on both sides; global == null: fill. */
+struct Piece {
+    uint32_t shared, bytes;
+    unsigned char *global; /* the kernel's address */
+};
+
 /* ---- "mbarrier" ---- */
 
 struct Mbarrier {
     uint32_t count, pending; /* arrivals of a phase, and those still to come */
     int64_t bytes;           /* expected and not yet landed; below 0: landed and not yet expected */
     uint32_t phase;
-    Known *gathered, *last;               /* what those who arrive did; of the phase that ended last */
-    std::vector<uint32_t> landed, hidden; /* chunks that copies wrote in this phase; before, and nobody has waited since */
+    Known *gathered, *last;            /* what those who arrive did; of the phase that ended last */
+    std::vector<Piece> landed, hidden; /* what copies wrote in this phase; before, and nobody has waited since */
     std::vector<Thread *> waiting;
     uint32_t made_by, made_at; /* thread and its clock at init */
     bool fenced;               /* the async proxy knows of it */
@@ -44,16 +50,10 @@ void mbarrier_wait(uint32_t address, uint32_t parity, Site site);
 void mbarriers_fenced(); /* by the running thread */
 /* A bulk copy is about to signal there. */
 void mbarrier_take_signals(Block *block, uint32_t address, Site site);
-void mbarrier_landed(Block *block, uint32_t address, uint32_t bytes, const Known *known, const std::vector<uint32_t> &chunks,
+void mbarrier_landed(Block *block, uint32_t address, uint32_t bytes, const Known *known, const std::vector<Piece> &pieces,
                      Site site);
 
 /* ---- bulk copies ---- */
-
-/* A part of a copy that is contiguous on both sides; global == null: fill. */
-struct Piece {
-    uint32_t shared, bytes;
-    unsigned char *global;
-};
 
 struct Transfer {
     enum What { load, store, reduce } what;
@@ -119,6 +119,7 @@ bool elect_one(Site site);
 void store_matrices(uint32_t row, const uint32_t r[4], bool transposed, Site site);
 void set_registers(uint32_t registers, bool take, Site site);
 void fence_async(Site site);
+void fence_async_global(Site site);
 
 /* ---- what a block, its warps and its threads have of all this ---- */
 

@@ -1,6 +1,7 @@
 /* Bulk copies under way: PTX ISA, "Asynchronous operations", "cp.async.bulk". */
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "tests/hostsim/hopper.h"
 #include "tests/hostsim/hopper_tensor_map.h"
@@ -14,6 +15,14 @@ namespace
 
 std::vector<Transfer *> under_way;
 std::vector<BlockState *> states;
+/* Clocks of fence.proxy.async.global in this launch, also of blocks that have ended; the key is block << 32 | thread. */
+std::unordered_map<uint64_t, std::vector<uint32_t>> global_fences;
+
+uint32_t first_after(const std::vector<uint32_t> &clocks, uint32_t clock)
+{
+    const auto found = std::lower_bound(clocks.begin(), clocks.end(), clock);
+    return found == clocks.end() ? 0 : *found;
+}
 
 void forget(Transfer *transfer)
 {
@@ -36,7 +45,7 @@ void land(Transfer *transfer)
     for (const Piece &piece : transfer->pieces) {
         unsigned char *to = shared_raw(transfer->block, piece.shared);
         if (piece.global != nullptr)
-            std::memcpy(to, piece.global, piece.bytes);
+            std::memcpy(to, global_raw(piece.global), piece.bytes);
         else
             for (uint32_t i = 0; i < piece.bytes; ++i)
                 to[i] = (unsigned char)(transfer->fill >> 8 * ((piece.shared + i) % 4));
@@ -46,7 +55,7 @@ void land(Transfer *transfer)
     transfer->done = true;
     forget(transfer);
     event("bulk copy lands", transfer->site, transfer->barrier - shared_window(), transfer->signal);
-    mbarrier_landed(transfer->block, transfer->barrier, transfer->signal, transfer->known, transfer->chunks, transfer->site);
+    mbarrier_landed(transfer->block, transfer->barrier, transfer->signal, transfer->known, transfer->pieces, transfer->site);
     drop(transfer->known);
     delete transfer;
 }
@@ -80,11 +89,12 @@ void write_global(Transfer *transfer)
     if (transfer->done)
         return;
     for (const Piece &piece : transfer->pieces) {
+        unsigned char *to = global_raw(piece.global);
         if (transfer->what == Transfer::store)
-            std::memcpy(piece.global, from, piece.bytes);
+            std::memcpy(to, from, piece.bytes);
         else
             for (uint32_t i = 0; i < piece.bytes; i += element_bytes(transfer->type))
-                reduce_add(transfer->type, piece.global + i, from + i);
+                reduce_add(transfer->type, to + i, from + i);
         from += piece.bytes;
     }
     transfer->done = true;
@@ -103,17 +113,10 @@ void advance(Transfer *transfer)
         write_global(transfer);
 }
 
-/* Global memory of any alignment and length, in naturally aligned parts. */
-void look_global(const unsigned char *at, uint32_t bytes, Use use, Site site)
+/* Of global memory. */
+Use use_of(const Transfer *transfer)
 {
-    while (bytes > 0) {
-        uint32_t part = 16;
-        while ((uintptr_t)at % part != 0 || part > bytes)
-            part /= 2;
-        global(at, part, use, site);
-        at += part;
-        bytes -= part;
-    }
+    return transfer->what == Transfer::load ? Use::read : transfer->what == Transfer::store ? Use::write : Use::atomic;
 }
 
 } // namespace
@@ -165,15 +168,9 @@ void transfer_begin(Transfer *transfer)
         transfer->block != self->block ? shared_remote_begin_write(transfer->block, chunk, 16, transfer->site)
         : load                         ? shared_begin_write(chunk, 16, transfer->site)
                                        : shared_begin_read(self, chunk, 16, transfer->site);
-    for (Piece &piece : transfer->pieces)
-        if (piece.global != nullptr) {
-            look_global(piece.global, piece.bytes,
-                        load                                ? Use::read
-                        : transfer->what == Transfer::store ? Use::write
-                                                            : Use::atomic,
-                        transfer->site);
-            piece.global = global_raw(piece.global);
-        }
+    for (const Piece &piece : transfer->pieces)
+        if (piece.global != nullptr)
+            global_begin_async(piece.global, piece.bytes, use_of(transfer), transfer->site);
     under_way.push_back(transfer);
     if (load)
         transfer->known = transfer->block == self->block ? publish() : nullptr;
@@ -204,8 +201,11 @@ void bulk_wait(uint32_t groups, bool read_only, Site site)
                 write_global(transfer);
         }
     while (!read_only && thread.groups.size() > groups) {
-        for (Transfer *transfer : thread.groups.front())
+        for (Transfer *transfer : thread.groups.front()) {
+            for (const Piece &piece : transfer->pieces)
+                global_end_async(piece.global, piece.bytes, use_of(transfer), transfer->site);
             delete transfer;
+        }
         thread.groups.pop_front();
     }
 }
@@ -229,10 +229,18 @@ bool async_step(bool must)
 
 uint32_t async_fence_after(Block *block, uint32_t thread, uint32_t clock)
 {
-    const std::vector<uint32_t> &fences = state_of(block).threads[thread].fences;
-    const auto found = std::lower_bound(fences.begin(), fences.end(), clock);
+    return first_after(state_of(block).threads[thread].fences, clock);
+}
 
-    return found == fences.end() ? 0 : *found;
+void async_fence_global(uint32_t block, uint32_t thread, uint32_t clock)
+{
+    global_fences[(uint64_t)block << 32 | thread].push_back(clock);
+}
+
+uint32_t async_global_fence_after(uint32_t block, uint32_t thread, uint32_t clock)
+{
+    const auto found = global_fences.find((uint64_t)block << 32 | thread);
+    return found == global_fences.end() ? 0 : first_after(found->second, clock);
 }
 
 void async_thread_ends(Thread *thread)
@@ -283,6 +291,7 @@ void async_launch_ends()
             delete transfer;
         }
     under_way.clear();
+    global_fences.clear();
     clusters_launch_ends();
 }
 

@@ -79,7 +79,7 @@ GLINT_DEVICE void fence_async_shared(SIM_SITE)
 
 GLINT_DEVICE void fence_async_global(SIM_SITE)
 {
-    sim::event("fence.proxy.async.global", SIM_THIS);
+    sim::fence_async_global(SIM_THIS);
 }
 
 /* ---- bulk copies -------------------------------------------------------------------------------------------------------- */

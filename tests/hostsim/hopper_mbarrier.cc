@@ -81,8 +81,11 @@ void add_bytes(Mbarrier &barrier, int64_t bytes, uint32_t address, Site site)
 void acquire(Mbarrier &barrier)
 {
     learn(self, barrier.last);
-    for (uint32_t chunk : barrier.hidden)
-        shared_landed(self->block, chunk, 16);
+    for (const Piece &piece : barrier.hidden) {
+        shared_landed(self->block, piece.shared, piece.bytes);
+        if (piece.global != nullptr)
+            global_end_async(piece.global, piece.bytes, Use::read, barrier.site);
+    }
     barrier.hidden.clear();
 }
 
@@ -208,14 +211,14 @@ void mbarrier_take_signals(Block *block, uint32_t address, Site site)
                who(self).c_str(), offset(address), barrier.site.file, barrier.site.line);
 }
 
-void mbarrier_landed(Block *block, uint32_t address, uint32_t bytes, const Known *known, const std::vector<uint32_t> &chunks,
+void mbarrier_landed(Block *block, uint32_t address, uint32_t bytes, const Known *known, const std::vector<Piece> &pieces,
                      Site site)
 {
     Mbarrier &barrier = find(block, address, "the signal of a bulk copy", site);
 
     add_bytes(barrier, -(int64_t)bytes, address, site);
     barrier.gathered = merge(barrier.gathered, known);
-    barrier.landed.insert(barrier.landed.end(), chunks.begin(), chunks.end());
+    barrier.landed.insert(barrier.landed.end(), pieces.begin(), pieces.end());
     settle(barrier);
 }
 

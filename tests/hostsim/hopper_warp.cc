@@ -123,4 +123,10 @@ void fence_async(Site site)
     mbarriers_fenced();
 }
 
+void fence_async_global(Site site)
+{
+    event("fence.proxy.async.global", site);
+    async_fence_global(self->block->index, self->index, self->clock++);
+}
+
 } // namespace sim

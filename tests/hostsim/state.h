@@ -80,6 +80,9 @@ void async_block_gone(Block *block);
 void async_launch_ends();
 /* The clock of the first fence.proxy.async of a thread at or after one of its clocks; 0: there is none. */
 uint32_t async_fence_after(Block *block, uint32_t thread, uint32_t clock);
+/* The same of fence.proxy.async.global, in any block of the launch. */
+void async_fence_global(uint32_t block, uint32_t thread, uint32_t clock);
+uint32_t async_global_fence_after(uint32_t block, uint32_t thread, uint32_t clock);
 /* hopper_cluster.cc */
 void clusters_launch_ends();
 /* hopper_mbarrier.cc */

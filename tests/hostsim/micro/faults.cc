@@ -38,6 +38,11 @@ typedef void kernel(const struct micro_params);
     X(ends_under_a_store, "pending")                \
     X(misaligned_tile, "alignment")                 \
     X(copy_beyond_the_allocation, "bounds")         \
+    X(tile_loaded_without_proxy_fence, "race")      \
+    X(tile_stored_without_proxy_fence, "race")      \
+    X(tile_added_without_proxy_fence, "race")       \
+    X(stored_tile_read_before_its_wait, "pending")  \
+    X(tensor_written_under_a_load, "pending")       \
     X(registers_given_upwards, "misuse")
 
 extern "C" {

@@ -370,6 +370,81 @@ FAULT(copy_beyond_the_allocation)
     mbarrier_wait(shared_base(), 0);
 }
 
+/* ---- global memory ------------------------------------------------------------------------------------------------------ */
+
+GLINT_DEVICE void store_to_the_tensor(const struct micro_params *p)
+{
+    st_global_u32((uint32_t *)p->in + thread_index(), 0);
+}
+
+FAULT(tile_loaded_without_proxy_fence)
+{
+    store_to_the_tensor(&p);
+    fence_async_shared();
+    make_barriers();
+    if (thread_index() == 0)
+        load_tile(&p, 0, 0);
+    mbarrier_wait(shared_base(), 0);
+}
+
+FAULT(tile_stored_without_proxy_fence)
+{
+    const int32_t at[2] = {0, 0};
+
+    store_to_the_tensor(&p);
+    for (uint32_t i = thread_index(); i < TILE / 4; i += 128)
+        st_shared_u32(shared_base() + 1024 + 4 * i, 0);
+    fence_async_shared();
+    block_sync();
+    if (thread_index() == 0) {
+        tma_store(&p.map, 2, at, shared_base() + 1024);
+        bulk_commit();
+        bulk_wait<0>();
+    }
+}
+
+FAULT(tile_added_without_proxy_fence)
+{
+    const int32_t at[2] = {0, 0};
+
+    store_to_the_tensor(&p);
+    for (uint32_t i = thread_index(); i < TILE / 4; i += 128)
+        st_shared_u32(shared_base() + 1024 + 4 * i, 0);
+    fence_async_shared();
+    block_sync();
+    if (thread_index() == 0) {
+        tma_reduce_add(&p.map, 2, at, shared_base() + 1024);
+        bulk_commit();
+        bulk_wait<0>();
+    }
+}
+
+FAULT(stored_tile_read_before_its_wait)
+{
+    const int32_t at[2] = {0, 0};
+
+    fill(&p, shared_base() + 1024);
+    fence_async_shared();
+    block_sync();
+    if (thread_index() == 0) {
+        tma_store(&p.map, 2, at, shared_base() + 1024);
+        bulk_commit();
+        bulk_wait_read<0>();
+        st_global_u32(p.out, ld_relaxed_u32(p.in));
+        bulk_wait<0>();
+    }
+}
+
+FAULT(tensor_written_under_a_load)
+{
+    make_barriers();
+    if (thread_index() == 0)
+        load_tile(&p, 0, 0);
+    block_sync();
+    store_to_the_tensor(&p);
+    mbarrier_wait(shared_base(), 0);
+}
+
 /* ---- registers ---------------------------------------------------------------------------------------------------------- */
 
 FAULT(registers_given_upwards)

@@ -1,5 +1,4 @@
 /* Kernels that are right, though a hasty judge might doubt it. out[] must hold what trials.cc says, and nothing may be reported. */
-#include "lib/device/device.h"
 #include "tests/hostsim/trials/trials.h"
 
 #define RIGHT(name) GLINT_KERNEL(256, 1) right_##name(GLINT_PARAMS(struct trial_params) p)
@@ -237,4 +236,121 @@ RIGHT(everybody_adds)
 {
     red_global_add_f32((float *)p.flags, 1.0f);
     answer(&p, 64, block_index() * 64 + thread_index() + 1);
+}
+
+RIGHT(fenced_and_bulk_loaded)
+{
+    const uint32_t t = thread_index();
+    st_global_u32(p.flags + t, (t ^ 33) + 1);
+    fence_async_global();
+    trial_barrier();
+    if (t == 0)
+        TRIAL_LOAD(p.flags, 256);
+    mbarrier_wait(shared_base(), 0);
+    answer(&p, 64, ld_shared_u32(shared_base() + 128 + (t ^ 33) * 4));
+}
+
+/* One thread's fences and stores; between the second two of both, something else. */
+RIGHT(own_store_fenced_and_bulk_loaded)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    trial_barrier();
+    if (t == 0) {
+        fence_async_global();
+        for (uint32_t i = 0; i < 64; ++i)
+            st_global_u32(p.flags + i, i + 1);
+        fence_async_global();
+        st_global_u32(p.flags + 64, 5);
+        TRIAL_LOAD(p.flags, 256);
+    }
+    mbarrier_wait(s, 0);
+    answer(&p, 64, ld_shared_u32(s + 128 + t * 4));
+}
+
+RIGHT(fenced_and_bulk_loaded_by_another_block)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    trial_barrier();
+    if (block_index() == 0) {
+        st_global_u32(p.flags + 64 + t, t + 65);
+        fence_async_global();
+        block_sync();
+        if (t == 0)
+            st_release_u32(p.flags, 1);
+        answer(&p, 64, t + 1);
+    } else {
+        if (t == 0) {
+            while (ld_acquire_u32(p.flags) == 0) {
+            }
+            TRIAL_LOAD(p.flags + 64, 256);
+        }
+        mbarrier_wait(s, 0);
+        answer(&p, 64, ld_shared_u32(s + 128 + t * 4));
+    }
+}
+
+/* What the copy engine wrote is seen after its wait, and after its fence what was stored there since. */
+RIGHT(to_and_fro_between_the_proxies)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    trial_barrier();
+    st_shared_u32(s + 128 + t * 4, t + 1);
+    fence_async_shared();
+    block_sync();
+    if (t == 0) {
+        bulk_store(p.flags, s + 128, 256);
+        bulk_commit();
+        bulk_wait<0>();
+    }
+    block_sync();
+    const uint32_t value = bits_of(ld_global_f32((const float *)p.flags + t));
+    st_global_u32(p.flags + t, 2 * value);
+    fence_async_global();
+    block_sync();
+    if (t == 0)
+        TRIAL_LOAD(p.flags, 256);
+    mbarrier_wait(s, 0);
+    st_global_u32(p.flags + t, 0);
+    answer(&p, 64, ld_shared_u32(s + 128 + t * 4) / 2);
+}
+
+/* Also of what the copy engine wrote, without a fence. */
+RIGHT(bulk_stored_and_bulk_loaded)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    trial_barrier();
+    st_shared_u32(s + 128 + t * 4, t + 1);
+    fence_async_shared();
+    block_sync();
+    if (t == 0) {
+        bulk_store(p.flags, s + 128, 256);
+        bulk_commit();
+        bulk_wait<0>();
+        TRIAL_LOAD(p.flags, 256);
+    }
+    mbarrier_wait(s, 0);
+    answer(&p, 64, ld_shared_u32(s + 128 + t * 4));
+}
+
+/* Every block's copy engine adds to the same words, four times, whenever; who is the last one of all reads the sum. */
+RIGHT(everybody_adds_in_bulk)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    st_shared_u32(s + t * 4, bits_of(1.0f));
+    fence_async_shared();
+    block_sync();
+    if (t % 32 == 0) {
+        for (uint32_t i = 0; i < 2; ++i) {
+            bulk_reduce_add_f32((float *)p.flags + 64, s, 256);
+            bulk_commit();
+            ld_relaxed_u32(p.flags + 63); /* others run meanwhile */
+        }
+        bulk_wait<0>();
+        fence_device();
+        const uint32_t before = atom_global_add_u32(p.flags, 1);
+        fence_device();
+        if (before == 5 && ld_global_f32((const float *)p.flags + 64 + t) != 12.0f)
+            return;
+    }
+    answer(&p, 64, block_index() * 64 + t + 1);
 }

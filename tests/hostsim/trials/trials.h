@@ -2,7 +2,7 @@
 #ifndef GLINT_TESTS_HOSTSIM_TRIALS_H
 #define GLINT_TESTS_HOSTSIM_TRIALS_H
 
-#include <stdint.h>
+#include "lib/device/hopper.h"
 
 enum { TRIAL_WORDS = 256 };
 
@@ -11,5 +11,22 @@ struct trial_params {
     uint32_t *out;   /* TRIAL_WORDS words that nobody has written */
     uint32_t *flags; /* TRIAL_WORDS words, zero */
 };
+
+/* An mbarrier of one arrival, known to the block and the copy engine, at the begin of shared memory. */
+GLINT_DEVICE void trial_barrier(void)
+{
+    if (thread_index() == 0) {
+        mbarrier_init(shared_base(), 1);
+        fence_mbarrier_init();
+    }
+    block_sync();
+}
+
+/* One thread loads `bytes` bytes to 128 bytes after the begin of shared memory. A macro: a report names the line of its use. */
+#define TRIAL_LOAD(from, bytes)                                     \
+    do {                                                            \
+        mbarrier_arrive_expect(shared_base(), bytes);               \
+        bulk_load(shared_base() + 128, from, bytes, shared_base()); \
+    } while (0)
 
 #endif

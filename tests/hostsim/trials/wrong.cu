@@ -3,7 +3,6 @@
  *
  * Not seen, and so not here: lanes of a warp that meet in one warp-wide instruction of a function that they called from two places (the place
  * of the instruction is all that the simulator compares). */
-#include "lib/device/device.h"
 #include "tests/hostsim/trials/trials.h"
 
 #define WRONG(name) GLINT_KERNEL(256, 1) wrong_##name(GLINT_PARAMS(struct trial_params) p)
@@ -237,6 +236,255 @@ WRONG(copy_left_behind)
 {
     cp_async_4(shared_base() + thread_index() * 4, p.in + TRIAL_WORDS, true); /* HERE */
     cp_async_commit();
+}
+
+/* ---- global memory through two proxies ------------------------------------------------------------------------------------------ */
+
+WRONG(bulk_loaded_without_fence)
+{
+    const uint32_t t = thread_index();
+    st_global_u32(p.out + t, t);
+    trial_barrier();
+    if (t == 0)
+        TRIAL_LOAD(p.out, 256); /* HERE */
+    mbarrier_wait(shared_base(), 0);
+}
+
+WRONG(fence_before_the_store)
+{
+    const uint32_t t = thread_index();
+    fence_async_global();
+    st_global_u32(p.out + t, t);
+    trial_barrier();
+    if (t == 0)
+        TRIAL_LOAD(p.out, 256); /* HERE */
+    mbarrier_wait(shared_base(), 0);
+}
+
+WRONG(fence_of_shared_memory_only)
+{
+    const uint32_t t = thread_index();
+    st_global_u32(p.out + t, t);
+    fence_async_shared();
+    trial_barrier();
+    if (t == 0)
+        TRIAL_LOAD(p.out, 256); /* HERE */
+    mbarrier_wait(shared_base(), 0);
+}
+
+WRONG(fence_of_the_loading_thread_only)
+{
+    const uint32_t t = thread_index();
+    st_global_u32(p.out + t, t);
+    trial_barrier();
+    if (t == 0) {
+        fence_async_global();
+        TRIAL_LOAD(p.out, 256); /* HERE */
+    }
+    mbarrier_wait(shared_base(), 0);
+}
+
+/* The fence is made in time, and the loading thread cannot know. */
+WRONG(fence_after_the_barrier)
+{
+    const uint32_t t = thread_index();
+    if (t >= 32)
+        st_global_u32(p.out + t - 32, t);
+    trial_barrier();
+    if (t >= 32) {
+        fence_async_global();
+        warp_sync();
+        if (t == 32)
+            st_release_u32(p.flags, 1);
+    }
+    if (t == 0) {
+        while (ld_relaxed_u32(p.flags) == 0) {
+        }
+        TRIAL_LOAD(p.out, 128); /* HERE */
+        mbarrier_wait(shared_base(), 0);
+    }
+}
+
+WRONG(fence_and_no_barrier)
+{
+    const uint32_t t = thread_index();
+    trial_barrier();
+    st_global_u32(p.out + t, t); /* HERE */
+    fence_async_global();
+    if (t == 0)
+        TRIAL_LOAD(p.out, 256); /* HERE */
+    mbarrier_wait(shared_base(), 0);
+}
+
+WRONG(own_store_bulk_loaded_without_fence)
+{
+    trial_barrier();
+    if (thread_index() == 0) {
+        for (uint32_t i = 0; i < 4; ++i)
+            st_global_u32(p.out + i, i);
+        TRIAL_LOAD(p.out, 16); /* HERE */
+    }
+    mbarrier_wait(shared_base(), 0);
+}
+
+WRONG(bulk_loaded_from_another_block_without_fence)
+{
+    trial_barrier();
+    if (thread_index() != 0)
+        return;
+    if (block_index() == 0) {
+        for (uint32_t i = 0; i < 4; ++i)
+            st_global_u32(p.out + i, i);
+        st_release_u32(p.flags, 1);
+    } else {
+        while (ld_acquire_u32(p.flags) == 0) {
+        }
+        TRIAL_LOAD(p.out, 16); /* HERE */
+        mbarrier_wait(shared_base(), 0);
+    }
+}
+
+/* Both add to the same word; that only the second one made a fence is not enough. */
+WRONG(fence_of_one_of_two_addends)
+{
+    trial_barrier();
+    if (thread_index() != 0)
+        return;
+    red_global_add_f32((float *)p.flags + 4, 1.0f);
+    if (block_index() == 1)
+        fence_async_global();
+    fence_device();
+    if (atom_global_add_u32(p.flags, 1) == 1) {
+        fence_device();
+        TRIAL_LOAD(p.flags + 4, 16); /* HERE */
+        mbarrier_wait(shared_base(), 0);
+    }
+}
+
+WRONG(bulk_stored_over_without_fence)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    st_shared_u32(s + t * 4, t);
+    fence_async_shared();
+    st_global_u32(p.out + t, t);
+    block_sync();
+    if (t == 0) {
+        bulk_store(p.out, s, 256); /* HERE */
+        bulk_commit();
+        bulk_wait<0>();
+    }
+}
+
+WRONG(bulk_added_to_without_fence)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    st_shared_u32(s + t * 4, t);
+    fence_async_shared();
+    st_global_u32(p.out + t, t);
+    block_sync();
+    if (t == 0) {
+        bulk_reduce_add_f32((float *)p.out, s, 256); /* HERE */
+        bulk_commit();
+        bulk_wait<0>();
+    }
+}
+
+/* That the copy has read shared memory does not say that it has written. */
+WRONG(bulk_store_read_back_early)
+{
+    const uint32_t s = shared_base();
+    if (thread_index() != 0)
+        return;
+    for (uint32_t i = 0; i < 4; ++i)
+        st_shared_u32(s + 4 * i, i);
+    fence_async_shared();
+    bulk_store(p.out, s, 16);
+    bulk_commit();
+    bulk_wait_read<0>();
+    st_global_f32((float *)p.out + 4, ld_global_f32((const float *)p.out)); /* HERE */
+    bulk_wait<0>();
+}
+
+WRONG(bulk_store_waited_for_by_another_thread)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    st_shared_u32(s + t * 4, t);
+    fence_async_shared();
+    block_sync();
+    if (t == 0) {
+        bulk_store(p.out, s, 256);
+        bulk_commit();
+        bulk_wait_read<0>();
+    } else {
+        bulk_wait<0>();
+    }
+    block_sync();
+    st_global_f32((float *)p.out + 64 + t, ld_global_f32((const float *)p.out + t)); /* HERE */
+}
+
+/* The copy is waited for in time; but what the reader was told is that it began. */
+WRONG(bulk_store_waited_for_after_the_barrier)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    st_shared_u32(s + t * 4, t);
+    fence_async_shared();
+    block_sync();
+    if (t == 0) {
+        bulk_store(p.out, s, 256);
+        bulk_commit();
+    }
+    block_sync();
+    if (t == 0) {
+        bulk_wait<0>();
+        st_release_u32(p.flags, 1);
+    }
+    if (t == 32) {
+        while (ld_relaxed_u32(p.flags) == 0) {
+        }
+        st_global_f32((float *)p.out + 64, ld_global_f32((const float *)p.out)); /* HERE */
+    }
+}
+
+WRONG(bulk_stores_to_one_place)
+{
+    const uint32_t s = shared_base();
+    if (thread_index() != 0)
+        return;
+    for (uint32_t i = 0; i < 4; ++i)
+        st_shared_u32(s + 4 * i, i);
+    fence_async_shared();
+    bulk_store(p.out, s, 16);
+    bulk_commit();
+    bulk_store(p.out, s, 16); /* HERE */
+    bulk_commit();
+    bulk_wait<0>();
+}
+
+WRONG(source_of_a_bulk_load_changed)
+{
+    const uint32_t t = thread_index();
+    trial_barrier();
+    if (t == 0)
+        TRIAL_LOAD(p.in, 256);
+    block_sync();
+    st_global_u32(p.in + t, t); /* HERE */
+    mbarrier_wait(shared_base(), 0);
+}
+
+/* Additions through one proxy are atomic among themselves, and not among those through the other. */
+WRONG(added_to_through_both_proxies)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    st_shared_u32(s + t * 4, bits_of(1.0f));
+    fence_async_shared();
+    block_sync();
+    if (t == 0) {
+        bulk_reduce_add_f32((float *)p.flags, s, 256); /* HERE */
+        bulk_commit();
+        bulk_wait<0>();
+    } else if (t >= 32) {
+        red_global_add_f32((float *)p.flags + t, 1.0f); /* HERE */
+    }
 }
 
 /* ---- what nobody wrote --------------------------------------------------------------------------------------------------------- */
