@@ -187,6 +187,7 @@ def check_tests():
     )
     glint_cc_test(
         name = "harness_selftest",
+        size = "medium",  # under qemu over a minute
         srcs = [
             "harness_selftest.c",
             "stand_in.c",
