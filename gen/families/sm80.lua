@@ -49,7 +49,7 @@ local sm80 = {
     d_split = schema.integer(1, 2),                     -- warps that share the columns of O; backward: of dV, and of dK
     dq_row_tiles = schema.integer(1, 4),                -- fused: groups of 16 queries of dQ that a warp makes
     part_heads = schema.integer(0, 1 << 30),            -- fused: query heads of a block, where a key head has more; 0: always all
-    parts_from = schema.integer(0, 1 << 30),            -- fused: the least queries that see a key, on average, for which it is so
+    parts_from = schema.integer(0, 1 << 30),            -- fused: the least queries that see a key, on average, for which it is so; with fewer, more
     dq_m = schema.integer(16, 128, 16),                 -- split: queries a block of the kernel for dQ
     dq_n = schema.integer(16, 128, 16),                 -- split: keys a step of it
     dq_warps = schema.integer(1, 16),                   -- split: warps of its block
@@ -354,12 +354,12 @@ function sm80.describe(record)
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
   }
   if record.strategy == "fused" and record.part_heads > 0 then
-    lines[4] = ("A block takes %d query head%s of a key head's where %d or more queries see a key, %d from %d on and %d above %d."):format(
+    lines[#lines + 1] = ("A block takes %d query head%s of a key head's where %d or more queries see a key, %d from %d on and %d above %d."):format(
       record.part_heads, record.part_heads > 1 and "s" or "", record.parts_from, 2 * record.part_heads, record.parts_from // 8,
       8 * record.part_heads, record.parts_from // 32)
   end
   if record.strategy == "split" then
-    lines[4] = ("For dQ: %d queries x %d keys; %d warps, %d block%s a multiprocessor, %d bytes."):format(record.dq_m, record.dq_n,
+    lines[#lines + 1] = ("For dQ: %d queries x %d keys; %d warps, %d block%s a multiprocessor, %d bytes."):format(record.dq_m, record.dq_n,
       record.dq_warps, record.dq_blocks_per_sm, record.dq_blocks_per_sm > 1 and "s" or "", record.dq_smem_bytes)
   end
   return lines

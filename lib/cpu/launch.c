@@ -73,9 +73,11 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
             continue;
         const uint32_t bodies = tasks < call.geometry.lanes ? (uint32_t)tasks : call.geometry.lanes;
         struct launch launch = {&call, kernel->phase[i], shares, base + call.geometry.scratch_offset, bodies};
+        int64_t first = 0;
         for (uint32_t b = 0; b < bodies; b++) {
-            atomic_init(&shares[b].next, tasks / bodies * b + (b < tasks % bodies ? b : tasks % bodies));
-            shares[b].end = tasks / bodies * (b + 1) + (b + 1 < tasks % bodies ? b + 1 : tasks % bodies);
+            atomic_init(&shares[b].next, first);
+            first += tasks / bodies + (b < tasks % bodies);
+            shares[b].end = first;
         }
         executor->parallel_for(executor->user, bodies, body, &launch);
     }
