@@ -51,7 +51,7 @@ const enum tensor *pass_outputs(enum glint_pass pass)
     return pass == GLINT_FORWARD ? forward : backward;
 }
 
-static bool is_output(enum glint_pass pass, enum tensor t)
+bool pass_writes(enum glint_pass pass, enum tensor t)
 {
     for (const enum tensor *out = pass_outputs(pass); *out != TENSORS; out++)
         if (*out == t)
@@ -59,7 +59,7 @@ static bool is_output(enum glint_pass pass, enum tensor t)
     return false;
 }
 
-static bool is_input(enum glint_pass pass, enum tensor t)
+bool pass_reads(enum glint_pass pass, enum tensor t)
 {
     return t == Q || t == K || t == V || (pass == GLINT_BACKWARD && (t == O || t == LSE || t == DOUT));
 }
@@ -426,7 +426,7 @@ static void poison_workspace(struct buffer *workspace, enum poison poison)
 
 static void *address(const struct experiment *e, struct buffer *buffers, enum glint_pass pass, enum tensor t)
 {
-    if (!is_input(pass, t) && !is_output(pass, t))
+    if (!pass_reads(pass, t) && !pass_writes(pass, t))
         return NULL;
     return element(e, &buffers[e->view[t].buffer], buffers[e->view[t].buffer].device, t, 0, 0, 0);
 }
@@ -440,13 +440,50 @@ static void forget_all_but_inputs(const struct experiment *e, struct buffer *buf
         if (buffers[t].before != NULL)
             backend->forget(buffers[t].device, buffers[t].bytes + 2 * buffers[t].margin);
     for (enum tensor t = Q; t < TENSORS; t++)
-        for (int64_t b = 0; b < e->shape.batch && is_input(pass, t); b++)
+        for (int64_t b = 0; b < e->shape.batch && pass_reads(pass, t); b++)
             for (int64_t h = 0; h < tensor_heads(e, t); h++)
                 for (int64_t i = 0; i < tensor_rows(e, t); i++) {
                     struct buffer *buffer = &buffers[e->view[t].buffer];
                     backend->copy_in(element(e, buffer, buffer->device, t, b, h, i), element(e, buffer, buffer->before, t, b, h, i),
                                      (size_t)tensor_dim(e, t) * dtype_bytes(tensor_dtype(e, t)));
                 }
+}
+
+struct glint_plan experiment_plan(struct subject *subject, const struct glint_problem *problem, enum glint_pass pass,
+                                  uint32_t variant, enum lanes lanes)
+{
+    struct glint_plan plan;
+    memset(&plan, 0, sizeof plan);
+    plan.struct_size = sizeof plan;
+    const enum glint_status status = subject->backend->plan(subject_context(subject, lanes), problem, pass, variant, &plan);
+    if (status != GLINT_OK)
+        check_fail("the plan was refused: %s", subject->backend->status_name(status));
+    return plan;
+}
+
+void experiment_call(const struct subject *subject, enum glint_pass pass, const struct glint_plan *plan, void *const at[TENSORS],
+                     void *workspace)
+{
+    const struct backend *backend = subject->backend;
+    const struct glint_tensors tensors = {
+        .struct_size = sizeof tensors,
+        .q = at[Q],
+        .k = at[K],
+        .v = at[V],
+        .o = at[O],
+        .lse = at[LSE],
+        .dout = at[DOUT],
+        .dq = at[DQ],
+        .dk = at[DK],
+        .dv = at[DV],
+    };
+    const enum glint_status status = (pass == GLINT_FORWARD ? backend->forward : backend->backward)(
+        plan, &tensors, workspace, plan->workspace_bytes, backend->stream);
+    if (status != GLINT_OK)
+        check_fail("the call was refused: %s", backend->status_name(status));
+    const char *trouble = backend->finish();
+    if (trouble != NULL)
+        check_fail("the device failed: %s", trouble);
 }
 
 struct results experiment_run(struct experiment *e, enum glint_pass pass, struct how how)
@@ -459,22 +496,16 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
     if (!backend->fences)
         how.fence = FENCE_NONE;
 
-    struct glint_plan plan;
-    memset(&plan, 0, sizeof plan);
-    plan.struct_size = sizeof plan;
-    enum glint_status status = backend->plan(subject_context(subject, how.lanes), &e->problem, pass, variant, &plan);
-    if (status != GLINT_OK)
-        check_fail("the plan was refused: %s", backend->status_name(status));
-
+    const struct glint_plan plan = experiment_plan(subject, &e->problem, pass, variant, how.lanes);
     struct buffer buffers[TENSORS] = {0}, workspace = {0};
     for (enum tensor t = Q; t < TENSORS; t++) {
         struct buffer *buffer = &buffers[e->view[t].buffer];
-        if (!is_input(pass, t) && !is_output(pass, t))
+        if (!pass_reads(pass, t) && !pass_writes(pass, t))
             continue;
         if (buffer->before == NULL)
             buffer_make(e, buffer, (size_t)e->buffer_elements[e->view[t].buffer] * dtype_bytes(tensor_dtype(e, t)),
                         alignment_of(e, t), how);
-        if (is_input(pass, t))
+        if (pass_reads(pass, t))
             scatter(e, buffer, t);
     }
     buffer_make(e, &workspace, plan.workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, how);
@@ -488,25 +519,10 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
         backend->forget(workspace.device + workspace.margin, workspace.bytes);
     }
 
-    struct glint_tensors tensors = {
-        .struct_size = sizeof tensors,
-        .q = address(e, buffers, pass, Q),
-        .k = address(e, buffers, pass, K),
-        .v = address(e, buffers, pass, V),
-        .o = address(e, buffers, pass, O),
-        .lse = address(e, buffers, pass, LSE),
-        .dout = address(e, buffers, pass, DOUT),
-        .dq = address(e, buffers, pass, DQ),
-        .dk = address(e, buffers, pass, DK),
-        .dv = address(e, buffers, pass, DV),
-    };
-    status = (pass == GLINT_FORWARD ? backend->forward : backend->backward)(&plan, &tensors, workspace.device + workspace.margin,
-                                                                            plan.workspace_bytes, backend->stream);
-    if (status != GLINT_OK)
-        check_fail("the call was refused: %s", backend->status_name(status));
-    const char *trouble = backend->finish();
-    if (trouble != NULL)
-        check_fail("the device failed: %s", trouble);
+    void *at[TENSORS];
+    for (enum tensor t = Q; t < TENSORS; t++)
+        at[t] = address(e, buffers, pass, t);
+    experiment_call(subject, pass, &plan, at, workspace.device + workspace.margin);
 
     struct results results = {{NULL}};
     for (enum tensor t = Q; t < TENSORS; t++)

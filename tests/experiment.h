@@ -58,6 +58,19 @@ void experiment_share(struct experiment *e);
  * Gradients are computed when `gradients`. */
 void experiment_reference(struct experiment *e, bool gradients);
 
+/* What a pass reads and writes. */
+bool pass_reads(enum glint_pass pass, enum tensor t);
+bool pass_writes(enum glint_pass pass, enum tensor t);
+
+/* A plan of that variant for the problem; the check fails unless there is one. */
+struct glint_plan experiment_plan(struct subject *subject, const struct glint_problem *problem, enum glint_pass pass,
+                                  uint32_t variant, enum lanes lanes);
+
+/* One call of it to its end, with the tensors at these device addresses, NULL for those that the pass has not; the check fails unless
+ * both are well. */
+void experiment_call(const struct subject *subject, enum glint_pass pass, const struct glint_plan *plan, void *const at[TENSORS],
+                     void *workspace);
+
 /* Runs the variant of that pass, and fails the check unless it says GLINT_OK, leaves every byte alone that is not an element of an
  * output (inputs, gaps between rows, both sides of every buffer and of the workspace), and accepts a workspace of exact size. */
 struct results experiment_run(struct experiment *e, enum glint_pass pass, struct how how);

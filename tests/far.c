@@ -35,7 +35,7 @@ static struct glint_strides spread(const struct experiment *e, enum tensor t, en
 struct far {
     const struct experiment *e;
     struct glint_strides strides[TENSORS];
-    unsigned char *device[TENSORS]; /* NULL: not of this pass */
+    void *device[TENSORS]; /* NULL: not of this pass */
 };
 
 static size_t offset(const struct far *f, enum tensor t, int64_t b, int64_t h, int64_t row)
@@ -52,7 +52,8 @@ static void put_row(const struct far *f, enum tensor t, int64_t b, int64_t h, in
     const enum glint_dtype dtype = tensor_dtype(f->e, t);
     const int64_t dim = tensor_dim(f->e, t);
     dtype_store_row(dtype, bytes, tensor_row(f->e, f->e->in[t], t, b, h, row), dim);
-    f->e->subject->backend->copy_in(f->device[t] + offset(f, t, b, h, row), bytes, (size_t)dim * dtype_bytes(dtype));
+    f->e->subject->backend->copy_in((unsigned char *)f->device[t] + offset(f, t, b, h, row), bytes,
+                                    (size_t)dim * dtype_bytes(dtype));
 }
 
 static void expect_row(const struct far *f, enum tensor t, int64_t b, int64_t h, int64_t row, float *dense)
@@ -61,7 +62,7 @@ static void expect_row(const struct far *f, enum tensor t, int64_t b, int64_t h,
     float got[ROW_BYTES / 4], *expected = tensor_row(f->e, dense, t, b, h, row);
     const enum glint_dtype dtype = tensor_dtype(f->e, t);
     const size_t dim = (size_t)tensor_dim(f->e, t);
-    f->e->subject->backend->copy_out(bytes, f->device[t] + offset(f, t, b, h, row), dim * dtype_bytes(dtype));
+    f->e->subject->backend->copy_out(bytes, (unsigned char *)f->device[t] + offset(f, t, b, h, row), dim * dtype_bytes(dtype));
     dtype_load_row(dtype, got, bytes, (int64_t)dim);
     if (!check_within("far strides", memcmp(got, expected, dim * sizeof got[0]) == 0 ? 0 : 1, 0))
         check_fail("%s[batch %lld, head %lld, row %lld] is not what it is in a dense layout", tensor_name[t], (long long)b,
@@ -83,16 +84,14 @@ static void far(struct subject *subject, const struct shape *shape)
     struct experiment *e = experiment_new(subject, shape);
     const struct backend *backend = subject->backend;
     const enum glint_pass pass = (enum glint_pass)subject->info.pass;
-    const bool forward = pass == GLINT_FORWARD;
-    const enum tensor last = forward ? LSE : DV;
     experiment_reference(e, false); /* O and LSE, which the backward reads */
     struct results dense = experiment_run_plainly(e);
     struct far f = {.e = e};
 
-    for (enum tensor t = Q; t <= last; t++) {
-        allocate(&f, t, (enum extent)shape->detail);
-        const bool input = forward ? t <= V : t <= DOUT;
-        for (int64_t b = 0; input && b < shape->batch; b++)
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        if (pass_reads(pass, t) || pass_writes(pass, t))
+            allocate(&f, t, (enum extent)shape->detail);
+        for (int64_t b = 0; pass_reads(pass, t) && b < shape->batch; b++)
             for (int64_t h = 0; h < tensor_heads(e, t); h++)
                 for (int64_t row = 0; row < tensor_rows(e, t); row++)
                     put_row(&f, t, b, h, row);
@@ -101,28 +100,10 @@ static void far(struct subject *subject, const struct shape *shape)
     problem.q = f.strides[Q], problem.k = f.strides[K], problem.v = f.strides[V], problem.o = f.strides[O];
     problem.dout = f.strides[DOUT], problem.dq = f.strides[DQ], problem.dk = f.strides[DK], problem.dv = f.strides[DV];
 
-    struct glint_plan plan = {.struct_size = sizeof plan};
-    enum glint_status status = backend->plan(subject_context(subject, LANES_SERIAL), &problem, pass, subject->variant, &plan);
-    if (status != GLINT_OK)
-        check_fail("the plan was refused: %s", backend->status_name(status));
-    const struct glint_tensors call = {.struct_size = sizeof call,
-                                       .q = f.device[Q],
-                                       .k = f.device[K],
-                                       .v = f.device[V],
-                                       .o = f.device[O],
-                                       .lse = (float *)(void *)f.device[LSE],
-                                       .dout = f.device[DOUT],
-                                       .dq = f.device[DQ],
-                                       .dk = f.device[DK],
-                                       .dv = f.device[DV]};
+    const struct glint_plan plan = experiment_plan(subject, &problem, pass, subject->variant, LANES_SERIAL);
     void *workspace =
         plan.workspace_bytes > 0 ? check_device_memory(backend, plan.workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, FENCE_NONE) : NULL;
-    status = (forward ? backend->forward : backend->backward)(&plan, &call, workspace, plan.workspace_bytes, backend->stream);
-    if (status != GLINT_OK)
-        check_fail("the call was refused: %s", backend->status_name(status));
-    const char *trouble = backend->finish();
-    if (trouble != NULL)
-        check_fail("the device failed: %s", trouble);
+    experiment_call(subject, pass, &plan, f.device, workspace);
     for (const enum tensor *t = pass_outputs(pass); *t != TENSORS; t++)
         for (int64_t b = 0; b < shape->batch; b++)
             for (int64_t h = 0; h < tensor_heads(e, *t); h++)
