@@ -468,7 +468,6 @@ bool run(const Launch &what)
     }
     grid.resident_limit = what.cluster * (1 + draw(MOST_RESIDENT));
     learn_host_stack();
-    global_launch_begins();
     fill_up();
     if (what.blocks > 0) {
         Thread *first = choose(nullptr, 0);

@@ -164,8 +164,6 @@ template <bool async> void check_word(Word &word, const void *address, uint32_t 
 
 } // namespace
 
-void global_launch_begins() {}
-
 static void touch(Allocation &allocation, uintptr_t begin, uintptr_t end)
 {
     for (size_t page = (begin - allocation.begin) / PAGE; page <= (end - 1 - allocation.begin) / PAGE; ++page)
@@ -307,16 +305,17 @@ static unsigned char *look(const void *address, uint32_t bytes, Use use, bool st
 }
 
 /* Of any alignment and length: what the copy engine's rules ask of them is looked at where they are. */
-template <typename Each> static void each_word(const void *address, uint32_t bytes, Site site, Each each)
+template <typename Each> static Allocation &each_word(const void *address, uint32_t bytes, Site site, Each each)
 {
     const uintptr_t begin = (uintptr_t)address, end = begin + bytes;
-    const Allocation *allocation = allocation_of(address, bytes, site);
-    Word *word = &allocation->shadow[(begin - allocation->begin) / 4];
+    Allocation &allocation = *allocation_of(address, bytes, site);
+    Word *word = &allocation.shadow[(begin - allocation.begin) / 4];
 
     for (uintptr_t at = begin & ~(uintptr_t)3; at < end; at += 4, ++word) {
         const uintptr_t low = std::max(begin, at), high = std::min(end, at + 4);
         each(*word, (const void *)at, ((1u << (high - low)) - 1) << (low - at));
     }
+    return allocation;
 }
 
 void global_begin_async(const void *address, uint32_t bytes, Use use, Site site)
@@ -324,14 +323,14 @@ void global_begin_async(const void *address, uint32_t bytes, Use use, Site site)
     const Access now = access_by_self(use == Use::atomic ? ASYNC : 0, true, site);
     const uint32_t one = use == Use::read ? READER : WRITER, all = use == Use::read ? READERS : WRITERS;
 
-    each_word(address, bytes, site, [&](Word &word, const void *at, uint32_t mask) {
+    Allocation &allocation = each_word(address, bytes, site, [&](Word &word, const void *at, uint32_t mask) {
         check_word<true>(word, at, mask, use, now, site);
         if ((word.defined & all) == all)
             report(Kind::misuse, site, "more bulk copies are under way at %p than the simulator counts", at);
         word.defined += one;
     });
     if (use != Use::read)
-        touch(*find((uintptr_t)address), (uintptr_t)address, (uintptr_t)address + bytes);
+        touch(allocation, (uintptr_t)address, (uintptr_t)address + bytes);
 }
 
 void global_end_async(const void *address, uint32_t bytes, Use use, Site site)

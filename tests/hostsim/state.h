@@ -45,7 +45,6 @@ Wait wait_of(const Thread &thread);
 struct Shared *shared_new(uint32_t bytes, uint32_t warps);
 void shared_delete(struct Shared *shared);
 /* global.cc */
-void global_launch_begins();
 /* clocks.cc */
 Known *known_new(uint32_t threads);
 void clocks_launch_ends();

@@ -372,6 +372,14 @@ FAULT(copy_beyond_the_allocation)
 
 /* ---- global memory ------------------------------------------------------------------------------------------------------ */
 
+GLINT_DEVICE void clear_tile(void)
+{
+    for (uint32_t i = thread_index(); i < TILE / 4; i += 128)
+        st_shared_u32(shared_base() + 1024 + 4 * i, 0);
+    fence_async_shared();
+    block_sync();
+}
+
 GLINT_DEVICE void store_to_the_tensor(const struct micro_params *p)
 {
     st_global_u32((uint32_t *)p->in + thread_index(), 0);
@@ -392,10 +400,7 @@ FAULT(tile_stored_without_proxy_fence)
     const int32_t at[2] = {0, 0};
 
     store_to_the_tensor(&p);
-    for (uint32_t i = thread_index(); i < TILE / 4; i += 128)
-        st_shared_u32(shared_base() + 1024 + 4 * i, 0);
-    fence_async_shared();
-    block_sync();
+    clear_tile();
     if (thread_index() == 0) {
         tma_store(&p.map, 2, at, shared_base() + 1024);
         bulk_commit();
@@ -408,10 +413,7 @@ FAULT(tile_added_without_proxy_fence)
     const int32_t at[2] = {0, 0};
 
     store_to_the_tensor(&p);
-    for (uint32_t i = thread_index(); i < TILE / 4; i += 128)
-        st_shared_u32(shared_base() + 1024 + 4 * i, 0);
-    fence_async_shared();
-    block_sync();
+    clear_tile();
     if (thread_index() == 0) {
         tma_reduce_add(&p.map, 2, at, shared_base() + 1024);
         bulk_commit();

@@ -17,6 +17,14 @@ GLINT_DEVICE void fill_shared(uint32_t shared, const struct micro_params *p)
     fence_async_shared();
 }
 
+/* What shows where nothing is loaded to. */
+GLINT_DEVICE void blank_shared(uint32_t shared, const struct micro_params *p)
+{
+    for (uint32_t i = thread_index(); i < p->arg[0]; i += 128)
+        st_shared_u32(shared + 4 * i, 0xa5a5a5a5);
+    fence_async_shared();
+}
+
 #define TMA_KERNELS(rank)                                                                  \
     GLINT_KERNEL(128, 1) micro_tma_load_##rank(GLINT_PARAMS(struct micro_params) p)        \
     {                                                                                      \
@@ -24,9 +32,7 @@ GLINT_DEVICE void fill_shared(uint32_t shared, const struct micro_params *p)
         int32_t at[5];                                                                     \
                                                                                            \
         place_of(at, &p);                                                                  \
-        for (uint32_t i = thread_index(); i < p.arg[0]; i += 128)                          \
-            st_shared_u32(shared + 4 * i, 0xa5a5a5a5);                                     \
-        fence_async_shared();                                                              \
+        blank_shared(shared, &p);                                                          \
         if (thread_index() == 0) {                                                         \
             mbarrier_init(barrier, 1);                                                     \
             fence_mbarrier_init();                                                         \
@@ -188,9 +194,7 @@ GLINT_KERNEL(32, 1) micro_bulk_groups(GLINT_PARAMS(struct micro_params) p)
         int32_t at[5];                                                                                        \
                                                                                                               \
         place_of(at, &p);                                                                                     \
-        for (uint32_t i = thread_index(); i < p.arg[0]; i += 128)                                             \
-            st_shared_u32(shared + 4 * i, 0xa5a5a5a5);                                                        \
-        fence_async_shared();                                                                                 \
+        blank_shared(shared, &p);                                                                             \
         if (thread_index() == 0) {                                                                            \
             mbarrier_init(barrier, 1);                                                                        \
             fence_mbarrier_init();                                                                            \

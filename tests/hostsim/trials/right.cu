@@ -294,9 +294,7 @@ RIGHT(to_and_fro_between_the_proxies)
 {
     const uint32_t s = shared_base(), t = thread_index();
     trial_barrier();
-    st_shared_u32(s + 128 + t * 4, t + 1);
-    fence_async_shared();
-    block_sync();
+    trial_words(s + 128);
     if (t == 0) {
         bulk_store(p.flags, s + 128, 256);
         bulk_commit();
@@ -319,9 +317,7 @@ RIGHT(bulk_stored_and_bulk_loaded)
 {
     const uint32_t s = shared_base(), t = thread_index();
     trial_barrier();
-    st_shared_u32(s + 128 + t * 4, t + 1);
-    fence_async_shared();
-    block_sync();
+    trial_words(s + 128);
     if (t == 0) {
         bulk_store(p.flags, s + 128, 256);
         bulk_commit();

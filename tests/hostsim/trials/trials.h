@@ -22,6 +22,22 @@ GLINT_DEVICE void trial_barrier(void)
     block_sync();
 }
 
+/* A phase of `count` arrivals, known to the block. */
+GLINT_DEVICE void trial_phase(uint32_t at, uint32_t count)
+{
+    if (thread_index() == 0)
+        phase_init(at, count);
+    block_sync();
+}
+
+/* Each thread's number and one, at four times its number after `to`, for the copy engine to take. */
+GLINT_DEVICE void trial_words(uint32_t to)
+{
+    st_shared_u32(to + thread_index() * 4, thread_index() + 1);
+    fence_async_shared();
+    block_sync();
+}
+
 /* One thread loads `bytes` bytes to 128 bytes after the begin of shared memory. A macro: a report names the line of its use. */
 #define TRIAL_LOAD(from, bytes)                                     \
     do {                                                            \

@@ -408,9 +408,7 @@ WRONG(bulk_store_read_back_early)
 WRONG(bulk_store_waited_for_by_another_thread)
 {
     const uint32_t s = shared_base(), t = thread_index();
-    st_shared_u32(s + t * 4, t);
-    fence_async_shared();
-    block_sync();
+    trial_words(s);
     if (t == 0) {
         bulk_store(p.out, s, 256);
         bulk_commit();
@@ -426,9 +424,7 @@ WRONG(bulk_store_waited_for_by_another_thread)
 WRONG(bulk_store_waited_for_after_the_barrier)
 {
     const uint32_t s = shared_base(), t = thread_index();
-    st_shared_u32(s + t * 4, t);
-    fence_async_shared();
-    block_sync();
+    trial_words(s);
     if (t == 0) {
         bulk_store(p.out, s, 256);
         bulk_commit();
@@ -639,9 +635,7 @@ WRONG(vote_of_some_lanes)
 WRONG(phase_that_is_not_waited_for)
 {
     const uint32_t s = shared_base(), t = thread_index();
-    if (t == 0)
-        phase_init(s + 512, 32);
-    block_sync();
+    trial_phase(s + 512, 32);
     if (t < 32) {
         st_shared_u32(s + t * 4, t); /* HERE */
         phase_arrive(s + 512);
@@ -652,9 +646,7 @@ WRONG(phase_that_is_not_waited_for)
 WRONG(written_after_the_phase)
 {
     const uint32_t s = shared_base(), t = thread_index();
-    if (t == 0)
-        phase_init(s + 512, 32);
-    block_sync();
+    trial_phase(s + 512, 32);
     if (t < 32) {
         phase_arrive(s + 512);
         st_shared_u32(s + t * 4, t); /* HERE */
@@ -667,9 +659,7 @@ WRONG(written_after_the_phase)
 WRONG(phase_of_the_other_parity)
 {
     const uint32_t s = shared_base(), t = thread_index();
-    if (t == 0)
-        phase_init(s + 512, 32);
-    block_sync();
+    trial_phase(s + 512, 32);
     if (t < 32) {
         st_shared_u32(s + t * 4, t); /* HERE */
         phase_arrive(s + 512);
@@ -682,9 +672,7 @@ WRONG(phase_of_the_other_parity)
 WRONG(phase_of_the_first_arrival)
 {
     const uint32_t s = shared_base(), t = thread_index();
-    if (t == 0)
-        phase_init(s + 512, 1); /* the phase ends, and the next, with each lane */
-    block_sync();
+    trial_phase(s + 512, 1); /* the phase ends, and the next, with each lane */
     if (t < 32) {
         st_shared_u32(s + t * 4, t); /* HERE */
         phase_arrive(s + 512);
@@ -697,9 +685,7 @@ WRONG(phase_of_the_first_arrival)
 WRONG(phase_that_never_ends)
 {
     const uint32_t s = shared_base(), t = thread_index();
-    if (t == 0)
-        phase_init(s, 64);
-    block_sync();
+    trial_phase(s, 64);
     if (t < 32)
         phase_arrive(s);
     else
