@@ -95,11 +95,18 @@ local function rule_matches(rule, candidate)
   return true
 end
 
--- Overrides are matched against the variant as its tile and the family's defaults made it, so their order does not matter.
-function run:apply_overrides(candidate)
+local function copy(candidate)
+  local same = {}
+  for field, value in pairs(candidate) do same[field] = value end
+  return same
+end
+
+-- Overrides match the variant as its tile and the family's defaults make it, `whole`, so their order does not matter. They set fields of the
+-- candidate before it has defaults: what followed from a field that is set follows anew, and no default counts as a word of the spec's.
+function run:apply_overrides(candidate, whole)
   local matching = {}
   for i, rule in ipairs(self.spec.override or {}) do
-    if rule_matches(rule, candidate) then matching[#matching + 1] = i end
+    if rule_matches(rule, whole) then matching[#matching + 1] = i end
   end
   local set_by = {}
   for _, i in ipairs(matching) do
@@ -147,10 +154,11 @@ end
 function run:add(candidate)
   local family = registry.get(candidate.family)
   candidate.dtype_bytes = DTYPE_BYTES[candidate.dtype]
+  local whole = copy(candidate)
+  family.complete(whole)
+  self:apply_overrides(candidate, whole)
   family.complete(candidate)
-  self:apply_overrides(candidate)
   local excluded = self:exclusion(candidate)
-  family.complete(candidate)
   name_it(candidate, family)
   if excluded then
     candidate.excluded = excluded

@@ -130,6 +130,28 @@ harness.case("a split tile has three kernels and no sum of dQ", function()
   harness.has(emit.table(loaded.records, "s"), "GLINT_GPU_SPLIT, 3,", "80, GLINT_MATH_NATIVE, 512, 16,")
 end)
 
+-- What follows from a field that an override sets follows from the new value.
+local function overridden(what, tile, set, name, fields)
+  harness.case(what, function()
+    local loaded, why = specs.open(gpu({ [11] = "        bwd = { " .. tile .. " },",
+      [16] = '  override = { { family = "sm80", pass = "bwd", strategy = "fused", set = ' .. set .. ', reason = "x" } },' }))
+    harness.yes(loaded, why)
+    harness.is(loaded.records[1].name, "bwd_bf16_d128_causal__sm80_" .. name)
+    for field, want in pairs(fields) do harness.is(loaded.records[1][field], want, field) end
+  end)
+end
+
+overridden("an override makes a fused tile a split one", "{ m = 32, n = 64, warps = 4 }", '{ strategy = "split" }', "split_m32n64",
+  { strategy_id = "GLINT_GPU_SPLIT", dq_m = 64, dq_n = 32, dq_warps = 4 })
+overridden("an override halves the queries of a warp", "{ m = 64, n = 64, warps = 8 }", "{ d_split = 2 }", "fused_m64n64", { part_m = 32, phases = 4 })
+overridden("an override of m is one of the queries of a warp", "{ m = 64, n = 64, warps = 4 }", "{ m = 32 }", "fused_m32n64", { part_m = 32 })
+overridden("an override of a third stage takes the barriers away", "{ m = 32, n = 64, warps = 4 }", "{ stages = 3 }", "fused_m32n64",
+  { phases = 0 })
+refuses("an override of a field that the strategy lacks", gpu({
+  [11] = '        bwd = { { m = 32, n = 64, strategy = "split" } },',
+  [16] = '  override = { { family = "sm80", pass = "bwd", set = { dq_row_tiles = 1 }, reason = "x" } },' }),
+  { "16: override[1].set.dq_row_tiles", "dQ is not made by key blocks" })
+
 harness.case("GPU rows carry their architectures as numbers", function()
   local loaded = assert(specs.open(gpu({})))
   harness.has(list.bzl(loaded.records, "s"), '"family": "sm80"', '"archs": [80, 90]', '"smem_bytes": 98304', '.cu"')
