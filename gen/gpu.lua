@@ -1,9 +1,9 @@
--- What GPU families have in common: the C of a variant's descriptor, struct glint_gpu_kernel of lib/params.h. A family makes it its own by
--- `define = require("gen.gpu").define`; its records need
+-- What GPU families have in common: the C of a variant's descriptor, struct glint_gpu_kernel of lib/cuda/kernel.h. A family makes it its own
+-- by `define = require("gen.gpu").define`; its records need
 --   launches     { { entry =, grid =, rows =, threads =, smem_bytes = }, ... } in launch order, fields as in struct glint_gpu_launch
 --   strategy_id  enum glint_gpu_strategy
 --   archs        ascending
---   part_heads, parts_from   backward, or nil: how the rule of lib/params.h, glint_gpu_part_heads, shares out a group's heads
+--   part_heads, parts_from   backward, or nil: how the rule of lib/cuda/policy.c, glint_gpu_part_heads, shares out a group's heads
 local gpu = {}
 
 --- The name under which the build puts a variant's cubin for an architecture into read-only data.

@@ -111,7 +111,7 @@ def promise_tests():
             "-Dglint_variants=genuine_variants",
             "-Dglint_variants_count=genuine_variants_count",
         ],
-        deps = ["//lib:kernel_headers"],
+        deps = ["//lib:table_headers"],
     )
     _promise(
         "selftest_test",

@@ -93,7 +93,7 @@ def _kernel(variant, spec):
         src = name + ".cu",
         out = name,
         archs = [str(arch) for arch in variant["archs"]],
-        hdrs = ["//lib:device_headers"],
+        hdrs = ["//lib:%s_headers" % variant["family"]],
         spills = variant.get("spills", ""),
         target_compatible_with = needs_nvcc(),
     )
@@ -154,7 +154,7 @@ def variant_table(name, variants, spec = "@glint_spec//:spec", **kwargs):
     glint_core_library(
         name = name,
         srcs = [name + ".c"],
-        deps = ["//lib:kernel_headers"],
+        deps = ["//lib:table_headers"],
         **kwargs
     )
 

@@ -17,9 +17,9 @@ local ARCHS = text.sorted_keys(SMEM_LIMIT)
 
 local FRAGMENT = 16   -- rows of one mma; head_dim is padded to whole ones in shared memory
 local STAGES = 2      -- tiles of a streamed operand
-local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/params.h: queries that the backward's first kernel takes at a time
+local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/device/params.h: queries that the backward's first kernel takes at a time
 local PART_HEADS = 1  -- query heads of a fused backward's block, when those of a key head are shared by several blocks
-local PARTS_FROM = 4096 -- and the queries that a key is seen by from which on they are; lib/params.h says why
+local PARTS_FROM = 4096 -- and the queries that a key is seen by from which on they are; lib/cuda/policy.c says why
 local BARRIERS = 15   -- named barriers of a block, beside the one of all threads
 
 local arch_list = schema.list(schema.choice(ARCHS))
@@ -29,7 +29,7 @@ local sm80 = {
   what = "mma.sync, ldmatrix and cp.async: NVIDIA GPUs since Ampere",
   id = "GLINT_FAMILY_SM80",
   descriptor = "struct glint_gpu_kernel",
-  prologue = '#include "lib/params.h"',
+  prologue = '#include "lib/cuda/kernel.h"',
   extension = "cu",
   templates = { fwd = "sm80_fwd.cu.lua", bwd = "sm80_bwd.cu.lua" },
   fields = { archs = arch_list },

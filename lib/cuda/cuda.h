@@ -12,7 +12,7 @@
 
 #include "lib/context.h"
 #include "lib/cuda/driver.h"
-#include "lib/params.h"
+#include "lib/cuda/kernel.h"
 
 /* What is loaded for one row of the table; module is NULL for a row that this device does not run. */
 struct glint_cuda_row {

@@ -2,8 +2,7 @@
  * enqueues the variant's kernels on the caller's stream: no allocation, no synchronisation, no attribute is set, nothing is read
  * back. */
 #include "lib/cuda/cuda.h"
-
-#include <string.h>
+#include "lib/cuda/policy.h"
 
 static int64_t element_bytes(uint32_t dtype)
 {

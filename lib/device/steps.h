@@ -4,7 +4,7 @@
 #define GLINT_DEVICE_STEPS_H
 
 #include "lib/device/device.h"
-#include "lib/params.h"
+#include "lib/device/params.h"
 
 /* ---- where a block works ------------------------------------------------------------------------------------------------ */
 

@@ -10,7 +10,8 @@
 #include <stddef.h>
 
 #include "lib/cuda/driver.h"
-#include "lib/params.h"
+#include "lib/cuda/kernel.h"
+#include "lib/device/params.h"
 
 /* One number an entry, in the order of GLINT_CUDA_ENTRIES. */
 enum fake_entry {

@@ -7,6 +7,7 @@
 
 #include "lib/context.h"
 #include "lib/cuda/cuda.h"
+#include "lib/cuda/policy.h"
 #include "tests/cuda/fake_driver.h"
 #include "tests/cuda/fake_table.h"
 
@@ -445,7 +446,7 @@ START_TEST(visible_queries)
 }
 END_TEST
 
-/* The rule as lib/params.h tells it, whatever the batch and the number of key heads. */
+/* The rule as lib/cuda/policy.c tells it, whatever the batch and the number of key heads. */
 START_TEST(heads_of_a_part)
 {
     for (uint32_t part_heads = 0; part_heads <= 4; part_heads++)

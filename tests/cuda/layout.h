@@ -1,11 +1,11 @@
 /* Where every member of the kernels' parameters lies, for a compiler to compare: layout.c asks the C compiler, layout.cu asks
- * nvcc, for the host and for the device. A struct of lib/params.h that they would lay out differently does not compile. */
+ * nvcc, for the host and for the device. A struct of lib/device/params.h that they would lay out differently does not compile. */
 #ifndef GLINT_TESTS_CUDA_LAYOUT_H
 #define GLINT_TESTS_CUDA_LAYOUT_H
 
 #include <stddef.h>
 
-#include "lib/params.h"
+#include "lib/device/params.h"
 
 /* S(struct, bytes) and M(struct, member, offset) */
 /* clang-format off */

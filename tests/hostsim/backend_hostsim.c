@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "lib/context.h"
-#include "lib/params.h"
+#include "lib/cuda/kernel.h"
 #include "tests/backend.h"
 #include "tests/hostsim/driver.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "lib/params.h"
+#include "lib/device/params.h"
 #include "tests/hostsim/image.h"
 
 namespace

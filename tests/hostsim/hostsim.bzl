@@ -82,7 +82,7 @@ def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//
     glint_core_library(
         name = name + "_table",
         srcs = [name + "_table.c"],
-        deps = ["//lib:kernel_headers"],
+        deps = ["//lib:table_headers"],
         **kwargs
     )
     cc_library(

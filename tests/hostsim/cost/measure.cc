@@ -20,7 +20,7 @@
 
 extern "C" {
 #include "lib/context.h"
-#include "lib/params.h"
+#include "lib/cuda/kernel.h"
 #include "tests/half.h"
 #include "tests/rand.h"
 }

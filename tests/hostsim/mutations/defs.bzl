@@ -82,7 +82,7 @@ def _kernels(kernels, spec):
             name = kernel + "_table",
             srcs = [kernel + "_table.c"],
             tags = ["manual"],
-            deps = ["//lib:kernel_headers"],
+            deps = ["//lib:table_headers"],
         )
         if forward:
             _emit(kernel + "_forward", forward, spec)

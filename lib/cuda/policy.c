@@ -1,0 +1,127 @@
+/* The rules of policy.h and what was measured for them. */
+#include "lib/cuda/policy.h"
+
+/* How many bytes of K and V, or of Q and dO, a section should touch: about half of a data-centre L2, so that the blocks that run
+ * together read them from there. */
+static const int64_t SECTION_BYTES = INT64_C(28) << 20;
+
+/* Without a mask every block costs the same, and the blocks of one head should be neighbours. With one, the longest blocks of many heads
+ * come first. */
+int32_t glint_gpu_section(int causal, int64_t seqlen, int64_t head_dim, int64_t element_bytes)
+{
+    int64_t bytes = 2 * seqlen * head_dim * element_bytes;
+
+    if (!causal || bytes <= 0 || bytes >= SECTION_BYTES)
+        return 1;
+    return (int32_t)(SECTION_BYTES / bytes);
+}
+
+/* Warps of the block that owns keys. */
+static uint32_t key_warps(const struct glint_gpu_kernel *kernel)
+{
+    uint32_t warps = 0;
+
+    for (uint32_t i = 0; i < kernel->launch_count; ++i)
+        if (kernel->launch[i].grid == GLINT_GPU_KEY_BLOCKS)
+            warps = kernel->launch[i].threads / 32;
+    return warps;
+}
+
+/* Key j is seen by queries from j - mask_offset on. */
+int64_t glint_gpu_visible_queries(const struct glint_gpu_shape *shape)
+{
+    const int64_t queries = shape->seqlen_q, keys = shape->seqlen_k,
+                  end = queries + shape->mask_offset; /* first key that none sees */
+    const int64_t by_all = shape->mask_offset < 0 ? 0 : shape->mask_offset < keys ? shape->mask_offset : keys;
+    const int64_t by_any = end < by_all ? by_all : end < keys ? end : keys;
+
+    /* Of keys by_all ... by_any - 1 the first is seen by end - by_all queries, the last by end - by_any + 1. */
+    return keys == 0 ? 0 : (by_all * queries + (by_any - by_all) * (2 * end - by_all - by_any + 1) / 2) / keys;
+}
+
+/* A block that walks over the whole group does the least work: dK and dV stay in registers. But such blocks are `group` times longer and
+ * fewer, so they fill the multiprocessors worse. And key blocks take turns at dQ: all of a head's go at the pace of the one that has the
+ * most to do, so with a mask nothing is gained from what is hidden. Blocks of part_heads heads are as good as those of ungrouped heads,
+ * but each adds 2 * tile_n * head_dim floats in memory. That takes as long as some 100 queries: 10 * tile_m * tile_n * head_dim FLOPs a
+ * step of tile_m queries, and 16 * tile_n * head_dim bytes once, at 2.5 TFLOP/s and 42 GB/s a multiprocessor.
+ *
+ *     visible queries                           heads of a block
+ *     parts_from and more                       part_heads
+ *     from parts_from / 8                       2 part_heads    measured beside 1: + 5 % at 1024, - 2 to 5 % from 4096 on
+ *     more than parts_from / 32                 8 part_heads    measured beside 2: - 5 % at 512 with a mask, + 0 to 10 % at 256
+ *     fewer, or no query, or part_heads = 0     all             measured: all of sixteen take up to 25 % longer
+ *
+ * If there is no query, no kernel clears the turns, so one block must take all heads. */
+int32_t glint_gpu_part_heads(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel)
+{
+    const int64_t visible = glint_gpu_visible_queries(shape), from = kernel->parts_from;
+    const uint64_t times = visible >= from ? 1 : visible >= from / 8 ? 2 : visible > from / 32 ? 8 : 0;
+    const uint64_t heads = kernel->part_heads * times;
+
+    return heads == 0 || heads >= (uint32_t)shape->group || shape->seqlen_q == 0 ? shape->group : (int32_t)heads;
+}
+
+int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads)
+{
+    return (shape->group - 1) / part_heads + 1;
+}
+
+/* As many triples as have their Q and dO fit. With a mask only those of one query head are counted: blocks walk over heads one after
+ * another, and a grouped head's blocks are few and long, so short ones must be left for the end of the whole grid, not of each section.
+ *
+ * Fused: key blocks of one triple take turns at dQ. So those that run together should be of many heads, but of few enough that several
+ * share what they read of Q, dO and dq_sum while it is in L2. Measured on 132 multiprocessors: 4096 / head_dim heads, or more if all that
+ * they read fits; without a mask a quarter of that, because blocks of equal length keep the distance that they once have.
+ *
+ * The divisions come one after another, for the product can exceed 2^64. The result is at most all, as the split strategy multiplies it by
+ * group. */
+int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t strategy, uint32_t head_dim)
+{
+    const int masked = shape->mask_offset < shape->seqlen_k;
+    int64_t longest = shape->seqlen_q > shape->seqlen_k ? shape->seqlen_q : shape->seqlen_k;
+    int64_t fits = SECTION_BYTES / 4 / (longest > 0 ? longest : 1) / (masked ? 1 : part_heads) / (int64_t)head_dim;
+    int64_t least = strategy == GLINT_GPU_SPLIT ? 1 : (masked ? 4096 : 1024) / (int64_t)head_dim + 1;
+    int64_t wanted = fits > least ? fits : least;
+    int64_t all = (int64_t)shape->batch * shape->heads_kv * glint_gpu_parts(shape, part_heads);
+
+    return (int32_t)(wanted < all ? wanted : all);
+}
+
+/* Every product is under 2^62 once the planner has checked what policy.h says. */
+uint64_t glint_backward_layout(struct glint_backward_params *params, const struct glint_gpu_kernel *kernel, uint32_t head_dim,
+                               uint32_t tile_m, uint32_t tile_n, char *base)
+{
+    const uint64_t pad = GLINT_GPU_ROW_PAD, dim = (head_dim + 15) / 16 * 16;
+    const struct glint_gpu_shape *shape = &params->shape;
+    uint64_t heads = (uint64_t)shape->batch * (uint64_t)shape->heads_q;
+    uint64_t rows = ((uint64_t)shape->seqlen_q + pad - 1) / pad * pad;
+    uint64_t row_bytes = (heads * rows * sizeof(float) + 255) / 256 * 256;
+    uint64_t bytes = 2 * row_bytes;
+
+    params->part_heads = glint_gpu_part_heads(shape, kernel);
+    params->parts = glint_gpu_parts(shape, params->part_heads);
+    params->shape.section = glint_gpu_backward_section(shape, params->part_heads, kernel->strategy, head_dim);
+    params->padded_q = (int64_t)rows;
+    params->lse_log2 = (float *)(void *)base;
+    params->delta = base ? (float *)(void *)(base + row_bytes) : (float *)0;
+    params->dq_sum = params->key_sum = (float *)0;
+    params->turn = params->key_turn = (uint32_t *)0;
+    if (kernel->strategy == GLINT_GPU_FUSED) {
+        uint64_t sum_bytes = heads * rows * dim * sizeof(float);
+
+        params->dq_sum = base ? (float *)(void *)(base + bytes) : (float *)0;
+        bytes += sum_bytes;
+        params->turn = base ? (uint32_t *)(void *)(base + bytes) : (uint32_t *)0;
+        bytes += ((1 + heads * (rows / tile_m)) * sizeof(uint32_t) + 255) / 256 * 256;
+    }
+    if (params->parts > 1) {
+        const uint64_t blocks =
+            (uint64_t)shape->batch * (uint64_t)shape->heads_kv * (((uint64_t)shape->seqlen_k + tile_n - 1) / tile_n);
+
+        params->key_sum = base ? (float *)(void *)(base + bytes) : (float *)0;
+        bytes += (blocks * 2 * tile_n * dim * sizeof(float) + 255) / 256 * 256;
+        params->key_turn = base ? (uint32_t *)(void *)(base + bytes) : (uint32_t *)0;
+        bytes += (blocks * key_warps(kernel) * sizeof(uint32_t) + 255) / 256 * 256;
+    }
+    return bytes;
+}

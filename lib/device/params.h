@@ -1,0 +1,59 @@
+/* What a GPU kernel is given: read by the kernels of every GPU family, by the launch code and by the simulator. Plain C that nvcc reads
+ * too; host and device agree on every byte. A kernel takes one of these structs, or a family's own that begins with one of them, and
+ * nothing else. A change here compiles every GPU kernel again: what only the host needs is in lib/cuda/kernel.h and lib/cuda/policy.h.
+ *
+ * Grids are one-dimensional; blocks find their place from blockIdx.x and the struct. */
+#ifndef GLINT_DEVICE_PARAMS_H
+#define GLINT_DEVICE_PARAMS_H
+
+#include <stdint.h>
+
+/* A tensor of shape [batch, heads, seqlen, head_dim]: element strides, head_dim contiguous. Address and strides are multiples of
+ * 16 bytes, except where an extent is 1. */
+struct glint_gpu_view {
+    void *address;
+    int64_t batch, head, row;
+};
+
+/* Both passes. mask_offset: query i sees key j iff j <= i + mask_offset (glint_mask_offset); kernels without a mask ignore it.
+ * `section` sets the order of blocks: that many consecutive (batch, head) pairs are worked on together, and within a section the
+ * longest blocks of every pair come first. 1 walks one head after another. See lib/cuda/policy.h. */
+struct glint_gpu_shape {
+    int32_t batch, heads_q, heads_kv, group; /* group = heads_q / heads_kv */
+    int32_t seqlen_q, seqlen_k;
+    int32_t mask_offset;
+    int32_t section;
+    float softmax_scale;
+    float scale_log2; /* softmax_scale * log2(e): kernels work in powers of two */
+};
+
+struct glint_forward_params {
+    struct glint_gpu_view q, k, v, o;
+    float *lse; /* [batch, heads_q, seqlen_q], natural logarithm */
+    struct glint_gpu_shape shape;
+};
+
+struct glint_backward_params {
+    struct glint_gpu_view q, k, v, o, dout, dq, dk, dv;
+    const float *lse;
+    struct glint_gpu_shape shape;
+    /* workspace, placed by glint_backward_layout; the first kernel of the variant fills in what the others read */
+    int64_t padded_q; /* seqlen_q rounded up to GLINT_GPU_ROW_PAD */
+    float *lse_log2;  /* [batch * heads_q, padded_q]: lse * log2(e); +inf for a row that sees no key or lies past the end */
+    float *delta;     /* [batch * heads_q, padded_q]: rowsum(dO * O); 0 past the end */
+    float *
+        dq_sum; /* fused: [batch * heads_q, padded_q, head_dim rounded up to 16] partial sums in the kernel's own order; else NULL */
+    uint32_t
+        *turn; /* fused: [0] blocks that have begun; [1 + ...]: [batch * heads_q, padded_q / tile_m] keys whose blocks have added
+                         theirs; else NULL */
+    /* The query heads of a key head are walked over by `parts` blocks, part_heads by each (the last one may have fewer). With more than
+     * one part (fused) they add to dK and dV one after another: */
+    int32_t parts, part_heads;
+    float
+        *key_sum; /* [batch * heads_kv, key blocks, 2 * tile_n, head_dim rounded up to 16], in the kernel's own order; else NULL */
+    uint32_t *key_turn; /* [batch * heads_kv, key blocks, warps] parts whose warp has added its own; else NULL */
+};
+
+#define GLINT_GPU_ROW_PAD 128
+
+#endif
