@@ -245,7 +245,7 @@ $ if not lead then
     if (thread_index() == 0) {
 #pragma unroll
         for (int i = 0; i < PHASES; ++i)
-            phase_init(phases + i * 8, 32);
+            mbarrier_init(phases + i * 8, 32);
     }
 $ if not fused then
     block_sync();
@@ -545,7 +545,7 @@ $ end
                     hide(s, key0 + (int32_t)group * GROUP_ROWS, ${causal and "query0, offset, seqlen_q, " or ""}seqlen_k);
                 put_scores(s, p_now);
 $ if not lead then
-                phase_arrive(phase${d_split == 1 and " + part * (GROUPS * 8)" or ""});
+                mbarrier_arrive(phase${d_split == 1 and " + part * (GROUPS * 8)" or ""});
 $ end
 $ if d_split == 2 then
                 named_sync(1 + group * 2, 64);
@@ -577,7 +577,7 @@ $ if fused then
                 }
 $ end
 $ if not lead then
-                phase_wait(phase${d_split == 1 and " + part * (GROUPS * 8)" or ""}, stage);
+                mbarrier_wait(phase${d_split == 1 and " + part * (GROUPS * 8)" or ""}, stage);
 $ end
                 times_weights(s, p_now);
 $ if tf32 then

@@ -425,7 +425,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
     if (thread_index() == 0) {
 #pragma unroll
         for (int i = 0; i < PHASES; ++i)
-            phase_init(phases + i * 8, 32);
+            mbarrier_init(phases + i * 8, 32);
     }
     const uint32_t number = phases + 8 * PHASES, poisoned = number + 4;
 
@@ -627,7 +627,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
                 if (masked)
                     hide(s, key0 + (int32_t)group * GROUP_ROWS, query0, offset, seqlen_q, seqlen_k);
                 put_scores(s, p_now);
-                phase_arrive(phase + part * (GROUPS * 8));
+                mbarrier_arrive(phase + part * (GROUPS * 8));
                 add_products(g, s, z_now);
             } else {
                 /* dS^T = P^T (dP^T - delta) with the partner's P^T goes to dQ, and with Q into dK. */
@@ -647,7 +647,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
                     }
                     seen = ld_acquire_u32(p.turn + turn_of(head_now, m_now));
                 }
-                phase_wait(phase + part * (GROUPS * 8), stage);
+                mbarrier_wait(phase + part * (GROUPS * 8), stage);
                 times_weights(s, p_now);
                 put_scores(s, ds_now);
                 add_products(g, s, z_now);

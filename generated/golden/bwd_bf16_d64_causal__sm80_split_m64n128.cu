@@ -367,7 +367,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
     if (thread_index() == 0) {
 #pragma unroll
         for (int i = 0; i < PHASES; ++i)
-            phase_init(phases + i * 8, 32);
+            mbarrier_init(phases + i * 8, 32);
     }
     block_sync();
 
@@ -471,7 +471,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
                 if (masked)
                     hide(s, key0 + (int32_t)group * GROUP_ROWS, query0, offset, seqlen_q, seqlen_k);
                 put_scores(s, p_now);
-                phase_arrive(phase + part * (GROUPS * 8));
+                mbarrier_arrive(phase + part * (GROUPS * 8));
                 add_products(g, s, z_now);
             } else {
                 /* dS^T = P^T (dP^T - delta) with the partner's P^T goes to dQ, and with Q into dK. */
@@ -484,7 +484,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
                             s[kt][mt][e] -= rows[mt][e & 1];
                 if (masked)
                     hide(s, key0 + (int32_t)group * GROUP_ROWS, query0, offset, seqlen_q, seqlen_k);
-                phase_wait(phase + part * (GROUPS * 8), stage);
+                mbarrier_wait(phase + part * (GROUPS * 8), stage);
                 times_weights(s, p_now);
                 add_products(g, s, z_now);
             }

@@ -22,7 +22,7 @@ def build(job):
     path = os.path.join(OUT, record["name"])
     with open(path + ".cu", "w") as f:
         f.write(glint("emit", "--spec", spec, "--variant", record["name"]))
-    done = subprocess.run(["nvcc", "-std=c++17", "-O3", "--Werror=all-warnings", "-I" + ROOT, "-gencode", "arch=compute_%d,code=sm_%d" % (arch, arch), "-cubin",
+    done = subprocess.run(["nvcc", "-std=c++17", "-O3", "--Werror=all-warnings", "-I" + ROOT, "-I" + os.path.join(ROOT, "lib/device/ptx"), "-gencode", "arch=compute_%d,code=sm_%d" % (arch, arch), "-cubin",
                            "-lineinfo", "-Xptxas", "-v", "-o", path + ".cubin", path + ".cu"], capture_output=True, text=True)
     log = [l.strip() for l in done.stderr.splitlines() if "error" in l or "Used" in l or "warning" in l
            or ("spill" in l and " 0 bytes spill stores, 0 bytes" not in l)]

@@ -1,5 +1,5 @@
 /* What Hopper adds to the machine: mbarriers, bulk copies, warpgroup products, moving registers. lib/device/hopper.h says what each
- * instruction does, hopper_device.h leads here.
+ * instruction does, primitives/hopper_impl.h leads here.
  *
  * Whatever goes on by itself happens as early or as late as the ISA lets it, as drawn from the seed: at once, at some later moment, or not
  * before nobody can go on without it. Meanwhile the shared memory that it reads must not be written, and what it writes must not be

@@ -16,7 +16,6 @@ KERNEL = _INSIDE + [
     "-std=c++17",
     "-O2",
     "-w",  # nvcc has the say about warnings: --Werror=all-warnings
-    "-DGLINT_HOSTSIM",
 ] + GARBAGE_REGISTERS
 
 # The image of a variant: its emitted file, and a symbol for each architecture that stands where a cubin would.

@@ -160,7 +160,7 @@ vector<micro_case> sm80_cases()
     return cases;
 }
 
-/* Of a GPU before sm_90: nearest_tf32, the atomics' four floats and phase_wait. */
+/* Of a GPU before sm_90: nearest_tf32, the atomics' four floats and mbarrier_wait. */
 vector<micro_case> before90_cases()
 {
     vector<micro_case> cases;

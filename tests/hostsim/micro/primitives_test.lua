@@ -2,7 +2,7 @@
 --     lua5.4 tests/hostsim/micro/primitives_test.lua tests/hostsim/micro/{sm80,wgmma,tensor,hopper}.cu
 -- The GPU's side of the headers counts: what the simulator has beside it must be shown to be the same. Names that macros put together
 -- (wgmma_m64n128k16_bf16) are found by expanding them: both sides go through a small preprocessor of function-like macros.
-local HEADERS = { "device.h", "hopper.h", "wgmma.h", "tensor_map.h" }
+local HEADERS = { "ptx/device_impl.h", "ptx/hopper_impl.h", "ptx/wgmma_impl.h", "wgmma.h", "tensor_map.h" }
 
 local function read(path)
   local file = assert(io.open(path))
@@ -68,7 +68,9 @@ local function declared(text, into)
 end
 
 local primitives, users, missing, names = {}, {}, {}, {}
-for _, header in ipairs(HEADERS) do declared(read("lib/device/" .. header), primitives) end
+local headers = {} -- one text: macros of one are called in another
+for i, header in ipairs(HEADERS) do headers[i] = read("lib/device/" .. header) end
+declared(table.concat(headers, "\n"), primitives)
 for _, path in ipairs(arg) do
   local own, seen = {}, {}
   local text = read(path)
@@ -96,7 +98,7 @@ local made = {}
 declared("#define MAKE(n, type) \\\n template <int a> GLINT_DEVICE void made_##n##_##type(int x) { }\nMAKE(8, f16) MAKE(16, bf16)\n" ..
   "GLINT_DEVICE float *plain(void)\n{\n}\n/* GLINT_DEVICE void spoken_of(void) { } */", made)
 assert(made.made_16_bf16 and made.plain and not made.spoken_of, "functions are not found")
-for _, name in ipairs({ "phase_wait", "tma_load", "wgmma_wait", "wgmma_m64n8k16_bf16", "wgmma_m64n256k8_tf32_ra" }) do
+for _, name in ipairs({ "mbarrier_wait", "tma_load", "wgmma_wait", "wgmma_m64n8k16_bf16", "wgmma_m64n256k8_tf32_ra" }) do
   assert(primitives[name], name .. " is not found in the headers")
 end
 for _, name in ipairs(missing) do io.stderr:write(name, " has no micro-kernel\n") end

@@ -16,7 +16,7 @@ build() {
         before90) arch=compute_80,code=sm_90 ;; # the texts for sm_80, which a GPU of 9.0 runs too
         *) arch=compute_90a,code=sm_90a ;;
         esac
-        nvcc -std=c++17 -O3 -I"$root" -gencode "arch=$arch" -cubin -o "$1/$group.cubin" "$here/$group.cu"
+        nvcc -std=c++17 -O3 -I"$root" -I"$root/lib/device/ptx" -gencode "arch=$arch" -cubin -o "$1/$group.cubin" "$here/$group.cu"
     done
     g++ -std=c++17 -O2 -Wall -Wextra -I"$root" "$here"/record.cc "$here"/cases*.cc -o "$1/record" -ldl -static-libstdc++ -static-libgcc
     cp "${BASH_SOURCE[0]}" "$1/"

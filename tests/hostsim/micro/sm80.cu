@@ -240,7 +240,7 @@ GLINT_DEVICE void arrive(uint32_t barrier, uint32_t lanes)
     if (lanes < 32)
         warp_sync();
     if (lane_index() < lanes)
-        phase_arrive(barrier);
+        mbarrier_arrive(barrier);
 }
 
 /* As the backward pass of sm80 has them: warps 0 and 1 each give 32 words a step to a partner, warp 2 or 3, by a phase whose parity is the
@@ -253,8 +253,8 @@ GLINT_KERNEL(128, 1) micro_phase_steps(GLINT_PARAMS(struct micro_params) p)
     uint32_t sum = 0;
 
     if (thread_index() == 0) {
-        phase_init(shared, p.arg[1]);
-        phase_init(shared + 8, p.arg[1]);
+        mbarrier_init(shared, p.arg[1]);
+        mbarrier_init(shared + 8, p.arg[1]);
     }
     block_sync();
     for (uint32_t step = 0; step < p.arg[0]; ++step) {
@@ -262,7 +262,7 @@ GLINT_KERNEL(128, 1) micro_phase_steps(GLINT_PARAMS(struct micro_params) p)
             st_shared_u32(words + lane * 4, ld_relaxed_u32(p.in + step * 64 + pair * 32 + lane));
             arrive(phase, p.arg[1]);
         } else {
-            phase_wait(phase, step & 1);
+            mbarrier_wait(phase, step & 1);
             sum = sum * 31 + ld_shared_u32(words + (lane + step) % 32 * 4);
         }
         block_sync();
@@ -280,18 +280,18 @@ GLINT_KERNEL(160, 1) micro_phase_ring(GLINT_PARAMS(struct micro_params) p)
     uint32_t stage = 0, parity = 0, sum = 0;
 
     if (thread < stages) {
-        phase_init(full + thread * 8, 2 * lanes);
-        phase_init(empty + thread * 8, 3 * lanes);
+        mbarrier_init(full + thread * 8, 2 * lanes);
+        mbarrier_init(empty + thread * 8, 3 * lanes);
     }
     block_sync();
     for (uint32_t round = 0; round < rounds; ++round) {
         const uint32_t place = words + stage * 256;
         if (thread < 64) {
-            phase_wait(empty + stage * 8, parity ^ 1); /* at first that before phase 0, which counts as ended */
+            mbarrier_wait(empty + stage * 8, parity ^ 1); /* at first that before phase 0, which counts as ended */
             st_shared_u32(place + thread * 4, ld_relaxed_u32(p.in + round * 64 + thread));
             arrive(full + stage * 8, lanes);
         } else {
-            phase_wait(full + stage * 8, parity);
+            mbarrier_wait(full + stage * 8, parity);
             sum = sum * 31 + ld_shared_u32(place + thread * (round + 1) % 64 * 4);
             arrive(empty + stage * 8, lanes);
         }
@@ -313,14 +313,14 @@ GLINT_KERNEL(128, 1) micro_phase_meetings(GLINT_PARAMS(struct micro_params) p)
     uint32_t x = ld_relaxed_u32(p.in + 128 + thread);
 
     if (thread == 0)
-        phase_init(barrier, p.arg[1]);
+        mbarrier_init(barrier, p.arg[1]);
     block_sync();
     for (uint32_t phase = 0; phase < p.arg[0]; ++phase) {
         const uint32_t place = words + (phase & 1) * 512;
         st_shared_u32(place + thread * 4, x);
         for (uint32_t i = 0; i < arrivals; ++i)
-            phase_arrive(barrier);
-        phase_wait(barrier, phase & 1);
+            mbarrier_arrive(barrier);
+        mbarrier_wait(barrier, phase & 1);
         x = x * 31 + ld_shared_u32(place + (thread * 5 + phase * 37) % 128 * 4);
     }
     st_global_u32(p.out + thread, x);

@@ -59,19 +59,19 @@ RIGHT(phases_there_and_back)
     /* One warp fills a word a lane and the other takes it, over and over: a barrier each way, whose phases have parities in turn. */
     const uint32_t s = shared_base(), t = thread_index(), full = s + 512, empty = s + 520;
     if (t == 0) {
-        phase_init(full, 32);
-        phase_init(empty, 32);
+        mbarrier_init(full, 32);
+        mbarrier_init(empty, 32);
     }
     block_sync();
     for (uint32_t i = 0; i < 5; ++i) {
         if (t < 32) {
-            phase_wait(empty, i & 1 ^ 1); /* at first the phase before the present one, which counts as ended */
+            mbarrier_wait(empty, i & 1 ^ 1); /* at first the phase before the present one, which counts as ended */
             st_shared_u32(s + t * 4, t + 32 + i - 3);
-            phase_arrive(full);
+            mbarrier_arrive(full);
         } else {
-            phase_wait(full, i & 1);
+            mbarrier_wait(full, i & 1);
             answer(&p, 64, ld_shared_u32(s + (t - 32) * 4));
-            phase_arrive(empty);
+            mbarrier_arrive(empty);
         }
     }
     if (t < 32)

@@ -26,7 +26,7 @@ GLINT_DEVICE void trial_barrier(void)
 GLINT_DEVICE void trial_phase(uint32_t at, uint32_t count)
 {
     if (thread_index() == 0)
-        phase_init(at, count);
+        mbarrier_init(at, count);
     block_sync();
 }
 

@@ -638,7 +638,7 @@ WRONG(phase_that_is_not_waited_for)
     trial_phase(s + 512, 32);
     if (t < 32) {
         st_shared_u32(s + t * 4, t); /* HERE */
-        phase_arrive(s + 512);
+        mbarrier_arrive(s + 512);
     } else
         st_global_u32(p.out + t, ld_shared_u32(s + (t ^ 32) * 4)); /* HERE */
 }
@@ -648,10 +648,10 @@ WRONG(written_after_the_phase)
     const uint32_t s = shared_base(), t = thread_index();
     trial_phase(s + 512, 32);
     if (t < 32) {
-        phase_arrive(s + 512);
+        mbarrier_arrive(s + 512);
         st_shared_u32(s + t * 4, t); /* HERE */
     } else {
-        phase_wait(s + 512, 0);
+        mbarrier_wait(s + 512, 0);
         st_global_u32(p.out + t, ld_shared_u32(s + (t ^ 32) * 4)); /* HERE */
     }
 }
@@ -662,9 +662,9 @@ WRONG(phase_of_the_other_parity)
     trial_phase(s + 512, 32);
     if (t < 32) {
         st_shared_u32(s + t * 4, t); /* HERE */
-        phase_arrive(s + 512);
+        mbarrier_arrive(s + 512);
     } else {
-        phase_wait(s + 512, 1);                                    /* HERE */
+        mbarrier_wait(s + 512, 1);                                 /* HERE */
         st_global_u32(p.out + t, ld_shared_u32(s + (t ^ 32) * 4)); /* HERE */
     }
 }
@@ -675,9 +675,9 @@ WRONG(phase_of_the_first_arrival)
     trial_phase(s + 512, 1); /* the phase ends, and the next, with each lane */
     if (t < 32) {
         st_shared_u32(s + t * 4, t); /* HERE */
-        phase_arrive(s + 512);
+        mbarrier_arrive(s + 512);
     } else {
-        phase_wait(s + 512, 0);                                    /* HERE */
+        mbarrier_wait(s + 512, 0);                                 /* HERE */
         st_global_u32(p.out + t, ld_shared_u32(s + (t ^ 32) * 4)); /* HERE */
     }
 }
@@ -687,18 +687,18 @@ WRONG(phase_that_never_ends)
     const uint32_t s = shared_base(), t = thread_index();
     trial_phase(s, 64);
     if (t < 32)
-        phase_arrive(s);
+        mbarrier_arrive(s);
     else
-        phase_wait(s, 0); /* HERE */
+        mbarrier_wait(s, 0); /* HERE */
 }
 
 WRONG(phase_before_all_know_of_it)
 {
     const uint32_t s = shared_base(), t = thread_index();
     if (t == 0)
-        phase_init(s, 64); /* HERE */
-    phase_arrive(s);       /* HERE */
-    phase_wait(s, 0);
+        mbarrier_init(s, 64); /* HERE */
+    mbarrier_arrive(s);       /* HERE */
+    mbarrier_wait(s, 0);
 }
 
 WRONG(shuffle_without_all_lanes)

@@ -1,8 +1,8 @@
-/* The simulator's implementation of the names of lib/device/device.h: the same signatures, and behind each the semantics of its PTX
+/* The simulator's implementation of the primitives of lib/device/device.h: the same signatures, and behind each the semantics of its PTX
  * instruction. What each does is said there; here, what is looked at. Calls carry their place in the kernel as a last argument that
  * nobody writes. */
-#ifndef GLINT_HOSTSIM_DEVICE_H
-#define GLINT_HOSTSIM_DEVICE_H
+#ifndef GLINT_HOSTSIM_DEVICE_IMPL_H
+#define GLINT_HOSTSIM_DEVICE_IMPL_H
 
 #include <cmath>
 #include <cstdint>
@@ -110,17 +110,17 @@ GLINT_DEVICE bool named_any(uint32_t id, uint32_t threads, bool condition, SIM_S
     return sim::barrier_any(id, threads, condition, SIM_THIS);
 }
 
-GLINT_DEVICE void phase_init(uint32_t barrier, uint32_t count, SIM_SITE)
+GLINT_DEVICE void mbarrier_init(uint32_t barrier, uint32_t arrivals, SIM_SITE)
 {
-    sim::mbarrier_init(barrier, count, SIM_THIS);
+    sim::mbarrier_init(barrier, arrivals, SIM_THIS);
 }
 
-GLINT_DEVICE void phase_arrive(uint32_t barrier, SIM_SITE)
+GLINT_DEVICE void mbarrier_arrive(uint32_t barrier, SIM_SITE)
 {
     sim::mbarrier_arrive(barrier, 0, "mbarrier.arrive", SIM_THIS);
 }
 
-GLINT_DEVICE void phase_wait(uint32_t barrier, uint32_t parity, SIM_SITE)
+GLINT_DEVICE void mbarrier_wait(uint32_t barrier, uint32_t parity, SIM_SITE)
 {
     sim::mbarrier_wait(barrier, parity, SIM_THIS);
 }
@@ -523,7 +523,5 @@ GLINT_DEVICE float float_of(uint32_t bits)
 {
     return sim::float_from(bits);
 }
-
-#define GLINT_INFINITY float_of(0x7f800000u)
 
 #endif

@@ -1,18 +1,12 @@
-/* The simulator's implementation of the names of lib/device/hopper.h and wgmma.h. */
-#ifndef GLINT_HOSTSIM_HOPPER_DEVICE_H
-#define GLINT_HOSTSIM_HOPPER_DEVICE_H
+/* The simulator's implementation of the primitives of lib/device/hopper.h. */
+#ifndef GLINT_HOSTSIM_HOPPER_IMPL_H
+#define GLINT_HOSTSIM_HOPPER_IMPL_H
 
-#include "tests/hostsim/device.h"
 #include "tests/hostsim/hopper.h"
 
 #define GLINT_CLUSTER_KERNEL(threads, blocks_per_sm, cluster) GLINT_KERNEL(threads, blocks_per_sm)
 
 /* ---- mbarrier ----------------------------------------------------------------------------------------------------------- */
-
-GLINT_DEVICE void mbarrier_init(uint32_t barrier, uint32_t arrivals, SIM_SITE)
-{
-    sim::mbarrier_init(barrier, arrivals, SIM_THIS);
-}
 
 GLINT_DEVICE void mbarrier_inval(uint32_t barrier, SIM_SITE)
 {
@@ -23,11 +17,6 @@ GLINT_DEVICE void fence_mbarrier_init(SIM_SITE)
 {
     sim::event("fence.mbarrier_init", SIM_THIS);
     sim::mbarriers_fenced();
-}
-
-GLINT_DEVICE void mbarrier_arrive(uint32_t barrier, SIM_SITE)
-{
-    sim::mbarrier_arrive(barrier, 0, "mbarrier.arrive", SIM_THIS);
 }
 
 GLINT_DEVICE void mbarrier_arrive_expect(uint32_t barrier, uint32_t bytes, SIM_SITE)
@@ -58,11 +47,6 @@ GLINT_DEVICE bool mbarrier_try_wait(uint32_t barrier, uint32_t parity, SIM_SITE)
 GLINT_DEVICE bool mbarrier_try_wait_cluster(uint32_t barrier, uint32_t parity, SIM_SITE)
 {
     return sim::cluster_mbarrier_test(barrier, parity, SIM_THIS);
-}
-
-GLINT_DEVICE void mbarrier_wait(uint32_t barrier, uint32_t parity, SIM_SITE)
-{
-    sim::mbarrier_wait(barrier, parity, SIM_THIS);
 }
 
 GLINT_DEVICE void mbarrier_wait_cluster(uint32_t barrier, uint32_t parity, SIM_SITE)
@@ -201,55 +185,5 @@ GLINT_DEVICE void stmatrix_x4_trans(uint32_t row, const uint32_t r[4], SIM_SITE)
 {
     sim::store_matrices(row, r, true, SIM_THIS);
 }
-
-/* ---- wgmma.h ------------------------------------------------------------------------------------------------------------ */
-
-GLINT_DEVICE void wgmma_fence(SIM_SITE)
-{
-    sim::wgmma_fence(SIM_THIS);
-}
-
-GLINT_DEVICE void wgmma_commit(SIM_SITE)
-{
-    sim::wgmma_commit(SIM_THIS);
-}
-
-template <int groups> GLINT_DEVICE void wgmma_wait(SIM_SITE)
-{
-    static_assert(groups >= 0 && groups <= 7, "0 to 7");
-    sim::wgmma_wait(groups, SIM_THIS);
-}
-
-GLINT_DEVICE void wgmma_hold(float[], const int) {}
-
-#define GLINT_WGMMA_16(n, type)                                                                                             \
-    template <int transpose_a, int transpose_b, int scale_a = 1, int scale_b = 1>                                           \
-    GLINT_DEVICE void wgmma_m64n##n##k16_##type(float d[n / 2], uint64_t a, uint64_t b, int32_t accumulate, SIM_SITE)       \
-    {                                                                                                                       \
-        sim::wgmma({sim::Element::type, n, d, nullptr, a, b, transpose_a != 0, transpose_b != 0, scale_a < 0, scale_b < 0,  \
-                    accumulate != 0},                                                                                       \
-                   SIM_THIS);                                                                                               \
-    }                                                                                                                       \
-    template <int transpose_b, int scale_a = 1, int scale_b = 1>                                                            \
-    GLINT_DEVICE void wgmma_m64n##n##k16_##type##_ra(float d[n / 2], const uint32_t a[4], uint64_t b, int32_t accumulate,   \
-                                                     SIM_SITE)                                                              \
-    {                                                                                                                       \
-        sim::wgmma({sim::Element::type, n, d, a, 0, b, false, transpose_b != 0, scale_a < 0, scale_b < 0, accumulate != 0}, \
-                   SIM_THIS);                                                                                               \
-    }
-
-#define GLINT_WGMMA_SHAPE(n, p0, p1, p2, p3, p4, p5, p6, p7, p8)                                                                  \
-    GLINT_WGMMA_16(n, bf16)                                                                                                       \
-    GLINT_WGMMA_16(n, f16)                                                                                                        \
-    template <int scale_a = 1, int scale_b = 1>                                                                                   \
-    GLINT_DEVICE void wgmma_m64n##n##k8_tf32(float d[n / 2], uint64_t a, uint64_t b, int32_t accumulate, SIM_SITE)                \
-    {                                                                                                                             \
-        sim::wgmma({sim::Element::tf32, n, d, nullptr, a, b, false, false, scale_a < 0, scale_b < 0, accumulate != 0}, SIM_THIS); \
-    }                                                                                                                             \
-    template <int scale_a = 1, int scale_b = 1>                                                                                   \
-    GLINT_DEVICE void wgmma_m64n##n##k8_tf32_ra(float d[n / 2], const uint32_t a[4], uint64_t b, int32_t accumulate, SIM_SITE)    \
-    {                                                                                                                             \
-        sim::wgmma({sim::Element::tf32, n, d, a, 0, b, false, false, scale_a < 0, scale_b < 0, accumulate != 0}, SIM_THIS);       \
-    }
 
 #endif
