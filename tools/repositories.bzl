@@ -27,17 +27,17 @@ def glint_repositories():
     # A second spec in the same build, for tests: head dims off the powers of two.
     glint_spec(
         name = "odd_spec",
-        spec = "//generated/odd:odd_dims.lua",
+        spec = "//tests/specs:odd.lua",
     )
 
     # A third one: query heads of a key head shared by several blocks at every length.
     glint_spec(
         name = "parts_spec",
-        spec = "//generated/parts:parts.lua",
+        spec = "//tests/specs:parts.lua",
     )
 
     # The kernels in which the simulator must find deliberate faults.
     glint_spec(
         name = "mutations_spec",
-        spec = "//tests/hostsim/mutations:spec.lua",
+        spec = "//tests/specs:mutations.lua",
     )

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/backend.h"
+#include "tests/checks/backend.h"
 #include "tests/cuda/device.h"
 
 enum { GUARD = 0x5a, GUARD_BYTES = 256, BUFFERS = 256, NO_GPU = 77 };

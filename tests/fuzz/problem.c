@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/contract_suite.h"
-#include "tests/contract_world.h"
+#include "tests/contract/refusal_oracle.h"
+#include "tests/contract/suite.h"
+#include "tests/contract/world.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/half.h"
-#include "tests/ref.h"
-#include "tests/refusal_oracle.h"
+#include "tests/oracle/half.h"
+#include "tests/oracle/ref.h"
 
 void contract_failed(const char *file, int line, const char *condition, const char *format, ...)
 {

@@ -5,7 +5,7 @@
 #
 #   selftest   the library's own power-on test, through every variant
 #   promises   memory, graphs, repeat, latency, self test, several GPUs, a lost device (tests/cuda/on_device.c)
-#   variants   each variant's own checks against fp64, the gradient checks and the laws (tests/variant_test.c)
+#   variants   each variant's own checks against fp64, the gradient checks and the laws (tests/checks/variant_test.c)
 #   sanitize   compute-sanitizer's four tools over every variant; only if it is installed
 #   bench      glint_bench on this GPU, a CSV file beside the logs
 #   quick      promises with a hundredth of the repetitions

@@ -1,4 +1,4 @@
-/* The backend of the simulator (tests/backend.h): the checks of a GPU variant, on a machine without a GPU, through the library's own
+/* The backend of the simulator (tests/checks/backend.h): the checks of a GPU variant, on a machine without a GPU, through the library's own
  * planning and launch code. A finding of the simulator fails the check that it came up in. Calls are repeated under other seeds and must
  * write the same bytes; HOSTSIM_SEED is the first seed. */
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "lib/context.h"
 #include "lib/cuda/kernel.h"
-#include "tests/backend.h"
+#include "tests/checks/backend.h"
 #include "tests/hostsim/driver.h"
 
 static bool has_image(const struct glint_variant *variant, uint32_t sm)

@@ -133,7 +133,7 @@ def simulated_variant_test(variant, linked, **kwargs):
         args = ["--variant=" + variant["name"]],
         tags = ["hostsim", "no-tsan"],  # ThreadSanitizer does not follow fibers, and one host thread has no races
         deps = [ # in the order of linking
-            "//tests:variant_test",
+            "//tests/checks:variant_test",
             "//tests/hostsim:backend_hostsim",
             name + "_library",
         ],

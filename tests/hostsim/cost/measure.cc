@@ -21,8 +21,8 @@
 extern "C" {
 #include "lib/context.h"
 #include "lib/cuda/kernel.h"
-#include "tests/half.h"
-#include "tests/rand.h"
+#include "tests/oracle/half.h"
+#include "tests/oracle/rand.h"
 }
 
 namespace

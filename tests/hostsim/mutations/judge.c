@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/checks/runner.h"
 #include "tests/hostsim/driver.h"
-#include "tests/runner.h"
 
 enum { SEEDS = 2, MESSAGE = 4096, MOST_FIELDS = 16 };
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 extern "C" {
-#include "tests/rand.h"
+#include "tests/oracle/rand.h"
 }
 
 namespace

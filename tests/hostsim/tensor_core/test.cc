@@ -7,7 +7,7 @@
 #include <vector>
 
 extern "C" {
-#include "tests/rand.h"
+#include "tests/oracle/rand.h"
 }
 
 namespace

@@ -14,7 +14,7 @@
 #include "tests/hostsim/engine.h"
 
 extern "C" {
-#include "tests/experiment.h"
+#include "tests/checks/experiment.h"
 }
 
 namespace

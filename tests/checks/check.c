@@ -1,0 +1,252 @@
+#include "tests/checks/check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/checks/executors.h"
+#include "tests/oracle/half.h"
+
+/* ---- the check that is running ---- */
+
+enum { MEMORY_BLOCKS = 4096, DEVICE_BLOCKS = 32, CATEGORIES = 64 };
+
+static struct {
+    jmp_buf failed;
+    char reason[1024];
+    void *block[MEMORY_BLOCKS];
+    size_t blocks;
+    const struct backend *backend;
+    void *device_block[DEVICE_BLOCKS];
+    size_t device_blocks;
+    uint64_t comparisons;
+} running;
+
+static struct margin {
+    const char *category;
+    double worst;
+    char where[64];
+} margins[CATEGORIES];
+
+static const char *running_name = "";
+
+void check_fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(running.reason, sizeof running.reason, format, arguments);
+    va_end(arguments);
+    longjmp(running.failed, 1);
+}
+
+void *check_memory(size_t bytes)
+{
+    if (running.blocks == MEMORY_BLOCKS)
+        check_fail("the check asks for more than %d blocks of memory", MEMORY_BLOCKS);
+    void *memory = calloc(bytes > 0 ? bytes : 1, 1);
+    if (memory == NULL)
+        check_fail("out of memory: %zu bytes", bytes);
+    running.block[running.blocks++] = memory;
+    return memory;
+}
+
+void *check_device_memory(const struct backend *backend, size_t bytes, size_t alignment, enum fence fence)
+{
+    if (running.device_blocks == DEVICE_BLOCKS)
+        check_fail("the check asks for more than %d blocks of device memory", DEVICE_BLOCKS);
+    void *memory = backend->alloc(bytes, alignment, fence);
+    if (memory == NULL)
+        check_fail("out of device memory: %zu bytes", bytes);
+    running.backend = backend;
+    running.device_block[running.device_blocks++] = memory;
+    return memory;
+}
+
+void check_device_release_all(void)
+{
+    for (size_t i = 0; i < running.device_blocks; i++)
+        running.backend->release(running.device_block[i]);
+    running.device_blocks = 0;
+}
+
+bool check_within(const char *category, double error, double bound)
+{
+    running.comparisons++;
+    const double ratio = error == 0 ? 0 : error / bound;
+    for (size_t i = 0; i < CATEGORIES; i++) {
+        if (margins[i].category == NULL)
+            margins[i].category = category;
+        if (strcmp(margins[i].category, category) != 0)
+            continue;
+        if (!(ratio <= margins[i].worst)) {
+            margins[i].worst = ratio;
+            snprintf(margins[i].where, sizeof margins[i].where, "%s", running_name);
+        }
+        break;
+    }
+    return error <= bound;
+}
+
+const char *check_running(void)
+{
+    return running_name;
+}
+
+void check_print_margins(void)
+{
+    for (size_t i = 0; i < CATEGORIES && margins[i].category != NULL; i++)
+        printf("margin %-24s %8.4f  %s\n", margins[i].category, margins[i].worst, margins[i].where);
+}
+
+static const char *mask_name(enum glint_mask mask)
+{
+    return mask == GLINT_MASK_NONE ? "none" : mask == GLINT_MASK_CAUSAL_TOP_LEFT ? "causal_top_left" : "causal_bottom_right";
+}
+
+static void describe(const struct check_list *list, const struct check *check, char *message, size_t bytes)
+{
+    static const char *const layouts[LAYOUTS] = {"bshd", "bhsd", "sbhd", "padded", "mixed", "fused", "broadcast", "one_row"};
+    static const char *const data[DATA_KINDS] = {"normal", "grid", "low", "high", "below_sentinel", "rising", "falling", "one_hot"};
+    const struct shape *s = &check->shape;
+    const char *bazel = getenv("TEST_TARGET"), *variant = check->subject != NULL ? check->subject->info.name : list->target;
+    char target[128];
+    snprintf(target, sizeof target, "%s%s", list->target != NULL ? "" : "//tests:", list->target != NULL ? list->target : variant);
+    if (bazel == NULL)
+        bazel = target;
+    int length = snprintf(message, bytes, "%s: %s: %s\n", variant, check->name, running.reason);
+    if (check->subject != NULL)
+        length += snprintf(
+            message + length, bytes - (size_t)length,
+            "  batch %lld heads %lld:%lld seqlen_q %lld seqlen_k %lld %s, layout %s, data %s, scale %g, seed %#llx\n",
+            (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv, (long long)s->seqlen_q, (long long)s->seqlen_k,
+            mask_name(s->mask), layouts[s->layout], data[s->data], (double)s->softmax_scale, (unsigned long long)s->seed);
+    snprintf(message + length, bytes - (size_t)length, "  again: ./bazelw test %s --test_output=all --test_arg=--case=%s", bazel,
+             check->name);
+}
+
+bool check_run(const struct check_list *list, const struct check *check, char *message, size_t message_bytes)
+{
+    running.comparisons = 0;
+    running.blocks = 0;
+    running_name = check->name;
+    volatile bool passed = false;
+    if (setjmp(running.failed) == 0) {
+        check->run(check->subject, &check->shape);
+        if (running.comparisons == 0)
+            check_fail("the check compared nothing");
+        passed = true;
+    } else {
+        describe(list, check, message, message_bytes);
+    }
+    for (size_t i = 0; i < running.blocks; i++)
+        free(running.block[i]);
+    running.blocks = 0;
+    check_device_release_all();
+    running_name = "";
+    return passed;
+}
+
+/* ---- lists ---- */
+
+/* Where every byte is watched, two sequences tell as much as more of them, and of long ones one does. */
+static void keep_small(struct shape *shape)
+{
+    const int64_t most = shape->seqlen_q * shape->seqlen_k > 64 * 64 ? 1 : 2;
+    if (shape->batch > most)
+        shape->batch = most;
+}
+
+void checks_add(struct check_list *list, void (*run)(struct subject *, const struct shape *), const struct shape *shape,
+                const char *name, ...)
+{
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity * 2 + 64;
+        list->at = realloc(list->at, list->capacity * sizeof *list->at);
+        if (list->at == NULL)
+            abort();
+    }
+    struct check *check = &list->at[list->count++];
+    va_list arguments;
+    va_start(arguments, name);
+    vsnprintf(check->name, sizeof check->name, name, arguments);
+    va_end(arguments);
+    check->run = run;
+    check->subject = list->subject;
+    check->shape = *shape;
+    if (check->shape.seed == 0)
+        check->shape.seed = 0x61740000u + list->count;
+    if (check->subject != NULL && check->subject->backend != NULL && check->subject->backend->exact)
+        keep_small(&check->shape);
+}
+
+void checks_free(struct check_list *list)
+{
+    free(list->at);
+    *list = (struct check_list){0};
+}
+
+/* ---- subjects ---- */
+
+static bool same_key(const struct glint_variant_info *a, const struct glint_variant_info *b)
+{
+    return a->dtype == b->dtype && a->head_dim == b->head_dim && a->causal == b->causal && a->isa == b->isa && a->math == b->math &&
+           strcmp(a->family, b->family) == 0;
+}
+
+void subject_open_index(struct subject *subject, const struct backend *backend, uint32_t index)
+{
+    *subject = (struct subject){.backend = backend, .variant = index};
+    subject->info.struct_size = sizeof subject->info;
+    if (backend->variant_at(index, &subject->info) != GLINT_OK)
+        abort();
+}
+
+bool subject_open(struct subject *subject, const struct backend *backend, const char *variant_name)
+{
+    for (uint32_t i = 0; i < backend->variant_count(); i++) {
+        struct glint_variant_info info = {.struct_size = sizeof info};
+        if (backend->variant_at(i, &info) == GLINT_OK && strcmp(info.name, variant_name) == 0) {
+            subject_open_index(subject, backend, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+void subject_close(struct subject *subject)
+{
+    for (int i = 0; i < LANES_KINDS; i++)
+        if (subject->context[i] != NULL)
+            subject->backend->close(subject->context[i]);
+    memset(subject->context, 0, sizeof subject->context);
+}
+
+struct glint_context *subject_context(struct subject *subject, enum lanes lanes)
+{
+    if (!subject->backend->executors)
+        lanes = LANES_SERIAL;
+    if (subject->context[lanes] == NULL) {
+        enum glint_status status = subject->backend->open(test_executor(lanes), &subject->context[lanes]);
+        if (status != GLINT_OK)
+            check_fail("the context did not open: %s", subject->backend->status_name(status));
+    }
+    return subject->context[lanes];
+}
+
+bool subject_forward(struct subject *subject, uint32_t *variant)
+{
+    const struct backend *backend = subject->backend;
+    *variant = subject->variant;
+    if (subject->info.pass == GLINT_FORWARD)
+        return true;
+    for (uint32_t i = 0; i < backend->variant_count(); i++) {
+        struct glint_variant_info other = {.struct_size = sizeof other};
+        *variant = i;
+        if (backend->variant_at(i, &other) == GLINT_OK && other.pass == GLINT_FORWARD && same_key(&other, &subject->info) &&
+            backend->variant_available(subject_context(subject, LANES_SERIAL), i) == GLINT_OK)
+            return true;
+    }
+    return false;
+}

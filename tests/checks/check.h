@@ -1,0 +1,122 @@
+/* The vocabulary of the checks. A check is a named function over a subject (a variant on a backend) and a shape; it either returns or
+ * calls check_fail, which says what was wrong and never returns. Memory from check_memory lives until the check ends. */
+#ifndef GLINT_TESTS_CHECK_H
+#define GLINT_TESTS_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/glint.h"
+#include "tests/checks/backend.h"
+
+/* How the tensors lie in memory. */
+enum layout {
+    LAYOUT_BSHD,
+    LAYOUT_BHSD,
+    LAYOUT_SBHD,      /* sequence first */
+    LAYOUT_PADDED,    /* BHSD with gaps between rows, heads and batches */
+    LAYOUT_MIXED,     /* every tensor another one */
+    LAYOUT_FUSED,     /* Q, K, V are views of one [batch, seqlen, heads_q + 2 heads_kv, head_dim]; so are dQ, dK, dV */
+    LAYOUT_BROADCAST, /* inputs share batches or heads: stride 0 */
+    LAYOUT_ONE_ROW,   /* all keys are one row of memory, and all queries: row stride 0 */
+    LAYOUTS
+};
+
+/* What the tensors hold. V and dO are normal unless said. */
+enum data {
+    DATA_NORMAL,
+    DATA_GRID,           /* multiples of `step`, so that adding `step` is exact in every dtype */
+    DATA_LOW,            /* logits about -100: exp(LSE) underflows, exp(-LSE) overflows */
+    DATA_HIGH,           /* logits about +100 */
+    DATA_BELOW_SENTINEL, /* logits about -61440, exact in every dtype; below the -5e4 that some kernels use as -infinity */
+    DATA_RISING,         /* logits grow by about 3 a key: the running maximum changes in every tile */
+    DATA_FALLING,        /* and the reverse: all later tiles are negligible */
+    DATA_ONE_HOT,        /* few keys matter: logits of +-30 */
+    DATA_KINDS
+};
+
+struct shape {
+    int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
+    enum glint_mask mask;
+    enum layout layout;
+    enum data data;
+    float softmax_scale; /* 0: 1 / sqrt(head_dim); `zero_scale` for a real 0 */
+    bool zero_scale;
+    float step; /* DATA_GRID */
+    uint64_t seed;
+    int64_t detail; /* what the check makes of it */
+};
+
+/* How to run: the bits of the results must not depend on any of it. */
+enum lanes { LANES_SERIAL, LANES_REVERSED_2, LANES_THREADS_5, LANES_KINDS };
+enum poison { POISON_AA, POISON_SIGNALLING_NAN };
+struct how {
+    enum lanes lanes;
+    enum poison poison;
+    enum fence fence;
+};
+
+/* The variant under test. */
+struct subject {
+    const struct backend *backend;
+    struct glint_variant_info info;
+    uint32_t variant;
+    struct glint_context *context[LANES_KINDS];
+};
+
+struct check {
+    char name[64];
+    struct subject *subject;
+    void (*run)(struct subject *subject, const struct shape *shape);
+    struct shape shape;
+};
+
+struct check_list {
+    struct subject *subject; /* of the checks that are added; NULL when they need no variant (then target is given) */
+    const char *target;      /* the Bazel target, for messages; NULL: the variant's own */
+    struct check *at;
+    size_t count, capacity;
+};
+
+void checks_add(struct check_list *list, void (*run)(struct subject *, const struct shape *), const struct shape *shape,
+                const char *name, ...) __attribute__((format(printf, 4, 5)));
+void checks_free(struct check_list *list);
+
+/* Every check of list->subject: the four files of checks add theirs. */
+void gradient_checks(struct check_list *list, const struct subject *subject);
+void laws_checks(struct check_list *list, const struct subject *subject);
+void special_values_checks(struct check_list *list, const struct subject *subject);
+void far_checks(struct check_list *list, const struct subject *subject);
+void variant_checks(struct check_list *list);
+
+/* The library's row with this name. False: no such row. */
+bool subject_open(struct subject *subject, const struct backend *backend, const char *variant_name);
+void subject_open_index(struct subject *subject, const struct backend *backend, uint32_t index);
+void subject_close(struct subject *subject);
+struct glint_context *subject_context(struct subject *subject, enum lanes lanes);
+/* A forward variant of the subject's dtype, head dim, mask, family and arithmetic that was linked and runs on the device; a forward subject
+ * is its own. False: there is none. */
+bool subject_forward(struct subject *subject, uint32_t *variant);
+
+/* Runs one check. True when it passed; otherwise message holds a few lines that say why and how to run it again. A check that compared
+ * nothing fails. */
+bool check_run(const struct check_list *list, const struct check *check, char *message, size_t message_bytes);
+
+/* ---- for use inside checks ---- */
+
+void check_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+void *check_memory(size_t bytes); /* zeroed */
+void *check_device_memory(const struct backend *backend, size_t bytes, size_t alignment, enum fence fence);
+void check_device_release_all(void);
+
+/* Counts one comparison of `error` with `bound` in a category, for "zero comparisons" and for --margins. Returns error <= bound, and
+ * false when either is NaN. */
+bool check_within(const char *category, double error, double bound);
+
+/* The name of the check that is running, "" when none is. */
+const char *check_running(void);
+/* Prints the worst error / bound of every category seen by this process. */
+void check_print_margins(void);
+
+#endif

@@ -1,0 +1,555 @@
+#include "tests/checks/experiment.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/oracle/half.h"
+#include "tests/oracle/rand.h"
+
+const char *const tensor_name[TENSORS] = {"Q", "K", "V", "O", "LSE", "dO", "dQ", "dK", "dV"};
+
+/* ---- extents ---- */
+
+static bool by_query(enum tensor t)
+{
+    return t == Q || t == O || t == LSE || t == DOUT || t == DQ;
+}
+
+int64_t tensor_heads(const struct experiment *e, enum tensor t)
+{
+    return by_query(t) ? e->shape.heads_q : e->shape.heads_kv;
+}
+
+int64_t tensor_rows(const struct experiment *e, enum tensor t)
+{
+    return by_query(t) ? e->shape.seqlen_q : e->shape.seqlen_k;
+}
+
+int64_t tensor_dim(const struct experiment *e, enum tensor t)
+{
+    return t == LSE ? 1 : e->ref.head_dim;
+}
+
+int64_t tensor_count(const struct experiment *e, enum tensor t)
+{
+    return e->shape.batch * tensor_heads(e, t) * tensor_rows(e, t) * tensor_dim(e, t);
+}
+
+enum glint_dtype tensor_dtype(const struct experiment *e, enum tensor t)
+{
+    return t == LSE ? GLINT_F32 : e->dtype;
+}
+
+float *tensor_row(const struct experiment *e, float *dense, enum tensor t, int64_t b, int64_t h, int64_t row)
+{
+    return dense + ((b * tensor_heads(e, t) + h) * tensor_rows(e, t) + row) * tensor_dim(e, t);
+}
+
+const enum tensor *pass_outputs(enum glint_pass pass)
+{
+    static const enum tensor forward[] = {O, LSE, TENSORS}, backward[] = {DQ, DK, DV, TENSORS};
+    return pass == GLINT_FORWARD ? forward : backward;
+}
+
+bool pass_writes(enum glint_pass pass, enum tensor t)
+{
+    for (const enum tensor *out = pass_outputs(pass); *out != TENSORS; out++)
+        if (*out == t)
+            return true;
+    return false;
+}
+
+bool pass_reads(enum glint_pass pass, enum tensor t)
+{
+    return t == Q || t == K || t == V || (pass == GLINT_BACKWARD && (t == O || t == LSE || t == DOUT));
+}
+
+/* ---- layouts ---- */
+
+static struct glint_strides strides_of(enum layout layout, int64_t batch, int64_t heads, int64_t rows, int64_t dim, int64_t pad)
+{
+    switch (layout) {
+    case LAYOUT_BSHD: return (struct glint_strides){rows * heads * dim, dim, heads * dim};
+    case LAYOUT_SBHD: return (struct glint_strides){heads * dim, dim, batch * heads * dim};
+    case LAYOUT_PADDED: {
+        const int64_t row = dim + pad, head = rows * row + 3 * pad;
+        return (struct glint_strides){heads * head + 5 * pad, head, row};
+    }
+    default: return (struct glint_strides){heads * rows * dim, rows * dim, dim};
+    }
+}
+
+/* Tensors that differ in layout, to find a kernel that uses the strides of one for another. */
+static enum layout mixed(enum tensor t)
+{
+    static const enum layout layout[TENSORS] = {LAYOUT_BSHD,   LAYOUT_BHSD, LAYOUT_PADDED, LAYOUT_SBHD, LAYOUT_BHSD,
+                                                LAYOUT_PADDED, LAYOUT_BHSD, LAYOUT_PADDED, LAYOUT_SBHD};
+    return layout[t];
+}
+
+static void fuse(struct experiment *e, enum tensor first)
+{
+    const struct shape *s = &e->shape;
+    const int64_t dim = e->ref.head_dim, row = (s->heads_q + 2 * s->heads_kv) * dim;
+    int64_t offset = 0;
+    for (enum tensor t = first; t < first + 3; t++) {
+        e->view[t] = (struct view){(int)first, offset, {s->seqlen_q * row, dim, row}};
+        offset += tensor_heads(e, t) * dim;
+    }
+}
+
+static void share_inputs(struct experiment *e)
+{
+    if (e->shape.layout == LAYOUT_BROADCAST) {
+        e->view[Q].strides.batch = 0;
+        e->view[K].strides.batch = 0;
+        e->view[V].strides.head = 0;
+        e->view[DOUT].strides.head = 0;
+    }
+    if (e->shape.layout == LAYOUT_ONE_ROW) {
+        e->view[Q].strides.row = 0;
+        e->view[K].strides.row = 0;
+        e->view[DOUT].strides.row = 0;
+    }
+}
+
+static void lay_out(struct experiment *e)
+{
+    const struct shape *s = &e->shape;
+    const int64_t alignment = (int64_t)e->subject->info.alignment_bytes / (int64_t)dtype_bytes(e->dtype);
+    const int64_t pad = alignment > 8 ? alignment : 8;
+
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        const enum layout layout = s->layout == LAYOUT_MIXED ? mixed(t) : s->layout;
+        e->view[t] =
+            (struct view){(int)t, 0, strides_of(layout, s->batch, tensor_heads(e, t), tensor_rows(e, t), tensor_dim(e, t), pad)};
+    }
+    e->view[LSE].strides = strides_of(LAYOUT_BHSD, s->batch, s->heads_q, s->seqlen_q, 1, 0);
+    if (s->layout == LAYOUT_FUSED) {
+        if (s->seqlen_q != s->seqlen_k)
+            check_fail("a fused layout needs seqlen_q == seqlen_k");
+        fuse(e, Q);
+        fuse(e, DQ);
+    }
+    share_inputs(e);
+
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        const struct view *v = &e->view[t];
+        const int64_t last = v->offset + (s->batch - 1) * v->strides.batch + (tensor_heads(e, t) - 1) * v->strides.head +
+                             (tensor_rows(e, t) - 1) * v->strides.row + tensor_dim(e, t);
+        if (tensor_count(e, t) > 0 && last > e->buffer_elements[v->buffer])
+            e->buffer_elements[v->buffer] = last;
+    }
+}
+
+static void fill_problem(struct experiment *e)
+{
+    const struct shape *s = &e->shape;
+    e->problem = (struct glint_problem){
+        .struct_size = sizeof e->problem,
+        .dtype = e->dtype,
+        .mask = s->mask,
+        .softmax_scale = e->ref.softmax_scale,
+        .batch = s->batch,
+        .heads_q = s->heads_q,
+        .heads_kv = s->heads_kv,
+        .head_dim = e->ref.head_dim,
+        .seqlen_q = s->seqlen_q,
+        .seqlen_k = s->seqlen_k,
+        .q = e->view[Q].strides,
+        .k = e->view[K].strides,
+        .v = e->view[V].strides,
+        .o = e->view[O].strides,
+        .dout = e->view[DOUT].strides,
+        .dq = e->view[DQ].strides,
+        .dk = e->view[DK].strides,
+        .dv = e->view[DV].strides,
+    };
+}
+
+/* ---- data ---- */
+
+static void draw(struct experiment *e, enum tensor t)
+{
+    struct rand r = rand_stream(e->shape.seed, (uint64_t)t);
+    const float step = e->shape.step;
+    for (int64_t i = 0; i < tensor_count(e, t); i++) {
+        float x = rand_normal(&r);
+        if (e->shape.data == DATA_GRID)
+            x = (float)rint((double)(x / step)) * step;
+        e->in[t][i] = dtype_round(e->dtype, x);
+    }
+}
+
+/* Element 0 of every query and key carries a logit: q_0 = 16 and k_0 = logit / (16 softmax_scale), the rest adds noise to it. */
+static void tilt(struct experiment *e)
+{
+    const struct shape *s = &e->shape;
+    const float from_logit = 1.0f / (16.0f * e->ref.softmax_scale);
+    const int64_t dim = e->ref.head_dim, keys = s->batch * s->heads_kv * s->seqlen_k;
+
+    for (int64_t row = 0; row < s->batch * s->heads_q * s->seqlen_q; row++)
+        e->in[Q][row * dim] = 16.0f;
+    for (int64_t row = 0; row < keys; row++) {
+        const float j = (float)(row % s->seqlen_k), last = (float)(s->seqlen_k - 1);
+        const float logit = s->data == DATA_LOW       ? -100.0f
+                            : s->data == DATA_HIGH    ? 100.0f
+                            : s->data == DATA_RISING  ? 3.0f * (j - last)
+                            : s->data == DATA_FALLING ? -3.0f * j
+                                                      : 0.0f;
+        e->in[K][row * dim] = dtype_round(e->dtype, logit * from_logit);
+    }
+}
+
+/* Integers whose products are exact in float whatever the order: logits -61440 + {-2 ... 2}, softmax_scale 1. */
+static void sink(struct experiment *e)
+{
+    const struct shape *s = &e->shape;
+    const int64_t dim = e->ref.head_dim;
+    struct rand r = rand_stream(s->seed, 100);
+    memset(e->in[Q], 0, (size_t)tensor_count(e, Q) * sizeof(float));
+    memset(e->in[K], 0, (size_t)tensor_count(e, K) * sizeof(float));
+    for (int64_t row = 0; row < s->batch * s->heads_q * s->seqlen_q; row++) {
+        e->in[Q][row * dim] = 256.0f;
+        e->in[Q][row * dim + 1 + row % 7] = rand_sign(&r);
+    }
+    for (int64_t row = 0; row < s->batch * s->heads_kv * s->seqlen_k; row++) {
+        e->in[K][row * dim] = -240.0f;
+        for (int64_t d = 1; d < 8; d++)
+            e->in[K][row * dim + d] = (float)(rand_below(&r, 5) - 2);
+    }
+}
+
+void experiment_share(struct experiment *e)
+{
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        const struct glint_strides *st = &e->view[t].strides;
+        if (e->in[t] == NULL || t == LSE)
+            continue;
+        for (int64_t b = 0; b < e->shape.batch; b++)
+            for (int64_t h = 0; h < tensor_heads(e, t); h++)
+                for (int64_t i = 0; i < tensor_rows(e, t); i++) {
+                    const float *source =
+                        tensor_row(e, e->in[t], t, st->batch != 0 ? b : 0, st->head != 0 ? h : 0, st->row != 0 ? i : 0);
+                    float *row = tensor_row(e, e->in[t], t, b, h, i);
+                    if (row != source)
+                        memcpy(row, source, (size_t)tensor_dim(e, t) * sizeof *row);
+                }
+    }
+}
+
+static float *floats(const struct experiment *e, enum tensor t)
+{
+    return check_memory((size_t)tensor_count(e, t) * sizeof(float));
+}
+
+static double *doubles(const struct experiment *e, enum tensor t)
+{
+    return check_memory((size_t)tensor_count(e, t) * sizeof(double));
+}
+
+struct experiment *experiment_new(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = check_memory(sizeof *e);
+    const int64_t dim = (int64_t)subject->info.head_dim;
+    e->subject = subject;
+    e->shape = *shape;
+    e->dtype = (enum glint_dtype)subject->info.dtype;
+    e->math = (enum glint_math)subject->info.math;
+    e->ref = (struct ref_shape){
+        .batch = shape->batch,
+        .heads_q = shape->heads_q,
+        .heads_kv = shape->heads_kv,
+        .seqlen_q = shape->seqlen_q,
+        .seqlen_k = shape->seqlen_k,
+        .head_dim = dim,
+        .offset = shape->mask == GLINT_MASK_NONE              ? shape->seqlen_k
+                  : shape->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? 0
+                                                              : shape->seqlen_k - shape->seqlen_q,
+        .softmax_scale = shape->zero_scale                    ? 0.0f
+                         : shape->softmax_scale != 0          ? shape->softmax_scale
+                         : shape->data == DATA_BELOW_SENTINEL ? 1.0f
+                         : shape->data == DATA_ONE_HOT        ? 10.0f / (float)sqrt((double)dim)
+                                                              : 1.0f / (float)sqrt((double)dim),
+    };
+    lay_out(e);
+    fill_problem(e);
+    for (enum tensor t = Q; t <= DOUT; t++)
+        e->in[t] = floats(e, t);
+    draw(e, Q);
+    draw(e, K);
+    draw(e, V);
+    draw(e, DOUT);
+    if (shape->data == DATA_BELOW_SENTINEL)
+        sink(e);
+    else if (shape->data != DATA_NORMAL && shape->data != DATA_GRID && shape->data != DATA_ONE_HOT)
+        tilt(e);
+    experiment_share(e);
+    return e;
+}
+
+struct experiment *experiment_copy(const struct experiment *from)
+{
+    struct experiment *e = check_memory(sizeof *e);
+    *e = *from;
+    for (enum tensor t = Q; t <= DOUT; t++) {
+        e->in[t] = floats(e, t);
+        memcpy(e->in[t], from->in[t], (size_t)tensor_count(e, t) * sizeof(float));
+    }
+    memset(e->exact, 0, sizeof e->exact);
+    return e;
+}
+
+void experiment_reference(struct experiment *e, bool gradients)
+{
+    double *exact[TENSORS];
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        exact[t] = doubles(e, t);
+        if (t == Q || t == K || t == V || t == DOUT)
+            for (int64_t i = 0; i < tensor_count(e, t); i++)
+                exact[t][i] = (double)e->in[t][i];
+    }
+    reference_forward(&e->ref, exact[Q], exact[K], exact[V], exact[O], exact[LSE]);
+    for (int64_t i = 0; i < tensor_count(e, O); i++)
+        e->in[O][i] = dtype_round(e->dtype, (float)exact[O][i]);
+    for (int64_t i = 0; i < tensor_count(e, LSE); i++)
+        e->in[LSE][i] = (float)exact[LSE][i];
+    if (gradients)
+        reference_backward(&e->ref, exact[Q], exact[K], exact[V], exact[O], exact[LSE], exact[DOUT], exact[DQ], exact[DK],
+                           exact[DV]);
+    memcpy(e->exact, exact, sizeof exact);
+}
+
+/* ---- running ---- */
+
+enum { MARGIN = 64 }; /* bytes watched on both sides of a buffer, at least */
+
+struct buffer {
+    size_t bytes;                  /* of the payload */
+    size_t margin;                 /* before and after it; 0 inside a fence */
+    unsigned char *before, *after; /* host images, margins included */
+    unsigned char *device;
+};
+
+/* A NaN in all three dtypes, that no arithmetic makes: gaps that are read show, elements that are not written too. */
+static void fill(unsigned char *image, size_t bytes)
+{
+    static const unsigned char nan[2] = {0xf7, 0xff};
+    for (size_t done = 0; done < bytes;) { /* 2, 2, 4, 8 ... */
+        const size_t have = done == 0 ? sizeof nan : done, piece = have < bytes - done ? have : bytes - done;
+        memcpy(image + done, done == 0 ? nan : image, piece);
+        done += piece;
+    }
+}
+
+static unsigned char *element(const struct experiment *e, const struct buffer *buffer, unsigned char *image, enum tensor t,
+                              int64_t b, int64_t h, int64_t row)
+{
+    const struct view *v = &e->view[t];
+    const int64_t at = v->offset + b * v->strides.batch + h * v->strides.head + row * v->strides.row;
+    return image + buffer->margin + (size_t)at * dtype_bytes(tensor_dtype(e, t));
+}
+
+static void scatter(const struct experiment *e, const struct buffer *buffer, enum tensor t)
+{
+    for (int64_t b = 0; b < e->shape.batch; b++)
+        for (int64_t h = 0; h < tensor_heads(e, t); h++)
+            for (int64_t i = 0; i < tensor_rows(e, t); i++) {
+                unsigned char *to = element(e, buffer, buffer->before, t, b, h, i);
+                dtype_store_row(tensor_dtype(e, t), to, tensor_row(e, e->in[t], t, b, h, i), tensor_dim(e, t));
+            }
+}
+
+/* Reads the tensor out of the image after the call, and makes the image before the call agree with it there. */
+static float *gather(const struct experiment *e, const struct buffer *buffer, enum tensor t)
+{
+    const size_t size = dtype_bytes(tensor_dtype(e, t));
+    float *dense = floats(e, t);
+    for (int64_t b = 0; b < e->shape.batch; b++)
+        for (int64_t h = 0; h < tensor_heads(e, t); h++)
+            for (int64_t i = 0; i < tensor_rows(e, t); i++) {
+                const unsigned char *from = element(e, buffer, buffer->after, t, b, h, i);
+                float *to = tensor_row(e, dense, t, b, h, i);
+                dtype_load_row(tensor_dtype(e, t), to, from, tensor_dim(e, t));
+                memcpy(element(e, buffer, buffer->before, t, b, h, i), from, (size_t)tensor_dim(e, t) * size);
+            }
+    return dense;
+}
+
+/* As little as the contract asks for. */
+static size_t alignment_of(const struct experiment *e, enum tensor t)
+{
+    const size_t variant = e->subject->info.alignment_bytes, element_bytes = dtype_bytes(tensor_dtype(e, t));
+    return variant > element_bytes ? variant : element_bytes;
+}
+
+static void buffer_make(const struct experiment *e, struct buffer *buffer, size_t bytes, size_t alignment, struct how how)
+{
+    buffer->bytes = bytes;
+    /* alignment + 64 below 64: the address is then as aligned as it must be, and no more */
+    const bool watched = how.fence == FENCE_NONE && !e->subject->backend->exact;
+    buffer->margin = !watched ? 0 : alignment < MARGIN ? alignment + MARGIN : alignment;
+    const size_t total = bytes + 2 * buffer->margin;
+    buffer->before = check_memory(total);
+    buffer->after = check_memory(total);
+    fill(buffer->before, total);
+    buffer->device = check_device_memory(e->subject->backend, total, alignment, how.fence);
+}
+
+static void expect_untouched(const struct buffer *buffer, const char *what)
+{
+    const size_t total = buffer->bytes + 2 * buffer->margin;
+    if (memcmp(buffer->before, buffer->after, total) == 0)
+        return;
+    size_t at = 0;
+    while (buffer->before[at] == buffer->after[at])
+        at++;
+    check_fail("bytes changed that are no element of an output: buffer of %s, byte %lld of %zu", what,
+               (long long)at - (long long)buffer->margin, buffer->bytes);
+}
+
+/* Only the margins: a workspace may hold anything afterwards. */
+static void expect_margins(const struct buffer *buffer)
+{
+    if (memcmp(buffer->before, buffer->after, buffer->margin) != 0 ||
+        memcmp(buffer->before + buffer->margin + buffer->bytes, buffer->after + buffer->margin + buffer->bytes, buffer->margin) !=
+            0)
+        check_fail("bytes changed outside of the workspace of %zu bytes", buffer->bytes);
+}
+
+static void poison_workspace(struct buffer *workspace, enum poison poison)
+{
+    static const unsigned char signalling_nan[4] = {0xa0, 0x7f, 0xa0, 0x7f}; /* as float and as bfloat16; as float16 a quiet one */
+    for (size_t i = 0; i < workspace->bytes; i++)
+        workspace->before[workspace->margin + i] = poison == POISON_AA ? 0xaa : signalling_nan[i % 4];
+}
+
+static void *address(const struct experiment *e, struct buffer *buffers, enum glint_pass pass, enum tensor t)
+{
+    if (!pass_reads(pass, t) && !pass_writes(pass, t))
+        return NULL;
+    return element(e, &buffers[e->view[t].buffer], buffers[e->view[t].buffer].device, t, 0, 0, 0);
+}
+
+/* Leaves only the inputs' elements defined: a kernel that reads a gap between rows, or an output or the workspace before it has written
+ * there, is found out. */
+static void forget_all_but_inputs(const struct experiment *e, struct buffer *buffers, enum glint_pass pass)
+{
+    const struct backend *backend = e->subject->backend;
+    for (enum tensor t = Q; t < TENSORS; t++)
+        if (buffers[t].before != NULL)
+            backend->forget(buffers[t].device, buffers[t].bytes + 2 * buffers[t].margin);
+    for (enum tensor t = Q; t < TENSORS; t++)
+        for (int64_t b = 0; b < e->shape.batch && pass_reads(pass, t); b++)
+            for (int64_t h = 0; h < tensor_heads(e, t); h++)
+                for (int64_t i = 0; i < tensor_rows(e, t); i++) {
+                    struct buffer *buffer = &buffers[e->view[t].buffer];
+                    backend->copy_in(element(e, buffer, buffer->device, t, b, h, i), element(e, buffer, buffer->before, t, b, h, i),
+                                     (size_t)tensor_dim(e, t) * dtype_bytes(tensor_dtype(e, t)));
+                }
+}
+
+struct glint_plan experiment_plan(struct subject *subject, const struct glint_problem *problem, enum glint_pass pass,
+                                  uint32_t variant, enum lanes lanes)
+{
+    struct glint_plan plan;
+    memset(&plan, 0, sizeof plan);
+    plan.struct_size = sizeof plan;
+    const enum glint_status status = subject->backend->plan(subject_context(subject, lanes), problem, pass, variant, &plan);
+    if (status != GLINT_OK)
+        check_fail("the plan was refused: %s", subject->backend->status_name(status));
+    return plan;
+}
+
+void experiment_call(const struct subject *subject, enum glint_pass pass, const struct glint_plan *plan, void *const at[TENSORS],
+                     void *workspace)
+{
+    const struct backend *backend = subject->backend;
+    const struct glint_tensors tensors = {
+        .struct_size = sizeof tensors,
+        .q = at[Q],
+        .k = at[K],
+        .v = at[V],
+        .o = at[O],
+        .lse = at[LSE],
+        .dout = at[DOUT],
+        .dq = at[DQ],
+        .dk = at[DK],
+        .dv = at[DV],
+    };
+    const enum glint_status status = (pass == GLINT_FORWARD ? backend->forward : backend->backward)(
+        plan, &tensors, workspace, plan->workspace_bytes, backend->stream);
+    if (status != GLINT_OK)
+        check_fail("the call was refused: %s", backend->status_name(status));
+    const char *trouble = backend->finish();
+    if (trouble != NULL)
+        check_fail("the device failed: %s", trouble);
+}
+
+struct results experiment_run(struct experiment *e, enum glint_pass pass, struct how how)
+{
+    struct subject *subject = e->subject;
+    const struct backend *backend = subject->backend;
+    uint32_t variant = subject->variant;
+    if (pass != (enum glint_pass)subject->info.pass && !subject_forward(subject, &variant))
+        check_fail("no forward variant of the same kind runs on this device");
+    if (!backend->fences)
+        how.fence = FENCE_NONE;
+
+    const struct glint_plan plan = experiment_plan(subject, &e->problem, pass, variant, how.lanes);
+    struct buffer buffers[TENSORS] = {0}, workspace = {0};
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        struct buffer *buffer = &buffers[e->view[t].buffer];
+        if (!pass_reads(pass, t) && !pass_writes(pass, t))
+            continue;
+        if (buffer->before == NULL)
+            buffer_make(e, buffer, (size_t)e->buffer_elements[e->view[t].buffer] * dtype_bytes(tensor_dtype(e, t)),
+                        alignment_of(e, t), how);
+        if (pass_reads(pass, t))
+            scatter(e, buffer, t);
+    }
+    buffer_make(e, &workspace, plan.workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, how);
+    poison_workspace(&workspace, how.poison);
+    for (enum tensor t = Q; t < TENSORS; t++)
+        if (buffers[t].before != NULL)
+            backend->copy_in(buffers[t].device, buffers[t].before, buffers[t].bytes + 2 * buffers[t].margin);
+    backend->copy_in(workspace.device, workspace.before, workspace.bytes + 2 * workspace.margin);
+    if (backend->forget != NULL) {
+        forget_all_but_inputs(e, buffers, pass);
+        backend->forget(workspace.device + workspace.margin, workspace.bytes);
+    }
+
+    void *at[TENSORS];
+    for (enum tensor t = Q; t < TENSORS; t++)
+        at[t] = address(e, buffers, pass, t);
+    experiment_call(subject, pass, &plan, at, workspace.device + workspace.margin);
+
+    struct results results = {{NULL}};
+    for (enum tensor t = Q; t < TENSORS; t++)
+        if (buffers[t].before != NULL)
+            backend->copy_out(buffers[t].after, buffers[t].device, buffers[t].bytes + 2 * buffers[t].margin);
+    backend->copy_out(workspace.after, workspace.device, workspace.bytes + 2 * workspace.margin);
+    for (const enum tensor *t = pass_outputs(pass); *t != TENSORS; t++)
+        results.at[*t] = gather(e, &buffers[e->view[*t].buffer], *t);
+    for (enum tensor t = Q; t < TENSORS; t++)
+        if (buffers[t].before != NULL)
+            expect_untouched(&buffers[t], tensor_name[t]);
+    expect_margins(&workspace);
+    check_device_release_all();
+    return results;
+}
+
+struct results experiment_run_plainly(struct experiment *e)
+{
+    return experiment_run(e, (enum glint_pass)e->subject->info.pass, (struct how){LANES_SERIAL, POISON_AA, FENCE_NONE});
+}
+
+struct results experiment_forward(struct experiment *e)
+{
+    uint32_t ignored;
+    if (subject_forward(e->subject, &ignored))
+        return experiment_run(e, GLINT_FORWARD, (struct how){LANES_SERIAL, POISON_AA, FENCE_NONE});
+    struct experiment *copy = experiment_copy(e);
+    experiment_reference(copy, false);
+    return (struct results){.at = {[O] = copy->in[O], [LSE] = copy->in[LSE]}};
+}

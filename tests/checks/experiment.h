@@ -1,0 +1,84 @@
+/* One problem with its data: dense host arrays, where each tensor lies on the device, and the answers.
+ *
+ * Host arrays are float, in the order [batch, heads, seqlen, head_dim] (LSE: [batch, heads_q, seqlen_q]), and hold values that the
+ * dtype represents. experiment_run scatters them into device buffers of the layout and gathers the results back. */
+#ifndef GLINT_TESTS_EXPERIMENT_H
+#define GLINT_TESTS_EXPERIMENT_H
+
+#include "tests/checks/check.h"
+#include "tests/oracle/ref.h"
+
+enum tensor { Q, K, V, O, LSE, DOUT, DQ, DK, DV, TENSORS };
+extern const char *const tensor_name[TENSORS];
+
+struct view {
+    int buffer; /* tensors with the same number share memory */
+    int64_t offset;
+    struct glint_strides strides;
+};
+
+struct experiment {
+    struct subject *subject;
+    struct shape shape;
+    enum glint_dtype dtype;
+    enum glint_math math;
+    struct ref_shape ref;
+    struct glint_problem problem;
+    struct view view[TENSORS];
+    int64_t buffer_elements[TENSORS];
+    float *in[TENSORS];     /* Q K V O LSE DOUT */
+    double *exact[TENSORS]; /* O LSE DQ DK DV of the reference, after experiment_reference */
+};
+
+struct results {
+    float *at[TENSORS]; /* forward: O LSE; backward: DQ DK DV */
+};
+
+/* Extents of a tensor. LSE has dim 1. */
+int64_t tensor_heads(const struct experiment *e, enum tensor t);
+int64_t tensor_rows(const struct experiment *e, enum tensor t);
+int64_t tensor_dim(const struct experiment *e, enum tensor t);
+int64_t tensor_count(const struct experiment *e, enum tensor t);
+enum glint_dtype tensor_dtype(const struct experiment *e, enum tensor t);
+float *tensor_row(const struct experiment *e, float *dense, enum tensor t, int64_t b, int64_t h, int64_t row);
+
+/* The tensors that a pass writes, ended by TENSORS. */
+const enum tensor *pass_outputs(enum glint_pass pass);
+
+/* Draws Q, K, V and dO of the shape. */
+struct experiment *experiment_new(struct subject *subject, const struct shape *shape);
+
+/* The same with arrays of its own, to be changed. */
+struct experiment *experiment_copy(const struct experiment *e);
+
+/* Makes in[] hold what memory will hold when inputs share it (stride 0); after changing in[] by hand in such a layout. */
+void experiment_share(struct experiment *e);
+
+/* Computes exact[] from in[Q], in[K], in[V], in[DOUT], and sets in[O] and in[LSE], the backward's inputs, to the exact ones, rounded.
+ * Gradients are computed when `gradients`. */
+void experiment_reference(struct experiment *e, bool gradients);
+
+/* What a pass reads and writes. */
+bool pass_reads(enum glint_pass pass, enum tensor t);
+bool pass_writes(enum glint_pass pass, enum tensor t);
+
+/* A plan of that variant for the problem; the check fails unless there is one. */
+struct glint_plan experiment_plan(struct subject *subject, const struct glint_problem *problem, enum glint_pass pass,
+                                  uint32_t variant, enum lanes lanes);
+
+/* One call of it to its end, with the tensors at these device addresses, NULL for those that the pass has not; the check fails unless
+ * both are well. */
+void experiment_call(const struct subject *subject, enum glint_pass pass, const struct glint_plan *plan, void *const at[TENSORS],
+                     void *workspace);
+
+/* Runs the variant of that pass, and fails the check unless it says GLINT_OK, leaves every byte alone that is not an element of an
+ * output (inputs, gaps between rows, both sides of every buffer and of the workspace), and accepts a workspace of exact size. */
+struct results experiment_run(struct experiment *e, enum glint_pass pass, struct how how);
+
+/* The variant under test, serial, workspace full of 0xAA. */
+struct results experiment_run_plainly(struct experiment *e);
+
+/* The forward pass for use inside a check of the backward: by the linked forward variant if there is one, else by the reference. */
+struct results experiment_forward(struct experiment *e);
+
+#endif

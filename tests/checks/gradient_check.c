@@ -1,0 +1,437 @@
+/* Right answers and right gradients of one variant:
+ *
+ *   accuracy/...     against the fp64 reference, by the yardstick of plain attention, over shapes, layouts and data
+ *   exp/...          the exponential alone, to a few ulps at every argument, through what the API shows of it
+ *   derivative/...   <gradient, u> against (f(x + h u) - f(x - h u)) / 2h with f = <dO, O(x)>: no reference needed
+ *   identity/...     what the gradients of any softmax attention satisfy: no reference needed
+ */
+#include <math.h>
+#include <string.h>
+
+#include "tests/checks/accuracy.h"
+#include "tests/oracle/half.h"
+#include "tests/oracle/rand.h"
+
+static enum glint_pass pass_of(const struct subject *subject)
+{
+    return (enum glint_pass)subject->info.pass;
+}
+
+/* ---- accuracy ---- */
+
+static void accuracy(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    experiment_reference(e, pass_of(subject) == GLINT_BACKWARD);
+    struct results got = experiment_run_plainly(e);
+    expect_accurate(e, pass_of(subject), &got);
+    if (e->dtype == GLINT_F32 && shape->data == DATA_NORMAL && shape->softmax_scale == 0 && shape->seqlen_q > 0 &&
+        shape->seqlen_k > 0)
+        expect_absolutely_accurate(e, pass_of(subject), &got);
+}
+
+/* ---- exp ---- */
+
+/* Logits of these checks are exact products, so that what is seen is exp: x is a factor as the variant's arithmetic takes it. */
+static float logit_of(const struct experiment *e, double x)
+{
+    return factor_round(e->math, dtype_round(e->dtype, (float)x));
+}
+
+/* A relative error r of exp(x), x < 0, must stay below this in float32: a polynomial of 3 ulps, and rounding of an argument of
+ * that size. 1e-5, which hides in averages, is over it for x > -50. */
+static double exp_bound(double x)
+{
+    return (12 + 3 * fabs(x)) * 0x1p-24;
+}
+
+/* Two keys with logits 0 and x, V = 0 and 1: O = e^x / (1 + e^x). One query a head, so that every head has its own x. */
+static void exp_in_o(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    const int64_t dim = e->ref.head_dim, heads = shape->batch * shape->heads_q;
+    memset(e->in[Q], 0, (size_t)tensor_count(e, Q) * sizeof(float));
+    memset(e->in[K], 0, (size_t)tensor_count(e, K) * sizeof(float));
+    struct rand r = rand_stream(shape->seed, 1);
+    for (int64_t h = 0; h < heads; h++) {
+        e->in[Q][h * dim] = logit_of(e, -40 * rand_uniform(&r));
+        e->in[K][(2 * h + 1) * dim] = 1;
+        for (int64_t d = 0; d < dim; d++) {
+            e->in[V][2 * h * dim + d] = 0;
+            e->in[V][(2 * h + 1) * dim + d] = 1;
+        }
+    }
+    struct results got = experiment_run_plainly(e);
+    for (int64_t h = 0; h < heads; h++) {
+        const double x = (double)e->in[Q][h * dim], exact = exp(x) / (1 + exp(x));
+        const double bound = (exp_bound(x) + factor_ulp(e->math, e->dtype)) * exact + dtype_smallest(e->dtype);
+        const double error = fabs((double)got.at[O][h * dim] - exact);
+        if (!check_within("exp in O", error, bound))
+            check_fail("O of two keys with logits 0 and %.9g is %.9g, exact %.9g, relative error %.3g, bound %.3g", x,
+                       (double)got.at[O][h * dim], exact, error / exact, bound / exact);
+    }
+}
+
+/* n keys of logit x and one of logit 0: LSE = log(1 + n e^x). LSE is float32 in every dtype, and so shows exp in all of them. */
+static void exp_in_lse(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    const int64_t dim = e->ref.head_dim, heads = shape->batch * shape->heads_q, n = shape->seqlen_k - 1;
+    memset(e->in[Q], 0, (size_t)tensor_count(e, Q) * sizeof(float));
+    memset(e->in[K], 0, (size_t)tensor_count(e, K) * sizeof(float));
+    struct rand r = rand_stream(shape->seed, 1);
+    for (int64_t h = 0; h < heads; h++) {
+        e->in[Q][h * dim] = logit_of(e, -4 * rand_uniform(&r));
+        for (int64_t j = 1; j <= n; j++)
+            e->in[K][(h * (n + 1) + j) * dim] = 1;
+    }
+    struct results got = experiment_run_plainly(e);
+    for (int64_t h = 0; h < heads; h++) {
+        const double x = (double)e->in[Q][h * dim], rest = (double)n * exp(x), exact = log1p(rest);
+        const double bound = rest / (1 + rest) * exp_bound(x) + (double)n * 0x1p-25 + 0x1p-23 * fmax(exact, 1);
+        const double error = fabs((double)got.at[LSE][h] - exact);
+        if (!check_within("exp in LSE", error, bound))
+            check_fail("LSE of one key of logit 0 and %lld of %.9g is %.9g, exact %.9g, error %.3g, bound %.3g", (long long)n, x,
+                       (double)got.at[LSE][h], exact, error, bound);
+    }
+}
+
+/* One query, dO = 1: dV_j = P_j, over the whole range of P. */
+static void exp_in_dv(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    const int64_t dim = e->ref.head_dim, heads = shape->batch * shape->heads_q;
+    memset(e->in[Q], 0, (size_t)tensor_count(e, Q) * sizeof(float));
+    memset(e->in[K], 0, (size_t)tensor_count(e, K) * sizeof(float));
+    struct rand r = rand_stream(shape->seed, 1);
+    for (int64_t h = 0; h < heads; h++) {
+        e->in[Q][h * dim] = 1;
+        for (int64_t j = 0; j < shape->seqlen_k; j++)
+            e->in[K][(h * shape->seqlen_k + j) * dim] = logit_of(e, -40 * rand_uniform(&r));
+        for (int64_t d = 0; d < dim; d++)
+            e->in[DOUT][h * dim + d] = 1;
+    }
+    experiment_reference(e, true);
+    struct results got = experiment_run_plainly(e);
+    for (int64_t row = 0; row < heads * shape->seqlen_k; row++) {
+        const double exact = e->exact[DV][row * dim], x = (double)e->in[K][row * dim];
+        const double bound = (exp_bound(x) + exp_bound(8) + factor_ulp(e->math, e->dtype)) * exact + dtype_smallest(e->dtype);
+        const double error = fabs((double)got.at[DV][row * dim] - exact);
+        if (!check_within("exp in dV", error, bound))
+            check_fail("P of a key of logit %.9g is %.9g, exact %.9g, relative error %.3g, bound %.3g", x,
+                       (double)got.at[DV][row * dim], exact, error / exact, bound / exact);
+    }
+}
+
+/* ---- derivative ---- */
+
+/* h ~ eps^(1/3), and five times the agreement that a right implementation was measured to have, at a head dim of up to 16: in float32
+ * the rounding of scores, which grows with its root, is what disagrees. P of tf32 factors has as many bits as float16's. */
+static bool whole_float32(const struct glint_variant_info *info)
+{
+    return info->dtype == GLINT_F32 && info->math != GLINT_MATH_TF32;
+}
+
+static float step_of(const struct glint_variant_info *info)
+{
+    return whole_float32(info) ? 0x1p-8f : 0x1p-4f;
+}
+
+static double gate_of(const struct experiment *e)
+{
+    if (whole_float32(&e->subject->info))
+        return 5 * 1.6e-5 * fmax(1, sqrt((double)e->ref.head_dim / 16));
+    return 5 * (e->dtype == GLINT_BF16 ? 1.1e-2 : 4e-3);
+}
+
+static double inner(const float *a, const float *b, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+static double value_at(const struct experiment *e, const float *const u[3], float h)
+{
+    struct experiment *moved = experiment_copy(e);
+    for (enum tensor t = Q; t <= V; t++)
+        for (int64_t i = 0; i < tensor_count(e, t); i++)
+            moved->in[t][i] += h * u[t][i];
+    struct results got = experiment_forward(moved);
+    return inner(got.at[O], e->in[DOUT], tensor_count(e, O));
+}
+
+/* shape->detail: 0 moves Q, K and V; 1, 2, 3 only one of them. Data lie on multiples of the step and directions are +-1 or 0, so that
+ * x + h u is exact in every dtype. Disagreement is measured against |gradient|, the root mean square of <gradient, u> when all move. */
+static void derivative(struct subject *subject, const struct shape *shape)
+{
+    struct shape grid = *shape;
+    grid.data = DATA_GRID;
+    grid.step = step_of(&subject->info);
+    struct experiment *e = experiment_new(subject, &grid);
+
+    float *gradient[3];
+    if (pass_of(subject) == GLINT_BACKWARD) {
+        struct results forward = experiment_forward(e);
+        e->in[O] = forward.at[O];
+        e->in[LSE] = forward.at[LSE];
+        struct results got = experiment_run_plainly(e);
+        for (int t = 0; t < 3; t++)
+            gradient[t] = got.at[DQ + t];
+    } else {
+        experiment_reference(e, true);
+        for (int t = 0; t < 3; t++) {
+            gradient[t] = check_memory((size_t)tensor_count(e, DQ + (enum tensor)t) * sizeof(float));
+            for (int64_t i = 0; i < tensor_count(e, DQ + (enum tensor)t); i++)
+                gradient[t][i] = (float)e->exact[DQ + t][i];
+        }
+    }
+
+    for (uint64_t round = 0; round < 2; round++) {
+        const float *u[3];
+        double expected = 0, norm = 0;
+        for (int t = 0; t < 3; t++) {
+            const int64_t count = tensor_count(e, (enum tensor)t);
+            float *direction = check_memory((size_t)count * sizeof(float));
+            struct rand r = rand_stream(shape->seed, 200 + 3 * round + (uint64_t)t);
+            for (int64_t i = 0; i < count; i++)
+                direction[i] = shape->detail == 0 || shape->detail == t + 1 ? rand_sign(&r) : 0.0f;
+            u[t] = direction;
+            expected += inner(gradient[t], direction, count);
+            norm += inner(gradient[t], gradient[t], count);
+        }
+        const float h = grid.step;
+        const double measured = (value_at(e, u, h) - value_at(e, u, -h)) / (2 * (double)h);
+        const double error = fabs(measured - expected), bound = gate_of(e) * sqrt(norm);
+        const char *category = e->math == GLINT_MATH_TF32 ? "derivative tf32"
+                               : e->dtype == GLINT_F32    ? "derivative f32"
+                               : e->dtype == GLINT_F16    ? "derivative f16"
+                                                          : "derivative bf16";
+        if (!check_within(category, error, bound))
+            check_fail(
+                "the derivative along a direction is %.9g by the gradient, %.9g by differences: off by %.3g |gradient|, bound %.3g",
+                expected, measured, error / sqrt(norm), gate_of(e));
+    }
+}
+
+/* ---- identities ---- */
+
+/* For every batch, key head and column d, summing over keys j and over all queries i of the head's group:
+ *
+ *   sum_j dK_jd = 0                        adding a constant to all keys shifts each row of scores by a constant
+ *   sum_j dV_jd V_jd = sum_i dO_id O_id    both are sum_ij P_ij dO_id V_jd
+ *   sum_i dQ_id Q_id = sum_j dK_jd K_jd    both are sum_ij dS_ij Q_id K_jd
+ *
+ * The tolerances are what rounding each term once, to the dtype or to a factor, gives as a random walk, and float32 sums on the way. */
+static void identity(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    struct results forward = experiment_forward(e);
+    e->in[O] = forward.at[O];
+    e->in[LSE] = forward.at[LSE];
+    struct results got = experiment_run_plainly(e);
+
+    const int64_t dim = e->ref.head_dim, group = shape->heads_q / shape->heads_kv;
+    const double ulp = factor_ulp(e->math, e->dtype), scale = (double)e->ref.softmax_scale;
+    for (int64_t head = 0; head < shape->batch * shape->heads_kv; head++)
+        for (int64_t d = 0; d < dim; d++) {
+            double dk = 0, dk2 = 0, dvv = 0, dvv2 = 0, doo = 0, doo2 = 0, dqq = 0, dqq2 = 0, dkk = 0, dkk2 = 0, delta2 = 0;
+            for (int64_t j = head * shape->seqlen_k; j < (head + 1) * shape->seqlen_k; j++) {
+                const double k = (double)got.at[DK][j * dim + d],
+                             v = (double)got.at[DV][j * dim + d] * (double)e->in[V][j * dim + d];
+                const double kk = k * (double)e->in[K][j * dim + d];
+                dk += k, dk2 += k * k, dvv += v, dvv2 += v * v, dkk += kk, dkk2 += kk * kk;
+            }
+            for (int64_t i = head * group * shape->seqlen_q; i < (head + 1) * group * shape->seqlen_q; i++) {
+                const double o = (double)e->in[DOUT][i * dim + d] * (double)e->in[O][i * dim + d];
+                const double q = (double)got.at[DQ][i * dim + d] * (double)e->in[Q][i * dim + d];
+                const double weight = scale * (double)e->in[Q][i * dim + d];
+                doo += o, doo2 += o * o, dqq += q, dqq2 += q * q;
+                delta2 += weight * weight * (double)dim * o * o; /* rounding of O in delta = <dO, O> */
+            }
+            const struct {
+                const char *text;
+                double left, right, walk;
+            } law[] = {
+                {"sum dK = 0", dk, 0, sqrt(dk2 + delta2)},
+                {"sum dV V = sum dO O", dvv, doo, sqrt(dvv2 + doo2)},
+                {"sum dQ Q = sum dK K", dqq, dkk, sqrt(dqq2 + dkk2)},
+            };
+            for (size_t l = 0; l < sizeof law / sizeof law[0]; l++) {
+                const double error = fabs(law[l].left - law[l].right),
+                             bound = (6 * ulp + 12 * dtype_ulp(GLINT_F32) + 2 * sum_error(e)) * law[l].walk;
+                if (!check_within("identity", error, bound))
+                    check_fail("%s: batch*head %lld column %lld: %.9g against %.9g, error %.3g, bound %.3g", law[l].text,
+                               (long long)head, (long long)d, law[l].left, law[l].right, error, bound);
+            }
+        }
+}
+
+/* ---- the list ---- */
+
+static enum glint_mask causal_or_none(const struct subject *subject, bool top_left)
+{
+    return subject->info.causal == 0 ? GLINT_MASK_NONE : top_left ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+}
+
+/* Rows around one and two tiles in both directions: 15 of the 25 pairs, every extent with three others. */
+static void add_tile_shapes(struct check_list *list, const struct subject *subject)
+{
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    const int64_t rows[5] = {1, m - 1, m, m + 1, 2 * m + 3}, keys[5] = {1, n - 1, n, n + 1, 2 * n + 3};
+    for (int a = 0; a < 5; a++)
+        for (int step = 0; step < 3; step++) {
+            const int b = (a + 2 * step) % 5;
+            const bool small = rows[a] * keys[b] < 1000;
+            const bool top_left = (a + step) % 2 == 0;
+            const struct shape s = {.batch = small ? 3 : 1,
+                                    .heads_q = small ? 4 : 1,
+                                    .heads_kv = small ? 4 : 1,
+                                    .seqlen_q = rows[a],
+                                    .seqlen_k = keys[b],
+                                    .mask = causal_or_none(subject, top_left),
+                                    .layout = (a + b) % 3 == 0   ? LAYOUT_PADDED
+                                              : (a + b) % 3 == 1 ? LAYOUT_BSHD
+                                                                 : LAYOUT_MIXED};
+            checks_add(list, accuracy, &s, "accuracy/q%lld_k%lld%s", (long long)rows[a], (long long)keys[b],
+                       subject->info.causal == 0 ? ""
+                       : top_left                ? "_top_left"
+                                                 : "_bottom_right");
+        }
+}
+
+static void add_feature_shapes(struct check_list *list, const struct subject *subject)
+{
+    static const struct {
+        const char *name;
+        int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
+        enum layout layout;
+        enum data data;
+        float softmax_scale;
+    } feature[] = {
+        {"gqa_8_2", 2, 8, 2, 19, 37, LAYOUT_MIXED, DATA_NORMAL, 0},
+        {"mqa_8_1", 2, 8, 1, 33, 17, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"gqa_6_3_padded", 1, 6, 3, 21, 70, LAYOUT_PADDED, DATA_NORMAL, 0},
+        {"batch_3", 3, 2, 2, 23, 29, LAYOUT_SBHD, DATA_NORMAL, 0},
+        {"fused_qkv", 2, 3, 3, 41, 41, LAYOUT_FUSED, DATA_NORMAL, 0},
+        {"fused_qkv_gqa", 2, 4, 2, 35, 35, LAYOUT_FUSED, DATA_NORMAL, 0},
+        {"bhsd", 2, 2, 2, 30, 31, LAYOUT_BHSD, DATA_NORMAL, 0},
+        {"broadcast", 2, 4, 2, 13, 25, LAYOUT_BROADCAST, DATA_NORMAL, 0},
+        {"one_row", 2, 2, 1, 11, 18, LAYOUT_ONE_ROW, DATA_NORMAL, 0},
+        {"decode", 4, 8, 2, 1, 67, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"one_query_one_key", 3, 4, 2, 1, 1, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"one_key", 2, 4, 2, 9, 1, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"two_keys", 2, 4, 2, 9, 2, LAYOUT_PADDED, DATA_NORMAL, 0},
+        {"q64", 1, 1, 1, 64, 40, LAYOUT_BSHD, DATA_NORMAL, 0}, /* seqlen_q % 128 == 64: NaN in dQ elsewhere, with low LSE */
+        {"q64_low", 1, 1, 1, 64, 64, LAYOUT_BSHD, DATA_LOW, 0},
+        {"q192_low", 1, 1, 1, 192, 33, LAYOUT_BHSD, DATA_LOW, 0},
+        {"low", 2, 2, 1, 17, 50, LAYOUT_BSHD, DATA_LOW, 0},
+        {"high", 2, 2, 1, 17, 50, LAYOUT_BSHD, DATA_HIGH, 0},
+        {"below_sentinel", 2, 2, 1, 20, 40, LAYOUT_BSHD, DATA_BELOW_SENTINEL, 0},
+        {"one_hot", 2, 2, 1, 37, 45, LAYOUT_BSHD, DATA_ONE_HOT, 0},
+        {"tiny_scale", 2, 2, 1, 21, 22, LAYOUT_BSHD, DATA_NORMAL, 1e-20f},
+        {"negative_scale", 2, 2, 1, 21, 42, LAYOUT_BSHD, DATA_NORMAL, -0.3f},
+        {"no_keys", 2, 2, 1, 5, 0, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"no_queries", 2, 2, 1, 0, 7, LAYOUT_PADDED, DATA_NORMAL, 0},
+        {"nothing", 1, 1, 1, 0, 0, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"gqa_7_1", 1, 7, 1, 26, 40, LAYOUT_BSHD, DATA_NORMAL, 0},
+    };
+    for (size_t i = 0; i < sizeof feature / sizeof feature[0]; i++) {
+        const struct shape s = {.batch = feature[i].batch,
+                                .heads_q = feature[i].heads_q,
+                                .heads_kv = feature[i].heads_kv,
+                                .seqlen_q = feature[i].seqlen_q,
+                                .seqlen_k = feature[i].seqlen_k,
+                                .mask = causal_or_none(subject, i % 2 == 0),
+                                .layout = feature[i].layout,
+                                .data = feature[i].data,
+                                .softmax_scale = feature[i].softmax_scale};
+        checks_add(list, accuracy, &s, "accuracy/%s", feature[i].name);
+    }
+    const int64_t n = (int64_t)subject->info.tile_n;
+    struct shape s = {
+        .batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 9, .seqlen_k = 3 * n + 2, .mask = causal_or_none(subject, false)};
+    s.data = DATA_RISING;
+    checks_add(list, accuracy, &s, "accuracy/rising");
+    s.data = DATA_FALLING;
+    checks_add(list, accuracy, &s, "accuracy/falling");
+    s.data = DATA_NORMAL;
+    s.zero_scale = true;
+    checks_add(list, accuracy, &s, "accuracy/zero_scale");
+}
+
+/* What the two alignments do when lengths differ: whole rows without a key, whole keys without a query. */
+static void add_causal_shapes(struct check_list *list, const struct subject *subject)
+{
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    const struct {
+        const char *name;
+        int64_t seqlen_q, seqlen_k;
+        bool top_left;
+    } causal[] = {
+        {"some_rows_see_nothing", 31, 12, false},      {"a_tile_sees_nothing", 2 * m + 5, m - 3, false},
+        {"bottom_right_long_keys", 13, n + 20, false}, {"top_left_long_keys", 13, n + 20, true},
+        {"top_left_long_queries", m + 9, 21, true},    {"square_top_left", 45, 45, true},
+        {"square_bottom_right", 45, 45, false},
+    };
+    for (size_t i = 0; i < sizeof causal / sizeof causal[0] && subject->info.causal != 0; i++) {
+        const struct shape s = {.batch = 1,
+                                .heads_q = 2,
+                                .heads_kv = 1,
+                                .seqlen_q = causal[i].seqlen_q,
+                                .seqlen_k = causal[i].seqlen_k,
+                                .mask = causal_or_none(subject, causal[i].top_left),
+                                .layout = LAYOUT_PADDED};
+        checks_add(list, accuracy, &s, "accuracy/%s", causal[i].name);
+    }
+}
+
+static void add_exp(struct check_list *list, const struct subject *subject)
+{
+    /* A block is simulated for each argument; the exponential there is the simulator's own. */
+    struct shape s = {
+        .batch = subject->backend->exact ? 1 : 8, .heads_q = 32, .heads_kv = 32, .seqlen_q = 1, .seqlen_k = 2, .softmax_scale = 1};
+    s.mask = causal_or_none(subject, false);
+    if (subject->info.pass == GLINT_FORWARD) {
+        checks_add(list, exp_in_o, &s, "exp/o");
+        s.seqlen_k = 10;
+        checks_add(list, exp_in_lse, &s, "exp/lse");
+    } else {
+        s.batch = 2;
+        s.heads_q = s.heads_kv = 2;
+        s.seqlen_k = 150;
+        checks_add(list, exp_in_dv, &s, "exp/dv");
+    }
+}
+
+static void add_derivatives(struct check_list *list, const struct subject *subject)
+{
+    static const char *const moved[] = {"qkv", "q", "k", "v"};
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    struct shape s = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = m + 1, .seqlen_k = n + 1};
+    for (int64_t i = 0; i < 4; i++) {
+        s.detail = i;
+        s.mask = causal_or_none(subject, false);
+        checks_add(list, derivative, &s, "derivative/%s", moved[i]);
+    }
+    s = (struct shape){.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = 24, .seqlen_k = 15, .layout = LAYOUT_MIXED};
+    s.mask = causal_or_none(subject, true);
+    checks_add(list, derivative, &s, "derivative/gqa");
+    if (subject->info.pass != GLINT_BACKWARD)
+        return;
+    checks_add(list, identity, &s, "identity/gqa");
+    s.seqlen_q = 12, s.seqlen_k = m + 7, s.mask = causal_or_none(subject, false);
+    checks_add(list, identity, &s, "identity/long_keys");
+    s.batch = 1, s.seqlen_q = n + 7, s.seqlen_k = 12;
+    checks_add(list, identity, &s, "identity/long_queries");
+}
+
+void gradient_checks(struct check_list *list, const struct subject *subject)
+{
+    add_tile_shapes(list, subject);
+    add_feature_shapes(list, subject);
+    add_causal_shapes(list, subject);
+    add_exp(list, subject);
+    add_derivatives(list, subject);
+}

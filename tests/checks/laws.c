@@ -1,0 +1,388 @@
+/* Laws of attention, mostly to the bit: what must not change the results, and what must change them in a known way. None needs a
+ * reference except as a source of the backward's inputs. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/checks/accuracy.h"
+#include "tests/oracle/half.h"
+#include "tests/oracle/rand.h"
+
+static enum glint_pass pass_of(const struct subject *subject)
+{
+    return (enum glint_pass)subject->info.pass;
+}
+
+static struct experiment *prepared(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    experiment_reference(e, false);
+    return e;
+}
+
+static void expect_same_results(const struct experiment *e, const struct results *got, const struct results *expected,
+                                const char *what)
+{
+    for (const enum tensor *t = pass_outputs(pass_of(e->subject)); *t != TENSORS; t++)
+        expect_same(e, *t, got->at[*t], expected->at[*t], false, what);
+}
+
+/* ---- what must not matter ---- */
+
+static void repeat(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results once = experiment_run_plainly(e);
+    for (int i = 0; i < 3; i++) {
+        struct results again = experiment_run_plainly(e);
+        expect_same_results(e, &again, &once, "run again");
+    }
+}
+
+static void workspace_contents(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results clean = experiment_run_plainly(e);
+    struct results poisoned = experiment_run(e, pass_of(subject), (struct how){LANES_SERIAL, POISON_SIGNALLING_NAN, FENCE_NONE});
+    expect_same_results(e, &poisoned, &clean, "workspace full of NaN");
+}
+
+static void lanes(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results serial = experiment_run_plainly(e);
+    struct results two = experiment_run(e, pass_of(subject), (struct how){LANES_REVERSED_2, POISON_AA, FENCE_NONE});
+    struct results five = experiment_run(e, pass_of(subject), (struct how){LANES_THREADS_5, POISON_AA, FENCE_NONE});
+    expect_same_results(e, &two, &serial, "2 lanes, last first");
+    expect_same_results(e, &five, &serial, "5 threads");
+}
+
+/* Nothing is read or written beyond a buffer, not even by one byte: an inaccessible page begins there. */
+static void fences(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results clean = experiment_run_plainly(e);
+    struct results after = experiment_run(e, pass_of(subject), (struct how){LANES_SERIAL, POISON_AA, FENCE_AFTER});
+    struct results before = experiment_run(e, pass_of(subject), (struct how){LANES_SERIAL, POISON_AA, FENCE_BEFORE});
+    expect_same_results(e, &after, &clean, "a fence after every buffer");
+    expect_same_results(e, &before, &clean, "a fence before every buffer");
+}
+
+static void layouts(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results expected = experiment_run_plainly(e);
+    for (enum layout layout = LAYOUT_BHSD; layout <= LAYOUT_FUSED; layout++) {
+        struct shape other = *shape;
+        other.layout = layout;
+        struct experiment *f = prepared(subject, &other);
+        struct results got = experiment_run_plainly(f);
+        expect_same_results(e, &got, &expected, "another layout of the same data");
+    }
+}
+
+/* A batch item computed alone has the bits that it has in the batch. */
+static void batch_alone(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results all = experiment_run_plainly(e);
+    struct shape one = *shape;
+    one.batch = 1;
+    for (int64_t b = 0; b < shape->batch; b++) {
+        struct experiment *f = experiment_new(subject, &one);
+        for (enum tensor t = Q; t <= DOUT; t++)
+            memcpy(f->in[t], tensor_row(e, e->in[t], t, b, 0, 0), (size_t)tensor_count(f, t) * sizeof(float));
+        struct results alone = experiment_run_plainly(f);
+        for (const enum tensor *t = pass_outputs(pass_of(subject)); *t != TENSORS; t++)
+            expect_same(f, *t, alone.at[*t], tensor_row(e, all.at[*t], *t, b, 0, 0), false, "a batch item alone");
+    }
+}
+
+/* Batches and key head groups in reverse order: the results follow, bit by bit. */
+static void permutation(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape), *f = experiment_copy(e);
+    const int64_t group = shape->heads_q / shape->heads_kv;
+    struct results expected = experiment_run_plainly(e), moved = expected;
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        const int64_t per_group = tensor_heads(e, t) == shape->heads_kv && group > 1 ? 1 : tensor_heads(e, t) / shape->heads_kv;
+        const int64_t groups = tensor_heads(e, t) / per_group;
+        const size_t bytes = (size_t)(tensor_rows(e, t) * tensor_dim(e, t)) * sizeof(float);
+        const bool output = expected.at[t] != NULL;
+        float *to = t <= DOUT ? f->in[t] : NULL;
+        if (output)
+            moved.at[t] = to = check_memory((size_t)tensor_count(e, t) * sizeof(float));
+        const float *from = output ? expected.at[t] : e->in[t];
+        for (int64_t b = 0; b < shape->batch && to != NULL; b++)
+            for (int64_t h = 0; h < tensor_heads(e, t); h++) {
+                const int64_t other = (groups - 1 - h / per_group) * per_group + h % per_group;
+                memcpy(tensor_row(e, to, t, b, h, 0), tensor_row(e, (float *)(uintptr_t)from, t, shape->batch - 1 - b, other, 0),
+                       bytes);
+            }
+    }
+    struct results got = experiment_run_plainly(f);
+    expect_same_results(e, &got, &moved, "batches and head groups in reverse order");
+}
+
+/* The two alignments are one when lengths agree. */
+static void square_alignments(struct subject *subject, const struct shape *shape)
+{
+    struct shape other = *shape;
+    other.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    struct experiment *e = prepared(subject, shape), *f = prepared(subject, &other);
+    struct results top_left = experiment_run_plainly(e), bottom_right = experiment_run_plainly(f);
+    expect_same_results(e, &bottom_right, &top_left, "both alignments of a square");
+}
+
+/* ---- linearity: factors of 2 and signs are exact ---- */
+
+static void multiply(const struct experiment *e, enum tensor t, float *x, float factor)
+{
+    for (int64_t i = 0; i < tensor_count(e, t); i++)
+        x[i] *= factor;
+}
+
+/* Twice the result, except where float16 runs out of bits below 2^-13: there within one unit of 2^-24. */
+static void expect_scaled(const struct experiment *e, enum tensor t, const float *got, const float *once, float factor,
+                          const char *what)
+{
+    float *expected = check_memory((size_t)tensor_count(e, t) * sizeof(float));
+    for (int64_t i = 0; i < tensor_count(e, t); i++) {
+        expected[i] = factor * once[i];
+        if (e->dtype == GLINT_F16 && fabsf(expected[i]) < 0x1p-12f && fabsf(got[i] - expected[i]) <= 0x1p-24f)
+            expected[i] = got[i];
+    }
+    expect_same(e, t, got, expected, true, what);
+}
+
+static void linear_in_v(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    struct results once = experiment_run_plainly(e);
+    static const float factor[] = {2, -1};
+    for (int i = 0; i < 2; i++) {
+        struct experiment *f = experiment_copy(e);
+        multiply(f, V, f->in[V], factor[i]);
+        struct results got = experiment_run_plainly(f);
+        expect_scaled(e, O, got.at[O], once.at[O], factor[i], factor[i] > 0 ? "O(2 V) = 2 O(V)" : "O(-V) = -O(V)");
+        expect_same(e, LSE, got.at[LSE], once.at[LSE], false, "LSE does not depend on V");
+    }
+}
+
+static void linear_in_dout(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results once = experiment_run_plainly(e);
+    static const float factor[] = {2, -1, 0};
+    for (int i = 0; i < 3; i++) {
+        struct experiment *f = experiment_copy(e);
+        multiply(f, DOUT, f->in[DOUT], factor[i]);
+        struct results got = experiment_run_plainly(f);
+        for (enum tensor t = DQ; t <= DV; t++)
+            expect_scaled(e, t, got.at[t], once.at[t], factor[i], "gradients are linear in dO");
+    }
+}
+
+/* ---- causality ---- */
+
+/* The first rows of a causal problem are the problem of the first rows. */
+static void causal_prefix(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results all = experiment_run_plainly(e);
+    const int64_t cuts[] = {1, shape->seqlen_q / 3, shape->seqlen_q / 2 + 1, shape->seqlen_q - 1};
+    for (size_t c = 0; c < sizeof cuts / sizeof cuts[0]; c++) {
+        struct shape cut = *shape;
+        cut.seqlen_q = cut.seqlen_k = cuts[c];
+        struct experiment *f = experiment_new(subject, &cut);
+        for (enum tensor t = Q; t <= V; t++)
+            for (int64_t b = 0; b < shape->batch; b++)
+                for (int64_t h = 0; h < tensor_heads(e, t); h++)
+                    memcpy(tensor_row(f, f->in[t], t, b, h, 0), tensor_row(e, e->in[t], t, b, h, 0),
+                           (size_t)(cuts[c] * tensor_dim(e, t)) * sizeof(float));
+        struct results got = experiment_run_plainly(f);
+        for (const enum tensor *t = pass_outputs(GLINT_FORWARD); *t != TENSORS; t++)
+            for (int64_t b = 0; b < shape->batch; b++)
+                for (int64_t h = 0; h < tensor_heads(e, *t); h++)
+                    for (int64_t i = 0; i < cuts[c]; i++)
+                        expect_same_row(e, *t, tensor_row(f, got.at[*t], *t, b, h, i), tensor_row(e, all.at[*t], *t, b, h, i), b, h,
+                                        i, "the first rows alone");
+    }
+}
+
+/* Keys from `first` on are replaced: queries that see none of them keep their bits (O, LSE; dQ). shape->detail chooses the key. */
+static void future_keys(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results before = experiment_run_plainly(e);
+    static const float junk[] = {1e4f, NAN, INFINITY};
+    for (size_t c = 0; c < sizeof junk / sizeof junk[0]; c++) {
+        struct experiment *f = experiment_copy(e);
+        for (enum tensor t = K; t <= V; t++)
+            for (int64_t bh = 0; bh < shape->batch * shape->heads_kv; bh++)
+                for (int64_t x = shape->detail * tensor_dim(e, t); x < shape->seqlen_k * tensor_dim(e, t); x++)
+                    f->in[t][bh * shape->seqlen_k * tensor_dim(e, t) + x] = junk[c];
+        experiment_reference(f, false);
+        struct results after = experiment_run_plainly(f);
+        for (const enum tensor *t = pass_outputs(pass_of(subject)); *t == O || *t == LSE || *t == DQ; t++)
+            for (int64_t b = 0; b < shape->batch; b++)
+                for (int64_t h = 0; h < shape->heads_q; h++)
+                    for (int64_t i = 0; i < shape->seqlen_q && ref_visible(&e->ref, i) <= shape->detail; i++)
+                        expect_same_row(e, *t, tensor_row(e, after.at[*t], *t, b, h, i), tensor_row(e, before.at[*t], *t, b, h, i),
+                                        b, h, i, "keys changed that the query does not see");
+    }
+}
+
+/* Queries before `detail` are replaced: keys that none of them sees keep the bits of dK and dV. */
+static void past_queries(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results before = experiment_run_plainly(e);
+    static const float junk[] = {100.0f, NAN, INFINITY};
+    for (size_t c = 0; c < sizeof junk / sizeof junk[0]; c++) {
+        struct experiment *f = experiment_copy(e);
+        for (int64_t bh = 0; bh < shape->batch * shape->heads_q; bh++)
+            for (int64_t x = 0; x < shape->detail * e->ref.head_dim; x++)
+                f->in[Q][bh * shape->seqlen_q * e->ref.head_dim + x] = f->in[DOUT][bh * shape->seqlen_q * e->ref.head_dim + x] =
+                    junk[c];
+        experiment_reference(f, false);
+        struct results after = experiment_run_plainly(f);
+        for (enum tensor t = DK; t <= DV; t++)
+            for (int64_t b = 0; b < shape->batch; b++)
+                for (int64_t h = 0; h < shape->heads_kv; h++)
+                    for (int64_t j = ref_visible(&e->ref, shape->detail - 1); j < shape->seqlen_k; j++)
+                        expect_same_row(e, t, tensor_row(e, after.at[t], t, b, h, j), tensor_row(e, before.at[t], t, b, h, j), b, h,
+                                        j, "queries changed that do not see the key");
+    }
+}
+
+/* ---- within tolerance ---- */
+
+static double *as_double(const struct experiment *e, enum tensor t, const float *x)
+{
+    double *y = check_memory((size_t)tensor_count(e, t) * sizeof *y);
+    for (int64_t i = 0; i < tensor_count(e, t); i++)
+        y[i] = (double)x[i];
+    return y;
+}
+
+/* K + c shifts every row of scores by <q, c>: O stays, LSE moves by softmax_scale <q, c>. On the grid K + c is exact. */
+static void shift_keys(struct subject *subject, const struct shape *shape)
+{
+    struct shape grid = *shape;
+    grid.data = DATA_GRID;
+    grid.step = 0x1p-4f;
+    struct experiment *e = experiment_new(subject, &grid), *f = experiment_copy(e);
+    struct rand r = rand_stream(shape->seed, 7);
+    float *c = check_memory((size_t)e->ref.head_dim * sizeof *c);
+    for (int64_t d = 0; d < e->ref.head_dim; d++)
+        c[d] = 0.5f * rand_sign(&r);
+    for (int64_t x = 0; x < tensor_count(e, K); x++)
+        f->in[K][x] += c[x % e->ref.head_dim];
+
+    struct results base = experiment_run_plainly(e), got = experiment_run_plainly(f);
+    double *o = as_double(e, O, base.at[O]), *lse = as_double(e, LSE, base.at[LSE]);
+    for (int64_t i = 0; i < tensor_count(e, LSE); i++)
+        for (int64_t d = 0; d < e->ref.head_dim; d++)
+            lse[i] += (double)e->ref.softmax_scale * (double)e->in[Q][i * e->ref.head_dim + d] * (double)c[d];
+    const double size = max_magnitude(lse, tensor_count(e, LSE)) + 4;
+    const double rounding = (6 + sqrt((double)e->ref.head_dim)) * dtype_ulp(GLINT_F32) * size;
+    expect_near(e, O, "law in tolerance", got.at[O], o,
+                rounding + 2 * factor_ulp(e->math, e->dtype) * max_magnitude(o, tensor_count(e, O)));
+    expect_near(e, LSE, "law in tolerance", got.at[LSE], lse, rounding);
+}
+
+/* Keys and values in reverse order: the same sums in another order. */
+static void permute_keys(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape), *f = experiment_copy(e);
+    for (enum tensor t = K; t <= V; t++)
+        for (int64_t bh = 0; bh < shape->batch * shape->heads_kv; bh++)
+            for (int64_t j = 0; j < shape->seqlen_k; j++)
+                memcpy(f->in[t] + (bh * shape->seqlen_k + j) * e->ref.head_dim,
+                       e->in[t] + ((bh + 1) * shape->seqlen_k - 1 - j) * e->ref.head_dim, (size_t)e->ref.head_dim * sizeof(float));
+    struct results base = experiment_run_plainly(e), got = experiment_run_plainly(f);
+    double *o = as_double(e, O, base.at[O]), *lse = as_double(e, LSE, base.at[LSE]);
+    const double size = max_magnitude(lse, tensor_count(e, LSE)) + 1, o_size = max_magnitude(o, tensor_count(e, O));
+    const double rounding = (6 + sqrt((double)e->ref.head_dim)) * dtype_ulp(GLINT_F32);
+    expect_near(e, O, "law in tolerance", got.at[O], o, (rounding + 2 * factor_ulp(e->math, e->dtype)) * o_size);
+    expect_near(e, LSE, "law in tolerance", got.at[LSE], lse, rounding * size);
+}
+
+/* An average of ones is one. */
+static void ones(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    double *one = check_memory((size_t)tensor_count(e, O) * sizeof *one);
+    for (int64_t i = 0; i < tensor_count(e, V); i++)
+        e->in[V][i] = 1;
+    for (int64_t row = 0; row < tensor_count(e, LSE); row++)
+        for (int64_t d = 0; d < e->ref.head_dim; d++)
+            one[row * e->ref.head_dim + d] = ref_visible(&e->ref, row % shape->seqlen_q) > 0 ? 1 : 0;
+    struct results got = experiment_run_plainly(e);
+    expect_near(e, O, "law in tolerance", got.at[O], one, 7 * dtype_ulp(GLINT_F32) + factor_ulp(e->math, e->dtype));
+}
+
+/* ---- the list ---- */
+
+void laws_checks(struct check_list *list, const struct subject *subject)
+{
+    const bool forward = subject->info.pass == GLINT_FORWARD, causal = subject->info.causal != 0;
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    const enum glint_mask mask = causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    const struct shape small = {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = 21, .seqlen_k = 34, .mask = mask};
+    const struct shape tiles = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = m + 5, .seqlen_k = n + 11, .mask = mask};
+    const struct shape many = {.batch = 3, .heads_q = 4, .heads_kv = 2, .seqlen_q = 37, .seqlen_k = 26, .mask = mask};
+    struct shape square = {.batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 40, .seqlen_k = 40, .mask = mask};
+
+    checks_add(list, repeat, &tiles, "law/repeat");
+    checks_add(list, workspace_contents, &tiles, "law/workspace_contents");
+    checks_add(list, workspace_contents, &many, "law/workspace_contents_many_heads");
+    if (subject->backend->executors) {
+        checks_add(list, lanes, &tiles, "law/lanes");
+        checks_add(list, lanes, &many, "law/lanes_many_heads");
+        struct shape few = many;
+        few.batch = few.heads_q = few.heads_kv = 1;
+        few.seqlen_k = 2 * n + 1;
+        checks_add(list, lanes, &few, "law/lanes_one_head");
+    }
+    if (subject->backend->fences) {
+        checks_add(list, fences, &small, "law/fences");
+        checks_add(list, fences, &tiles, "law/fences_tiles");
+        struct shape fenced = small;
+        fenced.layout = LAYOUT_PADDED;
+        checks_add(list, fences, &fenced, "law/fences_padded");
+    }
+    checks_add(list, layouts, &square, "law/layouts");
+    checks_add(list, batch_alone, &many, "law/batch_alone");
+    checks_add(list, permutation, &many, "law/permutation");
+    if (causal) {
+        square.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
+        square.seqlen_q = square.seqlen_k = m + 21;
+        checks_add(list, square_alignments, &square, "law/square_alignments");
+        if (forward)
+            checks_add(list, causal_prefix, &square, "law/causal_prefix");
+        square.detail = 15;
+        checks_add(list, future_keys, &square, "law/future_keys");
+        if (!forward)
+            checks_add(list, past_queries, &square, "law/past_queries");
+        struct shape longer = {.batch = 1, .heads_q = 2, .heads_kv = 2, .seqlen_q = 30, .seqlen_k = n + 13};
+        longer.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
+        longer.detail = 22;
+        checks_add(list, future_keys, &longer, "law/future_keys_top_left");
+        longer.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+        longer.detail = n;
+        checks_add(list, future_keys, &longer, "law/future_keys_bottom_right");
+    }
+    if (!forward) {
+        checks_add(list, linear_in_dout, &many, "law/linear_in_dout");
+        return;
+    }
+    checks_add(list, linear_in_v, &many, "law/linear_in_v");
+    checks_add(list, shift_keys, &tiles, "law/shift_keys");
+    checks_add(list, ones, &tiles, "law/ones");
+    struct shape all_visible = tiles; /* of a causal variant: the one row of a decode step sees every key */
+    all_visible.seqlen_q = causal ? 1 : tiles.seqlen_q;
+    all_visible.heads_q = 8;
+    checks_add(list, permute_keys, &all_visible, "law/permute_keys");
+}

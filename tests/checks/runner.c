@@ -1,0 +1,90 @@
+#define _DEFAULT_SOURCE
+#include "tests/checks/runner.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+bool runner_arguments(int argc, char **argv, struct runner_options *options, const char *prefix, const char **value)
+{
+    *options = (struct runner_options){0};
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--case=", 7) == 0) {
+            options->only = argv[i] + 7;
+        } else if (strcmp(argv[i], "--list") == 0) {
+            options->list = true;
+        } else if (strcmp(argv[i], "--margins") == 0) {
+            options->margins = true;
+        } else if (prefix != NULL && strncmp(argv[i], prefix, strlen(prefix)) == 0) {
+            *value = argv[i] + strlen(prefix);
+        } else {
+            fprintf(stderr, "%s: unknown argument '%s'; known: %s%s --case=NAME --list --margins\n", argv[0], argv[i],
+                    prefix != NULL ? prefix : "", prefix != NULL ? "NAME" : "");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool selected(const struct check *check, const char *only)
+{
+    const size_t length = only != NULL ? strlen(only) : 0;
+    if (length == 0)
+        return only == NULL;
+    return only[length - 1] == '/' ? strncmp(check->name, only, length) == 0 : strcmp(check->name, only) == 0;
+}
+
+size_t runner_select(struct check_list *list, const struct runner_options *options)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (selected(&list->at[i], options->only))
+            list->at[kept++] = list->at[i];
+    if (kept == 0)
+        fprintf(stderr, "no check is named '%s' (of %zu; --list shows them)\n", options->only != NULL ? options->only : "",
+                list->count);
+    list->count = kept;
+    return kept;
+}
+
+static void say(const char *text)
+{
+    if (write(STDOUT_FILENO, text, strlen(text)) < 0)
+        _exit(1);
+}
+
+/* A fence that was touched ends here too. */
+static void crashed(int signal)
+{
+    say(signal == SIGSEGV || signal == SIGBUS ? "FAILED: memory that is not the call's was touched in check "
+                                              : "FAILED: a signal ended check ");
+    say(check_running());
+    say("; again: --test_arg=--case=");
+    say(check_running());
+    say("\n");
+    _exit(1);
+}
+
+void runner_prepare(void)
+{
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        struct sigaction old;
+        sigaction(signals[i], NULL, &old);
+        if (old.sa_handler == SIG_DFL) { /* a sanitizer's own handler says more */
+            struct sigaction action = {.sa_handler = crashed};
+            sigaction(signals[i], &action, NULL);
+        }
+    }
+    /* Keep freed memory: checks come and go by the dozen, and new pages cost more than they do. */
+    mallopt(M_MMAP_THRESHOLD, 1 << 30);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
+int runner_summary(const char *suite, size_t wanted, size_t run, size_t failed)
+{
+    printf("%s: %zu checks, %zu run, %zu failed\n", suite, wanted, run, failed);
+    return wanted > 0 && run == wanted && failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,242 @@
+/* Infinities, NaN, huge and tiny numbers. The contract (glint.h): a hidden element reaches nothing; a visible one follows IEEE
+ * arithmetic into the rows that see it, and no other; a query that sees no key gives O = 0, LSE = -inf, zero gradients, and adds
+ * nothing to dK and dV. */
+#include <math.h>
+#include <string.h>
+
+#include "tests/checks/accuracy.h"
+#include "tests/oracle/half.h"
+
+static enum glint_pass pass_of(const struct subject *subject)
+{
+    return (enum glint_pass)subject->info.pass;
+}
+
+/* ---- one poisoned element ---- */
+
+/* The reference, run on clean and poisoned data, says for every element of the result what must become of it:
+ *   unchanged there -> the same bits here;  NaN or an infinity there -> the same here;  another number there -> near it here.
+ * Gradients of infinities depend on the order of operations: there only `unchanged` is judged. */
+static void expect_contained(struct experiment *clean, const struct results *before, struct experiment *poisoned,
+                             bool unchanged_only)
+{
+    const enum glint_pass pass = pass_of(clean->subject);
+    experiment_reference(poisoned, pass == GLINT_BACKWARD);
+    struct results after = experiment_run_plainly(poisoned);
+
+    for (const enum tensor *out = pass_outputs(pass); *out != TENSORS; out++) {
+        const enum tensor t = *out;
+        const int64_t dim = tensor_dim(clean, t), rows = tensor_rows(clean, t), heads = tensor_heads(clean, t);
+        const double scale = max_magnitude(clean->exact[t], tensor_count(clean, t));
+        const double bound = (8 * factor_ulp(clean->math, tensor_dtype(clean, t)) + 64 * dtype_ulp(GLINT_F32)) * (scale + 1);
+        for (int64_t i = 0; i < tensor_count(clean, t); i++) {
+            const double expected = poisoned->exact[t][i];
+            const float got = after.at[t][i];
+            const char *fault = NULL;
+            if (memcmp(&expected, &clean->exact[t][i], sizeof expected) == 0)
+                fault = memcmp(&got, &before->at[t][i], sizeof got) != 0 ? "changed, and does not see it" : NULL;
+            else if (unchanged_only)
+                continue;
+            else if (isnan(expected) || isinf(expected))
+                fault = !(isnan(expected) ? isnan(got) : (double)got == expected) ? "does not follow IEEE arithmetic" : NULL;
+            else
+                fault = !(fabs((double)got - expected) <= bound) ? "is off" : NULL;
+            if (fault != NULL)
+                check_fail("a poisoned element: %s[batch %lld, head %lld, row %lld, %lld] %s: %.9g, clean %.9g, reference %.9g",
+                           tensor_name[t], (long long)(i / dim / rows / heads), (long long)(i / dim / rows % heads),
+                           (long long)(i / dim % rows), (long long)(i % dim), fault, (double)got, (double)before->at[t][i],
+                           expected);
+        }
+        check_within("special value", 0, 0);
+    }
+}
+
+/* shape->detail is the tensor; of the last head of the last batch, one element of the first row is poisoned, or of the last, or a whole
+ * row in the middle. */
+static void poison(struct subject *subject, const struct shape *shape, float with, bool unchanged_only)
+{
+    const enum tensor t = (enum tensor)shape->detail;
+    struct experiment *clean = experiment_new(subject, shape);
+    experiment_reference(clean, pass_of(subject) == GLINT_BACKWARD);
+    struct results before = experiment_run_plainly(clean);
+
+    const int64_t rows = tensor_rows(clean, t), dim = tensor_dim(clean, t);
+    const struct {
+        int64_t row, first, count;
+    } place[] = {{0, dim - 3, 1}, {rows / 2, 0, dim}, {rows - 1, 5, 1}};
+    for (size_t c = 0; c < sizeof place / sizeof place[0]; c++) {
+        struct experiment *poisoned = experiment_copy(clean);
+        float *row = tensor_row(poisoned, poisoned->in[t], t, shape->batch - 1, tensor_heads(clean, t) - 1, place[c].row);
+        for (int64_t d = place[c].first; d < place[c].first + place[c].count; d++)
+            row[d] = with;
+        expect_contained(clean, &before, poisoned, unchanged_only);
+    }
+}
+
+static void nan_in(struct subject *subject, const struct shape *shape)
+{
+    poison(subject, shape, NAN, false);
+}
+
+static void infinity_in(struct subject *subject, const struct shape *shape)
+{
+    poison(subject, shape, INFINITY, pass_of(subject) == GLINT_BACKWARD);
+}
+
+static void minus_infinity_in(struct subject *subject, const struct shape *shape)
+{
+    poison(subject, shape, -INFINITY, pass_of(subject) == GLINT_BACKWARD);
+}
+
+/* Queries that see no key hold NaN in Q and dO: O = 0, LSE = -inf, dQ = 0, and nothing of it reaches dK, dV. */
+static void nan_in_blind_rows(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    for (int64_t bh = 0; bh < shape->batch * shape->heads_q; bh++)
+        for (int64_t i = 0; i < shape->seqlen_q && ref_visible(&e->ref, i) == 0; i++)
+            for (int64_t d = 0; d < e->ref.head_dim; d++) {
+                e->in[Q][(bh * shape->seqlen_q + i) * e->ref.head_dim + d] = NAN;
+                e->in[DOUT][(bh * shape->seqlen_q + i) * e->ref.head_dim + d] = d % 2 == 0 ? NAN : INFINITY;
+            }
+    experiment_reference(e, true);
+    struct results got = experiment_run_plainly(e);
+    for (const enum tensor *t = pass_outputs(pass_of(subject)); *t != TENSORS; t++)
+        expect_near(e, *t, "special value", got.at[*t], e->exact[*t],
+                    (8 * factor_ulp(e->math, tensor_dtype(e, *t)) + 32 * dtype_ulp(GLINT_F32)) *
+                        (1 + max_magnitude(e->exact[*t], tensor_count(e, *t))));
+}
+
+/* ---- huge logits ---- */
+
+/* Every query and key is +-a in one element: logits +-L, equal for half of the keys. With a^2 = L no step of the plain formula
+ * overflows except to the right infinity: exp(-2L) = 0. O is the average of the V of the larger half, LSE = L + log(half). */
+static void huge(struct subject *subject, const struct shape *shape, double logit)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    const int64_t dim = e->ref.head_dim;
+    const float a = e->dtype == GLINT_F16 ? 256.0f : factor_round(e->math, dtype_round(e->dtype, (float)sqrt(logit)));
+    e->ref.softmax_scale = e->problem.softmax_scale = (float)(logit / ((double)a * (double)a));
+    memset(e->in[Q], 0, (size_t)tensor_count(e, Q) * sizeof(float));
+    memset(e->in[K], 0, (size_t)tensor_count(e, K) * sizeof(float));
+    for (int64_t i = 0; i < tensor_count(e, Q) / dim; i++)
+        e->in[Q][i * dim] = i % 3 == 0 ? -a : a;
+    for (int64_t j = 0; j < tensor_count(e, K) / dim; j++)
+        e->in[K][j * dim] = j % 2 == 0 ? -a : a;
+    experiment_reference(e, true);
+    struct results got = experiment_run_plainly(e);
+    if (pass_of(subject) == GLINT_FORWARD) {
+        expect_near(e, O, "huge logits", got.at[O], e->exact[O],
+                    (2 * factor_ulp(e->math, e->dtype) + 0x1p-21) * max_magnitude(e->exact[O], tensor_count(e, O)));
+        expect_near(e, LSE, "huge logits", got.at[LSE], e->exact[LSE],
+                    0x1p-22 * max_magnitude(e->exact[LSE], tensor_count(e, LSE)));
+        return;
+    }
+    /* LSE cannot hold log(half) beside 3e38, so P may be 1 instead of 1 / half, and dQ and dK as large as the scale: but no NaN. */
+    for (enum tensor t = DQ; t <= DV; t++)
+        for (int64_t i = 0; i < tensor_count(e, t); i++) {
+            const bool fine = t == DV ? isfinite(got.at[t][i]) : !isnan(got.at[t][i]);
+            if (!fine)
+                check_fail("%s[%lld] is %g with logits of +-%g, exact %g", tensor_name[t], (long long)i, (double)got.at[t][i],
+                           logit, e->exact[t][i]);
+        }
+    check_within("special value", 0, 0);
+    if (logit < 1e6)
+        expect_near(e, DV, "huge logits", got.at[DV], e->exact[DV],
+                    (4 * factor_ulp(e->math, e->dtype) + 4 * dtype_ulp(GLINT_F32) * logit) *
+                        max_magnitude(e->exact[DV], tensor_count(e, DV)));
+}
+
+static void logits_1e4(struct subject *subject, const struct shape *shape)
+{
+    huge(subject, shape, 1e4);
+}
+
+static void logits_3e38(struct subject *subject, const struct shape *shape)
+{
+    huge(subject, shape, 3e38);
+}
+
+/* ---- tiny numbers ---- */
+
+/* The smallest number that the arithmetic tells from zero: of factors of tf32 2^-136. */
+static double smallest_factor(const struct experiment *e)
+{
+    return e->math == GLINT_MATH_NATIVE ? dtype_smallest(e->dtype) : 0x1p-136;
+}
+
+/* V (dO in the backward) is denormal in the dtype: averages of it come out to the last unit, apart from what rounding P to tf32 takes. */
+static void denormals(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    const bool forward = pass_of(subject) == GLINT_FORWARD;
+    const enum tensor t = forward ? V : DOUT, out = forward ? O : DV;
+    const double unit = dtype_smallest(e->dtype);
+    for (int64_t i = 0; i < tensor_count(e, t); i++)
+        e->in[t][i] = (float)(smallest_factor(e) * rint(30 * (double)e->in[t][i]));
+    experiment_reference(e, true);
+    struct results got = experiment_run_plainly(e);
+    const int64_t terms = forward ? shape->seqlen_k : shape->seqlen_q;
+    const double units = (double)(e->dtype == GLINT_F32 ? terms + 1 : 1) * (forward ? 1 : 2) * unit;
+    const double rounding =
+        e->math == GLINT_MATH_NATIVE ? 0 : 2 * factor_ulp(e->math, e->dtype) * max_magnitude(e->exact[out], tensor_count(e, out));
+    expect_near(e, out, "denormals", got.at[out], e->exact[out], units + rounding);
+}
+
+/* Q and K are denormal: all logits are 0, softmax is uniform. */
+static void denormal_logits(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    for (enum tensor t = Q; t <= K; t++)
+        for (int64_t i = 0; i < tensor_count(e, t); i++)
+            e->in[t][i] = (float)(smallest_factor(e) * rint(30 * (double)e->in[t][i]));
+    experiment_reference(e, true);
+    struct results got = experiment_run_plainly(e);
+    expect_accurate(e, pass_of(subject), &got);
+}
+
+/* The largest float16: an average of 65504 is 65504, not infinity. */
+static void largest_v(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    const float large = e->dtype == GLINT_F16 ? 65504.0f : 0x1p120f;
+    for (int64_t i = 0; i < tensor_count(e, V); i++)
+        e->in[V][i] = large;
+    experiment_reference(e, false);
+    struct results got = experiment_run_plainly(e);
+    expect_near(e, O, "special value", got.at[O], e->exact[O],
+                (factor_ulp(e->math, e->dtype) + 8 * dtype_ulp(GLINT_F32)) * (double)large);
+}
+
+/* ---- the list ---- */
+
+void special_values_checks(struct check_list *list, const struct subject *subject)
+{
+    const bool forward = subject->info.pass == GLINT_FORWARD, causal = subject->info.causal != 0;
+    const int64_t n = (int64_t)subject->info.tile_n;
+    struct shape s = {.batch = subject->backend->exact ? 1 : 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 11, .seqlen_k = n + 6};
+    s.mask = causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+
+    for (enum tensor t = Q; t <= DOUT; t++) {
+        if (t == O || t == LSE || (t == DOUT && forward))
+            continue;
+        s.detail = t;
+        checks_add(list, nan_in, &s, "special/nan_in_%s", tensor_name[t]);
+        checks_add(list, infinity_in, &s, "special/inf_in_%s", tensor_name[t]);
+        checks_add(list, minus_infinity_in, &s, "special/minus_inf_in_%s", tensor_name[t]);
+    }
+    if (causal) {
+        const struct shape blind = {
+            .batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 40, .seqlen_k = 13, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT};
+        checks_add(list, nan_in_blind_rows, &blind, "special/nan_in_blind_rows");
+        struct shape top_left = s;
+        top_left.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
+        top_left.detail = V;
+        checks_add(list, nan_in, &top_left, "special/nan_in_V_top_left");
+    }
+    checks_add(list, logits_1e4, &s, "special/logits_1e4");
+    checks_add(list, logits_3e38, &s, "special/logits_3e38");
+    checks_add(list, denormals, &s, "special/denormals");
+    checks_add(list, denormal_logits, &s, "special/denormal_logits");
+    if (forward)
+        checks_add(list, largest_v, &s, "special/largest_v");
+}

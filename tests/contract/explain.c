@@ -1,0 +1,206 @@
+/* glint_explain and glint_explain_call as text: buffers of every length, what a refusal's text says, what an acceptance's says. That
+ * the status is the refused call's own, and that the field is named, the refusal suites check for each of their cases. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/contract/refusal_oracle.h"
+#include "tests/contract/suite.h"
+#include "tests/contract/world.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct glint_problem some_problem(const struct glint_variant_info *info)
+{
+    struct glint_problem p;
+    glint_problem_bshd(&p, (enum glint_dtype)info->dtype, 2, 5, 6, 4, 2, info->head_dim);
+    p.mask = row_mask(info, true);
+    return p;
+}
+
+/* Every buffer length from none to more than enough: a prefix of the text, terminated, and not a byte beyond. */
+static void every_length(void)
+{
+    enum { MOST = 4096 };
+    void *storage;
+    struct glint_context *const context = open_serial(&storage);
+    const struct glint_variant_info info = first_row(context, GLINT_FORWARD);
+    struct glint_problem p = some_problem(&info);
+    struct call c;
+    call_make(&c, context, &p, GLINT_FORWARD, 1);
+    for (int kind = 0; kind < 4; kind++) { /* a plan, a refusal; a call, a refused call */
+        static char whole[MOST], part[MOST + 64];
+        size_t needed = 0, again;
+        p.seqlen_k = kind % 2 ? -5 : c.problem.seqlen_k;
+        const void *const stream = kind == 3 ? &p : NULL;
+        for (size_t bytes = MOST;; bytes = bytes == MOST ? needed + 3 : bytes - 1) {
+            memset(part, '#', sizeof part);
+            again = 0;
+            const enum glint_status status = kind < 2 ? glint_explain(context, &p, GLINT_FORWARD, part, bytes, &again)
+                                                      : glint_explain_call(&c.plan, GLINT_FORWARD, &c.tensors, c.workspace,
+                                                                           c.workspace_bytes, stream, part, bytes, &again);
+            const enum glint_status expected = kind == 1 ? GLINT_BAD_SEQLEN : kind == 3 ? GLINT_BAD_STREAM : GLINT_OK;
+            EXPECT(status == expected, "kind %d, %zu bytes: %s", kind, bytes, glint_status_name(status));
+            if (bytes == MOST) {
+                needed = again;
+                memcpy(whole, part, MOST);
+                EXPECT(needed > 20 && needed < MOST && memchr(whole, 0, MOST) == whole + needed - 1, "kind %d needs %zu bytes",
+                       kind, needed);
+            }
+            EXPECT(again == needed, "kind %d, %zu bytes: needs %zu, then %zu", kind, bytes, needed, again);
+            const size_t kept = bytes < needed ? bytes : needed;
+            if (kept > 0) {
+                EXPECT(part[kept - 1] == '\0' && memcmp(part, whole, kept - 1) == 0, "kind %d, %zu bytes: \"%.*s\"", kind, bytes,
+                       (int)bytes, part);
+            }
+            for (size_t i = kept > bytes ? kept : bytes; i < sizeof part; i++)
+                EXPECT(part[i] == '#', "kind %d, %zu bytes: byte %zu written", kind, bytes, i);
+            if (bytes == 0)
+                break;
+        }
+        EXPECT(whole[0] != '\0' && strstr(whole, "%") == NULL && strstr(whole, "(null)") == NULL, "%s", whole);
+        /* no buffer, no size wanted */
+        again = 0;
+        if (kind < 2) {
+            EXPECT(glint_explain(context, &p, GLINT_FORWARD, NULL, 0, &again) == (kind ? GLINT_BAD_SEQLEN : GLINT_OK) &&
+                       again == needed,
+                   "a NULL buffer of none");
+            EXPECT(glint_explain(context, &p, GLINT_FORWARD, part, sizeof part, NULL) == (kind ? GLINT_BAD_SEQLEN : GLINT_OK),
+                   "no size");
+        }
+    }
+    call_free(&c);
+    free(storage);
+}
+
+/* In a guarded buffer: not one byte beyond, for the longest text and the shortest buffers. */
+static void guarded_buffers(void)
+{
+    void *storage;
+    struct glint_context *const context = open_serial(&storage);
+    const struct glint_variant_info info = first_row(context, GLINT_FORWARD);
+    struct glint_problem p = some_problem(&info);
+    for (size_t bytes = 1; bytes < 600; bytes++) {
+        struct guarded g = guarded_make(bytes, 1, true);
+        p.head_dim = bytes % 2 ? 8 * 12345 : info.head_dim;
+        glint_explain(context, &p, GLINT_FORWARD, (char *)g.at, bytes, NULL);
+        EXPECT(memchr(g.at, '\0', bytes) != NULL, "%zu bytes: not terminated", bytes);
+        EXPECT(guarded_canaries_hold(&g), "%zu bytes: wrote before the buffer", bytes);
+        guarded_free(&g);
+    }
+    free(storage);
+}
+
+/* The value at fault and what would be right are in the text; for what is not in the spec, the nearest variant or the spec's line. */
+static void says_what_to_change(void)
+{
+    void *storage;
+    char text[4096];
+    struct glint_context *const context = open_serial(&storage);
+    const struct glint_variant_info info = first_row(context, GLINT_FORWARD);
+    const struct glint_problem good = some_problem(&info);
+    struct glint_problem p;
+#define REFUSED(expected, ...)                                                                               \
+    do {                                                                                                     \
+        const char *const words[] = {__VA_ARGS__};                                                           \
+        const enum glint_status status = glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL); \
+        EXPECT(status == (expected), "%s", glint_status_name(status));                                       \
+        for (size_t i = 0; i < COUNT(words); i++)                                                            \
+            EXPECT(strstr(text, words[i]) != NULL, "no \"%s\" in:\n%s", words[i], text);                     \
+        p = good;                                                                                            \
+    } while (0)
+    p = good;
+    p.batch = -77;
+    REFUSED(GLINT_BAD_BATCH, "batch", "-77");
+    p.heads_q = 5;
+    REFUSED(GLINT_BAD_HEAD_GROUP, "heads_q", "5", "heads_kv", "2");
+    p.seqlen_q = GLINT_MAX_EXTENT + 4;
+    REFUSED(GLINT_BAD_SEQLEN, "seqlen_q", "1073741827");
+    p.head_dim = 65;
+    REFUSED(GLINT_BAD_HEAD_DIM, "head_dim", "65", "8");
+    p.dtype = 9;
+    REFUSED(GLINT_BAD_DTYPE, "dtype", "9");
+    p.mask = 0;
+    REFUSED(GLINT_BAD_MASK, "mask", "0");
+    p.k.row = -123456;
+    REFUSED(GLINT_BAD_STRIDE, "k.row", "-123456");
+    p.o.row = 1;
+    REFUSED(GLINT_BAD_STRIDE, "o.");
+    p.reserved[2] = 4711;
+    REFUSED(GLINT_BAD_RESERVED, "reserved");
+    p.struct_size = 4242;
+    REFUSED(GLINT_STRUCT_SIZE, "struct_size", "4242");
+    p.q.batch = INT64_MAX / 2;
+    REFUSED(GLINT_SIZE_OVERFLOW, "q");
+
+    /* Not in the spec: the head dim asked for, and a way out that exists: a variant of the table, or the field of the spec. */
+    glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, 5, 6, 4, 2, 8 * 9999);
+    p.mask = good.mask;
+    REFUSED(GLINT_NOT_IN_SPEC, "79992", "head_dim");
+    glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, 5, 6, 4, 2, 8 * 9999);
+    p.mask = good.mask;
+    glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL);
+    bool way_out = strstr(text, "spec") != NULL;
+    for (uint32_t i = 0; i < glint_variant_count() && !way_out; i++)
+        way_out = strstr(text, row_at(i).name) != NULL;
+    EXPECT(way_out, "neither a variant nor the spec is named:\n%s", text);
+#undef REFUSED
+
+    /* Accepted: the variant, its tile and its workspace. */
+    struct glint_plan plan;
+    char workspace[32];
+    EXPECT(glint_plan(context, &good, GLINT_FORWARD, &plan) == GLINT_OK, "plan");
+    EXPECT(glint_explain(context, &good, GLINT_FORWARD, text, sizeof text, NULL) == GLINT_OK, "explain");
+    snprintf(workspace, sizeof workspace, "%zu", plan.workspace_bytes);
+    EXPECT(strstr(text, row_at(plan.variant).name) != NULL && strstr(text, workspace) != NULL, "%s", text);
+    contract_note("an acceptance reads: %.200s", text);
+    free(storage);
+}
+
+/* A variant of a better device than this one: NOT_ON_DEVICE, with the reason. A spec whose rows all run here has none to show. */
+static void rows_of_other_devices(void)
+{
+    void *storage;
+    struct glint_context *const best = open_serial(&storage);
+    struct glint_device_info device = {.struct_size = sizeof device};
+    EXPECT(glint_context_device(best, &device) == GLINT_OK && glint_context_close(best) == GLINT_OK, "device");
+    uint32_t shown = 0;
+    if (device.isa < GLINT_ISA_AARCH64) { /* cap below every listed ISA, for the keys that have none so low */
+        struct glint_options o = GLINT_OPTIONS_INIT;
+        struct glint_context *context = NULL;
+        o.device = GLINT_DEVICE_CPU;
+        o.max_isa = GLINT_ISA_X86_64;
+        if (glint_context_init(storage, glint_context_size(), &o, &context) == GLINT_OK) {
+            for (uint32_t i = 0; i < glint_variant_count(); i++) {
+                const struct glint_variant_info info = row_at(i);
+                const struct glint_problem p = some_problem(&info);
+                struct glint_plan plan;
+                char text[4096];
+                bool low = false;
+                for (uint32_t j = 0; j < glint_variant_count(); j++) {
+                    const struct glint_variant_info other = row_at(j);
+                    low = low || (other.isa == GLINT_ISA_X86_64 && other.pass == info.pass && other.dtype == info.dtype &&
+                                  other.head_dim == info.head_dim && other.causal == info.causal);
+                }
+                if (low)
+                    continue;
+                EXPECT(glint_plan(context, &p, (enum glint_pass)info.pass, &plan) == GLINT_NOT_ON_DEVICE, "%s", info.name);
+                EXPECT(glint_explain(context, &p, (enum glint_pass)info.pass, text, sizeof text, NULL) == GLINT_NOT_ON_DEVICE, "%s",
+                       info.name);
+                EXPECT(strstr(text, "spec") != NULL, "no way out is named: %s", text);
+                shown++;
+            }
+            EXPECT(glint_context_close(context) == GLINT_OK, "close");
+        }
+    }
+    contract_note("%u keys have no variant for this device's lowest instruction set", shown);
+    free(storage);
+}
+
+static const struct contract_case cases[] = {
+    {"every_length", every_length, 0},
+    {"guarded_buffers", guarded_buffers, 0},
+    {"says_what_to_change", says_what_to_change, 0},
+    {"rows_of_other_devices", rows_of_other_devices, 0},
+};
+CONTRACT_MAIN("explain", cases)

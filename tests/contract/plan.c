@@ -1,0 +1,317 @@
+/* The table, planning and the helpers that fill in problems. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/contract/suite.h"
+#include "tests/contract/world.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+
+static const char *const dtype_names[] = {"", "f32", "f16", "bf16"};
+
+static const char *isa_name(uint32_t isa)
+{
+    switch (isa) {
+    case GLINT_ISA_X86_64: return "x86_64";
+    case GLINT_ISA_X86_64_V3: return "x86_64_v3";
+    case GLINT_ISA_X86_64_V4: return "x86_64_v4";
+    case GLINT_ISA_AARCH64: return "aarch64";
+    default: return "?";
+    }
+}
+
+/* What follows `text` at the beginning of `name`; NULL when it begins with something else. */
+static const char *after(const char *name, const char *text)
+{
+    return name != NULL && strncmp(name, text, strlen(text)) == 0 ? name + strlen(text) : NULL;
+}
+
+/* A name is its fields: <fwd|bwd>_<dtype>_d<head_dim>_<none|causal>__<family>_<how>m<tile_m>n<tile_n>, where `how` is the CPU's ISA; on a GPU
+ * the backward's strategy, and tf32x3 for three products in place of one. */
+static bool name_is_right(const struct glint_variant_info *info)
+{
+    char front[128], tile[32];
+    snprintf(front, sizeof front, "%s_%s_d%u_%s__%s_", info->pass == GLINT_BACKWARD ? "bwd" : "fwd", dtype_names[info->dtype],
+             info->head_dim, info->causal ? "causal" : "none", info->family);
+    snprintf(tile, sizeof tile, "m%un%u", info->tile_m, info->tile_n);
+    const char *rest = after(info->name, front);
+    if (strcmp(info->family, "cpu") == 0) {
+        rest = after(after(rest, isa_name(info->isa)), "_");
+    } else {
+        if (info->pass == GLINT_BACKWARD)
+            rest = after(rest, "fused_") != NULL ? after(rest, "fused_") : after(rest, "split_");
+        if (info->math == GLINT_MATH_TF32X3)
+            rest = after(rest, "tf32x3_");
+    }
+    return rest != NULL && strcmp(rest, tile) == 0;
+}
+
+static void names_are_their_fields(void)
+{
+    const uint32_t count = glint_variant_count();
+    EXPECT(count > 0 && count == glint_variant_count(), "the table has %u rows", count);
+    char last[256] = "";
+    for (uint32_t i = 0; i < count; i++) {
+        const struct glint_variant_info info = row_at(i);
+        EXPECT(info.pass == GLINT_FORWARD || info.pass == GLINT_BACKWARD, "row %u has pass %u", i, info.pass);
+        EXPECT(info.dtype >= GLINT_F32 && info.dtype <= GLINT_BF16 && info.causal <= 1, "row %u", i);
+        EXPECT(info.head_dim > 0 && info.head_dim % 8 == 0 && info.tile_m > 0 && info.tile_n > 0, "row %u", i);
+        const uint32_t a = info.alignment_bytes;
+        EXPECT(a >= (uint32_t)element_bytes(info.dtype) && a <= 256 && (a & (a - 1)) == 0, "row %u is aligned to %u", i, a);
+        const bool cpu = strcmp(info.family, "cpu") == 0;
+        EXPECT(cpu ? info.isa != 0 && info.sm == 0 : info.isa == 0 && info.sm >= 50, "row %u: isa %u sm %u", i, info.isa, info.sm);
+        EXPECT((info.math != GLINT_MATH_NATIVE) == (!cpu && info.dtype == GLINT_F32), "row %u: arithmetic %u", i, info.math);
+        EXPECT(name_is_right(&info), "%s: pass %u, dtype %u, isa %u, arithmetic %u, tile %u x %u", info.name, info.pass, info.dtype,
+               info.isa, info.math, info.tile_m, info.tile_n);
+        EXPECT(strcmp(last, info.name) < 0, "%s comes before %s", last, info.name);
+        snprintf(last, sizeof last, "%s", info.name);
+    }
+    contract_note("%u rows", count);
+}
+
+static void table_arguments(void)
+{
+    struct glint_variant_info info, before;
+    memset(&info, 0x77, sizeof info);
+    info.struct_size = sizeof info;
+    before = info;
+    EXPECT(glint_variant_at(glint_variant_count(), &info) == GLINT_BAD_INDEX, "one past the end");
+    EXPECT(glint_variant_at(UINT32_MAX, &info) == GLINT_BAD_INDEX, "the last index");
+    EXPECT(glint_variant_at(0, NULL) == GLINT_NULL_ARGUMENT, "NULL");
+    const uint32_t sizes[] = {0, 4, sizeof info - 1, sizeof info + 1, sizeof info - 8, sizeof info + 8, UINT32_MAX};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        info.struct_size = before.struct_size = sizes[i];
+        EXPECT(glint_variant_at(0, &info) == GLINT_STRUCT_SIZE, "struct_size %u", sizes[i]);
+        EXPECT(memcmp(&info, &before, sizeof info) == 0, "a refused call wrote");
+    }
+}
+
+/* ---- planning --------------------------------------------------------------------------------------------------------------- */
+
+static void problem_of(const struct glint_variant_info *info, bool bottom_right, struct glint_problem *p)
+{
+    glint_problem_bshd(p, (enum glint_dtype)info->dtype, 2, 17, 33, 4, 2, info->head_dim);
+    p->mask = row_mask(info, bottom_right);
+}
+
+static void planning_is_pure(void)
+{
+    void *storage, *other_storage;
+    struct counting counting, other_counting;
+    struct glint_context *const context = open_context(&counting, 3, &storage);
+    struct glint_context *const other = open_context(&other_counting, 3, &other_storage);
+    for (uint32_t i = 0; i < glint_variant_count(); i++) {
+        if (glint_variant_available(context, i) != GLINT_OK)
+            continue;
+        const struct glint_variant_info info = row_at(i);
+        struct glint_problem p, copy;
+        struct glint_plan first, second, third;
+        problem_of(&info, i % 2 == 0, &p);
+        copy = p;
+        memset(&first, 0x00, sizeof first);
+        memset(&second, 0xff, sizeof second); /* what the caller's memory held shows nowhere */
+        EXPECT(glint_plan(context, &p, (enum glint_pass)info.pass, &first) == GLINT_OK, "%s", info.name);
+        EXPECT(memcmp(&p, &copy, sizeof p) == 0, "%s: the problem was changed", info.name);
+        EXPECT(glint_plan(other, &p, (enum glint_pass)info.pass, &third) == GLINT_OK, "%s", info.name);
+        EXPECT(glint_plan(context, &copy, (enum glint_pass)info.pass, &second) == GLINT_OK, "%s", info.name);
+        EXPECT(memcmp(&first, &second, sizeof first) == 0, "%s: two plans of one problem differ", info.name);
+        EXPECT(first.workspace_bytes == third.workspace_bytes && first.variant == third.variant && third.context == other,
+               "%s: two equal contexts plan differently", info.name);
+        EXPECT(first.struct_size == sizeof first && first.pass == info.pass && first.reserved == 0 && first.context == context &&
+                   memcmp(&first.problem, &p, sizeof p) == 0,
+               "%s: the plan's fields", info.name);
+    }
+    EXPECT(counting.calls == 0, "planning ran the executor");
+    free(storage);
+    free(other_storage);
+}
+
+static void each_row_by_name(void)
+{
+    void *storage;
+    struct counting counting;
+    struct glint_context *const context = open_context(&counting, 1, &storage);
+    uint32_t planned = 0, elsewhere = 0;
+    for (uint32_t i = 0; i < glint_variant_count(); i++) {
+        const struct glint_variant_info info = row_at(i);
+        const enum glint_status available = glint_variant_available(context, i);
+        struct glint_problem p;
+        struct glint_plan plan, before;
+        memset(&plan, 0x5f, sizeof plan);
+        before = plan;
+        problem_of(&info, i % 2 == 0, &p);
+        const enum glint_status status = glint_plan_variant(context, &p, (enum glint_pass)info.pass, i, &plan);
+        EXPECT(status == available, "%s: available gives %s, plan_variant %s", info.name, glint_status_name(available),
+               glint_status_name(status));
+        if (available == GLINT_OK) {
+            planned++;
+            EXPECT(plan.variant == i, "%s: the plan is for row %u", info.name, plan.variant);
+        } else {
+            elsewhere++;
+            EXPECT(available == GLINT_NOT_ON_DEVICE && memcmp(&plan, &before, sizeof plan) == 0, "%s", info.name);
+            continue;
+        }
+        /* A row that does not fit the problem: another head dim, dtype, mask, pass. */
+        plan = before;
+        struct glint_problem q = p;
+        q.head_dim += 8;
+        glint_problem_bshd(&q, (enum glint_dtype)info.dtype, 2, 17, 33, 4, 2, info.head_dim + 8);
+        q.mask = p.mask;
+        EXPECT(glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan) == GLINT_NOT_IN_SPEC, "%s for d + 8",
+               info.name);
+        q = p;
+        q.dtype = p.dtype == GLINT_F32 ? GLINT_F16 : GLINT_F32;
+        EXPECT(glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan) == GLINT_NOT_IN_SPEC, "%s for a dtype",
+               info.name);
+        q = p;
+        q.mask = p.mask == GLINT_MASK_NONE ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_NONE;
+        EXPECT(glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan) == GLINT_NOT_IN_SPEC, "%s for a mask",
+               info.name);
+        const enum glint_pass opposite = info.pass == GLINT_FORWARD ? GLINT_BACKWARD : GLINT_FORWARD;
+        const enum glint_status wrong = glint_plan_variant(context, &p, opposite, i, &plan);
+        EXPECT(wrong == GLINT_NOT_IN_SPEC || wrong == GLINT_WRONG_PASS, "%s for the other pass gives %s", info.name,
+               glint_status_name(wrong));
+        EXPECT(glint_plan_variant(context, &p, (enum glint_pass)info.pass, glint_variant_count(), &plan) == GLINT_BAD_INDEX,
+               "index");
+        EXPECT(memcmp(&plan, &before, sizeof plan) == 0, "%s: a refused plan was written", info.name);
+    }
+    EXPECT(planned > 0, "no row was planned");
+    contract_note("%u rows planned, %u not on this device", planned, elsewhere);
+    free(storage);
+}
+
+/* The workspace grows with the rows, never with seqlen_q x seqlen_k, for any concurrency. */
+static void workspace_is_linear(void)
+{
+    double most = 0;
+    char most_name[160] = "";
+    for (uint32_t concurrency = 1; concurrency <= GLINT_MAX_CONCURRENCY; concurrency *= 32) {
+        void *storage;
+        struct counting counting;
+        struct glint_context *const context = open_context(&counting, concurrency, &storage);
+        for (uint32_t i = 0; i < glint_variant_count(); i++) {
+            if (glint_variant_available(context, i) != GLINT_OK)
+                continue;
+            const struct glint_variant_info info = row_at(i);
+            struct glint_plan plan;
+            struct glint_problem p;
+            size_t bytes[2];
+            for (int k = 0; k < 2; k++) {
+                const int64_t length = k == 0 ? 32768 : 65536;
+                glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, length, length, 8, 8, info.head_dim);
+                p.mask = row_mask(&info, false);
+                EXPECT(glint_plan_variant(context, &p, (enum glint_pass)info.pass, i, &plan) == GLINT_OK, "%s", info.name);
+                bytes[k] = plan.workspace_bytes;
+            }
+            EXPECT(bytes[1] <= 2 * bytes[0], "%s: %zu bytes, then %zu for twice the length", info.name, bytes[0], bytes[1]);
+            const double tensors = (double)bytes[1] / (double)tensor_bytes(&p, T_Q);
+            if (tensors > most) {
+                most = tensors;
+                snprintf(most_name, sizeof most_name, "%s, concurrency %u", info.name, concurrency);
+            }
+        }
+        free(storage);
+    }
+    contract_note("the largest workspace for 65536 rows of 8 heads is %.1f times Q: %s", most, most_name);
+}
+
+static void planning_is_fast(void)
+{
+    enum { BATCHES = 201, CALLS = 100 };
+    void *storage;
+    struct counting counting;
+    struct glint_context *const context = open_context(&counting, 16, &storage);
+    double worst = 0;
+    const char *worst_name = "";
+    for (uint32_t i = 0; i < glint_variant_count(); i++) {
+        if (glint_variant_available(context, i) != GLINT_OK)
+            continue;
+        const struct glint_variant_info info = row_at(i);
+        if (i % 7 != 0 && info.pass == GLINT_FORWARD)
+            continue;
+        struct glint_problem p;
+        struct glint_plan plan;
+        double seconds[BATCHES];
+        problem_of(&info, false, &p);
+        for (int b = 0; b < BATCHES; b++) {
+            const double start = seconds_now();
+            for (int c = 0; c < CALLS; c++) {
+                p.seqlen_k = 33 + c; /* a decode loop: one key more at every step */
+                if (glint_plan(context, &p, (enum glint_pass)info.pass, &plan) != GLINT_OK && info.pass == GLINT_FORWARD)
+                    contract_failed(__FILE__, __LINE__, "plan", "%s", info.name);
+            }
+            seconds[b] = (seconds_now() - start) / CALLS;
+        }
+        const double typical = median(seconds, BATCHES);
+        if (typical > worst) {
+            worst = typical;
+            worst_name = info.name;
+        }
+    }
+    contract_note("glint_plan: %.3f us median at worst (%s); the promise is 2 us", 1e6 * worst, worst_name);
+    EXPECT(worst < (CONTRACT_SANITIZED || CONTRACT_EMULATED ? 500e-6 : 20e-6), "%.1f us for %s", 1e6 * worst, worst_name);
+    free(storage);
+}
+
+/* ---- helpers ---------------------------------------------------------------------------------------------------------------- */
+
+static void same_strides(struct glint_strides s, int64_t batch, int64_t head, int64_t row, const char *what)
+{
+    EXPECT(s.batch == batch && s.head == head && s.row == row, "%s: %lld, %lld, %lld, not %lld, %lld, %lld", what,
+           (long long)s.batch, (long long)s.head, (long long)s.row, (long long)batch, (long long)head, (long long)row);
+}
+
+static void problem_helpers(void)
+{
+    const int64_t b = 3, sq = 5, sk = 7, hq = 8, hk = 2, d = 40;
+    for (int bhsd = 0; bhsd < 2; bhsd++) {
+        struct glint_problem p;
+        memset(&p, 0xee, sizeof p);
+        (bhsd ? glint_problem_bhsd : glint_problem_bshd)(&p, GLINT_BF16, b, sq, sk, hq, hk, d);
+        EXPECT(p.struct_size == sizeof p && p.dtype == GLINT_BF16 && p.mask == GLINT_MASK_NONE && p.batch == b && p.heads_q == hq &&
+                   p.heads_kv == hk && p.head_dim == d && p.seqlen_q == sq && p.seqlen_k == sk,
+               "the scalar fields");
+        EXPECT(fabs((double)p.softmax_scale - 1.0 / sqrt(40.0)) < 1e-8, "softmax_scale is %.9g", (double)p.softmax_scale);
+        for (int i = 0; i < 4; i++)
+            EXPECT(p.reserved[i] == 0, "reserved[%d]", i);
+        const struct glint_strides *const of_q[] = {&p.q, &p.o, &p.dout, &p.dq}, *const of_k[] = {&p.k, &p.v, &p.dk, &p.dv};
+        for (int i = 0; i < 4; i++) {
+            if (bhsd) {
+                same_strides(*of_q[i], hq * sq * d, sq * d, d, "bhsd, of queries");
+                same_strides(*of_k[i], hk * sk * d, sk * d, d, "bhsd, of keys");
+            } else {
+                same_strides(*of_q[i], sq * hq * d, d, hq * d, "bshd, of queries");
+                same_strides(*of_k[i], sk * hk * d, d, hk * d, "bshd, of keys");
+            }
+        }
+    }
+    /* No checks: glint_plan makes them all. Nonsense must not trap, NULL is not promised. */
+    void *storage;
+    struct glint_context *const context = open_serial(&storage);
+    const int64_t nonsense[] = {0, -1, INT64_MAX, INT64_MIN, GLINT_MAX_EXTENT + 1};
+    for (size_t i = 0; i < COUNT(nonsense); i++) {
+        struct glint_problem p;
+        struct glint_plan plan;
+        const int64_t n = nonsense[i];
+        glint_problem_bshd(&p, GLINT_F32, n, n, n, n, n, n);
+        EXPECT(glint_plan(context, &p, GLINT_FORWARD, &plan) != GLINT_OK, "all %lld", (long long)n);
+        glint_problem_bhsd(&p, (enum glint_dtype)77, n, n, n, n, n, n);
+        EXPECT(glint_plan(context, &p, GLINT_FORWARD, &plan) != GLINT_OK, "all %lld", (long long)n);
+    }
+    free(storage);
+}
+
+static const struct contract_case cases[] = {
+    {"names_are_their_fields", names_are_their_fields, 0},
+    {"table_arguments", table_arguments, 0},
+    {"planning_is_pure", planning_is_pure, 0},
+    {"each_row_by_name", each_row_by_name, 0},
+    {"workspace_is_linear", workspace_is_linear, 0},
+    {"planning_is_fast", planning_is_fast, 120},
+    {"problem_helpers", problem_helpers, 0},
+};
+CONTRACT_MAIN("contract_plan", cases)

@@ -1,0 +1,122 @@
+/* How deep the call path goes, measured: each call runs on a stack that was painted before, and the lowest byte that lost its paint
+ * tells. The promise is 4 KiB from the public function to the last kernel. */
+#define _GNU_SOURCE /* pthread_attr_setstack */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/contract/suite.h"
+#include "tests/contract/world.h"
+
+#define PAINT 0xB7
+enum { STACK_BYTES = 256 * 1024, PROMISE = 4096 };
+
+struct dive {
+    unsigned char *stack;
+    const struct call *call;
+    struct glint_context *context;
+    int kind;
+    enum glint_status status;
+    size_t depth;
+};
+
+static const char *const kinds[] = {"run", "plan", "explain", "explain_call"};
+
+__attribute__((noinline)) static enum glint_status invoke(const struct dive *d)
+{
+    static char text[4096];
+    const struct call *const c = d->call;
+    static struct glint_plan plan;
+    switch (d->kind) {
+    case 0:
+        return c->pass == GLINT_FORWARD ? glint_forward(&c->plan, &c->tensors, c->workspace, c->workspace_bytes, NULL)
+                                        : glint_backward(&c->plan, &c->tensors, c->workspace, c->workspace_bytes, NULL);
+    case 1: return glint_plan(d->context, &c->problem, c->pass, &plan);
+    case 2: return glint_explain(d->context, &c->problem, c->pass, text, sizeof text, NULL);
+    default:
+        return glint_explain_call(&c->plan, c->pass, &c->tensors, c->workspace, c->workspace_bytes, NULL, text, sizeof text, NULL);
+    }
+}
+
+__attribute__((noinline)) static void paint(unsigned char *from, const unsigned char *to)
+{
+    volatile unsigned char *at = from; /* byte by byte, with nothing of its own below */
+    while ((const unsigned char *)at < to)
+        *at++ = PAINT;
+}
+
+static void *dive(void *argument)
+{
+    struct dive *const d = argument;
+    unsigned char *const here = __builtin_frame_address(0);
+    const unsigned char *const top = here - 512; /* this function's own frame and the painter's */
+    d->status = invoke(d);                       /* once before: lazy binding has a stack of its own */
+    paint(d->stack, top);
+    d->status = invoke(d);
+    const unsigned char *lowest = d->stack;
+    while (lowest < top && *lowest == PAINT)
+        lowest++;
+    d->depth = lowest < top ? (size_t)(here - lowest) : 0;
+    return NULL;
+}
+
+static void measure(struct dive *d)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    if (pthread_attr_setstack(&attributes, d->stack, STACK_BYTES) != 0 || pthread_create(&thread, &attributes, dive, d) != 0 ||
+        pthread_join(thread, NULL) != 0)
+        abort();
+    pthread_attr_destroy(&attributes);
+}
+
+static void depth_of_every_variant(void)
+{
+    void *storage;
+    struct counting counting;
+    struct glint_context *const context = open_context(&counting, 2, &storage);
+    struct dive d = {.stack = aligned_memory(4096, STACK_BYTES), .context = context};
+    size_t deepest[4] = {0, 0, 0, 0}, measured = 0;
+    char names[4][128] = {"", "", "", ""};
+    for (uint32_t i = 0; i < glint_variant_count(); i++) {
+        if (glint_variant_available(context, i) != GLINT_OK)
+            continue;
+        const struct glint_variant_info info = row_at(i);
+        struct glint_problem p;
+        struct call c;
+        glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, info.tile_m + 3, info.tile_n + 5, 2, 1, info.head_dim);
+        p.mask = row_mask(&info, true);
+        call_make(&c, context, &p, (enum glint_pass)info.pass, 1);
+        const size_t planned = c.workspace_bytes;
+        EXPECT(glint_plan_variant(context, &p, (enum glint_pass)info.pass, i, &c.plan) == GLINT_OK, "%s", info.name);
+        void *const workspace = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, c.plan.workspace_bytes + planned);
+        c.workspace = workspace;
+        c.workspace_bytes = c.plan.workspace_bytes;
+        d.call = &c;
+        for (d.kind = 0; d.kind < 4; d.kind++) {
+            measure(&d);
+            EXPECT(d.status == GLINT_OK, "%s: %s gives %s", info.name, kinds[d.kind], glint_status_name(d.status));
+            EXPECT(d.depth > 0 && d.depth < STACK_BYTES / 2, "%s: %s: the paint tells nothing", info.name, kinds[d.kind]);
+            if (d.depth > deepest[d.kind]) {
+                deepest[d.kind] = d.depth;
+                strncpy(names[d.kind], info.name, sizeof names[0] - 1);
+            }
+        }
+        measured++;
+        free(workspace);
+        call_free(&c);
+    }
+    EXPECT(measured > 0, "no variant runs here");
+    for (int k = 0; k < 4; k++)
+        contract_note("%s: %zu bytes deep at most, %s", kinds[k], deepest[k], names[k]);
+    if (CONTRACT_SANITIZED)
+        contract_note("not judged: a sanitizer widens every frame");
+    for (int k = 0; k < 4 && !CONTRACT_SANITIZED; k++)
+        EXPECT(deepest[k] <= PROMISE, "%s of %s is %zu bytes deep, %d promised", kinds[k], names[k], deepest[k], PROMISE);
+    free(d.stack);
+    free(storage);
+}
+
+static const struct contract_case cases[] = {{"depth_of_every_variant", depth_of_every_variant, 120}};
+CONTRACT_MAIN("contract_stack", cases)

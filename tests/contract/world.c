@@ -1,0 +1,379 @@
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "tests/contract/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/contract/suite.h"
+
+/* ---- tensors -------------------------------------------------------------------------------------------------------------- */
+
+const char *const tensor_names[TENSORS] = {"q", "k", "v", "o", "lse", "dout", "dq", "dk", "dv"};
+
+bool tensor_used(enum glint_pass pass, enum tensor t)
+{
+    return pass == GLINT_BACKWARD || t <= T_LSE;
+}
+
+bool tensor_is_output(enum glint_pass pass, enum tensor t)
+{
+    return pass == GLINT_FORWARD ? t == T_O || t == T_LSE : t >= T_DQ;
+}
+
+int64_t element_bytes(uint32_t dtype)
+{
+    return dtype == GLINT_F32 ? 4 : 2;
+}
+
+struct shape tensor_shape(const struct glint_problem *p, enum tensor t)
+{
+    const bool of_keys = t == T_K || t == T_V || t == T_DK || t == T_DV;
+    struct shape s = {p->batch,
+                      of_keys ? p->heads_kv : p->heads_q,
+                      of_keys ? p->seqlen_k : p->seqlen_q,
+                      p->head_dim,
+                      {0, 0, 0},
+                      element_bytes(p->dtype)};
+    switch (t) {
+    case T_Q: s.strides = p->q; break;
+    case T_K: s.strides = p->k; break;
+    case T_V: s.strides = p->v; break;
+    case T_O: s.strides = p->o; break;
+    case T_DOUT: s.strides = p->dout; break;
+    case T_DQ: s.strides = p->dq; break;
+    case T_DK: s.strides = p->dk; break;
+    case T_DV: s.strides = p->dv; break;
+    default: /* LSE: contiguous float32; the strides mean something only where heads * rows fits */
+        s.columns = 1;
+        s.element_bytes = 4;
+        s.strides = (struct glint_strides){s.heads * s.rows, s.rows, 1};
+        break;
+    }
+    return s;
+}
+
+size_t tensor_bytes(const struct glint_problem *p, enum tensor t)
+{
+    const struct shape s = tensor_shape(p, t);
+    if (s.batch == 0 || s.heads == 0 || s.rows == 0)
+        return 0;
+    const int64_t last = (s.batch - 1) * s.strides.batch + (s.heads - 1) * s.strides.head + (s.rows - 1) * s.strides.row;
+    return (size_t)((last + s.columns) * s.element_bytes);
+}
+
+void *tensor_get(const struct glint_tensors *tensors, enum tensor t)
+{
+    switch (t) {
+    case T_Q: return (void *)(uintptr_t)tensors->q;
+    case T_K: return (void *)(uintptr_t)tensors->k;
+    case T_V: return (void *)(uintptr_t)tensors->v;
+    case T_O: return tensors->o;
+    case T_LSE: return tensors->lse;
+    case T_DOUT: return (void *)(uintptr_t)tensors->dout;
+    case T_DQ: return tensors->dq;
+    case T_DK: return tensors->dk;
+    default: return tensors->dv;
+    }
+}
+
+void tensor_set(struct glint_tensors *tensors, enum tensor t, void *address)
+{
+    switch (t) {
+    case T_Q: tensors->q = address; break;
+    case T_K: tensors->k = address; break;
+    case T_V: tensors->v = address; break;
+    case T_O: tensors->o = address; break;
+    case T_LSE: memcpy(&tensors->lse, &address, sizeof address); break; /* may be misaligned on purpose: no cast */
+    case T_DOUT: tensors->dout = address; break;
+    case T_DQ: tensors->dq = address; break;
+    case T_DK: tensors->dk = address; break;
+    default: tensors->dv = address; break;
+    }
+}
+
+/* ---- numbers -------------------------------------------------------------------------------------------------------------- */
+
+uint64_t random_next(struct random_stream *r) /* splitmix64 */
+{
+    uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+uint64_t random_below(struct random_stream *r, uint64_t bound)
+{
+    return random_next(r) % bound;
+}
+
+void fill_random(struct random_stream *r, uint32_t dtype, void *memory, size_t bytes)
+{
+    unsigned char *at = memory;
+    const size_t step = (size_t)element_bytes(dtype);
+    for (size_t i = 0; i + step <= bytes; i += step) {
+        const uint64_t z = random_next(r);
+        const uint32_t sign = (uint32_t)(z & 1u), below = (uint32_t)(z >> 8) % 7u; /* exponent 0 ... -6 */
+        const uint32_t mantissa = (uint32_t)(z >> 32);
+        if (dtype == GLINT_F32) {
+            const uint32_t bits = sign << 31 | (127u - below) << 23 | (mantissa & 0x7fffffu);
+            memcpy(at + i, &bits, 4);
+        } else {
+            const uint32_t wide = dtype == GLINT_F16 ? sign << 15 | (15u - below) << 10 | (mantissa & 0x3ffu)
+                                                     : sign << 15 | (127u - below) << 7 | (mantissa & 0x7fu);
+            const uint16_t bits = (uint16_t)wide;
+            memcpy(at + i, &bits, 2);
+        }
+    }
+}
+
+void *aligned_memory(size_t alignment, size_t bytes)
+{
+    void *memory = NULL;
+    if (posix_memalign(&memory, alignment, bytes > 0 ? bytes : 1) != 0)
+        abort();
+    return memory;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare_doubles);
+    return values[count / 2];
+}
+
+double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------ */
+
+struct glint_variant_info row_at(uint32_t index)
+{
+    struct glint_variant_info info;
+    memset(&info, 0, sizeof info);
+    info.struct_size = sizeof info;
+    const enum glint_status status = glint_variant_at(index, &info);
+    EXPECT(status == GLINT_OK, "glint_variant_at(%u) gives %d", index, (int)status);
+    return info;
+}
+
+const char *pass_name(uint32_t pass)
+{
+    return pass == GLINT_FORWARD ? "forward" : "backward";
+}
+
+enum glint_mask row_mask(const struct glint_variant_info *info, bool bottom_right)
+{
+    if (!info->causal)
+        return GLINT_MASK_NONE;
+    return bottom_right ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_CAUSAL_TOP_LEFT;
+}
+
+static bool find_row(const struct glint_context *context, enum glint_pass pass, struct glint_variant_info *info)
+{
+    for (uint32_t i = 0; i < glint_variant_count(); i++) {
+        *info = row_at(i);
+        if (info->pass == (uint32_t)pass && glint_variant_available(context, i) == GLINT_OK)
+            return true;
+    }
+    return false;
+}
+
+bool runs_pass(const struct glint_context *context, enum glint_pass pass)
+{
+    struct glint_variant_info info;
+    return find_row(context, pass, &info);
+}
+
+struct glint_variant_info first_row(const struct glint_context *context, enum glint_pass pass)
+{
+    struct glint_variant_info info;
+    EXPECT(find_row(context, pass, &info), "this context runs no %s variant", pass_name((uint32_t)pass));
+    return info;
+}
+
+/* ---- contexts ------------------------------------------------------------------------------------------------------------- */
+
+void counting_for(void *user, uint32_t count, void (*body)(void *argument, uint32_t index), void *argument)
+{
+    struct counting *const counting = user;
+    EXPECT(count <= counting->concurrency, "parallel_for of %u bodies, with a concurrency of %u", count, counting->concurrency);
+    counting->calls++;
+    for (uint32_t i = count; i > 0; i--) {
+        counting->bodies++;
+        body(argument, i - 1);
+    }
+}
+
+struct glint_executor counting_executor(struct counting *counting, uint32_t concurrency)
+{
+    *counting = (struct counting){0, 0, concurrency};
+    return (struct glint_executor){sizeof(struct glint_executor), concurrency, counting_for, counting};
+}
+
+static struct glint_context *open_with(const struct glint_options *options, void **storage)
+{
+    struct glint_context *context = NULL;
+    const size_t bytes = glint_context_size();
+    *storage = aligned_memory(GLINT_CONTEXT_ALIGNMENT, bytes);
+    const enum glint_status status = glint_context_init(*storage, bytes, options, &context);
+    EXPECT(status == GLINT_OK && (void *)context == *storage, "glint_context_init gives %d: %s", (int)status,
+           glint_status_sentence(status));
+    return context;
+}
+
+struct glint_context *open_context(struct counting *counting, uint32_t concurrency, void **storage)
+{
+    struct glint_options options = GLINT_OPTIONS_INIT;
+    options.device = GLINT_DEVICE_CPU;
+    options.executor = counting_executor(counting, concurrency);
+    return open_with(&options, storage);
+}
+
+struct glint_context *open_serial(void **storage)
+{
+    struct glint_options options = GLINT_OPTIONS_INIT;
+    options.device = GLINT_DEVICE_CPU;
+    return open_with(&options, storage);
+}
+
+/* ---- a problem with memory for it ------------------------------------------------------------------------------------------- */
+
+#define GAP 64u
+
+static size_t round_up(size_t value, size_t to)
+{
+    return (value + to - 1) / to * to;
+}
+
+void call_make(struct call *c, const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
+               uint64_t seed)
+{
+    struct random_stream r = {seed};
+    memset(c, 0, sizeof *c);
+    c->problem = *problem;
+    c->pass = pass;
+    const enum glint_status status = glint_plan(context, problem, pass, &c->plan);
+    EXPECT(status == GLINT_OK, "glint_plan gives %d: %s", (int)status, glint_status_sentence(status));
+    c->workspace_bytes = c->plan.workspace_bytes;
+
+    size_t at = GAP;
+    for (enum tensor t = T_Q; t < TENSORS; t++) {
+        at = round_up(at, 64);
+        c->offset[t] = at;
+        c->bytes[t] = tensor_used(pass, t) ? tensor_bytes(problem, t) : 0;
+        at += c->bytes[t] + GAP;
+    }
+    c->workspace_offset = round_up(at, GLINT_WORKSPACE_ALIGNMENT);
+    c->block_bytes = round_up(c->workspace_offset + c->workspace_bytes + GAP, GLINT_WORKSPACE_ALIGNMENT);
+    c->block = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, c->block_bytes);
+    memset(c->block, CANARY, c->block_bytes);
+    c->workspace = c->block + c->workspace_offset;
+    c->tensors = (struct glint_tensors)GLINT_TENSORS_INIT;
+    for (enum tensor t = T_Q; t < TENSORS; t++) {
+        if (!tensor_used(pass, t))
+            continue;
+        tensor_set(&c->tensors, t, c->block + c->offset[t]);
+        fill_random(&r, t == T_LSE ? (uint32_t)GLINT_F32 : problem->dtype, c->block + c->offset[t], c->bytes[t]);
+    }
+}
+
+void call_free(struct call *c)
+{
+    free(c->block);
+    memset(c, 0, sizeof *c);
+}
+
+enum glint_status call_run(const struct call *c)
+{
+    return c->pass == GLINT_FORWARD ? glint_forward(&c->plan, &c->tensors, c->workspace, c->workspace_bytes, NULL)
+                                    : glint_backward(&c->plan, &c->tensors, c->workspace, c->workspace_bytes, NULL);
+}
+
+void call_fill_forward(struct call *c, const struct glint_context *context)
+{
+    struct glint_plan plan;
+    enum glint_status status = glint_plan(context, &c->problem, GLINT_FORWARD, &plan);
+    if (status == GLINT_NOT_IN_SPEC)
+        return; /* a spec may list backward alone; random O and LSE are inputs as good as any */
+    EXPECT(status == GLINT_OK, "the forward plan gives %d", (int)status);
+    void *const workspace = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, plan.workspace_bytes);
+    status = glint_forward(&plan, &c->tensors, workspace, plan.workspace_bytes, NULL);
+    EXPECT(status == GLINT_OK, "the forward gives %d", (int)status);
+    free(workspace);
+}
+
+static bool all_canaries(const unsigned char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        if (from[i] != CANARY)
+            return false;
+    }
+    return true;
+}
+
+bool call_canaries_hold(const struct call *c)
+{
+    size_t at = 0;
+    for (enum tensor t = T_Q; t < TENSORS; t++) {
+        if (!all_canaries(c->block + at, c->offset[t] - at))
+            return false;
+        at = c->offset[t] + c->bytes[t];
+    }
+    if (!all_canaries(c->block + at, c->workspace_offset - at))
+        return false;
+    at = c->workspace_offset + c->workspace_bytes;
+    return all_canaries(c->block + at, c->block_bytes - at);
+}
+
+/* ---- guard pages ------------------------------------------------------------------------------------------------------------ */
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+struct guarded guarded_make(size_t bytes, size_t alignment, bool at_end)
+{
+    const size_t page = page_bytes(), inside = round_up(bytes > 0 ? bytes : 1, page);
+    struct guarded g = {NULL, NULL, inside + 2 * page, bytes};
+    void *const mapping = mmap(NULL, g.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(mapping != MAP_FAILED, "cannot map %zu bytes", g.mapped);
+    g.mapping = mapping;
+    if (mprotect(g.mapping + page, inside, PROT_READ | PROT_WRITE) != 0)
+        abort();
+    memset(g.mapping + page, CANARY, inside);
+    g.at = g.mapping + page + (at_end ? (inside - bytes) / alignment * alignment : 0);
+    return g;
+}
+
+void guarded_read_only(const struct guarded *g)
+{
+    const size_t page = page_bytes();
+    if (mprotect(g->mapping + page, g->mapped - 2 * page, PROT_READ) != 0)
+        abort();
+}
+
+bool guarded_canaries_hold(const struct guarded *g)
+{
+    const size_t page = page_bytes();
+    const unsigned char *const first = g->mapping + page, *const last = g->mapping + g->mapped - page;
+    return all_canaries(first, (size_t)(g->at - first)) && all_canaries(g->at + g->bytes, (size_t)(last - (g->at + g->bytes)));
+}
+
+void guarded_free(struct guarded *g)
+{
+    munmap(g->mapping, g->mapped);
+    memset(g, 0, sizeof *g);
+}

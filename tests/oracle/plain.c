@@ -1,0 +1,137 @@
+/* The yardstick: attention as one would write it without a fused kernel, in the variant's own dtype. See tests/oracle/ref.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/oracle/half.h"
+#include "tests/oracle/ref.h"
+
+static float *numbers(int64_t count)
+{
+    float *memory = malloc((size_t)(count > 0 ? count : 1) * sizeof *memory);
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+static float *factors(enum glint_math math, const float *x, int64_t count)
+{
+    float *rounded = numbers(count);
+    for (int64_t i = 0; i < count; i++)
+        rounded[i] = factor_round(math, x[i]);
+    return rounded;
+}
+
+static void transpose(float *to, const float *from, int64_t rows, int64_t dim)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t d = 0; d < dim; d++)
+            to[d * rows + r] = from[r * dim + d];
+}
+
+static void products(float *y, const float *x, const float *a_transposed, int64_t count, int64_t rows, int64_t dim)
+{
+    for (int64_t j = 0; j < count; j++)
+        y[j] = 0;
+    for (int64_t d = 0; d < dim; d++)
+        for (int64_t j = 0; j < count; j++)
+            y[j] += x[d] * a_transposed[d * rows + j];
+}
+
+static void add_scaled(float *y, float a, const float *x, int64_t dim)
+{
+    for (int64_t d = 0; d < dim; d++)
+        y[d] += a * x[d];
+}
+
+static void store(enum glint_dtype dtype, float *to, const float *from, float scale, int64_t count)
+{
+    for (int64_t d = 0; d < count; d++)
+        to[d] = dtype_round(dtype, scale * from[d]);
+}
+
+void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q_stored,
+                   const float *k_stored, const float *v_stored, float *o, float *lse)
+{
+    const int64_t dim = s->head_dim, group = s->heads_q / s->heads_kv, key_numbers = s->batch * s->heads_kv * s->seqlen_k * dim;
+    float *q = factors(math, q_stored, s->batch * s->heads_q * s->seqlen_q * dim);
+    float *k = factors(math, k_stored, key_numbers), *v = factors(math, v_stored, key_numbers);
+    float *k_transposed = numbers(s->seqlen_k * dim), *p = numbers(s->seqlen_k), *sum_pv = numbers(dim);
+
+    for (int64_t bh = 0; bh < s->batch * s->heads_q; bh++) {
+        const int64_t keys = (bh / s->heads_q * s->heads_kv + bh % s->heads_q / group) * s->seqlen_k;
+        transpose(k_transposed, k + keys * dim, s->seqlen_k, dim);
+        for (int64_t i = 0; i < s->seqlen_q; i++) {
+            const int64_t row = bh * s->seqlen_q + i, visible = ref_visible(s, i);
+            float max = -INFINITY, sum = 0;
+            memset(sum_pv, 0, (size_t)dim * sizeof *sum_pv);
+            products(p, q + row * dim, k_transposed, visible, s->seqlen_k, dim);
+            for (int64_t j = 0; j < visible; j++) {
+                p[j] *= s->softmax_scale;
+                max = p[j] > max ? p[j] : max;
+            }
+            for (int64_t j = 0; j < visible; j++)
+                sum += p[j] = expf(p[j] - max);
+            for (int64_t j = 0; j < visible; j++)
+                add_scaled(sum_pv, factor_round(math, dtype_round(dtype, p[j] / sum)), v + (keys + j) * dim, dim);
+            store(dtype, o + row * dim, sum_pv, 1, dim);
+            lse[row] = visible > 0 ? max + logf(sum) : -INFINITY;
+        }
+    }
+    free(sum_pv);
+    free(p);
+    free(k_transposed);
+    free(v);
+    free(k);
+    free(q);
+}
+
+void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q_stored,
+                    const float *k_stored, const float *v_stored, const float *o, const float *lse, const float *dout_stored,
+                    float *dq, float *dk, float *dv)
+{
+    const int64_t dim = s->head_dim, group = s->heads_q / s->heads_kv;
+    const int64_t query_numbers = s->batch * s->heads_q * s->seqlen_q * dim,
+                  key_numbers = s->batch * s->heads_kv * s->seqlen_k * dim;
+    float *q = factors(math, q_stored, query_numbers), *dout = factors(math, dout_stored, query_numbers);
+    float *k = factors(math, k_stored, key_numbers), *v = factors(math, v_stored, key_numbers);
+    float *k_transposed = numbers(s->seqlen_k * dim), *v_transposed = numbers(s->seqlen_k * dim);
+    float *p = numbers(s->seqlen_k), *dp = numbers(s->seqlen_k), *sum_dq = numbers(dim);
+
+    memset(dk, 0, (size_t)key_numbers * sizeof *dk);
+    memset(dv, 0, (size_t)key_numbers * sizeof *dv);
+    for (int64_t bh = 0; bh < s->batch * s->heads_q; bh++) {
+        const int64_t keys = (bh / s->heads_q * s->heads_kv + bh % s->heads_q / group) * s->seqlen_k;
+        transpose(k_transposed, k + keys * dim, s->seqlen_k, dim);
+        transpose(v_transposed, v + keys * dim, s->seqlen_k, dim);
+        for (int64_t i = 0; i < s->seqlen_q; i++) {
+            const int64_t row = bh * s->seqlen_q + i, visible = ref_visible(s, i);
+            const float *qi = q + row * dim, *douti = dout + row * dim;
+            float delta = 0;
+            for (int64_t d = 0; d < dim; d++)
+                delta += dout_stored[row * dim + d] * o[row * dim + d];
+            memset(sum_dq, 0, (size_t)dim * sizeof *sum_dq);
+            products(p, qi, k_transposed, visible, s->seqlen_k, dim);
+            products(dp, douti, v_transposed, visible, s->seqlen_k, dim);
+            for (int64_t j = 0; j < visible; j++) {
+                const float pj = dtype_round(dtype, expf(s->softmax_scale * p[j] - lse[row])); /* as forward stores it */
+                const float ds = factor_round(math, dtype_round(dtype, pj * (dp[j] - delta)));
+                add_scaled(dv + (keys + j) * dim, factor_round(math, pj), douti, dim);
+                add_scaled(dk + (keys + j) * dim, ds, qi, dim);
+                add_scaled(sum_dq, ds, k + (keys + j) * dim, dim);
+            }
+            store(dtype, dq + row * dim, sum_dq, s->softmax_scale, dim);
+        }
+    }
+    store(dtype, dk, dk, s->softmax_scale, key_numbers);
+    store(dtype, dv, dv, 1, key_numbers);
+    free(sum_dq);
+    free(dp);
+    free(p);
+    free(v_transposed);
+    free(k_transposed);
+    free(v);
+    free(k);
+    free(dout);
+    free(q);
+}

@@ -1,0 +1,147 @@
+/* The fp64 reference. One query row at a time:
+ *
+ *   s_j = softmax_scale * <q, k_j>      p_j = exp(s_j - m) / l      o = sum_j p_j v_j      lse = m + log l
+ *   dp_j = <dout, v_j>   delta = <dout, o>   ds_j = p_j (dp_j - delta)
+ *   dv_j += p_j dout     dq = softmax_scale * sum_j ds_j k_j        dk_j += softmax_scale * ds_j q
+ *
+ * over the keys j that the query sees. Values that no visible pair touches are zero; nothing hidden is ever multiplied in. */
+#include "tests/oracle/ref.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t ref_visible(const struct ref_shape *s, int64_t query)
+{
+    int64_t count = query + s->offset + 1;
+    return count < 0 ? 0 : count > s->seqlen_k ? s->seqlen_k : count;
+}
+
+/* Rows of one head, and of the key head that it reads. */
+static int64_t q_row(const struct ref_shape *s, int64_t b, int64_t h, int64_t i)
+{
+    return (b * s->heads_q + h) * s->seqlen_q + i;
+}
+
+static int64_t k_row(const struct ref_shape *s, int64_t b, int64_t h, int64_t j)
+{
+    return (b * s->heads_kv + h / (s->heads_q / s->heads_kv)) * s->seqlen_k + j;
+}
+
+/* [rows, dim] -> [dim, rows]: products over dim then run along memory, which compilers turn into vector code. */
+static void transpose(double *to, const double *from, int64_t rows, int64_t dim)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t d = 0; d < dim; d++)
+            to[d * rows + r] = from[r * dim + d];
+}
+
+/* y_j = <x, a_j> for the first `count` of `rows` vectors a_j, given transposed. */
+static void products(double *y, const double *x, const double *a_transposed, int64_t count, int64_t rows, int64_t dim)
+{
+    for (int64_t j = 0; j < count; j++)
+        y[j] = 0;
+    for (int64_t d = 0; d < dim; d++)
+        for (int64_t j = 0; j < count; j++)
+            y[j] += x[d] * a_transposed[d * rows + j];
+}
+
+static void add_scaled(double *y, double a, const double *x, int64_t dim)
+{
+    for (int64_t d = 0; d < dim; d++)
+        y[d] += a * x[d];
+}
+
+static double *numbers(int64_t count)
+{
+    double *memory = malloc((size_t)(count > 0 ? count : 1) * sizeof *memory);
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+static void forward_row(const struct ref_shape *s, const double *q, const double *k_transposed, const double *v, int64_t visible,
+                        double *scores, double *o, double *lse)
+{
+    memset(o, 0, (size_t)s->head_dim * sizeof *o);
+    *lse = -INFINITY;
+    if (visible == 0)
+        return;
+
+    products(scores, q, k_transposed, visible, s->seqlen_k, s->head_dim);
+    double max = -INFINITY;
+    for (int64_t j = 0; j < visible; j++) {
+        scores[j] *= (double)s->softmax_scale;
+        max = scores[j] > max ? scores[j] : max;
+    }
+    double sum = 0;
+    for (int64_t j = 0; j < visible; j++)
+        sum += scores[j] = exp(scores[j] - max);
+    for (int64_t j = 0; j < visible; j++)
+        add_scaled(o, scores[j] / sum, v + j * s->head_dim, s->head_dim);
+    *lse = max + log(sum);
+}
+
+void reference_forward(const struct ref_shape *s, const double *q, const double *k, const double *v, double *o, double *lse)
+{
+    const int64_t dim = s->head_dim;
+    double *k_transposed = numbers(s->seqlen_k * dim);
+    double *scores = numbers(s->seqlen_k);
+
+    for (int64_t b = 0; b < s->batch; b++)
+        for (int64_t h = 0; h < s->heads_q; h++) {
+            const int64_t keys = k_row(s, b, h, 0);
+            transpose(k_transposed, k + keys * dim, s->seqlen_k, dim);
+            for (int64_t i = 0; i < s->seqlen_q; i++) {
+                const int64_t row = q_row(s, b, h, i);
+                forward_row(s, q + row * dim, k_transposed, v + keys * dim, ref_visible(s, i), scores, o + row * dim, lse + row);
+            }
+        }
+    free(scores);
+    free(k_transposed);
+}
+
+void reference_backward(const struct ref_shape *s, const double *q, const double *k, const double *v, const double *o,
+                        const double *lse, const double *dout, double *dq, double *dk, double *dv)
+{
+    const int64_t dim = s->head_dim;
+    const double scale = (double)s->softmax_scale;
+    double *k_transposed = numbers(s->seqlen_k * dim);
+    double *v_transposed = numbers(s->seqlen_k * dim);
+    double *scores = numbers(s->seqlen_k);
+    double *dp = numbers(s->seqlen_k);
+
+    memset(dq, 0, (size_t)(s->batch * s->heads_q * s->seqlen_q * dim) * sizeof *dq);
+    memset(dk, 0, (size_t)(s->batch * s->heads_kv * s->seqlen_k * dim) * sizeof *dk);
+    memset(dv, 0, (size_t)(s->batch * s->heads_kv * s->seqlen_k * dim) * sizeof *dv);
+
+    for (int64_t b = 0; b < s->batch; b++)
+        for (int64_t h = 0; h < s->heads_q; h++) {
+            const int64_t keys = k_row(s, b, h, 0);
+            transpose(k_transposed, k + keys * dim, s->seqlen_k, dim);
+            transpose(v_transposed, v + keys * dim, s->seqlen_k, dim);
+            for (int64_t i = 0; i < s->seqlen_q; i++) {
+                const int64_t visible = ref_visible(s, i);
+                const int64_t row = q_row(s, b, h, i);
+                const double *qi = q + row * dim, *douti = dout + row * dim;
+                if (visible == 0)
+                    continue;
+                products(scores, qi, k_transposed, visible, s->seqlen_k, dim);
+                products(dp, douti, v_transposed, visible, s->seqlen_k, dim);
+                double delta = 0;
+                for (int64_t d = 0; d < dim; d++)
+                    delta += douti[d] * o[row * dim + d];
+                for (int64_t j = 0; j < visible; j++) {
+                    const double p = exp(scale * scores[j] - lse[row]);
+                    const double ds = p * (dp[j] - delta);
+                    add_scaled(dv + (keys + j) * dim, p, douti, dim);
+                    add_scaled(dq + row * dim, scale * ds, k + (keys + j) * dim, dim);
+                    add_scaled(dk + (keys + j) * dim, scale * ds, qi, dim);
+                }
+            }
+        }
+    free(dp);
+    free(scores);
+    free(v_transposed);
+    free(k_transposed);
+}
