@@ -15,8 +15,8 @@ end
 
 local ALLOWED = { -- Lua patterns of the files of the repository that an action may read
   cpu = { "^lib/cpu/[%w_]+%.h$", "^lib/variant%.h$", "^lib/glint%.h$" },
-  sm80 = { "^lib/device/[%w_]+%.h$", "^tools/ptxas%.lua$" },
-  sm90a = { "^lib/device/[%w_]+%.h$", "^tools/ptxas%.lua$" },
+  sm80 = { "^lib/device/[%w_/]+%.h$", "^tools/ptxas%.lua$" },
+  sm90a = { "^lib/device/[%w_/]+%.h$", "^tools/ptxas%.lua$" },
 }
 local FORBIDDEN = { sm80 = { "hopper", "wgmma", "tensor_map" } }
 local NEEDED = { -- that the lists are not empty
