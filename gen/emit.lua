@@ -71,15 +71,17 @@ local function declaration(record, family)
   return ("extern const %s %s;\n"):format(family.descriptor, record.symbol)
 end
 
+local function family_symbol(family) return "glint_family_" .. family.name end
+
 local function row(record)
   local family = registry.get(record.family)
   local own = family.row(record)
   return ([[
     {"%s",
-     %s, %s, %d, %s, %d, %d, %d, %s, %s, %s, %d, %d,
-     &%s},
-]]):format(record.name, PASSES[record.pass], DTYPES[record.dtype], record.causal and 1 or 0, family.id, record.head_dim,
-    record.tile_m, record.tile_n, own.isa, own.sm, own.math, own.up_to or 0, own.alignment_bytes, record.symbol)
+     %s, %s, %d, %d, %d, %d, %s, %s, %s, %d, %d,
+     &%s, &%s},
+]]):format(record.name, PASSES[record.pass], DTYPES[record.dtype], record.causal and 1 or 0, record.head_dim, record.tile_m,
+    record.tile_n, own.isa, own.sm, own.math, own.up_to or 0, own.alignment_bytes, family_symbol(family), record.symbol)
 end
 
 --- The dispatch table of `records`, which are sorted by name.
@@ -87,9 +89,11 @@ function emit.table(records, spec_name)
   local declarations, rows, families, seen = {}, {}, {}, {}
   for i, record in ipairs(records) do
     local family = registry.get(record.family)
-    if not seen[family.prologue] then
-      seen[family.prologue] = true
-      families[#families + 1] = family.prologue .. "\n"
+    for _, line in ipairs({ family.prologue, ("extern const struct glint_family %s;"):format(family_symbol(family)) }) do
+      if not seen[line] then
+        seen[line] = true
+        families[#families + 1] = line .. "\n"
+      end
     end
     declarations[i] = declaration(record, family)
     rows[i] = row(record)
@@ -100,7 +104,7 @@ function emit.table(records, spec_name)
     " by gen/glint.lua emit --table, and overwritten by it: change the spec. */\n",
     '#include "lib/variant.h"\n\n',
     table.concat(families), "\n", table.concat(declarations),
-    "\n/* name, pass, dtype, causal, family, head_dim, tile_m, tile_n, isa, sm, math, up_to, alignment_bytes, kernel */\n",
+    "\n/* name, pass, dtype, causal, head_dim, tile_m, tile_n, isa, sm, math, up_to, alignment_bytes, family, kernel */\n",
     "const struct glint_variant glint_variants[] = {\n", table.concat(rows), "};\n\n",
     ("const uint32_t glint_variants_count = %du;\n"):format(#records),
   })

@@ -38,13 +38,6 @@ uint64_t glint_plan_sum(const struct glint_plan *plan);
 #define GLINT_PLAN_SUM_WORD 11
 #define GLINT_PLAN_CONTEXT_WORD 10
 
-/* Differs between contexts that would not choose the same rows; tells a plan that outlived its context. */
-static inline uint64_t glint_context_print(const struct glint_context *context)
-{
-    return (uint64_t)context->device << 56 ^ (uint64_t)context->executor.concurrency << 44 ^
-           (uint64_t)context->variants_loaded << 32 ^ context->isas;
-}
-
 static inline int64_t glint_dtype_bytes(uint32_t dtype)
 {
     return dtype == GLINT_F32 ? 4 : 2;

@@ -1,4 +1,5 @@
 /* The rules of glint.h about a problem, one function a rule, in the order in which they are reported. */
+#include "lib/backend.h"
 #include "lib/check.h"
 
 #define TENSOR(field) offsetof(struct glint_tensors, field)
@@ -138,5 +139,24 @@ enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_
     int64_t rows;
     if (__builtin_mul_overflow(p->batch * p->heads_q, p->seqlen_q, &rows) || __builtin_mul_overflow(rows, 4, &rows))
         return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "lse", NULL, 0, INT64_MAX);
+    return GLINT_OK;
+}
+
+enum glint_status glint_strides_fit(const struct glint_variant *row, const struct glint_problem *p, struct glint_fault *fault)
+{
+    static const char *const dimension[3] = {"batch", "head", "row"};
+    const int64_t unit = row->alignment_bytes / glint_dtype_bytes(p->dtype);
+    for (int i = 0; unit > 1 && i < GLINT_ROLES; i++) {
+        const struct glint_tensor_role *role = &glint_roles[i];
+        if (role->use[row->pass] == GLINT_ROLE_UNUSED)
+            continue;
+        const struct glint_strides *s = glint_role_strides(role, p);
+        const int64_t stride[3] = {s->batch, s->head, s->row};
+        int64_t extent[3];
+        glint_role_extents(role, p, extent);
+        for (int d = 0; d < 3; d++)
+            if (extent[d] > 1 && stride[d] % unit != 0)
+                return glint_refuse(fault, GLINT_STRIDE_MISALIGNED, role->name, dimension[d], stride[d], unit);
+    }
     return GLINT_OK;
 }

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#include "lib/cpu/cpu.h"
-#include "lib/cuda/cuda.h"
+#include "lib/backend.h"
 
 static void serial_parallel_for(void *user, uint32_t count, void (*body)(void *argument, uint32_t index), void *argument)
 {
@@ -20,9 +19,20 @@ static size_t round_up(size_t bytes)
     return (bytes + GLINT_CONTEXT_ALIGNMENT - 1) / GLINT_CONTEXT_ALIGNMENT * GLINT_CONTEXT_ALIGNMENT;
 }
 
+/* The backend of the GPU rows; NULL when the table has none. */
+static const struct glint_backend *gpu_backend(void)
+{
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        if (glint_variants[i].family->backend->device == GLINT_DEVICE_CUDA)
+            return glint_variants[i].family->backend;
+    return NULL;
+}
+
 size_t glint_context_size(void)
 {
-    return round_up(sizeof(struct glint_context)) + round_up(glint_cuda_size());
+    const struct glint_backend *gpu = gpu_backend();
+    const size_t cpu_bytes = round_up(glint_cpu_backend.size()), gpu_bytes = gpu ? round_up(gpu->size()) : 0;
+    return round_up(sizeof(struct glint_context)) + (cpu_bytes > gpu_bytes ? cpu_bytes : gpu_bytes);
 }
 
 static bool is_zero(const struct glint_executor *e)
@@ -53,15 +63,6 @@ static enum glint_status check_options(const struct glint_options *options)
     return GLINT_OK;
 }
 
-static void open_cpu(struct glint_context *context, uint32_t max_isa)
-{
-    context->device = GLINT_DEVICE_CPU;
-    context->isas = glint_cpu_probe(max_isa);
-    for (uint32_t isa = 0; isa < 32; isa++)
-        if (context->isas >> isa & 1u)
-            context->isa = isa;
-}
-
 /* No GPU to be had, as against a GPU that fails: GLINT_DEVICE_AUTO turns to the CPU for these only. */
 static bool is_absence(enum glint_status status)
 {
@@ -69,46 +70,47 @@ static bool is_absence(enum glint_status status)
            status == GLINT_NO_KERNEL_IMAGE;
 }
 
-static enum glint_status open_gpu(struct glint_context *context, const struct glint_options *options,
-                                  const struct glint_cuda_driver *driver)
+static enum glint_status open_backend(struct glint_context *context, const struct glint_backend *backend,
+                                      const struct glint_options *options, const void *driver)
 {
-    if (glint_cuda_size() == 0)
-        return GLINT_NO_KERNEL_IMAGE;
-    struct glint_cuda *cuda = (void *)((unsigned char *)context + round_up(sizeof *context));
-    const enum glint_status status = glint_cuda_open(cuda, options->device, options->cuda_device, driver);
-    if (status != GLINT_OK) {
-        context->driver_error = glint_cuda_error(cuda);
-        return status;
-    }
-    struct glint_device_info info = {0};
-    glint_cuda_describe(cuda, &info);
-    context->executor.concurrency = info.concurrency;
-    context->device = GLINT_DEVICE_CUDA;
-    context->cuda = cuda;
-    return GLINT_OK;
+    context->backend = backend;
+    context->state = (unsigned char *)context + round_up(sizeof *context);
+    memset(context->state, 0, glint_context_size() - round_up(sizeof *context));
+    return backend->open(context, options, driver);
 }
 
-static enum glint_status open_device(struct glint_context *context, const struct glint_options *options,
-                                     const struct glint_cuda_driver *driver)
+static enum glint_status open_device(struct glint_context *context, const struct glint_options *options, const void *driver)
 {
-    enum glint_status status = options->device == GLINT_DEVICE_CPU ? GLINT_OK : open_gpu(context, options, driver);
-    if (options->device == GLINT_DEVICE_AUTO && is_absence(status))
-        status = GLINT_OK;
-    if (status == GLINT_OK && !context->cuda)
-        open_cpu(context, options->max_isa);
+    enum glint_status status = GLINT_NO_KERNEL_IMAGE;
+    const struct glint_backend *gpu = gpu_backend();
+    if (options->device != GLINT_DEVICE_CPU && gpu)
+        status = open_backend(context, gpu, options, driver);
+    if (options->device == GLINT_DEVICE_CPU || (options->device == GLINT_DEVICE_AUTO && is_absence(status)))
+        status = open_backend(context, &glint_cpu_backend, options, NULL);
     return status;
 }
 
-static uint32_t count_available(const struct glint_context *context)
+/* Mixes in a word (the multiplier is that of splitmix64's first step). */
+static uint64_t mix(uint64_t sum, uint64_t word)
 {
-    uint32_t n = 0;
+    sum = (sum ^ word) * UINT64_C(0xbf58476d1ce4e5b9);
+    return sum ^ sum >> 29;
+}
+
+/* What glint_plan reads of a context: the device, its width, which rows it runs. */
+static void examine_rows(struct glint_context *context)
+{
+    uint64_t sum = mix(context->backend->device, glint_context_concurrency(context));
     for (uint32_t i = 0; i < glint_variants_count; i++)
-        n += glint_variant_available(context, i) == GLINT_OK;
-    return n;
+        if (glint_variant_available(context, i) == GLINT_OK) {
+            context->variants_loaded++;
+            sum = mix(sum, i);
+        }
+    context->fingerprint = sum;
 }
 
 enum glint_status glint_context_init_with_driver(void *storage, size_t storage_bytes, const struct glint_options *options,
-                                                 const struct glint_cuda_driver *driver, struct glint_context **context)
+                                                 const void *driver, struct glint_context **context)
 {
     static const struct glint_options defaults = GLINT_OPTIONS_INIT;
 
@@ -136,7 +138,7 @@ enum glint_status glint_context_init_with_driver(void *storage, size_t storage_b
         return status;
     }
     opened->magic = GLINT_CONTEXT_OPEN;
-    opened->variants_loaded = count_available(opened);
+    examine_rows(opened);
     *context = opened;
     return GLINT_OK;
 }
@@ -152,7 +154,7 @@ enum glint_status glint_context_close(struct glint_context *context)
     if (!context || context->magic != GLINT_CONTEXT_OPEN)
         return GLINT_CONTEXT_CLOSED;
     context->magic = GLINT_CONTEXT_SHUT;
-    return context->cuda ? glint_cuda_close(context->cuda) : GLINT_OK;
+    return context->backend->close(context);
 }
 
 enum glint_status glint_context_device(const struct glint_context *context, struct glint_device_info *info)
@@ -165,23 +167,22 @@ enum glint_status glint_context_device(const struct glint_context *context, stru
         return GLINT_STRUCT_SIZE;
     *info = (struct glint_device_info){
         .struct_size = sizeof *info,
-        .device = context->device,
-        .isa = context->isa,
+        .device = context->backend->device,
         .cuda_device = -1,
         .concurrency = glint_context_concurrency(context),
         .variants_loaded = context->variants_loaded,
     };
-    if (context->cuda)
-        glint_cuda_describe(context->cuda, info);
+    context->backend->describe(context, info);
     return GLINT_OK;
 }
 
 int32_t glint_context_driver_error(const void *storage)
 {
     const struct glint_context *context = storage;
+    struct glint_device_info info = GLINT_DEVICE_INFO_INIT;
     if (!context)
         return 0;
-    if (context->magic == GLINT_CONTEXT_OPEN && context->cuda)
-        return glint_cuda_error(context->cuda);
-    return context->magic == GLINT_CONTEXT_FAILED ? context->driver_error : 0;
+    if (context->magic == GLINT_CONTEXT_OPEN)
+        context->backend->describe(context, &info);
+    return context->magic == GLINT_CONTEXT_FAILED ? context->driver_error : info.driver_error;
 }

@@ -1,4 +1,5 @@
 /* glint_explain: the refusals and choices of glint_plan and of the runs, as sentences for a log. Same checks, same order. */
+#include "lib/backend.h"
 #include "lib/check.h"
 #include "lib/text.h"
 
@@ -217,25 +218,12 @@ static void put_math(struct glint_text *t, const struct glint_context *context, 
         }
 }
 
-/* Of query heads that share a key head, when several blocks do: it is why the workspace is larger. */
-static void put_parts(struct glint_text *t, const struct glint_plan *plan)
-{
-    const uint64_t parts = plan->internal[GLINT_FAMILY_PARTS_WORD];
-    if (parts < 2)
-        return;
-    glint_text_str(t, "\nThe ");
-    glint_text_int(t, plan->problem.heads_q / plan->problem.heads_kv);
-    glint_text_str(t, " query heads of a key head are shared by ");
-    glint_text_uint(t, parts);
-    glint_text_str(t, " blocks, which add to dK and dV in turn: float32 sums of both are in the workspace.");
-}
-
 static void put_choice(struct glint_text *t, const struct glint_context *context, const struct glint_plan *plan)
 {
     const struct glint_variant *v = &glint_variants[plan->variant];
     glint_text_str(t, v->name);
     glint_text_str(t, ": family ");
-    glint_text_str(t, glint_families[v->family].name);
+    glint_text_str(t, v->family->name);
     glint_text_str(t, ", tile ");
     glint_text_uint(t, v->tile_m);
     glint_text_str(t, " queries x ");
@@ -254,7 +242,8 @@ static void put_choice(struct glint_text *t, const struct glint_context *context
     glint_text_int(t, plan->problem.seqlen_k);
     glint_text_str(t, ", then the larger tile.");
     put_math(t, context, plan);
-    put_parts(t, plan);
+    if (v->family->explain)
+        v->family->explain(plan, t);
 }
 
 static enum glint_status finish(struct glint_text *t, enum glint_status status, size_t *needed_bytes)

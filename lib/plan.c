@@ -11,6 +11,7 @@
  * It depends on lengths only, never on batch or heads, so that a sequence's result does not depend on what it is batched with. */
 #include <string.h>
 
+#include "lib/backend.h"
 #include "lib/check.h"
 
 static uint64_t key_of(uint32_t pass, uint32_t dtype, int64_t head_dim, uint32_t causal)
@@ -48,8 +49,8 @@ static uint64_t reach(const struct glint_variant *v, const struct glint_problem 
 /* Whether row a is to be taken before row b, which comes earlier by name. */
 static bool better(const struct glint_variant *a, const struct glint_variant *b, const struct glint_problem *p)
 {
-    if (a->family != b->family)
-        return a->family > b->family;
+    if (a->family->rank != b->family->rank)
+        return a->family->rank > b->family->rank;
     if (a->isa != b->isa)
         return a->isa > b->isa;
     if (a->math != b->math)
@@ -94,36 +95,13 @@ static enum glint_status choose_row(const struct glint_context *context, const s
         if (key_of_row(v) != key || (only != UINT32_MAX && i != only))
             continue;
         exists = true;
-        const struct glint_family_ops *family = &glint_families[v->family];
-        if (family->available && family->available(context, i) && (*row == UINT32_MAX || better(v, &glint_variants[*row], p)))
+        if (glint_variant_available(context, i) == GLINT_OK && (*row == UINT32_MAX || better(v, &glint_variants[*row], p)))
             *row = i;
     }
     if (*row != UINT32_MAX)
         return GLINT_OK;
     *fault = (struct glint_fault){"head_dim", NULL, p->head_dim, 0, nearest(p, pass)};
     return exists ? GLINT_NOT_ON_DEVICE : GLINT_NOT_IN_SPEC;
-}
-
-static enum glint_status check_alignment(const struct glint_variant *v, uint32_t row, const struct glint_problem *p,
-                                         enum glint_pass pass, struct glint_fault *fault)
-{
-    static const char *const dimension[3] = {"batch", "head", "row"};
-    const int64_t unit = v->alignment_bytes / glint_dtype_bytes(p->dtype);
-    for (int i = 0; unit > 1 && i < GLINT_ROLES; i++) {
-        const struct glint_tensor_role *role = &glint_roles[i];
-        if (role->use[pass] == GLINT_ROLE_UNUSED)
-            continue;
-        const struct glint_strides *s = glint_role_strides(role, p);
-        const int64_t stride[3] = {s->batch, s->head, s->row};
-        int64_t extent[3];
-        glint_role_extents(role, p, extent);
-        for (int d = 0; d < 3; d++)
-            if (extent[d] > 1 && stride[d] % unit != 0) {
-                *fault = (struct glint_fault){role->name, dimension[d], stride[d], unit, row};
-                return GLINT_STRIDE_MISALIGNED;
-            }
-    }
-    return GLINT_OK;
 }
 
 /* Mixes 64-bit words (the multiplier is that of splitmix64's first step); enough to notice a plan that was edited or made up. */
@@ -150,12 +128,13 @@ enum glint_status glint_choose(const struct glint_context *context, const struct
     if (status != GLINT_OK)
         return status;
     const struct glint_variant *v = &glint_variants[row];
-    status = check_alignment(v, row, problem, pass, fault);
+    status = v->family->fits(v, problem, context, fault);
+    fault->variant = row;
     if (status != GLINT_OK)
         return status;
 
     struct glint_family_plan family = {0};
-    if (!glint_families[v->family].plan(v, problem, glint_context_concurrency(context), &family)) {
+    if (!v->family->backend->plan(v, problem, glint_context_concurrency(context), &family)) {
         *fault = (struct glint_fault){"workspace", NULL, 0, INT64_MAX, row};
         return GLINT_SIZE_OVERFLOW;
     }
@@ -167,7 +146,7 @@ enum glint_status glint_choose(const struct glint_context *context, const struct
     plan->context = context;
     plan->problem = *problem;
     memcpy(plan->internal, family.word, sizeof family.word);
-    plan->internal[GLINT_PLAN_CONTEXT_WORD] = glint_context_print(context);
+    plan->internal[GLINT_PLAN_CONTEXT_WORD] = context->fingerprint;
     plan->internal[GLINT_PLAN_SUM_WORD] = glint_plan_sum(plan);
     return GLINT_OK;
 }

@@ -9,6 +9,7 @@
  * boundary, and causal rows are seen from the bottom right. */
 #include <string.h>
 
+#include "lib/backend.h"
 #include "lib/check.h"
 #include "lib/half.h"
 
@@ -94,7 +95,6 @@ enum {
 /* One variant's test: the problem, where its tensors lie in the device's memory, and scalars of the answer. */
 struct test {
     const struct glint_context *context;
-    const struct glint_family_ops *family;
     void *stream;
     struct glint_problem problem;
     struct glint_tensors tensors;
@@ -228,8 +228,8 @@ static void put_row(struct test *t, const void *tensor, int64_t index, double fa
         const int64_t n = head_dim - d < CHUNK ? head_dim - d : CHUNK;
         for (int64_t k = 0; k < n; k++)
             store(t->problem.dtype, chunk + k * element, factor * vector(d + k));
-        t->status = t->family->copy_in(t->context, (char *)(uintptr_t)tensor + (index * head_dim + d) * element, chunk,
-                                       (size_t)(n * element), t->stream);
+        t->status = t->context->backend->copy_in(t->context, (char *)(uintptr_t)tensor + (index * head_dim + d) * element, chunk,
+                                                 (size_t)(n * element), t->stream);
     }
 }
 
@@ -255,8 +255,8 @@ static void check_row(struct test *t, const void *tensor, int64_t index, double 
     const int64_t element = glint_dtype_bytes(t->problem.dtype), head_dim = t->problem.head_dim;
     for (int64_t d = 0; d < head_dim && t->status == GLINT_OK; d += CHUNK) {
         const int64_t n = head_dim - d < CHUNK ? head_dim - d : CHUNK;
-        t->status = t->family->copy_out(t->context, chunk, (const char *)tensor + (index * head_dim + d) * element,
-                                        (size_t)(n * element), t->stream);
+        t->status = t->context->backend->copy_out(t->context, chunk, (const char *)tensor + (index * head_dim + d) * element,
+                                                  (size_t)(n * element), t->stream);
         for (int64_t k = 0; k < n && t->status == GLINT_OK; k++)
             note(w, (double)float_of(t->problem.dtype, chunk + k * element), factor * vector(d + k));
     }
@@ -270,14 +270,14 @@ static void poison_rows(struct test *t, const void *tensor, int64_t rows)
     const int64_t bytes = rows * t->problem.head_dim * glint_dtype_bytes(t->problem.dtype);
     for (int64_t at = 0; at < bytes && t->status == GLINT_OK; at += (int64_t)sizeof chunk) {
         const int64_t n = bytes - at < (int64_t)sizeof chunk ? bytes - at : (int64_t)sizeof chunk;
-        t->status = t->family->copy_in(t->context, (char *)(uintptr_t)tensor + at, chunk, (size_t)n, t->stream);
+        t->status = t->context->backend->copy_in(t->context, (char *)(uintptr_t)tensor + at, chunk, (size_t)n, t->stream);
     }
 }
 
 static void put_lse(struct test *t, int64_t row, float lse)
 {
     if (t->status == GLINT_OK)
-        t->status = t->family->copy_in(t->context, t->tensors.lse + row, &lse, sizeof lse, t->stream);
+        t->status = t->context->backend->copy_in(t->context, t->tensors.lse + row, &lse, sizeof lse, t->stream);
 }
 
 static void put_inputs(struct test *t, bool backward)
@@ -324,8 +324,8 @@ static double check_forward(struct test *t)
             float got = 0.0f;
             check_row(t, t->tensors.o, i * HEADS + head, r.mean_c, w_of, &o);
             if (t->status == GLINT_OK)
-                t->status =
-                    t->family->copy_out(t->context, &got, t->tensors.lse + head * t->problem.seqlen_q + i, sizeof got, t->stream);
+                t->status = t->context->backend->copy_out(t->context, &got, t->tensors.lse + head * t->problem.seqlen_q + i,
+                                                          sizeof got, t->stream);
             note(&lse, (double)got, r.lse);
         }
     return larger(relative(&o), relative(&lse));
@@ -377,7 +377,6 @@ static enum glint_status prepare(const struct glint_context *context, uint32_t i
 {
     const struct glint_variant *v = &glint_variants[index];
     t->context = context;
-    t->family = &glint_families[v->family];
     describe(v, t);
     const enum glint_status status = glint_plan_variant(context, &t->problem, (enum glint_pass)v->pass, index, plan);
     if (status == GLINT_OK)
@@ -431,7 +430,7 @@ enum glint_status glint_selftest(const struct glint_context *context, void *memo
         return GLINT_NULL_ARGUMENT;
     if (result->struct_size != sizeof *result)
         return GLINT_STRUCT_SIZE;
-    if (context->device == GLINT_DEVICE_CPU && stream)
+    if (context->backend->device == GLINT_DEVICE_CPU && stream)
         return GLINT_BAD_STREAM;
     if (memory_bytes < bytes)
         return GLINT_WORKSPACE_TOO_SMALL;

@@ -1,4 +1,5 @@
 /* The dispatch table as the public API shows it. */
+#include "lib/backend.h"
 #include "lib/context.h"
 
 uint32_t glint_variant_count(void)
@@ -28,7 +29,7 @@ enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *in
         .alignment_bytes = v->alignment_bytes,
         .math = v->math,
         .name = v->name,
-        .family = glint_families[v->family].name,
+        .family = v->family->name,
     };
     return GLINT_OK;
 }
@@ -41,6 +42,6 @@ enum glint_status glint_variant_available(const struct glint_context *context, u
         return GLINT_CONTEXT_CLOSED;
     if (index >= glint_variants_count)
         return GLINT_BAD_INDEX;
-    const struct glint_family_ops *family = &glint_families[glint_variants[index].family];
-    return family->available && family->available(context, index) ? GLINT_OK : GLINT_NOT_ON_DEVICE;
+    const struct glint_backend *backend = glint_variants[index].family->backend;
+    return backend == context->backend && backend->runs(context, index) ? GLINT_OK : GLINT_NOT_ON_DEVICE;
 }

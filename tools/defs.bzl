@@ -169,11 +169,11 @@ def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//ge
       **kwargs: testonly, target_compatible_with, visibility and the like
     """
     variant_table(name + "_table", variants, spec, **kwargs)
+    for_gpus = HAS_NVCC and [variant for variant in variants if variant["family"] != "cpu"]
     glint_archive(
         name = name,
         hdrs = ["//lib:headers"],
-        linkopts = ["-ldl"],
-        deps = ["//lib:core", name + "_table"] + by_cpu(variants, package + ":"),
+        deps = ["//lib:core", name + "_table"] + (["//lib:cuda"] if for_gpus else []) + by_cpu(variants, package + ":"),
         **kwargs
     )
 

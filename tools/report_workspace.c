@@ -1,7 +1,7 @@
 /* Prints "variant bytes" for each row of the table: its workspace for the problem of the report, on one thread. */
 #include <stdio.h>
 
-#include "lib/context.h"
+#include "lib/backend.h"
 
 int main(void)
 {
@@ -10,8 +10,8 @@ int main(void)
         struct glint_problem problem;
         glint_problem_bshd(&problem, (enum glint_dtype)variant->dtype, 1, 2048, 2048, 8, 8, variant->head_dim);
         problem.mask = variant->causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
-        struct glint_family_plan plan;
-        if (!glint_families[variant->family].plan(variant, &problem, 1, &plan)) {
+        struct glint_family_plan plan = {0};
+        if (!variant->family->backend->plan(variant, &problem, 1, &plan)) {
             fprintf(stderr, "%s: the family cannot plan the report's problem\n", variant->name);
             return 1;
         }

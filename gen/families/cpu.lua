@@ -27,7 +27,6 @@ local isa_list = schema.list(schema.choice(ISA_NAMES))
 local cpu = {
   name = "cpu",
   what = "C with vector extensions, chosen at run time by what the CPU has",
-  id = "GLINT_FAMILY_CPU",
   descriptor = "struct glint_cpu_kernel",
   prologue = "struct glint_cpu_kernel;",
   extension = "c",

@@ -27,7 +27,6 @@ local arch_list = schema.list(schema.choice(ARCHS))
 local sm80 = {
   name = "sm80",
   what = "mma.sync, ldmatrix and cp.async: NVIDIA GPUs since Ampere",
-  id = "GLINT_FAMILY_SM80",
   descriptor = "struct glint_gpu_kernel",
   prologue = '#include "lib/cuda/kernel.h"',
   extension = "cu",

@@ -118,6 +118,7 @@ harness.case("the table: rows sorted, one declaration each, a count", function()
  * Made from spec/x.lua by gen/glint.lua emit --table, and overwritten by it: change the spec. */
 #include "lib/variant.h"
 
+extern const struct glint_family glint_family_cpu;
 struct glint_cpu_kernel;
 
 extern const struct glint_cpu_kernel glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96;
@@ -125,20 +126,20 @@ extern const struct glint_cpu_kernel glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64
 extern const struct glint_cpu_kernel glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96;
 extern const struct glint_cpu_kernel glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
 
-/* name, pass, dtype, causal, family, head_dim, tile_m, tile_n, isa, sm, math, up_to, alignment_bytes, kernel */
+/* name, pass, dtype, causal, head_dim, tile_m, tile_n, isa, sm, math, up_to, alignment_bytes, family, kernel */
 const struct glint_variant glint_variants[] = {
     {"bwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
-     GLINT_BACKWARD, GLINT_F32, 1, GLINT_FAMILY_CPU, 128, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
-     &glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
+     GLINT_BACKWARD, GLINT_F32, 1, 128, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
+     &glint_family_cpu, &glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
     {"bwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
-     GLINT_BACKWARD, GLINT_F32, 1, GLINT_FAMILY_CPU, 64, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
-     &glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
+     GLINT_BACKWARD, GLINT_F32, 1, 64, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
+     &glint_family_cpu, &glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
     {"fwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
-     GLINT_FORWARD, GLINT_F32, 1, GLINT_FAMILY_CPU, 128, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
-     &glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
+     GLINT_FORWARD, GLINT_F32, 1, 128, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
+     &glint_family_cpu, &glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
     {"fwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
-     GLINT_FORWARD, GLINT_F32, 1, GLINT_FAMILY_CPU, 64, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
-     &glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
+     GLINT_FORWARD, GLINT_F32, 1, 64, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
+     &glint_family_cpu, &glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
 };
 
 const uint32_t glint_variants_count = 4u;

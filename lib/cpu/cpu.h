@@ -13,6 +13,8 @@
 #include "lib/glint.h"
 #include "lib/variant.h"
 
+struct glint_family_plan;
+
 #define GLINT_CPU_PHASES 2
 #define GLINT_CPU_REGIONS 14
 
@@ -87,8 +89,11 @@ struct glint_cpu_kernel {
 bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
                         struct glint_cpu_geometry *geometry);
 
-glint_family_plan_fn glint_cpu_plan;
-glint_family_run_fn glint_cpu_run;
+/* Members of glint_cpu_backend: launch.c. */
+bool glint_cpu_plan(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                    struct glint_family_plan *plan);
+enum glint_status glint_cpu_run(const struct glint_context *context, const struct glint_variant *variant,
+                                const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream);
 
 /* Bit mask of 1 << enum glint_isa: what this CPU and its operating system can run, none above max_isa (GLINT_ISA_ANY: no cap). */
 uint32_t glint_cpu_probe(uint32_t max_isa);

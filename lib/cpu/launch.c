@@ -1,6 +1,7 @@
 /* Runs a kernel's phases on the context's executor. */
 #include <stdatomic.h>
 
+#include "lib/backend.h"
 #include "lib/context.h"
 #include "lib/cpu/cpu.h"
 
@@ -49,8 +50,6 @@ bool glint_cpu_plan(const struct glint_variant *variant, const struct glint_prob
     if (!glint_cpu_geometry(variant, problem, concurrency, &geometry))
         return false;
     plan->workspace_bytes = (size_t)geometry.workspace_bytes;
-    for (int i = 0; i < 8; i++)
-        plan->word[i] = 0;
     return true;
 }
 
@@ -58,7 +57,7 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
                                 const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream)
 {
     (void)stream;
-    const struct glint_executor *executor = glint_context_executor(context);
+    const struct glint_executor *executor = &context->executor;
     const struct glint_cpu_kernel *kernel = variant->kernel;
     struct glint_cpu_call call = {.problem = &plan->problem, .tensors = tensors, .offset = glint_mask_offset(&plan->problem)};
     if (!glint_cpu_geometry(variant, &plan->problem, executor->concurrency, &call.geometry))

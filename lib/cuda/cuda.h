@@ -1,6 +1,7 @@
-/* The GPU half of a context, and the families whose kernels are launched through the CUDA driver. Internal: not installed.
+/* The CUDA driver as a backend. Internal: not installed.
  *
- * open.c chooses a device and loads every kernel; launch.c plans and launches. All of it lives in the caller's storage, behind the
+ * open.c chooses a device and loads every kernel; launch.c plans and launches; backend.c is the seam to the core; each family of kernels
+ * is a file of its own. All of it lives in the caller's storage, behind the
  * context: nothing is allocated here, and nothing that the driver would do lazily is left for after glint_cuda_open. */
 #ifndef GLINT_CUDA_H
 #define GLINT_CUDA_H
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/backend.h"
 #include "lib/context.h"
 #include "lib/cuda/driver.h"
 #include "lib/cuda/kernel.h"
@@ -36,12 +38,12 @@ struct glint_cuda {
     struct glint_cuda_row rows[]; /* by index of glint_variants */
 };
 
-/* Bytes behind the context, aligned to GLINT_CONTEXT_ALIGNMENT; a constant of the table, 0 when it has no GPU row. */
+/* Bytes of a struct glint_cuda for this table. */
 size_t glint_cuda_size(void);
 
 /* Opens `cuda` (glint_cuda_size() bytes, any content) on a device: finds the driver unless a table is given (it is copied),
  * chooses the device by enum glint_device_kind, and loads every kernel that it runs. On failure nothing is held, and
- * glint_cuda_error tells the driver's code when glint_cuda_size() > 0. GLINT_DEVICE_AUTO here means a GPU or a refusal; turning
+ * glint_cuda_error tells the driver's code. GLINT_DEVICE_AUTO here means a GPU or a refusal; turning
  * to the CPU is the core's part. */
 enum glint_status glint_cuda_open(struct glint_cuda *cuda, uint32_t device_kind, int32_t ordinal,
                                   const struct glint_cuda_driver *driver);
@@ -54,14 +56,30 @@ int32_t glint_cuda_error(const struct glint_cuda *cuda);
 /* Fills in the fields of *info that a GPU has. */
 void glint_cuda_describe(const struct glint_cuda *cuda, struct glint_device_info *info);
 
-/* struct glint_family_ops of every GPU family. */
-glint_family_plan_fn glint_cuda_plan;
-glint_family_run_fn glint_cuda_run;
-bool glint_cuda_available(const struct glint_context *context, uint32_t index);
+extern const struct glint_backend glint_cuda_backend;
+
+/* Members of glint_cuda_backend: launch.c. */
+bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                     struct glint_family_plan *plan);
+enum glint_status glint_cuda_run(const struct glint_context *context, const struct glint_variant *variant,
+                                 const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream);
 enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *device, const void *host, size_t bytes,
                                      void *stream);
 enum glint_status glint_cuda_copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes,
                                       void *stream);
+
+/* The word of a backward plan that says by how many blocks the query heads of a key head are walked over. */
+#define GLINT_CUDA_PARTS_WORD 7
+
+/* The parameters of a call, as fill_params of a GPU family fills them in. */
+union glint_cuda_params {
+    struct glint_forward_params forward;
+    struct glint_backward_params backward;
+};
+
+/* fill_params for kernels that are given every tensor's address and strides. */
+void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
+                            void *workspace, void *params);
 
 /* Between open.c and launch.c: keeps a driver's result and turns it into a status. Any thread. */
 enum glint_status glint_cuda_note(struct glint_cuda *cuda, glint_cu_result result);

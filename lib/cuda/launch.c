@@ -60,7 +60,7 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     for (uint32_t i = 0; i < kernel->launch_count; i++)
         if (!count_blocks(&kernel->launch[i], problem, parts, &plan->word[i]))
             return false;
-    plan->word[GLINT_FAMILY_PARTS_WORD] = (uint64_t)parts;
+    plan->word[GLINT_CUDA_PARTS_WORD] = (uint64_t)parts;
     plan->workspace_bytes = 0;
     if (variant->pass != GLINT_BACKWARD)
         return true;
@@ -73,7 +73,7 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     return true;
 }
 
-_Static_assert(GLINT_GPU_MAX_LAUNCHES <= GLINT_FAMILY_PARTS_WORD, "a word a launch");
+_Static_assert(GLINT_GPU_MAX_LAUNCHES <= GLINT_CUDA_PARTS_WORD && GLINT_CUDA_PARTS_WORD < GLINT_FAMILY_WORDS, "a word a launch");
 
 /* ---- launching ---- */
 
@@ -111,6 +111,18 @@ static struct glint_backward_params backward_params(const struct glint_problem *
     };
 }
 
+void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
+                            void *workspace, void *params)
+{
+    union glint_cuda_params *p = params;
+    if (variant->pass == GLINT_FORWARD) {
+        p->forward = forward_params(&plan->problem, tensors);
+    } else {
+        p->backward = backward_params(&plan->problem, tensors);
+        (void)lay_out(variant, &p->backward, workspace);
+    }
+}
+
 /* Enqueues the kernels of a row, all with the same parameters. */
 static enum glint_status launch_all(struct glint_cuda *cuda, const struct glint_variant *variant, const struct glint_plan *plan,
                                     void *params, void *stream)
@@ -140,25 +152,15 @@ static enum glint_status begin(struct glint_cuda *cuda, bool *pushed)
 enum glint_status glint_cuda_run(const struct glint_context *context, const struct glint_variant *variant,
                                  const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream)
 {
-    struct glint_cuda *cuda = context->cuda;
+    struct glint_cuda *cuda = context->state;
     bool pushed;
     enum glint_status status = begin(cuda, &pushed);
     if (status != GLINT_OK)
         return status;
-    if (variant->pass == GLINT_FORWARD) {
-        struct glint_forward_params params = forward_params(&plan->problem, tensors);
-        status = launch_all(cuda, variant, plan, &params, stream);
-    } else {
-        struct glint_backward_params params = backward_params(&plan->problem, tensors);
-        (void)lay_out(variant, &params, workspace);
-        status = launch_all(cuda, variant, plan, &params, stream);
-    }
+    union glint_cuda_params params;
+    variant->family->fill_params(variant, plan, tensors, workspace, &params);
+    status = launch_all(cuda, variant, plan, &params, stream);
     return glint_cuda_leave(cuda, pushed, status);
-}
-
-bool glint_cuda_available(const struct glint_context *context, uint32_t index)
-{
-    return context->cuda && context->cuda->rows[index].module;
 }
 
 /* ---- copies, for the self test ---- */
@@ -166,7 +168,7 @@ bool glint_cuda_available(const struct glint_context *context, uint32_t index)
 enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *device, const void *host, size_t bytes,
                                      void *stream)
 {
-    struct glint_cuda *cuda = context->cuda;
+    struct glint_cuda *cuda = context->state;
     bool pushed;
     enum glint_status status = begin(cuda, &pushed);
     if (status != GLINT_OK)
@@ -180,7 +182,7 @@ enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *
 enum glint_status glint_cuda_copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes,
                                       void *stream)
 {
-    struct glint_cuda *cuda = context->cuda;
+    struct glint_cuda *cuda = context->state;
     bool pushed;
     enum glint_status status = begin(cuda, &pushed);
     if (status != GLINT_OK)

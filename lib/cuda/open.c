@@ -5,16 +5,12 @@
 
 static bool is_gpu(const struct glint_variant *variant)
 {
-    return variant->family != GLINT_FAMILY_CPU;
+    return variant->family->backend == &glint_cuda_backend;
 }
 
 size_t glint_cuda_size(void)
 {
-    const size_t unit = GLINT_CONTEXT_ALIGNMENT;
-    for (uint32_t i = 0; i < glint_variants_count; i++)
-        if (is_gpu(&glint_variants[i]))
-            return (sizeof(struct glint_cuda) + glint_variants_count * sizeof(struct glint_cuda_row) + unit - 1) / unit * unit;
-    return 0;
+    return sizeof(struct glint_cuda) + glint_variants_count * sizeof(struct glint_cuda_row);
 }
 
 enum glint_status glint_cuda_note(struct glint_cuda *cuda, glint_cu_result result)
@@ -272,10 +268,7 @@ static enum glint_status open_context(struct glint_cuda *cuda)
 enum glint_status glint_cuda_open(struct glint_cuda *cuda, uint32_t device_kind, int32_t ordinal,
                                   const struct glint_cuda_driver *driver)
 {
-    const size_t bytes = glint_cuda_size();
-    if (bytes == 0)
-        return GLINT_NO_KERNEL_IMAGE;
-    memset(cuda, 0, bytes);
+    memset(cuda, 0, glint_cuda_size());
     enum glint_status status = open_driver(cuda, driver);
     if (status != GLINT_OK)
         return status;

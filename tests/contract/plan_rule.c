@@ -5,49 +5,79 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/context.h"
+#include "lib/backend.h"
 
 enum { CPU_BASE, CPU_V3, GPU_WIDE, GPU_NARROW, GPU_SHORT, GPU_SHORTEST, GPU_EXACT_NEW, GPU_EXACT, NEWEST_EXACT, ROWS };
 
-#define ROW(how, family, m, n, isa, sm, math, up_to)                                                      \
-    {                                                                                                     \
-        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, family, 64, m, n, isa, sm, math, up_to, 4, \
-            &glint_variants /* any */                                                                     \
+static const struct glint_family lowest, middle, highest;
+
+#define ROW(how, family, m, n, isa, sm, math, up_to)                                                       \
+    {                                                                                                      \
+        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 64, m, n, isa, sm, math, up_to, 4, &family, \
+            &glint_variants /* any */                                                                      \
     }
 const struct glint_variant glint_variants[] = {
-    [CPU_BASE] = ROW("cpu_x86_64_m64n96", GLINT_FAMILY_CPU, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0),
-    [CPU_V3] = ROW("cpu_x86_64_v3_m64n96", GLINT_FAMILY_CPU, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0),
-    [GPU_WIDE] = ROW("sm80_m128n32", GLINT_FAMILY_SM80, 128, 32, 0, 80, GLINT_MATH_TF32, 0),
-    [GPU_NARROW] = ROW("sm80_m64n32", GLINT_FAMILY_SM80, 64, 32, 0, 80, GLINT_MATH_TF32, 0),
-    [GPU_SHORT] = ROW("sm80_m16n128", GLINT_FAMILY_SM80, 16, 128, 0, 80, GLINT_MATH_TF32, 128),
-    [GPU_SHORTEST] = ROW("sm80_m16n64", GLINT_FAMILY_SM80, 16, 64, 0, 80, GLINT_MATH_TF32, 64),
-    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", GLINT_FAMILY_SM80, 32, 16, 0, 90, GLINT_MATH_TF32X3, 0),
-    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", GLINT_FAMILY_SM80, 64, 32, 0, 80, GLINT_MATH_TF32X3, 0),
-    [NEWEST_EXACT] = ROW("sm90a_tf32x3_m128n64", GLINT_FAMILY_SM90A, 128, 64, 0, 90, GLINT_MATH_TF32X3, 0),
+    [CPU_BASE] = ROW("cpu_x86_64_m64n96", lowest, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0),
+    [CPU_V3] = ROW("cpu_x86_64_v3_m64n96", lowest, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0),
+    [GPU_WIDE] = ROW("sm80_m128n32", middle, 128, 32, 0, 80, GLINT_MATH_TF32, 0),
+    [GPU_NARROW] = ROW("sm80_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32, 0),
+    [GPU_SHORT] = ROW("sm80_m16n128", middle, 16, 128, 0, 80, GLINT_MATH_TF32, 128),
+    [GPU_SHORTEST] = ROW("sm80_m16n64", middle, 16, 64, 0, 80, GLINT_MATH_TF32, 64),
+    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", middle, 32, 16, 0, 90, GLINT_MATH_TF32X3, 0),
+    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32X3, 0),
+    [NEWEST_EXACT] = ROW("sm90a_tf32x3_m128n64", highest, 128, 64, 0, 90, GLINT_MATH_TF32X3, 0),
 };
 const uint32_t glint_variants_count = ROWS;
 
 static unsigned runnable; /* bit mask of rows */
 
-static bool available(const struct glint_context *context, uint32_t index)
+static size_t no_state(void)
 {
-    (void)context;
+    return 0;
+}
+
+static enum glint_status open_nothing(struct glint_context *opened, const struct glint_options *options, const void *driver)
+{
+    (void)opened, (void)options, (void)driver;
+    return GLINT_OK;
+}
+
+static enum glint_status close_nothing(struct glint_context *opened)
+{
+    (void)opened;
+    return GLINT_OK;
+}
+
+static bool runs(const struct glint_context *opened, uint32_t index)
+{
+    (void)opened;
     return (runnable >> index & 1u) != 0;
 }
 
-static bool plan_nothing(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+static bool plan_nothing(const struct glint_variant *row, const struct glint_problem *problem, uint32_t concurrency,
                          struct glint_family_plan *plan)
 {
-    (void)variant, (void)problem, (void)concurrency;
+    (void)row, (void)problem, (void)concurrency;
     plan->workspace_bytes = 0;
     return true;
 }
 
-const struct glint_family_ops glint_families[GLINT_FAMILY_COUNT] = {
-    [GLINT_FAMILY_CPU] = {"cpu", plan_nothing, NULL, available, NULL, NULL},
-    [GLINT_FAMILY_SM80] = {"sm80", plan_nothing, NULL, available, NULL, NULL},
-    [GLINT_FAMILY_SM90A] = {"sm90a", plan_nothing, NULL, available, NULL, NULL},
-};
+static enum glint_status fits(const struct glint_variant *row, const struct glint_problem *problem,
+                              const struct glint_context *opened, struct glint_fault *fault)
+{
+    (void)opened;
+    return glint_strides_fit(row, problem, fault);
+}
+
+static const struct glint_backend backend = {.device = GLINT_DEVICE_CUDA,
+                                             .size = no_state,
+                                             .open = open_nothing,
+                                             .close = close_nothing,
+                                             .runs = runs,
+                                             .plan = plan_nothing};
+static const struct glint_family lowest = {.name = "cpu", .backend = &backend, .fits = fits},
+                                 middle = {.name = "sm80", .rank = 80, .backend = &backend, .fits = fits},
+                                 highest = {.name = "sm90a", .rank = 90, .backend = &backend, .fits = fits};
 
 static struct glint_context *context;
 
@@ -55,7 +85,7 @@ static void open_context(void)
 {
     static _Alignas(GLINT_CONTEXT_ALIGNMENT) unsigned char storage[16384];
     struct glint_options options = GLINT_OPTIONS_INIT;
-    options.device = GLINT_DEVICE_CPU;
+    options.device = GLINT_DEVICE_CUDA;
     runnable = (1u << ROWS) - 1;
     ck_assert_uint_le(glint_context_size(), sizeof storage);
     ck_assert_int_eq(glint_context_init(storage, sizeof storage, &options, &context), GLINT_OK);
@@ -100,7 +130,7 @@ static uint32_t by_the_rule(int64_t seqlen_q, int64_t seqlen_k)
     int64_t best_key[7];
     for (uint32_t i = 0; i < ROWS; i++) {
         const struct glint_variant *v = &glint_variants[i];
-        const int64_t key[7] = {-(int64_t)v->family,
+        const int64_t key[7] = {-(int64_t)v->family->rank,
                                 -(int64_t)v->isa,
                                 (int64_t)v->math,
                                 reach(v, seqlen_q < seqlen_k ? seqlen_q : seqlen_k),

@@ -57,10 +57,11 @@ static const struct glint_gpu_kernel causal = {GLINT_GPU_FORWARD, 1, {{"causal",
 static const struct glint_gpu_kernel plain = {GLINT_GPU_FORWARD, 1, {{"plain", Q, 128, 128, 81920}}, plain_images, 2, 0, 0};
 static const struct glint_gpu_kernel local = {GLINT_GPU_FORWARD, 1, {{"local", Q, 64, 128, 1024}}, local_images, 2, 0, 0};
 
-#define ROW(name, pass, dtype, causal, head_dim, m, n, kernel)                                                 \
-    {                                                                                                          \
-        name, pass, dtype, causal, GLINT_FAMILY_SM80, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 16, &kernel \
+#define ROW(name, pass, dtype, causal, head_dim, m, n, kernel)                                                  \
+    {                                                                                                           \
+        name, pass, dtype, causal, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 16, &glint_family_sm80, &kernel \
     }
+extern const struct glint_family glint_family_sm80;
 const struct glint_variant glint_variants[] = {
     [FAKE_FUSED] = ROW("bwd_f16_d64_causal__sm80_m64n128", GLINT_BACKWARD, GLINT_F16, 1, 64, 64, 128, fused),
     [FAKE_SPLIT] = ROW("bwd_f16_d64_none__sm80_m64n64", GLINT_BACKWARD, GLINT_F16, 0, 64, 64, 64, split),

@@ -23,7 +23,7 @@ static bool runs_here(uint32_t sm)
 {
     uint32_t rows[3] = {0}, run[3] = {0}; /* by pass */
     for (uint32_t v = 0; v < glint_variants_count; v++)
-        if (glint_variants[v].family != GLINT_FAMILY_CPU) {
+        if (glint_variants[v].sm != 0) {
             rows[glint_variants[v].pass]++;
             run[glint_variants[v].pass] += has_image(&glint_variants[v], sm);
         }

@@ -1,0 +1,192 @@
+/* The rules of glint.h about a call: what can change between a plan and its runs. */
+#include "lib/backend.h"
+#include "lib/check.h"
+
+/* A tensor of the call: what it covers in memory. */
+struct region {
+    const char *name;
+    uintptr_t begin, end; /* bytes; begin == end when it has no element */
+    int64_t extent[3];
+    struct glint_strides strides;
+    int use;
+};
+
+static bool ranges_meet(const struct region *a, const struct region *b)
+{
+    return a->begin < b->end && b->begin < a->end;
+}
+
+/* Do two tensors laid out with the same strides, largest first, share an element? Then
+ *   offset = sum of digit_i * stride_i + e   with |e| < head_dim and -extent_a[i] < digit_i < extent_b[i].
+ * Each stride steps over all that is inside it, so a digit can only be the floor of its quotient or one more: 2^3 candidates. */
+static bool elements_meet(int64_t offset, int64_t head_dim, const int64_t *stride, const int64_t *extent_a, const int64_t *extent_b,
+                          int dims)
+{
+    for (int candidate = 0; candidate < 1 << dims; candidate++) {
+        int64_t rest = offset;
+        bool possible = true;
+        for (int i = 0; i < dims && possible; i++) {
+            const int64_t digit = rest / stride[i] - (rest % stride[i] < 0) + (candidate >> i & 1);
+            possible = digit > -extent_a[i] && digit < extent_b[i];
+            rest -= digit * stride[i];
+        }
+        if (possible && rest > -head_dim && rest < head_dim)
+            return true;
+    }
+    return false;
+}
+
+/* Interleaved tensors, such as dQ, dK and dV in one fused buffer, have meeting ranges and no common element. They are told apart when
+ * they share their strides; with different strides meeting ranges count as overlap. */
+static bool share_elements(const struct region *a, const struct region *b, int64_t head_dim, int64_t element)
+{
+    if (!ranges_meet(a, b))
+        return false;
+    const int64_t sa[3] = {a->strides.batch, a->strides.head, a->strides.row};
+    const int64_t sb[3] = {b->strides.batch, b->strides.head, b->strides.row};
+    int64_t stride[3], ea[3], eb[3];
+    int dims = 0;
+    for (int i = 0; i < 3; i++) {
+        if (a->extent[i] == 1 && b->extent[i] == 1)
+            continue;
+        if (a->extent[i] > 1 && b->extent[i] > 1 && sa[i] != sb[i])
+            return true;
+        int at = dims++;
+        const int64_t s = a->extent[i] > 1 ? sa[i] : sb[i];
+        for (; at > 0 && stride[at - 1] < s; at--) {
+            stride[at] = stride[at - 1];
+            ea[at] = ea[at - 1];
+            eb[at] = eb[at - 1];
+        }
+        stride[at] = s;
+        ea[at] = a->extent[i];
+        eb[at] = b->extent[i];
+    }
+    int64_t inner = head_dim; /* the digits are unique only if each stride steps over what is inside it in both tensors */
+    for (int i = dims - 1; i >= 0; i--) {
+        if (stride[i] < inner)
+            return true;
+        inner += ((ea[i] > eb[i] ? ea[i] : eb[i]) - 1) * stride[i];
+    }
+    const int64_t bytes = b->begin >= a->begin ? (int64_t)(b->begin - a->begin) : -(int64_t)(a->begin - b->begin);
+    if (bytes % element != 0)
+        return true;
+    /* element x of a is element y of b: x = bytes / element + y, so that the digits of b's offset lie in (-extent_b, extent_a) */
+    return elements_meet(bytes / element, head_dim, stride, eb, ea, dims);
+}
+
+static enum glint_status region_of(const struct glint_tensor_role *role, enum glint_pass pass, const struct glint_plan *plan,
+                                   const struct glint_tensors *tensors, struct region *r, struct glint_fault *fault)
+{
+    const struct glint_problem *p = &plan->problem;
+    const int64_t span = glint_role_span(role, p) * glint_dtype_bytes(p->dtype);
+    const uintptr_t address = (uintptr_t) * (void *const *)(const void *)((const char *)tensors + role->address);
+    const uint32_t unit = glint_variants[plan->variant].alignment_bytes;
+
+    *r = (struct region){.name = role->name, .strides = *glint_role_strides(role, p), .use = role->use[pass]};
+    glint_role_extents(role, p, r->extent);
+    if (span == 0)
+        return GLINT_OK;
+    if (address == 0)
+        return glint_refuse(fault, GLINT_NULL_TENSOR, role->name, NULL, 0, 0);
+    if (address % unit != 0)
+        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, role->name, NULL, (int64_t)(address % unit), unit);
+    if (address + (uintptr_t)span < address)
+        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, role->name, NULL, 0, INT64_MAX);
+    r->begin = address;
+    r->end = address + (uintptr_t)span;
+    return GLINT_OK;
+}
+
+static enum glint_status region_of_lse(enum glint_pass pass, const struct glint_plan *plan, const struct glint_tensors *tensors,
+                                       struct region *r, struct glint_fault *fault)
+{
+    const struct glint_problem *p = &plan->problem;
+    const uintptr_t address = (uintptr_t)tensors->lse, bytes = (uintptr_t)(p->batch * p->heads_q * p->seqlen_q * 4);
+    *r = (struct region){.name = "lse", .use = pass == GLINT_FORWARD ? GLINT_ROLE_WRITTEN : GLINT_ROLE_READ};
+    if (bytes == 0)
+        return GLINT_OK;
+    if (address == 0)
+        return glint_refuse(fault, GLINT_NULL_TENSOR, "lse", NULL, 0, 0);
+    if (address % sizeof(float) != 0)
+        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, "lse", NULL, (int64_t)(address % sizeof(float)), sizeof(float));
+    if (address + bytes < address)
+        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "lse", NULL, 0, INT64_MAX);
+    r->begin = address;
+    r->end = address + bytes;
+    return GLINT_OK;
+}
+
+static enum glint_status check_overlap(const struct region *r, int count, const struct region *lse, const struct region *workspace,
+                                       const struct glint_problem *p, struct glint_fault *fault)
+{
+    const int64_t element = glint_dtype_bytes(p->dtype);
+    for (int i = 0; i < count; i++) {
+        if (ranges_meet(&r[i], workspace))
+            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, "workspace", 0, 0);
+        if ((r[i].use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && ranges_meet(&r[i], lse))
+            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, "lse", 0, 0);
+        for (int j = 0; j < i; j++)
+            if ((r[i].use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) &&
+                share_elements(&r[i], &r[j], p->head_dim, element))
+                return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, r[j].name, 0, 0);
+    }
+    if (ranges_meet(lse, workspace))
+        return glint_refuse(fault, GLINT_TENSOR_OVERLAP, "lse", "workspace", 0, 0);
+    return GLINT_OK;
+}
+
+static enum glint_status check_plan(const struct glint_plan *plan, enum glint_pass pass, struct glint_fault *fault)
+{
+    /* The sum comes first: until it holds, nothing in the plan may be followed. */
+    if (plan->struct_size != sizeof *plan || plan->internal[GLINT_PLAN_SUM_WORD] != glint_plan_sum(plan) || !plan->context ||
+        plan->variant >= glint_variants_count)
+        return glint_refuse(fault, GLINT_BAD_PLAN, "plan", NULL, 0, 0);
+    if (plan->context->magic != GLINT_CONTEXT_OPEN)
+        return glint_refuse(fault, GLINT_CONTEXT_CLOSED, "context", NULL, 0, 0);
+    if (plan->internal[GLINT_PLAN_CONTEXT_WORD] != plan->context->fingerprint)
+        return glint_refuse(fault, GLINT_BAD_PLAN, "plan", NULL, 0, 0);
+    if (plan->pass != (uint32_t)pass)
+        return glint_refuse(fault, GLINT_WRONG_PASS, "plan", NULL, plan->pass, (int64_t)pass);
+    return GLINT_OK;
+}
+
+enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pass pass, const struct glint_tensors *tensors,
+                                   const void *workspace, size_t workspace_bytes, const void *stream, struct glint_fault *fault)
+{
+    if (!plan)
+        return glint_refuse(fault, GLINT_NULL_ARGUMENT, "plan", NULL, 0, 0);
+    if (!tensors)
+        return glint_refuse(fault, GLINT_NULL_ARGUMENT, "tensors", NULL, 0, 0);
+    enum glint_status status = check_plan(plan, pass, fault);
+    if (status != GLINT_OK)
+        return status;
+    if (tensors->struct_size != sizeof *tensors)
+        return glint_refuse(fault, GLINT_STRUCT_SIZE, "tensors.struct_size", NULL, tensors->struct_size, (int64_t)sizeof *tensors);
+    if (tensors->reserved != 0)
+        return glint_refuse(fault, GLINT_BAD_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
+    if (plan->context->backend->device == GLINT_DEVICE_CPU && stream)
+        return glint_refuse(fault, GLINT_BAD_STREAM, "stream", NULL, 0, 0);
+    if (workspace_bytes < plan->workspace_bytes || (!workspace && plan->workspace_bytes > 0))
+        return glint_refuse(fault, GLINT_WORKSPACE_TOO_SMALL, "workspace", NULL, workspace ? (int64_t)workspace_bytes : 0,
+                            (int64_t)plan->workspace_bytes);
+    if ((uintptr_t)workspace % GLINT_WORKSPACE_ALIGNMENT != 0)
+        return glint_refuse(fault, GLINT_WORKSPACE_MISALIGNED, "workspace", NULL,
+                            (int64_t)((uintptr_t)workspace % GLINT_WORKSPACE_ALIGNMENT), GLINT_WORKSPACE_ALIGNMENT);
+
+    struct region regions[GLINT_ROLES], lse, work = {.name = "workspace"};
+    int count = 0;
+    for (int i = 0; i < GLINT_ROLES; i++) {
+        if (glint_roles[i].use[pass] == GLINT_ROLE_UNUSED)
+            continue;
+        status = region_of(&glint_roles[i], pass, plan, tensors, &regions[count++], fault);
+        if (status != GLINT_OK)
+            return status;
+    }
+    status = region_of_lse(pass, plan, tensors, &lse, fault);
+    if (status != GLINT_OK)
+        return status;
+    work.begin = (uintptr_t)workspace;
+    work.end = work.begin + (workspace ? plan->workspace_bytes : 0);
+    return check_overlap(regions, count, &lse, &work, &plan->problem, fault);
+}

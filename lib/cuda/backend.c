@@ -1,0 +1,43 @@
+/* A GPU under the CUDA driver as a backend. */
+#include "lib/backend.h"
+
+#include "lib/cuda/cuda.h"
+
+static enum glint_status open(struct glint_context *context, const struct glint_options *options, const void *driver)
+{
+    struct glint_cuda *cuda = context->state;
+    const enum glint_status status = glint_cuda_open(cuda, options->device, options->cuda_device, driver);
+    context->driver_error = glint_cuda_error(cuda);
+    if (status == GLINT_OK)
+        context->executor.concurrency = cuda->multiprocessors;
+    return status;
+}
+
+static enum glint_status close(struct glint_context *context)
+{
+    return glint_cuda_close(context->state);
+}
+
+static void describe(const struct glint_context *context, struct glint_device_info *info)
+{
+    glint_cuda_describe(context->state, info);
+}
+
+static bool runs(const struct glint_context *context, uint32_t index)
+{
+    const struct glint_cuda *cuda = context->state;
+    return cuda->rows[index].module != NULL;
+}
+
+const struct glint_backend glint_cuda_backend = {
+    .device = GLINT_DEVICE_CUDA,
+    .size = glint_cuda_size,
+    .open = open,
+    .close = close,
+    .describe = describe,
+    .runs = runs,
+    .plan = glint_cuda_plan,
+    .run = glint_cuda_run,
+    .copy_in = glint_cuda_copy_in,
+    .copy_out = glint_cuda_copy_out,
+};
