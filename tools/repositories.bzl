@@ -36,6 +36,12 @@ def glint_repositories():
         spec = "//tests/specs:parts.lua",
     )
 
+    # The smallest library, without a GPU family.
+    glint_spec(
+        name = "minimal_spec",
+        spec = "//spec:minimal.lua",
+    )
+
     # The kernels in which the simulator must find deliberate faults.
     glint_spec(
         name = "mutations_spec",

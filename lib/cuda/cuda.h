@@ -15,6 +15,7 @@
 #include "lib/context.h"
 #include "lib/cuda/driver.h"
 #include "lib/cuda/kernel.h"
+#include "lib/device/params.h"
 
 /* What is loaded for one row of the table; module is NULL for a row that this device does not run. */
 struct glint_cuda_row {

@@ -2,7 +2,7 @@
 # What is inside an archive, rule by rule: the promise that the library never kills, never prints, allocates nothing and keeps no state
 # of its own, seen from the linker's side.
 #
-#   symbols.sh library|pool ARCHIVE     exit 0 and one line of figures, or one line for each offence and exit 1
+#   symbols.sh library|host|pool ARCHIVE     exit 0 and one line of figures, or one line for each offence and exit 1
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -20,13 +20,14 @@ offence() { # RULE, then the offenders on standard input
 }
 
 case $kind in
+host) allowed='memcpy memmove memset memcmp' ;; # a library without a GPU family
 library) allowed='memcpy memmove memset memcmp dlopen dlsym dlclose' ;;
 pool)
     allowed='memcpy memmove memset memcmp
         pthread_create pthread_join pthread_attr_init pthread_attr_destroy pthread_attr_setstacksize
         pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock pthread_mutex_destroy
         pthread_cond_init pthread_cond_wait pthread_cond_signal pthread_cond_broadcast pthread_cond_destroy' ;;
-*) echo "usage: symbols.sh library|pool ARCHIVE" >&2; exit 2 ;;
+*) echo "usage: symbols.sh library|host|pool ARCHIVE" >&2; exit 2 ;;
 esac
 [ -s "$archive" ] || { echo "$archive: no such archive" >&2; exit 2; }
 
