@@ -1,4 +1,5 @@
-/* A golden file: what a GPU gave for each micro-test of a group. Lines beginning with # say which GPU, driver and day; every other line is
+/* A golden file: what a GPU gave for each micro-test of a group. Lines beginning with # say which GPU, driver and day, and
+ * "# text NAME DIGEST" which texts of the primitives they were (texts.lua); every other line is
  *     name words hash word[0] word[words / 8] ... word[words * 7 / 8]
  * in hexadecimal but for the number of words. Of an approximate result there are all words. */
 #ifndef GLINT_HOSTSIM_MICRO_GOLDEN_H
