@@ -87,9 +87,8 @@ def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//
     cc_library(
         name = name,
         testonly = True,
-        linkopts = ["-ldl"],
         linkstatic = True,
-        deps = ["//lib:core", name + "_table"] + [
+        deps = ["//lib:core", name + "_table", "//lib:cuda"] + [
             "%s:%s" % (simulated, variant["name"])
             for variant in variants
         ],

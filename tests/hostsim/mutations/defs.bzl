@@ -116,6 +116,7 @@ def _judge(mutation, variant, forward, source):
             "//tests/hostsim:backend_hostsim",
             "//lib:core",
             kernel + "_table",
+            "//lib:cuda",
             name + "_kernel",
         ] + ([kernel + "_forward"] if forward else []),
     )
