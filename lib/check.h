@@ -25,9 +25,21 @@ static inline enum glint_status glint_refuse(struct glint_fault *fault, enum gli
 /* Every rule of glint.h about a problem, the table not yet consulted. */
 enum glint_status glint_check_problem(const struct glint_problem *problem, enum glint_pass pass, struct glint_fault *fault);
 
-/* Chooses the row of the table for a checked problem and lets its family plan. `only`: this row, or UINT32_MAX for any. */
-enum glint_status glint_choose(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
-                               uint32_t only, struct glint_plan *plan, struct glint_fault *fault);
+/* Chooses the row of the table for a checked problem: lib/choose.c has the rule. `only`: this row, or UINT32_MAX for any. */
+enum glint_status glint_choose_row(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
+                                   uint32_t only, uint32_t *row, struct glint_fault *fault);
+
+/* What the choice of a plan's row was between. */
+struct glint_choice {
+    uint32_t candidates; /* rows that take the problem, the chosen one among them */
+    uint32_t second;     /* the row that the rule would take without the chosen one, or UINT32_MAX */
+    const char *because; /* what tells the second from the chosen one, in a few words about the second; NULL if there is none */
+};
+struct glint_choice glint_choice_of(const struct glint_plan *plan);
+
+/* Chooses the row for a checked problem and lets its backend plan. */
+enum glint_status glint_plan_checked(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
+                                     uint32_t only, struct glint_plan *plan, struct glint_fault *fault);
 
 /* Every rule about a call. */
 enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pass pass, const struct glint_tensors *tensors,

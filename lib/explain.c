@@ -195,14 +195,6 @@ static bool is_candidate(const struct glint_context *context, const struct glint
            glint_variant_available(context, i) == GLINT_OK;
 }
 
-static uint32_t candidates(const struct glint_context *context, const struct glint_plan *plan)
-{
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < glint_variants_count; i++)
-        n += is_candidate(context, plan, i);
-    return n;
-}
-
 /* Of tf32: what that means, and which row is more exact. */
 static void put_math(struct glint_text *t, const struct glint_context *context, const struct glint_plan *plan)
 {
@@ -216,6 +208,21 @@ static void put_math(struct glint_text *t, const struct glint_context *context, 
             glint_text_str(t, ", through glint_plan_variant.");
             return;
         }
+}
+
+/* What the row was chosen from, and what told the next one from it. */
+static void put_rivals(struct glint_text *t, const struct glint_plan *plan)
+{
+    const struct glint_choice choice = glint_choice_of(plan);
+    glint_text_str(t, "Rows of the table that take this problem here: ");
+    glint_text_uint(t, choice.candidates);
+    if (choice.because) {
+        glint_text_str(t, "; taken before ");
+        glint_text_str(t, glint_variants[choice.second].name);
+        glint_text_str(t, ", ");
+        glint_text_str(t, choice.because);
+    }
+    glint_text_char(t, '.');
 }
 
 static void put_choice(struct glint_text *t, const struct glint_context *context, const struct glint_plan *plan)
@@ -232,15 +239,8 @@ static void put_choice(struct glint_text *t, const struct glint_context *context
     glint_text_uint(t, plan->workspace_bytes);
     glint_text_str(t, " bytes, alignment ");
     glint_text_uint(t, v->alignment_bytes);
-    glint_text_str(t, " bytes.\nChosen among ");
-    glint_text_uint(t, candidates(context, plan));
-    glint_text_str(
-        t, " for this key on this device: the highest family and instruction set, one tf32 product before three, a row for short "
-           "lengths where one is short, then the tile with the least work beyond seqlen_q ");
-    glint_text_int(t, plan->problem.seqlen_q);
-    glint_text_str(t, " x seqlen_k ");
-    glint_text_int(t, plan->problem.seqlen_k);
-    glint_text_str(t, ", then the larger tile.");
+    glint_text_str(t, " bytes.\n");
+    put_rivals(t, plan);
     put_math(t, context, plan);
     if (v->family->explain)
         v->family->explain(plan, t);
@@ -282,7 +282,7 @@ enum glint_status glint_explain(const struct glint_context *context, const struc
     if (status == GLINT_OK)
         status = glint_check_problem(problem, pass, &fault);
     if (status == GLINT_OK)
-        status = glint_choose(context, problem, pass, UINT32_MAX, &plan, &fault);
+        status = glint_plan_checked(context, problem, pass, UINT32_MAX, &plan, &fault);
     put_status(&t, status);
     if (status == GLINT_OK)
         put_choice(&t, context, &plan);

@@ -58,7 +58,7 @@ enum glint_status {
     GLINT_BAD_SEQLEN = 23,        /* a length is negative or above GLINT_MAX_EXTENT */
     GLINT_BAD_SCALE = 24,         /* softmax_scale is not finite */
     GLINT_BAD_STRIDE = 25,        /* a stride is negative, or rows, heads or batches of an output overlap */
-    GLINT_STRIDE_MISALIGNED = 26, /* a stride is not a multiple of the variant's alignment */
+    GLINT_STRIDE_MISALIGNED = 26, /* no variant takes these strides: one is not a multiple of its alignment */
     GLINT_SIZE_OVERFLOW = 27,     /* an offset or a byte count does not fit in 63 bits */
     GLINT_BAD_RESERVED = 28,      /* a reserved field is not zero */
 
@@ -249,12 +249,10 @@ struct glint_plan {
 };
 
 /* Checks the problem, chooses the variant, computes the workspace. A pure function of its arguments; costs under 2 microseconds.
- * On refusal *plan is untouched and glint_explain says what to change. Of several variants for one key it takes the highest family
- * or instruction set that the device has; then the lowest enum glint_math, so one tf32 product rather than three whatever the lengths
- * (glint_plan_variant takes the other); then one that the spec means for lengths up to a bound (`up_to`) that holds the shorter of the
- * two, the least bound first, before those without a bound; then the highest sm; then the tile with the least padded work
- * ceil(seqlen_q / tile_m) tile_m * ceil(seqlen_k / tile_n) tile_n; then the larger tile; then the first by name. Batch and heads play
- * no part, so a sequence's result does not depend on what it is batched with. */
+ * On refusal *plan is untouched and glint_explain says what to change. Of several variants for one key the rule of lib/choose.c takes one,
+ * and glint_explain says what it decided by. A variant whose alignment the strides do not have is passed over as long as another takes them.
+ * Batch and heads play no part, so a sequence's result does not depend on what it is batched with; nor do lengths choose between the
+ * kinds of products of enum glint_math (glint_plan_variant does). */
 enum glint_status glint_plan(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                              struct glint_plan *plan);
 

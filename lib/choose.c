@@ -1,0 +1,195 @@
+/* Which row of the table computes a problem: the one rule of choice. glint_plan applies it, glint_explain says what it decided by.
+ *
+ * Candidates are the rows with the problem's pass, dtype, head_dim and mask that the context's device runs. A row is taken before another
+ * by the first line of `rule` that tells them apart, and by name if none does. So a row must take the problem before anything else
+ * counts, what a product is worth is the table's doing and not that of lengths, and what was measured goes before what is newer.
+ *
+ * Batch and heads play no part, so a sequence's result does not depend on what it is batched with: a row is asked first whether it
+ * would take these strides with several batches and heads. Where none would, a row comes in that takes them as only one batch or head
+ * uses them: the one that asks least, as that is the one which takes them of several, if any does. */
+#include "lib/backend.h"
+#include "lib/check.h"
+
+/* What is asked, and of which row. */
+struct question {
+    const struct glint_context *context;
+    const struct glint_problem *problem;
+    const struct glint_problem *several; /* the same with several batches and heads */
+};
+
+typedef int64_t cost_fn(const struct glint_variant *row, const struct question *q);
+
+enum { REFUSES = INT32_MAX };
+
+static int64_t eligibility(const struct glint_variant *row, const struct question *q)
+{
+    struct glint_fault fault;
+    if (row->family->fits(row, q->several, q->context, &fault) == GLINT_OK)
+        return 0;
+    return row->family->fits(row, q->problem, q->context, &fault) == GLINT_OK ? (int64_t)row->alignment_bytes : REFUSES;
+}
+
+static int64_t math(const struct glint_variant *row, const struct question *q)
+{
+    (void)q;
+    return row->math;
+}
+
+/* Of rows that are meant for lengths up to a bound, the narrowest that holds the problem comes first, and those that it exceeds last. The
+ * shorter length counts: few queries or few keys are what such rows are for. */
+static int64_t reach(const struct glint_variant *row, const struct question *q)
+{
+    const struct glint_problem *p = q->problem;
+    const int64_t shorter = p->seqlen_q < p->seqlen_k ? p->seqlen_q : p->seqlen_k;
+    if (row->up_to == 0)
+        return INT64_C(1) << 32;
+    return shorter <= (int64_t)row->up_to ? (int64_t)row->up_to : (INT64_C(1) << 33) - (int64_t)row->up_to;
+}
+
+static int64_t family(const struct glint_variant *row, const struct question *q)
+{
+    (void)q;
+    return -(int64_t)row->family->rank;
+}
+
+static int64_t isa(const struct glint_variant *row, const struct question *q)
+{
+    (void)q;
+    return -(int64_t)row->isa;
+}
+
+static int64_t architecture(const struct glint_variant *row, const struct question *q)
+{
+    (void)q;
+    return -(int64_t)row->sm;
+}
+
+static int64_t round_up(int64_t length, int64_t tile)
+{
+    return (length + tile - 1) / tile * tile;
+}
+
+static int64_t padded_work(const struct glint_variant *row, const struct question *q)
+{
+    return round_up(q->problem->seqlen_q, row->tile_m) * round_up(q->problem->seqlen_k, row->tile_n);
+}
+
+static int64_t small_tile(const struct glint_variant *row, const struct question *q)
+{
+    (void)q;
+    return -(int64_t)row->tile_m * row->tile_n;
+}
+
+/* The lower cost first. `because` completes "taken before ..., ". */
+static const struct {
+    cost_fn *cost;
+    const char *because;
+} rule[] = {
+    {eligibility, "which does not take these strides"},
+    {math, "for fewer tf32 products"},
+    {reach, "as the spec means rows for lengths (up_to)"},
+    {family, "of an older family"},
+    {isa, "of a lower instruction set"},
+    {architecture, "made for older architectures"},
+    {padded_work, "whose tile computes more beyond the lengths"},
+    {small_tile, "whose tile is smaller and so reads keys and values more often"},
+};
+enum { LINES = sizeof rule / sizeof rule[0] };
+
+/* The line by which row a is to be taken before row b, which comes earlier by name; LINES if it is not. */
+static int before(const struct glint_variant *a, const struct glint_variant *b, const struct question *q)
+{
+    for (int i = 0; i < LINES; i++) {
+        const int64_t cost_a = rule[i].cost(a, q), cost_b = rule[i].cost(b, q);
+        if (cost_a != cost_b)
+            return cost_a < cost_b ? i : LINES;
+    }
+    return LINES;
+}
+
+static uint32_t is_causal(const struct glint_problem *p)
+{
+    return p->mask != GLINT_MASK_NONE;
+}
+
+static bool has_key(const struct glint_variant *row, const struct glint_problem *p, enum glint_pass pass)
+{
+    return row->pass == pass && row->dtype == p->dtype && row->head_dim == p->head_dim && row->causal == is_causal(p);
+}
+
+/* For the explanation of a refusal: the row of this pass that differs in the fewest fields, then in the least head_dim. */
+static uint32_t nearest(const struct glint_problem *p, enum glint_pass pass)
+{
+    uint32_t found = UINT32_MAX;
+    int64_t least = INT64_MAX;
+    for (uint32_t i = 0; i < glint_variants_count; i++) {
+        const struct glint_variant *v = &glint_variants[i];
+        const int64_t gap = v->head_dim > p->head_dim ? v->head_dim - p->head_dim : p->head_dim - v->head_dim;
+        const int64_t distance =
+            gap + ((v->pass != pass) + (v->dtype != p->dtype) + (v->causal != is_causal(p)) + (gap != 0)) * (INT64_C(1) << 32);
+        if (distance < least) {
+            least = distance;
+            found = i;
+        }
+    }
+    return found;
+}
+
+static struct glint_problem of_several(const struct glint_problem *p)
+{
+    struct glint_problem several = *p;
+    several.batch = several.heads_q = several.heads_kv = 2;
+    return several;
+}
+
+/* The candidate that the rule puts first, `except` left out; UINT32_MAX if there is none. *count, if given: how many take the problem. */
+static uint32_t first_of(const struct question *q, enum glint_pass pass, uint32_t only, uint32_t except, bool *exists,
+                         uint32_t *count)
+{
+    uint32_t first = UINT32_MAX;
+    for (uint32_t i = 0; i < glint_variants_count; i++) {
+        const struct glint_variant *v = &glint_variants[i];
+        if (!has_key(v, q->problem, pass) || (only != UINT32_MAX && i != only))
+            continue;
+        *exists = true;
+        if (i == except || glint_variant_available(q->context, i) != GLINT_OK)
+            continue;
+        *count += eligibility(v, q) != REFUSES;
+        if (first == UINT32_MAX || before(v, &glint_variants[first], q) < LINES)
+            first = i;
+    }
+    return first;
+}
+
+enum glint_status glint_choose_row(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
+                                   uint32_t only, uint32_t *row, struct glint_fault *fault)
+{
+    const struct glint_problem several = of_several(problem);
+    const struct question q = {context, problem, &several};
+    bool exists = false;
+    uint32_t fitting = 0;
+    *row = first_of(&q, pass, only, UINT32_MAX, &exists, &fitting);
+    if (*row == UINT32_MAX) {
+        *fault = (struct glint_fault){"head_dim", NULL, problem->head_dim, 0, nearest(problem, pass)};
+        return exists ? GLINT_NOT_ON_DEVICE : GLINT_NOT_IN_SPEC;
+    }
+    const struct glint_variant *v = &glint_variants[*row];
+    const enum glint_status status = v->family->fits(v, problem, context, fault);
+    fault->variant = *row;
+    return status;
+}
+
+struct glint_choice glint_choice_of(const struct glint_plan *plan)
+{
+    const struct glint_problem several = of_several(&plan->problem);
+    const struct question q = {plan->context, &plan->problem, &several};
+    const enum glint_pass pass = (enum glint_pass)plan->pass;
+    struct glint_choice choice = {.candidates = 1};
+    bool exists = false;
+    choice.second = first_of(&q, pass, UINT32_MAX, plan->variant, &exists, &choice.candidates);
+    if (choice.second != UINT32_MAX) {
+        const int line = before(&glint_variants[plan->variant], &glint_variants[choice.second], &q);
+        choice.because = line < LINES ? rule[line].because : "which comes later by name";
+    }
+    return choice;
+}
