@@ -14,7 +14,7 @@ local COMPUTES = {
 local MASKS = { none = "no mask", causal = "causal, both alignments" }
 
 -- Parts of a record that belong to the generator. A template that used them would be rebuilt by every edit of a comment.
-local HIDDEN = { line = true, sites = true, overrides = true, excluded = true }
+local HIDDEN = { line = true, sites = true, overrides = true, excluded = true, origin = true, tile_from = true }
 
 local function command(record, spec_name)
   return ("lua5.4 gen/glint.lua emit --spec %s --variant %s"):format(spec_name, record.name)

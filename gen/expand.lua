@@ -4,6 +4,7 @@
 local registry = require("gen.registry")
 local schema = require("gen.schema")
 local text = require("gen.text")
+local own_tiles = require("gen.tiles")
 local validate = require("gen.validate")
 
 local MOST_VARIANTS = 10000 -- a spec of more is a mistake, not a wish
@@ -52,13 +53,13 @@ function run:report(site, wrong, right)
   self.problems:add(site.line, site.path, wrong, right)
 end
 
--- The tiles for a key: the head dim's own list, or the positional entries. Each with its site.
+-- The spec's own tiles for a key: the head dim's list, or the positional entries. Each with its site.
 function run:tiles_of(name, key)
   local tiles, path = self.spec.families[name].tiles, "families." .. name .. ".tiles"
-  local set = tiles[key.pass]
-  if set == nil then return {}, schema.site(self.places, self.spec.families[name], "tiles", "families." .. name) end
+  local set, found = tiles and tiles[key.pass], {}
+  if set == nil then return found end
   local home = schema.site(self.places, tiles, key.pass, path)
-  local list, list_path, found = set, home.path, {}
+  local list, list_path = set, home.path
   local place = self.places[set]
   if set[key.head_dim] and not place.positional[key.head_dim] then
     list, list_path = set[key.head_dim], ("%s[%d]"):format(home.path, key.head_dim)
@@ -67,21 +68,54 @@ function run:tiles_of(name, key)
   for i, tile in ipairs(list) do
     if positional[i] and contains(tile.dtypes, key.dtype) and contains(tile.masks, key.mask) then
       self.used[tile] = true
-      found[#found + 1] = { tile = tile, site = schema.site(self.places, list, i, list_path) }
+      found[#found + 1] = { tile = tile, site = schema.site(self.places, list, i, list_path), origin = { kind = "spec" } }
     end
   end
-  return found, home
+  return found
+end
+
+-- Where the spec asks for the head dim: the place of what the generator's own tiles make.
+function run:head_dim_site(name, key)
+  local config, owner, path = self.spec.families[name], self.spec, "head_dims"
+  if config.head_dims then owner, path = config, ("families.%s.head_dims"):format(name) end
+  for i, head_dim in ipairs(owner.head_dims) do
+    if head_dim == key.head_dim then return schema.site(self.places, owner.head_dims, i, path) end
+  end
+end
+
+-- What a key is made with: { tile, site, origin, target = fields to add } for each variant; and the targets without a tile. The spec's tiles
+-- come first, and what they leave is made with the generator's own (gen/tiles.lua).
+function run:plan_of(name, key)
+  local family, made, covered, left = registry.get(name), {}, {}, {}
+  local targets = family.targets(self.spec.families[name])
+  local function take(found, among)
+    for _, target in ipairs(family.variants(among, found.tile)) do
+      for _, value in ipairs(family.covers(target)) do covered[value] = true end
+      made[#made + 1] = { tile = found.tile, site = found.site, origin = found.origin, target = target }
+    end
+  end
+  for _, found in ipairs(self:tiles_of(name, key)) do take(found, targets) end
+  for _, target in ipairs(targets) do
+    if not covered[target] then left[#left + 1] = target end
+  end
+  local site = self:head_dim_site(name, key)
+  for _, found in ipairs(#left > 0 and own_tiles.of(family, key, left) or {}) do
+    take({ tile = found.tile, site = site, origin = found.origin }, left)
+  end
+  return made, covered
 end
 
 -- A variant to be: the key, the tile's fields, and for each field the site to blame.
-function run:candidate(name, key, found, target)
-  local made = { family = name, line = found.site.line, sites = { tile = found.site }, overrides = {} }
+function run:candidate(name, key, found)
+  local made = { family = name, line = found.site.line, sites = { tile = found.site }, origin = found.origin, tile_from = found.origin.kind,
+    overrides = {} }
   for axis, value in pairs(key) do made[axis] = value end
   for field in pairs(registry.get(name).tile_fields) do
     made[field] = found.tile[field]
-    made.sites[field] = made[field] ~= nil and schema.site(self.places, found.tile, field, found.site.path) or found.site
+    local written = made[field] ~= nil and self.places[found.tile]
+    made.sites[field] = written and schema.site(self.places, found.tile, field, found.site.path) or found.site
   end
-  for field, value in pairs(target) do made[field] = value end
+  for field, value in pairs(found.target) do made[field] = value end
   return made
 end
 
@@ -170,6 +204,10 @@ function run:add(candidate)
   end)
   local other = self.by_name[candidate.name]
   if other then
+    if candidate.origin.kind ~= "spec" and other.origin.kind == "spec" then -- the spec's is for some targets, and the generator's for others
+      return self:report(other.sites.tile, ("makes %s, as does the generator's own tile for %s"):format(candidate.name,
+        table.concat(family.covers(candidate), ", ")), "another m or n, or serve them too")
+    end
     return self:report(candidate.sites.tile, ("makes %s again, after line %d"):format(candidate.name, other.line),
       "keep one of them, or let them differ in m or n")
   end
@@ -179,7 +217,7 @@ end
 
 -- Every key must have a tile for every target (ISA, architecture) of its family: holes are said with exclude, not left. An exclusion
 -- that says no more than the family and what it computes needs no tile to exclude.
-function run:check_cover(name, key, family, covered, home)
+function run:check_cover(name, key, family, covered)
   local excluded = next(covered) == nil and self:exclusion(setmetatable({ family = name }, { __index = key }))
   if excluded then
     self.holes[#self.holes + 1] = { family = name, key = expand.key_name(key), excluded = excluded }
@@ -187,38 +225,26 @@ function run:check_cover(name, key, family, covered, home)
   end
   for _, target in ipairs(family.targets(self.spec.families[name])) do
     if not covered[target] then
-      return self:report(home, ("no tile for %s on %s"):format(expand.key_name(key), family.target_name(target)),
-        "add a tile for it, or exclude it with a reason")
+      return self:report(self:head_dim_site(name, key), ("no tile for %s fits %s"):format(expand.key_name(key), family.target_name(target)),
+        ("leave it out of families.%s.head_dims, or exclude it with a reason"):format(name))
     end
   end
-end
-
--- How many variants a family makes before exclusions.
-function run:count(name)
-  local family, config, count = registry.get(name), self.spec.families[name], 0
-  for _, key in ipairs(keys_of(self.spec, config)) do
-    for _, found in ipairs((self:tiles_of(name, key))) do count = count + #family.variants(config, found.tile) end
-  end
-  return count
 end
 
 function run:family(name)
   local family, config = registry.get(name), self.spec.families[name]
-  local count = self:count(name)
+  local plans, count = {}, 0
+  for i, key in ipairs(keys_of(self.spec, config)) do
+    local made, covered = self:plan_of(name, key)
+    plans[i], count = { key = key, made = made, covered = covered }, count + #made
+  end
   if count > MOST_VARIANTS then
     return self:report(schema.site(self.places, self.spec.families, name, "families"), ("makes %d variants"):format(count),
       ("at most %d: fewer head dims, tiles or ISAs"):format(MOST_VARIANTS))
   end
-  for _, key in ipairs(keys_of(self.spec, config)) do
-    local tiles, home = self:tiles_of(name, key)
-    local covered = {}
-    for _, found in ipairs(tiles) do
-      for _, target in ipairs(family.variants(config, found.tile)) do
-        for _, value in ipairs(family.covers(target)) do covered[value] = true end
-        self:add(self:candidate(name, key, found, target))
-      end
-    end
-    self:check_cover(name, key, family, covered, home)
+  for _, plan in ipairs(plans) do
+    for _, found in ipairs(plan.made) do self:add(self:candidate(name, plan.key, found)) end
+    self:check_cover(name, plan.key, family, plan.covered)
   end
 end
 
@@ -245,7 +271,7 @@ function run:unused_tiles()
   end
   for _, name in ipairs(text.sorted_keys(self.spec.families)) do
     local tiles = self.spec.families[name].tiles
-    for _, pass in ipairs(text.sorted_keys(tiles)) do look(tiles[pass], ("families.%s.tiles.%s"):format(name, pass)) end
+    for _, pass in ipairs(text.sorted_keys(tiles or {})) do look(tiles[pass], ("families.%s.tiles.%s"):format(name, pass)) end
   end
   return unused
 end

@@ -46,17 +46,51 @@ local function reasons(record, loaded)
     because[#because + 1] = ("%s: %s lists %s"):format(entry_line(loaded, list, record[axis.name]), path,
       text.show(record[axis.name]))
   end
-  local tile = record.sites.tile
-  because[#because + 1] = ("%s:%d: %s"):format(loaded.path, tile.line, tile.path)
+  if record.origin.kind == "spec" then
+    local tile = record.sites.tile
+    because[#because + 1] = ("%s:%d: %s"):format(loaded.path, tile.line, tile.path)
+  end
   for _, override in ipairs(record.overrides) do
     because[#because + 1] = ("%s:%d: %s: %s"):format(loaded.path, override.site.line, override.site.path, override.reason)
   end
   return because
 end
 
+-- Targets of a record with when and on what its tile was timed there: those that were, and those that were not.
+local function timed_on(record, family)
+  local was, was_not = {}, {}
+  for _, target in ipairs(family.covers(record)) do
+    local when, name = record.origin.timed[target], family.target_name(target)
+    if when then was[#was + 1] = ("%s for %s"):format(when, name) else was_not[#was_not + 1] = name end
+  end
+  return table.concat(was, ", "), table.concat(was_not, ", ")
+end
+
+-- Where a tile comes from: the spec, measurement, or the model.
+local function origin_lines(record, family)
+  local origin, lines = record.origin, {}
+  local home = ("gen/tiles/%s.lua"):format(family.name)
+  if origin.kind == "spec" then return { "the spec's own" } end
+  local was, was_not = timed_on(record, family)
+  if origin.kind == "measured" then
+    lines[1] = ("%s, head_dim %d: %s"):format(home, origin.head_dim, was ~= "" and "measured " .. was or "chosen by arithmetic, not timed")
+    if was ~= "" and was_not ~= "" then lines[2] = ("not timed for %s: there it fits and does not spill"):format(was_not) end
+  elseif origin.head_dim then
+    lines[1] = ("proposed: nothing was measured for head_dim %d, and this is the tile of head_dim %d, which needs more of everything"):format(
+      record.head_dim, origin.head_dim)
+    if was ~= "" then lines[2] = ("that one was measured %s"):format(was) end
+  else
+    lines[1] = ("proposed: nothing was measured for head_dim %d or a larger one; of what fits, the model's fastest"):format(record.head_dim)
+  end
+  if origin.why then lines[#lines + 1] = origin.why end
+  if origin.kind == "proposed" then lines[#lines + 1] = family.estimate(record) end
+  return lines
+end
+
 local function found(record, loaded)
   local family, lines = registry.get(record.family), { record.name }
   section(lines, "because", reasons(record, loaded))
+  section(lines, "tile", origin_lines(record, family))
   section(lines, "what", family.describe(record))
   section(lines, "budget", family.budget(record))
   section(lines, "made", { "generated/" .. record.file .. " from gen/templates/" .. record.template, "symbol " .. record.symbol,
@@ -99,8 +133,9 @@ local function missing_tile(loaded, asked, family_name, lacks)
       remedy(family.fields[family.target_field].of, how.target))
   end
   if #lacks == 0 then
-    lacks[#lacks + 1] = ("%s: %s.tiles.%s: no tile there makes it; add { m = %d, n = %d }"):format(line_of(loaded, config.tiles,
-      asked.pass), path, asked.pass, how.m, how.n)
+    local tiles = config.tiles or {}
+    local site = tiles[asked.pass] and line_of(loaded, tiles, asked.pass) or line_of(loaded, loaded.spec.families, family_name)
+    lacks[#lacks + 1] = ("%s: %s.tiles.%s: no tile makes it; add { m = %d, n = %d }"):format(site, path, asked.pass, how.m, how.n)
   end
 end
 

@@ -5,7 +5,7 @@ local registry = require("gen.registry")
 local list = {}
 
 -- The columns of every record, in order; a family's own follow (family.listed).
-local COLUMNS = { "name", "pass", "dtype", "head_dim", "mask", "family", "tile_m", "tile_n", "file" }
+local COLUMNS = { "name", "pass", "dtype", "head_dim", "mask", "family", "tile_m", "tile_n", "tile_from", "file" }
 
 local function columns(record)
   local names = {}
@@ -61,11 +61,11 @@ function list.json(records)
 end
 
 function list.table(records)
-  local titles = { "variant", "family", "tile", "budget", "line" }
+  local titles = { "variant", "family", "tile", "from", "budget", "line" }
   local rows, widths = { titles }, {}
   for _, record in ipairs(records) do
     local tile = ("%d x %d"):format(record.tile_m, record.tile_n)
-    rows[#rows + 1] = { record.name, record.family, tile, registry.get(record.family).size(record), tostring(record.line) }
+    rows[#rows + 1] = { record.name, record.family, tile, record.tile_from, registry.get(record.family).size(record), tostring(record.line) }
   end
   for _, row in ipairs(rows) do
     for i, cell in ipairs(row) do widths[i] = math.max(widths[i] or 0, #cell) end

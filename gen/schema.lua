@@ -11,6 +11,9 @@ function schema.choice(values) return { kind = "choice", values = values } end
 --- Bounds are inclusive; `multiple` may be nil.
 function schema.integer(min, max, multiple) return { kind = "integer", min = min, max = max, multiple = multiple } end
 
+--- One of several names. One that is a number may be written without quotes.
+function schema.name(values) return { kind = "name", values = values } end
+
 function schema.flag() return { kind = "flag" } end
 
 --- One line of text for people.
@@ -57,6 +60,13 @@ function check.choice(self, value, site, report)
   local near = type(value) == "string" and text.meant(value, self.values)
   local hint = near and "did you mean " .. text.show(near) .. "? " or ""
   report(site, text.show(value) .. " is not known", hint .. "one of " .. text.words(self.values))
+end
+
+function check.name(self, value, site, report)
+  for _, allowed in ipairs(self.values) do
+    if value == allowed or math.type(value) == "integer" and tostring(value) == allowed then return end
+  end
+  report(site, text.show(value) .. " is not known", "one of " .. text.words(self.values))
 end
 
 function check.integer(self, value, site, report)
@@ -110,11 +120,12 @@ function check.list(self, value, site, report, places)
   local first = {}
   for i, entry in ipairs(value) do
     local at = schema.site(places, value, i, site.path)
-    if type(entry) ~= "table" and first[entry] then
-      report(at, ("%s is listed twice, first as %s[%d]"):format(text.show(entry), site.path, first[entry]), "list it once")
+    local same = self.of.kind == "name" and tostring(entry) or entry
+    if type(entry) ~= "table" and first[same] then
+      report(at, ("%s is listed twice, first as %s[%d]"):format(text.show(entry), site.path, first[same]), "list it once")
     else
       schema.check(self.of, entry, at, report, places)
-      if type(entry) ~= "table" then first[entry] = i end
+      if type(entry) ~= "table" then first[same] = i end
     end
   end
 end

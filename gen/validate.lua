@@ -105,10 +105,7 @@ local function check_family(spec, name, config, site, report, places)
   local fields = schema.merge(family.fields, narrowing_fields())
   fields.tiles = schema.any()
   schema.check(schema.record(fields, family.required), config, site, report, places)
-  if config.tiles == nil then
-    local at = { path = site.path .. ".tiles", line = places[config].line }
-    report(at, "is missing", "add tiles = { fwd = { ... }, bwd = { ... } }")
-  else
+  if config.tiles ~= nil then
     check_tiles(config.tiles, schema.site(places, config, "tiles", site.path), family, report, places)
   end
   check_narrowing(spec, config, site, report, places)

@@ -5,10 +5,5 @@ return {
   dtypes = { "f32" },
   head_dims = { 64 },
   masks = { "causal" },
-  families = {
-    cpu = {
-      isas = { "x86_64_v3", "aarch64" },
-      tiles = { fwd = { { m = 64, n = 96 } }, bwd = { { m = 64, n = 96 } } },
-    },
-  },
+  families = { cpu = { isas = { "x86_64_v3", "aarch64" } } },
 }

@@ -34,6 +34,7 @@ local cpu = {
   fields = { isas = isa_list },
   required = { "isas" },
   target_field = "isas",
+  all_targets = ISA_NAMES,
   tile_fields = {
     m = schema.integer(8, 512, 8),    -- queries a tile
     n = schema.integer(6, 1024),      -- keys a tile
@@ -50,12 +51,11 @@ function cpu.targets(config) return config.isas end
 
 function cpu.target_name(isa) return isa end
 
---- One variant for each ISA that the family lists and the tile does not leave out.
-function cpu.variants(config, tile)
-  local wanted, made = {}, {}
-  for _, isa in ipairs(tile.isas or config.isas) do wanted[isa] = true end
-  for _, isa in ipairs(config.isas) do
-    if wanted[isa] then made[#made + 1] = { isa = isa } end
+--- One variant for each ISA of `targets` that the tile does not leave out.
+function cpu.variants(targets, tile)
+  local made = {}
+  for _, isa in ipairs(targets) do
+    if not tile.isas or text.contains(tile.isas, isa) then made[#made + 1] = { isa = isa } end
   end
   return made
 end
@@ -93,6 +93,55 @@ function cpu.complete(record)
   record.micro_rows, record.micro_vecs = record.rows or isa.rows, record.vecs or isa.vecs
   record.tile_bytes, record.budget_text = working_set(record)
   record.alignment_bytes = record.dtype_bytes
+end
+
+--- The tile of another head dim's, `line`, made to go with the head dim of `key`: any does, as it is.
+function cpu.adapt(line)
+  local tile = {}
+  for field, value in pairs(line) do tile[field] = value end
+  tile.dtypes, tile.masks, tile.why, tile.measured = nil, nil, nil, nil
+  return tile
+end
+
+--- A tile's name depends on its ISA, which `key` and the tile do not say: no two are the same.
+function cpu.how_of(_, tile) return tile end
+
+local function record_of(key, tile, isa)
+  local record = { isa = isa, m = tile.m, n = tile.n, rows = tile.rows, vecs = tile.vecs, dtype_bytes = 4 }
+  for axis, value in pairs(key) do record[axis] = value end
+  cpu.complete(record)
+  local right = true
+  cpu.check(record, function() right = false end)
+  return right and record or nil
+end
+
+--- Whether a tile goes with `key` on the ISA `target`.
+function cpu.fits(key, tile, target) return record_of(key, tile, target) ~= nil end
+
+--- Tiles for `key` on the ISA `target` that fit, the one that should be fastest first: { tile =, how =, cost = } each. For each product 1 / m +
+-- 1 / n numbers are read anew, from the second-level cache as long as the tile stays in it, and several times as slowly beyond it.
+function cpu.candidates(key, target)
+  local isa, found = ISAS[target], {}
+  local width = isa.lanes * isa.vecs
+  for m = width, 192, width do
+    for n = isa.rows, 192, isa.rows do
+      local record = m % 16 == 0 and record_of(key, { m = m, n = n }, target)
+      if record then
+        local cost = (1 / m + 1 / n) * (record.tile_bytes > L2 and 2 or 1)
+        found[#found + 1] = { tile = { m = m, n = n }, how = cpu.how(record), cost = cost }
+      end
+    end
+  end
+  table.sort(found, function(a, b)
+    if a.cost ~= b.cost then return a.cost < b.cost end
+    return a.tile.m * 1000 + a.tile.n < b.tile.m * 1000 + b.tile.n
+  end)
+  return found
+end
+
+--- What the model says of a record, for explain.
+function cpu.estimate(record)
+  return ("a tile's working set is %s of a second-level cache of %s"):format(text.bytes(record.tile_bytes), text.bytes(L2))
 end
 
 -- The multiples of `step` next to `value`.

@@ -1,19 +1,18 @@
 -- The `sm80` family: CUDA C with mma.sync, ldmatrix and cp.async, for every NVIDIA GPU since Ampere. This file holds what a spec
 -- may say about it, its limits with their arithmetic, and what a variant of it is. It must not mention another family.
 -- gen/README.md says what each part is for.
+local architectures = require("gen.archs")
 local gpu = require("gen.gpu")
+local model = require("gen.families.sm80_model")
 local schema = require("gen.schema")
 local text = require("gen.text")
 
 local KIB = 1024
 
--- Shared memory that one block may have, by architecture: three classes (CUDA C++ Programming Guide, compute capabilities).
-local SMEM_LIMIT = {
-  [80] = 163 * KIB, [87] = 163 * KIB,
-  [86] = 99 * KIB, [89] = 99 * KIB, [120] = 99 * KIB,
-  [90] = 227 * KIB, [100] = 227 * KIB, [110] = 227 * KIB,
-}
-local ARCHS = text.sorted_keys(SMEM_LIMIT)
+local ARCHS = {} -- SASS for them; "90a" has instructions that this family does not use
+for _, name in ipairs(architectures.names) do
+  if not name:find("%a") then ARCHS[#ARCHS + 1] = name end
+end
 
 local FRAGMENT = 16   -- rows of one mma; head_dim is padded to whole ones in shared memory
 local STAGES = 2      -- tiles of a streamed operand
@@ -22,7 +21,9 @@ local PART_HEADS = 1  -- query heads of a fused backward's block, when those of 
 local PARTS_FROM = 4096 -- and the queries that a key is seen by from which on they are; lib/cuda/policy.c says why
 local BARRIERS = 15   -- named barriers of a block, beside the one of all threads
 
-local arch_list = schema.list(schema.choice(ARCHS))
+local function smem_limit(arch) return architectures.get(arch).block_kib * KIB end
+
+local arch_list = schema.list(schema.name(ARCHS))
 
 local sm80 = {
   name = "sm80",
@@ -34,6 +35,7 @@ local sm80 = {
   fields = { archs = arch_list },
   required = { "archs" },
   target_field = "archs",
+  all_targets = ARCHS,
   tile_fields = {
     m = schema.integer(16, 256, 16),                    -- queries a tile
     n = schema.integer(16, 256, 16),                    -- keys a tile
@@ -55,23 +57,31 @@ local sm80 = {
     dq_blocks_per_sm = schema.integer(1, 8),            -- split: that its registers must leave room for
     math = schema.choice({ "tf32", "tf32x3" }),         -- f32 only: one tf32 product, or three for fp32-grade accuracy
     archs = arch_list,                                  -- only for these architectures
+    padded_dim = schema.integer(16, 1024, 16),          -- head_dim in shared memory, with zeros, when not up to whole fragments only
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
-  listed = { "archs", "up_to", "warps", "strategy", "math", "smem_bytes", "dq_m", "dq_warps", "dq_smem_bytes", "spills" },
+  listed = { "archs", "up_to", "warps", "strategy", "math", "padded_dim", "smem_bytes", "dq_m", "dq_warps", "dq_smem_bytes", "spills" },
 }
 
-function sm80.targets(config) return config.archs end
+-- A spec's list of architectures by their names, in the order of their table.
+local function named(list)
+  local archs = {}
+  for i, arch in ipairs(list) do archs[i] = tostring(arch) end
+  table.sort(archs, architectures.before)
+  return archs
+end
+
+function sm80.targets(config) return named(config.archs) end
 
 function sm80.target_name(arch) return "sm_" .. arch end
 
---- One variant a tile, compiled for each of the family's architectures that the tile does not leave out.
-function sm80.variants(config, tile)
-  local archs = {}
-  for _, arch in ipairs(tile.archs or config.archs) do
-    if text.contains(config.archs, arch) then archs[#archs + 1] = arch end
+--- One variant a tile, compiled for each of the architectures `targets` that the tile does not leave out.
+function sm80.variants(targets, tile)
+  local archs, own = {}, tile.archs and named(tile.archs)
+  for _, arch in ipairs(targets) do
+    if not own or text.contains(own, arch) then archs[#archs + 1] = arch end
   end
-  table.sort(archs)
   return #archs > 0 and { { archs = archs } } or {}
 end
 
@@ -193,7 +203,7 @@ end
 function sm80.complete(record)
   record.warps, record.blocks_per_sm = record.warps or 4, record.blocks_per_sm or 1
   record.math = record.math or (record.dtype == "f32" and "tf32" or nil)
-  record.padded_dim = (record.head_dim + FRAGMENT - 1) // FRAGMENT * FRAGMENT
+  record.padded_dim = record.padded_dim or (record.head_dim + FRAGMENT - 1) // FRAGMENT * FRAGMENT
   record.threads = 32 * record.warps
   if record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
@@ -207,6 +217,21 @@ function sm80.complete(record)
   record.alignment_bytes = 16
   record.launches = launches(record)
 end
+
+--- The tile of another head dim's, `line`, made to go with the head dim of `key`; nil when it cannot.
+function sm80.adapt(line, key) return model.adapt(sm80, line, key) end
+
+--- Whether a tile with `fields` goes with `key` on the architecture `target`, and should not spill.
+function sm80.fits(key, fields, target) return model.fits(sm80, key, fields, target) end
+
+--- The right half of the name that a tile with `fields` gives `key`.
+function sm80.how_of(key, fields) return model.how_of(sm80, key, fields) end
+
+--- Tiles for `key` on the architecture `target` that fit and should not spill, the one that should be fastest first: { tile =, how = } each.
+function sm80.candidates(key, target) return model.candidates(sm80, key, target) end
+
+--- What the model says of a record, for explain.
+function sm80.estimate(record) return model.describe(record) end
 
 local ONLY_SPLIT = { "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" }
 local ONLY = { fwd = { "q_kept" },
@@ -328,12 +353,15 @@ end
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm80.check(record, report)
   check_fields(record, report)
+  if record.padded_dim < record.head_dim then
+    report("padded_dim", ("%d has no room for head_dim %d"):format(record.padded_dim, record.head_dim), "leave it out, or more")
+  end
   if record.pass == "fwd" then check_forward(record, report) else check_backward(record, report) end
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do
-      if kernel.bytes > SMEM_LIMIT[arch] then
-        report("tile", ("at head_dim %d the %s kernel needs %s bytes of shared memory, and a block on sm_%d has %d"):format(
-          record.head_dim, kernel.kernel, kernel.text, arch, SMEM_LIMIT[arch]),
+      if kernel.bytes > smem_limit(arch) then
+        report("tile", ("at head_dim %d the %s kernel needs %s bytes of shared memory, and a block on sm_%s has %d"):format(
+          record.head_dim, kernel.kernel, kernel.text, arch, smem_limit(arch)),
           "a smaller m or n, or archs = { ... } without it")
       end
     end
@@ -370,8 +398,8 @@ function sm80.budget(record)
   for i, kernel in ipairs(record.smem) do lines[i] = ("shared memory of %s, bytes: %s"):format(kernel.kernel, kernel.text) end
   local most = math.max(record.smem_bytes, record.dq_smem_bytes or 0)
   for _, arch in ipairs(record.archs) do
-    local limit = SMEM_LIMIT[arch]
-    lines[#lines + 1] = ("sm_%d: %d of %d bytes, %.0f %%"):format(arch, most, limit, 100 * most / limit)
+    local limit = smem_limit(arch)
+    lines[#lines + 1] = ("sm_%s: %d of %d bytes, %.0f %%"):format(arch, most, limit, 100 * most / limit)
   end
   return lines
 end
@@ -384,7 +412,7 @@ end
 --- The table row's columns that depend on the family.
 function sm80.row(record)
   local math = "GLINT_MATH_" .. (record.math or "native"):upper()
-  return { isa = 0, sm = record.archs[1], math = math, up_to = record.up_to, alignment_bytes = record.alignment_bytes }
+  return { isa = 0, sm = architectures.get(record.archs[1]).number, math = math, up_to = record.up_to, alignment_bytes = record.alignment_bytes }
 end
 
 --- The descriptor in the table's source.

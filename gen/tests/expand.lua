@@ -115,17 +115,22 @@ harness.case("exclude of one ISA", function()
   harness.is(#loaded.records, 6)
 end)
 
+-- No tile of head dim 1024 fits into the shared memory of sm_86.
+local TOO_LARGE = { [4] = "  head_dims = { 64, 1024 },", [7] = "    sm80 = {", [8] = "      archs = { 86 },", [9] = "", [10] = "", [11] = "",
+  [12] = "" }
+
 harness.case("exclude says a hole where there is no tile to exclude", function()
-  local loaded = open({ [10] = "        fwd = { [64] = { { m = 64, n = 96 } } },",
-    [15] = '  exclude = { { family = "cpu", pass = "fwd", head_dim = 128, reason = "x" } },' })
-  harness.is(#loaded.records, 3)
+  local rule = { [15] = '  exclude = { { family = "sm80", head_dim = 1024, reason = "x" } },' }
+  local loaded, why = specs.open(with(rule, TOO_LARGE))
+  harness.yes(loaded, why)
+  harness.is(#loaded.holes, 2)
   harness.is(#loaded.excluded, 0)
+  for _, record in ipairs(loaded.records) do harness.is(record.head_dim, 64) end
 end)
 
 specs.refuses("an exclusion of a certain tile is no word about a hole",
-  with({ [10] = "        fwd = { [64] = { { m = 64, n = 96 } } },",
-    [15] = '  exclude = { { family = "cpu", pass = "fwd", head_dim = 128, m = 64, reason = "x" } },' }),
-  { "10: families.cpu.tiles.fwd", "no tile for fwd_f32_d128_causal on x86_64_v3" }, { "15: exclude[1]", "excludes nothing" })
+  with({ [2] = '  passes = { "fwd" },', [15] = '  exclude = { { family = "sm80", head_dim = 1024, m = 64, reason = "x" } },' }, TOO_LARGE),
+  { "4: head_dims[2]", "no tile for fwd_f32_d1024_causal fits sm_86" }, { "15: exclude[1]", "excludes nothing" })
 
 harness.case("override sets tile fields, and the name follows", function()
   local rule = '{ family = "cpu", head_dim = 128, pass = "fwd", set = { n = 48 }, reason = "x" }'

@@ -38,9 +38,9 @@ harness.case("the fields that a template sees", function()
   harness.yes(not text:find("sites", 1, true))
 end)
 
--- f16 has no forward tile, and that is said.
-local HOLE = { [3] = '  dtypes = { "f32", "f16" },', [10] = '        fwd = { { m = 64, n = 96, dtypes = { "f32" } } },',
-  [15] = '  exclude = { { family = "cpu", pass = "fwd", dtype = "f16", reason = "no tile yet" } },' }
+-- No tile of head dim 1024 fits, and that is said.
+local HOLE = { [3] = '  dtypes = { "f16" },', [4] = "  head_dims = { 64, 1024 },", [7] = "    sm80 = {", [8] = "      archs = { 86 },", [9] = "",
+  [10] = "", [11] = "", [12] = "", [15] = '  exclude = { { family = "sm80", head_dim = 1024, reason = "no tile yet" } },' }
 
 local function lacks(what, changes, name, ...)
   local words = { ... }
@@ -71,13 +71,13 @@ lacks("a pass without tiles, narrowed away", { [8] = 'isas = { "x86_64_v3" }, pa
   "bwd_f32_d64_causal__cpu_x86_64_v3_m64n96", 'families.cpu.passes: has no "bwd"')
 lacks("an excluded variant", { [15] = 'exclude = { { pass = "fwd", head_dim = 64, reason = "nobody wants it" } },' }, NAME,
   "spec:15: exclude[1]: excludes " .. NAME .. ": nobody wants it")
-lacks("what is excluded and has no tile", HOLE, "fwd_f16_d64_causal__cpu_x86_64_v3_m64n96",
-  "spec:15: exclude[1]: excludes fwd_f16_d64_causal of cpu: no tile yet")
+lacks("what is excluded and has no tile", HOLE, "fwd_f16_d1024_causal__sm80_m64n16",
+  "spec:15: exclude[1]: excludes fwd_f16_d1024_causal of sm80: no tile yet")
 lacks("the left half of a name, of a head dim that the spec lacks", {}, "fwd_f32_d80_causal", "spec:4: head_dims: has no 80; add it")
 lacks("the left half of a name, excluded", { [15] = 'exclude = { { pass = "fwd", reason = "nobody wants it" } },' },
   "fwd_f32_d64_causal", "spec:15: exclude[1]: excludes " .. NAME .. ": nobody wants it")
-lacks("the left half of a name, excluded and without a tile", HOLE, "fwd_f16_d64_causal",
-  "spec:15: exclude[1]: excludes fwd_f16_d64_causal of cpu: no tile yet")
+lacks("the left half of a name, excluded and without a tile", HOLE, "fwd_f16_d1024_causal",
+  "spec:15: exclude[1]: excludes fwd_f16_d1024_causal of sm80: no tile yet")
 lacks("a mistyped name", {}, "fwd_f32_d64_casual__cpu_x86_64_v3_m64n96", 'masks: "casual" is not known; did you mean "causal"?',
   "nearest: " .. NAME)
 lacks("a name that is none", {}, "nonsense", "a name is <pass>_<dtype>", "nearest: ")
@@ -98,5 +98,5 @@ harness.case("check says what the spec makes and what it does not use", function
 end)
 
 harness.case("check says what is excluded and has no tile", function()
-  harness.has(explain.summary(open(HOLE)), "spec:15: exclude[1]: excludes fwd_f16_d64_causal of cpu: no tile yet\n")
+  harness.has(explain.summary(open(HOLE)), "spec:15: exclude[1]: excludes fwd_f16_d1024_causal of sm80: no tile yet\n")
 end)

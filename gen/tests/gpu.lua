@@ -5,7 +5,8 @@ local harness = require("gen.tests.harness")
 local RECORD = {
   name = "bwd_f16_d64_none__sm80_split_m64n128",
   symbol = "glint_bwd_f16_d64_none__sm80_split_m64n128",
-  archs = { 80, 90 },
+  archs = { "80", "90" },
+  padded_dim = 64,
   strategy_id = "GLINT_GPU_SPLIT",
   launches = {
     { entry = "first", grid = "GLINT_GPU_QUERY_BLOCKS", rows = 128, threads = 256, smem_bytes = 0 },
@@ -28,8 +29,8 @@ static const struct glint_gpu_kernel glint_bwd_f16_d64_none__sm80_split_m64n128 
      {"second", GLINT_GPU_KEY_BLOCKS, 64, 128, 65536},
     },
     images_of_bwd_f16_d64_none__sm80_split_m64n128, 2,
-    0, 0,
+    0, 0, 64,
 };
 ]], "the descriptor")
-  harness.has(gpu.define(setmetatable({ part_heads = 3, parts_from = 70 }, { __index = RECORD })), "m64n128, 2,\n    3, 70,\n};\n")
+  harness.has(gpu.define(setmetatable({ part_heads = 3, parts_from = 70 }, { __index = RECORD })), "m64n128, 2,\n    3, 70, 64,\n};\n")
 end)

@@ -93,8 +93,9 @@ function harness.tree(templates)
   local base = os.tmpname()
   os.remove(base)
   folders[#folders + 1] = base
-  shell(("mkdir -p %s/gen/families %s/gen/templates %s/spec"):format(base, base, base))
+  shell(("mkdir -p %s/gen/families %s/gen/tiles %s/gen/templates %s/spec"):format(base, base, base, base))
   shell(("cp -L %s/gen/*.lua %s/gen/"):format(quote(harness.root), base))
+  shell(("cp -L %s/gen/tiles/*.lua %s/gen/tiles/"):format(quote(harness.root), base))
   shell(("cp -L %s/gen/families/*.lua %s/gen/families/"):format(quote(harness.root), base))
   for name, content in pairs(templates) do harness.write(base .. "/gen/templates/" .. name, content) end
   return base

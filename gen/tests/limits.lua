@@ -33,19 +33,6 @@ refuses("two tiles that an override makes the same", with({ [10] = "        fwd 
 refuses("two tiles that differ in what the name does not say",
   with({ [10] = "fwd = { { m = 64, n = 96 }, { m = 64, n = 96, rows = 4 } }," }),
   { "10: families.cpu.tiles.fwd[2]", "again" })
-refuses("a pass without tiles", with({ [11] = "" }),
-  { "9: families.cpu.tiles", "no tile for bwd_f32_d64_causal on x86_64_v3", "exclude" })
-refuses("a head dim without tiles", with({ [10] = "        fwd = { [64] = { { m = 64, n = 96 } } }," }),
-  { "10: families.cpu.tiles.fwd", "no tile for fwd_f32_d128_causal on x86_64_v3" })
-refuses("an ISA without tiles", with({ [8] = '      isas = { "x86_64_v3", "aarch64" },',
-  [10] = '        fwd = { { m = 64, n = 96, isas = { "aarch64" } } },' }), { "10: families.cpu.tiles.fwd", "on x86_64_v3" })
-refuses("a dtype without tiles", with({ [3] = '  dtypes = { "f32", "f16" },',
-  [10] = '        fwd = { { m = 64, n = 96, dtypes = { "f32" } } },' }),
-    { "10: families.cpu.tiles.fwd", "no tile for fwd_f16_d64_causal" })
-refuses("a mask without tiles", with({ [5] = '  masks = { "none", "causal" },',
-  [10] = '        fwd = { { m = 64, n = 96, masks = { "none" } } },' }),
-    { "10: families.cpu.tiles.fwd", "no tile for fwd_f32_d64_causal" })
-
 -- More than anybody wants.
 local dims = {}
 for head_dim = 8, 1024, 8 do dims[#dims + 1] = head_dim end

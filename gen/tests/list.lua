@@ -15,7 +15,7 @@ harness.case("bzl: SPEC, VARIANTS, every field that Bazel reads", function()
   local text = list.bzl(records(), "spec/x.lua")
   harness.has(text, 'SPEC = "spec/x.lua"\n', "VARIANTS = [\n",
     '{"name": "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96", "pass": "fwd", '
-    .. '"dtype": "f32", "head_dim": 64, "mask": "causal", "family": "cpu", "tile_m": 64, "tile_n": 96, '
+    .. '"dtype": "f32", "head_dim": 64, "mask": "causal", "family": "cpu", "tile_m": 64, "tile_n": 96, "tile_from": "spec", '
     .. '"file": "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96.c", "isa": "x86_64_v3", "arch": "x86_64", ')
   local _, rows = text:gsub('\n    {"name": ', "")
   harness.is(rows, 4)

@@ -103,12 +103,12 @@ end)
 harness.case("a fused tile says how query heads are shared out, and its name too when it is not as usual", function()
   local usual = assert(specs.open(gpu({})))
   harness.is(usual.records[1].name, "bwd_bf16_d128_causal__sm80_fused_m64n64")
-  harness.has(emit.table({ usual.records[1] }, "s"), "images_of_bwd_bf16_d128_causal__sm80_fused_m64n64, 2,\n    1, 4096,\n")
-  harness.has(emit.table({ usual.records[3] }, "s"), "images_of_fwd_bf16_d128_causal__sm80_m128n64, 2,\n    0, 0,\n")
+  harness.has(emit.table({ usual.records[1] }, "s"), "images_of_bwd_bf16_d128_causal__sm80_fused_m64n64, 2,\n    1, 4096, 128,\n")
+  harness.has(emit.table({ usual.records[3] }, "s"), "images_of_fwd_bf16_d128_causal__sm80_m128n64, 2,\n    0, 0, 128,\n")
   local other = assert(specs.open(gpu({ [11] = "        bwd = { { m = 64, n = 64, part_heads = 4, parts_from = 1 }, { m = 64, n = 64, part_heads = 0 } }," })))
   harness.is(other.records[1].name, "bwd_bf16_d128_causal__sm80_fused_h0_m64n64")
   harness.is(other.records[2].name, "bwd_bf16_d128_causal__sm80_fused_h4_m64n64")
-  harness.has(emit.table({ other.records[2] }, "s"), "sm80_fused_h4_m64n64, 2,\n    4, 1,\n")
+  harness.has(emit.table({ other.records[2] }, "s"), "sm80_fused_h4_m64n64, 2,\n    4, 1, 128,\n")
   harness.has(explain.variant(other, other.records[2].name), "4 query heads")
 end)
 
@@ -152,9 +152,9 @@ refuses("an override of a field that the strategy lacks", gpu({
   [16] = '  override = { { family = "sm80", pass = "bwd", set = { dq_row_tiles = 1 }, reason = "x" } },' }),
   { "16: override[1].set.dq_row_tiles", "dQ is not made by key blocks" })
 
-harness.case("GPU rows carry their architectures as numbers", function()
+harness.case("GPU rows carry the names of their architectures", function()
   local loaded = assert(specs.open(gpu({})))
-  harness.has(list.bzl(loaded.records, "s"), '"family": "sm80"', '"archs": [80, 90]', '"smem_bytes": 98304', '.cu"')
+  harness.has(list.bzl(loaded.records, "s"), '"family": "sm80"', '"archs": ["80", "90"]', '"smem_bytes": 98304', '.cu"')
 end)
 
 harness.case("quotes and backslashes in a sentence stay inside their string", function()

@@ -19,8 +19,6 @@ refuses("missing families", "return { passes = { 'fwd' }, dtypes = { 'f32' }, he
 refuses("all fields missing", "\nreturn {}", { "2: passes" }, { "2: dtypes" }, { "2: head_dims" }, { "2: masks" },
   { "2: families" })
 refuses("missing isas", with({ [8] = "" }), { "7: families.cpu.isas", "is missing" })
-refuses("missing tiles", "return { passes = {'fwd'}, dtypes = {'f32'}, head_dims = {64}, masks = {'none'},\nfamilies = {\ncpu = {\n"
-  .. "isas = {'x86_64'} } } }", { "3: families.cpu.tiles", "is missing" })
 refuses("missing m", with({ [10] = "        fwd = { { n = 96 } }," }), { "10: families.cpu.tiles.fwd[1].m", "is missing" })
 refuses("duplicate top-level key", with({ [15] = "  head_dims = { 32 }," }), { "15: head_dims", "given twice, first on line 4" })
 refuses("duplicate nested key", with({ [10] = "        fwd = { { m = 64, n = 96, m = 32 } }," }),

@@ -43,6 +43,7 @@ struct glint_gpu_kernel {
     const struct glint_gpu_image *images;
     uint32_t image_count;
     uint32_t part_heads, parts_from; /* fused: see glint_gpu_part_heads in lib/cuda/policy.h */
+    uint32_t row_dim; /* numbers of a row of a tile, and of dq_sum and key_sum: head_dim, with zeros up to whole fragments */
 };
 
 #endif

@@ -64,9 +64,9 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     plan->workspace_bytes = 0;
     if (variant->pass != GLINT_BACKWARD)
         return true;
-    /* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, head_dim
-     * padded]; and with parts some 2^57, as there are no more sums than blocks of the grid. */
-    const int64_t limit = INT64_MAX / ((parts > 1 ? 5 : 4) * (int64_t)sizeof(float) * (variant->head_dim + 16));
+    /* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, row_dim
+     * of the kernel]; and with parts some 2^57, as there are no more sums than blocks of the grid. */
+    const int64_t limit = INT64_MAX / ((parts > 1 ? 5 : 4) * (int64_t)sizeof(float) * ((int64_t)kernel->row_dim + 16));
     if (problem->seqlen_q > 0 && problem->batch * problem->heads_q > limit / (problem->seqlen_q + GLINT_GPU_ROW_PAD))
         return false;
     plan->workspace_bytes = (size_t)lay_out(variant, &params, NULL);

@@ -91,7 +91,7 @@ int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t 
 uint64_t glint_backward_layout(struct glint_backward_params *params, const struct glint_gpu_kernel *kernel, uint32_t head_dim,
                                uint32_t tile_m, uint32_t tile_n, char *base)
 {
-    const uint64_t pad = GLINT_GPU_ROW_PAD, dim = (head_dim + 15) / 16 * 16;
+    const uint64_t pad = GLINT_GPU_ROW_PAD, dim = kernel->row_dim;
     const struct glint_gpu_shape *shape = &params->shape;
     uint64_t heads = (uint64_t)shape->batch * (uint64_t)shape->heads_q;
     uint64_t rows = ((uint64_t)shape->seqlen_q + pad - 1) / pad * pad;

@@ -41,16 +41,15 @@ struct glint_backward_params {
     int64_t padded_q; /* seqlen_q rounded up to GLINT_GPU_ROW_PAD */
     float *lse_log2;  /* [batch * heads_q, padded_q]: lse * log2(e); +inf for a row that sees no key or lies past the end */
     float *delta;     /* [batch * heads_q, padded_q]: rowsum(dO * O); 0 past the end */
-    float *
-        dq_sum; /* fused: [batch * heads_q, padded_q, head_dim rounded up to 16] partial sums in the kernel's own order; else NULL */
+    float
+        *dq_sum; /* fused: [batch * heads_q, padded_q, row_dim of the variant] partial sums in the kernel's own order; else NULL */
     uint32_t
         *turn; /* fused: [0] blocks that have begun; [1 + ...]: [batch * heads_q, padded_q / tile_m] keys whose blocks have added
                          theirs; else NULL */
     /* The query heads of a key head are walked over by `parts` blocks, part_heads by each (the last one may have fewer). With more than
      * one part (fused) they add to dK and dV one after another: */
     int32_t parts, part_heads;
-    float
-        *key_sum; /* [batch * heads_kv, key blocks, 2 * tile_n, head_dim rounded up to 16], in the kernel's own order; else NULL */
+    float *key_sum; /* [batch * heads_kv, key blocks, 2 * tile_n, row_dim of the variant], in the kernel's own order; else NULL */
     uint32_t *key_turn; /* [batch * heads_kv, key blocks, warps] parts whose warp has added its own; else NULL */
 };
 

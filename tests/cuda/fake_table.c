@@ -42,7 +42,7 @@ static const struct glint_gpu_image local_images[] = {ROW_IMAGE(local_80), ROW_I
 static const struct glint_gpu_kernel fused = {
     GLINT_GPU_FUSED, 3, {{"fused_delta", Q, 128, 128, 0}, {"fused_all", K, 128, 256, 98304}, {"fused_dq", Q, 128, 128, 512}},
     fused_images,    2, 2,
-    FAKE_PARTS_FROM};
+    FAKE_PARTS_FROM, 64};
 static const struct glint_gpu_kernel split = {
     GLINT_GPU_SPLIT,
     3,
@@ -50,12 +50,13 @@ static const struct glint_gpu_kernel split = {
     split_images,
     2,
     0,
-    0};
-static const struct glint_gpu_kernel only = {GLINT_GPU_FORWARD, 1, {{"only", Q, 128, 128, 49152}}, only_images, 1, 0, 0};
-static const struct glint_gpu_kernel much = {GLINT_GPU_FORWARD, 1, {{"much", Q, 128, 256, 163840}}, much_images, 2, 0, 0};
-static const struct glint_gpu_kernel causal = {GLINT_GPU_FORWARD, 1, {{"causal", Q, 128, 128, 49152}}, causal_images, 4, 0, 0};
-static const struct glint_gpu_kernel plain = {GLINT_GPU_FORWARD, 1, {{"plain", Q, 128, 128, 81920}}, plain_images, 2, 0, 0};
-static const struct glint_gpu_kernel local = {GLINT_GPU_FORWARD, 1, {{"local", Q, 64, 128, 1024}}, local_images, 2, 0, 0};
+    0,
+    64};
+static const struct glint_gpu_kernel only = {GLINT_GPU_FORWARD, 1, {{"only", Q, 128, 128, 49152}}, only_images, 1, 0, 0, 64};
+static const struct glint_gpu_kernel much = {GLINT_GPU_FORWARD, 1, {{"much", Q, 128, 256, 163840}}, much_images, 2, 0, 0, 64};
+static const struct glint_gpu_kernel causal = {GLINT_GPU_FORWARD, 1, {{"causal", Q, 128, 128, 49152}}, causal_images, 4, 0, 0, 64};
+static const struct glint_gpu_kernel plain = {GLINT_GPU_FORWARD, 1, {{"plain", Q, 128, 128, 81920}}, plain_images, 2, 0, 0, 64};
+static const struct glint_gpu_kernel local = {GLINT_GPU_FORWARD, 1, {{"local", Q, 64, 128, 1024}}, local_images, 2, 0, 0, 64};
 
 #define ROW(name, pass, dtype, causal, head_dim, m, n, kernel)                                                  \
     {                                                                                                           \

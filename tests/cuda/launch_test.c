@@ -556,7 +556,7 @@ END_TEST
 /* The workspace's own bound, with a kernel whose grid does not grow with the queries. */
 START_TEST(huge_workspace)
 {
-    static const struct glint_gpu_kernel kernel = {GLINT_GPU_FUSED, 1, {{"keys", GLINT_GPU_KEY_BLOCKS, 64, 128, 0}}, NULL, 0, 0, 0};
+    static const struct glint_gpu_kernel kernel = {GLINT_GPU_FUSED, 1, {{"keys", GLINT_GPU_KEY_BLOCKS, 64, 128, 0}}, NULL, 0, 0, 0, 64};
     struct glint_variant variant = glint_variants[FAKE_FUSED];
     struct glint_family_plan plan = {0};
     struct glint_problem p;

@@ -92,7 +92,7 @@ def forward_params(q, k, v, o, lse, offset, scale, causal):
 def backward_params(record, q, k, v, o, dout, lse, dq, dk, dv, offset, scale, causal):
     b, sq, hq, d = q.shape
     padded = ceil(sq, 128) * 128
-    d_padded = ceil(d, 16) * 16
+    d_padded = record["padded_dim"]
     section = max(1 if record["strategy"] == "split" else (1024 if offset >= k.shape[1] else 4096) // d + 1, (28 << 20) // (4 * max(1, sq, k.shape[1]) * (hq // k.shape[2]) * d))
     keep = [torch.full((max(1, b * hq * padded),), float("nan"), device="cuda") for _ in range(2)]
     keep.append(torch.full((max(1, b * hq * padded * d_padded),), float("nan"), device="cuda"))

@@ -50,7 +50,7 @@ def simulated_kernel(name, variant, source, **kwargs):
         name = name,
         testonly = True,
         srcs = [name + ".cc"],
-        copts = KERNEL + ["-D__CUDA_ARCH__=%d" % (10 * archs[-1])],
+        copts = KERNEL + ["-D__CUDA_ARCH__=%d" % (10 * int(archs[-1]))],
         linkstatic = True,
         textual_hdrs = [source],
         deps = [

@@ -1,5 +1,5 @@
 -- Head dims that fill no whole vectors or tiles, 40, 72 and 104, and register tiles of fewer rows than 4. For tests only, in the same
--- build as the library's own spec.
+-- build as the library's own spec. Nobody measured tiles for them, so these kernels, in the simulator too, have what the generator proposes.
 return {
   passes = { "fwd", "bwd" },
   dtypes = { "f32", "f16", "bf16" },
@@ -9,22 +9,16 @@ return {
     cpu = {
       isas = { "x86_64", "x86_64_v3", "x86_64_v4", "aarch64" },
       tiles = {
-        fwd = {
-          { m = 64, n = 96 },
-          [40] = {
-            { m = 64, n = 96 },
-            { m = 48, n = 62, rows = 2, isas = { "x86_64", "aarch64" }, dtypes = { "f32" } },
-            { m = 48, n = 63, rows = 3, isas = { "x86_64", "aarch64" }, dtypes = { "f32" } },
-          },
-        },
-        bwd = {
-          { m = 64, n = 96 },
-          [40] = {
-            { m = 64, n = 96 },
-            { m = 48, n = 62, rows = 2, isas = { "x86_64", "aarch64" }, dtypes = { "f32" } },
-            { m = 48, n = 63, rows = 3, isas = { "x86_64", "aarch64" }, dtypes = { "f32" } },
-          },
-        },
+        fwd = { [40] = {
+          { m = 64, n = 96, isas = { "x86_64", "aarch64" } },
+          { m = 48, n = 62, rows = 2, isas = { "x86_64", "aarch64" }, dtypes = { "f32" } },
+          { m = 48, n = 63, rows = 3, isas = { "x86_64", "aarch64" }, dtypes = { "f32" } },
+        } },
+        bwd = { [40] = {
+          { m = 64, n = 96, isas = { "x86_64", "aarch64" } },
+          { m = 48, n = 62, rows = 2, isas = { "x86_64", "aarch64" }, dtypes = { "f32" } },
+          { m = 48, n = 63, rows = 3, isas = { "x86_64", "aarch64" }, dtypes = { "f32" } },
+        } },
       },
     },
   },

@@ -1,0 +1,191 @@
+-- The tiles that nobody wrote into a spec: those that were measured, those that are proposed, and what is said of each.
+local explain = require("gen.explain")
+local harness = require("gen.tests.harness")
+local registry = require("gen.registry")
+local specs = require("gen.tests.specs")
+local text = require("gen.text")
+local tiles = require("gen.tiles")
+
+local sm80, cpu = registry.get("sm80"), registry.get("cpu")
+local PASSES, MASKS = { "fwd", "bwd" }, { "none", "causal" }
+
+-- A spec without a tile.
+local function plain(dtypes, head_dims, families, more)
+  return ([[
+return {
+  passes = { "fwd", "bwd" },
+  dtypes = { %s },
+  head_dims = { %s },
+  masks = { "none", "causal" },
+  families = { %s },
+  %s
+}
+]]):format(dtypes, head_dims, families, more or "")
+end
+
+local function open(source)
+  local loaded, why = specs.open(source)
+  harness.yes(loaded, why)
+  return loaded
+end
+
+local function of_pass(loaded, pass)
+  local found = {}
+  for _, record in ipairs(loaded.records) do
+    if record.pass == pass then found[#found + 1] = record end
+  end
+  return found
+end
+
+local ALL_ARCHS = "archs = { 80, 86, 87, 89, 90, 100, 110, 120 }"
+local ALL_ISAS = 'isas = { "x86_64", "x86_64_v3", "x86_64_v4", "aarch64" }'
+
+local function every_eighth(last)
+  local dims = {}
+  for head_dim = 8, last, 8 do dims[#dims + 1] = head_dim end
+  return table.concat(dims, ", ")
+end
+
+-- What the records must have for every key on every target.
+local function covers(loaded, family, dtypes, last)
+  local made = {}
+  for _, record in ipairs(loaded.records) do
+    for _, target in ipairs(family.covers(record)) do
+      made[table.concat({ record.pass, record.dtype, record.head_dim, record.mask, target }, " ")] = true
+    end
+  end
+  for _, pass in ipairs(PASSES) do
+    for _, dtype in ipairs(dtypes) do
+      for _, mask in ipairs(MASKS) do
+        for head_dim = 8, last, 8 do
+          for _, target in ipairs(family.all_targets) do
+            local key = table.concat({ pass, dtype, head_dim, mask, target }, " ")
+            harness.yes(made[key], "nothing for " .. key)
+          end
+        end
+      end
+    end
+  end
+end
+
+harness.case("every multiple of 8 up to 256 expands for every architecture, in every dtype", function()
+  covers(open(plain('"f16", "bf16", "f32"', every_eighth(256), "sm80 = { " .. ALL_ARCHS .. " }")), sm80, { "f16", "bf16", "f32" }, 256)
+end)
+
+harness.case("every multiple of 8 up to 1024 expands for every ISA", function()
+  covers(open(plain('"f32", "bf16"', every_eighth(1024), "cpu = { " .. ALL_ISAS .. " }")), cpu, { "f32", "bf16" }, 1024)
+end)
+
+-- Every line of gen/tiles makes a variant on every target that it is for: a line that breaks a limit or that another hides is dead.
+for _, family in ipairs({ sm80, cpu }) do
+  harness.case("every measured tile of " .. family.name .. " is used", function()
+    local data = require("gen.tiles." .. family.name)
+    for _, pass in ipairs(PASSES) do
+      for head_dim, lines in pairs(data[pass]) do
+        for i, line in ipairs(lines) do
+          for _, target in ipairs(line[family.target_field] or family.all_targets) do
+            for _, dtype in ipairs(line.dtypes or { "f32" }) do
+              for _, mask in ipairs(line.masks or MASKS) do
+                local key, same = { pass = pass, dtype = dtype, head_dim = head_dim, mask = mask }, false
+                for _, found in ipairs(tiles.of(family, key, { target })) do
+                  local all = found.origin.kind == "measured"
+                  for field in pairs(family.tile_fields) do
+                    all = all and (field == family.target_field or found.tile[field] == line[field])
+                  end
+                  same = same or all
+                end
+                harness.yes(same, ("%s[%d][%d] for %s"):format(pass, head_dim, i, target))
+              end
+            end
+          end
+        end
+      end
+    end
+    for target in pairs(data.measured) do harness.yes(text.contains(family.all_targets, target), target) end
+  end)
+end
+
+harness.case("a head dim that was not measured has the tile of the next one that was", function()
+  local loaded = open(plain('"bf16"', "80", "sm80 = { archs = { 90 } }"))
+  for _, record in ipairs(loaded.records) do
+    harness.is(record.tile_from, "proposed")
+    harness.is(record.origin.head_dim, 96)
+  end
+  local forward = of_pass(loaded, "fwd")[1]
+  harness.is(forward.name, "fwd_bf16_d80_causal__sm80_m128n64")
+  harness.is(forward.padded_dim, 80)
+  local backward = of_pass(loaded, "bwd")[1]
+  harness.is(backward.name, "bwd_bf16_d80_causal__sm80_fused_m64n128")
+  harness.is(backward.padded_dim, 96) -- 80 columns of dQ do not go over 8 warps
+  harness.has(explain.variant(loaded, forward.name), "proposed: nothing was measured for head_dim 80", "the tile of head_dim 96",
+    "2026-11-21 on an NVIDIA H200 for sm_90", "registers of a thread")
+end)
+
+harness.case("two warps that share columns have whole fragments each", function()
+  for _, record in ipairs(open(plain('"bf16"', "136, 176, 208, 248", "sm80 = { archs = { 90 } }")).records) do
+    if record.d_split == 2 then harness.is(record.padded_dim % 32, 0, record.name) end
+  end
+end)
+
+harness.case("beyond what was measured the model proposes", function()
+  local loaded = open(plain('"bf16"', "288", 'cpu = { isas = { "x86_64_v4" } }, sm80 = { archs = { 80, 86, 90, 120 } }'))
+  harness.yes(#loaded.records >= 4)
+  for _, record in ipairs(loaded.records) do
+    harness.is(record.tile_from, "proposed")
+    harness.is(record.origin.head_dim, nil)
+    harness.has(explain.variant(loaded, record.name), "of what fits, the model's fastest")
+  end
+end)
+
+harness.case("a tile says that it was measured, where and why, and where it was not", function()
+  local loaded = open(plain('"bf16"', "64", "sm80 = { archs = { 80, 90 } }"))
+  local said = explain.variant(loaded, "fwd_bf16_d64_causal__sm80_m128n80")
+  harness.has(said, "gen/tiles/sm80.lua, head_dim 64: measured 2026-11-21 on an NVIDIA H200 for sm_90", "not timed for sm_80",
+    "3 % faster than 64 keys with a mask")
+  harness.yes(not said:find("spec:%d+: families.sm80.tiles"))
+end)
+
+harness.case("tiles of a spec take the place of the generator's, for what they are for", function()
+  local loaded = open(plain('"f16", "bf16"', "64, 128", [[sm80 = { archs = { 80, 90 },
+    tiles = { fwd = { [64] = { { m = 32, n = 32, warps = 2, dtypes = { "bf16" }, archs = { 90 } } } } } }]]))
+  local from = {}
+  for _, record in ipairs(of_pass(loaded, "fwd")) do
+    for _, arch in ipairs(record.archs) do
+      local key = ("%s %d %s %s"):format(record.dtype, record.head_dim, record.mask, arch)
+      from[key] = (from[key] or "") .. record.tile_from:sub(1, 1)
+    end
+  end
+  harness.is(from["bf16 64 none 90"], "s")
+  harness.is(from["bf16 64 causal 90"], "s")
+  harness.is(from["bf16 64 none 80"], "m")
+  harness.is(from["f16 64 none 90"], "m")
+  harness.is(from["bf16 128 none 90"], "m")
+  harness.has(explain.variant(loaded, "fwd_bf16_d64_none__sm80_m32n32"), ":7: families.sm80.tiles.fwd[64][1]", "the spec's own")
+end)
+
+specs.refuses("a tile of a spec with the name of the generator's for another architecture",
+  plain('"bf16"', "96", "sm80 = { archs = { 80, 90 }, tiles = { fwd = { { m = 128, n = 64, archs = { 90 } } } } }"),
+  { "6: families.sm80.tiles.fwd[1]", "makes fwd_bf16_d96_causal__sm80_m128n64, as does the generator's own tile for 80", "another m or n" })
+
+specs.refuses("a head dim for which nothing fits", plain('"f32"', "64, 1024", "sm80 = { archs = { 86 }, passes = { \"fwd\" } }"),
+  { "4: head_dims[2]", "no tile for fwd_f32_d1024_causal fits sm_86", "families.sm80.head_dims" })
+
+harness.case("an override changes a tile that the spec does not have", function()
+  local loaded = open(plain('"bf16"', "64", "sm80 = { archs = { 90 } }",
+    'override = { { family = "sm80", pass = "fwd", mask = "none", m = 128, set = { n = 96 }, reason = "x" } },'))
+  harness.is(of_pass(loaded, "fwd")[3].name, "fwd_bf16_d64_none__sm80_m128n96")
+end)
+
+harness.case("what the model proposes fits, and nothing of it twice", function()
+  for _, arch in ipairs({ "80", "86", "90", "100", "120" }) do
+    for _, pass in ipairs(PASSES) do
+      local key, seen = { pass = pass, dtype = "bf16", head_dim = 80, mask = "none" }, {}
+      local found, last = sm80.candidates(key, arch), 0
+      harness.yes(#found >= 4, #found)
+      for _, candidate in ipairs(found) do
+        harness.yes(not seen[candidate.how] and candidate.cost >= last and sm80.fits(key, candidate.tile, arch), candidate.how)
+        seen[candidate.how], last = true, candidate.cost
+      end
+    end
+  end
+end)

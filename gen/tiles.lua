@@ -1,0 +1,79 @@
+-- Which tiles a family's kernels are made with where the spec has none of its own. Those of gen/tiles/<family>.lua, which were measured; for
+-- another head dim those of the next larger one that is there, which need no more of anything; and where there is none the family's model
+-- proposes one. Nothing here knows a family's fields.
+local text = require("gen.text")
+
+local tiles = {}
+
+local FOR_SOME = { "dtypes", "masks" } -- lists of a line that leave keys out, beside the family's list of targets
+
+local function listed(list, value) return list == nil or text.contains(list, value) end
+
+local function lines_for(family, by_head_dim, key, target)
+  for _, head_dim in ipairs(text.sorted_keys(by_head_dim)) do
+    local lines = {}
+    for _, line in ipairs(head_dim >= key.head_dim and by_head_dim[head_dim] or {}) do
+      if listed(line.dtypes, key.dtype) and listed(line.masks, key.mask) and listed(line[family.target_field], target) then
+        lines[#lines + 1] = line
+      end
+    end
+    if #lines > 0 then return lines, head_dim end
+  end
+  return {}
+end
+
+-- The fields that make the tile: without its reason and the lists that say for what it is.
+local function bare(line)
+  local tile = {}
+  for field, value in pairs(line) do tile[field] = value end
+  for _, field in ipairs(FOR_SOME) do tile[field] = nil end
+  tile.why, tile.measured = nil, nil
+  return tile
+end
+
+-- Where and when a line was timed, by target.
+local function timed(data, line) return line.measured or data.measured end
+
+--- The tiles of `family` for `key` on `targets`, in a fixed order: { tile =, origin = }. The tile's list of targets has those of `targets` that
+-- it is for. origin: { kind = "measured" or "proposed", head_dim =, timed = { target = when and on what }, why = }, where head_dim is the
+-- one that the tile was chosen for, or nil when the model made it.
+function tiles.of(family, key, targets)
+  local data = require("gen.tiles." .. family.name)
+  local by_head_dim, found, place, self_made = data[key.pass], {}, {}, {}
+  local function add(id, target, make)
+    if not place[id] then
+      found[#found + 1] = make()
+      place[id] = found[#found]
+      place[family.how_of(key, place[id].tile)] = place[id]
+      place[id].tile[family.target_field] = {}
+    end
+    table.insert(place[id].tile[family.target_field], target)
+  end
+  for _, target in ipairs(targets) do
+    local lines, head_dim = lines_for(family, by_head_dim, key, target)
+    local any = false
+    for _, line in ipairs(lines) do
+      local own = head_dim == key.head_dim
+      local tile = own and bare(line) or family.adapt(line, key)
+      if tile then
+        any = true
+        add(line, target, function()
+          return { tile = tile, origin = { kind = own and "measured" or "proposed", head_dim = head_dim, timed = timed(data, line), why = line.why } }
+        end)
+      end
+    end
+    if not any then self_made[#self_made + 1] = target end
+  end
+  -- A name says no more than a part of a tile, so the tiles of one name are one: the first that any target takes, where it fits.
+  for _, target in ipairs(self_made) do
+    for _, candidate in ipairs(family.candidates(key, target)) do
+      if not place[candidate.how] or family.fits(key, place[candidate.how].tile, target) then
+        add(candidate.how, target, function() return { tile = bare(candidate.tile), origin = { kind = "proposed", timed = {} } } end)
+        break
+      end
+    end
+  end
+  return found
+end
+
+return tiles

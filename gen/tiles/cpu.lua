@@ -1,0 +1,26 @@
+-- The cpu family's tiles that were chosen by measurement, by pass and head dim: what a variant is made with unless the spec has `tiles` of its
+-- own. A head dim that is not here gets the tiles of the next one that is (gen/tiles.lua). A line is a tile as a spec writes it:
+--   m      queries, a multiple of the micro-kernel's (64 on x86_64_v4, 16 on x86_64_v3 and aarch64, 8 on x86_64)
+--   n      keys, a multiple of the micro-kernel's rows (6)
+--   isas   only for these; rows, vecs: another micro-kernel than the ISA's own
+--   why    a reason that `explain` prints; measured: when and on what, by ISA, if not as said below
+-- `./bazelw run //bench:tune` measures candidates and prints lines for this file.
+local NOT_V4 = { "x86_64", "x86_64_v3", "aarch64" }
+
+-- 64 queries are one row of AVX-512 micro-kernels; with AVX2, from 48 to 192 keys the speed changes by less than 3 %. Share of the multiply-add
+-- peak at head_dim 64 / 128 with AVX-512, S = 2048 (bench/results/cpu_avx512_bench_2026-11-21.txt):
+--   forward    64 x 96 79 / 80, 128 x 96 78 / 84, 64 x 192 77 / 83, 192 x 48 79 / 82, 48 x 96 73 / 79
+--   backward   64 x 192 78 / 82, 64 x 96 75 / 77, 96 x 96 74 / 77, 48 x 96 72 / 74, 128 x 48 70 / 71, 64 x 48 68 / 72
+local FORWARD = { { m = 64, n = 96 } }
+local BACKWARD = { { m = 64, n = 96, isas = NOT_V4 }, { m = 64, n = 192, isas = { "x86_64_v4" }, why = "4 % faster than 96 keys" } }
+
+return {
+  -- When and on what the lines were timed, by ISA.
+  measured = {
+    x86_64_v3 = "2026-11-21 on an AMD EPYC (Zen 3), 2 cores",
+    x86_64_v4 = "2026-11-21 on an Intel Xeon (Sapphire Rapids class), 2 cores",
+  },
+  fwd = { [64] = FORWARD, [128] = FORWARD, [256] = { { m = 64, n = 96, measured = {} } } },
+  bwd = { [64] = BACKWARD, [128] = BACKWARD,
+    [256] = { { m = 64, n = 96, measured = {}, why = "192 keys would not stay in the second-level cache" } } },
+}
