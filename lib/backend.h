@@ -15,7 +15,7 @@ struct glint_fault;
 struct glint_text;
 
 /* What a backend makes of a checked problem: the bytes are exact, the words are its own and go into glint_plan.internal. */
-#define GLINT_FAMILY_WORDS 8
+#define GLINT_FAMILY_WORDS 30
 struct glint_family_plan {
     size_t workspace_bytes;
     uint64_t word[GLINT_FAMILY_WORDS];

@@ -47,8 +47,9 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
 
 /* Check sum over a plan, its own place taken as zero. */
 uint64_t glint_plan_sum(const struct glint_plan *plan);
-#define GLINT_PLAN_SUM_WORD 11
-#define GLINT_PLAN_CONTEXT_WORD 10
+
+/* Places in glint_plan.internal: first the backend's words, then these. */
+enum { GLINT_PLAN_CONTEXT_WORD = 30, GLINT_PLAN_SUM_WORD = 31 };
 
 static inline int64_t glint_dtype_bytes(uint32_t dtype)
 {

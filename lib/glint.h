@@ -245,7 +245,7 @@ struct glint_plan {
     size_t workspace_bytes; /* exact: this many work, one less is refused */
     const struct glint_context *context;
     struct glint_problem problem;
-    uint64_t internal[12]; /* the family's launch geometry and a check sum over the plan */
+    uint64_t internal[32]; /* the backend's launch geometry and a check sum over the plan */
 };
 
 /* Checks the problem, chooses the variant, computes the workspace. A pure function of its arguments; costs under 2 microseconds.

@@ -19,6 +19,7 @@ uint64_t glint_plan_sum(const struct glint_plan *plan)
 }
 
 _Static_assert(sizeof(struct glint_plan) % sizeof(uint64_t) == 0, "glint_plan_sum reads whole words");
+_Static_assert(GLINT_FAMILY_WORDS <= (int)GLINT_PLAN_CONTEXT_WORD, "the backend's words come first");
 
 enum glint_status glint_plan_checked(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                                      uint32_t only, struct glint_plan *plan, struct glint_fault *fault)

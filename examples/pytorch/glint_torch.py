@@ -44,7 +44,7 @@ class Problem(Struct):
 
 class Plan(ctypes.Structure):
     _fields_ = [("struct_size", u32), ("pass_", u32), ("variant", u32), ("reserved", u32), ("workspace_bytes", size_t), ("context", pointer),
-                ("problem", Problem), ("internal", u64 * 12)]
+                ("problem", Problem), ("internal", u64 * 32)]
 
 
 class Tensors(Struct):

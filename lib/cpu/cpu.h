@@ -53,7 +53,8 @@ enum glint_cpu_backward_region {
     GLINT_BWD_REGIONS
 };
 
-/* How a problem is cut. Pure function of variant, problem and concurrency; all counts exact. */
+/* How a problem is cut. Pure function of variant, problem and concurrency; all counts exact. glint_cpu_plan puts it into the plan's words, and
+ * glint_cpu_run reads it there. */
 struct glint_cpu_geometry {
     int64_t tasks[GLINT_CPU_PHASES];
     int64_t query_blocks, key_blocks;
@@ -66,7 +67,7 @@ struct glint_cpu_geometry {
     uint64_t partials_offset;               /* in the workspace, bytes */
     uint64_t scratch_offset;                /* in the workspace, bytes */
     uint64_t workspace_bytes;
-    uint32_t lanes; /* bodies, each with a scratch */
+    int64_t lanes; /* bodies, each with a scratch */
 };
 
 /* One launch: read by all tasks, written by none. */

@@ -107,7 +107,7 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     }
 
     /* Never more scratches than tasks that need one: the second phase makes do with the lanes of the first. */
-    g.lanes = g.tasks[0] < (int64_t)concurrency ? (uint32_t)g.tasks[0] : concurrency;
+    g.lanes = g.tasks[0] < (int64_t)concurrency ? g.tasks[0] : (int64_t)concurrency;
     g.region[GLINT_CPU_REGIONS] = g.region[last];
 
     /* Workspace: the shares of the tasks, the partial sums of dQ, the scratches. */

@@ -1,5 +1,6 @@
 /* Runs a kernel's phases on the context's executor. */
 #include <stdatomic.h>
+#include <string.h>
 
 #include "lib/backend.h"
 #include "lib/context.h"
@@ -50,8 +51,11 @@ bool glint_cpu_plan(const struct glint_variant *variant, const struct glint_prob
     if (!glint_cpu_geometry(variant, problem, concurrency, &geometry))
         return false;
     plan->workspace_bytes = (size_t)geometry.workspace_bytes;
+    memcpy(plan->word, &geometry, sizeof geometry);
     return true;
 }
+
+_Static_assert(sizeof(struct glint_cpu_geometry) <= GLINT_FAMILY_WORDS * sizeof(uint64_t), "the geometry fits into a plan");
 
 enum glint_status glint_cpu_run(const struct glint_context *context, const struct glint_variant *variant,
                                 const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream)
@@ -60,8 +64,7 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
     const struct glint_executor *executor = &context->executor;
     const struct glint_cpu_kernel *kernel = variant->kernel;
     struct glint_cpu_call call = {.problem = &plan->problem, .tensors = tensors, .offset = glint_mask_offset(&plan->problem)};
-    if (!glint_cpu_geometry(variant, &plan->problem, executor->concurrency, &call.geometry))
-        return GLINT_SIZE_OVERFLOW;
+    memcpy(&call.geometry, plan->internal, sizeof call.geometry);
 
     unsigned char *base = workspace;
     call.partials = (float *)(void *)(base + call.geometry.partials_offset);
@@ -70,7 +73,7 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
         const int64_t tasks = call.geometry.tasks[i];
         if (tasks == 0)
             continue;
-        const uint32_t bodies = tasks < call.geometry.lanes ? (uint32_t)tasks : call.geometry.lanes;
+        const uint32_t bodies = (uint32_t)(tasks < call.geometry.lanes ? tasks : call.geometry.lanes);
         struct launch launch = {&call, kernel->phase[i], shares, base + call.geometry.scratch_offset, bodies};
         int64_t first = 0;
         for (uint32_t b = 0; b < bodies; b++) {
