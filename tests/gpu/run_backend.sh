@@ -1,7 +1,6 @@
 #!/bin/sh
-# run_backend.sh [PART]...: the GPU tests, on a machine with a GPU and its driver and nothing else. Programs and kernels lie beside this
-# script (//tests:gpu_bundle), or come from tests/gpu/build_backend.py, run where there are gcc and nvcc: then the folder
-# .gpu/backend must travel with the checkout (GPU_FOLDER: another than .gpu, from the root).
+# run_backend.sh [PART]...: the GPU tests, on a machine with a GPU and its driver and nothing else. The programs lie beside this script in the
+# tar of //tests:gpu_bundle.
 #
 #   selftest   the library's own power-on test, through every variant
 #   promises   memory, graphs, repeat, latency, self test, several GPUs, a lost device (tests/cuda/on_device.c)
@@ -14,8 +13,8 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$here
-[ -x "$bin/on_device" ] || bin=$here/../../${GPU_FOLDER:-.gpu}/backend
-logs=${OUT:-$bin/logs}
+[ -x "$bin/on_device" ] || bin=$here/../cuda # among Bazel's files
+logs=${OUT:-${TEST_UNDECLARED_OUTPUTS_DIR:-$bin/logs}}
 jobs=${JOBS:-8}
 parts=${*:-promises variants}
 only=${ONLY:-}
@@ -24,7 +23,7 @@ ran=0
 mkdir -p "$logs"
 
 if [ ! -x "$bin/on_device" ]; then
-    echo "$bin/on_device is missing: run tests/gpu/build_backend.py where there are gcc and nvcc, and bring $bin along"
+    echo "$here/on_device is missing: unpack bazel-bin/tests/cuda/gpu_bundle.tar (./bazelw build //tests:gpu_bundle) and run gpu/run_backend.sh"
     exit 1
 fi
 
