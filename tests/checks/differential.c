@@ -8,7 +8,7 @@
 
 #include "tests/checks/accuracy.h"
 #include "tests/checks/runner.h"
-#include "tests/oracle/rand.h"
+#include "tests/support/rand.h"
 
 enum { SHAPES = 2400, MAX_PRODUCTS = 1500000 };
 

@@ -4,9 +4,7 @@
 #include <string.h>
 
 #include "tests/oracle/half.h"
-#include "tests/oracle/rand.h"
-
-const char *const tensor_name[TENSORS] = {"Q", "K", "V", "O", "LSE", "dO", "dQ", "dK", "dV"};
+#include "tests/support/rand.h"
 
 /* ---- extents ---- */
 
@@ -43,25 +41,6 @@ enum glint_dtype tensor_dtype(const struct experiment *e, enum tensor t)
 float *tensor_row(const struct experiment *e, float *dense, enum tensor t, int64_t b, int64_t h, int64_t row)
 {
     return dense + ((b * tensor_heads(e, t) + h) * tensor_rows(e, t) + row) * tensor_dim(e, t);
-}
-
-const enum tensor *pass_outputs(enum glint_pass pass)
-{
-    static const enum tensor forward[] = {O, LSE, TENSORS}, backward[] = {DQ, DK, DV, TENSORS};
-    return pass == GLINT_FORWARD ? forward : backward;
-}
-
-bool pass_writes(enum glint_pass pass, enum tensor t)
-{
-    for (const enum tensor *out = pass_outputs(pass); *out != TENSORS; out++)
-        if (*out == t)
-            return true;
-    return false;
-}
-
-bool pass_reads(enum glint_pass pass, enum tensor t)
-{
-    return t == Q || t == K || t == V || (pass == GLINT_BACKWARD && (t == O || t == LSE || t == DOUT));
 }
 
 /* ---- layouts ---- */
@@ -426,7 +405,7 @@ static void poison_workspace(struct buffer *workspace, enum poison poison)
 
 static void *address(const struct experiment *e, struct buffer *buffers, enum glint_pass pass, enum tensor t)
 {
-    if (!pass_reads(pass, t) && !pass_writes(pass, t))
+    if (!pass_uses(pass, t))
         return NULL;
     return element(e, &buffers[e->view[t].buffer], buffers[e->view[t].buffer].device, t, 0, 0, 0);
 }
@@ -465,18 +444,9 @@ void experiment_call(const struct subject *subject, enum glint_pass pass, const 
                      void *workspace)
 {
     const struct backend *backend = subject->backend;
-    const struct glint_tensors tensors = {
-        .struct_size = sizeof tensors,
-        .q = at[Q],
-        .k = at[K],
-        .v = at[V],
-        .o = at[O],
-        .lse = at[LSE],
-        .dout = at[DOUT],
-        .dq = at[DQ],
-        .dk = at[DK],
-        .dv = at[DV],
-    };
+    struct glint_tensors tensors = GLINT_TENSORS_INIT;
+    for (enum tensor t = Q; t < TENSORS; t++)
+        tensor_set(&tensors, t, at[t]);
     const enum glint_status status = (pass == GLINT_FORWARD ? backend->forward : backend->backward)(
         plan, &tensors, workspace, plan->workspace_bytes, backend->stream);
     if (status != GLINT_OK)
@@ -500,7 +470,7 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
     struct buffer buffers[TENSORS] = {0}, workspace = {0};
     for (enum tensor t = Q; t < TENSORS; t++) {
         struct buffer *buffer = &buffers[e->view[t].buffer];
-        if (!pass_reads(pass, t) && !pass_writes(pass, t))
+        if (!pass_uses(pass, t))
             continue;
         if (buffer->before == NULL)
             buffer_make(e, buffer, (size_t)e->buffer_elements[e->view[t].buffer] * dtype_bytes(tensor_dtype(e, t)),

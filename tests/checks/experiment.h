@@ -7,9 +7,7 @@
 
 #include "tests/checks/check.h"
 #include "tests/oracle/ref.h"
-
-enum tensor { Q, K, V, O, LSE, DOUT, DQ, DK, DV, TENSORS };
-extern const char *const tensor_name[TENSORS];
+#include "tests/support/tensor.h"
 
 struct view {
     int buffer; /* tensors with the same number share memory */
@@ -42,9 +40,6 @@ int64_t tensor_count(const struct experiment *e, enum tensor t);
 enum glint_dtype tensor_dtype(const struct experiment *e, enum tensor t);
 float *tensor_row(const struct experiment *e, float *dense, enum tensor t, int64_t b, int64_t h, int64_t row);
 
-/* The tensors that a pass writes, ended by TENSORS. */
-const enum tensor *pass_outputs(enum glint_pass pass);
-
 /* Draws Q, K, V and dO of the shape. */
 struct experiment *experiment_new(struct subject *subject, const struct shape *shape);
 
@@ -57,10 +52,6 @@ void experiment_share(struct experiment *e);
 /* Computes exact[] from in[Q], in[K], in[V], in[DOUT], and sets in[O] and in[LSE], the backward's inputs, to the exact ones, rounded.
  * Gradients are computed when `gradients`. */
 void experiment_reference(struct experiment *e, bool gradients);
-
-/* What a pass reads and writes. */
-bool pass_reads(enum glint_pass pass, enum tensor t);
-bool pass_writes(enum glint_pass pass, enum tensor t);
 
 /* A plan of that variant for the problem; the check fails unless there is one. */
 struct glint_plan experiment_plan(struct subject *subject, const struct glint_problem *problem, enum glint_pass pass,

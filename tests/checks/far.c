@@ -89,7 +89,7 @@ static void far(struct subject *subject, const struct shape *shape)
     struct far f = {.e = e};
 
     for (enum tensor t = Q; t < TENSORS; t++) {
-        if (pass_reads(pass, t) || pass_writes(pass, t))
+        if (pass_uses(pass, t))
             allocate(&f, t, (enum extent)shape->detail);
         for (int64_t b = 0; pass_reads(pass, t) && b < shape->batch; b++)
             for (int64_t h = 0; h < tensor_heads(e, t); h++)

@@ -1,61 +1,47 @@
 /* Host buffers, with an inaccessible page flush against one end when asked for. */
-#define _DEFAULT_SOURCE
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "tests/checks/backend_host.h"
+#include "tests/support/guard_pages.h"
 
 /* What host_release must undo. Few buffers live at a time. */
-struct mapping {
-    void *memory, *base;
-    size_t bytes; /* of the mapping; 0: base came from aligned_alloc */
+struct buffer {
+    void *memory;
+    struct guarded guarded; /* no mapping: memory came from aligned_alloc */
 };
-enum { MAPPINGS = 64 };
-static struct mapping mappings[MAPPINGS];
-
-static void *remember(void *memory, void *base, size_t bytes)
-{
-    for (size_t i = 0; i < MAPPINGS; i++)
-        if (mappings[i].memory == NULL) {
-            mappings[i] = (struct mapping){memory, base, bytes};
-            return memory;
-        }
-    return NULL;
-}
-
-static void *alloc_fenced(size_t bytes, size_t alignment, enum fence fence)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t body = (bytes + page - 1) / page * page;
-    unsigned char *base = mmap(NULL, body + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED || mprotect(base + page, body, PROT_READ | PROT_WRITE) != 0)
-        return NULL;
-    const size_t slack = fence == FENCE_AFTER ? (body - bytes) / alignment * alignment : 0;
-    return remember(base + page + slack, base, body + 2 * page);
-}
+enum { BUFFERS = 64 };
+static struct buffer buffers[BUFFERS];
 
 void *host_alloc(size_t bytes, size_t alignment, enum fence fence)
 {
     if (bytes == 0)
         bytes = 1;
-    if (fence != FENCE_NONE)
-        return alloc_fenced(bytes, alignment, fence);
-    void *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
-    return memory == NULL ? NULL : remember(memory, memory, 0);
+    struct buffer *free_one = buffers;
+    while (free_one < buffers + BUFFERS && free_one->memory != NULL)
+        free_one++;
+    if (free_one == buffers + BUFFERS)
+        return NULL;
+    struct buffer made = {0};
+    if (fence == FENCE_NONE) {
+        made.memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    } else {
+        made.guarded = guarded_make(bytes, alignment, fence == FENCE_AFTER);
+        made.memory = made.guarded.at;
+    }
+    *free_one = made;
+    return made.memory;
 }
 
 void host_release(void *memory)
 {
-    for (size_t i = 0; i < MAPPINGS && memory != NULL; i++)
-        if (mappings[i].memory == memory) {
-            if (mappings[i].bytes == 0)
-                free(mappings[i].base);
+    for (size_t i = 0; i < BUFFERS && memory != NULL; i++)
+        if (buffers[i].memory == memory) {
+            if (buffers[i].guarded.mapping == NULL)
+                free(memory);
             else
-                munmap(mappings[i].base, mappings[i].bytes);
-            mappings[i].memory = NULL;
+                guarded_free(&buffers[i].guarded);
+            buffers[i].memory = NULL;
             return;
         }
 }

@@ -6,7 +6,7 @@
 
 #include "tests/checks/accuracy.h"
 #include "tests/oracle/half.h"
-#include "tests/oracle/rand.h"
+#include "tests/support/rand.h"
 
 static enum glint_pass pass_of(const struct subject *subject)
 {

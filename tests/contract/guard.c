@@ -59,7 +59,7 @@ static void make_problem(struct glint_problem *p, const struct glint_variant_inf
 /* The bits of the outputs' rows alone; what lies between them must be what was there. */
 static bool same_rows(const struct glint_problem *p, enum tensor t, const unsigned char *a, const unsigned char *b)
 {
-    const struct shape s = tensor_shape(p, t);
+    const struct tensor_layout s = tensor_layout(p, t);
     for (int64_t i = 0; i < s.batch; i++) {
         for (int64_t h = 0; h < s.heads; h++) {
             for (int64_t r = 0; r < s.rows; r++) {
@@ -75,7 +75,7 @@ static bool same_rows(const struct glint_problem *p, enum tensor t, const unsign
 /* Copies `from` with every byte of a row replaced by `with`; what remains are the gaps. */
 static void blank_rows(const struct glint_problem *p, enum tensor t, unsigned char *at, unsigned char with)
 {
-    const struct shape s = tensor_shape(p, t);
+    const struct tensor_layout s = tensor_layout(p, t);
     for (int64_t i = 0; i < s.batch; i++) {
         for (int64_t h = 0; h < s.heads; h++) {
             for (int64_t r = 0; r < s.rows; r++)
@@ -104,13 +104,13 @@ static void guarded_run(const struct call *c, const unsigned char *inputs, uint3
     const struct glint_variant_info info = row_at(row);
     struct guarded g[TENSORS], w = guarded_make(c->workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, at_end);
     struct call moved = *c;
-    for (enum tensor t = T_Q; t < TENSORS; t++) {
-        if (!tensor_used(c->pass, t))
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        if (!pass_uses(c->pass, t))
             continue;
-        const size_t alignment = t == T_LSE && info.alignment_bytes < 4 ? 4 : info.alignment_bytes;
+        const size_t alignment = t == LSE && info.alignment_bytes < 4 ? 4 : info.alignment_bytes;
         g[t] = guarded_make(c->bytes[t], alignment, at_end);
         memcpy(g[t].at, inputs + c->offset[t], c->bytes[t]);
-        if (!tensor_is_output(c->pass, t))
+        if (!pass_writes(c->pass, t))
             guarded_read_only(&g[t]);
         tensor_set(&moved.tensors, t, g[t].at);
     }
@@ -120,19 +120,19 @@ static void guarded_run(const struct call *c, const unsigned char *inputs, uint3
     EXPECT(status == GLINT_OK, "%s, shape %zu: %s", name, which, glint_status_name(status));
     runs++;
     EXPECT(guarded_canaries_hold(&w), "%s, shape %zu: wrote beside the workspace", name, which);
-    for (enum tensor t = T_Q; t < TENSORS; t++) {
-        if (!tensor_used(c->pass, t))
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        if (!pass_uses(c->pass, t))
             continue;
-        EXPECT(guarded_canaries_hold(&g[t]), "%s, shape %zu: wrote beside %s", name, which, tensor_names[t]);
-        if (tensor_is_output(c->pass, t)) {
+        EXPECT(guarded_canaries_hold(&g[t]), "%s, shape %zu: wrote beside %s", name, which, tensor_field[t]);
+        if (pass_writes(c->pass, t)) {
             EXPECT(same_rows(&c->problem, t, g[t].at, c->block + c->offset[t]), "%s, shape %zu: other bits in %s at another place",
-                   name, which, tensor_names[t]);
+                   name, which, tensor_field[t]);
             unsigned char *const expected = malloc(c->bytes[t] + 1);
             memcpy(expected, inputs + c->offset[t], c->bytes[t]);
             blank_rows(&c->problem, t, expected, 0);
             blank_rows(&c->problem, t, g[t].at, 0);
             EXPECT(memcmp(expected, g[t].at, c->bytes[t]) == 0, "%s, shape %zu: wrote between the rows of %s", name, which,
-                   tensor_names[t]);
+                   tensor_field[t]);
             free(expected);
         }
         guarded_free(&g[t]);

@@ -208,7 +208,7 @@ static void workspace_is_linear(void)
                 bytes[k] = plan.workspace_bytes;
             }
             EXPECT(bytes[1] <= 2 * bytes[0], "%s: %zu bytes, then %zu for twice the length", info.name, bytes[0], bytes[1]);
-            const double tensors = (double)bytes[1] / (double)tensor_bytes(&p, T_Q);
+            const double tensors = (double)bytes[1] / (double)tensor_bytes(&p, Q);
             if (tensors > most) {
                 most = tensors;
                 snprintf(most_name, sizeof most_name, "%s, concurrency %u", info.name, concurrency);

@@ -64,41 +64,41 @@ static void list_changes(struct changes *c, const struct call *call)
 {
     const int64_t row = call->problem.head_dim * element_bytes(call->problem.dtype);
     c->count = 0;
-    for (enum tensor a = T_Q; a < TENSORS; a++) {
+    for (enum tensor a = Q; a < TENSORS; a++) {
         add(c, TENSOR_NULL, a, a, 0);
         add(c, TENSOR_SHIFTED, a, a, 1);
         add(c, TENSOR_SHIFTED, a, a, 2);
-        if (!tensor_used(call->pass, a))
+        if (!pass_uses(call->pass, a))
             continue;
         add(c, TENSOR_IN_WORKSPACE, a, a, 0);
         add(c, TENSOR_IN_WORKSPACE, a, a, (int64_t)(call->workspace_bytes & ~(size_t)63) - 64);
-        for (enum tensor b = T_Q; b < TENSORS; b++) {
-            if (b == a || !tensor_used(call->pass, b))
+        for (enum tensor b = Q; b < TENSORS; b++) {
+            if (b == a || !pass_uses(call->pass, b))
                 continue;
             add(c, TENSOR_ONTO, a, b, 0);
             add(c, TENSOR_BEFORE, a, b, 64 < row ? 64 : row);
             add(c, TENSOR_ONTO, a, b, ((int64_t)call->bytes[b] - row) / 64 * 64);
         }
     }
-    add(c, TENSORS_NULL, T_Q, T_Q, 0);
+    add(c, TENSORS_NULL, Q, Q, 0);
     const int64_t sizes[] = {0, 1, sizeof(struct glint_tensors) - 8, sizeof(struct glint_tensors) + 8, UINT32_MAX};
     for (size_t i = 0; i < COUNT(sizes); i++)
-        add(c, TENSORS_SIZE, T_Q, T_Q, sizes[i]);
-    add(c, TENSORS_RESERVED, T_Q, T_Q, 1);
-    add(c, TENSORS_RESERVED, T_Q, T_Q, UINT32_MAX);
-    add(c, WORKSPACE_NULL, T_Q, T_Q, 0);
+        add(c, TENSORS_SIZE, Q, Q, sizes[i]);
+    add(c, TENSORS_RESERVED, Q, Q, 1);
+    add(c, TENSORS_RESERVED, Q, Q, UINT32_MAX);
+    add(c, WORKSPACE_NULL, Q, Q, 0);
     const int64_t shifts[] = {1, 2, 4, 16, 32, 64, 128};
     for (size_t i = 0; i < COUNT(shifts); i++)
-        add(c, WORKSPACE_SHIFTED, T_Q, T_Q, shifts[i]);
-    add(c, WORKSPACE_BYTES, T_Q, T_Q, -1);
-    add(c, WORKSPACE_BYTES, T_Q, T_Q, -64);
-    add(c, WORKSPACE_BYTES, T_Q, T_Q, -(int64_t)call->workspace_bytes);
-    add(c, WORKSPACE_BYTES, T_Q, T_Q, 1);
-    add(c, WORKSPACE_HUGE, T_Q, T_Q, 0);
-    add(c, STREAM, T_Q, T_Q, 1);
-    add(c, STREAM, T_Q, T_Q, 2);
-    add(c, PLAN_NULL, T_Q, T_Q, 0);
-    add(c, OTHER_PASS, T_Q, T_Q, 0);
+        add(c, WORKSPACE_SHIFTED, Q, Q, shifts[i]);
+    add(c, WORKSPACE_BYTES, Q, Q, -1);
+    add(c, WORKSPACE_BYTES, Q, Q, -64);
+    add(c, WORKSPACE_BYTES, Q, Q, -(int64_t)call->workspace_bytes);
+    add(c, WORKSPACE_BYTES, Q, Q, 1);
+    add(c, WORKSPACE_HUGE, Q, Q, 0);
+    add(c, STREAM, Q, Q, 1);
+    add(c, STREAM, Q, Q, 2);
+    add(c, PLAN_NULL, Q, Q, 0);
+    add(c, OTHER_PASS, Q, Q, 0);
 }
 
 static void apply(struct arguments *to, const struct change *change, const struct call *call)
@@ -142,9 +142,9 @@ static void apply(struct arguments *to, const struct change *change, const struc
 /* Applied in this order: first what moves tensors, so that a later change of the same tensor wins. Two runs must not leave the block. */
 static bool inside_block(const struct call *c, const struct arguments *a)
 {
-    for (enum tensor t = T_Q; t < TENSORS; t++) {
+    for (enum tensor t = Q; t < TENSORS; t++) {
         const unsigned char *const at = tensor_get(&a->tensors, t);
-        if (at == NULL || !tensor_used(c->pass, t))
+        if (at == NULL || !pass_uses(c->pass, t))
             continue;
         if (at < c->block || at + c->bytes[t] > c->block + c->block_bytes)
             return false;
@@ -254,9 +254,9 @@ static void judge(struct trial *t, const struct change *first, const struct chan
     const enum glint_status status = invoke(&a);
     const int one = (int)first->action, two = second ? (int)second->action : -1;
     EXPECT(oracle_allows(&faults, status), "%s: gives %s, not %s (changes %d of %s/%s by %lld, %d of %s/%s by %lld)",
-           pass_name((uint32_t)c->pass), glint_status_name(status), oracle_print(&faults), one, tensor_names[first->a],
-           tensor_names[first->b], (long long)first->amount, two, second ? tensor_names[second->a] : "",
-           second ? tensor_names[second->b] : "", second ? (long long)second->amount : 0);
+           pass_name((uint32_t)c->pass), glint_status_name(status), oracle_print(&faults), one, tensor_field[first->a],
+           tensor_field[first->b], (long long)first->amount, two, second ? tensor_field[second->a] : "",
+           second ? tensor_field[second->b] : "", second ? (long long)second->amount : 0);
     EXPECT(explained == status, "glint_explain_call gives %s, the call %s (oracle %s)", glint_status_name(explained),
            glint_status_name(status), oracle_print(&faults));
     EXPECT(needed > 1 && needed <= sizeof text && text[needed - 1] == '\0' && strlen(text) == needed - 1, "needed_bytes is %zu",
@@ -343,7 +343,7 @@ static void interleaved_outputs(void)
     struct call c = t.call; /* its tensors are moved into one buffer */
     const size_t fused_bytes = (size_t)(2 * 4 * row * size);
     unsigned char *const inputs = aligned_memory(256, fused_bytes), *const outputs = aligned_memory(256, fused_bytes + 4096);
-    struct random_stream random = {3};
+    struct rand random = {3};
     fill_random(&random, p->dtype, inputs, fused_bytes);
     memset(outputs, CANARY, fused_bytes + 4096);
     c.tensors.q = inputs;
@@ -422,15 +422,15 @@ static size_t refuses_changed_bytes(const struct trial *t)
 /* Two words swapped, or a word of noise; the pointer among them. */
 static size_t refuses_changed_words(const struct trial *t)
 {
-    struct random_stream random = {99};
+    struct rand random = {99};
     size_t cases = 0;
     for (size_t i = 0; i < 2000; i++) {
         struct glint_plan changed = t->call.plan;
         uint64_t words[sizeof changed / 8];
         memcpy(words, &changed, sizeof words);
-        const size_t a = random_below(&random, COUNT(words)), b = random_below(&random, COUNT(words));
+        const size_t a = (size_t)rand_below(&random, (int64_t)COUNT(words)), b = (size_t)rand_below(&random, (int64_t)COUNT(words));
         const uint64_t was = words[a], other = words[b];
-        words[a] = i % 2 ? random_next(&random) : other;
+        words[a] = i % 2 ? rand_bits(&random) : other;
         if (i % 2 == 0)
             words[b] = was;
         if (words[a] == was && words[b] == other)
@@ -497,7 +497,7 @@ static void expect_nothing_seen(const struct call *c, enum tensor t)
         const unsigned char *const at = c->block + c->offset[t] + b;
         const bool infinite = b % 4 == 0 ? at[0] == 0 && at[1] == 0 : at[0] == 0x80 && at[1] == 0xff;
         const bool zero = at[0] == 0 && (at[1] == 0 || at[1] == 0x80);
-        EXPECT(t == T_LSE ? infinite : zero, "%s holds %02x%02x where no key is seen", tensor_names[t], at[1], at[0]);
+        EXPECT(t == LSE ? infinite : zero, "%s holds %02x%02x where no key is seen", tensor_field[t], at[1], at[0]);
     }
 }
 
@@ -515,8 +515,8 @@ static void empty_tensors(void)
             const enum glint_status status = call_run(&t.call);
             EXPECT(status == GLINT_OK && call_canaries_hold(&t.call), "lengths %lld, %lld give %s", (long long)lengths[i][0],
                    (long long)lengths[i][1], glint_status_name(status));
-            for (enum tensor tensor = T_Q; tensor < TENSORS; tensor++)
-                if (tensor_is_output(pass, tensor))
+            for (enum tensor tensor = Q; tensor < TENSORS; tensor++)
+                if (pass_writes(pass, tensor))
                     expect_nothing_seen(&t.call, tensor);
             trial_drop_call(&t);
         }

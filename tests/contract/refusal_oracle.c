@@ -29,7 +29,7 @@ static bool extent_fits(int64_t value, int64_t lowest)
     return value >= lowest && value <= GLINT_MAX_EXTENT;
 }
 
-static wide shape_bytes(const struct shape *s)
+static wide shape_bytes(const struct tensor_layout *s)
 {
     if (s->batch == 0 || s->heads == 0 || s->rows == 0)
         return 0;
@@ -48,7 +48,7 @@ static int compare_int64(const void *a, const void *b)
 
 /* Whether two rows of one tensor share an element. Nested strides (each at least the span of all smaller ones) cannot; otherwise
  * the rows are listed and sorted when they are few. */
-static enum overlap self_overlap(const struct shape *s)
+static enum overlap self_overlap(const struct tensor_layout *s)
 {
     enum { LIMIT = 4096 };
     if (s->batch == 0 || s->heads == 0 || s->rows == 0)
@@ -121,16 +121,16 @@ static void oracle_table(struct faults *f, const struct glint_context *context, 
             continue;
         runs = true;
         struct faults here = {0};
-        for (enum tensor t = T_Q; t < TENSORS && strides_fit; t++) {
-            if (t == T_LSE || !tensor_used((enum glint_pass)pass, t))
+        for (enum tensor t = Q; t < TENSORS && strides_fit; t++) {
+            if (t == LSE || !pass_uses((enum glint_pass)pass, t))
                 continue;
-            const struct shape s = tensor_shape(p, t);
+            const struct tensor_layout s = tensor_layout(p, t);
             if (s.batch > 1 && !multiple(s.strides.batch, s.element_bytes, info.alignment_bytes))
-                add(&here, GLINT_STRIDE_MISALIGNED, s.rows == 0, tensor_names[t], "batch");
+                add(&here, GLINT_STRIDE_MISALIGNED, s.rows == 0, tensor_field[t], "batch");
             if (s.heads > 1 && !multiple(s.strides.head, s.element_bytes, info.alignment_bytes))
-                add(&here, GLINT_STRIDE_MISALIGNED, s.rows == 0, tensor_names[t], "head");
+                add(&here, GLINT_STRIDE_MISALIGNED, s.rows == 0, tensor_field[t], "head");
             if (s.rows > 1 && !multiple(s.strides.row, s.element_bytes, info.alignment_bytes))
-                add(&here, GLINT_STRIDE_MISALIGNED, false, tensor_names[t], "row");
+                add(&here, GLINT_STRIDE_MISALIGNED, false, tensor_field[t], "row");
         }
         if (!have_best || here.count < best.count)
             best = here;
@@ -199,35 +199,35 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
     }
 
     bool strides_fit = true;
-    for (enum tensor t = T_Q; t < TENSORS; t++) {
+    for (enum tensor t = Q; t < TENSORS; t++) {
         /* With a pass that is none, which strides are read is nobody's promise: all may be complained about. */
-        if (t == T_LSE || (pass_fits && !tensor_used((enum glint_pass)pass, t)))
+        if (t == LSE || (pass_fits && !pass_uses((enum glint_pass)pass, t)))
             continue;
-        const struct shape s = tensor_shape(p, t);
+        const struct tensor_layout s = tensor_layout(p, t);
         const size_t before = f->count;
         if (s.strides.batch < 0)
-            add(f, GLINT_BAD_STRIDE, false, tensor_names[t], "batch");
+            add(f, GLINT_BAD_STRIDE, false, tensor_field[t], "batch");
         if (s.strides.head < 0)
-            add(f, GLINT_BAD_STRIDE, false, tensor_names[t], "head");
+            add(f, GLINT_BAD_STRIDE, false, tensor_field[t], "head");
         if (s.strides.row < 0)
-            add(f, GLINT_BAD_STRIDE, false, tensor_names[t], "row");
+            add(f, GLINT_BAD_STRIDE, false, tensor_field[t], "row");
         if (f->count > before)
             strides_fit = false;
         if (f->count > before || !extents_fit || !head_dim_fits || !dtype_fits || !pass_fits)
             continue;
 
-        if (tensor_is_output((enum glint_pass)pass, t)) {
+        if (pass_writes((enum glint_pass)pass, t)) {
             const enum overlap o = self_overlap(&s);
             /* Interleaved strides of which no two rows meet are legal by the letter; a planner that refuses what it cannot cheaply
              * prove is tolerated, and counted by the test. */
             if (o != DISJOINT)
-                add(f, GLINT_BAD_STRIDE, o != OVERLAPS, tensor_names[t], "");
+                add(f, GLINT_BAD_STRIDE, o != OVERLAPS, tensor_field[t], "");
         }
         const wide bytes = shape_bytes(&s);
-        struct shape one_row = s; /* an empty tensor has no offsets; one of its first row may be computed all the same */
+        struct tensor_layout one_row = s; /* an empty tensor has no offsets; one of its first row may be computed all the same */
         one_row.rows = 1;
         if (bytes > INT64_MAX || (s.rows == 0 && shape_bytes(&one_row) > INT64_MAX))
-            add(f, GLINT_SIZE_OVERFLOW, s.rows == 0, tensor_names[t], "");
+            add(f, GLINT_SIZE_OVERFLOW, s.rows == 0, tensor_field[t], "");
     }
     if (extents_fit && pass_fits) {
         const wide rows = (wide)p->batch * p->heads_q * p->seqlen_q;
@@ -246,7 +246,7 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
 /* ---- the call ---------------------------------------------------------------------------------------------------------------- */
 
 /* Whether a row of one tensor shares a byte with the interval. */
-static bool rows_meet(const struct shape *s, uintptr_t base, uintptr_t from, uintptr_t to)
+static bool rows_meet(const struct tensor_layout *s, uintptr_t base, uintptr_t from, uintptr_t to)
 {
     for (int64_t b = 0; b < s->batch; b++) {
         for (int64_t h = 0; h < s->heads; h++) {
@@ -264,7 +264,7 @@ static bool rows_meet(const struct shape *s, uintptr_t base, uintptr_t from, uin
 
 static bool tensors_meet(const struct glint_problem *p, enum tensor a, uintptr_t at_a, enum tensor b, uintptr_t at_b)
 {
-    const struct shape s = tensor_shape(p, a), other = tensor_shape(p, b);
+    const struct tensor_layout s = tensor_layout(p, a), other = tensor_layout(p, b);
     const size_t bytes_a = tensor_bytes(p, a), bytes_b = tensor_bytes(p, b);
     if (bytes_a == 0 || bytes_b == 0 || at_a + bytes_a <= at_b || at_b + bytes_b <= at_a)
         return false;
@@ -322,38 +322,38 @@ void oracle_call(struct faults *f, const struct call_arguments *a)
     const uint32_t alignment = row_at(a->plan->variant).alignment_bytes;
     const struct glint_problem *const p = &a->plan->problem;
     /* A call of the wrong pass may be judged by either pass's needs: faults beside WRONG_PASS are welcome, not required. */
-    for (enum tensor t = T_Q; t < TENSORS; t++) {
-        if (!tensor_used(pass, t))
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        if (!pass_uses(pass, t))
             continue;
         const uintptr_t at = (uintptr_t)tensor_get(a->tensors, t);
         const size_t bytes = tensor_bytes(p, t);
         if (at == 0) {
-            add(f, GLINT_NULL_TENSOR, bytes == 0, tensor_names[t], ""); /* an empty tensor has no element to point at */
+            add(f, GLINT_NULL_TENSOR, bytes == 0, tensor_field[t], ""); /* an empty tensor has no element to point at */
             continue;
         }
-        const uint32_t needs = t == T_LSE && alignment < 4 ? 4 : alignment; /* LSE is a float * whatever the dtype */
+        const uint32_t needs = t == LSE && alignment < 4 ? 4 : alignment; /* LSE is a float * whatever the dtype */
         if (at % needs != 0)
-            add(f, GLINT_TENSOR_MISALIGNED, bytes == 0, tensor_names[t], "");
+            add(f, GLINT_TENSOR_MISALIGNED, bytes == 0, tensor_field[t], "");
         if (a->workspace != NULL && ranges_meet(at, bytes, workspace, needed)) {
             /* an input in the workspace would be overwritten; glint.h forbids it of outputs only, so that it is left open */
-            add(f, GLINT_TENSOR_OVERLAP, !tensor_is_output(pass, t), tensor_names[t], "");
+            add(f, GLINT_TENSOR_OVERLAP, !pass_writes(pass, t), tensor_field[t], "");
         } else if (a->workspace != NULL && ranges_meet(at, bytes, workspace, a->workspace_bytes)) {
-            add(f, GLINT_TENSOR_OVERLAP, true, tensor_names[t], ""); /* in the part of a larger workspace that nothing needs */
+            add(f, GLINT_TENSOR_OVERLAP, true, tensor_field[t], ""); /* in the part of a larger workspace that nothing needs */
         }
-        for (enum tensor u = T_Q; u < TENSORS; u++) {
-            if (u == t || !tensor_used(pass, u) || !(tensor_is_output(pass, t) || tensor_is_output(pass, u)))
+        for (enum tensor u = Q; u < TENSORS; u++) {
+            if (u == t || !pass_uses(pass, u) || !(pass_writes(pass, t) || pass_writes(pass, u)))
                 continue;
             const uintptr_t other = (uintptr_t)tensor_get(a->tensors, u);
             if (other == 0)
                 continue;
-            const struct glint_strides x = tensor_shape(p, t).strides, y = tensor_shape(p, u).strides;
+            const struct glint_strides x = tensor_layout(p, t).strides, y = tensor_layout(p, u).strides;
             const bool views = x.batch == y.batch && x.head == y.head && x.row == y.row; /* of one fused tensor */
             if (tensors_meet(p, t, at, u, other))
-                add(f, GLINT_TENSOR_OVERLAP, false, tensor_names[t], "");
+                add(f, GLINT_TENSOR_OVERLAP, false, tensor_field[t], "");
             else if (!views && ranges_meet(at, bytes, other, tensor_bytes(p, u)))
                 /* Disjoint bytes in one range of addresses, laid out differently: legal by the letter, dear to prove; refusing is
                  * tolerated. Views of one fused tensor have equal strides and must pass. */
-                add(f, GLINT_TENSOR_OVERLAP, true, tensor_names[t], "");
+                add(f, GLINT_TENSOR_OVERLAP, true, tensor_field[t], "");
         }
     }
 }

@@ -175,11 +175,11 @@ static const char *describe(const struct subject *s)
         text, bytes, "pass %u struct_size %u dtype %u mask %u scale %g batch %lld heads %lld/%lld d %lld seqlen %lld/%lld", s->pass,
         p->struct_size, p->dtype, p->mask, (double)p->softmax_scale, (long long)p->batch, (long long)p->heads_q,
         (long long)p->heads_kv, (long long)p->head_dim, (long long)p->seqlen_q, (long long)p->seqlen_k);
-    for (enum tensor t = T_Q; t < TENSORS && at + 100 < bytes; t++) {
-        if (t == T_LSE)
+    for (enum tensor t = Q; t < TENSORS && at + 100 < bytes; t++) {
+        if (t == LSE)
             continue;
-        const struct glint_strides g = tensor_shape(p, t).strides;
-        at += (size_t)snprintf(text + at, bytes - at, " %s %lld,%lld,%lld", tensor_names[t], (long long)g.batch, (long long)g.head,
+        const struct glint_strides g = tensor_layout(p, t).strides;
+        at += (size_t)snprintf(text + at, bytes - at, " %s %lld,%lld,%lld", tensor_field[t], (long long)g.batch, (long long)g.head,
                                (long long)g.row);
     }
     return text;
@@ -320,7 +320,7 @@ static void fields_in_pairs(void)
     static struct subject subjects[SUBJECTS];
     void *storage;
     struct counting counting;
-    struct random_stream random = {20260101};
+    struct rand random = {20260101};
     struct glint_context *const context = open_context(&counting, 1, &storage);
     const size_t count = make_subjects(context, subjects, SUBJECTS);
     for (size_t i = 0; i < count; i++) {
@@ -328,8 +328,8 @@ static void fields_in_pairs(void)
             for (size_t g = f + 1; g < FIELDS; g++) {
                 for (int draw = 0; draw < DRAWS; draw++) {
                     struct subject s = subjects[i];
-                    set_value(&s, &fields[f], random_below(&random, value_count(&fields[f])));
-                    set_value(&s, &fields[g], random_below(&random, value_count(&fields[g])));
+                    set_value(&s, &fields[f], (size_t)rand_below(&random, (int64_t)value_count(&fields[f])));
+                    set_value(&s, &fields[g], (size_t)rand_below(&random, (int64_t)value_count(&fields[g])));
                     judge(context, &s);
                 }
             }
@@ -346,14 +346,14 @@ static void fields_at_random(void)
     static struct subject subjects[SUBJECTS];
     void *storage;
     struct counting counting;
-    struct random_stream random = {7};
+    struct rand random = {7};
     struct glint_context *const context = open_context(&counting, 1, &storage);
     const size_t count = make_subjects(context, subjects, SUBJECTS);
     for (int i = 0; i < 40000; i++) {
-        struct subject s = subjects[random_below(&random, count)];
-        for (uint64_t n = 3 + random_below(&random, 6); n > 0; n--) {
-            const struct field *const f = &fields[random_below(&random, FIELDS)];
-            set_value(&s, f, random_below(&random, value_count(f)));
+        struct subject s = subjects[(size_t)rand_below(&random, (int64_t)count)];
+        for (uint64_t n = 3 + (size_t)rand_below(&random, (int64_t)6); n > 0; n--) {
+            const struct field *const f = &fields[(size_t)rand_below(&random, (int64_t)FIELDS)];
+            set_value(&s, f, (size_t)rand_below(&random, (int64_t)value_count(f)));
         }
         judge(context, &s);
     }

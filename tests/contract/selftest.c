@@ -244,18 +244,18 @@ static void wider_alignment(void)
                 EXPECT(status == GLINT_OK || memcmp(&plan, &before, sizeof plan) == 0, "a refused plan was written");
             }
         }
-        for (enum tensor t = T_Q; t < TENSORS; t++) {
+        for (enum tensor t = Q; t < TENSORS; t++) {
             for (int by = 1; by <= 32; by++) {
                 struct call moved = c;
                 unsigned char *const copy = aligned_memory(64, c.bytes[t] + 64);
                 memcpy(copy + by, c.block + c.offset[t], c.bytes[t]);
                 tensor_set(&moved.tensors, t, copy + by);
                 const enum glint_status status = call_run(&moved);
-                const bool fits = by % 16 == 0 || !tensor_used((enum glint_pass)pass, t);
+                const bool fits = by % 16 == 0 || !pass_uses((enum glint_pass)pass, t);
                 /* LSE is a float array whatever the variant's tensors are: 4 is enough where the library asks no more */
-                const bool lse = t == T_LSE && by % 4 == 0;
+                const bool lse = t == LSE && by % 4 == 0;
                 EXPECT(status == (fits ? GLINT_OK : GLINT_TENSOR_MISALIGNED) || (lse && status == GLINT_OK), "%s at + %d gives %s",
-                       tensor_names[t], by, glint_status_name(status));
+                       tensor_field[t], by, glint_status_name(status));
                 free(copy);
             }
         }

@@ -80,8 +80,8 @@ static void drop_calls(struct job *job)
 
 static bool outputs_equal(const struct call *c, const unsigned char *expected)
 {
-    for (enum tensor t = T_Q; t < TENSORS; t++) {
-        if (tensor_is_output(c->pass, t) && memcmp(c->block + c->offset[t], expected + c->offset[t], c->bytes[t]) != 0)
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        if (pass_writes(c->pass, t) && memcmp(c->block + c->offset[t], expected + c->offset[t], c->bytes[t]) != 0)
             return false;
     }
     return true;
@@ -95,8 +95,8 @@ static void *work(void *argument)
             struct call *const c = &job->calls[i];
             struct glint_plan plan;
             char text[512];
-            for (enum tensor t = T_Q; t < TENSORS; t++) {
-                if (tensor_is_output(c->pass, t))
+            for (enum tensor t = Q; t < TENSORS; t++) {
+                if (pass_writes(c->pass, t))
                     memset(c->block + c->offset[t], round, c->bytes[t]);
             }
             if (glint_plan(job->context, &c->problem, c->pass, &plan) != GLINT_OK || plan.workspace_bytes != c->workspace_bytes ||

@@ -1,51 +1,37 @@
-#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#define _POSIX_C_SOURCE 200809L /* posix_memalign, clock_gettime */
 #include "tests/contract/world.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tests/contract/suite.h"
 
 /* ---- tensors -------------------------------------------------------------------------------------------------------------- */
-
-const char *const tensor_names[TENSORS] = {"q", "k", "v", "o", "lse", "dout", "dq", "dk", "dv"};
-
-bool tensor_used(enum glint_pass pass, enum tensor t)
-{
-    return pass == GLINT_BACKWARD || t <= T_LSE;
-}
-
-bool tensor_is_output(enum glint_pass pass, enum tensor t)
-{
-    return pass == GLINT_FORWARD ? t == T_O || t == T_LSE : t >= T_DQ;
-}
 
 int64_t element_bytes(uint32_t dtype)
 {
     return dtype == GLINT_F32 ? 4 : 2;
 }
 
-struct shape tensor_shape(const struct glint_problem *p, enum tensor t)
+struct tensor_layout tensor_layout(const struct glint_problem *p, enum tensor t)
 {
-    const bool of_keys = t == T_K || t == T_V || t == T_DK || t == T_DV;
-    struct shape s = {p->batch,
-                      of_keys ? p->heads_kv : p->heads_q,
-                      of_keys ? p->seqlen_k : p->seqlen_q,
-                      p->head_dim,
-                      {0, 0, 0},
-                      element_bytes(p->dtype)};
+    const bool of_keys = t == K || t == V || t == DK || t == DV;
+    struct tensor_layout s = {p->batch,
+                              of_keys ? p->heads_kv : p->heads_q,
+                              of_keys ? p->seqlen_k : p->seqlen_q,
+                              p->head_dim,
+                              {0, 0, 0},
+                              element_bytes(p->dtype)};
     switch (t) {
-    case T_Q: s.strides = p->q; break;
-    case T_K: s.strides = p->k; break;
-    case T_V: s.strides = p->v; break;
-    case T_O: s.strides = p->o; break;
-    case T_DOUT: s.strides = p->dout; break;
-    case T_DQ: s.strides = p->dq; break;
-    case T_DK: s.strides = p->dk; break;
-    case T_DV: s.strides = p->dv; break;
+    case Q: s.strides = p->q; break;
+    case K: s.strides = p->k; break;
+    case V: s.strides = p->v; break;
+    case O: s.strides = p->o; break;
+    case DOUT: s.strides = p->dout; break;
+    case DQ: s.strides = p->dq; break;
+    case DK: s.strides = p->dk; break;
+    case DV: s.strides = p->dv; break;
     default: /* LSE: contiguous float32; the strides mean something only where heads * rows fits */
         s.columns = 1;
         s.element_bytes = 4;
@@ -57,64 +43,21 @@ struct shape tensor_shape(const struct glint_problem *p, enum tensor t)
 
 size_t tensor_bytes(const struct glint_problem *p, enum tensor t)
 {
-    const struct shape s = tensor_shape(p, t);
+    const struct tensor_layout s = tensor_layout(p, t);
     if (s.batch == 0 || s.heads == 0 || s.rows == 0)
         return 0;
     const int64_t last = (s.batch - 1) * s.strides.batch + (s.heads - 1) * s.strides.head + (s.rows - 1) * s.strides.row;
     return (size_t)((last + s.columns) * s.element_bytes);
 }
 
-void *tensor_get(const struct glint_tensors *tensors, enum tensor t)
-{
-    switch (t) {
-    case T_Q: return (void *)(uintptr_t)tensors->q;
-    case T_K: return (void *)(uintptr_t)tensors->k;
-    case T_V: return (void *)(uintptr_t)tensors->v;
-    case T_O: return tensors->o;
-    case T_LSE: return tensors->lse;
-    case T_DOUT: return (void *)(uintptr_t)tensors->dout;
-    case T_DQ: return tensors->dq;
-    case T_DK: return tensors->dk;
-    default: return tensors->dv;
-    }
-}
-
-void tensor_set(struct glint_tensors *tensors, enum tensor t, void *address)
-{
-    switch (t) {
-    case T_Q: tensors->q = address; break;
-    case T_K: tensors->k = address; break;
-    case T_V: tensors->v = address; break;
-    case T_O: tensors->o = address; break;
-    case T_LSE: memcpy(&tensors->lse, &address, sizeof address); break; /* may be misaligned on purpose: no cast */
-    case T_DOUT: tensors->dout = address; break;
-    case T_DQ: tensors->dq = address; break;
-    case T_DK: tensors->dk = address; break;
-    default: tensors->dv = address; break;
-    }
-}
-
 /* ---- numbers -------------------------------------------------------------------------------------------------------------- */
 
-uint64_t random_next(struct random_stream *r) /* splitmix64 */
-{
-    uint64_t z = r->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-uint64_t random_below(struct random_stream *r, uint64_t bound)
-{
-    return random_next(r) % bound;
-}
-
-void fill_random(struct random_stream *r, uint32_t dtype, void *memory, size_t bytes)
+void fill_random(struct rand *r, uint32_t dtype, void *memory, size_t bytes)
 {
     unsigned char *at = memory;
     const size_t step = (size_t)element_bytes(dtype);
     for (size_t i = 0; i + step <= bytes; i += step) {
-        const uint64_t z = random_next(r);
+        const uint64_t z = rand_bits(r);
         const uint32_t sign = (uint32_t)(z & 1u), below = (uint32_t)(z >> 8) % 7u; /* exponent 0 ... -6 */
         const uint32_t mantissa = (uint32_t)(z >> 32);
         if (dtype == GLINT_F32) {
@@ -260,7 +203,7 @@ static size_t round_up(size_t value, size_t to)
 void call_make(struct call *c, const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                uint64_t seed)
 {
-    struct random_stream r = {seed};
+    struct rand r = {seed};
     memset(c, 0, sizeof *c);
     c->problem = *problem;
     c->pass = pass;
@@ -269,10 +212,10 @@ void call_make(struct call *c, const struct glint_context *context, const struct
     c->workspace_bytes = c->plan.workspace_bytes;
 
     size_t at = GAP;
-    for (enum tensor t = T_Q; t < TENSORS; t++) {
+    for (enum tensor t = Q; t < TENSORS; t++) {
         at = round_up(at, 64);
         c->offset[t] = at;
-        c->bytes[t] = tensor_used(pass, t) ? tensor_bytes(problem, t) : 0;
+        c->bytes[t] = pass_uses(pass, t) ? tensor_bytes(problem, t) : 0;
         at += c->bytes[t] + GAP;
     }
     c->workspace_offset = round_up(at, GLINT_WORKSPACE_ALIGNMENT);
@@ -281,11 +224,11 @@ void call_make(struct call *c, const struct glint_context *context, const struct
     memset(c->block, CANARY, c->block_bytes);
     c->workspace = c->block + c->workspace_offset;
     c->tensors = (struct glint_tensors)GLINT_TENSORS_INIT;
-    for (enum tensor t = T_Q; t < TENSORS; t++) {
-        if (!tensor_used(pass, t))
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        if (!pass_uses(pass, t))
             continue;
         tensor_set(&c->tensors, t, c->block + c->offset[t]);
-        fill_random(&r, t == T_LSE ? (uint32_t)GLINT_F32 : problem->dtype, c->block + c->offset[t], c->bytes[t]);
+        fill_random(&r, t == LSE ? (uint32_t)GLINT_F32 : problem->dtype, c->block + c->offset[t], c->bytes[t]);
     }
 }
 
@@ -314,19 +257,10 @@ void call_fill_forward(struct call *c, const struct glint_context *context)
     free(workspace);
 }
 
-static bool all_canaries(const unsigned char *from, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++) {
-        if (from[i] != CANARY)
-            return false;
-    }
-    return true;
-}
-
 bool call_canaries_hold(const struct call *c)
 {
     size_t at = 0;
-    for (enum tensor t = T_Q; t < TENSORS; t++) {
+    for (enum tensor t = Q; t < TENSORS; t++) {
         if (!all_canaries(c->block + at, c->offset[t] - at))
             return false;
         at = c->offset[t] + c->bytes[t];
@@ -335,45 +269,4 @@ bool call_canaries_hold(const struct call *c)
         return false;
     at = c->workspace_offset + c->workspace_bytes;
     return all_canaries(c->block + at, c->block_bytes - at);
-}
-
-/* ---- guard pages ------------------------------------------------------------------------------------------------------------ */
-
-static size_t page_bytes(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-struct guarded guarded_make(size_t bytes, size_t alignment, bool at_end)
-{
-    const size_t page = page_bytes(), inside = round_up(bytes > 0 ? bytes : 1, page);
-    struct guarded g = {NULL, NULL, inside + 2 * page, bytes};
-    void *const mapping = mmap(NULL, g.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    EXPECT(mapping != MAP_FAILED, "cannot map %zu bytes", g.mapped);
-    g.mapping = mapping;
-    if (mprotect(g.mapping + page, inside, PROT_READ | PROT_WRITE) != 0)
-        abort();
-    memset(g.mapping + page, CANARY, inside);
-    g.at = g.mapping + page + (at_end ? (inside - bytes) / alignment * alignment : 0);
-    return g;
-}
-
-void guarded_read_only(const struct guarded *g)
-{
-    const size_t page = page_bytes();
-    if (mprotect(g->mapping + page, g->mapped - 2 * page, PROT_READ) != 0)
-        abort();
-}
-
-bool guarded_canaries_hold(const struct guarded *g)
-{
-    const size_t page = page_bytes();
-    const unsigned char *const first = g->mapping + page, *const last = g->mapping + g->mapped - page;
-    return all_canaries(first, (size_t)(g->at - first)) && all_canaries(g->at + g->bytes, (size_t)(last - (g->at + g->bytes)));
-}
-
-void guarded_free(struct guarded *g)
-{
-    munmap(g->mapping, g->mapped);
-    memset(g, 0, sizeof *g);
 }

@@ -9,41 +9,29 @@
 #include <stdint.h>
 
 #include "lib/glint.h"
+#include "tests/support/guard_pages.h"
+#include "tests/support/rand.h"
+#include "tests/support/tensor.h"
 
 /* ---- tensors -------------------------------------------------------------------------------------------------------------- */
 
-enum tensor { T_Q, T_K, T_V, T_O, T_LSE, T_DOUT, T_DQ, T_DK, T_DV, TENSORS };
-
-extern const char *const tensor_names[TENSORS];
-
-struct shape { /* [batch, heads, rows, columns] with element strides; LSE has one column */
+struct tensor_layout { /* [batch, heads, rows, columns] with element strides; LSE has one column */
     int64_t batch, heads, rows, columns;
     struct glint_strides strides;
     int64_t element_bytes;
 };
 
-bool tensor_used(enum glint_pass pass, enum tensor t);
-bool tensor_is_output(enum glint_pass pass, enum tensor t);
-struct shape tensor_shape(const struct glint_problem *p, enum tensor t);
+struct tensor_layout tensor_layout(const struct glint_problem *p, enum tensor t);
 
 /* Bytes from the first to past the last element; 0 for an empty tensor. For problems small enough to allocate. */
 size_t tensor_bytes(const struct glint_problem *p, enum tensor t);
-
-void *tensor_get(const struct glint_tensors *tensors, enum tensor t);
-void tensor_set(struct glint_tensors *tensors, enum tensor t, void *address);
 
 int64_t element_bytes(uint32_t dtype);
 
 /* ---- numbers -------------------------------------------------------------------------------------------------------------- */
 
-struct random_stream {
-    uint64_t state;
-};
-uint64_t random_next(struct random_stream *r);
-uint64_t random_below(struct random_stream *r, uint64_t bound);
-
 /* Fills bytes with finite numbers of the dtype, of either sign and of magnitude in [2^-6, 2). */
-void fill_random(struct random_stream *r, uint32_t dtype, void *memory, size_t bytes);
+void fill_random(struct rand *r, uint32_t dtype, void *memory, size_t bytes);
 
 /* From the heap: free() it. bytes may be 0. */
 void *aligned_memory(size_t alignment, size_t bytes);
@@ -96,7 +84,6 @@ struct call {
 
 /* Plans (which must succeed), allocates exactly what the tensors and workspace need, fills inputs with random numbers. The memory
  * between the parts is CANARY bytes, at least 64 of them. */
-#define CANARY 0xC5
 void call_make(struct call *c, const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                uint64_t seed);
 void call_free(struct call *c);
@@ -105,17 +92,5 @@ enum glint_status call_run(const struct call *c);
 void call_fill_forward(struct call *c, const struct glint_context *context);
 /* The bytes outside every part are still canaries. */
 bool call_canaries_hold(const struct call *c);
-
-/* ---- guard pages ------------------------------------------------------------------------------------------------------------ */
-
-struct guarded { /* `bytes` at `at`, flush with an inaccessible page at one end; the slack at the other end is canaries */
-    unsigned char *mapping, *at;
-    size_t mapped, bytes;
-};
-/* at_end: the last byte is the last accessible one, as far as `alignment` lets it be. */
-struct guarded guarded_make(size_t bytes, size_t alignment, bool at_end);
-void guarded_read_only(const struct guarded *g);
-bool guarded_canaries_hold(const struct guarded *g);
-void guarded_free(struct guarded *g);
 
 #endif

@@ -5,23 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 0x5a, GUARD_BYTES = 256, UNIT = 256 };
-enum { Q, K, V, O, LSE, DOUT, DQ, DK, DV, WORKSPACE };
+#include "tests/support/rand.h"
 
-static uint64_t next(uint64_t *state) /* splitmix64 */
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
+enum { GUARD = 0x5a, GUARD_BYTES = 256, UNIT = 256 };
+enum { WORKSPACE = TENSORS };
 
 /* Random bits of a number of magnitude 2^-4 ... 1 in the dtype: no conversion, every mantissa. */
-static void fill(unsigned char *to, size_t bytes, uint32_t dtype, uint64_t *state)
+static void fill(unsigned char *to, size_t bytes, uint32_t dtype, struct rand *random)
 {
     const size_t element = dtype == GLINT_F32 ? 4 : 2;
     for (size_t i = 0; i + element <= bytes; i += element) {
-        const uint64_t r = next(state);
+        const uint64_t r = rand_bits(random);
         const uint32_t sign = (uint32_t)(r >> 63), exponent = (uint32_t)(r >> 40 & 3), mantissa = (uint32_t)r;
         const uint32_t f32 = sign << 31 | (123 + exponent) << 23 | (mantissa & 0x7fffff);
         const uint16_t f16 = (uint16_t)(sign << 15 | (11 + exponent) << 10 | (mantissa & 0x3ff));
@@ -52,11 +46,11 @@ static void lay_out(struct job *job)
         [DQ] = queries * d * element, [DK] = keys * d * element,
         [DV] = keys * d * element,    [WORKSPACE] = job->plan.workspace_bytes,
     };
-    const int backward = job->info.pass == GLINT_BACKWARD;
+    const enum glint_pass pass = (enum glint_pass)job->info.pass;
     job->bytes = GUARD_BYTES;
     for (int i = 0; i < JOB_ARRAYS; i++) {
-        const int used = backward || i <= LSE || i == WORKSPACE;
-        const int written = backward ? i >= DQ && i <= DV : i == O || i == LSE;
+        const int used = i == WORKSPACE || pass_uses(pass, (enum tensor)i);
+        const int written = i != WORKSPACE && pass_writes(pass, (enum tensor)i);
         job->array[i] = (struct job_array){job->bytes, used ? bytes[i] : 0, NULL, written};
         job->bytes += (job->array[i].bytes + GUARD_BYTES + UNIT - 1) / UNIT * UNIT;
     }
@@ -64,16 +58,15 @@ static void lay_out(struct job *job)
 
 static void point(struct job *job)
 {
-    struct glint_tensors *t = &job->tensors;
-    void **const address[JOB_ARRAYS] = {(void **)&t->q,    (void **)&t->k, (void **)&t->v, &t->o,  (void **)&t->lse,
-                                        (void **)&t->dout, &t->dq,         &t->dk,         &t->dv, &job->workspace};
-    *t = (struct glint_tensors)GLINT_TENSORS_INIT;
-    for (int i = 0; i < JOB_ARRAYS; i++)
-        *address[i] = job->array[i].bytes ? job->array[i].address : NULL;
+    job->tensors = (struct glint_tensors)GLINT_TENSORS_INIT;
+    for (enum tensor t = Q; t < TENSORS; t++)
+        tensor_set(&job->tensors, t, job->array[t].bytes ? job->array[t].address : NULL);
+    job->workspace = job->array[WORKSPACE].bytes ? job->array[WORKSPACE].address : NULL;
 }
 
 void job_inputs(struct job *job, struct device *device, uint64_t seed)
 {
+    struct rand random = {seed};
     for (int i = 0; i < WORKSPACE; i++) {
         const struct job_array *a = &job->array[i];
         if (a->written || a->bytes == 0)
@@ -81,7 +74,7 @@ void job_inputs(struct job *job, struct device *device, uint64_t seed)
         unsigned char *host = malloc(a->bytes);
         if (!host)
             exit(EXIT_FAILURE);
-        fill(host, a->bytes, i == LSE ? GLINT_F32 : job->problem.dtype, &seed);
+        fill(host, a->bytes, i == LSE ? GLINT_F32 : job->problem.dtype, &random);
         if (i == LSE) { /* near the true one, so that probabilities are of the right size */
             const float shift = logf((float)(job->problem.seqlen_k > 0 ? job->problem.seqlen_k : 1));
             for (size_t r = 0; r < a->bytes; r += sizeof shift) {

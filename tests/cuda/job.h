@@ -5,12 +5,13 @@
 
 #include "lib/glint.h"
 #include "tests/cuda/device.h"
+#include "tests/support/tensor.h"
 
 struct job_shape {
     int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
 };
 
-enum { JOB_ARRAYS = 10 }; /* nine tensors and the workspace */
+enum { JOB_ARRAYS = TENSORS + 1 }; /* nine tensors and the workspace */
 
 struct job_array {
     size_t at, bytes; /* in the arena */

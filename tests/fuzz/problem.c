@@ -72,7 +72,8 @@ static void read_problem(struct bytes *b, struct glint_problem *p, uint32_t *pas
 
 /* ---- the answer ----------------------------------------------------------------------------------------------------------------- */
 
-static double element(const struct shape *s, uint32_t dtype, const unsigned char *base, int64_t b, int64_t h, int64_t r, int64_t d)
+static double element(const struct tensor_layout *s, uint32_t dtype, const unsigned char *base, int64_t b, int64_t h, int64_t r,
+                      int64_t d)
 {
     const unsigned char *const at = base + (b * s->strides.batch + h * s->strides.head + r * s->strides.row + d) * s->element_bytes;
     return (double)dtype_load(s->element_bytes == 4 ? GLINT_F32 : (enum glint_dtype)dtype, at); /* LSE is float32 */
@@ -80,7 +81,7 @@ static double element(const struct shape *s, uint32_t dtype, const unsigned char
 
 static double *gather(const struct call *c, enum tensor t)
 {
-    const struct shape s = tensor_shape(&c->problem, t);
+    const struct tensor_layout s = tensor_layout(&c->problem, t);
     double *const dense = calloc((size_t)(s.batch * s.heads * s.rows * s.columns) + 1, sizeof *dense), *to = dense;
     for (int64_t b = 0; b < s.batch; b++)
         for (int64_t h = 0; h < s.heads; h++)
@@ -97,7 +98,7 @@ static double tolerance(uint32_t dtype)
 
 static void close_to(const struct call *c, enum tensor t, const double *truth)
 {
-    const struct shape s = tensor_shape(&c->problem, t);
+    const struct tensor_layout s = tensor_layout(&c->problem, t);
     const size_t count = (size_t)(s.batch * s.heads * s.rows * s.columns);
     double *const got = gather(c, t), largest = 0;
     double worst = 0;
@@ -114,7 +115,7 @@ static void close_to(const struct call *c, enum tensor t, const double *truth)
         else
             worst = fmax(worst, isnan(got[i]) ? INFINITY : fabs(got[i] - truth[i]));
     }
-    EXPECT(!wrong && worst <= scale * tolerance(c->problem.dtype), "%s: error %g where values go to %g", tensor_names[t], worst,
+    EXPECT(!wrong && worst <= scale * tolerance(c->problem.dtype), "%s: error %g where values go to %g", tensor_field[t], worst,
            scale);
     free(got);
 }
@@ -128,19 +129,19 @@ static void compare(const struct call *c)
     const struct ref_shape s = {p->batch, p->heads_q, p->heads_kv, p->seqlen_q, p->seqlen_k, p->head_dim, offset, p->softmax_scale};
     const size_t rows = (size_t)(p->batch * p->heads_q * p->seqlen_q), key_rows = (size_t)(p->batch * p->heads_kv * p->seqlen_k);
     const size_t d = (size_t)p->head_dim;
-    double *const q = gather(c, T_Q), *const k = gather(c, T_K), *const v = gather(c, T_V);
+    double *const q = gather(c, Q), *const k = gather(c, K), *const v = gather(c, V);
     double *const o = calloc(rows * d + 1, sizeof *o), *const lse = calloc(rows + 1, sizeof *lse);
     reference_forward(&s, q, k, v, o, lse);
     if (c->pass == GLINT_FORWARD) {
-        close_to(c, T_O, o);
-        close_to(c, T_LSE, lse);
+        close_to(c, O, o);
+        close_to(c, LSE, lse);
     } else {
-        double *const dout = gather(c, T_DOUT), *const dq = calloc(rows * d + 1, sizeof *dq);
+        double *const dout = gather(c, DOUT), *const dq = calloc(rows * d + 1, sizeof *dq);
         double *const dk = calloc(key_rows * d + 1, sizeof *dk), *const dv = calloc(key_rows * d + 1, sizeof *dv);
         reference_backward(&s, q, k, v, o, lse, dout, dq, dk, dv);
-        close_to(c, T_DQ, dq);
-        close_to(c, T_DK, dk);
-        close_to(c, T_DV, dv);
+        close_to(c, DQ, dq);
+        close_to(c, DK, dk);
+        close_to(c, DV, dv);
         free(dout), free(dq), free(dk), free(dv);
     }
     free(q), free(k), free(v), free(o), free(lse);
@@ -155,9 +156,9 @@ static bool small(const struct glint_problem *p, uint32_t pass)
         return false;
     if (p->batch * p->heads_q * p->seqlen_q * p->seqlen_k * p->head_dim > 3000000)
         return false;
-    for (enum tensor t = T_Q; t < TENSORS; t++) {
-        const struct shape s = tensor_shape(p, t);
-        if (!tensor_used((enum glint_pass)pass, t))
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        const struct tensor_layout s = tensor_layout(p, t);
+        if (!pass_uses((enum glint_pass)pass, t))
             continue;
         if ((s.batch > 1 && s.strides.batch > 1 << 20) || (s.heads > 1 && s.strides.head > 1 << 20) ||
             (s.rows > 1 && s.strides.row > 1 << 20))

@@ -27,7 +27,8 @@ done
 core=$(find "$root"/lib/*.c "$root"/lib/cpu/*.c "$root"/lib/cuda/*.c ! -name pool.c)
 # shellcheck disable=SC2086 # the flags and files are words
 clang $flags -fsanitize=fuzzer -o search table.c ./*.o $core \
-    "$root"/tests/fuzz/problem.c "$root"/tests/contract/world.c "$root"/tests/contract/refusal_oracle.c "$root"/tests/oracle/half.c "$root"/tests/oracle/ref.c -ldl -lm
+    "$root"/tests/fuzz/problem.c "$root"/tests/contract/world.c "$root"/tests/contract/refusal_oracle.c "$root"/tests/support/*.c \
+    "$root"/tests/oracle/half.c "$root"/tests/oracle/ref.c -ldl -lm
 mkdir inputs grown
 i=0
 while read -r line; do

@@ -6,6 +6,7 @@
 
 #include "tests/hostsim/fiber.h"
 #include "tests/hostsim/state.h"
+#include "tests/support/rand.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <pthread.h>
@@ -25,7 +26,8 @@ namespace
 constexpr uint64_t POLL_LIMIT = 200000; /* without anything that a poll could see */
 constexpr uint32_t MOST_RESIDENT = 4;
 
-uint64_t the_seed = 1, state = 1, step_limit = 400000000, all_steps = 0;
+struct rand order = {1}; /* whose turn it is */
+uint64_t the_seed = 1, step_limit = 400000000, all_steps = 0;
 void *host_pointer; /* the stack that run() was called on */
 #if defined(__SANITIZE_ADDRESS__)
 void *host_sanitizer;
@@ -270,14 +272,9 @@ uint64_t seed()
     return the_seed;
 }
 
-/* splitmix64 */
 uint32_t draw(uint32_t n)
 {
-    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (uint32_t)(((z ^ z >> 31) >> 32) * n >> 32);
+    return (uint32_t)rand_below(&order, n);
 }
 
 /* ---- waiting ---- */
@@ -461,7 +458,7 @@ bool run(const Launch &what)
     grid = Grid();
     grid.launch = what;
     grid.number = number;
-    state = the_seed * UINT64_C(0x2545f4914f6cdd1d) + number;
+    order.state = the_seed * UINT64_C(0x2545f4914f6cdd1d) + number;
     if (what.threads == 0 || what.threads % 32 != 0 || what.threads > 1024) {
         std::fprintf(stderr, "a block of %u threads\n", what.threads);
         std::abort();

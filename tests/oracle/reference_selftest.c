@@ -7,8 +7,8 @@
 
 #include "tests/checks/runner.h"
 #include "tests/oracle/half.h"
-#include "tests/oracle/rand.h"
 #include "tests/oracle/ref.h"
+#include "tests/support/rand.h"
 
 /* ---- conversions ---- */
 

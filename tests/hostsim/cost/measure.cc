@@ -22,7 +22,7 @@ extern "C" {
 #include "lib/context.h"
 #include "lib/cuda/kernel.h"
 #include "tests/oracle/half.h"
-#include "tests/oracle/rand.h"
+#include "tests/support/rand.h"
 }
 
 namespace

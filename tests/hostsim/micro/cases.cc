@@ -15,19 +15,15 @@ std::vector<micro_case> micro_cases(const std::string &group)
     return {};
 }
 
-micro_random::micro_random(const std::string &seed) : state(0x9e3779b97f4a7c15u)
+micro_random::micro_random(const std::string &seed) : stream{0x9e3779b97f4a7c15u}
 {
     for (char c : seed)
-        state = (state ^ (unsigned char)c) * 0x100000001b3u;
+        stream.state = (stream.state ^ (unsigned char)c) * 0x100000001b3u;
 }
 
 uint64_t micro_random::next()
 {
-    uint64_t z = state += 0x9e3779b97f4a7c15u;
-
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    return rand_bits(&stream);
 }
 
 uint64_t micro_hash(const uint32_t *words, size_t n)

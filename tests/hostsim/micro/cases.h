@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/hostsim/micro/micro.h"
+#include "tests/support/rand.h"
 
 /* The arguments of cuTensorMapEncodeTiled; the tensor lies `offset` bytes into the case's input or output. */
 struct micro_map {
@@ -39,9 +40,9 @@ std::vector<micro_case> hopper_cases(); /* mbarriers, clusters, setmaxnreg */
 /* One of the groups above by its name; empty for any other name. */
 std::vector<micro_case> micro_cases(const std::string &group);
 
-/* Random numbers, the same everywhere: splitmix64. */
+/* Random numbers, the same everywhere. */
 struct micro_random {
-    uint64_t state;
+    struct rand stream;
     explicit micro_random(const std::string &seed);
     uint64_t next();
     uint32_t word()

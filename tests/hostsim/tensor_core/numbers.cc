@@ -5,7 +5,7 @@
 #include <cstdio>
 
 extern "C" {
-#include "tests/oracle/rand.h"
+#include "tests/support/rand.h"
 }
 
 namespace

@@ -7,7 +7,7 @@
 #include <vector>
 
 extern "C" {
-#include "tests/oracle/rand.h"
+#include "tests/support/rand.h"
 }
 
 namespace
