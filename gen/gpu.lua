@@ -1,12 +1,14 @@
 -- What GPU families have in common: the C of a variant's descriptor, struct glint_gpu_kernel of lib/cuda/kernel.h. A family makes it its own
 -- by `define = require("gen.gpu").define`; its records need
---   launches     { { entry =, grid =, rows =, threads =, smem_bytes = }, ... } in launch order, fields as in struct glint_gpu_launch
+--   launches     { { entry =, grid =, rows =, threads =, smem_bytes = }, ... } in launch order, fields as in struct glint_gpu_launch; with
+--                blocks_per_sm, cluster = or dependent = 1 where it is launched otherwise than a block a tile
 --   strategy_id  enum glint_gpu_strategy
 --   archs        names of gen/archs.lua, in its order
+--   maps         { { tensor = "GLINT_GPU_Q", swizzle = "TENSOR_MAP_SWIZZLE_128B", slabs =, columns =, rows = }, ... } or nil: the tensor
+--                maps of the kernels' parameter, in its order, fields as in struct glint_gpu_map
+--   zero_words   or nil: words of the workspace that are 0 when the first kernel begins
 --   part_heads, parts_from   backward, or nil: how the rule of lib/cuda/policy.c, glint_gpu_part_heads, shares out a group's heads
 --   padded_dim   numbers of a row of a tile in shared memory, and of sums in the workspace
-local architectures = require("gen.archs")
-
 local gpu = {}
 
 --- The name under which the build puts a variant's cubin for an architecture into read-only data.
@@ -14,30 +16,46 @@ function gpu.cubin_symbol(record, arch)
   return ("%s__sm%s_cubin"):format(record.symbol, arch)
 end
 
+-- Members in the order of their structs; one that a record does not have is 0 in C.
+local LAUNCH = { "grid", "rows", "threads", "smem_bytes", "blocks_per_sm", "cluster", "dependent" }
+local MAP = { "tensor", "swizzle", "slabs", "columns", "rows" }
+local MORE = { "part_heads", "parts_from", "row_dim", "zero_words" }
+
+local function members(values, names)
+  local shown = {}
+  for _, name in ipairs(names) do
+    if values[name] then shown[#shown + 1] = (".%s = %s"):format(name, values[name]) end
+  end
+  return table.concat(shown, ", ")
+end
+
 --- C that defines record.symbol.
 function gpu.define(record)
-  local externs, images, launches = {}, {}, {}
+  local externs, images, launches, maps = {}, {}, {}, {}
   for i, arch in ipairs(record.archs) do
     local symbol = gpu.cubin_symbol(record, arch)
     externs[i] = ("extern const unsigned char %s[];\n"):format(symbol)
-    images[i] = ("    {%d, %s},\n"):format(architectures.get(arch).number, symbol)
+    images[i] = ("    {\"%s\", %s},\n"):format(arch, symbol)
   end
   for i, launch in ipairs(record.launches) do
-    launches[i] = ('     {"%s", %s, %d, %d, %d},\n'):format(launch.entry, launch.grid, launch.rows, launch.threads, launch.smem_bytes)
+    launches[i] = ('        {.entry = "%s", %s},\n'):format(launch.entry, members(launch, LAUNCH))
   end
+  for i, map in ipairs(record.maps or {}) do maps[i] = ("        {%s},\n"):format(members(map, MAP)) end
+  local more = members(setmetatable({ row_dim = record.padded_dim }, { __index = record }), MORE)
   return ([[
 %sstatic const struct glint_gpu_image images_of_%s[] = {
 %s};
 static const struct glint_gpu_kernel %s = {
-    %s, %d,
-    {
+    .strategy = %s,
+    .launch_count = %d,
+    .launch = {
 %s    },
-    images_of_%s, %d,
-    %d, %d, %d,
-};
+    .images = images_of_%s,
+    .image_count = %d,
+%s%s};
 ]]):format(table.concat(externs), record.name, table.concat(images), record.symbol, record.strategy_id, #record.launches,
-    table.concat(launches), record.name, #record.archs,
-    record.part_heads or 0, record.parts_from or 0, record.padded_dim)
+    table.concat(launches), record.name, #record.archs, more ~= "" and "    " .. more .. ",\n" or "",
+    #maps > 0 and ("    .map_count = %d,\n    .map = {\n%s    },\n"):format(#maps, table.concat(maps)) or "")
 end
 
 return gpu

@@ -156,6 +156,15 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         glint_text_str(t, " past one.");
         break;
     case GLINT_SIZE_OVERFLOW:
+        if (fault->other) {
+            put_stride(t, fault);
+            glint_text_str(t, "; it must be at most ");
+            glint_text_int(t, fault->want);
+            glint_text_str(t, " elements for ");
+            glint_text_str(t, glint_variants[fault->variant].name);
+            glint_text_char(t, '.');
+            break;
+        }
         glint_text_str(t, "The size in bytes of ");
         glint_text_str(t, fault->field);
         glint_text_str(t, " does not fit in 63 bits; use shorter lengths or smaller strides.");

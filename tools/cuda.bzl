@@ -72,7 +72,7 @@ cuda_cubin = rule(
     doc = "NAME.sm_XX.cubin for each architecture; output group `ptxas` has NAME.sm_XX.ptxas, ptxas' registers, spills and warnings.",
     attrs = dict(
         _ATTRS,
-        archs = attr.string_list(mandatory = True, doc = "numbers such as 80, 90a"),
+        archs = attr.string_list(mandatory = True, doc = "names such as 80, 90a"),
         out = attr.string(doc = "the files' name, if not the target's"),
     ),
 )

@@ -2,7 +2,9 @@
 --
 --   lua ptxas.lua NAME LOG [REASON]   fails when a kernel of variant NAME keeps registers or arrays in local memory and the spec gives no
 --                                     REASON (a tile's `spills`). Local memory is slow, and the library does not run such a kernel on
---                                     a device, because a driver may allocate for it at a launch.
+--                                     a device, because a driver may allocate for it at a launch. Fails too, for no reason allowed, when
+--                                     ptxas has made wgmma's products wait for one another (C7505 to C7515): such a kernel is right, and
+--                                     takes twice as long.
 local ptxas = {}
 
 local FIELDS = { "registers", "frame", "spill_stores", "spill_loads", "shared", "barriers" }
@@ -50,14 +52,32 @@ function ptxas.complaints(kernels)
   return found
 end
 
+--- A sentence for each kernel whose products run one after another.
+function ptxas.serialised(text)
+  local found = {}
+  for line in text:gmatch("[^\n]+") do
+    local code = tonumber(line:match("%(C(75%d%d)%)"))
+    if code and code >= 7505 and code <= 7515 or line:find("wgmma.mma_async instructions are serialized", 1, true) then
+      found[#found + 1] = line:gsub("^ptxas info%s*:%s*", "")
+    end
+  end
+  return found
+end
+
 function ptxas.read(path)
   local file <close> = assert(io.open(path, "rb"))
   return file:read("a")
 end
 
 local function main(name, log, reason)
-  local kernels = ptxas.kernels(ptxas.read(log))
+  local text = ptxas.read(log)
+  local kernels = ptxas.kernels(text)
   if #kernels == 0 then error(("%s: ptxas reported no kernel"):format(name), 0) end
+  local serialised = ptxas.serialised(text)
+  if #serialised > 0 then
+    error(("%s\n%s: between a product and the wait for it nothing may touch its registers, no function may be called, and they must all fit: "
+      .. "see lib/device/wgmma.h"):format(table.concat(serialised, "\n"), name), 0)
+  end
   local complaints = ptxas.complaints(kernels)
   if #complaints > 0 and not reason then
     error(("%s\n%s: give the variant a smaller tile or more warps, leave the architecture out of the tile's archs, or allow it in the "

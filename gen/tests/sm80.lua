@@ -103,12 +103,12 @@ end)
 harness.case("a fused tile says how query heads are shared out, and its name too when it is not as usual", function()
   local usual = assert(specs.open(gpu({})))
   harness.is(usual.records[1].name, "bwd_bf16_d128_causal__sm80_fused_m64n64")
-  harness.has(emit.table({ usual.records[1] }, "s"), "images_of_bwd_bf16_d128_causal__sm80_fused_m64n64, 2,\n    1, 4096, 128,\n")
-  harness.has(emit.table({ usual.records[3] }, "s"), "images_of_fwd_bf16_d128_causal__sm80_m128n64, 2,\n    0, 0, 128,\n")
+  harness.has(emit.table({ usual.records[1] }, "s"), ".image_count = 2,\n    .part_heads = 1, .parts_from = 4096, .row_dim = 128,\n")
+  harness.has(emit.table({ usual.records[3] }, "s"), "images_of_fwd_bf16_d128_causal__sm80_m128n64,\n    .image_count = 2,\n    .row_dim = 128,\n};\n")
   local other = assert(specs.open(gpu({ [11] = "        bwd = { { m = 64, n = 64, part_heads = 4, parts_from = 1 }, { m = 64, n = 64, part_heads = 0 } }," })))
   harness.is(other.records[1].name, "bwd_bf16_d128_causal__sm80_fused_h0_m64n64")
   harness.is(other.records[2].name, "bwd_bf16_d128_causal__sm80_fused_h4_m64n64")
-  harness.has(emit.table({ other.records[2] }, "s"), "sm80_fused_h4_m64n64, 2,\n    4, 1, 128,\n")
+  harness.has(emit.table({ other.records[2] }, "s"), ".part_heads = 4, .parts_from = 1, .row_dim = 128,\n")
   harness.has(explain.variant(other, other.records[2].name), "4 query heads")
 end)
 
@@ -127,7 +127,7 @@ harness.case("a split tile has three kernels and no sum of dQ", function()
   for _, word in ipairs({ "p.turn", "dq_sum", "red_four", "atom_" }) do
     harness.yes(not text:find(word, 1, true), word)
   end
-  harness.has(emit.table(loaded.records, "s"), "GLINT_GPU_SPLIT, 3,", "80, GLINT_MATH_NATIVE, 512, 16,")
+  harness.has(emit.table(loaded.records, "s"), ".strategy = GLINT_GPU_SPLIT,\n    .launch_count = 3,", "80, GLINT_MATH_NATIVE, 512, 16,")
 end)
 
 -- What follows from a field that an override sets follows from the new value.

@@ -15,7 +15,7 @@
 #include "lib/context.h"
 #include "lib/cuda/driver.h"
 #include "lib/cuda/kernel.h"
-#include "lib/device/params.h"
+#include "lib/device/hopper_params.h"
 
 /* What is loaded for one row of the table; module is NULL for a row that this device does not run. */
 struct glint_cuda_row {
@@ -30,7 +30,7 @@ struct glint_cuda {
     glint_cu_device device;
     int32_t ordinal;
     uint32_t retained; /* 1: the device's primary context, which close releases; 0: the caller's */
-    uint32_t sm;       /* 10 * major + minor */
+    uint32_t sm;       /* 10 * major + minor, of compute capability major.minor */
     uint32_t multiprocessors;
     uint32_t shared_bytes; /* the most that a block may ask for */
     uint32_t rows_loaded;
@@ -72,15 +72,26 @@ enum glint_status glint_cuda_copy_out(const struct glint_context *context, void 
 /* The word of a backward plan that says by how many blocks the query heads of a key head are walked over. */
 #define GLINT_CUDA_PARTS_WORD 7
 
-/* The parameters of a call, as fill_params of a GPU family fills them in. */
+/* The parameters of a call, as fill_params of a GPU family fills them in. The maps' structs begin with those of every family. */
 union glint_cuda_params {
     struct glint_forward_params forward;
     struct glint_backward_params backward;
+    struct glint_forward_maps_params forward_maps;
+    struct glint_backward_maps_params backward_maps;
 };
 
-/* fill_params for kernels that are given every tensor's address and strides. */
+/* fill_params for all kernels: every tensor's address and strides, the workspace's arrays, and its words that begin as 0. The maps are added
+ * by glint_cuda_run. */
 void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
                             void *workspace, void *params);
+
+/* tensor_map.c. Can the row's maps hold the strides of this problem? The field at fault is in *fault. Without maps they can. Then: makes the
+ * maps of a call, on the host; some kernel of the row has something to do. */
+enum glint_status glint_cuda_maps_fit(const struct glint_variant *row, const struct glint_problem *problem,
+                                      struct glint_fault *fault);
+enum glint_status glint_cuda_encode_maps(struct glint_cuda *cuda, const struct glint_variant *row,
+                                         const struct glint_problem *problem, const struct glint_tensors *tensors,
+                                         struct tensor_map *maps);
 
 /* Between open.c and launch.c: keeps a driver's result and turns it into a status. Any thread. */
 enum glint_status glint_cuda_note(struct glint_cuda *cuda, glint_cu_result result);

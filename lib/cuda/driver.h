@@ -21,6 +21,22 @@ typedef struct CUmod_st *glint_cu_module;    /* CUmodule */
 typedef struct CUfunc_st *glint_cu_function; /* CUfunction */
 typedef struct CUstream_st *glint_cu_stream; /* CUstream, cudaStream_t */
 
+/* CUlaunchConfig and CUlaunchAttribute, whose tags are the driver's; the address of one is the address of the other. */
+struct glint_cu_launch_attribute {
+    unsigned int id;
+    unsigned int reserved;
+    unsigned int value[16];
+};
+struct glint_cu_launch_config {
+    unsigned int grid[3], block[3];
+    unsigned int shared_bytes;
+    glint_cu_stream stream;
+    struct glint_cu_launch_attribute *attributes;
+    unsigned int attribute_count;
+};
+struct CUlaunchConfig_st;
+struct CUtensorMap_st; /* 128 bytes, aligned to 64: struct tensor_map of lib/device/tensor_map.h */
+
 /* Values of <cuda.h> that are used by name; tests/cuda/prototypes.c compares them. */
 enum {
     GLINT_CU_SUCCESS = 0,
@@ -57,11 +73,16 @@ enum {
 };
 /* CUfunction_attribute */
 enum { GLINT_CU_FUNCTION_LOCAL_BYTES = 3, GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES = 8 };
+/* CUlaunchAttributeID. The first: value[0] to [2], blocks of a cluster in x, y and z; the second: value[0], 1 for programmatic dependent
+ * launch (..._PROGRAMMATIC_STREAM_SERIALIZATION). */
+enum { GLINT_CU_LAUNCH_CLUSTER = 4, GLINT_CU_LAUNCH_DEPENDENT = 6 };
 
 /* X(member, symbol, presence, parameters). Symbols are exact versions, which dlsym gives with the ABI that they had when they
  * appeared; `_v2` where <cuda.h> maps the plain name to it. Without a `_ptsz` suffix a NULL stream is the legacy default stream.
- * Every driver since CUDA 11.0 exports the required ones; cuFuncLoad came with 12.4, and before it the attribute calls load a
- * kernel just as well. */
+ * Every driver since CUDA 11.0 exports the required ones. The others:
+ *     cuFuncLoad              12.4   without it the attribute calls load a kernel just as well
+ *     cuLaunchKernelEx        11.8   without it no row whose blocks come in clusters is run
+ *     cuTensorMapEncodeTiled  12.0   without it no row that has tensor maps is run */
 /* clang-format off */
 #define GLINT_CUDA_ENTRIES(X)                                                                                                     \
     X(init, cuInit, REQUIRED, (unsigned int flags))                                                                               \
@@ -84,6 +105,14 @@ enum { GLINT_CU_FUNCTION_LOCAL_BYTES = 3, GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES
       (glint_cu_function function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,           \
        unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, glint_cu_stream stream, void **parameters,          \
        void **extra))                                                                                                             \
+    X(launch_ex, cuLaunchKernelEx, OPTIONAL,                                                                                      \
+      (const struct CUlaunchConfig_st *config, glint_cu_function function, void **parameters, void **extra))                      \
+    X(tensor_map_encode, cuTensorMapEncodeTiled, OPTIONAL,                                                                        \
+      (struct CUtensorMap_st * map, unsigned int type, uint32_t rank, void *address, const uint64_t *extents,                     \
+       const uint64_t *strides, const uint32_t *box, const uint32_t *steps, unsigned int interleave, unsigned int swizzle,        \
+       unsigned int l2, unsigned int fill))                                                                                       \
+    X(memory_set_words, cuMemsetD32Async, REQUIRED,                                                                               \
+      (glint_cu_address to, unsigned int value, size_t words, glint_cu_stream stream))                                            \
     X(copy_to_device, cuMemcpyHtoDAsync_v2, REQUIRED,                                                                             \
       (glint_cu_address to, const void *from, size_t bytes, glint_cu_stream stream))                                              \
     X(copy_to_host, cuMemcpyDtoHAsync_v2, REQUIRED, (void *to, glint_cu_address from, size_t bytes, glint_cu_stream stream))      \

@@ -2,17 +2,37 @@
  * variant (gen/gpu.lua), the launch code and the simulator read it, kernels do not.
  *
  * A variant is one cubin an architecture, made from one emitted file. Its kernels are launched one after another on one stream, as
- * listed in its struct glint_gpu_kernel, all with the same parameter struct (lib/device/params.h). A grid of zero blocks is not
- * launched. */
+ * listed in its struct glint_gpu_kernel, all with the same parameter struct. A grid of zero blocks is not launched.
+ *
+ * What a family asks for, in its record of the variant (gen/gpu.lua):
+ *
+ *     it wants                 it says           and then
+ *     a block a tile           nothing more
+ *     persistent blocks        blocks_per_sm     at most multiprocessors * blocks_per_sm blocks come. Block b takes tiles b, b + blocks, ...,
+ *                                                or all blocks count tiles in the words below
+ *     clusters                 cluster           the grid is whole clusters; blocks of the last one may find no tile. The kernel is a
+ *                                                GLINT_CLUSTER_KERNEL
+ *     to begin before what is  dependent = 1     the kernel waits (griddepcontrol.wait) before it touches global memory. A driver that
+ *     ahead of it has ended                      does not know the attribute starts it when that has ended
+ *     tensor maps              maps, in order    its parameter is struct glint_forward_maps_params or glint_backward_maps_params, of
+ *                                                lib/device/hopper_params.h
+ *     words that begin as 0    zero_words        they are at `words` of that parameter, the first of the workspace; they are cleared in
+ *                                                the stream, ahead of the first kernel
+ *
+ * A driver without the entry for clusters or maps does not run the row; the plan takes another. Maps are made at each call, on the host,
+ * for the addresses of that call: nothing is allocated, and a CUDA graph keeps them with the launch. The simulator's driver does all of it
+ * (tests/hostsim/driver.cc): nothing is switched on for it. */
 #ifndef GLINT_CUDA_KERNEL_H
 #define GLINT_CUDA_KERNEL_H
 
 #include <stdint.h>
 
-/* What one thread block of a kernel owns. */
+#include "lib/device/tensor_map.h"
+
+/* What one thread block of a kernel owns: its tile. */
 enum glint_gpu_grid {
-    GLINT_GPU_QUERY_BLOCKS = 1, /* ceil(seqlen_q / rows) * heads_q * batch blocks */
-    GLINT_GPU_KEY_BLOCKS = 2    /* ceil(seqlen_k / rows) * heads_kv * parts * batch blocks: see glint_gpu_part_heads */
+    GLINT_GPU_QUERY_BLOCKS = 1, /* ceil(seqlen_q / rows) * heads_q * batch tiles */
+    GLINT_GPU_KEY_BLOCKS = 2    /* ceil(seqlen_k / rows) * heads_kv * parts * batch tiles: see glint_gpu_part_heads */
 };
 
 /* Split: delta, then dK and dV over key blocks, then dQ over query blocks: no sum crosses blocks. Fused: delta, then all three over
@@ -21,17 +41,49 @@ enum glint_gpu_grid {
 enum glint_gpu_strategy { GLINT_GPU_FORWARD = 0, GLINT_GPU_SPLIT = 1, GLINT_GPU_FUSED = 2 };
 
 struct glint_gpu_launch {
-    const char *entry;   /* the extern "C" name in the cubin */
-    uint32_t grid;       /* enum glint_gpu_grid */
-    uint32_t rows;       /* queries or keys that a block owns */
-    uint32_t threads;    /* of a block */
-    uint32_t smem_bytes; /* dynamic shared memory of a block: set as the kernel's attribute at load when above 48 KiB */
+    const char *entry;      /* the extern "C" name in the cubin */
+    uint32_t grid;          /* enum glint_gpu_grid */
+    uint32_t rows;          /* queries or keys of a tile */
+    uint32_t threads;       /* of a block */
+    uint32_t smem_bytes;    /* dynamic shared memory of a block: set as the kernel's attribute at load when above 48 KiB */
+    uint32_t blocks_per_sm; /* persistent: at most so many a multiprocessor; 0: a block a tile */
+    uint32_t cluster;       /* blocks of a cluster, 1 to 8; 0: no clusters */
+    uint32_t dependent;     /* 1: programmatic dependent launch on what is ahead in the stream */
 };
 
 #define GLINT_GPU_MAX_LAUNCHES 4
 
+enum glint_gpu_tensor {
+    GLINT_GPU_Q,
+    GLINT_GPU_K,
+    GLINT_GPU_V,
+    GLINT_GPU_O,
+    GLINT_GPU_DOUT,
+    GLINT_GPU_DQ,
+    GLINT_GPU_DK,
+    GLINT_GPU_DV,
+    GLINT_GPU_TENSORS
+};
+
+/* A tensor map: how a box of a tensor lies in shared memory. Coordinates are, innermost first,
+ *     slabs = 0:  (column, row, head, batch); columns past head_dim are 0, and are not written
+ *     slabs > 0:  (column in the slab, row, slab, head, batch); head_dim is a whole number of slabs of `columns` columns
+ * The box is columns x rows, of one head and batch, and of `slabs` slabs. Rows past the end are 0, and are not written. */
+struct glint_gpu_map {
+    uint8_t tensor;   /* enum glint_gpu_tensor */
+    uint8_t swizzle;  /* enum tensor_map_swizzle */
+    uint8_t slabs;    /* of the box */
+    uint8_t reserved; /* 0 */
+    uint16_t columns; /* of the box; their bytes are a multiple of 16 and at most those of the swizzle */
+    uint16_t rows;    /* of the box, 1 to 256 */
+};
+
+#define GLINT_GPU_MAX_MAPS 12
+
+/* SASS for one architecture. `arch` is "80", "87", "90", ... or, with what only that one has, "90a". A device of compute capability X.z
+ * runs X.y for y <= z, but neither way between Tegra (8.7) and the others; "90a" runs on 9.0 alone. */
 struct glint_gpu_image {
-    uint32_t sm;               /* SASS for exactly this: 80, 87, 90... */
+    char arch[8];
     const unsigned char *data; /* a cubin, 16-byte aligned */
 };
 
@@ -42,8 +94,11 @@ struct glint_gpu_kernel {
     struct glint_gpu_launch launch[GLINT_GPU_MAX_LAUNCHES];
     const struct glint_gpu_image *images;
     uint32_t image_count;
-    uint32_t part_heads, parts_from; /* fused: see glint_gpu_part_heads in lib/cuda/policy.h */
-    uint32_t row_dim; /* numbers of a row of a tile, and of dq_sum and key_sum: head_dim, with zeros up to whole fragments */
+    uint32_t part_heads, parts_from; /* fused: see glint_gpu_part_heads */
+    uint32_t row_dim;    /* numbers of a row of a tile, and of dq_sum and key_sum: head_dim, with zeros up to whole fragments */
+    uint32_t zero_words; /* forward: at the start of the workspace, 0 when the first kernel begins */
+    uint32_t map_count;  /* at most GLINT_FORWARD_MAPS or GLINT_BACKWARD_MAPS; 0: the parameter has no maps */
+    struct glint_gpu_map map[GLINT_GPU_MAX_MAPS];
 };
 
 #endif

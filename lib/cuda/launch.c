@@ -1,6 +1,5 @@
 /* Planning and launching on a GPU. A launch fills one parameter struct on the stack, makes the context current if it is not, and
- * enqueues the variant's kernels on the caller's stream: no allocation, no synchronisation, no attribute is set, nothing is read
- * back. */
+ * enqueues the variant's kernels on the caller's stream: no allocation, no synchronisation, nothing is read back. */
 #include "lib/cuda/cuda.h"
 #include "lib/cuda/policy.h"
 
@@ -11,16 +10,32 @@ static int64_t element_bytes(uint32_t dtype)
 
 /* ---- planning ---- */
 
-/* Blocks of one launch; false when they exceed a grid's 2^31 - 1. Extents are at most GLINT_MAX_EXTENT, so a product of two
+/* Tiles of one launch; false when there are more than a grid's 2^31 - 1. Extents are at most GLINT_MAX_EXTENT, so a product of two
  * fits; and heads_kv * parts is at most heads_q. */
-static bool count_blocks(const struct glint_gpu_launch *launch, const struct glint_problem *p, int64_t parts, uint64_t *blocks)
+static bool count_tiles(const struct glint_gpu_launch *launch, const struct glint_problem *p, int64_t parts, uint64_t *tiles)
 {
     const bool by_query = launch->grid == GLINT_GPU_QUERY_BLOCKS;
     const uint64_t rows = (uint64_t)(by_query ? p->seqlen_q : p->seqlen_k);
     const uint64_t heads = (uint64_t)(by_query ? p->heads_q : p->heads_kv * parts) * (uint64_t)p->batch;
     const uint64_t per_head = (rows + launch->rows - 1) / launch->rows;
-    *blocks = per_head == 0 ? 0 : heads * per_head;
+    *tiles = per_head == 0 ? 0 : heads * per_head;
     return per_head == 0 || heads <= INT32_MAX / per_head;
+}
+
+/* Blocks for so many tiles: whole clusters, and where they are persistent no more than the device holds at a time, but one cluster. */
+static uint64_t count_blocks(const struct glint_gpu_launch *launch, uint64_t tiles, uint32_t multiprocessors)
+{
+    const uint64_t cluster = launch->cluster > 0 ? launch->cluster : 1;
+    const uint64_t clusters = (tiles + cluster - 1) / cluster;
+    const uint64_t held = (uint64_t)multiprocessors * launch->blocks_per_sm / cluster;
+    const uint64_t most = held > 0 ? held : 1;
+    return cluster * (launch->blocks_per_sm > 0 && clusters > most ? most : clusters);
+}
+
+/* Bytes in front of a workspace's arrays. */
+static uint64_t zeroed_bytes(const struct glint_gpu_kernel *kernel)
+{
+    return ((uint64_t)kernel->zero_words * sizeof(uint32_t) + 255) / 256 * 256;
 }
 
 /* `section` is the forward's; glint_backward_layout sets that of the backward. */
@@ -56,12 +71,16 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     const struct glint_gpu_kernel *kernel = variant->kernel;
     struct glint_backward_params params = {.shape = shape_of(problem)};
     const int64_t parts = glint_gpu_parts(&params.shape, glint_gpu_part_heads(&params.shape, kernel));
-    (void)concurrency;
-    for (uint32_t i = 0; i < kernel->launch_count; i++)
-        if (!count_blocks(&kernel->launch[i], problem, parts, &plan->word[i]))
+    for (uint32_t i = 0; i < kernel->launch_count; i++) {
+        uint64_t tiles;
+        if (!count_tiles(&kernel->launch[i], problem, parts, &tiles))
             return false;
+        plan->word[i] = count_blocks(&kernel->launch[i], tiles, concurrency);
+        if (plan->word[i] > INT32_MAX)
+            return false;
+    }
     plan->word[GLINT_CUDA_PARTS_WORD] = (uint64_t)parts;
-    plan->workspace_bytes = 0;
+    plan->workspace_bytes = (size_t)zeroed_bytes(kernel);
     if (variant->pass != GLINT_BACKWARD)
         return true;
     /* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, row_dim
@@ -69,7 +88,7 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     const int64_t limit = INT64_MAX / ((parts > 1 ? 5 : 4) * (int64_t)sizeof(float) * ((int64_t)kernel->row_dim + 16));
     if (problem->seqlen_q > 0 && problem->batch * problem->heads_q > limit / (problem->seqlen_q + GLINT_GPU_ROW_PAD))
         return false;
-    plan->workspace_bytes = (size_t)lay_out(variant, &params, NULL);
+    plan->workspace_bytes += (size_t)lay_out(variant, &params, NULL);
     return true;
 }
 
@@ -114,13 +133,53 @@ static struct glint_backward_params backward_params(const struct glint_problem *
 void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
                             void *workspace, void *params)
 {
+    const struct glint_gpu_kernel *kernel = variant->kernel;
     union glint_cuda_params *p = params;
+    uint32_t *const words = kernel->zero_words > 0 ? workspace : NULL;
     if (variant->pass == GLINT_FORWARD) {
         p->forward = forward_params(&plan->problem, tensors);
+        p->forward_maps.words = words;
     } else {
         p->backward = backward_params(&plan->problem, tensors);
-        (void)lay_out(variant, &p->backward, workspace);
+        (void)lay_out(variant, &p->backward, workspace ? (char *)workspace + zeroed_bytes(kernel) : NULL);
+        p->backward_maps.words = words;
     }
+}
+
+static bool has_blocks(const struct glint_gpu_kernel *kernel, const struct glint_plan *plan)
+{
+    for (uint32_t i = 0; i < kernel->launch_count; i++)
+        if (plan->internal[i] > 0)
+            return true;
+    return false;
+}
+
+/* Clears the words that the kernels count in, and makes the maps. `maps` are those of the parameters, which are filled in but for them. */
+static enum glint_status prepare(struct glint_cuda *cuda, const struct glint_variant *variant, const struct glint_plan *plan,
+                                 const struct glint_tensors *tensors, void *workspace, struct tensor_map *maps, void *stream)
+{
+    const struct glint_gpu_kernel *kernel = variant->kernel;
+    enum glint_status status = GLINT_OK;
+    if (kernel->zero_words > 0)
+        status = glint_cuda_note(
+            cuda, cuda->driver.memory_set_words((glint_cu_address)(uintptr_t)workspace, 0, kernel->zero_words, stream));
+    return status == GLINT_OK ? glint_cuda_encode_maps(cuda, variant, &plan->problem, tensors, maps) : status;
+}
+
+/* A driver that knows no attributes starts a dependent launch when what is ahead has ended. */
+static glint_cu_result launch_one(const struct glint_cuda_driver *driver, const struct glint_gpu_launch *launch,
+                                  glint_cu_function function, unsigned int blocks, void **arguments, void *stream)
+{
+    if ((launch->cluster == 0 && !launch->dependent) || !driver->launch_ex)
+        return driver->launch(function, blocks, 1, 1, launch->threads, 1, 1, launch->smem_bytes, stream, arguments, NULL);
+    struct glint_cu_launch_attribute attributes[2];
+    struct glint_cu_launch_config config = {{blocks, 1, 1}, {launch->threads, 1, 1}, launch->smem_bytes, stream, attributes, 0};
+    if (launch->cluster > 0)
+        attributes[config.attribute_count++] =
+            (struct glint_cu_launch_attribute){.id = GLINT_CU_LAUNCH_CLUSTER, .value = {launch->cluster, 1, 1}};
+    if (launch->dependent)
+        attributes[config.attribute_count++] = (struct glint_cu_launch_attribute){.id = GLINT_CU_LAUNCH_DEPENDENT, .value = {1}};
+    return driver->launch_ex((const struct CUlaunchConfig_st *)(const void *)&config, function, arguments, NULL);
 }
 
 /* Enqueues the kernels of a row, all with the same parameters. */
@@ -132,11 +191,10 @@ static enum glint_status launch_all(struct glint_cuda *cuda, const struct glint_
     void *arguments[] = {params};
     enum glint_status status = GLINT_OK;
     for (uint32_t i = 0; i < kernel->launch_count && status == GLINT_OK; i++) {
-        const struct glint_gpu_launch *launch = &kernel->launch[i];
         const unsigned int blocks = (unsigned int)plan->internal[i];
         if (blocks > 0)
-            status = glint_cuda_note(cuda, cuda->driver.launch(row->functions[i], blocks, 1, 1, launch->threads, 1, 1,
-                                                               launch->smem_bytes, stream, arguments, NULL));
+            status =
+                glint_cuda_note(cuda, launch_one(&cuda->driver, &kernel->launch[i], row->functions[i], blocks, arguments, stream));
     }
     return status;
 }
@@ -153,13 +211,18 @@ enum glint_status glint_cuda_run(const struct glint_context *context, const stru
                                  const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream)
 {
     struct glint_cuda *cuda = context->state;
+    union glint_cuda_params params;
     bool pushed;
     enum glint_status status = begin(cuda, &pushed);
     if (status != GLINT_OK)
         return status;
-    union glint_cuda_params params;
     variant->family->fill_params(variant, plan, tensors, workspace, &params);
-    status = launch_all(cuda, variant, plan, &params, stream);
+    struct tensor_map *const maps = variant->pass == GLINT_FORWARD ? params.forward_maps.map : params.backward_maps.map;
+    if (has_blocks(variant->kernel, plan)) {
+        status = prepare(cuda, variant, plan, tensors, workspace, maps, stream);
+        if (status == GLINT_OK)
+            status = launch_all(cuda, variant, plan, &params, stream);
+    }
     return glint_cuda_leave(cuda, pushed, status);
 }
 

@@ -55,29 +55,52 @@ static enum glint_status first_failure(enum glint_status first, enum glint_statu
 
 /* ---- which kernels a device runs ---- */
 
-/* SASS of compute capability X.y runs on X.z for z >= y, but neither way between Tegra (Orin is 8.7) and the others: CUDA C++
- * Programming Guide, "Binary Compatibility". */
-static bool runs_on(uint32_t image_sm, uint32_t device_sm)
+/* 0: the device does not run the image; of two that it runs, the nearer one has the higher number. SASS of compute capability X.y runs on
+ * X.z for z >= y, but neither way between Tegra (Orin is 8.7) and the others: CUDA C++ Programming Guide, "Binary Compatibility". With the
+ * letter a it runs on X.y alone. */
+static uint32_t nearness(const struct glint_gpu_image *image, uint32_t device_sm)
 {
     const uint32_t tegra = 87;
-    if (image_sm == device_sm)
-        return true;
-    return image_sm / 10 == device_sm / 10 && image_sm < device_sm && image_sm != tegra && device_sm != tegra;
+    const char *arch = image->arch;
+    uint32_t sm = 0;
+    for (; *arch >= '0' && *arch <= '9'; arch++)
+        sm = 10 * sm + (uint32_t)(*arch - '0');
+    if (*arch == 'a')
+        return sm == device_sm ? 2 * sm + 1 : 0;
+    if (*arch != 0 || sm / 10 != device_sm / 10 || sm > device_sm)
+        return 0;
+    return sm == device_sm || (sm != tegra && device_sm != tegra) ? 2 * sm : 0;
 }
 
-/* The image with the highest compute capability that the device runs; NULL when it runs none. */
+/* Whether the driver has what the kernels are launched with. */
+static bool can_launch(const struct glint_cuda_driver *driver, const struct glint_gpu_kernel *kernel)
+{
+    for (uint32_t i = 0; i < kernel->launch_count; i++)
+        if (kernel->launch[i].cluster > 0 && !driver->launch_ex)
+            return false;
+    return kernel->map_count == 0 || driver->tensor_map_encode;
+}
+
+/* The nearest image that the device runs; NULL when it runs none. */
 static const struct glint_gpu_image *choose_image(const struct glint_cuda *cuda, const struct glint_variant *variant)
 {
     const struct glint_gpu_image *best = NULL;
+    uint32_t highest = 0;
     if (!is_gpu(variant))
         return NULL;
     const struct glint_gpu_kernel *kernel = variant->kernel;
+    if (!can_launch(&cuda->driver, kernel))
+        return NULL;
     for (uint32_t i = 0; i < kernel->launch_count; i++)
         if (kernel->launch[i].smem_bytes > cuda->shared_bytes)
             return NULL;
-    for (uint32_t i = 0; i < kernel->image_count; i++)
-        if (runs_on(kernel->images[i].sm, cuda->sm) && (!best || kernel->images[i].sm > best->sm))
+    for (uint32_t i = 0; i < kernel->image_count; i++) {
+        const uint32_t near = nearness(&kernel->images[i], cuda->sm);
+        if (near > highest) {
+            highest = near;
             best = &kernel->images[i];
+        }
+    }
     return best;
 }
 

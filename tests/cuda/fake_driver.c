@@ -1,5 +1,6 @@
 #include "tests/cuda/fake_driver.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { NOT_INITIALIZED = 3, INVALID_VALUE = 1, INVALID_CONTEXT = 201, INVALID_IMAGE = 200, INVALID_HANDLE = 400, NOT_FOUND = 500 };
@@ -78,6 +79,7 @@ void fake_recount(void)
     memset(fake.calls, 0, sizeof fake.calls);
     fake.all_calls = 0;
     fake.launches = 0;
+    fake.sets = 0;
 }
 
 void fake_application_context(int device)
@@ -241,6 +243,16 @@ static glint_cu_result context_device(glint_cu_device *device)
     return GLINT_CU_SUCCESS;
 }
 
+/* As CUDA's programming guide has it. */
+static bool runs(const char *arch, int device_sm)
+{
+    char *end;
+    const int sm = (int)strtol(arch, &end, 10);
+    if (strcmp(end, "a") == 0 || sm == 87 || device_sm == 87)
+        return sm == device_sm;
+    return *end == 0 && sm / 10 == device_sm / 10 && sm <= device_sm;
+}
+
 static glint_cu_result module_load(glint_cu_module *module, const void *data)
 {
     CALLED(module_load);
@@ -249,8 +261,7 @@ static glint_cu_result module_load(glint_cu_module *module, const void *data)
         return misuse("a module loaded without a context", INVALID_CONTEXT);
     if (memcmp(image->magic, FAKE_MAGIC, sizeof image->magic) != 0)
         return misuse("a module that is no image", INVALID_IMAGE);
-    const int sm = fake.device[current()->device].sm;
-    if (image->sm / 10 != sm / 10 || image->sm > sm || (image->sm != sm && (image->sm == 87 || sm == 87)))
+    if (!runs(image->arch, fake.device[current()->device].sm))
         return misuse("an image for another architecture", GLINT_CU_NO_BINARY_FOR_GPU);
     for (int i = 0; i < FAKE_MODULES; i++)
         if (!modules[i].live) {
@@ -326,18 +337,20 @@ static glint_cu_result function_set_attribute(glint_cu_function function, unsign
     return GLINT_CU_SUCCESS;
 }
 
-static glint_cu_result launch(glint_cu_function function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                              unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-                              glint_cu_stream stream, void **parameters, void **extra)
+/* Either way of launching. */
+static glint_cu_result start(glint_cu_function function, const unsigned int grid[3], const unsigned int block[3],
+                             unsigned int shared_bytes, glint_cu_stream stream, unsigned int cluster, unsigned int dependent,
+                             void **parameters, void **extra)
 {
-    CALLED(launch);
     if (!is_function(function) || !function->loaded)
         return misuse("launch of a function that is not loaded", INVALID_HANDLE);
     if (function->module->context != current())
         return misuse("launch in another context", INVALID_CONTEXT);
-    if (grid_x == 0 || grid_x > 0x7fffffff || grid_y != 1 || grid_z != 1 || block_x == 0 || block_x > 1024 || block_x % 32 != 0 ||
-        block_y != 1 || block_z != 1)
+    if (grid[0] == 0 || grid[0] > 0x7fffffff || grid[1] != 1 || grid[2] != 1 || block[0] == 0 || block[0] > 1024 ||
+        block[0] % 32 != 0 || block[1] != 1 || block[2] != 1)
         return misuse("a launch of a wrong shape", INVALID_VALUE);
+    if (cluster > 8 || (cluster > 0 && grid[0] % cluster != 0))
+        return misuse("a grid that is not whole clusters", INVALID_VALUE);
     if ((int)shared_bytes > function->dynamic_bytes)
         return misuse("more shared memory than the attribute says", INVALID_VALUE);
     if (!parameters || extra)
@@ -345,14 +358,97 @@ static glint_cu_result launch(glint_cu_function function, unsigned int grid_x, u
     struct fake_launch *l = &fake.launch[fake.launches++ % FAKE_LAUNCHES];
     *l = (struct fake_launch){.entry = function->entry,
                               .device = current()->device,
-                              .image_sm = function->module->image->sm,
-                              .blocks = grid_x,
-                              .threads = block_x,
+                              .image_arch = function->module->image->arch,
+                              .blocks = grid[0],
+                              .threads = block[0],
                               .shared_bytes = shared_bytes,
+                              .cluster = cluster,
+                              .dependent = dependent,
                               .stream = stream};
     memcpy(l->params.bytes, parameters[0], (size_t)function->module->image->parameter_bytes);
     if (fake.execute)
         fake.execute(l);
+    return GLINT_CU_SUCCESS;
+}
+
+static glint_cu_result launch(glint_cu_function function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                              unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+                              glint_cu_stream stream, void **parameters, void **extra)
+{
+    const unsigned int grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
+    CALLED(launch);
+    return start(function, grid, block, shared_bytes, stream, 0, 0, parameters, extra);
+}
+
+static glint_cu_result launch_ex(const struct CUlaunchConfig_st *given, glint_cu_function function, void **parameters, void **extra)
+{
+    const struct glint_cu_launch_config *config = (const void *)given;
+    unsigned int cluster = 0, dependent = 0;
+    CALLED(launch_ex);
+    for (unsigned int i = 0; i < config->attribute_count; i++) {
+        const struct glint_cu_launch_attribute *a = &config->attributes[i];
+        if (a->id == GLINT_CU_LAUNCH_CLUSTER && a->value[0] > 0 && a->value[1] == 1 && a->value[2] == 1)
+            cluster = a->value[0];
+        else if (a->id == GLINT_CU_LAUNCH_DEPENDENT && a->value[0] == 1)
+            dependent = 1;
+        else
+            return misuse("an unknown launch attribute", INVALID_VALUE);
+    }
+    return start(function, config->grid, config->block, config->shared_bytes, config->stream, cluster, dependent, parameters,
+                 extra);
+}
+
+/* What the driver refuses, and what nobody should ask for. */
+static glint_cu_result tensor_map_encode(struct CUtensorMap_st *to, unsigned int type, uint32_t rank, void *address,
+                                         const uint64_t *extents, const uint64_t *strides, const uint32_t *box,
+                                         const uint32_t *steps, unsigned int interleave, unsigned int swizzle, unsigned int l2,
+                                         unsigned int fill)
+{
+    const uint64_t element = type == TENSOR_MAP_F32 ? 4 : 2;
+    struct fake_map map = {.magic = FAKE_MAP_MAGIC,
+                           .type = (uint8_t)type,
+                           .rank = (uint8_t)rank,
+                           .swizzle = (uint8_t)swizzle,
+                           .l2 = (uint8_t)l2,
+                           .address = address};
+    CALLED(tensor_map_encode);
+    if ((type != TENSOR_MAP_F32 && type != TENSOR_MAP_F16 && type != TENSOR_MAP_BF16) || rank < 3 || rank > 5 || interleave != 0 ||
+        swizzle > TENSOR_MAP_SWIZZLE_128B || l2 > TENSOR_MAP_L2_256B || fill != TENSOR_MAP_FILL_ZERO)
+        return misuse("a tensor map of a kind that nobody needs", INVALID_VALUE);
+    if ((uintptr_t)to % 64 != 0 || (uintptr_t)address % 16 != 0 || !address)
+        return misuse("a tensor map or a tensor at a wrong address", INVALID_VALUE);
+    if (box[0] * element % 16 != 0 || (swizzle != 0 && box[0] * element > 16u << swizzle))
+        return misuse("a box wider than its swizzle", INVALID_VALUE);
+    for (uint32_t i = 0; i < rank; i++) {
+        if (extents[i] == 0 || extents[i] > UINT64_C(1) << 32 || box[i] == 0 || box[i] > 256 || steps[i] != 1)
+            return misuse("an extent or a box of a tensor map that the driver refuses", INVALID_VALUE);
+        map.extents[i] = (uint32_t)extents[i];
+        map.box[i] = (uint16_t)box[i];
+        if (i + 1 < rank && (strides[i] % 16 != 0 || strides[i] >= UINT64_C(1) << 40))
+            return misuse("a stride of a tensor map that the driver refuses", INVALID_VALUE);
+        if (i + 1 < rank)
+            map.strides[i] = strides[i];
+    }
+    memset(to, 0, sizeof(struct tensor_map));
+    memcpy(to, &map, sizeof map);
+    return GLINT_CU_SUCCESS;
+}
+_Static_assert(sizeof(struct fake_map) <= sizeof(struct tensor_map), "a map holds its description");
+
+static glint_cu_result memory_set_words(glint_cu_address to, unsigned int value, size_t words, glint_cu_stream stream)
+{
+    CALLED(memory_set_words);
+    if (!current())
+        return misuse("memory set without a context", INVALID_CONTEXT);
+    if (to == 0 || to % sizeof(uint32_t) != 0 || words == 0)
+        return misuse("words set at a wrong address", INVALID_VALUE);
+    fake.sets++;
+    fake.set = (struct fake_set){(uint32_t *)(uintptr_t)to, value, words, stream, fake.launches};
+    if (fake.execute_set)
+        fake.execute_set(&fake.set);
+    else
+        for (size_t i = 0; i < words; i++)
+            fake.set.to[i] = value;
     return GLINT_CU_SUCCESS;
 }
 

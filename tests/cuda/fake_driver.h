@@ -11,7 +11,7 @@
 
 #include "lib/cuda/driver.h"
 #include "lib/cuda/kernel.h"
-#include "lib/device/params.h"
+#include "lib/device/hopper_params.h"
 
 /* One number an entry, in the order of GLINT_CUDA_ENTRIES. */
 enum fake_entry {
@@ -31,8 +31,8 @@ struct fake_device {
 
 /* What the tests' table carries as a cubin. */
 struct fake_image {
-    char magic[8]; /* FAKE_MAGIC */
-    int sm;
+    char magic[8];       /* FAKE_MAGIC */
+    const char *arch;    /* "80", "90a" */
     int parameter_bytes; /* of the one parameter of its kernels */
     const char *entries[GLINT_GPU_MAX_LAUNCHES];
     int local_bytes; /* of each of them */
@@ -41,14 +41,38 @@ struct fake_image {
 
 struct fake_launch {
     const char *entry;
-    int device, image_sm;
+    const char *image_arch;
+    int device;
     unsigned int blocks, threads, shared_bytes;
+    unsigned int cluster, dependent; /* attributes; 0: not given */
     glint_cu_stream stream;
     union {
-        unsigned char bytes[sizeof(struct glint_backward_params)];
+        unsigned char bytes[sizeof(struct glint_backward_maps_params)];
         struct glint_forward_params forward;
         struct glint_backward_params backward;
+        struct glint_forward_maps_params forward_maps;
+        struct glint_backward_maps_params backward_maps;
     } params;
+};
+
+/* What the driver makes of a tensor map's words. */
+struct fake_map {
+    uint32_t magic; /* FAKE_MAP_MAGIC */
+    uint8_t type, rank, swizzle, l2;
+    void *address;
+    uint64_t strides[4];
+    uint32_t extents[5];
+    uint16_t box[5];
+};
+#define FAKE_MAP_MAGIC 0x50414d46u
+
+/* Words set in the stream. */
+struct fake_set {
+    uint32_t *to;
+    uint32_t value;
+    size_t words;
+    glint_cu_stream stream;
+    unsigned launches; /* before it */
 };
 
 struct fake_driver {
@@ -61,6 +85,7 @@ struct fake_driver {
 
     /* set by fake_gpu.c: carries out a launch; finds entries that the library does not use */
     void (*execute)(const struct fake_launch *launch);
+    void (*execute_set)(const struct fake_set *set); /* NULL: it is done at once */
     void *(*symbol_elsewhere)(const char *symbol);
 
     /* the fault: call number `fault_at` (from 1) of an entry answers fault_result, and every later one too if fault_forever */
@@ -76,6 +101,8 @@ struct fake_driver {
     const char *first_misuse;
     unsigned launches; /* the last FAKE_LAUNCHES of them are kept, launch number i in launch[i % FAKE_LAUNCHES] */
     struct fake_launch launch[FAKE_LAUNCHES];
+    unsigned sets; /* the last one: */
+    struct fake_set set;
 
     /* what is held */
     int libraries, modules, pushed, retained[FAKE_DEVICES];

@@ -10,11 +10,16 @@
 #include "tests/cuda/device.h"
 #include "tests/cuda/fake_driver.h"
 
-enum { INVALID_VALUE = 1, GRAPH_LAUNCHES = 64, TOTAL = 1 << 30 };
+enum { INVALID_VALUE = 1, GRAPH_NODES = 64, TOTAL = 1 << 30 };
 
+struct node {
+    bool is_set; /* else a launch */
+    struct fake_set set;
+    struct fake_launch launch;
+};
 struct CUgraph_st {
     int count;
-    struct fake_launch launches[GRAPH_LAUNCHES];
+    struct node nodes[GRAPH_NODES];
 };
 struct CUgraphExec_st {
     struct CUgraph_st graph;
@@ -37,6 +42,7 @@ static const struct {
     {"flicker", "every 100th launch gives another bit"},
     {"slow", "a launch takes longer than 5 microseconds"},
     {"deaf", "a launch that faulted is not heard of"},
+    {"counter", "words that kernels count in are not cleared"},
 };
 static bool broken; /* a kernel has read an address that nobody has mapped */
 
@@ -84,12 +90,17 @@ static void carry_out(const struct fake_launch *l)
     }
     unsigned char extra = has_fault("flicker") && launched % 100 == 50;
     launched++;
-    if (strcmp(l->entry, "plain") == 0 || strcmp(l->entry, "causal") == 0 || strcmp(l->entry, "much") == 0) {
+    const bool maps_forward = strcmp(l->entry, "maps_forward") == 0, maps_backward = strcmp(l->entry, "maps_dq") == 0;
+    const uint32_t *words = maps_forward ? l->params.forward_maps.words : maps_backward ? l->params.backward_maps.words : NULL;
+    if (words)
+        extra = (unsigned char)(extra + *words);
+    if (maps_forward || strcmp(l->entry, "plain") == 0 || strcmp(l->entry, "causal") == 0 || strcmp(l->entry, "much") == 0 ||
+        strcmp(l->entry, "both") == 0) {
         const struct glint_forward_params *p = &l->params.forward;
         mix(&p->o, &p->q, p->k.address, &p->shape, p->shape.heads_q, p->shape.seqlen_q, extra);
         for (int i = 0; i < p->shape.batch * p->shape.heads_q * p->shape.seqlen_q; i++)
             p->lse[i] = p->shape.softmax_scale;
-    } else if (strcmp(l->entry, "split_dq") == 0 || strcmp(l->entry, "fused_dq") == 0) {
+    } else if (maps_backward || strcmp(l->entry, "split_dq") == 0 || strcmp(l->entry, "fused_dq") == 0) {
         const struct glint_backward_params *p = &l->params.backward;
         if (has_fault("workspace"))
             extra = *(unsigned char *)p->delta;
@@ -109,11 +120,27 @@ static void execute(const struct fake_launch *l)
         for (volatile int i = 0; i < 20000; i++)
             continue;
     if (capturing && l->stream == capturing) {
-        if (captured.count < GRAPH_LAUNCHES)
-            captured.launches[captured.count++] = *l;
+        if (captured.count < GRAPH_NODES)
+            captured.nodes[captured.count++] = (struct node){.launch = *l};
         return;
     }
     carry_out(l);
+}
+
+static void carry_out_set(const struct fake_set *set)
+{
+    for (size_t i = 0; i < set->words && !has_fault("counter"); i++)
+        set->to[i] = set->value;
+}
+
+static void execute_set(const struct fake_set *set)
+{
+    if (capturing && set->stream == capturing) {
+        if (captured.count < GRAPH_NODES)
+            captured.nodes[captured.count++] = (struct node){.is_set = true, .set = *set};
+        return;
+    }
+    carry_out_set(set);
 }
 
 /* ---- entries that only tests use ---- */
@@ -229,8 +256,13 @@ static glint_cu_result graph_launch(glint_cu_replay replay, glint_cu_stream stre
     (void)stream;
     if (has_fault("replay") && replays++ > 0)
         return 0;
-    for (int i = 0; i < replay->graph.count; i++)
-        carry_out(&replay->graph.launches[i]);
+    for (int i = 0; i < replay->graph.count; i++) {
+        const struct node *node = &replay->graph.nodes[i];
+        if (node->is_set)
+            carry_out_set(&node->set);
+        else
+            carry_out(&node->launch);
+    }
     return 0;
 }
 
@@ -326,6 +358,7 @@ __attribute__((constructor)) static void set_up(void)
     fake_reset();
     fake.devices = 2;
     fake.execute = execute;
+    fake.execute_set = execute_set;
     fake.symbol_elsewhere = elsewhere;
     const char *fault = getenv("FAKE_GPU_FAULT");
     bool found = !fault;

@@ -3,13 +3,13 @@
 #include "lib/variant.h"
 #include "tests/cuda/fake_driver.h"
 
-#define IMAGE(SM, PASS, LOCAL, ...)                                                     \
-    {                                                                                   \
-        FAKE_MAGIC, SM, (int)sizeof(struct glint_##PASS##_params), {__VA_ARGS__}, LOCAL \
+#define IMAGE(ARCH, PASS, LOCAL, ...)                                                      \
+    {                                                                                      \
+        FAKE_MAGIC, #ARCH, (int)sizeof(struct glint_##PASS##_params), {__VA_ARGS__}, LOCAL \
     }
-#define ROW_IMAGE(image)                        \
-    {                                           \
-        image.sm, (const unsigned char *)&image \
+#define ROW_IMAGE(name, ARCH)                        \
+    {                                                \
+#ARCH, (const unsigned char *)&name##_##ARCH \
     }
 
 static const struct fake_image fused_80 = IMAGE(80, backward, 0, "fused_delta", "fused_all", "fused_dq");
@@ -28,45 +28,101 @@ static const struct fake_image plain_90 = IMAGE(90, forward, 0, "plain");
 static const struct fake_image local_80 = IMAGE(80, forward, 16, "local");
 static const struct fake_image local_90 = IMAGE(90, forward, 16, "local");
 
-static const struct glint_gpu_image fused_images[] = {ROW_IMAGE(fused_80), ROW_IMAGE(fused_90)};
-static const struct glint_gpu_image split_images[] = {ROW_IMAGE(split_80), ROW_IMAGE(split_90)};
-static const struct glint_gpu_image only_images[] = {ROW_IMAGE(only_120)};
-static const struct glint_gpu_image much_images[] = {ROW_IMAGE(much_80), ROW_IMAGE(much_90)};
-static const struct glint_gpu_image causal_images[] = {ROW_IMAGE(causal_80), ROW_IMAGE(causal_86), ROW_IMAGE(causal_87),
-                                                       ROW_IMAGE(causal_90)};
-static const struct glint_gpu_image plain_images[] = {ROW_IMAGE(plain_80), ROW_IMAGE(plain_90)};
-static const struct glint_gpu_image local_images[] = {ROW_IMAGE(local_80), ROW_IMAGE(local_90)};
+static const struct fake_image maps_forward_90a = IMAGE(90a, forward_maps, 0, "maps_forward");
+static const struct fake_image maps_backward_90a = IMAGE(90a, backward_maps, 0, "maps_delta", "maps_dkdv", "maps_dq");
+static const struct fake_image both_90 = IMAGE(90, forward, 0, "both");
+static const struct fake_image both_90a = IMAGE(90a, forward, 0, "both");
+
+static const struct glint_gpu_image fused_images[] = {ROW_IMAGE(fused, 80), ROW_IMAGE(fused, 90)};
+static const struct glint_gpu_image split_images[] = {ROW_IMAGE(split, 80), ROW_IMAGE(split, 90)};
+static const struct glint_gpu_image only_images[] = {ROW_IMAGE(only, 120)};
+static const struct glint_gpu_image much_images[] = {ROW_IMAGE(much, 80), ROW_IMAGE(much, 90)};
+static const struct glint_gpu_image causal_images[] = {ROW_IMAGE(causal, 80), ROW_IMAGE(causal, 86), ROW_IMAGE(causal, 87),
+                                                       ROW_IMAGE(causal, 90)};
+static const struct glint_gpu_image plain_images[] = {ROW_IMAGE(plain, 80), ROW_IMAGE(plain, 90)};
+static const struct glint_gpu_image local_images[] = {ROW_IMAGE(local, 80), ROW_IMAGE(local, 90)};
+static const struct glint_gpu_image maps_forward_images[] = {ROW_IMAGE(maps_forward, 90a)};
+static const struct glint_gpu_image maps_backward_images[] = {ROW_IMAGE(maps_backward, 90a)};
+static const struct glint_gpu_image both_images[] = {ROW_IMAGE(both, 90), ROW_IMAGE(both, 90a)};
 
 #define Q GLINT_GPU_QUERY_BLOCKS
 #define K GLINT_GPU_KEY_BLOCKS
-static const struct glint_gpu_kernel fused = {
-    GLINT_GPU_FUSED, 3, {{"fused_delta", Q, 128, 128, 0}, {"fused_all", K, 128, 256, 98304}, {"fused_dq", Q, 128, 128, 512}},
-    fused_images,    2, 2,
-    FAKE_PARTS_FROM, 64};
-static const struct glint_gpu_kernel split = {
-    GLINT_GPU_SPLIT,
-    3,
-    {{"split_delta", Q, 128, 128, 0}, {"split_dkdv", K, 64, 128, 65536}, {"split_dq", Q, 64, 128, 32768}},
-    split_images,
-    2,
-    0,
-    0,
-    64};
-static const struct glint_gpu_kernel only = {GLINT_GPU_FORWARD, 1, {{"only", Q, 128, 128, 49152}}, only_images, 1, 0, 0, 64};
-static const struct glint_gpu_kernel much = {GLINT_GPU_FORWARD, 1, {{"much", Q, 128, 256, 163840}}, much_images, 2, 0, 0, 64};
-static const struct glint_gpu_kernel causal = {GLINT_GPU_FORWARD, 1, {{"causal", Q, 128, 128, 49152}}, causal_images, 4, 0, 0, 64};
-static const struct glint_gpu_kernel plain = {GLINT_GPU_FORWARD, 1, {{"plain", Q, 128, 128, 81920}}, plain_images, 2, 0, 0, 64};
-static const struct glint_gpu_kernel local = {GLINT_GPU_FORWARD, 1, {{"local", Q, 64, 128, 1024}}, local_images, 2, 0, 0, 64};
+#define LAUNCH(ENTRY, GRID, ROWS, THREADS, BYTES) \
+    .entry = ENTRY, .grid = GRID, .rows = ROWS, .threads = THREADS, .smem_bytes = BYTES
+#define KERNEL(STRATEGY, IMAGES) .strategy = GLINT_GPU_##STRATEGY, .images = IMAGES, .image_count = sizeof IMAGES / sizeof IMAGES[0]
+#define FORWARD(IMAGES, ...)                                                            \
+    {                                                                                   \
+        KERNEL(FORWARD, IMAGES), .launch_count = 1, .launch = { {LAUNCH(__VA_ARGS__)} } \
+    }
+static const struct glint_gpu_kernel fused = {KERNEL(FUSED, fused_images),
+                                              .launch_count = 3,
+                                              .launch = {{LAUNCH("fused_delta", Q, 128, 128, 0)},
+                                                         {LAUNCH("fused_all", K, 128, 256, 98304)},
+                                                         {LAUNCH("fused_dq", Q, 128, 128, 512)}},
+                                              .part_heads = 2,
+                                              .parts_from = FAKE_PARTS_FROM,
+                                              .row_dim = 64};
+static const struct glint_gpu_kernel split = {KERNEL(SPLIT, split_images), .launch_count = 3,
+                                              .launch = {{LAUNCH("split_delta", Q, 128, 128, 0)},
+                                                         {LAUNCH("split_dkdv", K, 64, 128, 65536)},
+                                                         {LAUNCH("split_dq", Q, 64, 128, 32768)}},
+                                              .row_dim = 64};
+static const struct glint_gpu_kernel only = FORWARD(only_images, "only", Q, 128, 128, 49152);
+static const struct glint_gpu_kernel much = FORWARD(much_images, "much", Q, 128, 256, 163840);
+static const struct glint_gpu_kernel causal = FORWARD(causal_images, "causal", Q, 128, 128, 49152);
+static const struct glint_gpu_kernel plain = FORWARD(plain_images, "plain", Q, 128, 128, 81920);
+static const struct glint_gpu_kernel local = FORWARD(local_images, "local", Q, 64, 128, 1024);
+
+/* Everything at once: persistent clusters, a counter, maps of whole heads and of slabs. */
+static const struct glint_gpu_kernel maps_forward = {
+    KERNEL(FORWARD, maps_forward_images),
+    .launch_count = 1,
+    .launch = {{LAUNCH("maps_forward", Q, 128, 384, 200704), .blocks_per_sm = 1, .cluster = 2, .dependent = 1}},
+    .row_dim = 128,
+    .zero_words = 3,
+    .map_count = 4,
+    .map = {{GLINT_GPU_Q, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
+            {GLINT_GPU_K, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 128},
+            {GLINT_GPU_V, TENSOR_MAP_SWIZZLE_64B, 0, 0, 32, 128},
+            {GLINT_GPU_O, TENSOR_MAP_NO_SWIZZLE, 0, 0, 128, 64}}};
+static const struct glint_gpu_kernel maps_backward = {
+    KERNEL(SPLIT, maps_backward_images),
+    .launch_count = 3,
+    .launch = {{LAUNCH("maps_delta", Q, 128, 128, 0)},
+               {LAUNCH("maps_dkdv", K, 64, 256, 200704), .blocks_per_sm = 2, .dependent = 1},
+               {LAUNCH("maps_dq", Q, 128, 256, 131072), .dependent = 1}},
+    .row_dim = 128,
+    .zero_words = 65,
+    .map_count = 9,
+    .map = {{GLINT_GPU_Q, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
+            {GLINT_GPU_K, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
+            {GLINT_GPU_V, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
+            {GLINT_GPU_O, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
+            {GLINT_GPU_DOUT, TENSOR_MAP_SWIZZLE_128B, 1, 0, 64, 64},
+            {GLINT_GPU_DQ, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 128},
+            {GLINT_GPU_DK, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
+            {GLINT_GPU_DV, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
+            {GLINT_GPU_Q, TENSOR_MAP_SWIZZLE_32B, 0, 0, 16, 128}}};
+static const struct glint_gpu_kernel both = {KERNEL(FORWARD, both_images), .launch_count = 1,
+                                             .launch = {{LAUNCH("both", Q, 128, 128, 49152), .dependent = 1}}};
 
 #define ROW(name, pass, dtype, causal, head_dim, m, n, kernel)                                                  \
     {                                                                                                           \
         name, pass, dtype, causal, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 16, &glint_family_sm80, &kernel \
     }
+#define HOPPER(name, pass, dtype, causal, head_dim, m, n, kernel)                                                \
+    {                                                                                                            \
+        name, pass, dtype, causal, head_dim, m, n, 0, 90, GLINT_MATH_NATIVE, 0, 16, &glint_family_sm90a, &kernel \
+    }
 extern const struct glint_family glint_family_sm80;
+extern const struct glint_family glint_family_sm90a;
 const struct glint_variant glint_variants[] = {
+    [FAKE_MAPS_BACKWARD] = HOPPER("bwd_bf16_d128_none__sm90a_m64n128", GLINT_BACKWARD, GLINT_BF16, 0, 128, 64, 128, maps_backward),
     [FAKE_FUSED] = ROW("bwd_f16_d64_causal__sm80_m64n128", GLINT_BACKWARD, GLINT_F16, 1, 64, 64, 128, fused),
     [FAKE_SPLIT] = ROW("bwd_f16_d64_none__sm80_m64n64", GLINT_BACKWARD, GLINT_F16, 0, 64, 64, 64, split),
+    [FAKE_MAPS_FORWARD] = HOPPER("fwd_bf16_d128_none__sm90a_m128n128", GLINT_FORWARD, GLINT_BF16, 0, 128, 128, 128, maps_forward),
     [FAKE_ONLY_120] = ROW("fwd_bf16_d64_none__sm80_m128n64", GLINT_FORWARD, GLINT_BF16, 0, 64, 128, 64, only),
+    [FAKE_BOTH] = HOPPER("fwd_f16_d128_none__sm90a_m128n64", GLINT_FORWARD, GLINT_F16, 0, 128, 128, 64, both),
     [FAKE_MUCH_SHARED] = ROW("fwd_f16_d256_none__sm80_m128n64", GLINT_FORWARD, GLINT_F16, 0, 256, 128, 64, much),
     [FAKE_CAUSAL] = ROW("fwd_f16_d64_causal__sm80_m128n64", GLINT_FORWARD, GLINT_F16, 1, 64, 128, 64, causal),
     [FAKE_PLAIN] = ROW("fwd_f16_d64_none__sm80_m128n64", GLINT_FORWARD, GLINT_F16, 0, 64, 128, 64, plain),

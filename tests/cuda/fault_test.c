@@ -28,7 +28,7 @@ enum { RESULTS = sizeof results / sizeof results[0] };
 
 static unsigned cases;
 static _Alignas(64) unsigned char storage[16384];
-static _Alignas(256) unsigned char memory[1 << 20]; /* the fake device's */
+static _Alignas(256) unsigned char memory[2 << 20]; /* the fake device's */
 
 static bool is_absence(enum glint_status status)
 {
@@ -159,15 +159,16 @@ END_TEST
 
 /* ---- a fault while a context is in use ---- */
 
-enum action { FORWARD, BACKWARD_SPLIT, BACKWARD_FUSED, COPY_IN, COPY_OUT, ACTIONS };
+enum action { FORWARD, BACKWARD_SPLIT, BACKWARD_FUSED, FORWARD_MAPS, BACKWARD_MAPS, COPY_IN, COPY_OUT, ACTIONS };
+enum { LAUNCHES = 1 + 3 + 3 + 1 + 3 }; /* of all of them */
 
 static enum glint_status act(const struct glint_context *context, enum action action)
 {
-    const bool forward = action == FORWARD;
+    static const uint32_t rows[] = {FAKE_PLAIN, FAKE_SPLIT, FAKE_FUSED, FAKE_MAPS_FORWARD, FAKE_MAPS_BACKWARD};
+    const bool forward = action == FORWARD || action == FORWARD_MAPS, maps = action == FORWARD_MAPS || action == BACKWARD_MAPS;
     struct glint_problem problem;
     struct glint_plan plan;
     struct glint_tensors t = GLINT_TENSORS_INIT;
-    const uint32_t row = forward ? FAKE_PLAIN : action == BACKWARD_SPLIT ? FAKE_SPLIT : FAKE_FUSED;
     const enum glint_pass pass = forward ? GLINT_FORWARD : GLINT_BACKWARD;
     float host[16] = {0};
 
@@ -175,14 +176,17 @@ static enum glint_status act(const struct glint_context *context, enum action ac
         return glint_cuda_copy_in(context, memory, host, sizeof host, NULL);
     if (action == COPY_OUT)
         return glint_cuda_copy_out(context, host, memory, sizeof host, NULL);
-    glint_problem_bhsd(&problem, GLINT_F16, 1, 130, 70, 2, 1, 64);
+    glint_problem_bhsd(&problem, maps ? GLINT_BF16 : GLINT_F16, 1, 130, 70, 2, 1, maps ? 128 : 64);
     if (action == BACKWARD_FUSED)
         problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
-    ck_assert_int_eq(glint_plan_variant(context, &problem, pass, row, &plan), GLINT_OK);
+    const enum glint_status planned = glint_plan_variant(context, &problem, pass, rows[action], &plan);
+    if (planned == GLINT_NOT_ON_DEVICE)
+        return planned;
+    ck_assert_int_eq(planned, GLINT_OK);
     unsigned char *at = memory;
     void **const addresses[] = {(void **)&t.q,    (void **)&t.k, (void **)&t.v, &t.o, (void **)&t.lse,
                                 (void **)&t.dout, &t.dq,         &t.dk,         &t.dv};
-    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 1 << 16)
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 1 << 17)
         *addresses[i] = at;
     ck_assert_uint_le(plan.workspace_bytes, 1 << 18);
     return forward ? glint_forward(&plan, &t, at, plan.workspace_bytes, NULL)
@@ -213,7 +217,7 @@ static void act_with_fault(uint32_t kind, enum action action, int entry, unsigne
     } else {
         for (int next = 0; next < ACTIONS; next++)
             ck_assert_int_eq(act(context, (enum action)next), GLINT_OK);
-        ck_assert_uint_eq(fake.launches, 1 + 3 + 3);
+        ck_assert_uint_eq(fake.launches, LAUNCHES);
     }
     ck_assert_int_eq(glint_context_close(context), GLINT_OK);
     check_clean("act", entry, at, (int)results[r].result);
@@ -341,8 +345,11 @@ START_TEST(missing_symbols)
         const enum glint_status status = open_on(GLINT_DEVICE_CUDA, &context);
         ck_assert_msg(status == (optional ? GLINT_OK : GLINT_DRIVER_TOO_OLD), "%s: %d", fake_symbol(entry), status);
         if (optional) {
-            for (int next = 0; next < ACTIONS; next++)
-                ck_assert_int_eq(act(context, (enum action)next), GLINT_OK);
+            const bool no_maps = entry == FAKE_tensor_map_encode, no_clusters = entry == FAKE_launch_ex;
+            for (int next = 0; next < ACTIONS; next++) {
+                const bool lacks = (no_maps && next == BACKWARD_MAPS) || ((no_maps || no_clusters) && next == FORWARD_MAPS);
+                ck_assert_int_eq(act(context, (enum action)next), lacks ? GLINT_NOT_ON_DEVICE : GLINT_OK);
+            }
             ck_assert_int_eq(glint_context_close(context), GLINT_OK);
         } else {
             ck_assert_ptr_null(context);

@@ -13,7 +13,7 @@
 
 enum { STORAGE = 16384, CONTEXTS = 3 };
 static _Alignas(64) unsigned char storage[CONTEXTS][STORAGE];
-static _Alignas(256) unsigned char memory[4 << 20];
+static _Alignas(256) unsigned char memory[8 << 20];
 
 static enum glint_status open_at(int place, uint32_t kind, int32_t ordinal, struct glint_context **context)
 {
@@ -47,10 +47,11 @@ struct call {
 };
 
 /* Distinct addresses; extents are small enough that nothing overlaps. */
-static void prepare(struct call *c, const struct glint_context *context, enum glint_pass pass, int64_t batch, int64_t seqlen_q,
-                    int64_t seqlen_k, int64_t heads_q, int64_t heads_kv, enum glint_mask mask)
+static void prepare_as(struct call *c, const struct glint_context *context, enum glint_pass pass, enum glint_dtype dtype,
+                       int64_t head_dim, int64_t batch, int64_t seqlen_q, int64_t seqlen_k, int64_t heads_q, int64_t heads_kv,
+                       enum glint_mask mask)
 {
-    glint_problem_bshd(&c->problem, GLINT_F16, batch, seqlen_q, seqlen_k, heads_q, heads_kv, 64);
+    glint_problem_bshd(&c->problem, dtype, batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim);
     c->problem.mask = mask;
     c->problem.softmax_scale = 0.25f;
     struct glint_problem *p = &c->problem;
@@ -65,10 +66,16 @@ static void prepare(struct call *c, const struct glint_context *context, enum gl
     void **const addresses[] = {(void **)&t->q,    (void **)&t->k, (void **)&t->v, &t->o, (void **)&t->lse,
                                 (void **)&t->dout, &t->dq,         &t->dk,         &t->dv};
     unsigned char *at = memory;
-    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 256 << 10)
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 512 << 10)
         *addresses[i] = at;
     c->workspace = at;
     ck_assert_uint_le((size_t)(at - memory) + c->plan.workspace_bytes, sizeof memory);
+}
+
+static void prepare(struct call *c, const struct glint_context *context, enum glint_pass pass, int64_t batch, int64_t seqlen_q,
+                    int64_t seqlen_k, int64_t heads_q, int64_t heads_kv, enum glint_mask mask)
+{
+    prepare_as(c, context, pass, GLINT_F16, 64, batch, seqlen_q, seqlen_k, heads_q, heads_kv, mask);
 }
 
 /* ---- devices and images ---- */
@@ -78,18 +85,20 @@ struct device_case {
     unsigned rows; /* bit mask of enum fake_row that can run; 0: none */
 };
 #define R(row) (1u << FAKE_##row)
+#define HOPPER (R(MAPS_FORWARD) | R(MAPS_BACKWARD))
 
 static const struct device_case device_cases[] = {
-    {90, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN)}, /* H200 */
-    {80, 166912, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN)}, /* A100 */
-    {86, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                  /* RTX 30: not 160 KiB */
-    {89, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                  /* RTX 40 */
-    {87, 166912, R(CAUSAL)},                                                   /* Orin: only its own SASS */
+    {90, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(BOTH) | HOPPER}, /* H200 */
+    {91, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(BOTH)},          /* not what is for 9.0 alone */
+    {80, 166912, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN)},                    /* A100 */
+    {86, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                                     /* RTX 30: not 160 KiB */
+    {89, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                                     /* RTX 40 */
+    {87, 166912, R(CAUSAL)},                                                                      /* Orin: only its own SASS */
     {120, 101376, R(ONLY_120)},
     {121, 101376, R(ONLY_120)},
     {100, 232448, 0},
     {75, 65536, 0},
-    {90, 65535, R(CAUSAL)}, /* as if it had too little shared memory */
+    {90, 65535, R(CAUSAL) | R(BOTH)}, /* as if it had too little shared memory */
 };
 
 START_TEST(rows_of_a_device)
@@ -134,15 +143,23 @@ END_TEST
 /* Of several images that run, the one made for the nearest architecture. */
 START_TEST(which_image)
 {
-    static const int cases[][2] = {{80, 80}, {86, 86}, {87, 87}, {89, 86}, {90, 90}}; /* device, image */
+    static const struct {
+        int device;
+        const char *causal, *both;
+    } cases[] = {{80, "80", NULL}, {86, "86", NULL}, {87, "87", NULL}, {89, "86", NULL}, {90, "90", "90a"}, {91, "90", "90"}};
     struct glint_context *context;
     struct call c;
     fake_reset();
-    fake.device[0].sm = cases[_i][0];
+    fake.device[0].sm = cases[_i].device;
     context = must_open(0, GLINT_DEVICE_CUDA, 0);
     prepare(&c, context, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_CAUSAL_TOP_LEFT);
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
-    ck_assert_int_eq(fake.launch[0].image_sm, cases[_i][1]);
+    ck_assert_str_eq(fake.launch[0].image_arch, cases[_i].causal);
+    if (cases[_i].both) {
+        prepare_as(&c, context, GLINT_FORWARD, GLINT_F16, 128, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
+        ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+        ck_assert_str_eq(fake.launch[1].image_arch, cases[_i].both);
+    }
     close_clean(context);
 }
 END_TEST
@@ -204,7 +221,7 @@ END_TEST
 /* Each kernel is looked up, loaded and given its shared memory when the context is opened, and none of that happens later. */
 START_TEST(everything_is_loaded_at_init)
 {
-    const unsigned kernels = 3 + 3 + 1 + 1 + 1 + 1; /* the sixth row's is found to use local memory */
+    const unsigned kernels = 3 + 3 + 3 + 1 + 1 + 1 + 1 + 1 + 1; /* the last row's is found to use local memory */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -226,7 +243,7 @@ START_TEST(everything_is_loaded_at_init)
     fake.library_missing = true;
     ck_assert_int_eq(glint_context_init_with_driver(storage[0], STORAGE, &options, &fake_table, &context), GLINT_OK);
     ck_assert_int_eq(fake.libraries, 0);
-    ck_assert_int_eq(fake.modules, 5);
+    ck_assert_int_eq(fake.modules, 8);
     close_clean(context);
     ck_assert_int_eq(fake_held(), 0);
 }
@@ -491,6 +508,231 @@ START_TEST(sections_of_grouped_heads)
 }
 END_TEST
 
+/* ---- persistent grids, clusters, maps and words that begin as 0 ---- */
+
+struct expected_map {
+    const void *address;
+    unsigned rank, swizzle;
+    uint32_t extents[5];
+    int64_t strides[4]; /* elements */
+    uint16_t box[5];
+};
+
+static void check_map(const struct tensor_map *words, const struct expected_map *e)
+{
+    struct fake_map map;
+    memcpy(&map, words, sizeof map);
+    ck_assert_uint_eq(map.magic, FAKE_MAP_MAGIC);
+    ck_assert_ptr_eq(map.address, e->address);
+    ck_assert_uint_eq(map.type, 9); /* bf16 */
+    ck_assert_uint_eq(map.rank, e->rank);
+    ck_assert_uint_eq(map.swizzle, e->swizzle);
+    for (unsigned i = 0; i < e->rank; i++) {
+        ck_assert_uint_eq(map.extents[i], e->extents[i]);
+        ck_assert_uint_eq(map.box[i], e->box[i]);
+        if (i + 1 < e->rank)
+            ck_assert_int_eq((int64_t)map.strides[i], 2 * e->strides[i]);
+    }
+}
+
+START_TEST(forward_with_maps)
+{
+    struct call c;
+    int mark;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 128, 3, 129, 70, 4, 2, GLINT_MASK_NONE);
+    const struct glint_problem *p = &c.problem;
+    ck_assert_uint_eq(c.plan.workspace_bytes, 256); /* three words */
+    fake_recount();
+    memset(c.workspace, 0x5a, 512);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, 255, &mark), GLINT_WORKSPACE_TOO_SMALL);
+    ck_assert_uint_eq(fake.all_calls, 0);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, 256, &mark), GLINT_OK);
+    ck_assert_uint_eq(fake.all_calls, 3 + 1 + 4 + 1); /* current, push, pop; the words; the maps; the launch */
+    ck_assert_uint_eq(fake.calls[FAKE_launch], 0);
+    check_launch(0, "maps_forward", 2 * 4 * 3, 384, 200704, &mark); /* 24 tiles */
+    ck_assert_uint_eq(fake.launch[0].cluster, 2);
+    ck_assert_uint_eq(fake.launch[0].dependent, 1);
+    ck_assert_uint_eq(fake.sets, 1);
+    ck_assert_ptr_eq(fake.set.to, c.workspace);
+    ck_assert_uint_eq(fake.set.value, 0);
+    ck_assert_uint_eq(fake.set.words, 3);
+    ck_assert_ptr_eq(fake.set.stream, &mark);
+    ck_assert_uint_eq(fake.set.launches, 0); /* ahead of the kernel */
+    ck_assert_uint_eq(c.workspace[11], 0);
+    ck_assert_uint_eq(c.workspace[12], 0x5a);
+
+    const struct glint_forward_maps_params *params = &fake.launch[0].params.forward_maps;
+    check_view(&params->base.q, c.tensors.q, &p->q);
+    check_view(&params->base.o, c.tensors.o, &p->o);
+    ck_assert_ptr_eq(params->base.lse, c.tensors.lse);
+    check_shape(&params->base.shape, p, 70);
+    ck_assert_ptr_eq(params->words, c.workspace);
+    check_map(
+        &params->map[0],
+        &(struct expected_map){c.tensors.q, 5, 3, {64, 129, 2, 4, 3}, {p->q.row, 64, p->q.head, p->q.batch}, {64, 64, 2, 1, 1}});
+    check_map(
+        &params->map[1],
+        &(struct expected_map){c.tensors.k, 5, 3, {64, 70, 2, 2, 3}, {p->k.row, 64, p->k.head, p->k.batch}, {64, 128, 2, 1, 1}});
+    check_map(&params->map[2],
+              &(struct expected_map){c.tensors.v, 4, 2, {128, 70, 2, 3}, {p->v.row, p->v.head, p->v.batch}, {32, 128, 1, 1}});
+    check_map(&params->map[3],
+              &(struct expected_map){c.tensors.o, 4, 0, {128, 129, 4, 3}, {p->o.row, p->o.head, p->o.batch}, {128, 64, 1, 1}});
+    close_clean(context);
+}
+END_TEST
+
+/* Where an extent is 1 the stride is nobody's, and where it is 0 the tensor has no address: the maps are valid all the same. */
+START_TEST(maps_of_little)
+{
+    struct call c;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 128, 1, 1, 1, 1, 1, GLINT_MASK_NONE);
+    struct glint_strides *const strides[] = {&c.problem.q, &c.problem.k, &c.problem.v, &c.problem.o};
+    for (int i = 0; i < 4; i++)
+        *strides[i] = (struct glint_strides){(INT64_C(1) << 50) + 1, 3, 1};
+    ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &c.plan), GLINT_OK);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    const struct glint_forward_maps_params *params = &fake.launch[0].params.forward_maps;
+    check_map(&params->map[0], &(struct expected_map){c.tensors.q, 5, 3, {64, 1, 2, 1, 1}, {8, 64, 8, 8}, {64, 64, 2, 1, 1}});
+    check_map(&params->map[2], &(struct expected_map){c.tensors.v, 4, 2, {128, 1, 1, 1}, {8, 8, 8}, {32, 128, 1, 1}});
+
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 128, 3, 129, 0, 4, 2, GLINT_MASK_NONE);
+    c.tensors.k = c.tensors.v = NULL;
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    params = &fake.launch[1].params.forward_maps;
+    check_map(&params->map[1], &(struct expected_map){c.tensors.q, 5, 3, {64, 1, 2, 1, 1}, {8, 64, 8, 8}, {64, 128, 2, 1, 1}});
+    prepare_as(&c, context, GLINT_BACKWARD, GLINT_BF16, 128, 3, 0, 70, 4, 2, GLINT_MASK_NONE);
+    c.tensors.q = c.tensors.dout = NULL;
+    c.tensors.o = c.tensors.dq = NULL;
+    ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 3);
+    check_launch(2, "maps_dkdv", 2 * 2 * 3, 256, 200704, NULL);
+    check_map(&fake.launch[2].params.backward_maps.map[0],
+              &(struct expected_map){c.tensors.k, 5, 3, {64, 1, 2, 1, 1}, {8, 64, 8, 8}, {64, 64, 2, 1, 1}});
+
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 128, 3, 0, 70, 4, 2, GLINT_MASK_NONE); /* nothing at all to do */
+    fake_recount();
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.launches + fake.sets + fake.calls[FAKE_tensor_map_encode], 0);
+    close_clean(context);
+}
+END_TEST
+
+/* Persistent: whole clusters, no more than the multiprocessors hold, and one at least. Tiles: 128 queries of a head. */
+START_TEST(persistent_grids)
+{
+    static const struct {
+        int multiprocessors;
+        int64_t heads, seqlen;
+        unsigned forward, keys; /* blocks: clusters of two, one a multiprocessor; alone, two a multiprocessor and 64 keys */
+    } cases[] = {
+        {132, 1, 128, 2, 2},       {132, 1, 384, 4, 6}, {132, 8, 2048, 128, 256}, {132, 8, 4096, 132, 264},
+        {132, 11, 1536, 132, 264}, {3, 8, 1024, 2, 6},  {1, 8, 1024, 2, 2},       {131, 8, 4096, 130, 262},
+    };
+    struct call c;
+    fake_reset();
+    fake.device[0].multiprocessors = cases[_i].multiprocessors;
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    glint_problem_bhsd(&c.problem, GLINT_BF16, 1, cases[_i].seqlen, cases[_i].seqlen, cases[_i].heads, cases[_i].heads, 128);
+    ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &c.plan), GLINT_OK);
+    ck_assert_uint_eq(c.plan.internal[0], cases[_i].forward);
+    ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_BACKWARD, &c.plan), GLINT_OK);
+    ck_assert_uint_eq(c.plan.internal[1], cases[_i].keys);
+    close_clean(context);
+}
+END_TEST
+
+START_TEST(backward_with_maps)
+{
+    struct call c;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare_as(&c, context, GLINT_BACKWARD, GLINT_BF16, 128, 2, 129, 70, 4, 2, GLINT_MASK_NONE);
+    ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 3);
+    ck_assert_uint_eq(fake.calls[FAKE_launch], 1); /* the first kernel wants nothing of the kind */
+    ck_assert_uint_eq(fake.set.words, 65);
+    for (int i = 0; i < 3; i++) {
+        const struct glint_backward_maps_params *params = &fake.launch[i].params.backward_maps;
+        const struct glint_problem *p = &c.problem;
+        const size_t rows = 2 * 4 * (size_t)params->base.padded_q;
+        size_t end = 65 * sizeof(uint32_t);
+        ck_assert_uint_eq(fake.launch[i].cluster, 0);
+        ck_assert_uint_eq(fake.launch[i].dependent, i > 0);
+        ck_assert_ptr_eq(params->words, c.workspace);
+        check_view(&params->base.dv, c.tensors.dv, &p->dv);
+        check_region(params->base.lse_log2, rows * sizeof(float), &c, &end);
+        check_region(params->base.delta, rows * sizeof(float), &c, &end);
+        ck_assert_uint_le(c.plan.workspace_bytes - end, 255);
+        const struct expected_map maps[9] = {
+            {c.tensors.q, 5, 3, {64, 129, 2, 4, 2}, {p->q.row, 64, p->q.head, p->q.batch}, {64, 64, 2, 1, 1}},
+            {c.tensors.k, 5, 3, {64, 70, 2, 2, 2}, {p->k.row, 64, p->k.head, p->k.batch}, {64, 64, 2, 1, 1}},
+            {c.tensors.v, 5, 3, {64, 70, 2, 2, 2}, {p->v.row, 64, p->v.head, p->v.batch}, {64, 64, 2, 1, 1}},
+            {c.tensors.o, 5, 3, {64, 129, 2, 4, 2}, {p->o.row, 64, p->o.head, p->o.batch}, {64, 64, 2, 1, 1}},
+            {c.tensors.dout, 5, 3, {64, 129, 2, 4, 2}, {p->dout.row, 64, p->dout.head, p->dout.batch}, {64, 64, 1, 1, 1}},
+            {c.tensors.dq, 5, 3, {64, 129, 2, 4, 2}, {p->dq.row, 64, p->dq.head, p->dq.batch}, {64, 128, 2, 1, 1}},
+            {c.tensors.dk, 5, 3, {64, 70, 2, 2, 2}, {p->dk.row, 64, p->dk.head, p->dk.batch}, {64, 64, 2, 1, 1}},
+            {c.tensors.dv, 5, 3, {64, 70, 2, 2, 2}, {p->dv.row, 64, p->dv.head, p->dv.batch}, {64, 64, 2, 1, 1}},
+            {c.tensors.q, 4, 1, {128, 129, 4, 2}, {p->q.row, p->q.head, p->q.batch}, {16, 128, 1, 1}},
+        };
+        for (int m = 0; m < 9; m++)
+            check_map(&params->map[m], &maps[m]);
+    }
+    close_clean(context);
+}
+END_TEST
+
+/* A driver that lacks an entry does not run the rows that need it, and runs the others. */
+START_TEST(older_drivers)
+{
+    static const struct {
+        const char *symbol;
+        unsigned lacks;
+    } cases[] = {{"cuLaunchKernelEx", R(MAPS_FORWARD)}, {"cuTensorMapEncodeTiled", HOPPER}, {"cuFuncLoad", 0}};
+    struct call c;
+    fake_reset();
+    fake.symbol_missing = cases[_i].symbol;
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    const unsigned lacks = cases[_i].lacks | R(ONLY_120) | R(LOCAL);
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        ck_assert_int_eq(glint_variant_available(context, i), lacks >> i & 1 ? GLINT_NOT_ON_DEVICE : GLINT_OK);
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_F16, 128, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    check_launch(0, "both", 1, 128, 49152, NULL);
+    ck_assert_uint_eq(fake.launch[0].dependent, _i != 0); /* it waits for what is ahead to end */
+    close_clean(context);
+}
+END_TEST
+
+/* A stride that no tensor map holds is refused, in words that name it. */
+START_TEST(strides_beyond_maps)
+{
+    const int64_t most = (INT64_C(1) << 39) - 8; /* bf16: 2^40 bytes is too much */
+    struct glint_problem p;
+    struct glint_plan plan;
+    char text[512];
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    glint_problem_bhsd(&p, GLINT_BF16, 2, 128, 64, 1, 1, 128);
+    p.v.batch = most;
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_OK);
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_OK);
+    p.v.batch = most + 8;
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_SIZE_OVERFLOW);
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_SIZE_OVERFLOW);
+    ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_SIZE_OVERFLOW);
+    ck_assert_msg(strstr(text, "v.batch is 549755813888; it must be at most 549755813887 elements for fwd_bf16_d128"), "%s", text);
+    p.v.batch = 128 * 64;
+    p.dq.batch = most + 8; /* which the forward does not have */
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_OK);
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_SIZE_OVERFLOW);
+    close_clean(context);
+}
+END_TEST
+
 START_TEST(empty_grids)
 {
     struct call c;
@@ -556,7 +798,11 @@ END_TEST
 /* The workspace's own bound, with a kernel whose grid does not grow with the queries. */
 START_TEST(huge_workspace)
 {
-    static const struct glint_gpu_kernel kernel = {GLINT_GPU_FUSED, 1, {{"keys", GLINT_GPU_KEY_BLOCKS, 64, 128, 0}}, NULL, 0, 0, 0, 64};
+    static const struct glint_gpu_kernel kernel = {
+        .strategy = GLINT_GPU_FUSED,
+        .launch_count = 1,
+        .launch = {{.entry = "keys", .grid = GLINT_GPU_KEY_BLOCKS, .rows = 64, .threads = 128}},
+        .row_dim = 64};
     struct glint_variant variant = glint_variants[FAKE_FUSED];
     struct glint_family_plan plan = {0};
     struct glint_problem p;
@@ -615,7 +861,7 @@ START_TEST(two_on_one_device)
     struct glint_context *first = must_open(0, GLINT_DEVICE_CUDA, 0), *second = must_open(1, GLINT_DEVICE_CUDA, 0);
     struct call c;
     ck_assert_int_eq(fake.retained[0], 2);
-    ck_assert_int_eq(fake.modules, 10);
+    ck_assert_int_eq(fake.modules, 16);
     prepare(&c, second, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
     close_clean(first);
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
@@ -635,9 +881,9 @@ START_TEST(selftest_finds_a_device_that_does_nothing)
     ck_assert_int_eq(glint_selftest_size(context, &bytes), GLINT_OK);
     ck_assert_uint_le(bytes, sizeof memory);
     ck_assert_int_eq(glint_selftest(context, memory, bytes, NULL, &result), GLINT_SELFTEST_FAILED);
-    ck_assert_uint_eq(result.variants_run, 5);
-    ck_assert_uint_eq(result.variants_failed, 5);
-    ck_assert_uint_eq(result.first_failed, FAKE_FUSED);
+    ck_assert_uint_eq(result.variants_run, 8);
+    ck_assert_uint_eq(result.variants_failed, 8);
+    ck_assert_uint_eq(result.first_failed, FAKE_MAPS_BACKWARD);
     close_clean(context);
     ck_assert_int_eq(fake_held(), 0);
 }
@@ -648,7 +894,7 @@ int main(void)
     Suite *suite = suite_create("cuda launches");
     TCase *tcase = tcase_create("launches");
     tcase_add_loop_test(tcase, rows_of_a_device, 0, sizeof device_cases / sizeof device_cases[0]);
-    tcase_add_loop_test(tcase, which_image, 0, 5);
+    tcase_add_loop_test(tcase, which_image, 0, 6);
     tcase_add_test(tcase, which_device);
     tcase_add_test(tcase, everything_is_loaded_at_init);
     tcase_add_test(tcase, forward_launch);
@@ -658,6 +904,12 @@ int main(void)
     tcase_add_test(tcase, visible_queries);
     tcase_add_test(tcase, heads_of_a_part);
     tcase_add_test(tcase, sections_of_grouped_heads);
+    tcase_add_test(tcase, forward_with_maps);
+    tcase_add_test(tcase, maps_of_little);
+    tcase_add_loop_test(tcase, persistent_grids, 0, 8);
+    tcase_add_test(tcase, backward_with_maps);
+    tcase_add_loop_test(tcase, older_drivers, 0, 3);
+    tcase_add_test(tcase, strides_beyond_maps);
     tcase_add_test(tcase, empty_grids);
     tcase_add_test(tcase, huge_grids);
     tcase_add_test(tcase, huge_workspace);

@@ -1,11 +1,11 @@
 /* Where every member of the kernels' parameters lies, for a compiler to compare: layout.c asks the C compiler, layout.cu asks
- * nvcc, for the host and for the device. A struct of lib/device/params.h that they would lay out differently does not compile. */
+ * nvcc, for the host and for the device. A struct of lib/device/params.h or hopper_params.h that they would lay out differently does not compile. */
 #ifndef GLINT_TESTS_CUDA_LAYOUT_H
 #define GLINT_TESTS_CUDA_LAYOUT_H
 
 #include <stddef.h>
 
-#include "lib/device/params.h"
+#include "lib/device/hopper_params.h"
 
 /* S(struct, bytes) and M(struct, member, offset) */
 /* clang-format off */
@@ -27,7 +27,12 @@
     M(glint_backward_params, shape, 264) M(glint_backward_params, padded_q, 304)                                        \
     M(glint_backward_params, lse_log2, 312) M(glint_backward_params, delta, 320) M(glint_backward_params, dq_sum, 328)  \
     M(glint_backward_params, turn, 336) M(glint_backward_params, parts, 344) M(glint_backward_params, part_heads, 348)  \
-    M(glint_backward_params, key_sum, 352) M(glint_backward_params, key_turn, 360)
+    M(glint_backward_params, key_sum, 352) M(glint_backward_params, key_turn, 360)                                      \
+    S(tensor_map, 128)                                                                                                  \
+    S(glint_forward_maps_params, 704)                                                                                   \
+    M(glint_forward_maps_params, base, 0) M(glint_forward_maps_params, words, 176) M(glint_forward_maps_params, map, 192) \
+    S(glint_backward_maps_params, 1920)                                                                                 \
+    M(glint_backward_maps_params, base, 0) M(glint_backward_maps_params, words, 368) M(glint_backward_maps_params, map, 384)
 /* clang-format on */
 
 #endif

@@ -4,6 +4,7 @@
 # on_device linked with the fake GPU (fake_gpu.c says what each fault is).
 set -u
 program=$1
+only=f16_d64
 cases=0
 failed=0
 
@@ -13,7 +14,7 @@ expect() {
     fault=$2
     shift 2
     if [ -n "$fault" ]; then FAKE_GPU_FAULT=$fault && export FAKE_GPU_FAULT; else unset FAKE_GPU_FAULT; fi
-    output=$("$program" --only f16_d64 "$@" 2>&1)
+    output=$("$program" --only "$only" "$@" 2>&1)
     got=$?
     cases=$((cases + 1))
     if [ "$got" -ne "$want" ]; then
@@ -43,6 +44,12 @@ expect 1 deaf lost
 expect 2 '' nonsense
 expect 2 ''
 expect 1 '' --only no_such_variant graphs
+only=d128 # rows with tensor maps, and with words that are cleared ahead of their kernels
+expect 0 '' $few graphs repeat memory bare
+expect 1 counter graphs
+expect 1 counter $few repeat
+expect 1 replay graphs
+only=f16_d64
 export FAKE_GPU_IDLE=1
 expect 0 '' latency
 expect 1 slow latency

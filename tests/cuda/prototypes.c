@@ -2,9 +2,11 @@
  * every value used by name. It needs the CUDA toolkit's header and neither its libraries nor a GPU. A difference does not
  * compile. */
 #include <cuda.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "lib/cuda/driver.h"
+#include "lib/device/tensor_map.h"
 #include "tests/cuda/device.h"
 
 /* To the compiler a CUresult is an unsigned int, and so is every enum of <cuda.h>: function types are compatible or they are
@@ -62,8 +64,36 @@ SAME_VALUE(GLINT_CU_DEVICE_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
 SAME_VALUE(GLINT_CU_DEVICE_SHARED_BYTES_PER_BLOCK, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
 SAME_VALUE(GLINT_CU_FUNCTION_LOCAL_BYTES, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
 SAME_VALUE(GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+SAME_VALUE(GLINT_CU_LAUNCH_CLUSTER, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+SAME_VALUE(GLINT_CU_LAUNCH_DEPENDENT, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
 SAME_VALUE(DEVICE_CAPTURE_GLOBAL, CU_STREAM_CAPTURE_MODE_GLOBAL)
 SAME_VALUE(DEVICE_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING)
+
+/* Structs that are passed by address. */
+#define SAME_STRUCT(ours, theirs) _Static_assert(sizeof(struct ours) == sizeof(theirs), #ours);
+#define SAME_MEMBER(ours, member, theirs, name) \
+    _Static_assert(offsetof(struct ours, member) == offsetof(theirs, name), #ours "." #member);
+SAME_STRUCT(glint_cu_launch_config, CUlaunchConfig)
+SAME_MEMBER(glint_cu_launch_config, grid[1], CUlaunchConfig, gridDimY)
+SAME_MEMBER(glint_cu_launch_config, block, CUlaunchConfig, blockDimX)
+SAME_MEMBER(glint_cu_launch_config, shared_bytes, CUlaunchConfig, sharedMemBytes)
+SAME_MEMBER(glint_cu_launch_config, stream, CUlaunchConfig, hStream)
+SAME_MEMBER(glint_cu_launch_config, attributes, CUlaunchConfig, attrs)
+SAME_MEMBER(glint_cu_launch_config, attribute_count, CUlaunchConfig, numAttrs)
+SAME_STRUCT(glint_cu_launch_attribute, CUlaunchAttribute)
+SAME_MEMBER(glint_cu_launch_attribute, id, CUlaunchAttribute, id)
+SAME_MEMBER(glint_cu_launch_attribute, value[0], CUlaunchAttribute, value.clusterDim.x)
+SAME_MEMBER(glint_cu_launch_attribute, value[2], CUlaunchAttribute, value.clusterDim.z)
+SAME_MEMBER(glint_cu_launch_attribute, value[0], CUlaunchAttribute, value.programmaticStreamSerializationAllowed)
+SAME_STRUCT(tensor_map, CUtensorMap)
+SAME_VALUE(TENSOR_MAP_F16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16)
+SAME_VALUE(TENSOR_MAP_F32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32)
+SAME_VALUE(TENSOR_MAP_BF16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16)
+SAME_VALUE(TENSOR_MAP_NO_INTERLEAVE, CU_TENSOR_MAP_INTERLEAVE_NONE)
+SAME_VALUE(TENSOR_MAP_NO_SWIZZLE, CU_TENSOR_MAP_SWIZZLE_NONE)
+SAME_VALUE(TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_SWIZZLE_128B)
+SAME_VALUE(TENSOR_MAP_L2_256B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
+SAME_VALUE(TENSOR_MAP_FILL_ZERO, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
 
 int main(void)
 {

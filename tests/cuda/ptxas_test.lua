@@ -50,11 +50,33 @@ expect(not judge(log(0, 4, 8, "80")), "spills were let pass")
 expect(judge(log(8, 4, 8, "80"), "'measured: no slower'"), "a reason did not count")
 expect(not judge("nothing compiled\n"), "a log without kernels was let pass")
 
+local function loss(code, why)
+  return ("ptxas info    : (C%d) Potential Performance Loss: wgmma.mma_async instructions are serialized due to %s in the function 'glint_fwd'\n")
+    :format(code, why)
+end
+local INJECTED = "ptxas info    : (C%d) warpgroup.%s is injected in around line 73 by compiler to allow use of registers in function 'x'\n"
+for code = 7505, 7515 do
+  local text = loss(code, "insufficient register resources for the wgmma pipeline") .. log(0, 0, 0, "90a")
+  local found = ptxas.serialised(text)
+  expect(#found == 1 and found[1]:find(("^%%(C%d%%) .* in the function 'glint_fwd'$"):format(code)), "C" .. code .. " is not told")
+  expect(not judge(text), "C" .. code .. " was let pass")
+  expect(not judge(text, "'a reason'"), "a reason for spills lets C" .. code .. " pass")
+end
+expect(not judge(loss(7999, "another number of another release") .. log(0, 0, 0, "90a")), "serialized products under another number were let pass")
+for _, code in ipairs({ 7504, 7516, 7517, 7519 }) do
+  expect(judge(INJECTED:format(code, "wait") .. log(0, 0, 0, "90a")), ("C%d says nothing of serialized products"):format(code))
+end
+
 for i = 1, #arg do
   local message = ptxas.read(arg[i])
-  expect(message:find("local_memory on sm_80 uses local memory", 1, true), arg[i] .. ": " .. message)
-  expect(message:find('spills = "why"', 1, true), message)
-  local stored = tonumber(message:match("spills of (%d+) bytes stored"))
-  expect((stored > 0) == (arg[i]:find("spilling", 1, true) ~= nil), message)
+  if arg[i]:find("serialised", 1, true) then
+    expect(message:find("(C7511)", 1, true) and message:find("the function 'serialised'", 1, true), arg[i] .. ": " .. message)
+    expect(message:find("lib/device/wgmma.h", 1, true), message)
+  else
+    expect(message:find("local_memory on sm_80 uses local memory", 1, true), arg[i] .. ": " .. message)
+    expect(message:find('spills = "why"', 1, true), message)
+    local stored = tonumber(message:match("spills of (%d+) bytes stored"))
+    expect((stored > 0) == (arg[i]:find("spilling", 1, true) ~= nil), message)
+  end
 end
 print(("ptxas_test: %d checks, %d compiled refusals"):format(checks, #arg))

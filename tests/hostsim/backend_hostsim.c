@@ -13,7 +13,7 @@ static bool has_image(const struct glint_variant *variant, uint32_t sm)
 {
     const struct glint_gpu_kernel *kernel = variant->kernel;
     for (uint32_t i = 0; i < kernel->image_count; i++)
-        if (kernel->images[i].sm == sm)
+        if (strtoul(kernel->images[i].arch, NULL, 10) == sm) /* "90a" too: the simulator has all that it adds */
             return true;
     return false;
 }

@@ -2,7 +2,8 @@
 
 #include <cstring>
 
-#include "lib/device/params.h"
+#include "lib/device/hopper_params.h"
+#include "tests/hostsim/hopper_tensor_map.h"
 #include "tests/hostsim/image.h"
 
 namespace
@@ -157,30 +158,65 @@ glint_cu_result function_set_attribute(glint_cu_function function, unsigned int 
 /* The order of blocks is one of the things that are drawn: at small shapes the section that the host chooses would always be the same. */
 void draw_section(const sim::Entry &entry, unsigned char *parameters)
 {
-    const size_t at = entry.parameter_bytes == sizeof(glint_backward_params)  ? offsetof(glint_backward_params, shape)
-                      : entry.parameter_bytes == sizeof(glint_forward_params) ? offsetof(glint_forward_params, shape)
-                                                                              : 0;
-    if (at == 0)
+    const size_t bytes = entry.parameter_bytes;
+    const bool backward = bytes == sizeof(glint_backward_params) || bytes == sizeof(glint_backward_maps_params);
+    if (!backward && bytes != sizeof(glint_forward_params) && bytes != sizeof(glint_forward_maps_params))
         return;
+    const size_t at = backward ? offsetof(glint_backward_params, shape) : offsetof(glint_forward_params, shape);
     glint_gpu_shape *shape = (glint_gpu_shape *)(void *)(parameters + at);
     const uint32_t heads = (uint32_t)(shape->batch * shape->heads_q);
     if (sim::draw(2) == 0)
         shape->section = (int32_t)(1 + sim::draw(heads + 1));
 }
 
-glint_cu_result launch(glint_cu_function handle, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, glint_cu_stream,
-                       void **parameters, void **)
+/* A launch runs to its end before it returns, so one that may begin before what is ahead has ended just begins after it. */
+glint_cu_result launch_ex(const CUlaunchConfig_st *given, glint_cu_function handle, void **parameters, void **)
 {
+    const glint_cu_launch_config &config = *(const glint_cu_launch_config *)(const void *)given;
     const Function &function = *(const Function *)(void *)handle;
+    uint32_t cluster = 1;
 
-    if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_y != 1 || block_z != 1 || shared_bytes > function.dynamic_shared)
+    for (unsigned int i = 0; i < config.attribute_count; ++i)
+        if (config.attributes[i].id == GLINT_CU_LAUNCH_CLUSTER && config.attributes[i].value[1] == 1 &&
+            config.attributes[i].value[2] == 1)
+            cluster = config.attributes[i].value[0];
+        else if (config.attributes[i].id != GLINT_CU_LAUNCH_DEPENDENT)
+            return INVALID_VALUE;
+    if (config.grid[0] == 0 || config.grid[1] != 1 || config.grid[2] != 1 || config.block[1] != 1 || config.block[2] != 1 ||
+        config.shared_bytes > function.dynamic_shared || cluster == 0 || cluster > 8 || config.grid[0] % cluster != 0)
         return INVALID_VALUE;
-    std::vector<unsigned char> copy((const unsigned char *)parameters[0],
-                                    (const unsigned char *)parameters[0] + function.entry->parameter_bytes);
-    draw_section(*function.entry, copy.data());
-    sim::run(sim::Launch{function.entry->call, copy.data(), grid_x, block_x, shared_bytes, function.entry->name});
+    struct alignas(64) Line {
+        unsigned char bytes[64];
+    };
+    std::vector<Line> copy((function.entry->parameter_bytes + sizeof(Line) - 1) / sizeof(Line));
+    std::memcpy(copy.data(), parameters[0], function.entry->parameter_bytes);
+    draw_section(*function.entry, copy.data()->bytes);
+    sim::run(sim::Launch{function.entry->call, copy.data(), config.grid[0], config.block[0], config.shared_bytes,
+                         function.entry->name, cluster});
     return GLINT_CU_SUCCESS; /* a finding shows when the stream is waited for */
+}
+
+glint_cu_result launch(glint_cu_function handle, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+                       glint_cu_stream stream, void **parameters, void **extra)
+{
+    const glint_cu_launch_config config = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream, nullptr, 0};
+    return launch_ex((const CUlaunchConfig_st *)(const void *)&config, handle, parameters, extra);
+}
+
+glint_cu_result tensor_map_encode(CUtensorMap_st *map, unsigned int type, uint32_t rank, void *address, const uint64_t *extents,
+                                  const uint64_t *strides, const uint32_t *box, const uint32_t *steps, unsigned int interleave,
+                                  unsigned int swizzle, unsigned int l2, unsigned int fill)
+{
+    return (glint_cu_result)sim::encode_tiled((struct tensor_map *)(void *)map, (int)type, rank, address, extents, strides, box,
+                                              steps, (int)interleave, (int)swizzle, (int)l2, (int)fill);
+}
+
+glint_cu_result memory_set_words(glint_cu_address to, unsigned int value, size_t words, glint_cu_stream)
+{
+    const std::vector<uint32_t> set(words, value);
+    sim_put((void *)(uintptr_t)to, set.data(), words * sizeof(uint32_t));
+    return GLINT_CU_SUCCESS;
 }
 
 glint_cu_result copy_to_device(glint_cu_address to, const void *from, size_t bytes, glint_cu_stream)
@@ -218,6 +254,9 @@ const glint_cuda_driver TABLE = {
     function_attribute,
     function_set_attribute,
     launch,
+    launch_ex,
+    tensor_map_encode,
+    memory_set_words,
     copy_to_device,
     copy_to_host,
     stream_synchronize,

@@ -37,20 +37,20 @@ def simulated_kernel(name, variant, source, **kwargs):
       source: the label of the emitted .cu
       **kwargs: tags and the like
     """
-    archs = variant["archs"]
+    archs = [str(arch) for arch in variant["archs"]]
     native.genrule(
         name = name + "_source",
         testonly = True,
         srcs = [source],
         outs = [name + ".cc"],
-        cmd = _IMAGE % (source, source, " ".join([str(arch) for arch in archs]), variant["name"]),
+        cmd = _IMAGE % (source, source, " ".join(archs), variant["name"]),
         **kwargs
     )
     cc_library(
         name = name,
         testonly = True,
         srcs = [name + ".cc"],
-        copts = KERNEL + ["-D__CUDA_ARCH__=%d" % (10 * int(archs[-1]))],
+        copts = KERNEL + ["-D__CUDA_ARCH__=%s0" % archs[-1].rstrip("a")],
         linkstatic = True,
         textual_hdrs = [source],
         deps = [

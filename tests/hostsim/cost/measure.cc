@@ -8,6 +8,7 @@
  * same bytes. For that reason reads that ask whether another block has come so far are left out: how often they ask is chance. */
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -164,7 +165,7 @@ uint32_t architecture_of(const glint_variant *variant)
     uint32_t newest = 0;
 
     for (uint32_t i = 0; i < kernel->image_count; ++i)
-        newest = std::max(newest, kernel->images[i].sm);
+        newest = std::max(newest, (uint32_t)std::atoi(kernel->images[i].arch));
     return newest;
 }
 

@@ -1,0 +1,18 @@
+/* The sm90a family: kernels for Hopper alone, which find their tensors by maps. */
+#include "lib/cuda/cuda.h"
+
+static enum glint_status fits(const struct glint_variant *row, const struct glint_problem *problem,
+                              const struct glint_context *context, struct glint_fault *fault)
+{
+    (void)context;
+    const enum glint_status status = glint_strides_fit(row, problem, fault);
+    return status == GLINT_OK ? glint_cuda_maps_fit(row, problem, fault) : status;
+}
+
+const struct glint_family glint_family_sm90a = {
+    .name = "sm90a",
+    .rank = 90,
+    .backend = &glint_cuda_backend,
+    .fits = fits,
+    .fill_params = glint_cuda_fill_params,
+};

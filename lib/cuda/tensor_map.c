@@ -1,0 +1,95 @@
+/* Tensor maps of a call: the tensors of a problem as cuTensorMapEncodeTiled wants them. */
+#include <string.h>
+
+#include "lib/check.h"
+#include "lib/cuda/cuda.h"
+
+_Static_assert(GLINT_BACKWARD_MAPS == GLINT_GPU_MAX_MAPS, "a descriptor and a parameter have as many maps");
+
+static unsigned int type_of(uint32_t dtype)
+{
+    return dtype == GLINT_F32 ? TENSOR_MAP_F32 : dtype == GLINT_F16 ? TENSOR_MAP_F16 : TENSOR_MAP_BF16;
+}
+
+/* Extents, byte strides and box of a map, innermost first; the innermost dimension has no stride. */
+struct geometry {
+    uint32_t rank;
+    uint64_t extents[TENSOR_MAP_RANK], strides[TENSOR_MAP_RANK];
+    uint32_t box[TENSOR_MAP_RANK];
+};
+
+static void add(struct geometry *g, int64_t extent, int64_t stride, uint32_t box)
+{
+    const int64_t any = 16; /* along an extent of 1 there is no step: whatever stride the caller has there is of no account */
+    g->extents[g->rank] = (uint64_t)extent;
+    g->box[g->rank] = box;
+    if (g->rank > 0)
+        g->strides[g->rank - 1] = (uint64_t)(extent > 1 ? stride : any);
+    g->rank++;
+}
+
+static bool is_empty(const struct glint_tensor_role *role, const struct glint_problem *p)
+{
+    return (role->keys ? p->seqlen_k : p->seqlen_q) == 0;
+}
+
+/* A tensor without elements becomes one of a single row, so that the map is valid. */
+static struct geometry geometry_of(const struct glint_gpu_map *map, const struct glint_problem *p)
+{
+    const struct glint_tensor_role *role = &glint_roles[map->tensor];
+    const struct glint_strides *s = glint_role_strides(role, p);
+    const int64_t bytes = glint_dtype_bytes(p->dtype);
+    int64_t extent[3] = {1, 1, 1}; /* batch, heads, rows */
+    struct geometry g = {.rank = 0};
+    if (!is_empty(role, p))
+        glint_role_extents(role, p, extent);
+    add(&g, map->slabs ? map->columns : p->head_dim, 0, map->columns);
+    add(&g, extent[2], s->row * bytes, map->rows);
+    if (map->slabs)
+        add(&g, p->head_dim / map->columns, map->columns * bytes, map->slabs);
+    add(&g, extent[1], s->head * bytes, 1);
+    add(&g, extent[0], s->batch * bytes, 1);
+    return g;
+}
+
+enum glint_status glint_cuda_maps_fit(const struct glint_variant *row, const struct glint_problem *problem,
+                                      struct glint_fault *fault)
+{
+    static const char *const dimension[3] = {"batch", "head", "row"};
+    const struct glint_gpu_kernel *kernel = row->kernel;
+    const int64_t limit = ((INT64_C(1) << 40) - 1) / glint_dtype_bytes(problem->dtype); /* that a map can hold, in elements */
+    for (uint32_t m = 0; m < kernel->map_count; m++) {
+        const struct glint_tensor_role *role = &glint_roles[kernel->map[m].tensor];
+        const struct glint_strides *s = glint_role_strides(role, problem);
+        const int64_t stride[3] = {s->batch, s->head, s->row};
+        int64_t extent[3];
+        glint_role_extents(role, problem, extent);
+        for (int d = 0; d < 3; d++)
+            if (extent[d] > 1 && stride[d] > limit)
+                return glint_refuse(fault, GLINT_SIZE_OVERFLOW, role->name, dimension[d], stride[d], limit);
+    }
+    return GLINT_OK;
+}
+
+enum glint_status glint_cuda_encode_maps(struct glint_cuda *cuda, const struct glint_variant *row,
+                                         const struct glint_problem *problem, const struct glint_tensors *tensors,
+                                         struct tensor_map *maps)
+{
+    static const uint32_t steps[TENSOR_MAP_RANK] = {1, 1, 1, 1, 1};
+    const struct glint_gpu_kernel *kernel = row->kernel;
+    const void *some = problem->seqlen_q > 0 ? tensors->q : tensors->k; /* for tensors without elements; never looked at */
+    enum glint_status status = GLINT_OK;
+    for (uint32_t m = 0; m < kernel->map_count && status == GLINT_OK; m++) {
+        const struct glint_gpu_map *map = &kernel->map[m];
+        const struct glint_tensor_role *role = &glint_roles[map->tensor];
+        const struct geometry g = geometry_of(map, problem);
+        const void *address = some;
+        if (!is_empty(role, problem))
+            memcpy(&address, (const char *)tensors + role->address, sizeof address);
+        status = glint_cuda_note(cuda, cuda->driver.tensor_map_encode((struct CUtensorMap_st *)(void *)&maps[m],
+                                                                      type_of(problem->dtype), g.rank, (void *)(uintptr_t)address,
+                                                                      g.extents, g.strides, g.box, steps, TENSOR_MAP_NO_INTERLEAVE,
+                                                                      map->swizzle, TENSOR_MAP_L2_256B, TENSOR_MAP_FILL_ZERO));
+    }
+    return status;
+}

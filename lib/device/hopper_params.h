@@ -1,0 +1,26 @@
+/* What a kernel is given that uses tensor maps: the parameters of every GPU kernel, and behind them the maps. Plain C that nvcc reads too.
+ * Which maps there are, and their boxes, the variant's descriptor says (struct glint_gpu_map of lib/cuda/kernel.h), in this order. A tensor
+ * without elements has a map that nobody may copy by. */
+#ifndef GLINT_DEVICE_HOPPER_PARAMS_H
+#define GLINT_DEVICE_HOPPER_PARAMS_H
+
+#include "lib/device/params.h"
+#include "lib/device/tensor_map.h"
+
+#define GLINT_FORWARD_MAPS 4
+#define GLINT_BACKWARD_MAPS 12 /* two kernels may want other boxes of the same tensor */
+
+/* 704 and 1920 bytes, aligned to 64. */
+struct glint_forward_maps_params {
+    struct glint_forward_params base;
+    uint32_t *words; /* zero_words of them, 0 when the first kernel begins; NULL where there are none */
+    struct tensor_map map[GLINT_FORWARD_MAPS];
+};
+
+struct glint_backward_maps_params {
+    struct glint_backward_params base;
+    uint32_t *words;
+    struct tensor_map map[GLINT_BACKWARD_MAPS];
+};
+
+#endif
