@@ -13,12 +13,6 @@ struct word {
 };
 static const struct word passes[] = {{"fwd", GLINT_FORWARD}, {"bwd", GLINT_BACKWARD}, {NULL, 0}};
 static const struct word dtypes[] = {{"f32", GLINT_F32}, {"f16", GLINT_F16}, {"bf16", GLINT_BF16}, {NULL, 0}};
-static const struct word isas[] = {{"x86_64", GLINT_ISA_X86_64},
-                                   {"x86_64_v3", GLINT_ISA_X86_64_V3},
-                                   {"x86_64_v4", GLINT_ISA_X86_64_V4},
-                                   {"aarch64", GLINT_ISA_AARCH64},
-                                   {"best", GLINT_ISA_ANY},
-                                   {NULL, 0}};
 
 static uint32_t value_of(const struct word *words, const char *name, uint32_t missing)
 {
@@ -46,7 +40,10 @@ uint32_t dtype_from(const char *word)
 }
 uint32_t isa_from(const char *word)
 {
-    return value_of(isas, word, UINT32_MAX);
+    for (uint32_t isa = 1; isa < 32; isa++)
+        if (glint_isa_name(isa) && strcmp(glint_isa_name(isa), word) == 0)
+            return isa;
+    return strcmp(word, "best") == 0 ? GLINT_ISA_ANY : UINT32_MAX;
 }
 const char *pass_name(uint32_t pass)
 {
@@ -58,7 +55,8 @@ const char *dtype_name(uint32_t dtype)
 }
 const char *isa_name(uint32_t isa)
 {
-    return name_of(isas, isa);
+    const char *name = glint_isa_name(isa);
+    return name ? name : isa == GLINT_ISA_ANY ? "best" : "?";
 }
 
 double seconds_now(void)

@@ -109,7 +109,7 @@ static int read_options(struct settings *s, int count, char **arguments)
         {"--heads", &s->heads, NULL, 1, 1 << 20, "query heads"},
         {"--heads-kv", &s->heads_kv, NULL, 0, 1 << 20, "key heads; 0: as many as query heads"},
         {"--threads", &s->threads, NULL, 1, GLINT_POOL_MAX_THREADS, "threads"},
-        {"--isa", &s->isas, isa_from, 0, 0, "best,x86_64,x86_64_v3,x86_64_v4,aarch64: the highest instruction set to use"},
+        {"--isa", &s->isas, isa_from, 0, 0, "best, or as in a spec: the highest instruction set to use"},
         {"--reps", &reps, NULL, 1, MAX_REPS, "repetitions of every cell (7)"},
         {"--least-ms", &least, NULL, 1, 10000, "milliseconds that a repetition lasts at least (20)"},
     };

@@ -37,6 +37,9 @@ struct glint_backend {
     /* Fills in the fields of *info that it knows better than the core. */
     void (*describe)(const struct glint_context *context, struct glint_device_info *info);
 
+    /* Says what in a spec would make rows for this device, as words after "add": `"x86_64_v3" to isas of the family cpu`. */
+    void (*put_target)(const struct glint_context *context, struct glint_text *text);
+
     /* Can the device run this row, which is of one of the backend's families? */
     bool (*runs)(const struct glint_context *context, uint32_t index);
 

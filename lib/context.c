@@ -40,16 +40,12 @@ static bool is_zero(const struct glint_executor *e)
     return e->struct_size == 0 && e->concurrency == 0 && !e->parallel_for && !e->user;
 }
 
-static bool is_isa(uint32_t isa)
-{
-    return isa <= GLINT_ISA_X86_64_V4 || isa == GLINT_ISA_AARCH64;
-}
-
 static enum glint_status check_options(const struct glint_options *options)
 {
     if (options->struct_size != sizeof *options)
         return GLINT_STRUCT_SIZE;
-    if (options->device > GLINT_DEVICE_CUDA || options->cuda_device < 0 || !is_isa(options->max_isa))
+    if (options->device > GLINT_DEVICE_CUDA || options->cuda_device < 0 ||
+        (options->max_isa != GLINT_ISA_ANY && !glint_isa_name(options->max_isa)))
         return GLINT_BAD_OPTION;
     if (options->device != GLINT_DEVICE_CUDA && options->cuda_device != 0)
         return GLINT_BAD_OPTION;

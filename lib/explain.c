@@ -103,8 +103,8 @@ static void put_sizes(struct glint_text *t, const struct glint_fault *fault)
     glint_text_char(t, '.');
 }
 
-static void put_fault(struct glint_text *t, enum glint_status status, const struct glint_problem *p, enum glint_pass pass,
-                      const struct glint_fault *fault)
+static void put_fault(struct glint_text *t, enum glint_status status, const struct glint_context *context,
+                      const struct glint_problem *p, enum glint_pass pass, const struct glint_fault *fault)
 {
     switch (status) {
     case GLINT_NULL_ARGUMENT:
@@ -173,7 +173,9 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
     case GLINT_NOT_ON_DEVICE:
         glint_text_str(t, "The library has variants for ");
         put_key(t, p, pass);
-        glint_text_str(t, ", but none that this device runs; add its instruction set or architecture to the spec's families.");
+        glint_text_str(t, ", but none that this device runs. In the spec, add ");
+        context->backend->put_target(context, t);
+        glint_text_str(t, " and rebuild.");
         break;
     case GLINT_BAD_PLAN:
         glint_text_str(t, "The plan was not made by glint_plan for this context, or was changed; plan again.");
@@ -296,7 +298,7 @@ enum glint_status glint_explain(const struct glint_context *context, const struc
     if (status == GLINT_OK)
         put_choice(&t, context, &plan);
     else
-        put_fault(&t, status, problem, pass, &fault);
+        put_fault(&t, status, context, problem, pass, &fault);
     return finish(&t, status, needed_bytes);
 }
 
@@ -311,6 +313,6 @@ enum glint_status glint_explain_call(const struct glint_plan *plan, enum glint_p
     if (status == GLINT_OK)
         glint_text_str(&t, "The call would run.");
     else
-        put_fault(&t, status, plan ? &plan->problem : NULL, pass, &fault);
+        put_fault(&t, status, plan ? plan->context : NULL, plan ? &plan->problem : NULL, pass, &fault);
     return finish(&t, status, needed_bytes);
 }

@@ -136,6 +136,10 @@ enum glint_isa {
     GLINT_ISA_AARCH64 = 16   /* Armv8.0-A with Advanced SIMD */
 };
 
+/* The name of an instruction set in a spec and in a variant's name, such as "x86_64_v3"; NULL for GLINT_ISA_ANY and for numbers that are none.
+ * Static. Pure, thread-safe. */
+const char *glint_isa_name(uint32_t isa);
+
 struct glint_options {
     uint32_t struct_size;
     uint32_t device;                /* enum glint_device_kind */

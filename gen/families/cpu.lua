@@ -11,14 +11,14 @@ local L1, L2 = 32 * KIB, 512 * KIB -- for explain: the smallest caches that an x
 -- lanes: 32-bit floats in a vector; registers: vector registers; rows x vecs: the register tile of the micro-kernel, vectors of
 -- queries by rows of keys (or head_dim). 6 rows keep the FMA pipes full with latency 4 on two ports; vecs fills the register file.
 local ISAS = {
-  x86_64 = { lanes = 4, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64" }, id = "GLINT_ISA_X86_64",
+  x86_64 = { lanes = 4, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64" },
     what = "baseline x86-64 (SSE2)" },
   x86_64_v3 = { lanes = 8, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64-v3" },
-    id = "GLINT_ISA_X86_64_V3", what = "x86-64-v3 (AVX2, FMA, F16C)" },
+    what = "x86-64-v3 (AVX2, FMA, F16C)" },
   x86_64_v4 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64",
-    copts = { "-march=x86-64-v4" }, id = "GLINT_ISA_X86_64_V4", what = "x86-64-v4 (AVX-512)" },
+    copts = { "-march=x86-64-v4" }, what = "x86-64-v4 (AVX-512)" },
   aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64", copts = { "-march=armv8-a", "-mno-outline-atomics" },
-    id = "GLINT_ISA_AARCH64", what = "AArch64 (Advanced SIMD)" },
+    what = "AArch64 (Advanced SIMD)" },
 }
 local ISA_NAMES = text.sorted_keys(ISAS)
 
@@ -89,7 +89,7 @@ end
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function cpu.complete(record)
   local isa = ISAS[record.isa]
-  record.lanes, record.arch, record.copts, record.isa_id = isa.lanes, isa.arch, isa.copts, isa.id
+  record.lanes, record.arch, record.copts, record.isa_id = isa.lanes, isa.arch, isa.copts, "GLINT_ISA_" .. record.isa:upper()
   record.micro_rows, record.micro_vecs = record.rows or isa.rows, record.vecs or isa.vecs
   record.tile_bytes, record.budget_text = working_set(record)
   record.alignment_bytes = record.dtype_bytes

@@ -5,6 +5,7 @@
 
 #include "lib/context.h"
 #include "lib/cpu/cpu.h"
+#include "lib/text.h"
 
 /* What a context on the CPU knows. */
 struct state {
@@ -36,6 +37,16 @@ static void describe(const struct glint_context *context, struct glint_device_in
     for (uint32_t isa = 0; isa < 32; isa++)
         if (state->isas >> isa & 1u)
             info->isa = isa;
+}
+
+static void put_target(const struct glint_context *context, struct glint_text *text)
+{
+    struct glint_device_info info = GLINT_DEVICE_INFO_INIT;
+    describe(context, &info);
+    const char *isa = glint_isa_name(info.isa);
+    glint_text_char(text, '"');
+    glint_text_str(text, isa ? isa : "this CPU's instruction set");
+    glint_text_str(text, "\" to isas of the family cpu");
 }
 
 static bool runs(const struct glint_context *context, uint32_t index)
@@ -71,6 +82,7 @@ const struct glint_backend glint_cpu_backend = {
     .open = open,
     .close = close,
     .describe = describe,
+    .put_target = put_target,
     .runs = runs,
     .plan = glint_cpu_plan,
     .run = glint_cpu_run,

@@ -1,5 +1,6 @@
 /* Which instruction sets of enum glint_isa this CPU and its operating system can run. */
 #include "lib/cpu/cpu.h"
+#include "lib/cpu/isa.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -35,37 +36,51 @@ static bool has(uint32_t bits, uint32_t wanted)
     return (bits & wanted) == wanted;
 }
 
-/* x86-64-v3 and -v4 as the psABI lists them. */
-static uint32_t supported(void)
+static bool has_x86_64(void)
 {
-    const uint32_t baseline = 1u << GLINT_ISA_X86_64;
+    return true;
+}
+
+/* x86-64-v3 and -v4 as the psABI lists them, and that the system saves the registers. */
+static bool has_x86_64_v3(void)
+{
     uint32_t a, b, c, d, leaf7b, extended, xcr0;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, L1C_SSE3 | L1C_SSSE3 | L1C_FMA | L1C_CX16 | L1C_SSE4_1 | L1C_SSE4_2 | L1C_MOVBE |
                                                        L1C_POPCNT | L1C_OSXSAVE | L1C_AVX | L1C_F16C))
-        return baseline;
+        return false;
     __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(d) : "c"(0));
     if (!has(xcr0, XCR0_AVX) || !__get_cpuid_count(7, 0, &a, &leaf7b, &c, &d) || !has(leaf7b, L7B_BMI1 | L7B_AVX2 | L7B_BMI2))
-        return baseline;
-    if (!__get_cpuid(0x80000001, &a, &b, &extended, &d) || !has(extended, E1C_LAHF | E1C_LZCNT))
-        return baseline;
-    const uint32_t v3 = baseline | 1u << GLINT_ISA_X86_64_V3;
-    if (!has(xcr0, XCR0_AVX512) || !has(leaf7b, L7B_AVX512F | L7B_AVX512DQ | L7B_AVX512CD | L7B_AVX512BW | L7B_AVX512VL))
-        return v3;
-    return v3 | 1u << GLINT_ISA_X86_64_V4;
+        return false;
+    return __get_cpuid(0x80000001, &a, &b, &extended, &d) && has(extended, E1C_LAHF | E1C_LZCNT);
 }
+
+static bool has_x86_64_v4(void)
+{
+    uint32_t a, leaf7b, c, d, xcr0;
+    if (!has_x86_64_v3() || !__get_cpuid_count(7, 0, &a, &leaf7b, &c, &d))
+        return false;
+    __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(d) : "c"(0));
+    return has(xcr0, XCR0_AVX512) && has(leaf7b, L7B_AVX512F | L7B_AVX512DQ | L7B_AVX512CD | L7B_AVX512BW | L7B_AVX512VL);
+}
+#define HERE(X) GLINT_CPU_ISAS_X86_64(X)
 #elif defined(__aarch64__)
-static uint32_t supported(void)
+static bool has_aarch64(void)
 {
-    return 1u << GLINT_ISA_AARCH64;
+    return true;
 }
+#define HERE(X) GLINT_CPU_ISAS_AARCH64(X)
 #else
-static uint32_t supported(void)
-{
-    return 0;
-}
+#define HERE(X)
 #endif
 
 uint32_t glint_cpu_probe(uint32_t max_isa)
 {
-    return max_isa == GLINT_ISA_ANY ? supported() : supported() & ((1u << max_isa << 1) - 1);
+    uint32_t isas = 0;
+#define PROBE(name, id)                                                \
+    if ((max_isa == GLINT_ISA_ANY || (id) <= max_isa) && has_##name()) \
+        isas |= 1u << (id);
+    HERE(PROBE)
+#undef PROBE
+    (void)max_isa;
+    return isas;
 }

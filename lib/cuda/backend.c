@@ -2,6 +2,7 @@
 #include "lib/backend.h"
 
 #include "lib/cuda/cuda.h"
+#include "lib/text.h"
 
 static enum glint_status open(struct glint_context *context, const struct glint_options *options, const void *driver)
 {
@@ -23,6 +24,14 @@ static void describe(const struct glint_context *context, struct glint_device_in
     glint_cuda_describe(context->state, info);
 }
 
+static void put_target(const struct glint_context *context, struct glint_text *text)
+{
+    const struct glint_cuda *cuda = context->state;
+    glint_text_str(text, "sm_");
+    glint_text_uint(text, cuda->sm);
+    glint_text_str(text, " to archs of a family for GPUs");
+}
+
 static bool runs(const struct glint_context *context, uint32_t index)
 {
     const struct glint_cuda *cuda = context->state;
@@ -35,6 +44,7 @@ const struct glint_backend glint_cuda_backend = {
     .open = open,
     .close = close,
     .describe = describe,
+    .put_target = put_target,
     .runs = runs,
     .plan = glint_cuda_plan,
     .run = glint_cuda_run,

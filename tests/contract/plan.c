@@ -13,17 +13,6 @@
 
 static const char *const dtype_names[] = {"", "f32", "f16", "bf16"};
 
-static const char *isa_name(uint32_t isa)
-{
-    switch (isa) {
-    case GLINT_ISA_X86_64: return "x86_64";
-    case GLINT_ISA_X86_64_V3: return "x86_64_v3";
-    case GLINT_ISA_X86_64_V4: return "x86_64_v4";
-    case GLINT_ISA_AARCH64: return "aarch64";
-    default: return "?";
-    }
-}
-
 /* What follows `text` at the beginning of `name`; NULL when it begins with something else. */
 static const char *after(const char *name, const char *text)
 {
@@ -40,7 +29,7 @@ static bool name_is_right(const struct glint_variant_info *info)
     snprintf(tile, sizeof tile, "m%un%u", info->tile_m, info->tile_n);
     const char *rest = after(info->name, front);
     if (strcmp(info->family, "cpu") == 0) {
-        rest = after(after(rest, isa_name(info->isa)), "_");
+        rest = after(after(rest, glint_isa_name(info->isa)), "_");
     } else {
         if (info->pass == GLINT_BACKWARD)
             rest = after(rest, "fused_") != NULL ? after(rest, "fused_") : after(rest, "split_");
