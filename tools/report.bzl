@@ -45,6 +45,7 @@ def _glint_report_impl(ctx):
         inputs = inputs,
         outputs = outputs,
         mnemonic = "Report",
+        use_default_shell_env = True,  # readelf
         progress_message = "Writing the report of %d variants" % len(ctx.attr.kernels),
     )
     return [DefaultInfo(files = depset(outputs), runfiles = ctx.runfiles(files = outputs))]

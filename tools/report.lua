@@ -13,18 +13,18 @@ local function write(path, text)
   assert(file:write(text))
 end
 
--- Bytes that an ELF64 little-endian object puts into a program: its sections that are loaded (SHF_ALLOC).
+-- Bytes that an object puts into a program: its sections that are loaded, which have the flag A.
 local function loaded_bytes(path)
-  local elf = read(path)
-  assert(elf:sub(1, 6) == "\127ELF\2\1", path .. ": not a 64-bit little-endian ELF object")
-  local section_offset = string.unpack("<I8", elf, 0x28 + 1)
-  local entry_bytes, count = string.unpack("<I2I2", elf, 0x3a + 1)
-  local bytes = 0
-  for i = 0, count - 1 do
-    local flags = string.unpack("<I8", elf, section_offset + i * entry_bytes + 8 + 1)
-    local size = string.unpack("<I8", elf, section_offset + i * entry_bytes + 32 + 1)
-    if flags & 2 ~= 0 then bytes = bytes + size end
+  local pipe <close> = assert(io.popen(("LC_ALL=C readelf -W -S '%s'"):format(path)))
+  local bytes, sections = 0, 0
+  for line in pipe:lines() do
+    local size, flags = line:match("^  %[ *%d+%] .* %x+ %x+ (%x+) %x%x +([%a ]-) +%d+ +%d+ +%d+$")
+    if size then
+      sections = sections + 1
+      if flags:find("A", 1, true) then bytes = bytes + tonumber(size, 16) end
+    end
   end
+  assert(pipe:close() and sections > 0, path .. ": readelf finds no sections")
   return bytes
 end
 

@@ -2,71 +2,38 @@
 --
 -- Every object in it is ELF for CPU (x86_64 or aarch64). Its GPU variants, VARIANTS in all, are cubins for one or more SM each, in
 -- read-only data, one symbol glint_<variant>__sm<SM>_cubin each, whose own headers say that they are SASS for this SM; there is no other
--- device code. `0` and no SM: no GPU kernels at all. Reads the bytes itself, so that the machine needs no tools of the architecture.
-local EM = { x86_64 = 62, aarch64 = 183 }
-local EM_CUDA = 190
-local SHT_SYMTAB, SHF_WRITE, SHF_ALLOC = 2, 1, 2
+-- device code. `0` and no SM: no GPU kernels at all. readelf and ar read objects of every architecture.
+local MACHINE = { x86_64 = "Advanced Micro Devices X86-64", aarch64 = "AArch64" }
+
+local function output_of(command, ...)
+  local pipe <close> = assert(io.popen(command:format(...)))
+  local text = pipe:read("a")
+  assert(pipe:close(), command:format(...) .. " failed")
+  return text
+end
 
 local function read(path)
   local file <close> = assert(io.open(path, "rb"))
   return file:read("a")
 end
 
--- Members of an ar archive in GNU's format: { name, bytes }.
+-- The members of an archive, in order: { name, machine, sections (by number: offset, flags), cubins: { variant, sm, section, value, size } }.
 local function members(archive)
-  assert(archive:sub(1, 8) == "!<arch>\n", "not an archive")
-  local found, names, at = {}, "", 9
-  while at + 59 <= #archive do
-    local name, size = archive:sub(at, at + 15), tonumber(archive:sub(at + 48, at + 57))
-    assert(size and archive:sub(at + 58, at + 59) == "`\n", "a damaged member header")
-    local bytes = archive:sub(at + 60, at + 59 + size)
-    if name:find("^// ") then
-      names = bytes
-    elseif not name:find("^/ ") and not name:find("^/SYM64/") then
-      local long = name:match("^/(%d+)")
-      found[#found + 1] = { name = long and names:match("^[^/\n]+", tonumber(long) + 1) or name:match("^[^/]+"), bytes = bytes }
+  local found, member = {}, nil
+  for line in output_of("LC_ALL=C readelf -W -h -S -s '%s'", archive):gmatch("[^\n]+") do
+    local name = line:match("^File: .*%((.*)%)$")
+    if name then
+      member = { name = name, sections = {}, cubins = {} }
+      found[#found + 1] = member
     end
-    at = at + 60 + size + size % 2
-  end
-  return found
-end
-
-local function header(elf, what)
-  assert(elf:sub(1, 6) == "\127ELF\2\1", what .. " is not a 64-bit little-endian ELF file")
-  return {
-    abi_version = elf:byte(9), machine = string.unpack("<I2", elf, 0x12 + 1), flags = string.unpack("<I4", elf, 0x30 + 1),
-    sections = string.unpack("<I8", elf, 0x28 + 1), count = string.unpack("<I2", elf, 0x3c + 1),
-  }
-end
-
-local function section(elf, h, i)
-  local name, kind, flags, _, offset, size, link = string.unpack("<I4I4I8I8I8I8I4", elf, h.sections + i * 64 + 1)
-  return { name = name, kind = kind, flags = flags, offset = offset, size = size, link = link }
-end
-
--- The SM that a cubin is for. Since CUDA 13 (ABI version 8) it is the second byte of the flags, before that the first.
-local function sm_of(cubin, what)
-  local h = header(cubin, what)
-  assert(h.machine == EM_CUDA, what .. " is not for an NVIDIA GPU")
-  return h.abi_version >= 8 and h.flags >> 8 & 0xff or h.flags & 0xff
-end
-
--- Symbols of an object that name a cubin: { variant, sm (of the name), bytes, flags (of the section) }.
-local function cubins(elf, what)
-  local h, found = header(elf, what), {}
-  for i = 0, h.count - 1 do
-    local symbols = section(elf, h, i)
-    if symbols.kind == SHT_SYMTAB then
-      local strings = section(elf, h, symbols.link)
-      for at = symbols.offset, symbols.offset + symbols.size - 1, 24 do
-        local name, _, _, index, value, size = string.unpack("<I4BBI2I8I8", elf, at + 1)
-        local text = string.unpack("z", elf, strings.offset + name + 1)
-        local variant, sm = text:match("^glint_(.+)__sm(%d+)_cubin$")
-        if variant and index ~= 0 then
-          local home = section(elf, h, index)
-          found[#found + 1] = { variant = variant, sm = tonumber(sm), flags = home.flags,
-            bytes = elf:sub(home.offset + value + 1, home.offset + value + size) }
-        end
+    if not name and member then
+      local machine = line:match("^  Machine: +(.*)$")
+      if machine then member.machine = machine end
+      local number, offset, flags = line:match("^  %[ *(%d+)%] .* %x+ (%x+) %x+ %x%x +([%a ]-) +%d+ +%d+ +%d+$")
+      if number then member.sections[number] = { offset = tonumber(offset, 16), flags = flags } end
+      local value, size, index, variant, sm = line:match("^ *%d+: (%x+) +(%d+) .* (%d+) glint_(.+)__sm(%d+a?)_cubin$")
+      if value then
+        member.cubins[#member.cubins + 1] = { variant = variant, sm = sm, section = index, value = tonumber(value, 16), size = tonumber(size) }
       end
     end
   end
@@ -79,27 +46,47 @@ end
 
 local path, cpu, variants = arg[1], arg[2], tonumber(arg[3])
 local wanted = {}
-for i = 4, #arg do wanted[tonumber(arg[i])] = true end
+for i = 4, #arg do wanted[arg[i]] = true end
 
-local list, bytes, count, by_sm = members(read(path)), 0, 0, {}
+local scratch = output_of("mktemp -d -p \"${TEST_TMPDIR:-/tmp}\""):match("%S+")
+local absolute = output_of("readlink -f '%s'", path):match("[^\n]+")
+output_of("cd '%s' && ar x '%s'", scratch, absolute)
+
+local list, bytes, count, by_sm, all = members(path), 0, 0, {}, {}
 expect(#list > 10, "%s has %d members", path, #list)
 for _, member in ipairs(list) do
-  local machine = header(member.bytes, member.name).machine
-  expect(machine == EM[cpu], "%s is for machine %d, not for %s", member.name, machine, cpu)
-  local _, device_code = member.bytes:gsub("\127ELF\2\1\1", "")
-  local own = cubins(member.bytes, member.name)
-  expect(device_code == 1 + #own, "%s has %d ELF files in it, of which %d have a name", member.name, device_code - 1, #own)
-  for _, cubin in ipairs(own) do
-    local sm = sm_of(cubin.bytes, cubin.variant)
-    expect(sm == cubin.sm, "%s holds SASS for sm_%d under the name of sm_%d", cubin.variant, sm, cubin.sm)
-    expect(wanted[sm], "%s is for sm_%d, which is not wanted", cubin.variant, sm)
-    expect(cubin.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC, "%s is not in read-only data", cubin.variant)
-    by_sm[sm] = by_sm[sm] or {}
-    expect(not by_sm[sm][cubin.variant], "%s is there twice for sm_%d", cubin.variant, sm)
-    by_sm[sm][cubin.variant] = true
-    count, bytes = count + 1, bytes + #cubin.bytes
+  local object = read(scratch .. "/" .. member.name)
+  expect(member.machine == MACHINE[cpu], "%s is for %s, not for %s", member.name, member.machine, cpu)
+  local _, device_code = object:gsub("\127ELF\2\1\1", "")
+  expect(device_code == 1 + #member.cubins, "%s has %d ELF files in it, of which %d have a name", member.name, device_code - 1, #member.cubins)
+  for _, cubin in ipairs(member.cubins) do
+    local home = member.sections[cubin.section]
+    expect(home.flags:find("A") and not home.flags:find("W"), "%s is not in read-only data", cubin.variant)
+    local file <close> = assert(io.open(("%s/%d.cubin"):format(scratch, #all + 1), "wb"))
+    file:write(object:sub(home.offset + cubin.value + 1, home.offset + cubin.value + cubin.size))
+    all[#all + 1] = cubin
   end
 end
+
+-- The SM that a cubin is for: since CUDA 13 (ABI version 8) the second byte of the flags, before that the first. (readelf heads what
+-- it says of a file with its name when there are several, of which the last is none.)
+local headers = #all > 0 and output_of("cd '%s' && LC_ALL=C readelf -W -h $(seq -f %%g.cubin %d) no_more 2>/dev/null || true", scratch, #all) or ""
+local at = 0
+for text in headers:gmatch("File: [^\n]*\n(.-Flags:[^\n]*)") do
+  at = at + 1
+  local cubin, flags = all[at], tonumber(text:match("Flags: +(0x%x+)"))
+  local sm = tonumber(text:match("ABI Version: +(%d+)")) >= 8 and flags >> 8 & 0xff or flags & 0xff
+  expect(text:find("Machine: +NVIDIA CUDA"), "%s is not for an NVIDIA GPU", cubin.variant)
+  expect(tostring(sm) == cubin.sm:match("%d+"), "%s holds SASS for sm_%d under the name of sm_%s", cubin.variant, sm, cubin.sm)
+  sm = cubin.sm
+  expect(wanted[sm], "%s is for sm_%s, which is not wanted", cubin.variant, sm)
+  by_sm[sm] = by_sm[sm] or {}
+  expect(not by_sm[sm][cubin.variant], "%s is there twice for sm_%s", cubin.variant, sm)
+  by_sm[sm][cubin.variant] = true
+  count, bytes = count + 1, bytes + cubin.size
+end
+expect(count == #all, "readelf knows %d of %d cubins", count, #all)
+os.execute(("rm -rf '%s'"):format(scratch))
 local seen = {}
 for sm, names in pairs(by_sm) do
   for variant in pairs(names) do seen[variant] = sm end
@@ -107,5 +94,5 @@ end
 local distinct = 0
 for _ in pairs(seen) do distinct = distinct + 1 end
 expect(distinct == variants, "%d GPU variants, and %d are wanted", distinct, variants)
-for sm in pairs(wanted) do expect(by_sm[sm], "nothing for sm_%d", sm) end
+for sm in pairs(wanted) do expect(by_sm[sm], "nothing for sm_%s", sm) end
 print(("%s: %d objects for %s, %d cubins of %d variants, %d bytes of device code"):format(path, #list, cpu, count, distinct, bytes))
