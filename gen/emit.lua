@@ -1,17 +1,10 @@
 -- Records to C: one kernel's source from its template, and the dispatch table of lib/variant.h. Returns text; writes nothing.
 -- What is emitted depends on the record alone: no dates, no absolute paths, no lines of the spec.
+local axes = require("gen.axes")
 local registry = require("gen.registry")
 local template = require("gen.template")
 
 local emit = {}
-
-local PASSES = { fwd = "GLINT_FORWARD", bwd = "GLINT_BACKWARD" }
-local DTYPES = { f32 = "GLINT_F32", f16 = "GLINT_F16", bf16 = "GLINT_BF16" }
-local COMPUTES = {
-  fwd = "Attention, forward: O and LSE from Q, K, V",
-  bwd = "Attention, backward: dQ, dK, dV from Q, K, V, O, LSE, dO",
-}
-local MASKS = { none = "no mask", causal = "causal, both alignments" }
 
 -- Parts of a record that belong to the generator. A template that used them would be rebuilt by every edit of a comment.
 local HIDDEN = { line = true, sites = true, overrides = true, excluded = true, origin = true, tile_from = true }
@@ -22,11 +15,7 @@ end
 
 -- The comment that every emitted kernel starts with.
 local function header(record, spec_name)
-  local lines = {
-    "/* " .. record.name,
-    " *",
-    (" * %s; %s, head_dim %d, %s."):format(COMPUTES[record.pass], record.dtype, record.head_dim, MASKS[record.mask]),
-  }
+  local lines = { "/* " .. record.name, " *", " * " .. axes.sentence(record) }
   for _, line in ipairs(registry.get(record.family).describe(record)) do lines[#lines + 1] = " * " .. line end
   lines[#lines + 1] = " *"
   lines[#lines + 1] = " * Made from gen/templates/" .. record.template .. " by"
@@ -76,12 +65,16 @@ local function family_symbol(family) return "glint_family_" .. family.name end
 local function row(record)
   local family = registry.get(record.family)
   local own = family.row(record)
+  local computes, how = {}, {}
+  for i, column in ipairs(axes.columns(record)) do computes[i] = (".%s = %s"):format(column.field, column.value) end
+  for i, column in ipairs({ { "tile_m", record.tile_m }, { "tile_n", record.tile_n }, { "isa", own.isa }, { "sm", own.sm }, { "math", own.math },
+    { "up_to", own.up_to or 0 }, { "alignment_bytes", own.alignment_bytes } }) do how[i] = (".%s = %s"):format(column[1], column[2]) end
   return ([[
-    {"%s",
-     %s, %s, %d, %d, %d, %d, %s, %s, %s, %d, %d,
-     &%s, &%s},
-]]):format(record.name, PASSES[record.pass], DTYPES[record.dtype], record.causal and 1 or 0, record.head_dim, record.tile_m,
-    record.tile_n, own.isa, own.sm, own.math, own.up_to or 0, own.alignment_bytes, family_symbol(family), record.symbol)
+    {.name = "%s",
+     %s,
+     %s,
+     .family = &%s, .kernel = &%s},
+]]):format(record.name, table.concat(computes, ", "), table.concat(how, ", "), family_symbol(family), record.symbol)
 end
 
 --- The dispatch table of `records`, which are sorted by name.
@@ -104,8 +97,7 @@ function emit.table(records, spec_name)
     " by gen/glint.lua emit --table, and overwritten by it: change the spec. */\n",
     '#include "lib/variant.h"\n\n',
     table.concat(families), "\n", table.concat(declarations),
-    "\n/* name, pass, dtype, causal, head_dim, tile_m, tile_n, isa, sm, math, up_to, alignment_bytes, family, kernel */\n",
-    "const struct glint_variant glint_variants[] = {\n", table.concat(rows), "};\n\n",
+    "\nconst struct glint_variant glint_variants[] = {\n", table.concat(rows), "};\n\n",
     ("const uint32_t glint_variants_count = %du;\n"):format(#records),
   })
 end

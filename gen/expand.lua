@@ -1,14 +1,13 @@
 -- A checked spec to its records, sorted by name: one record a variant, which owns its name, file, symbol, table row, test, budget.
 -- Only here are variants named. The order of a spec's lists and its comments never show in a record, apart from `line` and `sites`,
 -- which are for messages and are never emitted.
+local axes = require("gen.axes")
 local registry = require("gen.registry")
 local schema = require("gen.schema")
 local text = require("gen.text")
 local own_tiles = require("gen.tiles")
-local validate = require("gen.validate")
 
 local MOST_VARIANTS = 10000 -- a spec of more is a mistake, not a wish
-local DTYPE_BYTES = { f32 = 4, f16 = 2, bf16 = 2 }
 
 local expand = {}
 
@@ -20,30 +19,23 @@ local function contains(list, value)
   return false
 end
 
-local function axis_values(spec, config, axis)
-  local values = {}
-  for i, value in ipairs(config[axis] or spec[axis]) do values[i] = value end
-  table.sort(values)
-  return values
-end
-
--- What a family computes: every (pass, dtype, head_dim, mask) of the spec that the family does not narrow away.
+-- What a family computes: every combination of the spec's values that the family does not narrow away, a key each.
 local function keys_of(spec, config)
-  local keys = {}
-  for _, pass in ipairs(axis_values(spec, config, "passes")) do
-    for _, dtype in ipairs(axis_values(spec, config, "dtypes")) do
-      for _, head_dim in ipairs(axis_values(spec, config, "head_dims")) do
-        for _, mask in ipairs(axis_values(spec, config, "masks")) do
-          keys[#keys + 1] = { pass = pass, dtype = dtype, head_dim = head_dim, mask = mask }
-        end
+  local keys = { {} }
+  for _, axis in ipairs(axes.list) do
+    local values, longer = {}, {}
+    for i, value in ipairs(config[axis.plural] or axes.values(spec, axis)) do values[i] = value end
+    table.sort(values)
+    for _, key in ipairs(keys) do
+      for _, value in ipairs(values) do
+        local more = { [axis.name] = value }
+        for name, other in pairs(key) do more[name] = other end
+        longer[#longer + 1] = more
       end
     end
+    keys = longer
   end
   return keys
-end
-
-function expand.key_name(key)
-  return ("%s_%s_d%d_%s"):format(key.pass, key.dtype, key.head_dim, key.mask)
 end
 
 local run = {} -- one expansion: spec, places, problems, and what has been found so far
@@ -66,7 +58,7 @@ function run:tiles_of(name, key)
   end
   local positional = self.places[list].positional
   for i, tile in ipairs(list) do
-    if positional[i] and contains(tile.dtypes, key.dtype) and contains(tile.masks, key.mask) then
+    if positional[i] and axes.serves(tile, key) then
       self.used[tile] = true
       found[#found + 1] = { tile = tile, site = schema.site(self.places, list, i, list_path), origin = { kind = "spec" } }
     end
@@ -110,6 +102,7 @@ function run:candidate(name, key, found)
   local made = { family = name, line = found.site.line, sites = { tile = found.site }, origin = found.origin, tile_from = found.origin.kind,
     overrides = {} }
   for axis, value in pairs(key) do made[axis] = value end
+  axes.fill(made)
   for field in pairs(registry.get(name).tile_fields) do
     made[field] = found.tile[field]
     local written = made[field] ~= nil and self.places[found.tile]
@@ -176,18 +169,16 @@ end
 
 -- Names, files and what else follows from the name.
 local function name_it(candidate, family)
-  candidate.name = expand.key_name(candidate) .. "__" .. family.how(candidate)
+  candidate.name = axes.key_name(candidate) .. "__" .. family.how(candidate)
   candidate.symbol = "glint_" .. candidate.name
   candidate.file = candidate.name .. "." .. family.extension
   candidate.test = "//tests:" .. candidate.name
   candidate.template = family.templates[candidate.pass]
-  candidate.causal = candidate.mask == "causal"
   candidate.tile_m, candidate.tile_n = candidate.m, candidate.n
 end
 
 function run:add(candidate)
   local family = registry.get(candidate.family)
-  candidate.dtype_bytes = DTYPE_BYTES[candidate.dtype]
   local whole = copy(candidate)
   family.complete(whole)
   self:apply_overrides(candidate, whole)
@@ -220,12 +211,12 @@ end
 function run:check_cover(name, key, family, covered)
   local excluded = next(covered) == nil and self:exclusion(setmetatable({ family = name }, { __index = key }))
   if excluded then
-    self.holes[#self.holes + 1] = { family = name, key = expand.key_name(key), excluded = excluded }
+    self.holes[#self.holes + 1] = { family = name, key = axes.key_name(key), excluded = excluded }
     return
   end
   for _, target in ipairs(family.targets(self.spec.families[name])) do
     if not covered[target] then
-      return self:report(self:head_dim_site(name, key), ("no tile for %s fits %s"):format(expand.key_name(key), family.target_name(target)),
+      return self:report(self:head_dim_site(name, key), ("no tile for %s fits %s"):format(axes.key_name(key), family.target_name(target)),
         ("leave it out of families.%s.head_dims, or exclude it with a reason"):format(name))
     end
   end
@@ -292,7 +283,5 @@ function expand.expand(spec, places, problems)
   table.sort(self.excluded, by_name)
   return self.records, self.excluded, self:unused_tiles(), self.holes
 end
-
-expand.axes = validate.axes
 
 return expand

@@ -1,10 +1,10 @@
 -- Texts for people about a spec: what it makes as a whole (check), and why one variant exists or does not (explain). Decides
 -- nothing: records and their limits come from gen/expand.lua and the families.
+local axes = require("gen.axes")
 local emit = require("gen.emit")
 local registry = require("gen.registry")
 local schema = require("gen.schema")
 local text = require("gen.text")
-local validate = require("gen.validate")
 
 local explain = {}
 
@@ -25,7 +25,7 @@ local function deciding_list(loaded, family, axis)
   if config and config[axis.plural] then
     return config[axis.plural], ("families.%s.%s"):format(family, axis.plural), config
   end
-  return loaded.spec[axis.plural], axis.plural, loaded.spec
+  return axes.values(loaded.spec, axis), axis.plural, loaded.spec
 end
 
 local function fields_text(record, spec_name)
@@ -41,10 +41,11 @@ end
 
 local function reasons(record, loaded)
   local because = {}
-  for _, axis in ipairs(validate.axes) do
-    local list, path = deciding_list(loaded, record.family, axis)
-    because[#because + 1] = ("%s: %s lists %s"):format(entry_line(loaded, list, record[axis.name]), path,
-      text.show(record[axis.name]))
+  for _, axis in ipairs(axes.list) do
+    local list, path, owner = deciding_list(loaded, record.family, axis)
+    if owner[axis.plural] then
+      because[#because + 1] = ("%s: %s lists %s"):format(entry_line(loaded, list, record[axis.name]), path, text.show(record[axis.name]))
+    end
   end
   if record.origin.kind == "spec" then
     local tile = record.sites.tile
@@ -105,10 +106,10 @@ local function remedy(of, wanted)
   return impossible or ("has no %s; add it"):format(text.show(wanted))
 end
 
--- What the name asks for that the spec does not list, each with what to change. `asked` has pass, dtype, head_dim, mask.
+-- What the name asks for that the spec does not list, each with what to change. `asked` has the axes.
 local function missing_axes(loaded, asked, family)
   local lacks = {}
-  for _, axis in ipairs(validate.axes) do
+  for _, axis in ipairs(axes.list) do
     local wanted = asked[axis.name]
     local list, path, owner = deciding_list(loaded, family, axis)
     if not text.contains(list, wanted) then
@@ -139,15 +140,13 @@ local function missing_tile(loaded, asked, family_name, lacks)
   end
 end
 
-local KEY = "^(%a+)_(%w+)_d(%d+)_(%a+)"
-
 -- A whole name, or the left half of one, which has no `how`.
 local function parse_name(name)
-  local pass, dtype, head_dim, mask, how = name:match(KEY .. "__([%w_]+)$")
-  if not pass then pass, dtype, head_dim, mask = name:match(KEY .. "$") end
-  if not pass then return nil end
-  return { pass = pass, dtype = dtype, head_dim = tonumber(head_dim), mask = mask, how = how,
-    key = how and name:sub(1, -3 - #how) or name }
+  local key, how = name:match("^(.-)__([%w_]+)$")
+  local asked = axes.parse(key or name)
+  if not asked then return nil end
+  asked.how, asked.key = how, key or name
+  return asked
 end
 
 local function rule_text(loaded, rule, what)

@@ -1,15 +1,19 @@
 -- The records as text for people and for other programs: names, bzl, json, table. One function a format; each is a pure function of
 -- the records, which come sorted by name.
+local axes = require("gen.axes")
 local registry = require("gen.registry")
 
 local list = {}
 
--- The columns of every record, in order; a family's own follow (family.listed).
-local COLUMNS = { "name", "pass", "dtype", "head_dim", "mask", "family", "tile_m", "tile_n", "tile_from", "file" }
+-- The columns of every record after its name and its axes; a family's own follow (family.listed).
+local COLUMNS = { "family", "tile_m", "tile_n", "tile_from", "file" }
 
 local function columns(record)
-  local names = {}
-  for i, name in ipairs(COLUMNS) do names[i] = name end
+  local names = { "name" }
+  for _, axis in ipairs(axes.list) do
+    if record[axis.name] ~= axis.default then names[#names + 1] = axis.name end
+  end
+  for _, name in ipairs(COLUMNS) do names[#names + 1] = name end
   for _, name in ipairs(registry.get(record.family).listed) do names[#names + 1] = name end
   return names
 end

@@ -1,11 +1,10 @@
 -- Which tiles a family's kernels are made with where the spec has none of its own. Those of gen/tiles/<family>.lua, which were measured; for
 -- another head dim those of the next larger one that is there, which need no more of anything; and where there is none the family's model
 -- proposes one. Nothing here knows a family's fields.
+local axes = require("gen.axes")
 local text = require("gen.text")
 
 local tiles = {}
-
-local FOR_SOME = { "dtypes", "masks" } -- lists of a line that leave keys out, beside the family's list of targets
 
 local function listed(list, value) return list == nil or text.contains(list, value) end
 
@@ -13,7 +12,7 @@ local function lines_for(family, by_head_dim, key, target)
   for _, head_dim in ipairs(text.sorted_keys(by_head_dim)) do
     local lines = {}
     for _, line in ipairs(head_dim >= key.head_dim and by_head_dim[head_dim] or {}) do
-      if listed(line.dtypes, key.dtype) and listed(line.masks, key.mask) and listed(line[family.target_field], target) then
+      if axes.serves(line, key) and listed(line[family.target_field], target) then
         lines[#lines + 1] = line
       end
     end
@@ -22,11 +21,11 @@ local function lines_for(family, by_head_dim, key, target)
   return {}
 end
 
--- The fields that make the tile: without its reason and the lists that say for what it is.
-local function bare(line)
+--- The fields that make the tile: without its reason and the lists that say for what it is.
+function tiles.bare(line)
   local tile = {}
   for field, value in pairs(line) do tile[field] = value end
-  for _, field in ipairs(FOR_SOME) do tile[field] = nil end
+  for _, axis in ipairs(axes.list) do tile[axis.plural] = nil end
   tile.why, tile.measured = nil, nil
   return tile
 end
@@ -54,7 +53,7 @@ function tiles.of(family, key, targets)
     local any = false
     for _, line in ipairs(lines) do
       local own = head_dim == key.head_dim
-      local tile = own and bare(line) or family.adapt(line, key)
+      local tile = own and tiles.bare(line) or family.adapt(tiles.bare(line), key)
       if tile then
         any = true
         add(line, target, function()
@@ -68,7 +67,7 @@ function tiles.of(family, key, targets)
   for _, target in ipairs(self_made) do
     for _, candidate in ipairs(family.candidates(key, target)) do
       if not place[candidate.how] or family.fits(key, place[candidate.how].tile, target) then
-        add(candidate.how, target, function() return { tile = bare(candidate.tile), origin = { kind = "proposed", timed = {} } } end)
+        add(candidate.how, target, function() return { tile = tiles.bare(candidate.tile), origin = { kind = "proposed", timed = {} } } end)
         break
       end
     end

@@ -1,33 +1,25 @@
 -- The shape of a spec: which fields there are, what each may be. Reports every mistake that can be seen in one field or one list;
 -- what depends on a whole variant (limits, names, matches) is checked where variants are made, in gen/expand.lua.
+local axes = require("gen.axes")
 local registry = require("gen.registry")
 local schema = require("gen.schema")
 local text = require("gen.text")
 
-local LARGEST_HEAD_DIM = 1024
 local MOST_TILES = 16  -- for one head dim and pass: each is a kernel that the plan must choose among
 local MOST_RULES = 500 -- exclusions, and overrides
 
--- What a variant computes: the axes of the spec, in the order of the name. Keys of a record, of a match and of a narrowing.
-local PASSES = { "fwd", "bwd" }
-local AXES = {
-  { plural = "passes", name = "pass", of = schema.choice(PASSES) },
-  { plural = "dtypes", name = "dtype", of = schema.choice({ "f32", "f16", "bf16" }) },
-  { plural = "head_dims", name = "head_dim", of = schema.integer(8, LARGEST_HEAD_DIM, 8) },
-  { plural = "masks", name = "mask", of = schema.choice({ "none", "causal" }) },
-}
-
-local function narrowing_fields(names)
+-- Lists of values, one an axis: of the spec, of a family that does less, or of a tile, which is for some axes only.
+local function narrowing_fields(of_tile)
   local fields = {}
-  for _, axis in ipairs(AXES) do
-    if not names or names[axis.plural] then fields[axis.plural] = schema.list(axis.of) end
+  for _, axis in ipairs(axes.list) do
+    if not of_tile or axis.in_tiles then fields[axis.plural] = schema.list(axis.of) end
   end
   return fields
 end
 
 local function match_fields(family)
   local fields = { family = schema.choice(registry.names), reason = schema.sentence() }
-  for _, axis in ipairs(AXES) do fields[axis.name] = schema.one_or_list(axis.of) end
+  for _, axis in ipairs(axes.list) do fields[axis.name] = schema.one_or_list(axis.of) end
   if not family then return fields end
   for name, of in pairs(family.match_fields) do fields[name] = schema.one_or_list(of) end
   for name, of in pairs(family.tile_fields) do
@@ -37,7 +29,7 @@ local function match_fields(family)
 end
 
 local function tile_schema(family)
-  return schema.record(schema.merge(family.tile_fields, narrowing_fields({ dtypes = true, masks = true })), { "m", "n" })
+  return schema.record(schema.merge(family.tile_fields, narrowing_fields(true)), { "m", "n" })
 end
 
 -- One pass's tiles: a list for every head dim, and lists of their own for some, under [head_dim].
@@ -46,7 +38,7 @@ local function check_tile_set(set, site, family, report, places)
     return report(site, text.show(set) .. " is not a list", "write { { m = 64, n = 96 } }")
   end
   if next(set) == nil then return report(site, "an empty list", "list at least one tile") end
-  local tile, head_dim = tile_schema(family), AXES[3].of
+  local tile, head_dim = tile_schema(family), axes.get("head_dim").of
   for _, key in ipairs(text.sorted_keys(set)) do
     local at = schema.site(places, set, key, site.path)
     if places[set].positional[key] then
@@ -67,18 +59,18 @@ local function check_tiles(tiles, site, family, report, places)
   end
   for _, key in ipairs(text.sorted_keys(tiles)) do
     local at = schema.site(places, tiles, key, site.path)
-    if key == "fwd" or key == "bwd" then
+    if text.contains(axes.get("pass").of.values, key) then
       check_tile_set(tiles[key], at, family, report, places)
     else
-      report(at, "no such field", "tiles have the fields " .. text.words(PASSES, "and"))
+      report(at, "no such field", "tiles have the fields " .. text.words(axes.get("pass").of.values, "and"))
     end
   end
 end
 
 -- A family may do less than the spec lists, never more.
 local function check_narrowing(spec, config, site, report, places)
-  for _, axis in ipairs(AXES) do
-    local wide, narrow = spec[axis.plural], config[axis.plural]
+  for _, axis in ipairs(axes.list) do
+    local wide, narrow = axes.values(spec, axis), config[axis.plural]
     if type(wide) == "table" and type(narrow) == "table" then
       local listed = {}
       for _, value in ipairs(wide) do listed[value] = true end
@@ -172,12 +164,15 @@ end
 
 local function check_top(spec, report, places)
   local fields = narrowing_fields()
-  local required = { "passes", "dtypes", "head_dims", "masks", "families" }
+  local required = { "families" }
+  for i, axis in ipairs(axes.list) do
+    if axis.default == nil then table.insert(required, i, axis.plural) end
+  end
   for _, name in ipairs({ "families", "exclude", "override" }) do fields[name] = schema.any() end
   schema.check(schema.record(fields, required), spec, { path = "", line = places[spec].line }, report, places)
 end
 
-local validate = { axes = AXES }
+local validate = {}
 
 --- Reports the mistakes of `spec` to `problems`.
 function validate.check(spec, places, problems)

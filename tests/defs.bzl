@@ -15,7 +15,8 @@ def _backend(variant):
     return "//tests/checks:backend_host" if variant["family"] == "cpu" else "//tests/cuda:backend_cuda"
 
 def _key(variant):
-    return [variant["dtype"], variant["head_dim"], variant["mask"], variant["family"], variant.get("isa"), variant.get("math")]
+    computes = variant["name"].partition("__")[0].partition("_")[2]  # all axes but the pass
+    return [computes, variant["family"], variant.get("isa"), variant.get("math")]
 
 def _linked(variant, variants):
     """The variant, and for a backward one the forward ones that its derivatives are taken of: of the CPU's one, of a GPU's all, as which

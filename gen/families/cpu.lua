@@ -1,6 +1,7 @@
 -- The `cpu` family: C with vector extensions, one object a variant and ISA. This file holds what a spec may say about it, its
 -- limits with their arithmetic, and what a variant of it is. It must not mention another family. gen/README.md says what each part
 -- is for.
+local axes = require("gen.axes")
 local schema = require("gen.schema")
 local text = require("gen.text")
 
@@ -97,18 +98,16 @@ end
 
 --- The tile of another head dim's, `line`, made to go with the head dim of `key`: any does, as it is.
 function cpu.adapt(line)
-  local tile = {}
-  for field, value in pairs(line) do tile[field] = value end
-  tile.dtypes, tile.masks, tile.why, tile.measured = nil, nil, nil, nil
-  return tile
+  return line
 end
 
 --- A tile's name depends on its ISA, which `key` and the tile do not say: no two are the same.
 function cpu.how_of(_, tile) return tile end
 
 local function record_of(key, tile, isa)
-  local record = { isa = isa, m = tile.m, n = tile.n, rows = tile.rows, vecs = tile.vecs, dtype_bytes = 4 }
+  local record = { isa = isa, m = tile.m, n = tile.n, rows = tile.rows, vecs = tile.vecs }
   for axis, value in pairs(key) do record[axis] = value end
+  axes.fill(record)
   cpu.complete(record)
   local right = true
   cpu.check(record, function() right = false end)

@@ -8,6 +8,7 @@
 -- Time, in clocks of a multiprocessor for a step of a block (bench/results/sm80_notes.md): the tensor pipe, 6.9 clocks an mma and scheduler;
 -- shared memory, 128 bytes a clock, of which 0.39 shows beside the pipe in 16 bit and all of it in float32, where instructions are issued beside
 -- it; the exponentials. One block a multiprocessor hides its beginning and end behind nothing, and fewer than 8 warps hide less of each other.
+local axes = require("gen.axes")
 local architectures = require("gen.archs")
 local text = require("gen.text")
 
@@ -121,7 +122,8 @@ local function record_of(family, key, tile, archs)
   local record = { family = family.name, archs = archs }
   for axis, value in pairs(key) do record[axis] = value end
   for field, value in pairs(tile) do record[field] = value end
-  record.archs, record.dtype_bytes = archs, key.dtype == "f32" and 4 or 2
+  record.archs = archs
+  axes.fill(record)
   family.complete(record)
   local right = true
   family.check(record, function() right = false end)
@@ -138,7 +140,6 @@ function model.adapt(family, line, key)
     local tile = {}
     for field, value in pairs(line) do tile[field] = value end
     for field, value in pairs(changes) do tile[field] = value end
-    tile.dtypes, tile.masks, tile.why, tile.measured = nil, nil, nil, nil
     local steps = (tile.padded_dim or least) * (key.dtype == "f32" and 4 or 2) // 32
     if tile.q_kept then tile.q_kept = math.min(tile.q_kept, steps) end
     if tile.kv_kept then tile.kv_kept = math.min(tile.kv_kept, steps) end

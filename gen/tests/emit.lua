@@ -126,20 +126,23 @@ extern const struct glint_cpu_kernel glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64
 extern const struct glint_cpu_kernel glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96;
 extern const struct glint_cpu_kernel glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
 
-/* name, pass, dtype, causal, head_dim, tile_m, tile_n, isa, sm, math, up_to, alignment_bytes, family, kernel */
 const struct glint_variant glint_variants[] = {
-    {"bwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
-     GLINT_BACKWARD, GLINT_F32, 1, 128, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
-     &glint_family_cpu, &glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
-    {"bwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
-     GLINT_BACKWARD, GLINT_F32, 1, 64, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
-     &glint_family_cpu, &glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
-    {"fwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
-     GLINT_FORWARD, GLINT_F32, 1, 128, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
-     &glint_family_cpu, &glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
-    {"fwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
-     GLINT_FORWARD, GLINT_F32, 1, 64, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4,
-     &glint_family_cpu, &glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
+    {.name = "bwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
+     .pass = GLINT_BACKWARD, .dtype = GLINT_F32, .head_dim = 128, .causal = 1,
+     .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
+     .family = &glint_family_cpu, .kernel = &glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
+    {.name = "bwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
+     .pass = GLINT_BACKWARD, .dtype = GLINT_F32, .head_dim = 64, .causal = 1,
+     .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
+     .family = &glint_family_cpu, .kernel = &glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
+    {.name = "fwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
+     .pass = GLINT_FORWARD, .dtype = GLINT_F32, .head_dim = 128, .causal = 1,
+     .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
+     .family = &glint_family_cpu, .kernel = &glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
+    {.name = "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
+     .pass = GLINT_FORWARD, .dtype = GLINT_F32, .head_dim = 64, .causal = 1,
+     .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
+     .family = &glint_family_cpu, .kernel = &glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
 };
 
 const uint32_t glint_variants_count = 4u;

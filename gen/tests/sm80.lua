@@ -127,7 +127,8 @@ harness.case("a split tile has three kernels and no sum of dQ", function()
   for _, word in ipairs({ "p.turn", "dq_sum", "red_four", "atom_" }) do
     harness.yes(not text:find(word, 1, true), word)
   end
-  harness.has(emit.table(loaded.records, "s"), ".strategy = GLINT_GPU_SPLIT,\n    .launch_count = 3,", "80, GLINT_MATH_NATIVE, 512, 16,")
+  harness.has(emit.table(loaded.records, "s"), ".strategy = GLINT_GPU_SPLIT,\n    .launch_count = 3,",
+    ".sm = 80, .math = GLINT_MATH_NATIVE, .up_to = 512, .alignment_bytes = 16,")
 end)
 
 -- What follows from a field that an override sets follows from the new value.

@@ -6,6 +6,7 @@
 --                                                    add it to tests/fuzz/spec_corpus.lua
 -- From the root of the repository.
 package.path = "./?.lua"
+local axes = require("gen.axes")
 local emit = require("gen.emit")
 local records_of = require("gen.records")
 
@@ -157,9 +158,9 @@ local function judge(source, random)
   for _, record in ipairs(loaded.records) do
     if record.name <= last then return "names are not sorted and distinct: " .. record.name end
     last = record.name
-    local pass, dtype, head_dim, mask, how = record.name:match("^(%l+)_(%w+)_d(%d+)_(%l+)__([%w_]+)$")
-    if pass ~= record.pass or dtype ~= record.dtype or tonumber(head_dim) ~= record.head_dim or mask ~= record.mask or not how then
-      return "a name is not its fields: " .. record.name
+    local said = axes.parse(record.name:match("^(.-)__[%w_]+$") or "")
+    for _, axis in ipairs(axes.list) do
+      if not said or said[axis.name] ~= record[axis.name] then return "a name is not its fields: " .. record.name end
     end
     if record.head_dim % 8 ~= 0 or record.head_dim < 8 then return "a head dim of " .. record.head_dim end
   end

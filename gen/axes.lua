@@ -1,0 +1,124 @@
+-- What a variant computes: the one list of axes. Names, columns of the table, lists, explanations, matches and the check of a spec follow from
+-- it. A feature of the kernels (a window, a cap on the scores, pages) is one more entry with a default: at its default it adds nothing to a
+-- name, to a list or to a spec.
+--
+--   name, plural   the field of a record and of a match; the list of a spec, of which every value makes variants
+--   of             what a value may be (gen/schema.lua)
+--   default        nil: every spec must list the axis. Else a spec may leave it out, and the name leaves out this value
+--   part, token    how a name says a value, and the pattern by which it is read back
+--   column         the field of struct glint_variant (lib/variant.h)
+--   c              by value: the constant in that column; nil: the value itself
+--   fields         by value: further fields of a record, for families and templates
+--   says           by value, or a format: the words in a kernel's header
+--   in_tiles       a tile may be for some of its values only, under the plural
+local schema = require("gen.schema")
+
+local axes = {}
+
+axes.list = {
+  { name = "pass", plural = "passes", of = schema.choice({ "fwd", "bwd" }), part = "%s", token = "^(%a+)$", column = "pass",
+    c = { fwd = "GLINT_FORWARD", bwd = "GLINT_BACKWARD" },
+    says = { fwd = "Attention, forward: O and LSE from Q, K, V", bwd = "Attention, backward: dQ, dK, dV from Q, K, V, O, LSE, dO" } },
+  { name = "dtype", plural = "dtypes", of = schema.choice({ "f32", "f16", "bf16" }), part = "%s", token = "^(%w+)$", column = "dtype",
+    c = { f32 = "GLINT_F32", f16 = "GLINT_F16", bf16 = "GLINT_BF16" }, in_tiles = true,
+    fields = { f32 = { dtype_bytes = 4 }, f16 = { dtype_bytes = 2 }, bf16 = { dtype_bytes = 2 } }, says = "%s" },
+  { name = "head_dim", plural = "head_dims", of = schema.integer(8, 1024, 8), part = "d%d", token = "^d(%d+)$", column = "head_dim",
+    says = "head_dim %d" },
+  -- Classes of a band: query i sees the keys from first_key(i) to last_key(i). "none" bounds neither end and "causal" the last, whatever its
+  -- offset, which is known only at run time.
+  { name = "mask", plural = "masks", of = schema.choice({ "none", "causal" }), part = "%s", token = "^(%a+)$", column = "causal",
+    c = { none = 0, causal = 1 }, in_tiles = true, fields = { none = { causal = false }, causal = { causal = true } },
+    says = { none = "no mask", causal = "causal, both alignments" } },
+}
+
+--- The axis called `name`.
+function axes.get(name)
+  for _, axis in ipairs(axes.list) do
+    if axis.name == name then return axis end
+  end
+end
+
+--- The values of an axis that a table of a spec lists; its default where it lists none; nil for an axis that must be listed.
+function axes.values(spec, axis)
+  return spec[axis.plural] or axis.default ~= nil and { axis.default } or nil
+end
+
+--- The left half of a name, from the axes of `key`.
+function axes.key_name(key)
+  local parts = {}
+  for _, axis in ipairs(axes.list) do
+    if key[axis.name] ~= axis.default then parts[#parts + 1] = axis.part:format(key[axis.name]) end
+  end
+  return table.concat(parts, "_")
+end
+
+--- The axes that the left half of a name says, or nil when it is none.
+function axes.parse(name)
+  local parts, key, at = {}, {}, 1
+  for part in (name .. "_"):gmatch("(.-)_") do parts[#parts + 1] = part end
+  for _, axis in ipairs(axes.list) do
+    local value = parts[at] and parts[at]:match(axis.token)
+    if value and axis.of.kind == "integer" then value = tonumber(value) end
+    if value and (axis.default == nil or axes.allows(axis, value)) then -- a part that is not said is the next axis's
+      key[axis.name], at = value, at + 1
+    elseif axis.default ~= nil then
+      key[axis.name] = axis.default
+    else
+      return nil
+    end
+  end
+  return at == #parts + 1 and key or nil
+end
+
+--- Whether a value may stand on an axis.
+function axes.allows(axis, value)
+  local right = true
+  schema.check(axis.of, value, { path = "", line = 0 }, function() right = false end, {})
+  return right
+end
+
+--- Whether `lists`, a tile, is for `key`, as far as its lists of values go.
+function axes.serves(lists, key)
+  for _, axis in ipairs(axes.list) do
+    local values = axis.in_tiles and lists[axis.plural]
+    if values then
+      local found = false
+      for _, value in ipairs(values) do found = found or value == key[axis.name] end
+      if not found then return false end
+    end
+  end
+  return true
+end
+
+--- Adds to a record what its values bring with them.
+function axes.fill(record)
+  for _, axis in ipairs(axes.list) do
+    for field, value in pairs(axis.fields and axis.fields[record[axis.name]] or {}) do record[field] = value end
+  end
+end
+
+--- Columns of a record's row: { field =, value = } each, in the order of the axes. Zero is left out.
+function axes.columns(record)
+  local columns = {}
+  for _, axis in ipairs(axes.list) do
+    local value = record[axis.name]
+    if value ~= axis.default then
+      columns[#columns + 1] = { field = axis.column, value = axis.c and axis.c[value] or value }
+    end
+  end
+  return columns
+end
+
+--- What a record computes, as the first sentence of its kernel.
+function axes.sentence(record)
+  local words = {}
+  for _, axis in ipairs(axes.list) do
+    local value = record[axis.name]
+    if value ~= axis.default then
+      words[#words + 1] = type(axis.says) == "table" and axis.says[value] or axis.says:format(value)
+    end
+  end
+  return words[1] .. "; " .. table.concat(words, ", ", 2) .. "."
+end
+
+return axes

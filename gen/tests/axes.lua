@@ -1,0 +1,105 @@
+-- The list of axes is the only one: an axis that is added to it is in names, columns, lists, explanations, matches and the check of a spec; and no
+-- other file of the generator spells what the list says.
+local axes = require("gen.axes")
+local emit = require("gen.emit")
+local explain = require("gen.explain")
+local harness = require("gen.tests.harness")
+local list = require("gen.list")
+local schema = require("gen.schema")
+local specs = require("gen.tests.specs")
+
+local OLD, NEW = "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96", "fwd_f32_d64_causal_wsliding__cpu_x86_64_v3_m64n96"
+
+local function open(changes)
+  local loaded, why = specs.open(specs.with(changes))
+  harness.yes(loaded, why)
+  loaded.path = "spec"
+  return loaded
+end
+
+-- Runs body with one more axis, as a feature of the kernels would add it.
+local function with_axis(body)
+  table.insert(axes.list, { name = "window", plural = "windows", of = schema.choice({ "none", "sliding" }), default = "none", part = "w%s",
+    token = "^w(%a+)$", column = "windowed", c = { sliding = 1 }, fields = { sliding = { windowed = true }, none = { windowed = false } },
+    says = { sliding = "a sliding window" }, in_tiles = true })
+  local ok, why = xpcall(body, debug.traceback)
+  table.remove(axes.list)
+  harness.yes(ok, why)
+end
+
+harness.case("a name says its axes and is read back", function()
+  local key = { pass = "bwd", dtype = "bf16", head_dim = 72, mask = "none" }
+  harness.is(axes.key_name(key), "bwd_bf16_d72_none")
+  local read = axes.parse("bwd_bf16_d72_none")
+  for axis, value in pairs(key) do harness.is(read[axis], value) end
+  for _, wrong in ipairs({ "", "bwd", "bwd_bf16_d72", "bwd_bf16_72_none", "bwd_bf16_d72_none_x", "_bwd_bf16_d72_none" }) do
+    harness.is(axes.parse(wrong), nil, wrong)
+  end
+end)
+
+harness.case("an axis at its default adds nothing", function()
+  local before, rows = list.bzl(open({}).records, "s"), emit.table(open({}).records, "s")
+  with_axis(function()
+    harness.is(list.bzl(open({}).records, "s"), before)
+    harness.is(emit.table(open({}).records, "s"), rows)
+    harness.is(axes.parse("fwd_f32_d64_causal").window, "none")
+    harness.has(explain.variant(open({}), OLD), 'masks lists "causal"')
+  end)
+end)
+
+harness.case("an axis that a spec lists is everywhere", function()
+  with_axis(function()
+    local loaded = open({ [5] = '  masks = { "causal" }, windows = { "none", "sliding" },' })
+    harness.is(#loaded.records, 8)
+    local record
+    for _, one in ipairs(loaded.records) do record = one.name == NEW and one or record end
+    harness.yes(record, table.concat(specs.names(loaded), " "))
+    harness.is(record.windowed, true)
+    harness.has(list.json(loaded.records), '"window": "sliding"')
+    harness.has(emit.table(loaded.records, "s"), ".head_dim = 64, .causal = 1, .windowed = 1,")
+    harness.has(explain.variant(loaded, NEW), 'spec:5: windows lists "sliding"')
+    harness.is(explain.variant(loaded, "fwd_f32_d64_causal_wsliding"), NEW .. "\n")
+    harness.has(axes.sentence(record), "causal, both alignments, a sliding window.")
+    harness.is(axes.parse(NEW:match("^(.-)__")).window, "sliding")
+  end)
+end)
+
+harness.case("an axis that a spec does not list is explained, matched, narrowed and checked", function()
+  with_axis(function()
+    local _, why = explain.variant(open({}), NEW)
+    harness.has(why, 'windows: has no "sliding"; add it')
+    local both = { [5] = '  masks = { "causal" }, windows = { "none", "sliding" },' }
+    both[15] = '  exclude = { { window = "sliding", head_dim = 128, reason = "x" } },'
+    harness.is(#open(both).records, 6)
+    both[15], both[8] = nil, '      isas = { "x86_64_v3" }, windows = { "none" },'
+    harness.is(#open(both).records, 4)
+    both[8], both[10] = nil, '        fwd = { { m = 64, n = 96, windows = { "none" } }, { m = 32, n = 48, windows = { "sliding" } } },'
+    harness.has(table.concat(specs.names(open(both)), " "), "fwd_f32_d64_causal_wsliding__cpu_x86_64_v3_m32n48")
+    _, why = specs.open(specs.with({ [5] = '  masks = { "causal" }, windows = { "slide" },' }))
+    harness.has(why, 'windows[1]: "slide" is not known')
+  end)
+end)
+
+-- Words of the axes that no other file of the generator may spell: values and constants, apart from those of a pass, which templates and families
+-- are keyed by, and of a dtype, by which tiles differ.
+harness.case("no other file has a list of its own", function()
+  local words = {}
+  for _, axis in ipairs(axes.list) do
+    for value, constant in pairs(axis.c or {}) do
+      if type(constant) == "string" then words[#words + 1] = constant end
+      if axis.name == "mask" then words[#words + 1] = '"' .. value .. '"' end
+    end
+  end
+  harness.yes(#words >= 7)
+  for _, file in ipairs({ "commands", "emit", "expand", "explain", "gpu", "list", "records", "tiles", "validate", "families/cpu", "families/sm80",
+    "families/sm80_model" }) do
+    local source = harness.read(("%s/gen/%s.lua"):format(harness.root, file))
+    harness.yes(source, file)
+    for _, word in ipairs(words) do harness.yes(not source:find(word, 1, true), file .. " spells " .. word) end
+  end
+end)
+
+local variant_h = harness.read(harness.root .. "/lib/variant.h")
+harness.case_if(variant_h, "needs lib/", "every axis is a column of lib/variant.h", function()
+  for _, axis in ipairs(axes.list) do harness.yes(variant_h:find("%f[%w_]" .. axis.column .. ";"), axis.column) end
+end)
