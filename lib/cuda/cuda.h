@@ -10,11 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "lib/backend.h"
 #include "lib/context.h"
 #include "lib/cuda/driver.h"
 #include "lib/cuda/kernel.h"
+#include "lib/cuda/policy.h"
 #include "lib/device/hopper_params.h"
 
 /* What is loaded for one row of the table; module is NULL for a row that this device does not run. */
@@ -69,8 +71,20 @@ enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *
 enum glint_status glint_cuda_copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes,
                                       void *stream);
 
-/* The word of a backward plan that says by how many blocks the query heads of a key head are walked over. */
-#define GLINT_CUDA_PARTS_WORD 7
+/* What a plan's words hold, for a row of a GPU family: all that follows from the problem. A run copies it and adds addresses. */
+struct glint_cuda_plan {
+    uint32_t blocks[GLINT_GPU_MAX_LAUNCHES]; /* of each launch; 0: it is left out */
+    struct glint_gpu_shape shape;
+    struct glint_backward_layout backward; /* of a backward row */
+};
+_Static_assert(sizeof(struct glint_cuda_plan) <= GLINT_FAMILY_WORDS * sizeof(uint64_t), "it fits into a plan");
+
+static inline struct glint_cuda_plan glint_cuda_plan_of(const struct glint_plan *plan)
+{
+    struct glint_cuda_plan own;
+    memcpy(&own, plan->internal, sizeof own);
+    return own;
+}
 
 /* The parameters of a call, as fill_params of a GPU family fills them in. The maps' structs begin with those of every family. */
 union glint_cuda_params {
@@ -80,13 +94,13 @@ union glint_cuda_params {
     struct glint_backward_maps_params backward_maps;
 };
 
-/* fill_params for all kernels: every tensor's address and strides, the workspace's arrays, and its words that begin as 0. The maps are added
- * by glint_cuda_run. */
+/* fill_params for all kernels: every tensor's address and strides, the workspace's arrays, and its words that begin as 0. The maps
+ * are added by glint_cuda_run. */
 void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
                             void *workspace, void *params);
 
-/* tensor_map.c. Can the row's maps hold the strides of this problem? The field at fault is in *fault. Without maps they can. Then: makes the
- * maps of a call, on the host; some kernel of the row has something to do. */
+/* tensor_map.c. The first: can the row's maps hold the strides of this problem? If not, *fault says which; without maps they can.
+ * The second makes the maps of a call, on the host, when some kernel of the row has something to do. */
 enum glint_status glint_cuda_maps_fit(const struct glint_variant *row, const struct glint_problem *problem,
                                       struct glint_fault *fault);
 enum glint_status glint_cuda_encode_maps(struct glint_cuda *cuda, const struct glint_variant *row,

@@ -32,13 +32,7 @@ static uint64_t count_blocks(const struct glint_gpu_launch *launch, uint64_t til
     return cluster * (launch->blocks_per_sm > 0 && clusters > most ? most : clusters);
 }
 
-/* Bytes in front of a workspace's arrays. */
-static uint64_t zeroed_bytes(const struct glint_gpu_kernel *kernel)
-{
-    return ((uint64_t)kernel->zero_words * sizeof(uint32_t) + 255) / 256 * 256;
-}
-
-/* `section` is the forward's; glint_backward_layout sets that of the backward. */
+/* With the forward's section. */
 static struct glint_gpu_shape shape_of(const struct glint_problem *p)
 {
     const float log2_e = 1.44269504088896340736f;
@@ -58,41 +52,56 @@ static struct glint_gpu_shape shape_of(const struct glint_problem *p)
     };
 }
 
-/* Counts (base NULL) or places. */
-static uint64_t lay_out(const struct glint_variant *variant, struct glint_backward_params *params, void *base)
+/* How the query heads of a group are shared out, and in which order blocks go. */
+static void share_out(const struct glint_variant *variant, struct glint_cuda_plan *own)
 {
-    return glint_backward_layout(params, variant->kernel, variant->head_dim, variant->tile_m, variant->tile_n, base);
+    const struct glint_gpu_kernel *kernel = variant->kernel;
+    own->backward.part_heads = glint_gpu_part_heads(&own->shape, kernel);
+    own->backward.parts = glint_gpu_parts(&own->shape, own->backward.part_heads);
+    own->shape.section = glint_gpu_backward_section(&own->shape, own->backward.part_heads, kernel->strategy, variant->head_dim);
 }
 
-/* word[i]: blocks of launch i. */
+static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem, uint32_t multiprocessors,
+                        struct glint_cuda_plan *own)
+{
+    for (uint32_t i = 0; i < kernel->launch_count; i++) {
+        uint64_t tiles;
+        if (!count_tiles(&kernel->launch[i], problem, own->backward.parts, &tiles))
+            return false;
+        const uint64_t blocks = count_blocks(&kernel->launch[i], tiles, multiprocessors);
+        if (blocks > INT32_MAX)
+            return false;
+        own->blocks[i] = (uint32_t)blocks;
+    }
+    return true;
+}
+
+/* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, row_dim]; and with parts
+ * some 2^57, as there are no more sums than blocks of the grid. */
+static bool layout_fits(const struct glint_gpu_kernel *kernel, const struct glint_problem *p, const struct glint_cuda_plan *own)
+{
+    const int64_t arrays = own->backward.parts > 1 ? 5 : 4;
+    const int64_t limit = INT64_MAX / (arrays * (int64_t)sizeof(float) * ((int64_t)kernel->row_dim + 16));
+    return p->seqlen_q == 0 || p->batch * p->heads_q <= limit / (p->seqlen_q + GLINT_GPU_ROW_PAD);
+}
+
 bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
                      struct glint_family_plan *plan)
 {
     const struct glint_gpu_kernel *kernel = variant->kernel;
-    struct glint_backward_params params = {.shape = shape_of(problem)};
-    const int64_t parts = glint_gpu_parts(&params.shape, glint_gpu_part_heads(&params.shape, kernel));
-    for (uint32_t i = 0; i < kernel->launch_count; i++) {
-        uint64_t tiles;
-        if (!count_tiles(&kernel->launch[i], problem, parts, &tiles))
-            return false;
-        plan->word[i] = count_blocks(&kernel->launch[i], tiles, concurrency);
-        if (plan->word[i] > INT32_MAX)
-            return false;
-    }
-    plan->word[GLINT_CUDA_PARTS_WORD] = (uint64_t)parts;
-    plan->workspace_bytes = (size_t)zeroed_bytes(kernel);
-    if (variant->pass != GLINT_BACKWARD)
-        return true;
-    /* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, row_dim
-     * of the kernel]; and with parts some 2^57, as there are no more sums than blocks of the grid. */
-    const int64_t limit = INT64_MAX / ((parts > 1 ? 5 : 4) * (int64_t)sizeof(float) * ((int64_t)kernel->row_dim + 16));
-    if (problem->seqlen_q > 0 && problem->batch * problem->heads_q > limit / (problem->seqlen_q + GLINT_GPU_ROW_PAD))
+    const bool backward = variant->pass == GLINT_BACKWARD;
+    struct glint_cuda_plan own = {.shape = shape_of(problem), .backward.parts = 1};
+    uint64_t bytes = ((uint64_t)kernel->zero_words * sizeof(uint32_t) + 255) / 256 * 256; /* the words that begin as 0 */
+    if (backward)
+        share_out(variant, &own);
+    if (!count_grids(kernel, problem, concurrency, &own) || (backward && !layout_fits(kernel, problem, &own)))
         return false;
-    plan->workspace_bytes += (size_t)lay_out(variant, &params, NULL);
+    if (backward)
+        bytes = glint_backward_lay_out(&own.backward, &own.shape, kernel, variant->tile_m, variant->tile_n, bytes);
+    plan->workspace_bytes = (size_t)bytes;
+    memcpy(plan->word, &own, sizeof own);
     return true;
 }
-
-_Static_assert(GLINT_GPU_MAX_LAUNCHES <= GLINT_CUDA_PARTS_WORD && GLINT_CUDA_PARTS_WORD < GLINT_FAMILY_WORDS, "a word a launch");
 
 /* ---- launching ---- */
 
@@ -102,7 +111,8 @@ static struct glint_gpu_view view(const void *address, const struct glint_stride
     return (struct glint_gpu_view){(void *)(uintptr_t)address, strides->batch, strides->head, strides->row};
 }
 
-static struct glint_forward_params forward_params(const struct glint_problem *p, const struct glint_tensors *t)
+static struct glint_forward_params forward_params(const struct glint_problem *p, const struct glint_cuda_plan *own,
+                                                  const struct glint_tensors *t)
 {
     return (struct glint_forward_params){
         .q = view(t->q, &p->q),
@@ -110,12 +120,19 @@ static struct glint_forward_params forward_params(const struct glint_problem *p,
         .v = view(t->v, &p->v),
         .o = view(t->o, &p->o),
         .lse = t->lse,
-        .shape = shape_of(p),
+        .shape = own->shape,
     };
 }
 
-static struct glint_backward_params backward_params(const struct glint_problem *p, const struct glint_tensors *t)
+static void *place(void *workspace, uint64_t at)
 {
+    return workspace && at != GLINT_GPU_NOWHERE ? (char *)workspace + at : NULL;
+}
+
+static struct glint_backward_params backward_params(const struct glint_problem *p, const struct glint_cuda_plan *own,
+                                                    const struct glint_tensors *t, void *workspace)
+{
+    const struct glint_backward_layout *layout = &own->backward;
     return (struct glint_backward_params){
         .q = view(t->q, &p->q),
         .k = view(t->k, &p->k),
@@ -126,7 +143,16 @@ static struct glint_backward_params backward_params(const struct glint_problem *
         .dk = view(t->dk, &p->dk),
         .dv = view(t->dv, &p->dv),
         .lse = t->lse,
-        .shape = shape_of(p),
+        .shape = own->shape,
+        .padded_q = layout->padded_q,
+        .lse_log2 = place(workspace, layout->lse_log2),
+        .delta = place(workspace, layout->delta),
+        .dq_sum = place(workspace, layout->dq_sum),
+        .turn = place(workspace, layout->turn),
+        .parts = layout->parts,
+        .part_heads = layout->part_heads,
+        .key_sum = place(workspace, layout->key_sum),
+        .key_turn = place(workspace, layout->key_turn),
     };
 }
 
@@ -134,22 +160,22 @@ void glint_cuda_fill_params(const struct glint_variant *variant, const struct gl
                             void *workspace, void *params)
 {
     const struct glint_gpu_kernel *kernel = variant->kernel;
+    const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
     union glint_cuda_params *p = params;
     uint32_t *const words = kernel->zero_words > 0 ? workspace : NULL;
     if (variant->pass == GLINT_FORWARD) {
-        p->forward = forward_params(&plan->problem, tensors);
+        p->forward = forward_params(&plan->problem, &own, tensors);
         p->forward_maps.words = words;
     } else {
-        p->backward = backward_params(&plan->problem, tensors);
-        (void)lay_out(variant, &p->backward, workspace ? (char *)workspace + zeroed_bytes(kernel) : NULL);
+        p->backward = backward_params(&plan->problem, &own, tensors, workspace);
         p->backward_maps.words = words;
     }
 }
 
-static bool has_blocks(const struct glint_gpu_kernel *kernel, const struct glint_plan *plan)
+static bool has_blocks(const struct glint_gpu_kernel *kernel, const uint32_t blocks[])
 {
     for (uint32_t i = 0; i < kernel->launch_count; i++)
-        if (plan->internal[i] > 0)
+        if (blocks[i] > 0)
             return true;
     return false;
 }
@@ -183,19 +209,16 @@ static glint_cu_result launch_one(const struct glint_cuda_driver *driver, const 
 }
 
 /* Enqueues the kernels of a row, all with the same parameters. */
-static enum glint_status launch_all(struct glint_cuda *cuda, const struct glint_variant *variant, const struct glint_plan *plan,
-                                    void *params, void *stream)
+static enum glint_status launch_all(struct glint_cuda *cuda, const struct glint_variant *variant, const struct glint_cuda_row *row,
+                                    const uint32_t blocks[], void *params, void *stream)
 {
     const struct glint_gpu_kernel *kernel = variant->kernel;
-    const struct glint_cuda_row *row = &cuda->rows[plan->variant];
     void *arguments[] = {params};
     enum glint_status status = GLINT_OK;
-    for (uint32_t i = 0; i < kernel->launch_count && status == GLINT_OK; i++) {
-        const unsigned int blocks = (unsigned int)plan->internal[i];
-        if (blocks > 0)
-            status =
-                glint_cuda_note(cuda, launch_one(&cuda->driver, &kernel->launch[i], row->functions[i], blocks, arguments, stream));
-    }
+    for (uint32_t i = 0; i < kernel->launch_count && status == GLINT_OK; i++)
+        if (blocks[i] > 0)
+            status = glint_cuda_note(
+                cuda, launch_one(&cuda->driver, &kernel->launch[i], row->functions[i], blocks[i], arguments, stream));
     return status;
 }
 
@@ -211,6 +234,7 @@ enum glint_status glint_cuda_run(const struct glint_context *context, const stru
                                  const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream)
 {
     struct glint_cuda *cuda = context->state;
+    const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
     union glint_cuda_params params;
     bool pushed;
     enum glint_status status = begin(cuda, &pushed);
@@ -218,10 +242,10 @@ enum glint_status glint_cuda_run(const struct glint_context *context, const stru
         return status;
     variant->family->fill_params(variant, plan, tensors, workspace, &params);
     struct tensor_map *const maps = variant->pass == GLINT_FORWARD ? params.forward_maps.map : params.backward_maps.map;
-    if (has_blocks(variant->kernel, plan)) {
+    if (has_blocks(variant->kernel, own.blocks)) {
         status = prepare(cuda, variant, plan, tensors, workspace, maps, stream);
         if (status == GLINT_OK)
-            status = launch_all(cuda, variant, plan, &params, stream);
+            status = launch_all(cuda, variant, &cuda->rows[plan->variant], own.blocks, &params, stream);
     }
     return glint_cuda_leave(cuda, pushed, status);
 }

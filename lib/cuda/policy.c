@@ -1,6 +1,8 @@
 /* The rules of policy.h and what was measured for them. */
 #include "lib/cuda/policy.h"
 
+#include <stdbool.h>
+
 /* How many bytes of K and V, or of Q and dO, a section should touch: about half of a data-centre L2, so that the blocks that run
  * together read them from there. */
 static const int64_t SECTION_BYTES = INT64_C(28) << 20;
@@ -87,41 +89,32 @@ int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t 
     return (int32_t)(wanted < all ? wanted : all);
 }
 
+/* Takes `bytes` from *end on, and rounds what is left of 256 away. */
+static uint64_t take(uint64_t *end, uint64_t bytes)
+{
+    const uint64_t at = *end;
+    *end += (bytes + 255) / 256 * 256;
+    return at;
+}
+
 /* Every product is under 2^62 once the planner has checked what policy.h says. */
-uint64_t glint_backward_layout(struct glint_backward_params *params, const struct glint_gpu_kernel *kernel, uint32_t head_dim,
-                               uint32_t tile_m, uint32_t tile_n, char *base)
+uint64_t glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
+                                const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t begin)
 {
     const uint64_t pad = GLINT_GPU_ROW_PAD, dim = kernel->row_dim;
-    const struct glint_gpu_shape *shape = &params->shape;
-    uint64_t heads = (uint64_t)shape->batch * (uint64_t)shape->heads_q;
-    uint64_t rows = ((uint64_t)shape->seqlen_q + pad - 1) / pad * pad;
-    uint64_t row_bytes = (heads * rows * sizeof(float) + 255) / 256 * 256;
-    uint64_t bytes = 2 * row_bytes;
+    const uint64_t heads = (uint64_t)shape->batch * (uint64_t)shape->heads_q,
+                   key_heads = (uint64_t)shape->batch * (uint64_t)shape->heads_kv;
+    const uint64_t rows = ((uint64_t)shape->seqlen_q + pad - 1) / pad * pad;
+    const uint64_t key_blocks = key_heads * (((uint64_t)shape->seqlen_k + tile_n - 1) / tile_n);
+    const bool fused = kernel->strategy == GLINT_GPU_FUSED, shared = layout->parts > 1;
+    uint64_t end = begin;
 
-    params->part_heads = glint_gpu_part_heads(shape, kernel);
-    params->parts = glint_gpu_parts(shape, params->part_heads);
-    params->shape.section = glint_gpu_backward_section(shape, params->part_heads, kernel->strategy, head_dim);
-    params->padded_q = (int64_t)rows;
-    params->lse_log2 = (float *)(void *)base;
-    params->delta = base ? (float *)(void *)(base + row_bytes) : (float *)0;
-    params->dq_sum = params->key_sum = (float *)0;
-    params->turn = params->key_turn = (uint32_t *)0;
-    if (kernel->strategy == GLINT_GPU_FUSED) {
-        uint64_t sum_bytes = heads * rows * dim * sizeof(float);
-
-        params->dq_sum = base ? (float *)(void *)(base + bytes) : (float *)0;
-        bytes += sum_bytes;
-        params->turn = base ? (uint32_t *)(void *)(base + bytes) : (uint32_t *)0;
-        bytes += ((1 + heads * (rows / tile_m)) * sizeof(uint32_t) + 255) / 256 * 256;
-    }
-    if (params->parts > 1) {
-        const uint64_t blocks =
-            (uint64_t)shape->batch * (uint64_t)shape->heads_kv * (((uint64_t)shape->seqlen_k + tile_n - 1) / tile_n);
-
-        params->key_sum = base ? (float *)(void *)(base + bytes) : (float *)0;
-        bytes += (blocks * 2 * tile_n * dim * sizeof(float) + 255) / 256 * 256;
-        params->key_turn = base ? (uint32_t *)(void *)(base + bytes) : (uint32_t *)0;
-        bytes += (blocks * key_warps(kernel) * sizeof(uint32_t) + 255) / 256 * 256;
-    }
-    return bytes;
+    layout->padded_q = (int64_t)rows;
+    layout->lse_log2 = take(&end, heads * rows * sizeof(float));
+    layout->delta = take(&end, heads * rows * sizeof(float));
+    layout->dq_sum = fused ? take(&end, heads * rows * dim * sizeof(float)) : GLINT_GPU_NOWHERE;
+    layout->turn = fused ? take(&end, (1 + heads * (rows / tile_m)) * sizeof(uint32_t)) : GLINT_GPU_NOWHERE;
+    layout->key_sum = shared ? take(&end, key_blocks * 2 * tile_n * dim * sizeof(float)) : GLINT_GPU_NOWHERE;
+    layout->key_turn = shared ? take(&end, key_blocks * key_warps(kernel) * sizeof(uint32_t)) : GLINT_GPU_NOWHERE;
+    return end;
 }

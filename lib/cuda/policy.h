@@ -24,10 +24,20 @@ int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads)
 /* Backward: (part, batch, key head) triples of a section, from 1 to as many as there are. */
 int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t strategy, uint32_t head_dim);
 
-/* Workspace of a backward variant of the given tile: places the arrays of *params from address `base` (aligned to 256 bytes; NULL to
- * count only) and returns the bytes that they take. shape must be filled in; its section is set anew, and so are part_heads and parts.
- * Products do not overflow once the planner has checked that batch * heads_q * seqlen_q * head_dim and the number of blocks fit. */
-uint64_t glint_backward_layout(struct glint_backward_params *params, const struct glint_gpu_kernel *kernel, uint32_t head_dim,
-                               uint32_t tile_m, uint32_t tile_n, char *base);
+/* How a backward pass is shared out, and where its arrays lie: members of struct glint_backward_params. Of an array it is where it begins,
+ * in bytes from the start of the workspace. */
+struct glint_backward_layout {
+    int32_t part_heads, parts;
+    int64_t padded_q;
+    uint64_t lse_log2, delta;
+    uint64_t dq_sum, turn;      /* fused; else GLINT_GPU_NOWHERE */
+    uint64_t key_sum, key_turn; /* with more than one part; else GLINT_GPU_NOWHERE */
+};
+#define GLINT_GPU_NOWHERE UINT64_MAX
+
+/* Lays the arrays out from `begin` on, a multiple of 256 as each of them, and returns where they end. part_heads and parts are given.
+ * Products do not overflow once the planner has checked that batch * heads_q * seqlen_q * row_dim and the number of blocks fit. */
+uint64_t glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
+                                const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t begin);
 
 #endif

@@ -12,13 +12,13 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
 /* Of query heads that share a key head, when several blocks do: it is why the workspace is larger. */
 static void explain(const struct glint_plan *plan, struct glint_text *text)
 {
-    const uint64_t parts = plan->internal[GLINT_CUDA_PARTS_WORD];
-    if (plan->pass != GLINT_BACKWARD || parts < 2)
+    const int32_t parts = glint_cuda_plan_of(plan).backward.parts;
+    if (parts < 2)
         return;
     glint_text_str(text, "\nThe ");
     glint_text_int(text, plan->problem.heads_q / plan->problem.heads_kv);
     glint_text_str(text, " query heads of a key head are shared by ");
-    glint_text_uint(text, parts);
+    glint_text_int(text, parts);
     glint_text_str(text, " blocks, which add to dK and dV in turn: float32 sums of both are in the workspace.");
 }
 

@@ -638,9 +638,9 @@ START_TEST(persistent_grids)
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     glint_problem_bhsd(&c.problem, GLINT_BF16, 1, cases[_i].seqlen, cases[_i].seqlen, cases[_i].heads, cases[_i].heads, 128);
     ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &c.plan), GLINT_OK);
-    ck_assert_uint_eq(c.plan.internal[0], cases[_i].forward);
+    ck_assert_uint_eq(glint_cuda_plan_of(&c.plan).blocks[0], cases[_i].forward);
     ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_BACKWARD, &c.plan), GLINT_OK);
-    ck_assert_uint_eq(c.plan.internal[1], cases[_i].keys);
+    ck_assert_uint_eq(glint_cuda_plan_of(&c.plan).blocks[1], cases[_i].keys);
     close_clean(context);
 }
 END_TEST
@@ -766,7 +766,7 @@ START_TEST(huge_grids)
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     glint_problem_bhsd(&p, GLINT_F16, 0x7fff, 1, 1, 0x10002, 1, 64); /* 0x7fff * 0x10002 = 2^31 - 2 */
     ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_OK);
-    ck_assert_uint_eq(plan.internal[0], 0x7ffffffe);
+    ck_assert_uint_eq(glint_cuda_plan_of(&plan).blocks[0], 0x7ffffffe);
     glint_problem_bhsd(&p, GLINT_F16, 0x8000, 1, 1, 0x10000, 1, 64); /* 2^31 */
     ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_SIZE_OVERFLOW);
     ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_SIZE_OVERFLOW);
@@ -787,7 +787,7 @@ START_TEST(huge_grids)
     glint_problem_bhsd(&p, GLINT_F16, 1, 64, 1 << 20, (1 << 19) - 2, 1, 64); /* 2^13 key blocks, 2^18 - 1 parts */
     p.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
     ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_OK);
-    ck_assert_uint_eq(plan.internal[1], 0x7fffe000);
+    ck_assert_uint_eq(glint_cuda_plan_of(&plan).blocks[1], 0x7fffe000);
     glint_problem_bhsd(&p, GLINT_F16, 1, 64, 1 << 20, 1 << 19, 1, 64);
     p.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
     ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_SIZE_OVERFLOW);

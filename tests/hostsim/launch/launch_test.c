@@ -152,9 +152,9 @@ START_TEST(tiles)
         uint32_t counted = 0;
         sim_get(&counted, workspace, sizeof counted);
         const uint32_t tiles = (uint32_t)(batch * heads_q * ((queries + 63) / 64));
-        ck_assert_uint_eq(plan.internal[0], tiles > 2 ? 4 : 2); /* 4 multiprocessors */
-        ck_assert_uint_eq(counted,
-                          (tiles + 1) / 2 + (uint32_t)plan.internal[0] / 2); /* each pair is told once that there is no more */
+        const uint32_t blocks = glint_cuda_plan_of(&plan).blocks[0];
+        ck_assert_uint_eq(blocks, tiles > 2 ? 4 : 2);             /* 4 multiprocessors */
+        ck_assert_uint_eq(counted, (tiles + 1) / 2 + blocks / 2); /* each pair is told once that there is no more */
     }
     ck_assert_int_eq(glint_context_close(context), GLINT_OK);
     struct tensor *const all[] = {&q, &k, &v, &o};
