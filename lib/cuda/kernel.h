@@ -8,8 +8,8 @@
  *
  *     it wants                 it says           and then
  *     a block a tile           nothing more
- *     persistent blocks        blocks_per_sm     at most multiprocessors * blocks_per_sm blocks come. Block b takes tiles b, b + blocks,
- *                                                ..., or all blocks count tiles in the words below
+ *     persistent blocks        blocks_per_sm     at most multiprocessors * blocks_per_sm blocks come: `blocks` of the parameter below.
+ *                                                Block b takes tiles b, b + blocks, ..., or all count tiles in the words below
  *     clusters                 cluster           the grid is whole clusters; blocks of the last one may find no tile. The kernel is a
  *                                                GLINT_CLUSTER_KERNEL
  *     to begin before what is  dependent = 1     the kernel waits (griddepcontrol.wait) before it touches global memory. A driver that

@@ -156,6 +156,8 @@ static struct glint_backward_params backward_params(const struct glint_problem *
     };
 }
 
+_Static_assert(GLINT_MAPS_GRIDS == GLINT_GPU_MAX_LAUNCHES, "a grid a launch");
+
 void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
                             void *workspace, void *params)
 {
@@ -166,9 +168,11 @@ void glint_cuda_fill_params(const struct glint_variant *variant, const struct gl
     if (variant->pass == GLINT_FORWARD) {
         p->forward = forward_params(&plan->problem, &own, tensors);
         p->forward_maps.words = words;
+        memcpy(p->forward_maps.blocks, own.blocks, sizeof own.blocks);
     } else {
         p->backward = backward_params(&plan->problem, &own, tensors, workspace);
         p->backward_maps.words = words;
+        memcpy(p->backward_maps.blocks, own.blocks, sizeof own.blocks);
     }
 }
 

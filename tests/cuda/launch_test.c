@@ -569,6 +569,7 @@ START_TEST(forward_with_maps)
     ck_assert_ptr_eq(params->base.lse, c.tensors.lse);
     check_shape(&params->base.shape, p, 70);
     ck_assert_ptr_eq(params->words, c.workspace);
+    ck_assert_uint_eq(params->blocks[0], 24);
     check_map(
         &params->map[0],
         &(struct expected_map){c.tensors.q, 5, 3, {64, 129, 2, 4, 3}, {p->q.row, 64, p->q.head, p->q.batch}, {64, 64, 2, 1, 1}});
@@ -663,6 +664,8 @@ START_TEST(backward_with_maps)
         ck_assert_uint_eq(fake.launch[i].cluster, 0);
         ck_assert_uint_eq(fake.launch[i].dependent, i > 0);
         ck_assert_ptr_eq(params->words, c.workspace);
+        for (int launch = 0; launch < 3; launch++)
+            ck_assert_uint_eq(params->blocks[launch], fake.launch[launch].blocks);
         check_view(&params->base.dv, c.tensors.dv, &p->dv);
         check_region(params->base.lse_log2, rows * sizeof(float), &c, &end);
         check_region(params->base.delta, rows * sizeof(float), &c, &end);

@@ -1,5 +1,6 @@
 /* Where every member of the kernels' parameters lies, for a compiler to compare: layout.c asks the C compiler, layout.cu asks
- * nvcc, for the host and for the device. A struct of lib/device/params.h or hopper_params.h that they would lay out differently does not compile. */
+ * nvcc, for the host and for the device. A struct of lib/device/params.h or
+ * hopper_params.h that they would lay out differently does not compile. */
 #ifndef GLINT_TESTS_CUDA_LAYOUT_H
 #define GLINT_TESTS_CUDA_LAYOUT_H
 
@@ -29,10 +30,12 @@
     M(glint_backward_params, turn, 336) M(glint_backward_params, parts, 344) M(glint_backward_params, part_heads, 348)  \
     M(glint_backward_params, key_sum, 352) M(glint_backward_params, key_turn, 360)                                      \
     S(tensor_map, 128)                                                                                                  \
-    S(glint_forward_maps_params, 704)                                                                                   \
-    M(glint_forward_maps_params, base, 0) M(glint_forward_maps_params, words, 176) M(glint_forward_maps_params, map, 192) \
-    S(glint_backward_maps_params, 1920)                                                                                 \
-    M(glint_backward_maps_params, base, 0) M(glint_backward_maps_params, words, 368) M(glint_backward_maps_params, map, 384)
+    S(glint_forward_maps_params, 768)                                                                                   \
+    M(glint_forward_maps_params, base, 0) M(glint_forward_maps_params, words, 176) \
+    M(glint_forward_maps_params, blocks, 184) M(glint_forward_maps_params, map, 256) \
+    S(glint_backward_maps_params, 1984)                                                                                 \
+    M(glint_backward_maps_params, base, 0) M(glint_backward_maps_params, words, 368) \
+    M(glint_backward_maps_params, blocks, 376) M(glint_backward_maps_params, map, 448)
 /* clang-format on */
 
 #endif
