@@ -194,8 +194,9 @@ static void add_variants(const struct settings *s, struct cell cell)
     }
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         struct glint_variant_info v = GLINT_VARIANT_INFO_INIT;
-        if (glint_variant_at(row, &v) == GLINT_OK && v.pass == cell.pass && v.dtype == cell.dtype && v.causal == cell.causal &&
-            v.head_dim == cell.head_dim && glint_variant_available(cell.machine->context, row) == GLINT_OK)
+        if (glint_variant_at(row, &v) == GLINT_OK && v.pass == cell.pass && v.dtype == cell.dtype &&
+            (v.features != 0) == (cell.causal != 0) && v.head_dim == cell.head_dim &&
+            glint_variant_available(cell.machine->context, row) == GLINT_OK)
             add_cell(s, cell, row);
     }
 }

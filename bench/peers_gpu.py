@@ -235,7 +235,7 @@ def rows_that_fit(shape):
     device = torch.device("cuda", torch.cuda.current_device())
     for index in range(glint.library().glint_variant_count()):
         info = glint.variant_info(index)
-        if (info.sm and (info.dtype, info.head_dim, info.causal) == (glint.DTYPES[DTYPES[shape.dtype]], shape.head_dim, int(shape.causal))
+        if (info.sm and (info.dtype, info.head_dim, info.features) == (glint.DTYPES[DTYPES[shape.dtype]], shape.head_dim, int(shape.causal))
                 and glint.library().glint_variant_available(glint.context(device).handle, index) == 0):
             yield Glint(["fwd" if info.pass_ == glint.FORWARD else "bwd"], index)
 

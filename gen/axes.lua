@@ -1,4 +1,4 @@
--- What a variant computes: the one list of axes. Names, columns of the table, lists, explanations, matches and the check of a spec follow from
+-- What a variant computes: the generator's one list of axes; lib/axes.h is the one in C, and gen/tests/lists.lua compares them. Names, columns of the table, lists, explanations, matches and the check of a spec follow from
 -- it. A feature of the kernels (a window, a cap on the scores, pages) is one more entry with a default: at its default it adds nothing to a
 -- name, to a list or to a spec.
 --
@@ -6,7 +6,7 @@
 --   of             what a value may be (gen/schema.lua)
 --   default        nil: every spec must list the axis. Else a spec may leave it out, and the name leaves out this value
 --   part, token    how a name says a value, and the pattern by which it is read back
---   column         the field of struct glint_variant (lib/variant.h)
+--   column         the field of struct glint_variant (lib/variant.h); axes that share `features` add their bits to it
 --   c              by value: the constant in that column; nil: the value itself
 --   fields         by value: further fields of a record, for families and templates
 --   says           by value, or a format: the words in a kernel's header
@@ -26,8 +26,8 @@ axes.list = {
     says = "head_dim %d" },
   -- Classes of a band: query i sees the keys from first_key(i) to last_key(i). "none" bounds neither end and "causal" the last, whatever its
   -- offset, which is known only at run time.
-  { name = "mask", plural = "masks", of = schema.choice({ "none", "causal" }), part = "%s", token = "^(%a+)$", column = "causal",
-    c = { none = 0, causal = 1 }, in_tiles = true, fields = { none = { causal = false }, causal = { causal = true } },
+  { name = "mask", plural = "masks", of = schema.choice({ "none", "causal" }), part = "%s", token = "^(%a+)$", column = "features",
+    c = { none = 0, causal = "GLINT_FEATURE_RIGHT_BOUND" }, in_tiles = true, fields = { none = { causal = false }, causal = { causal = true } },
     says = { none = "no mask", causal = "causal, both alignments" } },
 }
 
@@ -97,13 +97,19 @@ function axes.fill(record)
   end
 end
 
---- Columns of a record's row: { field =, value = } each, in the order of the axes. Zero is left out.
+--- Columns of a record's row: { field =, value = } each, in the order of the axes. An axis at its default adds nothing.
 function axes.columns(record)
-  local columns = {}
+  local columns, by_field = {}, {}
   for _, axis in ipairs(axes.list) do
     local value = record[axis.name]
     if value ~= axis.default then
-      columns[#columns + 1] = { field = axis.column, value = axis.c and axis.c[value] or value }
+      local constant, column = axis.c and axis.c[value] or value, by_field[axis.column]
+      if column then
+        column.value = column.value .. " | " .. constant
+      else
+        by_field[axis.column] = { field = axis.column, value = constant }
+        columns[#columns + 1] = by_field[axis.column]
+      end
     end
   end
   return columns

@@ -7,6 +7,7 @@
  * Batch and heads play no part, so a sequence's result does not depend on what it is batched with: a row is asked first whether it
  * would take these strides with several batches and heads. Where none would, a row comes in that takes them as only one batch or head
  * uses them: the one that asks least, as that is the one which takes them of several, if any does. */
+#include "lib/axes.h"
 #include "lib/backend.h"
 #include "lib/check.h"
 
@@ -107,26 +108,18 @@ static int before(const struct glint_variant *a, const struct glint_variant *b, 
     return LINES;
 }
 
-static uint32_t is_causal(const struct glint_problem *p)
-{
-    return p->mask != GLINT_MASK_NONE;
-}
-
-static bool has_key(const struct glint_variant *row, const struct glint_problem *p, enum glint_pass pass)
-{
-    return row->pass == pass && row->dtype == p->dtype && row->head_dim == p->head_dim && row->causal == is_causal(p);
-}
-
-/* For the explanation of a refusal: the row of this pass that differs in the fewest fields, then in the least head_dim. */
+/* For the explanation of a refusal: the row that differs on the fewest axes, then in the least head_dim. */
 static uint32_t nearest(const struct glint_problem *p, enum glint_pass pass)
 {
+    const struct glint_key wanted = glint_key_of_problem(p, pass);
     uint32_t found = UINT32_MAX;
     int64_t least = INT64_MAX;
     for (uint32_t i = 0; i < glint_variants_count; i++) {
         const struct glint_variant *v = &glint_variants[i];
-        const int64_t gap = v->head_dim > p->head_dim ? v->head_dim - p->head_dim : p->head_dim - v->head_dim;
-        const int64_t distance =
-            gap + ((v->pass != pass) + (v->dtype != p->dtype) + (v->causal != is_causal(p)) + (gap != 0)) * (INT64_C(1) << 32);
+        const struct glint_key key = glint_key_of_row(v);
+        int64_t distance = v->head_dim > p->head_dim ? v->head_dim - p->head_dim : p->head_dim - v->head_dim;
+        for (int axis = 0; axis < GLINT_AXIS_COUNT; axis++)
+            distance += key.value[axis] != wanted.value[axis] ? INT64_C(1) << 32 : 0;
         if (distance < least) {
             least = distance;
             found = i;
@@ -146,10 +139,11 @@ static struct glint_problem of_several(const struct glint_problem *p)
 static uint32_t first_of(const struct question *q, enum glint_pass pass, uint32_t only, uint32_t except, bool *exists,
                          uint32_t *count)
 {
+    const struct glint_key key = glint_key_of_problem(q->problem, pass);
     uint32_t first = UINT32_MAX;
     for (uint32_t i = 0; i < glint_variants_count; i++) {
         const struct glint_variant *v = &glint_variants[i];
-        if (!has_key(v, q->problem, pass) || (only != UINT32_MAX && i != only))
+        if (!glint_has_key(v, &key) || (only != UINT32_MAX && i != only))
             continue;
         *exists = true;
         if (i == except || glint_variant_available(q->context, i) != GLINT_OK)

@@ -1,4 +1,5 @@
 /* glint_explain: the refusals and choices of glint_plan and of the runs, as sentences for a log. Same checks, same order. */
+#include "lib/axes.h"
 #include "lib/backend.h"
 #include "lib/check.h"
 #include "lib/text.h"
@@ -6,12 +7,6 @@
 static const char *pass_name(uint32_t pass)
 {
     return pass == GLINT_FORWARD ? "forward" : "backward";
-}
-
-static const char *dtype_name(uint32_t dtype)
-{
-    static const char *const names[] = {"?", "f32", "f16", "bf16"};
-    return names[dtype <= GLINT_BF16 ? dtype : 0];
 }
 
 static void put_field(struct glint_text *t, const struct glint_fault *fault)
@@ -40,37 +35,45 @@ static void put_range(struct glint_text *t, const struct glint_fault *fault, int
     glint_text_char(t, '.');
 }
 
+static void put_value(struct glint_text *t, enum glint_axis axis, int64_t value)
+{
+    const char *word = glint_axis_word(axis, value);
+    if (word)
+        glint_text_str(t, word);
+    else
+        glint_text_int(t, value);
+}
+
 static void put_key(struct glint_text *t, const struct glint_problem *p, enum glint_pass pass)
 {
-    glint_text_str(t, pass_name((uint32_t)pass));
-    glint_text_char(t, ' ');
-    glint_text_str(t, dtype_name(p->dtype));
-    glint_text_str(t, " head_dim ");
-    glint_text_int(t, p->head_dim);
-    glint_text_str(t, p->mask == GLINT_MASK_NONE ? " mask none" : " mask causal");
+    const struct glint_key key = glint_key_of_problem(p, pass);
+    for (int axis = 0; axis < GLINT_AXIS_COUNT; axis++) {
+        glint_text_str(t, axis > 0 ? ", " : "");
+        glint_text_str(t, glint_axis_name((enum glint_axis)axis));
+        glint_text_char(t, ' ');
+        put_value(t, (enum glint_axis)axis, key.value[axis]);
+    }
 }
 
 /* Which words of the spec would make the missing row: the key's parts that differ from the nearest row. */
 static void put_spec_line(struct glint_text *t, const struct glint_problem *p, enum glint_pass pass, const struct glint_variant *v)
 {
+    const struct glint_key wanted = glint_key_of_problem(p, pass), key = glint_key_of_row(v);
     glint_text_str(t, " Nearest variant: ");
     glint_text_str(t, v->name);
     glint_text_str(t, ". In the spec, add");
-    if (v->pass != pass) {
-        glint_text_str(t, pass == GLINT_FORWARD ? " \"fwd\"" : " \"bwd\"");
-        glint_text_str(t, " to passes,");
-    }
-    if (v->dtype != p->dtype) {
-        glint_text_str(t, " \"");
-        glint_text_str(t, dtype_name(p->dtype));
-        glint_text_str(t, "\" to dtypes,");
-    }
-    if (v->causal != (p->mask != GLINT_MASK_NONE))
-        glint_text_str(t, p->mask == GLINT_MASK_NONE ? " \"none\" to masks," : " \"causal\" to masks,");
-    if (v->head_dim != p->head_dim) {
+    for (int i = 0; i < GLINT_AXIS_COUNT; i++) {
+        const enum glint_axis axis = (enum glint_axis)i;
+        const char *quote = glint_axis_word(axis, wanted.value[i]) ? "\"" : "";
+        if (key.value[i] == wanted.value[i])
+            continue;
         glint_text_char(t, ' ');
-        glint_text_int(t, p->head_dim);
-        glint_text_str(t, " to head_dims,");
+        glint_text_str(t, quote);
+        put_value(t, axis, wanted.value[i]);
+        glint_text_str(t, quote);
+        glint_text_str(t, " to ");
+        glint_text_str(t, glint_axis_plural(axis));
+        glint_text_char(t, ',');
     }
     glint_text_str(t, " and rebuild.");
 }
@@ -201,9 +204,8 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
 /* Whether row `i` computes what the plan does and runs on the device. */
 static bool is_candidate(const struct glint_context *context, const struct glint_plan *plan, uint32_t i)
 {
-    const struct glint_variant *chosen = &glint_variants[plan->variant], *v = &glint_variants[i];
-    return v->pass == chosen->pass && v->dtype == chosen->dtype && v->head_dim == chosen->head_dim && v->causal == chosen->causal &&
-           glint_variant_available(context, i) == GLINT_OK;
+    const struct glint_key key = glint_key_of_row(&glint_variants[plan->variant]);
+    return glint_has_key(&glint_variants[i], &key) && glint_variant_available(context, i) == GLINT_OK;
 }
 
 /* Of tf32: what that means, and which row is more exact. */

@@ -63,7 +63,7 @@ enum glint_status {
     GLINT_BAD_RESERVED = 28,      /* a reserved field is not zero */
 
     /* the table */
-    GLINT_NOT_IN_SPEC = 32,   /* no variant in the library has this pass, dtype, head_dim and mask */
+    GLINT_NOT_IN_SPEC = 32,   /* no variant in the library computes this: pass, dtype, head_dim, mask */
     GLINT_NOT_ON_DEVICE = 33, /* such variants exist, but none runs on this context's device */
 
     /* the call */
@@ -98,8 +98,9 @@ const char *glint_status_name(enum glint_status status);
 enum glint_pass { GLINT_FORWARD = 1, GLINT_BACKWARD = 2 };
 enum glint_dtype { GLINT_F32 = 1, GLINT_F16 = 2, GLINT_BF16 = 3 };
 
-/* Which keys a query sees. There is no default alignment of the causal diagonal: when seqlen_q != seqlen_k the two differ.
- * Key j is seen by query i iff j <= i + offset; a row for which that leaves no key is all masked. */
+/* Which keys a query sees: a band, from its first key to its last one. There is no default alignment of the causal diagonal: when
+ * seqlen_q != seqlen_k the two differ. Under a causal mask the first key is 0 and the last i + offset, or seqlen_k - 1 if that is less; a
+ * query for which that leaves no key sees none. */
 enum glint_mask {
     GLINT_MASK_NONE = 1,               /* every key */
     GLINT_MASK_CAUSAL_TOP_LEFT = 2,    /* offset = 0: the first query sees the first key */
@@ -314,11 +315,16 @@ enum glint_math {
     GLINT_MATH_TF32X3 = 2
 };
 
+/* What a variant does beside plain attention: a set of bits. A problem is computed by variants with exactly the features that it asks for. */
+enum glint_feature {
+    GLINT_FEATURE_RIGHT_BOUND = 1 /* hides keys after a query's last one: both causal masks */
+};
+
 struct glint_variant_info {
     uint32_t struct_size;
-    uint32_t pass;   /* enum glint_pass */
-    uint32_t dtype;  /* enum glint_dtype */
-    uint32_t causal; /* 0: GLINT_MASK_NONE; 1: both causal masks */
+    uint32_t pass;     /* enum glint_pass */
+    uint32_t dtype;    /* enum glint_dtype */
+    uint32_t features; /* set of enum glint_feature */
     uint32_t head_dim;
     uint32_t isa;             /* CPU family: enum glint_isa; else 0 */
     uint32_t sm;              /* GPU families: lowest compute capability, 10 * major + minor; else 0 */

@@ -101,7 +101,6 @@ struct test {
     void *workspace;
     size_t workspace_bytes, bytes;
     double z, scale;
-    int64_t offset;
     enum glint_status status; /* of the copies */
 };
 
@@ -114,7 +113,7 @@ static void describe(const struct glint_variant *v, struct test *t)
 {
     const int64_t seqlen_q = v->tile_m + 3 < QUERIES_MAX ? v->tile_m + 3 : QUERIES_MAX;
     glint_problem_bshd(&t->problem, (enum glint_dtype)v->dtype, 1, seqlen_q, v->tile_n + 5, HEADS, 1, v->head_dim);
-    t->problem.mask = v->causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    t->problem.mask = glint_mask_of(v);
     double square = 0.0;
     t->z = 0.0;
     for (int64_t d = 0; d < v->head_dim; d++) {
@@ -123,7 +122,6 @@ static void describe(const struct glint_variant *v, struct test *t)
     }
     t->problem.softmax_scale = (float)(1.0 / square);
     t->scale = 1.0 / square;
-    t->offset = glint_mask_offset(&t->problem);
     t->status = GLINT_OK;
 }
 
@@ -159,12 +157,6 @@ static void layout(struct test *t, const struct glint_plan *plan, char *memory)
     t->bytes = at;
 }
 
-static int64_t visible(const struct test *t, int64_t i)
-{
-    const int64_t n = i + t->offset + 1;
-    return n < 0 ? 0 : n < t->problem.seqlen_k ? n : t->problem.seqlen_k;
-}
-
 /* LSE of a row, and expectations under its P of c, b and b c. A row that sees no key: zeros and LSE -inf. */
 struct row {
     double lse, mean_c, mean_b, mean_bc;
@@ -172,17 +164,17 @@ struct row {
 
 static struct row softmax_row(const struct test *t, int64_t head, int64_t i)
 {
-    const int64_t n = visible(t, i);
+    const int64_t first = glint_first_key(&t->problem, i), last = glint_last_key(&t->problem, i);
     const double a = q_of(head, i);
-    double top = a * k_of(0), sum = 0.0;
+    double top = a * k_of(first), sum = 0.0;
     struct row r = {0};
-    if (n == 0) {
+    if (last < first) {
         r.lse = (double)glint_float_of(0xff800000u);
         return r;
     }
-    for (int64_t j = 1; j < n; j++)
+    for (int64_t j = first + 1; j <= last; j++)
         top = a * k_of(j) > top ? a * k_of(j) : top;
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = first; j <= last; j++) {
         const double e = exp_reference(a * k_of(j) - top);
         sum += e;
         r.mean_c += e * v_of(j);
@@ -349,7 +341,7 @@ __attribute__((noinline)) static double check_backward(struct test *t)
         double pg = 0.0, dsa = 0.0;
         for (int64_t head = 0; head < HEADS; head++)
             for (int64_t i = 0; i < rows_q; i++) {
-                if (j >= visible(t, i))
+                if (j < glint_first_key(&t->problem, i) || j > glint_last_key(&t->problem, i))
                     continue;
                 const double a = q_of(head, i), g = g_of(head, i);
                 const double p = exp_reference(a * k_of(j) - (double)answer.lse[head * rows_q + i]);

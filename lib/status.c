@@ -37,7 +37,7 @@ static const struct entry entries[] = {
     ENTRY(GLINT_SIZE_OVERFLOW, "An offset or a byte count of this problem does not fit in 63 bits."),
     ENTRY(GLINT_BAD_RESERVED, "A reserved field is not zero."),
     ENTRY(GLINT_NOT_IN_SPEC,
-          "The library was built without a variant for this pass, dtype, head_dim and mask; add it to the spec."),
+          "The library was built without a variant that computes this; glint_explain says what to add to the spec."),
     ENTRY(GLINT_NOT_ON_DEVICE, "The library has such variants, but none for this context's device."),
     ENTRY(GLINT_BAD_PLAN, "This is not a plan made by glint_plan for this context, or it was changed since."),
     ENTRY(GLINT_WRONG_PASS, "The plan was made for the other pass."),

@@ -20,7 +20,7 @@ enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *in
         .struct_size = sizeof *info,
         .pass = v->pass,
         .dtype = v->dtype,
-        .causal = v->causal,
+        .features = v->features,
         .head_dim = v->head_dim,
         .isa = v->isa,
         .sm = v->sm,

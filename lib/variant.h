@@ -12,10 +12,10 @@
 struct glint_family;
 
 struct glint_variant {
-    const char *name; /* left of "__" what it computes, right of it how */
-    uint8_t pass;     /* enum glint_pass */
-    uint8_t dtype;    /* enum glint_dtype */
-    uint8_t causal;   /* 0 none, 1 both causal masks */
+    const char *name;  /* left of "__" what it computes, right of it how */
+    uint8_t pass;      /* enum glint_pass */
+    uint8_t dtype;     /* enum glint_dtype */
+    uint16_t features; /* set of enum glint_feature */
     uint16_t head_dim;
     uint16_t tile_m, tile_n;  /* queries, keys */
     uint16_t isa;             /* CPU: enum glint_isa, else 0 */
@@ -27,18 +27,51 @@ struct glint_variant {
     const void *kernel; /* the backend's own descriptor: const struct glint_cpu_kernel * for the CPU */
 };
 
-/* Sorted by name; the rows of one (pass, dtype, head_dim, causal) key are contiguous, because the key is the name's prefix. */
+/* Sorted by name; the rows of one key (lib/axes.h) are contiguous, because the key is the name's prefix. */
 extern const struct glint_variant glint_variants[];
 extern const uint32_t glint_variants_count;
 
-/* Causal masks: query i sees key j iff j <= i + offset. For GLINT_MASK_NONE the offset is seqlen_k: every key is seen. */
-static inline int64_t glint_mask_offset(const struct glint_problem *p)
+/* Every mask is a band: query i sees key j iff i + first <= j <= i + last. A side without a bound has one that no key reaches. */
+struct glint_band {
+    int64_t first, last;
+};
+
+static inline struct glint_band glint_band_of(const struct glint_problem *p)
 {
-    switch (p->mask) {
-    case GLINT_MASK_CAUSAL_TOP_LEFT: return 0;
-    case GLINT_MASK_CAUSAL_BOTTOM_RIGHT: return p->seqlen_k - p->seqlen_q;
-    default: return p->seqlen_k;
-    }
+    struct glint_band band = {-p->seqlen_q, p->seqlen_k};
+    if (p->mask == GLINT_MASK_CAUSAL_TOP_LEFT)
+        band.last = 0;
+    if (p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT)
+        band.last = p->seqlen_k - p->seqlen_q;
+    return band;
+}
+
+/* The keys that query i sees; none when the last comes before the first. */
+static inline int64_t glint_first_key(const struct glint_problem *p, int64_t i)
+{
+    const int64_t first = i + glint_band_of(p).first;
+    return first > 0 ? first : 0;
+}
+
+static inline int64_t glint_last_key(const struct glint_problem *p, int64_t i)
+{
+    const int64_t last = i + glint_band_of(p).last;
+    return last < p->seqlen_k ? last : p->seqlen_k - 1;
+}
+
+/* What a problem asks of a variant. */
+static inline uint32_t glint_features_of(const struct glint_problem *p)
+{
+    return p->mask == GLINT_MASK_NONE ? 0 : GLINT_FEATURE_RIGHT_BOUND;
+}
+
+/* The features that are a mask's: which sides of its band have a bound. */
+#define GLINT_FEATURES_OF_MASKS GLINT_FEATURE_RIGHT_BOUND
+
+/* A mask that a row serves. */
+static inline enum glint_mask glint_mask_of(const struct glint_variant *row)
+{
+    return (row->features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
 }
 
 #endif

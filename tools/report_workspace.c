@@ -9,7 +9,7 @@ int main(void)
         const struct glint_variant *variant = &glint_variants[i];
         struct glint_problem problem;
         glint_problem_bshd(&problem, (enum glint_dtype)variant->dtype, 1, 2048, 2048, 8, 8, variant->head_dim);
-        problem.mask = variant->causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+        problem.mask = glint_mask_of(variant);
         struct glint_family_plan plan = {0};
         if (!variant->family->backend->plan(variant, &problem, 1, &plan)) {
             fprintf(stderr, "%s: the family cannot plan the report's problem\n", variant->name);

@@ -60,7 +60,7 @@ class Options(Struct):
 
 
 class VariantInfo(Struct):
-    _fields_ = [(name, u32) for name in "struct_size pass_ dtype causal head_dim isa sm tile_m tile_n alignment_bytes math reserved".split()] + [
+    _fields_ = [(name, u32) for name in "struct_size pass_ dtype features head_dim isa sm tile_m tile_n alignment_bytes math reserved".split()] + [
         ("name", string), ("family", string)]
 
 

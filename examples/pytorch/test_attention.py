@@ -98,7 +98,7 @@ def cases(device):
         info = glint.variant_info(index)
         if (info.sm == 0) == (device == "cpu") and glint.library().glint_variant_available(glint.context(torch.device(device)).handle, index) == 0:
             dtype = next(t for t, code in glint.DTYPES.items() if code == info.dtype)
-            found.setdefault((dtype, info.head_dim), set()).add((info.pass_, info.causal))
+            found.setdefault((dtype, info.head_dim), set()).add((info.pass_, info.features))
             tf32[dtype, info.head_dim] = tf32.get((dtype, info.head_dim), False) or info.math == TF32_PRODUCTS
     return {key: tf32[key] for key in sorted(found, key=lambda key: (str(key[0]), key[1])) if len(found[key]) == 4}
 

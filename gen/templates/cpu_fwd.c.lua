@@ -174,7 +174,7 @@ $ end
         begin_block(p, &m, i / TILE_M, q + i * p->q.row, glint_clamp(queries - i, 0, TILE_M));
 
 $ if causal then
-    const int64_t keys_seen = glint_clamp(first_query + queries + call->offset, 0, p->seqlen_k);
+    const int64_t keys_seen = glint_clamp(first_query + queries + call->band.last, 0, p->seqlen_k);
 $ else
     const int64_t keys_seen = p->seqlen_k;
 $ end
@@ -203,7 +203,7 @@ $ else
         glint_widen_rows(m.v, PITCH_D, v_rows, p->v.row, t.keys, HEAD_DIM);
 $ end
 $ if causal then
-        const int64_t shift = first_key - call->offset - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */
+        const int64_t shift = first_key - call->band.last - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */
         t.special = t.keys - 1 + shift > 0 && glint_any_special(t.v, t.v_pitch, t.keys, HEAD_DIM);
         for (int64_t i = glint_clamp(shift, 0, queries) / TILE_M * TILE_M; i < queries; i += TILE_M) {
             t.shift = shift - i;
@@ -216,7 +216,7 @@ $ end
     }
 
 $ if causal then
-    const int64_t blind = p->seqlen_k > 0 ? glint_clamp(-call->offset - first_query, 0, queries) : queries;
+    const int64_t blind = p->seqlen_k > 0 ? glint_clamp(-call->band.last - first_query, 0, queries) : queries;
 $ else
     const int64_t blind = p->seqlen_k > 0 ? 0 : queries;
 $ end

@@ -20,7 +20,7 @@ end
 -- Runs body with one more axis, as a feature of the kernels would add it.
 local function with_axis(body)
   table.insert(axes.list, { name = "window", plural = "windows", of = schema.choice({ "none", "sliding" }), default = "none", part = "w%s",
-    token = "^w(%a+)$", column = "windowed", c = { sliding = 1 }, fields = { sliding = { windowed = true }, none = { windowed = false } },
+    token = "^w(%a+)$", column = "features", c = { sliding = "GLINT_FEATURE_LEFT_BOUND" }, fields = { sliding = { windowed = true }, none = { windowed = false } },
     says = { sliding = "a sliding window" }, in_tiles = true })
   local ok, why = xpcall(body, debug.traceback)
   table.remove(axes.list)
@@ -56,7 +56,7 @@ harness.case("an axis that a spec lists is everywhere", function()
     harness.yes(record, table.concat(specs.names(loaded), " "))
     harness.is(record.windowed, true)
     harness.has(list.json(loaded.records), '"window": "sliding"')
-    harness.has(emit.table(loaded.records, "s"), ".head_dim = 64, .causal = 1, .windowed = 1,")
+    harness.has(emit.table(loaded.records, "s"), ".head_dim = 64, .features = GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_LEFT_BOUND,")
     harness.has(explain.variant(loaded, NEW), 'spec:5: windows lists "sliding"')
     harness.is(explain.variant(loaded, "fwd_f32_d64_causal_wsliding"), NEW .. "\n")
     harness.has(axes.sentence(record), "causal, both alignments, a sliding window.")

@@ -128,19 +128,19 @@ extern const struct glint_cpu_kernel glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64
 
 const struct glint_variant glint_variants[] = {
     {.name = "bwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
-     .pass = GLINT_BACKWARD, .dtype = GLINT_F32, .head_dim = 128, .causal = 1,
+     .pass = GLINT_BACKWARD, .dtype = GLINT_F32, .head_dim = 128, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
      .family = &glint_family_cpu, .kernel = &glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
     {.name = "bwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
-     .pass = GLINT_BACKWARD, .dtype = GLINT_F32, .head_dim = 64, .causal = 1,
+     .pass = GLINT_BACKWARD, .dtype = GLINT_F32, .head_dim = 64, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
      .family = &glint_family_cpu, .kernel = &glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
     {.name = "fwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
-     .pass = GLINT_FORWARD, .dtype = GLINT_F32, .head_dim = 128, .causal = 1,
+     .pass = GLINT_FORWARD, .dtype = GLINT_F32, .head_dim = 128, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
      .family = &glint_family_cpu, .kernel = &glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
     {.name = "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
-     .pass = GLINT_FORWARD, .dtype = GLINT_F32, .head_dim = 64, .causal = 1,
+     .pass = GLINT_FORWARD, .dtype = GLINT_F32, .head_dim = 64, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
      .family = &glint_family_cpu, .kernel = &glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
 };

@@ -1,4 +1,5 @@
 -- What C and the generator both list is the same list: each stands once on either side, and here they are compared.
+local axes = require("gen.axes")
 local harness = require("gen.tests.harness")
 local registry = require("gen.registry")
 local text = require("gen.text")
@@ -22,4 +23,22 @@ harness.case("instruction sets: lib/cpu/isa.h, enum glint_isa and the cpu family
   harness.is(count, #in_family)
   local _, enumerators = public:match("enum glint_isa {(.-)};"):gsub("GLINT_ISA_[%w_]+ = ", "")
   harness.is(enumerators, count + 1) -- and GLINT_ISA_ANY
+end)
+
+harness.case("axes: lib/axes.h and the spec's, in the order of a name", function()
+  local header, found, values = read("lib/axes.h"), {}, {}
+  for name, plural in header:gmatch('X%(([%l_]+), "([%l_]+)",') do found[#found + 1] = { name = name, plural = plural, words = {} } end
+  for name, word, value in header:gmatch('W%(([%l_]+), "(%w+)", ([%w_]+)%)') do
+    values[name .. " " .. word] = value
+    for _, axis in ipairs(found) do
+      if axis.name == name then axis.words[#axis.words + 1] = word end
+    end
+  end
+  harness.is(#found, #axes.list)
+  for i, axis in ipairs(axes.list) do
+    harness.is(found[i].name, axis.name)
+    harness.is(found[i].plural, axis.plural)
+    harness.is(table.concat(found[i].words, " "), table.concat(axis.of.values or {}, " "), axis.name)
+    for word, constant in pairs(axis.c or {}) do harness.is(values[axis.name .. " " .. word], tostring(constant), axis.name) end
+  end
 end)

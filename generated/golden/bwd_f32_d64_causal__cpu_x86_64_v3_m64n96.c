@@ -182,10 +182,10 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
                 const int64_t n = (key_block - first_block) / block_step * TILE_N * PITCH_D;
                 glint_widen_rows(m.k, PITCH_D, k + first_key * p->k.row, p->k.row, keys, HEAD_DIM);
                 glint_widen_rows(m.v, PITCH_D, v + first_key * p->v.row, p->v.row, keys, HEAD_DIM);
-                const int64_t first_query = glint_clamp(first_key - call->offset, 0, p->seqlen_q); /* to see any of these keys */
+                const int64_t first_query = glint_clamp(first_key - call->band.last, 0, p->seqlen_q); /* to see any of these keys */
                 for (int64_t block = first_query / TILE_M; block < g->query_blocks; block++) {
                     const int64_t queries = glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M);
-                    tile(&m, block, queries, keys, first_key - block * TILE_M - call->offset, dq_t, m.dk + n, m.dv + n);
+                    tile(&m, block, queries, keys, first_key - block * TILE_M - call->band.last, dq_t, m.dk + n, m.dv + n);
                 }
             }
             if (!split && group > 0)

@@ -153,7 +153,7 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
     for (int64_t i = 0; i < queries; i += TILE_M)
         begin_block(p, &m, i / TILE_M, q + i * p->q.row, glint_clamp(queries - i, 0, TILE_M));
 
-    const int64_t keys_seen = glint_clamp(first_query + queries + call->offset, 0, p->seqlen_k);
+    const int64_t keys_seen = glint_clamp(first_query + queries + call->band.last, 0, p->seqlen_k);
     for (int64_t first_key = 0; first_key < keys_seen; first_key += TILE_N) {
         const glint_element *k_rows = k + first_key * p->k.row, *v_rows = v + first_key * p->v.row;
         struct tile t = {.k = m.k, .v = m.v, .k_pitch = PITCH_D, .v_pitch = PITCH_D, .first = first_key == 0};
@@ -171,7 +171,7 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
             t.k = k_rows, t.v = v_rows;
             t.k_pitch = p->k.row, t.v_pitch = p->v.row;
         }
-        const int64_t shift = first_key - call->offset - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */
+        const int64_t shift = first_key - call->band.last - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */
         t.special = t.keys - 1 + shift > 0 && glint_any_special(t.v, t.v_pitch, t.keys, HEAD_DIM);
         for (int64_t i = glint_clamp(shift, 0, queries) / TILE_M * TILE_M; i < queries; i += TILE_M) {
             t.shift = shift - i;
@@ -179,7 +179,7 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
         }
     }
 
-    const int64_t blind = p->seqlen_k > 0 ? glint_clamp(-call->offset - first_query, 0, queries) : queries;
+    const int64_t blind = p->seqlen_k > 0 ? glint_clamp(-call->band.last - first_query, 0, queries) : queries;
     for (int64_t i = 0; i < queries; i += TILE_M)
         end_block(p, &m, i / TILE_M, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, TILE_M), blind - i);
 }

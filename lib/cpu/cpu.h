@@ -74,8 +74,8 @@ struct glint_cpu_geometry {
 struct glint_cpu_call {
     const struct glint_problem *problem;
     const struct glint_tensors *tensors;
-    int64_t offset;  /* query i sees key j iff j <= i + offset */
-    float *partials; /* [key_groups][batch][heads_q][partial_floats] */
+    struct glint_band band; /* kernels of a causal mask use its right side */
+    float *partials;        /* [key_groups][batch][heads_q][partial_floats] */
     struct glint_cpu_geometry geometry;
 };
 

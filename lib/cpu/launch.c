@@ -63,7 +63,7 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
     (void)stream;
     const struct glint_executor *executor = &context->executor;
     const struct glint_cpu_kernel *kernel = variant->kernel;
-    struct glint_cpu_call call = {.problem = &plan->problem, .tensors = tensors, .offset = glint_mask_offset(&plan->problem)};
+    struct glint_cpu_call call = {.problem = &plan->problem, .tensors = tensors, .band = glint_band_of(&plan->problem)};
     memcpy(&call.geometry, plan->internal, sizeof call.geometry);
 
     unsigned char *base = workspace;

@@ -45,7 +45,7 @@ static struct glint_gpu_shape shape_of(const struct glint_problem *p)
         .group = (int32_t)(p->heads_q / p->heads_kv),
         .seqlen_q = (int32_t)p->seqlen_q,
         .seqlen_k = (int32_t)p->seqlen_k,
-        .mask_offset = (int32_t)glint_mask_offset(p),
+        .mask_offset = (int32_t)glint_band_of(p).last,
         .section = glint_gpu_section(causal, longest, p->head_dim, element_bytes(p->dtype)),
         .softmax_scale = p->softmax_scale,
         .scale_log2 = p->softmax_scale * log2_e,

@@ -123,7 +123,7 @@ void far_checks(struct check_list *list, const struct subject *subject)
         struct shape s = {.batch = 2, .heads_q = 2, .heads_kv = 2, .seqlen_q = 19, .seqlen_k = 23, .layout = LAYOUT_BHSD};
         if (extent == ROW) /* a tile and a bit: offsets within tiles, and those of tiles */
             s.batch = s.heads_q = s.heads_kv = 1, s.seqlen_q = m + 3, s.seqlen_k = n + 5;
-        s.mask = subject->info.causal != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+        s.mask = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
         s.detail = extent;
         checks_add(list, far, &s, "far/%s", names[extent]);
     }

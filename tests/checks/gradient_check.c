@@ -272,7 +272,9 @@ static void identity(struct subject *subject, const struct shape *shape)
 
 static enum glint_mask causal_or_none(const struct subject *subject, bool top_left)
 {
-    return subject->info.causal == 0 ? GLINT_MASK_NONE : top_left ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    return (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) == 0 ? GLINT_MASK_NONE
+           : top_left                                                ? GLINT_MASK_CAUSAL_TOP_LEFT
+                                                                     : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
 }
 
 /* Rows around one and two tiles in both directions: 15 of the 25 pairs, every extent with three others. */
@@ -295,9 +297,9 @@ static void add_tile_shapes(struct check_list *list, const struct subject *subje
                                               : (a + b) % 3 == 1 ? LAYOUT_BSHD
                                                                  : LAYOUT_MIXED};
             checks_add(list, accuracy, &s, "accuracy/q%lld_k%lld%s", (long long)rows[a], (long long)keys[b],
-                       subject->info.causal == 0 ? ""
-                       : top_left                ? "_top_left"
-                                                 : "_bottom_right");
+                       (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) == 0 ? ""
+                       : top_left                                                ? "_top_left"
+                                                                                 : "_bottom_right");
         }
 }
 
@@ -375,7 +377,7 @@ static void add_causal_shapes(struct check_list *list, const struct subject *sub
         {"top_left_long_queries", m + 9, 21, true},    {"square_top_left", 45, 45, true},
         {"square_bottom_right", 45, 45, false},
     };
-    for (size_t i = 0; i < sizeof causal / sizeof causal[0] && subject->info.causal != 0; i++) {
+    for (size_t i = 0; i < sizeof causal / sizeof causal[0] && (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0; i++) {
         const struct shape s = {.batch = 1,
                                 .heads_q = 2,
                                 .heads_kv = 1,

@@ -327,7 +327,7 @@ static void ones(struct subject *subject, const struct shape *shape)
 
 void laws_checks(struct check_list *list, const struct subject *subject)
 {
-    const bool forward = subject->info.pass == GLINT_FORWARD, causal = subject->info.causal != 0;
+    const bool forward = subject->info.pass == GLINT_FORWARD, causal = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
     const enum glint_mask mask = causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
     const struct shape small = {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = 21, .seqlen_k = 34, .mask = mask};

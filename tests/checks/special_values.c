@@ -211,7 +211,7 @@ static void largest_v(struct subject *subject, const struct shape *shape)
 
 void special_values_checks(struct check_list *list, const struct subject *subject)
 {
-    const bool forward = subject->info.pass == GLINT_FORWARD, causal = subject->info.causal != 0;
+    const bool forward = subject->info.pass == GLINT_FORWARD, causal = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     const int64_t n = (int64_t)subject->info.tile_n;
     struct shape s = {.batch = subject->backend->exact ? 1 : 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 11, .seqlen_k = n + 6};
     s.mask = causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;

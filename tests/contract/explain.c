@@ -180,7 +180,7 @@ static void rows_of_other_devices(void)
                 for (uint32_t j = 0; j < glint_variant_count(); j++) {
                     const struct glint_variant_info other = row_at(j);
                     low = low || (other.isa == GLINT_ISA_X86_64 && other.pass == info.pass && other.dtype == info.dtype &&
-                                  other.head_dim == info.head_dim && other.causal == info.causal);
+                                  other.head_dim == info.head_dim && other.features == info.features);
                 }
                 if (low)
                     continue;

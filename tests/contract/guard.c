@@ -199,7 +199,7 @@ static void variants(enum glint_pass pass, uint32_t concurrency)
         };
         for (size_t s = 0; s < COUNT(shapes); s++) {
             shape_of_variant(context, i, &shapes[s], false, s);
-            if (info.causal)
+            if (info.features & GLINT_FEATURE_RIGHT_BOUND)
                 shape_of_variant(context, i, &shapes[s], true, s);
         }
         tried++;

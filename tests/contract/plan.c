@@ -25,7 +25,11 @@ static bool name_is_right(const struct glint_variant_info *info)
 {
     char front[128], tile[32];
     snprintf(front, sizeof front, "%s_%s_d%u_%s__%s_", info->pass == GLINT_BACKWARD ? "bwd" : "fwd", dtype_names[info->dtype],
-             info->head_dim, info->causal ? "causal" : "none", info->family);
+             info->head_dim,
+             info->features == 0                           ? "none"
+             : info->features == GLINT_FEATURE_RIGHT_BOUND ? "causal"
+                                                           : "?",
+             info->family);
     snprintf(tile, sizeof tile, "m%un%u", info->tile_m, info->tile_n);
     const char *rest = after(info->name, front);
     if (strcmp(info->family, "cpu") == 0) {
@@ -47,7 +51,8 @@ static void names_are_their_fields(void)
     for (uint32_t i = 0; i < count; i++) {
         const struct glint_variant_info info = row_at(i);
         EXPECT(info.pass == GLINT_FORWARD || info.pass == GLINT_BACKWARD, "row %u has pass %u", i, info.pass);
-        EXPECT(info.dtype >= GLINT_F32 && info.dtype <= GLINT_BF16 && info.causal <= 1, "row %u", i);
+        EXPECT(info.dtype >= GLINT_F32 && info.dtype <= GLINT_BF16 && (info.features & ~(uint32_t)GLINT_FEATURE_RIGHT_BOUND) == 0,
+               "row %u", i);
         EXPECT(info.head_dim > 0 && info.head_dim % 8 == 0 && info.tile_m > 0 && info.tile_n > 0, "row %u", i);
         const uint32_t a = info.alignment_bytes;
         EXPECT(a >= (uint32_t)element_bytes(info.dtype) && a <= 256 && (a & (a - 1)) == 0, "row %u is aligned to %u", i, a);

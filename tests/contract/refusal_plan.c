@@ -211,7 +211,8 @@ static void judge(const struct glint_context *context, const struct subject *s)
         EXPECT(plan.pass == s->pass && plan.context == context && memcmp(&plan.problem, &s->problem, sizeof s->problem) == 0,
                "the plan holds another problem; %s", describe(s));
         EXPECT(info.pass == s->pass && info.dtype == s->problem.dtype && info.head_dim == (uint64_t)s->problem.head_dim &&
-                   (info.causal != 0) == (s->problem.mask != GLINT_MASK_NONE),
+                   (info.features & GLINT_FEATURE_RIGHT_BOUND) ==
+                       (s->problem.mask == GLINT_MASK_NONE ? 0u : GLINT_FEATURE_RIGHT_BOUND),
                "the plan's variant is %s; %s", info.name, describe(s));
         EXPECT(strstr(text, info.name) != NULL, "the explanation does not name %s:\n%s", info.name, text);
         tally.planned++;
@@ -249,7 +250,7 @@ static size_t make_subjects(const struct glint_context *context, struct subject 
         const struct glint_variant_info info = row_at(i % rows);
         if (glint_variant_available(context, i % rows) != GLINT_OK)
             continue;
-        if (info.pass == last.pass && info.dtype == last.dtype && info.causal == last.causal && rows > 1)
+        if (info.pass == last.pass && info.dtype == last.dtype && info.features == last.features && rows > 1)
             continue; /* one head dim of each */
         last = info;
         struct glint_problem *const p = &subjects[count].problem;

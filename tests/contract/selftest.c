@@ -90,7 +90,7 @@ static uint32_t sabotage(const struct glint_context *context, uint32_t pass, uin
             continue;
         for (uint32_t j = 0; j < table_count; j++) {
             const struct glint_variant *const a = &table[i], *const b = &genuine_variants[j];
-            if (b->pass != a->pass || b->dtype != GLINT_BF16 || b->head_dim != a->head_dim || b->causal != a->causal ||
+            if (b->pass != a->pass || b->dtype != GLINT_BF16 || b->head_dim != a->head_dim || b->features != a->features ||
                 b->isa != a->isa || b->tile_m != a->tile_m || b->tile_n != a->tile_n || b->family != a->family ||
                 a->kernel == b->kernel)
                 continue;

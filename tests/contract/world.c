@@ -118,7 +118,7 @@ const char *pass_name(uint32_t pass)
 
 enum glint_mask row_mask(const struct glint_variant_info *info, bool bottom_right)
 {
-    if (!info->causal)
+    if (!(info->features & GLINT_FEATURE_RIGHT_BOUND))
         return GLINT_MASK_NONE;
     return bottom_right ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_CAUSAL_TOP_LEFT;
 }

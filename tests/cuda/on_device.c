@@ -547,7 +547,7 @@ static void check_bare(struct run *run)
         must(glint_variant_at(i, &info), "glint_variant_at");
         const struct job_shape shapes[] = {{1, 2, 1, info.tile_m + 3, 2 * (int64_t)info.tile_n + 5}, {2, 1, 1, 1, info.tile_n - 1}};
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
-            for (int mask = 0; mask <= (info.causal ? 1 : 0); mask++) {
+            for (int mask = 0; mask <= ((info.features & GLINT_FEATURE_RIGHT_BOUND) ? 1 : 0); mask++) {
                 struct job job;
                 job_make(&job, &run->device, run->context, i, shapes[s], masks[mask], i + 1);
                 job_poison(&job, &run->device, 0xaa, 0xaa, NULL);

@@ -188,7 +188,7 @@ glint_status run(uint32_t index)
     if (status != GLINT_OK)
         return status;
     glint_problem_bhsd(&problem, (glint_dtype)variant->dtype, 1, seqlen_of(variant), seqlen_of(variant), 1, 1, variant->head_dim);
-    problem.mask = variant->causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    problem.mask = glint_mask_of(variant);
     status = glint_plan_variant(context, &problem, pass, index, &plan);
     if (status == GLINT_OK) {
         const glint_tensors tensors = tensors_of(variant);

@@ -82,9 +82,9 @@ struct shape shape_of(const struct glint_variant_info *info)
     s.batch = s.heads_q = s.heads_kv = 1;
     s.seqlen_q = number("seqlen_q") > 0 ? number("seqlen_q") : (forward ? 2 : 4) * info->tile_m;
     s.seqlen_k = number("seqlen_k") > 0 ? number("seqlen_k") : (forward ? 4 : 2) * info->tile_n;
-    if (forward && info->causal != 0 && number("seqlen_k") == 0 && s.seqlen_k < s.seqlen_q)
+    if (forward && (info->features & GLINT_FEATURE_RIGHT_BOUND) != 0 && number("seqlen_k") == 0 && s.seqlen_k < s.seqlen_q)
         s.seqlen_k = s.seqlen_q;
-    s.mask = info->causal != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    s.mask = (info->features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
     return s;
 }
 
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
         return 2;
     std::fprintf(file, "variant: %s%s\nabout: Block %u of %u; %lld queries, %lld keys%s\nwarps: %u\nshared: %s\n\n%s",
                  arguments["variant"].c_str(), arguments["kernel"].c_str(), block, blocks, (long long)shape.seqlen_q,
-                 (long long)shape.seqlen_k, subject.info.causal != 0 ? ", causal" : "", warps, arguments["shared"].c_str(),
-                 events.c_str());
+                 (long long)shape.seqlen_k, (subject.info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? ", causal" : "", warps,
+                 arguments["shared"].c_str(), events.c_str());
     return std::fclose(file) == 0 ? (passed ? 0 : 1) : 2;
 }

@@ -1,0 +1,67 @@
+/* What a variant computes: the axes of a spec, in the order of a name. The only list of them in C; gen/axes.lua has the generator's, and
+ * gen/tests/lists.lua compares the two. A row computes a problem of its pass when they have the same value on every axis.
+ *   X(axis, plural in a spec, value of `row`, value of `problem` in `pass`)
+ *   W(axis, word in a spec, value)        an axis without words has numbers */
+#ifndef GLINT_AXES_H
+#define GLINT_AXES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/variant.h"
+
+/* clang-format off */
+#define GLINT_AXES(X)                                                                                        \
+    X(pass, "passes", row->pass, pass)                                                                       \
+    X(dtype, "dtypes", row->dtype, problem->dtype)                                                           \
+    X(head_dim, "head_dims", row->head_dim, problem->head_dim)                                               \
+    X(mask, "masks", row->features & GLINT_FEATURES_OF_MASKS, glint_features_of(problem) & GLINT_FEATURES_OF_MASKS)
+
+#define GLINT_AXIS_WORDS(W)                                                                                  \
+    W(pass, "fwd", GLINT_FORWARD)                                                                            \
+    W(pass, "bwd", GLINT_BACKWARD)                                                                           \
+    W(dtype, "f32", GLINT_F32)                                                                               \
+    W(dtype, "f16", GLINT_F16)                                                                               \
+    W(dtype, "bf16", GLINT_BF16)                                                                             \
+    W(mask, "none", 0)                                                                                       \
+    W(mask, "causal", GLINT_FEATURE_RIGHT_BOUND)
+/* clang-format on */
+
+enum glint_axis {
+#define GLINT_AXIS(axis, plural, of_row, of_problem) GLINT_AXIS_##axis,
+    GLINT_AXES(GLINT_AXIS)
+#undef GLINT_AXIS
+        GLINT_AXIS_COUNT
+};
+
+struct glint_key {
+    int64_t value[GLINT_AXIS_COUNT];
+};
+
+static inline struct glint_key glint_key_of_row(const struct glint_variant *row)
+{
+#define GLINT_AXIS(axis, plural, of_row, of_problem) [GLINT_AXIS_##axis] = (int64_t)(of_row),
+    return (struct glint_key){{GLINT_AXES(GLINT_AXIS)}};
+#undef GLINT_AXIS
+}
+
+static inline struct glint_key glint_key_of_problem(const struct glint_problem *problem, enum glint_pass pass)
+{
+#define GLINT_AXIS(axis, plural, of_row, of_problem) [GLINT_AXIS_##axis] = (int64_t)(of_problem),
+    return (struct glint_key){{GLINT_AXES(GLINT_AXIS)}};
+#undef GLINT_AXIS
+}
+
+static inline bool glint_has_key(const struct glint_variant *row, const struct glint_key *key)
+{
+#define GLINT_AXIS(axis, plural, of_row, of_problem) &&(int64_t)(of_row) == key->value[GLINT_AXIS_##axis]
+    return true GLINT_AXES(GLINT_AXIS);
+#undef GLINT_AXIS
+}
+
+/* "head_dim"; "head_dims"; the word for a value, NULL where the number itself stands in a spec. */
+const char *glint_axis_name(enum glint_axis axis);
+const char *glint_axis_plural(enum glint_axis axis);
+const char *glint_axis_word(enum glint_axis axis, int64_t value);
+
+#endif
