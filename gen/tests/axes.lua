@@ -20,7 +20,8 @@ end
 -- Runs body with one more axis, as a feature of the kernels would add it.
 local function with_axis(body)
   table.insert(axes.list, { name = "window", plural = "windows", of = schema.choice({ "none", "sliding" }), default = "none", part = "w%s",
-    token = "^w(%a+)$", column = "features", c = { sliding = "GLINT_FEATURE_LEFT_BOUND" }, fields = { sliding = { windowed = true }, none = { windowed = false } },
+    token = "^w(%a+)$", column = "features", c = { sliding = "GLINT_FEATURE_LEFT_BOUND" },
+    fields = { sliding = { windowed = true }, none = { windowed = false } },
     says = { sliding = "a sliding window" }, in_tiles = true })
   local ok, why = xpcall(body, debug.traceback)
   table.remove(axes.list)
