@@ -1,6 +1,6 @@
--- What a variant computes: the generator's one list of axes; lib/axes.h is the one in C, and gen/tests/lists.lua compares them. Names, columns of the table, lists, explanations, matches and the check of a spec follow from
--- it. A feature of the kernels (a window, a cap on the scores, pages) is one more entry with a default: at its default it adds nothing to a
--- name, to a list or to a spec.
+-- What a variant computes: the generator's one list of axes. lib/axes.h is the one in C, and gen/tests/lists.lua compares the two. Names,
+-- columns of the table, lists, explanations, matches and the check of a spec follow from it. A feature of the kernels (a window, a cap on the
+-- scores, pages) is one more entry with a default: at its default it adds nothing to a name, to a list or to a spec.
 --
 --   name, plural   the field of a record and of a match; the list of a spec, of which every value makes variants
 --   of             what a value may be (gen/schema.lua)

@@ -15,7 +15,8 @@ struct glint_gpu_view {
     int64_t batch, head, row;
 };
 
-/* Both passes. mask_offset: query i sees key j iff j <= i + mask_offset (glint_mask_offset); kernels without a mask ignore it.
+/* Both passes. mask_offset is the last side of the mask's band (struct glint_band): query i sees key j iff j <= i + mask_offset; kernels without
+ * a mask ignore it. A mask that bounds the first side too needs a second number here.
  * `section` sets the order of blocks: that many consecutive (batch, head) pairs are worked on together, and within a section the
  * longest blocks of every pair come first. 1 walks one head after another. See lib/cuda/policy.h. */
 struct glint_gpu_shape {
