@@ -4,19 +4,22 @@
 #
 #   selftest   the library's own power-on test, through every variant
 #   promises   memory, graphs, repeat, latency, self test, several GPUs, a lost device (tests/cuda/on_device.c)
+#   launches   clusters, persistent blocks, tensor maps and cleared words through the library's launch code (tests/hostsim/launch), on 9.0 alone
 #   variants   each variant's own checks against fp64, the gradient checks and the laws (tests/checks/variant_test.c)
 #   sanitize   compute-sanitizer's four tools over every variant; only if it is installed
 #   bench      glint_bench on this GPU, a CSV file beside the logs
 #   quick      promises with a hundredth of the repetitions
-# Without PART: promises, then variants. $ONLY: only variants whose name contains it. $JOBS: processes at a time (8). Logs are left in $OUT
+# Without PART: promises, launches, then variants. $ONLY: only variants whose name contains it. $JOBS: processes at a time (8). Logs are left in $OUT
 # (default logs beside the programs). The exit status is 0 when something was checked and nothing failed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$here
 [ -x "$bin/on_device" ] || bin=$here/../cuda # among Bazel's files
+launches=$bin/tiles_on_device
+[ -x "$launches" ] || launches=$here/../hostsim/launch/tiles_on_device
 logs=${OUT:-${TEST_UNDECLARED_OUTPUTS_DIR:-$bin/logs}}
 jobs=${JOBS:-8}
-parts=${*:-promises variants}
+parts=${*:-promises launches variants}
 only=${ONLY:-}
 failed=0
 ran=0
@@ -92,6 +95,14 @@ for part in $parts; do
         step promises timeout 500 "$bin/on_device" ${only:+--only "$only"} all
         step lost timeout 60 "$bin/on_device" lost
         ;;
+    launches)
+        timeout 60 "$launches" >"$logs/launches.log" 2>&1
+        if [ $? -eq 77 ]; then
+            tail -n 1 "$logs/launches.log"
+            continue
+        fi
+        step launches timeout 60 "$launches"
+        ;;
     selftest) step selftest timeout 100 "$bin/on_device" selftest ;;
     bench)
         # shellcheck disable=SC2086 # several words
@@ -111,7 +122,7 @@ for part in $parts; do
         step sanitize sanitize
         ;;
     *)
-        echo "unknown part '$part': selftest promises variants sanitize bench quick"
+        echo "unknown part '$part': selftest promises launches variants sanitize bench quick"
         exit 2
         ;;
     esac
