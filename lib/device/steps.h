@@ -3,7 +3,7 @@
 #ifndef GLINT_DEVICE_STEPS_H
 #define GLINT_DEVICE_STEPS_H
 
-#include "lib/device/device.h"
+#include "lib/device/element.h"
 #include "lib/device/params.h"
 
 /* ---- where a block works ------------------------------------------------------------------------------------------------ */
@@ -27,6 +27,65 @@ GLINT_DEVICE struct block_place find_place(uint32_t block, uint32_t blocks_per_h
     place.index = (int32_t)(rest / size);
     place.head = (int32_t)(first + rest % size);
     return place;
+}
+
+/* A block of queries of one head. */
+struct query_block {
+    int32_t query0, batch, head_q, head; /* first query; head is batch * heads_q + head_q */
+};
+
+/* Blocks of TILE_M queries, the last ones of a head first: under a causal mask they see the most keys. `group`: query heads that stand for
+ * one head of the section. */
+template <int TILE_M> GLINT_DEVICE struct query_block find_query_block(const struct glint_gpu_shape &shape, int32_t group)
+{
+    const int32_t blocks = (shape.seqlen_q + TILE_M - 1) / TILE_M;
+    const struct block_place place =
+        find_place(block_index(), (uint32_t)blocks, (uint32_t)(shape.batch * shape.heads_q), (uint32_t)(shape.section * group));
+    struct query_block block;
+
+    block.query0 = (blocks - 1 - place.index) * TILE_M;
+    block.head = place.head;
+    block.batch = place.head / shape.heads_q;
+    block.head_q = place.head - block.batch * shape.heads_q;
+    return block;
+}
+
+/* A block of keys of one head, from its number. */
+struct key_block {
+    int32_t index, batch, head_kv; /* index: in its head */
+};
+
+template <int TILE_N> GLINT_DEVICE struct key_block find_key_block(const struct glint_gpu_shape &shape, uint32_t number)
+{
+    const uint32_t blocks = (uint32_t)(shape.seqlen_k + TILE_N - 1) / TILE_N;
+    const struct block_place place = find_place(number, blocks, (uint32_t)(shape.batch * shape.heads_kv), (uint32_t)shape.section);
+    struct key_block block;
+
+    block.index = place.index;
+    block.batch = place.head / shape.heads_kv;
+    block.head_kv = place.head - block.batch * shape.heads_kv;
+    return block;
+}
+
+/* The same where several blocks share the query heads of a key head: `part` of them, and `tile`, which key block among those of all heads.
+ * Part 0 of all heads comes before part 1, so that a block seldom waits for the one that adds to its dK and dV before it. */
+struct key_part {
+    int32_t index, batch, head_kv, part, tile;
+};
+
+template <int TILE_N> GLINT_DEVICE struct key_part find_key_part(const struct glint_backward_params &p, uint32_t number)
+{
+    const int32_t blocks = (p.shape.seqlen_k + TILE_N - 1) / TILE_N, heads = p.shape.batch * p.shape.heads_kv;
+    const struct block_place place = find_place(number, (uint32_t)blocks, (uint32_t)(heads * p.parts), (uint32_t)p.shape.section);
+    struct key_part block;
+
+    block.index = place.index;
+    block.part = place.head / heads;
+    const int32_t head = place.head - block.part * heads;
+    block.tile = head * blocks + place.index;
+    block.batch = head / p.shape.heads_kv;
+    block.head_kv = head - block.batch * p.shape.heads_kv;
+    return block;
 }
 
 /* Address of row `row` of a head of a tensor. */
@@ -128,29 +187,9 @@ GLINT_DEVICE void round_tile(uint32_t tile, const uint32_t rows, const uint32_t 
     }
 }
 
-/* x as the sum of two tf32: the nearest one and what is left. Of an infinity that is the largest number and an infinity, for its own
- * remainder would be no number, and nor would its product with a remainder of 0. A NaN is left over too. */
-GLINT_DEVICE void split_tf32(uint32_t x, uint32_t &high, uint32_t &low)
-{
-    const float largest = 0x1.ffcp127f;
-
-    high = bits_of(fminf(fmaxf(float_of(nearest_tf32(float_of(x))), -largest), largest));
-    low = nearest_tf32(float_of(x) - float_of(high));
-}
-
-/* d += a b of float32 operands, each as the sum of two tf32: only the product of the two remainders is left out, 2^-22. */
 GLINT_DEVICE void mma_f32_tf32x3(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
 {
-    uint32_t high[4], low[4], b_high[2], b_low[2];
-
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-        split_tf32(a[i], high[i], low[i]);
-    split_tf32(b0, b_high[0], b_low[0]);
-    split_tf32(b1, b_high[1], b_low[1]);
-    mma_m16n8k8_tf32(d, low, b_high[0], b_high[1]);
-    mma_m16n8k8_tf32(d, high, b_low[0], b_low[1]);
-    mma_m16n8k8_tf32(d, high, b_high[0], b_high[1]);
+    tf32x3::mma(d, a, b0, b1);
 }
 
 /* The part of `thread` in copy_tile. */

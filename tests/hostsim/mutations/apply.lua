@@ -3,8 +3,8 @@
 --   lua apply.lua SOURCE OUT COUNT WAS NOW [HEADER]
 --
 -- writes SOURCE to OUT with the text WAS, which must be there exactly COUNT times, replaced by NOW. With HEADER, the path of an included
--- file, that file's text takes the place of its #include first, so that a fault can be in what the kernels share; #line keeps the line
--- numbers of both. Text that does not fit is an error: a fault that is no longer made would otherwise count as one that is caught.
+-- file, that file's text stands before SOURCE's, so that a fault can be in what the kernels share: its guard keeps out the file itself,
+-- however it is included. #line keeps the line numbers of both. Text that does not fit is an error: a fault that is no longer made would otherwise count as one that is caught.
 local apply = {}
 
 local function plain(text) return (text:gsub("%%", "%%%%")) end
@@ -19,16 +19,11 @@ function apply.occurrences(text, part)
   end
 end
 
---- `source` with the #include of `path` replaced by `header`, or nil and a message.
+--- The text of `header`, the file `path`, and then `source`, or nil and a message.
 function apply.inline(source, path, header, source_name)
-  local line = '#include "' .. path .. '"\n'
-  if apply.occurrences(source, line) ~= 1 then
-    return nil, ("%s does not include %s once"):format(source_name, path)
-  end
-  local first = source:find(line, 1, true)
-  local _, lines_before = source:sub(1, first - 1):gsub("\n", "")
-  local text = ('#line 1 "%s"\n%s#line %d "%s"\n'):format(path, header, lines_before + 2, source_name)
-  return source:sub(1, first - 1) .. text .. source:sub(first + #line)
+  local guard = header:match("\n#ifndef ([%w_]+)\n#define %1\n")
+  if not guard then return nil, path .. " has no guard, so it would be included twice" end
+  return ('#line 1 "%s"\n%s#line 1 "%s"\n%s'):format(path, header, source_name, source)
 end
 
 --- `source` with `was` replaced by `now`, or nil and a message.

@@ -26,11 +26,12 @@ refused("a b", "a", "d", 2, "1 times, not 2")
 refused("a b", "a", "a", 1, "changes nothing")
 refused("a b", "", "a", 1, "no text to look for")
 
--- a header in its place, with the lines of both files kept
-local kernel = '/* one */\n#include "lib/x.h"\nlast();\n'
-expect(apply.inline(kernel, "lib/x.h", "int x;\n", "k.cu") == '/* one */\n#line 1 "lib/x.h"\nint x;\n#line 3 "k.cu"\nlast();\n', "inlined")
-local none, problem = apply.inline(kernel, "lib/y.h", "", "k.cu")
-expect(none == nil and problem:find("k.cu does not include lib/y.h once", 1, true), "a header that is not included")
+-- a header before the kernel, with the lines of both files kept
+local kernel = '#include "lib/y.h"\nlast();\n'
+local x = "/* x */\n#ifndef X_H\n#define X_H\nint x;\n#endif\n"
+expect(apply.inline(kernel, "lib/x.h", x, "k.cu") == '#line 1 "lib/x.h"\n' .. x .. '#line 1 "k.cu"\n' .. kernel, "inlined")
+local none, problem = apply.inline(kernel, "lib/x.h", "int x;\n", "k.cu")
+expect(none == nil and problem:find("lib/x.h has no guard", 1, true), "a header that would be included twice")
 
 -- the whole command
 local source, header, out = os.tmpname(), os.tmpname(), os.tmpname()
@@ -46,7 +47,7 @@ local function contents(path)
   return text
 end
 write(source, ('#include "%s"\nf(1);\n'):format(header))
-write(header, "g(2);\n")
+write(header, "\n#ifndef G\n#define G\ng(2);\n#endif\n")
 expect(apply.main({ source, out, "1", "f(1)", "f(2)" }), "the kernel itself")
 expect(contents(out):find("f(2);", 1, true), "its change is written")
 expect(apply.main({ source, out, "1", "g(2)", "g(3)", header }), "what it includes")

@@ -1,0 +1,194 @@
+/* Softmax over rows that come block by block. s[rt][nt][2 * side + ...]: scores of query rt * 16 + side * 8 + lane / 4 of a warp, as
+ * fragment.h says; a number of each query is x[rt][side], in each of the four lanes that hold the query, or a lane's part of it. */
+#ifndef GLINT_DEVICE_SOFTMAX_H
+#define GLINT_DEVICE_SOFTMAX_H
+
+#include "lib/device/steps.h"
+
+/* ---- warps that have the same queries --------------------------------------------------------------------------------------- */
+
+/* A warp that has its queries for itself. */
+struct lone_warp {
+};
+
+/* One of two warps with the same queries and half of the keys each. `room`: in shared memory, where they leave each other numbers; `group`:
+ * the number of the pair, which has named barrier 1 + group; `part`: which of the two. */
+struct paired_warp {
+    uint32_t room, group, part;
+};
+
+GLINT_DEVICE bool any_of(const struct lone_warp &, bool condition)
+{
+    return warp_any(condition);
+}
+
+GLINT_DEVICE bool any_of(const struct paired_warp &warp, bool condition)
+{
+    return named_any(1 + warp.group, 64, condition);
+}
+
+/* Numbers of queries, from the lanes of a quad and then from the warps that share the queries, to all of these lanes. */
+template <int ROWS, class of_quad_t, class of_two_t>
+GLINT_DEVICE void join_rows(float (&joint)[ROWS][2], const float (&mine)[ROWS][2], const struct paired_warp &warp,
+                            of_quad_t of_quad, of_two_t of_two)
+{
+    const uint32_t at = warp.room + (lane_index() >> 2) * 4;
+
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt)
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+            joint[rt][side] = of_quad(mine[rt][side]);
+            if ((lane_index() & 3) == 0)
+                st_shared_f32(at + (warp.part * (16 * ROWS) + rt * 16 + side * 8) * 4, joint[rt][side]);
+        }
+    named_sync(1 + warp.group, 64);
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt)
+#pragma unroll
+        for (int side = 0; side < 2; ++side)
+            joint[rt][side] = of_two(joint[rt][side], ld_shared_f32(at + ((warp.part ^ 1) * (16 * ROWS) + rt * 16 + side * 8) * 4));
+    named_sync(1 + warp.group, 64);
+}
+
+/* A lone warp asks the quad for a number when it wants it; a pair of warps joins all numbers first. */
+template <int ROWS> GLINT_DEVICE void join_maxima(float (&)[ROWS][2], const struct lone_warp &) {}
+
+template <int ROWS> GLINT_DEVICE void join_maxima(float (&maxima)[ROWS][2], const struct paired_warp &warp)
+{
+    join_rows(maxima, maxima, warp, quad_max, [](float x, float y) { return fmaxf(x, y); });
+}
+
+GLINT_DEVICE float joint_maximum(float maximum, const struct lone_warp &)
+{
+    return quad_max(maximum);
+}
+
+GLINT_DEVICE float joint_maximum(float maximum, const struct paired_warp &)
+{
+    return maximum;
+}
+
+template <int ROWS> GLINT_DEVICE void join_sums(float (&)[ROWS][2], const struct lone_warp &) {}
+
+template <int ROWS> GLINT_DEVICE void join_sums(float (&sums)[ROWS][2], const struct paired_warp &warp)
+{
+    join_rows(sums, sums, warp, quad_sum, [](float x, float y) { return x + y; });
+}
+
+GLINT_DEVICE float joint_sum(float sum, const struct lone_warp &)
+{
+    return quad_sum(sum);
+}
+
+GLINT_DEVICE float joint_sum(float sum, const struct paired_warp &)
+{
+    return sum;
+}
+
+/* ---- one block of keys ------------------------------------------------------------------------------------------------------ */
+
+/* What a warp knows of its queries: the maximum that exponents are relative to, and the sum of the weights, this lane's part of it. */
+template <int ROWS> struct softmax_state {
+    float sum[ROWS][2], max[ROWS][2];
+};
+
+template <int ROWS> GLINT_DEVICE void begin_softmax(struct softmax_state<ROWS> &rows)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt) {
+        rows.max[rt][0] = rows.max[rt][1] = -GLINT_INFINITY;
+        rows.sum[rt][0] = rows.sum[rt][1] = 0.0f;
+    }
+}
+
+/* The greatest score of each query that this lane holds. */
+template <int ROWS, int COLUMNS> GLINT_DEVICE void find_maxima(float (&maxima)[ROWS][2], const float (&s)[ROWS][COLUMNS][4])
+{
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt)
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+            float m = fmaxf(s[rt][0][2 * side], s[rt][0][2 * side + 1]);
+#pragma unroll
+            for (int nt = 1; nt < COLUMNS; ++nt)
+                m = fmaxf(m, fmaxf(s[rt][nt][2 * side], s[rt][nt][2 * side + 1]));
+            maxima[rt][side] = m;
+        }
+}
+
+/* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^4: O and the sums carry the
+ * same factor, so the result is the same, and most blocks need no rescaling; a quad's lanes need not even know each other's maxima. What
+ * is done to a row depends on that row alone. shift is what scaled scores are shifted by. A maximum times the scale is no number to
+ * compute with when the row has seen nothing yet (-inf) or scores are beyond 10^30 or so: then scores are made relative to the maximum
+ * here, before they are scaled. */
+template <int ROWS, int KEYS, int COLUMNS, class Warp>
+GLINT_DEVICE void follow_maxima(float (&s)[ROWS][KEYS][4], float (&o)[ROWS][COLUMNS][4], struct softmax_state<ROWS> &rows,
+                                float (&shift)[ROWS][2], float scale, const Warp &warp)
+{
+    float maxima[ROWS][2];
+    bool wanted = false;
+
+    find_maxima(maxima, s);
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt)
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+            shift[rt][side] = -rows.max[rt][side] * scale;
+            wanted |= !(fmaf(maxima[rt][side], scale, shift[rt][side]) <= 4.0f) || !(fabsf(shift[rt][side]) < 1e30f);
+        }
+    if (!any_of(warp, wanted))
+        return;
+    join_maxima(maxima, warp);
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt)
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+            const float before = rows.max[rt][side], maximum = joint_maximum(maxima[rt][side], warp);
+            const bool grown = !(fmaf(maximum, scale, shift[rt][side]) <= 4.0f);
+            const float now = grown ? fmaxf(before, maximum) : before;
+            const float factor = before != -GLINT_INFINITY && grown ? ex2((before - now) * scale) : 1.0f;
+            const bool moderate = fabsf(now) * scale < 1e30f;
+
+            rows.max[rt][side] = now;
+            rows.sum[rt][side] *= factor;
+            shift[rt][side] = moderate ? -now * scale : 0.0f;
+#pragma unroll
+            for (int dt = 0; dt < COLUMNS; ++dt) {
+                o[rt][dt][2 * side] *= factor;
+                o[rt][dt][2 * side + 1] *= factor;
+            }
+            if (!moderate && now != -GLINT_INFINITY) {
+#pragma unroll
+                for (int nt = 0; nt < KEYS; ++nt) {
+                    s[rt][nt][2 * side] -= now;
+                    s[rt][nt][2 * side + 1] -= now;
+                }
+            }
+        }
+}
+
+/* LSE of a query, in natural units. */
+GLINT_DEVICE float log_sum(float max, float sum, float softmax_scale)
+{
+    return sum == 0.0f ? -GLINT_INFINITY : max * fabsf(softmax_scale) + lg2(sum) * 0.693147180559945309f;
+}
+
+/* P = 2^(scale (S - max)), in place of S; a query that has seen nothing yet keeps zeros. */
+template <int ROWS, int KEYS>
+GLINT_DEVICE void make_weights(float (&s)[ROWS][KEYS][4], struct softmax_state<ROWS> &rows, const float (&shift)[ROWS][2],
+                               float scale)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt)
+#pragma unroll
+        for (int side = 0; side < 2; ++side)
+#pragma unroll
+            for (int nt = 0; nt < KEYS; ++nt) {
+                s[rt][nt][2 * side] = ex2(fmaf(s[rt][nt][2 * side], scale, shift[rt][side]));
+                s[rt][nt][2 * side + 1] = ex2(fmaf(s[rt][nt][2 * side + 1], scale, shift[rt][side]));
+                rows.sum[rt][side] += s[rt][nt][2 * side] + s[rt][nt][2 * side + 1];
+            }
+}
+
+#endif
