@@ -13,7 +13,7 @@
 
 enum { STORAGE = 16384, CONTEXTS = 3 };
 static _Alignas(64) unsigned char storage[CONTEXTS][STORAGE];
-static _Alignas(256) unsigned char memory[8 << 20];
+static _Alignas(256) unsigned char memory[16 << 20];
 
 static enum glint_status open_at(int place, uint32_t kind, int32_t ordinal, struct glint_context **context)
 {
@@ -66,7 +66,7 @@ static void prepare_as(struct call *c, const struct glint_context *context, enum
     void **const addresses[] = {(void **)&t->q,    (void **)&t->k, (void **)&t->v, &t->o, (void **)&t->lse,
                                 (void **)&t->dout, &t->dq,         &t->dk,         &t->dv};
     unsigned char *at = memory;
-    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 512 << 10)
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 1 << 20)
         *addresses[i] = at;
     c->workspace = at;
     ck_assert_uint_le((size_t)(at - memory) + c->plan.workspace_bytes, sizeof memory);
@@ -303,6 +303,8 @@ START_TEST(forward_launch)
     check_view(&params->o, c.tensors.o, &c.problem.o);
     ck_assert_ptr_eq(params->lse, c.tensors.lse);
     check_shape(&params->shape, &c.problem, 70 - 129);
+    ck_assert_int_eq(params->shape.section,
+                     (28 << 20) / (2 * 129 * 64 * 2)); /* heads whose K and V, were they as long as Q, fill a section */
 
     prepare(&c, context, GLINT_FORWARD, 1, 128, 70, 4, 2, GLINT_MASK_CAUSAL_TOP_LEFT);
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
@@ -312,6 +314,7 @@ START_TEST(forward_launch)
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
     check_launch(2, "plain", 4, 128, 81920, NULL);
     check_shape(&fake.launch[2].params.forward.shape, &c.problem, 70);
+    ck_assert_int_eq(fake.launch[2].params.forward.shape.section, 1);
     close_clean(context);
 }
 END_TEST
@@ -371,6 +374,7 @@ START_TEST(backward_launch)
         check_view(&params->dv, c.tensors.dv, &c.problem.dv);
         ck_assert_ptr_eq(params->lse, c.tensors.lse);
         check_shape(&params->shape, &c.problem, fused ? 0 : 70);
+        ck_assert_int_eq(params->shape.section, 2 * 2); /* all key heads */
         const size_t rows = 2 * 4 * (size_t)params->padded_q;
         size_t end = 0;
         ck_assert_int_ge(params->padded_q, 129);
@@ -393,17 +397,34 @@ START_TEST(backward_launch)
 }
 END_TEST
 
-/* From FAKE_PARTS_FROM visible queries on, a part of the group has two heads, from an eighth of them on four, the last one what is left;
- * the workspace has their sums, and the explanation says so. Below it, and without a query, everything is as if nothing had to be shared. */
+/* 64 counters fill 256 bytes, and one more is the counter of blocks. */
+START_TEST(turns_of_full_lines)
+{
+    struct call c;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare(&c, context, GLINT_BACKWARD, 2, 512, 70, 4, 2, GLINT_MASK_CAUSAL_TOP_LEFT);
+    ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    const struct glint_backward_params *params = &fake.launch[0].params.backward;
+    size_t end = 0;
+    ck_assert_int_eq(params->padded_q, 512);
+    check_region(params->turn, (1 + 2 * 4 * 512 / 64) * sizeof(uint32_t), &c, &end);
+    close_clean(context);
+}
+END_TEST
+
+/* From FAKE_PARTS_FROM visible queries on, a part of the group has two heads, from an eighth of them on four, the last one what is left.
+ * The workspace has their sums, and the explanation says so. Below it, and without a query, everything is as if nothing were shared. */
 START_TEST(parts_of_a_group)
 {
     static const struct {
         int64_t group, seqlen_q, seqlen_k;
         int parts, part_heads;
     } cases[] = {
-        {5, 110, 140, 3, 2}, {6, 110, 140, 3, 2}, {3, 110, 99, 2, 2}, {4, 110, 257, 2, 2}, /* 50 queries or more see a key */
-        {5, 110, 98, 2, 4},  {4, 110, 98, 1, 4},  {9, 11, 11, 3, 4},  {9, 10, 10, 1, 9},   /* 49; 6; 5 */
-        {2, 110, 140, 1, 2}, {1, 110, 140, 1, 1}, {5, 0, 140, 1, 5},  {5, 110, 0, 1, 5},   /* one part holds all; nothing */
+        {5, 110, 140, 3, 2},  {6, 110, 140, 3, 2}, {3, 110, 99, 2, 2}, {4, 110, 257, 2, 2}, /* 50 queries or more see a key */
+        {5, 110, 98, 2, 4},   {4, 110, 98, 1, 4},  {9, 11, 11, 3, 4},  {9, 10, 10, 1, 9},   /* 49; 6; 5 */
+        {2, 110, 140, 1, 2},  {1, 110, 140, 1, 1}, {5, 0, 140, 1, 5},  {5, 110, 0, 1, 5},   /* one part holds all; nothing */
+        {4, 110, 1200, 2, 2},                                                               /* turns of more than 256 bytes */
     };
     const int64_t heads_kv = 2, group = cases[_i].group, keys = cases[_i].seqlen_k;
     const unsigned parts = (unsigned)cases[_i].parts, blocks = (unsigned)(2 * ((keys + 127) / 128));
@@ -903,7 +924,8 @@ int main(void)
     tcase_add_test(tcase, forward_launch);
     tcase_add_test(tcase, no_push_when_current);
     tcase_add_loop_test(tcase, backward_launch, 0, 2);
-    tcase_add_loop_test(tcase, parts_of_a_group, 0, 9);
+    tcase_add_test(tcase, turns_of_full_lines);
+    tcase_add_loop_test(tcase, parts_of_a_group, 0, 13);
     tcase_add_test(tcase, visible_queries);
     tcase_add_test(tcase, heads_of_a_part);
     tcase_add_test(tcase, sections_of_grouped_heads);
