@@ -819,6 +819,27 @@ START_TEST(huge_grids)
 }
 END_TEST
 
+/* Whole clusters can be one block more than a grid has. */
+START_TEST(huge_grids_of_clusters)
+{
+    static const struct glint_gpu_kernel kernel = {
+        .strategy = GLINT_GPU_FORWARD,
+        .launch_count = 1,
+        .launch = {{.entry = "pairs", .grid = GLINT_GPU_QUERY_BLOCKS, .rows = 64, .threads = 128, .cluster = 2}}};
+    struct glint_variant variant = glint_variants[FAKE_PLAIN];
+    struct glint_family_plan plan = {0};
+    struct glint_cuda_plan own;
+    struct glint_problem p;
+    variant.kernel = &kernel;
+    glint_problem_bhsd(&p, GLINT_F16, 1, 1, 1, GLINT_MAX_EXTENT - 1, 1, 64);
+    ck_assert(glint_cuda_plan(&variant, &p, 1, &plan));
+    memcpy(&own, plan.word, sizeof own);
+    ck_assert_uint_eq(own.blocks[0], 0x7ffffffe);
+    p.heads_q = GLINT_MAX_EXTENT;
+    ck_assert(!glint_cuda_plan(&variant, &p, 1, &plan));
+}
+END_TEST
+
 /* The workspace's own bound, with a kernel whose grid does not grow with the queries. */
 START_TEST(huge_workspace)
 {
@@ -937,6 +958,7 @@ int main(void)
     tcase_add_test(tcase, strides_beyond_maps);
     tcase_add_test(tcase, empty_grids);
     tcase_add_test(tcase, huge_grids);
+    tcase_add_test(tcase, huge_grids_of_clusters);
     tcase_add_test(tcase, huge_workspace);
     tcase_add_test(tcase, several_devices);
     tcase_add_test(tcase, two_on_one_device);
