@@ -819,23 +819,23 @@ START_TEST(huge_grids)
 }
 END_TEST
 
-/* Whole clusters can be one block more than a grid has. */
+/* Whole clusters can be more blocks than a grid has. */
 START_TEST(huge_grids_of_clusters)
 {
     static const struct glint_gpu_kernel kernel = {
         .strategy = GLINT_GPU_FORWARD,
         .launch_count = 1,
-        .launch = {{.entry = "pairs", .grid = GLINT_GPU_QUERY_BLOCKS, .rows = 64, .threads = 128, .cluster = 2}}};
+        .launch = {{.entry = "fours", .grid = GLINT_GPU_QUERY_BLOCKS, .rows = 64, .threads = 128, .cluster = 4}}};
     struct glint_variant variant = glint_variants[FAKE_PLAIN];
     struct glint_family_plan plan = {0};
     struct glint_cuda_plan own;
     struct glint_problem p;
     variant.kernel = &kernel;
-    glint_problem_bhsd(&p, GLINT_F16, 1, 1, 1, GLINT_MAX_EXTENT - 1, 1, 64);
+    glint_problem_bhsd(&p, GLINT_F16, 0x7fff, 1, 1, 0x10000, 1, 64);
     ck_assert(glint_cuda_plan(&variant, &p, 1, &plan));
     memcpy(&own, plan.word, sizeof own);
-    ck_assert_uint_eq(own.blocks[0], 0x7ffffffe);
-    p.heads_q = GLINT_MAX_EXTENT;
+    ck_assert_uint_eq(own.blocks[0], 0x7fff0000);
+    p.heads_q = 0x10002; /* 2^31 - 2 tiles: 2^31 blocks */
     ck_assert(!glint_cuda_plan(&variant, &p, 1, &plan));
 }
 END_TEST
