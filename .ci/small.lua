@@ -1,7 +1,7 @@
 -- A small library with one of everything, for the configurations that compile it all again: sanitizers, and the check that two clean
 -- builds have the same bytes. Its GPU tiles are small too, and one of each strategy.
 return {
-  passes = { "fwd", "bwd" },
+  passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "f16", "bf16" },
   head_dims = { 40, 64 },
   masks = { "none", "causal" },
@@ -9,6 +9,7 @@ return {
     cpu = { isas = { "x86_64", "x86_64_v3", "aarch64" } },
     sm80 = {
       archs = { 90 },
+      passes = { "fwd", "bwd" },
       head_dims = { 64 },
       dtypes = { "f32", "bf16" },
       tiles = {

@@ -10,15 +10,17 @@
 --   c              by value: the constant in that column; nil: the value itself
 --   fields         by value: further fields of a record, for families and templates
 --   says           by value, or a format: the words in a kernel's header
+--   widest         by pass: kernels of that pass serve every value by this one, the widest, and only it is made where a spec lists it
 --   in_tiles       a tile may be for some of its values only, under the plural
 local schema = require("gen.schema")
 
 local axes = {}
 
 axes.list = {
-  { name = "pass", plural = "passes", of = schema.choice({ "fwd", "bwd" }), part = "%s", token = "^(%a+)$", column = "pass",
-    c = { fwd = "GLINT_FORWARD", bwd = "GLINT_BACKWARD" },
-    says = { fwd = "Attention, forward: O and LSE from Q, K, V", bwd = "Attention, backward: dQ, dK, dV from Q, K, V, O, LSE, dO" } },
+  { name = "pass", plural = "passes", of = schema.choice({ "fwd", "bwd", "dec" }), part = "%s", token = "^(%a+)$", column = "pass",
+    c = { fwd = "GLINT_FORWARD", bwd = "GLINT_BACKWARD", dec = "GLINT_FORWARD" }, -- dec: a row of the forward pass, with queries_up_to
+    says = { fwd = "Attention, forward: O and LSE from Q, K, V", bwd = "Attention, backward: dQ, dK, dV from Q, K, V, O, LSE, dO",
+      dec = "Attention, decode: O and LSE of few queries, split over the keys" } },
   { name = "dtype", plural = "dtypes", of = schema.choice({ "f32", "f16", "bf16" }), part = "%s", token = "^(%w+)$", column = "dtype",
     c = { f32 = "GLINT_F32", f16 = "GLINT_F16", bf16 = "GLINT_BF16" }, in_tiles = true,
     fields = { f32 = { dtype_bytes = 4 }, f16 = { dtype_bytes = 2 }, bf16 = { dtype_bytes = 2 } }, says = "%s" },
@@ -27,6 +29,7 @@ axes.list = {
   -- Classes of a band: query i sees the keys from first_key(i) to last_key(i). "none" bounds neither end and "causal" the last, whatever its
   -- offset, which is known only at run time.
   { name = "mask", plural = "masks", of = schema.choice({ "none", "causal" }), part = "%s", token = "^(%a+)$", column = "features",
+    widest = { dec = "causal" },
     c = { none = 0, causal = "GLINT_FEATURE_RIGHT_BOUND" }, in_tiles = true, fields = { none = { causal = false }, causal = { causal = true } },
     says = { none = "no mask", causal = "causal, both alignments" } },
 }
@@ -41,6 +44,15 @@ end
 --- The values of an axis that a table of a spec lists; its default where it lists none; nil for an axis that must be listed.
 function axes.values(spec, axis)
   return spec[axis.plural] or axis.default ~= nil and { axis.default } or nil
+end
+
+--- The values of an axis that variants with the values of `key` are made for, of those that are listed.
+function axes.made(axis, listed, key)
+  local widest = axis.widest and axis.widest[key.pass]
+  for _, value in ipairs(listed) do
+    if value == widest then return { widest } end
+  end
+  return listed
 end
 
 --- The left half of a name, from the axes of `key`.

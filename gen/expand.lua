@@ -27,7 +27,7 @@ local function keys_of(spec, config)
     for i, value in ipairs(config[axis.plural] or axes.values(spec, axis)) do values[i] = value end
     table.sort(values)
     for _, key in ipairs(keys) do
-      for _, value in ipairs(values) do
+      for _, value in ipairs(axes.made(axis, values, key)) do
         local more = { [axis.name] = value }
         for name, other in pairs(key) do more[name] = other end
         longer[#longer + 1] = more

@@ -1,5 +1,6 @@
 /* What a variant computes: the axes of a spec, in the order of a name. The only list of them in C; gen/axes.lua has the generator's, and
  * gen/tests/lists.lua compares the two. A row computes a problem of its pass when they have the same value on every axis.
+ * A row of decode (queries_up_to) reads at run time what a query sees, and serves masks with fewer bounds than its own too.
  *   X(axis, plural in a spec, value of `row`, value of `problem` in `pass`)
  *   W(axis, word in a spec, value)        an axis without words has numbers */
 #ifndef GLINT_AXES_H
@@ -20,6 +21,7 @@
 #define GLINT_AXIS_WORDS(W)                                                                                  \
     W(pass, "fwd", GLINT_FORWARD)                                                                            \
     W(pass, "bwd", GLINT_BACKWARD)                                                                           \
+    W(pass, "dec", GLINT_FORWARD)                                                                            \
     W(dtype, "f32", GLINT_F32)                                                                               \
     W(dtype, "f16", GLINT_F16)                                                                               \
     W(dtype, "bf16", GLINT_BF16)                                                                             \
@@ -52,9 +54,15 @@ static inline struct glint_key glint_key_of_problem(const struct glint_problem *
 #undef GLINT_AXIS
 }
 
+static inline bool glint_axis_serves(enum glint_axis axis, const struct glint_variant *row, int64_t has, int64_t wanted)
+{
+    return has == wanted || (axis == GLINT_AXIS_mask && row->queries_up_to > 0 && (wanted & ~has) == 0);
+}
+
 static inline bool glint_has_key(const struct glint_variant *row, const struct glint_key *key)
 {
-#define GLINT_AXIS(axis, plural, of_row, of_problem) &&(int64_t)(of_row) == key->value[GLINT_AXIS_##axis]
+#define GLINT_AXIS(axis, plural, of_row, of_problem) \
+    &&glint_axis_serves(GLINT_AXIS_##axis, row, (int64_t)(of_row), key->value[GLINT_AXIS_##axis])
     return true GLINT_AXES(GLINT_AXIS);
 #undef GLINT_AXIS
 }

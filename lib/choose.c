@@ -47,6 +47,12 @@ static int64_t reach(const struct glint_variant *row, const struct question *q)
     return shorter <= (int64_t)row->up_to ? (int64_t)row->up_to : (INT64_C(1) << 33) - (int64_t)row->up_to;
 }
 
+/* Of rows split over the keys and rows that are not: the former where queries are as few as they are meant for. */
+static int64_t few_queries(const struct glint_variant *row, const struct question *q)
+{
+    return row->queries_up_to == 0 ? 1 : q->problem->seqlen_q <= (int64_t)row->queries_up_to ? 0 : 2;
+}
+
 static int64_t family(const struct glint_variant *row, const struct question *q)
 {
     (void)q;
@@ -88,6 +94,7 @@ static const struct {
 } rule[] = {
     {eligibility, "which does not take these strides"},
     {math, "for fewer tf32 products"},
+    {few_queries, "which is not split over the keys, or is and wants fewer queries"},
     {reach, "as the spec means rows for lengths (up_to)"},
     {family, "of an older family"},
     {isa, "of a lower instruction set"},

@@ -332,7 +332,7 @@ struct glint_variant_info {
     uint32_t tile_n;          /* keys a tile */
     uint32_t alignment_bytes; /* of addresses and strides */
     uint32_t math;            /* enum glint_math */
-    uint32_t reserved;
+    uint32_t queries_up_to;   /* above 0: decode. Split over the keys, taken for so many queries at most, serves all masks */
     const char *name;   /* such as "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"; static */
     const char *family; /* such as "cpu"; static */
 };

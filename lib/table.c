@@ -28,6 +28,7 @@ enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *in
         .tile_n = v->tile_n,
         .alignment_bytes = v->alignment_bytes,
         .math = v->math,
+        .queries_up_to = v->queries_up_to,
         .name = v->name,
         .family = v->family->name,
     };

@@ -6,8 +6,9 @@
 --   lua5.4 gen/glint.lua list              the variants by name
 --   lua5.4 gen/glint.lua explain NAME      why a variant exists (or does not), its tile and its budget
 return {
-  -- Forward ("fwd") and backward ("bwd"). A library that only infers leaves "bwd" out.
-  passes = { "fwd", "bwd" },
+  -- Forward ("fwd"), backward ("bwd"), and forward split over the keys, for few queries ("dec", for decode). A library that only infers
+  -- leaves "bwd" out.
+  passes = { "fwd", "bwd", "dec" },
 
   -- How tensors are stored. Arithmetic is in float32 for all of them.
   dtypes = { "f32", "f16", "bf16" },
@@ -26,7 +27,7 @@ return {
 
     -- CUDA kernels for NVIDIA GPUs since Ampere, one cubin for each architecture: 80 is the A100, 87 the Jetson Orin, 90 the H100 and H200.
     -- 86, 89, 100, 110 and 120 are one more number each, and dropping one drops its bytes.
-    sm80 = { archs = { 80, 87, 90 }, head_dims = { 64, 128, 256 } },
+    sm80 = { archs = { 80, 87, 90 }, passes = { "fwd", "bwd" }, head_dims = { 64, 128, 256 } },
   },
 
   -- Variants that the lists above would make and that are not wanted, each with its reason.

@@ -7,6 +7,8 @@ local text = require("gen.text")
 
 local KIB = 1024
 local TILE_LIMIT = 1024 * KIB -- a tile's working set stays inside a second-level cache of today's cores
+local DEC_BLOCK, DEC_ROWS = 32, 4 -- of lib/cpu/decode.h: keys that all rows walk over together, rows that are worked on together
+local DEC_QUERIES = 16 -- queries up to which a row split over the keys is taken
 local L1, L2 = 32 * KIB, 512 * KIB -- for explain: the smallest caches that an x86-64-v3 core has
 
 -- lanes: 32-bit floats in a vector; registers: vector registers; rows x vecs: the register tile of the micro-kernel, vectors of
@@ -31,7 +33,7 @@ local cpu = {
   descriptor = "struct glint_cpu_kernel",
   prologue = "struct glint_cpu_kernel;",
   extension = "c",
-  templates = { fwd = "cpu_fwd.c.lua", bwd = "cpu_bwd.c.lua" },
+  templates = { fwd = "cpu_fwd.c.lua", bwd = "cpu_bwd.c.lua", dec = "cpu_dec.c.lua" },
   fields = { isas = isa_list },
   required = { "isas" },
   target_field = "isas",
@@ -39,6 +41,7 @@ local cpu = {
   tile_fields = {
     m = schema.integer(8, 512, 8),    -- queries a tile
     n = schema.integer(6, 1024),      -- keys a tile
+    queries_up_to = schema.integer(1, 1 << 30), -- dec: how many queries it is taken for
     rows = schema.integer(1, 16),     -- rows of the micro-kernel, when not the ISA's own
     vecs = schema.integer(1, 8),      -- vectors of the micro-kernel, when not the ISA's own
     isas = isa_list,                  -- only for these ISAs
@@ -79,6 +82,9 @@ local function working_set(record)
       { "K tile", n * d }, { "V tile", n * d }, { "dK tile", n * d }, { "dV tile", n * d },
     }
   end
+  if record.pass == "dec" then
+    parts = { { "Q tile", m * d }, { "O tile", m * d }, { "S tile", m * n }, { "K rows", 2 * DEC_BLOCK * d }, { "V rows", 2 * DEC_BLOCK * d } }
+  end
   local total, shown = 0, {}
   for i, part in ipairs(parts) do
     total = total + 4 * part[2]
@@ -94,6 +100,7 @@ function cpu.complete(record)
   record.micro_rows, record.micro_vecs = record.rows or isa.rows, record.vecs or isa.vecs
   record.tile_bytes, record.budget_text = working_set(record)
   record.alignment_bytes = record.dtype_bytes
+  if record.pass == "dec" then record.queries_up_to = record.queries_up_to or DEC_QUERIES end
 end
 
 --- The tile of another head dim's, `line`, made to go with the head dim of `key`: any does, as it is.
@@ -121,6 +128,11 @@ function cpu.fits(key, tile, target) return record_of(key, tile, target) ~= nil 
 -- 1 / n numbers are read anew, from the second-level cache as long as the tile stays in it, and several times as slowly beyond it.
 function cpu.candidates(key, target)
   local isa, found = ISAS[target], {}
+  if key.pass == "dec" then
+    local tile = { m = 32, n = 256 }
+    local record = record_of(key, tile, target)
+    return { record and { tile = tile, how = cpu.how(record), cost = 1 } }
+  end
   local width = isa.lanes * isa.vecs
   for m = width, 192, width do
     for n = isa.rows, 192, isa.rows do
@@ -149,8 +161,22 @@ local function around(value, step)
   return below == 0 and tostring(step) or ("%d or %d"):format(below, below + step)
 end
 
+local function check_decode(record, report)
+  if record.m % DEC_ROWS ~= 0 then
+    report("m", ("%d rows are not whole groups of %d"):format(record.m, DEC_ROWS), around(record.m, DEC_ROWS))
+  end
+  if record.n % DEC_BLOCK ~= 0 then
+    report("n", ("%d keys are not whole blocks of %d"):format(record.n, DEC_BLOCK), around(record.n, DEC_BLOCK))
+  end
+  for _, field in ipairs({ "rows", "vecs" }) do
+    if record[field] then report(field, "a tile of dec has no micro-kernel to choose", "leave it out") end
+  end
+end
+
 --- The limits; report(field, wrong, right) for each that is broken.
 function cpu.check(record, report)
+  if record.pass == "dec" then return check_decode(record, report) end
+  if record.queries_up_to then report("queries_up_to", "only a tile of dec has it", "leave it out, or move the tile to tiles.dec") end
   local isa = ISAS[record.isa]
   local vecs, rows, width = record.micro_vecs, record.micro_rows, record.micro_vecs * record.lanes
   local used = rows * vecs + vecs + 1
@@ -208,7 +234,7 @@ end
 
 --- The table row's columns that depend on the family.
 function cpu.row(record)
-  return { isa = record.isa_id, sm = 0, math = "GLINT_MATH_NATIVE", alignment_bytes = record.alignment_bytes }
+  return { isa = record.isa_id, sm = 0, math = "GLINT_MATH_NATIVE", queries_up_to = record.queries_up_to, alignment_bytes = record.alignment_bytes }
 end
 
 return cpu

@@ -53,6 +53,18 @@ enum glint_cpu_backward_region {
     GLINT_BWD_REGIONS
 };
 
+/* Rows are queries of the heads that share a key head; dim is head_dim in whole vectors, 16 floats at most each. */
+#define GLINT_DEC_PITCH(head_dim) (((head_dim) + 15) / 16 * 16 + 16)
+enum glint_cpu_decode_region {
+    GLINT_DEC_Q,     /* [tile_m][dim]                      softmax_scale * Q */
+    GLINT_DEC_O,     /* [tile_m][dim]                      unnormalised output */
+    GLINT_DEC_S,     /* [tile_m / 4][4 * (tile_n + 16)]    scores, then probabilities, of four rows: [key][row] */
+    GLINT_DEC_STATS, /* [4][tile_m]                        largest score, sum of exp(score - it); the same of all chunks so far */
+    GLINT_DEC_ALL_O, /* [tile_m][dim]                      unnormalised output of all chunks so far */
+    GLINT_DEC_ROW,   /* [dim]                              a row on its way between dtype and f32 */
+    GLINT_DEC_REGIONS
+};
+
 /* How a problem is cut. Pure function of variant, problem and concurrency; all counts exact. glint_cpu_plan puts it into the plan's words, and
  * glint_cpu_run reads it there. */
 struct glint_cpu_geometry {
@@ -61,9 +73,10 @@ struct glint_cpu_geometry {
     int64_t blocks_per_task; /* forward: query blocks that share a pass over the keys */
     int64_t tasks_per_head;  /* forward */
     int64_t key_groups;      /* backward: dQ is summed within key blocks kb = g mod key_groups, then over g in order */
-    int64_t split;           /* backward: key_groups when each group is a task of its own, else 1 */
+    int64_t split; /* backward: key_groups when each group is a task of its own, else 1; decode: key_blocks or 1 likewise */
     uint64_t region[GLINT_CPU_REGIONS + 1]; /* offsets in a lane's scratch in floats; the last is its size */
-    uint64_t partial_floats;                /* backward, split: dQ of one (group, batch, head), in the form of GLINT_BWD_DQ_T */
+    uint64_t partial_floats;                /* backward, split: dQ of one (group, batch, head), in the form of GLINT_BWD_DQ_T;
+                                               decode, split: what a chunk leaves of one (batch, head) */
     uint64_t partials_offset;               /* in the workspace, bytes */
     uint64_t scratch_offset;                /* in the workspace, bytes */
     uint64_t workspace_bytes;
@@ -75,7 +88,8 @@ struct glint_cpu_call {
     const struct glint_problem *problem;
     const struct glint_tensors *tensors;
     struct glint_band band; /* kernels of a causal mask use its right side */
-    float *partials;        /* [key_groups][batch][heads_q][partial_floats] */
+    float *partials;        /* backward: [key_groups][batch][heads_q][partial_floats]
+                        decode:   [batch][heads_kv][rows][key_blocks][GLINT_DEC_PITCH(head_dim)]: O, its maximum, its sum of a chunk */
     struct glint_cpu_geometry geometry;
 };
 

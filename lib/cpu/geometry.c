@@ -51,6 +51,14 @@ static void group_query_blocks(struct glint_cpu_geometry *g, int64_t blocks, uin
     g->tasks_per_head = g->blocks_per_task > 0 ? divide_up(g->query_blocks, g->blocks_per_task) : 0;
 }
 
+static bool decode_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
+{
+    const uint64_t rows = variant->tile_m, dim = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
+    return place(g, GLINT_DEC_Q, rows, dim) && place(g, GLINT_DEC_O, rows, dim) &&
+           place(g, GLINT_DEC_S, rows, (uint64_t)variant->tile_n + 16) && place(g, GLINT_DEC_STATS, 4, rows) &&
+           place(g, GLINT_DEC_ALL_O, rows, dim) && place(g, GLINT_DEC_ROW, 1, dim);
+}
+
 static bool backward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
 {
     const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
@@ -77,7 +85,23 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
 
     int64_t heads, tiles;
     int last;
-    if (variant->pass == GLINT_FORWARD) {
+    if (variant->queries_up_to > 0) {
+        const int64_t group = problem->heads_q / problem->heads_kv, rows = group * problem->seqlen_q;
+        heads = problem->batch * problem->heads_kv;
+        g.query_blocks = divide_up(rows, variant->tile_m);
+        if (__builtin_mul_overflow(heads, g.query_blocks, &g.tasks[0]) || !decode_scratch(variant, &g))
+            return false;
+        /* Chunks of keys are tasks of their own where bodies would be idle otherwise; never of many queries, whose partial results would
+         * take more than linear room. The bits are the same. */
+        if (concurrency > 1 && g.key_blocks > 1 && g.tasks[0] < TASKS_PER_BODY * (int64_t)concurrency &&
+            problem->seqlen_q <= (int64_t)variant->queries_up_to) {
+            g.split = g.key_blocks;
+            g.tasks[1] = g.tasks[0];
+            g.tasks[0] *= g.split;
+            g.partial_floats = (uint64_t)problem->seqlen_q * GLINT_DEC_PITCH((uint64_t)variant->head_dim);
+        }
+        last = GLINT_DEC_REGIONS;
+    } else if (variant->pass == GLINT_FORWARD) {
         heads = problem->batch * problem->heads_q;
         if (__builtin_mul_overflow(heads, g.query_blocks, &tiles))
             return false;

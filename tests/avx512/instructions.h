@@ -1,5 +1,5 @@
 /* The instructions of AVX-512 that lib/cpu/vector.h asks for by name, said in C as the Intel SDM, volume 2, defines them (MAXPS, VCMPPS,
- * VSCALEFPS and its tables of special cases). Put in front of the emitted kernels of x86-64-v4, it lets them run on a machine
+ * VCVTPH2PS, VSCALEFPS and its tables of special cases). Put in front of the emitted kernels of x86-64-v4, it lets them run on a machine
  * without AVX-512: with vectors of 16 floats in two halves, and everything else as it is. */
 #ifndef GLINT_TESTS_AVX512_INSTRUCTIONS_H
 #define GLINT_TESTS_AVX512_INSTRUCTIONS_H
@@ -53,6 +53,21 @@ EMULATED emulated_vec emulated_scale_lanes(emulated_vec a, emulated_vec b, emula
     return other;
 }
 
+/* Lanes that the mask leaves out are those of `other`: none is. A float16 is sign, 5 bits of exponent with bias 15, 10 bits. */
+typedef int16_t emulated_halves __attribute__((vector_size(32)));
+EMULATED emulated_vec emulated_widen(emulated_halves h)
+{
+    emulated_vec wide;
+    for (int i = 0; i < 16; i++) {
+        const int exponent = h[i] >> 10 & 31, fraction = h[i] & 1023;
+        const float magnitude = exponent == 31  ? (fraction != 0 ? NAN : INFINITY)
+                                : exponent == 0 ? ldexpf((float)fraction, -24)
+                                                : ldexpf((float)(1024 + fraction), exponent - 25);
+        wide[i] = h[i] < 0 ? -magnitude : magnitude;
+    }
+    return wide;
+}
+
 /* Any other mask, predicate or rounding than those above does not compile. */
 #define EMULATED_ONLY(condition) (void)sizeof(char[(condition) ? 1 : -1])
 #define __builtin_ia32_maxps512_mask(a, b, other, mask, rounding) \
@@ -69,6 +84,12 @@ EMULATED emulated_vec emulated_scale_lanes(emulated_vec a, emulated_vec b, emula
     __extension__({                                                  \
         EMULATED_ONLY((rounding) == 4);                              \
         emulated_scale_lanes(a, b, other, mask);                     \
+    })
+#define __builtin_ia32_vcvtph2ps512_mask(a, other, mask, rounding) \
+    __extension__({                                                \
+        EMULATED_ONLY((mask) == -1 && (rounding) == 4);            \
+        (void)(other);                                             \
+        emulated_widen(a);                                         \
     })
 
 #endif

@@ -52,9 +52,10 @@ static struct shape draw_shape(const struct subject *subject, uint64_t number)
         .seed = 1000000 + number,
     };
     const bool top_left = rand_below(&r, 2) == 0;
-    s.mask = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) == 0 ? GLINT_MASK_NONE
-             : top_left                                                ? GLINT_MASK_CAUSAL_TOP_LEFT
-                                                                       : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    const bool serves_all = subject->info.queries_up_to > 0 && rand_below(&r, 3) == 0;
+    s.mask = serves_all || (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) == 0 ? GLINT_MASK_NONE
+             : top_left                                                              ? GLINT_MASK_CAUSAL_TOP_LEFT
+                                                                                     : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
     if (s.data == DATA_NORMAL && rand_below(&r, 3) == 0)
         s.softmax_scale = (float)(0.3 * (rand_uniform(&r) - 0.25));
     if (s.layout == LAYOUT_FUSED)

@@ -98,6 +98,25 @@ static void batch_alone(struct subject *subject, const struct shape *shape)
     }
 }
 
+/* A query head computed alone, with the key head that it shares, has the bits that it has in its group. */
+static void head_alone(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results all = experiment_run_plainly(e);
+    struct shape one = *shape;
+    one.batch = one.heads_q = one.heads_kv = 1;
+    for (int64_t b = 0; b < shape->batch; b++)
+        for (int64_t h = 0; h < shape->heads_q; h++) {
+            struct experiment *f = experiment_new(subject, &one);
+            for (enum tensor t = Q; t <= V; t++)
+                memcpy(f->in[t], tensor_row(e, e->in[t], t, b, t == Q ? h : h * shape->heads_kv / shape->heads_q, 0),
+                       (size_t)tensor_count(f, t) * sizeof(float));
+            struct results alone = experiment_run_plainly(f);
+            for (const enum tensor *t = pass_outputs(GLINT_FORWARD); *t != TENSORS; t++)
+                expect_same(f, *t, alone.at[*t], tensor_row(e, all.at[*t], *t, b, h, 0), false, "a query head alone");
+        }
+}
+
 /* Batches and key head groups in reverse order: the results follow, bit by bit. */
 static void permutation(struct subject *subject, const struct shape *shape)
 {
@@ -325,6 +344,41 @@ static void ones(struct subject *subject, const struct shape *shape)
 
 /* ---- the list ---- */
 
+/* What decode is for: few queries, several chunks of keys, shared by several bodies where there are any. */
+static void decode_laws(struct check_list *list, const struct subject *subject)
+{
+    const int64_t n = (int64_t)subject->info.tile_n;
+    static const struct {
+        const char *name;
+        int64_t heads_q, heads_kv, seqlen_q;
+        enum glint_mask mask;
+    } steps[] = {
+        {"one_query", 1, 1, 1, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},
+        {"group_of_4", 4, 1, 1, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},
+        {"group_of_7", 14, 2, 1, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},
+        {"drafts", 6, 2, 5, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},
+        {"group_of_2_none", 2, 1, 3, GLINT_MASK_NONE},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct shape s = {.batch = 1, .heads_q = steps[i].heads_q, .heads_kv = steps[i].heads_kv, .seqlen_q = steps[i].seqlen_q};
+        s.mask = steps[i].mask;
+        s.seqlen_k = 3 * n + 7;
+        if (subject->backend->executors)
+            checks_add(list, lanes, &s, "law/decode_lanes_%s", steps[i].name);
+        checks_add(list, head_alone, &s, "law/decode_head_alone_%s", steps[i].name);
+        s.batch = 2;
+        checks_add(list, batch_alone, &s, "law/decode_batch_alone_%s", steps[i].name);
+        checks_add(list, workspace_contents, &s, "law/decode_workspace_contents_%s", steps[i].name);
+        s.detail = 2 * n + 3;
+        if (s.mask != GLINT_MASK_NONE && s.seqlen_q > 1) {
+            s.seqlen_k = 2 * n + 4;
+            checks_add(list, future_keys, &s, "law/decode_future_keys_%s", steps[i].name);
+        }
+        if (subject->backend->fences)
+            checks_add(list, fences, &s, "law/decode_fences_%s", steps[i].name);
+    }
+}
+
 void laws_checks(struct check_list *list, const struct subject *subject)
 {
     const bool forward = subject->info.pass == GLINT_FORWARD, causal = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
@@ -378,6 +432,9 @@ void laws_checks(struct check_list *list, const struct subject *subject)
         checks_add(list, linear_in_dout, &many, "law/linear_in_dout");
         return;
     }
+    checks_add(list, head_alone, &many, "law/head_alone");
+    if (subject->info.queries_up_to > 0)
+        decode_laws(list, subject);
     checks_add(list, linear_in_v, &many, "law/linear_in_v");
     checks_add(list, shift_keys, &tiles, "law/shift_keys");
     checks_add(list, ones, &tiles, "law/ones");

@@ -7,25 +7,26 @@
 
 #include "lib/backend.h"
 
-enum { CPU_BASE, CPU_V3, GPU_WIDE, GPU_NARROW, GPU_SHORT, GPU_SHORTEST, GPU_EXACT_NEW, GPU_EXACT, NEWEST, ROWS };
+enum { CPU_BASE, CPU_V3, GPU_WIDE, GPU_NARROW, GPU_SHORT, GPU_SHORTEST, GPU_EXACT_NEW, GPU_EXACT, FEW, NEWEST, ROWS };
 
 static const struct glint_family lowest, middle, highest;
 
-#define ROW(how, family, m, n, isa, sm, math, up_to, alignment)                                                    \
-    {                                                                                                              \
-        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 64, m, n, isa, sm, math, up_to, alignment, &family, \
-            &glint_variants /* any */                                                                              \
+#define ROW(how, family, m, n, isa, sm, math, up_to, queries, alignment)                                                    \
+    {                                                                                                                       \
+        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 64, m, n, isa, sm, math, up_to, queries, alignment, &family, \
+            &glint_variants /* any */                                                                                       \
     }
 const struct glint_variant glint_variants[] = {
-    [CPU_BASE] = ROW("cpu_x86_64_m64n96", lowest, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 4),
-    [CPU_V3] = ROW("cpu_x86_64_v3_m64n96", lowest, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 4),
-    [GPU_WIDE] = ROW("sm80_m128n32", middle, 128, 32, 0, 80, GLINT_MATH_TF32, 0, 16),
-    [GPU_NARROW] = ROW("sm80_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32, 0, 16),
-    [GPU_SHORT] = ROW("sm80_m16n128", middle, 16, 128, 0, 80, GLINT_MATH_TF32, 128, 16),
-    [GPU_SHORTEST] = ROW("sm80_m16n64", middle, 16, 64, 0, 80, GLINT_MATH_TF32, 64, 8),
-    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", middle, 32, 16, 0, 90, GLINT_MATH_TF32X3, 0, 16),
-    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32X3, 0, 4),
-    [NEWEST] = ROW("sm90a_m128n64", highest, 128, 64, 0, 90, GLINT_MATH_TF32, 0, 32),
+    [CPU_BASE] = ROW("cpu_x86_64_m64n96", lowest, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 4),
+    [CPU_V3] = ROW("cpu_x86_64_v3_m64n96", lowest, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 0, 4),
+    [GPU_WIDE] = ROW("sm80_m128n32", middle, 128, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 16),
+    [GPU_NARROW] = ROW("sm80_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 16),
+    [GPU_SHORT] = ROW("sm80_m16n128", middle, 16, 128, 0, 80, GLINT_MATH_TF32, 128, 0, 16),
+    [GPU_SHORTEST] = ROW("sm80_m16n64", middle, 16, 64, 0, 80, GLINT_MATH_TF32, 64, 0, 8),
+    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", middle, 32, 16, 0, 90, GLINT_MATH_TF32X3, 0, 0, 16),
+    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32X3, 0, 0, 4),
+    [FEW] = ROW("sm80_m32n256", middle, 32, 256, 0, 80, GLINT_MATH_TF32, 0, 16, 16),
+    [NEWEST] = ROW("sm90a_m128n64", highest, 128, 64, 0, 90, GLINT_MATH_TF32, 0, 0, 32),
 };
 const uint32_t glint_variants_count = ROWS;
 
@@ -152,12 +153,15 @@ static bool takes(const struct glint_variant *v, const struct glint_problem *p, 
 static uint32_t by_the_rule(const struct glint_problem *p)
 {
     uint32_t best = UINT32_MAX;
-    int64_t best_key[8];
+    int64_t best_key[9];
     for (uint32_t i = 0; i < ROWS; i++) {
         const struct glint_variant *v = &glint_variants[i];
         const int64_t shorter = p->seqlen_q < p->seqlen_k ? p->seqlen_q : p->seqlen_k;
-        const int64_t key[8] = {takes(v, p, 2, 2) ? 0 : (int64_t)v->alignment_bytes,
+        const int64_t key[9] = {takes(v, p, 2, 2) ? 0 : (int64_t)v->alignment_bytes,
                                 (int64_t)v->math,
+                                v->queries_up_to == 0             ? 1
+                                : v->queries_up_to >= p->seqlen_q ? 0
+                                                                  : 2,
                                 reach(v, shorter),
                                 -(int64_t)v->family->rank,
                                 -(int64_t)v->isa,
@@ -167,7 +171,7 @@ static uint32_t by_the_rule(const struct glint_problem *p)
         if ((runnable >> i & 1u) == 0 || !takes(v, p, p->batch, p->heads_q))
             continue;
         int order = 0;
-        for (int k = 0; k < 8 && order == 0 && best != UINT32_MAX; k++)
+        for (int k = 0; k < 9 && order == 0 && best != UINT32_MAX; k++)
             order = key[k] < best_key[k] ? -1 : key[k] > best_key[k] ? 1 : 0;
         if (best == UINT32_MAX || order < 0) {
             best = i;
@@ -179,7 +183,7 @@ static uint32_t by_the_rule(const struct glint_problem *p)
 
 START_TEST(every_subset_of_rows)
 {
-    static const int64_t lengths[] = {1, 31, 32, 33, 64, 65, 97, 128, 129, 1000, 4096};
+    static const int64_t lengths[] = {1, 16, 17, 31, 32, 33, 64, 65, 97, 128, 129, 1000, 4096};
     const size_t count = sizeof lengths / sizeof lengths[0];
     for (runnable = 1; runnable < 1u << ROWS; runnable++)
         for (size_t q = 0; q < count; q++)
@@ -260,6 +264,21 @@ START_TEST(rows_for_short_sequences)
 }
 END_TEST
 
+/* A row that is split over the keys is taken up to the number of queries that it is meant for, whatever the number of keys, and above it
+ * only when there is no other. It serves every mask. */
+START_TEST(rows_for_few_queries)
+{
+    for (int64_t keys = 1; keys < 100000; keys *= 10)
+        for (int64_t queries = 1; queries < 40; queries++) {
+            struct glint_problem p = problem_of(1, 1, queries, keys);
+            runnable = 1u << GPU_WIDE | 1u << GPU_SHORTEST | 1u << FEW | 1u << NEWEST;
+            ck_assert_int_eq(taken(&p) == FEW, queries <= 16);
+            runnable = 1u << FEW;
+            ck_assert_uint_eq(taken(&p), FEW);
+        }
+}
+END_TEST
+
 /* The explanation says what a tf32 product is, and which row is more exact, if there is one. */
 START_TEST(explained)
 {
@@ -287,6 +306,8 @@ START_TEST(what_decided)
     } pairs[] = {
         {GPU_EXACT, GPU_WIDE, 100, 2, "does not take these strides"},
         {NEWEST, GPU_EXACT, 100, 0, "tf32 products"},
+        {FEW, NEWEST, 16, 0, "split over the keys"},
+        {NEWEST, FEW, 17, 0, "split over the keys"},
         {GPU_SHORT, NEWEST, 100, 0, "up_to"},
         {NEWEST, GPU_WIDE, 100, 0, "older family"},
         {CPU_V3, CPU_BASE, 100, 0, "lower instruction set"},
@@ -354,6 +375,7 @@ int main(void)
     tcase_add_test(tcase, every_subset_of_rows);
     tcase_add_test(tcase, precision_is_no_matter_of_shape);
     tcase_add_test(tcase, rows_for_short_sequences);
+    tcase_add_test(tcase, rows_for_few_queries);
     tcase_add_test(tcase, strides_that_some_rows_do_not_take);
     tcase_add_test(tcase, explained);
     tcase_add_test(tcase, what_decided);

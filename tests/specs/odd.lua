@@ -1,7 +1,7 @@
 -- Head dims that fill no whole vectors or tiles, 40, 72 and 104, and register tiles of fewer rows than 4. For tests only, in the same
 -- build as the library's own spec. Nobody measured tiles for them, so these kernels, in the simulator too, have what the generator proposes.
 return {
-  passes = { "fwd", "bwd" },
+  passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "f16", "bf16" },
   head_dims = { 40, 72, 104 },
   masks = { "none", "causal" },

@@ -1,0 +1,278 @@
+/* Decode's steps: a few rows of Q against a chunk of keys. Vectors lie along head_dim: K and V are read in place, once, and widened in
+ * registers. The rows are all queries of all query heads that share the key head. Included by emitted kernels only, after rows.h and
+ * softmax.h, and after they define HEAD_DIM.
+ *
+ * `few` rows (1, 2 or 4, a constant where these are called) are worked on together. Their scores are interleaved, [key][few]: a vector
+ * holds the scores of several keys and of all rows, a sum over head_dim is reduced straight into that order, and the softmax moves
+ * nothing between lanes before the chunk's end. What is computed of a row does not depend on the rows beside it, to the bit. */
+#ifndef GLINT_CPU_DECODE_H
+#define GLINT_CPU_DECODE_H
+
+#include "lib/cpu/rows.h"
+#include "lib/cpu/softmax.h"
+
+enum {
+    GLINT_DEC_WHOLE = HEAD_DIM / GLINT_CPU_LANES, /* whole vectors of a row */
+    GLINT_DEC_VECS =
+        (HEAD_DIM + GLINT_CPU_LANES - 1) / GLINT_CPU_LANES, /* and one more, filled up with zeros, when it is not a multiple */
+    GLINT_DEC_DIM = GLINT_DEC_VECS * GLINT_CPU_LANES,
+    GLINT_DEC_SUMS = GLINT_CPU_LANES > 8 ? GLINT_CPU_LANES : 8, /* (key, row) pairs whose scores are summed at a time */
+    GLINT_DEC_BLOCK = 32, /* keys that all rows walk over before the next ones are read: they stay in the first-level cache */
+    GLINT_DEC_HALF = GLINT_CPU_LANES == 16 ? 16 : 8, /* half of the vector registers */
+};
+
+/* ---- vectors of a row ------------------------------------------------------------------------------------------------------------- */
+
+typedef uint16_t glint_vech __attribute__((vector_size(2 * GLINT_CPU_LANES)));
+typedef uint32_t glint_vecu __attribute__((vector_size(4 * GLINT_CPU_LANES)));
+
+GLINT_INLINE glint_vec glint_vector_f32(const float *p)
+{
+    return glint_load(p);
+}
+
+GLINT_INLINE glint_vec glint_vector_bf16(const uint16_t *p)
+{
+    glint_vech h;
+    memcpy(&h, p, sizeof h);
+    return (glint_vec)(__builtin_convertvector(h, glint_vecu) << 16);
+}
+
+GLINT_INLINE glint_vec glint_vector_f16(const uint16_t *p)
+{
+    glint_vech h;
+    memcpy(&h, p, sizeof h);
+#if defined(__AVX512F__) && GLINT_CPU_LANES == 16 && !defined(__clang__)
+    typedef int16_t signed_halves __attribute__((vector_size(32)));
+    return __builtin_ia32_vcvtph2ps512_mask((signed_halves)h, (glint_vec){0}, -1, 4);
+#elif defined(__F16C__) && GLINT_CPU_LANES == 8
+    return __builtin_ia32_vcvtph2ps256((glint_s8)h);
+#elif defined(__aarch64__) && GLINT_CPU_LANES == 4
+    return __builtin_convertvector((glint_fp16x4)h, glint_vec);
+#else
+    /* as glint_widen_f16 of rows.h */
+    const glint_vecu wide = __builtin_convertvector(h, glint_vecu), magnitude = (wide & 0x7fff) << 13;
+    const glint_vecu special = (glint_vecu)(magnitude >= 0x0f800000) & 0x7f800000;
+    return (glint_vec)((glint_vecu)((glint_vec)magnitude * 0x1p112f) | special | (wide & 0x8000) << 16);
+#endif
+}
+
+/* Vector `i` of a row of K or V in f32. Nothing past the row's end is read. Of bf16 two vectors are read as one of 32-bit words, whose high
+ * halves are the odd elements and whose low halves the even ones: two instructions, where widening each by itself takes four (on Zen 5 a
+ * chunk takes 0.6 to 0.7 times as long). So in decode the elements of such a pair of vectors are in another order: glint_dec_element. */
+GLINT_INLINE glint_vec glint_row_vector(const glint_element *row, int i)
+{
+#if GLINT_CPU_PAIRED
+    if ((i | 1) < GLINT_DEC_WHOLE) {
+        glint_vecu words;
+        memcpy(&words, row + (i & ~1) * GLINT_CPU_LANES, sizeof words);
+        return (glint_vec)(i & 1 ? words & 0xffff0000u : words << 16);
+    }
+#endif
+    if (i < GLINT_DEC_WHOLE)
+        return GLINT_PASTE(glint_vector_, GLINT_CPU_DTYPE)(row + i * GLINT_CPU_LANES);
+    glint_element rest[GLINT_CPU_LANES] = {0};
+    memcpy(rest, row + i * GLINT_CPU_LANES, HEAD_DIM % GLINT_CPU_LANES * sizeof *row);
+    return GLINT_PASTE(glint_vector_, GLINT_CPU_DTYPE)(rest);
+}
+
+/* The element of a row that lane i % GLINT_CPU_LANES of vector i / GLINT_CPU_LANES holds. */
+GLINT_INLINE int glint_dec_element(int i)
+{
+#if GLINT_CPU_PAIRED
+    const int pair = i / (2 * GLINT_CPU_LANES), within = i % (2 * GLINT_CPU_LANES);
+    if (2 * pair + 1 < GLINT_DEC_WHOLE)
+        return pair * 2 * GLINT_CPU_LANES + 2 * (within % GLINT_CPU_LANES) + within / GLINT_CPU_LANES;
+#endif
+    return i;
+}
+
+GLINT_INLINE void glint_ask_for_row(const glint_element *row)
+{
+    for (size_t i = 0; i < HEAD_DIM * sizeof *row; i += 64)
+        __builtin_prefetch((const char *)row + i, 0, 3);
+}
+
+/* ---- sums over lanes -------------------------------------------------------------------------------------------------------------- */
+
+#if defined(__clang__)
+#define GLINT_SHUFFLE_VEC(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define GLINT_SHUFFLE_VEC(x, y, ...) __builtin_shuffle(x, y, (glint_veci){__VA_ARGS__})
+#endif
+
+/* Lane i of the result is the sum over the lanes of x[i]. Each level halves the vectors, so a sum costs about three instructions. */
+GLINT_INLINE glint_vec glint_sum_lanes(const glint_vec x[GLINT_CPU_LANES])
+{
+    glint_vec four[GLINT_CPU_LANES / 4];
+    GLINT_UNROLL
+    for (int i = 0; i < GLINT_CPU_LANES / 4; i++) {
+        const glint_vec *a = x + 4 * i;
+#if GLINT_CPU_LANES == 16
+#define EACH_QUARTER(a, b, c, d) a, b, c, d, a + 4, b + 4, c + 4, d + 4, a + 8, b + 8, c + 8, d + 8, a + 12, b + 12, c + 12, d + 12
+#elif GLINT_CPU_LANES == 8
+#define EACH_QUARTER(a, b, c, d) a, b, c, d, a + 4, b + 4, c + 4, d + 4
+#else
+#define EACH_QUARTER(a, b, c, d) a, b, c, d
+#endif
+        enum { Y = GLINT_CPU_LANES };
+        const glint_vec ab = GLINT_SHUFFLE_VEC(a[0], a[1], EACH_QUARTER(0, Y, 1, Y + 1)) +
+                             GLINT_SHUFFLE_VEC(a[0], a[1], EACH_QUARTER(2, Y + 2, 3, Y + 3));
+        const glint_vec cd = GLINT_SHUFFLE_VEC(a[2], a[3], EACH_QUARTER(0, Y, 1, Y + 1)) +
+                             GLINT_SHUFFLE_VEC(a[2], a[3], EACH_QUARTER(2, Y + 2, 3, Y + 3));
+        four[i] =
+            GLINT_SHUFFLE_VEC(ab, cd, EACH_QUARTER(0, 1, Y, Y + 1)) + GLINT_SHUFFLE_VEC(ab, cd, EACH_QUARTER(2, 3, Y + 2, Y + 3));
+#undef EACH_QUARTER
+    }
+#if GLINT_CPU_LANES == 16
+    const glint_vec low = GLINT_SHUFFLE_VEC(four[0], four[1], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+                          GLINT_SHUFFLE_VEC(four[0], four[1], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    const glint_vec high = GLINT_SHUFFLE_VEC(four[2], four[3], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+                           GLINT_SHUFFLE_VEC(four[2], four[3], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    return GLINT_SHUFFLE_VEC(low, high, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+           GLINT_SHUFFLE_VEC(low, high, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+#elif GLINT_CPU_LANES == 8
+    return GLINT_SHUFFLE_VEC(four[0], four[1], 0, 1, 2, 3, 8, 9, 10, 11) +
+           GLINT_SHUFFLE_VEC(four[0], four[1], 4, 5, 6, 7, 12, 13, 14, 15);
+#else
+    return four[0];
+#endif
+}
+
+/* ---- a chunk ---------------------------------------------------------------------------------------------------------------------- */
+
+/* A block of rows of K or V. While they are used, those that are used next are brought into the first-level cache. */
+struct glint_dec_rows {
+    const glint_element *row, *next;
+    ptrdiff_t stride, next_stride;
+    int64_t rows, next_rows;
+};
+
+/* Unrolled whole, gcc converts many vectors before it uses the first one, and spills them. */
+#if defined(__clang__)
+#define GLINT_ROLLED _Pragma("clang loop unroll(disable)")
+#else
+#define GLINT_ROLLED _Pragma("GCC unroll 1")
+#endif
+
+/* Vector i of GLINT_DEC_SUMS / few rows of K, times that of `few` rows of Q. */
+GLINT_INLINE void glint_dec_add_products(const int few, glint_vec sum[GLINT_DEC_SUMS], const float *q,
+                                         const glint_element *const row[GLINT_DEC_SUMS], int i)
+{
+    GLINT_UNROLL
+    for (int j = 0; j < GLINT_DEC_SUMS / few; j++) {
+        const glint_vec kv = glint_row_vector(row[j], i);
+        GLINT_UNROLL
+        for (int r = 0; r < few; r++)
+            sum[j * few + r] += kv * glint_load(q + r * GLINT_DEC_DIM + i * GLINT_CPU_LANES);
+    }
+}
+
+/* s[key][few] = K Q^T. q [few][GLINT_DEC_DIM] is scaled already. Sums are made for GLINT_DEC_SUMS / few keys at a time; past the last key
+ * they are of the last key again, and the caller overwrites them. */
+GLINT_INLINE void glint_dec_scores(const int few, float *s, const float *q, const struct glint_dec_rows *k)
+{
+    enum { SUMS = GLINT_DEC_SUMS };
+    const int step = SUMS / few;
+    for (int64_t key = 0; key < k->rows; key += step) {
+        const glint_element *row[SUMS];
+        GLINT_UNROLL
+        for (int j = 0; j < step; j++) {
+            row[j] = k->row + (key + j < k->rows ? key + j : k->rows - 1) * k->stride;
+            if (key + j < k->next_rows)
+                glint_ask_for_row(k->next + (key + j) * k->next_stride);
+        }
+        glint_vec sum[SUMS] = {0};
+        GLINT_ROLLED
+        for (int i = 0; i < GLINT_DEC_WHOLE / 2 * 2; i += 2) {
+            glint_dec_add_products(few, sum, q, row, i);
+            glint_dec_add_products(few, sum, q, row, i + 1);
+        }
+        GLINT_UNROLL
+        for (int i = GLINT_DEC_WHOLE / 2 * 2; i < GLINT_DEC_VECS; i++)
+            glint_dec_add_products(few, sum, q, row, i);
+        GLINT_UNROLL
+        for (int i = 0; i < SUMS; i += GLINT_CPU_LANES)
+            glint_store(s + key * few + i, glint_sum_lanes(sum + i));
+    }
+}
+
+/* s[key][few] becomes exp(s - max of its row) for the first `keys` keys; max and sum [few]. s has room for whole vectors of all rows: up to
+ * GLINT_CPU_LANES keys more, which get the weight 0. A row's sum is one of GLINT_CPU_LANES sums, of the keys with the same remainder, added
+ * up in order: so it has the same bits whatever `few` is. */
+GLINT_INLINE void glint_dec_softmax(const int few, float *s, int64_t keys, float *max, float *sum)
+{
+    const int64_t whole = (keys + GLINT_CPU_LANES - 1) / GLINT_CPU_LANES * GLINT_CPU_LANES * few;
+    for (int64_t i = keys * few; i < whole; i++)
+        s[i] = -INFINITY;
+    _Alignas(64) float lanes[4 * GLINT_CPU_LANES];
+    glint_vec m = glint_splat(-INFINITY), total[4] = {{0}};
+    for (int64_t i = 0; i < whole; i += GLINT_CPU_LANES)
+        m = glint_max(glint_load(s + i), m);
+    glint_store(lanes, m);
+    for (int r = 0; r < few; r++) {
+        max[r] = -INFINITY;
+        sum[r] = 0.0f;
+    }
+    for (int i = 0; i < GLINT_CPU_LANES; i++)
+        max[i % few] = lanes[i] > max[i % few] ? lanes[i] : max[i % few];
+    for (int i = 0; i < GLINT_CPU_LANES; i++) /* a row that sees no key of the chunk: exp(-inf - 0) = 0 */
+        lanes[i] = max[i % few] == -INFINITY ? 0.0f : max[i % few];
+    m = glint_load(lanes);
+    for (int64_t i = 0; i < whole; i += few * GLINT_CPU_LANES) {
+        GLINT_UNROLL
+        for (int j = 0; j < few; j++) {
+            const glint_vec p = glint_exp(glint_load(s + i + j * GLINT_CPU_LANES) - m);
+            glint_store(s + i + j * GLINT_CPU_LANES, p);
+            total[j] += p;
+        }
+    }
+    for (int j = 0; j < few; j++)
+        glint_store(lanes + j * GLINT_CPU_LANES, total[j]);
+    for (int i = 0; i < few * GLINT_CPU_LANES; i++)
+        sum[i % few] += lanes[i];
+}
+
+/* o[few][GLINT_DEC_DIM] (+)= P V, vectors [at, at + vecs) of head_dim. */
+GLINT_INLINE void glint_dec_values_slice(const int few, const int vecs, const int at, float *o, const float *p,
+                                         const struct glint_dec_rows *v, const bool add)
+{
+    glint_vec sum[4][GLINT_DEC_HALF];
+    GLINT_UNROLL
+    for (int r = 0; r < few; r++) {
+        GLINT_UNROLL
+        for (int i = 0; i < vecs; i++)
+            sum[r][i] = add ? glint_load(o + r * GLINT_DEC_DIM + (at + i) * GLINT_CPU_LANES) : (glint_vec){0};
+    }
+    for (int64_t key = 0; key < v->rows; key++) {
+        const glint_element *row = v->row + key * v->stride;
+        if (at == 0 && key < v->next_rows)
+            glint_ask_for_row(v->next + key * v->next_stride);
+        GLINT_UNROLL
+        for (int i = 0; i < vecs; i++) {
+            const glint_vec vv = glint_row_vector(row, at + i);
+            GLINT_UNROLL
+            for (int r = 0; r < few; r++)
+                sum[r][i] += glint_splat(p[key * few + r]) * vv;
+        }
+    }
+    GLINT_UNROLL
+    for (int r = 0; r < few; r++) {
+        GLINT_UNROLL
+        for (int i = 0; i < vecs; i++)
+            glint_store(o + r * GLINT_DEC_DIM + (at + i) * GLINT_CPU_LANES, sum[r][i]);
+    }
+}
+
+/* All of head_dim, in slices whose sums take half of the registers at most. */
+GLINT_INLINE void glint_dec_values(const int few, float *o, const float *p, const struct glint_dec_rows *v, const bool add)
+{
+    const int most = GLINT_DEC_HALF / few < 8 ? GLINT_DEC_HALF / few : 8;
+    const int slices = (GLINT_DEC_VECS + most - 1) / most,
+              vecs = (GLINT_DEC_VECS + slices - 1) / slices / 2 * 2 + (slices == 1 ? GLINT_DEC_VECS % 2 : 0);
+    GLINT_UNROLL
+    for (int at = 0; at < GLINT_DEC_VECS; at += vecs)
+        glint_dec_values_slice(few, GLINT_DEC_VECS - at < vecs ? GLINT_DEC_VECS - at : vecs, at, o, p, v, add);
+}
+
+#endif
