@@ -209,13 +209,13 @@ end
 -- Every key must have a tile for every target (ISA, architecture) of its family: holes are said with exclude, not left. An exclusion
 -- that says no more than the family and what it computes needs no tile to exclude.
 function run:check_cover(name, key, family, covered)
-  local excluded = next(covered) == nil and self:exclusion(setmetatable({ family = name }, { __index = key }))
-  if excluded then
-    self.holes[#self.holes + 1] = { family = name, key = axes.key_name(key), excluded = excluded }
-    return
-  end
   for _, target in ipairs(family.targets(self.spec.families[name])) do
     if not covered[target] then
+      local excluded = self:exclusion(setmetatable({ family = name }, { __index = key }))
+      if excluded then
+        if next(covered) == nil then self.holes[#self.holes + 1] = { family = name, key = axes.key_name(key), excluded = excluded } end
+        return
+      end
       return self:report(self:head_dim_site(name, key), ("no tile for %s fits %s"):format(axes.key_name(key), family.target_name(target)),
         ("leave it out of families.%s.head_dims, or exclude it with a reason"):format(name))
     end

@@ -1,9 +1,10 @@
 -- A resource model of the sm80 family: which tiles fit, should not spill, and should be fast. For head dims and architectures whose tiles nobody
 -- measured, and for the order in which bench:tune tries candidates. It knows the tile's fields and nothing of specs.
 --
--- Registers. A thread holds its warp's accumulators, scores and the fragments that stay. What ptxas needs beside them was seen in the tiles that
--- are measured (gen/tiles/sm80.lua): ALLOWED is the largest sum that did not spill with 255 registers a thread. With fewer, because several
--- blocks share a multiprocessor, OTHERS are needed beside the sum.
+-- Registers. A thread holds its warp's accumulators, scores and the fragments that stay; `allowed` is how many of these did not spill, with 255
+-- registers a thread, in what ptxas of CUDA 13.0 made of the measured tiles (gen/tiles/sm80.lua) and of 264 proposals for 10 odd head dims and 5
+-- architectures. `extra` is what rows of an awkward length need beside them. With fewer registers a thread, because several blocks share a
+-- multiprocessor, OTHERS are needed beside the sum.
 --
 -- Time, in clocks of a multiprocessor for a step of a block (bench/results/sm80_notes.md): the tensor pipe, 6.9 clocks an mma and scheduler;
 -- shared memory, 128 bytes a clock, of which 0.39 shows beside the pipe in 16 bit and all of it in float32, where instructions are issued beside
@@ -16,10 +17,18 @@ local KIB, REGISTERS, MOST_REGISTERS = 1024, 65536, 255
 local PIPE, SHOWS, EXPONENTIALS = 6.9, 0.39, 24 -- clocks: an mma; part of shared memory's; 128 exponentials
 local ISSUE = 4.3                               -- float32: instructions an mma, beside its loads
 
--- before, from: architectures before 100 and from it on, whose SASS needs a few registers more.
+-- before, from: architectures before 100 and from it on, whose SASS needs a few registers more. short, long: rows up to `row` numbers, and longer.
 local ALLOWED = {
-  fwd = { half = { before = 200, from = 176 }, f32 = { before = 176, from = 160 }, tf32x3 = { before = 96, from = 96 } },
-  bwd = { half = { before = 176, from = 160 }, f32 = { before = 160, from = 160 }, tf32x3 = { before = 112, from = 112 } },
+  fwd = {
+    half = { row = 64, short = { before = 200, from = 184 }, long = { before = 200, from = 184 } },
+    f32 = { row = 64, short = { before = 176, from = 160 }, long = { before = 176, from = 160 } },
+    tf32x3 = { row = 64, short = { before = 96, from = 96 }, long = { before = 96, from = 96 } },
+  },
+  bwd = {
+    half = { row = 64, short = { before = 200, from = 200 }, long = { before = 192, from = 168 } },
+    f32 = { row = 128, short = { before = 168, from = 168 }, long = { before = 152, from = 152 } },
+    tf32x3 = { row = 64, short = { before = 112, from = 112 }, long = { before = 112, from = 112 } },
+  },
 }
 local OTHERS = { before = 40, from = 64 }
 
@@ -56,13 +65,21 @@ local function limit_of(kernel)
   return math.min(MOST_REGISTERS, REGISTERS // (kernel.threads * kernel.blocks) // 8 * 8)
 end
 
+-- Pages of 32 bytes have more addresses than longer ones; chunks of a row that are padding, and two warps that copy all of a block, have a few more.
+local function extra_of(r)
+  local half, extra = kind_of(r) == "half", 0
+  if r.d_split == 1 and half and r.page_chunks == 2 then extra = r.padded_dim <= 64 and 16 or 24 end
+  if r.pass == "bwd" and r.d_split == 1 and r.padded_dim > r.head_dim then extra = extra + r.padded_dim // 16 end
+  if r.pass == "bwd" and not half and r.warps == 2 then extra = extra + 8 end
+  return extra
+end
+
 local function fits_registers(record, arch)
-  local when = generation(arch)
-  local allowed = ALLOWED[record.pass][kind_of(record)][when]
+  local when, table_of = generation(arch), ALLOWED[record.pass][kind_of(record)]
+  local most, extra = table_of[record.padded_dim <= table_of.row and "short" or "long"][when], extra_of(record)
   for _, kernel in ipairs(kernels_of(record)) do
     local limit = limit_of(kernel)
-    if limit < MOST_REGISTERS then allowed = math.min(allowed, limit - OTHERS[when]) end
-    if kernel.sum > allowed then return false end
+    if kernel.sum + extra > (limit < MOST_REGISTERS and math.min(most, limit - OTHERS[when]) or most) then return false end
   end
   return true
 end
@@ -130,9 +147,26 @@ local function record_of(family, key, tile, archs)
   return right and record or nil
 end
 
+-- What may be given up so that a tile does not spill, in this order: each is tried before the next.
+local function given_up(line, pass)
+  local split = line.d_split or 1
+  if pass == "fwd" then
+    local changes = { {} }
+    for n = line.n, 16, -16 * split do
+      changes[#changes + 1] = { n = n }
+      if line.q_kept then changes[#changes + 1] = { n = n, q_kept = 0 } end
+    end
+    return changes
+  end
+  local changes = { {}, { part_m = line.m // split > 32 and 32 or nil } }
+  if line.strategy == "split" then changes[3] = { part_m = changes[2].part_m, dq_m = (line.dq_m or 64) // 2 } end
+  changes[#changes + 1] = { m = line.m // 2, part_m = math.max(16, line.m // 2 // split) }
+  return changes
+end
+
 --- The tile `line` of a larger head dim, with as little changed as lets it go with the head dim of `key`: fewer fragments that stay, how dQ
--- goes over the warps, and zeros beside a row of head_dim. A smaller head dim needs less of everything, so it fits and does not spill. nil
--- when nothing goes.
+-- goes over the warps, zeros beside a row of head_dim, and if it would spill for its awkward rows, fewer keys or queries. nil when nothing
+-- goes.
 function model.adapt(family, line, key)
   local least = (key.head_dim + 15) // 16 * 16
   local archs = line.archs or family.all_targets
@@ -143,16 +177,18 @@ function model.adapt(family, line, key)
     local steps = (tile.padded_dim or least) * (key.dtype == "f32" and 4 or 2) // 32
     if tile.q_kept then tile.q_kept = math.min(tile.q_kept, steps) end
     if tile.kv_kept then tile.kv_kept = math.min(tile.kv_kept, steps) end
-    return record_of(family, key, tile, archs) and tile
+    local record = record_of(family, key, tile, archs)
+    for _, arch in ipairs(archs) do
+      if record and not fits_registers(record, arch) then return nil end
+    end
+    return record and tile
   end
-  for padded = least, least + 48, 16 do
-    local padded_dim = padded > least and padded or nil
-    if key.pass == "fwd" or line.strategy == "split" then
-      local tile = try({ padded_dim = padded_dim })
-      if tile then return tile end
-    else
-      for _, tiles in ipairs({ line.dq_row_tiles or 1, 2, 1, 4 }) do
-        local tile = try({ padded_dim = padded_dim, dq_row_tiles = tiles })
+  for _, changes in ipairs(given_up(line, key.pass)) do
+    for padded = least, least + 48, 16 do
+      changes.padded_dim = padded > least and padded or nil
+      for _, tiles in ipairs((key.pass == "fwd" or line.strategy == "split") and { false } or { line.dq_row_tiles or 1, 2, 1, 4 }) do
+        changes.dq_row_tiles = tiles or nil
+        local tile = try(changes)
         if tile then return tile end
       end
     end
@@ -255,4 +291,5 @@ function model.describe(record)
     text.bytes(record.smem_bytes))
 end
 
+model.kernels_of, model.limit_of = kernels_of, limit_of
 return model

@@ -68,8 +68,24 @@ local function covers(loaded, family, dtypes, last)
   end
 end
 
-harness.case("every multiple of 8 up to 256 expands for every architecture, in every dtype", function()
-  covers(open(plain('"f16", "bf16", "f32"', every_eighth(256), "sm80 = { " .. ALL_ARCHS .. " }")), sm80, { "f16", "bf16", "f32" }, 256)
+harness.case("every multiple of 8 up to 256 expands for every architecture in 16 bits", function()
+  covers(open(plain('"f16", "bf16"', every_eighth(256), "sm80 = { " .. ALL_ARCHS .. " }")), sm80, { "f16", "bf16" }, 256)
+end)
+
+harness.case("every multiple of 8 up to 224 expands for every architecture in float32", function()
+  covers(open(plain('"f32"', every_eighth(224), "sm80 = { " .. ALL_ARCHS .. " }")), sm80, { "f32" }, 224)
+end)
+
+harness.case("float32 up to 256 expands where more than 99 KiB of shared memory are", function()
+  local loaded = open(plain('"f32"', "232, 240, 248", "sm80 = { archs = { 80, 87, 90, 100, 110 } }"))
+  harness.is(#loaded.records, 12)
+end)
+
+harness.case("an exclusion covers what fits some architectures only", function()
+  local loaded = open(plain('"f32"', "240", "sm80 = { archs = { 86, 90 } }",
+    'exclude = { { pass = "bwd", dtype = "f32", head_dim = 240, reason = "too large for 99 KiB" } },'))
+  harness.is(#of_pass(loaded, "bwd"), 0)
+  harness.yes(#loaded.excluded > 0)
 end)
 
 harness.case("every multiple of 8 up to 1024 expands for every ISA", function()
