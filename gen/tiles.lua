@@ -54,7 +54,13 @@ function tiles.of(family, key, targets)
     for _, line in ipairs(lines) do
       local own = head_dim == key.head_dim
       local tile = own and tiles.bare(line) or family.adapt(tiles.bare(line), key)
-      if tile then
+      local same = tile and not own and not place[line] and place[family.how_of(key, tile)]
+      if same then -- another line has come to the same name: one tile for both, where it fits
+        if family.fits(key, same.tile, target) then
+          any = true
+          table.insert(same.tile[family.target_field], target)
+        end
+      elseif tile then
         any = true
         add(line, target, function()
           return { tile = tile, origin = { kind = own and "measured" or "proposed", head_dim = head_dim, timed = timed(data, line), why = line.why } }

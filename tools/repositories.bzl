@@ -36,6 +36,12 @@ def glint_repositories():
         spec = "//tests/specs:parts.lua",
     )
 
+    # Tiles that the generator proposes, compiled for every class of shared memory.
+    glint_spec(
+        name = "proposals_spec",
+        spec = "//tests/specs:proposals.lua",
+    )
+
     # The smallest library, without a GPU family.
     glint_spec(
         name = "minimal_spec",

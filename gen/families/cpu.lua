@@ -134,9 +134,10 @@ function cpu.candidates(key, target)
     return { record and { tile = tile, how = cpu.how(record), cost = 1 } }
   end
   local width = isa.lanes * isa.vecs
-  for m = width, 192, width do
-    for n = isa.rows, 192, isa.rows do
-      local record = m % 16 == 0 and record_of(key, { m = m, n = n }, target)
+  for m = width, 192, math.max(width, 32) do
+    for _, rows in ipairs({ 1, 2, 4, 8, 16, 24, 32 }) do
+      local n = rows * isa.rows
+      local record = record_of(key, { m = m, n = n }, target)
       if record then
         local cost = (1 / m + 1 / n) * (record.tile_bytes > L2 and 2 or 1)
         found[#found + 1] = { tile = { m = m, n = n }, how = cpu.how(record), cost = cost }

@@ -65,18 +65,21 @@ local function limit_of(kernel)
   return math.min(MOST_REGISTERS, REGISTERS // (kernel.threads * kernel.blocks) // 8 * 8)
 end
 
--- Pages of 32 bytes have more addresses than longer ones; chunks of a row that are padding, and two warps that copy all of a block, have a few more.
-local function extra_of(r)
-  local half, extra = kind_of(r) == "half", 0
-  if r.d_split == 1 and half and r.page_chunks == 2 then extra = r.padded_dim <= 64 and 16 or 24 end
-  if r.pass == "bwd" and r.d_split == 1 and r.padded_dim > r.head_dim then extra = extra + r.padded_dim // 16 end
+-- Pages of 32 bytes have more addresses than longer ones; chunks of a row that are padding, and two warps that copy all of a block, have a few
+-- more. Forward at head_dim 104 to 120 with 64 keys spilled with either, one register or twenty, on sm_80 and 90.
+local function extra_of(r, when)
+  local half, long, extra = kind_of(r) == "half", r.padded_dim > 64, 0
+  if r.d_split == 1 and half and r.page_chunks == 2 then extra = not long and 16 or r.pass == "fwd" and when == "before" and 40 or 24 end
+  if r.d_split == 1 and r.padded_dim > r.head_dim then
+    if r.pass == "bwd" then extra = extra + r.padded_dim // 16 elseif half and long and r.page_chunks > 2 then extra = extra + 24 end
+  end
   if r.pass == "bwd" and not half and r.warps == 2 then extra = extra + 8 end
   return extra
 end
 
 local function fits_registers(record, arch)
   local when, table_of = generation(arch), ALLOWED[record.pass][kind_of(record)]
-  local most, extra = table_of[record.padded_dim <= table_of.row and "short" or "long"][when], extra_of(record)
+  local most, extra = table_of[record.padded_dim <= table_of.row and "short" or "long"][when], extra_of(record, when)
   for _, kernel in ipairs(kernels_of(record)) do
     local limit = limit_of(kernel)
     if kernel.sum + extra > (limit < MOST_REGISTERS and math.min(most, limit - OTHERS[when]) or most) then return false end
@@ -250,7 +253,7 @@ end
 --- Whether a tile goes with `key` on one architecture, and should not spill.
 function model.fits(family, key, tile, arch)
   local record = record_of(family, key, tile, { arch })
-  return record and fits_registers(record, arch) and fits_blocks(record, arch) or false
+  return record and fits_registers(record, arch) or false
 end
 
 --- Tiles for `key` on one architecture that fit and should not spill, those with the least predicted time first; of the same name only the

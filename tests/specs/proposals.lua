@@ -1,0 +1,11 @@
+-- Head dims that nobody measured, for one architecture of each class of shared memory: 99 KiB (86), 163 (87) and 227 (100, whose SASS needs the most
+-- registers). Only compiled: the tiles that the generator proposes must not spill. 40 is no whole fragment, 112 is as near to the limit of registers
+-- as any, and at 208 two warps share columns.
+return {
+  passes = { "fwd", "bwd" },
+  dtypes = { "f32", "bf16" },
+  head_dims = { 40, 72, 112, 208 },
+  masks = { "causal" },
+  families = { sm80 = { archs = { 86, 87, 100 } } },
+  exclude = { { dtype = "f32", head_dim = { 40, 208 }, reason = "16 bits need the most registers" } },
+}
