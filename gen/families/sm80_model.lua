@@ -25,7 +25,7 @@ local ALLOWED = {
     tf32x3 = { row = 64, short = { before = 96, from = 96 }, long = { before = 96, from = 96 } },
   },
   bwd = {
-    half = { row = 64, short = { before = 200, from = 200 }, long = { before = 192, from = 168 } },
+    half = { row = 64, short = { before = 200, from = 200 }, long = { before = 192, from = 191 } },
     f32 = { row = 128, short = { before = 168, from = 168 }, long = { before = 152, from = 152 } },
     tf32x3 = { row = 64, short = { before = 112, from = 112 }, long = { before = 112, from = 112 } },
   },
