@@ -1,6 +1,6 @@
-/* Where a variant under test runs: memory, a context, and the calls. The checks reach a device through this table alone, so that a
- * GPU, a simulator or a stand-in plugs in without touching a check: write one `struct backend`, return it from test_backend(),
- * and link that file instead of tests/checks/backend_host.c. */
+/* Where a variant under test runs: memory, a context, and the calls. The checks reach a device through this table alone. A GPU, a
+ * simulator or a stand-in plugs in without touching a check: write one `struct backend`, return it from test_backend(), and link that
+ * file in place of tests/checks/backend_host.c. */
 #ifndef GLINT_TESTS_BACKEND_H
 #define GLINT_TESTS_BACKEND_H
 
@@ -17,8 +17,8 @@ struct backend {
     const char *name;
     bool executors; /* runs on a glint_executor: the same bits are required for any number of lanes */
     bool fences;    /* can put an inaccessible page flush against a buffer's start or end */
-    bool exact;     /* answers for every byte outside of an allocation: buffers need no margins to watch */
-    bool sparse;    /* memory costs nothing until it is used: tensors may be spread over many GiB */
+    bool exact;     /* reports every access outside of an allocation itself: buffers need no margins to watch */
+    bool sparse;    /* memory costs nothing until it is used, so tensors may be spread over many GiB */
     void *stream;   /* given to every call */
 
     /* A context on the device with this executor (NULL: the default). Closed by close, which also frees its storage. */
@@ -30,7 +30,7 @@ struct backend {
     void (*release)(void *memory);
     void (*copy_in)(void *device, const void *host, size_t bytes);
     void (*copy_out)(void *host, const void *device, size_t bytes);
-    /* What is there is nobody's from now on, and to read it is a fault. NULL: cannot be told. */
+    /* Declares the bytes uninitialised: reading one before it is written is a fault from now on. NULL for devices that cannot tell. */
     void (*forget)(void *device, size_t bytes);
     /* Waits for the stream. NULL when all went well, else a sentence. */
     const char *(*finish)(void);
