@@ -5,6 +5,7 @@
 
 #include "tests/checks/runner.h"
 #include "tests/checks/stand_in.h"
+#include "tests/support/cases.h"
 
 /* Runs checks until one fails; *message then says why. */
 static const struct check *first_failure(struct check_list *list, char *message, size_t bytes)
@@ -53,7 +54,7 @@ static size_t right_fails(void)
         subject_open_index(&subject, stand_in_backend(), i);
         variant_checks(&list);
         for (size_t c = 0; c < list.count; c++)
-            if (!check_run(&list, &list.at[c], message, sizeof message) && ++failed <= RUNNER_FAILURES_SHOWN)
+            if (!check_run(&list, &list.at[c], message, sizeof message) && ++failed <= CASES_FAILURES)
                 printf("a right implementation FAILED %s\n", message);
         printf("%-32s right, %zu checks\n", subject.info.name, list.count);
         subject_close(&subject);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/support/cases.h"
+
 bool runner_arguments(int argc, char **argv, struct runner_options *options, const char *prefix, const char **value)
 {
     *options = (struct runner_options){0};
@@ -36,7 +38,7 @@ static bool selected(const struct check *check, const char *only)
     return only[length - 1] == '/' ? strncmp(check->name, only, length) == 0 : strcmp(check->name, only) == 0;
 }
 
-size_t runner_select(struct check_list *list, const struct runner_options *options)
+static size_t choose(struct check_list *list, const struct runner_options *options)
 {
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++)
@@ -83,8 +85,33 @@ void runner_prepare(void)
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
-int runner_summary(const char *suite, size_t wanted, size_t run, size_t failed)
+static const struct check_list *checks;
+
+static const char *name_of(size_t i)
 {
-    printf("%s: %zu checks, %zu run, %zu failed\n", suite, wanted, run, failed);
-    return wanted > 0 && run == wanted && failed == 0 ? 0 : 1;
+    return checks->at[i].name;
+}
+
+static void run(size_t i)
+{
+    char message[RUNNER_MESSAGE];
+    if (!check_run(checks, &checks->at[i], message, sizeof message))
+        cases_fail(message);
+}
+
+int runner_run(const char *suite, struct check_list *list, const struct runner_options *options)
+{
+    if (choose(list, options) == 0)
+        return 1;
+    checks = list;
+    if (options->list) {
+        for (size_t i = 0; i < list->count; i++)
+            printf("%s\n", name_of(i));
+        return 0;
+    }
+    runner_prepare();
+    const int status = cases_run(&(struct cases){.suite = suite, .count = list->count, .name = name_of, .run = run});
+    if (options->margins)
+        check_print_margins();
+    return status;
 }

@@ -1,8 +1,5 @@
-/* Runs a list of checks as a test program. Two implementations: runner_check.c on the Check library, and runner_plain.c, one loop, for
- * targets without the library. In both a list that is empty, a --case that names no check, and a check that did not run are failures.
- *
- * All checks run in one process: CUDA does not survive a fork, and a child for each costs more than the checks. Isolation and
- * time-outs are Bazel's; a crash names the check that it happened in. */
+/* A list of checks as a test program (tests/support/cases.h). A --case that names no check is a failure. All checks run in one process; a crash
+ * names the check that it happened in. */
 #ifndef GLINT_TESTS_RUNNER_H
 #define GLINT_TESTS_RUNNER_H
 
@@ -20,10 +17,9 @@ bool runner_arguments(int argc, char **argv, struct runner_options *options, con
 /* The process's exit status. Prints at most a few failures, and one line of summary. */
 int runner_run(const char *suite, struct check_list *list, const struct runner_options *options);
 
-/* For the two implementations. */
-enum { RUNNER_FAILURES_SHOWN = 5, RUNNER_MESSAGE = 2048 };
-size_t runner_select(struct check_list *list, const struct runner_options *options);
+enum { RUNNER_MESSAGE = 2048 }; /* bytes of what check_run says of a failure */
+
+/* Says of a signal in which check it came, and keeps freed memory. runner_run does it. */
 void runner_prepare(void);
-int runner_summary(const char *suite, size_t wanted, size_t run, size_t failed);
 
 #endif

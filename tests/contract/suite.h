@@ -1,6 +1,5 @@
-/* The runner of the promise tests: a list of named cases, each in a process of its own, run by Check or, where Check has no
- * package for the target (a cross build), by the few lines in suite.c. A run that executed no case fails.
- * A case reports through EXPECT alone. */
+/* The promise tests as programs (tests/support/cases.h): a list of named cases, each in a process of its own. A run that executed no case
+ * fails. A case reports through EXPECT alone. */
 #ifndef GLINT_TESTS_CONTRACT_SUITE_H
 #define GLINT_TESTS_CONTRACT_SUITE_H
 
