@@ -108,11 +108,11 @@ static const struct glint_gpu_kernel both = {KERNEL(FORWARD, both_images), .laun
 
 #define ROW(name, pass, dtype, causal, head_dim, m, n, kernel)                                                  \
     {                                                                                                           \
-        name, pass, dtype, causal, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 16, &glint_family_sm80, &kernel \
+        name, pass, dtype, causal, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 16, &glint_family_sm80, &kernel \
     }
 #define HOPPER(name, pass, dtype, causal, head_dim, m, n, kernel)                                                \
     {                                                                                                            \
-        name, pass, dtype, causal, head_dim, m, n, 0, 90, GLINT_MATH_NATIVE, 0, 16, &glint_family_sm90a, &kernel \
+        name, pass, dtype, causal, head_dim, m, n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 16, &glint_family_sm90a, &kernel \
     }
 extern const struct glint_family glint_family_sm80;
 extern const struct glint_family glint_family_sm90a;
