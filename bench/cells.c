@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "bench/gpu.h"
+#include "bench/peak.h"
 
 struct word {
     const char *name;
@@ -13,6 +14,8 @@ struct word {
 };
 static const struct word passes[] = {{"fwd", GLINT_FORWARD}, {"bwd", GLINT_BACKWARD}, {NULL, 0}};
 static const struct word dtypes[] = {{"f32", GLINT_F32}, {"f16", GLINT_F16}, {"bf16", GLINT_BF16}, {NULL, 0}};
+
+static const struct word layouts[] = {{"bshd", LAYOUT_BSHD}, {"bhsd", LAYOUT_BHSD}, {NULL, 0}};
 
 static uint32_t value_of(const struct word *words, const char *name, uint32_t missing)
 {
@@ -38,6 +41,10 @@ uint32_t dtype_from(const char *word)
 {
     return value_of(dtypes, word, 0);
 }
+uint32_t layout_from(const char *word)
+{
+    return value_of(layouts, word, 0);
+}
 uint32_t isa_from(const char *word)
 {
     for (uint32_t isa = 1; isa < 32; isa++)
@@ -52,6 +59,10 @@ const char *pass_name(uint32_t pass)
 const char *dtype_name(uint32_t dtype)
 {
     return name_of(dtypes, dtype);
+}
+const char *layout_name(uint32_t layout)
+{
+    return name_of(layouts, layout);
 }
 const char *isa_name(uint32_t isa)
 {
@@ -130,8 +141,8 @@ static void machine_release(struct machine *m, void *memory)
 int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
 {
     struct glint_problem problem;
-    glint_problem_bshd(&problem, (enum glint_dtype)c->dtype, c->batch, c->seqlen_q, c->seqlen_k, c->heads_q, c->heads_kv,
-                       c->head_dim);
+    (c->layout == LAYOUT_BHSD ? glint_problem_bhsd : glint_problem_bshd)(
+        &problem, (enum glint_dtype)c->dtype, c->batch, c->seqlen_q, c->seqlen_k, c->heads_q, c->heads_kv, c->head_dim);
     if (c->causal)
         problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
     enum glint_pass pass = (enum glint_pass)c->pass;
@@ -210,6 +221,15 @@ static void *shared_input(struct machine *m, struct shared *shared, size_t eleme
     return shared->memory;
 }
 
+/* Inputs of a cell, by tensor (Q, K, V, dO) and dtype: every cell of a dtype has the same, or the first of them. */
+static void *input(const struct cell *c, size_t tensor)
+{
+    static struct shared inputs[4][4];
+    const int of_keys = tensor == 1 || tensor == 2;
+    const int64_t rows = c->batch * (of_keys ? c->heads_kv * c->seqlen_k : c->heads_q * c->seqlen_q);
+    return shared_input(c->machine, &inputs[tensor][c->dtype], (size_t)rows * c->head_dim, c->dtype, tensor + 1);
+}
+
 /* One call, as often as it is asked for. */
 struct call {
     const struct glint_plan *plan;
@@ -252,20 +272,20 @@ static double cpu_time(struct call *call, double least_ms)
 
 double cell_sample(struct cell *c, double least_ms, char *reason, size_t reason_bytes)
 {
-    static struct shared inputs[4][4], outputs[3], workspace; /* [tensor][dtype] */
+    static struct shared outputs[3], workspace;
     struct machine *const m = c->machine;
     size_t q = (size_t)(c->batch * c->heads_q * c->seqlen_q) * c->head_dim,
            k = (size_t)(c->batch * c->heads_kv * c->seqlen_k) * c->head_dim;
     struct call call = {.plan = &c->plan, .tensors = GLINT_TENSORS_INIT, .stream = m->stream};
     struct glint_tensors *const t = &call.tensors;
-    t->q = shared_input(m, &inputs[0][c->dtype], q, c->dtype, 1);
-    t->k = shared_input(m, &inputs[1][c->dtype], k, c->dtype, 2);
-    t->v = shared_input(m, &inputs[2][c->dtype], k, c->dtype, 3);
+    t->q = input(c, 0);
+    t->k = input(c, 1);
+    t->v = input(c, 2);
     t->o = c->o;
     t->lse = c->lse;
     enum glint_status status = GLINT_OK;
     if (c->pass == GLINT_BACKWARD) {
-        t->dout = shared_input(m, &inputs[3][c->dtype], q, c->dtype, 4);
+        t->dout = input(c, 3);
         t->dq = shared_scratch(m, &outputs[0], q * sizeof(float));
         t->dk = shared_scratch(m, &outputs[1], k * sizeof(float));
         t->dv = shared_scratch(m, &outputs[2], k * sizeof(float));
@@ -291,5 +311,21 @@ double cell_sample(struct cell *c, double least_ms, char *reason, size_t reason_
 double cell_flops(const struct cell *c)
 {
     double flops = 4.0 * (double)c->batch * (double)c->heads_q * (double)c->seqlen_q * (double)c->seqlen_k * (double)c->head_dim;
-    return flops * (c->pass == GLINT_BACKWARD ? 2.5 : 1) * (c->causal ? 0.5 : 1);
+    double q = (double)c->seqlen_q, k = (double)c->seqlen_k;
+    double seen = !c->causal ? 1 : q <= k ? 1 - q / (2 * k) : k / (2 * q);
+    return flops > 0 ? flops * seen * (c->pass == GLINT_BACKWARD ? 2.5 : 1) : 0;
+}
+
+double cell_kv_bytes(const struct cell *c)
+{
+    return 2.0 * (double)(c->batch * c->heads_kv * c->seqlen_k) * (double)c->head_dim * (c->dtype == GLINT_F32 ? 4 : 2);
+}
+
+double cell_read_sample(const struct cell *c, double least_ms)
+{
+    const struct machine *const m = c->machine;
+    if (m->device)
+        return 0;
+    const size_t bytes = (size_t)cell_kv_bytes(c) / 2;
+    return read_ms((enum glint_isa)m->isa, &m->executor, input(c, 1), input(c, 2), bytes, 1e-3 * least_ms);
 }

@@ -20,25 +20,31 @@ struct machine {
 
 enum { MAX_REPS = 101 };
 
+/* The order of all tensors: [batch, seqlen, heads, head_dim], or [batch, heads, seqlen, head_dim]. */
+enum layout { LAYOUT_BSHD = 1, LAYOUT_BHSD = 2 };
+
 struct cell {
     struct machine *machine;
     struct glint_plan plan;
     const char *variant;
     uint32_t dtype, pass, causal, head_dim;
     int64_t seqlen_q, seqlen_k, batch, heads_q, heads_kv;
-    void *o, *lse; /* of this cell alone: backward reads what its own forward wrote */
-    int ready;     /* whether they are written */
+    uint32_t layout; /* enum layout */
+    void *o, *lse;   /* of this cell alone: backward reads what its own forward wrote */
+    int ready;       /* whether they are written */
     size_t samples;
-    double ms[MAX_REPS];
+    double ms[MAX_REPS], read_ms[MAX_REPS]; /* read_ms: of a loop that only reads K and V; decode's */
 };
 
 /* The words of the command line and of the CSV file; 0 or NULL when there is no such thing. */
 uint32_t pass_from(const char *word);
 uint32_t dtype_from(const char *word);
 uint32_t isa_from(const char *word);
+uint32_t layout_from(const char *word);
 const char *pass_name(uint32_t pass);
 const char *dtype_name(uint32_t dtype);
 const char *isa_name(uint32_t isa);
+const char *layout_name(uint32_t layout);
 
 /* The machine with this many threads and this cap, opened when first asked for; NULL with a sentence in `reason`. */
 struct machine *machine_open(uint32_t threads, uint32_t max_isa, char *reason, size_t reason_bytes);
@@ -50,7 +56,14 @@ int cell_plan(struct cell *cell, uint32_t row, char *reason, size_t reason_bytes
 /* Milliseconds of one call, averaged over as many as last `least_ms`; negative with a reason when the call is refused. */
 double cell_sample(struct cell *cell, double least_ms, char *reason, size_t reason_bytes);
 
-/* 4 B H Sq Sk D forward, 2.5 times that backward, half of it for causal. */
+/* Milliseconds in which the cell's threads read its K and V once and do nothing else, as cell_sample averages them; 0 on a GPU. */
+double cell_read_sample(const struct cell *cell, double least_ms);
+
+/* Bytes of K and V together. */
+double cell_kv_bytes(const struct cell *cell);
+
+/* 4 B H D for each pair of a query and a key that it sees, 2.5 times that backward. Of Sq Sk pairs a causal mask leaves half where
+ * Sq = Sk, and all but Sq^2 / 2 where queries are fewer. */
 double cell_flops(const struct cell *cell);
 
 double seconds_now(void);

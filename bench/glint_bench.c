@@ -1,6 +1,7 @@
 /* Times Glint's variants on this machine: median and spread of interleaved repetitions, FLOP/s, and on the CPU the share of the
  * multiply-add peak measured in the same minutes; with --gpu between the device's own events. --serve makes it a stopwatch for other
- * programs: one request a line, one answer a line. */
+ * programs: one request a line, one answer a line. --decode times a few queries against a long cache of keys, and says how fast K and V
+ * were read beside a loop that does nothing else. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,15 +16,17 @@ enum { LIST = 16, MAX_CELLS = 4096, MAX_PEAKS = 32, SENTENCE = 1024 };
 
 struct list {
     size_t count;
-    int64_t value[LIST], second[LIST]; /* second: the keys of --seqlen QxK */
+    int64_t value[LIST],
+        second[LIST]; /* second: the keys of --seqlen QxK, as many as queries when not given; the key heads of --heads Q:K, or 0 */
 };
 
 struct settings {
     struct list passes, dtypes, head_dims, masks, seqlens, batches, heads, heads_kv, threads, isas;
-    int64_t reps;
+    int64_t reps, queries;
     double least_ms;
+    uint32_t layout;
     const char *csv, *variant;
-    int every_variant, serve, gpu;
+    int every_variant, serve, gpu, decode;
 };
 
 struct peak {
@@ -40,6 +43,7 @@ struct option {
     uint32_t (*word)(const char *); /* NULL: whole numbers in [least, most] */
     int64_t least, most;
     const char *help;
+    char pair; /* what may stand between two whole numbers, or 0 */
 };
 
 static uint32_t mask_from(const char *word)
@@ -76,10 +80,10 @@ static int read_list(const struct option *o, const char *text)
         } else {
             char *end;
             value = strtoll(item, &end, 10);
-            if (*end == 'x' && end != item) {
+            if (o->pair && *end == o->pair && end != item) {
                 char *from = end + 1;
                 second = strtoll(from, &end, 10);
-                if (end == from || strcmp(o->name, "--seqlen") != 0)
+                if (end == from)
                     end = item;
             }
             if (end == item || *end || value < o->least || value > o->most ||
@@ -90,7 +94,7 @@ static int read_list(const struct option *o, const char *text)
             }
         }
         o->list->value[o->list->count] = value;
-        o->list->second[o->list->count++] = second == -1 ? value : second;
+        o->list->second[o->list->count++] = second != -1 ? second : o->pair == ':' ? 0 : value;
     }
     return o->list->count ? 0 : wrong(o->name, text, "an empty list");
 }
@@ -98,20 +102,23 @@ static int read_list(const struct option *o, const char *text)
 /* 0: run; 1: help was printed; -1: a mistake was printed. */
 static int read_options(struct settings *s, int count, char **arguments)
 {
-    struct list reps, least;
+    struct list reps, least, queries = {0}, layout = {0};
     const struct option table[] = {
-        {"--pass", &s->passes, pass_from, 0, 0, "fwd,bwd"},
-        {"--dtype", &s->dtypes, dtype_from, 0, 0, "f32,f16,bf16"},
-        {"--head-dim", &s->head_dims, NULL, 1, 1 << 16, "head dimensions"},
-        {"--mask", &s->masks, mask_from, 0, 0, "none,causal"},
-        {"--seqlen", &s->seqlens, NULL, 0, 1 << 24, "lengths, or QxK such as 1x4096"},
-        {"--batch", &s->batches, NULL, 1, 1 << 20, "batches"},
-        {"--heads", &s->heads, NULL, 1, 1 << 20, "query heads"},
-        {"--heads-kv", &s->heads_kv, NULL, 0, 1 << 20, "key heads; 0: as many as query heads"},
-        {"--threads", &s->threads, NULL, 1, GLINT_POOL_MAX_THREADS, "threads"},
-        {"--isa", &s->isas, isa_from, 0, 0, "best, or as in a spec: the highest instruction set to use"},
-        {"--reps", &reps, NULL, 1, MAX_REPS, "repetitions of every cell (7)"},
-        {"--least-ms", &least, NULL, 1, 10000, "milliseconds that a repetition lasts at least (20)"},
+        {"--pass", &s->passes, pass_from, 0, 0, "fwd,bwd", 0},
+        {"--dtype", &s->dtypes, dtype_from, 0, 0, "f32,f16,bf16", 0},
+        {"--head-dim", &s->head_dims, NULL, 1, 1 << 16, "head dimensions", 0},
+        {"--mask", &s->masks, mask_from, 0, 0, "none,causal", 0},
+        {"--seqlen", &s->seqlens, NULL, 0, 1 << 24, "lengths, or QxK such as 1x4096; with --decode the keys", 'x'},
+        {"--queries", &queries, NULL, 1, 1 << 20, "with --decode: queries of each sequence (1)", 0},
+        {"--batch", &s->batches, NULL, 1, 1 << 20, "batches", 0},
+        {"--heads", &s->heads, NULL, 1, 1 << 20, "query heads, or with key heads such as 32:8", ':'},
+        {"--heads-kv", &s->heads_kv, NULL, 0, 1 << 20, "key heads; 0: as --heads says, or as many as query heads", 0},
+        {"--layout", &layout, layout_from, 0, 0,
+         "bshd or bhsd, the order of batch, seqlen, heads and head_dim (bshd; with --decode bhsd)", 0},
+        {"--threads", &s->threads, NULL, 1, GLINT_POOL_MAX_THREADS, "threads", 0},
+        {"--isa", &s->isas, isa_from, 0, 0, "best, or as in a spec: the highest instruction set to use", 0},
+        {"--reps", &reps, NULL, 1, MAX_REPS, "repetitions of every cell (7)", 0},
+        {"--least-ms", &least, NULL, 1, 10000, "milliseconds that a repetition lasts at least (20)", 0},
     };
     for (int i = 1; i < count; i++) {
         const char *name = arguments[i], *value = i + 1 < count ? arguments[i + 1] : NULL;
@@ -127,16 +134,22 @@ static int read_options(struct settings *s, int count, char **arguments)
             s->gpu = 1;
             continue;
         }
+        if (strcmp(name, "--decode") == 0)
+            continue;
         if (strcmp(name, "--help") == 0) {
             printf("Times Glint on this machine. Options take lists, such as --seqlen 128,512:\n");
             for (size_t j = 0; j < sizeof table / sizeof table[0]; j++)
                 printf("  %-12s %s\n", table[j].name, table[j].help);
-            printf("  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n", "--gpu",
-                   "on the first GPU instead of the CPU; there are no threads then", "--variant",
-                   "only variants whose name contains this", "--all",
-                   "every variant that fits, not only the one that the planner chooses", "--csv", "write the results to this file",
-                   "--serve",
-                   "read `pass dtype head_dim mask seqlen_q seqlen_k batch heads_q heads_kv threads`, answer `variant ms`");
+            printf(
+                "  %-12s %s\n", "--decode",
+                "one query a sequence against a cache: microseconds, GB/s of K and V, and the share of what only reading them reaches");
+            printf(
+                "  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n", "--gpu",
+                "on the first GPU instead of the CPU; there are no threads then", "--variant",
+                "only variants whose name contains this", "--all",
+                "every variant that fits, not only the one that the planner chooses", "--csv", "write the results to this file",
+                "--serve",
+                "read `pass dtype head_dim mask seqlen_q seqlen_k batch heads_q heads_kv threads [layout]`, answer `variant ms`");
             return 1;
         }
         const struct option *found = NULL;
@@ -160,6 +173,20 @@ static int read_options(struct settings *s, int count, char **arguments)
             s->least_ms = (double)least.value[0];
         i++;
     }
+    if (layout.count > 1 || queries.count > 1)
+        return wrong(layout.count > 1 ? "--layout" : "--queries", "", "give one");
+    if (layout.count)
+        s->layout = (uint32_t)layout.value[0];
+    if (queries.count && !s->decode)
+        return wrong("--queries", "", "goes with --decode; --seqlen QxK says it otherwise");
+    if (queries.count)
+        s->queries = queries.value[0];
+    for (size_t i = 0; i < s->seqlens.count && s->decode; i++)
+        if (s->seqlens.value[i] != s->seqlens.second[i])
+            return wrong("--seqlen", "", "with --decode it lists the keys, and --queries says how many queries there are");
+    for (size_t i = 0; i < s->passes.count && s->decode; i++)
+        if (s->passes.value[i] != GLINT_FORWARD)
+            return wrong("--pass", "bwd", "--decode is forward");
     return 0;
 }
 
@@ -195,7 +222,7 @@ static void add_variants(const struct settings *s, struct cell cell)
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         struct glint_variant_info v = GLINT_VARIANT_INFO_INIT;
         if (glint_variant_at(row, &v) == GLINT_OK && v.pass == cell.pass && v.dtype == cell.dtype &&
-            (v.features != 0) == (cell.causal != 0) && v.head_dim == cell.head_dim &&
+            ((v.features != 0) == (cell.causal != 0) || v.queries_up_to > 0) && v.head_dim == cell.head_dim &&
             glint_variant_available(cell.machine->context, row) == GLINT_OK)
             add_cell(s, cell, row);
     }
@@ -227,11 +254,13 @@ static int add_all(const struct settings *s)
                                                                 .pass = (uint32_t)s->passes.value[pass],
                                                                 .causal = s->masks.value[mask] == 2,
                                                                 .head_dim = (uint32_t)s->head_dims.value[d],
-                                                                .seqlen_q = s->seqlens.value[n],
+                                                                .seqlen_q = s->decode ? s->queries : s->seqlens.value[n],
+                                                                .layout = s->layout,
                                                                 .seqlen_k = s->seqlens.second[n],
                                                                 .batch = s->batches.value[b],
                                                                 .heads_q = s->heads.value[h],
                                                                 .heads_kv = s->heads_kv.value[k] ? s->heads_kv.value[k]
+                                                                            : s->heads.second[h] ? s->heads.second[h]
                                                                                                  : s->heads.value[h]};
                                             add_variants(s, cell);
                                         }
@@ -241,7 +270,7 @@ static int add_all(const struct settings *s)
         while (p < peak_count &&
                (peaks[p].machine->threads != cells[i].machine->threads || peaks[p].machine->isa != cells[i].machine->isa))
             p++;
-        if (p == peak_count && peak_count < MAX_PEAKS && !s->gpu)
+        if (p == peak_count && peak_count < MAX_PEAKS && !s->gpu && !s->decode)
             peaks[peak_count++].machine = cells[i].machine;
     }
     return 0;
@@ -280,6 +309,8 @@ static int measure(const struct settings *s)
             double ms = cell_sample(c, s->least_ms, reason, sizeof reason);
             if (ms < 0)
                 return wrong("a call was refused", "", reason);
+            if (s->decode)
+                c->read_ms[c->samples] = cell_read_sample(c, s->least_ms / 2);
             c->ms[c->samples++] = ms;
         }
     }
@@ -320,7 +351,40 @@ static double share_of(const struct cell *c)
     return peak_of(c) > 0 ? 1e12 * tflops_of(c) / peak_of(c) : NAN;
 }
 
+static double gbytes_of(const struct cell *c)
+{
+    return 1e-6 * cell_kv_bytes(c) / ms_of(c);
+}
+/* Of the speed at which the same threads only read K and V; NaN on a GPU. */
+static double read_share_of(const struct cell *c)
+{
+    double ms = median(c->read_ms, c->samples);
+    return ms > 0 ? ms / ms_of(c) : NAN;
+}
+
 /* ---- results ---- */
+
+static void print_decode_table(void)
+{
+    printf("\n%-46s %7s %7s %8s %5s %6s %4s %10s %8s %8s %9s %8s\n", "variant", "heads", "queries", "keys", "batch", "layout",
+           "thr", "us", "spread", "GB/s", "read GB/s", "of read");
+    for (size_t i = 0; i < cell_count; i++) {
+        const struct cell *c = &cells[i];
+        char heads[32], read[32] = "";
+        snprintf(heads, sizeof heads, "%lld:%lld", (long long)c->heads_q, (long long)c->heads_kv);
+        if (!c->machine->device)
+            snprintf(read, sizeof read, "%9.1f %7.1f%%", gbytes_of(c) / read_share_of(c), 100 * read_share_of(c));
+        printf("%-46s %7s %7lld %8lld %5lld %6s %4u %10.1f %7.1f%% %8.1f %s\n", c->variant, heads, (long long)c->seqlen_q,
+               (long long)c->seqlen_k, (long long)c->batch, layout_name(c->layout), (unsigned)c->machine->threads, 1e3 * ms_of(c),
+               100 * (c->ms[c->samples - 1] - c->ms[0]) / ms_of(c), gbytes_of(c), read);
+    }
+    printf(
+        "\nus: median of %zu; spread: (slowest - fastest) / median. GB/s: bytes of K and V, once, over the time; read GB/s: a loop that only\n"
+        "reads the same K and V on the same threads, in the same minutes.\n",
+        cells[0].samples);
+    if (cells[0].machine->device)
+        printf("%s; times between two events on the stream\n", cells[0].machine->name);
+}
 
 static void print_table(void)
 {
@@ -340,7 +404,8 @@ static void print_table(void)
                (unsigned)c->machine->threads, ms_of(c), 100 * (c->ms[c->samples - 1] - c->ms[0]) / ms_of(c), tflops_of(c), share);
     }
     printf(
-        "\nTFLOP/s: 4 B H Sq Sk D forward, 2.5 times that backward, half of it for causal. ms: median of %zu; spread: (slowest - fastest) / median.\n",
+        "\nTFLOP/s: 4 B H Sq Sk D forward, 2.5 times that backward, of causal the pairs that are seen: half where Sq = Sk. ms: median of %zu; "
+        "spread: (slowest - fastest) / median.\n",
         cells[0].samples);
     if (cells[0].machine->device)
         printf("%s; times between two events on the stream\n", cells[0].machine->name);
@@ -389,20 +454,26 @@ static void print_bars(void)
     }
 }
 
-static int write_csv(const char *path)
+static int write_csv(const struct settings *s, const char *path)
 {
     FILE *file = fopen(path, "w");
     if (!file) {
         perror(path);
         return -1;
     }
-    fprintf(file, "impl,variant,pass,dtype,head_dim,mask,seqlen_q,seqlen_k,batch,heads_q,heads_kv,threads,ms,tflops\n");
+    fprintf(file, "impl,variant,pass,dtype,head_dim,mask,seqlen_q,seqlen_k,batch,heads_q,heads_kv,threads,ms,tflops%s\n",
+            s->decode ? ",layout,gbytes_s,of_read" : "");
     for (size_t i = 0; i < cell_count; i++) {
         const struct cell *c = &cells[i];
-        fprintf(file, "glint,%s,%s,%s,%u,%s,%lld,%lld,%lld,%lld,%lld,%u,%.6f,%.6f\n", c->variant, pass_name(c->pass),
+        fprintf(file, "glint,%s,%s,%s,%u,%s,%lld,%lld,%lld,%lld,%lld,%u,%.6f,%.6f", c->variant, pass_name(c->pass),
                 dtype_name(c->dtype), (unsigned)c->head_dim, mask_name(c->causal), (long long)c->seqlen_q, (long long)c->seqlen_k,
                 (long long)c->batch, (long long)c->heads_q, (long long)c->heads_kv, (unsigned)c->machine->threads, ms_of(c),
                 tflops_of(c));
+        if (s->decode)
+            fprintf(file, ",%s,%.3f,", layout_name(c->layout), gbytes_of(c));
+        if (s->decode && !c->machine->device)
+            fprintf(file, "%.4f", read_share_of(c));
+        fprintf(file, "\n");
     }
     int failed = ferror(file);
     if (fclose(file) != 0 || failed) {
@@ -419,22 +490,24 @@ static int serve(const struct settings *s)
 {
     char line[256], reason[SENTENCE];
     while (fgets(line, sizeof line, stdin)) {
-        char pass[8], dtype[8], mask[8];
+        char pass[8], dtype[8], mask[8], layout[8] = "bshd";
         long long d, sq, sk, b, hq, hk, threads;
         struct cell cell = {0}, *found = NULL;
         reason[0] = '\0';
         double ms = -1;
-        if (sscanf(line, "%7s %7s %lld %7s %lld %lld %lld %lld %lld %lld", pass, dtype, &d, mask, &sq, &sk, &b, &hq, &hk,
-                   &threads) != 10 ||
-            !pass_from(pass) || !dtype_from(dtype) || !mask_from(mask) || threads < 1 ||
+        if (sscanf(line, "%7s %7s %lld %7s %lld %lld %lld %lld %lld %lld %7s", pass, dtype, &d, mask, &sq, &sk, &b, &hq, &hk,
+                   &threads, layout) < 10 ||
+            !layout_from(layout) || !pass_from(pass) || !dtype_from(dtype) || !mask_from(mask) || threads < 1 ||
             threads > (long long)GLINT_POOL_MAX_THREADS || d < 1 || d > UINT16_MAX) {
-            snprintf(reason, sizeof reason, "expected: pass dtype head_dim mask seqlen_q seqlen_k batch heads_q heads_kv threads");
+            snprintf(reason, sizeof reason,
+                     "expected: pass dtype head_dim mask seqlen_q seqlen_k batch heads_q heads_kv threads [layout]");
         } else {
             cell.machine = machine_of(s, threads, s->isas.value[0], reason, sizeof reason);
             cell.pass = pass_from(pass);
             cell.dtype = dtype_from(dtype);
             cell.causal = mask_from(mask) == 2;
             cell.head_dim = (uint32_t)d;
+            cell.layout = layout_from(layout);
             cell.seqlen_q = sq;
             cell.seqlen_k = sk;
             cell.batch = b;
@@ -444,7 +517,7 @@ static int serve(const struct settings *s)
                 struct cell *c = &cells[i];
                 if (c->machine == cell.machine && c->pass == cell.pass && c->dtype == cell.dtype && c->causal == cell.causal &&
                     c->head_dim == cell.head_dim && c->seqlen_q == sq && c->seqlen_k == sk && c->batch == b && c->heads_q == hq &&
-                    c->heads_kv == hk)
+                    c->heads_kv == hk && c->layout == cell.layout)
                     found = c;
             }
             if (!found && cell.machine && cell_count < MAX_CELLS && cell_plan(&cell, UINT32_MAX, reason, sizeof reason) == 0) {
@@ -485,7 +558,19 @@ int main(int count, char **arguments)
                                      {0}},
                          .isas = {1, {GLINT_ISA_ANY}, {0}},
                          .reps = 7,
-                         .least_ms = 20};
+                         .queries = 1,
+                         .least_ms = 20,
+                         .layout = LAYOUT_BSHD};
+    for (int i = 1; i < count; i++)
+        s.decode |= strcmp(arguments[i], "--decode") == 0;
+    if (s.decode) {
+        s.passes = (struct list){1, {GLINT_FORWARD}, {0}};
+        s.masks = (struct list){1, {2}, {0}}; /* bottom right: the last query sees every key */
+        s.seqlens = (struct list){3, {1024, 8192, 32768}, {1024, 8192, 32768}};
+        s.heads = (struct list){3, {32, 32, 8}, {8, 32, 1}};
+        s.threads = (struct list){2, {1, 2}, {0}};
+        s.layout = LAYOUT_BHSD;
+    }
     int asked = read_options(&s, count, arguments);
     if (asked != 0)
         return asked > 0 ? EXIT_SUCCESS : 2;
@@ -508,10 +593,15 @@ int main(int count, char **arguments)
         return EXIT_FAILURE;
     for (size_t i = 0; i < cell_count; i++)
         qsort(cells[i].ms, cells[i].samples, sizeof(double), ascending);
+    for (size_t i = 0; i < cell_count; i++)
+        qsort(cells[i].read_ms, cells[i].samples, sizeof(double), ascending);
     for (size_t p = 0; p < peak_count; p++)
         qsort(peaks[p].flops, peaks[p].samples, sizeof(double), ascending);
-    print_table();
-    if (!s.gpu)
+    if (s.decode)
+        print_decode_table();
+    else
+        print_table();
+    if (!s.gpu && !s.decode)
         print_bars();
-    return s.csv && write_csv(s.csv) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return s.csv && write_csv(&s, s.csv) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

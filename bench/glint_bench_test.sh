@@ -27,13 +27,28 @@ check "a peak for both threads" test "$(grep -c '^multiply-add peak' "$work/log"
 "$program" $small --seqlen 16 --pass fwd --threads 1 --all >"$work/log" 2>&1
 check "--all runs" grep -q 'fwd_f32_d64_causal__' "$work/log"
 
+"$program" --decode --dtype f32 --head-dim 64 --heads 4:2,3 --seqlen 40,300 --queries 2 --reps 2 --least-ms 1 --csv "$work/d.csv" >"$work/log" 2>&1
+check "--decode runs" test $? = 0
+check "2 threads x 2 groups x 2 lengths" test "$(wc -l <"$work/d.csv")" = 9
+check "3 columns more" test "$(head -1 "$work/d.csv")" = "$(head -1 "$work/a.csv"),layout,gbytes_s,of_read"
+check "each has 2 queries, positive speeds, the layout of a cache by heads" \
+    awk -F, 'NR > 1 && (NF != 17 || $3 != "fwd" || $7 != 2 || $13 <= 0 || $15 != "bhsd" || $16 <= 0 || $17 <= 0) { bad = 1 } END { exit bad }' "$work/d.csv"
+check "the groups that were asked for" test "$(tail -n +2 "$work/d.csv" | cut -d, -f10,11 | sort -u | tr '\n' ' ')" = "3,3 4,2 "
+check "a table with the share of a read loop" test "$(grep -c '%$' "$work/log")" = 8
+"$program" --decode --dtype f32 --head-dim 64 --heads 2 --seqlen 40 --threads 1 --layout bshd --reps 1 --least-ms 1 --csv "$work/d.csv" >"$work/log" 2>&1
+check "--layout bshd" grep -q '^glint,.*,causal,1,40,1,2,2,1,[^,]*,[^,]*,bshd,' "$work/d.csv"
+printf '%s\n' 'fwd f32 64 causal 1 40 1 4 2 1 bhsd' 'fwd f32 64 causal 1 40 1 4 2 1 shbd' | "$program" --serve --least-ms 1 >"$work/log" 2>&1
+check "the stopwatch takes a layout" grep -q '^[a-z]*_f32_d64_causal__[a-z0-9_]* [0-9.]*$' "$work/log"
+check "and refuses what is none" test "$(sed -n '2s/:.*//p' "$work/log")" = "error expected"
+
 printf '%s\n' 'fwd f32 64 causal 16 16 1 2 2 1' 'bwd f32 64 causal 8 24 1 2 1 2' 'hello' 'fwd f32 63 none 8 8 1 1 1 1' 'fwd f32 64 causal 8 8 1 2 2 1' |
     "$program" --serve --least-ms 1 >"$work/log" 2>&1
 check "the stopwatch answers every line" test "$(wc -l <"$work/log")" = 5
-check "three with a variant and a time" test "$(grep -c '^[fb]wd_[a-z0-9_]* [0-9.]*$' "$work/log")" = 3
+check "three with a variant and a time" test "$(grep -c '^[a-z]*_f32_[a-z0-9_]* [0-9.]*$' "$work/log")" = 3
 check "two with an error" test "$(grep -c '^error ' "$work/log")" = 2
 
-for wrong in "--pass sideways" "--dtype f33" "--seqlen -1" "--seqlen 1x" "--head-dim 64x64" "--threads 0" "--isa pentium" "--reps 0" "--bogus" "--csv"; do
+for wrong in "--pass sideways" "--dtype f33" "--seqlen -1" "--seqlen 1x" "--head-dim 64x64" "--threads 0" "--isa pentium" "--reps 0" "--bogus" "--csv" \
+    "--heads 4x2" "--heads 4:0" "--layout shbd" "--queries 2" "--decode --pass bwd" "--decode --seqlen 1x16" "--decode --queries 0"; do
     # shellcheck disable=SC2086
     "$program" $wrong >"$work/log" 2>&1
     check "$wrong is refused" test $? = 2
@@ -52,4 +67,4 @@ printf '%s\n' 'fwd f16 64 causal 16 16 1 2 2 1' | "$fake" --gpu --serve --least-
 check "the stopwatch runs on a GPU" grep -q '^fwd_f16_d64_causal__sm80_[a-z0-9_]* [0-9.]*$' "$work/log"
 
 echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -ge 25 ]
+[ "$failed" -eq 0 ] && [ "$passed" -ge 42 ]
