@@ -29,8 +29,8 @@ axes.list = {
   -- Classes of a band: query i sees the keys from first_key(i) to last_key(i). "none" bounds neither end and "causal" the last, whatever its
   -- offset, which is known only at run time.
   { name = "mask", plural = "masks", of = schema.choice({ "none", "causal" }), part = "%s", token = "^(%a+)$", column = "features",
-    widest = { dec = "causal" },
-    c = { none = 0, causal = "GLINT_FEATURE_RIGHT_BOUND" }, in_tiles = true, fields = { none = { causal = false }, causal = { causal = true } },
+    widest = { dec = "causal" }, c = { none = 0, causal = "GLINT_FEATURE_RIGHT_BOUND" }, in_tiles = true,
+    fields = { none = { causal = false, bounds_first = false }, causal = { causal = true, bounds_first = false } },
     says = { none = "no mask", causal = "causal, both alignments" } },
 }
 

@@ -49,7 +49,12 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
     }
 }
 
-$ if causal then
+$ if bounds_first then
+/* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. Query i of the tile sees key r of it iff i >= r + shift and
+ * r >= i + lag. */
+static void tile(const struct matrices *m, int64_t block, int64_t queries, int64_t keys, int64_t shift, int64_t lag, float *dq_t, float *dk,
+                 float *dv)
+$ elseif causal then
 /* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. Query i of the tile sees key r of it iff i >= r + shift. */
 static void tile(const struct matrices *m, int64_t block, int64_t queries, int64_t keys, int64_t shift, float *dq_t, float *dk, float *dv)
 $ else
@@ -63,9 +68,15 @@ $ end
 $ if causal then
 
     /* A hidden pair has P = dS = 0, which hides any finite Q, dO and K; otherwise pairs are left out one by one. */
+$ if bounds_first then
+    const bool hides = keys - 1 + shift > 0 || queries - 1 + lag > 0;
+    const bool special = hides && (glint_any_special(q, PITCH_D, queries, HEAD_DIM) || glint_any_special(dout, PITCH_D, queries, HEAD_DIM) ||
+                                   glint_any_special(m->k, PITCH_D, keys, HEAD_DIM));
+$ else
     const bool special = keys - 1 + shift > 0 && (glint_any_special(q, PITCH_D, queries, HEAD_DIM) ||
                                                   glint_any_special(dout, PITCH_D, queries, HEAD_DIM) ||
                                                   glint_any_special(m->k, PITCH_D, keys, HEAD_DIM));
+$ end
 $ end
     for (int64_t lane = 0, vecs; lane < queries; lane += vecs * GLINT_CPU_LANES) {
         vecs = glint_panel_vecs(queries - lane);
@@ -75,6 +86,9 @@ $ if causal then
         /* A few rows more, so that the row tiles of dV and dK, which cross the diagonal, find zeros there. */
         const struct glint_visible needed = {visible.all, glint_clamp(visible.any + GLINT_CPU_ROWS - 1, 0, keys), visible.shift};
         const int64_t rows = needed.any;
+$ if bounds_first then
+        const struct glint_late late = glint_late_keys(keys, lanes, lane, lag);
+$ end
 $ else
         const int64_t rows = keys;
 $ end
@@ -91,12 +105,21 @@ $ end
 $ if causal then
             glint_mask_gradient(m->p_t + x, m->ds_t + x, PITCH_M, needed, x - lane);
 $ end
+$ if bounds_first then
+            glint_mask_gradient_late(m->p_t + x, m->ds_t + x, PITCH_M, late, x - lane);
+$ end
         }
 
         /* dQ^T += K^T dS^T. */
 $ if causal then
         struct glint_gemm dq = {.c = dq_t + lane, .ldc = PITCH_M, .a = m->k, .a_row = 1, .a_k = PITCH_D, .b = m->ds_t + lane,
                                 .ldb = PITCH_M, .rows = HEAD_DIM, .depth = visible.any, .first_k = -HEAD_DIM, .add = true};
+$ if bounds_first then
+        if (special)
+            glint_gemm_band(vecs, &dq, late.none, visible.shift, late.lag);
+        else
+            glint_gemm(vecs, &dq);
+$ else
         if (special) {
             dq.depth = visible.all;
             glint_gemm(vecs, &dq);
@@ -105,6 +128,7 @@ $ if causal then
         } else {
             glint_gemm(vecs, &dq);
         }
+$ end
 $ else
         glint_gemm(vecs, &(struct glint_gemm){.c = dq_t + lane, .ldc = PITCH_M, .a = m->k, .a_row = 1, .a_k = PITCH_D,
                                               .b = m->ds_t + lane, .ldb = PITCH_M, .rows = HEAD_DIM, .depth = keys,
@@ -124,6 +148,10 @@ $ if causal then
         if (special) {
             dv_gemm.rows = dk_gemm.rows = 1;
             for (int64_t r = 0; r < keys; r++) {
+$ if bounds_first then
+                const int64_t start = glint_clamp(r + shift, 0, queries); /* of the queries that see the key */
+                dv_gemm.depth = dk_gemm.depth = glint_clamp(r - lag + 1, start, queries);
+$ end
                 glint_gemm(vecs, &dv_gemm);
                 glint_gemm(vecs, &dk_gemm);
                 dv_gemm.c += PITCH_D, dv_gemm.a += PITCH_M, dv_gemm.first_k++;
@@ -187,9 +215,16 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
                 glint_widen_rows(m.v, PITCH_D, v + first_key * p->v.row, p->v.row, keys, HEAD_DIM);
 $ if causal then
                 const int64_t first_query = glint_clamp(first_key - call->band.last, 0, p->seqlen_q); /* to see any of these keys */
+$ if bounds_first then
+                const int64_t end_query = glint_clamp(first_key + keys - call->band.first, 0, p->seqlen_q);
+                for (int64_t block = first_query / TILE_M; block * TILE_M < end_query; block++) {
+                    const int64_t queries = glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M);
+                    const int64_t lag = block * TILE_M + call->band.first - first_key;
+$ else
                 for (int64_t block = first_query / TILE_M; block < g->query_blocks; block++) {
                     const int64_t queries = glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M);
-                    tile(&m, block, queries, keys, first_key - block * TILE_M - call->band.last, dq_t, m.dk + n, m.dv + n);
+$ end
+                    tile(&m, block, queries, keys, first_key - block * TILE_M - call->band.last, ${bounds_first and "lag, " or ""}dq_t, m.dk + n, m.dv + n);
                 }
 $ else
                 for (int64_t block = 0; block < g->query_blocks; block++)

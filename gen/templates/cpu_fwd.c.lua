@@ -37,6 +37,9 @@ $ end
         glint_store(max + x, glint_splat(-INFINITY));
         glint_store(sum + x, glint_splat(0.0f));
     }
+$ if bounds_first then
+    memset(m->o_t + block * BLOCK_T, 0, sizeof(float) * BLOCK_T);
+$ end
 }
 
 /* A tile: keys and values in f32, [keys][pitch]. */
@@ -44,7 +47,9 @@ struct tile {
     const float *k, *v;
     ptrdiff_t k_pitch, v_pitch;
     int64_t keys;
+$ if not bounds_first then
     bool first; /* nothing is summed yet */
+$ end
 $ if ahead then
     struct glint_ahead *ahead;
 $ end
@@ -52,9 +57,13 @@ $ if causal then
     bool special; /* some value is inf or NaN, in a tile that not every query of the task sees whole */
     int64_t shift; /* query i of the block sees key r of the tile iff i >= r + shift */
 $ end
+$ if bounds_first then
+    int64_t lag; /* and r >= i + lag */
+$ end
 };
 
 $ local parameter, argument = causal and ", struct glint_visible visible" or "", causal and ", visible" or ""
+$ if bounds_first then parameter, argument = parameter .. ", struct glint_late late", argument .. ", late" end
 /* Online softmax of `vecs` vectors of queries, from query `lane` of the block on, over a tile. */
 GLINT_INLINE void panel(const int vecs, const struct matrices *m, int64_t block, int64_t lane, const struct tile *t${parameter})
 {
@@ -66,6 +75,20 @@ $ end
     _Alignas(64) float new_max[GLINT_CPU_VECS * GLINT_CPU_LANES];
     memcpy(new_max, max, sizeof(float) * (size_t)(vecs * GLINT_CPU_LANES));
 
+$ if bounds_first then
+    /* S^T = K Q^T, for the keys that some query of the panel sees; then P^T = exp(S^T - max). */
+    const int64_t none = late.none, keys = visible.any - none;
+    glint_scores_band(vecs, s_t, PITCH_M, t->k, t->k_pitch, q_t, HEAD_DIM, new_max, visible, late, ${ahead and "t->ahead" or "NULL"},
+                      HEAD_DIM * (ptrdiff_t)sizeof(glint_element));
+    glint_softmax_step(vecs, s_t + none * PITCH_M, PITCH_M, keys, new_max, max, sum, m->scale);
+
+    /* O^T = scale O^T + V^T P^T. A hidden key has P = 0, which hides any finite V; with other V rows all are added lane by lane. */
+    glint_values(vecs, o_t, PITCH_M, HEAD_DIM, t->v + none * t->v_pitch, t->v_pitch, s_t + none * PITCH_M, t->special ? 0 : keys, m->scale);
+    if (t->special)
+        glint_gemm_band(vecs, &(struct glint_gemm){.c = o_t, .ldc = PITCH_M, .a = t->v, .a_row = 1, .a_k = t->v_pitch, .b = s_t,
+                                                   .ldb = PITCH_M, .rows = HEAD_DIM, .depth = visible.any},
+                        none, visible.shift, late.lag);
+$ else
     /* S^T = K Q^T${causal and ", for the keys that some query of the panel sees" or ""}; then P^T = exp(S^T - max). */
     glint_scores(vecs, s_t, PITCH_M, t->k, t->k_pitch, q_t, HEAD_DIM, new_max, ${tostring(causal)}, visible, ${ahead and "t->ahead" or "NULL"},
                  HEAD_DIM * (ptrdiff_t)sizeof(glint_element));
@@ -82,6 +105,7 @@ $ if causal then
 $ else
     /* O^T = scale O^T + V^T P^T. */
     glint_values(vecs, o_t, PITCH_M, HEAD_DIM, t->v, t->v_pitch, s_t, t->keys, scale);
+$ end
 $ end
 }
 
@@ -111,6 +135,11 @@ $   if micro_vecs > 2 then
         }
 $   end
 $ end
+$ if bounds_first then
+        const struct glint_late late = glint_late_keys(t->keys, glint_clamp(queries - lane, 0, vecs * GLINT_CPU_LANES), lane, t->lag);
+        if (late.none >= visible.any)
+            continue;
+$ end
         switch (vecs) {
 $ for i, vecs in ipairs(widths) do
         ${i < #widths and "case " .. vecs or "default"}: panel_${vecs}(m, block, lane, t${argument}); break;
@@ -119,14 +148,23 @@ $ end
     }
 }
 
+$ if bounds_first then
+/* O = O / sum and LSE = max + log(sum). Queries before `blind` and from `end` on see no key: O = 0 and LSE = -inf. */
+$ else
 /* O = O / sum and LSE = max + log(sum). The first `blind` queries see no key: O = 0 and LSE = -inf. */
+$ end
 static void end_block(const struct glint_problem *p, const struct matrices *m, int64_t block, glint_element *o, float *lse, int64_t queries,
-                      int64_t blind)
+                      int64_t blind${bounds_first and ", int64_t end" or ""})
 {
     const glint_veci lane_index = glint_lane_index();
     float *max = m->stats + block * 2 * PITCH_M, *sum = max + PITCH_M;
     for (int64_t x = 0; x < queries; x += GLINT_CPU_LANES) {
+$ if bounds_first then
+        const glint_veci sees = (lane_index >= (int32_t)glint_clamp(blind - x, 0, GLINT_CPU_LANES)) &
+                                (lane_index < (int32_t)glint_clamp(end - x, 0, GLINT_CPU_LANES));
+$ else
         const glint_veci sees = lane_index >= (int32_t)glint_clamp(blind - x, 0, GLINT_CPU_LANES);
+$ end
         const glint_vec total = glint_load(sum + x), inverse = 1.0f / total;
         glint_store(max + x, glint_select(sees, glint_load(max + x) + glint_log(total), glint_splat(-INFINITY)));
         glint_store(sum + x, inverse);
@@ -136,7 +174,7 @@ static void end_block(const struct glint_problem *p, const struct matrices *m, i
         const glint_line inverse = *(const glint_line_unaligned *)(sum + i);
         glint_linei sees;
         for (int r = 0; r < GLINT_CPU_SQUARE; r++)
-            sees[r] = i + r >= blind ? -1 : 0;
+            sees[r] = i + r >= blind${bounds_first and " && i + r < end" or ""} ? -1 : 0;
         glint_transpose_out(o + i * p->o.row, p->o.row, m->o_t + block * BLOCK_T + i, PITCH_M, queries - i, HEAD_DIM, &inverse, &sees);
     }
 }
@@ -178,9 +216,14 @@ $ if causal then
 $ else
     const int64_t keys_seen = p->seqlen_k;
 $ end
+$ if bounds_first then
+    const int64_t keys_hidden = glint_clamp(first_query + call->band.first, 0, p->seqlen_k);
+    for (int64_t first_key = keys_hidden / TILE_N * TILE_N; first_key < keys_seen; first_key += TILE_N) {
+$ else
     for (int64_t first_key = 0; first_key < keys_seen; first_key += TILE_N) {
+$ end
         const glint_element *k_rows = k + first_key * p->k.row, *v_rows = v + first_key * p->v.row;
-        struct tile t = {.k = m.k, .v = m.v, .k_pitch = PITCH_D, .v_pitch = PITCH_D, .first = first_key == 0};
+        struct tile t = {.k = m.k, .v = m.v, .k_pitch = PITCH_D, .v_pitch = PITCH_D${bounds_first and "" or ", .first = first_key == 0"}};
         t.keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
 $ if ahead then
         struct glint_ahead ahead = {.rows = glint_clamp(keys_seen - first_key - TILE_N, 0, TILE_N)};
@@ -204,8 +247,15 @@ $ else
 $ end
 $ if causal then
         const int64_t shift = first_key - call->band.last - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */
+$ if bounds_first then
+        const int64_t lag = first_query + call->band.first - first_key; /* and r >= i + lag */
+        t.special = (t.keys - 1 + shift > 0 || queries - 1 + lag > 0) && glint_any_special(t.v, t.v_pitch, t.keys, HEAD_DIM);
+        for (int64_t i = glint_clamp(shift, 0, queries) / TILE_M * TILE_M; i < glint_clamp(t.keys - lag, 0, queries); i += TILE_M) {
+            t.lag = lag + i;
+$ else
         t.special = t.keys - 1 + shift > 0 && glint_any_special(t.v, t.v_pitch, t.keys, HEAD_DIM);
         for (int64_t i = glint_clamp(shift, 0, queries) / TILE_M * TILE_M; i < queries; i += TILE_M) {
+$ end
             t.shift = shift - i;
             block_by_tile(&m, i / TILE_M, glint_clamp(queries - i, 0, TILE_M), &t);
         }
@@ -220,8 +270,11 @@ $ if causal then
 $ else
     const int64_t blind = p->seqlen_k > 0 ? 0 : queries;
 $ end
+$ if bounds_first then
+    const int64_t end = call->band.first <= call->band.last ? glint_clamp(p->seqlen_k - call->band.first - first_query, 0, queries) : 0;
+$ end
     for (int64_t i = 0; i < queries; i += TILE_M)
-        end_block(p, &m, i / TILE_M, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, TILE_M), blind - i);
+        end_block(p, &m, i / TILE_M, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, TILE_M), blind - i${bounds_first and ", end - i" or ""});
 }
 
 const struct glint_cpu_kernel ${symbol};

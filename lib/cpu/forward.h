@@ -31,7 +31,7 @@ GLINT_INLINE void glint_bring_row(struct glint_ahead *ahead, ptrdiff_t bytes)
 
 GLINT_INLINE void glint_scores_tile(const int rows, const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch,
                                     const float *q_t, int64_t head_dim, float *max, const bool masked, int64_t row,
-                                    struct glint_visible visible)
+                                    struct glint_visible visible, const bool lags, struct glint_late late)
 {
     glint_vec acc[GLINT_CPU_ROWS][GLINT_CPU_VECS] = {0};
     glint_multiply_add(rows, vecs, acc, k + row * k_pitch, k_pitch, 1, q_t, pitch, head_dim);
@@ -42,6 +42,17 @@ GLINT_INLINE void glint_scores_tile(const int rows, const int vecs, float *s, pt
             GLINT_UNROLL
             for (int v = 0; v < vecs; v++) {
                 const glint_veci sees = lane >= (int32_t)(row + r + visible.shift - v * GLINT_CPU_LANES);
+                acc[r][v] = glint_select(sees, acc[r][v], glint_splat(-INFINITY));
+            }
+        }
+    }
+    if (lags && row < late.all) {
+        const glint_veci lane = glint_lane_index();
+        GLINT_UNROLL
+        for (int r = 0; r < rows; r++) {
+            GLINT_UNROLL
+            for (int v = 0; v < vecs; v++) {
+                const glint_veci sees = lane <= (int32_t)(row + r - late.lag - v * GLINT_CPU_LANES);
                 acc[r][v] = glint_select(sees, acc[r][v], glint_splat(-INFINITY));
             }
         }
@@ -58,24 +69,42 @@ GLINT_INLINE void glint_scores_tile(const int rows, const int vecs, float *s, pt
     }
 }
 
+/* Without `masked` every query sees the last of the visible.any keys, without `lags` the first. */
+GLINT_INLINE void glint_scores_between(const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch,
+                                       const float *q_t, int64_t head_dim, float *max, const bool masked,
+                                       struct glint_visible visible, const bool lags, struct glint_late late,
+                                       struct glint_ahead *ahead, ptrdiff_t row_bytes)
+{
+    int64_t rows;
+    for (int64_t row = lags ? late.none : 0; row < visible.any; row += rows) {
+        rows = glint_tile_rows(visible.any - row);
+        if (ahead)
+            glint_bring_row(ahead, row_bytes);
+        if (rows == GLINT_CPU_ROWS)
+            glint_scores_tile(GLINT_CPU_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible, lags, late);
+        else if (rows == GLINT_CPU_FEW_ROWS)
+            glint_scores_tile(GLINT_CPU_FEW_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible, lags, late);
+        else
+            glint_scores_tile(1, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible, lags, late);
+    }
+}
+
 /* S^T = K Q^T for the keys that some query of the panel sees; hidden scores are -inf. max becomes the largest of it and the scores.
  * Without `masked` every query sees all visible.any keys. ahead may be NULL. */
 GLINT_INLINE void glint_scores(const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch, const float *q_t,
                                int64_t head_dim, float *max, const bool masked, struct glint_visible visible,
                                struct glint_ahead *ahead, ptrdiff_t row_bytes)
 {
-    int64_t rows;
-    for (int64_t row = 0; row < visible.any; row += rows) {
-        rows = glint_tile_rows(visible.any - row);
-        if (ahead)
-            glint_bring_row(ahead, row_bytes);
-        if (rows == GLINT_CPU_ROWS)
-            glint_scores_tile(GLINT_CPU_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible);
-        else if (rows == GLINT_CPU_FEW_ROWS)
-            glint_scores_tile(GLINT_CPU_FEW_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible);
-        else
-            glint_scores_tile(1, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible);
-    }
+    const struct glint_late all = {0, 0, 0};
+    glint_scores_between(vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, visible, false, all, ahead, row_bytes);
+}
+
+/* The same where the band bounds the first key too: rows before late.none are left as they are. */
+GLINT_INLINE void glint_scores_band(const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch, const float *q_t,
+                                    int64_t head_dim, float *max, struct glint_visible visible, struct glint_late late,
+                                    struct glint_ahead *ahead, ptrdiff_t row_bytes)
+{
+    glint_scores_between(vecs, s, pitch, k, k_pitch, q_t, head_dim, max, true, visible, true, late, ahead, row_bytes);
 }
 
 /* Online softmax: scores [keys] become exp(score - max), where new_max is the largest score of the query up to here and max what it was

@@ -158,9 +158,8 @@ GLINT_INLINE void glint_gemm(int64_t vecs, const struct glint_gemm *g)
     glint_gemm_1(g);
 }
 
-/* C += A B over k in [k_begin, depth) where k counts only for lanes >= k + shift of the panel: for an A that holds inf or NaN, whose
- * product with the zero of a masked element of B would not be zero. The lanes that see k get the same chain as from glint_gemm. */
-GLINT_OUTLINE void glint_gemm_visible(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, int64_t shift)
+GLINT_INLINE void glint_gemm_seen(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, int64_t shift, const bool lags,
+                                  int64_t lag)
 {
     const glint_veci lane = glint_lane_index();
     for (int64_t row = 0; row < g->rows; row++) {
@@ -170,12 +169,27 @@ GLINT_OUTLINE void glint_gemm_visible(int64_t vecs, const struct glint_gemm *g, 
             for (int64_t k = k_begin; k < g->depth; k++) {
                 const glint_vec b = glint_load(g->b + k * g->ldb + v * GLINT_CPU_LANES);
                 const glint_vec sum = acc + glint_splat(g->a[row * g->a_row + k * g->a_k]) * b;
-                const glint_veci sees = lane >= (int32_t)(k + shift - v * GLINT_CPU_LANES);
+                glint_veci sees = lane >= (int32_t)(k + shift - v * GLINT_CPU_LANES);
+                if (lags)
+                    sees &= lane <= (int32_t)(k - lag - v * GLINT_CPU_LANES);
                 acc = glint_select(sees, sum, acc);
             }
             glint_store(c, acc);
         }
     }
+}
+
+/* C += A B over k in [k_begin, depth) where k counts only for lanes >= k + shift of the panel: for an A that holds inf or NaN, whose
+ * product with the zero of a masked element of B would not be zero. The lanes that see k get the same chain as from glint_gemm. */
+GLINT_OUTLINE void glint_gemm_visible(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, int64_t shift)
+{
+    glint_gemm_seen(vecs, g, k_begin, shift, false, 0);
+}
+
+/* The same where k counts only for lanes <= k - lag too. */
+GLINT_OUTLINE void glint_gemm_band(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, int64_t shift, int64_t lag)
+{
+    glint_gemm_seen(vecs, g, k_begin, shift, true, lag);
 }
 
 #endif

@@ -5,11 +5,18 @@
 
 #include "lib/cpu/vector.h"
 
-/* What the mask leaves of a tile for a panel of queries. Lane x of the panel sees key r of the tile iff x >= r + shift. */
+/* What a band leaves of a tile for a panel of queries, side by side: lane x of the panel sees key r of the tile iff x >= r + shift, by the
+ * band's last side, and r >= x + lag, by its first. A kernel has the sides that its mask bounds. */
 struct glint_visible {
     int64_t all; /* the first `all` keys are seen by every lane */
     int64_t any; /* no key from `any` on is seen by any lane */
     int64_t shift;
+};
+
+struct glint_late {
+    int64_t none; /* no key before `none` is seen by any lane */
+    int64_t all;  /* keys from `all` on are seen by every lane */
+    int64_t lag;
 };
 
 GLINT_INLINE int64_t glint_clamp(int64_t x, int64_t low, int64_t high)
@@ -22,6 +29,13 @@ GLINT_INLINE struct glint_visible glint_visible_keys(int64_t keys, int64_t lanes
 {
     shift -= lane;
     return (struct glint_visible){glint_clamp(1 - shift, 0, keys), glint_clamp(lanes - shift, 0, keys), shift};
+}
+
+/* Of a tile in which query i sees key r iff r >= i + lag. */
+GLINT_INLINE struct glint_late glint_late_keys(int64_t keys, int64_t lanes, int64_t lane, int64_t lag)
+{
+    lag += lane;
+    return (struct glint_late){glint_clamp(lag, 0, keys), glint_clamp(lanes - 1 + lag, 0, keys), lag};
 }
 
 /* Backward: scores become P = exp(score - LSE), and dP becomes dS = P (dP - delta). Rounding can leave a score a little above its LSE,
@@ -43,6 +57,17 @@ GLINT_INLINE void glint_mask_gradient(float *p, float *ds, ptrdiff_t pitch, stru
     const glint_veci lane = glint_lane_index();
     for (int64_t r = visible.all; r < visible.any; r++) {
         const glint_veci sees = lane >= (int32_t)(r + visible.shift - first_lane);
+        glint_store(p + r * pitch, (glint_vec)(sees & (glint_veci)glint_load(p + r * pitch)));
+        glint_store(ds + r * pitch, (glint_vec)(sees & (glint_veci)glint_load(ds + r * pitch)));
+    }
+}
+
+/* The same for the first side. */
+GLINT_INLINE void glint_mask_gradient_late(float *p, float *ds, ptrdiff_t pitch, struct glint_late late, int64_t first_lane)
+{
+    const glint_veci lane = glint_lane_index();
+    for (int64_t r = 0; r < late.all; r++) {
+        const glint_veci sees = lane <= (int32_t)(r - late.lag - first_lane);
         glint_store(p + r * pitch, (glint_vec)(sees & (glint_veci)glint_load(p + r * pitch)));
         glint_store(ds + r * pitch, (glint_vec)(sees & (glint_veci)glint_load(ds + r * pitch)));
     }
