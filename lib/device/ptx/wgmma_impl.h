@@ -28,6 +28,14 @@ GLINT_DEVICE void wgmma_hold(float d[], const int n)
         asm volatile("" : "+f"(d[i])::"memory");
 }
 
+/* The same of operand A's registers. */
+GLINT_DEVICE void wgmma_hold(uint32_t a[], const int n)
+{
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+        asm volatile("" : "+r"(a[i])::"memory");
+}
+
 /* The accumulators in the instruction's text and as its operands, for n columns. */
 /* clang-format off */
 #define GLINT_D_TEXT_8 "%0, %1, %2, %3"

@@ -33,11 +33,12 @@ GLINT_DEVICE struct operands load_operands(const struct micro_params *p, const u
 #define WGMMA_KERNEL(name, n, product)                                                                                    \
     GLINT_KERNEL(128, 1) micro_##name(GLINT_PARAMS(struct micro_params) p)                                                \
     {                                                                                                                     \
-        const struct operands o = load_operands(&p, n);                                                                   \
+        struct operands o = load_operands(&p, n);                                                                         \
         float d[n / 2];                                                                                                   \
                                                                                                                           \
         _Pragma("unroll") for (int i = 0; i < n / 2; ++i) d[i] = float_of(ld_relaxed_u32(o.d + 128 * i));                 \
         wgmma_hold(d, n / 2);                                                                                             \
+        wgmma_hold(o.ra, 4);                                                                                              \
         wgmma_fence();                                                                                                    \
         product;                                                                                                          \
         wgmma_commit();                                                                                                   \

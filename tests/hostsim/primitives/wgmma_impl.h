@@ -19,6 +19,7 @@ template <int groups> GLINT_DEVICE void wgmma_wait(SIM_SITE)
 }
 
 GLINT_DEVICE void wgmma_hold(float[], const int) {}
+GLINT_DEVICE void wgmma_hold(uint32_t[], const int) {}
 
 #define GLINT_WGMMA_16(n, type)                                                                                             \
     template <int transpose_a, int transpose_b, int scale_a = 1, int scale_b = 1>                                           \
