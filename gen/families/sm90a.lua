@@ -1,0 +1,242 @@
+-- The `sm90a` family: CUDA C with wgmma, the tensor copy engine and mbarriers, for Hopper alone (H100, H200). Forward, in 16 bit. This file
+-- holds what a spec may say about it, its limits with their arithmetic, and what a variant of it is. It must not mention another family.
+-- gen/README.md says what each part is for.
+local architectures = require("gen.archs")
+local axes = require("gen.axes")
+local gpu = require("gen.gpu")
+local schema = require("gen.schema")
+local text = require("gen.text")
+
+local KIB = 1024
+local ARCHS = { "90a" }
+local ROWS = 64          -- queries of a warpgroup: rows of one wgmma
+local REGISTERS = 65536  -- of a multiprocessor
+local STEP = 8           -- setmaxnreg counts registers by eights
+local SHORT_STAGES = 2   -- of a block that loads for itself
+local TILES_AHEAD = 2    -- numbers of tiles that a persistent block's loader announces
+
+local arch_list = schema.list(schema.name(ARCHS))
+
+local sm90a = {
+  name = "sm90a",
+  what = "wgmma, tensor maps and mbarriers: Hopper",
+  descriptor = "struct glint_gpu_kernel",
+  prologue = '#include "lib/cuda/kernel.h"',
+  extension = "cu",
+  templates = { fwd = "sm90a_fwd.cu.lua" },
+  fields = { archs = arch_list },
+  required = { "archs" },
+  target_field = "archs",
+  all_targets = ARCHS,
+  tile_fields = {
+    m = schema.integer(64, 192, 64),                       -- queries a tile: 64 a warpgroup that computes
+    n = schema.integer(16, 256, 16),                       -- keys a step
+    up_to = schema.integer(1, 1 << 30),                    -- lengths for which the plan takes it before tiles without: the shorter of the two
+    -- persistent: a warpgroup loads for the others, which overlap the end of a tile with the next one's beginning; short: a block of one
+    -- warpgroup owns a tile and loads for itself, and several share a multiprocessor
+    schedule = schema.choice({ "persistent", "short" }),
+    q_slots = schema.integer(1, 2),                        -- persistent: tiles of Q in shared memory
+    stages = schema.integer(2, 4),                         -- persistent: of K, and of V
+    registers = schema.integer(128, 240, 8),               -- persistent: of a thread that computes
+    turns = schema.flag(),                              -- persistent: warpgroups issue their products in turn
+    dynamic = schema.flag(),                            -- persistent: a block takes the next tile that nobody has, and not every so many-th
+    blocks_per_sm = schema.integer(1, 8),                  -- short: that the registers must leave room for
+    archs = arch_list,
+    spills = schema.sentence(),                            -- allows register spills, and says why
+  },
+  match_fields = {},
+  listed = { "archs", "up_to", "schedule", "smem_bytes", "spills" },
+}
+
+function sm90a.targets(config) return config.archs end
+
+function sm90a.target_name(arch) return "sm_" .. arch end
+
+--- One variant a tile.
+function sm90a.variants(targets, tile)
+  local archs = {}
+  for _, arch in ipairs(targets) do
+    if not tile.archs or text.contains(tile.archs, arch) then archs[#archs + 1] = arch end
+  end
+  return #archs > 0 and { { archs = archs } } or {}
+end
+
+function sm90a.covers(target) return target.archs end
+
+function sm90a.how(record)
+  return ("sm90a_%sm%dn%d"):format(record.schedule == "short" and "short_" or "", record.m, record.n)
+end
+
+--- The fields that the right half of a name says, or nil when it is none of this family's.
+function sm90a.parse(how)
+  local m, n = how:match("^sm90a_[%w_]-m(%d+)n(%d+)$")
+  return m and { m = tonumber(m), n = tonumber(n) }
+end
+
+-- Shared memory of a block: tiles and 8-byte mbarriers, { what, bytes } each, as the templates lay them out.
+local function parts_of(record)
+  local row = record.head_dim * record.dtype_bytes
+  local q, kv = ("Q %d x %d x %d"):format(record.q_slots, record.m, row), ("K, V %d x %d x %d"):format(2 * record.stages, record.n, row)
+  local parts = { { q, record.q_slots * record.m * row }, { kv, 2 * record.stages * record.n * row } }
+  if record.schedule == "short" then
+    parts[3] = { "barriers", 8 + 16 * record.stages }
+    return parts
+  end
+  parts[3] = { "barriers", 16 * record.q_slots + 32 * record.stages }
+  parts[4] = { "tiles ahead", 20 * TILES_AHEAD }
+  if record.causal then parts[5] = { "scanners", 16 * record.stages } end
+  return parts
+end
+
+local function smem_of(record)
+  local bytes, shown = 0, {}
+  for i, part in ipairs(parts_of(record)) do bytes, shown[i] = bytes + part[2], part[1] end
+  return { { kernel = "fwd", bytes = bytes, text = ("%s = %d"):format(table.concat(shown, " + "), bytes) } }
+end
+
+-- Registers of a thread when a persistent block begins: an even share. Its loaders keep what those that compute leave of it.
+local function share(record) return REGISTERS // record.threads // STEP * STEP end
+
+-- struct glint_gpu_map: boxes of all of head_dim, slab by slab.
+local function map(record, tensor, rows)
+  local columns = record.width // record.dtype_bytes
+  return { tensor = tensor, swizzle = ("TENSOR_MAP_SWIZZLE_%dB"):format(record.width), slabs = record.head_dim // columns, columns = columns,
+    rows = rows }
+end
+
+--- Fills in everything that follows from the spec's fields. Makes no checks.
+function sm90a.complete(record)
+  record.schedule, record.strategy_id = record.schedule or "persistent", "GLINT_GPU_FORWARD"
+  record.warpgroups = record.m // ROWS
+  local short = record.schedule == "short"
+  record.threads = 128 * (short and 1 or 1 + record.warpgroups)
+  record.q_slots, record.stages = record.q_slots or 1, record.stages or SHORT_STAGES
+  record.width = record.head_dim % 64 == 0 and 128 or 64
+  record.blocks_per_sm = record.blocks_per_sm or 1
+  if not short then
+    record.registers = record.registers or (record.warpgroups == 3 and 160 or 232)
+    record.producer_registers = share(record) * (1 + record.warpgroups) - record.registers * record.warpgroups
+    if record.turns == nil then record.turns = false end
+    if record.dynamic == nil then record.dynamic = record.causal end
+    record.zero_words = record.dynamic and 1 or nil
+  end
+  record.smem = smem_of(record)
+  record.smem_bytes, record.alignment_bytes, record.padded_dim = record.smem[1].bytes, 16, record.head_dim
+  record.maps = { map(record, "GLINT_GPU_Q", ROWS), map(record, "GLINT_GPU_K", record.n), map(record, "GLINT_GPU_V", record.n) }
+  record.launches = { { suffix = "", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
+    blocks_per_sm = not short and 1 or nil } }
+end
+
+--- A tile of another head dim's: none is known to go without a measurement.
+function sm90a.adapt() return nil end
+
+local function record_of(key, tile)
+  local record = { family = sm90a.name, archs = ARCHS }
+  for axis, value in pairs(key) do record[axis] = value end
+  for field, value in pairs(tile) do record[field] = value end
+  axes.fill(record)
+  sm90a.complete(record)
+  return record
+end
+
+--- The right half of the name that a tile gives `key`.
+function sm90a.how_of(key, tile) return sm90a.how(record_of(key, tile)) end
+
+--- Whether a tile goes with `key`.
+function sm90a.fits(key, tile)
+  local right = true
+  sm90a.check(record_of(key, tile), function() right = false end)
+  return right
+end
+
+--- Tiles that the model proposes: it has none. What is not in gen/tiles/sm90a.lua must be in the spec.
+function sm90a.candidates() return {} end
+
+-- Numbers of 32 bits that a thread which computes holds: scores, weights in 16 bits, and O.
+local function payload(record) return record.n // 2 + record.n // 4 + record.head_dim // 2 end
+
+--- What the arithmetic says of a record, for explain.
+function sm90a.estimate(record)
+  return ("registers of a thread that computes hold %d numbers: scores, weights and O"):format(payload(record))
+end
+
+--- The limits; report(field, wrong, right) for each that is broken.
+function sm90a.check(record, report)
+  local short = record.schedule == "short"
+  if record.pass ~= "fwd" then report("m", "the family has no backward kernels", 'passes = { "fwd" }') end
+  if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
+  if record.head_dim % 32 ~= 0 or record.head_dim > 256 then
+    report("m", ("head_dim %d is not made of slabs of 32 or 64 columns"):format(record.head_dim), "multiples of 32 up to 256")
+  end
+  if short and record.m ~= ROWS then
+    report("m", ("a short tile is one warpgroup's: %d queries"):format(ROWS), tostring(ROWS))
+  elseif not short and record.m < 2 * ROWS then
+    report("m", "a persistent tile has two or three warpgroups", "128 or 192")
+  end
+  if record.schedule == "persistent" and record.blocks_per_sm ~= 1 then
+    report("blocks_per_sm", "a persistent block has a multiprocessor to itself", "leave it out, or schedule = \"short\"")
+  end
+  for _, field in ipairs(short and { "registers", "turns", "dynamic" } or {}) do
+    if record[field] ~= nil then report(field, "a short tile has none", "leave it out, or schedule = \"persistent\"") end
+  end
+  if short and (record.q_slots ~= 1 or record.stages ~= SHORT_STAGES) then
+    report(record.q_slots ~= 1 and "q_slots" or "stages", "a short tile has one Q and two stages", "leave it out")
+  end
+  local registers = short and REGISTERS // (128 * record.blocks_per_sm) // STEP * STEP or record.registers
+  if payload(record) > math.min(registers, 255) - 24 then
+    report("n", ("scores, weights and O are %d numbers a thread, which has %d registers"):format(payload(record), registers), "fewer keys")
+  end
+  if not short and record.producer_registers < 24 then
+    report("registers", ("leaves %d a thread that loads, of %d at the start"):format(record.producer_registers, share(record)), "fewer")
+  end
+  local limit = architectures.get(record.archs[1])
+  if record.smem_bytes > limit.block_kib * KIB then
+    report("tile", ("at head_dim %d the kernel needs %s bytes of shared memory, and a block has %d"):format(record.head_dim,
+      record.smem[1].text, limit.block_kib * KIB), "a smaller m or n, fewer stages or q_slots")
+  elseif short and record.blocks_per_sm * (record.smem_bytes + KIB) > limit.sm_kib * KIB then
+    report("blocks_per_sm", ("%d blocks need %d bytes of shared memory, and a multiprocessor has %d"):format(record.blocks_per_sm,
+      record.blocks_per_sm * (record.smem_bytes + KIB), limit.sm_kib * KIB), "fewer blocks or keys")
+  end
+end
+
+--- Lines for the header of an emitted kernel and for explain.
+function sm90a.describe(record)
+  local how
+  if record.schedule == "short" then
+    how = ("one warpgroup that loads for itself, %d blocks a multiprocessor."):format(record.blocks_per_sm)
+  else
+    how = ("persistent, %d warpgroups of %d registers a thread that compute and one of %d that loads; K and V in %d stages."):format(
+      record.warpgroups, record.registers, record.producer_registers, record.stages)
+  end
+  return {
+    ("For %s."):format(sm90a.target_name(record.archs[1])),
+    ("Tile: %d queries x %d keys; %s"):format(record.tile_m, record.tile_n, how),
+    ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
+  }
+end
+
+--- The arithmetic of the budget, for explain.
+function sm90a.budget(record)
+  local limit = architectures.get(record.archs[1]).block_kib * KIB
+  return {
+    ("shared memory, bytes: %s"):format(record.smem[1].text),
+    ("%d of %d bytes, %.0f %%"):format(record.smem_bytes, limit, 100 * record.smem_bytes / limit),
+  }
+end
+
+--- The budget in a few words, for lists.
+function sm90a.size(record) return text.bytes(record.smem_bytes) .. " shared" end
+
+--- The table row's columns that depend on the family.
+function sm90a.row(record)
+  return { isa = 0, sm = architectures.get(record.archs[1]).number, math = "GLINT_MATH_NATIVE", up_to = record.up_to,
+    alignment_bytes = record.alignment_bytes }
+end
+
+--- The descriptor in the table's source.
+function sm90a.define(record)
+  for _, launch in ipairs(record.launches) do launch.entry = record.symbol .. launch.suffix end
+  return gpu.define(record)
+end
+
+return sm90a

@@ -1,0 +1,56 @@
+-- The sm90a family: what its tiles say, what follows from them, and its limits.
+local harness = require("gen.tests.harness")
+local sm90a = require("gen.families.sm90a")
+
+local function record(fields)
+  local made = { family = "sm90a", pass = "fwd", dtype = "bf16", dtype_bytes = 2, head_dim = 128, mask = "none", causal = false, m = 192, n = 80,
+    archs = { "90a" }, symbol = "glint_x", name = "x" }
+  for name, value in pairs(fields or {}) do made[name] = value end
+  sm90a.complete(made)
+  return made
+end
+
+local function mistakes(fields)
+  local found = {}
+  sm90a.check(record(fields), function(field, wrong) found[#found + 1] = field .. ": " .. wrong end)
+  return table.concat(found, "\n")
+end
+
+harness.case("sm90a: registers go to those that compute, and the loaders keep the rest", function()
+  harness.is(record().registers, 160)
+  harness.is(record().producer_registers, 32) -- 4 x 128 - 3 x 160
+  harness.is(record({ m = 128, n = 128 }).registers, 232)
+  harness.is(record({ m = 128, n = 128 }).producer_registers, 40) -- 3 x 168 - 2 x 232
+end)
+
+harness.case("sm90a: shared memory, maps and the counter follow from the tile", function()
+  local none, causal = record(), record({ causal = true, mask = "causal" })
+  harness.is(none.smem_bytes, 192 * 256 + 4 * 80 * 256 + 16 + 64 + 40)
+  harness.is(causal.smem_bytes, none.smem_bytes + 32)
+  harness.is(none.zero_words, nil)
+  harness.is(causal.zero_words, 1)
+  harness.is(#none.maps, 3)
+  harness.is(none.maps[2].rows, 80)
+  harness.is(none.maps[2].slabs, 2)
+  harness.is(none.launches[1].blocks_per_sm, 1)
+  harness.is(record({ m = 64, n = 64, schedule = "short", blocks_per_sm = 2 }).launches[1].blocks_per_sm, nil)
+end)
+
+harness.case("sm90a: names say the schedule and are read back", function()
+  harness.is(sm90a.how(record()), "sm90a_m192n80")
+  harness.is(sm90a.how(record({ m = 64, n = 64, schedule = "short" })), "sm90a_short_m64n64")
+  harness.is(sm90a.parse("sm90a_short_m64n64").n, 64)
+  harness.is(sm90a.parse("sm80_m64n64"), nil)
+end)
+
+harness.case("sm90a: the limits", function()
+  harness.is(mistakes(), "")
+  harness.has(mistakes({ n = 128 }), "scores, weights and O are 160 numbers")
+  harness.has(mistakes({ head_dim = 256, m = 128, n = 128 }), "bytes of shared memory, and a block has 232448")
+  harness.has(mistakes({ m = 64 }), "two or three warpgroups")
+  harness.has(mistakes({ m = 128, n = 64, schedule = "short" }), "a short tile is one warpgroup's")
+  harness.has(mistakes({ m = 64, n = 64, head_dim = 64, schedule = "short", blocks_per_sm = 8 }), "numbers a thread")
+  harness.has(mistakes({ head_dim = 40 }), "slabs of 32 or 64 columns")
+  harness.has(mistakes({ dtype = "f32", dtype_bytes = 4 }), "16-bit")
+  harness.has(mistakes({ m = 128, n = 64, registers = 240, blocks_per_sm = 2 }), "a multiprocessor to itself")
+end)
