@@ -18,7 +18,7 @@ local tiles = require("gen.tiles")
 
 local HELP = [[
 tune --head-dim N [--pass fwd|bwd] [--dtype f32|f16|bf16] [--family cpu|sm80] [--target ISA|ARCH] [--most N] [--seqlen N,N]
-     [--pack DIR | --results FILE]
+     [--pack DIR | --results FILE --device TEXT]
   --head-dim  a multiple of 8
   --pass      the pass to tune; both without
   --dtype     f32 on the CPU and bf16 on a GPU without
@@ -27,10 +27,12 @@ tune --head-dim N [--pass fwd|bwd] [--dtype f32|f16|bf16] [--family cpu|sm80] [-
   --most      candidates a pass (8)
   --seqlen    lengths to time at (512,2048; on a GPU 1024,4096)
   --pack      for another machine: leaves glint_bench and the spec in DIR and says how to run it
-  --results   ranks the CSV file that glint_bench wrote there]]
+  --results   ranks the CSV file that glint_bench wrote there; --device says on what]]
 
 local KNOWN = { help = { flag = true } }
-for _, name in ipairs({ "head-dim", "pass", "dtype", "family", "target", "most", "seqlen", "pack", "results" }) do KNOWN[name] = { help = "see --help" } end
+for _, name in ipairs({ "head-dim", "pass", "dtype", "family", "target", "most", "seqlen", "pack", "results", "device" }) do
+  KNOWN[name] = { help = "see --help" }
+end
 
 local function fail(why)
   io.stderr:write("tune: ", why, "\n")
@@ -88,13 +90,15 @@ local function literal(value)
   return type(value) == "string" and '"' .. value .. '"' or tostring(value)
 end
 
+local DEFAULTS = { d_split = 1, blocks_per_sm = 1, q_kept = 0, strategy = "fused" } -- need not be said
+
 -- A tile as a line of a spec or of gen/tiles: m and n first, then the rest by name.
 local function line_of(tile, first)
   local parts = {}
   for _, entry in ipairs(first) do parts[#parts + 1] = entry[1] .. " = " .. literal(entry[2]) end
   local names = { "m", "n" }
   for _, name in ipairs(text.sorted_keys(tile)) do
-    if name ~= "m" and name ~= "n" then names[#names + 1] = name end
+    if name ~= "m" and name ~= "n" and tile[name] ~= DEFAULTS[name] then names[#names + 1] = name end
   end
   for _, name in ipairs(names) do parts[#parts + 1] = name .. " = " .. literal(tile[name]) end
   return "{ " .. table.concat(parts, ", ") .. " }"
@@ -186,13 +190,13 @@ local function print_ranking(job, pass)
   table.sort(ranked, function(a, b) return a.mean > b.mean end)
   local unit, scale = "TFLOP/s", 1
   if ranked[1].mean < 1 then unit, scale = "GFLOP/s", 1000 end
-  print(("-- gen/tiles/%s.lua, %s[%d]: %s, %s on %s; %s, geometric mean, then each"):format(job.family.name, pass, job.head_dim, job.dtype,
-    os.date("!%Y-%m-%d"), job.device, unit))
+  local when = ("%s on %s"):format(os.date("!%Y-%m-%d"), job.device)
+  print(("-- gen/tiles/%s.lua, %s[%d]: %s, %s; %s, geometric mean, then each"):format(job.family.name, pass, job.head_dim, job.dtype, when, unit))
   for _, one in ipairs(ranked) do
     local shown = {}
     for _, cell in ipairs(text.sorted_keys(one.rates)) do shown[#shown + 1] = ("%s %.0f"):format(cell, scale * one.rates[cell]) end
-    print(("      %s, -- %.0f: %s"):format(line_of(one.tile, { { "dtypes", { job.dtype } }, { job.family.target_field, { job.target } } }),
-      scale * one.mean, table.concat(shown, ", ")))
+    print(("      %s, -- %.0f: %s"):format(line_of(one.tile, { { "dtypes", { job.dtype } }, { job.family.target_field, { job.target } },
+      { "measured", when } }), scale * one.mean, table.concat(shown, ", ")))
   end
 end
 
@@ -205,13 +209,14 @@ local function job_of(given, name)
   local family = registry.get(name)
   local gpu = name ~= "cpu"
   local job = { family = family, head_dim = whole(given, "head-dim"), dtype = given.dtype or gpu and "bf16" or "f32",
-    seqlen = given.seqlen or gpu and "1024,4096" or "512,2048", passes = given.pass and { given.pass } or axes.get("pass").of.values, tiles = {} }
+    seqlen = given.seqlen or gpu and "1024,4096" or "512,2048", passes = given.pass and { given.pass } or { "fwd", "bwd" }, tiles = {} }
   for axis, value in pairs({ head_dim = job.head_dim, dtype = job.dtype, pass = job.passes[1] }) do
     if not axes.allows(axes.get(axis), value) then fail(("%s %s is not known"):format(axis, tostring(value))) end
   end
+  if not text.contains({ "fwd", "bwd" }, job.passes[1]) then fail("--pass: fwd or bwd") end
   local own, device
   if gpu then own, device = own_gpu() else own, device = own_isa(), own_cpu() end
-  job.target, job.device = given.target or own, device or "another machine"
+  job.target, job.device = given.target or own, given.device or not given.results and device or "another machine"
   if not job.target then fail("no GPU here: give --target, such as 90, and --pack or --results") end
   if gpu and not archs.get(job.target) or not text.contains(family.all_targets, job.target) then
     fail(("--target %s: one of %s"):format(job.target, text.words(family.all_targets)))
@@ -249,6 +254,10 @@ local function tune(given, name)
     must_run("bazel-bin/bench/glint_bench " .. bench_options(job))
   end
   for _, pass in ipairs(job.passes) do print_ranking(job, pass) end
+  if not given.results then
+    for _, name_of in ipairs({ "tune.lua", "tune.csv" }) do os.remove(job.csv:gsub("[^/]*$", name_of) .. "") end
+    os.remove((job.csv:gsub("/[^/]*$", "")))
+  end
 end
 
 local given, why = options.parse(arg, 1, KNOWN)

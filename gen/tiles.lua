@@ -30,8 +30,13 @@ function tiles.bare(line)
   return tile
 end
 
--- Where and when a line was timed, by target.
-local function timed(data, line) return line.measured or data.measured end
+-- Where and when a line was timed, by target: as the file says, or the line for all that it is for.
+local function timed(family, data, line)
+  if type(line.measured) ~= "string" then return line.measured or data.measured end
+  local by_target = {}
+  for _, target in ipairs(line[family.target_field] or family.all_targets) do by_target[target] = line.measured end
+  return by_target
+end
 
 --- The tiles of `family` for `key` on `targets`, in a fixed order: { tile =, origin = }. The tile's list of targets has those of `targets` that
 -- it is for. origin: { kind = "measured" or "proposed", head_dim =, timed = { target = when and on what }, why = }, where head_dim is the
@@ -63,7 +68,7 @@ function tiles.of(family, key, targets)
       elseif tile then
         any = true
         add(line, target, function()
-          return { tile = tile, origin = { kind = own and "measured" or "proposed", head_dim = head_dim, timed = timed(data, line), why = line.why } }
+          return { tile = tile, origin = { kind = own and "measured" or "proposed", head_dim = head_dim, timed = timed(family, data, line), why = line.why } }
         end)
       end
     end

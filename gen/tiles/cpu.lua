@@ -3,7 +3,7 @@
 --   m      queries, a multiple of the micro-kernel's (64 on x86_64_v4, 16 on x86_64_v3 and aarch64, 8 on x86_64)
 --   n      keys, a multiple of the micro-kernel's rows (6)
 --   isas   only for these; rows, vecs: another micro-kernel than the ISA's own
---   why    a reason that `explain` prints; measured: when and on what, by ISA, if not as said below
+--   why    a reason that `explain` prints; measured: when and on what, if not as said below: a text, or {} where nothing was timed
 -- `./bazelw run //bench:tune` measures candidates and prints lines for this file.
 local NOT_V4 = { "x86_64", "x86_64_v3", "aarch64" }
 

@@ -1,7 +1,7 @@
 -- The sm80 family's tiles that were chosen by measurement, by pass and head dim: what a variant is made with unless the spec has `tiles` of
 -- its own. A head dim that is not here gets the tiles of the next one that is (gen/tiles.lua). A line is a tile as a spec writes it
--- (gen/families/sm80.lua says what each field is), with `why`, a reason that `explain` prints, and `measured`, when and on what by architecture, if
--- not as said below.
+-- (gen/families/sm80.lua says what each field is), with `why`, a reason that `explain` prints, and `measured`, when and on what, if not as said
+-- below: a text for all of its archs, or {} where nothing was timed.
 --
 -- Two laws. Every line compiles without register spills for each of its archs: the build sees to that. And only sm_90 was timed: on the others
 -- a line is what fits and does not spill. bench/results/sm80_notes.md has what else was tried, and by how much it lost.
