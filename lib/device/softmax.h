@@ -119,9 +119,9 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void find_maxima(float (&maxima)[R
 
 /* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^4: O and the sums carry the
  * same factor, so the result is the same, and most blocks need no rescaling; a quad's lanes need not even know each other's maxima. What
- * is done to a row depends on that row alone. shift is what scaled scores are shifted by. A maximum times the scale is no number to
- * compute with when the row has seen nothing yet (-inf) or scores are beyond 10^30 or so: then scores are made relative to the maximum
- * here, before they are scaled. */
+ * is done to a row depends on that row alone. shift is what scaled scores are shifted by: the maximum times the scale, rounded, and what
+ * the rounding leaves over is an exponent that all weights of the row have in common. So that it stays below 1, scores beyond 10^7 are made
+ * relative to the maximum here, before they are scaled; so are those of a row that has seen nothing yet (-inf). */
 template <int ROWS, int KEYS, int COLUMNS, class Warp>
 GLINT_DEVICE void follow_maxima(float (&s)[ROWS][KEYS][4], float (&o)[ROWS][COLUMNS][4], struct softmax_state<ROWS> &rows,
                                 float (&shift)[ROWS][2], float scale, const Warp &warp)
@@ -135,7 +135,7 @@ GLINT_DEVICE void follow_maxima(float (&s)[ROWS][KEYS][4], float (&o)[ROWS][COLU
 #pragma unroll
         for (int side = 0; side < 2; ++side) {
             shift[rt][side] = -rows.max[rt][side] * scale;
-            wanted |= !(fmaf(maxima[rt][side], scale, shift[rt][side]) <= 4.0f) || !(fabsf(shift[rt][side]) < 1e30f);
+            wanted |= !(fmaf(maxima[rt][side], scale, shift[rt][side]) <= 4.0f) || !(fabsf(shift[rt][side]) < 1e7f);
         }
     if (!any_of(warp, wanted))
         return;
@@ -148,7 +148,7 @@ GLINT_DEVICE void follow_maxima(float (&s)[ROWS][KEYS][4], float (&o)[ROWS][COLU
             const bool grown = !(fmaf(maximum, scale, shift[rt][side]) <= 4.0f);
             const float now = grown ? fmaxf(before, maximum) : before;
             const float factor = before != -GLINT_INFINITY && grown ? ex2((before - now) * scale) : 1.0f;
-            const bool moderate = fabsf(now) * scale < 1e30f;
+            const bool moderate = fabsf(now) * scale < 1e7f;
 
             rows.max[rt][side] = now;
             rows.sum[rt][side] *= factor;

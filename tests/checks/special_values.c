@@ -151,6 +151,13 @@ static void logits_1e4(struct subject *subject, const struct shape *shape)
     huge(subject, shape, 1e4);
 }
 
+/* A maximum times the scale is rounded by hundreds here: as an exponent that would be infinity, or zero. Forward only: LSE, which the
+ * backward begins with, is rounded as much. */
+static void logits_1e10(struct subject *subject, const struct shape *shape)
+{
+    huge(subject, shape, 1e10);
+}
+
 static void logits_3e38(struct subject *subject, const struct shape *shape)
 {
     huge(subject, shape, 3e38);
@@ -234,6 +241,8 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         checks_add(list, nan_in, &top_left, "special/nan_in_V_top_left");
     }
     checks_add(list, logits_1e4, &s, "special/logits_1e4");
+    if (forward)
+        checks_add(list, logits_1e10, &s, "special/logits_1e10");
     checks_add(list, logits_3e38, &s, "special/logits_3e38");
     checks_add(list, denormals, &s, "special/denormals");
     checks_add(list, denormal_logits, &s, "special/denormal_logits");
