@@ -42,3 +42,20 @@ harness.case("axes: lib/axes.h and the spec's, in the order of a name", function
     for word, constant in pairs(axis.c or {}) do harness.is(values[axis.name .. " " .. word], tostring(constant), axis.name) end
   end
 end)
+
+-- The files of lib/ that hold a word, as paths.
+local function files_with(word)
+  local found = {}
+  local listing = assert(io.popen(("cd '%s' && grep -RlE '%s' lib --include=*.c --include=*.h | sort"):format(harness.root, word)))
+  for path in listing:lines() do found[#found + 1] = path end
+  listing:close()
+  return table.concat(found, " ")
+end
+
+harness.case("the lists in C are the only ones", function()
+  harness.is(files_with("glint_choose_row"), "lib/check.h lib/choose.c lib/plan.c", "this test does not see the files of lib/")
+  local plurals = {}
+  for i, axis in ipairs(axes.list) do plurals[i] = axis.plural end
+  harness.is(files_with('"(' .. table.concat(plurals, "|") .. ')"'), "lib/axes.h")
+  harness.is(files_with("x86_64_v4"), "lib/cpu/isa.h lib/cpu/probe.c")
+end)
