@@ -205,3 +205,30 @@ harness.case("what the model proposes fits, and nothing of it twice", function()
     end
   end
 end)
+
+harness.case("80 in the default spec is one more number, on every device", function()
+  local source = harness.read(harness.root .. "/spec/attention.lua")
+  local more, count = source:gsub("head_dims = { 32, 64,", "head_dims = { 32, 64, 80,")
+  harness.is(count, 1)
+  local before, after, made = open(source), open(more), {}
+  for _, record in ipairs(after.records) do
+    if record.head_dim == 80 then
+      for _, target in ipairs(registry.get(record.family).covers(record)) do
+        made[table.concat({ record.pass, record.dtype, record.mask, target }, " ")] = true
+      end
+    end
+  end
+  for _, dtype in ipairs({ "f32", "f16", "bf16" }) do
+    for _, target in ipairs({ "x86_64", "x86_64_v3", "x86_64_v4", "aarch64", "80", "87", "90" }) do
+      for _, pass in ipairs(PASSES) do
+        for _, mask in ipairs(MASKS) do
+          local key = table.concat({ pass, dtype, mask, target }, " ")
+          harness.yes(made[key], "nothing of 80 for " .. key)
+        end
+      end
+    end
+  end
+  local names = {}
+  for _, record in ipairs(after.records) do names[record.name] = true end
+  for _, record in ipairs(before.records) do harness.yes(names[record.name], record.name) end
+end)
