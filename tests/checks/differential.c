@@ -92,43 +92,24 @@ static struct subject *open_all(const struct backend *backend, uint32_t *count)
     return subjects;
 }
 
-static uint64_t number_from(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
-/* Tells Bazel that this program shards. */
-static void report_sharding(void)
-{
-    const char *path = getenv("TEST_SHARD_STATUS_FILE");
-    FILE *file = path != NULL ? fopen(path, "w") : NULL;
-    if (file != NULL)
-        fclose(file);
-}
-
 int main(int argc, char **argv)
 {
     struct runner_options options;
     uint32_t count;
     if (!runner_arguments(argc, argv, &options, NULL, NULL))
         return 2;
-    report_sharding();
     struct subject *subjects = open_all(test_backend(), &count);
     if (count == 0) {
         fprintf(stderr, "this machine runs no variant of the library\n");
         return 1;
     }
-    const uint64_t shards = options.only != NULL ? 1 : number_from("TEST_TOTAL_SHARDS", 1),
-                   shard = number_from("TEST_SHARD_INDEX", 0);
     struct check_list list = {.target = "//tests/checks:differential"};
-    for (uint64_t n = 0; n < SHAPES; n++)
-        if (shards <= 1 || n % shards == shard) {
-            list.subject = &subjects[n % count];
-            const struct shape shape = draw_shape(list.subject, n);
-            checks_add(&list, differential, &shape, "differential/%llu", (unsigned long long)n);
-        }
-    printf("%zu of %d shapes on %u variants\n", list.count, SHAPES, count);
+    for (uint64_t n = 0; n < SHAPES; n++) {
+        list.subject = &subjects[n % count];
+        const struct shape shape = draw_shape(list.subject, n);
+        checks_add(&list, differential, &shape, "differential/%llu", (unsigned long long)n);
+    }
+    printf("%zu shapes on %u variants\n", list.count, count);
     const int status = runner_run("differential", &list, &options);
     for (uint32_t i = 0; i < count; i++)
         subject_close(&subjects[i]);

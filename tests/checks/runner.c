@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,11 +39,30 @@ static bool selected(const struct check *check, const char *only)
     return only[length - 1] == '/' ? strncmp(check->name, only, length) == 0 : strcmp(check->name, only) == 0;
 }
 
+static size_t number_from(const char *name, size_t otherwise)
+{
+    const char *text = getenv(name);
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* Tells Bazel that this program shards. */
+static void report_sharding(void)
+{
+    const char *path = getenv("TEST_SHARD_STATUS_FILE");
+    FILE *file = path != NULL ? fopen(path, "w") : NULL;
+    if (file != NULL)
+        fclose(file);
+}
+
+/* The checks that are asked for by name, or else this shard's. */
 static size_t choose(struct check_list *list, const struct runner_options *options)
 {
+    const size_t shards = options->only != NULL || options->list ? 1 : number_from("TEST_TOTAL_SHARDS", 1),
+                 shard = number_from("TEST_SHARD_INDEX", 0);
     size_t kept = 0;
+    report_sharding();
     for (size_t i = 0; i < list->count; i++)
-        if (selected(&list->at[i], options->only))
+        if (selected(&list->at[i], options->only) && (shards <= 1 || i % shards == shard))
             list->at[kept++] = list->at[i];
     if (kept == 0)
         fprintf(stderr, "no check is named '%s' (of %zu; --list shows them)\n", options->only != NULL ? options->only : "",

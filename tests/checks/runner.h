@@ -14,7 +14,8 @@ struct runner_options {
 /* Takes --case=NAME, --list and --margins out of the arguments, and prefix=VALUE into *value. False, with a message, for others. */
 bool runner_arguments(int argc, char **argv, struct runner_options *options, const char *prefix, const char **value);
 
-/* The process's exit status. Prints at most a few failures, and one line of summary. */
+/* The process's exit status. Prints at most a few failures, and one line of summary. A shard of a Bazel test runs every n-th check; with --case
+ * all that are asked for. */
 int runner_run(const char *suite, struct check_list *list, const struct runner_options *options);
 
 enum { RUNNER_MESSAGE = 2048 }; /* bytes of what check_run says of a failure */

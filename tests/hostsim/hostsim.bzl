@@ -131,6 +131,7 @@ def simulated_variant_test(variant, linked, **kwargs):
         name = name,
         size = "medium",
         args = ["--variant=" + variant["name"]],
+        shard_count = 2,  # an edit's answer within 15 s on two cores
         tags = ["hostsim", "no-tsan"],  # ThreadSanitizer does not follow fibers, and one host thread has no races
         deps = [ # in the order of linking
             "//tests/checks:variant_test",
