@@ -36,6 +36,12 @@ def glint_repositories():
         spec = "//tests/specs:parts.lua",
     )
 
+    # Hopper's kernels.
+    glint_spec(
+        name = "sm90a_spec",
+        spec = "//tests/specs:sm90a.lua",
+    )
+
     # Tiles that the generator proposes, compiled for every class of shared memory.
     glint_spec(
         name = "proposals_spec",
