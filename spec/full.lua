@@ -8,6 +8,6 @@ return {
   families = {
     cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4", "aarch64" } },
     sm80 = { archs = { 80, 86, 87, 89, 90, 100, 110, 120 } },
-    sm90a = { archs = { "90a" }, passes = { "fwd" }, dtypes = { "f16", "bf16" }, head_dims = { 64, 128, 256 } },
+    sm90a = { archs = { "90a" }, passes = { "fwd", "bwd" }, dtypes = { "f16", "bf16" }, head_dims = { 64, 128, 256 } },
   },
 }

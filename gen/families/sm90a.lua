@@ -3,6 +3,7 @@
 -- gen/README.md says what each part is for.
 local architectures = require("gen.archs")
 local axes = require("gen.axes")
+local backward = require("gen.families.sm90a_backward")
 local gpu = require("gen.gpu")
 local schema = require("gen.schema")
 local text = require("gen.text")
@@ -23,7 +24,7 @@ local sm90a = {
   descriptor = "struct glint_gpu_kernel",
   prologue = '#include "lib/cuda/kernel.h"',
   extension = "cu",
-  templates = { fwd = "sm90a_fwd.cu.lua" },
+  templates = { fwd = "sm90a_fwd.cu.lua", bwd = "sm90a_bwd.cu.lua" },
   fields = { archs = arch_list },
   required = { "archs" },
   target_field = "archs",
@@ -41,6 +42,7 @@ local sm90a = {
     turns = schema.flag(),                              -- persistent: warpgroups issue their products in turn
     dynamic = schema.flag(),                            -- persistent: a block takes the next tile that nobody has, and not every so many-th
     blocks_per_sm = schema.integer(1, 8),                  -- short: that the registers must leave room for
+    strategy = schema.choice(backward.strategies),          -- backward: dQ summed by key blocks in turn, or in a kernel of its own
     archs = arch_list,
     spills = schema.sentence(),                            -- allows register spills, and says why
   },
@@ -64,6 +66,7 @@ end
 function sm90a.covers(target) return target.archs end
 
 function sm90a.how(record)
+  if record.pass == "bwd" then return backward.how(record) end
   return ("sm90a_%sm%dn%d"):format(record.schedule == "short" and "short_" or "", record.m, record.n)
 end
 
@@ -106,6 +109,7 @@ end
 
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function sm90a.complete(record)
+  if record.pass == "bwd" then return backward.complete(record) end
   record.schedule, record.strategy_id = record.schedule or "persistent", "GLINT_GPU_FORWARD"
   record.warpgroups = record.m // ROWS
   local short = record.schedule == "short"
@@ -157,13 +161,20 @@ local function payload(record) return record.n // 2 + record.n // 4 + record.hea
 
 --- What the arithmetic says of a record, for explain.
 function sm90a.estimate(record)
+  if record.pass == "bwd" then return backward.describe(record) end
   return ("registers of a thread that computes hold %d numbers: scores, weights and O"):format(payload(record))
 end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm90a.check(record, report)
+  if record.pass == "bwd" then
+    for _, field in ipairs({ "schedule", "q_slots", "stages", "turns", "dynamic", "blocks_per_sm" }) do
+      if record[field] ~= nil then report(field, "is the forward's", "leave it out") end
+    end
+    return backward.check(record, report, architectures.get(record.archs[1]).block_kib)
+  end
+  if record.strategy ~= nil then report("strategy", "is the backward's", "leave it out") end
   local short = record.schedule == "short"
-  if record.pass ~= "fwd" then report("m", "the family has no backward kernels", 'passes = { "fwd" }') end
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
   if record.head_dim % 32 ~= 0 or record.head_dim > 256 then
     report("m", ("head_dim %d is not made of slabs of 32 or 64 columns"):format(record.head_dim), "multiples of 32 up to 256")
@@ -202,7 +213,9 @@ end
 --- Lines for the header of an emitted kernel and for explain.
 function sm90a.describe(record)
   local how
-  if record.schedule == "short" then
+  if record.pass == "bwd" then
+    how = backward.describe(record)
+  elseif record.schedule == "short" then
     how = ("one warpgroup that loads for itself, %d blocks a multiprocessor."):format(record.blocks_per_sm)
   else
     how = ("persistent, %d warpgroups of %d registers a thread that compute and one of %d that loads; K and V in %d stages."):format(

@@ -54,3 +54,37 @@ harness.case("sm90a: the limits", function()
   harness.has(mistakes({ dtype = "f32", dtype_bytes = 4 }), "16-bit")
   harness.has(mistakes({ m = 128, n = 64, registers = 240, blocks_per_sm = 2 }), "a multiprocessor to itself")
 end)
+
+local function backward(fields)
+  local made = { pass = "bwd", m = 64, n = 128 }
+  for name, value in pairs(fields or {}) do made[name] = value end
+  return made
+end
+
+harness.case("sm90a: the backward is fused up to head_dim 128, and split beyond", function()
+  local fused, split = record(backward()), record(backward({ head_dim = 256, n = 64 }))
+  harness.is(sm90a.how(fused), "sm90a_fused_m64n128")
+  harness.is(sm90a.how(split), "sm90a_split_m64n64")
+  harness.is(fused.smem_bytes, 2 * 128 * 256 + 4 * 64 * 256 + 4 * 64 * 4 + 2 * 64 * 512 + 2 * 64 * 256 + 8 * 27 + 16)
+  harness.is(split.smem_bytes, 2 * 64 * 512 + 4 * 64 * 512 + 4 * 64 * 4 + 2 * 64 * 256 + 8 * 14)
+  harness.is(split.dq_smem_bytes, 2 * 128 * 512 + 3 * 64 * 512 + 8 * 8)
+  harness.is(fused.launches[2].blocks_per_sm, 1)
+  harness.is(#fused.launches, 2)
+  harness.is(#split.launches, 3)
+  harness.is(split.launches[2].blocks_per_sm, nil)
+  harness.is(#fused.maps, 7)
+  harness.is(split.maps[7].tensor, "GLINT_GPU_DV")
+end)
+
+harness.case("sm90a: the limits of the backward", function()
+  harness.is(mistakes(backward()), "")
+  harness.is(mistakes(backward({ m = 128, head_dim = 64 })), "")
+  harness.is(mistakes(backward({ n = 64, head_dim = 192 })), "")
+  harness.is(mistakes(backward({ strategy = "split" })), "")
+  harness.has(mistakes(backward({ m = 128 })), "128 queries x 128 keys are not what the fused kernels are made for")
+  harness.has(mistakes(backward({ head_dim = 192, n = 64, strategy = "fused" })), "too few at head_dim 192")
+  harness.has(mistakes(backward({ head_dim = 96 })), "slabs of 64 columns")
+  harness.has(mistakes(backward({ dtype = "f32", dtype_bytes = 4 })), "16-bit")
+  harness.has(mistakes(backward({ turns = true })), "turns: is the forward's")
+  harness.has(mistakes({ strategy = "split" }), "strategy: is the backward's")
+end)

@@ -21,4 +21,11 @@ return {
       { dtypes = HALF, m = 128, n = 64, turns = true },
     },
   },
+
+  bwd = {
+    [64] = { { dtypes = HALF, m = 128, n = 128, why = "the most queries that two buffers of dS leave room for" } },
+    [128] = { { dtypes = HALF, m = 64, n = 128, why = "80 queries gain nothing" } },
+    [192] = { { dtypes = HALF, m = 64, n = 64 } },
+    [256] = { { dtypes = HALF, m = 64, n = 64, why = "split: 6 to 23 % ahead of the best peer, where sums of dQ would be over what L2 takes" } },
+  },
 }

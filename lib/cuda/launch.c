@@ -58,7 +58,10 @@ static void share_out(const struct glint_variant *variant, struct glint_cuda_pla
     const struct glint_gpu_kernel *kernel = variant->kernel;
     own->backward.part_heads = glint_gpu_part_heads(&own->shape, kernel);
     own->backward.parts = glint_gpu_parts(&own->shape, own->backward.part_heads);
-    own->shape.section = glint_gpu_backward_section(&own->shape, own->backward.part_heads, kernel->strategy, variant->head_dim);
+    if (kernel->strategy == GLINT_GPU_FUSED && kernel->launch[kernel->launch_count - 1].blocks_per_sm > 0)
+        own->shape.section = glint_gpu_persistent_section(&own->shape, variant->head_dim);
+    else
+        own->shape.section = glint_gpu_backward_section(&own->shape, own->backward.part_heads, kernel->strategy, variant->head_dim);
 }
 
 static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem, uint32_t multiprocessors,

@@ -24,6 +24,9 @@ int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads)
 /* Backward: (part, batch, key head) triples of a section, from 1 to as many as there are. */
 int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t strategy, uint32_t head_dim);
 
+/* The same of a fused backward whose blocks are persistent: they take turns at dQ through helpers, and seldom wait. */
+int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32_t head_dim);
+
 /* How a backward pass is shared out, and where its arrays lie: members of struct glint_backward_params. Of an array it is where it begins,
  * in bytes from the start of the workspace. */
 struct glint_backward_layout {

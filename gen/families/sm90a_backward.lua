@@ -1,0 +1,116 @@
+-- The backward kernels of the family sm90a: gen/families/sm90a.lua hands its records of that pass here. What a variant is, and its limits with
+-- their arithmetic.
+local KIB = 1024
+local BOX_ROWS = 64     -- of every map: rows of one wgmma, which a warpgroup owns
+local PAD_ROWS = 128    -- GLINT_GPU_ROW_PAD of lib/device/params.h: queries that the first kernel takes at a time
+local STAGES = 2        -- of Q and dO, of dS, of what leaves
+local WARPS = 8         -- that compute, in two warpgroups; four more load and store
+local REGISTERS, PRODUCER_REGISTERS = 232, 40 -- of their threads: 168 each at the start
+local DQ_M, DQ_N = 128, 64 -- split: queries of a block of the kernel for dQ, keys of its step
+
+local backward = {}
+
+backward.strategies = { "fused", "split" }
+
+--- The right half of a name.
+function backward.how(record)
+  return ("sm90a_%s_m%dn%d"):format(record.strategy or (record.head_dim <= 128 and "fused" or "split"), record.m, record.n)
+end
+
+local function sum(kernel, parts)
+  local bytes, shown = 0, {}
+  for i, part in ipairs(parts) do bytes, shown[i] = bytes + part[2], part[1] end
+  return { kernel = kernel, bytes = bytes, text = ("%s = %d"):format(table.concat(shown, " + "), bytes) }
+end
+
+local function tile(what, copies, rows, row_bytes)
+  return { ("%s %d x %d x %d"):format(what, copies, rows, row_bytes), copies * rows * row_bytes }
+end
+
+-- Shared memory of each kernel, as the templates lay it out.
+local function smem_of(record)
+  local m, n, row = record.m, record.n, record.head_dim * record.dtype_bytes
+  local parts = { tile("K, V", 2, n, row), tile("Q, dO", 2 * STAGES, m, row), tile("LSE, delta", 2 * STAGES, m, 4) }
+  if record.by_role then
+    parts[4], parts[5] = tile("P", STAGES, m, n * 4), { "barriers", 8 * (2 + 6 * STAGES) }
+  else
+    local fused = record.strategy == "fused"
+
+    parts[4] = fused and tile("dQ", STAGES, m, record.head_dim * 4) or tile("dK, dV", STAGES, n, row)
+    if fused then parts[5] = tile("dS", STAGES, m, n * record.dtype_bytes) end
+    parts[#parts + 1] = { "barriers", 8 * (5 + 11 * STAGES) }
+    parts[#parts + 1] = { "numbers", 16 }
+  end
+  local all = { sum("dK and dV", parts) }
+  if record.strategy == "split" then
+    local stages = record.head_dim > 192 and 3 or 4 -- K in two, V in one or two
+
+    all[2] = sum("dQ", { tile("Q, dO", 2, DQ_M, row), tile("K, V", stages, DQ_N, row), { "barriers", 8 * (2 + 2 * stages) } })
+  end
+  return all
+end
+
+--- Fills in everything that follows from the spec's fields. Makes no checks.
+function backward.complete(record)
+  record.strategy = record.strategy or (record.head_dim <= 128 and "fused" or "split")
+  record.strategy_id = record.strategy == "fused" and "GLINT_GPU_FUSED" or "GLINT_GPU_SPLIT"
+  record.threads, record.registers, record.producer_registers = 128 + 32 * WARPS, REGISTERS, PRODUCER_REGISTERS
+  record.by_role = record.strategy == "split" and record.head_dim > 128
+  record.width, record.dq_n = 128, DQ_N
+  record.smem = smem_of(record)
+  record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.smem[2] and record.smem[2].bytes
+  record.alignment_bytes, record.padded_dim = 16, record.head_dim
+  record.launches = {
+    { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 },
+    { suffix = "", grid = "GLINT_GPU_KEY_BLOCKS", rows = record.n, threads = record.threads, smem_bytes = record.smem_bytes,
+      blocks_per_sm = record.strategy == "fused" and 1 or nil },
+  }
+  if record.strategy == "split" then
+    record.launches[3] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = DQ_M, threads = record.threads,
+      smem_bytes = record.dq_smem_bytes }
+  end
+  record.maps = {}
+  for i, tensor in ipairs({ "Q", "K", "V", "DOUT", "DQ", "DK", "DV" }) do
+    record.maps[i] = { tensor = "GLINT_GPU_" .. tensor, swizzle = "TENSOR_MAP_SWIZZLE_128B", slabs = record.head_dim // 64, columns = 64,
+      rows = BOX_ROWS }
+  end
+end
+
+-- The tiles that the kernels are made for, by strategy.
+local function goes(record)
+  local m, n, d = record.m, record.n, record.head_dim
+  if record.strategy == "fused" then return n == 128 and (d == 64 and m == 128 or d == 128 and m == 64) end
+  return m == 64 and n == (d <= 128 and 128 or 64)
+end
+
+--- The limits; report(field, wrong, right) for each that is broken. block_kib: shared memory of a block.
+function backward.check(record, report, block_kib)
+  if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
+  if record.head_dim % 64 ~= 0 or record.head_dim > 256 then
+    report("m", ("head_dim %d is not made of slabs of 64 columns"):format(record.head_dim), "64, 128, 192 or 256")
+  elseif record.strategy == "fused" and record.head_dim > 128 then
+    report("strategy", ("fused keeps dK, dV and parts of dQ in registers, which are too few at head_dim %d"):format(record.head_dim),
+      'strategy = "split"')
+  elseif not goes(record) then
+    report("m", ("%d queries x %d keys are not what the %s kernels are made for at head_dim %d"):format(record.m, record.n, record.strategy,
+      record.head_dim),
+      record.strategy == "fused" and (record.head_dim == 64 and "m = 128, n = 128" or "m = 64, n = 128")
+      or (record.head_dim <= 128 and "m = 64, n = 128" or "m = 64, n = 64"))
+  end
+  for _, smem in ipairs(record.smem) do
+    if smem.bytes > block_kib * KIB then
+      report("tile", ("the kernel for %s needs %s bytes of shared memory, and a block has %d"):format(smem.kernel, smem.text, block_kib * KIB),
+        "a smaller m or n")
+    end
+  end
+end
+
+--- How a variant does it, for the header and explain.
+function backward.describe(record)
+  if record.strategy == "fused" then
+    return "persistent, two warpgroups of 64 keys, and a warpgroup that loads and stores; dQ summed by one block after another."
+  end
+  return (record.by_role and "a warpgroup keeps dV, another one dK" or "two warpgroups of 64 keys") .. "; dQ in a kernel of its own."
+end
+
+return backward

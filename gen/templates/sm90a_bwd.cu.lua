@@ -1,0 +1,13 @@
+$ include("sm90a_bwd_head.cu.lua")
+
+$ include("sm80_delta.cu.lua")
+
+$ if strategy == "fused" or head_dim <= 128 then
+$ include("sm90a_bwd_keys.cu.lua")
+$ else
+$ include("sm90a_bwd_roles.cu.lua")
+$ end
+$ if strategy == "split" then
+
+$ include("sm90a_bwd_queries.cu.lua")
+$ end
