@@ -17,7 +17,7 @@
  *  - Units. Strides and lengths count elements, never bytes. Byte counts have `bytes` in their name. LSE is a natural logarithm.
  *  - Special values. A query that sees no key gives O = 0, LSE = -inf and zero gradients, and adds nothing to dK and dV. A key that
  *    the mask hides is never multiplied in: NaN or inf in its K or V row does not reach queries that cannot see it. NaN or inf in
- *    a visible element follows IEEE arithmetic into the rows that see it, and no other.
+ *    a visible element reaches the rows that see it, as IEEE arithmetic has it, and no other row.
  */
 #ifndef GLINT_H
 #define GLINT_H
@@ -109,10 +109,11 @@ enum glint_mask {
 
 /* ---- the context -------------------------------------------------------------------------------------------------------- */
 
-/* How the CPU family runs in parallel. parallel_for must call body(argument, i) exactly once for every i in [0, count), in any
- * order, on any threads, at the same time or one after another, and return after all of them have returned, with their writes
- * visible to the caller. count never exceeds concurrency. It may be called from several threads at a time when the context is.
- * The library never depends on two bodies running at the same time. */
+/* How the CPU family runs in parallel. parallel_for(user, count, body, argument) must
+ *  - call body(argument, i) exactly once for every i in [0, count): in any order, on any threads, at the same time or one after another;
+ *  - return after all of them have returned, with their writes visible to the caller.
+ * count never exceeds concurrency. When several threads use the context at a time, parallel_for is called from several threads at a
+ * time. The library never depends on two bodies running at the same time. */
 struct glint_executor {
     uint32_t struct_size;
     uint32_t concurrency; /* 1 ... GLINT_MAX_CONCURRENCY: how many bodies it is worth running at a time; workspace grows with it */
@@ -164,15 +165,16 @@ struct glint_context;
 /* Bytes of storage that glint_context_init needs: a constant of the library's build. Pure, thread-safe. */
 size_t glint_context_size(void);
 
-/* Opens a context in `storage` (`storage_bytes` >= glint_context_size(), aligned to GLINT_CONTEXT_ALIGNMENT, owned by the caller and
- * not moved until closed). Everything that may be slow or make a driver allocate happens here: probing the CPU, loading the driver,
- * loading every kernel for the device. `options` may be NULL for GLINT_OPTIONS_INIT; it is copied. On failure *context is NULL and
- * the storage holds nothing that needs closing. */
+/* Opens a context in `storage`, which is the caller's: storage_bytes >= glint_context_size(), aligned to GLINT_CONTEXT_ALIGNMENT, and not
+ * moved until the context is closed. All that is slow, or makes a driver allocate, happens here: the CPU is probed, the driver is
+ * loaded, and every kernel for the device is loaded. `options` is copied; NULL stands for GLINT_OPTIONS_INIT. On failure *context is
+ * NULL, and there is nothing to close. */
 enum glint_status glint_context_init(void *storage, size_t storage_bytes, const struct glint_options *options,
                                      struct glint_context **context);
 
-/* Closes it and unloads the kernels; work given to a stream must have finished. NULL or a closed context: GLINT_CONTEXT_CLOSED. The
- * context is closed in any case; a driver's failure to unload is the status. */
+/* Closes the context and unloads its kernels. Work that was given to a stream must have finished. The answer is GLINT_CONTEXT_CLOSED for
+ * NULL and for a context that is closed already. When the driver fails to unload a kernel its failure is the status, and the context is
+ * closed all the same. */
 enum glint_status glint_context_close(struct glint_context *context);
 
 /* What the context runs on. Strings are static. Thread-safe. */
@@ -261,10 +263,13 @@ struct glint_plan {
 enum glint_status glint_plan(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                              struct glint_plan *plan);
 
-/* Writes one or more lines of text about the problem on this context to buffer (always NUL-terminated when buffer_bytes > 0): for
- * a problem that plans, the variant, its tile and workspace and why it was chosen; for one that does not, the field at fault, its
- * value, what would be right, and the nearest variant or the line of the spec that would allow it. Returns the status that
- * glint_plan returns. *needed_bytes, if given, receives the size of the whole text with its NUL. */
+/* Writes one or more lines of text about the problem on this context to `buffer`, with a NUL at the end if buffer_bytes > 0.
+ *
+ *   the problem can be planned   the variant, its tile, its workspace, and why it was chosen
+ *   it cannot                    the field at fault, its value, what would be right, and the nearest variant or the line of the spec
+ *                                that would allow it
+ *
+ * Returns the status that glint_plan returns. *needed_bytes, if given, receives the size of the whole text with its NUL. */
 enum glint_status glint_explain(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                                 char *buffer, size_t buffer_bytes, size_t *needed_bytes);
 
@@ -293,10 +298,13 @@ struct glint_tensors {
         sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
     }
 
-/* O and LSE from Q, K, V. CPU: runs on the executor and returns when done; stream must be NULL. GPU: enqueues on `stream` (a CUstream
- * or cudaStream_t; NULL is the default stream), never synchronises, and may be captured into a CUDA graph; tensors and workspace must
- * stay valid until the stream has passed. `workspace` is aligned to GLINT_WORKSPACE_ALIGNMENT, private to the call, needs no
- * initialisation and holds nothing afterwards. */
+/* O and LSE from Q, K, V.
+ *
+ *   CPU   runs on the executor and returns when it is done; `stream` must be NULL
+ *   GPU   enqueues on `stream` (a CUstream or cudaStream_t; NULL is the default stream), and never synchronises. A CUDA graph may capture
+ *         the call. Tensors and workspace must stay valid until the stream has passed it
+ *
+ * `workspace` is aligned to GLINT_WORKSPACE_ALIGNMENT and private to the call. It needs no initialisation and holds nothing afterwards. */
 enum glint_status glint_forward(const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,
                                 size_t workspace_bytes, void *stream);
 
@@ -306,9 +314,9 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
 
 /* ---- the table ---------------------------------------------------------------------------------------------------------- */
 
-/* How two numbers are multiplied; sums are in float32 always. TF32 and TF32X3 are of GLINT_F32 on a GPU, where tensor cores take factors
- * of 11 significant bits (and denormals in steps of 2^-136). TF32 rounds each factor to that: a product is off by up to 2^-10 of
- * itself. TF32X3 makes each factor the sum of two such numbers, and a product of three of theirs: as good as float32. */
+/* How two numbers are multiplied. Sums are float32 always. TF32 and TF32X3 are for GLINT_F32 on a GPU, whose tensor cores take factors of 11
+ * significant bits (and denormals in steps of 2^-136). TF32 rounds each factor to that, so a product is off by up to 2^-10 of itself.
+ * TF32X3 splits each factor into a sum of two such numbers and adds three products of them, which is as good as float32. */
 enum glint_math {
     GLINT_MATH_NATIVE = 0, /* of the storage's own precision, or better */
     GLINT_MATH_TF32 = 1,
@@ -333,8 +341,8 @@ struct glint_variant_info {
     uint32_t alignment_bytes; /* of addresses and strides */
     uint32_t math;            /* enum glint_math */
     uint32_t queries_up_to;   /* above 0: decode. Split over the keys, taken for so many queries at most, serves all masks */
-    const char *name;   /* such as "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"; static */
-    const char *family; /* such as "cpu"; static */
+    const char *name;         /* such as "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"; static */
+    const char *family;       /* such as "cpu"; static */
 };
 #define GLINT_VARIANT_INFO_INIT                                                        \
     {                                                                                  \
@@ -348,8 +356,8 @@ enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *in
 /* Whether this context's device can run row `index`: GLINT_OK, GLINT_NOT_ON_DEVICE or GLINT_BAD_INDEX. */
 enum glint_status glint_variant_available(const struct glint_context *context, uint32_t index);
 
-/* Like glint_plan, but for the given row of the table, which must fit the problem: for other arithmetic (glint_variant_info.math) than
- * glint_plan's, for tests and for benchmarks. */
+/* Like glint_plan, but with the given row of the table, which must fit the problem. It is the way to other arithmetic than glint_plan's choice
+ * (glint_variant_info.math), and serves tests and benchmarks. */
 enum glint_status glint_plan_variant(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                                      uint32_t index, struct glint_plan *plan);
 
@@ -370,8 +378,9 @@ struct glint_selftest_result {
 /* Bytes of memory that glint_selftest needs: host memory for a CPU context, device memory for a GPU one. */
 enum glint_status glint_selftest_size(const struct glint_context *context, size_t *bytes);
 
-/* Runs a known answer through every variant that this device can run. `memory` (aligned to GLINT_WORKSPACE_ALIGNMENT) is on the
- * context's device; on a GPU the call synchronises `stream`. GLINT_SELFTEST_FAILED when any is wrong; all are run regardless. */
+/* Runs a problem with a known answer through every variant that this device can run. `memory` is on the context's device, aligned to
+ * GLINT_WORKSPACE_ALIGNMENT. On a GPU the call synchronises `stream`. All variants are run; the answer is GLINT_SELFTEST_FAILED when one
+ * of them was wrong. */
 enum glint_status glint_selftest(const struct glint_context *context, void *memory, size_t memory_bytes, void *stream,
                                  struct glint_selftest_result *result);
 

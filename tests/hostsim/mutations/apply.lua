@@ -4,7 +4,8 @@
 --
 -- writes SOURCE to OUT with the text WAS, which must be there exactly COUNT times, replaced by NOW. With HEADER, the path of an included
 -- file, that file's text stands before SOURCE's, so that a fault can be in what the kernels share: its guard keeps out the file itself,
--- however it is included. #line keeps the line numbers of both. Text that does not fit is an error: a fault that is no longer made would otherwise count as one that is caught.
+-- however it is included. #line keeps the line numbers of both. Text that does not fit is an error: a fault that is no longer made would
+-- otherwise count as one that is caught.
 local apply = {}
 
 local function plain(text) return (text:gsub("%%", "%%%%")) end
