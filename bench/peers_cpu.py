@@ -114,7 +114,7 @@ def make_inputs(cell):
 
 
 class Cache:
-    """Random K and V of decode's cells: one block of memory a dtype, of which every cell and every peer uses the start. bf16 is torch's own."""
+    """Random K and V of decode's cells: a block of memory a dtype, of which all cells and peers use the start. bf16 is torch's own."""
 
     def __init__(self):
         self.block = {}
@@ -129,7 +129,7 @@ class Cache:
 
 
 def check_decode(name, cell, out, q, k, v):
-    """The last head of the last batch against float64, loosely: ggml adds up in f16, PyTorch weighs in bf16. out is [batch, heads, 1, head_dim] or fewer axes of extent 1."""
+    """The last head of the last batch against float64, loosely: ggml adds up in f16. The last row of `out` is that head's."""
     q, k, v = (np.asarray(x[-1, -1], np.float64) for x in (q, k, v))
     weights = np.exp(k @ q[0] / math.sqrt(cell.head_dim))
     want = weights @ v / weights.sum()

@@ -1,13 +1,13 @@
 -- Everything that the library has tiles for, for every architecture: far more than one product needs. spec/attention.lua says what the fields
 -- mean, gen/tiles/ has the tiles.
 return {
-  passes = { "fwd", "bwd" },
+  passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "f16", "bf16" },
   head_dims = { 32, 64, 96, 128, 192, 256 },
   masks = { "none", "causal" },
   families = {
     cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4", "aarch64" } },
-    sm80 = { archs = { 80, 86, 87, 89, 90, 100, 110, 120 } },
+    sm80 = { archs = { 80, 86, 87, 89, 90, 100, 110, 120 }, passes = { "fwd", "bwd" } },
     sm90a = { archs = { "90a" }, passes = { "fwd", "bwd" }, dtypes = { "f16", "bf16" }, head_dims = { 64, 128, 256 } },
   },
 }

@@ -39,8 +39,8 @@ local cpu = {
   target_field = "isas",
   all_targets = ISA_NAMES,
   tile_fields = {
-    m = schema.integer(8, 512, 8),    -- queries a tile
-    n = schema.integer(6, 1024),      -- keys a tile
+    m = schema.integer(8, 512, 8),    -- queries a tile; dec: of all heads that share a key head
+    n = schema.integer(6, 1024),      -- keys a tile; dec: a chunk
     queries_up_to = schema.integer(1, 1 << 30), -- dec: how many queries it is taken for
     rows = schema.integer(1, 16),     -- rows of the micro-kernel, when not the ISA's own
     vecs = schema.integer(1, 8),      -- vectors of the micro-kernel, when not the ISA's own
@@ -83,7 +83,9 @@ local function working_set(record)
     }
   end
   if record.pass == "dec" then
-    parts = { { "Q tile", m * d }, { "O tile", m * d }, { "S tile", m * n }, { "K rows", 2 * DEC_BLOCK * d }, { "V rows", 2 * DEC_BLOCK * d } }
+    -- Of K and V, as they are stored, the rows that are used and those that are read ahead.
+    local rows = 2 * DEC_BLOCK * d * record.dtype_bytes // 4
+    parts = { { "Q", m * d }, { "O of a chunk", m * d }, { "O", m * d }, { "S", m * n }, { "rows of K", rows }, { "rows of V", rows } }
   end
   local total, shown = 0, {}
   for i, part in ipairs(parts) do
@@ -153,7 +155,8 @@ end
 
 --- What the model says of a record, for explain.
 function cpu.estimate(record)
-  return ("a tile's working set is %s of a second-level cache of %s"):format(text.bytes(record.tile_bytes), text.bytes(L2))
+  local what = record.pass == "dec" and "chunk" or "tile"
+  return ("a %s's working set is %s of a second-level cache of %s"):format(what, text.bytes(record.tile_bytes), text.bytes(L2))
 end
 
 -- The multiples of `step` next to `value`.
@@ -208,6 +211,15 @@ end
 
 --- Lines for the header of an emitted kernel and for explain.
 function cpu.describe(record)
+  if record.pass == "dec" then
+    return {
+      ("ISA: %s."):format(ISAS[record.isa].what),
+      ("Split over the keys in chunks of %d, read in blocks of %d; taken for up to %d queries%s."):format(record.tile_n, DEC_BLOCK,
+        record.queries_up_to, record.causal and ", whatever the mask" or ""),
+      ("Rows: %d queries of all heads that share a key head, worked on %d at a time."):format(record.tile_m, DEC_ROWS),
+      ("Working set of a chunk: %s."):format(text.bytes(record.tile_bytes)),
+    }
+  end
   return {
     ("ISA: %s."):format(ISAS[record.isa].what),
     ("Tile: %d queries x %d keys. Micro-kernel: %d rows x %d vectors of %d floats."):format(record.tile_m, record.tile_n,
@@ -219,10 +231,17 @@ end
 --- The arithmetic of the budget, for explain.
 function cpu.budget(record)
   local function share(cache) return ("%.0f %%"):format(100 * record.tile_bytes / cache) end
+  local dec, isa = record.pass == "dec", ISAS[record.isa]
+  local caches = ("of a first-level cache of %s: %s; of a second-level cache of %s: %s"):format(text.bytes(L1), share(L1), text.bytes(L2),
+    share(L2))
+  local bytes = ("working set of a %s, bytes: %s = %d"):format(dec and "chunk" or "tile", record.budget_text, record.tile_bytes)
+  if dec then
+    local sums = math.max(isa.lanes, 8)
+    return { bytes, caches, ("vector registers: %d sums, of scores or of O, of %d"):format(sums, isa.registers) }
+  end
   return {
-    ("working set of a tile, bytes: %s = %d"):format(record.budget_text, record.tile_bytes),
-    ("of a first-level cache of %s: %s; of a second-level cache of %s: %s; the limit: %s"):format(text.bytes(L1), share(L1),
-      text.bytes(L2), share(L2), text.bytes(TILE_LIMIT)),
+    bytes,
+    ("%s; the limit: %s"):format(caches, text.bytes(TILE_LIMIT)),
     ("vector registers: %d x %d accumulators + %d loads + 1 broadcast = %d of %d"):format(record.micro_rows, record.micro_vecs,
       record.micro_vecs, record.micro_rows * record.micro_vecs + record.micro_vecs + 1, ISAS[record.isa].registers),
   }
@@ -230,7 +249,7 @@ end
 
 --- The budget in a few words, for lists.
 function cpu.size(record)
-  return text.bytes(record.tile_bytes) .. " a tile"
+  return text.bytes(record.tile_bytes) .. (record.pass == "dec" and " a chunk" or " a tile")
 end
 
 --- The table row's columns that depend on the family.

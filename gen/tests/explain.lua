@@ -21,6 +21,14 @@ harness.case("a variant: its lines, tile, budget, names", function()
   harness.yes(not text:find("override", 1, true))
 end)
 
+harness.case("decode: rows of several heads, chunks of keys, no micro-kernel", function()
+  local name = "dec_f32_d64_causal__cpu_x86_64_v3_m32n256"
+  local text = explain.variant(open({ [2] = '  passes = { "fwd", "bwd", "dec" },' }), name)
+  harness.has(text, 'spec:2: passes lists "dec"', "in chunks of 256", "up to 16 queries, whatever the mask", "32 queries of all heads",
+    "O 8192 + S 32768 + rows of K 16384 + rows of V 16384 = 90112", "8 sums, of scores or of O, of 16", "test //tests:" .. name)
+  harness.yes(not text:find("Micro", 1, true))
+end)
+
 harness.case("an override is named with its reason", function()
   local loaded = open({ [16] = '  override = { { family = "cpu", set = { n = 48 }, reason = "fits better" } },' })
   harness.has(explain.variant(loaded, "fwd_f32_d64_causal__cpu_x86_64_v3_m64n48"), "spec:16: override[1]: fits better")
@@ -57,6 +65,9 @@ lacks("a head dim that no spec can have", {}, "fwd_f32_d81_causal__cpu_x86_64_v3
   "spec:4: head_dims: 81 is not a multiple of 8")
 lacks("a dtype and a mask that the spec lacks", {}, "fwd_f16_d64_none__cpu_x86_64_v3_m64n96", 'spec:3: dtypes: has no "f16"',
   'spec:5: masks: has no "none"')
+lacks("a mask that decode's widest variant serves", { [2] = '  passes = { "fwd", "bwd", "dec" },', [5] = '  masks = { "none", "causal" },' },
+  "dec_f32_d64_none__cpu_x86_64_v3_m32n256", 'spec:5: masks lists "causal", and variants of dec for it serve "none" too',
+  "nearest: dec_f32_d64_causal")
 lacks("a dtype that is none", {}, "fwd_f64_d64_causal__cpu_x86_64_v3_m64n96", 'spec:3: dtypes: "f64" is not known')
 lacks("an ISA that the spec lacks", {}, "fwd_f32_d64_causal__cpu_aarch64_m64n96",
   'spec:8: families.cpu.isas: has no "aarch64"; add it')

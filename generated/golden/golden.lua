@@ -1,13 +1,18 @@
 -- One variant a template. generated/golden/ keeps their sources, so that a change of a template is seen in review as a change of a kernel;
 -- `bazel run //generated:update_golden` renews them. Apart from the library's own spec, which may change without touching them.
 return {
-  passes = { "fwd", "bwd" },
+  passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "bf16" },
   head_dims = { 64 },
   masks = { "causal" },
   families = {
-    cpu = { dtypes = { "f32" }, isas = { "x86_64_v3" }, tiles = { fwd = { { m = 64, n = 96 } }, bwd = { { m = 64, n = 96 } } } },
+    cpu = {
+      dtypes = { "f32" },
+      isas = { "x86_64_v3" },
+      tiles = { fwd = { { m = 64, n = 96 } }, bwd = { { m = 64, n = 96 } }, dec = { { m = 32, n = 256 } } },
+    },
     sm80 = {
+      passes = { "fwd", "bwd" },
       dtypes = { "bf16" },
       archs = { 80 },
       tiles = { fwd = { { m = 128, n = 32, warps = 4 } }, bwd = {
