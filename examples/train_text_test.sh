@@ -38,6 +38,12 @@ held_out() { sed -n 's/^held-out   loss \([0-9.]*\).*/\1/p' "$work/log"; }
 
 check "the gradient agrees with finite differences" run --check --layers 2 --heads 2 --batch 2 --context 32
 check "every tensor was compared" grep -q '^15 tensors, 0 differ' "$work/log"
+check "decode agrees with the whole forward" grep -q '^32 steps of decode, at most .* 0 differ' "$work/log"
+# Several chunks of keys, with and without threads that share them.
+for threads in 1 3; do
+    check "decode over 600 keys, $threads threads" run --check --layers 1 --heads 1 --batch 1 --context 600 --threads $threads
+    check "all 600 steps were compared, $threads threads" grep -q '^600 steps of decode, at most .* 0 differ' "$work/log"
+done
 
 check "training runs" run $small --steps 120 --rate 0.004 --threads 2 --out "$work/a" --length 200
 check "a progress line" grep -q '^step .*tokens/s' "$work/log"
@@ -55,7 +61,7 @@ check "1 thread gives the same checkpoint as 2" cmp -s "$work/a/model.ckpt" "$wo
 
 check "a loaded checkpoint only generates" run --load "$work/a/model.ckpt" --steps 0 --out "$work/c" --length 700 --prompt "enum "
 check "with the loss it was saved with" test "$(held_out)" = "$loss"
-check "past the length of the context" grep -q '^---- 705 bytes' "$work/log"
+check "past the length of the context" grep -q '^---- 705 bytes, [0-9]* tokens/s' "$work/log"
 cp "$work/log" "$work/first"
 run --load "$work/a/model.ckpt" --steps 0 --out "$work/c" --length 700 --prompt "enum "
 text_of() { sed '/^---- generated/,/^---- [0-9]/!d; /^----/d' "$1"; }

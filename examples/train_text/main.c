@@ -143,6 +143,8 @@ static int set_up(struct run *r, void **block)
                (double)r->attention.device.bytes / 1e6);
     if (glint_variant_at(r->attention.backward.variant, &variant) == GLINT_OK)
         printf("attention  %s and its forward; %zu kB of workspace\n", variant.name, r->attention.workspace_bytes >> 10);
+    if (glint_variant_at(r->attention.widest_decode.variant, &variant) == GLINT_OK)
+        printf("generation %s, one query a step\n", variant.name);
     printf("memory     %.1f MB, all of it allocated now; %zu threads\n\n", (double)bytes / 1e6, o->threads);
     return 0;
 }
@@ -282,7 +284,7 @@ static int write_text(struct run *r)
     if (generate(&r->model, &r->decoder, prompt, r->options.length, r->options.temperature, r->options.seed) != 0)
         return complain(r->attention.reason);
     size_t bytes = strlen(prompt) + r->options.length;
-    printf("---- %zu bytes, %.0f a second, one plan and one forward a layer and byte ----\n", bytes,
+    printf("---- %zu bytes, %.0f tokens/s, one plan and one step of decode a layer and byte ----\n", bytes,
            (double)bytes / (now() - start));
     return 0;
 }
@@ -300,7 +302,8 @@ static int run(struct run *r)
         for (size_t slot = 0; slot < r->config.batch; slot++)
             put_window(r, slot, text_training_window(&r->text, &random));
         int differ = check_gradient(&r->model, r->inputs, r->targets, r->check_values, r->check_direction);
-        return differ < 0 ? complain(r->attention.reason) : differ > 0 ? -1 : 0;
+        int steps = differ < 0 ? -1 : check_decode(&r->model, &r->decoder, r->inputs, r->targets);
+        return differ < 0 || steps < 0 ? complain(r->attention.reason) : differ > 0 || steps > 0 ? -1 : 0;
     }
     if (mkdir(o->out, 0777) != 0 && errno != EEXIST) {
         snprintf(r->reason, SENTENCE, "cannot make the folder '%s' for the results: %s", o->out, strerror(errno));
