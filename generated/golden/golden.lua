@@ -20,6 +20,6 @@ return {
         { strategy = "split", m = 64, n = 128, warps = 4, part_m = 32, dq_m = 128, dq_n = 64, up_to = 1024 },
       } },
     },
-    sm90a = { passes = { "fwd" }, dtypes = { "bf16" }, archs = { "90a" } },
+    sm90a = { passes = { "fwd", "bwd" }, dtypes = { "bf16" }, archs = { "90a" } },
   },
 }
