@@ -1,4 +1,4 @@
--- The `sm90a` family: CUDA C with wgmma, the tensor copy engine and mbarriers, for Hopper alone (H100, H200). Forward, in 16 bit. This file
+-- The `sm90a` family: CUDA C with wgmma, the tensor copy engine and mbarriers, for Hopper alone (H100, H200), in 16 bit. This file
 -- holds what a spec may say about it, its limits with their arithmetic, and what a variant of it is. It must not mention another family.
 -- gen/README.md says what each part is for.
 local architectures = require("gen.archs")
