@@ -159,9 +159,9 @@ static uint32_t by_the_rule(const struct glint_problem *p)
         const int64_t shorter = p->seqlen_q < p->seqlen_k ? p->seqlen_q : p->seqlen_k;
         const int64_t key[9] = {takes(v, p, 2, 2) ? 0 : (int64_t)v->alignment_bytes,
                                 (int64_t)v->math,
-                                v->queries_up_to == 0             ? 1
-                                : v->queries_up_to >= p->seqlen_q ? 0
-                                                                  : 2,
+                                v->queries_up_to == 0                                                         ? 1
+                                : v->queries_up_to >= p->seqlen_q && p->seqlen_q * p->seqlen_q <= p->seqlen_k ? 0
+                                                                                                              : 2,
                                 reach(v, shorter),
                                 -(int64_t)v->family->rank,
                                 -(int64_t)v->isa,
@@ -264,15 +264,15 @@ START_TEST(rows_for_short_sequences)
 }
 END_TEST
 
-/* A row that is split over the keys is taken up to the number of queries that it is meant for, whatever the number of keys, and above it
- * only when there is no other. It serves every mask. */
+/* A row that is split over the keys is taken up to the number of queries that it is meant for, where keys are at least their square, and
+ * elsewhere only when there is no other. It serves every mask. */
 START_TEST(rows_for_few_queries)
 {
     for (int64_t keys = 1; keys < 100000; keys *= 10)
         for (int64_t queries = 1; queries < 40; queries++) {
             struct glint_problem p = problem_of(1, 1, queries, keys);
             runnable = 1u << GPU_WIDE | 1u << GPU_SHORTEST | 1u << FEW | 1u << NEWEST;
-            ck_assert_int_eq(taken(&p) == FEW, queries <= 16);
+            ck_assert_int_eq(taken(&p) == FEW, queries <= 16 && queries * queries <= keys);
             runnable = 1u << FEW;
             ck_assert_uint_eq(taken(&p), FEW);
         }

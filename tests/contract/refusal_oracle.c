@@ -114,7 +114,8 @@ static void oracle_table(struct faults *f, const struct glint_context *context, 
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
         const struct glint_variant_info info = row_at(i);
         if (info.pass != pass || info.dtype != p->dtype || info.head_dim != (uint64_t)p->head_dim ||
-            ((info.features & GLINT_FEATURE_RIGHT_BOUND) != 0) != (p->mask != GLINT_MASK_NONE))
+            (((info.features & GLINT_FEATURE_RIGHT_BOUND) != 0) != (p->mask != GLINT_MASK_NONE) &&
+             !(info.queries_up_to > 0 && p->mask == GLINT_MASK_NONE)))
             continue;
         exists = true;
         if (glint_variant_available(context, i) != GLINT_OK)
