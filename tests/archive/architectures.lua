@@ -31,7 +31,8 @@ local function members(archive)
       if machine then member.machine = machine end
       local number, offset, flags = line:match("^  %[ *(%d+)%] .* %x+ (%x+) %x+ %x%x +([%a ]-) +%d+ +%d+ +%d+$")
       if number then member.sections[number] = { offset = tonumber(offset, 16), flags = flags } end
-      local value, size, index, variant, sm = line:match("^ *%d+: (%x+) +(%d+) .* (%d+) glint_(.+)__sm(%d+a?)_cubin$")
+      -- readelf writes a size of six digits or more as 0x...
+      local value, size, index, variant, sm = line:match("^ *%d+: (%x+) +([%dxa-f]+) .* (%d+) glint_(.+)__sm(%d+a?)_cubin$")
       if value then
         member.cubins[#member.cubins + 1] = { variant = variant, sm = sm, section = index, value = tonumber(value, 16), size = tonumber(size) }
       end
