@@ -159,8 +159,9 @@ struct glint_dec_rows {
 GLINT_INLINE void glint_dec_add_products(const int few, glint_vec sum[GLINT_DEC_SUMS], const float *q,
                                          const glint_element *const row[GLINT_DEC_SUMS], int i)
 {
+    const int step = GLINT_DEC_SUMS / few; /* not in the loop's condition: checked for few = 0, it would keep the loop from unrolling */
     GLINT_UNROLL
-    for (int j = 0; j < GLINT_DEC_SUMS / few; j++) {
+    for (int j = 0; j < step; j++) {
         const glint_vec kv = glint_row_vector(row[j], i);
         GLINT_UNROLL
         for (int r = 0; r < few; r++)
