@@ -155,11 +155,12 @@ struct glint_dec_rows {
 #define GLINT_ROLLED _Pragma("GCC unroll 1")
 #endif
 
-/* Vector i of GLINT_DEC_SUMS / few rows of K, times that of `few` rows of Q. */
+/* Vector i of GLINT_DEC_SUMS / few rows of K, times that of `few` rows of Q. (A division in a loop's condition would be checked by UBSan,
+ * and the loop not unrolled.) */
 GLINT_INLINE void glint_dec_add_products(const int few, glint_vec sum[GLINT_DEC_SUMS], const float *q,
                                          const glint_element *const row[GLINT_DEC_SUMS], int i)
 {
-    const int step = GLINT_DEC_SUMS / few; /* not in the loop's condition: checked for few = 0, it would keep the loop from unrolling */
+    const int step = GLINT_DEC_SUMS / few;
     GLINT_UNROLL
     for (int j = 0; j < step; j++) {
         const glint_vec kv = glint_row_vector(row[j], i);
