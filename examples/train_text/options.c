@@ -89,7 +89,8 @@ int options_read(struct options *o, int count, char **arguments)
         {"--heads", NUMBER, &o->heads, 1, MAX_HEADS, "heads, of 64 each"},
         {"--context", NUMBER, &o->context, 8, 65536, "bytes that a prediction can look back on"},
         {"--batch", NUMBER, &o->batch, 1, 4096, "windows of text in a step"},
-        {"--check", FLAG, &o->check, 0, 0, "compare the model's gradient with finite differences and decode with the whole forward, and stop"},
+        {"--check", FLAG, &o->check, 0, 0,
+         "compare the model's gradient with finite differences and decode with the whole forward, and stop"},
     };
     size_t options_count = sizeof table / sizeof table[0];
     int asked_steps = 0, asked_seconds = 0;
