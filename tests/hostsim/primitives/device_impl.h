@@ -146,6 +146,17 @@ GLINT_DEVICE void fence_device(SIM_SITE)
     sim::fence();
 }
 
+/* Launches run one after another here. */
+GLINT_DEVICE void await_predecessors(SIM_SITE)
+{
+    sim::event("await_predecessors", SIM_THIS);
+}
+
+GLINT_DEVICE void admit_successors(SIM_SITE)
+{
+    sim::event("admit_successors", SIM_THIS);
+}
+
 /* ---- shared memory ------------------------------------------------------------------------------------------------------ */
 
 GLINT_DEVICE uint32_t shared_base(void)

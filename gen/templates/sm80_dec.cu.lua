@@ -1,0 +1,674 @@
+$ local mma = "mma_m16n8k16_" .. dtype
+$ local row_tiles = tile_m // 8
+$ local q_kept = padded_dim // 8 * row_tiles <= 64
+$ local dim_tiles = padded_dim // 16
+$ local uneven = dim_tiles % warps ~= 0
+/* Few queries against many keys. One block of ${warps} warps takes ${tile_m} rows, (query, query head) pairs of one key head, and walks over a part of the
+ * keys in steps of ${tile_n}. K and V pass by once, so what counts is how many bytes are on their way: ${2 * stages - 1} tiles of ${tile_n * padded_dim * 2} bytes a block.
+ *
+ * Products are the transposed ones, keys or columns of V by rows: S^T = K Q^T and O^T = V^T P^T. Rows are then the narrow side of mma, 8, and
+ * no part of a product is idle when a group has 8 query heads. Of a step's scores each warp makes those of ${tile_n // warps} keys, of O^T ${uneven and "up to " or ""}${(dim_tiles + warps - 1) // warps * 16} columns of V:
+ * warps exchange maxima, sums and weights, never parts of O.
+ *
+ * Every result is folded in an order that depends on the row's keys alone (lib/device/decode.h). */
+#include "lib/device/decode.h"
+#include "lib/device/steps.h"
+
+enum {
+    HEAD_DIM = ${head_dim},
+    DIM_PADDED = ${padded_dim}, /* up to a whole fragment, with zeros */
+    TILE_M = ${tile_m},         /* rows of a block */
+    TILE_N = ${tile_n},         /* keys of a step */
+    CHUNK_STEPS = ${chunk_steps},
+    SPAN_CHUNKS = ${span_chunks},
+    WARPS = ${warps},
+    THREADS = 32 * WARPS,
+    ROW_TILES = TILE_M / 8,
+    KEY_TILES = TILE_N / (16 * WARPS), /* fragments of 16 keys whose scores a warp makes */
+    WARP_KEYS = 16 * KEY_TILES,
+    DIM_TILES = DIM_PADDED / 16,
+    DIM_MINE = (DIM_TILES + WARPS - 1) / WARPS, /* fragments of 16 columns that a warp sums: WARPS apart */
+    EXPONENT = ${dtype == "f16" and "0x7c000000" or "0x7f800000"}, /* all ones in NaN and infinity: see finite_part */
+    BYTES = 2, /* of an element */
+    K_STEPS = DIM_PADDED / 16,
+    CHUNKS = DIM_PADDED * BYTES / 16,
+    ROW_CHUNKS = HEAD_DIM * BYTES / 16,
+    PAGE_CHUNKS = ${page_chunks},
+    PAGES = CHUNKS / PAGE_CHUNKS,
+    STAGES = ${stages}, /* of K and of V */
+    Q_BYTES = TILE_M * DIM_PADDED * BYTES,
+    K_BYTES = TILE_N * DIM_PADDED * BYTES,
+    P_BYTES = TILE_M * TILE_N * BYTES,
+    ROWS_BYTES = WARPS * TILE_M * 4, /* a number of each row from each warp */
+    SHARED_BYTES = 2 * STAGES * K_BYTES + Q_BYTES + P_BYTES + 2 * ROWS_BYTES,
+    MERGE_WARPS = SPAN_CHUNKS,
+};
+
+/* Fragments of S^T and O^T: registers 0, 1 belong to key or column lane / 4 and registers 2, 3 to lane / 4 + 8 (`half`); registers 0, 2 to
+ * row 2 (lane % 4) of the fragment's 8 and 1, 3 to the row after it (`odd`). */
+typedef float scores_t[KEY_TILES][ROW_TILES][4];
+typedef float rows_t[ROW_TILES][2];
+typedef float output_t[DIM_MINE][ROW_TILES][4];
+typedef int32_t limits_t[ROW_TILES][2];
+
+/* What is known of rows from some keys: the greatest score in powers of two, and relative to it the sum of weights and the sum of weights
+ * times V. A sum of 0: they see none of the keys. */
+struct result {
+    rows_t maximum, sum;
+    output_t o;
+};
+
+GLINT_DEVICE void begin_result(struct result &r)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        r.maximum[rt][0] = r.maximum[rt][1] = -GLINT_INFINITY;
+        r.sum[rt][0] = r.sum[rt][1] = 0.0f;
+#pragma unroll
+        for (int dt = 0; dt < DIM_MINE; ++dt)
+            r.o[dt][rt][0] = r.o[dt][rt][1] = r.o[dt][rt][2] = r.o[dt][rt][3] = 0.0f;
+    }
+}
+
+/* Folds a row's maximum and sum over more keys into those so far, if it sees any of them, and says by what O so far and theirs are
+ * multiplied. */
+GLINT_DEVICE bool fold_row(float &maximum, float &sum, float more_maximum, float more_sum, float &keep, float &add)
+{
+    if (more_sum == 0.0f)
+        return false;
+
+    const float now = fmaxf(maximum, more_maximum), finite = now == -GLINT_INFINITY ? 0.0f : now;
+
+    keep = ex2(maximum - finite);
+    add = ex2(more_maximum - finite);
+    maximum = now;
+    sum = fmaf(keep, sum, add * more_sum);
+    return true;
+}
+
+GLINT_DEVICE void fold(struct result &r, const struct result &more)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd) {
+            float keep, add;
+
+            if (fold_row(r.maximum[rt][odd], r.sum[rt][odd], more.maximum[rt][odd], more.sum[rt][odd], keep, add)) {
+#pragma unroll
+                for (int dt = 0; dt < DIM_MINE; ++dt)
+#pragma unroll
+                    for (int half = 0; half < 2; ++half)
+                        r.o[dt][rt][2 * half + odd] = fmaf(keep, r.o[dt][rt][2 * half + odd], add * more.o[dt][rt][2 * half + odd]);
+            }
+        }
+}
+
+/* ---- where a block works ------------------------------------------------------------------------------------------------ */
+
+/* A tile of rows: (batch, key head, row tile). */
+struct tile {
+    int32_t index, batch, head_kv, row0; /* row0: its first row */
+};
+
+GLINT_DEVICE struct tile find_tile(const struct glint_decode_params *p, int32_t batch, int32_t head_kv, int32_t row_tile)
+{
+    struct tile t;
+
+    t.index = (batch * p->shape.heads_kv + head_kv) * p->row_tiles + row_tile;
+    t.batch = batch;
+    t.head_kv = head_kv;
+    t.row0 = row_tile * TILE_M;
+    return t;
+}
+
+GLINT_DEVICE int32_t find_length(const struct glint_decode_params *p, int32_t batch)
+{
+    const int32_t bound = p->shape.seqlen_k;
+
+    return p->seqlens_k ? max(0, min(bound, (int32_t)ld_relaxed_u32((const uint32_t *)p->seqlens_k + batch))) : bound;
+}
+
+/* Keys that a row sees of `length`. */
+GLINT_DEVICE int32_t keys_of_row(const struct glint_decode_params *p, int32_t row, int32_t length)
+{
+$ if causal then
+    return max(0, min(length, length - p->shape.seqlen_q + row / p->shape.group + 1));
+$ else
+    return length;
+$ end
+}
+
+/* Steps that hold all keys that some row of the tile sees. */
+GLINT_DEVICE int32_t steps_of_tile(const struct glint_decode_params *p, const struct tile *t, int32_t length)
+{
+    return (keys_of_row(p, min(p->rows, t->row0 + TILE_M) - 1, length) + TILE_N - 1) / TILE_N;
+}
+
+/* Row `row` of a tensor of queries. */
+GLINT_DEVICE char *query_row(const struct glint_decode_params *p, const struct glint_gpu_view *view, const struct tile *t, int32_t row)
+{
+    const int32_t query = row / p->shape.group;
+
+    return view_row(view, t->batch, t->head_kv * p->shape.group + row - query * p->shape.group, query, BYTES);
+}
+
+/* ---- results in the workspace ------------------------------------------------------------------------------------------- */
+
+/* A result's O lies as fragments, [row tile][column tile][lane % 4][lane / 4][register], so that a warp's stores are whole lines of those
+ * rows that exist. */
+GLINT_DEVICE float *partial_o_at(const struct glint_decode_params *p, int32_t tile, int32_t entry, int32_t rt, int32_t dt)
+{
+    return p->partial_o + ((((int64_t)tile * p->entries + entry) * ROW_TILES + rt) * DIM_TILES + dt) * 128;
+}
+
+GLINT_DEVICE float *partial_row_at(const struct glint_decode_params *p, int32_t tile, int32_t entry, int32_t row)
+{
+    return p->partial_rows + (((int64_t)tile * p->entries + entry) * TILE_M + row) * 2;
+}
+
+GLINT_DEVICE void store_partial(const struct glint_decode_params *p, const struct tile *t, int32_t entry, const struct result &r,
+                                uint32_t warp)
+{
+    const uint32_t lane = lane_index();
+
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        const int32_t row = rt * 8 + 2 * (int32_t)(lane & 3);
+
+        if (t->row0 + row < p->rows) {
+#pragma unroll
+            for (int dt = 0; dt < DIM_MINE; ++dt) {
+                const uint32_t v[4] = {bits_of(r.o[dt][rt][0]), bits_of(r.o[dt][rt][1]), bits_of(r.o[dt][rt][2]), bits_of(r.o[dt][rt][3])};
+
+                if (${uneven and "dt * WARPS + (int)warp < DIM_TILES" or "true"})
+                    st_global_u32x4(partial_o_at(p, t->index, entry, rt, dt * WARPS + (int32_t)warp) + ((lane & 3) * 8 + (lane >> 2)) * 4, v);
+            }
+            if (warp == 0 && lane < 4) {
+                const uint32_t v[4] = {bits_of(r.maximum[rt][0]), bits_of(r.sum[rt][0]), bits_of(r.maximum[rt][1]), bits_of(r.sum[rt][1])};
+
+                st_global_u32x4(partial_row_at(p, t->index, entry, row), v);
+            }
+        }
+    }
+}
+
+/* ---- O and LSE ---------------------------------------------------------------------------------------------------------- */
+
+GLINT_DEVICE float inverse_of(float sum)
+{
+    return sum == 0.0f ? 0.0f : 1.0f / sum;
+}
+
+GLINT_DEVICE void store_lse(const struct glint_decode_params *p, const struct tile *t, int32_t row, float maximum, float sum)
+{
+    const int32_t query = row / p->shape.group, head = t->head_kv * p->shape.group + row - query * p->shape.group;
+
+    st_global_f32(p->lse + ((int64_t)t->batch * p->shape.heads_q + head) * p->shape.seqlen_q + query,
+                  sum == 0.0f ? -GLINT_INFINITY : (maximum + lg2(sum)) * 0.693147180559945309f);
+}
+
+GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct tile *t, const struct result &r, uint32_t warp)
+{
+    const uint32_t lane = lane_index();
+    const bool odd = (lane >> 2 & 1) != 0; /* column: of two lanes with neighbouring columns, each stores both of one row */
+
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        const int32_t row = t->row0 + rt * 8 + 2 * (int32_t)(lane & 3);
+        const float inverse[2] = {inverse_of(r.sum[rt][0]), inverse_of(r.sum[rt][1])};
+        const bool mine = row + (int32_t)odd < p->rows;
+        char *const to = query_row(p, &p->o, t, mine ? row + (int32_t)odd : t->row0);
+
+#pragma unroll
+        for (int dt = 0; dt < DIM_MINE; ++dt)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const float even_row = r.o[dt][rt][2 * half] * inverse[0], odd_row = r.o[dt][rt][2 * half + 1] * inverse[1];
+                const float other = shfl_xor(odd ? even_row : odd_row, 4);
+                const int32_t column = (dt * WARPS + (int32_t)warp) * 16 + half * 8 + (int32_t)(lane >> 2 & 6);
+
+                if (mine && column < HEAD_DIM)
+                    st_global_u32(to + column * BYTES, odd ? pack_${dtype}(other, odd_row) : pack_${dtype}(even_row, other));
+            }
+        if (warp == 0 && lane < 4) {
+            if (row < p->rows)
+                store_lse(p, t, row, r.maximum[rt][0], r.sum[rt][0]);
+            if (row + 1 < p->rows)
+                store_lse(p, t, row + 1, r.maximum[rt][1], r.sum[rt][1]);
+        }
+    }
+}
+
+/* ---- a step ------------------------------------------------------------------------------------------------------------- */
+
+/* Rows of Q, in the tile's order. */
+GLINT_DEVICE void copy_queries(const struct glint_decode_params *p, const struct tile *t, uint32_t q_tile)
+{
+#pragma unroll 1
+    for (uint32_t i = thread_index(); i < TILE_M * CHUNKS; i += THREADS) {
+        const uint32_t row = i / CHUNKS, chunk = i - row * CHUNKS;
+        const bool inside = t->row0 + (int32_t)row < p->rows && (ROW_CHUNKS == CHUNKS || chunk < ROW_CHUNKS);
+
+        cp_async_16(q_tile + tile_offset(row, chunk, TILE_M, PAGE_CHUNKS),
+                    inside ? query_row(p, &p->q, t, t->row0 + (int32_t)row) + chunk * 16 : (const char *)p->q.address, inside);
+    }
+}
+
+/* Operands B of Q^T at k step kk. */
+GLINT_DEVICE void load_queries(uint32_t q[ROW_TILES][2], uint32_t q_tile, const int kk)
+{
+    const uint32_t lane = lane_index();
+
+$ if row_tiles == 1 then
+    q[0][0] = ld_shared_u32(q_tile + tile_offset(lane >> 2, 2 * kk, TILE_M, PAGE_CHUNKS) + (lane & 3) * 4);
+    q[0][1] = ld_shared_u32(q_tile + tile_offset(lane >> 2, 2 * kk + 1, TILE_M, PAGE_CHUNKS) + (lane & 3) * 4);
+$ else
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; rt += 2) {
+        uint32_t r[4];
+
+        ldmatrix_x4(r, tile_move(q_tile + lane_offset_b(lane, TILE_M, PAGE_CHUNKS), rt * 8, 2 * kk, TILE_M, PAGE_CHUNKS));
+        q[rt][0] = r[0], q[rt][1] = r[1], q[rt + 1][0] = r[2], q[rt + 1][1] = r[3];
+    }
+$ end
+}
+
+/* S^T = scale K Q^T of this warp's keys, in powers of two. Even and odd k steps are summed apart: two chains of products are twice as fast.
+ * The scaled score is rounded once, to the number that maxima are made of too. */
+GLINT_DEVICE void make_scores(scores_t s, const uint32_t (&q_kept)[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2], uint32_t q_tile, uint32_t k_lane, float scale)
+{
+    float sums[2][KEY_TILES][ROW_TILES][4];
+
+#pragma unroll
+    for (int i = 0; i < 2 * KEY_TILES * ROW_TILES * 4; ++i)
+        sums[i / (KEY_TILES * ROW_TILES * 4)][i / (ROW_TILES * 4) % KEY_TILES][i / 4 % ROW_TILES][i % 4] = 0.0f;
+#pragma unroll
+    for (int kk = 0; kk < K_STEPS; ++kk) {
+$ if not q_kept then
+        uint32_t q[ROW_TILES][2];
+
+        load_queries(q, q_tile, kk);
+$ end
+#pragma unroll
+        for (int kt = 0; kt < KEY_TILES; ++kt) {
+            uint32_t k[4];
+
+            ldmatrix_x4(k, tile_move(k_lane, kt * 16, kk * 2, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt)
+                ${mma}(sums[kk & 1][kt][rt], k, ${q_kept and "q_kept[kk][rt][0], q_kept[kk][rt][1]" or "q[rt][0], q[rt][1]"});
+        }
+    }
+#pragma unroll
+    for (int kt = 0; kt < KEY_TILES; ++kt)
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                s[kt][rt][i] = fmaf(sums[0][kt][rt][i] + sums[1][kt][rt][i], scale, 0.0f);
+}
+
+/* Hides the keys from limits[row] on; first_key is the first of this lane. */
+GLINT_DEVICE void hide_scores(scores_t s, int32_t first_key, const limits_t limits)
+{
+#pragma unroll
+    for (int kt = 0; kt < KEY_TILES; ++kt)
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                s[kt][rt][i] = first_key + kt * 16 + (i >> 1) * 8 < limits[rt][i & 1] ? s[kt][rt][i] : -GLINT_INFINITY;
+}
+
+/* A number of each row from the lanes of this warp, for all warps: `numbers` is [warp][row]. */
+template <class of_two_t>
+GLINT_DEVICE void give_rows(uint32_t numbers, const rows_t mine, uint32_t warp, of_two_t of_two)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        float joint[2];
+
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd) {
+            joint[odd] = of_two(mine[rt][odd], shfl_xor(mine[rt][odd], 4));
+            joint[odd] = of_two(joint[odd], shfl_xor(joint[odd], 8));
+            joint[odd] = of_two(joint[odd], shfl_xor(joint[odd], 16));
+        }
+        if (lane_index() < 4)
+            st_shared_f32x2(numbers + (warp * TILE_M + rt * 8 + lane_index() * 2) * 4, joint[0], joint[1]);
+    }
+}
+
+template <class of_two_t>
+GLINT_DEVICE void take_rows(rows_t joint, uint32_t numbers, of_two_t of_two)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        ld_shared_f32x2(joint[rt], numbers + (rt * 8 + (lane_index() & 3) * 2) * 4);
+#pragma unroll
+        for (int warp = 1; warp < WARPS; ++warp) {
+            float v[2];
+
+            ld_shared_f32x2(v, numbers + (warp * TILE_M + rt * 8 + (lane_index() & 3) * 2) * 4);
+            joint[rt][0] = of_two(joint[rt][0], v[0]);
+            joint[rt][1] = of_two(joint[rt][1], v[1]);
+        }
+    }
+}
+
+/* P^T = 2^(S^T - maximum) to shared memory, [row tile][key][8 rows], and the sums of this lane's part. */
+GLINT_DEVICE void make_weights(rows_t sums, const scores_t s, const rows_t maximum, uint32_t p_tile, uint32_t warp)
+{
+    const uint32_t at = p_tile + (warp * WARP_KEYS + (lane_index() >> 2)) * 16 + (lane_index() & 3) * 4;
+
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        const float shift[2] = {maximum[rt][0] == -GLINT_INFINITY ? 0.0f : maximum[rt][0],
+                                maximum[rt][1] == -GLINT_INFINITY ? 0.0f : maximum[rt][1]};
+
+        sums[rt][0] = sums[rt][1] = 0.0f;
+#pragma unroll
+        for (int kt = 0; kt < KEY_TILES; ++kt)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const float even = ex2(s[kt][rt][2 * half] - shift[0]), odd = ex2(s[kt][rt][2 * half + 1] - shift[1]);
+
+                sums[rt][0] += even;
+                sums[rt][1] += odd;
+                st_shared_u32(at + (rt * TILE_N + kt * 16 + half * 8) * 16, pack_${dtype}(even, odd));
+            }
+    }
+}
+
+/* O^T += V^T P^T of this warp's columns. */
+GLINT_DEVICE void add_values(output_t o, uint32_t p_tile, uint32_t v_lane, uint32_t warp)
+{
+#pragma unroll
+    for (int kk = 0; kk < TILE_N / 16; kk += 2) {
+        uint32_t p[ROW_TILES][4];
+
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+            ldmatrix_x4_trans(p[rt], p_tile + (rt * TILE_N + kk * 16 + lane_index()) * 16);
+#pragma unroll
+        for (int k = 0; k < 2; ++k)
+#pragma unroll
+            for (int dt = 0; dt < DIM_MINE; ++dt) {
+                uint32_t v[4];
+
+$ if uneven then
+                if (dt * WARPS + (int)warp >= DIM_TILES)
+                    continue;
+$ end
+                ldmatrix_x4_trans(v, tile_move(v_lane, (kk + k) * 16, 2 * (dt * WARPS + warp), TILE_N, PAGE_CHUNKS));
+
+                const uint32_t a[4] = {v[0], v[2], v[1], v[3]};
+#pragma unroll
+                for (int rt = 0; rt < ROW_TILES; ++rt)
+                    ${mma}(o[dt][rt], a, p[rt][2 * k], p[rt][2 * k + 1]);
+            }
+    }
+}
+
+$ if causal then
+/* V of a step of which some rows do not see all keys: NaN and infinities reach only the rows that see them, and then leave the tile, before it
+ * is multiplied by weights of zero. All threads of the block call it. */
+GLINT_DEVICE void settle_values(output_t o, uint32_t v_tile, int32_t first_key, const limits_t limits, uint32_t warp)
+{
+    const uint32_t lane = lane_index();
+
+#pragma unroll 1
+    for (uint32_t key = 0; key < TILE_N; ++key)
+#pragma unroll
+        for (int dt = 0; dt < DIM_MINE; ++dt)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+$ if uneven then
+                if (dt * WARPS + (int)warp >= DIM_TILES)
+                    continue;
+$ end
+                const uint32_t pair = ld_shared_u32(v_tile + tile_offset(key, 2 * (dt * WARPS + warp) + half, TILE_N, PAGE_CHUNKS) + (lane >> 3) * 4);
+                const uint32_t special = pair ^ finite_part(pair, EXPONENT, BYTES);
+                const float v = (lane >> 2 & 1) != 0 ? high_${dtype}(special) : low_${dtype}(special);
+
+#pragma unroll
+                for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+                    for (int odd = 0; odd < 2; ++odd)
+                        if (first_key + (int32_t)key < limits[rt][odd])
+                            o[dt][rt][2 * half + odd] += v;
+            }
+    block_sync();
+    clear_special(v_tile, thread_index() / CHUNKS, THREADS / CHUNKS > 0 ? THREADS / CHUNKS : 1, thread_index() % CHUNKS, CHUNKS,
+                  thread_index() < THREADS / CHUNKS * CHUNKS ? TILE_N : 0, CHUNKS, PAGE_CHUNKS, EXPONENT, BYTES);
+    block_sync();
+}
+
+$ end
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_decode_params) p)
+{
+    const uint32_t lane = lane_index(), warp = warp_index();
+
+    /* Neighbours are tiles of rows of one key head, then key heads: what they read lies side by side. */
+    const uint32_t by_head = block_index() / (uint32_t)p.row_tiles, by_part = by_head / (uint32_t)p.shape.heads_kv;
+    const int32_t batch = (int32_t)(by_part / (uint32_t)p.parts), part = (int32_t)(by_part - (uint32_t)batch * (uint32_t)p.parts);
+    const struct tile tile = find_tile(&p, batch, (int32_t)(by_head - by_part * (uint32_t)p.shape.heads_kv),
+                                       (int32_t)(block_index() - by_head * (uint32_t)p.row_tiles));
+
+    admit_successors();
+    await_predecessors();
+
+    const int32_t length = find_length(&p, tile.batch), first = part * p.range;
+    const int32_t end = min(steps_of_tile(&p, &tile, length), p.parts > 1 ? first + p.range : 0x7fffffff);
+
+    if (p.parts > 1 && first >= end)
+        return;
+
+    /* Shared memory: STAGES of K, then STAGES of V, Q, P, maxima, sums. Step i lies in stage (i - first) % STAGES. */
+    const uint32_t k_tiles = shared_base(), v_tiles = k_tiles + STAGES * K_BYTES, q_tile = v_tiles + STAGES * K_BYTES;
+    const uint32_t p_tile = q_tile + Q_BYTES, maxima = p_tile + P_BYTES, sums = maxima + ROWS_BYTES;
+    const uint32_t k_lane = k_tiles + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + warp * (WARP_KEYS * PAGE_CHUNKS * 16);
+    const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
+    const int64_t k_row_bytes = p.k.row * BYTES, v_row_bytes = p.v.row * BYTES;
+    const char *k_from = copy_from(view_row(&p.k, tile.batch, tile.head_kv, first * TILE_N, BYTES), k_row_bytes, PAGE_CHUNKS);
+    const char *v_from = copy_from(view_row(&p.v, tile.batch, tile.head_kv, first * TILE_N, BYTES), v_row_bytes, PAGE_CHUNKS);
+    int32_t k_next = first, v_next = first; /* the steps that k_from and v_from are at */
+    uint32_t k_stage = 0, v_stage = 0;      /* where they go */
+
+    auto copy_keys = [&]() {
+        if (k_next < end)
+            copy_tile(k_tiles + k_stage, k_from, k_row_bytes, length - k_next * TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+        cp_async_commit();
+        k_from += TILE_N * k_row_bytes;
+        k_stage = k_stage == (STAGES - 1) * K_BYTES ? 0 : k_stage + K_BYTES;
+        ++k_next;
+    };
+    auto copy_values = [&]() {
+        if (v_next < end)
+            copy_tile(v_tiles + v_stage, v_from, v_row_bytes, length - v_next * TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+        cp_async_commit();
+        v_from += TILE_N * v_row_bytes;
+        v_stage = v_stage == (STAGES - 1) * K_BYTES ? 0 : v_stage + K_BYTES;
+        ++v_next;
+    };
+
+    copy_queries(&p, &tile, q_tile);
+    copy_keys();
+#pragma unroll 1
+    for (int i = 1; i < STAGES; ++i) {
+        copy_values();
+        copy_keys();
+    }
+
+    /* Keys that each row of this lane sees, and the first step that holds a key which some row does not. */
+    limits_t limits;
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd)
+            limits[rt][odd] = keys_of_row(&p, tile.row0 + rt * 8 + 2 * (int32_t)(lane & 3) + odd, length);
+    const int32_t first_cut = keys_of_row(&p, tile.row0, length) / TILE_N;
+    const float scale = p.shape.scale_log2;
+
+    struct result chunk, span, row;
+    begin_result(chunk);
+    begin_result(span);
+    begin_result(row);
+
+    uint32_t q_kept[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2];
+    uint32_t stage = 0;
+
+#pragma unroll 1
+    for (int32_t step = first; step < end; ++step) {
+        scores_t s;
+        rows_t part_of_rows;
+        struct result now;
+
+        /* K of this step has arrived, and no warp reads V of the last one any more. */
+        cp_async_wait(2 * STAGES - 2);
+        block_sync();
+        copy_values();
+$ if q_kept then
+        if (step == first) {
+#pragma unroll
+            for (int kk = 0; kk < K_STEPS; ++kk)
+                load_queries(q_kept[kk], q_tile, kk);
+        }
+$ end
+        make_scores(s, q_kept, q_tile, k_lane + stage, scale);
+        if (step >= first_cut)
+            hide_scores(s, step * TILE_N + (int32_t)(warp * WARP_KEYS + (lane >> 2)), limits);
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+            for (int odd = 0; odd < 2; ++odd) {
+                part_of_rows[rt][odd] = fmaxf(s[0][rt][odd], s[0][rt][2 + odd]);
+#pragma unroll
+                for (int kt = 1; kt < KEY_TILES; ++kt)
+                    part_of_rows[rt][odd] = fmaxf(part_of_rows[rt][odd], fmaxf(s[kt][rt][odd], s[kt][rt][2 + odd]));
+            }
+        give_rows(maxima, part_of_rows, warp, [](float x, float y) { return fmaxf(x, y); });
+
+        /* V of this step has arrived, and no warp reads K of it any more. */
+        begin_result(now);
+        cp_async_wait(2 * STAGES - 2);
+$ if causal then
+        if (step >= first_cut) {
+            if (block_any(find_special(v_tiles + stage, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
+                settle_values(now.o, v_tiles + stage, step * TILE_N, limits, warp);
+        } else
+            block_sync();
+$ else
+        block_sync();
+$ end
+        copy_keys();
+        take_rows(now.maximum, maxima, [](float x, float y) { return fmaxf(x, y); });
+        make_weights(part_of_rows, s, now.maximum, p_tile, warp);
+        give_rows(sums, part_of_rows, warp, [](float x, float y) { return x + y; });
+        block_sync();
+        take_rows(now.sum, sums, [](float x, float y) { return x + y; });
+        add_values(now.o, p_tile, v_lane + stage, warp);
+        stage = stage == (STAGES - 1) * K_BYTES ? 0 : stage + K_BYTES;
+
+        if (p.by_step) {
+            store_partial(&p, &tile, step, now, warp);
+            continue;
+        }
+        fold(chunk, now);
+        if ((step + 1) % CHUNK_STEPS == 0 || step + 1 == end) {
+            if (p.parts > 1)
+                store_partial(&p, &tile, step / CHUNK_STEPS, chunk, warp);
+            else {
+                fold(span, chunk);
+                if ((step + 1) % (CHUNK_STEPS * SPAN_CHUNKS) == 0 || step + 1 == end) {
+                    fold(row, span);
+                    begin_result(span);
+                }
+            }
+            begin_result(chunk);
+        }
+    }
+    cp_async_wait(0);
+    if (p.parts == 1)
+        store_output(&p, &tile, row, warp);
+}
+
+/* Folds what the blocks of ${symbol} left in the workspace. A block takes 16 columns of two neighbouring rows, a lane one number; a warp folds
+ * SPAN_CHUNKS entries or, if these are of steps, CHUNK_STEPS at a time, and the first warp the results of all. */
+GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_decode_params) p)
+{
+    const uint32_t lane = lane_index(), warp = warp_index();
+    const uint32_t pairs = (uint32_t)(p.rows + 1) / 2;
+    const uint32_t by_pair = block_index() / DIM_TILES, by_head = by_pair / pairs, pair = by_pair - by_head * pairs;
+    const int32_t dt = (int32_t)(block_index() - by_pair * DIM_TILES);
+    const int32_t batch = (int32_t)(by_head / (uint32_t)p.shape.heads_kv);
+    const int32_t first_row = (int32_t)(2 * pair) % TILE_M, rt = first_row / 8;
+    const struct tile tile =
+        find_tile(&p, batch, (int32_t)(by_head - (uint32_t)batch * (uint32_t)p.shape.heads_kv), (int32_t)(2 * pair) / TILE_M);
+    const int32_t row = tile.row0 + first_row + (int32_t)(lane & 1);
+    const uint32_t numbers = shared_base() + lane * 12; /* [warp][lane]: maximum, sum, O */
+
+    admit_successors();
+    await_predecessors();
+
+    const int32_t steps = steps_of_tile(&p, &tile, find_length(&p, tile.batch));
+    const int32_t entries = p.by_step ? steps : (steps + CHUNK_STEPS - 1) / CHUNK_STEPS;
+    const int32_t group = p.by_step ? CHUNK_STEPS : SPAN_CHUNKS;
+    const float *const o_at = partial_o_at(&p, tile.index, 0, rt, dt) + (first_row % 8 / 2) * 32 + lane;
+    const float *const row_at = partial_row_at(&p, tile.index, 0, first_row);
+    float maximum = -GLINT_INFINITY, sum = 0.0f, o = 0.0f; /* of the row so far: the first warp */
+
+#pragma unroll 1
+    for (int32_t first = 0; first < entries; first += MERGE_WARPS * group) {
+        const int32_t mine = first + (int32_t)warp * group, here = min(group, entries - mine);
+        float part_maximum = -GLINT_INFINITY, part_sum = 0.0f, part_o = 0.0f, keep, add;
+        uint32_t rows[SPAN_CHUNKS][4];
+        float more_o[SPAN_CHUNKS];
+
+#pragma unroll
+        for (int i = 0; i < SPAN_CHUNKS; ++i)
+            if (i < here) {
+                ld_global_u32x4(rows[i], row_at + (int64_t)(mine + i) * (TILE_M * 2));
+                more_o[i] = ld_global_f32(o_at + (int64_t)(mine + i) * (TILE_M * DIM_PADDED));
+            }
+#pragma unroll
+        for (int i = 0; i < SPAN_CHUNKS; ++i)
+            if (i < here && fold_row(part_maximum, part_sum, float_of((lane & 1) != 0 ? rows[i][2] : rows[i][0]),
+                                     float_of((lane & 1) != 0 ? rows[i][3] : rows[i][1]), keep, add))
+                part_o = fmaf(keep, part_o, add * more_o[i]);
+        st_shared_f32(numbers + warp * (32 * 12), part_maximum);
+        st_shared_f32(numbers + warp * (32 * 12) + 4, part_sum);
+        st_shared_f32(numbers + warp * (32 * 12) + 8, part_o);
+        block_sync();
+        if (warp == 0) {
+            float span_maximum = -GLINT_INFINITY, span_sum = 0.0f, span_o = 0.0f;
+
+#pragma unroll
+            for (uint32_t w = 0; w < MERGE_WARPS; ++w) {
+                const float more_maximum = ld_shared_f32(numbers + w * (32 * 12)), more_sum = ld_shared_f32(numbers + w * (32 * 12) + 4);
+                const float more = ld_shared_f32(numbers + w * (32 * 12) + 8);
+
+                if (p.by_step) {
+                    if (fold_row(span_maximum, span_sum, more_maximum, more_sum, keep, add))
+                        span_o = fmaf(keep, span_o, add * more);
+                } else if (fold_row(maximum, sum, more_maximum, more_sum, keep, add))
+                    o = fmaf(keep, o, add * more);
+            }
+            if (p.by_step && fold_row(maximum, sum, span_maximum, span_sum, keep, add))
+                o = fmaf(keep, o, add * span_o);
+        }
+        block_sync();
+    }
+    if (warp == 0) {
+        const float mine = o * inverse_of(sum), other = shfl_xor(mine, 4);
+        const int32_t column = dt * 16 + (int32_t)(lane >> 1 & 1) * 8 + (int32_t)(lane >> 2);
+
+        if (row < p.rows) {
+            if ((lane >> 2 & 1) == 0 && column < HEAD_DIM)
+                st_global_u32(query_row(&p, &p.o, &tile, row) + column * BYTES, pack_${dtype}(mine, other));
+            if (dt == 0 && lane < 2)
+                store_lse(&p, &tile, row, maximum, sum);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+/* What the decode kernels of the GPU families are given: few queries against many keys. Plain C that nvcc reads too, as
+ * lib/device/params.h; what only the host needs is in lib/cuda/decode.h.
+ *
+ * The rows of a key head are its (query, query head) pairs: row r is query r / group of query head head_kv * group + r % group. A block takes
+ * a tile of `tile.rows` of them, so K and V are read once for all query heads of a group, and a part of the keys.
+ *
+ * Keys are summed up in a tree that depends on nothing but the sequence: `keys` keys from 0, keys, 2 keys, ... are a step; chunk_steps steps
+ * from step 0 on are a chunk, span_chunks chunks a span. A step's result (maximum, sum, O) is made from nothing; those of a chunk's steps are
+ * folded into the chunk's one after another, those of a span's chunks into the span's, all spans into the row's. How many steps a
+ * block takes is free: a result that is not folded by the block that made it goes to the workspace, and the second kernel folds it. */
+#ifndef GLINT_DEVICE_DECODE_H
+#define GLINT_DEVICE_DECODE_H
+
+#include "lib/device/params.h"
+
+struct glint_decode_params {
+    struct glint_gpu_view q, k, v, o;
+    float *lse; /* [batch, heads_q, seqlen_q], natural logarithm */
+    /* Keys of each sequence, on the device, or NULL: shape.seqlen_k for all. Taken as 0 below 0 and as shape.seqlen_k above. */
+    const int32_t *seqlens_k; /* [batch] */
+    struct glint_gpu_shape shape; /* seqlen_k is the bound; mask_offset and section are not read: causal is bottom right */
+    int32_t rows;                 /* of a key head: seqlen_q * group */
+    int32_t row_tiles;            /* rows / tile.rows, rounded up */
+    int32_t range;                /* steps that a block takes: one, a divisor of chunk_steps or a multiple */
+    int32_t parts;                /* blocks that share the keys of a tile of rows; 1: the block writes O itself */
+    int32_t by_step;              /* what a block passes on is of its steps (range < chunk_steps), otherwise of its chunks */
+    int32_t entries;              /* steps or chunks at the bound */
+    /* workspace, placed by glint_decode_layout of lib/cuda/decode.h; NULL when parts is 1. A tile is batch, key head, tile of rows: row-major. */
+    float *partial_o;    /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
+    float *partial_rows; /* [tile, entry, rows, 2]: maximum and sum */
+};
+
+#endif
