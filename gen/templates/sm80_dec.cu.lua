@@ -12,6 +12,9 @@ $ local uneven = dim_tiles % warps ~= 0
  *
  * Every result is folded in an order that depends on the row's keys alone (lib/device/decode.h). */
 #include "lib/device/decode.h"
+$ if cluster then
+#include "lib/device/hopper.h"
+$ end
 #include "lib/device/steps.h"
 
 enum {
@@ -40,7 +43,13 @@ enum {
     K_BYTES = TILE_N * DIM_PADDED * BYTES,
     P_BYTES = TILE_M * TILE_N * BYTES,
     ROWS_BYTES = WARPS * TILE_M * 4, /* a number of each row from each warp */
+$ if cluster then
+    LOCAL_ENTRIES = ${local_entries}, /* of a block of a cluster */
+    LOCAL_BYTES = TILE_M * (DIM_PADDED + 2) * 4, /* of such a one */
+    SHARED_BYTES = 2 * STAGES * K_BYTES + Q_BYTES + P_BYTES + 2 * ROWS_BYTES + LOCAL_ENTRIES * LOCAL_BYTES,
+$ else
     SHARED_BYTES = 2 * STAGES * K_BYTES + Q_BYTES + P_BYTES + 2 * ROWS_BYTES,
+$ end
     MERGE_WARPS = SPAN_CHUNKS,
 };
 
@@ -193,6 +202,17 @@ GLINT_DEVICE void store_partial(const struct glint_decode_params *p, const struc
     }
 }
 
+/* Steps of an entry, and how many entries are folded before the next level. */
+GLINT_DEVICE int32_t steps_of_entry(const struct glint_decode_params *p)
+{
+    return p->level == GLINT_DECODE_STEP ? 1 : p->level == GLINT_DECODE_CHUNK ? CHUNK_STEPS : CHUNK_STEPS * SPAN_CHUNKS;
+}
+
+GLINT_DEVICE int32_t entries_of_group(const struct glint_decode_params *p)
+{
+    return p->level == GLINT_DECODE_STEP ? CHUNK_STEPS : p->level == GLINT_DECODE_CHUNK ? SPAN_CHUNKS : 1;
+}
+
 /* ---- O and LSE ---------------------------------------------------------------------------------------------------------- */
 
 GLINT_DEVICE float inverse_of(float sum)
@@ -206,6 +226,22 @@ GLINT_DEVICE void store_lse(const struct glint_decode_params *p, const struct ti
 
     st_global_f32(p->lse + ((int64_t)t->batch * p->shape.heads_q + head) * p->shape.seqlen_q + query,
                   sum == 0.0f ? -GLINT_INFINITY : (maximum + lg2(sum)) * 0.693147180559945309f);
+}
+
+/* What a lane of a merge has: one number of row row0 + lane % 2 in column lane / 4 + 8 (lane / 2 % 2) of 16. */
+GLINT_DEVICE void store_merged(const struct glint_decode_params *p, const struct tile *t, int32_t row0, int32_t dt, float maximum, float sum,
+                               float o)
+{
+    const uint32_t lane = lane_index();
+    const float mine = o * inverse_of(sum), other = shfl_xor(mine, 4);
+    const int32_t row = row0 + (int32_t)(lane & 1), column = dt * 16 + (int32_t)(lane >> 1 & 1) * 8 + (int32_t)(lane >> 2);
+
+    if (row < p->rows) {
+        if ((lane >> 2 & 1) == 0 && column < HEAD_DIM)
+            st_global_u32(query_row(p, &p->o, t, row) + column * BYTES, pack_${dtype}(mine, other));
+        if (dt == 0 && lane < 2)
+            store_lse(p, t, row, maximum, sum);
+    }
 }
 
 GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct tile *t, const struct result &r, uint32_t warp)
@@ -242,16 +278,86 @@ GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct
 
 /* ---- a step ------------------------------------------------------------------------------------------------------------- */
 
-/* Rows of Q, in the tile's order. */
-GLINT_DEVICE void copy_queries(const struct glint_decode_params *p, const struct tile *t, uint32_t q_tile)
-{
-#pragma unroll 1
-    for (uint32_t i = thread_index(); i < TILE_M * CHUNKS; i += THREADS) {
-        const uint32_t row = i / CHUNKS, chunk = i - row * CHUNKS;
-        const bool inside = t->row0 + (int32_t)row < p->rows && (ROW_CHUNKS == CHUNKS || chunk < ROW_CHUNKS);
+/* A place in the walk of a block: it takes every grid-th item from its own index on, an item being a part of the keys of a tile of rows, and
+ * passes over its steps. Neighbouring items are tiles of rows of one key head, then key heads: what they read lies side by side. */
+struct cursor {
+    struct tile tile;
+    int32_t length; /* of the tile's sequence */
+    int32_t step, end;
+    uint32_t item;
+};
 
-        cp_async_16(q_tile + tile_offset(row, chunk, TILE_M, PAGE_CHUNKS),
-                    inside ? query_row(p, &p->q, t, t->row0 + (int32_t)row) + chunk * 16 : (const char *)p->q.address, inside);
+GLINT_DEVICE void enter_item(const struct glint_decode_params *p, struct cursor &c)
+{
+$ if cluster then
+    /* Blocks of a cluster have the parts of one tile. */
+    const uint32_t item = p->clustered ? c.item / (uint32_t)p->parts : c.item;
+    const uint32_t by_head = item / (uint32_t)p->row_tiles, by_part = by_head / (uint32_t)p->shape.heads_kv;
+    const uint32_t batch = p->clustered ? by_part : by_part / (uint32_t)p->parts;
+    const uint32_t part = p->clustered ? c.item - item * (uint32_t)p->parts : by_part - batch * (uint32_t)p->parts;
+$ else
+    const uint32_t item = c.item;
+    const uint32_t by_head = item / (uint32_t)p->row_tiles, by_part = by_head / (uint32_t)p->shape.heads_kv;
+    const uint32_t batch = by_part / (uint32_t)p->parts, part = by_part - batch * (uint32_t)p->parts;
+$ end
+
+    c.step = (int32_t)part * p->range;
+    c.tile = find_tile(p, (int32_t)batch, (int32_t)(by_head - by_part * (uint32_t)p->shape.heads_kv),
+                       (int32_t)(item - by_head * (uint32_t)p->row_tiles));
+    c.length = find_length(p, c.tile.batch);
+    c.end = min(steps_of_tile(p, &c.tile, c.length), p->parts > 1 ? c.step + p->range : 0x7fffffff);
+}
+
+/* To the first step of the walk at or after the cursor, if there is one. */
+GLINT_DEVICE bool find_step(const struct glint_decode_params *p, struct cursor &c)
+{
+    while (c.step >= c.end && c.item < p->items) {
+        c.item += p->blocks;
+        if (c.item < p->items)
+            enter_item(p, c);
+    }
+    return c.item < p->items;
+}
+
+/* Where the next tile of K or V comes from and goes to. */
+struct copier {
+    struct cursor at;
+    const char *from;
+    uint32_t to;
+};
+
+GLINT_DEVICE const char *copy_begin(const struct glint_gpu_view *view, const struct cursor &c)
+{
+    return copy_from(view_row(view, c.tile.batch, c.tile.head_kv, c.step * TILE_N, BYTES), view->row * BYTES, PAGE_CHUNKS);
+}
+
+/* Begins the copy of the walk's next tile, a group of its own even when there is none. */
+GLINT_DEVICE void copy_next(const struct glint_decode_params *p, const struct glint_gpu_view *view, struct copier &c, uint32_t tiles)
+{
+    const int64_t row_bytes = view->row * BYTES;
+
+    if (c.at.step >= c.at.end && find_step(p, c.at))
+        c.from = copy_begin(view, c.at);
+    if (c.at.step < c.at.end)
+        copy_tile(tiles + c.to, c.from, row_bytes, c.at.length - c.at.step * TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
+    cp_async_commit();
+    c.from += TILE_N * row_bytes;
+    c.to = c.to == (STAGES - 1) * K_BYTES ? 0 : c.to + K_BYTES;
+    ++c.at.step;
+}
+
+/* Rows of Q, in the tile's order; zeros where there are none. Through registers: these copies count in no group. */
+GLINT_DEVICE void place_queries(const struct glint_decode_params *p, const struct tile *t, uint32_t q_tile)
+{
+#pragma unroll
+    for (uint32_t n = 0; n < (TILE_M * CHUNKS + THREADS - 1) / THREADS; ++n) {
+        const uint32_t i = thread_index() + n * THREADS, row = i / CHUNKS, chunk = i - row * CHUNKS;
+        uint32_t v[4] = {0, 0, 0, 0};
+
+        if (t->row0 + (int32_t)row < p->rows && row < TILE_M && chunk < ROW_CHUNKS)
+            ld_global_u32x4(v, query_row(p, &p->q, t, t->row0 + (int32_t)row) + chunk * 16);
+        if (row < TILE_M)
+            st_shared_u32x4(q_tile + tile_offset(row, chunk, TILE_M, PAGE_CHUNKS), v);
     }
 }
 
@@ -446,156 +552,252 @@ $ end
 }
 
 $ end
+$ if cluster then
+/* ---- a cluster merges what its blocks have ------------------------------------------------------------------------------- */
+
+/* An entry in the block's shared memory: O as in the workspace, then maxima and sums. */
+GLINT_DEVICE void store_local(const struct glint_decode_params *p, uint32_t at, const struct result &r, uint32_t warp)
+{
+    const uint32_t lane = lane_index();
+
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+#pragma unroll
+        for (int dt = 0; dt < DIM_MINE; ++dt) {
+            const uint32_t v[4] = {bits_of(r.o[dt][rt][0]), bits_of(r.o[dt][rt][1]), bits_of(r.o[dt][rt][2]), bits_of(r.o[dt][rt][3])};
+
+            if (${uneven and "dt * WARPS + (int)warp < DIM_TILES" or "true"})
+                st_shared_u32x4(at + ((rt * DIM_TILES + dt * WARPS + warp) * 128 + ((lane & 3) * 8 + (lane >> 2)) * 4) * 4, v);
+        }
+        if (warp == 0 && lane < 4) {
+            const uint32_t v[4] = {bits_of(r.maximum[rt][0]), bits_of(r.sum[rt][0]), bits_of(r.maximum[rt][1]), bits_of(r.sum[rt][1])};
+
+            st_shared_u32x4(at + TILE_M * DIM_PADDED * 4 + (rt * 8 + 2 * lane) * 8, v);
+        }
+    }
+}
+
+/* Folds the entries of all blocks; warps share out the pairs of rows and 16 columns. */
+GLINT_DEVICE void merge_cluster(const struct glint_decode_params *p, const struct cursor *at, uint32_t entries_at, uint32_t warp)
+{
+    const uint32_t lane = lane_index(), blocks = (uint32_t)p->parts;
+    const int32_t of_entry = steps_of_entry(p), group = entries_of_group(p), local = p->range / of_entry;
+    const int32_t entries = (steps_of_tile(p, &at->tile, at->length) + of_entry - 1) / of_entry;
+    const uint32_t pairs = (uint32_t)(min(p->rows - at->tile.row0, TILE_M) + 1) / 2;
+
+#pragma unroll 1
+    for (uint32_t unit = cluster_rank() * WARPS + warp; unit < pairs * DIM_TILES; unit += blocks * WARPS) {
+        const uint32_t pair = unit / DIM_TILES, dt = unit - pair * DIM_TILES;
+        const uint32_t o_at = entries_at + ((pair / 4 * DIM_TILES + dt) * 128 + pair % 4 * 32 + lane) * 4;
+        const uint32_t row_at = entries_at + TILE_M * DIM_PADDED * 4 + (2 * pair + (lane & 1)) * 8;
+        float maximum[3], sum[3], o[3], keep, add; /* of the group, the span, the row */
+
+#pragma unroll
+        for (int i = 0; i < 3; ++i) {
+            maximum[i] = -GLINT_INFINITY;
+            sum[i] = o[i] = 0.0f;
+        }
+#pragma unroll 1
+        for (int32_t first = 0; first < entries; first += 8) {
+            float more_maximum[8], more_sum[8], more[8];
+
+#pragma unroll
+            for (int i = 0; i < 8; ++i)
+                if (first + i < entries) {
+                    const uint32_t block = (uint32_t)(first + i) / (uint32_t)local;
+                    const uint32_t move = ((uint32_t)(first + i) - block * (uint32_t)local) * LOCAL_BYTES;
+                    const uint32_t row = cluster_address(row_at + move, block);
+
+                    more_maximum[i] = ld_cluster_f32(row);
+                    more_sum[i] = ld_cluster_f32(row + 4);
+                    more[i] = ld_cluster_f32(cluster_address(o_at + move, block));
+                }
+#pragma unroll
+            for (int i = 0; i < 8; ++i)
+                if (first + i < entries) {
+                    const int32_t done = first + i + 1;
+                    const bool last = done == entries;
+
+                    if (fold_row(maximum[0], sum[0], more_maximum[i], more_sum[i], keep, add))
+                        o[0] = fmaf(keep, o[0], add * more[i]);
+                    if (done % group == 0 || last) {
+                        const int to = p->level == GLINT_DECODE_STEP ? 1 : 2;
+
+                        if (to == 1 && fold_row(maximum[1], sum[1], maximum[0], sum[0], keep, add))
+                            o[1] = fmaf(keep, o[1], add * o[0]);
+                        if (to == 2 && fold_row(maximum[2], sum[2], maximum[0], sum[0], keep, add))
+                            o[2] = fmaf(keep, o[2], add * o[0]);
+                        maximum[0] = -GLINT_INFINITY;
+                        sum[0] = o[0] = 0.0f;
+                        if (to == 1 && (done % (CHUNK_STEPS * SPAN_CHUNKS) == 0 || last)) {
+                            if (fold_row(maximum[2], sum[2], maximum[1], sum[1], keep, add))
+                                o[2] = fmaf(keep, o[2], add * o[1]);
+                            maximum[1] = -GLINT_INFINITY;
+                            sum[1] = o[1] = 0.0f;
+                        }
+                    }
+                }
+        }
+        store_merged(p, &at->tile, at->tile.row0 + 2 * (int32_t)pair, (int32_t)dt, maximum[2], sum[2], o[2]);
+    }
+}
+
+$ end
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_decode_params) p)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
 
-    /* Neighbours are tiles of rows of one key head, then key heads: what they read lies side by side. */
-    const uint32_t by_head = block_index() / (uint32_t)p.row_tiles, by_part = by_head / (uint32_t)p.shape.heads_kv;
-    const int32_t batch = (int32_t)(by_part / (uint32_t)p.parts), part = (int32_t)(by_part - (uint32_t)batch * (uint32_t)p.parts);
-    const struct tile tile = find_tile(&p, batch, (int32_t)(by_head - by_part * (uint32_t)p.shape.heads_kv),
-                                       (int32_t)(block_index() - by_head * (uint32_t)p.row_tiles));
+    /* Shared memory: STAGES of K, then STAGES of V, Q, P, maxima, sums. */
+    const uint32_t k_tiles = shared_base(), v_tiles = k_tiles + STAGES * K_BYTES, q_tile = v_tiles + STAGES * K_BYTES;
+    const uint32_t p_tile = q_tile + Q_BYTES, maxima = p_tile + P_BYTES, sums = maxima + ROWS_BYTES;
+$ if cluster then
+    const uint32_t entries_at = sums + ROWS_BYTES;
+$ end
+    const uint32_t k_lane = k_tiles + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + warp * (WARP_KEYS * PAGE_CHUNKS * 16);
+    const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
+    const float scale = p.shape.scale_log2;
+    struct cursor at;
+    struct copier k, v;
+    uint32_t stage = 0;
 
     admit_successors();
     await_predecessors();
 
-    const int32_t length = find_length(&p, tile.batch), first = part * p.range;
-    const int32_t end = min(steps_of_tile(&p, &tile, length), p.parts > 1 ? first + p.range : 0x7fffffff);
-
-    if (p.parts > 1 && first >= end)
-        return;
-
-    /* Shared memory: STAGES of K, then STAGES of V, Q, P, maxima, sums. Step i lies in stage (i - first) % STAGES. */
-    const uint32_t k_tiles = shared_base(), v_tiles = k_tiles + STAGES * K_BYTES, q_tile = v_tiles + STAGES * K_BYTES;
-    const uint32_t p_tile = q_tile + Q_BYTES, maxima = p_tile + P_BYTES, sums = maxima + ROWS_BYTES;
-    const uint32_t k_lane = k_tiles + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + warp * (WARP_KEYS * PAGE_CHUNKS * 16);
-    const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
-    const int64_t k_row_bytes = p.k.row * BYTES, v_row_bytes = p.v.row * BYTES;
-    const char *k_from = copy_from(view_row(&p.k, tile.batch, tile.head_kv, first * TILE_N, BYTES), k_row_bytes, PAGE_CHUNKS);
-    const char *v_from = copy_from(view_row(&p.v, tile.batch, tile.head_kv, first * TILE_N, BYTES), v_row_bytes, PAGE_CHUNKS);
-    int32_t k_next = first, v_next = first; /* the steps that k_from and v_from are at */
-    uint32_t k_stage = 0, v_stage = 0;      /* where they go */
-
-    auto copy_keys = [&]() {
-        if (k_next < end)
-            copy_tile(k_tiles + k_stage, k_from, k_row_bytes, length - k_next * TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
-        cp_async_commit();
-        k_from += TILE_N * k_row_bytes;
-        k_stage = k_stage == (STAGES - 1) * K_BYTES ? 0 : k_stage + K_BYTES;
-        ++k_next;
-    };
-    auto copy_values = [&]() {
-        if (v_next < end)
-            copy_tile(v_tiles + v_stage, v_from, v_row_bytes, length - v_next * TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
-        cp_async_commit();
-        v_from += TILE_N * v_row_bytes;
-        v_stage = v_stage == (STAGES - 1) * K_BYTES ? 0 : v_stage + K_BYTES;
-        ++v_next;
-    };
-
-    copy_queries(&p, &tile, q_tile);
-    copy_keys();
+    at.item = block_index();
+    enter_item(&p, at);
+    k.at = v.at = at;
+    k.from = copy_begin(&p.k, at);
+    v.from = copy_begin(&p.v, at);
+    k.to = v.to = 0;
+    copy_next(&p, &p.k, k, k_tiles);
 #pragma unroll 1
     for (int i = 1; i < STAGES; ++i) {
-        copy_values();
-        copy_keys();
+        copy_next(&p, &p.v, v, v_tiles);
+        copy_next(&p, &p.k, k, k_tiles);
     }
 
-    /* Keys that each row of this lane sees, and the first step that holds a key which some row does not. */
-    limits_t limits;
-#pragma unroll
-    for (int rt = 0; rt < ROW_TILES; ++rt)
-#pragma unroll
-        for (int odd = 0; odd < 2; ++odd)
-            limits[rt][odd] = keys_of_row(&p, tile.row0 + rt * 8 + 2 * (int32_t)(lane & 3) + odd, length);
-    const int32_t first_cut = keys_of_row(&p, tile.row0, length) / TILE_N;
-    const float scale = p.shape.scale_log2;
-
-    struct result chunk, span, row;
-    begin_result(chunk);
-    begin_result(span);
-    begin_result(row);
-
-    uint32_t q_kept[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2];
-    uint32_t stage = 0;
-
-#pragma unroll 1
-    for (int32_t step = first; step < end; ++step) {
-        scores_t s;
-        rows_t part_of_rows;
-        struct result now;
-
-        /* K of this step has arrived, and no warp reads V of the last one any more. */
-        cp_async_wait(2 * STAGES - 2);
-        block_sync();
-        copy_values();
-$ if q_kept then
-        if (step == first) {
-#pragma unroll
-            for (int kk = 0; kk < K_STEPS; ++kk)
-                load_queries(q_kept[kk], q_tile, kk);
+    auto leave = [&](int32_t entry, const struct result &r) {
+$ if cluster then
+        if (p.clustered) {
+            store_local(&p, entries_at + (uint32_t)(entry % (p.range / steps_of_entry(&p))) * LOCAL_BYTES, r, warp);
+            return;
         }
 $ end
-        make_scores(s, q_kept, q_tile, k_lane + stage, scale);
-        if (step >= first_cut)
-            hide_scores(s, step * TILE_N + (int32_t)(warp * WARP_KEYS + (lane >> 2)), limits);
+        store_partial(&p, &at.tile, entry, r, warp);
+    };
+
+#pragma unroll 1
+    for (;;) {
+        /* Keys that each row of this lane sees, and the first step that holds a key which some row does not. */
+        limits_t limits;
 #pragma unroll
         for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
-            for (int odd = 0; odd < 2; ++odd) {
-                part_of_rows[rt][odd] = fmaxf(s[0][rt][odd], s[0][rt][2 + odd]);
-#pragma unroll
-                for (int kt = 1; kt < KEY_TILES; ++kt)
-                    part_of_rows[rt][odd] = fmaxf(part_of_rows[rt][odd], fmaxf(s[kt][rt][odd], s[kt][rt][2 + odd]));
-            }
-        give_rows(maxima, part_of_rows, warp, [](float x, float y) { return fmaxf(x, y); });
+            for (int odd = 0; odd < 2; ++odd)
+                limits[rt][odd] = keys_of_row(&p, at.tile.row0 + rt * 8 + 2 * (int32_t)(lane & 3) + odd, at.length);
+        const int32_t first_cut = keys_of_row(&p, at.tile.row0, at.length) / TILE_N, first = at.step;
+        uint32_t q_kept[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2];
+        struct result chunk, span, row;
 
-        /* V of this step has arrived, and no warp reads K of it any more. */
-        begin_result(now);
-        cp_async_wait(2 * STAGES - 2);
-$ if causal then
-        if (step >= first_cut) {
-            if (block_any(find_special(v_tiles + stage, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
-                settle_values(now.o, v_tiles + stage, step * TILE_N, limits, warp);
-        } else
+        begin_result(chunk);
+        begin_result(span);
+        begin_result(row);
+        place_queries(&p, &at.tile, q_tile);
+
+#pragma unroll 1
+        for (int32_t step = first; step < at.end; ++step) {
+            scores_t s;
+            rows_t part_of_rows;
+            struct result now;
+
+            /* K of this step has arrived, and no warp reads V of the last one any more. */
+            cp_async_wait(2 * STAGES - 2);
             block_sync();
-$ else
-        block_sync();
+            copy_next(&p, &p.v, v, v_tiles);
+$ if q_kept then
+            if (step == first) {
+#pragma unroll
+                for (int kk = 0; kk < K_STEPS; ++kk)
+                    load_queries(q_kept[kk], q_tile, kk);
+            }
 $ end
-        copy_keys();
-        take_rows(now.maximum, maxima, [](float x, float y) { return fmaxf(x, y); });
-        make_weights(part_of_rows, s, now.maximum, p_tile, warp);
-        give_rows(sums, part_of_rows, warp, [](float x, float y) { return x + y; });
-        block_sync();
-        take_rows(now.sum, sums, [](float x, float y) { return x + y; });
-        add_values(now.o, p_tile, v_lane + stage, warp);
-        stage = stage == (STAGES - 1) * K_BYTES ? 0 : stage + K_BYTES;
+            make_scores(s, q_kept, q_tile, k_lane + stage, scale);
+            if (step >= first_cut)
+                hide_scores(s, step * TILE_N + (int32_t)(warp * WARP_KEYS + (lane >> 2)), limits);
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+                for (int odd = 0; odd < 2; ++odd) {
+                    part_of_rows[rt][odd] = fmaxf(s[0][rt][odd], s[0][rt][2 + odd]);
+#pragma unroll
+                    for (int kt = 1; kt < KEY_TILES; ++kt)
+                        part_of_rows[rt][odd] = fmaxf(part_of_rows[rt][odd], fmaxf(s[kt][rt][odd], s[kt][rt][2 + odd]));
+                }
+            give_rows(maxima, part_of_rows, warp, [](float x, float y) { return fmaxf(x, y); });
 
-        if (p.by_step) {
-            store_partial(&p, &tile, step, now, warp);
-            continue;
-        }
-        fold(chunk, now);
-        if ((step + 1) % CHUNK_STEPS == 0 || step + 1 == end) {
-            if (p.parts > 1)
-                store_partial(&p, &tile, step / CHUNK_STEPS, chunk, warp);
+            /* V of this step has arrived, and no warp reads K of it any more. */
+            begin_result(now);
+            cp_async_wait(2 * STAGES - 2);
+$ if causal then
+            if (step >= first_cut) {
+                if (block_any(find_special(v_tiles + stage, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
+                    settle_values(now.o, v_tiles + stage, step * TILE_N, limits, warp);
+            } else
+                block_sync();
+$ else
+            block_sync();
+$ end
+            copy_next(&p, &p.k, k, k_tiles);
+            take_rows(now.maximum, maxima, [](float x, float y) { return fmaxf(x, y); });
+            make_weights(part_of_rows, s, now.maximum, p_tile, warp);
+            give_rows(sums, part_of_rows, warp, [](float x, float y) { return x + y; });
+            block_sync();
+            take_rows(now.sum, sums, [](float x, float y) { return x + y; });
+            add_values(now.o, p_tile, v_lane + stage, warp);
+            stage = stage == (STAGES - 1) * K_BYTES ? 0 : stage + K_BYTES;
+
+            if (p.level == GLINT_DECODE_STEP) {
+                leave(step, now);
+                continue;
+            }
+            fold(chunk, now);
+            if ((step + 1) % CHUNK_STEPS != 0 && step + 1 != at.end)
+                continue;
+            if (p.level == GLINT_DECODE_CHUNK)
+                leave(step / CHUNK_STEPS, chunk);
             else {
                 fold(span, chunk);
-                if ((step + 1) % (CHUNK_STEPS * SPAN_CHUNKS) == 0 || step + 1 == end) {
-                    fold(row, span);
+                if ((step + 1) % (CHUNK_STEPS * SPAN_CHUNKS) == 0 || step + 1 == at.end) {
+                    if (p.level == GLINT_DECODE_SPAN)
+                        leave(step / (CHUNK_STEPS * SPAN_CHUNKS), span);
+                    else
+                        fold(row, span);
                     begin_result(span);
                 }
             }
             begin_result(chunk);
         }
+        if (p.level == GLINT_DECODE_ROW)
+            store_output(&p, &at.tile, row, warp);
+        at.item += p.blocks;
+        if (at.item >= p.items)
+            break;
+        enter_item(&p, at);
     }
     cp_async_wait(0);
-    if (p.parts == 1)
-        store_output(&p, &tile, row, warp);
+$ if cluster then
+    if (p.clustered) {
+        cluster_arrive();
+        cluster_wait();
+        merge_cluster(&p, &at, entries_at, warp);
+        cluster_arrive();
+        cluster_wait();
+    }
+$ end
 }
 
 /* Folds what the blocks of ${symbol} left in the workspace. A block takes 16 columns of two neighbouring rows, a lane one number; a warp folds
- * SPAN_CHUNKS entries or, if these are of steps, CHUNK_STEPS at a time, and the first warp the results of all. */
+ * the steps of a chunk, the chunks of a span or takes a span, and the first warp folds the results of all. */
 GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_decode_params) p)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
@@ -606,15 +808,13 @@ GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_deco
     const int32_t first_row = (int32_t)(2 * pair) % TILE_M, rt = first_row / 8;
     const struct tile tile =
         find_tile(&p, batch, (int32_t)(by_head - (uint32_t)batch * (uint32_t)p.shape.heads_kv), (int32_t)(2 * pair) / TILE_M);
-    const int32_t row = tile.row0 + first_row + (int32_t)(lane & 1);
     const uint32_t numbers = shared_base() + lane * 12; /* [warp][lane]: maximum, sum, O */
 
     admit_successors();
     await_predecessors();
 
     const int32_t steps = steps_of_tile(&p, &tile, find_length(&p, tile.batch));
-    const int32_t entries = p.by_step ? steps : (steps + CHUNK_STEPS - 1) / CHUNK_STEPS;
-    const int32_t group = p.by_step ? CHUNK_STEPS : SPAN_CHUNKS;
+    const int32_t entries = (steps + steps_of_entry(&p) - 1) / steps_of_entry(&p), group = entries_of_group(&p);
     const float *const o_at = partial_o_at(&p, tile.index, 0, rt, dt) + (first_row % 8 / 2) * 32 + lane;
     const float *const row_at = partial_row_at(&p, tile.index, 0, first_row);
     float maximum = -GLINT_INFINITY, sum = 0.0f, o = 0.0f; /* of the row so far: the first warp */
@@ -649,26 +849,17 @@ GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_deco
                 const float more_maximum = ld_shared_f32(numbers + w * (32 * 12)), more_sum = ld_shared_f32(numbers + w * (32 * 12) + 4);
                 const float more = ld_shared_f32(numbers + w * (32 * 12) + 8);
 
-                if (p.by_step) {
+                if (p.level == GLINT_DECODE_STEP) {
                     if (fold_row(span_maximum, span_sum, more_maximum, more_sum, keep, add))
                         span_o = fmaf(keep, span_o, add * more);
                 } else if (fold_row(maximum, sum, more_maximum, more_sum, keep, add))
                     o = fmaf(keep, o, add * more);
             }
-            if (p.by_step && fold_row(maximum, sum, span_maximum, span_sum, keep, add))
+            if (p.level == GLINT_DECODE_STEP && fold_row(maximum, sum, span_maximum, span_sum, keep, add))
                 o = fmaf(keep, o, add * span_o);
         }
         block_sync();
     }
-    if (warp == 0) {
-        const float mine = o * inverse_of(sum), other = shfl_xor(mine, 4);
-        const int32_t column = dt * 16 + (int32_t)(lane >> 1 & 1) * 8 + (int32_t)(lane >> 2);
-
-        if (row < p.rows) {
-            if ((lane >> 2 & 1) == 0 && column < HEAD_DIM)
-                st_global_u32(query_row(&p, &p.o, &tile, row) + column * BYTES, pack_${dtype}(mine, other));
-            if (dt == 0 && lane < 2)
-                store_lse(&p, &tile, row, maximum, sum);
-        }
-    }
+    if (warp == 0)
+        store_merged(&p, &tile, tile.row0 + first_row, dt, maximum, sum, o);
 }

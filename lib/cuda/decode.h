@@ -16,49 +16,54 @@ static inline uint64_t glint_decode_layout(struct glint_decode_params *params, c
 {
     const struct glint_gpu_shape *shape = &params->shape;
     const int64_t steps = ((int64_t)shape->seqlen_k + tile->keys - 1) / tile->keys;
-    int64_t tiles, parts, range;
+    const int64_t chunk = tile->chunk_steps, span = chunk * tile->span_chunks;
+    int64_t tiles, parts, range, entries;
     uint64_t o_bytes, row_bytes;
 
     params->rows = shape->seqlen_q * shape->group;
     params->row_tiles = (params->rows + tile->rows - 1) / tile->rows;
     tiles = (int64_t)shape->batch * shape->heads_kv * params->row_tiles;
-    parts = tiles > 0 && tiles < slots * 3 / 8 && steps > 4 ? slots / tiles : 1;
+    parts = tiles > 0 && tiles < slots * 3 / 4 && steps > 4 ? slots / tiles : 1;
     range = (steps + parts - 1) / parts;
-    if (range <= tile->chunk_steps) {
+    params->level = GLINT_DECODE_STEP;
+    if (range <= chunk / 2) {
         int64_t least = range;
 
         for (range = 1; range < least;)
             range *= 2; /* chunk_steps is a power of two */
-    } else
-        range = (range + tile->chunk_steps - 1) / tile->chunk_steps * tile->chunk_steps;
-    params->range = (int32_t)(range > 0 ? range : 1);
-    params->parts = (int32_t)((steps + params->range - 1) / params->range);
-    params->partial_o = params->partial_rows = (float *)0;
-    if (params->parts <= 1) {
-        params->parts = 1;
-        params->by_step = params->entries = 0;
-        return 0;
+        entries = steps;
+    } else if (range <= span * 3 / 4) {
+        params->level = GLINT_DECODE_CHUNK;
+        range = (range + chunk - 1) / chunk * chunk;
+        entries = (steps + chunk - 1) / chunk;
+    } else {
+        params->level = GLINT_DECODE_SPAN;
+        range = (range + span - 1) / span * span;
+        entries = (steps + span - 1) / span;
     }
-    params->by_step = params->range < tile->chunk_steps;
-    params->entries = (int32_t)(params->by_step ? steps : (steps + tile->chunk_steps - 1) / tile->chunk_steps);
-    o_bytes = (uint64_t)tiles * (uint64_t)params->entries * (uint64_t)tile->rows * (uint64_t)tile->dim * sizeof(float);
-    row_bytes = (uint64_t)tiles * (uint64_t)params->entries * (uint64_t)tile->rows * 2 * sizeof(float);
-    if (base) {
-        params->partial_o = (float *)(void *)base;
-        params->partial_rows = (float *)(void *)(base + o_bytes);
+    parts = (steps + range - 1) / range;
+    if (parts <= 1) {
+        params->level = GLINT_DECODE_ROW;
+        parts = 1;
+        entries = 0;
     }
+    params->range = (int32_t)range;
+    params->parts = (int32_t)parts;
+    params->entries = (int32_t)entries;
+    params->clustered = 0;
+    params->items = (uint32_t)(tiles * parts);
+    params->blocks = params->items < (uint32_t)slots ? params->items : (uint32_t)slots;
+    o_bytes = (uint64_t)tiles * (uint64_t)entries * (uint64_t)tile->rows * (uint64_t)tile->dim * sizeof(float);
+    row_bytes = (uint64_t)tiles * (uint64_t)entries * (uint64_t)tile->rows * 2 * sizeof(float);
+    params->partial_o = base && entries > 0 ? (float *)(void *)base : (float *)0;
+    params->partial_rows = base && entries > 0 ? (float *)(void *)(base + o_bytes) : (float *)0;
     return (o_bytes + row_bytes + 255) / 256 * 256;
 }
 
-/* Blocks of the two kernels. */
-static inline uint64_t glint_decode_blocks(const struct glint_decode_params *params)
-{
-    return (uint64_t)params->shape.batch * (uint64_t)params->shape.heads_kv * (uint64_t)params->row_tiles * (uint64_t)params->parts;
-}
-
+/* Blocks of the second kernel; the first has params->blocks. */
 static inline uint64_t glint_decode_merge_blocks(const struct glint_decode_params *params, const struct glint_decode_tile *tile)
 {
-    if (params->parts == 1)
+    if (params->level == GLINT_DECODE_ROW)
         return 0;
     return (uint64_t)params->shape.batch * (uint64_t)params->shape.heads_kv * (uint64_t)((params->rows + 1) / 2) *
            (uint64_t)(tile->dim / 16);

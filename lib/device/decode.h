@@ -2,16 +2,24 @@
  * lib/device/params.h; what only the host needs is in lib/cuda/decode.h.
  *
  * The rows of a key head are its (query, query head) pairs: row r is query r / group of query head head_kv * group + r % group. A block takes
- * a tile of `tile.rows` of them, so K and V are read once for all query heads of a group, and a part of the keys.
+ * a tile of `tile.rows` of them, so K and V are read once for all query heads of a group, and a part of the keys: an item.
  *
  * Keys are summed up in a tree that depends on nothing but the sequence: `keys` keys from 0, keys, 2 keys, ... are a step; chunk_steps steps
  * from step 0 on are a chunk, span_chunks chunks a span. A step's result (maximum, sum, O) is made from nothing; those of a chunk's steps are
- * folded into the chunk's one after another, those of a span's chunks into the span's, all spans into the row's. How many steps a
- * block takes is free: a result that is not folded by the block that made it goes to the workspace, and the second kernel folds it. */
+ * folded into the chunk's one after another, those of a span's chunks into the span's, all spans into the row's. How many steps an
+ * item has is free: a result that is not folded by the block that made it goes to the workspace, and the second kernel folds it. */
 #ifndef GLINT_DEVICE_DECODE_H
 #define GLINT_DEVICE_DECODE_H
 
 #include "lib/device/params.h"
+
+/* Of what the blocks leave results in the workspace. */
+enum glint_decode_level {
+    GLINT_DECODE_ROW = 0, /* of nothing: a block folds all keys of its rows, and writes O */
+    GLINT_DECODE_STEP = 1,
+    GLINT_DECODE_CHUNK = 2,
+    GLINT_DECODE_SPAN = 3
+};
 
 struct glint_decode_params {
     struct glint_gpu_view q, k, v, o;
@@ -21,11 +29,13 @@ struct glint_decode_params {
     struct glint_gpu_shape shape; /* seqlen_k is the bound; mask_offset and section are not read: causal is bottom right */
     int32_t rows;                 /* of a key head: seqlen_q * group */
     int32_t row_tiles;            /* rows / tile.rows, rounded up */
-    int32_t range;                /* steps that a block takes: one, a divisor of chunk_steps or a multiple */
-    int32_t parts;                /* blocks that share the keys of a tile of rows; 1: the block writes O itself */
-    int32_t by_step;              /* what a block passes on is of its steps (range < chunk_steps), otherwise of its chunks */
-    int32_t entries;              /* steps or chunks at the bound */
-    /* workspace, placed by glint_decode_layout of lib/cuda/decode.h; NULL when parts is 1. A tile is batch, key head, tile of rows: row-major. */
+    int32_t range;                /* steps of an item: a divisor of chunk_steps, or whole chunks, or whole spans */
+    int32_t parts;                /* items that share the keys of a tile of rows; 1: the row level */
+    int32_t level;                /* enum glint_decode_level */
+    int32_t entries;              /* steps, chunks or spans at the bound; 0 at the row level */
+    int32_t clustered;            /* the parts of a tile are the blocks of a cluster, which merges them in shared memory (since sm_90) */
+    uint32_t items, blocks;       /* items: batch * heads_kv * row_tiles * parts; a block takes every blocks-th */
+    /* workspace, placed by glint_decode_layout of lib/cuda/decode.h; NULL at the row level. A tile is batch, key head, tile of rows: row-major. */
     float *partial_o;    /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
     float *partial_rows; /* [tile, entry, rows, 2]: maximum and sum */
 };
