@@ -43,14 +43,20 @@ enum {
     K_BYTES = TILE_N * DIM_PADDED * BYTES,
     P_BYTES = TILE_M * TILE_N * BYTES,
     ROWS_BYTES = WARPS * TILE_M * 4, /* a number of each row from each warp */
+    Q_TILES = STAGES + 1,            /* K goes ahead by STAGES steps, and so by as many items */
+    COPY_ROWS = THREADS / PAGE_CHUNKS, /* that all threads copy at once, and how often they do so for a step: */
+    COPIES = TILE_N / COPY_ROWS,
+    ROW_FLOATS = 2 * WARPS, /* of a row in the workspace: its maximum, from WARPS on the sums of the warps */
 $ if cluster then
     LOCAL_ENTRIES = ${local_entries}, /* of a block of a cluster */
-    LOCAL_BYTES = TILE_M * (DIM_PADDED + 2) * 4, /* of such a one */
-    SHARED_BYTES = 2 * STAGES * K_BYTES + Q_BYTES + P_BYTES + 2 * ROWS_BYTES + LOCAL_ENTRIES * LOCAL_BYTES,
+    LOCAL_BYTES = TILE_M * (DIM_PADDED + ROW_FLOATS) * 4, /* of such a one */
+    SHARED_BYTES = 2 * STAGES * K_BYTES + Q_TILES * Q_BYTES + P_BYTES + 2 * ROWS_BYTES + LOCAL_ENTRIES * LOCAL_BYTES,
 $ else
-    SHARED_BYTES = 2 * STAGES * K_BYTES + Q_BYTES + P_BYTES + 2 * ROWS_BYTES,
+    SHARED_BYTES = 2 * STAGES * K_BYTES + Q_TILES * Q_BYTES + P_BYTES + 2 * ROWS_BYTES,
 $ end
     MERGE_WARPS = SPAN_CHUNKS,
+    MERGED_FLOATS = 2 + WARPS, /* of struct merged */
+    MERGE_BYTES = MERGE_WARPS * 32 * MERGED_FLOATS * 4,
 };
 
 /* Fragments of S^T and O^T: registers 0, 1 belong to key or column lane / 4 and registers 2, 3 to lane / 4 + 8 (`half`); registers 0, 2 to
@@ -60,8 +66,8 @@ typedef float rows_t[ROW_TILES][2];
 typedef float output_t[DIM_MINE][ROW_TILES][4];
 typedef int32_t limits_t[ROW_TILES][2];
 
-/* What is known of rows from some keys: the greatest score in powers of two, and relative to it the sum of weights and the sum of weights
- * times V. A sum of 0: they see none of the keys. */
+/* What is known of rows from some keys: the greatest score in powers of two, and relative to it the sum of weights times V and that of the
+ * weights, of which each warp has its own keys' part. */
 struct result {
     rows_t maximum, sum;
     output_t o;
@@ -79,23 +85,23 @@ GLINT_DEVICE void begin_result(struct result &r)
     }
 }
 
-/* Folds a row's maximum and sum over more keys into those so far, if it sees any of them, and says by what O so far and theirs are
- * multiplied. */
-GLINT_DEVICE bool fold_row(float &maximum, float &sum, float more_maximum, float more_sum, float &keep, float &add)
+/* The maximum of a row over more keys goes into that so far; by what sums and O so far and theirs are multiplied. */
+GLINT_DEVICE void fold_maximum(float &maximum, float more, float &keep, float &add)
 {
-    if (more_sum == 0.0f)
-        return false;
-
-    const float now = fmaxf(maximum, more_maximum), finite = now == -GLINT_INFINITY ? 0.0f : now;
+    const float now = fmaxf(maximum, more), finite = now == -GLINT_INFINITY ? 0.0f : now;
 
     keep = ex2(maximum - finite);
-    add = ex2(more_maximum - finite);
+    add = ex2(more - finite);
     maximum = now;
-    sum = fmaf(keep, sum, add * more_sum);
-    return true;
 }
 
-GLINT_DEVICE void fold(struct result &r, const struct result &more)
+GLINT_DEVICE float fold_number(float x, float more, float keep, float add)
+{
+    return fmaf(keep, x, add * more);
+}
+
+/* Folds what is known of keys from first_key on into what is known of those before. Rows that see none of them stay as they are, to the bit. */
+GLINT_DEVICE void fold(struct result &r, const struct result &more${causal and ", int32_t first_key, const limits_t limits" or ""})
 {
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt)
@@ -103,13 +109,17 @@ GLINT_DEVICE void fold(struct result &r, const struct result &more)
         for (int odd = 0; odd < 2; ++odd) {
             float keep, add;
 
-            if (fold_row(r.maximum[rt][odd], r.sum[rt][odd], more.maximum[rt][odd], more.sum[rt][odd], keep, add)) {
+$ if causal then
+            if (first_key >= limits[rt][odd])
+                continue;
+$ end
+            fold_maximum(r.maximum[rt][odd], more.maximum[rt][odd], keep, add);
+            r.sum[rt][odd] = fold_number(r.sum[rt][odd], more.sum[rt][odd], keep, add);
 #pragma unroll
-                for (int dt = 0; dt < DIM_MINE; ++dt)
+            for (int dt = 0; dt < DIM_MINE; ++dt)
 #pragma unroll
-                    for (int half = 0; half < 2; ++half)
-                        r.o[dt][rt][2 * half + odd] = fmaf(keep, r.o[dt][rt][2 * half + odd], add * more.o[dt][rt][2 * half + odd]);
-            }
+                for (int half = 0; half < 2; ++half)
+                    r.o[dt][rt][2 * half + odd] = fold_number(r.o[dt][rt][2 * half + odd], more.o[dt][rt][2 * half + odd], keep, add);
         }
 }
 
@@ -173,7 +183,7 @@ GLINT_DEVICE float *partial_o_at(const struct glint_decode_params *p, int32_t ti
 
 GLINT_DEVICE float *partial_row_at(const struct glint_decode_params *p, int32_t tile, int32_t entry, int32_t row)
 {
-    return p->partial_rows + (((int64_t)tile * p->entries + entry) * TILE_M + row) * 2;
+    return p->partial_rows + (((int64_t)tile * p->entries + entry) * TILE_M + row) * ROW_FLOATS;
 }
 
 GLINT_DEVICE void store_partial(const struct glint_decode_params *p, const struct tile *t, int32_t entry, const struct result &r,
@@ -193,10 +203,15 @@ GLINT_DEVICE void store_partial(const struct glint_decode_params *p, const struc
                 if (${uneven and "dt * WARPS + (int)warp < DIM_TILES" or "true"})
                     st_global_u32x4(partial_o_at(p, t->index, entry, rt, dt * WARPS + (int32_t)warp) + ((lane & 3) * 8 + (lane >> 2)) * 4, v);
             }
-            if (warp == 0 && lane < 4) {
-                const uint32_t v[4] = {bits_of(r.maximum[rt][0]), bits_of(r.sum[rt][0]), bits_of(r.maximum[rt][1]), bits_of(r.sum[rt][1])};
+            if (lane < 4) {
+                float *const at = partial_row_at(p, t->index, entry, row);
 
-                st_global_u32x4(partial_row_at(p, t->index, entry, row), v);
+                st_global_f32(at + WARPS + warp, r.sum[rt][0]);
+                st_global_f32(at + ROW_FLOATS + WARPS + warp, r.sum[rt][1]);
+                if (warp == 0) {
+                    st_global_f32(at, r.maximum[rt][0]);
+                    st_global_f32(at + ROW_FLOATS, r.maximum[rt][1]);
+                }
             }
         }
     }
@@ -229,18 +244,47 @@ GLINT_DEVICE void store_lse(const struct glint_decode_params *p, const struct ti
 }
 
 /* What a lane of a merge has: one number of row row0 + lane % 2 in column lane / 4 + 8 (lane / 2 % 2) of 16. */
-GLINT_DEVICE void store_merged(const struct glint_decode_params *p, const struct tile *t, int32_t row0, int32_t dt, float maximum, float sum,
-                               float o)
+struct merged {
+    float maximum, o, sum[WARPS];
+};
+
+GLINT_DEVICE void begin_merged(struct merged &m)
+{
+    m.maximum = -GLINT_INFINITY;
+    m.o = 0.0f;
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w)
+        m.sum[w] = 0.0f;
+}
+
+GLINT_DEVICE void fold_merged(struct merged &m, const struct merged &more)
+{
+    float keep, add;
+
+    fold_maximum(m.maximum, more.maximum, keep, add);
+    m.o = fold_number(m.o, more.o, keep, add);
+#pragma unroll
+    for (int w = 0; w < WARPS; ++w)
+        m.sum[w] = fold_number(m.sum[w], more.sum[w], keep, add);
+}
+
+GLINT_DEVICE void store_merged(const struct glint_decode_params *p, const struct tile *t, int32_t row0, int32_t dt, const struct merged &m)
 {
     const uint32_t lane = lane_index();
-    const float mine = o * inverse_of(sum), other = shfl_xor(mine, 4);
+    float sum = m.sum[0];
+
+#pragma unroll
+    for (int w = 1; w < WARPS; ++w)
+        sum += m.sum[w];
+
+    const float mine = m.o * inverse_of(sum), other = shfl_xor(mine, 4);
     const int32_t row = row0 + (int32_t)(lane & 1), column = dt * 16 + (int32_t)(lane >> 1 & 1) * 8 + (int32_t)(lane >> 2);
 
     if (row < p->rows) {
         if ((lane >> 2 & 1) == 0 && column < HEAD_DIM)
             st_global_u32(query_row(p, &p->o, t, row) + column * BYTES, pack_${dtype}(mine, other));
         if (dt == 0 && lane < 2)
-            store_lse(p, t, row, maximum, sum);
+            store_lse(p, t, row, m.maximum, sum);
     }
 }
 
@@ -287,7 +331,8 @@ struct cursor {
     uint32_t item;
 };
 
-GLINT_DEVICE void enter_item(const struct glint_decode_params *p, struct cursor &c)
+/* Where the item is, ... */
+GLINT_DEVICE void locate_item(const struct glint_decode_params *p, struct cursor &c)
 {
 $ if cluster then
     /* Blocks of a cluster have the parts of one tile. */
@@ -304,6 +349,11 @@ $ end
     c.step = (int32_t)part * p->range;
     c.tile = find_tile(p, (int32_t)batch, (int32_t)(by_head - by_part * (uint32_t)p->shape.heads_kv),
                        (int32_t)(item - by_head * (uint32_t)p->row_tiles));
+}
+
+/* ... and how long, which may take a look into memory. */
+GLINT_DEVICE void measure_item(const struct glint_decode_params *p, struct cursor &c)
+{
     c.length = find_length(p, c.tile.batch);
     c.end = min(steps_of_tile(p, &c.tile, c.length), p->parts > 1 ? c.step + p->range : 0x7fffffff);
 }
@@ -313,52 +363,66 @@ GLINT_DEVICE bool find_step(const struct glint_decode_params *p, struct cursor &
 {
     while (c.step >= c.end && c.item < p->items) {
         c.item += p->blocks;
-        if (c.item < p->items)
-            enter_item(p, c);
+        if (c.item < p->items) {
+            locate_item(p, c);
+            measure_item(p, c);
+        }
     }
     return c.item < p->items;
 }
 
-/* Where the next tile of K or V comes from and goes to. */
+/* Rows of Q, in the tile's order; zeros where there are none. */
+GLINT_DEVICE void copy_queries(const struct glint_decode_params *p, const struct tile *t, uint32_t q_tile)
+{
+#pragma unroll 1
+    for (uint32_t i = thread_index(); i < TILE_M * CHUNKS; i += THREADS) {
+        const uint32_t row = i / CHUNKS, chunk = i - row * CHUNKS;
+        const bool inside = t->row0 + (int32_t)row < p->rows && (ROW_CHUNKS == CHUNKS || chunk < ROW_CHUNKS);
+
+        cp_async_16(q_tile + tile_offset(row, chunk, TILE_M, PAGE_CHUNKS),
+                    inside ? query_row(p, &p->q, t, t->row0 + (int32_t)row) + chunk * 16 : (const char *)p->q.address, inside);
+    }
+}
+
+/* Where this thread's part of the next tile of K or V comes from and goes to. */
 struct copier {
     struct cursor at;
     const char *from;
-    uint32_t to;
+    uint32_t to, begin, end; /* shared addresses: of the next tile, the first, behind the last */
 };
 
-GLINT_DEVICE const char *copy_begin(const struct glint_gpu_view *view, const struct cursor &c)
+GLINT_DEVICE void copy_from_item(const struct glint_gpu_view *view, struct copier &c)
 {
-    return copy_from(view_row(view, c.tile.batch, c.tile.head_kv, c.step * TILE_N, BYTES), view->row * BYTES, PAGE_CHUNKS);
+    c.from = copy_from(view_row(view, c.at.tile.batch, c.at.tile.head_kv, c.at.step * TILE_N, BYTES), view->row * BYTES, PAGE_CHUNKS);
 }
 
-/* Begins the copy of the walk's next tile, a group of its own even when there is none. */
-GLINT_DEVICE void copy_next(const struct glint_decode_params *p, const struct glint_gpu_view *view, struct copier &c, uint32_t tiles)
+/* Begins the copy of the walk's next tile: rows past the length become zeros. next_item() is called when it is of another item. */
+template <class next_item_t>
+GLINT_DEVICE void copy_next(const struct glint_decode_params *p, const struct glint_gpu_view *view, struct copier &c, next_item_t next_item)
 {
     const int64_t row_bytes = view->row * BYTES;
 
-    if (c.at.step >= c.at.end && find_step(p, c.at))
-        c.from = copy_begin(view, c.at);
-    if (c.at.step < c.at.end)
-        copy_tile(tiles + c.to, c.from, row_bytes, c.at.length - c.at.step * TILE_N, TILE_N, ROW_CHUNKS, PAGES, PAGE_CHUNKS, THREADS);
-    cp_async_commit();
-    c.from += TILE_N * row_bytes;
-    c.to = c.to == (STAGES - 1) * K_BYTES ? 0 : c.to + K_BYTES;
-    ++c.at.step;
-}
-
-/* Rows of Q, in the tile's order; zeros where there are none. Through registers: these copies count in no group. */
-GLINT_DEVICE void place_queries(const struct glint_decode_params *p, const struct tile *t, uint32_t q_tile)
-{
-#pragma unroll
-    for (uint32_t n = 0; n < (TILE_M * CHUNKS + THREADS - 1) / THREADS; ++n) {
-        const uint32_t i = thread_index() + n * THREADS, row = i / CHUNKS, chunk = i - row * CHUNKS;
-        uint32_t v[4] = {0, 0, 0, 0};
-
-        if (t->row0 + (int32_t)row < p->rows && row < TILE_M && chunk < ROW_CHUNKS)
-            ld_global_u32x4(v, query_row(p, &p->q, t, t->row0 + (int32_t)row) + chunk * 16);
-        if (row < TILE_M)
-            st_shared_u32x4(q_tile + tile_offset(row, chunk, TILE_M, PAGE_CHUNKS), v);
+    if (c.at.step >= c.at.end && find_step(p, c.at)) {
+        copy_from_item(view, c);
+        next_item();
     }
+    if (c.at.step < c.at.end) {
+        const int32_t valid = c.at.length - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS);
+        const uint32_t to = c.to + tile_offset(thread_index() / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS, TILE_N, PAGE_CHUNKS);
+
+#pragma unroll
+        for (int i = 0; i < COPIES; ++i) {
+#pragma unroll
+            for (int page = 0; page < PAGES; ++page)
+                cp_async_16_once(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), c.from + page * (PAGE_CHUNKS * 16),
+                                 i * COPY_ROWS < valid &&
+                                     (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
+            c.from += COPY_ROWS * row_bytes;
+        }
+    }
+    cp_async_commit();
+    c.to = c.to + K_BYTES == c.end ? c.begin : c.to + K_BYTES;
+    ++c.at.step;
 }
 
 /* Operands B of Q^T at k step kk. */
@@ -381,8 +445,11 @@ $ end
 }
 
 /* S^T = scale K Q^T of this warp's keys, in powers of two. Even and odd k steps are summed apart: two chains of products are twice as fast.
- * The scaled score is rounded once, to the number that maxima are made of too. */
-GLINT_DEVICE void make_scores(scores_t s, const uint32_t (&q_kept)[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2], uint32_t q_tile, uint32_t k_lane, float scale)
+ * The scaled score is rounded once, to the number that maxima are made of too. begin_copies() comes when all of K is on its way into
+ * registers: products do not wait behind copies. */
+template <class begin_copies_t>
+GLINT_DEVICE void make_scores(scores_t s, const uint32_t (&q_kept)[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2], uint32_t q_tile, uint32_t k_lane, float scale,
+                              begin_copies_t begin_copies)
 {
     float sums[2][KEY_TILES][ROW_TILES][4];
 
@@ -406,6 +473,7 @@ $ end
                 ${mma}(sums[kk & 1][kt][rt], k, ${q_kept and "q_kept[kk][rt][0], q_kept[kk][rt][1]" or "q[rt][0], q[rt][1]"});
         }
     }
+    begin_copies();
 #pragma unroll
     for (int kt = 0; kt < KEY_TILES; ++kt)
 #pragma unroll
@@ -427,23 +495,26 @@ GLINT_DEVICE void hide_scores(scores_t s, int32_t first_key, const limits_t limi
                 s[kt][rt][i] = first_key + kt * 16 + (i >> 1) * 8 < limits[rt][i & 1] ? s[kt][rt][i] : -GLINT_INFINITY;
 }
 
-/* A number of each row from the lanes of this warp, for all warps: `numbers` is [warp][row]. */
-template <class of_two_t>
-GLINT_DEVICE void give_rows(uint32_t numbers, const rows_t mine, uint32_t warp, of_two_t of_two)
+/* A number of each row from this warp, for all warps: `numbers` is [warp][row]. All lanes with a row have the same. */
+GLINT_DEVICE void give_rows(uint32_t numbers, const rows_t mine, uint32_t warp)
+{
+    if (lane_index() < 4)
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+            st_shared_f32x2(numbers + (warp * TILE_M + rt * 8 + lane_index() * 2) * 4, mine[rt][0], mine[rt][1]);
+}
+
+/* From the lanes of a warp that have parts of a row. */
+template <class of_two_t> GLINT_DEVICE void join_lanes(rows_t rows, of_two_t of_two)
 {
 #pragma unroll
-    for (int rt = 0; rt < ROW_TILES; ++rt) {
-        float joint[2];
-
+    for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
         for (int odd = 0; odd < 2; ++odd) {
-            joint[odd] = of_two(mine[rt][odd], shfl_xor(mine[rt][odd], 4));
-            joint[odd] = of_two(joint[odd], shfl_xor(joint[odd], 8));
-            joint[odd] = of_two(joint[odd], shfl_xor(joint[odd], 16));
+            rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 4));
+            rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 8));
+            rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 16));
         }
-        if (lane_index() < 4)
-            st_shared_f32x2(numbers + (warp * TILE_M + rt * 8 + lane_index() * 2) * 4, joint[0], joint[1]);
-    }
 }
 
 template <class of_two_t>
@@ -463,7 +534,7 @@ GLINT_DEVICE void take_rows(rows_t joint, uint32_t numbers, of_two_t of_two)
     }
 }
 
-/* P^T = 2^(S^T - maximum) to shared memory, [row tile][key][8 rows], and the sums of this lane's part. */
+/* P^T = 2^(S^T - maximum) to shared memory, [row tile][key][8 rows], and the sums of this lane's keys. */
 GLINT_DEVICE void make_weights(rows_t sums, const scores_t s, const rows_t maximum, uint32_t p_tile, uint32_t warp)
 {
     const uint32_t at = p_tile + (warp * WARP_KEYS + (lane_index() >> 2)) * 16 + (lane_index() & 3) * 4;
@@ -487,9 +558,15 @@ GLINT_DEVICE void make_weights(rows_t sums, const scores_t s, const rows_t maxim
     }
 }
 
-/* O^T += V^T P^T of this warp's columns. */
-GLINT_DEVICE void add_values(output_t o, uint32_t p_tile, uint32_t v_lane, uint32_t warp)
+/* O^T += V^T P^T of this warp's columns; even and odd k steps apart, as for the scores. begin_copies() comes after V's last fragments. */
+template <class begin_copies_t>
+GLINT_DEVICE void add_values(output_t o, uint32_t p_tile, uint32_t v_lane, uint32_t warp, begin_copies_t begin_copies)
 {
+    output_t sums;
+
+#pragma unroll
+    for (int i = 0; i < DIM_MINE * ROW_TILES * 4; ++i)
+        sums[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4] = 0.0f;
 #pragma unroll
     for (int kk = 0; kk < TILE_N / 16; kk += 2) {
         uint32_t p[ROW_TILES][4];
@@ -512,9 +589,13 @@ $ end
                 const uint32_t a[4] = {v[0], v[2], v[1], v[3]};
 #pragma unroll
                 for (int rt = 0; rt < ROW_TILES; ++rt)
-                    ${mma}(o[dt][rt], a, p[rt][2 * k], p[rt][2 * k + 1]);
+                    ${mma}(k == 0 ? o[dt][rt] : sums[dt][rt], a, p[rt][2 * k], p[rt][2 * k + 1]);
             }
     }
+    begin_copies();
+#pragma unroll
+    for (int i = 0; i < DIM_MINE * ROW_TILES * 4; ++i)
+        o[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4] += sums[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4];
 }
 
 $ if causal then
@@ -569,10 +650,15 @@ GLINT_DEVICE void store_local(const struct glint_decode_params *p, uint32_t at, 
             if (${uneven and "dt * WARPS + (int)warp < DIM_TILES" or "true"})
                 st_shared_u32x4(at + ((rt * DIM_TILES + dt * WARPS + warp) * 128 + ((lane & 3) * 8 + (lane >> 2)) * 4) * 4, v);
         }
-        if (warp == 0 && lane < 4) {
-            const uint32_t v[4] = {bits_of(r.maximum[rt][0]), bits_of(r.sum[rt][0]), bits_of(r.maximum[rt][1]), bits_of(r.sum[rt][1])};
+        if (lane < 4) {
+            const uint32_t rows = at + (TILE_M * DIM_PADDED + (rt * 8 + 2 * lane) * ROW_FLOATS) * 4;
 
-            st_shared_u32x4(at + TILE_M * DIM_PADDED * 4 + (rt * 8 + 2 * lane) * 8, v);
+            st_shared_f32(rows + (WARPS + warp) * 4, r.sum[rt][0]);
+            st_shared_f32(rows + (ROW_FLOATS + WARPS + warp) * 4, r.sum[rt][1]);
+            if (warp == 0) {
+                st_shared_f32(rows, r.maximum[rt][0]);
+                st_shared_f32(rows + ROW_FLOATS * 4, r.maximum[rt][1]);
+            }
         }
     }
 }
@@ -589,56 +675,51 @@ GLINT_DEVICE void merge_cluster(const struct glint_decode_params *p, const struc
     for (uint32_t unit = cluster_rank() * WARPS + warp; unit < pairs * DIM_TILES; unit += blocks * WARPS) {
         const uint32_t pair = unit / DIM_TILES, dt = unit - pair * DIM_TILES;
         const uint32_t o_at = entries_at + ((pair / 4 * DIM_TILES + dt) * 128 + pair % 4 * 32 + lane) * 4;
-        const uint32_t row_at = entries_at + TILE_M * DIM_PADDED * 4 + (2 * pair + (lane & 1)) * 8;
-        float maximum[3], sum[3], o[3], keep, add; /* of the group, the span, the row */
+        const uint32_t row_at = entries_at + (TILE_M * DIM_PADDED + (2 * pair + (lane & 1)) * ROW_FLOATS) * 4;
+        const int32_t limit = keys_of_row(p, min(p->rows - 1, at->tile.row0 + 2 * (int32_t)pair + (int32_t)(lane & 1)), at->length);
+        struct merged row, span, part;
 
-#pragma unroll
-        for (int i = 0; i < 3; ++i) {
-            maximum[i] = -GLINT_INFINITY;
-            sum[i] = o[i] = 0.0f;
-        }
+        begin_merged(row);
+        begin_merged(span);
+        begin_merged(part);
 #pragma unroll 1
         for (int32_t first = 0; first < entries; first += 8) {
-            float more_maximum[8], more_sum[8], more[8];
+            struct merged more[8];
 
 #pragma unroll
             for (int i = 0; i < 8; ++i)
                 if (first + i < entries) {
                     const uint32_t block = (uint32_t)(first + i) / (uint32_t)local;
                     const uint32_t move = ((uint32_t)(first + i) - block * (uint32_t)local) * LOCAL_BYTES;
-                    const uint32_t row = cluster_address(row_at + move, block);
+                    const uint32_t from = cluster_address(row_at + move, block);
 
-                    more_maximum[i] = ld_cluster_f32(row);
-                    more_sum[i] = ld_cluster_f32(row + 4);
-                    more[i] = ld_cluster_f32(cluster_address(o_at + move, block));
+                    more[i].maximum = ld_cluster_f32(from);
+#pragma unroll
+                    for (int w = 0; w < WARPS; ++w)
+                        more[i].sum[w] = ld_cluster_f32(from + (WARPS + w) * 4);
+                    more[i].o = ld_cluster_f32(cluster_address(o_at + move, block));
                 }
 #pragma unroll
             for (int i = 0; i < 8; ++i)
-                if (first + i < entries) {
+                if ((first + i) * of_entry * TILE_N < limit) {
                     const int32_t done = first + i + 1;
-                    const bool last = done == entries;
+                    const bool last = done * of_entry * TILE_N >= limit;
 
-                    if (fold_row(maximum[0], sum[0], more_maximum[i], more_sum[i], keep, add))
-                        o[0] = fmaf(keep, o[0], add * more[i]);
+                    fold_merged(part, more[i]);
                     if (done % group == 0 || last) {
-                        const int to = p->level == GLINT_DECODE_STEP ? 1 : 2;
-
-                        if (to == 1 && fold_row(maximum[1], sum[1], maximum[0], sum[0], keep, add))
-                            o[1] = fmaf(keep, o[1], add * o[0]);
-                        if (to == 2 && fold_row(maximum[2], sum[2], maximum[0], sum[0], keep, add))
-                            o[2] = fmaf(keep, o[2], add * o[0]);
-                        maximum[0] = -GLINT_INFINITY;
-                        sum[0] = o[0] = 0.0f;
-                        if (to == 1 && (done % (CHUNK_STEPS * SPAN_CHUNKS) == 0 || last)) {
-                            if (fold_row(maximum[2], sum[2], maximum[1], sum[1], keep, add))
-                                o[2] = fmaf(keep, o[2], add * o[1]);
-                            maximum[1] = -GLINT_INFINITY;
-                            sum[1] = o[1] = 0.0f;
+                        if (p->level == GLINT_DECODE_STEP)
+                            fold_merged(span, part);
+                        else
+                            fold_merged(row, part);
+                        begin_merged(part);
+                        if (p->level == GLINT_DECODE_STEP && (done % (CHUNK_STEPS * SPAN_CHUNKS) == 0 || last)) {
+                            fold_merged(row, span);
+                            begin_merged(span);
                         }
                     }
                 }
         }
-        store_merged(p, &at->tile, at->tile.row0 + 2 * (int32_t)pair, (int32_t)dt, maximum[2], sum[2], o[2]);
+        store_merged(p, &at->tile, at->tile.row0 + 2 * (int32_t)pair, (int32_t)dt, row);
     }
 }
 
@@ -647,9 +728,9 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_deco
 {
     const uint32_t lane = lane_index(), warp = warp_index();
 
-    /* Shared memory: STAGES of K, then STAGES of V, Q, P, maxima, sums. */
-    const uint32_t k_tiles = shared_base(), v_tiles = k_tiles + STAGES * K_BYTES, q_tile = v_tiles + STAGES * K_BYTES;
-    const uint32_t p_tile = q_tile + Q_BYTES, maxima = p_tile + P_BYTES, sums = maxima + ROWS_BYTES;
+    /* Shared memory: STAGES of K, then STAGES of V, Q_TILES of Q, P, maxima, sums${cluster and ", entries" or ""}. */
+    const uint32_t k_tiles = shared_base(), v_tiles = k_tiles + STAGES * K_BYTES, q_tiles = v_tiles + STAGES * K_BYTES;
+    const uint32_t p_tile = q_tiles + Q_TILES * Q_BYTES, maxima = p_tile + P_BYTES, sums = maxima + ROWS_BYTES;
 $ if cluster then
     const uint32_t entries_at = sums + ROWS_BYTES;
 $ end
@@ -658,22 +739,34 @@ $ end
     const float scale = p.shape.scale_log2;
     struct cursor at;
     struct copier k, v;
-    uint32_t stage = 0;
+    uint32_t stage = 0, q_to = q_tiles, q_tile = q_tiles;
 
-    admit_successors();
-    await_predecessors();
+    auto next_q = [&](uint32_t &tile) { tile = tile == q_tiles + (Q_TILES - 1) * Q_BYTES ? q_tiles : tile + Q_BYTES; };
+    auto copy_q = [&]() {
+        copy_queries(&p, &k.at.tile, q_to);
+        next_q(q_to);
+    };
+    auto copy_k = [&]() { copy_next(&p, &p.k, k, copy_q); };
+    auto copy_v = [&]() { copy_next(&p, &p.v, v, []() {}); };
 
     at.item = block_index();
-    enter_item(&p, at);
+    locate_item(&p, at);
+    admit_successors();
+    await_predecessors();
+    measure_item(&p, at);
     k.at = v.at = at;
-    k.from = copy_begin(&p.k, at);
-    v.from = copy_begin(&p.v, at);
-    k.to = v.to = 0;
-    copy_next(&p, &p.k, k, k_tiles);
+    copy_from_item(&p.k, k);
+    copy_from_item(&p.v, v);
+    k.to = k.begin = k_tiles;
+    v.to = v.begin = k.end = v_tiles;
+    v.end = q_tiles;
+    if (at.step < at.end)
+        copy_q();
+    copy_k();
 #pragma unroll 1
     for (int i = 1; i < STAGES; ++i) {
-        copy_next(&p, &p.v, v, v_tiles);
-        copy_next(&p, &p.k, k, k_tiles);
+        copy_v();
+        copy_k();
     }
 
     auto leave = [&](int32_t entry, const struct result &r) {
@@ -702,18 +795,16 @@ $ end
         begin_result(chunk);
         begin_result(span);
         begin_result(row);
-        place_queries(&p, &at.tile, q_tile);
 
 #pragma unroll 1
         for (int32_t step = first; step < at.end; ++step) {
             scores_t s;
-            rows_t part_of_rows;
+            rows_t maximum;
             struct result now;
 
             /* K of this step has arrived, and no warp reads V of the last one any more. */
             cp_async_wait(2 * STAGES - 2);
             block_sync();
-            copy_next(&p, &p.v, v, v_tiles);
 $ if q_kept then
             if (step == first) {
 #pragma unroll
@@ -721,19 +812,20 @@ $ if q_kept then
                     load_queries(q_kept[kk], q_tile, kk);
             }
 $ end
-            make_scores(s, q_kept, q_tile, k_lane + stage, scale);
+            make_scores(s, q_kept, q_tile, k_lane + stage, scale, copy_v);
             if (step >= first_cut)
                 hide_scores(s, step * TILE_N + (int32_t)(warp * WARP_KEYS + (lane >> 2)), limits);
 #pragma unroll
             for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
                 for (int odd = 0; odd < 2; ++odd) {
-                    part_of_rows[rt][odd] = fmaxf(s[0][rt][odd], s[0][rt][2 + odd]);
+                    maximum[rt][odd] = fmaxf(s[0][rt][odd], s[0][rt][2 + odd]);
 #pragma unroll
                     for (int kt = 1; kt < KEY_TILES; ++kt)
-                        part_of_rows[rt][odd] = fmaxf(part_of_rows[rt][odd], fmaxf(s[kt][rt][odd], s[kt][rt][2 + odd]));
+                        maximum[rt][odd] = fmaxf(maximum[rt][odd], fmaxf(s[kt][rt][odd], s[kt][rt][2 + odd]));
                 }
-            give_rows(maxima, part_of_rows, warp, [](float x, float y) { return fmaxf(x, y); });
+            join_lanes(maximum, [](float x, float y) { return fmaxf(x, y); });
+            give_rows(maxima, maximum, warp);
 
             /* V of this step has arrived, and no warp reads K of it any more. */
             begin_result(now);
@@ -747,42 +839,49 @@ $ if causal then
 $ else
             block_sync();
 $ end
-            copy_next(&p, &p.k, k, k_tiles);
             take_rows(now.maximum, maxima, [](float x, float y) { return fmaxf(x, y); });
-            make_weights(part_of_rows, s, now.maximum, p_tile, warp);
-            give_rows(sums, part_of_rows, warp, [](float x, float y) { return x + y; });
+            make_weights(now.sum, s, now.maximum, p_tile, warp);
             block_sync();
-            take_rows(now.sum, sums, [](float x, float y) { return x + y; });
-            add_values(now.o, p_tile, v_lane + stage, warp);
+            add_values(now.o, p_tile, v_lane + stage, warp, copy_k);
+            join_lanes(now.sum, [](float x, float y) { return x + y; });
             stage = stage == (STAGES - 1) * K_BYTES ? 0 : stage + K_BYTES;
 
             if (p.level == GLINT_DECODE_STEP) {
                 leave(step, now);
                 continue;
             }
-            fold(chunk, now);
+            fold(chunk, now${causal and ", step * TILE_N, limits" or ""});
             if ((step + 1) % CHUNK_STEPS != 0 && step + 1 != at.end)
                 continue;
             if (p.level == GLINT_DECODE_CHUNK)
                 leave(step / CHUNK_STEPS, chunk);
             else {
-                fold(span, chunk);
+                fold(span, chunk${causal and ", step / CHUNK_STEPS * (CHUNK_STEPS * TILE_N), limits" or ""});
                 if ((step + 1) % (CHUNK_STEPS * SPAN_CHUNKS) == 0 || step + 1 == at.end) {
                     if (p.level == GLINT_DECODE_SPAN)
                         leave(step / (CHUNK_STEPS * SPAN_CHUNKS), span);
                     else
-                        fold(row, span);
+                        fold(row, span${causal and ", step / (CHUNK_STEPS * SPAN_CHUNKS) * (CHUNK_STEPS * SPAN_CHUNKS * TILE_N), limits" or ""});
                     begin_result(span);
                 }
             }
             begin_result(chunk);
         }
-        if (p.level == GLINT_DECODE_ROW)
+        if (first < at.end)
+            next_q(q_tile);
+        if (p.level == GLINT_DECODE_ROW) {
+            if (first < at.end) {
+                give_rows(sums, row.sum, warp);
+                block_sync();
+                take_rows(row.sum, sums, [](float x, float y) { return x + y; });
+            }
             store_output(&p, &at.tile, row, warp);
+        }
         at.item += p.blocks;
         if (at.item >= p.items)
             break;
-        enter_item(&p, at);
+        locate_item(&p, at);
+        measure_item(&p, at);
     }
     cp_async_wait(0);
 $ if cluster then
@@ -808,58 +907,79 @@ GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_deco
     const int32_t first_row = (int32_t)(2 * pair) % TILE_M, rt = first_row / 8;
     const struct tile tile =
         find_tile(&p, batch, (int32_t)(by_head - (uint32_t)batch * (uint32_t)p.shape.heads_kv), (int32_t)(2 * pair) / TILE_M);
-    const uint32_t numbers = shared_base() + lane * 12; /* [warp][lane]: maximum, sum, O */
+    const uint32_t numbers = shared_base() + lane * (MERGED_FLOATS * 4); /* [warp][lane]: struct merged */
 
     admit_successors();
     await_predecessors();
 
-    const int32_t steps = steps_of_tile(&p, &tile, find_length(&p, tile.batch));
-    const int32_t entries = (steps + steps_of_entry(&p) - 1) / steps_of_entry(&p), group = entries_of_group(&p);
+    const int32_t of_entry = steps_of_entry(&p) * TILE_N, group = entries_of_group(&p);
+    const int32_t limit = keys_of_row(&p, min(p.rows - 1, tile.row0 + first_row + (int32_t)(lane & 1)), find_length(&p, tile.batch));
+    const int32_t most = max(limit, keys_of_row(&p, min(p.rows - 1, tile.row0 + first_row + 1), find_length(&p, tile.batch)));
+    const int32_t entries = (most + of_entry - 1) / of_entry; /* that one of the rows sees */
     const float *const o_at = partial_o_at(&p, tile.index, 0, rt, dt) + (first_row % 8 / 2) * 32 + lane;
-    const float *const row_at = partial_row_at(&p, tile.index, 0, first_row);
-    float maximum = -GLINT_INFINITY, sum = 0.0f, o = 0.0f; /* of the row so far: the first warp */
+    const float *const row_at = partial_row_at(&p, tile.index, 0, first_row + (int32_t)(lane & 1));
+    struct merged row; /* so far: the first warp */
 
+    begin_merged(row);
 #pragma unroll 1
     for (int32_t first = 0; first < entries; first += MERGE_WARPS * group) {
         const int32_t mine = first + (int32_t)warp * group, here = min(group, entries - mine);
-        float part_maximum = -GLINT_INFINITY, part_sum = 0.0f, part_o = 0.0f, keep, add;
-        uint32_t rows[SPAN_CHUNKS][4];
-        float more_o[SPAN_CHUNKS];
+        struct merged part, more[SPAN_CHUNKS];
 
+        begin_merged(part);
 #pragma unroll
         for (int i = 0; i < SPAN_CHUNKS; ++i)
             if (i < here) {
-                ld_global_u32x4(rows[i], row_at + (int64_t)(mine + i) * (TILE_M * 2));
-                more_o[i] = ld_global_f32(o_at + (int64_t)(mine + i) * (TILE_M * DIM_PADDED));
+                const float *const at = row_at + (int64_t)(mine + i) * (TILE_M * ROW_FLOATS);
+
+                more[i].maximum = ld_global_f32(at);
+#pragma unroll
+                for (int w = 0; w < WARPS; w += 4) {
+                    uint32_t v[4];
+
+                    ld_global_u32x4(v, at + WARPS + w);
+                    for (int j = 0; j < 4; ++j)
+                        more[i].sum[w + j] = float_of(v[j]);
+                }
+                more[i].o = ld_global_f32(o_at + (int64_t)(mine + i) * (TILE_M * DIM_PADDED));
             }
 #pragma unroll
         for (int i = 0; i < SPAN_CHUNKS; ++i)
-            if (i < here && fold_row(part_maximum, part_sum, float_of((lane & 1) != 0 ? rows[i][2] : rows[i][0]),
-                                     float_of((lane & 1) != 0 ? rows[i][3] : rows[i][1]), keep, add))
-                part_o = fmaf(keep, part_o, add * more_o[i]);
-        st_shared_f32(numbers + warp * (32 * 12), part_maximum);
-        st_shared_f32(numbers + warp * (32 * 12) + 4, part_sum);
-        st_shared_f32(numbers + warp * (32 * 12) + 8, part_o);
+            if (i < here && (mine + i) * of_entry < limit)
+                fold_merged(part, more[i]);
+        st_shared_f32x2(numbers + warp * (32 * MERGED_FLOATS * 4), part.maximum, part.o);
+#pragma unroll
+        for (int w = 0; w < WARPS; w += 2)
+            st_shared_f32x2(numbers + warp * (32 * MERGED_FLOATS * 4) + (2 + w) * 4, part.sum[w], part.sum[w + 1]);
         block_sync();
         if (warp == 0) {
-            float span_maximum = -GLINT_INFINITY, span_sum = 0.0f, span_o = 0.0f;
+            struct merged span;
 
+            begin_merged(span);
 #pragma unroll
-            for (uint32_t w = 0; w < MERGE_WARPS; ++w) {
-                const float more_maximum = ld_shared_f32(numbers + w * (32 * 12)), more_sum = ld_shared_f32(numbers + w * (32 * 12) + 4);
-                const float more = ld_shared_f32(numbers + w * (32 * 12) + 8);
+            for (int i = 0; i < MERGE_WARPS; ++i) {
+                struct merged one;
+                float v[2];
 
-                if (p.level == GLINT_DECODE_STEP) {
-                    if (fold_row(span_maximum, span_sum, more_maximum, more_sum, keep, add))
-                        span_o = fmaf(keep, span_o, add * more);
-                } else if (fold_row(maximum, sum, more_maximum, more_sum, keep, add))
-                    o = fmaf(keep, o, add * more);
+                ld_shared_f32x2(v, numbers + i * (32 * MERGED_FLOATS * 4));
+                one.maximum = v[0], one.o = v[1];
+#pragma unroll
+                for (int w = 0; w < WARPS; w += 2) {
+                    ld_shared_f32x2(v, numbers + i * (32 * MERGED_FLOATS * 4) + (2 + w) * 4);
+                    one.sum[w] = v[0], one.sum[w + 1] = v[1];
+                }
+                if ((first + i * group) * of_entry < limit) {
+                    if (p.level == GLINT_DECODE_STEP)
+                        fold_merged(span, one);
+                    else
+                        fold_merged(row, one);
+                }
             }
-            if (p.level == GLINT_DECODE_STEP && fold_row(maximum, sum, span_maximum, span_sum, keep, add))
-                o = fmaf(keep, o, add * span_o);
+            if (p.level == GLINT_DECODE_STEP && first * of_entry < limit)
+                fold_merged(row, span);
         }
         block_sync();
     }
     if (warp == 0)
-        store_merged(&p, &tile, tile.row0 + first_row, dt, maximum, sum, o);
+        store_merged(&p, &tile, tile.row0 + first_row, dt, row);
 }

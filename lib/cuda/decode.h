@@ -5,7 +5,7 @@
 #include "lib/device/decode.h"
 
 struct glint_decode_tile {
-    int32_t rows, keys, chunk_steps, span_chunks;
+    int32_t rows, keys, chunk_steps, span_chunks, warps;
     int32_t dim; /* head_dim rounded up to 16 */
 };
 
@@ -54,7 +54,7 @@ static inline uint64_t glint_decode_layout(struct glint_decode_params *params, c
     params->items = (uint32_t)(tiles * parts);
     params->blocks = params->items < (uint32_t)slots ? params->items : (uint32_t)slots;
     o_bytes = (uint64_t)tiles * (uint64_t)entries * (uint64_t)tile->rows * (uint64_t)tile->dim * sizeof(float);
-    row_bytes = (uint64_t)tiles * (uint64_t)entries * (uint64_t)tile->rows * 2 * sizeof(float);
+    row_bytes = (uint64_t)tiles * (uint64_t)entries * (uint64_t)tile->rows * 2 * (uint64_t)tile->warps * sizeof(float);
     params->partial_o = base && entries > 0 ? (float *)(void *)base : (float *)0;
     params->partial_rows = base && entries > 0 ? (float *)(void *)(base + o_bytes) : (float *)0;
     return (o_bytes + row_bytes + 255) / 256 * 256;

@@ -37,7 +37,7 @@ struct glint_decode_params {
     uint32_t items, blocks;       /* items: batch * heads_kv * row_tiles * parts; a block takes every blocks-th */
     /* workspace, placed by glint_decode_layout of lib/cuda/decode.h; NULL at the row level. A tile is batch, key head, tile of rows: row-major. */
     float *partial_o;    /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
-    float *partial_rows; /* [tile, entry, rows, 2]: maximum and sum */
+    float *partial_rows; /* [tile, entry, rows, 2 * warps]: the maximum, and from [warps] on the sums of the warps */
 };
 
 #endif

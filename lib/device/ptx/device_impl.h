@@ -234,6 +234,14 @@ GLINT_DEVICE void cp_async_16(uint32_t shared, const void *global, bool inside)
                  : "memory");
 }
 
+/* The same of what is not read again soon: in L2 it makes place for others first. */
+GLINT_DEVICE void cp_async_16_once(uint32_t shared, const void *global, bool inside)
+{
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;" ::"r"(shared),
+                 "l"(__cvta_generic_to_global(global)), "r"(inside ? 16u : 0u), "l"(0x12f0000000000000ull)
+                 : "memory");
+}
+
 /* 4 bytes, for arrays that are not aligned to 16. */
 GLINT_DEVICE void cp_async_4(uint32_t shared, const void *global, bool inside)
 {

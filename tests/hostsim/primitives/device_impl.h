@@ -260,6 +260,11 @@ GLINT_DEVICE void cp_async_16(uint32_t shared, const void *from, bool inside, SI
     sim_copy("cp.async", shared, from, 16, inside, SIM_THIS);
 }
 
+GLINT_DEVICE void cp_async_16_once(uint32_t shared, const void *from, bool inside, SIM_SITE)
+{
+    sim_copy("cp.async", shared, from, 16, inside, SIM_THIS);
+}
+
 GLINT_DEVICE void cp_async_4(uint32_t shared, const void *from, bool inside, SIM_SITE)
 {
     sim_copy("cp.async", shared, from, 4, inside, SIM_THIS);
