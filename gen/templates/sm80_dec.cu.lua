@@ -12,9 +12,6 @@ $ local uneven = dim_tiles % warps ~= 0
  *
  * Every result is folded in an order that depends on the row's keys alone (lib/device/decode.h). */
 #include "lib/device/decode.h"
-$ if cluster then
-#include "lib/device/hopper.h"
-$ end
 #include "lib/device/steps.h"
 
 enum {
@@ -47,13 +44,7 @@ enum {
     COPY_ROWS = THREADS / PAGE_CHUNKS, /* that all threads copy at once, and how often they do so for a step: */
     COPIES = TILE_N / COPY_ROWS,
     ROW_FLOATS = 2 * WARPS, /* of a row in the workspace: its maximum, from WARPS on the sums of the warps */
-$ if cluster then
-    LOCAL_ENTRIES = ${local_entries}, /* of a block of a cluster */
-    LOCAL_BYTES = TILE_M * (DIM_PADDED + ROW_FLOATS) * 4, /* of such a one */
-    SHARED_BYTES = 2 * STAGES * K_BYTES + Q_TILES * Q_BYTES + P_BYTES + 2 * ROWS_BYTES + LOCAL_ENTRIES * LOCAL_BYTES,
-$ else
     SHARED_BYTES = 2 * STAGES * K_BYTES + Q_TILES * Q_BYTES + P_BYTES + 2 * ROWS_BYTES,
-$ end
     MERGE_WARPS = SPAN_CHUNKS,
     MERGED_FLOATS = 2 + WARPS, /* of struct merged */
     MERGE_BYTES = MERGE_WARPS * 32 * MERGED_FLOATS * 4,
@@ -334,21 +325,12 @@ struct cursor {
 /* Where the item is, ... */
 GLINT_DEVICE void locate_item(const struct glint_decode_params *p, struct cursor &c)
 {
-$ if cluster then
-    /* Blocks of a cluster have the parts of one tile. */
-    const uint32_t item = p->clustered ? c.item / (uint32_t)p->parts : c.item;
-    const uint32_t by_head = item / (uint32_t)p->row_tiles, by_part = by_head / (uint32_t)p->shape.heads_kv;
-    const uint32_t batch = p->clustered ? by_part : by_part / (uint32_t)p->parts;
-    const uint32_t part = p->clustered ? c.item - item * (uint32_t)p->parts : by_part - batch * (uint32_t)p->parts;
-$ else
-    const uint32_t item = c.item;
-    const uint32_t by_head = item / (uint32_t)p->row_tiles, by_part = by_head / (uint32_t)p->shape.heads_kv;
+    const uint32_t by_head = c.item / (uint32_t)p->row_tiles, by_part = by_head / (uint32_t)p->shape.heads_kv;
     const uint32_t batch = by_part / (uint32_t)p->parts, part = by_part - batch * (uint32_t)p->parts;
-$ end
 
     c.step = (int32_t)part * p->range;
     c.tile = find_tile(p, (int32_t)batch, (int32_t)(by_head - by_part * (uint32_t)p->shape.heads_kv),
-                       (int32_t)(item - by_head * (uint32_t)p->row_tiles));
+                       (int32_t)(c.item - by_head * (uint32_t)p->row_tiles));
 }
 
 /* ... and how long, which may take a look into memory. */
@@ -389,23 +371,24 @@ struct copier {
     struct cursor at;
     const char *from;
     uint32_t to, begin, end; /* shared addresses: of the next tile, the first, behind the last */
+    bool first;              /* the next tile is an item's first */
 };
 
 GLINT_DEVICE void copy_from_item(const struct glint_gpu_view *view, struct copier &c)
 {
     c.from = copy_from(view_row(view, c.at.tile.batch, c.at.tile.head_kv, c.at.step * TILE_N, BYTES), view->row * BYTES, PAGE_CHUNKS);
+    c.first = true;
 }
 
-/* Begins the copy of the walk's next tile: rows past the length become zeros. next_item() is called when it is of another item. */
-template <class next_item_t>
-GLINT_DEVICE void copy_next(const struct glint_decode_params *p, const struct glint_gpu_view *view, struct copier &c, next_item_t next_item)
+/* Begins the copy of the walk's next tile, a group of its own even when there is none: rows past the length become zeros. of_item() begins
+ * what else there is to copy with the first tile of an item. */
+template <class of_item_t>
+GLINT_DEVICE void copy_next(const struct glint_decode_params *p, const struct glint_gpu_view *view, struct copier &c, of_item_t of_item)
 {
     const int64_t row_bytes = view->row * BYTES;
 
-    if (c.at.step >= c.at.end && find_step(p, c.at)) {
+    if (c.at.step >= c.at.end && find_step(p, c.at))
         copy_from_item(view, c);
-        next_item();
-    }
     if (c.at.step < c.at.end) {
         const int32_t valid = c.at.length - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS);
         const uint32_t to = c.to + tile_offset(thread_index() / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS, TILE_N, PAGE_CHUNKS);
@@ -418,6 +401,10 @@ GLINT_DEVICE void copy_next(const struct glint_decode_params *p, const struct gl
                                  i * COPY_ROWS < valid &&
                                      (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
             c.from += COPY_ROWS * row_bytes;
+        }
+        if (c.first) {
+            c.first = false;
+            of_item();
         }
     }
     cp_async_commit();
@@ -633,107 +620,13 @@ $ end
 }
 
 $ end
-$ if cluster then
-/* ---- a cluster merges what its blocks have ------------------------------------------------------------------------------- */
-
-/* An entry in the block's shared memory: O as in the workspace, then maxima and sums. */
-GLINT_DEVICE void store_local(const struct glint_decode_params *p, uint32_t at, const struct result &r, uint32_t warp)
-{
-    const uint32_t lane = lane_index();
-
-#pragma unroll
-    for (int rt = 0; rt < ROW_TILES; ++rt) {
-#pragma unroll
-        for (int dt = 0; dt < DIM_MINE; ++dt) {
-            const uint32_t v[4] = {bits_of(r.o[dt][rt][0]), bits_of(r.o[dt][rt][1]), bits_of(r.o[dt][rt][2]), bits_of(r.o[dt][rt][3])};
-
-            if (${uneven and "dt * WARPS + (int)warp < DIM_TILES" or "true"})
-                st_shared_u32x4(at + ((rt * DIM_TILES + dt * WARPS + warp) * 128 + ((lane & 3) * 8 + (lane >> 2)) * 4) * 4, v);
-        }
-        if (lane < 4) {
-            const uint32_t rows = at + (TILE_M * DIM_PADDED + (rt * 8 + 2 * lane) * ROW_FLOATS) * 4;
-
-            st_shared_f32(rows + (WARPS + warp) * 4, r.sum[rt][0]);
-            st_shared_f32(rows + (ROW_FLOATS + WARPS + warp) * 4, r.sum[rt][1]);
-            if (warp == 0) {
-                st_shared_f32(rows, r.maximum[rt][0]);
-                st_shared_f32(rows + ROW_FLOATS * 4, r.maximum[rt][1]);
-            }
-        }
-    }
-}
-
-/* Folds the entries of all blocks; warps share out the pairs of rows and 16 columns. */
-GLINT_DEVICE void merge_cluster(const struct glint_decode_params *p, const struct cursor *at, uint32_t entries_at, uint32_t warp)
-{
-    const uint32_t lane = lane_index(), blocks = (uint32_t)p->parts;
-    const int32_t of_entry = steps_of_entry(p), group = entries_of_group(p), local = p->range / of_entry;
-    const int32_t entries = (steps_of_tile(p, &at->tile, at->length) + of_entry - 1) / of_entry;
-    const uint32_t pairs = (uint32_t)(min(p->rows - at->tile.row0, TILE_M) + 1) / 2;
-
-#pragma unroll 1
-    for (uint32_t unit = cluster_rank() * WARPS + warp; unit < pairs * DIM_TILES; unit += blocks * WARPS) {
-        const uint32_t pair = unit / DIM_TILES, dt = unit - pair * DIM_TILES;
-        const uint32_t o_at = entries_at + ((pair / 4 * DIM_TILES + dt) * 128 + pair % 4 * 32 + lane) * 4;
-        const uint32_t row_at = entries_at + (TILE_M * DIM_PADDED + (2 * pair + (lane & 1)) * ROW_FLOATS) * 4;
-        const int32_t limit = keys_of_row(p, min(p->rows - 1, at->tile.row0 + 2 * (int32_t)pair + (int32_t)(lane & 1)), at->length);
-        struct merged row, span, part;
-
-        begin_merged(row);
-        begin_merged(span);
-        begin_merged(part);
-#pragma unroll 1
-        for (int32_t first = 0; first < entries; first += 8) {
-            struct merged more[8];
-
-#pragma unroll
-            for (int i = 0; i < 8; ++i)
-                if (first + i < entries) {
-                    const uint32_t block = (uint32_t)(first + i) / (uint32_t)local;
-                    const uint32_t move = ((uint32_t)(first + i) - block * (uint32_t)local) * LOCAL_BYTES;
-                    const uint32_t from = cluster_address(row_at + move, block);
-
-                    more[i].maximum = ld_cluster_f32(from);
-#pragma unroll
-                    for (int w = 0; w < WARPS; ++w)
-                        more[i].sum[w] = ld_cluster_f32(from + (WARPS + w) * 4);
-                    more[i].o = ld_cluster_f32(cluster_address(o_at + move, block));
-                }
-#pragma unroll
-            for (int i = 0; i < 8; ++i)
-                if ((first + i) * of_entry * TILE_N < limit) {
-                    const int32_t done = first + i + 1;
-                    const bool last = done * of_entry * TILE_N >= limit;
-
-                    fold_merged(part, more[i]);
-                    if (done % group == 0 || last) {
-                        if (p->level == GLINT_DECODE_STEP)
-                            fold_merged(span, part);
-                        else
-                            fold_merged(row, part);
-                        begin_merged(part);
-                        if (p->level == GLINT_DECODE_STEP && (done % (CHUNK_STEPS * SPAN_CHUNKS) == 0 || last)) {
-                            fold_merged(row, span);
-                            begin_merged(span);
-                        }
-                    }
-                }
-        }
-        store_merged(p, &at->tile, at->tile.row0 + 2 * (int32_t)pair, (int32_t)dt, row);
-    }
-}
-
-$ end
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_decode_params) p)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
 
-    /* Shared memory: STAGES of K, then STAGES of V, Q_TILES of Q, P, maxima, sums${cluster and ", entries" or ""}. */
+    /* Shared memory: STAGES of K, then STAGES of V, Q_TILES of Q, P, maxima, sums. */
     const uint32_t k_tiles = shared_base(), v_tiles = k_tiles + STAGES * K_BYTES, q_tiles = v_tiles + STAGES * K_BYTES;
     const uint32_t p_tile = q_tiles + Q_TILES * Q_BYTES, maxima = p_tile + P_BYTES, sums = maxima + ROWS_BYTES;
-$ if cluster then
-    const uint32_t entries_at = sums + ROWS_BYTES;
-$ end
     const uint32_t k_lane = k_tiles + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + warp * (WARP_KEYS * PAGE_CHUNKS * 16);
     const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
     const float scale = p.shape.scale_log2;
@@ -760,8 +653,6 @@ $ end
     k.to = k.begin = k_tiles;
     v.to = v.begin = k.end = v_tiles;
     v.end = q_tiles;
-    if (at.step < at.end)
-        copy_q();
     copy_k();
 #pragma unroll 1
     for (int i = 1; i < STAGES; ++i) {
@@ -769,15 +660,7 @@ $ end
         copy_k();
     }
 
-    auto leave = [&](int32_t entry, const struct result &r) {
-$ if cluster then
-        if (p.clustered) {
-            store_local(&p, entries_at + (uint32_t)(entry % (p.range / steps_of_entry(&p))) * LOCAL_BYTES, r, warp);
-            return;
-        }
-$ end
-        store_partial(&p, &at.tile, entry, r, warp);
-    };
+    auto leave = [&](int32_t entry, const struct result &r) { store_partial(&p, &at.tile, entry, r, warp); };
 
 #pragma unroll 1
     for (;;) {
@@ -884,15 +767,6 @@ $ end
         measure_item(&p, at);
     }
     cp_async_wait(0);
-$ if cluster then
-    if (p.clustered) {
-        cluster_arrive();
-        cluster_wait();
-        merge_cluster(&p, &at, entries_at, warp);
-        cluster_arrive();
-        cluster_wait();
-    }
-$ end
 }
 
 /* Folds what the blocks of ${symbol} left in the workspace. A block takes 16 columns of two neighbouring rows, a lane one number; a warp folds

@@ -23,7 +23,7 @@ static inline uint64_t glint_decode_layout(struct glint_decode_params *params, c
     params->rows = shape->seqlen_q * shape->group;
     params->row_tiles = (params->rows + tile->rows - 1) / tile->rows;
     tiles = (int64_t)shape->batch * shape->heads_kv * params->row_tiles;
-    parts = tiles > 0 && tiles < slots * 3 / 4 && steps > 4 ? slots / tiles : 1;
+    parts = tiles > 0 && tiles < slots * 3 / 4 && shape->seqlen_k > 256 ? slots / tiles : 1;
     range = (steps + parts - 1) / parts;
     params->level = GLINT_DECODE_STEP;
     if (range <= chunk / 2) {
@@ -50,7 +50,6 @@ static inline uint64_t glint_decode_layout(struct glint_decode_params *params, c
     params->range = (int32_t)range;
     params->parts = (int32_t)parts;
     params->entries = (int32_t)entries;
-    params->clustered = 0;
     params->items = (uint32_t)(tiles * parts);
     params->blocks = params->items < (uint32_t)slots ? params->items : (uint32_t)slots;
     o_bytes = (uint64_t)tiles * (uint64_t)entries * (uint64_t)tile->rows * (uint64_t)tile->dim * sizeof(float);

@@ -33,7 +33,6 @@ struct glint_decode_params {
     int32_t parts;                /* items that share the keys of a tile of rows; 1: the row level */
     int32_t level;                /* enum glint_decode_level */
     int32_t entries;              /* steps, chunks or spans at the bound; 0 at the row level */
-    int32_t clustered;            /* the parts of a tile are the blocks of a cluster, which merges them in shared memory (since sm_90) */
     uint32_t items, blocks;       /* items: batch * heads_kv * row_tiles * parts; a block takes every blocks-th */
     /* workspace, placed by glint_decode_layout of lib/cuda/decode.h; NULL at the row level. A tile is batch, key head, tile of rows: row-major. */
     float *partial_o;    /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
