@@ -3,6 +3,7 @@ $ local row_tiles = tile_m // 8
 $ local q_kept = padded_dim // 8 * row_tiles <= 64
 $ local dim_tiles = padded_dim // 16
 $ local uneven = dim_tiles % warps ~= 0
+$ local masked, band = mask ~= "none", mask == "band"
 /* Few queries against many keys. One block of ${warps} warps takes ${tile_m} rows, (query, query head) pairs of one key head, and walks over a part of the
  * keys in steps of ${tile_n}. K and V pass by once, so what counts is how many bytes are on their way: ${2 * stages - 1} tiles of ${tile_n * padded_dim * 2} bytes a block.
  *
@@ -45,9 +46,9 @@ enum {
     COPIES = TILE_N / COPY_ROWS,
     ROW_FLOATS = 2 * WARPS, /* of a row in the workspace: its maximum, from WARPS on the sums of the warps */
     SHARED_BYTES = 2 * STAGES * K_BYTES + Q_TILES * Q_BYTES + P_BYTES + 2 * ROWS_BYTES,
+    SPAN_KEYS = CHUNK_STEPS * SPAN_CHUNKS * TILE_N,
     MERGE_WARPS = SPAN_CHUNKS,
-    MERGED_FLOATS = 2 + WARPS, /* of struct merged */
-    MERGE_BYTES = MERGE_WARPS * 32 * MERGED_FLOATS * 4,
+    MERGE_BYTES = MERGE_WARPS * 32 * 16,
 };
 
 /* Fragments of S^T and O^T: registers 0, 1 belong to key or column lane / 4 and registers 2, 3 to lane / 4 + 8 (`half`); registers 0, 2 to
@@ -55,7 +56,20 @@ enum {
 typedef float scores_t[KEY_TILES][ROW_TILES][4];
 typedef float rows_t[ROW_TILES][2];
 typedef float output_t[DIM_MINE][ROW_TILES][4];
-typedef int32_t limits_t[ROW_TILES][2];
+
+/* The keys that each row of this lane sees: from begin on, up to end. */
+struct sight {
+    int32_t end[ROW_TILES][2];
+$ if band then
+    int32_t begin[ROW_TILES][2];
+$ end
+};
+
+/* Whether a row sees any of `keys` keys from first_key on. */
+GLINT_DEVICE bool sees(const struct sight &sight, const int rt, const int odd, int32_t first_key, int32_t keys)
+{
+    return first_key < sight.end[rt][odd]${band and " && first_key + keys > sight.begin[rt][odd]" or ""};
+}
 
 /* What is known of rows from some keys: the greatest score in powers of two, and relative to it the sum of weights times V and that of the
  * weights, of which each warp has its own keys' part. */
@@ -92,7 +106,7 @@ GLINT_DEVICE float fold_number(float x, float more, float keep, float add)
 }
 
 /* Folds what is known of keys from first_key on into what is known of those before. Rows that see none of them stay as they are, to the bit. */
-GLINT_DEVICE void fold(struct result &r, const struct result &more${causal and ", int32_t first_key, const limits_t limits" or ""})
+GLINT_DEVICE void fold(struct result &r, const struct result &more${masked and ", int32_t first_key, int32_t keys, const struct sight &sight" or ""})
 {
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt)
@@ -100,8 +114,8 @@ GLINT_DEVICE void fold(struct result &r, const struct result &more${causal and "
         for (int odd = 0; odd < 2; ++odd) {
             float keep, add;
 
-$ if causal then
-            if (first_key >= limits[rt][odd])
+$ if masked then
+            if (!sees(sight, rt, odd, first_key, keys))
                 continue;
 $ end
             fold_maximum(r.maximum[rt][odd], more.maximum[rt][odd], keep, add);
@@ -139,20 +153,57 @@ GLINT_DEVICE int32_t find_length(const struct glint_decode_params *p, int32_t ba
     return p->seqlens_k ? max(0, min(bound, (int32_t)ld_relaxed_u32((const uint32_t *)p->seqlens_k + batch))) : bound;
 }
 
-/* Keys that a row sees of `length`. */
-GLINT_DEVICE int32_t keys_of_row(const struct glint_decode_params *p, int32_t row, int32_t length)
+/* The end of the keys that a row sees of `length`, ... */
+GLINT_DEVICE int32_t end_of_row(const struct glint_decode_params *p, int32_t row, int32_t length)
 {
-$ if causal then
+$ if band then
+    const int32_t past = p->shape.seqlen_q - 1 - row / p->shape.group; /* keys of the sequence behind the query's own */
+
+    return p->window_right >= past ? length : max(0, length - past + p->window_right);
+$ elseif masked then
     return max(0, min(length, length - p->shape.seqlen_q + row / p->shape.group + 1));
 $ else
     return length;
 $ end
 }
 
-/* Steps that hold all keys that some row of the tile sees. */
-GLINT_DEVICE int32_t steps_of_tile(const struct glint_decode_params *p, const struct tile *t, int32_t length)
+$ if band then
+/* ... and their begin. */
+GLINT_DEVICE int32_t begin_of_row(const struct glint_decode_params *p, int32_t row, int32_t length)
 {
-    return (keys_of_row(p, min(p->rows, t->row0 + TILE_M) - 1, length) + TILE_N - 1) / TILE_N;
+    const int32_t own = length - p->shape.seqlen_q + row / p->shape.group;
+
+    return own > p->window_left ? own - p->window_left : 0;
+}
+
+$ end
+/* Steps that hold all keys that some row of the tile sees: from the first, ... */
+GLINT_DEVICE int32_t begin_of_tile(const struct glint_decode_params *p, const struct tile *t, int32_t length)
+{
+    return ${band and "begin_of_row(p, t->row0, length) / TILE_N" or "0"};
+}
+
+/* ... up to the last. */
+GLINT_DEVICE int32_t end_of_tile(const struct glint_decode_params *p, const struct tile *t, int32_t length)
+{
+    return (end_of_row(p, min(p->rows, t->row0 + TILE_M) - 1, length) + TILE_N - 1) / TILE_N;
+}
+
+/* Steps of an entry of the workspace, and how many entries are folded before the next level. */
+GLINT_DEVICE int32_t steps_of_entry(const struct glint_decode_params *p)
+{
+    return p->level == GLINT_DECODE_STEP ? 1 : p->level == GLINT_DECODE_CHUNK ? CHUNK_STEPS : CHUNK_STEPS * SPAN_CHUNKS;
+}
+
+GLINT_DEVICE int32_t entries_of_group(const struct glint_decode_params *p)
+{
+    return p->level == GLINT_DECODE_STEP ? CHUNK_STEPS : p->level == GLINT_DECODE_CHUNK ? SPAN_CHUNKS : 1;
+}
+
+/* The entry of the tile's first step: the workspace begins with it. */
+GLINT_DEVICE int32_t first_entry(const struct glint_decode_params *p, const struct tile *t, int32_t length)
+{
+    return ${band and "begin_of_tile(p, t, length) / steps_of_entry(p)" or "0"};
 }
 
 /* Row `row` of a tensor of queries. */
@@ -208,74 +259,81 @@ GLINT_DEVICE void store_partial(const struct glint_decode_params *p, const struc
     }
 }
 
-/* Steps of an entry, and how many entries are folded before the next level. */
-GLINT_DEVICE int32_t steps_of_entry(const struct glint_decode_params *p)
-{
-    return p->level == GLINT_DECODE_STEP ? 1 : p->level == GLINT_DECODE_CHUNK ? CHUNK_STEPS : CHUNK_STEPS * SPAN_CHUNKS;
-}
-
-GLINT_DEVICE int32_t entries_of_group(const struct glint_decode_params *p)
-{
-    return p->level == GLINT_DECODE_STEP ? CHUNK_STEPS : p->level == GLINT_DECODE_CHUNK ? SPAN_CHUNKS : 1;
-}
-
 /* ---- O and LSE ---------------------------------------------------------------------------------------------------------- */
 
-GLINT_DEVICE float inverse_of(float sum)
+/* What a row ends with: the factor of its O, and its LSE. */
+struct ending {
+    float factor, lse;
+};
+
+/* A sink is one more score, of a key whose V is zero. */
+GLINT_DEVICE struct ending end_row(const struct glint_decode_params *p, const struct tile *t, int32_t row, float maximum, float sum)
 {
-    return sum == 0.0f ? 0.0f : 1.0f / sum;
+    struct ending e;
+    float keep = 1.0f;
+
+    if (p->sinks) {
+        const float sink = ld_global_f32(p->sinks + t->head_kv * p->shape.group + row % p->shape.group) * 1.44269504088896341f;
+
+        if (sink != -GLINT_INFINITY) {
+            const float now = fmaxf(maximum, sink);
+
+            keep = ex2(maximum - now);
+            sum = fmaf(keep, sum, ex2(sink - now));
+            maximum = now;
+        }
+    }
+    e.factor = sum == 0.0f ? 0.0f : keep / sum;
+    e.lse = sum == 0.0f ? -GLINT_INFINITY : (maximum + lg2(sum)) * 0.693147180559945309f;
+    return e;
 }
 
-GLINT_DEVICE void store_lse(const struct glint_decode_params *p, const struct tile *t, int32_t row, float maximum, float sum)
+GLINT_DEVICE void store_lse(const struct glint_decode_params *p, const struct tile *t, int32_t row, float lse)
 {
     const int32_t query = row / p->shape.group, head = t->head_kv * p->shape.group + row - query * p->shape.group;
 
-    st_global_f32(p->lse + ((int64_t)t->batch * p->shape.heads_q + head) * p->shape.seqlen_q + query,
-                  sum == 0.0f ? -GLINT_INFINITY : (maximum + lg2(sum)) * 0.693147180559945309f);
+    st_global_f32(p->lse + ((int64_t)t->batch * p->shape.heads_q + head) * p->shape.seqlen_q + query, lse);
 }
 
-/* What a lane of a merge has: one number of row row0 + lane % 2 in column lane / 4 + 8 (lane / 2 % 2) of 16. */
+/* What a lane of a merge has: one number of row lane % 2 in column lane / 4 + 8 (lane / 2 % 2) of 16, and warp lane / 2 % 4's sum of that row. */
 struct merged {
-    float maximum, o, sum[WARPS];
+    float maximum, sum, o;
 };
 
 GLINT_DEVICE void begin_merged(struct merged &m)
 {
     m.maximum = -GLINT_INFINITY;
-    m.o = 0.0f;
-#pragma unroll
-    for (int w = 0; w < WARPS; ++w)
-        m.sum[w] = 0.0f;
+    m.sum = m.o = 0.0f;
 }
 
-GLINT_DEVICE void fold_merged(struct merged &m, const struct merged &more)
+/* Without branches: of eight folds after one another only the maxima are a chain. */
+GLINT_DEVICE void fold_merged(struct merged &m, const struct merged &more, bool seen)
 {
-    float keep, add;
+    float maximum = m.maximum, keep, add;
 
-    fold_maximum(m.maximum, more.maximum, keep, add);
-    m.o = fold_number(m.o, more.o, keep, add);
-#pragma unroll
-    for (int w = 0; w < WARPS; ++w)
-        m.sum[w] = fold_number(m.sum[w], more.sum[w], keep, add);
+    fold_maximum(maximum, more.maximum, keep, add);
+    m.maximum = seen ? maximum : m.maximum;
+    m.sum = seen ? fold_number(m.sum, more.sum, keep, add) : m.sum;
+    m.o = seen ? fold_number(m.o, more.o, keep, add) : m.o;
 }
 
 GLINT_DEVICE void store_merged(const struct glint_decode_params *p, const struct tile *t, int32_t row0, int32_t dt, const struct merged &m)
 {
     const uint32_t lane = lane_index();
-    float sum = m.sum[0];
-
-#pragma unroll
-    for (int w = 1; w < WARPS; ++w)
-        sum += m.sum[w];
-
-    const float mine = m.o * inverse_of(sum), other = shfl_xor(mine, 4);
-    const int32_t row = row0 + (int32_t)(lane & 1), column = dt * 16 + (int32_t)(lane >> 1 & 1) * 8 + (int32_t)(lane >> 2);
+    const bool upper = (lane >> 1 & 2) != 0, odd = (lane >> 1 & 1) != 0;
+    const float next = shfl_xor(m.sum, 2), far = shfl_xor(m.sum, 4), last = shfl_xor(m.sum, 6);
+    const float low[2] = {odd ? next : m.sum, odd ? m.sum : next}, high[2] = {odd ? last : far, odd ? far : last};
+    const float sum = upper ? high[0] + high[1] + low[0] + low[1] : low[0] + low[1] + high[0] + high[1]; /* warps 0, 1, 2, 3 */
+    const int32_t row = row0 + (int32_t)(lane & 1);
+    const struct ending end = end_row(p, t, row, m.maximum, sum);
+    const float mine = m.o * end.factor, other = shfl_xor(mine, 4);
+    const int32_t column = dt * 16 + (int32_t)(lane >> 1 & 1) * 8 + (int32_t)(lane >> 2);
 
     if (row < p->rows) {
         if ((lane >> 2 & 1) == 0 && column < HEAD_DIM)
             st_global_u32(query_row(p, &p->o, t, row) + column * BYTES, pack_${dtype}(mine, other));
         if (dt == 0 && lane < 2)
-            store_lse(p, t, row, m.maximum, sum);
+            store_lse(p, t, row, end.lse);
     }
 }
 
@@ -287,7 +345,8 @@ GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt) {
         const int32_t row = t->row0 + rt * 8 + 2 * (int32_t)(lane & 3);
-        const float inverse[2] = {inverse_of(r.sum[rt][0]), inverse_of(r.sum[rt][1])};
+        const struct ending end[2] = {end_row(p, t, row, r.maximum[rt][0], r.sum[rt][0]),
+                                      end_row(p, t, row + 1, r.maximum[rt][1], r.sum[rt][1])};
         const bool mine = row + (int32_t)odd < p->rows;
         char *const to = query_row(p, &p->o, t, mine ? row + (int32_t)odd : t->row0);
 
@@ -295,7 +354,7 @@ GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct
         for (int dt = 0; dt < DIM_MINE; ++dt)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const float even_row = r.o[dt][rt][2 * half] * inverse[0], odd_row = r.o[dt][rt][2 * half + 1] * inverse[1];
+                const float even_row = r.o[dt][rt][2 * half] * end[0].factor, odd_row = r.o[dt][rt][2 * half + 1] * end[1].factor;
                 const float other = shfl_xor(odd ? even_row : odd_row, 4);
                 const int32_t column = (dt * WARPS + (int32_t)warp) * 16 + half * 8 + (int32_t)(lane >> 2 & 6);
 
@@ -304,9 +363,9 @@ GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct
             }
         if (warp == 0 && lane < 4) {
             if (row < p->rows)
-                store_lse(p, t, row, r.maximum[rt][0], r.sum[rt][0]);
+                store_lse(p, t, row, end[0].lse);
             if (row + 1 < p->rows)
-                store_lse(p, t, row + 1, r.maximum[rt][1], r.sum[rt][1]);
+                store_lse(p, t, row + 1, end[1].lse);
         }
     }
 }
@@ -337,7 +396,16 @@ GLINT_DEVICE void locate_item(const struct glint_decode_params *p, struct cursor
 GLINT_DEVICE void measure_item(const struct glint_decode_params *p, struct cursor &c)
 {
     c.length = find_length(p, c.tile.batch);
-    c.end = min(steps_of_tile(p, &c.tile, c.length), p->parts > 1 ? c.step + p->range : 0x7fffffff);
+    c.end = end_of_tile(p, &c.tile, c.length);
+    if (p->parts > 1) {
+$ if band then
+        c.step += first_entry(p, &c.tile, c.length) * steps_of_entry(p);
+$ end
+        c.end = min(c.end, c.step + p->range);
+    }
+$ if band then
+    c.step = max(c.step, begin_of_tile(p, &c.tile, c.length));
+$ end
 }
 
 /* To the first step of the walk at or after the cursor, if there is one. */
@@ -435,7 +503,7 @@ $ end
  * The scaled score is rounded once, to the number that maxima are made of too. begin_copies() comes when all of K is on its way into
  * registers: products do not wait behind copies. */
 template <class begin_copies_t>
-GLINT_DEVICE void make_scores(scores_t s, const uint32_t (&q_kept)[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2], uint32_t q_tile, uint32_t k_lane, float scale,
+GLINT_DEVICE void make_scores(scores_t s, const uint32_t (&q_kept)[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2], uint32_t q_tile, uint32_t k_lane, ${softcap and "float cap, float scale" or "float scale"},
                               begin_copies_t begin_copies)
 {
     float sums[2][KEY_TILES][ROW_TILES][4];
@@ -467,11 +535,16 @@ $ end
         for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
             for (int i = 0; i < 4; ++i)
+$ if softcap then
+                /* cap tanh(x / cap) is cap - 2 cap / (1 + e^(2 x / cap)) */
+                s[kt][rt][i] = fmaf(-2.0f * cap, 1.0f / (1.0f + ex2((sums[0][kt][rt][i] + sums[1][kt][rt][i]) * scale)), cap);
+$ else
                 s[kt][rt][i] = fmaf(sums[0][kt][rt][i] + sums[1][kt][rt][i], scale, 0.0f);
+$ end
 }
 
-/* Hides the keys from limits[row] on; first_key is the first of this lane. */
-GLINT_DEVICE void hide_scores(scores_t s, int32_t first_key, const limits_t limits)
+/* Hides the keys that rows do not see; first_key is the first of this lane. */
+GLINT_DEVICE void hide_scores(scores_t s, int32_t first_key, const struct sight &sight)
 {
 #pragma unroll
     for (int kt = 0; kt < KEY_TILES; ++kt)
@@ -479,7 +552,7 @@ GLINT_DEVICE void hide_scores(scores_t s, int32_t first_key, const limits_t limi
         for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
             for (int i = 0; i < 4; ++i)
-                s[kt][rt][i] = first_key + kt * 16 + (i >> 1) * 8 < limits[rt][i & 1] ? s[kt][rt][i] : -GLINT_INFINITY;
+                s[kt][rt][i] = sees(sight, rt, i & 1, first_key + kt * 16 + (i >> 1) * 8, 1) ? s[kt][rt][i] : -GLINT_INFINITY;
 }
 
 /* A number of each row from this warp, for all warps: `numbers` is [warp][row]. All lanes with a row have the same. */
@@ -585,10 +658,10 @@ $ end
         o[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4] += sums[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4];
 }
 
-$ if causal then
+$ if masked then
 /* V of a step of which some rows do not see all keys: NaN and infinities reach only the rows that see them, and then leave the tile, before it
  * is multiplied by weights of zero. All threads of the block call it. */
-GLINT_DEVICE void settle_values(output_t o, uint32_t v_tile, int32_t first_key, const limits_t limits, uint32_t warp)
+GLINT_DEVICE void settle_values(output_t o, uint32_t v_tile, int32_t first_key, const struct sight &sight, uint32_t warp)
 {
     const uint32_t lane = lane_index();
 
@@ -610,7 +683,7 @@ $ end
                 for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
                     for (int odd = 0; odd < 2; ++odd)
-                        if (first_key + (int32_t)key < limits[rt][odd])
+                        if (sees(sight, rt, odd, first_key + (int32_t)key, 1))
                             o[dt][rt][2 * half + odd] += v;
             }
     block_sync();
@@ -629,7 +702,11 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_deco
     const uint32_t p_tile = q_tiles + Q_TILES * Q_BYTES, maxima = p_tile + P_BYTES, sums = maxima + ROWS_BYTES;
     const uint32_t k_lane = k_tiles + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + warp * (WARP_KEYS * PAGE_CHUNKS * 16);
     const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
+$ if softcap then
+    const float cap = p.softcap * 1.44269504088896341f, scale = 2.0f * p.shape.scale_log2 / p.softcap;
+$ else
     const float scale = p.shape.scale_log2;
+$ end
     struct cursor at;
     struct copier k, v;
     uint32_t stage = 0, q_to = q_tiles, q_tile = q_tiles;
@@ -660,18 +737,26 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_deco
         copy_k();
     }
 
-    auto leave = [&](int32_t entry, const struct result &r) { store_partial(&p, &at.tile, entry, r, warp); };
-
 #pragma unroll 1
     for (;;) {
-        /* Keys that each row of this lane sees, and the first step that holds a key which some row does not. */
-        limits_t limits;
+        /* What each row of this lane sees, and the steps with a key that some row does not see: from cut_from on${band and ", and before cut_to" or ""}. */
+        struct sight sight;
 #pragma unroll
         for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
-            for (int odd = 0; odd < 2; ++odd)
-                limits[rt][odd] = keys_of_row(&p, at.tile.row0 + rt * 8 + 2 * (int32_t)(lane & 3) + odd, at.length);
-        const int32_t first_cut = keys_of_row(&p, at.tile.row0, at.length) / TILE_N, first = at.step;
+            for (int odd = 0; odd < 2; ++odd) {
+                const int32_t row = at.tile.row0 + rt * 8 + 2 * (int32_t)(lane & 3) + odd;
+
+                sight.end[rt][odd] = end_of_row(&p, row, at.length);
+$ if band then
+                sight.begin[rt][odd] = begin_of_row(&p, row, at.length);
+$ end
+            }
+        const int32_t cut_from = end_of_row(&p, at.tile.row0, at.length) / TILE_N, first = at.step;
+$ if band then
+        const int32_t cut_to = (begin_of_row(&p, min(p.rows, at.tile.row0 + TILE_M) - 1, at.length) + TILE_N - 1) / TILE_N;
+        const int32_t first_left = first_entry(&p, &at.tile, at.length);
+$ end
         uint32_t q_kept[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2];
         struct result chunk, span, row;
 
@@ -695,9 +780,9 @@ $ if q_kept then
                     load_queries(q_kept[kk], q_tile, kk);
             }
 $ end
-            make_scores(s, q_kept, q_tile, k_lane + stage, scale, copy_v);
-            if (step >= first_cut)
-                hide_scores(s, step * TILE_N + (int32_t)(warp * WARP_KEYS + (lane >> 2)), limits);
+            make_scores(s, q_kept, q_tile, k_lane + stage, ${softcap and "cap, " or ""}scale, copy_v);
+            if (step >= cut_from${band and " || step < cut_to" or ""})
+                hide_scores(s, step * TILE_N + (int32_t)(warp * WARP_KEYS + (lane >> 2)), sight);
 #pragma unroll
             for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
@@ -713,10 +798,10 @@ $ end
             /* V of this step has arrived, and no warp reads K of it any more. */
             begin_result(now);
             cp_async_wait(2 * STAGES - 2);
-$ if causal then
-            if (step >= first_cut) {
+$ if masked then
+            if (step >= cut_from${band and " || step < cut_to" or ""}) {
                 if (block_any(find_special(v_tiles + stage, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
-                    settle_values(now.o, v_tiles + stage, step * TILE_N, limits, warp);
+                    settle_values(now.o, v_tiles + stage, step * TILE_N, sight, warp);
             } else
                 block_sync();
 $ else
@@ -730,21 +815,21 @@ $ end
             stage = stage == (STAGES - 1) * K_BYTES ? 0 : stage + K_BYTES;
 
             if (p.level == GLINT_DECODE_STEP) {
-                leave(step, now);
+                store_partial(&p, &at.tile, step${band and " - first_left" or ""}, now, warp);
                 continue;
             }
-            fold(chunk, now${causal and ", step * TILE_N, limits" or ""});
+            fold(chunk, now${masked and ", step * TILE_N, TILE_N, sight" or ""});
             if ((step + 1) % CHUNK_STEPS != 0 && step + 1 != at.end)
                 continue;
             if (p.level == GLINT_DECODE_CHUNK)
-                leave(step / CHUNK_STEPS, chunk);
+                store_partial(&p, &at.tile, step / CHUNK_STEPS${band and " - first_left" or ""}, chunk, warp);
             else {
-                fold(span, chunk${causal and ", step / CHUNK_STEPS * (CHUNK_STEPS * TILE_N), limits" or ""});
+                fold(span, chunk${masked and ", step / CHUNK_STEPS * (CHUNK_STEPS * TILE_N), CHUNK_STEPS * TILE_N, sight" or ""});
                 if ((step + 1) % (CHUNK_STEPS * SPAN_CHUNKS) == 0 || step + 1 == at.end) {
                     if (p.level == GLINT_DECODE_SPAN)
-                        leave(step / (CHUNK_STEPS * SPAN_CHUNKS), span);
+                        store_partial(&p, &at.tile, step / (CHUNK_STEPS * SPAN_CHUNKS)${band and " - first_left" or ""}, span, warp);
                     else
-                        fold(row, span${causal and ", step / (CHUNK_STEPS * SPAN_CHUNKS) * (CHUNK_STEPS * SPAN_CHUNKS * TILE_N), limits" or ""});
+                        fold(row, span${masked and ", step / (CHUNK_STEPS * SPAN_CHUNKS) * SPAN_KEYS, SPAN_KEYS, sight" or ""});
                     begin_result(span);
                 }
             }
@@ -781,76 +866,71 @@ GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_deco
     const int32_t first_row = (int32_t)(2 * pair) % TILE_M, rt = first_row / 8;
     const struct tile tile =
         find_tile(&p, batch, (int32_t)(by_head - (uint32_t)batch * (uint32_t)p.shape.heads_kv), (int32_t)(2 * pair) / TILE_M);
-    const uint32_t numbers = shared_base() + lane * (MERGED_FLOATS * 4); /* [warp][lane]: struct merged */
+    const uint32_t numbers = shared_base() + lane * 16; /* [warp][lane]: struct merged */
+    const int64_t o_step = TILE_M * DIM_PADDED, row_step = TILE_M * ROW_FLOATS;
+    const float *const o_at = partial_o_at(&p, tile.index, 0, rt, dt) + (first_row % 8 / 2) * 32 + lane;
+    const float *const row_at = partial_row_at(&p, tile.index, 0, first_row + (int32_t)(lane & 1));
+    const float *const sum_at = row_at + WARPS + (lane >> 1 & 3);
+    const bool by_step = p.level == GLINT_DECODE_STEP;
+    const int32_t entry_keys = steps_of_entry(&p) * TILE_N, group = entries_of_group(&p);
+    struct merged row; /* so far: the first warp */
 
     admit_successors();
     await_predecessors();
 
-    const int32_t of_entry = steps_of_entry(&p) * TILE_N, group = entries_of_group(&p);
-    const int32_t limit = keys_of_row(&p, min(p.rows - 1, tile.row0 + first_row + (int32_t)(lane & 1)), find_length(&p, tile.batch));
-    const int32_t most = max(limit, keys_of_row(&p, min(p.rows - 1, tile.row0 + first_row + 1), find_length(&p, tile.batch)));
-    const int32_t entries = (most + of_entry - 1) / of_entry; /* that one of the rows sees */
-    const float *const o_at = partial_o_at(&p, tile.index, 0, rt, dt) + (first_row % 8 / 2) * 32 + lane;
-    const float *const row_at = partial_row_at(&p, tile.index, 0, first_row + (int32_t)(lane & 1));
-    struct merged row; /* so far: the first warp */
+    const int32_t length = find_length(&p, tile.batch);
+    const int32_t own = min(p.rows - 1, tile.row0 + first_row + (int32_t)(lane & 1)), next = min(p.rows - 1, tile.row0 + first_row + 1);
+    const int32_t end = end_of_row(&p, own, length), most = end_of_row(&p, next, length); /* most: of the two rows */
+$ if band then
+    const int32_t begin = begin_of_row(&p, own, length), left = first_entry(&p, &tile, length), round = MERGE_WARPS * group;
+$ end
+    auto seen = [&](int32_t entry, int32_t entries) {
+        return entry * entry_keys < end${band and " && (entry + entries) * entry_keys > begin" or ""};
+    };
 
     begin_merged(row);
 #pragma unroll 1
-    for (int32_t first = 0; first < entries; first += MERGE_WARPS * group) {
-        const int32_t mine = first + (int32_t)warp * group, here = min(group, entries - mine);
+    for (int32_t first = ${band and "left / round * round" or "0"}; first * entry_keys < most; first += MERGE_WARPS * group) {
+        const int32_t mine = first + (int32_t)warp * group;
         struct merged part, more[SPAN_CHUNKS];
 
+#pragma unroll
+        for (int i = 0; i < SPAN_CHUNKS; ++i) {
+            begin_merged(more[i]);
+            if (i < group && seen(mine + i, 1)) {
+                more[i].maximum = ld_global_f32(row_at + (mine + i${band and " - left" or ""}) * row_step);
+                more[i].sum = ld_global_f32(sum_at + (mine + i${band and " - left" or ""}) * row_step);
+                more[i].o = ld_global_f32(o_at + (mine + i${band and " - left" or ""}) * o_step);
+            }
+        }
         begin_merged(part);
 #pragma unroll
         for (int i = 0; i < SPAN_CHUNKS; ++i)
-            if (i < here) {
-                const float *const at = row_at + (int64_t)(mine + i) * (TILE_M * ROW_FLOATS);
+            fold_merged(part, more[i], i < group && seen(mine + i, 1));
 
-                more[i].maximum = ld_global_f32(at);
-#pragma unroll
-                for (int w = 0; w < WARPS; w += 4) {
-                    uint32_t v[4];
+        const uint32_t v[4] = {bits_of(part.maximum), bits_of(part.sum), bits_of(part.o), 0};
 
-                    ld_global_u32x4(v, at + WARPS + w);
-                    for (int j = 0; j < 4; ++j)
-                        more[i].sum[w + j] = float_of(v[j]);
-                }
-                more[i].o = ld_global_f32(o_at + (int64_t)(mine + i) * (TILE_M * DIM_PADDED));
-            }
-#pragma unroll
-        for (int i = 0; i < SPAN_CHUNKS; ++i)
-            if (i < here && (mine + i) * of_entry < limit)
-                fold_merged(part, more[i]);
-        st_shared_f32x2(numbers + warp * (32 * MERGED_FLOATS * 4), part.maximum, part.o);
-#pragma unroll
-        for (int w = 0; w < WARPS; w += 2)
-            st_shared_f32x2(numbers + warp * (32 * MERGED_FLOATS * 4) + (2 + w) * 4, part.sum[w], part.sum[w + 1]);
+        st_shared_u32x4(numbers + warp * (32 * 16), v);
         block_sync();
         if (warp == 0) {
-            struct merged span;
+            struct merged sum = row;
 
-            begin_merged(span);
+            if (by_step)
+                begin_merged(sum);
 #pragma unroll
             for (int i = 0; i < MERGE_WARPS; ++i) {
-                struct merged one;
-                float v[2];
+                uint32_t w[4];
 
-                ld_shared_f32x2(v, numbers + i * (32 * MERGED_FLOATS * 4));
-                one.maximum = v[0], one.o = v[1];
-#pragma unroll
-                for (int w = 0; w < WARPS; w += 2) {
-                    ld_shared_f32x2(v, numbers + i * (32 * MERGED_FLOATS * 4) + (2 + w) * 4);
-                    one.sum[w] = v[0], one.sum[w + 1] = v[1];
-                }
-                if ((first + i * group) * of_entry < limit) {
-                    if (p.level == GLINT_DECODE_STEP)
-                        fold_merged(span, one);
-                    else
-                        fold_merged(row, one);
-                }
+                ld_shared_u32x4(w, numbers + i * (32 * 16));
+
+                const struct merged one = {float_of(w[0]), float_of(w[1]), float_of(w[2])};
+
+                fold_merged(sum, one, seen(first + i * group, group));
             }
-            if (p.level == GLINT_DECODE_STEP && first * of_entry < limit)
-                fold_merged(row, span);
+            if (by_step)
+                fold_merged(row, sum, seen(first, MERGE_WARPS * group));
+            else
+                row = sum;
         }
         block_sync();
     }
