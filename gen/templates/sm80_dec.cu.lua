@@ -440,11 +440,39 @@ struct copier {
     const char *from;
     uint32_t to, begin, end; /* shared addresses: of the next tile, the first, behind the last */
     bool first;              /* the next tile is an item's first */
+$ if paged then
+    uint32_t page[COPIES]; /* where the next tile's rows of this thread are */
+$ end
 };
 
-GLINT_DEVICE void copy_from_item(const struct glint_gpu_view *view, struct copier &c)
+$ if paged then
+/* Looks up the pages of the next tile, a tile ahead of their use. An index past the pool is taken for the last page. */
+GLINT_DEVICE void find_pages(const struct glint_decode_params *p, struct copier &c)
 {
+    const int32_t key = c.at.step * TILE_N + (int32_t)(thread_index() / PAGE_CHUNKS);
+    const uint32_t *const table = (const uint32_t *)p->page_table + (int64_t)c.at.tile.batch * p->pages_per_sequence;
+
+#pragma unroll
+    for (int i = 0; i < COPIES; ++i) {
+        if (i > 0 && (i * COPY_ROWS & ((1 << p->page_shift) - 1)) != 0)
+            c.page[i] = c.page[i - 1]; /* pages of more than COPY_ROWS rows */
+        else if (key + i * COPY_ROWS < c.at.length)
+            c.page[i] = min(ld_relaxed_u32(table + (key + i * COPY_ROWS >> p->page_shift)), (uint32_t)p->pages - 1);
+        else
+            c.page[i] = 0;
+    }
+}
+
+$ end
+GLINT_DEVICE void copy_from_item(const struct glint_decode_params *p, const struct glint_gpu_view *view, struct copier &c)
+{
+$ if paged then
+    c.from = copy_from(view_row(view, 0, c.at.tile.head_kv, 0, BYTES), 0, PAGE_CHUNKS);
+    if (c.at.step < c.at.end)
+        find_pages(p, c);
+$ else
     c.from = copy_from(view_row(view, c.at.tile.batch, c.at.tile.head_kv, c.at.step * TILE_N, BYTES), view->row * BYTES, PAGE_CHUNKS);
+$ end
     c.first = true;
 }
 
@@ -453,22 +481,32 @@ GLINT_DEVICE void copy_from_item(const struct glint_gpu_view *view, struct copie
 template <class of_item_t>
 GLINT_DEVICE void copy_next(const struct glint_decode_params *p, const struct glint_gpu_view *view, struct copier &c, of_item_t of_item)
 {
+$ if not paged then
     const int64_t row_bytes = view->row * BYTES;
 
+$ end
     if (c.at.step >= c.at.end && find_step(p, c.at))
-        copy_from_item(view, c);
+        copy_from_item(p, view, c);
     if (c.at.step < c.at.end) {
         const int32_t valid = c.at.length - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS);
         const uint32_t to = c.to + tile_offset(thread_index() / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS, TILE_N, PAGE_CHUNKS);
 
 #pragma unroll
         for (int i = 0; i < COPIES; ++i) {
+$ if paged then
+            const int32_t key = c.at.step * TILE_N + (int32_t)(thread_index() / PAGE_CHUNKS) + i * COPY_ROWS;
+            const char *const from = c.from + (c.page[i] * view->batch + (key & (1 << p->page_shift) - 1) * view->row) * BYTES;
+$ else
+            const char *const from = c.from;
+$ end
 #pragma unroll
             for (int page = 0; page < PAGES; ++page)
-                cp_async_16_once(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), c.from + page * (PAGE_CHUNKS * 16),
+                cp_async_16_once(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), from + page * (PAGE_CHUNKS * 16),
                                  i * COPY_ROWS < valid &&
                                      (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
+$ if not paged then
             c.from += COPY_ROWS * row_bytes;
+$ end
         }
         if (c.first) {
             c.first = false;
@@ -478,6 +516,10 @@ GLINT_DEVICE void copy_next(const struct glint_decode_params *p, const struct gl
     cp_async_commit();
     c.to = c.to + K_BYTES == c.end ? c.begin : c.to + K_BYTES;
     ++c.at.step;
+$ if paged then
+    if (c.at.step < c.at.end)
+        find_pages(p, c);
+$ end
 }
 
 /* Operands B of Q^T at k step kk. */
@@ -725,8 +767,8 @@ $ end
     await_predecessors();
     measure_item(&p, at);
     k.at = v.at = at;
-    copy_from_item(&p.k, k);
-    copy_from_item(&p.v, v);
+    copy_from_item(&p, &p.k, k);
+    copy_from_item(&p, &p.v, v);
     k.to = k.begin = k_tiles;
     v.to = v.begin = k.end = v_tiles;
     v.end = q_tiles;

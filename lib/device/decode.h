@@ -26,10 +26,14 @@ struct glint_decode_params {
     float *lse; /* [batch, heads_q, seqlen_q], natural logarithm */
     /* Keys of each sequence, on the device, or NULL: shape.seqlen_k for all. Taken as 0 below 0 and as shape.seqlen_k above. */
     const int32_t *seqlens_k; /* [batch] */
+    /* Pages: `batch` of k and v is the stride of a page, of 1 << page_shift rows. Key j of sequence b is in row j % rows of page
+     * page_table[b, j / rows]; others do not read these. */
+    const int32_t *page_table;    /* [batch, pages_per_sequence] */
     const float *sinks;           /* [heads_q], or NULL: a logit of each head that only the sum of weights has */
     struct glint_gpu_shape shape; /* seqlen_k is the bound; mask_offset and section are not read: causal is bottom right */
     /* Band: the query of key j's own position sees j - window_left ... j + window_right; INT32_MAX: unbounded. Others do not read them. */
     int32_t window_left, window_right;
+    int32_t page_shift, pages_per_sequence, pages; /* pages: of the pool */
     float softcap;                /* scores become softcap * tanh(score / softcap); others do not read it */
     int32_t rows;                 /* of a key head: seqlen_q * group */
     int32_t row_tiles;            /* rows / tile.rows, rounded up */
