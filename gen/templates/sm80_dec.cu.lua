@@ -266,22 +266,25 @@ struct ending {
     float factor, lse;
 };
 
+/* The logit of a row's sink, in powers of two; -inf where there is none. */
+GLINT_DEVICE float find_sink(const struct glint_decode_params *p, const struct tile *t, int32_t row)
+{
+    return p->sinks ? ld_global_f32(p->sinks + t->head_kv * p->shape.group + row % p->shape.group) * 1.44269504088896341f
+                    : -GLINT_INFINITY;
+}
+
 /* A sink is one more score, of a key whose V is zero. */
-GLINT_DEVICE struct ending end_row(const struct glint_decode_params *p, const struct tile *t, int32_t row, float maximum, float sum)
+GLINT_DEVICE struct ending end_row(float maximum, float sum, float sink)
 {
     struct ending e;
     float keep = 1.0f;
 
-    if (p->sinks) {
-        const float sink = ld_global_f32(p->sinks + t->head_kv * p->shape.group + row % p->shape.group) * 1.44269504088896341f;
+    if (sink != -GLINT_INFINITY) {
+        const float now = fmaxf(maximum, sink);
 
-        if (sink != -GLINT_INFINITY) {
-            const float now = fmaxf(maximum, sink);
-
-            keep = ex2(maximum - now);
-            sum = fmaf(keep, sum, ex2(sink - now));
-            maximum = now;
-        }
+        keep = ex2(maximum - now);
+        sum = fmaf(keep, sum, ex2(sink - now));
+        maximum = now;
     }
     e.factor = sum == 0.0f ? 0.0f : keep / sum;
     e.lse = sum == 0.0f ? -GLINT_INFINITY : (maximum + lg2(sum)) * 0.693147180559945309f;
@@ -317,7 +320,8 @@ GLINT_DEVICE void fold_merged(struct merged &m, const struct merged &more, bool 
     m.o = seen ? fold_number(m.o, more.o, keep, add) : m.o;
 }
 
-GLINT_DEVICE void store_merged(const struct glint_decode_params *p, const struct tile *t, int32_t row0, int32_t dt, const struct merged &m)
+GLINT_DEVICE void store_merged(const struct glint_decode_params *p, const struct tile *t, int32_t row0, int32_t dt, const struct merged &m,
+                               float sink)
 {
     const uint32_t lane = lane_index();
     const bool upper = (lane >> 1 & 2) != 0, odd = (lane >> 1 & 1) != 0;
@@ -325,7 +329,7 @@ GLINT_DEVICE void store_merged(const struct glint_decode_params *p, const struct
     const float low[2] = {odd ? next : m.sum, odd ? m.sum : next}, high[2] = {odd ? last : far, odd ? far : last};
     const float sum = upper ? high[0] + high[1] + low[0] + low[1] : low[0] + low[1] + high[0] + high[1]; /* warps 0, 1, 2, 3 */
     const int32_t row = row0 + (int32_t)(lane & 1);
-    const struct ending end = end_row(p, t, row, m.maximum, sum);
+    const struct ending end = end_row(m.maximum, sum, sink);
     const float mine = m.o * end.factor, other = shfl_xor(mine, 4);
     const int32_t column = dt * 16 + (int32_t)(lane >> 1 & 1) * 8 + (int32_t)(lane >> 2);
 
@@ -337,7 +341,7 @@ GLINT_DEVICE void store_merged(const struct glint_decode_params *p, const struct
     }
 }
 
-GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct tile *t, const struct result &r, uint32_t warp)
+GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct tile *t, const struct result &r, const rows_t sinks, uint32_t warp)
 {
     const uint32_t lane = lane_index();
     const bool odd = (lane >> 2 & 1) != 0; /* column: of two lanes with neighbouring columns, each stores both of one row */
@@ -345,8 +349,8 @@ GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt) {
         const int32_t row = t->row0 + rt * 8 + 2 * (int32_t)(lane & 3);
-        const struct ending end[2] = {end_row(p, t, row, r.maximum[rt][0], r.sum[rt][0]),
-                                      end_row(p, t, row + 1, r.maximum[rt][1], r.sum[rt][1])};
+        const struct ending end[2] = {end_row(r.maximum[rt][0], r.sum[rt][0], sinks[rt][0]),
+                                      end_row(r.maximum[rt][1], r.sum[rt][1], sinks[rt][1])};
         const bool mine = row + (int32_t)odd < p->rows;
         char *const to = query_row(p, &p->o, t, mine ? row + (int32_t)odd : t->row0);
 
@@ -376,7 +380,7 @@ GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct
  * passes over its steps. Neighbouring items are tiles of rows of one key head, then key heads: what they read lies side by side. */
 struct cursor {
     struct tile tile;
-    int32_t length; /* of the tile's sequence */
+    int32_t length, length_of; /* the length, and of which sequence it is: that of a tile is read once as long as tiles are of one sequence */
     int32_t step, end;
     uint32_t item;
 };
@@ -395,7 +399,10 @@ GLINT_DEVICE void locate_item(const struct glint_decode_params *p, struct cursor
 /* ... and how long, which may take a look into memory. */
 GLINT_DEVICE void measure_item(const struct glint_decode_params *p, struct cursor &c)
 {
-    c.length = find_length(p, c.tile.batch);
+    if (c.length_of != c.tile.batch) {
+        c.length = find_length(p, c.tile.batch);
+        c.length_of = c.tile.batch;
+    }
     c.end = end_of_tile(p, &c.tile, c.length);
     if (p->parts > 1) {
 $ if band then
@@ -434,91 +441,112 @@ GLINT_DEVICE void copy_queries(const struct glint_decode_params *p, const struct
     }
 }
 
-/* Where this thread's part of the next tile of K or V comes from and goes to. */
+/* Where this thread's part of the next step's K and V comes from, and where it goes to. */
 struct copier {
     struct cursor at;
-    const char *from;
-    uint32_t to, begin, end; /* shared addresses: of the next tile, the first, behind the last */
-    bool first;              /* the next tile is an item's first */
+    const char *k_from, *v_from;
+    uint32_t stage;
+    int32_t valid; /* rows of the tile from this thread's first on: others become zeros; 0 or less when there is no more step */
+    bool first;    /* of an item's steps */
 $ if paged then
-    uint32_t page[COPIES]; /* where the next tile's rows of this thread are */
+    uint32_t page[COPIES], next_page[COPIES]; /* of this thread's rows in this step and the next one */
 $ end
 };
 
 $ if paged then
-/* Looks up the pages of the next tile, a tile ahead of their use. An index past the pool is taken for the last page. */
-GLINT_DEVICE void find_pages(const struct glint_decode_params *p, struct copier &c)
+/* Looks up where rows are. What is found is not used before the next step: it takes its time. */
+GLINT_DEVICE void find_pages(const struct glint_decode_params *p, const struct cursor &at, uint32_t page[COPIES], int32_t step)
 {
-    const int32_t key = c.at.step * TILE_N + (int32_t)(thread_index() / PAGE_CHUNKS);
-    const uint32_t *const table = (const uint32_t *)p->page_table + (int64_t)c.at.tile.batch * p->pages_per_sequence;
+    const int32_t key = step * TILE_N + (int32_t)(thread_index() / PAGE_CHUNKS);
+    const uint32_t *const table = (const uint32_t *)p->page_table + (int64_t)at.tile.batch * p->pages_per_sequence;
 
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
-        if (i > 0 && (i * COPY_ROWS & ((1 << p->page_shift) - 1)) != 0)
-            c.page[i] = c.page[i - 1]; /* pages of more than COPY_ROWS rows */
-        else if (key + i * COPY_ROWS < c.at.length)
-            c.page[i] = min(ld_relaxed_u32(table + (key + i * COPY_ROWS >> p->page_shift)), (uint32_t)p->pages - 1);
-        else
-            c.page[i] = 0;
+        page[i] = i > 0 ? page[i - 1] : 0;
+        if ((i == 0 || (i * COPY_ROWS & ((1 << p->page_shift) - 1)) == 0) && key + i * COPY_ROWS < at.length)
+            page[i] = ld_relaxed_u32(table + (key + i * COPY_ROWS >> p->page_shift));
     }
 }
 
 $ end
-GLINT_DEVICE void copy_from_item(const struct glint_decode_params *p, const struct glint_gpu_view *view, struct copier &c)
+GLINT_DEVICE void begin_copies_of_item(const struct glint_decode_params *p, struct copier &c)
 {
+    const struct tile &t = c.at.tile;
+
 $ if paged then
-    c.from = copy_from(view_row(view, 0, c.at.tile.head_kv, 0, BYTES), 0, PAGE_CHUNKS);
-    if (c.at.step < c.at.end)
-        find_pages(p, c);
+    c.k_from = copy_from(view_row(&p->k, 0, t.head_kv, 0, BYTES), 0, PAGE_CHUNKS);
+    c.v_from = copy_from(view_row(&p->v, 0, t.head_kv, 0, BYTES), 0, PAGE_CHUNKS);
+    find_pages(p, c.at, c.page, c.at.step);
 $ else
-    c.from = copy_from(view_row(view, c.at.tile.batch, c.at.tile.head_kv, c.at.step * TILE_N, BYTES), view->row * BYTES, PAGE_CHUNKS);
+    c.k_from = copy_from(view_row(&p->k, t.batch, t.head_kv, c.at.step * TILE_N, BYTES), p->k.row * BYTES, PAGE_CHUNKS);
+    c.v_from = copy_from(view_row(&p->v, t.batch, t.head_kv, c.at.step * TILE_N, BYTES), p->v.row * BYTES, PAGE_CHUNKS);
 $ end
     c.first = true;
 }
 
-/* Begins the copy of the walk's next tile, a group of its own even when there is none: rows past the length become zeros. of_item() begins
- * what else there is to copy with the first tile of an item. */
-template <class of_item_t>
-GLINT_DEVICE void copy_next(const struct glint_decode_params *p, const struct glint_gpu_view *view, struct copier &c, of_item_t of_item)
+/* Begins the copy of this thread's part of one tile. */
+GLINT_DEVICE void copy_part_of_tile(const struct glint_decode_params *p, const struct glint_gpu_view *view, const struct copier &c,
+                                    const char *from, uint32_t tile)
 {
-$ if not paged then
-    const int64_t row_bytes = view->row * BYTES;
-
-$ end
-    if (c.at.step >= c.at.end && find_step(p, c.at))
-        copy_from_item(p, view, c);
-    if (c.at.step < c.at.end) {
-        const int32_t valid = c.at.length - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS);
-        const uint32_t to = c.to + tile_offset(thread_index() / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS, TILE_N, PAGE_CHUNKS);
+    const uint32_t to = tile + tile_offset(thread_index() / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS, TILE_N, PAGE_CHUNKS);
 
 #pragma unroll
-        for (int i = 0; i < COPIES; ++i) {
+    for (int i = 0; i < COPIES; ++i) {
 $ if paged then
-            const int32_t key = c.at.step * TILE_N + (int32_t)(thread_index() / PAGE_CHUNKS) + i * COPY_ROWS;
-            const char *const from = c.from + (c.page[i] * view->batch + (key & (1 << p->page_shift) - 1) * view->row) * BYTES;
+        /* An index past the pool is taken for the last page. */
+        const uint32_t page = min(c.page[i], (uint32_t)p->pages - 1);
+        const int32_t row = c.at.step * TILE_N + (int32_t)(thread_index() / PAGE_CHUNKS) + i * COPY_ROWS & (1 << p->page_shift) - 1;
+        const char *const row_from = from + (page * view->batch + row * view->row) * BYTES;
 $ else
-            const char *const from = c.from;
+        const char *const row_from = from;
 $ end
+
 #pragma unroll
-            for (int page = 0; page < PAGES; ++page)
-                cp_async_16_once(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), from + page * (PAGE_CHUNKS * 16),
-                                 i * COPY_ROWS < valid &&
-                                     (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
+        for (int page = 0; page < PAGES; ++page)
+            cp_async_16_once(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), row_from + page * (PAGE_CHUNKS * 16),
+                             i * COPY_ROWS < c.valid &&
+                                 (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
 $ if not paged then
-            c.from += COPY_ROWS * row_bytes;
+        from += COPY_ROWS * view->row * BYTES;
 $ end
-        }
-        if (c.first) {
-            c.first = false;
+    }
+}
+
+/* Begins the copies of the walk's next K, a group of its own even when there is none. of_item() begins what else there is to copy with an item's
+ * first step. */
+template <class of_item_t>
+GLINT_DEVICE void copy_keys(const struct glint_decode_params *p, struct copier &c, uint32_t k_tiles, of_item_t of_item)
+{
+    if (c.at.step >= c.at.end && find_step(p, c.at))
+        begin_copies_of_item(p, c);
+    c.valid = c.at.step < c.at.end ? c.at.length - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS) : -TILE_N;
+    if (c.at.step < c.at.end) {
+        copy_part_of_tile(p, &p->k, c, c.k_from, k_tiles + c.stage);
+        if (c.first)
             of_item();
-        }
+        c.first = false;
+$ if paged then
+        find_pages(p, c.at, c.next_page, c.at.step + 1);
+$ end
     }
     cp_async_commit();
-    c.to = c.to + K_BYTES == c.end ? c.begin : c.to + K_BYTES;
+}
+
+/* The same of the V of that step. */
+GLINT_DEVICE void copy_values(const struct glint_decode_params *p, struct copier &c, uint32_t v_tiles)
+{
+    if (c.at.step < c.at.end)
+        copy_part_of_tile(p, &p->v, c, c.v_from, v_tiles + c.stage);
+    cp_async_commit();
+    c.stage = c.stage == (STAGES - 1) * K_BYTES ? 0 : c.stage + K_BYTES;
     ++c.at.step;
 $ if paged then
-    if (c.at.step < c.at.end)
-        find_pages(p, c);
+#pragma unroll
+    for (int i = 0; i < COPIES; ++i)
+        c.page[i] = c.next_page[i];
+$ else
+    c.k_from += TILE_N * p->k.row * BYTES;
+    c.v_from += TILE_N * p->v.row * BYTES;
 $ end
 }
 
@@ -578,8 +606,8 @@ $ end
 #pragma unroll
             for (int i = 0; i < 4; ++i)
 $ if softcap then
-                /* cap tanh(x / cap) is cap - 2 cap / (1 + e^(2 x / cap)) */
-                s[kt][rt][i] = fmaf(-2.0f * cap, 1.0f / (1.0f + ex2((sums[0][kt][rt][i] + sums[1][kt][rt][i]) * scale)), cap);
+                /* cap tanh(x / cap) is cap - 2 cap / (1 + e^(2 x / cap)); 1 / y as 2^-lg2(y), 3e-7 off */
+                s[kt][rt][i] = fmaf(-2.0f * cap, ex2(-lg2(1.0f + ex2((sums[0][kt][rt][i] + sums[1][kt][rt][i]) * scale))), cap);
 $ else
                 s[kt][rt][i] = fmaf(sums[0][kt][rt][i] + sums[1][kt][rt][i], scale, 0.0f);
 $ end
@@ -750,33 +778,32 @@ $ else
     const float scale = p.shape.scale_log2;
 $ end
     struct cursor at;
-    struct copier k, v;
+    struct copier c;
     uint32_t stage = 0, q_to = q_tiles, q_tile = q_tiles;
 
     auto next_q = [&](uint32_t &tile) { tile = tile == q_tiles + (Q_TILES - 1) * Q_BYTES ? q_tiles : tile + Q_BYTES; };
     auto copy_q = [&]() {
-        copy_queries(&p, &k.at.tile, q_to);
+        copy_queries(&p, &c.at.tile, q_to);
         next_q(q_to);
     };
-    auto copy_k = [&]() { copy_next(&p, &p.k, k, copy_q); };
-    auto copy_v = [&]() { copy_next(&p, &p.v, v, []() {}); };
+    auto copy_k = [&]() { copy_keys(&p, c, k_tiles, copy_q); };
+    auto copy_v = [&]() { copy_values(&p, c, v_tiles); };
 
     at.item = block_index();
+    at.length_of = -1;
     locate_item(&p, at);
     admit_successors();
     await_predecessors();
     measure_item(&p, at);
-    k.at = v.at = at;
-    copy_from_item(&p, &p.k, k);
-    copy_from_item(&p, &p.v, v);
-    k.to = k.begin = k_tiles;
-    v.to = v.begin = k.end = v_tiles;
-    v.end = q_tiles;
-    copy_k();
+    c.at = at;
+    c.stage = 0;
+    begin_copies_of_item(&p, c);
 #pragma unroll 1
-    for (int i = 1; i < STAGES; ++i) {
-        copy_v();
+    for (int i = 1;; ++i) {
         copy_k();
+        if (i == STAGES)
+            break;
+        copy_v();
     }
 
 #pragma unroll 1
@@ -801,6 +828,14 @@ $ if band then
 $ end
         uint32_t q_kept[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2];
         struct result chunk, span, row;
+
+        rows_t sinks; /* long before they are used */
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+            for (int odd = 0; odd < 2; ++odd)
+                sinks[rt][odd] = p.level == GLINT_DECODE_ROW ? find_sink(&p, &at.tile, at.tile.row0 + rt * 8 + 2 * (int32_t)(lane & 3) + odd)
+                                                             : -GLINT_INFINITY;
 
         begin_result(chunk);
         begin_result(span);
@@ -885,7 +920,7 @@ $ end
                 block_sync();
                 take_rows(row.sum, sums, [](float x, float y) { return x + y; });
             }
-            store_output(&p, &at.tile, row, warp);
+            store_output(&p, &at.tile, row, sinks, warp);
         }
         at.item += p.blocks;
         if (at.item >= p.items)
@@ -920,6 +955,7 @@ GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_deco
     admit_successors();
     await_predecessors();
 
+    const float sink = find_sink(&p, &tile, tile.row0 + first_row + (int32_t)(lane & 1));
     const int32_t length = find_length(&p, tile.batch);
     const int32_t own = min(p.rows - 1, tile.row0 + first_row + (int32_t)(lane & 1)), next = min(p.rows - 1, tile.row0 + first_row + 1);
     const int32_t end = end_of_row(&p, own, length), most = end_of_row(&p, next, length); /* most: of the two rows */
@@ -977,5 +1013,5 @@ $ end
         block_sync();
     }
     if (warp == 0)
-        store_merged(&p, &tile, tile.row0 + first_row, dt, row);
+        store_merged(&p, &tile, tile.row0 + first_row, dt, row, sink);
 }
