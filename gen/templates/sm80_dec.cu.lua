@@ -4,14 +4,17 @@ $ local q_kept = padded_dim // 8 * row_tiles <= 64
 $ local dim_tiles = padded_dim // 16
 $ local uneven = dim_tiles % warps ~= 0
 $ local masked, band = mask ~= "none", mask == "band"
-/* Few queries against many keys. One block of ${warps} warps takes ${tile_m} rows, (query, query head) pairs of one key head, and walks over a part of the
- * keys in steps of ${tile_n}. K and V pass by once, so what counts is how many bytes are on their way: ${2 * stages - 1} tiles of ${tile_n * padded_dim * 2} bytes a block.
+$ assert(warps == 4, "a merge's lanes have the sums of 4 warps")
+/* Few queries against many keys. One block of ${warps} warps takes ${tile_m} rows, (query, query head) pairs of one key head, and walks over a
+ * part of the keys in steps of ${tile_n}. K and V pass by once, so what counts is how many bytes are on their way: ${2 * stages - 1} tiles of ${tile_n * padded_dim * 2} bytes
+ * a block.
  *
- * Products are the transposed ones, keys or columns of V by rows: S^T = K Q^T and O^T = V^T P^T. Rows are then the narrow side of mma, 8, and
- * no part of a product is idle when a group has 8 query heads. Of a step's scores each warp makes those of ${tile_n // warps} keys, of O^T ${uneven and "up to " or ""}${(dim_tiles + warps - 1) // warps * 16} columns of V:
- * warps exchange maxima, sums and weights, never parts of O.
+ * Products are the transposed ones, keys or columns of V by rows: S^T = K Q^T and O^T = V^T P^T. Rows are then the narrow side of mma, 8,
+ * and no part of a product is idle when a group has 8 query heads. Of a step's scores each warp makes those of ${tile_n // warps} keys, of O^T
+ * ${uneven and "up to " or ""}${(dim_tiles + warps - 1) // warps * 16} columns of V: warps exchange maxima and weights, never parts of O.
  *
- * Every result is folded in an order that depends on the row's keys alone (lib/device/decode.h). */
+ * Every result is folded in an order that depends on the row's keys alone (lib/device/decode.h). Shapes that were tried and lost, with
+ * numbers: bench/results/decode_notes.md. */
 #include "lib/device/decode.h"
 #include "lib/device/steps.h"
 
@@ -808,7 +811,7 @@ $ end
 
 #pragma unroll 1
     for (;;) {
-        /* What each row of this lane sees, and the steps with a key that some row does not see: from cut_from on${band and ", and before cut_to" or ""}. */
+        /* What each row of this lane sees, and the steps with a key that some row does not see: from cut_from on${band and ",\n         * and before cut_to" or ""}. */
         struct sight sight;
 #pragma unroll
         for (int rt = 0; rt < ROW_TILES; ++rt)

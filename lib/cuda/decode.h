@@ -12,8 +12,8 @@ struct glint_decode_tile {
     int32_t dim; /* head_dim rounded up to 16 */
 };
 
-/* Shares the keys of the call out to at most `slots` blocks, as many as run at a time, and places the workspace from address `base` (aligned to
- * 256 bytes; NULL to count only). Returns its bytes. params->shape and the window (INT32_MAX where there is none) are filled in. No result depends on what is decided here. */
+/* Shares the keys of the call out to blocks, `slots` of which run at a time, and places the workspace from address `base` (aligned to 256
+ * bytes; NULL to count only). Returns its bytes. params->shape and the window (INT32_MAX where there is none) are filled in. */
 static inline uint64_t glint_decode_layout(struct glint_decode_params *params, const struct glint_decode_tile *tile, int32_t slots,
                                            char *base)
 {
@@ -29,8 +29,8 @@ static inline uint64_t glint_decode_layout(struct glint_decode_params *params, c
     params->rows = shape->seqlen_q * shape->group;
     params->row_tiles = (params->rows + tile->rows - 1) / tile->rows;
     tiles = (int64_t)shape->batch * shape->heads_kv * params->row_tiles;
-    /* Results of larger pieces are fewer, but there should be an item for each block. Up to four are better than one: blocks then walk side by
-     * side. Tiles enough to fill the machine are not divided. */
+    /* Results of larger pieces are fewer, but there should be an item for each block. Up to four are better than one: blocks then walk
+     * side by side. Tiles enough to fill the machine are not divided. */
     params->level = GLINT_DECODE_SPAN;
     entries = (steps + span - 1) / span + loose;
     range = span;
@@ -46,7 +46,11 @@ static inline uint64_t glint_decode_layout(struct glint_decode_params *params, c
             range *= 2; /* chunk_steps is a power of two */
     } else if (tiles * entries > 4 * slots)
         range *= (tiles * entries + 4 * slots - 1) / (4 * slots);
-    parts = (entries * (params->level == GLINT_DECODE_STEP ? 1 : params->level == GLINT_DECODE_CHUNK ? chunk : span) + range - 1) / range;
+    parts = (entries * (params->level == GLINT_DECODE_STEP    ? 1
+                        : params->level == GLINT_DECODE_CHUNK ? chunk
+                                                              : span) +
+             range - 1) /
+            range;
     if (tiles >= slots * 3 / 4 || keys <= 256)
         parts = 1;
     if (parts <= 1) {
@@ -59,8 +63,8 @@ static inline uint64_t glint_decode_layout(struct glint_decode_params *params, c
     params->parts = (int32_t)parts;
     params->entries = (int32_t)entries;
     params->items = (uint32_t)(tiles * parts);
-    /* Blocks that go on from one item to the next have no start to wait for; where there are many and large ones, blocks that come as others end
-     * are spread better. */
+    /* Blocks that go on from one item to the next have no start to wait for; where there are many and large ones, blocks that come as
+     * others end are spread better. */
     params->blocks = params->items;
     if (params->items > (uint32_t)slots &&
         (params->items <= 8 * (uint32_t)slots || range * tile->keys * tile->dim * INT64_C(4) < GLINT_DECODE_LARGE_ITEM))

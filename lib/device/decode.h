@@ -1,13 +1,13 @@
 /* What the decode kernels of the GPU families are given: few queries against many keys. Plain C that nvcc reads too, as
  * lib/device/params.h; what only the host needs is in lib/cuda/decode.h.
  *
- * The rows of a key head are its (query, query head) pairs: row r is query r / group of query head head_kv * group + r % group. A block takes
- * a tile of `tile.rows` of them, so K and V are read once for all query heads of a group, and a part of the keys: an item.
+ * The rows of a key head are its (query, query head) pairs: row r is query r / group of query head head_kv * group + r % group. A block
+ * takes a tile of `tile.rows` of them, so K and V are read once for all query heads of a group, and a part of the keys: an item.
  *
- * Keys are summed up in a tree that depends on nothing but the sequence: `keys` keys from 0, keys, 2 keys, ... are a step; chunk_steps steps
- * from step 0 on are a chunk, span_chunks chunks a span. A step's result (maximum, sum, O) is made from nothing; those of a chunk's steps are
- * folded into the chunk's one after another, those of a span's chunks into the span's, all spans into the row's. How many steps an
- * item has is free: a result that is not folded by the block that made it goes to the workspace, and the second kernel folds it. */
+ * Keys are summed up in a tree that depends on nothing but the sequence: `keys` keys from 0, keys, 2 keys, ... are a step; chunk_steps
+ * steps from step 0 on are a chunk, span_chunks chunks a span. A step's result (maximum, sum, O) is made from nothing; those of a chunk's
+ * steps are folded into the chunk's one after another, those of a span's chunks into the span's, all spans into the row's. How many steps
+ * an item has is free: a result that is not folded by the block that made it goes to the workspace, and the second kernel folds it. */
 #ifndef GLINT_DEVICE_DECODE_H
 #define GLINT_DEVICE_DECODE_H
 
@@ -34,15 +34,16 @@ struct glint_decode_params {
     /* Band: the query of key j's own position sees j - window_left ... j + window_right; INT32_MAX: unbounded. Others do not read them. */
     int32_t window_left, window_right;
     int32_t page_shift, pages_per_sequence, pages; /* pages: of the pool */
-    float softcap;                /* scores become softcap * tanh(score / softcap); others do not read it */
-    int32_t rows;                 /* of a key head: seqlen_q * group */
-    int32_t row_tiles;            /* rows / tile.rows, rounded up */
-    int32_t range;                /* steps of an item: a divisor of chunk_steps, or whole chunks, or whole spans */
-    int32_t parts;                /* items that share the keys of a tile of rows; 1: the row level */
-    int32_t level;                /* enum glint_decode_level */
-    int32_t entries;              /* steps, chunks or spans at the bound; 0 at the row level */
-    uint32_t items, blocks;       /* items: batch * heads_kv * row_tiles * parts; a block takes every blocks-th */
-    /* workspace, placed by glint_decode_layout of lib/cuda/decode.h; NULL at the row level. A tile is batch, key head, tile of rows: row-major. */
+    float softcap;                                 /* scores become softcap * tanh(score / softcap); others do not read it */
+    int32_t rows;                                  /* of a key head: seqlen_q * group */
+    int32_t row_tiles;                             /* rows / tile.rows, rounded up */
+    int32_t range;                                 /* steps of an item: a divisor of chunk_steps, or whole chunks, or whole spans */
+    int32_t parts;                                 /* items that share the keys of a tile of rows; 1: the row level */
+    int32_t level;                                 /* enum glint_decode_level */
+    int32_t entries;                               /* steps, chunks or spans at the bound; 0 at the row level */
+    uint32_t items, blocks;                        /* items: batch * heads_kv * row_tiles * parts; a block takes every blocks-th */
+    /* workspace, placed by glint_decode_layout of lib/cuda/decode.h; NULL at the row level. A tile is batch, key head, tile of rows:
+     * row-major. */
     float *partial_o;    /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
     float *partial_rows; /* [tile, entry, rows, 2 * warps]: the maximum, and from [warps] on the sums of the warps */
 };
