@@ -107,7 +107,12 @@ static std::vector<uint32_t> run(const micro_case &c)
         params.in = (const uint32_t *)in;
         params.out = (uint32_t *)out;
         memcpy(params.arg, c.arg, sizeof params.arg);
-        right = refused == 0 && launch(c, params);
+        right = refused == 0;
+        for (uint32_t number = 0; number < c.launches && right; ++number) {
+            if (c.launches > 1)
+                params.arg[11] = number;
+            right = launch(c, params);
+        }
         memcpy(result.data(), sim::global_raw(out), result.size() * 4);
     }
     sim::global_release(in);

@@ -161,6 +161,17 @@ WRONG(newest_group_is_not_the_empty_one)
     st_global_u32(p.out + t, ld_shared_u32(s + t * 4)); /* HERE */
 }
 
+WRONG(second_of_twelve_groups)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    cp_async_commit();
+    cp_async_16_once(s + t * 16, p.in, true);
+    for (uint32_t i = 1; i < 12; ++i)
+        cp_async_commit();
+    cp_async_wait(11);
+    st_global_u32(p.out + t, ld_shared_u32(s + t * 16)); /* HERE */
+}
+
 WRONG(copy_of_another_thread)
 {
     const uint32_t s = shared_base(), t = thread_index();
