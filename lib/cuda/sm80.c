@@ -9,10 +9,26 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
     return glint_strides_fit(row, problem, fault);
 }
 
+/* Into how many parts blocks share the keys, and what the workspace is for. */
+static void explain_decode(const struct glint_decode_layout *layout, struct glint_text *text)
+{
+    if (layout->parts < 2)
+        return;
+    glint_text_str(text, "\nThe keys are shared by ");
+    glint_text_int(text, layout->parts);
+    glint_text_str(text, " blocks, whose results, float32 in the workspace, a second kernel folds.");
+}
+
 /* Of query heads that share a key head, when several blocks do: it is why the workspace is larger. */
 static void explain(const struct glint_plan *plan, struct glint_text *text)
 {
-    const int32_t parts = glint_cuda_plan_of(plan).backward.parts;
+    const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
+    const struct glint_gpu_kernel *kernel = glint_variants[plan->variant].kernel;
+    if (kernel->strategy == GLINT_GPU_DECODE) {
+        explain_decode(&own.decode, text);
+        return;
+    }
+    const int32_t parts = own.backward.parts;
     if (parts < 2)
         return;
     glint_text_str(text, "\nThe ");

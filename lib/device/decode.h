@@ -1,5 +1,5 @@
 /* What the decode kernels of the GPU families are given: few queries against many keys. Plain C that nvcc reads too, as
- * lib/device/params.h; what only the host needs is in lib/cuda/decode.h.
+ * lib/device/params.h; how a call is shared out, lib/cuda/policy.c decides.
  *
  * The rows of a key head are its (query, query head) pairs: row r is query r / group of query head head_kv * group + r % group. A block
  * takes a tile of `tile.rows` of them, so K and V are read once for all query heads of a group, and a part of the keys: an item.
@@ -30,7 +30,7 @@ struct glint_decode_params {
      * page_table[b, j / rows]; others do not read these. */
     const int32_t *page_table;    /* [batch, pages_per_sequence] */
     const float *sinks;           /* [heads_q], or NULL: a logit of each head that only the sum of weights has */
-    struct glint_gpu_shape shape; /* seqlen_k is the bound; mask_offset and section are not read: causal is bottom right */
+    struct glint_gpu_shape shape; /* seqlen_k is the bound, and mask_offset that of a sequence of so many keys; section is not read */
     /* Band: the query of key j's own position sees j - window_left ... j + window_right; INT32_MAX: unbounded. Others do not read them. */
     int32_t window_left, window_right;
     int32_t page_shift, pages_per_sequence, pages; /* pages: of the pool */
@@ -42,7 +42,7 @@ struct glint_decode_params {
     int32_t level;                                 /* enum glint_decode_level */
     int32_t entries;                               /* steps, chunks or spans at the bound; 0 at the row level */
     uint32_t items, blocks;                        /* items: batch * heads_kv * row_tiles * parts; a block takes every blocks-th */
-    /* workspace, placed by glint_decode_layout of lib/cuda/decode.h; NULL at the row level. A tile is batch, key head, tile of rows:
+    /* workspace, placed by glint_decode_lay_out of lib/cuda/policy.c; NULL at the row level. A tile is batch, key head, tile of rows:
      * row-major. */
     float *partial_o;    /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
     float *partial_rows; /* [tile, entry, rows, 2 * warps]: the maximum, and from [warps] on the sums of the warps */

@@ -1,11 +1,12 @@
 /* Where every member of the kernels' parameters lies, for a compiler to compare: layout.c asks the C compiler, layout.cu asks
- * nvcc, for the host and for the device. A struct of lib/device/params.h or
+ * nvcc, for the host and for the device. A struct of lib/device/params.h, decode.h or
  * hopper_params.h that they would lay out differently does not compile. */
 #ifndef GLINT_TESTS_CUDA_LAYOUT_H
 #define GLINT_TESTS_CUDA_LAYOUT_H
 
 #include <stddef.h>
 
+#include "lib/device/decode.h"
 #include "lib/device/hopper_params.h"
 
 /* S(struct, bytes) and M(struct, member, offset) */
@@ -29,6 +30,17 @@
     M(glint_backward_params, lse_log2, 312) M(glint_backward_params, delta, 320) M(glint_backward_params, dq_sum, 328)  \
     M(glint_backward_params, turn, 336) M(glint_backward_params, parts, 344) M(glint_backward_params, part_heads, 348)  \
     M(glint_backward_params, key_sum, 352) M(glint_backward_params, key_turn, 360)                                      \
+    S(glint_decode_params, 272)                                                                                         \
+    M(glint_decode_params, q, 0) M(glint_decode_params, k, 32) M(glint_decode_params, v, 64)                            \
+    M(glint_decode_params, o, 96) M(glint_decode_params, lse, 128) M(glint_decode_params, seqlens_k, 136)               \
+    M(glint_decode_params, page_table, 144) M(glint_decode_params, sinks, 152) M(glint_decode_params, shape, 160)       \
+    M(glint_decode_params, window_left, 200) M(glint_decode_params, window_right, 204)                                  \
+    M(glint_decode_params, page_shift, 208) M(glint_decode_params, pages_per_sequence, 212)                             \
+    M(glint_decode_params, pages, 216) M(glint_decode_params, softcap, 220) M(glint_decode_params, rows, 224)           \
+    M(glint_decode_params, row_tiles, 228) M(glint_decode_params, range, 232) M(glint_decode_params, parts, 236)        \
+    M(glint_decode_params, level, 240) M(glint_decode_params, entries, 244) M(glint_decode_params, items, 248)          \
+    M(glint_decode_params, blocks, 252) M(glint_decode_params, partial_o, 256)                                          \
+    M(glint_decode_params, partial_rows, 264)                                                                           \
     S(tensor_map, 128)                                                                                                  \
     S(glint_forward_maps_params, 768)                                                                                   \
     M(glint_forward_maps_params, base, 0) M(glint_forward_maps_params, words, 176) \
