@@ -74,7 +74,13 @@ GLINT_DEVICE bool sees(const struct sight &sight, const int rt, const int odd, i
     return first_key < sight.end[rt][odd]${band and " && first_key + keys > sight.begin[rt][odd]" or ""};
 }
 
-/* What is known of rows from some keys: the greatest score in powers of two, and relative to it the sum of weights times V and that of the
+/* 2^(x log2(e)). Scores are in natural units as long as they may be large: times log2(e) a logit of 3e38 would be infinite. */
+GLINT_DEVICE float exponential(float x)
+{
+    return ex2(x * 1.44269504088896341f);
+}
+
+/* What is known of rows from some keys: the greatest score, and relative to it the sum of weights times V and that of the
  * weights, of which each warp has its own keys' part. */
 struct result {
     rows_t maximum, sum;
@@ -98,8 +104,8 @@ GLINT_DEVICE void fold_maximum(float &maximum, float more, float &keep, float &a
 {
     const float now = fmaxf(maximum, more), finite = now == -GLINT_INFINITY ? 0.0f : now;
 
-    keep = ex2(maximum - finite);
-    add = ex2(more - finite);
+    keep = exponential(maximum - finite);
+    add = exponential(more - finite);
     maximum = now;
 }
 
@@ -164,7 +170,8 @@ $ if band then
 
     return p->window_right >= past ? length : max(0, length - past + p->window_right);
 $ elseif masked then
-    return max(0, min(length, length - p->shape.seqlen_q + row / p->shape.group + 1));
+    /* mask_offset is counted with the bound as the length: a shorter sequence ends as far to the left */
+    return max(0, min(length, row / p->shape.group + 1 + (p->shape.mask_offset - p->shape.seqlen_k) + length));
 $ else
     return length;
 $ end
@@ -269,10 +276,10 @@ struct ending {
     float factor, lse;
 };
 
-/* The logit of a row's sink, in powers of two; -inf where there is none. */
+/* The logit of a row's sink; -inf where there is none. */
 GLINT_DEVICE float find_sink(const struct glint_decode_params *p, const struct tile *t, int32_t row)
 {
-    return p->sinks ? ld_global_f32(p->sinks + t->head_kv * p->shape.group + row % p->shape.group) * 1.44269504088896341f
+    return p->sinks ? ld_global_f32(p->sinks + t->head_kv * p->shape.group + row % p->shape.group)
                     : -GLINT_INFINITY;
 }
 
@@ -285,12 +292,12 @@ GLINT_DEVICE struct ending end_row(float maximum, float sum, float sink)
     if (sink != -GLINT_INFINITY) {
         const float now = fmaxf(maximum, sink);
 
-        keep = ex2(maximum - now);
-        sum = fmaf(keep, sum, ex2(sink - now));
+        keep = exponential(maximum - now);
+        sum = fmaf(keep, sum, exponential(sink - now));
         maximum = now;
     }
     e.factor = sum == 0.0f ? 0.0f : keep / sum;
-    e.lse = sum == 0.0f ? -GLINT_INFINITY : (maximum + lg2(sum)) * 0.693147180559945309f;
+    e.lse = sum == 0.0f ? -GLINT_INFINITY : fmaf(lg2(sum), 0.693147180559945309f, maximum);
     return e;
 }
 
@@ -572,7 +579,7 @@ $ else
 $ end
 }
 
-/* S^T = scale K Q^T of this warp's keys, in powers of two. Even and odd k steps are summed apart: two chains of products are twice as fast.
+/* S^T = scale K Q^T of this warp's keys. Even and odd k steps are summed apart: two chains of products are twice as fast.
  * The scaled score is rounded once, to the number that maxima are made of too. begin_copies() comes when all of K is on its way into
  * registers: products do not wait behind copies. */
 template <class begin_copies_t>
@@ -667,7 +674,7 @@ GLINT_DEVICE void take_rows(rows_t joint, uint32_t numbers, of_two_t of_two)
     }
 }
 
-/* P^T = 2^(S^T - maximum) to shared memory, [row tile][key][8 rows], and the sums of this lane's keys. */
+/* P^T = e^(S^T - maximum) to shared memory, [row tile][key][8 rows], and the sums of this lane's keys. */
 GLINT_DEVICE void make_weights(rows_t sums, const scores_t s, const rows_t maximum, uint32_t p_tile, uint32_t warp)
 {
     const uint32_t at = p_tile + (warp * WARP_KEYS + (lane_index() >> 2)) * 16 + (lane_index() & 3) * 4;
@@ -682,7 +689,7 @@ GLINT_DEVICE void make_weights(rows_t sums, const scores_t s, const rows_t maxim
         for (int kt = 0; kt < KEY_TILES; ++kt)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const float even = ex2(s[kt][rt][2 * half] - shift[0]), odd = ex2(s[kt][rt][2 * half + 1] - shift[1]);
+                const float even = exponential(s[kt][rt][2 * half] - shift[0]), odd = exponential(s[kt][rt][2 * half + 1] - shift[1]);
 
                 sums[rt][0] += even;
                 sums[rt][1] += odd;
@@ -776,9 +783,9 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_deco
     const uint32_t k_lane = k_tiles + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + warp * (WARP_KEYS * PAGE_CHUNKS * 16);
     const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
 $ if softcap then
-    const float cap = p.softcap * 1.44269504088896341f, scale = 2.0f * p.shape.scale_log2 / p.softcap;
+    const float cap = p.softcap, scale = 2.0f * p.shape.scale_log2 / p.softcap;
 $ else
-    const float scale = p.shape.scale_log2;
+    const float scale = p.shape.softmax_scale;
 $ end
     struct cursor at;
     struct copier c;
