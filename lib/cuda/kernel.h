@@ -99,7 +99,7 @@ struct glint_gpu_kernel {
     struct glint_gpu_launch launch[GLINT_GPU_MAX_LAUNCHES];
     const struct glint_gpu_image *images;
     uint32_t image_count;
-    uint32_t part_heads, parts_from; /* fused: see glint_gpu_part_heads */
+    uint32_t part_heads, parts_from;   /* fused: see glint_gpu_part_heads */
     uint32_t chunk_steps, span_chunks; /* decode: steps of tile_n keys in a chunk, a power of two, and chunks in a span */
     uint32_t row_dim;    /* numbers of a row of a tile, and of dq_sum and key_sum: head_dim, with zeros up to whole fragments */
     uint32_t zero_words; /* forward: at the start of the workspace, 0 when the first kernel begins */

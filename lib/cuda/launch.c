@@ -265,8 +265,7 @@ static enum glint_status launch_all(struct glint_cuda *cuda, const struct glint_
     enum glint_status status = GLINT_OK;
     for (uint32_t i = 0; i < kernel->launch_count && status == GLINT_OK; i++)
         if (blocks[i] > 0)
-            status = glint_cuda_note(
-                cuda, launch_one(cuda, &kernel->launch[i], row->functions[i], blocks[i], arguments, stream));
+            status = glint_cuda_note(cuda, launch_one(cuda, &kernel->launch[i], row->functions[i], blocks[i], arguments, stream));
     return status;
 }
 

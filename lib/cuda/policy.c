@@ -179,8 +179,9 @@ static struct share share_keys(int64_t tiles, int64_t keys, int64_t steps, int64
 }
 
 /* A divided tile is one of fewer than slots * 3 / 4, and of fewer than 2^24 steps: products of those stay below 2^62. */
-int glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel,
-                         uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors, uint64_t begin, uint64_t *end)
+int glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape,
+                         const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors,
+                         uint64_t begin, uint64_t *end)
 {
     const int64_t slots = (int64_t)multiprocessors * kernel->launch[0].blocks_per_sm;
     const int64_t rows = (int64_t)shape->seqlen_q * shape->group, row_tiles = divide_up(rows, tile_m);
@@ -211,8 +212,7 @@ int glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_
                                            .partial_rows = GLINT_GPU_NOWHERE};
     /* Blocks that go on from one item to the next have no start to wait for; where there are many and large ones, blocks that come as others
      * end are spread better. */
-    if (layout->items > slots &&
-        (layout->items <= 8 * slots || share.range * (int64_t)tile_n * dim * 4 < LARGE_ITEM))
+    if (layout->items > slots && (layout->items <= 8 * slots || share.range * (int64_t)tile_n * dim * 4 < LARGE_ITEM))
         layout->blocks = (uint32_t)slots;
     *end = begin;
     if (entries > 0) {

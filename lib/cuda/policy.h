@@ -54,7 +54,8 @@ struct glint_decode_layout {
 /* Shares the keys out to blocks, of which the device runs kernel->launch[0].blocks_per_sm on each of its multiprocessors at a time, and lays
  * the arrays out from `begin` on, a multiple of 256 as each of them; *end is where they end. 0 when there are more rows of a key head than
  * 2^30, or more tiles of rows than a grid has blocks: then nothing is written. */
-int glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel,
-                         uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors, uint64_t begin, uint64_t *end);
+int glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape,
+                         const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors,
+                         uint64_t begin, uint64_t *end);
 
 #endif

@@ -28,9 +28,10 @@ struct glint_decode_params {
     const int32_t *seqlens_k; /* [batch] */
     /* Pages: `batch` of k and v is the stride of a page, of 1 << page_shift rows. Key j of sequence b is in row j % rows of page
      * page_table[b, j / rows]; others do not read these. */
-    const int32_t *page_table;    /* [batch, pages_per_sequence] */
-    const float *sinks;           /* [heads_q], or NULL: a logit of each head that only the sum of weights has */
-    struct glint_gpu_shape shape; /* seqlen_k is the bound, and mask_offset that of a sequence of so many keys; section is not read */
+    const int32_t *page_table; /* [batch, pages_per_sequence] */
+    const float *sinks;        /* [heads_q], or NULL: a logit of each head that only the sum of weights has */
+    struct glint_gpu_shape
+        shape; /* seqlen_k is the bound, and mask_offset that of a sequence of so many keys; section is not read */
     /* Band: the query of key j's own position sees j - window_left ... j + window_right; INT32_MAX: unbounded. Others do not read them. */
     int32_t window_left, window_right;
     int32_t page_shift, pages_per_sequence, pages; /* pages: of the pool */

@@ -185,8 +185,7 @@ vector<micro_case> before90_cases()
     vector<micro_case> cases;
 
     for (const micro_case &c : sm80_cases())
-        if (c.name == "nearest_tf32" || c.name == "atomics" || c.name.compare(0, 6, "phase_") == 0 ||
-            c.entry == "micro_dependents")
+        if (c.name == "nearest_tf32" || c.name == "atomics" || c.name.compare(0, 6, "phase_") == 0 || c.entry == "micro_dependents")
             cases.push_back(c);
     return cases;
 }

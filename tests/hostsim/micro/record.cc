@@ -50,8 +50,8 @@ static void launch(const micro_case &c, void *function, void **arguments)
     memset(&dependent, 0, sizeof dependent);
     dependent.id = GLINT_CU_LAUNCH_DEPENDENT;
     dependent.value[0] = 1;
-    const struct glint_cu_launch_config config = {{c.blocks, 1, 1}, {c.threads, 1, 1}, c.shared_bytes, nullptr, &dependent,
-                                                  c.launches > 1 && dependent_launches ? 1u : 0u};
+    const struct glint_cu_launch_config config = {
+        {c.blocks, 1, 1}, {c.threads, 1, 1}, c.shared_bytes, nullptr, &dependent, c.launches > 1 && dependent_launches ? 1u : 0u};
 
     must(c.name, "cuLaunchKernelEx", (const void *)&config, function, arguments, (void **)nullptr);
 }
