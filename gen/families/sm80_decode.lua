@@ -85,9 +85,14 @@ function decode.estimate(record)
     text.bytes((2 * record.stages - 1) * record.n * record.padded_dim * record.dtype_bytes * record.blocks_per_sm), text.bytes(record.smem_bytes))
 end
 
---- The tile `line` of a larger head dim for `key`: as it is, as it needs less of everything.
+--- The tile `line` of a larger head dim for `key`, with as many more stages as now fit.
 function decode.adapt(family, line, key)
-  return model.record_of(family, key, line, line.archs or family.all_targets) and line or nil
+  local tile = {}
+  for field, value in pairs(line) do tile[field] = value end
+  for stages = MOST_STAGES, line.stages, -1 do
+    tile.stages = stages
+    if model.record_of(family, key, tile, line.archs or family.all_targets) then return tile end
+  end
 end
 
 --- Whether a tile goes with `key` on one architecture.
