@@ -9,7 +9,6 @@ return {
     cpu = { isas = { "x86_64", "x86_64_v3", "aarch64" } },
     sm80 = {
       archs = { 90 },
-      passes = { "fwd", "bwd" },
       head_dims = { 64 },
       dtypes = { "f32", "bf16" },
       tiles = {
@@ -19,7 +18,9 @@ return {
           { m = 32, n = 64, warps = 4, dtypes = { "bf16" }, masks = { "none" } },
           { m = 32, n = 64, warps = 4, dtypes = { "bf16" }, masks = { "causal" }, strategy = "split", dq_m = 64 },
         },
+        dec = { { m = 8, n = 64, stages = 2, chunk_steps = 1, dtypes = { "bf16" } } },
       },
     },
   },
+  exclude = { { family = "sm80", pass = "dec", dtype = "f32", reason = "decode on GPUs is for 16-bit dtypes" } },
 }
