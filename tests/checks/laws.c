@@ -378,6 +378,12 @@ static void decode_laws(struct check_list *list, const struct subject *subject)
         if (subject->backend->fences)
             checks_add(list, fences, &s, "law/decode_fences_%s", steps[i].name);
     }
+    /* More steps than what folds their results takes at a time. */
+    struct shape long_one = {.batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 1, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT};
+    long_one.seqlen_k = 66 * (int64_t)subject->info.tile_n + 7;
+    checks_add(list, batch_alone, &long_one, "law/decode_batch_alone_many_keys");
+    long_one.batch = 1;
+    checks_add(list, workspace_contents, &long_one, "law/decode_workspace_contents_many_keys");
 }
 
 void laws_checks(struct check_list *list, const struct subject *subject)
