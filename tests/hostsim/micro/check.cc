@@ -87,7 +87,7 @@ static bool launch(const micro_case &c, const micro_params &params)
         return false;
     }
     return sim::run({[](const void *p) { launched(*(const micro_params *)p); }, &params, c.blocks, c.threads, c.shared_bytes,
-                     c.name.c_str(), c.cluster});
+                     c.name.c_str(), c.cluster, c.launches > 1});
 }
 
 /* The case's result; empty when the simulator has a finding. */

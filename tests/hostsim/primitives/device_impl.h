@@ -146,10 +146,10 @@ GLINT_DEVICE void fence_device(SIM_SITE)
     sim::fence();
 }
 
-/* Launches run one after another here. */
+/* Launches run one after another here: who does not wait is found out at its first access to global memory. */
 GLINT_DEVICE void await_predecessors(SIM_SITE)
 {
-    sim::event("await_predecessors", SIM_THIS);
+    sim::await_predecessors(SIM_THIS);
 }
 
 GLINT_DEVICE void admit_successors(SIM_SITE)

@@ -115,6 +115,10 @@ const Trial TRIALS[] = {
     WRONG_TRIAL(flag_before_the_data, 2, 32, 0, "race uninitialised"),
     WRONG_TRIAL(others_of_the_block_have_not_written, 2, 64, 0, "race uninitialised"),
     WRONG_TRIAL(waits_for_a_later_block, 64, 32, 0, "deadlock"),
+    WRONG_TRIAL(dependent_launch_reads_at_once, 1, 64, 0, "race"),
+    WRONG_TRIAL(dependent_launch_writes_at_once, 1, 64, 0, "race"),
+    WRONG_TRIAL(dependent_launch_of_which_half_waits, 1, 64, 0, "race"),
+    WRONG_TRIAL(dependent_launch_copies_at_once, 1, 64, 1024, "race"),
     WRONG_TRIAL(blocks_write_the_same, 2, 32, 0, "race"),
     WRONG_TRIAL(sum_read_while_others_add, 2, 32, 0, "race"),
     WRONG_TRIAL(for_ever, 1, 32, 0, "deadlock"),
@@ -226,7 +230,8 @@ void run(const Trial &trial, uint64_t seed, const std::vector<int> &lines)
     sim_put(params.flags, words, BYTES);
     sim_clear();
     sim_seed(seed);
-    sim::run(sim::Launch{trial.kernel.call, &params, trial.blocks, trial.threads, trial.shared_bytes, trial.kernel.name});
+    sim::run(sim::Launch{trial.kernel.call, &params, trial.blocks, trial.threads, trial.shared_bytes, trial.kernel.name, 1,
+                         std::strncmp(trial.name, "dependent_", 10) == 0});
     if (trial.kinds != nullptr)
         judge_finding(trial, seed, lines);
     else
