@@ -186,14 +186,14 @@ GLINT_DEVICE int32_t begin_of_row(const struct glint_decode_params *p, int32_t r
     return own > p->window_left ? own - p->window_left : 0;
 }
 
-$ end
 /* Steps that hold all keys that some row of the tile sees: from the first, ... */
 GLINT_DEVICE int32_t begin_of_tile(const struct glint_decode_params *p, const struct tile *t, int32_t length)
 {
-    return ${band and "begin_of_row(p, t->row0, length) / TILE_N" or "0"};
+    return begin_of_row(p, t->row0, length) / TILE_N;
 }
 
-/* ... up to the last. */
+$ end
+/* ${band and "..." or "Steps that hold all keys that some row of the tile sees: from the first of all"} up to the last. */
 GLINT_DEVICE int32_t end_of_tile(const struct glint_decode_params *p, const struct tile *t, int32_t length)
 {
     return (end_of_row(p, min(p->rows, t->row0 + TILE_M) - 1, length) + TILE_N - 1) / TILE_N;
@@ -210,12 +210,14 @@ GLINT_DEVICE int32_t entries_of_group(const struct glint_decode_params *p)
     return p->level == GLINT_DECODE_STEP ? CHUNK_STEPS : p->level == GLINT_DECODE_CHUNK ? SPAN_CHUNKS : 1;
 }
 
+$ if band then
 /* The entry of the tile's first step: the workspace begins with it. */
 GLINT_DEVICE int32_t first_entry(const struct glint_decode_params *p, const struct tile *t, int32_t length)
 {
-    return ${band and "begin_of_tile(p, t, length) / steps_of_entry(p)" or "0"};
+    return begin_of_tile(p, t, length) / steps_of_entry(p);
 }
 
+$ end
 /* Row `row` of a tensor of queries. */
 GLINT_DEVICE char *query_row(const struct glint_decode_params *p, const struct glint_gpu_view *view, const struct tile *t, int32_t row)
 {

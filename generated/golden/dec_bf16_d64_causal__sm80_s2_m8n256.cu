@@ -169,13 +169,7 @@ GLINT_DEVICE int32_t end_of_row(const struct glint_decode_params *p, int32_t row
     return max(0, min(length, row / p->shape.group + 1 + (p->shape.mask_offset - p->shape.seqlen_k) + length));
 }
 
-/* Steps that hold all keys that some row of the tile sees: from the first, ... */
-GLINT_DEVICE int32_t begin_of_tile(const struct glint_decode_params *p, const struct tile *t, int32_t length)
-{
-    return 0;
-}
-
-/* ... up to the last. */
+/* Steps that hold all keys that some row of the tile sees: from the first of all up to the last. */
 GLINT_DEVICE int32_t end_of_tile(const struct glint_decode_params *p, const struct tile *t, int32_t length)
 {
     return (end_of_row(p, min(p->rows, t->row0 + TILE_M) - 1, length) + TILE_N - 1) / TILE_N;
@@ -190,12 +184,6 @@ GLINT_DEVICE int32_t steps_of_entry(const struct glint_decode_params *p)
 GLINT_DEVICE int32_t entries_of_group(const struct glint_decode_params *p)
 {
     return p->level == GLINT_DECODE_STEP ? CHUNK_STEPS : p->level == GLINT_DECODE_CHUNK ? SPAN_CHUNKS : 1;
-}
-
-/* The entry of the tile's first step: the workspace begins with it. */
-GLINT_DEVICE int32_t first_entry(const struct glint_decode_params *p, const struct tile *t, int32_t length)
-{
-    return 0;
 }
 
 /* Row `row` of a tensor of queries. */
