@@ -12,7 +12,6 @@ return {
       tiles = { fwd = { { m = 64, n = 96 } }, bwd = { { m = 64, n = 96 } }, dec = { { m = 32, n = 256 } } },
     },
     sm80 = {
-      passes = { "fwd", "bwd" },
       dtypes = { "bf16" },
       archs = { 80 },
       tiles = { fwd = { { m = 128, n = 32, warps = 4 } }, bwd = {
