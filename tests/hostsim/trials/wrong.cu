@@ -822,7 +822,7 @@ WRONG(dependent_launch_reads_at_once)
 
 WRONG(dependent_launch_writes_at_once)
 {
-    admit_successors(); /* that is not a wait */
+    admit_successors();                       /* that is not a wait */
     st_global_u32(p.out + thread_index(), 1); /* HERE */
     await_predecessors();
 }
