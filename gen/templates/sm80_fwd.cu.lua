@@ -46,7 +46,7 @@ $ else
     const uint32_t lane = lane_index(), group = warp_index();
 $ end
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
-    const struct query_block work = find_query_block<TILE_M>(p.shape, 1);
+    const struct query_block work = find_query_block<TILE_M>(p.shape);
     const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
     const int32_t head_kv = work.head_q / p.shape.group;
 $ if causal then
@@ -67,11 +67,11 @@ $ end
     const uint32_t q_lane = q_tile + lane_offset_a<q_tile_t>(lane) + group * (WARP_ROWS * q_tile_t::PAGE_ROW);
 $ if split then
     const uint32_t k_lane = k_tiles + lane_offset_b<k_tile_t>(lane) + part * (KEYS * k_tile_t::PAGE_ROW);
-    const uint32_t v_lane = v_tiles + lane_offset_rows<k_tile_t>(lane, 0) + part * v_part_t::BYTES;
+    const uint32_t v_lane = v_tiles + lane_offset_rows<k_tile_t>(lane) + part * v_part_t::BYTES;
     const uint32_t p_tile = v_tiles + 2 * k_tile_t::BYTES + group * (2 * p_tile_t::BYTES);
 $ else
     const uint32_t k_lane = k_tiles + lane_offset_b<k_tile_t>(lane);
-    const uint32_t v_lane = v_tiles + lane_offset_rows<k_tile_t>(lane, 0);
+    const uint32_t v_lane = v_tiles + lane_offset_rows<k_tile_t>(lane);
 $ end
     const int64_t k_row_bytes = p.k.row * element::BYTES, v_row_bytes = p.v.row * element::BYTES;
     const int32_t key_last = max(0, block) * TILE_N;
@@ -185,7 +185,7 @@ $ else
     warp_sync();
 $ end
     join_sums(rows.sum, ${warp});
-    const struct query_block end = find_query_block<TILE_M>(p.shape, 1);
+    const struct query_block end = find_query_block<TILE_M>(p.shape);
     const int32_t first_row = end.query0 + (int32_t)group * WARP_ROWS;
 $ if split then
     const uint32_t o_tile = q_tile + group * (WARP_ROWS * q_tile_t::PAGE_ROW) + part * o_part_t::BYTES;

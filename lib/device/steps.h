@@ -34,13 +34,13 @@ struct query_block {
     int32_t query0, batch, head_q, head; /* first query; head is batch * heads_q + head_q */
 };
 
-/* Blocks of TILE_M queries, the last ones of a head first: under a causal mask they see the most keys. `group`: query heads that stand for
- * one head of the section. */
-template <int TILE_M> GLINT_DEVICE struct query_block find_query_block(const struct glint_gpu_shape &shape, int32_t group)
+/* Blocks of TILE_M queries, the last ones of a head first: under a causal mask they see the most keys. The
+ * section counts query heads, or KEY_HEADS. */
+template <int TILE_M, bool KEY_HEADS = false> GLINT_DEVICE struct query_block find_query_block(const struct glint_gpu_shape &shape)
 {
     const int32_t blocks = (shape.seqlen_q + TILE_M - 1) / TILE_M;
-    const struct block_place place =
-        find_place(block_index(), (uint32_t)blocks, (uint32_t)(shape.batch * shape.heads_q), (uint32_t)(shape.section * group));
+    const struct block_place place = find_place(block_index(), (uint32_t)blocks, (uint32_t)(shape.batch * shape.heads_q),
+                                                (uint32_t)(KEY_HEADS ? shape.section * shape.group : shape.section));
     struct query_block block;
 
     block.query0 = (blocks - 1 - place.index) * TILE_M;
@@ -132,6 +132,12 @@ GLINT_DEVICE uint32_t lane_offset_b(uint32_t lane, const uint32_t rows, const ui
 GLINT_DEVICE uint32_t lane_offset_trans(uint32_t lane, const uint32_t rows, const uint32_t page_chunks)
 {
     return tile_offset(lane & 15, lane >> 4, rows, page_chunks);
+}
+
+/* Where a lane's first accumulators of a fragment of 16-bit numbers lie: two columns of row lane / 4. */
+GLINT_DEVICE uint32_t lane_offset_pairs(uint32_t lane, const uint32_t rows, const uint32_t page_chunks)
+{
+    return tile_offset(lane >> 2, 0, rows, page_chunks) + (lane & 3) * 4;
 }
 
 /* Where this thread begins to copy a tile whose first row is at `rows`: the argument `from` of copy_tile. */

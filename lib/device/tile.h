@@ -56,6 +56,14 @@ template <class Tile> GLINT_DEVICE uint32_t lane_offset_rows(uint32_t lane, uint
         return tile_offset(lane & 15, chunk + (lane >> 4), Tile::ROWS, Tile::PAGE_CHUNKS);
 }
 
+template <class Tile> GLINT_DEVICE uint32_t lane_offset_rows(uint32_t lane)
+{
+    if constexpr (Tile::element::BYTES == 4)
+        return lane_offset_rows(lane, 0, Tile::ROWS, Tile::PAGE_CHUNKS);
+    else
+        return lane_offset_trans(lane, Tile::ROWS, Tile::PAGE_CHUNKS);
+}
+
 /* From a lane's address, `row` rows and `chunk` chunks further. For numbers of 32 bits r[0], r[1] are of column lane / 4, r[2], r[3] of the
  * eighth from there, and what is exclusive in an address comes first, so that one register serves all rows and pages. */
 template <class Tile> GLINT_DEVICE void load_rows(uint32_t r[4], uint32_t lane_address, const uint32_t row, const uint32_t chunk)
@@ -73,7 +81,7 @@ template <class Tile> GLINT_DEVICE uint32_t lane_offset_pairs(uint32_t lane)
     if constexpr (Tile::element::BYTES == 4)
         return tile_offset<Tile>(lane >> 2, lane >> 1 & 1) + (lane & 1) * 8;
     else
-        return tile_offset<Tile>(lane >> 2, 0) + (lane & 3) * 4;
+        return lane_offset_pairs(lane, Tile::ROWS, Tile::PAGE_CHUNKS);
 }
 
 /* A tile in stages: where the one of step `step` lies, from the first on. */
@@ -128,14 +136,20 @@ template <class Tile> GLINT_DEVICE void rows_back(struct linear_rows<Tile> &rows
     rows.from -= (int)Tile::ROWS * rows.row_bytes;
 }
 
-/* The same of the rows of a head of a tensor from row `row` to row `end`. */
+/* The same of the rows of a head of a tensor from row `row` to row `end`; the part of `thread`. */
+template <class Tile, int THREADS>
+GLINT_DEVICE void copy_tile_by(uint32_t thread, uint32_t tile, const struct glint_gpu_view &view, int32_t batch, int32_t head,
+                               int32_t row, int32_t end)
+{
+    copy_part<Tile, THREADS>(
+        thread, tile, copy_from<Tile>(view_row(&view, batch, head, row, Tile::element::BYTES), view.row * Tile::element::BYTES),
+        view.row * Tile::element::BYTES, end - row);
+}
+
 template <class Tile, int THREADS>
 GLINT_DEVICE void copy_tile(uint32_t tile, const struct glint_gpu_view &view, int32_t batch, int32_t head, int32_t row, int32_t end)
 {
-    copy_part<Tile, THREADS>(
-        thread_index(), tile,
-        copy_from<Tile>(view_row(&view, batch, head, row, Tile::element::BYTES), view.row * Tile::element::BYTES),
-        view.row * Tile::element::BYTES, end - row);
+    copy_tile_by<Tile, THREADS>(thread_index(), tile, view, batch, head, row, end);
 }
 
 /* The copy of the tile before, in COPIES pieces from the last to the first, for threads that keep their addresses: which of its rows the
@@ -177,9 +191,20 @@ template <class Tile, int THREADS> GLINT_DEVICE void round_tile(uint32_t tile)
 
 /* ---- to global memory ------------------------------------------------------------------------------------------------------- */
 
-/* 16 rows of accumulators from row first_row of a tile on: rows lane / 4 times factor[0], rows lane / 4 + 8 times factor[1]. */
-template <class Tile, int COLUMNS>
-GLINT_DEVICE void stage_rows(uint32_t tile_lane, const float (&d)[COLUMNS][4], const float (&factor)[2], const uint32_t first_row)
+/* One factor for all rows, or one for rows lane / 4 and another for rows lane / 4 + 8. */
+GLINT_DEVICE float factor_of(float factor, const int)
+{
+    return factor;
+}
+
+GLINT_DEVICE float factor_of(const float *factor, const int side)
+{
+    return factor[side];
+}
+
+/* 16 rows of accumulators, times a factor, from row first_row of a tile on. */
+template <class Tile, int COLUMNS, class factor_t>
+GLINT_DEVICE void stage_rows(uint32_t tile_lane, const float (&d)[COLUMNS][4], const factor_t factor, const uint32_t first_row)
 {
 #pragma unroll
     for (int ct = 0; ct < COLUMNS; ++ct)
@@ -187,7 +212,7 @@ GLINT_DEVICE void stage_rows(uint32_t tile_lane, const float (&d)[COLUMNS][4], c
         for (int side = 0; side < 2; ++side)
             st_shared_pair<typename Tile::element>(
                 tile_move<Tile>(tile_lane, first_row + side * 8, ct * Tile::element::FRAGMENT_CHUNKS),
-                d[ct][2 * side] * factor[side], d[ct][2 * side + 1] * factor[side]);
+                d[ct][2 * side] * factor_of(factor, side), d[ct][2 * side + 1] * factor_of(factor, side));
 }
 
 /* Writes 16 rows, staged by this warp in the first PAGES pages of a tile, to global memory in chunks of 16 bytes; rows from valid_rows on, and
