@@ -47,9 +47,13 @@ static int64_t reach(const struct glint_variant *row, const struct question *q)
     return shorter <= (int64_t)row->up_to ? (int64_t)row->up_to : (INT64_C(1) << 33) - (int64_t)row->up_to;
 }
 
-/* Of rows split over the keys and rows that are not: the former where queries are as few as they are meant for, and their square is no more
- * than the keys. With fewer keys such a row is slower: on Zen 5, one thread, its time over the other row's is, for 4, 8 and 16 queries,
- * 0.6, 1.2 and 2.7 of 16 keys, 0.4, 0.7 and 1.5 of 64, 0.3, 0.5 and 0.9 of 256 (glint_bench --decode --all, head_dim 64). */
+/* A row split over the keys is taken before one that is not, if queries are as few as it is meant for and their square is no more than the
+ * keys. With fewer keys it is slower. Its time over the other row's (Zen 5, one thread, head_dim 64, glint_bench --decode --all):
+ *
+ *                16 keys   64 keys   256 keys
+ *    4 queries     0.6       0.4       0.3
+ *    8 queries     1.2       0.7       0.5
+ *   16 queries     2.7       1.5       0.9 */
 static int64_t few_queries(const struct glint_variant *row, const struct question *q)
 {
     const int64_t queries = q->problem->seqlen_q;
