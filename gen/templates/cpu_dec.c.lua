@@ -37,9 +37,9 @@ GLINT_OUTLINE void softmax(int64_t few, float *s, int64_t keys, float *max, floa
 GLINT_OUTLINE void values(int64_t few, float *o, const float *p, const struct glint_dec_rows *v)
 {
     switch (few) {
-    case 4: glint_dec_values(4, o, p, v, true); break;
-    case 2: glint_dec_values(2, o, p, v, true); break;
-    default: glint_dec_values(1, o, p, v, true);
+    case 4: glint_dec_values(4, o, p, v); break;
+    case 2: glint_dec_values(2, o, p, v); break;
+    default: glint_dec_values(1, o, p, v);
     }
 }
 

@@ -235,16 +235,16 @@ GLINT_INLINE void glint_dec_softmax(const int few, float *s, int64_t keys, float
         sum[i % few] += lanes[i];
 }
 
-/* o[few][GLINT_DEC_DIM] (+)= P V, vectors [at, at + vecs) of head_dim. */
+/* o[few][GLINT_DEC_DIM] += P V, vectors [at, at + vecs) of head_dim. */
 GLINT_INLINE void glint_dec_values_slice(const int few, const int vecs, const int at, float *o, const float *p,
-                                         const struct glint_dec_rows *v, const bool add)
+                                         const struct glint_dec_rows *v)
 {
     glint_vec sum[4][GLINT_DEC_HALF];
     GLINT_UNROLL
     for (int r = 0; r < few; r++) {
         GLINT_UNROLL
         for (int i = 0; i < vecs; i++)
-            sum[r][i] = add ? glint_load(o + r * GLINT_DEC_DIM + (at + i) * GLINT_CPU_LANES) : (glint_vec){0};
+            sum[r][i] = glint_load(o + r * GLINT_DEC_DIM + (at + i) * GLINT_CPU_LANES);
     }
     for (int64_t key = 0; key < v->rows; key++) {
         const glint_element *row = v->row + key * v->stride;
@@ -267,14 +267,14 @@ GLINT_INLINE void glint_dec_values_slice(const int few, const int vecs, const in
 }
 
 /* All of head_dim, in slices whose sums take half of the registers at most. */
-GLINT_INLINE void glint_dec_values(const int few, float *o, const float *p, const struct glint_dec_rows *v, const bool add)
+GLINT_INLINE void glint_dec_values(const int few, float *o, const float *p, const struct glint_dec_rows *v)
 {
     const int most = GLINT_DEC_HALF / few < 8 ? GLINT_DEC_HALF / few : 8;
     const int slices = (GLINT_DEC_VECS + most - 1) / most,
               vecs = (GLINT_DEC_VECS + slices - 1) / slices / 2 * 2 + (slices == 1 ? GLINT_DEC_VECS % 2 : 0);
     GLINT_UNROLL
     for (int at = 0; at < GLINT_DEC_VECS; at += vecs)
-        glint_dec_values_slice(few, GLINT_DEC_VECS - at < vecs ? GLINT_DEC_VECS - at : vecs, at, o, p, v, add);
+        glint_dec_values_slice(few, GLINT_DEC_VECS - at < vecs ? GLINT_DEC_VECS - at : vecs, at, o, p, v);
 }
 
 #endif
