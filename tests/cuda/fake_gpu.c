@@ -243,7 +243,7 @@ static glint_cu_result capture_end(glint_cu_stream stream, glint_cu_graph *graph
 static glint_cu_result graph_instantiate(glint_cu_replay *replay, glint_cu_graph graph, unsigned long long flags)
 {
     (void)flags;
-    *replay = malloc(sizeof **replay);
+    *replay = aligned_alloc(_Alignof(struct CUgraphExec_st), sizeof **replay); /* a tensor map in it wants 64 bytes */
     if (!*replay)
         return 2;
     (*replay)->graph = *graph;
