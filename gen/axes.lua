@@ -10,7 +10,7 @@
 --   c              by value: the constant in that column; nil: the value itself
 --   fields         by value: further fields of a record, for families and templates
 --   says           by value, or a format: the words in a kernel's header
---   widest         by pass: kernels of that pass serve every value by this one, the widest, and only it is made where a spec lists it
+--   widest         by pass: values that serve those before them too, the widest first; of those that a spec lists only the first is made
 --   in_tiles       a tile may be for some of its values only, under the plural
 local schema = require("gen.schema")
 
@@ -26,12 +26,14 @@ axes.list = {
     fields = { f32 = { dtype_bytes = 4 }, f16 = { dtype_bytes = 2 }, bf16 = { dtype_bytes = 2 } }, says = "%s" },
   { name = "head_dim", plural = "head_dims", of = schema.integer(8, 1024, 8), part = "d%d", token = "^d(%d+)$", column = "head_dim",
     says = "head_dim %d" },
-  -- Classes of a band: query i sees the keys from first_key(i) to last_key(i). "none" bounds neither end and "causal" the last, whatever its
-  -- offset, which is known only at run time.
-  { name = "mask", plural = "masks", of = schema.choice({ "none", "causal" }), part = "%s", token = "^(%a+)$", column = "features",
-    widest = { dec = "causal" }, c = { none = 0, causal = "GLINT_FEATURE_RIGHT_BOUND" }, in_tiles = true,
-    fields = { none = { causal = false, bounds_first = false }, causal = { causal = true, bounds_first = false } },
-    says = { none = "no mask", causal = "causal, both alignments" } },
+  -- Classes of a band: query i sees the keys from first_key(i) to last_key(i). "none" bounds neither end, "causal" the last and "band" both,
+  -- whatever the offset and the window, which are known only at run time.
+  { name = "mask", plural = "masks", of = schema.choice({ "none", "causal", "band" }), part = "%s", token = "^(%a+)$", column = "features",
+    widest = { dec = { "band", "causal" } }, in_tiles = true,
+    c = { none = 0, causal = "GLINT_FEATURE_RIGHT_BOUND", band = "GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND" },
+    fields = { none = { causal = false, bounds_first = false }, causal = { causal = true, bounds_first = false },
+      band = { causal = true, bounds_first = true } },
+    says = { none = "no mask", causal = "causal, both alignments", band = "a window with two sides, both alignments" } },
 }
 
 --- The axis called `name`.
@@ -48,9 +50,10 @@ end
 
 --- The values of an axis that variants with the values of `key` are made for, of those that are listed.
 function axes.made(axis, listed, key)
-  local widest = axis.widest and axis.widest[key.pass]
-  for _, value in ipairs(listed) do
-    if value == widest then return { widest } end
+  for _, widest in ipairs(axis.widest and axis.widest[key.pass] or {}) do
+    for _, value in ipairs(listed) do
+      if value == widest then return { widest } end
+    end
   end
   return listed
 end

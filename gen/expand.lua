@@ -222,12 +222,39 @@ function run:check_cover(name, key, family, covered)
   end
 end
 
+-- Why the family has no kernel for `key`, and what to narrow; nil where it has one.
+local function lacking(family, key)
+  if not family.templates[key.pass] then return "passes", text.show(key.pass) end
+  local record = copy(key)
+  axes.fill(record)
+  local axis = family.lacks and family.lacks(record)
+  if axis then return axes.get(axis).plural, text.show(key[axis]) end
+end
+
+-- Whether the family has a kernel for `key`. What it lacks is narrowed away or excluded, like what no tile fits; the first time it is not, it
+-- is reported.
+function run:has_kernel(name, key, reported)
+  local plural, value = lacking(registry.get(name), key)
+  if not plural then return true end
+  local excluded = self:exclusion(setmetatable({ family = name }, { __index = key }))
+  if excluded then
+    self.holes[#self.holes + 1] = { family = name, key = axes.key_name(key), excluded = excluded }
+  elseif not reported[plural] then
+    reported[plural] = true
+    self:report(schema.site(self.places, self.spec.families, name, "families"), ("has no kernel for %s, of %s"):format(value, plural),
+      ("give it %s of its own, without that"):format(plural))
+  end
+  return false
+end
+
 function run:family(name)
   local family, config = registry.get(name), self.spec.families[name]
-  local plans, count = {}, 0
-  for i, key in ipairs(keys_of(self.spec, config)) do
-    local made, covered = self:plan_of(name, key)
-    plans[i], count = { key = key, made = made, covered = covered }, count + #made
+  local plans, count, reported = {}, 0, {}
+  for _, key in ipairs(keys_of(self.spec, config)) do
+    if self:has_kernel(name, key, reported) then
+      local made, covered = self:plan_of(name, key)
+      plans[#plans + 1], count = { key = key, made = made, covered = covered }, count + #made
+    end
   end
   if count > MOST_VARIANTS then
     return self:report(schema.site(self.places, self.spec.families, name, "families"), ("makes %d variants"):format(count),

@@ -26,7 +26,8 @@
     W(dtype, "f16", GLINT_F16)                                                                               \
     W(dtype, "bf16", GLINT_BF16)                                                                             \
     W(mask, "none", 0)                                                                                       \
-    W(mask, "causal", GLINT_FEATURE_RIGHT_BOUND)
+    W(mask, "causal", GLINT_FEATURE_RIGHT_BOUND)                                                             \
+    W(mask, "band", GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)
 /* clang-format on */
 
 enum glint_axis {

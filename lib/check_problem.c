@@ -24,7 +24,7 @@ static enum glint_status check_enums(const struct glint_problem *p, enum glint_p
         return glint_refuse(fault, GLINT_BAD_PASS, "pass", NULL, (int64_t)pass, GLINT_FORWARD);
     if (p->dtype < GLINT_F32 || p->dtype > GLINT_BF16)
         return glint_refuse(fault, GLINT_BAD_DTYPE, "dtype", NULL, p->dtype, GLINT_F32);
-    if (p->mask < GLINT_MASK_NONE || p->mask > GLINT_MASK_CAUSAL_BOTTOM_RIGHT)
+    if (p->mask < GLINT_MASK_NONE || p->mask > GLINT_MASK_BAND_BOTTOM_RIGHT)
         return glint_refuse(fault, GLINT_BAD_MASK, "mask", NULL, p->mask, GLINT_MASK_NONE);
     for (int i = 0; i < 4; i++)
         if (p->reserved[i] != 0)
@@ -35,6 +35,18 @@ static enum glint_status check_enums(const struct glint_problem *p, enum glint_p
 static bool in_range(int64_t value, int64_t low)
 {
     return value >= low && value <= GLINT_MAX_EXTENT;
+}
+
+/* A window beside a mask that has none is a mistake too: without it the host would get attention to all that it meant to hide. */
+static enum glint_status check_window(const struct glint_problem *p, struct glint_fault *fault)
+{
+    const bool band = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const int64_t low = band ? GLINT_UNBOUNDED : 0, high = band ? GLINT_MAX_EXTENT : 0;
+    if (p->window_left < low || p->window_left > high)
+        return glint_refuse(fault, GLINT_BAD_WINDOW, "window_left", NULL, p->window_left, high);
+    if (p->window_right < low || p->window_right > high)
+        return glint_refuse(fault, GLINT_BAD_WINDOW, "window_right", NULL, p->window_right, high);
+    return GLINT_OK;
 }
 
 static enum glint_status check_extents(const struct glint_problem *p, struct glint_fault *fault)
@@ -128,6 +140,8 @@ static enum glint_status check_tensor(const struct glint_tensor_role *role, enum
 enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_pass pass, struct glint_fault *fault)
 {
     enum glint_status status = check_enums(p, pass, fault);
+    if (status == GLINT_OK)
+        status = check_window(p, fault);
     if (status == GLINT_OK)
         status = check_extents(p, fault);
     for (int i = 0; status == GLINT_OK && i < GLINT_ROLES; i++)

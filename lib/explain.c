@@ -120,7 +120,19 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
     case GLINT_BAD_DTYPE: put_field(t, fault), glint_text_str(t, "; use GLINT_F32 (1), GLINT_F16 (2) or GLINT_BF16 (3)."); break;
     case GLINT_BAD_MASK:
         put_field(t, fault);
-        glint_text_str(t, "; use GLINT_MASK_NONE (1), GLINT_MASK_CAUSAL_TOP_LEFT (2) or GLINT_MASK_CAUSAL_BOTTOM_RIGHT (3).");
+        glint_text_str(t, "; use GLINT_MASK_NONE (1), GLINT_MASK_CAUSAL_TOP_LEFT (2), GLINT_MASK_CAUSAL_BOTTOM_RIGHT (3), "
+                          "GLINT_MASK_BAND_TOP_LEFT (4) or GLINT_MASK_BAND_BOTTOM_RIGHT (5).");
+        break;
+    case GLINT_BAD_WINDOW:
+        put_field(t, fault);
+        if (fault->want == 0) {
+            glint_text_str(
+                t, ", and the mask is no band; use GLINT_MASK_BAND_TOP_LEFT or GLINT_MASK_BAND_BOTTOM_RIGHT, or set it to 0.");
+            break;
+        }
+        glint_text_str(t, "; it must be GLINT_UNBOUNDED (-1) or from 0 to ");
+        glint_text_int(t, fault->want);
+        glint_text_char(t, '.');
         break;
     case GLINT_BAD_RESERVED: put_field(t, fault), glint_text_str(t, "; it must be 0."); break;
     case GLINT_BAD_HEAD_DIM: put_field(t, fault), glint_text_str(t, "; it must be a multiple of 8, 8 or more."); break;

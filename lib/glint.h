@@ -61,6 +61,7 @@ enum glint_status {
     GLINT_STRIDE_MISALIGNED = 26, /* no variant takes these strides: one is not a multiple of its alignment */
     GLINT_SIZE_OVERFLOW = 27,     /* an offset or a byte count does not fit in 63 bits */
     GLINT_BAD_RESERVED = 28,      /* a reserved field is not zero */
+    GLINT_BAD_WINDOW = 29, /* a window is neither GLINT_UNBOUNDED nor 0 ... GLINT_MAX_EXTENT, or is set and the mask is no band */
 
     /* the table */
     GLINT_NOT_IN_SPEC = 32,   /* no variant in the library computes this: pass, dtype, head_dim, mask */
@@ -98,14 +99,23 @@ const char *glint_status_name(enum glint_status status);
 enum glint_pass { GLINT_FORWARD = 1, GLINT_BACKWARD = 2 };
 enum glint_dtype { GLINT_F32 = 1, GLINT_F16 = 2, GLINT_BF16 = 3 };
 
-/* Which keys a query sees: a band, from its first key to its last one. There is no default alignment of the causal diagonal: when
- * seqlen_q != seqlen_k the two differ. Under a causal mask the first key is 0 and the last i + offset, or seqlen_k - 1 if that is less; a
- * query for which that leaves no key sees none. */
+/* Which keys a query sees. Every mask is a band: query i sees the keys j, 0 <= j < seqlen_k, of
+ *
+ *   GLINT_MASK_NONE            all
+ *   GLINT_MASK_CAUSAL_*        j <= i + offset
+ *   GLINT_MASK_BAND_*          i + offset - window_left <= j <= i + offset + window_right
+ *
+ * A query for which that leaves no key sees none. There is no default alignment of the diagonal: when seqlen_q != seqlen_k the two differ. */
 enum glint_mask {
-    GLINT_MASK_NONE = 1,               /* every key */
-    GLINT_MASK_CAUSAL_TOP_LEFT = 2,    /* offset = 0: the first query sees the first key */
-    GLINT_MASK_CAUSAL_BOTTOM_RIGHT = 3 /* offset = seqlen_k - seqlen_q: the last query sees the last key */
+    GLINT_MASK_NONE = 1,
+    GLINT_MASK_CAUSAL_TOP_LEFT = 2,     /* offset = 0: on the diagonal are the first query and the first key */
+    GLINT_MASK_CAUSAL_BOTTOM_RIGHT = 3, /* offset = seqlen_k - seqlen_q: on it are the last query and the last key */
+    GLINT_MASK_BAND_TOP_LEFT = 4,       /* the same two offsets; a sliding window of W keys, the query's own included, has */
+    GLINT_MASK_BAND_BOTTOM_RIGHT = 5    /* window_left = W - 1 and window_right = 0 */
 };
+
+/* A side of a window that hides no key. */
+#define GLINT_UNBOUNDED INT64_C(-1)
 
 /* ---- the context -------------------------------------------------------------------------------------------------------- */
 
@@ -229,6 +239,7 @@ struct glint_problem {
     int64_t seqlen_k; /* 0 ... GLINT_MAX_EXTENT */
     struct glint_strides q, k, v, o;
     struct glint_strides dout, dq, dk, dv; /* read for GLINT_BACKWARD only */
+    int64_t window_left, window_right;     /* of GLINT_MASK_BAND_*: 0 ... GLINT_MAX_EXTENT or GLINT_UNBOUNDED; of other masks 0 */
     uint64_t reserved[4];                  /* zero */
 };
 
@@ -325,7 +336,9 @@ enum glint_math {
 
 /* What a variant does beside plain attention: a set of bits. A problem is computed by variants with exactly the features that it asks for. */
 enum glint_feature {
-    GLINT_FEATURE_RIGHT_BOUND = 1 /* hides keys after a query's last one: both causal masks */
+    GLINT_FEATURE_RIGHT_BOUND =
+        1,                       /* hides keys after a query's last one: causal masks, and bands with window_left GLINT_UNBOUNDED */
+    GLINT_FEATURE_LEFT_BOUND = 2 /* hides keys before its first one, always together with the other: bands with a window_left */
 };
 
 struct glint_variant_info {

@@ -114,6 +114,10 @@ static void describe(const struct glint_variant *v, struct test *t)
     const int64_t seqlen_q = v->tile_m + 3 < QUERIES_MAX ? v->tile_m + 3 : QUERIES_MAX;
     glint_problem_bshd(&t->problem, (enum glint_dtype)v->dtype, 1, seqlen_q, v->tile_n + 5, HEADS, 1, v->head_dim);
     t->problem.mask = glint_mask_of(v);
+    if ((v->features & GLINT_FEATURE_LEFT_BOUND) != 0) { /* both sides within a tile of keys, and rows that see none */
+        t->problem.window_left = v->tile_n / 3;
+        t->problem.window_right = 2;
+    }
     double square = 0.0;
     t->z = 0.0;
     for (int64_t d = 0; d < v->head_dim; d++) {

@@ -36,6 +36,8 @@ static const struct entry entries[] = {
     ENTRY(GLINT_STRIDE_MISALIGNED, "A stride in bytes is not a multiple of the variant's alignment."),
     ENTRY(GLINT_SIZE_OVERFLOW, "An offset or a byte count of this problem does not fit in 63 bits."),
     ENTRY(GLINT_BAD_RESERVED, "A reserved field is not zero."),
+    ENTRY(GLINT_BAD_WINDOW,
+          "A window is neither GLINT_UNBOUNDED nor from 0 to GLINT_MAX_EXTENT, or is set beside a mask that is no band."),
     ENTRY(GLINT_NOT_IN_SPEC,
           "The library was built without a variant that computes this; glint_explain says what to add to the spec."),
     ENTRY(GLINT_NOT_ON_DEVICE, "The library has such variants, but none for this context's device."),

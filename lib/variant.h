@@ -5,6 +5,7 @@
 #ifndef GLINT_VARIANT_H
 #define GLINT_VARIANT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/glint.h"
@@ -39,11 +40,14 @@ struct glint_band {
 
 static inline struct glint_band glint_band_of(const struct glint_problem *p)
 {
+    const bool bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const int64_t offset = bottom_right ? p->seqlen_k - p->seqlen_q : 0, right = window ? p->window_right : 0;
     struct glint_band band = {-p->seqlen_q, p->seqlen_k};
-    if (p->mask == GLINT_MASK_CAUSAL_TOP_LEFT)
-        band.last = 0;
-    if (p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT)
-        band.last = p->seqlen_k - p->seqlen_q;
+    if (p->mask != GLINT_MASK_NONE && right != GLINT_UNBOUNDED && offset + right < band.last)
+        band.last = offset + right;
+    if (window && p->window_left != GLINT_UNBOUNDED && offset - p->window_left > band.first)
+        band.first = offset - p->window_left;
     return band;
 }
 
@@ -60,18 +64,24 @@ static inline int64_t glint_last_key(const struct glint_problem *p, int64_t i)
     return last < p->seqlen_k ? last : p->seqlen_k - 1;
 }
 
-/* What a problem asks of a variant. */
+/* What a problem asks of a variant. A band with no left side is of the class of the causal masks, and one with no side of that of none. A left
+ * side alone asks for both: what it would save is the last comparison. */
 static inline uint32_t glint_features_of(const struct glint_problem *p)
 {
-    return p->mask == GLINT_MASK_NONE ? 0 : GLINT_FEATURE_RIGHT_BOUND;
+    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    if (window && p->window_left != GLINT_UNBOUNDED)
+        return GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
+    return p->mask == GLINT_MASK_NONE || (window && p->window_right == GLINT_UNBOUNDED) ? 0 : GLINT_FEATURE_RIGHT_BOUND;
 }
 
 /* The features that are a mask's: which sides of its band have a bound. */
-#define GLINT_FEATURES_OF_MASKS GLINT_FEATURE_RIGHT_BOUND
+#define GLINT_FEATURES_OF_MASKS (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)
 
-/* A mask that a row serves. */
+/* A mask that a row serves; with windows of 0 to GLINT_MAX_EXTENT where it is a band. */
 static inline enum glint_mask glint_mask_of(const struct glint_variant *row)
 {
+    if ((row->features & GLINT_FEATURE_LEFT_BOUND) != 0)
+        return GLINT_MASK_BAND_BOTTOM_RIGHT;
     return (row->features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
 }
 

@@ -39,7 +39,8 @@ class Strides(ctypes.Structure):
 class Problem(Struct):
     _fields_ = [("struct_size", u32), ("dtype", u32), ("mask", u32), ("softmax_scale", f32), ("batch", i64), ("heads_q", i64),
                 ("heads_kv", i64), ("head_dim", i64), ("seqlen_q", i64), ("seqlen_k", i64), ("q", Strides), ("k", Strides), ("v", Strides),
-                ("o", Strides), ("dout", Strides), ("dq", Strides), ("dk", Strides), ("dv", Strides), ("reserved", u64 * 4)]
+                ("o", Strides), ("dout", Strides), ("dq", Strides), ("dk", Strides), ("dv", Strides),
+                ("window_left", i64), ("window_right", i64), ("reserved", u64 * 4)]
 
 
 class Plan(ctypes.Structure):

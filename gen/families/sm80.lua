@@ -350,6 +350,9 @@ local function check_backward(record, report)
   end
 end
 
+--- No kernel of the family hides keys before a query's first one.
+function sm80.lacks(key) return key.bounds_first and "mask" or nil end
+
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm80.check(record, report)
   check_fields(record, report)

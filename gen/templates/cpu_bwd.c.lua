@@ -211,12 +211,19 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
             for (int64_t key_block = group; key_block < g->key_blocks; key_block += g->key_groups) {
                 const int64_t first_key = key_block * TILE_N, keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
                 const int64_t n = (key_block - first_block) / block_step * TILE_N * PITCH_D;
+$ if bounds_first then
+                const int64_t first_query = glint_clamp(first_key - call->band.last, 0, p->seqlen_q); /* to see any of these keys */
+                const int64_t end_query = glint_clamp(first_key + keys - call->band.first, 0, p->seqlen_q);
+                if (first_query >= end_query)
+                    continue;
+$ end
                 glint_widen_rows(m.k, PITCH_D, k + first_key * p->k.row, p->k.row, keys, HEAD_DIM);
                 glint_widen_rows(m.v, PITCH_D, v + first_key * p->v.row, p->v.row, keys, HEAD_DIM);
 $ if causal then
+$ if not bounds_first then
                 const int64_t first_query = glint_clamp(first_key - call->band.last, 0, p->seqlen_q); /* to see any of these keys */
+$ end
 $ if bounds_first then
-                const int64_t end_query = glint_clamp(first_key + keys - call->band.first, 0, p->seqlen_q);
                 for (int64_t block = first_query / TILE_M; block * TILE_M < end_query; block++) {
                     const int64_t queries = glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M);
                     const int64_t lag = block * TILE_M + call->band.first - first_key;

@@ -51,7 +51,15 @@ struct work {
     struct glint_band band;
 };
 
+$ if bounds_first then
+/* Row r of the block sees the keys [before(r), keys_of(r)), none when that is empty. */
+static int64_t before(const struct work *w, int64_t r)
+{
+    return glint_clamp((w->first_row + r) / w->group + w->band.first, 0, w->problem->seqlen_k);
+}
+$ else
 /* Keys that row r of the block sees: the first so many. */
+$ end
 static int64_t keys_of(const struct work *w, int64_t r)
 {
     return glint_clamp((w->first_row + r) / w->group + w->band.last + 1, 0, w->problem->seqlen_k);
@@ -87,13 +95,24 @@ static struct glint_dec_rows rows_at(const glint_element *rows, int64_t stride, 
     return x;
 }
 
+$ if bounds_first then
+/* s[r / 4][key][few] = Q K^T of the chunk's keys [begin, keys), and -inf where a row does not see the key. */
+static void make_scores(const struct work *w, float *s, const float *q, int64_t first_key, int64_t begin, int64_t keys)
+$ else
 /* s[r / 4][key][few] = Q K^T of the chunk's first `keys` keys, and -inf where a row does not see the key. */
 static void make_scores(const struct work *w, float *s, const float *q, int64_t first_key, int64_t keys)
+$ end
 {
     const struct glint_problem *p = w->problem;
+$ if bounds_first then
+    const glint_element *k = w->k + (first_key + begin) * p->k.row, *v = w->v + (first_key + begin) * p->v.row;
+    for (int64_t block = begin; block < keys; block += GLINT_DEC_BLOCK) {
+        struct glint_dec_rows rows = rows_at(k, p->k.row, block - begin, keys - begin, v, p->v.row);
+$ else
     const glint_element *k = w->k + first_key * p->k.row, *v = w->v + first_key * p->v.row;
     for (int64_t block = 0; block < keys; block += GLINT_DEC_BLOCK) {
         struct glint_dec_rows rows = rows_at(k, p->k.row, block, keys, v, p->v.row);
+$ end
         for (int64_t r = 0, few; r < w->rows; r += few, rows.next_rows = 0) {
             few = few_of(w->rows - r);
             scores(few, s + r / 4 * FEW_PITCH + block * few, q + r * GLINT_DEC_DIM, &rows);
@@ -101,26 +120,61 @@ static void make_scores(const struct work *w, float *s, const float *q, int64_t 
     }
     for (int64_t r = 0; r < w->rows; r++) {
         const int64_t few = few_of(w->rows - r / 4 * 4);
+$ if bounds_first then
+        const int64_t from = glint_clamp(before(w, r) - first_key, begin, keys);
+        for (int64_t key = begin; key < from; key++)
+            s[r / 4 * FEW_PITCH + key * few + r % 4] = -INFINITY;
+        for (int64_t key = glint_clamp(keys_of(w, r) - first_key, from, keys); key < keys; key++)
+$ else
         for (int64_t key = glint_clamp(keys_of(w, r) - first_key, 0, keys); key < keys; key++)
+$ end
             s[r / 4 * FEW_PITCH + key * few + r % 4] = -INFINITY;
     }
 }
 
+$ if bounds_first then
+/* o[r] += P V of the chunk's keys [from, to), one row by itself. */
+static void add_alone(const struct work *w, float *o, const float *s, const glint_element *v, int64_t r, int64_t from, int64_t to)
+{
+    const int64_t few = few_of(w->rows - r / 4 * 4), stride = w->problem->v.row;
+    float weight[GLINT_DEC_BLOCK];
+    for (int64_t key = from, count; key < to; key += count) {
+        count = glint_clamp(to - key, 0, GLINT_DEC_BLOCK);
+        for (int64_t j = 0; j < count; j++)
+            weight[j] = s[r / 4 * FEW_PITCH + (key + j) * few + r % 4];
+        values(1, o + r * GLINT_DEC_DIM, weight, &(struct glint_dec_rows){.row = v + key * stride, .stride = stride, .rows = count});
+    }
+}
+
+/* o[r] = P V of the chunk, not yet divided by the sum. Keys [shared, all) are seen by every row; of those before and after a row adds the ones
+ * that it sees, for zero times an infinity or a NaN would not be zero. Each row adds its keys in their order. */
+static void make_output(const struct work *w, float *o, const float *s, int64_t first_key, int64_t shared, int64_t all, int64_t keys)
+$ else
 /* o[r] = P V of the chunk, not yet divided by the sum. The first `all` keys are seen by every row; of the others a row adds those that it
  * sees, for zero times an infinity or a NaN would not be zero. */
 static void make_output(const struct work *w, float *o, const float *s, int64_t first_key, int64_t all, int64_t keys)
+$ end
 {
     const struct glint_problem *p = w->problem;
     const glint_element *v = w->v + first_key * p->v.row;
     for (int64_t r = 0; r < w->rows; r++)
         memset(o + r * GLINT_DEC_DIM, 0, sizeof(float) * GLINT_DEC_DIM);
-    for (int64_t block = 0; block < all; block += GLINT_DEC_BLOCK) {
+$ if bounds_first then
+    for (int64_t r = 0; r < w->rows; r++)
+        add_alone(w, o, s, v, r, glint_clamp(before(w, r) - first_key, 0, shared), glint_clamp(keys_of(w, r) - first_key, 0, shared));
+$ end
+    for (int64_t block = ${bounds_first and "shared" or "0"}; block < all; block += GLINT_DEC_BLOCK) {
         struct glint_dec_rows rows = rows_at(v, p->v.row, block, all, NULL, 0);
         for (int64_t r = 0, few; r < w->rows; r += few, rows.next_rows = 0) {
             few = few_of(w->rows - r);
             values(few, o + r * GLINT_DEC_DIM, s + r / 4 * FEW_PITCH + block * few, &rows);
         }
     }
+$ if bounds_first then
+    for (int64_t r = 0; r < w->rows; r++)
+        add_alone(w, o, s, v, r, glint_clamp(before(w, r) - first_key, all, keys), glint_clamp(keys_of(w, r) - first_key, all, keys));
+}
+$ else
     for (int64_t r = 0; r < w->rows; r++) {
         const int64_t few = few_of(w->rows - r / 4 * 4), seen = glint_clamp(keys_of(w, r) - first_key, 0, keys);
         float weight[GLINT_DEC_BLOCK];
@@ -132,6 +186,7 @@ static void make_output(const struct work *w, float *o, const float *s, int64_t 
         }
     }
 }
+$ end
 
 /* O = o / sum and LSE = max + log(sum) of a row; a row that sees no key has O = 0 and LSE = -inf. */
 static void end_row(const struct glint_cpu_call *call, const struct work *w, int64_t r, const float *o, float max, float sum, float *row)
@@ -140,7 +195,7 @@ static void end_row(const struct glint_cpu_call *call, const struct work *w, int
     const int64_t query = (w->first_row + r) / w->group, head = w->head_kv * w->group + (w->first_row + r) % w->group;
     glint_element *out = (glint_element *)call->tensors->o + w->batch * p->o.batch + head * p->o.head + query * p->o.row;
     float *lse = call->tensors->lse + (w->batch * p->heads_q + head) * p->seqlen_q + query;
-    const bool blind = keys_of(w, r) == 0;
+    const bool blind = ${bounds_first and "keys_of(w, r) <= before(w, r)" or "keys_of(w, r) == 0"};
     const float inverse = 1.0f / sum;
     for (int i = 0; i < GLINT_DEC_DIM; i++)
         if (glint_dec_element(i) < HEAD_DIM)
@@ -190,14 +245,30 @@ static struct matrices matrices_of(const struct glint_cpu_call *call, float *scr
 /* What one chunk of keys gives each row that sees some of it: O, not divided by the sum; the maximum; the sum. */
 static void chunk(const struct work *w, const struct matrices *m, int64_t first_key)
 {
+$ if bounds_first then
+    /* Some row sees the keys [begin, keys), from a whole block on: so the sums of a row are made of the same lanes wherever it begins. Every
+     * row sees [shared, all). */
+    const int64_t keys = glint_clamp(keys_of(w, w->rows - 1) - first_key, 0, CHUNK);
+    const int64_t begin = glint_clamp(before(w, 0) - first_key, 0, keys) / GLINT_DEC_BLOCK * GLINT_DEC_BLOCK;
+    const int64_t shared = glint_clamp(before(w, w->rows - 1) - first_key, begin, keys);
+    const int64_t all = glint_clamp(keys_of(w, 0) - first_key, shared, keys);
+    make_scores(w, m->s, m->q, first_key, begin, keys);
+$ else
     const int64_t all = glint_clamp(keys_of(w, 0) - first_key, 0, CHUNK);           /* keys that every row sees */
     const int64_t keys = glint_clamp(keys_of(w, w->rows - 1) - first_key, 0, CHUNK); /* that some row sees */
     make_scores(w, m->s, m->q, first_key, keys);
+$ end
     for (int64_t r = 0, few; r < w->rows; r += few) {
         few = few_of(w->rows - r);
+$ if bounds_first then
+        softmax(few, m->s + r / 4 * FEW_PITCH + begin * few, keys - begin, m->max + r, m->sum + r);
+    }
+    make_output(w, m->o, m->s, first_key, shared, all, keys);
+$ else
         softmax(few, m->s + r / 4 * FEW_PITCH, keys, m->max + r, m->sum + r);
     }
     make_output(w, m->o, m->s, first_key, all, keys);
+$ end
 }
 
 /* A row's chunks are added up in their order, whoever does it and wherever they come from, so the bits are the same:
@@ -229,10 +300,10 @@ static void whole(const struct glint_cpu_call *call, float *scratch, int64_t tas
     const struct work w = work_at(call, task / call->geometry.query_blocks, task % call->geometry.query_blocks);
     begin_rows(&m);
     load_queries(&w, call->tensors, m.q, m.row);
-    for (int64_t first_key = 0; first_key < keys_of(&w, w.rows - 1); first_key += CHUNK) {
+    for (int64_t first_key = ${bounds_first and "before(&w, 0) / CHUNK * CHUNK" or "0"}; first_key < keys_of(&w, w.rows - 1); first_key += CHUNK) {
         chunk(&w, &m, first_key);
         for (int64_t r = 0; r < w.rows; r++)
-            if (keys_of(&w, r) > first_key)
+            if (keys_of(&w, r) > first_key)${bounds_first and " /* one that begins later adds nothing yet: O = 0, sum = 0 */" or ""}
                 add_chunk(m.all_o + r * GLINT_DEC_DIM, &m.all_max[r], &m.all_sum[r], m.o + r * GLINT_DEC_DIM, m.max[r], m.sum[r]);
     }
     for (int64_t r = 0; r < w.rows; r++)
@@ -253,7 +324,7 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
     const int64_t head_kv = heads_first ? in_batch % heads : in_batch / chunks;
     const struct work w = work_at(call, batch * heads + head_kv, task % g->query_blocks);
     const int64_t first_key = index * CHUNK;
-    if (keys_of(&w, w.rows - 1) <= first_key)
+    if (keys_of(&w, w.rows - 1) <= first_key${bounds_first and " || before(&w, 0) >= first_key + CHUNK" or ""})
         return;
     load_queries(&w, call->tensors, m.q, m.row);
     chunk(&w, &m, first_key);
@@ -281,7 +352,11 @@ static void merge(const struct glint_cpu_call *call, float *scratch, int64_t tas
     begin_rows(&m);
     for (int64_t r = 0; r < w.rows; r++) {
         float *all_o = m.all_o + r * GLINT_DEC_DIM;
+$ if bounds_first then
+        for (int64_t c = before(&w, r) / CHUNK; before(&w, r) < keys_of(&w, r) && c * CHUNK < keys_of(&w, r); c++) {
+$ else
         for (int64_t c = 0; c * CHUNK < keys_of(&w, r); c++) {
+$ end
             const float *partial = partial_of(call, &w, r, c);
             add_chunk(all_o, &m.all_max[r], &m.all_sum[r], partial, partial[GLINT_DEC_DIM], partial[GLINT_DEC_DIM + 1]);
         }

@@ -81,6 +81,37 @@ harness.case("an axis that a spec does not list is explained, matched, narrowed 
   end)
 end)
 
+harness.case("of the masks, decode has one kernel of the widest that the spec lists", function()
+  local dec = { [2] = '  passes = { "fwd", "dec" },', [11] = "" }
+  for masks, expected in pairs({ ['"none"'] = "none", ['"none", "causal"'] = "causal", ['"band", "none"'] = "band",
+    ['"causal", "band", "none"'] = "band" }) do
+    dec[5] = ("  masks = { %s },"):format(masks)
+    local made = {}
+    for _, name in ipairs(specs.names(open(dec))) do made[#made + 1] = name:match("^dec_f32_d64_(%a+)__") end
+    harness.is(table.concat(made, " "), expected, masks)
+  end
+end)
+
+harness.case("a band bounds both ends of what a query sees", function()
+  local loaded = open({ [5] = '  masks = { "band" },' })
+  harness.is(loaded.records[1].causal, true)
+  harness.is(loaded.records[1].bounds_first, true)
+  harness.has(emit.table(loaded.records, "s"), ".features = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND,")
+end)
+
+harness.case("what a family has no kernel for is narrowed away, or excluded", function()
+  local gpu = { [4] = "  head_dims = { 64 },", [5] = '  masks = { "causal", "band" },', [13] = "    }, sm80 = { archs = { 80 } }," }
+  local _, why = specs.open(specs.with(gpu))
+  harness.is(why, 'spec:13: families.sm80: has no kernel for "band", of masks; give it masks of its own, without that')
+  gpu[13] = '    }, sm80 = { archs = { 80 }, masks = { "causal" } },'
+  harness.is(table.concat(specs.names(open(gpu)), " "):find("band__sm80"), nil)
+  gpu[13], gpu[15] = "    }, sm80 = { archs = { 80 } },", '  exclude = { { family = "sm80", mask = "band", reason = "x" } },'
+  harness.is(table.concat(specs.names(open(gpu)), " "):find("band__sm80"), nil)
+  gpu[2], gpu[11], gpu[13], gpu[15] = '  passes = { "fwd", "dec" },', "", '    }, sm80 = { archs = { 80 }, masks = { "causal" } },', nil
+  _, why = specs.open(specs.with(gpu))
+  harness.is(why, 'spec:13: families.sm80: has no kernel for "dec", of passes; give it passes of its own, without that')
+end)
+
 -- Words of the axes that no other file of the generator may spell: values and constants, apart from those of a pass, which templates and families
 -- are keyed by, and of a dtype, by which tiles differ.
 harness.case("no other file has a list of its own", function()

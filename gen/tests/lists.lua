@@ -28,7 +28,7 @@ end)
 harness.case("axes: lib/axes.h and the spec's, in the order of a name", function()
   local header, found, values = read("lib/axes.h"), {}, {}
   for name, plural in header:gmatch('X%(([%l_]+), "([%l_]+)",') do found[#found + 1] = { name = name, plural = plural, words = {} } end
-  for name, word, value in header:gmatch('W%(([%l_]+), "(%w+)", ([%w_]+)%)') do
+  for name, word, value in header:gmatch('W%(([%l_]+), "(%w+)", ([%w_| ]+)%)') do
     values[name .. " " .. word] = value
     for _, axis in ipairs(found) do
       if axis.name == name then axis.words[#axis.words + 1] = word end

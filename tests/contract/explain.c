@@ -122,6 +122,18 @@ static void says_what_to_change(void)
     REFUSED(GLINT_BAD_DTYPE, "dtype", "9");
     p.mask = 0;
     REFUSED(GLINT_BAD_MASK, "mask", "0");
+    p.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
+    p.window_left = 512; /* a window that no band asks for */
+    REFUSED(GLINT_BAD_WINDOW, "window_left", "512", "GLINT_MASK_BAND_BOTTOM_RIGHT");
+    p.mask = GLINT_MASK_NONE;
+    p.window_right = -1;
+    REFUSED(GLINT_BAD_WINDOW, "window_right", "-1", "set it to 0");
+    p.mask = GLINT_MASK_BAND_TOP_LEFT;
+    p.window_right = -2;
+    REFUSED(GLINT_BAD_WINDOW, "window_right", "-2", "GLINT_UNBOUNDED");
+    p.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+    p.window_left = GLINT_MAX_EXTENT + 1;
+    REFUSED(GLINT_BAD_WINDOW, "window_left", "1073741824", "1073741823");
     p.k.row = -123456;
     REFUSED(GLINT_BAD_STRIDE, "k.row", "-123456");
     p.o.row = 1;

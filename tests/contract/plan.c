@@ -19,10 +19,11 @@ static const char *after(const char *name, const char *text)
     return name != NULL && strncmp(name, text, strlen(text)) == 0 ? name + strlen(text) : NULL;
 }
 
-/* A name is its fields: <fwd|bwd|dec>_<dtype>_d<head_dim>_<none|causal>__<family>_<how>m<tile_m>n<tile_n>, where `how` is the CPU's ISA; on a GPU
+/* A name is its fields: <fwd|bwd|dec>_<dtype>_d<head_dim>_<none|causal|band>__<family>_<how>m<tile_m>n<tile_n>, where `how` is the CPU's ISA; on a GPU
  * the backward's strategy, and tf32x3 for three products in place of one. */
 static bool name_is_right(const struct glint_variant_info *info)
 {
+    enum { BOTH = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND };
     char front[128], tile[32];
     snprintf(front, sizeof front, "%s_%s_d%u_%s__%s_",
              info->pass == GLINT_BACKWARD ? "bwd"
@@ -31,6 +32,7 @@ static bool name_is_right(const struct glint_variant_info *info)
              dtype_names[info->dtype], info->head_dim,
              info->features == 0                           ? "none"
              : info->features == GLINT_FEATURE_RIGHT_BOUND ? "causal"
+             : info->features == BOTH                      ? "band"
                                                            : "?",
              info->family);
     snprintf(tile, sizeof tile, "m%un%u", info->tile_m, info->tile_n);
@@ -54,7 +56,9 @@ static void names_are_their_fields(void)
     for (uint32_t i = 0; i < count; i++) {
         const struct glint_variant_info info = row_at(i);
         EXPECT(info.pass == GLINT_FORWARD || info.pass == GLINT_BACKWARD, "row %u has pass %u", i, info.pass);
-        EXPECT(info.dtype >= GLINT_F32 && info.dtype <= GLINT_BF16 && (info.features & ~(uint32_t)GLINT_FEATURE_RIGHT_BOUND) == 0,
+        EXPECT(info.dtype >= GLINT_F32 && info.dtype <= GLINT_BF16 &&
+                   (info.features == 0 || info.features == GLINT_FEATURE_RIGHT_BOUND ||
+                    info.features == (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)),
                "row %u", i);
         EXPECT(info.head_dim > 0 && info.head_dim % 8 == 0 && info.tile_m > 0 && info.tile_n > 0, "row %u", i);
         const uint32_t a = info.alignment_bytes;

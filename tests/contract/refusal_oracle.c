@@ -104,6 +104,26 @@ static bool multiple(int64_t elements, int64_t size, uint32_t alignment)
     return (wide)elements * size % alignment == 0;
 }
 
+static bool is_band(const struct glint_problem *p)
+{
+    return p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+}
+
+uint32_t oracle_features(const struct glint_problem *p)
+{
+    const bool window = is_band(p), left = window && p->window_left != GLINT_UNBOUNDED;
+    if (left)
+        return GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
+    return window ? (p->window_right != GLINT_UNBOUNDED ? GLINT_FEATURE_RIGHT_BOUND : 0u)
+                  : (p->mask != GLINT_MASK_NONE ? GLINT_FEATURE_RIGHT_BOUND : 0u);
+}
+
+bool oracle_serves(const struct glint_variant_info *info, const struct glint_problem *p)
+{
+    const uint32_t wanted = oracle_features(p);
+    return info->features == wanted || (info->queries_up_to > 0 && (wanted & ~info->features) == 0);
+}
+
 /* Rows of the table for this problem: whether any exists, any runs here, and any accepts the strides. */
 static void oracle_table(struct faults *f, const struct glint_context *context, const struct glint_problem *p, uint32_t pass,
                          bool strides_fit)
@@ -113,9 +133,7 @@ static void oracle_table(struct faults *f, const struct glint_context *context, 
     bool have_best = false;
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
         const struct glint_variant_info info = row_at(i);
-        if (info.pass != pass || info.dtype != p->dtype || info.head_dim != (uint64_t)p->head_dim ||
-            (((info.features & GLINT_FEATURE_RIGHT_BOUND) != 0) != (p->mask != GLINT_MASK_NONE) &&
-             !(info.queries_up_to > 0 && p->mask == GLINT_MASK_NONE)))
+        if (info.pass != pass || info.dtype != p->dtype || info.head_dim != (uint64_t)p->head_dim || !oracle_serves(&info, p))
             continue;
         exists = true;
         if (glint_variant_available(context, i) != GLINT_OK)
@@ -166,7 +184,7 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
 
     const bool pass_fits = pass == GLINT_FORWARD || pass == GLINT_BACKWARD;
     const bool dtype_fits = p->dtype >= GLINT_F32 && p->dtype <= GLINT_BF16;
-    const bool mask_fits = p->mask >= GLINT_MASK_NONE && p->mask <= GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    const bool mask_fits = p->mask >= GLINT_MASK_NONE && p->mask <= GLINT_MASK_BAND_BOTTOM_RIGHT;
     const bool head_dim_fits = p->head_dim > 0 && p->head_dim % 8 == 0;
     if (!pass_fits)
         fault(f, GLINT_BAD_PASS, "pass");
@@ -174,6 +192,10 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
         fault(f, GLINT_BAD_DTYPE, "dtype");
     if (!mask_fits)
         fault(f, GLINT_BAD_MASK, "mask");
+    if (is_band(p) ? p->window_left < GLINT_UNBOUNDED || p->window_left > GLINT_MAX_EXTENT : p->window_left != 0)
+        fault(f, GLINT_BAD_WINDOW, "window_left");
+    if (is_band(p) ? p->window_right < GLINT_UNBOUNDED || p->window_right > GLINT_MAX_EXTENT : p->window_right != 0)
+        fault(f, GLINT_BAD_WINDOW, "window_right");
     if (!head_dim_fits)
         fault(f, GLINT_BAD_HEAD_DIM, "head_dim");
     if (head_dim_fits && p->head_dim > GLINT_MAX_EXTENT) /* in no spec; but a planner may also say that it is no head dim at all */

@@ -38,6 +38,10 @@ struct call_arguments {
 };
 void oracle_call(struct faults *f, const struct call_arguments *a);
 
+/* The features that a row must have for the problem, and whether a row of the right pass, dtype and head_dim serves its mask. */
+uint32_t oracle_features(const struct glint_problem *p);
+bool oracle_serves(const struct glint_variant_info *info, const struct glint_problem *p);
+
 /* Whether the status is one that the faults allow. */
 bool oracle_allows(const struct faults *f, enum glint_status status);
 /* Whether the text has the field's word of a fault with this status. */

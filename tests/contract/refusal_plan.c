@@ -45,6 +45,8 @@ static const struct field fields[] = {
     STRIDES(dq),
     STRIDES(dk),
     STRIDES(dv),
+    FIELD(window_left, KIND_I64),
+    FIELD(window_right, KIND_I64),
     FIELD(reserved[0], KIND_U64),
     FIELD(reserved[1], KIND_U64),
     FIELD(reserved[2], KIND_U64),
@@ -211,9 +213,7 @@ static void judge(const struct glint_context *context, const struct subject *s)
         EXPECT(plan.pass == s->pass && plan.context == context && memcmp(&plan.problem, &s->problem, sizeof s->problem) == 0,
                "the plan holds another problem; %s", describe(s));
         EXPECT(info.pass == s->pass && info.dtype == s->problem.dtype && info.head_dim == (uint64_t)s->problem.head_dim &&
-                   ((info.features & GLINT_FEATURE_RIGHT_BOUND) ==
-                        (s->problem.mask == GLINT_MASK_NONE ? 0u : GLINT_FEATURE_RIGHT_BOUND) ||
-                    (info.queries_up_to > 0 && s->problem.mask == GLINT_MASK_NONE)),
+                   oracle_serves(&info, &s->problem),
                "the plan's variant is %s; %s", info.name, describe(s));
         EXPECT(strstr(text, info.name) != NULL, "the explanation does not name %s:\n%s", info.name, text);
         tally.planned++;
@@ -276,7 +276,7 @@ enum { SUBJECTS = 32 };
 static const enum glint_status problem_statuses[] = {GLINT_STRUCT_SIZE,  GLINT_BAD_PASS,   GLINT_BAD_DTYPE,  GLINT_BAD_MASK,
                                                      GLINT_BAD_HEAD_DIM, GLINT_BAD_BATCH,  GLINT_BAD_HEADS,  GLINT_BAD_HEAD_GROUP,
                                                      GLINT_BAD_SEQLEN,   GLINT_BAD_SCALE,  GLINT_BAD_STRIDE, GLINT_SIZE_OVERFLOW,
-                                                     GLINT_BAD_RESERVED, GLINT_NOT_IN_SPEC};
+                                                     GLINT_BAD_RESERVED, GLINT_BAD_WINDOW, GLINT_NOT_IN_SPEC};
 
 static void report(size_t subjects, uint64_t at_least)
 {

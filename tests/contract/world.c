@@ -120,6 +120,8 @@ enum glint_mask row_mask(const struct glint_variant_info *info, bool bottom_righ
 {
     if (!(info->features & GLINT_FEATURE_RIGHT_BOUND))
         return GLINT_MASK_NONE;
+    if (info->features & GLINT_FEATURE_LEFT_BOUND)
+        return bottom_right ? GLINT_MASK_BAND_BOTTOM_RIGHT : GLINT_MASK_BAND_TOP_LEFT;
     return bottom_right ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_CAUSAL_TOP_LEFT;
 }
 

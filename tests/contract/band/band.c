@@ -1,16 +1,18 @@
-/* Kernels of the CPU family under a mask that bounds both sides of the band: query i sees keys i + first ... i + last. No problem can ask for one
- * yet, so the kernels are run here as lib/cpu/launch.c runs them, with a band of the test's own, against attention in double. */
+/* Kernels of the CPU family under a mask that bounds both sides of the band: query i sees keys i + first ... i + last. A problem can ask only for
+ * bands about its diagonal. Here the kernels are run as lib/cpu/launch.c runs them, with sides that lie anywhere, against attention in double. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "lib/backend.h"
 #include "lib/cpu/cpu.h"
 #include "tests/support/rand.h"
 
-enum { DIM = 40, BATCH = 2, HEADS_Q = 4, HEADS_KV = 2, TENSORS = 9 };
+enum { ROWS = 12, DIM = 40, BATCH = 2, HEADS_Q = 4, HEADS_KV = 2, TENSORS = 9 };
 enum { Q, K, V, O, DO, DQ, DK, DV, LSE };
 
 /* A case, and its tensors as doubles, [batch][heads][rows][DIM]: inputs as stored, answers of the reference, answers of the kernel. */
@@ -128,6 +130,22 @@ static void load(const struct problem *p, int tensor, const void *memory, double
 }
 
 /* As lib/cpu/launch.c does, one task after another. `lanes`: for how many bodies the problem is cut. */
+static void launch(const struct glint_variant *row, const struct glint_problem *problem, const struct glint_tensors *tensors,
+                   struct glint_band band, uint32_t lanes)
+{
+    struct glint_cpu_call call = {.problem = problem, .tensors = tensors, .band = band};
+    ck_assert(glint_cpu_geometry(row, problem, lanes, &call.geometry));
+    static _Alignas(
+        GLINT_WORKSPACE_ALIGNMENT) unsigned char workspace[8 << 20]; /* not from malloc: fresh pages take longer than the kernel */
+    ck_assert_uint_le(call.geometry.workspace_bytes, sizeof workspace);
+    memset(workspace, 0xff, (size_t)call.geometry.workspace_bytes);
+    call.partials = (float *)(void *)(workspace + call.geometry.partials_offset);
+    const struct glint_cpu_kernel *kernel = row->kernel;
+    for (int phase = 0; phase < GLINT_CPU_PHASES; phase++)
+        for (int64_t task = 0; task < call.geometry.tasks[phase]; task++)
+            kernel->phase[phase](&call, (float *)(void *)(workspace + call.geometry.scratch_offset), task);
+}
+
 static void run(struct problem *p, uint32_t lanes)
 {
     const bool backward = p->row->pass == GLINT_BACKWARD;
@@ -140,17 +158,7 @@ static void run(struct problem *p, uint32_t lanes)
     }
     const struct glint_tensors tensors = {sizeof tensors, 0,          memory[Q],  memory[K],  memory[V], memory[O],
                                           memory[LSE],    memory[DO], memory[DQ], memory[DK], memory[DV]};
-    struct glint_cpu_call call = {.problem = &problem, .tensors = &tensors, .band = p->band};
-    ck_assert(glint_cpu_geometry(p->row, &problem, lanes, &call.geometry));
-    static _Alignas(
-        GLINT_WORKSPACE_ALIGNMENT) unsigned char workspace[8 << 20]; /* not from malloc: fresh pages take longer than the kernel */
-    ck_assert_uint_le(call.geometry.workspace_bytes, sizeof workspace);
-    memset(workspace, 0xff, (size_t)call.geometry.workspace_bytes);
-    call.partials = (float *)(void *)(workspace + call.geometry.partials_offset);
-    const struct glint_cpu_kernel *kernel = p->row->kernel;
-    for (int phase = 0; phase < GLINT_CPU_PHASES; phase++)
-        for (int64_t task = 0; task < call.geometry.tasks[phase]; task++)
-            kernel->phase[phase](&call, (float *)(void *)(workspace + call.geometry.scratch_offset), task);
+    launch(p->row, &problem, &tensors, p->band, lanes);
     for (int tensor = 0; tensor < TENSORS; tensor++) {
         load(p, tensor, memory[tensor], p->got[tensor]);
         free(memory[tensor]);
@@ -231,7 +239,7 @@ START_TEST(bands)
     static const int64_t lengths[][2] = {{1, 1}, {16, 6}, {17, 37}, {70, 71}, {30, 110}, {110, 30}, {0, 5}, {5, 0}};
     static const int64_t sides[] = {-300, -37, -16, -6, -1, 0, 7, 35, 300};
     enum { SIDES = sizeof sides / sizeof sides[0] };
-    ck_assert_uint_eq(glint_variants_count, 8);
+    ck_assert_uint_eq(glint_variants_count, ROWS);
     for (size_t n = 0; n < sizeof lengths / sizeof lengths[0]; n++)
         for (int a = 0; a < SIDES; a++)
             for (int b = 0; b < SIDES; b++)
@@ -296,13 +304,51 @@ START_TEST(special_values)
 }
 END_TEST
 
+/* Keys that no query sees are not read, but for those of the first and last tile: their pages may be touched by nobody. */
+START_TEST(unread)
+{
+    enum { KEYS = 12000, QUERIES = 5, WIDTH = 100, LONGEST = 64 };
+    const struct glint_variant *row = &glint_variants[_i];
+    const int64_t element = row->dtype == GLINT_F32 ? 4 : 2, page = 4096, bytes = KEYS * DIM * element;
+    const size_t mapped = (size_t)((bytes + page - 1) / page * page);
+    struct glint_problem problem;
+    glint_problem_bhsd(&problem, (enum glint_dtype)row->dtype, 1, QUERIES, KEYS, 2, 1, DIM);
+    static _Alignas(64) unsigned char q[2 * QUERIES * DIM * 4], o[sizeof q], dq[sizeof q], lse[2 * QUERIES * 4];
+    unsigned char *dk = malloc(mapped), *dv = malloc(mapped), *kv[2];
+    ck_assert(dk && dv);
+    for (int i = 0; i < 2; i++) { /* zeros */
+        kv[i] = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ck_assert(kv[i] != MAP_FAILED);
+    }
+    const struct glint_tensors tensors = {sizeof tensors, 0, q, kv[0], kv[1], o, (float *)(void *)lse, q, dq, dk, dv};
+    for (int64_t at = 0; at <= KEYS - WIDTH - QUERIES; at += (KEYS - WIDTH - QUERIES) / 2) {
+        const int64_t from = (at > LONGEST ? at - LONGEST : 0) * DIM * element / page * page;
+        const int64_t to = ((at + WIDTH + QUERIES + LONGEST) * DIM * element / page + 1) * page;
+        for (int i = 0; i < 2; i++) {
+            ck_assert(mprotect(kv[i], mapped, PROT_NONE) == 0);
+            ck_assert(mprotect(kv[i] + from, (size_t)((to < (int64_t)mapped ? to : (int64_t)mapped) - from), PROT_READ) == 0);
+        }
+        for (uint32_t lanes = 1; lanes <= 4; lanes += 3)
+            launch(row, &problem, &tensors, (struct glint_band){at, at + WIDTH}, lanes);
+        if (row->pass == GLINT_FORWARD) /* all scores are 0 */
+            for (int i = 0; i < 2 * QUERIES; i++)
+                ck_assert_double_eq_tol((double)tensors.lse[i], log(WIDTH + 1), 1e-5);
+    }
+    for (int i = 0; i < 2; i++)
+        munmap(kv[i], mapped);
+    free(dk);
+    free(dv);
+}
+END_TEST
+
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
     Suite *suite = suite_create("band");
     TCase *tcase = tcase_create("kernels");
-    tcase_add_loop_test(tcase, bands, 0, 8);
-    tcase_add_loop_test(tcase, special_values, 0, 8);
+    tcase_add_loop_test(tcase, bands, 0, ROWS);
+    tcase_add_loop_test(tcase, special_values, 0, ROWS);
+    tcase_add_loop_test(tcase, unread, 0, ROWS);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);

@@ -1,22 +1,16 @@
--- CPU kernels for a mask that no spec can ask for yet: a band with both sides bounded. With one more value on the axis of masks the generator
--- makes them from the same templates.   lua5.4 emit.lua ROOT ISA OUT: writes OUT/table.c and OUT/<pass>_<dtype>_<n>.c
+-- The CPU kernels of a band, in tiles of few queries and keys.   lua5.4 emit.lua ROOT ISA OUT: writes OUT/table.c and OUT/<pass>_<dtype>_<n>.c
 local root, isa, out = arg[1], arg[2], arg[3]
 package.path = root .. "/?.lua"
-local axes = require("gen.axes")
 local emit = require("gen.emit")
 local records = require("gen.records")
-
-local mask = axes.get("mask")
-mask.of.values[#mask.of.values + 1] = "band"
-mask.c.band = "GLINT_FEATURE_RIGHT_BOUND"
-mask.fields.band = { causal = true, bounds_first = true }
-mask.says.band = "a band"
 
 local spec = out .. "/spec.lua"
 local file = assert(io.open(spec, "w"))
 file:write(([[
-return { passes = { "fwd", "bwd" }, dtypes = { "f32", "bf16" }, head_dims = { 40 }, masks = { "band" }, families = { cpu = { isas = { "%s" },
-  tiles = { fwd = { { m = 16, n = 6 }, { m = 64, n = 36 } }, bwd = { { m = 16, n = 6 }, { m = 64, n = 36 } } } } } }
+return { passes = { "fwd", "bwd", "dec" }, dtypes = { "f32", "bf16" }, head_dims = { 40 }, masks = { "band" }, families = { cpu = {
+  isas = { "%s" },
+  tiles = { fwd = { { m = 16, n = 6 }, { m = 64, n = 36 } }, bwd = { { m = 16, n = 6 }, { m = 64, n = 36 } },
+    dec = { { m = 8, n = 32 }, { m = 32, n = 64 } } } } } }
 ]]):format(isa))
 file:close()
 local loaded, why = records(spec)
