@@ -39,6 +39,7 @@ enum data {
 struct shape {
     int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
     enum glint_mask mask;
+    int64_t window_left, window_right;
     enum layout layout;
     enum data data;
     float softmax_scale; /* 0: 1 / sqrt(head_dim); `zero_scale` for a real 0 */

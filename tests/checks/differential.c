@@ -56,6 +56,13 @@ static struct shape draw_shape(const struct subject *subject, uint64_t number)
     s.mask = serves_all || (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) == 0 ? GLINT_MASK_NONE
              : top_left                                                              ? GLINT_MASK_CAUSAL_TOP_LEFT
                                                                                      : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0 && rand_below(&r, 4) > 0) {
+        s.mask = top_left ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_BAND_BOTTOM_RIGHT;
+        s.window_left = draw_length(&r, (int64_t)subject->info.tile_n);
+        s.window_right = rand_below(&r, 4) == 0   ? GLINT_UNBOUNDED
+                         : rand_below(&r, 3) == 0 ? 0
+                                                  : draw_length(&r, (int64_t)subject->info.tile_n);
+    }
     if (s.data == DATA_NORMAL && rand_below(&r, 3) == 0)
         s.softmax_scale = (float)(0.3 * (rand_uniform(&r) - 0.25));
     if (s.layout == LAYOUT_FUSED)

@@ -135,6 +135,8 @@ static void fill_problem(struct experiment *e)
         .head_dim = e->ref.head_dim,
         .seqlen_q = s->seqlen_q,
         .seqlen_k = s->seqlen_k,
+        .window_left = s->window_left,
+        .window_right = s->window_right,
         .q = e->view[Q].strides,
         .k = e->view[K].strides,
         .v = e->view[V].strides,
@@ -242,15 +244,13 @@ struct experiment *experiment_new(struct subject *subject, const struct shape *s
         .seqlen_q = shape->seqlen_q,
         .seqlen_k = shape->seqlen_k,
         .head_dim = dim,
-        .offset = shape->mask == GLINT_MASK_NONE              ? shape->seqlen_k
-                  : shape->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? 0
-                                                              : shape->seqlen_k - shape->seqlen_q,
         .softmax_scale = shape->zero_scale                    ? 0.0f
                          : shape->softmax_scale != 0          ? shape->softmax_scale
                          : shape->data == DATA_BELOW_SENTINEL ? 1.0f
                          : shape->data == DATA_ONE_HOT        ? 10.0f / (float)sqrt((double)dim)
                                                               : 1.0f / (float)sqrt((double)dim),
     };
+    ref_mask(&e->ref, shape->mask, shape->window_left, shape->window_right);
     lay_out(e);
     fill_problem(e);
     for (enum tensor t = Q; t <= DOUT; t++)

@@ -389,6 +389,61 @@ static void add_causal_shapes(struct check_list *list, const struct subject *sub
     }
 }
 
+/* Windows narrower and wider than a tile, on and beside its edges; rows that see nothing at either end. */
+static void add_window_shapes(struct check_list *list, const struct subject *subject)
+{
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    const struct {
+        const char *name;
+        int64_t heads_q, heads_kv, seqlen_q, seqlen_k;
+        enum glint_mask mask;
+        int64_t left, right;
+        enum layout layout;
+        enum data data;
+    } window[] = {
+        {"one_key", 2, 1, 2 * m + 3, 2 * n + 5, GLINT_MASK_BAND_TOP_LEFT, 0, 0, LAYOUT_PADDED, DATA_NORMAL},
+        {"one_key_bottom_right", 2, 1, 33, 40, GLINT_MASK_BAND_BOTTOM_RIGHT, 0, 0, LAYOUT_BSHD, DATA_NORMAL},
+        {"sliding", 4, 2, m + 9, n + 14, GLINT_MASK_BAND_BOTTOM_RIGHT, 12, 0, LAYOUT_MIXED, DATA_NORMAL},
+        {"sliding_top_left", 3, 1, m + 9, n + 14, GLINT_MASK_BAND_TOP_LEFT, 12, 0, LAYOUT_BHSD, DATA_NORMAL},
+        {"a_tile", 2, 2, m + 5, 3 * n + 2, GLINT_MASK_BAND_BOTTOM_RIGHT, n, 0, LAYOUT_BSHD, DATA_NORMAL},
+        {"almost_a_tile", 2, 2, m + 5, 3 * n + 2, GLINT_MASK_BAND_BOTTOM_RIGHT, n - 2, 1, LAYOUT_PADDED, DATA_RISING},
+        {"both_sides", 4, 1, 37, 2 * n + 1, GLINT_MASK_BAND_TOP_LEFT, 5, 9, LAYOUT_SBHD, DATA_FALLING},
+        {"two_tiles_ahead", 2, 1, 50, 3 * n + 1, GLINT_MASK_BAND_TOP_LEFT, 3, 2 * n, LAYOUT_BHSD, DATA_ONE_HOT},
+        {"left_only", 2, 1, m + 21, n + 30, GLINT_MASK_BAND_BOTTOM_RIGHT, 7, GLINT_UNBOUNDED, LAYOUT_PADDED, DATA_NORMAL},
+        {"first_rows_see_nothing", 4, 2, 2 * m + 5, 19, GLINT_MASK_BAND_BOTTOM_RIGHT, 6, 3, LAYOUT_MIXED, DATA_NORMAL},
+        {"last_rows_see_nothing", 4, 2, 2 * m + 5, 19, GLINT_MASK_BAND_TOP_LEFT, 6, 3, LAYOUT_MIXED, DATA_NORMAL},
+        {"low", 2, 1, 30, 50, GLINT_MASK_BAND_BOTTOM_RIGHT, 17, 4, LAYOUT_BSHD, DATA_LOW},
+        {"below_sentinel", 2, 1, 40, 60, GLINT_MASK_BAND_TOP_LEFT, 17, 0, LAYOUT_BSHD, DATA_BELOW_SENTINEL},
+        {"fused_qkv", 4, 2, n + 3, n + 3, GLINT_MASK_BAND_TOP_LEFT, 11, 0, LAYOUT_FUSED, DATA_NORMAL},
+        {"broadcast", 4, 2, 21, 34, GLINT_MASK_BAND_BOTTOM_RIGHT, 8, 2, LAYOUT_BROADCAST, DATA_NORMAL},
+        {"decode_step", 8, 2, 1, 4 * n + 7, GLINT_MASK_BAND_BOTTOM_RIGHT, n + 2, 0, LAYOUT_BSHD, DATA_NORMAL},
+        {"decode_step_few_keys", 8, 2, 1, n, GLINT_MASK_BAND_BOTTOM_RIGHT, 2 * n, 0, LAYOUT_BSHD, DATA_NORMAL},
+        {"drafts", 6, 2, 5, 2 * n + 2, GLINT_MASK_BAND_BOTTOM_RIGHT, 2, 0, LAYOUT_BHSD, DATA_NORMAL},
+        {"widest", 2, 1, 17, 23, GLINT_MASK_BAND_BOTTOM_RIGHT, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, LAYOUT_BSHD, DATA_NORMAL},
+        {"no_keys", 2, 1, 5, 0, GLINT_MASK_BAND_BOTTOM_RIGHT, 3, 3, LAYOUT_BSHD, DATA_NORMAL},
+    };
+    for (size_t i = 0; i < sizeof window / sizeof window[0] && (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0; i++) {
+        const struct shape s = {.batch = 2,
+                                .heads_q = window[i].heads_q,
+                                .heads_kv = window[i].heads_kv,
+                                .seqlen_q = window[i].seqlen_q,
+                                .seqlen_k = window[i].seqlen_k,
+                                .mask = window[i].mask,
+                                .window_left = window[i].left,
+                                .window_right = window[i].right,
+                                .layout = window[i].layout,
+                                .data = window[i].data};
+        checks_add(list, accuracy, &s, "accuracy/window_%s", window[i].name);
+    }
+    /* A right side alone is of the class of the causal masks. */
+    struct shape ahead = {
+        .batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 35, .seqlen_k = n + 20, .window_left = GLINT_UNBOUNDED};
+    ahead.mask = GLINT_MASK_BAND_TOP_LEFT;
+    ahead.window_right = 9;
+    if (subject->info.features == GLINT_FEATURE_RIGHT_BOUND || subject->info.queries_up_to > 0)
+        checks_add(list, accuracy, &ahead, "accuracy/window_right_only");
+}
+
 static void add_exp(struct check_list *list, const struct subject *subject)
 {
     /* A block is simulated for each argument; the exponential there is the simulator's own. */
@@ -434,6 +489,7 @@ void gradient_checks(struct check_list *list, const struct subject *subject)
     add_tile_shapes(list, subject);
     add_feature_shapes(list, subject);
     add_causal_shapes(list, subject);
+    add_window_shapes(list, subject);
     add_exp(list, subject);
     add_derivatives(list, subject);
 }

@@ -52,9 +52,9 @@ static void lanes(struct subject *subject, const struct shape *shape)
     struct experiment *e = prepared(subject, shape);
     struct results serial = experiment_run_plainly(e);
     struct results two = experiment_run(e, pass_of(subject), (struct how){LANES_REVERSED_2, POISON_AA, FENCE_NONE});
-    struct results five = experiment_run(e, pass_of(subject), (struct how){LANES_THREADS_5, POISON_AA, FENCE_NONE});
+    struct results five = experiment_run(e, pass_of(subject), (struct how){LANES_THREADS_5, POISON_SIGNALLING_NAN, FENCE_NONE});
     expect_same_results(e, &two, &serial, "2 lanes, last first");
-    expect_same_results(e, &five, &serial, "5 threads");
+    expect_same_results(e, &five, &serial, "5 threads, workspace full of NaN"); /* more of it is used than by one lane */
 }
 
 /* Nothing is read or written beyond a buffer, not even by one byte: an inaccessible page begins there. */
@@ -147,7 +147,7 @@ static void permutation(struct subject *subject, const struct shape *shape)
 static void square_alignments(struct subject *subject, const struct shape *shape)
 {
     struct shape other = *shape;
-    other.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    other.mask = shape->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_BAND_BOTTOM_RIGHT;
     struct experiment *e = prepared(subject, shape), *f = prepared(subject, &other);
     struct results top_left = experiment_run_plainly(e), bottom_right = experiment_run_plainly(f);
     expect_same_results(e, &bottom_right, &top_left, "both alignments of a square");
@@ -246,7 +246,7 @@ static void future_keys(struct subject *subject, const struct shape *shape)
         for (const enum tensor *t = pass_outputs(pass_of(subject)); *t == O || *t == LSE || *t == DQ; t++)
             for (int64_t b = 0; b < shape->batch; b++)
                 for (int64_t h = 0; h < shape->heads_q; h++)
-                    for (int64_t i = 0; i < shape->seqlen_q && ref_visible(&e->ref, i) <= shape->detail; i++)
+                    for (int64_t i = 0; i < shape->seqlen_q && ref_end(&e->ref, i) <= shape->detail; i++)
                         expect_same_row(e, *t, tensor_row(e, after.at[*t], *t, b, h, i), tensor_row(e, before.at[*t], *t, b, h, i),
                                         b, h, i, "keys changed that the query does not see");
     }
@@ -269,10 +269,82 @@ static void past_queries(struct subject *subject, const struct shape *shape)
         for (enum tensor t = DK; t <= DV; t++)
             for (int64_t b = 0; b < shape->batch; b++)
                 for (int64_t h = 0; h < shape->heads_kv; h++)
-                    for (int64_t j = ref_visible(&e->ref, shape->detail - 1); j < shape->seqlen_k; j++)
+                    for (int64_t j = ref_end(&e->ref, shape->detail - 1); j < shape->seqlen_k; j++)
                         expect_same_row(e, t, tensor_row(e, after.at[t], t, b, h, j), tensor_row(e, before.at[t], t, b, h, j), b, h,
                                         j, "queries changed that do not see the key");
     }
+}
+
+/* ---- windows ---- */
+
+/* Keys before `detail` are replaced: queries whose window begins later keep their bits (O, LSE; dQ). */
+static void past_keys(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results before = experiment_run_plainly(e);
+    static const float junk[] = {1e4f, NAN, INFINITY};
+    for (size_t c = 0; c < sizeof junk / sizeof junk[0]; c++) {
+        struct experiment *f = experiment_copy(e);
+        for (enum tensor t = K; t <= V; t++)
+            for (int64_t bh = 0; bh < shape->batch * shape->heads_kv; bh++)
+                for (int64_t x = 0; x < shape->detail * tensor_dim(e, t); x++)
+                    f->in[t][bh * shape->seqlen_k * tensor_dim(e, t) + x] = junk[c];
+        experiment_reference(f, false);
+        struct results after = experiment_run_plainly(f);
+        for (const enum tensor *t = pass_outputs(pass_of(subject)); *t == O || *t == LSE || *t == DQ; t++)
+            for (int64_t b = 0; b < shape->batch; b++)
+                for (int64_t h = 0; h < shape->heads_q; h++)
+                    for (int64_t i = 0; i < shape->seqlen_q; i++)
+                        if (ref_first(&e->ref, i) >= shape->detail || ref_first(&e->ref, i) == ref_end(&e->ref, i))
+                            expect_same_row(e, *t, tensor_row(e, after.at[*t], *t, b, h, i),
+                                            tensor_row(e, before.at[*t], *t, b, h, i), b, h, i, "keys changed before the window");
+    }
+}
+
+/* Queries from `detail` on are replaced: keys that none of them sees keep the bits of dK and dV. */
+static void future_queries(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results before = experiment_run_plainly(e);
+    static const float junk[] = {100.0f, NAN, INFINITY};
+    for (size_t c = 0; c < sizeof junk / sizeof junk[0]; c++) {
+        struct experiment *f = experiment_copy(e);
+        for (int64_t bh = 0; bh < shape->batch * shape->heads_q; bh++)
+            for (int64_t x = shape->detail * e->ref.head_dim; x < shape->seqlen_q * e->ref.head_dim; x++)
+                f->in[Q][bh * shape->seqlen_q * e->ref.head_dim + x] = f->in[DOUT][bh * shape->seqlen_q * e->ref.head_dim + x] =
+                    junk[c];
+        experiment_reference(f, false);
+        struct results after = experiment_run_plainly(f);
+        for (enum tensor t = DK; t <= DV; t++)
+            for (int64_t b = 0; b < shape->batch; b++)
+                for (int64_t h = 0; h < shape->heads_kv; h++)
+                    for (int64_t j = 0; j < ref_first(&e->ref, shape->detail); j++)
+                        expect_same_row(e, t, tensor_row(e, after.at[t], t, b, h, j), tensor_row(e, before.at[t], t, b, h, j), b, h,
+                                        j, "queries changed whose windows begin after the key");
+    }
+}
+
+/* The same mask, said as a band with sides that hide nothing more, has the same bits. */
+static void as_a_window(struct subject *subject, const struct shape *shape)
+{
+    struct shape other = *shape;
+    other.mask = shape->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_BAND_BOTTOM_RIGHT;
+    other.window_left = GLINT_UNBOUNDED;
+    other.window_right = shape->mask == GLINT_MASK_NONE ? GLINT_UNBOUNDED : 0;
+    struct experiment *e = prepared(subject, shape), *f = prepared(subject, &other);
+    struct results plain = experiment_run_plainly(e), window = experiment_run_plainly(f);
+    expect_same_results(e, &window, &plain, "the mask as a window");
+}
+
+/* A window that is wider than what there is has the bits of one that is just wide enough. */
+static void wider_window(struct subject *subject, const struct shape *shape)
+{
+    struct shape other = *shape;
+    other.window_left = GLINT_MAX_EXTENT;
+    other.window_right = shape->detail != 0 ? GLINT_UNBOUNDED : GLINT_MAX_EXTENT;
+    struct experiment *e = prepared(subject, shape), *f = prepared(subject, &other);
+    struct results narrow = experiment_run_plainly(e), wide = experiment_run_plainly(f);
+    expect_same_results(e, &wide, &narrow, "a wider window");
 }
 
 /* ---- within tolerance ---- */
@@ -337,7 +409,8 @@ static void ones(struct subject *subject, const struct shape *shape)
         e->in[V][i] = 1;
     for (int64_t row = 0; row < tensor_count(e, LSE); row++)
         for (int64_t d = 0; d < e->ref.head_dim; d++)
-            one[row * e->ref.head_dim + d] = ref_visible(&e->ref, row % shape->seqlen_q) > 0 ? 1 : 0;
+            one[row * e->ref.head_dim + d] =
+                ref_end(&e->ref, row % shape->seqlen_q) > ref_first(&e->ref, row % shape->seqlen_q) ? 1 : 0;
     struct results got = experiment_run_plainly(e);
     expect_near(e, O, "law in tolerance", got.at[O], one, 7 * dtype_ulp(GLINT_F32) + factor_ulp(e->math, e->dtype));
 }
@@ -379,6 +452,66 @@ static void decode_laws(struct check_list *list, const struct subject *subject)
     }
 }
 
+static void window_laws(struct check_list *list, const struct subject *subject)
+{
+    const bool forward = subject->info.pass == GLINT_FORWARD, decode = subject->info.queries_up_to > 0;
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = decode ? 6 : m + 21, .seqlen_k = n + 40};
+    s.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+    s.window_left = decode ? n / 2 : 18;
+    s.window_right = 2;
+    for (int top_left = 0; top_left < 2; top_left++) {
+        static const char *const names[] = {"bottom_right", "top_left"};
+        const char *name = names[top_left];
+        s.mask = top_left ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_BAND_BOTTOM_RIGHT;
+        if (subject->backend->executors)
+            checks_add(list, lanes, &s, "law/window_lanes_%s", name);
+        if (subject->backend->fences)
+            checks_add(list, fences, &s, "law/window_fences_%s", name);
+        checks_add(list, workspace_contents, &s, "law/window_workspace_contents_%s", name);
+        checks_add(list, permutation, &s, "law/window_permutation_%s", name);
+        if (forward)
+            checks_add(list, head_alone, &s, "law/window_head_alone_%s", name);
+        struct shape two = s;
+        two.batch = 2;
+        checks_add(list, batch_alone, &two, "law/window_batch_alone_%s", name);
+        struct shape changed = s;
+        changed.seqlen_q = changed.seqlen_k = m + 60;
+        changed.window_left = 18;
+        const int64_t places[] = {20, m / 2 + 30, m + 30};
+        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+            changed.detail = places[i];
+            checks_add(list, future_keys, &changed, "law/window_future_keys_%s_%lld", name, (long long)changed.detail);
+            checks_add(list, past_keys, &changed, "law/window_past_keys_%s_%lld", name, (long long)changed.detail);
+            if (!forward) {
+                checks_add(list, past_queries, &changed, "law/window_past_queries_%s_%lld", name, (long long)changed.detail);
+                checks_add(list, future_queries, &changed, "law/window_future_queries_%s_%lld", name, (long long)changed.detail);
+            }
+        }
+        if (decode && !top_left) { /* a few queries, whose windows begin in the second chunk */
+            changed.seqlen_q = 6;
+            changed.seqlen_k = 2 * n + 40;
+            changed.window_left = n / 2;
+            changed.detail = n + n / 2;
+            checks_add(list, past_keys, &changed, "law/window_past_chunks");
+            if (subject->backend->executors)
+                checks_add(list, lanes, &changed, "law/window_lanes_past_chunks");
+            checks_add(list, head_alone, &changed, "law/window_head_alone_past_chunks");
+        }
+        struct shape wide = s;
+        wide.window_left = wide.window_right = s.seqlen_q + s.seqlen_k;
+        checks_add(list, wider_window, &wide, "law/wider_window_%s", name);
+        wide.detail = 1;
+        checks_add(list, wider_window, &wide, "law/window_without_right_%s", name);
+    }
+    s.seqlen_q = s.seqlen_k = 40;
+    checks_add(list, layouts, &s, "law/window_layouts");
+    if (forward)
+        checks_add(list, ones, &s, "law/window_ones");
+    else
+        checks_add(list, linear_in_dout, &s, "law/window_linear_in_dout");
+}
+
 void laws_checks(struct check_list *list, const struct subject *subject)
 {
     const bool forward = subject->info.pass == GLINT_FORWARD, causal = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
@@ -407,6 +540,10 @@ void laws_checks(struct check_list *list, const struct subject *subject)
         fenced.layout = LAYOUT_PADDED;
         checks_add(list, fences, &fenced, "law/fences_padded");
     }
+    if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0)
+        window_laws(list, subject);
+    if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) == 0 || subject->info.queries_up_to > 0)
+        checks_add(list, as_a_window, &small, "law/as_a_window");
     checks_add(list, layouts, &square, "law/layouts");
     checks_add(list, batch_alone, &many, "law/batch_alone");
     checks_add(list, permutation, &many, "law/permutation");

@@ -93,7 +93,7 @@ static void nan_in_blind_rows(struct subject *subject, const struct shape *shape
 {
     struct experiment *e = experiment_new(subject, shape);
     for (int64_t bh = 0; bh < shape->batch * shape->heads_q; bh++)
-        for (int64_t i = 0; i < shape->seqlen_q && ref_visible(&e->ref, i) == 0; i++)
+        for (int64_t i = 0; i < shape->seqlen_q && ref_end(&e->ref, i) == ref_first(&e->ref, i); i++)
             for (int64_t d = 0; d < e->ref.head_dim; d++) {
                 e->in[Q][(bh * shape->seqlen_q + i) * e->ref.head_dim + d] = NAN;
                 e->in[DOUT][(bh * shape->seqlen_q + i) * e->ref.head_dim + d] = d % 2 == 0 ? NAN : INFINITY;
@@ -239,6 +239,35 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         top_left.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
         top_left.detail = V;
         checks_add(list, nan_in, &top_left, "special/nan_in_V_top_left");
+    }
+    if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0) {
+        struct shape window = s;
+        window.seqlen_q = 40;
+        window.seqlen_k = n + 31;
+        window.window_left = 13;
+        window.window_right = 3;
+        for (int top_left = 0; top_left < 2; top_left++) {
+            window.mask = top_left ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_BAND_BOTTOM_RIGHT;
+            for (enum tensor t = Q; t <= DOUT; t++) {
+                if (t == O || t == LSE || (t == DOUT && forward))
+                    continue;
+                window.detail = t;
+                checks_add(list, nan_in, &window, "special/window_%s_nan_in_%s", top_left ? "top_left" : "bottom_right",
+                           tensor_name[t]);
+                checks_add(list, infinity_in, &window, "special/window_%s_inf_in_%s", top_left ? "top_left" : "bottom_right",
+                           tensor_name[t]);
+            }
+            const struct shape blind = {.batch = 2,
+                                        .heads_q = 2,
+                                        .heads_kv = 1,
+                                        .seqlen_q = 40,
+                                        .seqlen_k = 13,
+                                        .mask = window.mask,
+                                        .window_left = 5,
+                                        .window_right = 1};
+            checks_add(list, nan_in_blind_rows, &blind, "special/window_%s_nan_in_blind_rows",
+                       top_left ? "top_left" : "bottom_right");
+        }
     }
     checks_add(list, logits_1e4, &s, "special/logits_1e4");
     if (forward)

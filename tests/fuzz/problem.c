@@ -123,10 +123,8 @@ static void close_to(const struct call *c, enum tensor t, const double *truth)
 static void compare(const struct call *c)
 {
     const struct glint_problem *const p = &c->problem;
-    const int64_t offset = p->mask == GLINT_MASK_NONE              ? p->seqlen_k
-                           : p->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? 0
-                                                                   : p->seqlen_k - p->seqlen_q;
-    const struct ref_shape s = {p->batch, p->heads_q, p->heads_kv, p->seqlen_q, p->seqlen_k, p->head_dim, offset, p->softmax_scale};
+    struct ref_shape s = {p->batch, p->heads_q, p->heads_kv, p->seqlen_q, p->seqlen_k, p->head_dim, p->softmax_scale, 0, 0};
+    ref_mask(&s, (enum glint_mask)p->mask, p->window_left, p->window_right);
     const size_t rows = (size_t)(p->batch * p->heads_q * p->seqlen_q), key_rows = (size_t)(p->batch * p->heads_kv * p->seqlen_k);
     const size_t d = (size_t)p->head_dim;
     double *const q = gather(c, Q), *const k = gather(c, K), *const v = gather(c, V);

@@ -62,10 +62,10 @@ void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint
         const int64_t keys = (bh / s->heads_q * s->heads_kv + bh % s->heads_q / group) * s->seqlen_k;
         transpose(k_transposed, k + keys * dim, s->seqlen_k, dim);
         for (int64_t i = 0; i < s->seqlen_q; i++) {
-            const int64_t row = bh * s->seqlen_q + i, visible = ref_visible(s, i);
+            const int64_t row = bh * s->seqlen_q + i, first = ref_first(s, i), visible = ref_end(s, i) - first;
             float max = -INFINITY, sum = 0;
             memset(sum_pv, 0, (size_t)dim * sizeof *sum_pv);
-            products(p, q + row * dim, k_transposed, visible, s->seqlen_k, dim);
+            products(p, q + row * dim, k_transposed + first, visible, s->seqlen_k, dim);
             for (int64_t j = 0; j < visible; j++) {
                 p[j] *= s->softmax_scale;
                 max = p[j] > max ? p[j] : max;
@@ -73,7 +73,7 @@ void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint
             for (int64_t j = 0; j < visible; j++)
                 sum += p[j] = expf(p[j] - max);
             for (int64_t j = 0; j < visible; j++)
-                add_scaled(sum_pv, factor_round(math, dtype_round(dtype, p[j] / sum)), v + (keys + j) * dim, dim);
+                add_scaled(sum_pv, factor_round(math, dtype_round(dtype, p[j] / sum)), v + (keys + first + j) * dim, dim);
             store(dtype, o + row * dim, sum_pv, 1, dim);
             lse[row] = visible > 0 ? max + logf(sum) : -INFINITY;
         }
@@ -105,20 +105,20 @@ void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glin
         transpose(k_transposed, k + keys * dim, s->seqlen_k, dim);
         transpose(v_transposed, v + keys * dim, s->seqlen_k, dim);
         for (int64_t i = 0; i < s->seqlen_q; i++) {
-            const int64_t row = bh * s->seqlen_q + i, visible = ref_visible(s, i);
+            const int64_t row = bh * s->seqlen_q + i, first = ref_first(s, i), visible = ref_end(s, i) - first, seen = keys + first;
             const float *qi = q + row * dim, *douti = dout + row * dim;
             float delta = 0;
             for (int64_t d = 0; d < dim; d++)
                 delta += dout_stored[row * dim + d] * o[row * dim + d];
             memset(sum_dq, 0, (size_t)dim * sizeof *sum_dq);
-            products(p, qi, k_transposed, visible, s->seqlen_k, dim);
-            products(dp, douti, v_transposed, visible, s->seqlen_k, dim);
+            products(p, qi, k_transposed + first, visible, s->seqlen_k, dim);
+            products(dp, douti, v_transposed + first, visible, s->seqlen_k, dim);
             for (int64_t j = 0; j < visible; j++) {
                 const float pj = dtype_round(dtype, expf(s->softmax_scale * p[j] - lse[row])); /* as forward stores it */
                 const float ds = factor_round(math, dtype_round(dtype, pj * (dp[j] - delta)));
-                add_scaled(dv + (keys + j) * dim, factor_round(math, pj), douti, dim);
-                add_scaled(dk + (keys + j) * dim, ds, qi, dim);
-                add_scaled(sum_dq, ds, k + (keys + j) * dim, dim);
+                add_scaled(dv + (seen + j) * dim, factor_round(math, pj), douti, dim);
+                add_scaled(dk + (seen + j) * dim, ds, qi, dim);
+                add_scaled(sum_dq, ds, k + (seen + j) * dim, dim);
             }
             store(dtype, dq + row * dim, sum_dq, s->softmax_scale, dim);
         }

@@ -11,10 +11,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t ref_visible(const struct ref_shape *s, int64_t query)
+void ref_mask(struct ref_shape *s, enum glint_mask mask, int64_t window_left, int64_t window_right)
 {
-    int64_t count = query + s->offset + 1;
-    return count < 0 ? 0 : count > s->seqlen_k ? s->seqlen_k : count;
+    const int64_t everything = s->seqlen_q + s->seqlen_k;
+    const int64_t bottom_right = s->seqlen_k - s->seqlen_q;
+    s->first = -everything;
+    s->last = everything;
+    switch (mask) {
+    case GLINT_MASK_NONE: break;
+    case GLINT_MASK_CAUSAL_TOP_LEFT: s->last = 0; break;
+    case GLINT_MASK_CAUSAL_BOTTOM_RIGHT: s->last = bottom_right; break;
+    case GLINT_MASK_BAND_TOP_LEFT:
+    case GLINT_MASK_BAND_BOTTOM_RIGHT:
+        if (window_left != GLINT_UNBOUNDED)
+            s->first = (mask == GLINT_MASK_BAND_TOP_LEFT ? 0 : bottom_right) - window_left;
+        if (window_right != GLINT_UNBOUNDED)
+            s->last = (mask == GLINT_MASK_BAND_TOP_LEFT ? 0 : bottom_right) + window_right;
+        break;
+    default: abort();
+    }
+}
+
+int64_t ref_end(const struct ref_shape *s, int64_t query)
+{
+    const int64_t end = query + s->last + 1;
+    return end < 0 ? 0 : end > s->seqlen_k ? s->seqlen_k : end;
+}
+
+int64_t ref_first(const struct ref_shape *s, int64_t query)
+{
+    const int64_t first = query + s->first, end = ref_end(s, query);
+    return first < 0 ? 0 : first > end ? end : first;
 }
 
 /* Rows of one head, and of the key head that it reads. */
@@ -60,6 +87,7 @@ static double *numbers(int64_t count)
     return memory;
 }
 
+/* k_transposed and v begin at the first key that the query sees. */
 static void forward_row(const struct ref_shape *s, const double *q, const double *k_transposed, const double *v, int64_t visible,
                         double *scores, double *o, double *lse)
 {
@@ -93,8 +121,9 @@ void reference_forward(const struct ref_shape *s, const double *q, const double 
             const int64_t keys = k_row(s, b, h, 0);
             transpose(k_transposed, k + keys * dim, s->seqlen_k, dim);
             for (int64_t i = 0; i < s->seqlen_q; i++) {
-                const int64_t row = q_row(s, b, h, i);
-                forward_row(s, q + row * dim, k_transposed, v + keys * dim, ref_visible(s, i), scores, o + row * dim, lse + row);
+                const int64_t row = q_row(s, b, h, i), first = ref_first(s, i);
+                forward_row(s, q + row * dim, k_transposed + first, v + (keys + first) * dim, ref_end(s, i) - first, scores,
+                            o + row * dim, lse + row);
             }
         }
     free(scores);
@@ -121,22 +150,22 @@ void reference_backward(const struct ref_shape *s, const double *q, const double
             transpose(k_transposed, k + keys * dim, s->seqlen_k, dim);
             transpose(v_transposed, v + keys * dim, s->seqlen_k, dim);
             for (int64_t i = 0; i < s->seqlen_q; i++) {
-                const int64_t visible = ref_visible(s, i);
+                const int64_t first = ref_first(s, i), visible = ref_end(s, i) - first, seen = keys + first;
                 const int64_t row = q_row(s, b, h, i);
                 const double *qi = q + row * dim, *douti = dout + row * dim;
                 if (visible == 0)
                     continue;
-                products(scores, qi, k_transposed, visible, s->seqlen_k, dim);
-                products(dp, douti, v_transposed, visible, s->seqlen_k, dim);
+                products(scores, qi, k_transposed + first, visible, s->seqlen_k, dim);
+                products(dp, douti, v_transposed + first, visible, s->seqlen_k, dim);
                 double delta = 0;
                 for (int64_t d = 0; d < dim; d++)
                     delta += douti[d] * o[row * dim + d];
                 for (int64_t j = 0; j < visible; j++) {
                     const double p = exp(scale * scores[j] - lse[row]);
                     const double ds = p * (dp[j] - delta);
-                    add_scaled(dv + (keys + j) * dim, p, douti, dim);
-                    add_scaled(dq + row * dim, scale * ds, k + (keys + j) * dim, dim);
-                    add_scaled(dk + (keys + j) * dim, scale * ds, qi, dim);
+                    add_scaled(dv + (seen + j) * dim, p, douti, dim);
+                    add_scaled(dq + row * dim, scale * ds, k + (seen + j) * dim, dim);
+                    add_scaled(dk + (seen + j) * dim, scale * ds, qi, dim);
                 }
             }
         }

@@ -16,12 +16,16 @@
 
 struct ref_shape {
     int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k, head_dim;
-    int64_t offset; /* query i sees key j iff j <= i + offset */
     float softmax_scale;
+    int64_t first, last; /* query i sees key j iff i + first <= j <= i + last */
 };
 
-/* How many keys query i sees: keys 0 ... visible - 1. */
-int64_t ref_visible(const struct ref_shape *s, int64_t query);
+/* Sets first and last of a shape whose lengths are set, as glint.h defines the mask; the windows count for bands only. */
+void ref_mask(struct ref_shape *s, enum glint_mask mask, int64_t window_left, int64_t window_right);
+
+/* Query i sees the keys ref_first ... ref_end - 1; none when the two are the same. */
+int64_t ref_first(const struct ref_shape *s, int64_t query);
+int64_t ref_end(const struct ref_shape *s, int64_t query);
 
 void reference_forward(const struct ref_shape *s, const double *q, const double *k, const double *v, double *o, double *lse);
 

@@ -139,10 +139,8 @@ static int64_t k_count(const struct ref_shape *s)
 static struct world *world_of(const struct shape *shape, double step)
 {
     struct world *w = check_memory(sizeof *w);
-    const int64_t offset = shape->mask == GLINT_MASK_NONE              ? shape->seqlen_k
-                           : shape->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? 0
-                                                                       : shape->seqlen_k - shape->seqlen_q;
-    w->s = (struct ref_shape){shape->batch, shape->heads_q, shape->heads_kv, shape->seqlen_q, shape->seqlen_k, 8, offset, 0.375f};
+    w->s = (struct ref_shape){shape->batch, shape->heads_q, shape->heads_kv, shape->seqlen_q, shape->seqlen_k, 8, 0.375f, 0, 0};
+    ref_mask(&w->s, shape->mask, shape->window_left, shape->window_right);
     draw(w->q, q_count(&w->s), step, shape->seed);
     draw(w->k, k_count(&w->s), step, shape->seed + 1);
     draw(w->v, k_count(&w->s), step, shape->seed + 2);
@@ -201,6 +199,20 @@ static void differences(struct subject *subject, const struct shape *shape)
         }
 }
 
+/* Whether query i sees key j: the distance of the key from the diagonal, to the left, is counted from the first query and key, or from the last. */
+static bool sees(const struct shape *s, int64_t i, int64_t j)
+{
+    const int64_t from_first = i - j, from_last = (s->seqlen_k - 1 - j) - (s->seqlen_q - 1 - i);
+    const bool top_left = s->mask == GLINT_MASK_CAUSAL_TOP_LEFT || s->mask == GLINT_MASK_BAND_TOP_LEFT;
+    const int64_t distance = top_left ? from_first : from_last;
+    if (s->mask == GLINT_MASK_NONE)
+        return true;
+    if (s->mask == GLINT_MASK_CAUSAL_TOP_LEFT || s->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT)
+        return distance >= 0;
+    return (s->window_left == GLINT_UNBOUNDED || distance <= s->window_left) &&
+           (s->window_right == GLINT_UNBOUNDED || -distance <= s->window_right);
+}
+
 /* O and LSE from the definition, without subtracting a maximum and without any of the reference's code. */
 static void by_definition(struct subject *subject, const struct shape *shape)
 {
@@ -213,8 +225,7 @@ static void by_definition(struct subject *subject, const struct shape *shape)
                 const int64_t row = (b * s->heads_q + h) * s->seqlen_q + i, hk = h * s->heads_kv / s->heads_q;
                 double sum = 0, o[8] = {0};
                 for (int64_t j = 0; j < s->seqlen_k; j++) {
-                    const bool seen = shape->mask == GLINT_MASK_NONE ||
-                                      (shape->mask == GLINT_MASK_CAUSAL_TOP_LEFT ? j <= i : s->seqlen_k - j >= s->seqlen_q - i);
+                    const bool seen = sees(shape, i, j);
                     const int64_t key = ((b * s->heads_kv + hk) * s->seqlen_k + j) * 8;
                     const double p = seen ? exp(inner(w->q + row * 8, w->k + key, 8) * 0.375) : 0;
                     sum += p;
@@ -299,6 +310,17 @@ int main(int argc, char **argv)
          {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 6, .seqlen_k = 14, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT}},
         {"blind_rows",
          {.batch = 2, .heads_q = 4, .heads_kv = 1, .seqlen_q = 13, .seqlen_k = 5, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT}},
+        {"window_top_left",
+         {1, 2, 1, 13, 8, .mask = GLINT_MASK_BAND_TOP_LEFT, .window_left = 2, .window_right = 1}}, /* the last rows see nothing */
+        {"window_bottom_right",                                                                    /* the first rows see nothing */
+         {1, 2, 1, 13, 8, .mask = GLINT_MASK_BAND_BOTTOM_RIGHT, .window_left = 2, .window_right = 1}},
+        {"window_long_keys", {1, 2, 2, 6, 14, .mask = GLINT_MASK_BAND_BOTTOM_RIGHT, .window_left = 0, .window_right = 3}},
+        {"window_left_only",
+         {1, 2, 2, 9, 12, .mask = GLINT_MASK_BAND_BOTTOM_RIGHT, .window_left = 3, .window_right = GLINT_UNBOUNDED}},
+        {"window_right_only",
+         {1, 2, 1, 9, 12, .mask = GLINT_MASK_BAND_TOP_LEFT, .window_left = GLINT_UNBOUNDED, .window_right = 2}},
+        {"window_of_all",
+         {1, 2, 1, 9, 7, .mask = GLINT_MASK_BAND_TOP_LEFT, .window_left = GLINT_UNBOUNDED, .window_right = GLINT_UNBOUNDED}},
     };
     const struct shape no_shape = {.mask = GLINT_MASK_NONE};
     checks_add(&list, half_conversions, &no_shape, "conversions/f16");
