@@ -4,7 +4,7 @@ return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "f16", "bf16" },
   head_dims = { 40, 64 },
-  masks = { "none", "causal" },
+  masks = { "none", "causal", "band" },
   families = {
     cpu = { isas = { "x86_64", "x86_64_v3", "aarch64" } },
     sm80 = {
@@ -12,6 +12,7 @@ return {
       passes = { "fwd", "bwd" },
       head_dims = { 64 },
       dtypes = { "f32", "bf16" },
+      masks = { "none", "causal" },
       tiles = {
         fwd = { { m = 64, n = 32, warps = 4 } },
         bwd = {
