@@ -136,6 +136,53 @@ static enum glint_status check_overlap(const struct region *r, int count, const 
     return GLINT_OK;
 }
 
+/* A word array of the call: its region, of no bytes when it is NULL. */
+static enum glint_status region_of_words(const char *name, const void *address, int64_t count, int use, struct region *r,
+                                         struct glint_fault *fault)
+{
+    const uintptr_t begin = (uintptr_t)address, bytes = (uintptr_t)count * 4;
+    *r = (struct region){.name = name, .use = use};
+    if (begin == 0)
+        return GLINT_OK;
+    if (begin % 4 != 0)
+        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, name, NULL, (int64_t)(begin % 4), 4);
+    if (begin + bytes < begin)
+        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, name, NULL, 0, INT64_MAX);
+    r->begin = begin;
+    r->end = begin + bytes;
+    return GLINT_OK;
+}
+
+/* The lengths and the word for a fault: given where they are asked for, aligned, and apart from what is written; address ranges count. */
+static enum glint_status check_lengths(const struct glint_problem *p, const struct glint_tensors *tensors, const struct region *r,
+                                       int count, const struct region *lse, const struct region *workspace,
+                                       struct glint_fault *fault)
+{
+    struct region words[3];
+    if (tensors->seqlens_k == NULL && p->lengths == GLINT_LENGTHS_DEVICE)
+        return glint_refuse(fault, GLINT_NULL_TENSOR, "seqlens_k", NULL, 0, 0);
+    enum glint_status status = region_of_words("seqlens_q", tensors->seqlens_q, p->batch, GLINT_ROLE_READ, &words[0], fault);
+    if (status == GLINT_OK)
+        status = region_of_words("seqlens_k", tensors->seqlens_k, p->batch, GLINT_ROLE_READ, &words[1], fault);
+    if (status == GLINT_OK)
+        status = region_of_words("fault", tensors->fault, 1, GLINT_ROLE_WRITTEN, &words[2], fault);
+    for (int i = 0; status == GLINT_OK && i < 3; i++) {
+        const struct region *w = &words[i];
+        if (w->begin != w->end && p->lengths == GLINT_LENGTHS_HOST)
+            return glint_refuse(fault, GLINT_BAD_LENGTHS, w->name, "lengths", 0, 0);
+        if (ranges_meet(w, workspace))
+            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, w->name, "workspace", 0, 0);
+        if ((w->use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && ranges_meet(w, lse))
+            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, w->name, "lse", 0, 0);
+        for (int j = 0; j < count; j++)
+            if ((w->use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) && ranges_meet(w, &r[j]))
+                return glint_refuse(fault, GLINT_TENSOR_OVERLAP, w->name, r[j].name, 0, 0);
+        if (i < 2 && ranges_meet(w, &words[2]))
+            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, "fault", w->name, 0, 0);
+    }
+    return status;
+}
+
 static enum glint_status check_plan(const struct glint_plan *plan, enum glint_pass pass, struct glint_fault *fault)
 {
     /* The sum comes first: until it holds, nothing in the plan may be followed. */
@@ -188,5 +235,6 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
         return status;
     work.begin = (uintptr_t)workspace;
     work.end = work.begin + (workspace ? plan->workspace_bytes : 0);
-    return check_overlap(regions, count, &lse, &work, &plan->problem, fault);
+    status = check_overlap(regions, count, &lse, &work, &plan->problem, fault);
+    return status == GLINT_OK ? check_lengths(&plan->problem, tensors, regions, count, &lse, &work, fault) : status;
 }

@@ -26,6 +26,10 @@ static enum glint_status check_enums(const struct glint_problem *p, enum glint_p
         return glint_refuse(fault, GLINT_BAD_DTYPE, "dtype", NULL, p->dtype, GLINT_F32);
     if (p->mask < GLINT_MASK_NONE || p->mask > GLINT_MASK_BAND_BOTTOM_RIGHT)
         return glint_refuse(fault, GLINT_BAD_MASK, "mask", NULL, p->mask, GLINT_MASK_NONE);
+    if (p->lengths > GLINT_LENGTHS_DEVICE)
+        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, p->lengths, GLINT_LENGTHS_DEVICE);
+    if (p->reserved_word != 0)
+        return glint_refuse(fault, GLINT_BAD_RESERVED, "reserved_word", NULL, p->reserved_word, 0);
     for (int i = 0; i < 4; i++)
         if (p->reserved[i] != 0)
             return glint_refuse(fault, GLINT_BAD_RESERVED, "reserved", NULL, (int64_t)p->reserved[i], 0);

@@ -22,12 +22,21 @@ typedef int64_t cost_fn(const struct glint_variant *row, const struct question *
 
 enum { REFUSES = INT32_MAX };
 
+/* Whether a row with the problem's key takes it on this device; the refusal if not. */
+static enum glint_status takes(const struct glint_variant *row, const struct glint_problem *problem,
+                               const struct glint_context *context, struct glint_fault *fault)
+{
+    if (problem->lengths != GLINT_LENGTHS_HOST && (row->pass != GLINT_FORWARD || !row->family->lengths))
+        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, GLINT_LENGTHS_HOST);
+    return row->family->fits(row, problem, context, fault);
+}
+
 static int64_t eligibility(const struct glint_variant *row, const struct question *q)
 {
     struct glint_fault fault;
-    if (row->family->fits(row, q->several, q->context, &fault) == GLINT_OK)
+    if (takes(row, q->several, q->context, &fault) == GLINT_OK)
         return 0;
-    return row->family->fits(row, q->problem, q->context, &fault) == GLINT_OK ? (int64_t)row->alignment_bytes : REFUSES;
+    return takes(row, q->problem, q->context, &fault) == GLINT_OK ? (int64_t)row->alignment_bytes : REFUSES;
 }
 
 static int64_t math(const struct glint_variant *row, const struct question *q)
@@ -184,7 +193,7 @@ enum glint_status glint_choose_row(const struct glint_context *context, const st
         return exists ? GLINT_NOT_ON_DEVICE : GLINT_NOT_IN_SPEC;
     }
     const struct glint_variant *v = &glint_variants[*row];
-    const enum glint_status status = v->family->fits(v, problem, context, fault);
+    const enum glint_status status = takes(v, problem, context, fault);
     fault->variant = *row;
     return status;
 }

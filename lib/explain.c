@@ -134,6 +134,19 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         glint_text_int(t, fault->want);
         glint_text_char(t, '.');
         break;
+    case GLINT_BAD_LENGTHS:
+        if (fault->other) {
+            glint_text_str(t, "tensors.");
+            glint_text_str(t, fault->field);
+            glint_text_str(
+                t, " is given, and the plan's lengths are GLINT_LENGTHS_HOST; plan with GLINT_LENGTHS_DEVICE, or set it to NULL.");
+            break;
+        }
+        put_field(t, fault);
+        glint_text_str(t, fault->want == GLINT_LENGTHS_HOST
+                              ? "; the backward pass, and every pass on a GPU, takes GLINT_LENGTHS_HOST (0) only."
+                              : "; use GLINT_LENGTHS_HOST (0) or GLINT_LENGTHS_DEVICE (1).");
+        break;
     case GLINT_BAD_RESERVED: put_field(t, fault), glint_text_str(t, "; it must be 0."); break;
     case GLINT_BAD_HEAD_DIM: put_field(t, fault), glint_text_str(t, "; it must be a multiple of 8, 8 or more."); break;
     case GLINT_BAD_BATCH:

@@ -61,7 +61,8 @@ enum glint_status {
     GLINT_STRIDE_MISALIGNED = 26, /* no variant takes these strides: one is not a multiple of its alignment */
     GLINT_SIZE_OVERFLOW = 27,     /* an offset or a byte count does not fit in 63 bits */
     GLINT_BAD_RESERVED = 28,      /* a reserved field is not zero */
-    GLINT_BAD_WINDOW = 29, /* a window is neither GLINT_UNBOUNDED nor 0 ... GLINT_MAX_EXTENT, or is set and the mask is no band */
+    GLINT_BAD_WINDOW = 29,  /* a window is neither GLINT_UNBOUNDED nor 0 ... GLINT_MAX_EXTENT, or is set and the mask is no band */
+    GLINT_BAD_LENGTHS = 30, /* lengths is not a value of enum glint_lengths, or not one that is taken here */
 
     /* the table */
     GLINT_NOT_IN_SPEC = 32,   /* no variant in the library computes this: pass, dtype, head_dim, mask */
@@ -221,6 +222,20 @@ struct glint_strides {
 /* Lengths, batch and heads are limited to this, so that index arithmetic is exact; tensors may exceed 2^31 elements. */
 #define GLINT_MAX_EXTENT INT64_C(0x3fffffff)
 
+/* Where the lengths of the sequences are.
+ *
+ * Under GLINT_LENGTHS_DEVICE seqlen_q and seqlen_k are bounds. Sequence b of the batch has seqlens_q[b] queries and seqlens_k[b] keys, all of its
+ * keys: those of a cache and the new ones. Both are read in the call, so one plan and one workspace serve all lengths up to the bounds.
+ *  - The strides and LSE are laid out by the bounds. K and V beyond a length are not multiplied in, and may hold anything; O and LSE beyond one
+ *    are not written. A mask that is aligned to the bottom right is so for each sequence by itself.
+ *  - A sequence has the bits that the same variant gives a problem of its lengths.
+ *  - A length below 0 counts as 0 and one above its bound as the bound; glint_tensors.fault says so.
+ * The forward pass takes it, on a CPU context. */
+enum glint_lengths {
+    GLINT_LENGTHS_HOST = 0,  /* every sequence has seqlen_q queries and seqlen_k keys */
+    GLINT_LENGTHS_DEVICE = 1 /* int32 arrays of the call have them; on a GPU context in device memory */
+};
+
 /*  tensor            shape                                  dtype
  *  Q, O, dO, dQ      [batch, heads_q,  seqlen_q, head_dim]  dtype
  *  K, V, dK, dV      [batch, heads_kv, seqlen_k, head_dim]  dtype
@@ -240,6 +255,8 @@ struct glint_problem {
     struct glint_strides q, k, v, o;
     struct glint_strides dout, dq, dk, dv; /* read for GLINT_BACKWARD only */
     int64_t window_left, window_right;     /* of GLINT_MASK_BAND_*: 0 ... GLINT_MAX_EXTENT or GLINT_UNBOUNDED; of other masks 0 */
+    uint32_t lengths;                      /* enum glint_lengths */
+    uint32_t reserved_word;                /* zero */
     uint64_t reserved[4];                  /* zero */
 };
 
@@ -303,10 +320,18 @@ struct glint_tensors {
     float *lse;            /* written by forward, read by backward */
     const void *dout;      /* read by backward */
     void *dq, *dk, *dv;    /* written by backward */
+
+    /* Of GLINT_LENGTHS_DEVICE; otherwise NULL. */
+    const int32_t *seqlens_q; /* [batch], or NULL: every sequence has seqlen_q queries */
+    const int32_t *seqlens_k; /* [batch] */
+    uint32_t *
+        fault; /* or NULL. Lowered to the index of the first sequence with a length outside of 0 ... its bound, if that is less than what
+                                 it holds: set it to GLINT_NO_FAULT once, and read it after any number of calls */
 };
-#define GLINT_TENSORS_INIT                                                                    \
-    {                                                                                         \
-        sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
+#define GLINT_NO_FAULT UINT32_MAX
+#define GLINT_TENSORS_INIT                                                                                      \
+    {                                                                                                           \
+        sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
     }
 
 /* O and LSE from Q, K, V.

@@ -194,7 +194,7 @@ static void end_row(const struct glint_cpu_call *call, const struct work *w, int
     const struct glint_problem *p = call->problem;
     const int64_t query = (w->first_row + r) / w->group, head = w->head_kv * w->group + (w->first_row + r) % w->group;
     glint_element *out = (glint_element *)call->tensors->o + w->batch * p->o.batch + head * p->o.head + query * p->o.row;
-    float *lse = call->tensors->lse + (w->batch * p->heads_q + head) * p->seqlen_q + query;
+    float *lse = call->tensors->lse + (w->batch * p->heads_q + head) * call->queries + query;
     const bool blind = ${bounds_first and "keys_of(w, r) <= before(w, r)" or "keys_of(w, r) == 0"};
     const float inverse = 1.0f / sum;
     for (int i = 0; i < GLINT_DEC_DIM; i++)
@@ -208,7 +208,7 @@ static void end_row(const struct glint_cpu_call *call, const struct work *w, int
 static float *partial_of(const struct glint_cpu_call *call, const struct work *w, int64_t r, int64_t chunk)
 {
     const struct glint_problem *p = call->problem;
-    const int64_t row = (w->batch * p->heads_kv + w->head_kv) * w->group * p->seqlen_q + w->first_row + r;
+    const int64_t row = (w->batch * p->heads_kv + w->head_kv) * w->group * call->queries + w->first_row + r;
     return call->partials + (row * call->geometry.key_blocks + chunk) * GLINT_DEC_PITCH(HEAD_DIM);
 }
 

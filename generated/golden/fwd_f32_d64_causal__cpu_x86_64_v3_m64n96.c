@@ -143,12 +143,14 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
     const int64_t head = task / g->tasks_per_head % p->heads_q, batch = task / g->tasks_per_head / p->heads_q;
     const int64_t first_query = (g->tasks_per_head - 1 - task % g->tasks_per_head) * g->blocks_per_task * TILE_M;
     const int64_t queries = glint_clamp(p->seqlen_q - first_query, 0, g->blocks_per_task * TILE_M);
+    if (queries == 0)
+        return; /* all of the task lies beyond the sequence's own length */
     const int64_t head_kv = head / (p->heads_q / p->heads_kv);
     const glint_element *q = (const glint_element *)call->tensors->q + batch * p->q.batch + head * p->q.head + first_query * p->q.row;
     const glint_element *k = (const glint_element *)call->tensors->k + batch * p->k.batch + head_kv * p->k.head;
     const glint_element *v = (const glint_element *)call->tensors->v + batch * p->v.batch + head_kv * p->v.head;
     glint_element *o = (glint_element *)call->tensors->o + batch * p->o.batch + head * p->o.head + first_query * p->o.row;
-    float *lse = call->tensors->lse + (batch * p->heads_q + head) * p->seqlen_q + first_query;
+    float *lse = call->tensors->lse + (batch * p->heads_q + head) * call->queries + first_query;
 
     for (int64_t i = 0; i < queries; i += TILE_M)
         begin_block(p, &m, i / TILE_M, q + i * p->q.row, glint_clamp(queries - i, 0, TILE_M));

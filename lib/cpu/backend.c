@@ -90,4 +90,4 @@ const struct glint_backend glint_cpu_backend = {
     .copy_out = copy_out,
 };
 
-const struct glint_family glint_family_cpu = {.name = "cpu", .backend = &glint_cpu_backend, .fits = fits};
+const struct glint_family glint_family_cpu = {.name = "cpu", .lengths = true, .backend = &glint_cpu_backend, .fits = fits};

@@ -87,6 +87,7 @@ struct glint_cpu_geometry {
 struct glint_cpu_call {
     const struct glint_problem *problem;
     const struct glint_tensors *tensors;
+    int64_t queries; /* seqlen_q by which LSE and partials lie: a bound, where the problem is of a sequence of its own length */
     struct glint_band band; /* a kernel uses the sides that its mask bounds */
     float *partials;        /* backward: [key_groups][batch][heads_q][partial_floats]
                         decode:   [batch][heads_kv][rows][key_blocks][GLINT_DEC_PITCH(head_dim)]: O, its maximum, its sum of a chunk */

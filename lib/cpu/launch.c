@@ -25,8 +25,43 @@ struct launch {
     glint_cpu_phase_fn *phase;
     struct share *shares;
     unsigned char *scratch;
+    int64_t sequence_tasks; /* above 0: lengths are read at run time, and so many tasks after one another are of a sequence */
     uint32_t bodies;
 };
+
+/* The length of a sequence, between 0 and its bound. */
+static int64_t length_of(const int32_t *lengths, int64_t sequence, int64_t bound)
+{
+    const int64_t length = lengths ? lengths[sequence] : bound;
+    return length < 0 ? 0 : length > bound ? bound : length;
+}
+
+/* A task of a sequence with lengths of its own is given the problem that the sequence is. */
+static void run_task(const struct launch *launch, float *scratch, int64_t task)
+{
+    const struct glint_cpu_call *all = launch->call;
+    if (launch->sequence_tasks == 0) {
+        launch->phase(all, scratch, task);
+        return;
+    }
+    const int64_t sequence = task / launch->sequence_tasks;
+    struct glint_problem own = *all->problem;
+    own.seqlen_q = length_of(all->tensors->seqlens_q, sequence, own.seqlen_q);
+    own.seqlen_k = length_of(all->tensors->seqlens_k, sequence, own.seqlen_k);
+    struct glint_cpu_call call = *all;
+    call.problem = &own;
+    call.band = glint_band_of(&own);
+    launch->phase(&call, scratch, task);
+}
+
+/* Lowers the word to the first sequence that has a length outside of its bounds. */
+static void note_fault(const struct glint_problem *p, const struct glint_tensors *t)
+{
+    for (int64_t b = 0; t->fault && b < p->batch && b < (int64_t)*t->fault; b++)
+        if (t->seqlens_k[b] != length_of(t->seqlens_k, b, p->seqlen_k) ||
+            (t->seqlens_q && t->seqlens_q[b] != length_of(t->seqlens_q, b, p->seqlen_q)))
+            *t->fault = (uint32_t)b;
+}
 
 ATOMIC_INLINE static void body(void *argument, uint32_t index)
 {
@@ -39,7 +74,7 @@ ATOMIC_INLINE static void body(void *argument, uint32_t index)
             const int64_t task = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
             if (task >= share->end)
                 break;
-            launch->phase(launch->call, scratch, task);
+            run_task(launch, scratch, task);
         }
     }
 }
@@ -63,7 +98,11 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
     (void)stream;
     const struct glint_executor *executor = &context->executor;
     const struct glint_cpu_kernel *kernel = variant->kernel;
-    struct glint_cpu_call call = {.problem = &plan->problem, .tensors = tensors, .band = glint_band_of(&plan->problem)};
+    const struct glint_problem *p = &plan->problem;
+    const bool lengths = p->lengths == GLINT_LENGTHS_DEVICE;
+    struct glint_cpu_call call = {.problem = p, .tensors = tensors, .queries = p->seqlen_q, .band = glint_band_of(p)};
+    if (lengths)
+        note_fault(p, tensors);
     memcpy(&call.geometry, plan->internal, sizeof call.geometry);
 
     unsigned char *base = workspace;
@@ -74,7 +113,8 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
         if (tasks == 0)
             continue;
         const uint32_t bodies = (uint32_t)(tasks < call.geometry.lanes ? tasks : call.geometry.lanes);
-        struct launch launch = {&call, kernel->phase[i], shares, base + call.geometry.scratch_offset, bodies};
+        struct launch launch = {
+            &call, kernel->phase[i], shares, base + call.geometry.scratch_offset, lengths ? tasks / p->batch : 0, bodies};
         int64_t first = 0;
         for (uint32_t b = 0; b < bodies; b++) {
             atomic_init(&shares[b].next, first);

@@ -122,6 +122,8 @@ static void says_what_to_change(void)
     REFUSED(GLINT_BAD_DTYPE, "dtype", "9");
     p.mask = 0;
     REFUSED(GLINT_BAD_MASK, "mask", "0");
+    p.lengths = 7;
+    REFUSED(GLINT_BAD_LENGTHS, "lengths", "7", "GLINT_LENGTHS_DEVICE");
     p.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
     p.window_left = 512; /* a window that no band asks for */
     REFUSED(GLINT_BAD_WINDOW, "window_left", "512", "GLINT_MASK_BAND_BOTTOM_RIGHT");

@@ -76,7 +76,7 @@ static const struct glint_backend backend = {.device = GLINT_DEVICE_CUDA,
                                              .close = close_nothing,
                                              .runs = runs,
                                              .plan = plan_nothing};
-static const struct glint_family lowest = {.name = "cpu", .backend = &backend, .fits = fits},
+static const struct glint_family lowest = {.name = "cpu", .lengths = true, .backend = &backend, .fits = fits},
                                  middle = {.name = "sm80", .rank = 80, .backend = &backend, .fits = fits},
                                  highest = {.name = "sm90a", .rank = 90, .backend = &backend, .fits = fits};
 
@@ -193,6 +193,27 @@ START_TEST(every_subset_of_rows)
                 ck_assert_msg(got == right, "rows %#x, %lld x %lld: %s instead of %s", runnable, (long long)lengths[q],
                               (long long)lengths[k], glint_variants[got].name, glint_variants[right].name);
             }
+}
+END_TEST
+
+/* Lengths on the device are for rows of families that read them; where none of those runs the plan is refused, and says so. */
+START_TEST(lengths_on_the_device)
+{
+    for (runnable = 1; runnable < 1u << ROWS; runnable++)
+        for (int64_t length = 1; length < 300; length += 80) {
+            struct glint_problem p = problem_of(2, 3, length, 2 * length);
+            struct glint_plan plan;
+            char text[1024];
+            p.lengths = GLINT_LENGTHS_DEVICE;
+            const unsigned right = runnable & (1u << CPU_BASE | 1u << CPU_V3);
+            const enum glint_status status = glint_plan(context, &p, GLINT_FORWARD, &plan);
+            ck_assert_int_eq(status, right != 0 ? GLINT_OK : GLINT_BAD_LENGTHS);
+            if (right != 0)
+                ck_assert_uint_eq(plan.variant, right >> CPU_V3 & 1u ? CPU_V3 : CPU_BASE);
+            else if (glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL) != status ||
+                     !strstr(text, "GLINT_LENGTHS_HOST (0)"))
+                ck_abort_msg("%s", text);
+        }
 }
 END_TEST
 
@@ -377,6 +398,7 @@ int main(void)
     tcase_add_test(tcase, rows_for_short_sequences);
     tcase_add_test(tcase, rows_for_few_queries);
     tcase_add_test(tcase, strides_that_some_rows_do_not_take);
+    tcase_add_test(tcase, lengths_on_the_device);
     tcase_add_test(tcase, explained);
     tcase_add_test(tcase, what_decided);
     tcase_add_test(tcase, the_caller_takes_another_row);

@@ -216,6 +216,10 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
         fault(f, GLINT_BAD_HEAD_GROUP, "heads_q");
     if (!isfinite(p->softmax_scale))
         fault(f, GLINT_BAD_SCALE, "softmax_scale");
+    if (p->lengths > GLINT_LENGTHS_DEVICE || (p->lengths == GLINT_LENGTHS_DEVICE && pass != GLINT_FORWARD))
+        fault(f, GLINT_BAD_LENGTHS, "lengths");
+    if (p->reserved_word != 0)
+        fault(f, GLINT_BAD_RESERVED, "reserved_word");
     for (int i = 0; i < 4; i++) {
         if (p->reserved[i] != 0)
             fault(f, GLINT_BAD_RESERVED, "reserved");

@@ -47,6 +47,8 @@ static const struct field fields[] = {
     STRIDES(dv),
     FIELD(window_left, KIND_I64),
     FIELD(window_right, KIND_I64),
+    FIELD(lengths, KIND_U32),
+    FIELD(reserved_word, KIND_U32),
     FIELD(reserved[0], KIND_U64),
     FIELD(reserved[1], KIND_U64),
     FIELD(reserved[2], KIND_U64),
@@ -273,10 +275,10 @@ static size_t make_subjects(const struct glint_context *context, struct subject 
 enum { SUBJECTS = 32 };
 
 /* The suite is about refusals: every status that a problem alone can give was given. */
-static const enum glint_status problem_statuses[] = {GLINT_STRUCT_SIZE,  GLINT_BAD_PASS,   GLINT_BAD_DTYPE,  GLINT_BAD_MASK,
-                                                     GLINT_BAD_HEAD_DIM, GLINT_BAD_BATCH,  GLINT_BAD_HEADS,  GLINT_BAD_HEAD_GROUP,
-                                                     GLINT_BAD_SEQLEN,   GLINT_BAD_SCALE,  GLINT_BAD_STRIDE, GLINT_SIZE_OVERFLOW,
-                                                     GLINT_BAD_RESERVED, GLINT_BAD_WINDOW, GLINT_NOT_IN_SPEC};
+static const enum glint_status problem_statuses[] = {GLINT_STRUCT_SIZE,  GLINT_BAD_PASS,   GLINT_BAD_DTYPE,   GLINT_BAD_MASK,
+                                                     GLINT_BAD_HEAD_DIM, GLINT_BAD_BATCH,  GLINT_BAD_HEADS,   GLINT_BAD_HEAD_GROUP,
+                                                     GLINT_BAD_SEQLEN,   GLINT_BAD_SCALE,  GLINT_BAD_STRIDE,  GLINT_SIZE_OVERFLOW,
+                                                     GLINT_BAD_RESERVED, GLINT_BAD_WINDOW, GLINT_BAD_LENGTHS, GLINT_NOT_IN_SPEC};
 
 static void report(size_t subjects, uint64_t at_least)
 {
