@@ -196,6 +196,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct call c;
     call_make(&c, context, &p, (enum glint_pass)pass, 1 + size);
+    int32_t seqlens_k[16]; /* at the bound, or clamped to it: `small` has no more sequences */
+    for (int i = 0; i < 16; i++)
+        seqlens_k[i] = i % 2 == 0 ? (int32_t)p.seqlen_k : INT32_MAX;
+    if (p.lengths == GLINT_LENGTHS_DEVICE)
+        c.tensors.seqlens_k = seqlens_k;
     const bool tame = isfinite(p.softmax_scale) && fabs((double)p.softmax_scale) * sqrt((double)p.head_dim) <= 4;
     if (pass == GLINT_BACKWARD) {
         struct glint_plan forward;
