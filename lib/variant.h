@@ -44,8 +44,11 @@ static inline struct glint_band glint_band_of(const struct glint_problem *p)
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
     const int64_t offset = bottom_right ? p->seqlen_k - p->seqlen_q : 0, right = window ? p->window_right : 0;
     struct glint_band band = {-p->seqlen_q, p->seqlen_k};
-    if (p->mask != GLINT_MASK_NONE && right != GLINT_UNBOUNDED && offset + right < band.last)
+    if (p->mask != GLINT_MASK_NONE && right != GLINT_UNBOUNDED)
         band.last = offset + right;
+    if (window && right != GLINT_UNBOUNDED &&
+        band.last >= p->seqlen_k) /* a bound that hides nothing: no more than a causal mask has */
+        band.last = p->seqlen_k > 0 ? p->seqlen_k - 1 : 0;
     if (window && p->window_left != GLINT_UNBOUNDED && offset - p->window_left > band.first)
         band.first = offset - p->window_left;
     return band;
