@@ -107,7 +107,7 @@ static void forward_row(const struct ref_shape *s, const double *q, const double
         sum += scores[j] = exp(scores[j] - max);
     for (int64_t j = 0; j < visible; j++)
         add_scaled(o, scores[j] / sum, v + j * s->head_dim, s->head_dim);
-    *lse = max + log(sum);
+    *lse = max == -INFINITY ? max : max + log(sum); /* all scores -inf: the sum of their exponentials is 0, and O is 0 / 0 */
 }
 
 void reference_forward(const struct ref_shape *s, const double *q, const double *k, const double *v, double *o, double *lse)
