@@ -4,9 +4,10 @@
  * by the first line of `rule` that tells them apart, and by name if none does. So a row must take the problem before anything else
  * counts, what a product is worth is the table's doing and not that of lengths, and what was measured goes before what is newer.
  *
- * Batch and heads play no part, so a sequence's result does not depend on what it is batched with: a row is asked first whether it
- * would take these strides with several batches and heads. Where none would, a row comes in that takes them as only one batch or head
- * uses them: the one that asks least, as that is the one which takes them of several, if any does. */
+ * Batch and heads play no part, so a sequence's result does not depend on what it is batched with. For the same reason the bound of keys plays
+ * none where the call has the lengths: of lengths only the bound of queries tells rows apart then. A row is asked first whether it would take
+ * these strides with several batches and heads. Where none would, a row comes in that takes them as only one batch or head uses them: the one
+ * that asks least, as that is the one which takes them of several, if any does. */
 #include "lib/axes.h"
 #include "lib/backend.h"
 #include "lib/check.h"
@@ -50,25 +51,27 @@ static int64_t math(const struct glint_variant *row, const struct question *q)
 static int64_t reach(const struct glint_variant *row, const struct question *q)
 {
     const struct glint_problem *p = q->problem;
-    const int64_t shorter = p->seqlen_q < p->seqlen_k ? p->seqlen_q : p->seqlen_k;
+    const int64_t shorter = p->lengths != GLINT_LENGTHS_HOST || p->seqlen_q < p->seqlen_k ? p->seqlen_q : p->seqlen_k;
     if (row->up_to == 0)
         return INT64_C(1) << 32;
     return shorter <= (int64_t)row->up_to ? (int64_t)row->up_to : (INT64_C(1) << 33) - (int64_t)row->up_to;
 }
 
-/* A row split over the keys is taken before one that is not, if queries are as few as it is meant for and their square is no more than the
- * keys. With fewer keys it is slower. Its time over the other row's (Zen 5, one thread, head_dim 64, glint_bench --decode --all):
+/* A row split over the keys is taken before one that is not, if queries are as few as it is meant for. Keys play no part: a sequence has the
+ * same row while its cache grows, and whatever bound its problem has. Few keys make it slower. Its time over the other row's (Zen 5, one
+ * thread, AVX-512, the range over f32 and bf16, head_dim 64 and 128, 8:8 and 8:2 heads; glint_bench --decode --all --mask causal):
  *
- *                16 keys   64 keys   256 keys
- *    4 queries     0.6       0.4       0.3
- *    8 queries     1.2       0.7       0.5
- *   16 queries     2.7       1.5       0.9 */
+ *                  8 keys       16 keys      32 keys      64 keys
+ *    2 queries   0.3 to 0.6   0.2 to 0.4   0.2 to 0.3   0.2 to 0.3
+ *    4 queries   0.5 to 0.9   0.5 to 0.7   0.4 to 0.5   0.3 to 0.5
+ *    6 queries   0.8 to 1.4   0.7 to 1.0   0.6 to 0.8   0.4 to 0.6
+ *    8 queries   1.3 to 1.8   0.8 to 1.4   0.8 to 1.1   0.6 to 0.8
+ *   12 queries   1.9 to 2.7   1.6 to 2.0   1.2 to 1.4   0.9 to 1.1 */
 static int64_t few_queries(const struct glint_variant *row, const struct question *q)
 {
-    const int64_t queries = q->problem->seqlen_q;
     if (row->queries_up_to == 0)
         return 1;
-    return queries <= (int64_t)row->queries_up_to && queries * queries <= q->problem->seqlen_k ? 0 : 2;
+    return q->problem->seqlen_q <= (int64_t)row->queries_up_to ? 0 : 2;
 }
 
 static int64_t family(const struct glint_variant *row, const struct question *q)
@@ -96,7 +99,8 @@ static int64_t round_up(int64_t length, int64_t tile)
 
 static int64_t padded_work(const struct glint_variant *row, const struct question *q)
 {
-    return round_up(q->problem->seqlen_q, row->tile_m) * round_up(q->problem->seqlen_k, row->tile_n);
+    const struct glint_problem *p = q->problem;
+    return round_up(p->seqlen_q, row->tile_m) * (p->lengths == GLINT_LENGTHS_HOST ? round_up(p->seqlen_k, row->tile_n) : 1);
 }
 
 static int64_t small_tile(const struct glint_variant *row, const struct question *q)
@@ -112,7 +116,7 @@ static const struct {
 } rule[] = {
     {eligibility, "which does not take these strides"},
     {math, "for fewer tf32 products"},
-    {few_queries, "which is not split over the keys, or is and wants fewer queries or more keys"},
+    {few_queries, "which is not split over the keys, or is and wants fewer queries"},
     {reach, "as the spec means rows for lengths (up_to)"},
     {family, "of an older family"},
     {isa, "of a lower instruction set"},

@@ -8,7 +8,7 @@ local text = require("gen.text")
 local KIB = 1024
 local TILE_LIMIT = 1024 * KIB -- a tile's working set stays inside a second-level cache of today's cores
 local DEC_BLOCK, DEC_ROWS = 32, 4 -- of lib/cpu/decode.h: keys that all rows walk over together, rows that are worked on together
-local DEC_QUERIES = 16 -- queries up to which a row split over the keys is taken
+local DEC_QUERIES = 8 -- queries up to which a row split over the keys is taken: the table of few_queries in lib/choose.c
 local L1, L2 = 32 * KIB, 512 * KIB -- for explain: the smallest caches that an x86-64-v3 core has
 
 -- lanes: 32-bit floats in a vector; registers: vector registers; rows x vecs: the register tile of the micro-kernel, vectors of

@@ -2,7 +2,7 @@
  *
  * Attention, decode: O and LSE of few queries, split over the keys; f32, head_dim 64, causal, both alignments.
  * ISA: x86-64-v3 (AVX2, FMA, F16C).
- * Split over the keys in chunks of 256, read in blocks of 32; taken for up to 16 queries, whatever the mask.
+ * Split over the keys in chunks of 256, read in blocks of 32; taken for up to 8 queries, whatever the mask.
  * Rows: 32 queries of all heads that share a key head, worked on 4 at a time.
  * Working set of a chunk: 88 KiB.
  *

@@ -176,6 +176,102 @@ static void seven_bodies(void)
     each_row(7);
 }
 
+/* ---- one sequence, whatever it is planned with ----------------------------------------------------------------------------------- */
+
+enum { QUERY_HEADS = 2 }; /* of a key head */
+
+/* What may differ around a sequence of `queries` and `keys`: the bounds, where it is in which batch, how many key heads there are, the executor. */
+struct around {
+    uint32_t lengths;
+    int64_t more_queries, more_keys, batch, at, heads_kv;
+    uint32_t concurrency;
+};
+
+/* O and LSE of the sequence and its first key head, from the row that glint_plan takes. The other sequences have other numbers and lengths. */
+static const char *result_within(const struct around *a, const struct glint_variant_info *info, int64_t queries, int64_t keys,
+                                 unsigned char *result)
+{
+    void *storage;
+    struct counting counting;
+    struct glint_context *const context = open_context(&counting, a->concurrency, &storage);
+    struct glint_problem p;
+    struct call c;
+    int32_t seqlens_q[8], seqlens_k[8];
+    glint_problem_bhsd(&p, (enum glint_dtype)info->dtype, a->batch, queries + a->more_queries, keys + a->more_keys,
+                       QUERY_HEADS * a->heads_kv, a->heads_kv, info->head_dim);
+    p.mask = row_mask(info, true);
+    p.lengths = a->lengths;
+    if ((info->features & GLINT_FEATURE_LEFT_BOUND) != 0)
+        p.window_left = keys / 2;
+    call_make(&c, context, &p, GLINT_FORWARD, (uint64_t)(a->batch * 100 + a->at));
+    for (int64_t b = 0; b < a->batch; b++) {
+        seqlens_q[b] = (int32_t)(b == a->at ? queries : 1);
+        seqlens_k[b] = (int32_t)(b == a->at ? keys : p.seqlen_k);
+    }
+    if (a->lengths == GLINT_LENGTHS_DEVICE) {
+        c.tensors.seqlens_q = seqlens_q;
+        c.tensors.seqlens_k = seqlens_k;
+    }
+    struct rand r = {9};
+    for (enum tensor t = Q; t <= V; t++)
+        for (int64_t h = 0; h < (t == Q ? QUERY_HEADS : 1); h++)
+            for (int64_t i = 0; i < (t == Q ? queries : keys); i++)
+                fill_random(&r, info->dtype, row_of(&p, tensor_get(&c.tensors, t), t, a->at, h, i),
+                            (size_t)(info->head_dim * element_bytes(info->dtype)));
+    EXPECT(call_run(&c) == GLINT_OK, "it does not run");
+    for (enum tensor t = O; t <= LSE; t++)
+        for (int64_t h = 0; h < QUERY_HEADS; h++)
+            for (int64_t i = 0; i < queries; i++) {
+                const size_t bytes = (size_t)(t == O ? info->head_dim * element_bytes(info->dtype) : 4);
+                memcpy(result, row_of(&p, tensor_get(&c.tensors, t), t, a->at, h, i), bytes);
+                result += bytes;
+            }
+    const char *name = row_at(c.plan.variant).name;
+    call_free(&c);
+    free(storage);
+    return name;
+}
+
+/* The bits of a sequence are those that it has alone, whatever the bounds, the batch, the heads and the threads. Its number of queries and their
+ * bound are on the same side of what decode is taken for. */
+static void bits_of_a_sequence(void)
+{
+    static const struct around around[] = {
+        {GLINT_LENGTHS_HOST, 0, 0, 1, 0, 1, 3},   {GLINT_LENGTHS_HOST, 0, 0, 4, 2, 1, 1},
+        {GLINT_LENGTHS_HOST, 0, 0, 2, 1, 3, 5},   {GLINT_LENGTHS_DEVICE, 0, 0, 1, 0, 1, 1},
+        {GLINT_LENGTHS_DEVICE, 0, 1, 1, 0, 1, 4}, {GLINT_LENGTHS_DEVICE, 1, 700, 1, 0, 1, 1},
+        {GLINT_LENGTHS_DEVICE, 1, 3, 5, 3, 1, 2}, {GLINT_LENGTHS_DEVICE, 1, 2000, 3, 0, 2, 7},
+    };
+    static const int64_t sizes[][2] = {{1, 3}, {1, 300}, {5, 20}, {7, 600}, {40, 30}, {40, 600}};
+    void *storage;
+    struct glint_context *const context = open_serial(&storage);
+    uint64_t compared = 0;
+    uint32_t keys_seen = 0;
+    for (uint32_t row = 0; row < glint_variant_count() && keys_seen < 12; row++) {
+        const struct glint_variant_info info = row_at(row);
+        if (info.pass != GLINT_FORWARD || info.queries_up_to > 0 || glint_variant_available(context, row) != GLINT_OK)
+            continue;
+        keys_seen++;
+        for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
+            const int64_t queries = sizes[n][0], keys = sizes[n][1];
+            const size_t bytes = (size_t)(QUERY_HEADS * queries * (info.head_dim * element_bytes(info.dtype) + 4));
+            unsigned char *alone = malloc(bytes), *got = malloc(bytes);
+            const char *name = result_within(&(struct around){GLINT_LENGTHS_HOST, 0, 0, 1, 0, 1, 1}, &info, queries, keys, alone);
+            for (size_t i = 0; i < sizeof around / sizeof around[0]; i++, compared++) {
+                const char *taken = result_within(&around[i], &info, queries, keys, got);
+                EXPECT(strcmp(name, taken) == 0 && memcmp(alone, got, bytes) == 0,
+                       "%lld queries, %lld keys: case %zu has other bits; alone %s, there %s", (long long)queries, (long long)keys,
+                       i, name, taken);
+            }
+            free(alone);
+            free(got);
+        }
+    }
+    EXPECT(compared > 0, "no forward row runs here");
+    contract_note("%llu results have the bits of their sequence alone", (unsigned long long)compared);
+    free(storage);
+}
+
 /* The word is lowered to the first sequence at fault, and never raised. */
 static void faults(void)
 {
@@ -285,9 +381,7 @@ static void refusals(void)
 }
 
 static const struct contract_case cases[] = {
-    {"one_body", one_body, 0},
-    {"seven_bodies", seven_bodies, 0},
-    {"faults", faults, 0},
-    {"refusals", refusals, 0},
+    {"one_body", one_body, 0}, {"seven_bodies", seven_bodies, 0}, {"bits_of_a_sequence", bits_of_a_sequence, 0},
+    {"faults", faults, 0},     {"refusals", refusals, 0},
 };
 CONTRACT_MAIN("lengths", cases)
