@@ -8,6 +8,7 @@
 #include "tests/oracle/ref.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,8 +99,10 @@ static void forward_row(const struct ref_shape *s, const double *q, const double
 
     products(scores, q, k_transposed, visible, s->seqlen_k, s->head_dim);
     double max = -INFINITY;
+    bool nothing = true; /* every score is -inf: the sum of their exponentials is 0, LSE is -inf, and O is 0 / 0 */
     for (int64_t j = 0; j < visible; j++) {
         scores[j] *= (double)s->softmax_scale;
+        nothing = nothing && scores[j] == -INFINITY;
         max = scores[j] > max ? scores[j] : max;
     }
     double sum = 0;
@@ -107,7 +110,7 @@ static void forward_row(const struct ref_shape *s, const double *q, const double
         sum += scores[j] = exp(scores[j] - max);
     for (int64_t j = 0; j < visible; j++)
         add_scaled(o, scores[j] / sum, v + j * s->head_dim, s->head_dim);
-    *lse = max == -INFINITY ? max : max + log(sum); /* all scores -inf: the sum of their exponentials is 0, and O is 0 / 0 */
+    *lse = nothing ? -INFINITY : max + log(sum);
 }
 
 void reference_forward(const struct ref_shape *s, const double *q, const double *k, const double *v, double *o, double *lse)
