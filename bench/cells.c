@@ -108,6 +108,7 @@ struct machine *machine_open(uint32_t threads, uint32_t max_isa, char *reason, s
         struct glint_options options = GLINT_OPTIONS_INIT;
         options.device = GLINT_DEVICE_CPU;
         options.max_isa = max_isa;
+        (void)glint_permit_amx(&options); /* without it there is no AMX, and the CSV says which instruction set was used */
         options.executor = m->executor;
         status = glint_context_init(get_memory(context_bytes), context_bytes, &options, &m->context);
     }

@@ -79,7 +79,7 @@ end
 -- come first, and what they leave is made with the generator's own (gen/tiles.lua).
 function run:plan_of(name, key)
   local family, made, covered, left = registry.get(name), {}, {}, {}
-  local targets = family.targets(self.spec.families[name])
+  local targets = family.targets(self.spec.families[name], key)
   local function take(found, among)
     for _, target in ipairs(family.variants(among, found.tile)) do
       for _, value in ipairs(family.covers(target)) do covered[value] = true end
@@ -209,7 +209,7 @@ end
 -- Every key must have a tile for every target (ISA, architecture) of its family: holes are said with exclude, not left. An exclusion
 -- that says no more than the family and what it computes needs no tile to exclude.
 function run:check_cover(name, key, family, covered)
-  for _, target in ipairs(family.targets(self.spec.families[name])) do
+  for _, target in ipairs(family.targets(self.spec.families[name], key)) do
     if not covered[target] then
       local excluded = self:exclusion(setmetatable({ family = name }, { __index = key }))
       if excluded then

@@ -43,7 +43,8 @@ static int64_t eligibility(const struct glint_variant *row, const struct questio
 static int64_t math(const struct glint_variant *row, const struct question *q)
 {
     (void)q;
-    return row->math;
+    return row->math == GLINT_MATH_BF16 ? GLINT_MATH_NATIVE
+                                        : row->math; /* what else a CPU has for bf16 is an instruction set's matter */
 }
 
 /* Of rows that are meant for lengths up to a bound, the narrowest that holds the problem comes first, and those that it exceeds last. The

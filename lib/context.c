@@ -49,6 +49,8 @@ static enum glint_status check_options(const struct glint_options *options)
         return GLINT_BAD_OPTION;
     if (options->device != GLINT_DEVICE_CUDA && options->cuda_device != 0)
         return GLINT_BAD_OPTION;
+    if (options->amx > 1 || options->reserved != 0)
+        return GLINT_BAD_OPTION;
     const struct glint_executor *e = &options->executor;
     if (is_zero(e))
         return GLINT_OK;

@@ -86,6 +86,7 @@ enum glint_status {
     GLINT_DRIVER_ERROR = 68,         /* any other failure of a driver call */
     GLINT_DEVICE_OUT_OF_MEMORY = 69, /* the driver could not load the kernels into device memory */
     GLINT_DEVICE_LOST = 70,          /* a sticky device error: close the context; nothing else will succeed */
+    GLINT_NO_AMX = 71,               /* the CPU or its system has no AMX, or the system does not permit it: glint_permit_amx */
 
     GLINT_SELFTEST_FAILED = 80 /* a variant gave a wrong answer; glint_selftest_result names it */
 };
@@ -142,11 +143,12 @@ enum glint_device_kind {
 
 /* Instruction sets of the CPU family, lowest first within an architecture. */
 enum glint_isa {
-    GLINT_ISA_ANY = 0,       /* as an option: no cap, take the best that the CPU has */
-    GLINT_ISA_X86_64 = 1,    /* baseline: SSE2 */
-    GLINT_ISA_X86_64_V3 = 2, /* AVX2, FMA, F16C */
-    GLINT_ISA_X86_64_V4 = 3, /* AVX-512 F, BW, CD, DQ, VL */
-    GLINT_ISA_AARCH64 = 16   /* Armv8.0-A with Advanced SIMD */
+    GLINT_ISA_ANY = 0,        /* as an option: no cap, take the best that the CPU has */
+    GLINT_ISA_X86_64 = 1,     /* baseline: SSE2 */
+    GLINT_ISA_X86_64_V3 = 2,  /* AVX2, FMA, F16C */
+    GLINT_ISA_X86_64_V4 = 3,  /* AVX-512 F, BW, CD, DQ, VL */
+    GLINT_ISA_X86_64_AMX = 4, /* also AVX-512 BF16 and tiles, AMX-BF16: for GLINT_BF16, where glint_options.amx is set */
+    GLINT_ISA_AARCH64 = 16    /* Armv8.0-A with Advanced SIMD */
 };
 
 /* The name of an instruction set in a spec and in a variant's name, such as "x86_64_v3"; NULL for GLINT_ISA_ANY and for numbers that are none.
@@ -159,14 +161,21 @@ struct glint_options {
     int32_t cuda_device;            /* ordinal for GLINT_DEVICE_CUDA; otherwise 0 */
     uint32_t max_isa;               /* enum glint_isa: never use a CPU variant above this one */
     struct glint_executor executor; /* all zero: serial, on the calling thread */
+    uint32_t amx;                   /* 1: the process has the system's permission to use AMX (glint_permit_amx); else 0 */
+    uint32_t reserved;              /* zero */
 };
-#define GLINT_OPTIONS_INIT                                                 \
-    {                                                                      \
-        sizeof(struct glint_options), GLINT_DEVICE_AUTO, 0, GLINT_ISA_ANY, \
-        {                                                                  \
-            0, 0, NULL, NULL                                               \
-        }                                                                  \
+#define GLINT_OPTIONS_INIT                                                                           \
+    {                                                                                                \
+        sizeof(struct glint_options), GLINT_DEVICE_AUTO, 0, GLINT_ISA_ANY, {0, 0, NULL, NULL}, 0, 0, \
     }
+
+/* AMX. Linux lets a process use the tile registers only after it has asked, once for all of its threads (arch_prctl, ARCH_REQ_XCOMP_PERM).
+ * The library makes no system call: the host asks, and says so in glint_options.amx. glint_permit_amx (in libglint_pool.a) does both.
+ *  - Without the option, or on a CPU without AMX, the next instruction set is taken, and glint_explain says why. It is no error.
+ *  - A 1 without the permission ends in SIGILL at the first tile instruction. Children made by fork keep the permission, exec takes it away.
+ *  - Tiles are configured within a task and left as they were found: the configuration that a thread had is there again afterwards. What its
+ *    tiles held is not, as with any function call: the psABI lets a callee overwrite tile registers. A signal handler may use AMX beside it.
+ */
 
 /* Opaque, lives in the caller's storage; the pointer is the storage's address. */
 struct glint_context;
@@ -286,8 +295,8 @@ struct glint_plan {
 /* Checks the problem, chooses the variant, computes the workspace. A pure function of its arguments; costs under 2 microseconds.
  * On refusal *plan is untouched and glint_explain says what to change. Of several variants for one key the rule of lib/choose.c takes one,
  * and glint_explain says what it decided by. A variant whose alignment the strides do not have is passed over as long as another takes them.
- * Batch and heads play no part, so a sequence's result does not depend on what it is batched with; nor do lengths choose between the
- * kinds of products of enum glint_math (glint_plan_variant does). */
+ * Batch and heads play no part, so a sequence's result does not depend on what it is batched with; nor do lengths choose between
+ * TF32 and TF32X3 of enum glint_math (glint_plan_variant does). Few queries may: decode multiplies in float32 where longer problems have BF16. */
 enum glint_status glint_plan(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                              struct glint_plan *plan);
 
@@ -350,13 +359,15 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
 
 /* ---- the table ---------------------------------------------------------------------------------------------------------- */
 
-/* How two numbers are multiplied. Sums are float32 always. TF32 and TF32X3 are for GLINT_F32 on a GPU, whose tensor cores take factors of 11
+/* How two numbers are multiplied. Sums are float32 always. BF16 is that of GLINT_BF16 on a CPU with AMX; GPU rows of 16 bits round P and dS to the
+ * storage too, keep what is below 2^-126, and are called NATIVE. TF32 and TF32X3 are for GLINT_F32 on a GPU, whose tensor cores take factors of 11
  * significant bits (and denormals in steps of 2^-136). TF32 rounds each factor to that, so a product is off by up to 2^-10 of itself.
  * TF32X3 splits each factor into a sum of two such numbers and adds three products of them, which is as good as float32. */
 enum glint_math {
     GLINT_MATH_NATIVE = 0, /* of the storage's own precision, or better */
     GLINT_MATH_TF32 = 1,
-    GLINT_MATH_TF32X3 = 2
+    GLINT_MATH_TF32X3 = 2,
+    GLINT_MATH_BF16 = 3 /* factors of bf16: P and dS are rounded to it, and factors and products below 2^-126 count as 0 */
 };
 
 /* What a variant does beside plain attention: a set of bits. A problem is computed by variants with exactly the features that it asks for. */
@@ -433,6 +444,12 @@ size_t glint_pool_size(uint32_t threads);
 enum glint_status glint_pool_init(void *storage, size_t storage_bytes, uint32_t threads, struct glint_pool **pool,
                                   struct glint_executor *executor);
 enum glint_status glint_pool_close(struct glint_pool *pool);
+
+/* Asks the system for the permission to use AMX and sets options->amx: to 1 with GLINT_OK when the process has it, also when it had it
+ * before; to 0 with GLINT_NO_AMX when the CPU or the system has no AMX, or refuses, as it does where a thread's alternate signal stack is too
+ * small for the tiles. Either way the options are good for glint_context_init. Two system calls, of which nothing is left but the permission;
+ * thread-safe. In libglint_pool.a. GLINT_NULL_ARGUMENT, GLINT_STRUCT_SIZE. */
+enum glint_status glint_permit_amx(struct glint_options *options);
 
 #ifdef __cplusplus
 }

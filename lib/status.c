@@ -58,6 +58,7 @@ static const struct entry entries[] = {
     ENTRY(GLINT_DRIVER_ERROR, "A CUDA driver call failed; glint_context_device gives the driver's code."),
     ENTRY(GLINT_DEVICE_OUT_OF_MEMORY, "The driver had no memory left to load the kernels."),
     ENTRY(GLINT_DEVICE_LOST, "The device reported an error that does not go away; close the context."),
+    ENTRY(GLINT_NO_AMX, "The CPU or its system has no AMX, or the system does not permit it; other instruction sets are used."),
     ENTRY(GLINT_SELFTEST_FAILED, "A variant gave a wrong answer; glint_selftest_result names it."),
 };
 

@@ -57,7 +57,8 @@ class Executor(ctypes.Structure):
 
 
 class Options(Struct):
-    _fields_ = [("struct_size", u32), ("device", u32), ("cuda_device", i32), ("max_isa", u32), ("executor", Executor)]
+    _fields_ = [("struct_size", u32), ("device", u32), ("cuda_device", i32), ("max_isa", u32), ("executor", Executor), ("amx", u32),
+                ("reserved", u32)]
 
 
 class VariantInfo(Struct):
@@ -89,6 +90,7 @@ def library():
         ("glint_context_size", size_t, []),
         ("glint_context_init", ctypes.c_int, [pointer, size_t, pointer, pointer]),
         ("glint_context_driver_error", i32, [pointer]),
+        ("glint_permit_amx", ctypes.c_int, [pointer]),
         ("glint_pool_size", size_t, [u32]),
         ("glint_pool_init", ctypes.c_int, [pointer, size_t, u32, pointer, pointer]),
         ("glint_plan", ctypes.c_int, [pointer, pointer, ctypes.c_int, pointer]),
@@ -129,6 +131,7 @@ class Context:
             bytes = lib.glint_pool_size(threads)
             self.pool_storage, address = aligned(bytes, 64)
             check(lib.glint_pool_init(address, bytes, threads, ctypes.byref(pool), ctypes.byref(options.executor)), "glint_pool_init")
+            lib.glint_permit_amx(ctypes.byref(options))  # where there is no AMX the next instruction set is taken
         bytes = lib.glint_context_size()
         self.storage, address = aligned(bytes, 64)
         self.handle = pointer()

@@ -50,6 +50,7 @@ int attention_open(struct attention *a, const char *device, uint32_t threads)
         return fail(a, "the thread pool", status);
     }
     struct glint_options options = GLINT_OPTIONS_INIT;
+    (void)glint_permit_amx(&options); /* where there is none, another instruction set is taken */
     if (open_device(a, &options) == 0) {
         status = glint_context_init(storage + pool_bytes, context_bytes, &options, &a->context);
         if (status == GLINT_OK)

@@ -13,6 +13,7 @@ local L1, L2 = 32 * KIB, 512 * KIB -- for explain: the smallest caches that an x
 
 -- lanes: 32-bit floats in a vector; registers: vector registers; rows x vecs: the register tile of the micro-kernel, vectors of
 -- queries by rows of keys (or head_dim). 6 rows keep the FMA pipes full with latency 4 on two ports; vecs fills the register file.
+-- dtypes, passes: those that it has kernels for, when not all.
 local ISAS = {
   x86_64 = { lanes = 4, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64" },
     what = "baseline x86-64 (SSE2)" },
@@ -20,12 +21,16 @@ local ISAS = {
     what = "x86-64-v3 (AVX2, FMA, F16C)" },
   x86_64_v4 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64",
     copts = { "-march=x86-64-v4" }, what = "x86-64-v4 (AVX-512)" },
+  x86_64_amx = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, passes = {},
+    copts = { "-march=x86-64-v4", "-mavx512bf16" }, what = "AMX-BF16 tiles, softmax in AVX-512" },
   aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64", copts = { "-march=armv8-a", "-mno-outline-atomics" },
     what = "AArch64 (Advanced SIMD)" },
 }
 local ISA_NAMES = text.sorted_keys(ISAS)
 
 local isa_list = schema.list(schema.choice(ISA_NAMES))
+
+local function listed(list, value) return list == nil or text.contains(list, value) end
 
 local cpu = {
   name = "cpu",
@@ -51,7 +56,15 @@ local cpu = {
   listed = { "isa", "arch", "lanes", "micro_rows", "micro_vecs", "copts" },
 }
 
-function cpu.targets(config) return config.isas end
+--- The ISAs of a spec; with `key` those that have kernels for it.
+function cpu.targets(config, key)
+  local targets = {}
+  for _, isa in ipairs(config.isas) do
+    local of = ISAS[isa]
+    if not key or listed(of.dtypes, key.dtype) and listed(of.passes, key.pass) then targets[#targets + 1] = isa end
+  end
+  return targets
+end
 
 function cpu.target_name(isa) return isa end
 

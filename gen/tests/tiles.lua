@@ -38,7 +38,7 @@ local function of_pass(loaded, pass)
 end
 
 local ALL_ARCHS = "archs = { 80, 86, 87, 89, 90, 100, 110, 120 }"
-local ALL_ISAS = 'isas = { "x86_64", "x86_64_v3", "x86_64_v4", "aarch64" }'
+local ALL_ISAS = 'isas = { "x86_64", "x86_64_v3", "x86_64_v4", "x86_64_amx", "aarch64" }'
 
 local function every_eighth(last)
   local dims = {}
@@ -47,6 +47,11 @@ local function every_eighth(last)
 end
 
 -- What the records must have for every key on every target.
+-- An ISA may have kernels for some dtypes and passes only.
+local function targets_of(family, key)
+  return family == cpu and cpu.targets({ isas = cpu.all_targets }, key) or family.all_targets
+end
+
 local function covers(loaded, family, dtypes, last)
   local made = {}
   for _, record in ipairs(loaded.records) do
@@ -58,7 +63,7 @@ local function covers(loaded, family, dtypes, last)
     for _, dtype in ipairs(dtypes) do
       for _, mask in ipairs(MASKS) do
         for head_dim = 8, last, 8 do
-          for _, target in ipairs(family.all_targets) do
+          for _, target in ipairs(targets_of(family, { pass = pass, dtype = dtype })) do
             local key = table.concat({ pass, dtype, head_dim, mask, target }, " ")
             harness.yes(made[key], "nothing for " .. key)
           end

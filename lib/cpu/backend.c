@@ -3,13 +3,15 @@
 
 #include <string.h>
 
+#include "lib/axes.h"
 #include "lib/context.h"
 #include "lib/cpu/cpu.h"
 #include "lib/text.h"
 
 /* What a context on the CPU knows. */
 struct state {
-    uint32_t isas; /* bit mask of 1 << enum glint_isa that may be used */
+    uint32_t isas;                    /* bit mask of 1 << enum glint_isa that may be used */
+    uint32_t over_cap, no_permission; /* what else this CPU has, by the reason why it is not used */
 };
 
 static size_t size(void)
@@ -21,7 +23,11 @@ static enum glint_status open(struct glint_context *context, const struct glint_
 {
     (void)driver;
     struct state *state = context->state;
-    state->isas = glint_cpu_probe(options->max_isa);
+    const uint32_t amx = 1u << GLINT_ISA_X86_64_AMX, here = glint_cpu_probe();
+    const uint32_t below = options->max_isa == GLINT_ISA_ANY ? UINT32_MAX : (2u << options->max_isa) - 1;
+    state->isas = here & below & (options->amx ? UINT32_MAX : ~amx);
+    state->over_cap = here & ~below;
+    state->no_permission = here & below & ~state->isas;
     return GLINT_OK;
 }
 
@@ -76,6 +82,26 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
     return glint_strides_fit(row, problem, fault);
 }
 
+/* Why a row of a higher instruction set than the plan's, for what it computes, was not taken. */
+static void explain(const struct glint_plan *plan, struct glint_text *text)
+{
+    const struct state *state = plan->context->state;
+    const struct glint_variant *taken = &glint_variants[plan->variant];
+    const struct glint_key key = glint_key_of_row(taken);
+    for (uint32_t i = 0; i < glint_variants_count; i++) {
+        const struct glint_variant *row = &glint_variants[i];
+        if (row->family != taken->family || row->isa <= taken->isa || row->isa >= 32 || !glint_has_key(row, &key) ||
+            runs(plan->context, i))
+            continue;
+        glint_text_str(text, "\nNot taken: ");
+        glint_text_str(text, row->name);
+        glint_text_str(text, (state->no_permission >> row->isa & 1u) != 0
+                                 ? ", as glint_options.amx is 0; glint_permit_amx asks for the permission and sets it."
+                             : (state->over_cap >> row->isa & 1u) != 0 ? ", as it is above glint_options.max_isa."
+                                                                       : ", as this CPU or its system has not what it needs.");
+    }
+}
+
 const struct glint_backend glint_cpu_backend = {
     .device = GLINT_DEVICE_CPU,
     .size = size,
@@ -90,4 +116,5 @@ const struct glint_backend glint_cpu_backend = {
     .copy_out = copy_out,
 };
 
-const struct glint_family glint_family_cpu = {.name = "cpu", .lengths = true, .backend = &glint_cpu_backend, .fits = fits};
+const struct glint_family glint_family_cpu = {
+    .name = "cpu", .lengths = true, .backend = &glint_cpu_backend, .fits = fits, .explain = explain};

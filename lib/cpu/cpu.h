@@ -111,7 +111,7 @@ bool glint_cpu_plan(const struct glint_variant *variant, const struct glint_prob
 enum glint_status glint_cpu_run(const struct glint_context *context, const struct glint_variant *variant,
                                 const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream);
 
-/* Bit mask of 1 << enum glint_isa: what this CPU and its operating system can run, none above max_isa (GLINT_ISA_ANY: no cap). */
-uint32_t glint_cpu_probe(uint32_t max_isa);
+/* Bit mask of 1 << enum glint_isa: what this CPU and its operating system can run. Whether the process may use AMX is not seen here. */
+uint32_t glint_cpu_probe(void);
 
 #endif

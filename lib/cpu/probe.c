@@ -24,10 +24,14 @@ enum { /* bits of CPUID leaves, named as in the Intel SDM, volume 2A, CPUID */
        L7B_AVX512DQ = 1 << 17,
        L7B_AVX512CD = 1 << 28,
        L7B_AVX512BW = 1 << 30,
+       L7D_AMX_BF16 = 1 << 22,
+       L7D_AMX_TILE = 1 << 24,
+       L7S1A_AVX512_BF16 = 1 << 5, /* of subleaf 1 */
        E1C_LAHF = 1 << 0,
        E1C_LZCNT = 1 << 5,
-       XCR0_AVX = 0x06,    /* the system saves XMM and YMM */
-       XCR0_AVX512 = 0xe6, /* and the mask registers and ZMM */
+       XCR0_AVX = 0x06,      /* the system saves XMM and YMM */
+       XCR0_AVX512 = 0xe6,   /* and the mask registers and ZMM */
+       XCR0_TILES = 3 << 17, /* and the tiles and their configuration, for processes that it permits them */
 };
 #define L7B_AVX512VL (1u << 31)
 
@@ -62,6 +66,16 @@ static bool has_x86_64_v4(void)
     __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(d) : "c"(0));
     return has(xcr0, XCR0_AVX512) && has(leaf7b, L7B_AVX512F | L7B_AVX512DQ | L7B_AVX512CD | L7B_AVX512BW | L7B_AVX512VL);
 }
+
+/* Whether the process may use what this CPU has is not seen from here: glint_options.amx says it. */
+static bool has_x86_64_amx(void)
+{
+    uint32_t a, b, c, leaf7d, d, xcr0;
+    if (!has_x86_64_v4() || !__get_cpuid_count(7, 0, &a, &b, &c, &leaf7d) || !has(leaf7d, L7D_AMX_TILE | L7D_AMX_BF16))
+        return false;
+    __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(d) : "c"(0));
+    return has(xcr0, XCR0_TILES) && __get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, L7S1A_AVX512_BF16);
+}
 #define HERE(X) GLINT_CPU_ISAS_X86_64(X)
 #elif defined(__aarch64__)
 static bool has_aarch64(void)
@@ -73,14 +87,13 @@ static bool has_aarch64(void)
 #define HERE(X)
 #endif
 
-uint32_t glint_cpu_probe(uint32_t max_isa)
+uint32_t glint_cpu_probe(void)
 {
     uint32_t isas = 0;
-#define PROBE(name, id)                                                \
-    if ((max_isa == GLINT_ISA_ANY || (id) <= max_isa) && has_##name()) \
+#define PROBE(name, id) \
+    if (has_##name())   \
         isas |= 1u << (id);
     HERE(PROBE)
 #undef PROBE
-    (void)max_isa;
     return isas;
 }

@@ -7,6 +7,7 @@ static enum glint_status open_context(const struct glint_executor *executor, str
 {
     struct glint_options options = GLINT_OPTIONS_INIT;
     options.device = GLINT_DEVICE_CPU;
+    (void)glint_permit_amx(&options); /* without it the rows for AMX are not available */
     if (executor != NULL)
         options.executor = *executor;
 

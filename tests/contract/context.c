@@ -163,7 +163,7 @@ static void init_gives(const struct glint_options *options, enum glint_status fi
 
 static void refused_options(void)
 {
-    const struct glint_options good = {sizeof good, GLINT_DEVICE_CPU, 0, GLINT_ISA_ANY, {0, 0, NULL, NULL}};
+    const struct glint_options good = {sizeof good, GLINT_DEVICE_CPU, 0, GLINT_ISA_ANY, {0, 0, NULL, NULL}, 0, 0};
     struct glint_options o;
     init_gives(&good, GLINT_OK, GLINT_OK, "options", 0);
 
@@ -185,11 +185,20 @@ static void refused_options(void)
         o.cuda_device = ordinals[i];
         init_gives(&o, GLINT_BAD_OPTION, GLINT_BAD_OPTION, "cuda_device", ordinals[i]);
     }
-    const uint32_t isas[] = {4, 5, 15, 17, 255, 65536, UINT32_MAX};
+    const uint32_t isas[] = {5, 6, 15, 17, 255, 65536, UINT32_MAX};
     for (size_t i = 0; i < COUNT(isas); i++) {
         o = good;
         o.max_isa = isas[i];
         init_gives(&o, GLINT_BAD_OPTION, GLINT_BAD_OPTION, "max_isa", isas[i]);
+    }
+    const uint32_t words[] = {2, 3, 255, 256, 0x80000000u, UINT32_MAX};
+    for (size_t i = 0; i < COUNT(words); i++) {
+        o = good;
+        o.amx = words[i];
+        init_gives(&o, GLINT_BAD_OPTION, GLINT_BAD_OPTION, "amx", words[i]);
+        o = good;
+        o.reserved = words[i] - 1;
+        init_gives(&o, GLINT_BAD_OPTION, GLINT_BAD_OPTION, "reserved", words[i] - 1);
     }
 
     const struct glint_executor fine = {sizeof fine, 1, no_parallel, NULL};
@@ -347,6 +356,7 @@ static const struct {
     STATUS(68, GLINT_DRIVER_ERROR),
     STATUS(69, GLINT_DEVICE_OUT_OF_MEMORY),
     STATUS(70, GLINT_DEVICE_LOST),
+    STATUS(71, GLINT_NO_AMX),
     STATUS(80, GLINT_SELFTEST_FAILED),
 #undef STATUS
 };

@@ -7,7 +7,7 @@
 
 #include "lib/backend.h"
 
-enum { CPU_BASE, CPU_V3, GPU_WIDE, GPU_NARROW, GPU_SHORT, GPU_SHORTEST, GPU_EXACT_NEW, GPU_EXACT, FEW, NEWEST, ROWS };
+enum { CPU_BASE, CPU_AMX, GPU_WIDE, GPU_NARROW, GPU_SHORT, GPU_SHORTEST, GPU_EXACT_NEW, GPU_EXACT, FEW, NEWEST, ROWS };
 
 static const struct glint_family lowest, middle, highest;
 
@@ -18,7 +18,7 @@ static const struct glint_family lowest, middle, highest;
     }
 const struct glint_variant glint_variants[] = {
     [CPU_BASE] = ROW("cpu_x86_64_m64n96", lowest, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 4),
-    [CPU_V3] = ROW("cpu_x86_64_v3_m64n96", lowest, 64, 96, GLINT_ISA_X86_64_V3, 0, GLINT_MATH_NATIVE, 0, 0, 4),
+    [CPU_AMX] = ROW("cpu_x86_64_amx_m64n256", lowest, 64, 256, GLINT_ISA_X86_64_AMX, 0, GLINT_MATH_BF16, 0, 0, 4),
     [GPU_WIDE] = ROW("sm80_m128n32", middle, 128, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 16),
     [GPU_NARROW] = ROW("sm80_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 16),
     [GPU_SHORT] = ROW("sm80_m16n128", middle, 16, 128, 0, 80, GLINT_MATH_TF32, 128, 0, 16),
@@ -160,7 +160,7 @@ static uint32_t by_the_rule(const struct glint_problem *p)
         const struct glint_variant *v = &glint_variants[i];
         const int64_t shorter = p->seqlen_q < p->seqlen_k ? p->seqlen_q : p->seqlen_k;
         const int64_t key[9] = {takes(v, p, 2, 2) ? 0 : (int64_t)v->alignment_bytes,
-                                (int64_t)v->math,
+                                v->math == GLINT_MATH_BF16 ? 0 : (int64_t)v->math,
                                 v->queries_up_to == 0             ? 1
                                 : v->queries_up_to >= p->seqlen_q ? 0
                                                                   : 2,
@@ -357,7 +357,7 @@ START_TEST(what_decided)
         {NEWEST, FEW, 17, 0, "split over the keys"},
         {GPU_SHORT, NEWEST, 100, 0, "up_to"},
         {NEWEST, GPU_WIDE, 100, 0, "older family"},
-        {CPU_V3, CPU_BASE, 100, 0, "lower instruction set"},
+        {CPU_AMX, CPU_BASE, 100, 0, "lower instruction set"},
         {GPU_EXACT_NEW, GPU_EXACT, 100, 0, "older architectures"},
         {GPU_NARROW, GPU_WIDE, 64, 0, "beyond the lengths"},
         {GPU_WIDE, GPU_NARROW, 128, 0, "smaller"},

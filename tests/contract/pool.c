@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* usleep */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -307,6 +308,45 @@ static void threads_refused(void)
     free(storage);
 }
 
+/* ---- the permission for AMX ------------------------------------------------------------------------------------------------- */
+
+/* The answer is this machine's, and the same each time; the options are good either way, and nothing else in them is touched. */
+static void permit_amx(void)
+{
+    struct glint_options options = GLINT_OPTIONS_INIT, before = options;
+    EXPECT(glint_permit_amx(NULL) == GLINT_NULL_ARGUMENT, "NULL");
+    options.struct_size--;
+    EXPECT(glint_permit_amx(&options) == GLINT_STRUCT_SIZE && options.amx == 0, "another size");
+    options.struct_size++;
+    options.device = before.device = GLINT_DEVICE_CPU;
+    const enum glint_status first = glint_permit_amx(&options);
+    for (int i = 0; i < 3; i++) {
+        options.amx = (uint32_t)i;
+        EXPECT(glint_permit_amx(&options) == first, "another answer");
+        before.amx = first == GLINT_OK;
+        EXPECT((first == GLINT_OK || first == GLINT_NO_AMX) && memcmp(&options, &before, sizeof options) == 0, "%s, amx %u",
+               glint_status_name(first), options.amx);
+    }
+    /* The option asks for nothing that is not there: 1 on a machine without AMX opens with the next instruction set. */
+    void *const storage = aligned_memory(GLINT_CONTEXT_ALIGNMENT, glint_context_size());
+    struct glint_context *context;
+    struct glint_device_info info = GLINT_DEVICE_INFO_INIT;
+    options.amx = 1;
+    EXPECT(first != GLINT_NO_AMX || (glint_context_init(storage, glint_context_size(), &options, &context) == GLINT_OK &&
+                                     glint_context_device(context, &info) == GLINT_OK && glint_context_close(context) == GLINT_OK),
+           "a context with the option and without AMX");
+    FILE *const file = fopen("/proc/cpuinfo", "r");
+    char line[8192];
+    bool listed = false;
+    while (file && fgets(line, sizeof line, file))
+        listed = listed || strstr(line, " amx_tile") != NULL;
+    if (file)
+        fclose(file);
+    EXPECT(listed || info.isa != GLINT_ISA_X86_64_AMX, "AMX on a CPU that has none");
+    contract_note("%s", glint_status_name(first));
+    free(storage);
+}
+
 static const struct contract_case cases[] = {
     {"each_index_once", each_index_once, 120},
     {"one_caller", one_caller, 120},
@@ -318,5 +358,6 @@ static const struct contract_case cases[] = {
     {"exact_storage", exact_storage, 0},
     {"refusals", refusals, 0},
     {"threads_refused", threads_refused, 0},
+    {"permit_amx", permit_amx, 0},
 };
 CONTRACT_MAIN("pool", cases)
