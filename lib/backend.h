@@ -51,6 +51,9 @@ struct glint_backend {
     enum glint_status (*run)(const struct glint_context *context, const struct glint_variant *row, const struct glint_plan *plan,
                              const struct glint_tensors *tensors, void *workspace, void *stream);
 
+    /* glint_merge, checked; NULL where the backend has none. */
+    enum glint_status (*merge)(const struct glint_context *context, const struct glint_merge *merge, void *stream);
+
     /* Copies between host memory and the memory that the device computes on; returns when done. For the self test. */
     enum glint_status (*copy_in)(const struct glint_context *context, void *device, const void *host, size_t bytes, void *stream);
     enum glint_status (*copy_out)(const struct glint_context *context, void *host, const void *device, size_t bytes, void *stream);

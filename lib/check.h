@@ -81,6 +81,13 @@ static inline void glint_role_extents(const struct glint_tensor_role *role, cons
     extent[2] = role->keys ? p->seqlen_k : p->seqlen_q;
 }
 
+/* Elements from the first to one past the last of rows of `row` elements, row + sum of (extent - 1) * stride, 0 when there is none; false when
+ * they or their bytes leave 63 bits. Strides are not negative. */
+bool glint_span_of(const int64_t extent[3], const struct glint_strides *strides, int64_t row, int64_t element_bytes, int64_t *span);
+
+/* Of a written tensor: sorted by stride, each dimension must step over all of the ones inside it. The first that does not, or -1. */
+int glint_overlapping_dimension(const int64_t extent[3], const struct glint_strides *strides, int64_t row);
+
 /* Elements from the first to one past the last, 0 when there is none. The problem is checked: it fits. */
 int64_t glint_role_span(const struct glint_tensor_role *role, const struct glint_problem *p);
 

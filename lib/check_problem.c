@@ -75,8 +75,7 @@ static enum glint_status check_extents(const struct glint_problem *p, struct gli
     return GLINT_OK;
 }
 
-/* span = head_dim + sum of (extent - 1) * stride; false when it or its bytes leave 63 bits. */
-static bool span_of(const int64_t extent[3], const struct glint_strides *s, int64_t head_dim, int64_t element, int64_t *span)
+bool glint_span_of(const int64_t extent[3], const struct glint_strides *s, int64_t head_dim, int64_t element, int64_t *span)
 {
     const int64_t stride[3] = {s->batch, s->head, s->row};
     int64_t reach, total = head_dim;
@@ -96,12 +95,11 @@ int64_t glint_role_span(const struct glint_tensor_role *role, const struct glint
 {
     int64_t extent[3], span = 0;
     glint_role_extents(role, p, extent);
-    (void)span_of(extent, glint_role_strides(role, p), p->head_dim, 1, &span);
+    (void)glint_span_of(extent, glint_role_strides(role, p), p->head_dim, 1, &span);
     return span;
 }
 
-/* A written tensor: sorted by stride, each dimension must step over all of the ones inside it. The first that does not, or -1. */
-static int overlapping_dimension(const int64_t extent[3], const struct glint_strides *s, int64_t head_dim)
+int glint_overlapping_dimension(const int64_t extent[3], const struct glint_strides *s, int64_t head_dim)
 {
     const int64_t stride[3] = {s->batch, s->head, s->row};
     bool done[3] = {extent[0] <= 1, extent[1] <= 1, extent[2] <= 1};
@@ -133,9 +131,9 @@ static enum glint_status check_tensor(const struct glint_tensor_role *role, enum
     for (int i = 0; i < 3; i++)
         if (stride[i] < 0)
             return glint_refuse(fault, GLINT_BAD_STRIDE, role->name, dimension[i], stride[i], 0);
-    if (!span_of(extent, s, p->head_dim, glint_dtype_bytes(p->dtype), &span))
+    if (!glint_span_of(extent, s, p->head_dim, glint_dtype_bytes(p->dtype), &span))
         return glint_refuse(fault, GLINT_SIZE_OVERFLOW, role->name, NULL, 0, INT64_MAX);
-    const int at = role->use[pass] == GLINT_ROLE_WRITTEN && span > 0 ? overlapping_dimension(extent, s, p->head_dim) : -1;
+    const int at = role->use[pass] == GLINT_ROLE_WRITTEN && span > 0 ? glint_overlapping_dimension(extent, s, p->head_dim) : -1;
     if (at >= 0)
         return glint_refuse(fault, GLINT_BAD_STRIDE, role->name, dimension[at], stride[at], p->head_dim);
     return GLINT_OK;

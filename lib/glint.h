@@ -78,6 +78,9 @@ enum glint_status {
     GLINT_WORKSPACE_MISALIGNED = 46, /* not aligned to GLINT_WORKSPACE_ALIGNMENT */
     GLINT_BAD_STREAM = 47,           /* a stream was given to a context on the CPU: it must be NULL */
 
+    /* the problem, continued */
+    GLINT_BAD_MERGE = 54, /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
+
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
     GLINT_NO_DRIVER = 64,            /* a GPU was asked for and no driver library was found */
     GLINT_DRIVER_TOO_OLD = 65,       /* the driver lacks a function that Glint needs */
@@ -356,6 +359,64 @@ enum glint_status glint_forward(const struct glint_plan *plan, const struct glin
 /* dQ, dK, dV from Q, K, V, O, LSE, dO; deterministic: the same bits for the same inputs on the same variant. */
 enum glint_status glint_backward(const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,
                                  size_t workspace_bytes, void *stream);
+
+/* ---- merging partial results --------------------------------------------------------------------------------------------- */
+
+/* Attention of the same queries to several sets of keys, each computed apart, becomes attention to all of them:
+ *
+ *   LSE = log sum_i exp(LSE_i)        O = sum_i exp(LSE_i - LSE) O_i        over the parts i, in their order
+ *
+ * That serves a prefix which many sequences share, keys that lie in several tensors or on several machines, and keys that come in turns. The parts
+ * of a causal problem: keys before the last seqlen_q under GLINT_MASK_NONE, and the rest under GLINT_MASK_CAUSAL_BOTTOM_RIGHT. A prefix that is
+ * shared: the queries of all sequences as one batch, against the prefix; strides view its O and LSE as [batch, heads, seqlen].
+ *
+ *  - A part in which a query sees no key (LSE_i = -inf) is not read: its O may hold anything, and the result has the bits that it has without
+ *    the part. Where all parts are so, O = 0 and LSE = -inf. One part alone is copied, or rounded to another dtype. NaN and +inf in an LSE_i give
+ *    NaN in that row.
+ *  - `sinks`, if given: a logit for each head that takes part in the denominator, as one more part with LSE = sinks[head] and O = 0. The parts
+ *    are computed without it; LSE includes it. -inf is none.
+ *  - O may lie exactly where a part's O does, with the same dtype and strides, and LSE where a part's LSE does: results that come in turns need no
+ *    second buffer. Otherwise outputs share no range of addresses with anything.
+ *  - Sums are float32. The bits of a row depend on its numbers in the parts alone. */
+#define GLINT_MAX_PARTS 32u
+struct glint_part {
+    const void *o;                    /* [batch, heads, seqlen, head_dim] */
+    const float *lse;                 /* [batch, heads, seqlen] */
+    struct glint_strides o_strides;   /* of elements; as of any input, 0 repeats */
+    struct glint_strides lse_strides; /* of floats; contiguous are {heads * seqlen, seqlen, 1} */
+    uint32_t dtype;                   /* enum glint_dtype of its O, which need not be the result's */
+    uint32_t reserved;                /* zero */
+};
+struct glint_merge {
+    uint32_t struct_size;
+    uint32_t dtype;                /* enum glint_dtype of the result's O */
+    uint32_t parts;                /* 1 ... GLINT_MAX_PARTS */
+    uint32_t reserved;             /* zero */
+    int64_t batch;                 /* 1 ... GLINT_MAX_EXTENT */
+    int64_t heads;                 /* query heads: 1 ... GLINT_MAX_EXTENT */
+    int64_t seqlen;                /* queries: 0 ... GLINT_MAX_EXTENT */
+    int64_t head_dim;              /* a multiple of 8; the spec need not list it */
+    const struct glint_part *part; /* [parts], in host memory also on a GPU context: read during the call */
+    const float *sinks;            /* [heads], or NULL */
+    void *o;
+    float *lse;
+    struct glint_strides o_strides, lse_strides;
+};
+#define GLINT_MERGE_INIT                                                                    \
+    {                                                                                       \
+        sizeof(struct glint_merge), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, {0, 0, 0}, \
+        {                                                                                   \
+            0, 0, 0                                                                         \
+        }                                                                                   \
+    }
+
+/* On a CPU context. It needs no plan and no workspace, runs on the executor and returns when it is done; `stream` must be NULL. Refusals write
+ * nothing: GLINT_BAD_MERGE, and those of a problem and of a call that have the same cause; GLINT_NOT_ON_DEVICE on a GPU context. Thread-safe. */
+enum glint_status glint_merge(const struct glint_context *context, const struct glint_merge *merge, void *stream);
+
+/* Why glint_merge would refuse (or accept) these arguments, as glint_explain says it. Runs nothing. */
+enum glint_status glint_explain_merge(const struct glint_context *context, const struct glint_merge *merge, const void *stream,
+                                      char *buffer, size_t buffer_bytes, size_t *needed_bytes);
 
 /* ---- the table ---------------------------------------------------------------------------------------------------------- */
 

@@ -51,6 +51,7 @@ static const struct entry entries[] = {
     ENTRY(GLINT_WORKSPACE_TOO_SMALL, "The workspace is smaller than plan.workspace_bytes."),
     ENTRY(GLINT_WORKSPACE_MISALIGNED, "The workspace is not aligned to GLINT_WORKSPACE_ALIGNMENT bytes."),
     ENTRY(GLINT_BAD_STREAM, "A context on the CPU takes no stream; pass NULL."),
+    ENTRY(GLINT_BAD_MERGE, "The number of parts to be merged is not from 1 to GLINT_MAX_PARTS."),
     ENTRY(GLINT_NO_DRIVER, "A GPU was asked for, but the system has no CUDA driver library."),
     ENTRY(GLINT_DRIVER_TOO_OLD, "The CUDA driver lacks a function that Glint needs; update the driver."),
     ENTRY(GLINT_NO_DEVICE, "There is no CUDA device of this ordinal, or no current CUDA context."),

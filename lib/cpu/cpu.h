@@ -114,4 +114,7 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
 /* Bit mask of 1 << enum glint_isa: what this CPU and its operating system can run. Whether the process may use AMX is not seen here. */
 uint32_t glint_cpu_probe(void);
 
+/* merge.c. */
+enum glint_status glint_cpu_merge(const struct glint_context *context, const struct glint_merge *merge, void *stream);
+
 #endif

@@ -1,5 +1,5 @@
 /* Rows between a tensor's dtype and f32 in scratch, and transposition. A row is read and written exactly to its end: what follows
- * may be another thread's or an unmapped page. Included by emitted kernels only, after vector.h. */
+ * may be another thread's or an unmapped page. Included by emitted kernels, and by merge.c. */
 #ifndef GLINT_CPU_ROWS_H
 #define GLINT_CPU_ROWS_H
 

@@ -1,5 +1,5 @@
 /* Vectors of GLINT_CPU_LANES floats in GCC vector extensions, and the few functions that attention needs on them: no libm, no
- * intrinsics header (those double a kernel's compile time). Included by emitted kernels only, after they define GLINT_CPU_LANES. */
+ * intrinsics header (those double a kernel's compile time). Included by emitted kernels and by merge.c, after they define GLINT_CPU_LANES. */
 #ifndef GLINT_CPU_VECTOR_H
 #define GLINT_CPU_VECTOR_H
 

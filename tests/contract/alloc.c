@@ -189,7 +189,28 @@ static void drop(struct work *w)
     free(w->storage);
 }
 
-/* Plans, explains, runs, is refused: once for each problem; the number of library calls, 0 when one went wrong. */
+/* Merges what a forward call left with itself, in place; the status. */
+static enum glint_status merge_again(const struct work *w, const struct call *c)
+{
+    const struct glint_problem *const p = &c->problem;
+    const struct glint_strides lse = {p->heads_q * p->seqlen_q, p->seqlen_q, 1};
+    const struct glint_part part = {c->tensors.o, c->tensors.lse, p->o, lse, p->dtype, 0}, parts[2] = {part, part};
+    struct glint_merge m = GLINT_MERGE_INIT;
+    m.dtype = p->dtype;
+    m.parts = 2;
+    m.batch = p->batch;
+    m.heads = p->heads_q;
+    m.seqlen = p->seqlen_q;
+    m.head_dim = p->head_dim;
+    m.part = parts;
+    m.o = c->tensors.o;
+    m.lse = c->tensors.lse;
+    m.o_strides = p->o;
+    m.lse_strides = lse;
+    return glint_merge(w->context, &m, NULL);
+}
+
+/* Plans, explains, runs, merges, is refused: once for each problem; the number of library calls, 0 when one went wrong. */
 static uint64_t round_of_calls(struct work *w, bool with_text)
 {
     uint64_t calls = 0;
@@ -203,7 +224,9 @@ static uint64_t round_of_calls(struct work *w, bool with_text)
             return 0;
         if (glint_plan(w->context, &bad, c->pass, &plan) != GLINT_BAD_SEQLEN)
             return 0;
-        calls += 3;
+        if (c->pass == GLINT_FORWARD && merge_again(w, c) != GLINT_OK)
+            return 0;
+        calls += c->pass == GLINT_FORWARD ? 4 : 3;
         if (!with_text)
             continue;
         if (glint_explain(w->context, &c->problem, c->pass, text, sizeof text, NULL) != GLINT_OK)

@@ -20,7 +20,27 @@ struct dive {
     size_t depth;
 };
 
-static const char *const kinds[] = {"run", "plan", "explain", "explain_call"};
+enum { KINDS = 6 };
+static const char *const kinds[KINDS] = {"run", "plan", "explain", "explain_call", "merge", "explain_merge"};
+
+/* As many parts as there may be, of bfloat16. */
+static const struct glint_merge *merge_of_all(void)
+{
+    static uint16_t o[264];
+    static float lse[1];
+    static struct glint_part part[GLINT_MAX_PARTS];
+    static struct glint_merge m = GLINT_MERGE_INIT;
+    for (uint32_t i = 0; i < GLINT_MAX_PARTS; i++)
+        part[i] = (struct glint_part){o, lse, {0, 0, 0}, {0, 0, 0}, GLINT_BF16, 0};
+    m.dtype = GLINT_BF16;
+    m.parts = GLINT_MAX_PARTS;
+    m.batch = m.heads = m.seqlen = 1;
+    m.head_dim = 264;
+    m.part = part;
+    m.o = o;
+    m.lse = lse;
+    return &m;
+}
 
 __attribute__((noinline)) static enum glint_status invoke(const struct dive *d)
 {
@@ -32,6 +52,8 @@ __attribute__((noinline)) static enum glint_status invoke(const struct dive *d)
         return c->pass == GLINT_FORWARD ? glint_forward(&c->plan, &c->tensors, c->workspace, c->workspace_bytes, NULL)
                                         : glint_backward(&c->plan, &c->tensors, c->workspace, c->workspace_bytes, NULL);
     case 1: return glint_plan(d->context, &c->problem, c->pass, &plan);
+    case 4: return glint_merge(d->context, merge_of_all(), NULL);
+    case 5: return glint_explain_merge(d->context, merge_of_all(), NULL, text, sizeof text, NULL);
     case 2: return glint_explain(d->context, &c->problem, c->pass, text, sizeof text, NULL);
     default:
         return glint_explain_call(&c->plan, c->pass, &c->tensors, c->workspace, c->workspace_bytes, NULL, text, sizeof text, NULL);
@@ -77,8 +99,8 @@ static void depth_of_every_variant(void)
     struct counting counting;
     struct glint_context *const context = open_context(&counting, 2, &storage);
     struct dive d = {.stack = aligned_memory(4096, STACK_BYTES), .context = context};
-    size_t deepest[4] = {0, 0, 0, 0}, measured = 0;
-    char names[4][128] = {"", "", "", ""};
+    size_t deepest[KINDS] = {0}, measured = 0;
+    char names[KINDS][128] = {""};
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
         if (glint_variant_available(context, i) != GLINT_OK)
             continue;
@@ -94,7 +116,7 @@ static void depth_of_every_variant(void)
         c.workspace = workspace;
         c.workspace_bytes = c.plan.workspace_bytes;
         d.call = &c;
-        for (d.kind = 0; d.kind < 4; d.kind++) {
+        for (d.kind = 0; d.kind < KINDS; d.kind++) {
             measure(&d);
             EXPECT(d.status == GLINT_OK, "%s: %s gives %s", info.name, kinds[d.kind], glint_status_name(d.status));
             EXPECT(d.depth > 0 && d.depth < STACK_BYTES / 2, "%s: %s: the paint tells nothing", info.name, kinds[d.kind]);
@@ -108,11 +130,11 @@ static void depth_of_every_variant(void)
         call_free(&c);
     }
     EXPECT(measured > 0, "no variant runs here");
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < KINDS; k++)
         contract_note("%s: %zu bytes deep at most, %s", kinds[k], deepest[k], names[k]);
     if (CONTRACT_SANITIZED)
         contract_note("not judged: a sanitizer widens every frame");
-    for (int k = 0; k < 4 && !CONTRACT_SANITIZED; k++)
+    for (int k = 0; k < KINDS && !CONTRACT_SANITIZED; k++)
         EXPECT(deepest[k] <= PROMISE, "%s of %s is %zu bytes deep, %d promised", kinds[k], names[k], deepest[k], PROMISE);
     free(d.stack);
     free(storage);
