@@ -242,7 +242,7 @@ function run:has_kernel(name, key, reported)
   elseif not reported[plural] then
     reported[plural] = true
     self:report(schema.site(self.places, self.spec.families, name, "families"), ("has no kernel for %s, of %s"):format(value, plural),
-      ("give it %s of its own, without that"):format(plural))
+      ("give it %s of its own, without that, or exclude it"):format(plural))
   end
   return false
 end
