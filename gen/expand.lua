@@ -173,7 +173,7 @@ local function name_it(candidate, family)
   candidate.symbol = "glint_" .. candidate.name
   candidate.file = candidate.name .. "." .. family.extension
   candidate.test = "//tests:" .. candidate.name
-  candidate.template = family.templates[candidate.pass]
+  candidate.template = family.template and family.template(candidate) or family.templates[candidate.pass]
   candidate.tile_m, candidate.tile_n = candidate.m, candidate.n
 end
 
