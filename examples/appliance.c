@@ -56,7 +56,7 @@ static enum glint_status serve(const struct glint_plan *forward, const struct gl
     }
     if (!fits)
         return printf("refused: the request does not fit into %zu bytes\n", memory.bytes), GLINT_OK;
-    struct glint_tensors t = {sizeof t, 0, x[Q], x[K], x[V], x[O], lse, x[DOUT], x[DQ], x[DK], x[DV], NULL, NULL, NULL};
+    struct glint_tensors t = {sizeof t, 0, x[Q], x[K], x[V], x[O], lse, x[DOUT], x[DQ], x[DK], x[DV], NULL, NULL, NULL, NULL, NULL};
     enum glint_status status = failed ? GLINT_DRIVER_ERROR : glint_forward(forward, &t, workspace, bytes, NULL);
     if (status == GLINT_OK && backward)
         status = glint_backward(backward, &t, workspace, bytes, NULL);

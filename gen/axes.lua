@@ -10,7 +10,7 @@
 --   c              by value: the constant in that column; nil: the value itself
 --   fields         by value: further fields of a record, for families and templates
 --   says           by value, or a format: the words in a kernel's header
---   widest         by pass: values that serve those before them too, the widest first; of those that a spec lists only the first is made
+--   widest         by pass or family: values that serve those before them too, the widest first; of those that a spec lists only the first is made
 --   in_tiles       a tile may be for some of its values only, under the plural
 local schema = require("gen.schema")
 
@@ -34,6 +34,10 @@ axes.list = {
     fields = { none = { causal = false, bounds_first = false }, causal = { causal = true, bounds_first = false },
       band = { causal = true, bounds_first = true } },
     says = { none = "no mask", causal = "causal, both alignments", band = "a window with two sides, both alignments" } },
+  -- A cap on the scores, s = cap tanh(s / cap). Kernels of the CPU read at run time whether there is one.
+  { name = "softcap", plural = "softcaps", of = schema.choice({ "none", "softcap" }), default = "none", part = "%s", token = "^(softcap)$",
+    column = "features", widest = { cpu = { "softcap" } }, c = { none = 0, softcap = "GLINT_FEATURE_SOFTCAP" },
+    fields = { none = { capped = false }, softcap = { capped = true } }, says = { softcap = "softcap" } },
 }
 
 --- The axis called `name`.
@@ -48,9 +52,9 @@ function axes.values(spec, axis)
   return spec[axis.plural] or axis.default ~= nil and { axis.default } or nil
 end
 
---- The values of an axis that variants with the values of `key` are made for, of those that are listed.
-function axes.made(axis, listed, key)
-  for _, widest in ipairs(axis.widest and axis.widest[key.pass] or {}) do
+--- The values of an axis that variants of `family` with the values of `key` are made for, of those that are listed.
+function axes.made(axis, listed, key, family)
+  for _, widest in ipairs(axis.widest and (axis.widest[key.pass] or axis.widest[family]) or {}) do
     for _, value in ipairs(listed) do
       if value == widest then return { widest } end
     end

@@ -20,14 +20,14 @@ local function contains(list, value)
 end
 
 -- What a family computes: every combination of the spec's values that the family does not narrow away, a key each.
-local function keys_of(spec, config)
+local function keys_of(spec, config, family)
   local keys = { {} }
   for _, axis in ipairs(axes.list) do
     local values, longer = {}, {}
     for i, value in ipairs(config[axis.plural] or axes.values(spec, axis)) do values[i] = value end
     table.sort(values)
     for _, key in ipairs(keys) do
-      for _, value in ipairs(axes.made(axis, values, key)) do
+      for _, value in ipairs(axes.made(axis, values, key, family)) do
         local more = { [axis.name] = value }
         for name, other in pairs(key) do more[name] = other end
         longer[#longer + 1] = more
@@ -173,7 +173,7 @@ local function name_it(candidate, family)
   candidate.symbol = "glint_" .. candidate.name
   candidate.file = candidate.name .. "." .. family.extension
   candidate.test = "//tests:" .. candidate.name
-  candidate.template = family.template and family.template(candidate) or family.templates[candidate.pass]
+  candidate.template = family.templates[candidate.pass]
   candidate.tile_m, candidate.tile_n = candidate.m, candidate.n
 end
 
@@ -242,7 +242,7 @@ function run:has_kernel(name, key, reported)
   elseif not reported[plural] then
     reported[plural] = true
     self:report(schema.site(self.places, self.spec.families, name, "families"), ("has no kernel for %s, of %s"):format(value, plural),
-      ("give it %s of its own, without that, or exclude it"):format(plural))
+      ("give it %s of its own, without that"):format(plural))
   end
   return false
 end
@@ -250,7 +250,7 @@ end
 function run:family(name)
   local family, config = registry.get(name), self.spec.families[name]
   local plans, count, reported = {}, 0, {}
-  for _, key in ipairs(keys_of(self.spec, config)) do
+  for _, key in ipairs(keys_of(self.spec, config, name)) do
     if self:has_kernel(name, key, reported) then
       local made, covered = self:plan_of(name, key)
       plans[#plans + 1], count = { key = key, made = made, covered = covered }, count + #made

@@ -114,8 +114,8 @@ local function missing_axes(loaded, asked, family)
     local list, path, owner = deciding_list(loaded, family, axis)
     if not text.contains(list, wanted) then
       lacks[#lacks + 1] = ("%s: %s: %s"):format(line_of(loaded, owner, axis.plural), path, remedy(axis.of, wanted))
-    elseif not text.contains(axes.made(axis, list, asked), wanted) then
-      local made = axes.made(axis, list, asked)[1]
+    elseif not text.contains(axes.made(axis, list, asked, family), wanted) then
+      local made = axes.made(axis, list, asked, family)[1]
       lacks[#lacks + 1] = ("%s: %s lists %s, and variants of %s for it serve %s too; ask for one of them"):format(
         entry_line(loaded, list, made), path, text.show(made), asked.pass, text.show(wanted))
     end

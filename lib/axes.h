@@ -1,6 +1,7 @@
 /* What a variant computes: the axes of a spec, in the order of a name. The only list of them in C; gen/axes.lua has the generator's, and
  * gen/tests/lists.lua compares the two. A row computes a problem of its pass when they have the same value on every axis.
- * A row of decode (queries_up_to) reads at run time what a query sees, and serves masks with fewer bounds than its own too.
+ * A row of decode (queries_up_to) reads at run time what a query sees, and serves masks with fewer bounds than its own too. A row of the CPU reads
+ * at run time whether scores are capped, and one that can serves problems without a softcap too.
  *   X(axis, plural in a spec, value of `row`, value of `problem` in `pass`)
  *   W(axis, word in a spec, value)        an axis without words has numbers */
 #ifndef GLINT_AXES_H
@@ -16,7 +17,8 @@
     X(pass, "passes", row->pass, pass)                                                                       \
     X(dtype, "dtypes", row->dtype, problem->dtype)                                                           \
     X(head_dim, "head_dims", row->head_dim, problem->head_dim)                                               \
-    X(mask, "masks", row->features & GLINT_FEATURES_OF_MASKS, glint_features_of(problem) & GLINT_FEATURES_OF_MASKS)
+    X(mask, "masks", row->features & GLINT_FEATURES_OF_MASKS, glint_features_of(problem) & GLINT_FEATURES_OF_MASKS) \
+    X(softcap, "softcaps", row->features & GLINT_FEATURE_SOFTCAP, glint_features_of(problem) & GLINT_FEATURE_SOFTCAP)
 
 #define GLINT_AXIS_WORDS(W)                                                                                  \
     W(pass, "fwd", GLINT_FORWARD)                                                                            \
@@ -27,7 +29,9 @@
     W(dtype, "bf16", GLINT_BF16)                                                                             \
     W(mask, "none", 0)                                                                                       \
     W(mask, "causal", GLINT_FEATURE_RIGHT_BOUND)                                                             \
-    W(mask, "band", GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)
+    W(mask, "band", GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)                                    \
+    W(softcap, "none", 0)                                                                                    \
+    W(softcap, "softcap", GLINT_FEATURE_SOFTCAP)
 /* clang-format on */
 
 enum glint_axis {
@@ -57,7 +61,9 @@ static inline struct glint_key glint_key_of_problem(const struct glint_problem *
 
 static inline bool glint_axis_serves(enum glint_axis axis, const struct glint_variant *row, int64_t has, int64_t wanted)
 {
-    return has == wanted || (axis == GLINT_AXIS_mask && row->queries_up_to > 0 && (wanted & ~has) == 0);
+    const bool at_run_time =
+        (axis == GLINT_AXIS_mask && row->queries_up_to > 0) || (axis == GLINT_AXIS_softcap && row->isa != GLINT_ISA_ANY);
+    return has == wanted || (at_run_time && (wanted & ~has) == 0);
 }
 
 static inline bool glint_has_key(const struct glint_variant *row, const struct glint_key *key)

@@ -153,23 +153,47 @@ static enum glint_status region_of_words(const char *name, const void *address, 
     return GLINT_OK;
 }
 
-/* The lengths and the word for a fault: given where they are asked for, aligned, and apart from what is written; address ranges count. */
-static enum glint_status check_lengths(const struct glint_problem *p, const struct glint_tensors *tensors, const struct region *r,
-                                       int count, const struct region *lse, const struct region *workspace,
-                                       struct glint_fault *fault)
+/* An array of the call that is no tensor with strides. */
+struct word_array {
+    const char *name;
+    const void *address;
+    int64_t count; /* of words of 4 bytes */
+    int use;
+    bool wanted;               /* the problem asks for it, and so it must be given */
+    enum glint_status unasked; /* the refusal where it is given and the problem does not ask for its kind; GLINT_OK where it does */
+    const char *asks;          /* the field of the problem that would */
+};
+
+/* Lengths, the word for a fault, sinks and their gradient: given where they are asked for and only there, aligned, and apart from what is
+ * written; address ranges count. */
+static enum glint_status check_words(const struct glint_problem *p, enum glint_pass pass, const struct glint_tensors *t,
+                                     const struct region *r, int count, const struct region *lse, const struct region *workspace,
+                                     struct glint_fault *fault)
 {
-    struct region words[3];
-    if (tensors->seqlens_k == NULL && p->lengths == GLINT_LENGTHS_DEVICE)
-        return glint_refuse(fault, GLINT_NULL_TENSOR, "seqlens_k", NULL, 0, 0);
-    enum glint_status status = region_of_words("seqlens_q", tensors->seqlens_q, p->batch, GLINT_ROLE_READ, &words[0], fault);
-    if (status == GLINT_OK)
-        status = region_of_words("seqlens_k", tensors->seqlens_k, p->batch, GLINT_ROLE_READ, &words[1], fault);
-    if (status == GLINT_OK)
-        status = region_of_words("fault", tensors->fault, 1, GLINT_ROLE_WRITTEN, &words[2], fault);
-    for (int i = 0; status == GLINT_OK && i < 3; i++) {
+    const bool lengths = p->lengths != GLINT_LENGTHS_HOST, sinks = p->sinks != 0;
+    const enum glint_status no_lengths = lengths ? GLINT_OK : GLINT_BAD_LENGTHS, no_sinks = sinks ? GLINT_OK : GLINT_BAD_SINKS;
+    const struct word_array arrays[] = {
+        {"seqlens_q", t->seqlens_q, p->batch, GLINT_ROLE_READ, false, no_lengths, "lengths"},
+        {"seqlens_k", t->seqlens_k, p->batch, GLINT_ROLE_READ, lengths, no_lengths, "lengths"},
+        {"fault", t->fault, 1, GLINT_ROLE_WRITTEN, false, no_lengths, "lengths"},
+        {"sinks", t->sinks, p->heads_q, GLINT_ROLE_READ, sinks, no_sinks, "sinks"},
+        {"dsinks", pass == GLINT_BACKWARD ? t->dsinks : NULL, p->heads_q, GLINT_ROLE_WRITTEN, sinks && pass == GLINT_BACKWARD,
+         no_sinks, "sinks"},
+    };
+    enum { ARRAYS = sizeof arrays / sizeof arrays[0] };
+    struct region words[ARRAYS];
+    for (int i = 0; i < ARRAYS; i++) {
+        const struct word_array *a = &arrays[i];
+        if (a->wanted && a->address == NULL)
+            return glint_refuse(fault, GLINT_NULL_TENSOR, a->name, NULL, 0, 0);
+        if (a->unasked != GLINT_OK && a->address != NULL)
+            return glint_refuse(fault, a->unasked, a->name, a->asks, 0, 0);
+        const enum glint_status status = region_of_words(a->name, a->address, a->count, a->use, &words[i], fault);
+        if (status != GLINT_OK)
+            return status;
+    }
+    for (int i = 0; i < ARRAYS; i++) {
         const struct region *w = &words[i];
-        if (w->begin != w->end && p->lengths == GLINT_LENGTHS_HOST)
-            return glint_refuse(fault, GLINT_BAD_LENGTHS, w->name, "lengths", 0, 0);
         if (ranges_meet(w, workspace))
             return glint_refuse(fault, GLINT_TENSOR_OVERLAP, w->name, "workspace", 0, 0);
         if ((w->use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && ranges_meet(w, lse))
@@ -177,10 +201,11 @@ static enum glint_status check_lengths(const struct glint_problem *p, const stru
         for (int j = 0; j < count; j++)
             if ((w->use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) && ranges_meet(w, &r[j]))
                 return glint_refuse(fault, GLINT_TENSOR_OVERLAP, w->name, r[j].name, 0, 0);
-        if (i < 2 && ranges_meet(w, &words[2]))
-            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, "fault", w->name, 0, 0);
+        for (int j = 0; j < i; j++)
+            if ((w->use == GLINT_ROLE_WRITTEN || words[j].use == GLINT_ROLE_WRITTEN) && ranges_meet(w, &words[j]))
+                return glint_refuse(fault, GLINT_TENSOR_OVERLAP, w->name, words[j].name, 0, 0);
     }
-    return status;
+    return GLINT_OK;
 }
 
 static enum glint_status check_plan(const struct glint_plan *plan, enum glint_pass pass, struct glint_fault *fault)
@@ -236,5 +261,5 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
     work.begin = (uintptr_t)workspace;
     work.end = work.begin + (workspace ? plan->workspace_bytes : 0);
     status = check_overlap(regions, count, &lse, &work, &plan->problem, fault);
-    return status == GLINT_OK ? check_lengths(&plan->problem, tensors, regions, count, &lse, &work, fault) : status;
+    return status == GLINT_OK ? check_words(&plan->problem, pass, tensors, regions, count, &lse, &work, fault) : status;
 }

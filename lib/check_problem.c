@@ -30,6 +30,8 @@ static enum glint_status check_enums(const struct glint_problem *p, enum glint_p
         return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, p->lengths, GLINT_LENGTHS_DEVICE);
     if (p->reserved_word != 0)
         return glint_refuse(fault, GLINT_BAD_RESERVED, "reserved_word", NULL, p->reserved_word, 0);
+    if (p->sinks > 1)
+        return glint_refuse(fault, GLINT_BAD_SINKS, "sinks", NULL, p->sinks, 1);
     for (int i = 0; i < 4; i++)
         if (p->reserved[i] != 0)
             return glint_refuse(fault, GLINT_BAD_RESERVED, "reserved", NULL, (int64_t)p->reserved[i], 0);
@@ -72,6 +74,9 @@ static enum glint_status check_extents(const struct glint_problem *p, struct gli
     /* inf - inf and NaN - NaN are NaN, every finite number less itself is 0 */
     if (!(p->softmax_scale - p->softmax_scale == 0.0f))
         return glint_refuse(fault, GLINT_BAD_SCALE, "softmax_scale", NULL, 0, 0);
+    /* Its reciprocal is a normal number then, and so is nine times the cap, from where on tanh is 1; NaN fails both comparisons. */
+    if (p->softcap != 0.0f && !(p->softcap >= 0x1p-126f && p->softcap <= 0x1p124f))
+        return glint_refuse(fault, GLINT_BAD_SOFTCAP, "softcap", NULL, 0, 0);
     return GLINT_OK;
 }
 

@@ -29,6 +29,8 @@ static enum glint_status takes(const struct glint_variant *row, const struct gli
 {
     if (problem->lengths != GLINT_LENGTHS_HOST && (row->pass != GLINT_FORWARD || !row->family->lengths))
         return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, GLINT_LENGTHS_HOST);
+    if (problem->sinks != 0 && (row->family->sinks >> row->pass & 1u) == 0)
+        return glint_refuse(fault, GLINT_BAD_SINKS, "sinks", NULL, problem->sinks, 0);
     return row->family->fits(row, problem, context, fault);
 }
 

@@ -147,6 +147,20 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
                               ? "; the backward pass, and every pass on a GPU, takes GLINT_LENGTHS_HOST (0) only."
                               : "; use GLINT_LENGTHS_HOST (0) or GLINT_LENGTHS_DEVICE (1).");
         break;
+    case GLINT_BAD_SINKS:
+        if (fault->other) {
+            glint_text_str(t, "tensors.");
+            glint_text_str(t, fault->field);
+            glint_text_str(t, " is given, and the plan has no sinks; plan with sinks = 1, or set it to NULL.");
+            break;
+        }
+        put_field(t, fault);
+        glint_text_str(t, fault->want == 0 ? "; no variant of this pass that this device runs takes sinks: it must be 0."
+                                           : "; use 1 when there are sinks and 0 when there are none.");
+        break;
+    case GLINT_BAD_SOFTCAP:
+        glint_text_str(t, "softcap is negative, NaN, too small or too large; use 0 for none, or 2^-126 to 2^124, such as 50.");
+        break;
     case GLINT_BAD_RESERVED: put_field(t, fault), glint_text_str(t, "; it must be 0."); break;
     case GLINT_BAD_HEAD_DIM: put_field(t, fault), glint_text_str(t, "; it must be a multiple of 8, 8 or more."); break;
     case GLINT_BAD_BATCH:
@@ -280,6 +294,10 @@ static void put_choice(struct glint_text *t, const struct glint_context *context
     glint_text_str(t, " bytes.\n");
     put_rivals(t, plan);
     put_math(t, context, plan);
+    if (plan->problem.softcap != 0.0f)
+        glint_text_str(t, "\nScores are capped: softcap * tanh(score / softcap), before the mask.");
+    if (plan->problem.sinks != 0)
+        glint_text_str(t, "\nThe denominator of a row has the sink of its head, and so has LSE.");
     if (v->family->explain)
         v->family->explain(plan, t);
 }

@@ -3,6 +3,10 @@
  *   S = softmax_scale * Q K^T + mask        P = softmax(S, by row)        O = P V        LSE_i = log sum_j exp(S_ij)
  *   delta_i = sum_d dO_id O_id   dV = P^T dO   dS = P * (dO V^T - delta)   dQ = softmax_scale * dS K   dK = softmax_scale * dS^T Q
  *
+ * With a softcap c, S = c tanh(softmax_scale * Q K^T / c) + mask, and dS = P * (dO V^T - delta) * (1 - (S / c)^2). With sinks, a logit s_h a
+ * query head, LSE_i = log(exp(s_h) + sum_j exp(S_ij)) and P_ij = exp(S_ij - LSE_i): one more term of the denominator, which is neither scaled
+ * nor capped; ds_h = -sum over the batch and the rows of exp(s_h - LSE_i) delta_i.
+ *
  * (Dao, "FlashAttention-2", arXiv:2307.08691, algorithms 1 and 2.) Nothing of size seqlen_q x seqlen_k is ever stored.
  *
  * Rules said once:
@@ -15,9 +19,10 @@
  *  - Versions. Every struct that the caller passes, to be read or to be written, starts with `struct_size`; set it to sizeof the struct
  *    (the *_INIT macros do). Another size is refused and nothing is written. glint_plan and glint_pool_init set it themselves.
  *  - Units. Strides and lengths count elements, never bytes. Byte counts have `bytes` in their name. LSE is a natural logarithm.
- *  - Special values. A query that sees no key gives O = 0, LSE = -inf and zero gradients, and adds nothing to dK and dV. A key that
- *    the mask hides is never multiplied in: NaN or inf in its K or V row does not reach queries that cannot see it. NaN or inf in
- *    a visible element reaches the rows that see it, as IEEE arithmetic has it, and no other row.
+ *  - Special values. A query that sees no key gives O = 0, LSE = -inf (its head's sink, if there are sinks) and zero gradients, and adds
+ *    nothing to dK, dV and the sinks' gradient. A key that the mask hides is never multiplied in: NaN or inf in its K or V row does not reach
+ *    queries that cannot see it. NaN or inf in a visible element reaches the rows that see it, as IEEE arithmetic has it, and no other row.
+ *    A sink of -inf gives the bits of no sink; NaN or inf in one reaches all rows of its head, and no other.
  */
 #ifndef GLINT_H
 #define GLINT_H
@@ -63,6 +68,7 @@ enum glint_status {
     GLINT_BAD_RESERVED = 28,      /* a reserved field is not zero */
     GLINT_BAD_WINDOW = 29,  /* a window is neither GLINT_UNBOUNDED nor 0 ... GLINT_MAX_EXTENT, or is set and the mask is no band */
     GLINT_BAD_LENGTHS = 30, /* lengths is not a value of enum glint_lengths, or not one that is taken here */
+    GLINT_BAD_SOFTCAP = 31, /* softcap is neither 0 nor from 2^-126 to 2^124 */
 
     /* the table */
     GLINT_NOT_IN_SPEC = 32,   /* no variant in the library computes this: pass, dtype, head_dim, mask */
@@ -79,6 +85,8 @@ enum glint_status {
     GLINT_BAD_STREAM = 47,           /* a stream was given to a context on the CPU: it must be NULL */
 
     /* the problem, continued */
+    GLINT_BAD_SINKS =
+        48, /* sinks is neither 0 nor 1, or not taken here; or a call has sinks or their gradient, and its plan has none */
     GLINT_BAD_MERGE = 54, /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
@@ -269,6 +277,8 @@ struct glint_problem {
     int64_t window_left, window_right;     /* of GLINT_MASK_BAND_*: 0 ... GLINT_MAX_EXTENT or GLINT_UNBOUNDED; of other masks 0 */
     uint32_t lengths;                      /* enum glint_lengths */
     uint32_t reserved_word;                /* zero */
+    float softcap;                         /* 0: none; else 2^-126 ... 2^124, commonly 30 or 50 */
+    uint32_t sinks;                        /* 1: glint_tensors.sinks is read; 0: there are none */
     uint64_t reserved[4];                  /* zero */
 };
 
@@ -339,11 +349,15 @@ struct glint_tensors {
     uint32_t *
         fault; /* or NULL. Lowered to the index of the first sequence with a length outside of 0 ... its bound, if that is less than what
                                  it holds: set it to GLINT_NO_FAULT once, and read it after any number of calls */
+
+    /* Of a problem with sinks; otherwise NULL. */
+    const float *sinks; /* [heads_q], read by both passes */
+    float *dsinks;      /* [heads_q], written by backward; forward does not look at it */
 };
 #define GLINT_NO_FAULT UINT32_MAX
-#define GLINT_TENSORS_INIT                                                                                      \
-    {                                                                                                           \
-        sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
+#define GLINT_TENSORS_INIT                                                                                                  \
+    {                                                                                                                       \
+        sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
     }
 
 /* O and LSE from Q, K, V.
@@ -434,8 +448,9 @@ enum glint_math {
 /* What a variant does beside plain attention: a set of bits. A problem is computed by variants with exactly the features that it asks for. */
 enum glint_feature {
     GLINT_FEATURE_RIGHT_BOUND =
-        1,                       /* hides keys after a query's last one: causal masks, and bands with window_left GLINT_UNBOUNDED */
-    GLINT_FEATURE_LEFT_BOUND = 2 /* hides keys before its first one, always together with the other: bands with a window_left */
+        1, /* hides keys after a query's last one: causal masks, and bands with window_left GLINT_UNBOUNDED */
+    GLINT_FEATURE_LEFT_BOUND = 2, /* hides keys before its first one, always together with the other: bands with a window_left */
+    GLINT_FEATURE_SOFTCAP = 4     /* caps the scores; such a row of the CPU computes problems without a softcap too */
 };
 
 struct glint_variant_info {

@@ -6,7 +6,8 @@
  *   dS_ij = P_ij (g_i c_j z - delta_i)
  *   dQ_i = scale (sum_j dS_ij b_j) u   dK_j = scale (sum_i dS_ij a_i) u   dV_j = (sum_i P_ij g_i) x
  * All inputs are small multiples of 1/8 or 1/4, exact in every dtype. Two query heads share one key head, both lengths cross a tile
- * boundary, and causal rows are seen from the bottom right. */
+ * boundary, and causal rows are seen from the bottom right. Rows that can cap scores do, S_ij = c tanh(a_i b_j / c), where dS_ij has the factor
+ * 1 - tanh^2; those that take sinks have one a head, a term exp(s) of the denominator with ds = -sum_i exp(s - LSE_i) delta_i. */
 #include <string.h>
 
 #include "lib/backend.h"
@@ -29,6 +30,13 @@ static double exp_reference(double x)
         sum += term;
     }
     return sum * scale;
+}
+
+/* tanh from exp of a negative number: nothing cancels but where the result is near 0, which costs absolute 1e-16. */
+static double tanh_reference(double x)
+{
+    const double e = exp_reference(x < 0.0 ? 2.0 * x : -2.0 * x), t = (1.0 - e) / (1.0 + e);
+    return x < 0.0 ? -t : t;
 }
 
 static double log_reference(double x)
@@ -81,6 +89,11 @@ static double w_of(int64_t d)
     return pattern(d, 3, 7, 0.25) + 0.125;
 }
 
+static double sink_of(int64_t head)
+{
+    return pattern(head + 1, 3, 5, 0.5);
+}
+
 static double x_of(int64_t d)
 {
     return pattern(d, 2, 5, 0.5) + 0.25;
@@ -118,6 +131,8 @@ static void describe(const struct glint_variant *v, struct test *t)
         t->problem.window_left = v->tile_n / 3;
         t->problem.window_right = 2;
     }
+    t->problem.softcap = (v->features & GLINT_FEATURE_SOFTCAP) != 0 ? 0.75f : 0.0f;
+    t->problem.sinks = v->family->sinks >> v->pass & 1u;
     double square = 0.0;
     t->z = 0.0;
     for (int64_t d = 0; d < v->head_dim; d++) {
@@ -150,6 +165,10 @@ static void layout(struct test *t, const struct glint_plan *plan, char *memory)
     t->tensors.v = place(memory, &at, keys);
     t->tensors.o = place(memory, &at, queries);
     t->tensors.lse = place(memory, &at, (size_t)(p->heads_q * p->seqlen_q) * sizeof(float));
+    if (p->sinks != 0)
+        t->tensors.sinks = place(memory, &at, (size_t)p->heads_q * sizeof(float));
+    if (p->sinks != 0 && plan->pass == GLINT_BACKWARD)
+        t->tensors.dsinks = place(memory, &at, (size_t)p->heads_q * sizeof(float));
     if (plan->pass == GLINT_BACKWARD) {
         t->tensors.dout = place(memory, &at, queries);
         t->tensors.dq = place(memory, &at, queries);
@@ -161,29 +180,43 @@ static void layout(struct test *t, const struct glint_plan *plan, char *memory)
     t->bytes = at;
 }
 
-/* LSE of a row, and expectations under its P of c, b and b c. A row that sees no key: zeros and LSE -inf. */
+/* LSE of a row, and expectations under its P of c, and with the slope of the cap as a factor of b and b c. A row that sees no key: zeros, and LSE
+ * the sink. */
 struct row {
     double lse, mean_c, mean_b, mean_bc;
 };
+
+/* A score as the softmax sees it, and its derivative by the score. */
+static double score_of(const struct test *t, double a, int64_t j, double *slope)
+{
+    const double cap = (double)t->problem.softcap, tanh = cap == 0.0 ? 0.0 : tanh_reference(a * k_of(j) / cap);
+    *slope = 1.0 - tanh * tanh;
+    return cap == 0.0 ? a * k_of(j) : cap * tanh;
+}
 
 static struct row softmax_row(const struct test *t, int64_t head, int64_t i)
 {
     const int64_t first = glint_first_key(&t->problem, i), last = glint_last_key(&t->problem, i);
     const double a = q_of(head, i);
-    double top = a * k_of(first), sum = 0.0;
+    const bool sinks = t->problem.sinks != 0;
+    double slope, top = sinks ? sink_of(head) : score_of(t, a, first, &slope), sum = 0.0;
     struct row r = {0};
     if (last < first) {
-        r.lse = (double)glint_float_of(0xff800000u);
+        r.lse = sinks ? top : (double)glint_float_of(0xff800000u);
         return r;
     }
-    for (int64_t j = first + 1; j <= last; j++)
-        top = a * k_of(j) > top ? a * k_of(j) : top;
     for (int64_t j = first; j <= last; j++) {
-        const double e = exp_reference(a * k_of(j) - top);
+        const double score = score_of(t, a, j, &slope);
+        top = score > top ? score : top;
+    }
+    if (sinks)
+        sum = exp_reference(sink_of(head) - top);
+    for (int64_t j = first; j <= last; j++) {
+        const double e = exp_reference(score_of(t, a, j, &slope) - top);
         sum += e;
         r.mean_c += e * v_of(j);
-        r.mean_b += e * k_of(j);
-        r.mean_bc += e * k_of(j) * v_of(j);
+        r.mean_b += e * slope * k_of(j);
+        r.mean_bc += e * slope * k_of(j) * v_of(j);
     }
     r.lse = top + log_reference(sum);
     r.mean_c /= sum;
@@ -276,9 +309,20 @@ static void put_lse(struct test *t, int64_t row, float lse)
         t->status = t->context->backend->copy_in(t->context, t->tensors.lse + row, &lse, sizeof lse, t->stream);
 }
 
+static void put_float(struct test *t, const float *to, float value)
+{
+    if (t->status == GLINT_OK)
+        t->status = t->context->backend->copy_in(t->context, (void *)(uintptr_t)to, &value, sizeof value, t->stream);
+}
+
 static void put_inputs(struct test *t, bool backward)
 {
     const int64_t rows_q = t->problem.seqlen_q, rows_k = t->problem.seqlen_k;
+    for (int64_t head = 0; head < HEADS && t->problem.sinks != 0; head++) {
+        put_float(t, t->tensors.sinks + head, (float)sink_of(head));
+        if (backward)
+            put_float(t, t->tensors.dsinks + head, glint_float_of(0x7fc00000u));
+    }
     for (int64_t head = 0; head < HEADS; head++)
         for (int64_t i = 0; i < rows_q; i++) {
             put_row(t, t->tensors.q, i * HEADS + head, q_of(head, i), u_of);
@@ -348,14 +392,26 @@ __attribute__((noinline)) static double check_backward(struct test *t)
                 if (j < glint_first_key(&t->problem, i) || j > glint_last_key(&t->problem, i))
                     continue;
                 const double a = q_of(head, i), g = g_of(head, i);
-                const double p = exp_reference(a * k_of(j) - (double)answer.lse[head * rows_q + i]);
+                double slope;
+                const double p = exp_reference(score_of(t, a, j, &slope) - (double)answer.lse[head * rows_q + i]);
                 pg += p * g;
-                dsa += p * g * t->z * (v_of(j) - (double)answer.mean_c[head * rows_q + i]) * a;
+                dsa += p * g * t->z * (v_of(j) - (double)answer.mean_c[head * rows_q + i]) * slope * a;
             }
         check_row(t, t->tensors.dk, j, t->scale * dsa, u_of, &dk);
         check_row(t, t->tensors.dv, j, pg, x_of, &dv);
     }
-    return larger(larger(relative(&dq), relative(&dk)), relative(&dv));
+    struct worst dsinks = {0};
+    for (int64_t head = 0; head < HEADS && t->problem.sinks != 0 && t->status == GLINT_OK; head++) {
+        float got = 0.0f;
+        double want = 0.0;
+        for (int64_t i = 0; i < rows_q; i++) {
+            const double above = sink_of(head) - (double)answer.lse[head * rows_q + i];
+            want -= exp_reference(above < 0.0 ? above : 0.0) * g_of(head, i) * t->z * (double)answer.mean_c[head * rows_q + i];
+        }
+        t->status = t->context->backend->copy_out(t->context, &got, t->tensors.dsinks + head, sizeof got, t->stream);
+        note(&dsinks, (double)got, want);
+    }
+    return larger(larger(larger(relative(&dq), relative(&dk)), relative(&dv)), relative(&dsinks));
 }
 
 /* Relative to the tensor's largest element. The rounding of inputs is nil, that of O and of P is half an ulp of the dtype (of tf32 where

@@ -40,6 +40,8 @@ static const struct entry entries[] = {
           "A window is neither GLINT_UNBOUNDED nor from 0 to GLINT_MAX_EXTENT, or is set beside a mask that is no band."),
     ENTRY(GLINT_BAD_LENGTHS,
           "lengths is not a value of enum glint_lengths, or lengths on the device are not taken by this pass or device."),
+    ENTRY(GLINT_BAD_SOFTCAP, "softcap is neither 0 nor from 2^-126 to 2^124."),
+    ENTRY(GLINT_BAD_SINKS, "sinks is neither 0 nor 1, or is not taken here, or sinks were given to a call whose plan has none."),
     ENTRY(GLINT_NOT_IN_SPEC,
           "The library was built without a variant that computes this; glint_explain says what to add to the spec."),
     ENTRY(GLINT_NOT_ON_DEVICE, "The library has such variants, but none for this context's device."),

@@ -72,9 +72,10 @@ static inline int64_t glint_last_key(const struct glint_problem *p, int64_t i)
 static inline uint32_t glint_features_of(const struct glint_problem *p)
 {
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const uint32_t cap = p->softcap != 0.0f ? GLINT_FEATURE_SOFTCAP : 0;
     if (window && p->window_left != GLINT_UNBOUNDED)
-        return GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
-    return p->mask == GLINT_MASK_NONE || (window && p->window_right == GLINT_UNBOUNDED) ? 0 : GLINT_FEATURE_RIGHT_BOUND;
+        return cap | GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
+    return cap | (p->mask == GLINT_MASK_NONE || (window && p->window_right == GLINT_UNBOUNDED) ? 0 : GLINT_FEATURE_RIGHT_BOUND);
 }
 
 /* The features that are a mask's: which sides of its band have a bound. */

@@ -40,7 +40,8 @@ class Problem(Struct):
     _fields_ = [("struct_size", u32), ("dtype", u32), ("mask", u32), ("softmax_scale", f32), ("batch", i64), ("heads_q", i64),
                 ("heads_kv", i64), ("head_dim", i64), ("seqlen_q", i64), ("seqlen_k", i64), ("q", Strides), ("k", Strides), ("v", Strides),
                 ("o", Strides), ("dout", Strides), ("dq", Strides), ("dk", Strides), ("dv", Strides),
-                ("window_left", i64), ("window_right", i64), ("lengths", u32), ("reserved_word", u32), ("reserved", u64 * 4)]
+                ("window_left", i64), ("window_right", i64), ("lengths", u32), ("reserved_word", u32), ("softcap", f32), ("sinks", u32),
+                ("reserved", u64 * 4)]
 
 
 class Plan(ctypes.Structure):
@@ -49,7 +50,7 @@ class Plan(ctypes.Structure):
 
 
 class Tensors(Struct):
-    _fields_ = [("struct_size", u32), ("reserved", u32)] + [(name, pointer) for name in "q k v o lse dout dq dk dv seqlens_q seqlens_k fault".split()]
+    _fields_ = [("struct_size", u32), ("reserved", u32)] + [(name, pointer) for name in "q k v o lse dout dq dk dv seqlens_q seqlens_k fault sinks dsinks".split()]
 
 
 class Executor(ctypes.Structure):

@@ -8,6 +8,9 @@ enum {
     FEW_PITCH = 4 * (CHUNK + GLINT_CPU_LANES), /* floats of the scores of up to four rows */
 };
 #include "lib/cpu/decode.h"
+$ if capped then
+#include "lib/cpu/softcap.h"
+$ end
 
 /* Rows that are worked on together when `left` rows are left: of a block of four one may be idle. */
 static int64_t few_of(int64_t left)
@@ -118,6 +121,16 @@ $ end
             scores(few, s + r / 4 * FEW_PITCH + block * few, q + r * GLINT_DEC_DIM, &rows);
         }
     }
+$ if capped then
+    for (int64_t r = 0, few; r < w->rows && p->softcap != 0.0f; r += few) {
+        few = few_of(w->rows - r);
+$   if bounds_first then
+        glint_softcap_scores(s + r / 4 * FEW_PITCH + begin * few, (keys - begin) * few, glint_softcap_of(p->softcap));
+$   else
+        glint_softcap_scores(s + r / 4 * FEW_PITCH, keys * few, glint_softcap_of(p->softcap));
+$   end
+    }
+$ end
     for (int64_t r = 0; r < w->rows; r++) {
         const int64_t few = few_of(w->rows - r / 4 * 4);
 $ if bounds_first then
@@ -188,7 +201,7 @@ $ else
 }
 $ end
 
-/* O = o / sum and LSE = max + log(sum) of a row; a row that sees no key has O = 0 and LSE = -inf. */
+/* O = o / sum and LSE = max + log(sum) of a row, with the sink in both; a row that sees no key has O = 0 and LSE = sink. */
 static void end_row(const struct glint_cpu_call *call, const struct work *w, int64_t r, const float *o, float max, float sum, float *row)
 {
     const struct glint_problem *p = call->problem;
@@ -196,12 +209,14 @@ static void end_row(const struct glint_cpu_call *call, const struct work *w, int
     glint_element *out = (glint_element *)call->tensors->o + w->batch * p->o.batch + head * p->o.head + query * p->o.row;
     float *lse = call->tensors->lse + (w->batch * p->heads_q + head) * call->queries + query;
     const bool blind = ${bounds_first and "keys_of(w, r) <= before(w, r)" or "keys_of(w, r) == 0"};
-    const float inverse = 1.0f / sum;
+    const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY;
+    const struct glint_total total = glint_total(glint_splat(max), glint_splat(sum), sink);
+    const float factor = total.factor[0];
     for (int i = 0; i < GLINT_DEC_DIM; i++)
         if (glint_dec_element(i) < HEAD_DIM)
-            row[glint_dec_element(i)] = blind ? 0.0f : o[i] * inverse;
+            row[glint_dec_element(i)] = blind ? 0.0f : o[i] * factor;
     glint_narrow_rows(out, 0, row, HEAD_DIM, 1, HEAD_DIM, 1.0f);
-    *lse = blind ? -INFINITY : max + glint_log(glint_splat(sum))[0];
+    *lse = blind ? sink : total.lse[0];
 }
 
 /* Where the workspace has what a chunk leaves of a row: O [GLINT_DEC_DIM], not divided; the maximum; the sum. */

@@ -2,6 +2,9 @@ $ include("cpu_head.c.lua")
 $ -- Longer rows gain nothing (Zen 3): at strides of a power of two, two tiles of them do not stay in a second-level cache of 512 KiB.
 $ local ahead = head_dim * dtype_bytes <= 256
 #include "lib/cpu/forward.h"
+$ if capped then
+#include "lib/cpu/softcap.h"
+$ end
 
 enum {
     HEAD_DIM = ${head_dim},
@@ -60,6 +63,9 @@ $ end
 $ if bounds_first then
     int64_t lag; /* and r >= i + lag */
 $ end
+$ if capped then
+    const struct glint_softcap *cap; /* NULL: none */
+$ end
 };
 
 $ local parameter, argument = causal and ", struct glint_visible visible" or "", causal and ", visible" or ""
@@ -80,7 +86,14 @@ $ if bounds_first then
     const int64_t none = late.none, keys = visible.any - none;
     glint_scores_band(vecs, s_t, PITCH_M, t->k, t->k_pitch, q_t, HEAD_DIM, new_max, visible, late, ${ahead and "t->ahead" or "NULL"},
                       HEAD_DIM * (ptrdiff_t)sizeof(glint_element));
+$   if capped then
+    if (t->cap)
+        glint_softcap_step(vecs, s_t, PITCH_M, new_max, max, sum, m->scale, *t->cap, true, visible, true, late);
+    else
+        glint_softmax_step(vecs, s_t + none * PITCH_M, PITCH_M, keys, new_max, max, sum, m->scale);
+$   else
     glint_softmax_step(vecs, s_t + none * PITCH_M, PITCH_M, keys, new_max, max, sum, m->scale);
+$   end
 
     /* O^T = scale O^T + V^T P^T. A hidden key has P = 0, which hides any finite V; with other V rows all are added lane by lane. */
     glint_values(vecs, o_t, PITCH_M, HEAD_DIM, t->v + none * t->v_pitch, t->v_pitch, s_t + none * PITCH_M, t->special ? 0 : keys, m->scale);
@@ -92,7 +105,15 @@ $ else
     /* S^T = K Q^T${causal and ", for the keys that some query of the panel sees" or ""}; then P^T = exp(S^T - max). */
     glint_scores(vecs, s_t, PITCH_M, t->k, t->k_pitch, q_t, HEAD_DIM, new_max, ${tostring(causal)}, visible, ${ahead and "t->ahead" or "NULL"},
                  HEAD_DIM * (ptrdiff_t)sizeof(glint_element));
+$   if capped then
+    if (t->cap)
+        glint_softcap_step(vecs, s_t, PITCH_M, new_max, max, sum, m->scale, *t->cap, ${tostring(causal)}, visible, false,
+                           (struct glint_late){0, 0, 0});
+    else
+        glint_softmax_step(vecs, s_t, PITCH_M, visible.any, new_max, max, sum, m->scale);
+$   else
     glint_softmax_step(vecs, s_t, PITCH_M, visible.any, new_max, max, sum, m->scale);
+$   end
 
     const float *scale = t->first ? NULL : m->scale;
 $ if causal then
@@ -149,12 +170,12 @@ $ end
 }
 
 $ if bounds_first then
-/* O = O / sum and LSE = max + log(sum). Queries before `blind` and from `end` on see no key: O = 0 and LSE = -inf. */
+/* O = O / sum and LSE = max + log(sum), with the sink in both. Queries before `blind` and from `end` on see no key: O = 0 and LSE = sink. */
 $ else
-/* O = O / sum and LSE = max + log(sum). The first `blind` queries see no key: O = 0 and LSE = -inf. */
+/* O = O / sum and LSE = max + log(sum), with the sink in both. The first `blind` queries see no key: O = 0 and LSE = sink. */
 $ end
 static void end_block(const struct glint_problem *p, const struct matrices *m, int64_t block, glint_element *o, float *lse, int64_t queries,
-                      int64_t blind${bounds_first and ", int64_t end" or ""})
+                      float sink, int64_t blind${bounds_first and ", int64_t end" or ""})
 {
     const glint_veci lane_index = glint_lane_index();
     float *max = m->stats + block * 2 * PITCH_M, *sum = max + PITCH_M;
@@ -165,9 +186,13 @@ $ if bounds_first then
 $ else
         const glint_veci sees = lane_index >= (int32_t)glint_clamp(blind - x, 0, GLINT_CPU_LANES);
 $ end
-        const glint_vec total = glint_load(sum + x), inverse = 1.0f / total;
-        glint_store(max + x, glint_select(sees, glint_load(max + x) + glint_log(total), glint_splat(-INFINITY)));
-        glint_store(sum + x, inverse);
+$ if capped then
+        if (p->softcap != 0.0f)
+            glint_store(max + x, glint_softcap(glint_load(max + x), glint_softcap_of(p->softcap)));
+$ end
+        const struct glint_total total = glint_total(glint_load(max + x), glint_load(sum + x), sink);
+        glint_store(max + x, glint_select(sees, total.lse, glint_splat(sink)));
+        glint_store(sum + x, total.factor);
     }
     memcpy(lse, max, sizeof(float) * (size_t)queries);
     for (int64_t i = 0; i < queries; i += GLINT_CPU_SQUARE) {
@@ -209,6 +234,10 @@ $ end
     const glint_element *v = (const glint_element *)call->tensors->v + batch * p->v.batch + head_kv * p->v.head;
     glint_element *o = (glint_element *)call->tensors->o + batch * p->o.batch + head * p->o.head + first_query * p->o.row;
     float *lse = call->tensors->lse + (batch * p->heads_q + head) * call->queries + first_query;
+    const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY;
+$ if capped then
+    const struct glint_softcap cap = glint_softcap_of(p->softcap);
+$ end
 
     for (int64_t i = 0; i < queries; i += TILE_M)
         begin_block(p, &m, i / TILE_M, q + i * p->q.row, glint_clamp(queries - i, 0, TILE_M));
@@ -226,6 +255,9 @@ $ else
 $ end
         const glint_element *k_rows = k + first_key * p->k.row, *v_rows = v + first_key * p->v.row;
         struct tile t = {.k = m.k, .v = m.v, .k_pitch = PITCH_D, .v_pitch = PITCH_D${bounds_first and "" or ", .first = first_key == 0"}};
+$ if capped then
+        t.cap = p->softcap != 0.0f ? &cap : NULL;
+$ end
         t.keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
 $ if ahead then
         struct glint_ahead ahead = {.rows = glint_clamp(keys_seen - first_key - TILE_N, 0, TILE_N)};
@@ -276,7 +308,7 @@ $ if bounds_first then
     const int64_t end = call->band.first <= call->band.last ? glint_clamp(p->seqlen_k - call->band.first - first_query, 0, queries) : 0;
 $ end
     for (int64_t i = 0; i < queries; i += TILE_M)
-        end_block(p, &m, i / TILE_M, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, TILE_M), blind - i${bounds_first and ", end - i" or ""});
+        end_block(p, &m, i / TILE_M, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, TILE_M), sink, blind - i${bounds_first and ", end - i" or ""});
 }
 
 const struct glint_cpu_kernel ${symbol};

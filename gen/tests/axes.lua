@@ -29,7 +29,7 @@ local function with_axis(body)
 end
 
 harness.case("a name says its axes and is read back", function()
-  local key = { pass = "bwd", dtype = "bf16", head_dim = 72, mask = "none" }
+  local key = { pass = "bwd", dtype = "bf16", head_dim = 72, mask = "none", softcap = "none" }
   harness.is(axes.key_name(key), "bwd_bf16_d72_none")
   local read = axes.parse("bwd_bf16_d72_none")
   for axis, value in pairs(key) do harness.is(read[axis], value) end
@@ -92,6 +92,22 @@ harness.case("of the masks, decode has one kernel of the widest that the spec li
   end
 end)
 
+harness.case("a kernel of the CPU caps scores or not; the spec of another family must leave the cap out", function()
+  local capped = { [5] = '  masks = { "causal" }, softcaps = { "none", "softcap" },' }
+  local loaded = open(capped)
+  harness.is(#loaded.records, 4)
+  harness.is(loaded.records[3].name, "fwd_f32_d128_causal_softcap__cpu_x86_64_v3_m64n96")
+  harness.is(loaded.records[3].capped, true)
+  harness.is(axes.parse("fwd_f32_d128_causal_softcap").softcap, "softcap")
+  harness.is(axes.parse("fwd_f32_d128_causal").softcap, "none")
+  harness.has(emit.table(loaded.records, "s"), ".features = GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_SOFTCAP,")
+  local _, why = explain.variant(loaded, OLD)
+  harness.has(why, 'softcaps lists "softcap", and variants of fwd for it serve "none" too')
+  capped[13] = "    }, sm90a = { archs = { \"90a\" } },"
+  _, why = specs.open(specs.with(capped))
+  harness.has(why, 'families.sm90a: has no kernel for "softcap", of softcaps; give it softcaps of its own, without that')
+end)
+
 harness.case("a band bounds both ends of what a query sees", function()
   local loaded = open({ [5] = '  masks = { "band" },' })
   harness.is(loaded.records[1].causal, true)
@@ -102,16 +118,14 @@ end)
 harness.case("what a family has no kernel for is narrowed away, or excluded", function()
   local gpu = { [4] = "  head_dims = { 64 },", [5] = '  masks = { "causal", "band" },', [13] = "    }, sm80 = { archs = { 80 } }," }
   local _, why = specs.open(specs.with(gpu))
-  harness.is(why, 'spec:13: families.sm80: has no kernel for "band", of masks; give it masks of its own, without that, or exclude it')
+  harness.is(why, 'spec:13: families.sm80: has no kernel for "band", of masks; give it masks of its own, without that')
   gpu[13] = '    }, sm80 = { archs = { 80 }, masks = { "causal" } },'
   harness.is(table.concat(specs.names(open(gpu)), " "):find("band__sm80"), nil)
   gpu[13], gpu[15] = "    }, sm80 = { archs = { 80 } },", '  exclude = { { family = "sm80", mask = "band", reason = "x" } },'
   harness.is(table.concat(specs.names(open(gpu)), " "):find("band__sm80"), nil)
-  gpu[15] = '  exclude = { { family = "sm80", pass = "bwd", mask = "band", reason = "x" } },' -- forward it has one
-  harness.has(table.concat(specs.names(open(gpu)), " "), "fwd_f32_d64_band__sm80")
   gpu[2], gpu[11], gpu[13], gpu[15] = '  passes = { "fwd", "dec" },', "", '    }, sm80 = { archs = { 80 }, masks = { "causal" } },', nil
   _, why = specs.open(specs.with(gpu))
-  harness.is(why, 'spec:13: families.sm80: has no kernel for "dec", of passes; give it passes of its own, without that, or exclude it')
+  harness.is(why, 'spec:13: families.sm80: has no kernel for "dec", of passes; give it passes of its own, without that')
 end)
 
 -- Words of the axes that no other file of the generator may spell: values and constants, apart from those of a pass, which templates and families

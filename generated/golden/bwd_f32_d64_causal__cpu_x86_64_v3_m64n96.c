@@ -34,8 +34,9 @@ struct matrices {
     float *q_t, *dout_t, *dq_t, *q, *dout, *stats, *dk, *dv, *k, *v, *p_t, *ds_t, *row, *o_t;
 };
 
-/* Brings one query head into scratch in f32: Q and dO both ways, LSE, and delta = rowsum(dO * O). */
-static void load_head(const struct glint_cpu_call *call, const struct matrices *m, int64_t batch, int64_t head)
+/* Brings one query head into scratch in f32: Q and dO both ways, LSE, and delta = rowsum(dO * O). Where sink_delta is given it becomes the sum
+ * over the rows that see a key of exp(sink - LSE) delta. */
+static void load_head(const struct glint_cpu_call *call, const struct matrices *m, int64_t batch, int64_t head, float *sink_delta)
 {
     const struct glint_problem *p = call->problem;
     const struct glint_tensors *t = call->tensors;
@@ -43,6 +44,7 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
     const glint_element *o = (const glint_element *)t->o + batch * p->o.batch + head * p->o.head;
     const glint_element *dout = (const glint_element *)t->dout + batch * p->dout.batch + head * p->dout.head;
     const float *lse = t->lse + (batch * p->heads_q + head) * p->seqlen_q;
+    glint_vec sink_sum = glint_splat(0.0f);
     for (int64_t first = 0; first < p->seqlen_q; first += GLINT_CPU_LANES) {
         const int64_t queries = glint_clamp(p->seqlen_q - first, 0, GLINT_CPU_LANES), lane = first % TILE_M;
         float *q_rows = m->q + first * PITCH_D, *dout_rows = m->dout + first * PITCH_D;
@@ -65,6 +67,20 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
         glint_store(stats, glint_splat(0.0f));
         memcpy(stats, lse + first, sizeof(float) * (size_t)queries);
         glint_store(stats + PITCH_M, delta);
+        if (sink_delta) {
+            const struct glint_cpu_rows rows = glint_cpu_rows_with_keys(call);
+            const glint_veci lane = glint_lane_index();
+            const glint_veci sees = (lane >= (int32_t)glint_clamp(rows.first - first, 0, GLINT_CPU_LANES)) &
+                                    (lane < (int32_t)glint_clamp(rows.end - first, 0, GLINT_CPU_LANES));
+            const glint_vec above = t->sinks[head] - glint_load(stats); /* 0 at most, but for rounding */
+            const glint_vec share = glint_exp((glint_vec)((glint_veci)above & ~(above > 0.0f))) * delta;
+            sink_sum += (glint_vec)((glint_veci)share & sees);
+        }
+    }
+    if (sink_delta) {
+        *sink_delta = 0.0f;
+        for (int i = 0; i < GLINT_CPU_LANES; i++)
+            *sink_delta += sink_sum[i];
     }
 }
 
@@ -169,7 +185,7 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
 
     memset(m.dk, 0, sizeof(float) * (g->region[GLINT_BWD_K] - g->region[GLINT_BWD_DK]));
     for (int64_t head = head_kv * head_group; head < (head_kv + 1) * head_group; head++) {
-        load_head(call, &m, batch, head);
+        load_head(call, &m, batch, head, p->sinks != 0 && first_group == 0 ? glint_cpu_sink_delta(call, batch, head) : NULL);
         for (int64_t group = first_group; group <= last_group; group++) {
             float *dq_t = m.dq_t;
             if (split)

@@ -153,7 +153,7 @@ static void make_output(const struct work *w, float *o, const float *s, int64_t 
     }
 }
 
-/* O = o / sum and LSE = max + log(sum) of a row; a row that sees no key has O = 0 and LSE = -inf. */
+/* O = o / sum and LSE = max + log(sum) of a row, with the sink in both; a row that sees no key has O = 0 and LSE = sink. */
 static void end_row(const struct glint_cpu_call *call, const struct work *w, int64_t r, const float *o, float max, float sum, float *row)
 {
     const struct glint_problem *p = call->problem;
@@ -161,12 +161,14 @@ static void end_row(const struct glint_cpu_call *call, const struct work *w, int
     glint_element *out = (glint_element *)call->tensors->o + w->batch * p->o.batch + head * p->o.head + query * p->o.row;
     float *lse = call->tensors->lse + (w->batch * p->heads_q + head) * call->queries + query;
     const bool blind = keys_of(w, r) == 0;
-    const float inverse = 1.0f / sum;
+    const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY;
+    const struct glint_total total = glint_total(glint_splat(max), glint_splat(sum), sink);
+    const float factor = total.factor[0];
     for (int i = 0; i < GLINT_DEC_DIM; i++)
         if (glint_dec_element(i) < HEAD_DIM)
-            row[glint_dec_element(i)] = blind ? 0.0f : o[i] * inverse;
+            row[glint_dec_element(i)] = blind ? 0.0f : o[i] * factor;
     glint_narrow_rows(out, 0, row, HEAD_DIM, 1, HEAD_DIM, 1.0f);
-    *lse = blind ? -INFINITY : max + glint_log(glint_splat(sum))[0];
+    *lse = blind ? sink : total.lse[0];
 }
 
 /* Where the workspace has what a chunk leaves of a row: O [GLINT_DEC_DIM], not divided; the maximum; the sum. */

@@ -107,17 +107,17 @@ static void block_by_tile(const struct matrices *m, int64_t block, int64_t queri
     }
 }
 
-/* O = O / sum and LSE = max + log(sum). The first `blind` queries see no key: O = 0 and LSE = -inf. */
+/* O = O / sum and LSE = max + log(sum), with the sink in both. The first `blind` queries see no key: O = 0 and LSE = sink. */
 static void end_block(const struct glint_problem *p, const struct matrices *m, int64_t block, glint_element *o, float *lse, int64_t queries,
-                      int64_t blind)
+                      float sink, int64_t blind)
 {
     const glint_veci lane_index = glint_lane_index();
     float *max = m->stats + block * 2 * PITCH_M, *sum = max + PITCH_M;
     for (int64_t x = 0; x < queries; x += GLINT_CPU_LANES) {
         const glint_veci sees = lane_index >= (int32_t)glint_clamp(blind - x, 0, GLINT_CPU_LANES);
-        const glint_vec total = glint_load(sum + x), inverse = 1.0f / total;
-        glint_store(max + x, glint_select(sees, glint_load(max + x) + glint_log(total), glint_splat(-INFINITY)));
-        glint_store(sum + x, inverse);
+        const struct glint_total total = glint_total(glint_load(max + x), glint_load(sum + x), sink);
+        glint_store(max + x, glint_select(sees, total.lse, glint_splat(sink)));
+        glint_store(sum + x, total.factor);
     }
     memcpy(lse, max, sizeof(float) * (size_t)queries);
     for (int64_t i = 0; i < queries; i += GLINT_CPU_SQUARE) {
@@ -151,6 +151,7 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
     const glint_element *v = (const glint_element *)call->tensors->v + batch * p->v.batch + head_kv * p->v.head;
     glint_element *o = (glint_element *)call->tensors->o + batch * p->o.batch + head * p->o.head + first_query * p->o.row;
     float *lse = call->tensors->lse + (batch * p->heads_q + head) * call->queries + first_query;
+    const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY;
 
     for (int64_t i = 0; i < queries; i += TILE_M)
         begin_block(p, &m, i / TILE_M, q + i * p->q.row, glint_clamp(queries - i, 0, TILE_M));
@@ -183,7 +184,7 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
 
     const int64_t blind = p->seqlen_k > 0 ? glint_clamp(-call->band.last - first_query, 0, queries) : queries;
     for (int64_t i = 0; i < queries; i += TILE_M)
-        end_block(p, &m, i / TILE_M, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, TILE_M), blind - i);
+        end_block(p, &m, i / TILE_M, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, TILE_M), sink, blind - i);
 }
 
 const struct glint_cpu_kernel glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96;

@@ -118,4 +118,10 @@ const struct glint_backend glint_cpu_backend = {
 };
 
 const struct glint_family glint_family_cpu = {
-    .name = "cpu", .lengths = true, .backend = &glint_cpu_backend, .fits = fits, .explain = explain};
+    .name = "cpu",
+    .lengths = true,
+    .sinks = 1u << GLINT_FORWARD | 1u << GLINT_BACKWARD,
+    .backend = &glint_cpu_backend,
+    .fits = fits,
+    .explain = explain,
+};

@@ -53,19 +53,6 @@ enum glint_cpu_backward_region {
     GLINT_BWD_REGIONS
 };
 
-/* For AMX: matrices of bf16 are packed into tiles of 1 KiB, each in the way that lib/cpu/amx.h names, and so are those of float32, [16][16]. dim is
- * head_dim in whole steps of 32; panels are 32 queries. */
-#define GLINT_AMX_DIM(head_dim) (((head_dim) + 31) / 32 * 32)
-enum glint_cpu_amx_forward_region {
-    GLINT_AMX_FWD_Q,     /* bf16 [panels][32][dim], across */
-    GLINT_AMX_FWD_O,     /* [panels][2][dim][16]       unnormalised output, transposed */
-    GLINT_AMX_FWD_STATS, /* [panels][2][32]            the score that P is relative to, sum of P */
-    GLINT_AMX_FWD_S,     /* [tile_n / 16][2][16][16]   scores, transposed; then P, bf16 in pairs, in the first of two tiles */
-    GLINT_AMX_FWD_K,     /* bf16 [tile_n][dim], as it is */
-    GLINT_AMX_FWD_V,     /* bf16 [tile_n][dim], transposed */
-    GLINT_AMX_FWD_REGIONS
-};
-
 /* Rows are queries of the heads that share a key head; dim is head_dim in whole vectors, 16 floats at most each. */
 #define GLINT_DEC_PITCH(head_dim) (((head_dim) + 15) / 16 * 16 + 16)
 enum glint_cpu_decode_region {
@@ -90,8 +77,8 @@ struct glint_cpu_geometry {
     uint64_t region[GLINT_CPU_REGIONS + 1]; /* offsets in a lane's scratch in floats; the last is its size */
     uint64_t partial_floats;                /* backward, split: dQ of one (group, batch, head), in the form of GLINT_BWD_DQ_T;
                                                decode, split: what a chunk leaves of one (batch, head) */
-    uint64_t partials_offset;               /* in the workspace, bytes */
-    uint64_t scratch_offset;                /* in the workspace, bytes */
+    uint64_t partials_offset; /* in the workspace, bytes; after the partials: backward, [batch][heads_q] floats of the sinks */
+    uint64_t scratch_offset;  /* in the workspace, bytes */
     uint64_t workspace_bytes;
     int64_t lanes; /* bodies, each with a scratch */
 };
@@ -106,6 +93,28 @@ struct glint_cpu_call {
                         decode:   [batch][heads_kv][rows][key_blocks][GLINT_DEC_PITCH(head_dim)]: O, its maximum, its sum of a chunk */
     struct glint_cpu_geometry geometry;
 };
+
+/* The queries [first, end) see a key; none when that is empty. */
+struct glint_cpu_rows {
+    int64_t first, end;
+};
+
+static inline struct glint_cpu_rows glint_cpu_rows_with_keys(const struct glint_cpu_call *call)
+{
+    const struct glint_problem *p = call->problem;
+    const int64_t end = p->seqlen_k - call->band.first;
+    if (p->seqlen_k == 0 || call->band.first > call->band.last)
+        return (struct glint_cpu_rows){0, 0};
+    return (struct glint_cpu_rows){call->band.last < 0 ? -call->band.last : 0, end < p->seqlen_q ? end : p->seqlen_q};
+}
+
+/* Where backward leaves what a (batch, query head) pair gives to the gradient of its sink: after the other partial sums. */
+static inline float *glint_cpu_sink_delta(const struct glint_cpu_call *call, int64_t batch, int64_t head)
+{
+    const struct glint_problem *p = call->problem;
+    const uint64_t dq = (uint64_t)call->geometry.split * (uint64_t)(p->batch * p->heads_q) * call->geometry.partial_floats;
+    return call->partials + dq + batch * p->heads_q + head;
+}
 
 typedef void glint_cpu_phase_fn(const struct glint_cpu_call *call, float *scratch, int64_t task);
 

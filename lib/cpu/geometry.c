@@ -40,14 +40,6 @@ static bool forward_scratch(const struct glint_variant *variant, struct glint_cp
            place(g, GLINT_FWD_ROW, 8, pitch_d) && place(g, GLINT_FWD_SCALE, 1, pitch_m);
 }
 
-static bool amx_forward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
-{
-    const uint64_t dim = GLINT_AMX_DIM((uint64_t)variant->head_dim), rows = (uint64_t)g->blocks_per_task * variant->tile_m;
-    return place(g, GLINT_AMX_FWD_Q, rows, dim / 2) && place(g, GLINT_AMX_FWD_O, rows, dim) &&
-           place(g, GLINT_AMX_FWD_STATS, rows, 2) && place(g, GLINT_AMX_FWD_S, variant->tile_n, 32) &&
-           place(g, GLINT_AMX_FWD_K, variant->tile_n, dim / 2) && place(g, GLINT_AMX_FWD_V, variant->tile_n, dim / 2);
-}
-
 /* Query blocks of a task share the keys that it brings into scratch; as many as leave every body a few tasks. 32 at most instead of 16
  * read the keys less often and are no faster: the blocks themselves no longer stay in the second-level cache. */
 static void group_query_blocks(struct glint_cpu_geometry *g, int64_t blocks, uint32_t concurrency)
@@ -91,7 +83,6 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     g.key_blocks = divide_up(problem->seqlen_k, variant->tile_n);
     g.key_groups = g.split = 1;
 
-    const bool amx = variant->isa == GLINT_ISA_X86_64_AMX && variant->queries_up_to == 0;
     int64_t heads, tiles;
     int last;
     if (variant->queries_up_to > 0) {
@@ -115,10 +106,10 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
         if (__builtin_mul_overflow(heads, g.query_blocks, &tiles))
             return false;
         group_query_blocks(&g, tiles, concurrency);
-        if (!(amx ? amx_forward_scratch(variant, &g) : forward_scratch(variant, &g)))
+        if (!forward_scratch(variant, &g))
             return false;
         g.tasks[0] = heads * g.tasks_per_head;
-        last = amx ? (int)GLINT_AMX_FWD_REGIONS : (int)GLINT_FWD_REGIONS;
+        last = GLINT_FWD_REGIONS;
     } else {
         heads = problem->batch * problem->heads_kv;
         g.key_groups = divide_up(problem->seqlen_k, KEYS_PER_GROUP);
@@ -143,11 +134,17 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     g.lanes = g.tasks[0] < (int64_t)concurrency ? g.tasks[0] : (int64_t)concurrency;
     g.region[GLINT_CPU_REGIONS] = g.region[last];
 
-    /* Workspace: the shares of the tasks, the partial sums of dQ, the scratches. */
+    /* Workspace: the shares of the tasks, the partial sums of dQ and of the sinks' gradients, the scratches. */
     uint64_t partials, scratches;
     if (__builtin_mul_overflow((uint64_t)g.split * (uint64_t)(problem->batch * problem->heads_q), g.partial_floats, &partials) ||
         __builtin_mul_overflow((uint64_t)g.lanes, g.region[GLINT_CPU_REGIONS], &scratches))
         return false;
+    if (variant->pass == GLINT_BACKWARD &&
+        problem->sinks != 0) { /* and what each head of each sequence gives to its sink's gradient */
+        const uint64_t heads_lines = ((uint64_t)(problem->batch * problem->heads_q) + LINE / 4 - 1) / (LINE / 4);
+        if (__builtin_add_overflow(partials, heads_lines * (LINE / 4), &partials))
+            return false;
+    }
     g.partials_offset = (uint64_t)(g.lanes > 0 ? g.lanes : 1) * LINE;
     if (__builtin_add_overflow(partials, scratches, &scratches) || scratches > (uint64_t)INT64_MAX / 4 - LINE)
         return false;

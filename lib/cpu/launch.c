@@ -63,6 +63,18 @@ static void note_fault(const struct glint_problem *p, const struct glint_tensors
             *t->fault = (uint32_t)b;
 }
 
+/* The gradient of a sink: what the sequences give to it, in their order. */
+static void sum_sinks(const struct glint_cpu_call *call)
+{
+    const struct glint_problem *p = call->problem;
+    for (int64_t h = 0; h < p->heads_q; h++) {
+        float sum = 0.0f;
+        for (int64_t b = 0; b < p->batch; b++)
+            sum += *glint_cpu_sink_delta(call, b, h);
+        call->tensors->dsinks[h] = 0.0f - sum;
+    }
+}
+
 ATOMIC_INLINE static void body(void *argument, uint32_t index)
 {
     const struct launch *launch = argument;
@@ -123,5 +135,7 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
         }
         executor->parallel_for(executor->user, bodies, body, &launch);
     }
+    if (p->sinks != 0 && plan->pass == GLINT_BACKWARD)
+        sum_sinks(&call);
     return GLINT_OK;
 }

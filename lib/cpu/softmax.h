@@ -38,6 +38,20 @@ GLINT_INLINE struct glint_late glint_late_keys(int64_t keys, int64_t lanes, int6
     return (struct glint_late){glint_clamp(lag, 0, keys), glint_clamp(lanes - 1 + lag, 0, keys), lag};
 }
 
+/* The end of a row's softmax: what its unnormalised output is multiplied by, and its log-sum-exp. The sink is one more term of the sum, -inf
+ * where there is none; that one changes no bit, for exp(0) is 1 and exp(-inf) is 0. */
+struct glint_total {
+    glint_vec factor, lse;
+};
+
+GLINT_INLINE struct glint_total glint_total(glint_vec max, glint_vec sum, float sink)
+{
+    const glint_vec s = glint_splat(sink), top = glint_max(s, max);
+    const glint_vec base = (glint_vec)((glint_veci)top & (top != -INFINITY)); /* -inf - -inf would be NaN */
+    const glint_vec kept = glint_exp(max - base), total = sum * kept + glint_exp(s - base);
+    return (struct glint_total){1.0f / total * kept, top + glint_log(total)};
+}
+
 /* Backward: scores become P = exp(score - LSE), and dP becomes dS = P (dP - delta). Rounding can leave a score a little above its LSE,
  * where exp is not defined. */
 GLINT_INLINE void glint_softmax_gradient(float *s, float *dp, ptrdiff_t pitch, int64_t keys, const float *lse, const float *delta)

@@ -59,6 +59,22 @@ GLINT_INLINE glint_vec glint_max(glint_vec a, glint_vec b)
 #endif
 }
 
+/* a < b ? a : b: NaN in a gives b. */
+GLINT_INLINE glint_vec glint_min(glint_vec a, glint_vec b)
+{
+#if defined(__AVX512F__) && GLINT_CPU_LANES == 16 && !defined(__clang__)
+    return __builtin_ia32_minps512_mask(a, b, a, -1, 4);
+#elif defined(__AVX512F__) && GLINT_CPU_LANES == 16
+    return __builtin_ia32_minps512(a, b, 4);
+#elif defined(__AVX__) && GLINT_CPU_LANES == 8
+    return __builtin_ia32_minps256(a, b);
+#elif defined(__SSE__) && GLINT_CPU_LANES == 4
+    return __builtin_ia32_minps(a, b);
+#else
+    return glint_select(a < b, a, b);
+#endif
+}
+
 /* 0, 1, 2, ... */
 GLINT_INLINE glint_veci glint_lane_index(void)
 {

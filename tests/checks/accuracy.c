@@ -136,11 +136,13 @@ static double noise_of(const struct experiment *e, enum tensor t, double scale)
     const struct shape *s = &e->shape;
     const double terms = sqrt((double)e->ref.head_dim);
     const double product = product_error(e->math), softmax_scale = fabs((double)e->ref.softmax_scale);
-    const double score = (1.5 * 0x1p-25 * terms + sum_error(e)) * fmax(1, max_magnitude(e->exact[LSE], tensor_count(e, LSE))) +
+    const double score = (1.5 * 0x1p-25 * terms + sum_error(e) + (s->softcap != 0 ? 6 * 0x1p-24 : 0)) *
+                             fmax(1, max_magnitude(e->exact[LSE], tensor_count(e, LSE))) +
                          product * softmax_scale * (product > 0 ? walk_of(e, Q, K) : 0);
     const double v = root_mean_square(e->in[V], tensor_count(e, V)), dout = root_mean_square(e->in[DOUT], tensor_count(e, DOUT));
     const double delta = dtype_ulp(e->dtype) / 4 * terms * dout * root_mean_square(e->in[O], tensor_count(e, O)); /* O is rounded */
-    const double ds = (0x1p-24 * terms + sum_error(e) + score + 2 * product) * terms * v * dout + delta;
+    const double slope = s->softcap != 0 ? 0x1p-20 : 0; /* 1 - tanh^2, with a tanh of 6 ulps */
+    const double ds = (0x1p-24 * terms + sum_error(e) + score + 2 * product + slope) * terms * v * dout + delta;
     const double group_rows = sqrt((double)(s->heads_q / s->heads_kv * s->seqlen_q));
     switch (t) {
     case LSE: return score;
@@ -188,16 +190,41 @@ static bool judged_by_row(const struct experiment *e, enum tensor t)
     return t == O && (e->shape.data == DATA_NORMAL || e->shape.data == DATA_LOW || e->shape.data == DATA_HIGH);
 }
 
+/* The sinks' gradient: a sum over all rows of a head of P_sink delta. It is off by what rounding leaves in each of them, as a random walk: delta by
+ * that of O and of its own sum, P_sink by that of LSE. */
+static void expect_accurate_dsinks(struct experiment *e, const float *got, const float *plain)
+{
+    const struct shape *s = &e->shape;
+    const double terms = sqrt((double)e->ref.head_dim), rows = sqrt((double)(s->batch * s->seqlen_q));
+    const double o = root_mean_square(e->in[O], tensor_count(e, O)), dout = root_mean_square(e->in[DOUT], tensor_count(e, DOUT));
+    const double lse = 0x1p-23 * fmax(1, max_magnitude(e->exact[LSE], tensor_count(e, LSE)));
+    const double noise = (dtype_ulp(e->dtype) / 4 + lse + 0x1p-24 * terms + sum_error(e)) * terms * o * dout * rows;
+    double scale = 0, off = 0;
+    for (int64_t h = 0; h < s->heads_q; h++) {
+        scale = fmax(scale, fabs(e->exact_dsinks[h]));
+        off = fmax(off, error_of((double)plain[h], e->exact_dsinks[h]));
+    }
+    const double bound = 3 * fmax(off, noise) + dtype_ulp(GLINT_F32) * scale;
+    for (int64_t h = 0; h < s->heads_q; h++) {
+        const double error = error_of((double)got[h], e->exact_dsinks[h]);
+        if (!check_within("dsinks", error, bound))
+            check_fail("the gradient of the sink of head %lld is %.9g, exact %.9g, error %.3g, bound %.3g", (long long)h,
+                       (double)got[h], e->exact_dsinks[h], error, bound);
+    }
+}
+
 void expect_accurate(struct experiment *e, enum glint_pass pass, const struct results *got)
 {
-    struct results plain = {{NULL}};
+    struct results plain = {.at = {NULL}};
     for (enum tensor t = O; t < TENSORS; t++)
         plain.at[t] = check_memory((size_t)tensor_count(e, t) * sizeof(float));
+    if (e->sinks != NULL)
+        plain.dsinks = check_memory((size_t)e->shape.heads_q * sizeof(float));
     if (pass == GLINT_FORWARD)
         plain_forward(&e->ref, e->dtype, e->math, e->in[Q], e->in[K], e->in[V], plain.at[O], plain.at[LSE]);
     else
         plain_backward(&e->ref, e->dtype, e->math, e->in[Q], e->in[K], e->in[V], e->in[O], e->in[LSE], e->in[DOUT], plain.at[DQ],
-                       plain.at[DK], plain.at[DV]);
+                       plain.at[DK], plain.at[DV], plain.dsinks);
 
     const double factor = pass == GLINT_FORWARD ? 2 : 3;
     for (const enum tensor *out = pass_outputs(pass); *out != TENSORS; out++) {
@@ -218,6 +245,8 @@ void expect_accurate(struct experiment *e, enum glint_pass pass, const struct re
                            error, row_bound);
         }
     }
+    if (pass == GLINT_BACKWARD && e->sinks != NULL)
+        expect_accurate_dsinks(e, got->dsinks, plain.dsinks);
 }
 
 void expect_absolutely_accurate(struct experiment *e, enum glint_pass pass, const struct results *got)
@@ -227,7 +256,7 @@ void expect_absolutely_accurate(struct experiment *e, enum glint_pass pass, cons
         const double least = *t == LSE ? 1 : *t == DQ || *t == DK ? fabs((double)e->ref.softmax_scale) * terms : 0;
         const double scale = fmax(max_magnitude(e->exact[*t], tensor_count(e, *t)), least); /* terms may cancel */
         /* A score is a sum of head_dim terms in plain order; in the backward dP is a second one. */
-        const double ulps = (pass == GLINT_FORWARD ? 1 : 2) * (6 + terms);
+        const double ulps = (pass == GLINT_FORWARD ? 1 : 2) * (6 + terms + (e->shape.softcap != 0 ? 6 : 0));
         /* With tf32, Q K^T and P V (in the backward also dO V^T and the product with dS) are off by product_error of their terms. For
          * data of size 1 a score is then off by as much, and moves P by that share of itself: two shares forward and four backward,
          * and the largest of many thousands of normal numbers is four times their root mean square. dK adds up a share of each query of a

@@ -121,10 +121,10 @@ static void describe(const struct check_list *list, const struct check *check, c
     if (check->subject != NULL)
         length += snprintf(
             message + length, bytes - (size_t)length,
-            "  batch %lld heads %lld:%lld seqlen_q %lld seqlen_k %lld %s %lld:%lld, layout %s, data %s, scale %g, seed %#llx\n",
+            "  batch %lld heads %lld:%lld seqlen_q %lld seqlen_k %lld %s %lld:%lld, layout %s, data %s, scale %g, softcap %g%s, seed %#llx\n",
             (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv, (long long)s->seqlen_q, (long long)s->seqlen_k,
             mask_name(s->mask), (long long)s->window_left, (long long)s->window_right, layouts[s->layout], data[s->data],
-            (double)s->softmax_scale, (unsigned long long)s->seed);
+            (double)s->softmax_scale, (double)s->softcap, s->sinks ? ", sinks" : "", (unsigned long long)s->seed);
     snprintf(message + length, bytes - (size_t)length, "  again: ./bazelw test %s --test_output=all --test_arg=--case=%s", bazel,
              check->name);
 }
@@ -264,4 +264,14 @@ bool subject_forward(struct subject *subject, uint32_t *variant)
             return true;
     }
     return false;
+}
+
+bool subject_takes_sinks(const struct subject *subject)
+{
+    return subject->info.isa != GLINT_ISA_ANY;
+}
+
+bool subject_caps(const struct subject *subject)
+{
+    return (subject->info.features & GLINT_FEATURE_SOFTCAP) != 0;
 }

@@ -44,7 +44,9 @@ struct shape {
     enum data data;
     float softmax_scale; /* 0: 1 / sqrt(head_dim); `zero_scale` for a real 0 */
     bool zero_scale;
-    float step; /* DATA_GRID */
+    float softcap; /* 0: none */
+    bool sinks;    /* a logit a query head in the denominators, about 1 */
+    float step;    /* DATA_GRID */
     uint64_t seed;
     int64_t detail; /* what the check makes of it */
 };
@@ -99,6 +101,9 @@ struct glint_context *subject_context(struct subject *subject, enum lanes lanes)
 /* A forward variant of the subject's dtype, head dim, mask, family and arithmetic that was linked and runs on the device; a forward subject
  * is its own. False: there is none. */
 bool subject_forward(struct subject *subject, uint32_t *variant);
+/* Whether its rows take sinks, and whether they cap scores. */
+bool subject_takes_sinks(const struct subject *subject);
+bool subject_caps(const struct subject *subject);
 
 /* Runs one check. True when it passed; otherwise message holds a few lines that say why and how to run it again. A check that compared
  * nothing fails. */

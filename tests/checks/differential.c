@@ -65,6 +65,10 @@ static struct shape draw_shape(const struct subject *subject, uint64_t number)
     }
     if (s.data == DATA_NORMAL && rand_below(&r, 3) == 0)
         s.softmax_scale = (float)(0.3 * (rand_uniform(&r) - 0.25));
+    if (subject_takes_sinks(subject))
+        s.sinks = rand_below(&r, 3) == 0;
+    if (subject_caps(subject) && s.data == DATA_NORMAL && rand_below(&r, 2) == 0)
+        s.softcap = (float)(1 + 20 * rand_uniform(&r));
     if (s.layout == LAYOUT_FUSED)
         s.seqlen_k = s.seqlen_q;
     if (s.layout == LAYOUT_ONE_ROW && s.data == DATA_BELOW_SENTINEL)

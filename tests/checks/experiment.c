@@ -137,6 +137,8 @@ static void fill_problem(struct experiment *e)
         .seqlen_k = s->seqlen_k,
         .window_left = s->window_left,
         .window_right = s->window_right,
+        .softcap = s->softcap,
+        .sinks = s->sinks,
         .q = e->view[Q].strides,
         .k = e->view[K].strides,
         .v = e->view[V].strides,
@@ -251,6 +253,17 @@ struct experiment *experiment_new(struct subject *subject, const struct shape *s
                                                               : 1.0f / (float)sqrt((double)dim),
     };
     ref_mask(&e->ref, shape->mask, shape->window_left, shape->window_right);
+    e->ref.softcap = shape->softcap;
+    if (shape->sinks) { /* as large as the scores, so that they take a share of every row */
+        const float about = shape->data == DATA_LOW              ? -98.0f
+                            : shape->data == DATA_HIGH           ? 102.0f
+                            : shape->data == DATA_BELOW_SENTINEL ? -61438.0f
+                                                                 : 1.0f;
+        struct rand r = rand_stream(shape->seed, 101);
+        e->ref.sinks = e->sinks = check_memory((size_t)shape->heads_q * sizeof(float));
+        for (int64_t h = 0; h < shape->heads_q; h++)
+            e->sinks[h] = (shape->softcap == 0 ? about : 1.0f) + rand_normal(&r);
+    }
     lay_out(e);
     fill_problem(e);
     for (enum tensor t = Q; t <= DOUT; t++)
@@ -275,7 +288,12 @@ struct experiment *experiment_copy(const struct experiment *from)
         e->in[t] = floats(e, t);
         memcpy(e->in[t], from->in[t], (size_t)tensor_count(e, t) * sizeof(float));
     }
+    if (from->sinks != NULL) {
+        e->ref.sinks = e->sinks = check_memory((size_t)e->shape.heads_q * sizeof(float));
+        memcpy(e->sinks, from->sinks, (size_t)e->shape.heads_q * sizeof(float));
+    }
     memset(e->exact, 0, sizeof e->exact);
+    e->exact_dsinks = NULL;
     return e;
 }
 
@@ -293,9 +311,11 @@ void experiment_reference(struct experiment *e, bool gradients)
         e->in[O][i] = dtype_round(e->dtype, (float)exact[O][i]);
     for (int64_t i = 0; i < tensor_count(e, LSE); i++)
         e->in[LSE][i] = (float)exact[LSE][i];
-    if (gradients)
+    if (gradients) {
+        e->exact_dsinks = e->sinks != NULL ? check_memory((size_t)e->shape.heads_q * sizeof(double)) : NULL;
         reference_backward(&e->ref, exact[Q], exact[K], exact[V], exact[O], exact[LSE], exact[DOUT], exact[DQ], exact[DK],
-                           exact[DV]);
+                           exact[DV], e->exact_dsinks);
+    }
     memcpy(e->exact, exact, sizeof exact);
 }
 
@@ -441,12 +461,14 @@ struct glint_plan experiment_plan(struct subject *subject, const struct glint_pr
 }
 
 void experiment_call(const struct subject *subject, enum glint_pass pass, const struct glint_plan *plan, void *const at[TENSORS],
-                     void *workspace)
+                     const float *sinks, float *dsinks, void *workspace)
 {
     const struct backend *backend = subject->backend;
     struct glint_tensors tensors = GLINT_TENSORS_INIT;
     for (enum tensor t = Q; t < TENSORS; t++)
         tensor_set(&tensors, t, at[t]);
+    tensors.sinks = sinks;
+    tensors.dsinks = dsinks;
     const enum glint_status status = (pass == GLINT_FORWARD ? backend->forward : backend->backward)(
         plan, &tensors, workspace, plan->workspace_bytes, backend->stream);
     if (status != GLINT_OK)
@@ -454,6 +476,31 @@ void experiment_call(const struct subject *subject, enum glint_pass pass, const 
     const char *trouble = backend->finish();
     if (trouble != NULL)
         check_fail("the device failed: %s", trouble);
+}
+
+/* Sinks, or room for their gradient: NaN that nobody makes. */
+static void sinks_make(const struct experiment *e, struct buffer *buffer, const float *values, struct how how)
+{
+    const size_t bytes = (size_t)e->shape.heads_q * sizeof(float);
+    buffer_make(e, buffer, bytes, sizeof(float), how);
+    if (values != NULL)
+        memcpy(buffer->before + buffer->margin, values, bytes);
+    e->subject->backend->copy_in(buffer->device, buffer->before, bytes + 2 * buffer->margin);
+    if (values == NULL && e->subject->backend->forget != NULL)
+        e->subject->backend->forget(buffer->device + buffer->margin, bytes);
+}
+
+/* What is there after the call; nothing around it has changed. */
+static float *sinks_after(const struct experiment *e, struct buffer *buffer, bool written, const char *what)
+{
+    const size_t bytes = (size_t)e->shape.heads_q * sizeof(float);
+    float *values = check_memory(bytes);
+    e->subject->backend->copy_out(buffer->after, buffer->device, bytes + 2 * buffer->margin);
+    memcpy(values, buffer->after + buffer->margin, bytes);
+    if (written)
+        memcpy(buffer->before + buffer->margin, values, bytes);
+    expect_untouched(buffer, what);
+    return values;
 }
 
 struct results experiment_run(struct experiment *e, enum glint_pass pass, struct how how)
@@ -467,7 +514,7 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
         how.fence = FENCE_NONE;
 
     const struct glint_plan plan = experiment_plan(subject, &e->problem, pass, variant, how.lanes);
-    struct buffer buffers[TENSORS] = {0}, workspace = {0};
+    struct buffer buffers[TENSORS] = {0}, workspace = {0}, sinks = {0}, dsinks = {0};
     for (enum tensor t = Q; t < TENSORS; t++) {
         struct buffer *buffer = &buffers[e->view[t].buffer];
         if (!pass_uses(pass, t))
@@ -489,12 +536,23 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
         backend->forget(workspace.device + workspace.margin, workspace.bytes);
     }
 
+    const bool gradient = e->sinks != NULL && pass == GLINT_BACKWARD;
+    if (e->sinks != NULL)
+        sinks_make(e, &sinks, e->sinks, how);
+    if (gradient)
+        sinks_make(e, &dsinks, NULL, how);
+
     void *at[TENSORS];
     for (enum tensor t = Q; t < TENSORS; t++)
         at[t] = address(e, buffers, pass, t);
-    experiment_call(subject, pass, &plan, at, workspace.device + workspace.margin);
+    experiment_call(subject, pass, &plan, at, e->sinks != NULL ? (float *)(void *)(sinks.device + sinks.margin) : NULL,
+                    gradient ? (float *)(void *)(dsinks.device + dsinks.margin) : NULL, workspace.device + workspace.margin);
 
-    struct results results = {{NULL}};
+    struct results results = {.at = {NULL}};
+    if (e->sinks != NULL)
+        sinks_after(e, &sinks, false, "the sinks");
+    if (gradient)
+        results.dsinks = sinks_after(e, &dsinks, true, "the sinks' gradient");
     for (enum tensor t = Q; t < TENSORS; t++)
         if (buffers[t].before != NULL)
             backend->copy_out(buffers[t].after, buffers[t].device, buffers[t].bytes + 2 * buffers[t].margin);

@@ -26,10 +26,13 @@ struct experiment {
     int64_t buffer_elements[TENSORS];
     float *in[TENSORS];     /* Q K V O LSE DOUT */
     double *exact[TENSORS]; /* O LSE DQ DK DV of the reference, after experiment_reference */
+    float *sinks;           /* [heads_q]; NULL when the shape has none */
+    double *exact_dsinks;   /* [heads_q], after experiment_reference; NULL without sinks */
 };
 
 struct results {
     float *at[TENSORS]; /* forward: O LSE; backward: DQ DK DV */
+    float *dsinks;      /* backward, with sinks: [heads_q] */
 };
 
 /* Extents of a tensor. LSE has dim 1. */
@@ -60,7 +63,7 @@ struct glint_plan experiment_plan(struct subject *subject, const struct glint_pr
 /* One call of it to its end, with the tensors at these device addresses, NULL for those that the pass has not; the check fails unless
  * both are well. */
 void experiment_call(const struct subject *subject, enum glint_pass pass, const struct glint_plan *plan, void *const at[TENSORS],
-                     void *workspace);
+                     const float *sinks, float *dsinks, void *workspace);
 
 /* Runs the variant of that pass, and fails the check unless it says GLINT_OK, leaves every byte alone that is not an element of an
  * output (inputs, gaps between rows, both sides of every buffer and of the workspace), and accepts a workspace of exact size. */

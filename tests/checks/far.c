@@ -103,7 +103,7 @@ static void far(struct subject *subject, const struct shape *shape)
     const struct glint_plan plan = experiment_plan(subject, &problem, pass, subject->variant, LANES_SERIAL);
     void *workspace =
         plan.workspace_bytes > 0 ? check_device_memory(backend, plan.workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, FENCE_NONE) : NULL;
-    experiment_call(subject, pass, &plan, f.device, workspace);
+    experiment_call(subject, pass, &plan, f.device, NULL, NULL, workspace);
     for (const enum tensor *t = pass_outputs(pass); *t != TENSORS; t++)
         for (int64_t b = 0; b < shape->batch; b++)
             for (int64_t h = 0; h < tensor_heads(e, *t); h++)

@@ -152,9 +152,11 @@ static double inner(const float *a, const float *b, int64_t count)
     return sum;
 }
 
-static double value_at(const struct experiment *e, const float *const u[3], float h)
+static double value_at(const struct experiment *e, const float *const u[3], const float *of_sinks, float h)
 {
     struct experiment *moved = experiment_copy(e);
+    for (int64_t i = 0; i < e->shape.heads_q && e->sinks != NULL; i++)
+        moved->sinks[i] += h * of_sinks[i];
     for (enum tensor t = Q; t <= V; t++)
         for (int64_t i = 0; i < tensor_count(e, t); i++)
             moved->in[t][i] += h * u[t][i];
@@ -162,8 +164,9 @@ static double value_at(const struct experiment *e, const float *const u[3], floa
     return inner(got.at[O], e->in[DOUT], tensor_count(e, O));
 }
 
-/* shape->detail: 0 moves Q, K and V; 1, 2, 3 only one of them. Data lie on multiples of the step and directions are +-1 or 0, so that
- * x + h u is exact in every dtype. Disagreement is measured against |gradient|, the root mean square of <gradient, u> when all move. */
+/* shape->detail: 0 moves Q, K, V and the sinks, where there are any; 1, 2, 3, 4 only one of them. Data lie on multiples of the step and
+ * directions are +-1 or 0, so that x + h u is exact in every dtype. Disagreement is measured against |gradient|, the root mean square of
+ * <gradient, u> when all move. */
 static void derivative(struct subject *subject, const struct shape *shape)
 {
     struct shape grid = *shape;
@@ -171,7 +174,9 @@ static void derivative(struct subject *subject, const struct shape *shape)
     grid.step = step_of(&subject->info);
     struct experiment *e = experiment_new(subject, &grid);
 
-    float *gradient[3];
+    float *gradient[3], *dsinks = NULL;
+    for (int64_t i = 0; i < e->shape.heads_q && e->sinks != NULL; i++)
+        e->sinks[i] = rintf(e->sinks[i] / grid.step) * grid.step;
     if (pass_of(subject) == GLINT_BACKWARD) {
         struct results forward = experiment_forward(e);
         e->in[O] = forward.at[O];
@@ -179,6 +184,7 @@ static void derivative(struct subject *subject, const struct shape *shape)
         struct results got = experiment_run_plainly(e);
         for (int t = 0; t < 3; t++)
             gradient[t] = got.at[DQ + t];
+        dsinks = got.dsinks;
     } else {
         experiment_reference(e, true);
         for (int t = 0; t < 3; t++) {
@@ -186,6 +192,9 @@ static void derivative(struct subject *subject, const struct shape *shape)
             for (int64_t i = 0; i < tensor_count(e, DQ + (enum tensor)t); i++)
                 gradient[t][i] = (float)e->exact[DQ + t][i];
         }
+        dsinks = check_memory((size_t)e->shape.heads_q * sizeof(float));
+        for (int64_t i = 0; i < e->shape.heads_q && e->sinks != NULL; i++)
+            dsinks[i] = (float)e->exact_dsinks[i];
     }
 
     for (uint64_t round = 0; round < 2; round++) {
@@ -201,8 +210,16 @@ static void derivative(struct subject *subject, const struct shape *shape)
             expected += inner(gradient[t], direction, count);
             norm += inner(gradient[t], gradient[t], count);
         }
+        float *of_sinks = check_memory((size_t)e->shape.heads_q * sizeof(float));
+        if (e->sinks != NULL) {
+            struct rand r = rand_stream(shape->seed, 220 + round);
+            for (int64_t i = 0; i < e->shape.heads_q; i++)
+                of_sinks[i] = shape->detail == 0 || shape->detail == 4 ? rand_sign(&r) : 0.0f;
+            expected += inner(dsinks, of_sinks, e->shape.heads_q);
+            norm += inner(dsinks, dsinks, e->shape.heads_q);
+        }
         const float h = grid.step;
-        const double measured = (value_at(e, u, h) - value_at(e, u, -h)) / (2 * (double)h);
+        const double measured = (value_at(e, u, of_sinks, h) - value_at(e, u, of_sinks, -h)) / (2 * (double)h);
         const double error = fabs(measured - expected), bound = gate_of(e) * sqrt(norm);
         const char *category = e->math == GLINT_MATH_TF32 ? "derivative tf32"
                                : e->dtype == GLINT_F32    ? "derivative f32"
@@ -440,8 +457,76 @@ static void add_window_shapes(struct check_list *list, const struct subject *sub
         .batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 35, .seqlen_k = n + 20, .window_left = GLINT_UNBOUNDED};
     ahead.mask = GLINT_MASK_BAND_TOP_LEFT;
     ahead.window_right = 9;
-    if (subject->info.features == GLINT_FEATURE_RIGHT_BOUND || subject->info.queries_up_to > 0)
+    if ((subject->info.features & (GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_LEFT_BOUND)) == GLINT_FEATURE_RIGHT_BOUND ||
+        subject->info.queries_up_to > 0)
         checks_add(list, accuracy, &ahead, "accuracy/window_right_only");
+}
+
+/* A cap on the scores, sinks, and both: with scores far below the cap, about it and far above it; with rows that see nothing. */
+static void add_score_shapes(struct check_list *list, const struct subject *subject)
+{
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    const struct {
+        const char *name;
+        int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
+        bool top_left;
+        float softcap;
+        bool sinks;
+        enum layout layout;
+        enum data data;
+        float softmax_scale;
+    } score[] = {
+        {"sinks", 2, 4, 2, m + 5, n + 9, false, 0, true, LAYOUT_MIXED, DATA_NORMAL, 0},
+        {"sinks_top_left", 3, 6, 2, 33, 40, true, 0, true, LAYOUT_PADDED, DATA_NORMAL, 0},
+        {"sinks_blind_rows", 2, 3, 1, 2 * m + 3, m - 5, false, 0, true, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"sinks_low", 2, 2, 1, 17, 50, false, 0, true, LAYOUT_BSHD, DATA_LOW, 0},
+        {"sinks_high", 1, 2, 2, 17, 50, true, 0, true, LAYOUT_FUSED, DATA_HIGH, 0},
+        {"sinks_below_sentinel", 2, 2, 1, 20, 40, false, 0, true, LAYOUT_BSHD, DATA_BELOW_SENTINEL, 0},
+        {"sinks_rising", 1, 1, 1, 9, 3 * n + 2, false, 0, true, LAYOUT_BSHD, DATA_RISING, 0},
+        {"sinks_decode", 4, 8, 2, 1, 2 * n + 7, false, 0, true, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"sinks_no_keys", 2, 2, 1, 5, 0, false, 0, true, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"sinks_no_queries", 2, 2, 1, 0, 7, false, 0, true, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"softcap_50", 2, 4, 2, m + 5, n + 9, false, 50, false, LAYOUT_MIXED, DATA_NORMAL, 0},
+        {"softcap_2", 2, 4, 1, 33, 2 * n + 4, true, 2, false, LAYOUT_PADDED, DATA_NORMAL, 0},
+        {"softcap_half", 1, 2, 2, 41, 41, false, 0.5f, false, LAYOUT_FUSED, DATA_NORMAL, 0},
+        {"softcap_blind_rows", 2, 3, 1, 2 * m + 3, m - 5, false, 3, false, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"softcap_low", 2, 2, 1, 17, 50, false, 80, false, LAYOUT_BSHD, DATA_LOW, 0},
+        {"softcap_high", 2, 2, 1, 17, 50, false, 120, false, LAYOUT_BSHD, DATA_HIGH, 0},
+        {"softcap_one_hot", 2, 2, 1, 37, 45, true, 20, false, LAYOUT_BSHD, DATA_ONE_HOT, 0},
+        {"softcap_rising", 1, 1, 1, 9, 3 * n + 2, false, 10, false, LAYOUT_BSHD, DATA_RISING, 0},
+        {"softcap_falling", 1, 1, 1, 9, 3 * n + 2, false, 10, false, LAYOUT_BSHD, DATA_FALLING, 0},
+        {"softcap_tiny_scale", 2, 2, 1, 21, 22, false, 30, false, LAYOUT_BSHD, DATA_NORMAL, 1e-20f},
+        {"softcap_tiny", 2, 2, 1, 21, 22, false, 0x1p-126f, false, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"softcap_negative_scale", 2, 2, 1, 21, 42, true, 1, false, LAYOUT_BSHD, DATA_NORMAL, -0.3f},
+        {"softcap_decode", 4, 8, 2, 1, 2 * n + 7, false, 2, false, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"softcap_drafts", 2, 6, 2, 5, n + 3, false, 2, false, LAYOUT_BHSD, DATA_NORMAL, 0},
+        {"softcap_no_keys", 2, 2, 1, 5, 0, false, 4, false, LAYOUT_BSHD, DATA_NORMAL, 0},
+        {"softcap_and_sinks", 2, 4, 2, m + 5, n + 9, false, 5, true, LAYOUT_MIXED, DATA_NORMAL, 0},
+        {"softcap_and_sinks_decode", 2, 8, 1, 1, 2 * n + 7, false, 1, true, LAYOUT_PADDED, DATA_NORMAL, 0},
+    };
+    for (size_t i = 0; i < sizeof score / sizeof score[0]; i++) {
+        struct shape s = {.batch = score[i].batch,
+                          .heads_q = score[i].heads_q,
+                          .heads_kv = score[i].heads_kv,
+                          .seqlen_q = score[i].seqlen_q,
+                          .seqlen_k = score[i].layout == LAYOUT_FUSED ? score[i].seqlen_q : score[i].seqlen_k,
+                          .mask = causal_or_none(subject, score[i].top_left),
+                          .layout = score[i].layout,
+                          .data = score[i].data,
+                          .softmax_scale = score[i].softmax_scale,
+                          .softcap = score[i].softcap,
+                          .sinks = score[i].sinks};
+        if ((s.softcap != 0 && !subject_caps(subject)) || (s.sinks && !subject_takes_sinks(subject)))
+            continue;
+        checks_add(list, accuracy, &s, "accuracy/%s", score[i].name);
+        const bool window = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0 && s.seqlen_q > 1 && s.data == DATA_NORMAL;
+        if (!window || i % 2 != 0)
+            continue;
+        s.mask = score[i].top_left ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_BAND_BOTTOM_RIGHT; /* both sides in most tiles */
+        s.window_left = 13;
+        s.window_right = 4;
+        checks_add(list, accuracy, &s, "accuracy/window_%s", score[i].name);
+    }
 }
 
 static void add_exp(struct check_list *list, const struct subject *subject)
@@ -475,6 +560,21 @@ static void add_derivatives(struct check_list *list, const struct subject *subje
     s = (struct shape){.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = 24, .seqlen_k = 15, .layout = LAYOUT_MIXED};
     s.mask = causal_or_none(subject, true);
     checks_add(list, derivative, &s, "derivative/gqa");
+    struct shape scored = s;
+    scored.sinks = subject_takes_sinks(subject);
+    if (scored.sinks) {
+        checks_add(list, derivative, &scored, "derivative/gqa_with_sinks");
+        scored.detail = 4;
+        checks_add(list, derivative, &scored, "derivative/sinks");
+    }
+    if (subject_caps(subject)) { /* scores are about 1 */
+        scored.detail = 0;
+        scored.softcap = 1.5f;
+        checks_add(list, derivative, &scored, "derivative/softcap");
+        scored.sinks = false;
+        scored.detail = 1;
+        checks_add(list, derivative, &scored, "derivative/softcap_q");
+    }
     if (subject->info.pass != GLINT_BACKWARD)
         return;
     checks_add(list, identity, &s, "identity/gqa");
@@ -490,6 +590,7 @@ void gradient_checks(struct check_list *list, const struct subject *subject)
     add_feature_shapes(list, subject);
     add_causal_shapes(list, subject);
     add_window_shapes(list, subject);
+    add_score_shapes(list, subject);
     add_exp(list, subject);
     add_derivatives(list, subject);
 }

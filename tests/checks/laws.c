@@ -25,6 +25,10 @@ static void expect_same_results(const struct experiment *e, const struct results
 {
     for (const enum tensor *t = pass_outputs(pass_of(e->subject)); *t != TENSORS; t++)
         expect_same(e, *t, got->at[*t], expected->at[*t], false, what);
+    for (int64_t h = 0; h < e->shape.heads_q && expected->dsinks != NULL; h++)
+        if (!check_within("bitwise", memcmp(&got->dsinks[h], &expected->dsinks[h], sizeof(float)) == 0 ? 0 : 1, 0))
+            check_fail("%s: the gradient of the sink of head %lld is %.9g, expected the same bits as %.9g", what, (long long)h,
+                       (double)got->dsinks[h], (double)expected->dsinks[h]);
 }
 
 /* ---- what must not matter ---- */
@@ -87,15 +91,24 @@ static void batch_alone(struct subject *subject, const struct shape *shape)
     struct experiment *e = prepared(subject, shape);
     struct results all = experiment_run_plainly(e);
     struct shape one = *shape;
+    float *dsinks = check_memory((size_t)shape->heads_q * sizeof *dsinks); /* the sum of the batch items', in their order */
     one.batch = 1;
     for (int64_t b = 0; b < shape->batch; b++) {
         struct experiment *f = experiment_new(subject, &one);
+        if (e->sinks != NULL)
+            memcpy(f->sinks, e->sinks, (size_t)shape->heads_q * sizeof *f->sinks);
         for (enum tensor t = Q; t <= DOUT; t++)
             memcpy(f->in[t], tensor_row(e, e->in[t], t, b, 0, 0), (size_t)tensor_count(f, t) * sizeof(float));
         struct results alone = experiment_run_plainly(f);
         for (const enum tensor *t = pass_outputs(pass_of(subject)); *t != TENSORS; t++)
             expect_same(f, *t, alone.at[*t], tensor_row(e, all.at[*t], *t, b, 0, 0), false, "a batch item alone");
+        for (int64_t h = 0; h < shape->heads_q && all.dsinks != NULL; h++)
+            dsinks[h] += alone.dsinks[h];
     }
+    for (int64_t h = 0; h < shape->heads_q && all.dsinks != NULL; h++)
+        if (!check_within("bitwise", all.dsinks[h] == dsinks[h] ? 0 : 1, 0))
+            check_fail("the gradient of the sink of head %lld is %.9g, the sum over the batch items alone %.9g", (long long)h,
+                       (double)all.dsinks[h], (double)dsinks[h]);
 }
 
 /* A query head computed alone, with the key head that it shares, has the bits that it has in its group. */
@@ -111,6 +124,8 @@ static void head_alone(struct subject *subject, const struct shape *shape)
             for (enum tensor t = Q; t <= V; t++)
                 memcpy(f->in[t], tensor_row(e, e->in[t], t, b, t == Q ? h : h * shape->heads_kv / shape->heads_q, 0),
                        (size_t)tensor_count(f, t) * sizeof(float));
+            if (e->sinks != NULL)
+                f->sinks[0] = e->sinks[h];
             struct results alone = experiment_run_plainly(f);
             for (const enum tensor *t = pass_outputs(GLINT_FORWARD); *t != TENSORS; t++)
                 expect_same(f, *t, alone.at[*t], tensor_row(e, all.at[*t], *t, b, h, 0), false, "a query head alone");
@@ -199,6 +214,10 @@ static void linear_in_dout(struct subject *subject, const struct shape *shape)
         struct results got = experiment_run_plainly(f);
         for (enum tensor t = DQ; t <= DV; t++)
             expect_scaled(e, t, got.at[t], once.at[t], factor[i], "gradients are linear in dO");
+        for (int64_t h = 0; h < shape->heads_q && got.dsinks != NULL; h++)
+            if (!check_within("bitwise", got.dsinks[h] == factor[i] * once.dsinks[h] ? 0 : 1, 0))
+                check_fail("%g dO gives the sink of head %lld %.9g, dO %.9g", (double)factor[i], (long long)h,
+                           (double)got.dsinks[h], (double)once.dsinks[h]);
     }
 }
 
@@ -347,7 +366,33 @@ static void wider_window(struct subject *subject, const struct shape *shape)
     expect_same_results(e, &wide, &narrow, "a wider window");
 }
 
-/* ---- within tolerance ---- */
+/* ---- scores ---- */
+
+/* Sinks of -inf are no sinks. */
+static void no_sinks(struct subject *subject, const struct shape *shape)
+{
+    struct shape with = *shape;
+    with.sinks = true;
+    struct experiment *e = prepared(subject, shape), *f = experiment_new(subject, &with);
+    for (int64_t h = 0; h < shape->heads_q; h++)
+        f->sinks[h] = -INFINITY;
+    experiment_reference(f, false);
+    struct results without = experiment_run_plainly(e), got = experiment_run_plainly(f);
+    expect_same_results(e, &got, &without, "sinks of -inf");
+    for (int64_t h = 0; h < shape->heads_q && got.dsinks != NULL; h++)
+        if (!check_within("bitwise", got.dsinks[h] == 0 ? 0 : 1, 0))
+            check_fail("the gradient of a sink of -inf is %.9g", (double)got.dsinks[h]);
+}
+
+/* A cap far above all scores is none. */
+static void no_softcap(struct subject *subject, const struct shape *shape)
+{
+    struct shape capped = *shape;
+    capped.softcap = 0x1p124f;
+    struct experiment *e = prepared(subject, shape), *f = prepared(subject, &capped);
+    struct results without = experiment_run_plainly(e), got = experiment_run_plainly(f);
+    expect_same_results(e, &got, &without, "a softcap of 2^124");
+}
 
 static double *as_double(const struct experiment *e, enum tensor t, const float *x)
 {
@@ -356,6 +401,60 @@ static double *as_double(const struct experiment *e, enum tensor t, const float 
         y[i] = (double)x[i];
     return y;
 }
+
+/* A sink is one more key, before the others, whose score with every query is the sink and whose value is 0. */
+static void sink_is_a_key(struct subject *subject, const struct shape *shape)
+{
+    struct shape keyed = *shape;
+    keyed.sinks = false;
+    keyed.seqlen_k++;
+    struct experiment *e = experiment_new(subject, shape), *f = experiment_new(subject, &keyed);
+    const int64_t dim = e->ref.head_dim, n = shape->seqlen_k;
+    for (int64_t row = 0; row < tensor_count(e, Q) / dim; row++)
+        e->in[Q][row * dim] = 1;
+    for (enum tensor t = Q; t <= DOUT; t++)
+        if (t == Q || t == DOUT)
+            memcpy(f->in[t], e->in[t], (size_t)tensor_count(e, t) * sizeof(float));
+    for (int64_t bh = 0; bh < shape->batch * shape->heads_kv; bh++)
+        for (enum tensor t = K; t <= V; t++) {
+            float *to = f->in[t] + bh * (n + 1) * dim;
+            memset(to, 0, (size_t)dim * sizeof *to);
+            memcpy(to + dim, e->in[t] + bh * n * dim, (size_t)(n * dim) * sizeof *to);
+            if (t == K)
+                to[0] = dtype_round(e->dtype, e->sinks[bh % shape->heads_q] / e->ref.softmax_scale);
+        }
+    for (int64_t h = 0; h < shape->heads_q; h++) /* what the key scores */
+        e->sinks[h] = e->ref.softmax_scale * dtype_round(e->dtype, e->sinks[h] / e->ref.softmax_scale);
+    for (int64_t bh = 0; bh < shape->batch * shape->heads_kv; bh++)
+        f->in[K][bh * (n + 1) * dim] = dtype_round(e->dtype, e->sinks[bh % shape->heads_q] / e->ref.softmax_scale);
+    experiment_reference(e, true);
+    experiment_reference(f, true);
+    struct results sink = experiment_run_plainly(e), key = experiment_run_plainly(f);
+    const double unit = 4 * factor_ulp(e->math, e->dtype) + (12 + sqrt((double)dim)) * dtype_ulp(GLINT_F32);
+    if (pass_of(subject) == GLINT_FORWARD) {
+        for (const enum tensor *t = pass_outputs(GLINT_FORWARD); *t != TENSORS; t++)
+            expect_near(e, *t, "law in tolerance", sink.at[*t], as_double(e, *t, key.at[*t]),
+                        unit * (max_magnitude(e->exact[*t], tensor_count(e, *t)) + 1));
+        return;
+    }
+    const double size = max_magnitude(e->exact[DV], tensor_count(e, DV)) + max_magnitude(e->exact[DQ], tensor_count(e, DQ));
+    double *dq = as_double(e, DQ, key.at[DQ]);
+    for (int64_t row = 0; row < tensor_count(e, DQ) / dim; row++) /* the key's own K is in this element */
+        dq[row * dim] = (double)sink.at[DQ][row * dim];
+    expect_near(e, DQ, "law in tolerance", sink.at[DQ], dq, 8 * unit * (size + 1));
+    for (int64_t h = 0; h < shape->heads_q; h++) { /* dK of the key: the sum over rows of dS times q, of which one element is 1 */
+        double sum = 0;
+        for (int64_t b = 0; b < shape->batch; b++)
+            sum += (double)key.at[DK][(b * shape->heads_kv + h) * (n + 1) * dim] / (double)e->ref.softmax_scale;
+        const double error = fabs((double)sink.dsinks[h] - sum),
+                     bound = 8 * unit * (fabs(sum) + sqrt((double)(dim * shape->seqlen_q)));
+        if (!check_within("law in tolerance", error, bound))
+            check_fail("the gradient of the sink of head %lld is %.9g, that of a key in its place %.9g, error %.3g, bound %.3g",
+                       (long long)h, (double)sink.dsinks[h], sum, error, bound);
+    }
+}
+
+/* ---- within tolerance ---- */
 
 /* K + c shifts every row of scores by <q, c>: O stays, LSE moves by softmax_scale <q, c>. On the grid K + c is exact. */
 static void shift_keys(struct subject *subject, const struct shape *shape)
@@ -452,6 +551,67 @@ static void decode_laws(struct check_list *list, const struct subject *subject)
     }
 }
 
+/* What holds of any attention holds with capped scores and with sinks. */
+static void score_laws(struct check_list *list, const struct subject *subject)
+{
+    const bool forward = subject->info.pass == GLINT_FORWARD, causal = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    const enum glint_mask mask = causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    const struct shape plain = {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = m + 5, .seqlen_k = n + 11, .mask = mask};
+    const struct shape blind = {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = 40, .seqlen_k = 23, .mask = mask};
+    const struct shape many = {.batch = 3, .heads_q = 4, .heads_kv = 2, .seqlen_q = 37, .seqlen_k = 26, .mask = mask};
+    for (int capped = 0; capped < 2; capped++) {
+        const char *name = capped ? "softcap" : "sinks";
+        const bool sinks = subject_takes_sinks(subject);
+        if (capped ? !subject_caps(subject) : !sinks)
+            continue;
+        struct shape s = plain;
+        s.softcap = capped ? 2.5f : 0;
+        s.sinks = sinks;
+        if (subject->backend->executors)
+            checks_add(list, lanes, &s, "law/%s_lanes", name);
+        if (subject->backend->fences)
+            checks_add(list, fences, &s, "law/%s_fences", name);
+        checks_add(list, workspace_contents, &s, "law/%s_workspace_contents", name);
+        s = many;
+        s.softcap = capped ? 2.5f : 0;
+        s.sinks = sinks;
+        if (subject->backend->executors) { /* one head, split over its keys where that can be */
+            struct shape few = s;
+            few.batch = few.heads_q = few.heads_kv = 1;
+            few.seqlen_q = 5;
+            few.seqlen_k = 1100;
+            checks_add(list, lanes, &few, "law/%s_lanes_one_head", name);
+        }
+        checks_add(list, batch_alone, &s, "law/%s_batch_alone", name);
+        if (forward)
+            checks_add(list, head_alone, &s, "law/%s_head_alone", name);
+        if (causal) {
+            s.seqlen_q = s.seqlen_k = m + 21;
+            s.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
+            s.detail = 15;
+            checks_add(list, future_keys, &s, "law/%s_future_keys", name);
+            if (!forward)
+                checks_add(list, past_queries, &s, "law/%s_past_queries", name);
+        }
+        if (!forward) {
+            s = many;
+            s.softcap = capped ? 2.5f : 0;
+            s.sinks = sinks;
+            checks_add(list, linear_in_dout, &s, "law/%s_linear_in_dout", name);
+        }
+        checks_add(list, capped ? no_softcap : no_sinks, &plain, "law/no_%s", name);
+        checks_add(list, capped ? no_softcap : no_sinks, &blind, "law/no_%s_blind_rows", name);
+        if (!capped) {
+            struct shape keys = many;
+            keys.heads_kv = keys.heads_q;
+            keys.sinks = true;
+            keys.seqlen_q = 23;
+            checks_add(list, sink_is_a_key, &keys, "law/sink_is_a_key");
+        }
+    }
+}
+
 static void window_laws(struct check_list *list, const struct subject *subject)
 {
     const bool forward = subject->info.pass == GLINT_FORWARD, decode = subject->info.queries_up_to > 0;
@@ -544,6 +704,7 @@ void laws_checks(struct check_list *list, const struct subject *subject)
         window_laws(list, subject);
     if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) == 0 || subject->info.queries_up_to > 0)
         checks_add(list, as_a_window, &small, "law/as_a_window");
+    score_laws(list, subject);
     checks_add(list, layouts, &square, "law/layouts");
     checks_add(list, batch_alone, &many, "law/batch_alone");
     checks_add(list, permutation, &many, "law/permutation");

@@ -100,10 +100,45 @@ static void nan_in_blind_rows(struct subject *subject, const struct shape *shape
             }
     experiment_reference(e, true);
     struct results got = experiment_run_plainly(e);
+    for (int64_t h = 0; h < shape->heads_q && got.dsinks != NULL; h++)
+        if (!check_within("special value", isfinite(got.dsinks[h]) ? 0 : 1, 0))
+            check_fail("queries that see no key give the sink of head %lld the gradient %g", (long long)h, (double)got.dsinks[h]);
     for (const enum tensor *t = pass_outputs(pass_of(subject)); *t != TENSORS; t++)
         expect_near(e, *t, "special value", got.at[*t], e->exact[*t],
                     (8 * factor_ulp(e->math, tensor_dtype(e, *t)) + 32 * dtype_ulp(GLINT_F32)) *
                         (1 + max_magnitude(e->exact[*t], tensor_count(e, *t))));
+}
+
+/* NaN or inf in the sink of a head: nothing but that head's rows, and they follow IEEE arithmetic. */
+static void special_sink(struct subject *subject, const struct shape *shape)
+{
+    const enum glint_pass pass = pass_of(subject);
+    struct experiment *clean = experiment_new(subject, shape);
+    experiment_reference(clean, false);
+    struct results before = experiment_run_plainly(clean);
+    static const float special[] = {NAN, INFINITY};
+    for (size_t c = 0; c < sizeof special / sizeof special[0]; c++) {
+        struct experiment *e = experiment_copy(clean);
+        e->sinks[1] = special[c];
+        experiment_reference(e, false);
+        struct results got = experiment_run_plainly(e);
+        const int64_t group = shape->heads_q / shape->heads_kv;
+        for (const enum tensor *t = pass_outputs(pass); *t != TENSORS; t++)
+            for (int64_t i = 0; i < tensor_count(e, *t); i++) {
+                const int64_t head = i / tensor_dim(e, *t) / tensor_rows(e, *t) % tensor_heads(e, *t);
+                const bool keys = *t == DK || *t == DV, touched = head == (keys ? 1 / group : 1);
+                const float x = got.at[*t][i], y = before.at[*t][i];
+                if (!touched && memcmp(&x, &y, sizeof x) != 0)
+                    check_fail("a special sink of head 1 changes %s of head %lld", tensor_name[*t], (long long)head);
+                if (touched && pass == GLINT_FORWARD && !(isnan(e->exact[*t][i]) ? isnan(x) : (double)x == e->exact[*t][i]))
+                    check_fail("with a sink of %g %s is %g, the reference %g", (double)special[c], tensor_name[*t], (double)x,
+                               e->exact[*t][i]);
+            }
+        for (int64_t h = 0; h < shape->heads_q && got.dsinks != NULL; h++)
+            if (h != 1 && memcmp(&got.dsinks[h], &before.dsinks[h], sizeof(float)) != 0)
+                check_fail("a special sink of head 1 changes the gradient of that of head %lld", (long long)h);
+        check_within("special value", 0, 0);
+    }
 }
 
 /* ---- huge logits ---- */
@@ -126,7 +161,8 @@ static void huge(struct subject *subject, const struct shape *shape, double logi
     struct results got = experiment_run_plainly(e);
     if (pass_of(subject) == GLINT_FORWARD) {
         expect_near(e, O, "huge logits", got.at[O], e->exact[O],
-                    (2 * factor_ulp(e->math, e->dtype) + 0x1p-21) * max_magnitude(e->exact[O], tensor_count(e, O)));
+                    (2 * factor_ulp(e->math, e->dtype) + 0x1p-21 + 6 * 0x1p-23 * (double)shape->softcap) *
+                        max_magnitude(e->exact[O], tensor_count(e, O)));
         expect_near(e, LSE, "huge logits", got.at[LSE], e->exact[LSE],
                     0x1p-22 * max_magnitude(e->exact[LSE], tensor_count(e, LSE)));
         return;
@@ -165,11 +201,10 @@ static void logits_3e38(struct subject *subject, const struct shape *shape)
 
 /* ---- tiny numbers ---- */
 
-/* The smallest number that the arithmetic tells from zero: of factors of tf32 2^-136. Tiles of bf16 count what is below 2^-126 as zero, products
- * too: those of numbers from 2^-113 on with weights are off by less than rounding. */
+/* The smallest number that the arithmetic tells from zero: of factors of tf32 2^-136. */
 static double smallest_factor(const struct experiment *e)
 {
-    return e->math == GLINT_MATH_NATIVE ? dtype_smallest(e->dtype) : e->math == GLINT_MATH_BF16 ? 0x1p-113 : 0x1p-136;
+    return e->math == GLINT_MATH_NATIVE ? dtype_smallest(e->dtype) : 0x1p-136;
 }
 
 /* V (dO in the backward) is denormal in the dtype: averages of it come out to the last unit, apart from what rounding P to tf32 takes. */
@@ -268,6 +303,44 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
                                         .window_right = 1};
             checks_add(list, nan_in_blind_rows, &blind, "special/window_%s_nan_in_blind_rows",
                        top_left ? "top_left" : "bottom_right");
+        }
+    }
+    if (subject_takes_sinks(subject)) {
+        struct shape sinks = s;
+        sinks.sinks = true;
+        sinks.heads_q = sinks.heads_kv = 3;
+        checks_add(list, special_sink, &sinks, "special/sink");
+        sinks.heads_q = 4, sinks.heads_kv = 2;
+        checks_add(list, special_sink, &sinks, "special/sink_of_a_group");
+        if (causal) {
+            const struct shape blind = {.batch = 2,
+                                        .heads_q = 2,
+                                        .heads_kv = 1,
+                                        .seqlen_q = 40,
+                                        .seqlen_k = 13,
+                                        .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT,
+                                        .sinks = true};
+            checks_add(list, nan_in_blind_rows, &blind, "special/sinks_nan_in_blind_rows");
+        }
+    }
+    if (subject_caps(subject)) {
+        struct shape capped = s;
+        capped.softcap = 3;
+        for (enum tensor t = Q; t <= DOUT; t++) {
+            if (t == O || t == LSE || (t == DOUT && forward))
+                continue;
+            capped.detail = t;
+            checks_add(list, nan_in, &capped, "special/softcap_nan_in_%s", tensor_name[t]);
+            checks_add(list, infinity_in, &capped, "special/softcap_inf_in_%s", tensor_name[t]);
+            checks_add(list, minus_infinity_in, &capped, "special/softcap_minus_inf_in_%s", tensor_name[t]);
+        }
+        checks_add(list, logits_1e4, &capped, "special/softcap_logits_1e4");
+        checks_add(list, logits_3e38, &capped, "special/softcap_logits_3e38");
+        if (causal) {
+            struct shape blind = {.batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 40, .seqlen_k = 13};
+            blind.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+            blind.softcap = 3;
+            checks_add(list, nan_in_blind_rows, &blind, "special/softcap_nan_in_blind_rows");
         }
     }
     checks_add(list, logits_1e4, &s, "special/logits_1e4");

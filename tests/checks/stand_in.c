@@ -162,8 +162,13 @@ static float exp_of(float x, bool backward)
 
 static int64_t visible_of(const struct glint_problem *p, int64_t i)
 {
-    const bool top_left = p->mask == GLINT_MASK_CAUSAL_TOP_LEFT || (p->mask != GLINT_MASK_NONE && IF_FAULT(ALIGNMENT_IGNORED));
-    int64_t n = p->mask == GLINT_MASK_NONE ? p->seqlen_k : i + 1 + (top_left ? 0 : p->seqlen_k - p->seqlen_q);
+    const bool band = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT; /* without a left side */
+    if (band && p->window_right == GLINT_UNBOUNDED)
+        return p->seqlen_k;
+    const bool top_left = p->mask == GLINT_MASK_CAUSAL_TOP_LEFT || p->mask == GLINT_MASK_BAND_TOP_LEFT ||
+                          (p->mask != GLINT_MASK_NONE && IF_FAULT(ALIGNMENT_IGNORED));
+    int64_t n = p->mask == GLINT_MASK_NONE ? p->seqlen_k
+                                           : i + 1 + (band ? p->window_right : 0) + (top_left ? 0 : p->seqlen_k - p->seqlen_q);
     if (p->mask != GLINT_MASK_NONE)
         n += IF_FAULT(MASK_ONE_SHORT) ? -1 : IF_FAULT(MASK_ONE_LONG) ? 1 : 0;
     n = n < 0 ? 0 : n > p->seqlen_k ? p->seqlen_k : n;

@@ -124,6 +124,10 @@ static void says_what_to_change(void)
     REFUSED(GLINT_BAD_MASK, "mask", "0");
     p.lengths = 7;
     REFUSED(GLINT_BAD_LENGTHS, "lengths", "7", "GLINT_LENGTHS_DEVICE");
+    p.sinks = 2;
+    REFUSED(GLINT_BAD_SINKS, "sinks", "2", "use 1");
+    p.softcap = -50;
+    REFUSED(GLINT_BAD_SOFTCAP, "softcap", "0 for none", "50");
     p.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
     p.window_left = 512; /* a window that no band asks for */
     REFUSED(GLINT_BAD_WINDOW, "window_left", "512", "GLINT_MASK_BAND_BOTTOM_RIGHT");
@@ -168,6 +172,14 @@ static void says_what_to_change(void)
     snprintf(workspace, sizeof workspace, "%zu", plan.workspace_bytes);
     EXPECT(strstr(text, row_at(plan.variant).name) != NULL && strstr(text, workspace) != NULL, "%s", text);
     contract_note("an acceptance reads: %.200s", text);
+    p = good;
+    p.sinks = 1;
+    EXPECT(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL) == GLINT_OK && strstr(text, "sink") != NULL, "%s",
+           text);
+    p.softcap = 50;
+    const enum glint_status capped = glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL);
+    EXPECT(capped == ((info.features & GLINT_FEATURE_SOFTCAP) != 0 ? GLINT_OK : GLINT_NOT_IN_SPEC), "%s", text);
+    EXPECT(strstr(text, capped == GLINT_OK ? "Scores are capped" : "\"softcap\" to softcaps") != NULL, "%s", text);
     free(storage);
 }
 

@@ -13,6 +13,7 @@ struct batch {
     struct glint_problem problem;
     struct glint_tensors tensors;
     int32_t seqlens_q[BATCH], seqlens_k[BATCH];
+    float sinks[HEADS_Q];
     unsigned char *memory[LSE + 1];
     size_t bytes[LSE + 1];
 };
@@ -92,6 +93,7 @@ static void compare(const struct glint_context *context, uint32_t row, struct ba
     t.v = row_of(&x->problem, x->memory[V], V, b, 0, 0);
     t.o = o;
     t.lse = (float *)(void *)lse;
+    t.sinks = x->tensors.sinks;
     run(context, row, &p, &t);
     for (enum tensor out = O; out <= LSE; out++) {
         const struct tensor_layout s = tensor_layout(&x->problem, out);
@@ -151,7 +153,14 @@ static void each_row(uint32_t concurrency)
                 x.seqlens_k[2] = INT32_MAX;
                 x.seqlens_k[3] = INT32_MIN;
             }
+            if (way > 0) { /* with sinks, and capped where the row can */
+                x.problem.sinks = 1;
+                x.problem.softcap = (info.features & GLINT_FEATURE_SOFTCAP) != 0 ? 1.5f : 0;
+                for (int h = 0; h < HEADS_Q; h++)
+                    x.sinks[h] = (float)h - 1;
+            }
             make(&x, row * 3 + (uint32_t)way);
+            x.tensors.sinks = way > 0 ? x.sinks : NULL;
             if (way == 2)
                 x.tensors.seqlens_q = NULL;
             run(context, row, &x.problem, &x.tensors);

@@ -19,22 +19,23 @@ static const char *after(const char *name, const char *text)
     return name != NULL && strncmp(name, text, strlen(text)) == 0 ? name + strlen(text) : NULL;
 }
 
-/* A name is its fields: <fwd|bwd|dec>_<dtype>_d<head_dim>_<none|causal|band>__<family>_<how>m<tile_m>n<tile_n>, where `how` is the CPU's ISA; on a GPU
+/* A name is its fields: <fwd|bwd|dec>_<dtype>_d<head_dim>_<none|causal|band>[_softcap]__<family>_<how>m<tile_m>n<tile_n>, where `how` is the CPU's ISA; on a GPU
  * the backward's strategy, and tf32x3 for three products in place of one. */
 static bool name_is_right(const struct glint_variant_info *info)
 {
     enum { BOTH = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND };
+    const uint32_t sides = info->features & ~(uint32_t)GLINT_FEATURE_SOFTCAP;
     char front[128], tile[32];
-    snprintf(front, sizeof front, "%s_%s_d%u_%s__%s_",
+    snprintf(front, sizeof front, "%s_%s_d%u_%s%s__%s_",
              info->pass == GLINT_BACKWARD ? "bwd"
              : info->queries_up_to > 0    ? "dec"
                                           : "fwd",
              dtype_names[info->dtype], info->head_dim,
-             info->features == 0                           ? "none"
-             : info->features == GLINT_FEATURE_RIGHT_BOUND ? "causal"
-             : info->features == BOTH                      ? "band"
-                                                           : "?",
-             info->family);
+             sides == 0                           ? "none"
+             : sides == GLINT_FEATURE_RIGHT_BOUND ? "causal"
+             : sides == BOTH                      ? "band"
+                                                  : "?",
+             sides != info->features ? "_softcap" : "", info->family);
     snprintf(tile, sizeof tile, "m%un%u", info->tile_m, info->tile_n);
     const char *rest = after(info->name, front);
     if (strcmp(info->family, "cpu") == 0) {
@@ -56,9 +57,10 @@ static void names_are_their_fields(void)
     for (uint32_t i = 0; i < count; i++) {
         const struct glint_variant_info info = row_at(i);
         EXPECT(info.pass == GLINT_FORWARD || info.pass == GLINT_BACKWARD, "row %u has pass %u", i, info.pass);
+        const uint32_t sides = info.features & ~(uint32_t)GLINT_FEATURE_SOFTCAP;
         EXPECT(info.dtype >= GLINT_F32 && info.dtype <= GLINT_BF16 &&
-                   (info.features == 0 || info.features == GLINT_FEATURE_RIGHT_BOUND ||
-                    info.features == (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)),
+                   (sides == 0 || sides == GLINT_FEATURE_RIGHT_BOUND ||
+                    sides == (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)),
                "row %u", i);
         EXPECT(info.head_dim > 0 && info.head_dim % 8 == 0 && info.tile_m > 0 && info.tile_n > 0, "row %u", i);
         const uint32_t a = info.alignment_bytes;
@@ -174,8 +176,15 @@ static void each_row_by_name(void)
         q = p;
         q.mask = p.mask == GLINT_MASK_NONE ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_NONE;
         const enum glint_status masked = glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan);
-        EXPECT(masked == (info.queries_up_to > 0 && info.features != 0 ? GLINT_OK : GLINT_NOT_IN_SPEC), "%s for a mask gives %s",
-               info.name, glint_status_name(masked));
+        EXPECT(masked ==
+                   (info.queries_up_to > 0 && (info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_OK : GLINT_NOT_IN_SPEC),
+               "%s for a mask gives %s", info.name, glint_status_name(masked));
+        plan = before;
+        q = p;
+        q.softcap = 30;
+        const enum glint_status capped = glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan);
+        EXPECT(capped == ((info.features & GLINT_FEATURE_SOFTCAP) != 0 ? GLINT_OK : GLINT_NOT_IN_SPEC), "%s for a softcap gives %s",
+               info.name, glint_status_name(capped));
         plan = before;
         const enum glint_pass opposite = info.pass == GLINT_FORWARD ? GLINT_BACKWARD : GLINT_FORWARD;
         const enum glint_status wrong = glint_plan_variant(context, &p, opposite, i, &plan);

@@ -38,7 +38,12 @@ enum action {
     WORKSPACE_HUGE,
     STREAM,
     PLAN_NULL,
-    OTHER_PASS
+    OTHER_PASS,
+    SINKS_NULL, /* the sinks where `amount` is even, else their gradient, here and below */
+    SINKS_SHIFTED,
+    SINKS_ONTO, /* tensor a, at byte amount / 2 */
+    SINKS_IN_WORKSPACE,
+    SINKS_IN_ONE_PLACE
 };
 
 struct change {
@@ -101,6 +106,33 @@ static void list_changes(struct changes *c, const struct call *call)
     add(c, OTHER_PASS, Q, Q, 0);
 }
 
+static void list_sink_changes(struct changes *c, const struct call *call)
+{
+    c->count = 0;
+    for (int gradient = 0; gradient < 2; gradient++) {
+        if (call->problem.sinks != 0)
+            add(c, SINKS_NULL, Q, Q, gradient);
+        add(c, SINKS_SHIFTED, Q, Q, gradient);
+        add(c, SINKS_IN_WORKSPACE, Q, Q, gradient);
+        add(c, SINKS_IN_ONE_PLACE, Q, Q, gradient);
+        for (enum tensor a = Q; a < TENSORS; a++) {
+            if (!pass_uses(call->pass, a))
+                continue;
+            add(c, SINKS_ONTO, a, a, gradient);
+            add(c, SINKS_ONTO, a, a, 2 * ((int64_t)call->bytes[a] - 4) + gradient);
+        }
+    }
+}
+
+/* No cast: it may be misaligned on purpose. */
+static void set_sinks(struct arguments *to, int64_t which, const unsigned char *address)
+{
+    if (which % 2 == 0)
+        memcpy(&to->tensors.sinks, &address, sizeof address);
+    else
+        memcpy(&to->tensors.dsinks, &address, sizeof address);
+}
+
 static void apply(struct arguments *to, const struct change *change, const struct call *call)
 {
     unsigned char *const here = tensor_get(&to->tensors, change->a);
@@ -135,6 +167,11 @@ static void apply(struct arguments *to, const struct change *change, const struc
     case WORKSPACE_HUGE: to->workspace_bytes = SIZE_MAX; break;
     case STREAM: to->stream = (void *)(uintptr_t)change->amount; break;
     case PLAN_NULL: to->plan = NULL; break;
+    case SINKS_NULL: set_sinks(to, change->amount, NULL); break;
+    case SINKS_SHIFTED: set_sinks(to, change->amount, call->block + call->sinks_offset[change->amount] + 2); break;
+    case SINKS_ONTO: set_sinks(to, change->amount, call->block + call->offset[change->a] + change->amount / 2); break;
+    case SINKS_IN_WORKSPACE: set_sinks(to, change->amount, (const unsigned char *)call->workspace + 16); break;
+    case SINKS_IN_ONE_PLACE: set_sinks(to, change->amount, call->block + call->sinks_offset[1 - change->amount]); break;
     case OTHER_PASS: to->called = call->pass == GLINT_FORWARD ? GLINT_BACKWARD : GLINT_FORWARD; break;
     }
 }
@@ -308,6 +345,38 @@ static void judge_all(enum glint_pass pass, bool fused)
     }
     trial_drop_call(&t);
     trial_close(&t);
+}
+
+/* Sinks given and wanted, or not wanted, each in each wrong place, alone and beside every other change of a call. */
+static void sinks(void)
+{
+    for (int pass = GLINT_FORWARD; pass <= GLINT_BACKWARD; pass++)
+        for (uint32_t wanted = 0; wanted < 2; wanted++) {
+            struct trial t;
+            static struct changes others, changes;
+            if (!trial_open(&t, (enum glint_pass)pass, 2))
+                continue;
+            trial_problem(&t, 2, 3, 3, 2, 1, true);
+            t.problem.sinks = wanted;
+            trial_call(&t, 12);
+            list_changes(&others, &t.call);
+            list_sink_changes(&changes, &t.call);
+            for (size_t i = 0; i < changes.count; i++) {
+                judge(&t, &changes.at[i], NULL);
+                for (size_t j = 0; j < changes.count; j++)
+                    judge(&t, &changes.at[j], &changes.at[i]);
+                for (size_t j = i % 7; j < others.count; j += 7)
+                    judge(&t, &others.at[j], &changes.at[i]);
+            }
+            EXPECT(call_run(&t.call) == GLINT_OK && call_canaries_hold(&t.call), "the context does not work afterwards");
+            trial_drop_call(&t);
+            trial_close(&t);
+        }
+    contract_note("%llu cases: %llu refused, %llu correct and run", (unsigned long long)tally.cases,
+                  (unsigned long long)tally.refused, (unsigned long long)tally.ran);
+    const enum glint_status statuses[] = {GLINT_BAD_SINKS, GLINT_NULL_TENSOR, GLINT_TENSOR_MISALIGNED, GLINT_TENSOR_OVERLAP};
+    for (size_t i = 0; i < COUNT(statuses); i++)
+        EXPECT(tally.by_status[statuses[i]] > 0, "no case gave %s", glint_status_name(statuses[i]));
 }
 
 static void forward_arguments(void)
@@ -529,6 +598,7 @@ static const struct contract_case cases[] = {
     {"backward_arguments", backward_arguments, 240},
     {"forward_of_views", forward_of_views, 120},
     {"backward_of_views", backward_of_views, 240},
+    {"sinks", sinks, 120},
     {"interleaved_outputs", interleaved_outputs, 0},
     {"changed_plans", changed_plans, 0},
     {"plan_of_a_closed_context", plan_of_a_closed_context, 0},

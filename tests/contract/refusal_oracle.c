@@ -112,16 +112,20 @@ static bool is_band(const struct glint_problem *p)
 uint32_t oracle_features(const struct glint_problem *p)
 {
     const bool window = is_band(p), left = window && p->window_left != GLINT_UNBOUNDED;
+    const uint32_t cap = p->softcap == 0 ? 0u : GLINT_FEATURE_SOFTCAP;
     if (left)
-        return GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
-    return window ? (p->window_right != GLINT_UNBOUNDED ? GLINT_FEATURE_RIGHT_BOUND : 0u)
-                  : (p->mask != GLINT_MASK_NONE ? GLINT_FEATURE_RIGHT_BOUND : 0u);
+        return cap | GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
+    return cap | (window ? (p->window_right != GLINT_UNBOUNDED ? GLINT_FEATURE_RIGHT_BOUND : 0u)
+                         : (p->mask != GLINT_MASK_NONE ? GLINT_FEATURE_RIGHT_BOUND : 0u));
 }
 
 bool oracle_serves(const struct glint_variant_info *info, const struct glint_problem *p)
 {
-    const uint32_t wanted = oracle_features(p);
-    return info->features == wanted || (info->queries_up_to > 0 && (wanted & ~info->features) == 0);
+    const uint32_t wanted = oracle_features(p), sides = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
+    const bool caps = (info->features & GLINT_FEATURE_SOFTCAP) != 0, capped = (wanted & GLINT_FEATURE_SOFTCAP) != 0;
+    const bool cap_fits = caps == capped || (caps && strcmp(info->family, "cpu") == 0);
+    return cap_fits &&
+           ((info->features & sides) == (wanted & sides) || (info->queries_up_to > 0 && (wanted & sides & ~info->features) == 0));
 }
 
 /* Rows of the table for this problem: whether any exists, any runs here, and any accepts the strides. */
@@ -218,6 +222,11 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
         fault(f, GLINT_BAD_SCALE, "softmax_scale");
     if (p->lengths > GLINT_LENGTHS_DEVICE || (p->lengths == GLINT_LENGTHS_DEVICE && pass != GLINT_FORWARD))
         fault(f, GLINT_BAD_LENGTHS, "lengths");
+    const double cap = (double)p->softcap;
+    if (cap != 0 && !(cap >= ldexp(1, -126) && cap <= ldexp(1, 124)))
+        fault(f, GLINT_BAD_SOFTCAP, "softcap");
+    if (p->sinks > 1)
+        fault(f, GLINT_BAD_SINKS, "sinks");
     if (p->reserved_word != 0)
         fault(f, GLINT_BAD_RESERVED, "reserved_word");
     for (int i = 0; i < 4; i++) {
@@ -289,6 +298,12 @@ static bool rows_meet(const struct tensor_layout *s, uintptr_t base, uintptr_t f
     return false;
 }
 
+static bool rows_meet_of(const struct glint_problem *p, enum tensor t, uintptr_t base, uintptr_t from, uintptr_t to)
+{
+    const struct tensor_layout s = tensor_layout(p, t);
+    return rows_meet(&s, base, from, to);
+}
+
 static bool tensors_meet(const struct glint_problem *p, enum tensor a, uintptr_t at_a, enum tensor b, uintptr_t at_b)
 {
     const struct tensor_layout s = tensor_layout(p, a), other = tensor_layout(p, b);
@@ -312,6 +327,38 @@ static bool ranges_meet(uintptr_t a, size_t a_bytes, uintptr_t b, size_t b_bytes
 {
     const wide a_end = (wide)a + a_bytes, b_end = (wide)b + b_bytes;
     return a_bytes > 0 && b_bytes > 0 && (wide)a < b_end && (wide)b < a_end;
+}
+
+/* An array of floats, one a query head. */
+static void oracle_sinks(struct faults *f, const struct call_arguments *a, enum glint_pass pass, const void *array,
+                         const char *name, bool written)
+{
+    const struct glint_problem *const p = &a->plan->problem;
+    const uintptr_t at = (uintptr_t)array, workspace = (uintptr_t)a->workspace;
+    const size_t bytes = (size_t)p->heads_q * sizeof(float);
+    if (p->sinks == 0) {
+        if (array != NULL)
+            fault(f, GLINT_BAD_SINKS, name);
+        return;
+    }
+    if (array == NULL) {
+        fault(f, GLINT_NULL_TENSOR, name);
+        return;
+    }
+    if (at % sizeof(float) != 0)
+        fault(f, GLINT_TENSOR_MISALIGNED, name);
+    if (a->workspace != NULL && ranges_meet(at, bytes, workspace, a->plan->workspace_bytes))
+        fault(f, GLINT_TENSOR_OVERLAP, name);
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        const uintptr_t other = (uintptr_t)tensor_get(a->tensors, t);
+        if (other == 0 || !pass_uses(pass, t) || !(written || pass_writes(pass, t)))
+            continue;
+        if (rows_meet_of(p, t, other, at, at + bytes))
+            fault(f, GLINT_TENSOR_OVERLAP, name);
+        else if (ranges_meet(at, bytes, other,
+                             tensor_bytes(p, t))) /* between the rows of a tensor: dear to prove, may be refused */
+            add(f, GLINT_TENSOR_OVERLAP, true, name, "");
+    }
 }
 
 void oracle_call(struct faults *f, const struct call_arguments *a)
@@ -348,6 +395,14 @@ void oracle_call(struct faults *f, const struct call_arguments *a)
 
     const uint32_t alignment = row_at(a->plan->variant).alignment_bytes;
     const struct glint_problem *const p = &a->plan->problem;
+    oracle_sinks(f, a, pass, a->tensors->sinks, "sinks", false);
+    if (pass == GLINT_BACKWARD) {
+        const size_t bytes = (size_t)p->heads_q * sizeof(float);
+        oracle_sinks(f, a, pass, a->tensors->dsinks, "dsinks", true);
+        if (p->sinks != 0 && a->tensors->sinks != NULL && a->tensors->dsinks != NULL &&
+            ranges_meet((uintptr_t)a->tensors->sinks, bytes, (uintptr_t)a->tensors->dsinks, bytes))
+            fault(f, GLINT_TENSOR_OVERLAP, "dsinks");
+    }
     /* A call of the wrong pass may be judged by either pass's needs: faults beside WRONG_PASS are welcome, not required. */
     for (enum tensor t = Q; t < TENSORS; t++) {
         if (!pass_uses(pass, t))

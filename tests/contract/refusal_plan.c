@@ -49,6 +49,8 @@ static const struct field fields[] = {
     FIELD(window_right, KIND_I64),
     FIELD(lengths, KIND_U32),
     FIELD(reserved_word, KIND_U32),
+    FIELD(softcap, KIND_F32),
+    FIELD(sinks, KIND_U32),
     FIELD(reserved[0], KIND_U64),
     FIELD(reserved[1], KIND_U64),
     FIELD(reserved[2], KIND_U64),
@@ -125,8 +127,24 @@ static const int64_t i64_values[] = {0,
                                      INT64_MIN + 1,
                                      -INT64_C(0x100000000)};
 static const uint64_t u64_values[] = {1, 2, 0x80000000u, UINT64_C(1) << 32, UINT64_C(1) << 63, UINT64_MAX};
-static const uint32_t f32_bits[] = {0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x00000001, 0x007fffff, 0x7f7fffff,
-                                    0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0x7fbfffff};
+static const uint32_t f32_bits[] = {0x00000000,
+                                    0x80000000,
+                                    0x3f800000,
+                                    0xbf800000,
+                                    0x00000001,
+                                    0x007fffff,
+                                    0x7f7fffff,
+                                    0xff7fffff,
+                                    0x7f800000,
+                                    0xff800000,
+                                    0x7fc00000,
+                                    0xffc00000,
+                                    0x7f800001,
+                                    0x7fbfffff,
+                                    0x42480000 /* 50 */,
+                                    0x00800000,
+                                    0x7d800000 /* 2^124 */,
+                                    0x7d800001};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 enum { I64_NEAR = 8 }; /* values made from the field's own: twice, half, one more, ... */

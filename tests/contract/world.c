@@ -220,6 +220,11 @@ void call_make(struct call *c, const struct glint_context *context, const struct
         c->bytes[t] = pass_uses(pass, t) ? tensor_bytes(problem, t) : 0;
         at += c->bytes[t] + GAP;
     }
+    c->sinks_bytes = problem->sinks != 0 ? (size_t)problem->heads_q * sizeof(float) : 0;
+    for (int i = 0; i < 2; i++) {
+        c->sinks_offset[i] = at = round_up(at, 64);
+        at += c->sinks_bytes + GAP;
+    }
     c->workspace_offset = round_up(at, GLINT_WORKSPACE_ALIGNMENT);
     c->block_bytes = round_up(c->workspace_offset + c->workspace_bytes + GAP, GLINT_WORKSPACE_ALIGNMENT);
     c->block = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, c->block_bytes);
@@ -231,6 +236,13 @@ void call_make(struct call *c, const struct glint_context *context, const struct
             continue;
         tensor_set(&c->tensors, t, c->block + c->offset[t]);
         fill_random(&r, t == LSE ? (uint32_t)GLINT_F32 : problem->dtype, c->block + c->offset[t], c->bytes[t]);
+    }
+    if (c->sinks_bytes > 0) {
+        void *const sinks = c->block + c->sinks_offset[0], *const dsinks = c->block + c->sinks_offset[1];
+        c->tensors.sinks = sinks;
+        fill_random(&r, GLINT_F32, sinks, c->sinks_bytes);
+        fill_random(&r, GLINT_F32, dsinks, c->sinks_bytes);
+        c->tensors.dsinks = pass == GLINT_BACKWARD ? dsinks : NULL;
     }
 }
 
@@ -266,6 +278,11 @@ bool call_canaries_hold(const struct call *c)
         if (!all_canaries(c->block + at, c->offset[t] - at))
             return false;
         at = c->offset[t] + c->bytes[t];
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!all_canaries(c->block + at, c->sinks_offset[i] - at))
+            return false;
+        at = c->sinks_offset[i] + c->sinks_bytes;
     }
     if (!all_canaries(c->block + at, c->workspace_offset - at))
         return false;

@@ -77,6 +77,7 @@ struct call {
     unsigned char *block; /* all memory, canaries between the parts */
     size_t block_bytes;
     size_t offset[TENSORS], bytes[TENSORS];
+    size_t sinks_offset[2], sinks_bytes; /* of the sinks and of their gradient; 0 bytes without sinks */
     size_t workspace_offset;
     void *workspace;
     size_t workspace_bytes;

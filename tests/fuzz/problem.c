@@ -123,7 +123,8 @@ static void close_to(const struct call *c, enum tensor t, const double *truth)
 static void compare(const struct call *c)
 {
     const struct glint_problem *const p = &c->problem;
-    struct ref_shape s = {p->batch, p->heads_q, p->heads_kv, p->seqlen_q, p->seqlen_k, p->head_dim, p->softmax_scale, 0, 0};
+    struct ref_shape s = {p->batch,         p->heads_q, p->heads_kv, p->seqlen_q, p->seqlen_k,     p->head_dim,
+                          p->softmax_scale, 0,          0,           p->softcap,  c->tensors.sinks};
     ref_mask(&s, (enum glint_mask)p->mask, p->window_left, p->window_right);
     const size_t rows = (size_t)(p->batch * p->heads_q * p->seqlen_q), key_rows = (size_t)(p->batch * p->heads_kv * p->seqlen_k);
     const size_t d = (size_t)p->head_dim;
@@ -136,7 +137,13 @@ static void compare(const struct call *c)
     } else {
         double *const dout = gather(c, DOUT), *const dq = calloc(rows * d + 1, sizeof *dq);
         double *const dk = calloc(key_rows * d + 1, sizeof *dk), *const dv = calloc(key_rows * d + 1, sizeof *dv);
-        reference_backward(&s, q, k, v, o, lse, dout, dq, dk, dv);
+        double *const dsinks = calloc((size_t)p->heads_q + 1, sizeof *dsinks);
+        reference_backward(&s, q, k, v, o, lse, dout, dq, dk, dv, p->sinks != 0 ? dsinks : NULL);
+        for (int64_t h = 0; h < p->heads_q && p->sinks != 0; h++)
+            EXPECT(fabs((double)c->tensors.dsinks[h] - dsinks[h]) <=
+                       tolerance(p->dtype) * fmax(1.0, (double)(p->batch * p->seqlen_q * p->head_dim)),
+                   "dsinks[%lld] is %g, exact %g", (long long)h, (double)c->tensors.dsinks[h], dsinks[h]);
+        free(dsinks);
         close_to(c, DQ, dq);
         close_to(c, DK, dk);
         close_to(c, DV, dv);
@@ -201,6 +208,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         seqlens_k[i] = i % 2 == 0 ? (int32_t)p.seqlen_k : INT32_MAX;
     if (p.lengths == GLINT_LENGTHS_DEVICE)
         c.tensors.seqlens_k = seqlens_k;
+    float sinks[16], dsinks[16]; /* no more heads */
+    for (int i = 0; i < 16; i++) {
+        sinks[i] = (float)(i % 5 - 2);
+        dsinks[i] = NAN;
+    }
+    if (p.sinks != 0)
+        c.tensors.sinks = sinks;
+    if (p.sinks != 0 && pass == GLINT_BACKWARD)
+        c.tensors.dsinks = dsinks;
     const bool tame = isfinite(p.softmax_scale) && fabs((double)p.softmax_scale) * sqrt((double)p.head_dim) <= 4;
     if (pass == GLINT_BACKWARD) {
         struct glint_plan forward;

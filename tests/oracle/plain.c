@@ -50,6 +50,11 @@ static void store(enum glint_dtype dtype, float *to, const float *from, float sc
         to[d] = dtype_round(dtype, scale * from[d]);
 }
 
+static float capped(const struct ref_shape *s, float score)
+{
+    return s->softcap == 0 ? score : s->softcap * tanhf(score / s->softcap);
+}
+
 void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q_stored,
                    const float *k_stored, const float *v_stored, float *o, float *lse)
 {
@@ -63,19 +68,21 @@ void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint
         transpose(k_transposed, k + keys * dim, s->seqlen_k, dim);
         for (int64_t i = 0; i < s->seqlen_q; i++) {
             const int64_t row = bh * s->seqlen_q + i, first = ref_first(s, i), visible = ref_end(s, i) - first;
-            float max = -INFINITY, sum = 0;
+            const float sink = s->sinks != NULL ? s->sinks[bh % s->heads_q] : -INFINITY;
+            float max = sink, sum = 0;
             memset(sum_pv, 0, (size_t)dim * sizeof *sum_pv);
             products(p, q + row * dim, k_transposed + first, visible, s->seqlen_k, dim);
             for (int64_t j = 0; j < visible; j++) {
-                p[j] *= s->softmax_scale;
+                p[j] = capped(s, s->softmax_scale * p[j]);
                 max = p[j] > max ? p[j] : max;
             }
             for (int64_t j = 0; j < visible; j++)
                 sum += p[j] = expf(p[j] - max);
+            sum += sink == -INFINITY ? 0 : expf(sink - max);
             for (int64_t j = 0; j < visible; j++)
                 add_scaled(sum_pv, factor_round(math, dtype_round(dtype, p[j] / sum)), v + (keys + first + j) * dim, dim);
             store(dtype, o + row * dim, sum_pv, 1, dim);
-            lse[row] = visible > 0 ? max + logf(sum) : -INFINITY;
+            lse[row] = visible > 0 ? max + logf(sum) : sink;
         }
     }
     free(sum_pv);
@@ -88,7 +95,7 @@ void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint
 
 void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q_stored,
                     const float *k_stored, const float *v_stored, const float *o, const float *lse, const float *dout_stored,
-                    float *dq, float *dk, float *dv)
+                    float *dq, float *dk, float *dv, float *dsinks)
 {
     const int64_t dim = s->head_dim, group = s->heads_q / s->heads_kv;
     const int64_t query_numbers = s->batch * s->heads_q * s->seqlen_q * dim,
@@ -98,6 +105,8 @@ void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glin
     float *k_transposed = numbers(s->seqlen_k * dim), *v_transposed = numbers(s->seqlen_k * dim);
     float *p = numbers(s->seqlen_k), *dp = numbers(s->seqlen_k), *sum_dq = numbers(dim);
 
+    for (int64_t h = 0; h < s->heads_q && dsinks != NULL; h++)
+        dsinks[h] = 0;
     memset(dk, 0, (size_t)key_numbers * sizeof *dk);
     memset(dv, 0, (size_t)key_numbers * sizeof *dv);
     for (int64_t bh = 0; bh < s->batch * s->heads_q; bh++) {
@@ -113,9 +122,12 @@ void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glin
             memset(sum_dq, 0, (size_t)dim * sizeof *sum_dq);
             products(p, qi, k_transposed + first, visible, s->seqlen_k, dim);
             products(dp, douti, v_transposed + first, visible, s->seqlen_k, dim);
+            if (dsinks != NULL && visible > 0)
+                dsinks[bh % s->heads_q] -= expf(s->sinks[bh % s->heads_q] - lse[row]) * delta;
             for (int64_t j = 0; j < visible; j++) {
-                const float pj = dtype_round(dtype, expf(s->softmax_scale * p[j] - lse[row])); /* as forward stores it */
-                const float ds = factor_round(math, dtype_round(dtype, pj * (dp[j] - delta)));
+                const float score = capped(s, s->softmax_scale * p[j]), tanh = s->softcap == 0 ? 0 : score / s->softcap;
+                const float pj = dtype_round(dtype, expf(score - lse[row])); /* as forward stores it */
+                const float ds = factor_round(math, dtype_round(dtype, pj * (dp[j] - delta) * (1 - tanh * tanh)));
                 add_scaled(dv + (seen + j) * dim, factor_round(math, pj), douti, dim);
                 add_scaled(dk + (seen + j) * dim, ds, qi, dim);
                 add_scaled(sum_dq, ds, k + (seen + j) * dim, dim);

@@ -4,7 +4,12 @@
  *   dp_j = <dout, v_j>   delta = <dout, o>   ds_j = p_j (dp_j - delta)
  *   dv_j += p_j dout     dq = softmax_scale * sum_j ds_j k_j        dk_j += softmax_scale * ds_j q
  *
- * over the keys j that the query sees. Values that no visible pair touches are zero; nothing hidden is ever multiplied in. */
+ * over the keys j that the query sees. With a softcap c, s_j = c tanh(softmax_scale * <q, k_j> / c) and ds_j is multiplied by the slope
+ * 1 - tanh^2. With sinks, s_h of the query's head is one more term of l, and of m: l = exp(s_h - m) + sum_j exp(s_j - m); then
+ *
+ *   dsinks_h = sum over the head's rows of exp(s_h - lse) (0 - delta)
+ *
+ * as the sink were a key whose V is 0. Values that no visible pair touches are zero; nothing hidden is ever multiplied in. */
 #include "tests/oracle/ref.h"
 
 #include <math.h>
@@ -88,24 +93,42 @@ static double *numbers(int64_t count)
     return memory;
 }
 
+static double capped(const struct ref_shape *s, double score)
+{
+    const double cap = (double)s->softcap;
+    return cap == 0 ? score : cap * tanh(score / cap);
+}
+
+/* d capped / d score. 1 - tanh^2 would lose its digits where tanh is almost 1. */
+static double slope(const struct ref_shape *s, double score)
+{
+    const double cap = (double)s->softcap, c = cap == 0 ? 1 : cosh(score / cap);
+    return 1 / (c * c);
+}
+
+static double sink_of(const struct ref_shape *s, int64_t head)
+{
+    return s->sinks != NULL ? (double)s->sinks[head] : -INFINITY;
+}
+
 /* k_transposed and v begin at the first key that the query sees. */
 static void forward_row(const struct ref_shape *s, const double *q, const double *k_transposed, const double *v, int64_t visible,
-                        double *scores, double *o, double *lse)
+                        double sink, double *scores, double *o, double *lse)
 {
     memset(o, 0, (size_t)s->head_dim * sizeof *o);
-    *lse = -INFINITY;
+    *lse = sink;
     if (visible == 0)
         return;
 
     products(scores, q, k_transposed, visible, s->seqlen_k, s->head_dim);
-    double max = -INFINITY;
-    bool nothing = true; /* every score is -inf: the sum of their exponentials is 0, LSE is -inf, and O is 0 / 0 */
+    double max = sink;
+    bool nothing = sink == -INFINITY; /* every term is -inf: the sum of their exponentials is 0, LSE is -inf, and O is 0 / 0 */
     for (int64_t j = 0; j < visible; j++) {
-        scores[j] *= (double)s->softmax_scale;
+        scores[j] = capped(s, (double)s->softmax_scale * scores[j]);
         nothing = nothing && scores[j] == -INFINITY;
         max = scores[j] > max ? scores[j] : max;
     }
-    double sum = 0;
+    double sum = sink == -INFINITY ? 0 : exp(sink - max);
     for (int64_t j = 0; j < visible; j++)
         sum += scores[j] = exp(scores[j] - max);
     for (int64_t j = 0; j < visible; j++)
@@ -125,8 +148,8 @@ void reference_forward(const struct ref_shape *s, const double *q, const double 
             transpose(k_transposed, k + keys * dim, s->seqlen_k, dim);
             for (int64_t i = 0; i < s->seqlen_q; i++) {
                 const int64_t row = q_row(s, b, h, i), first = ref_first(s, i);
-                forward_row(s, q + row * dim, k_transposed + first, v + (keys + first) * dim, ref_end(s, i) - first, scores,
-                            o + row * dim, lse + row);
+                forward_row(s, q + row * dim, k_transposed + first, v + (keys + first) * dim, ref_end(s, i) - first, sink_of(s, h),
+                            scores, o + row * dim, lse + row);
             }
         }
     free(scores);
@@ -134,7 +157,7 @@ void reference_forward(const struct ref_shape *s, const double *q, const double 
 }
 
 void reference_backward(const struct ref_shape *s, const double *q, const double *k, const double *v, const double *o,
-                        const double *lse, const double *dout, double *dq, double *dk, double *dv)
+                        const double *lse, const double *dout, double *dq, double *dk, double *dv, double *dsinks)
 {
     const int64_t dim = s->head_dim;
     const double scale = (double)s->softmax_scale;
@@ -146,6 +169,9 @@ void reference_backward(const struct ref_shape *s, const double *q, const double
     memset(dq, 0, (size_t)(s->batch * s->heads_q * s->seqlen_q * dim) * sizeof *dq);
     memset(dk, 0, (size_t)(s->batch * s->heads_kv * s->seqlen_k * dim) * sizeof *dk);
     memset(dv, 0, (size_t)(s->batch * s->heads_kv * s->seqlen_k * dim) * sizeof *dv);
+
+    for (int64_t h = 0; h < s->heads_q && dsinks != NULL; h++)
+        dsinks[h] = 0;
 
     for (int64_t b = 0; b < s->batch; b++)
         for (int64_t h = 0; h < s->heads_q; h++) {
@@ -163,9 +189,11 @@ void reference_backward(const struct ref_shape *s, const double *q, const double
                 double delta = 0;
                 for (int64_t d = 0; d < dim; d++)
                     delta += douti[d] * o[row * dim + d];
+                if (dsinks != NULL)
+                    dsinks[h] -= exp(sink_of(s, h) - lse[row]) * delta;
                 for (int64_t j = 0; j < visible; j++) {
-                    const double p = exp(scale * scores[j] - lse[row]);
-                    const double ds = p * (dp[j] - delta);
+                    const double score = scale * scores[j], p = exp(capped(s, score) - lse[row]);
+                    const double ds = p * (dp[j] - delta) * slope(s, score);
                     add_scaled(dv + (seen + j) * dim, p, douti, dim);
                     add_scaled(dq + row * dim, scale * ds, k + (seen + j) * dim, dim);
                     add_scaled(dk + (seen + j) * dim, scale * ds, qi, dim);

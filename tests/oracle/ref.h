@@ -18,6 +18,8 @@ struct ref_shape {
     int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k, head_dim;
     float softmax_scale;
     int64_t first, last; /* query i sees key j iff i + first <= j <= i + last */
+    float softcap;       /* 0: none; else a score s becomes softcap tanh(s / softcap) */
+    const float *sinks;  /* [heads_q]: a logit in each denominator of the head; NULL: none */
 };
 
 /* Sets first and last of a shape whose lengths are set, as glint.h defines the mask; the windows count for bands only. */
@@ -29,15 +31,16 @@ int64_t ref_end(const struct ref_shape *s, int64_t query);
 
 void reference_forward(const struct ref_shape *s, const double *q, const double *k, const double *v, double *o, double *lse);
 
-/* o and lse are those of reference_forward. */
+/* o and lse are those of reference_forward. dsinks: [heads_q], NULL without sinks. */
 void reference_backward(const struct ref_shape *s, const double *q, const double *k, const double *v, const double *o,
-                        const double *lse, const double *dout, double *dq, double *dk, double *dv);
+                        const double *lse, const double *dout, double *dq, double *dk, double *dv, double *dsinks);
 
 void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q, const float *k,
                    const float *v, float *o, float *lse);
 
 /* o and lse are the inputs that the variant gets too: already rounded. */
 void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q, const float *k,
-                    const float *v, const float *o, const float *lse, const float *dout, float *dq, float *dk, float *dv);
+                    const float *v, const float *o, const float *lse, const float *dout, float *dq, float *dk, float *dv,
+                    float *dsinks);
 
 #endif

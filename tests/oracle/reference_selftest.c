@@ -116,6 +116,8 @@ enum { MAX_NUMBERS = 2 * 4 * 16 * 8 };
 struct world {
     struct ref_shape s;
     double q[MAX_NUMBERS], k[MAX_NUMBERS], v[MAX_NUMBERS], dout[MAX_NUMBERS];
+    float sinks[4];
+    double dsinks[4];
     double o[MAX_NUMBERS], lse[MAX_NUMBERS], dq[MAX_NUMBERS], dk[MAX_NUMBERS], dv[MAX_NUMBERS];
 };
 
@@ -139,14 +141,19 @@ static int64_t k_count(const struct ref_shape *s)
 static struct world *world_of(const struct shape *shape, double step)
 {
     struct world *w = check_memory(sizeof *w);
-    w->s = (struct ref_shape){shape->batch, shape->heads_q, shape->heads_kv, shape->seqlen_q, shape->seqlen_k, 8, 0.375f, 0, 0};
+    w->s = (struct ref_shape){
+        shape->batch, shape->heads_q, shape->heads_kv, shape->seqlen_q, shape->seqlen_k, 8, 0.375f, 0, 0, shape->softcap, NULL};
+    for (int64_t h = 0; h < shape->heads_q && shape->sinks; h++) {
+        w->sinks[h] = 0.75f * (float)h - 1;
+        w->s.sinks = w->sinks;
+    }
     ref_mask(&w->s, shape->mask, shape->window_left, shape->window_right);
     draw(w->q, q_count(&w->s), step, shape->seed);
     draw(w->k, k_count(&w->s), step, shape->seed + 1);
     draw(w->v, k_count(&w->s), step, shape->seed + 2);
     draw(w->dout, q_count(&w->s), step, shape->seed + 3);
     reference_forward(&w->s, w->q, w->k, w->v, w->o, w->lse);
-    reference_backward(&w->s, w->q, w->k, w->v, w->o, w->lse, w->dout, w->dq, w->dk, w->dv);
+    reference_backward(&w->s, w->q, w->k, w->v, w->o, w->lse, w->dout, w->dq, w->dk, w->dv, w->s.sinks != NULL ? w->dsinks : NULL);
     return w;
 }
 
@@ -197,6 +204,20 @@ static void differences(struct subject *subject, const struct shape *shape)
                 check_fail("moving %s: %.15g by the gradient, %.15g by differences, off by %.3g |gradient|, gate %.3g",
                            part[p].name, expected, measured, error, gate);
         }
+    for (int64_t head = 0; head < w->s.heads_q && w->s.sinks != NULL; head++) {
+        const double none = 0;
+        const float sink = w->sinks[head]; /* a sum of few powers of two: moving it by h is exact */
+        w->sinks[head] = sink + (float)h;
+        const double above = value_at(w, w->q, &none, 0, h);
+        w->sinks[head] = sink - (float)h;
+        const double below = value_at(w, w->q, &none, 0, h);
+        w->sinks[head] = sink;
+        const double measured = (above - below) / (2 * h), error = fabs(measured - w->dsinks[head]) / sqrt(norm);
+        if (!check_within("derivative f64", error, gate))
+            check_fail(
+                "moving the sink of head %lld: %.15g by the gradient, %.15g by differences, off by %.3g |gradient|, gate %.3g",
+                (long long)head, w->dsinks[head], measured, error, gate);
+    }
 }
 
 /* Whether query i sees key j: the distance of the key from the diagonal, to the left, is counted from the first query and key, or from the last. */
@@ -223,11 +244,14 @@ static void by_definition(struct subject *subject, const struct shape *shape)
         for (int64_t h = 0; h < s->heads_q; h++)
             for (int64_t i = 0; i < s->seqlen_q; i++) {
                 const int64_t row = (b * s->heads_q + h) * s->seqlen_q + i, hk = h * s->heads_kv / s->heads_q;
-                double sum = 0, o[8] = {0};
+                double sum = s->sinks != NULL ? exp((double)s->sinks[h]) : 0, o[8] = {0};
                 for (int64_t j = 0; j < s->seqlen_k; j++) {
                     const bool seen = sees(shape, i, j);
                     const int64_t key = ((b * s->heads_kv + hk) * s->seqlen_k + j) * 8;
-                    const double p = seen ? exp(inner(w->q + row * 8, w->k + key, 8) * 0.375) : 0;
+                    double score = inner(w->q + row * 8, w->k + key, 8) * 0.375;
+                    if (s->softcap != 0)
+                        score = (double)s->softcap * (1 - 2 / (exp(2 * score / (double)s->softcap) + 1));
+                    const double p = seen ? exp(score) : 0;
                     sum += p;
                     for (int64_t d = 0; d < 8; d++)
                         o[d] += p * w->v[key + d];
@@ -251,7 +275,9 @@ static double yardstick_error(const struct world *w, enum glint_dtype dtype, enu
     for (int t = 0; t < 2; t++)
         forward[t] = check_memory(MAX_NUMBERS * sizeof(float));
     plain_forward(&w->s, dtype, math, in[0], in[1], in[2], forward[0], forward[1]);
-    plain_backward(&w->s, dtype, math, in[0], in[1], in[2], in[3], in[4], in[5], out[0], out[1], out[2]);
+    float dsinks[4] = {0};
+    plain_backward(&w->s, dtype, math, in[0], in[1], in[2], in[3], in[4], in[5], out[0], out[1], out[2],
+                   w->s.sinks != NULL ? dsinks : NULL);
     double error = 0;
     for (int64_t i = 0; i < q_count(&w->s); i++)
         error = fmax(error, fabs((double)forward[0][i] - w->o[i]));
@@ -260,6 +286,8 @@ static double yardstick_error(const struct world *w, enum glint_dtype dtype, enu
     for (int t = 0; t < 3; t++)
         for (int64_t i = 0; i < (t == 0 ? q_count(&w->s) : k_count(&w->s)); i++)
             error = fmax(error, fabs((double)out[t][i] - exact[t][i]));
+    for (int64_t h = 0; h < w->s.heads_q && w->s.sinks != NULL; h++)
+        error = fmax(error, fabs((double)dsinks[h] - w->dsinks[h]));
     return error;
 }
 
@@ -321,6 +349,27 @@ int main(int argc, char **argv)
          {1, 2, 1, 9, 12, .mask = GLINT_MASK_BAND_TOP_LEFT, .window_left = GLINT_UNBOUNDED, .window_right = 2}},
         {"window_of_all",
          {1, 2, 1, 9, 7, .mask = GLINT_MASK_BAND_TOP_LEFT, .window_left = GLINT_UNBOUNDED, .window_right = GLINT_UNBOUNDED}},
+        {"sinks", {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = 9, .seqlen_k = 5, .mask = GLINT_MASK_NONE, .sinks = true}},
+        {"sinks_blind_rows",
+         {.batch = 2,
+          .heads_q = 4,
+          .heads_kv = 1,
+          .seqlen_q = 13,
+          .seqlen_k = 5,
+          .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT,
+          .sinks = true}},
+        {"softcap",
+         {.batch = 1,
+          .heads_q = 2,
+          .heads_kv = 1,
+          .seqlen_q = 12,
+          .seqlen_k = 9,
+          .mask = GLINT_MASK_CAUSAL_TOP_LEFT,
+          .softcap = 1.5f}},
+        {"softcap_50",
+         {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 6, .seqlen_k = 14, .mask = GLINT_MASK_NONE, .softcap = 50}},
+        {"softcap_and_sinks",
+         {2, 4, 2, 13, 8, .mask = GLINT_MASK_BAND_TOP_LEFT, .window_left = 2, .window_right = 1, .softcap = 0.5f, .sinks = true}},
     };
     const struct shape no_shape = {.mask = GLINT_MASK_NONE};
     checks_add(&list, half_conversions, &no_shape, "conversions/f16");

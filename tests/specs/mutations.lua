@@ -4,7 +4,7 @@ return {
   passes = { "fwd", "bwd" },
   dtypes = { "bf16" },
   head_dims = { 32, 40, 64, 128 },
-  masks = { "none", "causal", "band" },
+  masks = { "none", "causal" },
   families = {
     sm80 = {
       archs = { 80 },
@@ -22,9 +22,6 @@ return {
       },
     },
   },
-  exclude = {
-    { mask = "band", pass = "bwd", reason = "no kernels yet" },
-    { mask = "band", head_dim = { 32, 64, 128 }, reason = "one head dim of windows is enough" },
-  },
+  exclude = {},
   override = {},
 }

@@ -5,6 +5,7 @@ return {
   dtypes = { "f32", "f16", "bf16" },
   head_dims = { 40, 72, 104 },
   masks = { "none", "causal", "band" },
+  softcaps = { "none", "softcap" },
   families = {
     cpu = {
       isas = { "x86_64", "x86_64_v3", "x86_64_v4", "aarch64" },
@@ -21,11 +22,9 @@ return {
         } },
       },
     },
-    sm80 = { archs = { 90 }, passes = { "fwd", "bwd" }, dtypes = { "f32", "bf16" }, masks = { "causal", "band" } },
+    sm80 = { archs = { 90 }, passes = { "fwd", "bwd" }, dtypes = { "f32", "bf16" }, masks = { "causal" }, softcaps = { "none" } },
   },
   exclude = {
-    { family = "sm80", pass = "bwd", mask = "band", reason = "no kernels yet" },
-    { family = "sm80", mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough" },
     { family = "sm80", dtype = "f32", head_dim = { 40, 104 }, reason = "one head dim of float32 is enough" },
     { family = "cpu", pass = { "fwd", "bwd" }, mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough; dec has all masks in one" },
   },

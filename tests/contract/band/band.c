@@ -156,8 +156,9 @@ static void run(struct problem *p, uint32_t lanes)
         const bool written = backward ? tensor >= DQ && tensor <= DV : tensor == O || tensor == LSE;
         memory[tensor] = stored(p, tensor, written ? NULL : p->right[tensor]);
     }
-    const struct glint_tensors tensors = {sizeof tensors, 0,          memory[Q],  memory[K],  memory[V], memory[O], memory[LSE],
-                                          memory[DO],     memory[DQ], memory[DK], memory[DV], NULL,      NULL,      NULL};
+    const struct glint_tensors tensors = {sizeof tensors, 0,          memory[Q],  memory[K],  memory[V],  memory[O],
+                                          memory[LSE],    memory[DO], memory[DQ], memory[DK], memory[DV], NULL,
+                                          NULL,           NULL,       NULL,       NULL};
     launch(p->row, &problem, &tensors, p->band, lanes);
     for (int tensor = 0; tensor < TENSORS; tensor++) {
         load(p, tensor, memory[tensor], p->got[tensor]);
@@ -320,8 +321,8 @@ START_TEST(unread)
         kv[i] = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         ck_assert(kv[i] != MAP_FAILED);
     }
-    const struct glint_tensors tensors = {sizeof tensors, 0,    q,   kv[0], kv[1], o, (float *)(void *)lse, q, dq, dk, dv,
-                                          NULL,           NULL, NULL};
+    const struct glint_tensors tensors = {sizeof tensors, 0,    q,    kv[0], kv[1], o, (float *)(void *)lse, q, dq, dk, dv,
+                                          NULL,           NULL, NULL, NULL,  NULL};
     for (int64_t at = 0; at <= KEYS - WIDTH - QUERIES; at += (KEYS - WIDTH - QUERIES) / 2) {
         const int64_t from = (at > LONGEST ? at - LONGEST : 0) * DIM * element / page * page;
         const int64_t to = ((at + WIDTH + QUERIES + LONGEST) * DIM * element / page + 1) * page;

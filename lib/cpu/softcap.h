@@ -1,0 +1,93 @@
+/* A cap on the scores, s = cap tanh(s / cap), and what it does to the softmax and its gradient. Included by emitted kernels only, after
+ * forward.h or softmax.h, and only by those that have the feature: they read at run time whether a problem asks for it. */
+#ifndef GLINT_CPU_SOFTCAP_H
+#define GLINT_CPU_SOFTCAP_H
+
+#include "lib/cpu/gemm.h"
+#include "lib/cpu/softmax.h"
+
+/* From |s| = 9.02 cap on, tanh(s / cap) is 1 in float32. */
+struct glint_softcap {
+    float inverse; /* 1 / cap */
+    float limit;   /* 9.02 cap */
+};
+
+GLINT_INLINE struct glint_softcap glint_softcap_of(float cap)
+{
+    return (struct glint_softcap){1.0f / cap, 9.02f * cap};
+}
+
+/* cap tanh(s / cap) = s R((s / cap)^2) with R(u) = tanh(sqrt u) / sqrt u, which is P(u) / Q(u) on [0, 9.02^2] to a relative 2.2e-8: the ratio
+ * of polynomials of degree 4 with constant terms 1 of least such error. Their coefficients are positive, so nothing cancels and the result is
+ * off by at most 6 ulps (tests/contract/softcap.c). A score far below the cap stays as it is, to the bit. Inf gives the cap, NaN stays NaN. */
+GLINT_INLINE glint_vec glint_softcap(glint_vec s, struct glint_softcap cap)
+{
+    s = glint_min(glint_splat(cap.limit), glint_max(glint_splat(-cap.limit), s));
+    const glint_vec x = s * cap.inverse, u = x * x;
+    glint_vec p = u * 0x1.cbd272p-27f + 0x1.5a30fap-16f, q = u * 0x1.a232d4p-21f + 0x1.58d046p-12f;
+    p = p * u + 0x1.ca68ccp-9f;
+    q = q * u + 0x1.a815bep-6f;
+    p = p * u + 0x1.121384p-3f;
+    q = q * u + 0x1.de5f0ep-2f;
+    p = p * u + 1.0f;
+    q = q * u + 1.0f;
+    return s * (p / q);
+}
+
+/* Forward's glint_softmax_step where scores are capped: what is in s, max and new_max is not capped yet. The cap rises with the score, so the
+ * largest capped score is the largest score's. Hidden keys, whose -inf would give -cap, get the weight 0 here. Rows of s before late.none
+ * are left as they are. */
+GLINT_INLINE void glint_softcap_step(const int vecs, float *s, ptrdiff_t pitch, const float *new_max, float *max, float *sum,
+                                     float *scale, struct glint_softcap cap, const bool masked, struct glint_visible visible,
+                                     const bool lags, struct glint_late late)
+{
+    const glint_veci lane = glint_lane_index();
+    glint_vec base[GLINT_CPU_VECS], total[GLINT_CPU_VECS];
+    GLINT_UNROLL
+    for (int v = 0; v < vecs; v++) {
+        const glint_vec old = glint_load(max + v * GLINT_CPU_LANES), new = glint_load(new_max + v * GLINT_CPU_LANES);
+        base[v] = glint_softcap(new, cap);
+        const glint_vec factor = glint_exp(glint_softcap(old, cap) - base[v]);
+        total[v] = glint_load(sum + v * GLINT_CPU_LANES) * factor;
+        glint_store(max + v * GLINT_CPU_LANES, new);
+        glint_store(scale + v * GLINT_CPU_LANES, factor);
+    }
+    for (int64_t r = lags ? late.none : 0; r < visible.any; r++) {
+        GLINT_UNROLL
+        for (int v = 0; v < vecs; v++) {
+            float *at = s + r * pitch + v * GLINT_CPU_LANES;
+            glint_vec p = glint_exp(glint_softcap(glint_load(at), cap) - base[v]);
+            if (masked && r >= visible.all)
+                p = (glint_vec)((glint_veci)p & (lane >= (int32_t)(r + visible.shift - v * GLINT_CPU_LANES)));
+            if (lags && r < late.all)
+                p = (glint_vec)((glint_veci)p & (lane <= (int32_t)(r - late.lag - v * GLINT_CPU_LANES)));
+            glint_store(at, p);
+            total[v] += p;
+        }
+    }
+    GLINT_UNROLL
+    for (int v = 0; v < vecs; v++)
+        glint_store(sum + v * GLINT_CPU_LANES, total[v]);
+}
+
+/* Decode: `count` scores, in whole vectors. */
+GLINT_INLINE void glint_softcap_scores(float *s, int64_t count, struct glint_softcap cap)
+{
+    for (int64_t i = 0; i < count; i += GLINT_CPU_LANES)
+        glint_store(s + i, glint_softcap(glint_load(s + i), cap));
+}
+
+/* Backward's glint_softmax_gradient where scores are capped; d cap tanh(s / cap) / ds = 1 - tanh(s / cap)^2. */
+GLINT_INLINE void glint_softcap_gradient(float *s, float *dp, ptrdiff_t pitch, int64_t keys, const float *lse, const float *delta,
+                                         struct glint_softcap cap)
+{
+    const glint_vec l = glint_load(lse), d = glint_load(delta);
+    for (int64_t r = 0; r < keys; r++) {
+        const glint_vec capped = glint_softcap(glint_load(s + r * pitch), cap), tanh = capped * cap.inverse, t = capped - l;
+        const glint_vec p = glint_exp((glint_vec)((glint_veci)t & ~(t > 0.0f)));
+        glint_store(s + r * pitch, p);
+        glint_store(dp + r * pitch, p * (glint_load(dp + r * pitch) - d) * (1.0f - tanh * tanh));
+    }
+}
+
+#endif
