@@ -173,7 +173,7 @@ local function name_it(candidate, family)
   candidate.symbol = "glint_" .. candidate.name
   candidate.file = candidate.name .. "." .. family.extension
   candidate.test = "//tests:" .. candidate.name
-  candidate.template = family.templates[candidate.pass]
+  candidate.template = family.template and family.template(candidate) or family.templates[candidate.pass]
   candidate.tile_m, candidate.tile_n = candidate.m, candidate.n
 end
 
@@ -242,7 +242,7 @@ function run:has_kernel(name, key, reported)
   elseif not reported[plural] then
     reported[plural] = true
     self:report(schema.site(self.places, self.spec.families, name, "families"), ("has no kernel for %s, of %s"):format(value, plural),
-      ("give it %s of its own, without that"):format(plural))
+      ("give it %s of its own, without that, or exclude it"):format(plural))
   end
   return false
 end

@@ -36,6 +36,12 @@ def glint_repositories():
         spec = "//tests/specs:parts.lua",
     )
 
+    # Kernels for AMX, of which tests run a few with the tiles emulated.
+    glint_spec(
+        name = "amx_spec",
+        spec = "//tests/specs:amx.lua",
+    )
+
     # Hopper's kernels.
     glint_spec(
         name = "sm90a_spec",

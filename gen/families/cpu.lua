@@ -21,7 +21,7 @@ local ISAS = {
     what = "x86-64-v3 (AVX2, FMA, F16C)" },
   x86_64_v4 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64",
     copts = { "-march=x86-64-v4" }, what = "x86-64-v4 (AVX-512)" },
-  x86_64_amx = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, passes = {},
+  x86_64_amx = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, passes = { "fwd" }, amx = true,
     copts = { "-march=x86-64-v4", "-mavx512bf16" }, what = "AMX-BF16 tiles, softmax in AVX-512" },
   aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64", copts = { "-march=armv8-a", "-mno-outline-atomics" },
     what = "AArch64 (Advanced SIMD)" },
@@ -29,6 +29,20 @@ local ISAS = {
 local ISA_NAMES = text.sorted_keys(ISAS)
 
 local isa_list = schema.list(schema.choice(ISA_NAMES))
+
+local AMX_PANEL, AMX_STEP = 32, 32 -- of lib/cpu/amx.h: queries that are worked on together, terms of a tile product
+
+-- The same in tiles of AMX, where what is packed is bf16, in whole steps of head_dim.
+local function amx_working_set(record)
+  local m, n, d = record.m, record.n, (record.head_dim + AMX_STEP - 1) // AMX_STEP * AMX_STEP
+  local parts = { { "Q", 2 * m * d }, { "O", 4 * m * d }, { "S of a panel", 4 * AMX_PANEL * n }, { "K", 2 * n * d }, { "V", 2 * n * d } }
+  local total, shown = 0, {}
+  for i, part in ipairs(parts) do
+    total = total + part[2]
+    shown[i] = ("%s %d"):format(part[1], part[2])
+  end
+  return total, table.concat(shown, " + ")
+end
 
 local function listed(list, value) return list == nil or text.contains(list, value) end
 
@@ -77,6 +91,11 @@ function cpu.variants(targets, tile)
   return made
 end
 
+--- Where products are made by tiles the kernels are others.
+function cpu.template(record)
+  return record.amx and ("cpu_amx_%s.c.lua"):format(record.pass) or nil
+end
+
 function cpu.covers(target) return { target.isa } end
 
 function cpu.how(record)
@@ -113,7 +132,8 @@ function cpu.complete(record)
   local isa = ISAS[record.isa]
   record.lanes, record.arch, record.copts, record.isa_id = isa.lanes, isa.arch, isa.copts, "GLINT_ISA_" .. record.isa:upper()
   record.micro_rows, record.micro_vecs = record.rows or isa.rows, record.vecs or isa.vecs
-  record.tile_bytes, record.budget_text = working_set(record)
+  record.amx = isa.amx and record.pass ~= "dec" or false
+  record.tile_bytes, record.budget_text = (record.amx and amx_working_set or working_set)(record)
   record.alignment_bytes = record.dtype_bytes
   if record.pass == "dec" then record.queries_up_to = record.queries_up_to or DEC_QUERIES end
 end
@@ -147,6 +167,13 @@ function cpu.candidates(key, target)
     local tile = { m = 32, n = 256 }
     local record = record_of(key, tile, target)
     return { record and { tile = tile, how = cpu.how(record), cost = 1 } }
+  end
+  if isa.amx then
+    for _, tile in ipairs({ { m = 64, n = 256 }, { m = 32, n = 256 }, { m = 32, n = 128 }, { m = 32, n = 64 }, { m = 32, n = 32 } }) do
+      local record = record_of(key, tile, target)
+      if record then found[#found + 1] = { tile = tile, how = cpu.how(record), cost = #found } end
+    end
+    return found
   end
   local width = isa.lanes * isa.vecs
   for m = width, 192, math.max(width, 32) do
@@ -190,10 +217,32 @@ local function check_decode(record, report)
   end
 end
 
+local function check_size(record, report)
+  if record.tile_bytes > TILE_LIMIT then
+    report("tile", ("m = %d, n = %d at head_dim %d needs %s = %d bytes, and the limit is %d"):format(record.m, record.n,
+      record.head_dim, record.budget_text, record.tile_bytes, TILE_LIMIT),
+      ("a smaller tile, under [%d] if only for this head dim"):format(record.head_dim))
+  end
+end
+
+local function check_amx(record, report)
+  if record.m % AMX_PANEL ~= 0 then
+    report("m", ("%d is not a multiple of %d, the queries of two tiles of AMX"):format(record.m, AMX_PANEL), around(record.m, AMX_PANEL))
+  end
+  if record.n % AMX_STEP ~= 0 then
+    report("n", ("%d is not a multiple of %d, the keys of a tile product of AMX"):format(record.n, AMX_STEP), around(record.n, AMX_STEP))
+  end
+  for _, field in ipairs({ "rows", "vecs" }) do
+    if record[field] then report(field, "AMX has no micro-kernel to choose", "leave it out, or move it to a tile with isas of its own") end
+  end
+  check_size(record, report)
+end
+
 --- The limits; report(field, wrong, right) for each that is broken.
 function cpu.check(record, report)
   if record.pass == "dec" then return check_decode(record, report) end
   if record.queries_up_to then report("queries_up_to", "only a tile of dec has it", "leave it out, or move the tile to tiles.dec") end
+  if record.amx then return check_amx(record, report) end
   local isa = ISAS[record.isa]
   local vecs, rows, width = record.micro_vecs, record.micro_rows, record.micro_vecs * record.lanes
   local used = rows * vecs + vecs + 1
@@ -209,11 +258,7 @@ function cpu.check(record, report)
     report("n", ("%d is not a multiple of %d, the rows of %s's micro-kernel"):format(record.n, rows, record.isa),
       around(record.n, rows))
   end
-  if record.tile_bytes > TILE_LIMIT then
-    report("tile", ("m = %d, n = %d at head_dim %d needs %s = %d bytes, and the limit is %d"):format(record.m, record.n,
-      record.head_dim, record.budget_text, record.tile_bytes, TILE_LIMIT),
-      ("a smaller tile, under [%d] if only for this head dim"):format(record.head_dim))
-  end
+  check_size(record, report)
 end
 
 --- The fields that the right half of a name says, or nil when it is none of this family's.
@@ -231,6 +276,14 @@ function cpu.describe(record)
         record.queries_up_to, record.causal and ", whatever the mask" or ""),
       ("Rows: %d queries of all heads that share a key head, worked on %d at a time."):format(record.tile_m, DEC_ROWS),
       ("Working set of a chunk: %s."):format(text.bytes(record.tile_bytes)),
+    }
+  end
+  if record.amx then
+    return {
+      ("ISA: %s."):format(ISAS[record.isa].what),
+      ("Tile: %d queries x %d keys, in panels of %d queries. Products: bf16, P%s rounded to it; sums: float32."):format(record.tile_m,
+        record.tile_n, AMX_PANEL, record.pass == "bwd" and " and dS" or ""),
+      ("Working set of a tile: %s."):format(text.bytes(record.tile_bytes)),
     }
   end
   return {
@@ -252,6 +305,7 @@ function cpu.budget(record)
     local sums = math.max(isa.lanes, 8)
     return { bytes, caches, ("vector registers: %d sums, of scores or of O, of %d"):format(sums, isa.registers) }
   end
+  if record.amx then return { bytes, ("%s; the limit: %s"):format(caches, text.bytes(TILE_LIMIT)) } end
   return {
     bytes,
     ("%s; the limit: %s"):format(caches, text.bytes(TILE_LIMIT)),
@@ -267,7 +321,8 @@ end
 
 --- The table row's columns that depend on the family.
 function cpu.row(record)
-  return { isa = record.isa_id, sm = 0, math = "GLINT_MATH_NATIVE", queries_up_to = record.queries_up_to, alignment_bytes = record.alignment_bytes }
+  local math = record.amx and "GLINT_MATH_BF16" or "GLINT_MATH_NATIVE"
+  return { isa = record.isa_id, sm = 0, math = math, queries_up_to = record.queries_up_to, alignment_bytes = record.alignment_bytes }
 end
 
 return cpu

@@ -4,6 +4,7 @@ $ local row_tiles = tile_m * d_split // (16 * warps)
 $ local p_chunks = tile_n // d_split * dtype_bytes // 16
 $ local p_page_chunks = p_chunks % 8 == 0 and 8 or p_chunks % 4 == 0 and 4 or 2
 $ local v_part, o_part = split and "v_part_t" or "k_tile_t", split and "o_part_t" or "q_tile_t"
+$ local first_block = bounds_first and "blocks.first" or "0"
 $ local warp = split and "paired_warp{p_tile, group, part}" or "lone_warp{}"
 $ if split then
 /* One block of ${warps} warps owns ${tile_m} queries of one head, two warps ${16 * row_tiles} of them, and walks over the keys in blocks of ${tile_n}, last
@@ -49,7 +50,9 @@ $ end
     const struct query_block work = find_query_block<TILE_M>(p.shape, 1);
     const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
     const int32_t head_kv = work.head_q / p.shape.group;
-$ if causal then
+$ if bounds_first then
+    const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
+$ elseif causal then
     const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
 $ else
     const no_mask mask = {0, 0, seqlen_q, seqlen_k};
@@ -80,7 +83,7 @@ $ end
 
     copy_tile<q_tile_t, THREADS>(q_tile, p.q, work.batch, work.head_q, query0, seqlen_q);
     cp_async_commit();
-    if (block >= 0) {
+    if (block >= ${first_block}) {
         const uint32_t stage = (block & 1) * k_tile_t::BYTES;
 
         copy_tile<THREADS>(k_tiles + stage, k_rows, seqlen_k - key_last);
@@ -115,14 +118,14 @@ $ end
 
 #pragma unroll
         for (int i = pieces<k_tile_t, THREADS>::COUNT - 1; i >= 0; --i) {
-            copy_piece_before<THREADS>(k_tiles + to, k_rows, block > 0, i);
-            copy_piece_before<THREADS>(v_tiles + to, v_rows, block > 0, i);
+            copy_piece_before<THREADS>(k_tiles + to, k_rows, block > ${first_block}, i);
+            copy_piece_before<THREADS>(v_tiles + to, v_rows, block > ${first_block}, i);
         }
         cp_async_commit();
     };
 
 #pragma unroll 1
-    for (; block >= 0; --block) {
+    for (; block >= ${first_block}; --block) {
         /* K and V of this block have arrived, and no warp reads the other stage any more: the next block goes there. */
         cp_async_wait(0);
 $ if causal then
@@ -144,7 +147,7 @@ $ end
         } else
             block_sync();
 
-        /* A warp whose queries all end before this block has nothing else to do. */
+        /* A warp whose queries all ${bounds_first and "see nothing of" or "end before"} this block has nothing else to do. */
         if (hides_all<TILE_N>(mask, warp_query0, WARP_ROWS, block)) {
             begin_copies();
             continue;

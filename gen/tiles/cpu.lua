@@ -5,17 +5,22 @@
 --   isas   only for these; rows, vecs: another micro-kernel than the ISA's own
 --   why    a reason that `explain` prints; measured: when and on what, if not as said below: a text, or {} where nothing was timed
 -- `./bazelw run //bench:tune` measures candidates and prints lines for this file.
-local NOT_V4 = { "x86_64", "x86_64_v3", "aarch64" }
+local NOT_V4, NOT_AMX = { "x86_64", "x86_64_v3", "aarch64" }, { "x86_64", "x86_64_v3", "x86_64_v4", "aarch64" }
+local AMX, BF16 = { "x86_64_amx" }, { "bf16" }
 
 -- 64 queries are one row of AVX-512 micro-kernels; with AVX2, from 48 to 192 keys the speed changes by less than 3 %. Share of the multiply-add
 -- peak at head_dim 64 / 128 with AVX-512, S = 2048 (bench/results/cpu_avx512_bench_2026-11-21.txt):
 --   forward    64 x 96 79 / 80, 128 x 96 78 / 84, 64 x 192 77 / 83, 192 x 48 79 / 82, 48 x 96 73 / 79
 --   backward   64 x 192 78 / 82, 64 x 96 75 / 77, 96 x 96 74 / 77, 48 x 96 72 / 74, 128 x 48 70 / 71, 64 x 48 68 / 72
-local FORWARD = { { m = 64, n = 96 } }
+-- AMX, not timed as it stands: a prototype of the same stages was fastest with 256 keys, and equal or worse with 64 (bench/results/cpu_amx_floor.md).
+-- Blocks are 64 queries so that a task of 16 of them packs its keys for 1,024 queries.
+local AMX_64 = { m = 64, n = 256, isas = AMX, dtypes = BF16, measured = {} }
+local AMX_32 = { m = 32, n = 256, isas = AMX, dtypes = BF16, measured = {}, why = "Q, O and scores stay in the second-level cache" }
+local FORWARD = { { m = 64, n = 96, isas = NOT_AMX }, AMX_64 }
 local BACKWARD = { { m = 64, n = 96, isas = NOT_V4 }, { m = 64, n = 192, isas = { "x86_64_v4" }, why = "4 % faster than 96 keys" } }
 -- A chunk's keys are the same whatever the length, so that a sequence's bits do not depend on it. 256 of them are enough that what is done
 -- once a chunk (queries, merging) does not show, and few enough that 2048 keys of one head keep 8 threads busy.
-local DECODE = { { m = 32, n = 256, measured = {} } }
+local DECODE = { { m = 32, n = 256, isas = NOT_AMX, measured = {} } }
 
 return {
   -- When and on what the lines were timed, by ISA.
@@ -23,8 +28,8 @@ return {
     x86_64_v3 = "2026-11-21 on an AMD EPYC (Zen 3), 2 cores",
     x86_64_v4 = "2026-11-21 on an Intel Xeon (Sapphire Rapids class), 2 cores",
   },
-  fwd = { [64] = FORWARD, [128] = FORWARD, [256] = { { m = 64, n = 96, measured = {} } } },
+  fwd = { [64] = FORWARD, [128] = FORWARD, [256] = { { m = 64, n = 96, isas = NOT_AMX, measured = {} }, AMX_32 } },
   dec = { [64] = DECODE, [128] = DECODE, [256] = DECODE },
   bwd = { [64] = BACKWARD, [128] = BACKWARD,
-    [256] = { { m = 64, n = 96, measured = {}, why = "192 keys would not stay in the second-level cache" } } },
+    [256] = { { m = 64, n = 96, isas = NOT_AMX, measured = {}, why = "192 keys would not stay in the second-level cache" } } },
 }

@@ -4,10 +4,11 @@
 -- below: a text for all of its archs, or {} where nothing was timed.
 --
 -- Two laws. Every line compiles without register spills for each of its archs: the build sees to that. And only sm_90 was timed: on the others
--- a line is what fits and does not spill. bench/results/sm80_notes.md has what else was tried, and by how much it lost.
+-- a line is what fits and does not spill. No window was timed (the mask "band"). bench/results/sm80_notes.md has what else was tried, and by how much it lost.
 -- `./bazelw run //bench:tune` measures candidates and prints lines for this file.
 local HALF, F32 = { "f16", "bf16" }, { "f32" }
-local NONE, CAUSAL = { "none" }, { "causal" }
+local NONE, CAUSAL, MASKED = { "none" }, { "causal" }, { "causal", "band" }
+local UNBOUNDED, WINDOW = { "none", "causal" }, { "band" } -- without a first key; with one, which takes a few registers more
 
 -- Shared memory of a block comes in three classes (gen/archs.lua): 227, 163 and 99 KiB.
 local KIB_227, KIB_163, KIB_99 = { "90", "100", "110" }, { "80", "87" }, { "86", "89", "120" }
@@ -28,19 +29,25 @@ return {
     },
     [64] = {
       { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = NONE },
-      { dtypes = HALF, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = CAUSAL, why = "3 % faster than 64 keys with a mask" },
+      { dtypes = HALF, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = MASKED, why = "3 % faster than 64 keys with a mask" },
       { dtypes = HALF, m = 64, n = 32, warps = 2, blocks_per_sm = 6, q_kept = 4, masks = CAUSAL, up_to = 1024, archs = BEFORE_100,
         why = "short sequences with a mask: less is hidden, and of six small blocks one begins or ends while others compute" },
       { dtypes = F32, m = 128, n = 32, warps = 4, blocks_per_sm = 2, q_kept = 8 },
       { dtypes = F32, m = 128, n = 32, warps = 4, math = "tf32x3" },
     },
     [96] = {
-      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1 },
+      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, masks = UNBOUNDED },
+      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, masks = WINDOW, archs = { "80", "86", "87", "89", "90", "120" } },
+      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, masks = WINDOW, archs = { "100", "110" }, why = "64 keys spill registers there" },
       { dtypes = F32, m = 128, n = 32, warps = 4 },
     },
     [128] = {
-      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, archs = BEFORE_100 },
-      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, archs = { "100", "110", "120" }, why = "64 keys spill registers there" },
+      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, masks = UNBOUNDED, archs = BEFORE_100 },
+      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, masks = WINDOW, archs = { "80", "90" } },
+      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, masks = WINDOW, archs = { "86", "87", "89", "100", "110", "120" },
+        why = "64 keys spill registers there" },
+      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, masks = UNBOUNDED, archs = { "100", "110", "120" },
+        why = "64 keys spill registers there" },
       { dtypes = F32, m = 256, n = 48, warps = 8, archs = { "90" }, why = "20 % faster than 128 queries; spills registers on sm_100 and 110" },
       { dtypes = F32, m = 128, n = 32, warps = 4, archs = { "80", "87", "100", "110" } },
       { dtypes = F32, m = 64, n = 32, warps = 4, archs = KIB_99 },
@@ -54,7 +61,8 @@ return {
       { dtypes = F32, m = 64, n = 16, warps = 4 },
     },
     [256] = {
-      { dtypes = HALF, m = 128, n = 64, warps = 8, d_split = 2, q_kept = 1, archs = { "90" } },
+      { dtypes = HALF, m = 128, n = 64, warps = 8, d_split = 2, q_kept = 1, masks = UNBOUNDED, archs = { "90" } },
+      { dtypes = HALF, m = 128, n = 64, warps = 8, d_split = 2, masks = WINDOW, archs = { "90" } },
       { dtypes = HALF, m = 128, n = 32, warps = 8, q_kept = 8, archs = { "80", "87", "100", "110" } },
       { dtypes = HALF, m = 64, n = 32, warps = 4, archs = KIB_99 },
       { dtypes = F32, m = 64, n = 16, warps = 4, archs = FROM_163 },

@@ -53,6 +53,19 @@ enum glint_cpu_backward_region {
     GLINT_BWD_REGIONS
 };
 
+/* For AMX: matrices of bf16 are packed into tiles of 1 KiB, each in the way that lib/cpu/amx.h names, and so are those of float32, [16][16]. dim is
+ * head_dim in whole steps of 32; panels are 32 queries. */
+#define GLINT_AMX_DIM(head_dim) (((head_dim) + 31) / 32 * 32)
+enum glint_cpu_amx_forward_region {
+    GLINT_AMX_FWD_Q,     /* bf16 [panels][32][dim], across */
+    GLINT_AMX_FWD_O,     /* [panels][2][dim][16]       unnormalised output, transposed */
+    GLINT_AMX_FWD_STATS, /* [panels][2][32]            the score that P is relative to, sum of P */
+    GLINT_AMX_FWD_S,     /* [tile_n / 16][2][16][16]   scores, transposed; then P, bf16 in pairs, in the first of two tiles */
+    GLINT_AMX_FWD_K,     /* bf16 [tile_n][dim], as it is */
+    GLINT_AMX_FWD_V,     /* bf16 [tile_n][dim], transposed */
+    GLINT_AMX_FWD_REGIONS
+};
+
 /* Rows are queries of the heads that share a key head; dim is head_dim in whole vectors, 16 floats at most each. */
 #define GLINT_DEC_PITCH(head_dim) (((head_dim) + 15) / 16 * 16 + 16)
 enum glint_cpu_decode_region {

@@ -36,7 +36,9 @@ static uint64_t count_blocks(const struct glint_gpu_launch *launch, uint64_t til
 static struct glint_gpu_shape shape_of(const struct glint_problem *p)
 {
     const float log2_e = 1.44269504088896340736f;
-    const bool causal = p->mask != GLINT_MASK_NONE;
+    const struct glint_band band = glint_band_of(p);
+    const bool causal =
+        glint_features_of(p) == GLINT_FEATURE_RIGHT_BOUND; /* the blocks of a window are almost all as long as each other */
     const int64_t longest = p->seqlen_q > p->seqlen_k ? p->seqlen_q : p->seqlen_k;
     return (struct glint_gpu_shape){
         .batch = (int32_t)p->batch,
@@ -45,10 +47,11 @@ static struct glint_gpu_shape shape_of(const struct glint_problem *p)
         .group = (int32_t)(p->heads_q / p->heads_kv),
         .seqlen_q = (int32_t)p->seqlen_q,
         .seqlen_k = (int32_t)p->seqlen_k,
-        .mask_offset = (int32_t)glint_band_of(p).last,
+        .mask_offset = (int32_t)band.last,
         .section = glint_gpu_section(causal, longest, p->head_dim, element_bytes(p->dtype)),
         .softmax_scale = p->softmax_scale,
         .scale_log2 = p->softmax_scale * log2_e,
+        .mask_first = (int32_t)band.first,
     };
 }
 

@@ -14,6 +14,7 @@ template <bool LEFT_, bool RIGHT_> struct band {
 
 typedef struct band<false, false> no_mask;
 typedef struct band<false, true> causal_mask;
+typedef struct band<true, true> window_mask;
 
 /* The last key that a query sees, -1 or less if none. */
 template <class Band> GLINT_DEVICE int32_t last_key(const Band &band, int32_t query)

@@ -15,8 +15,8 @@ struct glint_gpu_view {
     int64_t batch, head, row;
 };
 
-/* Both passes. mask_offset is the last side of the mask's band (struct glint_band): query i sees key j iff j <= i + mask_offset; kernels without
- * a mask ignore it. A mask that bounds the first side too needs a second number here.
+/* Both passes. mask_first and mask_offset are the sides of the mask's band (struct glint_band): query i sees key j iff i + mask_first <= j <=
+ * i + mask_offset. Kernels read those that their mask has.
  * `section` sets the order of blocks: that many consecutive (batch, head) pairs are worked on together, and within a section the
  * longest blocks of every pair come first. 1 walks one head after another. See lib/cuda/policy.h. */
 struct glint_gpu_shape {
@@ -26,6 +26,7 @@ struct glint_gpu_shape {
     int32_t section;
     float softmax_scale;
     float scale_log2; /* softmax_scale * log2(e): kernels work in powers of two */
+    int32_t mask_first;
 };
 
 struct glint_forward_params {

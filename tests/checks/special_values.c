@@ -201,10 +201,11 @@ static void logits_3e38(struct subject *subject, const struct shape *shape)
 
 /* ---- tiny numbers ---- */
 
-/* The smallest number that the arithmetic tells from zero: of factors of tf32 2^-136. */
+/* The smallest number that the arithmetic tells from zero: of factors of tf32 2^-136. Tiles of bf16 count what is below 2^-126 as zero, products
+ * too: those of numbers from 2^-113 on with weights are off by less than rounding. */
 static double smallest_factor(const struct experiment *e)
 {
-    return e->math == GLINT_MATH_NATIVE ? dtype_smallest(e->dtype) : 0x1p-136;
+    return e->math == GLINT_MATH_NATIVE ? dtype_smallest(e->dtype) : e->math == GLINT_MATH_BF16 ? 0x1p-113 : 0x1p-136;
 }
 
 /* V (dO in the backward) is denormal in the dtype: averages of it come out to the last unit, apart from what rounding P to tf32 takes. */

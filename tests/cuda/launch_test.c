@@ -268,6 +268,7 @@ static void check_shape(const struct glint_gpu_shape *s, const struct glint_prob
     ck_assert_int_eq(s->seqlen_q, p->seqlen_q);
     ck_assert_int_eq(s->seqlen_k, p->seqlen_k);
     ck_assert_int_eq(s->mask_offset, offset);
+    ck_assert_int_eq(s->mask_first, -p->seqlen_q);
     ck_assert_int_ge(s->section, 1);
     ck_assert(s->softmax_scale == p->softmax_scale);
     ck_assert_float_eq_tol(s->scale_log2, p->softmax_scale * 1.442695041f, 1e-7f);

@@ -13,29 +13,29 @@
 #define PARAMETER_LAYOUT(S, M)                                                                                          \
     S(glint_gpu_view, 32)                                                                                               \
     M(glint_gpu_view, address, 0) M(glint_gpu_view, batch, 8) M(glint_gpu_view, head, 16) M(glint_gpu_view, row, 24)    \
-    S(glint_gpu_shape, 40)                                                                                              \
+    S(glint_gpu_shape, 44)                                                                                              \
     M(glint_gpu_shape, batch, 0) M(glint_gpu_shape, heads_q, 4) M(glint_gpu_shape, heads_kv, 8)                         \
     M(glint_gpu_shape, group, 12) M(glint_gpu_shape, seqlen_q, 16) M(glint_gpu_shape, seqlen_k, 20)                     \
     M(glint_gpu_shape, mask_offset, 24) M(glint_gpu_shape, section, 28) M(glint_gpu_shape, softmax_scale, 32)           \
-    M(glint_gpu_shape, scale_log2, 36)                                                                                  \
-    S(glint_forward_params, 176)                                                                                        \
+    M(glint_gpu_shape, scale_log2, 36) M(glint_gpu_shape, mask_first, 40)                                               \
+    S(glint_forward_params, 184)                                                                                        \
     M(glint_forward_params, q, 0) M(glint_forward_params, k, 32) M(glint_forward_params, v, 64)                         \
     M(glint_forward_params, o, 96) M(glint_forward_params, lse, 128) M(glint_forward_params, shape, 136)                \
-    S(glint_backward_params, 368)                                                                                       \
+    S(glint_backward_params, 376)                                                                                       \
     M(glint_backward_params, q, 0) M(glint_backward_params, k, 32) M(glint_backward_params, v, 64)                      \
     M(glint_backward_params, o, 96) M(glint_backward_params, dout, 128) M(glint_backward_params, dq, 160)               \
     M(glint_backward_params, dk, 192) M(glint_backward_params, dv, 224) M(glint_backward_params, lse, 256)              \
-    M(glint_backward_params, shape, 264) M(glint_backward_params, padded_q, 304)                                        \
-    M(glint_backward_params, lse_log2, 312) M(glint_backward_params, delta, 320) M(glint_backward_params, dq_sum, 328)  \
-    M(glint_backward_params, turn, 336) M(glint_backward_params, parts, 344) M(glint_backward_params, part_heads, 348)  \
-    M(glint_backward_params, key_sum, 352) M(glint_backward_params, key_turn, 360)                                      \
+    M(glint_backward_params, shape, 264) M(glint_backward_params, padded_q, 312)                                        \
+    M(glint_backward_params, lse_log2, 320) M(glint_backward_params, delta, 328) M(glint_backward_params, dq_sum, 336)  \
+    M(glint_backward_params, turn, 344) M(glint_backward_params, parts, 352) M(glint_backward_params, part_heads, 356)  \
+    M(glint_backward_params, key_sum, 360) M(glint_backward_params, key_turn, 368)                                      \
     S(tensor_map, 128)                                                                                                  \
     S(glint_forward_maps_params, 768)                                                                                   \
-    M(glint_forward_maps_params, base, 0) M(glint_forward_maps_params, words, 176) \
-    M(glint_forward_maps_params, blocks, 184) M(glint_forward_maps_params, map, 256) \
+    M(glint_forward_maps_params, base, 0) M(glint_forward_maps_params, words, 184) \
+    M(glint_forward_maps_params, blocks, 192) M(glint_forward_maps_params, map, 256) \
     S(glint_backward_maps_params, 1984)                                                                                 \
-    M(glint_backward_maps_params, base, 0) M(glint_backward_maps_params, words, 368) \
-    M(glint_backward_maps_params, blocks, 376) M(glint_backward_maps_params, map, 448)
+    M(glint_backward_maps_params, base, 0) M(glint_backward_maps_params, words, 376) \
+    M(glint_backward_maps_params, blocks, 384) M(glint_backward_maps_params, map, 448)
 /* clang-format on */
 
 #endif

@@ -4,7 +4,7 @@ return {
   passes = { "fwd", "bwd" },
   dtypes = { "bf16" },
   head_dims = { 32, 40, 64, 128 },
-  masks = { "none", "causal" },
+  masks = { "none", "causal", "band" },
   families = {
     sm80 = {
       archs = { 80 },
@@ -22,6 +22,9 @@ return {
       },
     },
   },
-  exclude = {},
+  exclude = {
+    { mask = "band", pass = "bwd", reason = "no kernels yet" },
+    { mask = "band", head_dim = { 32, 64, 128 }, reason = "one head dim of windows is enough" },
+  },
   override = {},
 }

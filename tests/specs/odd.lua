@@ -22,9 +22,17 @@ return {
         } },
       },
     },
-    sm80 = { archs = { 90 }, passes = { "fwd", "bwd" }, dtypes = { "f32", "bf16" }, masks = { "causal" }, softcaps = { "none" } },
+    sm80 = {
+      archs = { 90 },
+      passes = { "fwd", "bwd" },
+      dtypes = { "f32", "bf16" },
+      masks = { "causal", "band" },
+      softcaps = { "none" },
+    },
   },
   exclude = {
+    { family = "sm80", pass = "bwd", mask = "band", reason = "no kernels yet" },
+    { family = "sm80", mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough" },
     { family = "sm80", dtype = "f32", head_dim = { 40, 104 }, reason = "one head dim of float32 is enough" },
     { family = "cpu", pass = { "fwd", "bwd" }, mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough; dec has all masks in one" },
   },

@@ -1,7 +1,7 @@
 """The deliberate faults, and the harmless changes, by which the simulator is judged: one table.
 
-A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, and fwd_halves, where two
-warps share queries; bwd, the fused backward, bwd_full without a mask, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
+A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window, and fwd_halves,
+where two warps share queries; bwd, the fused backward, bwd_full without a mask, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
 times. `header` is the file it is in when that is not the kernel itself. `caught` lists what may catch it, any of: the kinds of report
 of the simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no
 observer of memory and barriers can tell from what was meant. `cases` are the checks (or prefixes of their names that end in "/") that
@@ -722,6 +722,21 @@ _ARITHMETIC = [
     _fault("fwd", "mask_shows_one_key_more", "the diagonal", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right + 1, band.seqlen_k - 1)", _ANSWER, header = _MASK),
     _fault("fwd", "mask_shows_one_key_less", "the diagonal, for odd keys", "nt * 8 + 1 > last", "nt * 8 + 1 >= last", _ANSWER, header = _MASK),
     _fault("fwd", "mask_shows_a_key_past_the_end", "the last key", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right, band.seqlen_k)", _ANSWER, header = _MASK),
+    _fault("fwd_band", "window_hides_its_first_key", "the first key of a window", "key0 + j >= query0 + i + band.left", "key0 + j > query0 + i + band.left", _ANSWER, header = _MASK),
+    _fault("fwd_band", "window_shows_one_key_more", "the key before a window, for even keys", "(Band::LEFT && nt * 8 < begin)", "(Band::LEFT && nt * 8 + 1 < begin)", _ANSWER, header = _MASK),
+    _fault(
+        "fwd_band",
+        "window_on_too_few_blocks",
+        "a block at the left side of a window is taken for one that all queries see",
+        "(first_key(band, last_query) + TILE_N - 1) / TILE_N",
+        "first_key(band, last_query) / TILE_N",
+        _ANSWER,
+        header = _MASK,
+    ),
+    _fault("fwd_band", "first_key_block_left_out", "where the walk over the keys ends", "block >= blocks.first; --block", "block > blocks.first; --block", _ANSWER),
+    _fault("fwd_band", "walk_ends_for_the_last_query", "the first block of the first query", "first_key(band, first_query)) / TILE_N", "first_key(band, last_query)) / TILE_N", _ANSWER, header = _MASK),
+    _fault("fwd_band", "warp_leaves_out_a_window", "a block whose first key a warp does not see", "block * TILE_N + (TILE_N - 1) < query0 + band.left", "block * TILE_N < query0 + band.left", _ANSWER, header = _MASK),
+    _fault("fwd_band", "copies_before_the_tensor", "the block before the first one is copied", "block > blocks.first, i", "block >= blocks.first, i", ["bounds"], count = 2),
     _fault(
         "fwd",
         "mask_on_too_few_blocks",
@@ -986,6 +1001,13 @@ FORWARD_CASES = [
     "accuracy/q*",
     "special/nan_in_V",
     "far/row",
+]
+WINDOW_CASES = [
+    "accuracy/window_a_tile",
+    "accuracy/window_both_sides",
+    "accuracy/window_sliding",
+    "accuracy/window_last_rows_see_nothing",
+    "special/window_bottom_right_nan_in_V",
 ]
 FULL_CASES = [
     "accuracy/gqa_8_2",

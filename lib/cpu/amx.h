@@ -1,0 +1,401 @@
+/* What the kernels for AMX share: tiles, how matrices are packed into them, their products, and the exponential. Included by emitted kernels
+ * only, after rows.h and softmax.h, and after they define HEAD_DIM. Element type: bf16, sums in float32.
+ *
+ * A tile is 16 rows of 64 bytes, one KiB that lies in one piece, row after row. The one product is C [16][16] += A [16][32] B [32][16], where C is
+ * float32 and A and B are bf16. A row of A is 32 numbers of it; a row of B is a pair of its rows, [column][2]. So of a matrix X [rows][numbers]
+ *
+ *   as it is        A of X, 16 rows by 32 numbers                          K and V of S^T = K Q^T and dP^T = V dO^T
+ *   across          B of X^T: words of two numbers, transposed             Q and dO of the same
+ *   in pairs        B of X: rows 2 i and 2 i + 1, number by number         Q and dO of dV += P^T dO and dK += dS^T Q
+ *   transposed      A of X^T: the tile in pairs, transposed by words       V of O^T += V^T P^T, K of dQ^T += K^T dS^T
+ *
+ * Scores are made as S^T, whose vectors lie along the queries: then the softmax moves nothing between lanes, and P^T goes straight into the next
+ * product, as B in pairs of keys (forward and dQ) or as A (dV and dK). Rows and numbers beyond the matrix are zero in a tile.
+ *
+ * An element of a product is, for each tile of 32 terms, the sum of the even terms and the sum of the odd ones, each by fused multiply-adds in their
+ * order, both added to C: terms that are zero change nothing, so its bits do not depend on how many of them fill up a tile. */
+#ifndef GLINT_CPU_AMX_H
+#define GLINT_CPU_AMX_H
+
+#include <stdbool.h>
+
+#include "lib/cpu/rows.h"
+#include "lib/cpu/softmax.h"
+
+enum {
+    GLINT_TILE_ROWS = 16,
+    GLINT_TILE_FLOATS = 256,                /* of a tile of C */
+    GLINT_TILE_HALVES = 512,                /* of a tile of A or B */
+    GLINT_DIM_STEPS = (HEAD_DIM + 31) / 32, /* tiles along head_dim where it is summed over */
+    GLINT_DIM_TILES = 2 * GLINT_DIM_STEPS,  /* tiles along head_dim of a result; the last may be all padding */
+    GLINT_DIM_REST = HEAD_DIM % 32,         /* numbers in the last step, 0: 32 */
+    GLINT_PANEL = 32,                       /* queries that are worked on together: two tiles */
+};
+
+/* ---- the instructions ------------------------------------------------------------------------------------------------------------- */
+
+/* What LDTILECFG reads and STTILECFG writes (Intel SDM, volume 1, 18.2). */
+struct glint_tiles {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+};
+
+#if !defined(GLINT_TILE_ZERO) /* tests/amx has them in C */
+#define GLINT_TILES_SAVE(found) __asm__ volatile("sttilecfg %0" : "=m"(*(found)))
+#define GLINT_TILES_CONFIGURE(wanted) __asm__ volatile("ldtilecfg %0" : : "m"(*(wanted)))
+#define GLINT_TILES_RELEASE() __asm__ volatile("tilerelease")
+#define GLINT_TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t : :)
+#define GLINT_TILE_LOAD(t, from) \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"((const void *)(from)), "r"((ptrdiff_t)64) : "memory")
+#define GLINT_TILE_STORE(t, to) \
+    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"((void *)(to)), "r"((ptrdiff_t)64) : "memory")
+#define GLINT_TILE_MULTIPLY_ADD(c, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
+#endif
+
+/* All eight tiles whole. What the thread had is kept, and is there again at the end; nothing, most often. */
+GLINT_INLINE void glint_tiles_begin(struct glint_tiles *found)
+{
+    static const struct glint_tiles whole = {
+        .palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+    GLINT_TILES_SAVE(found);
+    GLINT_TILES_CONFIGURE(&whole);
+}
+
+GLINT_INLINE void glint_tiles_end(const struct glint_tiles *found)
+{
+    if (found->palette == 0)
+        GLINT_TILES_RELEASE();
+    else
+        GLINT_TILES_CONFIGURE(found);
+}
+
+/* ---- packing ---------------------------------------------------------------------------------------------------------------------- */
+
+typedef uint32_t glint_words __attribute__((vector_size(64))); /* pairs of bf16, the first in the low half */
+typedef uint16_t glint_halves __attribute__((vector_size(64)));
+
+#if defined(__clang__)
+#define GLINT_SHUFFLE_WORDS(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#define GLINT_SHUFFLE_HALVES(x, y, ...) __builtin_shufflevector(x, y, __VA_ARGS__)
+#else
+#define GLINT_SHUFFLE_WORDS(x, y, ...) __builtin_shuffle(x, y, (glint_words){__VA_ARGS__})
+#define GLINT_SHUFFLE_HALVES(x, y, ...) __builtin_shuffle(x, y, (glint_halves){__VA_ARGS__})
+#endif
+
+/* Rows of a tensor, and what is done to their numbers on the way: sign is xored; with `clean` infinities and NaN become zero. */
+struct glint_rows {
+    const glint_element *row;
+    int64_t stride, rows;
+    uint32_t sign;
+    bool clean;
+};
+
+/* All ones where a half is infinite or NaN. */
+GLINT_INLINE glint_halves glint_special_halves(glint_halves h)
+{
+    return (glint_halves)((h & 0x7f80) == 0x7f80);
+}
+
+/* Numbers 32 step ... 32 step + 31 of row r; nothing past the row's end is read. */
+GLINT_INLINE glint_words glint_load_words(const struct glint_rows *x, int64_t r, int step)
+{
+    glint_halves h = {0};
+    if (r < x->rows) {
+        const glint_element *from = x->row + r * x->stride + step * 32;
+        if (GLINT_DIM_REST == 0 || step < GLINT_DIM_STEPS - 1)
+            memcpy(&h, from, sizeof h);
+        else
+            memcpy(&h, from, GLINT_DIM_REST * sizeof *from);
+    }
+    if (x->clean)
+        h &= ~glint_special_halves(h);
+    return (glint_words)h ^ x->sign;
+}
+
+/* 16 x 16 words: rows become columns. */
+GLINT_INLINE void glint_transpose_words(glint_words x[16])
+{
+    glint_words y[16];
+    GLINT_UNROLL
+    for (int i = 0; i < 16; i += 2) {
+        y[i] = GLINT_SHUFFLE_WORDS(x[i], x[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29);
+        y[i + 1] = GLINT_SHUFFLE_WORDS(x[i], x[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31);
+    }
+    GLINT_UNROLL
+    for (int i = 0; i < 16; i += 4) {
+        GLINT_UNROLL
+        for (int j = 0; j < 2; j++) {
+            x[i + 2 * j] = GLINT_SHUFFLE_WORDS(y[i + j], y[i + j + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29);
+            x[i + 2 * j + 1] =
+                GLINT_SHUFFLE_WORDS(y[i + j], y[i + j + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+        }
+    }
+    GLINT_UNROLL
+    for (int i = 0; i < 4; i++) {
+        y[i] = GLINT_SHUFFLE_WORDS(x[i], x[i + 4], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+        y[i + 4] = GLINT_SHUFFLE_WORDS(x[i], x[i + 4], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+        y[i + 8] = GLINT_SHUFFLE_WORDS(x[i + 8], x[i + 12], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+        y[i + 12] = GLINT_SHUFFLE_WORDS(x[i + 8], x[i + 12], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    }
+    GLINT_UNROLL
+    for (int i = 0; i < 8; i++) {
+        x[i] = GLINT_SHUFFLE_WORDS(y[i], y[i + 8], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27);
+        x[i + 8] = GLINT_SHUFFLE_WORDS(y[i], y[i + 8], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    }
+}
+
+GLINT_INLINE void glint_store_words(uint16_t *to, const glint_words x[16])
+{
+    GLINT_UNROLL
+    for (int r = 0; r < 16; r++)
+        memcpy(to + 32 * r, &x[r], sizeof x[r]);
+}
+
+/* Tiles as they are, of `rows` rows, a multiple of 16: [rows / 16][GLINT_DIM_STEPS]. */
+GLINT_OUTLINE void glint_pack_rows(uint16_t *to, const struct glint_rows *x, int64_t rows)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        uint16_t *tile = to + r / 16 * GLINT_DIM_STEPS * GLINT_TILE_HALVES + r % 16 * 32;
+        for (int step = 0; step < GLINT_DIM_STEPS; step++) {
+            const glint_words words = glint_load_words(x, r, step);
+            memcpy(tile + step * GLINT_TILE_HALVES, &words, sizeof words);
+        }
+    }
+}
+
+/* Tiles across: [rows / 16][GLINT_DIM_STEPS]. */
+GLINT_OUTLINE void glint_pack_across(uint16_t *to, const struct glint_rows *x, int64_t rows)
+{
+    for (int64_t first = 0; first < rows; first += 16)
+        for (int step = 0; step < GLINT_DIM_STEPS; step++, to += GLINT_TILE_HALVES) {
+            glint_words words[16];
+            GLINT_UNROLL
+            for (int r = 0; r < 16; r++)
+                words[r] = glint_load_words(x, first + r, step);
+            glint_transpose_words(words);
+            glint_store_words(to, words);
+        }
+}
+
+/* Two tiles of 32 rows from `first` on, in pairs: the numbers of a step in two halves. */
+GLINT_INLINE void glint_pair_rows(glint_words low[16], glint_words high[16], const struct glint_rows *x, int64_t first, int step)
+{
+    GLINT_UNROLL
+    for (int i = 0; i < 16; i++) {
+        const glint_halves a = (glint_halves)glint_load_words(x, first + 2 * i, step);
+        const glint_halves b = (glint_halves)glint_load_words(x, first + 2 * i + 1, step);
+        low[i] = (glint_words)GLINT_SHUFFLE_HALVES(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10,
+                                                   42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47);
+        high[i] = (glint_words)GLINT_SHUFFLE_HALVES(a, b, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56,
+                                                    25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63);
+    }
+}
+
+/* Tiles transposed, of `rows` rows, a multiple of 32: [rows / 32][GLINT_DIM_TILES]. */
+GLINT_OUTLINE void glint_pack_transposed(uint16_t *to, const struct glint_rows *x, int64_t rows)
+{
+    for (int64_t first = 0; first < rows; first += 32)
+        for (int step = 0; step < GLINT_DIM_STEPS; step++, to += 2 * GLINT_TILE_HALVES) {
+            glint_words low[16], high[16];
+            glint_pair_rows(low, high, x, first, step);
+            glint_transpose_words(low);
+            glint_store_words(to, low);
+            glint_transpose_words(high);
+            glint_store_words(to + GLINT_TILE_HALVES, high);
+        }
+}
+
+/* Is any number of the rows infinite or NaN? Zero times those is NaN, so the zeros of hidden pairs do not hide them. */
+GLINT_OUTLINE bool glint_any_special_half(const struct glint_rows *x)
+{
+    const struct glint_rows as_it_is = {x->row, x->stride, x->rows, 0, false};
+    glint_halves any = {0};
+    for (int64_t r = 0; r < x->rows; r++)
+        for (int step = 0; step < GLINT_DIM_STEPS; step++)
+            any |= glint_special_halves((glint_halves)glint_load_words(&as_it_is, r, step));
+    uint16_t all = 0;
+    for (int i = 0; i < 32; i++)
+        all |= any[i];
+    return all != 0;
+}
+
+GLINT_INLINE float glint_float_of(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* ---- exponential and rounding ----------------------------------------------------------------------------------------------------- */
+
+/* 2^y, NaN for NaN. With f = y - floor(y), 2^y = 2^floor(y) 2^f; 2^f by the polynomial of degree 5 with constant term 1 of least relative error
+ * (9.4e-8). P is rounded to bf16, for which degree 3 would do (7.5e-5, one clock in four less); but the sum of P is LSE, which is float32. */
+GLINT_INLINE glint_vec glint_exp2(glint_vec y)
+{
+    enum { MINUS_FLOOR = 1, AS_MXCSR_SAYS = 4 };
+#if defined(__clang__)
+    const glint_vec f = __builtin_ia32_reduceps512_mask(y, MINUS_FLOOR, y, 0xffff, AS_MXCSR_SAYS);
+#else
+    const glint_vec f = __builtin_ia32_reduceps512_mask(y, MINUS_FLOOR, y, 0xffff);
+#endif
+    glint_vec p = f * 0x1.e974fap-10f + 0x1.277856p-7f;
+    p = p * f + 0x1.c91ce6p-5f;
+    p = p * f + 0x1.ebdb56p-3f;
+    p = p * f + 0x1.62e4bap-1f;
+    p = p * f + 1.0f;
+#if defined(__clang__)
+    return __builtin_ia32_scalefps512_mask(p, y, p, 0xffff, AS_MXCSR_SAYS);
+#else
+    return __builtin_ia32_scalefps512_mask(p, y, p, -1, AS_MXCSR_SAYS);
+#endif
+}
+
+/* Two vectors rounded to bf16, one after the other; denormals become zero. */
+GLINT_INLINE glint_halves glint_round_pair(glint_vec first, glint_vec second)
+{
+    glint_halves h;
+#if defined(__clang__)
+    __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(h) : "v"(first), "v"(second));
+#else
+    typedef int16_t rounded __attribute__((vector_size(64)));
+    const rounded r = (rounded)__builtin_ia32_cvtne2ps2bf16_v32hi(second, first);
+    memcpy(&h, &r, sizeof h);
+#endif
+    return h;
+}
+
+/* A row of a tile B in pairs: of two rows of C. */
+GLINT_INLINE glint_words glint_pair_of(glint_vec first, glint_vec second)
+{
+    const glint_halves h = glint_round_pair(first, second);
+    return (glint_words)GLINT_SHUFFLE_HALVES(h, h, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25, 10, 26, 11,
+                                             27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+/* ---- forward ---------------------------------------------------------------------------------------------------------------------- */
+
+/* s [key tiles][2][16][16] = K Q^T for `tiles` tiles of keys, an even number, and the two tiles of queries of a panel. Two sums alternate, so that
+ * those of one tile of keys are stored while the next is computed. */
+GLINT_OUTLINE void glint_amx_scores(float *s, const uint16_t *k, const uint16_t *q, int64_t tiles)
+{
+    const uint16_t *q1 = q + GLINT_DIM_STEPS * GLINT_TILE_HALVES;
+    for (int64_t t = 0; t < tiles; t += 2) {
+        GLINT_TILE_ZERO(0);
+        GLINT_TILE_ZERO(1);
+        GLINT_UNROLL
+        for (int step = 0; step < GLINT_DIM_STEPS; step++, k += GLINT_TILE_HALVES) {
+            GLINT_TILE_LOAD(4, k);
+            GLINT_TILE_LOAD(6, q + step * GLINT_TILE_HALVES);
+            GLINT_TILE_MULTIPLY_ADD(0, 4, 6);
+            GLINT_TILE_LOAD(7, q1 + step * GLINT_TILE_HALVES);
+            GLINT_TILE_MULTIPLY_ADD(1, 4, 7);
+        }
+        GLINT_TILE_ZERO(2);
+        GLINT_TILE_ZERO(3);
+        GLINT_UNROLL
+        for (int step = 0; step < GLINT_DIM_STEPS; step++, k += GLINT_TILE_HALVES) {
+            GLINT_TILE_LOAD(5, k);
+            GLINT_TILE_LOAD(6, q + step * GLINT_TILE_HALVES);
+            GLINT_TILE_MULTIPLY_ADD(2, 5, 6);
+            GLINT_TILE_LOAD(7, q1 + step * GLINT_TILE_HALVES);
+            GLINT_TILE_MULTIPLY_ADD(3, 5, 7);
+            if (step == 0) {
+                GLINT_TILE_STORE(0, s);
+                GLINT_TILE_STORE(1, s + GLINT_TILE_FLOATS);
+            }
+        }
+        GLINT_TILE_STORE(2, s + 2 * GLINT_TILE_FLOATS);
+        GLINT_TILE_STORE(3, s + 3 * GLINT_TILE_FLOATS);
+        s += 4 * GLINT_TILE_FLOATS;
+    }
+}
+
+/* c [2][GLINT_DIM_TILES][16][16] (+)= A B for `steps` steps of 32 terms: A [steps][GLINT_DIM_TILES] is a matrix transposed, and B has a tile for
+ * each of the two tiles of queries, b_step and b_tile halves apart. */
+GLINT_OUTLINE void glint_amx_transposed_product(float *c, const uint16_t *a, const uint16_t *b, ptrdiff_t b_step, ptrdiff_t b_tile,
+                                                int64_t steps, bool add)
+{
+    float *c1 = c + GLINT_DIM_TILES * GLINT_TILE_FLOATS;
+    for (int tile = 0; tile < GLINT_DIM_TILES; tile += 2, c += 2 * GLINT_TILE_FLOATS, c1 += 2 * GLINT_TILE_FLOATS) {
+        const uint16_t *a0 = a + tile * GLINT_TILE_HALVES, *b0 = b;
+        if (add) {
+            GLINT_TILE_LOAD(0, c);
+            GLINT_TILE_LOAD(1, c1);
+            GLINT_TILE_LOAD(2, c + GLINT_TILE_FLOATS);
+            GLINT_TILE_LOAD(3, c1 + GLINT_TILE_FLOATS);
+        } else {
+            GLINT_TILE_ZERO(0);
+            GLINT_TILE_ZERO(1);
+            GLINT_TILE_ZERO(2);
+            GLINT_TILE_ZERO(3);
+        }
+        for (int64_t step = 0; step < steps; step++, a0 += GLINT_DIM_TILES * GLINT_TILE_HALVES, b0 += b_step) {
+            GLINT_TILE_LOAD(4, a0);
+            GLINT_TILE_LOAD(6, b0);
+            GLINT_TILE_MULTIPLY_ADD(0, 4, 6);
+            GLINT_TILE_LOAD(7, b0 + b_tile);
+            GLINT_TILE_MULTIPLY_ADD(1, 4, 7);
+            GLINT_TILE_LOAD(5, a0 + GLINT_TILE_HALVES);
+            GLINT_TILE_MULTIPLY_ADD(2, 5, 6);
+            GLINT_TILE_MULTIPLY_ADD(3, 5, 7);
+        }
+        GLINT_TILE_STORE(0, c);
+        GLINT_TILE_STORE(1, c1);
+        GLINT_TILE_STORE(2, c + GLINT_TILE_FLOATS);
+        GLINT_TILE_STORE(3, c1 + GLINT_TILE_FLOATS);
+    }
+}
+
+/* Scores that the mask hides become -inf, of `keys` keys by the 16 queries of a tile: lane x sees key r iff x >= r + shift and x <= r - lag. */
+GLINT_INLINE void glint_amx_hide(float *s, int64_t from, int64_t to, int64_t shift, int64_t lag)
+{
+    const glint_veci lane = glint_lane_index();
+    for (int64_t r = from; r < to; r++) {
+        float *row = s + r / 16 * 2 * GLINT_TILE_FLOATS + r % 16 * 16;
+        const glint_veci sees = (lane >= (int32_t)glint_clamp(r + shift, 0, 16)) & (lane <= (int32_t)glint_clamp(r - lag, -1, 15));
+        glint_store(row, glint_select(sees, glint_load(row), glint_splat(-INFINITY)));
+    }
+}
+
+/* Online softmax of a tile of queries over `keys` keys, a multiple of 32: scores become P in pairs of keys, in place. P is relative to a score that
+ * was the largest when it was taken, and is taken anew only when a larger one would make P more than 2^8: so O is seldom multiplied. The factor
+ * is 1 where it is not; the answer says whether any is needed. A query that has seen no key yet keeps max = -inf and sum = 0. */
+GLINT_INLINE bool glint_amx_softmax(float *s, int64_t keys, float log2_scale, float *max, float *sum, glint_vec *factor)
+{
+    const glint_vec c = glint_splat(log2_scale);
+    glint_vec most[2] = {glint_splat(-INFINITY), glint_splat(-INFINITY)};
+    for (int64_t t = 0; t < keys / 16; t++) {
+        GLINT_UNROLL
+        for (int r = 0; r < 16; r++)
+            most[r % 2] = glint_max(glint_load(s + t * 2 * GLINT_TILE_FLOATS + r * 16), most[r % 2]);
+    }
+    const glint_vec old = glint_load(max), largest = glint_max(most[0], most[1]);
+    const glint_veci stays = ~(largest > old) | ((largest - old) * c <= 8.0f);
+    const glint_vec now = glint_select(stays, old, largest);
+    const glint_vec base = (glint_vec)((glint_veci)now & (now != -INFINITY)); /* -inf - -inf would be NaN */
+    const bool moves = (uint16_t)__builtin_ia32_cvtd2mask512(stays) != 0xffff;
+    *factor = glint_select(stays, glint_splat(1.0f), glint_exp2((old - base) * c));
+    glint_store(max, now);
+
+    glint_vec total[2] = {glint_load(sum) * *factor, glint_splat(0.0f)};
+    for (int64_t step = 0; step < keys / 32; step++) {
+        float *from = s + step * 4 * GLINT_TILE_FLOATS, *to = from;
+        for (int half = 0; half < 2; half++, from += 2 * GLINT_TILE_FLOATS) {
+            GLINT_UNROLL
+            for (int i = 0; i < 8; i++, to += 16) {
+                const glint_vec p0 = glint_exp2((glint_load(from + 32 * i) - base) * c);
+                const glint_vec p1 = glint_exp2((glint_load(from + 32 * i + 16) - base) * c);
+                total[0] += p0;
+                total[1] += p1;
+                const glint_words pair = glint_pair_of(p0, p1);
+                memcpy(to, &pair, sizeof pair);
+            }
+        }
+    }
+    glint_store(sum, total[0] + total[1]);
+    return moves;
+}
+
+#endif

@@ -1,0 +1,21 @@
+-- Kernels for AMX that tests/amx runs with the tiles emulated: a few, as that is slow. A head dim each for the three masks; 40 fills no whole
+-- tiles, and its blocks are of two panels by few keys, so that tests cross them often. For tests only, in the same build as the library's own spec.
+return {
+  passes = { "fwd" },
+  dtypes = { "bf16" },
+  head_dims = { 40, 64, 128 },
+  masks = { "none", "causal", "band" },
+  families = {
+    cpu = {
+      isas = { "x86_64_amx" },
+      tiles = {
+        fwd = { [40] = { { m = 64, n = 64 } } },
+      },
+    },
+  },
+  exclude = {
+    { head_dim = 40, mask = "none", reason = "tested at 128" },
+    { head_dim = 64, mask = { "none", "band" }, reason = "tested at 40 and 128" },
+    { head_dim = 128, mask = { "causal", "band" }, reason = "tested at 40 and 64" },
+  },
+}
