@@ -43,7 +43,10 @@ $ end
 struct tile {
     struct glint_rows v;
     int64_t keys;
-    float log2_scale;
+    float log2_scale; /* what differences of scores are multiplied by, for powers of two */
+$ if capped then
+    float cap; /* of the scores as they are here, before softmax_scale; 0: none */
+$ end
 $ if not bounds_first then
     bool first; /* nothing is summed yet */
 $ end
@@ -93,6 +96,13 @@ $ end
 
     /* S^T = K Q^T; P^T = exp(S^T - max), rounded. */
     glint_amx_scores(s, m->k + begin * DIM, x->q, keys / 16);
+$ if capped then
+    if (t->cap != 0.0f) {
+        const struct glint_softcap cap = glint_softcap_of(t->cap);
+        for (int64_t i = 0; i < keys * GLINT_PANEL; i += GLINT_CPU_LANES)
+            glint_store(s + i, glint_softcap(glint_load(s + i), cap));
+    }
+$ end
     for (int64_t lane = 0; lane < GLINT_PANEL; lane += 16) {
         float *column = s + lane / 16 * GLINT_TILE_FLOATS;
 $ if causal then
@@ -126,12 +136,12 @@ $ end
 }
 
 $ if bounds_first then
-/* O = O / sum and LSE = max + log(sum). Queries before `blind` and from `end` on see no key: O = 0 and LSE = -inf. */
+/* O = O / sum and LSE = max + log(sum), with the sink in both. Queries before `blind` and from `end` on see no key: O = 0 and LSE = sink. */
 $ else
-/* O = O / sum and LSE = max + log(sum). The first `blind` queries see no key: O = 0 and LSE = -inf. */
+/* O = O / sum and LSE = max + log(sum), with the sink in both. The first `blind` queries see no key: O = 0 and LSE = sink. */
 $ end
 static void end_panel(const struct glint_problem *p, const struct panel *x, glint_element *o, float *lse, int64_t queries,
-                      int64_t blind${bounds_first and ", int64_t end" or ""})
+                      float sink, int64_t blind${bounds_first and ", int64_t end" or ""})
 {
     const glint_veci lane = glint_lane_index();
     const float scale = __builtin_fabsf(p->softmax_scale);
@@ -140,12 +150,12 @@ static void end_panel(const struct glint_problem *p, const struct panel *x, glin
 $ if bounds_first then
         sees &= lane < (int32_t)glint_clamp(end - i, 0, GLINT_CPU_LANES);
 $ end
-        const glint_vec total = glint_load(x->sum + i), inverse = 1.0f / total, max = glint_load(x->max + i);
-        glint_store(x->max + i, glint_select(sees, max * scale + glint_log(total), glint_splat(-INFINITY)));
+        const struct glint_total total = glint_total(glint_load(x->max + i) * scale, glint_load(x->sum + i), sink);
+        glint_store(x->max + i, glint_select(sees, total.lse, glint_splat(sink)));
         for (size_t half = 0; half < 2; half++) {
             glint_line factor;
             glint_linei keep;
-            memcpy(&factor, (const char *)&inverse + half * sizeof factor, sizeof factor);
+            memcpy(&factor, (const char *)&total.factor + half * sizeof factor, sizeof factor);
             memcpy(&keep, (const char *)&sees + half * sizeof keep, sizeof keep);
             const int64_t first = i + 8 * (int64_t)half;
             if (first < queries)
@@ -185,6 +195,8 @@ $ end
     const glint_element *v = (const glint_element *)call->tensors->v + batch * p->v.batch + head_kv * p->v.head;
     glint_element *o = (glint_element *)call->tensors->o + batch * p->o.batch + head * p->o.head + first_query * p->o.row;
     float *lse = call->tensors->lse + (batch * p->heads_q + head) * call->queries + first_query;
+    const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY, scale = __builtin_fabsf(p->softmax_scale);
+    const float log2_scale = (p->softmax_scale == 0.0f ? 1.0f : scale) * 0x1.715476p+0f;
 
     struct glint_tiles found;
     glint_tiles_begin(&found);
@@ -205,7 +217,7 @@ $ end
         const int64_t keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N), whole = (keys + 31) / 32 * 32;
         const struct glint_rows k_rows = {.row = k + first_key * p->k.row, .stride = p->k.row, .rows = keys};
         struct tile t = {.v = {.row = v + first_key * p->v.row, .stride = p->v.row, .rows = keys}, .keys = keys,
-                         .log2_scale = log2_scale(p)${bounds_first and "" or ", .first = first_key == 0"}};
+                         .log2_scale = log2_scale${bounds_first and "" or ", .first = first_key == 0"}${capped and ", .cap = softcap_of_scores(p)" or ""}};
 $ if causal then
         const int64_t shift = first_key - call->band.last - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */
 $ if bounds_first then
@@ -245,7 +257,7 @@ $ if bounds_first then
 $ end
     for (int64_t i = 0; i < queries; i += GLINT_PANEL) {
         const struct panel x = panel_of(&m, i / GLINT_PANEL);
-        end_panel(p, &x, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, GLINT_PANEL), blind - i${bounds_first and ", end - i" or ""});
+        end_panel(p, &x, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, GLINT_PANEL), sink, blind - i${bounds_first and ", end - i" or ""});
     }
 }
 

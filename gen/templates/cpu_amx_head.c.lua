@@ -1,4 +1,6 @@
 #define GLINT_CPU_LANES ${lanes} /* floats in a vector */
+#define GLINT_CPU_ROWS ${micro_rows}
+#define GLINT_CPU_VECS ${micro_vecs}
 #define GLINT_CPU_DTYPE bf16
 #define GLINT_CPU_ELEMENT uint16_t
 
@@ -10,11 +12,17 @@ enum {
 };
 #include "lib/cpu/cpu.h"
 #include "lib/cpu/amx.h"
+$ if capped then
+#include "lib/cpu/softcap.h"
+$ end
 
 #define GLINT_FAR (INT64_C(1) << 40) /* beyond every row */
+$ if capped then
 
-/* Scores are multiplied by the size of softmax_scale, in powers of two; the sign is that of Q, and so is a 0. */
-static float log2_scale(const struct glint_problem *p)
+/* Scores are capped before they are multiplied by softmax_scale: cap tanh(scale s / cap) = scale c tanh(s / c) with c = cap / scale. */
+static float softcap_of_scores(const struct glint_problem *p)
 {
-    return p->softmax_scale == 0.0f ? 1.0f : __builtin_fabsf(p->softmax_scale) * 0x1.715476p+0f;
+    const float cap = p->softcap / __builtin_fabsf(p->softmax_scale);
+    return p->softcap == 0.0f ? 0.0f : cap < 0x1p120f ? cap : 0x1p120f;
 }
+$ end

@@ -1,10 +1,11 @@
--- Kernels for AMX that tests/amx runs with the tiles emulated: a few, as that is slow. A head dim each for the three masks; 40 fills no whole
--- tiles, and its blocks are of two panels by few keys, so that tests cross them often. For tests only, in the same build as the library's own spec.
+-- Kernels for AMX that tests/amx runs with the tiles emulated: a few, as that is slow. 40 fills no whole tiles, and its blocks are of two panels by
+-- few keys, so that tests cross them often. For tests only, in the same build as the library's own spec.
 return {
   passes = { "fwd" },
   dtypes = { "bf16" },
   head_dims = { 40, 64, 128 },
   masks = { "none", "causal", "band" },
+  softcaps = { "none", "softcap" },
   families = {
     cpu = {
       isas = { "x86_64_amx" },
