@@ -1,106 +1,79 @@
-/* ---- dK and dV: a block owns TILE_N keys. One warpgroup makes P^T and keeps dV, the other one makes dP^T and dS^T and keeps dK ---- */
+/* ---- dK and dV: a block owns TILE_N keys. One warpgroup makes P^T and keeps dV, the other one makes dP^T and dS^T and
+ * keeps dK ---- */
 
 enum {
     STAGES = 2, /* of Q and dO, and of P */
     P_BYTES = TILE_M * TILE_N * 4,
+    ROW_BYTES = TILE_M * 4, /* LSE, or delta, of a step */
     K_AT = 0, /* and then dV */
     V_AT = K_AT + own_tile::bytes, /* and then dK */
     Q_AT = V_AT + own_tile::bytes,
     DO_AT = Q_AT + STAGES * query_tile::bytes,
     P_AT = DO_AT + STAGES * query_tile::bytes,
     LSE_AT = P_AT + STAGES * P_BYTES,
-    DELTA_AT = LSE_AT + STAGES * TILE_M * 4,
-    BARRIERS_AT = DELTA_AT + STAGES * TILE_M * 4,
-    K_FULL = 0, V_FULL, Q_FULL, Q_EMPTY = Q_FULL + STAGES, DO_FULL = Q_EMPTY + STAGES, DO_EMPTY = DO_FULL + STAGES, P_FULL = DO_EMPTY + STAGES,
-    P_EMPTY = P_FULL + STAGES, BARRIERS = P_EMPTY + STAGES,
-    SHARED_BYTES = BARRIERS_AT + 8 * BARRIERS,
-    BOTH_BARRIER = 1, OWN_BARRIER = 2,
+    DELTA_AT = LSE_AT + STAGES * ROW_BYTES,
+    K_FULL = DELTA_AT + STAGES * ROW_BYTES, /* mbarriers */
+    V_FULL = K_FULL + 8,
+    BOTH_BARRIER = 1,
+    OWN_BARRIER = 2,
 };
+typedef stage_ring<STAGES, query_tile::bytes, Q_AT, V_FULL + 8> q_ring;
+typedef stage_ring<STAGES, query_tile::bytes, DO_AT, q_ring::end> do_ring;
+typedef stage_ring<STAGES, P_BYTES, P_AT, do_ring::end> p_ring;
+enum { SHARED_BYTES = p_ring::end };
 
-/* Keys [key0, key0 + TILE_N) of one head, against query blocks last_m ... first_m of each query head of its group. Those under first_clear do not
- * all see all of its keys. */
-struct work {
-    int32_t batch, head_kv, key0, first_m, last_m, first_clear, steps;
-};
-
-GLINT_DEVICE struct work find_work(const struct glint_gpu_shape *shape)
+/* A step's Q or dO, and its LSE or delta, from `rows` on, to rows_at. */
+template <class ring_of>
+GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uint32_t rows_at, const struct walk &walk,
+                            int32_t batch, uint32_t shared, const struct ring &queries)
 {
-    const int32_t blocks = (shape->seqlen_k + TILE_N - 1) / TILE_N;
-    const struct block_place place = find_place(block_index(), (uint32_t)blocks, (uint32_t)(shape->batch * shape->heads_kv), (uint32_t)shape->section);
-    struct work work;
+    const uint32_t full = ring_of::full(shared, queries);
 
-    work.batch = place.head / shape->heads_kv;
-    work.head_kv = place.head - work.batch * shape->heads_kv;
-    work.key0 = place.index * TILE_N;
-    work.last_m = (shape->seqlen_q + TILE_M - 1) / TILE_M - 1;
-$ if causal then
-    const int32_t first = max(0, work.key0 - shape->mask_offset); /* query that sees a key */
-
-    work.first_m = first < shape->seqlen_q ? first / TILE_M : work.last_m + 1;
-    work.first_clear = work.key0 + TILE_N > shape->seqlen_k ? work.last_m + 1 : (max(0, work.key0 + TILE_N - 1 - shape->mask_offset) + TILE_M - 1) / TILE_M;
-$ else
-    work.first_m = 0;
-    work.first_clear = work.key0 + TILE_N > shape->seqlen_k ? work.last_m + 1 : 0;
-$ end
-    work.steps = (work.last_m - work.first_m + 1) * shape->group;
-    return work;
+    ring_of::begin_fill(shared, queries, query_tile::bytes + ROW_BYTES);
+    load_tile<query_tile, BOX_ROWS>(ring_of::tile(shared, queries), map, walk.m * TILE_M, walk.head, batch, full,
+                                    GLINT_L2_EVICT_LAST);
+    bulk_load(shared + rows_at + queries.stage * ROW_BYTES, rows, ROW_BYTES, full);
 }
 
-/* Where a step is: its query head and query block. */
-struct walk {
-    int32_t head, m;
-};
-
-GLINT_DEVICE void walk_on(struct walk &walk, const struct work &work)
+GLINT_DEVICE struct key_work find_block(const struct glint_gpu_shape *shape)
 {
-    walk.head += walk.m == work.first_m;
-    walk.m = walk.m == work.first_m ? work.last_m : walk.m - 1;
+    return find_keys<TILE_M, TILE_N, ${tostring(causal)}>(shape, block_index());
 }
 
-/* Q with LSE, dO with delta: a step's `rows` of 4 bytes each. */
-GLINT_DEVICE void load_rows(const struct glint_backward_maps_params &p, uint32_t shared, uint32_t barriers)
+/* Q with LSE, dO with delta. */
+GLINT_DEVICE void load_rows(const struct glint_backward_maps_params &p, uint32_t shared)
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
-    const struct work work = find_work(shape);
-    struct walk walk = {work.head_kv * shape->group, work.last_m};
+    const struct key_work work = find_block(shape);
+    struct walk walk = walk_begin(work, shape->group);
     struct ring queries = {0, 0};
 
-    mbarrier_arrive_expect(barriers + 8 * K_FULL, own_tile::bytes);
-    load_tile<own_tile>(shared + K_AT, &p.map[MAP_K], work.key0, work.head_kv, work.batch, barriers + 8 * K_FULL, GLINT_L2_EVICT_FIRST);
+    mbarrier_arrive_expect(shared + K_FULL, own_tile::bytes);
+    load_tile<own_tile>(shared + K_AT, &p.map[MAP_K], work.key0, work.head_kv, work.batch, shared + K_FULL,
+                        GLINT_L2_EVICT_FIRST);
     for (int32_t step = 0; step < work.steps; ++step, walk_on(walk, work), ring_advance<STAGES>(queries)) {
         const int64_t row = (work.batch * shape->heads_q + walk.head) * p.base.padded_q + walk.m * TILE_M;
-        const uint32_t q_full = barriers + 8 * (Q_FULL + queries.stage), do_full = barriers + 8 * (DO_FULL + queries.stage);
 
-        mbarrier_wait(barriers + 8 * (Q_EMPTY + queries.stage), queries.phase ^ 1);
-        mbarrier_arrive_expect(q_full, query_tile::bytes + TILE_M * 4);
-        load_tile<query_tile>(shared + Q_AT + queries.stage * query_tile::bytes, &p.map[MAP_Q], walk.m * TILE_M, walk.head, work.batch, q_full, GLINT_L2_EVICT_LAST);
-        bulk_load(shared + LSE_AT + queries.stage * (TILE_M * 4), p.base.lse_log2 + row, TILE_M * 4, q_full);
+        load_step<q_ring>(&p.map[MAP_Q], p.base.lse_log2 + row, LSE_AT, walk, work.batch, shared, queries);
         if (step == 0) {
-            mbarrier_arrive_expect(barriers + 8 * V_FULL, own_tile::bytes);
-            load_tile<own_tile>(shared + V_AT, &p.map[MAP_V], work.key0, work.head_kv, work.batch, barriers + 8 * V_FULL, GLINT_L2_EVICT_FIRST);
+            mbarrier_arrive_expect(shared + V_FULL, own_tile::bytes);
+            load_tile<own_tile>(shared + V_AT, &p.map[MAP_V], work.key0, work.head_kv, work.batch, shared + V_FULL,
+                                GLINT_L2_EVICT_FIRST);
         }
-        mbarrier_wait(barriers + 8 * (DO_EMPTY + queries.stage), queries.phase ^ 1);
-        mbarrier_arrive_expect(do_full, query_tile::bytes + TILE_M * 4);
-        load_tile<query_tile>(shared + DO_AT + queries.stage * query_tile::bytes, &p.map[MAP_DOUT], walk.m * TILE_M, walk.head, work.batch, do_full, GLINT_L2_EVICT_LAST);
-        bulk_load(shared + DELTA_AT + queries.stage * (TILE_M * 4), p.base.delta + row, TILE_M * 4, do_full);
+        load_step<do_ring>(&p.map[MAP_DOUT], p.base.delta + row, DELTA_AT, walk, work.batch, shared, queries);
     }
 }
 
 GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_params) p)
 {
-    const uint32_t shared = shared_base(), barriers = shared + BARRIERS_AT, warp = warp_index(), lane = lane_index();
+    const uint32_t shared = shared_base(), warp = warp_index(), lane = lane_index();
 
     if (thread_index() == 0) {
-        mbarrier_init(barriers + 8 * K_FULL, 1);
-        mbarrier_init(barriers + 8 * V_FULL, 1);
-        for (int i = 0; i < STAGES; ++i) {
-            mbarrier_init(barriers + 8 * (Q_FULL + i), 1);
-            mbarrier_init(barriers + 8 * (Q_EMPTY + i), WARPS);
-            mbarrier_init(barriers + 8 * (DO_FULL + i), 1);
-            mbarrier_init(barriers + 8 * (DO_EMPTY + i), WARPS);
-            mbarrier_init(barriers + 8 * (P_FULL + i), WARPS / 2);
-            mbarrier_init(barriers + 8 * (P_EMPTY + i), WARPS / 2);
-        }
+        mbarrier_init(shared + K_FULL, 1);
+        mbarrier_init(shared + V_FULL, 1);
+        q_ring::init(shared, 1, WARPS);
+        do_ring::init(shared, 1, WARPS);
+        p_ring::init(shared, WARPS / 2, WARPS / 2);
         fence_mbarrier_init();
     }
     block_sync();
@@ -108,61 +81,56 @@ GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_param
     if (warp < 4) {
         registers_give<${producer_registers}>();
         if (warp == 0 && lane == 0)
-            load_rows(p, shared, barriers);
+            load_rows(p, shared);
         return;
     }
     registers_take<${registers}>();
 
     const bool keeps_dk = warp >= 8; /* else dV */
     const struct glint_gpu_shape *shape = &p.base.shape;
-    const struct work work = find_work(shape);
+    const struct key_work work = find_block(shape);
     const uint32_t thread = thread_index() % 128, column = lane % 4 * 8;
-    auto arrive = [&](int barrier) { /* this warp, all lanes of which are done */
+    auto arrive = [&](uint32_t barrier) { /* this warp, all lanes of which are done */
         warp_sync();
         if (lane == 0)
-            mbarrier_arrive(barriers + 8 * barrier);
+            mbarrier_arrive(barrier);
     };
     float d[HEAD_DIM / 2], s[TILE_M / 2];
     uint32_t words[TILE_M / 4];
     struct ring queries = {0, 0}, next = {0, 0}; /* of this step, and of the scores that are made next */
-    struct walk walk = {work.head_kv * shape->group, work.last_m};
+    struct walk walk = walk_begin(work, shape->group);
 
     /* S^T = K Q^T and dV += P^T dO, or dP^T = V dO^T and dK += dS^T Q: the same products of other tiles. */
-    const uint32_t x = shared + (keeps_dk ? V_AT : K_AT), y = shared + (keeps_dk ? DO_AT : Q_AT), z = shared + (keeps_dk ? Q_AT : DO_AT);
-    const int y_full = keeps_dk ? DO_FULL : Q_FULL, y_empty = keeps_dk ? DO_EMPTY : Q_EMPTY, z_full = keeps_dk ? Q_FULL : DO_FULL, z_empty = keeps_dk ? Q_EMPTY : DO_EMPTY;
+    const uint32_t x = shared + (keeps_dk ? V_AT : K_AT);
+    const uint32_t y = shared + (keeps_dk ? DO_AT : Q_AT), z = shared + (keeps_dk ? Q_AT : DO_AT);
+    const uint32_t y_full = shared + (keeps_dk ? do_ring::full_at : q_ring::full_at);
+    const uint32_t y_empty = shared + (keeps_dk ? do_ring::empty_at : q_ring::empty_at);
+    const uint32_t z_full = shared + (keeps_dk ? q_ring::full_at : do_ring::full_at);
+    const uint32_t z_empty = shared + (keeps_dk ? q_ring::empty_at : do_ring::empty_at);
     auto begin_scores = [&]() {
-        mbarrier_wait(barriers + 8 * (y_full + (int)next.stage), next.phase);
-        multiply_rows(s, x, y + next.stage * query_tile::bytes);
+        mbarrier_wait(y_full + 8 * next.stage, next.phase);
+        wgmma_hold(s, TILE_M / 2);
+        begin_rows_by_rows<element, own_tile, query_tile>(s, x, y + next.stage * query_tile::bytes);
         ring_advance<STAGES>(next);
     };
-    /* Rows of Q and dO in which NaN or infinity could meet a P or dS of zero where the mask hides them: see settle below. */
-    auto settle = [&](const struct sight &sight) {
-        const int32_t first = 2 * (int32_t)(lane % 4);
-
-        named_sync(BOTH_BARRIER, 32 * WARPS);
-        if (!keeps_dk) {
-#pragma unroll 1
-            for (int32_t query = 0; query < TILE_M; ++query)
-                add_special_row<query_tile, HEAD_DIM>(d, shared + DO_AT + queries.stage * query_tile::bytes, (uint32_t)query, 0, 1.0f, EXPONENT,
-                                                      [&](int side) { return query - first >= sight.first[side] && query - first < sight.end; });
-        }
-        named_sync(BOTH_BARRIER, 32 * WARPS);
-        remove_special(shared + Q_AT + queries.stage * query_tile::bytes, query_tile::bytes, thread_index_anew() - 128, 32 * WARPS, EXPONENT);
-        remove_special(shared + DO_AT + queries.stage * query_tile::bytes, query_tile::bytes, thread_index_anew() - 128, 32 * WARPS, EXPONENT);
-        fence_async_shared();
-        named_sync(BOTH_BARRIER, 32 * WARPS);
+    auto begin_sum = [&]() {
+        wgmma_hold(d, HEAD_DIM / 2);
+        begin_weights_by_rows<element, query_tile>(d, words, z + queries.stage * query_tile::bytes, 1);
     };
     /* P^T = 2^(scale S^T - LSE), passed on as it is in registers; or dS^T = P^T (dP^T - delta). */
     auto make_operand = [&]() {
-        const uint32_t rows = shared + (keeps_dk ? DELTA_AT : LSE_AT) + queries.stage * (TILE_M * 4) + column;
-        const uint32_t passed = shared + P_AT + queries.stage * P_BYTES + thread * 16;
+        const uint32_t rows = shared + (keeps_dk ? DELTA_AT : LSE_AT) + queries.stage * ROW_BYTES + column;
+        const uint32_t passed = p_ring::tile(shared, queries) + thread * 16;
         const bool masked = walk.m < work.first_clear;
         struct sight sight;
 
-        mbarrier_wait(barriers + 8 * (z_full + (int)queries.stage), queries.phase);
-        mbarrier_wait(barriers + 8 * ((keeps_dk ? P_FULL : P_EMPTY) + (int)queries.stage), keeps_dk ? queries.phase : queries.phase ^ 1);
+        mbarrier_wait(z_full + 8 * queries.stage, queries.phase);
+        mbarrier_wait(keeps_dk ? p_ring::full(shared, queries) : p_ring::empty(shared, queries),
+                      keeps_dk ? queries.phase : queries.phase ^ 1);
         if (masked)
-            sight = sight_of_keys(work.key0 + (int32_t)(warp % 4 * 16 + lane / 4), walk.m * TILE_M, ${causal and "shape->mask_offset" or "shape->seqlen_k"}, shape->seqlen_q, shape->seqlen_k);
+            sight = sight_of_keys(work.key0 + (int32_t)(warp % 4 * 16 + lane / 4), walk.m * TILE_M,
+                                  ${causal and "shape->mask_offset" or "shape->seqlen_k"}, shape->seqlen_q,
+                                  shape->seqlen_k);
         if (!keeps_dk) {
 #pragma unroll
             for (int j = 0; j < TILE_M / 8; ++j) {
@@ -178,7 +146,7 @@ GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_param
 #pragma unroll
             for (int j = 0; j < TILE_M / 8; ++j)
                 st_shared_floats(passed + j * (128 * 16), s + 4 * j);
-            arrive(P_FULL + (int)queries.stage);
+            arrive(p_ring::full(shared, queries));
         } else {
 #pragma unroll
             for (int j = 0; j < TILE_M / 8; ++j) {
@@ -191,21 +159,23 @@ GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_param
                 for (int e = 0; e < 4; ++e)
                     s[4 * j + e] = float_of(p_words[e]) * (s[4 * j + e] - v[e % 2]);
             }
-            arrive(P_EMPTY + (int)queries.stage);
+            arrive(p_ring::empty(shared, queries));
             if (masked)
                 hide_queries<TILE_M>(s, sight);
         }
-        to_operand(words, s);
-        if (masked && queries_special<TILE_M>(shared + LSE_AT + queries.stage * (TILE_M * 4), shared + DELTA_AT + queries.stage * (TILE_M * 4)))
-            settle(sight);
+        to_operand<element>(words, s);
+        if (masked && queries_special<TILE_M>(shared + LSE_AT + queries.stage * ROW_BYTES,
+                                              shared + DELTA_AT + queries.stage * ROW_BYTES))
+            settle_queries<element, query_tile>(d, !keeps_dk, q_ring::tile(shared, queries),
+                                                do_ring::tile(shared, queries), sight, BOTH_BARRIER, 32 * WARPS);
     };
 
 #pragma unroll
     for (int i = 0; i < HEAD_DIM / 2; ++i)
         d[i] = 0.0f;
-    mbarrier_wait(barriers + 8 * K_FULL, 0);
+    mbarrier_wait(shared + K_FULL, 0);
     if (work.steps > 0) {
-        mbarrier_wait(barriers + 8 * V_FULL, 0);
+        mbarrier_wait(shared + V_FULL, 0);
         begin_scores();
         wgmma_wait<0>();
         wgmma_hold(s, TILE_M / 2);
@@ -213,12 +183,12 @@ GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_param
 #pragma unroll 1
     for (int32_t step = 1; step < work.steps; ++step) {
         make_operand();
-        multiply_scores(d, words, z + queries.stage * query_tile::bytes);
+        begin_sum();
         begin_scores();
         wgmma_wait<1>();
         wgmma_hold(d, HEAD_DIM / 2);
-        arrive(z_empty + (int)queries.stage);
-        arrive(y_empty + (int)queries.stage);
+        arrive(z_empty + 8 * queries.stage);
+        arrive(y_empty + 8 * queries.stage);
         wgmma_wait<0>();
         wgmma_hold(s, TILE_M / 2);
         walk_on(walk, work);
@@ -226,13 +196,13 @@ GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_param
     }
     if (work.steps > 0) {
         make_operand();
-        multiply_scores(d, words, z + queries.stage * query_tile::bytes);
+        begin_sum();
         wgmma_wait<0>();
         wgmma_hold(d, HEAD_DIM / 2);
     }
 
     /* dV goes through K, dK through V: each warpgroup alone has read its own. */
-    store_rounded<own_tile, HEAD_DIM>(x, 0, d, keeps_dk ? shape->softmax_scale : 1.0f);
+    store_rounded<element, own_tile>(x, 0, d, keeps_dk ? shape->softmax_scale : 1.0f);
     fence_async_shared();
     named_sync(OWN_BARRIER + keeps_dk, 128);
     if (warp % 4 == 0 && lane == 0) {

@@ -1,8 +1,8 @@
-/* A block of one warpgroup owns 64 queries of one head, loads for itself, and walks over the keys in blocks of ${tile_n},
- * last block first. While the products of a block are summed, the scores of the next are made into weights.
- * ${blocks_per_sm} such blocks share a multiprocessor and fill each other's gaps, so short sequences and masks, where a persistent
- * block's beginnings and ends count, go here. */
-#include "lib/device/warpgroup.h"
+/* A block of one warpgroup owns 64 queries of one head, loads for itself, and walks over the keys in blocks of
+ * ${tile_n}, last block first. While the products of a block are summed, the scores of the next are made into weights.
+ * ${blocks_per_sm} such blocks share a multiprocessor and fill each other's gaps, so short sequences and masks, where a
+ * persistent block's beginnings and ends count, go here. */
+#include "lib/device/warpgroup_forward.h"
 
 enum {
     HEAD_DIM = ${head_dim},
@@ -10,25 +10,36 @@ enum {
     TILE_M = 64,
     THREADS = 128,
     STAGES = 2, /* of K, and of V */
+$ if dtype == "f16" then
+    BELOW = 0, /* see follow_maxima: float16 ends at 2^-24 below, and sums are far from float32's end above */
+$ else
+    BELOW = 8, /* see follow_maxima: weights of at most 2^4, so that sums of them times the largest V do not overflow */
+$ end
+    OWN = 1, /* a named barrier */
 };
 
+typedef ${dtype} element;
 typedef slab_tile<TILE_M, HEAD_DIM, ${width}> query_tile;
 typedef slab_tile<TILE_N, HEAD_DIM, ${width}> key_tile;
 
-/* Shared memory. */
+/* Shared memory: tiles, then mbarriers. */
 enum {
-    Q_AT = 0,
-    K_AT = Q_AT + query_tile::bytes,
+    K_AT = query_tile::bytes,
     V_AT = K_AT + STAGES * key_tile::bytes,
-    Q_FULL = V_AT + STAGES * key_tile::bytes, /* mbarriers */
+    Q_FULL = V_AT + STAGES * key_tile::bytes,
     K_FULL = Q_FULL + 8,
     V_FULL = K_FULL + 8 * STAGES,
     SHARED_BYTES = V_FULL + 8 * STAGES,
-    EXPONENT = ${dtype == "f16" and "0x7c000000" or "0x7f800000"}, /* all ones in NaN and infinity: see finite_part */
-    OWN = 1 /* a named barrier */
 };
 
-$ include("sm90a_attention.cu.lua")
+/* A block of keys, or values, to a stage; by one thread. */
+GLINT_DEVICE void load_block(uint32_t to, const struct tensor_map *map, int32_t block, int32_t head,
+                             const struct tile_work &work, uint32_t full)
+{
+    mbarrier_arrive_expect(full, key_tile::bytes);
+    load_tile<key_tile>(to, map, block * TILE_N, head, work.batch, full, GLINT_L2_EVICT_LAST);
+}
+
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forward_maps_params) p)
 {
     const struct glint_gpu_shape &shape = p.base.shape;
@@ -36,37 +47,27 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forw
     const uint32_t shared = shared_base();
     const bool loads = thread_index() == 0;
     struct ring ring = {0, 0}; /* of the block whose values are added next; the following keys are a stage further */
-    struct work work;
+    struct tile_work work;
     struct softmax_rows rows;
     float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
     uint32_t weights[TILE_N / 4];
 
-    place_work(work, shape, block_index());
+    find_tile<TILE_M, TILE_N, ${tostring(causal)}>(work, shape, block_index());
     const int32_t head_kv = work.head_q / shape.group;
     int32_t block = work.blocks - 1;
 
     /* Key block `of` to the stage at hand, if there is such a block; by one thread. */
     auto load_keys = [&](int32_t of, uint32_t stage) {
-        if (loads && of >= 0) {
-            const int32_t at[5] = {0, of * TILE_N, 0, head_kv, work.batch};
-
-            mbarrier_arrive_expect(shared + K_FULL + 8 * stage, key_tile::bytes);
-            tma_load(shared + K_AT + stage * key_tile::bytes, &p.map[K], 5, at, shared + K_FULL + 8 * stage,
-                     GLINT_L2_EVICT_LAST);
-        }
+        if (loads && of >= 0)
+            load_block(shared + K_AT + stage * key_tile::bytes, &p.map[MAP_K], of, head_kv, work,
+                       shared + K_FULL + 8 * stage);
     };
     auto load_values = [&](int32_t of, uint32_t stage) {
-        if (loads && of >= 0) {
-            const int32_t at[5] = {0, of * TILE_N, 0, head_kv, work.batch};
-
-            mbarrier_arrive_expect(shared + V_FULL + 8 * stage, key_tile::bytes);
-            tma_load(shared + V_AT + stage * key_tile::bytes, &p.map[V], 5, at, shared + V_FULL + 8 * stage,
-                     GLINT_L2_EVICT_LAST);
-        }
+        if (loads && of >= 0)
+            load_block(shared + V_AT + stage * key_tile::bytes, &p.map[MAP_V], of, head_kv, work,
+                       shared + V_FULL + 8 * stage);
     };
     if (loads) {
-        const int32_t at[5] = {0, work.query0, 0, work.head_q, work.batch};
-
         mbarrier_init(shared + Q_FULL, 1);
         for (uint32_t i = 0; i < STAGES; ++i) {
             mbarrier_init(shared + K_FULL + 8 * i, 1);
@@ -74,7 +75,8 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forw
         }
         fence_mbarrier_init();
         mbarrier_arrive_expect(shared + Q_FULL, query_tile::bytes);
-        tma_load(shared + Q_AT, &p.map[Q], 5, at, shared + Q_FULL, GLINT_L2_EVICT_FIRST);
+        load_tile<query_tile>(shared, &p.map[MAP_Q], work.query0, work.head_q, work.batch, shared + Q_FULL,
+                              GLINT_L2_EVICT_FIRST);
     }
     for (int32_t i = 0; i < STAGES; ++i) {
         load_keys(block - i, (uint32_t)i);
@@ -82,8 +84,8 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forw
     }
     block_sync();
 
-    auto begin_next_scores = [&](const struct ring &of) {
-        begin_scores(s, shared + Q_AT, shared + K_AT + of.stage * key_tile::bytes);
+    auto begin_scores = [&](const struct ring &of) { /* S = Q K^T */
+        begin_rows_by_rows<element, query_tile, key_tile>(s, shared, shared + K_AT + of.stage * key_tile::bytes);
     };
     auto hold_all = [&]() {
         wgmma_hold(s, TILE_N / 2);
@@ -95,14 +97,14 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forw
         float shift[2];
 
         if (of_block >= work.first_masked)
-            hide_scores(s, shape, work.query0, of_block);
+            hide_scores<TILE_N, ${tostring(causal)}>(s, shape, work.query0, of_block);
         const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
         make_weights<TILE_N>(rows, s, shift, scale);
         return grown;
     };
 $ if causal then
-    /* V of a block has arrived. A weight of zero times NaN is NaN: NaN and infinity leave the blocks in which some query
-     * does not see every key, and queries that do see them get them at the end. */
+    /* V of a block has arrived. A weight of zero times NaN is NaN: NaN and infinity leave the blocks in which some
+     * query does not see every key, and queries that do see them get them at the end. */
     bool special = false;
 $ else
     /* V of a block has arrived. */
@@ -113,8 +115,8 @@ $ end
         mbarrier_wait(shared + V_FULL + 8 * ring.stage, ring.phase);
 $ if causal then
         if (of_block >= work.first_masked &&
-            block_any(sees_special(values, key_tile::bytes, thread_index(), THREADS, EXPONENT))) {
-            remove_special(values, key_tile::bytes, thread_index(), THREADS, EXPONENT);
+            block_any(sees_special(values, key_tile::bytes, thread_index(), THREADS, element::EXPONENT))) {
+            remove_special(values, key_tile::bytes, thread_index(), THREADS, element::EXPONENT);
             fence_async_shared();
             block_sync();
             special = true;
@@ -129,14 +131,14 @@ $ end
     softmax_begin(rows);
     mbarrier_wait(shared + Q_FULL, 0);
     if (shape.scale_log2 < 0.0f) /* powers of two of positive multiples: a negative scale goes into Q */
-        negate_slabs<query_tile>(shared + Q_AT, OWN);
+        negate_slabs<query_tile>(shared, OWN);
     mbarrier_wait(shared + K_FULL, 0);
     wgmma_hold(s, TILE_N / 2);
-    begin_next_scores(ring);
+    begin_scores(ring);
     wgmma_wait<0>();
     wgmma_hold(s, TILE_N / 2);
     soften(block);
-    pack_weights(weights, s);
+    pack_weights<element>(weights, s);
     block_sync();
     load_keys(block - STAGES, 0);
 
@@ -148,15 +150,15 @@ $ end
         ring_advance<STAGES>(next);
         mbarrier_wait(shared + K_FULL + 8 * next.stage, next.phase);
         hold_all();
-        begin_next_scores(next);
-        begin_values(o, weights, wait_values(block), add);
+        begin_scores(next);
+        begin_weights_by_rows<element, key_tile>(o, weights, wait_values(block), add);
         wgmma_wait<1>();
         wgmma_hold(s, TILE_N / 2);
         const bool grown = soften(block - 1);
         wgmma_wait<0>();
         wgmma_hold(o, HEAD_DIM / 2);
         wgmma_hold(weights, TILE_N / 4);
-        pack_weights(weights, s); /* before any branch: made in the gaps between exponentials */
+        pack_weights<element>(weights, s); /* before any branch: made in the gaps between exponentials */
         block_sync(); /* nobody reads these keys and values any more */
         load_keys(block - 1 - STAGES, next.stage);
         load_values(block - STAGES, ring.stage);
@@ -165,12 +167,12 @@ $ end
             rescale<HEAD_DIM>(o, factor);
     }
     hold_all();
-    begin_values(o, weights, wait_values(0), add);
+    begin_weights_by_rows<element, key_tile>(o, weights, wait_values(0), add);
     wgmma_wait<0>();
     hold_all();
 $ if causal then
     if (special)
-        add_special(o, p.base, work, work.query0);
+        add_special<element, TILE_N>(o, p.base, work, work.query0);
 $ end
-    write_output(o, rows, p.base, work, work.query0);
+    write_output<element, BELOW>(o, rows, p.base, work, work.query0);
 }

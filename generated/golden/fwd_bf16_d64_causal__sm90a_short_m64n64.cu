@@ -9,11 +9,11 @@
  *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant fwd_bf16_d64_causal__sm90a_short_m64n64
  * and overwritten by it: change the template or the spec. */
 
-/* A block of one warpgroup owns 64 queries of one head, loads for itself, and walks over the keys in blocks of 64,
- * last block first. While the products of a block are summed, the scores of the next are made into weights.
- * 4 such blocks share a multiprocessor and fill each other's gaps, so short sequences and masks, where a persistent
- * block's beginnings and ends count, go here. */
-#include "lib/device/warpgroup.h"
+/* A block of one warpgroup owns 64 queries of one head, loads for itself, and walks over the keys in blocks of
+ * 64, last block first. While the products of a block are summed, the scores of the next are made into weights.
+ * 4 such blocks share a multiprocessor and fill each other's gaps, so short sequences and masks, where a
+ * persistent block's beginnings and ends count, go here. */
+#include "lib/device/warpgroup_forward.h"
 
 enum {
     HEAD_DIM = 64,
@@ -21,156 +21,30 @@ enum {
     TILE_M = 64,
     THREADS = 128,
     STAGES = 2, /* of K, and of V */
+    BELOW = 8, /* see follow_maxima: weights of at most 2^4, so that sums of them times the largest V do not overflow */
+    OWN = 1, /* a named barrier */
 };
 
+typedef bf16 element;
 typedef slab_tile<TILE_M, HEAD_DIM, 128> query_tile;
 typedef slab_tile<TILE_N, HEAD_DIM, 128> key_tile;
 
-/* Shared memory. */
+/* Shared memory: tiles, then mbarriers. */
 enum {
-    Q_AT = 0,
-    K_AT = Q_AT + query_tile::bytes,
+    K_AT = query_tile::bytes,
     V_AT = K_AT + STAGES * key_tile::bytes,
-    Q_FULL = V_AT + STAGES * key_tile::bytes, /* mbarriers */
+    Q_FULL = V_AT + STAGES * key_tile::bytes,
     K_FULL = Q_FULL + 8,
     V_FULL = K_FULL + 8 * STAGES,
     SHARED_BYTES = V_FULL + 8 * STAGES,
-    EXPONENT = 0x7f800000, /* all ones in NaN and infinity: see finite_part */
-    OWN = 1 /* a named barrier */
 };
 
-enum { Q, K, V }; /* of the maps */
-
-/* See follow_maxima: weights of at most 2^4, so that sums of them times the largest V do not overflow. */
-enum { BELOW = 8 };
-
-/* ---- where to work ----------------------------------------------------------------------------------------------- */
-
-struct work {
-    int32_t query0, batch, head_q;
-    int32_t blocks;       /* of keys that some query of the tile sees, but at least one */
-    int32_t first_masked; /* the first block with a key that some query does not see */
-};
-
-/* Tile number `tile`; false if there is no such tile. The last queries see the most keys, so they come first: of a
- * section of heads, whose keys and values should stay in L2 (a section twice as large takes 5 to 15 % longer at 512 and
- * 1024 keys). But few and long heads leave long tiles for the end: at 16384 keys sections of 1 to 4 heads take 4 to 10 %
- * longer than those of 16. */
-GLINT_DEVICE bool place_work(struct work &work, const struct glint_gpu_shape &shape, uint32_t tile)
+/* A block of keys, or values, to a stage; by one thread. */
+GLINT_DEVICE void load_block(uint32_t to, const struct tensor_map *map, int32_t block, int32_t head,
+                             const struct tile_work &work, uint32_t full)
 {
-    const uint32_t tiles = (shape.seqlen_q + TILE_M - 1) / TILE_M, heads = shape.batch * shape.heads_q;
-
-    if (tile >= tiles * heads)
-        return false;
-    const struct block_place place = find_place(tile, tiles, heads, max(16u, (uint32_t)shape.section));
-    work.query0 = ((int32_t)tiles - 1 - place.index) * TILE_M;
-    work.batch = place.head / shape.heads_q;
-    work.head_q = place.head - work.batch * shape.heads_q;
-    const int32_t after = min(work.query0 + TILE_M, shape.seqlen_q) + shape.mask_offset; /* first key that none sees */
-    const int32_t keys = min(shape.seqlen_k, after);
-    work.first_masked = max(0, min(shape.seqlen_k, work.query0 + shape.mask_offset + 1)) / TILE_N;
-    work.blocks = max(1, (keys + TILE_N - 1) / TILE_N);
-    return true;
-}
-
-/* ---- products and their results ---------------------------------------------------------------------------------- */
-
-/* S = Q K^T, begun. */
-GLINT_DEVICE void begin_scores(float (&s)[TILE_N / 2], uint32_t queries, uint32_t keys)
-{
-    const uint64_t q = along_columns<query_tile>(queries), k = along_columns<key_tile>(keys);
-
-    wgmma_fence();
-#pragma unroll
-    for (int kk = 0; kk < HEAD_DIM / 16; ++kk)
-        wgmma_m64n64k16_bf16<0, 0>(s, q + column_step<query_tile>(kk), k + column_step<key_tile>(kk), kk > 0);
-    wgmma_commit();
-}
-
-/* O = P V (add 0) or O += P V, begun. */
-GLINT_DEVICE void begin_values(float (&o)[HEAD_DIM / 2], const uint32_t (&weights)[TILE_N / 4], uint32_t values,
-                               int32_t add)
-{
-    const uint64_t v = along_rows<key_tile>(values);
-
-    wgmma_fence();
-#pragma unroll
-    for (int kk = 0; kk < TILE_N / 16; ++kk)
-        wgmma_m64n64k16_bf16_ra<1>(o, weights + 4 * kk, v + row_step<key_tile>(kk), kk > 0 ? 1 : add);
-    wgmma_commit();
-}
-
-/* Accumulators of 16 keys are operand A's registers. */
-GLINT_DEVICE void pack_weights(uint32_t (&weights)[TILE_N / 4], const float (&s)[TILE_N / 2])
-{
-#pragma unroll
-    for (int i = 0; i < TILE_N / 4; ++i)
-        weights[i] = pack_bf16(s[2 * i], s[2 * i + 1]);
-}
-
-/* Hides what the mask and the end of the keys hide of a block's scores. */
-GLINT_DEVICE void hide_scores(float (&s)[TILE_N / 2], const struct glint_gpu_shape &shape, int32_t query0,
-                              int32_t block)
-{
-    const int32_t first_key = block * TILE_N + 2 * (int32_t)(lane_index() % 4);
-    const int32_t query = query0 + (int32_t)(thread_index() % 128 / 32 * 16 + lane_index() / 4);
-    const int32_t last[2] = {min(query + shape.mask_offset, shape.seqlen_k - 1) - first_key,
-                             min(query + 8 + shape.mask_offset, shape.seqlen_k - 1) - first_key};
-
-    hide_after<TILE_N>(s, last);
-}
-
-/* NaN and infinities of V to the queries that see them: the cut blocks' again, from where they came. */
-GLINT_DEVICE void add_special(float (&o)[HEAD_DIM / 2], const struct glint_forward_params &t, const struct work &work,
-                              int32_t query0)
-{
-    const int32_t query = query0 + (int32_t)(thread_index() % 128 / 32 * 16 + lane_index() / 4) + t.shape.mask_offset;
-
-#pragma unroll 1
-    for (int32_t key = work.first_masked * TILE_N; key < min(work.blocks * TILE_N, t.shape.seqlen_k); ++key) {
-        const char *row = view_row(&t.v, work.batch, work.head_q / t.shape.group, key, 2) + 4 * (lane_index() % 4);
-#pragma unroll
-        for (int i = 0; i < HEAD_DIM / 2; i += 4) {
-            const uint32_t pair = bits_of(ld_global_f32((const float *)(row + 4 * i)));
-            const uint32_t special = pair ^ finite_part(pair, EXPONENT, 2);
-#pragma unroll
-            for (int half = 0; half < 2; ++half)
-                if (special != 0 && key <= query + 8 * half) {
-                    o[i + 2 * half] += low_bf16(special);
-                    o[i + 2 * half + 1] += high_bf16(special);
-                }
-        }
-    }
-}
-
-/* O / sum and the logarithms of the sums go to memory. */
-GLINT_DEVICE void write_output(float (&o)[HEAD_DIM / 2], const struct softmax_rows &rows,
-                               const struct glint_forward_params &t, const struct work &work, int32_t query0)
-{
-    const int32_t row0 = query0 + (int32_t)(thread_index() % 128 / 32 * 16 + lane_index() / 4);
-
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        const int32_t row = row0 + 8 * half;
-        const float sum = quad_sum(rows.sum[half]), inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
-        char *to = view_row(&t.o, work.batch, work.head_q, row, 2) + 16 * (lane_index() % 4);
-
-        if (lane_index() % 4 == 0 && row < t.shape.seqlen_q)
-            st_global_f32(t.lse + (int64_t)(work.batch * t.shape.heads_q + work.head_q) * t.shape.seqlen_q + row,
-                          log_sum<BELOW>(rows.max[half], sum, t.shape.softmax_scale));
-#pragma unroll
-        for (int i = 0; i < HEAD_DIM / 2; i += 16) { /* four fragments of eight columns: each lane gets a whole one */
-            const float *c = o + i + 2 * half;
-            uint32_t words[4];
-
-#pragma unroll
-            for (int j = 0; j < 4; ++j)
-                words[j] = pack_bf16(c[4 * j] * inverse, c[4 * j + 1] * inverse);
-            quad_transpose(words);
-            if (row < t.shape.seqlen_q)
-                st_global_u32x4(to + 4 * i, words);
-        }
-    }
+    mbarrier_arrive_expect(full, key_tile::bytes);
+    load_tile<key_tile>(to, map, block * TILE_N, head, work.batch, full, GLINT_L2_EVICT_LAST);
 }
 
 GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PARAMS(struct glint_forward_maps_params) p)
@@ -180,37 +54,27 @@ GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PAR
     const uint32_t shared = shared_base();
     const bool loads = thread_index() == 0;
     struct ring ring = {0, 0}; /* of the block whose values are added next; the following keys are a stage further */
-    struct work work;
+    struct tile_work work;
     struct softmax_rows rows;
     float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
     uint32_t weights[TILE_N / 4];
 
-    place_work(work, shape, block_index());
+    find_tile<TILE_M, TILE_N, true>(work, shape, block_index());
     const int32_t head_kv = work.head_q / shape.group;
     int32_t block = work.blocks - 1;
 
     /* Key block `of` to the stage at hand, if there is such a block; by one thread. */
     auto load_keys = [&](int32_t of, uint32_t stage) {
-        if (loads && of >= 0) {
-            const int32_t at[5] = {0, of * TILE_N, 0, head_kv, work.batch};
-
-            mbarrier_arrive_expect(shared + K_FULL + 8 * stage, key_tile::bytes);
-            tma_load(shared + K_AT + stage * key_tile::bytes, &p.map[K], 5, at, shared + K_FULL + 8 * stage,
-                     GLINT_L2_EVICT_LAST);
-        }
+        if (loads && of >= 0)
+            load_block(shared + K_AT + stage * key_tile::bytes, &p.map[MAP_K], of, head_kv, work,
+                       shared + K_FULL + 8 * stage);
     };
     auto load_values = [&](int32_t of, uint32_t stage) {
-        if (loads && of >= 0) {
-            const int32_t at[5] = {0, of * TILE_N, 0, head_kv, work.batch};
-
-            mbarrier_arrive_expect(shared + V_FULL + 8 * stage, key_tile::bytes);
-            tma_load(shared + V_AT + stage * key_tile::bytes, &p.map[V], 5, at, shared + V_FULL + 8 * stage,
-                     GLINT_L2_EVICT_LAST);
-        }
+        if (loads && of >= 0)
+            load_block(shared + V_AT + stage * key_tile::bytes, &p.map[MAP_V], of, head_kv, work,
+                       shared + V_FULL + 8 * stage);
     };
     if (loads) {
-        const int32_t at[5] = {0, work.query0, 0, work.head_q, work.batch};
-
         mbarrier_init(shared + Q_FULL, 1);
         for (uint32_t i = 0; i < STAGES; ++i) {
             mbarrier_init(shared + K_FULL + 8 * i, 1);
@@ -218,7 +82,8 @@ GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PAR
         }
         fence_mbarrier_init();
         mbarrier_arrive_expect(shared + Q_FULL, query_tile::bytes);
-        tma_load(shared + Q_AT, &p.map[Q], 5, at, shared + Q_FULL, GLINT_L2_EVICT_FIRST);
+        load_tile<query_tile>(shared, &p.map[MAP_Q], work.query0, work.head_q, work.batch, shared + Q_FULL,
+                              GLINT_L2_EVICT_FIRST);
     }
     for (int32_t i = 0; i < STAGES; ++i) {
         load_keys(block - i, (uint32_t)i);
@@ -226,8 +91,8 @@ GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PAR
     }
     block_sync();
 
-    auto begin_next_scores = [&](const struct ring &of) {
-        begin_scores(s, shared + Q_AT, shared + K_AT + of.stage * key_tile::bytes);
+    auto begin_scores = [&](const struct ring &of) { /* S = Q K^T */
+        begin_rows_by_rows<element, query_tile, key_tile>(s, shared, shared + K_AT + of.stage * key_tile::bytes);
     };
     auto hold_all = [&]() {
         wgmma_hold(s, TILE_N / 2);
@@ -239,21 +104,21 @@ GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PAR
         float shift[2];
 
         if (of_block >= work.first_masked)
-            hide_scores(s, shape, work.query0, of_block);
+            hide_scores<TILE_N, true>(s, shape, work.query0, of_block);
         const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
         make_weights<TILE_N>(rows, s, shift, scale);
         return grown;
     };
-    /* V of a block has arrived. A weight of zero times NaN is NaN: NaN and infinity leave the blocks in which some query
-     * does not see every key, and queries that do see them get them at the end. */
+    /* V of a block has arrived. A weight of zero times NaN is NaN: NaN and infinity leave the blocks in which some
+     * query does not see every key, and queries that do see them get them at the end. */
     bool special = false;
     auto wait_values = [&](int32_t of_block) {
         const uint32_t values = shared + V_AT + ring.stage * key_tile::bytes;
 
         mbarrier_wait(shared + V_FULL + 8 * ring.stage, ring.phase);
         if (of_block >= work.first_masked &&
-            block_any(sees_special(values, key_tile::bytes, thread_index(), THREADS, EXPONENT))) {
-            remove_special(values, key_tile::bytes, thread_index(), THREADS, EXPONENT);
+            block_any(sees_special(values, key_tile::bytes, thread_index(), THREADS, element::EXPONENT))) {
+            remove_special(values, key_tile::bytes, thread_index(), THREADS, element::EXPONENT);
             fence_async_shared();
             block_sync();
             special = true;
@@ -267,14 +132,14 @@ GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PAR
     softmax_begin(rows);
     mbarrier_wait(shared + Q_FULL, 0);
     if (shape.scale_log2 < 0.0f) /* powers of two of positive multiples: a negative scale goes into Q */
-        negate_slabs<query_tile>(shared + Q_AT, OWN);
+        negate_slabs<query_tile>(shared, OWN);
     mbarrier_wait(shared + K_FULL, 0);
     wgmma_hold(s, TILE_N / 2);
-    begin_next_scores(ring);
+    begin_scores(ring);
     wgmma_wait<0>();
     wgmma_hold(s, TILE_N / 2);
     soften(block);
-    pack_weights(weights, s);
+    pack_weights<element>(weights, s);
     block_sync();
     load_keys(block - STAGES, 0);
 
@@ -286,15 +151,15 @@ GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PAR
         ring_advance<STAGES>(next);
         mbarrier_wait(shared + K_FULL + 8 * next.stage, next.phase);
         hold_all();
-        begin_next_scores(next);
-        begin_values(o, weights, wait_values(block), add);
+        begin_scores(next);
+        begin_weights_by_rows<element, key_tile>(o, weights, wait_values(block), add);
         wgmma_wait<1>();
         wgmma_hold(s, TILE_N / 2);
         const bool grown = soften(block - 1);
         wgmma_wait<0>();
         wgmma_hold(o, HEAD_DIM / 2);
         wgmma_hold(weights, TILE_N / 4);
-        pack_weights(weights, s); /* before any branch: made in the gaps between exponentials */
+        pack_weights<element>(weights, s); /* before any branch: made in the gaps between exponentials */
         block_sync(); /* nobody reads these keys and values any more */
         load_keys(block - 1 - STAGES, next.stage);
         load_values(block - STAGES, ring.stage);
@@ -303,10 +168,10 @@ GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PAR
             rescale<HEAD_DIM>(o, factor);
     }
     hold_all();
-    begin_values(o, weights, wait_values(0), add);
+    begin_weights_by_rows<element, key_tile>(o, weights, wait_values(0), add);
     wgmma_wait<0>();
     hold_all();
     if (special)
-        add_special(o, p.base, work, work.query0);
-    write_output(o, rows, p.base, work, work.query0);
+        add_special<element, TILE_N>(o, p.base, work, work.query0);
+    write_output<element, BELOW>(o, rows, p.base, work, work.query0);
 }

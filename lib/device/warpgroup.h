@@ -1,37 +1,12 @@
-/* Steps of the kernels whose products are a warpgroup's (sm_90a): rings of stages, tiles as the copy engine leaves them, softmax of the
- * 64 queries that a warpgroup owns, and how their results leave. wgmma.h says which thread holds what of an accumulator. */
+/* What the kernels are made of whose products are a warpgroup's (sm_90a): tiles as the copy engine leaves them, copies of them, products, and
+ * what becomes of NaN and infinity. wgmma.h says which thread holds what of an accumulator. */
 #ifndef GLINT_DEVICE_WARPGROUP_H
 #define GLINT_DEVICE_WARPGROUP_H
 
 #include "lib/device/hopper.h"
 #include "lib/device/hopper_params.h"
 #include "lib/device/steps.h"
-
-/* ---- rings -------------------------------------------------------------------------------------------------------------- */
-
-/* A ring of stages, each with two mbarriers: full (its data has arrived) and empty (its readers are done). This is one party's place in
- * it. `phase` is the parity to wait for at the stage's full barrier; whoever fills the stage waits for the other one at the empty barrier,
- * which a barrier that nobody used yet has passed. */
-struct ring {
-    uint32_t stage, phase;
-};
-
-template <int stages> GLINT_DEVICE void ring_advance(struct ring &ring)
-{
-    if (stages == 1 || ++ring.stage == stages) {
-        ring.stage = 0;
-        ring.phase ^= 1;
-    }
-}
-
-/* Past `steps` stages at once. */
-template <int stages> GLINT_DEVICE void ring_skip(struct ring &ring, uint32_t steps)
-{
-    const uint32_t to = ring.stage + steps;
-
-    ring.phase ^= to / stages & 1;
-    ring.stage = to % stages;
-}
+#include "lib/device/warpgroup_ring.h"
 
 /* ---- tiles -------------------------------------------------------------------------------------------------------------- */
 
@@ -90,6 +65,106 @@ template <class tile> GLINT_DEVICE void negate_slabs(uint32_t at, uint32_t barri
     named_sync(barrier, 128);
 }
 
+/* ---- copies: one thread for all of a tile -------------------------------------------------------------------------------- */
+
+/* Rows [row, row + rows) of a head, in boxes of box_rows. A tile of several slabs is one box. */
+template <class tile, int box_rows = tile::rows>
+GLINT_DEVICE void load_tile(uint32_t to, const struct tensor_map *map, int32_t row, int32_t head, int32_t batch, uint32_t full,
+                            uint64_t hint)
+{
+#pragma unroll
+    for (int part = 0; part < tile::rows / box_rows; ++part) {
+        const int32_t at[5] = {0, row + part * box_rows, 0, head, batch};
+
+        tma_load(to + part * (box_rows * tile::width), map, 5, at, full, hint);
+    }
+}
+
+/* ---- products ----------------------------------------------------------------------------------------------------------- */
+
+/* One step of 16 along the contraction, for accumulators of any shape that a kernel has: both operands in shared memory, `a` K-major, `b`
+ * MN-major if so asked; or `a` in registers and `b` MN-major. */
+#define GLINT_PRODUCT(n, element)                                                                                           \
+    template <int mn_major> GLINT_DEVICE void multiply_step(element, float(&d)[n / 2], uint64_t a, uint64_t b, int32_t add) \
+    {                                                                                                                       \
+        wgmma_m64n##n##k16_##element<0, mn_major>(d, a, b, add);                                                            \
+    }                                                                                                                       \
+    GLINT_DEVICE void multiply_step(element, float(&d)[n / 2], const uint32_t *a, uint64_t b, int32_t add)                  \
+    {                                                                                                                       \
+        wgmma_m64n##n##k16_##element##_ra<1>(d, a, b, add);                                                                 \
+    }
+#define GLINT_PRODUCTS(n) GLINT_PRODUCT(n, bf16) GLINT_PRODUCT(n, f16)
+
+GLINT_PRODUCTS(16)
+GLINT_PRODUCTS(32)
+GLINT_PRODUCTS(48)
+GLINT_PRODUCTS(64)
+GLINT_PRODUCTS(80)
+GLINT_PRODUCTS(96)
+GLINT_PRODUCTS(112)
+GLINT_PRODUCTS(128)
+GLINT_PRODUCTS(144)
+GLINT_PRODUCTS(160)
+GLINT_PRODUCTS(176)
+GLINT_PRODUCTS(192)
+GLINT_PRODUCTS(208)
+GLINT_PRODUCTS(224)
+GLINT_PRODUCTS(240)
+GLINT_PRODUCTS(256)
+
+/* d = A B^T, begun: 64 rows by the rows of B, both as long as head_dim. This and the following are a group of their own each; their caller has
+ * held d (wgmma_hold) since it touched it. */
+template <class Element, class a_tile, class b_tile>
+GLINT_DEVICE void begin_rows_by_rows(float (&d)[b_tile::rows / 2], uint32_t at_a, uint32_t at_b)
+{
+    const uint64_t a = along_columns<a_tile>(at_a), b = along_columns<b_tile>(at_b);
+
+    wgmma_fence();
+#pragma unroll
+    for (int kk = 0; kk < b_tile::columns / 16; ++kk)
+        multiply_step<0>(Element{}, d, a + column_step<a_tile>(kk), b + column_step<b_tile>(kk), kk > 0);
+    wgmma_commit();
+}
+
+/* d = A B (add 0) or d += A B, begun: A is 64 rows of weights in registers, one for each row of B. */
+template <class Element, class b_tile>
+GLINT_DEVICE void begin_weights_by_rows(float (&d)[b_tile::columns / 2], const uint32_t (&a)[b_tile::rows / 4], uint32_t at_b,
+                                        int32_t add)
+{
+    const uint64_t b = along_rows<b_tile>(at_b);
+
+    wgmma_fence();
+#pragma unroll
+    for (int kk = 0; kk < b_tile::rows / 16; ++kk)
+        multiply_step(Element{}, d, a + 4 * kk, b + row_step<b_tile>(kk), kk > 0 ? 1 : add);
+    wgmma_commit();
+}
+
+/* d = A B, begun: A is 64 rows of weights in shared memory, one for each row of B, which is a row of tiles. `columns` of B's, from at_b on. */
+template <class Element, class a_tile, class b_tile, int columns>
+GLINT_DEVICE void begin_tile_by_rows(float (&d)[columns / 2], uint32_t at_a, uint32_t at_b)
+{
+    const uint64_t a = along_columns<a_tile>(at_a), b = along_rows<b_tile>(at_b);
+    const int steps = b_tile::rows / 16;
+
+    wgmma_fence();
+#pragma unroll
+    for (int kk = 0; kk < a_tile::columns / 16; ++kk)
+        multiply_step<1>(Element{}, d, a + column_step<a_tile>(kk),
+                         b + (uint64_t)(kk / steps * b_tile::bytes >> 4) + row_step<b_tile>(kk % steps), kk > 0);
+    wgmma_commit();
+}
+
+/* Accumulators are operand A's registers, 16 columns a step: nothing moves between threads. */
+template <class Element, int n> GLINT_DEVICE void pack_weights(uint32_t (&a)[n / 2], const float (&s)[n])
+{
+#pragma unroll
+    for (int i = 0; i < n / 2; ++i)
+        a[i] = Element::pack(s[2 * i], s[2 * i + 1]);
+}
+
+/* ---- NaN and infinity ------------------------------------------------------------------------------------------------------ */
+
 /* Whether `threads` threads, of which this is number `thread`, see NaN or infinity in bytes [0, bytes) at `at`: true in the threads that
  * do. They look without a branch, at four chunks at a time. */
 GLINT_DEVICE bool sees_special(uint32_t at, const uint32_t bytes, uint32_t thread, const uint32_t threads, const uint32_t exponent)
@@ -121,127 +196,6 @@ GLINT_DEVICE void remove_special(uint32_t at, const uint32_t bytes, uint32_t thr
         for (int j = 0; j < 4; ++j)
             v[j] = finite_part(v[j], exponent, 2);
         st_shared_u32x4(at + i, v);
-    }
-}
-
-/* ---- softmax ------------------------------------------------------------------------------------------------------------ */
-
-/* A thread has keys 8 j + 2 (lane & 3) + {0, 1} of queries lane / 4 (half 0) and lane / 4 + 8 (half 1) of its warp's sixteen:
- * s[4 j + 2 half + {0, 1}]. Maxima are a query's, so the same in the four lanes of a quad; sums are the thread's own part. */
-struct softmax_rows {
-    float max[2], sum[2];
-};
-
-GLINT_DEVICE void softmax_begin(struct softmax_rows &rows)
-{
-    rows.max[0] = rows.max[1] = -GLINT_INFINITY;
-    rows.sum[0] = rows.sum[1] = 0.0f;
-}
-
-/* Hides the keys after last[half], counted from this thread's first key of the block on. */
-template <int keys> GLINT_DEVICE void hide_after(float (&s)[keys / 2], const int32_t (&last)[2])
-{
-#pragma unroll
-    for (int i = 0; i < keys / 2; ++i)
-        s[i] = i / 4 * 8 + i % 2 > last[i / 2 % 2] ? -GLINT_INFINITY : s[i];
-}
-
-/* Exponents are relative to a maximum that follows the true one only when that has grown by more than 2^12. A query's greatest weight is
- * then 2^-BELOW again, and is never beyond 2^(12 - BELOW). O and the sums carry the same factor, so the result is the same, and most
- * blocks need no rescaling; a quad's lanes need not even know each other's maxima. What is done to a row depends on that row alone. With
- * a mask, whose first block may show a single key, a growth of 2^4 takes 8 % longer than one of 2^8.
- *
- * shift is what scaled scores are shifted by: the maximum times the scale, rounded, and what the rounding leaves over is an exponent that
- * all weights of the row have in common. So that it stays below 1, scores beyond 10^7 are made relative to the maximum here, before they
- * are scaled; so are those of a row that has seen nothing yet (-inf). Returns whether what was summed before is to be multiplied by
- * factor[half], the same in all lanes. */
-template <int keys, int below>
-GLINT_DEVICE bool follow_maxima(struct softmax_rows &rows, float (&s)[keys / 2], float (&shift)[2], float (&factor)[2], float scale)
-{
-    float maxima[2] = {s[0], s[2]};
-    bool wanted = false;
-
-#pragma unroll
-    for (int i = 0; i < keys / 2; ++i)
-        maxima[i / 2 % 2] = fmaxf(maxima[i / 2 % 2], s[i]);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        shift[half] = fmaf(-rows.max[half], scale, (float)-below);
-        wanted |= !(fmaf(maxima[half], scale, shift[half]) <= (float)(12 - below)) || !(fabsf(shift[half]) < 1e7f);
-    }
-    wanted = warp_any(wanted);
-    if (!wanted)
-        return false;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        const float before = rows.max[half], maximum = quad_max(maxima[half]);
-        const bool grown = !(fmaf(maximum, scale, shift[half]) <= (float)(12 - below));
-        const float now = grown ? fmaxf(before, maximum) : before;
-        const bool moderate = fabsf(now) * scale < 1e7f;
-
-        factor[half] = before != -GLINT_INFINITY && grown ? ex2((before - now) * scale) : 1.0f;
-        rows.max[half] = now;
-        rows.sum[half] *= factor[half];
-        shift[half] = moderate ? fmaf(-now, scale, (float)-below) : (float)-below;
-        if (!moderate && now != -GLINT_INFINITY) {
-#pragma unroll
-            for (int i = 0; i < keys / 2; ++i)
-                if (i / 2 % 2 == half)
-                    s[i] -= now;
-        }
-    }
-    return true;
-}
-
-/* P = 2^(scale (S - max) - BELOW), in place of S; a query that has seen nothing yet keeps zeros. */
-template <int keys>
-GLINT_DEVICE void make_weights(struct softmax_rows &rows, float (&s)[keys / 2], const float (&shift)[2], float scale)
-{
-    float odd[2] = {0.0f, 0.0f}; /* a second chain of additions */
-
-#pragma unroll
-    for (int i = 0; i < keys / 2; ++i) {
-        s[i] = ex2(fmaf(s[i], scale, shift[i / 2 % 2]));
-        if (i % 2)
-            odd[i / 2 % 2] += s[i];
-        else
-            rows.sum[i / 2 % 2] += s[i];
-    }
-    rows.sum[0] += odd[0];
-    rows.sum[1] += odd[1];
-}
-
-template <int columns> GLINT_DEVICE void rescale(float (&o)[columns / 2], const float (&factor)[2])
-{
-#pragma unroll
-    for (int i = 0; i < columns / 2; ++i)
-        o[i] *= factor[i / 2 % 2];
-}
-
-/* Natural logarithm of a row's sum of exponentials, of which the sum of weights and their maximum are known. */
-template <int below> GLINT_DEVICE float log_sum(float max, float sum, float softmax_scale)
-{
-    return sum == 0.0f ? -GLINT_INFINITY : max * fabsf(softmax_scale) + (lg2(sum) + (float)below) * 0.693147180559945309f;
-}
-
-/* words[j] of lane q of a quad becomes words[q] of its lane j. */
-GLINT_DEVICE void quad_transpose(uint32_t (&words)[4])
-{
-    const bool odd = lane_index() & 1, upper = lane_index() & 2;
-
-#pragma unroll
-    for (int i = 0; i < 4; i += 2) {
-        const uint32_t other = bits_of(shfl_xor(float_of(odd ? words[i] : words[i + 1]), 1));
-
-        words[i] = odd ? other : words[i];
-        words[i + 1] = odd ? words[i + 1] : other;
-    }
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        const uint32_t other = bits_of(shfl_xor(float_of(upper ? words[i] : words[i + 2]), 2));
-
-        words[i] = upper ? other : words[i];
-        words[i + 2] = upper ? words[i + 2] : other;
     }
 }
 

@@ -10,21 +10,93 @@ enum { MAP_Q, MAP_K, MAP_V, MAP_DOUT, MAP_DQ, MAP_DK, MAP_DV };
 
 enum { BOX_ROWS = 64, NO_WORK = -1 };
 
+/* ---- where to work -------------------------------------------------------------------------------------------------------- */
+
+/* What a block does for one number: keys [key0, key0 + TILE_N) of one head, against query blocks last_m ... first_m of each query head of its
+ * group. Those under first_clear do not all see all of its keys. */
+struct key_work {
+    int32_t batch, head_kv, key0, first_m, last_m, first_clear, steps;
+};
+
+template <int TILE_M, int TILE_N, bool causal>
+GLINT_DEVICE struct key_work find_keys(const struct glint_gpu_shape *shape, uint32_t number)
+{
+    const int32_t blocks = (shape->seqlen_k + TILE_N - 1) / TILE_N;
+    const struct block_place place =
+        find_place(number, (uint32_t)blocks, (uint32_t)(shape->batch * shape->heads_kv), (uint32_t)shape->section);
+    struct key_work work;
+
+    work.batch = place.head / shape->heads_kv;
+    work.head_kv = place.head - work.batch * shape->heads_kv;
+    work.key0 = place.index * TILE_N;
+    work.last_m = (shape->seqlen_q + TILE_M - 1) / TILE_M - 1;
+    if (causal) {
+        const int32_t first = max(0, work.key0 - shape->mask_offset); /* query that sees a key */
+
+        work.first_m = first < shape->seqlen_q ? first / TILE_M : work.last_m + 1;
+        work.first_clear = work.key0 + TILE_N > shape->seqlen_k
+                               ? work.last_m + 1
+                               : (max(0, work.key0 + TILE_N - 1 - shape->mask_offset) + TILE_M - 1) / TILE_M;
+    } else {
+        work.first_m = 0;
+        work.first_clear = work.key0 + TILE_N > shape->seqlen_k ? work.last_m + 1 : 0;
+    }
+    work.steps = (work.last_m - work.first_m + 1) * shape->group;
+    return work;
+}
+
+/* Where a step is: its query head and query block. Every role walks the same way. */
+struct walk {
+    int32_t head, m;
+};
+
+GLINT_DEVICE struct walk walk_begin(const struct key_work &work, int32_t group)
+{
+    return {work.head_kv * group, work.last_m};
+}
+
+GLINT_DEVICE void walk_on(struct walk &walk, const struct key_work &work)
+{
+    walk.head += walk.m == work.first_m;
+    walk.m = walk.m == work.first_m ? work.last_m : walk.m - 1;
+}
+
+GLINT_DEVICE struct walk step_before(const struct walk &walk, const struct key_work &work)
+{
+    const bool first = walk.m == work.last_m;
+
+    return {walk.head - first, first ? work.first_m : walk.m + 1};
+}
+
+/* Queries [query0, query0 + rows) of one head, and `blocks` blocks of keys that some of them see; those from first_masked on are not seen whole
+ * by all. `head` is batch * heads_q + head_q. */
+struct query_work {
+    int32_t query0, batch, head_q, head, blocks, first_masked;
+};
+
+/* With a mask the last queries see the most keys, so they come first. */
+template <int rows, int keys, bool causal> GLINT_DEVICE struct query_work find_queries(const struct glint_gpu_shape *shape)
+{
+    const int32_t blocks_m = (shape->seqlen_q + rows - 1) / rows;
+    const struct block_place place = find_place(block_index(), (uint32_t)blocks_m, (uint32_t)(shape->batch * shape->heads_q),
+                                                (uint32_t)(shape->section * shape->group));
+    struct query_work work;
+
+    work.query0 = (blocks_m - 1 - place.index) * rows;
+    work.head = place.head;
+    work.batch = place.head / shape->heads_q;
+    work.head_q = place.head - work.batch * shape->heads_q;
+    const int32_t seen =
+        causal ? max(0, min(shape->seqlen_k, min(work.query0 + rows, shape->seqlen_q) + shape->mask_offset)) : shape->seqlen_k;
+
+    work.first_masked = (causal ? max(0, min(shape->seqlen_k, work.query0 + shape->mask_offset + 1)) : seen) / keys;
+    work.blocks = (seen + keys - 1) / keys;
+    return work;
+}
+
 /* ---- tiles to and from memory: one thread for all -------------------------------------------------------------------------- */
 
 /* Rows [row, row + rows) of a head. A tile of more than one slab has BOX_ROWS rows. */
-template <class tile>
-GLINT_DEVICE void load_tile(uint32_t to, const struct tensor_map *map, int32_t row, int32_t head, int32_t batch, uint32_t full,
-                            uint64_t hint)
-{
-#pragma unroll
-    for (int part = 0; part < tile::rows / BOX_ROWS; ++part) {
-        const int32_t at[5] = {0, row + part * BOX_ROWS, 0, head, batch};
-
-        tma_load(to + part * (BOX_ROWS * tile::width), map, 5, at, full, hint);
-    }
-}
-
 template <class tile>
 GLINT_DEVICE void store_tile(const struct tensor_map *map, int32_t row, int32_t head, int32_t batch, uint32_t from)
 {
@@ -42,6 +114,51 @@ GLINT_DEVICE void store_tile(const struct tensor_map *map, int32_t row, int32_t 
 template <class tile> GLINT_DEVICE void store_fragment(uint32_t lane_at, const int kk, const uint32_t (&w)[4])
 {
     stmatrix_x4(tile_move(lane_at, 0, 2 * kk, tile::rows, tile::chunks), w);
+}
+
+/* The thread's accumulators, rounded, to its warp's 16 rows of a tile: rows first_row + 16 warp ..., all columns from slab 0 of `at` on. */
+template <class Element, class tile, int n>
+GLINT_DEVICE void store_rounded(uint32_t at, uint32_t first_row, const float (&d)[n], float factor)
+{
+    const uint32_t thread = thread_index_anew();
+    const uint32_t lane_at =
+        at + tile_offset(first_row + thread / 32 % 4 * 16 + thread % 16, thread % 32 / 16, tile::rows, tile::chunks);
+
+#pragma unroll
+    for (int kk = 0; kk < n / 8; ++kk) {
+        uint32_t w[4];
+
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            w[i] = Element::pack(d[8 * kk + 2 * i] * factor, d[8 * kk + 2 * i + 1] * factor);
+        store_fragment<tile>(lane_at, kk, w);
+    }
+}
+
+/* dS^T of a warpgroup's 64 keys, as operand A, to their columns of a tile dS of queries by keys. */
+template <class tile> GLINT_DEVICE void store_transposed(uint32_t at, uint32_t warpgroup, const uint32_t (&words)[tile::rows / 4])
+{
+    const uint32_t lane = thread_index_anew() % 32, chunk = warpgroup * 8 + thread_index_anew() / 32 % 4 * 2 + lane / 8 % 2;
+    const uint32_t lane_at = at + tile_offset(lane / 16 * 8 + lane % 8, chunk, tile::rows, tile::chunks);
+
+#pragma unroll
+    for (int j = 0; j < tile::rows / 16; ++j)
+        stmatrix_x4_trans(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);
+}
+
+/* LSE or delta of the thread's queries: columns 8 j and 8 j + 1 from its own on. */
+template <int n> GLINT_DEVICE void load_pairs(float (&rows)[n][2], uint32_t at)
+{
+#pragma unroll
+    for (int j = 0; j < n; ++j)
+        ld_shared_f32x2(rows[j], at + 32 * j);
+}
+
+/* Accumulators as operand A of the next product. */
+template <class Element, int n> GLINT_DEVICE void to_operand(uint32_t (&a)[n / 2], const float (&s)[n])
+{
+    pack_weights<Element>(a, s);
+    wgmma_hold(a, n / 2); /* left to itself the compiler packs late, and keeps twice the registers */
 }
 
 GLINT_DEVICE void st_shared_floats(uint32_t address, const float *v)
@@ -70,6 +187,14 @@ GLINT_DEVICE void reload_tile(uint32_t to, const struct glint_gpu_view *view, in
 }
 
 /* ---- scores of keys by queries (S^T, P^T, dS^T) ---------------------------------------------------------------------------- */
+
+/* The first of this thread's two rows among the warpgroups' 128. */
+GLINT_DEVICE uint32_t own_row(void)
+{
+    const uint32_t thread = thread_index_anew() - 128;
+
+    return thread / 32 * 16 + thread % 32 / 4;
+}
 
 /* Which queries of a step see this thread's keys, counted from the thread's first query: of key lane / 4 + 8 side those from first[side] on
  * and before end. */
@@ -100,6 +225,14 @@ template <int queries> GLINT_DEVICE void hide_queries(float (&s)[queries / 2], c
     }
 }
 
+/* Scores of queries by keys: hides keys after last[half], counted from the thread's first one, of queries lane / 4 + 8 half. */
+template <int n> GLINT_DEVICE void hide_keys(float (&s)[n], const int32_t (&last)[2])
+{
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+        s[i] = i / 4 * 8 + i % 2 > last[i / 2 % 2] ? 0.0f : s[i];
+}
+
 /* ---- NaN and infinity ------------------------------------------------------------------------------------------------------ */
 
 /* Whether LSE or delta of a step's queries say that a Q or dO holds any: the same in all lanes. LSE = +inf is a query that sees nothing. */
@@ -119,24 +252,46 @@ template <int queries> GLINT_DEVICE bool queries_special(uint32_t lse, uint32_t 
 
 /* Adds what is special in row z_row of a tile, times `factor`, to the rows of the accumulator that see it: sees(side) for this thread's
  * two, lane / 4 + 8 side. Columns first_chunk * 8 ... of the tile. */
-template <class tile, int columns, class Sees>
-GLINT_DEVICE void add_special_row(float *d, uint32_t at, uint32_t z_row, uint32_t first_chunk, float factor,
-                                  const uint32_t exponent, Sees sees)
+template <class Element, class tile, int n, class Sees>
+GLINT_DEVICE void add_special_row(float (&d)[n], uint32_t at, uint32_t z_row, uint32_t first_chunk, float factor, Sees sees)
 {
     const bool seen[2] = {sees(0), sees(1)};
 
 #pragma unroll
-    for (int ct = 0; ct < columns / 8; ++ct) {
+    for (int ct = 0; ct < n / 4; ++ct) {
         const uint32_t word =
             ld_shared_u32(at + tile_offset(z_row, first_chunk + ct, tile::rows, tile::chunks) + (thread_index_anew() & 3) * 4);
-        const uint32_t special = word ^ finite_part(word, exponent, 2);
-        const float v[2] = {exponent == 0x7c000000u ? low_f16(special) : low_bf16(special),
-                            exponent == 0x7c000000u ? high_f16(special) : high_bf16(special)};
+        const uint32_t special = word ^ finite_part(word, Element::EXPONENT, 2);
+        const float v[2] = {Element::low(special), Element::high(special)};
 #pragma unroll
         for (int e = 0; e < 4; ++e)
             if (seen[e / 2])
                 d[4 * ct + e] += v[e % 2] * factor;
     }
+}
+
+/* NaN and infinities of a step's dO go to the dV of keys that their query sees, and then leave the tile. Those of Q only leave: their rows'
+ * LSE, and so P and dS, are not finite either. All `threads` threads that compute come here, or none; `adds`: this one keeps dV, in d. */
+template <class Element, class tile, int n>
+GLINT_DEVICE void settle_queries(float (&d)[n], bool adds, uint32_t q, uint32_t dout, const struct sight &sight, uint32_t barrier,
+                                 const uint32_t threads)
+{
+    const uint32_t thread = thread_index_anew() - 128;
+    const int32_t column = 2 * (int32_t)(thread % 4);
+
+    named_sync(barrier, threads);
+    if (adds) {
+#pragma unroll 1
+        for (int32_t query = 0; query < tile::rows; ++query)
+            add_special_row<Element, tile>(d, dout, (uint32_t)query, 0, 1.0f, [&](int side) {
+                return query - column >= sight.first[side] && query - column < sight.end;
+            });
+    }
+    named_sync(barrier, threads);
+    remove_special(q, tile::bytes, thread, threads, Element::EXPONENT);
+    remove_special(dout, tile::bytes, thread, threads, Element::EXPONENT);
+    fence_async_shared();
+    named_sync(barrier, threads);
 }
 
 /* ---- sums of blocks, in order ---------------------------------------------------------------------------------------------- */
@@ -153,6 +308,37 @@ GLINT_DEVICE void turn_pass(uint32_t *turn, uint32_t keys)
 {
     bulk_wait<0>();
     st_release_u32(turn, keys);
+}
+
+/* Where dQ of a step's queries is summed over the blocks of keys that see them, in the order of the keys: the first block stores its part,
+ * others add to it, and the last one adds the sum to its own, in registers, and rounds. */
+struct dq_place {
+    uint32_t *turn; /* counts the keys whose blocks are done */
+    float *sum;     /* of the query block */
+    bool first, last;
+};
+
+template <int TILE_M, int TILE_N, int HEAD_DIM, bool causal>
+GLINT_DEVICE struct dq_place find_dq(const struct glint_backward_params &p, const struct key_work &work, const struct walk &walk)
+{
+    const int32_t keys = causal ? min(p.shape.seqlen_k, min(p.shape.seqlen_q, (walk.m + 1) * TILE_M) + p.shape.mask_offset)
+                                : p.shape.seqlen_k; /* that its queries see */
+    const int64_t block = (int64_t)(work.batch * p.shape.heads_q + walk.head) * (p.padded_q / TILE_M) + walk.m;
+
+    return {p.turn + 1 + block, p.dq_sum + block * (TILE_M * HEAD_DIM), work.key0 == 0, work.key0 + TILE_N >= keys};
+}
+
+/* What the blocks before have summed, to this thread's part of it: fours of numbers, neighbouring threads' next to each other. */
+template <int n> GLINT_DEVICE void add_summed(float (&d)[n], const float *sum)
+{
+    float others[n / 4][4];
+
+#pragma unroll
+    for (int i = 0; i < n / 4; ++i)
+        ld_four(others[i], sum + i * 512, 128);
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+        d[i] += others[i / 4][i % 4];
 }
 
 #endif
