@@ -56,7 +56,8 @@ static enum glint_status serve(const struct glint_plan *forward, const struct gl
     }
     if (!fits)
         return printf("refused: the request does not fit into %zu bytes\n", memory.bytes), GLINT_OK;
-    struct glint_tensors t = {sizeof t, 0, x[Q], x[K], x[V], x[O], lse, x[DOUT], x[DQ], x[DK], x[DV], NULL, NULL, NULL, NULL, NULL};
+    struct glint_tensors t = GLINT_TENSORS_INIT;
+    t.q = x[Q], t.k = x[K], t.v = x[V], t.o = x[O], t.lse = lse, t.dout = x[DOUT], t.dq = x[DQ], t.dk = x[DK], t.dv = x[DV];
     enum glint_status status = failed ? GLINT_DRIVER_ERROR : glint_forward(forward, &t, workspace, bytes, NULL);
     if (status == GLINT_OK && backward)
         status = glint_backward(backward, &t, workspace, bytes, NULL);

@@ -164,7 +164,7 @@ struct word_array {
     const char *asks;          /* the field of the problem that would */
 };
 
-/* Lengths, the word for a fault, sinks and their gradient: given where they are asked for and only there, aligned, and apart from what is
+/* Lengths, the page table, the word for a fault, sinks and their gradient: given where they are asked for and only there, aligned, and apart from what is
  * written; address ranges count. */
 static enum glint_status check_words(const struct glint_problem *p, enum glint_pass pass, const struct glint_tensors *t,
                                      const struct region *r, int count, const struct region *lse, const struct region *workspace,
@@ -175,6 +175,8 @@ static enum glint_status check_words(const struct glint_problem *p, enum glint_p
     const struct word_array arrays[] = {
         {"seqlens_q", t->seqlens_q, p->batch, GLINT_ROLE_READ, false, no_lengths, "lengths"},
         {"seqlens_k", t->seqlens_k, p->batch, GLINT_ROLE_READ, lengths, no_lengths, "lengths"},
+        {"page_table", t->page_table, p->batch * p->pages_per_sequence, GLINT_ROLE_READ, p->page_rows > 0,
+         p->page_rows > 0 ? GLINT_OK : GLINT_BAD_PAGES, NULL},
         {"fault", t->fault, 1, GLINT_ROLE_WRITTEN, false, no_lengths, "lengths"},
         {"sinks", t->sinks, p->heads_q, GLINT_ROLE_READ, sinks, no_sinks, "sinks"},
         {"dsinks", pass == GLINT_BACKWARD ? t->dsinks : NULL, p->heads_q, GLINT_ROLE_WRITTEN, sinks && pass == GLINT_BACKWARD,

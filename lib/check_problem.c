@@ -80,6 +80,32 @@ static enum glint_status check_extents(const struct glint_problem *p, struct gli
     return GLINT_OK;
 }
 
+/* Pages: a row of the table holds the longest sequence, and the kernels of the pass look rows up in it. */
+static enum glint_status check_pages(const struct glint_problem *p, enum glint_pass pass, struct glint_fault *fault)
+{
+    const int64_t rows = p->page_rows;
+    if (rows != 0 && (rows < 16 || rows > 256 || (rows & (rows - 1)) != 0))
+        return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", NULL, rows, 0);
+    if (rows == 0 && p->pages != 0)
+        return glint_refuse(fault, GLINT_BAD_PAGES, "pages", "page_rows", p->pages, 0);
+    if (rows == 0 && p->pages_per_sequence != 0)
+        return glint_refuse(fault, GLINT_BAD_PAGES, "pages_per_sequence", "page_rows", p->pages_per_sequence, 0);
+    if (rows == 0)
+        return GLINT_OK;
+    if (!in_range(p->pages, 1))
+        return glint_refuse(fault, GLINT_BAD_PAGES, "pages", NULL, p->pages, GLINT_MAX_EXTENT);
+    if (!in_range(p->pages_per_sequence, 1))
+        return glint_refuse(fault, GLINT_BAD_PAGES, "pages_per_sequence", NULL, p->pages_per_sequence, GLINT_MAX_EXTENT);
+    if (pass != GLINT_FORWARD)
+        return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "device", rows, 0);
+    if (p->lengths != GLINT_LENGTHS_DEVICE)
+        return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "lengths", rows, 0);
+    const int64_t needed = (p->seqlen_k + rows - 1) / rows;
+    if (needed > p->pages_per_sequence)
+        return glint_refuse(fault, GLINT_BAD_PAGES, "pages_per_sequence", "seqlen_k", p->pages_per_sequence, needed);
+    return GLINT_OK;
+}
+
 bool glint_span_of(const int64_t extent[3], const struct glint_strides *s, int64_t head_dim, int64_t element, int64_t *span)
 {
     const int64_t stride[3] = {s->batch, s->head, s->row};
@@ -151,6 +177,8 @@ enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_
         status = check_window(p, fault);
     if (status == GLINT_OK)
         status = check_extents(p, fault);
+    if (status == GLINT_OK)
+        status = check_pages(p, pass, fault);
     for (int i = 0; status == GLINT_OK && i < GLINT_ROLES; i++)
         if (glint_roles[i].use[pass] != GLINT_ROLE_UNUSED)
             status = check_tensor(&glint_roles[i], pass, p, fault);

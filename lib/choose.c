@@ -31,6 +31,8 @@ static enum glint_status takes(const struct glint_variant *row, const struct gli
         return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, GLINT_LENGTHS_HOST);
     if (problem->sinks != 0 && (row->family->sinks >> row->pass & 1u) == 0)
         return glint_refuse(fault, GLINT_BAD_SINKS, "sinks", NULL, problem->sinks, 0);
+    if (problem->page_rows > 0 && !row->family->pages)
+        return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "device", problem->page_rows, 0);
     return row->family->fits(row, problem, context, fault);
 }
 
@@ -164,6 +166,7 @@ static struct glint_problem of_several(const struct glint_problem *p)
 {
     struct glint_problem several = *p;
     several.batch = several.heads_q = several.heads_kv = 2;
+    several.pages = p->pages > 0 ? 2 : 0;
     return several;
 }
 

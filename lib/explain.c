@@ -98,6 +98,32 @@ static void put_overlap(struct glint_text *t, const struct glint_fault *fault)
     glint_text_str(t, "; outputs and the workspace need memory of their own (interleaved outputs must have equal strides).");
 }
 
+static void put_pages(struct glint_text *t, const struct glint_problem *p, const struct glint_fault *fault)
+{
+    if (p && p->page_rows == 0 && !fault->other) {
+        glint_text_str(t,
+                       "tensors.page_table is given, and the plan's K and V are linear; plan with page_rows, or set it to NULL.");
+        return;
+    }
+    put_field(t, fault);
+    if (!fault->other && fault->want == 0)
+        glint_text_str(t, "; it must be 16, 32, 64, 128 or 256, or 0 for linear K and V.");
+    else if (!fault->other) {
+        glint_text_str(t, "; it must be from 1 to ");
+        glint_text_int(t, fault->want);
+        glint_text_char(t, '.');
+    } else if (fault->other[0] == 'p')
+        glint_text_str(t, ", and page_rows is 0: linear K and V have no pages; set it to 0.");
+    else if (fault->other[0] == 's') {
+        glint_text_str(t, "; seqlen_k and page_rows want ");
+        glint_text_int(t, fault->want);
+        glint_text_str(t, " or more.");
+    } else
+        glint_text_str(t, fault->other[0] == 'l'
+                              ? ", and lengths is GLINT_LENGTHS_HOST (0); pages go with GLINT_LENGTHS_DEVICE (1)."
+                              : "; the backward pass, and every pass on a GPU, takes linear K and V (0) only.");
+}
+
 static void put_sizes(struct glint_text *t, const struct glint_fault *fault)
 {
     put_field(t, fault);
@@ -161,6 +187,7 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
     case GLINT_BAD_SOFTCAP:
         glint_text_str(t, "softcap is negative, NaN, too small or too large; use 0 for none, or 2^-126 to 2^124, such as 50.");
         break;
+    case GLINT_BAD_PAGES: put_pages(t, p, fault); break;
     case GLINT_BAD_RESERVED: put_field(t, fault), glint_text_str(t, "; it must be 0."); break;
     case GLINT_BAD_HEAD_DIM: put_field(t, fault), glint_text_str(t, "; it must be a multiple of 8, 8 or more."); break;
     case GLINT_BAD_BATCH:

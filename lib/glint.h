@@ -87,6 +87,7 @@ enum glint_status {
     /* the problem, continued */
     GLINT_BAD_SINKS =
         48, /* sinks is neither 0 nor 1, or not taken here; or a call has sinks or their gradient, and its plan has none */
+    GLINT_BAD_PAGES = 51, /* page_rows, pages, pages_per_sequence or a page table is not one that is taken here */
     GLINT_BAD_MERGE = 54, /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
@@ -256,9 +257,22 @@ enum glint_lengths {
     GLINT_LENGTHS_DEVICE = 1 /* int32 arrays of the call have them; on a GPU context in device memory */
 };
 
+/* Pages: K and V of a sequence lie in pages of a pool, in any order, and a table of the call says where. page_rows is 16, 32, 64, 128 or 256, or
+ * 0: K and V are linear, and so are `pages` and `pages_per_sequence` 0.
+ *  - K and V have the shape [pages, heads_kv, page_rows, head_dim]: k.batch and v.batch step from page to page, head and row strides are any
+ *    (pages of [row][head] or of [head][row]). Key j of sequence b is row j % page_rows of page page_table[b][j / page_rows].
+ *  - Lengths are on the device (GLINT_LENGTHS_DEVICE), and seqlen_k is at most pages_per_sequence * page_rows.
+ *  - A table entry is read if its page has a key below the sequence's length, one that a window hides included. An index outside of
+ *    0 ... pages - 1 is clamped to that, and glint_tensors.fault says so if some query sees a key of the page. Entries may be equal, in a row
+ *    or between rows: sequences share a prefix so, and the pages of a ring come round again.
+ *  - The rest of a sequence's last page, and pages that are in no table, are not multiplied in, and may hold anything.
+ *  - The bits are those of linear K and V.
+ * The forward pass takes them, on a CPU context. */
+
 /*  tensor            shape                                  dtype
  *  Q, O, dO, dQ      [batch, heads_q,  seqlen_q, head_dim]  dtype
  *  K, V, dK, dV      [batch, heads_kv, seqlen_k, head_dim]  dtype
+ *  K, V in pages     [pages, heads_kv, page_rows, head_dim] dtype
  *  LSE               [batch, heads_q,  seqlen_q]            float32, contiguous
  * Query head h reads key head h / (heads_q / heads_kv). */
 struct glint_problem {
@@ -279,6 +293,9 @@ struct glint_problem {
     uint32_t reserved_word;                /* zero */
     float softcap;                         /* 0: none; else 2^-126 ... 2^124, commonly 30 or 50 */
     uint32_t sinks;                        /* 1: glint_tensors.sinks is read; 0: there are none */
+    int64_t page_rows;                     /* 16, 32, 64, 128 or 256; 0: linear */
+    int64_t pages;                         /* in the pool: 1 ... GLINT_MAX_EXTENT; linear: 0 */
+    int64_t pages_per_sequence;            /* of a row of the table: 1 ... GLINT_MAX_EXTENT; linear: 0 */
     uint64_t reserved[4];                  /* zero */
 };
 
@@ -346,18 +363,20 @@ struct glint_tensors {
     /* Of GLINT_LENGTHS_DEVICE; otherwise NULL. */
     const int32_t *seqlens_q; /* [batch], or NULL: every sequence has seqlen_q queries */
     const int32_t *seqlens_k; /* [batch] */
-    uint32_t *
-        fault; /* or NULL. Lowered to the index of the first sequence with a length outside of 0 ... its bound, if that is less than what
-                                 it holds: set it to GLINT_NO_FAULT once, and read it after any number of calls */
+    /* Or NULL. Lowered to the index of the first sequence with a length outside of 0 ... its bound, or a page outside of the pool, if that is
+     * less than what it holds: set it to GLINT_NO_FAULT once, and read it after any number of calls. */
+    uint32_t *fault;
 
     /* Of a problem with sinks; otherwise NULL. */
     const float *sinks; /* [heads_q], read by both passes */
     float *dsinks;      /* [heads_q], written by backward; forward does not look at it */
+
+    const int32_t *page_table; /* [batch, pages_per_sequence]; where K and V are linear NULL */
 };
 #define GLINT_NO_FAULT UINT32_MAX
-#define GLINT_TENSORS_INIT                                                                                                  \
-    {                                                                                                                       \
-        sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
+#define GLINT_TENSORS_INIT                                                                                                        \
+    {                                                                                                                             \
+        sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
     }
 
 /* O and LSE from Q, K, V.

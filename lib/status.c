@@ -53,6 +53,9 @@ static const struct entry entries[] = {
     ENTRY(GLINT_WORKSPACE_TOO_SMALL, "The workspace is smaller than plan.workspace_bytes."),
     ENTRY(GLINT_WORKSPACE_MISALIGNED, "The workspace is not aligned to GLINT_WORKSPACE_ALIGNMENT bytes."),
     ENTRY(GLINT_BAD_STREAM, "A context on the CPU takes no stream; pass NULL."),
+    ENTRY(GLINT_BAD_PAGES,
+          "page_rows, pages or pages_per_sequence is out of range, pages are not taken by this pass or device or without lengths "
+          "on the device, or a page table is given and K and V are linear."),
     ENTRY(GLINT_BAD_MERGE, "The number of parts to be merged is not from 1 to GLINT_MAX_PARTS."),
     ENTRY(GLINT_NO_DRIVER, "A GPU was asked for, but the system has no CUDA driver library."),
     ENTRY(GLINT_DRIVER_TOO_OLD, "The CUDA driver lacks a function that Glint needs; update the driver."),

@@ -204,6 +204,17 @@ $ end
     }
 }
 
+/* Rows of K or V from `key` on, in f32, [keys][PITCH_D]. `rows`: of the key head, in the first sequence or page. */
+GLINT_OUTLINE void copy_rows(const struct glint_cpu_call *call, float *dst, const glint_element *rows, const struct glint_strides *s,
+                             int64_t batch, int64_t key, int64_t keys)
+{
+    for (int64_t i = 0, count; i < keys; i += count) {
+        const struct glint_cpu_keys at = glint_cpu_keys_at(call->problem, call->tensors->page_table, batch, key + i);
+        count = glint_clamp(keys - i, 0, at.rows);
+        glint_widen_rows(dst + i * PITCH_D, PITCH_D, rows + at.page * s->batch + at.row * s->row, s->row, count, HEAD_DIM);
+    }
+}
+
 /* O and LSE of a few query blocks of one head, in one pass over its keys. Everything is transposed, so that vector lanes are queries:
 $ if causal then
  * softmax needs no sum across lanes. Tasks of a head come last queries first: under the mask those see the most keys. */
@@ -230,8 +241,8 @@ $ end
         return; /* all of the task lies beyond the sequence's own length */
     const int64_t head_kv = head / (p->heads_q / p->heads_kv);
     const glint_element *q = (const glint_element *)call->tensors->q + batch * p->q.batch + head * p->q.head + first_query * p->q.row;
-    const glint_element *k = (const glint_element *)call->tensors->k + batch * p->k.batch + head_kv * p->k.head;
-    const glint_element *v = (const glint_element *)call->tensors->v + batch * p->v.batch + head_kv * p->v.head;
+    const glint_element *k = (const glint_element *)call->tensors->k + head_kv * p->k.head;
+    const glint_element *v = (const glint_element *)call->tensors->v + head_kv * p->v.head;
     glint_element *o = (glint_element *)call->tensors->o + batch * p->o.batch + head * p->o.head + first_query * p->o.row;
     float *lse = call->tensors->lse + (batch * p->heads_q + head) * call->queries + first_query;
     const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY;
@@ -253,7 +264,6 @@ $ if bounds_first then
 $ else
     for (int64_t first_key = 0; first_key < keys_seen; first_key += TILE_N) {
 $ end
-        const glint_element *k_rows = k + first_key * p->k.row, *v_rows = v + first_key * p->v.row;
         struct tile t = {.k = m.k, .v = m.v, .k_pitch = PITCH_D, .v_pitch = PITCH_D${bounds_first and "" or ", .first = first_key == 0"}};
 $ if capped then
         t.cap = p->softcap != 0.0f ? &cap : NULL;
@@ -262,22 +272,26 @@ $ end
 $ if ahead then
         struct glint_ahead ahead = {.rows = glint_clamp(keys_seen - first_key - TILE_N, 0, TILE_N)};
         if (ahead.rows > 0) { /* the stride of a single row may be any number */
-            ahead.k = (const char *)(k_rows + TILE_N * p->k.row), ahead.k_stride = p->k.row * (ptrdiff_t)sizeof *k;
-            ahead.v = (const char *)(v_rows + TILE_N * p->v.row), ahead.v_stride = p->v.row * (ptrdiff_t)sizeof *v;
+            const struct glint_cpu_keys next = glint_cpu_keys_at(p, call->tensors->page_table, batch, first_key + TILE_N);
+            ahead.rows = glint_clamp(ahead.rows, 0, next.rows);
+            ahead.k = (const char *)(k + next.page * p->k.batch + next.row * p->k.row), ahead.k_stride = p->k.row * (ptrdiff_t)sizeof *k;
+            ahead.v = (const char *)(v + next.page * p->v.batch + next.row * p->v.row), ahead.v_stride = p->v.row * (ptrdiff_t)sizeof *v;
         }
         t.ahead = &ahead;
 $ end
 $ if dtype == "f32" then
-        if (queries > GLINT_CPU_VECS * GLINT_CPU_LANES) { /* read more than once: worth a copy whose rows lie close together */
-            glint_widen_rows(m.k, PITCH_D, k_rows, p->k.row, t.keys, HEAD_DIM);
-            glint_widen_rows(m.v, PITCH_D, v_rows, p->v.row, t.keys, HEAD_DIM);
+        const struct glint_cpu_keys at = glint_cpu_keys_at(p, call->tensors->page_table, batch, first_key);
+        if (queries > GLINT_CPU_VECS * GLINT_CPU_LANES || at.rows < t.keys) {
+            /* read more than once: worth a copy whose rows lie close together; or of several pages */
+            copy_rows(call, m.k, k, &p->k, batch, first_key, t.keys);
+            copy_rows(call, m.v, v, &p->v, batch, first_key, t.keys);
         } else {
-            t.k = k_rows, t.v = v_rows;
+            t.k = k + at.page * p->k.batch + at.row * p->k.row, t.v = v + at.page * p->v.batch + at.row * p->v.row;
             t.k_pitch = p->k.row, t.v_pitch = p->v.row;
         }
 $ else
-        glint_widen_rows(m.k, PITCH_D, k_rows, p->k.row, t.keys, HEAD_DIM);
-        glint_widen_rows(m.v, PITCH_D, v_rows, p->v.row, t.keys, HEAD_DIM);
+        copy_rows(call, m.k, k, &p->k, batch, first_key, t.keys);
+        copy_rows(call, m.v, v, &p->v, batch, first_key, t.keys);
 $ end
 $ if causal then
         const int64_t shift = first_key - call->band.last - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */

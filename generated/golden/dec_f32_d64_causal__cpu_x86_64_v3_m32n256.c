@@ -66,8 +66,9 @@ GLINT_OUTLINE void values(int64_t few, float *o, const float *p, const struct gl
 /* One (batch, key head) pair and a block of its rows. Row r is query r / group of query head r % group. */
 struct work {
     const struct glint_problem *problem;
+    const int32_t *page_table;
     int64_t batch, head_kv, group, first_row, rows;
-    const glint_element *k, *v;
+    const glint_element *k, *v; /* of the key head, in its sequence; in pages in the first one */
     struct glint_band band;
 };
 
@@ -94,26 +95,52 @@ static void load_queries(const struct work *w, const struct glint_tensors *t, fl
     }
 }
 
-/* Keys [block, block + GLINT_DEC_BLOCK) of a chunk's `keys`; after the last block of K come the first rows of V, after that of V none. */
-static struct glint_dec_rows rows_at(const glint_element *rows, int64_t stride, int64_t block, int64_t keys, const glint_element *after,
-                                     int64_t after_stride)
+/* Rows of K or V that lie one after another. */
+struct place {
+    const glint_element *row;
+    int64_t rows;
+};
+
+/* Where the row of a key is, and how many of the next `rows` rows follow there. In pages, out of line: */
+GLINT_OUTLINE struct place place_in_page(const struct work *w, bool of_v, int64_t key, int64_t rows)
 {
-    const int64_t next = block + GLINT_DEC_BLOCK;
-    struct glint_dec_rows x = {.row = rows + block * stride, .stride = stride, .rows = glint_clamp(keys - block, 0, GLINT_DEC_BLOCK)};
-    if (next < keys)
-        x.next = rows + next * stride, x.next_stride = stride, x.next_rows = glint_clamp(keys - next, 0, GLINT_DEC_BLOCK);
-    else if (after)
-        x.next = after, x.next_stride = after_stride, x.next_rows = glint_clamp(keys, 0, GLINT_DEC_BLOCK);
+    const struct glint_strides *s = of_v ? &w->problem->v : &w->problem->k;
+    const struct glint_cpu_keys at = glint_cpu_keys_at(w->problem, w->page_table, w->batch, key);
+    return (struct place){(of_v ? w->v : w->k) + at.page * s->batch + at.row * s->row, rows < at.rows ? rows : at.rows};
+}
+
+GLINT_INLINE struct place place_of(const struct work *w, const bool of_v, int64_t key, int64_t rows)
+{
+    rows = glint_clamp(rows, 0, GLINT_DEC_BLOCK);
+    if (w->page_table)
+        return place_in_page(w, of_v, key, rows);
+    return (struct place){of_v ? w->v + key * w->problem->v.row : w->k + key * w->problem->k.row, rows};
+}
+
+/* The rows of K or V of the keys [key, end) as far as they lie one after another, GLINT_DEC_BLOCK at most, and what comes next: the rows that
+ * follow; after the last ones of K those of V from key `first` on; after the last ones of V none. */
+GLINT_INLINE struct glint_dec_rows rows_at(const struct work *w, const bool of_v, int64_t key, int64_t end, int64_t first)
+{
+    const struct glint_problem *p = w->problem;
+    const struct place here = place_of(w, of_v, key, end - key);
+    struct glint_dec_rows x = {.row = here.row, .stride = of_v ? p->v.row : p->k.row, .rows = here.rows};
+    const int64_t next = key + here.rows;
+    if (next < end) {
+        const struct place then = place_of(w, of_v, next, end - next);
+        x.next = then.row, x.next_stride = x.stride, x.next_rows = then.rows;
+    } else if (!of_v) {
+        const struct place then = place_of(w, true, first, end - first);
+        x.next = then.row, x.next_stride = p->v.row, x.next_rows = then.rows;
+    }
     return x;
 }
 
 /* s[r / 4][key][few] = Q K^T of the chunk's first `keys` keys, and -inf where a row does not see the key. */
 static void make_scores(const struct work *w, float *s, const float *q, int64_t first_key, int64_t keys)
 {
-    const struct glint_problem *p = w->problem;
-    const glint_element *k = w->k + first_key * p->k.row, *v = w->v + first_key * p->v.row;
-    for (int64_t block = 0; block < keys; block += GLINT_DEC_BLOCK) {
-        struct glint_dec_rows rows = rows_at(k, p->k.row, block, keys, v, p->v.row);
+    for (int64_t block = 0, count; block < keys; block += count) {
+        struct glint_dec_rows rows = rows_at(w, false, first_key + block, first_key + keys, first_key);
+        count = rows.rows;
         for (int64_t r = 0, few; r < w->rows; r += few, rows.next_rows = 0) {
             few = few_of(w->rows - r);
             scores(few, s + r / 4 * FEW_PITCH + block * few, q + r * GLINT_DEC_DIM, &rows);
@@ -130,12 +157,11 @@ static void make_scores(const struct work *w, float *s, const float *q, int64_t 
  * sees, for zero times an infinity or a NaN would not be zero. */
 static void make_output(const struct work *w, float *o, const float *s, int64_t first_key, int64_t all, int64_t keys)
 {
-    const struct glint_problem *p = w->problem;
-    const glint_element *v = w->v + first_key * p->v.row;
     for (int64_t r = 0; r < w->rows; r++)
         memset(o + r * GLINT_DEC_DIM, 0, sizeof(float) * GLINT_DEC_DIM);
-    for (int64_t block = 0; block < all; block += GLINT_DEC_BLOCK) {
-        struct glint_dec_rows rows = rows_at(v, p->v.row, block, all, NULL, 0);
+    for (int64_t block = 0, count; block < all; block += count) {
+        struct glint_dec_rows rows = rows_at(w, true, first_key + block, first_key + all, 0);
+        count = rows.rows;
         for (int64_t r = 0, few; r < w->rows; r += few, rows.next_rows = 0) {
             few = few_of(w->rows - r);
             values(few, o + r * GLINT_DEC_DIM, s + r / 4 * FEW_PITCH + block * few, &rows);
@@ -145,10 +171,12 @@ static void make_output(const struct work *w, float *o, const float *s, int64_t 
         const int64_t few = few_of(w->rows - r / 4 * 4), seen = glint_clamp(keys_of(w, r) - first_key, 0, keys);
         float weight[GLINT_DEC_BLOCK];
         for (int64_t key = all, count; key < seen; key += count) {
-            count = glint_clamp(seen - key, 0, GLINT_DEC_BLOCK);
+            struct glint_dec_rows rows = rows_at(w, true, first_key + key, first_key + seen, 0);
+            count = rows.rows;
+            rows.next_rows = 0;
             for (int64_t j = 0; j < count; j++)
                 weight[j] = s[r / 4 * FEW_PITCH + (key + j) * few + r % 4];
-            values(1, o + r * GLINT_DEC_DIM, weight, &(struct glint_dec_rows){.row = v + key * p->v.row, .stride = p->v.row, .rows = count});
+            values(1, o + r * GLINT_DEC_DIM, weight, &rows);
         }
     }
 }
@@ -187,8 +215,10 @@ static struct work work_at(const struct glint_cpu_call *call, int64_t pair, int6
     w.group = p->heads_q / p->heads_kv;
     w.first_row = block * ROWS;
     w.rows = glint_clamp(w.group * p->seqlen_q - w.first_row, 0, ROWS);
-    w.k = (const glint_element *)call->tensors->k + w.batch * p->k.batch + w.head_kv * p->k.head;
-    w.v = (const glint_element *)call->tensors->v + w.batch * p->v.batch + w.head_kv * p->v.head;
+    w.page_table = call->tensors->page_table;
+    const int64_t first = w.page_table ? 0 : w.batch;
+    w.k = (const glint_element *)call->tensors->k + first * p->k.batch + w.head_kv * p->k.head;
+    w.v = (const glint_element *)call->tensors->v + first * p->v.batch + w.head_kv * p->v.head;
     return w;
 }
 

@@ -120,6 +120,7 @@ const struct glint_backend glint_cpu_backend = {
 const struct glint_family glint_family_cpu = {
     .name = "cpu",
     .lengths = true,
+    .pages = true,
     .sinks = 1u << GLINT_FORWARD | 1u << GLINT_BACKWARD,
     .backend = &glint_cpu_backend,
     .fits = fits,

@@ -129,6 +129,21 @@ static inline float *glint_cpu_sink_delta(const struct glint_cpu_call *call, int
     return call->partials + dq + batch * p->heads_q + head;
 }
 
+/* Where K and V have a key: `rows` keys from it on lie one after another, from row `row` of page `page` on. Linear K and V are a page a
+ * sequence, without an end. No entry of the table is followed outside of the pool. */
+struct glint_cpu_keys {
+    int64_t page, row, rows;
+};
+
+static inline struct glint_cpu_keys glint_cpu_keys_at(const struct glint_problem *p, const int32_t *page_table, int64_t sequence,
+                                                      int64_t key)
+{
+    if (p->page_rows == 0)
+        return (struct glint_cpu_keys){sequence, key, INT64_MAX};
+    const int64_t row = key & (p->page_rows - 1), page = page_table[sequence * p->pages_per_sequence + key / p->page_rows];
+    return (struct glint_cpu_keys){page < 0 ? 0 : page < p->pages ? page : p->pages - 1, row, p->page_rows - row};
+}
+
 typedef void glint_cpu_phase_fn(const struct glint_cpu_call *call, float *scratch, int64_t task);
 
 /* What an emitted kernel file defines. The planner reads everything else from the variant's row of the table. */

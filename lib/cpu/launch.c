@@ -36,7 +36,15 @@ static int64_t length_of(const int32_t *lengths, int64_t sequence, int64_t bound
     return length < 0 ? 0 : length > bound ? bound : length;
 }
 
-/* A task of a sequence with lengths of its own is given the problem that the sequence is. */
+/* The problem that a sequence with lengths of its own is. */
+static struct glint_problem problem_of(const struct glint_problem *p, const struct glint_tensors *t, int64_t sequence)
+{
+    struct glint_problem own = *p;
+    own.seqlen_q = length_of(t->seqlens_q, sequence, p->seqlen_q);
+    own.seqlen_k = length_of(t->seqlens_k, sequence, p->seqlen_k);
+    return own;
+}
+
 static void run_task(const struct launch *launch, float *scratch, int64_t task)
 {
     const struct glint_cpu_call *all = launch->call;
@@ -45,21 +53,34 @@ static void run_task(const struct launch *launch, float *scratch, int64_t task)
         return;
     }
     const int64_t sequence = task / launch->sequence_tasks;
-    struct glint_problem own = *all->problem;
-    own.seqlen_q = length_of(all->tensors->seqlens_q, sequence, own.seqlen_q);
-    own.seqlen_k = length_of(all->tensors->seqlens_k, sequence, own.seqlen_k);
+    const struct glint_problem own = problem_of(all->problem, all->tensors, sequence);
     struct glint_cpu_call call = *all;
     call.problem = &own;
     call.band = glint_band_of(&own);
     launch->phase(&call, scratch, task);
 }
 
-/* Lowers the word to the first sequence that has a length outside of its bounds. */
+/* Has the sequence a length outside of its bounds, or a page outside of the pool with a key that some query sees? */
+static bool is_faulty(const struct glint_problem *p, const struct glint_tensors *t, int64_t sequence)
+{
+    const struct glint_problem own = problem_of(p, t, sequence);
+    if (t->seqlens_k[sequence] != own.seqlen_k || (t->seqlens_q && t->seqlens_q[sequence] != own.seqlen_q))
+        return true;
+    if (p->page_rows == 0 || own.seqlen_q == 0)
+        return false;
+    const int32_t *pages = t->page_table + sequence * p->pages_per_sequence;
+    const int64_t last = glint_last_key(&own, own.seqlen_q - 1);
+    for (int64_t key = glint_first_key(&own, 0) / p->page_rows * p->page_rows; key <= last; key += p->page_rows)
+        if (pages[key / p->page_rows] < 0 || pages[key / p->page_rows] >= p->pages)
+            return true;
+    return false;
+}
+
+/* Lowers the word to the first sequence at fault. */
 static void note_fault(const struct glint_problem *p, const struct glint_tensors *t)
 {
     for (int64_t b = 0; t->fault && b < p->batch && b < (int64_t)*t->fault; b++)
-        if (t->seqlens_k[b] != length_of(t->seqlens_k, b, p->seqlen_k) ||
-            (t->seqlens_q && t->seqlens_q[b] != length_of(t->seqlens_q, b, p->seqlen_q)))
+        if (is_faulty(p, t, b))
             *t->fault = (uint32_t)b;
 }
 

@@ -227,6 +227,26 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
         fault(f, GLINT_BAD_SOFTCAP, "softcap");
     if (p->sinks > 1)
         fault(f, GLINT_BAD_SINKS, "sinks");
+    bool pages_fit = true; /* what the shape of K and V in pages is made of */
+    if (p->page_rows == 0) {
+        if (p->pages != 0)
+            fault(f, GLINT_BAD_PAGES, "pages");
+        if (p->pages_per_sequence != 0)
+            fault(f, GLINT_BAD_PAGES, "pages_per_sequence");
+    } else {
+        const int64_t r = p->page_rows;
+        pages_fit = (r == 16 || r == 32 || r == 64 || r == 128 || r == 256) && extent_fits(p->pages, 1);
+        if (!(r == 16 || r == 32 || r == 64 || r == 128 || r == 256))
+            fault(f, GLINT_BAD_PAGES, "page_rows");
+        if (!extent_fits(p->pages, 1))
+            fault(f, GLINT_BAD_PAGES, "pages");
+        if (!extent_fits(p->pages_per_sequence, 1))
+            fault(f, GLINT_BAD_PAGES, "pages_per_sequence");
+        else if (pages_fit && extent_fits(p->seqlen_k, 0) && p->pages_per_sequence * r < p->seqlen_k)
+            fault(f, GLINT_BAD_PAGES, "pages_per_sequence");
+        if (pass != GLINT_FORWARD || p->lengths != GLINT_LENGTHS_DEVICE)
+            fault(f, GLINT_BAD_PAGES, "page_rows");
+    }
     if (p->reserved_word != 0)
         fault(f, GLINT_BAD_RESERVED, "reserved_word");
     for (int i = 0; i < 4; i++) {
@@ -249,7 +269,7 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
             add(f, GLINT_BAD_STRIDE, false, tensor_field[t], "row");
         if (f->count > before)
             strides_fit = false;
-        if (f->count > before || !extents_fit || !head_dim_fits || !dtype_fits || !pass_fits)
+        if (f->count > before || !extents_fit || !pages_fit || !head_dim_fits || !dtype_fits || !pass_fits)
             continue;
 
         if (pass_writes((enum glint_pass)pass, t)) {
@@ -276,7 +296,7 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
             add(f, GLINT_SIZE_OVERFLOW, true, "", "workspace");
     }
     if (pass_fits && dtype_fits && mask_fits && head_dim_fits && state == CONTEXT_OPEN)
-        oracle_table(f, context, p, pass, strides_fit && extents_fit);
+        oracle_table(f, context, p, pass, strides_fit && extents_fit && pages_fit);
 }
 
 /* ---- the call ---------------------------------------------------------------------------------------------------------------- */

@@ -17,9 +17,12 @@ int64_t element_bytes(uint32_t dtype)
 struct tensor_layout tensor_layout(const struct glint_problem *p, enum tensor t)
 {
     const bool of_keys = t == K || t == V || t == DK || t == DV;
-    struct tensor_layout s = {p->batch,
+    const bool paged = (t == K || t == V) && p->page_rows != 0;
+    struct tensor_layout s = {paged ? p->pages : p->batch,
                               of_keys ? p->heads_kv : p->heads_q,
-                              of_keys ? p->seqlen_k : p->seqlen_q,
+                              paged     ? p->page_rows
+                              : of_keys ? p->seqlen_k
+                                        : p->seqlen_q,
                               p->head_dim,
                               {0, 0, 0},
                               element_bytes(p->dtype)};

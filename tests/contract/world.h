@@ -15,7 +15,7 @@
 
 /* ---- tensors -------------------------------------------------------------------------------------------------------------- */
 
-struct tensor_layout { /* [batch, heads, rows, columns] with element strides; LSE has one column */
+struct tensor_layout { /* [batch or pages, heads, rows, columns] with element strides; LSE has one column */
     int64_t batch, heads, rows, columns;
     struct glint_strides strides;
     int64_t element_bytes;

@@ -51,6 +51,12 @@ static void read_problem(struct bytes *b, struct glint_problem *p, uint32_t *pas
                                                         heads_kv * group, heads_kv, info.head_dim);
     p->mask = row_mask(&info, how >> 1 & 1);
     *pass = info.pass;
+    if (how >> 6 == 3 && info.pass == GLINT_FORWARD) { /* strides of K and V, which are read, may be any */
+        p->lengths = GLINT_LENGTHS_DEVICE;
+        p->page_rows = 16 << (how >> 4 & 3);
+        p->pages = 1 + (int64_t)(how & 15);
+        p->pages_per_sequence = seqlen_k / p->page_rows + 1;
+    }
     for (int edit = 0; edit < 8 && b->left > 0; edit++) {
         const uint64_t field = take(b, 1);
         unsigned char *const raw = (unsigned char *)p;
@@ -91,6 +97,25 @@ static double *gather(const struct call *c, enum tensor t)
     return dense;
 }
 
+/* K or V of all sequences, [batch, heads_kv, seqlen_k, head_dim], through the page table where there is one. */
+static double *gather_keys(const struct call *c, enum tensor t)
+{
+    const struct glint_problem *const p = &c->problem;
+    if (p->page_rows == 0)
+        return gather(c, t);
+    const struct tensor_layout s = tensor_layout(p, t);
+    double *const dense = calloc((size_t)(p->batch * p->heads_kv * p->seqlen_k * p->head_dim) + 1, sizeof *dense), *to = dense;
+    for (int64_t b = 0; b < p->batch; b++)
+        for (int64_t h = 0; h < p->heads_kv; h++)
+            for (int64_t j = 0; j < p->seqlen_k; j++) {
+                int64_t page = c->tensors.page_table[b * p->pages_per_sequence + j / p->page_rows];
+                page = page < 0 ? 0 : page >= p->pages ? p->pages - 1 : page;
+                for (int64_t d = 0; d < p->head_dim; d++)
+                    *to++ = element(&s, p->dtype, tensor_get(&c->tensors, t), page, h, j % p->page_rows, d);
+            }
+    return dense;
+}
+
 static double tolerance(uint32_t dtype)
 {
     return dtype == GLINT_F32 ? 2e-4 : dtype == GLINT_F16 ? 2e-2 : 1e-1;
@@ -128,7 +153,7 @@ static void compare(const struct call *c)
     ref_mask(&s, (enum glint_mask)p->mask, p->window_left, p->window_right);
     const size_t rows = (size_t)(p->batch * p->heads_q * p->seqlen_q), key_rows = (size_t)(p->batch * p->heads_kv * p->seqlen_k);
     const size_t d = (size_t)p->head_dim;
-    double *const q = gather(c, Q), *const k = gather(c, K), *const v = gather(c, V);
+    double *const q = gather(c, Q), *const k = gather_keys(c, K), *const v = gather_keys(c, V);
     double *const o = calloc(rows * d + 1, sizeof *o), *const lse = calloc(rows + 1, sizeof *lse);
     reference_forward(&s, q, k, v, o, lse);
     if (c->pass == GLINT_FORWARD) {
@@ -157,6 +182,8 @@ static void compare(const struct call *c)
 /* Few elements to compute, and few bytes to lay out: strides of the problem may be anything. */
 static bool small(const struct glint_problem *p, uint32_t pass)
 {
+    if (p->pages > 64 || p->pages_per_sequence > 256)
+        return false;
     if (p->batch > 16 || p->heads_q > 16 || p->heads_kv > 16 || p->seqlen_q > 256 || p->seqlen_k > 256)
         return false;
     if (p->batch * p->heads_q * p->seqlen_q * p->seqlen_k * p->head_dim > 3000000)
@@ -217,6 +244,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         c.tensors.sinks = sinks;
     if (p.sinks != 0 && pass == GLINT_BACKWARD)
         c.tensors.dsinks = dsinks;
+    static int32_t table[16 * 256]; /* of `small` problems, whose rows of a table are not longer than their lengths need */
+    for (int64_t i = 0; i < 16 * 256; i++)
+        table[i] = i % 7 == 6 ? INT32_MIN : i % 5 == 4 ? INT32_MAX : (int32_t)(i * 11 % (p.pages + 1));
+    if (p.page_rows > 0)
+        c.tensors.page_table = table;
     const bool tame = isfinite(p.softmax_scale) && fabs((double)p.softmax_scale) * sqrt((double)p.head_dim) <= 4;
     if (pass == GLINT_BACKWARD) {
         struct glint_plan forward;

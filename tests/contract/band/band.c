@@ -156,9 +156,16 @@ static void run(struct problem *p, uint32_t lanes)
         const bool written = backward ? tensor >= DQ && tensor <= DV : tensor == O || tensor == LSE;
         memory[tensor] = stored(p, tensor, written ? NULL : p->right[tensor]);
     }
-    const struct glint_tensors tensors = {sizeof tensors, 0,          memory[Q],  memory[K],  memory[V],  memory[O],
-                                          memory[LSE],    memory[DO], memory[DQ], memory[DK], memory[DV], NULL,
-                                          NULL,           NULL,       NULL,       NULL};
+    const struct glint_tensors tensors = {.struct_size = sizeof tensors,
+                                          .q = memory[Q],
+                                          .k = memory[K],
+                                          .v = memory[V],
+                                          .o = memory[O],
+                                          .lse = memory[LSE],
+                                          .dout = memory[DO],
+                                          .dq = memory[DQ],
+                                          .dk = memory[DK],
+                                          .dv = memory[DV]};
     launch(p->row, &problem, &tensors, p->band, lanes);
     for (int tensor = 0; tensor < TENSORS; tensor++) {
         load(p, tensor, memory[tensor], p->got[tensor]);
@@ -321,8 +328,16 @@ START_TEST(unread)
         kv[i] = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         ck_assert(kv[i] != MAP_FAILED);
     }
-    const struct glint_tensors tensors = {sizeof tensors, 0,    q,    kv[0], kv[1], o, (float *)(void *)lse, q, dq, dk, dv,
-                                          NULL,           NULL, NULL, NULL,  NULL};
+    const struct glint_tensors tensors = {.struct_size = sizeof tensors,
+                                          .q = q,
+                                          .k = kv[0],
+                                          .v = kv[1],
+                                          .o = o,
+                                          .lse = (float *)(void *)lse,
+                                          .dout = q,
+                                          .dq = dq,
+                                          .dk = dk,
+                                          .dv = dv};
     for (int64_t at = 0; at <= KEYS - WIDTH - QUERIES; at += (KEYS - WIDTH - QUERIES) / 2) {
         const int64_t from = (at > LONGEST ? at - LONGEST : 0) * DIM * element / page * page;
         const int64_t to = ((at + WIDTH + QUERIES + LONGEST) * DIM * element / page + 1) * page;
