@@ -165,6 +165,20 @@ $ end
     memcpy(lse, x->max, sizeof(float) * (size_t)queries);
 }
 
+/* Rows of K or V of a tile, from `key` on: where they are, or together in `to` when they lie in pages. `rows`: of the key head, in its sequence; in
+ * pages in the first one. */
+static struct glint_rows rows_of(const struct glint_cpu_call *call, const glint_element *rows, const struct glint_strides *s, int64_t batch,
+                                 int64_t key, int64_t keys, uint16_t *to)
+{
+    if (call->problem->page_rows == 0)
+        return (struct glint_rows){.row = rows + key * s->row, .stride = s->row, .rows = keys};
+    for (int64_t i = 0; i < keys; i++) {
+        const struct glint_cpu_keys at = glint_cpu_keys_at(call->problem, call->tensors->page_table, batch, key + i);
+        memcpy(to + i * HEAD_DIM, rows + at.page * s->batch + at.row * s->row, HEAD_DIM * sizeof *to);
+    }
+    return (struct glint_rows){.row = to, .stride = HEAD_DIM, .rows = keys};
+}
+
 /* O and LSE of a few query blocks of one head, in one pass over its keys, which are packed a tile at a time.
 $ if causal then
  * Tasks of a head come last queries first: under the mask those see the most keys. */
@@ -191,8 +205,10 @@ $ end
         return; /* all of the task lies beyond the sequence's own length */
     const int64_t head_kv = head / (p->heads_q / p->heads_kv);
     const glint_element *q = (const glint_element *)call->tensors->q + batch * p->q.batch + head * p->q.head + first_query * p->q.row;
-    const glint_element *k = (const glint_element *)call->tensors->k + batch * p->k.batch + head_kv * p->k.head;
-    const glint_element *v = (const glint_element *)call->tensors->v + batch * p->v.batch + head_kv * p->v.head;
+    const int64_t first_page = p->page_rows > 0 ? 0 : batch;
+    const glint_element *k = (const glint_element *)call->tensors->k + first_page * p->k.batch + head_kv * p->k.head;
+    const glint_element *v = (const glint_element *)call->tensors->v + first_page * p->v.batch + head_kv * p->v.head;
+    uint16_t *together = (uint16_t *)(scratch + g->region[GLINT_AMX_FWD_PAGED]);
     glint_element *o = (glint_element *)call->tensors->o + batch * p->o.batch + head * p->o.head + first_query * p->o.row;
     float *lse = call->tensors->lse + (batch * p->heads_q + head) * call->queries + first_query;
     const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY, scale = __builtin_fabsf(p->softmax_scale);
@@ -215,8 +231,8 @@ $ else
     for (int64_t first_key = 0; first_key < keys_seen; first_key += TILE_N) {
 $ end
         const int64_t keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N), whole = (keys + 31) / 32 * 32;
-        const struct glint_rows k_rows = {.row = k + first_key * p->k.row, .stride = p->k.row, .rows = keys};
-        struct tile t = {.v = {.row = v + first_key * p->v.row, .stride = p->v.row, .rows = keys}, .keys = keys,
+        const struct glint_rows k_rows = rows_of(call, k, &p->k, batch, first_key, keys, together);
+        struct tile t = {.v = rows_of(call, v, &p->v, batch, first_key, keys, together + TILE_N * HEAD_DIM), .keys = keys,
                          .log2_scale = log2_scale${bounds_first and "" or ", .first = first_key == 0"}${capped and ", .cap = softcap_of_scores(p)" or ""}};
 $ if causal then
         const int64_t shift = first_key - call->band.last - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */

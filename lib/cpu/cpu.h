@@ -63,6 +63,7 @@ enum glint_cpu_amx_forward_region {
     GLINT_AMX_FWD_S,     /* [tile_n / 16][2][16][16]   scores, transposed; then P, bf16 in pairs, in the first of two tiles */
     GLINT_AMX_FWD_K,     /* bf16 [tile_n][dim], as it is */
     GLINT_AMX_FWD_V,     /* bf16 [tile_n][dim], transposed */
+    GLINT_AMX_FWD_PAGED, /* bf16 [2][tile_n][head_dim]  K and V in pages, brought together */
     GLINT_AMX_FWD_REGIONS
 };
 

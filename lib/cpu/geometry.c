@@ -40,12 +40,14 @@ static bool forward_scratch(const struct glint_variant *variant, struct glint_cp
            place(g, GLINT_FWD_ROW, 8, pitch_d) && place(g, GLINT_FWD_SCALE, 1, pitch_m);
 }
 
-static bool amx_forward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
+static bool amx_forward_scratch(const struct glint_variant *variant, const struct glint_problem *problem,
+                                struct glint_cpu_geometry *g)
 {
     const uint64_t dim = GLINT_AMX_DIM((uint64_t)variant->head_dim), rows = (uint64_t)g->blocks_per_task * variant->tile_m;
     return place(g, GLINT_AMX_FWD_Q, rows, dim / 2) && place(g, GLINT_AMX_FWD_O, rows, dim) &&
            place(g, GLINT_AMX_FWD_STATS, rows, 2) && place(g, GLINT_AMX_FWD_S, variant->tile_n, 32) &&
-           place(g, GLINT_AMX_FWD_K, variant->tile_n, dim / 2) && place(g, GLINT_AMX_FWD_V, variant->tile_n, dim / 2);
+           place(g, GLINT_AMX_FWD_K, variant->tile_n, dim / 2) && place(g, GLINT_AMX_FWD_V, variant->tile_n, dim / 2) &&
+           place(g, GLINT_AMX_FWD_PAGED, problem->page_rows > 0 ? variant->tile_n : 0, variant->head_dim);
 }
 
 /* Query blocks of a task share the keys that it brings into scratch; as many as leave every body a few tasks. 32 at most instead of 16
@@ -115,7 +117,7 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
         if (__builtin_mul_overflow(heads, g.query_blocks, &tiles))
             return false;
         group_query_blocks(&g, tiles, concurrency);
-        if (!(amx ? amx_forward_scratch(variant, &g) : forward_scratch(variant, &g)))
+        if (!(amx ? amx_forward_scratch(variant, problem, &g) : forward_scratch(variant, &g)))
             return false;
         g.tasks[0] = heads * g.tasks_per_head;
         last = amx ? (int)GLINT_AMX_FWD_REGIONS : (int)GLINT_FWD_REGIONS;
