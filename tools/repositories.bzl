@@ -48,6 +48,12 @@ def glint_repositories():
         spec = "//tests/specs:sm90a.lua",
     )
 
+    # Heads of 8, for the node tests of an ONNX operator.
+    glint_spec(
+        name = "onnx_spec",
+        spec = "//tests/specs:onnx.lua",
+    )
+
     # Tiles that the generator proposes, compiled for every class of shared memory.
     glint_spec(
         name = "proposals_spec",
