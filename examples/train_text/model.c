@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "examples/train_text/matmul.h"
+#include "examples/common/matmul.h"
 #include "examples/train_text/text.h"
 
 /* ---- parameters ---- */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "examples/train_text/arena.h"
+#include "examples/common/arena.h"
 #include "examples/train_text/attention.h"
 
 enum { VOCABULARY = 256, MAX_LAYERS = 32, MAX_HEADS = 64 };

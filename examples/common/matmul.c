@@ -1,7 +1,7 @@
 /* The classic blocked product (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008), kept small:
  * pack a block of A and a panel of B so that the inner loop reads both straight through, then keep a 6 x 16 tile of C in
  * registers. The inner loop is compiled three times for x86-64 and the best one is chosen by what the CPU has. */
-#include "examples/train_text/matmul.h"
+#include "examples/common/matmul.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* C = A B or C += A B for float32 matrices, on the caller's executor. Not attention: the projections and the MLP of the model. */
-#ifndef EXAMPLES_TRAIN_TEXT_MATMUL_H
-#define EXAMPLES_TRAIN_TEXT_MATMUL_H
+#ifndef EXAMPLES_COMMON_MATMUL_H
+#define EXAMPLES_COMMON_MATMUL_H
 
 #include <stddef.h>
 
