@@ -146,6 +146,8 @@ int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
         &problem, (enum glint_dtype)c->dtype, c->batch, c->seqlen_q, c->seqlen_k, c->heads_q, c->heads_kv, c->head_dim);
     if (c->causal)
         problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    problem.softcap = c->softcap;
+    problem.sinks = c->sinks;
     enum glint_pass pass = (enum glint_pass)c->pass;
     const struct glint_context *context = c->machine->context;
     enum glint_status status = row == UINT32_MAX ? glint_plan(context, &problem, pass, &c->plan)
@@ -273,7 +275,7 @@ static double cpu_time(struct call *call, double least_ms)
 
 double cell_sample(struct cell *c, double least_ms, char *reason, size_t reason_bytes)
 {
-    static struct shared outputs[3], workspace;
+    static struct shared outputs[4], workspace, sinks;
     struct machine *const m = c->machine;
     size_t q = (size_t)(c->batch * c->heads_q * c->seqlen_q) * c->head_dim,
            k = (size_t)(c->batch * c->heads_kv * c->seqlen_k) * c->head_dim;
@@ -285,6 +287,10 @@ double cell_sample(struct cell *c, double least_ms, char *reason, size_t reason_
     t->o = c->o;
     t->lse = c->lse;
     enum glint_status status = GLINT_OK;
+    if (c->sinks)
+        t->sinks = shared_input(m, &sinks, (size_t)c->heads_q, GLINT_F32, 9);
+    if (c->sinks && c->pass == GLINT_BACKWARD)
+        t->dsinks = shared_scratch(m, &outputs[3], (size_t)c->heads_q * sizeof(float));
     if (c->pass == GLINT_BACKWARD) {
         t->dout = input(c, 3);
         t->dq = shared_scratch(m, &outputs[0], q * sizeof(float));

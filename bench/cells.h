@@ -30,6 +30,8 @@ struct cell {
     uint32_t dtype, pass, causal, head_dim;
     int64_t seqlen_q, seqlen_k, batch, heads_q, heads_kv;
     uint32_t layout; /* enum layout */
+    float softcap;   /* 0: none */
+    uint32_t sinks;  /* 1: a sink a head */
     void *o, *lse;   /* of this cell alone: backward reads what its own forward wrote */
     int ready;       /* whether they are written */
     size_t samples;

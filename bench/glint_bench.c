@@ -26,7 +26,7 @@ struct settings {
     double least_ms;
     uint32_t layout;
     const char *csv, *variant;
-    int every_variant, serve, gpu, decode;
+    int every_variant, serve, gpu, decode, scores;
 };
 
 struct peak {
@@ -134,6 +134,10 @@ static int read_options(struct settings *s, int count, char **arguments)
             s->gpu = 1;
             continue;
         }
+        if (strcmp(name, "--scores") == 0) {
+            s->scores = 1;
+            continue;
+        }
         if (strcmp(name, "--decode") == 0)
             continue;
         if (strcmp(name, "--help") == 0) {
@@ -143,6 +147,8 @@ static int read_options(struct settings *s, int count, char **arguments)
             printf(
                 "  %-12s %s\n", "--decode",
                 "one query a sequence against a cache: microseconds, GB/s of K and V, and the share of what only reading them reaches");
+            printf("  %-12s %s\n", "--scores",
+                   "every cell with a softcap of 50 and with sinks too, and their speed over that without");
             printf(
                 "  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n", "--gpu",
                 "on the first GPU instead of the CPU; there are no threads then", "--variant",
@@ -212,19 +218,32 @@ static void add_cell(const struct settings *s, struct cell cell, uint32_t row)
         cells[cell_count++] = cell;
 }
 
+/* A cell, and with --scores the same with a softcap and with sinks. */
+static void add_scores(const struct settings *s, struct cell cell, uint32_t row)
+{
+    add_cell(s, cell, row);
+    if (!s->scores)
+        return;
+    cell.softcap = 50;
+    add_cell(s, cell, row);
+    cell.softcap = 0;
+    cell.sinks = 1;
+    add_cell(s, cell, row);
+}
+
 /* The planner's choice, or with --all every row of the table that computes this and runs here. */
 static void add_variants(const struct settings *s, struct cell cell)
 {
     if (!s->every_variant) {
-        add_cell(s, cell, UINT32_MAX);
+        add_scores(s, cell, UINT32_MAX);
         return;
     }
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         struct glint_variant_info v = GLINT_VARIANT_INFO_INIT;
         if (glint_variant_at(row, &v) == GLINT_OK && v.pass == cell.pass && v.dtype == cell.dtype &&
-            ((v.features != 0) == (cell.causal != 0) || v.queries_up_to > 0) && v.head_dim == cell.head_dim &&
-            glint_variant_available(cell.machine->context, row) == GLINT_OK)
-            add_cell(s, cell, row);
+            (((v.features & GLINT_FEATURE_RIGHT_BOUND) != 0) == (cell.causal != 0) || v.queries_up_to > 0) &&
+            v.head_dim == cell.head_dim && glint_variant_available(cell.machine->context, row) == GLINT_OK)
+            add_scores(s, cell, row);
     }
 }
 
@@ -424,10 +443,26 @@ static const struct cell *partner(const struct cell *c, uint32_t dtype, uint32_t
         const char *other_how = strstr(o->variant, "__");
         if (o->dtype == dtype && o->causal == causal && o->machine == c->machine && o->pass == c->pass &&
             o->head_dim == c->head_dim && o->seqlen_q == c->seqlen_q && o->seqlen_k == c->seqlen_k && o->batch == c->batch &&
-            o->heads_q == c->heads_q && o->heads_kv == c->heads_kv && how && other_how && strcmp(how, other_how) == 0)
+            o->heads_q == c->heads_q && o->heads_kv == c->heads_kv && o->softcap == c->softcap && o->sinks == c->sinks && how &&
+            other_how && strcmp(how, other_how) == 0)
             return o;
     }
     return NULL;
+}
+
+/* With --scores: the speed of a softcap and of sinks over that of the same cell without, of medians and of the fastest repetitions. */
+static void print_scores(void)
+{
+    printf("\n%-56s %8s %8s %12s %8s %8s\n", "variant", "queries", "keys", "with", "speed", "fastest");
+    for (size_t i = 0; i < cell_count; i++) {
+        const struct cell *c = &cells[i];
+        size_t plain = i;
+        while (plain > 0 && (cells[plain].softcap != 0 || cells[plain].sinks != 0))
+            plain--;
+        if (plain != i && strcmp(cells[plain].variant, c->variant) == 0)
+            printf("%-56s %8lld %8lld %12s %8.3f %8.3f\n", c->variant, (long long)c->seqlen_q, (long long)c->seqlen_k,
+                   c->sinks ? "sinks" : "softcap 50", ms_of(&cells[plain]) / ms_of(c), cells[plain].ms[0] / c->ms[0]);
+    }
 }
 
 static void bar(const char *what, const struct cell *c, double value, double limit, int at_least)
@@ -603,5 +638,7 @@ int main(int count, char **arguments)
         print_table();
     if (!s.gpu && !s.decode)
         print_bars();
+    if (s.scores)
+        print_scores();
     return s.csv && write_csv(&s, s.csv) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
