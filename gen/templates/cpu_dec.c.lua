@@ -145,12 +145,12 @@ $ local first = bounds_first and "first_key + begin" or "first_key"
         }
     }
 $ if capped then
-    for (int64_t r = 0, few; r < w->rows && p->softcap != 0.0f; r += few) {
+    for (int64_t r = 0, few; r < w->rows && w->problem->softcap != 0.0f; r += few) {
         few = few_of(w->rows - r);
 $   if bounds_first then
-        glint_softcap_scores(s + r / 4 * FEW_PITCH + begin * few, (keys - begin) * few, glint_softcap_of(p->softcap));
+        glint_softcap_scores(s + r / 4 * FEW_PITCH + begin * few, (keys - begin) * few, glint_softcap_of(w->problem->softcap));
 $   else
-        glint_softcap_scores(s + r / 4 * FEW_PITCH, keys * few, glint_softcap_of(p->softcap));
+        glint_softcap_scores(s + r / 4 * FEW_PITCH, keys * few, glint_softcap_of(w->problem->softcap));
 $   end
     }
 $ end
