@@ -21,7 +21,7 @@ local ISAS = {
     what = "x86-64-v3 (AVX2, FMA, F16C)" },
   x86_64_v4 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64",
     copts = { "-march=x86-64-v4" }, what = "x86-64-v4 (AVX-512)" },
-  x86_64_amx = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, passes = { "fwd" }, amx = true,
+  x86_64_amx = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, passes = { "fwd", "bwd" }, amx = true,
     copts = { "-march=x86-64-v4", "-mavx512bf16" }, what = "AMX-BF16 tiles, softmax in AVX-512" },
   aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64", copts = { "-march=armv8-a", "-mno-outline-atomics" },
     what = "AArch64 (Advanced SIMD)" },
@@ -36,6 +36,10 @@ local AMX_PANEL, AMX_STEP = 32, 32 -- of lib/cpu/amx.h: queries that are worked 
 local function amx_working_set(record)
   local m, n, d = record.m, record.n, (record.head_dim + AMX_STEP - 1) // AMX_STEP * AMX_STEP
   local parts = { { "Q", 2 * m * d }, { "O", 4 * m * d }, { "S of a panel", 4 * AMX_PANEL * n }, { "K", 2 * n * d }, { "V", 2 * n * d } }
+  if record.pass == "bwd" then
+    parts = { { "Q and dO", 8 * m * d }, { "dQ", 4 * m * d }, { "S and dP of a panel", 8 * AMX_PANEL * n }, { "P and dS", 4 * m * n },
+      { "K and V", 6 * n * d }, { "dK and dV", 8 * n * d } }
+  end
   local total, shown = 0, {}
   for i, part in ipairs(parts) do
     total = total + part[2]
@@ -169,7 +173,8 @@ function cpu.candidates(key, target)
     return { record and { tile = tile, how = cpu.how(record), cost = 1 } }
   end
   if isa.amx then
-    for _, tile in ipairs({ { m = 64, n = 256 }, { m = 32, n = 256 }, { m = 32, n = 128 }, { m = 32, n = 64 }, { m = 32, n = 32 } }) do
+    local first = key.pass == "bwd" and { m = 128, n = 128 } or { m = 64, n = 256 }
+    for _, tile in ipairs({ first, { m = 32, n = 256 }, { m = 32, n = 128 }, { m = 32, n = 64 }, { m = 32, n = 32 } }) do
       local record = record_of(key, tile, target)
       if record then found[#found + 1] = { tile = tile, how = cpu.how(record), cost = #found } end
     end

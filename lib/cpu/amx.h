@@ -206,6 +206,28 @@ GLINT_OUTLINE void glint_pack_transposed(uint16_t *to, const struct glint_rows *
         }
 }
 
+/* Tiles in pairs, of `rows` rows, a multiple of 32: [rows / 32][GLINT_DIM_TILES]. */
+GLINT_OUTLINE void glint_pack_pairs(uint16_t *to, const struct glint_rows *x, int64_t rows)
+{
+    for (int64_t first = 0; first < rows; first += 32)
+        for (int step = 0; step < GLINT_DIM_STEPS; step++, to += 2 * GLINT_TILE_HALVES) {
+            glint_words low[16], high[16];
+            glint_pair_rows(low, high, x, first, step);
+            glint_store_words(to, low);
+            glint_store_words(to + GLINT_TILE_HALVES, high);
+        }
+}
+
+/* Tiles of float32 [rows / 16][GLINT_DIM_TILES][16][16], times `scale`, to rows of a tensor. */
+GLINT_OUTLINE void glint_unpack_rows(glint_element *to, int64_t stride, const float *from, int64_t rows, float scale)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int d = 0; d < HEAD_DIM; d += 4)
+            glint_narrow_bf16(to + r * stride + d,
+                              glint_load4(from + (r / 16 * GLINT_DIM_TILES + d / 16) * GLINT_TILE_FLOATS + r % 16 * 16 + d % 16) *
+                                  scale);
+}
+
 /* Is any number of the rows infinite or NaN? Zero times those is NaN, so the zeros of hidden pairs do not hide them. */
 GLINT_OUTLINE bool glint_any_special_half(const struct glint_rows *x)
 {
@@ -396,6 +418,52 @@ GLINT_INLINE bool glint_amx_softmax(float *s, int64_t keys, float log2_scale, fl
     }
     glint_store(sum, total[0] + total[1]);
     return moves;
+}
+
+/* ---- backward --------------------------------------------------------------------------------------------------------------------- */
+
+/* c [2][GLINT_DIM_TILES][16][16] += A B for `steps` steps of 32 queries: A has a tile for each of two tiles of keys, a_tile halves apart, and its
+ * steps lie in a row; B [steps][GLINT_DIM_TILES] is in pairs. */
+GLINT_OUTLINE void glint_amx_product(float *c, const uint16_t *a, ptrdiff_t a_tile, const uint16_t *b, int64_t steps)
+{
+    float *c1 = c + GLINT_DIM_TILES * GLINT_TILE_FLOATS;
+    for (int tile = 0; tile < GLINT_DIM_TILES; tile += 2, c += 2 * GLINT_TILE_FLOATS, c1 += 2 * GLINT_TILE_FLOATS) {
+        const uint16_t *a0 = a, *b0 = b + tile * GLINT_TILE_HALVES;
+        GLINT_TILE_LOAD(0, c);
+        GLINT_TILE_LOAD(1, c + GLINT_TILE_FLOATS);
+        GLINT_TILE_LOAD(2, c1);
+        GLINT_TILE_LOAD(3, c1 + GLINT_TILE_FLOATS);
+        for (int64_t step = 0; step < steps; step++, a0 += GLINT_TILE_HALVES, b0 += GLINT_DIM_TILES * GLINT_TILE_HALVES) {
+            GLINT_TILE_LOAD(4, a0);
+            GLINT_TILE_LOAD(6, b0);
+            GLINT_TILE_MULTIPLY_ADD(0, 4, 6);
+            GLINT_TILE_LOAD(7, b0 + GLINT_TILE_HALVES);
+            GLINT_TILE_MULTIPLY_ADD(1, 4, 7);
+            GLINT_TILE_LOAD(5, a0 + a_tile);
+            GLINT_TILE_MULTIPLY_ADD(2, 5, 6);
+            GLINT_TILE_MULTIPLY_ADD(3, 5, 7);
+        }
+        GLINT_TILE_STORE(0, c);
+        GLINT_TILE_STORE(1, c + GLINT_TILE_FLOATS);
+        GLINT_TILE_STORE(2, c1);
+        GLINT_TILE_STORE(3, c1 + GLINT_TILE_FLOATS);
+    }
+}
+
+/* A panel's queries: LSE and delta of each, [32], and what they see of the keys of a tile. Query i sees key r iff i >= r + shift, i <= r - lag,
+ * i < queries and r < keys. */
+struct glint_amx_panel {
+    const float *lse, *delta;
+    int64_t shift, lag, queries, keys;
+};
+
+/* All ones in the lanes of a tile of 16 queries, from query `lane` of the panel on, that see key r. */
+GLINT_INLINE glint_veci glint_amx_sees(const struct glint_amx_panel *x, int64_t r, int64_t lane)
+{
+    const glint_veci index = glint_lane_index();
+    const int64_t first = (r < x->keys ? r + x->shift : lane + 16) - lane;
+    const int64_t last = (r - x->lag < x->queries ? r - x->lag : x->queries - 1) - lane;
+    return (index >= (int32_t)glint_clamp(first, 0, 16)) & (index <= (int32_t)glint_clamp(last, -1, 15));
 }
 
 #endif

@@ -67,6 +67,23 @@ enum glint_cpu_amx_forward_region {
     GLINT_AMX_FWD_REGIONS
 };
 
+enum glint_cpu_amx_backward_region {
+    GLINT_AMX_BWD_Q,          /* bf16 [panels][32][dim], across */
+    GLINT_AMX_BWD_DOUT,       /* bf16 [panels][32][dim], across */
+    GLINT_AMX_BWD_Q_PAIRS,    /* bf16 [panels][32][dim], in pairs */
+    GLINT_AMX_BWD_DOUT_PAIRS, /* bf16 [panels][32][dim], in pairs */
+    GLINT_AMX_BWD_STATS,      /* [panels][3][32]               LSE; delta; 1 where a row of Q or dO has an infinity or a NaN */
+    GLINT_AMX_BWD_DQ,         /* [1 or 2][panels][2][dim][16]  dQ / softmax_scale, transposed; the second sums key groups */
+    GLINT_AMX_BWD_DK,         /* [key blocks of a task * tile_n / 16][dim / 16][16][16]  dK / softmax_scale */
+    GLINT_AMX_BWD_DV,         /* the same of dV */
+    GLINT_AMX_BWD_K,          /* bf16 [tile_n][dim], as it is */
+    GLINT_AMX_BWD_V,          /* bf16 [tile_n][dim], as it is */
+    GLINT_AMX_BWD_K_T,        /* bf16 [tile_n][dim], transposed */
+    GLINT_AMX_BWD_S,          /* [2][tile_n / 16][2][16][16]   S and dP of a panel, transposed; then dS, bf16 in pairs of keys */
+    GLINT_AMX_BWD_P,          /* bf16 [2][tile_n / 16][tile_m / 32][16][32]  P and dS, a row a key */
+    GLINT_AMX_BWD_REGIONS
+};
+
 /* Rows are queries of the heads that share a key head; dim is head_dim in whole vectors, 16 floats at most each. */
 #define GLINT_DEC_PITCH(head_dim) (((head_dim) + 15) / 16 * 16 + 16)
 enum glint_cpu_decode_region {

@@ -84,6 +84,20 @@ static bool backward_scratch(const struct glint_variant *variant, struct glint_c
            place(g, GLINT_BWD_ROW, 8, pitch_d) && place(g, GLINT_BWD_O_T, variant->head_dim, 16);
 }
 
+static bool amx_backward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
+{
+    const uint64_t dim = GLINT_AMX_DIM((uint64_t)variant->head_dim), rows = (uint64_t)g->query_blocks * variant->tile_m;
+    const uint64_t keys = (uint64_t)divide_up(g->key_blocks, g->split) * variant->tile_n;
+    const uint64_t dq_copies = g->split > 1 ? 0 : g->key_groups > 1 ? 2 : 1;
+    return place(g, GLINT_AMX_BWD_Q, rows, dim / 2) && place(g, GLINT_AMX_BWD_DOUT, rows, dim / 2) &&
+           place(g, GLINT_AMX_BWD_Q_PAIRS, rows, dim / 2) && place(g, GLINT_AMX_BWD_DOUT_PAIRS, rows, dim / 2) &&
+           place(g, GLINT_AMX_BWD_STATS, rows, 3) && place(g, GLINT_AMX_BWD_DQ, dq_copies * rows, dim) &&
+           place(g, GLINT_AMX_BWD_DK, keys, dim) && place(g, GLINT_AMX_BWD_DV, keys, dim) &&
+           place(g, GLINT_AMX_BWD_K, variant->tile_n, dim / 2) && place(g, GLINT_AMX_BWD_V, variant->tile_n, dim / 2) &&
+           place(g, GLINT_AMX_BWD_K_T, variant->tile_n, dim / 2) && place(g, GLINT_AMX_BWD_S, variant->tile_n, 2 * 32) &&
+           place(g, GLINT_AMX_BWD_P, variant->tile_n, variant->tile_m);
+}
+
 bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
                         struct glint_cpu_geometry *geometry)
 {
@@ -129,16 +143,17 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
             g.key_groups = g.key_blocks;
         if (concurrency > 1 && heads < TASKS_PER_BODY * (int64_t)concurrency)
             g.split = g.key_groups;
-        if (!backward_scratch(variant, &g))
+        if (!(amx ? amx_backward_scratch(variant, &g) : backward_scratch(variant, &g)))
             return false;
         g.tasks[0] = heads * g.split;
         if (g.split > 1) {
             if (__builtin_mul_overflow(problem->batch * problem->heads_q, g.query_blocks, &tiles))
                 return false;
             g.tasks[1] = tiles;
-            g.partial_floats = (uint64_t)g.query_blocks * variant->head_dim * GLINT_CPU_PITCH((uint64_t)variant->tile_m);
+            g.partial_floats = (uint64_t)g.query_blocks * (amx ? GLINT_AMX_DIM((uint64_t)variant->head_dim) * variant->tile_m
+                                                               : variant->head_dim * GLINT_CPU_PITCH((uint64_t)variant->tile_m));
         }
-        last = GLINT_BWD_REGIONS;
+        last = amx ? (int)GLINT_AMX_BWD_REGIONS : (int)GLINT_BWD_REGIONS;
     }
 
     /* Never more scratches than tasks that need one: the second phase makes do with the lanes of the first. */

@@ -1,7 +1,7 @@
 -- Kernels for AMX that tests/amx runs with the tiles emulated: a few, as that is slow. 40 fills no whole tiles, and its blocks are of two panels by
 -- few keys, so that tests cross them often. For tests only, in the same build as the library's own spec.
 return {
-  passes = { "fwd" },
+  passes = { "fwd", "bwd" },
   dtypes = { "bf16" },
   head_dims = { 40, 64, 128 },
   masks = { "none", "causal", "band" },
@@ -11,6 +11,7 @@ return {
       isas = { "x86_64_amx" },
       tiles = {
         fwd = { [40] = { { m = 64, n = 64 } } },
+        bwd = { [40] = { { m = 64, n = 64 } }, [128] = { { m = 64, n = 128 } } },
       },
     },
   },
