@@ -51,6 +51,10 @@ struct glint_backend {
     enum glint_status (*run)(const struct glint_context *context, const struct glint_variant *row, const struct glint_plan *plan,
                              const struct glint_tensors *tensors, void *workspace, void *stream);
 
+    /* glint_append, checked; NULL where the backend has none. */
+    enum glint_status (*append)(const struct glint_context *context, const struct glint_plan *plan,
+                                const struct glint_append *append, const struct glint_tensors *tensors, void *stream);
+
     /* glint_merge, checked; NULL where the backend has none. */
     enum glint_status (*merge)(const struct glint_context *context, const struct glint_merge *merge, void *stream);
 

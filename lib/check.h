@@ -45,6 +45,10 @@ enum glint_status glint_plan_checked(const struct glint_context *context, const 
 enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pass pass, const struct glint_tensors *tensors,
                                    const void *workspace, size_t workspace_bytes, const void *stream, struct glint_fault *fault);
 
+/* Every rule about glint_append. */
+enum glint_status glint_check_append(const struct glint_plan *plan, const struct glint_append *append,
+                                     const struct glint_tensors *tensors, const void *stream, struct glint_fault *fault);
+
 /* Check sum over a plan, its own place taken as zero. */
 uint64_t glint_plan_sum(const struct glint_plan *plan);
 

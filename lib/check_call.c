@@ -164,8 +164,8 @@ struct word_array {
     const char *asks;          /* the field of the problem that would */
 };
 
-/* Lengths, the page table, the word for a fault, sinks and their gradient: given where they are asked for and only there, aligned, and apart from what is
- * written; address ranges count. */
+/* Lengths, the page table, the word for a fault, sinks and their gradient: given where they are asked for and only there, aligned, and apart
+ * from what is written; address ranges count. */
 static enum glint_status check_words(const struct glint_problem *p, enum glint_pass pass, const struct glint_tensors *t,
                                      const struct region *r, int count, const struct region *lse, const struct region *workspace,
                                      struct glint_fault *fault)
@@ -264,4 +264,97 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
     work.end = work.begin + (workspace ? plan->workspace_bytes : 0);
     status = check_overlap(regions, count, &lse, &work, &plan->problem, fault);
     return status == GLINT_OK ? check_words(&plan->problem, pass, tensors, regions, count, &lse, &work, fault) : status;
+}
+
+/* New rows of K or V. */
+static enum glint_status region_of_new(const char *name, const char *strides_name, const void *rows, const struct glint_strides *s,
+                                       const struct glint_append *append, const struct glint_problem *p, struct region *r,
+                                       struct glint_fault *fault)
+{
+    static const char *const dimension[3] = {"batch", "head", "row"};
+    const int64_t stride[3] = {s->batch, s->head, s->row}, element = glint_dtype_bytes(append->dtype);
+    const uintptr_t address = (uintptr_t)rows;
+    int64_t span;
+    *r = (struct region){.name = name, .extent = {p->batch, p->heads_kv, p->seqlen_q}, .strides = *s, .use = GLINT_ROLE_READ};
+    for (int i = 0; i < 3; i++)
+        if (stride[i] < 0)
+            return glint_refuse(fault, GLINT_BAD_STRIDE, strides_name, dimension[i], stride[i], 0);
+    if (!glint_span_of(r->extent, s, p->head_dim, element, &span))
+        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, name, NULL, 0, INT64_MAX);
+    if (span == 0)
+        return GLINT_OK;
+    if (address == 0)
+        return glint_refuse(fault, GLINT_NULL_TENSOR, name, NULL, 0, 0);
+    if (address % (uintptr_t)element != 0)
+        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, name, NULL, (int64_t)(address % (uintptr_t)element), element);
+    r->begin = address;
+    r->end = address + (uintptr_t)(span * element);
+    return r->end < r->begin ? glint_refuse(fault, GLINT_SIZE_OVERFLOW, name, NULL, 0, INT64_MAX) : GLINT_OK;
+}
+
+/* K or V of the cache, which is written. */
+static enum glint_status region_of_cache(const struct glint_tensor_role *role, const struct glint_plan *plan,
+                                         const struct glint_tensors *tensors, struct region *r, struct glint_fault *fault)
+{
+    static const char *const dimension[3] = {"batch", "head", "row"};
+    const enum glint_status status = region_of(role, GLINT_FORWARD, plan, tensors, r, fault);
+    const int64_t stride[3] = {r->strides.batch, r->strides.head, r->strides.row};
+    if (status != GLINT_OK)
+        return status;
+    r->use = GLINT_ROLE_WRITTEN;
+    const int at = r->begin != r->end ? glint_overlapping_dimension(r->extent, &r->strides, plan->problem.head_dim) : -1;
+    if (at >= 0)
+        return glint_refuse(fault, GLINT_BAD_STRIDE, role->name, dimension[at], stride[at], plan->problem.head_dim);
+    return GLINT_OK;
+}
+
+enum glint_status glint_check_append(const struct glint_plan *plan, const struct glint_append *append,
+                                     const struct glint_tensors *tensors, const void *stream, struct glint_fault *fault)
+{
+    enum { K, V, NEW_K, NEW_V, REGIONS };
+    struct region r[REGIONS], none = {0};
+    if (!plan || !append || !tensors)
+        return glint_refuse(fault, GLINT_NULL_ARGUMENT, !plan ? "plan" : !append ? "append" : "tensors", NULL, 0, 0);
+    enum glint_status status = check_plan(plan, GLINT_FORWARD, fault);
+    if (status != GLINT_OK)
+        return status;
+    const struct glint_problem *p = &plan->problem;
+    if (append->struct_size != sizeof *append)
+        return glint_refuse(fault, GLINT_STRUCT_SIZE, "append.struct_size", NULL, append->struct_size, (int64_t)sizeof *append);
+    if (tensors->struct_size != sizeof *tensors)
+        return glint_refuse(fault, GLINT_STRUCT_SIZE, "tensors.struct_size", NULL, tensors->struct_size, (int64_t)sizeof *tensors);
+    if (append->reserved[0] != 0 || append->reserved[1] != 0)
+        return glint_refuse(fault, GLINT_BAD_RESERVED, "append.reserved", NULL, (int64_t)append->reserved[append->reserved[0] == 0],
+                            0);
+    if (tensors->reserved != 0)
+        return glint_refuse(fault, GLINT_BAD_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
+    if (append->dtype != GLINT_F32 && append->dtype != p->dtype)
+        return glint_refuse(fault, GLINT_BAD_APPEND, "append.dtype", NULL, append->dtype, p->dtype);
+    if (!plan->context->backend->append)
+        return glint_refuse(fault, GLINT_NOT_ON_DEVICE, "context", "append", 0, 0);
+    if (plan->context->backend->device == GLINT_DEVICE_CPU && stream)
+        return glint_refuse(fault, GLINT_BAD_STREAM, "stream", NULL, 0, 0);
+
+    status = region_of_cache(&glint_roles[1], plan, tensors, &r[K], fault);
+    if (status == GLINT_OK)
+        status = region_of_cache(&glint_roles[2], plan, tensors, &r[V], fault);
+    if (status == GLINT_OK)
+        status = region_of_new("append.k", "append.k_strides", append->k, &append->k_strides, append, p, &r[NEW_K], fault);
+    if (status == GLINT_OK)
+        status = region_of_new("append.v", "append.v_strides", append->v, &append->v_strides, append, p, &r[NEW_V], fault);
+    if (status != GLINT_OK)
+        return status;
+    if (share_elements(&r[K], &r[V], p->head_dim, glint_dtype_bytes(p->dtype)))
+        return glint_refuse(fault, GLINT_TENSOR_OVERLAP, "k", "v", 0, 0);
+    for (int i = NEW_K; i <= NEW_V; i++)
+        for (int j = K; j <= V; j++)
+            if (ranges_meet(&r[i], &r[j]))
+                return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, r[j].name, 0, 0);
+    struct glint_problem of_cache = *p;
+    of_cache.sinks = 0;
+    const struct glint_tensors words = {.seqlens_q = tensors->seqlens_q,
+                                        .seqlens_k = tensors->seqlens_k,
+                                        .page_table = tensors->page_table,
+                                        .fault = tensors->fault};
+    return check_words(&of_cache, GLINT_FORWARD, &words, r, REGIONS, &none, &none, fault);
 }

@@ -187,6 +187,12 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
     case GLINT_BAD_SOFTCAP:
         glint_text_str(t, "softcap is negative, NaN, too small or too large; use 0 for none, or 2^-126 to 2^124, such as 50.");
         break;
+    case GLINT_BAD_APPEND:
+        put_field(t, fault);
+        glint_text_str(t, "; it must be GLINT_F32 (1) or the plan's dtype, ");
+        glint_text_int(t, fault->want);
+        glint_text_char(t, '.');
+        break;
     case GLINT_BAD_PAGES: put_pages(t, p, fault); break;
     case GLINT_BAD_RESERVED: put_field(t, fault), glint_text_str(t, "; it must be 0."); break;
     case GLINT_BAD_HEAD_DIM: put_field(t, fault), glint_text_str(t, "; it must be a multiple of 8, 8 or more."); break;
@@ -240,6 +246,10 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         break;
     case GLINT_NOT_IN_SPEC: put_not_in_spec(t, p, pass, fault); break;
     case GLINT_NOT_ON_DEVICE:
+        if (fault->other) {
+            glint_text_str(t, "Rows are appended on a context of the CPU; this one is on a GPU.");
+            break;
+        }
         glint_text_str(t, "The library has variants for ");
         put_key(t, p, pass);
         glint_text_str(t, ", but none that this device runs. In the spec, add ");
@@ -257,9 +267,9 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         glint_text_str(t, " pass for this call.");
         break;
     case GLINT_NULL_TENSOR:
-        glint_text_str(t, "tensors.");
+        glint_text_str(t, fault->field[0] == 'a' ? "" : "tensors."); /* append.k */
         glint_text_str(t, fault->field);
-        glint_text_str(t, " is NULL; this pass needs it.");
+        glint_text_str(t, " is NULL; this call needs it.");
         break;
     case GLINT_TENSOR_OVERLAP: put_overlap(t, fault); break;
     case GLINT_BAD_STREAM: glint_text_str(t, "stream is not NULL; a context on the CPU takes none."); break;
@@ -386,5 +396,20 @@ enum glint_status glint_explain_call(const struct glint_plan *plan, enum glint_p
         glint_text_str(&t, "The call would run.");
     else
         put_fault(&t, status, plan ? plan->context : NULL, plan ? &plan->problem : NULL, pass, &fault);
+    return finish(&t, status, needed_bytes);
+}
+
+enum glint_status glint_explain_append(const struct glint_plan *plan, const struct glint_append *append,
+                                       const struct glint_tensors *tensors, const void *stream, char *buffer, size_t buffer_bytes,
+                                       size_t *needed_bytes)
+{
+    struct glint_text t = start(buffer, buffer_bytes);
+    struct glint_fault fault;
+    const enum glint_status status = glint_check_append(plan, append, tensors, stream, &fault);
+    put_status(&t, status);
+    if (status == GLINT_OK)
+        glint_text_str(&t, "The call would run.");
+    else
+        put_fault(&t, status, plan ? plan->context : NULL, plan ? &plan->problem : NULL, GLINT_FORWARD, &fault);
     return finish(&t, status, needed_bytes);
 }

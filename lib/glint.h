@@ -87,8 +87,9 @@ enum glint_status {
     /* the problem, continued */
     GLINT_BAD_SINKS =
         48, /* sinks is neither 0 nor 1, or not taken here; or a call has sinks or their gradient, and its plan has none */
-    GLINT_BAD_PAGES = 51, /* page_rows, pages, pages_per_sequence or a page table is not one that is taken here */
-    GLINT_BAD_MERGE = 54, /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
+    GLINT_BAD_PAGES = 51,  /* page_rows, pages, pages_per_sequence or a page table is not one that is taken here */
+    GLINT_BAD_APPEND = 53, /* glint_append: the new rows are neither float32 nor of the cache's dtype */
+    GLINT_BAD_MERGE = 54,  /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
     GLINT_NO_DRIVER = 64,            /* a GPU was asked for and no driver library was found */
@@ -392,6 +393,47 @@ enum glint_status glint_forward(const struct glint_plan *plan, const struct glin
 /* dQ, dK, dV from Q, K, V, O, LSE, dO; deterministic: the same bits for the same inputs on the same variant. */
 enum glint_status glint_backward(const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,
                                  size_t workspace_bytes, void *stream);
+
+/* ---- a cache of keys and values --------------------------------------------------------------------------------------------- */
+
+/* New rows of K and V, [batch, heads_kv, seqlen_q, head_dim]: of the tokens whose queries a forward call takes next. */
+struct glint_append {
+    uint32_t struct_size;
+    uint32_t dtype;                            /* enum glint_dtype of the new rows: GLINT_F32 or the problem's */
+    const void *k, *v;                         /* on a GPU context device addresses; may be NULL when there is no element */
+    struct glint_strides k_strides, v_strides; /* of elements; as of any input */
+    uint64_t reserved[2];                      /* zero */
+};
+#define GLINT_APPEND_INIT                                                 \
+    {                                                                     \
+        sizeof(struct glint_append), 0, NULL, NULL, {0, 0, 0}, {0, 0, 0}, \
+        {                                                                 \
+            0, 0                                                          \
+        }                                                                 \
+    }
+
+/* Puts new rows where the plan's forward call will read them: row i of sequence b becomes key seqlens_k[b] - seqlens_q[b] + i, for i from 0 to
+ * seqlens_q[b] - 1. The lengths are those of that call, so they count the new rows already: a host adds the new tokens to its lengths, then
+ * appends, then runs, with one plan and the same `tensors`. With GLINT_LENGTHS_HOST the lengths are seqlen_q and seqlen_k.
+ *
+ *  - tensors.k and .v are written, linear or in pages, and so must be memory that may be; their rows, heads and batches (or pages) must not
+ *    overlap. Of the other tensors the lengths, page_table and fault are read as in the forward call, and no others are looked at.
+ *  - float32 is rounded to the cache's dtype, to nearest even; what is too large becomes inf, and NaN stays NaN. Nothing else is written.
+ *  - A row is left out, and the sequence noted in tensors.fault, where its key is not one of 0 ... seqlen_k - 1 (more new rows than keys, or a
+ *    cache that is full: no row takes the place of another) or its page is not in the pool; then also where a length is out of its bounds.
+ *  - K and V share no range of addresses with the new rows; with each other they may interleave, as outputs of a call may.
+ *  - Two rows that the table puts at one place (pages that sequences share) are written in no order.
+ *
+ * `plan` is of the forward pass; its mask plays no part. It allocates nothing, needs no workspace, and runs on a CPU context on the executor;
+ * `stream` is as in glint_forward. Refusals write nothing: GLINT_BAD_APPEND, and those of a call that have the same cause; GLINT_NOT_ON_DEVICE on
+ * a GPU context. Thread-safe. */
+enum glint_status glint_append(const struct glint_plan *plan, const struct glint_append *append,
+                               const struct glint_tensors *tensors, void *stream);
+
+/* Why glint_append would refuse (or accept) these arguments, as glint_explain_call says it. Runs nothing. */
+enum glint_status glint_explain_append(const struct glint_plan *plan, const struct glint_append *append,
+                                       const struct glint_tensors *tensors, const void *stream, char *buffer, size_t buffer_bytes,
+                                       size_t *needed_bytes);
 
 /* ---- merging partial results --------------------------------------------------------------------------------------------- */
 

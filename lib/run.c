@@ -1,4 +1,4 @@
-/* glint_forward and glint_backward: check what can change between calls, then hand over to the backend. */
+/* glint_forward, glint_backward and glint_append: check what can change between calls, then hand over to the backend. */
 #include "lib/backend.h"
 #include "lib/check.h"
 
@@ -22,4 +22,12 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
                                  size_t workspace_bytes, void *stream)
 {
     return run(plan, GLINT_BACKWARD, tensors, workspace, workspace_bytes, stream);
+}
+
+enum glint_status glint_append(const struct glint_plan *plan, const struct glint_append *append,
+                               const struct glint_tensors *tensors, void *stream)
+{
+    struct glint_fault fault;
+    const enum glint_status status = glint_check_append(plan, append, tensors, stream, &fault);
+    return status == GLINT_OK ? plan->context->backend->append(plan->context, plan, append, tensors, stream) : status;
 }

@@ -112,6 +112,7 @@ const struct glint_backend glint_cpu_backend = {
     .runs = runs,
     .plan = glint_cpu_plan,
     .run = glint_cpu_run,
+    .append = glint_cpu_append,
     .merge = glint_cpu_merge,
     .copy_in = copy_in,
     .copy_out = copy_out,

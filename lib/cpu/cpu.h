@@ -182,7 +182,9 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
 /* Bit mask of 1 << enum glint_isa: what this CPU and its operating system can run. Whether the process may use AMX is not seen here. */
 uint32_t glint_cpu_probe(void);
 
-/* merge.c. */
+/* append.c, merge.c. */
+enum glint_status glint_cpu_append(const struct glint_context *context, const struct glint_plan *plan,
+                                   const struct glint_append *append, const struct glint_tensors *tensors, void *stream);
 enum glint_status glint_cpu_merge(const struct glint_context *context, const struct glint_merge *merge, void *stream);
 
 #endif

@@ -210,7 +210,17 @@ static enum glint_status merge_again(const struct work *w, const struct call *c)
     return glint_merge(w->context, &m, NULL);
 }
 
-/* Plans, explains, runs, merges, is refused: once for each problem; the number of library calls, 0 when one went wrong. */
+/* Puts the queries into the cache as its last keys; the status. */
+static enum glint_status append_queries(const struct call *c)
+{
+    struct glint_append a = GLINT_APPEND_INIT;
+    a.dtype = c->problem.dtype;
+    a.k = a.v = c->tensors.q;
+    a.k_strides = a.v_strides = c->problem.q;
+    return glint_append(&c->plan, &a, &c->tensors, NULL);
+}
+
+/* Plans, explains, runs, merges, appends, is refused: once for each problem; the number of library calls, 0 when one went wrong. */
 static uint64_t round_of_calls(struct work *w, bool with_text)
 {
     uint64_t calls = 0;
@@ -224,9 +234,9 @@ static uint64_t round_of_calls(struct work *w, bool with_text)
             return 0;
         if (glint_plan(w->context, &bad, c->pass, &plan) != GLINT_BAD_SEQLEN)
             return 0;
-        if (c->pass == GLINT_FORWARD && merge_again(w, c) != GLINT_OK)
+        if (c->pass == GLINT_FORWARD && (merge_again(w, c) != GLINT_OK || append_queries(c) != GLINT_OK))
             return 0;
-        calls += c->pass == GLINT_FORWARD ? 4 : 3;
+        calls += c->pass == GLINT_FORWARD ? 5 : 3;
         if (!with_text)
             continue;
         if (glint_explain(w->context, &c->problem, c->pass, text, sizeof text, NULL) != GLINT_OK)

@@ -20,8 +20,9 @@ struct dive {
     size_t depth;
 };
 
-enum { KINDS = 6 };
-static const char *const kinds[KINDS] = {"run", "plan", "explain", "explain_call", "merge", "explain_merge"};
+enum { KINDS = 8 };
+static const char *const kinds[KINDS] = {"run",   "plan",          "explain", "explain_call",
+                                         "merge", "explain_merge", "append",  "explain_append"};
 
 /* As many parts as there may be, of bfloat16. */
 static const struct glint_merge *merge_of_all(void)
@@ -42,6 +43,17 @@ static const struct glint_merge *merge_of_all(void)
     return &m;
 }
 
+/* Rows of zeros, float32. */
+static enum glint_status append_zeros(const struct call *c, char *text, size_t bytes)
+{
+    static const float zeros[4096];
+    struct glint_append a = GLINT_APPEND_INIT;
+    a.dtype = GLINT_F32;
+    a.k = a.v = zeros;
+    return text ? glint_explain_append(&c->plan, &a, &c->tensors, NULL, text, bytes, NULL)
+                : glint_append(&c->plan, &a, &c->tensors, NULL);
+}
+
 __attribute__((noinline)) static enum glint_status invoke(const struct dive *d)
 {
     static char text[4096];
@@ -54,6 +66,8 @@ __attribute__((noinline)) static enum glint_status invoke(const struct dive *d)
     case 1: return glint_plan(d->context, &c->problem, c->pass, &plan);
     case 4: return glint_merge(d->context, merge_of_all(), NULL);
     case 5: return glint_explain_merge(d->context, merge_of_all(), NULL, text, sizeof text, NULL);
+    case 6: return append_zeros(c, NULL, 0);
+    case 7: return append_zeros(c, text, sizeof text);
     case 2: return glint_explain(d->context, &c->problem, c->pass, text, sizeof text, NULL);
     default:
         return glint_explain_call(&c->plan, c->pass, &c->tensors, c->workspace, c->workspace_bytes, NULL, text, sizeof text, NULL);
@@ -116,7 +130,8 @@ static void depth_of_every_variant(void)
         c.workspace = workspace;
         c.workspace_bytes = c.plan.workspace_bytes;
         d.call = &c;
-        for (d.kind = 0; d.kind < KINDS; d.kind++) {
+        for (d.kind = 0; d.kind < (c.pass == GLINT_FORWARD ? KINDS : KINDS - 2);
+             d.kind++) { /* nothing is appended for a backward call */
             measure(&d);
             EXPECT(d.status == GLINT_OK, "%s: %s gives %s", info.name, kinds[d.kind], glint_status_name(d.status));
             EXPECT(d.depth > 0 && d.depth < STACK_BYTES / 2, "%s: %s: the paint tells nothing", info.name, kinds[d.kind]);
