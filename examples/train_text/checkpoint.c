@@ -151,6 +151,20 @@ int checkpoint_config(const char *path, struct config *config, char *reason, siz
     return 0;
 }
 
+/* The same where Adam's state is read only to be checked; 0, which nobody expects, when it could not be read. */
+static uint64_t checksum_rest(int file, const struct model *model)
+{
+    float some[1024];
+    uint64_t sum = checksum(UINT64_C(0xcbf29ce484222325), model->flat, model->parameter_floats);
+    for (uint64_t left = 2 * (uint64_t)model->parameter_floats, count; left > 0; left -= count) {
+        count = left < 1024 ? left : 1024;
+        if (read_all(file, some, (size_t)count * sizeof *some) != 0)
+            return 0;
+        sum = checksum(sum, some, (size_t)count);
+    }
+    return sum;
+}
+
 int checkpoint_load(const char *path, struct model *model, struct adam *adam, char *reason, size_t reason_bytes)
 {
     struct header header;
@@ -161,16 +175,17 @@ int checkpoint_load(const char *path, struct model *model, struct adam *adam, ch
     const char *wrong = NULL;
     if (header.parameter_floats != model->parameter_floats)
         wrong = "it holds a model of another shape";
-    else if (read_all(file, model->flat, bytes) != 0 || read_all(file, adam->mean, bytes) != 0 ||
-             read_all(file, adam->square, bytes) != 0)
+    else if (read_all(file, model->flat, bytes) != 0 ||
+             (adam && (read_all(file, adam->mean, bytes) != 0 || read_all(file, adam->square, bytes) != 0)))
         wrong = "it could not be read to its end";
-    else if (header.checksum != checksum_all(model, adam))
+    else if (header.checksum != (adam ? checksum_all(model, adam) : checksum_rest(file, model)))
         wrong = "its checksum does not fit its contents: the file is damaged";
     close(file);
     if (wrong) {
         snprintf(reason, reason_bytes, "cannot use the checkpoint '%s': %s", path, wrong);
         return -1;
     }
-    adam->step = header.step;
+    if (adam)
+        adam->step = header.step;
     return 0;
 }

@@ -16,7 +16,7 @@ int checkpoint_save(const char *path, const struct model *model, const struct ad
 int checkpoint_config(const char *path, struct config *config, char *reason, size_t reason_bytes);
 
 /* Reads into a model of that very shape. The checks come first, but a file that fails its checksum has already overwritten the
- * model's memory: give up then. */
+ * model's memory: give up then. Without `adam` its state is checked and not kept. */
 int checkpoint_load(const char *path, struct model *model, struct adam *adam, char *reason, size_t reason_bytes);
 
 #endif

@@ -58,18 +58,25 @@ static void point(struct weights *w, const struct model *m, float *flat)
     w->head = flat + p->offset;
 }
 
-void model_layout(struct model *m, const struct config *config, struct attention *attention, struct arena *arena)
+void model_layout_weights(struct model *m, const struct config *config, const struct glint_executor *executor, struct arena *arena)
 {
     m->config = *config;
-    m->attention = attention;
-    size_t n = config->batch * config->context, d = config->width;
+    m->executor = executor;
     list_parameters(m);
     m->flat = arena_floats(arena, m->parameter_floats);
-    m->flat_gradient = arena_floats(arena, m->parameter_floats);
-    if (arena->base) {
+    if (arena->base)
         point(&m->w, m, m->flat);
+    m->scratch = arena_take(arena, matmul_scratch_bytes(executor->concurrency));
+}
+
+void model_layout(struct model *m, const struct config *config, struct attention *attention, struct arena *arena)
+{
+    size_t n = config->batch * config->context, d = config->width;
+    model_layout_weights(m, config, &attention->executor, arena);
+    m->attention = attention;
+    m->flat_gradient = arena_floats(arena, m->parameter_floats);
+    if (arena->base)
         point(&m->g, m, m->flat_gradient);
-    }
     m->rotation = arena_floats(arena, config->context * HEAD_DIM);
     m->x0 = arena_floats(arena, n * d);
     for (size_t l = 0; l < config->layers; l++) {
@@ -93,7 +100,6 @@ void model_layout(struct model *m, const struct config *config, struct attention
     m->dx = arena_floats(arena, n * d);
     m->dbranch = arena_floats(arena, n * d);
     m->dwide = arena_floats(arena, n * 4 * d);
-    m->scratch = arena_take(arena, matmul_scratch_bytes(attention->executor.concurrency));
 }
 
 static float normal(uint64_t *random)
@@ -146,10 +152,9 @@ static void rows_part(void *argument, uint32_t index)
 
 static void run_rows(const struct model *m, struct rows rows)
 {
-    const struct glint_executor *executor = &m->attention->executor;
     rows.model = m;
-    rows.parts = executor->concurrency;
-    executor->parallel_for(executor->user, executor->concurrency, rows_part, &rows);
+    rows.parts = m->executor->concurrency;
+    m->executor->parallel_for(m->executor->user, m->executor->concurrency, rows_part, &rows);
 }
 
 /* out = gain * x / rms(x), out2 = 1 / rms(x);  in = x, in2 = gain */
@@ -235,6 +240,13 @@ static void rotate_heads(float *x, size_t heads, const float *rotation, float si
         }
 }
 
+/* The same of rows at positions of their own: in = their rotations */
+static void rotate_rows_body(const struct rows *r, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++)
+        rotate_heads(r->out + i * r->width, 2 * r->model->config.heads, r->in + i * HEAD_DIM, 1);
+}
+
 /* Q and K of every row of qkv, in place; in2 = the sign */
 static void rotate_body(const struct rows *r, size_t begin, size_t end)
 {
@@ -282,15 +294,14 @@ static void loss_gradient_body(const struct rows *r, size_t begin, size_t end)
 
 static void linear(const struct model *m, float *y, const float *x, const float *w, size_t rows, size_t in, size_t out, int add)
 {
-    matmul(&m->attention->executor, y, (struct matrix){x, in, 1}, (struct matrix){w, out, 1}, rows, out, in, add, m->scratch);
+    matmul(m->executor, y, (struct matrix){x, in, 1}, (struct matrix){w, out, 1}, rows, out, in, add, m->scratch);
 }
 
 static void linear_gradient(const struct model *m, float *dx, float *dw, const float *dy, const float *x, const float *w,
                             size_t rows, size_t in, size_t out)
 {
-    const struct glint_executor *executor = &m->attention->executor;
-    matmul(executor, dw, (struct matrix){x, 1, in}, (struct matrix){dy, out, 1}, in, out, rows, 0, m->scratch);
-    matmul(executor, dx, (struct matrix){dy, out, 1}, (struct matrix){w, 1, out}, rows, in, out, 0, m->scratch);
+    matmul(m->executor, dw, (struct matrix){x, 1, in}, (struct matrix){dy, out, 1}, in, out, rows, 0, m->scratch);
+    matmul(m->executor, dx, (struct matrix){dy, out, 1}, (struct matrix){w, 1, out}, rows, in, out, 0, m->scratch);
 }
 
 /* ---- the model ---- */
@@ -361,6 +372,46 @@ int model_backward(struct model *m, const unsigned char *inputs, const unsigned 
     return 0;
 }
 
+/* ---- rows at positions of their own ---- */
+
+void model_rows_layout(struct model_rows *r, const struct config *config, size_t most, struct arena *arena)
+{
+    size_t d = config->width;
+    r->x = arena_floats(arena, most * d);
+    r->normed = arena_floats(arena, most * d);
+    r->branch = arena_floats(arena, most * d);
+    r->wide = arena_floats(arena, most * 4 * d);
+    r->inverse = arena_floats(arena, most);
+    r->rotation = arena_floats(arena, most * HEAD_DIM);
+    r->logits = arena_floats(arena, most * VOCABULARY);
+}
+
+int model_rows_forward(struct model *m, struct model_rows *r)
+{
+    size_t n = r->count, d = m->config.width;
+    for (size_t i = 0; i < n; i++) {
+        rotation_row(r->rotation + i * HEAD_DIM, r->positions[i]);
+        memcpy(r->x + i * d, m->w.embed + r->bytes[i] * d, d * sizeof(float));
+    }
+    for (size_t l = 0; l < m->config.layers; l++) {
+        const struct layer_weights *w = &m->w.layer[l];
+        norm(m, r->normed, r->inverse, r->x, w->norm1, n);
+        linear(m, r->wide, r->normed, w->qkv, n, d, 3 * d, 0);
+        run_rows(m, (struct rows){.body = rotate_rows_body, .count = n, .width = 3 * d, .in = r->rotation, .out = r->wide});
+        if (r->attend(r->user, l, r->wide, r->branch) != 0)
+            return -1;
+        linear(m, r->x, r->branch, w->proj, n, d, d, 1);
+
+        norm(m, r->normed, r->inverse, r->x, w->norm2, n);
+        linear(m, r->wide, r->normed, w->up, n, d, 4 * d, 0);
+        run_rows(m, (struct rows){.body = square_relu_body, .count = n, .width = 4 * d, .in = r->wide, .out = r->wide});
+        linear(m, r->x, r->wide, w->down, n, 4 * d, d, 1);
+    }
+    norm(m, r->normed, r->inverse, r->x, m->w.norm, n);
+    linear(m, r->logits, r->normed, m->w.head, n, d, VOCABULARY, 0);
+    return 0;
+}
+
 /* ---- generation ---- */
 
 void decoder_layout(struct decoder *decoder, const struct config *config, struct arena *arena)
@@ -370,40 +421,39 @@ void decoder_layout(struct decoder *decoder, const struct config *config, struct
         decoder->keys[l] = arena_floats(arena, config->context * d);
         decoder->values[l] = arena_floats(arena, config->context * d);
     }
-    decoder->x = arena_floats(arena, d);
-    decoder->normed = arena_floats(arena, d);
-    decoder->branch = arena_floats(arena, d);
-    decoder->wide = arena_floats(arena, 4 * d);
     decoder->lse = arena_floats(arena, config->heads);
-    decoder->logits = arena_floats(arena, VOCABULARY);
+    model_rows_layout(&decoder->row, config, 1, arena);
+    decoder->logits = decoder->row.logits;
     decoder->position = 0;
+}
+
+struct decoding {
+    struct decoder *decoder;
+    struct model *model;
+};
+
+static int attend_ring(void *user, size_t layer, const float *qkv, float *o)
+{
+    const struct decoding *of = user;
+    struct decoder *s = of->decoder;
+    struct model *m = of->model;
+    size_t d = m->config.width, slot = s->position % m->config.context;
+    size_t keys = s->position < m->config.context ? s->position + 1 : m->config.context;
+    memcpy(s->keys[layer] + slot * d, qkv + d, d * sizeof(float));
+    memcpy(s->values[layer] + slot * d, qkv + 2 * d, d * sizeof(float));
+    return attention_decode(m->attention, m->config.heads, keys, qkv, s->keys[layer], s->values[layer], o, s->lse);
 }
 
 int decoder_step(struct decoder *s, struct model *m, unsigned char byte)
 {
-    size_t d = m->config.width, slot = s->position % m->config.context;
-    size_t keys = s->position < m->config.context ? s->position + 1 : m->config.context;
-    float rotation[HEAD_DIM], inverse;
-    rotation_row(rotation, s->position);
-    memcpy(s->x, m->w.embed + byte * d, d * sizeof(float));
-    for (size_t l = 0; l < m->config.layers; l++) {
-        const struct layer_weights *w = &m->w.layer[l];
-        norm(m, s->normed, &inverse, s->x, w->norm1, 1);
-        linear(m, s->wide, s->normed, w->qkv, 1, d, 3 * d, 0);
-        rotate_heads(s->wide, 2 * m->config.heads, rotation, 1);
-        memcpy(s->keys[l] + slot * d, s->wide + d, d * sizeof(float));
-        memcpy(s->values[l] + slot * d, s->wide + 2 * d, d * sizeof(float));
-        if (attention_decode(m->attention, m->config.heads, keys, s->wide, s->keys[l], s->values[l], s->branch, s->lse) != 0)
-            return -1;
-        linear(m, s->x, s->branch, w->proj, 1, d, d, 1);
-
-        norm(m, s->normed, &inverse, s->x, w->norm2, 1);
-        linear(m, s->wide, s->normed, w->up, 1, d, 4 * d, 0);
-        run_rows(m, (struct rows){.body = square_relu_body, .count = 1, .width = 4 * d, .in = s->wide, .out = s->wide});
-        linear(m, s->x, s->wide, w->down, 1, 4 * d, d, 1);
-    }
-    norm(m, s->normed, &inverse, s->x, m->w.norm, 1);
-    linear(m, s->logits, s->normed, m->w.head, 1, d, VOCABULARY, 0);
+    struct decoding user = {s, m};
+    s->row.count = 1;
+    s->row.bytes = &byte;
+    s->row.positions = &s->position;
+    s->row.attend = attend_ring;
+    s->row.user = &user;
+    if (model_rows_forward(m, &s->row) != 0)
+        return -1;
     s->position++;
     return 0;
 }

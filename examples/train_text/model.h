@@ -58,7 +58,8 @@ struct layer_activations {
 
 struct model {
     struct config config;
-    struct attention *attention;
+    const struct glint_executor *executor;
+    struct attention *attention; /* of training and generation; model_layout_weights sets none */
     size_t parameter_floats, parameter_count;
     struct parameter parameter[MAX_PARAMETERS];
     float *flat, *flat_gradient; /* [parameter_floats] */
@@ -78,6 +79,10 @@ struct model {
 /* Lists the parameters and places all arrays; with a counting arena it only counts. */
 void model_layout(struct model *model, const struct config *config, struct attention *attention, struct arena *arena);
 
+/* The parameters alone, for a program that does not train. */
+void model_layout_weights(struct model *model, const struct config *config, const struct glint_executor *executor,
+                          struct arena *arena);
+
 void model_initialise(struct model *model, uint64_t seed);
 
 /* inputs and targets [batch][context] -> row_loss; returns the mean loss in nats, or NaN when attention failed (its reason says why). */
@@ -86,14 +91,34 @@ double model_forward(struct model *model, const unsigned char *inputs, const uns
 /* The gradient of the mean loss of the last model_forward, for all parameters. 0, or -1 when attention failed. */
 int model_backward(struct model *model, const unsigned char *inputs, const unsigned char *targets);
 
+/* ---- rows at positions of their own, for generation and for a server ---- */
+
+struct model_rows {
+    size_t count;
+    const unsigned char *bytes; /* [count] */
+    const size_t *positions;    /* [count]: of each in its sequence */
+
+    /* Keeps K and V of all rows, and writes their O: qkv [count][3][heads][HEAD_DIM], o [count][heads][HEAD_DIM]. 0, or -1 to end. */
+    int (*attend)(void *user, size_t layer, const float *qkv, float *o);
+    void *user;
+
+    float *x, *normed, *branch, *wide, *inverse, *rotation; /* room for the most rows */
+    float *logits;                                          /* [count][VOCABULARY]: of the byte after each row */
+};
+void model_rows_layout(struct model_rows *rows, const struct config *config, size_t most, struct arena *arena);
+
+/* All of the model for these rows. A row's logits do not depend on the rows beside it, to the bit, if `attend` keeps to that. */
+int model_rows_forward(struct model *model, struct model_rows *rows);
+
 /* ---- generation, one byte at a time ---- */
 
 /* Keys and values of the last `context` positions, in a ring; rotary positions make any length work. */
 struct decoder {
     float *keys[MAX_LAYERS], *values[MAX_LAYERS]; /* [context][d] */
-    float *x, *normed, *branch, *wide, *lse;      /* one row each */
-    float *logits;                                /* [VOCABULARY] */
-    size_t position;                              /* bytes read so far */
+    float *lse;
+    struct model_rows row;
+    float *logits;   /* [VOCABULARY] */
+    size_t position; /* bytes read so far */
 };
 void decoder_layout(struct decoder *decoder, const struct config *config, struct arena *arena);
 
