@@ -1,0 +1,117 @@
+/* Serves many requests at a time from one fixed set of pages.
+ *
+ * A step is one pass of the model over a chunk of the prompt of some sequences and one new byte of all others. At each step finished
+ * sequences leave, and waiting requests take their slots.
+ *
+ *   pages        K and V of PAGE_ROWS positions, for all layers; a sequence takes them as it grows
+ *   blocks       BLOCK_PAGES full pages of a prompt, kept when its sequence ends: prompts that begin alike share them
+ *   joining      in the order of arrival, when a slot is free and there are pages for the prompt
+ *   eviction     when no page is free: first the block that was used longest ago, of those that no sequence uses and no other block
+ *                continues; when there is none, the sequence that came last starts again, before all that wait
+ *
+ * A request's answer has the bits that it has alone, whatever else is served: chunks lie at fixed positions, a block holds whole chunks, and
+ * Glint's results do not depend on the batch. The server allocates nothing. */
+#ifndef EXAMPLES_SERVE_TEXT_SERVER_H
+#define EXAMPLES_SERVE_TEXT_SERVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "examples/train_text/model.h"
+
+enum {
+    PAGE_ROWS = 16,
+    BLOCK_PAGES = 4,
+    CHUNK = PAGE_ROWS * BLOCK_PAGES, /* rows of a prompt in a step */
+    PREFILLS = 2,                    /* sequences whose prompts advance in a step */
+    MAX_SLOTS = 256
+};
+
+/* What a host asks for, and what it gets. All memory is the host's, and stays until the request is done. */
+struct request {
+    const unsigned char *prompt;
+    size_t prompt_bytes, length; /* 1 or more; bytes to write */
+    double temperature;          /* 0: always the likeliest byte */
+    uint64_t seed;
+    unsigned char *answer; /* [length] */
+    uint64_t trace;        /* of all logits that bytes were drawn from: FNV-1a */
+    int done;
+};
+
+struct block {
+    unsigned char bytes[CHUNK];
+    int32_t page[BLOCK_PAGES];
+    int32_t parent, next;     /* the block before it in its prompts, or -1; in its list of the hash table, or of free blocks */
+    uint32_t users, children; /* sequences that use it; blocks that continue it */
+    uint64_t used;            /* the last step that a sequence used it at */
+    int taken;
+};
+
+struct slot {
+    struct request *request; /* NULL: free */
+    size_t position;         /* rows that the cache holds */
+    size_t written;          /* bytes of the answer */
+    size_t blocks;           /* of the prompt, shared or its own */
+    int32_t last_block;      /* or -1 */
+    size_t pages;            /* in its row of the table */
+    uint64_t random, order;  /* order: when it came */
+};
+
+struct server {
+    struct model *model;
+    const struct glint_context *context;
+    size_t slots, pages, longest, pages_per_sequence; /* longest: of a prompt and its answer */
+
+    float *keys, *values; /* [layers][pages][PAGE_ROWS][heads][HEAD_DIM] */
+    int32_t *table;       /* [slots][pages_per_sequence] */
+    struct slot *slot;    /* [slots] */
+    int32_t *free_page;   /* a stack */
+    size_t free_pages, free_least;
+    struct block *block; /* [pages / BLOCK_PAGES] */
+    size_t blocks;
+    int32_t *list; /* [blocks]: the hash table's lists */
+    int32_t free_block;
+    struct request **waiting; /* a ring of `room` */
+    size_t room, first_waiting, waits;
+    uint64_t steps, arrivals;
+
+    /* Of one step: rows of prompts, sequence by sequence, and then one row of each other sequence. */
+    struct model_rows rows;
+    unsigned char *bytes;
+    size_t *positions;
+    size_t prefills, prefill_slot[PREFILLS], prefill_rows[PREFILLS], decodes;
+    size_t *decode_slot;
+    int32_t *step_table, *step_keys, *step_queries, prefill_keys[PREFILLS], prefill_queries[PREFILLS];
+    float *lse;
+    struct glint_plan prefill_plan, decode_plan; /* of one sequence's chunk; of this step's decoding sequences */
+    void *workspace;
+    size_t workspace_bytes;
+
+    /* Since the start. */
+    struct {
+        uint64_t prompt_rows, shared_rows, written, evicted, restarted, finished;
+    } count;
+    char reason[512];
+};
+
+/* Plans for the most of everything. 0, or -1 with the reason: no kernel, or too few pages for one sequence of the longest kind. */
+int server_open(struct server *server, struct model *model, const struct glint_context *context, size_t slots, size_t pages,
+                size_t longest, size_t room);
+void server_layout(struct server *server, struct arena *arena);
+
+/* Makes everything empty. */
+void server_reset(struct server *server);
+
+/* Takes a request. 0; 1 when no more can wait; -1 with the reason when it is longer than `longest`, or empty. */
+int server_take(struct server *server, struct request *request);
+
+/* Requests that wait or run. */
+size_t server_busy(const struct server *server);
+
+/* Pages that are neither free nor of a block, when nothing waits or runs: 0, or the server has lost some. */
+size_t server_lost_pages(const struct server *server);
+
+/* One step. 0, or -1 with the reason. */
+int server_step(struct server *server);
+
+#endif

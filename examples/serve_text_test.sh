@@ -1,0 +1,83 @@
+#!/bin/sh
+# serve_text_test.sh TRAIN_TEXT SERVE_TEXT: a small model is trained, and served: every answer has the bits that it has alone, whatever the
+# slots, threads and pages, with prompts that share a beginning, with eviction and sequences that start again; and wrong options.
+set -u
+train=$1
+serve=$2
+work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/serve_text.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+check() { # check NAME CONDITION...
+    name=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $name"
+        [ -f "$work/log" ] && tail -9 "$work/log"
+    fi
+}
+
+run() { "$serve" --load "$work/out/model.ckpt" "$@" >"$work/log" 2>&1; }
+said() { grep -q -- "$1" "$work/log"; }
+number() { sed -n "s/$1/\\1/p" "$work/log"; } # number PATTERN-WITH-A-GROUP
+
+# A refusal is one sentence that says $2, a status that is not 0 and not a signal's.
+refuses() { # refuses NAME SENTENCE OPTIONS...
+    name=$1
+    sentence=$2
+    shift 2
+    "$serve" "$@" >"$work/log" 2>&1
+    status=$?
+    check "$name: status $status" test $status -ge 1 -a $status -le 2
+    check "$name: says '$sentence'" said "$sentence"
+}
+
+"$train" --text lib/glint.h --layers 2 --heads 1 --context 64 --batch 2 --steps 10 --length 1 --out "$work/out" >"$work/log" 2>&1
+check "train_text makes a checkpoint" test -s "$work/out/model.ckpt"
+
+check "nine lines of its own" run --check --length 70
+check "all of them compared" said '^checked    9 answers alone, 0 differ'
+check "an answer a line" test "$(grep -c '^\[[0-9]*\] ' "$work/log")" = 9
+grep '^\[' "$work/log" | sort >"$work/answers"
+for options in "--slots 1" "--slots 3 --threads 3" "--pages 40 --threads 2"; do
+    check "$options" run --length 70 $options
+    grep '^\[' "$work/log" | sort >"$work/others"
+    check "the same answers with $options" cmp -s "$work/answers" "$work/others"
+done
+
+# Few pages: prompts share blocks, blocks are evicted, and sequences start again.
+check "a soak" run --soak 500 --check --slots 12 --pages 32 --length 300 --threads 2
+check "nothing differs" said '^checked    [1-9][0-9]* answers alone, 0 differ'
+check "positions were taken over" test "$(number '^prompts .*computed, \([0-9]*\) taken over.*')" -gt 0
+check "blocks were evicted" test "$(number '^pages .*; \([0-9]*\) blocks evicted.*')" -gt 0
+check "sequences started again" test "$(number '^pages .*evicted, \([0-9]*\) sequences.*')" -gt 0
+check "every page was used" said '^pages      at least 0 of 32 free'
+check "memory stays as it is" awk '/^resident/ { exit !($8 <= $2 + 0.5) }' "$work/log"
+check "short sequences, and no page is lost" run --soak 300 --slots 4 --longest 64 --length 20
+
+printf 'one line\n\nanother line that is longer than what may be\n' >"$work/lines"
+check "lines of a file" run --longest 20 --length 8 --check "$work/lines"
+check "an empty line is none" said '^checked    2 answers alone, 0 differ'
+check "a line that is too long is cut off, and it says so" said 'is cut off after 12: --longest is 20'
+
+refuses "no checkpoint" "name a checkpoint with --load"
+refuses "a checkpoint that is not there" "cannot open the checkpoint" --load "$work/none"
+head -c 1000 "$work/out/model.ckpt" >"$work/cut"
+refuses "a checkpoint that is cut off" "cut short" --load "$work/cut"
+{ head -c 5000 "$work/out/model.ckpt"; printf 'XXXX'; tail -c +5005 "$work/out/model.ckpt"; } >"$work/damaged"
+refuses "a damaged checkpoint" "the file is damaged" --load "$work/damaged"
+set -- --load "$work/out/model.ckpt"
+refuses "no such option" "there is no option '--slot'" "$@" --slot 3
+refuses "no value" "--slots needs a value" "$@" --slots
+refuses "no slots" "--slots takes a whole number from 1 to 256" "$@" --slots 0
+refuses "a wrong temperature" "--temperature takes a number from 0 to 100" "$@" --temperature hot
+refuses "too few pages" "32 pages are needed" "$@" --pages 31
+refuses "no such file" "cannot read" "$@" "$work/nothing"
+refuses "both" "leave the file out" "$@" --soak 10 "$work/lines"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
