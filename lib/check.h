@@ -41,6 +41,9 @@ struct glint_choice glint_choice_of(const struct glint_plan *plan);
 enum glint_status glint_plan_checked(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                                      uint32_t only, struct glint_plan *plan, struct glint_fault *fault);
 
+/* Is it a plan of this pass that glint_plan made, for a context that is open? */
+enum glint_status glint_check_plan(const struct glint_plan *plan, enum glint_pass pass, struct glint_fault *fault);
+
 /* Every rule about a call. */
 enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pass pass, const struct glint_tensors *tensors,
                                    const void *workspace, size_t workspace_bytes, const void *stream, struct glint_fault *fault);

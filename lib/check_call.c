@@ -210,7 +210,7 @@ static enum glint_status check_words(const struct glint_problem *p, enum glint_p
     return GLINT_OK;
 }
 
-static enum glint_status check_plan(const struct glint_plan *plan, enum glint_pass pass, struct glint_fault *fault)
+enum glint_status glint_check_plan(const struct glint_plan *plan, enum glint_pass pass, struct glint_fault *fault)
 {
     /* The sum comes first: until it holds, nothing in the plan may be followed. */
     if (plan->struct_size != sizeof *plan || plan->internal[GLINT_PLAN_SUM_WORD] != glint_plan_sum(plan) || !plan->context ||
@@ -232,7 +232,7 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
         return glint_refuse(fault, GLINT_NULL_ARGUMENT, "plan", NULL, 0, 0);
     if (!tensors)
         return glint_refuse(fault, GLINT_NULL_ARGUMENT, "tensors", NULL, 0, 0);
-    enum glint_status status = check_plan(plan, pass, fault);
+    enum glint_status status = glint_check_plan(plan, pass, fault);
     if (status != GLINT_OK)
         return status;
     if (tensors->struct_size != sizeof *tensors)
@@ -315,7 +315,7 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
     struct region r[REGIONS], none = {0};
     if (!plan || !append || !tensors)
         return glint_refuse(fault, GLINT_NULL_ARGUMENT, !plan ? "plan" : !append ? "append" : "tensors", NULL, 0, 0);
-    enum glint_status status = check_plan(plan, GLINT_FORWARD, fault);
+    enum glint_status status = glint_check_plan(plan, GLINT_FORWARD, fault);
     if (status != GLINT_OK)
         return status;
     const struct glint_problem *p = &plan->problem;

@@ -331,6 +331,34 @@ struct glint_plan {
 enum glint_status glint_plan(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                              struct glint_plan *plan);
 
+/* What the longest call of a plan takes: with lengths of the call no shorter ones have more pairs or bytes. A host that knows its machine's rates
+ * holds a deadline with it. With e bytes an element, D = head_dim, Sq = seqlen_q and Sk = seqlen_k:
+ *
+ *   pairs       visible (query, key) pairs of a head of a sequence; keys: those that some query sees, which lie side by side
+ *   flops       batch heads_q pairs D x 4 forward (two products), x 10 backward (five); an exponential counts as nothing
+ *   tile_flops  the same of what the variant computes: all pairs of its tiles (tile_m x tile_n) in which some pair is visible. Of decode: all
+ *               queries with `keys`, from a multiple of 32 on
+ *   read        forward    e D batch (heads_q Sq + 2 heads_kv keys)                                  Q, K, V
+ *               backward   e D batch (3 heads_q Sq + 2 heads_kv keys) + 4 batch heads_q Sq           Q, O, dO, K, V, LSE
+ *   written     forward    e D batch heads_q Sq + 4 batch heads_q Sq                                 O, LSE
+ *               backward   e D batch (heads_q Sq + 2 heads_kv Sk)                                    dQ, dK, dV
+ *
+ * Bytes count each needed element of a tensor once, as if caches held all that is read again; traffic of the workspace, lengths, page tables and
+ * sinks are not counted. A number that does not fit is UINT64_MAX. */
+struct glint_cost {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t bytes_read, bytes_written;
+    uint64_t flops, tile_flops;
+};
+#define GLINT_COST_INIT                          \
+    {                                            \
+        sizeof(struct glint_cost), 0, 0, 0, 0, 0 \
+    }
+
+/* The cost of a plan, in time that no length changes much: under 2 microseconds. A pure function, thread-safe. */
+enum glint_status glint_plan_cost(const struct glint_plan *plan, struct glint_cost *cost);
+
 /* Writes one or more lines of text about the problem on this context to `buffer`, with a NUL at the end if buffer_bytes > 0.
  *
  *   the problem can be planned   the variant, its tile, its workspace, and why it was chosen

@@ -1,0 +1,116 @@
+/* glint_plan_cost: the formulas of glint.h, in time that does not grow with the lengths. */
+#include "lib/check.h"
+#include "lib/variant.h"
+
+enum { DECODE_BLOCK = 32 }; /* decode begins at a multiple of so many keys: GLINT_DEC_BLOCK */
+
+static int64_t divide_down(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return -divide_down(-a, b);
+}
+
+static int64_t between(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* Sum of floor((a i + b) / m) for 0 <= i < n. Whole parts of a and b are taken out; what is left counts the points under a line, and the same points
+ * counted from the other axis are a line with fewer of them: Euclid's algorithm, so O(log m) steps. */
+static int64_t sum_of_floors(uint64_t n, uint64_t m, uint64_t a, uint64_t b)
+{
+    uint64_t sum = 0;
+    for (;;) {
+        if (n > 0)
+            sum += n * (n - 1) / 2 * (a / m) + n * (b / m);
+        a %= m;
+        b %= m;
+        const uint64_t top = a * n + b, under = m;
+        if (top < m)
+            return (int64_t)sum;
+        n = top / m;
+        b = top % m;
+        m = a;
+        a = under;
+    }
+}
+
+/* Tiles of one row of tiles, whose queries are [first, last], in which a pair is visible. */
+static int64_t tiles_of(const struct glint_problem *p, struct glint_band band, int64_t first, int64_t last, int64_t n)
+{
+    const int64_t low = first + band.first > 0 ? first + band.first : 0;
+    const int64_t high = last + band.last < p->seqlen_k ? last + band.last : p->seqlen_k - 1;
+    return low <= high ? high / n - low / n + 1 : 0;
+}
+
+/* Tiles of m queries x n keys in which a pair is visible; of 1 x 1 that is the number of visible pairs. The tiles of row j go from that of key
+ * max(0, j m + first) to that of key min(seqlen_k - 1, j m + m - 1 + last). */
+static int64_t visible_tiles(const struct glint_problem *p, int64_t m, int64_t n)
+{
+    const struct glint_band band = glint_band_of(p);
+    const int64_t rows = p->seqlen_q / m, rest = p->seqlen_q % m, last_key = p->seqlen_k - 1, reach = m - 1 + band.last;
+    if (last_key < 0 || band.first > band.last)
+        return 0;
+    int64_t sum = rest > 0 ? tiles_of(p, band, p->seqlen_q - rest, p->seqlen_q - 1, n) : 0;
+    const int64_t begin = between(divide_up(-reach, m), 0, rows), end = between(divide_down(last_key - band.first, m) + 1, 0, rows);
+    if (begin >= end)
+        return sum;
+    const int64_t cut = between(divide_up(last_key - reach, m), begin, end);   /* from here on rows reach the last key */
+    const int64_t past = between(divide_down(-band.first, m) + 1, begin, end); /* from here on they begin after the first key */
+    sum += end - begin + (end - cut) * (last_key / n);
+    if (cut > begin)
+        sum += sum_of_floors((uint64_t)(cut - begin), (uint64_t)n, (uint64_t)m, (uint64_t)(begin * m + reach));
+    if (end > past)
+        sum -= sum_of_floors((uint64_t)(end - past), (uint64_t)n, (uint64_t)m, (uint64_t)(past * m + band.first));
+    return sum;
+}
+
+static uint64_t times(uint64_t a, int64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, (uint64_t)b, &product) ? UINT64_MAX : product;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+enum glint_status glint_plan_cost(const struct glint_plan *plan, struct glint_cost *cost)
+{
+    struct glint_fault fault;
+    if (!plan || !cost)
+        return GLINT_NULL_ARGUMENT;
+    if (cost->struct_size != sizeof *cost)
+        return GLINT_STRUCT_SIZE;
+    const enum glint_status status = glint_check_plan(plan, (enum glint_pass)plan->pass, &fault);
+    if (status != GLINT_OK)
+        return status;
+    const struct glint_problem *p = &plan->problem;
+    const struct glint_variant *v = &glint_variants[plan->variant];
+    const bool backward = plan->pass == GLINT_BACKWARD;
+    const int64_t pairs = visible_tiles(p, 1, 1), products = backward ? 10 : 4;
+    const int64_t first = glint_first_key(p, 0), keys = pairs > 0 ? glint_last_key(p, p->seqlen_q - 1) - first + 1 : 0;
+
+    const uint64_t heads_q = times((uint64_t)p->batch, p->heads_q), heads_kv = times((uint64_t)p->batch, p->heads_kv);
+    const uint64_t a_flop = times(times(heads_q, p->head_dim), products);
+    uint64_t of_tiles = times(times((uint64_t)visible_tiles(p, v->tile_m, v->tile_n), v->tile_m), v->tile_n);
+    if (v->queries_up_to > 0)
+        of_tiles = pairs > 0 ? (uint64_t)p->seqlen_q * (uint64_t)(keys + first % DECODE_BLOCK) : 0;
+
+    const int64_t row = p->head_dim * glint_dtype_bytes(p->dtype);
+    const uint64_t queries = times(times(heads_q, p->seqlen_q), row), lse = times(times(heads_q, p->seqlen_q), 4);
+    const uint64_t seen = times(times(times(heads_kv, keys), row), 2), all = times(times(times(heads_kv, p->seqlen_k), row), 2);
+    *cost = (struct glint_cost){
+        .struct_size = sizeof *cost,
+        .bytes_read = plus(backward ? plus(times(queries, 3), lse) : queries, seen),
+        .bytes_written = plus(queries, backward ? all : lse),
+        .flops = pairs > 0 ? times(a_flop, pairs) : 0,
+        .tile_flops = of_tiles > UINT64_C(0x7fffffffffffffff) ? UINT64_MAX : times(a_flop, (int64_t)of_tiles),
+    };
+    return GLINT_OK;
+}
