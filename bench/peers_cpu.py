@@ -4,10 +4,12 @@
     ./bazelw build //bench:glint_bench
     python3 -m venv peers && peers/bin/pip install numpy onnxruntime torch
     peers/bin/python bench/peers_cpu.py --csv bench/results/cpu.csv
+    peers/bin/python bench/peers_cpu.py --dtype bf16 --head-dim 64,128,256 --csv bench/results/cpu_bf16.csv
     peers/bin/python bench/peers_cpu.py --decode --ggml DIR --csv bench/results/cpu_decode.csv
 
 Either peer may be missing: what is installed is measured. Every repetition visits every cell, and in a cell every implementation, in
-an order that rotates, so that a slow minute of the machine is shared by all of them. Glint runs in a process of its own, as a
+an order that rotates, so that a slow minute of the machine is shared by all of them. A line says which instruction set Glint used, and for
+bf16, where there is AMX, it is another one: geometric means by instruction set, pass and mask follow the table. Glint runs in a process of its own, as a
 stopwatch that answers one request a line (glint_bench --serve). Inputs are [batch, seqlen, heads, head_dim] for all.
 
 --decode is one query a sequence against a cache of keys and values, [batch, heads, keys, head_dim] for all. The peers are then PyTorch's
@@ -22,6 +24,7 @@ import itertools
 import math
 import os
 import pathlib
+import re
 import statistics
 import struct
 import subprocess
@@ -463,13 +466,34 @@ def measure(arguments, implementations, cells):
     return results
 
 
+def isa_of(variant):
+    """The instruction set in the name of one of Glint's variants."""
+    found = re.search(r"__cpu_(\w+)_m\d+n\d+$", variant)
+    return found[1] if found else variant
+
+
+def print_means(results, cells, names):
+    """Geometric means and the least of a peer's time over Glint's, by what Glint's kernel is."""
+    groups = {}
+    for name in names:
+        for cell in cells:
+            if (name, cell) in results:
+                variant, ours = results["glint", cell]
+                key = isa_of(variant), cell.dtype, cell.pass_name, cell.mask, name
+                groups.setdefault(key, []).append(statistics.median(results[name, cell][1]) / statistics.median(ours))
+    print()
+    for (isa, dtype, pass_name, mask, name), ratios in sorted(groups.items()):
+        print(f"{isa:10} {dtype:4} {pass_name} {mask:6} {name + ' / glint':32} geometric mean {statistics.geometric_mean(ratios):5.2f}, "
+              f"least {min(ratios):5.2f}, of {len(ratios)}")
+
+
 def report(results, cells, names):
     speed = f" {'GB/s':>8}" if isinstance(cells[0], DecodeCell) else ""
-    print(f"\n{'':40} {'glint ms':>10}{speed}" + "".join(f"{name + ' / glint':>32}" for name in names))
+    print(f"\n{'':40} {'glint on':>10} {'ms':>10}{speed}" + "".join(f"{name + ' / glint':>32}" for name in names))
     worst = None
     for cell in cells:
         ours = statistics.median(results["glint", cell][1])
-        line = f"{cell.name():40} {ours:10.4f}"
+        line = f"{cell.name():40} {isa_of(results['glint', cell][0]):>10} {ours:10.4f}"
         if isinstance(cell, DecodeCell):
             line += f" {1e-6 * cell.kv_bytes() / ours:8.1f}"
         for name in names:
@@ -483,6 +507,7 @@ def report(results, cells, names):
         print(line)
     ratios = [statistics.median(results[name, cell][1]) / statistics.median(results["glint", cell][1])
               for name in names for cell in cells if (name, cell) in results]
+    print_means(results, cells, names)
     if ratios:
         print(f"\nglint is ahead in {sum(r > 1 for r in ratios)} of {len(ratios)} comparisons; "
               f"the closest: {worst[1]} / glint = {worst[0]:.2f} in {worst[2].name()}")

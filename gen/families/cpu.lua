@@ -174,9 +174,10 @@ function cpu.candidates(key, target)
   end
   if isa.amx then
     local first = key.pass == "bwd" and { m = 128, n = 128 } or { m = 64, n = 256 }
-    for _, tile in ipairs({ first, { m = 32, n = 256 }, { m = 32, n = 128 }, { m = 32, n = 64 }, { m = 32, n = 32 } }) do
+    for _, tile in ipairs({ first, { m = 64, n = 256 }, { m = 128, n = 128 }, { m = 256, n = 128 }, { m = 256, n = 64 }, { m = 64, n = 128 },
+      { m = 64, n = 512 }, { m = 32, n = 256 }, { m = 32, n = 128 }, { m = 32, n = 64 }, { m = 32, n = 32 } }) do
       local record = record_of(key, tile, target)
-      if record then found[#found + 1] = { tile = tile, how = cpu.how(record), cost = #found } end
+      if record and (tile == first or tile.m ~= first.m or tile.n ~= first.n) then found[#found + 1] = { tile = tile, how = cpu.how(record), cost = #found } end
     end
     return found
   end

@@ -33,6 +33,25 @@ refuses("two tiles that an override makes the same", with({ [10] = "        fwd 
 refuses("two tiles that differ in what the name does not say",
   with({ [10] = "fwd = { { m = 64, n = 96 }, { m = 64, n = 96, rows = 4 } }," }),
   { "10: families.cpu.tiles.fwd[2]", "again" })
+local function amx(tiles)
+  return with({ [3] = '  dtypes = { "bf16" },', [8] = 'isas = { "x86_64_amx" },', [10] = "fwd = { " .. tiles .. " }," })
+end
+refuses("AMX: m not whole panels", amx("{ m = 48, n = 64 }"),
+  { "10: families.cpu.tiles.fwd[1].m", "48 is not a multiple of 32", "tiles of AMX", "32 or 64" })
+refuses("AMX: n not whole steps", amx("{ m = 64, n = 48 }"),
+  { "10: families.cpu.tiles.fwd[1].n", "48 is not a multiple of 32", "32 or 64" })
+refuses("AMX: a micro-kernel", amx("{ m = 64, n = 64, rows = 4 }"), { "10: families.cpu.tiles.fwd[1].rows", "no micro-kernel" })
+
+harness.case("AMX: bf16 only, and no decode; a tile for all ISAs makes it where it goes", function()
+  local loaded = specs.open(with({ [2] = '  passes = { "fwd", "bwd", "dec" },', [3] = '  dtypes = { "f32", "bf16" },',
+    [8] = 'isas = { "x86_64_v4", "x86_64_amx" },', [10] = "", [11] = "" }))
+  local names = table.concat(specs.names(loaded), " ")
+  harness.has(names, "fwd_bf16_d64_causal__cpu_x86_64_amx_m64n256", "bwd_bf16_d64_causal__cpu_x86_64_amx_m256n128",
+    "dec_bf16_d64_causal__cpu_x86_64_v4_m32n256", "fwd_f32_d64_causal__cpu_x86_64_v4_m64n96")
+  harness.yes(not names:find("f32_d64_causal__cpu_x86_64_amx") and not names:find("dec_%w+__cpu_x86_64_amx"))
+  harness.yes(not names:find("dec_bf16_d64_causal__cpu_x86_64_amx"))
+end)
+
 -- More than anybody wants.
 local dims = {}
 for head_dim = 8, 1024, 8 do dims[#dims + 1] = head_dim end

@@ -7,9 +7,12 @@ return {
   masks = { "causal" },
   families = {
     cpu = {
-      dtypes = { "f32" },
-      isas = { "x86_64_v3" },
-      tiles = { fwd = { { m = 64, n = 96 } }, bwd = { { m = 64, n = 96 } }, dec = { { m = 32, n = 256 } } },
+      isas = { "x86_64_v3", "x86_64_amx" },
+      tiles = {
+        fwd = { { m = 64, n = 96, isas = { "x86_64_v3" } }, { m = 64, n = 256, isas = { "x86_64_amx" } } },
+        bwd = { { m = 64, n = 96, isas = { "x86_64_v3" } }, { m = 256, n = 128, isas = { "x86_64_amx" } } },
+        dec = { { m = 32, n = 256 } },
+      },
     },
     sm80 = {
       passes = { "fwd", "bwd" },
@@ -21,5 +24,8 @@ return {
       } },
     },
     sm90a = { passes = { "fwd", "bwd" }, dtypes = { "bf16" }, archs = { "90a" } },
+  },
+  exclude = {
+    { family = "cpu", isa = "x86_64_v3", dtype = "bf16", reason = "one dtype a template" },
   },
 }

@@ -87,11 +87,11 @@ static void explain(const struct glint_plan *plan, struct glint_text *text)
 {
     const struct state *state = plan->context->state;
     const struct glint_variant *taken = &glint_variants[plan->variant];
-    const struct glint_key key = glint_key_of_row(taken);
+    const struct glint_key key = glint_key_of_problem(&plan->problem, (enum glint_pass)plan->pass);
     for (uint32_t i = 0; i < glint_variants_count; i++) {
         const struct glint_variant *row = &glint_variants[i];
         if (row->family != taken->family || row->isa <= taken->isa || row->isa >= 32 || !glint_has_key(row, &key) ||
-            runs(plan->context, i))
+            (row->queries_up_to > 0) != (taken->queries_up_to > 0) || runs(plan->context, i))
             continue;
         glint_text_str(text, "\nNot taken: ");
         glint_text_str(text, row->name);

@@ -223,10 +223,54 @@ static void rows_of_other_devices(void)
     free(storage);
 }
 
+/* Where the plan takes a row of a lower instruction set than the table has for the problem, the text names the better one and says why: the
+ * cap, the option that AMX needs, or the CPU. */
+static void better_rows_that_are_not_taken(void)
+{
+    void *storage;
+    struct glint_context *context = open_serial(&storage);
+    EXPECT(glint_context_close(context) == GLINT_OK, "close");
+    uint32_t shown = 0;
+    for (int which = 0; which < 3; which++) {
+        struct glint_options o = GLINT_OPTIONS_INIT;
+        struct glint_device_info device = {.struct_size = sizeof device};
+        o.device = GLINT_DEVICE_CPU;
+        o.amx = which == 1;
+        o.max_isa = which == 2 ? GLINT_ISA_X86_64_V3 : GLINT_ISA_ANY;
+        EXPECT(glint_context_init(storage, glint_context_size(), &o, &context) == GLINT_OK, "open");
+        EXPECT(glint_context_device(context, &device) == GLINT_OK, "device");
+        for (uint32_t i = 0; i < glint_variant_count(); i++) {
+            const struct glint_variant_info info = row_at(i);
+            struct glint_problem p;
+            glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, 40, 40, 4, 2, info.head_dim); /* not for decode */
+            p.mask = row_mask(&info, true);
+            struct glint_plan plan;
+            char text[8192];
+            if (strcmp(info.family, "cpu") != 0 || info.isa <= device.isa || info.isa >= GLINT_ISA_AARCH64 ||
+                info.queries_up_to > 0 || glint_plan(context, &p, (enum glint_pass)info.pass, &plan) != GLINT_OK ||
+                row_at(plan.variant).isa >= info.isa)
+                continue;
+            EXPECT(glint_explain(context, &p, (enum glint_pass)info.pass, text, sizeof text, NULL) == GLINT_OK, "%s", info.name);
+            const char *const said = strstr(text, info.name);
+            EXPECT(said != NULL && strstr(text, "Not taken: ") != NULL, "%s", text);
+            const bool option = strncmp(said + strlen(info.name), ", as glint_options.amx is 0", 27) == 0;
+            const bool cap = strncmp(said + strlen(info.name), ", as it is above glint_options.max_isa", 38) == 0;
+            EXPECT(!option || (o.amx == 0 && info.isa == GLINT_ISA_X86_64_AMX), "%s", text);
+            EXPECT(!cap || o.max_isa != GLINT_ISA_ANY, "%s", text);
+            EXPECT(option || cap || strncmp(said + strlen(info.name), ", as this CPU or its system", 27) == 0, "%s", text);
+            shown++;
+        }
+        EXPECT(glint_context_close(context) == GLINT_OK, "close");
+    }
+    contract_note("%u rows are better than what runs here", shown);
+    free(storage);
+}
+
 static const struct contract_case cases[] = {
     {"every_length", every_length, 0},
     {"guarded_buffers", guarded_buffers, 0},
     {"says_what_to_change", says_what_to_change, 0},
     {"rows_of_other_devices", rows_of_other_devices, 0},
+    {"better_rows_that_are_not_taken", better_rows_that_are_not_taken, 0},
 };
 CONTRACT_MAIN("explain", cases)
