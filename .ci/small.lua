@@ -27,6 +27,7 @@ return {
       },
     },
   },
+  override = { { family = "sm80", pass = "fwd", dtype = "bf16", set = { device_lengths = true }, reason = "one dtype is enough" } },
   exclude = {
     { family = "sm80", pass = "bwd", mask = "band", reason = "no kernels yet" },
     { family = "sm80", dtype = "f32", mask = "band", reason = "two warps share queries in 16 bits only" },

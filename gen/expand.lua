@@ -109,6 +109,9 @@ function run:candidate(name, key, found)
     made.sites[field] = written and schema.site(self.places, found.tile, field, found.site.path) or found.site
   end
   for field, value in pairs(found.target) do made[field] = value end
+  for _, field in ipairs(registry.get(name).passed or {}) do
+    if made[field] == nil then made[field] = self.spec.families[name][field] end
+  end
   return made
 end
 

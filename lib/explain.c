@@ -170,7 +170,7 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         }
         put_field(t, fault);
         glint_text_str(t, fault->want == GLINT_LENGTHS_HOST
-                              ? "; the backward pass, and every pass on a GPU, takes GLINT_LENGTHS_HOST (0) only."
+                              ? "; the backward pass, and on a GPU what the spec has no device_lengths for, takes GLINT_LENGTHS_HOST (0) only."
                               : "; use GLINT_LENGTHS_HOST (0) or GLINT_LENGTHS_DEVICE (1).");
         break;
     case GLINT_BAD_SINKS:

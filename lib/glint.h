@@ -252,7 +252,7 @@ struct glint_strides {
  *    are not written. A mask that is aligned to the bottom right is so for each sequence by itself.
  *  - A sequence has the bits that the same variant gives a problem of its lengths.
  *  - A length below 0 counts as 0 and one above its bound as the bound; glint_tensors.fault says so.
- * The forward pass takes it, on a CPU context. */
+ * The forward pass takes it: on a CPU context, and on a GPU rows of the family sm80 where the spec has device_lengths = true. */
 enum glint_lengths {
     GLINT_LENGTHS_HOST = 0,  /* every sequence has seqlen_q queries and seqlen_k keys */
     GLINT_LENGTHS_DEVICE = 1 /* int32 arrays of the call have them; on a GPU context in device memory */

@@ -19,6 +19,7 @@ local STAGES = 2      -- tiles of a streamed operand
 local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/device/params.h: queries that the backward's first kernel takes at a time
 local PART_HEADS = 1  -- query heads of a fused backward's block, when those of a key head are shared by several blocks
 local PARTS_FROM = 4096 -- and the queries that a key is seen by from which on they are; lib/cuda/policy.c says why
+local MASK_BYTES = 16 -- of shared memory, where the kernel that reads lengths keeps a sequence's mask: put_mask of lib/device/lengths.h
 local BARRIERS = 15   -- named barriers of a block, beside the one of all threads
 
 local function smem_limit(arch) return architectures.get(arch).block_kib * KIB end
@@ -32,7 +33,8 @@ local sm80 = {
   prologue = '#include "lib/cuda/kernel.h"',
   extension = "cu",
   templates = { fwd = "sm80_fwd.cu.lua", bwd = "sm80_bwd.cu.lua" },
-  fields = { archs = arch_list },
+  fields = { archs = arch_list, device_lengths = schema.flag() },
+  passed = { "device_lengths" },
   required = { "archs" },
   target_field = "archs",
   all_targets = ARCHS,
@@ -58,6 +60,7 @@ local sm80 = {
     math = schema.choice({ "tf32", "tf32x3" }),         -- f32 only: one tf32 product, or three for fp32-grade accuracy
     archs = arch_list,                                  -- only for these architectures
     padded_dim = schema.integer(16, 1024, 16),          -- head_dim in shared memory, with zeros, when not up to whole fragments only
+    device_lengths = schema.flag(),                     -- forward: a second kernel, for GLINT_LENGTHS_DEVICE; the family's own unless it is said
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
@@ -172,7 +175,9 @@ local function launches(record)
   local main = { suffix = "", threads = record.threads, smem_bytes = record.smem[1].bytes }
   if record.pass == "fwd" then
     main.grid, main.rows = "GLINT_GPU_QUERY_BLOCKS", record.m
-    return { main }
+    if not record.device_lengths then return { main } end
+    return { main, { suffix = "_lengths", grid = main.grid, rows = main.rows, threads = main.threads, smem_bytes = main.smem_bytes + MASK_BYTES,
+      lengths = 1 } }
   end
   main.grid, main.rows = "GLINT_GPU_KEY_BLOCKS", record.n
   local all = { { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 }, main }
@@ -205,6 +210,7 @@ function sm80.complete(record)
   record.math = record.math or (record.dtype == "f32" and "tf32" or nil)
   record.padded_dim = record.padded_dim or (record.head_dim + FRAGMENT - 1) // FRAGMENT * FRAGMENT
   record.threads = 32 * record.warps
+  record.device_lengths = record.pass == "fwd" and record.device_lengths or false
   if record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
     record.page_chunks = page_chunks(record)
@@ -362,7 +368,7 @@ function sm80.check(record, report)
   if record.pass == "fwd" then check_forward(record, report) else check_backward(record, report) end
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do
-      if kernel.bytes > smem_limit(arch) then
+      if kernel.bytes + (record.device_lengths and MASK_BYTES or 0) > smem_limit(arch) then
         report("tile", ("at head_dim %d the %s kernel needs %s bytes of shared memory, and a block on sm_%s has %d"):format(
           record.head_dim, kernel.kernel, kernel.text, arch, smem_limit(arch)),
           "a smaller m or n, or archs = { ... } without it")
@@ -383,6 +389,7 @@ function sm80.describe(record)
       record.blocks_per_sm, record.blocks_per_sm > 1 and "s" or ""),
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
   }
+  if record.device_lengths then lines[#lines + 1] = "A second kernel reads the lengths of the sequences." end
   if record.strategy == "fused" and record.part_heads > 0 then
     lines[#lines + 1] = ("A block takes %d query head%s of a key head's where %d or more queries see a key, %d from %d on and %d above %d."):format(
       record.part_heads, record.part_heads > 1 and "s" or "", record.parts_from, 2 * record.part_heads, record.parts_from // 8,

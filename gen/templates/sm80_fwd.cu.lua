@@ -4,6 +4,7 @@ $ local row_tiles = tile_m * d_split // (16 * warps)
 $ local p_chunks = tile_n // d_split * dtype_bytes // 16
 $ local p_page_chunks = p_chunks % 8 == 0 and 8 or p_chunks % 4 == 0 and 4 or 2
 $ local v_part, o_part = split and "v_part_t" or "k_tile_t", split and "o_part_t" or "q_tile_t"
+$ local band = bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"
 $ local first_block = bounds_first and "blocks.first" or "0"
 $ local warp = split and "paired_warp{p_tile, group, part}" or "lone_warp{}"
 $ if split then
@@ -13,6 +14,9 @@ $ if split then
 $ else
 /* One block of ${warps} warps owns ${tile_m} queries of one head, a warp ${16 * row_tiles} of them, and walks over the keys in blocks of ${tile_n}, last block
  * first. */
+$ end
+$ if device_lengths then
+#include "lib/device/lengths.h"
 $ end
 #include "lib/device/mask.h"
 #include "lib/device/score.h"
@@ -39,23 +43,50 @@ $ else
 static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES == ${smem_bytes}, "shared memory");
 $ end
 
+$ for _, lengths in ipairs(device_lengths and { false, true } or { false }) do
+$ local sight = lengths and "kept" or "mask"
+$ local end_query = lengths and "end_query" or "seqlen_q"
+$ if lengths then
+
+/* The same over sequences whose lengths are read here; those of the shape are bounds. What differs are the lengths, the mask's sides and the blocks
+ * beyond a sequence's end, which have nothing to do. */
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_lengths(GLINT_PARAMS(struct glint_lengths_params) call)
+{
+    const struct glint_forward_params &p = call.base;
+$ else
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forward_params) p)
 {
+$ end
 $ if split then
     const uint32_t lane = lane_index(), group = warp_index() / 2, part = warp_index() % 2;
 $ else
     const uint32_t lane = lane_index(), group = warp_index();
 $ end
+$ if lengths then
+    const struct query_block work = find_query_block<TILE_M>(p.shape, 1, max(1, p.shape.seqlen_q));
+    const struct sequence own = find_sequence(call, work.batch);
+    const int32_t seqlen_q = own.seqlen_q, seqlen_k = own.seqlen_k;
+    if (work.head_q == 0 && work.query0 == 0 && thread_index() == 0)
+        note_fault(call, work.batch);
+    if (work.query0 >= seqlen_q)
+        return;
+$ else
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
     const struct query_block work = find_query_block<TILE_M>(p.shape, 1);
+$ end
     const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
     const int32_t head_kv = work.head_q / p.shape.group;
 $ if bounds_first then
-    const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
+    const ${band} mask = {${lengths and "own.left, own.right" or "p.shape.mask_first, p.shape.mask_offset"}, seqlen_q, seqlen_k};
 $ elseif causal then
-    const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
+    const ${band} mask = {0, ${lengths and "own.right" or "p.shape.mask_offset"}, seqlen_q, seqlen_k};
 $ else
-    const no_mask mask = {0, 0, seqlen_q, seqlen_k};
+    const ${band} mask = {0, 0, seqlen_q, seqlen_k};
+$ end
+$ if lengths then
+    const uint32_t kept_mask = shared_base() + ${smem_bytes};
+    if (thread_index() == 0)
+        put_mask(kept_mask, mask);
 $ end
     const struct plain_score score = {};
     const struct key_blocks blocks = find_key_blocks<TILE_N>(mask, query0, min(query0 + TILE_M, seqlen_q) - 1);
@@ -134,12 +165,15 @@ $ if causal then
 
             /* NaN and infinities of V reach only the queries that see them: they leave the tile before it is multiplied by weights of zero. */
             if (block_any(find_special<k_tile_t, THREADS>(v_tile))) {
+$ if lengths then
+                const ${band} kept = get_mask<${band}>(kept_mask);
+$ end
 $ if split then
                 spread_special<v_part_t>(o, v_tile, in_part{part}, 1.0f,
 $ else
                 spread_special<k_tile_t>(o, v_tile, in_tile{}, 1.0f,
 $ end
-                                         [&](int32_t row, int32_t key) { return sees(mask, warp_query0, row, block * TILE_N, key); });
+                                         [&](int32_t row, int32_t key) { return sees(${sight}, warp_query0, row, block * TILE_N, key); });
                 block_sync();
                 clear_special<k_tile_t, THREADS>(v_tile);
                 block_sync();
@@ -148,7 +182,12 @@ $ end
             block_sync();
 
         /* A warp whose queries all ${bounds_first and "see nothing of" or "end before"} this block has nothing else to do. */
+$ if lengths then
+        if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from) &&
+            hides_all<TILE_N>(get_mask<${band}>(kept_mask), warp_query0, WARP_ROWS, block)) {
+$ else
         if (hides_all<TILE_N>(mask, warp_query0, WARP_ROWS, block)) {
+$ end
             begin_copies();
             continue;
         }
@@ -163,9 +202,9 @@ $ end
         change_scores(s, score);
         if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
 $ if split then
-            hide_keys(s, mask, warp_query0, block * TILE_N + (int32_t)part * KEYS, -GLINT_INFINITY);
+            hide_keys(s, ${lengths and "get_mask<" .. band .. ">(kept_mask)" or "mask"}, warp_query0, block * TILE_N + (int32_t)part * KEYS, -GLINT_INFINITY);
 $ else
-            hide_keys(s, mask, warp_query0, block * TILE_N, -GLINT_INFINITY);
+            hide_keys(s, ${lengths and "get_mask<" .. band .. ">(kept_mask)" or "mask"}, warp_query0, block * TILE_N, -GLINT_INFINITY);
 $ end
         follow_maxima(s, o, rows, shift, scale, ${warp});
         make_weights(s, rows, shift, scale);
@@ -189,6 +228,9 @@ $ else
 $ end
     join_sums(rows.sum, ${warp});
     const struct query_block end = find_query_block<TILE_M>(p.shape, 1);
+$ if lengths then
+    const int32_t end_query = get_mask<${band}>(kept_mask).seqlen_q;
+$ end
     const int32_t first_row = end.query0 + (int32_t)group * WARP_ROWS;
 $ if split then
     const uint32_t o_tile = q_tile + group * (WARP_ROWS * q_tile_t::PAGE_ROW) + part * o_part_t::BYTES;
@@ -207,20 +249,21 @@ $ end
 
             inverse[side] = sum == 0.0f ? 0.0f : 1.0f / sum;
 $ if split then
-            if (part == 0 && (lane & 3) == 0 && row < seqlen_q)
+            if (part == 0 && (lane & 3) == 0 && row < ${end_query})
 $ else
-            if ((lane & 3) == 0 && row < seqlen_q)
+            if ((lane & 3) == 0 && row < ${end_query})
 $ end
-                st_global_f32(p.lse + (int64_t)end.head * seqlen_q + row, log_sum(rows.max[rt][side], sum, p.shape.softmax_scale));
+                st_global_f32(p.lse + (int64_t)end.head * p.shape.seqlen_q + row, log_sum(rows.max[rt][side], sum, p.shape.softmax_scale));
         }
         stage_rows<${o_part}>(o_lane, o[rt], inverse, rt * 16);
         warp_sync();
         char *o_rows = view_row(&p.o, end.batch, end.head_q, first_row + rt * 16, element::BYTES);
 $ if split then
-        store_rows<o_part_t>(o_rows + part * (COLUMNS * element::BYTES), p.o.row * element::BYTES, seqlen_q - first_row - rt * 16, o_tile,
+        store_rows<o_part_t>(o_rows + part * (COLUMNS * element::BYTES), p.o.row * element::BYTES, ${end_query} - first_row - rt * 16, o_tile,
                              rt * 16, q_tile_t::ROW_CHUNKS - part * o_part_t::CHUNKS);
 $ else
-        store_rows<q_tile_t>(o_rows, p.o.row * element::BYTES, seqlen_q - first_row - rt * 16, o_tile, rt * 16, q_tile_t::ROW_CHUNKS);
+        store_rows<q_tile_t>(o_rows, p.o.row * element::BYTES, ${end_query} - first_row - rt * 16, o_tile, rt * 16, q_tile_t::ROW_CHUNKS);
 $ end
     }
 }
+$ end

@@ -19,6 +19,20 @@ local GPU = {
 
 local function gpu(changes) return specs.with(changes, GPU) end
 
+harness.case("a second forward kernel reads lengths where the family or a tile says so", function()
+  local function launches(changes)
+    local counts = {}
+    for _, record in ipairs(specs.open(gpu(changes)).records) do counts[#counts + 1] = ("%s %d"):format(record.pass, #record.launches) end
+    return table.concat(counts, ", ")
+  end
+  harness.is(launches({}), "bwd 2, bwd 2, fwd 1, fwd 1")
+  harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true," }), "bwd 2, bwd 2, fwd 2, fwd 2")
+  harness.is(launches({ [10] = "        fwd = { { m = 128, n = 64, warps = 4, device_lengths = true } }," }), "bwd 2, bwd 2, fwd 2, fwd 2")
+  harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true,",
+    [10] = "        fwd = { { m = 128, n = 64, warps = 4, device_lengths = false } }," }), "bwd 2, bwd 2, fwd 1, fwd 1")
+end)
+refuses("a family's flag that is none", gpu({ [8] = "      archs = { 80, 90 }, device_lengths = 1," }),
+  { "8: families.sm80.device_lengths", "true or false" })
 refuses("an unknown architecture", gpu({ [8] = "      archs = { 80, 75 }," }), { "8: families.sm80.archs[2]", "75 is not known" })
 refuses("an architecture as a name", gpu({ [8] = '      archs = { "sm_80" },' }),
   { "8: families.sm80.archs[1]", '"sm_80" is not known' })

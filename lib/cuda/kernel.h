@@ -2,7 +2,7 @@
  * variant (gen/gpu.lua), the launch code and the simulator read it, kernels do not.
  *
  * A variant is one cubin an architecture, made from one emitted file. Its kernels are launched one after another on one stream, as
- * listed in its struct glint_gpu_kernel, all with the same parameter struct. A grid of zero blocks is not launched.
+ * listed in its struct glint_gpu_kernel, all with the same parameters. A grid of zero blocks is not launched.
  *
  * What a family asks for, in its record of the variant (gen/gpu.lua):
  *
@@ -16,6 +16,8 @@
  *     ahead of it has ended                      does not know the attribute starts it when that has ended
  *     tensor maps              maps, in order    its parameter is struct glint_forward_maps_params or glint_backward_maps_params, of
  *                                                lib/device/hopper_params.h
+ *     lengths on the device    lengths = 1       its parameter is struct glint_lengths_params; a row without such a launch is for lengths of
+ *                                                the host alone
  *     words that begin as 0    zero_words        they are at `words` of that parameter, the first of the workspace; they are cleared in
  *                                                the stream, ahead of the first kernel
  *
@@ -49,6 +51,7 @@ struct glint_gpu_launch {
     uint32_t blocks_per_sm; /* persistent: at most so many a multiprocessor; 0: a block a tile */
     uint32_t cluster;       /* blocks of a cluster, 1 to 8; 0: no clusters */
     uint32_t dependent;     /* 1: programmatic dependent launch on what is ahead in the stream */
+    uint32_t lengths; /* 1: launched in place of the others for a problem whose lengths are on the device; a tile a head at least */
 };
 
 #define GLINT_GPU_MAX_LAUNCHES 4

@@ -15,7 +15,8 @@ static int64_t element_bytes(uint32_t dtype)
 static bool count_tiles(const struct glint_gpu_launch *launch, const struct glint_problem *p, int64_t parts, uint64_t *tiles)
 {
     const bool by_query = launch->grid == GLINT_GPU_QUERY_BLOCKS;
-    const uint64_t rows = (uint64_t)(by_query ? p->seqlen_q : p->seqlen_k);
+    const uint64_t given = (uint64_t)(by_query ? p->seqlen_q : p->seqlen_k);
+    const uint64_t rows = given == 0 && launch->lengths ? 1 : given; /* lengths are looked at where the bound is 0, too */
     const uint64_t heads = (uint64_t)(by_query ? p->heads_q : p->heads_kv * parts) * (uint64_t)p->batch;
     const uint64_t per_head = (rows + launch->rows - 1) / launch->rows;
     *tiles = per_head == 0 ? 0 : heads * per_head;
@@ -72,6 +73,8 @@ static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glin
 {
     for (uint32_t i = 0; i < kernel->launch_count; i++) {
         uint64_t tiles;
+        if ((kernel->launch[i].lengths != 0) != (problem->lengths == GLINT_LENGTHS_DEVICE))
+            continue;
         if (!count_tiles(&kernel->launch[i], problem, own->backward.parts, &tiles))
             return false;
         const uint64_t blocks = count_blocks(&kernel->launch[i], tiles, multiprocessors);

@@ -1,12 +1,42 @@
 /* The sm80 family: kernels that find their tensors by address, for every GPU since Ampere. */
+#include "lib/check.h"
 #include "lib/cuda/cuda.h"
 #include "lib/text.h"
+
+/* Has the row a kernel that reads lengths? */
+static bool reads_lengths(const struct glint_variant *row)
+{
+    const struct glint_gpu_kernel *kernel = row->kernel;
+    bool any = false;
+    for (uint32_t i = 0; i < kernel->launch_count; i++)
+        any = any || kernel->launch[i].lengths != 0;
+    return any;
+}
 
 static enum glint_status fits(const struct glint_variant *row, const struct glint_problem *problem,
                               const struct glint_context *context, struct glint_fault *fault)
 {
     (void)context;
+    if (problem->lengths != GLINT_LENGTHS_HOST && !reads_lengths(row))
+        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, GLINT_LENGTHS_HOST);
     return glint_strides_fit(row, problem, fault);
+}
+
+static void fill_params(const struct glint_variant *row, const struct glint_plan *plan, const struct glint_tensors *tensors,
+                        void *workspace, void *params)
+{
+    const struct glint_problem *p = &plan->problem;
+    struct glint_lengths_params *of_lengths = params;
+    glint_cuda_fill_params(row, plan, tensors, workspace, params);
+    if (p->lengths == GLINT_LENGTHS_HOST)
+        return;
+    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    of_lengths->seqlens_q = tensors->seqlens_q;
+    of_lengths->seqlens_k = tensors->seqlens_k;
+    of_lengths->fault = tensors->fault;
+    of_lengths->bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    of_lengths->window_left = window ? (int32_t)p->window_left : -1;
+    of_lengths->window_right = window ? (int32_t)p->window_right : p->mask == GLINT_MASK_NONE ? -1 : 0;
 }
 
 /* Of query heads that share a key head, when several blocks do: it is why the workspace is larger. */
@@ -25,8 +55,9 @@ static void explain(const struct glint_plan *plan, struct glint_text *text)
 const struct glint_family glint_family_sm80 = {
     .name = "sm80",
     .rank = 80,
+    .lengths = true,
     .backend = &glint_cuda_backend,
     .fits = fits,
-    .fill_params = glint_cuda_fill_params,
+    .fill_params = fill_params,
     .explain = explain,
 };

@@ -35,6 +35,17 @@ struct glint_forward_params {
     struct glint_gpu_shape shape;
 };
 
+/* The same where the kernel reads the lengths of the sequences: those of `shape` are bounds, and its mask_offset and mask_first are not read. */
+struct glint_lengths_params {
+    struct glint_forward_params base;
+    const int32_t *seqlens_q; /* [batch], or NULL: seqlen_q for all */
+    const int32_t *seqlens_k; /* [batch] */
+    uint32_t *fault;          /* or NULL: lowered to the first sequence with a length out of bounds */
+    int32_t bottom_right;     /* 1: the mask's offset is seqlen_k - seqlen_q of the sequence; 0: it is 0 */
+    int32_t window_left,
+        window_right; /* query i sees key j iff i + offset - window_left <= j <= i + offset + window_right; -1: unbounded */
+};
+
 struct glint_backward_params {
     struct glint_gpu_view q, k, v, o, dout, dq, dk, dv;
     const float *lse;

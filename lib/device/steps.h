@@ -34,11 +34,12 @@ struct query_block {
     int32_t query0, batch, head_q, head; /* first query; head is batch * heads_q + head_q */
 };
 
-/* Blocks of TILE_M queries, the last ones of a head first: under a causal mask they see the most keys. `group`: query heads that stand for
- * one head of the section. */
-template <int TILE_M> GLINT_DEVICE struct query_block find_query_block(const struct glint_gpu_shape &shape, int32_t group)
+/* Blocks of TILE_M of a head's `queries`, at least 1, the last ones of a head first: under a causal mask they see the most keys. `group`: query
+ * heads that stand for one head of the section. */
+template <int TILE_M>
+GLINT_DEVICE struct query_block find_query_block(const struct glint_gpu_shape &shape, int32_t group, int32_t queries)
 {
-    const int32_t blocks = (shape.seqlen_q + TILE_M - 1) / TILE_M;
+    const int32_t blocks = (queries + TILE_M - 1) / TILE_M;
     const struct block_place place =
         find_place(block_index(), (uint32_t)blocks, (uint32_t)(shape.batch * shape.heads_q), (uint32_t)(shape.section * group));
     struct query_block block;
@@ -48,6 +49,11 @@ template <int TILE_M> GLINT_DEVICE struct query_block find_query_block(const str
     block.batch = place.head / shape.heads_q;
     block.head_q = place.head - block.batch * shape.heads_q;
     return block;
+}
+
+template <int TILE_M> GLINT_DEVICE struct query_block find_query_block(const struct glint_gpu_shape &shape, int32_t group)
+{
+    return find_query_block<TILE_M>(shape, group, shape.seqlen_q);
 }
 
 /* A block of keys of one head, from its number. */

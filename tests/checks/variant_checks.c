@@ -6,4 +6,5 @@ void variant_checks(struct check_list *list)
     laws_checks(list, list->subject);
     special_values_checks(list, list->subject);
     far_checks(list, list->subject);
+    lengths_checks(list, list->subject);
 }

@@ -21,6 +21,10 @@
     S(glint_forward_params, 184)                                                                                        \
     M(glint_forward_params, q, 0) M(glint_forward_params, k, 32) M(glint_forward_params, v, 64)                         \
     M(glint_forward_params, o, 96) M(glint_forward_params, lse, 128) M(glint_forward_params, shape, 136)                \
+    S(glint_lengths_params, 224)                                                                                        \
+    M(glint_lengths_params, base, 0) M(glint_lengths_params, seqlens_q, 184) M(glint_lengths_params, seqlens_k, 192)    \
+    M(glint_lengths_params, fault, 200) M(glint_lengths_params, bottom_right, 208)                                      \
+    M(glint_lengths_params, window_left, 212) M(glint_lengths_params, window_right, 216)                                \
     S(glint_backward_params, 376)                                                                                       \
     M(glint_backward_params, q, 0) M(glint_backward_params, k, 32) M(glint_backward_params, v, 64)                      \
     M(glint_backward_params, o, 96) M(glint_backward_params, dout, 128) M(glint_backward_params, dq, 160)               \

@@ -1,14 +1,15 @@
 """The deliberate faults, and the harmless changes, by which the simulator is judged: one table.
 
-A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window, and fwd_halves,
+A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and a second kernel that reads lengths, and fwd_halves,
 where two warps share queries; bwd, the fused backward, bwd_full without a mask, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
 times. `header` is the file it is in when that is not the kernel itself. `caught` lists what may catch it, any of: the kinds of report
 of the simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no
-observer of memory and barriers can tell from what was meant. `cases` are the checks (or prefixes of their names that end in "/") that
+observer of memory and barriers can tell from what was meant. `cases` are the checks (or prefixes of their names that end in "*") that
 are run, where the usual ones would take longer to come to it.
 """
 
 _FRAGMENT = "//lib:device/fragment.h"
+_LENGTHS = "//lib:device/lengths.h"
 _MASK = "//lib:device/mask.h"
 _SOFTMAX = "//lib:device/softmax.h"
 _STEPS = "//lib:device/steps.h"
@@ -717,6 +718,7 @@ _MEMORY = [
 # ---- arithmetic: what only the answer shows ----------------------------------------------------------------------------------------
 
 _ANSWER = ["answer"]
+_LENGTHS_CASES = ["lengths/*"]
 
 _ARITHMETIC = [
     _fault("fwd", "mask_shows_one_key_more", "the diagonal", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right + 1, band.seqlen_k - 1)", _ANSWER, header = _MASK),
@@ -737,6 +739,12 @@ _ARITHMETIC = [
     _fault("fwd_band", "walk_ends_for_the_last_query", "the first block of the first query", "first_key(band, first_query)) / TILE_N", "first_key(band, last_query)) / TILE_N", _ANSWER, header = _MASK),
     _fault("fwd_band", "warp_leaves_out_a_window", "a block whose first key a warp does not see", "block * TILE_N + (TILE_N - 1) < query0 + band.left", "block * TILE_N < query0 + band.left", _ANSWER, header = _MASK),
     _fault("fwd_band", "copies_before_the_tensor", "the block before the first one is copied", "block > blocks.first, i", "block >= blocks.first, i", ["bounds"], count = 2),
+    _fault("fwd_band", "length_beyond_its_bound", "the bound of keys", "min(given_length(p.seqlens_k, batch, p.base.shape.seqlen_k), p.base.shape.seqlen_k)", "given_length(p.seqlens_k, batch, p.base.shape.seqlen_k)", ["bounds", "answer"], header = _LENGTHS, cases = _LENGTHS_CASES),
+    _fault("fwd_band", "offset_of_the_bounds", "the diagonal of a sequence", "own.seqlen_k - own.seqlen_q : 0", "p.base.shape.seqlen_k - p.base.shape.seqlen_q : 0", _ANSWER, header = _LENGTHS, cases = _LENGTHS_CASES),
+    _fault("fwd_band", "fault_of_the_bound_itself", "which lengths are out of bounds", "(int32_t)bound_k) > bound_k", "(int32_t)bound_k) >= bound_k", _ANSWER, header = _LENGTHS, cases = _LENGTHS_CASES),
+    _fault("fwd_band", "rows_beyond_a_length_written", "where the rows of a sequence end", "end_query = get_mask<window_mask>(kept_mask).seqlen_q", "end_query = p.shape.seqlen_q", _ANSWER, cases = _LENGTHS_CASES),
+    _fault("fwd_band", "lse_by_the_own_length", "where the LSE of a head lies", "end.head * p.shape.seqlen_q + row, log", "end.head * mask.seqlen_q + row, log", ["race", "answer"], count = 2, cases = _LENGTHS_CASES),
+    _fault("fwd_band", "values_beyond_a_length_copied", "the last block of V", "copy_tile<THREADS>(v_tiles + stage, v_rows, seqlen_k - key_last)", "copy_tile<THREADS>(v_tiles + stage, v_rows, p.shape.seqlen_k - key_last)", _ANSWER, count = 2, cases = _LENGTHS_CASES),
     _fault(
         "fwd",
         "mask_on_too_few_blocks",
@@ -964,6 +972,7 @@ _HARMLESS = [
         "        cp_async_commit();\n        cp_async_wait(0);\n        if (hides_some(mask",
     ),
     _harmless("fwd", "q_waits_for_all", "a wait for more than is read", "    cp_async_wait(1);\n", "    cp_async_wait(0);\n"),
+    _harmless("fwd_band", "blocks_beyond_a_length_walk", "blocks that have nothing to write do their work", "    if (work.query0 >= seqlen_q)\n        return;\n", "", cases = ["lengths/bottom_right", "lengths/top_left"]),
     _harmless("fwd", "one_warp_sync_more", "the warp meets once more", "        warp_sync();\n        char *o_rows", "        warp_sync();\n        warp_sync();\n        char *o_rows"),
     _harmless("fwd", "first_queries_first", "the order of blocks", "(blocks - 1 - place.index) * TILE_M", "place.index * TILE_M", header = _STEPS),
     _harmless(

@@ -402,6 +402,19 @@ GLINT_DEVICE uint32_t atom_global_add_u32(uint32_t *to, uint32_t value, SIM_SITE
     return before;
 }
 
+/* CUDA's own function: relaxed, of the device. */
+static inline __attribute__((unused)) uint32_t atomicMin(uint32_t *to, uint32_t value, SIM_SITE)
+{
+    sim::event("atom.global", SIM_THIS, (uintptr_t)to);
+    uint32_t *at = (uint32_t *)(void *)sim::global(to, 4, sim::Use::atomic, SIM_THIS);
+    const uint32_t before = *at;
+    *at = value < before ? value : before;
+    sim::relaxed_read_from(to);
+    sim::relaxed_write_to(to, true);
+    sim::progress();
+    return before;
+}
+
 /* Reads that ask whether something has changed let others run first. */
 GLINT_DEVICE uint32_t ld_relaxed_u32(const uint32_t *from, SIM_SITE)
 {

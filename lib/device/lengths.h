@@ -1,0 +1,60 @@
+/* Lengths of sequences that the kernel reads: the shape's are bounds. */
+#ifndef GLINT_DEVICE_LENGTHS_H
+#define GLINT_DEVICE_LENGTHS_H
+
+#include "lib/device/mask.h"
+#include "lib/device/steps.h"
+
+/* A sequence, as a problem by itself: its lengths and the sides of its band. */
+struct sequence {
+    int32_t seqlen_q, seqlen_k, left, right;
+};
+
+/* What a call says of sequence `batch`: `bound` where it says nothing. */
+GLINT_DEVICE int32_t given_length(const int32_t *lengths, int32_t batch, int32_t bound)
+{
+    return lengths ? (int32_t)ld_relaxed_u32((const uint32_t *)lengths + batch) : bound;
+}
+
+GLINT_DEVICE struct sequence find_sequence(const struct glint_lengths_params &p, int32_t batch)
+{
+    struct sequence own;
+
+    own.seqlen_q = max(0, min(given_length(p.seqlens_q, batch, p.base.shape.seqlen_q), p.base.shape.seqlen_q));
+    own.seqlen_k = max(0, min(given_length(p.seqlens_k, batch, p.base.shape.seqlen_k), p.base.shape.seqlen_k));
+
+    const int32_t offset = p.bottom_right ? own.seqlen_k - own.seqlen_q : 0;
+
+    /* no further than the keys, as the sums of a query and a side must stay below 2^31 */
+    own.left = p.window_left < 0 ? -own.seqlen_q : max(offset - p.window_left, -own.seqlen_q);
+    own.right = p.window_right < 0 ? own.seqlen_k : min(offset + p.window_right, own.seqlen_k);
+    return own;
+}
+
+/* Lowers the word for a fault to `batch` if a length of that sequence is out of bounds. One thread of the grid calls it for a sequence. */
+GLINT_DEVICE void note_fault(const struct glint_lengths_params &p, int32_t batch)
+{
+    const uint32_t bound_q = (uint32_t)p.base.shape.seqlen_q, bound_k = (uint32_t)p.base.shape.seqlen_k;
+
+    if (p.fault && ((uint32_t)given_length(p.seqlens_q, batch, (int32_t)bound_q) > bound_q ||
+                    (uint32_t)given_length(p.seqlens_k, batch, (int32_t)bound_k) > bound_k))
+        atomicMin(p.fault, (uint32_t)batch);
+}
+
+/* A mask in 16 bytes of shared memory: as it is read there, a loop that seldom wants it keeps no registers for it. */
+template <class Band> GLINT_DEVICE void put_mask(uint32_t address, const Band &band)
+{
+    const uint32_t v[4] = {(uint32_t)band.left, (uint32_t)band.right, (uint32_t)band.seqlen_q, (uint32_t)band.seqlen_k};
+
+    st_shared_u32x4(address, v);
+}
+
+template <class Band> GLINT_DEVICE Band get_mask(uint32_t address)
+{
+    uint32_t v[4];
+
+    ld_shared_u32x4(v, address);
+    return Band{(int32_t)v[0], (int32_t)v[1], (int32_t)v[2], (int32_t)v[3]};
+}
+
+#endif

@@ -1,0 +1,273 @@
+/* Lengths that a kernel reads on its device (GLINT_LENGTHS_DEVICE), for the forward rows that do: every sequence has the bits of a problem of its
+ * lengths, from one plan for all lengths; what lies beyond a length is NaN and reaches nothing, and rows of O and LSE beyond one are not
+ * written; lengths out of bounds are clamped, and the first sequence that has one is noted. The CPU's rows: tests/contract/lengths.c. */
+#include <string.h>
+
+#include "tests/checks/experiment.h"
+#include "tests/oracle/half.h"
+
+enum { BATCH = 5, UNTOUCHED = 0x5a, SETS = 3 };
+
+/* Lengths of a call. first_fault: the first sequence that has one out of bounds. */
+struct lengths {
+    int64_t q[BATCH], k[BATCH];
+    bool every_query; /* no seqlens_q: every sequence has the bound */
+    uint32_t first_fault;
+};
+
+static int64_t clamped(int64_t length, int64_t bound)
+{
+    return length < 0 ? 0 : length > bound ? bound : length;
+}
+
+static int64_t queries_of(const struct experiment *e, const struct lengths *l, int64_t b)
+{
+    return l->every_query ? e->shape.seqlen_q : clamped(l->q[b], e->shape.seqlen_q);
+}
+
+static int64_t keys_of(const struct experiment *e, const struct lengths *l, int64_t b)
+{
+    return clamped(l->k[b], e->shape.seqlen_k);
+}
+
+/* Where a row lies in its tensor's bytes. */
+static size_t place(const struct experiment *e, enum tensor t, int64_t b, int64_t h, int64_t row)
+{
+    const struct glint_strides *s = &e->view[t].strides;
+    const int64_t at = t == LSE ? (b * e->shape.heads_q + h) * e->shape.seqlen_q + row : b * s->batch + h * s->head + row * s->row;
+    return (size_t)at * dtype_bytes(tensor_dtype(e, t));
+}
+
+static size_t row_bytes(const struct experiment *e, enum tensor t)
+{
+    return (size_t)tensor_dim(e, t) * dtype_bytes(tensor_dtype(e, t));
+}
+
+static size_t all_bytes(const struct experiment *e, enum tensor t)
+{
+    return (size_t)e->shape.batch * (size_t)tensor_heads(e, t) * (size_t)tensor_rows(e, t) * row_bytes(e, t);
+}
+
+static void put_inputs(const struct experiment *e, void *const device[TENSORS], const struct lengths *l)
+{
+    for (enum tensor t = Q; t <= V; t++) {
+        unsigned char *bytes = check_memory(all_bytes(e, t) + 1);
+        memset(bytes, 0xff, all_bytes(e, t)); /* NaN, beyond a length */
+        for (int64_t b = 0; b < e->shape.batch; b++)
+            for (int64_t h = 0; h < tensor_heads(e, t); h++)
+                for (int64_t row = 0; row < (t == Q ? queries_of(e, l, b) : keys_of(e, l, b)); row++)
+                    dtype_store_row(e->dtype, bytes + place(e, t, b, h, row), tensor_row(e, e->in[t], t, b, h, row),
+                                    tensor_dim(e, t));
+        e->subject->backend->copy_in(device[t], bytes, all_bytes(e, t));
+    }
+}
+
+static void fill_outputs(const struct experiment *e, void *const device[TENSORS])
+{
+    for (enum tensor t = O; t <= LSE; t++) {
+        unsigned char *bytes = check_memory(all_bytes(e, t) + 1);
+        memset(bytes, UNTOUCHED, all_bytes(e, t));
+        e->subject->backend->copy_in(device[t], bytes, all_bytes(e, t));
+    }
+}
+
+static void call(const struct subject *subject, const struct glint_plan *plan, const struct glint_tensors *tensors)
+{
+    const struct backend *backend = subject->backend;
+    void *workspace = plan->workspace_bytes > 0
+                          ? check_device_memory(backend, plan->workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, FENCE_NONE)
+                          : NULL;
+    const enum glint_status status = backend->forward(plan, tensors, workspace, plan->workspace_bytes, backend->stream);
+    const char *finding = backend->finish();
+    if (status != GLINT_OK)
+        check_fail("the call was refused: %s", backend->status_name(status));
+    if (finding != NULL)
+        check_fail("the device failed: %s", finding);
+}
+
+static struct glint_tensors tensors_at(void *const device[TENSORS])
+{
+    struct glint_tensors tensors = GLINT_TENSORS_INIT;
+    for (enum tensor t = Q; t <= LSE; t++)
+        tensor_set(&tensors, t, device[t]);
+    return tensors;
+}
+
+/* Sequence b by itself, whose O and LSE, `elsewhere`, are compared with the batch's, byte by byte. */
+static void compare(struct experiment *e, void *const device[TENSORS], void *const elsewhere[TENSORS], const struct lengths *l,
+                    int64_t b)
+{
+    const struct backend *backend = e->subject->backend;
+    struct glint_problem alone = e->problem;
+    void *at[TENSORS] = {NULL};
+    alone.lengths = GLINT_LENGTHS_HOST;
+    alone.batch = 1;
+    alone.seqlen_q = queries_of(e, l, b);
+    alone.seqlen_k = keys_of(e, l, b);
+    for (enum tensor t = Q; t <= V; t++)
+        at[t] = (unsigned char *)device[t] + place(e, t, b, 0, 0);
+    for (enum tensor t = O; t <= LSE; t++)
+        at[t] = elsewhere[t];
+    fill_outputs(e, at);
+    const struct glint_plan plan = experiment_plan(e->subject, &alone, GLINT_FORWARD, e->subject->variant, LANES_SERIAL);
+    const struct glint_tensors tensors = tensors_at(at);
+    call(e->subject, &plan, &tensors);
+    for (enum tensor t = O; t <= LSE; t++) {
+        unsigned char *got = check_memory(all_bytes(e, t) + 1), *expected = check_memory(all_bytes(e, t) + 1);
+        backend->copy_out(got, device[t], all_bytes(e, t));
+        backend->copy_out(expected, at[t], all_bytes(e, t));
+        for (int64_t h = 0; h < tensor_heads(e, t); h++)
+            for (int64_t row = 0; row < e->shape.seqlen_q; row++) {
+                const unsigned char *mine = got + place(e, t, b, h, row);
+                const size_t own = t == LSE ? (size_t)(h * alone.seqlen_q + row) * sizeof(float) : place(e, t, 0, h, row);
+                bool same = row >= alone.seqlen_q || memcmp(mine, expected + own, row_bytes(e, t)) == 0;
+                for (size_t i = 0; row >= alone.seqlen_q && i < row_bytes(e, t); i++)
+                    same = same && mine[i] == UNTOUCHED;
+                if (!check_within("lengths", same ? 0 : 1, 0))
+                    check_fail("%s[batch %lld, head %lld, row %lld] of a sequence of %lld queries and %lld keys %s", tensor_name[t],
+                               (long long)b, (long long)h, (long long)row, (long long)alone.seqlen_q, (long long)alone.seqlen_k,
+                               row < alone.seqlen_q ? "is not what it is alone" : "is written");
+            }
+    }
+}
+
+static void expect_fault(const struct experiment *e, const uint32_t *word, uint32_t expected, const char *when)
+{
+    uint32_t got;
+    e->subject->backend->copy_out(&got, word, sizeof got);
+    if (!check_within("lengths: fault", got == expected ? 0 : 1, 0))
+        check_fail("the word for a fault is %u, not %u, %s", got, expected, when);
+}
+
+/* Of BATCH sequences, also where checks have fewer. */
+static struct experiment *experiment_of_all(struct subject *subject, const struct shape *shape)
+{
+    struct shape all = *shape;
+    all.batch = BATCH;
+    return experiment_new(subject, &all);
+}
+
+static struct glint_problem problem_of(const struct experiment *e)
+{
+    struct glint_problem problem = e->problem;
+    problem.lengths = GLINT_LENGTHS_DEVICE;
+    return problem;
+}
+
+static void lengths(struct subject *subject, const struct shape *shape)
+{
+    const int64_t m = shape->seqlen_q, n = shape->seqlen_k, tile = subject->info.tile_n;
+    const struct lengths sets[SETS] = {
+        {{m, 1, m - 9, 0, 3}, {n, n - 3, tile, 5, 0}, false, GLINT_NO_FAULT},
+        {{0}, {tile + 1, n, INT32_MAX, INT32_MIN, 1}, true, 2},
+        {{2, INT32_MAX, -1, m, m - 1}, {tile - 1, n - 1, n, 2 * tile, n}, false, 1},
+    };
+    struct experiment *e = experiment_of_all(subject, shape);
+    const struct backend *backend = subject->backend;
+    const struct glint_problem problem = problem_of(e);
+    const struct glint_plan plan = experiment_plan(subject, &problem, GLINT_FORWARD, subject->variant, LANES_SERIAL);
+    void *device[TENSORS] = {NULL}, *elsewhere[TENSORS] = {NULL};
+    uint32_t *fault = check_device_memory(backend, sizeof *fault, 256, FENCE_NONE), word = GLINT_NO_FAULT;
+    int32_t *seqlens_q = check_device_memory(backend, sizeof(int32_t[BATCH]), 256, FENCE_NONE);
+    int32_t *seqlens_k = check_device_memory(backend, sizeof(int32_t[BATCH]), 256, FENCE_NONE);
+    for (enum tensor t = Q; t <= LSE; t++)
+        device[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
+    for (enum tensor t = O; t <= LSE; t++)
+        elsewhere[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
+    backend->copy_in(fault, &word, sizeof word);
+    for (int set = 0; set < SETS; set++) { /* of one plan */
+        const struct lengths *l = &sets[set];
+        struct glint_tensors tensors = tensors_at(device);
+        int32_t q[BATCH], k[BATCH];
+        for (int b = 0; b < BATCH; b++)
+            q[b] = (int32_t)l->q[b], k[b] = (int32_t)l->k[b];
+        backend->copy_in(seqlens_q, q, sizeof q);
+        backend->copy_in(seqlens_k, k, sizeof k);
+        put_inputs(e, device, l);
+        fill_outputs(e, device);
+        tensors.seqlens_q = l->every_query ? NULL : seqlens_q;
+        tensors.seqlens_k = seqlens_k;
+        tensors.fault = set == 0 && shape->detail != 0 ? NULL : fault;
+        call(subject, &plan, &tensors);
+        expect_fault(e, fault, l->first_fault, "after lengths of which that sequence has the first one out of bounds");
+        for (int64_t b = 0; b < BATCH; b++)
+            compare(e, device, elsewhere, l, b);
+    }
+    check_device_release_all();
+}
+
+/* A bound of no queries, or of no keys: lengths are looked at all the same. */
+static void no_bound(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_of_all(subject, shape);
+    const struct backend *backend = subject->backend;
+    const struct glint_problem problem = problem_of(e);
+    const struct glint_plan plan = experiment_plan(subject, &problem, GLINT_FORWARD, subject->variant, LANES_SERIAL);
+    void *device[TENSORS] = {NULL};
+    const int32_t none[BATCH] = {0}, keys[BATCH] = {0, 0, 0, 7, 0};
+    const uint32_t word = GLINT_NO_FAULT;
+    struct lengths l = {.first_fault = 3};
+    uint32_t *fault = check_device_memory(backend, sizeof *fault, 256, FENCE_NONE);
+    int32_t *seqlens = check_device_memory(backend, sizeof none, 256, FENCE_NONE);
+    for (enum tensor t = Q; t <= LSE; t++)
+        device[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
+    put_inputs(e, device, &l);
+    fill_outputs(e, device);
+    backend->copy_in(fault, &word, sizeof word);
+    struct glint_tensors tensors = tensors_at(device);
+    tensors.fault = fault;
+    tensors.seqlens_k = seqlens;
+    backend->copy_in(seqlens, none, sizeof none);
+    call(subject, &plan, &tensors);
+    expect_fault(e, fault, GLINT_NO_FAULT, "after lengths of 0");
+    backend->copy_in(seqlens, keys, sizeof keys);
+    call(subject, &plan, &tensors);
+    expect_fault(e, fault, shape->seqlen_k < 7 ? 3 : GLINT_NO_FAULT, "after a length of 7");
+    check_device_release_all();
+}
+
+/* Is it a forward row of a GPU that takes lengths of the device? */
+static bool reads_lengths(struct subject *subject)
+{
+    struct glint_problem problem;
+    struct glint_plan plan = {.struct_size = sizeof plan};
+    if (subject->info.pass != GLINT_FORWARD || subject->info.sm == 0)
+        return false;
+    glint_problem_bshd(&problem, (enum glint_dtype)subject->info.dtype, 1, 1, 1, 1, 1, subject->info.head_dim);
+    problem.lengths = GLINT_LENGTHS_DEVICE;
+    problem.mask = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_BOTTOM_RIGHT
+                   : (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT
+                                                                               : GLINT_MASK_NONE;
+    return subject->backend->plan(subject_context(subject, LANES_SERIAL), &problem, GLINT_FORWARD, subject->variant, &plan) ==
+           GLINT_OK;
+}
+
+void lengths_checks(struct check_list *list, struct subject *subject)
+{
+    const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
+    const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    struct shape shape = {.batch = BATCH, .heads_q = 4, .heads_kv = 2, .seqlen_q = m + 9, .seqlen_k = 2 * n + 9, .seed = 0x6c656e};
+    if (!reads_lengths(subject))
+        return;
+    shape.window_left = band ? n / 2 : 0;
+    shape.window_right = band ? 1 : 0;
+    shape.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    checks_add(list, lengths, &shape, "lengths/%s", masked ? "bottom_right" : "full");
+    if (band) {
+        shape.window_right = GLINT_UNBOUNDED;
+        checks_add(list, lengths, &shape, "lengths/bottom_right_to_the_end");
+        shape.window_right = n + 3;
+    }
+    if (masked) {
+        shape.mask = band ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_CAUSAL_TOP_LEFT;
+        shape.layout = LAYOUT_BHSD;
+        shape.detail = 1;
+        checks_add(list, lengths, &shape, "lengths/top_left");
+    }
+    shape.seqlen_q = 0;
+    checks_add(list, no_bound, &shape, "lengths/no_queries");
+    shape.seqlen_q = 3;
+    shape.seqlen_k = 0;
+    checks_add(list, no_bound, &shape, "lengths/no_keys");
+}
