@@ -139,6 +139,40 @@ static void machine_release(struct machine *m, void *memory)
         free(memory);
 }
 
+/* Pages of a sequence. */
+static int64_t pages_of(const struct cell *c)
+{
+    return (c->seqlen_k + c->page_rows - 1) / c->page_rows;
+}
+
+static void *words_of(struct machine *m, const int32_t *words, size_t count)
+{
+    void *const memory = machine_memory(m, count * sizeof *words);
+    if (m->device)
+        gpu_put(m, memory, words, count * sizeof *words);
+    else
+        memcpy(memory, words, count * sizeof *words);
+    return memory;
+}
+
+/* Every page once, in an order that follows no rule, and full lengths. */
+static void make_table(struct cell *c, int64_t pages)
+{
+    int32_t *const words = get_memory((size_t)(pages + c->batch) * sizeof *words);
+    uint64_t state = 1;
+    for (int64_t i = 0; i < pages; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const int64_t at = (int64_t)((state >> 33) % (uint64_t)(i + 1));
+        words[i] = words[at];
+        words[at] = (int32_t)i;
+    }
+    for (int64_t b = 0; b < c->batch; b++)
+        words[pages + b] = (int32_t)c->seqlen_k;
+    c->page_table = words_of(c->machine, words, (size_t)pages);
+    c->lengths = words_of(c->machine, words + pages, (size_t)c->batch);
+    free(words);
+}
+
 int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
 {
     struct glint_problem problem;
@@ -148,6 +182,15 @@ int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
         problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
     problem.softcap = c->softcap;
     problem.sinks = c->sinks;
+    if (c->page_rows > 0) {
+        const int64_t d = c->head_dim, rows = c->page_rows;
+        problem.lengths = GLINT_LENGTHS_DEVICE;
+        problem.page_rows = rows;
+        problem.pages_per_sequence = pages_of(c);
+        problem.pages = c->batch * problem.pages_per_sequence;
+        problem.k = problem.v = c->layout == LAYOUT_BHSD ? (struct glint_strides){c->heads_kv * rows * d, rows * d, d}
+                                                         : (struct glint_strides){c->heads_kv * rows * d, d, c->heads_kv * d};
+    }
     enum glint_pass pass = (enum glint_pass)c->pass;
     const struct glint_context *context = c->machine->context;
     enum glint_status status = row == UINT32_MAX ? glint_plan(context, &problem, pass, &c->plan)
@@ -163,6 +206,8 @@ int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
     size_t rows = (size_t)(c->batch * c->heads_q * c->seqlen_q);
     c->o = machine_memory(c->machine, rows * c->head_dim * sizeof(float));
     c->lse = machine_memory(c->machine, rows * sizeof(float));
+    if (c->page_rows > 0)
+        make_table(c, problem.pages);
     return 0;
 }
 
@@ -229,7 +274,8 @@ static void *input(const struct cell *c, size_t tensor)
 {
     static struct shared inputs[4][4];
     const int of_keys = tensor == 1 || tensor == 2;
-    const int64_t rows = c->batch * (of_keys ? c->heads_kv * c->seqlen_k : c->heads_q * c->seqlen_q);
+    const int64_t keys = c->page_rows > 0 ? pages_of(c) * c->page_rows : c->seqlen_k;
+    const int64_t rows = c->batch * (of_keys ? c->heads_kv * keys : c->heads_q * c->seqlen_q);
     return shared_input(c->machine, &inputs[tensor][c->dtype], (size_t)rows * c->head_dim, c->dtype, tensor + 1);
 }
 
@@ -287,6 +333,10 @@ double cell_sample(struct cell *c, double least_ms, char *reason, size_t reason_
     t->o = c->o;
     t->lse = c->lse;
     enum glint_status status = GLINT_OK;
+    if (c->page_rows > 0) {
+        t->page_table = c->page_table;
+        t->seqlens_k = c->lengths;
+    }
     if (c->sinks)
         t->sinks = shared_input(m, &sinks, (size_t)c->heads_q, GLINT_F32, 9);
     if (c->sinks && c->pass == GLINT_BACKWARD)

@@ -29,11 +29,13 @@ struct cell {
     const char *variant;
     uint32_t dtype, pass, causal, head_dim;
     int64_t seqlen_q, seqlen_k, batch, heads_q, heads_kv;
-    uint32_t layout; /* enum layout */
-    float softcap;   /* 0: none */
-    uint32_t sinks;  /* 1: a sink a head */
-    void *o, *lse;   /* of this cell alone: backward reads what its own forward wrote */
-    int ready;       /* whether they are written */
+    uint32_t layout;   /* enum layout */
+    float softcap;     /* 0: none */
+    uint32_t sinks;    /* 1: a sink a head */
+    int64_t page_rows; /* 0: K and V are linear; else in pages, which lie in no order, with lengths of the call */
+    void *page_table, *lengths;
+    void *o, *lse; /* of this cell alone: backward reads what its own forward wrote */
+    int ready;     /* whether they are written */
     size_t samples;
     double ms[MAX_REPS], read_ms[MAX_REPS]; /* read_ms: of a loop that only reads K and V; decode's */
 };

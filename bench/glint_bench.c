@@ -21,7 +21,7 @@ struct list {
 };
 
 struct settings {
-    struct list passes, dtypes, head_dims, masks, seqlens, batches, heads, heads_kv, threads, isas;
+    struct list passes, dtypes, head_dims, masks, seqlens, batches, heads, heads_kv, threads, isas, page_rows;
     int64_t reps, queries;
     double least_ms;
     uint32_t layout;
@@ -116,6 +116,8 @@ static int read_options(struct settings *s, int count, char **arguments)
         {"--layout", &layout, layout_from, 0, 0,
          "bshd or bhsd, the order of batch, seqlen, heads and head_dim (bshd; with --decode bhsd)", 0},
         {"--threads", &s->threads, NULL, 1, GLINT_POOL_MAX_THREADS, "threads", 0},
+        {"--page-rows", &s->page_rows, NULL, 16, 256,
+         "forward cells also with K and V in pages of so many rows, and their speed over linear ones", 0},
         {"--isa", &s->isas, isa_from, 0, 0, "best, or as in a spec: the highest instruction set to use", 0},
         {"--reps", &reps, NULL, 1, MAX_REPS, "repetitions of every cell (7)", 0},
         {"--least-ms", &least, NULL, 1, 10000, "milliseconds that a repetition lasts at least (20)", 0},
@@ -218,10 +220,15 @@ static void add_cell(const struct settings *s, struct cell cell, uint32_t row)
         cells[cell_count++] = cell;
 }
 
-/* A cell, and with --scores the same with a softcap and with sinks. */
+/* A cell, with --scores the same with a softcap and with sinks, and with --page-rows the same in pages. */
 static void add_scores(const struct settings *s, struct cell cell, uint32_t row)
 {
     add_cell(s, cell, row);
+    for (size_t i = 0; i < s->page_rows.count && cell.pass == GLINT_FORWARD; i++) {
+        cell.page_rows = s->page_rows.value[i];
+        add_cell(s, cell, row);
+    }
+    cell.page_rows = 0;
     if (!s->scores)
         return;
     cell.softcap = 50;
@@ -443,8 +450,8 @@ static const struct cell *partner(const struct cell *c, uint32_t dtype, uint32_t
         const char *other_how = strstr(o->variant, "__");
         if (o->dtype == dtype && o->causal == causal && o->machine == c->machine && o->pass == c->pass &&
             o->head_dim == c->head_dim && o->seqlen_q == c->seqlen_q && o->seqlen_k == c->seqlen_k && o->batch == c->batch &&
-            o->heads_q == c->heads_q && o->heads_kv == c->heads_kv && o->softcap == c->softcap && o->sinks == c->sinks && how &&
-            other_how && strcmp(how, other_how) == 0)
+            o->heads_q == c->heads_q && o->heads_kv == c->heads_kv && o->softcap == c->softcap && o->sinks == c->sinks &&
+            o->page_rows == c->page_rows && how && other_how && strcmp(how, other_how) == 0)
             return o;
     }
     return NULL;
@@ -462,6 +469,24 @@ static void print_scores(void)
         if (plain != i && strcmp(cells[plain].variant, c->variant) == 0)
             printf("%-56s %8lld %8lld %12s %8.3f %8.3f\n", c->variant, (long long)c->seqlen_q, (long long)c->seqlen_k,
                    c->sinks ? "sinks" : "softcap 50", ms_of(&cells[plain]) / ms_of(c), cells[plain].ms[0] / c->ms[0]);
+    }
+}
+
+/* With --page-rows: the speed of pages over that of the linear cell before them. */
+static void print_pages(void)
+{
+    printf("\n%-46s %7s %8s %8s %5s %10s %8s %8s\n", "variant", "heads", "queries", "keys", "batch", "page rows", "speed",
+           "fastest");
+    for (size_t i = 0, linear = 0; i < cell_count; i++) {
+        const struct cell *c = &cells[i], *l = &cells[linear];
+        if (c->page_rows == 0) {
+            linear = i;
+            continue;
+        }
+        char heads[32];
+        snprintf(heads, sizeof heads, "%lld:%lld", (long long)c->heads_q, (long long)c->heads_kv);
+        printf("%-46s %7s %8lld %8lld %5lld %10lld %8.3f %8.3f\n", c->variant, heads, (long long)c->seqlen_q,
+               (long long)c->seqlen_k, (long long)c->batch, (long long)c->page_rows, ms_of(l) / ms_of(c), l->ms[0] / c->ms[0]);
     }
 }
 
@@ -640,5 +665,7 @@ int main(int count, char **arguments)
         print_bars();
     if (s.scores)
         print_scores();
+    if (s.page_rows.count > 0)
+        print_pages();
     return s.csv && write_csv(&s, s.csv) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,5 +1,5 @@
 /* K and V in pages (problem.page_rows): every forward row that runs here gives the bits of linear K and V, for each page size, layout of pages and
- * kind of mask. The pool's other rows are NaN, table entries beyond a length are no pages of the pool, and memory ends where the pool and the
+ * kind of mask, with sinks and softcaps. The pool's other rows are NaN, table entries beyond a length are no pages of the pool, and memory ends where the pool and the
  * table do. Bad entries are clamped and noted; entries may repeat. */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@ struct batch {
     struct glint_problem problem;
     struct glint_tensors tensors;
     int32_t seqlens_q[BATCH], seqlens_k[BATCH];
+    float sinks[HEADS_Q];
     struct guarded memory[LSE + 1], table;
     uint32_t fault;
 };
@@ -72,6 +73,9 @@ static void allocate(struct batch *x, bool at_end)
     x->tensors.seqlens_k = x->seqlens_k;
     x->fault = GLINT_NO_FAULT;
     x->tensors.fault = &x->fault;
+    for (int h = 0; h < HEADS_Q; h++)
+        x->sinks[h] = (float)h - 1;
+    x->tensors.sinks = p->sinks != 0 ? x->sinks : NULL;
     x->tensors.page_table = p->page_rows > 0 ? (const int32_t *)(const void *)x->table.at : NULL;
 }
 
@@ -192,6 +196,10 @@ static void each_row(uint32_t concurrency)
         for (uint32_t way = 0; way < 2; way++) {
             struct batch linear, paged;
             describe(&linear, &info, way == 0, (row + way) % 2 == 0);
+            if (way == 1) { /* with sinks, and capped where the row can */
+                linear.problem.sinks = 1;
+                linear.problem.softcap = (info.features & GLINT_FEATURE_SOFTCAP) != 0 ? 1.5f : 0;
+            }
             allocate(&linear, way == 0);
             fill(&linear, row);
             run(context, row, &linear);
