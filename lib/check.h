@@ -80,13 +80,13 @@ static inline const struct glint_strides *glint_role_strides(const struct glint_
     return (const struct glint_strides *)(const void *)((const char *)p + role->strides);
 }
 
-/* Extents of batch (or pages), heads and rows. */
+/* Extents of batch (or pages), heads and rows; ragged tensors are of one batch. */
 static inline void glint_role_extents(const struct glint_tensor_role *role, const struct glint_problem *p, int64_t extent[3])
 {
-    const bool paged = role->keys && p->page_rows > 0;
-    extent[0] = paged ? p->pages : p->batch;
+    const bool paged = role->keys && p->page_rows > 0, ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    extent[0] = ragged ? 1 : paged ? p->pages : p->batch;
     extent[1] = role->keys ? p->heads_kv : p->heads_q;
-    extent[2] = paged ? p->page_rows : role->keys ? p->seqlen_k : p->seqlen_q;
+    extent[2] = role->keys ? (ragged ? p->rows_k : paged ? p->page_rows : p->seqlen_k) : ragged ? p->rows_q : p->seqlen_q;
 }
 
 /* Elements from the first to one past the last of rows of `row` elements, row + sum of (extent - 1) * stride, 0 when there is none; false when

@@ -102,7 +102,9 @@ static enum glint_status region_of_lse(enum glint_pass pass, const struct glint_
                                        struct region *r, struct glint_fault *fault)
 {
     const struct glint_problem *p = &plan->problem;
-    const uintptr_t address = (uintptr_t)tensors->lse, bytes = (uintptr_t)(p->batch * p->heads_q * p->seqlen_q * 4);
+    const uintptr_t address = (uintptr_t)tensors->lse,
+                    rows = (uintptr_t)(p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q),
+                    bytes = rows * (uintptr_t)p->heads_q * 4;
     *r = (struct region){.name = "lse", .use = pass == GLINT_FORWARD ? GLINT_ROLE_WRITTEN : GLINT_ROLE_READ};
     if (bytes == 0)
         return GLINT_OK;
@@ -171,10 +173,13 @@ static enum glint_status check_words(const struct glint_problem *p, enum glint_p
                                      struct glint_fault *fault)
 {
     const bool lengths = p->lengths != GLINT_LENGTHS_HOST, sinks = p->sinks != 0;
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
     const enum glint_status no_lengths = lengths ? GLINT_OK : GLINT_BAD_LENGTHS, no_sinks = sinks ? GLINT_OK : GLINT_BAD_SINKS;
     const struct word_array arrays[] = {
+        {"first_q", t->first_q, p->batch + 1, GLINT_ROLE_READ, ragged, ragged ? GLINT_OK : GLINT_BAD_RAGGED, "lengths"},
+        {"first_k", t->first_k, p->batch + 1, GLINT_ROLE_READ, ragged, ragged ? GLINT_OK : GLINT_BAD_RAGGED, "lengths"},
         {"seqlens_q", t->seqlens_q, p->batch, GLINT_ROLE_READ, false, no_lengths, "lengths"},
-        {"seqlens_k", t->seqlens_k, p->batch, GLINT_ROLE_READ, lengths, no_lengths, "lengths"},
+        {"seqlens_k", t->seqlens_k, p->batch, GLINT_ROLE_READ, lengths && !ragged, no_lengths, "lengths"},
         {"page_table", t->page_table, p->batch * p->pages_per_sequence, GLINT_ROLE_READ, p->page_rows > 0,
          p->page_rows > 0 ? GLINT_OK : GLINT_BAD_PAGES, NULL},
         {"fault", t->fault, 1, GLINT_ROLE_WRITTEN, false, no_lengths, "lengths"},
@@ -330,6 +335,8 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
         return glint_refuse(fault, GLINT_BAD_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
     if (append->dtype != GLINT_F32 && append->dtype != p->dtype)
         return glint_refuse(fault, GLINT_BAD_APPEND, "append.dtype", NULL, append->dtype, p->dtype);
+    if (p->lengths == GLINT_LENGTHS_RAGGED)
+        return glint_refuse(fault, GLINT_BAD_APPEND, "lengths", NULL, p->lengths, GLINT_LENGTHS_DEVICE);
     if (!plan->context->backend->append)
         return glint_refuse(fault, GLINT_NOT_ON_DEVICE, "context", "append", 0, 0);
     if (plan->context->backend->device == GLINT_DEVICE_CPU && stream)

@@ -26,8 +26,8 @@ static enum glint_status check_enums(const struct glint_problem *p, enum glint_p
         return glint_refuse(fault, GLINT_BAD_DTYPE, "dtype", NULL, p->dtype, GLINT_F32);
     if (p->mask < GLINT_MASK_NONE || p->mask > GLINT_MASK_BAND_BOTTOM_RIGHT)
         return glint_refuse(fault, GLINT_BAD_MASK, "mask", NULL, p->mask, GLINT_MASK_NONE);
-    if (p->lengths > GLINT_LENGTHS_DEVICE)
-        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, p->lengths, GLINT_LENGTHS_DEVICE);
+    if (p->lengths > GLINT_LENGTHS_RAGGED)
+        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, p->lengths, GLINT_LENGTHS_RAGGED);
     if (p->reserved_word != 0)
         return glint_refuse(fault, GLINT_BAD_RESERVED, "reserved_word", NULL, p->reserved_word, 0);
     if (p->sinks > 1)
@@ -71,6 +71,11 @@ static enum glint_status check_extents(const struct glint_problem *p, struct gli
         return glint_refuse(fault, GLINT_BAD_SEQLEN, "seqlen_q", NULL, p->seqlen_q, GLINT_MAX_EXTENT);
     if (!in_range(p->seqlen_k, 0))
         return glint_refuse(fault, GLINT_BAD_SEQLEN, "seqlen_k", NULL, p->seqlen_k, GLINT_MAX_EXTENT);
+    const int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? GLINT_MAX_EXTENT : 0;
+    if (p->rows_q < 0 || p->rows_q > rows)
+        return glint_refuse(fault, GLINT_BAD_RAGGED, "rows_q", NULL, p->rows_q, rows);
+    if (p->rows_k < 0 || p->rows_k > rows)
+        return glint_refuse(fault, GLINT_BAD_RAGGED, "rows_k", NULL, p->rows_k, rows);
     /* inf - inf and NaN - NaN are NaN, every finite number less itself is 0 */
     if (!(p->softmax_scale - p->softmax_scale == 0.0f))
         return glint_refuse(fault, GLINT_BAD_SCALE, "softmax_scale", NULL, 0, 0);
@@ -184,9 +189,9 @@ enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_
             status = check_tensor(&glint_roles[i], pass, p, fault);
     if (status != GLINT_OK)
         return status;
-    /* LSE: batch * heads_q * seqlen_q floats; two factors of 30 bits always fit, the third may not */
-    int64_t rows;
-    if (__builtin_mul_overflow(p->batch * p->heads_q, p->seqlen_q, &rows) || __builtin_mul_overflow(rows, 4, &rows))
+    /* LSE: batch * heads_q * seqlen_q floats; two factors of 30 bits always fit, the third may not. Ragged there are two. */
+    int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q;
+    if (__builtin_mul_overflow(rows, p->heads_q, &rows) || __builtin_mul_overflow(rows, 4, &rows))
         return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "lse", NULL, 0, INT64_MAX);
     return GLINT_OK;
 }

@@ -27,8 +27,8 @@ enum { REFUSES = INT32_MAX };
 static enum glint_status takes(const struct glint_variant *row, const struct glint_problem *problem,
                                const struct glint_context *context, struct glint_fault *fault)
 {
-    if (problem->lengths != GLINT_LENGTHS_HOST && (row->pass != GLINT_FORWARD || !row->family->lengths))
-        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, GLINT_LENGTHS_HOST);
+    if (problem->lengths > row->family->lengths[row->pass])
+        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, row->family->lengths[row->pass]);
     if (problem->sinks != 0 && (row->family->sinks >> row->pass & 1u) == 0)
         return glint_refuse(fault, GLINT_BAD_SINKS, "sinks", NULL, problem->sinks, 0);
     if (problem->page_rows > 0 && !row->family->pages)

@@ -164,14 +164,35 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         if (fault->other) {
             glint_text_str(t, "tensors.");
             glint_text_str(t, fault->field);
-            glint_text_str(
-                t, " is given, and the plan's lengths are GLINT_LENGTHS_HOST; plan with GLINT_LENGTHS_DEVICE, or set it to NULL.");
+            glint_text_str(t, " is given, and the plan's lengths are GLINT_LENGTHS_HOST; plan with GLINT_LENGTHS_DEVICE or "
+                              "GLINT_LENGTHS_RAGGED, or set it to NULL.");
             break;
         }
         put_field(t, fault);
-        glint_text_str(t, fault->want == GLINT_LENGTHS_HOST
-                              ? "; the backward pass, and on a GPU what the spec has no device_lengths for, takes GLINT_LENGTHS_HOST (0) only."
-                              : "; use GLINT_LENGTHS_HOST (0) or GLINT_LENGTHS_DEVICE (1).");
+        glint_text_str(t, "; use GLINT_LENGTHS_HOST (0)");
+        glint_text_str(t, fault->want >= GLINT_LENGTHS_DEVICE ? " or GLINT_LENGTHS_DEVICE (1)" : "");
+        glint_text_str(t, fault->want >= GLINT_LENGTHS_RAGGED ? " or GLINT_LENGTHS_RAGGED (2)" : "");
+        glint_text_str(t, fault->want >= GLINT_LENGTHS_RAGGED ? "."
+                          : fault->want == GLINT_LENGTHS_DEVICE
+                              ? "; this pass takes no other on this device."
+                              : " only: on a GPU the forward pass of family sm80 takes others too, where the "
+                                "spec has device_lengths.");
+        break;
+    case GLINT_BAD_RAGGED:
+        if (fault->other) {
+            glint_text_str(t, "tensors.");
+            glint_text_str(t, fault->field);
+            glint_text_str(t, " is given, and the plan's lengths are not GLINT_LENGTHS_RAGGED; plan with it, or set it to NULL.");
+            break;
+        }
+        put_field(t, fault);
+        if (fault->want == 0)
+            glint_text_str(t, ", and lengths is not GLINT_LENGTHS_RAGGED (2); use that, or set it to 0.");
+        else {
+            glint_text_str(t, "; it must be from 0 to ");
+            glint_text_int(t, fault->want);
+            glint_text_char(t, '.');
+        }
         break;
     case GLINT_BAD_SINKS:
         if (fault->other) {
@@ -189,6 +210,11 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         break;
     case GLINT_BAD_APPEND:
         put_field(t, fault);
+        if (fault->field[0] == 'l') {
+            glint_text_str(
+                t, " (GLINT_LENGTHS_RAGGED); rows are appended to a cache of GLINT_LENGTHS_HOST (0) or GLINT_LENGTHS_DEVICE (1).");
+            break;
+        }
         glint_text_str(t, "; it must be GLINT_F32 (1) or the plan's dtype, ");
         glint_text_int(t, fault->want);
         glint_text_char(t, '.');

@@ -88,8 +88,10 @@ enum glint_status {
     GLINT_BAD_SINKS =
         48, /* sinks is neither 0 nor 1, or not taken here; or a call has sinks or their gradient, and its plan has none */
     GLINT_BAD_PAGES = 51,  /* page_rows, pages, pages_per_sequence or a page table is not one that is taken here */
-    GLINT_BAD_APPEND = 53, /* glint_append: the new rows are neither float32 nor of the cache's dtype */
-    GLINT_BAD_MERGE = 54,  /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
+    GLINT_BAD_RAGGED = 52, /* rows_q or rows_k is out of range; or one, first_q or first_k is given without GLINT_LENGTHS_RAGGED */
+    GLINT_BAD_APPEND =
+        53, /* glint_append: the new rows are neither float32 nor of the cache's dtype, or the plan's lengths are ragged */
+    GLINT_BAD_MERGE = 54, /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
     GLINT_NO_DRIVER = 64,            /* a GPU was asked for and no driver library was found */
@@ -246,17 +248,22 @@ struct glint_strides {
 
 /* Where the lengths of the sequences are.
  *
- * Under GLINT_LENGTHS_DEVICE seqlen_q and seqlen_k are bounds. Sequence b of the batch has seqlens_q[b] queries and seqlens_k[b] keys, all of its
- * keys: those of a cache and the new ones. Both are read in the call, so one plan and one workspace serve all lengths up to the bounds.
- *  - The strides and LSE are laid out by the bounds. K and V beyond a length are not multiplied in, and may hold anything; O and LSE beyond one
- *    are not written. A mask that is aligned to the bottom right is so for each sequence by itself.
+ *   GLINT_LENGTHS_HOST    every sequence has seqlen_q queries and seqlen_k keys
+ *   GLINT_LENGTHS_DEVICE  sequence b has seqlens_q[b] queries and seqlens_k[b] keys, in tensors that are laid out for the bounds seqlen_q, seqlen_k
+ *   GLINT_LENGTHS_RAGGED  the sequences follow one another: sequence b has the queries first_q[b] ... first_q[b + 1] - 1 of rows_q, and the keys
+ *                         first_k[b] ... first_k[b + 1] - 1 of rows_k. seqlen_q and seqlen_k are bounds for one sequence. seqlens_q[b] and
+ *                         seqlens_k[b], if given, are how many of them are used, from the first on
+ *
+ * The arrays are read in the call, once, so one plan and one workspace serve all lengths up to the bounds. All keys of a sequence count: those of a
+ * cache and the new ones.
+ *  - Rows of Q, K, V, O and dO beyond a length are not multiplied in, and may hold anything; O, LSE, dQ, dK and dV beyond one, and ragged rows of no
+ *    sequence, are not written. A mask that is aligned to the bottom right is so for each sequence by itself.
  *  - A sequence has the bits that the same variant gives a problem of its lengths.
- *  - A length below 0 counts as 0 and one above its bound as the bound; glint_tensors.fault says so.
- * The forward pass takes it: on a CPU context, and on a GPU rows of the family sm80 where the spec has device_lengths = true. */
-enum glint_lengths {
-    GLINT_LENGTHS_HOST = 0,  /* every sequence has seqlen_q queries and seqlen_k keys */
-    GLINT_LENGTHS_DEVICE = 1 /* int32 arrays of the call have them; on a GPU context in device memory */
-};
+ *  - A length below 0 counts as 0 and one above its bound as the bound. A first row counts as 0 if it is below 0, as all rows if it is above them, and
+ *    as the one before it if it is below that. glint_tensors.fault says so.
+ * On a CPU context both passes take them. On a GPU the forward rows of the family sm80 take GLINT_LENGTHS_DEVICE, where the spec has
+ * device_lengths = true. */
+enum glint_lengths { GLINT_LENGTHS_HOST = 0, GLINT_LENGTHS_DEVICE = 1, GLINT_LENGTHS_RAGGED = 2 };
 
 /* Pages: K and V of a sequence lie in pages of a pool, in any order, and a table of the call says where. page_rows is 16, 32, 64, 128 or 256, or
  * 0: K and V are linear, and so are `pages` and `pages_per_sequence` 0.
@@ -275,6 +282,9 @@ enum glint_lengths {
  *  K, V, dK, dV      [batch, heads_kv, seqlen_k, head_dim]  dtype
  *  K, V in pages     [pages, heads_kv, page_rows, head_dim] dtype
  *  LSE               [batch, heads_q,  seqlen_q]            float32, contiguous
+ *
+ * Ragged: Q, O, dO, dQ [heads_q, rows_q, head_dim], K, V, dK, dV [heads_kv, rows_k, head_dim], LSE [heads_q, rows_q];
+ * strides.batch counts for nothing, and is not negative.
  * Query head h reads key head h / (heads_q / heads_kv). */
 struct glint_problem {
     uint32_t struct_size;
@@ -290,6 +300,7 @@ struct glint_problem {
     struct glint_strides q, k, v, o;
     struct glint_strides dout, dq, dk, dv; /* read for GLINT_BACKWARD only */
     int64_t window_left, window_right;     /* of GLINT_MASK_BAND_*: 0 ... GLINT_MAX_EXTENT or GLINT_UNBOUNDED; of other masks 0 */
+    int64_t rows_q, rows_k;                /* of GLINT_LENGTHS_RAGGED: 0 ... GLINT_MAX_EXTENT; otherwise 0 */
     uint32_t lengths;                      /* enum glint_lengths */
     uint32_t reserved_word;                /* zero */
     float softcap;                         /* 0: none; else 2^-126 ... 2^124, commonly 30 or 50 */
@@ -389,11 +400,13 @@ struct glint_tensors {
     const void *dout;      /* read by backward */
     void *dq, *dk, *dv;    /* written by backward */
 
-    /* Of GLINT_LENGTHS_DEVICE; otherwise NULL. */
-    const int32_t *seqlens_q; /* [batch], or NULL: every sequence has seqlen_q queries */
-    const int32_t *seqlens_k; /* [batch] */
-    /* Or NULL. Lowered to the index of the first sequence with a length outside of 0 ... its bound, or a page outside of the pool, if that is
-     * less than what it holds: set it to GLINT_NO_FAULT once, and read it after any number of calls. */
+    /* Of GLINT_LENGTHS_DEVICE and GLINT_LENGTHS_RAGGED; otherwise NULL. On a GPU context in device memory, as all tensors are. */
+    const int32_t *first_q, *first_k; /* [batch + 1]: of ragged sequences, else NULL */
+    const int32_t *seqlens_q;         /* [batch], or NULL: every sequence has seqlen_q queries, or all of its ragged ones */
+    const int32_t *seqlens_k;         /* [batch]; of ragged sequences it may be NULL: all of their keys */
+
+    /* Or NULL. Lowered to the index of the first sequence with a length outside of 0 ... its bound, a first row that is none, or a page
+     * outside of the pool, if that is less than what it holds: set it to GLINT_NO_FAULT once, and read it after any number of calls. */
     uint32_t *fault;
 
     /* Of a problem with sinks; otherwise NULL. */
@@ -403,9 +416,10 @@ struct glint_tensors {
     const int32_t *page_table; /* [batch, pages_per_sequence]; where K and V are linear NULL */
 };
 #define GLINT_NO_FAULT UINT32_MAX
-#define GLINT_TENSORS_INIT                                                                                                        \
-    {                                                                                                                             \
-        sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL \
+#define GLINT_TENSORS_INIT                                                                                                         \
+    {                                                                                                                              \
+        sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+            NULL, NULL                                                                                                             \
     }
 
 /* O and LSE from Q, K, V.
@@ -442,7 +456,8 @@ struct glint_append {
 
 /* Puts new rows where the plan's forward call will read them: row i of sequence b becomes key seqlens_k[b] - seqlens_q[b] + i, for i from 0 to
  * seqlens_q[b] - 1. The lengths are those of that call, so they count the new rows already: a host adds the new tokens to its lengths, then
- * appends, then runs, with one plan and the same `tensors`. With GLINT_LENGTHS_HOST the lengths are seqlen_q and seqlen_k.
+ * appends, then runs, with one plan and the same `tensors`. With GLINT_LENGTHS_HOST the lengths are seqlen_q and seqlen_k;
+ * ragged rows follow one another, so there is no room and no appending to them.
  *
  *  - tensors.k and .v are written, linear or in pages, and so must be memory that may be; their rows, heads and batches (or pages) must not
  *    overlap. Of the other tensors the lengths, page_table and fault are read as in the forward call, and no others are looked at.

@@ -56,7 +56,11 @@ static const struct entry entries[] = {
     ENTRY(GLINT_BAD_PAGES,
           "page_rows, pages or pages_per_sequence is out of range, pages are not taken by this pass or device or without lengths "
           "on the device, or a page table is given and K and V are linear."),
-    ENTRY(GLINT_BAD_APPEND, "The new rows of K and V are neither GLINT_F32 nor of the plan's dtype."),
+    ENTRY(
+        GLINT_BAD_RAGGED,
+        "rows_q or rows_k is negative or above GLINT_MAX_EXTENT, or ragged rows are given and lengths is not GLINT_LENGTHS_RAGGED."),
+    ENTRY(GLINT_BAD_APPEND,
+          "The new rows of K and V are neither GLINT_F32 nor of the plan's dtype, or the plan's lengths are ragged."),
     ENTRY(GLINT_BAD_MERGE, "The number of parts to be merged is not from 1 to GLINT_MAX_PARTS."),
     ENTRY(GLINT_NO_DRIVER, "A GPU was asked for, but the system has no CUDA driver library."),
     ENTRY(GLINT_DRIVER_TOO_OLD, "The CUDA driver lacks a function that Glint needs; update the driver."),

@@ -203,7 +203,7 @@ static void end_row(const struct glint_cpu_call *call, const struct work *w, int
 static float *partial_of(const struct glint_cpu_call *call, const struct work *w, int64_t r, int64_t chunk)
 {
     const struct glint_problem *p = call->problem;
-    const int64_t row = (w->batch * p->heads_kv + w->head_kv) * w->group * call->queries + w->first_row + r;
+    const int64_t row = (w->batch * p->heads_kv + w->head_kv) * w->group * p->seqlen_q + w->first_row + r;
     return call->partials + (row * call->geometry.key_blocks + chunk) * GLINT_DEC_PITCH(HEAD_DIM);
 }
 

@@ -120,7 +120,7 @@ const struct glint_backend glint_cpu_backend = {
 
 const struct glint_family glint_family_cpu = {
     .name = "cpu",
-    .lengths = true,
+    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED, [GLINT_BACKWARD] = GLINT_LENGTHS_RAGGED},
     .pages = true,
     .sinks = 1u << GLINT_FORWARD | 1u << GLINT_BACKWARD,
     .backend = &glint_cpu_backend,

@@ -20,6 +20,7 @@ struct glint_family_plan;
 
 /* Every matrix in scratch has rows of a multiple of 16 floats (64 bytes, a cache line), and one line more than it needs: rows that
  * are a power of two apart would all fall into a few sets of the first-level cache. */
+#define GLINT_CPU_LINE(floats) (((floats) + 15) / 16 * 16)
 #define GLINT_CPU_PITCH(floats) (((floats) + 15) / 16 * 16 + 16)
 
 /* Parts of a lane's scratch, in order of their use. */
@@ -114,11 +115,19 @@ struct glint_cpu_geometry {
     int64_t lanes; /* bodies, each with a scratch */
 };
 
-/* One launch: read by all tasks, written by none. */
+/* A sequence with lengths of its own, in the workspace: where it begins in ragged tensors, its lengths, and what is before it. */
+struct glint_cpu_sequence {
+    int32_t first_q, first_k, seqlen_q, seqlen_k;
+    int64_t tasks[GLINT_CPU_PHASES];
+    uint64_t partials; /* floats */
+};
+
+/* One launch: read by all tasks, written by none. Where sequences have lengths of their own a task is given the problem that its sequence is by
+ * itself: a batch of one, with its tensors, its part of the workspace and its geometry. */
 struct glint_cpu_call {
     const struct glint_problem *problem;
     const struct glint_tensors *tensors;
-    int64_t queries; /* seqlen_q by which LSE and partials lie: a bound, where the problem is of a sequence of its own length */
+    int64_t queries;        /* rows of LSE from head to head: seqlen_q, a bound of it, or all rows of ragged sequences */
     struct glint_band band; /* a kernel uses the sides that its mask bounds */
     float *partials;        /* backward: [key_groups][batch][heads_q][partial_floats]
                         decode:   [batch][heads_kv][rows][key_blocks][GLINT_DEC_PITCH(head_dim)]: O, its maximum, its sum of a chunk */
@@ -172,6 +181,12 @@ struct glint_cpu_kernel {
 /* false: a byte count does not fit in 63 bits. Pure. */
 bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
                         struct glint_cpu_geometry *geometry);
+
+/* Makes the geometry of the bounds that of a sequence, a problem with a batch of one: its blocks, tasks and partial_floats. `most`: blocks that a
+ * task of forward may have, from glint_cpu_most_blocks for the `tiles` of all heads that there are. Regions stay. */
+void glint_cpu_sequence_geometry(const struct glint_variant *variant, const struct glint_problem *sequence, int64_t most,
+                                 struct glint_cpu_geometry *geometry);
+int64_t glint_cpu_most_blocks(const struct glint_cpu_geometry *bounds, int64_t tiles, uint32_t concurrency);
 
 /* Members of glint_cpu_backend: launch.c. */
 bool glint_cpu_plan(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,

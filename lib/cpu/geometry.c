@@ -50,12 +50,16 @@ static bool amx_forward_scratch(const struct glint_variant *variant, const struc
            place(g, GLINT_AMX_FWD_PAGED, problem->page_rows > 0 ? variant->tile_n : 0, variant->head_dim);
 }
 
-/* Query blocks of a task share the keys that it brings into scratch; as many as leave every body a few tasks. 32 at most instead of 16
- * read the keys less often and are no faster: the blocks themselves no longer stay in the second-level cache. */
-static void group_query_blocks(struct glint_cpu_geometry *g, int64_t blocks, uint32_t concurrency)
+/* Query blocks of a task share the keys that it brings into scratch; as many as leave every body a few tasks, of all `tiles`. 32 at most instead
+ * of 16 read the keys less often and are no faster: the blocks themselves no longer stay in the second-level cache. */
+static int64_t most_blocks(int64_t tiles, uint32_t concurrency)
 {
-    int64_t most = blocks / (TASKS_PER_BODY * (int64_t)concurrency);
-    most = most < 1 ? 1 : most > MAX_BLOCKS_PER_TASK ? MAX_BLOCKS_PER_TASK : most;
+    const int64_t most = tiles / (TASKS_PER_BODY * (int64_t)concurrency);
+    return most < 1 ? 1 : most > MAX_BLOCKS_PER_TASK ? MAX_BLOCKS_PER_TASK : most;
+}
+
+static void group_query_blocks(struct glint_cpu_geometry *g, int64_t most)
+{
     g->tasks_per_head = divide_up(g->query_blocks, most);
     g->blocks_per_task = g->tasks_per_head > 0 ? divide_up(g->query_blocks, g->tasks_per_head) : 0;
     g->tasks_per_head = g->blocks_per_task > 0 ? divide_up(g->query_blocks, g->blocks_per_task) : 0;
@@ -69,12 +73,13 @@ static bool decode_scratch(const struct glint_variant *variant, struct glint_cpu
            place(g, GLINT_DEC_ALL_O, rows, dim) && place(g, GLINT_DEC_ROW, 1, dim);
 }
 
-static bool backward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
+/* key_blocks: those of a task; dq_copies: 2 where a task sums key groups. */
+static bool backward_scratch(const struct glint_variant *variant, int64_t key_blocks, uint64_t dq_copies,
+                             struct glint_cpu_geometry *g)
 {
     const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
     const uint64_t blocks = (uint64_t)g->query_blocks, head = blocks * variant->head_dim, rows = blocks * variant->tile_m;
-    const uint64_t keys = (uint64_t)divide_up(g->key_blocks, g->split) * variant->tile_n;
-    const uint64_t dq_copies = g->split > 1 ? 0 : g->key_groups > 1 ? 2 : 1;
+    const uint64_t keys = (uint64_t)key_blocks * variant->tile_n;
     return place(g, GLINT_BWD_Q_T, head, pitch_m) && place(g, GLINT_BWD_DO_T, head, pitch_m) &&
            place(g, GLINT_BWD_DQ_T, dq_copies * head, pitch_m) && place(g, GLINT_BWD_Q, rows, pitch_d) &&
            place(g, GLINT_BWD_DO, rows, pitch_d) && place(g, GLINT_BWD_STATS, blocks * 2, pitch_m) &&
@@ -84,11 +89,11 @@ static bool backward_scratch(const struct glint_variant *variant, struct glint_c
            place(g, GLINT_BWD_ROW, 8, pitch_d) && place(g, GLINT_BWD_O_T, variant->head_dim, 16);
 }
 
-static bool amx_backward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
+static bool amx_backward_scratch(const struct glint_variant *variant, int64_t key_blocks, uint64_t dq_copies,
+                                 struct glint_cpu_geometry *g)
 {
     const uint64_t dim = GLINT_AMX_DIM((uint64_t)variant->head_dim), rows = (uint64_t)g->query_blocks * variant->tile_m;
-    const uint64_t keys = (uint64_t)divide_up(g->key_blocks, g->split) * variant->tile_n;
-    const uint64_t dq_copies = g->split > 1 ? 0 : g->key_groups > 1 ? 2 : 1;
+    const uint64_t keys = (uint64_t)key_blocks * variant->tile_n;
     return place(g, GLINT_AMX_BWD_Q, rows, dim / 2) && place(g, GLINT_AMX_BWD_DOUT, rows, dim / 2) &&
            place(g, GLINT_AMX_BWD_Q_PAIRS, rows, dim / 2) && place(g, GLINT_AMX_BWD_DOUT_PAIRS, rows, dim / 2) &&
            place(g, GLINT_AMX_BWD_STATS, rows, 3) && place(g, GLINT_AMX_BWD_DQ, dq_copies * rows, dim) &&
@@ -98,80 +103,153 @@ static bool amx_backward_scratch(const struct glint_variant *variant, struct gli
            place(g, GLINT_AMX_BWD_P, variant->tile_n, variant->tile_m);
 }
 
+/* Blocks of a problem, or of one of its sequences. They depend on lengths and heads only. */
+static void count_blocks(const struct glint_variant *variant, const struct glint_problem *p, struct glint_cpu_geometry *g)
+{
+    const int64_t rows = variant->queries_up_to > 0 ? p->heads_q / p->heads_kv * p->seqlen_q : p->seqlen_q;
+    g->query_blocks = divide_up(rows, variant->tile_m);
+    g->key_blocks = divide_up(p->seqlen_k, variant->tile_n);
+    g->key_groups = divide_up(p->seqlen_k, KEYS_PER_GROUP);
+    g->key_groups = g->key_groups < 1 ? 1 : g->key_groups > MAX_KEY_GROUPS ? MAX_KEY_GROUPS : g->key_groups;
+    if (g->key_groups > g->key_blocks && g->key_blocks > 0)
+        g->key_groups = g->key_blocks;
+    g->split = 1;
+}
+
+/* Floats of dQ of a query block, as a split task of backward leaves it. */
+static uint64_t block_of_dq(const struct glint_variant *variant)
+{
+    const uint64_t dim = variant->head_dim, rows = variant->tile_m;
+    return variant->isa == GLINT_ISA_X86_64_AMX ? GLINT_AMX_DIM(dim) * rows : dim * GLINT_CPU_PITCH(rows);
+}
+
+/* Tasks of both phases and what a split one leaves, when it is known how they are cut: blocks_per_task, tasks_per_head, split. */
+static bool count_tasks(const struct glint_variant *variant, const struct glint_problem *p, struct glint_cpu_geometry *g)
+{
+    const int64_t pairs = p->batch * p->heads_kv, heads = p->batch * p->heads_q;
+    g->tasks[1] = 0;
+    g->partial_floats = 0;
+    if (variant->queries_up_to > 0) {
+        if (__builtin_mul_overflow(pairs, g->query_blocks, &g->tasks[0]))
+            return false;
+        if (g->split > 1) {
+            g->tasks[1] = g->tasks[0];
+            g->partial_floats = (uint64_t)p->seqlen_q * GLINT_DEC_PITCH((uint64_t)variant->head_dim);
+        }
+        return !__builtin_mul_overflow(g->tasks[0], g->split, &g->tasks[0]);
+    }
+    if (variant->pass == GLINT_FORWARD)
+        return !__builtin_mul_overflow(heads, g->tasks_per_head, &g->tasks[0]);
+    g->tasks[0] = pairs * g->split;
+    if (g->split > 1)
+        g->partial_floats = (uint64_t)g->query_blocks * block_of_dq(variant);
+    return g->split == 1 || !__builtin_mul_overflow(heads, g->query_blocks, &g->tasks[1]);
+}
+
+void glint_cpu_sequence_geometry(const struct glint_variant *variant, const struct glint_problem *sequence, int64_t most,
+                                 struct glint_cpu_geometry *g)
+{
+    const bool split = g->split > 1;
+    count_blocks(variant, sequence, g);
+    if (variant->queries_up_to == 0 && variant->pass == GLINT_FORWARD)
+        group_query_blocks(g, most);
+    else if (split)
+        g->split = variant->queries_up_to == 0 ? g->key_groups : g->key_blocks > 1 ? g->key_blocks : 1;
+    (void)count_tasks(variant, sequence, g); /* no more than those of the bounds: they fit */
+}
+
+int64_t glint_cpu_most_blocks(const struct glint_cpu_geometry *g, int64_t tiles, uint32_t concurrency)
+{
+    const int64_t most = most_blocks(tiles, concurrency);
+    return most < g->blocks_per_task || g->blocks_per_task == 0 ? most : g->blocks_per_task;
+}
+
+/* Query blocks of one head in all sequences together, at most, where a query has `rows` rows and a sequence of the bounds has `blocks`. */
+static int64_t blocks_of_batch(const struct glint_variant *variant, const struct glint_problem *p, int64_t rows, int64_t blocks)
+{
+    int64_t all;
+    if (__builtin_mul_overflow(p->batch, blocks, &all))
+        all = INT64_MAX;
+    const int64_t ragged = rows * p->rows_q / variant->tile_m + p->batch;
+    return p->lengths == GLINT_LENGTHS_RAGGED && ragged < all ? ragged : all;
+}
+
 bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
                         struct glint_cpu_geometry *geometry)
 {
     struct glint_cpu_geometry g;
     memset(&g, 0, sizeof g);
-    g.query_blocks = divide_up(problem->seqlen_q, variant->tile_m);
-    g.key_blocks = divide_up(problem->seqlen_k, variant->tile_n);
-    g.key_groups = g.split = 1;
+    count_blocks(variant, problem, &g);
 
     const bool amx = variant->isa == GLINT_ISA_X86_64_AMX && variant->queries_up_to == 0;
-    int64_t heads, tiles;
+    const bool own_lengths = problem->lengths != GLINT_LENGTHS_HOST;
+    const int64_t few = TASKS_PER_BODY * (int64_t)concurrency, group = problem->heads_q / problem->heads_kv;
+    int64_t tiles;
+    uint64_t rows = (uint64_t)(problem->batch * problem->seqlen_q), floats; /* what a split sequence leaves: of one head and part */
     int last;
     if (variant->queries_up_to > 0) {
-        const int64_t group = problem->heads_q / problem->heads_kv, rows = group * problem->seqlen_q;
-        heads = problem->batch * problem->heads_kv;
-        g.query_blocks = divide_up(rows, variant->tile_m);
-        if (__builtin_mul_overflow(heads, g.query_blocks, &g.tasks[0]) || !decode_scratch(variant, &g))
+        tiles = blocks_of_batch(variant, problem, group, g.query_blocks);
+        if (__builtin_mul_overflow(problem->heads_kv, tiles, &tiles) || !decode_scratch(variant, &g))
             return false;
         /* Chunks of keys are tasks of their own where bodies would be idle otherwise; never of many queries, whose partial results would
          * take more than linear room. The bits are the same. */
-        if (concurrency > 1 && g.key_blocks > 1 && g.tasks[0] < TASKS_PER_BODY * (int64_t)concurrency &&
-            problem->seqlen_q <= (int64_t)variant->queries_up_to) {
+        if (concurrency > 1 && g.key_blocks > 1 && tiles < few && problem->seqlen_q <= (int64_t)variant->queries_up_to)
             g.split = g.key_blocks;
-            g.tasks[1] = g.tasks[0];
-            g.tasks[0] *= g.split;
-            g.partial_floats = (uint64_t)problem->seqlen_q * GLINT_DEC_PITCH((uint64_t)variant->head_dim);
-        }
+        if (problem->lengths == GLINT_LENGTHS_RAGGED && rows > (uint64_t)problem->rows_q)
+            rows = (uint64_t)problem->rows_q;
+        floats = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
         last = GLINT_DEC_REGIONS;
     } else if (variant->pass == GLINT_FORWARD) {
-        heads = problem->batch * problem->heads_q;
-        if (__builtin_mul_overflow(heads, g.query_blocks, &tiles))
+        tiles = blocks_of_batch(variant, problem, 1, g.query_blocks);
+        if (__builtin_mul_overflow(problem->heads_q, tiles, &tiles))
             return false;
-        group_query_blocks(&g, tiles, concurrency);
+        group_query_blocks(&g, most_blocks(tiles, concurrency));
         if (!(amx ? amx_forward_scratch(variant, problem, &g) : forward_scratch(variant, &g)))
             return false;
-        g.tasks[0] = heads * g.tasks_per_head;
+        floats = 0;
         last = amx ? (int)GLINT_AMX_FWD_REGIONS : (int)GLINT_FWD_REGIONS;
     } else {
-        heads = problem->batch * problem->heads_kv;
-        g.key_groups = divide_up(problem->seqlen_k, KEYS_PER_GROUP);
-        g.key_groups = g.key_groups < 1 ? 1 : g.key_groups > MAX_KEY_GROUPS ? MAX_KEY_GROUPS : g.key_groups;
-        if (g.key_groups > g.key_blocks && g.key_blocks > 0)
-            g.key_groups = g.key_blocks;
-        if (concurrency > 1 && heads < TASKS_PER_BODY * (int64_t)concurrency)
+        const int64_t pairs = problem->batch * problem->heads_kv;
+        /* One sequence may be much longer than the others: it is split as it would be alone. */
+        if (concurrency > 1 && (own_lengths ? problem->heads_kv : pairs) < few)
             g.split = g.key_groups;
-        if (!(amx ? amx_backward_scratch(variant, &g) : backward_scratch(variant, &g)))
+        /* A sequence shorter than its bound may have fewer groups, and more blocks in each; with one group it is not split. */
+        const int64_t shorter =
+            divide_up(KEYS_PER_GROUP, variant->tile_n) < g.key_blocks ? divide_up(KEYS_PER_GROUP, variant->tile_n) : g.key_blocks;
+        int64_t blocks = divide_up(g.key_blocks, g.split);
+        if (own_lengths && blocks < shorter)
+            blocks = shorter;
+        const uint64_t dq_copies = g.split > 1 ? own_lengths : g.key_groups > 1 ? 2 : 1;
+        if (!(amx ? amx_backward_scratch : backward_scratch)(variant, blocks, dq_copies, &g))
             return false;
-        g.tasks[0] = heads * g.split;
-        if (g.split > 1) {
-            if (__builtin_mul_overflow(problem->batch * problem->heads_q, g.query_blocks, &tiles))
-                return false;
-            g.tasks[1] = tiles;
-            g.partial_floats = (uint64_t)g.query_blocks * (amx ? GLINT_AMX_DIM((uint64_t)variant->head_dim) * variant->tile_m
-                                                               : variant->head_dim * GLINT_CPU_PITCH((uint64_t)variant->tile_m));
-        }
+        rows = (uint64_t)blocks_of_batch(variant, problem, 1, g.query_blocks);
+        floats = block_of_dq(variant);
         last = amx ? (int)GLINT_AMX_BWD_REGIONS : (int)GLINT_BWD_REGIONS;
     }
+    if (!count_tasks(variant, problem, &g))
+        return false;
 
     /* Never more scratches than tasks that need one: the second phase makes do with the lanes of the first. */
     g.lanes = g.tasks[0] < (int64_t)concurrency ? g.tasks[0] : (int64_t)concurrency;
     g.region[GLINT_CPU_REGIONS] = g.region[last];
 
-    /* Workspace: the shares of the tasks, the partial sums of dQ and of the sinks' gradients, the scratches. */
-    uint64_t partials, scratches;
-    if (__builtin_mul_overflow((uint64_t)g.split * (uint64_t)(problem->batch * problem->heads_q), g.partial_floats, &partials) ||
-        __builtin_mul_overflow((uint64_t)g.lanes, g.region[GLINT_CPU_REGIONS], &scratches))
+    /* Workspace: the shares of the tasks, the sequences where they have lengths of their own, what split ones leave, the sinks' gradients, the
+     * scratches. */
+    uint64_t partials = 0, scratches;
+    if (g.split > 1 && (__builtin_mul_overflow((uint64_t)(g.split * problem->heads_q), floats, &floats) ||
+                        __builtin_mul_overflow(rows, floats, &partials)))
         return false;
-    if (variant->pass == GLINT_BACKWARD &&
-        problem->sinks != 0) { /* and what each head of each sequence gives to its sink's gradient */
-        const uint64_t heads_lines = ((uint64_t)(problem->batch * problem->heads_q) + LINE / 4 - 1) / (LINE / 4);
-        if (__builtin_add_overflow(partials, heads_lines * (LINE / 4), &partials))
+    if (__builtin_mul_overflow((uint64_t)g.lanes, g.region[GLINT_CPU_REGIONS], &scratches))
+        return false;
+    if (variant->pass == GLINT_BACKWARD && problem->sinks != 0) { /* what each head of each sequence gives to its sink's gradient */
+        const uint64_t heads = (uint64_t)problem->heads_q, batch = (uint64_t)problem->batch;
+        const uint64_t sinks = own_lengths ? batch * GLINT_CPU_LINE(heads) : GLINT_CPU_LINE(batch * heads);
+        if (__builtin_add_overflow(partials, sinks, &partials))
             return false;
     }
     g.partials_offset = (uint64_t)(g.lanes > 0 ? g.lanes : 1) * LINE;
+    if (own_lengths)
+        g.partials_offset += ((uint64_t)(problem->batch + 1) * sizeof(struct glint_cpu_sequence) + LINE - 1) / LINE * LINE;
     if (__builtin_add_overflow(partials, scratches, &scratches) || scratches > (uint64_t)INT64_MAX / 4 - LINE)
         return false;
     g.scratch_offset = g.partials_offset + 4 * partials;

@@ -22,52 +22,63 @@ struct share {
 
 struct launch {
     const struct glint_cpu_call *call;
-    glint_cpu_phase_fn *phase;
+    const struct glint_variant *variant;
+    const struct glint_cpu_sequence *sequences; /* [batch + 1], the last has the totals; NULL: all tasks are of one problem */
     struct share *shares;
     unsigned char *scratch;
-    int64_t sequence_tasks; /* above 0: lengths are read at run time, and so many tasks after one another are of a sequence */
+    int64_t most; /* glint_cpu_most_blocks */
+    int phase;
     uint32_t bodies;
 };
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
 
 /* The length of a sequence, between 0 and its bound. */
 static int64_t length_of(const int32_t *lengths, int64_t sequence, int64_t bound)
 {
-    const int64_t length = lengths ? lengths[sequence] : bound;
-    return length < 0 ? 0 : length > bound ? bound : length;
+    return lengths ? clamp(lengths[sequence], 0, bound) : bound;
 }
 
-/* The problem that a sequence with lengths of its own is. */
-static struct glint_problem problem_of(const struct glint_problem *p, const struct glint_tensors *t, int64_t sequence)
+/* One side of sequence b. Ragged sequences follow one another, so a first row before that of the sequence before is that one's, and none lies beyond
+ * the rows. *end: where the sequence after it may begin. The answer is whether all was in order. */
+static bool place(const int32_t *first, const int32_t *lengths, int64_t b, int64_t bound, int64_t rows, int32_t *at,
+                  int32_t *length, int64_t *end)
+{
+    int64_t room = bound;
+    bool right = true;
+    *at = 0;
+    if (first) {
+        const int64_t begin = clamp(first[b], *end, rows);
+        *at = (int32_t)begin;
+        *end = clamp(first[b + 1], begin, rows);
+        room = *end - begin;
+        right = begin == first[b] && *end == first[b + 1] && (lengths || room <= bound);
+        room = room < bound ? room : bound;
+    }
+    *length = (int32_t)length_of(lengths, b, room);
+    return right && (!lengths || lengths[b] == *length);
+}
+
+/* The problem that sequence b is by itself, with a batch of one. */
+static struct glint_problem problem_of(const struct glint_problem *p, const struct glint_cpu_sequence *s)
 {
     struct glint_problem own = *p;
-    own.seqlen_q = length_of(t->seqlens_q, sequence, p->seqlen_q);
-    own.seqlen_k = length_of(t->seqlens_k, sequence, p->seqlen_k);
+    own.batch = 1;
+    own.seqlen_q = s->seqlen_q;
+    own.seqlen_k = s->seqlen_k;
     return own;
 }
 
-static void run_task(const struct launch *launch, float *scratch, int64_t task)
+/* Has the sequence a page outside of the pool with a key that some query sees? */
+static bool has_bad_page(const struct glint_problem *p, const struct glint_tensors *t, const struct glint_cpu_sequence *s,
+                         int64_t sequence)
 {
-    const struct glint_cpu_call *all = launch->call;
-    if (launch->sequence_tasks == 0) {
-        launch->phase(all, scratch, task);
-        return;
-    }
-    const int64_t sequence = task / launch->sequence_tasks;
-    const struct glint_problem own = problem_of(all->problem, all->tensors, sequence);
-    struct glint_cpu_call call = *all;
-    call.problem = &own;
-    call.band = glint_band_of(&own);
-    launch->phase(&call, scratch, task);
-}
-
-/* Has the sequence a length outside of its bounds, or a page outside of the pool with a key that some query sees? */
-static bool is_faulty(const struct glint_problem *p, const struct glint_tensors *t, int64_t sequence)
-{
-    const struct glint_problem own = problem_of(p, t, sequence);
-    if (t->seqlens_k[sequence] != own.seqlen_k || (t->seqlens_q && t->seqlens_q[sequence] != own.seqlen_q))
-        return true;
-    if (p->page_rows == 0 || own.seqlen_q == 0)
+    if (p->page_rows == 0 || s->seqlen_q == 0)
         return false;
+    const struct glint_problem own = problem_of(p, s);
     const int32_t *pages = t->page_table + sequence * p->pages_per_sequence;
     const int64_t last = glint_last_key(&own, own.seqlen_q - 1);
     for (int64_t key = glint_first_key(&own, 0) / p->page_rows * p->page_rows; key <= last; key += p->page_rows)
@@ -76,22 +87,117 @@ static bool is_faulty(const struct glint_problem *p, const struct glint_tensors 
     return false;
 }
 
-/* Lowers the word to the first sequence at fault. */
-static void note_fault(const struct glint_problem *p, const struct glint_tensors *t)
+/* Reads the lengths, once; counts the tasks before each sequence. Lowers the word to the first sequence with a length or a page that is none. */
+__attribute__((noinline)) static int64_t read_lengths(const struct glint_cpu_call *call, const struct glint_variant *variant,
+                                                      uint32_t concurrency, struct glint_cpu_sequence *sequences)
 {
-    for (int64_t b = 0; t->fault && b < p->batch && b < (int64_t)*t->fault; b++)
-        if (is_faulty(p, t, b))
-            *t->fault = (uint32_t)b;
+    const struct glint_problem *p = call->problem;
+    const struct glint_tensors *t = call->tensors;
+    int64_t end_q = 0, end_k = 0, tiles = 0;
+    uint32_t at_fault = GLINT_NO_FAULT;
+    for (int64_t b = 0; b < p->batch; b++) {
+        struct glint_cpu_sequence *s = &sequences[b];
+        const bool right_q = place(t->first_q, t->seqlens_q, b, p->seqlen_q, p->rows_q, &s->first_q, &s->seqlen_q, &end_q);
+        const bool right_k = place(t->first_k, t->seqlens_k, b, p->seqlen_k, p->rows_k, &s->first_k, &s->seqlen_k, &end_k);
+        if (at_fault == GLINT_NO_FAULT && (!(right_q && right_k) || (t->fault && has_bad_page(p, t, s, b))))
+            at_fault = (uint32_t)b;
+        tiles += (s->seqlen_q + variant->tile_m - 1) / variant->tile_m * p->heads_q;
+    }
+    if (t->fault && at_fault < *t->fault)
+        *t->fault = at_fault;
+    const int64_t most = glint_cpu_most_blocks(&call->geometry, tiles, concurrency);
+    struct glint_cpu_sequence before = {0};
+    for (int64_t b = 0; b <= p->batch; b++) {
+        struct glint_cpu_sequence *s = &sequences[b];
+        memcpy(s->tasks, before.tasks, sizeof s->tasks);
+        s->partials = before.partials;
+        if (b == p->batch)
+            break;
+        const struct glint_problem own = problem_of(p, s);
+        struct glint_cpu_geometry g = call->geometry;
+        glint_cpu_sequence_geometry(variant, &own, most, &g);
+        before.tasks[0] += g.tasks[0];
+        before.tasks[1] += g.tasks[1];
+        before.partials += g.split > 1 ? (uint64_t)(g.split * p->heads_q) * g.partial_floats : 0;
+        if (p->sinks != 0 && variant->pass == GLINT_BACKWARD)
+            before.partials += GLINT_CPU_LINE((uint64_t)p->heads_q);
+    }
+    return most;
+}
+
+/* What a body works on. */
+struct work {
+    struct glint_cpu_call call;
+    struct glint_problem problem;
+    struct glint_tensors tensors;
+    int64_t first, end; /* tasks of the sequence that it is */
+};
+
+/* The element of a tensor where a sequence begins; a tensor without elements stays where it is. */
+static void move(const void *field, const struct glint_strides *s, int64_t batch, int64_t row, int64_t length, uint32_t dtype)
+{
+    char *address;
+    if (length == 0)
+        return;
+    memcpy(&address, field, sizeof address);
+    address += (batch * s->batch + row * s->row) * (dtype == GLINT_F32 ? 4 : 2);
+    memcpy((void *)(uintptr_t)field, &address, sizeof address);
+}
+
+/* Makes of the call that of the sequence which the task is of. Out of line: the stack is a kernel's. */
+__attribute__((noinline)) static void begin_sequence(const struct launch *launch, struct work *w, int64_t task)
+{
+    const struct glint_cpu_call *all = launch->call;
+    const struct glint_problem *p = all->problem;
+    int64_t low = 0, high = p->batch; /* the last sequence with no more tasks before it than this one: none without tasks */
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (launch->sequences[middle].tasks[launch->phase] <= task)
+            low = middle;
+        else
+            high = middle;
+    }
+    const struct glint_cpu_sequence *s = &launch->sequences[low];
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    const int64_t batch = ragged ? 0 : low;
+    w->first = s[0].tasks[launch->phase];
+    w->end = s[1].tasks[launch->phase];
+    w->problem = problem_of(p, s);
+    w->tensors = *all->tensors;
+    struct glint_tensors *t = &w->tensors;
+    move(&t->q, &p->q, batch, s->first_q, s->seqlen_q, p->dtype);
+    move(&t->o, &p->o, batch, s->first_q, s->seqlen_q, p->dtype);
+    if (p->page_rows > 0) {
+        t->page_table += low * p->pages_per_sequence;
+    } else {
+        move(&t->k, &p->k, batch, s->first_k, s->seqlen_k, p->dtype);
+        move(&t->v, &p->v, batch, s->first_k, s->seqlen_k, p->dtype);
+    }
+    if (launch->variant->pass == GLINT_BACKWARD) {
+        move(&t->dout, &p->dout, batch, s->first_q, s->seqlen_q, p->dtype);
+        move(&t->dq, &p->dq, batch, s->first_q, s->seqlen_q, p->dtype);
+        move(&t->dk, &p->dk, batch, s->first_k, s->seqlen_k, p->dtype);
+        move(&t->dv, &p->dv, batch, s->first_k, s->seqlen_k, p->dtype);
+    }
+    if (s->seqlen_q > 0)
+        t->lse += ragged ? s->first_q : low * p->heads_q * p->seqlen_q;
+    w->call = *all;
+    w->call.problem = &w->problem;
+    w->call.tensors = t;
+    w->call.band = glint_band_of(&w->problem);
+    w->call.partials += s->partials;
+    glint_cpu_sequence_geometry(launch->variant, &w->problem, launch->most, &w->call.geometry);
 }
 
 /* The gradient of a sink: what the sequences give to it, in their order. */
-static void sum_sinks(const struct glint_cpu_call *call)
+static void sum_sinks(const struct glint_cpu_call *call, const struct glint_cpu_sequence *sequences)
 {
     const struct glint_problem *p = call->problem;
     for (int64_t h = 0; h < p->heads_q; h++) {
         float sum = 0.0f;
         for (int64_t b = 0; b < p->batch; b++)
-            sum += *glint_cpu_sink_delta(call, b, h);
+            sum += sequences ? call->partials[sequences[b + 1].partials - GLINT_CPU_LINE((uint64_t)p->heads_q) + (uint64_t)h]
+                             : *glint_cpu_sink_delta(call, b, h);
         call->tensors->dsinks[h] = 0.0f - sum;
     }
 }
@@ -100,14 +206,24 @@ ATOMIC_INLINE static void body(void *argument, uint32_t index)
 {
     const struct launch *launch = argument;
     const uint64_t floats = launch->call->geometry.region[GLINT_CPU_REGIONS];
+    const struct glint_cpu_kernel *kernel = launch->variant->kernel;
+    glint_cpu_phase_fn *phase = kernel->phase[launch->phase];
     float *scratch = (float *)(void *)launch->scratch + index * floats;
+    struct work work;
+    work.first = work.end = 0;
     for (uint32_t i = 0; i < launch->bodies; i++) {
         struct share *share = &launch->shares[(index + i) % launch->bodies];
         for (;;) {
             const int64_t task = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
             if (task >= share->end)
                 break;
-            run_task(launch, scratch, task);
+            if (!launch->sequences) {
+                phase(launch->call, scratch, task);
+                continue;
+            }
+            if (task < work.first || task >= work.end)
+                begin_sequence(launch, &work, task);
+            phase(&work.call, scratch, task - work.first);
         }
     }
 }
@@ -130,24 +246,30 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
 {
     (void)stream;
     const struct glint_executor *executor = &context->executor;
-    const struct glint_cpu_kernel *kernel = variant->kernel;
     const struct glint_problem *p = &plan->problem;
-    const bool lengths = p->lengths == GLINT_LENGTHS_DEVICE;
-    struct glint_cpu_call call = {.problem = p, .tensors = tensors, .queries = p->seqlen_q, .band = glint_band_of(p)};
-    if (lengths)
-        note_fault(p, tensors);
+    struct glint_cpu_call call = {.problem = p, .tensors = tensors, .band = glint_band_of(p)};
+    call.queries = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->seqlen_q;
     memcpy(&call.geometry, plan->internal, sizeof call.geometry);
+    const struct glint_cpu_geometry *g = &call.geometry;
 
     unsigned char *base = workspace;
-    call.partials = (float *)(void *)(base + call.geometry.partials_offset);
+    call.partials = (float *)(void *)(base + g->partials_offset);
     struct share *shares = (struct share *)(void *)base;
+    struct launch launch = {.call = &call, .variant = variant, .shares = shares, .scratch = base + g->scratch_offset};
+    int64_t total[GLINT_CPU_PHASES] = {g->tasks[0], g->tasks[1]};
+    if (p->lengths != GLINT_LENGTHS_HOST) {
+        struct glint_cpu_sequence *sequences = (struct glint_cpu_sequence *)(void *)(shares + (g->lanes > 0 ? g->lanes : 1));
+        launch.most = read_lengths(&call, variant, executor->concurrency, sequences);
+        launch.sequences = sequences;
+        memcpy(total, sequences[p->batch].tasks, sizeof total);
+    }
     for (int i = 0; i < GLINT_CPU_PHASES; i++) {
-        const int64_t tasks = call.geometry.tasks[i];
+        const int64_t tasks = total[i];
         if (tasks == 0)
             continue;
-        const uint32_t bodies = (uint32_t)(tasks < call.geometry.lanes ? tasks : call.geometry.lanes);
-        struct launch launch = {
-            &call, kernel->phase[i], shares, base + call.geometry.scratch_offset, lengths ? tasks / p->batch : 0, bodies};
+        const uint32_t bodies = (uint32_t)(tasks < g->lanes ? tasks : g->lanes);
+        launch.phase = i;
+        launch.bodies = bodies;
         int64_t first = 0;
         for (uint32_t b = 0; b < bodies; b++) {
             atomic_init(&shares[b].next, first);
@@ -157,6 +279,6 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
         executor->parallel_for(executor->user, bodies, body, &launch);
     }
     if (p->sinks != 0 && plan->pass == GLINT_BACKWARD)
-        sum_sinks(&call);
+        sum_sinks(&call, launch.sequences);
     return GLINT_OK;
 }

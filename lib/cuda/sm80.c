@@ -55,7 +55,7 @@ static void explain(const struct glint_plan *plan, struct glint_text *text)
 const struct glint_family glint_family_sm80 = {
     .name = "sm80",
     .rank = 80,
-    .lengths = true,
+    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_DEVICE},
     .backend = &glint_cuda_backend,
     .fits = fits,
     .fill_params = fill_params,

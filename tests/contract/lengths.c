@@ -1,178 +1,336 @@
-/* Lengths that are read at run time (GLINT_LENGTHS_DEVICE): every sequence has the bits of a problem of its own lengths, on every forward row that
- * runs here; what lies beyond a length is NaN and reaches nothing, rows beyond one are not written; lengths out of bounds are clamped and noted. */
+/* Lengths that are read at run time, GLINT_LENGTHS_DEVICE and GLINT_LENGTHS_RAGGED: every sequence has the bits of a problem of its own lengths, on
+ * every row that runs here, forward, decode and backward; what lies beyond a length is NaN and reaches nothing, rows beyond one are not written;
+ * arrays that hold anything are clamped and noted, and nothing outside of the tensors is touched. What a problem of its own lengths gives is held
+ * against double elsewhere (tests/checks). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/contract/suite.h"
 #include "tests/contract/world.h"
 
-enum { BATCH = 5, HEADS_Q = 4, HEADS_KV = 2, UNTOUCHED = 0x5a };
+enum { BATCH = 5, HEADS_Q = 4, HEADS_KV = 2 };
 
-/* A problem of BATCH sequences, and its memory. */
+/* A problem of BATCH sequences, and its memory, each tensor at the end or the start of its pages. */
 struct batch {
     struct glint_problem problem;
+    enum glint_pass pass;
     struct glint_tensors tensors;
-    int32_t seqlens_q[BATCH], seqlens_k[BATCH];
-    float sinks[HEADS_Q];
-    unsigned char *memory[LSE + 1];
-    size_t bytes[LSE + 1];
+    struct guarded memory[TENSORS];
+    int32_t *first_q, *first_k, *seqlens_q, *seqlens_k; /* in pages of their own */
+    float *sinks, *dsinks;                              /* of a problem with sinks */
+    struct guarded arrays[6];
+    int64_t at[2][BATCH], length[2][BATCH]; /* of queries, of keys: what the arrays come to */
+    uint32_t at_fault;
 };
 
-static int64_t clamped(int64_t length, int64_t bound)
+static bool of_keys(enum tensor t)
 {
-    return length < 0 ? 0 : length > bound ? bound : length;
+    return t == K || t == V || t == DK || t == DV;
 }
 
-static int64_t length_of(const struct batch *x, enum tensor t, int64_t b)
+static int64_t clamped(int64_t x, int64_t low, int64_t high)
 {
-    return t == K || t == V ? clamped(x->seqlens_k[b], x->problem.seqlen_k) : clamped(x->seqlens_q[b], x->problem.seqlen_q);
+    return x < low ? low : x > high ? high : x;
 }
 
-static unsigned char *row_of(const struct glint_problem *p, unsigned char *base, enum tensor t, int64_t b, int64_t h, int64_t i)
+/* What glint.h makes of the arrays of one side; the first sequence at fault. */
+static uint32_t read_side(struct batch *x, bool keys)
+{
+    const struct glint_problem *const p = &x->problem;
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    const int32_t *const first = keys ? x->first_k : x->first_q, *const used = keys ? x->tensors.seqlens_k : x->tensors.seqlens_q;
+    const int64_t bound = keys ? p->seqlen_k : p->seqlen_q, rows = keys ? p->rows_k : p->rows_q;
+    int64_t begin = 0;
+    uint32_t at_fault = GLINT_NO_FAULT;
+    for (int b = 0; b < BATCH; b++) {
+        int64_t room = bound, end = 0;
+        bool wrong = false;
+        if (ragged) {
+            if (b == 0)
+                begin = clamped(first[0], 0, rows);
+            end = clamped(first[b + 1], begin, rows);
+            wrong = (b == 0 && begin != first[0]) || begin != first[b] || end != first[b + 1];
+            room = end - begin;
+            wrong = wrong || (used == NULL && room > bound);
+            room = room < bound ? room : bound;
+        }
+        x->at[keys][b] = ragged ? begin : 0;
+        x->length[keys][b] = used == NULL ? room : clamped(used[b], 0, room);
+        wrong = wrong || (used != NULL && used[b] != x->length[keys][b]);
+        if (wrong && at_fault == GLINT_NO_FAULT)
+            at_fault = (uint32_t)b;
+        begin = end;
+    }
+    return at_fault;
+}
+
+static void read_arrays(struct batch *x)
+{
+    const uint32_t queries = read_side(x, false), keys = read_side(x, true);
+    x->at_fault = queries < keys ? queries : keys;
+}
+
+/* Row i of a head of sequence b; ragged tensors are of one batch. */
+static unsigned char *row_of(const struct glint_problem *p, void *base, enum tensor t, int64_t b, int64_t h, int64_t i)
 {
     const struct tensor_layout s = tensor_layout(p, t);
-    const int64_t at = t == LSE ? (b * s.heads + h) * s.rows + i : b * s.strides.batch + h * s.strides.head + i * s.strides.row;
-    return base + at * s.element_bytes;
+    return (unsigned char *)base + (b * s.strides.batch + h * s.strides.head + i * s.strides.row) * s.element_bytes;
 }
 
-/* Numbers within a sequence's length, NaN beyond it. */
+static unsigned char *row_in(const struct batch *x, enum tensor t, int64_t b, int64_t h, int64_t i)
+{
+    const bool ragged = x->problem.lengths == GLINT_LENGTHS_RAGGED;
+    return row_of(&x->problem, x->memory[t].at, t, ragged ? 0 : b, h, i + x->at[of_keys(t)][b]);
+}
+
+static size_t row_bytes(const struct glint_problem *p, enum tensor t)
+{
+    const struct tensor_layout s = tensor_layout(p, t);
+    return (size_t)(s.columns * s.element_bytes);
+}
+
+/* Memory: outputs of canaries, inputs of NaN with numbers within the lengths. */
 static void make(struct batch *x, uint64_t seed)
 {
     struct rand r = rand_stream(seed, 1);
-    for (enum tensor t = Q; t <= LSE; t++) {
+    read_arrays(x);
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        const size_t bytes = tensor_bytes(&x->problem, t);
         const struct tensor_layout s = tensor_layout(&x->problem, t);
-        x->bytes[t] = (size_t)(s.batch * s.heads * s.rows * s.columns * s.element_bytes);
-        x->memory[t] = aligned_memory(64, x->bytes[t]);
-        memset(x->memory[t], t <= V ? 0xff : UNTOUCHED, x->bytes[t]);
-        for (int64_t b = 0; t <= V && b < s.batch; b++)
+        x->memory[t] = guarded_make(bytes > 0 ? bytes : 4, (size_t)s.element_bytes, seed % 2 == 0);
+        if (!pass_uses(x->pass, t))
+            continue;
+        tensor_set(&x->tensors, t, x->memory[t].at);
+        if (pass_writes(x->pass, t))
+            continue;
+        memset(x->memory[t].at, 0xff, bytes);
+        for (int64_t b = 0; b < BATCH; b++)
             for (int64_t h = 0; h < s.heads; h++)
-                for (int64_t i = 0; i < length_of(x, t, b); i++)
-                    fill_random(&r, x->problem.dtype, row_of(&x->problem, x->memory[t], t, b, h, i),
-                                (size_t)(s.columns * s.element_bytes));
+                for (int64_t i = 0; i < x->length[of_keys(t)][b]; i++)
+                    fill_random(&r, t == LSE ? (uint32_t)GLINT_F32 : x->problem.dtype, row_in(x, t, b, h, i),
+                                row_bytes(&x->problem, t));
+        guarded_read_only(&x->memory[t]);
     }
-    x->tensors = (struct glint_tensors)GLINT_TENSORS_INIT;
-    x->tensors.q = x->memory[Q];
-    x->tensors.k = x->memory[K];
-    x->tensors.v = x->memory[V];
-    x->tensors.o = x->memory[O];
-    x->tensors.lse = (float *)(void *)x->memory[LSE];
-    x->tensors.seqlens_q = x->seqlens_q;
-    x->tensors.seqlens_k = x->seqlens_k;
 }
 
 static void drop(struct batch *x)
 {
-    for (enum tensor t = Q; t <= LSE; t++)
-        free(x->memory[t]);
+    for (enum tensor t = Q; t < TENSORS; t++)
+        guarded_free(&x->memory[t]);
+    for (int i = 0; i < 6; i++)
+        guarded_free(&x->arrays[i]);
 }
 
-static void run(const struct glint_context *context, uint32_t row, const struct glint_problem *p, const struct glint_tensors *t)
+static void run(const struct glint_context *context, uint32_t row, enum glint_pass pass, const struct glint_problem *p,
+                const struct glint_tensors *t)
 {
     struct glint_plan plan;
-    plan.struct_size = sizeof plan;
-    EXPECT(glint_plan_variant(context, p, GLINT_FORWARD, row, &plan) == GLINT_OK, "%s does not take the problem", row_at(row).name);
-    void *workspace = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, plan.workspace_bytes);
-    memset(workspace, 0xff, plan.workspace_bytes);
-    const enum glint_status status = glint_forward(&plan, t, workspace, plan.workspace_bytes, NULL);
-    EXPECT(status == GLINT_OK, "%s: %s", row_at(row).name, glint_status_name(status));
-    free(workspace);
+    EXPECT(glint_plan_variant(context, p, pass, row, &plan) == GLINT_OK, "%s does not take the problem", row_at(row).name);
+    struct guarded workspace = guarded_make(plan.workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, true);
+    memset(workspace.at, 0xff, plan.workspace_bytes);
+    const enum glint_status status =
+        (pass == GLINT_FORWARD ? glint_forward : glint_backward)(&plan, t, workspace.at, plan.workspace_bytes, NULL);
+    EXPECT(status == GLINT_OK && guarded_canaries_hold(&workspace), "%s: %s", row_at(row).name, glint_status_name(status));
+    guarded_free(&workspace);
 }
 
-/* Sequence b as a problem by itself, with O and LSE of its own; they are compared with the batch's, byte by byte. */
-static void compare(const struct glint_context *context, uint32_t row, struct batch *x, int64_t b, uint64_t *rows)
+/* Sequence b as a problem by itself, with outputs of its own; they are compared with the batch's, byte by byte, and the batch's are wiped. What it
+ * gives to the gradients of the sinks is added up. */
+static void compare(const struct glint_context *alone, uint32_t row, struct batch *x, int64_t b, float *sink_sums, uint64_t *rows)
 {
     struct glint_problem p = x->problem;
     p.lengths = GLINT_LENGTHS_HOST;
+    p.rows_q = p.rows_k = 0;
     p.batch = 1;
-    p.seqlen_q = length_of(x, Q, b);
-    p.seqlen_k = length_of(x, K, b);
-    unsigned char *o = aligned_memory(64, x->bytes[O]), *lse = aligned_memory(64, x->bytes[LSE]);
+    p.seqlen_q = x->length[0][b];
+    p.seqlen_k = x->length[1][b];
     struct glint_tensors t = GLINT_TENSORS_INIT;
-    t.q = row_of(&x->problem, x->memory[Q], Q, b, 0, 0);
-    t.k = row_of(&x->problem, x->memory[K], K, b, 0, 0);
-    t.v = row_of(&x->problem, x->memory[V], V, b, 0, 0);
-    t.o = o;
-    t.lse = (float *)(void *)lse;
-    t.sinks = x->tensors.sinks;
-    run(context, row, &p, &t);
-    for (enum tensor out = O; out <= LSE; out++) {
-        const struct tensor_layout s = tensor_layout(&x->problem, out);
-        const size_t bytes = (size_t)(s.columns * s.element_bytes);
-        for (int64_t h = 0; h < s.heads; h++)
-            for (int64_t i = 0; i < s.rows; i++, ++*rows) {
-                const unsigned char *got = row_of(&x->problem, x->memory[out], out, b, h, i);
-                bool same = true;
-                if (i < p.seqlen_q)
-                    same = memcmp(got, row_of(&p, out == O ? o : lse, out, 0, h, i), bytes) == 0;
-                for (size_t k = 0; i >= p.seqlen_q && k < bytes; k++)
-                    same = same && got[k] == UNTOUCHED;
-                EXPECT(same, "%s: %s of sequence %lld (%lld x %lld of %lld x %lld), head %lld, row %lld", row_at(row).name,
-                       tensor_field[out], (long long)b, (long long)p.seqlen_q, (long long)p.seqlen_k,
-                       (long long)x->problem.seqlen_q, (long long)x->problem.seqlen_k, (long long)h, (long long)i);
-            }
+    unsigned char *own[TENSORS] = {NULL};
+    for (enum tensor k = Q; k < TENSORS; k++) {
+        if (!pass_uses(x->pass, k))
+            continue;
+        own[k] = aligned_memory(64, tensor_bytes(&p, k) + 64);
+        for (int64_t h = 0; h < tensor_layout(&p, k).heads && pass_reads(x->pass, k) && !pass_writes(x->pass, k); h++)
+            for (int64_t i = 0; i < x->length[of_keys(k)][b]; i++)
+                memcpy(row_of(&p, own[k], k, 0, h, i), row_in(x, k, b, h, i), row_bytes(&p, k));
+        tensor_set(&t, k, own[k]);
     }
-    free(o);
-    free(lse);
+    float dsinks[HEADS_Q];
+    if (p.sinks != 0) {
+        t.sinks = x->sinks;
+        t.dsinks = dsinks;
+    }
+    run(alone, row, x->pass, &p, &t);
+    for (int h = 0; h < HEADS_Q && p.sinks != 0 && x->pass == GLINT_BACKWARD; h++)
+        sink_sums[h] += 0.0f - dsinks[h];
+    for (enum tensor k = Q; k < TENSORS; k++)
+        for (int64_t h = 0; pass_writes(x->pass, k) && h < tensor_layout(&p, k).heads; h++)
+            for (int64_t i = 0; i < x->length[of_keys(k)][b]; i++, ++*rows) {
+                unsigned char *const got = row_in(x, k, b, h, i);
+                EXPECT(memcmp(got, row_of(&p, own[k], k, 0, h, i), row_bytes(&p, k)) == 0,
+                       "%s, lengths %u: %s of sequence %lld (%lld x %lld of %lld x %lld), head %lld, row %lld", row_at(row).name,
+                       x->problem.lengths, tensor_name[k], (long long)b, (long long)p.seqlen_q, (long long)p.seqlen_k,
+                       (long long)x->problem.seqlen_q, (long long)x->problem.seqlen_k, (long long)h, (long long)i);
+                memset(got, CANARY, row_bytes(&p, k));
+            }
+    for (enum tensor k = Q; k < TENSORS; k++)
+        free(own[k]);
 }
 
-static void describe(struct batch *x, const struct glint_variant_info *info, uint32_t mask, bool bhsd)
+static void nothing_else_is_written(const struct batch *x, uint32_t row)
 {
-    const int64_t m = info->queries_up_to > 0 ? 6 : (int64_t)info->tile_m + 9, n = 2 * (int64_t)info->tile_n + 9;
+    for (enum tensor t = Q; t < TENSORS; t++)
+        if (pass_writes(x->pass, t))
+            EXPECT(all_canaries(x->memory[t].at, x->memory[t].bytes) && guarded_canaries_hold(&x->memory[t]),
+                   "%s, lengths %u: %s has rows that are no sequence's", row_at(row).name, x->problem.lengths, tensor_name[t]);
+}
+
+static int32_t *array(struct batch *x, int which, int64_t count)
+{
+    x->arrays[which] = guarded_make((size_t)count * 4, 4, true);
+    return (int32_t *)(void *)x->arrays[which].at;
+}
+
+enum layout { BSHD, BHSD, GAPS };
+
+/* Lengths from none to the bounds, of a row: m queries and n keys and a little. Ragged, sequences follow one another with gaps after two of them, which
+ * the used lengths leave, and rows of no sequence at either end. */
+static void describe(struct batch *x, const struct glint_variant_info *info, uint32_t lengths, enum layout layout,
+                     bool bottom_right)
+{
+    const bool decode = info->queries_up_to > 0, ragged = lengths == GLINT_LENGTHS_RAGGED;
+    const int64_t m = decode ? 6 : (int64_t)info->tile_m + 9;
+    const int64_t n =
+        decode || info->pass == GLINT_FORWARD ? 2 * (int64_t)info->tile_n + 9 : 530; /* backward: two groups of keys */
+    const int64_t q[BATCH] = {m, 1, m - 2, 0, 3}, k[BATCH] = {n - 3, (int64_t)info->tile_n, n, 5, 0};
     memset(x, 0, sizeof *x);
-    (bhsd ? glint_problem_bhsd : glint_problem_bshd)(&x->problem, (enum glint_dtype)info->dtype, BATCH, m, n, HEADS_Q, HEADS_KV,
-                                                     info->head_dim);
-    x->problem.lengths = GLINT_LENGTHS_DEVICE;
-    x->problem.mask = mask;
-    if (mask == GLINT_MASK_BAND_TOP_LEFT || mask == GLINT_MASK_BAND_BOTTOM_RIGHT) {
-        x->problem.window_left = (int64_t)info->tile_n / 2;
-        x->problem.window_right = 1;
+    x->pass = (enum glint_pass)info->pass;
+    (layout == BHSD ? glint_problem_bhsd : glint_problem_bshd)(&x->problem, (enum glint_dtype)info->dtype, ragged ? 1 : BATCH,
+                                                               ragged ? 3 * m : m, ragged ? 3 * n : n, HEADS_Q, HEADS_KV,
+                                                               info->head_dim);
+    struct glint_problem *const p = &x->problem;
+    if (layout == GAPS)
+        for (struct glint_strides *s = &p->q; s <= &p->dv; s++)
+            *s = (struct glint_strides){s->batch * 5, s->head * 2, s->row * 2 + 3 * info->head_dim};
+    for (struct glint_strides *s = &p->q; ragged && s <= &p->dv; s++)
+        s->batch = 12345; /* counts for nothing */
+    p->batch = BATCH;
+    p->seqlen_q = m;
+    p->seqlen_k = n;
+    p->lengths = lengths;
+    p->rows_q = ragged ? 3 * m : 0;
+    p->rows_k = ragged ? 3 * n : 0;
+    p->mask = row_mask(info, bottom_right);
+    if (p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT) {
+        p->window_left = (int64_t)info->tile_n / 2;
+        p->window_right = 1;
     }
-    const int64_t q[BATCH] = {m, 1, m - 2, 0, 3}, k[BATCH] = {n, n - 3, (int64_t)info->tile_n, 5, 0};
+    x->tensors = (struct glint_tensors)GLINT_TENSORS_INIT;
+    x->first_q = array(x, 0, BATCH + 1);
+    x->first_k = array(x, 1, BATCH + 1);
+    x->seqlens_q = array(x, 2, BATCH);
+    x->seqlens_k = array(x, 3, BATCH);
+    x->first_q[0] = ragged ? 2 : 0;
+    x->first_k[0] = ragged ? 1 : 0;
     for (int b = 0; b < BATCH; b++) {
         x->seqlens_q[b] = (int32_t)q[b];
         x->seqlens_k[b] = (int32_t)k[b];
+        x->first_q[b + 1] = x->first_q[b] + (int32_t)q[b] + (b == 1 ? 2 : 0);
+        x->first_k[b + 1] = x->first_k[b] + (int32_t)k[b] + (b == 1 ? 4 : 0);
     }
+    x->tensors.seqlens_q = x->seqlens_q;
+    x->tensors.seqlens_k = x->seqlens_k;
+    x->sinks = (float *)(void *)array(x, 4, HEADS_Q);
+    x->dsinks = (float *)(void *)array(x, 5, HEADS_Q);
+    if (bottom_right) { /* with sinks, and capped where the row can */
+        p->sinks = 1;
+        p->softcap = (info->features & GLINT_FEATURE_SOFTCAP) != 0 ? 1.5f : 0;
+        for (int h = 0; h < HEADS_Q; h++)
+            x->sinks[h] = (float)h - 1;
+        x->tensors.sinks = x->sinks;
+        x->tensors.dsinks = x->pass == GLINT_BACKWARD ? x->dsinks : NULL;
+    }
+    if (ragged) {
+        x->tensors.first_q = x->first_q;
+        x->tensors.first_k = x->first_k;
+    }
+}
+
+/* Runs it, and holds each sequence against itself alone. */
+static void judge(const struct glint_context *context, const struct glint_context *alone, uint32_t row, struct batch *x,
+                  uint64_t seed, uint64_t *rows)
+{
+    uint32_t word = GLINT_NO_FAULT;
+    make(x, seed);
+    x->tensors.fault = seed % 4 == 3 ? NULL : &word;
+    run(context, row, x->pass, &x->problem, &x->tensors);
+    EXPECT(x->tensors.fault == NULL || word == x->at_fault, "%s: the word is %u, not %u", row_at(row).name, word, x->at_fault);
+    float sink_sums[HEADS_Q] = {0.0f};
+    for (int64_t b = 0; b < BATCH; b++)
+        compare(alone, row, x, b, sink_sums, rows);
+    for (int h = 0; h < HEADS_Q && x->problem.sinks != 0 && x->pass == GLINT_BACKWARD; h++)
+        EXPECT(x->dsinks[h] == 0.0f - sink_sums[h], "%s: dsinks[%d] is %g, not %g", row_at(row).name, h, (double)x->dsinks[h],
+               (double)-sink_sums[h]);
+    nothing_else_is_written(x, row);
+    drop(x);
+}
+
+/* A number that is no length, or a strange one. */
+static int32_t anything(struct rand *r, int64_t near)
+{
+    switch (rand_below(r, 8)) {
+    case 0: return INT32_MIN;
+    case 1: return INT32_MAX;
+    case 2: return -1;
+    case 3: return 0;
+    default: return (int32_t)(rand_below(r, near + 3) - 1);
+    }
+}
+
+static void scramble(struct batch *x, struct rand *r)
+{
+    const struct glint_problem *const p = &x->problem;
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    for (int edit = 1 + (int)rand_below(r, 4); edit > 0; edit--)
+        switch (rand_below(r, 4)) {
+        case 0: x->seqlens_q[rand_below(r, BATCH)] = anything(r, p->seqlen_q); break;
+        case 1: x->seqlens_k[rand_below(r, BATCH)] = anything(r, p->seqlen_k); break;
+        case 2: x->first_q[rand_below(r, BATCH + 1)] = anything(r, p->rows_q); break;
+        default: x->first_k[rand_below(r, BATCH + 1)] = anything(r, p->rows_k); break;
+        }
+    if (rand_below(r, 3) == 0)
+        x->tensors.seqlens_q = NULL;
+    if (ragged && rand_below(r, 3) == 0)
+        x->tensors.seqlens_k = NULL;
 }
 
 static void each_row(uint32_t concurrency)
 {
-    void *storage;
+    void *storage[2];
     struct counting counting;
-    struct glint_context *const context = open_context(&counting, concurrency, &storage);
+    struct glint_context *const context = open_context(&counting, concurrency, &storage[0]), *const alone =
+                                                                                                 open_serial(&storage[1]);
     uint64_t rows = 0;
     uint32_t tried = 0;
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         const struct glint_variant_info info = row_at(row);
-        if (info.pass != GLINT_FORWARD || glint_variant_available(context, row) != GLINT_OK)
+        if (glint_variant_available(context, row) != GLINT_OK)
             continue;
-        for (int way = 0; way < 3; way++) {
-            struct batch x;
-            describe(&x, &info, row_mask(&info, way > 0), way == 1);
-            if (way == 2) { /* all queries, and two lengths out of bounds */
-                x.seqlens_q[1] = x.seqlens_q[2] = x.seqlens_q[3] = x.seqlens_q[4] = x.seqlens_q[0];
-                x.seqlens_k[2] = INT32_MAX;
-                x.seqlens_k[3] = INT32_MIN;
+        for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= GLINT_LENGTHS_RAGGED; lengths++)
+            for (uint32_t way = concurrency == 1 ? (row + lengths) % 3 : 0; way < 3; way += concurrency == 1 ? 3 : 1) {
+                struct batch x;
+                struct rand r = rand_stream(row, lengths * 3 + way);
+                describe(&x, &info, lengths, (enum layout)((way + lengths) % 3), way > 0);
+                if (way == 2)
+                    scramble(&x, &r);
+                judge(context, alone, row, &x, row + way, &rows);
             }
-            if (way > 0) { /* with sinks, and capped where the row can */
-                x.problem.sinks = 1;
-                x.problem.softcap = (info.features & GLINT_FEATURE_SOFTCAP) != 0 ? 1.5f : 0;
-                for (int h = 0; h < HEADS_Q; h++)
-                    x.sinks[h] = (float)h - 1;
-            }
-            make(&x, row * 3 + (uint32_t)way);
-            x.tensors.sinks = way > 0 ? x.sinks : NULL;
-            if (way == 2)
-                x.tensors.seqlens_q = NULL;
-            run(context, row, &x.problem, &x.tensors);
-            for (int64_t b = 0; b < BATCH; b++)
-                compare(context, row, &x, b, &rows);
-            drop(&x);
-        }
         tried++;
     }
-    EXPECT(tried > 0 && rows > 0, "no forward row runs here");
-    contract_note("concurrency %u: %u rows of the table, %llu rows of O and LSE", concurrency, tried, (unsigned long long)rows);
-    free(storage);
+    EXPECT(tried > 0 && rows > 0, "no row runs here");
+    contract_note("concurrency %u: %u rows of the table, %llu rows of outputs", concurrency, tried, (unsigned long long)rows);
+    for (int i = 0; i < 2; i++)
+        free(storage[i]);
 }
 
 static void one_body(void)
@@ -183,6 +341,38 @@ static void one_body(void)
 static void seven_bodies(void)
 {
     each_row(7);
+}
+
+/* Arrays that hold anything, on one row of each pass. */
+static void any_arrays(void)
+{
+    void *storage[2];
+    struct counting counting;
+    struct glint_context *const context = open_context(&counting, 3, &storage[0]), *const alone = open_serial(&storage[1]);
+    uint64_t rows = 0, tried = 0, at_fault = 0;
+    bool done[3] = {false};
+    for (uint32_t row = 0; row < glint_variant_count(); row++) {
+        const struct glint_variant_info info = row_at(row);
+        bool *const this = &done[info.queries_up_to > 0 ? 0 : info.pass];
+        if (*this || glint_variant_available(context, row) != GLINT_OK)
+            continue;
+        *this = true;
+        for (uint64_t seed = 0; seed < (CONTRACT_EMULATED || CONTRACT_SANITIZED ? 20 : 150); seed++, tried++) {
+            struct rand r = rand_stream(seed, row);
+            struct batch x;
+            describe(&x, &info, seed % 4 == 0 ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_RAGGED, (enum layout)rand_below(&r, 3),
+                     seed % 3 > 0);
+            scramble(&x, &r);
+            read_arrays(&x);
+            at_fault += x.at_fault != GLINT_NO_FAULT;
+            judge(context, alone, row, &x, seed, &rows);
+        }
+    }
+    contract_note("%llu calls, %llu with a fault, %llu rows of outputs", (unsigned long long)tried, (unsigned long long)at_fault,
+                  (unsigned long long)rows);
+    EXPECT(at_fault > tried / 4 && at_fault < tried, "the arrays are all of one kind");
+    for (int i = 0; i < 2; i++)
+        free(storage[i]);
 }
 
 /* ---- one sequence, whatever it is planned with ----------------------------------------------------------------------------------- */
@@ -291,30 +481,33 @@ static void faults(void)
     uint32_t row = 0, word = GLINT_NO_FAULT;
     while (strcmp(row_at(row).name, info.name) != 0)
         row++;
-    struct batch x;
-    describe(&x, &info, row_mask(&info, true), false);
-    make(&x, 1);
-    x.tensors.fault = &word;
-    const struct {
-        int32_t *at;
-        int64_t value;
-        uint32_t expected;
-    } step[] = {
-        {&x.seqlens_q[0], x.problem.seqlen_q, GLINT_NO_FAULT},
-        {&x.seqlens_k[4], x.problem.seqlen_k + 1, 4},
-        {&x.seqlens_q[2], -1, 2},
-        {&x.seqlens_q[2], 0, 2}, /* it stays */
-        {&x.seqlens_k[0], INT32_MIN, 0},
-        {&x.seqlens_k[1], INT32_MAX, 0},
-    };
-    for (size_t i = 0; i < sizeof step / sizeof step[0]; i++) {
-        *step[i].at = (int32_t)step[i].value;
-        run(context, row, &x.problem, &x.tensors);
-        EXPECT(word == step[i].expected, "after step %zu the word is %u, not %u", i, word, step[i].expected);
+    for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= GLINT_LENGTHS_RAGGED; lengths++) {
+        struct batch x;
+        describe(&x, &info, lengths, BSHD, true);
+        make(&x, 1);
+        word = GLINT_NO_FAULT;
+        x.tensors.fault = &word;
+        const struct {
+            int32_t *at;
+            int64_t value;
+            uint32_t expected;
+        } step[] = {
+            {&x.seqlens_q[0], lengths == GLINT_LENGTHS_DEVICE ? x.problem.seqlen_q : 1, GLINT_NO_FAULT},
+            {&x.seqlens_k[4], x.problem.seqlen_k + 1, 4},
+            {&x.seqlens_q[2], -1, 2},
+            {&x.seqlens_q[2], 0, 2}, /* it stays */
+            {&x.seqlens_k[0], INT32_MIN, 0},
+            {&x.seqlens_k[1], INT32_MAX, 0},
+        };
+        for (size_t i = 0; i < sizeof step / sizeof step[0]; i++) {
+            *step[i].at = (int32_t)step[i].value;
+            run(context, row, x.pass, &x.problem, &x.tensors);
+            EXPECT(word == step[i].expected, "after step %zu the word is %u, not %u", i, word, step[i].expected);
+        }
+        x.tensors.fault = NULL;
+        run(context, row, x.pass, &x.problem, &x.tensors);
+        drop(&x);
     }
-    x.tensors.fault = NULL;
-    run(context, row, &x.problem, &x.tensors);
-    drop(&x);
     free(storage);
 }
 
@@ -334,63 +527,101 @@ static void refusals(void)
 {
     void *storage;
     struct counting counting;
-    char text[1024];
     struct glint_context *const context = open_context(&counting, 2, &storage);
     const struct glint_variant_info info = first_row(context, GLINT_FORWARD);
-    struct batch x;
-    struct glint_plan plan;
-    plan.struct_size = sizeof plan;
-    describe(&x, &info, row_mask(&info, true), false);
-    make(&x, 1);
-    EXPECT(glint_plan(context, &x.problem, GLINT_FORWARD, &plan) == GLINT_OK, "plan");
-    unsigned char *workspace = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, plan.workspace_bytes);
+    char text[1024];
     uint32_t word = GLINT_NO_FAULT;
-    struct glint_tensors t = x.tensors;
+    for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= GLINT_LENGTHS_RAGGED; lengths++) {
+        const bool ragged = lengths == GLINT_LENGTHS_RAGGED;
+        struct batch x;
+        struct glint_plan plan;
+        describe(&x, &info, lengths, BSHD, true);
+        make(&x, 1);
+        EXPECT(glint_plan(context, &x.problem, GLINT_FORWARD, &plan) == GLINT_OK, "plan");
+        unsigned char *workspace = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, plan.workspace_bytes);
+        struct glint_tensors t = x.tensors;
 
-    t.seqlens_k = NULL;
-    expect_refused(&plan, &t, workspace, GLINT_NULL_TENSOR, "seqlens_k");
-    t = x.tensors;
-    t.seqlens_q = (const int32_t *)(const void *)((const char *)x.seqlens_q + 2);
-    expect_refused(&plan, &t, workspace, GLINT_TENSOR_MISALIGNED, "seqlens_q");
-    t = x.tensors;
-    t.seqlens_k = (const int32_t *)(const void *)x.memory[O];
-    expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "seqlens_k");
-    t.seqlens_k = (const int32_t *)(const void *)x.memory[LSE];
-    expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "seqlens_k");
-    t = x.tensors;
-    t.fault = (uint32_t *)(void *)x.memory[K];
-    expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "fault");
-    t.fault = (uint32_t *)(void *)&x.seqlens_k[BATCH - 1];
-    expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "fault");
-    t.fault = (uint32_t *)(void *)workspace;
-    expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "fault");
-    for (size_t i = 0; i < x.bytes[O]; i++)
-        EXPECT(x.memory[O][i] == UNTOUCHED, "a refused call wrote O");
+        if (ragged) {
+            struct glint_append append = GLINT_APPEND_INIT;
+            append.dtype = GLINT_F32;
+            EXPECT(glint_append(&plan, &append, &t, NULL) == GLINT_BAD_APPEND &&
+                       glint_explain_append(&plan, &append, &t, NULL, text, sizeof text, NULL) == GLINT_BAD_APPEND &&
+                       strstr(text, "lengths is 2 (GLINT_LENGTHS_RAGGED)") != NULL,
+                   "%s", text);
+            t.first_k = NULL;
+            expect_refused(&plan, &t, workspace, GLINT_NULL_TENSOR, "first_k");
+            t = x.tensors;
+            t.first_q = NULL;
+            expect_refused(&plan, &t, workspace, GLINT_NULL_TENSOR, "first_q");
+            t = x.tensors;
+            t.first_q = (const int32_t *)(const void *)((const char *)x.first_q - 1);
+            expect_refused(&plan, &t, workspace, GLINT_TENSOR_MISALIGNED, "first_q");
+            t = x.tensors;
+            t.first_k = (const int32_t *)(const void *)x.memory[LSE].at;
+            expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "first_k");
+            t = x.tensors;
+            t.fault = (uint32_t *)(void *)&x.first_k[BATCH];
+            expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "fault");
+        } else {
+            t.seqlens_k = NULL;
+            expect_refused(&plan, &t, workspace, GLINT_NULL_TENSOR, "seqlens_k");
+            t = x.tensors;
+            t.first_q = x.first_q;
+            expect_refused(&plan, &t, workspace, GLINT_BAD_RAGGED, "first_q");
+        }
+        t = x.tensors;
+        t.seqlens_q = (const int32_t *)(const void *)((const char *)x.seqlens_q - 2);
+        expect_refused(&plan, &t, workspace, GLINT_TENSOR_MISALIGNED, "seqlens_q");
+        t = x.tensors;
+        t.seqlens_k = (const int32_t *)(const void *)x.memory[O].at;
+        expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "seqlens_k");
+        t.seqlens_k = (const int32_t *)(const void *)x.memory[LSE].at;
+        expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "seqlens_k");
+        t = x.tensors;
+        t.fault = (uint32_t *)(void *)x.memory[K].at;
+        expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "fault");
+        t.fault = (uint32_t *)(void *)&x.seqlens_k[BATCH - 1];
+        expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "fault");
+        t.fault = (uint32_t *)(void *)workspace;
+        expect_refused(&plan, &t, workspace, GLINT_TENSOR_OVERLAP, "fault");
+        nothing_else_is_written(&x, 0);
 
-    /* Lengths that the plan does not ask for. */
-    x.problem.lengths = GLINT_LENGTHS_HOST;
-    EXPECT(glint_plan(context, &x.problem, GLINT_FORWARD, &plan) == GLINT_OK, "plan");
-    free(workspace);
-    workspace = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, plan.workspace_bytes);
-    expect_refused(&plan, &x.tensors, workspace, GLINT_BAD_LENGTHS, "GLINT_LENGTHS_DEVICE");
-    t = x.tensors;
-    t.seqlens_q = t.seqlens_k = NULL;
-    t.fault = &word;
-    expect_refused(&plan, &t, workspace, GLINT_BAD_LENGTHS, "fault");
+        /* Lengths that the plan does not ask for. */
+        struct glint_problem host = x.problem;
+        host.lengths = GLINT_LENGTHS_HOST;
+        if (ragged)
+            EXPECT(glint_explain(context, &host, GLINT_FORWARD, text, sizeof text, NULL) == GLINT_BAD_RAGGED &&
+                       strstr(text, "rows_q") != NULL,
+                   "%s", text);
+        host.rows_q = host.rows_k = 0;
+        host.batch = ragged ? 1 : host.batch;
+        EXPECT(glint_plan(context, &host, GLINT_FORWARD, &plan) == GLINT_OK, "plan");
+        free(workspace);
+        workspace = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, plan.workspace_bytes);
+        expect_refused(&plan, &x.tensors, workspace, ragged ? GLINT_BAD_RAGGED : GLINT_BAD_LENGTHS, "GLINT_LENGTHS_RAGGED");
+        t = x.tensors;
+        t.seqlens_q = t.seqlens_k = t.first_q = t.first_k = NULL;
+        t.fault = &word;
+        expect_refused(&plan, &t, workspace, GLINT_BAD_LENGTHS, "fault");
+        free(workspace);
 
-    drop(&x);
-    if (runs_pass(context, GLINT_BACKWARD)) {
-        const struct glint_variant_info back = first_row(context, GLINT_BACKWARD);
-        describe(&x, &back, row_mask(&back, true), false);
-        const enum glint_status status = glint_explain(context, &x.problem, GLINT_BACKWARD, text, sizeof text, NULL);
-        EXPECT(status == GLINT_BAD_LENGTHS && strstr(text, "lengths") != NULL, "%s: %s", glint_status_name(status), text);
+        /* Rows that are none. */
+        const int64_t rows[] = {-1, GLINT_MAX_EXTENT + 1, INT64_MIN};
+        for (int i = 0; ragged && i < 6; i++) {
+            struct glint_problem bad = x.problem;
+            *(i < 3 ? &bad.rows_q : &bad.rows_k) = rows[i % 3];
+            EXPECT(glint_explain(context, &bad, GLINT_FORWARD, text, sizeof text, NULL) == GLINT_BAD_RAGGED &&
+                       strstr(text, i < 3 ? "rows_q" : "rows_k") != NULL,
+                   "%s", text);
+        }
+        drop(&x);
     }
-    free(workspace);
     free(storage);
 }
 
 static const struct contract_case cases[] = {
-    {"one_body", one_body, 0}, {"seven_bodies", seven_bodies, 0}, {"bits_of_a_sequence", bits_of_a_sequence, 0},
-    {"faults", faults, 0},     {"refusals", refusals, 0},
+    {"one_body", one_body, 300},     {"seven_bodies", seven_bodies, 300},
+    {"any_arrays", any_arrays, 300}, {"bits_of_a_sequence", bits_of_a_sequence, 300},
+    {"faults", faults, 0},           {"refusals", refusals, 0},
 };
 CONTRACT_MAIN("lengths", cases)

@@ -77,7 +77,11 @@ static const struct glint_backend backend = {.device = GLINT_DEVICE_CUDA,
                                              .runs = runs,
                                              .plan = plan_nothing};
 static const struct glint_family lowest = {.name = "cpu", .backend = &backend, .fits = fits},
-                                 middle = {.name = "sm80", .rank = 80, .lengths = true, .backend = &backend, .fits = fits},
+                                 middle = {.name = "sm80",
+                                           .rank = 80,
+                                           .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED},
+                                           .backend = &backend,
+                                           .fits = fits},
                                  highest = {.name = "sm90a", .rank = 90, .backend = &backend, .fits = fits};
 
 enum { READ_LENGTHS = (1u << (FEW + 1)) - (1u << GPU_WIDE) }; /* the rows of the family that does */
@@ -206,7 +210,9 @@ START_TEST(lengths_on_the_device)
             struct glint_problem p = problem_of(2, 3, length, 2 * length);
             struct glint_plan plan;
             char text[1024];
-            p.lengths = GLINT_LENGTHS_DEVICE;
+            p.lengths = length % 3 == 0 ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_RAGGED;
+            if (p.lengths == GLINT_LENGTHS_RAGGED)
+                p.rows_q = p.rows_k = 1000;
             const unsigned right = runnable & READ_LENGTHS;
             const enum glint_status status = glint_plan(context, &p, GLINT_FORWARD, &plan);
             ck_assert_int_eq(status, right != 0 ? GLINT_OK : GLINT_BAD_LENGTHS);

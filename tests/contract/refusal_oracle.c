@@ -220,7 +220,7 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
         fault(f, GLINT_BAD_HEAD_GROUP, "heads_q");
     if (!isfinite(p->softmax_scale))
         fault(f, GLINT_BAD_SCALE, "softmax_scale");
-    if (p->lengths > GLINT_LENGTHS_DEVICE || (p->lengths == GLINT_LENGTHS_DEVICE && pass != GLINT_FORWARD))
+    if (p->lengths > GLINT_LENGTHS_RAGGED)
         fault(f, GLINT_BAD_LENGTHS, "lengths");
     const double cap = (double)p->softcap;
     if (cap != 0 && !(cap >= ldexp(1, -126) && cap <= ldexp(1, 124)))
@@ -247,6 +247,11 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
         if (pass != GLINT_FORWARD || p->lengths != GLINT_LENGTHS_DEVICE)
             fault(f, GLINT_BAD_PAGES, "page_rows");
     }
+    const int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? GLINT_MAX_EXTENT : 0;
+    if (p->rows_q < 0 || p->rows_q > rows)
+        fault(f, GLINT_BAD_RAGGED, "rows_q");
+    if (p->rows_k < 0 || p->rows_k > rows)
+        fault(f, GLINT_BAD_RAGGED, "rows_k");
     if (p->reserved_word != 0)
         fault(f, GLINT_BAD_RESERVED, "reserved_word");
     for (int i = 0; i < 4; i++) {
@@ -286,8 +291,9 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
             add(f, GLINT_SIZE_OVERFLOW, s.rows == 0, tensor_field[t], "");
     }
     if (extents_fit && pass_fits) {
+        const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
         const wide rows = (wide)p->batch * p->heads_q * p->seqlen_q;
-        if (rows * 4 > INT64_MAX)
+        if (rows * 4 > INT64_MAX && !ragged)
             fault(f, GLINT_SIZE_OVERFLOW, "lse");
         else if (rows * 4 > INT64_MAX / 4096) /* a workspace of O(rows) is a byte count too, of a size that only the plan knows */
             add(f, GLINT_SIZE_OVERFLOW, true, "", "workspace");

@@ -47,6 +47,8 @@ static const struct field fields[] = {
     STRIDES(dv),
     FIELD(window_left, KIND_I64),
     FIELD(window_right, KIND_I64),
+    FIELD(rows_q, KIND_I64),
+    FIELD(rows_k, KIND_I64),
     FIELD(lengths, KIND_U32),
     FIELD(reserved_word, KIND_U32),
     FIELD(softcap, KIND_F32),
@@ -306,7 +308,7 @@ enum { SUBJECTS = 32 };
 static const enum glint_status problem_statuses[] = {
     GLINT_STRUCT_SIZE,  GLINT_BAD_PASS,       GLINT_BAD_DTYPE,   GLINT_BAD_MASK,    GLINT_BAD_HEAD_DIM, GLINT_BAD_BATCH,
     GLINT_BAD_HEADS,    GLINT_BAD_HEAD_GROUP, GLINT_BAD_SEQLEN,  GLINT_BAD_SCALE,   GLINT_BAD_STRIDE,   GLINT_SIZE_OVERFLOW,
-    GLINT_BAD_RESERVED, GLINT_BAD_WINDOW,     GLINT_BAD_LENGTHS, GLINT_NOT_IN_SPEC, GLINT_BAD_PAGES};
+    GLINT_BAD_RESERVED, GLINT_BAD_WINDOW,     GLINT_BAD_LENGTHS, GLINT_NOT_IN_SPEC, GLINT_BAD_PAGES,    GLINT_BAD_RAGGED};
 
 static void report(size_t subjects, uint64_t at_least)
 {

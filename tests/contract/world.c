@@ -16,13 +16,16 @@ int64_t element_bytes(uint32_t dtype)
 
 struct tensor_layout tensor_layout(const struct glint_problem *p, enum tensor t)
 {
-    const bool of_keys = t == K || t == V || t == DK || t == DV;
+    const bool of_keys = t == K || t == V || t == DK || t == DV, ragged = p->lengths == GLINT_LENGTHS_RAGGED;
     const bool paged = (t == K || t == V) && p->page_rows != 0;
-    struct tensor_layout s = {paged ? p->pages : p->batch,
+    const int64_t keys = ragged ? p->rows_k : paged ? p->page_rows : p->seqlen_k;
+    struct tensor_layout s = {ragged  ? 1
+                              : paged ? p->pages
+                                      : p->batch,
                               of_keys ? p->heads_kv : p->heads_q,
-                              paged     ? p->page_rows
-                              : of_keys ? p->seqlen_k
-                                        : p->seqlen_q,
+                              of_keys  ? keys
+                              : ragged ? p->rows_q
+                                       : p->seqlen_q,
                               p->head_dim,
                               {0, 0, 0},
                               element_bytes(p->dtype)};
