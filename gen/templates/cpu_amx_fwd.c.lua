@@ -152,15 +152,7 @@ $ if bounds_first then
 $ end
         const struct glint_total total = glint_total(glint_load(x->max + i) * scale, glint_load(x->sum + i), sink);
         glint_store(x->max + i, glint_select(sees, total.lse, glint_splat(sink)));
-        for (size_t half = 0; half < 2; half++) {
-            glint_line factor;
-            glint_linei keep;
-            memcpy(&factor, (const char *)&total.factor + half * sizeof factor, sizeof factor);
-            memcpy(&keep, (const char *)&sees + half * sizeof keep, sizeof keep);
-            const int64_t first = i + 8 * (int64_t)half;
-            if (first < queries)
-                glint_transpose_out(o + first * p->o.row, p->o.row, x->o + i * DIM + 8 * half, 16, queries - first, HEAD_DIM, &factor, &keep);
-        }
+        glint_unpack_columns(o + i * p->o.row, p->o.row, x->o + i * DIM, queries - i, &total.factor, &sees);
     }
     memcpy(lse, x->max, sizeof(float) * (size_t)queries);
 }

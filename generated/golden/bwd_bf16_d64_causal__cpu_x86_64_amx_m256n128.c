@@ -275,10 +275,10 @@ static void store_dq(const struct glint_cpu_call *call, int64_t batch, int64_t h
     const struct glint_problem *p = call->problem;
     const int64_t first = panel * GLINT_PANEL, queries = glint_clamp(p->seqlen_q - first, 0, GLINT_PANEL);
     glint_element *to = (glint_element *)call->tensors->dq + batch * p->dq.batch + head * p->dq.head + first * p->dq.row;
-    const glint_line scale = p->softmax_scale - (glint_line){0};
-    const glint_linei keep = ~(glint_linei){0};
-    for (int64_t i = 0; i < queries; i += GLINT_CPU_SQUARE)
-        glint_transpose_out(to + i * p->dq.row, p->dq.row, dq + i / 16 * 16 * DIM + i % 16, 16, queries - i, HEAD_DIM, &scale, &keep);
+    const glint_vec scale = glint_splat(p->softmax_scale);
+    const glint_veci keep = ~(glint_veci){0};
+    for (int64_t i = 0; i < queries; i += 16)
+        glint_unpack_columns(to + i * p->dq.row, p->dq.row, dq + i * DIM, queries - i, &scale, &keep);
 }
 
 /* dK and dV of one key head, and dQ of the query heads that read it. When the problem is split, of one group of key blocks, and its part

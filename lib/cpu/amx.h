@@ -97,11 +97,11 @@ GLINT_INLINE glint_halves glint_special_halves(glint_halves h)
     return (glint_halves)((h & 0x7f80) == 0x7f80);
 }
 
-/* Numbers 32 step ... 32 step + 31 of row r; nothing past the row's end is read. */
-GLINT_INLINE glint_words glint_load_words(const struct glint_rows *x, int64_t r, int step)
+/* Numbers 32 step ... 32 step + 31 of row r; nothing past the row's end is read. With `whole` the row is there. */
+GLINT_INLINE glint_words glint_load_words(const bool whole, const struct glint_rows *x, int64_t r, int step)
 {
     glint_halves h = {0};
-    if (r < x->rows) {
+    if (whole || r < x->rows) {
         const glint_element *from = x->row + r * x->stride + step * 32;
         if (GLINT_DIM_REST == 0 || step < GLINT_DIM_STEPS - 1)
             memcpy(&h, from, sizeof h);
@@ -158,7 +158,7 @@ GLINT_OUTLINE void glint_pack_rows(uint16_t *to, const struct glint_rows *x, int
     for (int64_t r = 0; r < rows; r++) {
         uint16_t *tile = to + r / 16 * GLINT_DIM_STEPS * GLINT_TILE_HALVES + r % 16 * 32;
         for (int step = 0; step < GLINT_DIM_STEPS; step++) {
-            const glint_words words = glint_load_words(x, r, step);
+            const glint_words words = glint_load_words(false, x, r, step);
             memcpy(tile + step * GLINT_TILE_HALVES, &words, sizeof words);
         }
     }
@@ -170,21 +170,27 @@ GLINT_OUTLINE void glint_pack_across(uint16_t *to, const struct glint_rows *x, i
     for (int64_t first = 0; first < rows; first += 16)
         for (int step = 0; step < GLINT_DIM_STEPS; step++, to += GLINT_TILE_HALVES) {
             glint_words words[16];
-            GLINT_UNROLL
-            for (int r = 0; r < 16; r++)
-                words[r] = glint_load_words(x, first + r, step);
+            if (first + 16 <= x->rows) {
+                GLINT_UNROLL
+                for (int r = 0; r < 16; r++)
+                    words[r] = glint_load_words(true, x, first + r, step);
+            } else {
+                for (int r = 0; r < 16; r++)
+                    words[r] = glint_load_words(false, x, first + r, step);
+            }
             glint_transpose_words(words);
             glint_store_words(to, words);
         }
 }
 
 /* Two tiles of 32 rows from `first` on, in pairs: the numbers of a step in two halves. */
-GLINT_INLINE void glint_pair_rows(glint_words low[16], glint_words high[16], const struct glint_rows *x, int64_t first, int step)
+GLINT_INLINE void glint_pair_rows(const bool whole, glint_words low[16], glint_words high[16], const struct glint_rows *x,
+                                  int64_t first, int step)
 {
     GLINT_UNROLL
     for (int i = 0; i < 16; i++) {
-        const glint_halves a = (glint_halves)glint_load_words(x, first + 2 * i, step);
-        const glint_halves b = (glint_halves)glint_load_words(x, first + 2 * i + 1, step);
+        const glint_halves a = (glint_halves)glint_load_words(whole, x, first + 2 * i, step);
+        const glint_halves b = (glint_halves)glint_load_words(whole, x, first + 2 * i + 1, step);
         low[i] = (glint_words)GLINT_SHUFFLE_HALVES(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10,
                                                    42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47);
         high[i] = (glint_words)GLINT_SHUFFLE_HALVES(a, b, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56,
@@ -198,7 +204,10 @@ GLINT_OUTLINE void glint_pack_transposed(uint16_t *to, const struct glint_rows *
     for (int64_t first = 0; first < rows; first += 32)
         for (int step = 0; step < GLINT_DIM_STEPS; step++, to += 2 * GLINT_TILE_HALVES) {
             glint_words low[16], high[16];
-            glint_pair_rows(low, high, x, first, step);
+            if (first + 32 <= x->rows)
+                glint_pair_rows(true, low, high, x, first, step);
+            else
+                glint_pair_rows(false, low, high, x, first, step);
             glint_transpose_words(low);
             glint_store_words(to, low);
             glint_transpose_words(high);
@@ -212,20 +221,13 @@ GLINT_OUTLINE void glint_pack_pairs(uint16_t *to, const struct glint_rows *x, in
     for (int64_t first = 0; first < rows; first += 32)
         for (int step = 0; step < GLINT_DIM_STEPS; step++, to += 2 * GLINT_TILE_HALVES) {
             glint_words low[16], high[16];
-            glint_pair_rows(low, high, x, first, step);
+            if (first + 32 <= x->rows)
+                glint_pair_rows(true, low, high, x, first, step);
+            else
+                glint_pair_rows(false, low, high, x, first, step);
             glint_store_words(to, low);
             glint_store_words(to + GLINT_TILE_HALVES, high);
         }
-}
-
-/* Tiles of float32 [rows / 16][GLINT_DIM_TILES][16][16], times `scale`, to rows of a tensor. */
-GLINT_OUTLINE void glint_unpack_rows(glint_element *to, int64_t stride, const float *from, int64_t rows, float scale)
-{
-    for (int64_t r = 0; r < rows; r++)
-        for (int d = 0; d < HEAD_DIM; d += 4)
-            glint_narrow_bf16(to + r * stride + d,
-                              glint_load4(from + (r / 16 * GLINT_DIM_TILES + d / 16) * GLINT_TILE_FLOATS + r % 16 * 16 + d % 16) *
-                                  scale);
 }
 
 /* Is any number of the rows infinite or NaN? Zero times those is NaN, so the zeros of hidden pairs do not hide them. */
@@ -235,7 +237,7 @@ GLINT_OUTLINE bool glint_any_special_half(const struct glint_rows *x)
     glint_halves any = {0};
     for (int64_t r = 0; r < x->rows; r++)
         for (int step = 0; step < GLINT_DIM_STEPS; step++)
-            any |= glint_special_halves((glint_halves)glint_load_words(&as_it_is, r, step));
+            any |= glint_special_halves((glint_halves)glint_load_words(true, &as_it_is, r, step));
     uint16_t all = 0;
     for (int i = 0; i < 32; i++)
         all |= any[i];
@@ -294,6 +296,52 @@ GLINT_INLINE glint_words glint_pair_of(glint_vec first, glint_vec second)
     const glint_halves h = glint_round_pair(first, second);
     return (glint_words)GLINT_SHUFFLE_HALVES(h, h, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25, 10, 26, 11,
                                              27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+/* The reverse of glint_load_words: half of a step is not there where head_dim ends before. */
+GLINT_INLINE void glint_store_step(glint_element *to, glint_words x, int step)
+{
+    if (GLINT_DIM_REST == 0 || step < GLINT_DIM_STEPS - 1)
+        memcpy(to + step * 32, &x, sizeof x);
+    else
+        memcpy(to + step * 32, &x, GLINT_DIM_REST * sizeof *to);
+}
+
+/* Tiles of float32 [rows / 16][GLINT_DIM_TILES][16][16], times `scale`, to rows of a tensor. */
+GLINT_OUTLINE void glint_unpack_rows(glint_element *to, int64_t stride, const float *from, int64_t rows, float scale)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int step = 0; step < GLINT_DIM_STEPS; step++) {
+            const float *x = from + (r / 16 * GLINT_DIM_TILES + 2 * step) * GLINT_TILE_FLOATS + r % 16 * 16;
+            const glint_halves h = glint_round_pair(glint_load(x) * scale, glint_load(x + GLINT_TILE_FLOATS) * scale);
+            glint_store_step(to + r * stride, (glint_words)h, step);
+        }
+}
+
+/* [dim][16] of float32, a column a row of a tensor, times `factor`; rows that are not kept become zero. */
+GLINT_OUTLINE void glint_unpack_columns(glint_element *to, int64_t stride, const float *from, int64_t rows, const glint_vec *factor,
+                                        const glint_veci *keep)
+{
+    const glint_vec scale = *factor;
+    const glint_veci kept = *keep;
+    for (int step = 0; step < GLINT_DIM_STEPS; step++, from += 2 * GLINT_TILE_FLOATS) {
+        glint_words x[16];
+        GLINT_UNROLL
+        for (int i = 0; i < 16; i++) {
+            const glint_vec a = (glint_vec)((glint_veci)(glint_load(from + 32 * i) * scale) & kept);
+            const glint_vec b = (glint_vec)((glint_veci)(glint_load(from + 32 * i + 16) * scale) & kept);
+            x[i] = glint_pair_of(a, b);
+        }
+        glint_transpose_words(x);
+        if (rows >= 16) {
+            GLINT_UNROLL
+            for (int r = 0; r < 16; r++)
+                glint_store_step(to + r * stride, x[r], step);
+        } else {
+            for (int r = 0; r < rows; r++)
+                glint_store_step(to + r * stride, x[r], step);
+        }
+    }
 }
 
 /* ---- forward ---------------------------------------------------------------------------------------------------------------------- */
