@@ -195,6 +195,8 @@ static void each_row(uint32_t concurrency)
             continue;
         for (uint32_t way = 0; way < 2; way++) {
             struct batch linear, paged;
+            if (glint_variant_count() > 60 && (row + concurrency / 7) % 2 != way) /* of a large table half in each case */
+                continue;
             describe(&linear, &info, way == 0, (row + way) % 2 == 0);
             if (way == 1) { /* with sinks, and capped where the row can */
                 linear.problem.sinks = 1;
@@ -218,7 +220,7 @@ static void each_row(uint32_t concurrency)
         }
         tried++;
     }
-    EXPECT(tried > 0 && compared >= 4 * tried, "no forward row runs here");
+    EXPECT(tried > 0 && compared >= 2 * tried, "no forward row runs here");
     contract_note("concurrency %u: %u rows of the table, %u paged runs with the bits of linear K and V", concurrency, tried,
                   compared);
     free(storage);
