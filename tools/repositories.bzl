@@ -71,3 +71,7 @@ def glint_repositories():
         name = "mutations_spec",
         spec = "//tests/specs:mutations.lua",
     )
+    glint_spec(
+        name = "sm90a_mutations_spec",
+        spec = "//tests/specs:sm90a_mutations.lua",
+    )

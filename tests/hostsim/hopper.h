@@ -98,6 +98,7 @@ void wgmma(const WarpgroupProduct &product, Site site);
 void wgmma_fence(Site site);
 void wgmma_commit(Site site);
 void wgmma_wait(uint32_t groups, Site site);
+void wgmma_hold(const void *registers, uint32_t count, Site site); /* by each lane; none of them may be a product's under way */
 
 /* ---- clusters ---- */
 

@@ -72,13 +72,15 @@ void read_shared(Transfer *transfer)
     event("bulk copy has read", transfer->site);
 }
 
-/* Whenever it did read, only a wait tells. */
+/* Whenever it did read, only a wait tells: to others, that read is one of the thread that waits, at this time. */
 void let_go(Transfer *transfer)
 {
     read_shared(transfer);
     for (uint32_t chunk : transfer->chunks)
-        if (!transfer->let_go)
+        if (!transfer->let_go) {
             shared_end_read(transfer->block, chunk, 16);
+            shared_was_read(self, chunk, 16);
+        }
     transfer->let_go = true;
 }
 

@@ -21,7 +21,9 @@ struct Operation {
     WarpgroupProduct product;
     Accumulator *accumulator;
     bool has_read;
-    std::vector<uint32_t> a, b; /* [16][k], [k][n]; a from registers is there from the beginning */
+    std::vector<uint32_t> a, b;    /* [16][k], [k][n]; a from registers is there from the beginning */
+    const uint32_t *registers[32]; /* that a is from, and what was in them */
+    uint32_t taken[32][4];
     std::vector<uint32_t> chunks;
     Site site;
 };
@@ -97,6 +99,8 @@ void take_registers(Operation *operation, void *const arguments[32])
     operation->a.assign(16 * k, 0);
     for (uint32_t lane = 0; lane < 32; ++lane) {
         const uint32_t *r = ((const WarpgroupProduct *)arguments[lane])->a, g = lane / 4, q = lane % 4;
+        operation->registers[lane] = r;
+        std::memcpy(operation->taken[lane], r, sizeof operation->taken[lane]);
         for (uint32_t i = 0; i < 4; ++i) {
             uint32_t *to = &operation->a[(g + i % 2 * 8) * k + i / 2 * (k / 2)];
             if (k == 8) {
@@ -107,6 +111,14 @@ void take_registers(Operation *operation, void *const arguments[32])
             }
         }
     }
+}
+
+/* Operand a is taken when the product begins; a GPU may read its registers until the product is done. */
+void check_registers(const Operation *operation)
+{
+    for (uint32_t lane = 0; lane < 32; ++lane)
+        if (std::memcmp(operation->registers[lane], operation->taken[lane], sizeof operation->taken[lane]) != 0)
+            report(Kind::pending, operation->site, "lane %u wrote a register of operand a while this product was under way", lane);
 }
 
 void negate(std::vector<uint32_t> &elements, const WarpgroupProduct &product)
@@ -211,6 +223,8 @@ void complete(Warp *warp, WarpState &state, Operation *operation)
     Accumulator *accumulator = operation->accumulator;
 
     read_operands(warp, operation);
+    if (product.a != nullptr)
+        check_registers(operation);
     for (uint32_t chunk : operation->chunks)
         shared_end_read(warp->block, chunk, 16);
     if (product.negate_a)
@@ -249,10 +263,11 @@ void perform_wait(Warp *warp, void *const arguments[32], Site)
 
     state.fenced = false;
     while (state.groups.size() > ((const Wait *)arguments[0])->groups) {
-        for (Operation *operation : state.groups.front()) {
+        for (Operation *&operation : state.groups.front()) {
             complete(warp, state, operation);
             chunks.insert(chunks.end(), operation->chunks.begin(), operation->chunks.end());
             delete operation;
+            operation = nullptr; /* the next one may end in a report */
         }
         state.groups.pop_front();
     }
@@ -298,6 +313,29 @@ void wgmma_wait(uint32_t groups, Site site)
     Wait argument = {groups};
 
     collective(WAIT, &argument, site);
+}
+
+void wgmma_hold(const void *registers, uint32_t count, Site site)
+{
+    const WarpState &state = state_of(self->warp->block).warps[self->warp->index];
+    const char *first = (const char *)registers, *end = first + 4 * count;
+
+    for (const auto &entry : state.accumulators) {
+        const char *d = (const char *)entry.second->lane[self->lane];
+        if (d < end && first < d + 2 * entry.second->n)
+            report(Kind::pending, site, "registers are held for use that a product under way writes");
+    }
+    auto check = [&](const std::vector<Operation *> &group) {
+        for (const Operation *operation : group) {
+            const char *a =
+                operation != nullptr && operation->product.a != nullptr ? (const char *)operation->registers[self->lane] : nullptr;
+            if (a != nullptr && a < end && first < a + 16)
+                report(Kind::pending, site, "registers are held for use that a product under way reads");
+        }
+    };
+    check(state.open);
+    for (const auto &group : state.groups)
+        check(group);
 }
 
 bool products_under_way(const WarpState &warp, Site &site)

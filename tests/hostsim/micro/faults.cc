@@ -12,37 +12,39 @@
 enum { SEEDS = 12, WORDS = 4096 };
 
 typedef void kernel(const struct micro_params);
-#define FAULTS(X)                                   \
-    X(product_without_wgmma_fence, "misuse")        \
-    X(stores_without_proxy_fence, "race")           \
-    X(proxy_fence_of_one_thread_only, "race")       \
-    X(product_without_barrier, "race")              \
-    X(accumulator_written_under_way, "pending")     \
-    X(accumulator_read_under_way, "nan")            \
-    X(wait_one_group_early, "nan")                  \
-    X(operand_overwritten_under_way, "pending")     \
-    X(operand_beyond_shared_memory, "bounds")       \
-    X(tile_read_without_wait, "pending")            \
-    X(wrong_parity, "pending uninitialised")        \
-    X(too_few_bytes_expected, "deadlock")           \
-    X(refilled_while_read, "race pending deadlock") \
-    X(barrier_used_before_others_know, "race")      \
-    X(barrier_unknown_to_the_copy, "misuse")        \
-    X(one_arrival_too_many, "misuse")               \
-    X(barrier_stored_to, "misuse")                  \
-    X(nobody_arrives, "deadlock")                   \
-    X(tile_within_sixteen_bytes, "misuse")          \
-    X(store_before_the_tensor, "misuse")            \
-    X(store_without_proxy_fence, "race")            \
-    X(source_overwritten_under_way, "pending")      \
-    X(ends_under_a_store, "pending")                \
-    X(misaligned_tile, "alignment")                 \
-    X(copy_beyond_the_allocation, "bounds")         \
-    X(tile_loaded_without_proxy_fence, "race")      \
-    X(tile_stored_without_proxy_fence, "race")      \
-    X(tile_added_without_proxy_fence, "race")       \
-    X(stored_tile_read_before_its_wait, "pending")  \
-    X(tensor_written_under_a_load, "pending")       \
+#define FAULTS(X)                                     \
+    X(product_without_wgmma_fence, "misuse")          \
+    X(stores_without_proxy_fence, "race")             \
+    X(proxy_fence_of_one_thread_only, "race")         \
+    X(product_without_barrier, "race")                \
+    X(accumulator_written_under_way, "pending")       \
+    X(accumulator_read_under_way, "nan")              \
+    X(wait_one_group_early, "nan")                    \
+    X(accumulator_held_under_way, "pending")          \
+    X(operand_registers_written_under_way, "pending") \
+    X(operand_overwritten_under_way, "pending")       \
+    X(operand_beyond_shared_memory, "bounds")         \
+    X(tile_read_without_wait, "pending")              \
+    X(wrong_parity, "pending uninitialised")          \
+    X(too_few_bytes_expected, "deadlock")             \
+    X(refilled_while_read, "race pending deadlock")   \
+    X(barrier_used_before_others_know, "race")        \
+    X(barrier_unknown_to_the_copy, "misuse")          \
+    X(one_arrival_too_many, "misuse")                 \
+    X(barrier_stored_to, "misuse")                    \
+    X(nobody_arrives, "deadlock")                     \
+    X(tile_within_sixteen_bytes, "misuse")            \
+    X(store_before_the_tensor, "misuse")              \
+    X(store_without_proxy_fence, "race")              \
+    X(source_overwritten_under_way, "pending")        \
+    X(ends_under_a_store, "pending")                  \
+    X(misaligned_tile, "alignment")                   \
+    X(copy_beyond_the_allocation, "bounds")           \
+    X(tile_loaded_without_proxy_fence, "race")        \
+    X(tile_stored_without_proxy_fence, "race")        \
+    X(tile_added_without_proxy_fence, "race")         \
+    X(stored_tile_read_before_its_wait, "pending")    \
+    X(tensor_written_under_a_load, "pending")         \
     X(registers_given_upwards, "misuse")
 
 extern "C" {

@@ -163,6 +163,36 @@ FAULT(wait_one_group_early)
     wgmma_wait<0>();
 }
 
+FAULT(accumulator_held_under_way)
+{
+    float d[4];
+
+    fill(&p, shared_base() + 1024);
+    fence_async_shared();
+    block_sync();
+    wgmma_fence();
+    multiply(d);
+    wgmma_hold(d, 4);
+    wgmma_wait<0>();
+    show(&p, d);
+}
+
+FAULT(operand_registers_written_under_way)
+{
+    float d[4];
+    uint32_t a[4] = {0, 0, 0, 0};
+
+    fill(&p, shared_base() + 1024);
+    fence_async_shared();
+    block_sync();
+    wgmma_fence();
+    wgmma_m64n8k16_f16_ra<0>(d, a, operand(shared_base() + 1024), 0);
+    wgmma_commit();
+    a[2] = 0x3c003c00;
+    wgmma_wait<0>();
+    show(&p, d);
+}
+
 FAULT(operand_overwritten_under_way)
 {
     float d[4];

@@ -30,7 +30,43 @@ _mutated = rule(
         now = attr.string(),
         count = attr.int(default = 1),
         header = attr.label(allow_single_file = [".h"], doc = "the change is in it, and it takes the place of its #include"),
-        _apply = attr.label(default = ":apply.lua", allow_single_file = True),
+        _apply = attr.label(default = "//tests/hostsim/mutations:apply.lua", allow_single_file = True),
+    ),
+)
+
+def _long(text):
+    return "[==[\n%s]==]" % text
+
+def _chosen_impl(ctx):
+    faults = ctx.actions.declare_file(ctx.label.name + ".lua")
+    ctx.actions.write(
+        faults,
+        "return {\n" + "".join([
+            "{ was = %s, now = %s, count = %d },\n" % (_long(was), _long(now), count)
+            for was, now, count in zip(ctx.attr.was, ctx.attr.now, ctx.attr.count)
+        ]) + "}\n",
+    )
+    ctx.actions.run(
+        executable = ctx.executable._lua,
+        arguments = [file.path for file in [ctx.file._choose, ctx.file.src, ctx.outputs.out, faults] + ctx.files.headers],
+        inputs = [ctx.file._choose, ctx.file.src, faults] + ctx.files.headers,
+        outputs = [ctx.outputs.out],
+        mnemonic = "Mutate",
+        progress_message = "Mutating %s" % ctx.outputs.out.basename,
+    )
+
+_chosen = rule(
+    implementation = _chosen_impl,
+    doc = "An emitted kernel with all of its faults, to be chosen from when it runs.",
+    attrs = dict(
+        _LUA,
+        src = attr.label(mandatory = True, allow_single_file = [".cu"]),
+        out = attr.output(mandatory = True),
+        was = attr.string_list(),
+        now = attr.string_list(),
+        count = attr.int_list(),
+        headers = attr.label_list(allow_files = [".h"], doc = "in the order in which one includes the other"),
+        _choose = attr.label(default = "//tests/hostsim/mutations:choose.lua", allow_single_file = True),
     ),
 )
 
@@ -98,8 +134,7 @@ def _cases(variant):
         return WINDOW_CASES if variant["mask"] == "band" else FORWARD_CASES
     return BACKWARD_CASES if variant["mask"] == "causal" else FULL_CASES
 
-def _judge(mutation, variant, forward, source):
-    name, kernel = mutation["name"], mutation["kernel"]
+def _judge_program(name, kernel, variant, forward, source):
     simulated_kernel(
         name = name + "_kernel",
         source = source,
@@ -112,7 +147,7 @@ def _judge(mutation, variant, forward, source):
         linkopts = ["-ldl"],
         tags = ["manual"],
         deps = [  # in the order of linking
-            ":judge",
+            "//tests/hostsim/mutations:judge",
             "//tests/hostsim:backend_hostsim",
             "//lib:core",
             kernel + "_table",
@@ -120,26 +155,33 @@ def _judge(mutation, variant, forward, source):
             name + "_kernel",
         ] + ([kernel + "_forward"] if forward else []),
     )
+
+def _judged(mutation, variant, judge, source, cases, **more):
     _outcome(
-        name = name,
+        name = mutation["name"],
         testonly = True,
-        arguments = {
-            "name": name,
-            "kernel": kernel,
-            "breaks": mutation["breaks"],
-            "meant": " ".join(mutation["caught"]) or "nothing",
-            "variant": variant["name"],
-            "cases": ",".join(mutation.get("cases", _cases(variant))),
-        },
-        judge = name + "_judge",
+        arguments = dict(
+            more,
+            name = mutation["name"],
+            kernel = mutation["kernel"],
+            breaks = mutation["breaks"],
+            meant = " ".join(mutation["caught"]) or "nothing",
+            variant = variant["name"],
+            cases = ",".join(cases),
+        ),
+        judge = judge,
         source = source,
         tags = ["manual"],
     )
 
+def _judge(mutation, variant, forward, source):
+    _judge_program(mutation["name"], mutation["kernel"], variant, forward, source)
+    _judged(mutation, variant, mutation["name"] + "_judge", source, mutation.get("cases", _cases(variant)))
+
 _OUTCOMES = dict(
     _LUA,
     outcomes = attr.label_list(),
-    _table = attr.label(default = ":table.lua", allow_single_file = True),
+    _table = attr.label(default = "//tests/hostsim/mutations:table.lua", allow_single_file = True),
 )
 
 def _table_test_impl(ctx):
@@ -210,6 +252,9 @@ def mutation_tests(mutations, kernels, spec):
         _judge(unchanged, variant, forward, kernel + ".cu")
         names.append(unchanged["name"])
 
+    _tests(names)
+
+def _tests(names):
     _table_test(
         name = "mutations_test",
         size = "small",
@@ -223,3 +268,37 @@ def mutation_tests(mutations, kernels, spec):
         outcomes = names,
         tags = ["manual"],
     )
+
+def chosen_mutation_tests(mutations, kernels, spec, headers):
+    """The same, where a kernel is compiled once with all of its faults: see choose.lua.
+
+    Args:
+      mutations: dicts, see mutations.bzl; all have their cases, and none a header
+      kernels: as above
+      spec: the label of their spec
+      headers: labels of the headers that faults are in, by kernel, in the order in which one includes the other
+    """
+    _kernels(kernels, spec)
+    names = []
+    for kernel, (variant, forward) in kernels.items():
+        faults = [mutation for mutation in mutations if mutation["kernel"] == kernel]
+        source = "mutated/%s.cu" % kernel
+        _chosen(
+            name = kernel + "_chosen",
+            src = kernel + ".cu",
+            out = source,
+            count = [fault.get("count", 1) for fault in faults],
+            headers = headers[kernel],
+            now = [fault["now"] for fault in faults],
+            tags = ["manual"],
+            was = [fault["was"] for fault in faults],
+        )
+        _judge_program(kernel, kernel, variant, forward, source)
+        cases = {case: None for fault in faults for case in fault["cases"]}.keys()
+        unchanged = dict(name = "unchanged_" + kernel, kernel = kernel, breaks = "nothing: the kernel as it is", caught = [])
+        _judged(unchanged, variant, kernel + "_judge", source, cases)
+        names.append(unchanged["name"])
+        for i, fault in enumerate(faults):
+            _judged(fault, variant, kernel + "_judge", source, fault["cases"], fault = str(i + 1))
+            names.append(fault["name"])
+    _tests(names)

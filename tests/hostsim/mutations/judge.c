@@ -1,7 +1,8 @@
 /* Runs a changed kernel through chosen checks in the simulator, and writes what became of it (read by table.lua):
  *
- *   judge --out=FILE --variant=NAME --source=KERNEL --cases=CASE,CASE,... --meant=KINDS --FIELD=TEXT...
+ *   judge --out=FILE --variant=NAME --source=KERNEL --cases=CASE,CASE,... --meant=KINDS [--fault=NUMBER] --FIELD=TEXT...
  *
+ * NUMBER is which fault happens of those that choose.lua has put into the kernel: 0, or left out, none.
  * A case is a check's name, or the begin of some, with a * at the end. They are run one after another, in orders drawn from several
  * seeds, until the simulator reports something. A wrong answer ends the search only where nothing else is meant to catch the change.
  * The exit status says whether the outcome could be written, not what it is. */
@@ -24,12 +25,21 @@ struct outcome {
 
 static struct argument arguments[MOST_FIELDS];
 static size_t argument_count;
+int sim_fault_number;
 
-static const char *argument(const char *name)
+static const char *argument_or(const char *name, const char *missing)
 {
     for (size_t i = 0; i < argument_count; i++)
         if (strcmp(arguments[i].name, name) == 0)
             return arguments[i].value;
+    return missing;
+}
+
+static const char *argument(const char *name)
+{
+    const char *value = argument_or(name, NULL);
+    if (value != NULL)
+        return value;
     fprintf(stderr, "judge: --%s= is missing\n", name);
     exit(2);
 }
@@ -157,6 +167,7 @@ int main(int argc, char **argv)
     struct outcome outcome;
 
     read_arguments(argc, argv);
+    sim_fault_number = atoi(argument_or("fault", "0"));
     runner_prepare();
     if (!subject_open(&subject, test_backend(), argument("variant"))) {
         fprintf(stderr, "judge: no variant %s\n", argument("variant"));

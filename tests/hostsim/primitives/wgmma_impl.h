@@ -18,8 +18,15 @@ template <int groups> GLINT_DEVICE void wgmma_wait(SIM_SITE)
     sim::wgmma_wait(groups, SIM_THIS);
 }
 
-GLINT_DEVICE void wgmma_hold(float[], const int) {}
-GLINT_DEVICE void wgmma_hold(uint32_t[], const int) {}
+GLINT_DEVICE void wgmma_hold(float d[], const int n, SIM_SITE)
+{
+    sim::wgmma_hold(d, n, SIM_THIS);
+}
+
+GLINT_DEVICE void wgmma_hold(uint32_t a[], const int n, SIM_SITE)
+{
+    sim::wgmma_hold(a, n, SIM_THIS);
+}
 
 #define GLINT_WGMMA_16(n, type)                                                                                             \
     template <int transpose_a, int transpose_b, int scale_a = 1, int scale_b = 1>                                           \

@@ -1,0 +1,385 @@
+"""The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there, and a fault in a header says nothing of it: the
+headers of a kernel stand before it. fwd is a persistent forward kernel with turns and a counter, short one that loads for itself; bwd the fused
+backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one dK.
+"""
+
+_ANSWER = ["answer"]
+_RACE = ["race", "pending"]
+_STUCK = ["deadlock"]
+_ANY = ["race", "pending", "uninitialised", "deadlock", "misuse"]
+
+_SQUARE = ["accuracy/square_bottom_right", "accuracy/gqa_8_2"]
+# Several tiles a block, and more blocks of keys than stages, with and without a boundary in the middle of one.
+_LONG = ["accuracy/top_left_long_queries", "accuracy/bottom_right_long_keys"] + _SQUARE + ["accuracy/fused_qkv", "accuracy/decode", "accuracy/q1*"]
+
+def _harmless(kernel, name, why, was, now, cases = ["law/repeat"] + _LONG):
+    return dict(kernel = kernel, name = name, breaks = why, was = was, now = now, caught = [], cases = cases)
+
+def _fault(kernel, name, breaks, was, now, caught, cases = _LONG, count = 1):
+    return dict(kernel = kernel, name = name, breaks = breaks, was = was, now = now, caught = caught, cases = cases, count = count)
+
+# ---- forward: mbarriers, the two proxies, turns ------------------------------------------------------------------------------------
+
+_FORWARD = [
+    _fault("fwd", "queries_not_waited_for", "Q is multiplied before it has arrived", "query_ring::wait_full(shared, q);", ";", ["pending", "uninitialised", "race"]),
+    _fault("fwd", "keys_not_waited_for", "K is multiplied before it has arrived", "key_ring::wait_full(shared, k);", ";", ["pending", "uninitialised", "race"]),
+    _fault("fwd", "parity_of_values", "the phase that V is waited for", "value_ring::wait_full(shared, v);", "mbarrier_wait(value_ring::full(shared, v), v.phase ^ 1);", _ANY),
+    _fault(
+        "fwd",
+        "phase_not_turned",
+        "the phase of a ring after its last stage",
+        "ring.stage = 0;\n        ring.phase ^= 1;",
+        "ring.stage = 0;",
+        _ANY,
+    ),
+    _fault(
+        "fwd",
+        "loaded_over_what_is_read",
+        "a stage is loaded over before its readers are done",
+        "wait_empty(shared, ring);\n        mbarrier_arrive_expect(full(shared, ring), filled);",
+        "mbarrier_arrive_expect(full(shared, ring), filled);",
+        _RACE + ["misuse"],
+    ),
+    _fault(
+        "fwd",
+        "too_few_bytes_expected",
+        "K counts as arrived when half of it has",
+        "key_ring::begin_fill(shared, k);",
+        "key_ring::begin_fill(shared, k, key_tile::bytes / 2);",
+        ["pending", "misuse", "race", "deadlock"],
+    ),
+    _fault("fwd", "too_many_bytes_expected", "more bytes are waited for than come", "query_ring::begin_fill(shared, q);", "query_ring::begin_fill(shared, q, Q_BYTES + 16);", _STUCK),
+    _fault(
+        "fwd",
+        "scores_read_in_flight",
+        "scores are made into weights while the product still runs",
+        "wgmma_wait<1>();\n            have_scores(block - 1);",
+        "have_scores(block - 1);",
+        ["pending"],
+    ),
+    _fault(
+        "fwd",
+        "keys_given_back_in_flight",
+        "K is given back before its product is done",
+        "wgmma_wait<1>();\n            have_scores(block - 1);",
+        "if (first_lane) mbarrier_arrive(key_ring::empty(shared, k)); wgmma_wait<1>(); wgmma_hold(s, TILE_N / 2); ring_advance<STAGES>(k); if (block == 1) { if (first_lane) mbarrier_arrive(query_ring::empty(shared, q)); ring_advance<Q_SLOTS>(q); }",
+        _RACE,
+    ),
+    _fault(
+        "fwd",
+        "values_given_back_in_flight",
+        "V is given back before its product is done",
+        "wgmma_wait<0>();\n            have_values(work, block);\n            pack_weights<element>(weights, s);",
+        "release_values(); v = ring_before(v); wgmma_wait<0>(); wgmma_hold(o, HEAD_DIM / 2); ring_advance<STAGES>(v); pack_weights<element>(weights, s);",
+        _RACE,
+    ),
+    _fault(
+        "fwd",
+        "weights_made_in_flight",
+        "weights are overwritten while the product reads them",
+        "wgmma_wait<0>();\n            have_values(work, block);\n            pack_weights<element>(weights, s);",
+        "pack_weights<element>(weights, s); wgmma_wait<0>(); have_values(work, block);",
+        ["pending"],
+    ),
+    _fault(
+        "fwd",
+        "queries_given_back_early",
+        "Q is given back a block too early",
+        "if (of_block > 0)\n            return;",
+        "if (of_block > 1) return;",
+        _ANY,
+    ),
+    _fault(
+        "fwd",
+        "scanned_values_without_fence",
+        "what a scanner stored is not made known to the async proxy",
+        "remove_special(values, key_tile::bytes, thread, 64, element::EXPONENT);\n                fence_async_shared();",
+        "remove_special(values, key_tile::bytes, thread, 64, element::EXPONENT);",
+        ["race"],
+        ["special/nan_in_V"],
+    ),
+    _fault("fwd", "scanner_not_stood_in_for", "an arrival is missing where no scanner works", "mbarrier_arrive(full);", ";", _STUCK),
+    _fault(
+        "fwd",
+        "scanners_count_as_one",
+        "V counts as scanned when one of two scanners is done",
+        "value_ring::init(shared, 2, 4 * WARPGROUPS);",
+        "value_ring::init(shared, 1, 4 * WARPGROUPS);",
+        _ANY,
+    ),
+    _fault("fwd", "scanners_skip_one_too_few", "stages that need no scanner", "(uint32_t)block + 1", "(uint32_t)block", _ANY),
+    _fault("fwd", "finding_of_the_other_stage", "where a scanner leaves what it found", "shared + SPECIAL + 8 * v.stage + 4 * scanner", "shared + SPECIAL + 8 * (v.stage ^ 1) + 4 * scanner", _ANY),
+    _fault("fwd", "announced_over_what_is_read", "the next tile is announced before all have read the one two before", "numbers::wait_empty(shared, ring);", ";", ["race", "deadlock"]),
+    _fault("fwd", "every_lane_releases", "32 arrivals where one is counted", "!warp || lane_index() == 0", "true", ["misuse", "race", "deadlock"]),
+    _fault("fwd", "turn_of_too_many", "threads of a named barrier", "named_sync(TURN + w, 256);", "named_sync(TURN + w, 384);", ["misuse", "deadlock"]),
+    _fault("fwd", "turn_kept", "a warpgroup gives the turn to itself", "named_arrive(TURN + (w + 1) % WARPGROUPS, 256);", "named_arrive(TURN + w, 256);", ["misuse", "deadlock"]),
+    _fault("fwd", "more_registers_than_there_are", "setmaxnreg asks for more than the block has", "registers_take<232>();", "registers_take<240>();", ["deadlock", "misuse"]),
+    _fault("fwd", "registers_not_given", "setmaxnreg waits for registers that nobody gives", "registers_give<40>();", ";", ["deadlock", "misuse"]),
+    _fault("fwd", "registers_given_by_one_warp", "setmaxnreg is all warps' of a warpgroup", "registers_give<40>();", "if (warp_index() % 4 == 0) registers_give<40>();", ["misuse", "divergence", "deadlock"]),
+    _fault("fwd", "mbarriers_without_fence", "mbarriers are not made known to the async proxy", "fence_mbarrier_init();", ";", ["misuse", "race"]),
+    _fault(
+        "fwd",
+        "q_has_one_reader_less",
+        "Q counts as read when all warps but one are done",
+        "query_ring::init(shared, 1, 4 * WARPGROUPS);",
+        "query_ring::init(shared, 1, 4 * WARPGROUPS - 1);",
+        _ANY,
+    ),
+    _fault("fwd", "tiles_taken_twice", "the counter of tiles begins with those that blocks begin with", "p.blocks[0] + atom_global_add_u32(p.words, 1)", "atom_global_add_u32(p.words, 1)", ["race"]),
+    _fault(
+        "fwd",
+        "negated_queries_without_fence",
+        "negated Q is not made known to the async proxy",
+        "fence_async_shared();\n    named_sync(barrier, 128);",
+        "named_sync(barrier, 128);",
+        ["race"],
+        ["accuracy/negative_scale"],
+    ),
+    _fault(
+        "fwd",
+        "negated_queries_without_barrier",
+        "Q is multiplied before all of it is negated",
+        "fence_async_shared();\n    named_sync(barrier, 128);",
+        "fence_async_shared();",
+        ["race"],
+        ["accuracy/negative_scale"],
+    ),
+    _fault("fwd", "product_steps_along_columns", "bytes of a step of 16 columns", "kk % steps * 32", "kk % steps * 64", ["answer", "bounds", "uninitialised", "pending", "race"]),
+    _fault("fwd", "product_steps_along_rows", "bytes of a step of 16 rows", "kk * 16 * tile::width >> 4", "kk * 8 * tile::width >> 4", _ANSWER),
+    _fault(
+        "fwd",
+        "swizzle_of_a_descriptor",
+        "the swizzle of V",
+        "matrix_descriptor(at, tile::slab_bytes, 8 * tile::width, (enum tensor_map_swizzle)tile::swizzle)",
+        "matrix_descriptor(at, tile::slab_bytes, 8 * tile::width, TENSOR_MAP_SWIZZLE_64B)",
+        ["answer", "misuse", "uninitialised"],
+    ),
+    _fault(
+        "fwd",
+        "stride_of_a_descriptor",
+        "bytes to the next eight rows of Q and K",
+        "matrix_descriptor(at, 16, 8 * tile::width, (enum tensor_map_swizzle)tile::swizzle)",
+        "matrix_descriptor(at, 16, 4 * tile::width, (enum tensor_map_swizzle)tile::swizzle)",
+        ["answer", "misuse"],
+    ),
+    _fault("fwd", "mask_hides_the_diagonal", "the diagonal", "i / 4 * 8 + i % 2 > last[i / 2 % 2] ? -GLINT_INFINITY : s[i]", "i / 4 * 8 + i % 2 >= last[i / 2 % 2] ? -GLINT_INFINITY : s[i]", _ANSWER),
+    _fault("fwd", "mask_on_too_few_blocks", "a block on the diagonal is taken for one that all queries see", "work.query0 + shape.mask_offset + 1", "work.query0 + shape.mask_offset + 1 + TILE_N", _ANSWER),
+    _fault("fwd", "last_block_left_out", "the keys that a warpgroup's last query sees", "min(query0 + 64, shape.seqlen_q)", "min(query0 + 32, shape.seqlen_q)", _ANSWER + _ANY),
+    _fault("fwd", "a_key_past_the_end", "keys past the end, as zeros", "min(query + shape.mask_offset, shape.seqlen_k - 1)", "min(query + shape.mask_offset, shape.seqlen_k)", _ANSWER),
+    _fault("fwd", "lse_past_the_end", "rows past the end", "lane_index() % 4 == 0 && row < t.shape.seqlen_q", "lane_index() % 4 == 0 && row <= t.shape.seqlen_q", ["bounds", "race", "answer"]),
+    _fault("fwd", "values_not_rescaled", "O keeps the old maximum", "rescale<HEAD_DIM>(o, factor);", ";", _ANSWER, ["accuracy/one_hot"]),
+    _fault("fwd", "special_values_forgotten", "NaN and infinity come back to the queries that see them", "warp_any(special != 0)", "false", _ANSWER, ["special/nan_in_V"]),
+    _fault("fwd", "queries_of_the_first_warpgroup", "which rows of Q are loaded", "work.query0 + 64 * w", "work.query0", _ANSWER),
+]
+
+# ---- a block that loads for itself ---------------------------------------------------------------------------------------------------
+
+_SHORT = [
+    _fault(
+        "short",
+        "loaded_over_what_others_read",
+        "no barrier before the next keys and values",
+        "block_sync(); /* nobody reads these keys and values any more */\n        load_keys(block - 1 - STAGES, next.stage);",
+        "load_keys(block - 1 - STAGES, next.stage);",
+        _RACE,
+    ),
+    _fault(
+        "short",
+        "keys_to_the_other_stage",
+        "where the next keys go",
+        "block_sync(); /* nobody reads these keys and values any more */\n        load_keys(block - 1 - STAGES, next.stage);",
+        "block_sync(); load_keys(block - 1 - STAGES, ring.stage);",
+        _ANY,
+        ["accuracy/rising"],
+    ),
+    _fault("short", "parity_of_keys", "the phase that K is waited for", "mbarrier_wait(shared + K_FULL + 8 * next.stage, next.phase);", "mbarrier_wait(shared + K_FULL + 8 * next.stage, next.phase ^ 1);", _ANY),
+    _fault("short", "short_scores_in_flight", "scores are read while the product still runs", "wgmma_wait<1>();\n        wgmma_hold(s, TILE_N / 2);", "wgmma_hold(s, TILE_N / 2);", ["pending"]),
+    _fault("short", "short_values_in_flight", "O is read while the product still runs", "wgmma_wait<0>();\n        wgmma_hold(o, HEAD_DIM / 2);", "wgmma_hold(o, HEAD_DIM / 2);", ["pending"]),
+    _fault("short", "bytes_not_expected", "an arrival without the bytes that are to come", "mbarrier_arrive_expect(full, key_tile::bytes);", "mbarrier_arrive(full);", ["pending", "misuse", "race"]),
+    _fault(
+        "short",
+        "cleaned_values_without_fence",
+        "what was stored is not made known to the async proxy",
+        "fence_async_shared();\n            block_sync();",
+        "block_sync();",
+        ["race"],
+        ["special/nan_in_V"],
+    ),
+    _fault(
+        "short",
+        "cleaned_values_without_barrier",
+        "V is multiplied before all threads have cleaned it",
+        "fence_async_shared();\n            block_sync();",
+        "fence_async_shared();",
+        ["race"],
+        ["special/nan_in_V"],
+    ),
+    _fault(
+        "short",
+        "product_without_fence",
+        "registers that were touched go into a product without wgmma_fence",
+        "wgmma_fence();\n#pragma unroll\n    for (int kk = 0; kk < b_tile::rows / 16; ++kk)\n        multiply_step(Element{}, d, a + 4 * kk, b + row_step<b_tile>(kk), kk > 0 ? 1 : add);",
+        "for (int kk = 0; kk < b_tile::rows / 16; ++kk) multiply_step(Element{}, d, a + 4 * kk, b + row_step<b_tile>(kk), kk > 0 ? 1 : add);",
+        ["misuse", "race", "pending"],
+    ),
+]
+
+# ---- backward: dS between the warpgroups, sums in turns ------------------------------------------------------------------------------
+
+_SUMS = """bulk_commit();
+            bulk_wait_read<0>();
+            mbarrier_arrive(out_ring::empty(shared, own));
+            if (!dq.last)
+                turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));"""
+_KEY_SPECIAL = ["special/nan_in_K"]
+
+_BACKWARD = [
+    _fault(
+        "bwd",
+        "ds_without_fence",
+        "dS is not made known to the async proxy",
+        "fence_async_shared();\n            arrive(ds_ring::full(shared, queries));",
+        "arrive(ds_ring::full(shared, queries));",
+        ["race"],
+    ),
+    _fault(
+        "bwd",
+        "ds_from_one_lane",
+        "a warp's arrival before all of its lanes have stored dS",
+        "fence_async_shared();\n            arrive(ds_ring::full(shared, queries));",
+        "fence_async_shared(); if (lane == 0) mbarrier_arrive(ds_ring::full(shared, queries));",
+        ["race"],
+    ),
+    _fault("bwd", "ds_over_what_is_read", "dS is stored over one that the other warpgroup still multiplies", "ds_ring::wait_empty(shared, queries);", ";", _RACE),
+    _fault("bwd", "dq_of_the_wrong_step", "dQ is that of the step at hand", "step == 0 ? queries : ring_before(queries)", "queries", _ANY + _ANSWER),
+    _fault(
+        "bwd",
+        "dout_given_back_in_flight",
+        "dO is given back before dV has it",
+        "wgmma_wait<1>();\n            wgmma_hold(dv, HEAD_DIM / 2);\n            arrive(do_ring::empty(shared, queries));",
+        "arrive(do_ring::empty(shared, queries)); wgmma_wait<1>(); wgmma_hold(dv, HEAD_DIM / 2);",
+        _RACE,
+    ),
+    _fault(
+        "bwd",
+        "queries_given_back_in_flight",
+        "Q is given back before dK has it",
+        "wgmma_wait<0>();\n            wgmma_hold(dk, HEAD_DIM / 2);\n            arrive(q_ring::empty(shared, queries));",
+        "arrive(q_ring::empty(shared, queries)); wgmma_wait<0>(); wgmma_hold(dk, HEAD_DIM / 2);",
+        _RACE,
+    ),
+    _fault(
+        "bwd",
+        "sums_out_of_turn",
+        "a block adds to dQ before its turn",
+        "turn_wait(dq.turn, (uint32_t)work.key0);\n                bulk_reduce_add_f32(dq.sum, out, OUT_BYTES);",
+        "bulk_reduce_add_f32(dq.sum, out, OUT_BYTES);",
+        ["race", "uninitialised", "pending"],
+    ),
+    _fault("bwd", "turn_passed_before_the_sum", "the turn is passed while the sum is under way", "bulk_wait<0>();\n    st_release_u32(turn, keys);", "st_release_u32(turn, keys);", _RACE),
+    _fault("bwd", "turn_passed_when_read", "the turn is passed when the copy has read its source", "bulk_wait<0>();\n    st_release_u32(turn, keys);", "bulk_wait_read<0>(); st_release_u32(turn, keys);", _RACE),
+    _fault("bwd", "turn_without_acquire", "a turn is seen, but not what was done before it", "ld_acquire_u32(turn) < keys", "ld_relaxed_u32(turn) < keys", ["race"]),
+    _fault("bwd", "stage_given_back_while_read", "what leaves is written over", _SUMS, "bulk_commit(); mbarrier_arrive(out_ring::empty(shared, own)); bulk_wait_read<0>(); if (!dq.last) turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));", _RACE),
+    _fault("bwd", "turn_never_passed", "the blocks after it wait", _SUMS, "bulk_commit(); bulk_wait_read<0>(); mbarrier_arrive(out_ring::empty(shared, own));", _STUCK),
+    _fault("bwd", "parity_of_the_turn_seen", "whether the sum is complete", "seen ^= 1u << out.stage;", ";", _ANY, ["law/repeat"]),
+    _fault("bwd", "sum_read_before_its_turn", "the last block reads the sum before others have added", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);", ";", ["race", "uninitialised", "pending"]),
+    _fault(
+        "bwd",
+        "results_without_fence",
+        "what leaves is not made known to the copy engine",
+        "fence_async_shared();\n            arrive(out_ring::full(shared, out));",
+        "arrive(out_ring::full(shared, out));",
+        ["race"],
+        count = 2,
+    ),
+    _fault("bwd", "values_never_given_back", "V of the next keys waits", "arrive(shared + v_ring::empty_at);", ";", _STUCK, ["accuracy/batch_3", "accuracy/mqa_8_1", "law/workspace_contents_many_heads"]),
+    _fault("bwd", "check_not_told", "nobody says that K has been looked at", "mbarrier_arrive(shared + CHECKED);\n                    mbarrier_arrive(shared + k_ring::empty_at);", "mbarrier_arrive(shared + k_ring::empty_at);", _STUCK),
+    _fault(
+        "bwd",
+        "cleaned_keys_without_fence",
+        "what was stored is not made known to the async proxy",
+        "remove_special(shared, OWN_BYTES, thread_index_anew() - 128, 32 * WARPS, element::EXPONENT);\n            fence_async_shared();",
+        "remove_special(shared, OWN_BYTES, thread_index_anew() - 128, 32 * WARPS, element::EXPONENT);",
+        ["race"],
+        _KEY_SPECIAL,
+    ),
+    _fault(
+        "bwd",
+        "settled_without_fence",
+        "what was stored is not made known to the async proxy",
+        "fence_async_shared();\n    named_sync(barrier, threads);",
+        "named_sync(barrier, threads);",
+        ["race"],
+        ["special/nan_in_dO"],
+    ),
+    _fault("bwd", "backward_mask_one_off", "the diagonal", "column < sight.first[i / 2 % 2]", "column <= sight.first[i / 2 % 2]", _ANSWER),
+    _fault("bwd", "backward_mask_on_too_few_blocks", "a block on the diagonal is taken for one that is seen whole", "work.key0 + TILE_N - 1 - shape->mask_offset", "work.key0 - shape->mask_offset", _ANSWER),
+    _fault("bwd", "last_block_not_last", "which block rounds dQ", "work.key0 + TILE_N >= keys", "work.key0 + TILE_N > keys", _ANY + _ANSWER),
+    _fault("bwd", "first_block_adds", "the first block adds to what the workspace holds", "work.key0 == 0", "false", ["uninitialised", "deadlock"]),
+    _fault("bwd", "one_head_of_the_group", "the sum over a group's query heads", "(work.last_m - work.first_m + 1) * shape->group", "(work.last_m - work.first_m + 1)", _ANSWER + _ANY, ["accuracy/gqa_8_2"]),
+    _fault("bwd", "turn_of_the_first", "whose turn it is to multiply", "named_sync(TURN_BARRIER + warpgroup, 32 * WARPS);", "named_sync(TURN_BARRIER, 32 * WARPS);", ["misuse", "deadlock"]),
+    _fault("bwd", "ds_not_transposed", "how dS is stored", "stmatrix_x4_trans(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", "stmatrix_x4(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", _ANSWER),
+    _fault("bwd", "rows_not_expected", "LSE is read before it has arrived", "query_tile::bytes + ROW_BYTES", "query_tile::bytes", ["pending", "misuse", "race", "deadlock"]),
+    _fault("bwd", "dk_not_scaled", "the scale of dK", "leave(dk, shape->softmax_scale);", "leave(dk, 1.0f);", _ANSWER),
+    _fault("bwd", "no_registers_left", "setmaxnreg asks for more than the block has", "registers_take<232>();", "registers_take<240>();", ["deadlock", "misuse"]),
+]
+
+# ---- backward in two kernels -----------------------------------------------------------------------------------------------------------
+
+_SPLIT = [
+    _fault("split", "parity_of_p", "P is stored over what the other warpgroup reads", "keeps_dk ? queries.phase : queries.phase ^ 1", "queries.phase", _ANY),
+    _fault("split", "p_from_one_lane", "a warp's arrival before all of its lanes have stored P", "arrive(p_ring::full(shared, queries));", "if (lane == 0) mbarrier_arrive(p_ring::full(shared, queries));", ["race"]),
+    _fault("split", "parity_of_the_other_tile", "the phase of Q or dO", "mbarrier_wait(z_full + 8 * queries.stage, queries.phase);", ";", ["pending", "uninitialised", "race"]),
+    _fault(
+        "split",
+        "dv_over_keys_that_are_read",
+        "dV leaves through K before all warps have multiplied it",
+        "fence_async_shared();\n    named_sync(OWN_BARRIER + keeps_dk, 128);",
+        "fence_async_shared();",
+        ["race", "uninitialised"],
+    ),
+    _fault(
+        "split",
+        "dv_without_fence",
+        "dV is not made known to the copy engine",
+        "fence_async_shared();\n    named_sync(OWN_BARRIER + keeps_dk, 128);",
+        "named_sync(OWN_BARRIER + keeps_dk, 128);",
+        ["race"],
+    ),
+    _fault(
+        "split",
+        "dq_without_barrier",
+        "dQ leaves before all warps have stored it",
+        "fence_async_shared();\n    named_sync(DQ_OWN_BARRIER + warpgroup, 128);",
+        "fence_async_shared();",
+        ["race", "uninitialised"],
+    ),
+    _fault(
+        "split",
+        "dq_scores_in_flight",
+        "scores are read while the product still runs",
+        "wgmma_wait<0>();\n        wgmma_hold(s, DQ_N / 2);\n        wgmma_hold(dp, DQ_N / 2);",
+        "wgmma_hold(s, DQ_N / 2); wgmma_hold(dp, DQ_N / 2);",
+        ["pending"],
+    ),
+    _fault("split", "dq_keys_given_back_in_flight", "K is given back before dQ has it", "wgmma_wait<2>();\n        wgmma_hold(dq, HEAD_DIM / 2);", "wgmma_hold(dq, HEAD_DIM / 2);", ["race", "pending"]),
+    _fault("split", "dq_mask_on_too_few_blocks", "a block on the diagonal is taken for one that all queries see", "work.query0 + shape->mask_offset + 1", "work.query0 + shape->mask_offset + 1 + keys", _ANSWER),
+    _fault("split", "dq_turn_of_too_few", "threads of a named barrier", "named_sync(DQ_TURN_BARRIER + warpgroup, 256);", "named_sync(DQ_TURN_BARRIER + warpgroup, 128);", ["misuse", "race", "deadlock"]),
+    _fault("split", "dq_keys_loaded_over", "K is loaded over before dQ has it", "arrive(k_empty);", ";", _STUCK),
+]
+
+# ---- changes that are not faults ---------------------------------------------------------------------------------------------------
+
+_HARMLESS = [
+    _harmless("fwd", "other_tiles", "the order of tiles", "p.blocks[0] + atom_global_add_u32(p.words, 1)", "tile + p.blocks[0]"),
+    _harmless(
+        "split",
+        "p_given_back_by_one_lane",
+        "P is not stored again before its Q and dO are given back, which all lanes do together",
+        "arrive(p_ring::empty(shared, queries));",
+        "if (lane == 0) mbarrier_arrive(p_ring::empty(shared, queries));",
+    ),
+    _harmless("bwd", "turn_taken_twice", "one more look at the turn", "turn_wait(dq.turn, (uint32_t)work.key0);\n                mbarrier_arrive(shared + TURN_SEEN + 8 * stage);", "turn_wait(dq.turn, (uint32_t)work.key0); turn_wait(dq.turn, (uint32_t)work.key0); mbarrier_arrive(shared + TURN_SEEN + 8 * stage);"),
+]
+
+MUTATIONS = _HARMLESS + _FORWARD + _SHORT + _BACKWARD + _SPLIT

@@ -1,0 +1,22 @@
+-- The kernels of Hopper's that tests/hostsim/mutations/sm90a changes: every schedule and strategy, with small tiles where they can be.
+return {
+  passes = { "fwd", "bwd" },
+  dtypes = { "bf16" },
+  head_dims = { 64, 192 },
+  masks = { "causal" },
+  families = {
+    sm90a = {
+      archs = { "90a" },
+      tiles = {
+        fwd = {
+          { m = 128, n = 32, turns = true },
+          [64] = { { m = 128, n = 32, turns = true }, { m = 64, n = 32, schedule = "short", blocks_per_sm = 4 } },
+        },
+        bwd = {
+          [64] = { { m = 128, n = 128 } },
+          [192] = { { m = 64, n = 64 } },
+        },
+      },
+    },
+  },
+}
