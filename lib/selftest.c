@@ -352,7 +352,7 @@ static double relative(const struct worst *w)
 
 static double larger(double a, double b)
 {
-    return a >= b ? a : b; /* b when either is NaN: call with the suspect second */
+    return a >= b || a != a ? a : b; /* NaN when either is */
 }
 
 static double check_forward(struct test *t)
