@@ -3,8 +3,7 @@
 load("@local_cuda//:cuda.bzl", "CUDA_VERSION", "HAS_NVCC", "NVCC")
 
 # Device code only: no C++ library and no exceptions reach the archive, for the cubin is data there.
-# 177: a name that one variant of a template uses and another does not.
-NVCC_FLAGS = ["-cubin", "-O3", "-std=c++17", "-I.", "-Ilib/device/ptx", "-Xptxas=-v", "--Werror=all-warnings", "-diag-suppress=177"]
+NVCC_FLAGS = ["-cubin", "-O3", "-std=c++17", "-I.", "-Ilib/device/ptx", "-Xptxas=-v", "--Werror=all-warnings"]
 
 # compile LOG LUA PTXAS NAME REASON NVCC...: runs nvcc with its messages in the log, shows them when it fails, and lets ptxas.lua judge them.
 _COMPILE = """

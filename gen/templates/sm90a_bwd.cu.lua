@@ -1,3 +1,4 @@
+#include "lib/device/delta.h"
 $ include("sm90a_bwd_head.cu.lua")
 
 $ include("sm80_delta.cu.lua")

@@ -143,7 +143,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm80_m128n32(GLINT_PARAMS(st
 
             inverse[side] = sum == 0.0f ? 0.0f : 1.0f / sum;
             if ((lane & 3) == 0 && row < seqlen_q)
-                st_global_f32(p.lse + (int64_t)end.head * seqlen_q + row, log_sum(rows.max[rt][side], sum, p.shape.softmax_scale));
+                st_global_f32(p.lse + (int64_t)end.head * p.shape.seqlen_q + row, log_sum(rows.max[rt][side], sum, p.shape.softmax_scale));
         }
         stage_rows<q_tile_t>(o_lane, o[rt], inverse, rt * 16);
         warp_sync();

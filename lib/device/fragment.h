@@ -146,6 +146,15 @@ GLINT_DEVICE void to_operand(uint32_t (&a)[ROWS][4], const float (&s)[ROWS][COLU
         }
 }
 
+/* All steps of scores that are rounded. */
+template <class Element, int STEPS, int ROWS, int COLUMNS>
+GLINT_DEVICE void to_operands(uint32_t (&a)[STEPS][ROWS][4], const float (&s)[ROWS][COLUMNS][4])
+{
+#pragma unroll
+    for (int kk = 0; kk < STEPS; ++kk)
+        to_operand<Element>(a[kk], s, kk, ROUNDED);
+}
+
 /* Rounds all of them, in place: for those that are operands of more than one product. */
 template <class Element, int ROWS, int COLUMNS> GLINT_DEVICE void round_scores(float (&s)[ROWS][COLUMNS][4])
 {

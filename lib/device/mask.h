@@ -34,6 +34,18 @@ template <class Band> GLINT_DEVICE bool sees(const Band &band, int32_t query0, i
     return (!Band::LEFT || key0 + j >= query0 + i + band.left) && (!Band::RIGHT || key0 + j <= query0 + i + band.right);
 }
 
+/* The same band for those who count queries from query0 on and keys from key0 on. */
+template <class Band> GLINT_DEVICE Band band_from(const Band &band, int32_t query0, int32_t key0)
+{
+    return {query0 + band.left - key0, query0 + band.right - key0, band.seqlen_q - query0, band.seqlen_k - key0};
+}
+
+/* Whether query i sees key j. */
+template <class Band> GLINT_DEVICE bool sees(const Band &band, int32_t i, int32_t j)
+{
+    return (!Band::LEFT || j >= band.left + i) && (!Band::RIGHT || j <= band.right + i);
+}
+
 /* One past the last key that queries up to last_query see, at least 0. */
 template <class Band> GLINT_DEVICE int32_t end_key(const Band &band, int32_t last_query)
 {
@@ -141,11 +153,11 @@ GLINT_DEVICE void hide_queries(float (&s)[ROWS][COLUMNS][4], const Band &band, i
             const bool masked = Band::LEFT || Band::RIGHT;
 #pragma unroll
             for (int mt = 0; mt < COLUMNS; ++mt) {
-                const bool hidden = mt * 8 < first || (masked && mt * 8 >= end) || (Band::LEFT && mt * 8 > last);
-                const bool next_hidden = mt * 8 + 1 < first || (masked && mt * 8 + 1 >= end) || (Band::LEFT && mt * 8 + 1 > last);
-
-                s[kt][mt][2 * side] = hidden ? 0.0f : s[kt][mt][2 * side];
-                s[kt][mt][2 * side + 1] = next_hidden ? 0.0f : s[kt][mt][2 * side + 1];
+                s[kt][mt][2 * side] =
+                    mt * 8 < first || (masked && mt * 8 >= end) || (Band::LEFT && mt * 8 > last) ? 0.0f : s[kt][mt][2 * side];
+                s[kt][mt][2 * side + 1] = mt * 8 + 1 < first || (masked && mt * 8 + 1 >= end) || (Band::LEFT && mt * 8 + 1 > last)
+                                              ? 0.0f
+                                              : s[kt][mt][2 * side + 1];
             }
         }
 }

@@ -34,14 +34,9 @@ struct query_block {
     int32_t query0, batch, head_q, head; /* first query; head is batch * heads_q + head_q */
 };
 
-/* Blocks of TILE_M of a head's `queries`, at least 1, the last ones of a head first: under a causal mask they see the most keys. `group`: query
- * heads that stand for one head of the section. */
 template <int TILE_M>
-GLINT_DEVICE struct query_block find_query_block(const struct glint_gpu_shape &shape, int32_t group, int32_t queries)
+GLINT_DEVICE struct query_block query_block_at(const struct glint_gpu_shape &shape, const struct block_place &place, int32_t blocks)
 {
-    const int32_t blocks = (queries + TILE_M - 1) / TILE_M;
-    const struct block_place place =
-        find_place(block_index(), (uint32_t)blocks, (uint32_t)(shape.batch * shape.heads_q), (uint32_t)(shape.section * group));
     struct query_block block;
 
     block.query0 = (blocks - 1 - place.index) * TILE_M;
@@ -51,9 +46,31 @@ GLINT_DEVICE struct query_block find_query_block(const struct glint_gpu_shape &s
     return block;
 }
 
+/* Blocks of TILE_M of a head's `queries`, at least 1, the last ones of a head first: under a causal mask they see the most keys. `group`: query
+ * heads that stand for one head of the section. */
+template <int TILE_M>
+GLINT_DEVICE struct query_block find_query_block(const struct glint_gpu_shape &shape, int32_t group, int32_t queries)
+{
+    const int32_t blocks = (queries + TILE_M - 1) / TILE_M;
+    const struct block_place place =
+        find_place(block_index(), (uint32_t)blocks, (uint32_t)(shape.batch * shape.heads_q), (uint32_t)(shape.section * group));
+
+    return query_block_at<TILE_M>(shape, place, blocks);
+}
+
 template <int TILE_M> GLINT_DEVICE struct query_block find_query_block(const struct glint_gpu_shape &shape, int32_t group)
 {
     return find_query_block<TILE_M>(shape, group, shape.seqlen_q);
+}
+
+/* The same where a section counts key heads, each with its whole group. */
+template <int TILE_M> GLINT_DEVICE struct query_block find_group_query_block(const struct glint_gpu_shape &shape)
+{
+    const int32_t blocks = (shape.seqlen_q + TILE_M - 1) / TILE_M;
+    const struct block_place place = find_place(block_index(), (uint32_t)blocks, (uint32_t)(shape.batch * shape.heads_q),
+                                                (uint32_t)(shape.section * shape.group));
+
+    return query_block_at<TILE_M>(shape, place, blocks);
 }
 
 /* A block of keys of one head, from its number. */
@@ -133,13 +150,6 @@ GLINT_DEVICE uint32_t lane_offset_b(uint32_t lane, const uint32_t rows, const ui
     return tile_offset((lane & 7) + (lane >> 4 << 3), lane >> 3 & 1, rows, page_chunks);
 }
 
-/* With .trans, 16 rows of the tile being the 16 k of the product, 32 bytes of columns: two operands B as above, or, with the roles
- * of r[1] and r[2] exchanged, one operand A. */
-GLINT_DEVICE uint32_t lane_offset_trans(uint32_t lane, const uint32_t rows, const uint32_t page_chunks)
-{
-    return tile_offset(lane & 15, lane >> 4, rows, page_chunks);
-}
-
 /* Where this thread begins to copy a tile whose first row is at `rows`: the argument `from` of copy_tile. */
 GLINT_DEVICE const char *copy_from(const char *rows, int64_t row_bytes, const uint32_t page_chunks)
 {
@@ -191,11 +201,6 @@ GLINT_DEVICE void round_tile(uint32_t tile, const uint32_t rows, const uint32_t 
             st_shared_u32x4(address, v);
         }
     }
-}
-
-GLINT_DEVICE void mma_f32_tf32x3(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
-{
-    tf32x3::mma(d, a, b0, b1);
 }
 
 /* The part of `thread` in copy_tile. */

@@ -76,6 +76,16 @@ template <class Tile> GLINT_DEVICE uint32_t lane_offset_pairs(uint32_t lane)
         return tile_offset<Tile>(lane >> 2, 0) + (lane & 3) * 4;
 }
 
+/* The same with the tile's shape in numbers. nvcc simplifies a function of constants before it knows that a lane's number is below 32, and one of
+ * numbers after: so the kernels' machine code is what it was before they had types of tiles. */
+template <class Element> GLINT_DEVICE uint32_t lane_offset_pairs(uint32_t lane, const uint32_t rows, const uint32_t page_chunks)
+{
+    if constexpr (Element::BYTES == 4)
+        return tile_offset(lane >> 2, lane >> 1 & 1, rows, page_chunks) + (lane & 1) * 8;
+    else
+        return tile_offset(lane >> 2, 0, rows, page_chunks) + (lane & 3) * 4;
+}
+
 /* A tile in stages: where the one of step `step` lies, from the first on. */
 template <class Tile> GLINT_DEVICE uint32_t stage_of(int32_t step)
 {
@@ -96,6 +106,13 @@ template <class Tile, int THREADS_>
 GLINT_DEVICE void copy_part(uint32_t thread, uint32_t tile, const char *from, int64_t row_bytes, int32_t valid_rows)
 {
     copy_part(thread, tile, from, row_bytes, valid_rows, Tile::ROWS, Tile::ROW_CHUNKS, Tile::PAGES, Tile::PAGE_CHUNKS, THREADS_);
+}
+
+/* The same by all threads. */
+template <class Tile, int THREADS>
+GLINT_DEVICE void copy_tile(uint32_t tile, const char *from, int64_t row_bytes, int32_t valid_rows)
+{
+    copy_tile(tile, from, row_bytes, valid_rows, Tile::ROWS, Tile::ROW_CHUNKS, Tile::PAGES, Tile::PAGE_CHUNKS, THREADS);
 }
 
 /* A source of rows for tiles: one row of a head after the other, `row_bytes` apart. */
@@ -122,20 +139,20 @@ GLINT_DEVICE void copy_tile(uint32_t tile, const struct linear_rows<Tile> &rows,
     copy_part<Tile, THREADS>(thread_index(), tile, rows.from, rows.row_bytes, valid_rows);
 }
 
-/* Back by one tile. */
-template <class Tile> GLINT_DEVICE void rows_back(struct linear_rows<Tile> &rows)
+/* The same of the rows of a head of a tensor from row `row` to row `end`; the part of `thread`. */
+template <class Tile, int THREADS>
+GLINT_DEVICE void copy_tile_by(uint32_t thread, uint32_t tile, const struct glint_gpu_view &view, int32_t batch, int32_t head,
+                               int32_t row, int32_t end)
 {
-    rows.from -= (int)Tile::ROWS * rows.row_bytes;
+    copy_part<Tile, THREADS>(
+        thread, tile, copy_from<Tile>(view_row(&view, batch, head, row, Tile::element::BYTES), view.row * Tile::element::BYTES),
+        view.row * Tile::element::BYTES, end - row);
 }
 
-/* The same of the rows of a head of a tensor from row `row` to row `end`. */
 template <class Tile, int THREADS>
 GLINT_DEVICE void copy_tile(uint32_t tile, const struct glint_gpu_view &view, int32_t batch, int32_t head, int32_t row, int32_t end)
 {
-    copy_part<Tile, THREADS>(
-        thread_index(), tile,
-        copy_from<Tile>(view_row(&view, batch, head, row, Tile::element::BYTES), view.row * Tile::element::BYTES),
-        view.row * Tile::element::BYTES, end - row);
+    copy_tile_by<Tile, THREADS>(thread_index(), tile, view, batch, head, row, end);
 }
 
 /* The copy of the tile before, in COPIES pieces from the last to the first, for threads that keep their addresses: which of its rows the
@@ -177,9 +194,20 @@ template <class Tile, int THREADS> GLINT_DEVICE void round_tile(uint32_t tile)
 
 /* ---- to global memory ------------------------------------------------------------------------------------------------------- */
 
-/* 16 rows of accumulators from row first_row of a tile on: rows lane / 4 times factor[0], rows lane / 4 + 8 times factor[1]. */
-template <class Tile, int COLUMNS>
-GLINT_DEVICE void stage_rows(uint32_t tile_lane, const float (&d)[COLUMNS][4], const float (&factor)[2], const uint32_t first_row)
+/* One factor for all rows, or one for rows lane / 4 and another for rows lane / 4 + 8. */
+GLINT_DEVICE float factor_of(float factor, const int)
+{
+    return factor;
+}
+
+GLINT_DEVICE float factor_of(const float *factor, const int side)
+{
+    return factor[side];
+}
+
+/* 16 rows of accumulators, times a factor, from row first_row of a tile on. */
+template <class Tile, int COLUMNS, class factor_t>
+GLINT_DEVICE void stage_rows(uint32_t tile_lane, const float (&d)[COLUMNS][4], const factor_t factor, const uint32_t first_row)
 {
 #pragma unroll
     for (int ct = 0; ct < COLUMNS; ++ct)
@@ -187,7 +215,7 @@ GLINT_DEVICE void stage_rows(uint32_t tile_lane, const float (&d)[COLUMNS][4], c
         for (int side = 0; side < 2; ++side)
             st_shared_pair<typename Tile::element>(
                 tile_move<Tile>(tile_lane, first_row + side * 8, ct * Tile::element::FRAGMENT_CHUNKS),
-                d[ct][2 * side] * factor[side], d[ct][2 * side + 1] * factor[side]);
+                d[ct][2 * side] * factor_of(factor, side), d[ct][2 * side + 1] * factor_of(factor, side));
 }
 
 /* Writes 16 rows, staged by this warp in the first PAGES pages of a tile, to global memory in chunks of 16 bytes; rows from valid_rows on, and
@@ -197,6 +225,25 @@ GLINT_DEVICE void store_rows(char *target, int64_t row_bytes, int32_t valid_rows
                              const uint32_t row_chunks)
 {
     store_rows(target, row_bytes, valid_rows, tile, first_row, Tile::ROWS, row_chunks, PAGES, Tile::PAGE_CHUNKS);
+}
+
+/* Accumulators of this warp, times a factor, to the rows of a head of a tensor from first_row on, and to its columns from part * Part::DIM on:
+ * through the warp's own rows of a tile, from out_tile (its own place for a row from out_lane) on. Rows from `end` on are left out. */
+template <class Tile, class Part, int ROWS, int COLUMNS>
+GLINT_DEVICE void write_rows(const struct glint_gpu_view &view, int32_t batch, int32_t head, int32_t first_row, int32_t end,
+                             uint32_t part, const float (&d)[ROWS][COLUMNS][4], const float factor, uint32_t out_tile,
+                             uint32_t out_lane)
+{
+    typedef typename Tile::element element;
+
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt) {
+        stage_rows<Tile>(out_lane, d[rt], factor, rt * 16);
+        warp_sync();
+        store_rows<Part>(view_row(&view, batch, head, first_row + rt * 16, element::BYTES) + part * (Part::DIM * element::BYTES),
+                         view.row * element::BYTES, end - first_row - rt * 16, out_tile, rt * 16,
+                         Tile::ROW_CHUNKS - part * Part::CHUNKS);
+    }
 }
 
 #endif

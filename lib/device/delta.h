@@ -1,0 +1,108 @@
+/* The first kernel of every backward pass: 256 threads a block, which has GLINT_GPU_ROW_PAD queries of one head. */
+#ifndef GLINT_DEVICE_DELTA_H
+#define GLINT_DEVICE_DELTA_H
+
+#include "lib/device/element.h"
+#include "lib/device/steps.h"
+
+/* Lanes of a warp that share a row of ROW_CHUNKS chunks of 16 bytes. */
+template <int ROW_CHUNKS> struct row_lanes {
+    enum { LANES = ROW_CHUNKS <= 8 ? 8 : ROW_CHUNKS <= 16 ? 16 : 32 };
+};
+
+/* Where a block works, and which of a row's lanes this is. */
+struct row_block {
+    uint32_t lane;
+    int32_t head, row0, batch, head_q; /* head: batch * heads_q + head_q */
+    int32_t blocks;                    /* of a head */
+};
+
+template <int ROW_CHUNKS> GLINT_DEVICE struct row_block find_row_block(const struct glint_gpu_shape &shape)
+{
+    struct row_block block;
+
+    block.lane = lane_index() % row_lanes<ROW_CHUNKS>::LANES;
+    block.blocks = (shape.seqlen_q + GLINT_GPU_ROW_PAD - 1) / GLINT_GPU_ROW_PAD;
+    block.head = (int32_t)block_index() / block.blocks;
+    block.row0 = ((int32_t)block_index() - block.head * block.blocks) * GLINT_GPU_ROW_PAD;
+    block.batch = block.head / shape.heads_q;
+    block.head_q = block.head - block.batch * shape.heads_q;
+    return block;
+}
+
+/* Turns begin at 0: of the blocks of TILE_N keys that add to dQ of TILE_M queries, and of those that share the query heads of a key head. */
+template <int TILE_M, int TILE_N, int WARPS>
+GLINT_DEVICE void begin_turns(const struct glint_backward_params &p, const struct row_block &block)
+{
+    if (block_index() == 0 && thread_index() == 0)
+        st_global_u32(p.turn, 0);
+    if (thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
+        st_global_u32(p.turn + 1 + block.head * (p.padded_q / TILE_M) + block.row0 / TILE_M + thread_index(), 0);
+    if (p.parts > 1) {
+        const int64_t turns = (int64_t)(p.shape.batch * p.shape.heads_kv) * ((p.shape.seqlen_k + TILE_N - 1) / TILE_N) * WARPS;
+        const int64_t threads = (int64_t)256 * p.shape.batch * p.shape.heads_q * block.blocks;
+
+        for (int64_t i = (int64_t)block_index() * 256 + thread_index(); i < turns; i += threads)
+            st_global_u32(p.key_turn + i, 0);
+    }
+}
+
+/* delta = rowsum(dO o O) and LSE in powers of two; a row that sees no key, or lies past the end, gets LSE = +inf, which makes its P exactly 0.
+ * A row whose dO holds NaN or infinity has a delta that is neither finite; of a row that sees no key, neither is it when its Q does. With
+ * CLEARS, rows that see no key get dQ = 0. */
+template <class Element, int ROW_CHUNKS, bool CLEARS>
+GLINT_DEVICE void make_delta(const struct glint_backward_params &p, const struct row_block &block)
+{
+    enum { LANES = row_lanes<ROW_CHUNKS>::LANES, ROWS = 32 / LANES }; /* rows that a warp takes at a time */
+
+    for (int32_t row = block.row0 + (int32_t)(thread_index() / LANES); row < block.row0 + GLINT_GPU_ROW_PAD; row += 8 * ROWS) {
+        const char *o_row = view_row(&p.o, block.batch, block.head_q, row, Element::BYTES);
+        const char *dout_row = view_row(&p.dout, block.batch, block.head_q, row, Element::BYTES);
+        const int64_t place = block.head * p.padded_q + row;
+        float sum = 0.0f, lse = GLINT_INFINITY;
+
+        if (row < p.shape.seqlen_q) {
+            lse = ld_global_f32(p.lse + (int64_t)block.head * p.shape.seqlen_q + row);
+            lse = lse == -GLINT_INFINITY ? GLINT_INFINITY : lse * 1.44269504088896340736f;
+            for (uint32_t chunk = block.lane; chunk < ROW_CHUNKS; chunk += LANES) {
+                uint32_t o[4], dout[4];
+
+                ld_global_u32x4(o, o_row + chunk * 16);
+                ld_global_u32x4(dout, dout_row + chunk * 16);
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    if constexpr (Element::BYTES == 4)
+                        sum = fmaf(float_of(o[i]), float_of(dout[i]), sum);
+                    else {
+                        sum = fmaf(Element::low(o[i]), Element::low(dout[i]), sum);
+                        sum = fmaf(Element::high(o[i]), Element::high(dout[i]), sum);
+                    }
+                }
+            }
+            if (lse == GLINT_INFINITY) {
+                const char *q_row = view_row(&p.q, block.batch, block.head_q, row, Element::BYTES);
+                const uint32_t zero[4] = {0, 0, 0, 0};
+
+                for (uint32_t chunk = block.lane; chunk < ROW_CHUNKS; chunk += LANES) {
+                    uint32_t q[4];
+
+                    ld_global_u32x4(q, q_row + chunk * 16);
+                    for (int i = 0; i < 4; ++i)
+                        if (finite_part(q[i], Element::EXPONENT, Element::BYTES) != q[i])
+                            sum = GLINT_INFINITY;
+                    if (CLEARS)
+                        st_global_u32x4(view_row(&p.dq, block.batch, block.head_q, row, Element::BYTES) + chunk * 16, zero);
+                }
+            }
+        }
+#pragma unroll
+        for (uint32_t mask = 1; mask < LANES; mask *= 2)
+            sum += shfl_xor(sum, mask);
+        if (block.lane == 0) {
+            st_global_f32(p.lse_log2 + place, lse);
+            st_global_f32(p.delta + place, lse == GLINT_INFINITY && fabsf(sum) < GLINT_INFINITY ? 0.0f : sum);
+        }
+    }
+}
+
+#endif
