@@ -153,11 +153,25 @@ function sm90a.fits(key, tile)
   return right
 end
 
---- Tiles that the model proposes: it has none. What is not in gen/tiles/sm90a.lua must be in the spec.
-function sm90a.candidates() return {} end
-
 -- Numbers of 32 bits that a thread which computes holds: scores, weights in 16 bits, and O.
 local function payload(record) return record.n // 2 + record.n // 4 + record.head_dim // 2 end
+
+--- Tiles that the model proposes, forward, the best first: three warpgroups, which read K and V least often, with at least 80 keys, or two; in
+-- turn, and as many keys, up to 128, as registers and shared memory hold. A tile of fewer keys follows, for tuning.
+function sm90a.candidates(key)
+  local found = {}
+  if key.pass ~= "fwd" then return found end
+  for _, m in ipairs({ 192, 128 }) do
+    local proposed = 0
+    for n = 128, m == 192 and 80 or 16, -16 do
+      local tile = { m = m, n = n, turns = true }
+      if proposed < 2 and sm90a.fits(key, tile) then
+        found[#found + 1], proposed = { how = sm90a.how_of(key, tile), tile = tile }, proposed + 1
+      end
+    end
+  end
+  return found
+end
 
 --- What the arithmetic says of a record, for explain.
 function sm90a.estimate(record)

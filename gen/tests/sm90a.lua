@@ -88,3 +88,18 @@ harness.case("sm90a: the limits of the backward", function()
   harness.has(mistakes(backward({ turns = true })), "turns: is the forward's")
   harness.has(mistakes({ strategy = "split" }), "strategy: is the backward's")
 end)
+
+harness.case("sm90a: forward tiles of other head dims are proposed, and go", function()
+  for _, head_dim in ipairs({ 32, 96, 160, 192, 224 }) do
+    local key = { pass = "fwd", dtype = "bf16", dtype_bytes = 2, head_dim = head_dim, mask = "causal", causal = true }
+    local found = sm90a.candidates(key)
+    assert(#found >= 2, "nothing is proposed for head_dim " .. head_dim)
+    for _, candidate in ipairs(found) do
+      assert(sm90a.fits(key, candidate.tile), candidate.how)
+      assert(candidate.tile.n >= 64, "so few keys a step: " .. candidate.how)
+    end
+  end
+  harness.is(sm90a.candidates({ pass = "fwd", dtype = "bf16", dtype_bytes = 2, head_dim = 96, mask = "none", causal = false })[1].how, "sm90a_m192n112")
+  harness.is(#sm90a.candidates({ pass = "fwd", dtype = "f32", dtype_bytes = 4, head_dim = 96, mask = "none", causal = false }), 0)
+  harness.is(#sm90a.candidates({ pass = "bwd", dtype = "bf16", dtype_bytes = 2, head_dim = 96, mask = "none", causal = false }), 0)
+end)
