@@ -173,11 +173,34 @@ static void make_table(struct cell *c, int64_t pages)
     free(words);
 }
 
+int64_t ragged_first(const struct cell *c, int64_t b)
+{
+    return c->seqlen_q * b * b / c->batch;
+}
+
+static void make_first(struct cell *c)
+{
+    int32_t *const first = get_memory((size_t)(c->batch + 1) * sizeof *first);
+    for (int64_t b = 0; b <= c->batch; b++)
+        first[b] = (int32_t)ragged_first(c, b);
+    c->first = words_of(c->machine, first, (size_t)c->batch + 1);
+    free(first);
+}
+
 int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
 {
     struct glint_problem problem;
     (c->layout == LAYOUT_BHSD ? glint_problem_bhsd : glint_problem_bshd)(
         &problem, (enum glint_dtype)c->dtype, c->batch, c->seqlen_q, c->seqlen_k, c->heads_q, c->heads_kv, c->head_dim);
+    if (c->ragged) {
+        const int64_t rows = c->batch * c->seqlen_q;
+        (c->layout == LAYOUT_BHSD ? glint_problem_bhsd : glint_problem_bshd)(&problem, (enum glint_dtype)c->dtype, 1, rows, rows,
+                                                                             c->heads_q, c->heads_kv, c->head_dim);
+        problem.batch = c->batch;
+        problem.lengths = GLINT_LENGTHS_RAGGED;
+        problem.rows_q = problem.rows_k = rows;
+        problem.seqlen_q = problem.seqlen_k = rows - ragged_first(c, c->batch - 1);
+    }
     if (c->causal)
         problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
     problem.softcap = c->softcap;
@@ -208,6 +231,8 @@ int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
     c->lse = machine_memory(c->machine, rows * sizeof(float));
     if (c->page_rows > 0)
         make_table(c, problem.pages);
+    if (c->ragged)
+        make_first(c);
     return 0;
 }
 
@@ -337,6 +362,8 @@ double cell_sample(struct cell *c, double least_ms, char *reason, size_t reason_
         t->page_table = c->page_table;
         t->seqlens_k = c->lengths;
     }
+    if (c->ragged)
+        t->first_q = t->first_k = c->first;
     if (c->sinks)
         t->sinks = shared_input(m, &sinks, (size_t)c->heads_q, GLINT_F32, 9);
     if (c->sinks && c->pass == GLINT_BACKWARD)
@@ -369,6 +396,14 @@ double cell_flops(const struct cell *c)
 {
     double flops = 4.0 * (double)c->batch * (double)c->heads_q * (double)c->seqlen_q * (double)c->seqlen_k * (double)c->head_dim;
     double q = (double)c->seqlen_q, k = (double)c->seqlen_k;
+    if (c->ragged) {
+        double pairs = 0; /* over those of equal lengths */
+        for (int64_t b = 0; b < c->batch; b++) {
+            const double length = (double)(ragged_first(c, b + 1) - ragged_first(c, b));
+            pairs += length * length / (q * k * (double)c->batch);
+        }
+        flops *= pairs;
+    }
     double seen = !c->causal ? 1 : q <= k ? 1 - q / (2 * k) : k / (2 * q);
     return flops > 0 ? flops * seen * (c->pass == GLINT_BACKWARD ? 2.5 : 1) : 0;
 }

@@ -33,12 +33,17 @@ struct cell {
     float softcap;     /* 0: none */
     uint32_t sinks;    /* 1: a sink a head */
     int64_t page_rows; /* 0: K and V are linear; else in pages, which lie in no order, with lengths of the call */
-    void *page_table, *lengths;
+    int ragged;        /* 1: as many rows in sequences that follow one another, each longer than the one before: see ragged_first */
+    void *page_table, *lengths, *first;
     void *o, *lse; /* of this cell alone: backward reads what its own forward wrote */
     int ready;     /* whether they are written */
     size_t samples;
     double ms[MAX_REPS], read_ms[MAX_REPS]; /* read_ms: of a loop that only reads K and V; decode's */
 };
+
+/* Ragged sequences of a cell: sequence b has the rows from ragged_first(b) to ragged_first(b + 1), so (2 b + 1) / batch of seqlen each, and all
+ * of them batch * seqlen. */
+int64_t ragged_first(const struct cell *cell, int64_t b);
 
 /* The words of the command line and of the CSV file; 0 or NULL when there is no such thing. */
 uint32_t pass_from(const char *word);

@@ -26,7 +26,7 @@ struct settings {
     double least_ms;
     uint32_t layout;
     const char *csv, *variant;
-    int every_variant, serve, gpu, decode, scores;
+    int every_variant, serve, gpu, decode, scores, ragged;
 };
 
 struct peak {
@@ -140,6 +140,10 @@ static int read_options(struct settings *s, int count, char **arguments)
             s->scores = 1;
             continue;
         }
+        if (strcmp(name, "--ragged") == 0) {
+            s->ragged = 1;
+            continue;
+        }
         if (strcmp(name, "--decode") == 0)
             continue;
         if (strcmp(name, "--help") == 0) {
@@ -149,6 +153,9 @@ static int read_options(struct settings *s, int count, char **arguments)
             printf(
                 "  %-12s %s\n", "--decode",
                 "one query a sequence against a cache: microseconds, GB/s of K and V, and the share of what only reading them reaches");
+            printf(
+                "  %-12s %s\n", "--ragged",
+                "every cell of several sequences also with as many rows in sequences of unequal lengths, and its FLOP/s over those of equal ones");
             printf("  %-12s %s\n", "--scores",
                    "every cell with a softcap of 50 and with sinks too, and their speed over that without");
             printf(
@@ -220,7 +227,8 @@ static void add_cell(const struct settings *s, struct cell cell, uint32_t row)
         cells[cell_count++] = cell;
 }
 
-/* A cell, with --scores the same with a softcap and with sinks, and with --page-rows the same in pages. */
+/* A cell, with --scores the same with a softcap and with sinks, with --page-rows the same in pages, and with --ragged the same rows in
+ * ragged sequences. */
 static void add_scores(const struct settings *s, struct cell cell, uint32_t row)
 {
     add_cell(s, cell, row);
@@ -229,6 +237,11 @@ static void add_scores(const struct settings *s, struct cell cell, uint32_t row)
         add_cell(s, cell, row);
     }
     cell.page_rows = 0;
+    if (s->ragged && cell.batch > 1 && cell.seqlen_q == cell.seqlen_k) {
+        cell.ragged = 1;
+        add_cell(s, cell, row);
+        cell.ragged = 0;
+    }
     if (!s->scores)
         return;
     cell.softcap = 50;
@@ -451,7 +464,7 @@ static const struct cell *partner(const struct cell *c, uint32_t dtype, uint32_t
         if (o->dtype == dtype && o->causal == causal && o->machine == c->machine && o->pass == c->pass &&
             o->head_dim == c->head_dim && o->seqlen_q == c->seqlen_q && o->seqlen_k == c->seqlen_k && o->batch == c->batch &&
             o->heads_q == c->heads_q && o->heads_kv == c->heads_kv && o->softcap == c->softcap && o->sinks == c->sinks &&
-            o->page_rows == c->page_rows && how && other_how && strcmp(how, other_how) == 0)
+            o->page_rows == c->page_rows && o->ragged == c->ragged && how && other_how && strcmp(how, other_how) == 0)
             return o;
     }
     return NULL;
@@ -464,9 +477,10 @@ static void print_scores(void)
     for (size_t i = 0; i < cell_count; i++) {
         const struct cell *c = &cells[i];
         size_t plain = i;
-        while (plain > 0 && (cells[plain].softcap != 0 || cells[plain].sinks != 0))
+        while (plain > 0 &&
+               (cells[plain].softcap != 0 || cells[plain].sinks != 0 || cells[plain].page_rows != 0 || cells[plain].ragged))
             plain--;
-        if (plain != i && strcmp(cells[plain].variant, c->variant) == 0)
+        if ((c->softcap != 0 || c->sinks != 0) && strcmp(cells[plain].variant, c->variant) == 0)
             printf("%-56s %8lld %8lld %12s %8.3f %8.3f\n", c->variant, (long long)c->seqlen_q, (long long)c->seqlen_k,
                    c->sinks ? "sinks" : "softcap 50", ms_of(&cells[plain]) / ms_of(c), cells[plain].ms[0] / c->ms[0]);
     }
@@ -487,6 +501,24 @@ static void print_pages(void)
         snprintf(heads, sizeof heads, "%lld:%lld", (long long)c->heads_q, (long long)c->heads_kv);
         printf("%-46s %7s %8lld %8lld %5lld %10lld %8.3f %8.3f\n", c->variant, heads, (long long)c->seqlen_q,
                (long long)c->seqlen_k, (long long)c->batch, (long long)c->page_rows, ms_of(l) / ms_of(c), l->ms[0] / c->ms[0]);
+    }
+}
+
+/* With --ragged: FLOP/s over those of equal lengths, the cell before them. */
+static void print_ragged(void)
+{
+    printf("\n%-46s %7s %8s %8s %5s %8s %8s\n", "variant", "heads", "longest", "shortest", "batch", "speed", "fastest");
+    for (size_t i = 0, equal = 0; i < cell_count; i++) {
+        const struct cell *c = &cells[i], *e = &cells[equal];
+        if (!c->ragged) {
+            equal = i;
+            continue;
+        }
+        char heads[32];
+        snprintf(heads, sizeof heads, "%lld:%lld", (long long)c->heads_q, (long long)c->heads_kv);
+        const double work = cell_flops(c) / cell_flops(e);
+        printf("%-46s %7s %8lld %8lld %5lld %8.3f %8.3f\n", c->variant, heads, (long long)c->plan.problem.seqlen_q,
+               (long long)ragged_first(c, 1), (long long)c->batch, work * ms_of(e) / ms_of(c), work * e->ms[0] / c->ms[0]);
     }
 }
 
@@ -525,6 +557,8 @@ static int write_csv(const struct settings *s, const char *path)
             s->decode ? ",layout,gbytes_s,of_read" : "");
     for (size_t i = 0; i < cell_count; i++) {
         const struct cell *c = &cells[i];
+        if (c->ragged) /* no column says so */
+            continue;
         fprintf(file, "glint,%s,%s,%s,%u,%s,%lld,%lld,%lld,%lld,%lld,%u,%.6f,%.6f", c->variant, pass_name(c->pass),
                 dtype_name(c->dtype), (unsigned)c->head_dim, mask_name(c->causal), (long long)c->seqlen_q, (long long)c->seqlen_k,
                 (long long)c->batch, (long long)c->heads_q, (long long)c->heads_kv, (unsigned)c->machine->threads, ms_of(c),
@@ -667,5 +701,7 @@ int main(int count, char **arguments)
         print_scores();
     if (s.page_rows.count > 0)
         print_pages();
+    if (s.ragged)
+        print_ragged();
     return s.csv && write_csv(&s, s.csv) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

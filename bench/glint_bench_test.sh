@@ -26,6 +26,8 @@ check "no row twice" test -z "$(tail -n +2 "$work/a.csv" | cut -d, -f1-12 | sort
 check "a peak for both threads" test "$(grep -c '^multiply-add peak' "$work/log")" = 2
 "$program" $small --seqlen 16 --pass fwd --threads 1 --all >"$work/log" 2>&1
 check "--all runs" grep -q 'fwd_f32_d64_causal__' "$work/log"
+"$program" $small --seqlen 40 --threads 2 --batch 3 --ragged >"$work/log" 2>&1
+check "--ragged has a line for each cell" test "$(sed -n '/longest/,$p' "$work/log" | awk '$3 == 67 && $4 == 13 && $6 > 0 { n++ } END { print n }')" = 2
 "$program" $small --seqlen 40 --threads 1 --page-rows 16,64 >"$work/log" 2>&1
 check "--page-rows has a line for each size of pages, of forward alone" \
     test "$(sed -n '/page rows/,$p' "$work/log" | awk '$1 ~ /^fwd_/ && ($6 == 16 || $6 == 64) && $7 > 0 { n++ } END { print n }')" = 2
