@@ -18,6 +18,9 @@ from torch.autograd.function import once_differentiable
 FORWARD, BACKWARD = 1, 2
 DTYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
 MASKS = {"none": 1, "top_left": 2, "bottom_right": 3}
+BANDS = {"top_left": 4, "bottom_right": 5}
+UNBOUNDED = -1
+LENGTHS_DEVICE = 1
 DEVICE_CPU, DEVICE_CUDA = 1, 3
 WORKSPACE_ALIGNMENT = 256
 
@@ -40,8 +43,8 @@ class Problem(Struct):
     _fields_ = [("struct_size", u32), ("dtype", u32), ("mask", u32), ("softmax_scale", f32), ("batch", i64), ("heads_q", i64),
                 ("heads_kv", i64), ("head_dim", i64), ("seqlen_q", i64), ("seqlen_k", i64), ("q", Strides), ("k", Strides), ("v", Strides),
                 ("o", Strides), ("dout", Strides), ("dq", Strides), ("dk", Strides), ("dv", Strides),
-                ("window_left", i64), ("window_right", i64), ("rows_q", i64), ("rows_k", i64), ("lengths", u32), ("reserved_word", u32), ("softcap", f32), ("sinks", u32),
-                ("page_rows", i64), ("pages", i64), ("pages_per_sequence", i64), ("reserved", u64 * 4)]
+                ("window_left", i64), ("window_right", i64), ("rows_q", i64), ("rows_k", i64), ("lengths", u32), ("reserved_word", u32),
+                ("softcap", f32), ("sinks", u32), ("page_rows", i64), ("pages", i64), ("pages_per_sequence", i64), ("reserved", u64 * 4)]
 
 
 class Plan(ctypes.Structure):
@@ -64,7 +67,7 @@ class Options(Struct):
 
 
 class VariantInfo(Struct):
-    _fields_ = [(name, u32) for name in "struct_size pass_ dtype features head_dim isa sm tile_m tile_n alignment_bytes math reserved".split()] + [
+    _fields_ = [(name, u32) for name in "struct_size pass_ dtype features head_dim isa sm tile_m tile_n alignment_bytes math queries_up_to".split()] + [
         ("name", string), ("family", string)]
 
 
@@ -179,21 +182,22 @@ def strides(t):
 
 # One shape is planned once. A plan is a pure function of what is in the key, so any number of threads may share it.
 @functools.lru_cache(maxsize=1024)
-def planned(device, which, dtype, mask, scale, sizes, seqlen_k, heads_kv, layout):
+def planned(device, which, dtype, sizes, seqlen_k, heads_kv, layout, fields):
     batch, heads_q, seqlen_q, head_dim = sizes
-    problem = Problem(dtype=DTYPES[dtype], mask=mask, softmax_scale=scale, batch=batch, heads_q=heads_q, heads_kv=heads_kv, head_dim=head_dim,
-                      seqlen_q=seqlen_q, seqlen_k=seqlen_k)
+    problem = Problem(dtype=DTYPES[dtype], batch=batch, heads_q=heads_q, heads_kv=heads_kv, head_dim=head_dim, seqlen_q=seqlen_q,
+                      seqlen_k=seqlen_k, **dict(fields))
     for name, of in zip("q k v o dout dq dk dv".split(), layout):
         setattr(problem, name, Strides(*of))
     return context(device).plan(problem, which)
 
 
-def call(which, mask, scale, tensors, lse):
-    """Runs one pass on [B, H, N, D] tensors: q, k, v, o and for backward dout, dq, dk, dv."""
+def call(which, fields, seqlen_k, tensors, lse, others):
+    """Runs one pass on [B, H, N, D] tensors: q, k, v, o and for backward dout, dq, dk, dv. `fields` are of the problem, ((name, value), ...);
+    `others` are further tensors of the call by name."""
     q, k = tensors[0], tensors[1]
-    plan = planned(q.device, which, q.dtype, mask, scale, tuple(q.shape), k.shape[2], k.shape[1], tuple(t.stride()[:3] for t in tensors))
+    plan = planned(q.device, which, q.dtype, tuple(q.shape), seqlen_k, k.shape[1], tuple(t.stride()[:3] for t in tensors), fields)
     names = ("q", "k", "v", "o") if which == FORWARD else ("q", "k", "v", "o", "dout", "dq", "dk", "dv")
-    addresses = Tensors(lse=lse.data_ptr(), **{name: t.data_ptr() for name, t in zip(names, tensors)})
+    addresses = Tensors(lse=lse.data_ptr(), **{name: t.data_ptr() for name, t in [*zip(names, tensors), *others.items()]})
     # PyTorch's allocator gives the workspace back to others of the same stream only: it may be dropped as soon as the call is enqueued.
     cuda = q.device.type == "cuda"
     workspace = torch.empty(plan.workspace_bytes + (0 if cuda else WORKSPACE_ALIGNMENT), dtype=torch.uint8, device=q.device)
@@ -211,23 +215,27 @@ def usable(t):
     return t if in_place else t.clone(memory_format=torch.contiguous_format)
 
 
-def output_like(t):
-    """Memory for a result of t's shape, packed, in t's order of dimensions where head_dim is the last of them."""
-    out = torch.empty_like(t)
-    return out if out.stride(3) == 1 else torch.empty_like(t, memory_format=torch.contiguous_format)
+def output_like(t, whole=True):
+    """Memory for a result of t's shape, packed, in t's order of dimensions where head_dim is the last of them; zeros where not all of it will
+    be written."""
+    make = torch.empty_like if whole else torch.zeros_like
+    out = make(t)
+    return out if out.stride(3) == 1 else make(t, memory_format=torch.contiguous_format)
 
 
 class Attention(torch.autograd.Function):
-    """[B, H, N, D] tensors of any strides. Returns O and LSE; only O has a gradient."""
+    """[B, H, N, D] tensors of any strides. Returns O and LSE; O has a gradient, for q, k, v and sinks. `fields` are of the problem; `others`
+    are tensors of the call without a gradient: seqlens_q, seqlens_k, page_table."""
 
     @staticmethod
-    def forward(ctx, q, k, v, mask, scale):
-        q, k, v = usable(q), usable(k), usable(v)
-        o = output_like(q)
-        lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
-        call(FORWARD, mask, scale, (q, k, v, o), lse)
-        ctx.save_for_backward(q, k, v, o, lse)
-        ctx.mask, ctx.scale = mask, scale
+    def forward(ctx, q, k, v, sinks, fields, seqlen_k, others):
+        q, k, v, sinks = usable(q), usable(k), usable(v), None if sinks is None else sinks.contiguous()
+        whole = not others
+        o = output_like(q, whole)
+        lse = torch.full(q.shape[:3], -torch.inf, dtype=torch.float32, device=q.device)
+        call(FORWARD, fields, seqlen_k, (q, k, v, o), lse, {**others, **({} if sinks is None else {"sinks": sinks})})
+        ctx.save_for_backward(q, k, v, o, lse, sinks)
+        ctx.fields, ctx.seqlen_k, ctx.others = fields, seqlen_k, others
         ctx.mark_non_differentiable(lse)
         ctx.set_materialize_grads(False)
         return o, lse
@@ -236,11 +244,14 @@ class Attention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, dout, _):
         if dout is None:
-            return None, None, None, None, None
-        q, k, v, o, lse = ctx.saved_tensors
-        dq, dk, dv = output_like(q), output_like(k), output_like(v)
-        call(BACKWARD, ctx.mask, ctx.scale, (q, k, v, o, usable(dout), dq, dk, dv), lse)
-        return dq, dk, dv, None, None
+            return (None,) * 7
+        q, k, v, o, lse, sinks = ctx.saved_tensors
+        whole = not ctx.others
+        dq, dk, dv = output_like(q, whole), output_like(k, whole), output_like(v, whole)
+        dsinks = None if sinks is None else torch.empty_like(sinks)
+        others = {**ctx.others, **({} if sinks is None else {"sinks": sinks, "dsinks": dsinks})}
+        call(BACKWARD, ctx.fields, ctx.seqlen_k, (q, k, v, o, usable(dout), dq, dk, dv), lse, others)
+        return dq, dk, dv, dsinks, None, None, None
 
 
 def to_bhnd(t, layout):
@@ -249,15 +260,25 @@ def to_bhnd(t, layout):
     return t.transpose(1, 2) if layout == "bnhd" else t.unsqueeze(1)
 
 
-def attention(q, k, v, causal=None, scale=None, layout=None, return_lse=False):
-    """softmax(scale q k^T + mask) v, with gradients for q, k and v.
+def attention(q, k, v, causal=None, scale=None, layout=None, return_lse=False, window=None, softcap=0.0, sinks=None, seqlens_q=None,
+              seqlens_k=None, page_table=None):
+    """softmax(scale q k^T + mask) v, with gradients for q, k, v and sinks.
 
     layout  "bhnd" for [batch, heads, seqlen, head_dim] (the default for four dimensions), "bnhd" for [batch, seqlen, heads, head_dim],
             "bnd" for [batch, seqlen, head_dim] with one head (the default for three). q may have a multiple of the heads of k and v.
     causal  None or False, "top_left" or "bottom_right": which corner the diagonal starts in when seqlen_q and seqlen_k differ. True is
-            taken only when they are equal.
+            taken only when they are equal, and with seqlens_k, where it is "bottom_right".
     scale   1 / sqrt(head_dim) if None.
+    window  (left, right): a query sees so many keys before the diagonal and after it; None or -1 is no limit. With `causal`, right is 0. Without,
+            the diagonal is that of "bottom_right" where lengths differ.
+    softcap  c: scores become c tanh(score / c), after the scale and before the mask. 0: they do not.
+    sinks   float32 [heads of q]: logits that only the denominator has.
+    seqlens_q, seqlens_k  int32 [batch] on the tensors' device: how many queries and keys of each sequence there are, the rest being room. They are
+            never read on the host. Results beyond a length are 0.
+    page_table  int32 [batch, pages of a sequence] with seqlens_k: k and v are pools of pages, [pages, heads, rows, head_dim] in layout "bhnd",
+            [pages, rows, heads, head_dim] in "bnhd". No gradients.
     float32, float16 or bfloat16, on the CPU or on a GPU. return_lse: also log(sum(exp(scores))) as float32 [batch, heads, seqlen_q].
+    What the library was built without is refused, with the line of the spec that would allow it.
     """
     layout = layout or {3: "bnd", 4: "bhnd"}.get(q.dim())
     if layout not in ("bhnd", "bnhd", "bnd"):
@@ -267,12 +288,38 @@ def attention(q, k, v, causal=None, scale=None, layout=None, return_lse=False):
     if q.dtype not in DTYPES or {q.dtype, k.dtype, v.dtype} != {q.dtype} or {k.device, v.device} != {q.device}:
         raise ValueError("q, k and v must have one device and one dtype: float32, float16 or bfloat16")
     q, k, v = (to_bhnd(t, layout) for t in (q, k, v))
-    if k.shape != v.shape or (k.shape[0], k.shape[3]) != (q.shape[0], q.shape[3]):
+    batch, heads_q, seqlen_q, head_dim = q.shape
+    if k.shape != v.shape or k.shape[3] != head_dim or (page_table is None and k.shape[0] != batch):
         raise ValueError(f"shapes do not fit, as [B, H, N, D]: q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}")
+    if page_table is not None and (seqlens_k is None or torch.is_grad_enabled() and any(t.requires_grad for t in (q, k, v))):
+        raise ValueError("a page_table comes with seqlens_k, and without gradients: call it under torch.no_grad()")
+    if seqlens_q is not None and seqlens_k is None:
+        raise ValueError("seqlens_q comes with seqlens_k")
+    others = {}
+    for name, t, shape in [("seqlens_q", seqlens_q, (batch,)), ("seqlens_k", seqlens_k, (batch,)),
+                           ("page_table", page_table, (batch, page_table.shape[-1] if page_table is not None else 0))]:
+        if t is not None:
+            if t.dtype != torch.int32 or tuple(t.shape) != shape or t.device != q.device or not t.is_contiguous():
+                raise ValueError(f"{name} must be int32 {list(shape)}, contiguous, on the device of q")
+            others[name] = t
+    if sinks is not None and (sinks.dtype != torch.float32 or tuple(sinks.shape) != (heads_q,) or sinks.device != q.device):
+        raise ValueError(f"sinks must be float32 [{heads_q}] on the device of q")
+
+    seqlen_k = k.shape[2] if page_table is None else page_table.shape[1] * k.shape[2]
+    same = seqlen_q == seqlen_k and seqlens_k is None
     if causal is True:
-        if q.shape[2] != k.shape[2]:
-            raise ValueError(f"seqlen_q {q.shape[2]} is not seqlen_k {k.shape[2]}: say causal='top_left' or 'bottom_right'")
-        causal = "top_left"
-    o, lse = Attention.apply(q, k, v, MASKS[causal or "none"], float(scale if scale is not None else q.shape[3] ** -0.5))
+        if not same and seqlens_k is None:
+            raise ValueError(f"seqlen_q {seqlen_q} is not seqlen_k {seqlen_k}: say causal='top_left' or 'bottom_right'")
+        causal = "top_left" if same else "bottom_right"
+    fields = {"mask": MASKS[causal or "none"], "softmax_scale": float(scale if scale is not None else head_dim**-0.5), "softcap": float(softcap),
+              "sinks": int(sinks is not None)}
+    if window is not None:
+        left, right = (UNBOUNDED if side is None else int(side) for side in window)
+        fields.update(mask=BANDS[causal or ("top_left" if same else "bottom_right")], window_left=left, window_right=0 if causal else right)
+    if others:
+        fields["lengths"] = LENGTHS_DEVICE
+    if page_table is not None:
+        fields.update(page_rows=k.shape[2], pages=k.shape[0], pages_per_sequence=page_table.shape[1])
+    o, lse = Attention.apply(q, k, v, sinks, tuple(fields.items()), seqlen_k, others)
     o = {"bhnd": o, "bnhd": o.transpose(1, 2), "bnd": o.squeeze(1)}[layout]
     return (o, lse) if return_lse else o

@@ -9,6 +9,7 @@ import ctypes
 import itertools
 import math
 import pathlib
+import re
 import sys
 import threading
 import unittest
@@ -21,6 +22,21 @@ import glint_torch as glint  # noqa: E402
 EPS = {torch.float32: 2.0**-23, torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7}
 TF32 = 2.0**-10
 TF32_PRODUCTS = 1  # enum glint_math
+BOUNDS = 3  # of enum glint_feature: those of masks
+
+
+def by_definition(q, k, v, scale, seen, softcap=0.0, sinks=None):
+    """O and LSE of [B, H, N, D] tensors by the definition, for autograd; `seen` [B, 1, N, M] says which keys a query sees."""
+    group = q.shape[1] // k.shape[1]
+    scores = q @ k.repeat_interleave(group, 1).mT * scale
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    scores = scores.masked_fill(~seen, -math.inf)
+    if sinks is not None:
+        scores = torch.cat([scores, sinks[None, :, None, None].expand(*scores.shape[:3], 1)], -1)
+    lse = scores.logsumexp(-1)
+    p = torch.exp(scores - torch.where(lse == -math.inf, 0.0, lse)[..., None])[..., : k.shape[2]]
+    return p @ v.repeat_interleave(group, 1), lse
 
 
 def reference(q, k, v, mask, scale, dout):
@@ -98,9 +114,9 @@ def cases(device):
         info = glint.variant_info(index)
         if (info.sm == 0) == (device == "cpu") and glint.library().glint_variant_available(glint.context(torch.device(device)).handle, index) == 0:
             dtype = next(t for t, code in glint.DTYPES.items() if code == info.dtype)
-            found.setdefault((dtype, info.head_dim), set()).add((info.pass_, info.features))
+            found.setdefault((dtype, info.head_dim), set()).add((info.pass_, info.features & BOUNDS))
             tf32[dtype, info.head_dim] = tf32.get((dtype, info.head_dim), False) or info.math == TF32_PRODUCTS
-    return {key: tf32[key] for key in sorted(found, key=lambda key: (str(key[0]), key[1])) if len(found[key]) == 4}
+    return {key: tf32[key] for key in sorted(found, key=lambda key: (str(key[0]), key[1])) if found[key] >= {(a, b) for a in (glint.FORWARD, glint.BACKWARD) for b in (0, 1)}}
 
 
 class OnDevice:
@@ -208,6 +224,73 @@ class OnDevice:
                 for x, y in zip(runs[0], run):
                     self.assertTrue(torch.equal(x, y), (dtype, d))
 
+    def test_options(self):
+        """Windows, softcap, sinks and lengths together against float64, with gradients; what the library was built without is left out."""
+        dtype, d = self.first()
+        b, hq, hkv, sq, sk = 3, 4, 2, 33, 50
+        place = torch.arange(sk, device=self.device)[None, :] - torch.arange(sq, device=self.device)[:, None]  # j - i
+        tolerance = 2e-2 if self.kinds[dtype, d] else 2e-4
+        done = 0
+        for window, softcap, with_sinks, lengths, causal in itertools.product([None, (7, 3), (0, None), (None, 5)], [0.0, 0.7], [False, True],
+                                                                              [False, True], [None, "top_left", "bottom_right"]):
+            q, k, v, dout = (packed((b, h, n, d), dtype, self.device).requires_grad_() for h, n in ((hq, sq), (hkv, sk), (hkv, sk), (hq, sq)))
+            sinks = torch.randn(hq, device=self.device).requires_grad_() if with_sinks else None
+            lq, lk = (torch.tensor(n, dtype=torch.int32, device=self.device) for n in ([sq, 5, 0], [sk, 17, 9])) if lengths else (None, None)
+            try:
+                o, lse = glint.attention(q, k, v, causal=causal, window=window, softcap=softcap, sinks=sinks, seqlens_q=lq, seqlens_k=lk,
+                                         return_lse=True)
+                leaves = [q, k, v] + ([sinks] if with_sinks else [])
+                got = torch.autograd.grad(o, leaves, dout)
+            except glint.GlintError as refusal:
+                self.assertRegex(str(refusal), "GLINT_NOT_IN_SPEC|GLINT_BAD_LENGTHS|GLINT_NOT_ON_DEVICE")
+                continue
+            done += 1
+            wide = [t.detach().double().requires_grad_() for t in leaves]
+            o_64, lse_64 = torch.zeros(o.shape, dtype=torch.float64, device=self.device), torch.full(lse.shape, -math.inf, device=self.device).double()
+            for i in range(b):
+                n, m = (int(lq[i]), int(lk[i])) if lengths else (sq, sk)
+                top_left = causal == "top_left"
+                at = place[:n, :m] - (0 if top_left else m - n)
+                seen = torch.ones(n, m, dtype=torch.bool, device=self.device)
+                if causal:
+                    seen &= at <= 0
+                if window:
+                    left, right = window[0], 0 if causal else window[1]
+                    seen = seen if left is None else seen & (at >= -left)
+                    seen = seen if right is None else seen & (at <= right)
+                one_o, one_lse = by_definition(wide[0][i : i + 1, :, :n], wide[1][i : i + 1, :, :m], wide[2][i : i + 1, :, :m], d**-0.5, seen[None, None],
+                                               softcap, wide[3] if with_sinks else None)
+                o_64 = torch.index_put(o_64, (torch.tensor([i], device=self.device),), torch.nn.functional.pad(one_o, (0, 0, 0, sq - n)))
+                lse_64[i, :, :n] = one_lse[0].detach()
+            want = torch.autograd.grad(o_64, wide, dout.detach().double(), allow_unused=True)
+            with self.subTest(window=window, softcap=softcap, sinks=with_sinks, lengths=lengths, causal=causal):
+                for name, x, y in zip(("o", "dq", "dk", "dv", "dsinks"), (o, *got), (o_64, *want)):
+                    self.assertLess((x.double() - y).abs().max().item(), tolerance * max(1, y.abs().max().item()), name)
+                seen_rows = lse_64 > -math.inf
+                self.assertTrue(torch.equal(seen_rows, lse > -math.inf))
+                self.assertLess((lse.double() - lse_64)[seen_rows].abs().max().item(), tolerance)
+        self.assertGreater(done, 0)
+        print(f"{self.device}: {done} of 96 combinations of options are in the library", file=sys.stderr)
+
+    def test_pages(self):
+        """A page table gives the bits of linear K and V."""
+        dtype, d = self.first()
+        rows, pages, each = 16, 11, 3
+        k, v = (packed((pages, 2, rows, d), dtype, self.device) for _ in range(2))
+        table = torch.tensor([[7, 2, 9], [0, 10, 5]], dtype=torch.int32, device=self.device)
+        lengths = torch.tensor([3 * rows, rows + 5], dtype=torch.int32, device=self.device)
+        for queries in (1, 20):
+            q = packed((2, 4, queries, d), dtype, self.device)
+            linear = [t[table.long()].transpose(1, 2).reshape(2, 2, each * rows, d).contiguous() for t in (k, v)]
+            try:
+                got = glint.attention(q, k, v, causal=True, seqlens_k=lengths, page_table=table)
+            except glint.GlintError as refusal:
+                self.skipTest(str(refusal))
+            self.assertTrue(torch.equal(got, glint.attention(q, *linear, causal=True, seqlens_k=lengths)))
+            heads_inside = (t.transpose(1, 2).contiguous() for t in (k, v))
+            other = glint.attention(q.transpose(1, 2), *heads_inside, causal=True, layout="bnhd", seqlens_k=lengths, page_table=table)
+            self.assertTrue(torch.equal(got, other.transpose(1, 2)))
+
     def test_rows_that_see_nothing(self):
         dtype, d = self.first()
         q, k, v = (packed((1, 2, n, d), dtype, self.device).requires_grad_() for n in (9, 4, 4))
@@ -293,7 +376,13 @@ class OnDevice:
                 (ValueError, "dimensions", [good[0]] * 3, {"layout": "bnhd"}),
                 (ValueError, "layout", [good] * 3, {"layout": "nhbd"}),
                 (ValueError, "say causal=", [good, zeros(1, 2, 5, d), zeros(1, 2, 5, d)], {"causal": True}),
-                (KeyError, "middle", [good] * 3, {"causal": "middle"})]:
+                (KeyError, "middle", [good] * 3, {"causal": "middle"}),
+                (ValueError, "with seqlens_k", [good] * 3, {"page_table": torch.zeros(1, 1, dtype=torch.int32)}),
+                (ValueError, "with seqlens_k", [good] * 3, {"seqlens_q": torch.zeros(1, dtype=torch.int32)}),
+                (ValueError, "seqlens_k must be int32", [good] * 3, {"seqlens_k": torch.zeros(2, dtype=torch.int32, device=self.device)}),
+                (ValueError, "sinks must be float32", [good] * 3, {"sinks": torch.zeros(3, device=self.device)}),
+                (glint.GlintError, "GLINT_BAD_SOFTCAP", [good] * 3, {"softcap": -1.0}),
+                (glint.GlintError, "GLINT_BAD_WINDOW", [good] * 3, {"window": (-3, 0)})]:
             with self.subTest(message=message), self.assertRaisesRegex(error, message):
                 glint.attention(*arguments, **options)
         self.assertTrue((glint.attention(good, good, good) == 0).all())  # and all is well afterwards
@@ -362,10 +451,30 @@ class Cuda(OnDevice, unittest.TestCase):
 
 class Binding(unittest.TestCase):
     def test_structs(self):
-        """Sizes by the rules of C for the declarations in glint.h; the library refuses any other."""
-        for struct, bytes in [(glint.Strides, 24), (glint.Problem, 16 + 6 * 8 + 8 * 24 + 32), (glint.Tensors, 8 + 9 * 8),
-                              (glint.Executor, 24), (glint.Options, 16 + 24), (glint.VariantInfo, 48 + 16)]:
-            self.assertEqual(ctypes.sizeof(struct), bytes, struct.__name__)
+        """The structs are those of glint.h: as many fields of the same names and sizes, in the same places. The library refuses any other size."""
+        header = (pathlib.Path(__file__).resolve().parents[2] / "lib" / "glint.h").read_text()
+        sizes = {"uint32_t": 4, "int32_t": 4, "float": 4, "int64_t": 8, "uint64_t": 8, "size_t": 8, "struct glint_strides": 24,
+                 "struct glint_executor": 24, "struct glint_problem": ctypes.sizeof(glint.Problem)}
+        for struct, name in [(glint.Strides, "strides"), (glint.Problem, "problem"), (glint.Tensors, "tensors"), (glint.Executor, "executor"),
+                             (glint.Options, "options"), (glint.VariantInfo, "variant_info"), (glint.Plan, "plan")]:
+            body = re.search(rf"^struct glint_{name} {{$(.*?)^}};$", header, re.DOTALL | re.MULTILINE)[1]
+            body = re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)
+            at, places = 0, []
+            for declaration in filter(None, (re.sub(r"\s+", " ", part).strip() for part in body.split(";"))):
+                if "(*" in declaration:  # a pointer to a function
+                    kind, words = None, [re.search(r"\(\*(\w+)\)", declaration)[1]]
+                else:
+                    kind, names = re.match(r"((?:const )?(?:struct )?\w+ )(.*)", declaration).groups()
+                    kind, words = kind.replace("const ", "").strip(), [word.strip() for word in names.split(",")]
+                for word in words:
+                    size = 8 if kind is None or "*" in word else sizes[kind]
+                    at = -(-at // min(size, 8)) * min(size, 8)
+                    places.append((re.sub(r"[*\s]|\[.*", "", word), at))
+                    count = re.search(r"\[(\d+)\]", word)
+                    at += size * int(count[1] if count else 1)
+            mirrored = [(field.rstrip("_"), getattr(struct, field).offset) for field, _ in struct._fields_]
+            self.assertEqual(mirrored, places, name)
+            self.assertEqual(ctypes.sizeof(struct), -(-at // 8) * 8 if any(p > 0 for _, p in places) else at, name)
 
 
 if __name__ == "__main__":
