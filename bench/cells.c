@@ -15,6 +15,8 @@ struct word {
 static const struct word passes[] = {{"fwd", GLINT_FORWARD}, {"bwd", GLINT_BACKWARD}, {NULL, 0}};
 static const struct word dtypes[] = {{"f32", GLINT_F32}, {"f16", GLINT_F16}, {"bf16", GLINT_BF16}, {NULL, 0}};
 
+static const struct word kv_dtypes[] = {{"same", KV_SAME}, {"i8", GLINT_I8}, {"e4m3", GLINT_E4M3}, {NULL, 0}};
+
 static const struct word layouts[] = {{"bshd", LAYOUT_BSHD}, {"bhsd", LAYOUT_BHSD}, {NULL, 0}};
 
 static uint32_t value_of(const struct word *words, const char *name, uint32_t missing)
@@ -40,6 +42,10 @@ uint32_t pass_from(const char *word)
 uint32_t dtype_from(const char *word)
 {
     return value_of(dtypes, word, 0);
+}
+uint32_t kv_dtype_from(const char *word)
+{
+    return value_of(kv_dtypes, word, 0);
 }
 uint32_t layout_from(const char *word)
 {
@@ -214,6 +220,10 @@ int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
         problem.k = problem.v = c->layout == LAYOUT_BHSD ? (struct glint_strides){c->heads_kv * rows * d, rows * d, d}
                                                          : (struct glint_strides){c->heads_kv * rows * d, d, c->heads_kv * d};
     }
+    problem.kv_dtype = c->kv_dtype;
+    problem.kv_scales = c->kv_dtype == GLINT_I8     ? GLINT_SCALES_ROW
+                        : c->kv_dtype == GLINT_E4M3 ? GLINT_SCALES_HEAD
+                                                    : GLINT_SCALES_NONE;
     enum glint_pass pass = (enum glint_pass)c->pass;
     const struct glint_context *context = c->machine->context;
     enum glint_status status = row == UINT32_MAX ? glint_plan(context, &problem, pass, &c->plan)
@@ -243,6 +253,12 @@ static void store(void *to, size_t index, uint32_t dtype, float value)
     memcpy(&bits, &value, sizeof bits);
     if (dtype == GLINT_F32) {
         memcpy((float *)to + index, &value, sizeof value);
+        return;
+    }
+    if (dtype == GLINT_I8 || dtype == GLINT_E4M3) { /* any bytes but e4m3's NaN */
+        ((uint8_t *)to)[index] = (uint8_t)(bits >> 8);
+        if (dtype == GLINT_E4M3 && (bits >> 8 & 0x7f) == 0x7f)
+            ((uint8_t *)to)[index] = 0;
         return;
     }
     uint32_t half = bits >> 16;
@@ -297,11 +313,24 @@ static void *shared_input(struct machine *m, struct shared *shared, size_t eleme
 /* Inputs of a cell, by tensor (Q, K, V, dO) and dtype: every cell of a dtype has the same, or the first of them. */
 static void *input(const struct cell *c, size_t tensor)
 {
-    static struct shared inputs[4][4];
+    static struct shared inputs[4][KV_SAME];
     const int of_keys = tensor == 1 || tensor == 2;
+    const uint32_t dtype = of_keys && c->kv_dtype ? c->kv_dtype : c->dtype;
     const int64_t keys = c->page_rows > 0 ? pages_of(c) * c->page_rows : c->seqlen_k;
     const int64_t rows = c->batch * (of_keys ? c->heads_kv * keys : c->heads_q * c->seqlen_q);
-    return shared_input(c->machine, &inputs[tensor][c->dtype], (size_t)rows * c->head_dim, c->dtype, tensor + 1);
+    return shared_input(c->machine, &inputs[tensor][dtype], (size_t)rows * c->head_dim, dtype, tensor + 1);
+}
+
+/* Scales for 8-bit K and V, some hundredths each. */
+static const float *scales(const struct cell *c)
+{
+    static struct shared numbers;
+    const size_t before = numbers.elements,
+                 needed = (size_t)(c->batch * c->heads_kv * (c->page_rows > 0 ? pages_of(c) * c->page_rows : c->seqlen_k));
+    float *const memory = shared_input(c->machine, &numbers, needed, GLINT_F32, 9);
+    for (size_t i = 0; i < numbers.elements && numbers.elements > before; i++)
+        memory[i] = 0.01F * (memory[i] + 2);
+    return memory;
 }
 
 /* One call, as often as it is asked for. */
@@ -356,6 +385,8 @@ double cell_sample(struct cell *c, double least_ms, char *reason, size_t reason_
     t->k = input(c, 1);
     t->v = input(c, 2);
     t->o = c->o;
+    if (c->kv_dtype)
+        t->k_scale = t->v_scale = scales(c);
     t->lse = c->lse;
     enum glint_status status = GLINT_OK;
     if (c->page_rows > 0) {
@@ -410,7 +441,10 @@ double cell_flops(const struct cell *c)
 
 double cell_kv_bytes(const struct cell *c)
 {
-    return 2.0 * (double)(c->batch * c->heads_kv * c->seqlen_k) * (double)c->head_dim * (c->dtype == GLINT_F32 ? 4 : 2);
+    return 2.0 * (double)(c->batch * c->heads_kv * c->seqlen_k) * (double)c->head_dim *
+           (c->kv_dtype             ? 1
+            : c->dtype == GLINT_F32 ? 4
+                                    : 2);
 }
 
 double cell_read_sample(const struct cell *c, double least_ms)

@@ -21,6 +21,8 @@ struct machine {
 enum { MAX_REPS = 101 };
 
 /* The order of all tensors: [batch, seqlen, heads, head_dim], or [batch, heads, seqlen, head_dim]. */
+enum { KV_SAME = 6 };
+
 enum layout { LAYOUT_BSHD = 1, LAYOUT_BHSD = 2 };
 
 struct cell {
@@ -35,8 +37,9 @@ struct cell {
     int64_t page_rows; /* 0: K and V are linear; else in pages, which lie in no order, with lengths of the call */
     int ragged;        /* 1: as many rows in sequences that follow one another, each longer than the one before: see ragged_first */
     void *page_table, *lengths, *first;
-    void *o, *lse; /* of this cell alone: backward reads what its own forward wrote */
-    int ready;     /* whether they are written */
+    uint32_t kv_dtype; /* of K and V: 0 as dtype, or GLINT_I8 with a scale a row, GLINT_E4M3 with one a head */
+    void *o, *lse;     /* of this cell alone: backward reads what its own forward wrote */
+    int ready;         /* whether they are written */
     size_t samples;
     double ms[MAX_REPS], read_ms[MAX_REPS]; /* read_ms: of a loop that only reads K and V; decode's */
 };
@@ -48,6 +51,7 @@ int64_t ragged_first(const struct cell *cell, int64_t b);
 /* The words of the command line and of the CSV file; 0 or NULL when there is no such thing. */
 uint32_t pass_from(const char *word);
 uint32_t dtype_from(const char *word);
+uint32_t kv_dtype_from(const char *word); /* KV_SAME for "same" */
 uint32_t isa_from(const char *word);
 uint32_t layout_from(const char *word);
 const char *pass_name(uint32_t pass);

@@ -21,7 +21,7 @@ struct list {
 };
 
 struct settings {
-    struct list passes, dtypes, head_dims, masks, seqlens, batches, heads, heads_kv, threads, isas, page_rows;
+    struct list passes, dtypes, kv_dtypes, head_dims, masks, seqlens, batches, heads, heads_kv, threads, isas, page_rows;
     int64_t reps, queries;
     double least_ms;
     uint32_t layout;
@@ -106,6 +106,7 @@ static int read_options(struct settings *s, int count, char **arguments)
     const struct option table[] = {
         {"--pass", &s->passes, pass_from, 0, 0, "fwd,bwd", 0},
         {"--dtype", &s->dtypes, dtype_from, 0, 0, "f32,f16,bf16", 0},
+        {"--kv-dtype", &s->kv_dtypes, kv_dtype_from, 0, 0, "same,i8,e4m3", 0},
         {"--head-dim", &s->head_dims, NULL, 1, 1 << 16, "head dimensions", 0},
         {"--mask", &s->masks, mask_from, 0, 0, "none,causal", 0},
         {"--seqlen", &s->seqlens, NULL, 0, 1 << 24, "lengths, or QxK such as 1x4096; with --decode the keys", 'x'},
@@ -260,7 +261,7 @@ static void add_variants(const struct settings *s, struct cell cell)
     }
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         struct glint_variant_info v = GLINT_VARIANT_INFO_INIT;
-        if (glint_variant_at(row, &v) == GLINT_OK && v.pass == cell.pass && v.dtype == cell.dtype &&
+        if (glint_variant_at(row, &v) == GLINT_OK && v.pass == cell.pass && v.dtype == cell.dtype && v.kv_dtype == cell.kv_dtype &&
             (((v.features & GLINT_FEATURE_RIGHT_BOUND) != 0) == (cell.causal != 0) || v.queries_up_to > 0) &&
             v.head_dim == cell.head_dim && glint_variant_available(cell.machine->context, row) == GLINT_OK)
             add_scores(s, cell, row);
@@ -280,7 +281,7 @@ static int add_all(const struct settings *s)
             struct machine *machine = machine_of(s, s->threads.value[threads], s->isas.value[isa], reason, sizeof reason);
             if (!machine)
                 return wrong(s->gpu ? "--gpu" : "--threads", "", reason);
-            for (size_t dtype = 0; dtype < s->dtypes.count; dtype++)
+            for (size_t dtype = 0; dtype < s->dtypes.count * s->kv_dtypes.count; dtype++)
                 for (size_t d = 0; d < s->head_dims.count; d++)
                     for (size_t mask = 0; mask < s->masks.count; mask++)
                         for (size_t pass = 0; pass < s->passes.count; pass++)
@@ -288,19 +289,21 @@ static int add_all(const struct settings *s)
                                 for (size_t b = 0; b < s->batches.count; b++)
                                     for (size_t h = 0; h < s->heads.count; h++)
                                         for (size_t k = 0; k < s->heads_kv.count; k++) {
-                                            struct cell cell = {.machine = machine,
-                                                                .dtype = (uint32_t)s->dtypes.value[dtype],
-                                                                .pass = (uint32_t)s->passes.value[pass],
-                                                                .causal = s->masks.value[mask] == 2,
-                                                                .head_dim = (uint32_t)s->head_dims.value[d],
-                                                                .seqlen_q = s->decode ? s->queries : s->seqlens.value[n],
-                                                                .layout = s->layout,
-                                                                .seqlen_k = s->seqlens.second[n],
-                                                                .batch = s->batches.value[b],
-                                                                .heads_q = s->heads.value[h],
-                                                                .heads_kv = s->heads_kv.value[k] ? s->heads_kv.value[k]
-                                                                            : s->heads.second[h] ? s->heads.second[h]
-                                                                                                 : s->heads.value[h]};
+                                            struct cell cell = {
+                                                .machine = machine,
+                                                .dtype = (uint32_t)s->dtypes.value[dtype / s->kv_dtypes.count],
+                                                .kv_dtype = (uint32_t)s->kv_dtypes.value[dtype % s->kv_dtypes.count] % KV_SAME,
+                                                .pass = (uint32_t)s->passes.value[pass],
+                                                .causal = s->masks.value[mask] == 2,
+                                                .head_dim = (uint32_t)s->head_dims.value[d],
+                                                .seqlen_q = s->decode ? s->queries : s->seqlens.value[n],
+                                                .layout = s->layout,
+                                                .seqlen_k = s->seqlens.second[n],
+                                                .batch = s->batches.value[b],
+                                                .heads_q = s->heads.value[h],
+                                                .heads_kv = s->heads_kv.value[k] ? s->heads_kv.value[k]
+                                                            : s->heads.second[h] ? s->heads.second[h]
+                                                                                 : s->heads.value[h]};
                                             add_variants(s, cell);
                                         }
         }
@@ -462,9 +465,10 @@ static const struct cell *partner(const struct cell *c, uint32_t dtype, uint32_t
         const struct cell *o = &cells[i];
         const char *other_how = strstr(o->variant, "__");
         if (o->dtype == dtype && o->causal == causal && o->machine == c->machine && o->pass == c->pass &&
-            o->head_dim == c->head_dim && o->seqlen_q == c->seqlen_q && o->seqlen_k == c->seqlen_k && o->batch == c->batch &&
-            o->heads_q == c->heads_q && o->heads_kv == c->heads_kv && o->softcap == c->softcap && o->sinks == c->sinks &&
-            o->page_rows == c->page_rows && o->ragged == c->ragged && how && other_how && strcmp(how, other_how) == 0)
+            o->kv_dtype == c->kv_dtype && o->head_dim == c->head_dim && o->seqlen_q == c->seqlen_q && o->seqlen_k == c->seqlen_k &&
+            o->batch == c->batch && o->heads_q == c->heads_q && o->heads_kv == c->heads_kv && o->softcap == c->softcap &&
+            o->sinks == c->sinks && o->page_rows == c->page_rows && o->ragged == c->ragged && how && other_how &&
+            strcmp(how, other_how) == 0)
             return o;
     }
     return NULL;
@@ -639,6 +643,7 @@ int main(int count, char **arguments)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     struct settings s = {.passes = {2, {GLINT_FORWARD, GLINT_BACKWARD}, {0}},
                          .dtypes = {3, {GLINT_F32, GLINT_F16, GLINT_BF16}, {0}},
+                         .kv_dtypes = {1, {KV_SAME}, {0}},
                          .head_dims = {2, {64, 128}, {0}},
                          .masks = {2, {1, 2}, {0}},
                          .seqlens = {3, {128, 512, 2048}, {128, 512, 2048}},

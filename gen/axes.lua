@@ -10,6 +10,7 @@
 --   c              by value: the constant in that column; nil: the value itself
 --   fields         by value: further fields of a record, for families and templates
 --   says           by value, or a format: the words in a kernel's header
+--   not_in         by pass: values that it has no kernels of; of a list only the others are made
 --   widest         by pass or family: values that serve those before them too, the widest first; of those that a spec lists only the first is made
 --   in_tiles       a tile may be for some of its values only, under the plural
 local schema = require("gen.schema")
@@ -24,6 +25,11 @@ axes.list = {
   { name = "dtype", plural = "dtypes", of = schema.choice({ "f32", "f16", "bf16" }), part = "%s", token = "^(%w+)$", column = "dtype",
     c = { f32 = "GLINT_F32", f16 = "GLINT_F16", bf16 = "GLINT_BF16" }, in_tiles = true,
     fields = { f32 = { dtype_bytes = 4 }, f16 = { dtype_bytes = 2 }, bf16 = { dtype_bytes = 2 } }, says = "%s" },
+  -- How K and V are stored: as the rest, or in 8 bits with float32 scales, which are a problem's. Forward passes only.
+  { name = "kv_dtype", plural = "kv_dtypes", of = schema.choice({ "same", "i8", "e4m3" }), default = "same", part = "%s", token = "^(%w+)$",
+    column = "kv_dtype", c = { same = 0, i8 = "GLINT_I8", e4m3 = "GLINT_E4M3" }, not_in = { bwd = { "i8", "e4m3" } },
+    fields = { same = { narrow = false }, i8 = { narrow = true }, e4m3 = { narrow = true } },
+    says = { i8 = "K and V in int8", e4m3 = "K and V in e4m3" } },
   { name = "head_dim", plural = "head_dims", of = schema.integer(8, 1024, 8), part = "d%d", token = "^d(%d+)$", column = "head_dim",
     says = "head_dim %d" },
   -- Classes of a band: query i sees the keys from first_key(i) to last_key(i). "none" bounds neither end, "causal" the last and "band" both,
@@ -52,8 +58,23 @@ function axes.values(spec, axis)
   return spec[axis.plural] or axis.default ~= nil and { axis.default } or nil
 end
 
+--- Whether variants of a pass have a value.
+function axes.has(axis, value, pass)
+  for _, absent in ipairs(axis.not_in and axis.not_in[pass] or {}) do
+    if absent == value then return false end
+  end
+  return true
+end
+
 --- The values of an axis that variants of `family` with the values of `key` are made for, of those that are listed.
 function axes.made(axis, listed, key, family)
+  if axis.not_in and axis.not_in[key.pass] then
+    local made = {}
+    for _, value in ipairs(listed) do
+      if axes.has(axis, value, key.pass) then made[#made + 1] = value end
+    end
+    return made
+  end
   for _, widest in ipairs(axis.widest and (axis.widest[key.pass] or axis.widest[family]) or {}) do
     for _, value in ipairs(listed) do
       if value == widest then return { widest } end
@@ -66,7 +87,8 @@ end
 function axes.key_name(key)
   local parts = {}
   for _, axis in ipairs(axes.list) do
-    if key[axis.name] ~= axis.default then parts[#parts + 1] = axis.part:format(key[axis.name]) end
+    local value = key[axis.name]
+    if value ~= nil and value ~= axis.default then parts[#parts + 1] = axis.part:format(value) end
   end
   return table.concat(parts, "_")
 end

@@ -165,8 +165,8 @@ end
 local function check_top(spec, report, places)
   local fields = narrowing_fields()
   local required = { "families" }
-  for i, axis in ipairs(axes.list) do
-    if axis.default == nil then table.insert(required, i, axis.plural) end
+  for _, axis in ipairs(axes.list) do
+    if axis.default == nil then table.insert(required, #required, axis.plural) end
   end
   for _, name in ipairs({ "families", "exclude", "override" }) do fields[name] = schema.any() end
   schema.check(schema.record(fields, required), spec, { path = "", line = places[spec].line }, report, places)

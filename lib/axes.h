@@ -16,6 +16,7 @@
 #define GLINT_AXES(X)                                                                                        \
     X(pass, "passes", row->pass, pass)                                                                       \
     X(dtype, "dtypes", row->dtype, problem->dtype)                                                           \
+    X(kv_dtype, "kv_dtypes", row->kv_dtype, problem->kv_dtype)                                               \
     X(head_dim, "head_dims", row->head_dim, problem->head_dim)                                               \
     X(mask, "masks", row->features & GLINT_FEATURES_OF_MASKS, glint_features_of(problem) & GLINT_FEATURES_OF_MASKS) \
     X(softcap, "softcaps", row->features & GLINT_FEATURE_SOFTCAP, glint_features_of(problem) & GLINT_FEATURE_SOFTCAP)
@@ -27,6 +28,9 @@
     W(dtype, "f32", GLINT_F32)                                                                               \
     W(dtype, "f16", GLINT_F16)                                                                               \
     W(dtype, "bf16", GLINT_BF16)                                                                             \
+    W(kv_dtype, "same", 0)                                                                                   \
+    W(kv_dtype, "i8", GLINT_I8)                                                                              \
+    W(kv_dtype, "e4m3", GLINT_E4M3)                                                                          \
     W(mask, "none", 0)                                                                                       \
     W(mask, "causal", GLINT_FEATURE_RIGHT_BOUND)                                                             \
     W(mask, "band", GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)                                    \

@@ -60,7 +60,7 @@ enum { GLINT_PLAN_CONTEXT_WORD = 30, GLINT_PLAN_SUM_WORD = 31 };
 
 static inline int64_t glint_dtype_bytes(uint32_t dtype)
 {
-    return dtype == GLINT_F32 ? 4 : 2;
+    return dtype == GLINT_F32 ? 4 : dtype >= GLINT_I8 ? 1 : 2;
 }
 
 /* One tensor of a pass: where its strides and its address are, and what it is for. */
@@ -69,6 +69,7 @@ struct glint_tensor_role {
     size_t address; /* offset in struct glint_tensors */
     size_t strides; /* offset in struct glint_problem */
     bool keys;      /* rows are keys (else queries) */
+    bool cache;     /* of kv_dtype, where the problem has one */
     uint8_t use[3]; /* by enum glint_pass: 0 unused, 1 read, 2 written */
 };
 enum { GLINT_ROLE_UNUSED, GLINT_ROLE_READ, GLINT_ROLE_WRITTEN };
@@ -89,6 +90,29 @@ static inline void glint_role_extents(const struct glint_tensor_role *role, cons
     extent[2] = role->keys ? (ragged ? p->rows_k : paged ? p->page_rows : p->seqlen_k) : ragged ? p->rows_q : p->seqlen_q;
 }
 
+static inline int64_t glint_role_element_bytes(const struct glint_tensor_role *role, const struct glint_problem *p)
+{
+    return glint_dtype_bytes(role->cache && p->kv_dtype != 0 ? p->kv_dtype : p->dtype);
+}
+
+/* What addresses and strides of a tensor are multiples of, in bytes: of an element, or of what the row asks beyond that. */
+static inline int64_t glint_role_alignment(const struct glint_tensor_role *role, const struct glint_problem *p,
+                                           const struct glint_variant *row)
+{
+    const int64_t asked = (int64_t)row->alignment_bytes;
+    return asked > glint_dtype_bytes(p->dtype) ? asked : glint_role_element_bytes(role, p);
+}
+
+/* Scales of K, and of V. The problem is checked. */
+static inline int64_t glint_scales_of(const struct glint_problem *p)
+{
+    switch (p->kv_scales) {
+    case GLINT_SCALES_NONE: return 0;
+    case GLINT_SCALES_TENSOR: return 1;
+    case GLINT_SCALES_HEAD: return p->heads_kv;
+    default: return p->page_rows > 0 ? p->pages * p->heads_kv * p->page_rows : p->batch * p->heads_kv * p->seqlen_k;
+    }
+}
 /* Elements from the first to one past the last of rows of `row` elements, row + sum of (extent - 1) * stride, 0 when there is none; false when
  * they or their bytes leave 63 bits. Strides are not negative. */
 bool glint_span_of(const int64_t extent[3], const struct glint_strides *strides, int64_t row, int64_t element_bytes, int64_t *span);

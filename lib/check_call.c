@@ -8,6 +8,7 @@ struct region {
     uintptr_t begin, end; /* bytes; begin == end when it has no element */
     int64_t extent[3];
     struct glint_strides strides;
+    int64_t element; /* bytes */
     int use;
 };
 
@@ -38,10 +39,13 @@ static bool elements_meet(int64_t offset, int64_t head_dim, const int64_t *strid
 
 /* Interleaved tensors, such as dQ, dK and dV in one fused buffer, have meeting ranges and no common element. They are told apart when
  * they share their strides; with different strides meeting ranges count as overlap. */
-static bool share_elements(const struct region *a, const struct region *b, int64_t head_dim, int64_t element)
+static bool share_elements(const struct region *a, const struct region *b, int64_t head_dim)
 {
+    const int64_t element = a->element;
     if (!ranges_meet(a, b))
         return false;
+    if (b->element != element)
+        return true;
     const int64_t sa[3] = {a->strides.batch, a->strides.head, a->strides.row};
     const int64_t sb[3] = {b->strides.batch, b->strides.head, b->strides.row};
     int64_t stride[3], ea[3], eb[3];
@@ -79,18 +83,18 @@ static enum glint_status region_of(const struct glint_tensor_role *role, enum gl
                                    const struct glint_tensors *tensors, struct region *r, struct glint_fault *fault)
 {
     const struct glint_problem *p = &plan->problem;
-    const int64_t span = glint_role_span(role, p) * glint_dtype_bytes(p->dtype);
+    const int64_t element = glint_role_element_bytes(role, p), span = glint_role_span(role, p) * element;
     const uintptr_t address = (uintptr_t) * (void *const *)(const void *)((const char *)tensors + role->address);
-    const uint32_t unit = glint_variants[plan->variant].alignment_bytes;
+    const uintptr_t unit = (uintptr_t)glint_role_alignment(role, p, &glint_variants[plan->variant]);
 
-    *r = (struct region){.name = role->name, .strides = *glint_role_strides(role, p), .use = role->use[pass]};
+    *r = (struct region){.name = role->name, .strides = *glint_role_strides(role, p), .element = element, .use = role->use[pass]};
     glint_role_extents(role, p, r->extent);
     if (span == 0)
         return GLINT_OK;
     if (address == 0)
         return glint_refuse(fault, GLINT_NULL_TENSOR, role->name, NULL, 0, 0);
     if (address % unit != 0)
-        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, role->name, NULL, (int64_t)(address % unit), unit);
+        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, role->name, NULL, (int64_t)(address % unit), (int64_t)unit);
     if (address + (uintptr_t)span < address)
         return glint_refuse(fault, GLINT_SIZE_OVERFLOW, role->name, NULL, 0, INT64_MAX);
     r->begin = address;
@@ -122,15 +126,13 @@ static enum glint_status region_of_lse(enum glint_pass pass, const struct glint_
 static enum glint_status check_overlap(const struct region *r, int count, const struct region *lse, const struct region *workspace,
                                        const struct glint_problem *p, struct glint_fault *fault)
 {
-    const int64_t element = glint_dtype_bytes(p->dtype);
     for (int i = 0; i < count; i++) {
         if (ranges_meet(&r[i], workspace))
             return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, "workspace", 0, 0);
         if ((r[i].use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && ranges_meet(&r[i], lse))
             return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, "lse", 0, 0);
         for (int j = 0; j < i; j++)
-            if ((r[i].use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) &&
-                share_elements(&r[i], &r[j], p->head_dim, element))
+            if ((r[i].use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) && share_elements(&r[i], &r[j], p->head_dim))
                 return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, r[j].name, 0, 0);
     }
     if (ranges_meet(lse, workspace))
@@ -166,8 +168,8 @@ struct word_array {
     const char *asks;          /* the field of the problem that would */
 };
 
-/* Lengths, the page table, the word for a fault, sinks and their gradient: given where they are asked for and only there, aligned, and apart
- * from what is written; address ranges count. */
+/* Lengths, the page table, the word for a fault, sinks and their gradient, scales: given where they are asked for and only there, aligned, and
+ * apart from what is written; address ranges count. */
 static enum glint_status check_words(const struct glint_problem *p, enum glint_pass pass, const struct glint_tensors *t,
                                      const struct region *r, int count, const struct region *lse, const struct region *workspace,
                                      struct glint_fault *fault)
@@ -175,6 +177,8 @@ static enum glint_status check_words(const struct glint_problem *p, enum glint_p
     const bool lengths = p->lengths != GLINT_LENGTHS_HOST, sinks = p->sinks != 0;
     const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
     const enum glint_status no_lengths = lengths ? GLINT_OK : GLINT_BAD_LENGTHS, no_sinks = sinks ? GLINT_OK : GLINT_BAD_SINKS;
+    const enum glint_status no_scales = p->kv_scales != GLINT_SCALES_NONE ? GLINT_OK : GLINT_BAD_SCALES;
+    const int64_t scales = glint_scales_of(p);
     const struct word_array arrays[] = {
         {"first_q", t->first_q, p->batch + 1, GLINT_ROLE_READ, ragged, ragged ? GLINT_OK : GLINT_BAD_RAGGED, "lengths"},
         {"first_k", t->first_k, p->batch + 1, GLINT_ROLE_READ, ragged, ragged ? GLINT_OK : GLINT_BAD_RAGGED, "lengths"},
@@ -186,6 +190,8 @@ static enum glint_status check_words(const struct glint_problem *p, enum glint_p
         {"sinks", t->sinks, p->heads_q, GLINT_ROLE_READ, sinks, no_sinks, "sinks"},
         {"dsinks", pass == GLINT_BACKWARD ? t->dsinks : NULL, p->heads_q, GLINT_ROLE_WRITTEN, sinks && pass == GLINT_BACKWARD,
          no_sinks, "sinks"},
+        {"k_scale", t->k_scale, scales, GLINT_ROLE_READ, scales > 0, no_scales, "kv_scales"},
+        {"v_scale", t->v_scale, scales, GLINT_ROLE_READ, scales > 0, no_scales, "kv_scales"},
     };
     enum { ARRAYS = sizeof arrays / sizeof arrays[0] };
     struct region words[ARRAYS];
@@ -333,6 +339,8 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
                             0);
     if (tensors->reserved != 0)
         return glint_refuse(fault, GLINT_BAD_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
+    if (p->kv_dtype != 0)
+        return glint_refuse(fault, GLINT_BAD_APPEND, "kv_dtype", NULL, p->kv_dtype, 0);
     if (append->dtype != GLINT_F32 && append->dtype != p->dtype)
         return glint_refuse(fault, GLINT_BAD_APPEND, "append.dtype", NULL, append->dtype, p->dtype);
     if (p->lengths == GLINT_LENGTHS_RAGGED)
@@ -351,7 +359,7 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
         status = region_of_new("append.v", "append.v_strides", append->v, &append->v_strides, append, p, &r[NEW_V], fault);
     if (status != GLINT_OK)
         return status;
-    if (share_elements(&r[K], &r[V], p->head_dim, glint_dtype_bytes(p->dtype)))
+    if (share_elements(&r[K], &r[V], p->head_dim))
         return glint_refuse(fault, GLINT_TENSOR_OVERLAP, "k", "v", 0, 0);
     for (int i = NEW_K; i <= NEW_V; i++)
         for (int j = K; j <= V; j++)

@@ -6,14 +6,14 @@
 #define STRIDES(field) offsetof(struct glint_problem, field)
 
 const struct glint_tensor_role glint_roles[GLINT_ROLES] = {
-    {"q", TENSOR(q), STRIDES(q), false, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
-    {"k", TENSOR(k), STRIDES(k), true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
-    {"v", TENSOR(v), STRIDES(v), true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
-    {"o", TENSOR(o), STRIDES(o), false, {0, GLINT_ROLE_WRITTEN, GLINT_ROLE_READ}},
-    {"dout", TENSOR(dout), STRIDES(dout), false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_READ}},
-    {"dq", TENSOR(dq), STRIDES(dq), false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
-    {"dk", TENSOR(dk), STRIDES(dk), true, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
-    {"dv", TENSOR(dv), STRIDES(dv), true, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
+    {"q", TENSOR(q), STRIDES(q), false, false, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
+    {"k", TENSOR(k), STRIDES(k), true, true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
+    {"v", TENSOR(v), STRIDES(v), true, true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
+    {"o", TENSOR(o), STRIDES(o), false, false, {0, GLINT_ROLE_WRITTEN, GLINT_ROLE_READ}},
+    {"dout", TENSOR(dout), STRIDES(dout), false, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_READ}},
+    {"dq", TENSOR(dq), STRIDES(dq), false, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
+    {"dk", TENSOR(dk), STRIDES(dk), true, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
+    {"dv", TENSOR(dv), STRIDES(dv), true, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
 };
 
 static enum glint_status check_enums(const struct glint_problem *p, enum glint_pass pass, struct glint_fault *fault)
@@ -26,6 +26,12 @@ static enum glint_status check_enums(const struct glint_problem *p, enum glint_p
         return glint_refuse(fault, GLINT_BAD_DTYPE, "dtype", NULL, p->dtype, GLINT_F32);
     if (p->mask < GLINT_MASK_NONE || p->mask > GLINT_MASK_BAND_BOTTOM_RIGHT)
         return glint_refuse(fault, GLINT_BAD_MASK, "mask", NULL, p->mask, GLINT_MASK_NONE);
+    if (p->kv_dtype != 0 &&
+        ((p->kv_dtype != GLINT_I8 && p->kv_dtype != GLINT_E4M3) || pass == GLINT_BACKWARD || p->lengths == GLINT_LENGTHS_RAGGED))
+        return glint_refuse(fault, GLINT_BAD_KV_DTYPE, "kv_dtype", NULL, p->kv_dtype,
+                            p->kv_dtype == GLINT_I8 || p->kv_dtype == GLINT_E4M3 ? 0 : GLINT_I8);
+    if (p->kv_scales > GLINT_SCALES_ROW || (p->kv_scales == GLINT_SCALES_NONE) != (p->kv_dtype == 0))
+        return glint_refuse(fault, GLINT_BAD_SCALES, "kv_scales", NULL, p->kv_scales, p->kv_dtype != 0 ? GLINT_SCALES_ROW : 0);
     if (p->lengths > GLINT_LENGTHS_RAGGED)
         return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, p->lengths, GLINT_LENGTHS_RAGGED);
     if (p->reserved_word != 0)
@@ -167,7 +173,7 @@ static enum glint_status check_tensor(const struct glint_tensor_role *role, enum
     for (int i = 0; i < 3; i++)
         if (stride[i] < 0)
             return glint_refuse(fault, GLINT_BAD_STRIDE, role->name, dimension[i], stride[i], 0);
-    if (!glint_span_of(extent, s, p->head_dim, glint_dtype_bytes(p->dtype), &span))
+    if (!glint_span_of(extent, s, p->head_dim, glint_role_element_bytes(role, p), &span))
         return glint_refuse(fault, GLINT_SIZE_OVERFLOW, role->name, NULL, 0, INT64_MAX);
     const int at = role->use[pass] == GLINT_ROLE_WRITTEN && span > 0 ? glint_overlapping_dimension(extent, s, p->head_dim) : -1;
     if (at >= 0)
@@ -193,16 +199,20 @@ enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_
     int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q;
     if (__builtin_mul_overflow(rows, p->heads_q, &rows) || __builtin_mul_overflow(rows, 4, &rows))
         return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "lse", NULL, 0, INT64_MAX);
+    const int64_t units = p->page_rows > 0 ? p->pages : p->batch, of_unit = p->page_rows > 0 ? p->page_rows : p->seqlen_k;
+    if (p->kv_scales == GLINT_SCALES_ROW &&
+        (__builtin_mul_overflow(units * p->heads_kv, of_unit, &rows) || __builtin_mul_overflow(rows, 4, &rows)))
+        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "k_scale", NULL, 0, INT64_MAX);
     return GLINT_OK;
 }
 
 enum glint_status glint_strides_fit(const struct glint_variant *row, const struct glint_problem *p, struct glint_fault *fault)
 {
     static const char *const dimension[3] = {"batch", "head", "row"};
-    const int64_t unit = row->alignment_bytes / glint_dtype_bytes(p->dtype);
-    for (int i = 0; unit > 1 && i < GLINT_ROLES; i++) {
+    for (int i = 0; i < GLINT_ROLES; i++) {
         const struct glint_tensor_role *role = &glint_roles[i];
-        if (role->use[row->pass] == GLINT_ROLE_UNUSED)
+        const int64_t unit = glint_role_alignment(role, p, row) / glint_role_element_bytes(role, p);
+        if (unit <= 1 || role->use[row->pass] == GLINT_ROLE_UNUSED)
             continue;
         const struct glint_strides *s = glint_role_strides(role, p);
         const int64_t stride[3] = {s->batch, s->head, s->row};

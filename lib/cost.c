@@ -104,7 +104,8 @@ enum glint_status glint_plan_cost(const struct glint_plan *plan, struct glint_co
 
     const int64_t row = p->head_dim * glint_dtype_bytes(p->dtype);
     const uint64_t queries = times(times(heads_q, p->seqlen_q), row), lse = times(times(heads_q, p->seqlen_q), 4);
-    const uint64_t seen = times(times(times(heads_kv, keys), row), 2), all = times(times(times(heads_kv, p->seqlen_k), row), 2);
+    const int64_t key = p->kv_dtype == 0 ? row : p->head_dim + (p->kv_scales == GLINT_SCALES_ROW ? 4 : 0); /* its scale counts */
+    const uint64_t seen = times(times(times(heads_kv, keys), key), 2), all = times(times(times(heads_kv, p->seqlen_k), row), 2);
     *cost = (struct glint_cost){
         .struct_size = sizeof *cost,
         .bytes_read = plus(backward ? plus(times(queries, 3), lse) : queries, seen),

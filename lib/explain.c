@@ -210,6 +210,10 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         break;
     case GLINT_BAD_APPEND:
         put_field(t, fault);
+        if (fault->field[0] == 'k') {
+            glint_text_str(t, "; rows of 8 bits are made by the host: it must be 0.");
+            break;
+        }
         if (fault->field[0] == 'l') {
             glint_text_str(
                 t, " (GLINT_LENGTHS_RAGGED); rows are appended to a cache of GLINT_LENGTHS_HOST (0) or GLINT_LENGTHS_DEVICE (1).");
@@ -220,6 +224,23 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         glint_text_char(t, '.');
         break;
     case GLINT_BAD_PAGES: put_pages(t, p, fault); break;
+    case GLINT_BAD_KV_DTYPE:
+        put_field(t, fault);
+        glint_text_str(t, fault->want == 0 ? "; the backward pass and ragged lengths take 0 only: K and V of the problem's dtype."
+                                           : "; use 0 (as dtype), GLINT_I8 (4) or GLINT_E4M3 (5).");
+        break;
+    case GLINT_BAD_SCALES:
+        if (fault->other) {
+            glint_text_str(t, "tensors.");
+            glint_text_str(t, fault->field);
+            glint_text_str(t, " is given, and the plan's kv_scales are GLINT_SCALES_NONE; plan with others, or set it to NULL.");
+            break;
+        }
+        put_field(t, fault);
+        glint_text_str(t, fault->want == 0
+                              ? "; without kv_dtype it must be GLINT_SCALES_NONE (0)."
+                              : "; with kv_dtype use GLINT_SCALES_TENSOR (1), GLINT_SCALES_HEAD (2) or GLINT_SCALES_ROW (3).");
+        break;
     case GLINT_BAD_RESERVED: put_field(t, fault), glint_text_str(t, "; it must be 0."); break;
     case GLINT_BAD_HEAD_DIM: put_field(t, fault), glint_text_str(t, "; it must be a multiple of 8, 8 or more."); break;
     case GLINT_BAD_BATCH:

@@ -71,7 +71,7 @@ enum glint_status {
     GLINT_BAD_SOFTCAP = 31, /* softcap is neither 0 nor from 2^-126 to 2^124 */
 
     /* the table */
-    GLINT_NOT_IN_SPEC = 32,   /* no variant in the library computes this: pass, dtype, head_dim, mask */
+    GLINT_NOT_IN_SPEC = 32,   /* no variant in the library computes this: pass, dtype, kv_dtype, head_dim, mask */
     GLINT_NOT_ON_DEVICE = 33, /* such variants exist, but none runs on this context's device */
 
     /* the call */
@@ -87,10 +87,13 @@ enum glint_status {
     /* the problem, continued */
     GLINT_BAD_SINKS =
         48, /* sinks is neither 0 nor 1, or not taken here; or a call has sinks or their gradient, and its plan has none */
+    GLINT_BAD_KV_DTYPE =
+        49, /* kv_dtype is neither 0 nor GLINT_I8 nor GLINT_E4M3, or is set for the backward pass or ragged lengths */
+    GLINT_BAD_SCALES = 50, /* kv_scales does not go with kv_dtype, or a call has scales and its plan has none */
     GLINT_BAD_PAGES = 51,  /* page_rows, pages, pages_per_sequence or a page table is not one that is taken here */
     GLINT_BAD_RAGGED = 52, /* rows_q or rows_k is out of range; or one, first_q or first_k is given without GLINT_LENGTHS_RAGGED */
     GLINT_BAD_APPEND =
-        53, /* glint_append: the new rows are neither float32 nor of the cache's dtype, or the plan's lengths are ragged */
+        53, /* glint_append: the new rows are neither float32 nor of the cache's dtype, or the plan's K and V are of 8 bits or its lengths ragged */
     GLINT_BAD_MERGE = 54, /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
@@ -114,7 +117,13 @@ const char *glint_status_name(enum glint_status status);
 
 /* What a variant computes. Values are stable; 0 is no value, so that a zeroed struct is refused rather than guessed at. */
 enum glint_pass { GLINT_FORWARD = 1, GLINT_BACKWARD = 2 };
-enum glint_dtype { GLINT_F32 = 1, GLINT_F16 = 2, GLINT_BF16 = 3 };
+enum glint_dtype {
+    GLINT_F32 = 1,
+    GLINT_F16 = 2,
+    GLINT_BF16 = 3,
+    GLINT_I8 = 4,  /* of K and V alone: int8 */
+    GLINT_E4M3 = 5 /* of K and V alone: OCP FP8 E4M3FN, 1.4.3 bits, bias 7, largest 448, 0x7f and 0xff NaN, no infinity */
+};
 
 /* Which keys a query sees. Every mask is a band: query i sees the keys j, 0 <= j < seqlen_k, of
  *
@@ -265,6 +274,20 @@ struct glint_strides {
  * device_lengths = true. */
 enum glint_lengths { GLINT_LENGTHS_HOST = 0, GLINT_LENGTHS_DEVICE = 1, GLINT_LENGTHS_RAGGED = 2 };
 
+/* Where 8-bit K and V have their scales: float32 arrays of the call, k_scale and v_scale, contiguous. What is stored times its scale is what it
+ * stands for. The order of operations, in float32, where k and v are what is stored:
+ *
+ *   S_ij = (sum_d (softmax_scale Q_id) k_jd) * k_scale_j        O_i = (sum_j (e^(S_ij - max_i) * v_scale_j) v_j) / sum_j e^(S_ij - max_i)
+ *
+ * so nothing is rounded on the way from 8 bits. A scale may be any number. NaN or inf in one acts as in all of the rows that it is of; as all of
+ * K and V, what a mask hides or lies beyond a length is not multiplied in. */
+enum glint_scales {
+    GLINT_SCALES_NONE = 0,   /* of K and V of the problem's dtype */
+    GLINT_SCALES_TENSOR = 1, /* [1] */
+    GLINT_SCALES_HEAD = 2,   /* [heads_kv] */
+    GLINT_SCALES_ROW = 3     /* [batch, heads_kv, seqlen_k]; in pages [pages, heads_kv, page_rows] */
+};
+
 /* Pages: K and V of a sequence lie in pages of a pool, in any order, and a table of the call says where. page_rows is 16, 32, 64, 128 or 256, or
  * 0: K and V are linear, and so are `pages` and `pages_per_sequence` 0.
  *  - K and V have the shape [pages, heads_kv, page_rows, head_dim]: k.batch and v.batch step from page to page, head and row strides are any
@@ -279,8 +302,9 @@ enum glint_lengths { GLINT_LENGTHS_HOST = 0, GLINT_LENGTHS_DEVICE = 1, GLINT_LEN
 
 /*  tensor            shape                                  dtype
  *  Q, O, dO, dQ      [batch, heads_q,  seqlen_q, head_dim]  dtype
- *  K, V, dK, dV      [batch, heads_kv, seqlen_k, head_dim]  dtype
- *  K, V in pages     [pages, heads_kv, page_rows, head_dim] dtype
+ *  K, V              [batch, heads_kv, seqlen_k, head_dim]  kv_dtype, or dtype where that is 0
+ *  K, V in pages     [pages, heads_kv, page_rows, head_dim] the same
+ *  dK, dV            [batch, heads_kv, seqlen_k, head_dim]  dtype
  *  LSE               [batch, heads_q,  seqlen_q]            float32, contiguous
  *
  * Ragged: Q, O, dO, dQ [heads_q, rows_q, head_dim], K, V, dK, dV [heads_kv, rows_k, head_dim], LSE [heads_q, rows_q];
@@ -308,6 +332,8 @@ struct glint_problem {
     int64_t page_rows;                     /* 16, 32, 64, 128 or 256; 0: linear */
     int64_t pages;                         /* in the pool: 1 ... GLINT_MAX_EXTENT; linear: 0 */
     int64_t pages_per_sequence;            /* of a row of the table: 1 ... GLINT_MAX_EXTENT; linear: 0 */
+    uint32_t kv_dtype;                     /* 0: K and V have dtype; forward also GLINT_I8 and GLINT_E4M3 */
+    uint32_t kv_scales;                    /* enum glint_scales: TENSOR, HEAD or ROW where kv_dtype is set, else NONE */
     uint64_t reserved[4];                  /* zero */
 };
 
@@ -354,7 +380,7 @@ enum glint_status glint_plan(const struct glint_context *context, const struct g
  *   written     forward    e D batch heads_q Sq + 4 batch heads_q Sq                                 O, LSE
  *               backward   e D batch (heads_q Sq + 2 heads_kv Sk)                                    dQ, dK, dV
  *
- * Bytes count each needed element of a tensor once, as if caches held all that is read again; traffic of the workspace, lengths, page tables and
+ * Of 8-bit K and V a row is D bytes, and 4 more for a scale of its own. Bytes count each needed element of a tensor once, as if caches held all that is read again; traffic of the workspace, lengths, page tables and
  * sinks are not counted. A number that does not fit is UINT64_MAX. Of ragged sequences it is what `batch` sequences of the bounds would take, which
  * is more than the rows can hold where rows_q or rows_k is less than that. */
 struct glint_cost {
@@ -415,12 +441,15 @@ struct glint_tensors {
     float *dsinks;      /* [heads_q], written by backward; forward does not look at it */
 
     const int32_t *page_table; /* [batch, pages_per_sequence]; where K and V are linear NULL */
+
+    /* Of 8-bit K and V; otherwise NULL. Shaped as kv_scales says, contiguous. */
+    const float *k_scale, *v_scale;
 };
 #define GLINT_NO_FAULT UINT32_MAX
 #define GLINT_TENSORS_INIT                                                                                                         \
     {                                                                                                                              \
         sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
-            NULL, NULL                                                                                                             \
+            NULL, NULL, NULL, NULL                                                                                                 \
     }
 
 /* O and LSE from Q, K, V.
@@ -468,7 +497,7 @@ struct glint_append {
  *  - K and V share no range of addresses with the new rows; with each other they may interleave, as outputs of a call may.
  *  - Two rows that the table puts at one place (pages that sequences share) are written in no order.
  *
- * `plan` is of the forward pass; its mask plays no part. It allocates nothing, needs no workspace, and runs on a CPU context on the executor;
+ * `plan` is of the forward pass, without kv_dtype; its mask plays no part. It allocates nothing, needs no workspace, and runs on a CPU context on the executor;
  * `stream` is as in glint_forward. Refusals write nothing: GLINT_BAD_APPEND, and those of a call that have the same cause; GLINT_NOT_ON_DEVICE on
  * a GPU context. Thread-safe. */
 enum glint_status glint_append(const struct glint_plan *plan, const struct glint_append *append,
@@ -571,12 +600,13 @@ struct glint_variant_info {
     uint32_t alignment_bytes; /* of addresses and strides */
     uint32_t math;            /* enum glint_math */
     uint32_t queries_up_to;   /* above 0: decode. Split over the keys, taken for so many queries at most, serves all masks */
+    uint32_t kv_dtype;        /* of K and V: 0, or GLINT_I8 or GLINT_E4M3 */
     const char *name;         /* such as "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"; static */
     const char *family;       /* such as "cpu"; static */
 };
-#define GLINT_VARIANT_INFO_INIT                                                        \
-    {                                                                                  \
-        sizeof(struct glint_variant_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL \
+#define GLINT_VARIANT_INFO_INIT                                                           \
+    {                                                                                     \
+        sizeof(struct glint_variant_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL \
     }
 
 /* Rows of the table that was compiled in, sorted by name. Pure, thread-safe. */

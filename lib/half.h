@@ -1,4 +1,4 @@
-/* float16 and bfloat16 as bits, one number at a time: for the self test. Kernels have vector forms of their own. Internal. */
+/* float16, bfloat16 and e4m3 as bits, one number at a time: for the self test. Kernels have vector forms of their own. Internal. */
 #ifndef GLINT_HALF_H
 #define GLINT_HALF_H
 
@@ -48,6 +48,19 @@ static inline float glint_float_of_f16(uint16_t h)
     if (magnitude < 0x400u)
         return glint_float_of(sign | glint_bits_of((float)magnitude * 0x1p-24f));
     return glint_float_of(sign | ((magnitude << 13) + 0x38000000u));
+}
+
+/* e4m3, to nearest even; above its largest, 448, it stays there, and NaN and infinities become NaN. Below 2^-6 the grid is 2^-9. */
+static inline uint8_t glint_e4m3_of(float x)
+{
+    const uint32_t bits = glint_bits_of(x), sign = bits >> 24 & 0x80u, magnitude = bits & 0x7fffffffu;
+    if (magnitude >= 0x7f800000u)
+        return (uint8_t)(sign | 0x7fu);
+    if (magnitude >= 0x43e00000u)
+        return (uint8_t)(sign | 0x7eu);
+    if (magnitude < 0x3c800000u)
+        return (uint8_t)(sign | (glint_bits_of(glint_float_of(magnitude) + 0x1p14f) - 0x46800000u));
+    return (uint8_t)(sign | ((magnitude - 0x3c000000u + 0x7ffffu + (magnitude >> 20 & 1u)) >> 20));
 }
 
 #endif

@@ -7,7 +7,8 @@
  *   dQ_i = scale (sum_j dS_ij b_j) u   dK_j = scale (sum_i dS_ij a_i) u   dV_j = (sum_i P_ij g_i) x
  * All inputs are small multiples of 1/8 or 1/4, exact in every dtype. Two query heads share one key head, both lengths cross a tile
  * boundary, and causal rows are seen from the bottom right. Rows that can cap scores do, S_ij = c tanh(a_i b_j / c), where dS_ij has the factor
- * 1 - tanh^2; those that take sinks have one a head, a term exp(s) of the denominator with ds = -sum_i exp(s - LSE_i) delta_i. */
+ * 1 - tanh^2; those that take sinks have one a head, a term exp(s) of the denominator with ds = -sum_i exp(s - LSE_i) delta_i. 8-bit K and V
+ * hold multiples of u and w, and b_j and c_j are their scales. */
 #include <string.h>
 
 #include "lib/backend.h"
@@ -127,6 +128,8 @@ static void describe(const struct glint_variant *v, struct test *t)
     const int64_t seqlen_q = v->tile_m + 3 < QUERIES_MAX ? v->tile_m + 3 : QUERIES_MAX;
     glint_problem_bshd(&t->problem, (enum glint_dtype)v->dtype, 1, seqlen_q, v->tile_n + 5, HEADS, 1, v->head_dim);
     t->problem.mask = glint_mask_of(v);
+    t->problem.kv_dtype = v->kv_dtype;
+    t->problem.kv_scales = v->kv_dtype != 0 ? GLINT_SCALES_ROW : GLINT_SCALES_NONE;
     if ((v->features & GLINT_FEATURE_LEFT_BOUND) != 0) { /* both sides within a tile of keys, and rows that see none */
         t->problem.window_left = v->tile_n / 3;
         t->problem.window_right = 2;
@@ -157,12 +160,18 @@ static void layout(struct test *t, const struct glint_plan *plan, char *memory)
     const struct glint_problem *p = &t->problem;
     const size_t element = (size_t)glint_dtype_bytes(p->dtype);
     const size_t queries = (size_t)(p->heads_q * p->seqlen_q * p->head_dim) * element;
-    const size_t keys = (size_t)(p->heads_kv * p->seqlen_k * p->head_dim) * element;
+    const size_t keys =
+        (size_t)(p->heads_kv * p->seqlen_k * p->head_dim) * (p->kv_dtype != 0 ? (size_t)glint_dtype_bytes(p->kv_dtype) : element);
+    const size_t scales = (size_t)glint_scales_of(p) * sizeof(float);
     size_t at = 0;
     t->tensors = (struct glint_tensors){.struct_size = sizeof t->tensors};
     t->tensors.q = place(memory, &at, queries);
     t->tensors.k = place(memory, &at, keys);
     t->tensors.v = place(memory, &at, keys);
+    if (scales > 0) {
+        t->tensors.k_scale = place(memory, &at, scales);
+        t->tensors.v_scale = place(memory, &at, scales);
+    }
     t->tensors.o = place(memory, &at, queries);
     t->tensors.lse = place(memory, &at, (size_t)(p->heads_q * p->seqlen_q) * sizeof(float));
     if (p->sinks != 0)
@@ -244,22 +253,46 @@ static void store(uint32_t dtype, unsigned char *element, double value)
         memcpy(element, &x, sizeof x);
         return;
     }
+    if (dtype == GLINT_I8 || dtype == GLINT_E4M3) {
+        *element = dtype == GLINT_I8 ? (unsigned char)(int)x : glint_e4m3_of(x);
+        return;
+    }
     const uint16_t half = dtype == GLINT_F16 ? glint_f16_of(x) : glint_bf16_of(x);
     memcpy(element, &half, sizeof half);
 }
 
 /* Writes factor * vector(d) to row `index` of a contiguous tensor on the device. */
-static void put_row(struct test *t, const void *tensor, int64_t index, double factor, double (*vector)(int64_t))
+static void put_row_as(struct test *t, uint32_t dtype, const void *tensor, int64_t index, double factor, double (*vector)(int64_t))
 {
     unsigned char chunk[CHUNK * sizeof(float)];
-    const int64_t element = glint_dtype_bytes(t->problem.dtype), head_dim = t->problem.head_dim;
+    const int64_t element = glint_dtype_bytes(dtype), head_dim = t->problem.head_dim;
     for (int64_t d = 0; d < head_dim && t->status == GLINT_OK; d += CHUNK) {
         const int64_t n = head_dim - d < CHUNK ? head_dim - d : CHUNK;
         for (int64_t k = 0; k < n; k++)
-            store(t->problem.dtype, chunk + k * element, factor * vector(d + k));
+            store(dtype, chunk + k * element, factor * vector(d + k));
         t->status = t->context->backend->copy_in(t->context, (char *)(uintptr_t)tensor + (index * head_dim + d) * element, chunk,
                                                  (size_t)(n * element), t->stream);
     }
+}
+
+static void put_row(struct test *t, const void *tensor, int64_t index, double factor, double (*vector)(int64_t))
+{
+    put_row_as(t, t->problem.dtype, tensor, index, factor, vector);
+}
+
+/* The same of K or V: 8-bit ones hold whole numbers, and the factor is their scale. */
+static void put_key(struct test *t, const void *tensor, const float *scales, int64_t index, double factor,
+                    double (*vector)(int64_t), double unit)
+{
+    const float scale = (float)(factor * unit);
+    if (!scales) {
+        put_row(t, tensor, index, factor, vector);
+        return;
+    }
+    put_row_as(t, t->problem.kv_dtype, tensor, index, 1.0 / unit, vector);
+    if (t->status == GLINT_OK)
+        t->status = t->context->backend->copy_in(t->context, (char *)(uintptr_t)scales + index * (int64_t)sizeof scale, &scale,
+                                                 sizeof scale, t->stream);
 }
 
 /* The largest difference from the answer and the largest answer of one tensor. */
@@ -335,8 +368,8 @@ static void put_inputs(struct test *t, bool backward)
             put_lse(t, head * rows_q + i, (float)r.lse);
         }
     for (int64_t j = 0; j < rows_k; j++) {
-        put_row(t, t->tensors.k, j, k_of(j), u_of);
-        put_row(t, t->tensors.v, j, v_of(j), w_of);
+        put_key(t, t->tensors.k, t->tensors.k_scale, j, k_of(j), u_of, 0.5);
+        put_key(t, t->tensors.v, t->tensors.v_scale, j, v_of(j), w_of, 0.125);
     }
     poison_rows(t, backward ? t->tensors.dq : t->tensors.o, HEADS * rows_q);
     if (backward) {

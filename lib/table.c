@@ -29,6 +29,7 @@ enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *in
         .alignment_bytes = v->alignment_bytes,
         .math = v->math,
         .queries_up_to = v->queries_up_to,
+        .kv_dtype = v->kv_dtype,
         .name = v->name,
         .family = v->family->name,
     };

@@ -16,6 +16,7 @@ struct glint_variant {
     const char *name;  /* left of "__" what it computes, right of it how */
     uint8_t pass;      /* enum glint_pass */
     uint8_t dtype;     /* enum glint_dtype */
+    uint8_t kv_dtype;  /* of K and V: 0 as dtype, else GLINT_I8 or GLINT_E4M3 */
     uint16_t features; /* set of enum glint_feature */
     uint16_t head_dim;
     uint16_t tile_m, tile_n;  /* queries, keys */

@@ -13,6 +13,10 @@ return {
   -- How tensors are stored. Arithmetic is in float32 for all of them.
   dtypes = { "f32", "f16", "bf16" },
 
+  -- How K and V of the forward passes may be stored: as the rest, or in 8 bits with float32 scales, "i8" (int8) and "e4m3", for caches. A list of its
+  -- own that is left out is { "same" }.
+  kv_dtypes = { "same" },
+
   -- Multiples of 8. A head dim of 80 is one more number here.
   head_dims = { 32, 64, 96, 128, 256 },
 

@@ -44,7 +44,8 @@ class Problem(Struct):
                 ("heads_kv", i64), ("head_dim", i64), ("seqlen_q", i64), ("seqlen_k", i64), ("q", Strides), ("k", Strides), ("v", Strides),
                 ("o", Strides), ("dout", Strides), ("dq", Strides), ("dk", Strides), ("dv", Strides),
                 ("window_left", i64), ("window_right", i64), ("rows_q", i64), ("rows_k", i64), ("lengths", u32), ("reserved_word", u32),
-                ("softcap", f32), ("sinks", u32), ("page_rows", i64), ("pages", i64), ("pages_per_sequence", i64), ("reserved", u64 * 4)]
+                ("softcap", f32), ("sinks", u32), ("page_rows", i64), ("pages", i64), ("pages_per_sequence", i64),
+                ("kv_dtype", u32), ("kv_scales", u32), ("reserved", u64 * 4)]
 
 
 class Plan(ctypes.Structure):
@@ -54,7 +55,7 @@ class Plan(ctypes.Structure):
 
 class Tensors(Struct):
     _fields_ = [("struct_size", u32), ("reserved", u32)] + [
-        (name, pointer) for name in "q k v o lse dout dq dk dv first_q first_k seqlens_q seqlens_k fault sinks dsinks page_table".split()]
+        (name, pointer) for name in "q k v o lse dout dq dk dv first_q first_k seqlens_q seqlens_k fault sinks dsinks page_table k_scale v_scale".split()]
 
 
 class Executor(ctypes.Structure):

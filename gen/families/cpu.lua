@@ -13,7 +13,7 @@ local L1, L2 = 32 * KIB, 512 * KIB -- for explain: the smallest caches that an x
 
 -- lanes: 32-bit floats in a vector; registers: vector registers; rows x vecs: the register tile of the micro-kernel, vectors of
 -- queries by rows of keys (or head_dim). 6 rows keep the FMA pipes full with latency 4 on two ports; vecs fills the register file.
--- dtypes, passes: those that it has kernels for, when not all.
+-- dtypes, kv_dtypes, passes: those that it has kernels for, when not all.
 local ISAS = {
   x86_64 = { lanes = 4, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64" },
     what = "baseline x86-64 (SSE2)" },
@@ -21,7 +21,8 @@ local ISAS = {
     what = "x86-64-v3 (AVX2, FMA, F16C)" },
   x86_64_v4 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64",
     copts = { "-march=x86-64-v4" }, what = "x86-64-v4 (AVX-512)" },
-  x86_64_amx = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, passes = { "fwd", "bwd" }, amx = true,
+  x86_64_amx = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, kv_dtypes = { "same" },
+    passes = { "fwd", "bwd" }, amx = true,
     copts = { "-march=x86-64-v4", "-mavx512bf16" }, what = "AMX-BF16 tiles, softmax in AVX-512" },
   aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64", copts = { "-march=armv8-a", "-mno-outline-atomics" },
     what = "AArch64 (Advanced SIMD)" },
@@ -79,7 +80,9 @@ function cpu.targets(config, key)
   local targets = {}
   for _, isa in ipairs(config.isas) do
     local of = ISAS[isa]
-    if not key or listed(of.dtypes, key.dtype) and listed(of.passes, key.pass) then targets[#targets + 1] = isa end
+    if not key or listed(of.dtypes, key.dtype) and listed(of.kv_dtypes, key.kv_dtype) and listed(of.passes, key.pass) then
+      targets[#targets + 1] = isa
+    end
   end
   return targets
 end
@@ -120,7 +123,7 @@ local function working_set(record)
   end
   if record.pass == "dec" then
     -- Of K and V, as they are stored, the rows that are used and those that are read ahead.
-    local rows = 2 * DEC_BLOCK * d * record.dtype_bytes // 4
+    local rows = 2 * DEC_BLOCK * d * record.kv_bytes // 4
     parts = { { "Q", m * d }, { "O of a chunk", m * d }, { "O", m * d }, { "S", m * n }, { "rows of K", rows }, { "rows of V", rows } }
   end
   local total, shown = 0, {}
@@ -137,6 +140,7 @@ function cpu.complete(record)
   record.lanes, record.arch, record.copts, record.isa_id = isa.lanes, isa.arch, isa.copts, "GLINT_ISA_" .. record.isa:upper()
   record.micro_rows, record.micro_vecs = record.rows or isa.rows, record.vecs or isa.vecs
   record.amx = isa.amx and record.pass ~= "dec" or false
+  record.kv_bytes = record.narrow and 1 or record.dtype_bytes
   record.tile_bytes, record.budget_text = (record.amx and amx_working_set or working_set)(record)
   record.alignment_bytes = record.dtype_bytes
   if record.pass == "dec" then record.queries_up_to = record.queries_up_to or DEC_QUERIES end

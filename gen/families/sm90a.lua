@@ -179,8 +179,8 @@ function sm90a.estimate(record)
   return ("registers of a thread that computes hold %d numbers: scores, weights and O"):format(payload(record))
 end
 
---- No kernel of the family hides keys before a query's first one, or caps scores.
-function sm90a.lacks(key) return key.bounds_first and "mask" or key.capped and "softcap" or nil end
+--- No kernel of the family hides keys before a query's first one, caps scores, or reads K and V of 8 bits.
+function sm90a.lacks(key) return key.bounds_first and "mask" or key.capped and "softcap" or key.narrow and "kv_dtype" or nil end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm90a.check(record, report)

@@ -1,5 +1,11 @@
 $ include("cpu_head.c.lua")
-#define GLINT_CPU_PAIRED ${dtype == "bf16" and 1 or 0} /* see glint_row_vector */
+$ local scale_parameter, scale_argument = narrow and ", const float *scale" or "", narrow and ", m->scale" or ""
+$ -- AVX-512 widens 16 bytes in one instruction; baseline x86-64 has none that converts float16.
+$ local widest = kv_dtype == "i8" and (lanes == 16 and 1 or 4) or kv_dtype == "e4m3" and (isa == "x86_64" and 4 or 2)
+#define GLINT_CPU_TOGETHER ${widest or dtype == "bf16" and 2 or 1} /* see glint_row_vector */
+$ if narrow then
+#define GLINT_DEC_UNIT ${kv_dtype == "e4m3" and isa ~= "x86_64" and "256.0f" or "1.0f"} /* a number of K or V over what it is widened to */
+$ end
 
 enum {
     HEAD_DIM = ${head_dim},
@@ -37,6 +43,17 @@ GLINT_OUTLINE void softmax(int64_t few, float *s, int64_t keys, float *max, floa
     }
 }
 
+$ if narrow then
+GLINT_OUTLINE void scale_keys(int64_t few, float *s, int64_t keys, const float *scale)
+{
+    switch (few) {
+    case 4: glint_dec_scale(4, s, keys, scale, GLINT_DEC_UNIT); break;
+    case 2: glint_dec_scale(2, s, keys, scale, GLINT_DEC_UNIT); break;
+    default: glint_dec_scale(1, s, keys, scale, GLINT_DEC_UNIT);
+    }
+}
+
+$ end
 GLINT_OUTLINE void values(int64_t few, float *o, const float *p, const struct glint_dec_rows *v)
 {
     switch (few) {
@@ -48,10 +65,13 @@ GLINT_OUTLINE void values(int64_t few, float *o, const float *p, const struct gl
 
 /* One (batch, key head) pair and a block of its rows. Row r is query r / group of query head r % group. */
 struct work {
+$ if narrow then
+    const struct glint_cpu_call *call;
+$ end
     const struct glint_problem *problem;
     const int32_t *page_table;
     int64_t batch, head_kv, group, first_row, rows;
-    const glint_element *k, *v; /* of the key head, in its sequence; in pages in the first one */
+    const glint_kv *k, *v; /* of the key head, in its sequence; in pages in the first one */
     struct glint_band band;
 };
 
@@ -88,7 +108,7 @@ static void load_queries(const struct work *w, const struct glint_tensors *t, fl
 
 /* Rows of K or V that lie one after another. */
 struct place {
-    const glint_element *row;
+    const glint_kv *row;
     int64_t rows;
 };
 
@@ -128,10 +148,10 @@ GLINT_INLINE struct glint_dec_rows rows_at(const struct work *w, const bool of_v
 
 $ if bounds_first then
 /* s[r / 4][key][few] = Q K^T of the chunk's keys [begin, keys), and -inf where a row does not see the key. */
-static void make_scores(const struct work *w, float *s, const float *q, int64_t first_key, int64_t begin, int64_t keys)
+static void make_scores(const struct work *w, float *s, const float *q, int64_t first_key, int64_t begin, int64_t keys${scale_parameter})
 $ else
 /* s[r / 4][key][few] = Q K^T of the chunk's first `keys` keys, and -inf where a row does not see the key. */
-static void make_scores(const struct work *w, float *s, const float *q, int64_t first_key, int64_t keys)
+static void make_scores(const struct work *w, float *s, const float *q, int64_t first_key, int64_t keys${scale_parameter})
 $ end
 {
 $ local from = bounds_first and "begin" or "0"
@@ -144,6 +164,12 @@ $ local first = bounds_first and "first_key + begin" or "first_key"
             scores(few, s + r / 4 * FEW_PITCH + block * few, q + r * GLINT_DEC_DIM, &rows);
         }
     }
+$ if narrow then
+    for (int64_t r = 0, few; r < w->rows; r += few) {
+        few = few_of(w->rows - r);
+        scale_keys(few, s + r / 4 * FEW_PITCH${bounds_first and " + begin * few" or ""}, keys${bounds_first and " - begin" or ""}, scale${bounds_first and " + begin" or ""});
+    }
+$ end
 $ if capped then
     for (int64_t r = 0, few; r < w->rows && w->problem->softcap != 0.0f; r += few) {
         few = few_of(w->rows - r);
@@ -257,20 +283,20 @@ static float *partial_of(const struct glint_cpu_call *call, const struct work *w
 static struct work work_at(const struct glint_cpu_call *call, int64_t pair, int64_t block)
 {
     const struct glint_problem *p = call->problem;
-    struct work w = {.problem = p, .band = call->band, .batch = pair / p->heads_kv, .head_kv = pair % p->heads_kv};
+    struct work w = {${narrow and ".call = call, " or ""}.problem = p, .band = call->band, .batch = pair / p->heads_kv, .head_kv = pair % p->heads_kv};
     w.group = p->heads_q / p->heads_kv;
     w.first_row = block * ROWS;
     w.rows = glint_clamp(w.group * p->seqlen_q - w.first_row, 0, ROWS);
     w.page_table = call->tensors->page_table;
     const int64_t first = w.page_table ? 0 : w.batch;
-    w.k = (const glint_element *)call->tensors->k + first * p->k.batch + w.head_kv * p->k.head;
-    w.v = (const glint_element *)call->tensors->v + first * p->v.batch + w.head_kv * p->v.head;
+    w.k = (const glint_kv *)call->tensors->k + first * p->k.batch + w.head_kv * p->k.head;
+    w.v = (const glint_kv *)call->tensors->v + first * p->v.batch + w.head_kv * p->v.head;
     return w;
 }
 
 /* The matrices of a lane's scratch: lib/cpu/cpu.h gives their shapes. */
 struct matrices {
-    float *q, *o, *s, *max, *sum, *all_o, *all_max, *all_sum, *row;
+    float *q, *o, *s, *max, *sum, *all_o, *all_max, *all_sum, *row${narrow and ", *scale" or ""};
 };
 
 static struct matrices matrices_of(const struct glint_cpu_call *call, float *scratch)
@@ -279,6 +305,9 @@ static struct matrices matrices_of(const struct glint_cpu_call *call, float *scr
     struct matrices m = {.q = scratch + region[GLINT_DEC_Q], .o = scratch + region[GLINT_DEC_O], .s = scratch + region[GLINT_DEC_S],
                          .max = scratch + region[GLINT_DEC_STATS], .all_o = scratch + region[GLINT_DEC_ALL_O],
                          .row = scratch + region[GLINT_DEC_ROW]};
+$ if narrow then
+    m.scale = scratch + region[GLINT_DEC_SCALE];
+$ end
     m.sum = m.max + ROWS;
     m.all_max = m.max + 2 * ROWS;
     m.all_sum = m.max + 3 * ROWS;
@@ -295,20 +324,35 @@ $ if bounds_first then
     const int64_t begin = glint_clamp(before(w, 0) - first_key, 0, keys) / GLINT_DEC_BLOCK * GLINT_DEC_BLOCK;
     const int64_t shared = glint_clamp(before(w, w->rows - 1) - first_key, begin, keys);
     const int64_t all = glint_clamp(keys_of(w, 0) - first_key, shared, keys);
-    make_scores(w, m->s, m->q, first_key, begin, keys);
+$ if narrow then
+    glint_bring_scales(m->scale + begin, w->call, w->call->tensors->k_scale, w->batch, w->head_kv, first_key + begin, keys - begin);
+$ end
+    make_scores(w, m->s, m->q, first_key, begin, keys${scale_argument});
 $ else
     const int64_t all = glint_clamp(keys_of(w, 0) - first_key, 0, CHUNK);           /* keys that every row sees */
     const int64_t keys = glint_clamp(keys_of(w, w->rows - 1) - first_key, 0, CHUNK); /* that some row sees */
-    make_scores(w, m->s, m->q, first_key, keys);
+$ if narrow then
+    glint_bring_scales(m->scale, w->call, w->call->tensors->k_scale, w->batch, w->head_kv, first_key, keys);
+$ end
+    make_scores(w, m->s, m->q, first_key, keys${scale_argument});
+$ end
+$ if narrow then
+    glint_bring_scales(m->scale${bounds_first and " + begin" or ""}, w->call, w->call->tensors->v_scale, w->batch, w->head_kv, ${bounds_first and "first_key + begin, keys - begin" or "first_key, keys"});
 $ end
     for (int64_t r = 0, few; r < w->rows; r += few) {
         few = few_of(w->rows - r);
 $ if bounds_first then
         softmax(few, m->s + r / 4 * FEW_PITCH + begin * few, keys - begin, m->max + r, m->sum + r);
+$ if narrow then
+        scale_keys(few, m->s + r / 4 * FEW_PITCH + begin * few, keys - begin, m->scale + begin);
+$ end
     }
     make_output(w, m->o, m->s, first_key, shared, all, keys);
 $ else
         softmax(few, m->s + r / 4 * FEW_PITCH, keys, m->max + r, m->sum + r);
+$ if narrow then
+        scale_keys(few, m->s + r / 4 * FEW_PITCH, keys, m->scale);
+$ end
     }
     make_output(w, m->o, m->s, first_key, all, keys);
 $ end

@@ -1,6 +1,6 @@
 $ include("cpu_head.c.lua")
 $ -- Longer rows gain nothing (Zen 3): at strides of a power of two, two tiles of them do not stay in a second-level cache of 512 KiB.
-$ local ahead = head_dim * dtype_bytes <= 256
+$ local ahead = head_dim * kv_bytes <= 256
 #include "lib/cpu/forward.h"
 $ if capped then
 #include "lib/cpu/softcap.h"
@@ -15,9 +15,16 @@ enum {
     BLOCK_T = HEAD_DIM * PITCH_M, /* floats of a transposed query block */
 };
 
+$ local k_scale, v_scale = narrow and "m->k_scale" or "NULL", narrow and "m->v_scale" or "NULL"
+$ local widen_rows = narrow and "glint_widen_kv_rows" or "glint_widen_rows"
+$ local special = "glint_any_special(t.v, t.v_pitch, t.keys, HEAD_DIM)" -- int8 has no such numbers, but its scales may be
+$ if narrow then special = "(glint_any_special(m.v_scale, 8, (t.keys + 7) / 8, 8)" .. (kv_dtype == "e4m3" and " || " .. special or "") .. ")" end
 /* The matrices of a lane's scratch: lib/cpu/cpu.h gives their shapes. */
 struct matrices {
     float *q_t, *o_t, *stats, *s_t, *k, *v, *row, *scale;
+$ if narrow then
+    float *k_scale, *v_scale; /* of the tile's keys */
+$ end
 };
 
 /* Q^T times softmax_scale; max = -inf, sum = 0. */
@@ -85,14 +92,14 @@ $ if bounds_first then
     /* S^T = K Q^T, for the keys that some query of the panel sees; then P^T = exp(S^T - max). */
     const int64_t none = late.none, keys = visible.any - none;
     glint_scores_band(vecs, s_t, PITCH_M, t->k, t->k_pitch, q_t, HEAD_DIM, new_max, visible, late, ${ahead and "t->ahead" or "NULL"},
-                      HEAD_DIM * (ptrdiff_t)sizeof(glint_element));
+                      HEAD_DIM * (ptrdiff_t)sizeof(glint_kv), ${k_scale});
 $   if capped then
     if (t->cap)
-        glint_softcap_step(vecs, s_t, PITCH_M, new_max, max, sum, m->scale, *t->cap, true, visible, true, late);
+        glint_softcap_step(vecs, s_t, PITCH_M, new_max, max, sum, m->scale, *t->cap, true, visible, true, late, ${v_scale});
     else
-        glint_softmax_step(vecs, s_t + none * PITCH_M, PITCH_M, keys, new_max, max, sum, m->scale);
+        glint_softmax_step(vecs, s_t + none * PITCH_M, PITCH_M, keys, new_max, max, sum, m->scale, ${narrow and "m->v_scale + none" or "NULL"});
 $   else
-    glint_softmax_step(vecs, s_t + none * PITCH_M, PITCH_M, keys, new_max, max, sum, m->scale);
+    glint_softmax_step(vecs, s_t + none * PITCH_M, PITCH_M, keys, new_max, max, sum, m->scale, ${narrow and "m->v_scale + none" or "NULL"});
 $   end
 
     /* O^T = scale O^T + V^T P^T. A hidden key has P = 0, which hides any finite V; with other V rows all are added lane by lane. */
@@ -104,15 +111,15 @@ $   end
 $ else
     /* S^T = K Q^T${causal and ", for the keys that some query of the panel sees" or ""}; then P^T = exp(S^T - max). */
     glint_scores(vecs, s_t, PITCH_M, t->k, t->k_pitch, q_t, HEAD_DIM, new_max, ${tostring(causal)}, visible, ${ahead and "t->ahead" or "NULL"},
-                 HEAD_DIM * (ptrdiff_t)sizeof(glint_element));
+                 HEAD_DIM * (ptrdiff_t)sizeof(glint_kv), ${k_scale});
 $   if capped then
     if (t->cap)
         glint_softcap_step(vecs, s_t, PITCH_M, new_max, max, sum, m->scale, *t->cap, ${tostring(causal)}, visible, false,
-                           (struct glint_late){0, 0, 0});
+                           (struct glint_late){0, 0, 0}, ${v_scale});
     else
-        glint_softmax_step(vecs, s_t, PITCH_M, visible.any, new_max, max, sum, m->scale);
+        glint_softmax_step(vecs, s_t, PITCH_M, visible.any, new_max, max, sum, m->scale, ${v_scale});
 $   else
-    glint_softmax_step(vecs, s_t, PITCH_M, visible.any, new_max, max, sum, m->scale);
+    glint_softmax_step(vecs, s_t, PITCH_M, visible.any, new_max, max, sum, m->scale, ${v_scale});
 $   end
 
     const float *scale = t->first ? NULL : m->scale;
@@ -205,13 +212,13 @@ $ end
 }
 
 /* Rows of K or V from `key` on, in f32, [keys][PITCH_D]. `rows`: of the key head, in the first sequence or page. */
-GLINT_OUTLINE void copy_rows(const struct glint_cpu_call *call, float *dst, const glint_element *rows, const struct glint_strides *s,
+GLINT_OUTLINE void copy_rows(const struct glint_cpu_call *call, float *dst, const glint_kv *rows, const struct glint_strides *s,
                              int64_t batch, int64_t key, int64_t keys)
 {
     for (int64_t i = 0, count; i < keys; i += count) {
         const struct glint_cpu_keys at = glint_cpu_keys_at(call->problem, call->tensors->page_table, batch, key + i);
         count = glint_clamp(keys - i, 0, at.rows);
-        glint_widen_rows(dst + i * PITCH_D, PITCH_D, rows + at.page * s->batch + at.row * s->row, s->row, count, HEAD_DIM);
+        ${widen_rows}(dst + i * PITCH_D, PITCH_D, rows + at.page * s->batch + at.row * s->row, s->row, count, HEAD_DIM);
     }
 }
 
@@ -229,6 +236,9 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
         scratch + g->region[GLINT_FWD_Q_T], scratch + g->region[GLINT_FWD_O_T], scratch + g->region[GLINT_FWD_STATS],
         scratch + g->region[GLINT_FWD_S_T], scratch + g->region[GLINT_FWD_K],   scratch + g->region[GLINT_FWD_V],
         scratch + g->region[GLINT_FWD_ROW], scratch + g->region[GLINT_FWD_SCALE],
+$ if narrow then
+        scratch + g->region[GLINT_FWD_KEYS], scratch + g->region[GLINT_FWD_KEYS] + TILE_N + 16,
+$ end
     };
     const int64_t head = task / g->tasks_per_head % p->heads_q, batch = task / g->tasks_per_head / p->heads_q;
 $ if causal then
@@ -241,8 +251,8 @@ $ end
         return; /* all of the task lies beyond the sequence's own length */
     const int64_t head_kv = head / (p->heads_q / p->heads_kv);
     const glint_element *q = (const glint_element *)call->tensors->q + batch * p->q.batch + head * p->q.head + first_query * p->q.row;
-    const glint_element *k = (const glint_element *)call->tensors->k + head_kv * p->k.head;
-    const glint_element *v = (const glint_element *)call->tensors->v + head_kv * p->v.head;
+    const glint_kv *k = (const glint_kv *)call->tensors->k + head_kv * p->k.head;
+    const glint_kv *v = (const glint_kv *)call->tensors->v + head_kv * p->v.head;
     glint_element *o = (glint_element *)call->tensors->o + batch * p->o.batch + head * p->o.head + first_query * p->o.row;
     float *lse = call->tensors->lse + (batch * p->heads_q + head) * call->queries + first_query;
     const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY;
@@ -279,7 +289,7 @@ $ if ahead then
         }
         t.ahead = &ahead;
 $ end
-$ if dtype == "f32" then
+$ if dtype == "f32" and not narrow then
         const struct glint_cpu_keys at = glint_cpu_keys_at(p, call->tensors->page_table, batch, first_key);
         if (queries > GLINT_CPU_VECS * GLINT_CPU_LANES || at.rows < t.keys) {
             /* read more than once: worth a copy whose rows lie close together; or of several pages */
@@ -293,15 +303,19 @@ $ else
         copy_rows(call, m.k, k, &p->k, batch, first_key, t.keys);
         copy_rows(call, m.v, v, &p->v, batch, first_key, t.keys);
 $ end
+$ if narrow then
+        glint_bring_scales(m.k_scale, call, call->tensors->k_scale, batch, head_kv, first_key, t.keys);
+        glint_bring_scales(m.v_scale, call, call->tensors->v_scale, batch, head_kv, first_key, t.keys);
+$ end
 $ if causal then
         const int64_t shift = first_key - call->band.last - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */
 $ if bounds_first then
         const int64_t lag = first_query + call->band.first - first_key; /* and r >= i + lag */
-        t.special = (t.keys - 1 + shift > 0 || queries - 1 + lag > 0) && glint_any_special(t.v, t.v_pitch, t.keys, HEAD_DIM);
+        t.special = (t.keys - 1 + shift > 0 || queries - 1 + lag > 0) && ${special};
         for (int64_t i = glint_clamp(shift, 0, queries) / TILE_M * TILE_M; i < glint_clamp(t.keys - lag, 0, queries); i += TILE_M) {
             t.lag = lag + i;
 $ else
-        t.special = t.keys - 1 + shift > 0 && glint_any_special(t.v, t.v_pitch, t.keys, HEAD_DIM);
+        t.special = t.keys - 1 + shift > 0 && ${special};
         for (int64_t i = glint_clamp(shift, 0, queries) / TILE_M * TILE_M; i < queries; i += TILE_M) {
 $ end
             t.shift = shift - i;

@@ -7,6 +7,10 @@ $ if dtype == "f32" then
 $ else
 #define GLINT_CPU_ELEMENT uint16_t
 $ end
+$ if narrow then
+#define GLINT_CPU_KV_DTYPE ${kv_dtype}
+#define GLINT_CPU_KV_ELEMENT ${kv_dtype == "i8" and "int8_t" or "uint8_t"}
+$ end
 #include "lib/cpu/cpu.h"
 #include "lib/cpu/gemm.h"
 #include "lib/cpu/rows.h"

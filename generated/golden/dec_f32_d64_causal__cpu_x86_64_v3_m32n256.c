@@ -19,7 +19,7 @@
 #include "lib/cpu/gemm.h"
 #include "lib/cpu/rows.h"
 #include "lib/cpu/softmax.h"
-#define GLINT_CPU_PAIRED 0 /* see glint_row_vector */
+#define GLINT_CPU_TOGETHER 1 /* see glint_row_vector */
 
 enum {
     HEAD_DIM = 64,
@@ -68,7 +68,7 @@ struct work {
     const struct glint_problem *problem;
     const int32_t *page_table;
     int64_t batch, head_kv, group, first_row, rows;
-    const glint_element *k, *v; /* of the key head, in its sequence; in pages in the first one */
+    const glint_kv *k, *v; /* of the key head, in its sequence; in pages in the first one */
     struct glint_band band;
 };
 
@@ -97,7 +97,7 @@ static void load_queries(const struct work *w, const struct glint_tensors *t, fl
 
 /* Rows of K or V that lie one after another. */
 struct place {
-    const glint_element *row;
+    const glint_kv *row;
     int64_t rows;
 };
 
@@ -217,8 +217,8 @@ static struct work work_at(const struct glint_cpu_call *call, int64_t pair, int6
     w.rows = glint_clamp(w.group * p->seqlen_q - w.first_row, 0, ROWS);
     w.page_table = call->tensors->page_table;
     const int64_t first = w.page_table ? 0 : w.batch;
-    w.k = (const glint_element *)call->tensors->k + first * p->k.batch + w.head_kv * p->k.head;
-    w.v = (const glint_element *)call->tensors->v + first * p->v.batch + w.head_kv * p->v.head;
+    w.k = (const glint_kv *)call->tensors->k + first * p->k.batch + w.head_kv * p->k.head;
+    w.v = (const glint_kv *)call->tensors->v + first * p->v.batch + w.head_kv * p->v.head;
     return w;
 }
 

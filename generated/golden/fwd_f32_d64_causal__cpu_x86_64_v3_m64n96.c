@@ -72,8 +72,8 @@ GLINT_INLINE void panel(const int vecs, const struct matrices *m, int64_t block,
 
     /* S^T = K Q^T, for the keys that some query of the panel sees; then P^T = exp(S^T - max). */
     glint_scores(vecs, s_t, PITCH_M, t->k, t->k_pitch, q_t, HEAD_DIM, new_max, true, visible, t->ahead,
-                 HEAD_DIM * (ptrdiff_t)sizeof(glint_element));
-    glint_softmax_step(vecs, s_t, PITCH_M, visible.any, new_max, max, sum, m->scale);
+                 HEAD_DIM * (ptrdiff_t)sizeof(glint_kv), NULL);
+    glint_softmax_step(vecs, s_t, PITCH_M, visible.any, new_max, max, sum, m->scale, NULL);
 
     const float *scale = t->first ? NULL : m->scale;
     /* O^T = scale O^T + V^T P^T. A hidden key has P = 0, which hides any finite V; other V rows are left out lane by lane. */
@@ -130,7 +130,7 @@ static void end_block(const struct glint_problem *p, const struct matrices *m, i
 }
 
 /* Rows of K or V from `key` on, in f32, [keys][PITCH_D]. `rows`: of the key head, in the first sequence or page. */
-GLINT_OUTLINE void copy_rows(const struct glint_cpu_call *call, float *dst, const glint_element *rows, const struct glint_strides *s,
+GLINT_OUTLINE void copy_rows(const struct glint_cpu_call *call, float *dst, const glint_kv *rows, const struct glint_strides *s,
                              int64_t batch, int64_t key, int64_t keys)
 {
     for (int64_t i = 0, count; i < keys; i += count) {
@@ -158,8 +158,8 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
         return; /* all of the task lies beyond the sequence's own length */
     const int64_t head_kv = head / (p->heads_q / p->heads_kv);
     const glint_element *q = (const glint_element *)call->tensors->q + batch * p->q.batch + head * p->q.head + first_query * p->q.row;
-    const glint_element *k = (const glint_element *)call->tensors->k + head_kv * p->k.head;
-    const glint_element *v = (const glint_element *)call->tensors->v + head_kv * p->v.head;
+    const glint_kv *k = (const glint_kv *)call->tensors->k + head_kv * p->k.head;
+    const glint_kv *v = (const glint_kv *)call->tensors->v + head_kv * p->v.head;
     glint_element *o = (glint_element *)call->tensors->o + batch * p->o.batch + head * p->o.head + first_query * p->o.row;
     float *lse = call->tensors->lse + (batch * p->heads_q + head) * call->queries + first_query;
     const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY;

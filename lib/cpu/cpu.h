@@ -33,6 +33,7 @@ enum glint_cpu_forward_region {
     GLINT_FWD_V,     /* [tile_n][pitch(head_dim)]  values in f32 */
     GLINT_FWD_ROW,   /* [8][pitch(head_dim)]       rows on their way between dtype and f32 */
     GLINT_FWD_SCALE, /* [pitch(tile_m)]            exp(old max - new max) */
+    GLINT_FWD_KEYS,  /* [2][tile_n + 16]           of 8-bit K and V: scales of the tile's keys, K's and V's; else nothing */
     GLINT_FWD_REGIONS
 };
 
@@ -94,6 +95,7 @@ enum glint_cpu_decode_region {
     GLINT_DEC_STATS, /* [4][tile_m]                        largest score, sum of exp(score - it); the same of all chunks so far */
     GLINT_DEC_ALL_O, /* [tile_m][dim]                      unnormalised output of all chunks so far */
     GLINT_DEC_ROW,   /* [dim]                              a row on its way between dtype and f32 */
+    GLINT_DEC_SCALE, /* [tile_n + 16]                      of 8-bit K and V: scales of the chunk's keys, K's, then V's; else nothing */
     GLINT_DEC_REGIONS
 };
 
@@ -127,7 +129,8 @@ struct glint_cpu_sequence {
 struct glint_cpu_call {
     const struct glint_problem *problem;
     const struct glint_tensors *tensors;
-    int64_t queries;        /* rows of LSE from head to head: seqlen_q, a bound of it, or all rows of ragged sequences */
+    int64_t queries; /* rows of LSE from head to head: seqlen_q, a bound of it, or all rows of ragged sequences */
+    int64_t keys;    /* seqlen_k by which scales of rows lie: a bound, where the problem is of a sequence of its own length */
     struct glint_band band; /* a kernel uses the sides that its mask bounds */
     float *partials;        /* backward: [key_groups][batch][heads_q][partial_floats]
                         decode:   [batch][heads_kv][rows][key_blocks][GLINT_DEC_PITCH(head_dim)]: O, its maximum, its sum of a chunk */

@@ -25,6 +25,11 @@ enum {
 
 typedef uint16_t glint_vech __attribute__((vector_size(2 * GLINT_CPU_LANES)));
 typedef uint32_t glint_vecu __attribute__((vector_size(4 * GLINT_CPU_LANES)));
+#if defined(GLINT_CPU_KV_ELEMENT) && GLINT_CPU_TOGETHER == 2
+typedef glint_vech glint_dec_words;
+#else
+typedef glint_vecu glint_dec_words;
+#endif
 
 GLINT_INLINE glint_vec glint_vector_f32(const float *p)
 {
@@ -57,37 +62,111 @@ GLINT_INLINE glint_vec glint_vector_f16(const uint16_t *p)
 #endif
 }
 
-/* Vector `i` of a row of K or V in f32. Nothing past the row's end is read. Of bf16 two vectors are read as one of 32-bit words, whose high
- * halves are the odd elements and whose low halves the even ones: two instructions, where widening each by itself takes four (on Zen 5 a
- * chunk takes 0.6 to 0.7 times as long). So in decode the elements of such a pair of vectors are in another order: glint_dec_element. */
-GLINT_INLINE glint_vec glint_row_vector(const glint_element *row, int i)
+typedef int8_t glint_vecb __attribute__((vector_size(GLINT_CPU_LANES)));
+typedef int16_t glint_vecs __attribute__((vector_size(2 * GLINT_CPU_LANES)));
+
+/* 8 bits. A vector by itself, and vector `i` of several that are read as one of words. */
+GLINT_INLINE glint_vec glint_vector_i8(const int8_t *p)
 {
-#if GLINT_CPU_PAIRED
-    if ((i | 1) < GLINT_DEC_WHOLE) {
-        glint_vecu words;
-        memcpy(&words, row + (i & ~1) * GLINT_CPU_LANES, sizeof words);
-        return (glint_vec)(i & 1 ? words & 0xffff0000u : words << 16);
+#if defined(__AVX512F__) && GLINT_CPU_LANES == 16 && !defined(__clang__) /* gcc takes such a conversion apart */
+    typedef char bytes __attribute__((vector_size(16)));
+    bytes x;
+    memcpy(&x, p, sizeof x);
+    const glint_veci wide = __builtin_ia32_pmovsxbd512_mask(x, (glint_veci){0}, 0xffff);
+#else
+    glint_vecb x;
+    memcpy(&x, p, sizeof x);
+    const glint_veci wide = __builtin_convertvector(__builtin_convertvector(x, glint_vecs), glint_veci);
+#endif
+    return __builtin_convertvector(wide, glint_vec);
+}
+
+GLINT_INLINE glint_vec glint_vector_of_words_i8(glint_vecu words, int i)
+{
+    return __builtin_convertvector((glint_veci)(words << (24 - 8 * i)) >> 24, glint_vec);
+}
+
+/* Of e4m3: the number over GLINT_DEC_UNIT, a power of two. Where float16 is converted by an instruction it goes through that: the byte in the
+ * high half of 16 bits, moved down by one with its sign, is a float16 less 8 in the exponent. Its bit 14 is a copy of the sign, and becomes
+ * what carries out of one added to the last place: nothing, or of NaN the exponent's highest bit. */
+#if GLINT_CPU_TOGETHER != 4
+GLINT_INLINE glint_vec glint_vector_of_high_bytes_e4m3(glint_vecs high_bytes)
+{
+    const glint_vecs half = high_bytes >> 1, bits = half ^ ((half + 0x80) & 0x4000);
+    uint16_t numbers[GLINT_CPU_LANES];
+    memcpy(numbers, &bits, sizeof numbers);
+    return glint_vector_f16(numbers);
+}
+
+GLINT_INLINE glint_vec glint_vector_e4m3(const uint8_t *p)
+{
+    glint_vecb x;
+    memcpy(&x, p, sizeof x);
+    return glint_vector_of_high_bytes_e4m3((glint_vecs)((glint_vech) __builtin_convertvector(x, glint_vecs) << 8));
+}
+
+GLINT_INLINE glint_vec glint_vector_of_words_e4m3(glint_vech words, int i)
+{
+    return glint_vector_of_high_bytes_e4m3((glint_vecs)(i == 0 ? words << 8 : words & 0xff00));
+}
+#else
+/* As glint_widen_e4m3 of rows.h. */
+GLINT_INLINE glint_vec glint_vector_of_high_bytes_e4m3(glint_vecu high_bytes)
+{
+    const glint_veci bits = (glint_veci)high_bytes >> 4 & (int32_t)0x87f00000;
+    const glint_veci nan = ((bits & 0x07f00000) == 0x07f00000) & 0x7f800000;
+    return (glint_vec)((glint_veci)((glint_vec)bits * 0x1p120f) | nan);
+}
+
+GLINT_INLINE glint_vec glint_vector_e4m3(const uint8_t *p)
+{
+    glint_vecb x;
+    memcpy(&x, p, sizeof x);
+    return glint_vector_of_high_bytes_e4m3((glint_vecu) __builtin_convertvector(__builtin_convertvector(x, glint_vecs), glint_veci)
+                                           << 24);
+}
+
+GLINT_INLINE glint_vec glint_vector_of_words_e4m3(glint_vecu words, int i)
+{
+    return glint_vector_of_high_bytes_e4m3(i < 3 ? words << (24 - 8 * i) : words & 0xff000000u);
+}
+#endif
+
+GLINT_INLINE glint_vec glint_vector_of_words_bf16(glint_vecu words, int i)
+{
+    return (glint_vec)(i == 0 ? words << 16 : words & 0xffff0000u);
+}
+
+/* Vector `i` of a row of K or V in f32. Nothing past the row's end is read. GLINT_CPU_TOGETHER vectors are read as one of words, of which each
+ * is a lane of all of them. Of bf16 two are: two instructions, where widening each by itself takes four (on Zen 5 a chunk takes 0.6 to 0.7
+ * times as long). So in decode the elements of such vectors are in another order: glint_dec_element. */
+GLINT_INLINE glint_vec glint_row_vector(const glint_kv *row, int i)
+{
+#if GLINT_CPU_TOGETHER > 1
+    enum { T = GLINT_CPU_TOGETHER, AT_MOST = GLINT_DEC_WHOLE / T * T };
+    if (i < AT_MOST) {
+        glint_dec_words words;
+        memcpy(&words, row + i / T * T * GLINT_CPU_LANES, sizeof words);
+        return GLINT_PASTE(glint_vector_of_words_, GLINT_CPU_KV_DTYPE)(words, i % T);
     }
 #endif
     if (i < GLINT_DEC_WHOLE)
-        return GLINT_PASTE(glint_vector_, GLINT_CPU_DTYPE)(row + i * GLINT_CPU_LANES);
-    glint_element rest[GLINT_CPU_LANES] = {0};
+        return GLINT_PASTE(glint_vector_, GLINT_CPU_KV_DTYPE)(row + i * GLINT_CPU_LANES);
+    glint_kv rest[GLINT_CPU_LANES] = {0};
     memcpy(rest, row + i * GLINT_CPU_LANES, HEAD_DIM % GLINT_CPU_LANES * sizeof *row);
-    return GLINT_PASTE(glint_vector_, GLINT_CPU_DTYPE)(rest);
+    return GLINT_PASTE(glint_vector_, GLINT_CPU_KV_DTYPE)(rest);
 }
 
 /* The element of a row that lane i % GLINT_CPU_LANES of vector i / GLINT_CPU_LANES holds. */
 GLINT_INLINE int glint_dec_element(int i)
 {
-#if GLINT_CPU_PAIRED
-    const int pair = i / (2 * GLINT_CPU_LANES), within = i % (2 * GLINT_CPU_LANES);
-    if (2 * pair + 1 < GLINT_DEC_WHOLE)
-        return pair * 2 * GLINT_CPU_LANES + 2 * (within % GLINT_CPU_LANES) + within / GLINT_CPU_LANES;
-#endif
-    return i;
+    enum { T = GLINT_CPU_TOGETHER, FLOATS = T * GLINT_CPU_LANES };
+    if (i >= GLINT_DEC_WHOLE / T * FLOATS)
+        return i;
+    return i / FLOATS * FLOATS + i % GLINT_CPU_LANES * T + i % FLOATS / GLINT_CPU_LANES;
 }
 
-GLINT_INLINE void glint_ask_for_row(const glint_element *row)
+GLINT_INLINE void glint_ask_for_row(const glint_kv *row)
 {
     for (size_t i = 0; i < HEAD_DIM * sizeof *row; i += 64)
         __builtin_prefetch((const char *)row + i, 0, 3);
@@ -100,6 +179,19 @@ GLINT_INLINE void glint_ask_for_row(const glint_element *row)
 #else
 #define GLINT_SHUFFLE_VEC(x, y, ...) __builtin_shuffle(x, y, (glint_veci){__VA_ARGS__})
 #endif
+
+/* Lane i of the result is x[index[i]]. */
+GLINT_INLINE glint_vec glint_permute_vec(glint_vec x, glint_veci index)
+{
+#if defined(__clang__)
+    glint_vec y;
+    for (int i = 0; i < GLINT_CPU_LANES; i++)
+        y[i] = x[index[i]];
+    return y;
+#else
+    return __builtin_shuffle(x, index);
+#endif
+}
 
 /* Lane i of the result is the sum over the lanes of x[i]. Each level halves the vectors, so a sum costs about three instructions. */
 GLINT_INLINE glint_vec glint_sum_lanes(const glint_vec x[GLINT_CPU_LANES])
@@ -143,7 +235,7 @@ GLINT_INLINE glint_vec glint_sum_lanes(const glint_vec x[GLINT_CPU_LANES])
 
 /* A block of rows of K or V. While they are used, those that are used next are brought into the first-level cache. */
 struct glint_dec_rows {
-    const glint_element *row, *next;
+    const glint_kv *row, *next;
     ptrdiff_t stride, next_stride;
     int64_t rows, next_rows;
 };
@@ -158,7 +250,7 @@ struct glint_dec_rows {
 /* Vector i of GLINT_DEC_SUMS / few rows of K, times that of `few` rows of Q. (A division in a loop's condition would be checked by UBSan,
  * and the loop not unrolled.) */
 GLINT_INLINE void glint_dec_add_products(const int few, glint_vec sum[GLINT_DEC_SUMS], const float *q,
-                                         const glint_element *const row[GLINT_DEC_SUMS], int i)
+                                         const glint_kv *const row[GLINT_DEC_SUMS], int i)
 {
     const int step = GLINT_DEC_SUMS / few;
     GLINT_UNROLL
@@ -174,10 +266,10 @@ GLINT_INLINE void glint_dec_add_products(const int few, glint_vec sum[GLINT_DEC_
  * they are of the last key again, and the caller overwrites them. */
 GLINT_INLINE void glint_dec_scores(const int few, float *s, const float *q, const struct glint_dec_rows *k)
 {
-    enum { SUMS = GLINT_DEC_SUMS };
+    enum { SUMS = GLINT_DEC_SUMS, STEP = GLINT_CPU_TOGETHER > 2 ? GLINT_CPU_TOGETHER : 2 };
     const int step = SUMS / few;
     for (int64_t key = 0; key < k->rows; key += step) {
-        const glint_element *row[SUMS];
+        const glint_kv *row[SUMS];
         GLINT_UNROLL
         for (int j = 0; j < step; j++) {
             row[j] = k->row + (key + j < k->rows ? key + j : k->rows - 1) * k->stride;
@@ -186,16 +278,32 @@ GLINT_INLINE void glint_dec_scores(const int few, float *s, const float *q, cons
         }
         glint_vec sum[SUMS] = {0};
         GLINT_ROLLED
-        for (int i = 0; i < GLINT_DEC_WHOLE / 2 * 2; i += 2) {
-            glint_dec_add_products(few, sum, q, row, i);
-            glint_dec_add_products(few, sum, q, row, i + 1);
+        for (int i = 0; i < GLINT_DEC_WHOLE / STEP * STEP; i += STEP) {
+            GLINT_UNROLL
+            for (int j = 0; j < STEP; j++)
+                glint_dec_add_products(few, sum, q, row, i + j);
         }
         GLINT_UNROLL
-        for (int i = GLINT_DEC_WHOLE / 2 * 2; i < GLINT_DEC_VECS; i++)
+        for (int i = GLINT_DEC_WHOLE / STEP * STEP; i < GLINT_DEC_VECS; i++)
             glint_dec_add_products(few, sum, q, row, i);
         GLINT_UNROLL
         for (int i = 0; i < SUMS; i += GLINT_CPU_LANES)
             glint_store(s + key * few + i, glint_sum_lanes(sum + i));
+    }
+}
+
+/* s[key][few] times the scale of its key, and times `unit`; of 8-bit K and V. Up to GLINT_CPU_LANES keys more are multiplied, by whatever follows. */
+GLINT_INLINE void glint_dec_scale(const int few, float *s, int64_t keys, const float *scale, const float unit)
+{
+    const glint_veci lane = glint_lane_index();
+    for (int64_t key = 0; key < keys; key += GLINT_CPU_LANES) {
+        const glint_vec of_keys = glint_load(scale + key);
+        GLINT_UNROLL
+        for (int j = 0; j < few; j++) {
+            float *const at = s + key * few + j * GLINT_CPU_LANES;
+            const glint_veci index = (lane + j * GLINT_CPU_LANES) >> (few == 4 ? 2 : few == 2 ? 1 : 0);
+            glint_store(at, glint_load(at) * unit * glint_permute_vec(of_keys, index));
+        }
     }
 }
 
@@ -247,7 +355,7 @@ GLINT_INLINE void glint_dec_values_slice(const int few, const int vecs, const in
             sum[r][i] = glint_load(o + r * GLINT_DEC_DIM + (at + i) * GLINT_CPU_LANES);
     }
     for (int64_t key = 0; key < v->rows; key++) {
-        const glint_element *row = v->row + key * v->stride;
+        const glint_kv *row = v->row + key * v->stride;
         if (at == 0 && key < v->next_rows)
             glint_ask_for_row(v->next + key * v->next_stride);
         GLINT_UNROLL

@@ -31,10 +31,16 @@ GLINT_INLINE void glint_bring_row(struct glint_ahead *ahead, ptrdiff_t bytes)
 
 GLINT_INLINE void glint_scores_tile(const int rows, const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch,
                                     const float *q_t, int64_t head_dim, float *max, const bool masked, int64_t row,
-                                    struct glint_visible visible, const bool lags, struct glint_late late)
+                                    struct glint_visible visible, const bool lags, struct glint_late late, const float *k_scale)
 {
     glint_vec acc[GLINT_CPU_ROWS][GLINT_CPU_VECS] = {0};
     glint_multiply_add(rows, vecs, acc, k + row * k_pitch, k_pitch, 1, q_t, pitch, head_dim);
+    GLINT_UNROLL
+    for (int r = 0; k_scale && r < rows; r++) {
+        GLINT_UNROLL
+        for (int v = 0; v < vecs; v++)
+            acc[r][v] *= glint_splat(k_scale[row + r]);
+    }
     if (masked && row + rows > visible.all) {
         const glint_veci lane = glint_lane_index();
         GLINT_UNROLL
@@ -73,7 +79,7 @@ GLINT_INLINE void glint_scores_tile(const int rows, const int vecs, float *s, pt
 GLINT_INLINE void glint_scores_between(const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch,
                                        const float *q_t, int64_t head_dim, float *max, const bool masked,
                                        struct glint_visible visible, const bool lags, struct glint_late late,
-                                       struct glint_ahead *ahead, ptrdiff_t row_bytes)
+                                       struct glint_ahead *ahead, ptrdiff_t row_bytes, const float *k_scale)
 {
     int64_t rows;
     for (int64_t row = lags ? late.none : 0; row < visible.any; row += rows) {
@@ -81,37 +87,39 @@ GLINT_INLINE void glint_scores_between(const int vecs, float *s, ptrdiff_t pitch
         if (ahead)
             glint_bring_row(ahead, row_bytes);
         if (rows == GLINT_CPU_ROWS)
-            glint_scores_tile(GLINT_CPU_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible, lags, late);
+            glint_scores_tile(GLINT_CPU_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible, lags, late,
+                              k_scale);
         else if (rows == GLINT_CPU_FEW_ROWS)
-            glint_scores_tile(GLINT_CPU_FEW_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible, lags, late);
+            glint_scores_tile(GLINT_CPU_FEW_ROWS, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible, lags, late,
+                              k_scale);
         else
-            glint_scores_tile(1, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible, lags, late);
+            glint_scores_tile(1, vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, row, visible, lags, late, k_scale);
     }
 }
 
 /* S^T = K Q^T for the keys that some query of the panel sees; hidden scores are -inf. max becomes the largest of it and the scores.
- * Without `masked` every query sees all visible.any keys. ahead may be NULL. */
+ * Without `masked` every query sees all visible.any keys. ahead may be NULL, and so may k_scale: of 8-bit K, a scale a key. */
 GLINT_INLINE void glint_scores(const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch, const float *q_t,
                                int64_t head_dim, float *max, const bool masked, struct glint_visible visible,
-                               struct glint_ahead *ahead, ptrdiff_t row_bytes)
+                               struct glint_ahead *ahead, ptrdiff_t row_bytes, const float *k_scale)
 {
     const struct glint_late all = {0, 0, 0};
-    glint_scores_between(vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, visible, false, all, ahead, row_bytes);
+    glint_scores_between(vecs, s, pitch, k, k_pitch, q_t, head_dim, max, masked, visible, false, all, ahead, row_bytes, k_scale);
 }
 
 /* The same where the band bounds the first key too: rows before late.none are left as they are. */
 GLINT_INLINE void glint_scores_band(const int vecs, float *s, ptrdiff_t pitch, const float *k, ptrdiff_t k_pitch, const float *q_t,
                                     int64_t head_dim, float *max, struct glint_visible visible, struct glint_late late,
-                                    struct glint_ahead *ahead, ptrdiff_t row_bytes)
+                                    struct glint_ahead *ahead, ptrdiff_t row_bytes, const float *k_scale)
 {
-    glint_scores_between(vecs, s, pitch, k, k_pitch, q_t, head_dim, max, true, visible, true, late, ahead, row_bytes);
+    glint_scores_between(vecs, s, pitch, k, k_pitch, q_t, head_dim, max, true, visible, true, late, ahead, row_bytes, k_scale);
 }
 
 /* Online softmax: scores [keys] become exp(score - max), where new_max is the largest score of the query up to here and max what it was
  * before; sum is carried over, and scale is what older sums must be multiplied by. A query that has seen no key yet keeps max = -inf and
- * sum = 0. */
+ * sum = 0. v_scale may be NULL: of 8-bit V, a scale a key, by which exp(score - max) is multiplied after it is summed. */
 GLINT_INLINE void glint_softmax_step(const int vecs, float *s, ptrdiff_t pitch, int64_t keys, const float *new_max, float *max,
-                                     float *sum, float *scale)
+                                     float *sum, float *scale, const float *v_scale)
 {
     glint_vec base[GLINT_CPU_VECS], total[GLINT_CPU_VECS];
     GLINT_UNROLL
@@ -127,7 +135,7 @@ GLINT_INLINE void glint_softmax_step(const int vecs, float *s, ptrdiff_t pitch, 
         GLINT_UNROLL
         for (int v = 0; v < vecs; v++) {
             const glint_vec p = glint_exp(glint_load(s + r * pitch + v * GLINT_CPU_LANES) - base[v]);
-            glint_store(s + r * pitch + v * GLINT_CPU_LANES, p);
+            glint_store(s + r * pitch + v * GLINT_CPU_LANES, v_scale ? p * glint_splat(v_scale[r]) : p);
             total[v] += p;
         }
     }

@@ -37,7 +37,8 @@ static bool forward_scratch(const struct glint_variant *variant, struct glint_cp
     return place(g, GLINT_FWD_Q_T, rows, pitch_m) && place(g, GLINT_FWD_O_T, rows, pitch_m) &&
            place(g, GLINT_FWD_STATS, blocks * 2, pitch_m) && place(g, GLINT_FWD_S_T, variant->tile_n, pitch_m) &&
            place(g, GLINT_FWD_K, variant->tile_n, pitch_d) && place(g, GLINT_FWD_V, variant->tile_n, pitch_d) &&
-           place(g, GLINT_FWD_ROW, 8, pitch_d) && place(g, GLINT_FWD_SCALE, 1, pitch_m);
+           place(g, GLINT_FWD_ROW, 8, pitch_d) && place(g, GLINT_FWD_SCALE, 1, pitch_m) &&
+           place(g, GLINT_FWD_KEYS, variant->kv_dtype != 0 ? 2 : 0, (uint64_t)variant->tile_n + 16);
 }
 
 static bool amx_forward_scratch(const struct glint_variant *variant, const struct glint_problem *problem,
@@ -70,7 +71,8 @@ static bool decode_scratch(const struct glint_variant *variant, struct glint_cpu
     const uint64_t rows = variant->tile_m, dim = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
     return place(g, GLINT_DEC_Q, rows, dim) && place(g, GLINT_DEC_O, rows, dim) &&
            place(g, GLINT_DEC_S, rows, (uint64_t)variant->tile_n + 16) && place(g, GLINT_DEC_STATS, 4, rows) &&
-           place(g, GLINT_DEC_ALL_O, rows, dim) && place(g, GLINT_DEC_ROW, 1, dim);
+           place(g, GLINT_DEC_ALL_O, rows, dim) && place(g, GLINT_DEC_ROW, 1, dim) &&
+           place(g, GLINT_DEC_SCALE, variant->kv_dtype != 0, (uint64_t)variant->tile_n + 16);
 }
 
 /* key_blocks: those of a task; dq_copies: 2 where a task sums key groups. */

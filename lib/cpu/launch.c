@@ -140,7 +140,7 @@ static void move(const void *field, const struct glint_strides *s, int64_t batch
     if (length == 0)
         return;
     memcpy(&address, field, sizeof address);
-    address += (batch * s->batch + row * s->row) * (dtype == GLINT_F32 ? 4 : 2);
+    address += (batch * s->batch + row * s->row) * (dtype == GLINT_F32 ? 4 : dtype >= GLINT_I8 ? 1 : 2);
     memcpy((void *)(uintptr_t)field, &address, sizeof address);
 }
 
@@ -170,8 +170,13 @@ __attribute__((noinline)) static void begin_sequence(const struct launch *launch
     if (p->page_rows > 0) {
         t->page_table += low * p->pages_per_sequence;
     } else {
-        move(&t->k, &p->k, batch, s->first_k, s->seqlen_k, p->dtype);
-        move(&t->v, &p->v, batch, s->first_k, s->seqlen_k, p->dtype);
+        const uint32_t dtype = p->kv_dtype != 0 ? p->kv_dtype : p->dtype;
+        move(&t->k, &p->k, batch, s->first_k, s->seqlen_k, dtype);
+        move(&t->v, &p->v, batch, s->first_k, s->seqlen_k, dtype);
+        if (p->kv_scales == GLINT_SCALES_ROW && s->seqlen_k > 0) {
+            t->k_scale += batch * p->heads_kv * p->seqlen_k;
+            t->v_scale += batch * p->heads_kv * p->seqlen_k;
+        }
     }
     if (launch->variant->pass == GLINT_BACKWARD) {
         move(&t->dout, &p->dout, batch, s->first_q, s->seqlen_q, p->dtype);
@@ -247,7 +252,7 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
     (void)stream;
     const struct glint_executor *executor = &context->executor;
     const struct glint_problem *p = &plan->problem;
-    struct glint_cpu_call call = {.problem = p, .tensors = tensors, .band = glint_band_of(p)};
+    struct glint_cpu_call call = {.problem = p, .tensors = tensors, .keys = p->seqlen_k, .band = glint_band_of(p)};
     call.queries = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->seqlen_q;
     memcpy(&call.geometry, plan->internal, sizeof call.geometry);
     const struct glint_cpu_geometry *g = &call.geometry;

@@ -116,10 +116,39 @@ GLINT_INLINE void glint_narrow_f16(uint16_t *dst, glint_f4 x)
 }
 #endif
 
-/* The variant's dtype: GLINT_CPU_DTYPE is f32, f16 or bf16, and GLINT_CPU_ELEMENT its C type. */
+/* ---- 8-bit K and V: the numbers that are stored; their scales come later ---------------------------------------------------------- */
+
+typedef int8_t glint_b8 __attribute__((vector_size(8)));
+typedef int32_t glint_i8 __attribute__((vector_size(32)));
+
+GLINT_INLINE void glint_widen_i8(float *dst, const int8_t *src)
+{
+    glint_b8 x;
+    memcpy(&x, src, sizeof x);
+    *(glint_f8_unaligned *)dst = __builtin_convertvector(__builtin_convertvector(x, glint_i8), glint_f8);
+}
+
+/* e4m3 has sign, 4 bits of exponent with bias 7 and 3 of mantissa, and NaN where all seven are ones; no infinity. Its magnitude, moved up by 20,
+ * is that of a float less 120 in the exponent, so a multiplication with 2^120 is right for subnormals too. */
+GLINT_INLINE void glint_widen_e4m3(float *dst, const uint8_t *src)
+{
+    glint_b8 x;
+    memcpy(&x, src, sizeof x);
+    const glint_i8 bits = __builtin_convertvector(x, glint_i8) << 20 & (int32_t)0x87f00000;
+    const glint_i8 nan = ((bits & 0x07f00000) == 0x07f00000) & 0x7f800000;
+    *(glint_f8_unaligned *)dst = (glint_f8)((glint_i8)((glint_f8)bits * 0x1p120f) | nan);
+}
+
+/* The variant's dtype: GLINT_CPU_DTYPE is f32, f16 or bf16, and GLINT_CPU_ELEMENT its C type. K and V may have another: i8 or e4m3. */
 #define GLINT_PASTE_(a, b) a##b
 #define GLINT_PASTE(a, b) GLINT_PASTE_(a, b)
 typedef GLINT_CPU_ELEMENT glint_element;
+#if defined(GLINT_CPU_KV_DTYPE)
+typedef GLINT_CPU_KV_ELEMENT glint_kv;
+#else
+#define GLINT_CPU_KV_DTYPE GLINT_CPU_DTYPE
+typedef glint_element glint_kv;
+#endif
 
 /* src [rows][count], rows `stride` elements apart  ->  dst [rows][count], rows `pitch` floats apart. */
 GLINT_OUTLINE void glint_widen_rows(float *dst, ptrdiff_t pitch, const glint_element *src, int64_t stride, int64_t rows,
@@ -129,6 +158,36 @@ GLINT_OUTLINE void glint_widen_rows(float *dst, ptrdiff_t pitch, const glint_ele
         for (int64_t i = 0; i < count; i += 8)
             GLINT_PASTE(glint_widen_, GLINT_CPU_DTYPE)(dst + r * pitch + i, src + r * stride + i);
 }
+
+#if defined(GLINT_CPU_KV_ELEMENT)
+/* The same of K and V. */
+GLINT_OUTLINE void glint_widen_kv_rows(float *dst, ptrdiff_t pitch, const glint_kv *src, int64_t stride, int64_t rows,
+                                       int64_t count)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < count; i += 8)
+            GLINT_PASTE(glint_widen_, GLINT_CPU_KV_DTYPE)(dst + r * pitch + i, src + r * stride + i);
+}
+
+/* Scales of `keys` keys from `key` on  ->  dst, filled up to whole vectors with zeros. They lie as the keys do. */
+GLINT_OUTLINE void glint_bring_scales(float *dst, const struct glint_cpu_call *call, const float *scales, int64_t batch,
+                                      int64_t head_kv, int64_t key, int64_t keys)
+{
+    const struct glint_problem *p = call->problem;
+    const bool by_row = p->kv_scales == GLINT_SCALES_ROW;
+    const float one = by_row ? 0.0f : scales[p->kv_scales == GLINT_SCALES_HEAD ? head_kv : 0];
+    for (int64_t i = 0, count; i < keys && by_row; i += count) {
+        const struct glint_cpu_keys at = glint_cpu_keys_at(p, call->tensors->page_table, batch, key + i);
+        count = keys - i < at.rows ? keys - i : at.rows;
+        memcpy(dst + i, scales + (at.page * p->heads_kv + head_kv) * (p->page_rows > 0 ? p->page_rows : call->keys) + at.row,
+               sizeof(float) * (size_t)count);
+    }
+    for (int64_t i = 0; i < keys && !by_row; i++)
+        dst[i] = one;
+    for (int64_t i = keys; i % 16 != 0; i++)
+        dst[i] = 0.0f;
+}
+#endif
 
 /* The reverse, times `scale`. */
 GLINT_OUTLINE void glint_narrow_rows(glint_element *dst, int64_t stride, const float *src, ptrdiff_t pitch, int64_t rows,

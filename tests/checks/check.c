@@ -206,8 +206,8 @@ void checks_free(struct check_list *list)
 
 static bool same_key(const struct glint_variant_info *a, const struct glint_variant_info *b)
 {
-    return a->dtype == b->dtype && a->head_dim == b->head_dim && a->features == b->features && a->isa == b->isa &&
-           a->math == b->math && strcmp(a->family, b->family) == 0;
+    return a->dtype == b->dtype && a->kv_dtype == b->kv_dtype && a->head_dim == b->head_dim && a->features == b->features &&
+           a->isa == b->isa && a->math == b->math && strcmp(a->family, b->family) == 0;
 }
 
 void subject_open_index(struct subject *subject, const struct backend *backend, uint32_t index)

@@ -13,6 +13,11 @@ static bool by_query(enum tensor t)
     return t == Q || t == O || t == LSE || t == DOUT || t == DQ;
 }
 
+static bool is_cache(const struct experiment *e, enum tensor t)
+{
+    return (t == K || t == V) && e->cache[t - K].bits != NULL;
+}
+
 int64_t tensor_heads(const struct experiment *e, enum tensor t)
 {
     return by_query(t) ? e->shape.heads_q : e->shape.heads_kv;
@@ -35,7 +40,7 @@ int64_t tensor_count(const struct experiment *e, enum tensor t)
 
 enum glint_dtype tensor_dtype(const struct experiment *e, enum tensor t)
 {
-    return t == LSE ? GLINT_F32 : e->dtype;
+    return t == LSE ? GLINT_F32 : is_cache(e, t) ? (enum glint_dtype)e->problem.kv_dtype : e->dtype;
 }
 
 float *tensor_row(const struct experiment *e, float *dense, enum tensor t, int64_t b, int64_t h, int64_t row)
@@ -107,7 +112,8 @@ static void lay_out(struct experiment *e)
     if (s->layout == LAYOUT_FUSED) {
         if (s->seqlen_q != s->seqlen_k)
             check_fail("a fused layout needs seqlen_q == seqlen_k");
-        fuse(e, Q);
+        if (e->subject->info.kv_dtype == 0) /* elements of several sizes share no strides */
+            fuse(e, Q);
         fuse(e, DQ);
     }
     share_inputs(e);
@@ -221,6 +227,61 @@ void experiment_share(struct experiment *e)
     }
 }
 
+/* A number with the upper 16 bits of a mantissa: its product with 7 bits is exact. */
+static float short_number(float x)
+{
+    const int exponent = ilogb((double)x) - 15;
+    return (float)ldexp(rint(ldexp((double)x, -exponent)), exponent);
+}
+
+/* The scale of a row of int8: a power of two where that holds all of it exactly, else its largest element over 127. */
+static float scale_of_row(const float *row, int64_t dim)
+{
+    double most = 0;
+    for (int64_t d = 0; d < dim; d++) {
+        if (!isfinite(row[d]))
+            return NAN;
+        most = fmax(most, fabs((double)row[d]));
+    }
+    if (most == 0)
+        return 1;
+    double unit = ldexp(1, ilogb(most) - 6);
+    unit = most > 127 * unit ? 2 * unit : unit;
+    bool exact = unit >= 0x1p-126;
+    for (int64_t d = 0; d < dim && exact; d++)
+        exact = rint((double)row[d] / unit) == (double)row[d] / unit;
+    return exact ? (float)unit : most < 0x1p-100 ? 0x1p-100f : short_number((float)(most / 127));
+}
+
+static void store_element(const struct experiment *e, float scale, float *x, uint8_t *bits)
+{
+    const double number = (double)*x / (double)scale;
+    if (e->problem.kv_dtype == GLINT_E4M3) {
+        *bits = e4m3_from_float((float)number);
+        *x = float_from_e4m3(*bits) * scale;
+    } else {
+        const double whole = isnan(number) ? 1 : fmin(fmax(rint(number), -127), 127);
+        *bits = (uint8_t)(int8_t)whole;
+        *x = (float)whole * scale;
+    }
+}
+
+void experiment_store(struct experiment *e)
+{
+    const int64_t dim = e->ref.head_dim;
+    for (enum tensor t = K; t <= V && is_cache(e, t); t++)
+        for (int64_t row = 0; row < tensor_count(e, t) / dim; row++) {
+            const struct scaled *c = &e->cache[t - K];
+            float *x = e->in[t] + row * dim;
+            if (!c->given && e->problem.kv_scales == GLINT_SCALES_ROW)
+                c->scale[row] = scale_of_row(x, dim);
+            if (c->given && (!isfinite(c->scale[row]) || c->scale[row] == 0))
+                continue; /* bits and in[] are the check's, too */
+            for (int64_t d = 0; d < dim; d++)
+                store_element(e, c->scale[row], &x[d], &c->bits[row * dim + d]);
+        }
+}
+
 static float *floats(const struct experiment *e, enum tensor t)
 {
     return check_memory((size_t)tensor_count(e, t) * sizeof(float));
@@ -229,6 +290,23 @@ static float *floats(const struct experiment *e, enum tensor t)
 static double *doubles(const struct experiment *e, enum tensor t)
 {
     return check_memory((size_t)tensor_count(e, t) * sizeof(double));
+}
+
+/* int8 has a scale a row. Of e4m3 the scales are powers of two, K's and V's not the same, so that what one has is what every other has. */
+static void make_cache(struct experiment *e)
+{
+    e->problem.kv_dtype = e->subject->info.kv_dtype;
+    if (e->problem.kv_dtype == 0)
+        return;
+    e->problem.kv_scales = e->problem.kv_dtype == GLINT_I8 ? GLINT_SCALES_ROW
+                           : e->shape.seed % 2 == 0        ? GLINT_SCALES_HEAD
+                                                           : GLINT_SCALES_TENSOR;
+    for (enum tensor t = K; t <= V; t++) {
+        const int64_t count = tensor_count(e, t), rows = count / e->ref.head_dim;
+        e->cache[t - K] = (struct scaled){.bits = check_memory((size_t)count), .scale = check_memory((size_t)rows * sizeof(float))};
+        for (int64_t row = 0; row < rows; row++)
+            e->cache[t - K].scale[row] = t == K ? 0.5f : 4.0f;
+    }
 }
 
 struct experiment *experiment_new(struct subject *subject, const struct shape *shape)
@@ -266,6 +344,7 @@ struct experiment *experiment_new(struct subject *subject, const struct shape *s
     }
     lay_out(e);
     fill_problem(e);
+    make_cache(e);
     for (enum tensor t = Q; t <= DOUT; t++)
         e->in[t] = floats(e, t);
     draw(e, Q);
@@ -277,6 +356,7 @@ struct experiment *experiment_new(struct subject *subject, const struct shape *s
     else if (shape->data != DATA_NORMAL && shape->data != DATA_GRID && shape->data != DATA_ONE_HOT)
         tilt(e);
     experiment_share(e);
+    experiment_store(e);
     return e;
 }
 
@@ -292,6 +372,12 @@ struct experiment *experiment_copy(const struct experiment *from)
         e->ref.sinks = e->sinks = check_memory((size_t)e->shape.heads_q * sizeof(float));
         memcpy(e->sinks, from->sinks, (size_t)e->shape.heads_q * sizeof(float));
     }
+    for (enum tensor t = K; t <= V && is_cache(from, t); t++) {
+        const int64_t count = tensor_count(e, t), rows = count / e->ref.head_dim;
+        e->cache[t - K].bits = memcpy(check_memory((size_t)count), from->cache[t - K].bits, (size_t)count);
+        e->cache[t - K].scale =
+            memcpy(check_memory((size_t)rows * sizeof(float)), from->cache[t - K].scale, (size_t)rows * sizeof(float));
+    }
     memset(e->exact, 0, sizeof e->exact);
     e->exact_dsinks = NULL;
     return e;
@@ -300,13 +386,27 @@ struct experiment *experiment_copy(const struct experiment *from)
 void experiment_reference(struct experiment *e, bool gradients)
 {
     double *exact[TENSORS];
+    experiment_store(e);
     for (enum tensor t = Q; t < TENSORS; t++) {
         exact[t] = doubles(e, t);
         if (t == Q || t == K || t == V || t == DOUT)
             for (int64_t i = 0; i < tensor_count(e, t); i++)
                 exact[t][i] = (double)e->in[t][i];
     }
-    reference_forward(&e->ref, exact[Q], exact[K], exact[V], exact[O], exact[LSE]);
+    struct ref_shape stored = e->ref; /* 8-bit K and V are multiplied by their scales in the order that glint.h says */
+    double *number[TENSORS] = {[K] = exact[K], [V] = exact[V]};
+    for (enum tensor t = K; t <= V && is_cache(e, t); t++) {
+        const int64_t rows = tensor_count(e, t) / e->ref.head_dim;
+        double *scale = check_memory((size_t)rows * sizeof *scale);
+        number[t] = doubles(e, t);
+        for (int64_t row = 0; row < rows; row++)
+            scale[row] = (double)e->cache[t - K].scale[row];
+        for (int64_t i = 0; i < tensor_count(e, t); i++)
+            number[t][i] = e->problem.kv_dtype == GLINT_I8 ? (double)(int8_t)e->cache[t - K].bits[i]
+                                                           : (double)float_from_e4m3(e->cache[t - K].bits[i]);
+        *(t == K ? &stored.k_scale : &stored.v_scale) = scale;
+    }
+    reference_forward(&stored, exact[Q], number[K], number[V], exact[O], exact[LSE]);
     for (int64_t i = 0; i < tensor_count(e, O); i++)
         e->in[O][i] = dtype_round(e->dtype, (float)exact[O][i]);
     for (int64_t i = 0; i < tensor_count(e, LSE); i++)
@@ -355,7 +455,11 @@ static void scatter(const struct experiment *e, const struct buffer *buffer, enu
         for (int64_t h = 0; h < tensor_heads(e, t); h++)
             for (int64_t i = 0; i < tensor_rows(e, t); i++) {
                 unsigned char *to = element(e, buffer, buffer->before, t, b, h, i);
-                dtype_store_row(tensor_dtype(e, t), to, tensor_row(e, e->in[t], t, b, h, i), tensor_dim(e, t));
+                const float *from = tensor_row(e, e->in[t], t, b, h, i);
+                if (is_cache(e, t))
+                    memcpy(to, e->cache[t - K].bits + (from - e->in[t]), (size_t)tensor_dim(e, t));
+                else
+                    dtype_store_row(tensor_dtype(e, t), to, from, tensor_dim(e, t));
             }
 }
 
@@ -379,7 +483,7 @@ static float *gather(const struct experiment *e, const struct buffer *buffer, en
 static size_t alignment_of(const struct experiment *e, enum tensor t)
 {
     const size_t variant = e->subject->info.alignment_bytes, element_bytes = dtype_bytes(tensor_dtype(e, t));
-    return variant > element_bytes ? variant : element_bytes;
+    return variant > dtype_bytes(e->dtype) ? variant : element_bytes; /* of an element, unless the variant asks for more */
 }
 
 static void buffer_make(const struct experiment *e, struct buffer *buffer, size_t bytes, size_t alignment, struct how how)
@@ -461,7 +565,7 @@ struct glint_plan experiment_plan(struct subject *subject, const struct glint_pr
 }
 
 void experiment_call(const struct subject *subject, enum glint_pass pass, const struct glint_plan *plan, void *const at[TENSORS],
-                     const float *sinks, float *dsinks, void *workspace)
+                     const float *sinks, float *dsinks, void *const scales[2], void *workspace)
 {
     const struct backend *backend = subject->backend;
     struct glint_tensors tensors = GLINT_TENSORS_INIT;
@@ -469,6 +573,8 @@ void experiment_call(const struct subject *subject, enum glint_pass pass, const 
         tensor_set(&tensors, t, at[t]);
     tensors.sinks = sinks;
     tensors.dsinks = dsinks;
+    tensors.k_scale = scales[0];
+    tensors.v_scale = scales[1];
     const enum glint_status status = (pass == GLINT_FORWARD ? backend->forward : backend->backward)(
         plan, &tensors, workspace, plan->workspace_bytes, backend->stream);
     if (status != GLINT_OK)
@@ -503,8 +609,22 @@ static float *sinks_after(const struct experiment *e, struct buffer *buffer, boo
     return values;
 }
 
+/* Scales as the call reads them: of each row, each head, or one. */
+static void put_scales(const struct experiment *e, struct buffer *buffer, enum tensor t, struct how how)
+{
+    const int64_t per_head = e->shape.seqlen_k, rows = e->shape.batch * e->shape.heads_kv * per_head;
+    const uint32_t kind = e->problem.kv_scales;
+    const int64_t count = kind == GLINT_SCALES_ROW ? rows : kind == GLINT_SCALES_HEAD ? e->shape.heads_kv : 1;
+    buffer_make(e, buffer, (size_t)count * sizeof(float), sizeof(float), how);
+    for (int64_t i = 0; i < count && rows > 0; i++)
+        memcpy(buffer->before + buffer->margin + (size_t)i * sizeof(float),
+               &e->cache[t - K].scale[kind == GLINT_SCALES_HEAD ? i * per_head : i], sizeof(float));
+    e->subject->backend->copy_in(buffer->device, buffer->before, buffer->bytes + 2 * buffer->margin);
+}
+
 struct results experiment_run(struct experiment *e, enum glint_pass pass, struct how how)
 {
+    experiment_store(e);
     struct subject *subject = e->subject;
     const struct backend *backend = subject->backend;
     uint32_t variant = subject->variant;
@@ -545,8 +665,20 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
     void *at[TENSORS];
     for (enum tensor t = Q; t < TENSORS; t++)
         at[t] = address(e, buffers, pass, t);
+    void *scales[2] = {NULL, NULL};
+    struct buffer scale_buffers[2] = {{0}};
+    for (enum tensor t = K; t <= V && is_cache(e, t); t++) {
+        put_scales(e, &scale_buffers[t - K], t, how);
+        scales[t - K] = scale_buffers[t - K].device + scale_buffers[t - K].margin;
+    }
     experiment_call(subject, pass, &plan, at, e->sinks != NULL ? (float *)(void *)(sinks.device + sinks.margin) : NULL,
-                    gradient ? (float *)(void *)(dsinks.device + dsinks.margin) : NULL, workspace.device + workspace.margin);
+                    gradient ? (float *)(void *)(dsinks.device + dsinks.margin) : NULL, scales,
+                    workspace.device + workspace.margin);
+    for (enum tensor t = K; t <= V && is_cache(e, t); t++) {
+        struct buffer *buffer = &scale_buffers[t - K];
+        backend->copy_out(buffer->after, buffer->device, buffer->bytes + 2 * buffer->margin);
+        expect_untouched(buffer, t == K ? "k_scale" : "v_scale");
+    }
 
     struct results results = {.at = {NULL}};
     if (e->sinks != NULL)

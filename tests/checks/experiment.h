@@ -15,6 +15,13 @@ struct view {
     struct glint_strides strides;
 };
 
+/* 8-bit K or V: in[] holds what they stand for, bits * scale, and experiment_store makes them of it. */
+struct scaled {
+    bool given;    /* the scales are the check's; else they follow from in[] */
+    uint8_t *bits; /* [batch, heads_kv, seqlen_k, head_dim]; NULL: not of 8 bits */
+    float *scale;  /* [batch, heads_kv, seqlen_k], all of a head or tensor the same where kv_scales says so */
+};
+
 struct experiment {
     struct subject *subject;
     struct shape shape;
@@ -25,6 +32,7 @@ struct experiment {
     struct view view[TENSORS];
     int64_t buffer_elements[TENSORS];
     float *in[TENSORS];     /* Q K V O LSE DOUT */
+    struct scaled cache[2]; /* 8-bit K and V */
     double *exact[TENSORS]; /* O LSE DQ DK DV of the reference, after experiment_reference */
     float *sinks;           /* [heads_q]; NULL when the shape has none */
     double *exact_dsinks;   /* [heads_q], after experiment_reference; NULL without sinks */
@@ -52,6 +60,10 @@ struct experiment *experiment_copy(const struct experiment *e);
 /* Makes in[] hold what memory will hold when inputs share it (stride 0); after changing in[] by hand in such a layout. */
 void experiment_share(struct experiment *e);
 
+/* Rounds in[K] and in[V] to what 8 bits hold, if they have them. Done by experiment_new, _reference and _run; what can be held stays as it is.
+ * A row of int8 with NaN or inf is all NaN, and infinities of e4m3 are NaN. */
+void experiment_store(struct experiment *e);
+
 /* Computes exact[] from in[Q], in[K], in[V], in[DOUT], and sets in[O] and in[LSE], the backward's inputs, to the exact ones, rounded.
  * Gradients are computed when `gradients`. */
 void experiment_reference(struct experiment *e, bool gradients);
@@ -60,10 +72,10 @@ void experiment_reference(struct experiment *e, bool gradients);
 struct glint_plan experiment_plan(struct subject *subject, const struct glint_problem *problem, enum glint_pass pass,
                                   uint32_t variant, enum lanes lanes);
 
-/* One call of it to its end, with the tensors at these device addresses, NULL for those that the pass has not; the check fails unless
- * both are well. */
+/* One call of it to its end, with the tensors at these device addresses, NULL for those that the pass has not, and scales of K and V or NULL;
+ * the check fails unless both are well. */
 void experiment_call(const struct subject *subject, enum glint_pass pass, const struct glint_plan *plan, void *const at[TENSORS],
-                     const float *sinks, float *dsinks, void *workspace);
+                     const float *sinks, float *dsinks, void *const scales[2], void *workspace);
 
 /* Runs the variant of that pass, and fails the check unless it says GLINT_OK, leaves every byte alone that is not an element of an
  * output (inputs, gaps between rows, both sides of every buffer and of the workspace), and accepts a workspace of exact size. */

@@ -103,7 +103,7 @@ static void far(struct subject *subject, const struct shape *shape)
     const struct glint_plan plan = experiment_plan(subject, &problem, pass, subject->variant, LANES_SERIAL);
     void *workspace =
         plan.workspace_bytes > 0 ? check_device_memory(backend, plan.workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, FENCE_NONE) : NULL;
-    experiment_call(subject, pass, &plan, f.device, NULL, NULL, workspace);
+    experiment_call(subject, pass, &plan, f.device, NULL, NULL, (void *const[2]){NULL, NULL}, workspace);
     for (const enum tensor *t = pass_outputs(pass); *t != TENSORS; t++)
         for (int64_t b = 0; b < shape->batch; b++)
             for (int64_t h = 0; h < tensor_heads(e, *t); h++)
@@ -117,7 +117,7 @@ void far_checks(struct check_list *list, const struct subject *subject)
     static const char *const names[] = {"batch", "head", "row"};
     const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
 
-    if (!subject->backend->sparse || subject->info.head_dim > ROW_BYTES / sizeof(float))
+    if (!subject->backend->sparse || subject->info.kv_dtype != 0 || subject->info.head_dim > ROW_BYTES / sizeof(float))
         return;
     for (enum extent extent = BATCH; extent <= ROW; extent++) {
         struct shape s = {.batch = 2, .heads_q = 2, .heads_kv = 2, .seqlen_q = 19, .seqlen_k = 23, .layout = LAYOUT_BHSD};

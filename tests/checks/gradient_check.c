@@ -555,19 +555,21 @@ static void add_derivatives(struct check_list *list, const struct subject *subje
     for (int64_t i = 0; i < 4; i++) {
         s.detail = i;
         s.mask = causal_or_none(subject, false);
-        checks_add(list, derivative, &s, "derivative/%s", moved[i]);
+        if (subject->info.kv_dtype == 0 || s.detail == 1) /* 8-bit K and V cannot be moved by a step */
+            checks_add(list, derivative, &s, "derivative/%s", moved[i]);
     }
     s = (struct shape){.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = 24, .seqlen_k = 15, .layout = LAYOUT_MIXED};
     s.mask = causal_or_none(subject, true);
-    checks_add(list, derivative, &s, "derivative/gqa");
+    if (subject->info.kv_dtype == 0)
+        checks_add(list, derivative, &s, "derivative/gqa");
     struct shape scored = s;
     scored.sinks = subject_takes_sinks(subject);
-    if (scored.sinks) {
+    if (scored.sinks && subject->info.kv_dtype == 0) {
         checks_add(list, derivative, &scored, "derivative/gqa_with_sinks");
         scored.detail = 4;
         checks_add(list, derivative, &scored, "derivative/sinks");
     }
-    if (subject_caps(subject)) { /* scores are about 1 */
+    if (subject_caps(subject) && subject->info.kv_dtype == 0) { /* scores are about 1 */
         scored.detail = 0;
         scored.softcap = 1.5f;
         checks_add(list, derivative, &scored, "derivative/softcap");

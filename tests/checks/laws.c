@@ -514,6 +514,114 @@ static void ones(struct subject *subject, const struct shape *shape)
     expect_near(e, O, "law in tolerance", got.at[O], one, 7 * dtype_ulp(GLINT_F32) + factor_ulp(e->math, e->dtype));
 }
 
+/* ---- scales of 8-bit K and V ---- */
+
+/* Every row the same scale, whatever in[] holds. */
+static void give_scales(struct experiment *e, uint32_t kind, float k_scale, float v_scale)
+{
+    e->problem.kv_scales = kind;
+    for (enum tensor t = K; t <= V; t++) {
+        e->cache[t - K].given = true;
+        for (int64_t row = 0; row < tensor_count(e, t) / e->ref.head_dim; row++)
+            e->cache[t - K].scale[row] = t == K ? k_scale : v_scale;
+    }
+    experiment_store(e);
+}
+
+/* One scale is the same said once, for each head or for each row. */
+static void scale_kinds(struct subject *subject, const struct shape *shape)
+{
+    struct results first = {.at = {NULL}};
+    for (uint32_t kind = GLINT_SCALES_TENSOR; kind <= GLINT_SCALES_ROW; kind++) {
+        struct experiment *e = experiment_new(subject, shape);
+        give_scales(e, kind, 0.03f, 0.07f);
+        struct results got = experiment_run_plainly(e);
+        if (kind == GLINT_SCALES_TENSOR)
+            first = got;
+        else
+            expect_same_results(e, &got, &first, "the same scale in another shape");
+    }
+}
+
+/* What is a power of two may stand in K's scale or in softmax_scale; in V's it multiplies O, and nothing else. */
+static void scale_powers(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape), *moved = experiment_new(subject, shape),
+                      *twice = experiment_new(subject, shape);
+    give_scales(e, GLINT_SCALES_ROW, 0.03f, 0.07f);
+    give_scales(moved, GLINT_SCALES_ROW, 0.03f, 0.07f);
+    give_scales(twice, GLINT_SCALES_ROW, 0.03f, 0.07f);
+    for (int64_t row = 0; row < tensor_count(e, K) / e->ref.head_dim; row++) {
+        moved->cache[0].scale[row] *= 8; /* the bits stay: in[] is what they stand for */
+        twice->cache[1].scale[row] *= -2;
+    }
+    for (int64_t i = 0; i < tensor_count(e, K); i++) {
+        moved->in[K][i] *= 8;
+        twice->in[V][i] *= -2;
+    }
+    moved->problem.softmax_scale /= 8;
+    moved->ref.softmax_scale /= 8;
+    struct results base = experiment_run_plainly(e), got = experiment_run_plainly(moved), doubled = experiment_run_plainly(twice);
+    expect_same_results(e, &got, &base, "8 times K's scale, an eighth of softmax_scale");
+    expect_scaled(e, O, doubled.at[O], base.at[O], -2, "V's scale times -2");
+    expect_same(e, LSE, doubled.at[LSE], base.at[LSE], false, "LSE does not depend on V's scale");
+}
+
+/* Any scales, of all bits, of either sign and zero, different for each row or head. */
+static void scales(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    struct rand r = rand_stream(shape->seed, 8);
+    e->problem.kv_scales = (uint32_t)shape->detail;
+    for (enum tensor t = K; t <= V; t++) {
+        struct scaled *c = &e->cache[t - K];
+        float scale = 0;
+        c->given = true;
+        for (int64_t row = 0; row < tensor_count(e, t) / e->ref.head_dim; row++) {
+            const bool another =
+                shape->detail == GLINT_SCALES_ROW || (shape->detail == GLINT_SCALES_HEAD && row % shape->seqlen_k == 0);
+            if (another || row == 0)
+                scale = rand_sign(&r) * 0.05f * (0.25f + (float)rand_uniform(&r));
+            if (shape->detail == GLINT_SCALES_ROW && row % 11 == 3)
+                scale = 0;
+            /* a head's scale is the same in every batch */
+            c->scale[row] = shape->detail == GLINT_SCALES_HEAD && row >= shape->heads_kv * shape->seqlen_k
+                                ? c->scale[row - shape->heads_kv * shape->seqlen_k]
+                                : scale;
+            for (int64_t d = 0; d < e->ref.head_dim; d++) {
+                const int64_t i = row * e->ref.head_dim + d;
+                const int8_t number = (int8_t)(rand_below(&r, 255) - 127);
+                c->bits[i] = (uint8_t)number;
+                if (e->problem.kv_dtype == GLINT_E4M3 && (c->bits[i] & 0x7f) == 0x7f)
+                    c->bits[i] = 0x80;
+                e->in[t][i] = c->scale[row] * (e->problem.kv_dtype == GLINT_I8 ? (float)number : float_from_e4m3(c->bits[i]));
+            }
+        }
+    }
+    experiment_reference(e, false);
+    struct results got = experiment_run_plainly(e);
+    expect_accurate(e, GLINT_FORWARD, &got);
+}
+
+static void scale_laws(struct check_list *list, const struct subject *subject)
+{
+    static const char *const kinds[] = {"", "tensor", "head", "row"};
+    const bool causal = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    struct shape s = {.batch = 2, .heads_q = 6, .heads_kv = 3, .seqlen_q = 5, .seqlen_k = 2 * (int64_t)subject->info.tile_n + 9};
+    s.mask = causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    if (subject->info.kv_dtype == 0)
+        return;
+    checks_add(list, scale_kinds, &s, "law/scale_kinds");
+    checks_add(list, scale_powers, &s, "law/scale_powers");
+    for (uint32_t kind = GLINT_SCALES_TENSOR; kind <= GLINT_SCALES_ROW; kind++)
+        for (int64_t queries = 1; queries < 80; queries += 39) {
+            s.detail = kind;
+            s.seqlen_q = queries;
+            s.layout = queries == 1 ? LAYOUT_BHSD : LAYOUT_PADDED;
+            checks_add(list, scales, &s, "accuracy/scales_%s_q%d", kinds[kind], (int)queries);
+        }
+}
+
 /* ---- the list ---- */
 
 /* What decode is for: few queries, several chunks of keys, shared by several bodies where there are any. */
@@ -607,7 +715,8 @@ static void score_laws(struct check_list *list, const struct subject *subject)
             keys.heads_kv = keys.heads_q;
             keys.sinks = true;
             keys.seqlen_q = 23;
-            checks_add(list, sink_is_a_key, &keys, "law/sink_is_a_key");
+            if (subject->info.kv_dtype == 0) /* 8 bits hold no key of just that logit */
+                checks_add(list, sink_is_a_key, &keys, "law/sink_is_a_key");
         }
     }
 }
@@ -734,7 +843,9 @@ void laws_checks(struct check_list *list, const struct subject *subject)
     if (subject->info.queries_up_to > 0)
         decode_laws(list, subject);
     checks_add(list, linear_in_v, &many, "law/linear_in_v");
-    checks_add(list, shift_keys, &tiles, "law/shift_keys");
+    if (subject->info.kv_dtype != GLINT_E4M3) /* whose 4 bits do not hold the grid */
+        checks_add(list, shift_keys, &tiles, "law/shift_keys");
+    scale_laws(list, subject);
     checks_add(list, ones, &tiles, "law/ones");
     struct shape all_visible = tiles; /* of a causal variant: the one row of a decode step sees every key */
     all_visible.seqlen_q = causal ? 1 : tiles.seqlen_q;

@@ -248,7 +248,7 @@ void lengths_checks(struct check_list *list, struct subject *subject)
     const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     struct shape shape = {.batch = BATCH, .heads_q = 4, .heads_kv = 2, .seqlen_q = m + 9, .seqlen_k = 2 * n + 9, .seed = 0x6c656e};
-    if (!reads_lengths(subject))
+    if (subject->info.kv_dtype != 0 || !reads_lengths(subject))
         return;
     shape.window_left = band ? n / 2 : 0;
     shape.window_right = band ? 1 : 0;

@@ -88,6 +88,28 @@ static void minus_infinity_in(struct subject *subject, const struct shape *shape
     poison(subject, shape, -INFINITY, pass_of(subject) == GLINT_BACKWARD);
 }
 
+/* NaN, inf and zero in the scale of the first key, one in the middle, or the last; of the last head of the last batch. */
+static void special_scale(struct subject *subject, const struct shape *shape)
+{
+    static const float with[] = {NAN, INFINITY, -INFINITY, 0};
+    const enum tensor t = (enum tensor)shape->detail;
+    struct experiment *clean = experiment_new(subject, shape);
+    clean->problem.kv_scales = GLINT_SCALES_ROW;
+    clean->cache[0].given = clean->cache[1].given = true;
+    experiment_reference(clean, false);
+    struct results before = experiment_run_plainly(clean);
+    const int64_t keys = shape->seqlen_k, row[] = {0, keys / 2, keys - 1};
+    for (int i = 0; i < 12; i++) {
+        struct experiment *poisoned = experiment_copy(clean);
+        const int64_t at = (shape->batch * shape->heads_kv - 1) * keys + row[i / 4];
+        float *const x = poisoned->in[t] + at * clean->ref.head_dim;
+        poisoned->cache[t - K].scale[at] = with[i % 4];
+        for (int64_t d = 0; d < clean->ref.head_dim; d++)
+            x[d] = with[i % 4]; /* what they stand for is not compared: bits and scale are */
+        expect_contained(clean, &before, poisoned, false);
+    }
+}
+
 /* Queries that see no key hold NaN in Q and dO: O = 0, LSE = -inf, dQ = 0, and nothing of it reaches dK, dV. */
 static void nan_in_blind_rows(struct subject *subject, const struct shape *shape)
 {
@@ -255,6 +277,8 @@ static void largest_v(struct subject *subject, const struct shape *shape)
 
 void special_values_checks(struct check_list *list, const struct subject *subject)
 {
+    /* a sum of 3e38 would, before K's scale halves it */
+    const bool overflows = subject->info.kv_dtype == GLINT_E4M3 && subject->info.dtype == GLINT_F16;
     const bool forward = subject->info.pass == GLINT_FORWARD, causal = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     const int64_t n = (int64_t)subject->info.tile_n;
     struct shape s = {.batch = subject->backend->exact ? 1 : 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 11, .seqlen_k = n + 6};
@@ -336,7 +360,8 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
             checks_add(list, minus_infinity_in, &capped, "special/softcap_minus_inf_in_%s", tensor_name[t]);
         }
         checks_add(list, logits_1e4, &capped, "special/softcap_logits_1e4");
-        checks_add(list, logits_3e38, &capped, "special/softcap_logits_3e38");
+        if (!overflows)
+            checks_add(list, logits_3e38, &capped, "special/softcap_logits_3e38");
         if (causal) {
             struct shape blind = {.batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 40, .seqlen_k = 13};
             blind.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
@@ -344,10 +369,15 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
             checks_add(list, nan_in_blind_rows, &blind, "special/softcap_nan_in_blind_rows");
         }
     }
+    for (enum tensor t = K; t <= V && subject->info.kv_dtype != 0; t++) {
+        s.detail = t;
+        checks_add(list, special_scale, &s, "special/scale_of_%s", tensor_name[t]);
+    }
     checks_add(list, logits_1e4, &s, "special/logits_1e4");
     if (forward)
         checks_add(list, logits_1e10, &s, "special/logits_1e10");
-    checks_add(list, logits_3e38, &s, "special/logits_3e38");
+    if (!overflows)
+        checks_add(list, logits_3e38, &s, "special/logits_3e38");
     checks_add(list, denormals, &s, "special/denormals");
     checks_add(list, denormal_logits, &s, "special/denormal_logits");
     if (forward)

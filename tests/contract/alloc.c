@@ -173,6 +173,7 @@ static void prepare(struct work *w, int64_t seqlen)
         const struct glint_variant_info info = row_at(row);
         struct glint_problem p;
         glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, seqlen, seqlen, 1, 1, info.head_dim);
+        serve_cache(&p, &info);
         p.mask = row_mask(&info, false);
         call_make(&w->calls[w->count++], w->context, &p, (enum glint_pass)info.pass, i);
     }
@@ -234,7 +235,8 @@ static uint64_t round_of_calls(struct work *w, bool with_text)
             return 0;
         if (glint_plan(w->context, &bad, c->pass, &plan) != GLINT_BAD_SEQLEN)
             return 0;
-        if (c->pass == GLINT_FORWARD && (merge_again(w, c) != GLINT_OK || append_queries(c) != GLINT_OK))
+        if (c->pass == GLINT_FORWARD &&
+            (merge_again(w, c) != GLINT_OK || (c->problem.kv_dtype == 0 && append_queries(c) != GLINT_OK)))
             return 0;
         calls += c->pass == GLINT_FORWARD ? 5 : 3;
         if (!with_text)

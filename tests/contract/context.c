@@ -17,6 +17,7 @@ static void works(const struct glint_context *context)
         struct glint_problem p = {0};
         struct call c;
         glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, 2, 3, 2, 1, info.head_dim);
+        serve_cache(&p, &info);
         p.mask = row_mask(&info, false);
         call_make(&c, context, &p, pass, 1);
         const enum glint_status status = call_run(&c);
@@ -351,6 +352,8 @@ static const struct {
     STATUS(46, GLINT_WORKSPACE_MISALIGNED),
     STATUS(47, GLINT_BAD_STREAM),
     STATUS(48, GLINT_BAD_SINKS),
+    STATUS(49, GLINT_BAD_KV_DTYPE),
+    STATUS(50, GLINT_BAD_SCALES),
     STATUS(51, GLINT_BAD_PAGES),
     STATUS(52, GLINT_BAD_RAGGED),
     STATUS(53, GLINT_BAD_APPEND),

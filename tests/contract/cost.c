@@ -51,8 +51,9 @@ static void compare(const struct glint_plan *plan)
         computed = keys > 0 ? p->seqlen_q * (last + 1 - first / 32 * 32) : 0;
     const bool backward = plan->pass == GLINT_BACKWARD;
     const int64_t row = p->head_dim * element_bytes(p->dtype), q = p->batch * p->heads_q * p->seqlen_q, kv = p->batch * p->heads_kv;
+    const int64_t key = p->kv_dtype == 0 ? row : p->head_dim * element_bytes(p->kv_dtype) + 4; /* with the scale of the row */
     const int64_t flop = p->batch * p->heads_q * p->head_dim * (backward ? 10 : 4);
-    const int64_t read = backward ? 3 * q * row + 4 * q + 2 * kv * keys * row : q * row + 2 * kv * keys * row;
+    const int64_t read = backward ? 3 * q * row + 4 * q + 2 * kv * keys * row : q * row + 2 * kv * keys * key;
     const int64_t written = backward ? q * row + 2 * kv * p->seqlen_k * row : q * row + 4 * q;
     const struct glint_cost cost = cost_of(plan);
     EXPECT(cost.flops == (uint64_t)(flop * pairs) && cost.tile_flops == (uint64_t)(flop * computed) &&
@@ -83,6 +84,7 @@ static void every_pair(void)
                 const int64_t m = draw == 0 ? 0 : rand_below(&r, draw < 4 ? 5 : 300),
                               n = draw == 1 ? 0 : rand_below(&r, draw < 6 ? 300 : 700);
                 glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1 + draw % 3, m, n, 6, 2, info.head_dim);
+                serve_cache(&p, &info);
                 p.mask = mask;
                 if (mask >= GLINT_MASK_BAND_TOP_LEFT) {
                     p.window_left = windows[rand_below(&r, 6)];
@@ -118,6 +120,7 @@ static void long_ones(void)
             if (glint_variant_available(context, row) != GLINT_OK)
                 continue;
             glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, seqlen, seqlen, 1, 1, info.head_dim);
+            serve_cache(&p, &info);
             p.mask = row_mask(&info, true);
             if (glint_plan_variant(context, &p, (enum glint_pass)info.pass, row, &plan) != GLINT_OK)
                 continue; /* such as a workspace that does not fit */
@@ -141,6 +144,7 @@ static void long_ones(void)
     struct glint_problem p;
     struct glint_plan plan;
     glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, GLINT_MAX_EXTENT / 8, GLINT_MAX_EXTENT / 4, 1, 1, info.head_dim);
+    serve_cache(&p, &info);
     p.mask = row_mask(&info, true);
     if (p.mask == GLINT_MASK_BAND_BOTTOM_RIGHT)
         p.window_left = 4095;
@@ -167,6 +171,7 @@ static void refusals(void)
     struct glint_plan plan, changed;
     struct glint_cost cost = GLINT_COST_INIT, before;
     glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, 5, 9, 1, 1, info.head_dim);
+    serve_cache(&p, &info);
     p.mask = row_mask(&info, true);
     EXPECT(glint_plan(context, &p, GLINT_FORWARD, &plan) == GLINT_OK, "plan");
     changed = plan;

@@ -14,6 +14,7 @@ static struct glint_problem some_problem(const struct glint_variant_info *info)
 {
     struct glint_problem p;
     glint_problem_bshd(&p, (enum glint_dtype)info->dtype, 2, 5, 6, 4, 2, info->head_dim);
+    serve_cache(&p, info);
     p.mask = row_mask(info, true);
     return p;
 }
@@ -126,6 +127,12 @@ static void says_what_to_change(void)
     REFUSED(GLINT_BAD_LENGTHS, "lengths", "7", "GLINT_LENGTHS_DEVICE");
     p.sinks = 2;
     REFUSED(GLINT_BAD_SINKS, "sinks", "2", "use 1");
+    p.kv_dtype = 2;
+    REFUSED(GLINT_BAD_KV_DTYPE, "kv_dtype", "2", "GLINT_I8", "GLINT_E4M3");
+    p.kv_scales = GLINT_SCALES_ROW;
+    REFUSED(GLINT_BAD_SCALES, "kv_scales", "3", "GLINT_SCALES_NONE");
+    p.kv_dtype = GLINT_I8;
+    REFUSED(GLINT_BAD_SCALES, "kv_scales", "0", "GLINT_SCALES_ROW");
     p.softcap = -50;
     REFUSED(GLINT_BAD_SOFTCAP, "softcap", "0 for none", "50");
     p.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
@@ -153,9 +160,11 @@ static void says_what_to_change(void)
 
     /* Not in the spec: the head dim asked for, and a way out that exists: a variant of the table, or the field of the spec. */
     glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, 5, 6, 4, 2, 8 * 9999);
+    serve_cache(&p, &info);
     p.mask = good.mask;
     REFUSED(GLINT_NOT_IN_SPEC, "79992", "head_dim");
     glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, 5, 6, 4, 2, 8 * 9999);
+    serve_cache(&p, &info);
     p.mask = good.mask;
     glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL);
     bool way_out = strstr(text, "spec") != NULL;

@@ -22,8 +22,10 @@ static void make_problem(struct glint_problem *p, const struct glint_variant_inf
 {
     (s->layout == BHSD ? glint_problem_bhsd : glint_problem_bshd)(p, (enum glint_dtype)info->dtype, s->batch, s->seqlen_q,
                                                                   s->seqlen_k, s->heads_q, s->heads_kv, info->head_dim);
+    serve_cache(p, info);
     p->mask = row_mask(info, bottom_right);
-    const int64_t d = p->head_dim, unit = info->alignment_bytes / element_bytes(p->dtype);
+    const int64_t d = p->head_dim,
+                  unit = info->alignment_bytes / element_bytes(p->dtype); /* of 8-bit K and V more than it must be */
     const int64_t odd = d + (unit > 0 ? unit : 1); /* the smallest padding: rows at the least aligned addresses allowed */
     struct glint_strides *const all[] = {&p->q, &p->k, &p->v, &p->o, &p->dout, &p->dq, &p->dk, &p->dv};
     switch (s->layout) {

@@ -314,7 +314,7 @@ static void each_row(uint32_t concurrency)
     uint32_t tried = 0;
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         const struct glint_variant_info info = row_at(row);
-        if (glint_variant_available(context, row) != GLINT_OK)
+        if (info.kv_dtype != 0 || glint_variant_available(context, row) != GLINT_OK)
             continue;
         for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= GLINT_LENGTHS_RAGGED; lengths++)
             for (uint32_t way = concurrency == 1 ? (row + lengths) % 3 : 0; way < 3; way += concurrency == 1 ? 3 : 1) {
@@ -354,7 +354,7 @@ static void any_arrays(void)
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         const struct glint_variant_info info = row_at(row);
         bool *const this = &done[info.queries_up_to > 0 ? 0 : info.pass];
-        if (*this || glint_variant_available(context, row) != GLINT_OK)
+        if (*this || info.kv_dtype != 0 || glint_variant_available(context, row) != GLINT_OK)
             continue;
         *this = true;
         for (uint64_t seed = 0; seed < (CONTRACT_EMULATED || CONTRACT_SANITIZED ? 20 : 150); seed++, tried++) {
@@ -448,7 +448,8 @@ static void bits_of_a_sequence(void)
     uint32_t keys_seen = 0;
     for (uint32_t row = 0; row < glint_variant_count() && keys_seen < 12; row++) {
         const struct glint_variant_info info = row_at(row);
-        if (info.pass != GLINT_FORWARD || info.queries_up_to > 0 || glint_variant_available(context, row) != GLINT_OK)
+        if (info.pass != GLINT_FORWARD || info.queries_up_to > 0 || info.kv_dtype != 0 ||
+            glint_variant_available(context, row) != GLINT_OK)
             continue;
         keys_seen++;
         for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {

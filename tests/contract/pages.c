@@ -15,7 +15,7 @@ struct batch {
     struct glint_tensors tensors;
     int32_t seqlens_q[BATCH], seqlens_k[BATCH];
     float sinks[HEADS_Q];
-    struct guarded memory[LSE + 1], table;
+    struct guarded memory[LSE + 1], table, scale[2]; /* scales of 8-bit K and V, which lie as their rows do */
     uint32_t fault;
 };
 
@@ -45,12 +45,21 @@ static unsigned char *row_of(const struct batch *x, enum tensor t, int64_t b, in
 static void fill_row(const struct batch *x, enum tensor t, int64_t b, int64_t h, int64_t i, uint64_t seed)
 {
     struct rand r = rand_stream(seed, (uint64_t)((((int64_t)t * BATCH + b) * HEADS_Q + h) * 8192 + i));
-    fill_random(&r, x->problem.dtype, row_of(x, t, b, h, i), (size_t)(x->problem.head_dim * element_bytes(x->problem.dtype)));
+    const uint32_t dtype = tensor_dtype(&x->problem, t);
+    fill_random(&r, dtype, row_of(x, t, b, h, i), (size_t)(x->problem.head_dim * element_bytes(dtype)));
+    if (dtype == GLINT_I8 || dtype == GLINT_E4M3) {
+        const int64_t rows = x->problem.page_rows, page = rows > 0 ? table_of(x, b)[i / rows] : b;
+        const int64_t at = (page * HEADS_KV + h) * (rows > 0 ? rows : x->problem.seqlen_k) + (rows > 0 ? i % rows : i);
+        const float scale = 0x1p-7f * (1 + (float)rand_uniform(&r));
+        memcpy(x->scale[t - K].at + 4 * at, &scale, sizeof scale);
+    }
 }
 
 /* NaN everywhere but in the rows of the sequences. */
 static void fill(struct batch *x, uint64_t seed)
 {
+    for (int i = 0; i < 2 && x->problem.kv_dtype != 0; i++)
+        memset(x->scale[i].at, 0xff, x->scale[i].bytes);
     for (enum tensor t = Q; t <= LSE; t++) {
         memset(x->memory[t].at, t <= V ? 0xff : UNTOUCHED, x->memory[t].bytes);
         for (int64_t b = 0; t <= V && b < BATCH; b++)
@@ -65,8 +74,12 @@ static void allocate(struct batch *x, bool at_end)
     const struct glint_problem *const p = &x->problem;
     x->tensors = (struct glint_tensors)GLINT_TENSORS_INIT;
     for (enum tensor t = Q; t <= LSE; t++) {
-        x->memory[t] = guarded_make(tensor_bytes(p, t), (size_t)element_bytes(p->dtype), at_end);
+        x->memory[t] = guarded_make(tensor_bytes(p, t), (size_t)element_bytes(tensor_dtype(p, t)), at_end);
         tensor_set(&x->tensors, t, x->memory[t].at);
+    }
+    for (int i = 0; i < 2 && p->kv_dtype != 0; i++) {
+        x->scale[i] = guarded_make(scale_bytes(p), sizeof(float), at_end);
+        *(i == 0 ? &x->tensors.k_scale : &x->tensors.v_scale) = (const float *)(const void *)x->scale[i].at;
     }
     x->table = guarded_make((size_t)(p->batch * p->pages_per_sequence * 4), 4, at_end);
     x->tensors.seqlens_q = x->seqlens_q;
@@ -83,6 +96,8 @@ static void drop(struct batch *x)
 {
     for (enum tensor t = Q; t <= LSE; t++)
         guarded_free(&x->memory[t]);
+    for (int i = 0; i < 2 && x->problem.kv_dtype != 0; i++)
+        guarded_free(&x->scale[i]);
     guarded_free(&x->table);
 }
 
@@ -105,6 +120,7 @@ static void describe(struct batch *x, const struct glint_variant_info *info, boo
     memset(x, 0, sizeof *x);
     (bhsd ? glint_problem_bhsd : glint_problem_bshd)(&x->problem, (enum glint_dtype)info->dtype, BATCH, m, n, HEADS_Q, HEADS_KV,
                                                      info->head_dim);
+    serve_cache(&x->problem, info);
     x->problem.lengths = GLINT_LENGTHS_DEVICE;
     x->problem.mask = row_mask(info, bottom_right);
     if (x->problem.mask == GLINT_MASK_BAND_TOP_LEFT || x->problem.mask == GLINT_MASK_BAND_BOTTOM_RIGHT) {

@@ -11,10 +11,10 @@ enum { CPU_BASE, CPU_AMX, GPU_WIDE, GPU_NARROW, GPU_SHORT, GPU_SHORTEST, GPU_EXA
 
 static const struct glint_family lowest, middle, highest;
 
-#define ROW(how, family, m, n, isa, sm, math, up_to, queries, alignment)                                                    \
-    {                                                                                                                       \
-        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 64, m, n, isa, sm, math, up_to, queries, alignment, &family, \
-            &glint_variants /* any */                                                                                       \
+#define ROW(how, family, m, n, isa, sm, math, up_to, queries, alignment)                                                       \
+    {                                                                                                                          \
+        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, up_to, queries, alignment, &family, \
+            &glint_variants /* any */                                                                                          \
     }
 const struct glint_variant glint_variants[] = {
     [CPU_BASE] = ROW("cpu_x86_64_m64n96", lowest, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 4),

@@ -39,9 +39,9 @@ enum action {
     STREAM,
     PLAN_NULL,
     OTHER_PASS,
-    SINKS_NULL, /* the sinks where `amount` is even, else their gradient, here and below */
+    SINKS_NULL, /* by `amount` % 4: the sinks, their gradient, k_scale, v_scale; here and below */
     SINKS_SHIFTED,
-    SINKS_ONTO, /* tensor a, at byte amount / 2 */
+    SINKS_ONTO, /* tensor a, at byte amount / 4 */
     SINKS_IN_WORKSPACE,
     SINKS_IN_ONE_PLACE
 };
@@ -106,20 +106,21 @@ static void list_changes(struct changes *c, const struct call *call)
     add(c, OTHER_PASS, Q, Q, 0);
 }
 
-static void list_sink_changes(struct changes *c, const struct call *call)
+/* Of the sinks and their gradient, or of the scales. */
+static void list_sink_changes(struct changes *c, const struct call *call, bool scales)
 {
     c->count = 0;
-    for (int gradient = 0; gradient < 2; gradient++) {
-        if (call->problem.sinks != 0)
-            add(c, SINKS_NULL, Q, Q, gradient);
-        add(c, SINKS_SHIFTED, Q, Q, gradient);
-        add(c, SINKS_IN_WORKSPACE, Q, Q, gradient);
-        add(c, SINKS_IN_ONE_PLACE, Q, Q, gradient);
+    for (int which = scales ? 2 : 0; which < (scales ? 4 : 2); which++) {
+        if (scales ? call->problem.kv_scales != GLINT_SCALES_NONE : call->problem.sinks != 0)
+            add(c, SINKS_NULL, Q, Q, which);
+        add(c, SINKS_SHIFTED, Q, Q, which);
+        add(c, SINKS_IN_WORKSPACE, Q, Q, which);
+        add(c, SINKS_IN_ONE_PLACE, Q, Q, which);
         for (enum tensor a = Q; a < TENSORS; a++) {
             if (!pass_uses(call->pass, a))
                 continue;
-            add(c, SINKS_ONTO, a, a, gradient);
-            add(c, SINKS_ONTO, a, a, 2 * ((int64_t)call->bytes[a] - 4) + gradient);
+            add(c, SINKS_ONTO, a, a, which);
+            add(c, SINKS_ONTO, a, a, 4 * (((int64_t)call->bytes[a] - 4) / 4 * 4) + which);
         }
     }
 }
@@ -127,10 +128,17 @@ static void list_sink_changes(struct changes *c, const struct call *call)
 /* No cast: it may be misaligned on purpose. */
 static void set_sinks(struct arguments *to, int64_t which, const unsigned char *address)
 {
-    if (which % 2 == 0)
-        memcpy(&to->tensors.sinks, &address, sizeof address);
-    else
-        memcpy(&to->tensors.dsinks, &address, sizeof address);
+    switch (which % 4) {
+    case 0: memcpy(&to->tensors.sinks, &address, sizeof address); break;
+    case 1: memcpy(&to->tensors.dsinks, &address, sizeof address); break;
+    case 2: memcpy(&to->tensors.k_scale, &address, sizeof address); break;
+    default: memcpy(&to->tensors.v_scale, &address, sizeof address); break;
+    }
+}
+
+static const unsigned char *place_of_sinks(const struct call *call, int64_t which)
+{
+    return call->block + (which < 2 ? call->sinks_offset[which] : call->scale_offset[which - 2]);
 }
 
 static void apply(struct arguments *to, const struct change *change, const struct call *call)
@@ -168,10 +176,10 @@ static void apply(struct arguments *to, const struct change *change, const struc
     case STREAM: to->stream = (void *)(uintptr_t)change->amount; break;
     case PLAN_NULL: to->plan = NULL; break;
     case SINKS_NULL: set_sinks(to, change->amount, NULL); break;
-    case SINKS_SHIFTED: set_sinks(to, change->amount, call->block + call->sinks_offset[change->amount] + 2); break;
-    case SINKS_ONTO: set_sinks(to, change->amount, call->block + call->offset[change->a] + change->amount / 2); break;
+    case SINKS_SHIFTED: set_sinks(to, change->amount, place_of_sinks(call, change->amount) + 2); break;
+    case SINKS_ONTO: set_sinks(to, change->amount, call->block + call->offset[change->a] + change->amount / 4); break;
     case SINKS_IN_WORKSPACE: set_sinks(to, change->amount, (const unsigned char *)call->workspace + 16); break;
-    case SINKS_IN_ONE_PLACE: set_sinks(to, change->amount, call->block + call->sinks_offset[1 - change->amount]); break;
+    case SINKS_IN_ONE_PLACE: set_sinks(to, change->amount, place_of_sinks(call, change->amount ^ 1)); break;
     case OTHER_PASS: to->called = call->pass == GLINT_FORWARD ? GLINT_BACKWARD : GLINT_FORWARD; break;
     }
 }
@@ -229,6 +237,7 @@ static void trial_problem(struct trial *t, int64_t batch, int64_t seqlen_q, int6
     t->problem = (struct glint_problem){0};
     glint_problem_bshd(&t->problem, (enum glint_dtype)t->info.dtype, batch, seqlen_q, seqlen_k, heads_q, heads_kv,
                        t->info.head_dim);
+    serve_cache(&t->problem, &t->info);
     t->problem.mask = row_mask(&t->info, bottom_right);
 }
 
@@ -347,6 +356,19 @@ static void judge_all(enum glint_pass pass, bool fused)
     trial_close(&t);
 }
 
+/* Each change alone, beside each other, and beside every seventh of the others. */
+static void judge_beside(struct trial *t, const struct changes *changes, const struct changes *others)
+{
+    for (size_t i = 0; i < changes->count; i++) {
+        judge(t, &changes->at[i], NULL);
+        for (size_t j = 0; j < changes->count; j++)
+            judge(t, &changes->at[j], &changes->at[i]);
+        for (size_t j = i % 7; j < others->count; j += 7)
+            judge(t, &others->at[j], &changes->at[i]);
+    }
+    EXPECT(call_run(&t->call) == GLINT_OK && call_canaries_hold(&t->call), "the context does not work afterwards");
+}
+
 /* Sinks given and wanted, or not wanted, each in each wrong place, alone and beside every other change of a call. */
 static void sinks(void)
 {
@@ -360,15 +382,8 @@ static void sinks(void)
             t.problem.sinks = wanted;
             trial_call(&t, 12);
             list_changes(&others, &t.call);
-            list_sink_changes(&changes, &t.call);
-            for (size_t i = 0; i < changes.count; i++) {
-                judge(&t, &changes.at[i], NULL);
-                for (size_t j = 0; j < changes.count; j++)
-                    judge(&t, &changes.at[j], &changes.at[i]);
-                for (size_t j = i % 7; j < others.count; j += 7)
-                    judge(&t, &others.at[j], &changes.at[i]);
-            }
-            EXPECT(call_run(&t.call) == GLINT_OK && call_canaries_hold(&t.call), "the context does not work afterwards");
+            list_sink_changes(&changes, &t.call, false);
+            judge_beside(&t, &changes, &others);
             trial_drop_call(&t);
             trial_close(&t);
         }
@@ -376,6 +391,37 @@ static void sinks(void)
                   (unsigned long long)tally.refused, (unsigned long long)tally.ran);
     const enum glint_status statuses[] = {GLINT_BAD_SINKS, GLINT_NULL_TENSOR, GLINT_TENSOR_MISALIGNED, GLINT_TENSOR_OVERLAP};
     for (size_t i = 0; i < COUNT(statuses); i++)
+        EXPECT(tally.by_status[statuses[i]] > 0, "no case gave %s", glint_status_name(statuses[i]));
+}
+
+/* The same of scales, of each shape, on a row of 8-bit K and V, and on one that takes none. */
+static void scales(void)
+{
+    uint32_t tried = 0;
+    for (uint32_t kind = GLINT_SCALES_NONE; kind <= GLINT_SCALES_ROW; kind++) {
+        struct trial t;
+        static struct changes others, changes;
+        if (!trial_open(&t, GLINT_FORWARD, 2))
+            return;
+        for (uint32_t i = 0; i < glint_variant_count() && (t.info.kv_dtype != 0) != (kind != GLINT_SCALES_NONE); i++)
+            if (row_at(i).pass == GLINT_FORWARD && glint_variant_available(t.context, i) == GLINT_OK)
+                t.info = row_at(i);
+        if ((t.info.kv_dtype != 0) == (kind != GLINT_SCALES_NONE)) {
+            trial_problem(&t, 2, 3, 3, 2, 1, true);
+            t.problem.kv_scales = kind;
+            trial_call(&t, 13);
+            list_changes(&others, &t.call);
+            list_sink_changes(&changes, &t.call, true);
+            judge_beside(&t, &changes, &others);
+            trial_drop_call(&t);
+            tried += kind != GLINT_SCALES_NONE;
+        }
+        trial_close(&t);
+    }
+    contract_note("%llu cases: %llu refused, %llu correct and run", (unsigned long long)tally.cases,
+                  (unsigned long long)tally.refused, (unsigned long long)tally.ran);
+    const enum glint_status statuses[] = {GLINT_BAD_SCALES, GLINT_NULL_TENSOR, GLINT_TENSOR_MISALIGNED, GLINT_TENSOR_OVERLAP};
+    for (size_t i = 0; i < (tried > 0 ? COUNT(statuses) : 1); i++)
         EXPECT(tally.by_status[statuses[i]] > 0, "no case gave %s", glint_status_name(statuses[i]));
 }
 
@@ -599,6 +645,7 @@ static const struct contract_case cases[] = {
     {"forward_of_views", forward_of_views, 120},
     {"backward_of_views", backward_of_views, 240},
     {"sinks", sinks, 120},
+    {"scales", scales, 120},
     {"interleaved_outputs", interleaved_outputs, 0},
     {"changed_plans", changed_plans, 0},
     {"plan_of_a_closed_context", plan_of_a_closed_context, 0},

@@ -124,8 +124,15 @@ bool oracle_serves(const struct glint_variant_info *info, const struct glint_pro
     const uint32_t wanted = oracle_features(p), sides = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
     const bool caps = (info->features & GLINT_FEATURE_SOFTCAP) != 0, capped = (wanted & GLINT_FEATURE_SOFTCAP) != 0;
     const bool cap_fits = caps == capped || (caps && strcmp(info->family, "cpu") == 0);
-    return cap_fits &&
+    return cap_fits && info->kv_dtype == p->kv_dtype &&
            ((info->features & sides) == (wanted & sides) || (info->queries_up_to > 0 && (wanted & sides & ~info->features) == 0));
+}
+
+/* Of addresses and strides: of an element, or of what the row asks beyond that. */
+static uint32_t needed_alignment(const struct glint_variant_info *info, const struct glint_problem *p, enum tensor t)
+{
+    const uint32_t element = (uint32_t)element_bytes(tensor_dtype(p, t));
+    return info->alignment_bytes > (uint32_t)element_bytes(p->dtype) ? info->alignment_bytes : element;
 }
 
 /* Rows of the table for this problem: whether any exists, any runs here, and any accepts the strides. */
@@ -148,11 +155,12 @@ static void oracle_table(struct faults *f, const struct glint_context *context, 
             if (t == LSE || !pass_uses((enum glint_pass)pass, t))
                 continue;
             const struct tensor_layout s = tensor_layout(p, t);
-            if (s.batch > 1 && !multiple(s.strides.batch, s.element_bytes, info.alignment_bytes))
+            const uint32_t needs = needed_alignment(&info, p, t);
+            if (s.batch > 1 && !multiple(s.strides.batch, s.element_bytes, needs))
                 add(&here, GLINT_STRIDE_MISALIGNED, s.rows == 0, tensor_field[t], "batch");
-            if (s.heads > 1 && !multiple(s.strides.head, s.element_bytes, info.alignment_bytes))
+            if (s.heads > 1 && !multiple(s.strides.head, s.element_bytes, needs))
                 add(&here, GLINT_STRIDE_MISALIGNED, s.rows == 0, tensor_field[t], "head");
-            if (s.rows > 1 && !multiple(s.strides.row, s.element_bytes, info.alignment_bytes))
+            if (s.rows > 1 && !multiple(s.strides.row, s.element_bytes, needs))
                 add(&here, GLINT_STRIDE_MISALIGNED, false, tensor_field[t], "row");
         }
         if (!have_best || here.count < best.count)
@@ -225,6 +233,11 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
     const double cap = (double)p->softcap;
     if (cap != 0 && !(cap >= ldexp(1, -126) && cap <= ldexp(1, 124)))
         fault(f, GLINT_BAD_SOFTCAP, "softcap");
+    if (p->kv_dtype != 0 &&
+        ((p->kv_dtype != GLINT_I8 && p->kv_dtype != GLINT_E4M3) || pass == GLINT_BACKWARD || p->lengths == GLINT_LENGTHS_RAGGED))
+        fault(f, GLINT_BAD_KV_DTYPE, "kv_dtype");
+    if (p->kv_scales > GLINT_SCALES_ROW || (p->kv_dtype == 0) != (p->kv_scales == GLINT_SCALES_NONE))
+        fault(f, GLINT_BAD_SCALES, "kv_scales");
     if (p->sinks > 1)
         fault(f, GLINT_BAD_SINKS, "sinks");
     bool pages_fit = true; /* what the shape of K and V in pages is made of */
@@ -355,20 +368,20 @@ static bool ranges_meet(uintptr_t a, size_t a_bytes, uintptr_t b, size_t b_bytes
     return a_bytes > 0 && b_bytes > 0 && (wide)a < b_end && (wide)b < a_end;
 }
 
-/* An array of floats, one a query head. */
-static void oracle_sinks(struct faults *f, const struct call_arguments *a, enum glint_pass pass, const void *array,
-                         const char *name, bool written)
+/* An array of `bytes` of floats, which the problem asks for or must not be given. */
+static void oracle_floats(struct faults *f, const struct call_arguments *a, enum glint_pass pass, const void *array, size_t bytes,
+                          bool asked, enum glint_status stray, const char *name, bool written)
 {
     const struct glint_problem *const p = &a->plan->problem;
     const uintptr_t at = (uintptr_t)array, workspace = (uintptr_t)a->workspace;
-    const size_t bytes = (size_t)p->heads_q * sizeof(float);
-    if (p->sinks == 0) {
+    if (!asked) {
         if (array != NULL)
-            fault(f, GLINT_BAD_SINKS, name);
+            fault(f, stray, name);
         return;
     }
     if (array == NULL) {
-        fault(f, GLINT_NULL_TENSOR, name);
+        if (bytes > 0)
+            fault(f, GLINT_NULL_TENSOR, name);
         return;
     }
     if (at % sizeof(float) != 0)
@@ -419,14 +432,17 @@ void oracle_call(struct faults *f, const struct call_arguments *a)
     if (a->workspace != NULL && workspace % GLINT_WORKSPACE_ALIGNMENT != 0)
         add(f, GLINT_WORKSPACE_MISALIGNED, needed == 0, "", "workspace"); /* one that nothing needs may be any address */
 
-    const uint32_t alignment = row_at(a->plan->variant).alignment_bytes;
+    const struct glint_variant_info row = row_at(a->plan->variant);
     const struct glint_problem *const p = &a->plan->problem;
-    oracle_sinks(f, a, pass, a->tensors->sinks, "sinks", false);
+    const size_t sinks = (size_t)p->heads_q * sizeof(float);
+    const bool scaled = p->kv_dtype != 0;
+    oracle_floats(f, a, pass, a->tensors->sinks, sinks, p->sinks != 0, GLINT_BAD_SINKS, "sinks", false);
+    oracle_floats(f, a, pass, a->tensors->k_scale, scale_bytes(p), scaled, GLINT_BAD_SCALES, "k_scale", false);
+    oracle_floats(f, a, pass, a->tensors->v_scale, scale_bytes(p), scaled, GLINT_BAD_SCALES, "v_scale", false);
     if (pass == GLINT_BACKWARD) {
-        const size_t bytes = (size_t)p->heads_q * sizeof(float);
-        oracle_sinks(f, a, pass, a->tensors->dsinks, "dsinks", true);
+        oracle_floats(f, a, pass, a->tensors->dsinks, sinks, p->sinks != 0, GLINT_BAD_SINKS, "dsinks", true);
         if (p->sinks != 0 && a->tensors->sinks != NULL && a->tensors->dsinks != NULL &&
-            ranges_meet((uintptr_t)a->tensors->sinks, bytes, (uintptr_t)a->tensors->dsinks, bytes))
+            ranges_meet((uintptr_t)a->tensors->sinks, sinks, (uintptr_t)a->tensors->dsinks, sinks))
             fault(f, GLINT_TENSOR_OVERLAP, "dsinks");
     }
     /* A call of the wrong pass may be judged by either pass's needs: faults beside WRONG_PASS are welcome, not required. */
@@ -439,6 +455,7 @@ void oracle_call(struct faults *f, const struct call_arguments *a)
             add(f, GLINT_NULL_TENSOR, bytes == 0, tensor_field[t], ""); /* an empty tensor has no element to point at */
             continue;
         }
+        const uint32_t alignment = needed_alignment(&row, p, t);
         const uint32_t needs = t == LSE && alignment < 4 ? 4 : alignment; /* LSE is a float * whatever the dtype */
         if (at % needs != 0)
             add(f, GLINT_TENSOR_MISALIGNED, bytes == 0, tensor_field[t], "");

@@ -56,6 +56,8 @@ static const struct field fields[] = {
     FIELD(page_rows, KIND_I64),
     FIELD(pages, KIND_I64),
     FIELD(pages_per_sequence, KIND_I64),
+    FIELD(kv_dtype, KIND_U32),
+    FIELD(kv_scales, KIND_U32),
     FIELD(reserved[0], KIND_U64),
     FIELD(reserved[1], KIND_U64),
     FIELD(reserved[2], KIND_U64),
@@ -276,7 +278,8 @@ static size_t make_subjects(const struct glint_context *context, struct subject 
         const struct glint_variant_info info = row_at(i % rows);
         if (glint_variant_available(context, i % rows) != GLINT_OK)
             continue;
-        if (info.pass == last.pass && info.dtype == last.dtype && info.features == last.features && rows > 1)
+        if (info.pass == last.pass && info.dtype == last.dtype && info.kv_dtype == last.kv_dtype &&
+            info.features == last.features && rows > 1)
             continue; /* one head dim of each */
         last = info;
         struct glint_problem *const p = &subjects[count].problem;
@@ -289,6 +292,7 @@ static size_t make_subjects(const struct glint_context *context, struct subject 
             fused_qkv(p);
             break;
         }
+        serve_cache(p, &info);
         p->mask = row_mask(&info, count / 2 % 2 == 1);
         if (info.pass == GLINT_FORWARD &&
             count % 4 == 3) { /* K and V in pages; the strides fit as they are, or step over too much */
@@ -305,10 +309,11 @@ static size_t make_subjects(const struct glint_context *context, struct subject 
 enum { SUBJECTS = 32 };
 
 /* The suite is about refusals: every status that a problem alone can give was given. */
-static const enum glint_status problem_statuses[] = {
-    GLINT_STRUCT_SIZE,  GLINT_BAD_PASS,       GLINT_BAD_DTYPE,   GLINT_BAD_MASK,    GLINT_BAD_HEAD_DIM, GLINT_BAD_BATCH,
-    GLINT_BAD_HEADS,    GLINT_BAD_HEAD_GROUP, GLINT_BAD_SEQLEN,  GLINT_BAD_SCALE,   GLINT_BAD_STRIDE,   GLINT_SIZE_OVERFLOW,
-    GLINT_BAD_RESERVED, GLINT_BAD_WINDOW,     GLINT_BAD_LENGTHS, GLINT_NOT_IN_SPEC, GLINT_BAD_PAGES,    GLINT_BAD_RAGGED};
+static const enum glint_status problem_statuses[] = {GLINT_STRUCT_SIZE,  GLINT_BAD_PASS,   GLINT_BAD_DTYPE,    GLINT_BAD_MASK,
+                                                     GLINT_BAD_HEAD_DIM, GLINT_BAD_BATCH,  GLINT_BAD_HEADS,    GLINT_BAD_HEAD_GROUP,
+                                                     GLINT_BAD_SEQLEN,   GLINT_BAD_SCALE,  GLINT_BAD_STRIDE,   GLINT_SIZE_OVERFLOW,
+                                                     GLINT_BAD_RESERVED, GLINT_BAD_WINDOW, GLINT_BAD_LENGTHS,  GLINT_NOT_IN_SPEC,
+                                                     GLINT_BAD_PAGES,    GLINT_BAD_RAGGED, GLINT_BAD_KV_DTYPE, GLINT_BAD_SCALES};
 
 static void report(size_t subjects, uint64_t at_least)
 {

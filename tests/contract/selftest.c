@@ -90,9 +90,9 @@ static uint32_t sabotage(const struct glint_context *context, uint32_t pass, uin
             continue;
         for (uint32_t j = 0; j < table_count; j++) {
             const struct glint_variant *const a = &table[i], *const b = &genuine_variants[j];
-            if (b->pass != a->pass || b->dtype != GLINT_BF16 || b->head_dim != a->head_dim || b->features != a->features ||
-                b->isa != a->isa || b->tile_m != a->tile_m || b->tile_n != a->tile_n || b->family != a->family ||
-                a->kernel == b->kernel)
+            if (b->pass != a->pass || b->dtype != GLINT_BF16 || b->head_dim != a->head_dim || b->kv_dtype != a->kv_dtype ||
+                b->features != a->features || b->isa != a->isa || b->tile_m != a->tile_m || b->tile_n != a->tile_n ||
+                b->family != a->family || a->kernel == b->kernel)
                 continue;
             if (skip-- > 0)
                 break;
@@ -213,6 +213,7 @@ static void wider_alignment(void)
         const struct glint_variant_info info = first_row(context, (enum glint_pass)pass);
         struct glint_problem good, p;
         glint_problem_bshd(&good, (enum glint_dtype)info.dtype, 2, 3, 3, 2, 2, info.head_dim);
+        serve_cache(&good, &info);
         good.mask = row_mask(&info, false);
         const int64_t unit = 16 / element_bytes(info.dtype);
         int64_t *strides[24];

@@ -64,6 +64,7 @@ static void make_calls(struct job *job, const struct glint_context *context)
         const struct glint_variant_info info = row_at(i);
         struct glint_problem p;
         glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, info.tile_m + 7, info.tile_n / 2 + 3, 4, 2, info.head_dim);
+        serve_cache(&p, &info);
         p.mask = row_mask(&info, i % 2 == 0);
         struct call *const c = &job->calls[job->count++];
         call_make(c, context, &p, (enum glint_pass)info.pass, 40 + i);

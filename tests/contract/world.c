@@ -11,7 +11,22 @@
 
 int64_t element_bytes(uint32_t dtype)
 {
-    return dtype == GLINT_F32 ? 4 : 2;
+    return dtype == GLINT_F32 ? 4 : dtype == GLINT_I8 || dtype == GLINT_E4M3 ? 1 : 2;
+}
+
+uint32_t tensor_dtype(const struct glint_problem *p, enum tensor t)
+{
+    return t == LSE ? (uint32_t)GLINT_F32 : (t == K || t == V) && p->kv_dtype != 0 ? p->kv_dtype : p->dtype;
+}
+
+size_t scale_bytes(const struct glint_problem *p)
+{
+    switch (p->kv_scales) {
+    case GLINT_SCALES_TENSOR: return 4;
+    case GLINT_SCALES_HEAD: return 4 * (size_t)p->heads_kv;
+    case GLINT_SCALES_ROW: return 4 * (size_t)(p->heads_kv * (p->page_rows > 0 ? p->pages * p->page_rows : p->batch * p->seqlen_k));
+    default: return 0;
+    }
 }
 
 struct tensor_layout tensor_layout(const struct glint_problem *p, enum tensor t)
@@ -28,7 +43,7 @@ struct tensor_layout tensor_layout(const struct glint_problem *p, enum tensor t)
                                        : p->seqlen_q,
                               p->head_dim,
                               {0, 0, 0},
-                              element_bytes(p->dtype)};
+                              element_bytes(tensor_dtype(p, t))};
     switch (t) {
     case Q: s.strides = p->q; break;
     case K: s.strides = p->k; break;
@@ -40,7 +55,6 @@ struct tensor_layout tensor_layout(const struct glint_problem *p, enum tensor t)
     case DV: s.strides = p->dv; break;
     default: /* LSE: contiguous float32; the strides mean something only where heads * rows fits */
         s.columns = 1;
-        s.element_bytes = 4;
         s.strides = (struct glint_strides){s.heads * s.rows, s.rows, 1};
         break;
     }
@@ -66,7 +80,9 @@ void fill_random(struct rand *r, uint32_t dtype, void *memory, size_t bytes)
         const uint64_t z = rand_bits(r);
         const uint32_t sign = (uint32_t)(z & 1u), below = (uint32_t)(z >> 8) % 7u; /* exponent 0 ... -6 */
         const uint32_t mantissa = (uint32_t)(z >> 32);
-        if (dtype == GLINT_F32) {
+        if (step == 1) {
+            at[i] = dtype == GLINT_I8 ? (unsigned char)mantissa : (unsigned char)(sign << 7 | (7u - below) << 3 | (mantissa & 7u));
+        } else if (dtype == GLINT_F32) {
             const uint32_t bits = sign << 31 | (127u - below) << 23 | (mantissa & 0x7fffffu);
             memcpy(at + i, &bits, 4);
         } else {
@@ -129,6 +145,12 @@ enum glint_mask row_mask(const struct glint_variant_info *info, bool bottom_righ
     if (info->features & GLINT_FEATURE_LEFT_BOUND)
         return bottom_right ? GLINT_MASK_BAND_BOTTOM_RIGHT : GLINT_MASK_BAND_TOP_LEFT;
     return bottom_right ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_CAUSAL_TOP_LEFT;
+}
+
+void serve_cache(struct glint_problem *p, const struct glint_variant_info *info)
+{
+    p->kv_dtype = info->kv_dtype;
+    p->kv_scales = info->kv_dtype != 0 ? GLINT_SCALES_ROW : GLINT_SCALES_NONE;
 }
 
 static bool find_row(const struct glint_context *context, enum glint_pass pass, struct glint_variant_info *info)
@@ -231,6 +253,11 @@ void call_make(struct call *c, const struct glint_context *context, const struct
         c->sinks_offset[i] = at = round_up(at, 64);
         at += c->sinks_bytes + GAP;
     }
+    c->scale_bytes = scale_bytes(problem);
+    for (int i = 0; i < 2; i++) {
+        c->scale_offset[i] = at = round_up(at, 64);
+        at += c->scale_bytes + GAP;
+    }
     c->workspace_offset = round_up(at, GLINT_WORKSPACE_ALIGNMENT);
     c->block_bytes = round_up(c->workspace_offset + c->workspace_bytes + GAP, GLINT_WORKSPACE_ALIGNMENT);
     c->block = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, c->block_bytes);
@@ -241,7 +268,14 @@ void call_make(struct call *c, const struct glint_context *context, const struct
         if (!pass_uses(pass, t))
             continue;
         tensor_set(&c->tensors, t, c->block + c->offset[t]);
-        fill_random(&r, t == LSE ? (uint32_t)GLINT_F32 : problem->dtype, c->block + c->offset[t], c->bytes[t]);
+        fill_random(&r, tensor_dtype(problem, t), c->block + c->offset[t], c->bytes[t]);
+    }
+    for (int i = 0; i < 2 && c->scale_bytes > 0; i++) { /* small: int8 goes to 127 */
+        float *const scale = (float *)(void *)(c->block + c->scale_offset[i]);
+        fill_random(&r, GLINT_F32, scale, c->scale_bytes);
+        for (size_t j = 0; j < c->scale_bytes / 4; j++)
+            scale[j] *= 0x1p-7f;
+        *(i == 0 ? &c->tensors.k_scale : &c->tensors.v_scale) = scale;
     }
     if (c->sinks_bytes > 0) {
         void *const sinks = c->block + c->sinks_offset[0], *const dsinks = c->block + c->sinks_offset[1];
@@ -289,6 +323,11 @@ bool call_canaries_hold(const struct call *c)
         if (!all_canaries(c->block + at, c->sinks_offset[i] - at))
             return false;
         at = c->sinks_offset[i] + c->sinks_bytes;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!all_canaries(c->block + at, c->scale_offset[i] - at))
+            return false;
+        at = c->scale_offset[i] + c->scale_bytes;
     }
     if (!all_canaries(c->block + at, c->workspace_offset - at))
         return false;

@@ -28,6 +28,12 @@ size_t tensor_bytes(const struct glint_problem *p, enum tensor t);
 
 int64_t element_bytes(uint32_t dtype);
 
+/* The dtype of a tensor's elements. */
+uint32_t tensor_dtype(const struct glint_problem *p, enum tensor t);
+
+/* Bytes of k_scale, and of v_scale; 0 where the problem has none. */
+size_t scale_bytes(const struct glint_problem *p);
+
 /* ---- numbers -------------------------------------------------------------------------------------------------------------- */
 
 /* Fills bytes with finite numbers of the dtype, of either sign and of magnitude in [2^-6, 2). */
@@ -47,6 +53,9 @@ const char *pass_name(uint32_t pass);
 
 /* The mask that row `info` serves; `bottom_right` chooses between the two causal ones. */
 enum glint_mask row_mask(const struct glint_variant_info *info, bool bottom_right);
+
+/* What the row asks of K and V: its kv_dtype, and 8-bit ones with a scale a row. */
+void serve_cache(struct glint_problem *p, const struct glint_variant_info *info);
 
 /* Whether the context can run any row of that pass: a spec may list one pass alone. */
 bool runs_pass(const struct glint_context *context, enum glint_pass pass);
@@ -78,6 +87,7 @@ struct call {
     size_t block_bytes;
     size_t offset[TENSORS], bytes[TENSORS];
     size_t sinks_offset[2], sinks_bytes; /* of the sinks and of their gradient; 0 bytes without sinks */
+    size_t scale_offset[2], scale_bytes; /* k_scale, v_scale */
     size_t workspace_offset;
     void *workspace;
     size_t workspace_bytes;

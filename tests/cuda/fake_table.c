@@ -106,13 +106,13 @@ static const struct glint_gpu_kernel maps_backward = {
 static const struct glint_gpu_kernel both = {KERNEL(FORWARD, both_images), .launch_count = 1,
                                              .launch = {{LAUNCH("both", Q, 128, 128, 49152), .dependent = 1}}};
 
-#define ROW(name, pass, dtype, causal, head_dim, m, n, kernel)                                                     \
-    {                                                                                                              \
-        name, pass, dtype, causal, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 16, &glint_family_sm80, &kernel \
+#define ROW(name, pass, dtype, causal, head_dim, m, n, kernel)                                                        \
+    {                                                                                                                 \
+        name, pass, dtype, 0, causal, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 16, &glint_family_sm80, &kernel \
     }
-#define HOPPER(name, pass, dtype, causal, head_dim, m, n, kernel)                                                   \
-    {                                                                                                               \
-        name, pass, dtype, causal, head_dim, m, n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 16, &glint_family_sm90a, &kernel \
+#define HOPPER(name, pass, dtype, causal, head_dim, m, n, kernel)                                                      \
+    {                                                                                                                  \
+        name, pass, dtype, 0, causal, head_dim, m, n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 16, &glint_family_sm90a, &kernel \
     }
 extern const struct glint_family glint_family_sm80;
 extern const struct glint_family glint_family_sm90a;

@@ -49,6 +49,7 @@ static void read_problem(struct bytes *b, struct glint_problem *p, uint32_t *pas
     const int64_t seqlen_q = (int64_t)take(b, 1) % 80, seqlen_k = (int64_t)take(b, 1) % 110;
     (how & 1 ? glint_problem_bhsd : glint_problem_bshd)(p, (enum glint_dtype)info.dtype, batch, seqlen_q, seqlen_k,
                                                         heads_kv * group, heads_kv, info.head_dim);
+    serve_cache(p, &info);
     p->mask = row_mask(&info, how >> 1 & 1);
     *pass = info.pass;
     if (how >> 6 == 3 && info.pass == GLINT_FORWARD) { /* strides of K and V, which are read, may be any */
@@ -82,7 +83,9 @@ static double element(const struct tensor_layout *s, uint32_t dtype, const unsig
                       int64_t d)
 {
     const unsigned char *const at = base + (b * s->strides.batch + h * s->strides.head + r * s->strides.row + d) * s->element_bytes;
-    return (double)dtype_load(s->element_bytes == 4 ? GLINT_F32 : (enum glint_dtype)dtype, at); /* LSE is float32 */
+    if (dtype == GLINT_I8)
+        return (double)(int8_t)*at;
+    return dtype == GLINT_E4M3 ? (double)float_from_e4m3(*at) : (double)dtype_load((enum glint_dtype)dtype, at);
 }
 
 static double *gather(const struct call *c, enum tensor t)
@@ -93,8 +96,16 @@ static double *gather(const struct call *c, enum tensor t)
         for (int64_t h = 0; h < s.heads; h++)
             for (int64_t r = 0; r < s.rows; r++)
                 for (int64_t d = 0; d < s.columns; d++)
-                    *to++ = element(&s, c->problem.dtype, tensor_get(&c->tensors, t), b, h, r, d);
+                    *to++ = element(&s, tensor_dtype(&c->problem, t), tensor_get(&c->tensors, t), b, h, r, d);
     return dense;
+}
+
+/* The page of key j of sequence b. */
+static int64_t page_of(const struct call *c, int64_t b, int64_t j)
+{
+    const struct glint_problem *const p = &c->problem;
+    const int64_t page = c->tensors.page_table[b * p->pages_per_sequence + j / p->page_rows];
+    return page < 0 ? 0 : page >= p->pages ? p->pages - 1 : page;
 }
 
 /* K or V of all sequences, [batch, heads_kv, seqlen_k, head_dim], through the page table where there is one. */
@@ -108,10 +119,9 @@ static double *gather_keys(const struct call *c, enum tensor t)
     for (int64_t b = 0; b < p->batch; b++)
         for (int64_t h = 0; h < p->heads_kv; h++)
             for (int64_t j = 0; j < p->seqlen_k; j++) {
-                int64_t page = c->tensors.page_table[b * p->pages_per_sequence + j / p->page_rows];
-                page = page < 0 ? 0 : page >= p->pages ? p->pages - 1 : page;
+                const int64_t page = page_of(c, b, j);
                 for (int64_t d = 0; d < p->head_dim; d++)
-                    *to++ = element(&s, p->dtype, tensor_get(&c->tensors, t), page, h, j % p->page_rows, d);
+                    *to++ = element(&s, tensor_dtype(p, t), tensor_get(&c->tensors, t), page, h, j % p->page_rows, d);
             }
     return dense;
 }
@@ -145,15 +155,35 @@ static void close_to(const struct call *c, enum tensor t, const double *truth)
     free(got);
 }
 
+/* Scales of every key; NULL where there are none. */
+static double *scales(const struct call *c, const float *given)
+{
+    const struct glint_problem *const p = &c->problem;
+    double *const all = given != NULL ? calloc((size_t)(p->batch * p->heads_kv * p->seqlen_k) + 1, sizeof *all) : NULL, *to = all;
+    for (int64_t b = 0; b < p->batch && given != NULL; b++)
+        for (int64_t h = 0; h < p->heads_kv; h++)
+            for (int64_t j = 0; j < p->seqlen_k; j++) {
+                const int64_t rows = p->page_rows > 0 ? p->page_rows : p->seqlen_k;
+                const int64_t page = p->page_rows > 0 ? page_of(c, b, j) : b;
+                *to++ = (double)given[p->kv_scales == GLINT_SCALES_ROW    ? (page * p->heads_kv + h) * rows + j % rows
+                                      : p->kv_scales == GLINT_SCALES_HEAD ? h
+                                                                          : 0];
+            }
+    return all;
+}
+
 static void compare(const struct call *c)
 {
     const struct glint_problem *const p = &c->problem;
-    struct ref_shape s = {p->batch,         p->heads_q, p->heads_kv, p->seqlen_q, p->seqlen_k,     p->head_dim,
-                          p->softmax_scale, 0,          0,           p->softcap,  c->tensors.sinks};
+    struct ref_shape s = {p->batch, p->heads_q, p->heads_kv, p->seqlen_q,      p->seqlen_k, p->head_dim, p->softmax_scale,
+                          0,        0,          p->softcap,  c->tensors.sinks, NULL,        NULL};
     ref_mask(&s, (enum glint_mask)p->mask, p->window_left, p->window_right);
     const size_t rows = (size_t)(p->batch * p->heads_q * p->seqlen_q), key_rows = (size_t)(p->batch * p->heads_kv * p->seqlen_k);
     const size_t d = (size_t)p->head_dim;
     double *const q = gather(c, Q), *const k = gather_keys(c, K), *const v = gather_keys(c, V);
+    double *const k_scale = scales(c, c->tensors.k_scale), *const v_scale = scales(c, c->tensors.v_scale);
+    s.k_scale = k_scale;
+    s.v_scale = v_scale;
     double *const o = calloc(rows * d + 1, sizeof *o), *const lse = calloc(rows + 1, sizeof *lse);
     reference_forward(&s, q, k, v, o, lse);
     if (c->pass == GLINT_FORWARD) {
@@ -174,7 +204,7 @@ static void compare(const struct call *c)
         close_to(c, DV, dv);
         free(dout), free(dq), free(dk), free(dv);
     }
-    free(q), free(k), free(v), free(o), free(lse);
+    free(q), free(k), free(v), free(o), free(lse), free(k_scale), free(v_scale);
 }
 
 /* ---- the target ----------------------------------------------------------------------------------------------------------------- */

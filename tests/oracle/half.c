@@ -75,6 +75,31 @@ float float_from_bfloat(uint16_t bits)
     return float_of((uint32_t)bits << 16);
 }
 
+float float_from_e4m3(uint8_t bits)
+{
+    const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+    const float magnitude =
+        (bits & 0x7f) == 0x7f ? NAN : ldexpf((float)(exponent == 0 ? mantissa : mantissa + 8), (exponent == 0 ? 1 : exponent) - 10);
+    return bits & 0x80 ? -magnitude : magnitude;
+}
+
+uint8_t e4m3_from_float(float value)
+{
+    const uint8_t sign = (uint8_t)(bits_of(value) >> 24 & 0x80u);
+    int exponent;
+    (void)frexpf(value, &exponent);
+    if (!isfinite(value))
+        return (uint8_t)(sign | 0x7f);
+    exponent = value == 0 || exponent < -5 ? -6 : exponent - 1; /* of the power of two below it; least normal 2^-6 */
+    if (exponent > 8)
+        return (uint8_t)(sign | 0x7e);
+    int units = (int)rint(ldexp(fabs((double)value), 3 - exponent)); /* to nearest, ties to even */
+    if (units == 16)
+        units = 8, exponent++;
+    const int bits = units < 8 ? units : (exponent + 7) << 3 | (units - 8);
+    return (uint8_t)(sign | (bits > 0x7e ? 0x7e : bits));
+}
+
 float dtype_round(enum glint_dtype dtype, float value)
 {
     switch (dtype) {
@@ -86,7 +111,7 @@ float dtype_round(enum glint_dtype dtype, float value)
 
 size_t dtype_bytes(enum glint_dtype dtype)
 {
-    return dtype == GLINT_F32 ? 4 : 2;
+    return dtype == GLINT_F32 ? 4 : dtype == GLINT_I8 || dtype == GLINT_E4M3 ? 1 : 2;
 }
 
 void dtype_store(enum glint_dtype dtype, void *to, float value)

@@ -13,6 +13,10 @@ float float_from_half(uint16_t bits);
 uint16_t bfloat_from_float(float value);
 float float_from_bfloat(uint16_t bits);
 
+/* OCP FP8 E4M3FN: to nearest even; beyond the largest, 448, the largest; NaN and infinities are NaN. */
+uint8_t e4m3_from_float(float value);
+float float_from_e4m3(uint8_t bits);
+
 /* The value after one store to memory of this dtype and one load. */
 float dtype_round(enum glint_dtype dtype, float value);
 

@@ -112,8 +112,8 @@ static double sink_of(const struct ref_shape *s, int64_t head)
 }
 
 /* k_transposed and v begin at the first key that the query sees. */
-static void forward_row(const struct ref_shape *s, const double *q, const double *k_transposed, const double *v, int64_t visible,
-                        double sink, double *scores, double *o, double *lse)
+static void forward_row(const struct ref_shape *s, const double *q, const double *k_transposed, const double *v, int64_t key,
+                        int64_t visible, double sink, double *scores, double *o, double *lse)
 {
     memset(o, 0, (size_t)s->head_dim * sizeof *o);
     *lse = sink;
@@ -124,7 +124,10 @@ static void forward_row(const struct ref_shape *s, const double *q, const double
     double max = sink;
     bool nothing = sink == -INFINITY; /* every term is -inf: the sum of their exponentials is 0, LSE is -inf, and O is 0 / 0 */
     for (int64_t j = 0; j < visible; j++) {
-        scores[j] = capped(s, (double)s->softmax_scale * scores[j]);
+        scores[j] *= (double)s->softmax_scale;
+        if (s->k_scale)
+            scores[j] *= s->k_scale[key + j];
+        scores[j] = capped(s, scores[j]);
         nothing = nothing && scores[j] == -INFINITY;
         max = scores[j] > max ? scores[j] : max;
     }
@@ -132,7 +135,7 @@ static void forward_row(const struct ref_shape *s, const double *q, const double
     for (int64_t j = 0; j < visible; j++)
         sum += scores[j] = exp(scores[j] - max);
     for (int64_t j = 0; j < visible; j++)
-        add_scaled(o, scores[j] / sum, v + j * s->head_dim, s->head_dim);
+        add_scaled(o, scores[j] / sum * (s->v_scale ? s->v_scale[key + j] : 1), v + j * s->head_dim, s->head_dim);
     *lse = nothing ? -INFINITY : max + log(sum);
 }
 
@@ -148,8 +151,8 @@ void reference_forward(const struct ref_shape *s, const double *q, const double 
             transpose(k_transposed, k + keys * dim, s->seqlen_k, dim);
             for (int64_t i = 0; i < s->seqlen_q; i++) {
                 const int64_t row = q_row(s, b, h, i), first = ref_first(s, i);
-                forward_row(s, q + row * dim, k_transposed + first, v + (keys + first) * dim, ref_end(s, i) - first, sink_of(s, h),
-                            scores, o + row * dim, lse + row);
+                forward_row(s, q + row * dim, k_transposed + first, v + (keys + first) * dim, keys + first, ref_end(s, i) - first,
+                            sink_of(s, h), scores, o + row * dim, lse + row);
             }
         }
     free(scores);

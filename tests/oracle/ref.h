@@ -20,6 +20,8 @@ struct ref_shape {
     int64_t first, last; /* query i sees key j iff i + first <= j <= i + last */
     float softcap;       /* 0: none; else a score s becomes softcap tanh(s / softcap) */
     const float *sinks;  /* [heads_q]: a logit in each denominator of the head; NULL: none */
+    const double *k_scale,
+        *v_scale; /* [batch, heads_kv, seqlen_k]: of 8-bit K and V, used in glint.h's order, forward; NULL: none */
 };
 
 /* Sets first and last of a shape whose lengths are set, as glint.h defines the mask; the windows count for bands only. */

@@ -141,8 +141,19 @@ static int64_t k_count(const struct ref_shape *s)
 static struct world *world_of(const struct shape *shape, double step)
 {
     struct world *w = check_memory(sizeof *w);
-    w->s = (struct ref_shape){
-        shape->batch, shape->heads_q, shape->heads_kv, shape->seqlen_q, shape->seqlen_k, 8, 0.375f, 0, 0, shape->softcap, NULL};
+    w->s = (struct ref_shape){shape->batch,
+                              shape->heads_q,
+                              shape->heads_kv,
+                              shape->seqlen_q,
+                              shape->seqlen_k,
+                              8,
+                              0.375f,
+                              0,
+                              0,
+                              shape->softcap,
+                              NULL,
+                              NULL,
+                              NULL};
     for (int64_t h = 0; h < shape->heads_q && shape->sinks; h++) {
         w->sinks[h] = 0.75f * (float)h - 1;
         w->s.sinks = w->sinks;
