@@ -68,7 +68,7 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
     const glint_element *q = (const glint_element *)t->q + batch * p->q.batch + head * p->q.head;
     const glint_element *o = (const glint_element *)t->o + batch * p->o.batch + head * p->o.head;
     const glint_element *dout = (const glint_element *)t->dout + batch * p->dout.batch + head * p->dout.head;
-    const float *lse = t->lse + (batch * p->heads_q + head) * p->seqlen_q;
+    const float *lse = t->lse + (batch * p->heads_q + head) * call->queries;
     glint_vec sink_sum = glint_splat(0.0f);
     for (int64_t first = 0; first < p->seqlen_q; first += GLINT_PANEL) {
         const int64_t queries = glint_clamp(p->seqlen_q - first, 0, GLINT_PANEL), panel = first / GLINT_PANEL;
@@ -308,7 +308,9 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
 
     struct glint_tiles found;
     glint_tiles_begin(&found);
-    memset(m.dk, 0, sizeof(float) * (g->region[GLINT_AMX_BWD_K] - g->region[GLINT_AMX_BWD_DK]));
+    const int64_t own_blocks = (g->key_blocks - first_block + block_step - 1) / block_step;
+    memset(m.dk, 0, sizeof(float) * (size_t)(own_blocks * TILE_N * DIM));
+    memset(m.dv, 0, sizeof(float) * (size_t)(own_blocks * TILE_N * DIM));
     for (int64_t head = head_kv * head_group; head < (head_kv + 1) * head_group; head++) {
         load_head(call, &m, batch, head, p->sinks != 0 && first_group == 0 ? glint_cpu_sink_delta(call, batch, head) : NULL);
         for (int64_t group = first_group; group <= last_group; group++) {
