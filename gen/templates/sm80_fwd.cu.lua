@@ -49,7 +49,7 @@ $ local end_query = lengths and "end_query" or "seqlen_q"
 $ if lengths then
 
 /* The same over sequences whose lengths are read here; those of the shape are bounds. What differs are the lengths, the mask's sides and the blocks
- * beyond a sequence's end, which have nothing to do. */
+ * beyond a sequence's end, which have nothing to do. A warp looks at every block of its keys: to leave one out took registers that some tiles have not. */
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_lengths(GLINT_PARAMS(struct glint_lengths_params) call)
 {
     const struct glint_forward_params &p = call.base;
@@ -181,16 +181,13 @@ $ end
         } else
             block_sync();
 
+$ if not lengths then
         /* A warp whose queries all ${bounds_first and "see nothing of" or "end before"} this block has nothing else to do. */
-$ if lengths then
-        if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from) &&
-            hides_all<TILE_N>(get_mask<${band}>(kept_mask), warp_query0, WARP_ROWS, block)) {
-$ else
         if (hides_all<TILE_N>(mask, warp_query0, WARP_ROWS, block)) {
-$ end
             begin_copies();
             continue;
         }
+$ end
 $ else
         block_sync();
 $ end
