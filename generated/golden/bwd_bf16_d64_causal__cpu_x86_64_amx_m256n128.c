@@ -61,7 +61,7 @@ static void note_special(float *noted, const struct glint_rows *x)
 /* Packs Q and dO of one query head both ways, with LSE, and delta = rowsum(dO * O). delta is the diagonal of O dO^T by the instruction that makes
  * V dO^T: where one key has all the weight, dP - delta is exactly zero. Where sink_delta is given it becomes the sum over the rows that see a key of
  * exp(sink - LSE) delta. */
-static void load_head(const struct glint_cpu_call *call, const struct matrices *m, int64_t batch, int64_t head, float *sink_delta)
+GLINT_OUTLINE void load_head(const struct glint_cpu_call *call, const struct matrices *m, int64_t batch, int64_t head, float *sink_delta)
 {
     const struct glint_problem *p = call->problem;
     const struct glint_tensors *t = call->tensors;
@@ -218,9 +218,10 @@ struct keys {
 };
 
 /* A query block by a key block: adds what they give each other to dK, dV and dQ^T. */
-static void block_by_keys(const struct matrices *m, const struct softmax *f, int64_t block, int64_t queries, const struct keys *k, float *dq)
+GLINT_OUTLINE void block_by_keys(const struct matrices *m, const struct softmax *f, int64_t block, int64_t queries, const struct keys *k, float *dq)
 {
-    int64_t begin[PANELS], end[PANELS]; /* keys that a panel is worked on with, in whole steps of 32; neither falls from panel to panel */
+    /* Keys that a panel is worked on with, in whole steps of 32; neither falls from panel to panel. */
+    int64_t begin[PANELS] = {0}, end[PANELS] = {0};
     const int64_t panels = (queries + GLINT_PANEL - 1) / GLINT_PANEL;
     for (int64_t i = 0; i < panels; i++) {
         const int64_t panel = block * PANELS + i, first = panel * GLINT_PANEL;
@@ -270,7 +271,7 @@ static void block_by_keys(const struct matrices *m, const struct softmax *f, int
 }
 
 /* Writes dQ of a panel of a head. */
-static void store_dq(const struct glint_cpu_call *call, int64_t batch, int64_t head, int64_t panel, const float *dq)
+GLINT_OUTLINE void store_dq(const struct glint_cpu_call *call, int64_t batch, int64_t head, int64_t panel, const float *dq)
 {
     const struct glint_problem *p = call->problem;
     const int64_t first = panel * GLINT_PANEL, queries = glint_clamp(p->seqlen_q - first, 0, GLINT_PANEL);

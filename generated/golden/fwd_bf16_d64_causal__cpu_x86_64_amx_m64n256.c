@@ -46,7 +46,7 @@ static struct panel panel_of(const struct matrices *m, int64_t panel)
 }
 
 /* Q across. The sign of softmax_scale is Q's; where softmax_scale is 0 so is Q, with the infinities and NaN that 0 makes NaN. max = -inf, sum = 0. */
-static void begin_panel(const struct glint_problem *p, const struct matrices *m, int64_t panel, const glint_element *q, int64_t queries)
+GLINT_OUTLINE void begin_panel(const struct glint_problem *p, const struct matrices *m, int64_t panel, const glint_element *q, int64_t queries)
 {
     struct glint_rows rows = {.row = q, .stride = p->q.row, .rows = queries};
     if (p->softmax_scale < 0.0f)
@@ -91,7 +91,7 @@ static void add_special(const struct tile *t, float *o, const float *p, int64_t 
 }
 
 /* Online softmax of a panel's queries over a tile. */
-static void panel_by_tile(const struct matrices *m, const struct panel *x, int64_t queries, const struct tile *t)
+GLINT_OUTLINE void panel_by_tile(const struct matrices *m, const struct panel *x, int64_t queries, const struct tile *t)
 {
     const struct glint_visible visible = glint_visible_keys(t->keys, queries, 0, t->shift);
     const int64_t begin = 0, end = visible.any;
@@ -125,7 +125,7 @@ static void panel_by_tile(const struct matrices *m, const struct panel *x, int64
 }
 
 /* O = O / sum and LSE = max + log(sum), with the sink in both. The first `blind` queries see no key: O = 0 and LSE = sink. */
-static void end_panel(const struct glint_problem *p, const struct panel *x, glint_element *o, float *lse, int64_t queries,
+GLINT_OUTLINE void end_panel(const struct glint_problem *p, const struct panel *x, glint_element *o, float *lse, int64_t queries,
                       float sink, int64_t blind)
 {
     const glint_veci lane = glint_lane_index();

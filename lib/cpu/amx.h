@@ -175,6 +175,7 @@ GLINT_OUTLINE void glint_pack_across(uint16_t *to, const struct glint_rows *x, i
                 for (int r = 0; r < 16; r++)
                     words[r] = glint_load_words(true, x, first + r, step);
             } else {
+                GLINT_UNROLL
                 for (int r = 0; r < 16; r++)
                     words[r] = glint_load_words(false, x, first + r, step);
             }
@@ -338,8 +339,10 @@ GLINT_OUTLINE void glint_unpack_columns(glint_element *to, int64_t stride, const
             for (int r = 0; r < 16; r++)
                 glint_store_step(to + r * stride, x[r], step);
         } else {
-            for (int r = 0; r < rows; r++)
-                glint_store_step(to + r * stride, x[r], step);
+            GLINT_UNROLL
+            for (int r = 0; r < 16; r++)
+                if (r < rows)
+                    glint_store_step(to + r * stride, x[r], step);
         }
     }
 }
