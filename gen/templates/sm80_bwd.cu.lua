@@ -59,7 +59,8 @@ typedef struct tile<element, TILE_M, WARP_DIM, ${page_chunks}> q_part_t; /* half
 typedef struct tile<element, TILE_N, WARP_DIM, ${page_chunks}> k_part_t;
 $ end
 typedef struct tile<element, TILE_N, TILE_M, ${tile_m * dtype_bytes // 16}> ds_tile_t; /* one page */
-static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) + ${ds_tiles} * ds_tile_t::BYTES + ${8 * phases + (fused and 16 or 0)} == ${smem_bytes}, "shared memory");
+static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) + ${ds_tiles} * ds_tile_t::BYTES + ${8 * phases + (fused and 16 or 0)} ==
+                  ${smem_bytes}, "shared memory");
 
 $ include("sm80_delta.cu.lua")
 

@@ -5,7 +5,8 @@ $ local halves = d_split == 2 -- two warps have the same queries' and columns' h
 $ local shared_ds = fused or halves -- other warps read dS^T
 $ local q_part, k_part = halves and "q_part_t" or "q_tile_t", halves and "k_part_t" or "k_tile_t"
 $ local ds_copies = (fused or lead) and stages or 1
-$ local scores_lane = dtype == "f32" and "lane_offset_put(lane, ds_tile_t::PAGE_CHUNKS)" or "lane_offset_pairs<element>(lane, ds_tile_t::ROWS, ds_tile_t::PAGE_CHUNKS)"
+$ local put_lane, pairs_lane = "lane_offset_put(lane, ds_tile_t::PAGE_CHUNKS)", "lane_offset_pairs<element>(lane, ds_tile_t::ROWS, ds_tile_t::PAGE_CHUNKS)"
+$ local scores_lane = dtype == "f32" and put_lane or pairs_lane
 $ local columns = halves and "from_chunk{half * (WARP_DIM * element::BYTES / 16)}" or "in_tile{}"
 $ local thread = causal and d_split == 1 and "thread_index_anew()" or "thread_index()" -- whichever leaves ptxas enough registers
 $ local first = lead and 1 or 0 -- the first step whose dS is complete
@@ -20,11 +21,10 @@ $ end
 
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_backward_params) p)
 {
-    const uint32_t lane = lane_index(), warp = warp_index();
 $ if halves then
-    const uint32_t group = warp % GROUPS, half = warp / GROUPS % 2;
+    const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS, half = warp / GROUPS % 2;
 $ else
-    const uint32_t group = warp % GROUPS;
+    const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
 $ end
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
@@ -94,8 +94,7 @@ $ end
     cp_async_commit();
 
     /* S^T = K Q^T and dV += P^T dO, or dP^T = V dO^T and dK += dS^T Q: the same products of other tiles. */
-    const uint32_t x_lane =
-        (keeps_dk ? v_tile : k_tile) + lane_offset_a<k_tile_t>(lane) + group * (GROUP_ROWS * k_tile_t::PAGE_ROW);
+    const uint32_t x_lane = (keeps_dk ? v_tile : k_tile) + lane_offset_a<k_tile_t>(lane) + group * (GROUP_ROWS * k_tile_t::PAGE_ROW);
 $ if halves then
     const uint32_t y_lane = (keeps_dk ? do_tiles : q_tiles) + lane_offset_b<q_tile_t>(lane) + half * (WARP_M * q_tile_t::PAGE_ROW);
     const uint32_t rows_lane = (keeps_dk ? rows_delta : rows_lse) + (lane & 3) * 8 + half * (WARP_M * 4);
@@ -107,7 +106,8 @@ $ else
     const uint32_t y_lane = (keeps_dk ? do_tiles : q_tiles) + lane_offset_b<q_tile_t>(lane);
     const uint32_t rows_lane = (keeps_dk ? rows_delta : rows_lse) + (lane & 3) * 8;
     const uint32_t z_lane = (keeps_dk ? q_tiles : do_tiles) + lane_offset_rows<q_tile_t>(lane, 0);
-    const uint32_t ds_lane = ds_tiles + ${scores_lane} + group * (GROUP_ROWS * ds_tile_t::PAGE_ROW);
+    const uint32_t ds_lane =
+        ds_tiles + ${scores_lane} + group * (GROUP_ROWS * ds_tile_t::PAGE_ROW);
 $ end
 
 $ if fused or lead then
@@ -220,8 +220,8 @@ $ end
             const uint32_t row = front * ROW_BYTES + thread_index() * 16;
 
             if (block_any(thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row)))
-                settle_queries<q_tile_t, THREADS>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES, ${columns},
-                                                  band_from(band_from(mask, ${m_front} * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
+                settle_queries<q_tile_t, THREADS>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
+                                                  ${columns}, band_from(band_from(mask, ${m_front} * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
         } else
             block_sync();
 $ else
@@ -365,6 +365,6 @@ $ if fused then
 $ else
     const uint32_t out_lane = out_tile + lane_offset_pairs<element>(lane, k_tile_t::ROWS, k_tile_t::PAGE_CHUNKS);
 $ end
-    write_rows<k_tile_t, ${k_part}>(*out, end.batch, end.head_kv, end.index * TILE_N + (int32_t)group * GROUP_ROWS, seqlen_k, ${halves and "half" or "0"}, g,
-                                  factor, out_tile, out_lane);
+    write_rows<k_tile_t, ${k_part}>(*out, end.batch, end.head_kv, end.index * TILE_N + (int32_t)group * GROUP_ROWS, seqlen_k,
+                                   ${halves and "half" or "0"}, g, factor, out_tile, out_lane);
 }

@@ -39,7 +39,8 @@ typedef struct bf16 element;
 typedef struct tile<element, TILE_M, 64, 8> q_tile_t; /* of dO, too */
 typedef struct tile<element, TILE_N, 64, 8> k_tile_t; /* of V, too */
 typedef struct tile<element, TILE_N, TILE_M, 8> ds_tile_t; /* one page */
-static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) + 1 * ds_tile_t::BYTES + 32 == 82976, "shared memory");
+static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) + 1 * ds_tile_t::BYTES + 32 ==
+                  82976, "shared memory");
 
 /* Delta and LSE. */
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_delta(GLINT_PARAMS(struct glint_backward_params) p)
@@ -53,8 +54,7 @@ GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_delta(GLINT_P
 
 GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PARAMS(struct glint_backward_params) p)
 {
-    const uint32_t lane = lane_index(), warp = warp_index();
-    const uint32_t group = warp % GROUPS;
+    const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
 
@@ -90,12 +90,12 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
     cp_async_commit();
 
     /* S^T = K Q^T and dV += P^T dO, or dP^T = V dO^T and dK += dS^T Q: the same products of other tiles. */
-    const uint32_t x_lane =
-        (keeps_dk ? v_tile : k_tile) + lane_offset_a<k_tile_t>(lane) + group * (GROUP_ROWS * k_tile_t::PAGE_ROW);
+    const uint32_t x_lane = (keeps_dk ? v_tile : k_tile) + lane_offset_a<k_tile_t>(lane) + group * (GROUP_ROWS * k_tile_t::PAGE_ROW);
     const uint32_t y_lane = (keeps_dk ? do_tiles : q_tiles) + lane_offset_b<q_tile_t>(lane);
     const uint32_t rows_lane = (keeps_dk ? rows_delta : rows_lse) + (lane & 3) * 8;
     const uint32_t z_lane = (keeps_dk ? q_tiles : do_tiles) + lane_offset_rows<q_tile_t>(lane, 0);
-    const uint32_t ds_lane = ds_tiles + lane_offset_pairs<element>(lane, ds_tile_t::ROWS, ds_tile_t::PAGE_CHUNKS) + group * (GROUP_ROWS * ds_tile_t::PAGE_ROW);
+    const uint32_t ds_lane =
+        ds_tiles + lane_offset_pairs<element>(lane, ds_tile_t::ROWS, ds_tile_t::PAGE_CHUNKS) + group * (GROUP_ROWS * ds_tile_t::PAGE_ROW);
 
     float g[ROW_TILES][WARP_DIM / 8][4]; /* dV, or dK without the scale */
     set_zero(g);
@@ -114,8 +114,8 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
             const uint32_t row = front * ROW_BYTES + thread_index() * 16;
 
             if (block_any(thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row)))
-                settle_queries<q_tile_t, THREADS>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES, in_tile{},
-                                                  band_from(band_from(mask, m_now * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
+                settle_queries<q_tile_t, THREADS>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
+                                                  in_tile{}, band_from(band_from(mask, m_now * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
         } else
             block_sync();
         if (m == first_m) {
@@ -170,8 +170,8 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
     const struct glint_gpu_view *out = keeps_dk ? &p.dk : &p.dv;
     const uint32_t out_tile = (keeps_dk ? k_tile : v_tile) + group * (GROUP_ROWS * k_tile_t::PAGE_ROW);
     const uint32_t out_lane = out_tile + lane_offset_pairs<element>(lane, k_tile_t::ROWS, k_tile_t::PAGE_CHUNKS);
-    write_rows<k_tile_t, k_tile_t>(*out, end.batch, end.head_kv, end.index * TILE_N + (int32_t)group * GROUP_ROWS, seqlen_k, 0, g,
-                                  factor, out_tile, out_lane);
+    write_rows<k_tile_t, k_tile_t>(*out, end.batch, end.head_kv, end.index * TILE_N + (int32_t)group * GROUP_ROWS, seqlen_k,
+                                   0, g, factor, out_tile, out_lane);
 }
 
 /* ---- dQ: a block owns DQ_M queries, a warp DQ_ROWS of them, and walks over the keys in blocks of DQ_N, last block first ---- */
