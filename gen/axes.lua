@@ -42,7 +42,7 @@ axes.list = {
     says = { none = "no mask", causal = "causal, both alignments", band = "a window with two sides, both alignments" } },
   -- A cap on the scores, s = cap tanh(s / cap). Kernels of the CPU read at run time whether there is one.
   { name = "softcap", plural = "softcaps", of = schema.choice({ "none", "softcap" }), default = "none", part = "%s", token = "^(softcap)$",
-    column = "features", widest = { cpu = { "softcap" } }, c = { none = 0, softcap = "GLINT_FEATURE_SOFTCAP" },
+    column = "features", widest = { cpu = { "softcap" } }, in_tiles = true, c = { none = 0, softcap = "GLINT_FEATURE_SOFTCAP" },
     fields = { none = { capped = false }, softcap = { capped = true } }, says = { softcap = "softcap" } },
 }
 

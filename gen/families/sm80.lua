@@ -356,9 +356,10 @@ local function check_backward(record, report)
   end
 end
 
---- No backward kernel of the family hides keys before a query's first one, none caps scores, and none reads K and V of 8 bits.
+--- No backward kernel of the family hides keys before a query's first one, or caps scores, and none reads K and V of 8 bits.
 function sm80.lacks(key)
-  return key.bounds_first and key.pass ~= "fwd" and "mask" or key.capped and "softcap" or key.narrow and "kv_dtype" or nil
+  local backward = key.pass ~= "fwd"
+  return backward and key.bounds_first and "mask" or backward and key.capped and "softcap" or key.narrow and "kv_dtype" or nil
 end
 
 --- The limits; report(field, wrong, right) for each that is broken.

@@ -88,7 +88,11 @@ $ if lengths then
     if (thread_index() == 0)
         put_mask(kept_mask, mask);
 $ end
+$ if capped then
+    const struct capped_score score = {p.score_ratio, p.score_limit};
+$ else
     const struct plain_score score = {};
+$ end
     const struct key_blocks blocks = find_key_blocks<TILE_N>(mask, query0, min(query0 + TILE_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 
@@ -244,13 +248,17 @@ $ end
             const float sum = joint_sum(rows.sum[rt][side], ${warp});
             const int32_t row = first_row + rt * 16 + side * 8 + (int32_t)(lane >> 2);
 
+            float lse = log_sum(rows.max[rt][side], sum, p.shape.softmax_scale);
+
             inverse[side] = sum == 0.0f ? 0.0f : 1.0f / sum;
+            if (p.sinks)
+                add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.head_q));
 $ if split then
             if (part == 0 && (lane & 3) == 0 && row < ${end_query})
 $ else
             if ((lane & 3) == 0 && row < ${end_query})
 $ end
-                st_global_f32(p.lse + (int64_t)end.head * p.shape.seqlen_q + row, log_sum(rows.max[rt][side], sum, p.shape.softmax_scale));
+                st_global_f32(p.lse + (int64_t)end.head * p.shape.seqlen_q + row, lse);
         }
         stage_rows<${o_part}>(o_lane, o[rt], inverse, rt * 16);
         warp_sync();

@@ -107,7 +107,7 @@ for _, family in ipairs({ sm80, cpu }) do
           for _, target in ipairs(line[family.target_field] or family.all_targets) do
             for _, dtype in ipairs(line.dtypes or { "f32" }) do
               for _, mask in ipairs(line.masks or MASKS) do
-                local key, same = { pass = pass, dtype = dtype, head_dim = head_dim, mask = mask }, false
+                local key, same = { pass = pass, dtype = dtype, head_dim = head_dim, mask = mask, softcap = (line.softcaps or { "none" })[1] }, false
                 for _, found in ipairs(tiles.of(family, key, { target })) do
                   local all = found.origin.kind == "measured"
                   for field in pairs(family.tile_fields) do

@@ -8,6 +8,7 @@
 -- `./bazelw run //bench:tune` measures candidates and prints lines for this file.
 local HALF, F32 = { "f16", "bf16" }, { "f32" }
 local NONE, CAUSAL, MASKED = { "none" }, { "causal" }, { "causal", "band" }
+local PLAIN, CAPPED = { "none" }, { "softcap" } -- a cap on the scores takes a few registers more, and was not timed either
 local UNBOUNDED, WINDOW = { "none", "causal" }, { "band" } -- without a first key; with one, which takes a few registers more
 
 -- Shared memory of a block comes in three classes (gen/archs.lua): 227, 163 and 99 KiB.
@@ -30,7 +31,8 @@ return {
     [64] = {
       { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = NONE },
       { dtypes = HALF, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = MASKED, why = "3 % faster than 64 keys with a mask" },
-      { dtypes = HALF, m = 64, n = 32, warps = 2, blocks_per_sm = 6, q_kept = 4, masks = CAUSAL, up_to = 1024, archs = BEFORE_100, device_lengths = false,
+      { dtypes = HALF, m = 64, n = 32, warps = 2, blocks_per_sm = 6, q_kept = 4, softcaps = PLAIN, masks = CAUSAL, up_to = 1024, archs = BEFORE_100,
+        device_lengths = false,
         why = "short sequences with a mask: less is hidden, and of six small blocks one begins or ends while others compute. "
           .. "The kernel that reads lengths would spill registers" },
       { dtypes = F32, m = 128, n = 32, warps = 4, blocks_per_sm = 2, q_kept = 8 },
@@ -43,12 +45,13 @@ return {
       { dtypes = F32, m = 128, n = 32, warps = 4 },
     },
     [128] = {
-      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, masks = UNBOUNDED, archs = BEFORE_100 },
-      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, masks = WINDOW, archs = { "80", "90" } },
-      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, masks = WINDOW, archs = { "86", "87", "89", "100", "110", "120" },
+      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, softcaps = PLAIN, masks = UNBOUNDED, archs = BEFORE_100 },
+      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, softcaps = PLAIN, masks = WINDOW, archs = { "80", "90" } },
+      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, softcaps = PLAIN, masks = WINDOW, archs = { "86", "87", "89", "100", "110", "120" },
         why = "64 keys spill registers there" },
-      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, masks = UNBOUNDED, archs = { "100", "110", "120" },
+      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, softcaps = PLAIN, masks = UNBOUNDED, archs = { "100", "110", "120" },
         why = "64 keys spill registers there" },
+      { dtypes = HALF, m = 128, n = 32, warps = 4, blocks_per_sm = 2, softcaps = CAPPED, why = "48 and 64 keys spill registers on sm_90" },
       { dtypes = F32, m = 256, n = 48, warps = 8, archs = { "90" }, why = "20 % faster than 128 queries; spills registers on sm_100 and 110" },
       { dtypes = F32, m = 128, n = 32, warps = 4, archs = { "80", "87", "100", "110" } },
       { dtypes = F32, m = 64, n = 32, warps = 4, archs = KIB_99 },

@@ -141,9 +141,13 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm80_m128n32(GLINT_PARAMS(st
             const float sum = joint_sum(rows.sum[rt][side], lone_warp{});
             const int32_t row = first_row + rt * 16 + side * 8 + (int32_t)(lane >> 2);
 
+            float lse = log_sum(rows.max[rt][side], sum, p.shape.softmax_scale);
+
             inverse[side] = sum == 0.0f ? 0.0f : 1.0f / sum;
+            if (p.sinks)
+                add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.head_q));
             if ((lane & 3) == 0 && row < seqlen_q)
-                st_global_f32(p.lse + (int64_t)end.head * p.shape.seqlen_q + row, log_sum(rows.max[rt][side], sum, p.shape.softmax_scale));
+                st_global_f32(p.lse + (int64_t)end.head * p.shape.seqlen_q + row, lse);
         }
         stage_rows<q_tile_t>(o_lane, o[rt], inverse, rt * 16);
         warp_sync();

@@ -123,6 +123,7 @@ static struct glint_gpu_view view(const void *address, const struct glint_stride
 static struct glint_forward_params forward_params(const struct glint_problem *p, const struct glint_cuda_plan *own,
                                                   const struct glint_tensors *t)
 {
+    const float ratio = p->softcap != 0.0f ? (p->softmax_scale < 0.0f ? -p->softmax_scale : p->softmax_scale) / p->softcap : 0.0f;
     return (struct glint_forward_params){
         .q = view(t->q, &p->q),
         .k = view(t->k, &p->k),
@@ -130,6 +131,9 @@ static struct glint_forward_params forward_params(const struct glint_problem *p,
         .o = view(t->o, &p->o),
         .lse = t->lse,
         .shape = own->shape,
+        .sinks = t->sinks,
+        .score_ratio = ratio,
+        .score_limit = 9.02f / ratio, /* inf where the scale is 0 or the problem has no softcap */
     };
 }
 

@@ -17,8 +17,13 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
                               const struct glint_context *context, struct glint_fault *fault)
 {
     (void)context;
+    const float scale = problem->softmax_scale < 0.0f ? -problem->softmax_scale : problem->softmax_scale;
     if (problem->lengths != GLINT_LENGTHS_HOST && !reads_lengths(row))
         return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, GLINT_LENGTHS_HOST);
+    /* score_ratio of the parameters, and nine times its inverse, are finite; with a scale of 0 there is nothing to cap */
+    if (problem->softcap != 0.0f && scale != 0.0f &&
+        !(scale / problem->softcap <= 0x1p126f && problem->softcap / scale <= 0x1p124f))
+        return glint_refuse(fault, GLINT_BAD_SOFTCAP, "softcap", NULL, 0, 0);
     return glint_strides_fit(row, problem, fault);
 }
 
@@ -56,6 +61,7 @@ const struct glint_family glint_family_sm80 = {
     .name = "sm80",
     .rank = 80,
     .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_DEVICE},
+    .sinks = 1u << GLINT_FORWARD,
     .backend = &glint_cuda_backend,
     .fits = fits,
     .fill_params = fill_params,

@@ -33,6 +33,9 @@ struct glint_forward_params {
     struct glint_gpu_view q, k, v, o;
     float *lse; /* [batch, heads_q, seqlen_q], natural logarithm */
     struct glint_gpu_shape shape;
+    const float *sinks; /* [heads_q], or NULL */
+    float score_ratio,
+        score_limit; /* of a softcap: |softmax_scale| / softcap, and 9.02 times its inverse, from where on tanh is 1 */
 };
 
 /* The same where the kernel reads the lengths of the sequences: those of `shape` are bounds, and its mask_offset and mask_first are not read. */

@@ -10,4 +10,37 @@ struct plain_score {
 
 template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&)[ROWS][COLUMNS][4], const struct plain_score &) {}
 
+/* A softcap c: S' = (c / a) tanh(a S / c) with a = |softmax_scale|, so that a S' is the capped score. With r = a / c that is S R((r S)^2), R(u) =
+ * tanh(sqrt u) / sqrt u, by the ratio of polynomials of lib/cpu/softcap.h, which has its error: relative, so that a cap far above the scores
+ * costs them no digit. tanh.approx is off by 2^-11, and 1 - 2 / (1 + e^2x) by 2^-23 of the cap. NaN stays NaN: the comparisons are false. */
+struct capped_score {
+    float ratio, limit; /* r; 9.02 / r */
+};
+
+GLINT_DEVICE float cap_score(float s, const struct capped_score &cap)
+{
+    s = s > cap.limit ? cap.limit : s;
+    s = s < -cap.limit ? -cap.limit : s;
+    const float x = s * cap.ratio, u = x * x;
+    float p = fmaf(u, 0x1.cbd272p-27f, 0x1.5a30fap-16f), q = fmaf(u, 0x1.a232d4p-21f, 0x1.58d046p-12f);
+    p = fmaf(p, u, 0x1.ca68ccp-9f);
+    q = fmaf(q, u, 0x1.a815bep-6f);
+    p = fmaf(p, u, 0x1.121384p-3f);
+    q = fmaf(q, u, 0x1.de5f0ep-2f);
+    p = fmaf(p, u, 1.0f);
+    q = fmaf(q, u, 1.0f);
+    return s * (p / q);
+}
+
+template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&s)[ROWS][COLUMNS][4], const struct capped_score &cap)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt)
+#pragma unroll
+        for (int nt = 0; nt < COLUMNS; ++nt)
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                s[rt][nt][i] = cap_score(s[rt][nt][i], cap);
+}
+
 #endif

@@ -174,6 +174,20 @@ GLINT_DEVICE float log_sum(float max, float sum, float softmax_scale)
     return sum == 0.0f ? -GLINT_INFINITY : max * fabsf(softmax_scale) + lg2(sum) * 0.693147180559945309f;
 }
 
+/* A sink is one more term of the sum, in natural units: inverse, what O is multiplied by, and lse are those without it. -inf changes no bit. */
+GLINT_DEVICE void add_sink(float &inverse, float &lse, float max, float sum, float softmax_scale, float sink)
+{
+    const float log2_e = 1.44269504088896340736f, own = max * fabsf(softmax_scale), top = fmaxf(own, sink);
+    const float kept = ex2((own - top) * log2_e), total = fmaf(sum, kept, ex2((sink - top) * log2_e));
+
+    if (sum == 0.0f) { /* a query that sees no key */
+        lse = sink;
+        return;
+    }
+    inverse = 1.0f / total * kept;
+    lse = own >= sink ? log_sum(max, total, softmax_scale) : top + lg2(total) * 0.693147180559945309f;
+}
+
 /* P = 2^(scale (S - max)), in place of S; a query that has seen nothing yet keeps zeros. */
 template <int ROWS, int KEYS>
 GLINT_DEVICE void make_weights(float (&s)[ROWS][KEYS][4], struct softmax_state<ROWS> &rows, const float (&shift)[ROWS][2],

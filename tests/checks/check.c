@@ -172,6 +172,13 @@ static void as_band(const struct subject *subject, struct shape *shape)
     shape->window_right = 0;
 }
 
+/* A row of a GPU that caps scores computes no problem without a softcap: what a check says of one it shows with a cap that is far above. */
+static void as_capped(const struct subject *subject, struct shape *shape)
+{
+    if (subject != NULL && subject_caps(subject) && subject->info.isa == GLINT_ISA_ANY && shape->softcap == 0)
+        shape->softcap = 0x1p50f;
+}
+
 void checks_add(struct check_list *list, void (*run)(struct subject *, const struct shape *), const struct shape *shape,
                 const char *name, ...)
 {
@@ -190,6 +197,7 @@ void checks_add(struct check_list *list, void (*run)(struct subject *, const str
     check->subject = list->subject;
     check->shape = *shape;
     as_band(check->subject, &check->shape);
+    as_capped(check->subject, &check->shape);
     if (check->shape.seed == 0)
         check->shape.seed = 0x61740000u + list->count;
     if (check->subject != NULL && check->subject->backend != NULL && check->subject->backend->exact)
@@ -268,7 +276,7 @@ bool subject_forward(struct subject *subject, uint32_t *variant)
 
 bool subject_takes_sinks(const struct subject *subject)
 {
-    return subject->info.isa != GLINT_ISA_ANY;
+    return subject->info.isa != GLINT_ISA_ANY || (subject->info.pass == GLINT_FORWARD && strcmp(subject->info.family, "sm80") == 0);
 }
 
 bool subject_caps(const struct subject *subject)

@@ -388,10 +388,10 @@ static void no_sinks(struct subject *subject, const struct shape *shape)
 static void no_softcap(struct subject *subject, const struct shape *shape)
 {
     struct shape capped = *shape;
-    capped.softcap = 0x1p124f;
+    capped.softcap = subject->info.isa != GLINT_ISA_ANY ? 0x1p124f : 0x1p100f; /* on a GPU the range depends on the scale */
     struct experiment *e = prepared(subject, shape), *f = prepared(subject, &capped);
     struct results without = experiment_run_plainly(e), got = experiment_run_plainly(f);
-    expect_same_results(e, &got, &without, "a softcap of 2^124");
+    expect_same_results(e, &got, &without, "a softcap far above all scores");
 }
 
 static double *as_double(const struct experiment *e, enum tensor t, const float *x)

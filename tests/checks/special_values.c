@@ -40,7 +40,7 @@ static void expect_contained(struct experiment *clean, const struct results *bef
             else if (isnan(expected) || isinf(expected))
                 fault = !(isnan(expected) ? isnan(got) : (double)got == expected) ? "does not follow IEEE arithmetic" : NULL;
             else
-                fault = !(fabs((double)got - expected) <= bound) ? "is off" : NULL;
+                fault = !(fabs((double)got - expected) <= bound + 8 * dtype_ulp(GLINT_F32) * fabs(expected)) ? "is off" : NULL;
             if (fault != NULL)
                 check_fail("a poisoned element: %s[batch %lld, head %lld, row %lld, %lld] %s: %.9g, clean %.9g, reference %.9g",
                            tensor_name[t], (long long)(i / dim / rows / heads), (long long)(i / dim / rows % heads),

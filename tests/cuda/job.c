@@ -98,6 +98,7 @@ void job_make(struct job *job, struct device *device, const struct glint_context
         exit(EXIT_FAILURE);
     glint_problem_bshd(&job->problem, (enum glint_dtype)job->info.dtype, shape.batch, shape.seqlen_q, shape.seqlen_k, shape.heads_q,
                        shape.heads_kv, job->info.head_dim);
+    job->problem.softcap = (job->info.features & GLINT_FEATURE_SOFTCAP) ? 30 : 0;
     job->problem.mask = (job->info.features & GLINT_FEATURE_RIGHT_BOUND) ? causal : GLINT_MASK_NONE;
     const enum glint_status status =
         glint_plan_variant(context, &job->problem, (enum glint_pass)job->info.pass, variant, &job->plan);

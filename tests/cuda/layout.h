@@ -18,13 +18,15 @@
     M(glint_gpu_shape, group, 12) M(glint_gpu_shape, seqlen_q, 16) M(glint_gpu_shape, seqlen_k, 20)                     \
     M(glint_gpu_shape, mask_offset, 24) M(glint_gpu_shape, section, 28) M(glint_gpu_shape, softmax_scale, 32)           \
     M(glint_gpu_shape, scale_log2, 36) M(glint_gpu_shape, mask_first, 40)                                               \
-    S(glint_forward_params, 184)                                                                                        \
+    S(glint_forward_params, 200)                                                                                        \
     M(glint_forward_params, q, 0) M(glint_forward_params, k, 32) M(glint_forward_params, v, 64)                         \
     M(glint_forward_params, o, 96) M(glint_forward_params, lse, 128) M(glint_forward_params, shape, 136)                \
-    S(glint_lengths_params, 224)                                                                                        \
-    M(glint_lengths_params, base, 0) M(glint_lengths_params, seqlens_q, 184) M(glint_lengths_params, seqlens_k, 192)    \
-    M(glint_lengths_params, fault, 200) M(glint_lengths_params, bottom_right, 208)                                      \
-    M(glint_lengths_params, window_left, 212) M(glint_lengths_params, window_right, 216)                                \
+    M(glint_forward_params, sinks, 184) M(glint_forward_params, score_ratio, 192)                                       \
+    M(glint_forward_params, score_limit, 196)                                                                           \
+    S(glint_lengths_params, 240)                                                                                        \
+    M(glint_lengths_params, base, 0) M(glint_lengths_params, seqlens_q, 200) M(glint_lengths_params, seqlens_k, 208)    \
+    M(glint_lengths_params, fault, 216) M(glint_lengths_params, bottom_right, 224)                                      \
+    M(glint_lengths_params, window_left, 228) M(glint_lengths_params, window_right, 232)                                \
     S(glint_backward_params, 376)                                                                                       \
     M(glint_backward_params, q, 0) M(glint_backward_params, k, 32) M(glint_backward_params, v, 64)                      \
     M(glint_backward_params, o, 96) M(glint_backward_params, dout, 128) M(glint_backward_params, dq, 160)               \
@@ -35,8 +37,8 @@
     M(glint_backward_params, key_sum, 360) M(glint_backward_params, key_turn, 368)                                      \
     S(tensor_map, 128)                                                                                                  \
     S(glint_forward_maps_params, 768)                                                                                   \
-    M(glint_forward_maps_params, base, 0) M(glint_forward_maps_params, words, 184) \
-    M(glint_forward_maps_params, blocks, 192) M(glint_forward_maps_params, map, 256) \
+    M(glint_forward_maps_params, base, 0) M(glint_forward_maps_params, words, 200) \
+    M(glint_forward_maps_params, blocks, 208) M(glint_forward_maps_params, map, 256) \
     S(glint_backward_maps_params, 1984)                                                                                 \
     M(glint_backward_maps_params, base, 0) M(glint_backward_maps_params, words, 376) \
     M(glint_backward_maps_params, blocks, 384) M(glint_backward_maps_params, map, 448)
