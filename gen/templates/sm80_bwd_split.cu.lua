@@ -51,7 +51,7 @@ $ end
     cp_async_commit();
 
     float lse[DQ_ROW_TILES][2], delta[DQ_ROW_TILES][2]; /* of this lane's queries */
-    load_rows_lse(lse, delta, p, work.head, warp_query0);
+    load_rows_lse(lse, delta, p, work.head, warp_query0, lane);
     float dq[DQ_ROW_TILES][dq_tile_t::DIM / 8][4]; /* without the scale */
     set_zero(dq);
 

@@ -222,7 +222,7 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLI
     cp_async_commit();
 
     float lse[DQ_ROW_TILES][2], delta[DQ_ROW_TILES][2]; /* of this lane's queries */
-    load_rows_lse(lse, delta, p, work.head, warp_query0);
+    load_rows_lse(lse, delta, p, work.head, warp_query0, lane);
     float dq[DQ_ROW_TILES][dq_tile_t::DIM / 8][4]; /* without the scale */
     set_zero(dq);
 

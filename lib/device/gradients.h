@@ -169,13 +169,13 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void subtract_delta(float (&dp)[RO
 /* LSE and delta of a lane's queries, from query `first` of a head on. */
 template <int ROWS>
 GLINT_DEVICE void load_rows_lse(float (&lse)[ROWS][2], float (&delta)[ROWS][2], const struct glint_backward_params &p, int32_t head,
-                                int32_t first)
+                                int32_t first, uint32_t lane)
 {
 #pragma unroll
     for (int rt = 0; rt < ROWS; ++rt)
 #pragma unroll
         for (int side = 0; side < 2; ++side) {
-            const int64_t row = head * p.padded_q + first + rt * 16 + side * 8 + (int32_t)(lane_index() >> 2);
+            const int64_t row = head * p.padded_q + first + rt * 16 + side * 8 + (int32_t)(lane >> 2);
 
             lse[rt][side] = ld_global_f32(p.lse_log2 + row);
             delta[rt][side] = ld_global_f32(p.delta + row);
