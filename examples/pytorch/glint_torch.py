@@ -68,8 +68,8 @@ class Options(Struct):
 
 
 class VariantInfo(Struct):
-    _fields_ = [(name, u32) for name in "struct_size pass_ dtype features head_dim isa sm tile_m tile_n alignment_bytes math queries_up_to".split()] + [
-        ("name", string), ("family", string)]
+    _fields_ = [(name, u32) for name in "struct_size pass_ dtype features head_dim isa sm tile_m tile_n alignment_bytes math queries_up_to "
+                "kv_dtype".split()] + [("name", string), ("family", string)]
 
 
 class GlintError(RuntimeError):
