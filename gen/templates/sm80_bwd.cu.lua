@@ -3,6 +3,7 @@ $ local groups = warps // (2 * d_split)
 $ local row_tiles = tile_n // (16 * groups)
 $ local fused = strategy == "fused"
 $ local lead = stages == 3
+$ local padded = padded_dim == (head_dim + 15) // 16 * 16 and "" or ", " .. padded_dim -- more zeros, so that columns go over the warps
 $ local ds_tiles = ((fused or lead) and stages or 1) + d_split - 1 -- dS^T in stages, and P^T where it has a place of its own
 /* First delta. Then one block of ${warps} warps owns ${tile_n} keys of one head and walks over the queries in blocks of ${tile_m}, last block
 $ if d_split == 1 then
@@ -52,8 +53,8 @@ $ if not lead then
 $ end
 };
 typedef struct ${element} element;
-typedef struct tile<element, TILE_M, ${head_dim}, ${page_chunks}> q_tile_t; /* of dO, too */
-typedef struct tile<element, TILE_N, ${head_dim}, ${page_chunks}> k_tile_t; /* of V, too */
+typedef struct tile<element, TILE_M, ${head_dim}, ${page_chunks}${padded}> q_tile_t; /* of dO, too */
+typedef struct tile<element, TILE_N, ${head_dim}, ${page_chunks}${padded}> k_tile_t; /* of V, too */
 $ if d_split == 2 then
 typedef struct tile<element, TILE_M, WARP_DIM, ${page_chunks}> q_part_t; /* half of the columns */
 typedef struct tile<element, TILE_N, WARP_DIM, ${page_chunks}> k_part_t;

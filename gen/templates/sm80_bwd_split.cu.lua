@@ -1,4 +1,5 @@
 $ local element = dtype == "f32" and math or dtype
+$ local padded = padded_dim == (head_dim + 15) // 16 * 16 and "" or ", " .. padded_dim
 /* ---- dQ: a block owns DQ_M queries, a warp DQ_ROWS of them, and walks over the keys in blocks of DQ_N, last block first ---- */
 
 enum {
@@ -8,8 +9,8 @@ enum {
     DQ_ROW_TILES = ${dq_m // (16 * dq_warps)}, /* fragments of 16 queries that a warp owns */
     DQ_ROWS = 16 * DQ_ROW_TILES,
 };
-typedef struct tile<element, DQ_M, ${head_dim}, ${page_chunks}> dq_tile_t; /* of Q, dO and dQ */
-typedef struct tile<element, DQ_N, ${head_dim}, ${page_chunks}> dq_k_tile_t; /* of K and V */
+typedef struct tile<element, DQ_M, ${head_dim}, ${page_chunks}${padded}> dq_tile_t; /* of Q, dO and dQ */
+typedef struct tile<element, DQ_N, ${head_dim}, ${page_chunks}${padded}> dq_k_tile_t; /* of K and V */
 static_assert(2 * dq_tile_t::BYTES + 4 * dq_k_tile_t::BYTES == ${dq_smem_bytes}, "shared memory");
 
 GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_dq(GLINT_PARAMS(struct glint_backward_params) p)
