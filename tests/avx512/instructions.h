@@ -1,5 +1,5 @@
-/* The instructions of AVX-512 that lib/cpu/vector.h asks for by name, said in C as the Intel SDM, volume 2, defines them (MAXPS, VCMPPS,
- * VCVTPH2PS, VSCALEFPS and its tables of special cases). Put in front of the emitted kernels of x86-64-v4, it lets them run on a machine
+/* The instructions of AVX-512 that lib/cpu/vector.h asks for by name, said in C as the Intel SDM, volume 2, defines them (MAXPS, MINPS,
+ * VCMPPS, VCVTPH2PS, VPMOVSXBD, VSCALEFPS and its tables of special cases). Put in front of the emitted kernels of x86-64-v4, it lets them run on a machine
  * without AVX-512: with vectors of 16 floats in two halves, and everything else as it is. */
 #ifndef GLINT_TESTS_AVX512_INSTRUCTIONS_H
 #define GLINT_TESTS_AVX512_INSTRUCTIONS_H
@@ -18,6 +18,26 @@ EMULATED emulated_vec emulated_max(emulated_vec a, emulated_vec b)
     for (int i = 0; i < 16; i++)
         max[i] = a[i] > b[i] ? a[i] : b[i]; /* NaN in either: the second */
     return max;
+}
+
+/* And the minimum. */
+EMULATED emulated_vec emulated_min(emulated_vec a, emulated_vec b)
+{
+    emulated_vec min;
+    for (int i = 0; i < 16; i++)
+        min[i] = a[i] < b[i] ? a[i] : b[i]; /* NaN in either: the second */
+    return min;
+}
+
+/* 16 bytes with their signs. */
+typedef int32_t emulated_words __attribute__((vector_size(64)));
+typedef char emulated_bytes __attribute__((vector_size(16)));
+EMULATED emulated_words emulated_widen_bytes(emulated_bytes b)
+{
+    emulated_words wide;
+    for (int i = 0; i < 16; i++)
+        wide[i] = (int8_t)b[i];
+    return wide;
 }
 
 /* Predicate 5, not-less-than: true for NaN. */
@@ -74,6 +94,17 @@ EMULATED emulated_vec emulated_widen(emulated_halves h)
     __extension__({                                               \
         EMULATED_ONLY((mask) == -1 && (rounding) == 4);           \
         emulated_max(a, b);                                       \
+    })
+#define __builtin_ia32_minps512_mask(a, b, other, mask, rounding) \
+    __extension__({                                               \
+        EMULATED_ONLY((mask) == -1 && (rounding) == 4);           \
+        emulated_min(a, b);                                       \
+    })
+#define __builtin_ia32_pmovsxbd512_mask(a, other, mask) \
+    __extension__({                                     \
+        EMULATED_ONLY((mask) == 0xffff);                \
+        (void)(other);                                  \
+        emulated_widen_bytes(a);                        \
     })
 #define __builtin_ia32_cmpps512_mask(a, b, predicate, mask, rounding)           \
     __extension__({                                                             \
