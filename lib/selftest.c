@@ -436,13 +436,18 @@ __attribute__((noinline)) static double check_backward(struct test *t)
     struct worst dsinks = {0};
     for (int64_t head = 0; head < HEADS && t->problem.sinks != 0 && t->status == GLINT_OK; head++) {
         float got = 0.0f;
-        double want = 0.0;
+        double want = 0.0,
+               terms = 0.0; /* their magnitudes: delta is of O, which was rounded, and a sum of both signs may be small */
         for (int64_t i = 0; i < rows_q; i++) {
             const double above = sink_of(head) - (double)answer.lse[head * rows_q + i];
-            want -= exp_reference(above < 0.0 ? above : 0.0) * g_of(head, i) * t->z * (double)answer.mean_c[head * rows_q + i];
+            const double term =
+                exp_reference(above < 0.0 ? above : 0.0) * g_of(head, i) * t->z * (double)answer.mean_c[head * rows_q + i];
+            want -= term;
+            terms += term < 0.0 ? -term : term;
         }
         t->status = t->context->backend->copy_out(t->context, &got, t->tensors.dsinks + head, sizeof got, t->stream);
         note(&dsinks, (double)got, want);
+        dsinks.magnitude = larger(dsinks.magnitude, terms);
     }
     return larger(larger(larger(relative(&dq), relative(&dk)), relative(&dv)), relative(&dsinks));
 }
