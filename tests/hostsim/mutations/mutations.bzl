@@ -762,7 +762,7 @@ _ARITHMETIC = [
     _fault("fwd_band", "offset_of_the_bounds", "the diagonal of a sequence", "own.seqlen_k - own.seqlen_q : 0", "p.base.shape.seqlen_k - p.base.shape.seqlen_q : 0", _ANSWER, header = _LENGTHS, cases = _LENGTHS_CASES),
     _fault("fwd_band", "fault_of_the_bound_itself", "which lengths are out of bounds", "(int32_t)bound_k) > bound_k", "(int32_t)bound_k) >= bound_k", _ANSWER, header = _LENGTHS, cases = _LENGTHS_CASES),
     _fault("fwd_band", "rows_beyond_a_length_written", "where the rows of a sequence end", "end_query = get_mask<window_mask>(kept_mask).seqlen_q", "end_query = p.shape.seqlen_q", _ANSWER, cases = _LENGTHS_CASES),
-    _fault("fwd_band", "lse_by_the_own_length", "where the LSE of a head lies", "end.head * p.shape.seqlen_q + row, log", "end.head * mask.seqlen_q + row, log", ["race", "answer"], count = 2, cases = _LENGTHS_CASES),
+    _fault("fwd_band", "lse_by_the_own_length", "where the LSE of a head lies", "end.head * p.shape.seqlen_q + row, lse", "end.head * mask.seqlen_q + row, lse", ["race", "answer"], count = 2, cases = _LENGTHS_CASES),
     _fault("fwd_band", "values_beyond_a_length_copied", "the last block of V", "copy_tile<THREADS>(v_tiles + stage, v_rows, seqlen_k - key_last)", "copy_tile<THREADS>(v_tiles + stage, v_rows, p.shape.seqlen_k - key_last)", _ANSWER, count = 2, cases = _LENGTHS_CASES),
     _fault(
         "fwd",
