@@ -31,7 +31,8 @@ return {
       kv_dtypes = { "same" },
     },
   },
-  override = { { family = "sm80", pass = "fwd", head_dim = 72, softcap = "none", set = { device_lengths = true }, reason = "one head dim with lengths of the device" } },
+  override = { { family = "sm80", pass = "fwd", head_dim = 72, softcap = "none", set = { device_lengths = true },
+      reason = "one head dim with lengths of the device" } },
   exclude = {
     { family = "sm80", pass = "bwd", mask = "band", reason = "no kernels yet" },
     { family = "sm80", mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough" },
