@@ -214,8 +214,10 @@ static void rows_of_other_devices(void)
                 bool low = false;
                 for (uint32_t j = 0; j < glint_variant_count(); j++) {
                     const struct glint_variant_info other = row_at(j);
+                    const uint32_t more = other.features & ~info.features; /* a row that can cap scores serves those that are not */
                     low = low || (other.isa == GLINT_ISA_X86_64 && other.pass == info.pass && other.dtype == info.dtype &&
-                                  other.head_dim == info.head_dim && other.features == info.features);
+                                  other.kv_dtype == info.kv_dtype && other.head_dim == info.head_dim &&
+                                  (info.features & ~other.features) == 0 && (more & ~(uint32_t)GLINT_FEATURE_SOFTCAP) == 0);
                 }
                 if (low)
                     continue;
