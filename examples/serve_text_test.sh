@@ -1,9 +1,11 @@
 #!/bin/sh
-# serve_text_test.sh TRAIN_TEXT SERVE_TEXT: a small model is trained, and served: every answer has the bits that it has alone, whatever the
-# slots, threads and pages, with prompts that share a beginning, with eviction and sequences that start again; and wrong options.
+# serve_text_test.sh TRAIN_TEXT SERVE_TEXT [resident]: a small model is trained, and served: every answer has the bits that it has alone, whatever the
+# slots, threads and pages, with prompts that share a beginning, with eviction and sequences that start again; and wrong options. With
+# `resident` what is in memory may not grow: a sanitizer's own does.
 set -u
 train=$1
 serve=$2
+resident=${3:-}
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/serve_text.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 passed=0
@@ -56,7 +58,7 @@ check "positions were taken over" test "$(number '^prompts .*computed, \([0-9]*\
 check "blocks were evicted" test "$(number '^pages .*; \([0-9]*\) blocks evicted.*')" -gt 0
 check "sequences started again" test "$(number '^pages .*evicted, \([0-9]*\) sequences.*')" -gt 0
 check "every page was used" said '^pages      at least 0 of 32 free'
-check "memory stays as it is" awk '/^resident/ { exit !($8 <= $2 + 0.5) }' "$work/log"
+[ -z "$resident" ] || check "memory stays as it is" awk '/^resident/ { exit !($8 <= $2 + 0.5) }' "$work/log"
 check "short sequences, and no page is lost" run --soak 300 --slots 4 --longest 64 --length 20
 
 printf 'one line\n\nanother line that is longer than what may be\n' >"$work/lines"
