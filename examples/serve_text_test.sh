@@ -24,7 +24,7 @@ check() { # check NAME CONDITION...
 }
 
 run() { "$serve" --load "$work/out/model.ckpt" "$@" >"$work/log" 2>&1; }
-said() { grep -q -- "$1" "$work/log"; }
+said() { grep -aq -- "$1" "$work/log"; }
 number() { sed -n "s/$1/\\1/p" "$work/log"; } # number PATTERN-WITH-A-GROUP
 
 # A refusal is one sentence that says $2, a status that is not 0 and not a signal's.
@@ -43,11 +43,11 @@ check "train_text makes a checkpoint" test -s "$work/out/model.ckpt"
 
 check "nine lines of its own" run --check --length 70
 check "all of them compared" said '^checked    9 answers alone, 0 differ'
-check "an answer a line" test "$(grep -c '^\[[0-9]*\] ' "$work/log")" = 9
-grep '^\[' "$work/log" | sort >"$work/answers"
+check "an answer a line" test "$(grep -ac '^\[[0-9]*\] ' "$work/log")" = 9
+grep -a '^\[' "$work/log" | sort >"$work/answers"
 for options in "--slots 1" "--slots 3 --threads 3" "--pages 40 --threads 2"; do
     check "$options" run --length 70 $options
-    grep '^\[' "$work/log" | sort >"$work/others"
+    grep -a '^\[' "$work/log" | sort >"$work/others"
     check "the same answers with $options" cmp -s "$work/answers" "$work/others"
 done
 
