@@ -10,7 +10,6 @@ return {
     cpu = { isas = { "x86_64", "x86_64_v3", "aarch64" } },
     sm80 = {
       archs = { 90 },
-      passes = { "fwd", "bwd" },
       head_dims = { 64 },
       dtypes = { "f32", "bf16" },
       softcaps = { "none" },
@@ -24,11 +23,13 @@ return {
           { m = 32, n = 64, warps = 4, dtypes = { "bf16" }, masks = { "none" } },
           { m = 32, n = 64, warps = 4, dtypes = { "bf16" }, masks = { "causal" }, strategy = "split", dq_m = 64 },
         },
+        dec = { { m = 8, n = 64, stages = 2, chunk_steps = 1, dtypes = { "bf16" } } },
       },
     },
   },
   override = { { family = "sm80", pass = "fwd", dtype = "bf16", set = { device_lengths = true }, reason = "one dtype is enough" } },
   exclude = {
+    { family = "sm80", pass = "dec", dtype = "f32", reason = "decode on GPUs is for 16-bit dtypes" },
     { family = "sm80", pass = "bwd", mask = "band", reason = "no kernels yet" },
     { family = "sm80", dtype = "f32", mask = "band", reason = "two warps share queries in 16 bits only" },
   },

@@ -37,13 +37,14 @@ return {
     -- CUDA kernels for NVIDIA GPUs since Ampere, one cubin for each architecture: 80 is the A100, 87 the Jetson Orin, 90 the H100 and H200.
     -- 86, 89, 100, 110 and 120 are one more number each, and dropping one drops its bytes.
     -- device_lengths = true makes a second forward kernel of each, which reads the lengths of the sequences: GLINT_LENGTHS_DEVICE.
-    sm80 = { archs = { 80, 87, 90 }, passes = { "fwd", "bwd" } },
+    sm80 = { archs = { 80, 87, 90 } },
   },
 
   -- Variants that the lists above would make and that are not wanted, each with its reason.
   exclude = {
     { family = "sm80", head_dim = { 32, 96 }, reason = "few models have them; without this line GPUs have them too" },
     { family = "sm80", dtype = "f32", head_dim = 256, reason = "a block holds few rows of it" },
+    { family = "sm80", pass = "dec", dtype = "f32", reason = "decode on GPUs is for 16-bit dtypes" },
   },
 
   -- Not here, and seldom needed: `tiles` of your own in a family, and `override`, which changes fields of some: gen/README.md.

@@ -11,6 +11,7 @@
 
 #include "lib/cuda/driver.h"
 #include "lib/cuda/kernel.h"
+#include "lib/device/decode.h"
 #include "lib/device/hopper_params.h"
 
 /* One number an entry, in the order of GLINT_CUDA_ENTRIES. */
@@ -50,6 +51,7 @@ struct fake_launch {
         unsigned char bytes[sizeof(struct glint_backward_maps_params)];
         struct glint_forward_params forward;
         struct glint_backward_params backward;
+        struct glint_decode_params decode;
         struct glint_forward_maps_params forward_maps;
         struct glint_backward_maps_params backward_maps;
     } params;
