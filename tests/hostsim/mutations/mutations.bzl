@@ -1087,8 +1087,8 @@ _DECODE = [
         "dec",
         "dec_chunk_in_the_next_place",
         "a chunk's result is left where the next one's belongs",
-        "store_partial(&p, &at.tile, step / CHUNK_STEPS, chunk",
-        "store_partial(&p, &at.tile, step / CHUNK_STEPS + 1, chunk",
+        "store_partial(&p, &at.tile, step / CHUNK_STEPS - first_left, chunk",
+        "store_partial(&p, &at.tile, step / CHUNK_STEPS - first_left + 1, chunk",
         ["uninitialised", "bounds", "race"],
     ),
     _fault(
@@ -1103,8 +1103,8 @@ _DECODE = [
         "dec",
         "dec_one_key_too_many",
         "a query sees the key behind its last",
-        "min(length, row / p->shape.group + 1 + (",
-        "min(length, row / p->shape.group + 2 + (",
+        "max(0, query + p->window_right + 1)",
+        "max(0, query + p->window_right + 2)",
         ["answer"],
     ),
     _fault(
