@@ -808,7 +808,7 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_deco
     const uint32_t k_tiles = shared_base(), v_tiles = k_tiles + STAGES * K_BYTES, q_tiles = v_tiles + STAGES * K_BYTES;
     const uint32_t p_tile = q_tiles + Q_TILES * Q_BYTES, maxima = p_tile + P_BYTES, sums = maxima + ROWS_BYTES;
     const uint32_t k_lane = k_tiles + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + warp * (WARP_KEYS * PAGE_CHUNKS * 16);
-    const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
+    const uint32_t v_lane = v_tiles + tile_offset(lane & 15, lane >> 4, TILE_N, PAGE_CHUNKS);
 $ if capped then
     const float cap = p.softcap, scale = 2.0f * p.shape.scale_log2 / p.softcap;
 $ else

@@ -701,7 +701,7 @@ GLINT_KERNEL(THREADS, 1) glint_dec_bf16_d64_causal__sm80_s2_m8n256(GLINT_PARAMS(
     const uint32_t k_tiles = shared_base(), v_tiles = k_tiles + STAGES * K_BYTES, q_tiles = v_tiles + STAGES * K_BYTES;
     const uint32_t p_tile = q_tiles + Q_TILES * Q_BYTES, maxima = p_tile + P_BYTES, sums = maxima + ROWS_BYTES;
     const uint32_t k_lane = k_tiles + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + warp * (WARP_KEYS * PAGE_CHUNKS * 16);
-    const uint32_t v_lane = v_tiles + lane_offset_trans(lane, TILE_N, PAGE_CHUNKS);
+    const uint32_t v_lane = v_tiles + tile_offset(lane & 15, lane >> 4, TILE_N, PAGE_CHUNKS);
     const float scale = p.shape.softmax_scale;
     struct cursor at;
     struct copier c;
