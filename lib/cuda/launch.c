@@ -198,6 +198,7 @@ static struct glint_decode_params decode_params(const struct glint_problem *p, c
         .seqlens_q = t->seqlens_q,
         .seqlens_k = t->seqlens_k,
         .fault = t->fault,
+        .sinks = t->sinks,
         .shape = own->shape,
         .bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT,
         .window_left = window && p->window_left != GLINT_UNBOUNDED ? (int32_t)p->window_left : INT32_MAX,
