@@ -47,6 +47,7 @@ def variant_tests(variants, simulated = "//tests/hostsim", **kwargs):
         )
         glint_cc_test(
             name = name,
+            size = "medium",  # under qemu
             args = ["--variant=" + name],
             target_compatible_with = runs(variant),
             deps = [ # in the order of linking
