@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "examples/common/option.h"
 #include "examples/embed/model.h"
 #include "examples/embed/tokenizer.h"
 
@@ -90,19 +91,6 @@ static double now(void)
 
 /* ---- options ---- */
 
-static int whole_number(const char *name, const char *text, size_t least, size_t most, size_t *value)
-{
-    char *end;
-    errno = 0;
-    const unsigned long long number = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno || number < least || number > most) {
-        fprintf(stderr, "embed: %s takes a whole number from %zu to %zu, not '%s'\n", name, least, most, text);
-        return -1;
-    }
-    *value = (size_t)number;
-    return 0;
-}
-
 /* 0: run. 1: help was printed. -1: a sentence about the mistake was printed. */
 static int read_options(struct options *o, int count, char **arguments)
 {
@@ -142,8 +130,8 @@ static int read_options(struct options *o, int count, char **arguments)
         i++;
         if (text)
             *text = value;
-        else if (whole_number(name, value, number == &o->longest ? 2 : 1, number == &o->threads ? GLINT_POOL_MAX_THREADS : 1u << 20,
-                              number) != 0)
+        else if (option_whole_number("embed", name, value, number == &o->longest ? 2 : 1,
+                                     number == &o->threads ? GLINT_POOL_MAX_THREADS : 1u << 20, number) != 0)
             return -1;
     }
     if (!o->model)

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "examples/common/option.h"
 #include "examples/serve_text/server.h"
 #include "examples/train_text/checkpoint.h"
 #include "examples/train_text/text.h"
@@ -96,19 +97,6 @@ static double now(void)
 
 /* ---- options ---- */
 
-static int whole_number(const char *name, const char *text, size_t least, size_t most, size_t *value)
-{
-    char *end = NULL;
-    errno = 0;
-    const unsigned long long number = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
-    if (!end || *end != '\0' || errno || number < least || number > most) {
-        fprintf(stderr, "serve_text: %s takes a whole number from %zu to %zu, not '%s'\n", name, least, most, text);
-        return -1;
-    }
-    *value = (size_t)number;
-    return 0;
-}
-
 /* 0: run. 1: help was printed. -1: a sentence about the mistake was printed. */
 static int read_options(struct options *o, int count, char **arguments)
 {
@@ -145,7 +133,8 @@ static int read_options(struct options *o, int count, char **arguments)
             fprintf(stderr, "serve_text: %s needs a value; --help says which\n", name);
             return -1;
         } else if (is_number) {
-            if (whole_number(name, value, numbers[which].least, numbers[which].most, numbers[which].value) != 0)
+            if (option_whole_number("serve_text", name, value, numbers[which].least, numbers[which].most, numbers[which].value) !=
+                0)
                 return -1;
             i++;
         } else if (!strcmp(name, "--load")) {
@@ -364,11 +353,10 @@ static int check(struct run *r, const struct place *p)
     return 0;
 }
 
-/* Bytes that would move a terminal's cursor or colours are shown as dots. */
 static void show(const unsigned char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        putchar(bytes[i] < 32 || bytes[i] == 127 ? '.' : bytes[i]);
+        text_show(bytes[i] == '\n' || bytes[i] == '\t' ? 0 : bytes[i]); /* an answer is a line */
 }
 
 static int collect(struct run *r)

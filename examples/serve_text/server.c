@@ -1,6 +1,5 @@
 #include "examples/serve_text/server.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -366,30 +365,12 @@ static int attend(void *user, size_t layer, const float *qkv, float *o)
 
 /* ---- a step ---- */
 
-/* A byte drawn with probability proportional to exp(logit / temperature); the likeliest one at temperature 0. */
-static unsigned char draw(const float *logits, double temperature, uint64_t *random)
-{
-    size_t best = 0;
-    for (size_t i = 1; i < VOCABULARY; i++)
-        best = logits[i] > logits[best] ? i : best;
-    if (temperature <= 0)
-        return (unsigned char)best;
-    double weight[VOCABULARY], sum = 0;
-    for (size_t i = 0; i < VOCABULARY; i++)
-        sum += weight[i] = exp(((double)logits[i] - (double)logits[best]) / temperature);
-    double left = random_unit(random) * sum;
-    for (size_t i = 0; i < VOCABULARY; i++)
-        if ((left -= weight[i]) < 0)
-            return (unsigned char)i;
-    return (unsigned char)best;
-}
-
 static void write_byte(struct server *s, size_t slot, const float *logits)
 {
     struct slot *of = &s->slot[slot];
     struct request *request = of->request;
     request->trace = fnv(request->trace, logits, VOCABULARY * sizeof *logits);
-    request->answer[of->written++] = draw(logits, request->temperature, &of->random);
+    request->answer[of->written++] = text_draw(logits, request->temperature, &of->random);
     s->count.written++;
     if (of->written == request->length) {
         request->done = 1;

@@ -111,3 +111,25 @@ double random_unit(uint64_t *state)
 {
     return (double)(random_next(state) >> 11) * 0x1p-53;
 }
+
+unsigned char text_draw(const float *logits, double temperature, uint64_t *random)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < 256; i++)
+        best = logits[i] > logits[best] ? i : best;
+    if (temperature <= 0)
+        return (unsigned char)best;
+    double weight[256], sum = 0;
+    for (size_t i = 0; i < 256; i++)
+        sum += weight[i] = exp(((double)logits[i] - (double)logits[best]) / temperature);
+    double left = random_unit(random) * sum;
+    for (size_t i = 0; i < 256; i++)
+        if ((left -= weight[i]) < 0)
+            return (unsigned char)i;
+    return (unsigned char)best;
+}
+
+void text_show(unsigned char byte)
+{
+    putchar((byte < 32 && byte != '\n' && byte != '\t') || byte == 127 ? '.' : byte);
+}

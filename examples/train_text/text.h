@@ -35,6 +35,12 @@ size_t text_training_window(const struct text *text, uint64_t *random);
 size_t text_held_out_count(const struct text *text);
 size_t text_held_out_window(const struct text *text, size_t index);
 
+/* A byte drawn with probability proportional to exp(logits[byte] / temperature), of 256; the likeliest one at temperature 0. */
+unsigned char text_draw(const float *logits, double temperature, uint64_t *random);
+
+/* Prints a byte; one that would move a terminal's cursor or colours as a dot. */
+void text_show(unsigned char byte);
+
 /* SplitMix64 (Steele, Lea and Flood, 2014). */
 uint64_t random_next(uint64_t *state);
 double random_unit(uint64_t *state); /* in [0, 1) */
