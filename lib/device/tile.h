@@ -6,10 +6,11 @@
 #include "lib/device/element.h"
 #include "lib/device/steps.h"
 
-/* ROWS rows of COLUMNS elements, in memory DIM: up to a whole fragment of 16 or more, with zeros. Split by columns into pages of PAGE_CHUNKS (8, 4 or
- * 2) chunks of 16 bytes, each page ROWS x PAGE_CHUNKS chunks, row after row. Within a row chunks are permuted by an exclusive or with bits
- * of the row, so that the eight rows of an 8x8 matrix, and the eight neighbours of a row, lie in different banks: neither ldmatrix, nor
- * fragment stores, nor 16-byte copies conflict. Tiles begin at multiples of 128 bytes, so that the permutation is the address's. */
+/* ROWS rows of COLUMNS elements. In memory a row has DIM of them, a multiple of 16: the rest are zeros. Rows are split by columns into pages of
+ * PAGE_CHUNKS (8, 4 or 2) chunks of 16 bytes, each page ROWS x PAGE_CHUNKS chunks, row after row. Within a row chunks are permuted by an
+ * exclusive or with bits of the row, so that the eight rows of an 8x8 matrix, and the eight neighbours of a row, lie in different banks: neither
+ * ldmatrix, nor fragment stores, nor 16-byte copies conflict. Tiles begin at multiples of 128 bytes, so that the permutation is the
+ * address's. */
 template <class Element, int ROWS_, int COLUMNS_, int PAGE_CHUNKS_, int DIM_ = (COLUMNS_ + 15) / 16 * 16> struct tile {
     typedef Element element;
     static constexpr uint32_t ROWS = ROWS_, COLUMNS = COLUMNS_, DIM = DIM_;
