@@ -6,10 +6,18 @@ load("@local_cuda//:cuda.bzl", "CUDA_VERSION", "HAS_NVCC", "NVCC")
 NVCC_FLAGS = ["-cubin", "-O3", "-std=c++17", "-I.", "-Ilib/device/ptx", "-Xptxas=-v", "--Werror=all-warnings"]
 
 # compile LOG LUA PTXAS NAME REASON NVCC...: runs nvcc with its messages in the log, shows them when it fails, and lets ptxas.lua judge them.
+#
+# nvcc names its temporary files after the source and its process number. In a sandbox that number is small and the same each time, while
+# /tmp is everybody's: one source compiled for two architectures at once would be two compilations writing one file. So each has a folder.
 _COMPILE = """
 compile() {
     log="$1" lua="$2" judge="$3" name="$4" reason="$5"; shift 5
-    if ! "$@" >"$log" 2>&1; then
+    local status=0
+    export TMPDIR="$log.tmp"
+    mkdir -p "$TMPDIR"
+    "$@" >"$log" 2>&1 || status=1
+    rm -rf "$TMPDIR"
+    if [ $status != 0 ]; then
         cat "$log" >&2
         return 1
     fi
@@ -47,7 +55,7 @@ def _compile(ctx, script, arguments, name, arch, log, cubin, outputs):
         inputs = [ctx.file.src, ctx.file._judge] + ctx.files.hdrs,
         tools = [ctx.executable._lua],
         outputs = outputs,
-        env = {"PATH": NVCC.rpartition("/")[0] + ":/usr/local/bin:/usr/bin:/bin", "TMPDIR": "/tmp", "CUDA_VERSION": CUDA_VERSION},
+        env = {"PATH": NVCC.rpartition("/")[0] + ":/usr/local/bin:/usr/bin:/bin", "CUDA_VERSION": CUDA_VERSION},
         mnemonic = "Nvcc",
         progress_message = "Compiling %s for sm_%s" % (ctx.file.src.basename, arch),
     )
