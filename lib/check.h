@@ -81,13 +81,13 @@ static inline const struct glint_strides *glint_role_strides(const struct glint_
     return (const struct glint_strides *)(const void *)((const char *)p + role->strides);
 }
 
-/* Extents of batch (or pages), heads and rows; ragged tensors are of one batch. */
+/* Extents of batch (or pages), heads and rows; ragged tensors are of one batch, and pages are not ragged. */
 static inline void glint_role_extents(const struct glint_tensor_role *role, const struct glint_problem *p, int64_t extent[3])
 {
     const bool paged = role->keys && p->page_rows > 0, ragged = p->lengths == GLINT_LENGTHS_RAGGED;
-    extent[0] = ragged ? 1 : paged ? p->pages : p->batch;
+    extent[0] = paged ? p->pages : ragged ? 1 : p->batch;
     extent[1] = role->keys ? p->heads_kv : p->heads_q;
-    extent[2] = role->keys ? (ragged ? p->rows_k : paged ? p->page_rows : p->seqlen_k) : ragged ? p->rows_q : p->seqlen_q;
+    extent[2] = role->keys ? (paged ? p->page_rows : ragged ? p->rows_k : p->seqlen_k) : ragged ? p->rows_q : p->seqlen_q;
 }
 
 static inline int64_t glint_role_element_bytes(const struct glint_tensor_role *role, const struct glint_problem *p)
@@ -110,9 +110,13 @@ static inline int64_t glint_scales_of(const struct glint_problem *p)
     case GLINT_SCALES_NONE: return 0;
     case GLINT_SCALES_TENSOR: return 1;
     case GLINT_SCALES_HEAD: return p->heads_kv;
-    default: return p->page_rows > 0 ? p->pages * p->heads_kv * p->page_rows : p->batch * p->heads_kv * p->seqlen_k;
+    default: break;
     }
+    if (p->page_rows > 0)
+        return p->pages * p->heads_kv * p->page_rows;
+    return p->heads_kv * (p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_k : p->batch * p->seqlen_k);
 }
+
 /* Elements from the first to one past the last of rows of `row` elements, row + sum of (extent - 1) * stride, 0 when there is none; false when
  * they or their bytes leave 63 bits. Strides are not negative. */
 bool glint_span_of(const int64_t extent[3], const struct glint_strides *strides, int64_t row, int64_t element_bytes, int64_t *span);

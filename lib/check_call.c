@@ -169,29 +169,30 @@ struct word_array {
 };
 
 /* Lengths, the page table, the word for a fault, sinks and their gradient, scales: given where they are asked for and only there, aligned, and
- * apart from what is written; address ranges count. */
-static enum glint_status check_words(const struct glint_problem *p, enum glint_pass pass, const struct glint_tensors *t,
+ * apart from what is written; address ranges count. `scaled`: what the call does with the scales. */
+static enum glint_status check_words(const struct glint_problem *p, enum glint_pass pass, const struct glint_tensors *t, int scaled,
                                      const struct region *r, int count, const struct region *lse, const struct region *workspace,
                                      struct glint_fault *fault)
 {
     const bool lengths = p->lengths != GLINT_LENGTHS_HOST, sinks = p->sinks != 0;
-    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED, ragged_keys = ragged && p->page_rows == 0;
     const enum glint_status no_lengths = lengths ? GLINT_OK : GLINT_BAD_LENGTHS, no_sinks = sinks ? GLINT_OK : GLINT_BAD_SINKS;
     const enum glint_status no_scales = p->kv_scales != GLINT_SCALES_NONE ? GLINT_OK : GLINT_BAD_SCALES;
     const int64_t scales = glint_scales_of(p);
     const struct word_array arrays[] = {
         {"first_q", t->first_q, p->batch + 1, GLINT_ROLE_READ, ragged, ragged ? GLINT_OK : GLINT_BAD_RAGGED, "lengths"},
-        {"first_k", t->first_k, p->batch + 1, GLINT_ROLE_READ, ragged, ragged ? GLINT_OK : GLINT_BAD_RAGGED, "lengths"},
+        {"first_k", t->first_k, p->batch + 1, GLINT_ROLE_READ, ragged_keys, ragged_keys ? GLINT_OK : GLINT_BAD_RAGGED,
+         ragged ? "page_rows" : "lengths"},
         {"seqlens_q", t->seqlens_q, p->batch, GLINT_ROLE_READ, false, no_lengths, "lengths"},
-        {"seqlens_k", t->seqlens_k, p->batch, GLINT_ROLE_READ, lengths && !ragged, no_lengths, "lengths"},
+        {"seqlens_k", t->seqlens_k, p->batch, GLINT_ROLE_READ, lengths && !ragged_keys, no_lengths, "lengths"},
         {"page_table", t->page_table, p->batch * p->pages_per_sequence, GLINT_ROLE_READ, p->page_rows > 0,
          p->page_rows > 0 ? GLINT_OK : GLINT_BAD_PAGES, NULL},
         {"fault", t->fault, 1, GLINT_ROLE_WRITTEN, false, no_lengths, "lengths"},
         {"sinks", t->sinks, p->heads_q, GLINT_ROLE_READ, sinks, no_sinks, "sinks"},
         {"dsinks", pass == GLINT_BACKWARD ? t->dsinks : NULL, p->heads_q, GLINT_ROLE_WRITTEN, sinks && pass == GLINT_BACKWARD,
          no_sinks, "sinks"},
-        {"k_scale", t->k_scale, scales, GLINT_ROLE_READ, scales > 0, no_scales, "kv_scales"},
-        {"v_scale", t->v_scale, scales, GLINT_ROLE_READ, scales > 0, no_scales, "kv_scales"},
+        {"k_scale", t->k_scale, scales, scaled, scales > 0, no_scales, "kv_scales"},
+        {"v_scale", t->v_scale, scales, scaled, scales > 0, no_scales, "kv_scales"},
     };
     enum { ARRAYS = sizeof arrays / sizeof arrays[0] };
     struct region words[ARRAYS];
@@ -274,7 +275,8 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
     work.begin = (uintptr_t)workspace;
     work.end = work.begin + (workspace ? plan->workspace_bytes : 0);
     status = check_overlap(regions, count, &lse, &work, &plan->problem, fault);
-    return status == GLINT_OK ? check_words(&plan->problem, pass, tensors, regions, count, &lse, &work, fault) : status;
+    return status == GLINT_OK ? check_words(&plan->problem, pass, tensors, GLINT_ROLE_READ, regions, count, &lse, &work, fault)
+                              : status;
 }
 
 /* New rows of K or V. */
@@ -287,6 +289,8 @@ static enum glint_status region_of_new(const char *name, const char *strides_nam
     const uintptr_t address = (uintptr_t)rows;
     int64_t span;
     *r = (struct region){.name = name, .extent = {p->batch, p->heads_kv, p->seqlen_q}, .strides = *s, .use = GLINT_ROLE_READ};
+    if (p->lengths == GLINT_LENGTHS_RAGGED)
+        r->extent[0] = 1, r->extent[2] = p->rows_q;
     for (int i = 0; i < 3; i++)
         if (stride[i] < 0)
             return glint_refuse(fault, GLINT_BAD_STRIDE, strides_name, dimension[i], stride[i], 0);
@@ -339,11 +343,11 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
                             0);
     if (tensors->reserved != 0)
         return glint_refuse(fault, GLINT_BAD_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
-    if (p->kv_dtype != 0)
-        return glint_refuse(fault, GLINT_BAD_APPEND, "kv_dtype", NULL, p->kv_dtype, 0);
+    if (p->kv_dtype == GLINT_I8 && p->kv_scales != GLINT_SCALES_ROW)
+        return glint_refuse(fault, GLINT_BAD_APPEND, "kv_scales", NULL, p->kv_scales, GLINT_SCALES_ROW);
     if (append->dtype != GLINT_F32 && append->dtype != p->dtype)
         return glint_refuse(fault, GLINT_BAD_APPEND, "append.dtype", NULL, append->dtype, p->dtype);
-    if (p->lengths == GLINT_LENGTHS_RAGGED)
+    if (p->lengths == GLINT_LENGTHS_RAGGED && p->page_rows == 0)
         return glint_refuse(fault, GLINT_BAD_APPEND, "lengths", NULL, p->lengths, GLINT_LENGTHS_DEVICE);
     if (!plan->context->backend->append)
         return glint_refuse(fault, GLINT_NOT_ON_DEVICE, "context", "append", 0, 0);
@@ -367,9 +371,14 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
                 return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, r[j].name, 0, 0);
     struct glint_problem of_cache = *p;
     of_cache.sinks = 0;
-    const struct glint_tensors words = {.seqlens_q = tensors->seqlens_q,
+    const struct glint_tensors words = {.first_q = tensors->first_q,
+                                        .first_k = tensors->first_k,
+                                        .seqlens_q = tensors->seqlens_q,
                                         .seqlens_k = tensors->seqlens_k,
                                         .page_table = tensors->page_table,
+                                        .k_scale = tensors->k_scale,
+                                        .v_scale = tensors->v_scale,
                                         .fault = tensors->fault};
-    return check_words(&of_cache, GLINT_FORWARD, &words, r, REGIONS, &none, &none, fault);
+    const int scaled = p->kv_scales == GLINT_SCALES_ROW ? GLINT_ROLE_WRITTEN : GLINT_ROLE_READ;
+    return check_words(&of_cache, GLINT_FORWARD, &words, scaled, r, REGIONS, &none, &none, fault);
 }

@@ -26,8 +26,7 @@ static enum glint_status check_enums(const struct glint_problem *p, enum glint_p
         return glint_refuse(fault, GLINT_BAD_DTYPE, "dtype", NULL, p->dtype, GLINT_F32);
     if (p->mask < GLINT_MASK_NONE || p->mask > GLINT_MASK_BAND_BOTTOM_RIGHT)
         return glint_refuse(fault, GLINT_BAD_MASK, "mask", NULL, p->mask, GLINT_MASK_NONE);
-    if (p->kv_dtype != 0 &&
-        ((p->kv_dtype != GLINT_I8 && p->kv_dtype != GLINT_E4M3) || pass == GLINT_BACKWARD || p->lengths == GLINT_LENGTHS_RAGGED))
+    if (p->kv_dtype != 0 && ((p->kv_dtype != GLINT_I8 && p->kv_dtype != GLINT_E4M3) || pass == GLINT_BACKWARD))
         return glint_refuse(fault, GLINT_BAD_KV_DTYPE, "kv_dtype", NULL, p->kv_dtype,
                             p->kv_dtype == GLINT_I8 || p->kv_dtype == GLINT_E4M3 ? 0 : GLINT_I8);
     if (p->kv_scales > GLINT_SCALES_ROW || (p->kv_scales == GLINT_SCALES_NONE) != (p->kv_dtype == 0))
@@ -77,11 +76,11 @@ static enum glint_status check_extents(const struct glint_problem *p, struct gli
         return glint_refuse(fault, GLINT_BAD_SEQLEN, "seqlen_q", NULL, p->seqlen_q, GLINT_MAX_EXTENT);
     if (!in_range(p->seqlen_k, 0))
         return glint_refuse(fault, GLINT_BAD_SEQLEN, "seqlen_k", NULL, p->seqlen_k, GLINT_MAX_EXTENT);
-    const int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? GLINT_MAX_EXTENT : 0;
+    const int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? GLINT_MAX_EXTENT : 0, keys = p->page_rows == 0 ? rows : 0;
     if (p->rows_q < 0 || p->rows_q > rows)
         return glint_refuse(fault, GLINT_BAD_RAGGED, "rows_q", NULL, p->rows_q, rows);
-    if (p->rows_k < 0 || p->rows_k > rows)
-        return glint_refuse(fault, GLINT_BAD_RAGGED, "rows_k", NULL, p->rows_k, rows);
+    if (p->rows_k < 0 || p->rows_k > keys)
+        return glint_refuse(fault, GLINT_BAD_RAGGED, "rows_k", NULL, p->rows_k, keys);
     /* inf - inf and NaN - NaN are NaN, every finite number less itself is 0 */
     if (!(p->softmax_scale - p->softmax_scale == 0.0f))
         return glint_refuse(fault, GLINT_BAD_SCALE, "softmax_scale", NULL, 0, 0);
@@ -109,7 +108,7 @@ static enum glint_status check_pages(const struct glint_problem *p, enum glint_p
         return glint_refuse(fault, GLINT_BAD_PAGES, "pages_per_sequence", NULL, p->pages_per_sequence, GLINT_MAX_EXTENT);
     if (pass != GLINT_FORWARD)
         return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "device", rows, 0);
-    if (p->lengths != GLINT_LENGTHS_DEVICE)
+    if (p->lengths == GLINT_LENGTHS_HOST)
         return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "lengths", rows, 0);
     const int64_t needed = (p->seqlen_k + rows - 1) / rows;
     if (needed > p->pages_per_sequence)
@@ -199,7 +198,9 @@ enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_
     int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q;
     if (__builtin_mul_overflow(rows, p->heads_q, &rows) || __builtin_mul_overflow(rows, 4, &rows))
         return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "lse", NULL, 0, INT64_MAX);
-    const int64_t units = p->page_rows > 0 ? p->pages : p->batch, of_unit = p->page_rows > 0 ? p->page_rows : p->seqlen_k;
+    const bool paged = p->page_rows > 0, ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    const int64_t units = paged ? p->pages : ragged ? 1 : p->batch;
+    const int64_t of_unit = paged ? p->page_rows : ragged ? p->rows_k : p->seqlen_k;
     if (p->kv_scales == GLINT_SCALES_ROW &&
         (__builtin_mul_overflow(units * p->heads_kv, of_unit, &rows) || __builtin_mul_overflow(rows, 4, &rows)))
         return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "k_scale", NULL, 0, INT64_MAX);

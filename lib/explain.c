@@ -119,9 +119,10 @@ static void put_pages(struct glint_text *t, const struct glint_problem *p, const
         glint_text_int(t, fault->want);
         glint_text_str(t, " or more.");
     } else
-        glint_text_str(t, fault->other[0] == 'l'
-                              ? ", and lengths is GLINT_LENGTHS_HOST (0); pages go with GLINT_LENGTHS_DEVICE (1)."
-                              : "; the backward pass, and every pass on a GPU, takes linear K and V (0) only.");
+        glint_text_str(
+            t, fault->other[0] == 'l'
+                   ? ", and lengths is GLINT_LENGTHS_HOST (0); pages go with GLINT_LENGTHS_DEVICE (1) or GLINT_LENGTHS_RAGGED (2)."
+                   : "; the backward pass, and every pass on a GPU, takes linear K and V (0) only.");
 }
 
 static void put_sizes(struct glint_text *t, const struct glint_fault *fault)
@@ -182,11 +183,16 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         if (fault->other) {
             glint_text_str(t, "tensors.");
             glint_text_str(t, fault->field);
-            glint_text_str(t, " is given, and the plan's lengths are not GLINT_LENGTHS_RAGGED; plan with it, or set it to NULL.");
+            glint_text_str(
+                t, fault->other[0] == 'l'
+                       ? " is given, and the plan's lengths are not GLINT_LENGTHS_RAGGED; plan with it, or set it to NULL."
+                       : " is given, and the plan's K and V are in pages: seqlens_k says how many keys there are; set it to NULL.");
             break;
         }
         put_field(t, fault);
-        if (fault->want == 0)
+        if (fault->want == 0 && p->lengths == GLINT_LENGTHS_RAGGED)
+            glint_text_str(t, ", and K and V are in pages: their rows do not follow one another; set it to 0.");
+        else if (fault->want == 0)
             glint_text_str(t, ", and lengths is not GLINT_LENGTHS_RAGGED (2); use that, or set it to 0.");
         else {
             glint_text_str(t, "; it must be from 0 to ");
@@ -211,12 +217,13 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
     case GLINT_BAD_APPEND:
         put_field(t, fault);
         if (fault->field[0] == 'k') {
-            glint_text_str(t, "; rows of 8 bits are made by the host: it must be 0.");
+            glint_text_str(t, "; rows of int8 are made with a scale each: plan with GLINT_SCALES_ROW (3).");
             break;
         }
         if (fault->field[0] == 'l') {
             glint_text_str(
-                t, " (GLINT_LENGTHS_RAGGED); rows are appended to a cache of GLINT_LENGTHS_HOST (0) or GLINT_LENGTHS_DEVICE (1).");
+                t, " (GLINT_LENGTHS_RAGGED), and keys that follow one another leave no room; rows are appended to pages, or to "
+                   "a cache of GLINT_LENGTHS_HOST (0) or GLINT_LENGTHS_DEVICE (1).");
             break;
         }
         glint_text_str(t, "; it must be GLINT_F32 (1) or the plan's dtype, ");
@@ -226,7 +233,7 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
     case GLINT_BAD_PAGES: put_pages(t, p, fault); break;
     case GLINT_BAD_KV_DTYPE:
         put_field(t, fault);
-        glint_text_str(t, fault->want == 0 ? "; the backward pass and ragged lengths take 0 only: K and V of the problem's dtype."
+        glint_text_str(t, fault->want == 0 ? "; the backward pass takes 0 only: K and V of the problem's dtype."
                                            : "; use 0 (as dtype), GLINT_I8 (4) or GLINT_E4M3 (5).");
         break;
     case GLINT_BAD_SCALES:

@@ -87,13 +87,13 @@ enum glint_status {
     /* the problem, continued */
     GLINT_BAD_SINKS =
         48, /* sinks is neither 0 nor 1, or not taken here; or a call has sinks or their gradient, and its plan has none */
-    GLINT_BAD_KV_DTYPE =
-        49, /* kv_dtype is neither 0 nor GLINT_I8 nor GLINT_E4M3, or is set for the backward pass or ragged lengths */
-    GLINT_BAD_SCALES = 50, /* kv_scales does not go with kv_dtype, or a call has scales and its plan has none */
-    GLINT_BAD_PAGES = 51,  /* page_rows, pages, pages_per_sequence or a page table is not one that is taken here */
-    GLINT_BAD_RAGGED = 52, /* rows_q or rows_k is out of range; or one, first_q or first_k is given without GLINT_LENGTHS_RAGGED */
+    GLINT_BAD_KV_DTYPE = 49, /* kv_dtype is neither 0 nor GLINT_I8 nor GLINT_E4M3, or is set for the backward pass */
+    GLINT_BAD_SCALES = 50,   /* kv_scales does not go with kv_dtype, or a call has scales and its plan has none */
+    GLINT_BAD_PAGES = 51,    /* page_rows, pages, pages_per_sequence or a page table is not one that is taken here */
+    GLINT_BAD_RAGGED =
+        52, /* rows_q or rows_k is out of range; or one, first_q or first_k is given where nothing is ragged that it counts */
     GLINT_BAD_APPEND =
-        53, /* glint_append: the new rows are neither float32 nor of the cache's dtype, or the plan's K and V are of 8 bits or its lengths ragged */
+        53, /* glint_append: the new rows are neither float32 nor of the problem's dtype, keys are ragged, or int8 has scales that are not a row's */
     GLINT_BAD_MERGE = 54, /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
@@ -261,7 +261,8 @@ struct glint_strides {
  *   GLINT_LENGTHS_DEVICE  sequence b has seqlens_q[b] queries and seqlens_k[b] keys, in tensors that are laid out for the bounds seqlen_q, seqlen_k
  *   GLINT_LENGTHS_RAGGED  the sequences follow one another: sequence b has the queries first_q[b] ... first_q[b + 1] - 1 of rows_q, and the keys
  *                         first_k[b] ... first_k[b + 1] - 1 of rows_k. seqlen_q and seqlen_k are bounds for one sequence. seqlens_q[b] and
- *                         seqlens_k[b], if given, are how many of them are used, from the first on
+ *                         seqlens_k[b], if given, are how many of them are used, from the first on. In pages keys do not follow one another:
+ *                         rows_k is 0, first_k NULL, and sequence b has seqlens_k[b] keys
  *
  * The arrays are read in the call, once, so one plan and one workspace serve all lengths up to the bounds. All keys of a sequence count: those of a
  * cache and the new ones.
@@ -285,14 +286,15 @@ enum glint_scales {
     GLINT_SCALES_NONE = 0,   /* of K and V of the problem's dtype */
     GLINT_SCALES_TENSOR = 1, /* [1] */
     GLINT_SCALES_HEAD = 2,   /* [heads_kv] */
-    GLINT_SCALES_ROW = 3     /* [batch, heads_kv, seqlen_k]; in pages [pages, heads_kv, page_rows] */
+    GLINT_SCALES_ROW = 3     /* [batch, heads_kv, seqlen_k]; in pages [pages, heads_kv, page_rows]; ragged [heads_kv, rows_k] */
 };
 
 /* Pages: K and V of a sequence lie in pages of a pool, in any order, and a table of the call says where. page_rows is 16, 32, 64, 128 or 256, or
  * 0: K and V are linear, and so are `pages` and `pages_per_sequence` 0.
  *  - K and V have the shape [pages, heads_kv, page_rows, head_dim]: k.batch and v.batch step from page to page, head and row strides are any
  *    (pages of [row][head] or of [head][row]). Key j of sequence b is row j % page_rows of page page_table[b][j / page_rows].
- *  - Lengths are on the device (GLINT_LENGTHS_DEVICE), and seqlen_k is at most pages_per_sequence * page_rows.
+ *  - Lengths are on the device (GLINT_LENGTHS_DEVICE), or queries are ragged (GLINT_LENGTHS_RAGGED), which is what a server's step wants that has
+ *    prompts and single tokens in one batch. seqlen_k is at most pages_per_sequence * page_rows.
  *  - A table entry is read if its page has a key below the sequence's length, one that a window hides included. An index outside of
  *    0 ... pages - 1 is clamped to that, and glint_tensors.fault says so if some query sees a key of the page. Entries may be equal, in a row
  *    or between rows: sequences share a prefix so, and the pages of a ring come round again.
@@ -308,7 +310,7 @@ enum glint_scales {
  *  LSE               [batch, heads_q,  seqlen_q]            float32, contiguous
  *
  * Ragged: Q, O, dO, dQ [heads_q, rows_q, head_dim], K, V, dK, dV [heads_kv, rows_k, head_dim], LSE [heads_q, rows_q];
- * strides.batch counts for nothing, and is not negative.
+ * strides.batch counts for nothing, and is not negative. In pages K and V are as in every other batch.
  * Query head h reads key head h / (heads_q / heads_kv). */
 struct glint_problem {
     uint32_t struct_size;
@@ -324,7 +326,7 @@ struct glint_problem {
     struct glint_strides q, k, v, o;
     struct glint_strides dout, dq, dk, dv; /* read for GLINT_BACKWARD only */
     int64_t window_left, window_right;     /* of GLINT_MASK_BAND_*: 0 ... GLINT_MAX_EXTENT or GLINT_UNBOUNDED; of other masks 0 */
-    int64_t rows_q, rows_k;                /* of GLINT_LENGTHS_RAGGED: 0 ... GLINT_MAX_EXTENT; otherwise 0 */
+    int64_t rows_q, rows_k;                /* of GLINT_LENGTHS_RAGGED: 0 ... GLINT_MAX_EXTENT; otherwise 0, and rows_k in pages */
     uint32_t lengths;                      /* enum glint_lengths */
     uint32_t reserved_word;                /* zero */
     float softcap;                         /* 0: none; else 2^-126 ... 2^124, on a GPU times |softmax_scale| too */
@@ -428,9 +430,9 @@ struct glint_tensors {
     void *dq, *dk, *dv;    /* written by backward */
 
     /* Of GLINT_LENGTHS_DEVICE and GLINT_LENGTHS_RAGGED; otherwise NULL. On a GPU context in device memory, as all tensors are. */
-    const int32_t *first_q, *first_k; /* [batch + 1]: of ragged sequences, else NULL */
+    const int32_t *first_q, *first_k; /* [batch + 1]: of ragged sequences, else NULL; first_k in pages too */
     const int32_t *seqlens_q;         /* [batch], or NULL: every sequence has seqlen_q queries, or all of its ragged ones */
-    const int32_t *seqlens_k;         /* [batch]; of ragged sequences it may be NULL: all of their keys */
+    const int32_t *seqlens_k;         /* [batch]; of ragged sequences that are not in pages it may be NULL: all of their keys */
 
     /* Or NULL. Lowered to the index of the first sequence with a length outside of 0 ... its bound, a first row that is none, or a page
      * outside of the pool, if that is less than what it holds: set it to GLINT_NO_FAULT once, and read it after any number of calls. */
@@ -468,7 +470,8 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
 
 /* ---- a cache of keys and values --------------------------------------------------------------------------------------------- */
 
-/* New rows of K and V, [batch, heads_kv, seqlen_q, head_dim]: of the tokens whose queries a forward call takes next. */
+/* New rows of K and V, of the tokens whose queries a forward call takes next: [batch, heads_kv, seqlen_q, head_dim], or [heads_kv, rows_q, head_dim]
+ * where queries are ragged. */
 struct glint_append {
     uint32_t struct_size;
     uint32_t dtype;                            /* enum glint_dtype of the new rows: GLINT_F32 or the problem's */
@@ -486,18 +489,28 @@ struct glint_append {
 
 /* Puts new rows where the plan's forward call will read them: row i of sequence b becomes key seqlens_k[b] - seqlens_q[b] + i, for i from 0 to
  * seqlens_q[b] - 1. The lengths are those of that call, so they count the new rows already: a host adds the new tokens to its lengths, then
- * appends, then runs, with one plan and the same `tensors`. With GLINT_LENGTHS_HOST the lengths are seqlen_q and seqlen_k;
- * ragged rows follow one another, so there is no room and no appending to them.
+ * appends, then runs, with one plan and the same `tensors`. With GLINT_LENGTHS_HOST the lengths are seqlen_q and seqlen_k. Of ragged queries
+ * the new rows are ragged as they are, first_q[b] + i instead of (b, i), and the cache is in pages; ragged keys follow one another, so there is no
+ * room and no appending to them.
  *
  *  - tensors.k and .v are written, linear or in pages, and so must be memory that may be; their rows, heads and batches (or pages) must not
- *    overlap. Of the other tensors the lengths, page_table and fault are read as in the forward call, and no others are looked at.
+ *    overlap. With GLINT_SCALES_ROW so are k_scale and v_scale; other scales are read. Of the other tensors the lengths, first_q, page_table and fault
+ *    are read as in the forward call, and no others are looked at.
  *  - float32 is rounded to the cache's dtype, to nearest even; what is too large becomes inf, and NaN stays NaN. Nothing else is written.
+ *  - 8 bits. A row x of K or V becomes the row c and, with GLINT_SCALES_ROW, its scale s. In float32, each operation rounded to nearest even:
+ *
+ *      int8, GLINT_SCALES_ROW     s = max(max_d |x_d| / 127, 2^-126)    c_d = x_d / s rounded to an integer, -127 ... 127
+ *      e4m3, GLINT_SCALES_ROW     s = max(max_d |x_d| / 448, 2^-126)    c_d = x_d / s rounded to e4m3; beyond -448 ... 448 that bound
+ *      e4m3, TENSOR or HEAD       s is the host's                       the same; a quotient that is infinite or NaN becomes NaN, 0x7f
+ *
+ *    A row of zeros so has the scale 2^-126. With a scale of its own a row that holds an infinity or a NaN becomes zeros with the scale NaN:
+ *    every query that sees it gets NaN. Int8 with a scale that is the host's is not appended, as it has no NaN to say so.
  *  - A row is left out, and the sequence noted in tensors.fault, where its key is not one of 0 ... seqlen_k - 1 (more new rows than keys, or a
  *    cache that is full: no row takes the place of another) or its page is not in the pool; then also where a length is out of its bounds.
- *  - K and V share no range of addresses with the new rows; with each other they may interleave, as outputs of a call may.
+ *  - K, V and scales share no range of addresses with the new rows; K and V may interleave with each other, as outputs of a call may.
  *  - Two rows that the table puts at one place (pages that sequences share) are written in no order.
  *
- * `plan` is of the forward pass, without kv_dtype; its mask plays no part. It allocates nothing, needs no workspace, and runs on a CPU context on the executor;
+ * The bits of a row depend on the row alone. `plan` is of the forward pass; its mask plays no part. It allocates nothing, needs no workspace, and runs on a CPU context on the executor;
  * `stream` is as in glint_forward. Refusals write nothing: GLINT_BAD_APPEND, and those of a call that have the same cause; GLINT_NOT_ON_DEVICE on
  * a GPU context. Thread-safe. */
 enum glint_status glint_append(const struct glint_plan *plan, const struct glint_append *append,

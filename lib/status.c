@@ -42,8 +42,7 @@ static const struct entry entries[] = {
           "lengths is not a value of enum glint_lengths, or lengths on the device are not taken by this pass or device."),
     ENTRY(GLINT_BAD_SOFTCAP, "softcap is neither 0 nor from 2^-126 to 2^124."),
     ENTRY(GLINT_BAD_SINKS, "sinks is neither 0 nor 1, or is not taken here, or sinks were given to a call whose plan has none."),
-    ENTRY(GLINT_BAD_KV_DTYPE,
-          "kv_dtype is neither 0 nor GLINT_I8 nor GLINT_E4M3, or is set for the backward pass or ragged lengths."),
+    ENTRY(GLINT_BAD_KV_DTYPE, "kv_dtype is neither 0 nor GLINT_I8 nor GLINT_E4M3, or is set for the backward pass."),
     ENTRY(GLINT_BAD_SCALES, "kv_scales does not go with kv_dtype, or a call has scales and its plan has none."),
     ENTRY(GLINT_NOT_IN_SPEC,
           "The library was built without a variant that computes this; glint_explain says what to add to the spec."),
@@ -61,10 +60,12 @@ static const struct entry entries[] = {
           "on the device, or a page table is given and K and V are linear."),
     ENTRY(
         GLINT_BAD_RAGGED,
-        "rows_q or rows_k is negative or above GLINT_MAX_EXTENT, or ragged rows are given and lengths is not GLINT_LENGTHS_RAGGED."),
+        "rows_q or rows_k is negative or above GLINT_MAX_EXTENT, or ragged rows are given and lengths is not GLINT_LENGTHS_RAGGED, or "
+        "ragged keys are given and K and V are in pages."),
     ENTRY(
         GLINT_BAD_APPEND,
-        "The new rows of K and V are neither GLINT_F32 nor of the plan's dtype, or the plan's K and V are of 8 bits or its lengths ragged."),
+        "The new rows of K and V are neither GLINT_F32 nor of the plan's dtype, or the plan's keys are ragged, or its int8 has not a scale "
+        "a row."),
     ENTRY(GLINT_BAD_MERGE, "The number of parts to be merged is not from 1 to GLINT_MAX_PARTS."),
     ENTRY(GLINT_NO_DRIVER, "A GPU was asked for, but the system has no CUDA driver library."),
     ENTRY(GLINT_DRIVER_TOO_OLD, "The CUDA driver lacks a function that Glint needs; update the driver."),

@@ -54,6 +54,12 @@ def glint_repositories():
         spec = "//tests/specs:onnx.lua",
     )
 
+    # Caches of 8 bits.
+    glint_spec(
+        name = "cache_spec",
+        spec = "//tests/specs:cache.lua",
+    )
+
     # Tiles that the generator proposes, compiled for every class of shared memory.
     glint_spec(
         name = "proposals_spec",

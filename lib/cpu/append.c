@@ -20,7 +20,92 @@ struct job {
     uint32_t bodies;
 };
 
-/* One row of one key head, from the new rows' dtype to the cache's. */
+/* ---- a row ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Four elements of a row in f32. */
+GLINT_INLINE glint_f4 load_new(const void *row, uint32_t dtype, int64_t i)
+{
+    float wide[8];
+    if (dtype == GLINT_F32)
+        return glint_load4((const float *)row + i);
+    if (dtype == GLINT_F16)
+        glint_widen_f16(wide, (const uint16_t *)row + i / 8 * 8);
+    else
+        glint_widen_bf16(wide, (const uint16_t *)row + i / 8 * 8);
+    return glint_load4(wide + i % 8);
+}
+
+/* |x| as an integer: in the order of the numbers, infinity and then NaN the largest. */
+GLINT_INLINE glint_i4 magnitude_of(glint_f4 x)
+{
+    return (glint_i4)x & 0x7fffffff;
+}
+
+/* The largest |x| of a row, NaN if an element is infinite or NaN. */
+static float largest_of(const void *row, uint32_t dtype, int64_t head_dim)
+{
+    glint_i4 most = {0};
+    for (int64_t i = 0; i < head_dim; i += 4) {
+        const glint_i4 m = magnitude_of(load_new(row, dtype, i)), more = m > most;
+        most = (m & more) | (most & ~more);
+    }
+    int32_t largest = 0;
+    for (int i = 0; i < 4; i++)
+        largest = most[i] > largest ? most[i] : largest;
+    if (largest >= 0x7f800000)
+        largest = 0x7fc00000;
+    float x;
+    memcpy(&x, &largest, sizeof x);
+    return x;
+}
+
+/* To the nearest integer, ties to even: 1.5 * 2^23 has that in its last places, as two's complement. x is at most 127 (1 + 2^-23), as a scale of its
+ * own is 1 / 127 of the largest, rounded. */
+GLINT_INLINE void store_i8(void *to, glint_f4 x)
+{
+    typedef int8_t bytes __attribute__((vector_size(4)));
+    const bytes q = __builtin_convertvector((glint_i4)(x + 0x1.8p23f), bytes);
+    memcpy(to, &q, sizeof q);
+}
+
+/* To nearest even. Normal: add half of the last place kept, less one when that place is even. Subnormal, below 2^-6: adding 2^14 leaves multiples
+ * of 2^-9 in the low bits, rounded by the addition itself. Beyond 448, 0x7e: that; infinity and NaN:
+ * NaN, 0x7f, whose sign would be the processor's. */
+GLINT_INLINE void store_e4m3(void *to, glint_f4 x)
+{
+    typedef uint8_t bytes __attribute__((vector_size(4)));
+    const glint_i4 magnitude = magnitude_of(x), sign = (glint_i4)x >> 24 & 0x80;
+    const glint_i4 normal = (magnitude - 0x3c000000 + 0x7ffff + (magnitude >> 20 & 1)) >> 20;
+    const glint_i4 subnormal = (glint_i4)((glint_f4)magnitude + 0x1p14f) - 0x46800000;
+    const glint_i4 small = magnitude<0x3c800000, large = magnitude> 0x43e00000, nan = magnitude >= 0x7f800000;
+    const glint_i4 value = (small & subnormal) | (~small & ~large & normal) | (large & 0x7e) | sign;
+    const bytes q = __builtin_convertvector((nan & 0x7f) | (~nan & value), bytes);
+    memcpy(to, &q, sizeof q);
+}
+
+/* One row of one key head in 8 bits, as glint.h has it. `own`: *scale is made, else it is read. */
+static void store_narrow(unsigned char *to, uint32_t to_dtype, const void *from, uint32_t from_dtype, int64_t head_dim, bool own,
+                         float *scale)
+{
+    if (own) {
+        const float s = largest_of(from, from_dtype, head_dim) / (to_dtype == GLINT_I8 ? 127.0f : 448.0f);
+        *scale = s < 0x1p-126f ? 0x1p-126f : s;
+        if (s != s) {
+            memset(to, 0, (size_t)head_dim);
+            return;
+        }
+    }
+    const glint_f4 divisor = {*scale, *scale, *scale, *scale};
+    for (int64_t i = 0; i < head_dim; i += 4) {
+        const glint_f4 x = load_new(from, from_dtype, i) / divisor;
+        if (to_dtype == GLINT_I8)
+            store_i8(to + i, x);
+        else
+            store_e4m3(to + i, x);
+    }
+}
+
+/* One row of one key head, from the new rows' dtype to the cache's, which is not of 8 bits. */
 static void store_row(void *to, uint32_t to_dtype, const void *from, uint32_t from_dtype, int64_t head_dim)
 {
     if (to_dtype == from_dtype) {
@@ -35,73 +120,111 @@ static void store_row(void *to, uint32_t to_dtype, const void *from, uint32_t fr
         glint_narrow_bf16(dst + i, glint_load4(src + i));
 }
 
-/* The rows of a token, of all key heads. `strides` of the new rows and of the cache. */
-static void store_token(void *cache, const struct glint_strides *to, struct glint_cpu_keys at, uint32_t to_dtype, const void *rows,
-                        const struct glint_strides *from, int64_t sequence, int64_t i, uint32_t from_dtype,
-                        const struct glint_problem *p)
+/* ---- a batch ----------------------------------------------------------------------------------------------------------------------- */
+
+/* K or V: the cache and the new rows. */
+struct stream {
+    unsigned char *cache;
+    const struct glint_strides *to;
+    float *scale; /* of 8 bits */
+    const unsigned char *rows;
+    const struct glint_strides *from;
+};
+
+/* The rows of a token, of all key heads: new row `row` of `batch`, and where its key goes. */
+static void store_token(const struct job *job, const struct stream *s, int64_t batch, int64_t row, struct glint_cpu_keys at)
 {
-    unsigned char *dst = cache;
-    const unsigned char *src = rows;
-    for (int64_t h = 0; h < p->heads_kv; h++)
-        store_row(dst + (at.page * to->batch + h * to->head + at.row * to->row) * glint_dtype_bytes(to_dtype), to_dtype,
-                  src + (sequence * from->batch + h * from->head + i * from->row) * glint_dtype_bytes(from_dtype), from_dtype,
-                  p->head_dim);
+    const struct glint_problem *p = job->problem;
+    const uint32_t from_dtype = job->append->dtype, to_dtype = p->kv_dtype != 0 ? p->kv_dtype : p->dtype;
+    const bool own = p->kv_scales == GLINT_SCALES_ROW;
+    for (int64_t h = 0; h < p->heads_kv; h++) {
+        unsigned char *to =
+            s->cache + (at.page * s->to->batch + h * s->to->head + at.row * s->to->row) * glint_dtype_bytes(to_dtype);
+        const unsigned char *from =
+            s->rows + (batch * s->from->batch + h * s->from->head + row * s->from->row) * glint_dtype_bytes(from_dtype);
+        const int64_t of_head = p->page_rows > 0 ? p->page_rows : p->seqlen_k;
+        const int64_t scale = own ? (at.page * p->heads_kv + h) * of_head + at.row : p->kv_scales == GLINT_SCALES_HEAD ? h : 0;
+        if (p->kv_dtype != 0)
+            store_narrow(to, to_dtype, from, from_dtype, p->head_dim, own, s->scale + scale);
+        else
+            store_row(to, to_dtype, from, from_dtype, p->head_dim);
+    }
 }
 
-/* New rows of a sequence and their first key, from lengths that may be anything. */
+/* New rows of a sequence, from lengths that may be anything: `rows` of them from row `at` of the batch on, of which the first is key `first`. */
 struct span {
-    int64_t rows, first;
+    int64_t at, rows, first;
     bool bounded; /* both lengths are within their bounds */
 };
 
-static struct span span_of(const struct glint_problem *p, const struct glint_tensors *t, int64_t sequence)
+/* Of the next sequence on the side of the queries. */
+static struct span span_of(const struct job *job, struct glint_cpu_side *queries, int64_t sequence)
 {
-    const int64_t queries = t->seqlens_q ? t->seqlens_q[sequence] : p->seqlen_q;
-    const int64_t keys = t->seqlens_k ? t->seqlens_k[sequence] : p->seqlen_k;
-    const int64_t rows = queries < 0 ? 0 : queries < p->seqlen_q ? queries : p->seqlen_q;
-    return (struct span){rows, keys - queries, rows == queries && keys >= 0 && keys <= p->seqlen_k};
+    const struct glint_problem *p = job->problem;
+    const struct glint_cpu_place q = glint_cpu_place_of(queries, sequence);
+    const int64_t keys = job->tensors->seqlens_k ? job->tensors->seqlens_k[sequence] : p->seqlen_k;
+    return (struct span){q.at, q.length, keys - q.given, q.right && keys >= 0 && keys <= p->seqlen_k};
+}
+
+static struct glint_cpu_side queries_of(const struct job *job)
+{
+    const struct glint_problem *p = job->problem;
+    return (struct glint_cpu_side){job->tensors->first_q, job->tensors->seqlens_q, p->seqlen_q, p->rows_q, 0};
 }
 
 /* Is there a place for this key? No other one is ever written. */
-static bool has_place(const struct glint_problem *p, const struct glint_tensors *t, int64_t sequence, int64_t key)
+static bool has_place(const struct job *job, int64_t sequence, int64_t key)
 {
+    const struct glint_problem *p = job->problem;
     if (key < 0 || key >= p->seqlen_k)
         return false;
     if (p->page_rows == 0)
         return true;
-    const int64_t page = t->page_table[sequence * p->pages_per_sequence + key / p->page_rows];
+    const int64_t page = job->tensors->page_table[sequence * p->pages_per_sequence + key / p->page_rows];
     return page >= 0 && page < p->pages;
 }
 
-static bool is_faulty(const struct glint_problem *p, const struct glint_tensors *t, int64_t sequence)
+/* The first sequence at fault, before the one that the word has. */
+static void note_fault(const struct job *job)
 {
-    const struct span s = span_of(p, t, sequence);
-    for (int64_t i = 0; s.bounded && i < s.rows; i++)
-        if (!has_place(p, t, sequence, s.first + i))
-            return true;
-    return !s.bounded;
+    struct glint_cpu_side queries = queries_of(job);
+    uint32_t *word = job->tensors->fault;
+    for (int64_t b = 0; word && b < job->problem->batch && b < (int64_t)*word; b++) {
+        const struct span s = span_of(job, &queries, b);
+        bool right = s.bounded;
+        for (int64_t i = 0; right && i < s.rows; i++)
+            right = has_place(job, b, s.first + i);
+        if (!right)
+            *word = (uint32_t)b;
+    }
 }
 
+/* A body's share of the tokens. Token t is row t of ragged ones, and else row t % seqlen_q of sequence t / seqlen_q. */
 static void body(void *argument, uint32_t index)
 {
     const struct job *job = argument;
     const struct glint_problem *p = job->problem;
     const struct glint_append *a = job->append;
+    const struct glint_tensors *t = job->tensors;
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    const struct stream k = {(void *)(uintptr_t)t->k, &p->k, (float *)(uintptr_t)t->k_scale, a->k, &a->k_strides};
+    const struct stream v = {(void *)(uintptr_t)t->v, &p->v, (float *)(uintptr_t)t->v_scale, a->v, &a->v_strides};
     const int64_t each = job->tokens / job->bodies, more = job->tokens % job->bodies;
-    int64_t at = each * index + (index < more ? index : more);
-    const int64_t end = at + each + (index < more);
-    while (at < end) {
-        const int64_t sequence = at / p->seqlen_q, first = at % p->seqlen_q;
-        const int64_t last = first + end - at < p->seqlen_q ? first + end - at : p->seqlen_q;
-        const struct span s = span_of(p, job->tensors, sequence);
-        for (int64_t i = first; i < last && i < s.rows; i++) {
-            if (!has_place(p, job->tensors, sequence, s.first + i))
+    const int64_t begin = each * index + (index < more ? index : more), end = begin + each + (index < more);
+    struct glint_cpu_side queries = queries_of(job);
+    for (int64_t b = ragged ? 0 : begin / p->seqlen_q; b < p->batch; b++) {
+        const struct span s = span_of(job, &queries, b);
+        const int64_t token = ragged ? s.at : b * p->seqlen_q; /* of row 0 */
+        if (token >= end)
+            break;
+        const int64_t last = token + s.rows < end ? s.rows : end - token;
+        for (int64_t i = token < begin ? begin - token : 0; i < last; i++) {
+            if (!has_place(job, b, s.first + i))
                 continue;
-            const struct glint_cpu_keys place = glint_cpu_keys_at(p, job->tensors->page_table, sequence, s.first + i);
-            store_token((void *)(uintptr_t)job->tensors->k, &p->k, place, p->dtype, a->k, &a->k_strides, sequence, i, a->dtype, p);
-            store_token((void *)(uintptr_t)job->tensors->v, &p->v, place, p->dtype, a->v, &a->v_strides, sequence, i, a->dtype, p);
+            const struct glint_cpu_keys place = glint_cpu_keys_at(p, t->page_table, b, s.first + i);
+            store_token(job, &k, ragged ? 0 : b, s.at + i, place);
+            store_token(job, &v, ragged ? 0 : b, s.at + i, place);
         }
-        at += last - first;
     }
 }
 
@@ -111,10 +234,8 @@ enum glint_status glint_cpu_append(const struct glint_context *context, const st
     (void)stream;
     const struct glint_executor *executor = &context->executor;
     const struct glint_problem *p = &plan->problem;
-    for (int64_t b = 0; tensors->fault && b < p->batch && b < (int64_t)*tensors->fault; b++)
-        if (is_faulty(p, tensors, b))
-            *tensors->fault = (uint32_t)b;
-    struct job job = {p, append, tensors, p->batch * p->seqlen_q, 1};
+    struct job job = {p, append, tensors, p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q, 1};
+    note_fault(&job);
     if (job.tokens == 0)
         return GLINT_OK;
     const int64_t token_bytes = 2 * p->heads_kv * p->head_dim * glint_dtype_bytes(append->dtype);

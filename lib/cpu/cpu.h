@@ -129,8 +129,8 @@ struct glint_cpu_sequence {
 struct glint_cpu_call {
     const struct glint_problem *problem;
     const struct glint_tensors *tensors;
-    int64_t queries; /* rows of LSE from head to head: seqlen_q, a bound of it, or all rows of ragged sequences */
-    int64_t keys;    /* seqlen_k by which scales of rows lie: a bound, where the problem is of a sequence of its own length */
+    int64_t queries;        /* rows of LSE from head to head: seqlen_q, a bound of it, or all rows of ragged sequences */
+    int64_t keys;           /* scales of rows from head to head: seqlen_k, a bound of it, or all rows of ragged sequences */
     struct glint_band band; /* a kernel uses the sides that its mask bounds */
     float *partials;        /* backward: [key_groups][batch][heads_q][partial_floats]
                         decode:   [batch][heads_kv][rows][key_blocks][GLINT_DEC_PITCH(head_dim)]: O, its maximum, its sum of a chunk */
@@ -196,6 +196,20 @@ bool glint_cpu_plan(const struct glint_variant *variant, const struct glint_prob
                     struct glint_family_plan *plan);
 enum glint_status glint_cpu_run(const struct glint_context *context, const struct glint_variant *variant,
                                 const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream);
+
+/* Where sequence b begins in the rows of one side of a batch, and its length. Ragged sequences follow one another, so a first row before that of
+ * the sequence before is that one's, and none lies beyond the rows. */
+struct glint_cpu_side {
+    const int32_t *first, *lengths; /* of the call; each may be NULL */
+    int64_t bound, rows;            /* of a sequence; of all, where first is given */
+    int64_t end; /* where the next sequence may begin: 0 before the first one. Sequences are asked for in order */
+};
+struct glint_cpu_place {
+    int64_t at, length;
+    int64_t given; /* the length before it was clamped to what there is */
+    bool right;    /* all was in order */
+};
+struct glint_cpu_place glint_cpu_place_of(struct glint_cpu_side *side, int64_t b);
 
 /* Bit mask of 1 << enum glint_isa: what this CPU and its operating system can run. Whether the process may use AMX is not seen here. */
 uint32_t glint_cpu_probe(void);

@@ -36,30 +36,21 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* The length of a sequence, between 0 and its bound. */
-static int64_t length_of(const int32_t *lengths, int64_t sequence, int64_t bound)
+struct glint_cpu_place glint_cpu_place_of(struct glint_cpu_side *side, int64_t b)
 {
-    return lengths ? clamp(lengths[sequence], 0, bound) : bound;
-}
-
-/* One side of sequence b. Ragged sequences follow one another, so a first row before that of the sequence before is that one's, and none lies beyond
- * the rows. *end: where the sequence after it may begin. The answer is whether all was in order. */
-static bool place(const int32_t *first, const int32_t *lengths, int64_t b, int64_t bound, int64_t rows, int32_t *at,
-                  int32_t *length, int64_t *end)
-{
-    int64_t room = bound;
-    bool right = true;
-    *at = 0;
-    if (first) {
-        const int64_t begin = clamp(first[b], *end, rows);
-        *at = (int32_t)begin;
-        *end = clamp(first[b + 1], begin, rows);
-        room = *end - begin;
-        right = begin == first[b] && *end == first[b + 1] && (lengths || room <= bound);
-        room = room < bound ? room : bound;
+    struct glint_cpu_place place = {.at = 0, .given = side->bound, .right = true};
+    if (side->first) {
+        place.at = clamp(side->first[b], side->end, side->rows);
+        side->end = clamp(side->first[b + 1], place.at, side->rows);
+        place.given = side->end - place.at;
+        place.right = place.at == side->first[b] && side->end == side->first[b + 1];
     }
-    *length = (int32_t)length_of(lengths, b, room);
-    return right && (!lengths || lengths[b] == *length);
+    const int64_t room = place.given < side->bound ? place.given : side->bound;
+    if (side->lengths)
+        place.given = side->lengths[b];
+    place.length = clamp(place.given, 0, room);
+    place.right = place.right && place.length == place.given;
+    return place;
 }
 
 /* The problem that sequence b is by itself, with a batch of one. */
@@ -93,13 +84,16 @@ __attribute__((noinline)) static int64_t read_lengths(const struct glint_cpu_cal
 {
     const struct glint_problem *p = call->problem;
     const struct glint_tensors *t = call->tensors;
-    int64_t end_q = 0, end_k = 0, tiles = 0;
+    struct glint_cpu_side queries = {t->first_q, t->seqlens_q, p->seqlen_q, p->rows_q, 0};
+    struct glint_cpu_side keys = {t->first_k, t->seqlens_k, p->seqlen_k, p->rows_k, 0};
+    int64_t tiles = 0;
     uint32_t at_fault = GLINT_NO_FAULT;
     for (int64_t b = 0; b < p->batch; b++) {
         struct glint_cpu_sequence *s = &sequences[b];
-        const bool right_q = place(t->first_q, t->seqlens_q, b, p->seqlen_q, p->rows_q, &s->first_q, &s->seqlen_q, &end_q);
-        const bool right_k = place(t->first_k, t->seqlens_k, b, p->seqlen_k, p->rows_k, &s->first_k, &s->seqlen_k, &end_k);
-        if (at_fault == GLINT_NO_FAULT && (!(right_q && right_k) || (t->fault && has_bad_page(p, t, s, b))))
+        const struct glint_cpu_place q = glint_cpu_place_of(&queries, b), k = glint_cpu_place_of(&keys, b);
+        s->first_q = (int32_t)q.at, s->seqlen_q = (int32_t)q.length;
+        s->first_k = (int32_t)k.at, s->seqlen_k = (int32_t)k.length;
+        if (at_fault == GLINT_NO_FAULT && (!(q.right && k.right) || (t->fault && has_bad_page(p, t, s, b))))
             at_fault = (uint32_t)b;
         tiles += (s->seqlen_q + variant->tile_m - 1) / variant->tile_m * p->heads_q;
     }
@@ -174,8 +168,9 @@ __attribute__((noinline)) static void begin_sequence(const struct launch *launch
         move(&t->k, &p->k, batch, s->first_k, s->seqlen_k, dtype);
         move(&t->v, &p->v, batch, s->first_k, s->seqlen_k, dtype);
         if (p->kv_scales == GLINT_SCALES_ROW && s->seqlen_k > 0) {
-            t->k_scale += batch * p->heads_kv * p->seqlen_k;
-            t->v_scale += batch * p->heads_kv * p->seqlen_k;
+            const int64_t first = batch * p->heads_kv * p->seqlen_k + s->first_k;
+            t->k_scale += first;
+            t->v_scale += first;
         }
     }
     if (launch->variant->pass == GLINT_BACKWARD) {
@@ -252,8 +247,10 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
     (void)stream;
     const struct glint_executor *executor = &context->executor;
     const struct glint_problem *p = &plan->problem;
-    struct glint_cpu_call call = {.problem = p, .tensors = tensors, .keys = p->seqlen_k, .band = glint_band_of(p)};
-    call.queries = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->seqlen_q;
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    struct glint_cpu_call call = {.problem = p, .tensors = tensors, .band = glint_band_of(p)};
+    call.queries = ragged ? p->rows_q : p->seqlen_q;
+    call.keys = ragged ? p->rows_k : p->seqlen_k;
     memcpy(&call.geometry, plan->internal, sizeof call.geometry);
     const struct glint_cpu_geometry *g = &call.geometry;
 

@@ -1,5 +1,5 @@
-/* Lengths that are read at run time, GLINT_LENGTHS_DEVICE and GLINT_LENGTHS_RAGGED: every sequence has the bits of a problem of its own lengths, on
- * every row that runs here, forward, decode and backward; what lies beyond a length is NaN and reaches nothing, rows beyond one are not written;
+/* Lengths that are read at run time, GLINT_LENGTHS_DEVICE and GLINT_LENGTHS_RAGGED, the latter with keys in pages too: every sequence has the bits of
+ * a problem of its own lengths, with linear K and V, on every row that runs here, forward, decode and backward, and of 8-bit K and V; what lies beyond a length is NaN and reaches nothing, rows beyond one are not written;
  * arrays that hold anything are clamped and noted, and nothing outside of the tensors is touched. What a problem of its own lengths gives is held
  * against double elsewhere (tests/checks). */
 #include <stdlib.h>
@@ -10,6 +10,9 @@
 
 enum { BATCH = 5, HEADS_Q = 4, HEADS_KV = 2 };
 
+/* A third way that lengths may be given, beside those of enum glint_lengths: ragged queries, keys in pages. */
+enum { RAGGED_AND_PAGES = GLINT_LENGTHS_RAGGED + 1 };
+
 /* A problem of BATCH sequences, and its memory, each tensor at the end or the start of its pages. */
 struct batch {
     struct glint_problem problem;
@@ -18,7 +21,9 @@ struct batch {
     struct guarded memory[TENSORS];
     int32_t *first_q, *first_k, *seqlens_q, *seqlens_k; /* in pages of their own */
     float *sinks, *dsinks;                              /* of a problem with sinks */
-    struct guarded arrays[6];
+    int32_t *table;                                     /* of pages */
+    float *scale[2];                                    /* of 8-bit K and V */
+    struct guarded arrays[9];
     int64_t at[2][BATCH], length[2][BATCH]; /* of queries, of keys: what the arrays come to */
     uint32_t at_fault;
 };
@@ -37,7 +42,7 @@ static int64_t clamped(int64_t x, int64_t low, int64_t high)
 static uint32_t read_side(struct batch *x, bool keys)
 {
     const struct glint_problem *const p = &x->problem;
-    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED && !(keys && p->page_rows > 0);
     const int32_t *const first = keys ? x->first_k : x->first_q, *const used = keys ? x->tensors.seqlens_k : x->tensors.seqlens_q;
     const int64_t bound = keys ? p->seqlen_k : p->seqlen_q, rows = keys ? p->rows_k : p->rows_q;
     int64_t begin = 0;
@@ -77,10 +82,28 @@ static unsigned char *row_of(const struct glint_problem *p, void *base, enum ten
     return (unsigned char *)base + (b * s.strides.batch + h * s.strides.head + i * s.strides.row) * s.element_bytes;
 }
 
+static bool in_pages(const struct batch *x, enum tensor t)
+{
+    return of_keys(t) && x->problem.page_rows > 0;
+}
+
 static unsigned char *row_in(const struct batch *x, enum tensor t, int64_t b, int64_t h, int64_t i)
 {
-    const bool ragged = x->problem.lengths == GLINT_LENGTHS_RAGGED;
-    return row_of(&x->problem, x->memory[t].at, t, ragged ? 0 : b, h, i + x->at[of_keys(t)][b]);
+    const struct glint_problem *const p = &x->problem;
+    if (in_pages(x, t))
+        return row_of(p, x->memory[t].at, t, x->table[b * p->pages_per_sequence + i / p->page_rows], h, i % p->page_rows);
+    return row_of(p, x->memory[t].at, t, p->lengths == GLINT_LENGTHS_RAGGED ? 0 : b, h, i + x->at[of_keys(t)][b]);
+}
+
+/* The scale of a row of 8-bit K or V. */
+static float *scale_in(const struct batch *x, enum tensor t, int64_t b, int64_t h, int64_t i)
+{
+    const struct glint_problem *const p = &x->problem;
+    float *const scale = x->scale[t - K];
+    if (in_pages(x, t))
+        return scale + (x->table[b * p->pages_per_sequence + i / p->page_rows] * HEADS_KV + h) * p->page_rows + i % p->page_rows;
+    return p->lengths == GLINT_LENGTHS_RAGGED ? scale + h * p->rows_k + x->at[1][b] + i
+                                              : scale + (b * HEADS_KV + h) * p->seqlen_k + i;
 }
 
 static size_t row_bytes(const struct glint_problem *p, enum tensor t)
@@ -106,9 +129,11 @@ static void make(struct batch *x, uint64_t seed)
         memset(x->memory[t].at, 0xff, bytes);
         for (int64_t b = 0; b < BATCH; b++)
             for (int64_t h = 0; h < s.heads; h++)
-                for (int64_t i = 0; i < x->length[of_keys(t)][b]; i++)
-                    fill_random(&r, t == LSE ? (uint32_t)GLINT_F32 : x->problem.dtype, row_in(x, t, b, h, i),
-                                row_bytes(&x->problem, t));
+                for (int64_t i = 0; i < x->length[of_keys(t)][b]; i++) {
+                    fill_random(&r, tensor_dtype(&x->problem, t), row_in(x, t, b, h, i), row_bytes(&x->problem, t));
+                    if (of_keys(t) && x->problem.kv_dtype != 0)
+                        *scale_in(x, t, b, h, i) = 0x1p-7f * (1 + (float)rand_uniform(&r));
+                }
         guarded_read_only(&x->memory[t]);
     }
 }
@@ -117,7 +142,7 @@ static void drop(struct batch *x)
 {
     for (enum tensor t = Q; t < TENSORS; t++)
         guarded_free(&x->memory[t]);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 9; i++)
         guarded_free(&x->arrays[i]);
 }
 
@@ -141,11 +166,22 @@ static void compare(const struct glint_context *alone, uint32_t row, struct batc
     struct glint_problem p = x->problem;
     p.lengths = GLINT_LENGTHS_HOST;
     p.rows_q = p.rows_k = 0;
+    p.page_rows = p.pages = p.pages_per_sequence = 0;
     p.batch = 1;
     p.seqlen_q = x->length[0][b];
     p.seqlen_k = x->length[1][b];
+    if (x->problem.page_rows > 0)
+        p.k = p.v = (struct glint_strides){0, HEADS_KV > 1 ? p.seqlen_k * p.head_dim : 0, p.head_dim};
     struct glint_tensors t = GLINT_TENSORS_INIT;
     unsigned char *own[TENSORS] = {NULL};
+    float *scale[2] = {NULL};
+    for (int k = 0; k < 2 && p.kv_dtype != 0; k++) {
+        scale[k] = malloc(scale_bytes(&p) + 4);
+        for (int64_t h = 0; h < HEADS_KV; h++)
+            for (int64_t i = 0; i < p.seqlen_k; i++)
+                scale[k][h * p.seqlen_k + i] = *scale_in(x, k == 0 ? K : V, b, h, i);
+        *(k == 0 ? &t.k_scale : &t.v_scale) = scale[k];
+    }
     for (enum tensor k = Q; k < TENSORS; k++) {
         if (!pass_uses(x->pass, k))
             continue;
@@ -175,6 +211,7 @@ static void compare(const struct glint_context *alone, uint32_t row, struct batc
             }
     for (enum tensor k = Q; k < TENSORS; k++)
         free(own[k]);
+    free(scale[0]), free(scale[1]);
 }
 
 static void nothing_else_is_written(const struct batch *x, uint32_t row)
@@ -193,11 +230,30 @@ static int32_t *array(struct batch *x, int which, int64_t count)
 
 enum layout { BSHD, BHSD, GAPS };
 
+/* K and V in pages of 16 to 64 rows, whose order in the pool is that of the sequences from behind; the table's entries beyond all keys are no pages. */
+static void put_into_pages(struct batch *x, enum layout layout)
+{
+    struct glint_problem *const p = &x->problem;
+    const int64_t d = p->head_dim, rows = p->page_rows = 16 << layout, each = (p->seqlen_k + rows - 1) / rows;
+    p->rows_k = 0;
+    p->pages = BATCH * each;
+    p->pages_per_sequence = each + 1;
+    p->k = layout == BSHD ? (struct glint_strides){rows * HEADS_KV * d, d, HEADS_KV * d}
+                          : (struct glint_strides){HEADS_KV * rows * (d + 8), rows * (d + 8), d + 8};
+    p->v = p->k;
+    x->table = array(x, 6, BATCH * p->pages_per_sequence);
+    for (int b = 0; b < BATCH; b++)
+        for (int64_t i = 0; i < p->pages_per_sequence; i++)
+            x->table[b * p->pages_per_sequence + i] = i == each ? INT32_MAX : (int32_t)(p->pages - 1 - (b * each + i));
+    x->tensors.page_table = x->table;
+    x->tensors.first_k = NULL;
+}
+
 /* Lengths from none to the bounds, of a row: m queries and n keys and a little. Ragged, sequences follow one another with gaps after two of them, which
  * the used lengths leave, and rows of no sequence at either end. */
-static void describe(struct batch *x, const struct glint_variant_info *info, uint32_t lengths, enum layout layout,
-                     bool bottom_right)
+static void describe(struct batch *x, const struct glint_variant_info *info, uint32_t given, enum layout layout, bool bottom_right)
 {
+    const uint32_t lengths = given == RAGGED_AND_PAGES ? (uint32_t)GLINT_LENGTHS_RAGGED : given;
     const bool decode = info->queries_up_to > 0, ragged = lengths == GLINT_LENGTHS_RAGGED;
     const int64_t m = decode ? 6 : (int64_t)info->tile_m + 9;
     const int64_t n =
@@ -220,6 +276,7 @@ static void describe(struct batch *x, const struct glint_variant_info *info, uin
     p->lengths = lengths;
     p->rows_q = ragged ? 3 * m : 0;
     p->rows_k = ragged ? 3 * n : 0;
+    serve_cache(p, info);
     p->mask = row_mask(info, bottom_right);
     if (p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT) {
         p->window_left = (int64_t)info->tile_n / 2;
@@ -253,6 +310,13 @@ static void describe(struct batch *x, const struct glint_variant_info *info, uin
     if (ragged) {
         x->tensors.first_q = x->first_q;
         x->tensors.first_k = x->first_k;
+    }
+    if (given == RAGGED_AND_PAGES)
+        put_into_pages(x, layout);
+    for (int i = 0; i < 2 && p->kv_dtype != 0; i++) {
+        x->scale[i] = (float *)(void *)array(x, 7 + i, (int64_t)scale_bytes(p) / 4);
+        memset(x->scale[i], 0xff, scale_bytes(p));
+        *(i == 0 ? &x->tensors.k_scale : &x->tensors.v_scale) = x->scale[i];
     }
 }
 
@@ -300,7 +364,7 @@ static void scramble(struct batch *x, struct rand *r)
         }
     if (rand_below(r, 3) == 0)
         x->tensors.seqlens_q = NULL;
-    if (ragged && rand_below(r, 3) == 0)
+    if (ragged && rand_below(r, 3) == 0 && p->page_rows == 0)
         x->tensors.seqlens_k = NULL;
 }
 
@@ -314,10 +378,12 @@ static void each_row(uint32_t concurrency)
     uint32_t tried = 0;
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         const struct glint_variant_info info = row_at(row);
-        if (info.kv_dtype != 0 || glint_variant_available(context, row) != GLINT_OK)
+        if (glint_variant_available(context, row) != GLINT_OK)
             continue;
-        for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= GLINT_LENGTHS_RAGGED; lengths++)
-            for (uint32_t way = concurrency == 1 ? (row + lengths) % 3 : 0; way < 3; way += concurrency == 1 ? 3 : 1) {
+        const uint32_t last = info.pass == GLINT_FORWARD ? RAGGED_AND_PAGES : GLINT_LENGTHS_RAGGED;
+        for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= last; lengths++) {
+            const bool one = concurrency == 1 || lengths == RAGGED_AND_PAGES; /* of the three ways, in turns */
+            for (uint32_t way = one ? (row + lengths) % 3 : 0; way < 3; way += one ? 3 : 1) {
                 struct batch x;
                 struct rand r = rand_stream(row, lengths * 3 + way);
                 describe(&x, &info, lengths, (enum layout)((way + lengths) % 3), way > 0);
@@ -325,6 +391,7 @@ static void each_row(uint32_t concurrency)
                     scramble(&x, &r);
                 judge(context, alone, row, &x, row + way, &rows);
             }
+        }
         tried++;
     }
     EXPECT(tried > 0 && rows > 0, "no row runs here");
@@ -354,14 +421,17 @@ static void any_arrays(void)
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         const struct glint_variant_info info = row_at(row);
         bool *const this = &done[info.queries_up_to > 0 ? 0 : info.pass];
-        if (*this || info.kv_dtype != 0 || glint_variant_available(context, row) != GLINT_OK)
+        if (*this || glint_variant_available(context, row) != GLINT_OK)
             continue;
         *this = true;
         for (uint64_t seed = 0; seed < (CONTRACT_EMULATED || CONTRACT_SANITIZED ? 20 : 150); seed++, tried++) {
             struct rand r = rand_stream(seed, row);
             struct batch x;
-            describe(&x, &info, seed % 4 == 0 ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_RAGGED, (enum layout)rand_below(&r, 3),
-                     seed % 3 > 0);
+            describe(&x, &info,
+                     seed % 4 == 0                                 ? GLINT_LENGTHS_DEVICE
+                     : seed % 4 == 1 && info.pass == GLINT_FORWARD ? RAGGED_AND_PAGES
+                                                                   : GLINT_LENGTHS_RAGGED,
+                     (enum layout)rand_below(&r, 3), seed % 3 > 0);
             scramble(&x, &r);
             read_arrays(&x);
             at_fault += x.at_fault != GLINT_NO_FAULT;
@@ -482,7 +552,7 @@ static void faults(void)
     uint32_t row = 0, word = GLINT_NO_FAULT;
     while (strcmp(row_at(row).name, info.name) != 0)
         row++;
-    for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= GLINT_LENGTHS_RAGGED; lengths++) {
+    for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= RAGGED_AND_PAGES; lengths++) {
         struct batch x;
         describe(&x, &info, lengths, BSHD, true);
         make(&x, 1);
@@ -522,6 +592,56 @@ static void expect_refused(const struct glint_plan *plan, const struct glint_ten
                    expected &&
                strstr(text, word) != NULL,
            "no %s in: %s", word, text);
+}
+
+static void expect_not_planned(const struct glint_context *context, const struct glint_problem *p, enum glint_status expected,
+                               const char *word)
+{
+    char text[1024];
+    EXPECT(glint_explain(context, p, GLINT_FORWARD, text, sizeof text, NULL) == expected && strstr(text, word) != NULL,
+           "no %s in: %s", word, text);
+}
+
+/* Ragged queries with keys in pages: the keys have no rows of their own to begin at, and seqlens_k says how many there are. */
+static void refusals_in_pages(void)
+{
+    void *storage;
+    struct counting counting;
+    struct glint_context *const context = open_context(&counting, 2, &storage);
+    const struct glint_variant_info info = first_row(context, GLINT_FORWARD);
+    struct batch x;
+    struct glint_plan plan;
+    describe(&x, &info, RAGGED_AND_PAGES, BSHD, true);
+    make(&x, 1);
+    EXPECT(glint_plan(context, &x.problem, GLINT_FORWARD, &plan) == GLINT_OK, "plan");
+    unsigned char *const workspace = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, plan.workspace_bytes);
+    struct glint_tensors t = x.tensors;
+    t.first_k = x.first_k;
+    expect_refused(&plan, &t, workspace, GLINT_BAD_RAGGED, "first_k is given, and the plan's K and V are in pages");
+    t = x.tensors;
+    t.seqlens_k = NULL;
+    expect_refused(&plan, &t, workspace, GLINT_NULL_TENSOR, "seqlens_k");
+    t = x.tensors;
+    t.first_q = NULL;
+    expect_refused(&plan, &t, workspace, GLINT_NULL_TENSOR, "first_q");
+    t = x.tensors;
+    t.page_table = NULL;
+    expect_refused(&plan, &t, workspace, GLINT_NULL_TENSOR, "page_table");
+    nothing_else_is_written(&x, 0);
+    EXPECT(counting.calls == 0, "a refused call ran the executor");
+    struct glint_problem bad = x.problem;
+    bad.rows_k = 1;
+    expect_not_planned(context, &bad, GLINT_BAD_RAGGED, "rows_k is 1, and K and V are in pages");
+    bad = x.problem;
+    bad.rows_q = -1;
+    expect_not_planned(context, &bad, GLINT_BAD_RAGGED, "rows_q");
+    bad = x.problem;
+    bad.pages_per_sequence = 1;
+    expect_not_planned(context, &bad, GLINT_BAD_PAGES, "pages_per_sequence");
+    run(context, plan.variant, x.pass, &x.problem, &x.tensors);
+    free(workspace);
+    drop(&x);
+    free(storage);
 }
 
 static void refusals(void)
@@ -621,8 +741,12 @@ static void refusals(void)
 }
 
 static const struct contract_case cases[] = {
-    {"one_body", one_body, 300},     {"seven_bodies", seven_bodies, 300},
-    {"any_arrays", any_arrays, 300}, {"bits_of_a_sequence", bits_of_a_sequence, 300},
-    {"faults", faults, 0},           {"refusals", refusals, 0},
+    {"one_body", one_body, 300},
+    {"seven_bodies", seven_bodies, 300},
+    {"any_arrays", any_arrays, 300},
+    {"bits_of_a_sequence", bits_of_a_sequence, 300},
+    {"faults", faults, 0},
+    {"refusals", refusals, 0},
+    {"refusals_in_pages", refusals_in_pages, 0},
 };
 CONTRACT_MAIN("lengths", cases)

@@ -252,7 +252,7 @@ static void seven_bodies(void)
     each_row(7);
 }
 
-/* The first row that runs here, of a window if one is wanted, and two batches of the same sequences. */
+/* The first row that runs here, of a window if one is wanted and not of 8 bits, and two batches of the same sequences. */
 struct pair {
     void *storage;
     struct counting counting;
@@ -268,7 +268,7 @@ static void pair_make(struct pair *x, bool windowed, int64_t page_rows)
     for (x->row = 0;; x->row++) {
         EXPECT(x->row < glint_variant_count(), "no forward row runs here");
         info = row_at(x->row);
-        if (info.pass == GLINT_FORWARD && glint_variant_available(x->context, x->row) == GLINT_OK &&
+        if (info.pass == GLINT_FORWARD && info.kv_dtype == 0 && glint_variant_available(x->context, x->row) == GLINT_OK &&
             (!windowed || (info.features & GLINT_FEATURE_LEFT_BOUND) != 0))
             break;
     }

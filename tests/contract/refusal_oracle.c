@@ -233,8 +233,7 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
     const double cap = (double)p->softcap;
     if (cap != 0 && !(cap >= ldexp(1, -126) && cap <= ldexp(1, 124)))
         fault(f, GLINT_BAD_SOFTCAP, "softcap");
-    if (p->kv_dtype != 0 &&
-        ((p->kv_dtype != GLINT_I8 && p->kv_dtype != GLINT_E4M3) || pass == GLINT_BACKWARD || p->lengths == GLINT_LENGTHS_RAGGED))
+    if (p->kv_dtype != 0 && ((p->kv_dtype != GLINT_I8 && p->kv_dtype != GLINT_E4M3) || pass == GLINT_BACKWARD))
         fault(f, GLINT_BAD_KV_DTYPE, "kv_dtype");
     if (p->kv_scales > GLINT_SCALES_ROW || (p->kv_dtype == 0) != (p->kv_scales == GLINT_SCALES_NONE))
         fault(f, GLINT_BAD_SCALES, "kv_scales");
@@ -257,13 +256,13 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
             fault(f, GLINT_BAD_PAGES, "pages_per_sequence");
         else if (pages_fit && extent_fits(p->seqlen_k, 0) && p->pages_per_sequence * r < p->seqlen_k)
             fault(f, GLINT_BAD_PAGES, "pages_per_sequence");
-        if (pass != GLINT_FORWARD || p->lengths != GLINT_LENGTHS_DEVICE)
+        if (pass != GLINT_FORWARD || p->lengths == GLINT_LENGTHS_HOST)
             fault(f, GLINT_BAD_PAGES, "page_rows");
     }
     const int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? GLINT_MAX_EXTENT : 0;
     if (p->rows_q < 0 || p->rows_q > rows)
         fault(f, GLINT_BAD_RAGGED, "rows_q");
-    if (p->rows_k < 0 || p->rows_k > rows)
+    if (p->rows_k < 0 || p->rows_k > (p->page_rows == 0 ? rows : 0))
         fault(f, GLINT_BAD_RAGGED, "rows_k");
     if (p->reserved_word != 0)
         fault(f, GLINT_BAD_RESERVED, "reserved_word");

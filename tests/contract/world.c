@@ -24,19 +24,22 @@ size_t scale_bytes(const struct glint_problem *p)
     switch (p->kv_scales) {
     case GLINT_SCALES_TENSOR: return 4;
     case GLINT_SCALES_HEAD: return 4 * (size_t)p->heads_kv;
-    case GLINT_SCALES_ROW: return 4 * (size_t)(p->heads_kv * (p->page_rows > 0 ? p->pages * p->page_rows : p->batch * p->seqlen_k));
+    case GLINT_SCALES_ROW: break;
     default: return 0;
     }
+    if (p->page_rows > 0)
+        return 4 * (size_t)(p->pages * p->heads_kv * p->page_rows);
+    return 4 * (size_t)(p->heads_kv * (p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_k : p->batch * p->seqlen_k));
 }
 
 struct tensor_layout tensor_layout(const struct glint_problem *p, enum tensor t)
 {
     const bool of_keys = t == K || t == V || t == DK || t == DV, ragged = p->lengths == GLINT_LENGTHS_RAGGED;
     const bool paged = (t == K || t == V) && p->page_rows != 0;
-    const int64_t keys = ragged ? p->rows_k : paged ? p->page_rows : p->seqlen_k;
-    struct tensor_layout s = {ragged  ? 1
-                              : paged ? p->pages
-                                      : p->batch,
+    const int64_t keys = paged ? p->page_rows : ragged ? p->rows_k : p->seqlen_k;
+    struct tensor_layout s = {paged    ? p->pages
+                              : ragged ? 1
+                                       : p->batch,
                               of_keys ? p->heads_kv : p->heads_q,
                               of_keys  ? keys
                               : ragged ? p->rows_q

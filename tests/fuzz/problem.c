@@ -266,7 +266,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         first[i] = (int32_t)((uint64_t)i * size * 37 % 300) - 20;
     for (int i = 0; i < 16; i++)
         seqlens_k[i] = i % 2 == 0 ? (int32_t)p.seqlen_k : INT32_MAX;
-    if (p.lengths == GLINT_LENGTHS_DEVICE)
+    if (p.lengths == GLINT_LENGTHS_DEVICE || (p.lengths == GLINT_LENGTHS_RAGGED && p.page_rows > 0))
         c.tensors.seqlens_k = seqlens_k;
     float sinks[16], dsinks[16]; /* no more heads */
     for (int i = 0; i < 16; i++) {
@@ -283,7 +283,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (p.page_rows > 0)
         c.tensors.page_table = table;
     if (p.lengths == GLINT_LENGTHS_RAGGED)
-        c.tensors.first_q = c.tensors.first_k = first;
+        c.tensors.first_q = first;
+    if (p.lengths == GLINT_LENGTHS_RAGGED && p.page_rows == 0)
+        c.tensors.first_k = first;
     const bool tame = isfinite(p.softmax_scale) && fabs((double)p.softmax_scale) * sqrt((double)p.head_dim) <= 4;
     if (pass == GLINT_BACKWARD) {
         struct glint_plan forward;
