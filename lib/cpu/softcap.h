@@ -19,7 +19,9 @@ GLINT_INLINE struct glint_softcap glint_softcap_of(float cap)
 
 /* cap tanh(s / cap) = s R((s / cap)^2) with R(u) = tanh(sqrt u) / sqrt u, which is P(u) / Q(u) on [0, 9.02^2] to a relative 2.2e-8: the ratio
  * of polynomials of degree 4 with constant terms 1 of least such error. Their coefficients are positive, so nothing cancels and the result is
- * off by at most 6 ulps (tests/contract/softcap.c). A score far below the cap stays as it is, to the bit. Inf gives the cap, NaN stays NaN. */
+ * off by at most 6 ulps (tests/contract/softcap.c). A score far below the cap stays as it is, to the bit. Inf gives the cap, NaN stays NaN.
+ * The result is rounded before anything is subtracted from it: fused, a score less itself would be not 0 but half an ulp of it, and its exp
+ * anything. */
 GLINT_INLINE glint_vec glint_softcap(glint_vec s, struct glint_softcap cap)
 {
     s = glint_min(glint_splat(cap.limit), glint_max(glint_splat(-cap.limit), s));
@@ -31,7 +33,7 @@ GLINT_INLINE glint_vec glint_softcap(glint_vec s, struct glint_softcap cap)
     q = q * u + 0x1.de5f0ep-2f;
     p = p * u + 1.0f;
     q = q * u + 1.0f;
-    return s * (p / q);
+    return glint_rounded(s * (p / q));
 }
 
 /* Forward's glint_softmax_step where scores are capped: what is in s, max and new_max is not capped yet. The cap rises with the score, so the

@@ -75,6 +75,20 @@ GLINT_INLINE glint_vec glint_min(glint_vec a, glint_vec b)
 #endif
 }
 
+/* x as float32 has it: a product is not fused with what is done to it next. */
+GLINT_INLINE glint_vec glint_rounded(glint_vec x)
+{
+#if defined(__clang__) && defined(__x86_64__)
+    __asm__("" : "+v"(x));
+    return x;
+#elif defined(__clang__)
+    __asm__("" : "+w"(x));
+    return x;
+#else
+    return __builtin_assoc_barrier(x);
+#endif
+}
+
 /* 0, 1, 2, ... */
 GLINT_INLINE glint_veci glint_lane_index(void)
 {
