@@ -142,7 +142,7 @@ static int before(const struct glint_variant *a, const struct glint_variant *b, 
     return LINES;
 }
 
-/* For the explanation of a refusal: the row that differs on the fewest axes, then in the least head_dim. */
+/* For the explanation of a refusal: the row that serves all but the fewest axes, then the one of the nearest head_dim. */
 static uint32_t nearest(const struct glint_problem *p, enum glint_pass pass)
 {
     const struct glint_key wanted = glint_key_of_problem(p, pass);
@@ -153,7 +153,7 @@ static uint32_t nearest(const struct glint_problem *p, enum glint_pass pass)
         const struct glint_key key = glint_key_of_row(v);
         int64_t distance = v->head_dim > p->head_dim ? v->head_dim - p->head_dim : p->head_dim - v->head_dim;
         for (int axis = 0; axis < GLINT_AXIS_COUNT; axis++)
-            distance += key.value[axis] != wanted.value[axis] ? INT64_C(1) << 32 : 0;
+            distance += glint_axis_serves((enum glint_axis)axis, v, key.value[axis], wanted.value[axis]) ? 0 : INT64_C(1) << 32;
         if (distance < least) {
             least = distance;
             found = i;

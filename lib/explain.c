@@ -55,7 +55,7 @@ static void put_key(struct glint_text *t, const struct glint_problem *p, enum gl
     }
 }
 
-/* Which words of the spec would make the missing row: the key's parts that differ from the nearest row. */
+/* Which words of the spec would make the missing row: the key's parts that the nearest row does not serve. */
 static void put_spec_line(struct glint_text *t, const struct glint_problem *p, enum glint_pass pass, const struct glint_variant *v)
 {
     const struct glint_key wanted = glint_key_of_problem(p, pass), key = glint_key_of_row(v);
@@ -65,7 +65,7 @@ static void put_spec_line(struct glint_text *t, const struct glint_problem *p, e
     for (int i = 0; i < GLINT_AXIS_COUNT; i++) {
         const enum glint_axis axis = (enum glint_axis)i;
         const char *quote = glint_axis_word(axis, wanted.value[i]) ? "\"" : "";
-        if (key.value[i] == wanted.value[i])
+        if (glint_axis_serves(axis, v, key.value[i], wanted.value[i]))
             continue;
         glint_text_char(t, ' ');
         glint_text_str(t, quote);

@@ -171,6 +171,8 @@ static void says_what_to_change(void)
     for (uint32_t i = 0; i < glint_variant_count() && !way_out; i++)
         way_out = strstr(text, row_at(i).name) != NULL;
     EXPECT(way_out, "neither a variant nor the spec is named:\n%s", text);
+    /* Nothing that a row serves already: one with the feature softcap serves problems without one. */
+    EXPECT(strstr(text, "In the spec, add 79992 to head_dims, and rebuild.") != NULL, "more than the head dim in:\n%s", text);
 #undef REFUSED
 
     /* Accepted: the variant, its tile and its workspace. */
