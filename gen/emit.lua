@@ -1,6 +1,7 @@
 -- Records to C: one kernel's source from its template, and the dispatch table of lib/variant.h. Returns text; writes nothing.
 -- What is emitted depends on the record alone: no dates, no absolute paths, no lines of the spec.
 local axes = require("gen.axes")
+local gpu = require("gen.gpu")
 local registry = require("gen.registry")
 local template = require("gen.template")
 
@@ -99,7 +100,7 @@ function emit.table(records, spec_name)
     '#include "lib/variant.h"\n\n',
     table.concat(families), "\n", table.concat(declarations),
     "\nconst struct glint_variant glint_variants[] = {\n", table.concat(rows), "};\n\n",
-    ("const uint32_t glint_variants_count = %du;\n"):format(#records),
+    ("const uint32_t glint_variants_count = %du;\n"):format(#records), gpu.rows(records),
   })
 end
 

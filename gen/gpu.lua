@@ -9,6 +9,7 @@
 --   zero_words   or nil: words of the workspace that are 0 when the first kernel begins
 --   part_heads, parts_from   backward, or nil: how the rule of lib/cuda/policy.c, glint_gpu_part_heads, shares out a group's heads
 --   padded_dim   numbers of a row of a tile in shared memory, and of sums in the workspace
+local architectures = require("gen.archs")
 local gpu = {}
 
 --- The name under which the build puts a variant's cubin for an architecture into read-only data.
@@ -56,6 +57,27 @@ static const struct glint_gpu_kernel %s = {
 ]]):format(table.concat(externs), record.name, table.concat(images), record.symbol, record.strategy_id, #record.launches,
     table.concat(launches), record.name, #record.archs, more ~= "" and "    " .. more .. ",\n" or "",
     #maps > 0 and ("    .map_count = %d,\n    .map = {\n%s    },\n"):format(#maps, table.concat(maps)) or "")
+end
+
+--- C of the images of the kernels that no variant has (lib/cuda/rows.cu), one an architecture that some record is for; "" without any.
+function gpu.rows(records)
+  local archs, seen = {}, {}
+  for _, record in ipairs(records) do
+    for _, arch in ipairs(record.archs or {}) do
+      if not seen[arch] then archs[#archs + 1] = arch end
+      seen[arch] = true
+    end
+  end
+  if #archs == 0 then return "" end
+  table.sort(archs, architectures.before)
+  local externs, images = {}, {}
+  for i, arch in ipairs(archs) do
+    local symbol = gpu.cubin_symbol({ symbol = "glint_gpu_rows" }, arch)
+    externs[i] = ("extern const unsigned char %s[];\n"):format(symbol)
+    images[i] = ('    {"%s", %s},\n'):format(arch, symbol)
+  end
+  return ("\n%sconst struct glint_gpu_image glint_gpu_rows[] = {\n%s};\nconst uint32_t glint_gpu_rows_count = %du;\n"):format(
+    table.concat(externs), table.concat(images), #archs)
 end
 
 return gpu

@@ -51,11 +51,14 @@ struct glint_backend {
     enum glint_status (*run)(const struct glint_context *context, const struct glint_variant *row, const struct glint_plan *plan,
                              const struct glint_tensors *tensors, void *workspace, void *stream);
 
-    /* glint_append, checked; NULL where the backend has none. */
+    /* What addresses and strides of the rows of glint_append and glint_merge are multiples of, in bytes; 0: of an element. */
+    int64_t row_bytes;
+
+    /* glint_append, checked. */
     enum glint_status (*append)(const struct glint_context *context, const struct glint_plan *plan,
                                 const struct glint_append *append, const struct glint_tensors *tensors, void *stream);
 
-    /* glint_merge, checked; NULL where the backend has none. */
+    /* glint_merge, checked. */
     enum glint_status (*merge)(const struct glint_context *context, const struct glint_merge *merge, void *stream);
 
     /* Copies between host memory and the memory that the device computes on; returns when done. For the self test. */

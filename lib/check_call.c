@@ -281,11 +281,13 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
 
 /* New rows of K or V. */
 static enum glint_status region_of_new(const char *name, const char *strides_name, const void *rows, const struct glint_strides *s,
-                                       const struct glint_append *append, const struct glint_problem *p, struct region *r,
+                                       const struct glint_append *append, const struct glint_plan *plan, struct region *r,
                                        struct glint_fault *fault)
 {
     static const char *const dimension[3] = {"batch", "head", "row"};
+    const struct glint_problem *const p = &plan->problem;
     const int64_t stride[3] = {s->batch, s->head, s->row}, element = glint_dtype_bytes(append->dtype);
+    const int64_t asked = plan->context->backend->row_bytes, unit = asked > element ? asked : element;
     const uintptr_t address = (uintptr_t)rows;
     int64_t span;
     *r = (struct region){.name = name, .extent = {p->batch, p->heads_kv, p->seqlen_q}, .strides = *s, .use = GLINT_ROLE_READ};
@@ -294,14 +296,19 @@ static enum glint_status region_of_new(const char *name, const char *strides_nam
     for (int i = 0; i < 3; i++)
         if (stride[i] < 0)
             return glint_refuse(fault, GLINT_BAD_STRIDE, strides_name, dimension[i], stride[i], 0);
+        else if (r->extent[i] > 1 && stride[i] % (unit / element) != 0) {
+            glint_refuse(fault, GLINT_STRIDE_MISALIGNED, strides_name, dimension[i], stride[i], unit / element);
+            fault->variant = plan->variant;
+            return GLINT_STRIDE_MISALIGNED;
+        }
     if (!glint_span_of(r->extent, s, p->head_dim, element, &span))
         return glint_refuse(fault, GLINT_SIZE_OVERFLOW, name, NULL, 0, INT64_MAX);
     if (span == 0)
         return GLINT_OK;
     if (address == 0)
         return glint_refuse(fault, GLINT_NULL_TENSOR, name, NULL, 0, 0);
-    if (address % (uintptr_t)element != 0)
-        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, name, NULL, (int64_t)(address % (uintptr_t)element), element);
+    if (address % (uintptr_t)unit != 0)
+        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, name, NULL, (int64_t)(address % (uintptr_t)unit), unit);
     r->begin = address;
     r->end = address + (uintptr_t)(span * element);
     return r->end < r->begin ? glint_refuse(fault, GLINT_SIZE_OVERFLOW, name, NULL, 0, INT64_MAX) : GLINT_OK;
@@ -349,8 +356,6 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
         return glint_refuse(fault, GLINT_BAD_APPEND, "append.dtype", NULL, append->dtype, p->dtype);
     if (p->lengths == GLINT_LENGTHS_RAGGED && p->page_rows == 0)
         return glint_refuse(fault, GLINT_BAD_APPEND, "lengths", NULL, p->lengths, GLINT_LENGTHS_DEVICE);
-    if (!plan->context->backend->append)
-        return glint_refuse(fault, GLINT_NOT_ON_DEVICE, "context", "append", 0, 0);
     if (plan->context->backend->device == GLINT_DEVICE_CPU && stream)
         return glint_refuse(fault, GLINT_BAD_STREAM, "stream", NULL, 0, 0);
 
@@ -358,9 +363,9 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
     if (status == GLINT_OK)
         status = region_of_cache(&glint_roles[2], plan, tensors, &r[V], fault);
     if (status == GLINT_OK)
-        status = region_of_new("append.k", "append.k_strides", append->k, &append->k_strides, append, p, &r[NEW_K], fault);
+        status = region_of_new("append.k", "append.k_strides", append->k, &append->k_strides, append, plan, &r[NEW_K], fault);
     if (status == GLINT_OK)
-        status = region_of_new("append.v", "append.v_strides", append->v, &append->v_strides, append, p, &r[NEW_V], fault);
+        status = region_of_new("append.v", "append.v_strides", append->v, &append->v_strides, append, plan, &r[NEW_V], fault);
     if (status != GLINT_OK)
         return status;
     if (share_elements(&r[K], &r[V], p->head_dim))

@@ -300,10 +300,6 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         break;
     case GLINT_NOT_IN_SPEC: put_not_in_spec(t, p, pass, fault); break;
     case GLINT_NOT_ON_DEVICE:
-        if (fault->other) {
-            glint_text_str(t, "Rows are appended on a context of the CPU; this one is on a GPU.");
-            break;
-        }
         glint_text_str(t, "The library has variants for ");
         put_key(t, p, pass);
         glint_text_str(t, ", but none that this device runs. In the spec, add ");

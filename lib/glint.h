@@ -510,9 +510,10 @@ struct glint_append {
  *  - K, V and scales share no range of addresses with the new rows; K and V may interleave with each other, as outputs of a call may.
  *  - Two rows that the table puts at one place (pages that sequences share) are written in no order.
  *
- * The bits of a row depend on the row alone. `plan` is of the forward pass; its mask plays no part. It allocates nothing, needs no workspace, and runs on a CPU context on the executor;
- * `stream` is as in glint_forward. Refusals write nothing: GLINT_BAD_APPEND, and those of a call that have the same cause; GLINT_NOT_ON_DEVICE on
- * a GPU context. Thread-safe. */
+ * The bits of a row depend on the row alone. `plan` is of the forward pass; its mask plays no part. It allocates nothing and needs no
+ * workspace. It runs where the forward call does, on the executor or in `stream`, and a CUDA graph may capture it. On a GPU context
+ * addresses and strides of the new rows are multiples of 16 bytes, as the cache's are. Refusals write nothing: GLINT_BAD_APPEND, and
+ * those of a problem and of a call that have the same cause. Thread-safe. */
 enum glint_status glint_append(const struct glint_plan *plan, const struct glint_append *append,
                                const struct glint_tensors *tensors, void *stream);
 
@@ -571,8 +572,10 @@ struct glint_merge {
         }                                                                                   \
     }
 
-/* On a CPU context. It needs no plan and no workspace, runs on the executor and returns when it is done; `stream` must be NULL. Refusals write
- * nothing: GLINT_BAD_MERGE, and those of a problem and of a call that have the same cause; GLINT_NOT_ON_DEVICE on a GPU context. Thread-safe. */
+/* It needs no plan and no workspace. `stream` is as in glint_forward: on a CPU context it is NULL, and the call runs on the executor
+ * and returns when it is done; on a GPU context the call is enqueued, and a CUDA graph may capture it. There all addresses but `part`
+ * are of the device, and addresses and strides of each O are multiples of 16 bytes. The bits are the same on all devices, but for those
+ * of a NaN. Refusals write nothing: GLINT_BAD_MERGE, and those of a problem and of a call that have the same cause. Thread-safe. */
 enum glint_status glint_merge(const struct glint_context *context, const struct glint_merge *merge, void *stream);
 
 /* Why glint_merge would refuse (or accept) these arguments, as glint_explain says it. Runs nothing. */

@@ -58,19 +58,21 @@ struct tensor {
     const char *name, *strides_name;
     const void *address;
     const struct glint_strides *strides;
-    int64_t row, element;
+    int64_t row, element, unit; /* bytes: of an element; what address and strides are multiples of */
     bool written;
     uintptr_t begin, end; /* bytes, begin == end when it has no element */
 };
 
-static struct tensor tensor_of_o(const void *o, const struct glint_strides *strides, int64_t head_dim, uint32_t dtype)
+static struct tensor tensor_of_o(const struct glint_context *context, const void *o, const struct glint_strides *strides,
+                                 int64_t head_dim, uint32_t dtype)
 {
-    return (struct tensor){"o", "o_strides", o, strides, head_dim, glint_dtype_bytes(dtype), false, 0, 0};
+    const int64_t element = glint_dtype_bytes(dtype), asked = context->backend->row_bytes;
+    return (struct tensor){"o", "o_strides", o, strides, head_dim, element, asked > element ? asked : element, false, 0, 0};
 }
 
 static struct tensor tensor_of_lse(const float *lse, const struct glint_strides *strides)
 {
-    return (struct tensor){"lse", "lse_strides", lse, strides, 1, sizeof(float), false, 0, 0};
+    return (struct tensor){"lse", "lse_strides", lse, strides, 1, sizeof(float), sizeof(float), false, 0, 0};
 }
 
 /* One copy of each is enough: a refusal need not be fast. */
@@ -88,6 +90,8 @@ ONCE enum glint_status check_tensor(const struct glint_merge *m, struct tensor *
     for (int i = 0; i < 3; i++)
         if (stride[i] < 0)
             return refuse(fault, GLINT_BAD_STRIDE, t->strides_name, dimension[i], stride[i], 0);
+        else if (extent[i] > 1 && stride[i] % (t->unit / t->element) != 0)
+            return refuse(fault, GLINT_STRIDE_MISALIGNED, t->strides_name, dimension[i], stride[i], t->unit / t->element);
     if (!glint_span_of(extent, t->strides, t->row, t->element, &span))
         return refuse(fault, GLINT_SIZE_OVERFLOW, t->name, NULL, 0, INT64_MAX);
     const int at = t->written && span > 0 ? glint_overlapping_dimension(extent, t->strides, t->row) : -1;
@@ -97,8 +101,8 @@ ONCE enum glint_status check_tensor(const struct glint_merge *m, struct tensor *
         return GLINT_OK;
     if (address == 0)
         return refuse(fault, GLINT_NULL_TENSOR, t->name, NULL, 0, 0);
-    if (address % (uintptr_t)t->element != 0)
-        return refuse(fault, GLINT_TENSOR_MISALIGNED, t->name, NULL, (int64_t)(address % (uintptr_t)t->element), t->element);
+    if (address % (uintptr_t)t->unit != 0)
+        return refuse(fault, GLINT_TENSOR_MISALIGNED, t->name, NULL, (int64_t)(address % (uintptr_t)t->unit), t->unit);
     t->begin = address;
     t->end = address + (uintptr_t)(span * t->element);
     return t->end < t->begin ? refuse(fault, GLINT_SIZE_OVERFLOW, t->name, NULL, 0, INT64_MAX) : GLINT_OK;
@@ -117,15 +121,15 @@ static bool same_place(const struct glint_merge *m, const struct tensor *a, cons
            (m->seqlen == 1 || a->strides->row == b->strides->row);
 }
 
-static enum glint_status check_part(const struct glint_merge *m, const struct tensor *o, const struct tensor *lse,
-                                    struct merge_fault *fault)
+static enum glint_status check_part(const struct glint_context *context, const struct glint_merge *m, const struct tensor *o,
+                                    const struct tensor *lse, struct merge_fault *fault)
 {
     const struct glint_part *part = &m->part[fault->part];
     if (!is_dtype(part->dtype))
         return refuse(fault, GLINT_BAD_DTYPE, "dtype", NULL, part->dtype, GLINT_F32);
     if (part->reserved != 0)
         return refuse(fault, GLINT_BAD_RESERVED, "reserved", NULL, part->reserved, 0);
-    struct tensor part_o = tensor_of_o(part->o, &part->o_strides, m->head_dim, part->dtype);
+    struct tensor part_o = tensor_of_o(context, part->o, &part->o_strides, m->head_dim, part->dtype);
     struct tensor part_lse = tensor_of_lse(part->lse, &part->lse_strides);
     enum glint_status status = check_tensor(m, &part_o, fault);
     if (status == GLINT_OK)
@@ -151,11 +155,10 @@ ONCE enum glint_status check(const struct glint_context *context, const struct g
     enum glint_status status = check_shape(m, fault);
     if (status != GLINT_OK)
         return status;
-    if (!context->backend->merge)
-        return refuse(fault, GLINT_NOT_ON_DEVICE, "context", NULL, 0, 0);
     if (context->backend->device == GLINT_DEVICE_CPU && stream)
         return refuse(fault, GLINT_BAD_STREAM, "stream", NULL, 0, 0);
-    struct tensor o = tensor_of_o(m->o, &m->o_strides, m->head_dim, m->dtype), lse = tensor_of_lse(m->lse, &m->lse_strides);
+    struct tensor o = tensor_of_o(context, m->o, &m->o_strides, m->head_dim, m->dtype);
+    struct tensor lse = tensor_of_lse(m->lse, &m->lse_strides);
     struct tensor sinks = tensor_of_lse(m->sinks, &of_sinks);
     o.written = lse.written = true;
     sinks.name = "sinks";
@@ -171,7 +174,7 @@ ONCE enum glint_status check(const struct glint_context *context, const struct g
     if (meet(&sinks, &o) || meet(&sinks, &lse))
         return refuse(fault, GLINT_TENSOR_OVERLAP, "sinks", meet(&sinks, &o) ? "o" : "lse", 0, 0);
     for (fault->part = 0; fault->part < m->parts; fault->part++) {
-        status = check_part(m, &o, &lse, fault);
+        status = check_part(context, m, &o, &lse, fault);
         if (status != GLINT_OK)
             return status;
     }
@@ -244,6 +247,16 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         break;
     case GLINT_BAD_HEAD_DIM: put_value(t, fault), glint_text_str(t, "; it must be a multiple of 8, 8 or more."); break;
     case GLINT_BAD_STRIDE: put_stride(t, fault); break;
+    case GLINT_STRIDE_MISALIGNED:
+        put_place(t, fault);
+        glint_text_char(t, '.');
+        glint_text_str(t, fault->other);
+        glint_text_str(t, " is ");
+        glint_text_int(t, fault->value);
+        glint_text_str(t, "; on this device it must be a multiple of ");
+        glint_text_int(t, fault->want);
+        glint_text_str(t, " elements.");
+        break;
     case GLINT_SIZE_OVERFLOW:
         glint_text_str(t, "The size in bytes of ");
         put_place(t, fault);
@@ -266,7 +279,6 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         glint_text_str(t,
                        "; they need ranges of their own, or O (or LSE) exactly the place, the dtype and the strides of a part's.");
         break;
-    case GLINT_NOT_ON_DEVICE: glint_text_str(t, "Partial results are merged on a context of the CPU; this one is on a GPU."); break;
     case GLINT_BAD_STREAM: glint_text_str(t, "stream is not NULL; a context on the CPU takes none."); break;
     default: glint_text_str(t, glint_status_sentence(status)); break;
     }

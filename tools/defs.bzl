@@ -106,6 +106,45 @@ def _kernel(variant, spec):
         visibility = ["//visibility:public"],
     )
 
+def _archs(variants):
+    """The architectures of the GPU variants."""
+    return {
+        str(arch): True
+        for variant in variants
+        if variant["family"] != "cpu"
+        for arch in variant["archs"]
+    }.keys()
+
+def _gpu_rows(archs):
+    """gpu_rows, the kernels of glint_merge and glint_append, which no variant has."""
+    cuda_cubin(
+        name = "gpu_rows_cubin",
+        src = "//lib:cuda/rows.cu",
+        out = "gpu_rows",
+        archs = archs,
+        hdrs = ["//lib:gpu_rows_headers"],
+        nvccopts = ["-fmad=false"],  # the bits of the CPU
+        tags = ["manual"],
+        target_compatible_with = needs_nvcc(),
+    )
+    glint_gpu_kernel(
+        name = "gpu_rows",
+        src = "//lib:cuda/rows.cu",
+        cubins = "gpu_rows_cubin",
+        tags = ["manual"],
+        target_compatible_with = needs_nvcc(),
+        visibility = ["//visibility:public"],
+    )
+
+def gpu_rows(variants, package = "//generated:"):
+    """What a table over these variants needs beside their kernels, as a list of labels: see _gpu_rows.
+
+    Args:
+      variants: elements of VARIANTS
+      package: where glint_kernels() made their targets, such as "//generated:"
+    """
+    return [package + "gpu_rows"] if HAS_NVCC and _archs(variants) else []
+
 def _for_cpu(variants, cpu):
     return [
         variant["name"]
@@ -134,6 +173,9 @@ def glint_kernels(variants, spec):
     """
     for variant in variants:
         _kernel(variant, spec)
+    archs = _archs(variants)
+    if archs:
+        _gpu_rows(archs)
 
 def variant_table(name, variants, spec = "@glint_spec//:spec", **kwargs):
     """A C library that is the dispatch table over some variants, without their kernels.
@@ -173,7 +215,8 @@ def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//ge
     glint_archive(
         name = name,
         hdrs = ["//lib:headers"],
-        deps = ["//lib:core", name + "_table"] + (["//lib:cuda"] if for_gpus else []) + by_cpu(variants, package + ":"),
+        deps = ["//lib:core", name + "_table"] + (["//lib:cuda"] if for_gpus else []) + by_cpu(variants, package + ":") +
+               gpu_rows(variants, package + ":"),
         **kwargs
     )
 

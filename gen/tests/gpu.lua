@@ -38,6 +38,22 @@ static const struct glint_gpu_kernel glint_bwd_f16_d64_none__sm80_split_m64n128 
     ".image_count = 2,\n    .part_heads = 3, .parts_from = 70, .row_dim = 64,\n};\n")
 end)
 
+harness.case("the kernels that no variant has: an image for each architecture of the table, once, in their order", function()
+  harness.is(gpu.rows({ { archs = { "90a" } }, { isa = "x86_64" }, { archs = { "80", "90" } }, { archs = { "80" } } }), [[
+
+extern const unsigned char glint_gpu_rows__sm80_cubin[];
+extern const unsigned char glint_gpu_rows__sm90_cubin[];
+extern const unsigned char glint_gpu_rows__sm90a_cubin[];
+const struct glint_gpu_image glint_gpu_rows[] = {
+    {"80", glint_gpu_rows__sm80_cubin},
+    {"90", glint_gpu_rows__sm90_cubin},
+    {"90a", glint_gpu_rows__sm90a_cubin},
+};
+const uint32_t glint_gpu_rows_count = 3u;
+]])
+  harness.is(gpu.rows({ { isa = "x86_64" } }), "")
+end)
+
 harness.case("a GPU descriptor says what Hopper's kernels are launched with", function()
   local record = {
     name = "fwd_bf16_d128_none__sm90a_m128n128", symbol = "glint_fwd_bf16_d128_none__sm90a_m128n128",

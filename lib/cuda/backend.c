@@ -48,6 +48,9 @@ const struct glint_backend glint_cuda_backend = {
     .runs = runs,
     .plan = glint_cuda_plan,
     .run = glint_cuda_run,
+    .row_bytes = 16,
+    .append = glint_cuda_append,
+    .merge = glint_cuda_merge,
     .copy_in = glint_cuda_copy_in,
     .copy_out = glint_cuda_copy_out,
 };

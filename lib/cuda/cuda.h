@@ -1,8 +1,8 @@
 /* The CUDA driver as a backend. Internal: not installed.
  *
- * open.c chooses a device and loads every kernel; launch.c plans and launches; backend.c is the seam to the core; each family of kernels
- * is a file of its own. All of it lives in the caller's storage, behind the
- * context: nothing is allocated here, and nothing that the driver would do lazily is left for after glint_cuda_open. */
+ * open.c chooses a device and loads every kernel; launch.c plans and launches, rows.c for glint_merge and glint_append; backend.c is
+ * the seam to the core; each family of kernels is a file of its own. All of it lives in the caller's storage, behind the context:
+ * nothing is allocated here, and nothing that the driver would do lazily is left for after glint_cuda_open. */
 #ifndef GLINT_CUDA_H
 #define GLINT_CUDA_H
 
@@ -25,6 +25,10 @@ struct glint_cuda_row {
     glint_cu_function functions[GLINT_GPU_MAX_LAUNCHES];
 };
 
+/* The kernels that no variant has: rows.c. */
+enum { GLINT_CUDA_MERGE, GLINT_CUDA_APPEND, GLINT_CUDA_ROWS_LAUNCHES };
+extern const struct glint_gpu_launch glint_cuda_rows_launch[GLINT_CUDA_ROWS_LAUNCHES];
+
 struct glint_cuda {
     struct glint_cuda_driver driver;
     void *library; /* of the driver; NULL when the table was handed in */
@@ -36,9 +40,10 @@ struct glint_cuda {
     uint32_t multiprocessors;
     uint32_t shared_bytes; /* the most that a block may ask for */
     uint32_t rows_loaded;
-    _Atomic uint32_t error;       /* the driver's last result that was not success */
-    _Atomic uint32_t lost;        /* 1 after a sticky result: the driver is not called again but for closing */
-    struct glint_cuda_row rows[]; /* by index of glint_variants */
+    _Atomic uint32_t error;              /* the driver's last result that was not success */
+    _Atomic uint32_t lost;               /* 1 after a sticky result: the driver is not called again but for closing */
+    struct glint_cuda_row rows_of_calls; /* of glint_merge and glint_append */
+    struct glint_cuda_row rows[];        /* by index of glint_variants */
 };
 
 /* Bytes of a struct glint_cuda for this table. */
@@ -70,6 +75,11 @@ enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *
                                      void *stream);
 enum glint_status glint_cuda_copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes,
                                       void *stream);
+
+/* Members of glint_cuda_backend: rows.c. */
+enum glint_status glint_cuda_merge(const struct glint_context *context, const struct glint_merge *merge, void *stream);
+enum glint_status glint_cuda_append(const struct glint_context *context, const struct glint_plan *plan,
+                                    const struct glint_append *append, const struct glint_tensors *tensors, void *stream);
 
 /* What a plan's words hold, for a row of a GPU family: all that follows from the problem. A run copies it and adds addresses. */
 struct glint_cuda_plan {
@@ -116,5 +126,8 @@ enum glint_status glint_cuda_note(struct glint_cuda *cuda, glint_cu_result resul
  * failure. */
 enum glint_status glint_cuda_enter(struct glint_cuda *cuda, bool *pushed);
 enum glint_status glint_cuda_leave(struct glint_cuda *cuda, bool pushed, enum glint_status status);
+
+/* glint_cuda_enter for a call; a lost device is not touched again. */
+enum glint_status glint_cuda_begin(struct glint_cuda *cuda, bool *pushed);
 
 #endif

@@ -104,4 +104,9 @@ struct glint_gpu_kernel {
     struct glint_gpu_map map[GLINT_GPU_MAX_MAPS];
 };
 
+/* The kernels of glint_merge and glint_append, which no variant has (rows.cu): one image an architecture of the table's GPU rows.
+ * Emitted with the table. A table that is written by hand may have none: the two calls then give GLINT_NOT_ON_DEVICE. */
+extern const struct glint_gpu_image glint_gpu_rows[];
+extern const uint32_t glint_gpu_rows_count;
+
 #endif

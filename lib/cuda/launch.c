@@ -239,14 +239,6 @@ static enum glint_status launch_all(struct glint_cuda *cuda, const struct glint_
     return status;
 }
 
-/* With the context's device current for the calls in between. A lost device is not touched again. */
-static enum glint_status begin(struct glint_cuda *cuda, bool *pushed)
-{
-    if (atomic_load_explicit(&cuda->lost, memory_order_relaxed))
-        return GLINT_DEVICE_LOST;
-    return glint_cuda_enter(cuda, pushed);
-}
-
 enum glint_status glint_cuda_run(const struct glint_context *context, const struct glint_variant *variant,
                                  const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream)
 {
@@ -254,7 +246,7 @@ enum glint_status glint_cuda_run(const struct glint_context *context, const stru
     const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
     union glint_cuda_params params;
     bool pushed;
-    enum glint_status status = begin(cuda, &pushed);
+    enum glint_status status = glint_cuda_begin(cuda, &pushed);
     if (status != GLINT_OK)
         return status;
     variant->family->fill_params(variant, plan, tensors, workspace, &params);
@@ -274,7 +266,7 @@ enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *
 {
     struct glint_cuda *cuda = context->state;
     bool pushed;
-    enum glint_status status = begin(cuda, &pushed);
+    enum glint_status status = glint_cuda_begin(cuda, &pushed);
     if (status != GLINT_OK)
         return status;
     status = glint_cuda_note(cuda, cuda->driver.copy_to_device((glint_cu_address)(uintptr_t)device, host, bytes, stream));
@@ -288,7 +280,7 @@ enum glint_status glint_cuda_copy_out(const struct glint_context *context, void 
 {
     struct glint_cuda *cuda = context->state;
     bool pushed;
-    enum glint_status status = begin(cuda, &pushed);
+    enum glint_status status = glint_cuda_begin(cuda, &pushed);
     if (status != GLINT_OK)
         return status;
     status = glint_cuda_note(cuda, cuda->driver.copy_to_host(host, (glint_cu_address)(uintptr_t)device, bytes, stream));

@@ -41,6 +41,13 @@ enum glint_status glint_cuda_enter(struct glint_cuda *cuda, bool *pushed)
     return status;
 }
 
+enum glint_status glint_cuda_begin(struct glint_cuda *cuda, bool *pushed)
+{
+    if (atomic_load_explicit(&cuda->lost, memory_order_relaxed))
+        return GLINT_DEVICE_LOST;
+    return glint_cuda_enter(cuda, pushed);
+}
+
 enum glint_status glint_cuda_leave(struct glint_cuda *cuda, bool pushed, enum glint_status status)
 {
     glint_cu_context popped = NULL;
@@ -82,10 +89,22 @@ static bool can_launch(const struct glint_cuda_driver *driver, const struct glin
 }
 
 /* The nearest image that the device runs; NULL when it runs none. */
-static const struct glint_gpu_image *choose_image(const struct glint_cuda *cuda, const struct glint_variant *variant)
+static const struct glint_gpu_image *nearest(const struct glint_cuda *cuda, const struct glint_gpu_image *images, uint32_t count)
 {
     const struct glint_gpu_image *best = NULL;
     uint32_t highest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t near = nearness(&images[i], cuda->sm);
+        if (near > highest) {
+            highest = near;
+            best = &images[i];
+        }
+    }
+    return best;
+}
+
+static const struct glint_gpu_image *choose_image(const struct glint_cuda *cuda, const struct glint_variant *variant)
+{
     if (!is_gpu(variant))
         return NULL;
     const struct glint_gpu_kernel *kernel = variant->kernel;
@@ -94,14 +113,7 @@ static const struct glint_gpu_image *choose_image(const struct glint_cuda *cuda,
     for (uint32_t i = 0; i < kernel->launch_count; i++)
         if (kernel->launch[i].smem_bytes > cuda->shared_bytes)
             return NULL;
-    for (uint32_t i = 0; i < kernel->image_count; i++) {
-        const uint32_t near = nearness(&kernel->images[i], cuda->sm);
-        if (near > highest) {
-            highest = near;
-            best = &kernel->images[i];
-        }
-    }
-    return best;
+    return nearest(cuda, kernel->images, kernel->image_count);
 }
 
 static bool has_image(const struct glint_cuda *cuda)
@@ -205,37 +217,50 @@ static enum glint_status load_function(struct glint_cuda *cuda, glint_cu_module 
     return status;
 }
 
-static enum glint_status unload_row(struct glint_cuda *cuda, uint32_t index)
+static enum glint_status unload_row(struct glint_cuda *cuda, struct glint_cuda_row *row)
 {
-    glint_cu_module module = cuda->rows[index].module;
-    cuda->rows[index].module = NULL;
+    glint_cu_module module = row->module;
+    row->module = NULL;
     return module ? glint_cuda_note(cuda, cuda->driver.module_unload(module)) : GLINT_OK;
 }
 
 /* A kernel that uses local memory would make the driver grow its pool at a launch, so such a row counts as one that the device
- * does not run. */
-static enum glint_status load_row(struct glint_cuda *cuda, uint32_t index)
+ * does not run: its module stays NULL. */
+static enum glint_status load_row(struct glint_cuda *cuda, struct glint_cuda_row *row, const struct glint_gpu_image *image,
+                                  const struct glint_gpu_launch *launch, uint32_t launches)
 {
-    const struct glint_gpu_image *image = choose_image(cuda, &glint_variants[index]);
-    if (!image)
-        return GLINT_OK;
-    const struct glint_gpu_kernel *kernel = glint_variants[index].kernel;
-    struct glint_cuda_row *row = &cuda->rows[index];
     glint_cu_module module = NULL;
     enum glint_status status = glint_cuda_note(cuda, cuda->driver.module_load(&module, image->data));
     if (status != GLINT_OK)
         return status;
     row->module = module;
-    for (uint32_t i = 0; i < kernel->launch_count; i++) {
+    for (uint32_t i = 0; i < launches; i++) {
         int local_bytes = 0;
-        status = load_function(cuda, module, &kernel->launch[i], &row->functions[i], &local_bytes);
+        status = load_function(cuda, module, &launch[i], &row->functions[i], &local_bytes);
         if (status != GLINT_OK)
             return status;
         if (local_bytes != 0)
-            return unload_row(cuda, index);
+            return unload_row(cuda, row);
     }
-    cuda->rows_loaded++;
     return GLINT_OK;
+}
+
+static enum glint_status load_variant(struct glint_cuda *cuda, uint32_t index)
+{
+    const struct glint_gpu_image *image = choose_image(cuda, &glint_variants[index]);
+    if (!image)
+        return GLINT_OK;
+    const struct glint_gpu_kernel *kernel = glint_variants[index].kernel;
+    const enum glint_status status = load_row(cuda, &cuda->rows[index], image, kernel->launch, kernel->launch_count);
+    cuda->rows_loaded += cuda->rows[index].module != NULL;
+    return status;
+}
+
+/* The kernels that no variant has. */
+static enum glint_status load_rows_of_calls(struct glint_cuda *cuda)
+{
+    const struct glint_gpu_image *image = nearest(cuda, glint_gpu_rows, glint_gpu_rows_count);
+    return image ? load_row(cuda, &cuda->rows_of_calls, image, glint_cuda_rows_launch, GLINT_CUDA_ROWS_LAUNCHES) : GLINT_OK;
 }
 
 static enum glint_status load_rows(struct glint_cuda *cuda)
@@ -243,9 +268,11 @@ static enum glint_status load_rows(struct glint_cuda *cuda)
     bool pushed;
     enum glint_status status = glint_cuda_enter(cuda, &pushed);
     for (uint32_t i = 0; i < glint_variants_count && status == GLINT_OK; i++)
-        status = load_row(cuda, i);
+        status = load_variant(cuda, i);
     if (status == GLINT_OK && cuda->rows_loaded == 0)
         status = GLINT_NO_KERNEL_IMAGE;
+    if (status == GLINT_OK)
+        status = load_rows_of_calls(cuda);
     return glint_cuda_leave(cuda, pushed, status);
 }
 
@@ -253,13 +280,14 @@ static enum glint_status load_rows(struct glint_cuda *cuda)
 static enum glint_status release(struct glint_cuda *cuda)
 {
     enum glint_status status = GLINT_OK;
-    bool pushed = false, loaded = false;
+    bool pushed = false, loaded = cuda->rows_of_calls.module != NULL;
     for (uint32_t i = 0; i < glint_variants_count; i++)
         loaded = loaded || cuda->rows[i].module;
     if (loaded)
         status = glint_cuda_enter(cuda, &pushed);
+    status = first_failure(status, unload_row(cuda, &cuda->rows_of_calls));
     for (uint32_t i = glint_variants_count; i-- > 0;)
-        status = first_failure(status, unload_row(cuda, i));
+        status = first_failure(status, unload_row(cuda, &cuda->rows[i]));
     status = glint_cuda_leave(cuda, pushed, status);
     if (cuda->retained)
         status = first_failure(status, glint_cuda_note(cuda, cuda->driver.primary_release(cuda->device)));

@@ -11,6 +11,7 @@
 
 #include "lib/cuda/driver.h"
 #include "lib/cuda/kernel.h"
+#include "lib/cuda/rows.h"
 #include "lib/device/hopper_params.h"
 
 /* One number an entry, in the order of GLINT_CUDA_ENTRIES. */
@@ -33,7 +34,7 @@ struct fake_device {
 struct fake_image {
     char magic[8];       /* FAKE_MAGIC */
     const char *arch;    /* "80", "90a" */
-    int parameter_bytes; /* of the one parameter of its kernels */
+    int parameter_bytes; /* of the one parameter of its kernels; of "glint_append_rows" it is that of its own struct */
     const char *entries[GLINT_GPU_MAX_LAUNCHES];
     int local_bytes; /* of each of them */
 };
@@ -47,11 +48,13 @@ struct fake_launch {
     unsigned int cluster, dependent; /* attributes; 0: not given */
     glint_cu_stream stream;
     union {
-        unsigned char bytes[sizeof(struct glint_backward_maps_params)];
+        unsigned char bytes[sizeof(struct glint_merge_params)]; /* the largest */
         struct glint_forward_params forward;
         struct glint_backward_params backward;
         struct glint_forward_maps_params forward_maps;
         struct glint_backward_maps_params backward_maps;
+        struct glint_merge_params merge;
+        struct glint_append_params append;
     } params;
 };
 

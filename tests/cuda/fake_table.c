@@ -1,5 +1,6 @@
 #include "tests/cuda/fake_table.h"
 
+#include "lib/cuda/rows.h"
 #include "lib/variant.h"
 #include "tests/cuda/fake_driver.h"
 
@@ -32,6 +33,14 @@ static const struct fake_image maps_forward_90a = IMAGE(90a, forward_maps, 0, "m
 static const struct fake_image maps_backward_90a = IMAGE(90a, backward_maps, 0, "maps_delta", "maps_dkdv", "maps_dq");
 static const struct fake_image both_90 = IMAGE(90, forward, 0, "both");
 static const struct fake_image both_90a = IMAGE(90a, forward, 0, "both");
+
+static const struct fake_image rows_80 = IMAGE(80, merge, 0, "glint_merge_rows", "glint_append_rows");
+static const struct fake_image rows_87 = IMAGE(87, merge, 0, "glint_merge_rows", "glint_append_rows");
+static const struct fake_image rows_90 = IMAGE(90, merge, 0, "glint_merge_rows", "glint_append_rows");
+static const struct fake_image rows_120 = IMAGE(120, merge, 0, "glint_merge_rows", "glint_append_rows");
+const struct glint_gpu_image glint_gpu_rows[] = {ROW_IMAGE(rows, 80), ROW_IMAGE(rows, 87), ROW_IMAGE(rows, 90),
+                                                 ROW_IMAGE(rows, 120)};
+const uint32_t glint_gpu_rows_count = 4;
 
 static const struct glint_gpu_image fused_images[] = {ROW_IMAGE(fused, 80), ROW_IMAGE(fused, 90)};
 static const struct glint_gpu_image split_images[] = {ROW_IMAGE(split, 80), ROW_IMAGE(split, 90)};

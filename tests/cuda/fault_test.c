@@ -159,19 +159,40 @@ END_TEST
 
 /* ---- a fault while a context is in use ---- */
 
-enum action { FORWARD, BACKWARD_SPLIT, BACKWARD_FUSED, FORWARD_MAPS, BACKWARD_MAPS, COPY_IN, COPY_OUT, ACTIONS };
-enum { LAUNCHES = 1 + 3 + 3 + 1 + 3 }; /* of all of them */
+enum action { FORWARD, BACKWARD_SPLIT, BACKWARD_FUSED, FORWARD_MAPS, BACKWARD_MAPS, COPY_IN, COPY_OUT, MERGE, APPEND, ACTIONS };
+enum { LAUNCHES = 1 + 3 + 3 + 1 + 3 + 1 + 1 }; /* of all of them */
+
+static enum glint_status merge(const struct glint_context *context)
+{
+    const struct glint_strides o = {128, 64, 64}, lse = {2, 1, 1};
+    const struct glint_part part = {memory, (const float *)(const void *)(memory + 4096), o, lse, GLINT_F16, 0};
+    struct glint_merge m = GLINT_MERGE_INIT;
+    m.dtype = GLINT_F16;
+    m.parts = 1;
+    m.batch = m.seqlen = 1;
+    m.heads = 2;
+    m.head_dim = 64;
+    m.part = &part;
+    m.o = memory + 8192;
+    m.lse = (float *)(void *)(memory + 12288);
+    m.o_strides = o;
+    m.lse_strides = lse;
+    return glint_merge(context, &m, NULL);
+}
 
 static enum glint_status act(const struct glint_context *context, enum action action)
 {
     static const uint32_t rows[] = {FAKE_PLAIN, FAKE_SPLIT, FAKE_FUSED, FAKE_MAPS_FORWARD, FAKE_MAPS_BACKWARD};
-    const bool forward = action == FORWARD || action == FORWARD_MAPS, maps = action == FORWARD_MAPS || action == BACKWARD_MAPS;
+    const bool forward = action == FORWARD || action == FORWARD_MAPS || action == APPEND,
+               maps = action == FORWARD_MAPS || action == BACKWARD_MAPS;
     struct glint_problem problem;
     struct glint_plan plan;
     struct glint_tensors t = GLINT_TENSORS_INIT;
     const enum glint_pass pass = forward ? GLINT_FORWARD : GLINT_BACKWARD;
     float host[16] = {0};
 
+    if (action == MERGE)
+        return merge(context);
     if (action == COPY_IN)
         return glint_cuda_copy_in(context, memory, host, sizeof host, NULL);
     if (action == COPY_OUT)
@@ -179,7 +200,7 @@ static enum glint_status act(const struct glint_context *context, enum action ac
     glint_problem_bhsd(&problem, maps ? GLINT_BF16 : GLINT_F16, 1, 130, 70, 2, 1, maps ? 128 : 64);
     if (action == BACKWARD_FUSED)
         problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
-    const enum glint_status planned = glint_plan_variant(context, &problem, pass, rows[action], &plan);
+    const enum glint_status planned = glint_plan_variant(context, &problem, pass, rows[action == APPEND ? FORWARD : action], &plan);
     if (planned == GLINT_NOT_ON_DEVICE)
         return planned;
     ck_assert_int_eq(planned, GLINT_OK);
@@ -189,6 +210,11 @@ static enum glint_status act(const struct glint_context *context, enum action ac
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 1 << 17)
         *addresses[i] = at;
     ck_assert_uint_le(plan.workspace_bytes, 1 << 18);
+    if (action == APPEND) {
+        const struct glint_append append = {
+            .struct_size = sizeof append, .dtype = GLINT_F16, .k = t.dk, .v = t.dv, .k_strides = problem.k, .v_strides = problem.v};
+        return glint_append(&plan, &append, &t, NULL);
+    }
     return forward ? glint_forward(&plan, &t, at, plan.workspace_bytes, NULL)
                    : glint_backward(&plan, &t, at, plan.workspace_bytes, NULL);
 }

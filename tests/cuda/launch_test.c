@@ -134,7 +134,7 @@ START_TEST(rows_of_a_device)
     ck_assert_uint_eq(info.variants_loaded, loaded);
     ck_assert_int_eq(info.cuda_device, 0);
     ck_assert_int_eq(info.driver_error, 0);
-    ck_assert_int_eq(fake.modules, (int)loaded);
+    ck_assert_int_eq(fake.modules, (int)loaded + 1); /* and that of glint_merge and glint_append */
     close_clean(context);
     ck_assert_int_eq(fake_held(), 0);
 }
@@ -221,7 +221,8 @@ END_TEST
 /* Each kernel is looked up, loaded and given its shared memory when the context is opened, and none of that happens later. */
 START_TEST(everything_is_loaded_at_init)
 {
-    const unsigned kernels = 3 + 3 + 3 + 1 + 1 + 1 + 1 + 1 + 1; /* the last row's is found to use local memory */
+    const unsigned kernels =
+        3 + 3 + 3 + 1 + 1 + 1 + 1 + 1 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -243,7 +244,7 @@ START_TEST(everything_is_loaded_at_init)
     fake.library_missing = true;
     ck_assert_int_eq(glint_context_init_with_driver(storage[0], STORAGE, &options, &fake_table, &context), GLINT_OK);
     ck_assert_int_eq(fake.libraries, 0);
-    ck_assert_int_eq(fake.modules, 8);
+    ck_assert_int_eq(fake.modules, 9);
     close_clean(context);
     ck_assert_int_eq(fake_held(), 0);
 }
@@ -316,6 +317,113 @@ START_TEST(forward_launch)
     check_launch(2, "plain", 4, 128, 81920, NULL);
     check_shape(&fake.launch[2].params.forward.shape, &c.problem, 70);
     ck_assert_int_eq(fake.launch[2].params.forward.shape.section, 1);
+    close_clean(context);
+}
+END_TEST
+
+/* glint_merge: one launch in the caller's stream, a block for as many rows as it has threads for, and no more blocks than the device
+ * holds. */
+START_TEST(merge_launch)
+{
+    static const struct {
+        int64_t seqlen, head_dim;
+        int row_threads, block_rows;
+        unsigned blocks; /* 0: no launch */
+    } cases[] = {{1, 64, 8, 16, 1},     {5, 64, 8, 16, 2},     {5, 96, 12, 10, 3},
+                 {7, 1024, 128, 1, 42}, {7, 1032, 128, 1, 42}, {100000, 8, 1, 128, 16 * 132},
+                 {0, 64, 8, 16, 0}};
+    int mark;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        const int64_t s = cases[c].seqlen, d = cases[c].head_dim;
+        struct glint_part part[2];
+        struct glint_merge m = GLINT_MERGE_INIT;
+        m.dtype = GLINT_BF16;
+        m.parts = 2;
+        m.batch = 2;
+        m.heads = 3;
+        m.seqlen = s;
+        m.head_dim = d;
+        m.part = part;
+        m.sinks = (float *)(void *)memory;
+        m.o = (void *)(UINT64_C(5) << 40);
+        m.lse = (float *)(UINT64_C(6) << 40);
+        m.o_strides = (struct glint_strides){3 * s * d, s * d, d};
+        m.lse_strides = (struct glint_strides){3 * s, s, 1};
+        for (int i = 0; i < 2; i++)
+            part[i] = (struct glint_part){(void *)(uintptr_t)((uintptr_t)(i + 1) << 40),
+                                          (float *)(uintptr_t)((uintptr_t)(i + 3) << 40),
+                                          {(i + 8) * s * d, s * d, d},
+                                          {4 * s + i, s, 1},
+                                          GLINT_F32 + (uint32_t)i,
+                                          0};
+        fake_recount();
+        ck_assert_int_eq(glint_merge(context, &m, &mark), GLINT_OK);
+        ck_assert_uint_eq(fake.launches, cases[c].blocks > 0);
+        if (cases[c].blocks == 0)
+            continue;
+        ck_assert_uint_eq(fake.all_calls, 4); /* current, push, launch, pop */
+        check_launch(0, "glint_merge_rows", cases[c].blocks, 128, 0, &mark);
+        const struct glint_merge_params *p = &fake.launch[0].params.merge;
+        ck_assert_int_eq(p->rows, 6 * s);
+        ck_assert_int_eq(p->heads, 3);
+        ck_assert_int_eq(p->seqlen, s);
+        ck_assert_int_eq(p->parts, 2);
+        ck_assert_int_eq(p->chunks, d / 8);
+        ck_assert_int_eq(p->row_threads, cases[c].row_threads);
+        ck_assert_int_eq(p->block_rows, cases[c].block_rows);
+        ck_assert_int_eq(p->blocks, (int)cases[c].blocks);
+        ck_assert_ptr_eq(p->sinks, m.sinks);
+        check_view(&p->result.o, m.o, &m.o_strides);
+        check_view(&p->result.lse, m.lse, &m.lse_strides);
+        ck_assert_int_eq(p->result.dtype, GLINT_BF16);
+        for (int i = 0; i < 2; i++) {
+            check_view(&p->part[i].o, part[i].o, &part[i].o_strides);
+            check_view(&p->part[i].lse, part[i].lse, &part[i].lse_strides);
+            ck_assert_int_eq(p->part[i].dtype, part[i].dtype);
+        }
+    }
+    close_clean(context);
+}
+END_TEST
+
+/* glint_append: a thread for each chunk of 8 elements of the new rows, and for each sequence where there can be none. */
+START_TEST(append_launch)
+{
+    struct call c;
+    int mark;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    for (int64_t seqlen_q = 0; seqlen_q < 3; seqlen_q++) {
+        prepare(&c, context, GLINT_FORWARD, 3, seqlen_q, 70, 4, 2, GLINT_MASK_NONE);
+        struct glint_append a = GLINT_APPEND_INIT;
+        a.dtype = GLINT_F32;
+        a.k = c.tensors.dk;
+        a.v = c.tensors.dv;
+        a.k_strides = c.problem.dk;
+        a.v_strides = c.problem.dv;
+        fake_recount();
+        ck_assert_int_eq(glint_append(&c.plan, &a, &c.tensors, &mark), GLINT_OK);
+        ck_assert_uint_eq(fake.all_calls, 4);
+        check_launch(0, "glint_append_rows", 1, 128, 0, &mark); /* of at most 96 chunks */
+        const struct glint_append_params *p = &fake.launch[0].params.append;
+        check_view(&p->k, c.tensors.k, &c.problem.k);
+        check_view(&p->v, c.tensors.v, &c.problem.v);
+        check_view(&p->new_k, a.k, &a.k_strides);
+        check_view(&p->new_v, a.v, &a.v_strides);
+        ck_assert_int_eq(p->tokens, seqlen_q == 0 ? 3 : 3 * seqlen_q);
+        ck_assert_int_eq(p->token_chunks, seqlen_q == 0 ? 1 : 2 * 8);
+        ck_assert_int_eq(p->chunks, 8);
+        ck_assert_int_eq(p->seqlen_q, seqlen_q);
+        ck_assert_int_eq(p->seqlen_k, 70);
+        ck_assert_int_eq(p->page_rows + p->pages + p->pages_per_sequence, 0);
+        ck_assert_uint_eq(p->dtype, GLINT_F16);
+        ck_assert_uint_eq(p->new_dtype, GLINT_F32);
+        ck_assert_ptr_null(p->page_table);
+        ck_assert_ptr_null(p->fault);
+        ck_assert_int_eq(p->blocks, 1);
+    }
     close_clean(context);
 }
 END_TEST
@@ -930,7 +1038,7 @@ START_TEST(two_on_one_device)
     struct glint_context *first = must_open(0, GLINT_DEVICE_CUDA, 0), *second = must_open(1, GLINT_DEVICE_CUDA, 0);
     struct call c;
     ck_assert_int_eq(fake.retained[0], 2);
-    ck_assert_int_eq(fake.modules, 16);
+    ck_assert_int_eq(fake.modules, 18);
     prepare(&c, second, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
     close_clean(first);
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
@@ -967,6 +1075,8 @@ int main(void)
     tcase_add_test(tcase, which_device);
     tcase_add_test(tcase, everything_is_loaded_at_init);
     tcase_add_test(tcase, forward_launch);
+    tcase_add_test(tcase, merge_launch);
+    tcase_add_test(tcase, append_launch);
     tcase_add_test(tcase, no_push_when_current);
     tcase_add_loop_test(tcase, backward_launch, 0, 2);
     tcase_add_test(tcase, turns_of_full_lines);

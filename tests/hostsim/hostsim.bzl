@@ -28,13 +28,14 @@ _IMAGE = """
 } >$@
 """
 
-def simulated_kernel(name, variant, source, **kwargs):
+def simulated_kernel(name, variant, source, copts = [], **kwargs):
     """A C++ library with the image of one emitted kernel.
 
     Args:
       name: the target
       variant: the element of VARIANTS, or one that has its name and archs
       source: the label of the emitted .cu
+      copts: more of the compiler's flags
       **kwargs: tags and the like
     """
     archs = [str(arch) for arch in variant["archs"]]
@@ -50,7 +51,7 @@ def simulated_kernel(name, variant, source, **kwargs):
         name = name,
         testonly = True,
         srcs = [name + ".cc"],
-        copts = KERNEL + ["-D__CUDA_ARCH__=%s0" % archs[-1].rstrip("a")] +
+        copts = KERNEL + copts + ["-D__CUDA_ARCH__=%s0" % archs[-1].rstrip("a")] +
                 (["-Wno-psabi"] if archs[-1].endswith("a") else []),  # gcc notes that it passes a tensor map otherwise since 4.6
         linkstatic = True,
         textual_hdrs = [source],
@@ -89,7 +90,7 @@ def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//
         name = name,
         testonly = True,
         linkstatic = True,
-        deps = ["//lib:core", name + "_table", "//lib:cuda"] + [
+        deps = ["//lib:core", name + "_table", "//lib:cuda", "//tests/hostsim:gpu_rows"] + [
             "%s:%s" % (simulated, variant["name"])
             for variant in variants
         ],

@@ -38,6 +38,8 @@ const struct glint_variant glint_variants[] = {
      &glint_family_sm90a, &kernel},
 };
 const uint32_t glint_variants_count = 1;
+const struct glint_gpu_image glint_gpu_rows[] = {{"90a", glint_tiles__sm90a_cubin}};
+const uint32_t glint_gpu_rows_count = 0; /* glint_merge and glint_append are not called */
 
 static _Alignas(64) unsigned char storage[8192];
 

@@ -152,6 +152,7 @@ def _judge_program(name, kernel, variant, forward, source):
             "//lib:core",
             kernel + "_table",
             "//lib:cuda",
+            "//tests/hostsim:gpu_rows",
             name + "_kernel",
         ] + ([kernel + "_forward"] if forward else []),
     )

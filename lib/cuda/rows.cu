@@ -1,0 +1,249 @@
+/* The kernels of no variant: glint_merge and glint_append, for any head_dim and dtype. rows.h says what they are given, rows.c launches
+ * them.
+ *
+ * They do what lib/cpu/merge.c and lib/cpu/append.c do, and give their bits: the same operations in the same order, none fused
+ * (-fmad=false). The bits of a NaN alone may differ. Both read and write each number once, so memory bounds them. */
+#include "lib/cuda/rows.h"
+#include "lib/device/steps.h"
+
+enum { THREADS = GLINT_GPU_ROW_THREADS, CHUNK = 8 /* elements */ };
+
+#define NEGATIVE_INFINITY float_of(0xff800000u)
+
+/* ---- rows in memory --------------------------------------------------------------------------------------------------------------- */
+
+GLINT_DEVICE int bytes_of(uint32_t dtype)
+{
+    return dtype == GLINT_F32 ? 4 : 2;
+}
+
+/* Where chunk `chunk` of a row is. */
+GLINT_DEVICE char *chunk_at(const struct glint_gpu_view &view, int32_t batch, int32_t head, int32_t row, int32_t chunk,
+                            uint32_t dtype)
+{
+    const int bytes = bytes_of(dtype);
+
+    return view_row(&view, batch, head, row, bytes) + (int64_t)chunk * (CHUNK * bytes);
+}
+
+GLINT_DEVICE void load_chunk(float x[CHUNK], const char *from, uint32_t dtype)
+{
+    uint32_t v[4], more[4];
+
+    ld_global_u32x4(v, from);
+    if (dtype == GLINT_F32) {
+        ld_global_u32x4(more, from + 16);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            x[i] = float_of(v[i]);
+            x[i + 4] = float_of(more[i]);
+        }
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        x[2 * i] = dtype == GLINT_F16 ? low_f16(v[i]) : low_bf16(v[i]);
+        x[2 * i + 1] = dtype == GLINT_F16 ? high_f16(v[i]) : high_bf16(v[i]);
+    }
+}
+
+GLINT_DEVICE void store_chunk(char *to, const float x[CHUNK], uint32_t dtype)
+{
+    uint32_t v[4], more[4];
+
+    if (dtype == GLINT_F32) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            v[i] = bits_of(x[i]);
+            more[i] = bits_of(x[i + 4]);
+        }
+        st_global_u32x4(to + 16, more);
+    } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            v[i] = dtype == GLINT_F16 ? pack_f16(x[2 * i], x[2 * i + 1]) : pack_bf16(x[2 * i], x[2 * i + 1]);
+    }
+    st_global_u32x4(to, v);
+}
+
+/* ---- glint_merge ------------------------------------------------------------------------------------------------------------------ */
+
+/* exp(t) for t <= 0, NaN for NaN: glint_exp of lib/cpu/vector.h. */
+GLINT_DEVICE float exp_of(float t)
+{
+    const float log2e = 0x1.715476p+0f, magic = 0x1.8p23f + 127.0f, least = -0x1.5d58p+6f;
+    const float shifted = t * log2e + magic;
+    const float n = shifted - magic;
+    const float r = t * log2e - n;
+    float p = r * 0x1.5bba14p-10f + 0x1.3cea88p-7f;
+
+    p = p * r + 0x1.c6b752p-5f;
+    p = p * r + 0x1.ebf9bcp-3f;
+    p = p * r + 0x1.62e42ap-1f;
+    p = p * r + 1.0f;
+    return t < least ? 0.0f : p * float_of(bits_of(shifted) << 23);
+}
+
+/* log(x) for x >= 1 or NaN: glint_log of lib/cpu/vector.h. */
+GLINT_DEVICE float log_of(float x)
+{
+    const int32_t bits = (int32_t)(bits_of(x) - 0x3f3504f3u);
+    const float e = (float)(bits >> 23);
+    const float f = float_of((uint32_t)((bits & 0x007fffff) + 0x3f3504f3)) - 1.0f;
+    const float f2 = f * f;
+    float p = f * 7.0376836292e-2f - 1.1514610310e-1f;
+
+    p = p * f + 1.1676998740e-1f;
+    p = p * f - 1.2420140846e-1f;
+    p = p * f + 1.4249322787e-1f;
+    p = p * f - 1.6668057665e-1f;
+    p = p * f + 2.0000714765e-1f;
+    p = p * f - 2.4999993993e-1f;
+    p = p * f + 3.3333331174e-1f;
+    const float tail = f * f2 * p + e * -2.12194440e-4f - f2 * 0.5f;
+    const float y = (tail + f) + e * 0.693359375f;
+    return x == x ? y : x;
+}
+
+struct merged_row {
+    int32_t batch, head, row;
+};
+
+GLINT_DEVICE float lse_at(const struct glint_gpu_view &lse, const struct merged_row &at)
+{
+    return ld_global_f32((const float *)view_row(&lse, at.batch, at.head, at.row, 4));
+}
+
+/* Chunks `first`, first + row_threads, ... of O; the answer is LSE. With m the largest LSE of all and s = sum exp(LSE_i - m), which is
+ * at least 1, LSE = m + log s; where s is 1, one part has all the weight, and LSE is its LSE to the bit. Each thread of a row finds m
+ * and s itself: there are few parts, and their LSE come from the cache. */
+GLINT_DEVICE float merge_row(const struct glint_merge_params &p, const struct merged_row &at, int32_t first)
+{
+    const float sink = p.sinks ? ld_global_f32(p.sinks + at.head) : NEGATIVE_INFINITY;
+    float m = sink, s = 0.0f;
+
+#pragma unroll 1
+    for (int32_t i = 0; i < p.parts; ++i) {
+        const float lse = lse_at(p.part[i].lse, at);
+
+        m = !(lse <= m) && m == m ? lse : m; /* a NaN stays */
+    }
+#pragma unroll 1
+    for (int32_t i = 0; i < p.parts; ++i) {
+        const float lse = lse_at(p.part[i].lse, at);
+
+        s += lse == NEGATIVE_INFINITY ? 0.0f : exp_of(lse - m);
+    }
+    s += exp_of(sink - m);
+
+#pragma unroll 1
+    for (int32_t chunk = first; chunk < p.chunks; chunk += p.row_threads) {
+        float sum[CHUNK] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
+        bool any = false;
+
+#pragma unroll 1
+        for (int32_t i = 0; i < p.parts; ++i) {
+            const struct glint_gpu_part &part = p.part[i];
+            const float lse = lse_at(part.lse, at);
+            float x[CHUNK];
+
+            if (lse == NEGATIVE_INFINITY)
+                continue; /* it sees no key, and its O may hold anything */
+            const float weight = exp_of(lse - m) / s;
+            load_chunk(x, chunk_at(part.o, at.batch, at.head, at.row, chunk, (uint32_t)part.dtype), (uint32_t)part.dtype);
+#pragma unroll
+            for (int c = 0; c < CHUNK; ++c) {
+                const float product = x[c] * weight;
+
+                sum[c] = any ? sum[c] + product : product; /* 0 + -0 would be 0 */
+            }
+            any = true;
+        }
+        store_chunk(chunk_at(p.result.o, at.batch, at.head, at.row, chunk, (uint32_t)p.result.dtype), sum,
+                    (uint32_t)p.result.dtype);
+    }
+    return m == NEGATIVE_INFINITY || s == 1.0f ? m : m + log_of(s);
+}
+
+GLINT_KERNEL(THREADS, 8) glint_merge_rows(GLINT_PARAMS(struct glint_merge_params) p)
+{
+    const int32_t thread = (int32_t)thread_index(), own = thread / p.row_threads, lane = thread - own * p.row_threads;
+
+#pragma unroll 1
+    for (int64_t from = (int64_t)block_index() * p.block_rows; from < p.rows; from += (int64_t)p.blocks * p.block_rows) {
+        const int64_t row = from + own, head = row / p.seqlen;
+        const bool works = own < p.block_rows && row < p.rows;
+        const struct merged_row at = {(int32_t)(head / p.heads), (int32_t)(head % p.heads), (int32_t)(row % p.seqlen)};
+        float lse = 0.0f;
+
+        if (works)
+            lse = merge_row(p, at, lane);
+        block_sync(); /* LSE may lie where a part's does, and all threads of the row have read that now */
+        if (works && lane == 0)
+            st_global_f32((float *)view_row(&p.result.lse, at.batch, at.head, at.row, 4), lse);
+    }
+}
+
+/* ---- glint_append ----------------------------------------------------------------------------------------------------------------- */
+
+/* A chunk, from the new rows' dtype to the cache's. */
+GLINT_DEVICE void move_chunk(char *to, uint32_t dtype, const char *from, uint32_t from_dtype)
+{
+    uint32_t v[4];
+    float x[CHUNK];
+
+    if (dtype != from_dtype) {
+        load_chunk(x, from, from_dtype);
+        store_chunk(to, x, dtype);
+        return;
+    }
+    ld_global_u32x4(v, from);
+    st_global_u32x4(to, v);
+    if (dtype == GLINT_F32) {
+        ld_global_u32x4(v, from + 16);
+        st_global_u32x4(to + 16, v);
+    }
+}
+
+GLINT_DEVICE int32_t length_of(const int32_t *lengths, int64_t sequence, int32_t bound)
+{
+    return lengths ? (int32_t)ld_relaxed_u32((const uint32_t *)lengths + sequence) : bound;
+}
+
+GLINT_KERNEL(THREADS, 8) glint_append_rows(GLINT_PARAMS(struct glint_append_params) p)
+{
+    const int64_t all = p.tokens * p.token_chunks, step = (int64_t)p.blocks * THREADS;
+    const int32_t bound = max(1, p.seqlen_q);
+
+#pragma unroll 1
+    for (int64_t at = (int64_t)block_index() * THREADS + thread_index(); at < all; at += step) {
+        const int64_t token = at / p.token_chunks;
+        const int32_t of_token = (int32_t)(at - token * p.token_chunks);
+        const int32_t head = of_token / p.chunks, chunk = of_token - head * p.chunks;
+        const int32_t batch = (int32_t)(token / bound), i = (int32_t)(token - (int64_t)batch * bound);
+        const int32_t queries = length_of(p.seqlens_q, batch, p.seqlen_q), keys = length_of(p.seqlens_k, batch, p.seqlen_k);
+        const bool bounded = queries >= 0 && queries <= p.seqlen_q && keys >= 0 && keys <= p.seqlen_k;
+        const int64_t key = (int64_t)keys - queries + i;
+        int32_t unit = batch, row = (int32_t)key;
+        bool placed = key >= 0 && key < p.seqlen_k;
+
+        if (i < min(queries, p.seqlen_q)) {
+            if (placed && p.page_rows > 0) {
+                unit = (int32_t)ld_relaxed_u32((const uint32_t *)p.page_table + (int64_t)batch * p.pages_per_sequence +
+                                               row / p.page_rows);
+                row %= p.page_rows;
+                placed = unit >= 0 && unit < p.pages;
+            }
+            if (placed) {
+                move_chunk(chunk_at(p.k, unit, head, row, chunk, p.dtype), p.dtype,
+                           chunk_at(p.new_k, batch, head, i, chunk, p.new_dtype), p.new_dtype);
+                move_chunk(chunk_at(p.v, unit, head, row, chunk, p.dtype), p.dtype,
+                           chunk_at(p.new_v, batch, head, i, chunk, p.new_dtype), p.new_dtype);
+            }
+        } else {
+            placed = true; /* it is no row of the sequence */
+        }
+        if (p.fault && of_token == 0 && (!placed || (i == 0 && !bounded)))
+            atomicMin(p.fault, (uint32_t)batch);
+    }
+}
