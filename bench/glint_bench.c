@@ -588,17 +588,17 @@ static int serve(const struct settings *s)
 {
     char line[256], reason[SENTENCE];
     while (fgets(line, sizeof line, stdin)) {
-        char pass[8], dtype[8], mask[8], layout[8] = "bshd";
+        char pass[8], dtype[8], mask[8], layout[8] = "bshd", kv_dtype[8] = "same";
         long long d, sq, sk, b, hq, hk, threads;
         struct cell cell = {0}, *found = NULL;
         reason[0] = '\0';
         double ms = -1;
-        if (sscanf(line, "%7s %7s %lld %7s %lld %lld %lld %lld %lld %lld %7s", pass, dtype, &d, mask, &sq, &sk, &b, &hq, &hk,
-                   &threads, layout) < 10 ||
-            !layout_from(layout) || !pass_from(pass) || !dtype_from(dtype) || !mask_from(mask) || threads < 1 ||
-            threads > (long long)GLINT_POOL_MAX_THREADS || d < 1 || d > UINT16_MAX) {
+        if (sscanf(line, "%7s %7s %lld %7s %lld %lld %lld %lld %lld %lld %7s %7s", pass, dtype, &d, mask, &sq, &sk, &b, &hq, &hk,
+                   &threads, layout, kv_dtype) < 10 ||
+            !layout_from(layout) || !kv_dtype_from(kv_dtype) || !pass_from(pass) || !dtype_from(dtype) || !mask_from(mask) ||
+            threads < 1 || threads > (long long)GLINT_POOL_MAX_THREADS || d < 1 || d > UINT16_MAX) {
             snprintf(reason, sizeof reason,
-                     "expected: pass dtype head_dim mask seqlen_q seqlen_k batch heads_q heads_kv threads [layout]");
+                     "expected: pass dtype head_dim mask seqlen_q seqlen_k batch heads_q heads_kv threads [layout [kv_dtype]]");
         } else {
             cell.machine = machine_of(s, threads, s->isas.value[0], reason, sizeof reason);
             cell.pass = pass_from(pass);
@@ -606,6 +606,7 @@ static int serve(const struct settings *s)
             cell.causal = mask_from(mask) == 2;
             cell.head_dim = (uint32_t)d;
             cell.layout = layout_from(layout);
+            cell.kv_dtype = kv_dtype_from(kv_dtype) % KV_SAME;
             cell.seqlen_q = sq;
             cell.seqlen_k = sk;
             cell.batch = b;
@@ -615,7 +616,7 @@ static int serve(const struct settings *s)
                 struct cell *c = &cells[i];
                 if (c->machine == cell.machine && c->pass == cell.pass && c->dtype == cell.dtype && c->causal == cell.causal &&
                     c->head_dim == cell.head_dim && c->seqlen_q == sq && c->seqlen_k == sk && c->batch == b && c->heads_q == hq &&
-                    c->heads_kv == hk && c->layout == cell.layout)
+                    c->heads_kv == hk && c->layout == cell.layout && c->kv_dtype == cell.kv_dtype)
                     found = c;
             }
             if (!found && cell.machine && cell_count < MAX_CELLS && cell_plan(&cell, UINT32_MAX, reason, sizeof reason) == 0) {

@@ -45,6 +45,9 @@ check "--layout bshd" grep -q '^glint,.*,causal,1,40,1,2,2,1,[^,]*,[^,]*,bshd,' 
 printf '%s\n' 'fwd f32 64 causal 1 40 1 4 2 1 bhsd' 'fwd f32 64 causal 1 40 1 4 2 1 shbd' | "$program" --serve --least-ms 1 >"$work/log" 2>&1
 check "the stopwatch takes a layout" grep -q '^[a-z]*_f32_d64_[a-z_]*__[a-z0-9_]* [0-9.]*$' "$work/log"
 check "and refuses what is none" test "$(sed -n '2s/:.*//p' "$work/log")" = "error expected"
+printf '%s\n' 'fwd f32 64 causal 1 40 1 4 2 1 bhsd same' 'fwd f32 64 causal 1 40 1 4 2 1 bhsd i9' | "$program" --serve --least-ms 1 >"$work/log" 2>&1
+check "it takes what K and V are stored as" test "$(grep -c '^[a-z]*_f32_d64_[a-z_]*__[a-z0-9_]* [0-9.]*$' "$work/log")" = 1
+check "and refuses what is not stored" test "$(sed -n '2s/:.*//p' "$work/log")" = "error expected"
 
 printf '%s\n' 'fwd f32 64 causal 16 16 1 2 2 1' 'bwd f32 64 causal 8 24 1 2 1 2' 'hello' 'fwd f32 63 none 8 8 1 1 1 1' 'fwd f32 64 causal 8 8 1 2 2 1' |
     "$program" --serve --least-ms 1 >"$work/log" 2>&1

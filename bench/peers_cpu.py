@@ -14,7 +14,8 @@ stopwatch that answers one request a line (glint_bench --serve). Inputs are [bat
 
 --decode is one query a sequence against a cache of keys and values, [batch, heads, keys, head_dim] for all. The peers are then PyTorch's
 scaled_dot_product_attention with enable_gqa, onnxruntime's GroupQueryAttention, whose cache is updated in place, and ggml's
-ggml_flash_attn_ext when --ggml names a folder with its shared libraries.
+ggml_flash_attn_ext when --ggml names a folder with its shared libraries. --kv-dtype i8 is a cache of int8 with a float32 scale a row, which
+the spec must list (kv_dtypes); ggml's is then q8_0, int8 with an f16 scale for 32 elements, and the others have none.
 """
 
 import argparse
@@ -72,16 +73,28 @@ class DecodeCell(Cell):
 
     layout = "bhsd"
 
-    def __init__(self, dtype, head_dim, keys, batch, heads, heads_kv, threads):
+    def __init__(self, dtype, kv_dtype, head_dim, keys, batch, heads, heads_kv, threads):
         super().__init__("fwd", dtype, head_dim, "none", keys, batch, heads, threads)
-        self.queries, self.heads_kv = 1, heads_kv
+        self.queries, self.heads_kv, self.kv_dtype = 1, heads_kv, kv_dtype
+
+    def request(self):
+        return f"{super().request()} {self.kv_dtype}"
+
+    def stored(self):
+        return self.dtype if self.kv_dtype == "same" else f"{self.dtype}/{self.kv_dtype}"
+
+    def row(self):
+        before, _, *after = super().row()
+        return [before, self.stored(), *after]
 
     def name(self):
         s = self
-        return f"{s.dtype:4} d{s.head_dim:<3} {s.heads}:{s.heads_kv} heads, {s.seqlen} keys, {s.threads} threads"
+        return f"{s.stored():7} d{s.head_dim:<3} {s.heads}:{s.heads_kv} heads, {s.seqlen} keys, {s.threads} threads"
 
     def kv_bytes(self):
-        return 2 * self.batch * self.heads_kv * self.seqlen * self.head_dim * (4 if self.dtype == "f32" else 2)
+        """Of K and V, and of the scale of a row where they are int8."""
+        row = self.head_dim * (4 if self.dtype == "f32" else 2) if self.kv_dtype == "same" else self.head_dim + 4
+        return 2 * self.batch * self.heads_kv * self.seqlen * row
 
     def tflops(self, ms):
         return 4e-9 * self.batch * self.heads * self.seqlen * self.head_dim / ms
@@ -138,7 +151,7 @@ def check_decode(name, cell, out, q, k, v):
     want = weights @ v / weights.sum()
     got = np.asarray(out, np.float64).reshape(-1, cell.head_dim)[-1]
     error = np.abs(got - want).max() / np.abs(want).max()
-    limit = {"f32": 1e-4, "f16": 3e-2, "bf16": 5e-2}[cell.dtype]
+    limit = {"f32": 1e-4, "f16": 3e-2, "bf16": 5e-2}[cell.dtype] if cell.kv_dtype == "same" else 5e-2
     assert error < limit, f"{name} differs by {error:.1e} of the largest element"
 
 
@@ -171,7 +184,7 @@ class Torch:
         self.version = torch.__version__
 
     def supports(self, cell):
-        return True
+        return getattr(cell, "kv_dtype", "same") == "same"
 
     def prepare_decode(self, cell):
         torch = self.torch
@@ -318,7 +331,7 @@ class OnnxruntimeDecode(Onnxruntime):
         self.name, self.cache = "onnxruntime", cache
 
     def supports(self, cell):
-        return cell.dtype in ("f32", "f16")
+        return cell.dtype in ("f32", "f16") and cell.kv_dtype == "same"
 
     def prepare(self, cell):
         q, k, v = self.cache.get(cell, np.float32 if cell.dtype == "f32" else np.float16)
@@ -343,7 +356,7 @@ class OnnxruntimeDecode(Onnxruntime):
 
 
 class Ggml:
-    """ggml's attention with a cache in f16: its queries and results are f32. `folder` has libggml-base.so and libggml-cpu.so."""
+    """ggml's attention with a cache in f16 or q8_0: its queries and results are f32. `folder` has libggml-base.so and libggml-cpu.so."""
 
     name = "ggml"
 
@@ -360,6 +373,8 @@ class Ggml:
                 ("ggml_new_tensor_4d", pointer, [pointer, ctypes.c_int] + 4 * [number]),
                 ("ggml_flash_attn_ext", pointer, 5 * [pointer] + 3 * [ctypes.c_float]),
                 ("ggml_build_forward_expand", None, 2 * [pointer]), ("ggml_version", ctypes.c_char_p, []),
+                ("ggml_nbytes", ctypes.c_size_t, [pointer]),
+                ("ggml_quantize_chunk", ctypes.c_size_t, [ctypes.c_int, pointer, pointer] + 3 * [number] + [pointer]),
                 ("ggml_threadpool_params_init", None, [pointer, ctypes.c_int]), ("ggml_backend_graph_compute", ctypes.c_int, 2 * [pointer]),
                 ("ggml_threadpool_new", pointer, [pointer]), ("ggml_threadpool_pause", None, [pointer]),
                 ("ggml_threadpool_resume", None, [pointer]), ("ggml_backend_cpu_init", pointer, []),
@@ -381,7 +396,7 @@ class Ggml:
         return self.backends[threads]
 
     def supports(self, cell):
-        return cell.dtype == "f16"
+        return cell.kv_dtype == "i8" or cell.dtype == "f16"
 
     def prepare(self, cell):
         base, (q, k, v) = self.cpu, self.cache.get(cell, np.float16)
@@ -391,9 +406,15 @@ class Ggml:
         if not context:
             raise RuntimeError("no memory for a context of ggml")
         tensors = []
-        for kind, x in ((0, q), (1, k), (1, v)):  # GGML_TYPE_F32, GGML_TYPE_F16
+        cached = 1 if cell.kv_dtype == "same" else 8
+        for kind, x in ((0, q), (cached, k), (cached, v)):  # GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q8_0
             tensors.append(base.ggml_new_tensor_4d(context, kind, *reversed(x.shape)))
-            ctypes.memmove(base.ggml_get_data(tensors[-1]), x.ctypes.data, x.nbytes)
+            data = base.ggml_get_data(tensors[-1])
+            if kind == 8:
+                wide = x.astype(np.float32)
+                base.ggml_quantize_chunk(kind, wide.ctypes.data, data, 0, wide.size // cell.head_dim, cell.head_dim, None)
+            else:
+                ctypes.memmove(data, x.ctypes.data, x.nbytes)
         out = base.ggml_flash_attn_ext(context, *tensors, None, 1 / math.sqrt(cell.head_dim), 0, 0)
         graph = base.ggml_new_graph(context)
         base.ggml_build_forward_expand(graph, out)
@@ -489,11 +510,11 @@ def print_means(results, cells, names):
 
 def report(results, cells, names):
     speed = f" {'GB/s':>8}" if isinstance(cells[0], DecodeCell) else ""
-    print(f"\n{'':40} {'glint on':>10} {'ms':>10}{speed}" + "".join(f"{name + ' / glint':>32}" for name in names))
+    print(f"\n{'':46} {'glint on':>10} {'ms':>10}{speed}" + "".join(f"{name + ' / glint':>32}" for name in names))
     worst = None
     for cell in cells:
         ours = statistics.median(results["glint", cell][1])
-        line = f"{cell.name():40} {isa_of(results['glint', cell][0]):>10} {ours:10.4f}"
+        line = f"{cell.name():46} {isa_of(results['glint', cell][0]):>10} {ours:10.4f}"
         if isinstance(cell, DecodeCell):
             line += f" {1e-6 * cell.kv_bytes() / ours:8.1f}"
         for name in names:
@@ -540,6 +561,7 @@ def main():
     parser.add_argument("--decode", action="store_true", help="one query a sequence against a cache; --seqlen lists its keys")
     parser.add_argument("--pass", dest="passes", type=words, default=["fwd", "bwd"])
     parser.add_argument("--dtype", type=words, help="(f32; with --decode f32,f16,bf16)")
+    parser.add_argument("--kv-dtype", type=words, help="with --decode: same, i8 (same)")
     parser.add_argument("--head-dim", type=integers, default=[64, 128])
     parser.add_argument("--mask", type=words, default=["none", "causal"])
     parser.add_argument("--seqlen", type=integers, help="(128,512,2048; with --decode 1024,8192,32768)")
@@ -560,9 +582,14 @@ def main():
     heads = arguments.heads or ([(32, 8), (32, 32), (8, 1)] if arguments.decode else [(8,)])
     if any(len(group) != 1 + arguments.decode for group in heads):
         parser.error("--heads: with --decode give query heads and key heads, such as 32:8; without it query heads, such as 8")
+    if not arguments.decode and arguments.kv_dtype:
+        parser.error("--kv-dtype is of --decode")
+    if any(word not in ("same", "i8") for word in arguments.kv_dtype or []):
+        parser.error("--kv-dtype: same or i8")
     if arguments.decode:
-        cells = [DecodeCell(t, d, s, arguments.batch, *h, n)
-                 for n, t, d, h, s in itertools.product(arguments.threads, dtypes, arguments.head_dim, heads, seqlens)]
+        cells = [DecodeCell(t, k, d, s, arguments.batch, *h, n)
+                 for n, t, k, d, h, s in itertools.product(arguments.threads, dtypes, arguments.kv_dtype or ["same"], arguments.head_dim,
+                                                           heads, seqlens)]
         # The largest first, so that the shared cache is made once.
         cells.sort(key=lambda cell: -cell.heads_kv * cell.seqlen * cell.head_dim)
     else:

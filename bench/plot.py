@@ -2,9 +2,11 @@
 """Draws TFLOP/s by sequence length, one line an implementation, from the CSV files of glint_bench and peers_*.py.
 
     python3 bench/plot.py bench/results/*.csv --out plots --format svg
+    python3 bench/plot.py bench/results/cpu_decode*.csv --decode --out plots
 
 One picture for each dtype, number of threads and number of query heads for one key head; in it one panel for each pass, mask and
-head_dim.
+head_dim. With --decode it is GB/s of K and V by keys, one picture for each number of threads; in it one panel for each dtype, row of
+heads and head_dim.
 """
 
 import argparse
@@ -18,33 +20,33 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 COLOURS = {"glint": "#cc4125", "pytorch": "#3d78d8", "onnxruntime": "#6aa84f", "onnxruntime_attention23": "#b6d7a8",
-           "cudnn": "#6aa84f", "fa2": "#3d78d8", "fa3": "#8e7cc3", "efficient": "#e69138"}
+           "ggml": "#e69138", "cudnn": "#6aa84f", "fa2": "#3d78d8", "fa3": "#8e7cc3", "efficient": "#e69138"}
 LABELS = {"glint": "Glint", "pytorch": "PyTorch", "fa2": "FlashAttention-2 (PyTorch)", "cudnn": "cuDNN (PyTorch)", "fa3": "FlashAttention-3",
           "efficient": "memory-efficient (PyTorch)", "onnxruntime_attention23": "onnxruntime, Attention"}
 
 
-def read(paths):
-    """Rows with seqlen_q == seqlen_k; the columns may come in any order."""
+def read(paths, decode):
+    """Rows with seqlen_q == seqlen_k, or those of decode; the columns may come in any order."""
     rows = []
     for path in paths:
         with open(path, newline="", encoding="ascii") as file:
             for row in csv.DictReader(file):
-                if row["seqlen_q"] == row["seqlen_k"] and float(row["ms"]) > 0:
+                if ("gbytes_s" in row if decode else row["seqlen_q"] == row["seqlen_k"]) and float(row["ms"]) > 0:
                     rows.append(row)
     return rows
 
 
-def draw_panel(axis, rows):
+def draw_panel(axis, rows, x="seqlen_q", y="tflops"):
     for impl in sorted({row["impl"] for row in rows}, key=lambda name: (name != "glint", name)):
         points = {}
         for row in rows:
             if row["impl"] == impl:  # several variants on one shape: the fastest
-                points[int(row["seqlen_q"])] = max(points.get(int(row["seqlen_q"]), 0), float(row["tflops"]))
+                points[int(row[x])] = max(points.get(int(row[x]), 0), float(row[y]))
         lengths = sorted(points)
         axis.plot(lengths, [points[n] for n in lengths], marker="o", markersize=3.5, linewidth=2 if impl == "glint" else 1.2,
                   color=COLOURS.get(impl), label=LABELS.get(impl, impl))
     axis.set_xscale("log", base=2)
-    lengths = sorted({int(row["seqlen_q"]) for row in rows})
+    lengths = sorted({int(row[x]) for row in rows})
     axis.set_xticks(lengths, [str(n) for n in lengths], fontsize=8)
     axis.tick_params(axis="y", labelsize=8)
     axis.grid(color="#e3e3e3")
@@ -64,6 +66,29 @@ def draw(rows, title):
         axis_row[0].set_ylim(bottom=0)
     for axis in axes[-1]:
         axis.set_xlabel("sequence length", fontsize=8)
+    return finish(figure, axes, title)
+
+
+def draw_decode(rows, title):
+    def place(row):
+        return int(row["heads_q"]), int(row["heads_kv"]), int(row["head_dim"])
+
+    across = sorted(set(map(place, rows)), key=lambda at: (at[2], at[0] // at[1], at))
+    down = [dtype for dtype in ("f32", "f16", "bf16", "f16/i8", "bf16/i8", "f32/i8") if any(row["dtype"] == dtype for row in rows)]
+    figure, axes = plt.subplots(len(down), len(across), figsize=(2.6 * len(across) + 0.3, 2.3 * len(down) + 0.9), squeeze=False, sharey=True)
+    for axis_row, dtype in zip(axes, down, strict=True):
+        for axis, at in zip(axis_row, across, strict=True):
+            draw_panel(axis, [r for r in rows if r["dtype"] == dtype and place(r) == at], "seqlen_k", "gbytes_s")
+            axis.set_title(f"{dtype}, {at[0]}:{at[1]} heads, head_dim {at[2]}", fontsize=8)
+        axis_row[0].set_ylabel("GB/s of K and V", fontsize=8)
+        axis_row[0].set_ylim(bottom=0)
+    for axis in axes[-1]:
+        axis.set_xlabel("keys", fontsize=8)
+    return finish(figure, axes, title)
+
+
+def finish(figure, axes, title):
+    """One legend for all panels."""
     handles = {}
     for axis in axes.flat:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
@@ -77,25 +102,27 @@ def draw(rows, title):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("csv", nargs="+", help="files to draw, together")
+    parser.add_argument("--decode", action="store_true", help="a query against a cache: files of --decode")
     parser.add_argument("--out", default=".", help="folder for the pictures")
     parser.add_argument("--name", default="attention", help="what the pictures' names start with")
     parser.add_argument("--title", default="Attention", help="what the titles start with, such as the machine")
     parser.add_argument("--format", choices=["png", "svg"], default="png")
     arguments = parser.parse_args()
-    rows = read(arguments.csv)
+    rows = read(arguments.csv, arguments.decode)
     if not rows:
-        sys.exit("nothing to draw: no row with equal lengths and a time")
+        sys.exit("nothing to draw: no row " + ("of decode" if arguments.decode else "with equal lengths and a time"))
     pathlib.Path(arguments.out).mkdir(parents=True, exist_ok=True)
     plt.rcParams["svg.hashsalt"] = "glint"  # the same numbers, the same bytes
     def key(row):
-        return row["dtype"], int(row["threads"]), int(row["heads_q"]) // int(row["heads_kv"])
+        threads = int(row["threads"])
+        return ("decode", threads, 1) if arguments.decode else (row["dtype"], threads, int(row["heads_q"]) // int(row["heads_kv"]))
 
-    for dtype, threads, group in sorted(set(map(key, rows))):
+    for what, threads, group in sorted(set(map(key, rows))):
         suffix = (f"_t{threads}" if threads else "") + (f"_gqa{group}" if group > 1 else "")
-        path = pathlib.Path(arguments.out) / f"{arguments.name}_{dtype}{suffix}.{arguments.format}"
-        title = f"{arguments.title}, {dtype}" + (f", {threads} thread{'s' if threads > 1 else ''}" if threads else "")
+        path = pathlib.Path(arguments.out) / f"{arguments.name}_{what}{suffix}.{arguments.format}"
+        title = f"{arguments.title}, {what}" + (f", {threads} thread{'s' if threads > 1 else ''}" if threads else "")
         title += f", {group} query heads for one key head" if group > 1 else ""
-        figure = draw([row for row in rows if key(row) == (dtype, threads, group)], title)
+        figure = (draw_decode if arguments.decode else draw)([row for row in rows if key(row) == (what, threads, group)], title)
         metadata = {"Date": None} if arguments.format == "svg" else None
         figure.savefig(path, dpi=110, metadata=metadata)
         plt.close(figure)
