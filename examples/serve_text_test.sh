@@ -1,11 +1,12 @@
 #!/bin/sh
-# serve_text_test.sh TRAIN_TEXT SERVE_TEXT [resident]: a small model is trained, and served: every answer has the bits that it has alone, whatever the
+# serve_text_test.sh TRAIN_TEXT SERVE_TEXT [resident] [SERVE_TEXT_I8]: a small model is trained, and served: every answer has the bits that it has alone, whatever the
 # slots, threads and pages, with prompts that share a beginning, with eviction and sequences that start again; and wrong options. With
-# `resident` what is in memory may not grow: a sanitizer's own does.
+# `resident` what is in memory may not grow: a sanitizer's own does. SERVE_TEXT_I8, of a library with int8, serves with such a cache too.
 set -u
 train=$1
 serve=$2
-resident=${3:-}
+resident=$([ "${3:-}" = resident ] && echo yes)
+narrow=$([ "${3:-}" = resident ] && echo "${4:-}" || echo "${3:-}")
 work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/serve_text.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 passed=0
@@ -61,6 +62,23 @@ check "every page was used" said '^pages      at least 0 of 32 free'
 [ -z "$resident" ] || check "memory stays as it is" awk '/^resident/ { exit !($8 <= $2 + 0.5) }' "$work/log"
 check "short sequences, and no page is lost" run --soak 300 --slots 4 --longest 64 --length 20
 
+if [ -n "$narrow" ]; then
+    serve=$narrow
+    check "int8: nine lines of its own" run --cache i8 --check --length 70
+    check "int8: all of them compared" said '^checked    9 answers alone, 0 differ'
+    check "int8: it is" said '^cache .* MB of int8$'
+    grep -a '^\[' "$work/log" | sort >"$work/answers"
+    check "int8: with other slots and threads" run --cache i8 --length 70 --slots 3 --threads 3
+    grep -a '^\[' "$work/log" | sort >"$work/others"
+    check "int8: the same answers" cmp -s "$work/answers" "$work/others"
+    check "int8: a soak" run --cache i8 --soak 300 --check --slots 12 --pages 32 --length 300 --threads 2
+    check "int8: nothing differs" said '^checked    [1-9][0-9]* answers alone, 0 differ'
+    check "int8: positions were taken over" test "$(number '^prompts .*computed, \([0-9]*\) taken over.*')" -gt 0
+    check "int8: blocks were evicted" test "$(number '^pages .*; \([0-9]*\) blocks evicted.*')" -gt 0
+    check "int8: sequences started again" test "$(number '^pages .*evicted, \([0-9]*\) sequences.*')" -gt 0
+    serve=$2
+fi
+
 printf 'one line\n\nanother line that is longer than what may be\n' >"$work/lines"
 check "lines of a file" run --longest 20 --length 8 --check "$work/lines"
 check "an empty line is none" said '^checked    2 answers alone, 0 differ'
@@ -77,6 +95,7 @@ refuses "no such option" "there is no option '--slot'" "$@" --slot 3
 refuses "no value" "--slots needs a value" "$@" --slots
 refuses "no slots" "--slots takes a whole number from 1 to 256" "$@" --slots 0
 refuses "a wrong temperature" "--temperature takes a number from 0 to 100" "$@" --temperature hot
+refuses "a wrong cache" "--cache takes f32 or i8, not 'f16'" "$@" --cache f16
 refuses "too few pages" "32 pages are needed" "$@" --pages 31
 refuses "no such file" "cannot read" "$@" "$work/nothing"
 refuses "both" "leave the file out" "$@" --soak 10 "$work/lines"

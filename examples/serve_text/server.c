@@ -18,6 +18,8 @@ static void problem_of(const struct server *s, struct glint_problem *p, size_t b
     p->page_rows = PAGE_ROWS;
     p->pages = (int64_t)s->pages;
     p->pages_per_sequence = (int64_t)s->pages_per_sequence;
+    p->kv_dtype = s->cache == GLINT_I8 ? (uint32_t)GLINT_I8 : 0;
+    p->kv_scales = s->cache == GLINT_I8 ? GLINT_SCALES_ROW : GLINT_SCALES_NONE;
 }
 
 static int plan(struct server *s, size_t batch, size_t queries, struct glint_plan *to)
@@ -30,10 +32,11 @@ static int plan(struct server *s, size_t batch, size_t queries, struct glint_pla
     return -1;
 }
 
-int server_open(struct server *s, struct model *model, const struct glint_context *context, size_t slots, size_t pages,
-                size_t longest, size_t room)
+int server_open(struct server *s, struct model *model, const struct glint_context *context, uint32_t cache, size_t slots,
+                size_t pages, size_t longest, size_t room)
 {
     memset(s, 0, sizeof *s);
+    s->cache = cache;
     s->model = model;
     s->context = context;
     s->slots = slots;
@@ -60,12 +63,30 @@ int server_open(struct server *s, struct model *model, const struct glint_contex
     return 0;
 }
 
+/* Of K, or of V, of a layer. */
+static size_t cache_bytes(const struct server *s)
+{
+    return s->pages * PAGE_ROWS * s->model->config.width * (s->cache == GLINT_I8 ? 1 : sizeof(float));
+}
+
+static size_t cache_scales(const struct server *s)
+{
+    return s->cache == GLINT_I8 ? s->pages * PAGE_ROWS * s->model->config.heads : 0;
+}
+
+size_t server_cache_bytes(const struct server *s)
+{
+    return 2 * s->model->config.layers * (cache_bytes(s) + cache_scales(s) * sizeof(float));
+}
+
 void server_layout(struct server *s, struct arena *arena)
 {
     const struct config *c = &s->model->config;
-    const size_t rows = PREFILLS * CHUNK + s->slots, cache = c->layers * s->pages * PAGE_ROWS * c->width;
-    s->keys = arena_floats(arena, cache);
-    s->values = arena_floats(arena, cache);
+    const size_t rows = PREFILLS * CHUNK + s->slots;
+    s->keys = arena_take(arena, c->layers * cache_bytes(s));
+    s->values = arena_take(arena, c->layers * cache_bytes(s));
+    s->key_scales = arena_floats(arena, c->layers * cache_scales(s));
+    s->value_scales = arena_floats(arena, c->layers * cache_scales(s));
     s->table = arena_take(arena, s->slots * s->pages_per_sequence * sizeof *s->table);
     s->slot = arena_take(arena, s->slots * sizeof *s->slot);
     s->free_page = arena_take(arena, s->pages * sizeof *s->free_page);
@@ -322,7 +343,7 @@ static int grow(struct server *s, size_t slot, size_t rows)
 static int attend_some(struct server *s, const struct glint_plan *of, size_t layer, const float *qkv, float *o,
                        const int32_t *table, const int32_t *queries, const int32_t *keys)
 {
-    const size_t width = s->model->config.width, cache = s->pages * PAGE_ROWS * width;
+    const size_t width = s->model->config.width;
     struct glint_append append = GLINT_APPEND_INIT;
     struct glint_tensors tensors = GLINT_TENSORS_INIT;
     uint32_t fault = GLINT_NO_FAULT;
@@ -331,8 +352,12 @@ static int attend_some(struct server *s, const struct glint_plan *of, size_t lay
     append.v = qkv + 2 * width;
     append.k_strides = append.v_strides = of->problem.q;
     tensors.q = qkv;
-    tensors.k = s->keys + layer * cache;
-    tensors.v = s->values + layer * cache;
+    tensors.k = s->keys + layer * cache_bytes(s);
+    tensors.v = s->values + layer * cache_bytes(s);
+    if (s->cache == GLINT_I8) {
+        tensors.k_scale = s->key_scales + layer * cache_scales(s);
+        tensors.v_scale = s->value_scales + layer * cache_scales(s);
+    }
     tensors.o = o;
     tensors.lse = s->lse;
     tensors.seqlens_q = queries;

@@ -3,7 +3,8 @@
  * A step is one pass of the model over a chunk of the prompt of some sequences and one new byte of all others. At each step finished
  * sequences leave, and waiting requests take their slots.
  *
- *   pages        K and V of PAGE_ROWS positions, for all layers; a sequence takes them as it grows
+ *   pages        K and V of PAGE_ROWS positions, for all layers; a sequence takes them as it grows. In float32, or in int8 with a scale a row,
+ *                which glint_append makes
  *   blocks       BLOCK_PAGES full pages of a prompt, kept when its sequence ends: prompts that begin alike share them
  *   joining      in the order of arrival, when a slot is free and there are pages for the prompt
  *   eviction     when no page is free: first the block that was used longest ago, of those that no sequence uses and no other block
@@ -61,11 +62,13 @@ struct server {
     struct model *model;
     const struct glint_context *context;
     size_t slots, pages, longest, pages_per_sequence; /* longest: of a prompt and its answer */
+    uint32_t cache;                                   /* enum glint_dtype: GLINT_F32 or GLINT_I8 */
 
-    float *keys, *values; /* [layers][pages][PAGE_ROWS][heads][HEAD_DIM] */
-    int32_t *table;       /* [slots][pages_per_sequence] */
-    struct slot *slot;    /* [slots] */
-    int32_t *free_page;   /* a stack */
+    unsigned char *keys, *values;     /* [layers][pages][PAGE_ROWS][heads][HEAD_DIM] */
+    float *key_scales, *value_scales; /* of int8: [layers][pages][heads][PAGE_ROWS] */
+    int32_t *table;                   /* [slots][pages_per_sequence] */
+    struct slot *slot;                /* [slots] */
+    int32_t *free_page;               /* a stack */
     size_t free_pages, free_least;
     struct block *block; /* [pages / BLOCK_PAGES] */
     size_t blocks;
@@ -95,9 +98,12 @@ struct server {
 };
 
 /* Plans for the most of everything. 0, or -1 with the reason: no kernel, or too few pages for one sequence of the longest kind. */
-int server_open(struct server *server, struct model *model, const struct glint_context *context, size_t slots, size_t pages,
-                size_t longest, size_t room);
+int server_open(struct server *server, struct model *model, const struct glint_context *context, uint32_t cache, size_t slots,
+                size_t pages, size_t longest, size_t room);
 void server_layout(struct server *server, struct arena *arena);
+
+/* Bytes of K, V and their scales. */
+size_t server_cache_bytes(const struct server *server);
 
 /* Makes everything empty. */
 void server_reset(struct server *server);
