@@ -6,7 +6,14 @@ memory-efficient kernel, each through scaled_dot_product_attention.
     python3 bench/peers_gpu.py --csv bench/results/h200.csv
     python3 bench/plot.py bench/results/h200.csv --name h200
 
-It needs PyTorch, a GPU and the shared object ($GLINT_LIBRARY, if it is not where Bazel leaves it). 16384 tokens, heads = 2048 / head_dim,
+The group "decode" is one query a sequence against many keys, over 35 cells, and needs a library with the pass `dec` of sm80: spec/full.lua
+has it. FlashAttention-3 is one more peer there, where Python finds flash_attn_interface. A call takes microseconds, so 20 of them are
+captured in a graph; they read the same K and V, which stay in the L2 cache where they are below some 40 MB. Its unit is TB/s of K and V.
+
+    ./bazelw build --repo_env=GLINT_SPEC=spec/full.lua //examples/pytorch:libglint_shared.so
+    python3 bench/peers_gpu.py --group decode --csv bench/results/h200_decode.csv
+
+It needs PyTorch, a GPU and the shared object ($GLINT_LIBRARY, if it is not where Bazel leaves it). Apart from decode: 16384 tokens, heads = 2048 / head_dim,
 [batch, seqlen, heads, head_dim] in memory, random normal data. In every round each implementation runs a few times, in an order that
 rotates from round to round, so that a warm or throttled minute of the GPU is shared by all; a call is timed by CUDA events with the queue kept
 full, and the median of all rounds counts. Results of all are compared before the clock starts.
@@ -49,30 +56,55 @@ GROUPS = {
     "gqa": (["bf16"], [64, 128], 8, "fa2", 1.15),
     "mqa": (["bf16"], [64, 128], 16, "fa2", 1.15),
     "dims": (["bf16"], [96, 192], 1, "fa2", 1.15),
+    "decode": (["bf16"], [64, 128, 256], None, "best", 1.0),
 }
+DECODE_HEADS = [(128, 32, 8), (128, 64, 8), (64, 64, 8), (128, 32, 32), (256, 16, 8)]  # head_dim, query heads, key heads
+DECODE_SIZES = [(1, 1024), (1, 8192), (1, 65536), (16, 1024), (16, 8192), (128, 2048), (64, 8192)]  # batch, keys
 
 
 class Shape:
     """One dtype, head_dim, mask and length; both passes run on the same tensors."""
 
+    passes, unit = ("fwd", "bwd"), "TFLOP/s"
+    calls = 1  # that are timed as one
+
     def __init__(self, dtype, head_dim, mask, seqlen, group):
-        self.dtype, self.head_dim, self.mask, self.seqlen = dtype, head_dim, mask, seqlen
+        self.dtype, self.head_dim, self.mask, self.seqlen_q, self.seqlen_k = dtype, head_dim, mask, seqlen, seqlen
         self.batch, self.heads_q = max(1, TOKENS // seqlen), max(group, WIDTH // head_dim // group * group)
         self.heads_kv = self.heads_q // group
         self.causal, self.scale = mask == "causal", head_dim**-0.5
 
     def name(self):
         group = self.heads_q // self.heads_kv
-        return f"{self.dtype} d{self.head_dim} {self.mask:6} S={self.seqlen:<5}" + (f" {group}:1" if group > 1 else "")
+        return f"{self.dtype} d{self.head_dim} {self.mask:6} S={self.seqlen_k:<5}" + (f" {group}:1" if group > 1 else "")
+
+    def rate(self, which, ms):
+        return self.tflops(which, ms)
 
     def tflops(self, which, ms):
-        flops = 4.0 * self.batch * self.heads_q * self.seqlen**2 * self.head_dim
+        flops = 4.0 * self.batch * self.heads_q * self.seqlen_q * self.seqlen_k * self.head_dim
         return flops * (2.5 if which == "bwd" else 1.0) * (0.5 if self.causal else 1.0) / ms * 1e-9
 
     def tensors(self):
         """q, k, v, dout as [B, H, N, D] views of [B, N, H, D] memory."""
-        heads = self.heads_q, self.heads_kv, self.heads_kv, self.heads_q
-        return [torch.randn(self.batch, self.seqlen, h, self.head_dim, device="cuda").to(DTYPES[self.dtype]).transpose(1, 2) for h in heads]
+        sizes = (self.seqlen_q, self.heads_q), (self.seqlen_k, self.heads_kv), (self.seqlen_k, self.heads_kv), (self.seqlen_q, self.heads_q)
+        return [torch.randn(self.batch, n, h, self.head_dim, device="cuda").to(DTYPES[self.dtype]).transpose(1, 2) for n, h in sizes]
+
+
+class Decode(Shape):
+    """One query a sequence, which sees all keys. Few operations: what counts is how fast K and V are read."""
+
+    passes, unit, calls = ("fwd",), "TB/s", 20
+
+    def __init__(self, dtype, head_dim, heads_q, heads_kv, batch, keys):
+        super().__init__(dtype, head_dim, "none", keys, 1)
+        self.heads_q, self.heads_kv, self.batch, self.seqlen_q = heads_q, heads_kv, batch, 1
+
+    def name(self):
+        return f"{self.dtype} d{self.head_dim} {self.heads_q}:{self.heads_kv} heads, batch {self.batch}, {self.seqlen_k} keys"
+
+    def rate(self, which, ms):
+        return 2e-9 * self.batch * self.heads_kv * self.seqlen_k * self.head_dim * DTYPES[self.dtype].itemsize / ms
 
 
 class Glint:
@@ -84,22 +116,23 @@ class Glint:
         self.passes, self.row = passes, row
 
     def prepare(self, shape, q, k, v, dout):
+        passes = [which for which in self.passes if which in shape.passes]
         names = "q k v o dout dq dk dv".split()
         tensors = dict(zip(names, [q, k, v, torch.empty_like(q), dout, *(torch.empty_like(t) for t in (q, k, v))]))
         lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
         self.addresses = glint.Tensors(lse=lse.data_ptr(), **{name: t.data_ptr() for name, t in tensors.items()})
         self.problem = glint.Problem(dtype=glint.DTYPES[q.dtype], mask=glint.MASKS["top_left" if shape.causal else "none"],
                                      softmax_scale=shape.scale, batch=shape.batch, heads_q=shape.heads_q, heads_kv=shape.heads_kv,
-                                     head_dim=shape.head_dim, seqlen_q=shape.seqlen, seqlen_k=shape.seqlen)
+                                     head_dim=shape.head_dim, seqlen_q=shape.seqlen_q, seqlen_k=shape.seqlen_k)
         for name, t in tensors.items():
             setattr(self.problem, name, glint.strides(t))
         self.keep, self.variants = [tensors, lse], {}
-        if "fwd" not in self.passes:
+        if "fwd" not in passes:
             self.call("fwd", None)()  # backward reads O and LSE
-        calls = {which: self.call(which, self.row) for which in self.passes}
+        calls = {which: self.call(which, self.row) for which in passes}
         for call in calls.values():
             call()
-        self.results = {name: tensors[name] for which in self.passes for name in RESULTS[which]}
+        self.results = {name: tensors[name] for which in passes for name in RESULTS[which]}
         return calls
 
     def label(self, which):
@@ -112,9 +145,8 @@ class Glint:
         self.keep += [plan, workspace]
         self.variants[which] = glint.variant_info(plan.variant).name.decode()
         function = glint.library().glint_forward if which == "fwd" else glint.library().glint_backward
-        arguments = (ctypes.byref(plan), ctypes.byref(self.addresses), workspace.data_ptr(), plan.workspace_bytes,
-                     torch.cuda.current_stream().cuda_stream)
-        return lambda: glint.check(function(*arguments), self.variants[which])
+        arguments = ctypes.byref(plan), ctypes.byref(self.addresses), workspace.data_ptr(), plan.workspace_bytes
+        return lambda: glint.check(function(*arguments, torch.cuda.current_stream().cuda_stream), self.variants[which])
 
 
 class Torch:
@@ -141,16 +173,48 @@ class Torch:
 
         try:
             out = attention(*leaves)
-            self.results = dict(zip(RESULTS["fwd"] + RESULTS["bwd"], [out.detach(), *gradients()]))
+            self.results = {"o": out.detach()}
+            if "bwd" in shape.passes:
+                self.results.update(zip(RESULTS["bwd"], gradients()))
         except RuntimeError as error:
             print(f"{shape.name()} {self.name} does not take this shape: {str(error).splitlines()[0]}")
             return {}
-        return {"fwd": lambda: attention(q, k, v), "bwd": gradients}
+        calls = {"fwd": lambda: attention(q, k, v), "bwd": gradients}
+        return {which: calls[which] for which in shape.passes}
+
+
+class Fa3:
+    """FlashAttention-3's function for decode."""
+
+    name, variants = "fa3", dict.fromkeys(PASSES, "flash_attn_with_kvcache")
+
+    def __init__(self, function):
+        self.function = function
+
+    def label(self, which):
+        return self.name
+
+    def prepare(self, shape, q, k, v, dout):
+        if shape.passes != ("fwd",):
+            return {}
+        mine = [t.transpose(1, 2) for t in (q, k, v)]
+
+        def call():
+            return self.function(*mine, softmax_scale=shape.scale)
+
+        self.results = {"o": call().transpose(1, 2)}
+        return {"fwd": call}
 
 
 def peers():
-    return [Torch("fa2", SDPBackend.FLASH_ATTENTION, ("f16", "bf16")), Torch("cudnn", SDPBackend.CUDNN_ATTENTION, ("f16", "bf16")),
-            Torch("efficient", SDPBackend.EFFICIENT_ATTENTION, ("f32",))]
+    found = [Torch("fa2", SDPBackend.FLASH_ATTENTION, ("f16", "bf16")), Torch("cudnn", SDPBackend.CUDNN_ATTENTION, ("f16", "bf16")),
+             Torch("efficient", SDPBackend.EFFICIENT_ATTENTION, ("f32",))]
+    try:
+        from flash_attn_interface import flash_attn_with_kvcache
+        found.append(Fa3(flash_attn_with_kvcache))
+    except ImportError:
+        pass
+    return found
 
 
 def compare(shape, implementations):
@@ -164,6 +228,20 @@ def compare(shape, implementations):
             if not difference < 3 * unit:
                 wrong.append(f"{shape.name()}: {name} of {implementation.name} and of {other.name} differ by {difference:.2e} of its norm")
     return wrong
+
+
+def captured(call, times):
+    """A graph of so many calls, as one call."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        call()  # what it allocates or loads once it does before
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(times):
+            call()
+    return graph.replay
 
 
 def queue(call, times):
@@ -185,7 +263,8 @@ def measure(shape, implementations, options, filler):
     inputs, calls = shape.tensors(), {}
     for number, implementation in enumerate(implementations):
         implementation.results = {}
-        calls.update({(number, which): call for which, call in implementation.prepare(shape, *inputs).items()})
+        calls.update({(number, which): call if shape.calls == 1 else captured(call, shape.calls)
+                      for which, call in implementation.prepare(shape, *inputs).items()})
     wrong, times = compare(shape, implementations), {}
     for key, call in calls.items():
         filler()
@@ -202,7 +281,7 @@ def measure(shape, implementations, options, filler):
             samples[key] += elapsed(events)
     for implementation in implementations:  # the next shape needs the memory
         implementation.results = implementation.keep = None
-    return {key: statistics.median(values) for key, values in samples.items()}, wrong
+    return {key: statistics.median(values) / shape.calls for key, values in samples.items()}, wrong
 
 
 class Clocks(threading.Thread):
@@ -235,20 +314,24 @@ def rows_that_fit(shape):
     device = torch.device("cuda", torch.cuda.current_device())
     for index in range(glint.library().glint_variant_count()):
         info = glint.variant_info(index)
-        if (info.sm and (info.dtype, info.head_dim, info.features) == (glint.DTYPES[DTYPES[shape.dtype]], shape.head_dim, int(shape.causal))
+        serves = info.features == int(shape.causal) if info.queries_up_to == 0 else info.queries_up_to >= shape.seqlen_q
+        if (info.sm and serves and (info.dtype, info.head_dim) == (glint.DTYPES[DTYPES[shape.dtype]], shape.head_dim)
                 and glint.library().glint_variant_available(glint.context(device).handle, index) == 0):
             yield Glint(["fwd" if info.pass_ == glint.FORWARD else "bwd"], index)
 
 
 def show(shape, measured, implementations, peer):
-    """One line a pass: TFLOP/s of each, and Glint's over each peer's. Returns {pass: ratio to the peer of the bar}."""
+    """One line a pass: the rate of each, and Glint's over each peer's. Returns {pass: ratio to the peer of the bar}."""
     ratios = {}
-    for which in PASSES:
-        found = [(i.name, shape.tflops(which, measured[n, which]), i.label(which)) for n, i in enumerate(implementations) if (n, which) in measured]
+    for which in shape.passes:
+        found = [(i.name, shape.rate(which, measured[n, which]), i.label(which)) for n, i in enumerate(implementations) if (n, which) in measured]
         mine = max((rate for name, rate, _ in found if name == "glint"), default=math.nan)
-        words = [f"{label} {rate:6.1f}" + ("" if name == "glint" else f" ({mine / rate:.2f}x)") for name, rate, label in found]
+        width = 6.1 if shape.unit == "TFLOP/s" else 5.2
+        words = [f"{label} {rate:{width}f}" + ("" if name == "glint" else f" ({mine / rate:.2f}x)") for name, rate, label in found]
         print(f"{shape.name()} {which}  " + "  ".join(words), flush=True)
         ratios.update({which: mine / rate for name, rate, _ in found if name == peer})
+        if peer == "best" and len({name for name, _, _ in found}) > 1:
+            ratios[which] = mine / max(rate for name, rate, _ in found if name != "glint")
     return ratios
 
 
@@ -269,14 +352,28 @@ def report(ratios, groups):
             dims = sorted({key[1].head_dim for key in mine})
             means = [(f"d{d}", [r for k, r in mine.items() if k[2] == which and k[1].head_dim == d]) for d in dims]
             means.append(("all", [r for k, r in mine.items() if k[2] == which]))
+            if not means[-1][1]:
+                continue
             print(f"  {which}  " + "  ".join(f"{name} {geometric_mean(rs):.3f} (least {min(rs):.3f})" for name, rs in means if rs))
         below.update({key: (ratio, bar) for key, ratio in mine.items() if ratio < bar})
     print(f"\n{len(ratios) - len(below)} of {len(ratios)} cells reach their bar" + ("; these do not (seqlen: ratio):" if below else ""))
     rows = {}
     for (group, shape, which), (ratio, bar) in below.items():
-        rows.setdefault((group, which, shape.dtype, shape.head_dim, shape.mask, bar), []).append(f"{shape.seqlen}: {ratio:.2f}")
+        rows.setdefault((group, which, shape.dtype, shape.head_dim, shape.mask, bar), []).append(f"{shape.seqlen_k}: {ratio:.2f}" if group != "decode" else
+                                                                                                         f"{shape.name()}: {ratio:.2f}")
     for (group, which, dtype, head_dim, mask, bar), cells in sorted(rows.items(), key=lambda row: (groups.index(row[0][0]), row[0][3], row[0])):
         print(f"  {group:4} {which} {dtype} d{head_dim} {mask:6} of {bar}  " + ", ".join(cells))
+
+
+def shapes(group, options):
+    """The cells of a group that the options leave."""
+    dtypes, head_dims, share, _, _ = GROUPS[group]
+    if group == "decode":
+        cells = [Decode(t, *heads, *size) for t, heads, size in itertools.product(dtypes, DECODE_HEADS, DECODE_SIZES)
+                 if not options.seqlen or size[1] in options.seqlen]
+    else:
+        cells = [Shape(t, d, m, s, share) for t, d, m, s in itertools.product(dtypes, head_dims, options.mask, options.seqlen or SEQLENS)]
+    return [cell for cell in cells if not options.head_dim or cell.head_dim in options.head_dim]
 
 
 def main():
@@ -284,17 +381,23 @@ def main():
         return text.split(",")
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--group", type=words, default=list(GROUPS), help=f"of {','.join(GROUPS)} (all)")
+    parser.add_argument("--group", type=words, default=[g for g in GROUPS if g != "decode"], help=f"of {','.join(GROUPS)} (all but decode)")
     parser.add_argument("--head-dim", type=lambda t: [int(w) for w in words(t)], help="only these")
-    parser.add_argument("--seqlen", type=lambda t: [int(w) for w in words(t)], default=SEQLENS, help="(%(default)s)")
+    parser.add_argument("--seqlen", type=lambda t: [int(w) for w in words(t)], help=f"only these ({SEQLENS}; decode: all of its cells)")
     parser.add_argument("--mask", type=words, default=["none", "causal"])
-    parser.add_argument("--without", type=words, default=[], help="peers to leave out: fa2,cudnn,efficient")
+    parser.add_argument("--without", type=words, default=[], help="peers to leave out: fa2,cudnn,efficient,fa3")
     parser.add_argument("--variants", action="store_true", help="every row of the table that fits a shape, not the planner's choice alone")
     parser.add_argument("--rounds", type=int, default=6, help="(%(default)s)")
     parser.add_argument("--least-ms", type=float, default=60, help="that an implementation and pass runs in a cell, at 2 calls a round or more (%(default)s)")
+    parser.add_argument("--list", action="store_true", help="print the cells, and do nothing else: no GPU is needed")
     parser.add_argument("--csv", help="write the results to this file, a line as soon as it is known")
     options = parser.parse_args()
 
+    if options.list:
+        for group in options.group:
+            for number, shape in enumerate(shapes(group, options)):
+                print(f"{group:7} {number + 1:3}  {shape.name()}")
+        return 0
     torch.manual_seed(0)
     everyone = [p for p in peers() if p.name not in options.without]
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}; "
@@ -316,9 +419,7 @@ def main():
     clocks, start, ratios, wrong = Clocks(), time.monotonic(), {}, []
     clocks.start()
     for group in options.group:
-        dtypes, head_dims, share, peer, _ = GROUPS[group]
-        cells = [Shape(t, d, m, s, share) for t, d, m, s in itertools.product(dtypes, head_dims, options.mask, options.seqlen)
-                 if not options.head_dim or d in options.head_dim]
+        cells, peer = shapes(group, options), GROUPS[group][3]
         print(f"\n{group}: {len(cells)} shapes, {time.monotonic() - start:.0f} s so far", flush=True)
         for shape in cells:
             implementations = [*([Glint()] if not options.variants else rows_that_fit(shape)), *everyone]
@@ -327,7 +428,7 @@ def main():
             ratios.update({(group, shape, which): ratio for which, ratio in show(shape, measured, implementations, peer).items()})
             for (index, which), ms in measured.items() if writer else ():
                 i = implementations[index]
-                writer.writerow([i.name, i.variants[which], which, shape.dtype, shape.head_dim, shape.mask, shape.seqlen, shape.seqlen,
+                writer.writerow([i.name, i.variants[which], which, shape.dtype, shape.head_dim, shape.mask, shape.seqlen_q, shape.seqlen_k,
                                  shape.batch, shape.heads_q, shape.heads_kv, 0, f"{ms:.6f}", f"{shape.tflops(which, ms):.6f}"])
                 file.flush()
     report(ratios, options.group)

@@ -2,6 +2,7 @@
 -- may say about it, its limits with their arithmetic, and what a variant of it is. It must not mention another family.
 -- gen/README.md says what each part is for.
 local architectures = require("gen.archs")
+local decode = require("gen.families.sm80_decode")
 local gpu = require("gen.gpu")
 local model = require("gen.families.sm80_model")
 local schema = require("gen.schema")
@@ -32,14 +33,14 @@ local sm80 = {
   descriptor = "struct glint_gpu_kernel",
   prologue = '#include "lib/cuda/kernel.h"',
   extension = "cu",
-  templates = { fwd = "sm80_fwd.cu.lua", bwd = "sm80_bwd.cu.lua" },
+  templates = { fwd = "sm80_fwd.cu.lua", bwd = "sm80_bwd.cu.lua", dec = "sm80_dec.cu.lua" },
   fields = { archs = arch_list, device_lengths = schema.flag() },
   passed = { "device_lengths" },
   required = { "archs" },
   target_field = "archs",
   all_targets = ARCHS,
   tile_fields = {
-    m = schema.integer(16, 256, 16),                    -- queries a tile
+    m = schema.integer(8, 256, 8),                      -- queries a tile, a multiple of 16; decode: rows, 8 or a multiple of 16
     n = schema.integer(16, 256, 16),                    -- keys a tile
     up_to = schema.integer(1, 1 << 30),                 -- lengths for which the plan takes it before tiles without: the shorter of the two
     warps = schema.integer(1, 16),                      -- of a block
@@ -48,7 +49,9 @@ local sm80 = {
     strategy = schema.choice({ "fused", "split" }),     -- backward: dQ summed by key blocks in turn, or in a kernel of its own
     kv_kept = schema.integer(0, 32),                    -- backward: mma steps of head_dim for which K's or V's fragments stay in registers
     part_m = schema.integer(16, 64, 16),                -- backward: queries whose scores a warp holds at a time
-    stages = schema.integer(2, 3),                      -- backward: of Q and dO; with 3, warps that make P are a step ahead
+    stages = schema.integer(1, 3),                      -- backward: of Q and dO; with 3, warps that make P are a step ahead. Decode: of K and V
+    chunk_steps = schema.integer(1, 8),                 -- decode: steps whose results are folded before those of other chunks
+    queries_up_to = schema.integer(1, 1 << 30),         -- decode: how many queries it is taken for
     d_split = schema.integer(1, 2),                     -- warps that share the columns of O; backward: of dV, and of dK
     dq_row_tiles = schema.integer(1, 4),                -- fused: groups of 16 queries of dQ that a warp makes
     part_heads = schema.integer(0, 1 << 30),            -- fused: query heads of a block, where a key head has more; 0: always all
@@ -64,7 +67,8 @@ local sm80 = {
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
-  listed = { "archs", "up_to", "warps", "strategy", "math", "padded_dim", "smem_bytes", "dq_m", "dq_warps", "dq_smem_bytes", "spills" },
+  listed = { "archs", "up_to", "queries_up_to", "stages", "chunk_steps", "warps", "strategy", "math", "padded_dim", "smem_bytes", "dq_m", "dq_warps",
+    "dq_smem_bytes", "spills" },
 }
 
 -- A spec's list of architectures by their names, in the order of their table.
@@ -91,6 +95,7 @@ end
 function sm80.covers(target) return target.archs end
 
 function sm80.how(record)
+  if record.pass == "dec" then return ("sm80_s%d_m%dn%d"):format(record.stages, record.m, record.n) end
   local strategy = record.pass == "bwd" and record.strategy .. "_" or ""
   local math = record.math == "tf32x3" and "tf32x3_" or ""
   local heads = record.part_heads and record.part_heads ~= PART_HEADS and ("h%d_"):format(record.part_heads) or ""
@@ -125,6 +130,7 @@ end
 --- Shared memory of each kernel of a variant: a list of { kernel =, bytes =, text = the arithmetic }.
 function sm80.smem(record)
   local m, n, d, bytes = record.m, record.n, record.padded_dim, record.dtype_bytes
+  if record.pass == "dec" then return { total_of("dec", decode.parts(record, tile)) } end
   if record.pass == "fwd" then -- O leaves through Q's room
     local parts = { tile("Q", 1, m, d, bytes), tile("K", STAGES, n, d, bytes), tile("V", STAGES, n, d, bytes) }
     if record.d_split > 1 then parts[4] = tile("P", 1, m, n, bytes) end
@@ -172,6 +178,7 @@ end
 
 -- struct glint_gpu_launch, in launch order; the entry is the variant's symbol and a suffix.
 local function launches(record)
+  if record.pass == "dec" then return decode.launches(record) end
   local main = { suffix = "", threads = record.threads, smem_bytes = record.smem[1].bytes }
   if record.pass == "fwd" then
     main.grid, main.rows = "GLINT_GPU_QUERY_BLOCKS", record.m
@@ -215,6 +222,8 @@ function sm80.complete(record)
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
     record.page_chunks = page_chunks(record)
     record.strategy_id = "GLINT_GPU_FORWARD"
+  elseif record.pass == "dec" then
+    decode.complete(record)
   else
     complete_backward(record)
   end
@@ -225,31 +234,39 @@ function sm80.complete(record)
 end
 
 --- The tile of another head dim's, `line`, made to go with the head dim of `key`; nil when it cannot.
-function sm80.adapt(line, key) return model.adapt(sm80, line, key) end
+function sm80.adapt(line, key) return (key.pass == "dec" and decode or model).adapt(sm80, line, key) end
 
 --- Whether a tile with `fields` goes with `key` on the architecture `target`, and should not spill.
-function sm80.fits(key, fields, target) return model.fits(sm80, key, fields, target) end
+function sm80.fits(key, fields, target) return (key.pass == "dec" and decode or model).fits(sm80, key, fields, target) end
 
 --- The right half of the name that a tile with `fields` gives `key`.
 function sm80.how_of(key, fields) return model.how_of(sm80, key, fields) end
 
 --- Tiles for `key` on the architecture `target` that fit and should not spill, the one that should be fastest first: { tile =, how = } each.
-function sm80.candidates(key, target) return model.candidates(sm80, key, target) end
+function sm80.candidates(key, target) return (key.pass == "dec" and decode or model).candidates(sm80, key, target) end
 
 --- What the model says of a record, for explain.
-function sm80.estimate(record) return model.describe(record) end
+function sm80.estimate(record) return record.pass == "dec" and decode.estimate(record) or model.describe(record) end
 
 local ONLY_SPLIT = { "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" }
 local ONLY = { fwd = { "q_kept" },
   bwd = { "strategy", "stages", "kv_kept", "part_m", "dq_row_tiles", "part_heads", "parts_from", "dq_m", "dq_n", "dq_warps",
-    "dq_blocks_per_sm" } }
+    "dq_blocks_per_sm" },
+  dec = { "stages", "chunk_steps", "queries_up_to" } }
+local NOT_DEC = { "d_split" }
+local CALLED = { fwd = "forward", bwd = "backward", dec = "decode" }
 
 local function check_fields(record, report)
-  local other = record.pass == "fwd" and "bwd" or "fwd"
-  for _, field in ipairs(ONLY[other]) do
-    if record[field] ~= nil then
-      report(field, ("a %s tile has none"):format(record.pass == "fwd" and "forward" or "backward"),
-        ("leave it out, or move the tile to tiles.%s"):format(other))
+  for _, other in ipairs({ "fwd", "bwd", "dec" }) do
+    for _, field in ipairs(ONLY[other]) do
+      if record[field] ~= nil and not text.contains(ONLY[record.pass], field) then
+        report(field, ("a %s tile has none"):format(CALLED[record.pass]), ("leave it out, or move the tile to tiles.%s"):format(other))
+      end
+    end
+  end
+  if record.pass == "dec" then
+    for _, field in ipairs(NOT_DEC) do
+      if record[field] ~= nil then report(field, "a decode tile has none", "leave it out") end
     end
   end
   if record.pass == "bwd" and record.strategy == "fused" then
@@ -326,6 +343,9 @@ local function check_backward(record, report)
   if record.kv_kept > steps then
     report("kv_kept", ("head_dim %d has %d mma steps"):format(record.head_dim, steps), ("0 to %d"):format(steps))
   end
+  if record.stages ~= 2 and record.stages ~= 3 then
+    report("stages", ("%d stages of Q and dO"):format(record.stages), "2 or 3")
+  end
   if record.stages == 3 and split == 2 then
     report("stages", "with d_split 2 the warps of P wait for each other within a step", "2")
   end
@@ -358,7 +378,7 @@ end
 
 --- No backward kernel of the family hides keys before a query's first one, or caps scores, and none reads K and V of 8 bits.
 function sm80.lacks(key)
-  local backward = key.pass ~= "fwd"
+  local backward = key.pass == "bwd"
   return backward and key.bounds_first and "mask" or backward and key.capped and "softcap" or key.narrow and "kv_dtype" or nil
 end
 
@@ -368,7 +388,17 @@ function sm80.check(record, report)
   if record.padded_dim < record.head_dim then
     report("padded_dim", ("%d has no room for head_dim %d"):format(record.padded_dim, record.head_dim), "leave it out, or more")
   end
-  if record.pass == "fwd" then check_forward(record, report) else check_backward(record, report) end
+  if record.pass ~= "dec" and record.m % FRAGMENT ~= 0 then
+    local below = record.m // FRAGMENT * FRAGMENT
+    report("m", ("%d queries are not whole fragments of %d"):format(record.m, FRAGMENT),
+      below > 0 and ("%d or %d"):format(below, below + FRAGMENT) or tostring(FRAGMENT))
+  elseif record.pass == "fwd" then
+    check_forward(record, report)
+  elseif record.pass == "bwd" then
+    check_backward(record, report)
+  else
+    decode.check(record, report)
+  end
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do
       if kernel.bytes + (record.device_lengths and MASK_BYTES or 0) > smem_limit(arch) then
@@ -384,6 +414,7 @@ end
 function sm80.describe(record)
   local archs = {}
   for i, arch in ipairs(record.archs) do archs[i] = sm80.target_name(arch) end
+  if record.pass == "dec" then return { ("For %s."):format(table.concat(archs, ", ")), table.unpack(decode.describe(record)) } end
   local how = record.strategy and record.strategy .. ", " or ""
   if record.math then how = how .. record.math .. " products, " end
   local lines = {
@@ -425,7 +456,8 @@ end
 --- The table row's columns that depend on the family.
 function sm80.row(record)
   local math = "GLINT_MATH_" .. (record.math or "native"):upper()
-  return { isa = 0, sm = architectures.get(record.archs[1]).number, math = math, up_to = record.up_to, alignment_bytes = record.alignment_bytes }
+  return { isa = 0, sm = architectures.get(record.archs[1]).number, math = math, up_to = record.up_to, queries_up_to = record.queries_up_to,
+    alignment_bytes = record.alignment_bytes }
 end
 
 --- The descriptor in the table's source.

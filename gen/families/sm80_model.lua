@@ -294,4 +294,6 @@ function model.describe(record)
     text.bytes(record.smem_bytes))
 end
 
+model.record_of = record_of
+
 return model

@@ -125,9 +125,9 @@ harness.case("what a family has no kernel for is narrowed away, or excluded", fu
   harness.is(table.concat(specs.names(open(gpu)), " "):find("band__sm80"), nil)
   gpu[15] = '  exclude = { { family = "sm80", pass = "bwd", mask = "band", reason = "x" } },' -- forward it has one
   harness.has(table.concat(specs.names(open(gpu)), " "), "fwd_f32_d64_band__sm80")
-  gpu[2], gpu[11], gpu[13], gpu[15] = '  passes = { "fwd", "dec" },', "", '    }, sm80 = { archs = { 80 }, masks = { "causal" } },', nil
+  gpu[2], gpu[11], gpu[13], gpu[15] = '  passes = { "fwd", "dec" },', "", '    }, sm90a = { archs = { "90a" }, masks = { "causal" } },', nil
   _, why = specs.open(specs.with(gpu))
-  harness.is(why, 'spec:13: families.sm80: has no kernel for "dec", of passes; give it passes of its own, without that, or exclude it')
+  harness.has(why, 'spec:13: families.sm90a: has no kernel for "dec", of passes; give it passes of its own, without that, or exclude it')
 end)
 
 -- Words of the axes that no other file of the generator may spell: values and constants, apart from those of a pass, which templates and families

@@ -64,8 +64,14 @@ refuses("too few threads to copy rows of a page", gpu({ [10] = "        fwd = { 
   { "10: families.sm80.tiles.fwd[1].warps", "32 threads do not copy whole groups of 8 rows of 128 bytes" })
 refuses("m that is no whole number of warps", gpu({ [10] = "        fwd = { { m = 96, n = 32, warps = 4 } }," }),
   { "10: families.sm80.tiles.fwd[1].m", "4 warps x 16 rows" })
-refuses("m not a multiple of 16", gpu({ [10] = "        fwd = { { m = 100, n = 64 } }," }),
-  { "10: families.sm80.tiles.fwd[1].m", "100 is not a multiple of 16", "96 or 112" })
+refuses("m not a multiple of 8", gpu({ [10] = "        fwd = { { m = 100, n = 64 } }," }),
+  { "10: families.sm80.tiles.fwd[1].m", "100 is not a multiple of 8", "96 or 104" })
+refuses("m not a multiple of 16, forward", gpu({ [10] = "        fwd = { { m = 104, n = 64 } }," }),
+  { "10: families.sm80.tiles.fwd[1].m", "104 queries are not whole fragments of 16", "96 or 112" })
+refuses("m not a multiple of 16, backward", gpu({ [11] = "        bwd = { { m = 8, n = 64, warps = 4 } }," }),
+  { "11: families.sm80.tiles.bwd[1].m", "8 queries are not whole fragments of 16", "; 16" })
+refuses("stages that no backward tile has", gpu({ [11] = "        bwd = { { m = 32, n = 32, warps = 4, stages = 1 } }," }),
+  { "11: families.sm80.tiles.bwd[1].stages", "1 stages of Q and dO", "2 or 3" })
 refuses("a strategy for the forward pass", gpu({ [10] = '        fwd = { { m = 64, n = 64, strategy = "fused" } },' }),
   { "10: families.sm80.tiles.fwd[1].strategy", "forward" })
 refuses("an unknown strategy", gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "fusd" } },' }),
@@ -107,7 +113,7 @@ refuses("a part of less than no head", gpu({ [11] = "        bwd = { { m = 64, n
 harness.case("the default spec takes every architecture as one more word", function()
   local text = harness.read(harness.root .. "/spec/attention.lua")
   for _, arch in ipairs({ 86, 89, 100, 110, 120 }) do
-    local more, count = text:gsub("archs = { 80, 87, 90 },", ("archs = { 80, 87, 90, %d },"):format(arch))
+    local more, count = text:gsub("archs = { 80, 87, 90 }", ("archs = { 80, 87, 90, %d }"):format(arch))
     harness.is(count, 1)
     local loaded, why = specs.open(more)
     harness.yes(loaded, ("with %d: %s"):format(arch, why or ""))
@@ -188,3 +194,49 @@ harness.case("two warps that share queries have room for their weights", functio
   harness.is(loaded.records[3].smem_bytes, 2 * (128 * (128 + 4 * 64) + 128 * 64))
   harness.has(explain.variant(loaded, loaded.records[3].name), "P 128 x 64 x 2")
 end)
+
+-- ---- decode ----
+
+local function decode(tile, changes)
+  local all = { [2] = '  passes = { "dec" },', [10] = "        dec = { " .. tile .. " },", [11] = "" }
+  for line, value in pairs(changes or {}) do all[line] = value end
+  return gpu(all)
+end
+
+local DEC = "10: families.sm80.tiles.dec[1]"
+
+harness.case("a decode tile is two kernels, and one row for all masks", function()
+  local loaded, why = specs.open(decode("{ m = 8, n = 64, stages = 3, chunk_steps = 4 }"))
+  harness.yes(loaded, why)
+  local record = loaded.records[1]
+  harness.is(table.concat(specs.names(loaded), " "), "dec_bf16_d128_causal__sm80_s3_m8n64 dec_bf16_d64_causal__sm80_s3_m8n64")
+  harness.is(record.smem_bytes, 2 * 3 * 64 * 256 + 4 * 8 * 256 + 8 * 64 * 2 + 2 * 4 * 8 * 4)
+  harness.has(emit.table(loaded.records, "s"), ".strategy = GLINT_GPU_DECODE,\n    .launch_count = 2,",
+    '.entry = "glint_dec_bf16_d128_causal__sm80_s3_m8n64", .grid = GLINT_GPU_DECODE_ITEMS, .rows = 8, .threads = 128, .smem_bytes = 107776, '
+    .. ".blocks_per_sm = 1}",
+    '_merge", .grid = GLINT_GPU_DECODE_MERGE, .rows = 2, .threads = 256, .smem_bytes = 4096}',
+    ".row_dim = 128, .chunk_steps = 4, .span_chunks = 8,", ".pass = GLINT_FORWARD", ".queries_up_to = 8")
+  local text = emit.kernel(record, "s", harness.root)
+  harness.has(text, record.symbol .. "(", record.symbol .. "_merge(", "up to 8 queries", "spans of 2048")
+  harness.has(explain.variant(loaded, record.name), "K 3 x 64 x 128 x 2 + V 3 x 64 x 128 x 2 + Q 4 x 8 x 128 x 2 + P 8 x 64 x 2", "= 107776")
+end)
+
+harness.case("how many queries a decode row is taken for, a tile may say", function()
+  local loaded = assert(specs.open(decode("{ m = 8, n = 64, queries_up_to = 3 }")))
+  harness.is(loaded.records[1].queries_up_to, 3)
+  harness.is(loaded.records[1].stages, 2)
+  harness.has(emit.table(loaded.records, "s"), ".queries_up_to = 3")
+end)
+
+refuses("a decode tile for float32", decode("{ m = 8, n = 64 }", { [3] = '  dtypes = { "f32" },' }), { DEC, "16-bit dtypes" })
+refuses("other warps than a merge has lanes for", decode("{ m = 8, n = 128, warps = 8 }"), { DEC .. ".warps", "sums of 4" })
+refuses("rows that are no pairs of fragments", decode("{ m = 24, n = 64 }"), { DEC .. ".m", "24 rows", "8, or a multiple of 16" })
+refuses("keys that 4 warps do not share", decode("{ m = 8, n = 96 }"), { DEC .. ".n", "96 keys", "a multiple of 64" })
+refuses("stages beyond what a wait leaves", decode("{ m = 8, n = 64, stages = 4 }"), { DEC .. ".stages", "4 is out of range", "from 1 to 3" })
+refuses("steps of a chunk that a warp does not fold", decode("{ m = 8, n = 64, chunk_steps = 6 }"), { DEC .. ".chunk_steps", "not 6" })
+refuses("a field of the forward pass in a decode tile", decode("{ m = 8, n = 64, q_kept = 1 }"), { DEC .. ".q_kept", "a decode tile has none" })
+refuses("columns shared by warps in a decode tile", decode("{ m = 8, n = 64, d_split = 2 }"), { DEC .. ".d_split", "a decode tile has none" })
+refuses("a field of decode in a forward tile", gpu({ [10] = "        fwd = { { m = 128, n = 64, chunk_steps = 8 } }," }),
+  { "10: families.sm80.tiles.fwd[1].chunk_steps", "a forward tile has none", "tiles.dec" })
+refuses("a decode tile beyond an architecture's shared memory", decode("{ m = 8, n = 64, stages = 3 }", { [8] = "      archs = { 86 }," }),
+  { DEC, "at head_dim 128 the dec kernel needs", "= 107776 bytes", "sm_86 has 101376" })

@@ -93,6 +93,42 @@ harness.case("an exclusion covers what fits some architectures only", function()
   harness.yes(#loaded.excluded > 0)
 end)
 
+harness.case("every multiple of 8 up to 256 decodes on every architecture in 16 bits, by one row for all masks", function()
+  local source = plain('"f16", "bf16"', every_eighth(256), "sm80 = { " .. ALL_ARCHS .. " }"):gsub('"fwd", "bwd"', '"dec"')
+  local made = {}
+  for _, record in ipairs(open(source).records) do
+    harness.is(record.mask, "causal")
+    for _, arch in ipairs(record.archs) do
+      local key = ("%s %d %s"):format(record.dtype, record.head_dim, arch)
+      made[key] = (made[key] or 0) + 1
+    end
+  end
+  for _, dtype in ipairs({ "f16", "bf16" }) do
+    for head_dim = 8, 256, 8 do
+      for _, arch in ipairs(sm80.all_targets) do
+        local key = ("%s %d %s"):format(dtype, head_dim, arch)
+        harness.is(made[key], 1, key)
+      end
+    end
+  end
+end)
+
+specs.refuses("decode of float32 on a GPU", plain('"f32"', "64", "sm80 = { archs = { 90 }, passes = { \"dec\" } }"):gsub('"fwd", "bwd" }', '"dec" }', 1),
+  { "4: head_dims[1]", "no tile for dec_f32_d64_causal fits sm_90", "exclude it with a reason" })
+
+harness.case("a decode tile without a measured one has the most bytes on their way that fit", function()
+  local key = { pass = "dec", dtype = "bf16", head_dim = 128, mask = "causal" }
+  for _, arch in ipairs(sm80.all_targets) do
+    local found, last = sm80.candidates(key, arch), 0
+    harness.yes(#found >= 2, arch)
+    for _, candidate in ipairs(found) do
+      harness.yes(candidate.cost >= last and sm80.fits(key, candidate.tile, arch), candidate.how)
+      last = candidate.cost
+    end
+  end
+  harness.is(#sm80.candidates({ pass = "dec", dtype = "bf16", head_dim = 264, mask = "causal" }, "90"), 0)
+end)
+
 harness.case("every multiple of 8 up to 1024 expands for every ISA", function()
   covers(open(plain('"f32", "bf16"', every_eighth(1024), "cpu = { " .. ALL_ISAS .. " }")), cpu, { "f32", "bf16" }, 1024)
 end)
@@ -101,7 +137,7 @@ end)
 for _, family in ipairs({ sm80, cpu }) do
   harness.case("every measured tile of " .. family.name .. " is used", function()
     local data = require("gen.tiles." .. family.name)
-    for _, pass in ipairs(PASSES) do
+    for _, pass in ipairs({ "fwd", "bwd", "dec" }) do
       for head_dim, lines in pairs(data[pass]) do
         for i, line in ipairs(lines) do
           for _, target in ipairs(line[family.target_field] or family.all_targets) do

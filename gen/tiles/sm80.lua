@@ -14,6 +14,7 @@ local UNBOUNDED, WINDOW = { "none", "causal" }, { "band" } -- without a first ke
 -- Shared memory of a block comes in three classes (gen/archs.lua): 227, 163 and 99 KiB.
 local KIB_227, KIB_163, KIB_99 = { "90", "100", "110" }, { "80", "87" }, { "86", "89", "120" }
 local FROM_163 = { "80", "87", "90", "100", "110" }
+local DECODE = { ["90"] = "2026-11-22 on an NVIDIA H200" }
 local BEFORE_100 = { "80", "86", "87", "89", "90" } -- SASS of sm_100 and later needs a few registers more
 
 return {
@@ -71,6 +72,30 @@ return {
       { dtypes = HALF, m = 64, n = 32, warps = 4, archs = KIB_99 },
       { dtypes = F32, m = 64, n = 16, warps = 4, archs = FROM_163 },
       { dtypes = F32, m = 32, n = 16, warps = 2, archs = KIB_99 },
+    },
+  },
+
+  -- Decode: bench/results/decode_notes.md, which also says what the kernel had when these were measured and has not now. Steps of 32 KB of K,
+  -- as larger steps have fewer waits; as many stages as fit.
+  dec = {
+    [64] = {
+      { dtypes = HALF, m = 8, n = 256, stages = 3, chunk_steps = 4, archs = KIB_227, measured = DECODE },
+      { dtypes = HALF, m = 8, n = 256, stages = 2, chunk_steps = 4, archs = KIB_163 },
+      { dtypes = HALF, m = 8, n = 128, stages = 2, chunk_steps = 8, archs = KIB_99 },
+    },
+    [96] = {
+      { dtypes = HALF, m = 8, n = 128, stages = 3, chunk_steps = 4, archs = FROM_163, measured = {} },
+      { dtypes = HALF, m = 8, n = 64, stages = 3, chunk_steps = 8, archs = KIB_99 },
+    },
+    [128] = {
+      { dtypes = HALF, m = 8, n = 128, stages = 3, chunk_steps = 4, archs = KIB_227, measured = DECODE },
+      { dtypes = HALF, m = 8, n = 128, stages = 2, chunk_steps = 4, archs = KIB_163 },
+      { dtypes = HALF, m = 8, n = 64, stages = 2, chunk_steps = 8, archs = KIB_99 },
+    },
+    [256] = {
+      { dtypes = HALF, m = 8, n = 64, stages = 3, chunk_steps = 8, archs = KIB_227, measured = DECODE },
+      { dtypes = HALF, m = 8, n = 64, stages = 2, chunk_steps = 8, archs = KIB_163 },
+      { dtypes = HALF, m = 8, n = 64, stages = 1, chunk_steps = 8, archs = KIB_99, why = "two stages do not fit" },
     },
   },
 

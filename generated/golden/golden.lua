@@ -15,7 +15,6 @@ return {
       },
     },
     sm80 = {
-      passes = { "fwd", "bwd" },
       dtypes = { "bf16" },
       archs = { 80 },
       tiles = { fwd = { { m = 128, n = 32, warps = 4 } }, bwd = {

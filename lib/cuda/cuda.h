@@ -85,7 +85,10 @@ enum glint_status glint_cuda_append(const struct glint_context *context, const s
 struct glint_cuda_plan {
     uint32_t blocks[GLINT_GPU_MAX_LAUNCHES]; /* of each launch; 0: it is left out */
     struct glint_gpu_shape shape;
-    struct glint_backward_layout backward; /* of a backward row */
+    union {
+        struct glint_backward_layout backward; /* of a backward row */
+        struct glint_decode_layout decode;     /* of a decode row */
+    };
 };
 _Static_assert(sizeof(struct glint_cuda_plan) <= GLINT_FAMILY_WORDS * sizeof(uint64_t), "it fits into a plan");
 
@@ -101,6 +104,7 @@ union glint_cuda_params {
     struct glint_forward_params forward;
     struct glint_lengths_params lengths;
     struct glint_backward_params backward;
+    struct glint_decode_params decode;
     struct glint_forward_maps_params forward_maps;
     struct glint_backward_maps_params backward_maps;
 };

@@ -34,13 +34,18 @@
 /* What one thread block of a kernel owns: its tile. */
 enum glint_gpu_grid {
     GLINT_GPU_QUERY_BLOCKS = 1, /* ceil(seqlen_q / rows) * heads_q * batch tiles */
-    GLINT_GPU_KEY_BLOCKS = 2    /* ceil(seqlen_k / rows) * heads_kv * parts * batch tiles: see glint_gpu_part_heads */
+    GLINT_GPU_KEY_BLOCKS = 2,   /* ceil(seqlen_k / rows) * heads_kv * parts * batch tiles: see glint_gpu_part_heads */
+    GLINT_GPU_DECODE_ITEMS = 3, /* parts of the keys of tiles of rows, several a block: see struct glint_decode_layout */
+    GLINT_GPU_DECODE_MERGE = 4  /* 16 columns of two rows; none where a block folds all keys of its rows */
 };
 
 /* Split: delta, then dK and dV over key blocks, then dQ over query blocks: no sum crosses blocks. Fused: delta, then all three over
  * key blocks; dQ is summed in dq_sum by one key block after another, in order, and the last one rounds it to its dtype; so are dK and dV
- * in key_sum by one part of the group after another, if there are several. tile_m divides GLINT_GPU_ROW_PAD. */
-enum glint_gpu_strategy { GLINT_GPU_FORWARD = 0, GLINT_GPU_SPLIT = 1, GLINT_GPU_FUSED = 2 };
+ * in key_sum by one part of the group after another, if there are several. tile_m divides GLINT_GPU_ROW_PAD.
+ *
+ * Decode: forward for few queries. Tiles are of rows of a key head, (query, query head) pairs, and their keys are shared out to blocks, which
+ * leave results that the second kernel folds (lib/device/decode.h). How many blocks there are follows from the layout, not from `rows`. */
+enum glint_gpu_strategy { GLINT_GPU_FORWARD = 0, GLINT_GPU_SPLIT = 1, GLINT_GPU_FUSED = 2, GLINT_GPU_DECODE = 3 };
 
 struct glint_gpu_launch {
     const char *entry;      /* the extern "C" name in the cubin */
@@ -48,7 +53,7 @@ struct glint_gpu_launch {
     uint32_t rows;          /* queries or keys of a tile */
     uint32_t threads;       /* of a block */
     uint32_t smem_bytes;    /* dynamic shared memory of a block: set as the kernel's attribute at load when above 48 KiB */
-    uint32_t blocks_per_sm; /* persistent: at most so many a multiprocessor; 0: a block a tile */
+    uint32_t blocks_per_sm; /* persistent: at most so many a multiprocessor; 0: a block a tile. Decode: so many run at a time */
     uint32_t cluster;       /* blocks of a cluster, 1 to 8; 0: no clusters */
     uint32_t dependent;     /* 1: programmatic dependent launch on what is ahead in the stream */
     uint32_t lengths; /* 1: launched in place of the others for a problem whose lengths are on the device; a tile a head at least */
@@ -97,7 +102,8 @@ struct glint_gpu_kernel {
     struct glint_gpu_launch launch[GLINT_GPU_MAX_LAUNCHES];
     const struct glint_gpu_image *images;
     uint32_t image_count;
-    uint32_t part_heads, parts_from; /* fused: see glint_gpu_part_heads */
+    uint32_t part_heads, parts_from;   /* fused: see glint_gpu_part_heads */
+    uint32_t chunk_steps, span_chunks; /* decode: steps of tile_n keys in a chunk, a power of two, and chunks in a span */
     uint32_t row_dim;    /* numbers of a row of a tile, and of dq_sum and key_sum: head_dim, with zeros up to whole fragments */
     uint32_t zero_words; /* forward: at the start of the workspace, 0 when the first kernel begins */
     uint32_t map_count;  /* at most GLINT_FORWARD_MAPS or GLINT_BACKWARD_MAPS; 0: the parameter has no maps */

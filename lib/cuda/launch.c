@@ -68,6 +68,15 @@ static void share_out(const struct glint_variant *variant, struct glint_cuda_pla
         own->shape.section = glint_gpu_backward_section(&own->shape, own->backward.part_heads, kernel->strategy, variant->head_dim);
 }
 
+/* Blocks of a decode row: as its layout says. */
+static void count_decode_grids(const struct glint_gpu_kernel *kernel, bool lengths, struct glint_cuda_plan *own)
+{
+    for (uint32_t i = 0; i < kernel->launch_count; i++)
+        own->blocks[i] = kernel->launch[i].grid == GLINT_GPU_DECODE_ITEMS ? own->decode.blocks : own->decode.merge_blocks;
+    if (lengths && own->blocks[0] == 0) /* they are looked at where the bound is 0, too */
+        own->blocks[0] = 1;
+}
+
 static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem, uint32_t multiprocessors,
                         struct glint_cuda_plan *own)
 {
@@ -101,12 +110,18 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     const bool backward = variant->pass == GLINT_BACKWARD;
     struct glint_cuda_plan own = {.shape = shape_of(problem), .backward.parts = 1};
     uint64_t bytes = ((uint64_t)kernel->zero_words * sizeof(uint32_t) + 255) / 256 * 256; /* the words that begin as 0 */
-    if (backward)
-        share_out(variant, &own);
-    if (!count_grids(kernel, problem, concurrency, &own) || (backward && !layout_fits(kernel, problem, &own)))
-        return false;
-    if (backward)
-        bytes = glint_backward_lay_out(&own.backward, &own.shape, kernel, variant->tile_m, variant->tile_n, bytes);
+    if (kernel->strategy == GLINT_GPU_DECODE) {
+        if (!glint_decode_lay_out(&own.decode, &own.shape, kernel, variant->tile_m, variant->tile_n, concurrency, bytes, &bytes))
+            return false;
+        count_decode_grids(kernel, problem->lengths == GLINT_LENGTHS_DEVICE, &own);
+    } else {
+        if (backward)
+            share_out(variant, &own);
+        if (!count_grids(kernel, problem, concurrency, &own) || (backward && !layout_fits(kernel, problem, &own)))
+            return false;
+        if (backward)
+            bytes = glint_backward_lay_out(&own.backward, &own.shape, kernel, variant->tile_m, variant->tile_n, bytes);
+    }
     plan->workspace_bytes = (size_t)bytes;
     memcpy(plan->word, &own, sizeof own);
     return true;
@@ -120,10 +135,16 @@ static struct glint_gpu_view view(const void *address, const struct glint_stride
     return (struct glint_gpu_view){(void *)(uintptr_t)address, strides->batch, strides->head, strides->row};
 }
 
+/* |softmax_scale| / softcap: score_ratio of the parameters. */
+static float score_ratio(const struct glint_problem *p)
+{
+    return p->softcap != 0.0f ? (p->softmax_scale < 0.0f ? -p->softmax_scale : p->softmax_scale) / p->softcap : 0.0f;
+}
+
 static struct glint_forward_params forward_params(const struct glint_problem *p, const struct glint_cuda_plan *own,
                                                   const struct glint_tensors *t)
 {
-    const float ratio = p->softcap != 0.0f ? (p->softmax_scale < 0.0f ? -p->softmax_scale : p->softmax_scale) / p->softcap : 0.0f;
+    const float ratio = score_ratio(p);
     return (struct glint_forward_params){
         .q = view(t->q, &p->q),
         .k = view(t->k, &p->k),
@@ -169,6 +190,43 @@ static struct glint_backward_params backward_params(const struct glint_problem *
     };
 }
 
+static struct glint_decode_params decode_params(const struct glint_problem *p, const struct glint_cuda_plan *own,
+                                                const struct glint_tensors *t, void *workspace)
+{
+    const struct glint_decode_layout *layout = &own->decode;
+    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const float ratio = score_ratio(p);
+    return (struct glint_decode_params){
+        .q = view(t->q, &p->q),
+        .k = view(t->k, &p->k),
+        .v = view(t->v, &p->v),
+        .o = view(t->o, &p->o),
+        .lse = t->lse,
+        .seqlens_q = t->seqlens_q,
+        .seqlens_k = t->seqlens_k,
+        .fault = t->fault,
+        .sinks = t->sinks,
+        .shape = own->shape,
+        .bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT,
+        .window_left = window && p->window_left != GLINT_UNBOUNDED ? (int32_t)p->window_left : INT32_MAX,
+        .window_right = window && p->window_right != GLINT_UNBOUNDED ? (int32_t)p->window_right
+                        : window || p->mask == GLINT_MASK_NONE       ? INT32_MAX
+                                                                     : 0,
+        .score_ratio = ratio,
+        .score_limit = 9.02f / ratio,
+        .rows = layout->rows,
+        .row_tiles = layout->row_tiles,
+        .range = layout->range,
+        .parts = layout->parts,
+        .level = layout->level,
+        .entries = layout->entries,
+        .items = layout->items,
+        .blocks = layout->blocks,
+        .partial_o = place(workspace, layout->partial_o),
+        .partial_rows = place(workspace, layout->partial_rows),
+    };
+}
+
 _Static_assert(GLINT_MAPS_GRIDS == GLINT_GPU_MAX_LAUNCHES, "a grid a launch");
 
 void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
@@ -178,7 +236,9 @@ void glint_cuda_fill_params(const struct glint_variant *variant, const struct gl
     const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
     union glint_cuda_params *p = params;
     uint32_t *const words = kernel->zero_words > 0 ? workspace : NULL;
-    if (variant->pass == GLINT_FORWARD) {
+    if (kernel->strategy == GLINT_GPU_DECODE) {
+        p->decode = decode_params(&plan->problem, &own, tensors, workspace);
+    } else if (variant->pass == GLINT_FORWARD) {
         p->forward = forward_params(&plan->problem, &own, tensors);
         p->forward_maps.words = words;
         memcpy(p->forward_maps.blocks, own.blocks, sizeof own.blocks);

@@ -137,3 +137,89 @@ uint64_t glint_backward_lay_out(struct glint_backward_layout *layout, const stru
     layout->key_turn = shared ? take(&end, key_blocks * key_warps(kernel) * sizeof(uint32_t)) : GLINT_GPU_NOWHERE;
     return end;
 }
+
+/* ---- decode ---- */
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Bytes of K and V from which on an item is large. */
+static const int64_t LARGE_ITEM = INT64_C(1) << 20;
+
+/* Of how many steps an item is, and of how many a result in the workspace. */
+struct share {
+    int32_t level;
+    int64_t range, entry;
+};
+
+/* Results of larger pieces are fewer, but there should be an item for each block. Up to four items a block are better than one: blocks then
+ * walk side by side. Tiles that nearly fill the machine are not divided, nor are few keys: what the second kernel takes, 2 microseconds, is
+ * more than is gained. All of it was measured on 132 multiprocessors (bench/results/decode_notes.md). */
+static struct share share_keys(int64_t tiles, int64_t keys, int64_t steps, int64_t chunk, int64_t span, int64_t slots)
+{
+    const int64_t nearly = slots * 7 / 8;
+    struct share s = {GLINT_DECODE_ROW, steps, steps};
+
+    if (tiles >= slots * 3 / 4 || keys <= 256)
+        return s;
+    if (tiles * divide_up(steps, span) >= nearly)
+        s = (struct share){GLINT_DECODE_SPAN, span, span};
+    else if (tiles * divide_up(steps, chunk) >= nearly)
+        s = (struct share){GLINT_DECODE_CHUNK, chunk, chunk};
+    else {
+        s = (struct share){GLINT_DECODE_STEP, 1, 1};
+        while (tiles * divide_up(steps, s.range) > slots && s.range < chunk / 2)
+            s.range *= 2;
+        return s;
+    }
+    s.range *= divide_up(tiles * divide_up(steps, s.entry), 4 * slots);
+    return s;
+}
+
+/* A divided tile is one of fewer than slots * 3 / 4, and of fewer than 2^24 steps: products of those stay below 2^62. */
+int glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape,
+                         const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors,
+                         uint64_t begin, uint64_t *end)
+{
+    const int64_t slots = (int64_t)multiprocessors * kernel->launch[0].blocks_per_sm;
+    const int64_t rows = (int64_t)shape->seqlen_q * shape->group, row_tiles = divide_up(rows, tile_m);
+    const int64_t heads = (int64_t)shape->batch * shape->heads_kv, steps = divide_up(shape->seqlen_k, tile_n);
+    const int64_t chunk = kernel->chunk_steps, dim = kernel->row_dim, warps = kernel->launch[0].threads / 32;
+    struct share share;
+    int64_t tiles, parts, entries;
+
+    if (rows > 1 << 30 || (row_tiles > 0 && heads > INT32_MAX / row_tiles))
+        return 0;
+    tiles = heads * row_tiles;
+    share = share_keys(tiles, shape->seqlen_k, steps, chunk, chunk * kernel->span_chunks, slots);
+    parts = share.range > 0 ? divide_up(steps, share.range) : 1;
+    if (parts == 1)
+        share.level = GLINT_DECODE_ROW;
+    entries = share.level == GLINT_DECODE_ROW ? 0 : divide_up(steps, share.entry);
+    if (tiles * parts > INT32_MAX)
+        return 0;
+    *layout = (struct glint_decode_layout){.rows = (int32_t)rows,
+                                           .row_tiles = (int32_t)row_tiles,
+                                           .range = (int32_t)share.range,
+                                           .parts = (int32_t)parts,
+                                           .level = share.level,
+                                           .entries = (int32_t)entries,
+                                           .items = (uint32_t)(tiles * parts),
+                                           .blocks = (uint32_t)(tiles * parts),
+                                           .partial_o = GLINT_GPU_NOWHERE,
+                                           .partial_rows = GLINT_GPU_NOWHERE};
+    /* Blocks that go on from one item to the next have no start to wait for; where there are many and large ones, blocks that come as others
+     * end are spread better. */
+    if (layout->items > slots && (layout->items <= 8 * slots || share.range * (int64_t)tile_n * dim * 4 < LARGE_ITEM))
+        layout->blocks = (uint32_t)slots;
+    *end = begin;
+    if (entries > 0) {
+        const uint64_t results = (uint64_t)tiles * (uint64_t)entries * tile_m; /* of a row */
+        layout->merge_blocks = (uint32_t)(heads * divide_up(rows, 2) * (dim / 16));
+        layout->partial_o = take(end, results * (uint64_t)dim * sizeof(float));
+        layout->partial_rows = take(end, results * 2 * (uint64_t)warps * sizeof(float));
+    }
+    return 1;
+}

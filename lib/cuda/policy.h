@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "lib/cuda/kernel.h"
+#include "lib/device/decode.h"
 #include "lib/device/params.h"
 
 /* Forward: (batch, query head) pairs of a section, at least 1. `seqlen` is the longer of the two. */
@@ -42,5 +43,19 @@ struct glint_backward_layout {
  * Products do not overflow once the planner has checked that batch * heads_q * seqlen_q * row_dim and the number of blocks fit. */
 uint64_t glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
                                 const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t begin);
+
+/* How a decode call is shared out, and where its arrays lie: members of struct glint_decode_params. No result depends on it. */
+struct glint_decode_layout {
+    int32_t rows, row_tiles, range, parts, level, entries;
+    uint32_t items, blocks, merge_blocks;
+    uint64_t partial_o, partial_rows; /* bytes from the start of the workspace; GLINT_GPU_NOWHERE at the row level */
+};
+
+/* Shares the keys out to blocks, of which the device runs kernel->launch[0].blocks_per_sm on each of its multiprocessors at a time, and lays
+ * the arrays out from `begin` on, a multiple of 256 as each of them; *end is where they end. 0 when there are more rows of a key head than
+ * 2^30, or more tiles of rows than a grid has blocks: then nothing is written. */
+int glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape,
+                         const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors,
+                         uint64_t begin, uint64_t *end);
 
 #endif

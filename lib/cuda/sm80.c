@@ -7,7 +7,7 @@
 static bool reads_lengths(const struct glint_variant *row)
 {
     const struct glint_gpu_kernel *kernel = row->kernel;
-    bool any = false;
+    bool any = kernel->strategy == GLINT_GPU_DECODE;
     for (uint32_t i = 0; i < kernel->launch_count; i++)
         any = any || kernel->launch[i].lengths != 0;
     return any;
@@ -33,7 +33,7 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
     const struct glint_problem *p = &plan->problem;
     struct glint_lengths_params *of_lengths = params;
     glint_cuda_fill_params(row, plan, tensors, workspace, params);
-    if (p->lengths == GLINT_LENGTHS_HOST)
+    if (p->lengths == GLINT_LENGTHS_HOST || row->queries_up_to > 0)
         return;
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
     of_lengths->seqlens_q = tensors->seqlens_q;
@@ -44,10 +44,26 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
     of_lengths->window_right = window ? (int32_t)p->window_right : p->mask == GLINT_MASK_NONE ? -1 : 0;
 }
 
+/* Into how many parts blocks share the keys, and what the workspace is for. */
+static void explain_decode(const struct glint_decode_layout *layout, struct glint_text *text)
+{
+    if (layout->parts < 2)
+        return;
+    glint_text_str(text, "\nThe keys are shared by ");
+    glint_text_int(text, layout->parts);
+    glint_text_str(text, " blocks, whose results, float32 in the workspace, a second kernel folds.");
+}
+
 /* Of query heads that share a key head, when several blocks do: it is why the workspace is larger. */
 static void explain(const struct glint_plan *plan, struct glint_text *text)
 {
-    const int32_t parts = glint_cuda_plan_of(plan).backward.parts;
+    const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
+    const struct glint_gpu_kernel *kernel = glint_variants[plan->variant].kernel;
+    if (kernel->strategy == GLINT_GPU_DECODE) {
+        explain_decode(&own.decode, text);
+        return;
+    }
+    const int32_t parts = own.backward.parts;
     if (parts < 2)
         return;
     glint_text_str(text, "\nThe ");

@@ -627,7 +627,9 @@ static void scale_laws(struct check_list *list, const struct subject *subject)
 /* What decode is for: few queries, several chunks of keys, shared by several bodies where there are any. */
 static void decode_laws(struct check_list *list, const struct subject *subject)
 {
-    const int64_t n = (int64_t)subject->info.tile_n;
+    /* A GPU never shares fewer keys than 256. */
+    const bool gpu = subject->info.sm > 0;
+    const int64_t n = gpu && (int64_t)subject->info.tile_n < 256 ? 256 : (int64_t)subject->info.tile_n;
     static const struct {
         const char *name;
         int64_t heads_q, heads_kv, seqlen_q;
@@ -657,6 +659,14 @@ static void decode_laws(struct check_list *list, const struct subject *subject)
         if (subject->backend->fences)
             checks_add(list, fences, &s, "law/decode_fences_%s", steps[i].name);
     }
+    /* More steps than a GPU's second kernel folds at a time. */
+    if (!gpu)
+        return;
+    struct shape long_one = {.batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 1, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT};
+    long_one.seqlen_k = 66 * (int64_t)subject->info.tile_n + 7;
+    checks_add(list, batch_alone, &long_one, "law/decode_batch_alone_many_keys");
+    long_one.batch = 1;
+    checks_add(list, workspace_contents, &long_one, "law/decode_workspace_contents_many_keys");
 }
 
 /* What holds of any attention holds with capped scores and with sinks. */

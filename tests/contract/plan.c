@@ -20,7 +20,7 @@ static const char *after(const char *name, const char *text)
 }
 
 /* A name is its fields: <fwd|bwd|dec>_<dtype>[_<kv_dtype>]_d<head_dim>_<none|causal|band>[_softcap]__<family>_<how>m<tile_m>n<tile_n>, where `how` is the CPU's ISA; on a GPU
- * the backward's strategy, and tf32x3 for three products in place of one. */
+ * the backward's strategy, decode's stages, and tf32x3 for three products in place of one. */
 static bool name_is_right(const struct glint_variant_info *info)
 {
     enum { BOTH = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND };
@@ -48,6 +48,8 @@ static bool name_is_right(const struct glint_variant_info *info)
     } else {
         if (info->pass == GLINT_BACKWARD)
             rest = after(rest, "fused_") != NULL ? after(rest, "fused_") : after(rest, "split_");
+        if (info->queries_up_to > 0)
+            rest = rest != NULL && rest[0] == 's' && rest[1] >= '1' && rest[1] <= '3' ? after(rest + 2, "_") : NULL;
         if (info->math == GLINT_MATH_TF32X3)
             rest = after(rest, "tf32x3_");
     }

@@ -12,6 +12,7 @@
 #include "lib/cuda/driver.h"
 #include "lib/cuda/kernel.h"
 #include "lib/cuda/rows.h"
+#include "lib/device/decode.h"
 #include "lib/device/hopper_params.h"
 
 /* One number an entry, in the order of GLINT_CUDA_ENTRIES. */
@@ -51,6 +52,7 @@ struct fake_launch {
         unsigned char bytes[sizeof(struct glint_merge_params)]; /* the largest */
         struct glint_forward_params forward;
         struct glint_backward_params backward;
+        struct glint_decode_params decode;
         struct glint_forward_maps_params forward_maps;
         struct glint_backward_maps_params backward_maps;
         struct glint_merge_params merge;

@@ -100,6 +100,11 @@ static void carry_out(const struct fake_launch *l)
         mix(&p->o, &p->q, p->k.address, &p->shape, p->shape.heads_q, p->shape.seqlen_q, extra);
         for (int i = 0; i < p->shape.batch * p->shape.heads_q * p->shape.seqlen_q; i++)
             p->lse[i] = p->shape.softmax_scale;
+    } else if (strcmp(l->entry, l->params.decode.level == GLINT_DECODE_ROW ? "decode" : "decode_merge") == 0) {
+        const struct glint_decode_params *p = &l->params.decode;
+        mix(&p->o, &p->q, p->k.address, &p->shape, p->shape.heads_q, p->shape.seqlen_q, extra);
+        for (int i = 0; i < p->shape.batch * p->shape.heads_q * p->shape.seqlen_q; i++)
+            p->lse[i] = p->shape.softmax_scale;
     } else if (maps_backward || strcmp(l->entry, "split_dq") == 0 || strcmp(l->entry, "fused_dq") == 0) {
         const struct glint_backward_params *p = &l->params.backward;
         if (has_fault("workspace"))

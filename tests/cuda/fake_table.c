@@ -17,6 +17,8 @@ static const struct fake_image fused_80 = IMAGE(80, backward, 0, "fused_delta", 
 static const struct fake_image fused_90 = IMAGE(90, backward, 0, "fused_delta", "fused_all", "fused_dq");
 static const struct fake_image split_80 = IMAGE(80, backward, 0, "split_delta", "split_dkdv", "split_dq");
 static const struct fake_image split_90 = IMAGE(90, backward, 0, "split_delta", "split_dkdv", "split_dq");
+static const struct fake_image decode_80 = IMAGE(80, decode, 0, "decode", "decode_merge");
+static const struct fake_image decode_90 = IMAGE(90, decode, 0, "decode", "decode_merge");
 static const struct fake_image only_120 = IMAGE(120, forward, 0, "only");
 static const struct fake_image much_80 = IMAGE(80, forward, 0, "much");
 static const struct fake_image much_90 = IMAGE(90, forward, 0, "much");
@@ -44,6 +46,7 @@ const uint32_t glint_gpu_rows_count = 4;
 
 static const struct glint_gpu_image fused_images[] = {ROW_IMAGE(fused, 80), ROW_IMAGE(fused, 90)};
 static const struct glint_gpu_image split_images[] = {ROW_IMAGE(split, 80), ROW_IMAGE(split, 90)};
+static const struct glint_gpu_image decode_images[] = {ROW_IMAGE(decode, 80), ROW_IMAGE(decode, 90)};
 static const struct glint_gpu_image only_images[] = {ROW_IMAGE(only, 120)};
 static const struct glint_gpu_image much_images[] = {ROW_IMAGE(much, 80), ROW_IMAGE(much, 90)};
 static const struct glint_gpu_image causal_images[] = {ROW_IMAGE(causal, 80), ROW_IMAGE(causal, 86), ROW_IMAGE(causal, 87),
@@ -76,6 +79,14 @@ static const struct glint_gpu_kernel split = {KERNEL(SPLIT, split_images), .laun
                                                          {LAUNCH("split_dkdv", K, 64, 128, 65536)},
                                                          {LAUNCH("split_dq", Q, 64, 128, 32768)}},
                                               .row_dim = 64};
+static const struct glint_gpu_kernel decode = {
+    KERNEL(DECODE, decode_images),
+    .launch_count = 2,
+    .launch = {{LAUNCH("decode", GLINT_GPU_DECODE_ITEMS, 8, 128, 140000), .blocks_per_sm = 1},
+               {LAUNCH("decode_merge", GLINT_GPU_DECODE_MERGE, 2, 256, 4096)}},
+    .row_dim = 256,
+    .chunk_steps = 8,
+    .span_chunks = 8};
 static const struct glint_gpu_kernel only = FORWARD(only_images, "only", Q, 128, 128, 49152);
 static const struct glint_gpu_kernel much = FORWARD(much_images, "much", Q, 128, 256, 163840);
 static const struct glint_gpu_kernel causal = FORWARD(causal_images, "causal", Q, 128, 128, 49152);
@@ -123,12 +134,18 @@ static const struct glint_gpu_kernel both = {KERNEL(FORWARD, both_images), .laun
     {                                                                                                                  \
         name, pass, dtype, 0, causal, head_dim, m, n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 16, &glint_family_sm90a, &kernel \
     }
+#define DECODE(name, dtype, head_dim, m, n, queries_up_to, kernel)                                                            \
+    {                                                                                                                         \
+        name, GLINT_FORWARD, dtype, 0, 1, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, queries_up_to, 16, &glint_family_sm80, \
+            &kernel                                                                                                           \
+    }
 extern const struct glint_family glint_family_sm80;
 extern const struct glint_family glint_family_sm90a;
 const struct glint_variant glint_variants[] = {
     [FAKE_MAPS_BACKWARD] = HOPPER("bwd_bf16_d128_none__sm90a_m64n128", GLINT_BACKWARD, GLINT_BF16, 0, 128, 64, 128, maps_backward),
     [FAKE_FUSED] = ROW("bwd_f16_d64_causal__sm80_m64n128", GLINT_BACKWARD, GLINT_F16, 1, 64, 64, 128, fused),
     [FAKE_SPLIT] = ROW("bwd_f16_d64_none__sm80_m64n64", GLINT_BACKWARD, GLINT_F16, 0, 64, 64, 64, split),
+    [FAKE_DECODE] = DECODE("dec_bf16_d256_causal__sm80_s2_m8n64", GLINT_BF16, 256, 8, 64, 8, decode),
     [FAKE_MAPS_FORWARD] = HOPPER("fwd_bf16_d128_none__sm90a_m128n128", GLINT_FORWARD, GLINT_BF16, 0, 128, 128, 128, maps_forward),
     [FAKE_ONLY_120] = ROW("fwd_bf16_d64_none__sm80_m128n64", GLINT_FORWARD, GLINT_BF16, 0, 64, 128, 64, only),
     [FAKE_BOTH] = HOPPER("fwd_f16_d128_none__sm90a_m128n64", GLINT_FORWARD, GLINT_F16, 0, 128, 128, 64, both),

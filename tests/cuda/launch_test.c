@@ -88,12 +88,12 @@ struct device_case {
 #define HOPPER (R(MAPS_FORWARD) | R(MAPS_BACKWARD))
 
 static const struct device_case device_cases[] = {
-    {90, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(BOTH) | HOPPER}, /* H200 */
-    {91, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(BOTH)},          /* not what is for 9.0 alone */
-    {80, 166912, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN)},                    /* A100 */
-    {86, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                                     /* RTX 30: not 160 KiB */
-    {89, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                                     /* RTX 40 */
-    {87, 166912, R(CAUSAL)},                                                                      /* Orin: only its own SASS */
+    {90, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(BOTH) | R(DECODE) | HOPPER}, /* H200 */
+    {91, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(BOTH) | R(DECODE)}, /* not what is for 9.0 alone */
+    {80, 166912, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(DECODE)},           /* A100 */
+    {86, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                                        /* RTX 30: not 160 KiB */
+    {89, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                                        /* RTX 40 */
+    {87, 166912, R(CAUSAL)},                                                                         /* Orin: only its own SASS */
     {120, 101376, R(ONLY_120)},
     {121, 101376, R(ONLY_120)},
     {100, 232448, 0},
@@ -222,7 +222,7 @@ END_TEST
 START_TEST(everything_is_loaded_at_init)
 {
     const unsigned kernels =
-        3 + 3 + 3 + 1 + 1 + 1 + 1 + 1 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
+        3 + 3 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -244,7 +244,7 @@ START_TEST(everything_is_loaded_at_init)
     fake.library_missing = true;
     ck_assert_int_eq(glint_context_init_with_driver(storage[0], STORAGE, &options, &fake_table, &context), GLINT_OK);
     ck_assert_int_eq(fake.libraries, 0);
-    ck_assert_int_eq(fake.modules, 9);
+    ck_assert_int_eq(fake.modules, 10);
     close_clean(context);
     ck_assert_int_eq(fake_held(), 0);
 }
@@ -661,6 +661,202 @@ START_TEST(sections_of_persistent_blocks)
 }
 END_TEST
 
+/* ---- decode ---- */
+
+struct decode_case {
+    int64_t batch, seqlen_q, seqlen_k, heads_q;
+    int range, parts, level, entries; /* as struct glint_decode_params has them */
+    unsigned blocks, merge_blocks;
+};
+
+/* 2 key heads, 7 multiprocessors; tiles of 8 rows, steps of 64 keys, chunks of 512, spans of 4096. */
+static const struct decode_case decode_cases[] = {
+    {1, 1, 256, 8, 4, 1, GLINT_DECODE_ROW, 0, 2, 0},     /* as many keys as are never shared */
+    {1, 1, 0, 8, 0, 1, GLINT_DECODE_ROW, 0, 2, 0},       /* O is 0 and LSE -inf all the same */
+    {1, 1, 257, 8, 2, 3, GLINT_DECODE_STEP, 5, 6, 64},   /* 2 * 3 blocks of 7; 2 pairs of rows x 16 fragments of columns a head */
+    {1, 1, 700, 8, 4, 3, GLINT_DECODE_STEP, 11, 6, 64},  /* never more than half a chunk */
+    {1, 1, 700, 2, 4, 3, GLINT_DECODE_STEP, 11, 6, 32},  /* one row is a pair, too */
+    {1, 1, 1000, 8, 4, 4, GLINT_DECODE_STEP, 16, 7, 64}, /* 8 items for 7 blocks */
+    {1, 1, 2048, 8, 8, 4, GLINT_DECODE_CHUNK, 4, 7, 64},
+    {1, 1, 20000, 8, 64, 5, GLINT_DECODE_SPAN, 5, 7, 64},
+    {1, 1, 81920, 8, 128, 10, GLINT_DECODE_SPAN, 20, 7, 64}, /* two spans an item: four items a block, not six */
+    {1, 3, 2048, 8, 8, 4, GLINT_DECODE_CHUNK, 4, 7, 192},    /* 12 rows: two tiles of a head, 4 in all */
+    {3, 1, 20000, 8, 313, 1, GLINT_DECODE_ROW, 0, 6, 0},     /* 6 tiles nearly fill the machine */
+    {50, 1, 960, 8, 15, 1, GLINT_DECODE_ROW, 0, 7, 0},       /* many small items */
+    {50, 1, 961, 8, 16, 1, GLINT_DECODE_ROW, 0, 100, 0},     /* many of 1 MB */
+    {28, 1, 961, 8, 16, 1, GLINT_DECODE_ROW, 0, 7, 0},       /* 8 a block are not many */
+    {1, 0, 700, 8, 0, 0, 0, 0, 0, 0},                        /* no query */
+};
+
+static void check_decode_launch(const struct call *c, unsigned number, const struct decode_case *e)
+{
+    const struct glint_decode_params *params = &fake.launch[number].params.decode;
+    const int rows = (int)(e->seqlen_q * e->heads_q / 2), row_tiles = (rows + 7) / 8;
+    const size_t results = (size_t)(2 * e->batch * row_tiles * e->entries * 8);
+    size_t end = 0;
+    check_view(&params->q, c->tensors.q, &c->problem.q);
+    check_view(&params->k, c->tensors.k, &c->problem.k);
+    check_view(&params->v, c->tensors.v, &c->problem.v);
+    check_view(&params->o, c->tensors.o, &c->problem.o);
+    ck_assert_ptr_eq(params->lse, c->tensors.lse);
+    ck_assert_ptr_null(params->seqlens_k);
+    ck_assert_ptr_null(params->sinks);
+    check_shape(&params->shape, &c->problem, e->seqlen_k - e->seqlen_q);
+    ck_assert_int_eq(params->rows, rows);
+    ck_assert_int_eq(params->row_tiles, row_tiles);
+    ck_assert_int_eq(params->range, e->range);
+    ck_assert_int_eq(params->parts, e->parts);
+    ck_assert_int_eq(params->level, e->level);
+    ck_assert_int_eq(params->entries, e->entries);
+    ck_assert_uint_eq(params->items, (unsigned)(2 * e->batch * row_tiles * e->parts));
+    ck_assert_uint_eq(params->blocks, e->blocks);
+    if (e->entries > 0) {
+        check_region(params->partial_o, results * 256 * sizeof(float), c, &end);
+        check_region(params->partial_rows, results * 2 * 4 * sizeof(float), c, &end);
+    } else {
+        ck_assert_ptr_null(params->partial_o);
+        ck_assert_ptr_null(params->partial_rows);
+    }
+    ck_assert_uint_le(c->plan.workspace_bytes - end, end > 0 ? 255 : 0);
+}
+
+START_TEST(decode_launch)
+{
+    const struct decode_case *e = &decode_cases[_i];
+    const unsigned launches = (e->blocks > 0 ? 1u : 0u) + (e->merge_blocks > 0 ? 1u : 0u);
+    struct call c;
+    void **const tensors[] = {(void **)&c.tensors.q, (void **)&c.tensors.k, (void **)&c.tensors.v, &c.tensors.o};
+    char text[1024], sentence[64];
+    int mark;
+    for (int sm = 80; sm <= 90; sm += 10) {
+        fake_reset();
+        fake.device[0].sm = sm;
+        fake.device[0].multiprocessors = 7;
+        struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+        prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 256, e->batch, e->seqlen_q, e->seqlen_k, e->heads_q, 2,
+                   GLINT_MASK_CAUSAL_BOTTOM_RIGHT);
+        for (uintptr_t i = 0; i < 4; i++) /* longer than the others, and nobody reads them */
+            *tensors[i] = (void *)((i + 1) << 40);
+        if (c.plan.workspace_bytes > 0)
+            ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes - 1, &mark),
+                             GLINT_WORKSPACE_TOO_SMALL);
+        ck_assert_uint_eq(fake.launches, 0);
+        ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, &mark), GLINT_OK);
+        ck_assert_uint_eq(fake.launches, launches);
+        if (e->blocks > 0)
+            check_launch(0, "decode", e->blocks, 128, 140000, &mark);
+        if (e->merge_blocks > 0)
+            check_launch(1, "decode_merge", e->merge_blocks, 256, 4096, &mark);
+        for (unsigned i = 0; i < launches; i++)
+            check_decode_launch(&c, i, e);
+        ck_assert_int_eq(glint_explain(context, &c.problem, GLINT_FORWARD, text, sizeof text, NULL), GLINT_OK);
+        snprintf(sentence, sizeof sentence, "The keys are shared by %d blocks", e->parts);
+        ck_assert_msg((strstr(text, sentence) != NULL) == (e->parts > 1), "%s", text);
+        close_clean(context);
+    }
+}
+END_TEST
+
+/* The kernel reads what a query sees at run time: one row for every mask, by its offset. */
+START_TEST(decode_of_every_mask)
+{
+    static const enum glint_mask masks[] = {GLINT_MASK_NONE, GLINT_MASK_CAUSAL_TOP_LEFT, GLINT_MASK_CAUSAL_BOTTOM_RIGHT};
+    static const int offsets[] = {700, 0, 697};
+    struct call c;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 256, 1, 3, 700, 8, 2, masks[i]);
+        fake_recount();
+        ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+        check_shape(&fake.launch[0].params.decode.shape, &c.problem, offsets[i]);
+    }
+    close_clean(context);
+}
+END_TEST
+
+/* Whatever the shape: every step is in one item, every result has its place, and an item is what the kernel can fold. */
+START_TEST(decode_layouts)
+{
+    static const struct glint_gpu_kernel kernel = {.strategy = GLINT_GPU_DECODE,
+                                                   .launch_count = 2,
+                                                   .launch = {{.threads = 128, .blocks_per_sm = 2}},
+                                                   .row_dim = 64,
+                                                   .chunk_steps = 4,
+                                                   .span_chunks = 8};
+    uint64_t state = 1, levels = 0;
+    for (int i = 0; i < 20000; i++) {
+        int64_t draw[5];
+        for (int j = 0; j < 5; j++) {
+            state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+            draw[j] = (int64_t)(state >> 40);
+        }
+        struct glint_gpu_shape shape = {.batch = 1 + (int32_t)(draw[0] % (i % 3 == 0 ? 300 : 4)),
+                                        .heads_kv = 1 + (int32_t)(draw[1] % 8),
+                                        .group = 1 + (int32_t)(draw[2] % 20),
+                                        .seqlen_q = 1 + (int32_t)(draw[3] % 8)};
+        const uint32_t multiprocessors = 1 + (uint32_t)(draw[3] / 8 % 148);
+        shape.heads_q = shape.heads_kv * shape.group;
+        shape.seqlen_k = (int32_t)(draw[4] % (INT64_C(1) << (i % 25)));
+        struct glint_decode_layout l;
+        uint64_t end = 0;
+        ck_assert_int_ne(glint_decode_lay_out(&l, &shape, &kernel, 8, 128, multiprocessors, 512, &end), 0);
+        const int64_t steps = (shape.seqlen_k + 127) / 128, slots = 2 * (int64_t)multiprocessors;
+        const int64_t tiles = (int64_t)shape.batch * shape.heads_kv * l.row_tiles;
+        const int64_t entry = l.level == GLINT_DECODE_STEP ? 1 : l.level == GLINT_DECODE_CHUNK ? 4 : 32;
+        levels |= UINT64_C(1) << l.level;
+        ck_assert_int_eq(l.rows, shape.seqlen_q * shape.group);
+        ck_assert_int_eq(l.row_tiles, (l.rows + 7) / 8);
+        ck_assert_uint_eq(l.items, (uint32_t)(tiles * l.parts));
+        ck_assert_uint_le(l.blocks, l.items);
+        ck_assert(l.blocks == l.items || l.blocks == slots);
+        ck_assert_int_ge((int64_t)l.parts * l.range, steps);
+        ck_assert(steps == 0 || (int64_t)(l.parts - 1) * l.range < steps);
+        ck_assert_int_eq(l.level == GLINT_DECODE_ROW, l.parts == 1);
+        if (l.level == GLINT_DECODE_ROW) {
+            ck_assert_int_eq(l.entries, 0);
+            ck_assert_uint_eq(l.merge_blocks, 0);
+            ck_assert_uint_eq(end, 512);
+            continue;
+        }
+        ck_assert(l.level == GLINT_DECODE_STEP ? 4 % l.range == 0 : l.range % entry == 0);
+        ck_assert_int_eq(l.entries, (steps + entry - 1) / entry);
+        ck_assert_uint_eq(l.merge_blocks, (uint32_t)(shape.batch * shape.heads_kv * ((l.rows + 1) / 2) * 4));
+        ck_assert_uint_eq(l.partial_o, 512);
+        ck_assert_uint_ge(l.partial_rows, 512 + (uint64_t)(tiles * l.entries) * 8 * 64 * 4);
+        ck_assert_uint_ge(end, l.partial_rows + (uint64_t)(tiles * l.entries) * 8 * 8 * 4);
+        ck_assert_uint_le(end, 512 + (uint64_t)(tiles * l.entries) * 8 * (64 + 8) * 4 + 510);
+    }
+    ck_assert_uint_eq(levels, 0xf); /* all of them have been seen */
+}
+END_TEST
+
+/* As long and as many as can be, and one more. */
+START_TEST(huge_decodes)
+{
+    struct glint_problem p;
+    struct glint_plan plan;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    glint_problem_bhsd(&p, GLINT_BF16, 1, 1, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 1, 256);
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_OK);
+    ck_assert_uint_eq(plan.workspace_bytes, 0); /* 2^27 tiles */
+    glint_problem_bhsd(&p, GLINT_BF16, 1, 1, GLINT_MAX_EXTENT, 1, 1, 256);
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_OK);
+    ck_assert_uint_eq(plan.workspace_bytes, ((size_t)1 << 18) * 8 * (256 + 8) * 4); /* a result a span */
+    glint_problem_bhsd(&p, GLINT_BF16, 1, 2, 1, GLINT_MAX_EXTENT, 1, 256);          /* 2^31 - 2 rows */
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_SIZE_OVERFLOW);
+    glint_problem_bhsd(&p, GLINT_BF16, 0x7fff, 1, 1, 0x10002, 0x10002, 256);
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_OK);
+    glint_problem_bhsd(&p, GLINT_BF16, 0x8000, 1, 1, 0x10000, 0x10000, 256); /* 2^31 tiles */
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_SIZE_OVERFLOW);
+    glint_problem_bhsd(&p, GLINT_BF16, GLINT_MAX_EXTENT, 0, 4096, GLINT_MAX_EXTENT, 1, 256); /* nothing to do, however often */
+    ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), GLINT_OK);
+    ck_assert_uint_eq(plan.workspace_bytes, 0);
+    close_clean(context);
+}
+END_TEST
+
 /* ---- persistent grids, clusters, maps and words that begin as 0 ---- */
 
 struct expected_map {
@@ -1038,7 +1234,7 @@ START_TEST(two_on_one_device)
     struct glint_context *first = must_open(0, GLINT_DEVICE_CUDA, 0), *second = must_open(1, GLINT_DEVICE_CUDA, 0);
     struct call c;
     ck_assert_int_eq(fake.retained[0], 2);
-    ck_assert_int_eq(fake.modules, 18);
+    ck_assert_int_eq(fake.modules, 20);
     prepare(&c, second, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
     close_clean(first);
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
@@ -1058,8 +1254,8 @@ START_TEST(selftest_finds_a_device_that_does_nothing)
     ck_assert_int_eq(glint_selftest_size(context, &bytes), GLINT_OK);
     ck_assert_uint_le(bytes, sizeof memory);
     ck_assert_int_eq(glint_selftest(context, memory, bytes, NULL, &result), GLINT_SELFTEST_FAILED);
-    ck_assert_uint_eq(result.variants_run, 8);
-    ck_assert_uint_eq(result.variants_failed, 8);
+    ck_assert_uint_eq(result.variants_run, 9);
+    ck_assert_uint_eq(result.variants_failed, 9);
     ck_assert_uint_eq(result.first_failed, FAKE_MAPS_BACKWARD);
     close_clean(context);
     ck_assert_int_eq(fake_held(), 0);
@@ -1085,6 +1281,10 @@ int main(void)
     tcase_add_test(tcase, heads_of_a_part);
     tcase_add_test(tcase, sections_of_grouped_heads);
     tcase_add_test(tcase, sections_of_persistent_blocks);
+    tcase_add_loop_test(tcase, decode_launch, 0, sizeof decode_cases / sizeof decode_cases[0]);
+    tcase_add_test(tcase, decode_of_every_mask);
+    tcase_add_test(tcase, decode_layouts);
+    tcase_add_test(tcase, huge_decodes);
     tcase_add_test(tcase, forward_with_maps);
     tcase_add_test(tcase, maps_of_little);
     tcase_add_loop_test(tcase, persistent_grids, 0, 8);

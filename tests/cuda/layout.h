@@ -1,11 +1,12 @@
 /* Where every member of the kernels' parameters lies, for a compiler to compare: layout.c asks the C compiler, layout.cu asks
- * nvcc, for the host and for the device. A struct of lib/device/params.h or
+ * nvcc, for the host and for the device. A struct of lib/device/params.h, decode.h or
  * hopper_params.h that they would lay out differently does not compile. */
 #ifndef GLINT_TESTS_CUDA_LAYOUT_H
 #define GLINT_TESTS_CUDA_LAYOUT_H
 
 #include <stddef.h>
 
+#include "lib/device/decode.h"
 #include "lib/device/hopper_params.h"
 
 /* S(struct, bytes) and M(struct, member, offset) */
@@ -35,6 +36,17 @@
     M(glint_backward_params, lse_log2, 320) M(glint_backward_params, delta, 328) M(glint_backward_params, dq_sum, 336)  \
     M(glint_backward_params, turn, 344) M(glint_backward_params, parts, 352) M(glint_backward_params, part_heads, 356)  \
     M(glint_backward_params, key_sum, 360) M(glint_backward_params, key_turn, 368)                                      \
+    S(glint_decode_params, 280)                                                                                         \
+    M(glint_decode_params, q, 0) M(glint_decode_params, k, 32) M(glint_decode_params, v, 64)                            \
+    M(glint_decode_params, o, 96) M(glint_decode_params, lse, 128) M(glint_decode_params, seqlens_q, 136)               \
+    M(glint_decode_params, seqlens_k, 144) M(glint_decode_params, fault, 152) M(glint_decode_params, sinks, 160)        \
+    M(glint_decode_params, shape, 168) M(glint_decode_params, bottom_right, 212)                                        \
+    M(glint_decode_params, window_left, 216) M(glint_decode_params, window_right, 220)                                  \
+    M(glint_decode_params, score_ratio, 224) M(glint_decode_params, score_limit, 228)                                   \
+    M(glint_decode_params, rows, 232) M(glint_decode_params, row_tiles, 236) M(glint_decode_params, range, 240)         \
+    M(glint_decode_params, parts, 244) M(glint_decode_params, level, 248) M(glint_decode_params, entries, 252)          \
+    M(glint_decode_params, items, 256) M(glint_decode_params, blocks, 260) M(glint_decode_params, partial_o, 264)       \
+    M(glint_decode_params, partial_rows, 272)                                                                           \
     S(tensor_map, 128)                                                                                                  \
     S(glint_forward_maps_params, 768)                                                                                   \
     M(glint_forward_maps_params, base, 0) M(glint_forward_maps_params, words, 200) \

@@ -1,7 +1,7 @@
 -- The kernels that mutations.bzl changes: every strategy, with the smallest tiles that it can have, and once query heads of a group in parts of two.
 -- Head dim 40 is not a whole fragment, and 128 is the least whose columns two warps can share.
 return {
-  passes = { "fwd", "bwd" },
+  passes = { "fwd", "bwd", "dec" },
   dtypes = { "bf16" },
   head_dims = { 32, 40, 64, 128 },
   masks = { "none", "causal", "band" },
@@ -19,6 +19,7 @@ return {
           [64] = { { strategy = "split", m = 32, n = 32, warps = 4, dq_m = 32, dq_n = 32, dq_warps = 2 } },
           [128] = { { m = 32, n = 16, warps = 4, d_split = 2 } },
         },
+        dec = { { m = 8, n = 64, stages = 2, chunk_steps = 1 } },
       },
     },
   },

@@ -25,7 +25,6 @@ return {
     },
     sm80 = {
       archs = { 90 },
-      passes = { "fwd", "bwd" },
       dtypes = { "f32", "bf16" },
       masks = { "causal", "band" },
       kv_dtypes = { "same" },
@@ -38,7 +37,7 @@ return {
     { family = "sm80", mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough" },
     { family = "sm80", pass = "bwd", softcap = "softcap", reason = "no kernels yet" },
     { family = "sm80", softcap = "softcap", head_dim = { 40, 104 }, reason = "one head dim with a softcap is enough" },
-    { family = "sm80", softcap = "softcap", mask = "band", reason = "and one mask" },
+    { family = "sm80", pass = "fwd", softcap = "softcap", mask = "band", reason = "and one mask" },
     { family = "sm80", dtype = "f32", head_dim = { 40, 104 }, reason = "one head dim of float32 is enough" },
     -- Of 8 bits: decode of bf16 in both, of float32 with int8 and of float16 with e4m3; forward of bf16 with int8 in all masks, of float32 with e4m3 in one.
     { kv_dtype = "i8", dtype = "f16", reason = "every pair of dtypes twice over would be many kernels" },
@@ -53,5 +52,6 @@ return {
     { kv_dtype = "e4m3", dtype = "bf16", pass = "dec", head_dim = 72, reason = "as above" },
     { kv_dtype = "e4m3", dtype = "f16", pass = "dec", head_dim = 40, reason = "as above" },
     { family = "cpu", pass = { "fwd", "bwd" }, mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough; dec has all masks in one" },
+    { family = "sm80", pass = "dec", dtype = "f32", head_dim = 72, reason = "decode on GPUs is for 16-bit dtypes" },
   },
 }

@@ -1,7 +1,7 @@
 """The deliberate faults, and the harmless changes, by which the simulator is judged: one table.
 
 A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and a second kernel that reads lengths, and fwd_halves,
-where two warps share queries; bwd, the fused backward, bwd_full without a mask, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
+where two warps share queries; dec, of the head dim of fwd; bwd, the fused backward, bwd_full without a mask, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
 times. `header` is the file it is in when that is not the kernel itself. `caught` lists what may catch it, any of: the kinds of report
 of the simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no
 observer of memory and barriers can tell from what was meant. `cases` are the checks (or prefixes of their names that end in "*") that
@@ -1023,6 +1023,77 @@ _HARMLESS = [
     _harmless("bwd", "unpermuted_tiles", "tiles without a swizzle: slower, and as right", "chunk % page_chunks ^ (row >> shift & (page_chunks - 1))", "chunk % page_chunks", header = _STEPS),
 ]
 
+# ---- decode: copies that run on from item to item, results of parts of the keys, and their order ---------------------------------
+
+_DECODE = [
+    _fault(
+        "dec",
+        "dec_keys_read_one_group_early",
+        "the wait for K of a step lets the copy of it run on",
+        "any more. */\n            cp_async_wait(2 * STAGES - 2);\n            block_sync();\n",
+        "any more. */\n            cp_async_wait(2 * STAGES - 1);\n            block_sync();\n",
+        ["pending"],
+    ),
+    _fault(
+        "dec",
+        "dec_values_read_one_group_early",
+        "the wait for V of a step lets the copy of it run on",
+        "            begin_result(now);\n            cp_async_wait(2 * STAGES - 2);\n",
+        "            begin_result(now);\n            cp_async_wait(2 * STAGES - 1);\n",
+        ["pending"],
+    ),
+    _fault(
+        "dec",
+        "dec_weights_without_barrier",
+        "weights of other warps are multiplied before they are there",
+        "maximum, p_tile, warp);\n            block_sync();\n",
+        "maximum, p_tile, warp);\n",
+        ["race", "uninitialised"],
+    ),
+    _fault(
+        "dec",
+        "dec_merge_does_not_wait_for_the_first_warp",
+        "numbers of the next round come while the first warp reads those of this one",
+        "        }\n        block_sync();\n    }\n    if (warp == 0)\n        store_merged",
+        "        }\n    }\n    if (warp == 0)\n        store_merged",
+        ["race"],
+    ),
+    _fault(
+        "dec",
+        "dec_queries_of_the_next_item_too_early",
+        "two tiles of Q fewer than items on their way",
+        "    Q_TILES = STAGES + 1, ",
+        "    Q_TILES = STAGES - 1, ",
+        ["race", "pending", "answer"],
+        cases = ["law/*", "accuracy/*"],
+    ),
+    _fault(
+        "dec",
+        "dec_chunks_of_a_span_one_by_one",
+        "a merge folds chunks into the row's result without the span's: other bits than where one block takes all keys",
+        "p->level == GLINT_DECODE_CHUNK ? SPAN_CHUNKS : 1;",
+        "p->level == GLINT_DECODE_CHUNK ? 1 : 1;",
+        ["answer"],
+    ),
+    _fault(
+        "dec",
+        "dec_nan_behind_the_mask",
+        "V that a row does not see is multiplied by its weight of 0, and NaN stays NaN",
+        "                    settle_values(now.o, v_tiles + stage, step * TILE_N, sight, warp);\n",
+        "                    block_sync();\n",
+        ["answer"],
+        cases = ["special/*"],
+    ),
+    _fault(
+        "dec",
+        "dec_item_not_cut_at_its_end",
+        "an item goes on into the next one's steps",
+        "c.end = min(c.end, c.step + p->range);",
+        "c.end = min(c.end, c.step + 2 * p->range);",
+        ["race"],
+    ),
+]
+
 # What is run when a mutation does not say: every kind of block, edge and order, in some seconds.
 FORWARD_CASES = [
     "accuracy/square_bottom_right",
@@ -1042,6 +1113,11 @@ WINDOW_CASES = [
     "accuracy/window_last_rows_see_nothing",
     "special/window_bottom_right_nan_in_V",
 ]
+DECODE_CASES = [
+    "law/decode_*",
+    "accuracy/gqa_8_2",
+    "accuracy/some_rows_see_nothing",
+]
 FULL_CASES = [
     "accuracy/gqa_8_2",
     "accuracy/q192_low",
@@ -1057,4 +1133,4 @@ BACKWARD_CASES = [
     "special/nan_in_dO",
 ]
 
-MUTATIONS = _ORDER + _MEMORY + _ARITHMETIC + _HARMLESS
+MUTATIONS = _ORDER + _MEMORY + _ARITHMETIC + _DECODE + _HARMLESS

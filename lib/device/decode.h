@@ -1,0 +1,49 @@
+/* What the decode kernels of the GPU families are given: few queries against many keys. Plain C that nvcc reads too, as
+ * lib/device/params.h; how a call is shared out, lib/cuda/policy.c decides.
+ *
+ * The rows of a key head are its (query, query head) pairs: row r is query r / group of query head head_kv * group + r % group. A block
+ * takes a tile of `tile.rows` of them, so K and V are read once for all query heads of a group, and a part of the keys: an item.
+ *
+ * Keys are summed up in a tree that depends on nothing but the sequence: `keys` keys from 0, keys, 2 keys, ... are a step; chunk_steps
+ * steps from step 0 on are a chunk, span_chunks chunks a span. A step's result (maximum, sum, O) is made from nothing; those of a chunk's
+ * steps are folded into the chunk's one after another, those of a span's chunks into the span's, all spans into the row's. How many steps
+ * an item has is free: a result that is not folded by the block that made it goes to the workspace, and the second kernel folds it. */
+#ifndef GLINT_DEVICE_DECODE_H
+#define GLINT_DEVICE_DECODE_H
+
+#include "lib/device/params.h"
+
+/* Of what the blocks leave results in the workspace. */
+enum glint_decode_level {
+    GLINT_DECODE_ROW = 0, /* of nothing: a block folds all keys of its rows, and writes O */
+    GLINT_DECODE_STEP = 1,
+    GLINT_DECODE_CHUNK = 2,
+    GLINT_DECODE_SPAN = 3
+};
+
+struct glint_decode_params {
+    struct glint_gpu_view q, k, v, o;
+    float *lse; /* [batch, heads_q, seqlen_q], natural logarithm */
+    /* Lengths of each sequence, on the device, or NULL: the shape's for all, which are bounds. Taken as 0 below 0 and as the bound above. */
+    const int32_t *seqlens_q, *seqlens_k; /* [batch] */
+    uint32_t *fault;                      /* or NULL: lowered to the first sequence with a length out of bounds */
+    const float *sinks;                   /* [heads_q], or NULL: a logit of each head that only the sum of weights has */
+    struct glint_gpu_shape shape;         /* mask_offset, mask_first and section are not read */
+    /* Query i sees key j iff i + offset - window_left <= j <= i + offset + window_right, INT32_MAX: unbounded, where offset is the keys of a
+     * sequence less its queries, or 0. */
+    int32_t bottom_right, window_left, window_right;
+    float score_ratio, score_limit; /* of a softcap: those of struct glint_forward_params */
+    int32_t rows;                   /* of a key head: seqlen_q * group */
+    int32_t row_tiles;              /* rows / tile.rows, rounded up */
+    int32_t range;                  /* steps of an item: a divisor of chunk_steps, or whole chunks, or whole spans */
+    int32_t parts;                  /* items that share the keys of a tile of rows; 1: the row level */
+    int32_t level;                  /* enum glint_decode_level */
+    int32_t entries;                /* steps, chunks or spans at the bound; 0 at the row level */
+    uint32_t items, blocks;         /* items: batch * heads_kv * row_tiles * parts; a block takes every blocks-th */
+    /* workspace, placed by glint_decode_lay_out of lib/cuda/policy.c; NULL at the row level. A tile is batch, key head, tile of rows:
+     * row-major. */
+    float *partial_o;    /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
+    float *partial_rows; /* [tile, entry, rows, 2 * warps]: the maximum, and from [warps] on the sums of the warps */
+};
+
+#endif
