@@ -22,7 +22,7 @@ return {
         },
         bwd = {
           { m = 32, n = 64, warps = 4, dtypes = { "f32" } },
-          { m = 32, n = 64, warps = 4, dtypes = { "bf16" }, masks = { "none" } },
+          { m = 32, n = 64, warps = 4, dtypes = { "bf16" }, masks = { "none", "band" } },
           { m = 32, n = 64, warps = 4, dtypes = { "bf16" }, masks = { "causal" }, strategy = "split", dq_m = 64 },
         },
       },
@@ -32,7 +32,6 @@ return {
   exclude = {
     { family = "cpu", isa = "x86_64", dtype = { "f16", "bf16" }, reason = "x86_64_v3 has them from the same source" },
     { family = "cpu", head_dim = 40, mask = { "none", "causal" }, reason = "a band's lines are theirs and more" },
-    { family = "sm80", pass = "bwd", mask = "band", reason = "no kernels yet" },
     { family = "sm80", dtype = "f32", mask = "band", reason = "two warps share queries in 16 bits only" },
   },
 }

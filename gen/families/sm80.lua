@@ -376,10 +376,9 @@ local function check_backward(record, report)
   end
 end
 
---- No backward kernel of the family hides keys before a query's first one, or caps scores, and none reads K and V of 8 bits.
+--- No backward kernel of the family caps scores, and none reads K and V of 8 bits.
 function sm80.lacks(key)
-  local backward = key.pass == "bwd"
-  return backward and key.bounds_first and "mask" or backward and key.capped and "softcap" or key.narrow and "kv_dtype" or nil
+  return key.pass == "bwd" and key.capped and "softcap" or key.narrow and "kv_dtype" or nil
 end
 
 --- The limits; report(field, wrong, right) for each that is broken.

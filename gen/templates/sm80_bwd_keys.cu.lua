@@ -12,6 +12,9 @@ $ local thread = causal and d_split == 1 and "thread_index_anew()" or "thread_in
 $ local first = lead and 1 or 0 -- the first step whose dS is complete
 $ local m_front = (fused or lead) and "m_front" or "m_now"
 $ local staged_ds = (fused or lead) and " + stage * ds_tile_t::BYTES" or ""
+$ local function hides(m) -- whether the mask hides any of the keys of the block from a query block, or there is an end in it
+$   return m .. " < first_clear" .. (bounds_first and " || " .. m .. " > last_clear" or "")
+$ end
 $ local p_phase = halves and "phase" or "phase + part * (GROUPS * 8)"
 $ if fused then
 /* ---- dK and dV, and parts of dQ: a block owns TILE_N keys ---- */
@@ -62,14 +65,16 @@ $ else
 $ end
     const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
 
-$ if causal then
+$ if bounds_first then
+    const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
+$ elseif causal then
     const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
 $ else
     const no_mask mask = {0, 0, seqlen_q, seqlen_k};
 $ end
     const struct plain_score score = {};
     const struct query_blocks blocks = find_query_blocks<TILE_M, TILE_N>(mask, key0);
-    const int32_t first_m = blocks.first, last_m = blocks.last, first_clear = blocks.clear_from;
+    const int32_t first_m = blocks.first, last_m = blocks.last, first_clear = blocks.clear_from${bounds_first and ", last_clear = blocks.clear_to" or ""};
 $ if fused then
     const int32_t first_head = work.part * p.part_heads; /* of the group */
     const int32_t steps = max(0, last_m - first_m + 1) * min(p.part_heads, p.shape.group - first_head);
@@ -125,7 +130,7 @@ $ if fused then
     /* dQ's part of a step before. */
     auto add_queries = [&](int32_t head, int32_t m, uint32_t buffer) {
         add_dq<q_tile_t, k_tile_t, ds_tile_t, THREADS, DQ_ROW_TILES, AT_ONCE>(p, mask, batch, head, m, key0, k_tile, ds_tiles, buffer,
-                                                                              m < first_clear, poisoned);
+                                                                              ${hides("m")}, poisoned);
     };
 
     /* The turn of (query head, query block) counts the keys whose blocks have added to dQ there. One thread looks at it a step ahead,
@@ -141,7 +146,7 @@ $ if fused then
 $ if causal then
     /* NaN and infinities of K must not meet a dS of zero in blocks where the mask hides keys: each thread looks at what it copied. */
     cp_async_wait(0);
-    const bool found = block_any(first_clear > first_m && find_special<k_tile_t, THREADS>(k_tile));
+    const bool found = block_any(${bounds_first and "(first_clear > first_m || last_clear < last_m)" or "first_clear > first_m"} && find_special<k_tile_t, THREADS>(k_tile));
     if (thread_index() == 0)
         st_shared_u32(poisoned, found ? 1 : 0);
 
@@ -213,9 +218,9 @@ $ end
 $ if causal then
         /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero: LSE and delta tell where Q and dO have any. */
 $ if fused or lead then
-        if (m_front < first_clear && step < steps) {
+        if (${bounds_first and "(" .. hides("m_front") .. ")" or hides("m_front")} && step < steps) {
 $ else
-        if (m_now < first_clear) {
+        if (${hides("m_now")}) {
 $ end
             const uint32_t row = front * ROW_BYTES + thread_index() * 16;
 
@@ -258,7 +263,7 @@ $ else
             const uint32_t p_now = ds_now; /* where dS^T will be */
             const int32_t query0 = m_now * TILE_M + part * PART_M;
 $ end
-            const bool masked = m_now < first_clear;
+            const bool masked = ${hides("m_now")};
 
             /* S^T = K Q^T, or dP^T = V dO^T; each query, a column, has an LSE or a delta. */
             float rows[PART_M / 8][2], s[ROW_TILES][PART_M / 8][4];

@@ -1,4 +1,5 @@
 $ local element = dtype == "f32" and math or dtype
+$ local first_block = bounds_first and "blocks.first" or "0"
 $ local padded = padded_dim == (head_dim + 15) // 16 * 16 and "" or ", " .. padded_dim
 /* ---- dQ: a block owns DQ_M queries, a warp DQ_ROWS of them, and walks over the keys in blocks of DQ_N, last block first ---- */
 
@@ -20,7 +21,9 @@ GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_dq(GLINT_PARAMS(struct g
     const struct query_block work = find_group_query_block<DQ_M>(p.shape);
     const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)warp * DQ_ROWS;
     const int32_t head_kv = work.head_q / p.shape.group;
-$ if causal then
+$ if bounds_first then
+    const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
+$ elseif causal then
     const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
 $ else
     const no_mask mask = {0, 0, seqlen_q, seqlen_k};
@@ -47,7 +50,7 @@ $ end
         copy_tile<dq_k_tile_t, DQ_THREADS>(k_tiles + stage, k_from, k_row_bytes, valid_keys);
         copy_tile<dq_k_tile_t, DQ_THREADS>(k_tiles + stage + dq_k_tile_t::BYTES, v_from, v_row_bytes, valid_keys);
     };
-    if (block >= 0)
+    if (block >= ${first_block})
         copy_step(0, seqlen_k - key_last);
     cp_async_commit();
 
@@ -66,7 +69,7 @@ $ end
     k_lane += 2 * dq_k_tile_t::BYTES;
     k_lane_trans += 2 * dq_k_tile_t::BYTES;
 #pragma unroll 1
-    for (; block >= 0; --block) {
+    for (; block >= ${first_block}; --block) {
         /* K and V of this block have arrived, and no warp reads the other stage any more: the next block goes there. */
         cp_async_wait(0);
 $ if causal then
@@ -83,7 +86,7 @@ $ end
         k_lane += to_other;
         k_lane_trans += to_other;
         to_other = -to_other;
-        if (block > 0) {
+        if (block > ${first_block}) {
             k_from -= DQ_N * k_row_bytes;
             v_from -= DQ_N * v_row_bytes;
             copy_step((uint32_t)max(to_other, 0), DQ_N);
@@ -93,7 +96,7 @@ $ end
         float s[DQ_ROW_TILES][DQ_N / 8][4], dp[DQ_ROW_TILES][DQ_N / 8][4]; /* S, P and then dS; dP */
         const struct kept_rows<DQ_ROW_TILES, 0> none_kept = {};
 $ if causal then
-        /* A warp whose queries all end before this block has nothing to do. */
+        /* A warp whose queries all ${bounds_first and "see nothing of" or "end before"} this block has nothing to do. */
         const bool hidden = hides_all<DQ_N>(mask, warp_query0, DQ_ROWS, block);
 
         if (!hidden)

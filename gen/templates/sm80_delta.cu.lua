@@ -10,7 +10,11 @@ GLINT_KERNEL(256, 1) ${symbol}_delta(GLINT_PARAMS(struct glint_backward_params) 
     const struct row_block block = find_row_block<${row_chunks}>(p.shape);
 
 $ if fused then
+$ if bounds_first then
+    begin_turns<TILE_M, TILE_N, WARPS>(p, block, window_mask{p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k});
+$ else
     begin_turns<TILE_M, TILE_N, WARPS>(p, block);
+$ end
 $ end
     make_delta<struct ${dtype == "f32" and math or dtype}, ${row_chunks}, ${fused and "true" or "false"}>(p, block);
 }

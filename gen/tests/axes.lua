@@ -116,15 +116,16 @@ harness.case("a band bounds both ends of what a query sees", function()
 end)
 
 harness.case("what a family has no kernel for is narrowed away, or excluded", function()
-  local gpu = { [4] = "  head_dims = { 64 },", [5] = '  masks = { "causal", "band" },', [13] = "    }, sm80 = { archs = { 80 } }," }
+  local capped = '  softcaps = { "none", "softcap" },'
+  local gpu = { [4] = "  head_dims = { 64 },", [5] = '  masks = { "causal" },' .. capped, [13] = "    }, sm80 = { archs = { 80 } }," }
   local _, why = specs.open(specs.with(gpu))
-  harness.is(why, 'spec:13: families.sm80: has no kernel for "band", of masks; give it masks of its own, without that, or exclude it')
-  gpu[13] = '    }, sm80 = { archs = { 80 }, masks = { "causal" } },'
-  harness.is(table.concat(specs.names(open(gpu)), " "):find("band__sm80"), nil)
-  gpu[13], gpu[15] = "    }, sm80 = { archs = { 80 } },", '  exclude = { { family = "sm80", mask = "band", reason = "x" } },'
-  harness.is(table.concat(specs.names(open(gpu)), " "):find("band__sm80"), nil)
-  gpu[15] = '  exclude = { { family = "sm80", pass = "bwd", mask = "band", reason = "x" } },' -- forward it has one
-  harness.has(table.concat(specs.names(open(gpu)), " "), "fwd_f32_d64_band__sm80")
+  harness.is(why, 'spec:13: families.sm80: has no kernel for "softcap", of softcaps; give it softcaps of its own, without that, or exclude it')
+  gpu[13] = '    }, sm80 = { archs = { 80 }, softcaps = { "none" } },'
+  harness.is(table.concat(specs.names(open(gpu)), " "):find("softcap__sm80"), nil)
+  gpu[13], gpu[15] = "    }, sm80 = { archs = { 80 } },", '  exclude = { { family = "sm80", softcap = "softcap", reason = "x" } },'
+  harness.is(table.concat(specs.names(open(gpu)), " "):find("softcap__sm80"), nil)
+  gpu[15] = '  exclude = { { family = "sm80", pass = "bwd", softcap = "softcap", reason = "x" } },' -- forward it has one
+  harness.has(table.concat(specs.names(open(gpu)), " "), "fwd_f32_d64_causal_softcap__sm80")
   gpu[2], gpu[11], gpu[13], gpu[15] = '  passes = { "fwd", "dec" },', "", '    }, sm90a = { archs = { "90a" }, masks = { "causal" } },', nil
   _, why = specs.open(specs.with(gpu))
   harness.has(why, 'spec:13: families.sm90a: has no kernel for "dec", of passes; give it passes of its own, without that, or exclude it')

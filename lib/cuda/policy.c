@@ -29,16 +29,23 @@ static uint32_t key_warps(const struct glint_gpu_kernel *kernel)
     return warps;
 }
 
-/* Key j is seen by queries from j - mask_offset on. */
-int64_t glint_gpu_visible_queries(const struct glint_gpu_shape *shape)
+/* Pairs of query i and key j with j <= i + offset. */
+static int64_t pairs_up_to(const struct glint_gpu_shape *shape, int64_t offset)
 {
-    const int64_t queries = shape->seqlen_q, keys = shape->seqlen_k,
-                  end = queries + shape->mask_offset; /* first key that none sees */
-    const int64_t by_all = shape->mask_offset < 0 ? 0 : shape->mask_offset < keys ? shape->mask_offset : keys;
+    const int64_t queries = shape->seqlen_q, keys = shape->seqlen_k, end = queries + offset; /* first key that none sees */
+    const int64_t by_all = offset < 0 ? 0 : offset < keys ? offset : keys;
     const int64_t by_any = end < by_all ? by_all : end < keys ? end : keys;
 
     /* Of keys by_all ... by_any - 1 the first is seen by end - by_all queries, the last by end - by_any + 1. */
-    return keys == 0 ? 0 : (by_all * queries + (by_any - by_all) * (2 * end - by_all - by_any + 1) / 2) / keys;
+    return by_all * queries + (by_any - by_all) * (2 * end - by_all - by_any + 1) / 2;
+}
+
+/* Key j is seen by queries from j - mask_offset to j - mask_first. */
+int64_t glint_gpu_visible_queries(const struct glint_gpu_shape *shape)
+{
+    const int64_t keys = shape->seqlen_k;
+
+    return keys == 0 ? 0 : (pairs_up_to(shape, shape->mask_offset) - pairs_up_to(shape, (int64_t)shape->mask_first - 1)) / keys;
 }
 
 /* A block that walks over the whole group does the least work: dK and dV stay in registers. But such blocks are `group` times longer and

@@ -3,6 +3,7 @@
 #define GLINT_DEVICE_DELTA_H
 
 #include "lib/device/element.h"
+#include "lib/device/mask.h"
 #include "lib/device/steps.h"
 
 /* Lanes of a warp that share a row of ROW_CHUNKS chunks of 16 bytes. */
@@ -30,14 +31,16 @@ template <int ROW_CHUNKS> GLINT_DEVICE struct row_block find_row_block(const str
     return block;
 }
 
-/* Turns begin at 0: of the blocks of TILE_N keys that add to dQ of TILE_M queries, and of those that share the query heads of a key head. */
-template <int TILE_M, int TILE_N, int WARPS>
-GLINT_DEVICE void begin_turns(const struct glint_backward_params &p, const struct row_block &block)
+/* Turns begin: of the blocks of TILE_N keys that add to dQ of TILE_M queries, at the first block of which they see a key, and of those that share
+ * the query heads of a key head, at 0. */
+template <int TILE_M, int TILE_N, int WARPS, class Band = no_mask>
+GLINT_DEVICE void begin_turns(const struct glint_backward_params &p, const struct row_block &block, const Band &mask = {})
 {
     if (block_index() == 0 && thread_index() == 0)
         st_global_u32(p.turn, 0);
     if (thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
-        st_global_u32(p.turn + 1 + block.head * (p.padded_q / TILE_M) + block.row0 / TILE_M + thread_index(), 0);
+        st_global_u32(p.turn + 1 + block.head * (p.padded_q / TILE_M) + block.row0 / TILE_M + thread_index(),
+                      Band::LEFT ? first_key(mask, block.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N : 0);
     if (p.parts > 1) {
         const int64_t turns = (int64_t)(p.shape.batch * p.shape.heads_kv) * ((p.shape.seqlen_k + TILE_N - 1) / TILE_N) * WARPS;
         const int64_t threads = (int64_t)256 * p.shape.batch * p.shape.heads_q * block.blocks;

@@ -326,7 +326,7 @@ GLINT_DEVICE bool add_part(const struct glint_backward_params &p, float (&g)[ROW
 
 /* ---- dQ, of a key block and a query block ------------------------------------------------------------------------------------ */
 
-/* dS K, from a tile dS^T and the tile K, added to dQ of the query block from row query0 on in key blocks' order: the first one stores, the
+/* dS K, from a tile dS^T and the tile K, added to dQ of query block m in key blocks' order: the first one that it sees a key of stores, the
  * last one adds what the others left, rounds and writes. A warp makes ROW_TILES x 16 queries. `poisoned`: where a word says whether K has NaN or
  * infinities, which is looked at if `hides`: the mask may hide keys of the block. Queries that see such keys get NaN: S is infinite or
  * NaN there, so P and dS are 0 or NaN. */
@@ -382,7 +382,7 @@ GLINT_DEVICE void add_dq(const struct glint_backward_params &p, const Band &mask
 
     const int32_t head = batch * p.shape.heads_q + head_q;
     float *sum = slot_of_four(p.dq_sum + (head * p.padded_q + m * TILE_M) * (int)Q::DIM, thread);
-    const int32_t keys = keys_seen(mask, min(mask.seqlen_q, (m + 1) * TILE_M));
+    const int32_t keys = keys_seen(mask, min(mask.seqlen_q, (m + 1) * TILE_M)), first = first_key(mask, m * TILE_M);
     if ((Band::LEFT || Band::RIGHT) && key0 >= keys)
         return;
     if (key0 + TILE_N >= keys) {
@@ -391,7 +391,7 @@ GLINT_DEVICE void add_dq(const struct glint_backward_params &p, const Band &mask
 
 #pragma unroll
         for (int start = 0; start < FRAGMENTS; start += AT_ONCE) {
-            if (key0 > 0)
+            if (key0 > first)
                 add_from_memory<THREADS, AT_ONCE>(dq, sum, start);
 #pragma unroll
             for (int i = start; i < start + AT_ONCE && i < FRAGMENTS; ++i) {
@@ -412,7 +412,7 @@ GLINT_DEVICE void add_dq(const struct glint_backward_params &p, const Band &mask
             }
         }
     } else {
-        add_to_memory<THREADS>(sum, dq, key0 == 0);
+        add_to_memory<THREADS>(sum, dq, Band::LEFT ? key0 <= first : key0 == 0);
     }
 }
 

@@ -125,8 +125,9 @@ template <int TILE_M, int TILE_N, class Band> GLINT_DEVICE struct query_blocks f
 {
     struct query_blocks blocks;
     const int32_t last_m = (band.seqlen_q + TILE_M - 1) / TILE_M - 1;
+    const int32_t last_query = key0 + TILE_N - 1 - band.left; /* that sees any of the keys: below 0, none */
 
-    blocks.last = Band::LEFT ? min(last_m, (key0 + TILE_N - 1 - band.left) / TILE_M) : last_m;
+    blocks.last = Band::LEFT ? min(last_m, last_query < 0 ? -1 : last_query / TILE_M) : last_m;
     blocks.first = Band::RIGHT ? max(0, key0 - band.right) / TILE_M : 0;
     blocks.clear_from = key0 + TILE_N > band.seqlen_k ? last_m + 1
                         : Band::RIGHT                 ? (max(0, key0 + TILE_N - 1 - band.right) + TILE_M - 1) / TILE_M

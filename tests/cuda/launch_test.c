@@ -574,21 +574,27 @@ START_TEST(parts_of_a_group)
 }
 END_TEST
 
-/* The mean over all keys of the number of queries that see one, counted. */
+/* The mean over all keys of the number of queries that see one, counted, without a first key and with one. */
 START_TEST(visible_queries)
 {
     for (int queries = 0; queries <= 20; queries++)
         for (int keys = 0; keys <= 20; keys++)
-            for (int offset = -21; offset <= 21; offset++) {
-                const struct glint_gpu_shape shape = {.seqlen_q = queries, .seqlen_k = keys, .mask_offset = offset};
-                int64_t seen = 0;
-                for (int i = 0; i < queries; i++)
-                    for (int j = 0; j < keys; j++)
-                        seen += j <= i + offset;
-                ck_assert_int_eq(glint_gpu_visible_queries(&shape), keys == 0 ? 0 : seen / keys);
-            }
-    const struct glint_gpu_shape longest = {
-        .seqlen_q = GLINT_MAX_EXTENT, .seqlen_k = GLINT_MAX_EXTENT, .mask_offset = GLINT_MAX_EXTENT};
+            for (int last = -21; last <= 21; last++)
+                for (int window = 0; window <= 22; window++) {
+                    const int first = window == 22 || last - window < -queries ? -queries : last - window;
+                    const struct glint_gpu_shape shape = {
+                        .seqlen_q = queries, .seqlen_k = keys, .mask_offset = last, .mask_first = first};
+                    int64_t seen = 0;
+                    for (int i = 0; i < queries; i++)
+                        for (int j = 0; j < keys; j++)
+                            seen += j <= i + last && j >= i + first;
+                    if (first <= last)
+                        ck_assert_int_eq(glint_gpu_visible_queries(&shape), keys == 0 ? 0 : seen / keys);
+                }
+    const struct glint_gpu_shape longest = {.seqlen_q = GLINT_MAX_EXTENT,
+                                            .seqlen_k = GLINT_MAX_EXTENT,
+                                            .mask_offset = GLINT_MAX_EXTENT,
+                                            .mask_first = -GLINT_MAX_EXTENT};
     ck_assert_int_eq(glint_gpu_visible_queries(&longest), GLINT_MAX_EXTENT);
 }
 END_TEST
@@ -601,7 +607,7 @@ START_TEST(heads_of_a_part)
             for (int queries = 0; queries <= 12; queries++) {
                 const struct glint_gpu_kernel kernel = {.strategy = GLINT_GPU_FUSED, .part_heads = part_heads, .parts_from = 8};
                 struct glint_gpu_shape shape = {.batch = 1, .heads_q = group, .heads_kv = 1, .group = group, .seqlen_q = queries};
-                shape.seqlen_k = shape.mask_offset = 3;
+                shape.seqlen_k = shape.mask_offset = 3, shape.mask_first = -queries;
                 const int heads = (int)part_heads * (queries < 8 ? 2 : 1); /* an eighth is one */
                 const int expected = heads == 0 || heads > group || queries == 0 ? group : heads;
                 ck_assert_int_eq(glint_gpu_part_heads(&shape, &kernel), expected);
@@ -611,7 +617,7 @@ START_TEST(heads_of_a_part)
     const struct glint_gpu_kernel later = {.strategy = GLINT_GPU_FUSED, .part_heads = 1, .parts_from = 800};
     struct glint_gpu_shape few = {.batch = 1, .heads_q = 9, .heads_kv = 1, .group = 9, .seqlen_k = 7, .mask_offset = 7};
     for (int queries = 0; queries <= 802; queries++) {
-        few.seqlen_q = queries;
+        few.seqlen_q = queries, few.mask_first = -queries;
         ck_assert_int_eq(glint_gpu_part_heads(&few, &later), queries <= 25 ? 9 : queries < 100 ? 8 : queries < 800 ? 2 : 1);
     }
     const struct glint_gpu_kernel always = {.strategy = GLINT_GPU_FUSED, .part_heads = 1, .parts_from = 0};

@@ -24,7 +24,6 @@ return {
     },
   },
   exclude = {
-    { mask = "band", pass = "bwd", reason = "no kernels yet" },
     { mask = "band", head_dim = { 32, 64, 128 }, reason = "one head dim of windows is enough" },
   },
   override = { { family = "sm80", mask = "band", set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" } },

@@ -28,12 +28,15 @@ return {
       dtypes = { "f32", "bf16" },
       masks = { "causal", "band" },
       kv_dtypes = { "same" },
+      tiles = { bwd = { [72] = {
+        { m = 32, n = 32, warps = 2, masks = { "band" }, dtypes = { "f32" } },
+        { m = 32, n = 32, warps = 2, masks = { "band" }, dtypes = { "bf16" }, strategy = "split", dq_m = 32, dq_warps = 2 },
+      } } },
     },
   },
   override = { { family = "sm80", pass = "fwd", head_dim = 72, softcap = "none", set = { device_lengths = true },
       reason = "one head dim with lengths of the device" } },
   exclude = {
-    { family = "sm80", pass = "bwd", mask = "band", reason = "no kernels yet" },
     { family = "sm80", mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough" },
     { family = "sm80", pass = "bwd", softcap = "softcap", reason = "no kernels yet" },
     { family = "sm80", softcap = "softcap", head_dim = { 40, 104 }, reason = "one head dim with a softcap is enough" },

@@ -132,8 +132,10 @@ def _kernels(kernels, spec):
 def _cases(variant):
     if variant["pass"] == "dec":
         return DECODE_CASES
+    if variant["mask"] == "band":
+        return WINDOW_CASES
     if variant["pass"] == "fwd":
-        return WINDOW_CASES if variant["mask"] == "band" else FORWARD_CASES
+        return FORWARD_CASES
     return BACKWARD_CASES if variant["mask"] == "causal" else FULL_CASES
 
 def _judge_program(name, kernel, variant, forward, source):

@@ -1,7 +1,7 @@
 """The deliberate faults, and the harmless changes, by which the simulator is judged: one table.
 
 A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and a second kernel that reads lengths, and fwd_halves,
-where two warps share queries; dec, of the head dim of fwd; bwd, the fused backward, bwd_full without a mask, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
+where two warps share queries; dec, of the head dim of fwd; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
 times. `header` is the file it is in when that is not the kernel itself. `caught` lists what may catch it, any of: the kinds of report
 of the simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no
 observer of memory and barriers can tell from what was meant. `cases` are the checks (or prefixes of their names that end in "*") that
@@ -758,6 +758,10 @@ _ARITHMETIC = [
     _fault("fwd_band", "walk_ends_for_the_last_query", "the first block of the first query", "first_key(band, first_query)) / TILE_N", "first_key(band, last_query)) / TILE_N", _ANSWER, header = _MASK),
     _fault("fwd_band", "warp_leaves_out_a_window", "a block whose first key a warp does not see", "block * TILE_N + (TILE_N - 1) < query0 + band.left", "block * TILE_N < query0 + band.left", _ANSWER, header = _MASK),
     _fault("fwd_band", "copies_before_the_tensor", "the block before the first one is copied", "block > blocks.first, i", "block >= blocks.first, i", ["bounds"], count = 4),
+    _fault("bwd_band", "turns_begin_at_key_0", "the first key block of a query block waits for those before it, which never come", "first_key(mask, block.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N", "0", ["deadlock"], header = _DELTA),
+    _fault("bwd_band", "first_block_of_a_window_adds", "the first key block adds dQ to what nobody has stored", "Band::LEFT ? key0 <= first : key0 == 0", "key0 == 0", ["uninitialised", "answer"], header = _GRADIENTS),
+    _fault("bwd_band", "walk_ends_for_the_first_key", "the last block of queries that see a key", "last_query / TILE_M) : last_m", "(last_query - TILE_N + 1) / TILE_M) : last_m", ["answer", "deadlock"], header = _MASK),
+    _fault("bwd_band", "clear_to_one_block_more", "a block of queries at the left side of a window is taken for one that sees all keys", "(key0 - band.left + 1) / TILE_M - 1", "(key0 - band.left + 1) / TILE_M", _ANSWER, header = _MASK),
     _fault("fwd_band", "length_beyond_its_bound", "the bound of keys", "min(given_length(p.seqlens_k, batch, p.base.shape.seqlen_k), p.base.shape.seqlen_k)", "given_length(p.seqlens_k, batch, p.base.shape.seqlen_k)", ["bounds", "answer"], header = _LENGTHS, cases = _LENGTHS_CASES),
     _fault("fwd_band", "offset_of_the_bounds", "the diagonal of a sequence", "own.seqlen_k - own.seqlen_q : 0", "p.base.shape.seqlen_k - p.base.shape.seqlen_q : 0", _ANSWER, header = _LENGTHS, cases = _LENGTHS_CASES),
     _fault("fwd_band", "fault_of_the_bound_itself", "which lengths are out of bounds", "(int32_t)bound_k) > bound_k", "(int32_t)bound_k) >= bound_k", _ANSWER, header = _LENGTHS, cases = _LENGTHS_CASES),
