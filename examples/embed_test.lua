@@ -28,9 +28,9 @@ local function read(path)
   return text
 end
 
---- Runs the program; what it printed, and its exit status.
-local function run(options)
-  local _, _, status = os.execute(("%s %s >%s/said 2>&1"):format(program, options, work))
+--- Runs the program, with a variable of the environment if given; what it printed, and its exit status.
+local function run(options, variable)
+  local _, _, status = os.execute(("%s %s %s >%s/said 2>&1"):format(variable or "", program, options, work))
   return read(work .. "/said"), status
 end
 
@@ -260,6 +260,8 @@ check(said:find("the cat sat\n    1.0000  the \xff\xfe cat sat", 1, true), "the 
 
 -- A sentence's bits depend neither on its batch nor on the threads.
 local all = read(out)
+said, status = run("--model tiny --longest 12 --out relative lines", "BUILD_WORKING_DIRECTORY=" .. work)
+check(status == 0 and read(work .. "/relative") == all, "under `bazel run` paths are relative to where the user is: " .. said)
 run(tiny .. ("--threads 3 --repeat 2 --out %s/three %s/lines"):format(work, work))
 check(read(work .. "/three") == all, "3 threads give the same bits as 1")
 for i, s in ipairs(SENTENCES) do

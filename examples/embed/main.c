@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "examples/common/option.h"
 #include "examples/embed/model.h"
@@ -359,6 +360,10 @@ int main(int count, char **arguments)
 {
     static struct run r;
     void *block = NULL;
+    /* `bazel run` starts programs in a folder of its own; the user's paths are relative to where the user is. */
+    const char *here = getenv("BUILD_WORKING_DIRECTORY");
+    if (here && chdir(here) != 0)
+        fprintf(stderr, "embed: cannot go to %s: %s\n", here, strerror(errno));
     const int options = read_options(&r.options, count, arguments);
     if (options != 0)
         return options < 0 ? 2 : 0;
