@@ -118,7 +118,7 @@ GLINT_INLINE struct place place_of(const struct work *w, const bool of_v, int64_
 }
 
 /* The rows of K or V of the keys [key, end) as far as they lie one after another, GLINT_DEC_BLOCK at most, and what comes next: the rows that
- * follow; after the last ones of K those of V from key `first` on; after the last ones of V none. */
+ * follow; after the last ones of K those of V from key `first` on, and after those of V those of K from there on, which is the next chunk. */
 GLINT_INLINE struct glint_dec_rows rows_at(const struct work *w, const bool of_v, int64_t key, int64_t end, int64_t first)
 {
     const struct glint_problem *p = w->problem;
@@ -128,9 +128,9 @@ GLINT_INLINE struct glint_dec_rows rows_at(const struct work *w, const bool of_v
     if (next < end) {
         const struct place then = place_of(w, of_v, next, end - next);
         x.next = then.row, x.next_stride = x.stride, x.next_rows = then.rows;
-    } else if (!of_v) {
-        const struct place then = place_of(w, true, first, end - first);
-        x.next = then.row, x.next_stride = p->v.row, x.next_rows = then.rows;
+    } else if (first < (of_v ? keys_of(w, w->rows - 1) : end)) {
+        const struct place then = place_of(w, !of_v, first, (of_v ? keys_of(w, w->rows - 1) : end) - first);
+        x.next = then.row, x.next_stride = of_v ? p->k.row : p->v.row, x.next_rows = then.rows;
     }
     return x;
 }
@@ -160,7 +160,7 @@ static void make_output(const struct work *w, float *o, const float *s, int64_t 
     for (int64_t r = 0; r < w->rows; r++)
         memset(o + r * GLINT_DEC_DIM, 0, sizeof(float) * GLINT_DEC_DIM);
     for (int64_t block = 0, count; block < all; block += count) {
-        struct glint_dec_rows rows = rows_at(w, true, first_key + block, first_key + all, 0);
+        struct glint_dec_rows rows = rows_at(w, true, first_key + block, first_key + all, first_key + CHUNK);
         count = rows.rows;
         for (int64_t r = 0, few; r < w->rows; r += few, rows.next_rows = 0) {
             few = few_of(w->rows - r);
@@ -171,7 +171,7 @@ static void make_output(const struct work *w, float *o, const float *s, int64_t 
         const int64_t few = few_of(w->rows - r / 4 * 4), seen = glint_clamp(keys_of(w, r) - first_key, 0, keys);
         float weight[GLINT_DEC_BLOCK];
         for (int64_t key = all, count; key < seen; key += count) {
-            struct glint_dec_rows rows = rows_at(w, true, first_key + key, first_key + seen, 0);
+            struct glint_dec_rows rows = rows_at(w, true, first_key + key, first_key + seen, INT64_MAX);
             count = rows.rows;
             rows.next_rows = 0;
             for (int64_t j = 0; j < count; j++)
