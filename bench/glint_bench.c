@@ -215,13 +215,16 @@ static size_t peak_count;
 
 static void add_cell(const struct settings *s, struct cell cell, uint32_t row)
 {
+    static char said[SENTENCE]; /* cells beside each other are often left out for one reason */
     char reason[SENTENCE] = "";
     if (cell_count == MAX_CELLS) {
         fprintf(stderr, "glint_bench: more than %d cells: the rest is left out\n", MAX_CELLS);
         return;
     }
     if (cell_plan(&cell, row, reason, sizeof reason) != 0) {
-        fprintf(stderr, "glint_bench: left out: %s\n", reason);
+        if (strcmp(reason, said) != 0)
+            fprintf(stderr, "glint_bench: left out: %s\n", reason);
+        memcpy(said, reason, sizeof said);
         return;
     }
     if (!s->variant || strstr(cell.variant, s->variant))

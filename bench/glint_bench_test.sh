@@ -63,6 +63,8 @@ for wrong in "--pass sideways" "--dtype f33" "--seqlen -1" "--seqlen 1x" "--head
 done
 "$program" $small --seqlen 16 --head-dim 63 >"$work/log" 2>&1
 check "nothing to measure is a failure" test $? = 1
+"$program" --decode --seqlen 16,32 --head-dim 63 --dtype f32 >"$work/log" 2>&1
+check "what cells are left out for is said once" test "$(grep -c 'left out: GLINT_BAD_HEAD_DIM' "$work/log")" = 1
 # On a GPU that pretends, with a table of its own.
 "$fake" --gpu --dtype f16 --head-dim 64 --seqlen 32,16x48 --heads 2 --heads-kv 1,2 --threads 1,2 --reps 2 --least-ms 1 --csv "$work/gpu.csv" \
     >"$work/log" 2>&1
