@@ -17,8 +17,8 @@ return {
   -- own that is left out is { "same" }.
   kv_dtypes = { "same" },
 
-  -- Multiples of 8. A head dim of 80 is one more number here.
-  head_dims = { 32, 64, 96, 128, 256 },
+  -- Multiples of 8. A head dim of 112 is one more number here.
+  head_dims = { 32, 64, 80, 96, 128, 256 },
 
   -- "causal" serves both alignments of the diagonal, top left and bottom right: the offset is known only at run time. A model with a sliding
   -- window needs "band" too. It is left out here, for it is half as many kernels of the CPU again, 60 a pass, and most models have none. In "dec"
@@ -43,7 +43,8 @@ return {
 
   -- Variants that the lists above would make and that are not wanted, each with its reason.
   exclude = {
-    { family = "sm80", head_dim = { 32, 96 }, reason = "few models have them; without this line GPUs have them too" },
+    { family = "sm80", head_dim = { 32, 80, 96 }, reason = "few models have them; without this line GPUs have them too" },
+    { family = "cpu", pass = "bwd", head_dim = 80, reason = "models that have it are run more often than trained" },
     { family = "sm80", dtype = "f32", head_dim = 256, reason = "a block holds few rows of it" },
   },
 

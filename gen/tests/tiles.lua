@@ -247,13 +247,13 @@ harness.case("what the model proposes fits, and nothing of it twice", function()
   end
 end)
 
-harness.case("80 in the default spec is one more number, on every device", function()
+harness.case("112 in the default spec is one more number, on every device", function()
   local source = harness.read(harness.root .. "/spec/attention.lua")
-  local more, count = source:gsub("head_dims = { 32, 64,", "head_dims = { 32, 64, 80,")
+  local more, count = source:gsub("head_dims = { 32, 64,", "head_dims = { 32, 64, 112,")
   harness.is(count, 1)
   local before, after, made = open(source), open(more), {}
   for _, record in ipairs(after.records) do
-    if record.head_dim == 80 then
+    if record.head_dim == 112 then
       for _, target in ipairs(registry.get(record.family).covers(record)) do
         made[table.concat({ record.pass, record.dtype, record.mask, target }, " ")] = true
       end
@@ -264,7 +264,7 @@ harness.case("80 in the default spec is one more number, on every device", funct
       for _, pass in ipairs(PASSES) do
         for _, mask in ipairs(MASKS) do
           local key = table.concat({ pass, dtype, mask, target }, " ")
-          harness.yes(made[key], "nothing of 80 for " .. key)
+          harness.yes(made[key], "nothing of 112 for " .. key)
         end
       end
     end
