@@ -720,7 +720,7 @@ static void score_laws(struct check_list *list, const struct subject *subject)
         }
         checks_add(list, capped ? no_softcap : no_sinks, &plain, "law/no_%s", name);
         checks_add(list, capped ? no_softcap : no_sinks, &blind, "law/no_%s_blind_rows", name);
-        if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0) {
+        if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0 && subject->info.queries_up_to == 0) {
             /* In a tile some queries see keys, and those beside them none yet. */
             struct shape window = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = m + 2 * n, .seqlen_k = m + 2 * n};
             window.mask = GLINT_MASK_BAND_TOP_LEFT;
