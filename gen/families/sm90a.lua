@@ -179,8 +179,8 @@ function sm90a.estimate(record)
   return ("registers of a thread that computes hold %d numbers: scores, weights and O"):format(payload(record))
 end
 
---- No kernel of the family hides keys before a query's first one, caps scores, or reads K and V of 8 bits.
-function sm90a.lacks(key) return key.bounds_first and "mask" or key.capped and "softcap" or key.narrow and "kv_dtype" or nil end
+--- No backward kernel of the family hides keys before a query's first one, and none caps scores, or reads K and V of 8 bits.
+function sm90a.lacks(key) return key.bounds_first and key.pass == "bwd" and "mask" or key.capped and "softcap" or key.narrow and "kv_dtype" or nil end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm90a.check(record, report)
@@ -209,6 +209,11 @@ function sm90a.check(record, report)
   end
   if short and (record.q_slots ~= 1 or record.stages ~= SHORT_STAGES) then
     report(record.q_slots ~= 1 and "q_slots" or "stages", "a short tile has one Q and two stages", "leave it out")
+  end
+  local apart = (record.m - ROWS + record.n - 1) // record.n -- blocks between the first keys of the first and of the last warpgroup
+  if not short and record.bounds_first and apart > record.stages then
+    report("n", ("the windows of %d warpgroups begin up to %d blocks of keys apart, and there are %d stages: they would wait for each other"):format(
+      record.warpgroups, apart, record.stages), "more keys, more stages, or fewer queries")
   end
   local registers = short and REGISTERS // (128 * record.blocks_per_sm) // STEP * STEP or record.registers
   if payload(record) > math.min(registers, 255) - 24 then

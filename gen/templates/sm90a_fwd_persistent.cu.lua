@@ -1,7 +1,14 @@
+$ local first, lowest = bounds_first and "work.first" or "0", bounds_first and "lowest" or "0"
+$ local work = bounds_first and "window_work" or "tile_work"
+$ local find = bounds_first and "find_window<TILE_M, TILE_N>" or "find_tile<TILE_M, TILE_N, " .. tostring(causal) .. ">"
 /* A persistent block of ${warpgroups} warpgroups that compute, 64 queries each, and one that loads. Tiles of
  * ${tile_m} queries of one head are worked on one after another, each over the keys in blocks of ${tile_n}, last
  * block first. While the products of a block are summed, the scores of the next are made into weights; at the end of
  * a tile that next one is the following tile's first.
+$ if bounds_first then
+ * The walk ends with the first block that some query of the tile sees. A warpgroup has its own part of it: other
+ * blocks it passes on.
+$ end
  *
  *     loaders   K, Q; V            two warps, a thread of each
 $ if causal then
@@ -55,7 +62,7 @@ enum { TURN = 1, OWN = TURN + WARPGROUPS };
 
 /* Where the block works next; false after its last tile. By a whole warp, or by one lane alone. */
 template <bool warp>
-GLINT_DEVICE bool next_tile(struct tile_work &work, const struct glint_gpu_shape &shape, uint32_t shared,
+GLINT_DEVICE bool next_tile(struct ${work} &work, const struct glint_gpu_shape &shape, uint32_t shared,
                             struct ring &t)
 {
     const uint32_t tile = queue::wait(shared, t);
@@ -65,7 +72,7 @@ GLINT_DEVICE bool next_tile(struct tile_work &work, const struct glint_gpu_shape
     if (!warp || lane_index() == 0)
         queue::release(shared, t);
     ring_advance<2>(t);
-    return find_tile<TILE_M, TILE_N, ${tostring(causal)}>(work, shape, tile);
+    return ${find}(work, shape, tile);
 }
 
 /* ---- the warpgroup that loads ------------------------------------------------------------------------------------ */
@@ -80,17 +87,17 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &
     const int32_t group = p.base.shape.group;
     struct ring q = {0, 0}, k = {0, 0}, t = {0, 0};
     uint32_t tile = block_index();
-    struct tile_work work;
+    struct ${work} work;
 
     for (;;) {
-        const bool any = find_tile<TILE_M, TILE_N, ${tostring(causal)}>(work, p.base.shape, tile);
+        const bool any = ${find}(work, p.base.shape, tile);
 
         queue::announce(shared, t, tile);
         ring_advance<2>(t);
         if (!any)
             return;
         tile = ${dynamic and "p.blocks[0] + atom_global_add_u32(p.words, 1)" or "tile + p.blocks[0]"};
-        for (int32_t block = work.blocks - 1; block >= 0; --block) {
+        for (int32_t block = work.blocks - 1; block >= ${first}; --block) {
             key_ring::begin_fill(shared, k);
             load_tile<key_tile>(key_ring::tile(shared, k), &p.map[MAP_K], block * TILE_N,
                                 work.head_q / group, work.batch, key_ring::full(shared, k),
@@ -112,15 +119,15 @@ GLINT_DEVICE void load_values(const struct glint_forward_maps_params &p, uint32_
 {
     const int32_t group = p.base.shape.group;
     struct ring v = {0, 0}, t = {0, 0}${causal and ", cut = {0, 0}" or ""};
-    struct tile_work work;
+    struct ${work} work;
 
     while (next_tile<false>(work, p.base.shape, shared, t))
-        for (int32_t block = work.blocks - 1; block >= 0; --block) {
+        for (int32_t block = work.blocks - 1; block >= ${first}; --block) {
             uint32_t full = value_ring::full(shared, v);
 
             value_ring::wait_empty(shared, v);
 $ if causal then
-            if (block >= work.first_masked) {
+            if (${bounds_first and "is_cut(work, block)" or "block >= work.first_masked"}) {
                 full = shared + V_CUT + 8 * cut.stage;
                 ring_advance<STAGES>(cut);
             } else
@@ -140,16 +147,24 @@ GLINT_DEVICE void scan_values(const struct glint_forward_maps_params &p, uint32_
 {
     const uint32_t thread = 32 * scanner + lane_index();
     struct ring v = {0, 0}, cut = {0, 0}, t = {0, 0};
-    struct tile_work work;
+    struct ${work} work;
 
     while (next_tile<true>(work, p.base.shape, shared, t)) {
-        for (int32_t block = work.blocks - 1; block >= 0; --block) {
+        for (int32_t block = work.blocks - 1; block >= ${first}; --block) {
             const uint32_t values = value_ring::tile(shared, v);
 
+$ if bounds_first then
+            if (!is_cut(work, block)) {
+                ring_skip<STAGES>(v, (uint32_t)(block - work.whole_from) + 1);
+                block = work.whole_from;
+                continue;
+            }
+$ else
             if (block < work.first_masked) {
                 ring_skip<STAGES>(v, (uint32_t)block + 1);
                 break;
             }
+$ end
             mbarrier_wait(shared + V_CUT + 8 * cut.stage, cut.phase);
             ring_advance<STAGES>(cut);
             const bool special = sees_special(values, key_tile::bytes, thread, 64, element::EXPONENT);
@@ -177,11 +192,14 @@ GLINT_DEVICE void attend(const struct glint_forward_maps_params &p, uint32_t sha
     const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
     const bool first_lane = lane_index() == 0;
     struct ring q = {0, 0}, k = {0, 0}, v = {0, 0}, t = {0, 0};
-    struct tile_work work;
+    struct ${work} work;
     struct softmax_rows rows;
     float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
     uint32_t weights[TILE_N / 4];
     int32_t block = 0; /* whose weights are made and not yet used */
+$ if bounds_first then
+    int32_t lowest = 0; /* the last block of this warpgroup's walk over the tile */
+$ end
     bool more = next_tile<true>(work, p.base.shape, shared, t);
     bool begun = false; /* the tile's first scores and weights are made */
 
@@ -231,7 +249,7 @@ $ end
     auto have_scores = [&](int32_t of_block) {
         wgmma_hold(s, TILE_N / 2);
         release_keys();
-        if (of_block > 0)
+        if (of_block > ${lowest})
             return;
         if (first_lane)
             mbarrier_arrive(query_ring::empty(shared, q));
@@ -241,8 +259,13 @@ $ end
     auto soften = [&](int32_t of_block) {
         float shift[2];
 
+$ if bounds_first then
+        if (cuts_own<TILE_N>(shape, work.query0 + 64 * (int32_t)w, of_block))
+            hide_window<TILE_N>(s, shape, work.query0 + 64 * (int32_t)w, of_block);
+$ else
         if (of_block >= work.first_masked)
             hide_scores<TILE_N, ${tostring(causal)}>(s, shape, work.query0 + 64 * (int32_t)w, of_block);
+$ end
         const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
         make_weights<TILE_N>(rows, s, shift, scale);
         return grown;
@@ -251,17 +274,17 @@ $ if causal then
     uint32_t special = 0; /* the first lane knows of NaN and infinities of this tile */
 $ end
     /* The values of a block have been added. */
-    auto have_values = [&](const struct tile_work &of, int32_t of_block) {
+    auto have_values = [&](const struct ${work} &of, int32_t of_block) {
         wgmma_hold(o, HEAD_DIM / 2);
         wgmma_hold(weights, TILE_N / 4);
 $ if causal then
-        if (of_block >= of.first_masked && first_lane)
+        if (${bounds_first and "is_cut(of, of_block)" or "of_block >= of.first_masked"} && first_lane)
             special |= ld_shared_u32(shared + SPECIAL + 8 * v.stage) |
                        ld_shared_u32(shared + SPECIAL + 8 * v.stage + 4);
 $ end
         release_values();
     };
-    auto finish = [&](const struct tile_work &of, const struct softmax_rows &of_rows) {
+    auto finish = [&](const struct ${work} &of, const struct softmax_rows &of_rows) {
 $ if causal then
         if (warp_any(special != 0))
             add_special<element, TILE_N>(o, p.base, of, of.query0 + 64 * (int32_t)w);
@@ -269,6 +292,37 @@ $ if causal then
 $ end
         write_output<element, BELOW>(o, of_rows, p.base, of, of.query0 + 64 * (int32_t)w);
     };
+$ if bounds_first then
+    /* A block whose keys no query of this warpgroup sees is only passed on: no lane looks for a stage's phase when the
+     * next one may have begun. */
+    auto pass_keys = [&]() {
+        wait_keys();
+        warp_sync();
+        release_keys();
+$ if turns then
+        take_turn();
+        pass_turn();
+$ end
+    };
+    auto pass_values = [&]() {
+        wait_values();
+        warp_sync();
+        release_values();
+    };
+    auto find_blocks = [&]() {
+        const struct own_window own = find_own<TILE_N>(work, shape, work.query0 + 64 * (int32_t)w);
+
+        block = own.last;
+        lowest = own.first;
+    };
+    /* A tile's first scores, with nothing to overlap them. */
+    auto begin_tile = [&]() {
+        wait_queries();
+        for (int32_t skipped = work.blocks - 1; skipped > block; --skipped) {
+            pass_keys();
+            pass_values();
+        }
+$ else
     /* A tile's first scores, with nothing to overlap them. Blocks whose keys no query of this warpgroup sees come
      * before, and are only passed on: no lane looks for a stage's phase when the next one may have begun. */
     auto begin_tile = [&]() {
@@ -285,6 +339,7 @@ $ end
             warp_sync();
             release_values();
         }
+$ end
         softmax_begin(rows);
         wait_keys();
         wgmma_hold(s, TILE_N / 2);
@@ -297,13 +352,17 @@ $ end
 
     while (more) {
         if (!begun) {
+$ if bounds_first then
+            find_blocks();
+$ else
             block = own_blocks<TILE_N, ${tostring(causal)}>(work, shape, work.query0 + 64 * (int32_t)w) - 1;
+$ end
             begin_tile();
         }
         int32_t add = 0;
 
 #pragma unroll 1
-        for (; block > 0; --block, add = 1) {
+        for (; block > ${lowest}; --block, add = 1) {
             wait_keys();
 $ if turns then
             take_turn();
@@ -325,12 +384,28 @@ $ end
                 rescale<HEAD_DIM>(o, factor);
         }
 
-        const struct tile_work done = work;
+        const struct ${work} done = work;
         const struct softmax_rows done_rows = rows;
+$ if bounds_first then
+        const int32_t done_block = block, left = block - work.first; /* blocks of this tile that others walk over still */
+        int32_t passed = left;
+
+        more = next_tile<true>(work, p.base.shape, shared, t);
+        if (more) {
+            find_blocks();
+            passed += work.blocks - 1 - block;
+        }
+        /* Keys may be ahead of values by all stages but one: with more, warpgroups would wait for each other. */
+        begun = more && passed < STAGES;
+        if (begun) { /* the last values of this tile, and the first scores of the next */
+            for (int32_t i = 0; i < passed; ++i)
+                pass_keys();
+$ else
         more = next_tile<true>(work, p.base.shape, shared, t);
         block = more ? own_blocks<TILE_N, ${tostring(causal)}>(work, shape, work.query0 + 64 * (int32_t)w) - 1 : 0;
         begun = more && block == work.blocks - 1;
         if (begun) { /* the last values of this tile, and the first scores of the next */
+$ end
             wait_queries();
             softmax_begin(rows);
             wait_keys();
@@ -348,8 +423,12 @@ $ end
             have_scores(block);
             soften(block);
             wgmma_wait<0>();
-            have_values(done, 0);
+            have_values(done, ${bounds_first and "done_block" or "0"});
             pack_weights<element>(weights, s);
+$ if bounds_first then
+            for (int32_t i = 0; i < passed; ++i)
+                pass_values();
+$ end
             finish(done, done_rows);
         } else {
             wait_values();
@@ -364,7 +443,13 @@ $ if turns then
                 pass_turn();
 $ end
             wgmma_wait<0>();
-            have_values(done, 0);
+            have_values(done, ${bounds_first and "done_block" or "0"});
+$ if bounds_first then
+            for (int32_t i = 0; i < left; ++i) {
+                pass_keys();
+                pass_values();
+            }
+$ end
             finish(done, done_rows);
         }
     }

@@ -1,3 +1,6 @@
+$ local lowest = bounds_first and "work.first" or "0"
+$ local work = bounds_first and "window_work" or "tile_work"
+$ local find = bounds_first and "find_window<TILE_M, TILE_N>" or "find_tile<TILE_M, TILE_N, " .. tostring(causal) .. ">"
 /* A block of one warpgroup owns 64 queries of one head, loads for itself, and walks over the keys in blocks of
  * ${tile_n}, last block first. While the products of a block are summed, the scores of the next are made into weights.
  * ${blocks_per_sm} such blocks share a multiprocessor and fill each other's gaps, so short sequences and masks, where a
@@ -34,7 +37,7 @@ enum {
 
 /* A block of keys, or values, to a stage; by one thread. */
 GLINT_DEVICE void load_block(uint32_t to, const struct tensor_map *map, int32_t block, int32_t head,
-                             const struct tile_work &work, uint32_t full)
+                             const struct ${work} &work, uint32_t full)
 {
     mbarrier_arrive_expect(full, key_tile::bytes);
     load_tile<key_tile>(to, map, block * TILE_N, head, work.batch, full, GLINT_L2_EVICT_LAST);
@@ -47,23 +50,23 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forw
     const uint32_t shared = shared_base();
     const bool loads = thread_index() == 0;
     struct ring ring = {0, 0}; /* of the block whose values are added next; the following keys are a stage further */
-    struct tile_work work;
+    struct ${work} work;
     struct softmax_rows rows;
     float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
     uint32_t weights[TILE_N / 4];
 
-    find_tile<TILE_M, TILE_N, ${tostring(causal)}>(work, shape, block_index());
+    ${find}(work, shape, block_index());
     const int32_t head_kv = work.head_q / shape.group;
     int32_t block = work.blocks - 1;
 
     /* Key block `of` to the stage at hand, if there is such a block; by one thread. */
     auto load_keys = [&](int32_t of, uint32_t stage) {
-        if (loads && of >= 0)
+        if (loads && of >= ${lowest})
             load_block(shared + K_AT + stage * key_tile::bytes, &p.map[MAP_K], of, head_kv, work,
                        shared + K_FULL + 8 * stage);
     };
     auto load_values = [&](int32_t of, uint32_t stage) {
-        if (loads && of >= 0)
+        if (loads && of >= ${lowest})
             load_block(shared + V_AT + stage * key_tile::bytes, &p.map[MAP_V], of, head_kv, work,
                        shared + V_FULL + 8 * stage);
     };
@@ -96,8 +99,13 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forw
     auto soften = [&](int32_t of_block) {
         float shift[2];
 
+$ if bounds_first then
+        if (cuts_own<TILE_N>(shape, work.query0, of_block))
+            hide_window<TILE_N>(s, shape, work.query0, of_block);
+$ else
         if (of_block >= work.first_masked)
             hide_scores<TILE_N, ${tostring(causal)}>(s, shape, work.query0, of_block);
+$ end
         const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
         make_weights<TILE_N>(rows, s, shift, scale);
         return grown;
@@ -114,7 +122,7 @@ $ end
 
         mbarrier_wait(shared + V_FULL + 8 * ring.stage, ring.phase);
 $ if causal then
-        if (of_block >= work.first_masked &&
+        if (${bounds_first and "is_cut(work, of_block)" or "of_block >= work.first_masked"} &&
             block_any(sees_special(values, key_tile::bytes, thread_index(), THREADS, element::EXPONENT))) {
             remove_special(values, key_tile::bytes, thread_index(), THREADS, element::EXPONENT);
             fence_async_shared();
@@ -144,7 +152,7 @@ $ end
 
     int32_t add = 0;
 #pragma unroll 1
-    for (; block > 0; --block, add = 1) {
+    for (; block > ${lowest}; --block, add = 1) {
         struct ring next = ring;
 
         ring_advance<STAGES>(next);
@@ -167,7 +175,7 @@ $ end
             rescale<HEAD_DIM>(o, factor);
     }
     hold_all();
-    begin_weights_by_rows<element, key_tile>(o, weights, wait_values(0), add);
+    begin_weights_by_rows<element, key_tile>(o, weights, wait_values(${lowest}), add);
     wgmma_wait<0>();
     hold_all();
 $ if causal then

@@ -53,6 +53,61 @@ GLINT_DEVICE int32_t own_blocks(const struct tile_work &work, const struct glint
     return max(1, (keys + TILE_N - 1) / TILE_N);
 }
 
+/* ---- windows: where to work, and what a warpgroup sees -------------------------------------------------------------------------- */
+
+/* A tile whose queries do not see the first keys, either. It walks over blocks from blocks - 1 down to first. */
+struct window_work : tile_work {
+    int32_t first;      /* the first block with a key that some query sees, below `blocks` */
+    int32_t whole_from; /* the first block with no key that is before some query's first one */
+};
+
+template <int TILE_M, int TILE_N>
+GLINT_DEVICE bool find_window(struct window_work &work, const struct glint_gpu_shape &shape, uint32_t tile)
+{
+    if (!find_tile<TILE_M, TILE_N, true>(work, shape, tile))
+        return false;
+    const int32_t last_query = min(work.query0 + TILE_M, shape.seqlen_q) - 1;
+
+    work.first = min(work.blocks - 1, max(0, work.query0 + shape.mask_first) / TILE_N);
+    work.whole_from = (max(0, last_query + shape.mask_first) + TILE_N - 1) / TILE_N;
+    return true;
+}
+
+/* Whether some query of the tile does not see some key of a block. */
+GLINT_DEVICE bool is_cut(const struct tile_work &work, int32_t block)
+{
+    return block >= work.first_masked;
+}
+
+GLINT_DEVICE bool is_cut(const struct window_work &work, int32_t block)
+{
+    return block >= work.first_masked || block < work.whole_from;
+}
+
+/* Blocks that the warpgroup of queries query0 ... walks over: those that one of them sees, but at least one. */
+struct own_window {
+    int32_t first, last;
+};
+
+template <int TILE_N>
+GLINT_DEVICE struct own_window find_own(const struct window_work &work, const struct glint_gpu_shape &shape, int32_t query0)
+{
+    struct own_window own = {work.first, work.first};
+
+    if (query0 < shape.seqlen_q) {
+        own.first = min(work.blocks - 1, max(0, query0 + shape.mask_first) / TILE_N);
+        own.last = max(own.first, own_blocks<TILE_N, true>(work, shape, query0) - 1);
+    }
+    return own;
+}
+
+/* Whether one of these queries does not see some key of a block. Of a tile's cut blocks a warpgroup has half as many. */
+template <int TILE_N> GLINT_DEVICE bool cuts_own(const struct glint_gpu_shape &shape, int32_t query0, int32_t block)
+{
+    return block * TILE_N + TILE_N - 1 > min(query0 + shape.mask_offset, shape.seqlen_k - 1) ||
+           block * TILE_N < query0 + 63 + shape.mask_first;
+}
+
 /* The first of this thread's two queries among its warpgroup's 64; the other is 8 further. */
 GLINT_DEVICE int32_t own_query(void)
 {
@@ -92,6 +147,19 @@ GLINT_DEVICE void hide_scores(float (&s)[keys / 2], const struct glint_gpu_shape
         causal ? min(query + 8 + shape.mask_offset, shape.seqlen_k - 1) - first_key : shape.seqlen_k - 1 - first_key};
 
     hide_after<keys>(s, last);
+}
+
+/* Hides the keys before each query's first one, too. */
+template <int keys>
+GLINT_DEVICE void hide_window(float (&s)[keys / 2], const struct glint_gpu_shape &shape, int32_t query0, int32_t block)
+{
+    const int32_t first_key = block * keys + 2 * (int32_t)(lane_index() % 4);
+    const int32_t first = query0 + own_query() + shape.mask_first - first_key;
+
+    hide_scores<keys, true>(s, shape, query0, block);
+#pragma unroll
+    for (int i = 0; i < keys / 2; ++i)
+        s[i] = i / 4 * 8 + i % 2 < first + i / 2 % 2 * 8 ? -GLINT_INFINITY : s[i];
 }
 
 /* Exponents are relative to a maximum that follows the true one only when that has grown by more than 2^12. A query's greatest weight is
@@ -211,6 +279,31 @@ GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &
 #pragma unroll
             for (int half = 0; half < 2; ++half)
                 if (special != 0 && key <= query + 8 * half) {
+                    o[i + 2 * half] += Element::low(special);
+                    o[i + 2 * half + 1] += Element::high(special);
+                }
+        }
+    }
+}
+
+/* The same of a window: the blocks that either side of it cuts. */
+template <class Element, int TILE_N, int n>
+GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &t, const struct window_work &work, int32_t query0)
+{
+    const int32_t query = query0 + own_query();
+
+#pragma unroll 1
+    for (int32_t key = work.first * TILE_N; key < min(work.blocks * TILE_N, t.shape.seqlen_k); ++key) {
+        if (!is_cut(work, key / TILE_N))
+            continue;
+        const char *row = view_row(&t.v, work.batch, work.head_q / t.shape.group, key, 2) + 4 * (lane_index() % 4);
+#pragma unroll
+        for (int i = 0; i < n; i += 4) {
+            const uint32_t pair = bits_of(ld_global_f32((const float *)(row + 4 * i)));
+            const uint32_t special = pair ^ finite_part(pair, Element::EXPONENT, 2);
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                if (special != 0 && key <= query + 8 * half + t.shape.mask_offset && key >= query + 8 * half + t.shape.mask_first) {
                     o[i + 2 * half] += Element::low(special);
                     o[i + 2 * half + 1] += Element::high(special);
                 }

@@ -424,6 +424,7 @@ static void add_window_shapes(struct check_list *list, const struct subject *sub
         {"sliding", 4, 2, m + 9, n + 14, GLINT_MASK_BAND_BOTTOM_RIGHT, 12, 0, LAYOUT_MIXED, DATA_NORMAL},
         {"sliding_top_left", 3, 1, m + 9, n + 14, GLINT_MASK_BAND_TOP_LEFT, 12, 0, LAYOUT_BHSD, DATA_NORMAL},
         {"a_tile", 2, 2, m + 5, 3 * n + 2, GLINT_MASK_BAND_BOTTOM_RIGHT, n, 0, LAYOUT_BSHD, DATA_NORMAL},
+        {"whole_blocks_between", 4, 2, m + 5, 2 * m + 3 * n, GLINT_MASK_BAND_BOTTOM_RIGHT, m + 2 * n, 0, LAYOUT_BSHD, DATA_NORMAL},
         {"almost_a_tile", 2, 2, m + 5, 3 * n + 2, GLINT_MASK_BAND_BOTTOM_RIGHT, n - 2, 1, LAYOUT_PADDED, DATA_RISING},
         {"both_sides", 4, 1, 37, 2 * n + 1, GLINT_MASK_BAND_TOP_LEFT, 5, 9, LAYOUT_SBHD, DATA_FALLING},
         {"two_tiles_ahead", 2, 1, 50, 3 * n + 1, GLINT_MASK_BAND_TOP_LEFT, 3, 2 * n, LAYOUT_BHSD, DATA_ONE_HOT},

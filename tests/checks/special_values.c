@@ -302,6 +302,15 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         checks_add(list, nan_in, &top_left, "special/nan_in_V_top_left");
     }
     if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0) {
+        /* The key in the middle is hidden from some queries by the left side, and between the sides whole blocks are seen. */
+        struct shape cut = s;
+        cut.seqlen_q = 40;
+        cut.seqlen_k = 8 * n + 2;
+        cut.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+        cut.window_left = 4 * n - 20;
+        cut.window_right = 0;
+        cut.detail = V;
+        checks_add(list, nan_in, &cut, "special/window_of_whole_blocks_nan_in_V");
         struct shape window = s;
         window.seqlen_q = 40;
         window.seqlen_k = n + 31;

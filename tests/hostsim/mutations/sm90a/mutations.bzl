@@ -1,5 +1,5 @@
 """The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there, and a fault in a header says nothing of it: the
-headers of a kernel stand before it. fwd is a persistent forward kernel with turns and a counter, short one that loads for itself; bwd the fused
+headers of a kernel stand before it. fwd is a persistent forward kernel with turns and a counter, window the same with windows, short one that loads for itself; bwd the fused
 backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one dK.
 """
 
@@ -224,6 +224,23 @@ _SHORT = [
     ),
 ]
 
+# ---- windows -----------------------------------------------------------------------------------------------------------------------
+
+_WINDOWS = ["accuracy/window_whole_blocks_between", "accuracy/window_a_tile", "accuracy/window_both_sides"]
+_WINDOW_SPECIAL = ["special/window_bottom_right_nan_in_V", "special/window_of_whole_blocks_nan_in_V"]
+
+_WINDOW = [
+    _fault("window", "window_hides_its_first_key", "the first key of a window", "i / 4 * 8 + i % 2 < first + i / 2 % 2 * 8", "i / 4 * 8 + i % 2 <= first + i / 2 % 2 * 8", _ANSWER, _WINDOWS),
+    _fault("window", "window_on_too_few_blocks", "a block at the left side that some query does not see whole", "block * TILE_N < query0 + 63 + shape.mask_first", "block * TILE_N < query0 + shape.mask_first", _ANSWER, _WINDOWS),
+    _fault("window", "first_block_left_out", "the first block of a warpgroup's first query", "own.first = min(work.blocks - 1, max(0, query0 + shape.mask_first) / TILE_N);", "own.first = min(work.blocks - 1, max(0, query0 + 63 + shape.mask_first) / TILE_N);", _ANSWER + _STUCK, _WINDOWS),
+    _fault("window", "tile_of_the_last_query", "the first block of a tile", "work.first = min(work.blocks - 1, max(0, work.query0 + shape.mask_first) / TILE_N);", "work.first = min(work.blocks - 1, max(0, last_query + shape.mask_first) / TILE_N);", _ANSWER + _ANY, _WINDOWS),
+    _fault("window", "cut_block_taken_for_whole", "whose values are looked through for NaN and infinity", "(max(0, last_query + shape.mask_first) + TILE_N - 1) / TILE_N", "max(0, last_query + shape.mask_first) / TILE_N", _ANSWER, _WINDOW_SPECIAL),
+    _fault("window", "special_values_before_the_window", "NaN and infinity to the queries that see them", "key >= query + 8 * half + t.shape.mask_first", "true", _ANSWER, _WINDOW_SPECIAL),
+    _fault("window", "keys_not_passed_on", "blocks that others walk over", "for (int32_t i = 0; i < passed; ++i)\n                pass_keys();", ";", _ANY, _WINDOWS),
+    _fault("window", "values_not_passed_on", "blocks that others walk over", "for (int32_t i = 0; i < passed; ++i)\n                pass_values();", ";", _ANY, _WINDOWS),
+    _fault("window", "scanners_out_of_step", "which stage the next block that is cut lies in", "ring_skip<STAGES>(v, (uint32_t)(block - work.whole_from) + 1);", "ring_skip<STAGES>(v, (uint32_t)(block - work.whole_from));", _ANY, _WINDOWS),
+]
+
 # ---- backward: dS between the warpgroups, sums in turns ------------------------------------------------------------------------------
 
 _SUMS = """bulk_commit();
@@ -382,4 +399,4 @@ _HARMLESS = [
     _harmless("bwd", "turn_taken_twice", "one more look at the turn", "turn_wait(dq.turn, (uint32_t)work.key0);\n                mbarrier_arrive(shared + TURN_SEEN + 8 * stage);", "turn_wait(dq.turn, (uint32_t)work.key0); turn_wait(dq.turn, (uint32_t)work.key0); mbarrier_arrive(shared + TURN_SEEN + 8 * stage);"),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _SHORT + _BACKWARD + _SPLIT
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _SHORT + _BACKWARD + _SPLIT
