@@ -120,9 +120,11 @@ static void put_pages(struct glint_text *t, const struct glint_problem *p, const
         glint_text_str(t, " or more.");
     } else
         glint_text_str(
-            t, fault->other[0] == 'l'
-                   ? ", and lengths is GLINT_LENGTHS_HOST (0); pages go with GLINT_LENGTHS_DEVICE (1) or GLINT_LENGTHS_RAGGED (2)."
-                   : "; the backward pass, and every pass on a GPU, takes linear K and V (0) only.");
+            t,
+            fault->other[0] == 'l'
+                ? ", and lengths is GLINT_LENGTHS_HOST (0); pages go with GLINT_LENGTHS_DEVICE (1) or GLINT_LENGTHS_RAGGED (2)."
+                : "; the backward pass takes linear K and V (0) only, and so does a GPU, but for the forward pass of family sm80 where the "
+                  "spec has device_pages.");
 }
 
 static void put_sizes(struct glint_text *t, const struct glint_fault *fault)

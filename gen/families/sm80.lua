@@ -21,6 +21,7 @@ local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/device/params.h: queries that 
 local PART_HEADS = 1  -- query heads of a fused backward's block, when those of a key head are shared by several blocks
 local PARTS_FROM = 4096 -- and the queries that a key is seen by from which on they are; lib/cuda/policy.c says why
 local MASK_BYTES = 16 -- of shared memory, where the kernel that reads lengths keeps a sequence's mask: put_mask of lib/device/lengths.h
+local KEYS_BYTES = 32 -- and the one for pages where a head of K and V begins, and the table: put_keys of lib/device/pages.h
 local BARRIERS = 15   -- named barriers of a block, beside the one of all threads
 
 local function smem_limit(arch) return architectures.get(arch).block_kib * KIB end
@@ -34,8 +35,8 @@ local sm80 = {
   prologue = '#include "lib/cuda/kernel.h"',
   extension = "cu",
   templates = { fwd = "sm80_fwd.cu.lua", bwd = "sm80_bwd.cu.lua", dec = "sm80_dec.cu.lua" },
-  fields = { archs = arch_list, device_lengths = schema.flag() },
-  passed = { "device_lengths" },
+  fields = { archs = arch_list, device_lengths = schema.flag(), device_pages = schema.flag() },
+  passed = { "device_lengths", "device_pages" },
   required = { "archs" },
   target_field = "archs",
   all_targets = ARCHS,
@@ -64,6 +65,7 @@ local sm80 = {
     archs = arch_list,                                  -- only for these architectures
     padded_dim = schema.integer(16, 1024, 16),          -- head_dim in shared memory, with zeros, when not up to whole fragments only
     device_lengths = schema.flag(),                     -- forward: a second kernel, for GLINT_LENGTHS_DEVICE; the family's own unless it is said
+    device_pages = schema.flag(),                       -- forward: a third one, for K and V in pages, where device_lengths is set
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
@@ -183,8 +185,11 @@ local function launches(record)
   if record.pass == "fwd" then
     main.grid, main.rows = "GLINT_GPU_QUERY_BLOCKS", record.m
     if not record.device_lengths then return { main } end
-    return { main, { suffix = "_lengths", grid = main.grid, rows = main.rows, threads = main.threads, smem_bytes = main.smem_bytes + MASK_BYTES,
-      lengths = 1 } }
+    local all = { main, { suffix = "_lengths", grid = main.grid, rows = main.rows, threads = main.threads,
+      smem_bytes = main.smem_bytes + MASK_BYTES, lengths = 1 } }
+    if not record.device_pages then return all end
+    all[3] = setmetatable({ suffix = "_pages", smem_bytes = all[2].smem_bytes + KEYS_BYTES, pages = 1 }, { __index = all[2] })
+    return all
   end
   main.grid, main.rows = "GLINT_GPU_KEY_BLOCKS", record.n
   local all = { { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 }, main }
@@ -218,6 +223,7 @@ function sm80.complete(record)
   record.padded_dim = record.padded_dim or (record.head_dim + FRAGMENT - 1) // FRAGMENT * FRAGMENT
   record.threads = 32 * record.warps
   record.device_lengths = record.pass == "fwd" and record.device_lengths or false
+  record.device_pages = record.device_lengths and record.device_pages or false
   if record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
     record.page_chunks = page_chunks(record)
@@ -400,7 +406,7 @@ function sm80.check(record, report)
   end
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do
-      if kernel.bytes + (record.device_lengths and MASK_BYTES or 0) > smem_limit(arch) then
+      if kernel.bytes + (record.device_lengths and MASK_BYTES or 0) + (record.device_pages and KEYS_BYTES or 0) > smem_limit(arch) then
         report("tile", ("at head_dim %d the %s kernel needs %s bytes of shared memory, and a block on sm_%s has %d"):format(
           record.head_dim, kernel.kernel, kernel.text, arch, smem_limit(arch)),
           "a smaller m or n, or archs = { ... } without it")
@@ -423,6 +429,7 @@ function sm80.describe(record)
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
   }
   if record.device_lengths then lines[#lines + 1] = "A second kernel reads the lengths of the sequences." end
+  if record.device_pages then lines[#lines + 1] = "A third one finds K and V in pages." end
   if record.strategy == "fused" and record.part_heads > 0 then
     lines[#lines + 1] = ("A block takes %d query head%s of a key head's where %d or more queries see a key, %d from %d on and %d above %d."):format(
       record.part_heads, record.part_heads > 1 and "s" or "", record.parts_from, 2 * record.part_heads, record.parts_from // 8,

@@ -18,6 +18,9 @@ $ end
 $ if device_lengths then
 #include "lib/device/lengths.h"
 $ end
+$ if device_pages then
+#include "lib/device/pages.h"
+$ end
 #include "lib/device/mask.h"
 #include "lib/device/score.h"
 #include "lib/device/values.h"
@@ -43,10 +46,21 @@ $ else
 static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES == ${smem_bytes}, "shared memory");
 $ end
 
-$ for _, lengths in ipairs(device_lengths and { false, true } or { false }) do
+$ local kinds = { "given" }
+$ if device_lengths then kinds[2] = "lengths" end
+$ if device_pages then kinds[3] = "pages" end
+$ for _, kind in ipairs(kinds) do
+$ local lengths, paged = kind ~= "given", kind == "pages"
 $ local sight = lengths and "kept" or "mask"
 $ local end_query = lengths and "end_query" or "seqlen_q"
-$ if lengths then
+$ if paged then
+
+/* The same over K and V in pages. Where a thread's rows of a block lie is looked up in the table anew for each block. */
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(struct glint_pages_params) in_pages)
+{
+    const struct glint_lengths_params &call = in_pages.base;
+    const struct glint_forward_params &p = call.base;
+$ elseif lengths then
 
 /* The same over sequences whose lengths are read here; those of the shape are bounds. What differs are the lengths, the mask's sides and the blocks
  * beyond a sequence's end, which have nothing to do. A warp looks at every block of its keys: to leave one out took registers that some tiles have not. */
@@ -68,6 +82,10 @@ $ if lengths then
     const int32_t seqlen_q = own.seqlen_q, seqlen_k = own.seqlen_k;
     if (work.head_q == 0 && work.query0 == 0 && thread_index() == 0)
         note_fault(call, work.batch);
+$ if paged then
+    if (work.head_q == 0 && work.query0 == 0)
+        note_bad_page<THREADS>(in_pages, own, work.batch);
+$ end
     if (work.query0 >= seqlen_q)
         return;
 $ else
@@ -111,18 +129,31 @@ $ else
     const uint32_t k_lane = k_tiles + lane_offset_b<k_tile_t>(lane);
     const uint32_t v_lane = v_tiles + lane_offset_rows<k_tile_t>(lane, 0);
 $ end
+$ if paged then
+    const struct paged_keys keys = keys_of<k_tile_t>(in_pages, work.batch, head_kv);
+    const uint32_t kept_keys = kept_mask + 16;
+    if (thread_index() == 0)
+        put_keys(kept_keys, keys);
+$ else
     const int64_t k_row_bytes = p.k.row * element::BYTES, v_row_bytes = p.v.row * element::BYTES;
     const int32_t key_last = max(0, block) * TILE_N;
     struct linear_rows<k_tile_t> k_rows = rows_of<k_tile_t>(p.k, k_row_bytes, work.batch, head_kv, key_last);
     struct linear_rows<k_tile_t> v_rows = rows_of<k_tile_t>(p.v, v_row_bytes, work.batch, head_kv, key_last);
+$ end
 
     copy_tile<q_tile_t, THREADS>(q_tile, p.q, work.batch, work.head_q, query0, seqlen_q);
     cp_async_commit();
     if (block >= ${first_block}) {
+$ if paged then
+        const uint32_t to = (block & 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
+
+        copy_paged_tiles<THREADS, k_tile_t>(in_pages, keys, k_tiles + to, v_tiles + to, block * TILE_N, seqlen_k, true);
+$ else
         const uint32_t stage = (block & 1) * k_tile_t::BYTES;
 
         copy_tile<THREADS>(k_tiles + stage, k_rows, seqlen_k - key_last);
         copy_tile<THREADS>(v_tiles + stage, v_rows, seqlen_k - key_last);
+$ end
     }
     cp_async_commit();
     cp_async_wait(1);
@@ -151,11 +182,16 @@ $ end
     auto begin_copies = [&]() {
         const uint32_t to = (block & 1 ^ 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
 
+$ if paged then
+        copy_paged_tiles<THREADS, k_tile_t>(in_pages, get_keys(kept_keys), k_tiles + to, v_tiles + to, (block - 1) * TILE_N, block * TILE_N,
+                                            block > ${first_block});
+$ else
 #pragma unroll
         for (int i = pieces<k_tile_t, THREADS>::COUNT - 1; i >= 0; --i) {
             copy_piece_before<THREADS>(k_tiles + to, k_rows, block > ${first_block}, i);
             copy_piece_before<THREADS>(v_tiles + to, v_rows, block > ${first_block}, i);
         }
+$ end
         cp_async_commit();
     };
 

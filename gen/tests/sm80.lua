@@ -30,6 +30,8 @@ harness.case("a second forward kernel reads lengths where the family or a tile s
   harness.is(launches({ [10] = "        fwd = { { m = 128, n = 64, warps = 4, device_lengths = true } }," }), "bwd 2, bwd 2, fwd 2, fwd 2")
   harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true,",
     [10] = "        fwd = { { m = 128, n = 64, warps = 4, device_lengths = false } }," }), "bwd 2, bwd 2, fwd 1, fwd 1")
+  harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true, device_pages = true," }), "bwd 2, bwd 2, fwd 3, fwd 3")
+  harness.is(launches({ [8] = "      archs = { 80, 90 }, device_pages = true," }), "bwd 2, bwd 2, fwd 1, fwd 1")
 end)
 refuses("a family's flag that is none", gpu({ [8] = "      archs = { 80, 90 }, device_lengths = 1," }),
   { "8: families.sm80.device_lengths", "true or false" })

@@ -103,6 +103,7 @@ static inline struct glint_cuda_plan glint_cuda_plan_of(const struct glint_plan 
 union glint_cuda_params {
     struct glint_forward_params forward;
     struct glint_lengths_params lengths;
+    struct glint_pages_params pages;
     struct glint_backward_params backward;
     struct glint_decode_params decode;
     struct glint_forward_maps_params forward_maps;

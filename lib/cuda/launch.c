@@ -82,7 +82,8 @@ static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glin
 {
     for (uint32_t i = 0; i < kernel->launch_count; i++) {
         uint64_t tiles;
-        if ((kernel->launch[i].lengths != 0) != (problem->lengths == GLINT_LENGTHS_DEVICE))
+        if ((kernel->launch[i].lengths != 0) != (problem->lengths == GLINT_LENGTHS_DEVICE) ||
+            (kernel->launch[i].pages != 0) != (problem->page_rows > 0))
             continue;
         if (!count_tiles(&kernel->launch[i], problem, own->backward.parts, &tiles))
             return false;

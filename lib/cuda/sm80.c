@@ -3,13 +3,13 @@
 #include "lib/cuda/cuda.h"
 #include "lib/text.h"
 
-/* Has the row a kernel that reads lengths? */
-static bool reads_lengths(const struct glint_variant *row)
+/* Has the row a kernel that reads lengths, as all of decode are, or one that finds K and V in pages? */
+static bool reads(const struct glint_variant *row, bool pages)
 {
     const struct glint_gpu_kernel *kernel = row->kernel;
-    bool any = kernel->strategy == GLINT_GPU_DECODE;
+    bool any = kernel->strategy == GLINT_GPU_DECODE && !pages;
     for (uint32_t i = 0; i < kernel->launch_count; i++)
-        any = any || kernel->launch[i].lengths != 0;
+        any = any || (pages ? kernel->launch[i].pages : kernel->launch[i].lengths) != 0;
     return any;
 }
 
@@ -18,8 +18,10 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
 {
     (void)context;
     const float scale = problem->softmax_scale < 0.0f ? -problem->softmax_scale : problem->softmax_scale;
-    if (problem->lengths != GLINT_LENGTHS_HOST && !reads_lengths(row))
+    if (problem->lengths != GLINT_LENGTHS_HOST && !reads(row, false))
         return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, GLINT_LENGTHS_HOST);
+    if (problem->page_rows > 0 && !reads(row, true))
+        return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "device", problem->page_rows, 0);
     /* score_ratio of the parameters, and nine times its inverse, are finite; with a scale of 0 there is nothing to cap */
     if (problem->softcap != 0.0f && scale != 0.0f &&
         !(scale / problem->softcap <= 0x1p126f && problem->softcap / scale <= 0x1p124f))
@@ -42,6 +44,15 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
     of_lengths->bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
     of_lengths->window_left = window ? (int32_t)p->window_left : -1;
     of_lengths->window_right = window ? (int32_t)p->window_right : p->mask == GLINT_MASK_NONE ? -1 : 0;
+    if (p->page_rows == 0)
+        return;
+    struct glint_pages_params *of_pages = params;
+    of_pages->page_table = tensors->page_table;
+    of_pages->page_shift = 0;
+    of_pages->pages = (int32_t)p->pages;
+    of_pages->pages_per_sequence = (int32_t)p->pages_per_sequence;
+    for (int64_t rows = p->page_rows; rows > 1; rows /= 2)
+        of_pages->page_shift++;
 }
 
 /* Into how many parts blocks share the keys, and what the workspace is for. */
@@ -77,6 +88,7 @@ const struct glint_family glint_family_sm80 = {
     .name = "sm80",
     .rank = 80,
     .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_DEVICE},
+    .pages = true,
     .sinks = 1u << GLINT_FORWARD,
     .backend = &glint_cuda_backend,
     .fits = fits,

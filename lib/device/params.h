@@ -49,6 +49,15 @@ struct glint_lengths_params {
         window_right; /* query i sees key j iff i + offset - window_left <= j <= i + offset + window_right; -1: unbounded */
 };
 
+/* The same where K and V are in pages: `batch` of their views steps from page to page. */
+struct glint_pages_params {
+    struct glint_lengths_params base;
+    const int32_t *page_table; /* [batch, pages_per_sequence] */
+    int32_t pages;             /* of the pool */
+    int32_t pages_per_sequence;
+    int32_t page_shift; /* log2 of the keys of a page */
+};
+
 struct glint_backward_params {
     struct glint_gpu_view q, k, v, o, dout, dq, dk, dv;
     const float *lse;

@@ -1,6 +1,7 @@
 /* Lengths that a kernel reads on its device (GLINT_LENGTHS_DEVICE), for the forward rows that do: every sequence has the bits of a problem of its
  * lengths, from one plan for all lengths; what lies beyond a length is NaN and reaches nothing, and rows of O and LSE beyond one are not
- * written; lengths out of bounds are clamped, and the first sequence that has one is noted. The CPU's rows: tests/contract/lengths.c. */
+ * written; lengths out of bounds are clamped, and the first sequence that has one is noted. The same of K and V in pages, for the rows that find
+ * them there. The CPU's rows: tests/contract/lengths.c, tests/contract/pages.c. */
 #include <string.h>
 
 #include "tests/checks/experiment.h"
@@ -196,6 +197,165 @@ static void lengths(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
+/* ---- K and V in pages --------------------------------------------------------------------------------------------------------------- */
+
+/* Row `row` of a page in its pool, of pages of [head][row] or of [row][head]. */
+static size_t place_in_pool(const struct experiment *e, const struct glint_strides *s, enum tensor t, int64_t page, int64_t h,
+                            int64_t row)
+{
+    return (size_t)(page * s->batch + h * s->head + row * s->row) * dtype_bytes(tensor_dtype(e, t));
+}
+
+/* A table for the keys of a call: pages in an order of their own. A page of which no query sees a key has an index outside of the pool, and so have
+ * (`wild`) the first one and the last one of the pool, which count as themselves. Entries without a key hold what no one may take for an index. */
+struct paging {
+    int64_t page_rows, per_sequence, pages;
+    int32_t *entries; /* [BATCH][per_sequence] */
+    int32_t *place;   /* the same: the page that is meant, or -1 */
+    uint32_t first_bad;
+};
+
+static bool seen(const struct experiment *e, const struct lengths *l, int64_t b, int64_t key)
+{
+    const int64_t queries = queries_of(e, l, b);
+    const bool bottom = e->problem.mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || e->problem.mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const bool band = e->problem.mask == GLINT_MASK_BAND_TOP_LEFT || e->problem.mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const int64_t offset = bottom ? keys_of(e, l, b) - queries : 0;
+    const int64_t right = band ? e->problem.window_right : e->problem.mask == GLINT_MASK_NONE ? GLINT_UNBOUNDED : 0;
+    for (int64_t i = 0; i < queries; i++)
+        if ((right == GLINT_UNBOUNDED || key <= i + offset + right) &&
+            (!band || e->problem.window_left == GLINT_UNBOUNDED || key >= i + offset - e->problem.window_left))
+            return true;
+    return false;
+}
+
+static void make_table(const struct experiment *e, struct paging *p, const struct lengths *l, bool wild)
+{
+    p->first_bad = l->first_fault;
+    for (int64_t b = 0; b < BATCH; b++)
+        for (int64_t i = 0; i < p->per_sequence; i++) {
+            const int64_t at = b * p->per_sequence + i, page = wild ? (7 * at + 5) % p->pages : p->pages - 1 - 7 * at % p->pages;
+            const int64_t end = (i + 1) * p->page_rows < keys_of(e, l, b) ? (i + 1) * p->page_rows : keys_of(e, l, b);
+            bool used = false;
+            for (int64_t key = i * p->page_rows; key < end; key++)
+                used = used || seen(e, l, b, key);
+            p->place[at] = used ? (int32_t)page : -1;
+            p->entries[at] = i * p->page_rows >= end        ? INT32_MIN
+                             : !used                        ? (i % 2 ? -1 : (int32_t)p->pages)
+                             : wild && page == 0            ? -3
+                             : wild && page == p->pages - 1 ? INT32_MAX
+                                                            : (int32_t)page;
+            if (used && p->entries[at] != page && (uint32_t)b < p->first_bad)
+                p->first_bad = (uint32_t)b;
+        }
+}
+
+/* K or V of the call in a pool that is NaN elsewhere. */
+static void put_pool(const struct experiment *e, const struct paging *p, const struct glint_strides *s, enum tensor t, void *device,
+                     size_t bytes, const struct lengths *l)
+{
+    unsigned char *const pool = check_memory(bytes);
+    memset(pool, 0xff, bytes);
+    for (int64_t b = 0; b < BATCH; b++)
+        for (int64_t key = 0; key < keys_of(e, l, b); key++) {
+            const int64_t page = p->place[b * p->per_sequence + key / p->page_rows];
+            for (int64_t h = 0; page >= 0 && h < tensor_heads(e, t); h++)
+                dtype_store_row(e->dtype, pool + place_in_pool(e, s, t, page, h, key % p->page_rows),
+                                tensor_row(e, e->in[t], t, b, h, key), tensor_dim(e, t));
+        }
+    e->subject->backend->copy_in(device, pool, bytes);
+}
+
+static void same_outputs(const struct experiment *e, unsigned char *const linear[TENSORS], void *const device[TENSORS],
+                         int64_t page_rows)
+{
+    for (enum tensor t = O; t <= LSE; t++) {
+        unsigned char *const got = check_memory(all_bytes(e, t) + 1);
+        e->subject->backend->copy_out(got, device[t], all_bytes(e, t));
+        if (!check_within("pages", memcmp(got, linear[t], all_bytes(e, t)) == 0 ? 0 : 1, 0))
+            check_fail("%s of pages of %lld rows has other bits than of linear K and V", tensor_name[t], (long long)page_rows);
+    }
+}
+
+/* Pages of each size have the bits of linear K and V, with NaN in whatever is not a key; a page outside of the pool is clamped and noted. */
+static void pages(struct subject *subject, const struct shape *shape)
+{
+    const int64_t m = shape->seqlen_q, n = shape->seqlen_k, tile = subject->info.tile_n;
+    const struct lengths sets[] = {
+        {{m, 1, m - 9, 0, 3}, {n, n - 3, tile, 5, 0}, false, GLINT_NO_FAULT},
+        {{0}, {tile + 1, n, 1, 2 * tile, n}, true, GLINT_NO_FAULT},
+        {{2, m, 0, m, m - 1}, {tile - 1, n - 1, n, 2 * tile, INT32_MAX}, false, 4},
+    };
+    static const int64_t page_rows[] = {16, 256, 32};
+    struct experiment *e = experiment_of_all(subject, shape);
+    const struct backend *backend = subject->backend;
+    struct glint_problem problem = problem_of(e);
+    const struct glint_plan linear_plan = experiment_plan(subject, &problem, GLINT_FORWARD, subject->variant, LANES_SERIAL);
+    void *device[TENSORS] = {NULL};
+    uint32_t *fault = check_device_memory(backend, sizeof *fault, 256, FENCE_NONE);
+    int32_t *seqlens_q = check_device_memory(backend, sizeof(int32_t[BATCH]), 256, FENCE_NONE);
+    int32_t *seqlens_k = check_device_memory(backend, sizeof(int32_t[BATCH]), 256, FENCE_NONE);
+    for (enum tensor t = Q; t <= LSE; t++)
+        device[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
+    for (int set = 0; set < 3; set++) {
+        const struct lengths *l = &sets[set];
+        struct glint_tensors tensors = tensors_at(device);
+        unsigned char *linear[TENSORS] = {NULL};
+        int32_t q[BATCH], k[BATCH];
+        for (int b = 0; b < BATCH; b++)
+            q[b] = (int32_t)l->q[b], k[b] = (int32_t)l->k[b];
+        backend->copy_in(seqlens_q, q, sizeof q);
+        backend->copy_in(seqlens_k, k, sizeof k);
+        put_inputs(e, device, l);
+        fill_outputs(e, device);
+        tensors.seqlens_q = l->every_query ? NULL : seqlens_q;
+        tensors.seqlens_k = seqlens_k;
+        call(subject, &linear_plan, &tensors);
+        for (enum tensor t = O; t <= LSE; t++) {
+            linear[t] = check_memory(all_bytes(e, t) + 1);
+            backend->copy_out(linear[t], device[t], all_bytes(e, t));
+        }
+
+        struct paging p = {.page_rows = page_rows[set]};
+        p.per_sequence = (n + p.page_rows - 1) / p.page_rows + 1;
+        p.pages = BATCH * p.per_sequence + 1 + (BATCH * p.per_sequence % 7 == 6); /* 7 does not divide it */
+        p.entries = check_memory(sizeof(int32_t) * (size_t)(BATCH * p.per_sequence));
+        p.place = check_memory(sizeof(int32_t) * (size_t)(BATCH * p.per_sequence));
+        make_table(e, &p, l, set > 0);
+        const int64_t heads = e->shape.heads_kv, dim = tensor_dim(e, K);
+        const struct glint_strides by_head = {heads * p.page_rows * dim, p.page_rows * dim, dim},
+                                   by_row = {heads * p.page_rows * dim, dim, heads * dim};
+        problem.page_rows = p.page_rows;
+        problem.pages = p.pages;
+        problem.pages_per_sequence = p.per_sequence;
+        problem.k = set == 1 ? by_row : by_head;
+        problem.v = set == 0 ? by_row : by_head;
+        const struct glint_plan plan = experiment_plan(subject, &problem, GLINT_FORWARD, subject->variant, LANES_SERIAL);
+        const size_t bytes = (size_t)(p.pages * by_row.batch) * dtype_bytes(e->dtype);
+        const size_t table_bytes = sizeof(int32_t) * (size_t)(BATCH * p.per_sequence);
+        void *const pool_k = check_device_memory(backend, bytes, 256, FENCE_NONE);
+        void *const pool_v = check_device_memory(backend, bytes, 256, FENCE_NONE);
+        int32_t *const table = check_device_memory(backend, table_bytes, 256, FENCE_NONE);
+        const uint32_t word = GLINT_NO_FAULT;
+        put_pool(e, &p, &problem.k, K, pool_k, bytes, l);
+        put_pool(e, &p, &problem.v, V, pool_v, bytes, l);
+        backend->copy_in(table, p.entries, table_bytes);
+        for (int64_t i = 0; backend->forget != NULL && i < BATCH * p.per_sequence; i++)
+            if (p.entries[i] == INT32_MIN) /* no one may look at it */
+                backend->forget(table + i, sizeof *table);
+        backend->copy_in(fault, &word, sizeof word);
+        fill_outputs(e, device);
+        tensors.k = pool_k;
+        tensors.v = pool_v;
+        tensors.page_table = table;
+        tensors.fault = fault;
+        call(subject, &plan, &tensors);
+        same_outputs(e, linear, device, p.page_rows);
+        expect_fault(e, fault, p.first_bad, "after a page of which that sequence has the first one outside of the pool");
+    }
+    check_device_release_all();
+}
+
 /* A bound of no queries, or of no keys: lengths are looked at all the same. */
 static void no_bound(struct subject *subject, const struct shape *shape)
 {
@@ -226,8 +386,8 @@ static void no_bound(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
-/* Is it a forward row of a GPU that takes lengths of the device? */
-static bool reads_lengths(struct subject *subject)
+/* Is it a forward row of a GPU that takes lengths of the device, or K and V in pages? */
+static bool reads(struct subject *subject, int64_t page_rows)
 {
     struct glint_problem problem;
     struct glint_plan plan = {.struct_size = sizeof plan};
@@ -235,6 +395,8 @@ static bool reads_lengths(struct subject *subject)
         return false;
     glint_problem_bshd(&problem, (enum glint_dtype)subject->info.dtype, 1, 1, 1, 1, 1, subject->info.head_dim);
     problem.lengths = GLINT_LENGTHS_DEVICE;
+    problem.page_rows = page_rows;
+    problem.pages = problem.pages_per_sequence = page_rows > 0;
     problem.mask = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_BOTTOM_RIGHT
                    : (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT
                                                                                : GLINT_MASK_NONE;
@@ -248,12 +410,14 @@ void lengths_checks(struct check_list *list, struct subject *subject)
     const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     struct shape shape = {.batch = BATCH, .heads_q = 4, .heads_kv = 2, .seqlen_q = m + 9, .seqlen_k = 2 * n + 9, .seed = 0x6c656e};
-    if (subject->info.kv_dtype != 0 || !reads_lengths(subject))
+    if (subject->info.kv_dtype != 0 || !reads(subject, 0))
         return;
     shape.window_left = band ? n / 2 : 0;
     shape.window_right = band ? 1 : 0;
     shape.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
     checks_add(list, lengths, &shape, "lengths/%s", masked ? "bottom_right" : "full");
+    if (reads(subject, 16))
+        checks_add(list, pages, &shape, "pages/%s", masked ? "bottom_right" : "full");
     if (band) {
         shape.window_right = GLINT_UNBOUNDED;
         checks_add(list, lengths, &shape, "lengths/bottom_right_to_the_end");
@@ -264,6 +428,8 @@ void lengths_checks(struct check_list *list, struct subject *subject)
         shape.layout = LAYOUT_BHSD;
         shape.detail = 1;
         checks_add(list, lengths, &shape, "lengths/top_left");
+        if (reads(subject, 16))
+            checks_add(list, pages, &shape, "pages/top_left");
     }
     shape.seqlen_q = 0;
     checks_add(list, no_bound, &shape, "lengths/no_queries");

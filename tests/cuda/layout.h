@@ -28,6 +28,9 @@
     M(glint_lengths_params, base, 0) M(glint_lengths_params, seqlens_q, 200) M(glint_lengths_params, seqlens_k, 208)    \
     M(glint_lengths_params, fault, 216) M(glint_lengths_params, bottom_right, 224)                                      \
     M(glint_lengths_params, window_left, 228) M(glint_lengths_params, window_right, 232)                                \
+    S(glint_pages_params, 264)                                                                                          \
+    M(glint_pages_params, base, 0) M(glint_pages_params, page_table, 240) M(glint_pages_params, pages, 248)             \
+    M(glint_pages_params, pages_per_sequence, 252) M(glint_pages_params, page_shift, 256)                               \
     S(glint_backward_params, 376)                                                                                       \
     M(glint_backward_params, q, 0) M(glint_backward_params, k, 32) M(glint_backward_params, v, 64)                      \
     M(glint_backward_params, o, 96) M(glint_backward_params, dout, 128) M(glint_backward_params, dq, 160)               \

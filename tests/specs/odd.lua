@@ -34,8 +34,8 @@ return {
       } } },
     },
   },
-  override = { { family = "sm80", pass = "fwd", head_dim = 72, softcap = "none", set = { device_lengths = true },
-      reason = "one head dim with lengths of the device" } },
+  override = { { family = "sm80", pass = "fwd", head_dim = 72, softcap = "none", set = { device_lengths = true, device_pages = true },
+      reason = "one head dim with lengths of the device, and K and V in pages" } },
   exclude = {
     { family = "sm80", mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough" },
     { family = "sm80", pass = "bwd", softcap = "softcap", reason = "no kernels yet" },
