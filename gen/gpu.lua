@@ -2,7 +2,7 @@
 -- by `define = require("gen.gpu").define`; its records need
 --   launches     { { entry =, grid =, rows =, threads =, smem_bytes = }, ... } in launch order, fields as in struct glint_gpu_launch; with
 --                blocks_per_sm, cluster = or dependent = 1 where it is launched otherwise than a block a tile, and lengths = 1 where it reads them,
---                pages = 1 where K and V are in pages
+--                pages = 1 where K and V are in pages; sinks = 1 where it is for problems with sinks alone
 --   strategy_id  enum glint_gpu_strategy
 --   archs        names of gen/archs.lua, in its order
 --   maps         { { tensor = "GLINT_GPU_Q", swizzle = "TENSOR_MAP_SWIZZLE_128B", slabs =, columns =, rows = }, ... } or nil: the tensor
@@ -20,7 +20,7 @@ function gpu.cubin_symbol(record, arch)
 end
 
 -- Members in the order of their structs; one that a record does not have is 0 in C.
-local LAUNCH = { "grid", "rows", "threads", "smem_bytes", "blocks_per_sm", "cluster", "dependent", "lengths", "pages" }
+local LAUNCH = { "grid", "rows", "threads", "smem_bytes", "blocks_per_sm", "cluster", "dependent", "lengths", "pages", "sinks" }
 local MAP = { "tensor", "swizzle", "slabs", "columns", "rows" }
 local MORE = { "part_heads", "parts_from", "row_dim", "zero_words", "chunk_steps", "span_chunks" }
 

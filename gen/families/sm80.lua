@@ -192,9 +192,10 @@ local function launches(record)
     return all
   end
   main.grid, main.rows = "GLINT_GPU_KEY_BLOCKS", record.n
-  local all = { { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 }, main }
+  local all = { { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 },
+    { suffix = "_sinks", grid = "GLINT_GPU_QUERY_HEADS", threads = 256, smem_bytes = 32, sinks = 1 }, main }
   if record.strategy == "split" then
-    all[3] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.dq_m, threads = 32 * record.dq_warps,
+    all[4] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.dq_m, threads = 32 * record.dq_warps,
       smem_bytes = record.dq_smem_bytes }
   end
   return all

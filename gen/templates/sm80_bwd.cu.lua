@@ -65,6 +65,15 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
 
 $ include("sm80_delta.cu.lua")
 
+/* The gradient of the sinks. Rows that see no key are found by the mask. */
+GLINT_KERNEL(256, 1) ${symbol}_sinks(GLINT_PARAMS(struct glint_sinks_params) call)
+{
+    const struct glint_gpu_shape &shape = call.base.shape;
+    const ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"} mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
+
+    make_sink_gradient<element, ${head_dim * dtype_bytes // 16}, ${fused and "true" or "false"}>(call, mask, shared_base());
+}
+
 $ include("sm80_bwd_keys.cu.lua")
 $ if not fused then
 

@@ -25,13 +25,13 @@ harness.case("a second forward kernel reads lengths where the family or a tile s
     for _, record in ipairs(specs.open(gpu(changes)).records) do counts[#counts + 1] = ("%s %d"):format(record.pass, #record.launches) end
     return table.concat(counts, ", ")
   end
-  harness.is(launches({}), "bwd 2, bwd 2, fwd 1, fwd 1")
-  harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true," }), "bwd 2, bwd 2, fwd 2, fwd 2")
-  harness.is(launches({ [10] = "        fwd = { { m = 128, n = 64, warps = 4, device_lengths = true } }," }), "bwd 2, bwd 2, fwd 2, fwd 2")
+  harness.is(launches({}), "bwd 3, bwd 3, fwd 1, fwd 1")
+  harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true," }), "bwd 3, bwd 3, fwd 2, fwd 2")
+  harness.is(launches({ [10] = "        fwd = { { m = 128, n = 64, warps = 4, device_lengths = true } }," }), "bwd 3, bwd 3, fwd 2, fwd 2")
   harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true,",
-    [10] = "        fwd = { { m = 128, n = 64, warps = 4, device_lengths = false } }," }), "bwd 2, bwd 2, fwd 1, fwd 1")
-  harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true, device_pages = true," }), "bwd 2, bwd 2, fwd 3, fwd 3")
-  harness.is(launches({ [8] = "      archs = { 80, 90 }, device_pages = true," }), "bwd 2, bwd 2, fwd 1, fwd 1")
+    [10] = "        fwd = { { m = 128, n = 64, warps = 4, device_lengths = false } }," }), "bwd 3, bwd 3, fwd 1, fwd 1")
+  harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true, device_pages = true," }), "bwd 3, bwd 3, fwd 3, fwd 3")
+  harness.is(launches({ [8] = "      archs = { 80, 90 }, device_pages = true," }), "bwd 3, bwd 3, fwd 1, fwd 1")
 end)
 refuses("a family's flag that is none", gpu({ [8] = "      archs = { 80, 90 }, device_lengths = 1," }),
   { "8: families.sm80.device_lengths", "true or false" })
@@ -134,14 +134,14 @@ harness.case("a fused tile says how query heads are shared out, and its name too
   harness.has(explain.variant(other, other.records[2].name), "4 query heads")
 end)
 
-harness.case("a split tile has three kernels and no sum of dQ", function()
+harness.case("a split tile has four kernels, one of them for sinks, and no sum of dQ", function()
   local loaded = assert(specs.open(gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "split", dq_m = 64, dq_n = 32, up_to = 512 } },' })))
   local record = loaded.records[1]
   harness.is(record.name, "bwd_bf16_d128_causal__sm80_split_m64n64")
   local suffixes = {}
-  for i, launch in ipairs(record.launches) do suffixes[i] = launch.suffix .. ":" .. launch.grid .. ":" .. launch.rows end
+  for i, launch in ipairs(record.launches) do suffixes[i] = launch.suffix .. ":" .. launch.grid .. ":" .. tostring(launch.rows) end
   harness.is(table.concat(suffixes, " "),
-    "_delta:GLINT_GPU_QUERY_BLOCKS:128 :GLINT_GPU_KEY_BLOCKS:64 _dq:GLINT_GPU_QUERY_BLOCKS:64")
+    "_delta:GLINT_GPU_QUERY_BLOCKS:128 _sinks:GLINT_GPU_QUERY_HEADS:nil :GLINT_GPU_KEY_BLOCKS:64 _dq:GLINT_GPU_QUERY_BLOCKS:64")
   harness.is(record.smem_bytes, 2 * 64 * 256 + 4 * 64 * 256 + 64 * 64 * 2 + 4 * 64 * 4 + 2 * 8)
   harness.is(record.dq_smem_bytes, 2 * 64 * 256 + 4 * 32 * 256)
   local text = emit.kernel(record, "s", harness.root)
@@ -149,7 +149,7 @@ harness.case("a split tile has three kernels and no sum of dQ", function()
   for _, word in ipairs({ "p.turn", "dq_sum", "red_four", "atom_" }) do
     harness.yes(not text:find(word, 1, true), word)
   end
-  harness.has(emit.table(loaded.records, "s"), ".strategy = GLINT_GPU_SPLIT,\n    .launch_count = 3,",
+  harness.has(emit.table(loaded.records, "s"), ".strategy = GLINT_GPU_SPLIT,\n    .launch_count = 4,",
     ".sm = 80, .math = GLINT_MATH_NATIVE, .up_to = 512, .alignment_bytes = 16,")
 end)
 

@@ -50,6 +50,15 @@ GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_delta(GLINT_P
     make_delta<struct bf16, 8, false>(p, block);
 }
 
+/* The gradient of the sinks. Rows that see no key are found by the mask. */
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_sinks(GLINT_PARAMS(struct glint_sinks_params) call)
+{
+    const struct glint_gpu_shape &shape = call.base.shape;
+    const causal_mask mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
+
+    make_sink_gradient<element, 8, false>(call, mask, shared_base());
+}
+
 /* ---- dK and dV: a block owns TILE_N keys ---- */
 
 GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PARAMS(struct glint_backward_params) p)

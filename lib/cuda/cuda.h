@@ -99,12 +99,13 @@ static inline struct glint_cuda_plan glint_cuda_plan_of(const struct glint_plan 
     return own;
 }
 
-/* The parameters of a call, as fill_params of a GPU family fills them in. The structs of maps and lengths begin with those of every family. */
+/* The parameters of a call, as fill_params of a GPU family fills them in. The structs of maps, lengths and sinks begin with those of every family. */
 union glint_cuda_params {
     struct glint_forward_params forward;
     struct glint_lengths_params lengths;
     struct glint_pages_params pages;
     struct glint_backward_params backward;
+    struct glint_sinks_params sinks;
     struct glint_decode_params decode;
     struct glint_forward_maps_params forward_maps;
     struct glint_backward_maps_params backward_maps;

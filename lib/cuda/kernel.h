@@ -20,6 +20,7 @@
  *                                                the host alone
  *     K and V in pages         lengths = 1,      its parameter is struct glint_pages_params
  *                              pages = 1
+ *     the sinks' gradient      sinks = 1         its parameter is struct glint_sinks_params; it is left out where a problem has no sinks
  *     words that begin as 0    zero_words        they are at `words` of that parameter, the first of the workspace; they are cleared in
  *                                                the stream, ahead of the first kernel
  *
@@ -38,7 +39,8 @@ enum glint_gpu_grid {
     GLINT_GPU_QUERY_BLOCKS = 1, /* ceil(seqlen_q / rows) * heads_q * batch tiles */
     GLINT_GPU_KEY_BLOCKS = 2,   /* ceil(seqlen_k / rows) * heads_kv * parts * batch tiles: see glint_gpu_part_heads */
     GLINT_GPU_DECODE_ITEMS = 3, /* parts of the keys of tiles of rows, several a block: see struct glint_decode_layout */
-    GLINT_GPU_DECODE_MERGE = 4  /* 16 columns of two rows; none where a block folds all keys of its rows */
+    GLINT_GPU_DECODE_MERGE = 4, /* 16 columns of two rows; none where a block folds all keys of its rows */
+    GLINT_GPU_QUERY_HEADS = 5   /* a query head, of all sequences: heads_q tiles */
 };
 
 /* Split: delta, then dK and dV over key blocks, then dQ over query blocks: no sum crosses blocks. Fused: delta, then all three over
@@ -60,6 +62,7 @@ struct glint_gpu_launch {
     uint32_t dependent;     /* 1: programmatic dependent launch on what is ahead in the stream */
     uint32_t lengths; /* 1: launched in place of the others for a problem whose lengths are on the device; a tile a head at least */
     uint32_t pages;   /* 1: in place of that one where K and V are in pages */
+    uint32_t sinks;   /* 1: left out for a problem without sinks */
 };
 
 #define GLINT_GPU_MAX_LAUNCHES 4

@@ -14,6 +14,10 @@ static int64_t element_bytes(uint32_t dtype)
  * fits; and heads_kv * parts is at most heads_q. */
 static bool count_tiles(const struct glint_gpu_launch *launch, const struct glint_problem *p, int64_t parts, uint64_t *tiles)
 {
+    if (launch->grid == GLINT_GPU_QUERY_HEADS) {
+        *tiles = (uint64_t)p->heads_q;
+        return true;
+    }
     const bool by_query = launch->grid == GLINT_GPU_QUERY_BLOCKS;
     const uint64_t given = (uint64_t)(by_query ? p->seqlen_q : p->seqlen_k);
     const uint64_t rows = given == 0 && launch->lengths ? 1 : given; /* lengths are looked at where the bound is 0, too */
@@ -83,7 +87,7 @@ static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glin
     for (uint32_t i = 0; i < kernel->launch_count; i++) {
         uint64_t tiles;
         if ((kernel->launch[i].lengths != 0) != (problem->lengths == GLINT_LENGTHS_DEVICE) ||
-            (kernel->launch[i].pages != 0) != (problem->page_rows > 0))
+            (kernel->launch[i].pages != 0) != (problem->page_rows > 0) || (kernel->launch[i].sinks != 0 && problem->sinks == 0))
             continue;
         if (!count_tiles(&kernel->launch[i], problem, own->backward.parts, &tiles))
             return false;

@@ -35,6 +35,11 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
     const struct glint_problem *p = &plan->problem;
     struct glint_lengths_params *of_lengths = params;
     glint_cuda_fill_params(row, plan, tensors, workspace, params);
+    if (row->pass == GLINT_BACKWARD && p->sinks != 0) {
+        struct glint_sinks_params *of_sinks = params;
+        of_sinks->sinks = tensors->sinks;
+        of_sinks->dsinks = tensors->dsinks;
+    }
     if (p->lengths == GLINT_LENGTHS_HOST || row->queries_up_to > 0)
         return;
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
@@ -89,7 +94,7 @@ const struct glint_family glint_family_sm80 = {
     .rank = 80,
     .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_DEVICE},
     .pages = true,
-    .sinks = 1u << GLINT_FORWARD,
+    .sinks = 1u << GLINT_FORWARD | 1u << GLINT_BACKWARD,
     .backend = &glint_cuda_backend,
     .fits = fits,
     .fill_params = fill_params,

@@ -1,4 +1,5 @@
-/* The first kernel of every backward pass: 256 threads a block, which has GLINT_GPU_ROW_PAD queries of one head. */
+/* The first kernel of every backward pass: 256 threads a block, which has GLINT_GPU_ROW_PAD queries of one head. And the one after it, where
+ * there are sinks. */
 #ifndef GLINT_DEVICE_DELTA_H
 #define GLINT_DEVICE_DELTA_H
 
@@ -106,6 +107,77 @@ GLINT_DEVICE void make_delta(const struct glint_backward_params &p, const struct
             st_global_f32(p.delta + place, lse == GLINT_INFINITY && fabsf(sum) < GLINT_INFINITY ? 0.0f : sum);
         }
     }
+}
+
+/* What make_delta does for a row that sees no key where LSE does not tell, because it is the sink. Its delta is finite unless dO is not. */
+template <class Element, int ROW_CHUNKS, bool CLEARS>
+GLINT_DEVICE void make_blind_row(const struct glint_backward_params &p, int32_t batch, int32_t head_q, int32_t row)
+{
+    const int64_t place = (batch * p.shape.heads_q + head_q) * p.padded_q + row;
+    const char *q_row = view_row(&p.q, batch, head_q, row, Element::BYTES);
+    const uint32_t zero[4] = {0, 0, 0, 0};
+    bool special = false;
+
+#pragma unroll 1
+    for (uint32_t chunk = 0; chunk < ROW_CHUNKS; ++chunk) {
+        uint32_t q[4];
+
+        ld_global_u32x4(q, q_row + chunk * 16);
+        for (int i = 0; i < 4; ++i)
+            special |= finite_part(q[i], Element::EXPONENT, Element::BYTES) != q[i];
+        if (CLEARS)
+            st_global_u32x4(view_row(&p.dq, batch, head_q, row, Element::BYTES) + chunk * 16, zero);
+    }
+    st_global_f32(p.lse_log2 + place, GLINT_INFINITY);
+    if (special)
+        st_global_f32(p.delta + place, GLINT_INFINITY);
+}
+
+/* The gradient of a head's sink: - sum of exp(sink - LSE) delta over the rows that see a key. A block has a head, and sums a sequence after another,
+ * each by itself, so that one alone has the same bits. `sums`: 32 bytes of shared memory. */
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Band>
+GLINT_DEVICE void make_sink_gradient(const struct glint_sinks_params &call, const Band &mask, uint32_t sums)
+{
+    const struct glint_backward_params &p = call.base;
+    const uint32_t own = sums + warp_index() * 4;
+    const int32_t head_q = (int32_t)block_index();
+    const float sink = ld_global_f32(call.sinks + head_q);
+    float total = 0.0f;
+
+    for (int32_t batch = 0; batch < p.shape.batch; ++batch) {
+        const int32_t head = batch * p.shape.heads_q + head_q;
+        float sum = 0.0f;
+
+#pragma unroll 4
+        for (int32_t row = (int32_t)thread_index(); row < p.shape.seqlen_q; row += 256) {
+            const float lse = ld_global_f32(p.lse + (int64_t)head * p.shape.seqlen_q + row);
+            const float delta = ld_global_f32(p.delta + head * p.padded_q + row);
+            const float above = sink - lse; /* 0 at most, but for rounding */
+
+            if (first_key(mask, row) <= last_key(mask, row) && lse != -GLINT_INFINITY)
+                sum = fmaf(ex2((above > 0.0f ? 0.0f : above) * 1.44269504088896340736f), delta, sum);
+        }
+#pragma unroll 1
+        for (int32_t row = (int32_t)thread_index(); row < p.shape.seqlen_q; row += 256)
+            if (first_key(mask, row) > last_key(mask, row))
+                make_blind_row<Element, ROW_CHUNKS, CLEARS>(p, batch, head_q, row);
+#pragma unroll
+        for (uint32_t lanes = 1; lanes < 32; lanes *= 2)
+            sum += shfl_xor(sum, lanes);
+        if (lane_index() == 0)
+            st_shared_f32(own, sum);
+        block_sync();
+        if (thread_index() == 0) {
+            float of_batch = 0.0f;
+
+            for (uint32_t warp = 0; warp < 8; ++warp)
+                of_batch += ld_shared_f32(sums + warp * 4);
+            total += of_batch;
+        }
+        block_sync();
+    }
+    if (thread_index() == 0)
+        st_global_f32(call.dsinks + head_q, 0.0f - total);
 }
 
 #endif

@@ -78,6 +78,13 @@ struct glint_backward_params {
     uint32_t *key_turn; /* [batch * heads_kv, key blocks, warps] parts whose warp has added its own; else NULL */
 };
 
+/* The same for the kernel that makes the gradient of the sinks. */
+struct glint_sinks_params {
+    struct glint_backward_params base;
+    const float *sinks; /* [heads_q] */
+    float *dsinks;      /* [heads_q] */
+};
+
 #define GLINT_GPU_ROW_PAD 128
 
 #endif

@@ -52,6 +52,7 @@ struct fake_launch {
         unsigned char bytes[sizeof(struct glint_merge_params)]; /* the largest */
         struct glint_forward_params forward;
         struct glint_backward_params backward;
+        struct glint_sinks_params sinks;
         struct glint_decode_params decode;
         struct glint_forward_maps_params forward_maps;
         struct glint_backward_maps_params backward_maps;

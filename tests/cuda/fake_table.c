@@ -15,8 +15,8 @@
 
 static const struct fake_image fused_80 = IMAGE(80, backward, 0, "fused_delta", "fused_all", "fused_dq");
 static const struct fake_image fused_90 = IMAGE(90, backward, 0, "fused_delta", "fused_all", "fused_dq");
-static const struct fake_image split_80 = IMAGE(80, backward, 0, "split_delta", "split_dkdv", "split_dq");
-static const struct fake_image split_90 = IMAGE(90, backward, 0, "split_delta", "split_dkdv", "split_dq");
+static const struct fake_image split_80 = IMAGE(80, sinks, 0, "split_delta", "split_sinks", "split_dkdv", "split_dq");
+static const struct fake_image split_90 = IMAGE(90, sinks, 0, "split_delta", "split_sinks", "split_dkdv", "split_dq");
 static const struct fake_image decode_80 = IMAGE(80, decode, 0, "decode", "decode_merge");
 static const struct fake_image decode_90 = IMAGE(90, decode, 0, "decode", "decode_merge");
 static const struct fake_image only_120 = IMAGE(120, forward, 0, "only");
@@ -74,8 +74,9 @@ static const struct glint_gpu_kernel fused = {KERNEL(FUSED, fused_images),
                                               .part_heads = 2,
                                               .parts_from = FAKE_PARTS_FROM,
                                               .row_dim = 64};
-static const struct glint_gpu_kernel split = {KERNEL(SPLIT, split_images), .launch_count = 3,
+static const struct glint_gpu_kernel split = {KERNEL(SPLIT, split_images), .launch_count = 4,
                                               .launch = {{LAUNCH("split_delta", Q, 128, 128, 0)},
+                                                         {LAUNCH("split_sinks", GLINT_GPU_QUERY_HEADS, 0, 256, 32), .sinks = 1},
                                                          {LAUNCH("split_dkdv", K, 64, 128, 65536)},
                                                          {LAUNCH("split_dq", Q, 64, 128, 32768)}},
                                               .row_dim = 64};

@@ -222,7 +222,7 @@ END_TEST
 START_TEST(everything_is_loaded_at_init)
 {
     const unsigned kernels =
-        3 + 3 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
+        3 + 4 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -425,6 +425,31 @@ START_TEST(append_launch)
         ck_assert_int_eq(p->blocks, 1);
     }
     close_clean(context);
+}
+END_TEST
+
+/* Of a problem with sinks a backward pass has one launch more, a block a query head, also where there is no query. */
+START_TEST(launch_of_sinks)
+{
+    for (int64_t seqlen_q = 0; seqlen_q <= 129; seqlen_q += 129) {
+        struct call c;
+        int mark;
+        fake_reset();
+        struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+        prepare(&c, context, GLINT_BACKWARD, 2, seqlen_q, 70, 4, 2, GLINT_MASK_NONE);
+        c.problem.sinks = 1;
+        ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_BACKWARD, &c.plan), GLINT_OK);
+        c.tensors.sinks = (float *)(UINT64_C(20) << 40);
+        c.tensors.dsinks = (float *)(UINT64_C(21) << 40);
+        ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, &mark), GLINT_OK);
+        const unsigned at = seqlen_q > 0 ? 1 : 0; /* after delta, which has a block for queries alone */
+        ck_assert_uint_eq(fake.launches, seqlen_q > 0 ? 4 : 2);
+        check_launch(at, "split_sinks", 4, 256, 32, &mark);
+        ck_assert_ptr_eq(fake.launch[at].params.sinks.sinks, c.tensors.sinks);
+        ck_assert_ptr_eq(fake.launch[at].params.sinks.dsinks, c.tensors.dsinks);
+        check_shape(&fake.launch[at].params.sinks.base.shape, &c.problem, 70);
+        close_clean(context);
+    }
 }
 END_TEST
 
@@ -1279,6 +1304,7 @@ int main(void)
     tcase_add_test(tcase, forward_launch);
     tcase_add_test(tcase, merge_launch);
     tcase_add_test(tcase, append_launch);
+    tcase_add_test(tcase, launch_of_sinks);
     tcase_add_test(tcase, no_push_when_current);
     tcase_add_loop_test(tcase, backward_launch, 0, 2);
     tcase_add_test(tcase, turns_of_full_lines);

@@ -39,6 +39,8 @@
     M(glint_backward_params, lse_log2, 320) M(glint_backward_params, delta, 328) M(glint_backward_params, dq_sum, 336)  \
     M(glint_backward_params, turn, 344) M(glint_backward_params, parts, 352) M(glint_backward_params, part_heads, 356)  \
     M(glint_backward_params, key_sum, 360) M(glint_backward_params, key_turn, 368)                                      \
+    S(glint_sinks_params, 392)                                                                                          \
+    M(glint_sinks_params, base, 0) M(glint_sinks_params, sinks, 376) M(glint_sinks_params, dsinks, 384)                 \
     S(glint_decode_params, 280)                                                                                         \
     M(glint_decode_params, q, 0) M(glint_decode_params, k, 32) M(glint_decode_params, v, 64)                            \
     M(glint_decode_params, o, 96) M(glint_decode_params, lse, 128) M(glint_decode_params, seqlens_q, 136)               \
