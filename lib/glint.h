@@ -382,9 +382,10 @@ enum glint_status glint_plan(const struct glint_context *context, const struct g
  *   written     forward    e D batch heads_q Sq + 4 batch heads_q Sq                                 O, LSE
  *               backward   e D batch (heads_q Sq + 2 heads_kv Sk)                                    dQ, dK, dV
  *
- * Of 8-bit K and V a row is D bytes, and 4 more for a scale of its own. Bytes count each needed element of a tensor once, as if caches held all that is read again; traffic of the workspace, lengths, page tables and
- * sinks are not counted. A number that does not fit is UINT64_MAX. Of ragged sequences it is what `batch` sequences of the bounds would take, which
- * is more than the rows can hold where rows_q or rows_k is less than that. */
+ * Of 8-bit K and V a row is D bytes, and 4 more for a scale of its own. Bytes count each needed element of a tensor once, as if caches held
+ * all that is read again; traffic of the workspace, lengths, page tables and sinks are not counted. A number that does not fit is
+ * UINT64_MAX. Of ragged sequences it is what `batch` sequences of the bounds would take, which is more than the rows can hold where rows_q
+ * or rows_k is less than that. */
 struct glint_cost {
     uint32_t struct_size;
     uint32_t reserved;

@@ -37,8 +37,8 @@ GLINT_INLINE glint_vec glint_softcap(glint_vec s, struct glint_softcap cap)
 }
 
 /* Forward's glint_softmax_step where scores are capped: what is in s, max and new_max is not capped yet. The cap rises with the score, so the
- * largest capped score is the largest score's. v_scale as there. Hidden keys, whose -inf would give -cap, get the weight 0 here. Rows of s before late.none
- * are left as they are. */
+ * largest capped score is the largest score's. v_scale as there. Hidden keys, whose -inf would give -cap, get the weight 0 here. Rows of s
+ * before late.none are left as they are. */
 GLINT_INLINE void glint_softcap_step(const int vecs, float *s, ptrdiff_t pitch, const float *new_max, float *max, float *sum,
                                      float *scale, struct glint_softcap cap, const bool masked, struct glint_visible visible,
                                      const bool lags, struct glint_late late, const float *v_scale)

@@ -1,6 +1,6 @@
 /* The instructions of AVX-512 that lib/cpu/vector.h asks for by name, said in C as the Intel SDM, volume 2, defines them (MAXPS, MINPS,
- * VCMPPS, VCVTPH2PS, VPMOVSXBD, VSCALEFPS and its tables of special cases). Put in front of the emitted kernels of x86-64-v4, it lets them run on a machine
- * without AVX-512: with vectors of 16 floats in two halves, and everything else as it is. */
+ * VCMPPS, VCVTPH2PS, VPMOVSXBD, VSCALEFPS and its tables of special cases). Put in front of the emitted kernels of x86-64-v4, it lets them
+ * run on a machine without AVX-512: with vectors of 16 floats in two halves, and everything else as it is. */
 #ifndef GLINT_TESTS_AVX512_INSTRUCTIONS_H
 #define GLINT_TESTS_AVX512_INSTRUCTIONS_H
 

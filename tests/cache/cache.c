@@ -1,6 +1,7 @@
-/* glint_append into caches of 8 bits, and a step of a server: ragged queries, keys in pages. What a row becomes is what glint.h says, computed here in
- * plain code, for every kind of row; nothing else is written, whatever the arrays hold; a cache that is filled in steps is attended to as its numbers
- * times their scales are in double, with the bits of a linear one; a sequence has the bits that it has alone; refusals. */
+/* glint_append into caches of 8 bits, and a step of a server: ragged queries, keys in pages. What a row becomes is what glint.h says,
+ * computed here in plain code, for every kind of row; nothing else is written, whatever the arrays hold; a cache that is filled in steps is
+ * attended to as its numbers times their scales are in double, with the bits of a linear one; a sequence has the bits that it has alone;
+ * refusals. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -478,8 +479,9 @@ static double output(const struct cache *x, int64_t b, int64_t h, int64_t i, int
     return (double)dtype_load((enum glint_dtype)p->dtype, x->memory[O].at + (size_t)at * dtype_bytes((enum glint_dtype)p->dtype));
 }
 
-/* A prompt, then tokens one or a few at a time, over the ends of pages: after each step O is that of the cache's numbers times their scales in double,
- * and near that of the rows as they were before they were rounded; a linear cache that is appended to alike gives the same bits. */
+/* A prompt, then tokens one or a few at a time, over the ends of pages: after each step O is that of the cache's numbers times their scales
+ * in double, and near that of the rows as they were before they were rounded; a linear cache that is appended to alike gives the
+ * same bits. */
 static void grows_and_is_attended(void)
 {
     enum { CAPACITY = 90, STEPS = 5 };

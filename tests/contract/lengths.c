@@ -1,7 +1,7 @@
 /* Lengths that are read at run time, GLINT_LENGTHS_DEVICE and GLINT_LENGTHS_RAGGED, the latter with keys in pages too: every sequence has the bits of
- * a problem of its own lengths, with linear K and V, on every row that runs here, forward, decode and backward, and of 8-bit K and V; what lies beyond a length is NaN and reaches nothing, rows beyond one are not written;
- * arrays that hold anything are clamped and noted, and nothing outside of the tensors is touched. What a problem of its own lengths gives is held
- * against double elsewhere (tests/checks). */
+ * a problem of its own lengths, with linear K and V, on every row that runs here, forward, decode and backward, and of 8-bit K and V; what
+ * lies beyond a length is NaN and reaches nothing, rows beyond one are not written; arrays that hold anything are clamped and noted, and
+ * nothing outside of the tensors is touched. What a problem of its own lengths gives is held against double elsewhere (tests/checks). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,8 +249,8 @@ static void put_into_pages(struct batch *x, enum layout layout)
     x->tensors.first_k = NULL;
 }
 
-/* Lengths from none to the bounds, of a row: m queries and n keys and a little. Ragged, sequences follow one another with gaps after two of them, which
- * the used lengths leave, and rows of no sequence at either end. */
+/* Lengths from none to the bounds, of a row: m queries and n keys and a little. Ragged, sequences follow one another with gaps after two of
+ * them, which the used lengths leave, and rows of no sequence at either end. */
 static void describe(struct batch *x, const struct glint_variant_info *info, uint32_t given, enum layout layout, bool bottom_right)
 {
     const uint32_t lengths = given == RAGGED_AND_PAGES ? (uint32_t)GLINT_LENGTHS_RAGGED : given;

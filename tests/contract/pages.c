@@ -1,6 +1,6 @@
 /* K and V in pages (problem.page_rows): every forward row that runs here gives the bits of linear K and V, for each page size, layout of pages and
- * kind of mask, with sinks and softcaps. The pool's other rows are NaN, table entries beyond a length are no pages of the pool, and memory ends where the pool and the
- * table do. Bad entries are clamped and noted; entries may repeat. */
+ * kind of mask, with sinks and softcaps. The pool's other rows are NaN, table entries beyond a length are no pages of the pool, and memory
+ * ends where the pool and the table do. Bad entries are clamped and noted; entries may repeat. */
 #include <stdlib.h>
 #include <string.h>
 

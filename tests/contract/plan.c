@@ -19,8 +19,8 @@ static const char *after(const char *name, const char *text)
     return name != NULL && strncmp(name, text, strlen(text)) == 0 ? name + strlen(text) : NULL;
 }
 
-/* A name is its fields: <fwd|bwd|dec>_<dtype>[_<kv_dtype>]_d<head_dim>_<none|causal|band>[_softcap]__<family>_<how>m<tile_m>n<tile_n>, where `how` is the CPU's ISA; on a GPU
- * the backward's strategy, decode's stages, and tf32x3 for three products in place of one. */
+/* A name is its fields: <fwd|bwd|dec>_<dtype>[_<kv_dtype>]_d<head_dim>_<none|causal|band>[_softcap]__<family>_<how>m<tile_m>n<tile_n>,
+ * where `how` is the CPU's ISA; on a GPU the backward's strategy, decode's stages, and tf32x3 for three products in place of one. */
 static bool name_is_right(const struct glint_variant_info *info)
 {
     enum { BOTH = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND };

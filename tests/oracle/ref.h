@@ -5,8 +5,9 @@
  *                passes when its error is at most twice (backward: three times) that of plain attention, plus one ulp.
  *
  * The yardstick is the stricter of the plain implementations in use: scores and dP = dO V^T stay in float (as in any fused kernel);
- * P, dS and the results are rounded to the dtype, and dS is made of the P that forward stored. Sums run in order, without fused multiply-add. Factors of products are rounded to what
- * the variant's arithmetic takes them as (factor_round), so that tf32 is measured against plain attention in tf32. */
+ * P, dS and the results are rounded to the dtype, and dS is made of the P that forward stored. Sums run in order, without fused
+ * multiply-add. Factors of products are rounded to what the variant's arithmetic takes them as (factor_round), so that tf32 is measured
+ * against plain attention in tf32. */
 #ifndef GLINT_TESTS_REF_H
 #define GLINT_TESTS_REF_H
 
