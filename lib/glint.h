@@ -596,7 +596,8 @@ enum glint_math {
     GLINT_MATH_BF16 = 3 /* factors of bf16: P and dS are rounded to it, and factors and products below 2^-126 count as 0 */
 };
 
-/* What a variant does beside plain attention: a set of bits. A problem is computed by variants with exactly the features that it asks for. */
+/* What a variant does beside plain attention: a set of bits. A problem is computed by variants with exactly the features that it asks for. But
+ * a row of decode (queries_up_to) serves problems with fewer bounds too, and a row of the CPU problems without a softcap. */
 enum glint_feature {
     GLINT_FEATURE_RIGHT_BOUND =
         1, /* hides keys after a query's last one: causal masks, and bands with window_left GLINT_UNBOUNDED */
@@ -616,7 +617,7 @@ struct glint_variant_info {
     uint32_t tile_n;          /* keys a tile */
     uint32_t alignment_bytes; /* of addresses and strides */
     uint32_t math;            /* enum glint_math */
-    uint32_t queries_up_to;   /* above 0: decode. Split over the keys, taken for so many queries at most, serves all masks */
+    uint32_t queries_up_to;   /* above 0: decode. Split over the keys, taken for so many queries at most */
     uint32_t kv_dtype;        /* of K and V: 0, or GLINT_I8 or GLINT_E4M3 */
     const char *name;         /* such as "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"; static */
     const char *family;       /* such as "cpu"; static */

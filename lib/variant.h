@@ -24,7 +24,7 @@ struct glint_variant {
     uint16_t sm;              /* GPU: lowest compute capability, else 0 */
     uint16_t math;            /* enum glint_math */
     uint32_t up_to;           /* meant for lengths up to this, the shorter of the two; 0 any */
-    uint32_t queries_up_to;   /* above 0: decode. Split over the keys, taken for so many queries at most, serves all masks */
+    uint32_t queries_up_to;   /* above 0: decode. Split over the keys, taken for so many queries at most, serves fewer bounds too */
     uint32_t alignment_bytes; /* addresses and strides are multiples of this */
     const struct glint_family *family;
     const void *kernel; /* the backend's own descriptor: const struct glint_cpu_kernel * for the CPU */
