@@ -276,7 +276,12 @@ bool subject_forward(struct subject *subject, uint32_t *variant)
 
 bool subject_takes_sinks(const struct subject *subject)
 {
-    return subject->info.isa != GLINT_ISA_ANY || strcmp(subject->info.family, "sm80") == 0;
+    const struct glint_variant_info *info = &subject->info;
+    if (info->isa != GLINT_ISA_ANY)
+        return true;
+    /* The kernel that makes the gradient of sinks on a GPU knows neither tile nor head dim: rows of one head dim, and odd ones, show it. */
+    const bool shows = info->pass != GLINT_BACKWARD || info->head_dim == 64 || info->head_dim % 32 != 0;
+    return shows && strcmp(info->family, "sm80") == 0;
 }
 
 bool subject_caps(const struct subject *subject)

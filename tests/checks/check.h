@@ -102,7 +102,7 @@ struct glint_context *subject_context(struct subject *subject, enum lanes lanes)
 /* A forward variant of the subject's dtype, head dim, mask, family and arithmetic that was linked and runs on the device; a forward subject
  * is its own. False: there is none. */
 bool subject_forward(struct subject *subject, uint32_t *variant);
-/* Whether its rows take sinks, and whether they cap scores. */
+/* Whether sinks are checked on its row, which takes them then, and whether it caps scores. */
 bool subject_takes_sinks(const struct subject *subject);
 bool subject_caps(const struct subject *subject);
 
