@@ -501,7 +501,8 @@ static void permute_keys(struct subject *subject, const struct shape *shape)
     expect_near(e, LSE, "law in tolerance", got.at[LSE], lse, rounding * size);
 }
 
-/* An average of ones is one. */
+/* An average of ones is one. Its two sums, of weights and of weights times 1, add `keys` terms in different orders: the roundings of either are a
+ * random walk of about 0.3 sqrt(keys / 3) units, and there are thousands of rows, so three of those units are allowed and a few. */
 static void ones(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
@@ -513,7 +514,8 @@ static void ones(struct subject *subject, const struct shape *shape)
             one[row * e->ref.head_dim + d] =
                 ref_end(&e->ref, row % shape->seqlen_q) > ref_first(&e->ref, row % shape->seqlen_q) ? 1 : 0;
     struct results got = experiment_run_plainly(e);
-    expect_near(e, O, "law in tolerance", got.at[O], one, 7 * dtype_ulp(GLINT_F32) + factor_ulp(e->math, e->dtype));
+    const double rounding = (4 + sqrt((double)shape->seqlen_k) / 2) * dtype_ulp(GLINT_F32);
+    expect_near(e, O, "law in tolerance", got.at[O], one, rounding + factor_ulp(e->math, e->dtype));
 }
 
 /* ---- scales of 8-bit K and V ---- */
