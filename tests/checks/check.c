@@ -276,7 +276,9 @@ bool subject_forward(struct subject *subject, uint32_t *variant)
 
 bool subject_takes_sinks(const struct subject *subject)
 {
-    return subject->info.isa != GLINT_ISA_ANY || (subject->info.pass == GLINT_FORWARD && strcmp(subject->info.family, "sm80") == 0);
+    const bool changed = (subject->info.features & (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_SOFTCAP)) != 0;
+    return subject->info.isa != GLINT_ISA_ANY ||
+           (subject->info.pass == GLINT_FORWARD && (changed || strcmp(subject->info.family, "sm80") == 0));
 }
 
 bool subject_caps(const struct subject *subject)
