@@ -94,6 +94,24 @@ static struct glint_tensors tensors_at(void *const device[TENSORS])
     return tensors;
 }
 
+/* The device's memory as a call of this set wants it: its lengths, inputs that are NaN beyond them, outputs untouched. */
+static struct glint_tensors tensors_of_set(const struct experiment *e, void *const device[TENSORS], const struct lengths *l,
+                                           int32_t *seqlens_q, int32_t *seqlens_k)
+{
+    const struct backend *backend = e->subject->backend;
+    struct glint_tensors tensors = tensors_at(device);
+    int32_t q[BATCH], k[BATCH];
+    for (int b = 0; b < BATCH; b++)
+        q[b] = (int32_t)l->q[b], k[b] = (int32_t)l->k[b];
+    backend->copy_in(seqlens_q, q, sizeof q);
+    backend->copy_in(seqlens_k, k, sizeof k);
+    put_inputs(e, device, l);
+    fill_outputs(e, device);
+    tensors.seqlens_q = l->every_query ? NULL : seqlens_q;
+    tensors.seqlens_k = seqlens_k;
+    return tensors;
+}
+
 /* Sequence b by itself, whose O and LSE, `elsewhere`, are compared with the batch's, byte by byte. */
 static void compare(struct experiment *e, void *const device[TENSORS], void *const elsewhere[TENSORS], const struct lengths *l,
                     int64_t b)
@@ -178,16 +196,7 @@ static void lengths(struct subject *subject, const struct shape *shape)
     backend->copy_in(fault, &word, sizeof word);
     for (int set = 0; set < SETS; set++) { /* of one plan */
         const struct lengths *l = &sets[set];
-        struct glint_tensors tensors = tensors_at(device);
-        int32_t q[BATCH], k[BATCH];
-        for (int b = 0; b < BATCH; b++)
-            q[b] = (int32_t)l->q[b], k[b] = (int32_t)l->k[b];
-        backend->copy_in(seqlens_q, q, sizeof q);
-        backend->copy_in(seqlens_k, k, sizeof k);
-        put_inputs(e, device, l);
-        fill_outputs(e, device);
-        tensors.seqlens_q = l->every_query ? NULL : seqlens_q;
-        tensors.seqlens_k = seqlens_k;
+        struct glint_tensors tensors = tensors_of_set(e, device, l, seqlens_q, seqlens_k);
         tensors.fault = set == 0 && shape->detail != 0 ? NULL : fault;
         call(subject, &plan, &tensors);
         expect_fault(e, fault, l->first_fault, "after lengths of which that sequence has the first one out of bounds");
@@ -299,17 +308,8 @@ static void pages(struct subject *subject, const struct shape *shape)
         device[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
     for (int set = 0; set < 3; set++) {
         const struct lengths *l = &sets[set];
-        struct glint_tensors tensors = tensors_at(device);
+        struct glint_tensors tensors = tensors_of_set(e, device, l, seqlens_q, seqlens_k);
         unsigned char *linear[TENSORS] = {NULL};
-        int32_t q[BATCH], k[BATCH];
-        for (int b = 0; b < BATCH; b++)
-            q[b] = (int32_t)l->q[b], k[b] = (int32_t)l->k[b];
-        backend->copy_in(seqlens_q, q, sizeof q);
-        backend->copy_in(seqlens_k, k, sizeof k);
-        put_inputs(e, device, l);
-        fill_outputs(e, device);
-        tensors.seqlens_q = l->every_query ? NULL : seqlens_q;
-        tensors.seqlens_k = seqlens_k;
         call(subject, &linear_plan, &tensors);
         for (enum tensor t = O; t <= LSE; t++) {
             linear[t] = check_memory(all_bytes(e, t) + 1);
