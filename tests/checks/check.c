@@ -274,7 +274,7 @@ bool subject_forward(struct subject *subject, uint32_t *variant)
     return false;
 }
 
-bool subject_takes_sinks(const struct subject *subject)
+bool subject_checks_sinks(const struct subject *subject)
 {
     const struct glint_variant_info *info = &subject->info;
     if (info->isa != GLINT_ISA_ANY)

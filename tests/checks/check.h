@@ -102,8 +102,8 @@ struct glint_context *subject_context(struct subject *subject, enum lanes lanes)
 /* A forward variant of the subject's dtype, head dim, mask, family and arithmetic that was linked and runs on the device; a forward subject
  * is its own. False: there is none. */
 bool subject_forward(struct subject *subject, uint32_t *variant);
-/* Whether sinks are checked on its row, which takes them then, and whether it caps scores. */
-bool subject_takes_sinks(const struct subject *subject);
+/* Whether its checks use sinks, and whether its row caps scores. */
+bool subject_checks_sinks(const struct subject *subject);
 bool subject_caps(const struct subject *subject);
 
 /* Runs one check. True when it passed; otherwise message holds a few lines that say why and how to run it again. A check that compared

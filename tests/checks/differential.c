@@ -65,7 +65,7 @@ static struct shape draw_shape(const struct subject *subject, uint64_t number)
     }
     if (s.data == DATA_NORMAL && rand_below(&r, 3) == 0)
         s.softmax_scale = (float)(0.3 * (rand_uniform(&r) - 0.25));
-    if (subject_takes_sinks(subject))
+    if (subject_checks_sinks(subject))
         s.sinks = rand_below(&r, 3) == 0;
     if (subject_caps(subject) && s.data == DATA_NORMAL && rand_below(&r, 2) == 0)
         s.softcap = (float)(1 + 20 * rand_uniform(&r));

@@ -518,7 +518,7 @@ static void add_score_shapes(struct check_list *list, const struct subject *subj
                           .softmax_scale = score[i].softmax_scale,
                           .softcap = score[i].softcap,
                           .sinks = score[i].sinks};
-        if ((s.softcap != 0 && !subject_caps(subject)) || (s.sinks && !subject_takes_sinks(subject)))
+        if ((s.softcap != 0 && !subject_caps(subject)) || (s.sinks && !subject_checks_sinks(subject)))
             continue;
         checks_add(list, accuracy, &s, "accuracy/%s", score[i].name);
         const bool window = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0 && s.seqlen_q > 1 && s.data == DATA_NORMAL;
@@ -565,7 +565,7 @@ static void add_derivatives(struct check_list *list, const struct subject *subje
     if (subject->info.kv_dtype == 0)
         checks_add(list, derivative, &s, "derivative/gqa");
     struct shape scored = s;
-    scored.sinks = subject_takes_sinks(subject);
+    scored.sinks = subject_checks_sinks(subject);
     if (scored.sinks && subject->info.kv_dtype == 0) {
         checks_add(list, derivative, &scored, "derivative/gqa_with_sinks");
         scored.detail = 4;

@@ -684,7 +684,7 @@ static void score_laws(struct check_list *list, const struct subject *subject)
     const struct shape many = {.batch = 3, .heads_q = 4, .heads_kv = 2, .seqlen_q = 37, .seqlen_k = 26, .mask = mask};
     for (int capped = 0; capped < 2; capped++) {
         const char *name = capped ? "softcap" : "sinks";
-        const bool sinks = subject_takes_sinks(subject);
+        const bool sinks = subject_checks_sinks(subject);
         if (capped ? !subject_caps(subject) : !sinks)
             continue;
         struct shape s = plain;

@@ -339,7 +339,7 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
                        top_left ? "top_left" : "bottom_right");
         }
     }
-    if (subject_takes_sinks(subject)) {
+    if (subject_checks_sinks(subject)) {
         struct shape sinks = s;
         sinks.sinks = true;
         sinks.heads_q = sinks.heads_kv = 3;
