@@ -43,6 +43,7 @@ class Cell:
     """One shape, pass, mask and number of threads."""
 
     layout = "bshd"
+    kv_dtype = "same"  # K and V are stored as the rest
 
     def __init__(self, pass_name, dtype, head_dim, mask, seqlen, batch, heads, threads):
         self.pass_name, self.dtype, self.head_dim, self.mask = pass_name, dtype, head_dim, mask
@@ -184,7 +185,7 @@ class Torch:
         self.version = torch.__version__
 
     def supports(self, cell):
-        return getattr(cell, "kv_dtype", "same") == "same"
+        return cell.kv_dtype == "same"
 
     def prepare_decode(self, cell):
         torch = self.torch

@@ -62,11 +62,7 @@ def draw(rows, title):
         for axis, head_dim in zip(axis_row, across, strict=True):
             draw_panel(axis, [r for r in rows if (r["pass"], r["mask"], int(r["head_dim"])) == (which, mask, head_dim)])
             axis.set_title(f"{which}, {'causal' if mask == 'causal' else 'no mask'}, head_dim {head_dim}", fontsize=9)
-        axis_row[0].set_ylabel("TFLOP/s", fontsize=8)
-        axis_row[0].set_ylim(bottom=0)
-    for axis in axes[-1]:
-        axis.set_xlabel("sequence length", fontsize=8)
-    return finish(figure, axes, title)
+    return finish(figure, axes, title, "sequence length", "TFLOP/s")
 
 
 def draw_decode(rows, title):
@@ -80,15 +76,16 @@ def draw_decode(rows, title):
         for axis, at in zip(axis_row, across, strict=True):
             draw_panel(axis, [r for r in rows if r["dtype"] == dtype and place(r) == at], "seqlen_k", "gbytes_s")
             axis.set_title(f"{dtype}, {at[0]}:{at[1]} heads, head_dim {at[2]}", fontsize=8)
-        axis_row[0].set_ylabel("GB/s of K and V", fontsize=8)
-        axis_row[0].set_ylim(bottom=0)
+    return finish(figure, axes, title, "keys", "GB/s of K and V")
+
+
+def finish(figure, axes, title, x, y):
+    """What the axes are, and one legend for all panels."""
+    for axis in axes[:, 0]:
+        axis.set_ylabel(y, fontsize=8)
+        axis.set_ylim(bottom=0)
     for axis in axes[-1]:
-        axis.set_xlabel("keys", fontsize=8)
-    return finish(figure, axes, title)
-
-
-def finish(figure, axes, title):
-    """One legend for all panels."""
+        axis.set_xlabel(x, fontsize=8)
     handles = {}
     for axis in axes.flat:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):

@@ -59,8 +59,8 @@ static float largest_of(const void *row, uint32_t dtype, int64_t head_dim)
     return x;
 }
 
-/* To the nearest integer, ties to even: 1.5 * 2^23 has that in its last places, as two's complement. x is at most 127 (1 + 2^-23), as a scale of its
- * own is 1 / 127 of the largest, rounded. */
+/* To the nearest integer, ties to even: the sum with 1.5 * 2^23 has it in its last places, as two's complement. |x| is at most
+ * 127 (1 + 2^-23), for the scale is the row's own: 1 / 127 of its largest element, rounded. */
 GLINT_INLINE void store_i8(void *to, glint_f4 x)
 {
     typedef int8_t bytes __attribute__((vector_size(4)));
@@ -68,9 +68,12 @@ GLINT_INLINE void store_i8(void *to, glint_f4 x)
     memcpy(to, &q, sizeof q);
 }
 
-/* To nearest even. Normal: add half of the last place kept, less one when that place is even. Subnormal, below 2^-6: adding 2^14 leaves multiples
- * of 2^-9 in the low bits, rounded by the addition itself. Beyond 448, 0x7e: that; infinity and NaN:
- * NaN, 0x7f, whose sign would be the processor's. */
+/* To e4m3, to nearest even:
+ *
+ *   |x| from 2^-6 to 448    half of the last place kept is added, less one when that place is even
+ *   |x| below 2^-6          adding 2^14 leaves multiples of 2^-9 in the low bits; the addition itself rounds
+ *   |x| above 448           0x7e with x's sign, which is 448
+ *   infinity and NaN        0x7f, which is NaN. It has no sign, for that of a NaN would be the processor's */
 GLINT_INLINE void store_e4m3(void *to, glint_f4 x)
 {
     typedef uint8_t bytes __attribute__((vector_size(4)));
