@@ -6,7 +6,7 @@ local text = require("gen.text")
 
 local WARPS = 4       -- of a block: a lane of the second kernel has the sum of one
 local SPAN_CHUNKS = 8 -- chunks in a span, and warps of the second kernel: its warps fold as many numbers at most
-local MOST_STAGES = 3 -- a wait leaves up to 3 groups of copies, and a stage is two of them: more would not be under way
+local MOST_STAGES = 6 -- cp_async_wait leaves up to 11 groups, two of a stage
 local KIB = 1024
 
 local decode = {}
@@ -37,8 +37,9 @@ end
 function decode.launches(record)
   return {
     { suffix = "", grid = "GLINT_GPU_DECODE_ITEMS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
-      blocks_per_sm = record.blocks_per_sm },
-    { suffix = "_merge", grid = "GLINT_GPU_DECODE_MERGE", rows = 2, threads = 32 * SPAN_CHUNKS, smem_bytes = SPAN_CHUNKS * 32 * 16 },
+      blocks_per_sm = record.blocks_per_sm, dependent = 1 },
+    { suffix = "_merge", grid = "GLINT_GPU_DECODE_MERGE", rows = 2, threads = 32 * SPAN_CHUNKS, smem_bytes = SPAN_CHUNKS * 32 * 16,
+      dependent = 1 },
   }
 end
 

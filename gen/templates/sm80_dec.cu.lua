@@ -4,7 +4,6 @@ $ local q_kept = padded_dim // 8 * row_tiles <= 64
 $ local dim_tiles = padded_dim // 16
 $ local uneven = dim_tiles % warps ~= 0
 $ local masked, band = mask ~= "none", mask == "band"
-$ local late = stages > 2 -- K is waited for with the V of its step
 $ assert(warps == 4, "a merge's lanes have the sums of 4 warps")
 /* Few queries against many keys. One block of ${warps} warps takes ${tile_m} rows, (query, query head) pairs of one key head, and walks over a
  * part of the keys in steps of ${tile_n}. K and V pass by once, so what counts is how many bytes are on their way: ${2 * stages - 1} tiles of ${tile_n * padded_dim * 2} bytes
@@ -508,8 +507,8 @@ GLINT_DEVICE void copy_part_of_tile(const struct glint_decode_params *p, const s
     for (int i = 0; i < COPIES; ++i) {
 #pragma unroll
         for (int page = 0; page < PAGES; ++page)
-            cp_async_16(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), from + page * (PAGE_CHUNKS * 16),
-                        i * COPY_ROWS < c.valid && (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
+            cp_async_16_once(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), from + page * (PAGE_CHUNKS * 16),
+                             i * COPY_ROWS < c.valid && (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
         from += COPY_ROWS * view->row * BYTES;
     }
 }
@@ -784,6 +783,8 @@ $ end
     at.own_of = -1;
     if (p.items > 0)
         locate_item(&p, at);
+    admit_successors();
+    await_predecessors();
     if (p.fault && block_index() == 0)
         note_faults(&p);
     if (block_index() >= p.items) /* without a row one block looks at the lengths, and does nothing else */
@@ -841,8 +842,8 @@ $ end
             rows_t maximum;
             struct result now;
 
-            /* K of this step has arrived${late and ", and V, for a wait leaves at most 3 groups" or ""}; and no warp reads V of the last one any more. */
-            cp_async_wait(${late and "3" or "2 * STAGES - 2"});
+            /* K of this step has arrived, and no warp reads V of the last one any more. */
+            cp_async_wait(2 * STAGES - 2);
             block_sync();
 $ if q_kept then
             if (step == first) {
@@ -868,9 +869,7 @@ $ end
 
             /* V of this step has arrived, and no warp reads K of it any more. */
             begin_result(now);
-$ if not late then
             cp_async_wait(2 * STAGES - 2);
-$ end
 $ if masked then
             if (step >= cut_from${band and " || step < cut_to" or ""}) {
                 if (block_any(find_special(v_tiles + stage, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
@@ -947,6 +946,9 @@ GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_deco
     const bool by_step = p.level == GLINT_DECODE_STEP;
     const int32_t entry_keys = steps_of_entry(&p) * TILE_N, group = entries_of_group(&p);
     struct merged row; /* so far: the first warp */
+
+    admit_successors();
+    await_predecessors();
 
     const float sink = find_sink(&p, &tile, tile.row0 + first_row + (int32_t)(lane & 1));
     const struct sequence own = find_sequence(&p, tile.batch);

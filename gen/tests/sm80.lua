@@ -72,8 +72,8 @@ refuses("m not a multiple of 16, forward", gpu({ [10] = "        fwd = { { m = 1
   { "10: families.sm80.tiles.fwd[1].m", "104 queries are not whole fragments of 16", "96 or 112" })
 refuses("m not a multiple of 16, backward", gpu({ [11] = "        bwd = { { m = 8, n = 64, warps = 4 } }," }),
   { "11: families.sm80.tiles.bwd[1].m", "8 queries are not whole fragments of 16", "; 16" })
-refuses("stages that no backward tile has", gpu({ [11] = "        bwd = { { m = 32, n = 32, warps = 4, stages = 1 } }," }),
-  { "11: families.sm80.tiles.bwd[1].stages", "1 stages of Q and dO", "2 or 3" })
+refuses("stages that no backward tile has", gpu({ [11] = "        bwd = { { m = 32, n = 32, warps = 4, stages = 4 } }," }),
+  { "11: families.sm80.tiles.bwd[1].stages", "4 stages of Q and dO", "2 or 3" })
 refuses("a strategy for the forward pass", gpu({ [10] = '        fwd = { { m = 64, n = 64, strategy = "fused" } },' }),
   { "10: families.sm80.tiles.fwd[1].strategy", "forward" })
 refuses("an unknown strategy", gpu({ [11] = '        bwd = { { m = 64, n = 64, strategy = "fusd" } },' }),
@@ -207,7 +207,7 @@ end
 
 local DEC = "10: families.sm80.tiles.dec[1]"
 
-harness.case("a decode tile is two kernels, and one row for all masks", function()
+harness.case("a decode tile is two kernels, which may begin before what is ahead has ended, and one row for all masks", function()
   local loaded, why = specs.open(decode("{ m = 8, n = 64, stages = 3, chunk_steps = 4 }"))
   harness.yes(loaded, why)
   local record = loaded.records[1]
@@ -215,8 +215,8 @@ harness.case("a decode tile is two kernels, and one row for all masks", function
   harness.is(record.smem_bytes, 2 * 3 * 64 * 256 + 4 * 8 * 256 + 8 * 64 * 2 + 2 * 4 * 8 * 4)
   harness.has(emit.table(loaded.records, "s"), ".strategy = GLINT_GPU_DECODE,\n    .launch_count = 2,",
     '.entry = "glint_dec_bf16_d128_causal__sm80_s3_m8n64", .grid = GLINT_GPU_DECODE_ITEMS, .rows = 8, .threads = 128, .smem_bytes = 107776, '
-    .. ".blocks_per_sm = 1}",
-    '_merge", .grid = GLINT_GPU_DECODE_MERGE, .rows = 2, .threads = 256, .smem_bytes = 4096}',
+    .. ".blocks_per_sm = 1, .dependent = 1}",
+    '_merge", .grid = GLINT_GPU_DECODE_MERGE, .rows = 2, .threads = 256, .smem_bytes = 4096, .dependent = 1}',
     ".row_dim = 128, .chunk_steps = 4, .span_chunks = 8,", ".pass = GLINT_FORWARD", ".queries_up_to = 8")
   local text = emit.kernel(record, "s", harness.root)
   harness.has(text, record.symbol .. "(", record.symbol .. "_merge(", "up to 8 queries", "spans of 2048")
@@ -234,7 +234,7 @@ refuses("a decode tile for float32", decode("{ m = 8, n = 64 }", { [3] = '  dtyp
 refuses("other warps than a merge has lanes for", decode("{ m = 8, n = 128, warps = 8 }"), { DEC .. ".warps", "sums of 4" })
 refuses("rows that are no pairs of fragments", decode("{ m = 24, n = 64 }"), { DEC .. ".m", "24 rows", "8, or a multiple of 16" })
 refuses("keys that 4 warps do not share", decode("{ m = 8, n = 96 }"), { DEC .. ".n", "96 keys", "a multiple of 64" })
-refuses("stages beyond what a wait leaves", decode("{ m = 8, n = 64, stages = 4 }"), { DEC .. ".stages", "4 is out of range", "from 1 to 3" })
+refuses("stages beyond what a wait leaves", decode("{ m = 8, n = 64, stages = 7 }"), { DEC .. ".stages", "7 is out of range", "from 1 to 6" })
 refuses("steps of a chunk that a warp does not fold", decode("{ m = 8, n = 64, chunk_steps = 6 }"), { DEC .. ".chunk_steps", "not 6" })
 refuses("a field of the forward pass in a decode tile", decode("{ m = 8, n = 64, q_kept = 1 }"), { DEC .. ".q_kept", "a decode tile has none" })
 refuses("columns shared by warps in a decode tile", decode("{ m = 8, n = 64, d_split = 2 }"), { DEC .. ".d_split", "a decode tile has none" })

@@ -75,8 +75,7 @@ return {
     },
   },
 
-  -- Decode: bench/results/decode_notes.md, which also says what the kernel had when these were measured and has not now. Steps of 32 KB of K,
-  -- as larger steps have fewer waits; as many stages as fit.
+  -- Decode: bench/results/decode_notes.md. Steps of 32 KB of K, as larger steps have fewer waits; as many stages as fit.
   dec = {
     [64] = {
       { dtypes = HALF, m = 8, n = 256, stages = 3, chunk_steps = 4, archs = KIB_227, measured = DECODE },
@@ -84,7 +83,7 @@ return {
       { dtypes = HALF, m = 8, n = 128, stages = 2, chunk_steps = 8, archs = KIB_99 },
     },
     [96] = {
-      { dtypes = HALF, m = 8, n = 128, stages = 3, chunk_steps = 4, archs = FROM_163, measured = {} },
+      { dtypes = HALF, m = 8, n = 64, stages = 6, chunk_steps = 8, archs = FROM_163, measured = {} },
       { dtypes = HALF, m = 8, n = 64, stages = 3, chunk_steps = 8, archs = KIB_99 },
     },
     [128] = {

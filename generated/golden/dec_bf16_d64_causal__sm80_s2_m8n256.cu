@@ -473,8 +473,8 @@ GLINT_DEVICE void copy_part_of_tile(const struct glint_decode_params *p, const s
     for (int i = 0; i < COPIES; ++i) {
 #pragma unroll
         for (int page = 0; page < PAGES; ++page)
-            cp_async_16(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), from + page * (PAGE_CHUNKS * 16),
-                        i * COPY_ROWS < c.valid && (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
+            cp_async_16_once(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), from + page * (PAGE_CHUNKS * 16),
+                             i * COPY_ROWS < c.valid && (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
         from += COPY_ROWS * view->row * BYTES;
     }
 }
@@ -717,6 +717,8 @@ GLINT_KERNEL(THREADS, 1) glint_dec_bf16_d64_causal__sm80_s2_m8n256(GLINT_PARAMS(
     at.own_of = -1;
     if (p.items > 0)
         locate_item(&p, at);
+    admit_successors();
+    await_predecessors();
     if (p.fault && block_index() == 0)
         note_faults(&p);
     if (block_index() >= p.items) /* without a row one block looks at the lengths, and does nothing else */
@@ -767,7 +769,7 @@ GLINT_KERNEL(THREADS, 1) glint_dec_bf16_d64_causal__sm80_s2_m8n256(GLINT_PARAMS(
             rows_t maximum;
             struct result now;
 
-            /* K of this step has arrived; and no warp reads V of the last one any more. */
+            /* K of this step has arrived, and no warp reads V of the last one any more. */
             cp_async_wait(2 * STAGES - 2);
             block_sync();
             if (step == first) {
@@ -865,6 +867,9 @@ GLINT_KERNEL(32 * MERGE_WARPS, 1) glint_dec_bf16_d64_causal__sm80_s2_m8n256_merg
     const bool by_step = p.level == GLINT_DECODE_STEP;
     const int32_t entry_keys = steps_of_entry(&p) * TILE_N, group = entries_of_group(&p);
     struct merged row; /* so far: the first warp */
+
+    admit_successors();
+    await_predecessors();
 
     const float sink = find_sink(&p, &tile, tile.row0 + first_row + (int32_t)(lane & 1));
     const struct sequence own = find_sequence(&p, tile.batch);

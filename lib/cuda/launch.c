@@ -274,18 +274,20 @@ static enum glint_status prepare(struct glint_cuda *cuda, const struct glint_var
     return status == GLINT_OK ? glint_cuda_encode_maps(cuda, variant, &plan->problem, tensors, maps) : status;
 }
 
-/* A driver that knows no attributes starts a dependent launch when what is ahead has ended. */
-static glint_cu_result launch_one(const struct glint_cuda_driver *driver, const struct glint_gpu_launch *launch,
-                                  glint_cu_function function, unsigned int blocks, void **arguments, void *stream)
+/* A driver that knows no attributes starts a dependent launch when what is ahead has ended; so does every device before 9.0. */
+static glint_cu_result launch_one(const struct glint_cuda *cuda, const struct glint_gpu_launch *launch, glint_cu_function function,
+                                  unsigned int blocks, void **arguments, void *stream)
 {
-    if ((launch->cluster == 0 && !launch->dependent) || !driver->launch_ex)
+    const struct glint_cuda_driver *driver = &cuda->driver;
+    const bool dependent = launch->dependent && cuda->sm >= 90;
+    if ((launch->cluster == 0 && !dependent) || !driver->launch_ex)
         return driver->launch(function, blocks, 1, 1, launch->threads, 1, 1, launch->smem_bytes, stream, arguments, NULL);
     struct glint_cu_launch_attribute attributes[2];
     struct glint_cu_launch_config config = {{blocks, 1, 1}, {launch->threads, 1, 1}, launch->smem_bytes, stream, attributes, 0};
     if (launch->cluster > 0)
         attributes[config.attribute_count++] =
             (struct glint_cu_launch_attribute){.id = GLINT_CU_LAUNCH_CLUSTER, .value = {launch->cluster, 1, 1}};
-    if (launch->dependent)
+    if (dependent)
         attributes[config.attribute_count++] = (struct glint_cu_launch_attribute){.id = GLINT_CU_LAUNCH_DEPENDENT, .value = {1}};
     return driver->launch_ex((const struct CUlaunchConfig_st *)(const void *)&config, function, arguments, NULL);
 }
@@ -299,8 +301,7 @@ static enum glint_status launch_all(struct glint_cuda *cuda, const struct glint_
     enum glint_status status = GLINT_OK;
     for (uint32_t i = 0; i < kernel->launch_count && status == GLINT_OK; i++)
         if (blocks[i] > 0)
-            status = glint_cuda_note(
-                cuda, launch_one(&cuda->driver, &kernel->launch[i], row->functions[i], blocks[i], arguments, stream));
+            status = glint_cuda_note(cuda, launch_one(cuda, &kernel->launch[i], row->functions[i], blocks[i], arguments, stream));
     return status;
 }
 

@@ -49,7 +49,7 @@ static bool name_is_right(const struct glint_variant_info *info)
         if (info->pass == GLINT_BACKWARD)
             rest = after(rest, "fused_") != NULL ? after(rest, "fused_") : after(rest, "split_");
         if (info->queries_up_to > 0)
-            rest = rest != NULL && rest[0] == 's' && rest[1] >= '1' && rest[1] <= '3' ? after(rest + 2, "_") : NULL;
+            rest = rest != NULL && rest[0] == 's' && rest[1] >= '1' && rest[1] <= '6' ? after(rest + 2, "_") : NULL;
         if (info->math == GLINT_MATH_TF32X3)
             rest = after(rest, "tf32x3_");
     }

@@ -83,8 +83,8 @@ static const struct glint_gpu_kernel split = {KERNEL(SPLIT, split_images), .laun
 static const struct glint_gpu_kernel decode = {
     KERNEL(DECODE, decode_images),
     .launch_count = 2,
-    .launch = {{LAUNCH("decode", GLINT_GPU_DECODE_ITEMS, 8, 128, 140000), .blocks_per_sm = 1},
-               {LAUNCH("decode_merge", GLINT_GPU_DECODE_MERGE, 2, 256, 4096)}},
+    .launch = {{LAUNCH("decode", GLINT_GPU_DECODE_ITEMS, 8, 128, 140000), .blocks_per_sm = 1, .dependent = 1},
+               {LAUNCH("decode_merge", GLINT_GPU_DECODE_MERGE, 2, 256, 4096), .dependent = 1}},
     .row_dim = 256,
     .chunk_steps = 8,
     .span_chunks = 8};

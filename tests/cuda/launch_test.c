@@ -778,8 +778,10 @@ START_TEST(decode_launch)
             check_launch(0, "decode", e->blocks, 128, 140000, &mark);
         if (e->merge_blocks > 0)
             check_launch(1, "decode_merge", e->merge_blocks, 256, 4096, &mark);
-        for (unsigned i = 0; i < launches; i++)
+        for (unsigned i = 0; i < launches; i++) {
+            ck_assert_uint_eq(fake.launch[i].dependent, sm >= 90); /* no device before knows how */
             check_decode_launch(&c, i, e);
+        }
         ck_assert_int_eq(glint_explain(context, &c.problem, GLINT_FORWARD, text, sizeof text, NULL), GLINT_OK);
         snprintf(sentence, sizeof sentence, "The keys are shared by %d blocks", e->parts);
         ck_assert_msg((strstr(text, sentence) != NULL) == (e->parts > 1), "%s", text);

@@ -170,18 +170,22 @@ void draw_section(const sim::Entry &entry, unsigned char *parameters)
         shape->section = (int32_t)(1 + sim::draw(heads + 1));
 }
 
-/* A launch runs to its end before it returns, so one that may begin before what is ahead has ended just begins after it. */
+/* A launch runs to its end before it returns, so one that may begin before what is ahead has ended begins after it; but it must wait for
+ * that before it touches global memory. */
 glint_cu_result launch_ex(const CUlaunchConfig_st *given, glint_cu_function handle, void **parameters, void **)
 {
     const glint_cu_launch_config &config = *(const glint_cu_launch_config *)(const void *)given;
     const Function &function = *(const Function *)(void *)handle;
     uint32_t cluster = 1;
+    bool dependent = false;
 
     for (unsigned int i = 0; i < config.attribute_count; ++i)
         if (config.attributes[i].id == GLINT_CU_LAUNCH_CLUSTER && config.attributes[i].value[1] == 1 &&
             config.attributes[i].value[2] == 1)
             cluster = config.attributes[i].value[0];
-        else if (config.attributes[i].id != GLINT_CU_LAUNCH_DEPENDENT)
+        else if (config.attributes[i].id == GLINT_CU_LAUNCH_DEPENDENT)
+            dependent = config.attributes[i].value[0] != 0;
+        else
             return INVALID_VALUE;
     if (config.grid[0] == 0 || config.grid[1] != 1 || config.grid[2] != 1 || config.block[1] != 1 || config.block[2] != 1 ||
         config.shared_bytes > function.dynamic_shared || cluster == 0 || cluster > 8 || config.grid[0] % cluster != 0)
@@ -193,7 +197,7 @@ glint_cu_result launch_ex(const CUlaunchConfig_st *given, glint_cu_function hand
     std::memcpy(copy.data(), parameters[0], function.entry->parameter_bytes);
     draw_section(*function.entry, copy.data()->bytes);
     sim::run(sim::Launch{function.entry->call, copy.data(), config.grid[0], config.block[0], config.shared_bytes,
-                         function.entry->name, cluster});
+                         function.entry->name, cluster, dependent});
     return GLINT_CU_SUCCESS; /* a finding shows when the stream is waited for */
 }
 

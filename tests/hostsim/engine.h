@@ -103,6 +103,7 @@ struct alignas(64) Thread {
     Known *released; /* what a fence made ready for the relaxed writes after it, or null */
     Known *seen;     /* what relaxed reads since the last fence could have acquired, or null */
     bool ended;
+    bool awaited;          /* what is ahead of the launch in its stream */
     const char *waits_for; /* null while it can run, and while it waits for lanes of its warp */
     Site waits_at;
     uint32_t waits_id;
@@ -211,6 +212,7 @@ unsigned char *shared_raw(Block *block, uint32_t address);
 uint32_t shared_size(const Block *block);
 
 /* Global memory. */
+void await_predecessors(Site site);
 unsigned char *global(const void *address, uint32_t bytes, Use use, Site site);
 
 /* Through the async proxy, at any moment between the two: what ordinary stores put there takes a fence.proxy.async.global of the thread that
@@ -250,6 +252,8 @@ struct Launch {
     uint32_t blocks, threads, shared_bytes;
     const char *name;
     uint32_t cluster = 1; /* blocks of a cluster */
+    bool dependent =
+        false; /* it may begin before what is ahead of it has ended: a thread that touches global memory has awaited that */
 };
 
 /* False: there is a finding. */

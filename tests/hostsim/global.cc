@@ -287,11 +287,26 @@ static Access access_by_self(int strong, bool async, Site site)
     return {self->block->index, self->clock, (uint16_t)(self->index & 0x1fff), (uint16_t)(strong & 3), async, site_id(site)};
 }
 
+void await_predecessors(Site site)
+{
+    event("await_predecessors", site);
+    self->awaited = true;
+}
+
+/* What is ahead of a dependent launch may still be writing. */
+static void check_awaited(const void *address, Use use, Site site)
+{
+    if (grid.launch.dependent && !self->awaited)
+        report(Kind::race, site, "%s %s %p before it has waited for the launch ahead to end", who(self).c_str(),
+               use == Use::read ? "reads" : "writes", address);
+}
+
 static unsigned char *look(const void *address, uint32_t bytes, Use use, bool strong, Site site)
 {
     const uintptr_t begin = (uintptr_t)address;
     Allocation *allocation = allocation_of(address, bytes, site);
 
+    check_awaited(address, use, site);
     if (begin % (bytes >= 16 ? 16 : bytes) != 0)
         report(Kind::alignment, site, "%s: address %p for %u bytes", who(self).c_str(), address, bytes);
     if (use != Use::read)
@@ -321,6 +336,7 @@ template <typename Each> static Allocation &each_word(const void *address, uint3
 void global_begin_async(const void *address, uint32_t bytes, Use use, Site site)
 {
     const Access now = access_by_self(use == Use::atomic ? ASYNC : 0, true, site);
+    check_awaited(address, use, site);
     const uint32_t one = use == Use::read ? READER : WRITER, all = use == Use::read ? READERS : WRITERS;
 
     Allocation &allocation = each_word(address, bytes, site, [&](Word &word, const void *at, uint32_t mask) {

@@ -132,6 +132,22 @@ GLINT_DEVICE void fence_device(void)
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
+/* A kernel may be launched before the one that it depends on has ended (since sm_90, where the launch allows it): until then it may
+ * not touch global memory. One that is waited for says when all its blocks are far enough for that; otherwise it is at their end. */
+GLINT_DEVICE void await_predecessors(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+GLINT_DEVICE void admit_successors(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 /* ---- shared memory ------------------------------------------------------------------------------------------------------ */
 
 /* Address of the kernel's dynamic shared memory, aligned to 1024 bytes. */
@@ -218,6 +234,14 @@ GLINT_DEVICE void cp_async_16(uint32_t shared, const void *global, bool inside)
                  : "memory");
 }
 
+/* The same of what is not read again soon: in L2 it makes place for others first. */
+GLINT_DEVICE void cp_async_16_once(uint32_t shared, const void *global, bool inside)
+{
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;" ::"r"(shared),
+                 "l"(__cvta_generic_to_global(global)), "r"(inside ? 16u : 0u), "l"(0x12f0000000000000ull)
+                 : "memory");
+}
+
 /* 4 bytes, for arrays that are not aligned to 16. */
 GLINT_DEVICE void cp_async_4(uint32_t shared, const void *global, bool inside)
 {
@@ -232,14 +256,22 @@ GLINT_DEVICE void cp_async_commit(void)
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until at most `groups` (a constant, 0 ... 3) of the newest groups are still under way. */
+/* Until at most `groups` (a constant, 0 ... 11) of the newest groups are still under way. */
 GLINT_DEVICE void cp_async_wait(const int groups)
 {
     switch (groups) {
     case 0: asm volatile("cp.async.wait_group 0;" ::: "memory"); break;
     case 1: asm volatile("cp.async.wait_group 1;" ::: "memory"); break;
     case 2: asm volatile("cp.async.wait_group 2;" ::: "memory"); break;
-    default: asm volatile("cp.async.wait_group 3;" ::: "memory"); break;
+    case 3: asm volatile("cp.async.wait_group 3;" ::: "memory"); break;
+    case 4: asm volatile("cp.async.wait_group 4;" ::: "memory"); break;
+    case 5: asm volatile("cp.async.wait_group 5;" ::: "memory"); break;
+    case 6: asm volatile("cp.async.wait_group 6;" ::: "memory"); break;
+    case 7: asm volatile("cp.async.wait_group 7;" ::: "memory"); break;
+    case 8: asm volatile("cp.async.wait_group 8;" ::: "memory"); break;
+    case 9: asm volatile("cp.async.wait_group 9;" ::: "memory"); break;
+    case 10: asm volatile("cp.async.wait_group 10;" ::: "memory"); break;
+    default: asm volatile("cp.async.wait_group 11;" ::: "memory"); break;
     }
 }
 

@@ -20,6 +20,7 @@ GLINT_CLUSTER_KERNEL(128, 1, 2) glint_tiles(GLINT_PARAMS(struct glint_forward_ma
     block_sync();
     cluster_arrive();
     cluster_wait();
+    await_predecessors();
     for (;;) {
         if (t == 0 && rank == 0) { /* for both */
             const float pair = (float)atom_global_add_u32(p.words, 1);

@@ -28,6 +28,8 @@ struct micro_case {
     size_t compared = 0;
     bool approximate = false; /* floats, of which the simulator is close to what the GPU gives */
     uint32_t arg[12] = {0};
+    uint32_t launches =
+        1; /* after one another, arg[11] being the number of each; more than 1: each may begin before the one ahead has ended */
     micro_map map;
 };
 

@@ -126,6 +126,22 @@ static micro_case meetings(uint32_t count)
     return c;
 }
 
+static micro_case dependents(uint32_t blocks)
+{
+    const string name = "dependents/" + std::to_string(blocks);
+    micro_random random(name);
+    micro_case c = start(name, "dependents", blocks, 64, blocks * 128);
+
+    c.launches = 6;
+    c.arg[0] = blocks;
+    c.arg[1] = blocks < 100 ? 100 : 20;
+    for (size_t i = 0; i < c.launches; ++i)
+        c.in.push_back(random.word());
+    for (uint32_t &word : c.out)
+        word = random.word();
+    return c;
+}
+
 vector<micro_case> sm80_cases()
 {
     vector<micro_case> cases;
@@ -144,6 +160,9 @@ vector<micro_case> sm80_cases()
     }
     cases.push_back(random_words("named_barriers", 1, 128, 256, 256, 1024));
     cases.push_back(random_words("cp_async", 1, 64, 64 + 64 * 80, 64 * 80, 64 * 320));
+    cases.push_back(random_words("cp_async_once", 1, 64, 64 + 64 * 48, 64 * 48, 64 * 192));
+    for (uint32_t blocks : {1u, 7u, 200u})
+        cases.push_back(dependents(blocks));
     cases.push_back(random_words("memory", 1, 32, 512, 512, 2048));
     cases.push_back(atomics());
     cases.push_back(random_words("indices", 3, 96, 3 * 96, 3 * 96 * 4, 0));
@@ -160,13 +179,13 @@ vector<micro_case> sm80_cases()
     return cases;
 }
 
-/* Of a GPU before sm_90: nearest_tf32, the atomics' four floats and mbarrier_wait. */
+/* Of a GPU before sm_90: nearest_tf32, the atomics' four floats, mbarrier_wait and launches that depend on each other. */
 vector<micro_case> before90_cases()
 {
     vector<micro_case> cases;
 
     for (const micro_case &c : sm80_cases())
-        if (c.name == "nearest_tf32" || c.name == "atomics" || c.name.compare(0, 6, "phase_") == 0)
+        if (c.name == "nearest_tf32" || c.name == "atomics" || c.name.compare(0, 6, "phase_") == 0 || c.entry == "micro_dependents")
             cases.push_back(c);
     return cases;
 }

@@ -87,7 +87,7 @@ static bool launch(const micro_case &c, const micro_params &params)
         return false;
     }
     return sim::run({[](const void *p) { launched(*(const micro_params *)p); }, &params, c.blocks, c.threads, c.shared_bytes,
-                     c.name.c_str(), c.cluster});
+                     c.name.c_str(), c.cluster, c.launches > 1});
 }
 
 /* The case's result; empty when the simulator has a finding. */
@@ -107,7 +107,12 @@ static std::vector<uint32_t> run(const micro_case &c)
         params.in = (const uint32_t *)in;
         params.out = (uint32_t *)out;
         memcpy(params.arg, c.arg, sizeof params.arg);
-        right = refused == 0 && launch(c, params);
+        right = refused == 0;
+        for (uint32_t number = 0; number < c.launches && right; ++number) {
+            if (c.launches > 1)
+                params.arg[11] = number;
+            right = launch(c, params);
+        }
         memcpy(result.data(), sim::global_raw(out), result.size() * 4);
     }
     sim::global_release(in);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "lib/cuda/driver.h"
 #include "tests/hostsim/micro/golden.h"
 
 typedef uint64_t address;
@@ -40,6 +41,21 @@ static int encode(struct tensor_map *words, const micro_map &map, address base)
                 &map.strides[0], &map.box[0], &map.steps[0], map.interleave, map.swizzle, map.l2, map.fill);
 }
 
+/* Before sm_90 no kernel begins before the one ahead of it has ended. */
+static bool dependent_launches = true;
+
+static void launch(const micro_case &c, void *function, void **arguments)
+{
+    struct glint_cu_launch_attribute dependent;
+    memset(&dependent, 0, sizeof dependent);
+    dependent.id = GLINT_CU_LAUNCH_DEPENDENT;
+    dependent.value[0] = 1;
+    const struct glint_cu_launch_config config = {
+        {c.blocks, 1, 1}, {c.threads, 1, 1}, c.shared_bytes, nullptr, &dependent, c.launches > 1 && dependent_launches ? 1u : 0u};
+
+    must(c.name, "cuLaunchKernelEx", (const void *)&config, function, arguments, (void **)nullptr);
+}
+
 static std::vector<uint32_t> run(const micro_case &c, void *module)
 {
     void *function = nullptr;
@@ -65,8 +81,11 @@ static std::vector<uint32_t> run(const micro_case &c, void *module)
         memcpy(params.arg, c.arg, sizeof params.arg);
         must(c.name, "cuModuleGetFunction", &function, module, c.entry.c_str());
         must(c.name, "cuFuncSetAttribute", function, 8 /* dynamic shared bytes */, (int)c.shared_bytes);
-        must(c.name, "cuLaunchKernel", function, c.blocks, 1u, 1u, c.threads, 1u, 1u, c.shared_bytes, (void *)nullptr,
-             (void **)arguments, (void **)nullptr);
+        for (uint32_t number = 0; number < c.launches; ++number) {
+            if (c.launches > 1)
+                params.arg[11] = number;
+            launch(c, function, arguments);
+        }
         must(c.name, "cuCtxSynchronize");
         must(c.name, "cuMemcpyDtoH_v2", (void *)result.data(), out, c.out.size() * 4);
     }
@@ -116,6 +135,7 @@ int main(int argc, char **argv)
     must("start", "cuDevicePrimaryCtxRetain", &context, device);
     must("start", "cuCtxSetCurrent", context);
     must("start", "cuModuleLoadData", &module, (const void *)contents(argv[2]).data());
+    dependent_launches = strcmp(argv[1], "before90") != 0;
     printf("# %s, CUDA %d.%d\n", name, version / 1000, version % 1000 / 10);
     for (const micro_case &c : micro_cases(argv[1])) {
         const std::vector<uint32_t> result = run(c, module);

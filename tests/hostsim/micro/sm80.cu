@@ -170,6 +170,45 @@ GLINT_KERNEL(64, 1) micro_cp_async(GLINT_PARAMS(struct micro_params) p)
     }
 }
 
+/* The same of what is not read again soon, in twelve groups: as many as a wait may leave. */
+GLINT_KERNEL(64, 1) micro_cp_async_once(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t shared = shared_base(), thread = thread_index();
+    const uint32_t *in = p.in + 64 + thread * 48;
+    const uint32_t inside = ld_relaxed_u32(p.in + thread);
+    const uint32_t mine = shared + thread * 192;
+
+    for (uint32_t i = 0; i < 48; ++i)
+        st_shared_u32(mine + 4 * i, 0xdeadbeef);
+    for (uint32_t group = 0; group < 12; ++group) {
+        cp_async_16_once(mine + group * 16, in + group * 4, inside >> group & 1);
+        cp_async_commit();
+    }
+#pragma unroll
+    for (int group = 0; group < 12; ++group) {
+        cp_async_wait(11 - group);
+        for (uint32_t i = 0; i < 4; ++i)
+            st_global_u32(p.out + thread * 48 + (uint32_t)group * 4 + i, ld_shared_u32(mine + ((uint32_t)group * 4 + i) * 4));
+    }
+}
+
+/* ---- launches that may begin before the one ahead of them has ended: each takes what all blocks of that have left ------------------ */
+
+GLINT_KERNEL(64, 1) micro_dependents(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint32_t blocks = p.arg[0], half = blocks * 64, number = p.arg[11]; /* of the launch */
+    const uint32_t other = (block_index() + 1) % blocks * 64 + (thread_index() ^ 5);
+    uint32_t *const from = p.out + number % 2 * half, *const to = p.out + (number + 1) % 2 * half;
+    uint32_t sum = 0;
+
+    admit_successors();
+    await_predecessors();
+    /* Longer than the next launch takes to come here. */
+    for (uint32_t i = 0; i < p.arg[1]; ++i)
+        sum = sum * 5 + ld_relaxed_u32(from + (other + i * 64) % half);
+    st_global_u32(to + block_index() * 64 + thread_index(), sum + ld_relaxed_u32(p.in + number));
+}
+
 /* ---- loads and stores, every width ------------------------------------------------------------------------------------------ */
 
 GLINT_KERNEL(32, 1) micro_memory(GLINT_PARAMS(struct micro_params) p)

@@ -146,6 +146,17 @@ GLINT_DEVICE void fence_device(SIM_SITE)
     sim::fence();
 }
 
+/* Launches run one after another here: who does not wait is found out at its first access to global memory. */
+GLINT_DEVICE void await_predecessors(SIM_SITE)
+{
+    sim::await_predecessors(SIM_THIS);
+}
+
+GLINT_DEVICE void admit_successors(SIM_SITE)
+{
+    sim::event("admit_successors", SIM_THIS);
+}
+
 /* ---- shared memory ------------------------------------------------------------------------------------------------------ */
 
 GLINT_DEVICE uint32_t shared_base(void)
@@ -245,6 +256,11 @@ static inline void sim_copy(const char *name, uint32_t shared, const void *from,
 }
 
 GLINT_DEVICE void cp_async_16(uint32_t shared, const void *from, bool inside, SIM_SITE)
+{
+    sim_copy("cp.async", shared, from, 16, inside, SIM_THIS);
+}
+
+GLINT_DEVICE void cp_async_16_once(uint32_t shared, const void *from, bool inside, SIM_SITE)
 {
     sim_copy("cp.async", shared, from, 16, inside, SIM_THIS);
 }

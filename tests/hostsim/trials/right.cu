@@ -130,6 +130,24 @@ RIGHT(older_groups)
     answer(&p, 64, ld_shared_u32(s + t * 4) / 2 + (ld_shared_u32(s + (64 + t) * 4) + 1) / 2 + 1);
 }
 
+/* A wait leaves up to eleven groups. */
+RIGHT(oldest_of_twelve_groups)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    cp_async_16_once(s + t * 16, p.in + t / 4 * 4, true);
+    for (uint32_t i = 0; i < 12; ++i)
+        cp_async_commit();
+    cp_async_wait(11);
+    answer(&p, 64, ld_shared_u32(s + t * 16 + t % 4 * 4) + 1);
+}
+
+RIGHT(dependent_launch)
+{
+    admit_successors();
+    await_predecessors();
+    answer(&p, 64, ld_relaxed_u32(p.in + thread_index()) + 1);
+}
+
 /* A group without copies counts as one, and so the copy's is not the newest. */
 RIGHT(empty_group_after_a_copy)
 {

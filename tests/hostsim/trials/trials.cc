@@ -53,6 +53,7 @@ const Trial TRIALS[] = {
     WRONG_TRIAL(copy_in_no_group, 1, 32, 1024, "pending"),
     WRONG_TRIAL(newest_group_read, 1, 32, 1024, "pending"),
     WRONG_TRIAL(newest_group_is_not_the_empty_one, 1, 32, 1024, "pending"),
+    WRONG_TRIAL(second_of_twelve_groups, 1, 32, 1024, "pending"),
     WRONG_TRIAL(copy_of_another_thread, 1, 32, 1024, "race pending uninitialised"),
     WRONG_TRIAL(wait_of_another_thread, 1, 64, 1024, "pending"),
     WRONG_TRIAL(stored_under_a_copy, 1, 32, 1024, "pending"),
@@ -114,6 +115,10 @@ const Trial TRIALS[] = {
     WRONG_TRIAL(flag_before_the_data, 2, 32, 0, "race uninitialised"),
     WRONG_TRIAL(others_of_the_block_have_not_written, 2, 64, 0, "race uninitialised"),
     WRONG_TRIAL(waits_for_a_later_block, 64, 32, 0, "deadlock"),
+    WRONG_TRIAL(dependent_launch_reads_at_once, 1, 64, 0, "race"),
+    WRONG_TRIAL(dependent_launch_writes_at_once, 1, 64, 0, "race"),
+    WRONG_TRIAL(dependent_launch_of_which_half_waits, 1, 64, 0, "race"),
+    WRONG_TRIAL(dependent_launch_copies_at_once, 1, 64, 1024, "race"),
     WRONG_TRIAL(blocks_write_the_same, 2, 32, 0, "race"),
     WRONG_TRIAL(sum_read_while_others_add, 2, 32, 0, "race"),
     WRONG_TRIAL(for_ever, 1, 32, 0, "deadlock"),
@@ -127,6 +132,8 @@ const Trial TRIALS[] = {
     RIGHT_TRIAL(own_copy, 1, 64, 1024),
     RIGHT_TRIAL(copies_of_others, 1, 64, 1024),
     RIGHT_TRIAL(older_groups, 1, 64, 1024),
+    RIGHT_TRIAL(oldest_of_twelve_groups, 1, 64, 1024),
+    RIGHT_TRIAL(dependent_launch, 1, 64, 1024),
     RIGHT_TRIAL(empty_group_after_a_copy, 1, 64, 1024),
     RIGHT_TRIAL(nothing_is_read_outside, 1, 64, 1024),
     RIGHT_TRIAL(lanes_apart_and_together_again, 1, 64, 1024),
@@ -223,7 +230,8 @@ void run(const Trial &trial, uint64_t seed, const std::vector<int> &lines)
     sim_put(params.flags, words, BYTES);
     sim_clear();
     sim_seed(seed);
-    sim::run(sim::Launch{trial.kernel.call, &params, trial.blocks, trial.threads, trial.shared_bytes, trial.kernel.name});
+    sim::run(sim::Launch{trial.kernel.call, &params, trial.blocks, trial.threads, trial.shared_bytes, trial.kernel.name, 1,
+                         std::strncmp(trial.name, "dependent_", 10) == 0});
     if (trial.kinds != nullptr)
         judge_finding(trial, seed, lines);
     else

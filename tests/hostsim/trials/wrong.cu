@@ -161,6 +161,17 @@ WRONG(newest_group_is_not_the_empty_one)
     st_global_u32(p.out + t, ld_shared_u32(s + t * 4)); /* HERE */
 }
 
+WRONG(second_of_twelve_groups)
+{
+    const uint32_t s = shared_base(), t = thread_index();
+    cp_async_commit();
+    cp_async_16_once(s + t * 16, p.in, true);
+    for (uint32_t i = 1; i < 12; ++i)
+        cp_async_commit();
+    cp_async_wait(11);
+    st_global_u32(p.out + t, ld_shared_u32(s + t * 16)); /* HERE */
+}
+
 WRONG(copy_of_another_thread)
 {
     const uint32_t s = shared_base(), t = thread_index();
@@ -798,6 +809,37 @@ WRONG(waits_for_a_later_block)
         while (ld_acquire_u32(p.flags + block_index() + 1) == 0) { /* HERE */
         }
     st_release_u32(p.flags + block_index(), 1);
+}
+
+/* ---- launches that may begin before what is ahead has ended ---------------------------------------------------------------- */
+
+WRONG(dependent_launch_reads_at_once)
+{
+    const uint32_t word = ld_relaxed_u32(p.in + thread_index()); /* HERE */
+    await_predecessors();
+    st_global_u32(p.out + thread_index(), word);
+}
+
+WRONG(dependent_launch_writes_at_once)
+{
+    admit_successors();                       /* that is not a wait */
+    st_global_u32(p.out + thread_index(), 1); /* HERE */
+    await_predecessors();
+}
+
+WRONG(dependent_launch_of_which_half_waits)
+{
+    if (warp_index() == 0)
+        await_predecessors();
+    st_global_u32(p.out + thread_index(), 1); /* HERE */
+}
+
+WRONG(dependent_launch_copies_at_once)
+{
+    cp_async_16_once(shared_base() + thread_index() * 16, p.in, true); /* HERE */
+    await_predecessors();
+    cp_async_commit();
+    cp_async_wait(0);
 }
 
 WRONG(blocks_write_the_same)
