@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Times Glint beside PyTorch's GPU attention on the same tensors, in turn, in one process: FlashAttention-2, cuDNN and, in float32, the
-memory-efficient kernel, each through scaled_dot_product_attention.
+"""Times Glint beside other GPU attention on the same tensors, in turn, in one process: FlashAttention-2, cuDNN and, in float32, the
+memory-efficient kernel, each through PyTorch's scaled_dot_product_attention, and FlashAttention-3 where Python finds flash_attn_interface.
 
     ./bazelw build //examples/pytorch:libglint_shared.so
     python3 bench/peers_gpu.py --csv bench/results/h200.csv
     python3 bench/plot.py bench/results/h200.csv --name h200
 
 The group "decode" is one query a sequence against many keys, over 35 cells, and needs a library with the pass `dec` of sm80: spec/full.lua
-has it. FlashAttention-3 is one more peer there, where Python finds flash_attn_interface. A call takes microseconds, so 20 of them are
-captured in a graph; they read the same K and V, which stay in the L2 cache where they are below some 40 MB. Its unit is TB/s of K and V.
+has it. A call takes microseconds, so 20 of them are captured in a graph; they read the same K and V, which stay in the L2 cache where they
+are below some 40 MB. Its unit is TB/s of K and V. With --features Glint is timed beside itself, in any group: lengths on the device, sinks, a
+softcap and pages, where the library has rows for them.
 
     ./bazelw build --repo_env=GLINT_SPEC=spec/full.lua //examples/pytorch:libglint_shared.so
     python3 bench/peers_gpu.py --group decode --csv bench/results/h200_decode.csv
@@ -16,9 +17,10 @@ captured in a graph; they read the same K and V, which stay in the L2 cache wher
 It needs PyTorch, a GPU and the shared object ($GLINT_LIBRARY, if it is not where Bazel leaves it). Apart from decode: 16384 tokens, heads = 2048 / head_dim,
 [batch, seqlen, heads, head_dim] in memory, random normal data. In every round each implementation runs a few times, in an order that
 rotates from round to round, so that a warm or throttled minute of the GPU is shared by all; a call is timed by CUDA events with the queue kept
-full, and the median of all rounds counts. Results of all are compared before the clock starts.
+full, and the median of all rounds counts. Results of all are compared before the clock starts. With --sustained SECONDS each implementation
+runs that long by itself, as a GPU that is always busy does: the median of the second half counts, with the clock and the power near its end.
 
-FLOPs: 4 B H Sq Sk D forward, 2.5 times that backward, half of it for causal.
+FLOPs: 4 B H Sq Sk D forward, 2.5 times that backward, half of it for causal; in windows and where lengths differ, of the pairs that are seen.
 """
 
 import argparse
@@ -42,7 +44,7 @@ sys.path.insert(0, str(ROOT / "examples/pytorch"))
 import glint_torch as glint  # noqa: E402
 
 COLUMNS = ["impl", "variant", "pass", "dtype", "head_dim", "mask", "seqlen_q", "seqlen_k", "batch", "heads_q", "heads_kv", "threads",
-           "ms", "tflops"]
+           "ms", "tflops", "mhz", "watts"]
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 PASSES = {"fwd": glint.FORWARD, "bwd": glint.BACKWARD}
 RESULTS = {"fwd": ["o"], "bwd": ["dq", "dk", "dv"]}
@@ -56,8 +58,12 @@ GROUPS = {
     "gqa": (["bf16"], [64, 128], 8, "fa2", 1.15),
     "mqa": (["bf16"], [64, 128], 16, "fa2", 1.15),
     "dims": (["bf16"], [96, 192], 1, "fa2", 1.15),
+    "lengths": (["bf16"], [64, 128, 256], 1, "best", 1.0),
+    "windows": (["bf16"], [64, 128, 256], 1, "fa3", 1.0),
     "decode": (["bf16"], [64, 128, 256], None, "best", 1.0),
 }
+LENGTHS = [(1000, 1000), (1024, 1024), (3333, 3333), (4096, 4096), (1024, 4096), (4096, 1024)]  # queries, keys
+WINDOWS = [(8192, 512), (8192, 8192)]  # keys, of which a query sees so many before it and itself
 DECODE_HEADS = [(128, 32, 8), (128, 64, 8), (64, 64, 8), (128, 32, 32), (256, 16, 8)]  # head_dim, query heads, key heads
 DECODE_SIZES = [(1, 1024), (1, 8192), (1, 65536), (16, 1024), (16, 8192), (128, 2048), (64, 8192)]  # batch, keys
 
@@ -68,22 +74,30 @@ class Shape:
     passes, unit = ("fwd", "bwd"), "TFLOP/s"
     calls = 1  # that are timed as one
 
-    def __init__(self, dtype, head_dim, mask, seqlen, group):
-        self.dtype, self.head_dim, self.mask, self.seqlen_q, self.seqlen_k = dtype, head_dim, mask, seqlen, seqlen
-        self.batch, self.heads_q = max(1, TOKENS // seqlen), max(group, WIDTH // head_dim // group * group)
-        self.heads_kv = self.heads_q // group
+    def __init__(self, dtype, head_dim, mask, seqlen, group, seqlen_k=None, window=None):
+        self.dtype, self.head_dim, self.mask, self.seqlen_q, self.seqlen_k = dtype, head_dim, mask, seqlen, seqlen_k or seqlen
+        self.batch, self.heads_q = max(1, TOKENS // max(seqlen, self.seqlen_k)), max(group, WIDTH // head_dim // group * group)
+        self.heads_kv, self.window = self.heads_q // group, window
         self.causal, self.scale = mask == "causal", head_dim**-0.5
 
     def name(self):
-        group = self.heads_q // self.heads_kv
-        return f"{self.dtype} d{self.head_dim} {self.mask:6} S={self.seqlen_k:<5}" + (f" {group}:1" if group > 1 else "")
+        group, keys = self.heads_q // self.heads_kv, f"S={self.seqlen_k:<5}" if self.seqlen_q == self.seqlen_k else f"{self.seqlen_q} x {self.seqlen_k}"
+        return f"{self.dtype} d{self.head_dim} {self.mask:6} {keys}" + (f" {group}:1" if group > 1 else "") + (f" window {self.window}" if self.window else "")
 
     def rate(self, which, ms):
         return self.tflops(which, ms)
 
     def tflops(self, which, ms):
-        flops = 4.0 * self.batch * self.heads_q * self.seqlen_q * self.seqlen_k * self.head_dim
-        return flops * (2.5 if which == "bwd" else 1.0) * (0.5 if self.causal else 1.0) / ms * 1e-9
+        return 4e-9 * self.batch * self.heads_q * self.pairs() * self.head_dim * (2.5 if which == "bwd" else 1.0) / ms
+
+    def pairs(self):
+        """Pairs of query and key that are seen; the last query sees the last key."""
+        if not self.causal:
+            return self.seqlen_q * self.seqlen_k
+        if self.seqlen_q == self.seqlen_k and not self.window:
+            return 0.5 * self.seqlen_q * self.seqlen_k
+        ends = (max(0, self.seqlen_k - self.seqlen_q + 1 + query) for query in range(self.seqlen_q))
+        return sum(min(end, self.window or end) for end in ends)
 
     def tensors(self):
         """q, k, v, dout as [B, H, N, D] views of [B, N, H, D] memory."""
@@ -120,13 +134,18 @@ class Glint:
         names = "q k v o dout dq dk dv".split()
         tensors = dict(zip(names, [q, k, v, torch.empty_like(q), dout, *(torch.empty_like(t) for t in (q, k, v))]))
         lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
-        self.addresses = glint.Tensors(lse=lse.data_ptr(), **{name: t.data_ptr() for name, t in tensors.items()})
-        self.problem = glint.Problem(dtype=glint.DTYPES[q.dtype], mask=glint.MASKS["top_left" if shape.causal else "none"],
-                                     softmax_scale=shape.scale, batch=shape.batch, heads_q=shape.heads_q, heads_kv=shape.heads_kv,
-                                     head_dim=shape.head_dim, seqlen_q=shape.seqlen_q, seqlen_k=shape.seqlen_k)
+        more = getattr(self, "more", {})
+        self.addresses = glint.Tensors(lse=lse.data_ptr(), **{name: t.data_ptr() for name, t in (tensors | more).items()})
+        mask = glint.BANDS["bottom_right"] if shape.window else glint.MASKS["bottom_right" if shape.causal else "none"]
+        self.problem = glint.Problem(dtype=glint.DTYPES[q.dtype], mask=mask, softmax_scale=shape.scale, batch=shape.batch, heads_q=shape.heads_q,
+                                     heads_kv=shape.heads_kv, head_dim=shape.head_dim, seqlen_q=shape.seqlen_q, seqlen_k=shape.seqlen_k)
+        if shape.window:
+            self.problem.window_left = shape.window - 1
         for name, t in tensors.items():
             setattr(self.problem, name, glint.strides(t))
-        self.keep, self.variants = [tensors, lse], {}
+        for name, value in getattr(self, "fields", {}).items():
+            setattr(self.problem, name, value)
+        self.keep, self.variants = [tensors, lse, more], {}
         if "fwd" not in passes:
             self.call("fwd", None)()  # backward reads O and LSE
         calls = {which: self.call(which, self.row) for which in passes}
@@ -149,6 +168,54 @@ class Glint:
         return lambda: glint.check(function(*arguments, torch.cuda.current_stream().cuda_stream), self.variants[which])
 
 
+class GlintWith(Glint):
+    """Glint's forward pass with one thing more: "lengths" of the sequences read on the device, "sinks", "softcap", or "pages N" of so many rows."""
+
+    def __init__(self, feature):
+        super().__init__(passes=("fwd",))
+        self.feature = self.name = feature
+
+    def label(self, which):
+        return self.feature
+
+    def prepare(self, shape, q, k, v, dout):
+        word, *rest = self.feature.split()
+        self.fields, self.more = {}, {}
+        if word == "sinks":
+            self.fields["sinks"], self.more["sinks"] = 1, torch.zeros(shape.heads_q, device="cuda")
+        elif word == "softcap":
+            self.fields["softcap"] = 30.0
+        else:
+            self.fields["lengths"] = glint.LENGTHS_DEVICE
+            self.more["seqlens_k"] = torch.full([shape.batch], shape.seqlen_k, dtype=torch.int32, device="cuda")
+            self.more["seqlens_q"] = torch.full([shape.batch], shape.seqlen_q, dtype=torch.int32, device="cuda")
+        if word == "pages":
+            rows, each = int(rest[0]), -(-shape.seqlen_k // int(rest[0]))
+            table = torch.randperm(shape.batch * each, dtype=torch.int32, device="cuda").view(shape.batch, each)
+            self.more["page_table"] = table
+            self.fields.update(page_rows=rows, pages=shape.batch * each, pages_per_sequence=each)
+            k, v = ([self.paged(t, table, rows) for t in (k, v)])
+        try:
+            calls = super().prepare(shape, q, k, v, dout)
+        except glint.GlintError as error:
+            print(f"{shape.name()} {self.feature}: {error}")
+            return {}
+        if word != "lengths" and word != "pages":
+            self.results = {}  # another function
+        return calls
+
+    @staticmethod
+    def paged(t, table, rows):
+        """[B, H, N, D] as [pages, H, rows, D] views of [pages, rows, H, D] memory, in the order of the table."""
+        batch, heads, keys, dim = t.shape
+        each = table.shape[1]
+        flat = torch.zeros(batch, each * rows, heads, dim, dtype=t.dtype, device=t.device)
+        flat[:, :keys] = t.transpose(1, 2)
+        pages = torch.empty(batch * each, rows, heads, dim, dtype=t.dtype, device=t.device)
+        pages[table.flatten().long()] = flat.view(batch * each, rows, heads, dim)
+        return pages.transpose(1, 2)
+
+
 class Torch:
     """One backend of scaled_dot_product_attention."""
 
@@ -160,8 +227,8 @@ class Torch:
         return self.name
 
     def prepare(self, shape, q, k, v, dout):
-        if shape.dtype not in self.dtypes:
-            return {}
+        if shape.dtype not in self.dtypes or shape.window or (shape.causal and shape.seqlen_q != shape.seqlen_k):
+            return {}  # is_causal is aligned top left
         leaves = [t.detach().requires_grad_() for t in (q, k, v)]
 
         def attention(*qkv):
@@ -184,34 +251,55 @@ class Torch:
 
 
 class Fa3:
-    """FlashAttention-3's function for decode."""
+    """FlashAttention-3: flash_attn_func and, for decode, flash_attn_with_kvcache."""
 
-    name, variants = "fa3", dict.fromkeys(PASSES, "flash_attn_with_kvcache")
+    name, variants = "fa3", dict.fromkeys(PASSES, "flash_attn_func")
 
-    def __init__(self, function):
-        self.function = function
+    def __init__(self, interface):
+        self.interface = interface
 
     def label(self, which):
         return self.name
 
     def prepare(self, shape, q, k, v, dout):
-        if shape.passes != ("fwd",):
+        if shape.dtype == "f32":
             return {}
-        mine = [t.transpose(1, 2) for t in (q, k, v)]
+        mine, options = [t.detach().transpose(1, 2) for t in (q, k, v)], {"softmax_scale": shape.scale}
+        if shape.passes == ("fwd",):
+            def decode():
+                return self.interface.flash_attn_with_kvcache(*mine, **options)
 
-        def call():
-            return self.function(*mine, softmax_scale=shape.scale)
+            self.results = {"o": decode().transpose(1, 2)}
+            return {"fwd": decode}
+        options.update(causal=shape.causal, **({"window_size": (shape.window - 1, 0)} if shape.window else {}))
+        leaves, grad = [t.requires_grad_() for t in mine], dout.transpose(1, 2)
 
-        self.results = {"o": call().transpose(1, 2)}
-        return {"fwd": call}
+        def attention():
+            out = self.interface.flash_attn_func(*leaves, **options)
+            return out[0] if isinstance(out, tuple) else out
+
+        def forward():
+            with torch.no_grad():
+                attention()
+
+        def gradients():
+            return torch.autograd.grad(out, leaves, grad, retain_graph=True)
+
+        try:
+            out = attention()
+            self.results = {name: t.detach().transpose(1, 2) for name, t in zip(["o", *RESULTS["bwd"]], [out, *gradients()])}
+        except RuntimeError as error:  # a build of some dtypes and head dims
+            print(f"{shape.name()} {self.name} does not take this shape: {str(error).splitlines()[0]}")
+            return {}
+        return {which: {"fwd": forward, "bwd": gradients}[which] for which in shape.passes}
 
 
 def peers():
     found = [Torch("fa2", SDPBackend.FLASH_ATTENTION, ("f16", "bf16")), Torch("cudnn", SDPBackend.CUDNN_ATTENTION, ("f16", "bf16")),
              Torch("efficient", SDPBackend.EFFICIENT_ATTENTION, ("f32",))]
     try:
-        from flash_attn_interface import flash_attn_with_kvcache
-        found.append(Fa3(flash_attn_with_kvcache))
+        import flash_attn_interface
+        found.append(Fa3(flash_attn_interface))
     except ImportError:
         pass
     return found
@@ -258,8 +346,27 @@ def elapsed(events):
     return [a.elapsed_time(b) for a, b in itertools.pairwise(events)]
 
 
+def sustained(call, seconds, calls):
+    """The median time of the second half, and the clock and power near the end, of one call back to back for so long."""
+    once = max(elapsed(queue_and_wait(call, 3))[-1], 1e-3)
+    events = queue(call, max(8, math.ceil(1e3 * seconds / once)))
+    while not events[len(events) * 4 // 5].query():
+        time.sleep(0.002)
+    state = ask_gpu()
+    torch.cuda.synchronize()
+    times = elapsed(events)
+    return statistics.median(times[len(times) // 2:]) / calls, state
+
+
+def queue_and_wait(call, times):
+    events = queue(call, times)
+    torch.cuda.synchronize()
+    return events
+
+
 def measure(shape, implementations, options, filler):
-    """{(number of the implementation, pass): median ms} without those that do not take the shape, and what is wrong with results."""
+    """{(number of the implementation, pass): median ms} without those that do not take the shape, {the same: clock, power, temperature} where
+    each ran by itself, and what is wrong with results."""
     inputs, calls = shape.tensors(), {}
     for number, implementation in enumerate(implementations):
         implementation.results = {}
@@ -272,7 +379,10 @@ def measure(shape, implementations, options, filler):
         torch.cuda.synchronize()
         times[key] = max(2, min(20, math.ceil(options.least_ms / options.rounds / elapsed(events)[-1])))
     keys, samples = list(calls), {key: [] for key in calls}
-    for turn in range(options.rounds):
+    if options.sustained:
+        found = {key: sustained(call, options.sustained, shape.calls) for key, call in calls.items()}
+        times, states = ({key: pair[i] for key, pair in found.items()} for i in range(2))
+    for turn in range(0 if options.sustained else options.rounds):
         start = turn % len(keys)
         filler()  # the GPU is busy while the host begins to queue
         queued = [(key, queue(calls[key], times[key])) for key in keys[start:] + keys[:start]]
@@ -281,7 +391,19 @@ def measure(shape, implementations, options, filler):
             samples[key] += elapsed(events)
     for implementation in implementations:  # the next shape needs the memory
         implementation.results = implementation.keep = None
-    return {key: statistics.median(values) / shape.calls for key, values in samples.items()}, wrong
+    if options.sustained:
+        return times, states, wrong
+    return {key: statistics.median(values) / shape.calls for key, values in samples.items()}, {}, wrong
+
+
+def ask_gpu():
+    """MHz, watts and degrees Celsius, or nothing."""
+    done = subprocess.run(["nvidia-smi", "--query-gpu=clocks.sm,power.draw,temperature.gpu", "--format=csv,noheader,nounits", "--id=0"],
+                          capture_output=True, text=True, check=False)
+    try:
+        return [float(word) for word in done.stdout.split(",")]
+    except ValueError:
+        return []
 
 
 class Clocks(threading.Thread):
@@ -293,11 +415,9 @@ class Clocks(threading.Thread):
 
     def run(self):
         while not self.stop.wait(3):
-            done = subprocess.run(["nvidia-smi", "--query-gpu=clocks.sm,power.draw,temperature.gpu", "--format=csv,noheader,nounits", "--id=0"],
-                                  capture_output=True, text=True, check=False)
-            try:
-                self.rows.append([float(word) for word in done.stdout.split(",")])
-            except ValueError:
+            self.rows.append(ask_gpu())
+            if not self.rows[-1]:
+                self.rows.pop()
                 return
 
     def summary(self):
@@ -324,14 +444,16 @@ def show(shape, measured, implementations, peer):
     """One line a pass: the rate of each, and Glint's over each peer's. Returns {pass: ratio to the peer of the bar}."""
     ratios = {}
     for which in shape.passes:
+        taken = [i for n, i in enumerate(implementations) if (n, which) in measured]
         found = [(i.name, shape.rate(which, measured[n, which]), i.label(which)) for n, i in enumerate(implementations) if (n, which) in measured]
         mine = max((rate for name, rate, _ in found if name == "glint"), default=math.nan)
         width = 6.1 if shape.unit == "TFLOP/s" else 5.2
         words = [f"{label} {rate:{width}f}" + ("" if name == "glint" else f" ({mine / rate:.2f}x)") for name, rate, label in found]
         print(f"{shape.name()} {which}  " + "  ".join(words), flush=True)
         ratios.update({which: mine / rate for name, rate, _ in found if name == peer})
-        if peer == "best" and len({name for name, _, _ in found}) > 1:
-            ratios[which] = mine / max(rate for name, rate, _ in found if name != "glint")
+        others = [rate for (name, rate, _), i in zip(found, taken) if not isinstance(i, Glint)]
+        if peer == "best" and others:
+            ratios[which] = mine / max(others)
     return ratios
 
 
@@ -368,9 +490,14 @@ def report(ratios, groups):
 def shapes(group, options):
     """The cells of a group that the options leave."""
     dtypes, head_dims, share, _, _ = GROUPS[group]
+    dtypes = options.dtype or dtypes
     if group == "decode":
         cells = [Decode(t, *heads, *size) for t, heads, size in itertools.product(dtypes, DECODE_HEADS, DECODE_SIZES)
                  if not options.seqlen or size[1] in options.seqlen]
+    elif group == "lengths":
+        cells = [Shape(t, d, m, q, share, k) for t, d, m, (q, k) in itertools.product(dtypes, head_dims, options.mask, LENGTHS)]
+    elif group == "windows":
+        cells = [Shape(t, d, "causal", s, share, window=w if w < s else None) for t, d, (s, w) in itertools.product(dtypes, head_dims, WINDOWS)]
     else:
         cells = [Shape(t, d, m, s, share) for t, d, m, s in itertools.product(dtypes, head_dims, options.mask, options.seqlen or SEQLENS)]
     return [cell for cell in cells if not options.head_dim or cell.head_dim in options.head_dim]
@@ -381,14 +508,19 @@ def main():
         return text.split(",")
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--group", type=words, default=[g for g in GROUPS if g != "decode"], help=f"of {','.join(GROUPS)} (all but decode)")
+    parser.add_argument("--group", type=words, default=[g for g in GROUPS if g not in ("decode", "windows")],
+                        help=f"of {','.join(GROUPS)} (all but decode and windows)")
     parser.add_argument("--head-dim", type=lambda t: [int(w) for w in words(t)], help="only these")
+    parser.add_argument("--dtype", type=words, help="these in place of the group's")
     parser.add_argument("--seqlen", type=lambda t: [int(w) for w in words(t)], help=f"only these ({SEQLENS}; decode: all of its cells)")
     parser.add_argument("--mask", type=words, default=["none", "causal"])
     parser.add_argument("--without", type=words, default=[], help="peers to leave out: fa2,cudnn,efficient,fa3")
     parser.add_argument("--variants", action="store_true", help="every row of the table that fits a shape, not the planner's choice alone")
     parser.add_argument("--rounds", type=int, default=6, help="(%(default)s)")
     parser.add_argument("--least-ms", type=float, default=60, help="that an implementation and pass runs in a cell, at 2 calls a round or more (%(default)s)")
+    parser.add_argument("--best", action="store_true", help="the bar of a cell is 1 of its best peer, not the group's")
+    parser.add_argument("--sustained", type=float, metavar="SECONDS", help="each implementation by itself for so long, in place of rounds")
+    parser.add_argument("--features", type=words, default=[], help="Glint beside itself with these: lengths,sinks,softcap,pages 16,pages 64,pages 128")
     parser.add_argument("--list", action="store_true", help="print the cells, and do nothing else: no GPU is needed")
     parser.add_argument("--csv", help="write the results to this file, a line as soon as it is known")
     options = parser.parse_args()
@@ -398,6 +530,8 @@ def main():
             for number, shape in enumerate(shapes(group, options)):
                 print(f"{group:7} {number + 1:3}  {shape.name()}")
         return 0
+    if options.best:
+        GROUPS.update({group: (*GROUPS[group][:3], "best", 1.0) for group in options.group})
     torch.manual_seed(0)
     everyone = [p for p in peers() if p.name not in options.without]
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}; "
@@ -422,14 +556,15 @@ def main():
         cells, peer = shapes(group, options), GROUPS[group][3]
         print(f"\n{group}: {len(cells)} shapes, {time.monotonic() - start:.0f} s so far", flush=True)
         for shape in cells:
-            implementations = [*([Glint()] if not options.variants else rows_that_fit(shape)), *everyone]
-            measured, differ = measure(shape, implementations, options, filler)
+            implementations = [*([Glint()] if not options.variants else rows_that_fit(shape)), *map(GlintWith, options.features), *everyone]
+            measured, states, differ = measure(shape, implementations, options, filler)
             wrong += differ
             ratios.update({(group, shape, which): ratio for which, ratio in show(shape, measured, implementations, peer).items()})
             for (index, which), ms in measured.items() if writer else ():
                 i = implementations[index]
                 writer.writerow([i.name, i.variants[which], which, shape.dtype, shape.head_dim, shape.mask, shape.seqlen_q, shape.seqlen_k,
-                                 shape.batch, shape.heads_q, shape.heads_kv, 0, f"{ms:.6f}", f"{shape.tflops(which, ms):.6f}"])
+                                 shape.batch, shape.heads_q, shape.heads_kv, 0, f"{ms:.6f}", f"{shape.tflops(which, ms):.6f}",
+                                 *[f"{x:.0f}" for x in states.get((index, which), [])[:2]]])
                 file.flush()
     report(ratios, options.group)
     print(f"{time.monotonic() - start:.0f} s; {clocks.summary()}")

@@ -168,8 +168,8 @@ static uint32_t by_the_rule(const struct glint_problem *p)
                                 v->queries_up_to == 0             ? 1
                                 : v->queries_up_to >= p->seqlen_q ? 0
                                                                   : 2,
-                                reach(v, shorter),
                                 -(int64_t)v->family->rank,
+                                reach(v, shorter),
                                 -(int64_t)v->isa,
                                 -(int64_t)v->sm,
                                 padded(p->seqlen_q, v->tile_m) * padded(p->seqlen_k, v->tile_n),
@@ -287,8 +287,8 @@ START_TEST(rows_for_short_sequences)
     ck_assert_uint_eq(taken(&over), GPU_NARROW);
     runnable = 1u << GPU_SHORT | 1u << GPU_SHORTEST;
     ck_assert_uint_eq(taken(&over), GPU_SHORT);
-    runnable = 1u << GPU_SHORT | 1u << GPU_SHORTEST | 1u << NEWEST; /* a bound is measured: it goes before the family */
-    ck_assert_uint_eq(taken(&within), GPU_SHORTEST);
+    runnable = 1u << GPU_SHORT | 1u << GPU_SHORTEST | 1u << NEWEST; /* a bound is measured within its family */
+    ck_assert_uint_eq(taken(&within), NEWEST);
     ck_assert_uint_eq(taken(&over), NEWEST);
 }
 END_TEST
@@ -361,8 +361,8 @@ START_TEST(what_decided)
         {NEWEST, GPU_EXACT, 100, 0, "tf32 products"},
         {FEW, NEWEST, 16, 0, "split over the keys"},
         {NEWEST, FEW, 17, 0, "split over the keys"},
-        {GPU_SHORT, NEWEST, 100, 0, "up_to"},
-        {NEWEST, GPU_WIDE, 100, 0, "older family"},
+        {GPU_SHORT, GPU_WIDE, 100, 0, "up_to"},
+        {NEWEST, GPU_SHORT, 100, 0, "older family"},
         {CPU_AMX, CPU_BASE, 100, 0, "lower instruction set"},
         {GPU_EXACT_NEW, GPU_EXACT, 100, 0, "older architectures"},
         {GPU_NARROW, GPU_WIDE, 64, 0, "beyond the lengths"},
