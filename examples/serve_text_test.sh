@@ -52,6 +52,19 @@ for options in "--slots 1" "--slots 3 --threads 3" "--pages 40 --threads 2"; do
     check "the same answers with $options" cmp -s "$work/answers" "$work/others"
 done
 
+check "bf16: nine lines of its own" run --cache bf16 --check --length 70
+check "bf16: all of them compared" said '^checked    9 answers alone, 0 differ'
+check "bf16: it is" said '^cache .* MB of bf16$'
+grep -a '^\[' "$work/log" | sort >"$work/answers"
+check "bf16: with other slots and threads" run --cache bf16 --length 70 --slots 3 --threads 3
+grep -a '^\[' "$work/log" | sort >"$work/others"
+check "bf16: the same answers" cmp -s "$work/answers" "$work/others"
+
+# Without a GPU, or without kernels for one that read pages, a sentence says so; with both it serves.
+"$serve" --load "$work/out/model.ckpt" --device cuda --length 1 >"$work/log" 2>&1
+check "--device cuda is served or refused" test $? -le 1
+check "and it says what for" grep -aqE '^(serve_text: the GPU: there is no NVIDIA driver|.*examples/serve_text/spec.lua has them|device     )' "$work/log"
+
 # Few pages: prompts share blocks, blocks are evicted, and sequences start again.
 check "a soak" run --soak 500 --check --slots 12 --pages 32 --length 300 --threads 2
 check "nothing differs" said '^checked    [1-9][0-9]* answers alone, 0 differ'
@@ -95,7 +108,8 @@ refuses "no such option" "there is no option '--slot'" "$@" --slot 3
 refuses "no value" "--slots needs a value" "$@" --slots
 refuses "no slots" "--slots takes a whole number from 1 to 256" "$@" --slots 0
 refuses "a wrong temperature" "--temperature takes a number from 0 to 100" "$@" --temperature hot
-refuses "a wrong cache" "--cache takes f32 or i8, not 'f16'" "$@" --cache f16
+refuses "a wrong cache" "--cache takes f32, bf16 or i8, not 'f16'" "$@" --cache f16
+refuses "a wrong device" "--device takes cpu or cuda, not 'tpu'" "$@" --device tpu
 refuses "too few pages" "32 pages are needed" "$@" --pages 31
 refuses "no such file" "cannot read" "$@" "$work/nothing"
 refuses "both" "leave the file out" "$@" --soak 10 "$work/lines"

@@ -60,6 +60,12 @@ def glint_repositories():
         spec = "//tests/specs:cache.lua",
     )
 
+    # What serve_text needs on a GPU.
+    glint_spec(
+        name = "serve_spec",
+        spec = "//examples:serve_text/spec.lua",
+    )
+
     # Tiles that the generator proposes, compiled for every class of shared memory.
     glint_spec(
         name = "proposals_spec",

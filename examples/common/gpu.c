@@ -25,6 +25,7 @@ static int load(struct gpu *gpu)
         {"cuDevicePrimaryCtxRetain", &gpu->driver.retain},
         {"cuDevicePrimaryCtxRelease_v2", &gpu->driver.release},
         {"cuCtxSetCurrent", &gpu->driver.set_current},
+        {"cuMemGetInfo_v2", &gpu->driver.memory},
         {"cuMemAlloc_v2", &gpu->driver.allocate},
         {"cuMemcpyHtoD_v2", &gpu->driver.to_device},
         {"cuMemcpyDtoH_v2", &gpu->driver.to_host},
@@ -78,6 +79,12 @@ void gpu_close(struct gpu *gpu)
     gpu->driver.release(gpu->device); /* the last one to release it: the context ends, and its memory is free */
     dlclose(gpu->library);
     gpu->library = NULL;
+}
+
+size_t gpu_used(struct gpu *gpu)
+{
+    size_t free = 0, total = 0;
+    return gpu->library && gpu->driver.memory(&free, &total) == 0 ? total - free : 0;
 }
 
 void *gpu_allocate(struct gpu *gpu, size_t bytes)

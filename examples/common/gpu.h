@@ -15,6 +15,7 @@ struct gpu {
         unsigned (*retain)(void **context, int device);
         unsigned (*release)(int device);
         unsigned (*set_current)(void *context);
+        unsigned (*memory)(size_t *free, size_t *total);
         unsigned (*allocate)(unsigned long long *address, size_t bytes);
         unsigned (*to_device)(unsigned long long to, const void *from, size_t bytes);
         unsigned (*to_host)(void *to, unsigned long long from, size_t bytes);
@@ -29,6 +30,9 @@ int gpu_open(struct gpu *gpu);
 
 /* Gives all of it back, memory too. Work and Glint's context on it have ended. */
 void gpu_close(struct gpu *gpu);
+
+/* Bytes of its memory that are in use, by all who use it; 0 when it is not open or does not say. */
+size_t gpu_used(struct gpu *gpu);
 
 /* Memory, aligned to 256 bytes; NULL when there is none. */
 void *gpu_allocate(struct gpu *gpu, size_t bytes);

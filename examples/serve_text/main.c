@@ -1,6 +1,7 @@
 /* Serves a model that train_text trained: many requests at a time, from memory that is all taken at the start.
  *
- *   main.c     this: options, requests, what a step took       server.c   sequences, pages, steps; every call to Glint is there
+ *   main.c     this: options, requests, what a step took       server.c   sequences, pages, steps
+ *   cache.c    keys and values, on the CPU or a GPU; every call to Glint is there, but for opening it
  *
  * The model and its checkpoint are train_text's. */
 #include <errno.h>
@@ -29,7 +30,9 @@ static const char USAGE[] =
     "  --slots N          sequences at a time, 1 to 256 (8)\n"
     "  --longest N        bytes of a line and what is written after it (512)\n"
     "  --pages N          pages of 16 positions for all sequences (half of what they could need at most)\n"
-    "  --cache f32|i8     how keys and values are kept: i8 takes 3.8 times less memory, and a library with int8 in its spec (f32)\n"
+    "  --cache KIND       how keys and values are kept (f32): f32; bf16, in half of the memory; i8, in 3.8 times less, on the CPU and with\n"
+    "                     int8 in the library's spec\n"
+    "  --device D         where the attention and the cache are: cpu, or cuda for the first GPU, with a library of serve_text/spec.lua (cpu)\n"
     "  --threads N        1 to 256 (1)\n"
     "  --soak STEPS       instead of FILE: random requests, some with a prefix in common, for so many steps\n"
     "  --check            compute each answer once more, alone, and compare all bits\n"
@@ -54,8 +57,8 @@ struct options {
     const char *load, *file;
     size_t length, slots, longest, pages, threads, soak, seed;
     double temperature;
-    uint32_t cache; /* enum glint_dtype */
-    int check, quiet;
+    size_t cache; /* of CACHES */
+    int on_gpu, check, quiet;
 };
 
 /* A request's memory. */
@@ -71,6 +74,7 @@ struct run {
     struct glint_pool *pool;
     struct glint_executor executor;
     struct glint_context *context;
+    struct gpu gpu;
     struct model model;
     struct server server, alone;
     struct place *place; /* [places] */
@@ -80,6 +84,7 @@ struct run {
     size_t text_bytes, text_at, requests, done, checked, differ, steps;
     uint64_t random, histogram[BUCKETS]; /* steps by the logarithm of their time */
     long resident_first;
+    size_t host_bytes, gpu_bytes, gpu_first;
     char reason[SENTENCE];
 };
 
@@ -99,11 +104,51 @@ static double now(void)
 
 /* ---- options ---- */
 
+static const struct {
+    const char *name, *called;
+    uint32_t kept;
+} CACHES[] = {{"f32", "float32", GLINT_F32}, {"bf16", "bf16", GLINT_BF16}, {"i8", "int8", GLINT_I8}};
+enum { CACHE_KINDS = sizeof CACHES / sizeof CACHES[0] };
+
+static int takes_words(const char *name)
+{
+    return !strcmp(name, "--load") || !strcmp(name, "--cache") || !strcmp(name, "--device") || !strcmp(name, "--temperature");
+}
+
+/* The value of an option that is no whole number. 0, or -1 when a sentence was printed. */
+static int read_words(struct options *o, const char *name, const char *value)
+{
+    if (!strcmp(name, "--load")) {
+        o->load = value;
+    } else if (!strcmp(name, "--cache")) {
+        o->cache = 0;
+        while (o->cache < CACHE_KINDS && strcmp(value, CACHES[o->cache].name) != 0)
+            o->cache++;
+        if (o->cache < CACHE_KINDS)
+            return 0;
+        fprintf(stderr, "serve_text: --cache takes f32, bf16 or i8, not '%s'\n", value);
+        return -1;
+    } else if (!strcmp(name, "--device")) {
+        o->on_gpu = !strcmp(value, "cuda");
+        if (o->on_gpu || !strcmp(value, "cpu"))
+            return 0;
+        fprintf(stderr, "serve_text: --device takes cpu or cuda, not '%s'\n", value);
+        return -1;
+    } else {
+        char *end;
+        o->temperature = strtod(value, &end);
+        if (end == value || *end != '\0' || !(o->temperature >= 0 && o->temperature <= 100)) {
+            fprintf(stderr, "serve_text: --temperature takes a number from 0 to 100, not '%s'\n", value);
+            return -1;
+        }
+    }
+    return 0;
+}
+
 /* 0: run. 1: help was printed. -1: a sentence about the mistake was printed. */
 static int read_options(struct options *o, int count, char **arguments)
 {
-    *o =
-        (struct options){.length = 80, .slots = 8, .longest = 512, .threads = 1, .seed = 1, .temperature = 0.7, .cache = GLINT_F32};
+    *o = (struct options){.length = 80, .slots = 8, .longest = 512, .threads = 1, .seed = 1, .temperature = 0.7};
     const struct {
         const char *name;
         size_t least, most, *value;
@@ -129,8 +174,7 @@ static int read_options(struct options *o, int count, char **arguments)
             o->quiet = 1;
         } else if (strncmp(name, "--", 2) != 0 && !o->file) {
             o->file = name;
-        } else if (!is_number && strcmp(name, "--load") != 0 && strcmp(name, "--temperature") != 0 &&
-                   strcmp(name, "--cache") != 0) {
+        } else if (!is_number && !takes_words(name)) {
             fprintf(stderr, "serve_text: there is no option '%s'; --help lists them\n", name);
             return -1;
         } else if (!value) {
@@ -141,23 +185,9 @@ static int read_options(struct options *o, int count, char **arguments)
                 0)
                 return -1;
             i++;
-        } else if (!strcmp(name, "--load")) {
-            o->load = value;
-            i++;
-        } else if (!strcmp(name, "--cache")) {
-            if (strcmp(value, "f32") != 0 && strcmp(value, "i8") != 0) {
-                fprintf(stderr, "serve_text: --cache takes f32 or i8, not '%s'\n", value);
-                return -1;
-            }
-            o->cache = !strcmp(value, "i8") ? GLINT_I8 : GLINT_F32;
-            i++;
         } else {
-            char *end;
-            o->temperature = strtod(value, &end);
-            if (end == value || *end != '\0' || !(o->temperature >= 0 && o->temperature <= 100)) {
-                fprintf(stderr, "serve_text: --temperature takes a number from 0 to 100, not '%s'\n", value);
+            if (read_words(o, name, value) != 0)
                 return -1;
-            }
             i++;
         }
     }
@@ -199,12 +229,12 @@ static int open_text(struct run *r, char **text)
     return 0;
 }
 
-static void layout(struct run *r, const struct config *config, struct arena *arena)
+static void layout(struct run *r, const struct config *config, struct arena *arena, struct arena *device)
 {
     model_layout_weights(&r->model, config, &r->executor, arena);
-    server_layout(&r->server, arena);
+    server_layout(&r->server, arena, device);
     if (r->options.check)
-        server_layout(&r->alone, arena);
+        server_layout(&r->alone, arena, device);
     r->places = 2 * r->options.slots;
     r->place = arena_take(arena, r->places * sizeof *r->place);
     unsigned char *bytes = arena_take(arena, (2 * r->places + 1) * r->options.longest);
@@ -216,60 +246,98 @@ static void layout(struct run *r, const struct config *config, struct arena *are
     r->again = arena->base ? bytes + 2 * r->places * r->options.longest : NULL;
 }
 
-static int set_up(struct run *r, void **block, void **storage)
+/* Threads, and the context on the CPU or the first GPU. Without a kernel for that GPU there is none: cache_open says what it needs. */
+static int open_context(struct run *r, void **storage)
 {
     const struct options *o = &r->options;
-    struct config config = {0};
-    if (checkpoint_config(o->load, &config, r->reason, SENTENCE) != 0)
-        return complain(r->reason);
     const size_t pool_bytes = (glint_pool_size((uint32_t)o->threads) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     const size_t context_bytes = (glint_context_size() + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     *storage = aligned_alloc(ALIGNMENT, pool_bytes + context_bytes);
     if (!*storage)
         return complain("no memory for the threads");
     struct glint_options options = GLINT_OPTIONS_INIT;
-    options.device = GLINT_DEVICE_CPU;
+    options.device = o->on_gpu ? GLINT_DEVICE_CUDA_CURRENT : GLINT_DEVICE_CPU; /* the one that gpu_open makes current */
     enum glint_status status = glint_pool_init(*storage, pool_bytes, (uint32_t)o->threads, &r->pool, &r->executor);
-    options.executor = r->executor;
-    if (status == GLINT_OK)
-        status = glint_context_init((unsigned char *)*storage + pool_bytes, context_bytes, &options, &r->context);
     if (status != GLINT_OK)
         return complain(glint_status_sentence(status));
-
-    struct arena arena = {NULL, 0};
-    r->model.config = config;
-    r->model.executor = &r->executor;
-    const size_t each = (o->longest + PAGE_ROWS - 1) / PAGE_ROWS;
-    if (server_open(&r->server, &r->model, r->context, o->cache, o->slots, o->pages, o->longest, 2 * o->slots) != 0)
-        return complain(r->server.reason);
-    if (o->check && server_open(&r->alone, &r->model, r->context, o->cache, 1, each, o->longest, 1) != 0)
-        return complain(r->alone.reason);
-    layout(r, &config, &arena);
-    const size_t bytes = arena.used;
-    *block = arena.base = aligned_alloc(ALIGNMENT, bytes);
-    if (!arena.base) {
-        snprintf(r->reason, SENTENCE, "no memory: this needs %zu MB; choose fewer --slots or --pages", bytes >> 20);
+    if (o->on_gpu && gpu_open(&r->gpu) != 0) {
+        snprintf(r->reason, SENTENCE, "the GPU: %s", r->gpu.reason);
         return complain(r->reason);
     }
-    memset(arena.base, 0, bytes); /* now, so that no page is missing later */
-    arena.used = 0;
-    layout(r, &config, &arena);
+    if (!o->on_gpu)
+        options.executor = r->executor;
+    status = glint_context_init((unsigned char *)*storage + pool_bytes, context_bytes, &options, &r->context);
+    if (status != GLINT_OK && !(o->on_gpu && (status == GLINT_NO_KERNEL_IMAGE || status == GLINT_NOT_ON_DEVICE)))
+        return complain(glint_status_sentence(status));
+    return 0;
+}
+
+/* All memory: the host's in *block and, of a GPU, one block there. */
+static int take_memory(struct run *r, const struct config *config, void **block)
+{
+    struct arena host = {NULL, 0}, gpu = {NULL, 0}, *device = r->options.on_gpu ? &gpu : &host;
+    layout(r, config, &host, device);
+    r->host_bytes = host.used;
+    r->gpu_bytes = gpu.used;
+    *block = host.base = aligned_alloc(ALIGNMENT, host.used);
+    if (!host.base) {
+        snprintf(r->reason, SENTENCE, "no memory: this needs %zu MB; choose fewer --slots or --pages", host.used >> 20);
+        return complain(r->reason);
+    }
+    gpu.base = r->options.on_gpu ? gpu_allocate(&r->gpu, gpu.used) : NULL;
+    if (r->options.on_gpu && !gpu.base) {
+        snprintf(r->reason, SENTENCE, "%zu MB on the GPU: %s; choose fewer --slots or --pages", gpu.used >> 20, r->gpu.reason);
+        return complain(r->reason);
+    }
+    memset(host.base, 0, host.used); /* now, so that no page is missing later */
+    host.used = gpu.used = 0;
+    layout(r, config, &host, device);
+    return 0;
+}
+
+static void say_what_serves(const struct run *r)
+{
+    const struct options *o = &r->options;
+    const struct config *config = &r->model.config;
+    struct glint_variant_info prompts = GLINT_VARIANT_INFO_INIT, decode = GLINT_VARIANT_INFO_INIT;
+    glint_variant_at(r->server.cache.prompt_plan.variant, &prompts);
+    glint_variant_at(r->server.cache.decode_plan.variant, &decode);
+    printf("model      %zu layers, %zu heads of %d, %zu parameters, from %s\n", config->layers, config->heads, HEAD_DIM,
+           r->model.parameter_floats, o->load);
+    if (o->on_gpu)
+        printf("device     %s for the cache and the attention; %.1f MB of its memory\n", r->gpu.name, (double)r->gpu_bytes / 1e6);
+    printf("attention  prompts %s, %d rows at a time; then %s\n", prompts.name, CHUNK, decode.name);
+    printf("cache      %zu pages of %d positions for %zu sequences of up to %zu bytes: %.1f MB of %s\n", o->pages, PAGE_ROWS,
+           o->slots, o->longest, (double)cache_bytes(&r->server.cache) / 1e6, CACHES[o->cache].called);
+    printf("memory     %.1f MB, all of it allocated now; %zu threads\n\n", (double)r->host_bytes / 1e6, o->threads);
+}
+
+static int set_up(struct run *r, void **block, void **storage)
+{
+    const struct options *o = &r->options;
+    const uint32_t kept = CACHES[o->cache].kept;
+    const size_t each = (o->longest + PAGE_ROWS - 1) / PAGE_ROWS;
+    struct config config = {0};
+    if (checkpoint_config(o->load, &config, r->reason, SENTENCE) != 0)
+        return complain(r->reason);
+    if (open_context(r, storage) != 0)
+        return -1;
+    struct gpu *gpu = o->on_gpu ? &r->gpu : NULL;
+    r->model.config = config;
+    r->model.executor = &r->executor;
+    if (server_open(&r->server, &r->model, r->context, gpu, kept, o->slots, o->pages, o->longest, 2 * o->slots) != 0)
+        return complain(r->server.reason);
+    if (o->check && server_open(&r->alone, &r->model, r->context, gpu, kept, 1, each, o->longest, 1) != 0)
+        return complain(r->alone.reason);
+    if (take_memory(r, &config, block) != 0)
+        return -1;
     if (checkpoint_load(o->load, &r->model, NULL, r->reason, SENTENCE) != 0)
         return complain(r->reason);
     server_reset(&r->server);
     if (o->check)
         server_reset(&r->alone);
     r->random = o->seed;
-
-    struct glint_variant_info prefill = GLINT_VARIANT_INFO_INIT, decode = GLINT_VARIANT_INFO_INIT;
-    glint_variant_at(r->server.prefill_plan.variant, &prefill);
-    glint_variant_at(r->server.decode_plan.variant, &decode);
-    printf("model      %zu layers, %zu heads of %d, %zu parameters, from %s\n", config.layers, config.heads, HEAD_DIM,
-           r->model.parameter_floats, o->load);
-    printf("attention  prompts %s, %d rows at a time; then %s\n", prefill.name, CHUNK, decode.name);
-    printf("cache      %zu pages of %d positions for %zu sequences of up to %zu bytes: %.1f MB of %s\n", o->pages, PAGE_ROWS,
-           o->slots, o->longest, (double)server_cache_bytes(&r->server) / 1e6, o->cache == GLINT_I8 ? "int8" : "float32");
-    printf("memory     %.1f MB, all of it allocated now; %zu threads\n\n", (double)bytes / 1e6, o->threads);
+    say_what_serves(r);
     return 0;
 }
 
@@ -444,8 +512,10 @@ static int serve(struct run *r)
         r->steps++;
         if (collect(r) != 0)
             return -1;
-        if (r->steps == 1 + r->options.soak / 10)
+        if (r->steps == 1 + r->options.soak / 10) {
             r->resident_first = resident();
+            r->gpu_first = gpu_used(&r->gpu);
+        }
         if (now() - reported >= PROGRESS_SECONDS) {
             fprintf(stderr, "step %zu: %zu requests done, %zu at work or waiting, %.0f bytes/s, %zu pages free\n", r->steps,
                     r->done, server_busy(&r->server), (double)(r->server.count.written - written) / (now() - reported),
@@ -467,6 +537,9 @@ static int serve(struct run *r)
     if (r->resident_first > 0)
         printf("resident   %.1f MB after the first tenth, %.1f MB at the end\n", (double)r->resident_first / 1e6,
                (double)resident() / 1e6);
+    if (r->gpu_first > 0)
+        printf("GPU        %.1f MB in use after the first tenth, %.1f MB at the end\n", (double)r->gpu_first / 1e6,
+               (double)gpu_used(&r->gpu) / 1e6);
     if (r->options.check)
         printf("checked    %zu answers alone, %zu differ\n", r->checked, r->differ);
     return r->differ ? -1 : 0;
@@ -488,6 +561,7 @@ int main(int count, char **arguments)
         return options < 0 ? 2 : 0;
     const int failed = open_text(&r, &text) != 0 || set_up(&r, &block, &storage) != 0 || serve(&r) != 0;
     glint_context_close(r.context);
+    gpu_close(&r.gpu);
     glint_pool_close(r.pool);
     free(block);
     free(storage);

@@ -7,38 +7,12 @@
 
 /* ---- memory ---- */
 
-static void problem_of(const struct server *s, struct glint_problem *p, size_t batch, size_t queries)
-{
-    const int64_t heads = (int64_t)s->model->config.heads, row = heads * HEAD_DIM;
-    glint_problem_bshd(p, GLINT_F32, (int64_t)batch, (int64_t)queries, (int64_t)s->longest, heads, heads, HEAD_DIM);
-    p->mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
-    p->lengths = GLINT_LENGTHS_DEVICE;
-    p->q = (struct glint_strides){3 * row * (int64_t)queries, HEAD_DIM, 3 * row}; /* in the fused rows of Q, K and V */
-    p->k = p->v = (struct glint_strides){PAGE_ROWS * row, HEAD_DIM, row};
-    p->page_rows = PAGE_ROWS;
-    p->pages = (int64_t)s->pages;
-    p->pages_per_sequence = (int64_t)s->pages_per_sequence;
-    p->kv_dtype = s->cache == GLINT_I8 ? (uint32_t)GLINT_I8 : 0;
-    p->kv_scales = s->cache == GLINT_I8 ? GLINT_SCALES_ROW : GLINT_SCALES_NONE;
-}
-
-static int plan(struct server *s, size_t batch, size_t queries, struct glint_plan *to)
-{
-    struct glint_problem problem;
-    problem_of(s, &problem, batch, queries);
-    if (glint_plan(s->context, &problem, GLINT_FORWARD, to) == GLINT_OK)
-        return 0;
-    glint_explain(s->context, &problem, GLINT_FORWARD, s->reason, sizeof s->reason, NULL);
-    return -1;
-}
-
-int server_open(struct server *s, struct model *model, const struct glint_context *context, uint32_t cache, size_t slots,
-                size_t pages, size_t longest, size_t room)
+int server_open(struct server *s, struct model *model, const struct glint_context *context, struct gpu *gpu, uint32_t kept,
+                size_t slots, size_t pages, size_t longest, size_t room)
 {
     memset(s, 0, sizeof *s);
-    s->cache = cache;
+    const struct cache_shape shape = {model->config.layers, model->config.heads, slots, pages, longest, kept};
     s->model = model;
-    s->context = context;
     s->slots = slots;
     s->pages = pages;
     s->longest = longest;
@@ -50,43 +24,16 @@ int server_open(struct server *s, struct model *model, const struct glint_contex
                  PAGE_ROWS, longest, s->pages_per_sequence);
         return -1;
     }
-    if (plan(s, 1, CHUNK, &s->prefill_plan) != 0)
-        return -1;
-    for (size_t batch = 1; batch <= slots; batch++) { /* a workspace for every step to come */
-        if (plan(s, batch, 1, &s->decode_plan) != 0)
-            return -1;
-        if (s->decode_plan.workspace_bytes > s->workspace_bytes)
-            s->workspace_bytes = s->decode_plan.workspace_bytes;
-    }
-    if (s->prefill_plan.workspace_bytes > s->workspace_bytes)
-        s->workspace_bytes = s->prefill_plan.workspace_bytes;
-    return 0;
+    if (cache_open(&s->cache, &shape, context, gpu) == 0)
+        return 0;
+    snprintf(s->reason, sizeof s->reason, "%s", s->cache.reason);
+    return -1;
 }
 
-/* Of K, or of V, of a layer. */
-static size_t cache_bytes(const struct server *s)
+void server_layout(struct server *s, struct arena *arena, struct arena *device)
 {
-    return s->pages * PAGE_ROWS * s->model->config.width * (s->cache == GLINT_I8 ? 1 : sizeof(float));
-}
-
-static size_t cache_scales(const struct server *s)
-{
-    return s->cache == GLINT_I8 ? s->pages * PAGE_ROWS * s->model->config.heads : 0;
-}
-
-size_t server_cache_bytes(const struct server *s)
-{
-    return 2 * s->model->config.layers * (cache_bytes(s) + cache_scales(s) * sizeof(float));
-}
-
-void server_layout(struct server *s, struct arena *arena)
-{
-    const struct config *c = &s->model->config;
     const size_t rows = PREFILLS * CHUNK + s->slots;
-    s->keys = arena_take(arena, c->layers * cache_bytes(s));
-    s->values = arena_take(arena, c->layers * cache_bytes(s));
-    s->key_scales = arena_floats(arena, c->layers * cache_scales(s));
-    s->value_scales = arena_floats(arena, c->layers * cache_scales(s));
+    cache_layout(&s->cache, arena, device);
     s->table = arena_take(arena, s->slots * s->pages_per_sequence * sizeof *s->table);
     s->slot = arena_take(arena, s->slots * sizeof *s->slot);
     s->free_page = arena_take(arena, s->pages * sizeof *s->free_page);
@@ -96,12 +43,7 @@ void server_layout(struct server *s, struct arena *arena)
     s->bytes = arena_take(arena, rows);
     s->positions = arena_take(arena, rows * sizeof *s->positions);
     s->decode_slot = arena_take(arena, s->slots * sizeof *s->decode_slot);
-    s->step_table = arena_take(arena, s->slots * s->pages_per_sequence * sizeof *s->step_table);
-    s->step_keys = arena_take(arena, s->slots * sizeof *s->step_keys);
-    s->step_queries = arena_take(arena, s->slots * sizeof *s->step_queries);
-    s->lse = arena_floats(arena, rows * c->heads);
-    s->workspace = arena_take(arena, s->workspace_bytes);
-    model_rows_layout(&s->rows, c, rows, arena);
+    model_rows_layout(&s->rows, &s->model->config, rows, arena);
 }
 
 void server_reset(struct server *s)
@@ -338,56 +280,6 @@ static int grow(struct server *s, size_t slot, size_t rows)
     return of->request != NULL;
 }
 
-/* ---- attention ---- */
-
-static int attend_some(struct server *s, const struct glint_plan *of, size_t layer, const float *qkv, float *o,
-                       const int32_t *table, const int32_t *queries, const int32_t *keys)
-{
-    const size_t width = s->model->config.width;
-    struct glint_append append = GLINT_APPEND_INIT;
-    struct glint_tensors tensors = GLINT_TENSORS_INIT;
-    uint32_t fault = GLINT_NO_FAULT;
-    append.dtype = GLINT_F32;
-    append.k = qkv + width;
-    append.v = qkv + 2 * width;
-    append.k_strides = append.v_strides = of->problem.q;
-    tensors.q = qkv;
-    tensors.k = s->keys + layer * cache_bytes(s);
-    tensors.v = s->values + layer * cache_bytes(s);
-    if (s->cache == GLINT_I8) {
-        tensors.k_scale = s->key_scales + layer * cache_scales(s);
-        tensors.v_scale = s->value_scales + layer * cache_scales(s);
-    }
-    tensors.o = o;
-    tensors.lse = s->lse;
-    tensors.seqlens_q = queries;
-    tensors.seqlens_k = keys;
-    tensors.page_table = table;
-    tensors.fault = &fault;
-    enum glint_status status = glint_append(of, &append, &tensors, NULL);
-    if (status == GLINT_OK)
-        status = glint_forward(of, &tensors, s->workspace, s->workspace_bytes, NULL);
-    if (status == GLINT_OK && fault == GLINT_NO_FAULT)
-        return 0;
-    snprintf(s->reason, sizeof s->reason, "attention: %s",
-             status == GLINT_OK ? "a length or a page is out of its bounds" : glint_status_sentence(status));
-    return -1;
-}
-
-static int attend(void *user, size_t layer, const float *qkv, float *o)
-{
-    struct server *s = user;
-    const size_t width = s->model->config.width;
-    for (size_t i = 0; i < s->prefills; i++) {
-        if (attend_some(s, &s->prefill_plan, layer, qkv, o, s->table + s->prefill_slot[i] * s->pages_per_sequence,
-                        &s->prefill_queries[i], &s->prefill_keys[i]) != 0)
-            return -1;
-        qkv += s->prefill_rows[i] * 3 * width;
-        o += s->prefill_rows[i] * width;
-    }
-    return s->decodes == 0 ? 0 : attend_some(s, &s->decode_plan, layer, qkv, o, s->step_table, s->step_queries, s->step_keys);
-}
-
 /* ---- a step ---- */
 
 static void write_byte(struct server *s, size_t slot, const float *logits)
@@ -453,31 +345,60 @@ static void choose_prefills(struct server *s)
     }
 }
 
-static int gather(struct server *s)
+static void copy_pages(const struct server *s, int32_t *to, size_t slot)
 {
-    s->rows.count = s->decodes = 0;
+    memcpy(to, s->table + slot * s->pages_per_sequence, s->slot[slot].pages * sizeof *to);
+}
+
+static void gather_prompts(struct server *s)
+{
+    struct cache_numbers *n = &s->cache.step;
     choose_prefills(s);
+    n->prompts = s->prefills;
     for (size_t i = 0; i < s->prefills; i++) {
         const struct slot *of = &s->slot[s->prefill_slot[i]];
         const size_t rows = smaller(of->request->prompt_bytes - of->position, CHUNK);
         for (size_t r = 0; r < rows; r++)
             put_row(s, of->request->prompt[of->position + r], of->position + r);
-        s->prefill_rows[i] = rows;
-        s->prefill_queries[i] = (int32_t)rows;
-        s->prefill_keys[i] = (int32_t)(of->position + rows);
+        n->prompt_rows[i] = (int32_t)rows;
+        n->prompt_keys[i] = (int32_t)(of->position + rows);
+        copy_pages(s, n->prompt_table + i * s->pages_per_sequence, s->prefill_slot[i]);
     }
+}
+
+static void gather(struct server *s)
+{
+    struct cache_numbers *n = &s->cache.step;
+    s->rows.count = n->decodes = 0;
+    gather_prompts(s);
     for (size_t i = 0; i < s->slots; i++) {
         const struct slot *of = &s->slot[i];
         if (!of->request || of->position < of->request->prompt_bytes)
             continue;
         put_row(s, of->request->answer[of->written - 1], of->position);
-        memcpy(s->step_table + s->decodes * s->pages_per_sequence, s->table + i * s->pages_per_sequence,
-               of->pages * sizeof *s->table);
-        s->step_queries[s->decodes] = 1;
-        s->step_keys[s->decodes] = (int32_t)(of->position + 1);
-        s->decode_slot[s->decodes++] = i;
+        n->decode_rows[n->decodes] = 1;
+        n->decode_keys[n->decodes] = (int32_t)(of->position + 1);
+        copy_pages(s, n->decode_table + n->decodes * s->pages_per_sequence, i);
+        s->decode_slot[n->decodes++] = i;
     }
-    return s->decodes == 0 ? 0 : plan(s, s->decodes, 1, &s->decode_plan);
+}
+
+static int attend(void *user, size_t layer, const float *qkv, float *o)
+{
+    return cache_attend(user, layer, qkv, o);
+}
+
+static int compute(struct server *s)
+{
+    s->rows.bytes = s->bytes;
+    s->rows.positions = s->positions;
+    s->rows.attend = attend;
+    s->rows.user = &s->cache;
+    if (s->rows.count == 0 ||
+        (cache_begin(&s->cache) == 0 && model_rows_forward(s->model, &s->rows) == 0 && cache_end(&s->cache) == 0))
+        return 0;
+    snprintf(s->reason, sizeof s->reason, "%s", s->cache.reason);
+    return -1;
 }
 
 int server_step(struct server *s)
@@ -485,27 +406,23 @@ int server_step(struct server *s)
     s->steps++;
     join(s);
     find_pages(s);
-    if (gather(s) != 0)
-        return -1;
-    s->rows.bytes = s->bytes;
-    s->rows.positions = s->positions;
-    s->rows.attend = attend;
-    s->rows.user = s;
-    if (s->rows.count > 0 && model_rows_forward(s->model, &s->rows) != 0)
+    gather(s);
+    if (compute(s) != 0)
         return -1;
 
     const float *logits = s->rows.logits;
     for (size_t i = 0; i < s->prefills; i++) {
         struct slot *of = &s->slot[s->prefill_slot[i]];
-        of->position += s->prefill_rows[i];
-        s->count.prompt_rows += s->prefill_rows[i];
-        if (s->prefill_rows[i] == CHUNK)
+        const size_t rows = (size_t)s->cache.step.prompt_rows[i];
+        of->position += rows;
+        s->count.prompt_rows += rows;
+        if (rows == CHUNK)
             keep_block(s, s->prefill_slot[i]);
-        logits += s->prefill_rows[i] * VOCABULARY;
+        logits += rows * VOCABULARY;
         if (of->position == of->request->prompt_bytes)
             write_byte(s, s->prefill_slot[i], logits - VOCABULARY);
     }
-    for (size_t i = 0; i < s->decodes; i++, logits += VOCABULARY) {
+    for (size_t i = 0; i < s->cache.step.decodes; i++, logits += VOCABULARY) {
         s->slot[s->decode_slot[i]].position++;
         write_byte(s, s->decode_slot[i], logits);
     }

@@ -3,8 +3,8 @@
  * A step is one pass of the model over a chunk of the prompt of some sequences and one new byte of all others. At each step finished
  * sequences leave, and waiting requests take their slots.
  *
- *   pages        K and V of PAGE_ROWS positions, for all layers; a sequence takes them as it grows. In float32, or in int8 with a scale a row,
- *                which glint_append makes
+ *   pages        K and V of PAGE_ROWS positions, for all layers (cache.h); a sequence takes them as it grows. In float32 or bf16, or in int8
+ *                with a scale a row, which glint_append makes
  *   blocks       BLOCK_PAGES full pages of a prompt, kept when its sequence ends: prompts that begin alike share them
  *   joining      in the order of arrival, when a slot is free and there are pages for the prompt
  *   eviction     when no page is free: first the block that was used longest ago, of those that no sequence uses and no other block
@@ -18,15 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "examples/serve_text/cache.h"
 #include "examples/train_text/model.h"
 
-enum {
-    PAGE_ROWS = 16,
-    BLOCK_PAGES = 4,
-    CHUNK = PAGE_ROWS * BLOCK_PAGES, /* rows of a prompt in a step */
-    PREFILLS = 2,                    /* sequences whose prompts advance in a step */
-    MAX_SLOTS = 256
-};
+enum { MAX_SLOTS = 256 };
 
 /* What a host asks for, and what it gets. All memory is the host's, and stays until the request is done. */
 struct request {
@@ -60,15 +55,12 @@ struct slot {
 
 struct server {
     struct model *model;
-    const struct glint_context *context;
+    struct cache cache;
     size_t slots, pages, longest, pages_per_sequence; /* longest: of a prompt and its answer */
-    uint32_t cache;                                   /* enum glint_dtype: GLINT_F32 or GLINT_I8 */
 
-    unsigned char *keys, *values;     /* [layers][pages][PAGE_ROWS][heads][HEAD_DIM] */
-    float *key_scales, *value_scales; /* of int8: [layers][pages][heads][PAGE_ROWS] */
-    int32_t *table;                   /* [slots][pages_per_sequence] */
-    struct slot *slot;                /* [slots] */
-    int32_t *free_page;               /* a stack */
+    int32_t *table;     /* [slots][pages_per_sequence] */
+    struct slot *slot;  /* [slots] */
+    int32_t *free_page; /* a stack */
     size_t free_pages, free_least;
     struct block *block; /* [pages / BLOCK_PAGES] */
     size_t blocks;
@@ -82,28 +74,23 @@ struct server {
     struct model_rows rows;
     unsigned char *bytes;
     size_t *positions;
-    size_t prefills, prefill_slot[PREFILLS], prefill_rows[PREFILLS], decodes;
-    size_t *decode_slot;
-    int32_t *step_table, *step_keys, *step_queries, prefill_keys[PREFILLS], prefill_queries[PREFILLS];
-    float *lse;
-    struct glint_plan prefill_plan, decode_plan; /* of one sequence's chunk; of this step's decoding sequences */
-    void *workspace;
-    size_t workspace_bytes;
+    size_t prefills, prefill_slot[PREFILLS];
+    size_t *decode_slot; /* [slots]; how many: cache.step.decodes */
 
     /* Since the start. */
     struct {
         uint64_t prompt_rows, shared_rows, written, evicted, restarted, finished;
     } count;
-    char reason[512];
+    char reason[1024];
 };
 
-/* Plans for the most of everything. 0, or -1 with the reason: no kernel, or too few pages for one sequence of the longest kind. */
-int server_open(struct server *server, struct model *model, const struct glint_context *context, uint32_t cache, size_t slots,
-                size_t pages, size_t longest, size_t room);
-void server_layout(struct server *server, struct arena *arena);
+/* Plans for the most of everything; gpu: where the context is, or NULL on the CPU; kept: enum glint_dtype of the cache. 0, or -1 with the
+ * reason: no kernel, or too few pages for one sequence of the longest kind. */
+int server_open(struct server *server, struct model *model, const struct glint_context *context, struct gpu *gpu, uint32_t kept,
+                size_t slots, size_t pages, size_t longest, size_t room);
 
-/* Bytes of K, V and their scales. */
-size_t server_cache_bytes(const struct server *server);
+/* Takes its memory, the cache's from `device`, which without a GPU is `arena`. */
+void server_layout(struct server *server, struct arena *arena, struct arena *device);
 
 /* Makes everything empty. */
 void server_reset(struct server *server);

@@ -7,6 +7,7 @@
 #   launches   clusters, persistent blocks, tensor maps and cleared words through the library's launch code (tests/hostsim/launch), on 9.0 alone
 #   variants   each variant's own checks against fp64, the gradient checks and the laws (tests/checks/variant_test.c)
 #   sanitize   compute-sanitizer's four tools over every variant; only if it is installed
+#   serve      examples/serve_text with its cache on this GPU: answers, and bytes a second, percentiles of a step and memory over $STEPS steps (10000)
 #   bench      glint_bench on this GPU, a CSV file beside the logs
 #   quick      promises with a hundredth of the repetitions
 # Without PART: promises, launches, then variants. $ONLY: only variants whose name contains it. $JOBS: processes at a time (8). Logs are left in $OUT
@@ -103,6 +104,7 @@ for part in $parts; do
         fi
         step launches timeout 60 "$launches"
         ;;
+    serve) step serve timeout 500 sh "$bin/serve_test.sh" "$bin/serve_text_on_device" "$bin/serve_text_i8" "$bin/random_checkpoint" on_device "${STEPS:-10000}" ;;
     selftest) step selftest timeout 100 "$bin/on_device" selftest ;;
     bench)
         # shellcheck disable=SC2086 # several words
@@ -122,7 +124,7 @@ for part in $parts; do
         step sanitize sanitize
         ;;
     *)
-        echo "unknown part '$part': selftest promises launches variants sanitize bench quick"
+        echo "unknown part '$part': selftest promises launches variants sanitize serve bench quick"
         exit 2
         ;;
     esac
