@@ -49,6 +49,7 @@ def variant_tests(variants, simulated = "//tests/hostsim", **kwargs):
             name = name,
             size = "medium",  # under qemu
             args = ["--variant=" + name],
+            tags = ["threads"] if variant["family"] == "cpu" else [],
             target_compatible_with = runs(variant),
             deps = [ # in the order of linking
                 "//tests/checks:variant_test",

@@ -196,6 +196,7 @@ void checks_add(struct check_list *list, void (*run)(struct subject *, const str
     check->run = run;
     check->subject = list->subject;
     check->shape = *shape;
+    check->threads = false;
     as_band(check->subject, &check->shape);
     as_capped(check->subject, &check->shape);
     if (check->shape.seed == 0)

@@ -73,6 +73,7 @@ struct check {
     struct subject *subject;
     void (*run)(struct subject *subject, const struct shape *shape);
     struct shape shape;
+    bool threads; /* it uses several */
 };
 
 struct check_list {

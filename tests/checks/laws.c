@@ -803,7 +803,7 @@ static void window_laws(struct check_list *list, const struct subject *subject)
         checks_add(list, linear_in_dout, &s, "law/window_linear_in_dout");
 }
 
-void laws_checks(struct check_list *list, const struct subject *subject)
+static void add_laws(struct check_list *list, const struct subject *subject)
 {
     const bool forward = subject->info.pass == GLINT_FORWARD, causal = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
@@ -873,4 +873,12 @@ void laws_checks(struct check_list *list, const struct subject *subject)
     all_visible.seqlen_q = causal ? 1 : tiles.seqlen_q;
     all_visible.heads_q = 8;
     checks_add(list, permute_keys, &all_visible, "law/permute_keys");
+}
+
+void laws_checks(struct check_list *list, const struct subject *subject)
+{
+    const size_t first = list->count;
+    add_laws(list, subject);
+    for (size_t i = first; i < list->count; i++)
+        list->at[i].threads = list->at[i].run == lanes;
 }

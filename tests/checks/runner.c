@@ -39,6 +39,19 @@ static bool selected(const struct check *check, const char *only)
     return only[length - 1] == '/' ? strncmp(check->name, only, length) == 0 : strcmp(check->name, only) == 0;
 }
 
+/* Whether only the checks that use several threads are to run: under ThreadSanitizer, which says nothing of one, where a list has some. */
+static bool threads_only(const struct check_list *list, const struct runner_options *options)
+{
+    bool threads = false;
+#if defined(__SANITIZE_THREAD__)
+    for (size_t i = 0; i < list->count && options->only == NULL; i++)
+        threads |= list->at[i].threads;
+#else
+    (void)list, (void)options;
+#endif
+    return threads;
+}
+
 static size_t number_from(const char *name, size_t otherwise)
 {
     const char *text = getenv(name);
@@ -59,10 +72,11 @@ static size_t choose(struct check_list *list, const struct runner_options *optio
 {
     const size_t shards = options->only != NULL || options->list ? 1 : number_from("TEST_TOTAL_SHARDS", 1),
                  shard = number_from("TEST_SHARD_INDEX", 0);
+    const bool threads = threads_only(list, options);
     size_t kept = 0;
     report_sharding();
     for (size_t i = 0; i < list->count; i++)
-        if (selected(&list->at[i], options->only) && (shards <= 1 || i % shards == shard))
+        if (selected(&list->at[i], options->only) && (shards <= 1 || i % shards == shard) && (!threads || list->at[i].threads))
             list->at[kept++] = list->at[i];
     if (kept == 0)
         fprintf(stderr, "no check is named '%s' (of %zu; --list shows them)\n", options->only != NULL ? options->only : "",

@@ -133,7 +133,7 @@ def simulated_variant_test(variant, linked, **kwargs):
         size = "medium",
         args = ["--variant=" + variant["name"]],
         shard_count = 2,  # an edit's answer within 15 s on two cores
-        tags = ["hostsim", "no-tsan"],  # ThreadSanitizer does not follow fibers, and one host thread has no races
+        tags = ["hostsim"],
         deps = [ # in the order of linking
             "//tests/checks:variant_test",
             "//tests/hostsim:backend_hostsim",
