@@ -29,7 +29,7 @@ static enum glint_status takes(const struct glint_variant *row, const struct gli
 {
     if (problem->lengths > row->family->lengths[row->pass])
         return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, row->family->lengths[row->pass]);
-    if (problem->sinks != 0 && (row->family->sinks >> row->pass & 1u) == 0)
+    if (problem->sinks != 0 && !glint_row_takes_sinks(row))
         return glint_refuse(fault, GLINT_BAD_SINKS, "sinks", NULL, problem->sinks, 0);
     if (problem->page_rows > 0 && !row->family->pages)
         return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "device", problem->page_rows, 0);

@@ -135,7 +135,7 @@ static void describe(const struct glint_variant *v, struct test *t)
         t->problem.window_right = 2;
     }
     t->problem.softcap = (v->features & GLINT_FEATURE_SOFTCAP) != 0 ? 0.75f : 0.0f;
-    t->problem.sinks = v->family->sinks >> v->pass & 1u;
+    t->problem.sinks = glint_row_takes_sinks(v);
     double square = 0.0;
     t->z = 0.0;
     for (int64_t d = 0; d < v->head_dim; d++) {

@@ -179,8 +179,11 @@ function sm90a.estimate(record)
   return ("registers of a thread that computes hold %d numbers: scores, weights and O"):format(payload(record))
 end
 
---- No backward kernel of the family hides keys before a query's first one, and none caps scores, or reads K and V of 8 bits.
-function sm90a.lacks(key) return key.bounds_first and key.pass == "bwd" and "mask" or key.capped and "softcap" or key.narrow and "kv_dtype" or nil end
+--- No backward kernel of the family hides keys before a query's first one or caps scores, and none reads K and V of 8 bits.
+function sm90a.lacks(key)
+  local backward_pass = key.pass == "bwd"
+  return backward_pass and key.bounds_first and "mask" or backward_pass and key.capped and "softcap" or key.narrow and "kv_dtype" or nil
+end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm90a.check(record, report)
@@ -216,7 +219,7 @@ function sm90a.check(record, report)
       record.warpgroups, apart, record.stages), "more keys, more stages, or fewer queries")
   end
   local registers = short and REGISTERS // (128 * record.blocks_per_sm) // STEP * STEP or record.registers
-  if payload(record) > math.min(registers, 255) - 24 then
+  if payload(record) > math.min(registers, 255) - (record.capped and 40 or 24) then
     report("n", ("scores, weights and O are %d numbers a thread, which has %d registers"):format(payload(record), registers), "fewer keys")
   end
   if not short and record.producer_registers < 24 then

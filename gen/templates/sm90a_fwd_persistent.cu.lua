@@ -259,6 +259,9 @@ $ end
     auto soften = [&](int32_t of_block) {
         float shift[2];
 
+$ if capped then
+        change_scores(s, capped_score{p.base.score_ratio, p.base.score_limit});
+$ end
 $ if bounds_first then
         if (cuts_own<TILE_N>(shape, work.query0 + 64 * (int32_t)w, of_block))
             hide_window<TILE_N>(s, shape, work.query0 + 64 * (int32_t)w, of_block);
@@ -290,7 +293,7 @@ $ if causal then
             add_special<element, TILE_N>(o, p.base, of, of.query0 + 64 * (int32_t)w);
         special = 0;
 $ end
-        write_output<element, BELOW>(o, of_rows, p.base, of, of.query0 + 64 * (int32_t)w);
+        ${bounds_first and "write_output_with_sink" or capped and "write_output_with_sink" or "write_output"}<element, BELOW>(o, of_rows, p.base, of, of.query0 + 64 * (int32_t)w);
     };
 $ if bounds_first then
     /* A block whose keys no query of this warpgroup sees is only passed on: no lane looks for a stage's phase when the

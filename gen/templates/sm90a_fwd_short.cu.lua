@@ -99,6 +99,9 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forw
     auto soften = [&](int32_t of_block) {
         float shift[2];
 
+$ if capped then
+        change_scores(s, capped_score{p.base.score_ratio, p.base.score_limit});
+$ end
 $ if bounds_first then
         if (cuts_own<TILE_N>(shape, work.query0, of_block))
             hide_window<TILE_N>(s, shape, work.query0, of_block);
@@ -182,5 +185,5 @@ $ if causal then
     if (special)
         add_special<element, TILE_N>(o, p.base, work, work.query0);
 $ end
-    write_output<element, BELOW>(o, rows, p.base, work, work.query0);
+    ${bounds_first and "write_output_with_sink" or capped and "write_output_with_sink" or "write_output"}<element, BELOW>(o, rows, p.base, work, work.query0);
 }

@@ -116,6 +116,9 @@ union glint_cuda_params {
 void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
                             void *workspace, void *params);
 
+/* Is what the kernels make of a softcap finite? */
+enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, struct glint_fault *fault);
+
 /* tensor_map.c. The first: can the row's maps hold the strides of this problem? If not, *fault says which; without maps they can.
  * The second makes the maps of a call, on the host, when some kernel of the row has something to do. */
 enum glint_status glint_cuda_maps_fit(const struct glint_variant *row, const struct glint_problem *problem,

@@ -1,5 +1,6 @@
 /* Planning and launching on a GPU. A launch fills one parameter struct on the stack, makes the context current if it is not, and
  * enqueues the variant's kernels on the caller's stream: no allocation, no synchronisation, nothing is read back. */
+#include "lib/check.h"
 #include "lib/cuda/cuda.h"
 #include "lib/cuda/policy.h"
 
@@ -144,6 +145,16 @@ static struct glint_gpu_view view(const void *address, const struct glint_stride
 static float score_ratio(const struct glint_problem *p)
 {
     return p->softcap != 0.0f ? (p->softmax_scale < 0.0f ? -p->softmax_scale : p->softmax_scale) / p->softcap : 0.0f;
+}
+
+/* score_ratio of the parameters, and nine times its inverse, are finite; with a scale of 0 there is nothing to cap. */
+enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, struct glint_fault *fault)
+{
+    const float scale = problem->softmax_scale < 0.0f ? -problem->softmax_scale : problem->softmax_scale;
+    if (problem->softcap != 0.0f && scale != 0.0f &&
+        !(scale / problem->softcap <= 0x1p126f && problem->softcap / scale <= 0x1p124f))
+        return glint_refuse(fault, GLINT_BAD_SOFTCAP, "softcap", NULL, 0, 0);
+    return GLINT_OK;
 }
 
 static struct glint_forward_params forward_params(const struct glint_problem *p, const struct glint_cuda_plan *own,

@@ -17,16 +17,12 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
                               const struct glint_context *context, struct glint_fault *fault)
 {
     (void)context;
-    const float scale = problem->softmax_scale < 0.0f ? -problem->softmax_scale : problem->softmax_scale;
     if (problem->lengths != GLINT_LENGTHS_HOST && !reads(row, false))
         return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, GLINT_LENGTHS_HOST);
     if (problem->page_rows > 0 && !reads(row, true))
         return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "device", problem->page_rows, 0);
-    /* score_ratio of the parameters, and nine times its inverse, are finite; with a scale of 0 there is nothing to cap */
-    if (problem->softcap != 0.0f && scale != 0.0f &&
-        !(scale / problem->softcap <= 0x1p126f && problem->softcap / scale <= 0x1p124f))
-        return glint_refuse(fault, GLINT_BAD_SOFTCAP, "softcap", NULL, 0, 0);
-    return glint_strides_fit(row, problem, fault);
+    const enum glint_status status = glint_cuda_softcap_fits(problem, fault);
+    return status == GLINT_OK ? glint_strides_fit(row, problem, fault) : status;
 }
 
 static void fill_params(const struct glint_variant *row, const struct glint_plan *plan, const struct glint_tensors *tensors,

@@ -5,13 +5,17 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
                               const struct glint_context *context, struct glint_fault *fault)
 {
     (void)context;
-    const enum glint_status status = glint_strides_fit(row, problem, fault);
+    enum glint_status status = glint_cuda_softcap_fits(problem, fault);
+    if (status == GLINT_OK)
+        status = glint_strides_fit(row, problem, fault);
     return status == GLINT_OK ? glint_cuda_maps_fit(row, problem, fault) : status;
 }
 
 const struct glint_family glint_family_sm90a = {
     .name = "sm90a",
     .rank = 90,
+    .sinks = 1u << GLINT_FORWARD,
+    .sinks_with = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_SOFTCAP, /* the other kernels are as they were measured without */
     .backend = &glint_cuda_backend,
     .fits = fits,
     .fill_params = glint_cuda_fill_params,

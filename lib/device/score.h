@@ -43,4 +43,12 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&s)[ROWS
                 s[rt][nt][i] = cap_score(s[rt][nt][i], cap);
 }
 
+/* The same of a warpgroup's accumulator. */
+template <int n> GLINT_DEVICE void change_scores(float (&s)[n], const struct capped_score &cap)
+{
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+        s[i] = cap_score(s[i], cap);
+}
+
 #endif

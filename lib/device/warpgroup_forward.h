@@ -3,6 +3,7 @@
 #ifndef GLINT_DEVICE_WARPGROUP_FORWARD_H
 #define GLINT_DEVICE_WARPGROUP_FORWARD_H
 
+#include "lib/device/score.h"
 #include "lib/device/warpgroup.h"
 
 enum { MAP_Q, MAP_K, MAP_V }; /* in the order of the kernel's descriptor */
@@ -329,6 +330,56 @@ GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, c
                           log_sum<below>(rows.max[half], sum, t.shape.softmax_scale));
 #pragma unroll
         for (int i = 0; i < n; i += 16) { /* four fragments of eight columns: each lane gets a whole one */
+            const float *c = o + i + 2 * half;
+            uint32_t words[4];
+
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+                words[j] = Element::pack(c[4 * j] * inverse, c[4 * j + 1] * inverse);
+            quad_transpose(words);
+            if (row < t.shape.seqlen_q)
+                st_global_u32x4(to + 4 * i, words);
+        }
+    }
+}
+
+/* ---- results with sinks ---------------------------------------------------------------------------------------------------- */
+
+/* A sink is one more term of the sum, in natural units: inverse, what O is multiplied by, and lse are those without it. -inf changes no bit. */
+template <int below> GLINT_DEVICE void add_sink(float &inverse, float &lse, float max, float sum, float softmax_scale, float sink)
+{
+    const float log2_e = 1.44269504088896340736f, own = max * fabsf(softmax_scale), top = fmaxf(own, sink);
+    const float kept = ex2((own - top) * log2_e), total = fmaf(sum, kept, ex2(fmaf(sink - top, log2_e, (float)-below)));
+
+    if (sum == 0.0f) { /* a query that sees no key */
+        lse = sink;
+        return;
+    }
+    inverse = 1.0f / total * kept;
+    lse = own >= sink ? log_sum<below>(max, total, softmax_scale) : top + (lg2(total) + (float)below) * 0.693147180559945309f;
+}
+
+/* write_output, and the head's sink in the sum, if there are sinks. Where no kernel was timed: of one function for both, ptxas makes the others'
+ * code anew. */
+template <class Element, int below, int n>
+GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_rows &rows, const struct glint_forward_params &t,
+                                         const struct tile_work &work, int32_t query0)
+{
+    const int32_t row0 = query0 + own_query();
+
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        const int32_t row = row0 + 8 * half;
+        const float sum = quad_sum(rows.sum[half]);
+        float inverse = sum == 0.0f ? 0.0f : 1.0f / sum, lse = log_sum<below>(rows.max[half], sum, t.shape.softmax_scale);
+        char *to = view_row(&t.o, work.batch, work.head_q, row, 2) + 16 * (lane_index() % 4);
+
+        if (t.sinks)
+            add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));
+        if (lane_index() % 4 == 0 && row < t.shape.seqlen_q)
+            st_global_f32(t.lse + (int64_t)(work.batch * t.shape.heads_q + work.head_q) * t.shape.seqlen_q + row, lse);
+#pragma unroll
+        for (int i = 0; i < n; i += 16) {
             const float *c = o + i + 2 * half;
             uint32_t words[4];
 

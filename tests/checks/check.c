@@ -280,9 +280,11 @@ bool subject_checks_sinks(const struct subject *subject)
     const struct glint_variant_info *info = &subject->info;
     if (info->isa != GLINT_ISA_ANY)
         return true;
-    /* The kernel that makes the gradient of sinks on a GPU knows neither tile nor head dim: rows of one head dim, and odd ones, show it. */
-    const bool shows = info->pass != GLINT_BACKWARD || info->head_dim == 64 || info->head_dim % 32 != 0;
-    return shows && strcmp(info->family, "sm80") == 0;
+    /* On Hopper, kernels with a window or a cap read sinks. The kernel that makes their gradient in sm80 knows neither tile nor head dim:
+     * rows of one head dim, and odd ones, show it. */
+    if (strcmp(info->family, "sm80") != 0)
+        return info->pass == GLINT_FORWARD && (info->features & (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_SOFTCAP)) != 0;
+    return info->pass != GLINT_BACKWARD || info->head_dim == 64 || info->head_dim % 32 != 0;
 }
 
 bool subject_caps(const struct subject *subject)
