@@ -143,6 +143,18 @@ static int before(const struct glint_variant *a, const struct glint_variant *b, 
     return LINES;
 }
 
+/* Why eligibility tells a row from the one taken before it: what the row refuses of several batches and heads. */
+static const char *refusal_of(const struct glint_variant *row, const struct question *q)
+{
+    struct glint_fault fault;
+    switch (takes(row, q->several, q->context, &fault)) {
+    case GLINT_BAD_SINKS: return "which does not take sinks";
+    case GLINT_BAD_LENGTHS: return "which does not take these lengths";
+    case GLINT_BAD_PAGES: return "which does not find K and V in pages";
+    default: return rule[0].because;
+    }
+}
+
 /* For the explanation of a refusal: the row that serves all but the fewest axes, then the one of the nearest head_dim. */
 static uint32_t nearest(const struct glint_problem *p, enum glint_pass pass)
 {
@@ -219,7 +231,9 @@ struct glint_choice glint_choice_of(const struct glint_plan *plan)
     choice.second = first_of(&q, pass, UINT32_MAX, plan->variant, &exists, &choice.candidates);
     if (choice.second != UINT32_MAX) {
         const int line = before(&glint_variants[plan->variant], &glint_variants[choice.second], &q);
-        choice.because = line < LINES ? rule[line].because : "which comes later by name";
+        choice.because = line == LINES ? "which comes later by name"
+                         : line == 0   ? refusal_of(&glint_variants[choice.second], &q)
+                                       : rule[line].because;
     }
     return choice;
 }

@@ -127,6 +127,25 @@ static void put_pages(struct glint_text *t, const struct glint_problem *p, const
                   "spec has device_pages.");
 }
 
+static void put_sinks(struct glint_text *t, const struct glint_fault *fault)
+{
+    if (fault->other) {
+        glint_text_str(t, "tensors.");
+        glint_text_str(t, fault->field);
+        glint_text_str(t, " is given, and the plan has no sinks; plan with sinks = 1, or set it to NULL.");
+        return;
+    }
+    put_field(t, fault);
+    if (fault->want != 0) {
+        glint_text_str(t, "; use 1 when there are sinks and 0 when there are none.");
+        return;
+    }
+    glint_text_str(t, ", and ");
+    glint_text_str(t, glint_variants[fault->variant].name);
+    glint_text_str(t, " takes none; set it to 0. On a GPU rows of family sm80 take sinks, and forward those of family sm90a with a "
+                      "window or a softcap.");
+}
+
 static void put_sizes(struct glint_text *t, const struct glint_fault *fault)
 {
     put_field(t, fault);
@@ -202,17 +221,7 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
             glint_text_char(t, '.');
         }
         break;
-    case GLINT_BAD_SINKS:
-        if (fault->other) {
-            glint_text_str(t, "tensors.");
-            glint_text_str(t, fault->field);
-            glint_text_str(t, " is given, and the plan has no sinks; plan with sinks = 1, or set it to NULL.");
-            break;
-        }
-        put_field(t, fault);
-        glint_text_str(t, fault->want == 0 ? "; no variant of this pass that this device runs takes sinks: it must be 0."
-                                           : "; use 1 when there are sinks and 0 when there are none.");
-        break;
+    case GLINT_BAD_SINKS: put_sinks(t, fault); break;
     case GLINT_BAD_SOFTCAP:
         glint_text_str(t, "softcap is negative, NaN, too small or too large; use 0 for none, or 2^-126 to 2^124, such as 50.");
         break;

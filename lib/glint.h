@@ -329,7 +329,7 @@ struct glint_problem {
     int64_t rows_q, rows_k;                /* of GLINT_LENGTHS_RAGGED: 0 ... GLINT_MAX_EXTENT; otherwise 0, and rows_k in pages */
     uint32_t lengths;                      /* enum glint_lengths */
     uint32_t reserved_word;                /* zero */
-    float softcap;                         /* 0: none; else 2^-126 ... 2^124, on a GPU times |softmax_scale| too */
+    float softcap;                         /* 0: none; else 2^-126 ... 2^124, on a GPU over |softmax_scale| too */
     uint32_t sinks;                        /* 1: glint_tensors.sinks is read; 0: there are none */
     int64_t page_rows;                     /* 16, 32, 64, 128 or 256; 0: linear */
     int64_t pages;                         /* in the pool: 1 ... GLINT_MAX_EXTENT; linear: 0 */

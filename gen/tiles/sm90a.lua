@@ -1,6 +1,6 @@
 -- The sm90a family's tiles, chosen by measurement: what a variant is made with unless the spec has `tiles` of its own. gen/families/sm90a.lua
--- says what each field is; bench/results/sm90a_notes.md has what else was tried, and by how much it lost. No window was timed (the mask "band"), nor a softcap: of
--- 64 keys the sides of a window hide the least, and with four stages and two Q no warpgroup waits for those whose windows end elsewhere.
+-- says what each field is; bench/results/sm90a_notes.md has what else was tried, and by how much it lost. No window was timed (the mask "band"), nor a
+-- softcap: of 64 keys the sides of a window hide the least, and with four stages and two Q no warpgroup waits for those whose windows end elsewhere.
 local HALF = { "f16", "bf16" }
 local PLAIN, CAPPED = { "none" }, { "softcap" } -- a softcap takes some 16 registers more
 local NONE, CAUSAL, WINDOW, UNBOUNDED = { "none" }, { "causal" }, { "band" }, { "none", "causal" }
@@ -19,8 +19,10 @@ return {
       { dtypes = HALF, m = 64, n = 64, schedule = "short", blocks_per_sm = 4, up_to = 1024, masks = WINDOW },
     },
     [128] = {
-      { dtypes = HALF, m = 192, n = 80, turns = true, masks = UNBOUNDED, softcaps = PLAIN, why = "192 queries read K and V least often; 80 keys is what 160 registers hold" },
-      { dtypes = HALF, m = 128, n = 128, q_slots = 2, up_to = 1024, masks = UNBOUNDED, softcaps = PLAIN, why = "4 to 9 % faster: 512 and 1024 are whole tiles" },
+      { dtypes = HALF, m = 192, n = 80, turns = true, masks = UNBOUNDED, softcaps = PLAIN,
+        why = "192 queries read K and V least often; 80 keys is what 160 registers hold" },
+      { dtypes = HALF, m = 128, n = 128, q_slots = 2, up_to = 1024, masks = UNBOUNDED, softcaps = PLAIN,
+        why = "4 to 9 % faster: 512 and 1024 are whole tiles" },
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, masks = WINDOW },
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, masks = UNBOUNDED, softcaps = CAPPED },
     },

@@ -48,6 +48,8 @@ static bool name_is_right(const struct glint_variant_info *info)
     } else {
         if (info->pass == GLINT_BACKWARD)
             rest = after(rest, "fused_") != NULL ? after(rest, "fused_") : after(rest, "split_");
+        if (info->pass == GLINT_FORWARD && after(rest, "short_") != NULL)
+            rest = after(rest, "short_");
         if (info->queries_up_to > 0)
             rest = rest != NULL && rest[0] == 's' && rest[1] >= '1' && rest[1] <= '6' ? after(rest + 2, "_") : NULL;
         if (info->math == GLINT_MATH_TF32X3)
@@ -110,6 +112,7 @@ static void problem_of(const struct glint_variant_info *info, bool bottom_right,
     glint_problem_bshd(p, (enum glint_dtype)info->dtype, 2, 17, 33, 4, 2, info->head_dim);
     serve_cache(p, info);
     p->mask = row_mask(info, bottom_right);
+    p->softcap = info->isa == 0 && (info->features & GLINT_FEATURE_SOFTCAP) != 0 ? 30.0f : 0.0f; /* a GPU's caps, a CPU's can */
 }
 
 static void planning_is_pure(void)

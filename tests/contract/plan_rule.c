@@ -80,9 +80,15 @@ static const struct glint_family lowest = {.name = "cpu", .backend = &backend, .
                                  middle = {.name = "sm80",
                                            .rank = 80,
                                            .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED},
+                                           .sinks = 1u << GLINT_FORWARD,
                                            .backend = &backend,
                                            .fits = fits},
-                                 highest = {.name = "sm90a", .rank = 90, .backend = &backend, .fits = fits};
+                                 highest = {.name = "sm90a",
+                                            .rank = 90,
+                                            .sinks = 1u << GLINT_FORWARD,
+                                            .sinks_with = GLINT_FEATURE_LEFT_BOUND, /* which no row here has */
+                                            .backend = &backend,
+                                            .fits = fits};
 
 enum { READ_LENGTHS = (1u << (FEW + 1)) - (1u << GPU_WIDE) }; /* the rows of the family that does */
 
@@ -380,6 +386,30 @@ START_TEST(what_decided)
 }
 END_TEST
 
+/* Of sinks and lengths: who takes them, and what is said of a row that would come first and does not. */
+START_TEST(what_a_row_does_not_take)
+{
+    struct glint_problem p = problem_of(2, 2, 100, 100);
+    char text[1024];
+    runnable = 1u << GPU_WIDE | 1u << NEWEST;
+    ck_assert_uint_eq(taken(&p), NEWEST);
+    p.lengths = GLINT_LENGTHS_DEVICE;
+    ck_assert_uint_eq(taken(&p), GPU_WIDE);
+    ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_OK);
+    ck_assert_msg(strstr(text, "sm90a_m128n64, which does not take these lengths") != NULL, "%s", text);
+    p.lengths = GLINT_LENGTHS_HOST;
+    p.sinks = 1;
+    ck_assert_uint_eq(taken(&p), GPU_WIDE);
+    ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_OK);
+    ck_assert_msg(strstr(text, "take this problem here: 1;") != NULL &&
+                      strstr(text, "sm90a_m128n64, which does not take sinks") != NULL,
+                  "%s", text);
+    runnable = 1u << NEWEST;
+    ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_BAD_SINKS);
+    ck_assert_msg(strstr(text, "sm90a_m128n64 takes none; set it to 0") != NULL, "%s", text);
+}
+END_TEST
+
 /* Who wants the other arithmetic looks for it in the table and takes the row itself. */
 START_TEST(the_caller_takes_another_row)
 {
@@ -434,6 +464,7 @@ int main(void)
     tcase_add_test(tcase, lengths_on_the_device);
     tcase_add_test(tcase, explained);
     tcase_add_test(tcase, what_decided);
+    tcase_add_test(tcase, what_a_row_does_not_take);
     tcase_add_test(tcase, the_caller_takes_another_row);
     tcase_add_test(tcase, batch_and_heads_play_no_part);
     suite_add_tcase(suite, tcase);

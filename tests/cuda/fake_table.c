@@ -147,6 +147,7 @@ const struct glint_variant glint_variants[] = {
     [FAKE_FUSED] = ROW("bwd_f16_d64_causal__sm80_m64n128", GLINT_BACKWARD, GLINT_F16, 1, 64, 64, 128, fused),
     [FAKE_SPLIT] = ROW("bwd_f16_d64_none__sm80_m64n64", GLINT_BACKWARD, GLINT_F16, 0, 64, 64, 64, split),
     [FAKE_DECODE] = DECODE("dec_bf16_d256_causal__sm80_s2_m8n64", GLINT_BF16, 256, 8, 64, 8, decode),
+    [FAKE_MAPS_WINDOW] = HOPPER("fwd_bf16_d128_band__sm90a_m128n128", GLINT_FORWARD, GLINT_BF16, 3, 128, 128, 128, maps_forward),
     [FAKE_MAPS_FORWARD] = HOPPER("fwd_bf16_d128_none__sm90a_m128n128", GLINT_FORWARD, GLINT_BF16, 0, 128, 128, 128, maps_forward),
     [FAKE_ONLY_120] = ROW("fwd_bf16_d64_none__sm80_m128n64", GLINT_FORWARD, GLINT_BF16, 0, 64, 128, 64, only),
     [FAKE_BOTH] = HOPPER("fwd_f16_d128_none__sm90a_m128n64", GLINT_FORWARD, GLINT_F16, 0, 128, 128, 64, both),

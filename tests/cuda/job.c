@@ -100,6 +100,11 @@ void job_make(struct job *job, struct device *device, const struct glint_context
                        shape.heads_kv, job->info.head_dim);
     job->problem.softcap = (job->info.features & GLINT_FEATURE_SOFTCAP) ? 30 : 0;
     job->problem.mask = (job->info.features & GLINT_FEATURE_RIGHT_BOUND) ? causal : GLINT_MASK_NONE;
+    if (job->info.features & GLINT_FEATURE_LEFT_BOUND) { /* a window, aligned as the causal mask */
+        job->problem.mask = causal == GLINT_MASK_CAUSAL_TOP_LEFT ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_BAND_BOTTOM_RIGHT;
+        job->problem.window_left = 100;
+        job->problem.window_right = 3;
+    }
     const enum glint_status status =
         glint_plan_variant(context, &job->problem, (enum glint_pass)job->info.pass, variant, &job->plan);
     if (status != GLINT_OK)

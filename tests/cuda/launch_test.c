@@ -85,7 +85,7 @@ struct device_case {
     unsigned rows; /* bit mask of enum fake_row that can run; 0: none */
 };
 #define R(row) (1u << FAKE_##row)
-#define HOPPER (R(MAPS_FORWARD) | R(MAPS_BACKWARD))
+#define HOPPER (R(MAPS_WINDOW) | R(MAPS_FORWARD) | R(MAPS_BACKWARD))
 
 static const struct device_case device_cases[] = {
     {90, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(BOTH) | R(DECODE) | HOPPER}, /* H200 */
@@ -222,7 +222,7 @@ END_TEST
 START_TEST(everything_is_loaded_at_init)
 {
     const unsigned kernels =
-        3 + 4 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
+        3 + 4 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -244,7 +244,7 @@ START_TEST(everything_is_loaded_at_init)
     fake.library_missing = true;
     ck_assert_int_eq(glint_context_init_with_driver(storage[0], STORAGE, &options, &fake_table, &context), GLINT_OK);
     ck_assert_int_eq(fake.libraries, 0);
-    ck_assert_int_eq(fake.modules, 10);
+    ck_assert_int_eq(fake.modules, 11);
     close_clean(context);
     ck_assert_int_eq(fake_held(), 0);
 }
@@ -450,6 +450,33 @@ START_TEST(launch_of_sinks)
         check_shape(&fake.launch[at].params.sinks.base.shape, &c.problem, 70);
         close_clean(context);
     }
+}
+END_TEST
+
+/* In sm90a the rows with a window take sinks, and those without one or a softcap say that they do not. */
+START_TEST(sinks_on_hopper)
+{
+    struct call c;
+    char text[1024];
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 128, 3, 129, 70, 4, 2, GLINT_MASK_BAND_TOP_LEFT);
+    ck_assert_uint_eq(c.plan.variant, FAKE_MAPS_WINDOW);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    ck_assert_ptr_null(fake.launch[0].params.forward_maps.base.sinks);
+    c.problem.sinks = 1;
+    ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &c.plan), GLINT_OK);
+    ck_assert_uint_eq(c.plan.variant, FAKE_MAPS_WINDOW);
+    c.tensors.sinks = (float *)(UINT64_C(20) << 40);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    ck_assert_ptr_eq(fake.launch[1].params.forward_maps.base.sinks, c.tensors.sinks);
+
+    c.problem.mask = GLINT_MASK_NONE;
+    ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &c.plan), GLINT_BAD_SINKS);
+    ck_assert_int_eq(glint_explain(context, &c.problem, GLINT_FORWARD, text, sizeof text, NULL), GLINT_BAD_SINKS);
+    ck_assert_msg(strstr(text, glint_variants[FAKE_MAPS_FORWARD].name) != NULL && strstr(text, "set it to 0") != NULL, "%s", text);
+    ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_BACKWARD, &c.plan), GLINT_BAD_SINKS);
+    close_clean(context);
 }
 END_TEST
 
@@ -1076,7 +1103,7 @@ START_TEST(older_drivers)
     static const struct {
         const char *symbol;
         unsigned lacks;
-    } cases[] = {{"cuLaunchKernelEx", R(MAPS_FORWARD)}, {"cuTensorMapEncodeTiled", HOPPER}, {"cuFuncLoad", 0}};
+    } cases[] = {{"cuLaunchKernelEx", R(MAPS_WINDOW) | R(MAPS_FORWARD)}, {"cuTensorMapEncodeTiled", HOPPER}, {"cuFuncLoad", 0}};
     struct call c;
     fake_reset();
     fake.symbol_missing = cases[_i].symbol;
@@ -1267,7 +1294,7 @@ START_TEST(two_on_one_device)
     struct glint_context *first = must_open(0, GLINT_DEVICE_CUDA, 0), *second = must_open(1, GLINT_DEVICE_CUDA, 0);
     struct call c;
     ck_assert_int_eq(fake.retained[0], 2);
-    ck_assert_int_eq(fake.modules, 20);
+    ck_assert_int_eq(fake.modules, 22);
     prepare(&c, second, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
     close_clean(first);
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
@@ -1287,8 +1314,8 @@ START_TEST(selftest_finds_a_device_that_does_nothing)
     ck_assert_int_eq(glint_selftest_size(context, &bytes), GLINT_OK);
     ck_assert_uint_le(bytes, sizeof memory);
     ck_assert_int_eq(glint_selftest(context, memory, bytes, NULL, &result), GLINT_SELFTEST_FAILED);
-    ck_assert_uint_eq(result.variants_run, 9);
-    ck_assert_uint_eq(result.variants_failed, 9);
+    ck_assert_uint_eq(result.variants_run, 10);
+    ck_assert_uint_eq(result.variants_failed, 10);
     ck_assert_uint_eq(result.first_failed, FAKE_MAPS_BACKWARD);
     close_clean(context);
     ck_assert_int_eq(fake_held(), 0);
@@ -1307,6 +1334,7 @@ int main(void)
     tcase_add_test(tcase, merge_launch);
     tcase_add_test(tcase, append_launch);
     tcase_add_test(tcase, launch_of_sinks);
+    tcase_add_test(tcase, sinks_on_hopper);
     tcase_add_test(tcase, no_push_when_current);
     tcase_add_loop_test(tcase, backward_launch, 0, 2);
     tcase_add_test(tcase, turns_of_full_lines);

@@ -4,13 +4,14 @@ return {
   dtypes = { "bf16" },
   head_dims = { 64, 192 },
   masks = { "causal", "band" },
+  softcaps = { "none", "softcap" },
   families = {
     sm90a = {
       archs = { "90a" },
       tiles = {
         fwd = {
           { m = 128, n = 32, turns = true },
-          [64] = { { m = 128, n = 32, turns = true }, { m = 64, n = 32, schedule = "short", blocks_per_sm = 4, masks = { "causal" } } },
+          [64] = { { m = 128, n = 32, turns = true }, { m = 64, n = 32, schedule = "short", blocks_per_sm = 4, masks = { "causal" }, softcaps = { "none" } } },
         },
         bwd = {
           [64] = { { m = 128, n = 128 } },
@@ -19,5 +20,11 @@ return {
       },
     },
   },
-  exclude = { { mask = "band", pass = "bwd", reason = "no kernels yet" }, { mask = "band", head_dim = 192, reason = "one head dim of windows is enough" } },
+  exclude = {
+    { mask = "band", pass = "bwd", reason = "no kernels yet" },
+    { mask = "band", head_dim = 192, reason = "one head dim of windows is enough" },
+    { softcap = "softcap", pass = "bwd", reason = "no kernels" },
+    { softcap = "softcap", mask = "band", reason = "one mask with a softcap is enough" },
+    { softcap = "softcap", head_dim = 192, reason = "and one head dim" },
+  },
 }

@@ -1,6 +1,6 @@
 """The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there, and a fault in a header says nothing of it: the
-headers of a kernel stand before it. fwd is a persistent forward kernel with turns and a counter, window the same with windows, short one that loads for itself; bwd the fused
-backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one dK.
+headers of a kernel stand before it. fwd is a persistent forward kernel with turns and a counter, window the same with windows, capped the same with
+a softcap and sinks; short one that loads for itself; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one dK.
 """
 
 _ANSWER = ["answer"]
@@ -166,7 +166,7 @@ _FORWARD = [
     _fault("fwd", "mask_on_too_few_blocks", "a block on the diagonal is taken for one that all queries see", "work.query0 + shape.mask_offset + 1", "work.query0 + shape.mask_offset + 1 + TILE_N", _ANSWER),
     _fault("fwd", "last_block_left_out", "the keys that a warpgroup's last query sees", "min(query0 + 64, shape.seqlen_q)", "min(query0 + 32, shape.seqlen_q)", _ANSWER + _ANY),
     _fault("fwd", "a_key_past_the_end", "keys past the end, as zeros", "min(query + shape.mask_offset, shape.seqlen_k - 1)", "min(query + shape.mask_offset, shape.seqlen_k)", _ANSWER),
-    _fault("fwd", "lse_past_the_end", "rows past the end", "lane_index() % 4 == 0 && row < t.shape.seqlen_q", "lane_index() % 4 == 0 && row <= t.shape.seqlen_q", ["bounds", "race", "answer"]),
+    _fault("fwd", "lse_past_the_end", "rows past the end", "lane_index() % 4 == 0 && row < t.shape.seqlen_q", "lane_index() % 4 == 0 && row <= t.shape.seqlen_q", ["bounds", "race", "answer"], count = 2),
     _fault("fwd", "values_not_rescaled", "O keeps the old maximum", "rescale<HEAD_DIM>(o, factor);", ";", _ANSWER, ["accuracy/one_hot"]),
     _fault("fwd", "special_values_forgotten", "NaN and infinity come back to the queries that see them", "warp_any(special != 0)", "false", _ANSWER, ["special/nan_in_V"]),
     _fault("fwd", "queries_of_the_first_warpgroup", "which rows of Q are loaded", "work.query0 + 64 * w", "work.query0", _ANSWER),
@@ -239,6 +239,29 @@ _WINDOW = [
     _fault("window", "keys_not_passed_on", "blocks that others walk over", "for (int32_t i = 0; i < passed; ++i)\n                pass_keys();", ";", _ANY, _WINDOWS),
     _fault("window", "values_not_passed_on", "blocks that others walk over", "for (int32_t i = 0; i < passed; ++i)\n                pass_values();", ";", _ANY, _WINDOWS),
     _fault("window", "scanners_out_of_step", "which stage the next block that is cut lies in", "ring_skip<STAGES>(v, (uint32_t)(block - work.whole_from) + 1);", "ring_skip<STAGES>(v, (uint32_t)(block - work.whole_from));", _ANY, _WINDOWS),
+]
+
+# ---- softcaps and sinks ---------------------------------------------------------------------------------------------------------------
+
+_CAPPED = [
+    _fault("capped", "cap_of_another_scale", "scores are capped in the units of the cap", "change_scores(s, capped_score{p.base.score_ratio, p.base.score_limit});", "change_scores(s, capped_score{2 * p.base.score_ratio, p.base.score_limit});", _ANSWER, ["accuracy/softcap_2"]),
+    _fault("capped", "cap_without_its_end", "scores far above the cap", "s = s > cap.limit ? cap.limit : s;", ";", _ANSWER, ["accuracy/softcap_*"]),
+    _fault(
+        "capped",
+        "cap_after_the_mask",
+        "a hidden score becomes minus the cap",
+        "if (of_block >= work.first_masked)\n            hide_scores<TILE_N, true>(s, shape, work.query0 + 64 * (int32_t)w, of_block);",
+        "if (of_block >= work.first_masked) hide_scores<TILE_N, true>(s, shape, work.query0 + 64 * (int32_t)w, of_block); change_scores(s, capped_score{p.base.score_ratio, p.base.score_limit});",
+        _ANSWER,
+        ["accuracy/softcap_2"],
+    ),
+    _fault("capped", "sink_beside_raw_maxima", "a sink is in natural units, a maximum in those of the scores", "add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));", "add_sink<below>(inverse, lse, rows.max[half], sum, 1.0f, ld_global_f32(t.sinks + work.head_q));", _ANSWER, ["accuracy/softcap_and_sinks"]),
+    _fault("capped", "sink_without_the_factor_of_sums", "a row's sum has the factor 2^-BELOW", "fmaf(sum, kept, ex2(fmaf(sink - top, log2_e, (float)-below)))", "fmaf(sum, kept, ex2((sink - top) * log2_e))", _ANSWER, ["accuracy/softcap_and_sinks"]),
+    _fault("capped", "sink_of_every_lane", "the four lanes of a row add its sink once", "fmaf(sum, kept, ex2(fmaf(sink - top, log2_e, (float)-below)))", "fmaf(sum, kept, quad_sum(ex2(fmaf(sink - top, log2_e, (float)-below))))", _ANSWER, ["accuracy/softcap_and_sinks"]),
+    _fault("capped", "sum_of_another_base", "a sink above the maximum makes the sum of the keys smaller", "ex2((own - top) * log2_e)", "ex2(own - top)", _ANSWER, ["accuracy/softcap_and_sinks"]),
+    _fault("capped", "lse_without_the_sink", "the sink in LSE, where scores are above it", "log_sum<below>(max, total, softmax_scale)", "log_sum<below>(max, sum, softmax_scale)", _ANSWER, ["accuracy/softcap_and_sinks"]),
+    _fault("capped", "sink_of_the_key_head", "whose sink it is", "add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));", "add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q / t.shape.group));", _ANSWER, ["accuracy/softcap_and_sinks"]),
+    _fault("capped", "blind_rows_without_the_sink", "LSE of a query that sees no key is its sink", "lse = sink;", ";", _ANSWER, ["accuracy/sinks_blind_rows"]),
 ]
 
 # ---- backward: dS between the warpgroups, sums in turns ------------------------------------------------------------------------------
@@ -399,4 +422,4 @@ _HARMLESS = [
     _harmless("bwd", "turn_taken_twice", "one more look at the turn", "turn_wait(dq.turn, (uint32_t)work.key0);\n                mbarrier_arrive(shared + TURN_SEEN + 8 * stage);", "turn_wait(dq.turn, (uint32_t)work.key0); turn_wait(dq.turn, (uint32_t)work.key0); mbarrier_arrive(shared + TURN_SEEN + 8 * stage);"),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _SHORT + _BACKWARD + _SPLIT
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT
