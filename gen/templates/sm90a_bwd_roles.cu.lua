@@ -45,7 +45,7 @@ GLINT_DEVICE void load_rows(const struct glint_backward_maps_params &p, uint32_t
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
     const struct key_work work = find_block(shape);
-    struct walk walk = walk_begin(work, shape->group);
+    struct walk walk = walk_begin(work);
     struct ring queries = {0, 0};
 
     mbarrier_arrive_expect(shared + K_FULL, own_tile::bytes);
@@ -98,7 +98,7 @@ GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_param
     float d[HEAD_DIM / 2], s[TILE_M / 2];
     uint32_t words[TILE_M / 4];
     struct ring queries = {0, 0}, next = {0, 0}; /* of this step, and of the scores that are made next */
-    struct walk walk = walk_begin(work, shape->group);
+    struct walk walk = walk_begin(work);
 
     /* S^T = K Q^T and dV += P^T dO, or dP^T = V dO^T and dK += dS^T Q: the same products of other tiles. */
     const uint32_t x = shared + (keeps_dk ? V_AT : K_AT);

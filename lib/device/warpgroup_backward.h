@@ -12,10 +12,10 @@ enum { BOX_ROWS = 64, NO_WORK = -1 };
 
 /* ---- where to work -------------------------------------------------------------------------------------------------------- */
 
-/* What a block does for one number: keys [key0, key0 + TILE_N) of one head, against query blocks last_m ... first_m of each query head of its
- * group. Those under first_clear do not all see all of its keys. */
+/* What a block does for one number: keys [key0, key0 + TILE_N) of one head, against query blocks last_m ... first_m of each of the `group` query
+ * heads from head0 on. Those under first_clear do not all see all of its keys. */
 struct key_work {
-    int32_t batch, head_kv, key0, first_m, last_m, first_clear, steps;
+    int32_t batch, head_kv, key0, first_m, last_m, first_clear, steps, head0, group;
 };
 
 template <int TILE_M, int TILE_N, bool causal>
@@ -42,30 +42,36 @@ GLINT_DEVICE struct key_work find_keys(const struct glint_gpu_shape *shape, uint
         work.first_clear = work.key0 + TILE_N > shape->seqlen_k ? work.last_m + 1 : 0;
     }
     work.steps = (work.last_m - work.first_m + 1) * shape->group;
+    work.head0 = work.head_kv * shape->group;
+    work.group = shape->group;
     return work;
 }
 
-/* Where a step is: its query head and query block. Every role walks the same way. */
+/* Where a step is: its query head and query block. Every role walks the same way: all heads of the group, then the query block before. Blocks
+ * of one key head take turns at dQ. Whichever starts behind another one stays so, though with a mask it visits fewer query blocks: walking head
+ * by head it would catch up in the second head, and all would wait for the block that has the most to do. */
 struct walk {
     int32_t head, m;
 };
 
-GLINT_DEVICE struct walk walk_begin(const struct key_work &work, int32_t group)
+GLINT_DEVICE struct walk walk_begin(const struct key_work &work)
 {
-    return {work.head_kv * group, work.last_m};
+    return {work.head0, work.last_m};
 }
 
 GLINT_DEVICE void walk_on(struct walk &walk, const struct key_work &work)
 {
-    walk.head += walk.m == work.first_m;
-    walk.m = walk.m == work.first_m ? work.last_m : walk.m - 1;
+    const bool last = walk.head == work.head0 + work.group - 1;
+
+    walk.head = last ? work.head0 : walk.head + 1;
+    walk.m -= last;
 }
 
 GLINT_DEVICE struct walk step_before(const struct walk &walk, const struct key_work &work)
 {
-    const bool first = walk.m == work.last_m;
+    const bool first = walk.head == work.head0;
 
-    return {walk.head - first, first ? work.first_m : walk.m + 1};
+    return {first ? work.head0 + work.group - 1 : walk.head - 1, walk.m + first};
 }
 
 /* Queries [query0, query0 + rows) of one head, and `blocks` blocks of keys that some of them see; those from first_masked on are not seen whole
