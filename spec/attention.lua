@@ -26,7 +26,7 @@ return {
   masks = { "none", "causal" },
 
   -- Not listed: softcaps = { "none", "softcap" }, a cap on the scores, cap tanh(s / cap), which few models have. A kernel of the CPU then serves
-  -- problems with and without one; the GPU families have it forward: exclude their "bwd". Sinks need no word here.
+  -- problems with and without one; of the GPU families `sm80` has it in all passes, and `sm90a` forward: exclude its "bwd". Sinks need no word here.
 
   -- A family does all of the above, or less: passes, dtypes, head_dims, masks may be given here again, shorter.
   families = {

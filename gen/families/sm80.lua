@@ -383,10 +383,8 @@ local function check_backward(record, report)
   end
 end
 
---- No backward kernel of the family caps scores, and none reads K and V of 8 bits.
-function sm80.lacks(key)
-  return key.pass == "bwd" and key.capped and "softcap" or key.narrow and "kv_dtype" or nil
-end
+--- No kernel of the family reads K and V of 8 bits.
+function sm80.lacks(key) return key.narrow and "kv_dtype" or nil end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm80.check(record, report)

@@ -22,8 +22,14 @@ $ else
 /* ---- dK and dV: a block owns TILE_N keys ---- */
 $ end
 
+$ if capped then
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_capped_params) call)
+{
+    const struct glint_backward_params &p = call.base.base;
+$ else
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_backward_params) p)
 {
+$ end
 $ if halves then
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS, half = warp / GROUPS % 2;
 $ else
@@ -72,7 +78,11 @@ $ elseif causal then
 $ else
     const no_mask mask = {0, 0, seqlen_q, seqlen_k};
 $ end
+$ if capped then
+    const struct capped_score score = {call.score_ratio, call.score_limit};
+$ else
     const struct plain_score score = {};
+$ end
     const struct query_blocks blocks = find_query_blocks<TILE_M, TILE_N>(mask, key0);
     const int32_t first_m = blocks.first, last_m = blocks.last, first_clear = blocks.clear_from${bounds_first and ", last_clear = blocks.clear_to" or ""};
 $ if fused then
@@ -216,7 +226,12 @@ $ end
         }
 $ end
 $ if causal then
+$ if capped then
+        /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero. Delta tells where dO has any; in Q each thread looks at
+         * what it copied, as the cap leaves LSE finite. */
+$ else
         /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero: LSE and delta tell where Q and dO have any. */
+$ end
 $ if fused or lead then
         if (${bounds_first and "(" .. hides("m_front") .. ")" or hides("m_front")} && step < steps) {
 $ else
@@ -224,8 +239,16 @@ $ else
 $ end
             const uint32_t row = front * ROW_BYTES + thread_index() * 16;
 
+$ if capped then
+            const bool found = find_special<q_tile_t, THREADS>(q_tiles + front * q_tile_t::BYTES) ||
+                               (thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row));
+
+            if (block_any(found))
+                settle_capped_queries<q_tile_t, THREADS>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
+$ else
             if (block_any(thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row)))
                 settle_queries<q_tile_t, THREADS>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
+$ end
                                                   ${columns}, band_from(band_from(mask, ${m_front} * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
         } else
             block_sync();
@@ -260,7 +283,9 @@ $ if halves then
             const uint32_t p_now = ds_lane + ${ds_copies} * ds_tile_t::BYTES;
             const int32_t query0 = m_now * TILE_M + (int32_t)half * WARP_M;
 $ else
+$ if not capped then
             const uint32_t p_now = ds_now; /* where dS^T will be */
+$ end
             const int32_t query0 = m_now * TILE_M + part * PART_M;
 $ end
             const bool masked = ${hides("m_now")};
@@ -271,12 +296,22 @@ $ end
             load_columns(rows, rows_lane + stage * ROW_BYTES + part * (PART_M * 4));
 
             if (!keeps_dk) {
+$ if capped then
+                /* P^T = 2^(scale S^T - LSE) goes with dO into dV, and times the slope of the cap to the partner. */
+$ else
                 /* P^T = 2^(scale S^T - LSE) goes to the partner, and with dO into dV. */
+$ end
                 change_scores(s, score);
+$ if capped then
+                make_capped_weights<ds_tile_t>(s, rows, p.shape.scale_log2, score, ds_now);
+$ else
                 make_weights(s, rows, p.shape.scale_log2);
+$ end
                 if (masked)
                     hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
+$ if halves or not capped then
                 put_scores<ds_tile_t>(s, p_now);
+$ end
 $ if not lead then
                 mbarrier_arrive(${p_phase});
 $ end
@@ -292,7 +327,7 @@ $ end
             } else {
                 /* dS^T = P^T (dP^T - delta) with the partner's P^T goes to dQ, and with Q into dK. */
                 subtract_delta(s, rows);
-$ if causal then
+$ if causal and not capped then
                 if (masked)
                     hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
 $ end
@@ -308,7 +343,13 @@ $ end
 $ if not lead then
                 mbarrier_wait(${p_phase}, stage);
 $ end
+$ if capped then
+                times_scores<ds_tile_t>(s, ds_now);
+                if (masked) /* the partner's P^T is not */
+                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
+$ else
                 times_scores<ds_tile_t>(s, p_now);
+$ end
 $ if element == "tf32" then
                 round_scores<element>(s);
 $ end

@@ -14,8 +14,14 @@ typedef struct tile<element, DQ_M, ${head_dim}, ${page_chunks}${padded}> dq_tile
 typedef struct tile<element, DQ_N, ${head_dim}, ${page_chunks}${padded}> dq_k_tile_t; /* of K and V */
 static_assert(2 * dq_tile_t::BYTES + 4 * dq_k_tile_t::BYTES == ${dq_smem_bytes}, "shared memory");
 
+$ if capped then
+GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_dq(GLINT_PARAMS(struct glint_capped_params) call)
+{
+    const struct glint_backward_params &p = call.base.base;
+$ else
 GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_dq(GLINT_PARAMS(struct glint_backward_params) p)
 {
+$ end
     const uint32_t lane = lane_index(), warp = warp_index();
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
     const struct query_block work = find_group_query_block<DQ_M>(p.shape);
@@ -28,7 +34,11 @@ $ elseif causal then
 $ else
     const no_mask mask = {0, 0, seqlen_q, seqlen_k};
 $ end
+$ if capped then
+    const struct capped_score score = {call.score_ratio, call.score_limit};
+$ else
     const struct plain_score score = {};
+$ end
     const struct key_blocks blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 
@@ -118,7 +128,7 @@ $ end
         multiply_rows<dq_tile_t, dq_k_tile_t>(dp, none_kept, q_lane + dq_tile_t::BYTES, k_lane + dq_k_tile_t::BYTES);
         change_scores(s, score);
 
-        make_scores_gradient(s, dp, lse, delta, p.shape.scale_log2);
+        make_scores_gradient(s, dp, lse, delta, p.shape.scale_log2${capped and ", score" or ""});
         if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
             hide_keys(s, mask, warp_query0, block * DQ_N, 0.0f);
 

@@ -116,19 +116,27 @@ harness.case("a band bounds both ends of what a query sees", function()
 end)
 
 harness.case("what a family has no kernel for is narrowed away, or excluded", function()
-  local capped = '  softcaps = { "none", "softcap" },'
-  local gpu = { [4] = "  head_dims = { 64 },", [5] = '  masks = { "causal" },' .. capped, [13] = "    }, sm80 = { archs = { 80 } }," }
+  local narrow = '  kv_dtypes = { "same", "i8" },'
+  local gpu = { [4] = "  head_dims = { 64 },", [5] = '  masks = { "causal" },' .. narrow, [13] = "    }, sm80 = { archs = { 80 } }," }
   local _, why = specs.open(specs.with(gpu))
-  harness.is(why, 'spec:13: families.sm80: has no kernel for "softcap", of softcaps; give it softcaps of its own, without that, or exclude it')
-  gpu[13] = '    }, sm80 = { archs = { 80 }, softcaps = { "none" } },'
-  harness.is(table.concat(specs.names(open(gpu)), " "):find("softcap__sm80"), nil)
-  gpu[13], gpu[15] = "    }, sm80 = { archs = { 80 } },", '  exclude = { { family = "sm80", softcap = "softcap", reason = "x" } },'
-  harness.is(table.concat(specs.names(open(gpu)), " "):find("softcap__sm80"), nil)
-  gpu[15] = '  exclude = { { family = "sm80", pass = "bwd", softcap = "softcap", reason = "x" } },' -- forward it has one
-  harness.has(table.concat(specs.names(open(gpu)), " "), "fwd_f32_d64_causal_softcap__sm80")
+  harness.is(why, 'spec:13: families.sm80: has no kernel for "i8", of kv_dtypes; give it kv_dtypes of its own, without that, or exclude it')
+  gpu[13] = '    }, sm80 = { archs = { 80 }, kv_dtypes = { "same" } },'
+  harness.is(table.concat(specs.names(open(gpu)), " "):find("i8_d64_causal__sm80"), nil)
+  gpu[13], gpu[15] = "    }, sm80 = { archs = { 80 } },", '  exclude = { { family = "sm80", kv_dtype = "i8", reason = "x" } },'
+  harness.is(table.concat(specs.names(open(gpu)), " "):find("i8_d64_causal__sm80"), nil)
+  harness.has(table.concat(specs.names(open(gpu)), " "), "fwd_f32_d64_causal__sm80")
   gpu[2], gpu[11], gpu[13], gpu[15] = '  passes = { "fwd", "dec" },', "", '    }, sm90a = { archs = { "90a" }, masks = { "causal" } },', nil
   _, why = specs.open(specs.with(gpu))
   harness.has(why, 'spec:13: families.sm90a: has no kernel for "dec", of passes; give it passes of its own, without that, or exclude it')
+end)
+
+harness.case("a kernel of a GPU caps scores or does not, in both passes", function()
+  local gpu = { [2] = '  passes = { "fwd", "bwd" },', [4] = "  head_dims = { 64 },",
+    [5] = '  masks = { "causal" }, softcaps = { "none", "softcap" },', [13] = "    }, sm80 = { archs = { 80 } }," }
+  local names = table.concat(specs.names(open(gpu)), " ")
+  for _, pass in ipairs({ "fwd", "bwd" }) do
+    harness.has(names, pass .. "_f32_d64_causal_softcap__sm80", pass .. "_f32_d64_causal__sm80")
+  end
 end)
 
 -- Words of the axes that no other file of the generator may spell: values and constants, apart from those of a pass, which templates and families

@@ -99,13 +99,15 @@ static inline struct glint_cuda_plan glint_cuda_plan_of(const struct glint_plan 
     return own;
 }
 
-/* The parameters of a call, as fill_params of a GPU family fills them in. The structs of maps, lengths and sinks begin with those of every family. */
+/* The parameters of a call, as fill_params of a GPU family fills them in. The structs of maps, lengths, sinks and caps begin with those of every
+ * family. */
 union glint_cuda_params {
     struct glint_forward_params forward;
     struct glint_lengths_params lengths;
     struct glint_pages_params pages;
     struct glint_backward_params backward;
     struct glint_sinks_params sinks;
+    struct glint_capped_params capped;
     struct glint_decode_params decode;
     struct glint_forward_maps_params forward_maps;
     struct glint_backward_maps_params backward_maps;
@@ -118,6 +120,9 @@ void glint_cuda_fill_params(const struct glint_variant *variant, const struct gl
 
 /* Is what the kernels make of a softcap finite? */
 enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, struct glint_fault *fault);
+
+/* |softmax_scale| / softcap, score_ratio of the parameters; 0 without a softcap. score_limit is 9.02 / that, inf where it is 0. */
+float glint_cuda_score_ratio(const struct glint_problem *problem);
 
 /* tensor_map.c. The first: can the row's maps hold the strides of this problem? If not, *fault says which; without maps they can.
  * The second makes the maps of a call, on the host, when some kernel of the row has something to do. */

@@ -141,8 +141,7 @@ static struct glint_gpu_view view(const void *address, const struct glint_stride
     return (struct glint_gpu_view){(void *)(uintptr_t)address, strides->batch, strides->head, strides->row};
 }
 
-/* |softmax_scale| / softcap: score_ratio of the parameters. */
-static float score_ratio(const struct glint_problem *p)
+float glint_cuda_score_ratio(const struct glint_problem *p)
 {
     return p->softcap != 0.0f ? (p->softmax_scale < 0.0f ? -p->softmax_scale : p->softmax_scale) / p->softcap : 0.0f;
 }
@@ -160,7 +159,7 @@ enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, s
 static struct glint_forward_params forward_params(const struct glint_problem *p, const struct glint_cuda_plan *own,
                                                   const struct glint_tensors *t)
 {
-    const float ratio = score_ratio(p);
+    const float ratio = glint_cuda_score_ratio(p);
     return (struct glint_forward_params){
         .q = view(t->q, &p->q),
         .k = view(t->k, &p->k),
@@ -211,7 +210,7 @@ static struct glint_decode_params decode_params(const struct glint_problem *p, c
 {
     const struct glint_decode_layout *layout = &own->decode;
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    const float ratio = score_ratio(p);
+    const float ratio = glint_cuda_score_ratio(p);
     return (struct glint_decode_params){
         .q = view(t->q, &p->q),
         .k = view(t->k, &p->k),

@@ -36,6 +36,11 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
         of_sinks->sinks = tensors->sinks;
         of_sinks->dsinks = tensors->dsinks;
     }
+    if (row->pass == GLINT_BACKWARD && (row->features & GLINT_FEATURE_SOFTCAP) != 0) {
+        struct glint_capped_params *capped = params;
+        capped->score_ratio = glint_cuda_score_ratio(p);
+        capped->score_limit = 9.02f / capped->score_ratio;
+    }
     if (p->lengths == GLINT_LENGTHS_HOST || row->queries_up_to > 0)
         return;
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;

@@ -5,6 +5,7 @@
 
 #include "lib/device/fragment.h"
 #include "lib/device/mask.h"
+#include "lib/device/score.h"
 
 /* ---- steps over the queries ------------------------------------------------------------------------------------------------- */
 
@@ -152,6 +153,33 @@ GLINT_DEVICE void make_weights(float (&s)[ROWS][COLUMNS][4], const float (&lse)[
                 s[kt][mt][e] = ex2(fmaf(s[kt][mt][e], scale_log2, -lse[mt][e & 1]));
 }
 
+/* The same of capped scores, and P^T times their slope to shared memory, from a lane's address on: dS^T = (dP^T - delta) times that. What the
+ * mask hides is in it, too: whoever takes it hides the product. One number at a time: P and P times the slope together took 32 registers. */
+template <class S, int ROWS, int COLUMNS>
+GLINT_DEVICE void make_capped_weights(float (&s)[ROWS][COLUMNS][4], const float (&lse)[COLUMNS][2], const float &scale_log2,
+                                      const struct capped_score &cap, uint32_t lane_address)
+{
+#pragma unroll
+    for (int mt = 0; mt < COLUMNS; ++mt)
+#pragma unroll
+        for (int kt = 0; kt < ROWS; ++kt)
+#pragma unroll
+            for (int side = 0; side < 2; ++side) {
+                float sloped[2];
+
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    float &x = s[kt][mt][2 * side + e];
+                    const float slope = cap_slope(x, cap);
+
+                    x = ex2(fmaf(x, scale_log2, -lse[mt][e]));
+                    sloped[e] = x * slope;
+                }
+                st_shared_pair<typename S::element>(
+                    tile_move<S>(lane_address, kt * 16 + 8 * side, mt * S::element::FRAGMENT_CHUNKS), sloped[0], sloped[1]);
+            }
+}
+
 /* dP^T - delta, in place. */
 template <int ROWS, int COLUMNS> GLINT_DEVICE void subtract_delta(float (&dp)[ROWS][COLUMNS][4], const float (&delta)[COLUMNS][2])
 {
@@ -194,6 +222,24 @@ GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float
 #pragma unroll
             for (int e = 0; e < 4; ++e)
                 s[rt][nt][e] = ex2(fmaf(s[rt][nt][e], scale_log2, -lse[rt][e >> 1])) * (dp[rt][nt][e] - delta[rt][e >> 1]);
+}
+
+/* P = 2^(scale S - LSE) and dS = P (dP - delta) dS' / dS, in the place of capped scores. */
+template <int ROWS, int COLUMNS>
+GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float (&dp)[ROWS][COLUMNS][4],
+                                       const float (&lse)[ROWS][2], const float (&delta)[ROWS][2], const float &scale_log2,
+                                       const struct capped_score &cap)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt)
+#pragma unroll
+        for (int nt = 0; nt < COLUMNS; ++nt)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const float slope = cap_slope(s[rt][nt][e], cap);
+
+                s[rt][nt][e] = ex2(fmaf(s[rt][nt][e], scale_log2, -lse[rt][e >> 1])) * slope * (dp[rt][nt][e] - delta[rt][e >> 1]);
+            }
 }
 
 /* ---- products ------------------------------------------------------------------------------------------------------------------ */
@@ -254,6 +300,21 @@ GLINT_DEVICE void settle_queries(float (&dv)[ROWS][COLUMNS][4], bool keeps_dv, u
         spread_special<Q, true>(dv, do_tile, columns, 1.0f, [&](int32_t key, int32_t query) { return sees(here, query, key); });
     block_sync();
     clear_special<Q, THREADS>(q_tile);
+    clear_special<Q, THREADS>(do_tile);
+    block_sync();
+}
+
+/* The same where scores are capped. Infinities of Q leave LSE, P and delta finite: that the tile has any, the caller has found by itself. To dK of
+ * keys that their query sees they go by a dS of zero, which is NaN; and as scores are yet to be made of them, they become large numbers, whose scores
+ * are the cap, too. */
+template <class Q, int THREADS, int ROWS, int COLUMNS, class columns_t, class Band>
+GLINT_DEVICE void settle_capped_queries(float (&g)[ROWS][COLUMNS][4], bool keeps_dv, uint32_t q_tile, uint32_t do_tile,
+                                        columns_t columns, const Band &here)
+{
+    spread_special<Q, true>(g, keeps_dv ? do_tile : q_tile, columns, keeps_dv ? 1.0f : 0.0f,
+                            [&](int32_t key, int32_t query) { return sees(here, query, key); });
+    block_sync();
+    lower_special<Q, THREADS>(q_tile);
     clear_special<Q, THREADS>(do_tile);
     block_sync();
 }

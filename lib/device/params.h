@@ -85,6 +85,12 @@ struct glint_sinks_params {
     float *dsinks;      /* [heads_q] */
 };
 
+/* The same for kernels that cap scores: a problem may have both. */
+struct glint_capped_params {
+    struct glint_sinks_params base;
+    float score_ratio, score_limit; /* as those of glint_forward_params */
+};
+
 #define GLINT_GPU_ROW_PAD 128
 
 #endif

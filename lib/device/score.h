@@ -32,6 +32,14 @@ GLINT_DEVICE float cap_score(float s, const struct capped_score &cap)
     return s * (p / q);
 }
 
+/* dS' / dS = 1 - tanh(r S)^2 = 1 - (r S')^2, of a capped score S'. */
+GLINT_DEVICE float cap_slope(float capped, const struct capped_score &cap)
+{
+    const float t = capped * cap.ratio;
+
+    return fmaf(-t, t, 1.0f);
+}
+
 template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&s)[ROWS][COLUMNS][4], const struct capped_score &cap)
 {
 #pragma unroll

@@ -19,6 +19,24 @@ template <class Tile, int THREADS> GLINT_DEVICE void clear_special(uint32_t tile
                   Tile::element::EXPONENT, Tile::element::BYTES);
 }
 
+/* Gives them the exponent below, so that an infinity is the largest power of two; all threads call it. */
+template <class Tile, int THREADS> GLINT_DEVICE void lower_special(uint32_t tile)
+{
+    typedef typename Tile::element element;
+    const uint32_t one = element::EXPONENT & (0u - element::EXPONENT), words = Tile::DIM * element::BYTES / 4;
+
+#pragma unroll 1
+    for (uint32_t i = thread_index_anew(); i < Tile::ROWS * words; i += THREADS) {
+        const uint32_t address = tile + tile_offset<Tile>(i / words, i % words / 4) + i % 4 * 4, word = ld_shared_u32(address);
+        const uint32_t special = word ^ finite_part(word, element::EXPONENT, element::BYTES);
+
+        if (element::BYTES == 4)
+            st_shared_u32(address, special != 0 ? word - one : word);
+        else
+            st_shared_u32(address, word - (special >> 16 != 0 ? one : 0) - ((special & 0xffffu) != 0 ? one >> 16 : 0));
+    }
+}
+
 /* Which columns of a tile are meant: those of the type, in the tile or, of several such tiles one after another, in number `part`; or those
  * from a chunk on. */
 struct in_tile {

@@ -41,6 +41,8 @@
     M(glint_backward_params, key_sum, 360) M(glint_backward_params, key_turn, 368)                                      \
     S(glint_sinks_params, 392)                                                                                          \
     M(glint_sinks_params, base, 0) M(glint_sinks_params, sinks, 376) M(glint_sinks_params, dsinks, 384)                 \
+    S(glint_capped_params, 400)                                                                                         \
+    M(glint_capped_params, base, 0) M(glint_capped_params, score_ratio, 392) M(glint_capped_params, score_limit, 396)   \
     S(glint_decode_params, 280)                                                                                         \
     M(glint_decode_params, q, 0) M(glint_decode_params, k, 32) M(glint_decode_params, v, 64)                            \
     M(glint_decode_params, o, 96) M(glint_decode_params, lse, 128) M(glint_decode_params, seqlens_q, 136)               \

@@ -5,6 +5,7 @@ return {
   dtypes = { "bf16" },
   head_dims = { 32, 40, 64, 128 },
   masks = { "none", "causal", "band" },
+  softcaps = { "none", "softcap" },
   families = {
     sm80 = {
       archs = { 80 },
@@ -24,6 +25,8 @@ return {
     },
   },
   exclude = {
+    { softcap = "softcap", head_dim = { 32, 64, 128 }, reason = "one head dim of softcaps is enough" },
+    { softcap = "softcap", mask = { "none", "band" }, reason = "and one mask" },
     { mask = "band", head_dim = { 32, 64, 128 }, reason = "one head dim of windows is enough" },
   },
   override = { { family = "sm80", mask = "band", set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" } },

@@ -31,6 +31,8 @@ return {
       tiles = { bwd = { [72] = {
         { m = 32, n = 32, warps = 2, masks = { "band" }, dtypes = { "f32" } },
         { m = 32, n = 32, warps = 2, masks = { "band" }, dtypes = { "bf16" }, strategy = "split", dq_m = 32, dq_warps = 2 },
+        { m = 32, n = 16, warps = 4, softcaps = { "softcap" }, dtypes = { "bf16" }, d_split = 2, padded_dim = 96 },
+        { m = 32, n = 32, warps = 2, softcaps = { "softcap" }, dtypes = { "f32" }, strategy = "split", stages = 3, dq_m = 32, dq_warps = 2 },
       } } },
     },
   },
@@ -38,9 +40,8 @@ return {
       reason = "one head dim with lengths of the device, and K and V in pages" } },
   exclude = {
     { family = "sm80", mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough" },
-    { family = "sm80", pass = "bwd", softcap = "softcap", reason = "no kernels yet" },
     { family = "sm80", softcap = "softcap", head_dim = { 40, 104 }, reason = "one head dim with a softcap is enough" },
-    { family = "sm80", pass = "fwd", softcap = "softcap", mask = "band", reason = "and one mask" },
+    { family = "sm80", softcap = "softcap", mask = "band", reason = "and one mask" },
     { family = "sm80", dtype = "f32", head_dim = { 40, 104 }, reason = "one head dim of float32 is enough" },
     -- Of 8 bits: decode of bf16 in both, of float32 with int8 and of float16 with e4m3; forward of bf16 with int8 in all masks, of float32 with e4m3 in one.
     { kv_dtype = "i8", dtype = "f16", reason = "every pair of dtypes twice over would be many kernels" },

@@ -3,7 +3,7 @@
 load("//tests/hostsim:hostsim.bzl", "simulated_kernel")
 load("//tools:defs.bzl", "glint_cc_binary", "glint_core_library", "not_cross", "without_sanitizer")
 load("//tools:kernel.bzl", "glint_emit", "glint_emit_table")
-load(":mutations.bzl", "BACKWARD_CASES", "DECODE_CASES", "FORWARD_CASES", "FULL_CASES", "WINDOW_CASES")
+load(":mutations.bzl", "BACKWARD_CASES", "CAPPED_CASES", "DECODE_CASES", "FORWARD_CASES", "FULL_CASES", "WINDOW_CASES")
 
 _LUA = {"_lua": attr.label(default = "@lua//:lua", allow_single_file = True, executable = True, cfg = "exec")}
 
@@ -132,6 +132,8 @@ def _kernels(kernels, spec):
 def _cases(variant):
     if variant["pass"] == "dec":
         return DECODE_CASES
+    if "softcap" in variant:
+        return CAPPED_CASES
     if variant["mask"] == "band":
         return WINDOW_CASES
     if variant["pass"] == "fwd":

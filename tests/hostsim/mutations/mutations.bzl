@@ -1,7 +1,7 @@
 """The deliberate faults, and the harmless changes, by which the simulator is judged: one table.
 
 A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and a second kernel that reads lengths, and fwd_halves,
-where two warps share queries; dec, of the head dim of fwd; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
+where two warps share queries; dec, of the head dim of fwd; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
 times. `header` is the file it is in when that is not the kernel itself. `caught` lists what may catch it, any of: the kinds of report
 of the simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no
 observer of memory and barriers can tell from what was meant. `cases` are the checks (or prefixes of their names that end in "*") that
@@ -13,6 +13,7 @@ _FRAGMENT = "//lib:device/fragment.h"
 _GRADIENTS = "//lib:device/gradients.h"
 _LENGTHS = "//lib:device/lengths.h"
 _MASK = "//lib:device/mask.h"
+_SCORE = "//lib:device/score.h"
 _SOFTMAX = "//lib:device/softmax.h"
 _STEPS = "//lib:device/steps.h"
 _TILE = "//lib:device/tile.h"
@@ -764,6 +765,12 @@ _ARITHMETIC = [
     _fault("bwd_band", "first_block_of_a_window_adds", "the first key block adds dQ to what nobody has stored", "Band::LEFT ? key0 <= first : key0 == 0", "key0 == 0", ["uninitialised", "answer"], header = _GRADIENTS),
     _fault("bwd_band", "walk_ends_for_the_first_key", "the last block of queries that see a key", "last_query / TILE_M) : last_m", "(last_query - TILE_N + 1) / TILE_M) : last_m", ["answer", "deadlock"], header = _MASK),
     _fault("bwd_band", "clear_to_one_block_more", "a block of queries at the left side of a window is taken for one that sees all keys", "(key0 - band.left + 1) / TILE_M - 1", "(key0 - band.left + 1) / TILE_M", _ANSWER, header = _MASK),
+    _fault("bwd_capped", "slope_not_squared", "1 - tanh^2", "fmaf(-t, t, 1.0f)", "1.0f - fabsf(t)", _ANSWER, header = _SCORE),
+    _fault("bwd_capped", "slope_left_out", "dS^T lacks the slope of the cap", "sloped[e] = x * slope;", "sloped[e] = x;", _ANSWER, header = _GRADIENTS),
+    _fault("bwd_capped", "slope_of_the_next_query", "whose slope it is", "cap_slope(x, cap)", "cap_slope(s[kt][mt][2 * side + 1 - e], cap)", _ANSWER, header = _GRADIENTS),
+    _fault("bwd_capped", "hidden_scores_in_ds", "dS^T of keys that the mask hides", "                if (masked) /* the partner's P^T is not */\n                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);\n", "", _ANSWER),
+    _fault("bwd_capped", "infinities_of_q_not_seen", "infinities of Q meet a dS of zero", "find_special<q_tile_t, THREADS>(q_tiles + front * q_tile_t::BYTES)", "false", _ANSWER),
+    _fault("bwd_capped", "infinities_of_q_become_zeros", "their scores are not the cap", "lower_special<Q, THREADS>(q_tile)", "clear_special<Q, THREADS>(q_tile)", _ANSWER, header = _GRADIENTS),
     _fault("fwd_band", "length_beyond_its_bound", "the bound of keys", "min(given_length(p.seqlens_k, batch, p.base.shape.seqlen_k), p.base.shape.seqlen_k)", "given_length(p.seqlens_k, batch, p.base.shape.seqlen_k)", ["bounds", "answer"], header = _LENGTHS, cases = _LENGTHS_CASES),
     _fault("fwd_band", "offset_of_the_bounds", "the diagonal of a sequence", "own.seqlen_k - own.seqlen_q : 0", "p.base.shape.seqlen_k - p.base.shape.seqlen_q : 0", _ANSWER, header = _LENGTHS, cases = _LENGTHS_CASES),
     _fault("fwd_band", "fault_of_the_bound_itself", "which lengths are out of bounds", "(int32_t)bound_k) > bound_k", "(int32_t)bound_k) >= bound_k", _ANSWER, header = _LENGTHS, cases = _LENGTHS_CASES),
@@ -1123,6 +1130,10 @@ DECODE_CASES = [
     "law/decode_*",
     "accuracy/gqa_8_2",
     "accuracy/some_rows_see_nothing",
+]
+CAPPED_CASES = [
+    "accuracy/softcap_2",
+    "special/softcap_inf_in_Q",
 ]
 FULL_CASES = [
     "accuracy/gqa_8_2",
