@@ -33,6 +33,20 @@ harness.case("a second forward kernel reads lengths where the family or a tile s
   harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true, device_pages = true," }), "bwd 3, bwd 3, fwd 3, fwd 3")
   harness.is(launches({ [8] = "      archs = { 80, 90 }, device_pages = true," }), "bwd 3, bwd 3, fwd 1, fwd 1")
 end)
+-- tests/defs.bzl relies on it: in the simulator a kernel of float16 has the checks of formats, and the one of bfloat16 all.
+harness.case("a kernel of float16 is the text of bfloat16's but for its name and one type", function()
+  local loaded, texts = specs.open(gpu({ [3] = '  dtypes = { "f16", "bf16" },' })), {}
+  for _, record in ipairs(loaded.records) do texts[record.name] = emit.kernel(record, "s", ".") end
+  local pairs_seen = 0
+  for name, text in pairs(texts) do
+    local other = texts[(name:gsub("_f16_", "_bf16_"))]
+    if other ~= text then
+      harness.is(text, (other:gsub("bf16", "f16"):gsub("bfloat16", "float16")))
+      pairs_seen = pairs_seen + 1
+    end
+  end
+  harness.is(pairs_seen, #loaded.records / 2)
+end)
 refuses("a family's flag that is none", gpu({ [8] = "      archs = { 80, 90 }, device_lengths = 1," }),
   { "8: families.sm80.device_lengths", "true or false" })
 refuses("an unknown architecture", gpu({ [8] = "      archs = { 80, 75 }," }), { "8: families.sm80.archs[2]", "75 is not known" })

@@ -94,6 +94,9 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
 void far_checks(struct check_list *list, const struct subject *subject);
 void lengths_checks(struct check_list *list, struct subject *subject);
 void variant_checks(struct check_list *list);
+/* Of them those whose outcome the format of the numbers decides: for a variant whose kernel is, but for the format, the text of another one
+ * that has every check. */
+void formats_checks(struct check_list *list);
 
 /* The library's row with this name. False: no such row. */
 bool subject_open(struct subject *subject, const struct backend *backend, const char *variant_name);

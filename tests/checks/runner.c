@@ -20,10 +20,12 @@ bool runner_arguments(int argc, char **argv, struct runner_options *options, con
             options->list = true;
         } else if (strcmp(argv[i], "--margins") == 0) {
             options->margins = true;
+        } else if (strcmp(argv[i], "--formats") == 0) {
+            options->formats = true;
         } else if (prefix != NULL && strncmp(argv[i], prefix, strlen(prefix)) == 0) {
             *value = argv[i] + strlen(prefix);
         } else {
-            fprintf(stderr, "%s: unknown argument '%s'; known: %s%s --case=NAME --list --margins\n", argv[0], argv[i],
+            fprintf(stderr, "%s: unknown argument '%s'; known: %s%s --case=NAME --list --margins --formats\n", argv[0], argv[i],
                     prefix != NULL ? prefix : "", prefix != NULL ? "NAME" : "");
             return false;
         }

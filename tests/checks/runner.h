@@ -9,9 +9,10 @@ struct runner_options {
     const char *only; /* run the check with this name, or all that begin with it if it ends in '/'; NULL: all */
     bool list;        /* print names instead */
     bool margins;     /* print the worst error / bound of every kind */
+    bool formats;     /* of a variant: only the checks of formats_checks */
 };
 
-/* Takes --case=NAME, --list and --margins out of the arguments, and prefix=VALUE into *value. False, with a message, for others. */
+/* Takes --case=NAME, --list, --margins and --formats out of the arguments, and prefix=VALUE into *value. False, with a message, for others. */
 bool runner_arguments(int argc, char **argv, struct runner_options *options, const char *prefix, const char **value);
 
 /* The process's exit status. Prints at most a few failures, and one line of summary. A shard of a Bazel test runs every n-th check; with --case

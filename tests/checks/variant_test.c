@@ -1,4 +1,4 @@
-/* All checks of one variant: variant_test --variant=NAME [--case=NAME] [--list] [--margins]. */
+/* All checks of one variant: variant_test --variant=NAME [--case=NAME] [--list] [--margins] [--formats]. */
 #include <stdio.h>
 
 #include "tests/checks/runner.h"
@@ -18,6 +18,8 @@ int main(int argc, char **argv)
     }
     struct check_list list = {.subject = &subject};
     variant_checks(&list);
+    if (options.formats)
+        formats_checks(&list);
     const int status = runner_run(name, &list, &options);
     subject_close(&subject);
     checks_free(&list);
