@@ -263,7 +263,7 @@ static uint64_t wanted_calls; /* 0: as many as fit in the time below */
 
 static void nothing_allocates(void)
 {
-    const double limit = CONTRACT_SANITIZED || CONTRACT_EMULATED ? 5 : 20;
+    const double limit = CONTRACT_SANITIZED || CONTRACT_EMULATED ? 3 : 5;
     struct work w;
     install();
     prepare(&w, 1);
