@@ -219,7 +219,8 @@ static void rows_of_other_devices(void)
                     /* A row that can cap scores serves those that are not, and one of decode every mask. */
                     const bool decode = other.queries_up_to > 0 && p.seqlen_q <= other.queries_up_to;
                     const uint32_t more = other.features & ~info.features,
-                                   spare = GLINT_FEATURE_SOFTCAP | (decode ? GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND : 0);
+                                   spare =
+                                       GLINT_FEATURE_SOFTCAP | (decode ? GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND : 0);
                     low = low || (other.isa == GLINT_ISA_X86_64 && other.pass == info.pass && other.dtype == info.dtype &&
                                   other.kv_dtype == info.kv_dtype && other.head_dim == info.head_dim &&
                                   (info.features & ~other.features) == 0 && (more & ~spare) == 0);
