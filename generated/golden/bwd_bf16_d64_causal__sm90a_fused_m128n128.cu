@@ -85,7 +85,14 @@ GLINT_DEVICE void load_own(const struct tensor_map *map, const struct key_work &
                             work.head_kv, work.batch, ring_of::full(shared, own), GLINT_L2_EVICT_FIRST);
 }
 
-/* A step's Q or dO, and its LSE or delta to rows_at. */
+/* LSE or delta of a step. */
+GLINT_DEVICE const float *rows_of(const struct glint_backward_maps_params &p, const float *rows,
+                                  const struct key_work &work, const struct walk &walk)
+{
+    return rows + (work.batch * p.base.shape.heads_q + walk.head) * p.base.padded_q + walk.m * TILE_M;
+}
+
+/* A step's Q or dO, and its LSE or delta, from `rows` on, to rows_at. */
 template <class ring_of>
 GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uint32_t rows_at, const struct walk &walk,
                             int32_t batch, uint32_t shared, const struct ring &queries)
@@ -95,7 +102,7 @@ GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uin
     ring_of::begin_fill(shared, queries, query_tile::bytes + ROW_BYTES);
     load_tile<query_tile, BOX_ROWS>(ring_of::tile(shared, queries), map, walk.m * TILE_M, walk.head, batch, full,
                                     GLINT_L2_EVICT_LAST);
-    bulk_load(shared + rows_at + queries.stage * ROW_BYTES, rows + walk.m * TILE_M, ROW_BYTES, full);
+    bulk_load(shared + rows_at + queries.stage * ROW_BYTES, rows, ROW_BYTES, full);
 }
 
 /* Two warps load for the block, a thread each: K and Q with LSE, V and dO with delta. The first one takes numbers as
@@ -117,17 +124,15 @@ GLINT_DEVICE void load_keys(const struct glint_backward_maps_params &p, uint32_t
         if (number >= total)
             return;
         const struct key_work work = find_keys<TILE_M, TILE_N, true>(shape, number);
-        struct walk walk = walk_begin(work, shape->group);
-        const float *rows = /* of the head */
-            p.base.lse_log2 + (work.batch * shape->heads_q + walk.head) * p.base.padded_q;
+        struct walk walk = walk_begin(work);
         bool first = true;
 
         for (int32_t left = work.steps; left > 0; --left) {
-            load_step<q_ring>(&p.map[MAP_Q], rows, LSE_AT, walk, work.batch, shared, queries);
+            load_step<q_ring>(&p.map[MAP_Q], rows_of(p, p.base.lse_log2, work, walk), LSE_AT, walk, work.batch, shared,
+                              queries);
             if (first)
                 load_own<k_ring>(&p.map[MAP_K], work, shared, turn);
             first = false;
-            rows += walk.m == work.first_m ? p.base.padded_q : 0;
             walk_on(walk, work);
             ring_advance<STAGES>(queries);
         }
@@ -152,16 +157,15 @@ GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32
         if (number == (uint32_t)NO_WORK)
             return;
         const struct key_work work = find_keys<TILE_M, TILE_N, true>(shape, number);
-        struct walk walk = walk_begin(work, shape->group);
-        const float *rows = /* of the head */
-            p.base.delta + (work.batch * shape->heads_q + walk.head) * p.base.padded_q;
+        struct walk walk = walk_begin(work);
 
         warp_sync();
         if (first_lane)
             queue::release(shared, ring_at(turn));
         for (int32_t step = 0; step < work.steps; ++step) {
             if (first_lane) {
-                load_step<do_ring>(&p.map[MAP_DOUT], rows, DELTA_AT, walk, work.batch, shared, queries);
+                load_step<do_ring>(&p.map[MAP_DOUT], rows_of(p, p.base.delta, work, walk), DELTA_AT, walk, work.batch,
+                                   shared, queries);
                 if (step == 0)
                     load_own<v_ring>(&p.map[MAP_V], work, shared, turn);
             }
@@ -178,7 +182,6 @@ GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32
                     mbarrier_arrive(shared + k_ring::empty_at);
                 }
             }
-            rows += walk.m == work.first_m ? p.base.padded_q : 0;
             walk_on(walk, work);
             ring_advance<STAGES>(queries);
         }
@@ -207,7 +210,7 @@ GLINT_DEVICE void store(const struct glint_backward_maps_params &p, uint32_t sha
             break;
         queue::release(shared, ring_at(turn));
         const struct key_work work = find_keys<TILE_M, TILE_N, true>(&p.base.shape, number);
-        struct walk walk = walk_begin(work, p.base.shape.group);
+        struct walk walk = walk_begin(work);
 
         for (int32_t step = 0; step < work.steps; ++step, walk_on(walk, work), next ^= 1) {
             if (next != stage)
@@ -302,7 +305,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
             return;
         arrive(queue::numbers::empty(shared, ring_at(turn)));
         const struct key_work work = find_keys<TILE_M, TILE_N, true>(shape, number);
-        struct walk walk = walk_begin(work, shape->group);
+        struct walk walk = walk_begin(work);
 
 #pragma unroll
         for (int i = 0; i < HEAD_DIM / 2; ++i)
