@@ -37,7 +37,8 @@ GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uin
 
 GLINT_DEVICE struct key_work find_block(const struct glint_gpu_shape *shape)
 {
-    return find_keys<TILE_M, TILE_N, ${tostring(causal)}>(shape, block_index());
+    return find_keys<TILE_M, TILE_N, ${tostring(causal)}>(
+        shape, place_in_order(plain_order(shape, TILE_N), block_index()));
 }
 
 /* Q with LSE, dO with delta. */

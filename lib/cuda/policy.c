@@ -98,16 +98,19 @@ int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t 
 
 /* Heads of which Q, dO and the sums of dQ, 8 bytes a number, take 32 MiB: then key blocks that run together read them from L2, and add to
  * them there. A power of two, so that sections and waves of blocks end together: measured on 132 multiprocessors, 16 and 32 heads are ahead
- * of 9 and 17 by 5 to 15 % up to 2048 keys. Without a mask no more than 2^18 / head_dim^2: more lose 10 % at head_dim 128. With one at least
- * 4096 / head_dim: blocks of unequal length wait for each other, and with 4 or 8 heads that costs up to 75 %. */
+ * of 9 and 17 by 5 to 15 % up to 2048 keys. Without a mask no more than 2^18 / head_dim^2: more lose 10 % at head_dim 128.
+ *
+ * With a mask blocks of unequal length wait for each other where there are few heads: some 2^16 / seqlen are the least that lose little, as
+ * both a block's length and how many of a head run together go with seqlen. That many from 4096 on, and before it at least 4096 / head_dim. */
 int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32_t head_dim)
 {
     const int masked = shape->mask_offset < shape->seqlen_k;
-    const int64_t longest = shape->seqlen_q > shape->seqlen_k ? shape->seqlen_q : shape->seqlen_k;
-    const int64_t fits = (INT64_C(1) << 22) / (longest > 0 ? longest : 1) / (int64_t)head_dim;
+    const int64_t longest = shape->seqlen_q > shape->seqlen_k ? shape->seqlen_q : shape->seqlen_k, some = longest > 0 ? longest : 1;
+    const int64_t fits = (INT64_C(1) << 22) / some / (int64_t)head_dim;
     const int64_t bound = masked ? 4096 / (int64_t)head_dim : (1 << 18) / (int64_t)head_dim / (int64_t)head_dim;
     const int64_t more = fits > bound ? fits : bound, less = fits > bound ? bound : fits;
-    const int64_t wanted = masked ? more : less, all = (int64_t)shape->batch * shape->heads_kv;
+    const int64_t wanted = !masked ? less : some < 4096 ? more : (1 << 16) / some;
+    const int64_t all = (int64_t)shape->batch * shape->heads_kv;
     int64_t heads = 1;
 
     while (2 * heads <= wanted)

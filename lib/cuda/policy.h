@@ -25,7 +25,8 @@ int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads)
 /* Backward: (part, batch, key head) triples of a section, from 1 to as many as there are. */
 int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t strategy, uint32_t head_dim);
 
-/* The same of a fused backward whose blocks are persistent: they take turns at dQ through helpers, and seldom wait. */
+/* The same of a fused backward whose blocks are persistent: they take turns at dQ through helpers, and seldom wait. In staggered_order of
+ * lib/device/warpgroup_backward.h: columns of heads. */
 int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32_t head_dim);
 
 /* How a backward pass is shared out, and where its arrays lie: members of struct glint_backward_params. Of an array it is where it begins,

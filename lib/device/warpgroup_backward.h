@@ -18,12 +18,68 @@ struct key_work {
     int32_t batch, head_kv, key0, first_m, last_m, first_clear, steps, head0, group;
 };
 
-template <int TILE_M, int TILE_N, bool causal>
-GLINT_DEVICE struct key_work find_keys(const struct glint_gpu_shape *shape, uint32_t number)
+/* How key blocks are numbered: of `heads` key heads, `blocks` each. `numbers` in all. */
+struct key_order {
+    uint32_t heads, blocks, numbers;
+    uint32_t columns, lag, lagging, rest; /* see staggered_order */
+};
+
+/* By sections. */
+GLINT_DEVICE struct key_order plain_order(const struct glint_gpu_shape *shape, const uint32_t tile_n)
 {
-    const int32_t blocks = (shape->seqlen_k + TILE_N - 1) / TILE_N;
-    const struct block_place place =
-        find_place(number, (uint32_t)blocks, (uint32_t)(shape->batch * shape->heads_kv), (uint32_t)shape->section);
+    struct key_order order = {};
+
+    order.blocks = ((uint32_t)shape->seqlen_k + tile_n - 1) / tile_n;
+    order.heads = (uint32_t)(shape->batch * shape->heads_kv);
+    order.numbers = order.heads * order.blocks;
+    order.rest = order.heads;
+    order.columns = min((uint32_t)shape->section, order.heads);
+    return order;
+}
+
+/* The order for a mask: a key block, which visits fewer query blocks than the one before it, must start a turn later, so blocks of one head that
+ * start together wait for each other. And blocks that run together should be of few heads, whose sums of dQ stay in L2. So numbers go round
+ * `columns` of heads, head by head in each, and each column is `lag` key blocks behind the one before: blocks of one head start one after another,
+ * and long blocks run beside short ones. The last `rest` heads, two a column, have their longest blocks first, that the grid may end with short
+ * ones. Numbers of the first rounds, where a column has not begun, and of the last ones, where one has ended, have no block. */
+GLINT_DEVICE struct key_order staggered_order(const struct glint_gpu_shape *shape, const uint32_t tile_n)
+{
+    struct key_order order = plain_order(shape, tile_n);
+
+    order.lag = order.blocks / order.columns;
+    if (order.lag == 0 || order.heads <= 2 * order.columns)
+        return order;
+    order.rest = 2 * order.columns;
+    order.lagging = ((order.heads - order.rest - 1) / order.columns + 1) * order.blocks + (order.columns - 1) * order.lag;
+    order.lagging *= order.columns;
+    order.numbers = order.lagging + order.rest * order.blocks;
+    return order;
+}
+
+/* An index below 0: there is no such block. */
+GLINT_DEVICE struct block_place place_in_order(const struct key_order &order, uint32_t number)
+{
+    if (number >= order.lagging) {
+        const uint32_t first = order.heads - order.rest;
+        struct block_place place =
+            find_place(number - order.lagging, order.blocks, order.rest, first > 0 ? order.rest : order.columns);
+
+        place.head += (int32_t)first;
+        return place;
+    }
+    const uint32_t round = number / order.columns, column = number - round * order.columns, late = column * order.lag;
+    const uint32_t done = round >= late ? round - late : 0; /* of the column's blocks */
+    const uint32_t nth = done / order.blocks, head = nth * order.columns + column;
+    struct block_place place;
+
+    place.head = (int32_t)head;
+    place.index = round >= late && head < order.heads - order.rest ? (int32_t)(done - nth * order.blocks) : -1;
+    return place;
+}
+
+template <int TILE_M, int TILE_N, bool causal>
+GLINT_DEVICE struct key_work find_keys(const struct glint_gpu_shape *shape, const struct block_place &place)
+{
     struct key_work work;
 
     work.batch = place.head / shape->heads_kv;

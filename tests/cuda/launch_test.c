@@ -700,7 +700,7 @@ END_TEST
 START_TEST(sections_of_persistent_blocks)
 {
     static const int32_t wanted[2][2][6] = {{{64, 64, 32, 16, 8, 4}, {16, 16, 16, 8, 4, 2}},
-                                            {{128, 64, 64, 64, 64, 32}, {64, 32, 32, 32, 32, 16}}};
+                                            {{128, 64, 64, 16, 8, 4}, {64, 32, 32, 16, 8, 4}}};
     for (int masked = 0; masked < 2; masked++)
         for (int wide = 0; wide < 2; wide++)
             for (int i = 0; i < 6; i++) {
