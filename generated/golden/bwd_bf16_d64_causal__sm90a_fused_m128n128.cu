@@ -67,11 +67,19 @@ typedef stage_ring<STAGES, query_tile::bytes, DO_AT, q_ring::end> do_ring;
 typedef stage_ring<STAGES, OUT_BYTES, OUT_AT, do_ring::end> out_ring;
 typedef stage_ring<STAGES, ds_tile::bytes, DS_AT, out_ring::end> ds_ring;
 enum { TURN_SEEN = ds_ring::end }; /* what a stage's dQ is added to is complete */
-typedef tile_queue<TURN_SEEN + 8 * STAGES> queue; /* the block's present number and the next */
+typedef tile_queue<TURN_SEEN + 8 * STAGES> queue; /* which key block the block is at, and the next */
 enum { SPECIAL_AT = queue::end, SHARED_BYTES = SPECIAL_AT + 8 }; /* whether the block's keys hold NaN or infinity */
 
 /* Named barriers: a warpgroup's turn to multiply, two of them; both warpgroups. */
 enum { TURN_BARRIER = 1, BOTH_BARRIER = 3 };
+
+/* `which`: of the key blocks of all heads, head by head. */
+GLINT_DEVICE struct key_work find_block(const struct glint_gpu_shape *shape, uint32_t which)
+{
+    const uint32_t blocks = ((uint32_t)shape->seqlen_k + TILE_N - 1) / TILE_N, head = which / blocks;
+
+    return find_keys<TILE_M, TILE_N, true>(shape, {(int32_t)(which - head * blocks), (int32_t)head});
+}
 
 /* The block's K or V. */
 template <class ring_of>
@@ -111,19 +119,29 @@ GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uin
 GLINT_DEVICE void load_keys(const struct glint_backward_maps_params &p, uint32_t shared)
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
-    const uint32_t blocks = (uint32_t)((shape->seqlen_k + TILE_N - 1) / TILE_N);
-    const uint32_t total = (uint32_t)(shape->batch * shape->heads_kv) * blocks;
+    const struct key_order order = staggered_order(shape, TILE_N);
     struct ring queries = {0, 0};
+    /* Without queries no kernel has cleared the counter; nor does any block wait for another. */
+    uint32_t own = block_index();
+    auto take_number = [&]() {
+        const uint32_t number = shape->seqlen_q > 0 ? atom_global_add_u32(p.base.turn, 1) : own;
+
+        own += p.blocks[1];
+        return number;
+    };
 
     for (uint32_t turn = 0;; ++turn) {
-        /* Without queries no kernel has cleared the counter; nor does any block wait for another. */
-        const uint32_t number =
-            shape->seqlen_q > 0 ? atom_global_add_u32(p.base.turn, 1) : block_index() + turn * p.blocks[1];
+        struct block_place place = {0, 0};
+        uint32_t number = take_number();
 
-        queue::announce(shared, ring_at(turn), number < total ? number : (uint32_t)NO_WORK);
-        if (number >= total)
+        while (number < order.numbers && (place = place_in_order(order, number)).index < 0)
+            number = take_number();
+        const uint32_t which = (uint32_t)place.head * order.blocks + (uint32_t)place.index;
+
+        queue::announce(shared, ring_at(turn), number < order.numbers ? which : (uint32_t)NO_WORK);
+        if (number >= order.numbers)
             return;
-        const struct key_work work = find_keys<TILE_M, TILE_N, true>(shape, number);
+        const struct key_work work = find_block(shape, which);
         struct walk walk = walk_begin(work);
         bool first = true;
 
@@ -152,11 +170,11 @@ GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32
     struct ring queries = {0, 0};
 
     for (uint32_t turn = 0;; ++turn) {
-        const uint32_t number = queue::wait(shared, ring_at(turn));
+        const uint32_t which = queue::wait(shared, ring_at(turn));
 
-        if (number == (uint32_t)NO_WORK)
+        if (which == (uint32_t)NO_WORK)
             return;
-        const struct key_work work = find_keys<TILE_M, TILE_N, true>(shape, number);
+        const struct key_work work = find_block(shape, which);
         struct walk walk = walk_begin(work);
 
         warp_sync();
@@ -204,12 +222,12 @@ GLINT_DEVICE void store(const struct glint_backward_maps_params &p, uint32_t sha
     uint32_t next = 0; /* stage of what leaves next */
 
     for (uint32_t turn = 0;; ++turn) {
-        const uint32_t number = queue::wait(shared, ring_at(turn));
+        const uint32_t which = queue::wait(shared, ring_at(turn));
 
-        if (number == (uint32_t)NO_WORK)
+        if (which == (uint32_t)NO_WORK)
             break;
         queue::release(shared, ring_at(turn));
-        const struct key_work work = find_keys<TILE_M, TILE_N, true>(&p.base.shape, number);
+        const struct key_work work = find_block(&p.base.shape, which);
         struct walk walk = walk_begin(work);
 
         for (int32_t step = 0; step < work.steps; ++step, walk_on(walk, work), next ^= 1) {
@@ -299,12 +317,12 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
     if (warpgroup == 1)
         named_arrive(TURN_BARRIER, 32 * WARPS);
     for (uint32_t turn = 0;; ++turn) {
-        const uint32_t number = queue::wait(shared, ring_at(turn));
+        const uint32_t which = queue::wait(shared, ring_at(turn));
 
-        if (number == (uint32_t)NO_WORK)
+        if (which == (uint32_t)NO_WORK)
             return;
         arrive(queue::numbers::empty(shared, ring_at(turn)));
-        const struct key_work work = find_keys<TILE_M, TILE_N, true>(shape, number);
+        const struct key_work work = find_block(shape, which);
         struct walk walk = walk_begin(work);
 
 #pragma unroll
