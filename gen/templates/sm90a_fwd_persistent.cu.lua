@@ -1,6 +1,7 @@
 $ local first, lowest = bounds_first and "work.first" or "0", bounds_first and "lowest" or "0"
 $ local work = bounds_first and "window_work" or "tile_work"
 $ local find = bounds_first and "find_window<TILE_M, TILE_N>" or "find_tile<TILE_M, TILE_N, " .. tostring(causal) .. ">"
+$ local log_of_nothing = (capped and "p.base.sinks ? ld_global_f32(p.base.sinks + work.head_q) : " or "") .. "-GLINT_INFINITY"
 /* A persistent block of ${warpgroups} warpgroups that compute, 64 queries each, and one that loads. Tiles of
  * ${tile_m} queries of one head are worked on one after another, each over the keys in blocks of ${tile_n}, last
  * block first. While the products of a block are summed, the scores of the next are made into weights; at the end of
@@ -13,6 +14,9 @@ $ end
  *     loaders   K, Q; V            two warps, a thread of each
 $ if causal then
  *     scanners  V                  two warps: NaN and infinity leave a block of V that the mask cuts
+$ if not bounds_first then
+ *               O                  zeros, where no key is seen
+$ end
 $ end
  *     others    S = Q K^T, P = 2^(scale (S - max)), O += P V */
 #include "lib/device/warpgroup_forward.h"
@@ -78,7 +82,8 @@ GLINT_DEVICE bool next_tile(struct ${work} &work, const struct glint_gpu_shape &
 /* ---- the warpgroup that loads ------------------------------------------------------------------------------------ */
 
 $ if dynamic then
-/* Announces this block's tiles, too: each is the first one that no block has taken. */
+/* Announces this block's tiles, too: each is the first one that no block has taken. It is taken when the last keys of the
+ * tile before are on their way, not sooner: a block that takes a tile long before it can begin leaves others idle at the end. */
 $ else
 /* Announces this block's tiles, too: every p.blocks[0]-th of them. */
 $ end
@@ -96,7 +101,9 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &
         ring_advance<2>(t);
         if (!any)
             return;
-        tile = ${dynamic and "p.blocks[0] + atom_global_add_u32(p.words, 1)" or "tile + p.blocks[0]"};
+$ if not dynamic then
+        tile = tile + p.blocks[0];
+$ end
         for (int32_t block = work.blocks - 1; block >= ${first}; --block) {
             key_ring::begin_fill(shared, k);
             load_tile<key_tile>(key_ring::tile(shared, k), &p.map[MAP_K], block * TILE_N,
@@ -112,6 +119,9 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &
                                       GLINT_L2_EVICT_FIRST);
             ring_advance<Q_SLOTS>(q);
         }
+$ if dynamic then
+        tile = p.blocks[0] + atom_global_add_u32(p.words, 1);
+$ end
     }
 }
 
@@ -150,6 +160,10 @@ GLINT_DEVICE void scan_values(const struct glint_forward_maps_params &p, uint32_
     struct ${work} work;
 
     while (next_tile<true>(work, p.base.shape, shared, t)) {
+$ if not bounds_first then
+        if (work.blocks == 0)
+            write_nothing<TILE_M, HEAD_DIM>(p.base, work, ${log_of_nothing}, thread, 64);
+$ end
         for (int32_t block = work.blocks - 1; block >= ${first}; --block) {
             const uint32_t values = value_ring::tile(shared, v);
 
@@ -200,7 +214,19 @@ GLINT_DEVICE void attend(const struct glint_forward_maps_params &p, uint32_t sha
 $ if bounds_first then
     int32_t lowest = 0; /* the last block of this warpgroup's walk over the tile */
 $ end
-    bool more = next_tile<true>(work, p.base.shape, shared, t);
+$ if causal and not bounds_first then
+    auto go_on = [&]() { /* tiles whose queries see no key are the scanners' */
+        bool any;
+
+        do
+            any = next_tile<true>(work, shape, shared, t);
+        while (any && work.blocks == 0);
+        return any;
+    };
+$ else
+    auto go_on = [&]() { return next_tile<true>(work, shape, shared, t); };
+$ end
+    bool more = go_on();
     bool begun = false; /* the tile's first scores and weights are made */
 
 #pragma unroll
@@ -393,7 +419,7 @@ $ if bounds_first then
         const int32_t done_block = block, left = block - work.first; /* blocks of this tile that others walk over still */
         int32_t passed = left;
 
-        more = next_tile<true>(work, p.base.shape, shared, t);
+        more = go_on();
         if (more) {
             find_blocks();
             passed += work.blocks - 1 - block;
@@ -404,7 +430,7 @@ $ if bounds_first then
             for (int32_t i = 0; i < passed; ++i)
                 pass_keys();
 $ else
-        more = next_tile<true>(work, p.base.shape, shared, t);
+        more = go_on();
         block = more ? own_blocks<TILE_N, ${tostring(causal)}>(work, shape, work.query0 + 64 * (int32_t)w) - 1 : 0;
         begun = more && block == work.blocks - 1;
         if (begun) { /* the last values of this tile, and the first scores of the next */

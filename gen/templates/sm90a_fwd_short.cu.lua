@@ -1,6 +1,7 @@
 $ local lowest = bounds_first and "work.first" or "0"
 $ local work = bounds_first and "window_work" or "tile_work"
 $ local find = bounds_first and "find_window<TILE_M, TILE_N>" or "find_tile<TILE_M, TILE_N, " .. tostring(causal) .. ">"
+$ local log_of_nothing = (capped and "p.base.sinks ? ld_global_f32(p.base.sinks + work.head_q) : " or "") .. "-GLINT_INFINITY"
 /* A block of one warpgroup owns 64 queries of one head, loads for itself, and walks over the keys in blocks of
  * ${tile_n}, last block first. While the products of a block are summed, the scores of the next are made into weights.
  * ${blocks_per_sm} such blocks share a multiprocessor and fill each other's gaps, so short sequences and masks, where a
@@ -56,6 +57,12 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forw
     uint32_t weights[TILE_N / 4];
 
     ${find}(work, shape, block_index());
+$ if causal and not bounds_first then
+    if (work.blocks == 0) { /* no key is seen */
+        write_nothing<TILE_M, HEAD_DIM>(p.base, work, ${log_of_nothing}, thread_index(), THREADS);
+        return;
+    }
+$ end
     const int32_t head_kv = work.head_q / shape.group;
     int32_t block = work.blocks - 1;
 

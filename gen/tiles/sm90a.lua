@@ -26,6 +26,10 @@ return {
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, masks = WINDOW },
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, masks = UNBOUNDED, softcaps = CAPPED },
     },
+    [192] = {
+      { dtypes = HALF, m = 128, n = 112, turns = true, masks = { "none", "band" } },
+      { dtypes = HALF, m = 128, n = 96, turns = true, masks = CAUSAL, why = "ahead of 112 keys by 0 to 2 %" },
+    },
     [256] = {
       { dtypes = HALF, m = 128, n = 64, turns = true },
     },

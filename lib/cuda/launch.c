@@ -38,6 +38,11 @@ static uint64_t count_blocks(const struct glint_gpu_launch *launch, uint64_t til
     return cluster * (launch->blocks_per_sm > 0 && clusters > most ? most : clusters);
 }
 
+static int64_t longest_of(const struct glint_problem *p)
+{
+    return p->seqlen_q > p->seqlen_k ? p->seqlen_q : p->seqlen_k;
+}
+
 /* With the forward's section. */
 static struct glint_gpu_shape shape_of(const struct glint_problem *p)
 {
@@ -45,7 +50,6 @@ static struct glint_gpu_shape shape_of(const struct glint_problem *p)
     const struct glint_band band = glint_band_of(p);
     const bool causal =
         glint_features_of(p) == GLINT_FEATURE_RIGHT_BOUND; /* the blocks of a window are almost all as long as each other */
-    const int64_t longest = p->seqlen_q > p->seqlen_k ? p->seqlen_q : p->seqlen_k;
     return (struct glint_gpu_shape){
         .batch = (int32_t)p->batch,
         .heads_q = (int32_t)p->heads_q,
@@ -54,7 +58,7 @@ static struct glint_gpu_shape shape_of(const struct glint_problem *p)
         .seqlen_q = (int32_t)p->seqlen_q,
         .seqlen_k = (int32_t)p->seqlen_k,
         .mask_offset = (int32_t)band.last,
-        .section = glint_gpu_section(causal, longest, p->head_dim, element_bytes(p->dtype)),
+        .section = glint_gpu_section(causal, longest_of(p), p->head_dim, element_bytes(p->dtype)),
         .softmax_scale = p->softmax_scale,
         .scale_log2 = p->softmax_scale * log2_e,
         .mask_first = (int32_t)band.first,
@@ -123,6 +127,9 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     } else {
         if (backward)
             share_out(variant, &own);
+        else if (kernel->map_count > 0 && glint_features_of(problem) == GLINT_FEATURE_RIGHT_BOUND)
+            own.shape.section =
+                glint_gpu_tile_section(longest_of(problem), problem->head_dim, element_bytes(problem->dtype), own.shape.group);
         if (!count_grids(kernel, problem, concurrency, &own) || (backward && !layout_fits(kernel, problem, &own)))
             return false;
         if (backward)

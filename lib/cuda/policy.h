@@ -13,6 +13,9 @@
 /* Forward: (batch, query head) pairs of a section, at least 1. `seqlen` is the longer of the two. */
 int32_t glint_gpu_section(int causal, int64_t seqlen, int64_t head_dim, int64_t element_bytes);
 
+/* The same of kernels with tensor maps, under a causal mask: a power of two, at least 16. */
+int32_t glint_gpu_tile_section(int64_t seqlen, int64_t head_dim, int64_t element_bytes, int32_t group);
+
 /* Queries of one head that see a key, on average over the keys, rounded down: what a key block walks over for each query head. */
 int64_t glint_gpu_visible_queries(const struct glint_gpu_shape *shape);
 

@@ -13,7 +13,7 @@ enum { MAP_Q, MAP_K, MAP_V }; /* in the order of the kernel's descriptor */
 /* A tile of queries of one head. */
 struct tile_work {
     int32_t query0, batch, head_q;
-    int32_t blocks;       /* of keys that some query of the tile sees, but at least one */
+    int32_t blocks;       /* of keys that some query of the tile sees; without a mask, or with a window, at least one */
     int32_t first_masked; /* the first block with a key that some query does not see */
 };
 
@@ -37,7 +37,7 @@ GLINT_DEVICE bool find_tile(struct tile_work &work, const struct glint_gpu_shape
     const int32_t keys = causal ? min(shape.seqlen_k, after) : shape.seqlen_k;
 
     work.first_masked = (causal ? max(0, min(shape.seqlen_k, work.query0 + shape.mask_offset + 1)) : keys) / TILE_N;
-    work.blocks = max(1, (keys + TILE_N - 1) / TILE_N);
+    work.blocks = max(causal ? 0 : 1, (keys + TILE_N - 1) / TILE_N);
     return true;
 }
 
@@ -69,6 +69,7 @@ GLINT_DEVICE bool find_window(struct window_work &work, const struct glint_gpu_s
         return false;
     const int32_t last_query = min(work.query0 + TILE_M, shape.seqlen_q) - 1;
 
+    work.blocks = max(1, work.blocks);
     work.first = min(work.blocks - 1, max(0, work.query0 + shape.mask_first) / TILE_N);
     work.whole_from = (max(0, last_query + shape.mask_first) + TILE_N - 1) / TILE_N;
     return true;
@@ -340,6 +341,27 @@ GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, c
             if (row < t.shape.seqlen_q)
                 st_global_u32x4(to + 4 * i, words);
         }
+    }
+}
+
+/* What `rows` queries get that see no key: zeros, and a sum's logarithm. By `threads` threads, of which this is number `thread`. */
+template <int rows, int columns>
+GLINT_DEVICE void write_nothing(const struct glint_forward_params &t, const struct tile_work &work, float log_of_sum,
+                                uint32_t thread, const uint32_t threads)
+{
+    const uint32_t zeros[4] = {0, 0, 0, 0};
+    float *lse = t.lse + (int64_t)(work.batch * t.shape.heads_q + work.head_q) * t.shape.seqlen_q;
+
+#pragma unroll 1
+    for (uint32_t i = thread; i < rows * (columns / 8); i += threads) {
+        const int32_t row = work.query0 + (int32_t)(i / (columns / 8));
+        const uint32_t chunk = i % (columns / 8);
+
+        if (row >= t.shape.seqlen_q)
+            return;
+        st_global_u32x4(view_row(&t.o, work.batch, work.head_q, row, 2) + 16 * chunk, zeros);
+        if (chunk == 0)
+            st_global_f32(lse + row, log_of_sum);
     }
 }
 

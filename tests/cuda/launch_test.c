@@ -719,6 +719,21 @@ START_TEST(sections_of_persistent_blocks)
 }
 END_TEST
 
+/* Sections of tiles under a causal mask: powers of two of at least 16 heads, whose K and V are at most 32 MiB if there are more. */
+START_TEST(sections_of_tiles)
+{
+    static const int32_t wanted[6] = {128, 64, 32, 16, 16, 16};
+    for (int i = 0; i < 6; i++) {
+        ck_assert_int_eq(glint_gpu_tile_section(512 << i, 128, 2, 1), wanted[i]);
+        ck_assert_int_eq(glint_gpu_tile_section(512 << i, 64, 2, 1), wanted[i > 0 ? i - 1 : 0] << (i == 0));
+    }
+    ck_assert_int_eq(glint_gpu_tile_section(1024, 192, 2, 1), 32);
+    ck_assert_int_eq(glint_gpu_tile_section(2048, 128, 2, 8), 256); /* heads of a group share K and V */
+    ck_assert_int_ge(glint_gpu_tile_section(0, 64, 2, 1), 16);
+    ck_assert_int_eq(glint_gpu_tile_section(GLINT_MAX_EXTENT, 256, 2, 1), 16);
+}
+END_TEST
+
 /* ---- decode ---- */
 
 struct decode_case {
@@ -1343,6 +1358,7 @@ int main(void)
     tcase_add_test(tcase, heads_of_a_part);
     tcase_add_test(tcase, sections_of_grouped_heads);
     tcase_add_test(tcase, sections_of_persistent_blocks);
+    tcase_add_test(tcase, sections_of_tiles);
     tcase_add_loop_test(tcase, decode_launch, 0, sizeof decode_cases / sizeof decode_cases[0]);
     tcase_add_test(tcase, decode_of_every_mask);
     tcase_add_test(tcase, decode_layouts);
