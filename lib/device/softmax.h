@@ -171,13 +171,14 @@ GLINT_DEVICE void follow_maxima(float (&s)[ROWS][KEYS][4], float (&o)[ROWS][COLU
 /* LSE of a query, in natural units. */
 GLINT_DEVICE float log_sum(float max, float sum, float softmax_scale)
 {
-    return sum == 0.0f ? -GLINT_INFINITY : max * fabsf(softmax_scale) + lg2(sum) * 0.693147180559945309f;
+    return sum == 0.0f ? -GLINT_INFINITY : fmaf(lg2(sum), 0.693147180559945309f, max * fabsf(softmax_scale));
 }
 
-/* A sink is one more term of the sum, in natural units: inverse, what O is multiplied by, and lse are those without it. -inf changes no bit. */
+/* A sink is one more term of the sum, in natural units: inverse, what O is multiplied by, and lse are those without it. -inf changes no bit:
+ * so products and sums that a compiler could join in one place and not in the other are written as fma, and own is rounded by one too. */
 GLINT_DEVICE void add_sink(float &inverse, float &lse, float max, float sum, float softmax_scale, float sink)
 {
-    const float log2_e = 1.44269504088896340736f, own = max * fabsf(softmax_scale), top = fmaxf(own, sink);
+    const float log2_e = 1.44269504088896340736f, own = fmaf(max, fabsf(softmax_scale), 0.0f), top = fmaxf(own, sink);
     const float kept = ex2((own - top) * log2_e), total = fmaf(sum, kept, ex2((sink - top) * log2_e));
 
     if (sum == 0.0f) { /* a query that sees no key */
@@ -185,7 +186,7 @@ GLINT_DEVICE void add_sink(float &inverse, float &lse, float max, float sum, flo
         return;
     }
     inverse = 1.0f / total * kept;
-    lse = own >= sink ? log_sum(max, total, softmax_scale) : top + lg2(total) * 0.693147180559945309f;
+    lse = own >= sink ? log_sum(max, total, softmax_scale) : fmaf(lg2(total), 0.693147180559945309f, top);
 }
 
 /* P = 2^(scale (S - max)), in place of S; a query that has seen nothing yet keeps zeros. */

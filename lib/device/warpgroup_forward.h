@@ -239,7 +239,7 @@ template <int columns> GLINT_DEVICE void rescale(float (&o)[columns / 2], const 
 /* Natural logarithm of a row's sum of exponentials, of which the sum of weights and their maximum are known. */
 template <int below> GLINT_DEVICE float log_sum(float max, float sum, float softmax_scale)
 {
-    return sum == 0.0f ? -GLINT_INFINITY : max * fabsf(softmax_scale) + (lg2(sum) + (float)below) * 0.693147180559945309f;
+    return sum == 0.0f ? -GLINT_INFINITY : fmaf(lg2(sum) + (float)below, 0.693147180559945309f, max * fabsf(softmax_scale));
 }
 
 /* words[j] of lane q of a quad becomes words[q] of its lane j. */
@@ -367,10 +367,11 @@ GLINT_DEVICE void write_nothing(const struct glint_forward_params &t, const stru
 
 /* ---- results with sinks ---------------------------------------------------------------------------------------------------- */
 
-/* A sink is one more term of the sum, in natural units: inverse, what O is multiplied by, and lse are those without it. -inf changes no bit. */
+/* A sink is one more term of the sum, in natural units: inverse, what O is multiplied by, and lse are those without it. -inf changes no bit:
+ * so products and sums that a compiler could join in one place and not in the other are written as fma, and own is rounded by one too. */
 template <int below> GLINT_DEVICE void add_sink(float &inverse, float &lse, float max, float sum, float softmax_scale, float sink)
 {
-    const float log2_e = 1.44269504088896340736f, own = max * fabsf(softmax_scale), top = fmaxf(own, sink);
+    const float log2_e = 1.44269504088896340736f, own = fmaf(max, fabsf(softmax_scale), 0.0f), top = fmaxf(own, sink);
     const float kept = ex2((own - top) * log2_e), total = fmaf(sum, kept, ex2(fmaf(sink - top, log2_e, (float)-below)));
 
     if (sum == 0.0f) { /* a query that sees no key */
@@ -378,7 +379,7 @@ template <int below> GLINT_DEVICE void add_sink(float &inverse, float &lse, floa
         return;
     }
     inverse = 1.0f / total * kept;
-    lse = own >= sink ? log_sum<below>(max, total, softmax_scale) : top + (lg2(total) + (float)below) * 0.693147180559945309f;
+    lse = own >= sink ? log_sum<below>(max, total, softmax_scale) : fmaf(lg2(total) + (float)below, 0.693147180559945309f, top);
 }
 
 /* write_output, and the head's sink in the sum, if there are sinks. Where no kernel was timed: of one function for both, ptxas makes the others'
