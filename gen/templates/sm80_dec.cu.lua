@@ -591,17 +591,23 @@ $ end
         }
     }
     begin_copies();
+$ if capped then
 #pragma unroll
     for (int kt = 0; kt < KEY_TILES; ++kt)
 #pragma unroll
         for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
             for (int i = 0; i < 4; ++i)
-$ if capped then
-                s[kt][rt][i] = fmaf(cap_score(sums[0][kt][rt][i] + sums[1][kt][rt][i], cap), scale, 0.0f);
-$ else
-                s[kt][rt][i] = fmaf(sums[0][kt][rt][i] + sums[1][kt][rt][i], scale, 0.0f);
+                sums[0][kt][rt][i] += sums[1][kt][rt][i];
+    change_scores(sums[0], cap);
 $ end
+#pragma unroll
+    for (int kt = 0; kt < KEY_TILES; ++kt)
+#pragma unroll
+        for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                s[kt][rt][i] = fmaf(sums[0][kt][rt][i]${capped and "" or " + sums[1][kt][rt][i]"}, scale, 0.0f);
 }
 
 /* Hides the keys that rows do not see; first_key is the first of this lane. */
