@@ -265,7 +265,7 @@ class Fa3:
         if shape.dtype == "f32":
             return {}
         mine, options = [t.detach().transpose(1, 2) for t in (q, k, v)], {"softmax_scale": shape.scale}
-        if shape.passes == ("fwd",):
+        if isinstance(shape, Decode):
             def decode():
                 return self.interface.flash_attn_with_kvcache(*mine, **options)
 
@@ -287,7 +287,8 @@ class Fa3:
 
         try:
             out = attention()
-            self.results = {name: t.detach().transpose(1, 2) for name, t in zip(["o", *RESULTS["bwd"]], [out, *gradients()])}
+            found = [out, *(gradients() if "bwd" in shape.passes else [])]
+            self.results = {name: t.detach().transpose(1, 2) for name, t in zip(["o", *RESULTS["bwd"]], found)}
         except RuntimeError as error:  # a build of some dtypes and head dims
             print(f"{shape.name()} {self.name} does not take this shape: {str(error).splitlines()[0]}")
             return {}
@@ -500,6 +501,8 @@ def shapes(group, options):
         cells = [Shape(t, d, "causal", s, share, window=w if w < s else None) for t, d, (s, w) in itertools.product(dtypes, head_dims, WINDOWS)]
     else:
         cells = [Shape(t, d, m, s, share) for t, d, m, s in itertools.product(dtypes, head_dims, options.mask, options.seqlen or SEQLENS)]
+    for cell in cells:
+        cell.passes = tuple(which for which in cell.passes if which in options.passes)
     return [cell for cell in cells if not options.head_dim or cell.head_dim in options.head_dim]
 
 
@@ -512,6 +515,7 @@ def main():
                         help=f"of {','.join(GROUPS)} (all but decode and windows)")
     parser.add_argument("--head-dim", type=lambda t: [int(w) for w in words(t)], help="only these")
     parser.add_argument("--dtype", type=words, help="these in place of the group's")
+    parser.add_argument("--pass", dest="passes", type=words, default=list(PASSES), help="only these (fwd,bwd)")
     parser.add_argument("--seqlen", type=lambda t: [int(w) for w in words(t)], help=f"only these ({SEQLENS}; decode: all of its cells)")
     parser.add_argument("--mask", type=words, default=["none", "causal"])
     parser.add_argument("--without", type=words, default=[], help="peers to leave out: fa2,cudnn,efficient,fa3")
