@@ -39,7 +39,10 @@ return {
     -- 86, 89, 100, 110 and 120 are one more number each, and dropping one drops its bytes.
     -- device_lengths = true makes a second forward kernel of each, which reads the lengths of the sequences: GLINT_LENGTHS_DEVICE. With it
     -- device_pages = true makes a third one, for K and V in pages.
-    sm80 = { archs = { 80, 87, 90 }, passes = { "fwd", "bwd" } },
+    sm80 = { archs = { 80, 87, 90 } },
+
+    -- Warp-specialised kernels for Hopper alone, the H100 and H200, up to twice as fast there. Decode, float32, and what TMA does not take go to sm80.
+    sm90a = { archs = { "90a" }, passes = { "fwd", "bwd" }, dtypes = { "f16", "bf16" }, head_dims = { 64, 128, 256 } },
   },
 
   -- Variants that the lists above would make and that are not wanted, each with its reason.
@@ -47,6 +50,7 @@ return {
     { family = "sm80", head_dim = { 32, 80, 96 }, reason = "few models have them; without this line GPUs have them too" },
     { family = "cpu", pass = "bwd", head_dim = 80, reason = "models that have it are run more often than trained" },
     { family = "sm80", dtype = "f32", head_dim = 256, reason = "a block holds few rows of it" },
+    { family = "sm80", pass = "dec", dtype = "f32", reason = "decode on GPUs is for 16-bit dtypes" },
   },
 
   -- Not here, and seldom needed: `tiles` of your own in a family, and `override`, which changes fields of some: gen/README.md.
