@@ -22,7 +22,7 @@ return {
 
   -- "causal" serves both alignments of the diagonal, top left and bottom right: the offset is known only at run time. A model with a sliding
   -- window needs "band" too. It is left out here, for it is half as many kernels of the CPU again, 60 a pass, and most models have none. In "dec"
-  -- one kernel then serves all masks. Of GPUs' families sm90a has it in "fwd" only: exclude its "bwd".
+  -- one kernel then serves all masks.
   masks = { "none", "causal" },
 
   -- Not listed: softcaps = { "none", "softcap" }, a cap on the scores, cap tanh(s / cap), which few models have. A kernel of the CPU then serves

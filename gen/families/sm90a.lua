@@ -179,11 +179,8 @@ function sm90a.estimate(record)
   return ("registers of a thread that computes hold %d numbers: scores, weights and O"):format(payload(record))
 end
 
---- No backward kernel of the family hides keys before a query's first one or caps scores, and none reads K and V of 8 bits.
-function sm90a.lacks(key)
-  local backward_pass = key.pass == "bwd"
-  return backward_pass and key.bounds_first and "mask" or backward_pass and key.capped and "softcap" or key.narrow and "kv_dtype" or nil
-end
+--- No backward kernel of the family caps scores, and none reads K and V of 8 bits.
+function sm90a.lacks(key) return key.pass == "bwd" and key.capped and "softcap" or key.narrow and "kv_dtype" or nil end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm90a.check(record, report)

@@ -3,10 +3,12 @@ $ -- A warpgroup makes dQ of all queries and half of the columns, or of half the
 $ local by_columns = head_dim > 64
 $ -- LSE and delta are read before the wait for what they go with: 1 % at 64 queries, a loss at 128.
 $ local early = tile_m == 64
-$ local cut = tostring(causal)
+$ local key_work = bounds_first and "window_keys" or "key_work"
+$ local find_keys = bounds_first and "find_window_keys<TILE_M, TILE_N>" or ("find_keys<TILE_M, TILE_N, %s>"):format(causal)
+$ local find_dq = bounds_first and "find_window_dq<TILE_M, TILE_N, HEAD_DIM>" or ("find_dq<TILE_M, TILE_N, HEAD_DIM, %s>"):format(causal)
 $ -- Where a block visits one query block less than the one before. With two less it ends so much earlier that the order by sections has no
-$ -- more waiting: measured 1 to 2 % better.
-$ local order = fused and causal and tile_m == tile_n and "staggered_order" or "plain_order"
+$ -- more waiting: measured 1 to 2 % better. With a window all visit as many, and neither was measured.
+$ local order = fused and causal and not bounds_first and tile_m == tile_n and "staggered_order" or "plain_order"
 /* ---- dK and dV${fused and ", and parts of dQ" or ""}: a block owns TILE_N keys, a warpgroup OWN_ROWS of them ---- */
 
 typedef slab_tile<TILE_M, TILE_N, 128> ds_tile; /* dS: queries by keys */
@@ -46,11 +48,11 @@ enum { SPECIAL_AT = queue::end, SHARED_BYTES = SPECIAL_AT + 8 }; /* whether the 
 enum { TURN_BARRIER = 1, BOTH_BARRIER = 3 };
 
 /* `which`: of the key blocks of all heads, head by head. */
-GLINT_DEVICE struct key_work find_block(const struct glint_gpu_shape *shape, uint32_t which)
+GLINT_DEVICE struct ${key_work} find_block(const struct glint_gpu_shape *shape, uint32_t which)
 {
     const uint32_t blocks = ((uint32_t)shape->seqlen_k + TILE_N - 1) / TILE_N, head = which / blocks;
 
-    return find_keys<TILE_M, TILE_N, ${cut}>(shape, {(int32_t)(which - head * blocks), (int32_t)head});
+    return ${find_keys}(shape, {(int32_t)(which - head * blocks), (int32_t)head});
 }
 
 /* The block's K or V. */
@@ -122,7 +124,7 @@ $ end
         queue::announce(shared, ring_at(turn), number < order.numbers ? which : (uint32_t)NO_WORK);
         if (number >= order.numbers)
             return;
-        const struct key_work work = find_block(shape, which);
+        const struct ${key_work} work = find_block(shape, which);
         struct walk walk = walk_begin(work);
         bool first = true;
 
@@ -159,7 +161,7 @@ GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32
 
         if (which == (uint32_t)NO_WORK)
             return;
-        const struct key_work work = find_block(shape, which);
+        const struct ${key_work} work = find_block(shape, which);
         struct walk walk = walk_begin(work);
 
         warp_sync();
@@ -177,7 +179,7 @@ $ if fused and causal then
                 bool special = false;
 
                 k_ring::wait_full(shared, {0, turn % 2});
-                if (work.first_m < work.first_clear)
+                if (${bounds_first and "is_cut(work, work.first_m) || is_cut(work, work.last_m)" or "work.first_m < work.first_clear"})
                     special = warp_any(sees_special(shared, OWN_BYTES, lane_index(), 32, element::EXPONENT));
                 warp_sync();
                 if (first_lane) {
@@ -220,14 +222,14 @@ GLINT_DEVICE void store(const struct glint_backward_maps_params &p, uint32_t sha
         if (which == (uint32_t)NO_WORK)
             break;
         queue::release(shared, ring_at(turn));
-        const struct key_work work = find_block(&p.base.shape, which);
+        const struct ${key_work} work = find_block(&p.base.shape, which);
 $ if fused then
         struct walk walk = walk_begin(work);
 
         for (int32_t step = 0; step < work.steps; ++step, walk_on(walk, work), next ^= 1) {
             if (next != stage)
                 continue;
-            const struct dq_place dq = find_dq<TILE_M, TILE_N, HEAD_DIM, ${cut}>(p.base, work, walk);
+            const struct dq_place dq = ${find_dq}(p.base, work, walk);
 
             if (dq.last && !dq.first) {
                 turn_wait(dq.turn, (uint32_t)work.key0);
@@ -319,7 +321,7 @@ $ end
         if (which == (uint32_t)NO_WORK)
             return;
         arrive(queue::numbers::empty(shared, ring_at(turn)));
-        const struct key_work work = find_block(shape, which);
+        const struct ${key_work} work = find_block(shape, which);
         struct walk walk = walk_begin(work);
 
 #pragma unroll
@@ -331,7 +333,7 @@ $ if fused then
         /* dQ of the step before: from registers to a stage of OUT. */
         auto leave_dq = [&]() {
             const struct dq_place place =
-                find_dq<TILE_M, TILE_N, HEAD_DIM, ${cut}>(p.base, work, step_before(walk, work));
+                ${find_dq}(p.base, work, step_before(walk, work));
             const uint32_t at = out_ring::tile(shared, out), thread = thread_index_anew() % 128;
 
             out_ring::wait_empty(shared, out);
@@ -360,7 +362,7 @@ $ if causal then
         /* Where the mask hides keys of the step before that hold NaN or infinity, these leave K for the while of its
          * dQ. Queries that see such a key get NaN: S is infinite or NaN there, so P and dS are 0 or NaN. */
         auto careful_before = [&]() {
-            if (step_before(walk, work).m >= work.first_clear)
+            if (${bounds_first and "!is_cut(work, step_before(walk, work).m)" or "step_before(walk, work).m >= work.first_clear"})
                 return false;
             mbarrier_wait(shared + CHECKED, turn % 2);
             return ld_shared_u32(shared + SPECIAL_AT) != 0;
@@ -386,7 +388,14 @@ $ if causal then
                 add_special_row<element, own_tile>(
                     dq, shared + i / OWN_ROWS * own_tile::bytes, i % OWN_ROWS,
                     ${by_columns and "warpgroup * 8" or "0"}, 0.0f,
+$ if bounds_first then
+                    [&](int side) {
+                        return work.key0 + (int32_t)i <= query + 8 * side + offset &&
+                               work.key0 + (int32_t)i >= query + 8 * side + shape->mask_first;
+                    });
+$ else
                     [&](int side) { return work.key0 + (int32_t)i <= query + 8 * side + offset; });
+$ end
         };
 $ end
 $ end
@@ -407,7 +416,7 @@ $ end
         v_ring::wait_full(shared, {0, turn % 2});
 #pragma unroll 1
         for (int32_t step = 0; step < work.steps; ++step) {
-            const bool masked = walk.m < work.first_clear;
+            const bool masked = ${bounds_first and "is_cut(work, walk.m)" or "walk.m < work.first_clear"};
             const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
             const uint32_t lse = shared + LSE_AT + queries.stage * ROW_BYTES;
             const uint32_t delta = shared + DELTA_AT + queries.stage * ROW_BYTES;
@@ -435,10 +444,14 @@ $ end
 #pragma unroll
             for (int i = 0; i < TILE_M / 2; ++i)
                 s[i] = ex2(fmaf(s[i], shape->scale_log2, -rows[i / 4][i % 2]));
-            struct sight sight;
+            struct ${bounds_first and "window_sight" or "sight"} sight;
             if (masked) {
+$ if bounds_first then
+                sight = sight_of_window(work.key0 + (int32_t)own_row(), walk.m * TILE_M, shape);
+$ else
                 sight = sight_of_keys(work.key0 + (int32_t)own_row(), walk.m * TILE_M, offset, shape->seqlen_q,
                                       shape->seqlen_k);
+$ end
                 hide_queries<TILE_M>(s, sight);
             }
             to_operand<element>(p_words, s);

@@ -1,3 +1,5 @@
+$ local query_work = bounds_first and "query_window" or "query_work"
+$ local lowest = bounds_first and "work.first" or "0"
 /* ---- dQ: a block owns DQ_M queries, a warpgroup OWN_ROWS of them, and walks over the keys in blocks of DQ_N, last
  * block first ---- */
 
@@ -22,9 +24,9 @@ typedef stage_ring<K_STAGES, key_tile::bytes, DQ_K_AT, DQ_DO_FULL + 8> dq_k_ring
 typedef stage_ring<V_STAGES, key_tile::bytes, DQ_V_AT, dq_k_ring::end> dq_v_ring;
 enum { DQ_SHARED_BYTES = dq_v_ring::end };
 
-GLINT_DEVICE struct query_work find_rows(const struct glint_gpu_shape *shape)
+GLINT_DEVICE struct ${query_work} find_rows(const struct glint_gpu_shape *shape)
 {
-    return find_queries<DQ_M, DQ_N, ${tostring(causal)}>(shape);
+    return ${bounds_first and "find_query_window<DQ_M, DQ_N>" or ("find_queries<DQ_M, DQ_N, %s>"):format(causal)}(shape);
 }
 
 /* Q or dO of both warpgroups. */
@@ -48,11 +50,11 @@ GLINT_DEVICE void load_block(const struct tensor_map *map, int32_t block, int32_
 
 GLINT_DEVICE void load_queries(const struct glint_backward_maps_params &p, uint32_t shared)
 {
-    const struct query_work work = find_rows(&p.base.shape);
+    const struct ${query_work} work = find_rows(&p.base.shape);
     const int32_t head_kv = work.head_q / p.base.shape.group;
     struct ring keys = {0, 0}, values = {0, 0};
 
-    for (int32_t block = work.blocks - 1; block >= 0; --block) {
+    for (int32_t block = work.blocks - 1; block >= ${lowest}; --block) {
         load_block<dq_k_ring>(&p.map[MAP_K], block, head_kv, work.batch, shared, keys);
         if (block == work.blocks - 1) {
             load_own_queries(shared + DQ_Q_AT, &p.map[MAP_Q], work, shared + DQ_Q_FULL);
@@ -87,7 +89,7 @@ GLINT_KERNEL(DQ_THREADS, 1) ${symbol}_dq(GLINT_PARAMS(struct glint_backward_maps
 
     const uint32_t warpgroup = warp / 4 - 1, own = warpgroup * own_tile::bytes;
     const struct glint_gpu_shape *shape = &p.base.shape;
-    const struct query_work work = find_rows(shape);
+    const struct ${query_work} work = find_rows(shape);
     const int32_t query = work.query0 + (int32_t)(warpgroup * OWN_ROWS + warp % 4 * 16 + lane / 4);
     auto arrive = [&](uint32_t barrier) { /* this warp, all lanes of which are done */
         warp_sync();
@@ -136,18 +138,24 @@ GLINT_KERNEL(DQ_THREADS, 1) ${symbol}_dq(GLINT_PARAMS(struct glint_backward_maps
 #pragma unroll
         for (int i = 0; i < DQ_N / 2; ++i)
             s[i] = ex2(fmaf(s[i], shape->scale_log2, -lse[i / 2 % 2])) * (dp[i] - delta[i / 2 % 2]);
-        if (block >= work.first_masked) {
+        if (block >= work.first_masked${bounds_first and " || block < work.whole_from" or ""}) {
             const int32_t column = block * DQ_N + 2 * (int32_t)(lane % 4);
 $ if causal then
             const uint32_t thread = thread_index_anew() - 128;
             const int32_t last[2] = {min(query + shape->mask_offset, shape->seqlen_k - 1) - column,
                                      min(query + 8 + shape->mask_offset, shape->seqlen_k - 1) - column};
+$ if bounds_first then
+            const int32_t first[2] = {query + shape->mask_first - column, query + 8 + shape->mask_first - column};
+$ end
 
             if (named_any(DQ_BOTH_BARRIER, 256, sees_special(k, key_tile::bytes, thread, 256, element::EXPONENT))) {
 #pragma unroll 1
                 for (uint32_t row = 0; row < DQ_N; ++row)
                     add_special_row<element, key_tile>(dq, k, row, 0, 0.0f, [&](int half) {
-                        return block * DQ_N + (int32_t)row <= query + 8 * half + shape->mask_offset;
+                        return block * DQ_N + (int32_t)row <= query + 8 * half + shape->mask_offset${bounds_first and " &&" or ";"}
+$ if bounds_first then
+                               block * DQ_N + (int32_t)row >= query + 8 * half + shape->mask_first;
+$ end
                     });
                 named_sync(DQ_BOTH_BARRIER, 256);
                 remove_special(k, key_tile::bytes, thread, 256, element::EXPONENT);
@@ -158,6 +166,9 @@ $ else
             const int32_t last[2] = {shape->seqlen_k - 1 - column, shape->seqlen_k - 1 - column};
 $ end
             hide_keys(s, last);
+$ if bounds_first then
+            hide_keys_before(s, first);
+$ end
         }
         to_operand<element>(ds, s);
         return k;
@@ -165,14 +176,14 @@ $ end
 
     if (warpgroup == 1)
         named_arrive(DQ_TURN_BARRIER, 256);
-    if (work.blocks > 0) {
+    if (work.blocks > ${lowest}) {
         mbarrier_wait(shared + DQ_Q_FULL, 0);
         mbarrier_wait(shared + DQ_DO_FULL, 0);
         begin_scores();
         end_scores();
     }
 #pragma unroll 1
-    for (int32_t block = work.blocks - 1; block > 0; --block) {
+    for (int32_t block = work.blocks - 1; block > ${lowest}; --block) {
         const uint32_t k = make_ds(block), k_empty = dq_k_ring::empty(shared, keys);
 
         /* dQ += dS K, and the next block's scores, one warpgroup at a time: the other one is at its exponentials. */
@@ -186,8 +197,8 @@ $ end
         arrive(k_empty);
         end_scores();
     }
-    if (work.blocks > 0) {
-        begin_sum(make_ds(0));
+    if (work.blocks > ${lowest}) {
+        begin_sum(make_ds(${lowest}));
         wgmma_wait<0>();
         wgmma_hold(dq, HEAD_DIM / 2);
     }

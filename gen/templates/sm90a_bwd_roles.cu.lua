@@ -1,3 +1,5 @@
+$ local key_work = bounds_first and "window_keys" or "key_work"
+$ local find_keys = bounds_first and "find_window_keys<TILE_M, TILE_N>" or ("find_keys<TILE_M, TILE_N, %s>"):format(causal)
 /* ---- dK and dV: a block owns TILE_N keys. One warpgroup makes P^T and keeps dV, the other one makes dP^T and dS^T and
  * keeps dK ---- */
 
@@ -35,9 +37,9 @@ GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uin
     bulk_load(shared + rows_at + queries.stage * ROW_BYTES, rows, ROW_BYTES, full);
 }
 
-GLINT_DEVICE struct key_work find_block(const struct glint_gpu_shape *shape)
+GLINT_DEVICE struct ${key_work} find_block(const struct glint_gpu_shape *shape)
 {
-    return find_keys<TILE_M, TILE_N, ${tostring(causal)}>(
+    return ${find_keys}(
         shape, place_in_order(plain_order(shape, TILE_N), block_index()));
 }
 
@@ -45,7 +47,7 @@ GLINT_DEVICE struct key_work find_block(const struct glint_gpu_shape *shape)
 GLINT_DEVICE void load_rows(const struct glint_backward_maps_params &p, uint32_t shared)
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
-    const struct key_work work = find_block(shape);
+    const struct ${key_work} work = find_block(shape);
     struct walk walk = walk_begin(work);
     struct ring queries = {0, 0};
 
@@ -89,7 +91,7 @@ GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_param
 
     const bool keeps_dk = warp >= 8; /* else dV */
     const struct glint_gpu_shape *shape = &p.base.shape;
-    const struct key_work work = find_block(shape);
+    const struct ${key_work} work = find_block(shape);
     const uint32_t thread = thread_index() % 128, column = lane % 4 * 8;
     auto arrive = [&](uint32_t barrier) { /* this warp, all lanes of which are done */
         warp_sync();
@@ -122,16 +124,20 @@ GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_param
     auto make_operand = [&]() {
         const uint32_t rows = shared + (keeps_dk ? DELTA_AT : LSE_AT) + queries.stage * ROW_BYTES + column;
         const uint32_t passed = p_ring::tile(shared, queries) + thread * 16;
-        const bool masked = walk.m < work.first_clear;
-        struct sight sight;
+        const bool masked = ${bounds_first and "is_cut(work, walk.m)" or "walk.m < work.first_clear"};
+        struct ${bounds_first and "window_sight" or "sight"} sight;
 
         mbarrier_wait(z_full + 8 * queries.stage, queries.phase);
         mbarrier_wait(keeps_dk ? p_ring::full(shared, queries) : p_ring::empty(shared, queries),
                       keeps_dk ? queries.phase : queries.phase ^ 1);
         if (masked)
+$ if bounds_first then
+            sight = sight_of_window(work.key0 + (int32_t)(warp % 4 * 16 + lane / 4), walk.m * TILE_M, shape);
+$ else
             sight = sight_of_keys(work.key0 + (int32_t)(warp % 4 * 16 + lane / 4), walk.m * TILE_M,
                                   ${causal and "shape->mask_offset" or "shape->seqlen_k"}, shape->seqlen_q,
                                   shape->seqlen_k);
+$ end
         if (!keeps_dk) {
 #pragma unroll
             for (int j = 0; j < TILE_M / 8; ++j) {

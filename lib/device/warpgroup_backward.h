@@ -156,6 +156,52 @@ template <int rows, int keys, bool causal> GLINT_DEVICE struct query_work find_q
     return work;
 }
 
+/* ---- windows: where to work ------------------------------------------------------------------------------------------------ */
+
+/* Keys that the last queries do not see, either: query blocks over last_clear do not all see all of them. Without a query that sees one there is
+ * no step. */
+struct window_keys : key_work {
+    int32_t last_clear;
+};
+
+template <int TILE_M, int TILE_N>
+GLINT_DEVICE struct window_keys find_window_keys(const struct glint_gpu_shape *shape, const struct block_place &place)
+{
+    struct window_keys work;
+
+    static_cast<struct key_work &>(work) = find_keys<TILE_M, TILE_N, true>(shape, place);
+    const int32_t last = min(work.key0 + TILE_N, shape->seqlen_k) - 1 - shape->mask_first; /* query that sees a key */
+
+    work.last_m = last < 0 ? -1 : min(work.last_m, last / TILE_M);
+    work.last_clear = (work.key0 - shape->mask_first + 1) / TILE_M - 1;
+    work.steps = max(0, work.last_m - work.first_m + 1) * shape->group;
+    return work;
+}
+
+/* Whether some query of block m does not see some key. */
+GLINT_DEVICE bool is_cut(const struct window_keys &work, int32_t m)
+{
+    return m < work.first_clear || m > work.last_clear;
+}
+
+/* Queries that do not see the first keys, either: of the blocks from `first` on some of them see a key, if first < blocks, and those before
+ * whole_from are not seen whole by all. */
+struct query_window : query_work {
+    int32_t first, whole_from;
+};
+
+template <int rows, int keys> GLINT_DEVICE struct query_window find_query_window(const struct glint_gpu_shape *shape)
+{
+    struct query_window work;
+
+    static_cast<struct query_work &>(work) = find_queries<rows, keys, true>(shape);
+    const int32_t last_query = min(work.query0 + rows, shape->seqlen_q) - 1;
+
+    work.first = min(work.blocks, max(0, work.query0 + shape->mask_first) / keys);
+    work.whole_from = (max(0, last_query + shape->mask_first) + keys - 1) / keys;
+    return work;
+}
+
 /* ---- tiles to and from memory: one thread for all -------------------------------------------------------------------------- */
 
 /* Rows [row, row + rows) of a head. A tile of more than one slab has BOX_ROWS rows. */
@@ -287,12 +333,57 @@ template <int queries> GLINT_DEVICE void hide_queries(float (&s)[queries / 2], c
     }
 }
 
+/* Of a window: and not after last[side]. */
+struct window_sight : sight {
+    int32_t last[2];
+};
+
+GLINT_DEVICE struct window_sight sight_of_window(int32_t key, int32_t query0, const struct glint_gpu_shape *shape)
+{
+    struct window_sight sight;
+
+    static_cast<struct sight &>(sight) = sight_of_keys(key, query0, shape->mask_offset, shape->seqlen_q, shape->seqlen_k);
+#pragma unroll
+    for (int side = 0; side < 2; ++side)
+        sight.last[side] = key + 8 * side - shape->mask_first - query0 - 2 * (int32_t)(thread_index_anew() & 3);
+    return sight;
+}
+
+template <int queries> GLINT_DEVICE void hide_queries(float (&s)[queries / 2], const struct window_sight &sight)
+{
+#pragma unroll
+    for (int i = 0; i < queries / 2; ++i) {
+        const int column = i / 4 * 8 + i % 2;
+
+        s[i] = column < sight.first[i / 2 % 2] || column > sight.last[i / 2 % 2] || column >= sight.end ? 0.0f : s[i];
+    }
+}
+
+/* Whether a query of the step sees the thread's key of a side; column: of the thread's first query. */
+GLINT_DEVICE bool is_seen(const struct sight &sight, int32_t query, int32_t column, int side)
+{
+    return query - column >= sight.first[side] && query - column < sight.end;
+}
+
+GLINT_DEVICE bool is_seen(const struct window_sight &sight, int32_t query, int32_t column, int side)
+{
+    return query - column >= sight.first[side] && query - column <= sight.last[side] && query - column < sight.end;
+}
+
 /* Scores of queries by keys: hides keys after last[half], counted from the thread's first one, of queries lane / 4 + 8 half. */
 template <int n> GLINT_DEVICE void hide_keys(float (&s)[n], const int32_t (&last)[2])
 {
 #pragma unroll
     for (int i = 0; i < n; ++i)
         s[i] = i / 4 * 8 + i % 2 > last[i / 2 % 2] ? 0.0f : s[i];
+}
+
+/* And keys before first[half]. */
+template <int n> GLINT_DEVICE void hide_keys_before(float (&s)[n], const int32_t (&first)[2])
+{
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+        s[i] = i / 4 * 8 + i % 2 < first[i / 2 % 2] ? 0.0f : s[i];
 }
 
 /* ---- NaN and infinity ------------------------------------------------------------------------------------------------------ */
@@ -334,8 +425,8 @@ GLINT_DEVICE void add_special_row(float (&d)[n], uint32_t at, uint32_t z_row, ui
 
 /* NaN and infinities of a step's dO go to the dV of keys that their query sees, and then leave the tile. Those of Q only leave: their rows'
  * LSE, and so P and dS, are not finite either. All `threads` threads that compute come here, or none; `adds`: this one keeps dV, in d. */
-template <class Element, class tile, int n>
-GLINT_DEVICE void settle_queries(float (&d)[n], bool adds, uint32_t q, uint32_t dout, const struct sight &sight, uint32_t barrier,
+template <class Element, class tile, int n, class Sight>
+GLINT_DEVICE void settle_queries(float (&d)[n], bool adds, uint32_t q, uint32_t dout, const Sight &sight, uint32_t barrier,
                                  const uint32_t threads)
 {
     const uint32_t thread = thread_index_anew() - 128;
@@ -345,9 +436,8 @@ GLINT_DEVICE void settle_queries(float (&d)[n], bool adds, uint32_t q, uint32_t 
     if (adds) {
 #pragma unroll 1
         for (int32_t query = 0; query < tile::rows; ++query)
-            add_special_row<Element, tile>(d, dout, (uint32_t)query, 0, 1.0f, [&](int side) {
-                return query - column >= sight.first[side] && query - column < sight.end;
-            });
+            add_special_row<Element, tile>(d, dout, (uint32_t)query, 0, 1.0f,
+                                           [&](int side) { return is_seen(sight, query, column, side); });
     }
     named_sync(barrier, threads);
     remove_special(q, tile::bytes, thread, threads, Element::EXPONENT);
@@ -388,6 +478,17 @@ GLINT_DEVICE struct dq_place find_dq(const struct glint_backward_params &p, cons
     const int64_t block = (int64_t)(work.batch * p.shape.heads_q + walk.head) * (p.padded_q / TILE_M) + walk.m;
 
     return {p.turn + 1 + block, p.dq_sum + block * (TILE_M * HEAD_DIM), work.key0 == 0, work.key0 + TILE_N >= keys};
+}
+
+/* The same of a window: the first block is that of the first query's first key. */
+template <int TILE_M, int TILE_N, int HEAD_DIM>
+GLINT_DEVICE struct dq_place find_window_dq(const struct glint_backward_params &p, const struct key_work &work,
+                                            const struct walk &walk)
+{
+    struct dq_place place = find_dq<TILE_M, TILE_N, HEAD_DIM, true>(p, work, walk);
+
+    place.first = work.key0 <= max(0, walk.m * TILE_M + p.shape.mask_first);
+    return place;
 }
 
 /* What the blocks before have summed, to this thread's part of it: fours of numbers, neighbouring threads' next to each other. */

@@ -10,11 +10,10 @@ return {
     { head_dim = { 64, 128, 256 }, mask = { "none", "causal" }, softcap = "none", reason = "the default spec has them" },
     { dtype = "f16", reason = "the default spec has it" },
     { head_dim = { 96, 192 }, mask = "none", reason = "the one with a mask does more" },
-    { softcap = "softcap", pass = "bwd", reason = "no kernels yet" },
+    { softcap = "softcap", pass = "bwd", reason = "no kernels" },
     { softcap = "softcap", mask = { "none", "band" }, reason = "one mask with a softcap is enough" },
     { softcap = "softcap", head_dim = { 96, 128, 192, 256 }, reason = "and one head dim" },
-    { mask = "band", pass = "bwd", reason = "no kernels yet" },
-    { mask = "band", head_dim = { 96, 128, 192, 256 }, reason = "64 has both schedules; hostsim/mutations/sm90a has two stages and turns" },
+    { mask = "band", head_dim = { 96, 128, 192, 256 }, reason = "64 has both schedules and a fused backward; hostsim/mutations/sm90a has others" },
     { head_dim = { 96, 192 }, pass = "bwd", reason = "there is none of 96, and the faults of hostsim/mutations/sm90a are in that of 192" },
   },
 }

@@ -2,7 +2,7 @@
 return {
   passes = { "fwd", "bwd" },
   dtypes = { "bf16" },
-  head_dims = { 64, 192 },
+  head_dims = { 64, 128, 192 },
   masks = { "causal", "band" },
   softcaps = { "none", "softcap" },
   families = {
@@ -15,16 +15,17 @@ return {
         },
         bwd = {
           [64] = { { m = 128, n = 128 } },
+          [128] = { { m = 64, n = 128 } },
           [192] = { { m = 64, n = 64 } },
         },
       },
     },
   },
   exclude = {
-    { mask = "band", pass = "bwd", reason = "no kernels yet" },
-    { mask = "band", head_dim = 192, reason = "one head dim of windows is enough" },
+    { mask = "causal", head_dim = 128, reason = "64 and 192 have it" },
+    { mask = "band", pass = "bwd", head_dim = 64, reason = "128 is fused, too, and //tests/sm90a has it" },
     { softcap = "softcap", pass = "bwd", reason = "no kernels" },
     { softcap = "softcap", mask = "band", reason = "one mask with a softcap is enough" },
-    { softcap = "softcap", head_dim = 192, reason = "and one head dim" },
+    { softcap = "softcap", head_dim = { 128, 192 }, reason = "and one head dim" },
   },
 }

@@ -1,6 +1,7 @@
 """The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there, and a fault in a header says nothing of it: the
 headers of a kernel stand before it. fwd is a persistent forward kernel with turns and a counter, window the same with windows, capped the same with
-a softcap and sinks; short one that loads for itself; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one dK.
+a softcap and sinks; short one that loads for itself; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps
+dV and another one dK; bwd_window the fused backward of 128 with windows, split_window split with windows.
 """
 
 _ANSWER = ["answer"]
@@ -352,7 +353,7 @@ _BACKWARD = [
         ["race"],
         ["special/nan_in_dO"],
     ),
-    _fault("bwd", "backward_mask_one_off", "the diagonal", "column < sight.first[i / 2 % 2]", "column <= sight.first[i / 2 % 2]", _ANSWER),
+    _fault("bwd", "backward_mask_one_off", "the diagonal", "column < sight.first[i / 2 % 2] || column >= sight.end", "column <= sight.first[i / 2 % 2] || column >= sight.end", _ANSWER),
     _fault("bwd", "backward_mask_on_too_few_blocks", "a block on the diagonal is taken for one that is seen whole", "work.key0 + TILE_N - 1 - shape->mask_offset", "work.key0 - shape->mask_offset", _ANSWER),
     _fault("bwd", "last_block_not_last", "which block rounds dQ", "work.key0 + TILE_N >= keys", "work.key0 + TILE_N > keys", _ANY + _ANSWER),
     _fault("bwd", "first_block_adds", "the first block adds to what the workspace holds", "work.key0 == 0", "false", ["uninitialised", "deadlock"]),
@@ -422,4 +423,29 @@ _HARMLESS = [
     _harmless("bwd", "turn_taken_twice", "one more look at the turn", "turn_wait(dq.turn, (uint32_t)work.key0);\n                mbarrier_arrive(shared + TURN_SEEN + 8 * stage);", "turn_wait(dq.turn, (uint32_t)work.key0); turn_wait(dq.turn, (uint32_t)work.key0); mbarrier_arrive(shared + TURN_SEEN + 8 * stage);"),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT
+# ---- backward: windows -------------------------------------------------------------------------------------------------------------------
+
+_SLIDING = ["accuracy/window_sliding", "accuracy/window_both_sides"]
+
+_BACKWARD_WINDOW = [
+    _fault(
+        "bwd_window",
+        "first_block_of_a_window_adds_to_dq",
+        "the first key block adds dQ to what nobody has stored",
+        "place.first = work.key0 <= max(0, walk.m * TILE_M + p.shape.mask_first);",
+        "place.first = work.key0 == 0;",
+        _ANSWER + _ANY,
+        ["accuracy/window_a_tile", "accuracy/window_one_key"],
+    ),
+    _fault("bwd_window", "walk_ends_for_the_first_key", "the last query that sees a key", "min(work.last_m, last / TILE_M)", "min(work.last_m, (last - TILE_N + 1) / TILE_M)", _ANSWER + _ANY, _SLIDING),
+    _fault("bwd_window", "window_taken_for_whole", "query blocks that see all keys of a block", "(work.key0 - shape->mask_first + 1) / TILE_M - 1", "(work.key0 - shape->mask_first + 1) / TILE_M", _ANSWER, ["accuracy/window_whole_blocks_between"]),
+    _fault("bwd_window", "window_shows_a_query_more", "the last query that sees a key", "column > sight.last[i / 2 % 2]", "column > sight.last[i / 2 % 2] + 1", _ANSWER, _SLIDING),
+    _fault("bwd_window", "special_dout_after_the_window", "NaN of dO to the keys that their query sees", "query - column <= sight.last[side]", "true", _ANSWER, ["special/window_bottom_right_nan_in_dO"]),
+    _fault("bwd_window", "special_keys_before_the_window", "NaN of K to the queries that see it", "work.key0 + (int32_t)i >= query + 8 * side + shape->mask_first", "true", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
+    _fault("split_window", "dq_begins_for_the_last_query", "the first block of keys", "max(0, work.query0 + shape->mask_first) / keys", "max(0, last_query + shape->mask_first) / keys", _ANSWER, _SLIDING),
+    _fault("split_window", "dq_takes_a_block_for_whole", "a block at the left side that some query does not see whole", "block < work.whole_from", "block < work.first", _ANSWER, ["accuracy/window_whole_blocks_between"]),
+    _fault("split_window", "dq_hides_the_first_key", "the first key of a window", "i / 4 * 8 + i % 2 < first[i / 2 % 2]", "i / 4 * 8 + i % 2 <= first[i / 2 % 2]", _ANSWER, _SLIDING),
+    _fault("split_window", "dq_special_keys_before_the_window", "NaN of K to the queries that see it", "block * DQ_N + (int32_t)row >= query + 8 * half + shape->mask_first", "true", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
+]
+
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW
