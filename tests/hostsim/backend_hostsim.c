@@ -18,18 +18,20 @@ static bool has_image(const struct glint_variant *variant, uint32_t sm)
     return false;
 }
 
-/* Does this architecture run the variant under test, and for a backward one a forward variant too? */
+/* Does this architecture run the variant under test, and for one of backward or decode a forward variant too? Tiles differ between
+ * architectures, so not every forward variant need run. */
 static bool runs_here(uint32_t sm)
 {
-    uint32_t rows[3] = {0}, run[3] = {0}; /* by pass */
+    enum { FORWARD, DECODE, BACKWARD, KINDS };
+    uint32_t rows[KINDS] = {0}, run[KINDS] = {0};
     for (uint32_t v = 0; v < glint_variants_count; v++)
         if (glint_variants[v].sm != 0) {
-            rows[glint_variants[v].pass]++;
-            run[glint_variants[v].pass] += has_image(&glint_variants[v], sm);
+            const int kind = glint_variants[v].pass == GLINT_BACKWARD ? BACKWARD : glint_variants[v].queries_up_to > 0 ? DECODE : FORWARD;
+            rows[kind]++;
+            run[kind] += has_image(&glint_variants[v], sm);
         }
-    if (rows[GLINT_BACKWARD] == 0)
-        return run[GLINT_FORWARD] == rows[GLINT_FORWARD];
-    return run[GLINT_BACKWARD] == rows[GLINT_BACKWARD] && run[GLINT_FORWARD] > 0;
+    const int tested = rows[BACKWARD] != 0 ? BACKWARD : rows[DECODE] != 0 ? DECODE : FORWARD;
+    return run[tested] == rows[tested] && (run[FORWARD] > 0 || rows[FORWARD] == 0);
 }
 
 /* The newest architecture that will do. */

@@ -104,21 +104,41 @@ void finish(const char *name, uint32_t blocks, uint32_t threads)
 
 glint_cuda_driver simulator;
 
+void begin(uint32_t threads)
+{
+    now = Kernel();
+    now.idle = Idle(threads);
+    sim::count_costs(true);
+}
+
+void end(uint32_t blocks, uint32_t threads)
+{
+    sim::count_costs(false);
+    finish(sim::launch().name, blocks, threads);
+}
+
 glint_cu_result launch(glint_cu_function function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
                        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
                        glint_cu_stream stream, void **parameters, void **extra)
 {
-    now = Kernel();
-    now.idle = Idle(block_x);
-    sim::count_costs(true);
+    begin(block_x);
     const glint_cu_result result =
         simulator.launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters, extra);
-    sim::count_costs(false);
-    finish(sim::launch().name, grid_x, block_x);
+    end(grid_x, block_x);
     return result;
 }
 
-/* ---- the problem: one head, as many queries as keys ---- */
+/* Clusters, and launches that depend on the one before. */
+glint_cu_result launch_ex(const CUlaunchConfig_st *config, glint_cu_function function, void **parameters, void **extra)
+{
+    const glint_cu_launch_config *own = (const glint_cu_launch_config *)(const void *)config;
+    begin(own->block[0]);
+    const glint_cu_result result = simulator.launch_ex(config, function, parameters, extra);
+    end(own->grid[0], own->block[0]);
+    return result;
+}
+
+/* ---- the problem: one head, as many queries as keys, in decode one tile of queries that see all keys ---- */
 
 /* Two tiles or more, so that blocks of every kind are among those that run: a second of simulation, mostly. */
 int64_t seqlen_of(const glint_variant *variant)
@@ -184,11 +204,13 @@ glint_status run(uint32_t index)
     simulator = *sim_driver(architecture_of(variant));
     glint_cuda_driver counted = simulator;
     counted.launch = launch;
+    counted.launch_ex = launch_ex;
     glint_status status = glint_context_init_with_driver(aligned, glint_context_size(), &options, &counted, &context);
     if (status != GLINT_OK)
         return status;
-    glint_problem_bhsd(&problem, (glint_dtype)variant->dtype, 1, seqlen_of(variant), seqlen_of(variant), 1, 1, variant->head_dim);
-    problem.mask = glint_mask_of(variant);
+    const int64_t queries = variant->queries_up_to > 0 ? variant->tile_m : seqlen_of(variant);
+    glint_problem_bhsd(&problem, (glint_dtype)variant->dtype, 1, queries, seqlen_of(variant), 1, 1, variant->head_dim);
+    problem.mask = variant->queries_up_to > 0 ? GLINT_MASK_NONE : glint_mask_of(variant);
     status = glint_plan_variant(context, &problem, pass, index, &plan);
     if (status == GLINT_OK) {
         const glint_tensors tensors = tensors_of(variant);
