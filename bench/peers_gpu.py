@@ -64,6 +64,8 @@ GROUPS = {
 }
 LENGTHS = [(1000, 1000), (1024, 1024), (3333, 3333), (4096, 4096), (1024, 4096), (4096, 1024)]  # queries, keys
 WINDOWS = [(8192, 512), (8192, 8192)]  # keys, of which a query sees so many before it and itself
+HEAD_SCALES, ROW_SCALES = 2, 3
+EIGHT_BITS = {"i8": (4, torch.int8, 127.0, ROW_SCALES), "e4m3": (5, torch.float8_e4m3fn, 448.0, HEAD_SCALES)}  # of lib/glint.h
 DECODE_HEADS = [(128, 32, 8), (128, 64, 8), (64, 64, 8), (128, 32, 32), (256, 16, 8)]  # head_dim, query heads, key heads
 DECODE_SIZES = [(1, 1024), (1, 8192), (1, 65536), (16, 1024), (16, 8192), (128, 2048), (64, 8192)]  # batch, keys
 
@@ -169,7 +171,8 @@ class Glint:
 
 
 class GlintWith(Glint):
-    """Glint's forward pass with one thing more: "lengths" of the sequences read on the device, "sinks", "softcap", or "pages N" of so many rows."""
+    """Glint's forward pass with one thing more: "lengths" of the sequences read on the device, "sinks", "softcap", or "pages N" of so many rows, or K and V in 8 bits,
+    "i8" with a scale a row and "e4m3" with one a head."""
 
     def __init__(self, feature):
         super().__init__(passes=("fwd",))
@@ -185,6 +188,10 @@ class GlintWith(Glint):
             self.fields["sinks"], self.more["sinks"] = 1, torch.zeros(shape.heads_q, device="cuda")
         elif word == "softcap":
             self.fields["softcap"] = 30.0
+        elif word in EIGHT_BITS:
+            number, dtype, largest, scales = EIGHT_BITS[word]
+            self.fields.update(kv_dtype=number, kv_scales=scales)
+            (k, self.more["k_scale"]), (v, self.more["v_scale"]) = (self.quantised(t, dtype, largest, scales) for t in (k, v))
         else:
             self.fields["lengths"] = glint.LENGTHS_DEVICE
             self.more["seqlens_k"] = torch.full([shape.batch], shape.seqlen_k, dtype=torch.int32, device="cuda")
@@ -200,9 +207,16 @@ class GlintWith(Glint):
         except glint.GlintError as error:
             print(f"{shape.name()} {self.feature}: {error}")
             return {}
-        if word != "lengths" and word != "pages":
+        if word in ("sinks", "softcap", *EIGHT_BITS):
             self.results = {}  # another function
         return calls
+
+    @staticmethod
+    def quantised(t, dtype, largest, scales):
+        """A tensor in 8 bits in the same layout, and its float32 scales: a row's or a head's."""
+        most = t.abs().amax(dim=(3,) if scales == ROW_SCALES else (0, 2, 3), keepdim=True).float().clamp(min=1e-20)
+        small = (t.float() * (largest / most)).round() if dtype == torch.int8 else t.float() * (largest / most)
+        return small.to(dtype), (most / largest).flatten().contiguous()
 
     @staticmethod
     def paged(t, table, rows):
@@ -524,7 +538,7 @@ def main():
     parser.add_argument("--least-ms", type=float, default=60, help="that an implementation and pass runs in a cell, at 2 calls a round or more (%(default)s)")
     parser.add_argument("--best", action="store_true", help="the bar of a cell is 1 of its best peer, not the group's")
     parser.add_argument("--sustained", type=float, metavar="SECONDS", help="each implementation by itself for so long, in place of rounds")
-    parser.add_argument("--features", type=words, default=[], help="Glint beside itself with these: lengths,sinks,softcap,pages 16,pages 64,pages 128")
+    parser.add_argument("--features", type=words, default=[], help="Glint beside itself with these: lengths,sinks,softcap,i8,e4m3,pages 16,pages 64 ...")
     parser.add_argument("--list", action="store_true", help="print the cells, and do nothing else: no GPU is needed")
     parser.add_argument("--csv", help="write the results to this file, a line as soon as it is known")
     options = parser.parse_args()
