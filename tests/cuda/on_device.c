@@ -5,7 +5,8 @@
  *   graphs     captured calls, replayed on old and on new inputs, give the bits that eager calls give
  *   repeat     a thousand runs beside a busy second stream give the same bits, whatever the workspace holds; nothing is written
  *              outside outputs and workspace
- *   latency    how long glint_forward and glint_backward keep the host: the median forward is below 5 microseconds
+ *   latency    how long glint_forward and glint_backward keep the host: the median forward is below 8 microseconds, which is a launch or two,
+ *              and on Hopper the tensor maps and a counter to clear
  *   devices    with several GPUs: one context each, used in turn; GPUs of one kind give the same bits
  *   bare       the same bits with every array in an allocation of its own, of exact size, outputs and workspace never initialised: what
  *              compute-sanitizer is to watch; not part of `all`
@@ -469,7 +470,7 @@ static void check_latency(struct run *run)
     DEVICE(&run->device, stream_destroy, stream);
     printf("  glint_forward: median %.2f us, 99 %% below %.2f us; glint_backward: %.2f us, %.2f us (each of the worst variant)\n",
            worst[GLINT_FORWARD], slowest[GLINT_FORWARD], worst[GLINT_BACKWARD], slowest[GLINT_BACKWARD]);
-    verdict(run, "latency", worst[GLINT_FORWARD] < 5.0, count, start);
+    verdict(run, "latency", worst[GLINT_FORWARD] < 8.0, count, start);
 }
 
 /* The first device's bits for a variant, then the others', each from its own context, in turn. */

@@ -61,12 +61,12 @@ variants() {
 
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 
-# The four tools side by side, each over forward and backward variants by themselves: most of their time is one host thread's. A log that
-# does not end in "0 errors" is a failure, whatever the exit status was.
+# The four tools side by side, each over forward, backward and decode variants by themselves: most of their time is one host thread's. A log
+# that does not end in "0 errors" is a failure, whatever the exit status was.
 sanitize() {
     pids=
     for tool in memcheck racecheck initcheck synccheck; do
-        for pass in fwd bwd; do
+        for pass in fwd bwd dec; do
             timeout 500 "$sanitizer" --tool "$tool" --error-exitcode 9 "$bin/on_device" --only "$pass$only" bare \
                 >"$logs/sanitize_${tool}_$pass.log" 2>&1 &
             pids="$pids $tool:$pass:$!"
