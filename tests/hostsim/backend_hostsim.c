@@ -26,7 +26,9 @@ static bool runs_here(uint32_t sm)
     uint32_t rows[KINDS] = {0}, run[KINDS] = {0};
     for (uint32_t v = 0; v < glint_variants_count; v++)
         if (glint_variants[v].sm != 0) {
-            const int kind = glint_variants[v].pass == GLINT_BACKWARD ? BACKWARD : glint_variants[v].queries_up_to > 0 ? DECODE : FORWARD;
+            const int kind = glint_variants[v].pass == GLINT_BACKWARD ? BACKWARD
+                             : glint_variants[v].queries_up_to > 0    ? DECODE
+                                                                      : FORWARD;
             rows[kind]++;
             run[kind] += has_image(&glint_variants[v], sm);
         }
