@@ -16,6 +16,7 @@
  *
  *     loaders   K, Q; V            two warps, a thread of each
  *     scanners  V                  two warps: NaN and infinity leave a block of V that the mask cuts
+ *               O                  zeros, where no key is seen
  *     others    S = Q K^T, P = 2^(scale (S - max)), O += P V */
 #include "lib/device/warpgroup_forward.h"
 
@@ -71,7 +72,8 @@ GLINT_DEVICE bool next_tile(struct tile_work &work, const struct glint_gpu_shape
 
 /* ---- the warpgroup that loads ------------------------------------------------------------------------------------ */
 
-/* Announces this block's tiles, too: each is the first one that no block has taken. */
+/* Announces this block's tiles, too: each is the first one that no block has taken. It is taken when the last keys of the
+ * tile before are on their way, not sooner: a block that takes a tile long before it can begin leaves others idle at the end. */
 GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &p, uint32_t shared)
 {
     const int32_t group = p.base.shape.group;
@@ -86,7 +88,6 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &
         ring_advance<2>(t);
         if (!any)
             return;
-        tile = p.blocks[0] + atom_global_add_u32(p.words, 1);
         for (int32_t block = work.blocks - 1; block >= 0; --block) {
             key_ring::begin_fill(shared, k);
             load_tile<key_tile>(key_ring::tile(shared, k), &p.map[MAP_K], block * TILE_N,
@@ -102,6 +103,7 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &
                                       GLINT_L2_EVICT_FIRST);
             ring_advance<Q_SLOTS>(q);
         }
+        tile = p.blocks[0] + atom_global_add_u32(p.words, 1);
     }
 }
 
@@ -137,6 +139,8 @@ GLINT_DEVICE void scan_values(const struct glint_forward_maps_params &p, uint32_
     struct tile_work work;
 
     while (next_tile<true>(work, p.base.shape, shared, t)) {
+        if (work.blocks == 0)
+            write_nothing<TILE_M, HEAD_DIM>(p.base, work, -GLINT_INFINITY, thread, 64);
         for (int32_t block = work.blocks - 1; block >= 0; --block) {
             const uint32_t values = value_ring::tile(shared, v);
 
@@ -175,7 +179,15 @@ GLINT_DEVICE void attend(const struct glint_forward_maps_params &p, uint32_t sha
     float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
     uint32_t weights[TILE_N / 4];
     int32_t block = 0; /* whose weights are made and not yet used */
-    bool more = next_tile<true>(work, p.base.shape, shared, t);
+    auto go_on = [&]() { /* tiles whose queries see no key are the scanners' */
+        bool any;
+
+        do
+            any = next_tile<true>(work, shape, shared, t);
+        while (any && work.blocks == 0);
+        return any;
+    };
+    bool more = go_on();
     bool begun = false; /* the tile's first scores and weights are made */
 
 #pragma unroll
@@ -306,7 +318,7 @@ GLINT_DEVICE void attend(const struct glint_forward_maps_params &p, uint32_t sha
 
         const struct tile_work done = work;
         const struct softmax_rows done_rows = rows;
-        more = next_tile<true>(work, p.base.shape, shared, t);
+        more = go_on();
         block = more ? own_blocks<TILE_N, true>(work, shape, work.query0 + 64 * (int32_t)w) - 1 : 0;
         begun = more && block == work.blocks - 1;
         if (begun) { /* the last values of this tile, and the first scores of the next */

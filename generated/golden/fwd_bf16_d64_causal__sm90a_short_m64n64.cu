@@ -60,6 +60,10 @@ GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PAR
     uint32_t weights[TILE_N / 4];
 
     find_tile<TILE_M, TILE_N, true>(work, shape, block_index());
+    if (work.blocks == 0) { /* no key is seen */
+        write_nothing<TILE_M, HEAD_DIM>(p.base, work, -GLINT_INFINITY, thread_index(), THREADS);
+        return;
+    }
     const int32_t head_kv = work.head_q / shape.group;
     int32_t block = work.blocks - 1;
 
