@@ -599,7 +599,7 @@ $ if capped then
 #pragma unroll
             for (int i = 0; i < 4; ++i)
                 sums[0][kt][rt][i] += sums[1][kt][rt][i];
-    change_scores(sums[0], cap);
+    change_few_scores(sums[0], cap);
 $ end
 #pragma unroll
     for (int kt = 0; kt < KEY_TILES; ++kt)

@@ -17,7 +17,7 @@ struct capped_score {
     float ratio, limit; /* r; 9.02 / r */
 };
 
-GLINT_DEVICE float cap_large_score(float s, const struct capped_score &cap)
+GLINT_DEVICE float cap_score(float s, const struct capped_score &cap)
 {
     s = s > cap.limit ? cap.limit : s;
     s = s < -cap.limit ? -cap.limit : s;
@@ -56,18 +56,30 @@ GLINT_DEVICE float largest_small_score(const struct capped_score &cap)
     return cap.limit * (0.7f / 9.02f);
 }
 
-GLINT_DEVICE float cap_score(float s, const struct capped_score &cap)
+GLINT_DEVICE float cap_either(float s, const struct capped_score &cap)
 {
-    return fabsf(s) <= largest_small_score(cap) ? cap_small_score(s, cap) : cap_large_score(s, cap);
+    return fabsf(s) <= largest_small_score(cap) ? cap_small_score(s, cap) : cap_score(s, cap);
 }
 
-/* A thread whose scores are all small is done with half of the work; the results are cap_score's either way. */
+/* A thread whose scores are all small is done with half of the work; the results are cap_either's either way. */
 GLINT_DEVICE bool all_small(float largest, const struct capped_score &cap)
 {
     return largest <= largest_small_score(cap);
 }
 
 template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&s)[ROWS][COLUMNS][4], const struct capped_score &cap)
+{
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt)
+#pragma unroll
+        for (int nt = 0; nt < COLUMNS; ++nt)
+#pragma unroll
+            for (int i = 0; i < 4; ++i)
+                s[rt][nt][i] = cap_score(s[rt][nt][i], cap);
+}
+
+/* Where registers suffice for both ways: decode. In the kernels with many queries ptxas spills some. */
+template <int ROWS, int COLUMNS> GLINT_DEVICE void change_few_scores(float (&s)[ROWS][COLUMNS][4], const struct capped_score &cap)
 {
     float largest = 0.0f;
 
@@ -94,7 +106,7 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&s)[ROWS
         for (int nt = 0; nt < COLUMNS; ++nt)
 #pragma unroll
             for (int i = 0; i < 4; ++i)
-                s[rt][nt][i] = cap_score(s[rt][nt][i], cap);
+                s[rt][nt][i] = cap_either(s[rt][nt][i], cap);
 }
 
 /* The same of a warpgroup's accumulator. */
@@ -112,7 +124,7 @@ template <int n> GLINT_DEVICE void change_scores(float (&s)[n], const struct cap
     } else {
 #pragma unroll
         for (int i = 0; i < n; ++i)
-            s[i] = cap_score(s[i], cap);
+            s[i] = cap_either(s[i], cap);
     }
 }
 
