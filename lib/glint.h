@@ -300,7 +300,8 @@ enum glint_scales {
  *    or between rows: sequences share a prefix so, and the pages of a ring come round again.
  *  - The rest of a sequence's last page, and pages that are in no table, are not multiplied in, and may hold anything.
  *  - The bits are those of linear K and V.
- * The forward pass takes them: on a CPU context, and on a GPU in the rows of the family sm80 whose spec has device_pages = true. */
+ * The forward pass takes them, with few queries too: on a CPU context, and on a GPU in the rows of the family sm80 whose spec has
+ * device_pages = true. */
 
 /*  tensor            shape                                  dtype
  *  Q, O, dO, dQ      [batch, heads_q,  seqlen_q, head_dim]  dtype

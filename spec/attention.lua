@@ -38,7 +38,7 @@ return {
     -- CUDA kernels for NVIDIA GPUs since Ampere, one cubin for each architecture: 80 is the A100, 87 the Jetson Orin, 90 the H100 and H200.
     -- 86, 89, 100, 110 and 120 are one more number each, and dropping one drops its bytes.
     -- device_lengths = true makes a second forward kernel of each, which reads the lengths of the sequences: GLINT_LENGTHS_DEVICE. With it
-    -- device_pages = true makes a third one, for K and V in pages.
+    -- device_pages = true makes a third one, for K and V in pages; and one more of decode, which reads lengths in any case.
     sm80 = { archs = { 80, 87, 90 } },
 
     -- Warp-specialised kernels for Hopper alone, the H100 and H200, up to twice as fast there. Decode, float32, and what TMA does not take go to sm80.

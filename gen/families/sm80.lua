@@ -65,7 +65,7 @@ local sm80 = {
     archs = arch_list,                                  -- only for these architectures
     padded_dim = schema.integer(16, 1024, 16),          -- head_dim in shared memory, with zeros, when not up to whole fragments only
     device_lengths = schema.flag(),                     -- forward: a second kernel, for GLINT_LENGTHS_DEVICE; the family's own unless it is said
-    device_pages = schema.flag(),                       -- forward: a third one, for K and V in pages, where device_lengths is set
+    device_pages = schema.flag(),                       -- forward: a third one, for K and V in pages, where device_lengths is set; decode: one more
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
@@ -224,7 +224,7 @@ function sm80.complete(record)
   record.padded_dim = record.padded_dim or (record.head_dim + FRAGMENT - 1) // FRAGMENT * FRAGMENT
   record.threads = 32 * record.warps
   record.device_lengths = record.pass == "fwd" and record.device_lengths or false
-  record.device_pages = record.device_lengths and record.device_pages or false
+  record.device_pages = (record.device_lengths or record.pass == "dec") and record.device_pages or false -- decode always reads lengths
   if record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
     record.page_chunks = page_chunks(record)
@@ -403,9 +403,10 @@ function sm80.check(record, report)
   else
     decode.check(record, report)
   end
+  local kept = record.device_lengths and MASK_BYTES + (record.device_pages and KEYS_BYTES or 0) or 0
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do
-      if kernel.bytes + (record.device_lengths and MASK_BYTES or 0) + (record.device_pages and KEYS_BYTES or 0) > smem_limit(arch) then
+      if kernel.bytes + kept > smem_limit(arch) then
         report("tile", ("at head_dim %d the %s kernel needs %s bytes of shared memory, and a block on sm_%s has %d"):format(
           record.head_dim, kernel.kernel, kernel.text, arch, smem_limit(arch)),
           "a smaller m or n, or archs = { ... } without it")

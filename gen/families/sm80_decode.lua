@@ -35,12 +35,12 @@ end
 
 --- struct glint_gpu_launch, in launch order.
 function decode.launches(record)
-  return {
-    { suffix = "", grid = "GLINT_GPU_DECODE_ITEMS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
-      blocks_per_sm = record.blocks_per_sm, dependent = 1 },
-    { suffix = "_merge", grid = "GLINT_GPU_DECODE_MERGE", rows = 2, threads = 32 * SPAN_CHUNKS, smem_bytes = SPAN_CHUNKS * 32 * 16,
-      dependent = 1 },
-  }
+  local main = { suffix = "", grid = "GLINT_GPU_DECODE_ITEMS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
+    blocks_per_sm = record.blocks_per_sm, dependent = 1 }
+  local merge = { suffix = "_merge", grid = "GLINT_GPU_DECODE_MERGE", rows = 2, threads = 32 * SPAN_CHUNKS,
+    smem_bytes = SPAN_CHUNKS * 32 * 16, dependent = 1 }
+  if not record.device_pages then return { main, merge } end
+  return { main, setmetatable({ suffix = "_pages", pages = 1 }, { __index = main }), merge }
 end
 
 --- The limits; report(field, wrong, right) for each that is broken.
@@ -71,6 +71,7 @@ function decode.describe(record)
     ("Keys are summed up by steps of %d, chunks of %d and spans of %d. For up to %d queries."):format(record.tile_n,
       record.tile_n * record.chunk_steps, record.tile_n * record.chunk_steps * SPAN_CHUNKS, record.queries_up_to),
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
+    record.device_pages and "A further kernel finds K and V in pages." or nil,
   }
 end
 

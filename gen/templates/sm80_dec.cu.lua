@@ -542,6 +542,118 @@ GLINT_DEVICE void copy_values(const struct glint_decode_params *p, struct copier
     c.v_from += TILE_N * p->v.row * BYTES;
 }
 
+$ if device_pages then
+/* ---- K and V in pages --------------------------------------------------------------------------------------------------- */
+
+/* The same of pages. A page is looked up once for K and V, and half a step before its copies begin: an index that is used at once waits for
+ * L2. Rows that are copied together by this thread's neighbours may lie in pages of their own, so each thread looks up its own rows'. */
+struct paged_copier {
+    struct cursor at;
+    const char *k_from, *v_from; /* this thread's column of the head, in page 0 */
+    uint32_t stage;
+    int32_t page[COPIES]; /* as the table has them until copy_paged_keys, then as they count */
+    bool first;           /* of an item's steps */
+};
+
+/* This thread's row of copy i of the step. */
+GLINT_DEVICE int32_t key_of_copy(const struct paged_copier &c, const int i)
+{
+    return c.at.step * TILE_N + (int32_t)(thread_index() / PAGE_CHUNKS) + i * COPY_ROWS;
+}
+
+/* Entry of the table for a key; one past the end has the last key's. */
+GLINT_DEVICE int32_t table_entry(const struct glint_decode_pages_params *p, const struct cursor &at, int32_t key)
+{
+    const int32_t *const table = p->page_table + (int64_t)at.tile.batch * p->pages_per_sequence;
+
+    return (int32_t)bits_of(ld_global_f32((const float *)(const void *)(table + (min(key, at.own.keys - 1) >> p->page_shift))));
+}
+
+/* Moves on to the walk's next step, if there is one, and begins to look up its pages. */
+GLINT_DEVICE void look_up_pages(const struct glint_decode_pages_params *p, struct paged_copier &c)
+{
+    if (c.at.step >= c.at.end)
+        c.first = find_step(&p->base, c.at);
+    if (c.first) {
+        c.k_from = view_row(&p->base.k, 0, c.at.tile.head_kv, 0, BYTES) + thread_index() % PAGE_CHUNKS * 16;
+        c.v_from = view_row(&p->base.v, 0, c.at.tile.head_kv, 0, BYTES) + thread_index() % PAGE_CHUNKS * 16;
+    }
+    if (c.at.step < c.at.end)
+#pragma unroll
+        for (int i = 0; i < COPIES; ++i)
+            c.page[i] = table_entry(p, c.at, key_of_copy(c, i));
+}
+
+/* Lowers the word for a fault to the sequence if a page of this thread's copies is outside of the pool, and a row of the tile sees a key of it. */
+GLINT_DEVICE void note_bad_pages(const struct glint_decode_pages_params *p, const struct paged_copier &c)
+{
+    const struct tile &t = c.at.tile;
+    const int32_t end = min(c.at.own.keys, end_of_row(&p->base, min(c.at.own.rows, t.row0 + TILE_M) - 1, c.at.own));
+
+#pragma unroll 1
+    for (int i = 0; i < COPIES; ++i) {
+        const int32_t index = min(key_of_copy(c, i), c.at.own.keys - 1) >> p->page_shift, first = index << p->page_shift;
+
+        if (first < end${band and " && first + (1 << p->page_shift) > begin_of_row(&p->base, t.row0, c.at.own)" or ""} &&
+            (uint32_t)table_entry(p, c.at, first) >= (uint32_t)p->pages)
+            atomicMin(p->base.fault, (uint32_t)t.batch);
+    }
+}
+
+/* Begins the copy of this thread's part of one tile. */
+GLINT_DEVICE void copy_part_of_pages(const struct glint_decode_pages_params *p, const struct glint_gpu_view *view,
+                                     const struct paged_copier &c, const char *head, uint32_t tile)
+{
+    const uint32_t to = tile + tile_offset(thread_index() / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS, TILE_N, PAGE_CHUNKS);
+
+#pragma unroll
+    for (int i = 0; i < COPIES; ++i) {
+        const int32_t key = key_of_copy(c, i);
+        const char *const from = head + (c.page[i] * view->batch + (key & ((1 << p->page_shift) - 1)) * view->row) * BYTES;
+
+#pragma unroll
+        for (int page = 0; page < PAGES; ++page)
+            cp_async_16_once(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), from + page * (PAGE_CHUNKS * 16),
+                             key < c.at.own.keys && (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
+    }
+}
+
+/* As copy_keys, of the step that look_up_pages has found. */
+template <class of_item_t>
+GLINT_DEVICE void copy_paged_keys(const struct glint_decode_pages_params *p, struct paged_copier &c, uint32_t k_tiles, of_item_t of_item)
+{
+    if (c.at.step < c.at.end) {
+        bool bad = false;
+
+#pragma unroll
+        for (int i = 0; i < COPIES; ++i) {
+            bad = bad || (uint32_t)c.page[i] >= (uint32_t)p->pages;
+            c.page[i] = max(0, min(c.page[i], p->pages - 1));
+        }
+        if (bad && p->base.fault)
+            note_bad_pages(p, c);
+        copy_part_of_pages(p, &p->base.k, c, c.k_from, k_tiles + c.stage);
+        if (c.first)
+            of_item();
+        c.first = false;
+    }
+    cp_async_commit();
+}
+
+/* The same of the V of that step; then the next step's pages. */
+GLINT_DEVICE void copy_paged_values(const struct glint_decode_pages_params *p, struct paged_copier &c, uint32_t v_tiles)
+{
+    if (c.at.step < c.at.end)
+        copy_part_of_pages(p, &p->base.v, c, c.v_from, v_tiles + c.stage);
+    cp_async_commit();
+    c.stage = c.stage == (STAGES - 1) * K_BYTES ? 0 : c.stage + K_BYTES;
+    ++c.at.step;
+    look_up_pages(p, c);
+}
+
+/* ---- products ----------------------------------------------------------------------------------------------------------- */
+
+$ end
 /* Operands B of Q^T at k step kk. */
 GLINT_DEVICE void load_queries(uint32_t q[ROW_TILES][2], uint32_t q_tile, const int kk)
 {
@@ -760,8 +872,17 @@ $ end
 }
 
 $ end
+$ for _, kind in ipairs(device_pages and { "linear", "pages" } or { "linear" }) do
+$ local paged = kind == "pages"
+$ if paged then
+/* The same over K and V in pages. */
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(struct glint_decode_pages_params) in_pages)
+{
+    const struct glint_decode_params &p = in_pages.base;
+$ else
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_decode_params) p)
 {
+$ end
     const uint32_t lane = lane_index(), warp = warp_index();
 
     /* Shared memory: STAGES of K, then STAGES of V, Q_TILES of Q, P, maxima, sums. */
@@ -774,7 +895,7 @@ $ if capped then
 $ end
     const float scale = p.shape.softmax_scale;
     struct cursor at;
-    struct copier c;
+    struct ${paged and "paged_" or ""}copier c;
     uint32_t stage = 0, q_to = q_tiles, q_tile = q_tiles;
 
     auto next_q = [&](uint32_t &tile) { tile = tile == q_tiles + (Q_TILES - 1) * Q_BYTES ? q_tiles : tile + Q_BYTES; };
@@ -782,8 +903,13 @@ $ end
         copy_queries(&p, &c.at.tile, c.at.own.rows, q_to);
         next_q(q_to);
     };
+$ if paged then
+    auto copy_k = [&]() { copy_paged_keys(&in_pages, c, k_tiles, copy_q); };
+    auto copy_v = [&]() { copy_paged_values(&in_pages, c, v_tiles); };
+$ else
     auto copy_k = [&]() { copy_keys(&p, c, k_tiles, copy_q); };
     auto copy_v = [&]() { copy_values(&p, c, v_tiles); };
+$ end
 
     at.item = block_index();
     at.own_of = -1;
@@ -798,7 +924,12 @@ $ end
     measure_item(&p, at);
     c.at = at;
     c.stage = 0;
+$ if paged then
+    c.first = true;
+    look_up_pages(&in_pages, c);
+$ else
     begin_copies_of_item(&p, c);
+$ end
 #pragma unroll 1
     for (int i = 1;; ++i) {
         copy_k();
@@ -932,6 +1063,7 @@ $ end
     cp_async_wait(0);
 }
 
+$ end
 /* Folds what the blocks of ${symbol} left in the workspace. A block takes 16 columns of two neighbouring rows, a lane one number; a warp folds
  * the steps of a chunk, the chunks of a span or takes a span, and the first warp folds the results of all. */
 GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_decode_params) p)

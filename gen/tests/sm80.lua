@@ -237,6 +237,12 @@ harness.case("a decode tile is two kernels, which may begin before what is ahead
   harness.has(explain.variant(loaded, record.name), "K 3 x 64 x 128 x 2 + V 3 x 64 x 128 x 2 + Q 4 x 8 x 128 x 2 + P 8 x 64 x 2", "= 107776")
 end)
 
+harness.case("a decode kernel for pages comes between the two, where the family says so", function()
+  local loaded = assert(specs.open(decode("{ m = 8, n = 64 }", { [8] = "      archs = { 80, 90 }, device_pages = true," })))
+  local suffixes = {}
+  for i, launch in ipairs(loaded.records[1].launches) do suffixes[i] = launch.suffix .. (launch.pages or "") end
+  harness.is(table.concat(suffixes, " "), " _pages1 _merge")
+end)
 harness.case("how many queries a decode row is taken for, a tile may say", function()
   local loaded = assert(specs.open(decode("{ m = 8, n = 64, queries_up_to = 3 }")))
   harness.is(loaded.records[1].queries_up_to, 3)

@@ -99,8 +99,8 @@ static inline struct glint_cuda_plan glint_cuda_plan_of(const struct glint_plan 
     return own;
 }
 
-/* The parameters of a call, as fill_params of a GPU family fills them in. The structs of maps, lengths, sinks and caps begin with those of every
- * family. */
+/* The parameters of a call, as fill_params of a GPU family fills them in. All but the forward's, the backward's and decode's begin with one of
+ * these. */
 union glint_cuda_params {
     struct glint_forward_params forward;
     struct glint_lengths_params lengths;
@@ -109,6 +109,7 @@ union glint_cuda_params {
     struct glint_sinks_params sinks;
     struct glint_capped_params capped;
     struct glint_decode_params decode;
+    struct glint_decode_pages_params decode_pages;
     struct glint_forward_maps_params forward_maps;
     struct glint_backward_maps_params backward_maps;
 };

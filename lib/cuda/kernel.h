@@ -18,8 +18,8 @@
  *                                                lib/device/hopper_params.h
  *     lengths on the device    lengths = 1       its parameter is struct glint_lengths_params; a row without such a launch is for lengths of
  *                                                the host alone
- *     K and V in pages         lengths = 1,      its parameter is struct glint_pages_params
- *                              pages = 1
+ *     K and V in pages         lengths = 1,      its parameter is struct glint_pages_params; of decode, which has no lengths = 1 as it reads
+ *                              pages = 1         them always, struct glint_decode_pages_params
  *     the sinks' gradient      sinks = 1         its parameter is struct glint_sinks_params; it is left out where a problem has no sinks
  *     words that begin as 0    zero_words        they are at `words` of that parameter, the first of the workspace; they are cleared in
  *                                                the stream, ahead of the first kernel
@@ -61,7 +61,7 @@ struct glint_gpu_launch {
     uint32_t cluster;       /* blocks of a cluster, 1 to 8; 0: no clusters */
     uint32_t dependent;     /* 1: programmatic dependent launch on what is ahead in the stream */
     uint32_t lengths; /* 1: launched in place of the others for a problem whose lengths are on the device; a tile a head at least */
-    uint32_t pages;   /* 1: in place of that one where K and V are in pages */
+    uint32_t pages;   /* 1: in place of that one where K and V are in pages; of decode in place of the one with the same grid */
     uint32_t sinks;   /* 1: left out for a problem without sinks */
 };
 

@@ -77,13 +77,19 @@ static void share_out(const struct glint_variant *variant, struct glint_cuda_pla
         own->shape.section = glint_gpu_backward_section(&own->shape, own->backward.part_heads, kernel->strategy, variant->head_dim);
 }
 
-/* Blocks of a decode row: as its layout says. */
-static void count_decode_grids(const struct glint_gpu_kernel *kernel, bool lengths, struct glint_cuda_plan *own)
+/* Blocks of a decode row: as its layout says. Lengths of the device are looked at where the bound is 0, too. */
+static void count_decode_grids(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem,
+                               struct glint_cuda_plan *own)
 {
-    for (uint32_t i = 0; i < kernel->launch_count; i++)
-        own->blocks[i] = kernel->launch[i].grid == GLINT_GPU_DECODE_ITEMS ? own->decode.blocks : own->decode.merge_blocks;
-    if (lengths && own->blocks[0] == 0) /* they are looked at where the bound is 0, too */
-        own->blocks[0] = 1;
+    const bool lengths = problem->lengths == GLINT_LENGTHS_DEVICE;
+    const uint32_t blocks = lengths && own->decode.blocks == 0 ? 1 : own->decode.blocks;
+    for (uint32_t i = 0; i < kernel->launch_count; i++) {
+        const struct glint_gpu_launch *launch = &kernel->launch[i];
+        if (launch->grid == GLINT_GPU_DECODE_MERGE)
+            own->blocks[i] = own->decode.merge_blocks;
+        else if ((launch->pages != 0) == (problem->page_rows > 0))
+            own->blocks[i] = blocks;
+    }
 }
 
 static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem, uint32_t multiprocessors,
@@ -123,7 +129,7 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     if (kernel->strategy == GLINT_GPU_DECODE) {
         if (!glint_decode_lay_out(&own.decode, &own.shape, kernel, variant->tile_m, variant->tile_n, concurrency, bytes, &bytes))
             return false;
-        count_decode_grids(kernel, problem->lengths == GLINT_LENGTHS_DEVICE, &own);
+        count_decode_grids(kernel, problem, &own);
     } else {
         if (backward)
             share_out(variant, &own);

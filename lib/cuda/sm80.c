@@ -3,7 +3,7 @@
 #include "lib/cuda/cuda.h"
 #include "lib/text.h"
 
-/* Has the row a kernel that reads lengths, as all of decode are, or one that finds K and V in pages? */
+/* Has the row a kernel that reads lengths, as all of decode do, or one that finds K and V in pages? */
 static bool reads(const struct glint_variant *row, bool pages)
 {
     const struct glint_gpu_kernel *kernel = row->kernel;
@@ -25,6 +25,24 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
     return status == GLINT_OK ? glint_strides_fit(row, problem, fault) : status;
 }
 
+/* log2 of a page's rows. */
+static int32_t page_shift(const struct glint_problem *p)
+{
+    int32_t shift = 0;
+    while (INT64_C(1) << shift < p->page_rows)
+        shift++;
+    return shift;
+}
+
+static void fill_decode_pages(const struct glint_problem *p, const struct glint_tensors *tensors,
+                              struct glint_decode_pages_params *params)
+{
+    params->page_table = tensors->page_table;
+    params->page_shift = page_shift(p);
+    params->pages = (int32_t)p->pages;
+    params->pages_per_sequence = (int32_t)p->pages_per_sequence;
+}
+
 static void fill_params(const struct glint_variant *row, const struct glint_plan *plan, const struct glint_tensors *tensors,
                         void *workspace, void *params)
 {
@@ -41,7 +59,12 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
         capped->score_ratio = glint_cuda_score_ratio(p);
         capped->score_limit = 9.02f / capped->score_ratio;
     }
-    if (p->lengths == GLINT_LENGTHS_HOST || row->queries_up_to > 0)
+    if (row->queries_up_to > 0) {
+        if (p->page_rows > 0)
+            fill_decode_pages(p, tensors, params);
+        return;
+    }
+    if (p->lengths == GLINT_LENGTHS_HOST)
         return;
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
     of_lengths->seqlens_q = tensors->seqlens_q;
@@ -54,11 +77,9 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
         return;
     struct glint_pages_params *of_pages = params;
     of_pages->page_table = tensors->page_table;
-    of_pages->page_shift = 0;
+    of_pages->page_shift = page_shift(p);
     of_pages->pages = (int32_t)p->pages;
     of_pages->pages_per_sequence = (int32_t)p->pages_per_sequence;
-    for (int64_t rows = p->page_rows; rows > 1; rows /= 2)
-        of_pages->page_shift++;
 }
 
 /* Into how many parts blocks share the keys, and what the workspace is for. */

@@ -46,4 +46,13 @@ struct glint_decode_params {
     float *partial_rows; /* [tile, entry, rows, 2 * warps]: the maximum, and from [warps] on the sums of the warps */
 };
 
+/* The same where K and V are in pages: `batch` of their views steps from page to page. */
+struct glint_decode_pages_params {
+    struct glint_decode_params base;
+    const int32_t *page_table; /* [batch, pages_per_sequence] */
+    int32_t pages;             /* of the pool: an index outside of it counts as the nearest one */
+    int32_t pages_per_sequence;
+    int32_t page_shift; /* log2 of the keys of a page */
+};
+
 #endif

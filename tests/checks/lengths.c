@@ -218,8 +218,8 @@ static size_t place_in_pool(const struct experiment *e, const struct glint_strid
 /* A table for the keys of a call: pages in an order of their own. A page of which no query sees a key has an index outside of the pool, and so have
  * (`wild`) the first one and the last one of the pool, which count as themselves. Entries without a key hold what no one may take for an index. */
 struct paging {
-    int64_t page_rows, per_sequence, pages;
-    int32_t *entries; /* [BATCH][per_sequence] */
+    int64_t batch, page_rows, per_sequence, pages;
+    int32_t *entries; /* [batch][per_sequence] */
     int32_t *place;   /* the same: the page that is meant, or -1 */
     uint32_t first_bad;
 };
@@ -240,8 +240,8 @@ static bool seen(const struct experiment *e, const struct lengths *l, int64_t b,
 
 static void make_table(const struct experiment *e, struct paging *p, const struct lengths *l, bool wild)
 {
-    p->first_bad = l->first_fault;
-    for (int64_t b = 0; b < BATCH; b++)
+    p->first_bad = (int64_t)l->first_fault < p->batch ? l->first_fault : GLINT_NO_FAULT;
+    for (int64_t b = 0; b < p->batch; b++)
         for (int64_t i = 0; i < p->per_sequence; i++) {
             const int64_t at = b * p->per_sequence + i, page = wild ? (7 * at + 5) % p->pages : p->pages - 1 - 7 * at % p->pages;
             const int64_t end = (i + 1) * p->page_rows < keys_of(e, l, b) ? (i + 1) * p->page_rows : keys_of(e, l, b);
@@ -265,7 +265,7 @@ static void put_pool(const struct experiment *e, const struct paging *p, const s
 {
     unsigned char *const pool = check_memory(bytes);
     memset(pool, 0xff, bytes);
-    for (int64_t b = 0; b < BATCH; b++)
+    for (int64_t b = 0; b < p->batch; b++)
         for (int64_t key = 0; key < keys_of(e, l, b); key++) {
             const int64_t page = p->place[b * p->per_sequence + key / p->page_rows];
             for (int64_t h = 0; page >= 0 && h < tensor_heads(e, t); h++)
@@ -286,7 +286,10 @@ static void same_outputs(const struct experiment *e, unsigned char *const linear
     }
 }
 
-/* Pages of each size have the bits of linear K and V, with NaN in whatever is not a key; a page outside of the pool is clamped and noted. */
+/* Pages of each size have the bits of linear K and V, with NaN in whatever is not a key; a page outside of the pool is clamped and noted. With
+ * detail ALONE of the first sequence by itself. */
+enum { ALONE = 2 };
+
 static void pages(struct subject *subject, const struct shape *shape)
 {
     const int64_t m = shape->seqlen_q, n = shape->seqlen_k, tile = subject->info.tile_n;
@@ -299,6 +302,7 @@ static void pages(struct subject *subject, const struct shape *shape)
     struct experiment *e = experiment_of_all(subject, shape);
     const struct backend *backend = subject->backend;
     struct glint_problem problem = problem_of(e);
+    problem.batch = shape->detail == ALONE ? 1 : BATCH;
     const struct glint_plan linear_plan = experiment_plan(subject, &problem, GLINT_FORWARD, subject->variant, LANES_SERIAL);
     void *device[TENSORS] = {NULL};
     uint32_t *fault = check_device_memory(backend, sizeof *fault, 256, FENCE_NONE);
@@ -316,11 +320,11 @@ static void pages(struct subject *subject, const struct shape *shape)
             backend->copy_out(linear[t], device[t], all_bytes(e, t));
         }
 
-        struct paging p = {.page_rows = page_rows[set]};
+        struct paging p = {.batch = problem.batch, .page_rows = page_rows[set]};
         p.per_sequence = (n + p.page_rows - 1) / p.page_rows + 1;
-        p.pages = BATCH * p.per_sequence + 1 + (BATCH * p.per_sequence % 7 == 6); /* 7 does not divide it */
-        p.entries = check_memory(sizeof(int32_t) * (size_t)(BATCH * p.per_sequence));
-        p.place = check_memory(sizeof(int32_t) * (size_t)(BATCH * p.per_sequence));
+        p.pages = p.batch * p.per_sequence + 1 + (p.batch * p.per_sequence % 7 == 6); /* 7 does not divide it */
+        p.entries = check_memory(sizeof(int32_t) * (size_t)(p.batch * p.per_sequence));
+        p.place = check_memory(sizeof(int32_t) * (size_t)(p.batch * p.per_sequence));
         make_table(e, &p, l, set > 0);
         const int64_t heads = e->shape.heads_kv, dim = tensor_dim(e, K);
         const struct glint_strides by_head = {heads * p.page_rows * dim, p.page_rows * dim, dim},
@@ -332,7 +336,7 @@ static void pages(struct subject *subject, const struct shape *shape)
         problem.v = set == 0 ? by_row : by_head;
         const struct glint_plan plan = experiment_plan(subject, &problem, GLINT_FORWARD, subject->variant, LANES_SERIAL);
         const size_t bytes = (size_t)(p.pages * by_row.batch) * dtype_bytes(e->dtype);
-        const size_t table_bytes = sizeof(int32_t) * (size_t)(BATCH * p.per_sequence);
+        const size_t table_bytes = sizeof(int32_t) * (size_t)(p.batch * p.per_sequence);
         void *const pool_k = check_device_memory(backend, bytes, 256, FENCE_NONE);
         void *const pool_v = check_device_memory(backend, bytes, 256, FENCE_NONE);
         int32_t *const table = check_device_memory(backend, table_bytes, 256, FENCE_NONE);
@@ -340,7 +344,7 @@ static void pages(struct subject *subject, const struct shape *shape)
         put_pool(e, &p, &problem.k, K, pool_k, bytes, l);
         put_pool(e, &p, &problem.v, V, pool_v, bytes, l);
         backend->copy_in(table, p.entries, table_bytes);
-        for (int64_t i = 0; backend->forget != NULL && i < BATCH * p.per_sequence; i++)
+        for (int64_t i = 0; backend->forget != NULL && i < p.batch * p.per_sequence; i++)
             if (p.entries[i] == INT32_MIN) /* no one may look at it */
                 backend->forget(table + i, sizeof *table);
         backend->copy_in(fault, &word, sizeof word);
@@ -430,6 +434,14 @@ void lengths_checks(struct check_list *list, struct subject *subject)
         checks_add(list, lengths, &shape, "lengths/top_left");
         if (reads(subject, 16))
             checks_add(list, pages, &shape, "pages/top_left");
+    }
+    if (subject->info.queries_up_to > 0 && reads(subject, 16)) { /* so few rows that blocks share the keys */
+        struct shape few = shape;
+        few.heads_kv = 1;
+        few.seqlen_q = 2;
+        few.seqlen_k = 5 * n + 9;
+        few.detail = ALONE;
+        checks_add(list, pages, &few, "pages/shared_keys");
     }
     shape.seqlen_q = 0;
     checks_add(list, no_bound, &shape, "lengths/no_queries");

@@ -27,7 +27,11 @@ return {
   exclude = {
     { softcap = "softcap", head_dim = { 32, 64, 128 }, reason = "one head dim of softcaps is enough" },
     { softcap = "softcap", mask = { "none", "band" }, reason = "and one mask" },
-    { mask = "band", head_dim = { 32, 64, 128 }, reason = "one head dim of windows is enough" },
+    { mask = "band", pass = { "fwd", "bwd" }, head_dim = { 32, 64, 128 }, reason = "one head dim of windows is enough" },
+    { pass = "dec", head_dim = { 32, 128 }, reason = "one with pages and one without are enough" },
   },
-  override = { { family = "sm80", mask = "band", set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" } },
+  override = {
+    { family = "sm80", mask = "band", set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" },
+    { family = "sm80", pass = "dec", head_dim = 64, set = { device_pages = true }, reason = "faults of the one that finds K and V in pages" },
+  },
 }

@@ -36,8 +36,11 @@ return {
       } } },
     },
   },
-  override = { { family = "sm80", pass = "fwd", head_dim = 72, softcap = "none", set = { device_lengths = true, device_pages = true },
-      reason = "one head dim with lengths of the device, and K and V in pages" } },
+  override = {
+    { family = "sm80", pass = "fwd", head_dim = 72, softcap = "none", set = { device_lengths = true, device_pages = true },
+      reason = "one head dim with lengths of the device, and K and V in pages" },
+    { family = "sm80", pass = "dec", dtype = "bf16", head_dim = 72, softcap = "none", set = { device_pages = true }, reason = "and in decode" },
+  },
   exclude = {
     { family = "sm80", mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough" },
     { family = "sm80", softcap = "softcap", head_dim = { 40, 104 }, reason = "one head dim with a softcap is enough" },

@@ -1,7 +1,7 @@
 """The deliberate faults, and the harmless changes, by which the simulator is judged: one table.
 
 A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and a second kernel that reads lengths, and fwd_halves,
-where two warps share queries; dec, of the head dim of fwd; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
+where two warps share queries; dec, of the head dim of fwd, and dec_pages, with a further kernel for pages; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
 times. `header` is the file it is in when that is not the kernel itself. `caught` lists what may catch it, any of: the kinds of report
 of the simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no
 observer of memory and barriers can tell from what was meant. `cases` are the checks (or prefixes of their names that end in "*") that
@@ -1104,6 +1104,51 @@ _DECODE = [
         "c.end = min(c.end, c.step + p->range);",
         "c.end = min(c.end, c.step + 2 * p->range);",
         ["race"],
+    ),
+    _fault(
+        "dec_pages",
+        "dec_page_of_a_key_past_the_end",
+        "a table is read at keys after a sequence's last one",
+        "(min(key, at.own.keys - 1) >> p->page_shift)",
+        "(key >> p->page_shift)",
+        ["uninitialised", "bounds"],
+        cases = ["pages/*"],
+    ),
+    _fault(
+        "dec_pages",
+        "dec_page_below_the_pool",
+        "an index below 0 counts as it is",
+        "c.page[i] = max(0, min(c.page[i], p->pages - 1));",
+        "c.page[i] = min(c.page[i], p->pages - 1);",
+        ["bounds"],
+        cases = ["pages/*"],
+    ),
+    _fault(
+        "dec_pages",
+        "dec_row_of_a_step_for_that_of_a_page",
+        "a key's row in its page is its row in the step",
+        "(key & ((1 << p->page_shift) - 1))",
+        "(key & (TILE_N - 1))",
+        ["answer", "bounds"],
+        cases = ["pages/*"],
+    ),
+    _fault(
+        "dec_pages",
+        "dec_pages_of_the_first_step_only",
+        "pages are looked up at an item's first step, and serve all of them",
+        "    if (c.at.step < c.at.end)\n#pragma unroll\n        for (int i = 0; i < COPIES; ++i)\n            c.page[i] = table_entry",
+        "    if (c.first)\n#pragma unroll\n        for (int i = 0; i < COPIES; ++i)\n            c.page[i] = table_entry",
+        ["answer"],
+        cases = ["pages/*"],
+    ),
+    _fault(
+        "dec_pages",
+        "dec_page_that_no_row_sees_is_a_fault",
+        "an index outside of the pool is noted where no query sees a key of the page",
+        "        if (first < end && first + ",
+        "        if (first + ",
+        ["answer"],
+        cases = ["pages/*"],
     ),
 ]
 
