@@ -27,7 +27,7 @@ axes.list = {
     fields = { f32 = { dtype_bytes = 4 }, f16 = { dtype_bytes = 2 }, bf16 = { dtype_bytes = 2 } }, says = "%s" },
   -- How K and V are stored: as the rest, or in 8 bits with float32 scales, which are a problem's. Forward passes only.
   { name = "kv_dtype", plural = "kv_dtypes", of = schema.choice({ "same", "i8", "e4m3" }), default = "same", part = "%s", token = "^(%w+)$",
-    column = "kv_dtype", c = { same = 0, i8 = "GLINT_I8", e4m3 = "GLINT_E4M3" }, not_in = { bwd = { "i8", "e4m3" } },
+    column = "kv_dtype", in_tiles = true, c = { same = 0, i8 = "GLINT_I8", e4m3 = "GLINT_E4M3" }, not_in = { bwd = { "i8", "e4m3" } },
     fields = { same = { narrow = false }, i8 = { narrow = true }, e4m3 = { narrow = true } },
     says = { i8 = "K and V in int8", e4m3 = "K and V in e4m3" } },
   { name = "head_dim", plural = "head_dims", of = schema.integer(8, 1024, 8), part = "d%d", token = "^d(%d+)$", column = "head_dim",
@@ -124,7 +124,7 @@ function axes.serves(lists, key)
     local values = axis.in_tiles and lists[axis.plural]
     if values then
       local found = false
-      for _, value in ipairs(values) do found = found or value == key[axis.name] end
+      for _, value in ipairs(values) do found = found or value == (key[axis.name] or axis.default) end
       if not found then return false end
     end
   end

@@ -221,10 +221,12 @@ end
 function sm80.complete(record)
   record.warps, record.blocks_per_sm = record.warps or 4, record.blocks_per_sm or 1
   record.math = record.math or (record.dtype == "f32" and "tf32" or nil)
-  record.padded_dim = record.padded_dim or (record.head_dim + FRAGMENT - 1) // FRAGMENT * FRAGMENT
+  local whole = record.narrow and 2 * FRAGMENT or FRAGMENT -- of 8 bits: an ldmatrix has two fragments
+  record.padded_dim = record.padded_dim or (record.head_dim + whole - 1) // whole * whole
   record.threads = 32 * record.warps
   record.device_lengths = record.pass == "fwd" and record.device_lengths or false
-  record.device_pages = (record.device_lengths or record.pass == "dec") and record.device_pages or false -- decode always reads lengths
+  local reads_lengths = record.device_lengths or record.pass == "dec"
+  record.device_pages = reads_lengths and not record.narrow and record.device_pages or false
   if record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
     record.page_chunks = page_chunks(record)
@@ -383,8 +385,8 @@ local function check_backward(record, report)
   end
 end
 
---- No kernel of the family reads K and V of 8 bits.
-function sm80.lacks(key) return key.narrow and "kv_dtype" or nil end
+--- Of 8 bits K and V are read by decode in bf16 alone.
+function sm80.lacks(key) return key.narrow and not (key.pass == "dec" and key.dtype == "bf16") and "kv_dtype" or nil end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm80.check(record, report)

@@ -11,8 +11,10 @@ local KIB = 1024
 
 local decode = {}
 
-local function page_chunks(record)
-  local chunks = record.padded_dim * record.dtype_bytes // 16
+local function kv_bytes(record) return record.narrow and 1 or record.dtype_bytes end
+
+local function page_chunks(record, bytes)
+  local chunks = record.padded_dim * bytes // 16
   return chunks % 8 == 0 and 8 or chunks % 4 == 0 and 4 or 2
 end
 
@@ -22,15 +24,17 @@ function decode.complete(record)
   record.span_chunks = SPAN_CHUNKS
   -- A tile of rows holds so many queries at least, so K and V are read as often as by the forward pass, once a query head, or less.
   record.queries_up_to = record.queries_up_to or record.m
-  record.page_chunks = page_chunks(record)
+  record.page_chunks = page_chunks(record, kv_bytes(record))
+  record.q_page_chunks = page_chunks(record, record.dtype_bytes)
   record.strategy_id = "GLINT_GPU_DECODE"
 end
 
 --- Parts of the shared memory of a block: { what, bytes } by `tile(what, copies, rows, columns, bytes)`.
 function decode.parts(record, tile)
   local m, n, d, bytes = record.m, record.n, record.padded_dim, record.dtype_bytes
-  return { tile("K", record.stages, n, d, bytes), tile("V", record.stages, n, d, bytes), tile("Q", record.stages + 1, m, d, bytes),
-    tile("P", 1, m, n, bytes), tile("maxima, sums", 2, record.warps, m, 4) }
+  local of_kv = kv_bytes(record)
+  return { tile("K", record.stages, n, d, of_kv), tile("V", record.stages, n, d, of_kv), tile("Q", record.stages + 1, m, d, bytes),
+    tile("P", 1, m, n, bytes), tile("maxima, sums", 2, record.warps, m, 4), record.narrow and tile("scales", 2 * record.stages, n, 1, 4) or nil }
 end
 
 --- struct glint_gpu_launch, in launch order.
@@ -47,6 +51,10 @@ end
 function decode.check(record, report)
   if record.dtype == "f32" then
     report("tile", "decode on GPUs is for 16-bit dtypes", 'dtypes = { "f16", "bf16" }, and exclude dec for f32 with a reason')
+  end
+  if record.narrow and record.head_dim % 16 ~= 0 then
+    report("head_dim", ("a row of 8-bit K with head_dim %d is not whole pieces of 16 bytes, which are copied"):format(record.head_dim),
+      "a multiple of 16, or exclude kv_dtype for it with a reason")
   end
   if record.warps ~= WARPS then
     report("warps", ("%d warps: the second kernel has lanes for the sums of %d"):format(record.warps, WARPS), tostring(WARPS))
@@ -78,7 +86,7 @@ end
 --- The model's numbers for a record, as a sentence.
 function decode.estimate(record)
   return ("bytes of K and V on their way to a multiprocessor: %s; shared memory: %s"):format(
-    text.bytes((2 * record.stages - 1) * record.n * record.padded_dim * record.dtype_bytes * record.blocks_per_sm), text.bytes(record.smem_bytes))
+    text.bytes((2 * record.stages - 1) * record.n * record.padded_dim * kv_bytes(record) * record.blocks_per_sm), text.bytes(record.smem_bytes))
 end
 
 --- The tile `line` of a larger head dim for `key`, with as many more stages as now fit.
@@ -107,7 +115,7 @@ function decode.candidates(family, key, arch)
       local tile = { m = 8, n = n, warps = WARPS, stages = stages, chunk_steps = n == 64 and 8 or 4, blocks_per_sm = 1 }
       local record = model.record_of(family, key, tile, { arch })
       if record then
-        local bytes = (2 * stages - 1) * n * record.padded_dim * record.dtype_bytes
+        local bytes = (2 * stages - 1) * n * record.padded_dim * kv_bytes(record)
         found[#found + 1] = { tile = tile, how = family.how(record), cost = 1 / math.min(bytes, 160 * KIB) + stages / 1e9 }
       end
     end

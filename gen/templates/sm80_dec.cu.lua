@@ -5,8 +5,13 @@ $ local dim_tiles = padded_dim // 16
 $ local uneven = dim_tiles % warps ~= 0
 $ local masked, band = mask ~= "none", mask == "band"
 $ assert(warps == 4, "a merge's lanes have the sums of 4 warps")
+$ local kv = narrow and "KV_BYTES" or "BYTES" -- bytes of an element of K and V
+$ local of_q = narrow and "Q_" or ""         -- chunks of a row of Q, where they are not those of K
+$ local call = narrow and "struct glint_decode_scales_params" or "struct glint_decode_params"
+$ local base = narrow and "&p->base" or "p"
+$ local with_nan = kv_dtype == "e4m3"
 /* Few queries against many keys. One block of ${warps} warps takes ${tile_m} rows, (query, query head) pairs of one key head, and walks over a
- * part of the keys in steps of ${tile_n}. K and V pass by once, so what counts is how many bytes are on their way: ${2 * stages - 1} tiles of ${tile_n * padded_dim * 2} bytes
+ * part of the keys in steps of ${tile_n}. K and V pass by once, so what counts is how many bytes are on their way: ${2 * stages - 1} tiles of ${tile_n * padded_dim * (narrow and 1 or 2)} bytes
  * a block.
  *
  * Products are the transposed ones, keys or columns of V by rows: S^T = K Q^T and O^T = V^T P^T. Rows are then the narrow side of mma, 8,
@@ -35,28 +40,40 @@ enum {
     DIM_MINE = (DIM_TILES + WARPS - 1) / WARPS, /* fragments of 16 columns that a warp sums: WARPS apart */
     EXPONENT = ${dtype == "f16" and "0x7c000000" or "0x7f800000"}, /* all ones in NaN and infinity: see finite_part */
     BYTES = 2, /* of an element */
+$ if narrow then
+    KV_BYTES = 1,
+    Q_CHUNKS = DIM_PADDED * BYTES / 16,
+    Q_ROW_CHUNKS = HEAD_DIM * BYTES / 16,
+    Q_PAGE_CHUNKS = ${q_page_chunks},
+    SCALE_BYTES = TILE_N * 4, /* of a step's keys, a float each */
+$ end
     K_STEPS = DIM_PADDED / 16,
-    CHUNKS = DIM_PADDED * BYTES / 16,
-    ROW_CHUNKS = HEAD_DIM * BYTES / 16,
+    CHUNKS = DIM_PADDED * ${kv} / 16,
+    ROW_CHUNKS = HEAD_DIM * ${kv} / 16,
     PAGE_CHUNKS = ${page_chunks},
     PAGES = CHUNKS / PAGE_CHUNKS,
     STAGES = ${stages}, /* of K and of V */
     Q_BYTES = TILE_M * DIM_PADDED * BYTES,
-    K_BYTES = TILE_N * DIM_PADDED * BYTES,
+    K_BYTES = TILE_N * DIM_PADDED * ${kv},
     P_BYTES = TILE_M * TILE_N * BYTES,
     ROWS_BYTES = WARPS * TILE_M * 4, /* a number of each row from each warp */
     Q_TILES = STAGES + 1,            /* K goes ahead by STAGES steps, and so by as many items */
     COPY_ROWS = THREADS / PAGE_CHUNKS, /* that all threads copy at once, and how often they do so for a step: */
     COPIES = TILE_N / COPY_ROWS,
     ROW_FLOATS = 2 * WARPS, /* of a row in the workspace: its maximum, from WARPS on the sums of the warps */
-    SHARED_BYTES = 2 * STAGES * K_BYTES + Q_TILES * Q_BYTES + P_BYTES + 2 * ROWS_BYTES,
+    SHARED_BYTES = 2 * STAGES * K_BYTES + Q_TILES * Q_BYTES + P_BYTES + 2 * ROWS_BYTES${narrow and " + 2 * STAGES * SCALE_BYTES" or ""},
     SPAN_KEYS = CHUNK_STEPS * SPAN_CHUNKS * TILE_N,
     MERGE_WARPS = SPAN_CHUNKS,
     MERGE_BYTES = MERGE_WARPS * 32 * 16,
 };
 
+$ if narrow then
+/* Fragments of S^T: registers 0, 1 belong to key lane / 4 and registers 2, 3 to lane / 4 + 8 (`half`); of O^T to columns 2 (lane / 4) and
+ * 2 (lane / 4) + 1, as V comes in pairs of columns; registers 0, 2 to row 2 (lane % 4) of the fragment's 8 and 1, 3 to the row after it (`odd`). */
+$ else
 /* Fragments of S^T and O^T: registers 0, 1 belong to key or column lane / 4 and registers 2, 3 to lane / 4 + 8 (`half`); registers 0, 2 to
  * row 2 (lane % 4) of the fragment's 8 and 1, 3 to the row after it (`odd`). */
+$ end
 typedef float scores_t[KEY_TILES][ROW_TILES][4];
 typedef float rows_t[ROW_TILES][2];
 typedef float output_t[DIM_MINE][ROW_TILES][4];
@@ -334,7 +351,7 @@ GLINT_DEVICE void store_lse(const struct glint_decode_params *p, const struct ti
     st_global_f32(p->lse + ((int64_t)t->batch * p->shape.heads_q + head) * p->shape.seqlen_q + query, lse);
 }
 
-/* What a lane of a merge has: one number of row lane % 2 in column lane / 4 + 8 (lane / 2 % 2) of 16, and warp lane / 2 % 4's sum of that row. */
+/* What a lane of a merge has: one number of row lane % 2 in column ${narrow and "2 (lane / 4) + lane / 2 % 2" or "lane / 4 + 8 (lane / 2 % 2)"} of 16, and warp lane / 2 % 4's sum of that row. */
 struct merged {
     float maximum, sum, o;
 };
@@ -366,11 +383,16 @@ GLINT_DEVICE void store_merged(const struct glint_decode_params *p, const struct
     const float sum = upper ? high[0] + high[1] + low[0] + low[1] : low[0] + low[1] + high[0] + high[1]; /* warps 0, 1, 2, 3 */
     const int32_t row = row0 + (int32_t)(lane & 1);
     const struct ending end = end_row(m.maximum, sum, sink);
+$ if narrow then
+    const float mine = m.o * end.factor, other = shfl_xor(mine, 2);
+    const int32_t column = dt * 16 + (int32_t)(lane >> 2) * 2 + (int32_t)(lane >> 1 & 1);
+$ else
     const float mine = m.o * end.factor, other = shfl_xor(mine, 4);
     const int32_t column = dt * 16 + (int32_t)(lane >> 1 & 1) * 8 + (int32_t)(lane >> 2);
+$ end
 
     if (row < rows) {
-        if ((lane >> 2 & 1) == 0 && column < HEAD_DIM)
+        if ((lane >> ${narrow and 1 or 2} & 1) == 0 && column < HEAD_DIM)
             st_global_u32(query_row(p, &p->o, t, row) + column * BYTES, pack_${dtype}(mine, other));
         if (dt == 0 && lane < 2)
             store_lse(p, t, row, end.lse);
@@ -381,13 +403,30 @@ GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct
                                uint32_t warp)
 {
     const uint32_t lane = lane_index();
+$ if not narrow then
     const bool odd = (lane >> 2 & 1) != 0; /* column: of two lanes with neighbouring columns, each stores both of one row */
+$ end
 
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt) {
         const int32_t row = t->row0 + rt * 8 + 2 * (int32_t)(lane & 3);
         const struct ending end[2] = {end_row(r.maximum[rt][0], r.sum[rt][0], sinks[rt][0]),
                                       end_row(r.maximum[rt][1], r.sum[rt][1], sinks[rt][1])};
+$ if narrow then
+
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd) {
+            char *const to = query_row(p, &p->o, t, row + odd < rows ? row + odd : t->row0);
+
+#pragma unroll
+            for (int dt = 0; dt < DIM_MINE; ++dt) {
+                const int32_t column = (dt * WARPS + (int32_t)warp) * 16 + (int32_t)(lane >> 2) * 2;
+
+                if (row + odd < rows && column < HEAD_DIM)
+                    st_global_u32(to + column * BYTES, pack_${dtype}(r.o[dt][rt][odd] * end[odd].factor, r.o[dt][rt][2 + odd] * end[odd].factor));
+            }
+        }
+$ else
         const bool mine = row + (int32_t)odd < rows;
         char *const to = query_row(p, &p->o, t, mine ? row + (int32_t)odd : t->row0);
 
@@ -402,6 +441,7 @@ GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct
                 if (mine && column < HEAD_DIM)
                     st_global_u32(to + column * BYTES, odd ? pack_${dtype}(other, odd_row) : pack_${dtype}(even_row, other));
             }
+$ end
         if (warp == 0 && lane < 4) {
             if (row < rows)
                 store_lse(p, t, row, end[0].lse);
@@ -470,11 +510,11 @@ GLINT_DEVICE bool find_step(const struct glint_decode_params *p, struct cursor &
 GLINT_DEVICE void copy_queries(const struct glint_decode_params *p, const struct tile *t, int32_t rows, uint32_t q_tile)
 {
 #pragma unroll 1
-    for (uint32_t i = thread_index(); i < TILE_M * CHUNKS; i += THREADS) {
-        const uint32_t row = i / CHUNKS, chunk = i - row * CHUNKS;
-        const bool inside = t->row0 + (int32_t)row < rows && (ROW_CHUNKS == CHUNKS || chunk < ROW_CHUNKS);
+    for (uint32_t i = thread_index(); i < TILE_M * ${of_q}CHUNKS; i += THREADS) {
+        const uint32_t row = i / ${of_q}CHUNKS, chunk = i - row * ${of_q}CHUNKS;
+        const bool inside = t->row0 + (int32_t)row < rows && (${of_q}ROW_CHUNKS == ${of_q}CHUNKS || chunk < ${of_q}ROW_CHUNKS);
 
-        cp_async_16(q_tile + tile_offset(row, chunk, TILE_M, PAGE_CHUNKS),
+        cp_async_16(q_tile + tile_offset(row, chunk, TILE_M, ${of_q}PAGE_CHUNKS),
                     inside ? query_row(p, &p->q, t, t->row0 + (int32_t)row) + chunk * 16 : (const char *)p->q.address, inside);
     }
 }
@@ -492,8 +532,8 @@ GLINT_DEVICE void begin_copies_of_item(const struct glint_decode_params *p, stru
 {
     const struct tile &t = c.at.tile;
 
-    c.k_from = copy_from(view_row(&p->k, t.batch, t.head_kv, c.at.step * TILE_N, BYTES), p->k.row * BYTES, PAGE_CHUNKS);
-    c.v_from = copy_from(view_row(&p->v, t.batch, t.head_kv, c.at.step * TILE_N, BYTES), p->v.row * BYTES, PAGE_CHUNKS);
+    c.k_from = copy_from(view_row(&p->k, t.batch, t.head_kv, c.at.step * TILE_N, ${kv}), p->k.row * ${kv}, PAGE_CHUNKS);
+    c.v_from = copy_from(view_row(&p->v, t.batch, t.head_kv, c.at.step * TILE_N, ${kv}), p->v.row * ${kv}, PAGE_CHUNKS);
     c.first = true;
 }
 
@@ -509,20 +549,45 @@ GLINT_DEVICE void copy_part_of_tile(const struct glint_decode_params *p, const s
         for (int page = 0; page < PAGES; ++page)
             cp_async_16_once(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), from + page * (PAGE_CHUNKS * 16),
                              i * COPY_ROWS < c.valid && (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
-        from += COPY_ROWS * view->row * BYTES;
+        from += COPY_ROWS * view->row * ${kv};
     }
 }
 
+$ if narrow then
+/* And of the scales of a step's keys; a key past the end has 0. */
+GLINT_DEVICE void copy_scales(const struct glint_decode_scales_params *p, const float *scales, const struct copier &c, uint32_t to)
+{
+    const float *const from = scales + c.at.tile.batch * p->scale_batch + c.at.tile.head_kv * p->scale_head;
+
+#pragma unroll
+    for (int i = 0; i < (TILE_N + THREADS - 1) / THREADS; ++i) {
+        const int32_t index = i * THREADS + (int32_t)thread_index(), key = c.at.step * TILE_N + index;
+
+        if (TILE_N % THREADS == 0 || index < TILE_N)
+            cp_async_4(to + index * 4, from + key * (int64_t)p->scale_row, key < c.at.own.keys);
+    }
+}
+
+/* Where those of the K or V at `stage` are. */
+GLINT_DEVICE uint32_t scales_of_stage(uint32_t scales, uint32_t stage)
+{
+    return scales + stage / (DIM_PADDED / 4);
+}
+
+$ end
 /* Begins the copies of the walk's next K, a group of its own even when there is none. of_item() begins what else there is to copy with an item's
  * first step. */
 template <class of_item_t>
-GLINT_DEVICE void copy_keys(const struct glint_decode_params *p, struct copier &c, uint32_t k_tiles, of_item_t of_item)
+GLINT_DEVICE void copy_keys(const ${call} *p, struct copier &c, uint32_t k_tiles, ${narrow and "uint32_t scales, " or ""}of_item_t of_item)
 {
-    if (c.at.step >= c.at.end && find_step(p, c.at))
-        begin_copies_of_item(p, c);
+    if (c.at.step >= c.at.end && find_step(${base}, c.at))
+        begin_copies_of_item(${base}, c);
     c.valid = c.at.step < c.at.end ? c.at.own.keys - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS) : -TILE_N;
     if (c.at.step < c.at.end) {
-        copy_part_of_tile(p, &p->k, c, c.k_from, k_tiles + c.stage);
+        copy_part_of_tile(${base}, ${narrow and "&p->base.k" or "&p->k"}, c, c.k_from, k_tiles + c.stage);
+$ if narrow then
+        copy_scales(p, p->k_scale, c, scales_of_stage(scales, c.stage));
+$ end
         if (c.first)
             of_item();
         c.first = false;
@@ -531,15 +596,22 @@ GLINT_DEVICE void copy_keys(const struct glint_decode_params *p, struct copier &
 }
 
 /* The same of the V of that step. */
-GLINT_DEVICE void copy_values(const struct glint_decode_params *p, struct copier &c, uint32_t v_tiles)
+GLINT_DEVICE void copy_values(const ${call} *p, struct copier &c, uint32_t v_tiles${narrow and ", uint32_t scales" or ""})
 {
+$ if narrow then
+    if (c.at.step < c.at.end) {
+        copy_part_of_tile(&p->base, &p->base.v, c, c.v_from, v_tiles + c.stage);
+        copy_scales(p, p->v_scale, c, scales_of_stage(scales, c.stage));
+    }
+$ else
     if (c.at.step < c.at.end)
         copy_part_of_tile(p, &p->v, c, c.v_from, v_tiles + c.stage);
+$ end
     cp_async_commit();
     c.stage = c.stage == (STAGES - 1) * K_BYTES ? 0 : c.stage + K_BYTES;
     ++c.at.step;
-    c.k_from += TILE_N * p->k.row * BYTES;
-    c.v_from += TILE_N * p->v.row * BYTES;
+    c.k_from += TILE_N * ${narrow and "p->base.k.row" or "p->k.row"} * ${kv};
+    c.v_from += TILE_N * ${narrow and "p->base.v.row" or "p->v.row"} * ${kv};
 }
 
 $ if device_pages then
@@ -654,6 +726,112 @@ GLINT_DEVICE void copy_paged_values(const struct glint_decode_pages_params *p, s
 /* ---- products ----------------------------------------------------------------------------------------------------------- */
 
 $ end
+$ if narrow then
+/* ---- 8 bits ------------------------------------------------------------------------------------------------------------- */
+
+/* Of the four numbers of a word those of bytes 0 and 2, or 1 and 3 (ODD), as bf16, exactly. What is summed over may be in any order that both
+ * operands have, so no byte changes its place. For four numbers that is ${kv_dtype == "i8" and "four integer instructions and two multiply-adds" or "seven integer instructions, two multiply-adds and three that look for NaN"}, of every
+ * GPU since sm_80. */
+$ if kv_dtype == "i8" then
+enum { UNIT = 64 }; /* widen() gives a number over it */
+
+template <int ODD> GLINT_DEVICE uint32_t widen(uint32_t word)
+{
+    const uint32_t raised = word ^ 0x80808080u; /* 128 more, without a sign: as bits of bf16 that many times 2^-133, denormal or not */
+
+    return fma_bf16x2((ODD ? raised >> 8 : raised) & 0x00ff00ffu, 0x7f007f00u, 0xc000c000u); /* times 2^127, less 2 */
+}
+$ else
+template <int ODD> GLINT_DEVICE uint32_t widen(uint32_t word, uint32_t &codes)
+{
+    /* The sign, and exponent and mantissa where bf16 has them: the number over 2^120, also where it is denormal. NaN becomes 480, and what
+     * all seven ones carry into bit 11 or 27 of `codes`. */
+    const uint32_t small = ODD ? (word & 0x80008000u) | (word >> 4 & 0x07f007f0u) : (word << 8 & 0x80008000u) | (word << 4 & 0x07f007f0u);
+
+    codes |= small + 0x00100010u;
+    return fma_bf16x2(small, 0x7b807b80u, 0x80008000u);
+}
+
+/* Does a lane of the warp know of a NaN? */
+GLINT_DEVICE bool any_nan(uint32_t codes)
+{
+    return warp_any((codes & 0x08000800u) != 0);
+}
+
+GLINT_DEVICE bool has_nan(uint32_t word)
+{
+    return (((word & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u) != 0;
+}
+
+/* Scores with keys that hold a NaN are NaN. Seldom: it reads K again. */
+GLINT_DEVICE void add_nan_of_keys(scores_t s, uint32_t k_tile, uint32_t warp)
+{
+#pragma unroll
+    for (int kt = 0; kt < KEY_TILES; ++kt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            bool found = false;
+
+#pragma unroll 1
+            for (uint32_t chunk = 0; chunk < CHUNKS; ++chunk) {
+                uint32_t v[4];
+
+                ld_shared_u32x4(v, k_tile + tile_offset(warp * WARP_KEYS + kt * 16 + half * 8 + (lane_index() >> 2), chunk, TILE_N, PAGE_CHUNKS));
+                found = found || has_nan(v[0]) || has_nan(v[1]) || has_nan(v[2]) || has_nan(v[3]);
+            }
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+                for (int odd = 0; odd < 2; ++odd)
+                    s[kt][rt][2 * half + odd] = found ? float_of(0x7fffffffu) : s[kt][rt][2 * half + odd];
+        }
+}
+
+/* Columns of O whose V has a NaN are NaN in the rows that see its key. */
+GLINT_DEVICE void add_nan_of_values(output_t o, uint32_t v_tile, int32_t first_key, const struct sight &sight, uint32_t warp)
+{
+    const uint32_t pair = lane_index() >> 2;
+
+#pragma unroll 1
+    for (uint32_t key = 0; key < TILE_N; ++key)
+#pragma unroll
+        for (int dt = 0; dt < DIM_MINE; ++dt) {
+$ if uneven then
+            if (dt * WARPS + (int)warp >= DIM_TILES)
+                continue;
+$ end
+            const uint32_t bytes =
+                ld_shared_u32(v_tile + tile_offset(key, dt * WARPS + warp, TILE_N, PAGE_CHUNKS) + (pair >> 1) * 4) >> (pair & 1) * 16;
+
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+#pragma unroll
+                for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+                    for (int odd = 0; odd < 2; ++odd)
+                        if ((bytes >> 8 * half & 0x7f) == 0x7f && sees(sight, rt, odd, first_key + (int32_t)key, 1))
+                            o[dt][rt][2 * half + odd] = float_of(0x7fffffffu);
+        }
+}
+$ end
+
+/* Operands B of Q^T at k step kk. Lanes have four neighbouring columns, as they have four bytes of K: the first and the third, the second and
+ * the fourth. */
+GLINT_DEVICE void load_queries(uint32_t q[ROW_TILES][2], uint32_t q_tile, const int kk)
+{
+    const uint32_t lane = lane_index();
+
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        const uint32_t at = q_tile + tile_offset(rt * 8 + (lane >> 2), 2 * kk + (lane >> 1 & 1), TILE_M, Q_PAGE_CHUNKS) + (lane & 1) * 8;
+        const uint32_t first = ld_shared_u32(at), second = ld_shared_u32(at + 4);
+
+        q[rt][0] = (first & 0xffff) | second << 16;
+        q[rt][1] = first >> 16 | (second & 0xffff0000u);
+    }
+}
+
+$ else
 /* Operands B of Q^T at k step kk. */
 GLINT_DEVICE void load_queries(uint32_t q[ROW_TILES][2], uint32_t q_tile, const int kk)
 {
@@ -673,18 +851,49 @@ $ else
 $ end
 }
 
+$ end
 /* S^T = scale K Q^T of this warp's keys. Even and odd k steps are summed apart: two chains of products are twice as fast.
  * The scaled score is rounded once, to the number that maxima are made of too. begin_copies() comes when all of K is on its way into
  * registers: products do not wait behind copies. */
 template <class begin_copies_t>
 GLINT_DEVICE void make_scores(scores_t s, const uint32_t (&q_kept)[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2], uint32_t q_tile, uint32_t k_lane, ${capped and "const struct capped_score &cap, " or ""}float scale,
-                              begin_copies_t begin_copies)
+                              ${narrow and "uint32_t k_tile, uint32_t scales, uint32_t warp, " or ""}begin_copies_t begin_copies)
 {
     float sums[2][KEY_TILES][ROW_TILES][4];
 
 #pragma unroll
     for (int i = 0; i < 2 * KEY_TILES * ROW_TILES * 4; ++i)
         sums[i / (KEY_TILES * ROW_TILES * 4)][i / (ROW_TILES * 4) % KEY_TILES][i / 4 % ROW_TILES][i % 4] = 0.0f;
+$ if with_nan then
+    uint32_t codes = 0;
+
+$ end
+$ local codes = with_nan and ", codes" or ""
+$ if narrow then
+#pragma unroll
+    for (int kk = 0; kk < K_STEPS; kk += 2) {
+$ if not q_kept then
+        uint32_t q[2][ROW_TILES][2];
+
+        load_queries(q[0], q_tile, kk);
+        load_queries(q[1], q_tile, kk + 1);
+$ end
+#pragma unroll
+        for (int kt = 0; kt < KEY_TILES; ++kt) {
+            uint32_t w[4];
+
+            ldmatrix_x4(w, tile_move(k_lane, kt * 16, kk, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+            for (int j = 0; j < 2; ++j) {
+                const uint32_t k[4] = {widen<0>(w[2 * j]${codes}), widen<0>(w[2 * j + 1]${codes}), widen<1>(w[2 * j]${codes}),
+                                       widen<1>(w[2 * j + 1]${codes})};
+#pragma unroll
+                for (int rt = 0; rt < ROW_TILES; ++rt)
+                    ${mma}(sums[j][kt][rt], k, ${q_kept and "q_kept[kk + j][rt][0], q_kept[kk + j][rt][1]" or "q[j][rt][0], q[j][rt][1]"});
+            }
+        }
+    }
+$ else
 #pragma unroll
     for (int kk = 0; kk < K_STEPS; ++kk) {
 $ if not q_kept then
@@ -702,8 +911,22 @@ $ end
                 ${mma}(sums[kk & 1][kt][rt], k, ${q_kept and "q_kept[kk][rt][0], q_kept[kk][rt][1]" or "q[rt][0], q[rt][1]"});
         }
     }
+$ end
     begin_copies();
-$ if capped then
+$ if narrow then
+#pragma unroll
+    for (int kt = 0; kt < KEY_TILES; ++kt)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const float of_key = ld_shared_f32(scales + (warp * WARP_KEYS + kt * 16 + half * 8 + (lane_index() >> 2)) * 4);
+
+#pragma unroll
+            for (int rt = 0; rt < ROW_TILES; ++rt)
+#pragma unroll
+                for (int i = 2 * half; i < 2 * half + 2; ++i)
+                    sums[0][kt][rt][i] = (sums[0][kt][rt][i] + sums[1][kt][rt][i])${kv_dtype == "i8" and " * UNIT" or ""} * of_key;
+        }
+$ elseif capped then
 #pragma unroll
     for (int kt = 0; kt < KEY_TILES; ++kt)
 #pragma unroll
@@ -711,6 +934,8 @@ $ if capped then
 #pragma unroll
             for (int i = 0; i < 4; ++i)
                 sums[0][kt][rt][i] += sums[1][kt][rt][i];
+$ end
+$ if capped then
     change_few_scores(sums[0], cap);
 $ end
 #pragma unroll
@@ -719,7 +944,11 @@ $ end
         for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
             for (int i = 0; i < 4; ++i)
-                s[kt][rt][i] = fmaf(sums[0][kt][rt][i]${capped and "" or " + sums[1][kt][rt][i]"}, scale, 0.0f);
+                s[kt][rt][i] = fmaf(sums[0][kt][rt][i]${(capped or narrow) and "" or " + sums[1][kt][rt][i]"}, scale, 0.0f);
+$ if with_nan then
+    if (any_nan(codes))
+        add_nan_of_keys(s, k_tile, warp);
+$ end
 }
 
 /* Hides the keys that rows do not see; first_key is the first of this lane. */
@@ -773,8 +1002,8 @@ GLINT_DEVICE void take_rows(rows_t joint, uint32_t numbers, of_two_t of_two)
     }
 }
 
-/* P^T = e^(S^T - maximum) to shared memory, [row tile][key][8 rows], and the sums of this lane's keys. */
-GLINT_DEVICE void make_weights(rows_t sums, const scores_t s, const rows_t maximum, uint32_t p_tile, uint32_t warp)
+/* P^T = e^(S^T - maximum) to shared memory, [row tile][key][8 rows], and the sums of this lane's keys.${narrow and " Before it is rounded P is multiplied\n * by V's scales" or ""}${narrow and masked and ", which are not those of hidden keys: where `cut`, some are. first_key is the step's." or narrow and "." or ""} */
+GLINT_DEVICE void make_weights(rows_t sums, const scores_t s, const rows_t maximum, uint32_t p_tile, uint32_t warp${narrow and ", uint32_t scales" or ""}${narrow and masked and ",\n                               bool cut, int32_t first_key, const struct sight &sight" or ""})
 {
     const uint32_t at = p_tile + (warp * WARP_KEYS + (lane_index() >> 2)) * 16 + (lane_index() & 3) * 4;
 
@@ -792,14 +1021,28 @@ GLINT_DEVICE void make_weights(rows_t sums, const scores_t s, const rows_t maxim
 
                 sums[rt][0] += even;
                 sums[rt][1] += odd;
+$ if narrow then
+                const int32_t key = (int32_t)(warp * WARP_KEYS + kt * 16 + half * 8 + (lane_index() >> 2));
+                const float of_key = ld_shared_f32(scales + key * 4);
+$ if masked then
+                const bool even_sees = !cut || sees(sight, rt, 0, first_key + key, 1), odd_sees = !cut || sees(sight, rt, 1, first_key + key, 1);
+
+                st_shared_u32(at + (rt * TILE_N + kt * 16 + half * 8) * 16,
+                              pack_${dtype}(even_sees ? even * of_key : 0.0f, odd_sees ? odd * of_key : 0.0f));
+$ else
+
+                st_shared_u32(at + (rt * TILE_N + kt * 16 + half * 8) * 16, pack_${dtype}(even * of_key, odd * of_key));
+$ end
+$ else
                 st_shared_u32(at + (rt * TILE_N + kt * 16 + half * 8) * 16, pack_${dtype}(even, odd));
+$ end
             }
     }
 }
 
 /* O^T += V^T P^T of this warp's columns; even and odd k steps apart, as for the scores. begin_copies() comes after V's last fragments. */
 template <class begin_copies_t>
-GLINT_DEVICE void add_values(output_t o, uint32_t p_tile, uint32_t v_lane, uint32_t warp, begin_copies_t begin_copies)
+GLINT_DEVICE void add_values(output_t o, uint32_t p_tile, uint32_t v_lane, uint32_t warp, ${with_nan and "uint32_t &codes, " or ""}begin_copies_t begin_copies)
 {
     output_t sums;
 
@@ -813,6 +1056,26 @@ GLINT_DEVICE void add_values(output_t o, uint32_t p_tile, uint32_t v_lane, uint3
 #pragma unroll
         for (int rt = 0; rt < ROW_TILES; ++rt)
             ldmatrix_x4_trans(p[rt], p_tile + (rt * TILE_N + kk * 16 + lane_index()) * 16);
+$ if narrow then
+#pragma unroll
+        for (int dt = 0; dt < DIM_MINE; ++dt) {
+            uint32_t w[4];
+
+$ if uneven then
+            if (dt * WARPS + (int)warp >= DIM_TILES)
+                continue;
+$ end
+            ldmatrix_x4_trans(w, tile_move(v_lane, kk * 16, dt * WARPS + warp, TILE_N, PAGE_CHUNKS));
+#pragma unroll
+            for (int k = 0; k < 2; ++k) {
+                const uint32_t a[4] = {widen<0>(w[2 * k]${codes}), widen<1>(w[2 * k]${codes}), widen<0>(w[2 * k + 1]${codes}),
+                                       widen<1>(w[2 * k + 1]${codes})};
+#pragma unroll
+                for (int rt = 0; rt < ROW_TILES; ++rt)
+                    ${mma}(k == 0 ? o[dt][rt] : sums[dt][rt], a, p[rt][2 * k], p[rt][2 * k + 1]);
+            }
+        }
+$ else
 #pragma unroll
         for (int k = 0; k < 2; ++k)
 #pragma unroll
@@ -830,14 +1093,20 @@ $ end
                 for (int rt = 0; rt < ROW_TILES; ++rt)
                     ${mma}(k == 0 ? o[dt][rt] : sums[dt][rt], a, p[rt][2 * k], p[rt][2 * k + 1]);
             }
+$ end
     }
     begin_copies();
 #pragma unroll
     for (int i = 0; i < DIM_MINE * ROW_TILES * 4; ++i)
+$ if kv_dtype == "i8" then
+        o[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4] =
+            (o[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4] + sums[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4]) * UNIT;
+$ else
         o[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4] += sums[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4];
+$ end
 }
 
-$ if masked then
+$ if masked and not narrow then
 /* V of a step of which some rows do not see all keys: NaN and infinities reach only the rows that see them, and then leave the tile, before it
  * is multiplied by weights of zero. All threads of the block call it. */
 GLINT_DEVICE void settle_values(output_t o, uint32_t v_tile, int32_t first_key, const struct sight &sight, uint32_t warp)
@@ -879,17 +1148,24 @@ $ if paged then
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(struct glint_decode_pages_params) in_pages)
 {
     const struct glint_decode_params &p = in_pages.base;
+$ elseif narrow then
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_decode_scales_params) in_scales)
+{
+    const struct glint_decode_params &p = in_scales.base;
 $ else
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_decode_params) p)
 {
 $ end
     const uint32_t lane = lane_index(), warp = warp_index();
 
-    /* Shared memory: STAGES of K, then STAGES of V, Q_TILES of Q, P, maxima, sums. */
+    /* Shared memory: STAGES of K, then STAGES of V, Q_TILES of Q, P, maxima, sums${narrow and ", STAGES of K's scales and of V's" or ""}. */
     const uint32_t k_tiles = shared_base(), v_tiles = k_tiles + STAGES * K_BYTES, q_tiles = v_tiles + STAGES * K_BYTES;
     const uint32_t p_tile = q_tiles + Q_TILES * Q_BYTES, maxima = p_tile + P_BYTES, sums = maxima + ROWS_BYTES;
+$ if narrow then
+    const uint32_t k_scales = sums + ROWS_BYTES, v_scales = k_scales + STAGES * SCALE_BYTES;
+$ end
     const uint32_t k_lane = k_tiles + lane_offset_a(lane, TILE_N, PAGE_CHUNKS) + warp * (WARP_KEYS * PAGE_CHUNKS * 16);
-    const uint32_t v_lane = v_tiles + tile_offset(lane & 15, lane >> 4, TILE_N, PAGE_CHUNKS);
+    const uint32_t v_lane = v_tiles + tile_offset(${narrow and "lane, 0" or "lane & 15, lane >> 4"}, TILE_N, PAGE_CHUNKS);
 $ if capped then
     const struct capped_score cap = {p.score_ratio, p.score_limit};
 $ end
@@ -906,6 +1182,9 @@ $ end
 $ if paged then
     auto copy_k = [&]() { copy_paged_keys(&in_pages, c, k_tiles, copy_q); };
     auto copy_v = [&]() { copy_paged_values(&in_pages, c, v_tiles); };
+$ elseif narrow then
+    auto copy_k = [&]() { copy_keys(&in_scales, c, k_tiles, k_scales, copy_q); };
+    auto copy_v = [&]() { copy_values(&in_scales, c, v_tiles, v_scales); };
 $ else
     auto copy_k = [&]() { copy_keys(&p, c, k_tiles, copy_q); };
     auto copy_v = [&]() { copy_values(&p, c, v_tiles); };
@@ -989,7 +1268,7 @@ $ if q_kept then
                     load_queries(q_kept[kk], q_tile, kk);
             }
 $ end
-            make_scores(s, q_kept, q_tile, k_lane + stage, ${capped and "cap, " or ""}scale, copy_v);
+            make_scores(s, q_kept, q_tile, k_lane + stage, ${capped and "cap, " or ""}scale, ${narrow and "k_tiles + stage, scales_of_stage(k_scales, stage), warp, " or ""}copy_v);
             if (step >= cut_from${band and " || step < cut_to" or ""})
                 hide_scores(s, step * TILE_N + (int32_t)(warp * WARP_KEYS + (lane >> 2)), sight);
 #pragma unroll
@@ -1007,7 +1286,7 @@ $ end
             /* V of this step has arrived, and no warp reads K of it any more. */
             begin_result(now);
             cp_async_wait(2 * STAGES - 2);
-$ if masked then
+$ if masked and not narrow then
             if (step >= cut_from${band and " || step < cut_to" or ""}) {
                 if (block_any(find_special(v_tiles + stage, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
                     settle_values(now.o, v_tiles + stage, step * TILE_N, sight, warp);
@@ -1017,9 +1296,22 @@ $ else
             block_sync();
 $ end
             take_rows(now.maximum, maxima, [](float x, float y) { return fmaxf(x, y); });
+$ if narrow then
+$ local cut = masked and (", step >= cut_from" .. (band and " || step < cut_to" or "") .. ", step * TILE_N, sight") or ""
+            make_weights(now.sum, s, now.maximum, p_tile, warp, scales_of_stage(v_scales, stage)${cut});
+$ else
             make_weights(now.sum, s, now.maximum, p_tile, warp);
+$ end
             block_sync();
+$ if with_nan then
+            uint32_t v_codes = 0;
+
+            add_values(now.o, p_tile, v_lane + stage, warp, v_codes, copy_k);
+            if (any_nan(v_codes))
+                add_nan_of_values(now.o, v_tiles + stage, step * TILE_N, sight, warp);
+$ else
             add_values(now.o, p_tile, v_lane + stage, warp, copy_k);
+$ end
             join_lanes(now.sum, [](float x, float y) { return x + y; });
             stage = stage == (STAGES - 1) * K_BYTES ? 0 : stage + K_BYTES;
 

@@ -113,6 +113,26 @@ harness.case("every multiple of 8 up to 256 decodes on every architecture in 16 
   end
 end)
 
+harness.case("every multiple of 16 up to 256 decodes caches of 8 bits on every architecture", function()
+  local dims = {}
+  for head_dim = 16, 256, 16 do dims[#dims + 1] = head_dim end
+  local source = plain('"bf16"', table.concat(dims, ", "), "sm80 = { " .. ALL_ARCHS .. " }"):gsub('"fwd", "bwd"', '"dec"')
+    :gsub("head_dims =", 'kv_dtypes = { "i8", "e4m3" },\n  head_dims =', 1)
+  local made = {}
+  for _, record in ipairs(open(source).records) do
+    harness.is(record.padded_dim % 32, 0)
+    for _, arch in ipairs(record.archs) do made[("%s %d %s"):format(record.kv_dtype, record.head_dim, arch)] = true end
+  end
+  for _, kv_dtype in ipairs({ "i8", "e4m3" }) do
+    for _, head_dim in ipairs(dims) do
+      for _, arch in ipairs(sm80.all_targets) do
+        local key = ("%s %d %s"):format(kv_dtype, head_dim, arch)
+        harness.yes(made[key], key)
+      end
+    end
+  end
+end)
+
 specs.refuses("decode of float32 on a GPU", plain('"f32"', "64", "sm80 = { archs = { 90 }, passes = { \"dec\" } }"):gsub('"fwd", "bwd" }', '"dec" }', 1),
   { "4: head_dims[1]", "no tile for dec_f32_d64_causal fits sm_90", "exclude it with a reason" })
 
@@ -144,6 +164,8 @@ for _, family in ipairs({ sm80, cpu }) do
             for _, dtype in ipairs(line.dtypes or { "f32" }) do
               for _, mask in ipairs(line.masks or MASKS) do
                 local key, same = { pass = pass, dtype = dtype, head_dim = head_dim, mask = mask, softcap = (line.softcaps or { "none" })[1] }, false
+                key.kv_dtype = (line.kv_dtypes or { "same" })[1]
+                key.narrow = key.kv_dtype ~= "same"
                 for _, found in ipairs(tiles.of(family, key, { target })) do
                   local all = found.origin.kind == "measured"
                   for field in pairs(family.tile_fields) do

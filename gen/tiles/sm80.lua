@@ -6,7 +6,8 @@
 -- Two laws. Every line compiles without register spills for each of its archs: the build sees to that. And only sm_90 was timed: on the others
 -- a line is what fits and does not spill. No window was timed (the mask "band"). bench/results/sm80_notes.md has what else was tried, and by how much it lost.
 -- `./bazelw run //bench:tune` measures candidates and prints lines for this file.
-local HALF, F32 = { "f16", "bf16" }, { "f32" }
+local HALF, BF16, F32 = { "f16", "bf16" }, { "bf16" }, { "f32" }
+local SAME, NARROW = { "same" }, { "i8", "e4m3" } -- K and V: as Q; of 8 bits
 local NONE, CAUSAL, MASKED = { "none" }, { "causal" }, { "causal", "band" }
 local PLAIN, CAPPED = { "none" }, { "softcap" } -- a cap on the scores takes a few registers more, and was not timed either
 local UNBOUNDED, WINDOW = { "none", "causal" }, { "band" } -- without a first key; with one, which takes a few registers more
@@ -78,23 +79,36 @@ return {
   -- Decode: bench/results/decode_notes.md. Steps of 32 KB of K, as larger steps have fewer waits; as many stages as fit.
   dec = {
     [64] = {
-      { dtypes = HALF, m = 8, n = 256, stages = 3, chunk_steps = 4, archs = KIB_227, measured = DECODE },
-      { dtypes = HALF, m = 8, n = 256, stages = 2, chunk_steps = 4, archs = KIB_163 },
-      { dtypes = HALF, m = 8, n = 128, stages = 2, chunk_steps = 8, archs = KIB_99 },
+      { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 256, stages = 3, chunk_steps = 4, archs = KIB_227, measured = DECODE },
+      { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 256, stages = 2, chunk_steps = 4, archs = KIB_163 },
+      { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 128, stages = 2, chunk_steps = 8, archs = KIB_99 },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 256, stages = 6, chunk_steps = 4, archs = KIB_227, measured = {} },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 256, stages = 4, chunk_steps = 4, archs = KIB_163 },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 256, stages = 2, chunk_steps = 4, archs = KIB_99 },
     },
     [96] = {
-      { dtypes = HALF, m = 8, n = 64, stages = 6, chunk_steps = 8, archs = FROM_163, measured = {} },
-      { dtypes = HALF, m = 8, n = 64, stages = 3, chunk_steps = 8, archs = KIB_99 },
+      { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 64, stages = 6, chunk_steps = 8, archs = FROM_163, measured = {} },
+      { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 64, stages = 3, chunk_steps = 8, archs = KIB_99 },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 128, stages = 5, chunk_steps = 4, archs = FROM_163, measured = {} },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 128, stages = 3, chunk_steps = 4, archs = KIB_99 },
     },
     [128] = {
-      { dtypes = HALF, m = 8, n = 128, stages = 3, chunk_steps = 4, archs = KIB_227, measured = DECODE },
-      { dtypes = HALF, m = 8, n = 128, stages = 2, chunk_steps = 4, archs = KIB_163 },
-      { dtypes = HALF, m = 8, n = 64, stages = 2, chunk_steps = 8, archs = KIB_99 },
+      { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 128, stages = 3, chunk_steps = 4, archs = KIB_227, measured = DECODE },
+      { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 128, stages = 2, chunk_steps = 4, archs = KIB_163 },
+      { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 64, stages = 2, chunk_steps = 8, archs = KIB_99 },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 256, stages = 3, chunk_steps = 4, archs = KIB_227, measured = {} },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 256, stages = 2, chunk_steps = 4, archs = KIB_163 },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 128, stages = 2, chunk_steps = 4, archs = KIB_99 },
     },
     [256] = {
-      { dtypes = HALF, m = 8, n = 64, stages = 3, chunk_steps = 8, archs = KIB_227, measured = DECODE },
-      { dtypes = HALF, m = 8, n = 64, stages = 2, chunk_steps = 8, archs = KIB_163 },
-      { dtypes = HALF, m = 8, n = 64, stages = 1, chunk_steps = 8, archs = KIB_99, why = "two stages do not fit" },
+      { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 64, stages = 3, chunk_steps = 8, archs = KIB_227, measured = DECODE },
+      { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 64, stages = 2, chunk_steps = 8, archs = KIB_163 },
+      { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 64, stages = 1, chunk_steps = 8, archs = KIB_99, why = "two stages do not fit" },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 128, stages = 3, chunk_steps = 4, archs = { "90" }, measured = {} },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 64, stages = 5, chunk_steps = 8, archs = { "100", "110" },
+        why = "128 keys of e4m3 spill a register there" },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 128, stages = 2, chunk_steps = 4, archs = KIB_163 },
+      { dtypes = BF16, kv_dtypes = NARROW, m = 8, n = 64, stages = 2, chunk_steps = 8, archs = KIB_99 },
     },
   },
 

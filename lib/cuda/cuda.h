@@ -110,6 +110,7 @@ union glint_cuda_params {
     struct glint_capped_params capped;
     struct glint_decode_params decode;
     struct glint_decode_pages_params decode_pages;
+    struct glint_decode_scales_params decode_scales;
     struct glint_forward_maps_params forward_maps;
     struct glint_backward_maps_params backward_maps;
 };

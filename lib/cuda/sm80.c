@@ -43,6 +43,17 @@ static void fill_decode_pages(const struct glint_problem *p, const struct glint_
     params->pages_per_sequence = (int32_t)p->pages_per_sequence;
 }
 
+static void fill_decode_scales(const struct glint_problem *p, const struct glint_tensors *tensors,
+                               struct glint_decode_scales_params *params)
+{
+    const bool by_row = p->kv_scales == GLINT_SCALES_ROW;
+    params->k_scale = tensors->k_scale;
+    params->v_scale = tensors->v_scale;
+    params->scale_batch = by_row ? p->heads_kv * p->seqlen_k : 0;
+    params->scale_head = by_row ? p->seqlen_k : p->kv_scales == GLINT_SCALES_HEAD;
+    params->scale_row = by_row;
+}
+
 static void fill_params(const struct glint_variant *row, const struct glint_plan *plan, const struct glint_tensors *tensors,
                         void *workspace, void *params)
 {
@@ -62,6 +73,8 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
     if (row->queries_up_to > 0) {
         if (p->page_rows > 0)
             fill_decode_pages(p, tensors, params);
+        if (p->kv_dtype != 0)
+            fill_decode_scales(p, tensors, params);
         return;
     }
     if (p->lengths == GLINT_LENGTHS_HOST)

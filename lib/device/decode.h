@@ -55,4 +55,13 @@ struct glint_decode_pages_params {
     int32_t page_shift; /* log2 of the keys of a page */
 };
 
+/* The same where K and V are of 8 bits: key j of a head of a sequence has the scale at [batch * scale_batch + head * scale_head + j * scale_row],
+ * the one that all share where the steps are 0. */
+struct glint_decode_scales_params {
+    struct glint_decode_params base;
+    const float *k_scale, *v_scale;
+    int64_t scale_batch, scale_head;
+    int32_t scale_row; /* 1, or 0 */
+};
+
 #endif

@@ -100,7 +100,8 @@ static void share_inputs(struct experiment *e)
 static void lay_out(struct experiment *e)
 {
     const struct shape *s = &e->shape;
-    const int64_t alignment = (int64_t)e->subject->info.alignment_bytes / (int64_t)dtype_bytes(e->dtype);
+    const int64_t smallest = e->subject->info.kv_dtype != 0 ? 1 : (int64_t)dtype_bytes(e->dtype); /* element */
+    const int64_t alignment = (int64_t)e->subject->info.alignment_bytes / smallest;
     const int64_t pad = alignment > 8 ? alignment : 8;
 
     for (enum tensor t = Q; t < TENSORS; t++) {

@@ -3,6 +3,7 @@
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "bf16" },
+  kv_dtypes = { "same", "e4m3" },
   head_dims = { 32, 40, 64, 128 },
   masks = { "none", "causal", "band" },
   softcaps = { "none", "softcap" },
@@ -28,7 +29,10 @@ return {
     { softcap = "softcap", head_dim = { 32, 64, 128 }, reason = "one head dim of softcaps is enough" },
     { softcap = "softcap", mask = { "none", "band" }, reason = "and one mask" },
     { mask = "band", pass = { "fwd", "bwd" }, head_dim = { 32, 64, 128 }, reason = "one head dim of windows is enough" },
-    { pass = "dec", head_dim = { 32, 128 }, reason = "one with pages and one without are enough" },
+    { pass = "dec", head_dim = 128, reason = "one with pages, one without and one of 8 bits are enough" },
+    { pass = "dec", kv_dtype = "same", head_dim = 32, reason = "the one of 8 bits" },
+    { pass = "dec", kv_dtype = "e4m3", head_dim = { 40, 64 }, reason = "the others" },
+    { pass = "fwd", kv_dtype = "e4m3", reason = "no kernels yet" },
   },
   override = {
     { family = "sm80", mask = "band", set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" },

@@ -1,8 +1,10 @@
 -- The query heads of a key head shared by several blocks, at every length: the library's own spec does it for long sequences alone, which no check
--- in the simulator reaches. One head, two or three a part, with each strategy of warps. For tests only, in the same build as the library's own spec.
+-- in the simulator reaches. One head, two or three a part, with each strategy of warps. And decode of K and V of 8 bits on a GPU, which that spec has
+-- not. For tests only, in the same build as the library's own spec.
 return {
-  passes = { "fwd", "bwd" },
+  passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "bf16" },
+  kv_dtypes = { "same", "i8", "e4m3" },
   head_dims = { 40, 128 },
   masks = { "none", "causal" },
   families = {
@@ -20,8 +22,14 @@ return {
           },
           [128] = { { dtypes = { "bf16" }, m = 32, n = 16, warps = 4, d_split = 2, part_heads = 3, parts_from = 0 } },
         },
+        dec = { { m = 8, n = 64, stages = 2, chunk_steps = 2 } },
       },
     },
   },
-  exclude = { { dtype = "f32", head_dim = 128, reason = "one head dim of float32 is enough, and two warps share no columns in it" } },
+  exclude = {
+    { dtype = "f32", head_dim = 128, reason = "one head dim of float32 is enough, and two warps share no columns in it" },
+    { kv_dtype = { "i8", "e4m3" }, pass = "fwd", reason = "of 8 bits GPUs have decode alone" },
+    { kv_dtype = "same", pass = "dec", reason = "the library's own spec and that of odd head dims have it" },
+    { pass = "dec", head_dim = 40, reason = "rows of 8 bits are whole pieces of 16 bytes" },
+  },
 }

@@ -1,7 +1,7 @@
 """The deliberate faults, and the harmless changes, by which the simulator is judged: one table.
 
 A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and a second kernel that reads lengths, and fwd_halves,
-where two warps share queries; dec, of the head dim of fwd, and dec_pages, with a further kernel for pages; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
+where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for pages, and dec_narrow, with K and V of e4m3; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
 times. `header` is the file it is in when that is not the kernel itself. `caught` lists what may catch it, any of: the kinds of report
 of the simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no
 observer of memory and barriers can tell from what was meant. `cases` are the checks (or prefixes of their names that end in "*") that
@@ -1149,6 +1149,49 @@ _DECODE = [
         "        if (first + ",
         ["answer"],
         cases = ["pages/*"],
+    ),
+    _fault(
+        "dec_narrow",
+        "dec_nan_of_the_last_word_only",
+        "what is known of NaN in earlier words is forgotten",
+        "    codes |= small + 0x00100010u;",
+        "    codes = small + 0x00100010u;",
+        ["answer"],
+        cases = ["special/*"],
+    ),
+    _fault(
+        "dec_narrow",
+        "dec_scale_of_a_hidden_key",
+        "V's scale of a key that a row does not see is multiplied by its weight of 0, and NaN stays NaN",
+        "pack_bf16(even_sees ? even * of_key : 0.0f, odd_sees ? odd * of_key : 0.0f)",
+        "pack_bf16(even * of_key, odd * of_key)",
+        ["answer"],
+        cases = ["special/*"],
+    ),
+    _fault(
+        "dec_narrow",
+        "dec_scales_past_the_end",
+        "scales of keys that are not there are read",
+        "from + key * (int64_t)p->scale_row, key < c.at.own.keys);",
+        "from + key * (int64_t)p->scale_row, true);",
+        ["bounds", "uninitialised"],
+        cases = ["accuracy/scales_row_q1"],
+    ),
+    _fault(
+        "dec_narrow",
+        "dec_columns_of_q_in_their_own_order",
+        "Q has neighbouring columns where K has every other one",
+        "        q[rt][0] = (first & 0xffff) | second << 16;\n        q[rt][1] = first >> 16 | (second & 0xffff0000u);\n",
+        "        q[rt][0] = first;\n        q[rt][1] = second;\n",
+        ["answer"],
+    ),
+    _fault(
+        "dec_narrow",
+        "dec_scales_of_another_stage",
+        "V's scales are always read at the first stage",
+        "p_tile, warp, scales_of_stage(v_scales, stage)",
+        "p_tile, warp, scales_of_stage(v_scales, 0)",
+        ["race", "pending", "answer"],
     ),
 ]
 
