@@ -40,7 +40,7 @@ static const struct {
     {"output", "an element of an output is not written"},
     {"outside", "a byte behind an output is written"},
     {"flicker", "every 100th launch gives another bit"},
-    {"slow", "a launch takes longer than 5 microseconds"},
+    {"slow", "a launch takes 20 microseconds"},
     {"deaf", "a launch that faulted is not heard of"},
     {"counter", "words that kernels count in are not cleared"},
 };
@@ -115,6 +115,15 @@ static void carry_out(const struct fake_launch *l)
     }
 }
 
+static void wait_for(double seconds)
+{
+    struct timespec from, now;
+    timespec_get(&from, TIME_UTC);
+    do
+        timespec_get(&now, TIME_UTC);
+    while ((double)(now.tv_sec - from.tv_sec) + 1e-9 * (double)(now.tv_nsec - from.tv_nsec) < seconds);
+}
+
 static void execute(const struct fake_launch *l)
 {
     if (has_fault("leak"))
@@ -122,8 +131,7 @@ static void execute(const struct fake_launch *l)
     if (has_fault("heap") && !malloc(64))
         exit(EXIT_FAILURE);
     if (has_fault("slow"))
-        for (volatile int i = 0; i < 20000; i++)
-            continue;
+        wait_for(20e-6);
     if (capturing && l->stream == capturing) {
         if (captured.count < GRAPH_NODES)
             captured.nodes[captured.count++] = (struct node){.launch = *l};
