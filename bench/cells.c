@@ -209,6 +209,10 @@ int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
     }
     if (c->causal)
         problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    if (c->window > 0) {
+        problem.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+        problem.window_left = c->window - 1;
+    }
     problem.softcap = c->softcap;
     problem.sinks = c->sinks;
     if (c->page_rows > 0) {
@@ -436,7 +440,28 @@ double cell_flops(const struct cell *c)
         flops *= pairs;
     }
     double seen = !c->causal ? 1 : q <= k ? 1 - q / (2 * k) : k / (2 * q);
+    if (c->window > 0 && q <= k) { /* the first queries may see fewer keys than the window has */
+        const double fewer = (double)c->window > k - q ? (double)c->window - (k - q) : 0;
+        seen = (q * (double)c->window - fewer * fewer / 2) / (q * k);
+    }
     return flops > 0 ? flops * seen * (c->pass == GLINT_BACKWARD ? 2.5 : 1) : 0;
+}
+
+double cell_tiles(const struct cell *c)
+{
+    struct glint_variant_info info = GLINT_VARIANT_INFO_INIT;
+    double tiles = 0;
+    if (glint_variant_at(c->plan.variant, &info) != GLINT_OK)
+        return 0;
+    for (int64_t first = 0; first < c->seqlen_q; first += info.tile_m) {
+        const int64_t behind = first + info.tile_m < c->seqlen_q ? first + info.tile_m : c->seqlen_q,
+                      offset = c->seqlen_k - c->seqlen_q;
+        const int64_t from = c->window > 0 && first + offset >= c->window ? first + offset - c->window + 1 : 0,
+                      to = behind + offset;
+        if (to > from)
+            tiles += (double)((to - 1) / info.tile_n - from / info.tile_n + 1);
+    }
+    return tiles;
 }
 
 double cell_kv_bytes(const struct cell *c)

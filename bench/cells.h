@@ -35,6 +35,7 @@ struct cell {
     float softcap;     /* 0: none */
     uint32_t sinks;    /* 1: a sink a head */
     int64_t page_rows; /* 0: K and V are linear; else in pages, which lie in no order, with lengths of the call */
+    int64_t window;    /* 0, or how many keys up to its own a query of a causal cell sees */
     int ragged;        /* 1: as many rows in sequences that follow one another, each longer than the one before: see ragged_first */
     void *page_table, *lengths, *first;
     uint32_t kv_dtype; /* of K and V: 0 as dtype, or GLINT_I8 with a scale a row, GLINT_E4M3 with one a head */
@@ -74,6 +75,9 @@ double cell_read_sample(const struct cell *cell, double least_ms);
 
 /* Bytes of K and V together. */
 double cell_kv_bytes(const struct cell *cell);
+
+/* The tiles of keys that a causal cell's tiles of queries touch with the row's tile, of one head. */
+double cell_tiles(const struct cell *cell);
 
 /* 4 B H D for each pair of a query and a key that it sees, 2.5 times that backward. Of Sq Sk pairs a causal mask leaves half where
  * Sq = Sk, and all but Sq^2 / 2 where queries are fewer. */

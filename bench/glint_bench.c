@@ -21,7 +21,7 @@ struct list {
 };
 
 struct settings {
-    struct list passes, dtypes, kv_dtypes, head_dims, masks, seqlens, batches, heads, heads_kv, threads, isas, page_rows;
+    struct list passes, dtypes, kv_dtypes, head_dims, masks, seqlens, batches, heads, heads_kv, threads, isas, page_rows, windows;
     int64_t reps, queries;
     double least_ms;
     uint32_t layout;
@@ -119,6 +119,9 @@ static int read_options(struct settings *s, int count, char **arguments)
         {"--threads", &s->threads, NULL, 1, GLINT_POOL_MAX_THREADS, "threads", 0},
         {"--page-rows", &s->page_rows, NULL, 16, 256,
          "forward cells also with K and V in pages of so many rows, and their speed over linear ones", 0},
+        {"--window", &s->windows, NULL, 1, 1 << 24,
+         "causal cells also with a window of so many keys, the query's own included, and their time beside the tiles that they touch",
+         0},
         {"--isa", &s->isas, isa_from, 0, 0, "best, or as in a spec: the highest instruction set to use", 0},
         {"--reps", &reps, NULL, 1, MAX_REPS, "repetitions of every cell (7)", 0},
         {"--least-ms", &least, NULL, 1, 10000, "milliseconds that a repetition lasts at least (20)", 0},
@@ -231,8 +234,8 @@ static void add_cell(const struct settings *s, struct cell cell, uint32_t row)
         cells[cell_count++] = cell;
 }
 
-/* A cell, with --scores the same with a softcap and with sinks, with --page-rows the same in pages, and with --ragged the same rows in
- * ragged sequences. */
+/* A cell, with --scores the same with a softcap and with sinks, with --page-rows the same in pages, with --window the same with a window,
+ * and with --ragged the same rows in ragged sequences. */
 static void add_scores(const struct settings *s, struct cell cell, uint32_t row)
 {
     add_cell(s, cell, row);
@@ -241,6 +244,11 @@ static void add_scores(const struct settings *s, struct cell cell, uint32_t row)
         add_cell(s, cell, row);
     }
     cell.page_rows = 0;
+    for (size_t i = 0; i < s->windows.count && cell.causal && row == UINT32_MAX; i++) { /* a row with a window has none without */
+        cell.window = s->windows.value[i];
+        add_cell(s, cell, row);
+    }
+    cell.window = 0;
     if (s->ragged && cell.batch > 1 && cell.seqlen_q == cell.seqlen_k) {
         cell.ragged = 1;
         add_cell(s, cell, row);
@@ -470,8 +478,8 @@ static const struct cell *partner(const struct cell *c, uint32_t dtype, uint32_t
         if (o->dtype == dtype && o->causal == causal && o->machine == c->machine && o->pass == c->pass &&
             o->kv_dtype == c->kv_dtype && o->head_dim == c->head_dim && o->seqlen_q == c->seqlen_q && o->seqlen_k == c->seqlen_k &&
             o->batch == c->batch && o->heads_q == c->heads_q && o->heads_kv == c->heads_kv && o->softcap == c->softcap &&
-            o->sinks == c->sinks && o->page_rows == c->page_rows && o->ragged == c->ragged && how && other_how &&
-            strcmp(how, other_how) == 0)
+            o->sinks == c->sinks && o->page_rows == c->page_rows && o->ragged == c->ragged && o->window == c->window && how &&
+            other_how && strcmp(how, other_how) == 0)
             return o;
     }
     return NULL;
@@ -484,8 +492,8 @@ static void print_scores(void)
     for (size_t i = 0; i < cell_count; i++) {
         const struct cell *c = &cells[i];
         size_t plain = i;
-        while (plain > 0 &&
-               (cells[plain].softcap != 0 || cells[plain].sinks != 0 || cells[plain].page_rows != 0 || cells[plain].ragged))
+        while (plain > 0 && (cells[plain].softcap != 0 || cells[plain].sinks != 0 || cells[plain].page_rows != 0 ||
+                             cells[plain].window != 0 || cells[plain].ragged))
             plain--;
         if ((c->softcap != 0 || c->sinks != 0) && strcmp(cells[plain].variant, c->variant) == 0)
             printf("%-56s %8lld %8lld %12s %8.3f %8.3f\n", c->variant, (long long)c->seqlen_q, (long long)c->seqlen_k,
@@ -508,6 +516,26 @@ static void print_pages(void)
         snprintf(heads, sizeof heads, "%lld:%lld", (long long)c->heads_q, (long long)c->heads_kv);
         printf("%-46s %7s %8lld %8lld %5lld %10lld %8.3f %8.3f\n", c->variant, heads, (long long)c->seqlen_q,
                (long long)c->seqlen_k, (long long)c->batch, (long long)c->page_rows, ms_of(l) / ms_of(c), l->ms[0] / c->ms[0]);
+    }
+}
+
+/* With --window: the time over that of the causal cell before it, beside the tiles that both touch. */
+static void print_windows(void)
+{
+    printf("\n%-46s %7s %8s %8s %7s %8s %8s %8s %8s\n", "variant", "heads", "queries", "keys", "window", "threads", "time", "tiles",
+           "ratio");
+    for (size_t i = 0, causal = 0; i < cell_count; i++) {
+        const struct cell *c = &cells[i], *all = &cells[causal];
+        if (c->window == 0) {
+            if (c->softcap == 0 && !c->sinks && c->page_rows == 0 && !c->ragged)
+                causal = i;
+            continue;
+        }
+        char heads[32];
+        snprintf(heads, sizeof heads, "%lld:%lld", (long long)c->heads_q, (long long)c->heads_kv);
+        const double time = ms_of(c) / ms_of(all), tiles = cell_tiles(c) / cell_tiles(all);
+        printf("%-46s %7s %8lld %8lld %7lld %8u %8.4f %8.4f %8.3f\n", c->variant, heads, (long long)c->seqlen_q,
+               (long long)c->seqlen_k, (long long)c->window, (unsigned)c->machine->threads, time, tiles, time / tiles);
     }
 }
 
@@ -564,7 +592,7 @@ static int write_csv(const struct settings *s, const char *path)
             s->decode ? ",layout,gbytes_s,of_read" : "");
     for (size_t i = 0; i < cell_count; i++) {
         const struct cell *c = &cells[i];
-        if (c->ragged) /* no column says so */
+        if (c->ragged || c->window) /* no column says so */
             continue;
         fprintf(file, "glint,%s,%s,%s,%u,%s,%lld,%lld,%lld,%lld,%lld,%u,%.6f,%.6f", c->variant, pass_name(c->pass),
                 dtype_name(c->dtype), (unsigned)c->head_dim, mask_name(c->causal), (long long)c->seqlen_q, (long long)c->seqlen_k,
@@ -710,6 +738,8 @@ int main(int count, char **arguments)
         print_scores();
     if (s.page_rows.count > 0)
         print_pages();
+    if (s.windows.count > 0)
+        print_windows();
     if (s.ragged)
         print_ragged();
     return s.csv && write_csv(&s, s.csv) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -32,6 +32,14 @@ check "--ragged has a line for each cell" test "$(sed -n '/longest/,$p' "$work/l
 check "--page-rows has a line for each size of pages, of forward alone" \
     test "$(sed -n '/page rows/,$p' "$work/log" | awk '$1 ~ /^fwd_/ && ($6 == 16 || $6 == 64) && $7 > 0 { n++ } END { print n }')" = 2
 
+"$program" $small --seqlen 300 --threads 1 --window 50,400 >"$work/log" 2>&1
+if grep -q 'left out: .*add "band" to masks' "$work/log"; then
+    check "a library without windows says so" test "$(sed -n '/window  *threads/,$p' "$work/log" | wc -l)" = 1
+else
+    check "--window has a line for each window and pass, and counts fewer tiles for the narrow one" test "$(sed -n '/window  *threads/,$p' "$work/log" |
+        awk '($5 == 50 && $8 < 0.9 || $5 == 400 && $8 == 1) && $7 > 0 { n++ } END { print n }')" = 4
+fi
+
 "$program" --decode --dtype f32 --head-dim 64 --heads 4:2,3 --seqlen 40,300 --queries 2 --reps 2 --least-ms 1 --csv "$work/d.csv" >"$work/log" 2>&1
 check "--decode runs" test $? = 0
 check "2 threads x 2 groups x 2 lengths" test "$(wc -l <"$work/d.csv")" = 9

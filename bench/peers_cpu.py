@@ -159,8 +159,8 @@ def check_decode(name, cell, out, q, k, v):
 class Glint:
     name = "glint"
 
-    def __init__(self, program, least_ms):
-        self.process = subprocess.Popen([program, "--serve", "--least-ms", str(least_ms)], stdin=subprocess.PIPE,
+    def __init__(self, program, least_ms, isa):
+        self.process = subprocess.Popen([program, "--serve", "--least-ms", str(least_ms), "--isa", isa], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def supports(self, cell):
@@ -569,6 +569,8 @@ def main():
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--heads", type=groups, help="(8; with --decode query heads and key heads: 32:8,32:32,8:1)")
     parser.add_argument("--threads", type=integers, default=[1, 2])
+    parser.add_argument("--isa", default="best", help="of glint_bench. With x86_64_v3 PyTorch, too, is kept to AVX2; onnxruntime and ggml "
+                        "take what the CPU has")
     parser.add_argument("--reps", type=int, default=7, help="repetitions; the median counts (%(default)s)")
     parser.add_argument("--least-ms", type=int, default=20, help="milliseconds that a repetition lasts at least (%(default)s)")
     parser.add_argument("--without", type=words, default=[], help="peers to leave out: torch,onnxruntime")
@@ -597,8 +599,10 @@ def main():
         cells = [Cell(p, t, d, m, s, arguments.batch, h[0], n)
                  for n, t, d, m, p, s, h in itertools.product(arguments.threads, dtypes, arguments.head_dim, arguments.mask,
                                                               arguments.passes, seqlens, heads)]
+    if arguments.isa == "x86_64_v3":  # read when they are loaded: PyTorch's own kernels, oneDNN, MKL
+        os.environ |= {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
     peers = find_peers(arguments)
-    results = measure(arguments, [Glint(arguments.glint, arguments.least_ms), *peers], cells)
+    results = measure(arguments, [Glint(arguments.glint, arguments.least_ms, arguments.isa), *peers], cells)
     report(results, cells, [peer.name for peer in peers])
     if arguments.csv:
         write_csv(arguments.csv, results)
