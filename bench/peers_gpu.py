@@ -127,6 +127,7 @@ class Glint:
     """Plans once a shape; then one call of the library a pass. `row`: a row of the table instead of the planner's choice."""
 
     name = "glint"
+    fields, more = {}, {}  # of the problem, and tensors of the call, beyond the plain ones
 
     def __init__(self, passes=("fwd", "bwd"), row=None):
         self.passes, self.row = passes, row
@@ -136,8 +137,7 @@ class Glint:
         names = "q k v o dout dq dk dv".split()
         tensors = dict(zip(names, [q, k, v, torch.empty_like(q), dout, *(torch.empty_like(t) for t in (q, k, v))]))
         lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
-        more = getattr(self, "more", {})
-        self.addresses = glint.Tensors(lse=lse.data_ptr(), **{name: t.data_ptr() for name, t in (tensors | more).items()})
+        self.addresses = glint.Tensors(lse=lse.data_ptr(), **{name: t.data_ptr() for name, t in (tensors | self.more).items()})
         mask = glint.BANDS["bottom_right"] if shape.window else glint.MASKS["bottom_right" if shape.causal else "none"]
         self.problem = glint.Problem(dtype=glint.DTYPES[q.dtype], mask=mask, softmax_scale=shape.scale, batch=shape.batch, heads_q=shape.heads_q,
                                      heads_kv=shape.heads_kv, head_dim=shape.head_dim, seqlen_q=shape.seqlen_q, seqlen_k=shape.seqlen_k)
@@ -145,9 +145,9 @@ class Glint:
             self.problem.window_left = shape.window - 1
         for name, t in tensors.items():
             setattr(self.problem, name, glint.strides(t))
-        for name, value in getattr(self, "fields", {}).items():
+        for name, value in self.fields.items():
             setattr(self.problem, name, value)
-        self.keep, self.variants = [tensors, lse, more], {}
+        self.keep, self.variants = [tensors, lse, self.more], {}
         if "fwd" not in passes:
             self.call("fwd", None)()  # backward reads O and LSE
         calls = {which: self.call(which, self.row) for which in passes}
@@ -176,13 +176,10 @@ class GlintWith(Glint):
 
     def __init__(self, feature):
         super().__init__(passes=("fwd",))
-        self.feature = self.name = feature
-
-    def label(self, which):
-        return self.feature
+        self.name = feature
 
     def prepare(self, shape, q, k, v, dout):
-        word, *rest = self.feature.split()
+        word, *rest = self.name.split()
         self.fields, self.more = {}, {}
         if word == "sinks":
             self.fields["sinks"], self.more["sinks"] = 1, torch.zeros(shape.heads_q, device="cuda")
@@ -205,7 +202,7 @@ class GlintWith(Glint):
         try:
             calls = super().prepare(shape, q, k, v, dout)
         except glint.GlintError as error:
-            print(f"{shape.name()} {self.feature}: {error}")
+            print(f"{shape.name()} {self.name}: {error}")
             return {}
         if word in ("sinks", "softcap", *EIGHT_BITS):
             self.results = {}  # another function
@@ -357,6 +354,12 @@ def queue(call, times):
     return events
 
 
+def queue_and_wait(call, times):
+    events = queue(call, times)
+    torch.cuda.synchronize()
+    return events
+
+
 def elapsed(events):
     return [a.elapsed_time(b) for a, b in itertools.pairwise(events)]
 
@@ -373,12 +376,6 @@ def sustained(call, seconds, calls):
     return statistics.median(times[len(times) // 2:]) / calls, state
 
 
-def queue_and_wait(call, times):
-    events = queue(call, times)
-    torch.cuda.synchronize()
-    return events
-
-
 def measure(shape, implementations, options, filler):
     """{(number of the implementation, pass): median ms} without those that do not take the shape, {the same: clock, power, temperature} where
     each ran by itself, and what is wrong with results."""
@@ -390,9 +387,7 @@ def measure(shape, implementations, options, filler):
     wrong, times = compare(shape, implementations), {}
     for key, call in calls.items():
         filler()
-        events = queue(call, 3)
-        torch.cuda.synchronize()
-        times[key] = max(2, min(20, math.ceil(options.least_ms / options.rounds / elapsed(events)[-1])))
+        times[key] = max(2, min(20, math.ceil(options.least_ms / options.rounds / elapsed(queue_and_wait(call, 3))[-1])))
     keys, samples = list(calls), {key: [] for key in calls}
     if options.sustained:
         found = {key: sustained(call, options.sustained, shape.calls) for key, call in calls.items()}
@@ -430,10 +425,10 @@ class Clocks(threading.Thread):
 
     def run(self):
         while not self.stop.wait(3):
-            self.rows.append(ask_gpu())
-            if not self.rows[-1]:
-                self.rows.pop()
+            state = ask_gpu()
+            if not state:
                 return
+            self.rows.append(state)
 
     def summary(self):
         self.stop.set()
@@ -560,9 +555,8 @@ def main():
     def filler():
         torch.mm(square, square, out=product)
 
-    events = queue(filler, 12)
-    torch.cuda.synchronize()
-    print(f"8192^3 bf16 matrix product: {2 * 8192**3 / statistics.median(elapsed(events)) * 1e-9:.0f} TFLOP/s", flush=True)
+    product_ms = statistics.median(elapsed(queue_and_wait(filler, 12)))
+    print(f"8192^3 bf16 matrix product: {2e-9 * 8192**3 / product_ms:.0f} TFLOP/s", flush=True)
 
     file = open(options.csv, "w", newline="", encoding="ascii") if options.csv else None
     writer = csv.writer(file, lineterminator="\n") if file else None
