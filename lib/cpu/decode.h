@@ -233,11 +233,19 @@ GLINT_INLINE glint_vec glint_sum_lanes(const glint_vec x[GLINT_CPU_LANES])
 
 /* ---- a chunk ---------------------------------------------------------------------------------------------------------------------- */
 
-/* A block of rows of K or V. While they are used, those that are used next are brought into the first-level cache. */
+/* Into the second-level cache. */
+GLINT_INLINE void glint_ask_early_for_row(const glint_kv *row)
+{
+    for (size_t i = 0; i < HEAD_DIM * sizeof *row; i += 64)
+        __builtin_prefetch((const char *)row + i, 0, 2);
+}
+
+/* A block of rows of K or V. While they are used, those that are used next are brought into the first-level cache, and `far` rows, which are
+ * used a chunk of K or of V later, into the second-level one. */
 struct glint_dec_rows {
-    const glint_kv *row, *next;
-    ptrdiff_t stride, next_stride;
-    int64_t rows, next_rows;
+    const glint_kv *row, *next, *far;
+    ptrdiff_t stride, next_stride, far_stride;
+    int64_t rows, next_rows, far_rows;
 };
 
 /* Unrolled whole, gcc converts many vectors before it uses the first one, and spills them. */
@@ -275,6 +283,8 @@ GLINT_INLINE void glint_dec_scores(const int few, float *s, const float *q, cons
             row[j] = k->row + (key + j < k->rows ? key + j : k->rows - 1) * k->stride;
             if (key + j < k->next_rows)
                 glint_ask_for_row(k->next + (key + j) * k->next_stride);
+            if (key + j < k->far_rows)
+                glint_ask_early_for_row(k->far + (key + j) * k->far_stride);
         }
         glint_vec sum[SUMS] = {0};
         GLINT_ROLLED
@@ -358,6 +368,8 @@ GLINT_INLINE void glint_dec_values_slice(const int few, const int vecs, const in
         const glint_kv *row = v->row + key * v->stride;
         if (at == 0 && key < v->next_rows)
             glint_ask_for_row(v->next + key * v->next_stride);
+        if (at == 0 && key < v->far_rows)
+            glint_ask_early_for_row(v->far + key * v->far_stride);
         GLINT_UNROLL
         for (int i = 0; i < vecs; i++) {
             const glint_vec vv = glint_row_vector(row, at + i);
