@@ -78,37 +78,6 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&s)[ROWS
                 s[rt][nt][i] = cap_score(s[rt][nt][i], cap);
 }
 
-/* Where registers suffice for both ways: decode. In the kernels with many queries ptxas spills some. */
-template <int ROWS, int COLUMNS> GLINT_DEVICE void change_few_scores(float (&s)[ROWS][COLUMNS][4], const struct capped_score &cap)
-{
-    float largest = 0.0f;
-
-#pragma unroll
-    for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-        for (int nt = 0; nt < COLUMNS; ++nt)
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                largest = fmaxf(largest, fabsf(s[rt][nt][i]));
-    if (all_small(largest, cap)) {
-#pragma unroll
-        for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-            for (int nt = 0; nt < COLUMNS; ++nt)
-#pragma unroll
-                for (int i = 0; i < 4; ++i)
-                    s[rt][nt][i] = cap_small_score(s[rt][nt][i], cap);
-        return;
-    }
-#pragma unroll
-    for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-        for (int nt = 0; nt < COLUMNS; ++nt)
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                s[rt][nt][i] = cap_either(s[rt][nt][i], cap);
-}
-
 /* The same of a warpgroup's accumulator. */
 template <int n> GLINT_DEVICE void change_scores(float (&s)[n], const struct capped_score &cap)
 {
@@ -126,6 +95,12 @@ template <int n> GLINT_DEVICE void change_scores(float (&s)[n], const struct cap
         for (int i = 0; i < n; ++i)
             s[i] = cap_either(s[i], cap);
     }
+}
+
+/* The same of decode's fragments. Decode has registers for both ways; kernels with many queries spill some. */
+template <int ROWS, int COLUMNS> GLINT_DEVICE void change_few_scores(float (&s)[ROWS][COLUMNS][4], const struct capped_score &cap)
+{
+    change_scores(reinterpret_cast<float (&)[ROWS * COLUMNS * 4]>(s), cap);
 }
 
 #endif
