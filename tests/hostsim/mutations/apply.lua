@@ -1,11 +1,9 @@
 -- Makes one deliberate fault in an emitted kernel:
 --
---   lua apply.lua SOURCE OUT COUNT WAS NOW [HEADER]
+--   lua apply.lua SOURCE OUT COUNT WAS NOW
 --
--- writes SOURCE to OUT with the text WAS, which must be there exactly COUNT times, replaced by NOW. With HEADER, the path of an included
--- file, that file's text stands before SOURCE's, so that a fault can be in what the kernels share: its guard keeps out the file itself,
--- however it is included. #line keeps the line numbers of both. Text that does not fit is an error: a fault that is no longer made would
--- otherwise count as one that is caught.
+-- writes SOURCE to OUT with the text WAS, which must be there exactly COUNT times, replaced by NOW. For faults in constants: choose.lua puts all others
+-- of a kernel into one file. Text that does not fit is an error: a fault that is no longer made would otherwise count as one that is caught.
 local apply = {}
 
 local function plain(text) return (text:gsub("%%", "%%%%")) end
@@ -18,13 +16,6 @@ function apply.occurrences(text, part)
     if not first then return count end
     count, at = count + 1, last + 1
   end
-end
-
---- The text of `header`, the file `path`, and then `source`, or nil and a message.
-function apply.inline(source, path, header, source_name)
-  local guard = header:match("\n#ifndef ([%w_]+)\n#define %1\n")
-  if not guard then return nil, path .. " has no guard, so it would be included twice" end
-  return ('#line 1 "%s"\n%s#line 1 "%s"\n%s'):format(path, header, source_name, source)
 end
 
 --- `source` with `was` replaced by `now`, or nil and a message.
@@ -47,17 +38,9 @@ local function read(path)
 end
 
 function apply.main(arguments)
-  local source_path, out, count, was, now, header_path = table.unpack(arguments)
-  if #arguments < 5 or #arguments > 6 or not math.tointeger(count) then
-    return nil, "usage: apply.lua SOURCE OUT COUNT WAS NOW [HEADER]"
-  end
+  local source_path, out, count, was, now = table.unpack(arguments)
+  if #arguments ~= 5 or not math.tointeger(count) then return nil, "usage: apply.lua SOURCE OUT COUNT WAS NOW" end
   local source, problem = read(source_path)
-  if source and header_path then
-    local header
-    header, problem = read(header_path)
-    source = header and source
-    if source then source, problem = apply.inline(source, header_path, header, source_path) end
-  end
   if source then source, problem = apply.mutate(source, was, now, math.tointeger(count)) end
   if not source then return nil, source_path .. ": " .. problem end
   local file

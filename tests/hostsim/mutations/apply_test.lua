@@ -26,15 +26,8 @@ refused("a b", "a", "d", 2, "1 times, not 2")
 refused("a b", "a", "a", 1, "changes nothing")
 refused("a b", "", "a", 1, "no text to look for")
 
--- a header before the kernel, with the lines of both files kept
-local kernel = '#include "lib/y.h"\nlast();\n'
-local x = "/* x */\n#ifndef X_H\n#define X_H\nint x;\n#endif\n"
-expect(apply.inline(kernel, "lib/x.h", x, "k.cu") == '#line 1 "lib/x.h"\n' .. x .. '#line 1 "k.cu"\n' .. kernel, "inlined")
-local none, problem = apply.inline(kernel, "lib/x.h", "int x;\n", "k.cu")
-expect(none == nil and problem:find("lib/x.h has no guard", 1, true), "a header that would be included twice")
-
 -- the whole command
-local source, header, out = os.tmpname(), os.tmpname(), os.tmpname()
+local source, out = os.tmpname(), os.tmpname()
 local function write(path, text)
   local file = assert(io.open(path, "wb"))
   file:write(text)
@@ -46,17 +39,14 @@ local function contents(path)
   file:close()
   return text
 end
-write(source, ('#include "%s"\nf(1);\n'):format(header))
-write(header, "\n#ifndef G\n#define G\ng(2);\n#endif\n")
-expect(apply.main({ source, out, "1", "f(1)", "f(2)" }), "the kernel itself")
-expect(contents(out):find("f(2);", 1, true), "its change is written")
-expect(apply.main({ source, out, "1", "g(2)", "g(3)", header }), "what it includes")
-expect(contents(out):find("g(3);", 1, true) and contents(out):find("f(1);", 1, true), "only that is changed")
+write(source, "f(1);\n")
+expect(apply.main({ source, out, "1", "f(1)", "f(2)" }), "the kernel")
+expect(contents(out) == "f(2);\n", "its change is written")
 for _, arguments in ipairs({ { source, out, "1", "f(7)", "f(2)" }, { source, out, "one", "f(1)", "f(2)" }, { source, out, "1", "f(1)" },
-  { source .. ".none", out, "1", "f(1)", "f(2)" }, { source, out, "1", "f(1)", "f(2)", header .. ".none" } }) do
+  { source .. ".none", out, "1", "f(1)", "f(2)" } }) do
   local done, message = apply.main(arguments)
   expect(done == nil and #message > 0, "the command refuses, and says why")
 end
-for _, path in ipairs({ source, header, out }) do os.remove(path) end
+for _, path in ipairs({ source, out }) do os.remove(path) end
 
 print(("apply_test: %d checks"):format(checks))

@@ -8,12 +8,10 @@ load(":mutations.bzl", "BACKWARD_CASES", "CAPPED_CASES", "DECODE_CASES", "FORWAR
 _LUA = {"_lua": attr.label(default = "@lua//:lua", allow_single_file = True, executable = True, cfg = "exec")}
 
 def _mutated_impl(ctx):
-    header = [ctx.file.header] if ctx.file.header else []
     ctx.actions.run(
         executable = ctx.executable._lua,
-        arguments = [ctx.file._apply.path, ctx.file.src.path, ctx.outputs.out.path, str(ctx.attr.count), ctx.attr.was, ctx.attr.now] +
-                    [file.path for file in header],
-        inputs = [ctx.file._apply, ctx.file.src] + header,
+        arguments = [ctx.file._apply.path, ctx.file.src.path, ctx.outputs.out.path, str(ctx.attr.count), ctx.attr.was, ctx.attr.now],
+        inputs = [ctx.file._apply, ctx.file.src],
         outputs = [ctx.outputs.out],
         mnemonic = "Mutate",
         progress_message = "Mutating %s" % ctx.outputs.out.basename,
@@ -29,7 +27,6 @@ _mutated = rule(
         was = attr.string(mandatory = True),
         now = attr.string(),
         count = attr.int(default = 1),
-        header = attr.label(allow_single_file = [".h"], doc = "the change is in it, and it takes the place of its #include"),
         _apply = attr.label(default = "//tests/hostsim/mutations:apply.lua", allow_single_file = True),
     ),
 )
@@ -42,8 +39,8 @@ def _chosen_impl(ctx):
     ctx.actions.write(
         faults,
         "return {\n" + "".join([
-            "{ was = %s, now = %s, count = %d },\n" % (_long(was), _long(now), count)
-            for was, now, count in zip(ctx.attr.was, ctx.attr.now, ctx.attr.count)
+            "{ number = %d, was = %s, now = %s, count = %d },\n" % (number, _long(was), _long(now), count)
+            for number, was, now, count in zip(ctx.attr.number, ctx.attr.was, ctx.attr.now, ctx.attr.count)
         ]) + "}\n",
     )
     ctx.actions.run(
@@ -62,6 +59,7 @@ _chosen = rule(
         _LUA,
         src = attr.label(mandatory = True, allow_single_file = [".cu"]),
         out = attr.output(mandatory = True),
+        number = attr.int_list(doc = "whose change `was`, `now` and `count` are"),
         was = attr.string_list(),
         now = attr.string_list(),
         count = attr.int_list(),
@@ -129,7 +127,9 @@ def _kernels(kernels, spec):
                 variant = forward,
             )
 
-def _cases(variant):
+def _cases(mutation, variant):
+    if "cases" in mutation:
+        return mutation["cases"]
     if variant["pass"] == "dec":
         return DECODE_CASES
     if "softcap" in variant:
@@ -181,10 +181,6 @@ def _judged(mutation, variant, judge, source, cases, **more):
         tags = ["manual"],
     )
 
-def _judge(mutation, variant, forward, source):
-    _judge_program(mutation["name"], mutation["kernel"], variant, forward, source)
-    _judged(mutation, variant, mutation["name"] + "_judge", source, mutation.get("cases", _cases(variant)))
-
 _OUTCOMES = dict(
     _LUA,
     outcomes = attr.label_list(),
@@ -229,38 +225,6 @@ _table = rule(
     attrs = _OUTCOMES,
 )
 
-def mutation_tests(mutations, kernels, spec):
-    """mutations_test, and mutations.md, the table for people.
-
-    Args:
-      mutations: dicts, see mutations.bzl
-      kernels: the kernels by the name that mutations have for them: (variant, forward variant or None)
-      spec: the label of their spec
-    """
-    _kernels(kernels, spec)
-    names = []
-    for mutation in mutations:
-        variant, forward = kernels[mutation["kernel"]]
-        source = "mutated/%s.cu" % mutation["name"]
-        _mutated(
-            name = mutation["name"] + "_source",
-            src = mutation["kernel"] + ".cu",
-            out = source,
-            count = mutation.get("count", 1),
-            header = mutation.get("header"),
-            now = mutation["now"],
-            tags = ["manual"],
-            was = mutation["was"],
-        )
-        _judge(mutation, variant, forward, source)
-        names.append(mutation["name"])
-    for kernel, (variant, forward) in kernels.items():
-        unchanged = dict(name = "unchanged_" + kernel, kernel = kernel, breaks = "nothing: the kernel as it is", caught = [])
-        _judge(unchanged, variant, forward, kernel + ".cu")
-        names.append(unchanged["name"])
-
-    _tests(names)
-
 def _tests(names):
     _table_test(
         name = "mutations_test",
@@ -276,36 +240,61 @@ def _tests(names):
         tags = ["manual"],
     )
 
-def chosen_mutation_tests(mutations, kernels, spec, headers):
-    """The same, where a kernel is compiled once with all of its faults: see choose.lua.
+def _apart(mutation, variant, forward):
+    """A fault that has a kernel of its own."""
+    source = "mutated/%s.cu" % mutation["name"]
+    _mutated(
+        name = mutation["name"] + "_source",
+        src = mutation["kernel"] + ".cu",
+        out = source,
+        count = mutation.get("count", 1),
+        now = mutation["now"],
+        tags = ["manual"],
+        was = mutation["was"],
+    )
+    _judge_program(mutation["name"], mutation["kernel"], variant, forward, source)
+    _judged(mutation, variant, mutation["name"] + "_judge", source, _cases(mutation, variant))
+
+def _together(kernel, faults, variant, forward, headers):
+    """The others of a kernel, and the kernel as it is."""
+    source = "mutated/%s.cu" % kernel
+    changes = []
+    for i, fault in enumerate(faults):
+        changes += [(i + 1, was, now, count) for was, now, count in [(fault["was"], fault["now"], fault.get("count", 1))] +
+                                                                    [(was, now, 1) for was, now in fault.get("also", [])]]
+    _chosen(
+        name = kernel + "_chosen",
+        src = kernel + ".cu",
+        out = source,
+        count = [count for _, _, _, count in changes],
+        headers = headers,
+        now = [now for _, _, now, _ in changes],
+        number = [number for number, _, _, _ in changes],
+        tags = ["manual"],
+        was = [was for _, was, _, _ in changes],
+    )
+    _judge_program(kernel, kernel, variant, forward, source)
+    for i, fault in enumerate(faults):
+        _judged(fault, variant, kernel + "_judge", source, _cases(fault, variant), fault = str(i + 1))
+    unchanged = dict(name = "unchanged_" + kernel, kernel = kernel, breaks = "nothing: the kernel as it is", caught = [])
+    _judged(unchanged, variant, kernel + "_judge", source, {case: None for fault in faults for case in _cases(fault, variant)}.keys())
+    return unchanged["name"]
+
+def mutation_tests(mutations, kernels, headers, spec):
+    """mutations_test, and mutations.md, the table for people. A kernel is compiled once with all of its faults but those that are apart: choose.lua.
 
     Args:
-      mutations: dicts, see mutations.bzl; all have their cases, and none a header
-      kernels: as above
-      spec: the label of their spec
+      mutations: dicts, see mutations.bzl
+      kernels: the kernels by the name that mutations have for them: (variant, forward variant or None)
       headers: labels of the headers that faults are in, by kernel, in the order in which one includes the other
+      spec: the label of their spec
     """
     _kernels(kernels, spec)
-    names = []
+    names = [mutation["name"] for mutation in mutations]
+    for mutation in mutations:
+        if mutation.get("apart"):
+            _apart(mutation, *kernels[mutation["kernel"]])
     for kernel, (variant, forward) in kernels.items():
-        faults = [mutation for mutation in mutations if mutation["kernel"] == kernel]
-        source = "mutated/%s.cu" % kernel
-        _chosen(
-            name = kernel + "_chosen",
-            src = kernel + ".cu",
-            out = source,
-            count = [fault.get("count", 1) for fault in faults],
-            headers = headers[kernel],
-            now = [fault["now"] for fault in faults],
-            tags = ["manual"],
-            was = [fault["was"] for fault in faults],
-        )
-        _judge_program(kernel, kernel, variant, forward, source)
-        cases = {case: None for fault in faults for case in fault["cases"]}.keys()
-        unchanged = dict(name = "unchanged_" + kernel, kernel = kernel, breaks = "nothing: the kernel as it is", caught = [])
-        _judged(unchanged, variant, kernel + "_judge", source, cases)
-        names.append(unchanged["name"])
-        for i, fault in enumerate(faults):
-            _judged(fault, variant, kernel + "_judge", source, fault["cases"], fault = str(i + 1))
-            names.append(fault["name"])
+        faults = [mutation for mutation in mutations if mutation["kernel"] == kernel and not mutation.get("apart")]
+        names.append(_together(kernel, faults, variant, forward, headers[kernel]))
     _tests(names)

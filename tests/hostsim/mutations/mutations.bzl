@@ -1,23 +1,15 @@
 """The deliberate faults, and the harmless changes, by which the simulator is judged: one table.
 
-A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and a second kernel that reads lengths, and fwd_halves,
-where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for pages, and dec_narrow, with K and V of e4m3; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap, bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count`
-times. `header` is the file it is in when that is not the kernel itself. `caught` lists what may catch it, any of: the kinds of report
-of the simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no
-observer of memory and barriers can tell from what was meant. `cases` are the checks (or prefixes of their names that end in "*") that
-are run, where the usual ones would take longer to come to it.
+A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and a
+second kernel that reads lengths, and fwd_halves, where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for
+pages, and dec_narrow, with K and V of e4m3; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap,
+bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count` times, in the kernel and those headers that BUILD names for it; `also` is more
+of the same change, (was, now) each. A kernel is compiled once with all of its faults, of which a run has one: choose.lua says what text can be
+chosen. A fault that is `apart`, in a constant, has a kernel of its own. `caught` lists what may catch it, any of: the kinds of report of the
+simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no observer of memory
+and barriers can tell from what was meant. `cases` are the checks (or prefixes of their names that end in "*") that are run, where the usual ones
+would take longer to come to it.
 """
-
-_DELTA = "//lib:device/delta.h"
-_FRAGMENT = "//lib:device/fragment.h"
-_GRADIENTS = "//lib:device/gradients.h"
-_LENGTHS = "//lib:device/lengths.h"
-_MASK = "//lib:device/mask.h"
-_SCORE = "//lib:device/score.h"
-_SOFTMAX = "//lib:device/softmax.h"
-_STEPS = "//lib:device/steps.h"
-_TILE = "//lib:device/tile.h"
-_VALUES = "//lib:device/values.h"
 
 def _fault(kernel, name, breaks, was, now, caught, **more):
     return dict(more, kernel = kernel, name = name, breaks = breaks, was = was, now = now, caught = caught)
@@ -57,7 +49,7 @@ _ORDER = [
         "loop_without_barrier",
         "no barrier between a wait and the reads of what others copied, nor before their copies over what is still read",
         "        } else\n            block_sync();\n\n        /* A warp whose",
-        "        }\n\n        /* A warp whose",
+        "        } else\n            ;\n\n        /* A warp whose",
         ["race", "pending"],
     ),
     _fault(
@@ -141,7 +133,6 @@ _ORDER = [
         "if (!any_of(warp, wanted))",
         "if (!wanted)",
         ["divergence", "deadlock"],
-        header = _SOFTMAX,
     ),
     _fault(
         "fwd",
@@ -176,7 +167,6 @@ _ORDER = [
         "        }\n    named_sync(1 + warp.group, 64);\n#pragma unroll",
         "        }\n#pragma unroll",
         ["race", "uninitialised"],
-        header = _SOFTMAX,
     ),
     _fault(
         "fwd_halves",
@@ -185,7 +175,6 @@ _ORDER = [
         "(16 * ROWS) + rt * 16 + side * 8) * 4));\n    named_sync(1 + warp.group, 64);\n",
         "(16 * ROWS) + rt * 16 + side * 8) * 4));\n",
         ["race"],
-        header = _SOFTMAX,
     ),
     _fault(
         "fwd_halves",
@@ -194,7 +183,6 @@ _ORDER = [
         "v_own, kk);\n    named_sync(1 + group, 64);\n",
         "v_own, kk);\n",
         ["race", "uninitialised"],
-        header = _VALUES,
     ),
     _fault(
         "fwd_halves",
@@ -203,7 +191,6 @@ _ORDER = [
         "        }\n    named_sync(1 + warp.group, 64);\n#pragma unroll",
         "        }\n    named_sync(1 + warp_index(), 64);\n#pragma unroll",
         ["deadlock", "race", "uninitialised", "misuse"],
-        header = _SOFTMAX,
     ),
     _fault(
         "fwd_halves",
@@ -212,7 +199,6 @@ _ORDER = [
         "p_tiles + (part ^ 1) * P::BYTES",
         "p_tiles + part * P::BYTES",
         ["answer", "race"],
-        header = _VALUES,
     ),
     _fault(
         "bwd",
@@ -227,7 +213,7 @@ _ORDER = [
         "step_without_barrier",
         "no barrier at the begin of a step",
         "        } else\n            block_sync();\n        if (m == first_m)",
-        "        }\n        if (m == first_m)",
+        "        } else\n            ;\n        if (m == first_m)",
         ["race", "pending", "uninitialised"],
     ),
     _fault(
@@ -293,7 +279,6 @@ _ORDER = [
         "mbarrier_init(phases + i * 8, 32);",
         "mbarrier_init(phases + i * 8, 16);",
         ["race", "divergence", "uninitialised", "misuse", "deadlock"],
-        header = _GRADIENTS,
     ),
     _fault(
         "bwd",
@@ -310,7 +295,6 @@ _ORDER = [
         "            mbarrier_init(phases + i * 8, 32);\n",
         "            ;\n",
         ["uninitialised", "misuse"],
-        header = _GRADIENTS,
     ),
     _fault(
         "bwd",
@@ -336,7 +320,6 @@ _ORDER = [
         "        warp_sync();\n        store_rows<Part>",
         "        store_rows<Part>",
         ["race"],
-        header = _TILE,
     ),
     _fault(
         "bwd",
@@ -358,9 +341,10 @@ _ORDER = [
         "bwd",
         "turn_passed_on_too_early",
         "the turn goes to the next block while warps of this one still add",
-        "                    if (step >= 2) {\n                        step_back(&head_before, &m_before);\n",
-        "                    if (step >= 1) {\n",
+        "step >= 2",
+        "step >= 1",
         ["race"],
+        also = [("{\n                        step_back(&head_before, &m_before);\n                        pass_turn_on", "{\n                        pass_turn_on")],
     ),
     _fault(
         "bwd",
@@ -382,17 +366,17 @@ _ORDER = [
         "bwd",
         "turn_without_acquire",
         "the turn is looked at by a load that orders nothing",
-        "seen = ld_acquire_u32(",
-        "seen = ld_relaxed_u32(",
+        "ld_acquire_u32(p.turn + turn_of(head_before, m_before))",
+        "ld_relaxed_u32(p.turn + turn_of(head_before, m_before))",
         ["race"],
-        count = 2,
+        also = [("ld_acquire_u32(p.turn + turn_of(head_now, m_now))", "ld_relaxed_u32(p.turn + turn_of(head_now, m_now))")],
     ),
     _fault(
         "bwd",
         "turn_shared_by_batches",
         "the turn's place forgets the batch",
-        "1 + (uint32_t)(batch * p.shape.heads_q + head)",
-        "1 + (uint32_t)head",
+        "(uint32_t)(batch * p.shape.heads_q + head)",
+        "(uint32_t)head",
         ["race", "deadlock"],
         cases = ["accuracy/fused_qkv", "accuracy/fused_qkv_gqa"],
     ),
@@ -433,7 +417,7 @@ _ORDER = [
         "dq_without_barrier",
         "no barrier in a step of the kernel for dQ",
         "        else\n            block_sync();\n        k_lane += to_other;",
-        "        k_lane += to_other;",
+        "        else\n            ;\n        k_lane += to_other;",
         ["race", "pending"],
     ),
     _fault(
@@ -461,7 +445,6 @@ _ORDER = [
         "",
         ["race", "uninitialised"],
         cases = ["accuracy/mqa_8_1"],
-        header = _GRADIENTS,
     ),
     _fault(
         "bwd",
@@ -471,7 +454,6 @@ _ORDER = [
         "while (ld_acquire_u32(turn) + 1 < (uint32_t)block.part)",
         ["race", "uninitialised"],
         cases = ["accuracy/mqa_8_1"],
-        header = _GRADIENTS,
     ),
     _fault(
         "bwd",
@@ -481,7 +463,6 @@ _ORDER = [
         "while (ld_relaxed_u32(turn) < (uint32_t)block.part)",
         ["race"],
         cases = ["accuracy/mqa_8_1"],
-        header = _GRADIENTS,
     ),
     _fault(
         "bwd",
@@ -491,7 +472,6 @@ _ORDER = [
         "                continue;\n",
         ["race", "uninitialised"],
         cases = ["accuracy/mqa_8_1"],
-        header = _GRADIENTS,
     ),
     _fault(
         "bwd",
@@ -501,7 +481,6 @@ _ORDER = [
         "        add_to_memory<THREADS>(sum, g, block.part == 0);\n",
         ["race"],
         cases = ["accuracy/mqa_8_1"],
-        header = _GRADIENTS,
     ),
     _fault(
         "bwd",
@@ -511,7 +490,6 @@ _ORDER = [
         "            continue;",
         ["uninitialised"],
         cases = ["accuracy/mqa_8_1"],
-        header = _DELTA,
     ),
     _fault(
         "bwd",
@@ -550,6 +528,7 @@ _MEMORY = [
         "typedef struct tile<element, TILE_N, 40,",
         "typedef struct tile<element, TILE_N, 48,",
         ["bounds", "uninitialised"],
+        apart = True,
     ),
     _fault(
         "fwd",
@@ -595,10 +574,9 @@ _MEMORY = [
         "fwd",
         "q_one_column_off",
         "the copy of Q begins one element too early",
-        "copy_from<Tile>(view_row(&view, batch, head, row, Tile::element::BYTES), view.row",
-        "-2 + copy_from<Tile>(view_row(&view, batch, head, row, Tile::element::BYTES), view.row",
+        "copy_from<Tile>(view_row(&view, batch, head, row, Tile::element::BYTES), view.row * Tile::element::BYTES)",
+        "copy_from<Tile>(view_row(&view, batch, head, row, Tile::element::BYTES), view.row * Tile::element::BYTES) - 2",
         ["alignment", "bounds"],
-        header = _TILE,
     ),
     _fault(
         "fwd",
@@ -616,7 +594,6 @@ _MEMORY = [
         "(batch * view->batch + head * view->head + row * view->row)",
         "(batch * view->head + head * view->batch + row * view->row)",
         ["bounds", "answer"],
-        header = _STEPS,
         cases = ["accuracy/gqa_8_2", "accuracy/batch_3"],
     ),
     _fault(
@@ -626,7 +603,6 @@ _MEMORY = [
         "(batch * view->batch + head * view->head + row * view->row) * element_bytes",
         "(int32_t)((batch * view->batch + head * view->head + row * view->row) * element_bytes)",
         ["bounds"],
-        header = _STEPS,
         cases = ["far/batch"],
     ),
     _fault(
@@ -636,7 +612,6 @@ _MEMORY = [
         "(batch * view->batch + head * view->head + row * view->row) * element_bytes",
         "(int64_t)(int32_t)(batch * view->batch + head * view->head + row * view->row) * element_bytes",
         ["bounds", "uninitialised"],
-        header = _STEPS,
         cases = ["far/head"],
     ),
     _fault(
@@ -646,7 +621,6 @@ _MEMORY = [
         "rows + thread_index() / page_chunks * row_bytes",
         "rows + (int32_t)(thread_index() / page_chunks * row_bytes)",
         ["bounds", "uninitialised"],
-        header = _STEPS,
         cases = ["far/row"],
     ),
     _fault(
@@ -656,7 +630,6 @@ _MEMORY = [
         "rest % size",
         "rest % section",
         ["bounds", "race", "answer"],
-        header = _STEPS,
         cases = ["accuracy/mqa_8_1", "accuracy/fused_qkv", "accuracy/fused_qkv_gqa"],
     ),
     _fault(
@@ -666,7 +639,6 @@ _MEMORY = [
         "        if (block.lane == 0) {\n            st_global_f32(p.lse_log2",
         "        if (block.lane == 0 && row < p.shape.seqlen_q) {\n            st_global_f32(p.lse_log2",
         ["uninitialised"],
-        header = _DELTA,
     ),
     _fault(
         "bwd",
@@ -675,7 +647,6 @@ _MEMORY = [
         "        st_global_u32(p.turn, 0);\n",
         "        ;\n",
         ["uninitialised"],
-        header = _DELTA,
     ),
     _fault(
         "bwd_full",
@@ -685,7 +656,6 @@ _MEMORY = [
         "if (thread_index() + 1 < GLINT_GPU_ROW_PAD / TILE_M)",
         ["uninitialised"],
         cases = ["accuracy/q192_low"],
-        header = _DELTA,
     ),
     _fault(
         "bwd",
@@ -694,7 +664,6 @@ _MEMORY = [
         "add_to_memory<THREADS>(sum, dq, Band::LEFT ? key0 <= first : key0 == 0)",
         "add_to_memory<THREADS>(sum, dq, key0 < 0)",
         ["uninitialised"],
-        header = _GRADIENTS,
     ),
     _fault(
         "bwd",
@@ -704,25 +673,22 @@ _MEMORY = [
         "add_to_memory<THREADS>(sum, g, block.part < 0)",
         ["uninitialised"],
         cases = ["accuracy/gqa_8_2"],
-        header = _GRADIENTS,
     ),
     _fault(
         "bwd",
         "dq_stored_past_the_end",
         "rows of dQ past seqlen_q are stored",
-        "if (row0 + rt * 16 + side * SIDE < mask.seqlen_q && (",
-        "if ((",
+        "row0 + rt * 16 + side * SIDE < mask.seqlen_q",
+        "true",
         ["bounds", "race"],
-        header = _GRADIENTS,
     ),
     _fault(
         "bwd_padded",
         "dq_stored_past_its_columns",
         "the columns that pad the head dim are stored too",
-        " && (Q::DIM == Q::COLUMNS || column + dt * 8 < Q::COLUMNS)",
-        "",
+        "(Q::DIM == Q::COLUMNS || column + dt * 8 < Q::COLUMNS)",
+        "true",
         ["bounds", "race"],
-        header = _GRADIENTS,
     ),
     _fault(
         "bwd_padded",
@@ -731,7 +697,6 @@ _MEMORY = [
         "for (uint32_t chunk = block.lane; chunk < ROW_CHUNKS; chunk += LANES) {\n                uint32_t o[4]",
         "for (uint32_t chunk = block.lane; chunk < (ROW_CHUNKS + 1) / 2 * 2; chunk += LANES) {\n                uint32_t o[4]",
         ["bounds", "uninitialised"],
-        header = _DELTA,
     ),
 ]
 
@@ -741,11 +706,11 @@ _ANSWER = ["answer"]
 _LENGTHS_CASES = ["lengths/*"]
 
 _ARITHMETIC = [
-    _fault("fwd", "mask_shows_one_key_more", "the diagonal", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right + 1, band.seqlen_k - 1)", _ANSWER, header = _MASK),
-    _fault("fwd", "mask_shows_one_key_less", "the diagonal, for odd keys", "nt * 8 + 1 > last", "nt * 8 + 1 >= last", _ANSWER, header = _MASK),
-    _fault("fwd", "mask_shows_a_key_past_the_end", "the last key", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right, band.seqlen_k)", _ANSWER, header = _MASK),
-    _fault("fwd_band", "window_hides_its_first_key", "the first key of a window", "key0 + j >= query0 + i + band.left", "key0 + j > query0 + i + band.left", _ANSWER, header = _MASK),
-    _fault("fwd_band", "window_shows_one_key_more", "the key before a window, for even keys", "(Band::LEFT && nt * 8 < begin)", "(Band::LEFT && nt * 8 + 1 < begin)", _ANSWER, header = _MASK),
+    _fault("fwd", "mask_shows_one_key_more", "the diagonal", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right + 1, band.seqlen_k - 1)", _ANSWER),
+    _fault("fwd", "mask_shows_one_key_less", "the diagonal, for odd keys", "nt * 8 + 1 > last", "nt * 8 + 1 >= last", _ANSWER),
+    _fault("fwd", "mask_shows_a_key_past_the_end", "the last key", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right, band.seqlen_k)", _ANSWER),
+    _fault("fwd_band", "window_hides_its_first_key", "the first key of a window", "key0 + j >= query0 + i + band.left", "key0 + j > query0 + i + band.left", _ANSWER),
+    _fault("fwd_band", "window_shows_one_key_more", "the key before a window, for even keys", "(Band::LEFT && nt * 8 < begin)", "(Band::LEFT && nt * 8 + 1 < begin)", _ANSWER),
     _fault(
         "fwd_band",
         "window_on_too_few_blocks",
@@ -753,29 +718,28 @@ _ARITHMETIC = [
         "(first_key(band, last_query) + TILE_N - 1) / TILE_N",
         "first_key(band, last_query) / TILE_N",
         _ANSWER,
-        header = _MASK,
     ),
     _fault("fwd_band", "first_key_block_left_out", "where the walk over the keys ends", "block >= blocks.first; --block", "block > blocks.first; --block", _ANSWER, count = 2),
-    _fault("fwd_band", "walk_ends_for_the_last_query", "the first block of the first query", "first_key(band, first_query)) / TILE_N", "first_key(band, last_query)) / TILE_N", _ANSWER, header = _MASK),
-    _fault("fwd_band", "warp_leaves_out_a_window", "a block whose first key a warp does not see", "block * TILE_N + (TILE_N - 1) < query0 + band.left", "block * TILE_N < query0 + band.left", _ANSWER, header = _MASK),
+    _fault("fwd_band", "walk_ends_for_the_last_query", "the first block of the first query", "first_key(band, first_query)) / TILE_N", "first_key(band, last_query)) / TILE_N", _ANSWER),
+    _fault("fwd_band", "warp_leaves_out_a_window", "a block whose first key a warp does not see", "block * TILE_N + (TILE_N - 1) < query0 + band.left", "block * TILE_N < query0 + band.left", _ANSWER),
     _fault("fwd_band", "copies_before_the_tensor", "the block before the first one is copied", "block > blocks.first, i", "block >= blocks.first, i", ["bounds"], count = 4),
-    _fault("bwd_band", "sinks_of_blind_rows", "rows that see no key give to the sinks' gradient", "first_key(mask, row) <= last_key(mask, row) && lse", "lse", _ANSWER, header = _DELTA, cases = ["accuracy/window_sinks_blind_rows", "special/sinks_nan_in_blind_rows"]),
-    _fault("bwd_band", "sums_of_sinks_overwritten", "no barrier between the sums of one sequence and those of the next", "            total += of_batch;\n        }\n        block_sync();\n", "            total += of_batch;\n        }\n", ["race"], header = _DELTA, cases = ["accuracy/window_sinks_blind_rows"]),
-    _fault("bwd_band", "turns_begin_at_key_0", "the first key block of a query block waits for those before it, which never come", "first_key(mask, block.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N", "0", ["deadlock"], header = _DELTA),
-    _fault("bwd_band", "first_block_of_a_window_adds", "the first key block adds dQ to what nobody has stored", "Band::LEFT ? key0 <= first : key0 == 0", "key0 == 0", ["uninitialised", "answer"], header = _GRADIENTS),
-    _fault("bwd_band", "walk_ends_for_the_first_key", "the last block of queries that see a key", "last_query / TILE_M) : last_m", "(last_query - TILE_N + 1) / TILE_M) : last_m", ["answer", "deadlock"], header = _MASK),
-    _fault("bwd_band", "clear_to_one_block_more", "a block of queries at the left side of a window is taken for one that sees all keys", "(key0 - band.left + 1) / TILE_M - 1", "(key0 - band.left + 1) / TILE_M", _ANSWER, header = _MASK),
-    _fault("bwd_capped", "slope_not_squared", "1 - tanh^2", "fmaf(-t, t, 1.0f)", "1.0f - fabsf(t)", _ANSWER, header = _SCORE),
-    _fault("bwd_capped", "slope_left_out", "dS^T lacks the slope of the cap", "sloped[e] = x * slope;", "sloped[e] = x;", _ANSWER, header = _GRADIENTS),
-    _fault("bwd_capped", "slope_of_the_next_query", "whose slope it is", "cap_slope(x, cap)", "cap_slope(s[kt][mt][2 * side + 1 - e], cap)", _ANSWER, header = _GRADIENTS),
+    _fault("bwd_band", "sinks_of_blind_rows", "rows that see no key give to the sinks' gradient", "first_key(mask, row) <= last_key(mask, row) && lse != -GLINT_INFINITY", "lse != -GLINT_INFINITY", _ANSWER, cases = ["accuracy/window_sinks_blind_rows", "special/sinks_nan_in_blind_rows"]),
+    _fault("bwd_band", "sums_of_sinks_overwritten", "no barrier between the sums of one sequence and those of the next", "            total += of_batch;\n        }\n        block_sync();\n", "            total += of_batch;\n        }\n", ["race"], cases = ["accuracy/window_sinks_blind_rows"]),
+    _fault("bwd_band", "turns_begin_at_key_0", "the first key block of a query block waits for those before it, which never come", "first_key(mask, block.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N", "0", ["deadlock"]),
+    _fault("bwd_band", "first_block_of_a_window_adds", "the first key block adds dQ to what nobody has stored", "Band::LEFT ? key0 <= first : key0 == 0", "key0 == 0", ["uninitialised", "answer"]),
+    _fault("bwd_band", "walk_ends_for_the_first_key", "the last block of queries that see a key", "last_query / TILE_M) : last_m", "(last_query - TILE_N + 1) / TILE_M) : last_m", ["answer", "deadlock"]),
+    _fault("bwd_band", "clear_to_one_block_more", "a block of queries at the left side of a window is taken for one that sees all keys", "(key0 - band.left + 1) / TILE_M - 1", "(key0 - band.left + 1) / TILE_M", _ANSWER),
+    _fault("bwd_capped", "slope_not_squared", "1 - tanh^2", "fmaf(-t, t, 1.0f)", "1.0f - fabsf(t)", _ANSWER),
+    _fault("bwd_capped", "slope_left_out", "dS^T lacks the slope of the cap", "sloped[e] = x * slope;", "sloped[e] = x;", _ANSWER),
+    _fault("bwd_capped", "slope_of_the_next_query", "whose slope it is", "cap_slope(x, cap)", "cap_slope(s[kt][mt][2 * side + 1 - e], cap)", _ANSWER),
     _fault("bwd_capped", "hidden_scores_in_ds", "dS^T of keys that the mask hides", "                if (masked) /* the partner's P^T is not */\n                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);\n", "", _ANSWER),
     _fault("bwd_capped", "infinities_of_q_not_seen", "infinities of Q meet a dS of zero", "find_special<q_tile_t, THREADS>(q_tiles + front * q_tile_t::BYTES)", "false", _ANSWER),
-    _fault("bwd_capped", "infinities_of_q_become_zeros", "their scores are not the cap", "lower_special<Q, THREADS>(q_tile)", "clear_special<Q, THREADS>(q_tile)", _ANSWER, header = _GRADIENTS),
-    _fault("fwd_band", "length_beyond_its_bound", "the bound of keys", "min(given_length(p.seqlens_k, batch, p.base.shape.seqlen_k), p.base.shape.seqlen_k)", "given_length(p.seqlens_k, batch, p.base.shape.seqlen_k)", ["bounds", "answer"], header = _LENGTHS, cases = _LENGTHS_CASES),
-    _fault("fwd_band", "offset_of_the_bounds", "the diagonal of a sequence", "own.seqlen_k - own.seqlen_q : 0", "p.base.shape.seqlen_k - p.base.shape.seqlen_q : 0", _ANSWER, header = _LENGTHS, cases = _LENGTHS_CASES),
-    _fault("fwd_band", "fault_of_the_bound_itself", "which lengths are out of bounds", "(int32_t)bound_k) > bound_k", "(int32_t)bound_k) >= bound_k", _ANSWER, header = _LENGTHS, cases = _LENGTHS_CASES),
+    _fault("bwd_capped", "infinities_of_q_become_zeros", "their scores are not the cap", "lower_special<Q, THREADS>(q_tile);", "clear_special<Q, THREADS>(q_tile);", _ANSWER),
+    _fault("fwd_band", "length_beyond_its_bound", "the bound of keys", "min(given_length(p.seqlens_k, batch, p.base.shape.seqlen_k), p.base.shape.seqlen_k)", "given_length(p.seqlens_k, batch, p.base.shape.seqlen_k)", ["bounds", "answer"], cases = _LENGTHS_CASES),
+    _fault("fwd_band", "offset_of_the_bounds", "the diagonal of a sequence", "own.seqlen_k - own.seqlen_q", "p.base.shape.seqlen_k - p.base.shape.seqlen_q", _ANSWER, cases = _LENGTHS_CASES),
+    _fault("fwd_band", "fault_of_the_bound_itself", "which lengths are out of bounds", "(uint32_t)given_length(p.seqlens_k, batch, (int32_t)bound_k) > bound_k", "(uint32_t)given_length(p.seqlens_k, batch, (int32_t)bound_k) >= bound_k", _ANSWER, cases = _LENGTHS_CASES),
     _fault("fwd_band", "rows_beyond_a_length_written", "where the rows of a sequence end", "end_query = get_mask<window_mask>(kept_mask).seqlen_q", "end_query = p.shape.seqlen_q", _ANSWER, cases = _LENGTHS_CASES),
-    _fault("fwd_band", "lse_by_the_own_length", "where the LSE of a head lies", "end.head * p.shape.seqlen_q + row, lse", "end.head * mask.seqlen_q + row, lse", ["race", "answer"], count = 2, cases = _LENGTHS_CASES),
+    _fault("fwd_band", "lse_by_the_own_length", "where the LSE of a head lies", "p.lse + (int64_t)end.head * p.shape.seqlen_q + row", "p.lse + (int64_t)end.head * mask.seqlen_q + row", ["race", "answer"], count = 2, cases = _LENGTHS_CASES),
     _fault("fwd_band", "values_beyond_a_length_copied", "the last block of V", "copy_tile<THREADS>(v_tiles + stage, v_rows, seqlen_k - key_last)", "copy_tile<THREADS>(v_tiles + stage, v_rows, p.shape.seqlen_k - key_last)", _ANSWER, count = 2, cases = _LENGTHS_CASES),
     _fault(
         "fwd",
@@ -784,7 +748,6 @@ _ARITHMETIC = [
         "blocks.hidden_from = end_key(band, first_query) / TILE_N;",
         "blocks.hidden_from = end_key(band, first_query) / TILE_N + 1;",
         _ANSWER,
-        header = _MASK,
     ),
     _fault(
         "fwd",
@@ -793,7 +756,6 @@ _ARITHMETIC = [
         "const int32_t end = end_key(band, last_query);",
         "const int32_t end = end_key(band, last_query - 1);",
         _ANSWER,
-        header = _MASK,
     ),
     _fault(
         "fwd",
@@ -813,10 +775,9 @@ _ARITHMETIC = [
         "const float now = before == -GLINT_INFINITY ? maximum : before;",
         _ANSWER,
         cases = ["accuracy/rising", "accuracy/falling"],
-        header = _SOFTMAX,
     ),
-    _fault("fwd", "o_not_rescaled", "O keeps the old maximum", "o[rt][dt][2 * side] *= factor;", ";", _ANSWER, cases = ["accuracy/falling", "accuracy/rising"], header = _SOFTMAX),
-    _fault("fwd", "sum_not_rescaled", "the sum keeps the old maximum", "rows.sum[rt][side] *= factor;", ";", _ANSWER, cases = ["accuracy/falling", "accuracy/rising"], header = _SOFTMAX),
+    _fault("fwd", "o_not_rescaled", "O keeps the old maximum", "o[rt][dt][2 * side] *= factor;", ";", _ANSWER, cases = ["accuracy/falling", "accuracy/rising"]),
+    _fault("fwd", "sum_not_rescaled", "the sum keeps the old maximum", "rows.sum[rt][side] *= factor;", ";", _ANSWER, cases = ["accuracy/falling", "accuracy/rising"]),
     _fault(
         "fwd",
         "maximum_of_one_lane",
@@ -824,10 +785,9 @@ _ARITHMETIC = [
         "maximum = joint_maximum(maxima[rt][side], warp);",
         "maximum = maxima[rt][side];",
         _ANSWER,
-        header = _SOFTMAX,
     ),
     _fault("fwd", "sum_of_one_lane", "the sum of a quarter of the keys", "= joint_sum(rows.sum[rt][side], lone_warp{});", "= rows.sum[rt][side];", _ANSWER),
-    _fault("fwd", "lse_in_powers_of_two", "units of LSE", "fmaf(lg2(sum), 0.693147180559945309f, max", "fmaf(lg2(sum), 1.0f, max", _ANSWER, header = _SOFTMAX),
+    _fault("fwd", "lse_in_powers_of_two", "units of LSE", "fmaf(lg2(sum), 0.693147180559945309f, max", "fmaf(lg2(sum), 1.0f, max", _ANSWER),
     _fault("fwd", "lse_with_the_other_scale", "the maximum in LSE", "log_sum(rows.max[rt][side], sum, p.shape.softmax_scale)", "log_sum(rows.max[rt][side], sum, scale)", _ANSWER),
     _fault(
         "fwd",
@@ -836,7 +796,6 @@ _ARITHMETIC = [
         "ex2(fmaf(s[rt][nt][2 * side], scale, shift[rt][side]))",
         "ex2(s[rt][nt][2 * side] + shift[rt][side])",
         _ANSWER,
-        header = _SOFTMAX,
     ),
     _fault(
         "fwd",
@@ -872,10 +831,9 @@ _ARITHMETIC = [
         "d[rt][ct][0] = d[rt][ct][1] = d[rt][ct][2] = d[rt][ct][3] = 0.0f;",
         ";",
         ["uninitialised", "answer"],
-        header = _FRAGMENT,
     ),
-    _fault("fwd", "k_fragments_exchanged", "lane addresses of operand A for operand B", "k_tiles + lane_offset_b<", "k_tiles + lane_offset_a<", _ANSWER),
-    _fault("fwd", "v_not_transposed", "ldmatrix without .trans", "ldmatrix_x4_trans(r, ", "ldmatrix_x4(r, ", _ANSWER, header = _TILE),
+    _fault("fwd", "k_fragments_exchanged", "lane addresses of operand A for operand B", "k_tiles + lane_offset_b<k_tile_t>(lane)", "k_tiles + lane_offset_a<k_tile_t>(lane)", _ANSWER),
+    _fault("fwd", "v_not_transposed", "ldmatrix without .trans", "ldmatrix_x4_trans(r, tile_move<Tile>(lane_address, row, chunk));", "ldmatrix_x4(r, tile_move<Tile>(lane_address, row, chunk));", _ANSWER),
     _fault(
         "fwd",
         "mma_operands_out_of_order",
@@ -883,7 +841,6 @@ _ARITHMETIC = [
         "element::mma(d[rt][ct], x[rt], y[0], y[1]);",
         "element::mma(d[rt][ct], x[rt], y[0], y[2]);",
         _ANSWER,
-        header = _FRAGMENT,
     ),
     _fault(
         "fwd",
@@ -892,7 +849,6 @@ _ARITHMETIC = [
         "Element::pack(s[rt][2 * kk + (i >> 1)][2 * (i & 1)], s[rt][2 * kk + (i >> 1)][2 * (i & 1) + 1])",
         "Element::pack(s[rt][2 * kk + (i & 1)][2 * (i >> 1)], s[rt][2 * kk + (i & 1)][2 * (i >> 1) + 1])",
         _ANSWER,
-        header = _FRAGMENT,
     ),
     _fault(
         "fwd",
@@ -901,7 +857,6 @@ _ARITHMETIC = [
         "return tile_offset<Tile>(lane >> 2, 0) + (lane & 3) * 4;",
         "return tile_offset<Tile>(lane & 7, 0) + (lane >> 3) * 4;",
         _ANSWER,
-        header = _TILE,
     ),
     _fault(
         "fwd",
@@ -910,7 +865,6 @@ _ARITHMETIC = [
         "cp_async_16(tile + tile_offset(row, page * page_chunks + chunk, rows, page_chunks)",
         "cp_async_16(tile + ((page * rows + row) * page_chunks + chunk) * 16",
         ["pending", "race", "answer"],
-        header = _STEPS,
     ),
     _fault(
         "fwd",
@@ -921,25 +875,24 @@ _ARITHMETIC = [
         _ANSWER,
         cases = ["accuracy/gqa_8_2"],
     ),
-    _fault("bwd", "delta_added", "the sign of delta", "dp[kt][mt][e] -= delta[mt][e & 1];", "dp[kt][mt][e] += delta[mt][e & 1];", _ANSWER, header = _GRADIENTS),
+    _fault("bwd", "delta_added", "the sign of delta", "dp[kt][mt][e] -= delta[mt][e & 1];", "dp[kt][mt][e] += delta[mt][e & 1];", _ANSWER),
     _fault("bwd", "p_and_dp_exchanged", "the tiles of the two products", "(keeps_dk ? v_tile : k_tile) + lane_offset_a", "(keeps_dk ? k_tile : v_tile) + lane_offset_a", _ANSWER),
     _fault("bwd", "delta_for_lse", "the row numbers of the two products", "(keeps_dk ? rows_delta : rows_lse)", "(keeps_dk ? rows_lse : rows_delta)", _ANSWER),
-    _fault("bwd", "every_part_stores", "a part takes the place of what the parts before have added", "add_to_memory<THREADS>(sum, g, block.part == 0)", "add_to_memory<THREADS>(sum, g, true)", _ANSWER, cases = ["accuracy/mqa_8_1"], header = _GRADIENTS),
-    _fault("bwd", "dk_without_the_parts_before", "what other parts of the group have added to dK and dV", "        add_from_memory<THREADS, AT_ONCE>(g, sum, start);", "        (void)start;", _ANSWER, cases = ["accuracy/gqa_8_2"], header = _GRADIENTS),
+    _fault("bwd", "every_part_stores", "a part takes the place of what the parts before have added", "add_to_memory<THREADS>(sum, g, block.part == 0)", "add_to_memory<THREADS>(sum, g, true)", _ANSWER, cases = ["accuracy/mqa_8_1"]),
+    _fault("bwd", "dk_without_the_parts_before", "what other parts of the group have added to dK and dV", "        add_from_memory<THREADS, AT_ONCE>(g, sum, start);", "        (void)start;", _ANSWER, cases = ["accuracy/gqa_8_2"]),
     _fault("bwd", "dk_not_scaled", "the scale of dK", "keeps_dk ? p.shape.softmax_scale : 1.0f", "1.0f", _ANSWER),
-    _fault("bwd", "dq_not_scaled", "the scale of dQ", "element::pack(dq[rt][dt][2 * side] * p.shape.softmax_scale,", "element::pack(dq[rt][dt][2 * side],", _ANSWER, header = _GRADIENTS),
-    _fault("bwd", "lse_not_in_powers_of_two", "units of LSE", "lse * 1.44269504088896340736f", "lse", _ANSWER, header = _DELTA),
+    _fault("bwd", "dq_not_scaled", "the scale of dQ", "element::pack(dq[rt][dt][2 * side] * p.shape.softmax_scale,", "element::pack(dq[rt][dt][2 * side],", _ANSWER),
+    _fault("bwd", "lse_not_in_powers_of_two", "units of LSE", "lse * 1.44269504088896340736f", "lse", _ANSWER),
     _fault(
         "bwd",
         "blind_rows_have_weights",
         "rows that see no key",
-        "lse == -GLINT_INFINITY ? GLINT_INFINITY : lse *",
-        "lse *",
+        "lse == -GLINT_INFINITY ? GLINT_INFINITY : lse * 1.44269504088896340736f",
+        "lse * 1.44269504088896340736f",
         _ANSWER,
         cases = ["accuracy/a_tile_sees_nothing"],
-        header = _DELTA,
     ),
-    _fault("bwd", "backward_mask_one_off", "the diagonal, for even queries", "mt * 8 < first", "mt * 8 <= first", _ANSWER, header = _MASK),
+    _fault("bwd", "backward_mask_one_off", "the diagonal, for even queries", "mt * 8 < first", "mt * 8 <= first", _ANSWER),
     _fault(
         "bwd",
         "backward_mask_on_too_few_blocks",
@@ -947,7 +900,6 @@ _ARITHMETIC = [
         "(max(0, key0 + TILE_N - 1 - band.right) + TILE_M - 1) / TILE_M",
         "max(0, key0 + TILE_N - 1 - band.right) / TILE_M",
         _ANSWER,
-        header = _MASK,
     ),
     _fault(
         "bwd_full",
@@ -957,12 +909,11 @@ _ARITHMETIC = [
         "key > band.seqlen_k ? TILE_M",
         _ANSWER,
         cases = ["accuracy/q192_low"],
-        header = _MASK,
     ),
-    _fault("bwd", "dq_without_the_blocks_before", "what other key blocks have added to dQ", "if (key0 > first)\n                add_from_memory", "if (key0 < 0)\n                add_from_memory", _ANSWER, header = _GRADIENTS),
-    _fault("bwd", "ds_not_transposed", "operand A of dQ", "ldmatrix_x4_trans(a, ", "ldmatrix_x4(a, ", _ANSWER, header = _GRADIENTS),
+    _fault("bwd", "dq_without_the_blocks_before", "what other key blocks have added to dQ", "if (key0 > first)\n                add_from_memory", "if (key0 < 0)\n                add_from_memory", _ANSWER),
+    _fault("bwd", "ds_not_transposed", "operand A of dQ", "ldmatrix_x4_trans(a, tile_move<S>(lane_address, kk * 16, rt * 2));", "ldmatrix_x4(a, tile_move<S>(lane_address, kk * 16, rt * 2));", _ANSWER),
     _fault("bwd", "q_for_do_in_dv", "the tile of the second product", "(keeps_dk ? q_tiles : do_tiles) + lane_offset_rows", "(keeps_dk ? do_tiles : q_tiles) + lane_offset_rows", _ANSWER),
-    _fault("bwd", "last_head_of_the_group_only", "the sum of dK and dV over a group's query heads", " * min(p.part_heads, p.shape.group - first_head);", ";", ["answer", "uninitialised", "deadlock"], cases = ["accuracy/gqa_8_2"]),
+    _fault("bwd", "last_head_of_the_group_only", "the sum of dK and dV over a group's query heads", "min(p.part_heads, p.shape.group - first_head)", "1", ["answer", "uninitialised", "deadlock"], cases = ["accuracy/gqa_8_2"]),
     _fault(
         "bwd_split",
         "dq_mask_one_off",
@@ -976,11 +927,10 @@ _ARITHMETIC = [
         "dq_without_delta",
         "delta in the kernel for dQ",
         "-lse[rt][e >> 1])) * (dp[rt][nt][e] - delta[rt][e >> 1])",
-        "-lse[rt][e >> 1])) * dp[rt][nt][e]",
+        "-lse[rt][e >> 1])) * (dp[rt][nt][e])",
         _ANSWER,
-        header = _GRADIENTS,
     ),
-    _fault("bwd_halves", "half_of_the_columns_twice", "which columns of dV a warp keeps", "+ half * q_part_t::BYTES;", ";", _ANSWER),
+    _fault("bwd_halves", "half_of_the_columns_twice", "which columns of dV a warp keeps", "half * q_part_t::BYTES", "0", _ANSWER),
 ]
 
 # ---- changes that are not faults ---------------------------------------------------------------------------------------------------
@@ -1010,7 +960,7 @@ _HARMLESS = [
     _harmless("fwd", "q_waits_for_all", "a wait for more than is read", "    cp_async_wait(1);\n", "    cp_async_wait(0);\n"),
     _harmless("fwd_band", "blocks_beyond_a_length_walk", "blocks that have nothing to write do their work", "    if (work.query0 >= seqlen_q)\n        return;\n", "", cases = ["lengths/bottom_right", "lengths/top_left"]),
     _harmless("fwd", "one_warp_sync_more", "the warp meets once more", "        warp_sync();\n        char *o_rows", "        warp_sync();\n        warp_sync();\n        char *o_rows"),
-    _harmless("fwd", "first_queries_first", "the order of blocks", "(blocks - 1 - place.index) * TILE_M", "place.index * TILE_M", header = _STEPS),
+    _harmless("fwd", "first_queries_first", "the order of blocks", "(blocks - 1 - place.index) * TILE_M", "place.index * TILE_M"),
     _harmless(
         "bwd",
         "one_fence_more",
@@ -1029,11 +979,11 @@ _HARMLESS = [
         "bwd",
         "parts_of_a_head_side_by_side",
         "the order of parts: block numbers still rise along every wait",
-        "    block.part = place.head / heads;\n    const int32_t head = place.head - block.part * heads;\n",
-        "    block.part = place.head % p.parts;\n    const int32_t head = place.head / p.parts;\n",
-        header = _STEPS,
+        "place.head / heads;",
+        "place.head % p.parts;",
+        also = [("place.head - block.part * heads", "place.head / p.parts")],
     ),
-    _harmless("bwd", "unpermuted_tiles", "tiles without a swizzle: slower, and as right", "chunk % page_chunks ^ (row >> shift & (page_chunks - 1))", "chunk % page_chunks", header = _STEPS),
+    _harmless("bwd", "unpermuted_tiles", "tiles without a swizzle: slower, and as right", "chunk % page_chunks ^ (row >> shift & (page_chunks - 1))", "chunk % page_chunks"),
 ]
 
 # ---- decode: copies that run on from item to item, results of parts of the keys, and their order ---------------------------------
@@ -1079,6 +1029,7 @@ _DECODE = [
         "    Q_TILES = STAGES - 1, ",
         ["race", "pending", "answer"],
         cases = ["law/*", "accuracy/*"],
+        apart = True,
     ),
     _fault(
         "dec",
@@ -1145,8 +1096,8 @@ _DECODE = [
         "dec_pages",
         "dec_page_that_no_row_sees_is_a_fault",
         "an index outside of the pool is noted where no query sees a key of the page",
-        "        if (first < end && first + ",
-        "        if (first + ",
+        "first < end",
+        "true",
         ["answer"],
         cases = ["pages/*"],
     ),

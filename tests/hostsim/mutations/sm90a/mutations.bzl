@@ -1,7 +1,7 @@
-"""The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there, and a fault in a header says nothing of it: the
-headers of a kernel stand before it. fwd is a persistent forward kernel with turns and a counter, window the same with windows, capped the same with
-a softcap and sinks; short one that loads for itself; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps
-dV and another one dK; bwd_window the fused backward of 128 with windows, split_window split with windows.
+"""The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there. fwd is a persistent forward kernel with turns and a
+counter, window the same with windows, capped the same with a softcap and sinks; short one that loads for itself; bwd the fused backward of head_dim
+64, split the backward of 192, a warpgroup of which keeps dV and another one dK; bwd_window the fused backward of 128 with windows, split_window
+split with windows.
 """
 
 _ANSWER = ["answer"]
@@ -126,6 +126,7 @@ _FORWARD = [
         "query_ring::init(shared, 1, 4 * WARPGROUPS - 1);",
         _ANY,
     ),
+    _fault("fwd", "empty_tile_not_written", "a tile whose queries see no key is left as it was", "write_nothing<TILE_M, HEAD_DIM>(p.base, work, -GLINT_INFINITY, thread, 64);", "(void)0;", _ANSWER, ["accuracy/a_tile_sees_nothing"]),
     _fault("fwd", "tiles_taken_twice", "the counter of tiles begins with those that blocks begin with", "p.blocks[0] + atom_global_add_u32(p.words, 1)", "atom_global_add_u32(p.words, 1)", ["race"]),
     _fault(
         "fwd",
@@ -245,6 +246,7 @@ _WINDOW = [
 # ---- softcaps and sinks ---------------------------------------------------------------------------------------------------------------
 
 _CAPPED = [
+    _fault("capped", "empty_tile_without_sink", "the sink of queries that see no key", "p.base.sinks ? ld_global_f32(p.base.sinks + work.head_q) : -GLINT_INFINITY", "-GLINT_INFINITY", _ANSWER, ["accuracy/sinks_blind_rows"]),
     _fault("capped", "cap_of_another_scale", "scores are capped in the units of the cap", "change_scores(s, capped_score{p.base.score_ratio, p.base.score_limit});", "change_scores(s, capped_score{2 * p.base.score_ratio, p.base.score_limit});", _ANSWER, ["accuracy/softcap_2"]),
     _fault("capped", "cap_without_its_end", "scores far above the cap", "s = s > cap.limit ? cap.limit : s;", ";", _ANSWER, ["accuracy/softcap_*"]),
     _fault(
