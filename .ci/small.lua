@@ -29,7 +29,7 @@ return {
       },
     },
   },
-  override = { { family = "sm80", pass = "fwd", dtype = "bf16", set = { device_lengths = true }, reason = "one dtype is enough" } },
+  override = { { family = "sm80", pass = "fwd", dtype = "bf16", set = { device_lengths = true, device_ragged = true }, reason = "one dtype is enough" } },
   exclude = {
     { family = "cpu", isa = "x86_64", dtype = { "f16", "bf16" }, reason = "x86_64_v3 has them from the same source" },
     { family = "cpu", head_dim = 40, mask = { "none", "causal" }, reason = "the kernels of a band have all of their lines" },

@@ -2,6 +2,7 @@
 -- by `define = require("gen.gpu").define`; its records need
 --   launches     { { entry =, grid =, rows =, threads =, smem_bytes = }, ... } in launch order, fields as in struct glint_gpu_launch; with
 --                blocks_per_sm, cluster = or dependent = 1 where it is launched otherwise than a block a tile, and lengths = 1 where it reads them,
+--                2 where it reads those of ragged sequences,
 --                pages = 1 where K and V are in pages; sinks = 1 where it is for problems with sinks alone
 --   strategy_id  enum glint_gpu_strategy
 --   archs        names of gen/archs.lua, in its order

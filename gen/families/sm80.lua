@@ -21,6 +21,7 @@ local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/device/params.h: queries that 
 local PART_HEADS = 1  -- query heads of a fused backward's block, when those of a key head are shared by several blocks
 local PARTS_FROM = 4096 -- and the queries that a key is seen by from which on they are; lib/cuda/policy.c says why
 local MASK_BYTES = 16 -- of shared memory, where the kernel that reads lengths keeps a sequence's mask: put_mask of lib/device/lengths.h
+local TILE_BYTES = 32 -- where the kernel for ragged sequences keeps its tile: put_ragged_tile of lib/device/ragged.h
 local KEYS_BYTES = 32 -- and the one for pages where a head of K and V begins, and the table: put_keys of lib/device/pages.h
 local BARRIERS = 15   -- named barriers of a block, beside the one of all threads
 
@@ -35,8 +36,8 @@ local sm80 = {
   prologue = '#include "lib/cuda/kernel.h"',
   extension = "cu",
   templates = { fwd = "sm80_fwd.cu.lua", bwd = "sm80_bwd.cu.lua", dec = "sm80_dec.cu.lua" },
-  fields = { archs = arch_list, device_lengths = schema.flag(), device_pages = schema.flag() },
-  passed = { "device_lengths", "device_pages" },
+  fields = { archs = arch_list, device_lengths = schema.flag(), device_pages = schema.flag(), device_ragged = schema.flag() },
+  passed = { "device_lengths", "device_pages", "device_ragged" },
   required = { "archs" },
   target_field = "archs",
   all_targets = ARCHS,
@@ -66,6 +67,7 @@ local sm80 = {
     padded_dim = schema.integer(16, 1024, 16),          -- head_dim in shared memory, with zeros, when not up to whole fragments only
     device_lengths = schema.flag(),                     -- forward: a second kernel, for GLINT_LENGTHS_DEVICE; the family's own unless it is said
     device_pages = schema.flag(),                       -- forward: a third one, for K and V in pages, where device_lengths is set; decode: one more
+    device_ragged = schema.flag(),                      -- forward: one more, for GLINT_LENGTHS_RAGGED
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
@@ -184,11 +186,14 @@ local function launches(record)
   local main = { suffix = "", threads = record.threads, smem_bytes = record.smem[1].bytes }
   if record.pass == "fwd" then
     main.grid, main.rows = "GLINT_GPU_QUERY_BLOCKS", record.m
-    if not record.device_lengths then return { main } end
-    local all = { main, { suffix = "_lengths", grid = main.grid, rows = main.rows, threads = main.threads,
-      smem_bytes = main.smem_bytes + MASK_BYTES, lengths = 1 } }
-    if not record.device_pages then return all end
-    all[3] = setmetatable({ suffix = "_pages", smem_bytes = all[2].smem_bytes + KEYS_BYTES, pages = 1 }, { __index = all[2] })
+    local all = { main }
+    local function add(suffix, more_bytes, fields)
+      fields.suffix, fields.smem_bytes = suffix, main.smem_bytes + more_bytes
+      all[#all + 1] = setmetatable(fields, { __index = main })
+    end
+    if record.device_lengths then add("_lengths", MASK_BYTES, { lengths = 1 }) end
+    if record.device_pages then add("_pages", MASK_BYTES + KEYS_BYTES, { lengths = 1, pages = 1 }) end
+    if record.device_ragged then add("_ragged", TILE_BYTES, { lengths = 2 }) end
     return all
   end
   main.grid, main.rows = "GLINT_GPU_KEY_BLOCKS", record.n
@@ -227,6 +232,7 @@ function sm80.complete(record)
   record.device_lengths = record.pass == "fwd" and record.device_lengths or false
   local reads_lengths = record.device_lengths or record.pass == "dec"
   record.device_pages = reads_lengths and not record.narrow and record.device_pages or false
+  record.device_ragged = record.pass == "fwd" and record.device_ragged or false
   if record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
     record.page_chunks = page_chunks(record)
@@ -405,7 +411,8 @@ function sm80.check(record, report)
   else
     decode.check(record, report)
   end
-  local kept = record.device_lengths and MASK_BYTES + (record.device_pages and KEYS_BYTES or 0) or 0
+  local by_lengths = record.device_lengths and MASK_BYTES + (record.device_pages and KEYS_BYTES or 0) or 0
+  local kept = math.max(by_lengths, record.device_ragged and TILE_BYTES or 0)
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do
       if kernel.bytes + kept > smem_limit(arch) then
@@ -432,6 +439,7 @@ function sm80.describe(record)
   }
   if record.device_lengths then lines[#lines + 1] = "A second kernel reads the lengths of the sequences." end
   if record.device_pages then lines[#lines + 1] = "A third one finds K and V in pages." end
+  if record.device_ragged then lines[#lines + 1] = "Another one takes ragged sequences." end
   if record.strategy == "fused" and record.part_heads > 0 then
     lines[#lines + 1] = ("A block takes %d query head%s of a key head's where %d or more queries see a key, %d from %d on and %d above %d."):format(
       record.part_heads, record.part_heads > 1 and "s" or "", record.parts_from, 2 * record.part_heads, record.parts_from // 8,

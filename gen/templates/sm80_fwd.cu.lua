@@ -21,6 +21,9 @@ $ end
 $ if device_pages then
 #include "lib/device/pages.h"
 $ end
+$ if device_ragged then
+#include "lib/device/ragged.h"
+$ end
 #include "lib/device/mask.h"
 #include "lib/device/score.h"
 #include "lib/device/values.h"
@@ -48,9 +51,11 @@ $ end
 
 $ local kinds = { "given" }
 $ if device_lengths then kinds[2] = "lengths" end
-$ if device_pages then kinds[3] = "pages" end
+$ if device_pages then kinds[#kinds + 1] = "pages" end
+$ if device_ragged then kinds[#kinds + 1] = "ragged" end
 $ for _, kind in ipairs(kinds) do
-$ local lengths, paged = kind ~= "given", kind == "pages"
+$ local lengths, paged, ragged = kind ~= "given", kind == "pages", kind == "ragged"
+$ local batch = ragged and "0" or "work.batch" -- of the tensors
 $ local sight = lengths and "kept" or "mask"
 $ local end_query = lengths and "end_query" or "seqlen_q"
 $ if paged then
@@ -59,6 +64,12 @@ $ if paged then
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(struct glint_pages_params) in_pages)
 {
     const struct glint_lengths_params &call = in_pages.base;
+    const struct glint_forward_params &p = call.base;
+$ elseif ragged then
+
+/* The same over ragged sequences, whose rows begin anywhere: each block looks for its tile, and where that lies waits in shared memory. */
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_ragged(GLINT_PARAMS(struct glint_ragged_params) call)
+{
     const struct glint_forward_params &p = call.base;
 $ elseif lengths then
 
@@ -76,7 +87,19 @@ $ if split then
 $ else
     const uint32_t lane = lane_index(), group = warp_index();
 $ end
-$ if lengths then
+$ if ragged then
+    const uint32_t kept_mask = shared_base() + ${smem_bytes};
+    if (warp_index() == 0)
+        find_ragged_tile<TILE_M, false>(call.ragged, p.shape, block_index(), p.shape.heads_q, shared_base(), kept_mask);
+    if (call.ragged.fault && block_index() == 0 && warp_index() == ${warps - 1})
+        note_ragged_fault(call.ragged, p.shape);
+    block_sync();
+    const struct ragged_tile work = get_ragged_tile(kept_mask);
+    const struct sequence &own = work.own;
+    const int32_t seqlen_q = own.seqlen_q, seqlen_k = own.seqlen_k;
+    if (work.row0 < 0)
+        return;
+$ elseif lengths then
     const struct query_block work = find_query_block<TILE_M>(p.shape, 1, max(1, p.shape.seqlen_q));
     const struct sequence own = find_sequence(call, work.batch);
     const int32_t seqlen_q = own.seqlen_q, seqlen_k = own.seqlen_k;
@@ -92,8 +115,13 @@ $ else
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
     const struct query_block work = find_query_block<TILE_M>(p.shape, 1);
 $ end
+$ if ragged then
+    const int32_t query0 = work.row0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
+    const int32_t head_kv = work.head / p.shape.group;
+$ else
     const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
     const int32_t head_kv = work.head_q / p.shape.group;
+$ end
 $ if bounds_first then
     const ${band} mask = {${lengths and "own.left, own.right" or "p.shape.mask_first, p.shape.mask_offset"}, seqlen_q, seqlen_k};
 $ elseif causal then
@@ -101,7 +129,7 @@ $ elseif causal then
 $ else
     const ${band} mask = {0, 0, seqlen_q, seqlen_k};
 $ end
-$ if lengths then
+$ if lengths and not ragged then
     const uint32_t kept_mask = shared_base() + ${smem_bytes};
     if (thread_index() == 0)
         put_mask(kept_mask, mask);
@@ -137,11 +165,16 @@ $ if paged then
 $ else
     const int64_t k_row_bytes = p.k.row * element::BYTES, v_row_bytes = p.v.row * element::BYTES;
     const int32_t key_last = max(0, block) * TILE_N;
-    struct linear_rows<k_tile_t> k_rows = rows_of<k_tile_t>(p.k, k_row_bytes, work.batch, head_kv, key_last);
-    struct linear_rows<k_tile_t> v_rows = rows_of<k_tile_t>(p.v, v_row_bytes, work.batch, head_kv, key_last);
+$ local from_key = ragged and "work.first_k + key_last" or "key_last"
+    struct linear_rows<k_tile_t> k_rows = rows_of<k_tile_t>(p.k, k_row_bytes, ${batch}, head_kv, ${from_key});
+    struct linear_rows<k_tile_t> v_rows = rows_of<k_tile_t>(p.v, v_row_bytes, ${batch}, head_kv, ${from_key});
 $ end
 
+$ if ragged then
+    copy_tile<q_tile_t, THREADS>(q_tile, p.q, 0, work.head, work.first_q + query0, work.first_q + seqlen_q);
+$ else
     copy_tile<q_tile_t, THREADS>(q_tile, p.q, work.batch, work.head_q, query0, seqlen_q);
+$ end
     cp_async_commit();
     if (block >= ${first_block}) {
 $ if paged then
@@ -264,11 +297,16 @@ $ else
     warp_sync();
 $ end
     join_sums(rows.sum, ${warp});
+$ if ragged then
+    const struct ragged_tile end = get_ragged_tile(kept_mask);
+    const int32_t end_query = end.own.seqlen_q, first_row = end.row0 + (int32_t)group * WARP_ROWS;
+$ else
     const struct query_block end = find_query_block<TILE_M>(p.shape, 1);
 $ if lengths then
     const int32_t end_query = get_mask<${band}>(kept_mask).seqlen_q;
 $ end
     const int32_t first_row = end.query0 + (int32_t)group * WARP_ROWS;
+$ end
 $ if split then
     const uint32_t o_tile = q_tile + group * (WARP_ROWS * q_tile_t::PAGE_ROW) + part * o_part_t::BYTES;
     const uint32_t o_lane = o_tile + tile_offset(lane >> 2, 0, q_tile_t::ROWS, q_tile_t::PAGE_CHUNKS) + (lane & 3) * 4;
@@ -288,17 +326,25 @@ $ end
 
             inverse[side] = sum == 0.0f ? 0.0f : 1.0f / sum;
             if (p.sinks)
-                add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.head_q));
+                add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.${ragged and "head" or "head_q"}));
 $ if split then
             if (part == 0 && (lane & 3) == 0 && row < ${end_query})
 $ else
             if ((lane & 3) == 0 && row < ${end_query})
 $ end
+$ if ragged then
+                st_global_f32(p.lse + (int64_t)end.head * call.ragged.rows_q + end.first_q + row, lse);
+$ else
                 st_global_f32(p.lse + (int64_t)end.head * p.shape.seqlen_q + row, lse);
+$ end
         }
         stage_rows<${o_part}>(o_lane, o[rt], inverse, rt * 16);
         warp_sync();
+$ if ragged then
+        char *o_rows = view_row(&p.o, 0, end.head, end.first_q + first_row + rt * 16, element::BYTES);
+$ else
         char *o_rows = view_row(&p.o, end.batch, end.head_q, first_row + rt * 16, element::BYTES);
+$ end
 $ if split then
         store_rows<o_part_t>(o_rows + part * (COLUMNS * element::BYTES), p.o.row * element::BYTES, ${end_query} - first_row - rt * 16, o_tile,
                              rt * 16, q_tile_t::ROW_CHUNKS - part * o_part_t::CHUNKS);

@@ -26,7 +26,9 @@ return {
   -- columns of O (d_split).
   fwd = {
     [32] = {
-      { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { "90" } },
+      { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { "90" }, masks = UNBOUNDED },
+      { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { "90" }, masks = WINDOW, device_ragged = false,
+        why = "the kernel for ragged sequences would spill registers" },
       { dtypes = HALF, m = 64, n = 32, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { "80", "86", "87", "89", "100", "110", "120" } },
       { dtypes = F32, m = 128, n = 32, warps = 4 },
     },
@@ -34,9 +36,9 @@ return {
       { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = NONE },
       { dtypes = HALF, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = MASKED, why = "3 % faster than 64 keys with a mask" },
       { dtypes = HALF, m = 64, n = 32, warps = 2, blocks_per_sm = 6, q_kept = 4, softcaps = PLAIN, masks = CAUSAL, up_to = 1024, archs = BEFORE_100,
-        device_lengths = false,
+        device_lengths = false, device_ragged = false,
         why = "short sequences with a mask: less is hidden, and of six small blocks one begins or ends while others compute. "
-          .. "The kernel that reads lengths would spill registers" },
+          .. "The kernels that read lengths would spill registers" },
       { dtypes = F32, m = 128, n = 32, warps = 4, blocks_per_sm = 2, q_kept = 8 },
       { dtypes = F32, m = 128, n = 32, warps = 4, math = "tf32x3" },
     },
@@ -54,7 +56,10 @@ return {
       { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, softcaps = PLAIN, masks = UNBOUNDED, archs = { "100", "110", "120" },
         why = "64 keys spill registers there" },
       { dtypes = HALF, m = 128, n = 32, warps = 4, blocks_per_sm = 2, softcaps = CAPPED, why = "48 and 64 keys spill registers on sm_90" },
-      { dtypes = F32, m = 256, n = 48, warps = 8, archs = { "90" }, why = "20 % faster than 128 queries; spills registers on sm_100 and 110" },
+      { dtypes = F32, m = 256, n = 48, warps = 8, archs = { "90" }, softcaps = PLAIN,
+        why = "20 % faster than 128 queries; spills registers on sm_100 and 110" },
+      { dtypes = F32, m = 256, n = 48, warps = 8, archs = { "90" }, softcaps = CAPPED, device_ragged = false,
+        why = "as without a cap; the kernel for ragged sequences would spill registers" },
       { dtypes = F32, m = 128, n = 32, warps = 4, archs = { "80", "87", "100", "110" } },
       { dtypes = F32, m = 64, n = 32, warps = 4, archs = KIB_99 },
       { dtypes = F32, m = 64, n = 32, warps = 4, math = "tf32x3" },

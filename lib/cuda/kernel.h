@@ -18,6 +18,7 @@
  *                                                lib/device/hopper_params.h
  *     lengths on the device    lengths = 1       its parameter is struct glint_lengths_params; a row without such a launch is for lengths of
  *                                                the host alone
+ *     ragged sequences         lengths = 2       its parameter is struct glint_ragged_params
  *     K and V in pages         lengths = 1,      its parameter is struct glint_pages_params; of decode, which has no lengths = 1 as it reads
  *                              pages = 1         them always, struct glint_decode_pages_params
  *     K and V of 8 bits        nothing           decode: its parameter is struct glint_decode_scales_params
@@ -61,7 +62,7 @@ struct glint_gpu_launch {
     uint32_t blocks_per_sm; /* persistent: at most so many a multiprocessor; 0: a block a tile. Decode: so many run at a time */
     uint32_t cluster;       /* blocks of a cluster, 1 to 8; 0: no clusters */
     uint32_t dependent;     /* 1: programmatic dependent launch on what is ahead in the stream */
-    uint32_t lengths; /* 1: launched in place of the others for a problem whose lengths are on the device; a tile a head at least */
+    uint32_t lengths; /* enum glint_lengths of the problems that it is launched for; from 1 on a tile a head at least */
     uint32_t pages;   /* 1: in place of that one where K and V are in pages; of decode in place of the one with the same grid */
     uint32_t sinks;   /* 1: left out for a problem without sinks */
 };

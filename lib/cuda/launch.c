@@ -11,6 +11,13 @@ static int64_t element_bytes(uint32_t dtype)
 
 /* ---- planning ---- */
 
+/* The most tiles of a head that all ragged sequences together can have: one of each is not full. `alone`: those of a sequence of the bound. */
+static uint64_t ragged_tiles(const struct glint_problem *p, int64_t rows, uint64_t alone, uint32_t tile)
+{
+    const uint64_t bounded = (uint64_t)p->batch * alone, full = (uint64_t)rows / tile + (uint64_t)p->batch;
+    return full < bounded ? full : bounded;
+}
+
 /* Tiles of one launch; false when there are more than a grid's 2^31 - 1. Extents are at most GLINT_MAX_EXTENT, so a product of two
  * fits; and heads_kv * parts is at most heads_q. */
 static bool count_tiles(const struct glint_gpu_launch *launch, const struct glint_problem *p, int64_t parts, uint64_t *tiles)
@@ -19,11 +26,12 @@ static bool count_tiles(const struct glint_gpu_launch *launch, const struct glin
         *tiles = (uint64_t)p->heads_q;
         return true;
     }
-    const bool by_query = launch->grid == GLINT_GPU_QUERY_BLOCKS;
+    const bool by_query = launch->grid == GLINT_GPU_QUERY_BLOCKS, ragged = launch->lengths == GLINT_LENGTHS_RAGGED;
     const uint64_t given = (uint64_t)(by_query ? p->seqlen_q : p->seqlen_k);
     const uint64_t rows = given == 0 && launch->lengths ? 1 : given; /* lengths are looked at where the bound is 0, too */
-    const uint64_t heads = (uint64_t)(by_query ? p->heads_q : p->heads_kv * parts) * (uint64_t)p->batch;
-    const uint64_t per_head = (rows + launch->rows - 1) / launch->rows;
+    const uint64_t heads = (uint64_t)(by_query ? p->heads_q : p->heads_kv * parts) * (ragged ? 1 : (uint64_t)p->batch);
+    const uint64_t alone = (rows + launch->rows - 1) / launch->rows;
+    const uint64_t per_head = ragged ? ragged_tiles(p, by_query ? p->rows_q : p->rows_k, alone, launch->rows) : alone;
     *tiles = per_head == 0 ? 0 : heads * per_head;
     return per_head == 0 || heads <= INT32_MAX / per_head;
 }
@@ -65,6 +73,13 @@ static struct glint_gpu_shape shape_of(const struct glint_problem *p)
     };
 }
 
+/* Ragged sequences are worked on one after another: then the last section of a sequence should not be a small one. */
+static int32_t even_section(int32_t section, int32_t heads)
+{
+    const int32_t most = section < heads ? section : heads, sections = (heads - 1) / most + 1;
+    return (heads - 1) / sections + 1;
+}
+
 /* How the query heads of a group are shared out, and in which order blocks go. */
 static void share_out(const struct glint_variant *variant, struct glint_cuda_plan *own)
 {
@@ -97,8 +112,8 @@ static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glin
 {
     for (uint32_t i = 0; i < kernel->launch_count; i++) {
         uint64_t tiles;
-        if ((kernel->launch[i].lengths != 0) != (problem->lengths == GLINT_LENGTHS_DEVICE) ||
-            (kernel->launch[i].pages != 0) != (problem->page_rows > 0) || (kernel->launch[i].sinks != 0 && problem->sinks == 0))
+        if (kernel->launch[i].lengths != problem->lengths || (kernel->launch[i].pages != 0) != (problem->page_rows > 0) ||
+            (kernel->launch[i].sinks != 0 && problem->sinks == 0))
             continue;
         if (!count_tiles(&kernel->launch[i], problem, own->backward.parts, &tiles))
             return false;
@@ -133,6 +148,8 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     } else {
         if (backward)
             share_out(variant, &own);
+        else if (problem->lengths == GLINT_LENGTHS_RAGGED)
+            own.shape.section = even_section(own.shape.section, own.shape.heads_q);
         else if (kernel->map_count > 0 && glint_features_of(problem) == GLINT_FEATURE_RIGHT_BOUND)
             own.shape.section =
                 glint_gpu_tile_section(longest_of(problem), problem->head_dim, element_bytes(problem->dtype), own.shape.group);

@@ -3,23 +3,25 @@
 #include "lib/cuda/cuda.h"
 #include "lib/text.h"
 
-/* Has the row a kernel that reads lengths, as all of decode do, or one that finds K and V in pages? */
-static bool reads(const struct glint_variant *row, bool pages)
+/* Has the row a kernel for these lengths, as all of decode are for those of host and device, with K and V in pages or linear? */
+static bool takes(const struct glint_variant *row, uint32_t lengths, bool pages)
 {
     const struct glint_gpu_kernel *kernel = row->kernel;
-    bool any = kernel->strategy == GLINT_GPU_DECODE && !pages;
+    const bool decode = kernel->strategy == GLINT_GPU_DECODE;
+    bool any = decode && !pages;
     for (uint32_t i = 0; i < kernel->launch_count; i++)
-        any = any || (pages ? kernel->launch[i].pages : kernel->launch[i].lengths) != 0;
-    return any;
+        any = any || ((kernel->launch[i].pages != 0) == pages && (decode || kernel->launch[i].lengths == lengths));
+    return any && !(decode && lengths == GLINT_LENGTHS_RAGGED);
 }
 
 static enum glint_status fits(const struct glint_variant *row, const struct glint_problem *problem,
                               const struct glint_context *context, struct glint_fault *fault)
 {
     (void)context;
-    if (problem->lengths != GLINT_LENGTHS_HOST && !reads(row, false))
-        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, GLINT_LENGTHS_HOST);
-    if (problem->page_rows > 0 && !reads(row, true))
+    if (!takes(row, problem->lengths, false) || (problem->lengths == GLINT_LENGTHS_RAGGED && problem->page_rows > 0))
+        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths,
+                            takes(row, GLINT_LENGTHS_DEVICE, false) ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST);
+    if (problem->page_rows > 0 && !takes(row, problem->lengths, true))
         return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "device", problem->page_rows, 0);
     const enum glint_status status = glint_cuda_softcap_fits(problem, fault);
     return status == GLINT_OK ? glint_strides_fit(row, problem, fault) : status;
@@ -54,11 +56,30 @@ static void fill_decode_scales(const struct glint_problem *p, const struct glint
     params->scale_row = by_row;
 }
 
+static struct glint_ragged ragged_of(const struct glint_problem *p, const struct glint_tensors *tensors)
+{
+    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const int32_t right = p->mask == GLINT_MASK_NONE ? -1 : 0;
+    return (struct glint_ragged){
+        .first_q = tensors->first_q,
+        .first_k = tensors->first_k,
+        .seqlens_q = tensors->seqlens_q,
+        .seqlens_k = tensors->seqlens_k,
+        .fault = tensors->fault,
+        .rows_q = (int32_t)p->rows_q,
+        .rows_k = (int32_t)p->rows_k,
+        .bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT,
+        .window_left = window ? (int32_t)p->window_left : -1,
+        .window_right = window ? (int32_t)p->window_right : right,
+    };
+}
+
 static void fill_params(const struct glint_variant *row, const struct glint_plan *plan, const struct glint_tensors *tensors,
                         void *workspace, void *params)
 {
     const struct glint_problem *p = &plan->problem;
     struct glint_lengths_params *of_lengths = params;
+    struct glint_ragged_params *of_ragged = params;
     glint_cuda_fill_params(row, plan, tensors, workspace, params);
     if (row->pass == GLINT_BACKWARD && p->sinks != 0) {
         struct glint_sinks_params *of_sinks = params;
@@ -79,6 +100,10 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
     }
     if (p->lengths == GLINT_LENGTHS_HOST)
         return;
+    if (p->lengths == GLINT_LENGTHS_RAGGED) {
+        of_ragged->ragged = ragged_of(p, tensors);
+        return;
+    }
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
     of_lengths->seqlens_q = tensors->seqlens_q;
     of_lengths->seqlens_k = tensors->seqlens_k;
@@ -127,7 +152,7 @@ static void explain(const struct glint_plan *plan, struct glint_text *text)
 const struct glint_family glint_family_sm80 = {
     .name = "sm80",
     .rank = 80,
-    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_DEVICE},
+    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED},
     .pages = true,
     .sinks = 1u << GLINT_FORWARD | 1u << GLINT_BACKWARD,
     .backend = &glint_cuda_backend,

@@ -16,18 +16,23 @@ GLINT_DEVICE int32_t given_length(const int32_t *lengths, int32_t batch, int32_t
     return lengths ? (int32_t)ld_relaxed_u32((const uint32_t *)lengths + batch) : bound;
 }
 
+/* The sides of the band of a sequence, from its lengths. */
+template <class Call> GLINT_DEVICE void find_sides(struct sequence &own, const Call &p)
+{
+    const int32_t offset = p.bottom_right ? own.seqlen_k - own.seqlen_q : 0;
+
+    /* no further than the keys, as the sums of a query and a side must stay below 2^31 */
+    own.left = p.window_left < 0 ? -own.seqlen_q : max(offset - p.window_left, -own.seqlen_q);
+    own.right = p.window_right < 0 ? own.seqlen_k : min(offset + p.window_right, own.seqlen_k);
+}
+
 GLINT_DEVICE struct sequence find_sequence(const struct glint_lengths_params &p, int32_t batch)
 {
     struct sequence own;
 
     own.seqlen_q = max(0, min(given_length(p.seqlens_q, batch, p.base.shape.seqlen_q), p.base.shape.seqlen_q));
     own.seqlen_k = max(0, min(given_length(p.seqlens_k, batch, p.base.shape.seqlen_k), p.base.shape.seqlen_k));
-
-    const int32_t offset = p.bottom_right ? own.seqlen_k - own.seqlen_q : 0;
-
-    /* no further than the keys, as the sums of a query and a side must stay below 2^31 */
-    own.left = p.window_left < 0 ? -own.seqlen_q : max(offset - p.window_left, -own.seqlen_q);
-    own.right = p.window_right < 0 ? own.seqlen_k : min(offset + p.window_right, own.seqlen_k);
+    find_sides(own, p);
     return own;
 }
 

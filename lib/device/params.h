@@ -58,6 +58,21 @@ struct glint_pages_params {
     int32_t page_shift; /* log2 of the keys of a page */
 };
 
+/* Sequences that follow one another: sequence b has the queries first_q[b] ... first_q[b + 1] - 1, and the keys so too. The kernel reads the first
+ * rows; the lengths of `shape` are bounds, and its mask_offset and mask_first are not read. */
+struct glint_ragged {
+    const int32_t *first_q, *first_k;     /* [batch + 1] */
+    const int32_t *seqlens_q, *seqlens_k; /* [batch], or NULL: how many of them, from the first on */
+    uint32_t *fault;                      /* or NULL: lowered to the first sequence with a first row or a length that is none */
+    int32_t rows_q, rows_k;               /* of all sequences: rows of the tensors, and of LSE from head to head */
+    int32_t bottom_right, window_left, window_right; /* as those of glint_lengths_params */
+};
+
+struct glint_ragged_params {
+    struct glint_forward_params base;
+    struct glint_ragged ragged;
+};
+
 struct glint_backward_params {
     struct glint_gpu_view q, k, v, o, dout, dq, dk, dv;
     const float *lse;

@@ -87,12 +87,13 @@ void checks_add(struct check_list *list, void (*run)(struct subject *, const str
                 const char *name, ...) __attribute__((format(printf, 4, 5)));
 void checks_free(struct check_list *list);
 
-/* Every check of list->subject: the five files of checks add theirs. */
+/* Every check of list->subject: the files of checks add theirs. */
 void gradient_checks(struct check_list *list, const struct subject *subject);
 void laws_checks(struct check_list *list, const struct subject *subject);
 void special_values_checks(struct check_list *list, const struct subject *subject);
 void far_checks(struct check_list *list, const struct subject *subject);
 void lengths_checks(struct check_list *list, struct subject *subject);
+void ragged_checks(struct check_list *list, struct subject *subject);
 void variant_checks(struct check_list *list);
 /* Of them those whose outcome the format of the numbers decides: for a variant whose kernel is, but for the format, the text of another one
  * that has every check. */

@@ -9,6 +9,7 @@ void variant_checks(struct check_list *list)
     special_values_checks(list, list->subject);
     far_checks(list, list->subject);
     lengths_checks(list, list->subject);
+    ragged_checks(list, list->subject);
 }
 
 static bool begins(const struct check *check, const char *with)

@@ -51,6 +51,7 @@ struct fake_launch {
     union {
         unsigned char bytes[sizeof(struct glint_merge_params)]; /* the largest */
         struct glint_forward_params forward;
+        struct glint_ragged_params ragged;
         struct glint_backward_params backward;
         struct glint_sinks_params sinks;
         struct glint_decode_params decode;

@@ -222,7 +222,7 @@ END_TEST
 START_TEST(everything_is_loaded_at_init)
 {
     const unsigned kernels =
-        3 + 4 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
+        3 + 4 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 2 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -424,6 +424,77 @@ START_TEST(append_launch)
         ck_assert_ptr_null(p->fault);
         ck_assert_int_eq(p->blocks, 1);
     }
+    close_clean(context);
+}
+END_TEST
+
+/* Ragged sequences: one launch, of as many blocks as the rows and the bounds allow tiles, and one tile a sequence at least, for what it says to be
+ * looked at. No length is known here. */
+START_TEST(launch_of_ragged)
+{
+    static const struct {
+        int64_t batch, bound, rows, heads;
+        unsigned tiles;
+        int32_t section;
+    } cases[] = {
+        {3, 300, 700, 4, 8, 4},  /* 5 full ones and one more of each; 3 of each would be 9 */
+        {3, 300, 2000, 4, 9, 4}, /* the bounds have no more */
+        {1000, 10, 700, 4, 1000, 4},   {1000, 129, 0, 4, 1000, 4},
+        {3, 0, 700, 4, 3, 1},          {2, 16384, 20000, 12, 158, 6}, /* 7 heads fill a section, and 12 are two equal ones */
+        {2, 40000, 20000, 12, 158, 2},
+    };
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct call c;
+        int mark;
+        prepare(&c, context, GLINT_FORWARD, 1, 128, 70, cases[i].heads, 2, GLINT_MASK_CAUSAL_BOTTOM_RIGHT);
+        struct glint_problem *p = &c.problem;
+        p->lengths = GLINT_LENGTHS_RAGGED;
+        p->batch = cases[i].batch;
+        p->seqlen_q = p->seqlen_k = cases[i].bound;
+        p->rows_q = cases[i].rows;
+        p->rows_k = cases[i].rows + 1;
+        ck_assert_int_eq(glint_plan(context, p, GLINT_FORWARD, &c.plan), GLINT_OK);
+        ck_assert_uint_eq(c.plan.workspace_bytes, 0);
+        unsigned char *const far = (unsigned char *)(UINT64_C(20) << 40);
+        struct glint_tensors *t = &c.tensors;
+        void **const addresses[] = {(void **)&t->q, (void **)&t->k, (void **)&t->v, &t->o, (void **)&t->lse};
+        for (size_t j = 0; j < 5; j++)
+            *addresses[j] = far + (j << 40);
+        t->first_q = (const int32_t *)(const void *)(far + (UINT64_C(6) << 40));
+        t->first_k = t->first_q + (1 << 20);
+        t->seqlens_k = t->first_k + (1 << 20);
+        t->fault = (uint32_t *)(void *)(far + (UINT64_C(7) << 40));
+        fake_recount();
+        ck_assert_int_eq(glint_forward(&c.plan, t, NULL, 0, &mark), GLINT_OK);
+        ck_assert_uint_eq(fake.launches, 1);
+        ck_assert_uint_eq(fake.all_calls, 4); /* current, push, launch, pop */
+        check_launch(0, "causal_ragged", cases[i].tiles * (unsigned)cases[i].heads, 128, 49184, &mark);
+        const struct glint_ragged *r = &fake.launch[0].params.ragged.ragged;
+        ck_assert_ptr_eq(r->first_q, t->first_q);
+        ck_assert_ptr_eq(r->first_k, t->first_k);
+        ck_assert_ptr_eq(r->seqlens_q, NULL);
+        ck_assert_ptr_eq(r->seqlens_k, t->seqlens_k);
+        ck_assert_ptr_eq(r->fault, t->fault);
+        ck_assert_int_eq(r->rows_q, cases[i].rows);
+        ck_assert_int_eq(r->rows_k, cases[i].rows + 1);
+        ck_assert_int_eq(r->bottom_right, 1);
+        ck_assert_int_eq(r->window_left, -1); /* no first key */
+        ck_assert_int_eq(r->window_right, 0);
+        ck_assert_int_eq(fake.launch[0].params.ragged.base.shape.section, cases[i].section);
+    }
+    struct glint_problem none; /* a row without such a kernel */
+    struct glint_plan plan;
+    glint_problem_bshd(&none, GLINT_F16, 1, 10, 10, 4, 2, 64);
+    none.lengths = GLINT_LENGTHS_RAGGED;
+    none.rows_q = none.rows_k = 10;
+    ck_assert_int_eq(glint_plan(context, &none, GLINT_FORWARD, &plan), GLINT_BAD_LENGTHS);
+    none.mask = GLINT_MASK_CAUSAL_TOP_LEFT; /* nor is there one for it in pages */
+    none.rows_k = 0;
+    none.page_rows = 16;
+    none.pages = none.pages_per_sequence = 1;
+    ck_assert_int_eq(glint_plan(context, &none, GLINT_FORWARD, &plan), GLINT_BAD_LENGTHS);
     close_clean(context);
 }
 END_TEST
@@ -1348,6 +1419,7 @@ int main(void)
     tcase_add_test(tcase, forward_launch);
     tcase_add_test(tcase, merge_launch);
     tcase_add_test(tcase, append_launch);
+    tcase_add_test(tcase, launch_of_ragged);
     tcase_add_test(tcase, launch_of_sinks);
     tcase_add_test(tcase, sinks_on_hopper);
     tcase_add_test(tcase, no_push_when_current);

@@ -31,6 +31,12 @@
     S(glint_pages_params, 264)                                                                                          \
     M(glint_pages_params, base, 0) M(glint_pages_params, page_table, 240) M(glint_pages_params, pages, 248)             \
     M(glint_pages_params, pages_per_sequence, 252) M(glint_pages_params, page_shift, 256)                               \
+    S(glint_ragged, 64)                                                                                                 \
+    M(glint_ragged, first_q, 0) M(glint_ragged, first_k, 8) M(glint_ragged, seqlens_q, 16)                              \
+    M(glint_ragged, seqlens_k, 24) M(glint_ragged, fault, 32) M(glint_ragged, rows_q, 40) M(glint_ragged, rows_k, 44)   \
+    M(glint_ragged, bottom_right, 48) M(glint_ragged, window_left, 52) M(glint_ragged, window_right, 56)                \
+    S(glint_ragged_params, 264)                                                                                         \
+    M(glint_ragged_params, base, 0) M(glint_ragged_params, ragged, 200)                                                 \
     S(glint_backward_params, 376)                                                                                       \
     M(glint_backward_params, q, 0) M(glint_backward_params, k, 32) M(glint_backward_params, v, 64)                      \
     M(glint_backward_params, o, 96) M(glint_backward_params, dout, 128) M(glint_backward_params, dq, 160)               \

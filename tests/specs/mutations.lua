@@ -35,7 +35,7 @@ return {
     { pass = "fwd", kv_dtype = "e4m3", reason = "no kernels yet" },
   },
   override = {
-    { family = "sm80", mask = "band", set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" },
+    { family = "sm80", mask = "band", set = { device_lengths = true, device_ragged = true }, reason = "faults of the kernels that read lengths" },
     { family = "sm80", pass = "dec", head_dim = 64, set = { device_pages = true }, reason = "faults of the one that finds K and V in pages" },
   },
 }

@@ -1,7 +1,7 @@
 """The deliberate faults, and the harmless changes, by which the simulator is judged: one table.
 
-A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and a
-second kernel that reads lengths, and fwd_halves, where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for
+A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and
+kernels that read lengths or ragged sequences, and fwd_halves, where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for
 pages, and dec_narrow, with K and V of e4m3; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap,
 bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count` times, in the kernel and those headers that BUILD names for it; `also` is more
 of the same change, (was, now) each. A kernel is compiled once with all of its faults, of which a run has one: choose.lua says what text can be
@@ -704,6 +704,7 @@ _MEMORY = [
 
 _ANSWER = ["answer"]
 _LENGTHS_CASES = ["lengths/*"]
+_RAGGED_CASES = ["ragged/*"]
 
 _ARITHMETIC = [
     _fault("fwd", "mask_shows_one_key_more", "the diagonal", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right + 1, band.seqlen_k - 1)", _ANSWER),
@@ -719,10 +720,10 @@ _ARITHMETIC = [
         "first_key(band, last_query) / TILE_N",
         _ANSWER,
     ),
-    _fault("fwd_band", "first_key_block_left_out", "where the walk over the keys ends", "block >= blocks.first; --block", "block > blocks.first; --block", _ANSWER, count = 2),
+    _fault("fwd_band", "first_key_block_left_out", "where the walk over the keys ends", "block >= blocks.first; --block", "block > blocks.first; --block", _ANSWER, count = 3),
     _fault("fwd_band", "walk_ends_for_the_last_query", "the first block of the first query", "first_key(band, first_query)) / TILE_N", "first_key(band, last_query)) / TILE_N", _ANSWER),
     _fault("fwd_band", "warp_leaves_out_a_window", "a block whose first key a warp does not see", "block * TILE_N + (TILE_N - 1) < query0 + band.left", "block * TILE_N < query0 + band.left", _ANSWER),
-    _fault("fwd_band", "copies_before_the_tensor", "the block before the first one is copied", "block > blocks.first, i", "block >= blocks.first, i", ["bounds"], count = 4),
+    _fault("fwd_band", "copies_before_the_tensor", "the block before the first one is copied", "block > blocks.first, i", "block >= blocks.first, i", ["bounds"], count = 6),
     _fault("bwd_band", "sinks_of_blind_rows", "rows that see no key give to the sinks' gradient", "first_key(mask, row) <= last_key(mask, row) && lse != -GLINT_INFINITY", "lse != -GLINT_INFINITY", _ANSWER, cases = ["accuracy/window_sinks_blind_rows", "special/sinks_nan_in_blind_rows"]),
     _fault("bwd_band", "sums_of_sinks_overwritten", "no barrier between the sums of one sequence and those of the next", "            total += of_batch;\n        }\n        block_sync();\n", "            total += of_batch;\n        }\n", ["race"], cases = ["accuracy/window_sinks_blind_rows"]),
     _fault("bwd_band", "turns_begin_at_key_0", "the first key block of a query block waits for those before it, which never come", "first_key(mask, block.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N", "0", ["deadlock"]),
@@ -736,11 +737,16 @@ _ARITHMETIC = [
     _fault("bwd_capped", "infinities_of_q_not_seen", "infinities of Q meet a dS of zero", "find_special<q_tile_t, THREADS>(q_tiles + front * q_tile_t::BYTES)", "false", _ANSWER),
     _fault("bwd_capped", "infinities_of_q_become_zeros", "their scores are not the cap", "lower_special<Q, THREADS>(q_tile);", "clear_special<Q, THREADS>(q_tile);", _ANSWER),
     _fault("fwd_band", "length_beyond_its_bound", "the bound of keys", "min(given_length(p.seqlens_k, batch, p.base.shape.seqlen_k), p.base.shape.seqlen_k)", "given_length(p.seqlens_k, batch, p.base.shape.seqlen_k)", ["bounds", "answer"], cases = _LENGTHS_CASES),
-    _fault("fwd_band", "offset_of_the_bounds", "the diagonal of a sequence", "own.seqlen_k - own.seqlen_q", "p.base.shape.seqlen_k - p.base.shape.seqlen_q", _ANSWER, cases = _LENGTHS_CASES),
+    _fault("fwd_band", "offset_of_the_keys_alone", "the diagonal of a sequence", "own.seqlen_k - own.seqlen_q", "own.seqlen_k", _ANSWER, cases = _LENGTHS_CASES),
     _fault("fwd_band", "fault_of_the_bound_itself", "which lengths are out of bounds", "(uint32_t)given_length(p.seqlens_k, batch, (int32_t)bound_k) > bound_k", "(uint32_t)given_length(p.seqlens_k, batch, (int32_t)bound_k) >= bound_k", _ANSWER, cases = _LENGTHS_CASES),
     _fault("fwd_band", "rows_beyond_a_length_written", "where the rows of a sequence end", "end_query = get_mask<window_mask>(kept_mask).seqlen_q", "end_query = p.shape.seqlen_q", _ANSWER, cases = _LENGTHS_CASES),
     _fault("fwd_band", "lse_by_the_own_length", "where the LSE of a head lies", "p.lse + (int64_t)end.head * p.shape.seqlen_q + row", "p.lse + (int64_t)end.head * mask.seqlen_q + row", ["race", "answer"], count = 2, cases = _LENGTHS_CASES),
-    _fault("fwd_band", "values_beyond_a_length_copied", "the last block of V", "copy_tile<THREADS>(v_tiles + stage, v_rows, seqlen_k - key_last)", "copy_tile<THREADS>(v_tiles + stage, v_rows, p.shape.seqlen_k - key_last)", _ANSWER, count = 2, cases = _LENGTHS_CASES),
+    _fault("fwd_band", "values_beyond_a_length_copied", "the last block of V", "copy_tile<THREADS>(v_tiles + stage, v_rows, seqlen_k - key_last)", "copy_tile<THREADS>(v_tiles + stage, v_rows, p.shape.seqlen_k - key_last)", _ANSWER, count = 3, cases = _LENGTHS_CASES),
+    _fault("fwd_band", "ragged_read_before_it_is_found", "no barrier between the search for a tile and its readers", "        note_ragged_fault(call.ragged, p.shape);\n    block_sync();\n", "        note_ragged_fault(call.ragged, p.shape);\n", ["race", "uninitialised"], cases = _RAGGED_CASES),
+    _fault("fwd_band", "ragged_first_row_beyond_the_tensor", "the bound of first rows", "max(0, min(int_at(side.first, index), side.rows))", "int_at(side.first, index)", ["bounds", "answer"], cases = _RAGGED_CASES),
+    _fault("fwd_band", "ragged_sequences_overlap", "a first row that is below the one before it", "own.at = most_before(own.end, most);", "own.at = row_at(side, min(sequence, batch));", ["answer", "race"], cases = _RAGGED_CASES),
+    _fault("fwd_band", "ragged_group_of_four_sequences", "which 32 sequences a tile is among", "of_group = mask == 32 / EACH / 2 ? all : of_group;", "of_group = mask == 1 ? all : of_group;", ["answer", "bounds"], cases = _RAGGED_CASES),
+    _fault("fwd_band", "ragged_end_not_looked_at", "the end of a sequence is not looked at", "own.at != int_at(side.first, sequence) || own.end != int_at(side.first, sequence + 1)", "own.at != int_at(side.first, sequence)", _ANSWER, cases = _RAGGED_CASES),
     _fault(
         "fwd",
         "mask_on_too_few_blocks",

@@ -1,0 +1,358 @@
+/* Ragged sequences (GLINT_LENGTHS_RAGGED), for the rows of a GPU that take them: every sequence has the bits of a problem of its lengths, wherever it
+ * begins and whatever is beside it, from one plan for all first rows. Rows of no sequence are NaN and reach nothing, and those of outputs are not
+ * written; first rows and lengths out of bounds are clamped, and the first sequence that has one is noted. The CPU's rows: tests/contract/lengths.c.
+ *
+ * The experiment is one sequence of all rows: a ragged sequence is some of them. */
+#include <string.h>
+
+#include "tests/checks/experiment.h"
+#include "tests/oracle/half.h"
+
+enum { FEW = 6, MANY = 300, UNTOUCHED = 0x5a };
+
+/* What a call says of one side, queries or keys. */
+struct side {
+    int32_t first[MANY + 1], used[MANY];
+    bool all; /* no `used`: all rows of a sequence */
+};
+
+struct batch {
+    int64_t count, bound[2];
+    struct side side[2];                  /* queries, keys */
+    int64_t at[2][MANY], length[2][MANY]; /* what that means */
+    uint32_t first_fault;
+};
+
+static int64_t within(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+static int64_t rows_of(const struct experiment *e, int keys)
+{
+    return keys ? e->shape.seqlen_k : e->shape.seqlen_q;
+}
+
+/* Carries the rules of glint.h out, one sequence after another. */
+static void understand(const struct experiment *e, struct batch *b)
+{
+    b->first_fault = GLINT_NO_FAULT;
+    for (int keys = 0; keys < 2; keys++) {
+        const struct side *s = &b->side[keys];
+        int64_t row = within(s->first[0], 0, rows_of(e, keys));
+        for (int64_t i = 0; i < b->count; i++) {
+            const int64_t end = within(within(s->first[i + 1], 0, rows_of(e, keys)), row, rows_of(e, keys));
+            const int64_t given = s->all ? end - row : s->used[i];
+            b->at[keys][i] = row;
+            b->length[keys][i] = within(given, 0, end - row < b->bound[keys] ? end - row : b->bound[keys]);
+            if ((row != s->first[i] || end != s->first[i + 1] || b->length[keys][i] != given) && (uint32_t)i < b->first_fault)
+                b->first_fault = (uint32_t)i;
+            row = end;
+        }
+    }
+}
+
+static bool has_keys(enum tensor t)
+{
+    return t == K || t == V || t == DK || t == DV;
+}
+
+/* Where a row lies in its tensor's bytes. */
+static size_t place(const struct experiment *e, enum tensor t, int64_t h, int64_t row)
+{
+    const struct glint_strides *s = &e->view[t].strides;
+    const int64_t at = t == LSE ? h * e->shape.seqlen_q + row : h * s->head + row * s->row;
+    return (size_t)at * dtype_bytes(tensor_dtype(e, t));
+}
+
+static size_t row_bytes(const struct experiment *e, enum tensor t)
+{
+    return (size_t)tensor_dim(e, t) * dtype_bytes(tensor_dtype(e, t));
+}
+
+static size_t all_bytes(const struct experiment *e, enum tensor t)
+{
+    return (size_t)tensor_heads(e, t) * (size_t)tensor_rows(e, t) * row_bytes(e, t);
+}
+
+/* The device's memory of a check. `elsewhere`: outputs of a sequence alone. */
+struct memory {
+    void *at[TENSORS], *elsewhere[TENSORS];
+    int32_t *first[2], *used[2];
+    uint32_t *fault;
+    float *sinks; /* NULL: none */
+    struct glint_plan plan;
+    void *workspace; /* of the plan */
+};
+
+static enum glint_pass pass_of(const struct experiment *e)
+{
+    return (enum glint_pass)e->subject->info.pass;
+}
+
+static void put_inputs(const struct experiment *e, const struct memory *memory, const struct batch *b)
+{
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        if (!pass_reads(pass_of(e), t))
+            continue;
+        unsigned char *bytes = check_memory(all_bytes(e, t) + 1);
+        memset(bytes, 0xff, all_bytes(e, t)); /* NaN, in rows of no sequence */
+        for (int64_t i = 0; i < b->count; i++)
+            for (int64_t row = 0; row < b->length[has_keys(t)][i]; row++)
+                for (int64_t h = 0; h < tensor_heads(e, t); h++)
+                    dtype_store_row(tensor_dtype(e, t), bytes + place(e, t, h, b->at[has_keys(t)][i] + row),
+                                    tensor_row(e, e->in[t], t, 0, h, b->at[has_keys(t)][i] + row), tensor_dim(e, t));
+        e->subject->backend->copy_in(memory->at[t], bytes, all_bytes(e, t));
+    }
+}
+
+static void fill_outputs(const struct experiment *e, void *const device[TENSORS])
+{
+    for (const enum tensor *t = pass_outputs(pass_of(e)); *t != TENSORS; t++) {
+        unsigned char *bytes = check_memory(all_bytes(e, *t) + 1);
+        memset(bytes, UNTOUCHED, all_bytes(e, *t));
+        e->subject->backend->copy_in(device[*t], bytes, all_bytes(e, *t));
+    }
+}
+
+static void call(const struct subject *subject, const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace)
+{
+    const struct backend *backend = subject->backend;
+    const enum glint_status status = (subject->info.pass == GLINT_FORWARD ? backend->forward : backend->backward)(
+        plan, tensors, workspace, plan->workspace_bytes, backend->stream);
+    const char *finding = backend->finish();
+    if (status != GLINT_OK)
+        check_fail("the call was refused: %s", backend->status_name(status));
+    if (finding != NULL)
+        check_fail("the device failed: %s", finding);
+}
+
+static struct glint_tensors tensors_at(void *const at[TENSORS], const struct memory *memory)
+{
+    struct glint_tensors tensors = GLINT_TENSORS_INIT;
+    for (enum tensor t = Q; t < TENSORS; t++)
+        tensor_set(&tensors, t, at[t]);
+    tensors.sinks = memory->sinks;
+    return tensors;
+}
+
+/* Sequence i by itself. */
+static void run_alone(const struct experiment *e, const struct memory *memory, const struct batch *b, int64_t i)
+{
+    struct glint_problem alone = e->problem;
+    void *at[TENSORS] = {NULL};
+    alone.seqlen_q = b->length[0][i];
+    alone.seqlen_k = b->length[1][i];
+    for (enum tensor t = Q; t < TENSORS; t++)
+        if (pass_reads(pass_of(e), t))
+            at[t] = (unsigned char *)memory->at[t] + place(e, t, 0, b->at[has_keys(t)][i]);
+        else
+            at[t] = memory->elsewhere[t];
+    fill_outputs(e, at);
+    const struct glint_plan plan = experiment_plan(e->subject, &alone, pass_of(e), e->subject->variant, LANES_SERIAL);
+    const struct glint_tensors tensors = tensors_at(at, memory);
+    call(e->subject, &plan, &tensors, NULL);
+}
+
+/* Sequence i of the batch against itself alone, byte by byte. */
+static void compare(const struct experiment *e, unsigned char *const got[TENSORS], const struct memory *memory,
+                    const struct batch *b, int64_t i)
+{
+    run_alone(e, memory, b, i);
+    for (const enum tensor *t = pass_outputs(pass_of(e)); *t != TENSORS; t++) {
+        unsigned char *expected = check_memory(all_bytes(e, *t) + 1);
+        const int64_t length = b->length[has_keys(*t)][i], first = b->at[has_keys(*t)][i];
+        e->subject->backend->copy_out(expected, memory->elsewhere[*t], all_bytes(e, *t));
+        for (int64_t h = 0; h < tensor_heads(e, *t); h++)
+            for (int64_t row = 0; row < length; row++) {
+                const size_t own = *t == LSE ? (size_t)(h * length + row) * sizeof(float) : place(e, *t, h, row);
+                const bool same = memcmp(got[*t] + place(e, *t, h, first + row), expected + own, row_bytes(e, *t)) == 0;
+                if (!check_within("ragged", same ? 0 : 1, 0))
+                    check_fail("%s[head %lld, row %lld] of sequence %lld, of %lld queries and %lld keys, is not what it is alone",
+                               tensor_name[*t], (long long)h, (long long)row, (long long)i, (long long)b->length[0][i],
+                               (long long)b->length[1][i]);
+            }
+    }
+}
+
+static void expect_untouched(const struct experiment *e, unsigned char *const got[TENSORS], const struct batch *b)
+{
+    for (const enum tensor *t = pass_outputs(pass_of(e)); *t != TENSORS; t++) {
+        const int64_t rows = tensor_rows(e, *t);
+        bool *const of_some = check_memory((size_t)rows + 1);
+        for (int64_t i = 0; i < b->count; i++)
+            memset(of_some + b->at[has_keys(*t)][i], 1, (size_t)b->length[has_keys(*t)][i]);
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t h = 0; h < tensor_heads(e, *t) && !of_some[row]; h++)
+                for (size_t byte = 0; byte < row_bytes(e, *t); byte++)
+                    if (!check_within("ragged: no sequence's", got[*t][place(e, *t, h, row) + byte] == UNTOUCHED ? 0 : 1, 0))
+                        check_fail("%s[head %lld, row %lld], which is of no sequence, is written", tensor_name[*t], (long long)h,
+                                   (long long)row);
+    }
+}
+
+/* One batch of the plan. Of many sequences only some are run alone: each `stride`-th. */
+static void run_batch(struct experiment *e, const struct memory *memory, struct batch *b, int64_t stride)
+{
+    const struct backend *backend = e->subject->backend;
+    struct glint_tensors tensors = tensors_at(memory->at, memory);
+    uint32_t word = GLINT_NO_FAULT;
+    unsigned char *got[TENSORS] = {NULL};
+    understand(e, b);
+    for (int keys = 0; keys < 2; keys++) {
+        backend->copy_in(memory->first[keys], b->side[keys].first, (size_t)(b->count + 1) * sizeof(int32_t));
+        backend->copy_in(memory->used[keys], b->side[keys].used, (size_t)b->count * sizeof(int32_t));
+    }
+    backend->copy_in(memory->fault, &word, sizeof word);
+    put_inputs(e, memory, b);
+    fill_outputs(e, memory->at);
+    tensors.first_q = memory->first[0];
+    tensors.first_k = memory->first[1];
+    tensors.seqlens_q = b->side[0].all ? NULL : memory->used[0];
+    tensors.seqlens_k = b->side[1].all ? NULL : memory->used[1];
+    tensors.fault = b->first_fault == GLINT_NO_FAULT && e->shape.detail != 0 ? NULL : memory->fault;
+    call(e->subject, &memory->plan, &tensors, memory->workspace);
+    backend->copy_out(&word, memory->fault, sizeof word);
+    if (!check_within("ragged: fault", word == b->first_fault ? 0 : 1, 0))
+        check_fail("the word for a fault is %u, not %u, the first sequence with a first row or a length that is none", word,
+                   b->first_fault);
+    for (const enum tensor *t = pass_outputs(pass_of(e)); *t != TENSORS; t++) {
+        got[*t] = check_memory(all_bytes(e, *t) + 1);
+        backend->copy_out(got[*t], memory->at[*t], all_bytes(e, *t));
+    }
+    expect_untouched(e, got, b);
+    for (int64_t i = 0; i < b->count; i += stride)
+        compare(e, got, memory, b, i);
+}
+
+/* Plans the batch, and takes the memory that its calls want. */
+static struct memory prepare(const struct experiment *e, const struct batch *b)
+{
+    const struct backend *backend = e->subject->backend;
+    struct glint_problem problem = e->problem;
+    struct memory memory = {.sinks = NULL};
+    problem.lengths = GLINT_LENGTHS_RAGGED;
+    problem.batch = b->count;
+    problem.rows_q = rows_of(e, 0);
+    problem.rows_k = rows_of(e, 1);
+    problem.seqlen_q = b->bound[0];
+    problem.seqlen_k = b->bound[1];
+    memory.plan = experiment_plan(e->subject, &problem, pass_of(e), e->subject->variant, LANES_SERIAL);
+    if (memory.plan.workspace_bytes > 0)
+        memory.workspace = check_device_memory(backend, memory.plan.workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, FENCE_NONE);
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        if (pass_uses(pass_of(e), t))
+            memory.at[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
+        if (pass_writes(pass_of(e), t))
+            memory.elsewhere[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
+    }
+    for (int keys = 0; keys < 2; keys++) {
+        memory.first[keys] = check_device_memory(backend, (size_t)(b->count + 1) * sizeof(int32_t), 256, FENCE_NONE);
+        memory.used[keys] = check_device_memory(backend, (size_t)b->count * sizeof(int32_t), 256, FENCE_NONE);
+    }
+    memory.fault = check_device_memory(backend, sizeof *memory.fault, 256, FENCE_NONE);
+    if (e->sinks != NULL) {
+        memory.sinks = check_device_memory(backend, (size_t)e->shape.heads_q * sizeof(float), 256, FENCE_NONE);
+        backend->copy_in(memory.sinks, e->sinks, (size_t)e->shape.heads_q * sizeof(float));
+    }
+    return memory;
+}
+
+static void set_first(struct side *side, const int64_t *first, int64_t count)
+{
+    for (int64_t i = 0; i <= count; i++)
+        side->first[i] = (int32_t)first[i];
+}
+
+/* Sequences of several lengths, none among them, with gaps and without; then fewer of their rows; then what no host should give. */
+static void few(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    const int64_t m = subject->info.tile_m, n = subject->info.tile_n, rows_q = shape->seqlen_q, rows_k = shape->seqlen_k;
+    struct batch b = {.count = FEW, .bound = {m + 9, 2 * n + 9}};
+    const struct memory memory = prepare(e, &b);
+
+    set_first(&b.side[0], (const int64_t[]){2, 3, 3, m + 12, m + 12 + m, m + 12 + m + 3, rows_q - 1}, FEW);
+    set_first(&b.side[1], (const int64_t[]){0, n, n, 3 * n + 9, 3 * n + 9, 4 * n, rows_k}, FEW);
+    b.side[0].all = b.side[1].all = true;
+    run_batch(e, &memory, &b, 1);
+
+    const int32_t fewer[] = {1, 0, (int32_t)m + 1, 5, 0, 2}, fewer_keys[] = {(int32_t)n - 1, 0, (int32_t)(2 * n), 0, 3, (int32_t)n};
+    memcpy(b.side[0].used, fewer, sizeof fewer);
+    memcpy(b.side[1].used, fewer_keys, sizeof fewer_keys);
+    b.side[0].all = b.side[1].all = false;
+    run_batch(e, &memory, &b, 1);
+
+    set_first(&b.side[0], (const int64_t[]){INT32_MIN, m, 7, 2 * m, INT32_MAX, rows_q - 3, -1}, FEW);
+    set_first(&b.side[1], (const int64_t[]){-1, 3, 2 * n, n, 5 * n, INT32_MAX, 0}, FEW);
+    b.side[0].used[2] = INT32_MAX, b.side[0].used[3] = -1, b.side[1].used[0] = INT32_MIN;
+    b.side[1].all = shape->detail != 0;
+    run_batch(e, &memory, &b, 1);
+    check_device_release_all();
+}
+
+/* More sequences than a warp looks through at a time: most are short, two are longer than a tile. Then a first row among them is none. */
+static void many(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    const int32_t m = (int32_t)subject->info.tile_m, n = (int32_t)subject->info.tile_n;
+    struct batch b = {.count = MANY, .bound = {m + 3, n + 3}};
+    const struct memory memory = prepare(e, &b);
+    int32_t q = 0, k = 0;
+    for (int i = 0; i < MANY; i++) {
+        const bool is_long = i == 44 || i == 264;
+        b.side[0].first[i] = q, b.side[1].first[i] = k;
+        q += is_long ? m + 2 : i % 3 == 1 ? 1 + i % 2 : 0;
+        k += is_long ? n + 1 : i % 5 == 2 ? 0 : 1;
+    }
+    b.side[0].first[MANY] = q, b.side[1].first[MANY] = k;
+    b.side[0].all = b.side[1].all = true;
+    run_batch(e, &memory, &b, 22);
+    b.side[0].first[150] = -1;
+    run_batch(e, &memory, &b, 88);
+    check_device_release_all();
+}
+
+/* Is it a row of a GPU that takes ragged sequences? */
+static bool takes(struct subject *subject)
+{
+    struct glint_problem problem;
+    struct glint_plan plan = {.struct_size = sizeof plan};
+    if (subject->info.sm == 0)
+        return false;
+    glint_problem_bshd(&problem, (enum glint_dtype)subject->info.dtype, 1, 1, 1, 1, 1, subject->info.head_dim);
+    problem.lengths = GLINT_LENGTHS_RAGGED;
+    problem.rows_q = problem.rows_k = 1;
+    problem.mask = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_BOTTOM_RIGHT
+                   : (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT
+                                                                               : GLINT_MASK_NONE;
+    return subject->backend->plan(subject_context(subject, LANES_SERIAL), &problem, (enum glint_pass)subject->info.pass,
+                                  subject->variant, &plan) == GLINT_OK;
+}
+
+void ragged_checks(struct check_list *list, struct subject *subject)
+{
+    const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
+    const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    struct shape shape = {
+        .batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = 2 * m + 36, .seqlen_k = 4 * n + 13, .seed = 0x726167};
+    if (!takes(subject))
+        return;
+    shape.window_left = band ? n / 2 : 0;
+    shape.window_right = band ? 1 : 0;
+    shape.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    checks_add(list, few, &shape, "ragged/%s", masked ? "bottom_right" : "full");
+    if (masked) {
+        shape.mask = band ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_CAUSAL_TOP_LEFT;
+        shape.layout = LAYOUT_BHSD;
+        shape.sinks = subject_checks_sinks(subject);
+        shape.detail = 1;
+        checks_add(list, few, &shape, "ragged/top_left");
+    }
+    shape.heads_q = 2;
+    shape.heads_kv = 1;
+    shape.seqlen_q = 2 * m + 168;
+    shape.seqlen_k = 2 * n + 250;
+    checks_add(list, many, &shape, "ragged/many");
+}
