@@ -14,6 +14,13 @@ softcap and pages, where the library has rows for them.
     ./bazelw build --repo_env=GLINT_SPEC=spec/full.lua //examples/pytorch:libglint_shared.so
     python3 bench/peers_gpu.py --group decode --csv bench/results/h200_decode.csv
 
+The group "ragged" is sequences of several lengths, one after another, forward: beside as much work in equal lengths, by the same row of the table
+("equal_row") and by the planner's choice ("equal"), and beside FA2's and FlashAttention-3's functions for such batches. It needs rows with
+device_ragged: spec/ragged.lua.
+
+    ./bazelw build --repo_env=GLINT_SPEC=spec/ragged.lua //examples/pytorch:libglint_shared.so
+    python3 bench/peers_gpu.py --group ragged --csv bench/results/h200_ragged.csv
+
 It needs PyTorch, a GPU and the shared object ($GLINT_LIBRARY, if it is not where Bazel leaves it). Apart from decode: 16384 tokens, heads = 2048 / head_dim,
 [batch, seqlen, heads, head_dim] in memory, random normal data. In every round each implementation runs a few times, in an order that
 rotates from round to round, so that a warm or throttled minute of the GPU is shared by all; a call is timed by CUDA events with the queue kept
@@ -61,7 +68,11 @@ GROUPS = {
     "lengths": (["bf16"], [64, 128, 256], 1, "best", 1.0),
     "windows": (["bf16"], [64, 128, 256], 1, "fa3", 1.0),
     "decode": (["bf16"], [64, 128, 256], None, "best", 1.0),
+    "ragged": (["bf16"], [64, 128, 256], 4, "equal_row", 0.95),
 }
+BESIDES = ("decode", "windows", "ragged")  # groups that are asked for by name
+# Sequences of TOKENS rows: as long as each other; each longer than the one before; one long and many short; very many.
+RAGGED = [[2048] * 8, [256 + 512 * i for i in range(8)], [8192] + [128] * 64, [16 + 32 * (i % 8) for i in range(128)]]
 LENGTHS = [(1000, 1000), (1024, 1024), (3333, 3333), (4096, 4096), (1024, 4096), (4096, 1024)]  # queries, keys
 WINDOWS = [(8192, 512), (8192, 8192)]  # keys, of which a query sees so many before it and itself
 HEAD_SCALES, ROW_SCALES = 2, 3
@@ -123,6 +134,32 @@ class Decode(Shape):
         return 2e-9 * self.batch * self.heads_kv * self.seqlen_k * self.head_dim * DTYPES[self.dtype].itemsize / ms
 
 
+class Ragged(Shape):
+    """Sequences of these lengths, one after another: tensors of one batch."""
+
+    passes = ("fwd",)
+
+    def __init__(self, dtype, head_dim, mask, group, lengths):
+        super().__init__(dtype, head_dim, mask, sum(lengths), group)
+        self.batch, self.lengths = 1, lengths
+
+    def name(self):
+        return f"{self.dtype} d{self.head_dim} {self.mask:6} {len(self.lengths)} of {min(self.lengths)} to {max(self.lengths)}"
+
+    def pairs(self):
+        return sum(n * n for n in self.lengths) * (0.5 if self.causal else 1.0)
+
+    def first_rows(self):
+        return torch.tensor([0, *itertools.accumulate(self.lengths)], dtype=torch.int32, device="cuda")
+
+    def equal(self):
+        """Equal lengths with as many rows and pairs, as nearly as whole numbers allow."""
+        length = round(sum(n * n for n in self.lengths) / sum(self.lengths))
+        shape = Shape(self.dtype, self.head_dim, self.mask, length, self.heads_q // self.heads_kv)
+        shape.batch, shape.passes = max(1, round(sum(self.lengths) / length)), self.passes
+        return shape
+
+
 class Glint:
     """Plans once a shape; then one call of the library a pass. `row`: a row of the table instead of the planner's choice."""
 
@@ -164,7 +201,7 @@ class Glint:
         plan = glint.context(torch.device("cuda", torch.cuda.current_device())).plan(self.problem, PASSES[which], row)
         workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device="cuda")
         self.keep += [plan, workspace]
-        self.variants[which] = glint.variant_info(plan.variant).name.decode()
+        self.variants[which], self.index = glint.variant_info(plan.variant).name.decode(), plan.variant
         function = glint.library().glint_forward if which == "fwd" else glint.library().glint_backward
         arguments = ctypes.byref(plan), ctypes.byref(self.addresses), workspace.data_ptr(), plan.workspace_bytes
         return lambda: glint.check(function(*arguments, torch.cuda.current_stream().cuda_stream), self.variants[which])
@@ -225,6 +262,34 @@ class GlintWith(Glint):
         pages = torch.empty(batch * each, rows, heads, dim, dtype=t.dtype, device=t.device)
         pages[table.flatten().long()] = flat.view(batch * each, rows, heads, dim)
         return pages.transpose(1, 2)
+
+
+class GlintRagged(Glint):
+    """Ragged sequences."""
+
+    def prepare(self, shape, q, k, v, dout):
+        rows, most, first = sum(shape.lengths), max(shape.lengths), shape.first_rows()
+        self.fields = dict(lengths=glint.LENGTHS_RAGGED, batch=len(shape.lengths), seqlen_q=most, seqlen_k=most, rows_q=rows, rows_k=rows)
+        self.more = {"first_q": first, "first_k": first}
+        return super().prepare(shape, q, k, v, dout)
+
+
+class GlintEqual(Glint):
+    """As much work in equal lengths: by the row that `like` has taken, or by the planner's choice. `work`: over that of the ragged sequences."""
+
+    def __init__(self, name, like=None):
+        super().__init__()
+        self.name, self.like, self.work = name, like, 1.0
+
+    def label(self, which):
+        return self.name
+
+    def prepare(self, shape, q, k, v, dout):
+        equal = shape.equal()
+        self.row, self.work = self.like and self.like.index, equal.batch * equal.pairs() / shape.pairs()
+        calls = super().prepare(equal, *equal.tensors())
+        self.results = {}  # of other numbers
+        return calls
 
 
 class Torch:
@@ -304,6 +369,52 @@ class Fa3:
             print(f"{shape.name()} {self.name} does not take this shape: {str(error).splitlines()[0]}")
             return {}
         return {which: {"fwd": forward, "bwd": gradients}[which] for which in shape.passes}
+
+
+class VaryingLengths:
+    """Another library's function of ragged sequences: attention(q, k, v, first_rows, longest, scale, causal)."""
+
+    variants = dict.fromkeys(PASSES, "varlen")
+
+    def __init__(self, name, attention):
+        self.name, self.attention = name, attention
+
+    def label(self, which):
+        return self.name
+
+    def prepare(self, shape, q, k, v, dout):
+        rows, first = [t[0].transpose(0, 1) for t in (q, k, v)], shape.first_rows()
+
+        def forward():
+            with torch.no_grad():
+                return self.attention(*rows, first, max(shape.lengths), shape.scale, shape.causal)
+
+        try:
+            self.results = {"o": forward().transpose(0, 1)[None]}
+        except RuntimeError as error:
+            print(f"{shape.name()} {self.name} does not take this shape: {str(error).splitlines()[0]}")
+            return {}
+        return {"fwd": forward}
+
+
+def ragged_implementations(without):
+    """Glint with ragged sequences and with equal ones, and the peers that take ragged ones."""
+    def fa2(q, k, v, first, longest, scale, causal):
+        return torch.ops.aten._flash_attention_forward(q, k, v, first, first, longest, longest, 0.0, causal, False, scale=scale)[0]
+
+    mine = GlintRagged(passes=("fwd",))
+    found = [VaryingLengths("fa2", fa2)]
+    try:
+        import flash_attn_interface
+
+        def fa3(q, k, v, first, longest, scale, causal):
+            out = flash_attn_interface.flash_attn_varlen_func(q, k, v, first, first, longest, longest, softmax_scale=scale, causal=causal)
+            return out[0] if isinstance(out, tuple) else out
+
+        found.append(VaryingLengths("fa3", fa3))
+    except ImportError:
+        pass
+    return [mine, GlintEqual("equal_row", mine), GlintEqual("equal"), *(peer for peer in found if peer.name not in without)]
 
 
 def peers():
@@ -455,7 +566,8 @@ def show(shape, measured, implementations, peer):
     ratios = {}
     for which in shape.passes:
         taken = [i for n, i in enumerate(implementations) if (n, which) in measured]
-        found = [(i.name, shape.rate(which, measured[n, which]), i.label(which)) for n, i in enumerate(implementations) if (n, which) in measured]
+        found = [(i.name, shape.rate(which, measured[n, which]) * getattr(i, "work", 1.0), i.label(which))
+                 for n, i in enumerate(implementations) if (n, which) in measured]
         mine = max((rate for name, rate, _ in found if name == "glint"), default=math.nan)
         width = 6.1 if shape.unit == "TFLOP/s" else 5.2
         words = [f"{label} {rate:{width}f}" + ("" if name == "glint" else f" ({mine / rate:.2f}x)") for name, rate, label in found]
@@ -506,6 +618,8 @@ def shapes(group, options):
                  if not options.seqlen or size[1] in options.seqlen]
     elif group == "lengths":
         cells = [Shape(t, d, m, q, share, k) for t, d, m, (q, k) in itertools.product(dtypes, head_dims, options.mask, LENGTHS)]
+    elif group == "ragged":
+        cells = [Ragged(t, d, m, share, lengths) for t, d, m, lengths in itertools.product(dtypes, head_dims, options.mask, RAGGED)]
     elif group == "windows":
         cells = [Shape(t, d, "causal", s, share, window=w if w < s else None) for t, d, (s, w) in itertools.product(dtypes, head_dims, WINDOWS)]
     else:
@@ -520,8 +634,8 @@ def main():
         return text.split(",")
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--group", type=words, default=[g for g in GROUPS if g not in ("decode", "windows")],
-                        help=f"of {','.join(GROUPS)} (all but decode and windows)")
+    parser.add_argument("--group", type=words, default=[g for g in GROUPS if g not in BESIDES],
+                        help=f"of {','.join(GROUPS)} (all but {', '.join(BESIDES)})")
     parser.add_argument("--head-dim", type=lambda t: [int(w) for w in words(t)], help="only these")
     parser.add_argument("--dtype", type=words, help="these in place of the group's")
     parser.add_argument("--pass", dest="passes", type=words, default=list(PASSES), help="only these (fwd,bwd)")
@@ -569,6 +683,8 @@ def main():
         print(f"\n{group}: {len(cells)} shapes, {time.monotonic() - start:.0f} s so far", flush=True)
         for shape in cells:
             implementations = [*([Glint()] if not options.variants else rows_that_fit(shape)), *map(GlintWith, options.features), *everyone]
+            if group == "ragged":
+                implementations = ragged_implementations(options.without)
             measured, states, differ = measure(shape, implementations, options, filler)
             wrong += differ
             ratios.update({(group, shape, which): ratio for which, ratio in show(shape, measured, implementations, peer).items()})

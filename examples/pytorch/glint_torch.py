@@ -20,7 +20,7 @@ DTYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3}
 MASKS = {"none": 1, "top_left": 2, "bottom_right": 3}
 BANDS = {"top_left": 4, "bottom_right": 5}
 UNBOUNDED = -1
-LENGTHS_DEVICE = 1
+LENGTHS_DEVICE, LENGTHS_RAGGED = 1, 2
 DEVICE_CPU, DEVICE_CUDA = 1, 3
 WORKSPACE_ALIGNMENT = 256
 

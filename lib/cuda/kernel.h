@@ -62,9 +62,9 @@ struct glint_gpu_launch {
     uint32_t blocks_per_sm; /* persistent: at most so many a multiprocessor; 0: a block a tile. Decode: so many run at a time */
     uint32_t cluster;       /* blocks of a cluster, 1 to 8; 0: no clusters */
     uint32_t dependent;     /* 1: programmatic dependent launch on what is ahead in the stream */
-    uint32_t lengths; /* enum glint_lengths of the problems that it is launched for; from 1 on a tile a head at least */
-    uint32_t pages;   /* 1: in place of that one where K and V are in pages; of decode in place of the one with the same grid */
-    uint32_t sinks;   /* 1: left out for a problem without sinks */
+    uint32_t lengths;       /* enum glint_lengths of the problems that it is launched for; from 1 on a tile a head at least */
+    uint32_t pages; /* 1: in place of that one where K and V are in pages; of decode in place of the one with the same grid */
+    uint32_t sinks; /* 1: left out for a problem without sinks */
 };
 
 #define GLINT_GPU_MAX_LAUNCHES 4
