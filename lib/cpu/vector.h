@@ -4,6 +4,7 @@
 #define GLINT_CPU_VECTOR_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -75,18 +76,40 @@ GLINT_INLINE glint_vec glint_min(glint_vec a, glint_vec b)
 #endif
 }
 
-/* x as float32 has it: a product is not fused with what is done to it next. */
+/* Whether no lane is above `limit`; NaN is not. */
+GLINT_INLINE bool glint_none_above(glint_vec x, float limit)
+{
+#if defined(__AVX512F__) && GLINT_CPU_LANES == 16 && !defined(__clang__)
+    enum { NOT_LESS = 5, AS_MXCSR_SAYS = 4 }; /* a predicate, true for NaN; a rounding */
+    return (uint16_t)__builtin_ia32_cmpps512_mask(glint_splat(limit), x, NOT_LESS, 0xffff, AS_MXCSR_SAYS) == 0xffff;
+#elif defined(__AVX__) && GLINT_CPU_LANES == 8
+    return __builtin_ia32_movmskps256((glint_vec)(x > limit)) == 0;
+#elif defined(__SSE__) && GLINT_CPU_LANES == 4
+    return __builtin_ia32_movmskps((glint_vec)(x > limit)) == 0;
+#else
+    const glint_veci above = x > limit;
+    int32_t any = 0;
+    for (int i = 0; i < GLINT_CPU_LANES; i++)
+        any |= above[i];
+    return any == 0;
+#endif
+}
+
+/* Where an asm statement has a vector. */
+#if !defined(GLINT_VECTOR_PLACE) && defined(__x86_64__)
+#define GLINT_VECTOR_PLACE "+v"
+#elif !defined(GLINT_VECTOR_PLACE) && defined(__aarch64__)
+#define GLINT_VECTOR_PLACE "+w"
+#elif !defined(GLINT_VECTOR_PLACE)
+#define GLINT_VECTOR_PLACE "+m"
+#endif
+
+/* x as float32 has it: a product is not fused with what is done to it next. (For __builtin_assoc_barrier gcc 12 takes a vector apart and puts
+ * it together again, in 25 instructions.) */
 GLINT_INLINE glint_vec glint_rounded(glint_vec x)
 {
-#if defined(__clang__) && defined(__x86_64__)
-    __asm__("" : "+v"(x));
+    __asm__("" : GLINT_VECTOR_PLACE(x));
     return x;
-#elif defined(__clang__)
-    __asm__("" : "+w"(x));
-    return x;
-#else
-    return __builtin_assoc_barrier(x);
-#endif
 }
 
 /* 0, 1, 2, ... */

@@ -4,6 +4,8 @@
 #ifndef GLINT_TESTS_AVX512_INSTRUCTIONS_H
 #define GLINT_TESTS_AVX512_INSTRUCTIONS_H
 
+#define GLINT_VECTOR_PLACE "+m" /* no register here has 64 bytes */
+
 #include <math.h>
 #include <stdint.h>
 

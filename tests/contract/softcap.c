@@ -17,6 +17,14 @@ static float capped(float s, float cap, int lane)
     return out[lane];
 }
 
+/* The same in every lane. */
+static float capped_alone(float s, float cap)
+{
+    float out[GLINT_CPU_LANES];
+    glint_store(out, glint_softcap(glint_splat(s), glint_softcap_of(cap)));
+    return out[0];
+}
+
 static float float_of(uint32_t bits)
 {
     float x;
@@ -46,6 +54,9 @@ static void whole_range(void)
                          error = fabs((double)got - exact) / ulp_of(exact);
             EXPECT(error <= 6, "%a under the cap %a is %a, exact %a: %g ulps", (double)s, (double)caps[c], (double)got, exact,
                    error);
+            const float alone = capped_alone(s, caps[c]);
+            EXPECT(memcmp(&alone, &got, sizeof got) == 0, "%a under the cap %a is %a among others, %a among its like", (double)s,
+                   (double)caps[c], (double)got, (double)alone);
             EXPECT(capped(-s, caps[c], 0) == -got, "-%a under the cap %a is not -(%a)", (double)s, (double)caps[c], (double)got);
             at = error > worst ? bits : at;
             worst = fmax(worst, error);
