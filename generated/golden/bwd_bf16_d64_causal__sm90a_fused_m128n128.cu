@@ -317,12 +317,13 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
     if (warpgroup == 1)
         named_arrive(TURN_BARRIER, 32 * WARPS);
     for (uint32_t turn = 0;; ++turn) {
-        const uint32_t which = queue::wait(shared, ring_at(turn));
+        uint32_t which = queue::wait(shared, ring_at(turn));
 
         if (which == (uint32_t)NO_WORK)
             return;
         arrive(queue::numbers::empty(shared, ring_at(turn)));
-        const struct key_work work = find_block(shape, which);
+        struct key_work work = find_block(shape, which);
+        struct plain_steps plain = find_plain_steps<TILE_N>(shape, work);
         struct walk walk = walk_begin(work);
 
 #pragma unroll
@@ -331,11 +332,12 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
         float dq[32];
 
         /* dQ of the step before: from registers to a stage of OUT. */
-        auto leave_dq = [&]() {
-            const struct dq_place place =
-                find_dq<TILE_M, TILE_N, HEAD_DIM, true>(p.base, work, step_before(walk, work));
+        auto leave_dq = [&](auto kind) {
+            struct dq_place place = {};
             const uint32_t at = out_ring::tile(shared, out), thread = thread_index_anew() % 128;
 
+            if (!kind.plain)
+                place = find_dq<TILE_M, TILE_N, HEAD_DIM, true>(p.base, work, step_before(walk, work));
             out_ring::wait_empty(shared, out);
             if (!place.last) {
 #pragma unroll
@@ -393,9 +395,10 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
         };
         k_ring::wait_full(shared, {0, turn % 2});
         v_ring::wait_full(shared, {0, turn % 2});
-#pragma unroll 1
-        for (int32_t step = 0; step < work.steps; ++step) {
-            const bool masked = walk.m < work.first_clear;
+        /* Compiled twice. Plain steps, which nearly all are, have no code for masks, NaN and the rounding of dQ. */
+        auto make_step = [&](auto kind, int32_t step) {
+            const bool masked =
+                !kind.plain && walk.m < work.first_clear;
             const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
             const uint32_t lse = shared + LSE_AT + queries.stage * ROW_BYTES;
             const uint32_t delta = shared + DELTA_AT + queries.stage * ROW_BYTES;
@@ -425,6 +428,8 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
                 hide_queries<TILE_M>(s, sight);
             }
             to_operand<element>(p_words, s);
+            /* Here and not before dS is stored: ptxas packs P before what follows a wait, and has registers for dS then. */
+            ds_ring::wait_empty(shared, queries);
 
             /* dS^T = P^T (dP^T - delta): zero where P is, even if dP is no number */
             wgmma_wait<0>();
@@ -438,16 +443,15 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
             to_operand<element>(ds_words, dp);
             if (masked && queries_special<TILE_M>(lse, delta))
                 settle_queries<element, query_tile>(dv, true, q, dout, sight, BOTH_BARRIER, 32 * WARPS);
-            ds_ring::wait_empty(shared, queries);
             store_transposed<ds_tile>(ds_ring::tile(shared, queries), warpgroup, ds_words);
             fence_async_shared();
             arrive(ds_ring::full(shared, queries));
 
             /* In the first step, where there is none before, this one's dS stands for it and the product is thrown
              * away: a product that is not always made is one that ptxas does not overlap with others. */
-            const struct ring before = step == 0 ? queries : ring_before(queries);
+            const struct ring before = !kind.plain && step == 0 ? queries : ring_before(queries);
             ds_ring::wait_full(shared, before);
-            const bool careful = step > 0 && careful_before();
+            const bool careful = !kind.plain && step > 0 && careful_before();
 
             if (careful)
                 take_special();
@@ -465,18 +469,33 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
             begin_weights_by_rows<element, query_tile>(dk, ds_words, q, 1);
             named_arrive(TURN_BARRIER + (warpgroup ^ 1), 32 * WARPS);
             wgmma_wait<1>();
-            if (step > 0) {
+            if (kind.plain || step > 0) {
                 arrive(ds_ring::empty(shared, before));
                 wgmma_hold(dq, 32);
                 if (careful)
                     bring_special();
-                leave_dq();
+                leave_dq(kind);
             }
             wgmma_wait<0>();
             wgmma_hold(dk, HEAD_DIM / 2);
             arrive(q_ring::empty(shared, queries));
-            walk_on(walk, work);
             ring_advance<STAGES>(queries);
+        };
+#pragma unroll 1
+        for (int32_t step = 0; step < work.steps;) {
+            make_step(any_step{}, step++);
+            walk_on(walk, work);
+            if (step < plain.first || step >= plain.end)
+                continue;
+#pragma unroll 1
+            for (int32_t left = plain.end - step; left > 0; --left)
+                make_step(plain_step{}, 0);
+            /* What is known of the block is made once more: the steps have its registers. */
+            wgmma_hold(&which, 1);
+            work = find_block(shape, which);
+            plain = find_plain_steps<TILE_N>(shape, work);
+            step = plain.end;
+            walk = walk_at(work, step);
         }
         arrive(shared + v_ring::empty_at);
         if (work.steps > 0) {
@@ -496,7 +515,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
         }
         arrive(shared + k_ring::empty_at);
         if (work.steps > 0)
-            leave_dq();
+            leave_dq(any_step{});
 
         /* dV and dK leave as dQ did. */
         auto leave = [&](const float (&d)[HEAD_DIM / 2], float factor) {

@@ -130,6 +130,38 @@ GLINT_DEVICE struct walk step_before(const struct walk &walk, const struct key_w
     return {first ? work.head0 + work.group - 1 : walk.head - 1, walk.m + first};
 }
 
+/* Where step `step` is. */
+GLINT_DEVICE struct walk walk_at(const struct key_work &work, int32_t step)
+{
+    const int32_t blocks = step / work.group;
+
+    return {work.head0 + step - blocks * work.group, work.last_m - blocks};
+}
+
+/* Which steps a piece of code is for: any, or plain ones. */
+struct any_step {
+    enum { plain = 0 };
+};
+struct plain_step {
+    enum { plain = 1 };
+};
+
+/* Steps [first, end) are plain: their queries, and those of the step before, see all keys of the block, and this is not the last block that adds to
+ * their dQ. Step 0, which has none before it, is not plain. */
+struct plain_steps {
+    int32_t first, end;
+};
+
+/* Queries that all see all keys of a block see one after them, too, unless no query of the head does. */
+template <int TILE_N>
+GLINT_DEVICE struct plain_steps find_plain_steps(const struct glint_gpu_shape *shape, const struct key_work &work)
+{
+    const bool last = work.key0 + TILE_N >= min(shape->seqlen_k, shape->seqlen_q + shape->mask_offset);
+    const int32_t first_m = last ? work.last_m + 1 : max(work.first_m, work.first_clear);
+
+    return {1, (work.last_m - first_m + 1) * work.group};
+}
+
 /* Queries [query0, query0 + rows) of one head, and `blocks` blocks of keys that some of them see; those from first_masked on are not seen whole
  * by all. `head` is batch * heads_q + head_q. */
 struct query_work {
@@ -176,6 +208,15 @@ GLINT_DEVICE struct window_keys find_window_keys(const struct glint_gpu_shape *s
     work.last_clear = (work.key0 - shape->mask_first + 1) / TILE_M - 1;
     work.steps = max(0, work.last_m - work.first_m + 1) * shape->group;
     return work;
+}
+
+/* The first steps, of the last queries, may be cut, too. */
+template <int TILE_N>
+GLINT_DEVICE struct plain_steps find_plain_steps(const struct glint_gpu_shape *shape, const struct window_keys &work)
+{
+    const int32_t cut = (work.last_m - min(work.last_m, work.last_clear)) * work.group; /* steps */
+
+    return {cut + 1, find_plain_steps<TILE_N>(shape, static_cast<const struct key_work &>(work)).end};
 }
 
 /* Whether some query of block m does not see some key. */

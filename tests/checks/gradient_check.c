@@ -379,6 +379,12 @@ static void add_feature_shapes(struct check_list *list, const struct subject *su
     s.data = DATA_NORMAL;
     s.zero_scale = true;
     checks_add(list, accuracy, &s, "accuracy/zero_scale");
+    /* Several steps in a row that see all keys of a block, and of the last one. */
+    if (subject->info.pass == GLINT_BACKWARD && subject->info.sm == 90) {
+        s.zero_scale = false;
+        s.seqlen_q = 3 * (int64_t)subject->info.tile_m + 3, s.seqlen_k = 2 * n, s.mask = causal_or_none(subject, true);
+        checks_add(list, accuracy, &s, "accuracy/whole_key_blocks");
+    }
 }
 
 /* What the two alignments do when lengths differ: whole rows without a key, whole keys without a query. */

@@ -294,7 +294,7 @@ _BACKWARD = [
         ["race"],
     ),
     _fault("bwd", "ds_over_what_is_read", "dS is stored over one that the other warpgroup still multiplies", "ds_ring::wait_empty(shared, queries);", ";", _RACE),
-    _fault("bwd", "dq_of_the_wrong_step", "dQ is that of the step at hand", "step == 0 ? queries : ring_before(queries)", "queries", _ANY + _ANSWER),
+    _fault("bwd", "dq_of_the_wrong_step", "dQ is that of the step at hand", "!kind.plain && step == 0 ? queries : ring_before(queries)", "queries", _ANY + _ANSWER),
     _fault(
         "bwd",
         "dout_given_back_in_flight",
@@ -364,6 +364,9 @@ _BACKWARD = [
     _fault("bwd", "ds_not_transposed", "how dS is stored", "stmatrix_x4_trans(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", "stmatrix_x4(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", _ANSWER),
     _fault("bwd", "rows_not_expected", "LSE is read before it has arrived", "query_tile::bytes + ROW_BYTES", "query_tile::bytes", ["pending", "misuse", "race", "deadlock"]),
     _fault("bwd", "dk_not_scaled", "the scale of dK", "leave(dk, shape->softmax_scale);", "leave(dk, 1.0f);", _ANSWER),
+    _fault("bwd", "plain_on_the_diagonal", "steps on the diagonal are made without a mask", "max(work.first_m, work.first_clear)", "work.first_m", _ANSWER + _ANY),
+    _fault("bwd", "plain_in_the_last_block", "the last block adds to dQ and does not round it", "work.key0 + TILE_N >= min(shape->seqlen_k, shape->seqlen_q + shape->mask_offset)", "false", _ANSWER + _ANY, ["accuracy/whole_key_blocks"]),
+    _fault("bwd", "walk_after_plain_steps", "where the steps after the plain ones are", "walk = walk_at(work, step);", "walk = walk_at(work, step + 1);", _ANSWER + _ANY, ["accuracy/whole_key_blocks"]),
     _fault("bwd", "no_registers_left", "setmaxnreg asks for more than the block has", "registers_take<232>();", "registers_take<240>();", ["deadlock", "misuse"]),
 ]
 
@@ -442,6 +445,7 @@ _BACKWARD_WINDOW = [
     _fault("bwd_window", "walk_ends_for_the_first_key", "the last query that sees a key", "min(work.last_m, last / TILE_M)", "min(work.last_m, (last - TILE_N + 1) / TILE_M)", _ANSWER + _ANY, _SLIDING),
     _fault("bwd_window", "window_taken_for_whole", "query blocks that see all keys of a block", "(work.key0 - shape->mask_first + 1) / TILE_M - 1", "(work.key0 - shape->mask_first + 1) / TILE_M", _ANSWER, ["accuracy/window_whole_blocks_between"]),
     _fault("bwd_window", "window_shows_a_query_more", "the last query that sees a key", "column > sight.last[i / 2 % 2]", "column > sight.last[i / 2 % 2] + 1", _ANSWER, _SLIDING),
+    _fault("bwd_window", "plain_after_the_window", "steps that the window cuts at its end are made without a mask", "cut + 1", "1", _ANSWER + _ANY, ["accuracy/window_whole_blocks_between"]),
     _fault("bwd_window", "special_dout_after_the_window", "NaN of dO to the keys that their query sees", "query - column <= sight.last[side]", "true", _ANSWER, ["special/window_bottom_right_nan_in_dO"]),
     _fault("bwd_window", "special_keys_before_the_window", "NaN of K to the queries that see it", "work.key0 + (int32_t)i >= query + 8 * side + shape->mask_first", "true", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
     _fault("split_window", "dq_begins_for_the_last_query", "the first block of keys", "max(0, work.query0 + shape->mask_first) / keys", "max(0, last_query + shape->mask_first) / keys", _ANSWER, _SLIDING),
