@@ -56,7 +56,7 @@ function backward.complete(record)
   record.strategy_id = record.strategy == "fused" and "GLINT_GPU_FUSED" or "GLINT_GPU_SPLIT"
   record.threads, record.registers, record.producer_registers = 128 + 32 * WARPS, REGISTERS, PRODUCER_REGISTERS
   record.by_role = record.strategy == "split" and record.head_dim > 128
-  record.width, record.dq_n = 128, DQ_N
+  record.width, record.dq_n = record.head_dim % 64 == 0 and 128 or 64, DQ_N
   record.smem = smem_of(record)
   record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.smem[2] and record.smem[2].bytes
   record.alignment_bytes, record.padded_dim = 16, record.head_dim
@@ -69,25 +69,28 @@ function backward.complete(record)
     record.launches[3] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = DQ_M, threads = record.threads,
       smem_bytes = record.dq_smem_bytes }
   end
+  local columns = record.width // record.dtype_bytes
   record.maps = {}
   for i, tensor in ipairs({ "Q", "K", "V", "DOUT", "DQ", "DK", "DV" }) do
-    record.maps[i] = { tensor = "GLINT_GPU_" .. tensor, swizzle = "TENSOR_MAP_SWIZZLE_128B", slabs = record.head_dim // 64, columns = 64,
-      rows = BOX_ROWS }
+    record.maps[i] = { tensor = "GLINT_GPU_" .. tensor, swizzle = ("TENSOR_MAP_SWIZZLE_%dB"):format(record.width),
+      slabs = record.head_dim // columns, columns = columns, rows = BOX_ROWS }
   end
 end
 
 -- The tiles that the kernels are made for, by strategy.
 local function goes(record)
   local m, n, d = record.m, record.n, record.head_dim
-  if record.strategy == "fused" then return n == 128 and (d == 64 and m == 128 or d == 128 and m == 64) end
-  return m == 64 and n == (d <= 128 and 128 or 64)
+  if record.strategy == "fused" then return n == 128 and (d == 64 and m == 128 or d > 64 and m == 64) end
+  return d ~= 96 and m == 64 and n == (d <= 128 and 128 or 64)
 end
 
 --- The limits; report(field, wrong, right) for each that is broken. block_kib: shared memory of a block.
 function backward.check(record, report, block_kib)
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
-  if record.head_dim % 64 ~= 0 or record.head_dim > 256 then
-    report("m", ("head_dim %d is not made of slabs of 64 columns"):format(record.head_dim), "64, 128, 192 or 256")
+  if record.head_dim ~= 96 and (record.head_dim % 64 ~= 0 or record.head_dim > 256) then
+    report("m", ("there are no kernels of head_dim %d"):format(record.head_dim), "64, 96, 128, 192 or 256")
+  elseif record.strategy == "split" and record.head_dim == 96 then
+    report("strategy", "head_dim 96 has fused kernels only", 'strategy = "fused"')
   elseif record.strategy == "fused" and record.head_dim > 128 then
     report("strategy", ("fused keeps dK, dV and parts of dQ in registers, which are too few at head_dim %d"):format(record.head_dim),
       'strategy = "split"')

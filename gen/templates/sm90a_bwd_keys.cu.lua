@@ -1,6 +1,7 @@
 $ local fused = strategy == "fused"
 $ -- A warpgroup makes dQ of all queries and half of the columns, or of half the queries.
 $ local by_columns = head_dim > 64
+$ local shared_columns = fused and by_columns and 128 - head_dim or 0
 $ -- LSE and delta are read before the wait for what they go with: 1 % at 64 queries, a loss at 128.
 $ local early = tile_m == 64
 $ local key_work = bounds_first and "window_keys" or "key_work"
@@ -14,6 +15,9 @@ $ local order = fused and causal and not bounds_first and tile_m == tile_n and "
 typedef slab_tile<TILE_M, TILE_N, 128> ds_tile; /* dS: queries by keys */
 
 enum {
+$ if shared_columns > 0 then
+    SHARED_COLUMNS = ${shared_columns}, /* of dQ, that both warpgroups make */
+$ end
     STAGES = 2,     /* of Q and dO${fused and ", dS" or ""} and what leaves */
 $ if fused then
     OUT_BYTES = TILE_M * HEAD_DIM * 4, /* a step's dQ in float32; dK or dV of a block */
@@ -21,6 +25,11 @@ $ else
     OUT_BYTES = TILE_N * HEAD_DIM * BYTES, /* dK or dV of a block */
 $ end
     ROW_BYTES = TILE_M * 4, /* LSE, or delta, of a step */
+$ if fused and by_columns then
+    DQ_APART = (HEAD_DIM - 64) * OWN_ROWS * 4, /* bytes from the first warpgroup's columns of dQ to the other one's */
+$ elseif fused then
+    DQ_APART = HEAD_DIM * OWN_ROWS * 4, /* bytes from the first warpgroup's queries of dQ to the other one's */
+$ end
     OWN_BYTES = 2 * own_tile::bytes,
     V_AT = OWN_BYTES,
     Q_AT = V_AT + OWN_BYTES,
@@ -344,16 +353,21 @@ $ if fused then
             if (!place.last) {
 #pragma unroll
                 for (int i = 0; i < 8; ++i)
-                    st_shared_floats(at + warpgroup * (OUT_BYTES / 2) + (i * 128 + thread) * 16, dq + 4 * i);
+$ if shared_columns > 0 then
+                    if (8 * i >= SHARED_COLUMNS || warpgroup == 0)
+                        st_shared_floats(at + warpgroup * DQ_APART + (i * 128 + thread) * 16, dq + 4 * i);
+$ else
+                    st_shared_floats(at + warpgroup * DQ_APART + (i * 128 + thread) * 16, dq + 4 * i);
+$ end
             } else {
                 if (!place.first) {
                     mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);
                     seen ^= 1u << out.stage;
-                    add_summed(dq, place.sum + warpgroup * (OUT_BYTES / 8) + thread * 4);
+                    add_summed(dq, place.sum + warpgroup * (DQ_APART / 4) + thread * 4);
                 }
 $ if by_columns then
                 store_rounded<element, query_tile>(at + warpgroup * query_tile::slab_bytes, 0, dq,
-                                                   shape->softmax_scale);
+                                                   shape->softmax_scale${shared_columns > 0 and ", warpgroup * SHARED_COLUMNS" or ""});
 $ else
                 store_rounded<element, query_tile>(at, warpgroup * OWN_ROWS, dq, shape->softmax_scale);
 $ end
@@ -391,7 +405,7 @@ $ if causal then
             for (uint32_t i = 0; i < TILE_N; ++i)
                 add_special_row<element, own_tile>(
                     dq, shared + i / OWN_ROWS * own_tile::bytes, i % OWN_ROWS,
-                    ${by_columns and "warpgroup * 8" or "0"}, 0.0f,
+                    ${by_columns and ("warpgroup * %d"):format((head_dim - 64) // 8) or "0"}, 0.0f,
 $ if bounds_first then
                     [&](int side) {
                         return work.key0 + (int32_t)i <= query + 8 * side + offset &&
@@ -404,7 +418,12 @@ $ end
 $ end
 $ end
 $ if fused then
+$ if shared_columns > 0 then
+        /* dQ of the step before: 64 columns for each warpgroup. Both make the SHARED_COLUMNS in the middle, which the
+         * first one keeps: an operand begins at a slab, and wgmma is one instruction for both. */
+$ else
         /* dQ of the step before: half of the ${by_columns and "columns" or "queries"} for each warpgroup. */
+$ end
         auto begin_dq = [&](const struct ring &before) {
 $ if by_columns then
             const uint32_t ds = ds_ring::tile(shared, before), k = shared + warpgroup * own_tile::slab_bytes;

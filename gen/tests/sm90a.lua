@@ -86,7 +86,12 @@ harness.case("sm90a: the limits of the backward", function()
   harness.is(mistakes(backward({ strategy = "split" })), "")
   harness.has(mistakes(backward({ m = 128 })), "128 queries x 128 keys are not what the fused kernels are made for")
   harness.has(mistakes(backward({ head_dim = 192, n = 64, strategy = "fused" })), "too few at head_dim 192")
-  harness.has(mistakes(backward({ head_dim = 96 })), "slabs of 64 columns")
+  harness.is(mistakes(backward({ head_dim = 96 })), "")
+  harness.has(mistakes(backward({ head_dim = 96, strategy = "split" })), "strategy: head_dim 96 has fused kernels only")
+  harness.has(mistakes(backward({ head_dim = 96, m = 128 })), "128 queries x 128 keys are not what the fused kernels are made for")
+  for _, head_dim in ipairs({ 32, 160, 224 }) do
+    harness.has(mistakes(backward({ head_dim = head_dim })), ("there are no kernels of head_dim %d"):format(head_dim))
+  end
   harness.has(mistakes(backward({ dtype = "f32", dtype_bytes = 4 })), "16-bit")
   harness.has(mistakes(backward({ turns = true })), "turns: is the forward's")
   harness.has(mistakes({ strategy = "split" }), "strategy: is the backward's")

@@ -47,6 +47,7 @@ enum {
     STAGES = 2,     /* of Q and dO, dS and what leaves */
     OUT_BYTES = TILE_M * HEAD_DIM * 4, /* a step's dQ in float32; dK or dV of a block */
     ROW_BYTES = TILE_M * 4, /* LSE, or delta, of a step */
+    DQ_APART = HEAD_DIM * OWN_ROWS * 4, /* bytes from the first warpgroup's queries of dQ to the other one's */
     OWN_BYTES = 2 * own_tile::bytes,
     V_AT = OWN_BYTES,
     Q_AT = V_AT + OWN_BYTES,
@@ -342,12 +343,12 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
             if (!place.last) {
 #pragma unroll
                 for (int i = 0; i < 8; ++i)
-                    st_shared_floats(at + warpgroup * (OUT_BYTES / 2) + (i * 128 + thread) * 16, dq + 4 * i);
+                    st_shared_floats(at + warpgroup * DQ_APART + (i * 128 + thread) * 16, dq + 4 * i);
             } else {
                 if (!place.first) {
                     mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);
                     seen ^= 1u << out.stage;
-                    add_summed(dq, place.sum + warpgroup * (OUT_BYTES / 8) + thread * 4);
+                    add_summed(dq, place.sum + warpgroup * (DQ_APART / 4) + thread * 4);
                 }
                 store_rounded<element, query_tile>(at, warpgroup * OWN_ROWS, dq, shape->softmax_scale);
             }

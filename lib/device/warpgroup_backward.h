@@ -265,9 +265,10 @@ template <class tile> GLINT_DEVICE void store_fragment(uint32_t lane_at, const i
     stmatrix_x4(tile_move(lane_at, 0, 2 * kk, tile::rows, tile::chunks), w);
 }
 
-/* The thread's accumulators, rounded, to its warp's 16 rows of a tile: rows first_row + 16 warp ..., all columns from slab 0 of `at` on. */
+/* The thread's accumulators, rounded, to its warp's 16 rows of a tile: rows first_row + 16 warp ..., all columns from slab 0 of `at` on but the
+ * first `left_out`, a multiple of 16. */
 template <class Element, class tile, int n>
-GLINT_DEVICE void store_rounded(uint32_t at, uint32_t first_row, const float (&d)[n], float factor)
+GLINT_DEVICE void store_rounded(uint32_t at, uint32_t first_row, const float (&d)[n], float factor, uint32_t left_out = 0)
 {
     const uint32_t thread = thread_index_anew();
     const uint32_t lane_at =
@@ -280,7 +281,8 @@ GLINT_DEVICE void store_rounded(uint32_t at, uint32_t first_row, const float (&d
 #pragma unroll
         for (int i = 0; i < 4; ++i)
             w[i] = Element::pack(d[8 * kk + 2 * i] * factor, d[8 * kk + 2 * i + 1] * factor);
-        store_fragment<tile>(lane_at, kk, w);
+        if (16 * (uint32_t)kk >= left_out)
+            store_fragment<tile>(lane_at, kk, w);
     }
 }
 
