@@ -14,7 +14,7 @@
  *   lost       a launch that faults: GLINT_DEVICE_LOST from then on, and the context still closes. Ends the process's use of the
  *              GPU, so it is not part of `all`
  *
- * usage: on_device [--device N] [--launches N] [--replays N] [--runs N] [--only TEXT] CHECK...
+ * usage: on_device [--device N] [--launches N] [--replays N] [--runs N] [--only TEXT]... [--without TEXT] CHECK...
  * CHECK may be `all`. Prints a line a check; the exit status is 0 when at least one check ran on at least one variant and none
  * failed, 77 without a GPU. */
 #define _GNU_SOURCE 1
@@ -111,7 +111,9 @@ struct run {
     struct glint_context *context;
     void *storage;
     unsigned long launches, replays, runs;
-    const char *only;
+    const char *only[4]; /* texts that a variant's name contains */
+    const char *without; /* a text that it does not contain, or NULL */
+    int only_count;
     int failures, checks, variants; /* variants: checked, over all checks */
 };
 
@@ -158,8 +160,12 @@ static struct glint_context *open_context(void **storage, int ordinal)
 static int wanted(const struct run *run, uint32_t variant)
 {
     struct glint_variant_info info = GLINT_VARIANT_INFO_INIT;
-    return glint_variant_at(variant, &info) == GLINT_OK && (!run->only || strstr(info.name, run->only)) &&
-           glint_variant_available(run->context, variant) == GLINT_OK;
+    if (glint_variant_at(variant, &info) != GLINT_OK || (run->without && strstr(info.name, run->without)))
+        return 0;
+    for (int i = 0; i < run->only_count; i++)
+        if (!strstr(info.name, run->only[i]))
+            return 0;
+    return glint_variant_available(run->context, variant) == GLINT_OK;
 }
 
 /* Two tiles and a bit both ways, grouped heads; `scale` makes it longer. */
@@ -620,7 +626,9 @@ static const struct {
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: on_device [--device N] [--launches N] [--replays N] [--runs N] [--only TEXT] CHECK...\nCHECK: all");
+    fprintf(stderr,
+            "usage: on_device [--device N] [--launches N] [--replays N] [--runs N] [--only TEXT]... [--without TEXT] CHECK...\n"
+            "CHECK: all");
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
         fprintf(stderr, " %s", checks[i].name);
     fprintf(stderr, "\n");
@@ -649,8 +657,10 @@ int main(int argc, char **argv)
             run.replays = value;
         else if (strcmp(argv[first], "--runs") == 0)
             run.runs = value;
-        else if (strcmp(argv[first], "--only") == 0)
-            run.only = argv[first + 1];
+        else if (strcmp(argv[first], "--only") == 0 && run.only_count < (int)(sizeof run.only / sizeof run.only[0]))
+            run.only[run.only_count++] = argv[first + 1];
+        else if (strcmp(argv[first], "--without") == 0)
+            run.without = argv[first + 1];
         else
             return usage();
     }

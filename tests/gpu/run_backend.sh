@@ -61,13 +61,43 @@ variants() {
 
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 
+# clean LOG: whether a tool ended without a finding
+clean() {
+    tail -n 1 "$1" | grep -qE 'SUMMARY: 0 (errors|hazards)'
+}
+
+# Whether a tool finds fault with a right program that copies as Hopper's backward rows do (tests/hostsim/launch/control.cu): tools before 2025.4 do
+# not see what bulk copies write, and none before 2026.3 sees all of the order that mbarriers make (docs/limits.md). And whether racecheck sees a race there.
+misjudges() {
+    log=$logs/sanitize_control_$1.log
+    timeout 100 "$sanitizer" --tool "$1" "$bin/control_on_device" right >"$log" 2>&1
+    if ! clean "$log" && grep -q '^done' "$log"; then
+        echo "control: $1 finds fault with a right program: $(tail -n 1 "$log")"
+        return 0
+    fi
+    if [ "$1" = racecheck ]; then
+        timeout 100 "$sanitizer" --tool racecheck "$bin/control_on_device" early >"$log.early" 2>&1
+        clean "$log.early" && echo "control: racecheck does not see a race of bulk copies; that it finds none says nothing of them"
+    fi
+    return 1
+}
+
 # The four tools side by side, each over forward, backward and decode variants by themselves: most of their time is one host thread's. A log
-# that does not end in "0 errors" is a failure, whatever the exit status was.
+# that does not end in "0 errors" is a failure, whatever the exit status was; but for Hopper's backward rows under a tool that misjudges the control.
 sanitize() {
     pids=
+    doubtful=
+    "$sanitizer" --version | tail -n 2
     for tool in memcheck racecheck initcheck synccheck; do
-        for pass in fwd bwd dec; do
-            timeout 500 "$sanitizer" --tool "$tool" --error-exitcode 9 "$bin/on_device" --only "$pass$only" bare \
+        misjudges "$tool" && doubtful="$doubtful $tool:hopper"
+        for pass in fwd bwd dec hopper; do
+            case $pass in # hopper: backward rows of sm90a
+            hopper) set -- --only "bwd$only" --only __sm90a ;;
+            bwd) set -- --only "bwd$only" --without __sm90a ;;
+            *) set -- --only "$pass$only" ;;
+            esac
+            "$bin/on_device" "$@" names | grep -q '^variant ' || continue
+            timeout 500 "$sanitizer" --tool "$tool" --error-exitcode 9 "$bin/on_device" "$@" bare \
                 >"$logs/sanitize_${tool}_$pass.log" 2>&1 &
             pids="$pids $tool:$pass:$!"
         done
@@ -79,8 +109,10 @@ sanitize() {
         ended=$?
         log=$logs/sanitize_${what%:*}_${what#*:}.log
         checked=$(grep -c '^PASS bare' "$log")
-        if [ $ended -eq 0 ] && [ "$checked" -eq 1 ] && tail -n 1 "$log" | grep -qE 'SUMMARY: 0 (errors|hazards)'; then
+        if [ $ended -eq 0 ] && [ "$checked" -eq 1 ] && clean "$log"; then
             echo "ok $what: $(grep '^PASS bare' "$log"); $(tail -n 1 "$log")"
+        elif [ "$checked" -eq 1 ] && echo "$doubtful " | grep -q " $what "; then
+            echo "not judged $what, as the control is misjudged: $(grep '^PASS bare' "$log"); $(tail -n 1 "$log")"
         else
             echo "FAILED $what, exit status $ended"
             tail -n 30 "$log"

@@ -1,0 +1,108 @@
+/* Control of the tools that watch kernels: a right program and one with a race (control.cu). The simulator must find the race, and nothing in the
+ * right one. On a GPU, `control_on_device right` and `control_on_device early` are run under compute-sanitizer, which tells what its findings on
+ * Hopper's bulk copies are worth (tests/gpu/run_backend.sh, part sanitize). Outputs are not initialised, so that initcheck looks at who writes them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/context.h"
+#include "lib/cuda/cuda.h"
+#include "tests/hostsim/launch/machine.h"
+
+extern const struct glint_family glint_family_sm90a;
+extern const unsigned char glint_control__sm90a_cubin[];
+
+enum { HEADS = 3, QUERIES = 192, HEAD_DIM = 128, ELEMENTS = HEADS * QUERIES * HEAD_DIM, ROWS = HEADS * QUERIES };
+
+static const struct glint_gpu_image images[] = {{"90a", glint_control__sm90a_cubin}};
+
+#define KERNEL(name)                                                                                                           \
+    {                                                                                                                          \
+        .strategy = GLINT_GPU_FORWARD, .launch_count = 1,                                                                      \
+        .launch = {{.entry = name, .grid = GLINT_GPU_QUERY_BLOCKS, .rows = 64, .threads = 64, .smem_bytes = 20 * 1024 + 512}}, \
+        .images = images, .image_count = 1, .row_dim = HEAD_DIM, .map_count = 1,                                               \
+        .map = {{GLINT_GPU_O, TENSOR_MAP_NO_SWIZZLE, 0, 0, HEAD_DIM, 64}},                                                     \
+    }
+static const struct glint_gpu_kernel right = KERNEL("glint_control"), early = KERNEL("glint_control_early");
+
+#define ROW(name, tile_n, kernel)                                                                                             \
+    {                                                                                                                         \
+        name, GLINT_FORWARD, GLINT_BF16, 0, 0, HEAD_DIM, 64, tile_n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 16, &glint_family_sm90a, \
+            &kernel                                                                                                           \
+    }
+const struct glint_variant glint_variants[] = {
+    ROW("fwd_bf16_d128_none__sm90a_m64n128", 128, early),
+    ROW("fwd_bf16_d128_none__sm90a_m64n64", 64, right),
+};
+const uint32_t glint_variants_count = 2;
+const struct glint_gpu_image glint_gpu_rows[] = {{"90a", glint_control__sm90a_cubin}};
+const uint32_t glint_gpu_rows_count = 0; /* glint_merge and glint_append are not called */
+
+enum { EARLY = 0, RIGHT = 1 };
+
+static _Alignas(64) unsigned char storage[8192];
+
+static void must(int right_so_far, const char *what)
+{
+    if (right_so_far)
+        return;
+    printf("FAIL: %s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+/* Runs row `which`; how many numbers of its answer are wrong. *fault: what the machine says. */
+static int run(const struct glint_context *context, uint32_t which, const char **fault)
+{
+    static uint16_t q_host[ELEMENTS], o_host[ELEMENTS];
+    static float lse_host[ROWS];
+    struct glint_problem p;
+    struct glint_plan plan;
+    struct glint_tensors t = GLINT_TENSORS_INIT;
+    int wrong = 0;
+    void *q = machine_alloc(sizeof q_host), *o = machine_alloc(sizeof o_host), *lse = machine_alloc(sizeof lse_host);
+    must(q && o && lse, "memory");
+    for (int i = 0; i < ELEMENTS; i++)
+        q_host[i] = (uint16_t)(i * 7 % 0x7f00 + 1);
+    machine_put(q, q_host, sizeof q_host);
+    glint_problem_bhsd(&p, GLINT_BF16, 1, QUERIES, QUERIES, HEADS, HEADS, HEAD_DIM);
+    must(glint_plan_variant(context, &p, GLINT_FORWARD, which, &plan) == GLINT_OK && plan.workspace_bytes == 0, "the plan");
+    t.q = t.k = t.v = q;
+    t.o = o;
+    t.lse = lse;
+    must(machine_forward(0, &plan, &t, NULL, 0) == GLINT_OK, "the launch");
+    *fault = machine_fault();
+    machine_get(o_host, o, sizeof o_host);
+    machine_get(lse_host, lse, sizeof lse_host);
+    for (int i = 0; i < ELEMENTS; i++)
+        wrong += o_host[i] != q_host[i];
+    for (int i = 0; i < ROWS; i++)
+        wrong += lse_host[i] != 2 * (float)(i % QUERIES);
+    machine_free(q);
+    machine_free(o);
+    machine_free(lse);
+    return wrong;
+}
+
+int main(int argc, char **argv)
+{
+    struct glint_context *context = machine_open(storage, sizeof storage);
+    const char *fault = NULL;
+    const int all = argc < 2, only_early = !all && strcmp(argv[1], "early") == 0;
+    must(context != NULL, "a context");
+    if (!only_early) {
+        const int wrong = run(context, RIGHT, &fault);
+        if (fault)
+            printf("%s\n", fault);
+        must(wrong == 0 && !fault, "the right program");
+    }
+    if (only_early)
+        printf("%d numbers came too late\n", run(context, EARLY, &fault));
+    if (all) {
+        run(context, EARLY, &fault);
+        must(fault != NULL, "the race was not found");
+        printf("found: %s\n", fault);
+    }
+    must(glint_context_close(context) == GLINT_OK, "close");
+    printf("done\n");
+    return EXIT_SUCCESS;
+}
