@@ -3,10 +3,11 @@
 
     python3 bench/plot.py bench/results/*.csv --out plots --format svg
     python3 bench/plot.py bench/results/cpu_decode*.csv --decode --out plots
+    python3 bench/plot.py bench/results/h200_decode_library_2026-11-22.csv --decode --name h200 --title "NVIDIA H200"
 
 One picture for each dtype, number of threads and number of query heads for one key head; in it one panel for each pass, mask and
-head_dim. With --decode it is GB/s of K and V by keys, one picture for each number of threads; in it one panel for each dtype, row of
-heads and head_dim.
+head_dim. With --decode it is GB/s of K and V by keys, or by their bytes where batches differ, one picture for each number of threads; in it one
+panel for each dtype, row of heads and head_dim.
 """
 
 import argparse
@@ -31,9 +32,15 @@ def read(paths, decode):
     for path in paths:
         with open(path, newline="", encoding="ascii") as file:
             for row in csv.DictReader(file):
-                if ("gbytes_s" in row if decode else row["seqlen_q"] == row["seqlen_k"]) and float(row["ms"]) > 0:
-                    rows.append(row)
+                if ("gbytes_s" in row or row["seqlen_q"] == "1" if decode else row["seqlen_q"] == row["seqlen_k"]) and float(row["ms"]) > 0:
+                    rows.append(with_bytes(row) if decode else row)
     return rows
+
+
+def with_bytes(row):
+    """The row with the megabytes of its K and V, and GB/s where the file has none: K and V in the dtype."""
+    size = 2 * int(row["batch"]) * int(row["heads_kv"]) * int(row["seqlen_k"]) * int(row["head_dim"]) * (4 if row["dtype"] == "f32" else 2)
+    return {"gbytes_s": size / float(row["ms"]) * 1e-6, **row, "megabytes": round(size / 1e6)}
 
 
 def draw_panel(axis, rows, x="seqlen_q", y="tflops"):
@@ -47,7 +54,7 @@ def draw_panel(axis, rows, x="seqlen_q", y="tflops"):
                   color=COLOURS.get(impl), label=LABELS.get(impl, impl))
     axis.set_xscale("log", base=2)
     lengths = sorted({int(row[x]) for row in rows})
-    axis.set_xticks(lengths, [str(n) for n in lengths], fontsize=8)
+    axis.set_xticks(lengths, [str(n) for n in lengths], **({"fontsize": 7, "rotation": 60} if x == "megabytes" else {"fontsize": 8}))
     axis.tick_params(axis="y", labelsize=8)
     axis.grid(color="#e3e3e3")
     axis.set_axisbelow(True)
@@ -70,13 +77,14 @@ def draw_decode(rows, title):
         return int(row["heads_q"]), int(row["heads_kv"]), int(row["head_dim"])
 
     across = sorted(set(map(place, rows)), key=lambda at: (at[2], at[0] // at[1], at))
+    x, name = ("seqlen_k", "keys") if len({row["batch"] for row in rows}) == 1 else ("megabytes", "MB of K and V")
     down = [dtype for dtype in ("f32", "f16", "bf16", "f16/i8", "bf16/i8", "f32/i8") if any(row["dtype"] == dtype for row in rows)]
     figure, axes = plt.subplots(len(down), len(across), figsize=(2.6 * len(across) + 0.3, 2.3 * len(down) + 0.9), squeeze=False, sharey=True)
     for axis_row, dtype in zip(axes, down, strict=True):
         for axis, at in zip(axis_row, across, strict=True):
-            draw_panel(axis, [r for r in rows if r["dtype"] == dtype and place(r) == at], "seqlen_k", "gbytes_s")
+            draw_panel(axis, [r for r in rows if r["dtype"] == dtype and place(r) == at], x, "gbytes_s")
             axis.set_title(f"{dtype}, {at[0]}:{at[1]} heads, head_dim {at[2]}", fontsize=8)
-    return finish(figure, axes, title, "keys", "GB/s of K and V")
+    return finish(figure, axes, title, name, "GB/s of K and V")
 
 
 def finish(figure, axes, title, x, y):
