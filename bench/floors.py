@@ -351,7 +351,8 @@ def tables(rows):
     for file, found in files.items():
         columns = list(dict.fromkeys(length(row) for _, group in found for row in group))
         out += ["", f"`{file}`", "", "| pass | mask | head_dim | heads | " + " | ".join(columns) + " |", "|---" * (4 + len(columns)) + "|"]
-        for (_, which, mask, dim, ratio), group in sorted(found, key=lambda entry: (entry[0][1] != "fwd", entry[0][2] != "none", entry[0][3], entry[0][4])):
+        found.sort(key=lambda entry: (entry[0][1] != "fwd", entry[0][2] != "none", entry[0][3:]))
+        for (_, which, mask, dim, ratio), group in found:
             by_length = {length(row): f"{float(row['share']):.2f} {row['limit']}" for row in group}
             out.append(f"| {NAMES[which]} | {mask} | {dim} | {ratio}:1 | " + " | ".join(by_length.get(column, "") for column in columns) + " |")
     return "\n".join(out[1:])

@@ -97,7 +97,7 @@ def test_decode():
 
 def test_count():
     """The shortest way through the innermost loop with products."""
-    lines = ["MOV R0, R1", "HGMMA.64x8x16.F32 R4, R8", *["MUFU.EX2 R2, R2"] * 8, "@P1 BRA 0x00e0", "FMUL R3, R3, R4", "FMUL R3, R3, R4", "FADD R3, R3, R4",
+    lines = ["MOV R0, R1", "HGMMA.64x8x16.F32 R4, R8", *["MUFU.EX2 R2, R2"] * 8, "@P1 BRA 0x00e0", *["FMUL R3, R3, R4"] * 2, "FADD R3, R3, R4",
              "FMNMX R3, R3, R4, PT", "@!P0 BRA 0x0010", "EXIT"]
     text = "\t\tFunction : k_dq\n" + "".join(f"        /*{16 * i:04x}*/    {line} ;\n" for i, line in enumerate(lines))
     kept, sys.stdout = sys.stdout, io.StringIO()

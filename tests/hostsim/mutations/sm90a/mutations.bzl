@@ -455,3 +455,101 @@ _BACKWARD_WINDOW = [
 ]
 
 MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW
+
+# What of the machine a fault goes against. The others are the masks' and the arithmetic's.
+KINDS = {
+    "phases of mbarriers": [
+        "queries_not_waited_for",
+        "keys_not_waited_for",
+        "parity_of_values",
+        "phase_not_turned",
+        "scanners_skip_one_too_few",
+        "parity_of_keys",
+        "keys_not_passed_on",
+        "values_not_passed_on",
+        "scanners_out_of_step",
+        "parity_of_the_turn_seen",
+        "parity_of_p",
+        "parity_of_the_other_tile",
+    ],
+    "arrivals": [
+        "scanner_not_stood_in_for",
+        "scanners_count_as_one",
+        "every_lane_releases",
+        "q_has_one_reader_less",
+        "ds_from_one_lane",
+        "check_not_told",
+        "p_from_one_lane",
+    ],
+    "bytes expected": [
+        "too_few_bytes_expected",
+        "too_many_bytes_expected",
+        "bytes_not_expected",
+        "rows_not_expected",
+    ],
+    "fences of the async proxy": [
+        "scanned_values_without_fence",
+        "mbarriers_without_fence",
+        "negated_queries_without_fence",
+        "cleaned_values_without_fence",
+        "ds_without_fence",
+        "results_without_fence",
+        "cleaned_keys_without_fence",
+        "settled_without_fence",
+        "dv_without_fence",
+    ],
+    "stages given back": [
+        "loaded_over_what_is_read",
+        "keys_given_back_in_flight",
+        "values_given_back_in_flight",
+        "queries_given_back_early",
+        "announced_over_what_is_read",
+        "loaded_over_what_others_read",
+        "keys_to_the_other_stage",
+        "ds_over_what_is_read",
+        "dout_given_back_in_flight",
+        "queries_given_back_in_flight",
+        "stage_given_back_while_read",
+        "values_never_given_back",
+        "dv_over_keys_that_are_read",
+        "dq_keys_given_back_in_flight",
+        "dq_keys_loaded_over",
+    ],
+    "products in flight": [
+        "scores_read_in_flight",
+        "weights_made_in_flight",
+        "short_scores_in_flight",
+        "short_values_in_flight",
+        "product_without_fence",
+        "dq_scores_in_flight",
+    ],
+    "setmaxnreg": [
+        "more_registers_than_there_are",
+        "registers_not_given",
+        "registers_given_by_one_warp",
+        "no_registers_left",
+    ],
+    "descriptors": [
+        "product_steps_along_columns",
+        "product_steps_along_rows",
+        "swizzle_of_a_descriptor",
+        "stride_of_a_descriptor",
+    ],
+    "turns": [
+        "turn_of_too_many",
+        "turn_kept",
+        "tiles_taken_twice",
+        "sums_out_of_turn",
+        "turn_passed_before_the_sum",
+        "turn_passed_when_read",
+        "turn_without_acquire",
+        "turn_never_passed",
+        "sum_read_before_its_turn",
+        "turn_of_the_first",
+        "dq_turn_of_too_few",
+    ],
+}
+
+_NAMES = {mutation["name"]: None for mutation in MUTATIONS}
+
+[fail("no fault is called " + name) for names in KINDS.values() for name in names if name not in _NAMES]
