@@ -411,7 +411,8 @@ function sm80.check(record, report)
   else
     decode.check(record, report)
   end
-  local by_lengths = record.device_lengths and MASK_BYTES + (record.device_pages and KEYS_BYTES or 0) or 0
+  local of_pages = not record.device_pages and 0 or record.pass == "dec" and decode.runs_bytes(record) or KEYS_BYTES
+  local by_lengths = (record.device_lengths and MASK_BYTES or 0) + of_pages
   local kept = math.max(by_lengths, record.device_ragged and TILE_BYTES or 0)
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do

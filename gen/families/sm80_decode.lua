@@ -37,6 +37,11 @@ function decode.parts(record, tile)
     tile("P", 1, m, n, bytes), tile("maxima, sums", 2, record.warps, m, 4), record.narrow and tile("scales", 2 * record.stages, n, 1, 4) or nil }
 end
 
+--- What the kernel that finds K and V in pages has besides: 16 bytes for each run of rows that a warp copies from one page.
+function decode.runs_bytes(record)
+  return WARPS * (record.n * record.page_chunks // record.threads) * 16
+end
+
 --- struct glint_gpu_launch, in launch order.
 function decode.launches(record)
   local main = { suffix = "", grid = "GLINT_GPU_DECODE_ITEMS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
@@ -44,7 +49,7 @@ function decode.launches(record)
   local merge = { suffix = "_merge", grid = "GLINT_GPU_DECODE_MERGE", rows = 2, threads = 32 * SPAN_CHUNKS,
     smem_bytes = SPAN_CHUNKS * 32 * 16, dependent = 1 }
   if not record.device_pages then return { main, merge } end
-  return { main, setmetatable({ suffix = "_pages", pages = 1 }, { __index = main }), merge }
+  return { main, setmetatable({ suffix = "_pages", pages = 1, smem_bytes = main.smem_bytes + decode.runs_bytes(record) }, { __index = main }), merge }
 end
 
 --- The limits; report(field, wrong, right) for each that is broken.

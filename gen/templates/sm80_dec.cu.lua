@@ -10,6 +10,7 @@ $ local of_q = narrow and "Q_" or ""         -- chunks of a row of Q, where they
 $ local call = narrow and "struct glint_decode_scales_params" or "struct glint_decode_params"
 $ local base = narrow and "&p->base" or "p"
 $ local with_nan = kv_dtype == "e4m3"
+$ local chains = narrow and tile_n // (16 * warps) * row_tiles >= 2 and 1 or 2 -- of products in a score: with as many accumulators as hide a product's time, one
 /* Few queries against many keys. One block of ${warps} warps takes ${tile_m} rows, (query, query head) pairs of one key head, and walks over a
  * part of the keys in steps of ${tile_n}. K and V pass by once, so what counts is how many bytes are on their way: ${2 * stages - 1} tiles of ${tile_n * padded_dim * (narrow and 1 or 2)} bytes
  * a block.
@@ -617,20 +618,36 @@ $ end
 $ if device_pages then
 /* ---- K and V in pages --------------------------------------------------------------------------------------------------- */
 
-/* The same of pages. A page is looked up once for K and V, and half a step before its copies begin: an index that is used at once waits for
- * L2. Rows that are copied together by this thread's neighbours may lie in pages of their own, so each thread looks up its own rows'. */
-struct paged_copier {
-    struct cursor at;
-    const char *k_from, *v_from; /* this thread's column of the head, in page 0 */
-    uint32_t stage;
-    int32_t page[COPIES]; /* as the table has them until copy_paged_keys, then as they count */
-    bool first;           /* of an item's steps */
+enum {
+    RUN_ROWS = COPY_ROWS / WARPS, /* 4, 8 or 16 */
+    RUNS_BYTES = COPIES * 16,     /* of a warp */
 };
 
-/* This thread's row of copy i of the step. */
-GLINT_DEVICE int32_t key_of_copy(const struct paged_copier &c, const int i)
+/* The same of pages. Of a step's keys a warp copies COPIES runs of neighbouring rows, and a run lies in one page. A lane looks up the page of a run,
+ * once for K and V, and half a step before its copies begin: an index that is used at once waits for L2. Where the runs begin waits in shared
+ * memory for all lanes of the warp. */
+struct paged_copier {
+    struct cursor at;
+    int64_t k_mine, v_mine; /* where this thread's part of a run of K and of V is, in bytes from the run's first row on */
+    uint32_t runs, stage;   /* runs: in shared memory, [run]: addresses of K and of V */
+    int32_t row, page;      /* of this lane's run: its first row in a step, and the page as the table has it */
+    bool first;             /* of an item's steps */
+};
+
+/* The first row in a step of this lane's run; lanes that are too many have the last one's. */
+GLINT_DEVICE int32_t row_of_run(uint32_t warp)
 {
-    return c.at.step * TILE_N + (int32_t)(thread_index() / PAGE_CHUNKS) + i * COPY_ROWS;
+    return (int32_t)(min(lane_index(), (uint32_t)COPIES - 1) * COPY_ROWS + warp * RUN_ROWS);
+}
+
+GLINT_DEVICE int64_t part_of_run(const struct glint_gpu_view *view)
+{
+    return thread_index() / PAGE_CHUNKS % RUN_ROWS * view->row * BYTES + thread_index() % PAGE_CHUNKS * 16;
+}
+
+GLINT_DEVICE int32_t key_of_run(const struct paged_copier &c)
+{
+    return c.at.step * TILE_N + c.row;
 }
 
 /* Entry of the table for a key; one past the end has the last key's. */
@@ -646,47 +663,56 @@ GLINT_DEVICE void look_up_pages(const struct glint_decode_pages_params *p, struc
 {
     if (c.at.step >= c.at.end)
         c.first = find_step(&p->base, c.at);
-    if (c.first) {
-        c.k_from = view_row(&p->base.k, 0, c.at.tile.head_kv, 0, BYTES) + thread_index() % PAGE_CHUNKS * 16;
-        c.v_from = view_row(&p->base.v, 0, c.at.tile.head_kv, 0, BYTES) + thread_index() % PAGE_CHUNKS * 16;
-    }
     if (c.at.step < c.at.end)
-#pragma unroll
-        for (int i = 0; i < COPIES; ++i)
-            c.page[i] = table_entry(p, c.at, key_of_copy(c, i));
+        c.page = table_entry(p, c.at, key_of_run(c));
 }
 
-/* Lowers the word for a fault to the sequence if a page of this thread's copies is outside of the pool, and a row of the tile sees a key of it. */
-GLINT_DEVICE void note_bad_pages(const struct glint_decode_pages_params *p, const struct paged_copier &c)
+/* Lowers the word for a fault to the sequence if the page of this lane's run is outside of the pool, and a row of the tile sees a key of it. */
+GLINT_DEVICE void note_bad_page(const struct glint_decode_pages_params *p, const struct paged_copier &c)
 {
     const struct tile &t = c.at.tile;
     const int32_t end = min(c.at.own.keys, end_of_row(&p->base, min(c.at.own.rows, t.row0 + TILE_M) - 1, c.at.own));
+    const int32_t index = min(key_of_run(c), c.at.own.keys - 1) >> p->page_shift, first = index << p->page_shift;
 
-#pragma unroll 1
-    for (int i = 0; i < COPIES; ++i) {
-        const int32_t index = min(key_of_copy(c, i), c.at.own.keys - 1) >> p->page_shift, first = index << p->page_shift;
-
-        if (first < end${band and " && first + (1 << p->page_shift) > begin_of_row(&p->base, t.row0, c.at.own)" or ""} &&
-            (uint32_t)table_entry(p, c.at, first) >= (uint32_t)p->pages)
-            atomicMin(p->base.fault, (uint32_t)t.batch);
-    }
+    if (first < end${band and " && first + (1 << p->page_shift) > begin_of_row(&p->base, t.row0, c.at.own)" or ""})
+        atomicMin(p->base.fault, (uint32_t)t.batch);
 }
 
-/* Begins the copy of this thread's part of one tile. */
-GLINT_DEVICE void copy_part_of_pages(const struct glint_decode_pages_params *p, const struct glint_gpu_view *view,
-                                     const struct paged_copier &c, const char *head, uint32_t tile)
+/* Where the runs of the step begin that look_up_pages has found: for the lanes of the warp. */
+GLINT_DEVICE void place_runs(const struct glint_decode_pages_params *p, const struct paged_copier &c)
+{
+    const int32_t key = key_of_run(c), row = key & ((1 << p->page_shift) - 1), page = max(0, min(c.page, p->pages - 1));
+    const uint64_t k = (uint64_t)view_row(&p->base.k, page, c.at.tile.head_kv, row, BYTES);
+    const uint64_t v = (uint64_t)view_row(&p->base.v, page, c.at.tile.head_kv, row, BYTES);
+    const uint32_t words[4] = {(uint32_t)k, (uint32_t)(k >> 32), (uint32_t)v, (uint32_t)(v >> 32)};
+
+    if (page != c.page && p->base.fault)
+        note_bad_page(p, c);
+    warp_sync(); /* no lane reads those of the step before any more */
+    if (lane_index() < COPIES)
+        st_shared_u32x4(c.runs + lane_index() * 16, words);
+    warp_sync();
+}
+
+/* Begins the copy of this thread's part of one tile, of K or of V (`of_v`). */
+GLINT_DEVICE void copy_runs(const struct paged_copier &c, const int of_v, int64_t mine, uint32_t tile)
 {
     const uint32_t to = tile + tile_offset(thread_index() / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS, TILE_N, PAGE_CHUNKS);
+    const int32_t valid = c.at.own.keys - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS);
+
+    uint32_t words[COPIES][4];
 
 #pragma unroll
+    for (int i = 0; i < COPIES; ++i) /* all of them first: a load between copies waits for those before it */
+        ld_shared_u32x4(words[i], c.runs + i * 16);
+#pragma unroll
     for (int i = 0; i < COPIES; ++i) {
-        const int32_t key = key_of_copy(c, i);
-        const char *const from = head + (c.page[i] * view->batch + (key & ((1 << p->page_shift) - 1)) * view->row) * BYTES;
+        const char *const from = (const char *)((uint64_t)words[i][2 * of_v + 1] << 32 | words[i][2 * of_v]) + mine;
 
 #pragma unroll
         for (int page = 0; page < PAGES; ++page)
             cp_async_16_once(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), from + page * (PAGE_CHUNKS * 16),
-                             key < c.at.own.keys && (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
+                             i * COPY_ROWS < valid && (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
     }
 }
 
@@ -695,16 +721,8 @@ template <class of_item_t>
 GLINT_DEVICE void copy_paged_keys(const struct glint_decode_pages_params *p, struct paged_copier &c, uint32_t k_tiles, of_item_t of_item)
 {
     if (c.at.step < c.at.end) {
-        bool bad = false;
-
-#pragma unroll
-        for (int i = 0; i < COPIES; ++i) {
-            bad = bad || (uint32_t)c.page[i] >= (uint32_t)p->pages;
-            c.page[i] = max(0, min(c.page[i], p->pages - 1));
-        }
-        if (bad && p->base.fault)
-            note_bad_pages(p, c);
-        copy_part_of_pages(p, &p->base.k, c, c.k_from, k_tiles + c.stage);
+        place_runs(p, c);
+        copy_runs(c, 0, c.k_mine, k_tiles + c.stage);
         if (c.first)
             of_item();
         c.first = false;
@@ -716,7 +734,7 @@ GLINT_DEVICE void copy_paged_keys(const struct glint_decode_pages_params *p, str
 GLINT_DEVICE void copy_paged_values(const struct glint_decode_pages_params *p, struct paged_copier &c, uint32_t v_tiles)
 {
     if (c.at.step < c.at.end)
-        copy_part_of_pages(p, &p->base.v, c, c.v_from, v_tiles + c.stage);
+        copy_runs(c, 1, c.v_mine, v_tiles + c.stage);
     cp_async_commit();
     c.stage = c.stage == (STAGES - 1) * K_BYTES ? 0 : c.stage + K_BYTES;
     ++c.at.step;
@@ -726,36 +744,56 @@ GLINT_DEVICE void copy_paged_values(const struct glint_decode_pages_params *p, s
 /* ---- products ----------------------------------------------------------------------------------------------------------- */
 
 $ end
+$ local signs = kv_dtype == "i8" and ", signs" or ""
 $ if narrow then
 /* ---- 8 bits ------------------------------------------------------------------------------------------------------------- */
 
 /* Of the four numbers of a word those of bytes 0 and 2, or 1 and 3 (ODD), as bf16, exactly. What is summed over may be in any order that both
- * operands have, so no byte changes its place. For four numbers that is ${kv_dtype == "i8" and "four integer instructions and two multiply-adds" or "seven integer instructions, two multiply-adds and three that look for NaN"}, of every
+ * operands have, so no byte changes its place. For four numbers that is ${kv_dtype == "i8" and "three integer instructions and two multiply-adds" or "seven integer instructions, two multiply-adds and two that look for NaN"}, of every
  * GPU since sm_80. */
 $ if kv_dtype == "i8" then
 enum { UNIT = 64 }; /* widen() gives a number over it */
 
-template <int ODD> GLINT_DEVICE uint32_t widen(uint32_t word)
-{
-    const uint32_t raised = word ^ 0x80808080u; /* 128 more, without a sign: as bits of bf16 that many times 2^-133, denormal or not */
+/* The signs of bytes 0 and 2, and of 1 and 3, as numbers that the compiler does not know: one instruction does both and and xor, but has room for
+ * one constant alone. */
+struct signs {
+    uint32_t even, odd;
+};
 
-    return fma_bf16x2((ODD ? raised >> 8 : raised) & 0x00ff00ffu, 0x7f007f00u, 0xc000c000u); /* times 2^127, less 2 */
+GLINT_DEVICE struct signs unknown_signs(const struct glint_decode_params &p)
+{
+    const bool any = p.shape.batch > 0; /* it is */
+
+    return {any ? 0x00800080u : 0, any ? 0x80008000u : 0};
+}
+
+template <int ODD> GLINT_DEVICE uint32_t widen(uint32_t word, const struct signs &signs)
+{
+    /* 128 more, without a sign: as bits of bf16 that many times 2^-133, denormal or not */
+    const uint32_t raised = ODD ? ((word & 0xff00ff00u) ^ signs.odd) >> 8 : (word & 0x00ff00ffu) ^ signs.even;
+
+    return fma_bf16x2(raised, 0x7f007f00u, 0xc000c000u); /* times 2^127, less 2 */
 }
 $ else
-template <int ODD> GLINT_DEVICE uint32_t widen(uint32_t word, uint32_t &codes)
+template <int ODD> GLINT_DEVICE uint32_t widen(uint32_t word)
 {
-    /* The sign, and exponent and mantissa where bf16 has them: the number over 2^120, also where it is denormal. NaN becomes 480, and what
-     * all seven ones carry into bit 11 or 27 of `codes`. */
+    /* The sign, and exponent and mantissa where bf16 has them: the number over 2^120, also where it is denormal. NaN becomes 480. */
     const uint32_t small = ODD ? (word & 0x80008000u) | (word >> 4 & 0x07f007f0u) : (word << 8 & 0x80008000u) | (word << 4 & 0x07f007f0u);
 
-    codes |= small + 0x00100010u;
     return fma_bf16x2(small, 0x7b807b80u, 0x80008000u);
+}
+
+/* Keeps in mind whether a byte of the word is NaN: adding 1 changes the highest bit of a byte where the others are ones, and of the bytes above
+ * the first such one. */
+GLINT_DEVICE void look_for_nan(uint32_t word, uint32_t &codes)
+{
+    codes |= word ^ (word + 0x01010101u);
 }
 
 /* Does a lane of the warp know of a NaN? */
 GLINT_DEVICE bool any_nan(uint32_t codes)
 {
-    return warp_any((codes & 0x08000800u) != 0);
+    return warp_any((codes & 0x80808080u) != 0);
 }
 
 GLINT_DEVICE bool has_nan(uint32_t word)
@@ -852,23 +890,22 @@ $ end
 }
 
 $ end
-/* S^T = scale K Q^T of this warp's keys. Even and odd k steps are summed apart: two chains of products are twice as fast.
+/* S^T = scale K Q^T of this warp's keys. ${chains == 2 and "Even and odd k steps are summed apart: two chains of products are twice as fast." or "A key fragment's products are one chain, as there are several fragments."}
  * The scaled score is rounded once, to the number that maxima are made of too. begin_copies() comes when all of K is on its way into
  * registers: products do not wait behind copies. */
 template <class begin_copies_t>
 GLINT_DEVICE void make_scores(scores_t s, const uint32_t (&q_kept)[${q_kept and "K_STEPS" or "1"}][ROW_TILES][2], uint32_t q_tile, uint32_t k_lane, ${capped and "const struct capped_score &cap, " or ""}float scale,
-                              ${narrow and "uint32_t k_tile, uint32_t scales, uint32_t warp, " or ""}begin_copies_t begin_copies)
+                              ${narrow and "uint32_t k_tile, uint32_t scales, uint32_t warp, " or ""}${kv_dtype == "i8" and "const struct signs &signs, " or ""}begin_copies_t begin_copies)
 {
-    float sums[2][KEY_TILES][ROW_TILES][4];
+    float sums[${chains}][KEY_TILES][ROW_TILES][4];
 
 #pragma unroll
-    for (int i = 0; i < 2 * KEY_TILES * ROW_TILES * 4; ++i)
+    for (int i = 0; i < ${chains} * KEY_TILES * ROW_TILES * 4; ++i)
         sums[i / (KEY_TILES * ROW_TILES * 4)][i / (ROW_TILES * 4) % KEY_TILES][i / 4 % ROW_TILES][i % 4] = 0.0f;
 $ if with_nan then
     uint32_t codes = 0;
 
 $ end
-$ local codes = with_nan and ", codes" or ""
 $ if narrow then
 #pragma unroll
     for (int kk = 0; kk < K_STEPS; kk += 2) {
@@ -885,11 +922,16 @@ $ end
             ldmatrix_x4(w, tile_move(k_lane, kt * 16, kk, TILE_N, PAGE_CHUNKS));
 #pragma unroll
             for (int j = 0; j < 2; ++j) {
-                const uint32_t k[4] = {widen<0>(w[2 * j]${codes}), widen<0>(w[2 * j + 1]${codes}), widen<1>(w[2 * j]${codes}),
-                                       widen<1>(w[2 * j + 1]${codes})};
+                const uint32_t k[4] = {widen<0>(w[2 * j]${signs}), widen<0>(w[2 * j + 1]${signs}), widen<1>(w[2 * j]${signs}),
+                                       widen<1>(w[2 * j + 1]${signs})};
+
+$ if with_nan then
+                look_for_nan(w[2 * j], codes);
+                look_for_nan(w[2 * j + 1], codes);
+$ end
 #pragma unroll
                 for (int rt = 0; rt < ROW_TILES; ++rt)
-                    ${mma}(sums[j][kt][rt], k, ${q_kept and "q_kept[kk + j][rt][0], q_kept[kk + j][rt][1]" or "q[j][rt][0], q[j][rt][1]"});
+                    ${mma}(sums[${chains == 2 and "j" or "0"}][kt][rt], k, ${q_kept and "q_kept[kk + j][rt][0], q_kept[kk + j][rt][1]" or "q[j][rt][0], q[j][rt][1]"});
             }
         }
     }
@@ -918,13 +960,13 @@ $ if narrow then
     for (int kt = 0; kt < KEY_TILES; ++kt)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const float of_key = ld_shared_f32(scales + (warp * WARP_KEYS + kt * 16 + half * 8 + (lane_index() >> 2)) * 4);
+            const float of_key = ld_shared_f32(scales + (warp * WARP_KEYS + kt * 16 + half * 8 + (lane_index() >> 2)) * 4)${kv_dtype == "i8" and " * UNIT" or ""};
 
 #pragma unroll
             for (int rt = 0; rt < ROW_TILES; ++rt)
 #pragma unroll
                 for (int i = 2 * half; i < 2 * half + 2; ++i)
-                    sums[0][kt][rt][i] = (sums[0][kt][rt][i] + sums[1][kt][rt][i])${kv_dtype == "i8" and " * UNIT" or ""} * of_key;
+                    sums[0][kt][rt][i] = ${chains == 2 and "(sums[0][kt][rt][i] + sums[1][kt][rt][i])" or "sums[0][kt][rt][i]"} * of_key;
         }
 $ elseif capped then
 #pragma unroll
@@ -1002,8 +1044,11 @@ GLINT_DEVICE void take_rows(rows_t joint, uint32_t numbers, of_two_t of_two)
     }
 }
 
-/* P^T = e^(S^T - maximum) to shared memory, [row tile][key][8 rows], and the sums of this lane's keys.${narrow and " Before it is rounded P is multiplied\n * by V's scales" or ""}${narrow and masked and ", which are not those of hidden keys: where `cut`, some are. first_key is the step's." or narrow and "." or ""} */
-GLINT_DEVICE void make_weights(rows_t sums, const scores_t s, const rows_t maximum, uint32_t p_tile, uint32_t warp${narrow and ", uint32_t scales" or ""}${narrow and masked and ",\n                               bool cut, int32_t first_key, const struct sight &sight" or ""})
+/* P^T = e^(S^T - maximum) to shared memory, [row tile][key][8 rows], and the sums of this lane's keys.${narrow and " Before it is rounded P is multiplied\n * by V's scales" or ""}${narrow and masked and ", which are not those of hidden keys: where CUT, some are. first_key is the step's." or narrow and "." or ""} */
+$ if narrow and masked then
+template <bool CUT>
+$ end
+GLINT_DEVICE void make_weights(rows_t sums, const scores_t s, const rows_t maximum, uint32_t p_tile, uint32_t warp${narrow and ", uint32_t scales" or ""}${narrow and masked and ",\n                               int32_t first_key, const struct sight &sight" or ""})
 {
     const uint32_t at = p_tile + (warp * WARP_KEYS + (lane_index() >> 2)) * 16 + (lane_index() & 3) * 4;
 
@@ -1025,7 +1070,7 @@ $ if narrow then
                 const int32_t key = (int32_t)(warp * WARP_KEYS + kt * 16 + half * 8 + (lane_index() >> 2));
                 const float of_key = ld_shared_f32(scales + key * 4);
 $ if masked then
-                const bool even_sees = !cut || sees(sight, rt, 0, first_key + key, 1), odd_sees = !cut || sees(sight, rt, 1, first_key + key, 1);
+                const bool even_sees = !CUT || sees(sight, rt, 0, first_key + key, 1), odd_sees = !CUT || sees(sight, rt, 1, first_key + key, 1);
 
                 st_shared_u32(at + (rt * TILE_N + kt * 16 + half * 8) * 16,
                               pack_${dtype}(even_sees ? even * of_key : 0.0f, odd_sees ? odd * of_key : 0.0f));
@@ -1042,7 +1087,7 @@ $ end
 
 /* O^T += V^T P^T of this warp's columns; even and odd k steps apart, as for the scores. begin_copies() comes after V's last fragments. */
 template <class begin_copies_t>
-GLINT_DEVICE void add_values(output_t o, uint32_t p_tile, uint32_t v_lane, uint32_t warp, ${with_nan and "uint32_t &codes, " or ""}begin_copies_t begin_copies)
+GLINT_DEVICE void add_values(output_t o, uint32_t p_tile, uint32_t v_lane, uint32_t warp, ${with_nan and "uint32_t &codes, " or kv_dtype == "i8" and "const struct signs &signs, " or ""}begin_copies_t begin_copies)
 {
     output_t sums;
 
@@ -1068,8 +1113,13 @@ $ end
             ldmatrix_x4_trans(w, tile_move(v_lane, kk * 16, dt * WARPS + warp, TILE_N, PAGE_CHUNKS));
 #pragma unroll
             for (int k = 0; k < 2; ++k) {
-                const uint32_t a[4] = {widen<0>(w[2 * k]${codes}), widen<1>(w[2 * k]${codes}), widen<0>(w[2 * k + 1]${codes}),
-                                       widen<1>(w[2 * k + 1]${codes})};
+                const uint32_t a[4] = {widen<0>(w[2 * k]${signs}), widen<1>(w[2 * k]${signs}), widen<0>(w[2 * k + 1]${signs}),
+                                       widen<1>(w[2 * k + 1]${signs})};
+
+$ if with_nan then
+                look_for_nan(w[2 * k], codes);
+                look_for_nan(w[2 * k + 1], codes);
+$ end
 #pragma unroll
                 for (int rt = 0; rt < ROW_TILES; ++rt)
                     ${mma}(k == 0 ? o[dt][rt] : sums[dt][rt], a, p[rt][2 * k], p[rt][2 * k + 1]);
@@ -1158,7 +1208,7 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_deco
 $ end
     const uint32_t lane = lane_index(), warp = warp_index();
 
-    /* Shared memory: STAGES of K, then STAGES of V, Q_TILES of Q, P, maxima, sums${narrow and ", STAGES of K's scales and of V's" or ""}. */
+    /* Shared memory: STAGES of K, then STAGES of V, Q_TILES of Q, P, maxima, sums${narrow and ", STAGES of K's scales and of V's" or ""}${paged and ", runs of each warp" or ""}. */
     const uint32_t k_tiles = shared_base(), v_tiles = k_tiles + STAGES * K_BYTES, q_tiles = v_tiles + STAGES * K_BYTES;
     const uint32_t p_tile = q_tiles + Q_TILES * Q_BYTES, maxima = p_tile + P_BYTES, sums = maxima + ROWS_BYTES;
 $ if narrow then
@@ -1170,6 +1220,9 @@ $ if capped then
     const struct capped_score cap = {p.score_ratio, p.score_limit};
 $ end
     const float scale = p.shape.softmax_scale;
+$ if kv_dtype == "i8" then
+    const struct signs signs = unknown_signs(p);
+$ end
     struct cursor at;
     struct ${paged and "paged_" or ""}copier c;
     uint32_t stage = 0, q_to = q_tiles, q_tile = q_tiles;
@@ -1205,6 +1258,10 @@ $ end
     c.stage = 0;
 $ if paged then
     c.first = true;
+    c.runs = sums + ROWS_BYTES + warp * RUNS_BYTES;
+    c.row = row_of_run(warp);
+    c.k_mine = part_of_run(&p.k);
+    c.v_mine = part_of_run(&p.v);
     look_up_pages(&in_pages, c);
 $ else
     begin_copies_of_item(&p, c);
@@ -1268,7 +1325,7 @@ $ if q_kept then
                     load_queries(q_kept[kk], q_tile, kk);
             }
 $ end
-            make_scores(s, q_kept, q_tile, k_lane + stage, ${capped and "cap, " or ""}scale, ${narrow and "k_tiles + stage, scales_of_stage(k_scales, stage), warp, " or ""}copy_v);
+            make_scores(s, q_kept, q_tile, k_lane + stage, ${capped and "cap, " or ""}scale, ${narrow and "k_tiles + stage, scales_of_stage(k_scales, stage), warp, " or ""}${kv_dtype == "i8" and "signs, " or ""}copy_v);
             if (step >= cut_from${band and " || step < cut_to" or ""})
                 hide_scores(s, step * TILE_N + (int32_t)(warp * WARP_KEYS + (lane >> 2)), sight);
 #pragma unroll
@@ -1296,9 +1353,15 @@ $ else
             block_sync();
 $ end
             take_rows(now.maximum, maxima, [](float x, float y) { return fmaxf(x, y); });
-$ if narrow then
-$ local cut = masked and (", step >= cut_from" .. (band and " || step < cut_to" or "") .. ", step * TILE_N, sight") or ""
-            make_weights(now.sum, s, now.maximum, p_tile, warp, scales_of_stage(v_scales, stage)${cut});
+$ if narrow and masked then
+            const uint32_t of_values = scales_of_stage(v_scales, stage);
+
+            if (step >= cut_from${band and " || step < cut_to" or ""})
+                make_weights<true>(now.sum, s, now.maximum, p_tile, warp, of_values, step * TILE_N, sight);
+            else
+                make_weights<false>(now.sum, s, now.maximum, p_tile, warp, of_values, step * TILE_N, sight);
+$ elseif narrow then
+            make_weights(now.sum, s, now.maximum, p_tile, warp, scales_of_stage(v_scales, stage));
 $ else
             make_weights(now.sum, s, now.maximum, p_tile, warp);
 $ end
@@ -1310,7 +1373,7 @@ $ if with_nan then
             if (any_nan(v_codes))
                 add_nan_of_values(now.o, v_tiles + stage, step * TILE_N, sight, warp);
 $ else
-            add_values(now.o, p_tile, v_lane + stage, warp, copy_k);
+            add_values(now.o, p_tile, v_lane + stage, warp, ${kv_dtype == "i8" and "signs, " or ""}copy_k);
 $ end
             join_lanes(now.sum, [](float x, float y) { return x + y; });
             stage = stage == (STAGES - 1) * K_BYTES ? 0 : stage + K_BYTES;

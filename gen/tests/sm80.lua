@@ -244,7 +244,10 @@ harness.case("a decode kernel for pages comes between the two, where the family 
   local suffixes = {}
   for i, launch in ipairs(loaded.records[1].launches) do suffixes[i] = launch.suffix .. (launch.pages or "") end
   harness.is(table.concat(suffixes, " "), " _pages1 _merge")
+  -- 64 rows of 256 bytes in pieces of 128: 128 threads copy 16 rows at a time, so each of 4 warps has 4 runs
+  harness.is(loaded.records[1].launches[2].smem_bytes - loaded.records[1].launches[1].smem_bytes, 4 * 4 * 16)
 end)
+
 harness.case("how many queries a decode row is taken for, a tile may say", function()
   local loaded = assert(specs.open(decode("{ m = 8, n = 64, queries_up_to = 3 }")))
   harness.is(loaded.records[1].queries_up_to, 3)
