@@ -66,8 +66,9 @@ clean() {
     tail -n 1 "$1" | grep -qE 'SUMMARY: 0 (errors|hazards)'
 }
 
-# Whether a tool finds fault with a right program that copies as Hopper's backward rows do (tests/hostsim/launch/control.cu): tools before 2025.4 do
-# not see what bulk copies write, and none before 2026.3 sees all of the order that mbarriers make (docs/limits.md). And whether racecheck sees a race there.
+# Whether a tool finds fault with a right program that copies as Hopper's backward rows do (tests/hostsim/launch/control.cu): initcheck before
+# 2025.4 does not see what bulk copies write, nor yet what tensor copies do, and racecheck before 2026.3 not all of the order that mbarriers make
+# (docs/limits.md). And whether racecheck sees a race there.
 misjudges() {
     log=$logs/sanitize_control_$1.log
     timeout 100 "$sanitizer" --tool "$1" "$bin/control_on_device" right >"$log" 2>&1
