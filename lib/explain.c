@@ -197,9 +197,9 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         glint_text_str(t, fault->want >= GLINT_LENGTHS_RAGGED ? "."
                           : fault->want == GLINT_LENGTHS_DEVICE
                               ? " only: on a GPU the family sm80 takes ragged sequences, with linear K and V, in "
-                                "forward rows whose spec has device_ragged."
-                              : " only: on a GPU the forward pass of family sm80 takes others too, where the "
-                                "spec has device_lengths or device_ragged.");
+                                "rows whose spec has device_ragged."
+                              : " only: on a GPU the family sm80 takes others too, where the spec has device_lengths "
+                                "(forward) or device_ragged.");
         break;
     case GLINT_BAD_RAGGED:
         if (fault->other) {

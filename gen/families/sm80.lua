@@ -21,7 +21,8 @@ local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/device/params.h: queries that 
 local PART_HEADS = 1  -- query heads of a fused backward's block, when those of a key head are shared by several blocks
 local PARTS_FROM = 4096 -- and the queries that a key is seen by from which on they are; lib/cuda/policy.c says why
 local MASK_BYTES = 16 -- of shared memory, where the kernel that reads lengths keeps a sequence's mask: put_mask of lib/device/lengths.h
-local TILE_BYTES = 32 -- where the kernel for ragged sequences keeps its tile: put_ragged_tile of lib/device/ragged.h
+local TILE_BYTES = 48 -- where the kernel for ragged sequences keeps its tile: put_ragged_tile of lib/device/ragged.h
+local SEARCH_BYTES = 256 -- and looks for it, where there is no tile of numbers yet
 local KEYS_BYTES = 32 -- and the one for pages where a head of K and V begins, and the table: put_keys of lib/device/pages.h
 local BARRIERS = 15   -- named barriers of a block, beside the one of all threads
 
@@ -67,7 +68,7 @@ local sm80 = {
     padded_dim = schema.integer(16, 1024, 16),          -- head_dim in shared memory, with zeros, when not up to whole fragments only
     device_lengths = schema.flag(),                     -- forward: a second kernel, for GLINT_LENGTHS_DEVICE; the family's own unless it is said
     device_pages = schema.flag(),                       -- forward: a third one, for K and V in pages, where device_lengths is set; decode: one more
-    device_ragged = schema.flag(),                      -- forward: one more, for GLINT_LENGTHS_RAGGED
+    device_ragged = schema.flag(),                      -- forward, and backward of split tiles: one more of each kernel, for GLINT_LENGTHS_RAGGED
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
@@ -203,6 +204,11 @@ local function launches(record)
     all[4] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.dq_m, threads = 32 * record.dq_warps,
       smem_bytes = record.dq_smem_bytes }
   end
+  for i = 1, record.device_ragged and #all or 0 do -- the same kernels, each with a tile of its own to keep
+    local of_sinks = all[i].sinks == 1
+    all[4 + i] = setmetatable({ suffix = "_ragged" .. all[i].suffix, lengths = 2,
+      smem_bytes = all[i].smem_bytes + (of_sinks and 0 or TILE_BYTES) + (i == 1 and SEARCH_BYTES or 0) }, { __index = all[i] })
+  end
   return all
 end
 
@@ -232,7 +238,8 @@ function sm80.complete(record)
   record.device_lengths = record.pass == "fwd" and record.device_lengths or false
   local reads_lengths = record.device_lengths or record.pass == "dec"
   record.device_pages = reads_lengths and not record.narrow and record.device_pages or false
-  record.device_ragged = record.pass == "fwd" and record.device_ragged or false
+  local takes_ragged = record.pass == "fwd" or (record.pass == "bwd" and record.strategy == "split")
+  record.device_ragged = takes_ragged and record.device_ragged or false
   if record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
     record.page_chunks = page_chunks(record)
@@ -440,7 +447,7 @@ function sm80.describe(record)
   }
   if record.device_lengths then lines[#lines + 1] = "A second kernel reads the lengths of the sequences." end
   if record.device_pages then lines[#lines + 1] = "A third one finds K and V in pages." end
-  if record.device_ragged then lines[#lines + 1] = "Another one takes ragged sequences." end
+  if record.device_ragged then lines[#lines + 1] = record.pass == "bwd" and "Others take ragged sequences." or "Another one takes ragged sequences." end
   if record.strategy == "fused" and record.part_heads > 0 then
     lines[#lines + 1] = ("A block takes %d query head%s of a key head's where %d or more queries see a key, %d from %d on and %d above %d."):format(
       record.part_heads, record.part_heads > 1 and "s" or "", record.parts_from, 2 * record.part_heads, record.parts_from // 8,

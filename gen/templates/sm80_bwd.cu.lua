@@ -26,6 +26,9 @@ $ end
 #include "lib/device/delta.h"
 #include "lib/device/gradients.h"
 #include "lib/device/mask.h"
+$ if device_ragged then
+#include "lib/device/ragged_backward.h"
+$ end
 #include "lib/device/score.h"
 
 enum {
@@ -78,4 +81,30 @@ $ include("sm80_bwd_keys.cu.lua")
 $ if not fused then
 
 $ include("sm80_bwd_split.cu.lua")
+$ end
+$ if device_ragged then
+
+/* ---- the same over ragged sequences ---- */
+
+GLINT_KERNEL(256, 1) ${symbol}_ragged_delta(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+{
+    const struct glint_backward_params &p = call.base.base.base;
+    const uint32_t kept = shared_base();
+
+    if (warp_index() == 0)
+        find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(call.ragged, p.shape, block_index(), p.shape.heads_q, 1, kept + 48, kept);
+    if (call.ragged.fault && block_index() == 0 && warp_index() == 7)
+        note_ragged_fault(call.ragged, p.shape);
+    block_sync();
+    const struct ragged_row_block block = row_block_of<${head_dim * dtype_bytes // 16}>(call.ragged, kept);
+    if (block.row0 < 0)
+        return;
+    make_delta<element, ${head_dim * dtype_bytes // 16}, false>(p, block);
+}
+
+GLINT_KERNEL(256, 1) ${symbol}_ragged_sinks(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+{
+    make_ragged_sink_gradient<element, ${head_dim * dtype_bytes // 16}, false, ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(call.base.base, call.ragged,
+                                                                                                                       shared_base());
+}
 $ end

@@ -21,8 +21,18 @@ $ if fused then
 $ else
 /* ---- dK and dV: a block owns TILE_N keys ---- */
 $ end
+$ local band = bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"
+$ local kinds = { "given" }
+$ if device_ragged then kinds[2] = "ragged" end
+$ for _, kind in ipairs(kinds) do
+$ local ragged = kind == "ragged"
+$ local sight = ragged and "get_mask<" .. band .. ">(kept)" or "mask" -- where it is seldom looked at
 
-$ if capped then
+$ if ragged then
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_ragged(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+{
+    const struct glint_backward_params &p = call.base.base.base;
+$ elseif capped then
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_capped_params) call)
 {
     const struct glint_backward_params &p = call.base.base;
@@ -36,8 +46,10 @@ $ else
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
 $ end
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
+$ if not ragged then
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
 
+$ end
     /* Shared memory: K, V, stages of Q and of dO, dS^T and P^T, stages of LSE and of delta, barriers. */
     const uint32_t k_tile = shared_base(), v_tile = k_tile + k_tile_t::BYTES, q_tiles = v_tile + k_tile_t::BYTES;
     const uint32_t do_tiles = q_tiles + STAGES * q_tile_t::BYTES, ds_tiles = do_tiles + STAGES * q_tile_t::BYTES;
@@ -66,12 +78,30 @@ $ if fused then
     block_sync();
     const struct key_part work = find_key_part<TILE_N>(p, ld_shared_u32(number));
 $ else
+$ if ragged then
+
+    const uint32_t kept = shared_base() + ${smem_bytes};
+    if (warp == 0)
+        find_ragged_tile<TILE_N, true, true>(call.ragged, p.shape, block_index(), p.shape.heads_kv, p.shape.section, shared_base(), kept);
+    block_sync();
+    const struct ragged_tile work = get_ragged_tile(kept);
+    if (work.row0 < 0)
+        return;
+    const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;
+    const int32_t head_kv = work.head, key0 = work.row0;
+
+$ else
 
     const struct key_block work = find_key_block<TILE_N>(p.shape, block_index());
 $ end
+$ end
+$ if not ragged then
     const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
 
-$ if bounds_first then
+$ end
+$ if ragged then
+    const ${band} mask = {work.own.left, work.own.right, seqlen_q, seqlen_k};
+$ elseif bounds_first then
     const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
 $ elseif causal then
     const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
@@ -79,7 +109,8 @@ $ else
     const no_mask mask = {0, 0, seqlen_q, seqlen_k};
 $ end
 $ if capped then
-    const struct capped_score score = {call.score_ratio, call.score_limit};
+$ local cap = ragged and "call.base" or "call"
+    const struct capped_score score = {${cap}.score_ratio, ${cap}.score_limit};
 $ else
     const struct plain_score score = {};
 $ end
@@ -92,12 +123,21 @@ $ else
     const int32_t steps = max(0, last_m - first_m + 1) * p.shape.group;
 $ end
 
+$ if ragged then
+    copy_tile<k_tile_t, THREADS>(k_tile, p.k, 0, head_kv, work.first_k + key0, work.first_k + seqlen_k);
+    copy_tile<k_tile_t, THREADS>(v_tile, p.v, 0, head_kv, work.first_k + key0, work.first_k + seqlen_k);
+$ else
     copy_tile<k_tile_t, THREADS>(k_tile, p.k, batch, head_kv, key0, seqlen_k);
     copy_tile<k_tile_t, THREADS>(v_tile, p.v, batch, head_kv, key0, seqlen_k);
+$ end
 
     /* Begins the copies of a step's Q, dO, LSE and delta into a stage. */
     auto copy_step = [&](int32_t head_q, int32_t m, uint32_t stage) {
+$ if ragged then
+        copy_ragged_queries<q_tile_t, THREADS>(${thread}, p, kept, head_q, m, stage, q_tiles, do_tiles, rows_lse, rows_delta);
+$ else
         copy_queries<q_tile_t, THREADS>(${thread}, p, batch, head_q, m, seqlen_q, stage, q_tiles, do_tiles, rows_lse, rows_delta);
+$ end
     };
 $ if fused then
     int32_t head_q = head_kv * p.shape.group + first_head, m = last_m; /* of the step that is copied next */
@@ -249,7 +289,7 @@ $ else
             if (block_any(thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row)))
                 settle_queries<q_tile_t, THREADS>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
 $ end
-                                                  ${columns}, band_from(band_from(mask, ${m_front} * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
+                                                  ${columns}, band_from(band_from(${sight}, ${m_front} * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
         } else
             block_sync();
 $ else
@@ -308,7 +348,7 @@ $ else
                 make_weights(s, rows, p.shape.scale_log2);
 $ end
                 if (masked)
-                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, ${sight}, key0 + (int32_t)group * GROUP_ROWS, query0);
 $ if halves or not capped then
                 put_scores<ds_tile_t>(s, p_now);
 $ end
@@ -329,7 +369,7 @@ $ end
                 subtract_delta(s, rows);
 $ if causal and not capped then
                 if (masked)
-                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, ${sight}, key0 + (int32_t)group * GROUP_ROWS, query0);
 $ end
 $ if fused then
                 if (keeps_turn && part == 0) {
@@ -346,7 +386,7 @@ $ end
 $ if capped then
                 times_scores<ds_tile_t>(s, ds_now);
                 if (masked) /* the partner's P^T is not */
-                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, ${sight}, key0 + (int32_t)group * GROUP_ROWS, query0);
 $ else
                 times_scores<ds_tile_t>(s, p_now);
 $ end
@@ -395,6 +435,8 @@ $ if fused then
 
     if (p.parts > 1 && add_part<THREADS, AT_ONCE>(p, g, end, 2 * TILE_N * (int)k_tile_t::DIM))
         return;
+$ elseif ragged then
+    const struct ragged_tile end = get_ragged_tile(kept);
 $ else
     const struct key_block end = find_key_block<TILE_N>(p.shape, block_index());
 $ end
@@ -411,6 +453,12 @@ $ if fused then
 $ else
     const uint32_t out_lane = out_tile + lane_offset_pairs<element>(lane, k_tile_t::ROWS, k_tile_t::PAGE_CHUNKS);
 $ end
+$ if ragged then
+    write_rows<k_tile_t, ${k_part}>(*out, 0, end.head, end.first_k + end.row0 + (int32_t)group * GROUP_ROWS, end.first_k + end.own.seqlen_k,
+                                   ${halves and "half" or "0"}, g, factor, out_tile, out_lane);
+$ else
     write_rows<k_tile_t, ${k_part}>(*out, end.batch, end.head_kv, end.index * TILE_N + (int32_t)group * GROUP_ROWS, seqlen_k,
                                    ${halves and "half" or "0"}, g, factor, out_tile, out_lane);
+$ end
 }
+$ end

@@ -14,7 +14,20 @@ typedef struct tile<element, DQ_M, ${head_dim}, ${page_chunks}${padded}> dq_tile
 typedef struct tile<element, DQ_N, ${head_dim}, ${page_chunks}${padded}> dq_k_tile_t; /* of K and V */
 static_assert(2 * dq_tile_t::BYTES + 4 * dq_k_tile_t::BYTES == ${dq_smem_bytes}, "shared memory");
 
-$ if capped then
+$ local band = bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"
+$ local kinds = { "given" }
+$ if device_ragged then kinds[2] = "ragged" end
+$ for _, kind in ipairs(kinds) do
+$ local ragged = kind == "ragged"
+$ local sight = ragged and "get_mask<" .. band .. ">(kept)" or "mask"
+$ local hides = ragged and not causal and "(block + 1) * DQ_N > get_mask<no_mask>(kept).seqlen_k" -- a register less
+$   or "hides_some(mask, block, blocks.whole_from, blocks.hidden_from)"
+$ if ragged then
+
+GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_ragged_dq(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+{
+    const struct glint_backward_params &p = call.base.base.base;
+$ elseif capped then
 GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_dq(GLINT_PARAMS(struct glint_capped_params) call)
 {
     const struct glint_backward_params &p = call.base.base;
@@ -23,11 +36,27 @@ GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_dq(GLINT_PARAMS(struct g
 {
 $ end
     const uint32_t lane = lane_index(), warp = warp_index();
+$ if ragged then
+    const uint32_t kept = shared_base() + ${dq_smem_bytes};
+    if (warp == 0)
+        find_ragged_tile<DQ_M, false, true>(call.ragged, p.shape, block_index(), p.shape.heads_q, p.shape.section * p.shape.group,
+                                            shared_base(), kept);
+    block_sync();
+    const struct ragged_tile work = get_ragged_tile(kept);
+    if (work.row0 < 0)
+        return;
+    const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;
+    const int32_t query0 = work.row0, warp_query0 = query0 + (int32_t)warp * DQ_ROWS;
+    const int32_t head_kv = work.head / p.shape.group;
+$ else
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
     const struct query_block work = find_group_query_block<DQ_M>(p.shape);
     const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)warp * DQ_ROWS;
     const int32_t head_kv = work.head_q / p.shape.group;
-$ if bounds_first then
+$ end
+$ if ragged then
+    const ${band} mask = {work.own.left, work.own.right, seqlen_q, seqlen_k};
+$ elseif bounds_first then
     const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
 $ elseif causal then
     const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
@@ -35,7 +64,8 @@ $ else
     const no_mask mask = {0, 0, seqlen_q, seqlen_k};
 $ end
 $ if capped then
-    const struct capped_score score = {call.score_ratio, call.score_limit};
+$ local cap = ragged and "call.base" or "call"
+    const struct capped_score score = {${cap}.score_ratio, ${cap}.score_limit};
 $ else
     const struct plain_score score = {};
 $ end
@@ -49,11 +79,17 @@ $ end
     uint32_t k_lane_trans = k_tiles + lane_offset_rows<dq_k_tile_t>(lane, 0);
     const int64_t k_row_bytes = p.k.row * element::BYTES, v_row_bytes = p.v.row * element::BYTES;
     const int32_t key_last = max(0, block) * DQ_N;
-    const char *k_from = copy_from<dq_k_tile_t>(view_row(&p.k, work.batch, head_kv, key_last, element::BYTES), k_row_bytes);
-    const char *v_from = copy_from<dq_k_tile_t>(view_row(&p.v, work.batch, head_kv, key_last, element::BYTES), v_row_bytes);
+$ local batch, from_key = ragged and "0" or "work.batch", ragged and "work.first_k + key_last" or "key_last"
+    const char *k_from = copy_from<dq_k_tile_t>(view_row(&p.k, ${batch}, head_kv, ${from_key}, element::BYTES), k_row_bytes);
+    const char *v_from = copy_from<dq_k_tile_t>(view_row(&p.v, ${batch}, head_kv, ${from_key}, element::BYTES), v_row_bytes);
 
+$ if ragged then
+    copy_tile<dq_tile_t, DQ_THREADS>(q_tile, p.q, 0, work.head, work.first_q + query0, work.first_q + seqlen_q);
+    copy_tile<dq_tile_t, DQ_THREADS>(do_tile, p.dout, 0, work.head, work.first_q + query0, work.first_q + seqlen_q);
+$ else
     copy_tile<dq_tile_t, DQ_THREADS>(q_tile, p.q, work.batch, work.head_q, query0, seqlen_q);
     copy_tile<dq_tile_t, DQ_THREADS>(do_tile, p.dout, work.batch, work.head_q, query0, seqlen_q);
+$ end
 
     /* A stage is K and after it V. */
     auto copy_step = [&](uint32_t stage, int32_t valid_keys) {
@@ -65,7 +101,11 @@ $ end
     cp_async_commit();
 
     float lse[DQ_ROW_TILES][2], delta[DQ_ROW_TILES][2]; /* of this lane's queries */
+$ if ragged then
+    load_rows_lse(lse, delta, p, work.head, (int32_t)ld_shared_u32(kept + 32) + warp_query0, lane);
+$ else
     load_rows_lse(lse, delta, p, work.head, warp_query0, lane);
+$ end
     float dq[DQ_ROW_TILES][dq_tile_t::DIM / 8][4]; /* without the scale */
     set_zero(dq);
 
@@ -129,8 +169,8 @@ $ end
         change_scores(s, score);
 
         make_scores_gradient(s, dp, lse, delta, p.shape.scale_log2${capped and ", score" or ""});
-        if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
-            hide_keys(s, mask, warp_query0, block * DQ_N, 0.0f);
+        if (${hides})
+            hide_keys(s, ${sight}, warp_query0, block * DQ_N, 0.0f);
 
         /* dQ += dS K */
 $ if element == "tf32" then
@@ -147,8 +187,19 @@ $ end
      * registers were worth more in the loop. */
     cp_async_wait(0);
     block_sync();
+$ if ragged then
+    const struct ragged_tile end = get_ragged_tile(kept);
+    const int32_t first_row = end.first_q + end.row0 + (int32_t)warp * DQ_ROWS;
+$ else
     const struct query_block end = find_group_query_block<DQ_M>(p.shape);
     const int32_t first_row = end.query0 + (int32_t)warp * DQ_ROWS;
+$ end
     const uint32_t out_tile = q_tile + warp * (DQ_ROWS * dq_tile_t::PAGE_ROW), out_lane = out_tile + lane_offset_pairs<dq_tile_t>(lane);
+$ if ragged then
+    write_rows<dq_tile_t, dq_tile_t>(p.dq, 0, end.head, first_row, end.first_q + end.own.seqlen_q, 0, dq, p.shape.softmax_scale, out_tile,
+                                     out_lane);
+$ else
     write_rows<dq_tile_t, dq_tile_t>(p.dq, end.batch, end.head_q, first_row, seqlen_q, 0, dq, p.shape.softmax_scale, out_tile, out_lane);
+$ end
 }
+$ end

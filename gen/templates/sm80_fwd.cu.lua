@@ -90,7 +90,7 @@ $ end
 $ if ragged then
     const uint32_t kept_mask = shared_base() + ${smem_bytes};
     if (warp_index() == 0)
-        find_ragged_tile<TILE_M, false>(call.ragged, p.shape, block_index(), p.shape.heads_q, shared_base(), kept_mask);
+        find_ragged_tile<TILE_M, false, false>(call.ragged, p.shape, block_index(), p.shape.heads_q, p.shape.section, shared_base(), kept_mask);
     if (call.ragged.fault && block_index() == 0 && warp_index() == ${warps - 1})
         note_ragged_fault(call.ragged, p.shape);
     block_sync();

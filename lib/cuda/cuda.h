@@ -109,6 +109,7 @@ union glint_cuda_params {
     struct glint_backward_params backward;
     struct glint_sinks_params sinks;
     struct glint_capped_params capped;
+    struct glint_ragged_backward_params ragged_backward;
     struct glint_decode_params decode;
     struct glint_decode_pages_params decode_pages;
     struct glint_decode_scales_params decode_scales;

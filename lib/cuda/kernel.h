@@ -18,7 +18,7 @@
  *                                                lib/device/hopper_params.h
  *     lengths on the device    lengths = 1       its parameter is struct glint_lengths_params; a row without such a launch is for lengths of
  *                                                the host alone
- *     ragged sequences         lengths = 2       its parameter is struct glint_ragged_params
+ *     ragged sequences         lengths = 2       its parameter is struct glint_ragged_params, or struct glint_ragged_backward_params
  *     K and V in pages         lengths = 1,      its parameter is struct glint_pages_params; of decode, which has no lengths = 1 as it reads
  *                              pages = 1         them always, struct glint_decode_pages_params
  *     K and V of 8 bits        nothing           decode: its parameter is struct glint_decode_scales_params
@@ -67,7 +67,7 @@ struct glint_gpu_launch {
     uint32_t sinks; /* 1: left out for a problem without sinks */
 };
 
-#define GLINT_GPU_MAX_LAUNCHES 4
+#define GLINT_GPU_MAX_LAUNCHES 8
 
 enum glint_gpu_tensor {
     GLINT_GPU_Q,

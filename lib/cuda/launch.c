@@ -125,10 +125,23 @@ static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glin
     return true;
 }
 
+/* Rows of a head of ragged sequences in the workspace, where each begins at a multiple of GLINT_GPU_ROW_PAD: padded_first of lib/device/ragged.h. */
+static int64_t padded_rows(const struct glint_problem *p)
+{
+    return (p->rows_q + p->batch * GLINT_GPU_ROW_PAD) / GLINT_GPU_ROW_PAD * GLINT_GPU_ROW_PAD;
+}
+
 /* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, row_dim]; and with parts
  * some 2^57, as there are no more sums than blocks of the grid. */
-static bool layout_fits(const struct glint_gpu_kernel *kernel, const struct glint_problem *p, const struct glint_cuda_plan *own)
+static bool layout_fits(const struct glint_gpu_kernel *kernel, const struct glint_problem *given, const struct glint_cuda_plan *own)
 {
+    struct glint_problem alone = *given, *const p = &alone;
+    if (p->lengths == GLINT_LENGTHS_RAGGED) { /* the sequences are one to the arrays */
+        p->seqlen_q = padded_rows(given);
+        p->batch = 1;
+        if (p->seqlen_q > INT32_MAX)
+            return false;
+    }
     const int64_t arrays = own->backward.parts > 1 ? 5 : 4;
     const int64_t limit = INT64_MAX / (arrays * (int64_t)sizeof(float) * ((int64_t)kernel->row_dim + 16));
     return p->seqlen_q == 0 || p->batch * p->heads_q <= limit / (p->seqlen_q + GLINT_GPU_ROW_PAD);
@@ -138,7 +151,7 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
                      struct glint_family_plan *plan)
 {
     const struct glint_gpu_kernel *kernel = variant->kernel;
-    const bool backward = variant->pass == GLINT_BACKWARD;
+    const bool backward = variant->pass == GLINT_BACKWARD, ragged = problem->lengths == GLINT_LENGTHS_RAGGED;
     struct glint_cuda_plan own = {.shape = shape_of(problem), .backward.parts = 1};
     uint64_t bytes = ((uint64_t)kernel->zero_words * sizeof(uint32_t) + 255) / 256 * 256; /* the words that begin as 0 */
     if (kernel->strategy == GLINT_GPU_DECODE) {
@@ -148,15 +161,20 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     } else {
         if (backward)
             share_out(variant, &own);
-        else if (problem->lengths == GLINT_LENGTHS_RAGGED)
-            own.shape.section = even_section(own.shape.section, own.shape.heads_q);
         else if (kernel->map_count > 0 && glint_features_of(problem) == GLINT_FEATURE_RIGHT_BOUND)
             own.shape.section =
                 glint_gpu_tile_section(longest_of(problem), problem->head_dim, element_bytes(problem->dtype), own.shape.group);
+        if (ragged)
+            own.shape.section = even_section(own.shape.section, backward ? own.shape.heads_kv : own.shape.heads_q);
         if (!count_grids(kernel, problem, concurrency, &own) || (backward && !layout_fits(kernel, problem, &own)))
             return false;
+        struct glint_gpu_shape shape = own.shape;
+        if (ragged) {
+            shape.batch = 1;
+            shape.seqlen_q = (int32_t)padded_rows(problem);
+        }
         if (backward)
-            bytes = glint_backward_lay_out(&own.backward, &own.shape, kernel, variant->tile_m, variant->tile_n, bytes);
+            bytes = glint_backward_lay_out(&own.backward, &shape, kernel, variant->tile_m, variant->tile_n, bytes);
     }
     plan->workspace_bytes = (size_t)bytes;
     memcpy(plan->word, &own, sizeof own);
@@ -272,7 +290,7 @@ static struct glint_decode_params decode_params(const struct glint_problem *p, c
     };
 }
 
-_Static_assert(GLINT_MAPS_GRIDS == GLINT_GPU_MAX_LAUNCHES, "a grid a launch");
+_Static_assert(GLINT_MAPS_GRIDS <= GLINT_GPU_MAX_LAUNCHES, "rows with maps have no more launches");
 
 void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
                             void *workspace, void *params)
@@ -286,11 +304,11 @@ void glint_cuda_fill_params(const struct glint_variant *variant, const struct gl
     } else if (variant->pass == GLINT_FORWARD) {
         p->forward = forward_params(&plan->problem, &own, tensors);
         p->forward_maps.words = words;
-        memcpy(p->forward_maps.blocks, own.blocks, sizeof own.blocks);
+        memcpy(p->forward_maps.blocks, own.blocks, sizeof p->forward_maps.blocks);
     } else {
         p->backward = backward_params(&plan->problem, &own, tensors, workspace);
         p->backward_maps.words = words;
-        memcpy(p->backward_maps.blocks, own.blocks, sizeof own.blocks);
+        memcpy(p->backward_maps.blocks, own.blocks, sizeof p->backward_maps.blocks);
     }
 }
 

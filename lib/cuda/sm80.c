@@ -101,7 +101,8 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
     if (p->lengths == GLINT_LENGTHS_HOST)
         return;
     if (p->lengths == GLINT_LENGTHS_RAGGED) {
-        of_ragged->ragged = ragged_of(p, tensors);
+        struct glint_ragged_backward_params *of_backward = params;
+        *(row->pass == GLINT_BACKWARD ? &of_backward->ragged : &of_ragged->ragged) = ragged_of(p, tensors);
         return;
     }
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
@@ -152,7 +153,7 @@ static void explain(const struct glint_plan *plan, struct glint_text *text)
 const struct glint_family glint_family_sm80 = {
     .name = "sm80",
     .rank = 80,
-    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED},
+    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED, [GLINT_BACKWARD] = GLINT_LENGTHS_RAGGED},
     .pages = true,
     .sinks = 1u << GLINT_FORWARD | 1u << GLINT_BACKWARD,
     .backend = &glint_cuda_backend,

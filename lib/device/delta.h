@@ -32,6 +32,27 @@ template <int ROW_CHUNKS> GLINT_DEVICE struct row_block find_row_block(const str
     return block;
 }
 
+/* Where row `row` of a block's sequence lies, in a tensor, in LSE and in the arrays of the workspace. A block of ragged sequences has its own. */
+GLINT_DEVICE char *row_of(const struct glint_gpu_view &view, const struct row_block &block, int32_t row, const int element_bytes)
+{
+    return view_row(&view, block.batch, block.head_q, row, element_bytes);
+}
+
+GLINT_DEVICE const float *lse_of(const struct glint_backward_params &p, const struct row_block &block, int32_t row)
+{
+    return p.lse + (int64_t)block.head * p.shape.seqlen_q + row;
+}
+
+GLINT_DEVICE int64_t place_of(const struct glint_backward_params &p, const struct row_block &block, int32_t row)
+{
+    return block.head * p.padded_q + row;
+}
+
+GLINT_DEVICE int32_t end_of(const struct glint_backward_params &p, const struct row_block &)
+{
+    return p.shape.seqlen_q;
+}
+
 /* Turns begin: of the blocks of TILE_N keys that add to dQ of TILE_M queries, at the first block of which they see a key, and of those that share
  * the query heads of a key head, at 0. */
 template <int TILE_M, int TILE_N, int WARPS, class Band = no_mask>
@@ -54,19 +75,19 @@ GLINT_DEVICE void begin_turns(const struct glint_backward_params &p, const struc
 /* delta = rowsum(dO o O) and LSE in powers of two; a row that sees no key, or lies past the end, gets LSE = +inf, which makes its P exactly 0.
  * A row whose dO holds NaN or infinity has a delta that is neither finite; of a row that sees no key, neither is it when its Q does. With
  * CLEARS, rows that see no key get dQ = 0. */
-template <class Element, int ROW_CHUNKS, bool CLEARS>
-GLINT_DEVICE void make_delta(const struct glint_backward_params &p, const struct row_block &block)
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Block>
+GLINT_DEVICE void make_delta(const struct glint_backward_params &p, const Block &block)
 {
     enum { LANES = row_lanes<ROW_CHUNKS>::LANES, ROWS = 32 / LANES }; /* rows that a warp takes at a time */
 
     for (int32_t row = block.row0 + (int32_t)(thread_index() / LANES); row < block.row0 + GLINT_GPU_ROW_PAD; row += 8 * ROWS) {
-        const char *o_row = view_row(&p.o, block.batch, block.head_q, row, Element::BYTES);
-        const char *dout_row = view_row(&p.dout, block.batch, block.head_q, row, Element::BYTES);
-        const int64_t place = block.head * p.padded_q + row;
+        const char *o_row = row_of(p.o, block, row, Element::BYTES);
+        const char *dout_row = row_of(p.dout, block, row, Element::BYTES);
+        const int64_t place = place_of(p, block, row);
         float sum = 0.0f, lse = GLINT_INFINITY;
 
-        if (row < p.shape.seqlen_q) {
-            lse = ld_global_f32(p.lse + (int64_t)block.head * p.shape.seqlen_q + row);
+        if (row < end_of(p, block)) {
+            lse = ld_global_f32(lse_of(p, block, row));
             lse = lse == -GLINT_INFINITY ? GLINT_INFINITY : lse * 1.44269504088896340736f;
             for (uint32_t chunk = block.lane; chunk < ROW_CHUNKS; chunk += LANES) {
                 uint32_t o[4], dout[4];
@@ -84,7 +105,7 @@ GLINT_DEVICE void make_delta(const struct glint_backward_params &p, const struct
                 }
             }
             if (lse == GLINT_INFINITY) {
-                const char *q_row = view_row(&p.q, block.batch, block.head_q, row, Element::BYTES);
+                const char *q_row = row_of(p.q, block, row, Element::BYTES);
                 const uint32_t zero[4] = {0, 0, 0, 0};
 
                 for (uint32_t chunk = block.lane; chunk < ROW_CHUNKS; chunk += LANES) {
@@ -95,7 +116,7 @@ GLINT_DEVICE void make_delta(const struct glint_backward_params &p, const struct
                         if (finite_part(q[i], Element::EXPONENT, Element::BYTES) != q[i])
                             sum = GLINT_INFINITY;
                     if (CLEARS)
-                        st_global_u32x4(view_row(&p.dq, block.batch, block.head_q, row, Element::BYTES) + chunk * 16, zero);
+                        st_global_u32x4(row_of(p.dq, block, row, Element::BYTES) + chunk * 16, zero);
                 }
             }
         }

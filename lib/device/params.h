@@ -106,6 +106,13 @@ struct glint_capped_params {
     float score_ratio, score_limit; /* as those of glint_forward_params */
 };
 
+/* Of a backward pass over ragged sequences: all that its kernels are given. padded_q is of all sequences: the rows of one begin there at
+ * (first_q + GLINT_GPU_ROW_PAD * sequence), rounded down to whole GLINT_GPU_ROW_PAD, and arrays have one batch. */
+struct glint_ragged_backward_params {
+    struct glint_capped_params base;
+    struct glint_ragged ragged;
+};
+
 #define GLINT_GPU_ROW_PAD 128
 
 #endif

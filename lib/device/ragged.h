@@ -188,6 +188,12 @@ struct ragged_tile {
     struct sequence own;
 };
 
+/* Where the rows of a sequence begin in arrays that hold whole GLINT_GPU_ROW_PAD of each. */
+GLINT_DEVICE int32_t padded_first(int32_t first_q, int32_t sequence)
+{
+    return (int32_t)(((uint32_t)first_q + (uint32_t)sequence * GLINT_GPU_ROW_PAD) / GLINT_GPU_ROW_PAD * GLINT_GPU_ROW_PAD);
+}
+
 /* It waits in 32 bytes of shared memory, the first 16 of them as put_mask leaves them. */
 GLINT_DEVICE void put_ragged_tile(uint32_t address, const struct ragged_tile &tile)
 {
@@ -213,10 +219,11 @@ GLINT_DEVICE struct ragged_tile get_ragged_tile(uint32_t address)
 }
 
 /* Finds the tile of block `number` of those of TILE queries, or keys, of `heads` heads, and leaves it at `kept`. One warp calls it. `scratch`: 256
- * bytes of shared memory. Of a head the last queries come first, as under a causal mask they see the most keys; keys come in their order. */
-template <int TILE, bool KEYS>
+ * bytes of shared memory. Of a head the last queries come first, as under a causal mask they see the most keys; keys come in their order.
+ * `section`: see find_place. With PADDED padded_first of the sequence comes after the tile. */
+template <int TILE, bool KEYS, bool PADDED>
 GLINT_DEVICE void find_ragged_tile(const struct glint_ragged &r, const struct glint_gpu_shape &shape, uint32_t number,
-                                   int32_t heads, uint32_t scratch, uint32_t kept)
+                                   int32_t heads, int32_t section, uint32_t scratch, uint32_t kept)
 {
     const int32_t lane = (int32_t)lane_index();
     struct ragged_group group = find_group<TILE, KEYS>(r, shape, number, (uint32_t)heads, scratch);
@@ -241,14 +248,16 @@ GLINT_DEVICE void find_ragged_tile(const struct glint_ragged &r, const struct gl
     const bool any = warp_any(here);
 
     if (here || (!any && lane == 0)) {
-        const struct block_place place = find_place(here ? rest - before * (uint32_t)heads : 0, (uint32_t)max(1, tiles),
-                                                    (uint32_t)heads, (uint32_t)shape.section);
+        const struct block_place place =
+            find_place(here ? rest - before * (uint32_t)heads : 0, (uint32_t)max(1, tiles), (uint32_t)heads, (uint32_t)section);
         struct ragged_tile tile = {-1, place.head, q.at, k.at, {q.length, k.length, 0, 0}};
 
         if (here)
             tile.row0 = (KEYS ? place.index : tiles - 1 - place.index) * TILE;
         find_sides(tile.own, r);
         put_ragged_tile(kept, tile);
+        if (PADDED)
+            st_shared_u32(kept + 32, (uint32_t)padded_first(q.at, group.begin + lane));
     }
 }
 

@@ -3,6 +3,7 @@
  * written; first rows and lengths out of bounds are clamped, and the first sequence that has one is noted. The CPU's rows: tests/contract/lengths.c.
  *
  * The experiment is one sequence of all rows: a ragged sequence is some of them. */
+#include <math.h>
 #include <string.h>
 
 #include "tests/checks/experiment.h"
@@ -80,9 +81,10 @@ struct memory {
     void *at[TENSORS], *elsewhere[TENSORS];
     int32_t *first[2], *used[2];
     uint32_t *fault;
-    float *sinks; /* NULL: none */
+    float *sinks, *dsinks; /* [heads_q], and twice that, of a sequence alone in the second half; NULL: none */
     struct glint_plan plan;
     void *workspace; /* of the plan */
+    size_t workspace_bytes;
 };
 
 static enum glint_pass pass_of(const struct experiment *e)
@@ -90,8 +92,32 @@ static enum glint_pass pass_of(const struct experiment *e)
     return (enum glint_pass)e->subject->info.pass;
 }
 
+/* Does query `row` of sequence i see no key? */
+static bool sees_none(const struct experiment *e, const struct batch *b, int64_t i, int64_t row)
+{
+    const struct glint_problem *p = &e->problem;
+    const int64_t keys = b->length[1][i];
+    const bool bottom = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const bool band = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const int64_t at = row + (bottom ? keys - b->length[0][i] : 0), right = band ? p->window_right : 0;
+    const int64_t last = p->mask == GLINT_MASK_NONE || right == GLINT_UNBOUNDED || at + right >= keys ? keys - 1 : at + right;
+    const int64_t first = band && p->window_left != GLINT_UNBOUNDED && at - p->window_left > 0 ? at - p->window_left : 0;
+    return first > last;
+}
+
+/* What the backward pass is given of O and LSE: any numbers where a query sees a key, and what the forward pass makes of one that sees none. */
+static float input_of(const struct experiment *e, const struct batch *b, enum tensor t, int64_t i, int64_t h, int64_t row,
+                      int64_t d)
+{
+    const float value = tensor_row(e, e->in[t], t, 0, h, b->at[has_keys(t)][i] + row)[d];
+    if ((t != O && t != LSE) || !sees_none(e, b, i, row))
+        return t == LSE && value < -1e30f ? 1.0f : value;
+    return t == O ? 0.0f : e->sinks != NULL ? e->sinks[h] : -INFINITY;
+}
+
 static void put_inputs(const struct experiment *e, const struct memory *memory, const struct batch *b)
 {
+    float *row_of_it = check_memory(1024 * sizeof(float));
     for (enum tensor t = Q; t < TENSORS; t++) {
         if (!pass_reads(pass_of(e), t))
             continue;
@@ -99,9 +125,12 @@ static void put_inputs(const struct experiment *e, const struct memory *memory, 
         memset(bytes, 0xff, all_bytes(e, t)); /* NaN, in rows of no sequence */
         for (int64_t i = 0; i < b->count; i++)
             for (int64_t row = 0; row < b->length[has_keys(t)][i]; row++)
-                for (int64_t h = 0; h < tensor_heads(e, t); h++)
-                    dtype_store_row(tensor_dtype(e, t), bytes + place(e, t, h, b->at[has_keys(t)][i] + row),
-                                    tensor_row(e, e->in[t], t, 0, h, b->at[has_keys(t)][i] + row), tensor_dim(e, t));
+                for (int64_t h = 0; h < tensor_heads(e, t); h++) {
+                    for (int64_t d = 0; d < tensor_dim(e, t); d++)
+                        row_of_it[d] = input_of(e, b, t, i, h, row, d);
+                    dtype_store_row(tensor_dtype(e, t), bytes + place(e, t, h, b->at[has_keys(t)][i] + row), row_of_it,
+                                    tensor_dim(e, t));
+                }
         e->subject->backend->copy_in(memory->at[t], bytes, all_bytes(e, t));
     }
 }
@@ -133,6 +162,7 @@ static struct glint_tensors tensors_at(void *const at[TENSORS], const struct mem
     for (enum tensor t = Q; t < TENSORS; t++)
         tensor_set(&tensors, t, at[t]);
     tensors.sinks = memory->sinks;
+    tensors.dsinks = memory->dsinks;
     return tensors;
 }
 
@@ -148,10 +178,22 @@ static void run_alone(const struct experiment *e, const struct memory *memory, c
             at[t] = (unsigned char *)memory->at[t] + place(e, t, 0, b->at[has_keys(t)][i]);
         else
             at[t] = memory->elsewhere[t];
+    if (pass_of(e) == GLINT_BACKWARD) { /* LSE is contiguous: it moves */
+        float *lse = check_memory(all_bytes(e, LSE) + 1);
+        at[LSE] = memory->elsewhere[LSE];
+        for (int64_t h = 0; h < e->shape.heads_q; h++)
+            for (int64_t row = 0; row < alone.seqlen_q; row++)
+                lse[h * alone.seqlen_q + row] = input_of(e, b, LSE, i, h, row, 0);
+        e->subject->backend->copy_in(at[LSE], lse, all_bytes(e, LSE));
+    }
     fill_outputs(e, at);
     const struct glint_plan plan = experiment_plan(e->subject, &alone, pass_of(e), e->subject->variant, LANES_SERIAL);
-    const struct glint_tensors tensors = tensors_at(at, memory);
-    call(e->subject, &plan, &tensors, NULL);
+    if (plan.workspace_bytes > memory->workspace_bytes)
+        check_fail("a sequence alone wants %zu bytes of workspace, and the batch %zu", plan.workspace_bytes,
+                   memory->workspace_bytes);
+    struct glint_tensors tensors = tensors_at(at, memory);
+    tensors.dsinks = memory->dsinks != NULL ? memory->dsinks + e->shape.heads_q : NULL;
+    call(e->subject, &plan, &tensors, memory->workspace);
 }
 
 /* Sequence i of the batch against itself alone, byte by byte. */
@@ -221,8 +263,22 @@ static void run_batch(struct experiment *e, const struct memory *memory, struct 
         backend->copy_out(got[*t], memory->at[*t], all_bytes(e, *t));
     }
     expect_untouched(e, got, b);
-    for (int64_t i = 0; i < b->count; i += stride)
+    float *const sum = check_memory((size_t)e->shape.heads_q * sizeof(float));
+    if (memory->dsinks != NULL)
+        backend->copy_out(sum, memory->dsinks, (size_t)e->shape.heads_q * sizeof(float));
+    float *const total = check_memory((size_t)e->shape.heads_q * sizeof(float)), *const one = check_memory(
+                                                                                     (size_t)e->shape.heads_q * sizeof(float));
+    for (int64_t i = 0; i < b->count; i += stride) {
         compare(e, got, memory, b, i);
+        if (memory->dsinks != NULL)
+            backend->copy_out(one, memory->dsinks + e->shape.heads_q, (size_t)e->shape.heads_q * sizeof(float));
+        for (int64_t h = 0; h < e->shape.heads_q; h++)
+            total[h] += -one[h];
+    }
+    for (int64_t h = 0; h < e->shape.heads_q && memory->dsinks != NULL && stride == 1; h++)
+        if (!check_within("ragged: sinks", sum[h] == -total[h] ? 0 : 1, 0))
+            check_fail("the gradient of sink %lld is %g, and those of the sequences alone sum up to %g", (long long)h,
+                       (double)sum[h], (double)-total[h]);
 }
 
 /* Plans the batch, and takes the memory that its calls want. */
@@ -238,12 +294,13 @@ static struct memory prepare(const struct experiment *e, const struct batch *b)
     problem.seqlen_q = b->bound[0];
     problem.seqlen_k = b->bound[1];
     memory.plan = experiment_plan(e->subject, &problem, pass_of(e), e->subject->variant, LANES_SERIAL);
+    memory.workspace_bytes = memory.plan.workspace_bytes;
     if (memory.plan.workspace_bytes > 0)
         memory.workspace = check_device_memory(backend, memory.plan.workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, FENCE_NONE);
     for (enum tensor t = Q; t < TENSORS; t++) {
         if (pass_uses(pass_of(e), t))
             memory.at[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
-        if (pass_writes(pass_of(e), t))
+        if (pass_writes(pass_of(e), t) || (pass_of(e) == GLINT_BACKWARD && t == LSE))
             memory.elsewhere[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
     }
     for (int keys = 0; keys < 2; keys++) {
@@ -254,6 +311,8 @@ static struct memory prepare(const struct experiment *e, const struct batch *b)
     if (e->sinks != NULL) {
         memory.sinks = check_device_memory(backend, (size_t)e->shape.heads_q * sizeof(float), 256, FENCE_NONE);
         backend->copy_in(memory.sinks, e->sinks, (size_t)e->shape.heads_q * sizeof(float));
+        if (pass_of(e) == GLINT_BACKWARD)
+            memory.dsinks = check_device_memory(backend, 2 * (size_t)e->shape.heads_q * sizeof(float), 256, FENCE_NONE);
     }
     return memory;
 }
@@ -264,10 +323,18 @@ static void set_first(struct side *side, const int64_t *first, int64_t count)
         side->first[i] = (int32_t)first[i];
 }
 
+static struct experiment *experiment_of(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    if (subject->info.pass == GLINT_BACKWARD)
+        experiment_reference(e, false);
+    return e;
+}
+
 /* Sequences of several lengths, none among them, with gaps and without; then fewer of their rows; then what no host should give. */
 static void few(struct subject *subject, const struct shape *shape)
 {
-    struct experiment *e = experiment_new(subject, shape);
+    struct experiment *e = experiment_of(subject, shape);
     const int64_t m = subject->info.tile_m, n = subject->info.tile_n, rows_q = shape->seqlen_q, rows_k = shape->seqlen_k;
     struct batch b = {.count = FEW, .bound = {m + 9, 2 * n + 9}};
     const struct memory memory = prepare(e, &b);
@@ -294,7 +361,7 @@ static void few(struct subject *subject, const struct shape *shape)
 /* More sequences than a warp looks through at a time: most are short, two are longer than a tile. Then a first row among them is none. */
 static void many(struct subject *subject, const struct shape *shape)
 {
-    struct experiment *e = experiment_new(subject, shape);
+    struct experiment *e = experiment_of(subject, shape);
     const int32_t m = (int32_t)subject->info.tile_m, n = (int32_t)subject->info.tile_n;
     struct batch b = {.count = MANY, .bound = {m + 3, n + 3}};
     const struct memory memory = prepare(e, &b);
@@ -323,6 +390,7 @@ static bool takes(struct subject *subject)
     glint_problem_bshd(&problem, (enum glint_dtype)subject->info.dtype, 1, 1, 1, 1, 1, subject->info.head_dim);
     problem.lengths = GLINT_LENGTHS_RAGGED;
     problem.rows_q = problem.rows_k = 1;
+    problem.softcap = subject_caps(subject) ? 1.0f : 0.0f;
     problem.mask = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_BOTTOM_RIGHT
                    : (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT
                                                                                : GLINT_MASK_NONE;
@@ -339,6 +407,7 @@ void ragged_checks(struct check_list *list, struct subject *subject)
         .batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = 2 * m + 36, .seqlen_k = 4 * n + 13, .seed = 0x726167};
     if (!takes(subject))
         return;
+    shape.softcap = subject_caps(subject) ? 2.0f : 0.0f;
     shape.window_left = band ? n / 2 : 0;
     shape.window_right = band ? 1 : 0;
     shape.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;

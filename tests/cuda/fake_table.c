@@ -15,8 +15,11 @@
 
 static const struct fake_image fused_80 = IMAGE(80, backward, 0, "fused_delta", "fused_all", "fused_dq");
 static const struct fake_image fused_90 = IMAGE(90, backward, 0, "fused_delta", "fused_all", "fused_dq");
-static const struct fake_image split_80 = IMAGE(80, sinks, 0, "split_delta", "split_sinks", "split_dkdv", "split_dq");
-static const struct fake_image split_90 = IMAGE(90, sinks, 0, "split_delta", "split_sinks", "split_dkdv", "split_dq");
+#define SPLIT_ENTRIES                                                                                                        \
+    "split_delta", "split_sinks", "split_dkdv", "split_dq", "split_ragged_delta", "split_ragged_sinks", "split_ragged_dkdv", \
+        "split_ragged_dq"
+static const struct fake_image split_80 = IMAGE(80, ragged_backward, 0, SPLIT_ENTRIES);
+static const struct fake_image split_90 = IMAGE(90, ragged_backward, 0, SPLIT_ENTRIES);
 static const struct fake_image decode_80 = IMAGE(80, decode, 0, "decode", "decode_merge");
 static const struct fake_image decode_90 = IMAGE(90, decode, 0, "decode", "decode_merge");
 static const struct fake_image only_120 = IMAGE(120, forward, 0, "only");
@@ -74,12 +77,17 @@ static const struct glint_gpu_kernel fused = {KERNEL(FUSED, fused_images),
                                               .part_heads = 2,
                                               .parts_from = FAKE_PARTS_FROM,
                                               .row_dim = 64};
-static const struct glint_gpu_kernel split = {KERNEL(SPLIT, split_images), .launch_count = 4,
-                                              .launch = {{LAUNCH("split_delta", Q, 128, 128, 0)},
-                                                         {LAUNCH("split_sinks", GLINT_GPU_QUERY_HEADS, 0, 256, 32), .sinks = 1},
-                                                         {LAUNCH("split_dkdv", K, 64, 128, 65536)},
-                                                         {LAUNCH("split_dq", Q, 64, 128, 32768)}},
-                                              .row_dim = 64};
+static const struct glint_gpu_kernel split = {
+    KERNEL(SPLIT, split_images), .launch_count = 8,
+    .launch = {{LAUNCH("split_delta", Q, 128, 128, 0)},
+               {LAUNCH("split_sinks", GLINT_GPU_QUERY_HEADS, 0, 256, 32), .sinks = 1},
+               {LAUNCH("split_dkdv", K, 64, 128, 65536)},
+               {LAUNCH("split_dq", Q, 64, 128, 32768)},
+               {LAUNCH("split_ragged_delta", Q, 128, 128, 304), .lengths = 2},
+               {LAUNCH("split_ragged_sinks", GLINT_GPU_QUERY_HEADS, 0, 256, 32), .lengths = 2, .sinks = 1},
+               {LAUNCH("split_ragged_dkdv", K, 64, 128, 65584), .lengths = 2},
+               {LAUNCH("split_ragged_dq", Q, 64, 128, 32816), .lengths = 2}},
+    .row_dim = 64};
 static const struct glint_gpu_kernel decode = {
     KERNEL(DECODE, decode_images),
     .launch_count = 2,

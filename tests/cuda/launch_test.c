@@ -222,7 +222,7 @@ END_TEST
 START_TEST(everything_is_loaded_at_init)
 {
     const unsigned kernels =
-        3 + 4 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 2 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
+        3 + 8 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 2 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -495,6 +495,60 @@ START_TEST(launch_of_ragged)
     none.page_rows = 16;
     none.pages = none.pages_per_sequence = 1;
     ck_assert_int_eq(glint_plan(context, &none, GLINT_FORWARD, &plan), GLINT_BAD_LENGTHS);
+    close_clean(context);
+}
+END_TEST
+
+/* The same backward: four launches with sinks, and arrays in which each sequence begins at a multiple of 128 rows. */
+START_TEST(backward_of_ragged)
+{
+    struct call c;
+    int mark;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare(&c, context, GLINT_BACKWARD, 1, 128, 70, 4, 2, GLINT_MASK_NONE);
+    struct glint_problem *p = &c.problem;
+    p->lengths = GLINT_LENGTHS_RAGGED;
+    p->batch = 3;
+    p->seqlen_q = 300;
+    p->seqlen_k = 200;
+    p->rows_q = 300;
+    p->rows_k = 400;
+    p->sinks = 1;
+    ck_assert_int_eq(glint_plan(context, p, GLINT_BACKWARD, &c.plan), GLINT_OK);
+    const int64_t padded = (300 + 3 * 128) / 128 * 128;
+    ck_assert_uint_eq(c.plan.workspace_bytes, 2 * (size_t)(4 * padded) * sizeof(float));
+    c.tensors.sinks = (float *)(UINT64_C(20) << 40);
+    c.tensors.dsinks = (float *)(UINT64_C(21) << 40);
+    c.tensors.first_q = (const int32_t *)(UINT64_C(22) << 40);
+    c.tensors.first_k = (const int32_t *)(UINT64_C(23) << 40);
+    fake_recount();
+    ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, &mark), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 4);
+    ck_assert_uint_eq(fake.all_calls, 7);
+    check_launch(0, "split_ragged_delta", (300 / 128 + 3) * 4, 128, 304, &mark);
+    check_launch(1, "split_ragged_sinks", 4, 256, 32, &mark);
+    check_launch(2, "split_ragged_dkdv", (400 / 64 + 3) * 2, 128, 65584, &mark);
+    check_launch(3, "split_ragged_dq", (300 / 64 + 3) * 4, 128, 32816, &mark);
+    for (unsigned i = 0; i < 4; i++) {
+        const struct glint_ragged_backward_params *params = &fake.launch[i].params.ragged_backward;
+        ck_assert_ptr_eq(params->base.base.sinks, c.tensors.sinks);
+        ck_assert_ptr_eq(params->base.base.dsinks, c.tensors.dsinks);
+        ck_assert_int_eq(params->base.base.base.padded_q, padded);
+        ck_assert_ptr_eq(params->ragged.first_q, c.tensors.first_q);
+        ck_assert_ptr_eq(params->ragged.first_k, c.tensors.first_k);
+        ck_assert_int_eq(params->ragged.rows_q, 300);
+        ck_assert_int_eq(params->ragged.rows_k, 400);
+        ck_assert_int_eq(params->ragged.window_right, -1);
+    }
+    p->rows_q = GLINT_MAX_EXTENT; /* rows of the workspace are counted in 31 bits */
+    p->batch = 1 << 24;
+    p->heads_q = p->heads_kv = 1;
+    struct glint_plan plan;
+    ck_assert_int_eq(glint_plan(context, p, GLINT_BACKWARD, &plan), GLINT_SIZE_OVERFLOW);
+    p->sinks = 0;
+    p->mask = GLINT_MASK_CAUSAL_TOP_LEFT; /* the fused row has no such kernels */
+    ck_assert_int_eq(glint_plan(context, p, GLINT_BACKWARD, &plan), GLINT_BAD_LENGTHS);
     close_clean(context);
 }
 END_TEST
@@ -1420,6 +1474,7 @@ int main(void)
     tcase_add_test(tcase, merge_launch);
     tcase_add_test(tcase, append_launch);
     tcase_add_test(tcase, launch_of_ragged);
+    tcase_add_test(tcase, backward_of_ragged);
     tcase_add_test(tcase, launch_of_sinks);
     tcase_add_test(tcase, sinks_on_hopper);
     tcase_add_test(tcase, no_push_when_current);

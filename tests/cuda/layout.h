@@ -37,6 +37,7 @@
     M(glint_ragged, bottom_right, 48) M(glint_ragged, window_left, 52) M(glint_ragged, window_right, 56)                \
     S(glint_ragged_params, 264)                                                                                         \
     M(glint_ragged_params, base, 0) M(glint_ragged_params, ragged, 200)                                                 \
+    M(glint_ragged_backward_params, base, 0) M(glint_ragged_backward_params, ragged, 400)                               \
     S(glint_backward_params, 376)                                                                                       \
     M(glint_backward_params, q, 0) M(glint_backward_params, k, 32) M(glint_backward_params, v, 64)                      \
     M(glint_backward_params, o, 96) M(glint_backward_params, dout, 128) M(glint_backward_params, dq, 160)               \

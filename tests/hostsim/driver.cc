@@ -159,7 +159,8 @@ glint_cu_result function_set_attribute(glint_cu_function function, unsigned int 
 void draw_section(const sim::Entry &entry, unsigned char *parameters)
 {
     const size_t bytes = entry.parameter_bytes;
-    const bool backward = bytes == sizeof(glint_backward_params) || bytes == sizeof(glint_backward_maps_params);
+    const bool backward = bytes == sizeof(glint_backward_params) || bytes == sizeof(glint_backward_maps_params) ||
+                          bytes == sizeof(glint_ragged_backward_params);
     if (!backward && bytes != sizeof(glint_forward_params) && bytes != sizeof(glint_forward_maps_params) &&
         bytes != sizeof(glint_lengths_params) && bytes != sizeof(glint_pages_params) && bytes != sizeof(glint_ragged_params))
         return;

@@ -21,7 +21,7 @@ struct Entry {
 
 struct Image {
     uint64_t magic;
-    Entry entry[4]; /* ends with a name of null, or is full */
+    Entry entry[8]; /* ends with a name of null, or is full */
 };
 
 constexpr uint64_t IMAGE_MAGIC = UINT64_C(0x6d697374736f6867);

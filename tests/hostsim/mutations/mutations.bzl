@@ -411,6 +411,7 @@ _ORDER = [
         "        cp_async_wait(0);\n        const uint32_t k_tile = k_tiles",
         "        cp_async_wait(1);\n        const uint32_t k_tile = k_tiles",
         ["pending"],
+        count = 2,
     ),
     _fault(
         "bwd_split",
@@ -419,6 +420,7 @@ _ORDER = [
         "        else\n            block_sync();\n        k_lane += to_other;",
         "        else\n            ;\n        k_lane += to_other;",
         ["race", "pending"],
+        count = 2,
     ),
     _fault(
         "bwd_split",
@@ -427,6 +429,7 @@ _ORDER = [
         "copy_step((uint32_t)max(to_other, 0), DQ_N);",
         "copy_step((uint32_t)max(-to_other, 0), DQ_N);",
         ["race", "pending"],
+        count = 2,
     ),
     _fault(
         "bwd_split",
@@ -436,6 +439,7 @@ _ORDER = [
         "clear_special<dq_k_tile_t, DQ_THREADS>(k_tile);\n",
         ["race"],
         cases = ["special/nan_in_K"],
+        count = 2,
     ),
     _fault(
         "bwd",
@@ -927,6 +931,7 @@ _ARITHMETIC = [
         "find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1)",
         "find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 2)",
         _ANSWER,
+        count = 2,
     ),
     _fault(
         "bwd_split",
@@ -936,6 +941,9 @@ _ARITHMETIC = [
         "-lse[rt][e >> 1])) * (dp[rt][nt][e])",
         _ANSWER,
     ),
+    _fault("bwd_split", "ragged_rows_of_the_workspace_overlap", "where the LSE and delta of a sequence lie", "(uint32_t)sequence * GLINT_GPU_ROW_PAD", "(uint32_t)sequence", ["race", "answer"], cases = _RAGGED_CASES),
+    _fault("bwd_split", "ragged_keys_of_the_next_written", "where the keys of a sequence end", "end.first_k + end.own.seqlen_k,", "call.ragged.rows_k,", ["race", "answer"], cases = _RAGGED_CASES),
+    _fault("bwd_split", "ragged_sinks_of_all_queries_before", "where the queries of a sequence begin, in the kernel for the sinks", "        at_q = end_q;\n", "", ["uninitialised", "answer"], cases = _RAGGED_CASES),
     _fault("bwd_halves", "half_of_the_columns_twice", "which columns of dV a warp keeps", "half * q_part_t::BYTES", "0", _ANSWER),
 ]
 
