@@ -133,8 +133,8 @@ GLINT_INLINE struct place place_of(const struct work *w, const bool of_v, int64_
  * follow; after the last ones of K those of V from key `first` on, and after those of V those of K from there on, which is the next chunk.
  * Rows that are used a chunk of K or of V later come into the second-level cache meanwhile: hardware asks ahead for addresses in a row alone,
  * and never for enough of them. Without this, decode from memory took 1.0 to 1.6 times as long with linear K and V, 1.2 to 2.2 times with
- * pages of 64 rows (Zen 4, 32,768 keys, glint_bench --decode --page-rows 64, medians of three, in turns). It costs up to 5 % where K and V
- * are in the second-level cache already, so small ones go without. */
+ * pages of 64 rows (Zen 4, 32,768 keys, glint_bench --decode --page-rows 64, medians of three, in turns). It costs 4 % where K and V are
+ * in the third-level cache, 12 % at most, and small ones go without. With this, and without the first-level cache asked for, it gains less. */
 GLINT_INLINE struct glint_dec_rows rows_at(const struct work *w, const bool of_v, int64_t key, int64_t end, int64_t first)
 {
     const struct glint_problem *p = w->problem;
