@@ -100,7 +100,7 @@ template <int n> GLINT_DEVICE void change_scores(float (&s)[n], const struct cap
 /* The same of decode's fragments. Decode has registers for both ways; kernels with many queries spill some. */
 template <int ROWS, int COLUMNS> GLINT_DEVICE void change_few_scores(float (&s)[ROWS][COLUMNS][4], const struct capped_score &cap)
 {
-    change_scores(reinterpret_cast<float (&)[ROWS * COLUMNS * 4]>(s), cap);
+    change_scores(reinterpret_cast<float(&)[ROWS * COLUMNS * 4]>(s), cap);
 }
 
 #endif
