@@ -3,12 +3,12 @@
 --   launches     { { entry =, grid =, rows =, threads =, smem_bytes = }, ... } in launch order, fields as in struct glint_gpu_launch; with
 --                blocks_per_sm, cluster = or dependent = 1 where it is launched otherwise than a block a tile, and lengths = 1 where it reads them,
 --                2 where it reads those of ragged sequences,
---                pages = 1 where K and V are in pages; sinks = 1 where it is for problems with sinks alone
+--                pages = 1 where K and V are in pages; sinks = 1 where it is for problems with sinks alone, 2 where it is for them, too
 --   strategy_id  enum glint_gpu_strategy
 --   archs        names of gen/archs.lua, in its order
 --   maps         { { tensor = "GLINT_GPU_Q", swizzle = "TENSOR_MAP_SWIZZLE_128B", slabs =, columns =, rows = }, ... } or nil: the tensor
 --                maps of the kernels' parameter, in its order, fields as in struct glint_gpu_map
---   zero_words   or nil: words of the workspace that are 0 when the first kernel begins
+--   zero_words   or nil: words of the workspace that are 0 when the first kernel begins; lengths_words: when the one that reads lengths does
 --   part_heads, parts_from   backward, or nil: how the rule of lib/cuda/policy.c, glint_gpu_part_heads, shares out a group's heads
 --   chunk_steps, span_chunks  decode, or nil: steps of a chunk and chunks of a span
 --   padded_dim   numbers of a row of a tile in shared memory, and of sums in the workspace
@@ -23,7 +23,7 @@ end
 -- Members in the order of their structs; one that a record does not have is 0 in C.
 local LAUNCH = { "grid", "rows", "threads", "smem_bytes", "blocks_per_sm", "cluster", "dependent", "lengths", "pages", "sinks" }
 local MAP = { "tensor", "swizzle", "slabs", "columns", "rows" }
-local MORE = { "part_heads", "parts_from", "row_dim", "zero_words", "chunk_steps", "span_chunks" }
+local MORE = { "part_heads", "parts_from", "row_dim", "zero_words", "lengths_words", "chunk_steps", "span_chunks" }
 
 local function members(values, names)
   local shown = {}

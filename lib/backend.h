@@ -68,12 +68,14 @@ struct glint_backend {
 
 struct glint_family {
     const char *name;
-    uint32_t rank;       /* of two families of a backend, the one whose rows are taken first has the higher */
-    uint8_t lengths[3];  /* by enum glint_pass: the last of enum glint_lengths that its rows take, and with it those before */
-    uint32_t sinks;      /* set of 1 << enum glint_pass: the passes whose rows take sinks */
-    uint32_t sinks_with; /* 0, or features: only rows with one of them take sinks */
-    bool pages;          /* its forward rows find K and V through a page table */
+    uint32_t rank;      /* of two families of a backend, the one whose rows are taken first has the higher */
+    uint8_t lengths[3]; /* by enum glint_pass: the last of enum glint_lengths that its rows take, and with it those before */
+    uint32_t sinks;     /* set of 1 << enum glint_pass: the passes whose rows take sinks */
+    bool pages;         /* its forward rows find K and V through a page table */
     const struct glint_backend *backend;
+
+    /* Does this row of those passes take sinks? NULL: all do. Pure. */
+    bool (*takes_sinks)(const struct glint_variant *row);
 
     /* Does the row take this problem, which has its key? If not, the status of a refusal and the field at fault. Pure. */
     enum glint_status (*fits)(const struct glint_variant *row, const struct glint_problem *problem,
@@ -91,7 +93,7 @@ struct glint_family {
 static inline bool glint_row_takes_sinks(const struct glint_variant *row)
 {
     const struct glint_family *family = row->family;
-    return (family->sinks >> row->pass & 1u) != 0 && (family->sinks_with == 0 || (row->features & family->sinks_with) != 0);
+    return (family->sinks >> row->pass & 1u) != 0 && (!family->takes_sinks || family->takes_sinks(row));
 }
 
 /* What every family asks of strides: multiples of the row's alignment, where an extent is above 1. */

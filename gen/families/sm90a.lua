@@ -15,6 +15,7 @@ local REGISTERS = 65536  -- of a multiprocessor
 local STEP = 8           -- setmaxnreg counts registers by eights
 local SHORT_STAGES = 2   -- of a block that loads for itself
 local TILES_AHEAD = 2    -- numbers of tiles that a persistent block's loader announces
+local SEQUENCES_BYTES = 144 -- the same where lengths are read, with each tile's own: sequence_queue of lib/device/warpgroup_lengths.h
 
 local arch_list = schema.list(schema.name(ARCHS))
 
@@ -25,7 +26,8 @@ local sm90a = {
   prologue = '#include "lib/cuda/kernel.h"',
   extension = "cu",
   templates = { fwd = "sm90a_fwd.cu.lua", bwd = "sm90a_bwd.cu.lua" },
-  fields = { archs = arch_list },
+  fields = { archs = arch_list, device_lengths = schema.flag() },
+  passed = { "device_lengths" },
   required = { "archs" },
   target_field = "archs",
   all_targets = ARCHS,
@@ -42,6 +44,7 @@ local sm90a = {
     turns = schema.flag(),                              -- persistent: warpgroups issue their products in turn
     dynamic = schema.flag(),                            -- persistent: a block takes the next tile that nobody has, and not every so many-th
     blocks_per_sm = schema.integer(1, 8),                  -- short: that the registers must leave room for
+    device_lengths = schema.flag(),                         -- forward: a second kernel, for GLINT_LENGTHS_DEVICE; the family's own unless it is said
     strategy = schema.choice(backward.strategies),          -- backward: dQ summed by key blocks in turn, or in a kernel of its own
     archs = arch_list,
     spills = schema.sentence(),                            -- allows register spills, and says why
@@ -77,7 +80,7 @@ function sm90a.parse(how)
 end
 
 -- Shared memory of a block: tiles and 8-byte mbarriers, { what, bytes } each, as the templates lay them out.
-local function parts_of(record)
+local function parts_of(record, lengths)
   local row = record.head_dim * record.dtype_bytes
   local q, kv = ("Q %d x %d x %d"):format(record.q_slots, record.m, row), ("K, V %d x %d x %d"):format(2 * record.stages, record.n, row)
   local parts = { { q, record.q_slots * record.m * row }, { kv, 2 * record.stages * record.n * row } }
@@ -86,14 +89,14 @@ local function parts_of(record)
     return parts
   end
   parts[3] = { "barriers", 16 * record.q_slots + 32 * record.stages }
-  parts[4] = { "tiles ahead", 20 * TILES_AHEAD }
-  if record.causal then parts[5] = { "scanners", 16 * record.stages } end
+  parts[4] = { "tiles ahead", lengths and SEQUENCES_BYTES or 20 * TILES_AHEAD }
+  if record.causal or lengths then parts[5] = { "scanners", 16 * record.stages } end
   return parts
 end
 
-local function smem_of(record)
+local function smem_of(record, lengths)
   local bytes, shown = 0, {}
-  for i, part in ipairs(parts_of(record)) do bytes, shown[i] = bytes + part[2], part[1] end
+  for i, part in ipairs(parts_of(record, lengths)) do bytes, shown[i] = bytes + part[2], part[1] end
   return { { kernel = "fwd", bytes = bytes, text = ("%s = %d"):format(table.concat(shown, " + "), bytes) } }
 end
 
@@ -109,6 +112,7 @@ end
 
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function sm90a.complete(record)
+  record.device_lengths = record.pass == "fwd" and record.device_lengths or false
   if record.pass == "bwd" then return backward.complete(record) end
   record.schedule, record.strategy_id = record.schedule or "persistent", "GLINT_GPU_FORWARD"
   record.warpgroups = record.m // ROWS
@@ -124,11 +128,16 @@ function sm90a.complete(record)
     if record.dynamic == nil then record.dynamic = record.causal end
     record.zero_words = record.dynamic and 1 or nil
   end
-  record.smem = smem_of(record)
+  record.smem = smem_of(record, false)
   record.smem_bytes, record.alignment_bytes, record.padded_dim = record.smem[1].bytes, 16, record.head_dim
   record.maps = { map(record, "GLINT_GPU_Q", ROWS), map(record, "GLINT_GPU_K", record.n), map(record, "GLINT_GPU_V", record.n) }
   record.launches = { { suffix = "", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
     blocks_per_sm = not short and 1 or nil } }
+  if not record.device_lengths then return end
+  local plain = not (record.bounds_first or record.capped) -- whose first kernel is as it was measured, without sinks
+  record.lengths_words = not short and 1 or nil
+  record.launches[2] = setmetatable({ suffix = "_lengths", smem_bytes = smem_of(record, true)[1].bytes,
+    lengths = 1, sinks = plain and 2 or nil }, { __index = record.launches[1] })
 end
 
 --- A tile of another head dim's: none is known to go without a measurement.
@@ -216,16 +225,18 @@ function sm90a.check(record, report)
       record.warpgroups, apart, record.stages), "more keys, more stages, or fewer queries")
   end
   local registers = short and REGISTERS // (128 * record.blocks_per_sm) // STEP * STEP or record.registers
-  if payload(record) > math.min(registers, 255) - (record.capped and 40 or 24) then
+  local others = record.capped and 40 or record.bounds_first and not short and 32 or 24
+  if payload(record) > math.min(registers, 255) - others then
     report("n", ("scores, weights and O are %d numbers a thread, which has %d registers"):format(payload(record), registers), "fewer keys")
   end
   if not short and record.producer_registers < 24 then
     report("registers", ("leaves %d a thread that loads, of %d at the start"):format(record.producer_registers, share(record)), "fewer")
   end
   local limit = architectures.get(record.archs[1])
-  if record.smem_bytes > limit.block_kib * KIB then
+  local smem = smem_of(record, record.device_lengths)[1]
+  if smem.bytes > limit.block_kib * KIB then
     report("tile", ("at head_dim %d the kernel needs %s bytes of shared memory, and a block has %d"):format(record.head_dim,
-      record.smem[1].text, limit.block_kib * KIB), "a smaller m or n, fewer stages or q_slots")
+      smem.text, limit.block_kib * KIB), "a smaller m or n, fewer stages or q_slots")
   elseif short and record.blocks_per_sm * (record.smem_bytes + KIB) > limit.sm_kib * KIB then
     report("blocks_per_sm", ("%d blocks need %d bytes of shared memory, and a multiprocessor has %d"):format(record.blocks_per_sm,
       record.blocks_per_sm * (record.smem_bytes + KIB), limit.sm_kib * KIB), "fewer blocks or keys")
@@ -243,11 +254,13 @@ function sm90a.describe(record)
     how = ("persistent, %d warpgroups of %d registers a thread that compute and one of %d that loads; K and V in %d stages."):format(
       record.warpgroups, record.registers, record.producer_registers, record.stages)
   end
-  return {
+  local lines = {
     ("For %s."):format(sm90a.target_name(record.archs[1])),
     ("Tile: %d queries x %d keys; %s"):format(record.tile_m, record.tile_n, how),
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
   }
+  if record.device_lengths then lines[4] = "A second kernel reads the lengths of the sequences." end
+  return lines
 end
 
 --- The arithmetic of the budget, for explain.

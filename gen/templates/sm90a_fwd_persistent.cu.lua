@@ -1,7 +1,8 @@
 $ local first, lowest = bounds_first and "work.first" or "0", bounds_first and "lowest" or "0"
 $ local work = bounds_first and "window_work" or "tile_work"
 $ local find = bounds_first and "find_window<TILE_M, TILE_N>" or "find_tile<TILE_M, TILE_N, " .. tostring(causal) .. ">"
-$ local log_of_nothing = (capped and "p.base.sinks ? ld_global_f32(p.base.sinks + work.head_q) : " or "") .. "-GLINT_INFINITY"
+$ local find_keys = bounds_first and "find_window_keys<TILE_M, TILE_N>" or "find_keys<TILE_M, TILE_N, " .. tostring(causal) .. ">"
+$ local sink = "%s.sinks ? ld_global_f32(%s.sinks + work.head_q) : -GLINT_INFINITY"
 /* A persistent block of ${warpgroups} warpgroups that compute, 64 queries each, and one that loads. Tiles of
  * ${tile_m} queries of one head are worked on one after another, each over the keys in blocks of ${tile_n}, last
  * block first. While the products of a block are summed, the scores of the next are made into weights; at the end of
@@ -19,6 +20,9 @@ $ if not bounds_first then
 $ end
 $ end
  *     others    S = Q K^T, P = 2^(scale (S - max)), O += P V */
+$ if device_lengths then
+#include "lib/device/warpgroup_lengths.h"
+$ end
 #include "lib/device/warpgroup_forward.h"
 
 enum {
@@ -60,10 +64,40 @@ enum {
 $ else
 enum { SHARED_BYTES = queue::end };
 $ end
+$ if device_lengths then
+typedef sequence_queue<value_ring::end> sequences; /* in place of them where lengths are read */
+enum { LENGTHS_V_CUT = sequences::end, LENGTHS_SPECIAL = LENGTHS_V_CUT + 8 * STAGES };
+$ end
 
 /* Named barriers: 1 + w to warpgroup w's turn at the tensor cores, OWN + w within it. */
 enum { TURN = 1, OWN = TURN + WARPGROUPS };
 
+$ for _, kind in ipairs(device_lengths and { "given", "lengths" } or { "given" }) do
+$ local lengths = kind == "lengths"
+$ local scans = causal or lengths -- values that a mask hides or that lie beyond a length
+$ local params, base = lengths and "glint_lengths_maps_params" or "glint_forward_maps_params", lengths and "p.base.base" or "p.base"
+$ local thread = lengths and "(thread_index_anew() % 64)" or "thread" -- its registers are worth more in the loop over tiles
+$ local v_cut, found = lengths and "LENGTHS_V_CUT" or "V_CUT", lengths and "LENGTHS_SPECIAL" or "SPECIAL"
+$ local log_of_nothing = (capped or lengths) and sink:format(base, base) or "-GLINT_INFINITY"
+$ local with_sink = (bounds_first or capped or lengths) and "write_output_with_sink" or "write_output"
+$ local sight, end_query = lengths and "sequences::lengths(shared, sequences::at_hand(t))" or "shape", lengths and ", of_shape" or ""
+$ if lengths then
+/* ==== The same over sequences whose lengths are read here; those of the shape are bounds =========================================
+ * Other overloads of the same functions, and of one function for all masks the scanners: values beyond a length become zeros as those beyond the
+ * bound are, so that a sequence has the bits of a call with its lengths. */
+
+/* Where the block works next; false after its last tile. By a whole warp, or by one lane alone. keeps: it gives the tile's lengths back itself. */
+template <bool warp, bool keeps> GLINT_DEVICE bool next_tile(struct ${work} &work, uint32_t shared, struct ring &t)
+{
+    if (!sequences::wait(shared, t, work))
+        return false;
+    ${find_keys}(work, sequences::lengths(shared, t));
+    ring_advance<sequences::stages>(t);
+    if (!keeps)
+        sequences::give_back<warp>(shared, sequences::at_hand(t));
+    return true;
+}
+$ else
 /* Where the block works next; false after its last tile. By a whole warp, or by one lane alone. */
 template <bool warp>
 GLINT_DEVICE bool next_tile(struct ${work} &work, const struct glint_gpu_shape &shape, uint32_t shared,
@@ -78,30 +112,43 @@ GLINT_DEVICE bool next_tile(struct ${work} &work, const struct glint_gpu_shape &
     ring_advance<2>(t);
     return ${find}(work, shape, tile);
 }
+$ end
 
 /* ---- the warpgroup that loads ------------------------------------------------------------------------------------ */
 
-$ if dynamic then
+$ if lengths or dynamic then
 /* Announces this block's tiles, too: each is the first one that no block has taken. It is taken when the last keys of the
  * tile before are on their way, not sooner: a block that takes a tile long before it can begin leaves others idle at the end. */
 $ else
 /* Announces this block's tiles, too: every p.blocks[0]-th of them. */
 $ end
-GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_queries_and_keys(const struct ${params} &p, uint32_t shared)
 {
-    const int32_t group = p.base.shape.group;
+    const int32_t group = ${base}.shape.group;
     struct ring q = {0, 0}, k = {0, 0}, t = {0, 0};
     uint32_t tile = block_index();
     struct ${work} work;
 
     for (;;) {
+$ if lengths then
+        struct own_shape own;
+
+        if (!take_tile<TILE_M, ${tostring(causal)}>(work, own, p, p.blocks[1], tile)) {
+            sequences::announce_end(shared, t);
+            return;
+        }
+        sequences::announce(shared, t, work, own);
+        ring_advance<sequences::stages>(t);
+        ${find_keys}(work, own);
+$ else
         const bool any = ${find}(work, p.base.shape, tile);
 
         queue::announce(shared, t, tile);
         ring_advance<2>(t);
         if (!any)
             return;
-$ if not dynamic then
+$ end
+$ if not lengths and not dynamic then
         tile = tile + p.blocks[0];
 $ end
         for (int32_t block = work.blocks - 1; block >= ${first}; --block) {
@@ -119,26 +166,28 @@ $ end
                                       GLINT_L2_EVICT_FIRST);
             ring_advance<Q_SLOTS>(q);
         }
-$ if dynamic then
+$ if lengths then
+        tile = p.blocks[1] - atom_global_add_u32(p.words, 0xffffffffu);
+$ elseif dynamic then
         tile = p.blocks[0] + atom_global_add_u32(p.words, 1);
 $ end
     }
 }
 
-GLINT_DEVICE void load_values(const struct glint_forward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_values(const struct ${params} &p, uint32_t shared)
 {
-    const int32_t group = p.base.shape.group;
-    struct ring v = {0, 0}, t = {0, 0}${causal and ", cut = {0, 0}" or ""};
+    const int32_t group = ${base}.shape.group;
+    struct ring v = {0, 0}, t = {0, 0}${scans and ", cut = {0, 0}" or ""};
     struct ${work} work;
 
-    while (next_tile<false>(work, p.base.shape, shared, t))
+    while (${lengths and "next_tile<false, false>(work, shared, t)" or "next_tile<false>(work, p.base.shape, shared, t)"})
         for (int32_t block = work.blocks - 1; block >= ${first}; --block) {
             uint32_t full = value_ring::full(shared, v);
 
             value_ring::wait_empty(shared, v);
-$ if causal then
+$ if scans then
             if (${bounds_first and "is_cut(work, block)" or "block >= work.first_masked"}) {
-                full = shared + V_CUT + 8 * cut.stage;
+                full = shared + ${v_cut} + 8 * cut.stage;
                 ring_advance<STAGES>(cut);
             } else
                 mbarrier_arrive(full); /* for the second scanner, and below for the first */
@@ -150,19 +199,32 @@ $ end
         }
 }
 
-$ if causal then
+$ if scans then
+$ if not lengths then
 /* A weight of zero times NaN is NaN, so NaN and infinity leave the blocks of V in which some query does not see every
  * key. Queries that do see them get them at the end: see add_special. This is scanner 0 or 1. */
-GLINT_DEVICE void scan_values(const struct glint_forward_maps_params &p, uint32_t shared, uint32_t scanner)
+$ elseif causal then
+/* Values beyond the length first: they are nobody's. */
+$ else
+/* Without a mask the only values that some query does not see are those beyond the length. */
+$ end
+GLINT_DEVICE void scan_values(const struct ${params} &p, uint32_t shared, uint32_t scanner)
 {
+$ if not lengths then
     const uint32_t thread = 32 * scanner + lane_index();
+$ end
     struct ring v = {0, 0}, cut = {0, 0}, t = {0, 0};
     struct ${work} work;
+$ if lengths then
 
-    while (next_tile<true>(work, p.base.shape, shared, t)) {
-$ if not bounds_first then
+    for (uint32_t batch = p.blocks[1] * ${thread} + block_index(); batch < (uint32_t)${base}.shape.batch; batch += 64 * p.blocks[1])
+        note_fault(p.base, (int32_t)batch);
+$ end
+
+    while (${lengths and "next_tile<true, true>(work, shared, t)" or "next_tile<true>(work, p.base.shape, shared, t)"}) {
+$ if causal and not bounds_first then
         if (work.blocks == 0)
-            write_nothing<TILE_M, HEAD_DIM>(p.base, work, ${log_of_nothing}, thread, 64);
+            write_nothing<TILE_M, HEAD_DIM>(${base}, work, ${log_of_nothing}, ${thread}, 64${lengths and ", " .. sight or ""});
 $ end
         for (int32_t block = work.blocks - 1; block >= ${first}; --block) {
             const uint32_t values = value_ring::tile(shared, v);
@@ -179,30 +241,41 @@ $ else
                 break;
             }
 $ end
-            mbarrier_wait(shared + V_CUT + 8 * cut.stage, cut.phase);
+            mbarrier_wait(shared + ${v_cut} + 8 * cut.stage, cut.phase);
             ring_advance<STAGES>(cut);
-            const bool special = sees_special(values, key_tile::bytes, thread, 64, element::EXPONENT);
+$ if lengths then
+            if (clear_rows<key_tile>(values, ${sight}.seqlen_k - block * TILE_N, ${thread}, 64))
+                fence_async_shared();
+$ end
+$ if causal then
+            const bool special = sees_special${lengths and "<2>" or ""}(values, key_tile::bytes, ${thread}, 64, element::EXPONENT);
             if (special) {
-                remove_special(values, key_tile::bytes, thread, 64, element::EXPONENT);
+                remove_special(values, key_tile::bytes, ${thread}, 64, element::EXPONENT);
                 fence_async_shared();
             }
             const bool any = warp_any(special);
+$ end
             warp_sync();
             if (lane_index() == 0) {
-                st_shared_u32(shared + SPECIAL + 8 * v.stage + 4 * scanner, any);
+$ if causal then
+                st_shared_u32(shared + ${found} + 8 * v.stage + 4 * scanner, any);
+$ end
                 mbarrier_arrive(value_ring::full(shared, v));
             }
             ring_advance<STAGES>(v);
         }
+$ if lengths then
+        sequences::give_back<true>(shared, sequences::at_hand(t));
+$ end
     }
 }
 
 $ end
 /* ---- the warpgroups that compute --------------------------------------------------------------------------------- */
 
-GLINT_DEVICE void attend(const struct glint_forward_maps_params &p, uint32_t shared, uint32_t w)
+GLINT_DEVICE void attend(const struct ${params} &p, uint32_t shared, uint32_t w)
 {
-    const struct glint_gpu_shape &shape = p.base.shape;
+    const struct glint_gpu_shape &shape = ${base}.shape;
     const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
     const bool first_lane = lane_index() == 0;
     struct ring q = {0, 0}, k = {0, 0}, v = {0, 0}, t = {0, 0};
@@ -214,7 +287,19 @@ GLINT_DEVICE void attend(const struct glint_forward_maps_params &p, uint32_t sha
 $ if bounds_first then
     int32_t lowest = 0; /* the last block of this warpgroup's walk over the tile */
 $ end
+$ if lengths then
+    auto go_on = [&]() {
+        bool any = next_tile<true, true>(work, shared, t);
 $ if causal and not bounds_first then
+
+        while (any && work.blocks == 0) { /* tiles whose queries see no key are the scanners' */
+            sequences::give_back<true>(shared, sequences::at_hand(t));
+            any = next_tile<true, true>(work, shared, t);
+        }
+$ end
+        return any;
+    };
+$ elseif causal and not bounds_first then
     auto go_on = [&]() { /* tiles whose queries see no key are the scanners' */
         bool any;
 
@@ -286,14 +371,14 @@ $ end
         float shift[2];
 
 $ if capped then
-        change_scores(s, capped_score{p.base.score_ratio, p.base.score_limit});
+        change_scores(s, capped_score{${base}.score_ratio, ${base}.score_limit});
 $ end
 $ if bounds_first then
-        if (cuts_own<TILE_N>(shape, work.query0 + 64 * (int32_t)w, of_block))
-            hide_window<TILE_N>(s, shape, work.query0 + 64 * (int32_t)w, of_block);
+        if (cuts_own<TILE_N>(${sight}, work.query0 + 64 * (int32_t)w, of_block))
+            hide_window<TILE_N>(s, ${sight}, work.query0 + 64 * (int32_t)w, of_block);
 $ else
         if (of_block >= work.first_masked)
-            hide_scores<TILE_N, ${tostring(causal)}>(s, shape, work.query0 + 64 * (int32_t)w, of_block);
+            hide_scores<TILE_N, ${tostring(causal)}>(s, ${sight}, work.query0 + 64 * (int32_t)w, of_block);
 $ end
         const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
         make_weights<TILE_N>(rows, s, shift, scale);
@@ -308,18 +393,23 @@ $ end
         wgmma_hold(weights, TILE_N / 4);
 $ if causal then
         if (${bounds_first and "is_cut(of, of_block)" or "of_block >= of.first_masked"} && first_lane)
-            special |= ld_shared_u32(shared + SPECIAL + 8 * v.stage) |
-                       ld_shared_u32(shared + SPECIAL + 8 * v.stage + 4);
+            special |= ld_shared_u32(shared + ${found} + 8 * v.stage) |
+                       ld_shared_u32(shared + ${found} + 8 * v.stage + 4);
 $ end
         release_values();
     };
+$ if lengths then
+    auto finish = [&](const struct ${work} &of, const struct softmax_rows &of_rows, int32_t seqlen_q) {
+        const struct own_shape of_shape = {seqlen_q, 0, 0, 0};
+$ else
     auto finish = [&](const struct ${work} &of, const struct softmax_rows &of_rows) {
+$ end
 $ if causal then
         if (warp_any(special != 0))
-            add_special<element, TILE_N>(o, p.base, of, of.query0 + 64 * (int32_t)w);
+            add_special<element, TILE_N>(o, ${base}, of, of.query0 + 64 * (int32_t)w${lengths and ", find_shape(p.base, of.batch)" or ""});
         special = 0;
 $ end
-        ${bounds_first and "write_output_with_sink" or capped and "write_output_with_sink" or "write_output"}<element, BELOW>(o, of_rows, p.base, of, of.query0 + 64 * (int32_t)w);
+        ${with_sink}<element, BELOW>(o, of_rows, ${base}, of, of.query0 + 64 * (int32_t)w${end_query});
     };
 $ if bounds_first then
     /* A block whose keys no query of this warpgroup sees is only passed on: no lane looks for a stage's phase when the
@@ -339,7 +429,7 @@ $ end
         release_values();
     };
     auto find_blocks = [&]() {
-        const struct own_window own = find_own<TILE_N>(work, shape, work.query0 + 64 * (int32_t)w);
+        const struct own_window own = find_own<TILE_N>(work, ${sight}, work.query0 + 64 * (int32_t)w);
 
         block = own.last;
         lowest = own.first;
@@ -384,7 +474,7 @@ $ end
 $ if bounds_first then
             find_blocks();
 $ else
-            block = own_blocks<TILE_N, ${tostring(causal)}>(work, shape, work.query0 + 64 * (int32_t)w) - 1;
+            block = own_blocks<TILE_N, ${tostring(causal)}>(work, ${sight}, work.query0 + 64 * (int32_t)w) - 1;
 $ end
             begin_tile();
         }
@@ -415,6 +505,10 @@ $ end
 
         const struct ${work} done = work;
         const struct softmax_rows done_rows = rows;
+$ if lengths then
+        const int32_t done_seqlen_q = ${sight}.seqlen_q;
+        sequences::give_back<true>(shared, sequences::at_hand(t));
+$ end
 $ if bounds_first then
         const int32_t done_block = block, left = block - work.first; /* blocks of this tile that others walk over still */
         int32_t passed = left;
@@ -431,7 +525,7 @@ $ if bounds_first then
                 pass_keys();
 $ else
         more = go_on();
-        block = more ? own_blocks<TILE_N, ${tostring(causal)}>(work, shape, work.query0 + 64 * (int32_t)w) - 1 : 0;
+        block = more ? own_blocks<TILE_N, ${tostring(causal)}>(work, ${sight}, work.query0 + 64 * (int32_t)w) - 1 : 0;
         begun = more && block == work.blocks - 1;
         if (begun) { /* the last values of this tile, and the first scores of the next */
 $ end
@@ -458,7 +552,7 @@ $ if bounds_first then
             for (int32_t i = 0; i < passed; ++i)
                 pass_values();
 $ end
-            finish(done, done_rows);
+            finish(done, done_rows${lengths and ", done_seqlen_q" or ""});
         } else {
             wait_values();
 $ if turns then
@@ -479,23 +573,23 @@ $ if bounds_first then
                 pass_values();
             }
 $ end
-            finish(done, done_rows);
+            finish(done, done_rows${lengths and ", done_seqlen_q" or ""});
         }
     }
 }
 
-GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_forward_maps_params) p)
+GLINT_KERNEL(THREADS, 1) ${symbol}${lengths and "_lengths" or ""}(GLINT_PARAMS(struct ${params}) p)
 {
     const uint32_t shared = shared_base(), warpgroup = warp_index() / 4;
 
     if (thread_index() == 0) {
         query_ring::init(shared, 1, 4 * WARPGROUPS);
         key_ring::init(shared, 1, 4 * WARPGROUPS);
-        value_ring::init(shared, ${causal and 2 or 1}, 4 * WARPGROUPS);
-        queue::init(shared, 4 * WARPGROUPS + ${causal and 3 or 1});
-$ if causal then
+        value_ring::init(shared, ${scans and 2 or 1}, 4 * WARPGROUPS);
+        ${lengths and "sequences" or "queue"}::init(shared, 4 * WARPGROUPS + ${scans and 3 or 1});
+$ if scans then
         for (uint32_t i = 0; i < STAGES; ++i)
-            mbarrier_init(shared + V_CUT + 8 * i, 1);
+            mbarrier_init(shared + ${v_cut} + 8 * i, 1);
 $ end
         fence_mbarrier_init();
     }
@@ -507,7 +601,7 @@ $ end
             load_queries_and_keys(p, shared);
         if (warp == 1 && lane_index() == 0)
             load_values(p, shared);
-$ if causal then
+$ if scans then
         if (warp >= 2)
             scan_values(p, shared, warp - 2);
 $ end
@@ -516,3 +610,4 @@ $ end
         attend(p, shared, warpgroup);
     }
 }
+$ end

@@ -1,11 +1,15 @@
 $ local lowest = bounds_first and "work.first" or "0"
 $ local work = bounds_first and "window_work" or "tile_work"
 $ local find = bounds_first and "find_window<TILE_M, TILE_N>" or "find_tile<TILE_M, TILE_N, " .. tostring(causal) .. ">"
-$ local log_of_nothing = (capped and "p.base.sinks ? ld_global_f32(p.base.sinks + work.head_q) : " or "") .. "-GLINT_INFINITY"
+$ local find_keys = bounds_first and "find_window_keys<TILE_M, TILE_N>" or "find_keys<TILE_M, TILE_N, " .. tostring(causal) .. ">"
+$ local sink = "%s.sinks ? ld_global_f32(%s.sinks + work.head_q) : -GLINT_INFINITY"
 /* A block of one warpgroup owns 64 queries of one head, loads for itself, and walks over the keys in blocks of
  * ${tile_n}, last block first. While the products of a block are summed, the scores of the next are made into weights.
  * ${blocks_per_sm} such blocks share a multiprocessor and fill each other's gaps, so short sequences and masks, where a
  * persistent block's beginnings and ends count, go here. */
+$ if device_lengths then
+#include "lib/device/warpgroup_lengths.h"
+$ end
 #include "lib/device/warpgroup_forward.h"
 
 enum {
@@ -44,9 +48,19 @@ GLINT_DEVICE void load_block(uint32_t to, const struct tensor_map *map, int32_t 
     load_tile<key_tile>(to, map, block * TILE_N, head, work.batch, full, GLINT_L2_EVICT_LAST);
 }
 
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forward_maps_params) p)
+$ for _, kind in ipairs(device_lengths and { "given", "lengths" } or { "given" }) do
+$ local lengths = kind == "lengths"
+$ local params, base = lengths and "glint_lengths_maps_params" or "glint_forward_maps_params", lengths and "p.base.base" or "p.base"
+$ local log_of_nothing = (capped or lengths) and sink:format(base, base) or "-GLINT_INFINITY"
+$ local with_sink = (bounds_first or capped or lengths) and "write_output_with_sink" or "write_output"
+$ local sight, end_query = lengths and "own" or "shape", lengths and ", own" or ""
+$ if lengths then
+/* The same over sequences whose lengths are read here; those of the shape are bounds. Values beyond a length become zeros as those beyond the
+ * bound are, so that a sequence has the bits of a call with its lengths. */
+$ end
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}${lengths and "_lengths" or ""}(GLINT_PARAMS(struct ${params}) p)
 {
-    const struct glint_gpu_shape &shape = p.base.shape;
+    const struct glint_gpu_shape &shape = ${base}.shape;
     const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
     const uint32_t shared = shared_base();
     const bool loads = thread_index() == 0;
@@ -56,10 +70,21 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forw
     float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
     uint32_t weights[TILE_N / 4];
 
+$ if lengths then
+    if (loads && block_index() < (uint32_t)shape.batch)
+        note_fault(p.base, (int32_t)block_index());
+    if (!place_tile<TILE_M, ${tostring(causal)}>(work, shape, block_index()))
+        return;
+    const struct own_shape own = find_shape(p.base, work.batch);
+    if (work.query0 >= own.seqlen_q)
+        return;
+    ${find_keys}(work, own);
+$ else
     ${find}(work, shape, block_index());
+$ end
 $ if causal and not bounds_first then
     if (work.blocks == 0) { /* no key is seen */
-        write_nothing<TILE_M, HEAD_DIM>(p.base, work, ${log_of_nothing}, thread_index(), THREADS);
+        write_nothing<TILE_M, HEAD_DIM>(${base}, work, ${log_of_nothing}, thread_index(), THREADS${end_query});
         return;
     }
 $ end
@@ -107,14 +132,14 @@ $ end
         float shift[2];
 
 $ if capped then
-        change_scores(s, capped_score{p.base.score_ratio, p.base.score_limit});
+        change_scores(s, capped_score{${base}.score_ratio, ${base}.score_limit});
 $ end
 $ if bounds_first then
-        if (cuts_own<TILE_N>(shape, work.query0, of_block))
-            hide_window<TILE_N>(s, shape, work.query0, of_block);
+        if (cuts_own<TILE_N>(${sight}, work.query0, of_block))
+            hide_window<TILE_N>(s, ${sight}, work.query0, of_block);
 $ else
         if (of_block >= work.first_masked)
-            hide_scores<TILE_N, ${tostring(causal)}>(s, shape, work.query0, of_block);
+            hide_scores<TILE_N, ${tostring(causal)}>(s, ${sight}, work.query0, of_block);
 $ end
         const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
         make_weights<TILE_N>(rows, s, shift, scale);
@@ -131,6 +156,12 @@ $ end
         const uint32_t values = shared + V_AT + ring.stage * key_tile::bytes;
 
         mbarrier_wait(shared + V_FULL + 8 * ring.stage, ring.phase);
+$ if lengths then
+        if (clear_rows<key_tile>(values, own.seqlen_k - of_block * TILE_N, thread_index(), THREADS)) {
+            fence_async_shared();
+            block_sync();
+        }
+$ end
 $ if causal then
         if (${bounds_first and "is_cut(work, of_block)" or "of_block >= work.first_masked"} &&
             block_any(sees_special(values, key_tile::bytes, thread_index(), THREADS, element::EXPONENT))) {
@@ -190,7 +221,8 @@ $ end
     hold_all();
 $ if causal then
     if (special)
-        add_special<element, TILE_N>(o, p.base, work, work.query0);
+        add_special<element, TILE_N>(o, ${base}, work, work.query0${lengths and ", own" or ""});
 $ end
-    ${bounds_first and "write_output_with_sink" or capped and "write_output_with_sink" or "write_output"}<element, BELOW>(o, rows, p.base, work, work.query0);
+    ${with_sink}<element, BELOW>(o, rows, ${base}, work, work.query0${end_query});
 }
+$ end

@@ -114,6 +114,7 @@ union glint_cuda_params {
     struct glint_decode_pages_params decode_pages;
     struct glint_decode_scales_params decode_scales;
     struct glint_forward_maps_params forward_maps;
+    struct glint_lengths_maps_params lengths_maps;
     struct glint_backward_maps_params backward_maps;
 };
 
@@ -121,6 +122,13 @@ union glint_cuda_params {
  * are added by glint_cuda_run. */
 void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
                             void *workspace, void *params);
+
+/* The same of the lengths, behind the parameters of every forward kernel. */
+void glint_cuda_fill_lengths(const struct glint_plan *plan, const struct glint_tensors *tensors,
+                             struct glint_lengths_params *params);
+
+/* Does a problem run in the row's kernel that reads lengths, in place of the others? */
+bool glint_cuda_reads_lengths(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem);
 
 /* Is what the kernels make of a softcap finite? */
 enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, struct glint_fault *fault);

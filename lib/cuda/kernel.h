@@ -16,8 +16,8 @@
  *     ahead of it has ended                      does not know the attribute starts it when that has ended
  *     tensor maps              maps, in order    its parameter is struct glint_forward_maps_params or glint_backward_maps_params, of
  *                                                lib/device/hopper_params.h
- *     lengths on the device    lengths = 1       its parameter is struct glint_lengths_params; a row without such a launch is for lengths of
- *                                                the host alone
+ *     lengths on the device    lengths = 1       its parameter is struct glint_lengths_params, with maps struct glint_lengths_maps_params; a
+ *                                                row without such a launch is for lengths of the host alone
  *     ragged sequences         lengths = 2       its parameter is struct glint_ragged_params, or struct glint_ragged_backward_params
  *     K and V in pages         lengths = 1,      its parameter is struct glint_pages_params; of decode, which has no lengths = 1 as it reads
  *                              pages = 1         them always, struct glint_decode_pages_params
@@ -64,7 +64,8 @@ struct glint_gpu_launch {
     uint32_t dependent;     /* 1: programmatic dependent launch on what is ahead in the stream */
     uint32_t lengths;       /* enum glint_lengths of the problems that it is launched for; from 1 on a tile a head at least */
     uint32_t pages; /* 1: in place of that one where K and V are in pages; of decode in place of the one with the same grid */
-    uint32_t sinks; /* 1: left out for a problem without sinks */
+    uint32_t
+        sinks; /* 1: left out for a problem without sinks; 2: one that reads lengths, also in place of those that take no sinks */
 };
 
 #define GLINT_GPU_MAX_LAUNCHES 8
@@ -112,9 +113,10 @@ struct glint_gpu_kernel {
     uint32_t image_count;
     uint32_t part_heads, parts_from;   /* fused: see glint_gpu_part_heads */
     uint32_t chunk_steps, span_chunks; /* decode: steps of tile_n keys in a chunk, a power of two, and chunks in a span */
-    uint32_t row_dim;    /* numbers of a row of a tile, and of dq_sum and key_sum: head_dim, with zeros up to whole fragments */
-    uint32_t zero_words; /* forward: at the start of the workspace, 0 when the first kernel begins */
-    uint32_t map_count;  /* at most GLINT_FORWARD_MAPS or GLINT_BACKWARD_MAPS; 0: the parameter has no maps */
+    uint32_t row_dim;       /* numbers of a row of a tile, and of dq_sum and key_sum: head_dim, with zeros up to whole fragments */
+    uint32_t zero_words;    /* forward: at the start of the workspace, 0 when the first kernel begins */
+    uint32_t lengths_words; /* in place of them where the kernel that reads lengths is launched */
+    uint32_t map_count;     /* at most GLINT_FORWARD_MAPS or GLINT_BACKWARD_MAPS; 0: the parameter has no maps */
     struct glint_gpu_map map[GLINT_GPU_MAX_MAPS];
 };
 

@@ -107,13 +107,27 @@ static void count_decode_grids(const struct glint_gpu_kernel *kernel, const stru
     }
 }
 
+bool glint_cuda_reads_lengths(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem)
+{
+    bool reads = problem->lengths == GLINT_LENGTHS_DEVICE;
+    for (uint32_t i = 0; i < kernel->launch_count; i++)
+        reads = reads || (kernel->launch[i].sinks == 2 && problem->sinks != 0);
+    return reads;
+}
+
+static uint32_t words_of(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem)
+{
+    return glint_cuda_reads_lengths(kernel, problem) ? kernel->lengths_words : kernel->zero_words;
+}
+
 static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem, uint32_t multiprocessors,
                         struct glint_cuda_plan *own)
 {
+    const uint32_t lengths = glint_cuda_reads_lengths(kernel, problem) ? GLINT_LENGTHS_DEVICE : problem->lengths;
     for (uint32_t i = 0; i < kernel->launch_count; i++) {
         uint64_t tiles;
-        if (kernel->launch[i].lengths != problem->lengths || (kernel->launch[i].pages != 0) != (problem->page_rows > 0) ||
-            (kernel->launch[i].sinks != 0 && problem->sinks == 0))
+        if (kernel->launch[i].lengths != lengths || (kernel->launch[i].pages != 0) != (problem->page_rows > 0) ||
+            (kernel->launch[i].sinks == 1 && problem->sinks == 0))
             continue;
         if (!count_tiles(&kernel->launch[i], problem, own->backward.parts, &tiles))
             return false;
@@ -153,7 +167,7 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
     const struct glint_gpu_kernel *kernel = variant->kernel;
     const bool backward = variant->pass == GLINT_BACKWARD, ragged = problem->lengths == GLINT_LENGTHS_RAGGED;
     struct glint_cuda_plan own = {.shape = shape_of(problem), .backward.parts = 1};
-    uint64_t bytes = ((uint64_t)kernel->zero_words * sizeof(uint32_t) + 255) / 256 * 256; /* the words that begin as 0 */
+    uint64_t bytes = ((uint64_t)words_of(kernel, problem) * sizeof(uint32_t) + 255) / 256 * 256; /* the words that begin as 0 */
     if (kernel->strategy == GLINT_GPU_DECODE) {
         if (!glint_decode_lay_out(&own.decode, &own.shape, kernel, variant->tile_m, variant->tile_n, concurrency, bytes, &bytes))
             return false;
@@ -312,6 +326,19 @@ void glint_cuda_fill_params(const struct glint_variant *variant, const struct gl
     }
 }
 
+void glint_cuda_fill_lengths(const struct glint_plan *plan, const struct glint_tensors *tensors,
+                             struct glint_lengths_params *params)
+{
+    const struct glint_problem *p = &plan->problem;
+    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    params->seqlens_q = tensors->seqlens_q;
+    params->seqlens_k = tensors->seqlens_k;
+    params->fault = tensors->fault;
+    params->bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    params->window_left = window ? (int32_t)p->window_left : -1;
+    params->window_right = window ? (int32_t)p->window_right : p->mask == GLINT_MASK_NONE ? -1 : 0;
+}
+
 static bool has_blocks(const struct glint_gpu_kernel *kernel, const uint32_t blocks[])
 {
     for (uint32_t i = 0; i < kernel->launch_count; i++)
@@ -324,11 +351,10 @@ static bool has_blocks(const struct glint_gpu_kernel *kernel, const uint32_t blo
 static enum glint_status prepare(struct glint_cuda *cuda, const struct glint_variant *variant, const struct glint_plan *plan,
                                  const struct glint_tensors *tensors, void *workspace, struct tensor_map *maps, void *stream)
 {
-    const struct glint_gpu_kernel *kernel = variant->kernel;
+    const uint32_t words = words_of(variant->kernel, &plan->problem);
     enum glint_status status = GLINT_OK;
-    if (kernel->zero_words > 0)
-        status = glint_cuda_note(
-            cuda, cuda->driver.memory_set_words((glint_cu_address)(uintptr_t)workspace, 0, kernel->zero_words, stream));
+    if (words > 0)
+        status = glint_cuda_note(cuda, cuda->driver.memory_set_words((glint_cu_address)(uintptr_t)workspace, 0, words, stream));
     return status == GLINT_OK ? glint_cuda_encode_maps(cuda, variant, &plan->problem, tensors, maps) : status;
 }
 
@@ -374,7 +400,9 @@ enum glint_status glint_cuda_run(const struct glint_context *context, const stru
     if (status != GLINT_OK)
         return status;
     variant->family->fill_params(variant, plan, tensors, workspace, &params);
-    struct tensor_map *const maps = variant->pass == GLINT_FORWARD ? params.forward_maps.map : params.backward_maps.map;
+    struct tensor_map *const maps = variant->pass != GLINT_FORWARD                              ? params.backward_maps.map
+                                    : glint_cuda_reads_lengths(variant->kernel, &plan->problem) ? params.lengths_maps.map
+                                                                                                : params.forward_maps.map;
     if (has_blocks(variant->kernel, own.blocks)) {
         status = prepare(cuda, variant, plan, tensors, workspace, maps, stream);
         if (status == GLINT_OK)

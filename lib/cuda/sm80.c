@@ -78,7 +78,6 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
                         void *workspace, void *params)
 {
     const struct glint_problem *p = &plan->problem;
-    struct glint_lengths_params *of_lengths = params;
     struct glint_ragged_params *of_ragged = params;
     glint_cuda_fill_params(row, plan, tensors, workspace, params);
     if (row->pass == GLINT_BACKWARD && p->sinks != 0) {
@@ -105,13 +104,7 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
         *(row->pass == GLINT_BACKWARD ? &of_backward->ragged : &of_ragged->ragged) = ragged_of(p, tensors);
         return;
     }
-    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    of_lengths->seqlens_q = tensors->seqlens_q;
-    of_lengths->seqlens_k = tensors->seqlens_k;
-    of_lengths->fault = tensors->fault;
-    of_lengths->bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    of_lengths->window_left = window ? (int32_t)p->window_left : -1;
-    of_lengths->window_right = window ? (int32_t)p->window_right : p->mask == GLINT_MASK_NONE ? -1 : 0;
+    glint_cuda_fill_lengths(plan, tensors, params);
     if (p->page_rows == 0)
         return;
     struct glint_pages_params *of_pages = params;

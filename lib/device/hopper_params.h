@@ -11,11 +11,19 @@
 #define GLINT_FORWARD_MAPS 4
 #define GLINT_BACKWARD_MAPS 12 /* two kernels may want other boxes of the same tensor */
 
-/* 768 and 1984 bytes, aligned to 64. */
+/* 768, 832 and 1984 bytes, aligned to 64. */
 struct glint_forward_maps_params {
     struct glint_forward_params base;
     uint32_t *words;                   /* zero_words of them, 0 when the first kernel begins; NULL where there are none */
     uint32_t blocks[GLINT_MAPS_GRIDS]; /* of the grid, by launch: a persistent block's next tile is so many further */
+    struct tensor_map map[GLINT_FORWARD_MAPS];
+};
+
+/* Of the kernel that reads lengths: the maps are of the bounds. */
+struct glint_lengths_maps_params {
+    struct glint_lengths_params base;
+    uint32_t *words; /* lengths_words of them */
+    uint32_t blocks[GLINT_MAPS_GRIDS];
     struct tensor_map map[GLINT_FORWARD_MAPS];
 };
 

@@ -166,12 +166,13 @@ template <class Element, int n> GLINT_DEVICE void pack_weights(uint32_t (&a)[n /
 /* ---- NaN and infinity ------------------------------------------------------------------------------------------------------ */
 
 /* Whether `threads` threads, of which this is number `thread`, see NaN or infinity in bytes [0, bytes) at `at`: true in the threads that
- * do. They look without a branch, at four chunks at a time. */
+ * do. They look without a branch, at several chunks at a time. */
+template <int chunks = 4>
 GLINT_DEVICE bool sees_special(uint32_t at, const uint32_t bytes, uint32_t thread, const uint32_t threads, const uint32_t exponent)
 {
     uint32_t sum = 0;
 
-#pragma unroll 4
+#pragma unroll chunks
     for (uint32_t i = thread * 16; i < bytes; i += threads * 16) {
         uint32_t v[4];
 

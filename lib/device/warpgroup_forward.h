@@ -21,8 +21,8 @@ struct tile_work {
  * so they come first: of a section of heads, whose keys and values should stay in L2 (a section twice as large takes 5 to 15 % longer at 512
  * and 1024 keys). But few and long heads leave long tiles for the end: at 16384 keys sections of 1 to 4 heads take 4 to 10 % longer than
  * those of 16. */
-template <int TILE_M, int TILE_N, bool causal>
-GLINT_DEVICE bool find_tile(struct tile_work &work, const struct glint_gpu_shape &shape, uint32_t tile)
+template <int TILE_M, bool causal>
+GLINT_DEVICE bool place_tile(struct tile_work &work, const struct glint_gpu_shape &shape, uint32_t tile)
 {
     const uint32_t tiles = (shape.seqlen_q + TILE_M - 1) / TILE_M, heads = shape.batch * shape.heads_q;
 
@@ -33,17 +33,31 @@ GLINT_DEVICE bool find_tile(struct tile_work &work, const struct glint_gpu_shape
     work.query0 = (causal ? (int32_t)tiles - 1 - place.index : place.index) * TILE_M;
     work.batch = place.head / shape.heads_q;
     work.head_q = place.head - work.batch * shape.heads_q;
+    return true;
+}
+
+/* Which keys a placed tile walks over. Here and below `shape` has the lengths and the sides of the band: the call's, or a sequence's own. */
+template <int TILE_M, int TILE_N, bool causal, class Shape> GLINT_DEVICE void find_keys(struct tile_work &work, const Shape &shape)
+{
     const int32_t after = min(work.query0 + TILE_M, shape.seqlen_q) + shape.mask_offset; /* first key that none sees */
     const int32_t keys = causal ? min(shape.seqlen_k, after) : shape.seqlen_k;
 
     work.first_masked = (causal ? max(0, min(shape.seqlen_k, work.query0 + shape.mask_offset + 1)) : keys) / TILE_N;
     work.blocks = max(causal ? 0 : 1, (keys + TILE_N - 1) / TILE_N);
+}
+
+template <int TILE_M, int TILE_N, bool causal>
+GLINT_DEVICE bool find_tile(struct tile_work &work, const struct glint_gpu_shape &shape, uint32_t tile)
+{
+    if (!place_tile<TILE_M, causal>(work, shape, tile))
+        return false;
+    find_keys<TILE_M, TILE_N, causal>(work, shape);
     return true;
 }
 
 /* Blocks of the tile, the first ones, that the warpgroup of queries query0 ... walks over: those that one of them sees, but at least one. */
-template <int TILE_N, bool causal>
-GLINT_DEVICE int32_t own_blocks(const struct tile_work &work, const struct glint_gpu_shape &shape, int32_t query0)
+template <int TILE_N, bool causal, class Shape>
+GLINT_DEVICE int32_t own_blocks(const struct tile_work &work, const Shape &shape, int32_t query0)
 {
     if (query0 >= shape.seqlen_q)
         return 1;
@@ -62,17 +76,29 @@ struct window_work : tile_work {
     int32_t whole_from; /* the first block with no key that is before some query's first one */
 };
 
-template <int TILE_M, int TILE_N>
-GLINT_DEVICE bool find_window(struct window_work &work, const struct glint_gpu_shape &shape, uint32_t tile)
+/* The part of the keys that a tile walks over without windows. */
+template <int TILE_M, int TILE_N, class Shape> GLINT_DEVICE void narrow_keys(struct window_work &work, const Shape &shape)
 {
-    if (!find_tile<TILE_M, TILE_N, true>(work, shape, tile))
-        return false;
     const int32_t last_query = min(work.query0 + TILE_M, shape.seqlen_q) - 1;
 
     work.blocks = max(1, work.blocks);
     work.first = min(work.blocks - 1, max(0, work.query0 + shape.mask_first) / TILE_N);
     work.whole_from = (max(0, last_query + shape.mask_first) + TILE_N - 1) / TILE_N;
+}
+
+template <int TILE_M, int TILE_N>
+GLINT_DEVICE bool find_window(struct window_work &work, const struct glint_gpu_shape &shape, uint32_t tile)
+{
+    if (!find_tile<TILE_M, TILE_N, true>(work, shape, tile))
+        return false;
+    narrow_keys<TILE_M, TILE_N>(work, shape);
     return true;
+}
+
+template <int TILE_M, int TILE_N, class Shape> GLINT_DEVICE void find_window_keys(struct window_work &work, const Shape &shape)
+{
+    find_keys<TILE_M, TILE_N, true>(work, shape);
+    narrow_keys<TILE_M, TILE_N>(work, shape);
 }
 
 /* Whether some query of the tile does not see some key of a block. */
@@ -91,8 +117,8 @@ struct own_window {
     int32_t first, last;
 };
 
-template <int TILE_N>
-GLINT_DEVICE struct own_window find_own(const struct window_work &work, const struct glint_gpu_shape &shape, int32_t query0)
+template <int TILE_N, class Shape>
+GLINT_DEVICE struct own_window find_own(const struct window_work &work, const Shape &shape, int32_t query0)
 {
     struct own_window own = {work.first, work.first};
 
@@ -104,7 +130,7 @@ GLINT_DEVICE struct own_window find_own(const struct window_work &work, const st
 }
 
 /* Whether one of these queries does not see some key of a block. Of a tile's cut blocks a warpgroup has half as many. */
-template <int TILE_N> GLINT_DEVICE bool cuts_own(const struct glint_gpu_shape &shape, int32_t query0, int32_t block)
+template <int TILE_N, class Shape> GLINT_DEVICE bool cuts_own(const Shape &shape, int32_t query0, int32_t block)
 {
     return block * TILE_N + TILE_N - 1 > min(query0 + shape.mask_offset, shape.seqlen_k - 1) ||
            block * TILE_N < query0 + 63 + shape.mask_first;
@@ -139,8 +165,8 @@ template <int keys> GLINT_DEVICE void hide_after(float (&s)[keys / 2], const int
 }
 
 /* Hides what the mask and the end of the keys hide of a block's scores. query0: the warpgroup's first. */
-template <int keys, bool causal>
-GLINT_DEVICE void hide_scores(float (&s)[keys / 2], const struct glint_gpu_shape &shape, int32_t query0, int32_t block)
+template <int keys, bool causal, class Shape>
+GLINT_DEVICE void hide_scores(float (&s)[keys / 2], const Shape &shape, int32_t query0, int32_t block)
 {
     const int32_t first_key = block * keys + 2 * (int32_t)(lane_index() % 4);
     const int32_t query = query0 + own_query();
@@ -152,8 +178,8 @@ GLINT_DEVICE void hide_scores(float (&s)[keys / 2], const struct glint_gpu_shape
 }
 
 /* Hides the keys before each query's first one, too. */
-template <int keys>
-GLINT_DEVICE void hide_window(float (&s)[keys / 2], const struct glint_gpu_shape &shape, int32_t query0, int32_t block)
+template <int keys, class Shape>
+GLINT_DEVICE void hide_window(float (&s)[keys / 2], const Shape &shape, int32_t query0, int32_t block)
 {
     const int32_t first_key = block * keys + 2 * (int32_t)(lane_index() % 4);
     const int32_t first = query0 + own_query() + shape.mask_first - first_key;
@@ -266,13 +292,14 @@ GLINT_DEVICE void quad_transpose(uint32_t (&words)[4])
 /* ---- results -------------------------------------------------------------------------------------------------------------- */
 
 /* NaN and infinities of V to the queries that see them, from memory: those of the blocks that the mask cuts, where they were removed. */
-template <class Element, int TILE_N, int n>
-GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &t, const struct tile_work &work, int32_t query0)
+template <class Element, int TILE_N, int n, class Shape>
+GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &t, const struct tile_work &work, int32_t query0,
+                              const Shape &shape)
 {
-    const int32_t query = query0 + own_query() + t.shape.mask_offset;
+    const int32_t query = query0 + own_query() + shape.mask_offset;
 
 #pragma unroll 1
-    for (int32_t key = work.first_masked * TILE_N; key < min(work.blocks * TILE_N, t.shape.seqlen_k); ++key) {
+    for (int32_t key = work.first_masked * TILE_N; key < min(work.blocks * TILE_N, shape.seqlen_k); ++key) {
         const char *row = view_row(&t.v, work.batch, work.head_q / t.shape.group, key, 2) + 4 * (lane_index() % 4);
 #pragma unroll
         for (int i = 0; i < n; i += 4) {
@@ -289,13 +316,14 @@ GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &
 }
 
 /* The same of a window: the blocks that either side of it cuts. */
-template <class Element, int TILE_N, int n>
-GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &t, const struct window_work &work, int32_t query0)
+template <class Element, int TILE_N, int n, class Shape>
+GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &t, const struct window_work &work, int32_t query0,
+                              const Shape &shape)
 {
     const int32_t query = query0 + own_query();
 
 #pragma unroll 1
-    for (int32_t key = work.first * TILE_N; key < min(work.blocks * TILE_N, t.shape.seqlen_k); ++key) {
+    for (int32_t key = work.first * TILE_N; key < min(work.blocks * TILE_N, shape.seqlen_k); ++key) {
         if (!is_cut(work, key / TILE_N))
             continue;
         const char *row = view_row(&t.v, work.batch, work.head_q / t.shape.group, key, 2) + 4 * (lane_index() % 4);
@@ -305,12 +333,19 @@ GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &
             const uint32_t special = pair ^ finite_part(pair, Element::EXPONENT, 2);
 #pragma unroll
             for (int half = 0; half < 2; ++half)
-                if (special != 0 && key <= query + 8 * half + t.shape.mask_offset && key >= query + 8 * half + t.shape.mask_first) {
+                if (special != 0 && key <= query + 8 * half + shape.mask_offset && key >= query + 8 * half + shape.mask_first) {
                     o[i + 2 * half] += Element::low(special);
                     o[i + 2 * half + 1] += Element::high(special);
                 }
         }
     }
+}
+
+/* Of a call whose sequences all have its lengths. */
+template <class Element, int TILE_N, int n, class Work>
+GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &t, const Work &work, int32_t query0)
+{
+    add_special<Element, TILE_N>(o, t, work, query0, t.shape);
 }
 
 /* O / sum and the logarithms of the sums go to memory. */
@@ -345,9 +380,9 @@ GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, c
 }
 
 /* What `rows` queries get that see no key: zeros, and a sum's logarithm. By `threads` threads, of which this is number `thread`. */
-template <int rows, int columns>
+template <int rows, int columns, class Shape>
 GLINT_DEVICE void write_nothing(const struct glint_forward_params &t, const struct tile_work &work, float log_of_sum,
-                                uint32_t thread, const uint32_t threads)
+                                uint32_t thread, const uint32_t threads, const Shape &shape)
 {
     const uint32_t zeros[4] = {0, 0, 0, 0};
     float *lse = t.lse + (int64_t)(work.batch * t.shape.heads_q + work.head_q) * t.shape.seqlen_q;
@@ -357,12 +392,19 @@ GLINT_DEVICE void write_nothing(const struct glint_forward_params &t, const stru
         const int32_t row = work.query0 + (int32_t)(i / (columns / 8));
         const uint32_t chunk = i % (columns / 8);
 
-        if (row >= t.shape.seqlen_q)
+        if (row >= shape.seqlen_q)
             return;
         st_global_u32x4(view_row(&t.o, work.batch, work.head_q, row, 2) + 16 * chunk, zeros);
         if (chunk == 0)
             st_global_f32(lse + row, log_of_sum);
     }
+}
+
+template <int rows, int columns>
+GLINT_DEVICE void write_nothing(const struct glint_forward_params &t, const struct tile_work &work, float log_of_sum,
+                                uint32_t thread, const uint32_t threads)
+{
+    write_nothing<rows, columns>(t, work, log_of_sum, thread, threads, t.shape);
 }
 
 /* ---- results with sinks ---------------------------------------------------------------------------------------------------- */
@@ -382,11 +424,11 @@ template <int below> GLINT_DEVICE void add_sink(float &inverse, float &lse, floa
     lse = own >= sink ? log_sum<below>(max, total, softmax_scale) : fmaf(lg2(total) + (float)below, 0.693147180559945309f, top);
 }
 
-/* write_output, and the head's sink in the sum, if there are sinks. Where no kernel was timed: of one function for both, ptxas makes the others'
- * code anew. */
-template <class Element, int below, int n>
+/* write_output, and the head's sink in the sum, if there are sinks. Where no kernel was timed: of one function for
+ * both, ptxas makes the others' code anew. */
+template <class Element, int below, int n, class Shape>
 GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_rows &rows, const struct glint_forward_params &t,
-                                         const struct tile_work &work, int32_t query0)
+                                         const struct tile_work &work, int32_t query0, const Shape &shape)
 {
     const int32_t row0 = query0 + own_query();
 
@@ -399,7 +441,7 @@ GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_row
 
         if (t.sinks)
             add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));
-        if (lane_index() % 4 == 0 && row < t.shape.seqlen_q)
+        if (lane_index() % 4 == 0 && row < shape.seqlen_q)
             st_global_f32(t.lse + (int64_t)(work.batch * t.shape.heads_q + work.head_q) * t.shape.seqlen_q + row, lse);
 #pragma unroll
         for (int i = 0; i < n; i += 16) {
@@ -410,10 +452,17 @@ GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_row
             for (int j = 0; j < 4; ++j)
                 words[j] = Element::pack(c[4 * j] * inverse, c[4 * j + 1] * inverse);
             quad_transpose(words);
-            if (row < t.shape.seqlen_q)
+            if (row < shape.seqlen_q)
                 st_global_u32x4(to + 4 * i, words);
         }
     }
+}
+
+template <class Element, int below, int n>
+GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_rows &rows, const struct glint_forward_params &t,
+                                         const struct tile_work &work, int32_t query0)
+{
+    write_output_with_sink<Element, below>(o, rows, t, work, query0, t.shape);
 }
 
 #endif

@@ -280,10 +280,11 @@ bool subject_checks_sinks(const struct subject *subject)
     const struct glint_variant_info *info = &subject->info;
     if (info->isa != GLINT_ISA_ANY)
         return true;
-    /* On Hopper, kernels with a window or a cap read sinks. The kernel that makes their gradient in sm80 knows neither tile nor head dim:
-     * rows of one head dim, and odd ones, show it. */
+    /* On Hopper, kernels with a window or a cap read sinks, and those that read lengths. The kernel that makes their gradient in sm80 knows
+     * neither tile nor head dim: rows of one head dim, and odd ones, show it. */
     if (strcmp(info->family, "sm80") != 0)
-        return info->pass == GLINT_FORWARD && (info->features & (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_SOFTCAP)) != 0;
+        return info->pass == GLINT_FORWARD &&
+               ((info->features & (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_SOFTCAP)) != 0 || subject->reads_lengths);
     return info->pass != GLINT_BACKWARD || info->head_dim == 64 || info->head_dim % 32 != 0;
 }
 

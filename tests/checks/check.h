@@ -66,6 +66,7 @@ struct subject {
     struct glint_variant_info info;
     uint32_t variant;
     struct glint_context *context[LANES_KINDS];
+    bool reads_lengths; /* a forward row of a GPU that takes lengths of the device; variant_checks sets it */
 };
 
 struct check {
@@ -109,6 +110,9 @@ struct glint_context *subject_context(struct subject *subject, enum lanes lanes)
 bool subject_forward(struct subject *subject, uint32_t *variant);
 /* Whether its checks use sinks, and whether its row caps scores. */
 bool subject_checks_sinks(const struct subject *subject);
+
+/* Is it a forward row of a GPU that takes lengths of the device, or them and K and V in pages of so many rows? */
+bool subject_reads_lengths(struct subject *subject, int64_t page_rows);
 bool subject_caps(const struct subject *subject);
 
 /* Runs one check. True when it passed; otherwise message holds a few lines that say why and how to run it again. A check that compared

@@ -7,7 +7,7 @@
 #include "tests/checks/experiment.h"
 #include "tests/oracle/half.h"
 
-enum { BATCH = 5, UNTOUCHED = 0x5a, SETS = 3 };
+enum { BATCH = 5, UNTOUCHED = 0x5a };
 
 /* Lengths of a call. first_fault: the first sequence that has one out of bounds. */
 struct lengths {
@@ -173,14 +173,8 @@ static struct glint_problem problem_of(const struct experiment *e)
     return problem;
 }
 
-static void lengths(struct subject *subject, const struct shape *shape)
+static void check_sets(struct subject *subject, const struct shape *shape, const struct lengths *sets, int count)
 {
-    const int64_t m = shape->seqlen_q, n = shape->seqlen_k, tile = subject->info.tile_n;
-    const struct lengths sets[SETS] = {
-        {{m, 1, m - 9, 0, 3}, {n, n - 3, tile, 5, 0}, false, GLINT_NO_FAULT},
-        {{0}, {tile + 1, n, INT32_MAX, INT32_MIN, 1}, true, 2},
-        {{2, INT32_MAX, -1, m, m - 1}, {tile - 1, n - 1, n, 2 * tile, n}, false, 1},
-    };
     struct experiment *e = experiment_of_all(subject, shape);
     const struct backend *backend = subject->backend;
     const struct glint_problem problem = problem_of(e);
@@ -194,7 +188,7 @@ static void lengths(struct subject *subject, const struct shape *shape)
     for (enum tensor t = O; t <= LSE; t++)
         elsewhere[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
     backend->copy_in(fault, &word, sizeof word);
-    for (int set = 0; set < SETS; set++) { /* of one plan */
+    for (int set = 0; set < count; set++) { /* of one plan */
         const struct lengths *l = &sets[set];
         struct glint_tensors tensors = tensors_of_set(e, device, l, seqlens_q, seqlens_k);
         tensors.fault = set == 0 && shape->detail != 0 ? NULL : fault;
@@ -204,6 +198,25 @@ static void lengths(struct subject *subject, const struct shape *shape)
             compare(e, device, elsewhere, l, b);
     }
     check_device_release_all();
+}
+
+static void lengths(struct subject *subject, const struct shape *shape)
+{
+    const int64_t m = shape->seqlen_q, n = shape->seqlen_k, tile = subject->info.tile_n;
+    const struct lengths sets[] = {
+        {{m, 1, m - 9, 0, 3}, {n, n - 3, tile, 5, 0}, false, GLINT_NO_FAULT},
+        {{0}, {tile + 1, n, INT32_MAX, INT32_MIN, 1}, true, 2},
+        {{2, INT32_MAX, -1, m, m - 1}, {tile - 1, n - 1, n, 2 * tile, n}, false, 1},
+    };
+    check_sets(subject, shape, sets, 3);
+}
+
+/* As many heads as a section of Hopper's tiles has at least: the tiles of a sequence without so many queries are passed over at once. */
+static void many_heads(struct subject *subject, const struct shape *shape)
+{
+    const int64_t m = shape->seqlen_q, n = shape->seqlen_k;
+    const struct lengths set = {{0, m, -3, 3, m - 9}, {n, 1, n, 0, n}, false, 2};
+    check_sets(subject, shape, &set, 1);
 }
 
 /* ---- K and V in pages --------------------------------------------------------------------------------------------------------------- */
@@ -390,8 +403,7 @@ static void no_bound(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
-/* Is it a forward row of a GPU that takes lengths of the device, or K and V in pages? */
-static bool reads(struct subject *subject, int64_t page_rows)
+bool subject_reads_lengths(struct subject *subject, int64_t page_rows)
 {
     struct glint_problem problem;
     struct glint_plan plan = {.struct_size = sizeof plan};
@@ -401,6 +413,7 @@ static bool reads(struct subject *subject, int64_t page_rows)
     problem.lengths = GLINT_LENGTHS_DEVICE;
     problem.page_rows = page_rows;
     problem.pages = problem.pages_per_sequence = page_rows > 0;
+    problem.softcap = subject_caps(subject) ? 1.0f : 0.0f;
     problem.mask = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_BOTTOM_RIGHT
                    : (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT
                                                                                : GLINT_MASK_NONE;
@@ -414,13 +427,14 @@ void lengths_checks(struct check_list *list, struct subject *subject)
     const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     struct shape shape = {.batch = BATCH, .heads_q = 4, .heads_kv = 2, .seqlen_q = m + 9, .seqlen_k = 2 * n + 9, .seed = 0x6c656e};
-    if (subject->info.kv_dtype != 0 || !reads(subject, 0))
+    if (subject->info.kv_dtype != 0 || !subject_reads_lengths(subject, 0))
         return;
+    shape.softcap = subject_caps(subject) ? 1.0f : 0.0f;
     shape.window_left = band ? n / 2 : 0;
     shape.window_right = band ? 1 : 0;
     shape.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
     checks_add(list, lengths, &shape, "lengths/%s", masked ? "bottom_right" : "full");
-    if (reads(subject, 16))
+    if (subject_reads_lengths(subject, 16))
         checks_add(list, pages, &shape, "pages/%s", masked ? "bottom_right" : "full");
     if (band) {
         shape.window_right = GLINT_UNBOUNDED;
@@ -432,16 +446,23 @@ void lengths_checks(struct check_list *list, struct subject *subject)
         shape.layout = LAYOUT_BHSD;
         shape.detail = 1;
         checks_add(list, lengths, &shape, "lengths/top_left");
-        if (reads(subject, 16))
+        if (subject_reads_lengths(subject, 16))
             checks_add(list, pages, &shape, "pages/top_left");
     }
-    if (subject->info.queries_up_to > 0 && reads(subject, 16)) { /* so few rows that blocks share the keys */
+    if (subject->info.queries_up_to > 0 && subject_reads_lengths(subject, 16)) { /* so few rows that blocks share the keys */
         struct shape few = shape;
         few.heads_kv = 1;
         few.seqlen_q = 2;
         few.seqlen_k = 5 * n + 9;
         few.detail = ALONE;
         checks_add(list, pages, &few, "pages/shared_keys");
+    }
+    if (strcmp(subject->info.family, "sm90a") == 0 && masked) {
+        shape.heads_q = 16;
+        shape.heads_kv = 1;
+        shape.seqlen_k = 9;
+        shape.detail = 0;
+        checks_add(list, many_heads, &shape, "lengths/many_heads");
     }
     shape.seqlen_q = 0;
     checks_add(list, no_bound, &shape, "lengths/no_queries");

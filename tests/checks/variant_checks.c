@@ -4,6 +4,7 @@
 
 void variant_checks(struct check_list *list)
 {
+    list->subject->reads_lengths = subject_reads_lengths(list->subject, 0);
     gradient_checks(list, list->subject);
     laws_checks(list, list->subject);
     special_values_checks(list, list->subject);

@@ -70,6 +70,12 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
     return glint_strides_fit(row, problem, fault);
 }
 
+static bool takes_no_sinks(const struct glint_variant *row)
+{
+    (void)row;
+    return false;
+}
+
 static const struct glint_backend backend = {.device = GLINT_DEVICE_CUDA,
                                              .size = no_state,
                                              .open = open_nothing,
@@ -86,7 +92,7 @@ static const struct glint_family lowest = {.name = "cpu", .backend = &backend, .
                                  highest = {.name = "sm90a",
                                             .rank = 90,
                                             .sinks = 1u << GLINT_FORWARD,
-                                            .sinks_with = GLINT_FEATURE_LEFT_BOUND, /* which no row here has */
+                                            .takes_sinks = takes_no_sinks,
                                             .backend = &backend,
                                             .fits = fits};
 

@@ -65,6 +65,9 @@
     S(glint_forward_maps_params, 768)                                                                                   \
     M(glint_forward_maps_params, base, 0) M(glint_forward_maps_params, words, 200) \
     M(glint_forward_maps_params, blocks, 208) M(glint_forward_maps_params, map, 256) \
+    S(glint_lengths_maps_params, 832)                                                                                   \
+    M(glint_lengths_maps_params, base, 0) M(glint_lengths_maps_params, words, 240)                                      \
+    M(glint_lengths_maps_params, blocks, 248) M(glint_lengths_maps_params, map, 320)                                    \
     S(glint_backward_maps_params, 1984)                                                                                 \
     M(glint_backward_maps_params, base, 0) M(glint_backward_maps_params, words, 376) \
     M(glint_backward_maps_params, blocks, 384) M(glint_backward_maps_params, map, 448)

@@ -168,7 +168,7 @@ _FORWARD = [
     _fault("fwd", "mask_on_too_few_blocks", "a block on the diagonal is taken for one that all queries see", "work.query0 + shape.mask_offset + 1", "work.query0 + shape.mask_offset + 1 + TILE_N", _ANSWER),
     _fault("fwd", "last_block_left_out", "the keys that a warpgroup's last query sees", "min(query0 + 64, shape.seqlen_q)", "min(query0 + 32, shape.seqlen_q)", _ANSWER + _ANY),
     _fault("fwd", "a_key_past_the_end", "keys past the end, as zeros", "min(query + shape.mask_offset, shape.seqlen_k - 1)", "min(query + shape.mask_offset, shape.seqlen_k)", _ANSWER),
-    _fault("fwd", "lse_past_the_end", "rows past the end", "lane_index() % 4 == 0 && row < t.shape.seqlen_q", "lane_index() % 4 == 0 && row <= t.shape.seqlen_q", ["bounds", "race", "answer"], count = 2),
+    _fault("fwd", "lse_past_the_end", "rows past the end", "lane_index() % 4 == 0 && row < t.shape.seqlen_q", "lane_index() % 4 == 0 && row <= t.shape.seqlen_q", ["bounds", "race", "answer"]),
     _fault("fwd", "values_not_rescaled", "O keeps the old maximum", "rescale<HEAD_DIM>(o, factor);", ";", _ANSWER, ["accuracy/one_hot"]),
     _fault("fwd", "special_values_forgotten", "NaN and infinity come back to the queries that see them", "warp_any(special != 0)", "false", _ANSWER, ["special/nan_in_V"]),
     _fault("fwd", "queries_of_the_first_warpgroup", "which rows of Q are loaded", "work.query0 + 64 * w", "work.query0", _ANSWER),
@@ -237,7 +237,7 @@ _WINDOW = [
     _fault("window", "first_block_left_out", "the first block of a warpgroup's first query", "own.first = min(work.blocks - 1, max(0, query0 + shape.mask_first) / TILE_N);", "own.first = min(work.blocks - 1, max(0, query0 + 63 + shape.mask_first) / TILE_N);", _ANSWER + _STUCK, _WINDOWS),
     _fault("window", "tile_of_the_last_query", "the first block of a tile", "work.first = min(work.blocks - 1, max(0, work.query0 + shape.mask_first) / TILE_N);", "work.first = min(work.blocks - 1, max(0, last_query + shape.mask_first) / TILE_N);", _ANSWER + _ANY, _WINDOWS),
     _fault("window", "cut_block_taken_for_whole", "whose values are looked through for NaN and infinity", "(max(0, last_query + shape.mask_first) + TILE_N - 1) / TILE_N", "max(0, last_query + shape.mask_first) / TILE_N", _ANSWER, _WINDOW_SPECIAL),
-    _fault("window", "special_values_before_the_window", "NaN and infinity to the queries that see them", "key >= query + 8 * half + t.shape.mask_first", "true", _ANSWER, _WINDOW_SPECIAL),
+    _fault("window", "special_values_before_the_window", "NaN and infinity to the queries that see them", "key >= query + 8 * half + shape.mask_first", "true", _ANSWER, _WINDOW_SPECIAL),
     _fault("window", "keys_not_passed_on", "blocks that others walk over", "for (int32_t i = 0; i < passed; ++i)\n                pass_keys();", ";", _ANY, _WINDOWS),
     _fault("window", "values_not_passed_on", "blocks that others walk over", "for (int32_t i = 0; i < passed; ++i)\n                pass_values();", ";", _ANY, _WINDOWS),
     _fault("window", "scanners_out_of_step", "which stage the next block that is cut lies in", "ring_skip<STAGES>(v, (uint32_t)(block - work.whole_from) + 1);", "ring_skip<STAGES>(v, (uint32_t)(block - work.whole_from));", _ANY, _WINDOWS),
@@ -454,7 +454,23 @@ _BACKWARD_WINDOW = [
     _fault("split_window", "dq_special_keys_before_the_window", "NaN of K to the queries that see it", "block * DQ_N + (int32_t)row >= query + 8 * half + shape->mask_first", "true", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW
+# ---- forward: lengths --------------------------------------------------------------------------------------------------------------------
+
+_BATCH = ["lengths/bottom_right", "lengths/many_heads"]
+
+_CLEAR = "clear_rows<key_tile>(values, sequences::lengths(shared, sequences::at_hand(t)).seqlen_k - block * TILE_N, (thread_index_anew() % 64), 64)"
+
+_LENGTHS = [
+    _harmless("lengths", "values_beyond_a_length_left_to_the_scan", "under a mask the scan for NaN and infinity clears them, too; without one clear_rows alone does", _CLEAR, "false", _BATCH),
+    _fault("lengths", "cleared_values_without_fence", "zeros beyond a length are not made known to the async proxy", _CLEAR, "(%s, false)" % _CLEAR, ["race"], _BATCH),
+    _fault("lengths", "lengths_given_back_early", "the next lengths are announced over those that are read", "!keeps", "true", _ANY + _ANSWER, _BATCH),
+    _fault("lengths", "rows_beyond_a_length_written", "O and LSE end at the bound", "sequences::lengths(shared, sequences::at_hand(t)).seqlen_q", "shape.seqlen_q", _ANSWER, _BATCH),
+    _fault("lengths", "lengths_of_the_first", "whose lengths a tile has", "own = find_shape(p.base, work.batch);", "own = find_shape(p.base, 0);", _ANSWER, _BATCH),
+    _fault("lengths", "a_row_of_tiles_passed_over", "the last tile of a sequence's heads", "causal && own > 0 ? tiles - own : tiles", "causal && own > 0 ? tiles - own + 1 : tiles", _ANSWER, _BATCH),
+    _fault("lengths", "faults_of_some_sequences", "whose lengths are looked at", "p.blocks[1] * (thread_index_anew() % 64) + block_index()", "p.blocks[1] * (thread_index_anew() % 64)", _ANSWER, _BATCH),
+]
+
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _LENGTHS
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {
@@ -497,6 +513,7 @@ KINDS = {
         "cleaned_keys_without_fence",
         "settled_without_fence",
         "dv_without_fence",
+        "cleared_values_without_fence",
     ],
     "stages given back": [
         "loaded_over_what_is_read",
