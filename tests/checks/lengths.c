@@ -2,6 +2,7 @@
  * lengths, from one plan for all lengths; what lies beyond a length is NaN and reaches nothing, and rows of O and LSE beyond one are not
  * written; lengths out of bounds are clamped, and the first sequence that has one is noted. The same of K and V in pages, for the rows that find
  * them there. The CPU's rows: tests/contract/lengths.c, tests/contract/pages.c. */
+#include <math.h>
 #include <string.h>
 
 #include "tests/checks/experiment.h"
@@ -49,6 +50,42 @@ static size_t all_bytes(const struct experiment *e, enum tensor t)
     return (size_t)e->shape.batch * (size_t)tensor_heads(e, t) * (size_t)tensor_rows(e, t) * row_bytes(e, t);
 }
 
+/* A row of an input as it is stored. */
+static void store_row(const struct experiment *e, unsigned char *to, enum tensor t, int64_t b, int64_t h, int64_t row)
+{
+    const float *from = tensor_row(e, e->in[t], t, b, h, row);
+    if (t != Q && e->problem.kv_dtype != 0)
+        memcpy(to, e->cache[t - K].bits + (from - e->in[t]), row_bytes(e, t));
+    else
+        dtype_store_row(e->dtype, to, from, tensor_dim(e, t));
+}
+
+/* The scales of 8-bit K and V of the sequences [first, end), with room for `pitch` keys each; NaN beyond a length. */
+static void put_scales(const struct experiment *e, float *const device[2], const struct lengths *l, int64_t first, int64_t end,
+                       int64_t pitch)
+{
+    const int64_t heads = e->shape.heads_kv;
+    const bool of_rows = e->problem.kv_scales == GLINT_SCALES_ROW;
+    const size_t count = of_rows ? (size_t)((end - first) * heads * pitch) : (size_t)heads;
+    for (int i = 0; i < 2 && e->problem.kv_dtype != 0; i++) {
+        float *const scales = check_memory((count + 1) * sizeof *scales);
+        for (size_t at = 0; at < count; at++)
+            scales[at] = of_rows ? NAN : e->cache[i].scale[(int64_t)at * e->shape.seqlen_k];
+        for (int64_t b = first; b < end && of_rows; b++)
+            for (int64_t h = 0; h < heads; h++)
+                for (int64_t key = 0; key < keys_of(e, l, b); key++)
+                    scales[((b - first) * heads + h) * pitch + key] = e->cache[i].scale[(b * heads + h) * e->shape.seqlen_k + key];
+        e->subject->backend->copy_in(device[i], scales, count * sizeof *scales);
+    }
+}
+
+static void make_scales(const struct experiment *e, float *device[2])
+{
+    const size_t count = (size_t)(BATCH * e->shape.heads_kv * e->shape.seqlen_k + e->shape.heads_kv);
+    for (int i = 0; i < 2 && e->problem.kv_dtype != 0; i++)
+        device[i] = check_device_memory(e->subject->backend, count * sizeof(float), 256, FENCE_NONE);
+}
+
 static void put_inputs(const struct experiment *e, void *const device[TENSORS], const struct lengths *l)
 {
     for (enum tensor t = Q; t <= V; t++) {
@@ -57,8 +94,7 @@ static void put_inputs(const struct experiment *e, void *const device[TENSORS], 
         for (int64_t b = 0; b < e->shape.batch; b++)
             for (int64_t h = 0; h < tensor_heads(e, t); h++)
                 for (int64_t row = 0; row < (t == Q ? queries_of(e, l, b) : keys_of(e, l, b)); row++)
-                    dtype_store_row(e->dtype, bytes + place(e, t, b, h, row), tensor_row(e, e->in[t], t, b, h, row),
-                                    tensor_dim(e, t));
+                    store_row(e, bytes + place(e, t, b, h, row), t, b, h, row);
         e->subject->backend->copy_in(device[t], bytes, all_bytes(e, t));
     }
 }
@@ -113,8 +149,8 @@ static struct glint_tensors tensors_of_set(const struct experiment *e, void *con
 }
 
 /* Sequence b by itself, whose O and LSE, `elsewhere`, are compared with the batch's, byte by byte. */
-static void compare(struct experiment *e, void *const device[TENSORS], void *const elsewhere[TENSORS], const struct lengths *l,
-                    int64_t b)
+static void compare(struct experiment *e, void *const device[TENSORS], void *const elsewhere[TENSORS], float *const scales[2],
+                    const struct lengths *l, int64_t b)
 {
     const struct backend *backend = e->subject->backend;
     struct glint_problem alone = e->problem;
@@ -129,7 +165,10 @@ static void compare(struct experiment *e, void *const device[TENSORS], void *con
         at[t] = elsewhere[t];
     fill_outputs(e, at);
     const struct glint_plan plan = experiment_plan(e->subject, &alone, GLINT_FORWARD, e->subject->variant, LANES_SERIAL);
-    const struct glint_tensors tensors = tensors_at(at);
+    struct glint_tensors tensors = tensors_at(at);
+    put_scales(e, scales, l, b, b + 1, alone.seqlen_k);
+    tensors.k_scale = scales[0];
+    tensors.v_scale = scales[1];
     call(e->subject, &plan, &tensors);
     for (enum tensor t = O; t <= LSE; t++) {
         unsigned char *got = check_memory(all_bytes(e, t) + 1), *expected = check_memory(all_bytes(e, t) + 1);
@@ -163,7 +202,9 @@ static struct experiment *experiment_of_all(struct subject *subject, const struc
 {
     struct shape all = *shape;
     all.batch = BATCH;
-    return experiment_new(subject, &all);
+    struct experiment *const e = experiment_new(subject, &all);
+    experiment_store(e);
+    return e;
 }
 
 static struct glint_problem problem_of(const struct experiment *e)
@@ -180,6 +221,7 @@ static void check_sets(struct subject *subject, const struct shape *shape, const
     const struct glint_problem problem = problem_of(e);
     const struct glint_plan plan = experiment_plan(subject, &problem, GLINT_FORWARD, subject->variant, LANES_SERIAL);
     void *device[TENSORS] = {NULL}, *elsewhere[TENSORS] = {NULL};
+    float *scales[2] = {NULL, NULL};
     uint32_t *fault = check_device_memory(backend, sizeof *fault, 256, FENCE_NONE), word = GLINT_NO_FAULT;
     int32_t *seqlens_q = check_device_memory(backend, sizeof(int32_t[BATCH]), 256, FENCE_NONE);
     int32_t *seqlens_k = check_device_memory(backend, sizeof(int32_t[BATCH]), 256, FENCE_NONE);
@@ -188,14 +230,18 @@ static void check_sets(struct subject *subject, const struct shape *shape, const
     for (enum tensor t = O; t <= LSE; t++)
         elsewhere[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
     backend->copy_in(fault, &word, sizeof word);
+    make_scales(e, scales);
     for (int set = 0; set < count; set++) { /* of one plan */
         const struct lengths *l = &sets[set];
         struct glint_tensors tensors = tensors_of_set(e, device, l, seqlens_q, seqlens_k);
+        put_scales(e, scales, l, 0, BATCH, e->shape.seqlen_k);
+        tensors.k_scale = scales[0];
+        tensors.v_scale = scales[1];
         tensors.fault = set == 0 && shape->detail != 0 ? NULL : fault;
         call(subject, &plan, &tensors);
         expect_fault(e, fault, l->first_fault, "after lengths of which that sequence has the first one out of bounds");
         for (int64_t b = 0; b < BATCH; b++)
-            compare(e, device, elsewhere, l, b);
+            compare(e, device, elsewhere, scales, l, b);
     }
     check_device_release_all();
 }
@@ -388,10 +434,15 @@ static void no_bound(struct subject *subject, const struct shape *shape)
     int32_t *seqlens = check_device_memory(backend, sizeof none, 256, FENCE_NONE);
     for (enum tensor t = Q; t <= LSE; t++)
         device[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
+    float *scales[2] = {NULL, NULL};
     put_inputs(e, device, &l);
     fill_outputs(e, device);
+    make_scales(e, scales);
+    put_scales(e, scales, &l, 0, BATCH, e->shape.seqlen_k);
     backend->copy_in(fault, &word, sizeof word);
     struct glint_tensors tensors = tensors_at(device);
+    tensors.k_scale = scales[0];
+    tensors.v_scale = scales[1];
     tensors.fault = fault;
     tensors.seqlens_k = seqlens;
     backend->copy_in(seqlens, none, sizeof none);
@@ -411,6 +462,10 @@ bool subject_reads_lengths(struct subject *subject, int64_t page_rows)
         return false;
     glint_problem_bshd(&problem, (enum glint_dtype)subject->info.dtype, 1, 1, 1, 1, 1, subject->info.head_dim);
     problem.lengths = GLINT_LENGTHS_DEVICE;
+    problem.kv_dtype = subject->info.kv_dtype;
+    problem.kv_scales = problem.kv_dtype == GLINT_I8 ? GLINT_SCALES_ROW
+                        : problem.kv_dtype != 0      ? GLINT_SCALES_HEAD
+                                                     : GLINT_SCALES_NONE;
     problem.page_rows = page_rows;
     problem.pages = problem.pages_per_sequence = page_rows > 0;
     problem.softcap = subject_caps(subject) ? 1.0f : 0.0f;
@@ -427,7 +482,7 @@ void lengths_checks(struct check_list *list, struct subject *subject)
     const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     struct shape shape = {.batch = BATCH, .heads_q = 4, .heads_kv = 2, .seqlen_q = m + 9, .seqlen_k = 2 * n + 9, .seed = 0x6c656e};
-    if (subject->info.kv_dtype != 0 || !subject_reads_lengths(subject, 0))
+    if (!subject_reads_lengths(subject, 0))
         return;
     shape.softcap = subject_caps(subject) ? 1.0f : 0.0f;
     shape.window_left = band ? n / 2 : 0;
