@@ -465,8 +465,8 @@ static void add_window_shapes(struct check_list *list, const struct subject *sub
         .batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 35, .seqlen_k = n + 20, .window_left = GLINT_UNBOUNDED};
     ahead.mask = GLINT_MASK_BAND_TOP_LEFT;
     ahead.window_right = 9;
-    if ((subject->info.features & (GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_LEFT_BOUND)) == GLINT_FEATURE_RIGHT_BOUND ||
-        subject->info.queries_up_to > 0)
+    if ((subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 &&
+        ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) == 0 || subject->info.queries_up_to > 0))
         checks_add(list, accuracy, &ahead, "accuracy/window_right_only");
 }
 

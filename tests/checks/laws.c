@@ -632,7 +632,7 @@ static void scale_laws(struct check_list *list, const struct subject *subject)
 static void decode_laws(struct check_list *list, const struct subject *subject)
 {
     /* A GPU never shares fewer keys than 256. */
-    const bool gpu = subject->info.sm > 0;
+    const bool gpu = subject->info.sm > 0, masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     const int64_t n = gpu && (int64_t)subject->info.tile_n < 256 ? 256 : (int64_t)subject->info.tile_n;
     static const struct {
         const char *name;
@@ -647,7 +647,7 @@ static void decode_laws(struct check_list *list, const struct subject *subject)
     };
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         struct shape s = {.batch = 1, .heads_q = steps[i].heads_q, .heads_kv = steps[i].heads_kv, .seqlen_q = steps[i].seqlen_q};
-        s.mask = steps[i].mask;
+        s.mask = masked ? steps[i].mask : GLINT_MASK_NONE;
         s.seqlen_k = 3 * n + 7;
         if (subject->backend->executors)
             checks_add(list, lanes, &s, "law/decode_lanes_%s", steps[i].name);
@@ -666,7 +666,8 @@ static void decode_laws(struct check_list *list, const struct subject *subject)
     /* More steps than a GPU's second kernel folds at a time. */
     if (!gpu)
         return;
-    struct shape long_one = {.batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 1, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT};
+    struct shape long_one = {.batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 1};
+    long_one.mask = masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
     long_one.seqlen_k = 66 * (int64_t)subject->info.tile_n + 7;
     checks_add(list, batch_alone, &long_one, "law/decode_batch_alone_many_keys");
     long_one.batch = 1;
