@@ -36,6 +36,7 @@ static const struct {
     {"leak", "a launch keeps device memory"},
     {"heap", "a launch keeps host memory"},
     {"replay", "a replay does not read the inputs again"},
+    {"stale", "a replay has the lengths of the first call"},
     {"workspace", "an output depends on what the workspace held"},
     {"output", "an element of an output is not written"},
     {"outside", "a byte behind an output is written"},
@@ -44,6 +45,7 @@ static const struct {
     {"deaf", "a launch that faulted is not heard of"},
     {"counter", "words that kernels count in are not cleared"},
 };
+static bool in_replay;
 static bool broken; /* a kernel has read an address that nobody has mapped */
 
 static bool has_fault(const char *name)
@@ -102,6 +104,12 @@ static void carry_out(const struct fake_launch *l)
             p->lse[i] = p->shape.softmax_scale;
     } else if (strcmp(l->entry, l->params.decode.level == GLINT_DECODE_ROW ? "decode" : "decode_merge") == 0) {
         const struct glint_decode_params *p = &l->params.decode;
+        static unsigned char first;
+        unsigned char lengths = 0;
+        for (int i = 0; i < p->shape.batch && p->seqlens_k; i++)
+            lengths = (unsigned char)(lengths * 31 + p->seqlens_k[i] + (p->seqlens_q ? 7 * p->seqlens_q[i] : 0));
+        first = first ? first : lengths;
+        extra = (unsigned char)(extra + (has_fault("stale") && in_replay ? first : lengths));
         mix(&p->o, &p->q, p->k.address, &p->shape, p->shape.heads_q, p->shape.seqlen_q, extra);
         for (int i = 0; i < p->shape.batch * p->shape.heads_q * p->shape.seqlen_q; i++)
             p->lse[i] = p->shape.softmax_scale;
@@ -269,6 +277,7 @@ static glint_cu_result graph_launch(glint_cu_replay replay, glint_cu_stream stre
     (void)stream;
     if (has_fault("replay") && replays++ > 0)
         return 0;
+    in_replay = true;
     for (int i = 0; i < replay->graph.count; i++) {
         const struct node *node = &replay->graph.nodes[i];
         if (node->is_set)
@@ -276,6 +285,7 @@ static glint_cu_result graph_launch(glint_cu_replay replay, glint_cu_stream stre
         else
             carry_out(&node->launch);
     }
+    in_replay = false;
     return 0;
 }
 

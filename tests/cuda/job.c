@@ -8,7 +8,7 @@
 #include "tests/support/rand.h"
 
 enum { GUARD = 0x5a, GUARD_BYTES = 256, UNIT = 256 };
-enum { WORKSPACE = TENSORS };
+enum { WORKSPACE = TENSORS, LENGTHS };
 
 /* Random bits of a number of magnitude 2^-4 ... 1 in the dtype: no conversion, every mantissa. */
 static void fill(unsigned char *to, size_t bytes, uint32_t dtype, struct rand *random)
@@ -40,17 +40,23 @@ static void lay_out(struct job *job)
     const size_t element = p->dtype == GLINT_F32 ? 4 : 2, d = (size_t)p->head_dim, b = (size_t)p->batch;
     const size_t queries = b * (size_t)(p->heads_q * p->seqlen_q), keys = b * (size_t)(p->heads_kv * p->seqlen_k);
     const size_t bytes[JOB_ARRAYS] = {
-        [Q] = queries * d * element,  [K] = keys * d * element,
-        [V] = keys * d * element,     [O] = queries * d * element,
-        [LSE] = queries * 4,          [DOUT] = queries * d * element,
-        [DQ] = queries * d * element, [DK] = keys * d * element,
-        [DV] = keys * d * element,    [WORKSPACE] = job->plan.workspace_bytes,
+        [Q] = queries * d * element,
+        [K] = keys * d * element,
+        [V] = keys * d * element,
+        [O] = queries * d * element,
+        [LSE] = queries * 4,
+        [DOUT] = queries * d * element,
+        [DQ] = queries * d * element,
+        [DK] = keys * d * element,
+        [DV] = keys * d * element,
+        [WORKSPACE] = job->plan.workspace_bytes,
+        [LENGTHS] = p->lengths == GLINT_LENGTHS_DEVICE ? 2 * b * sizeof(int32_t) : 0,
     };
     const enum glint_pass pass = (enum glint_pass)job->info.pass;
     job->bytes = GUARD_BYTES;
     for (int i = 0; i < JOB_ARRAYS; i++) {
-        const int used = i == WORKSPACE || pass_uses(pass, (enum tensor)i);
-        const int written = i != WORKSPACE && pass_writes(pass, (enum tensor)i);
+        const int used = i >= WORKSPACE || pass_uses(pass, (enum tensor)i);
+        const int written = i < WORKSPACE && pass_writes(pass, (enum tensor)i);
         job->array[i] = (struct job_array){job->bytes, used ? bytes[i] : 0, NULL, written};
         job->bytes += (job->array[i].bytes + GUARD_BYTES + UNIT - 1) / UNIT * UNIT;
     }
@@ -62,6 +68,15 @@ static void point(struct job *job)
     for (enum tensor t = Q; t < TENSORS; t++)
         tensor_set(&job->tensors, t, job->array[t].bytes ? job->array[t].address : NULL);
     job->workspace = job->array[WORKSPACE].bytes ? job->array[WORKSPACE].address : NULL;
+    if (job->array[LENGTHS].bytes > 0) {
+        job->tensors.seqlens_q = (const int32_t *)(const void *)job->array[LENGTHS].address;
+        job->tensors.seqlens_k = job->tensors.seqlens_q + job->problem.batch;
+    }
+}
+
+void job_lengths(const struct job *job, struct device *device, const int32_t *lengths)
+{
+    device_put(device, job->array[LENGTHS].address, lengths, job->array[LENGTHS].bytes);
 }
 
 void job_inputs(struct job *job, struct device *device, uint64_t seed)
@@ -105,6 +120,7 @@ void job_make(struct job *job, struct device *device, const struct glint_context
         job->problem.window_left = 100;
         job->problem.window_right = 3;
     }
+    job->problem.lengths = shape.device_lengths ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST;
     const enum glint_status status =
         glint_plan_variant(context, &job->problem, (enum glint_pass)job->info.pass, variant, &job->plan);
     if (status != GLINT_OK)
@@ -116,6 +132,12 @@ void job_make(struct job *job, struct device *device, const struct glint_context
         job->array[i].address = job->arena + job->array[i].at;
     point(job);
     job_inputs(job, device, seed);
+    if (shape.device_lengths) { /* the bounds */
+        int32_t bounds[2 * JOB_BATCH];
+        for (int64_t b = 0; b < shape.batch && b < JOB_BATCH; b++)
+            bounds[b] = (int32_t)shape.seqlen_q, bounds[shape.batch + b] = (int32_t)shape.seqlen_k;
+        job_lengths(job, device, bounds);
+    }
 }
 
 void job_free(struct job *job, struct device *device)

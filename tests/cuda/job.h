@@ -9,9 +9,10 @@
 
 struct job_shape {
     int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
+    int device_lengths; /* 1: seqlen_q and seqlen_k are bounds, and an array of the job has the lengths; at most JOB_BATCH sequences */
 };
 
-enum { JOB_ARRAYS = TENSORS + 1 }; /* nine tensors and the workspace */
+enum { JOB_ARRAYS = TENSORS + 2, JOB_BATCH = 8 }; /* nine tensors, the workspace, the lengths */
 
 struct job_array {
     size_t at, bytes; /* in the arena */
@@ -41,6 +42,9 @@ void job_spread(struct job *job, struct device *device);
 
 /* New inputs of the same shape. */
 void job_inputs(struct job *job, struct device *device, uint64_t seed);
+
+/* Lengths of the sequences, int32 [2][batch]: of queries, then of keys. */
+void job_lengths(const struct job *job, struct device *device, const int32_t *lengths);
 
 enum glint_status job_run(const struct job *job, void *stream);
 

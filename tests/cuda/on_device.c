@@ -3,6 +3,8 @@
  *   selftest   known answers through every variant
  *   memory     device memory and host heap stand still over a million launches and ten thousand graph replays
  *   graphs     captured calls, replayed on old and on new inputs, give the bits that eager calls give
+ *   lengths    a captured call of lengths on the device, replayed ten thousand times with other lengths, gives the bits that an eager call
+ *              gives; device memory and host heap stand still
  *   repeat     a thousand runs beside a busy second stream give the same bits, whatever the workspace holds; nothing is written
  *              outside outputs and workspace
  *   latency    how long glint_forward and glint_backward keep the host: the median forward is below 8 microseconds, which is a launch or two,
@@ -173,7 +175,7 @@ static struct job_shape shape_of(uint32_t variant, int64_t scale)
 {
     struct glint_variant_info info = GLINT_VARIANT_INFO_INIT;
     must(glint_variant_at(variant, &info), "glint_variant_at");
-    return (struct job_shape){1, 2 * scale, scale, scale * info.tile_m + 3, scale * info.tile_n + 5};
+    return (struct job_shape){1, 2 * scale, scale, scale * info.tile_m + 3, scale * info.tile_n + 5, 0};
 }
 
 /* One job for each wanted row; returns how many. */
@@ -385,6 +387,97 @@ static void check_graphs(struct run *run)
     verdict(run, "graphs", ok, count, start);
 }
 
+/* Lengths number `turn`: any within the bounds, none and all of them among them. */
+static void set_lengths(struct run *run, const struct job *job, unsigned long turn)
+{
+    int32_t lengths[2 * JOB_BATCH];
+    const uint32_t batch = (uint32_t)job->problem.batch;
+    for (uint32_t i = 0; i < 2 * batch; i++) {
+        const uint32_t bound = (uint32_t)(i < batch ? job->problem.seqlen_q : job->problem.seqlen_k);
+        const uint32_t mixed = (uint32_t)(turn + 1) * UINT32_C(2654435761) ^ (i + 1) * UINT32_C(2246822519);
+        lengths[i] = (int32_t)(mixed >> 29 == 0 ? bound : (mixed >> 7) % (bound + 1));
+    }
+    job_lengths(job, &run->device, lengths);
+}
+
+/* Whether the variant has a kernel that reads lengths. */
+static int reads_lengths(const struct run *run, uint32_t variant)
+{
+    struct glint_variant_info info = GLINT_VARIANT_INFO_INIT;
+    struct glint_plan plan = {.struct_size = sizeof plan};
+    struct glint_problem problem;
+    if (glint_variant_at(variant, &info) != GLINT_OK || info.pass != GLINT_FORWARD || info.kv_dtype != 0)
+        return 0;
+    glint_problem_bshd(&problem, (enum glint_dtype)info.dtype, 1, 1, 1, 1, 1, info.head_dim);
+    problem.lengths = GLINT_LENGTHS_DEVICE;
+    problem.mask = (info.features & GLINT_FEATURE_RIGHT_BOUND) ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    if (info.features & GLINT_FEATURE_LEFT_BOUND) {
+        problem.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+        problem.window_left = 1;
+    }
+    problem.softcap = (info.features & GLINT_FEATURE_SOFTCAP) ? 30 : 0;
+    return glint_plan_variant(run->context, &problem, GLINT_FORWARD, variant, &plan) == GLINT_OK;
+}
+
+static int one_replay_for_all_lengths(struct run *run, const struct job *job, glint_cu_stream stream, unsigned long replays)
+{
+    enum { COMPARED = 24 };
+    int ok = 1, other = 0;
+    set_lengths(run, job, 0);
+    unsigned char *first = eager(run, job, stream);
+    glint_cu_replay replay = capture(run, job, 1, stream);
+    for (unsigned long i = 1; i <= COMPARED && ok; i++) {
+        set_lengths(run, job, i);
+        unsigned char *expected =
+            eager(run, job, stream); /* outputs are poisoned with the same byte: what is not written, too, is the same */
+        job_poison(job, &run->device, 0xaa, 0xff, stream);
+        DEVICE(&run->device, graph_launch, replay, stream);
+        DEVICE(&run->device, stream_synchronize, stream);
+        ok = same(run, job, expected, "a replay with other lengths");
+        other |= memcmp(first, expected, job_output_bytes(job)) != 0;
+        free(expected);
+    }
+    struct level before = level(run);
+    for (unsigned long i = 0; i < replays; i++) {
+        set_lengths(run, job, i);
+        DEVICE(&run->device, graph_launch, replay, stream);
+        DEVICE(&run->device, stream_synchronize, stream); /* lengths are as they are until the call has ended */
+    }
+    struct level after = level(run);
+    ok &= stands_still("replays, each with other lengths", replays, &before, &after);
+    if (ok && !other)
+        printf("  %s: the lengths make no difference\n", job->info.name);
+    free(first);
+    DEVICE(&run->device, replay_destroy, replay);
+    return ok && other && job_guards_hold(job, &run->device);
+}
+
+static void check_lengths(struct run *run)
+{
+    const double start = now();
+    glint_cu_stream stream = new_stream(run);
+    int ok = 1, count = 0, rows = 0;
+    for (uint32_t i = 0; i < glint_variant_count(); i++)
+        rows += wanted(run, i) && reads_lengths(run, i);
+    for (uint32_t i = 0; i < glint_variant_count(); i++) {
+        struct job job;
+        if (!wanted(run, i) || !reads_lengths(run, i))
+            continue;
+        struct job_shape shape = shape_of(i, 2);
+        shape.batch = 5;
+        shape.device_lengths = 1;
+        job_make(&job, &run->device, run->context, i, shape, GLINT_MASK_CAUSAL_BOTTOM_RIGHT, i + 1);
+        ok &= one_replay_for_all_lengths(run, &job, stream, run->replays / (unsigned)rows + 1);
+        job_free(&job, &run->device);
+        count++;
+    }
+    DEVICE(&run->device, stream_destroy, stream);
+    if (rows == 0)
+        printf("SKIP lengths: no variant here reads lengths on the device\n");
+    else
+        verdict(run, "lengths", ok, count, start);
+}
+
 /* Each run starts from other garbage in outputs and workspace. */
 static int repeats(struct run *run, const struct job *job, const struct job *other, glint_cu_stream stream, glint_cu_stream beside)
 {
@@ -552,7 +645,8 @@ static void check_bare(struct run *run)
         if (!wanted(run, i))
             continue;
         must(glint_variant_at(i, &info), "glint_variant_at");
-        const struct job_shape shapes[] = {{1, 2, 1, info.tile_m + 3, 2 * (int64_t)info.tile_n + 5}, {2, 1, 1, 1, info.tile_n - 1}};
+        const struct job_shape shapes[] = {{1, 2, 1, info.tile_m + 3, 2 * (int64_t)info.tile_n + 5, 0},
+                                           {2, 1, 1, 1, info.tile_n - 1, 0}};
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
             for (int mask = 0; mask <= ((info.features & GLINT_FEATURE_RIGHT_BOUND) ? 1 : 0); mask++) {
                 struct job job;
@@ -619,9 +713,9 @@ static const struct {
     void (*check)(struct run *run);
     int in_all;
 } checks[] = {
-    {"selftest", check_selftest, 1}, {"graphs", check_graphs, 1},   {"repeat", check_repeat, 1},
-    {"memory", check_memory, 1},     {"latency", check_latency, 1}, {"devices", check_devices, 1},
-    {"bare", check_bare, 0},         {"names", name_variants, 0},   {"lost", check_lost, 0},
+    {"selftest", check_selftest, 1}, {"graphs", check_graphs, 1},   {"lengths", check_lengths, 1}, {"repeat", check_repeat, 1},
+    {"memory", check_memory, 1},     {"latency", check_latency, 1}, {"devices", check_devices, 1}, {"bare", check_bare, 0},
+    {"names", name_variants, 0},     {"lost", check_lost, 0},
 };
 
 static int usage(void)

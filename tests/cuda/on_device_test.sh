@@ -49,7 +49,12 @@ expect 0 '' $few graphs repeat memory bare
 expect 1 counter graphs
 expect 1 counter $few repeat
 expect 1 replay graphs
+only=dec # rows that read lengths
+expect 0 '' $few lengths
+expect 1 stale $few lengths
+expect 1 outside $few lengths
 only=f16_d64
+expect 1 '' lengths # a check that looks at no row
 export FAKE_GPU_IDLE=1
 expect 0 '' latency
 expect 1 slow latency
