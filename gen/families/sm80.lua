@@ -181,6 +181,9 @@ local function page_chunks(record)
   return 2
 end
 
+-- Where the kernel for ragged sequences keeps its tile, which it reads 16 bytes at a time: behind the rest.
+local function behind(bytes) return (bytes + 15) // 16 * 16 end
+
 -- struct glint_gpu_launch, in launch order; the entry is the variant's symbol and a suffix.
 local function launches(record)
   if record.pass == "dec" then return decode.launches(record) end
@@ -207,7 +210,7 @@ local function launches(record)
   for i = 1, record.device_ragged and #all or 0 do -- the same kernels, each with a tile of its own to keep
     local of_sinks = all[i].sinks == 1
     all[4 + i] = setmetatable({ suffix = "_ragged" .. all[i].suffix, lengths = 2,
-      smem_bytes = all[i].smem_bytes + (of_sinks and 0 or TILE_BYTES) + (i == 1 and SEARCH_BYTES or 0) }, { __index = all[i] })
+      smem_bytes = behind(all[i].smem_bytes) + (of_sinks and 0 or TILE_BYTES) + (i == 1 and SEARCH_BYTES or 0) }, { __index = all[i] })
   end
   return all
 end
@@ -251,6 +254,7 @@ function sm80.complete(record)
   end
   record.smem = sm80.smem(record)
   record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.smem[2] and record.smem[2].bytes
+  record.kept_at = behind(record.smem_bytes)
   record.alignment_bytes = 16
   record.launches = launches(record)
 end
@@ -423,7 +427,7 @@ function sm80.check(record, report)
   local kept = math.max(by_lengths, record.device_ragged and TILE_BYTES or 0)
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do
-      if kernel.bytes + kept > smem_limit(arch) then
+      if behind(kernel.bytes) + kept > smem_limit(arch) then
         report("tile", ("at head_dim %d the %s kernel needs %s bytes of shared memory, and a block on sm_%s has %d"):format(
           record.head_dim, kernel.kernel, kernel.text, arch, smem_limit(arch)),
           "a smaller m or n, or archs = { ... } without it")

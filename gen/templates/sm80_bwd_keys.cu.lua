@@ -80,7 +80,7 @@ $ if fused then
 $ else
 $ if ragged then
 
-    const uint32_t kept = shared_base() + ${smem_bytes};
+    const uint32_t kept = shared_base() + ${kept_at};
     if (warp == 0)
         find_ragged_tile<TILE_N, true, true>(call.ragged, p.shape, block_index(), p.shape.heads_kv, p.shape.section, shared_base(), kept);
     block_sync();
