@@ -1,5 +1,5 @@
 /* glint_merge and glint_append on a GPU: one launch each of a kernel that no variant has (rows.cu). Nothing is planned, allocated or
- * read back. No row of a GPU takes 8-bit K and V, or ragged queries with K and V in pages, so neither does append. */
+ * read back. New rows of 8 bits are refused before (glint_check_append), and no row of a GPU takes ragged queries with K and V in pages. */
 #include "lib/cuda/rows.h"
 
 #include "lib/check.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/check.h"
 #include "lib/context.h"
 #include "lib/cuda/cuda.h"
 #include "lib/cuda/policy.h"
@@ -423,6 +424,36 @@ START_TEST(append_launch)
         ck_assert_ptr_null(p->page_table);
         ck_assert_ptr_null(p->fault);
         ck_assert_int_eq(p->blocks, 1);
+    }
+    close_clean(context);
+}
+END_TEST
+
+/* The kernel has no rows of 8 bits: it would write twice as many bytes as the cache has. A plan of any row says whether K and V are so. */
+START_TEST(append_of_8_bits)
+{
+    struct call c;
+    char text[1024];
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare(&c, context, GLINT_FORWARD, 3, 1, 70, 4, 2, GLINT_MASK_NONE);
+    struct glint_append a = GLINT_APPEND_INIT;
+    a.dtype = GLINT_F32;
+    a.k = c.tensors.dk;
+    a.v = c.tensors.dv;
+    a.k_strides = c.problem.dk;
+    a.v_strides = c.problem.dv;
+    c.tensors.k_scale = (float *)(UINT64_C(20) << 40);
+    c.tensors.v_scale = (float *)(UINT64_C(21) << 40);
+    c.plan.problem.kv_scales = GLINT_SCALES_ROW;
+    for (uint32_t kv_dtype = GLINT_I8; kv_dtype <= GLINT_E4M3; kv_dtype++) {
+        c.plan.problem.kv_dtype = kv_dtype;
+        c.plan.internal[GLINT_PLAN_SUM_WORD] = glint_plan_sum(&c.plan);
+        fake_recount();
+        ck_assert_int_eq(glint_append(&c.plan, &a, &c.tensors, NULL), GLINT_BAD_APPEND);
+        ck_assert_uint_eq(fake.all_calls, 0);
+        ck_assert_int_eq(glint_explain_append(&c.plan, &a, &c.tensors, NULL, text, sizeof text, NULL), GLINT_BAD_APPEND);
+        ck_assert_msg(strstr(text, kv_dtype == GLINT_I8 ? "kv_dtype is 4; a GPU" : "kv_dtype is 5; a GPU") != NULL, "%s", text);
     }
     close_clean(context);
 }
@@ -1473,6 +1504,7 @@ int main(void)
     tcase_add_test(tcase, forward_launch);
     tcase_add_test(tcase, merge_launch);
     tcase_add_test(tcase, append_launch);
+    tcase_add_test(tcase, append_of_8_bits);
     tcase_add_test(tcase, launch_of_ragged);
     tcase_add_test(tcase, backward_of_ragged);
     tcase_add_test(tcase, launch_of_sinks);
