@@ -143,7 +143,7 @@ static void put_sinks(struct glint_text *t, const struct glint_fault *fault)
     glint_text_str(t, ", and ");
     glint_text_str(t, glint_variants[fault->variant].name);
     glint_text_str(t, " takes none; set it to 0. On a GPU rows of family sm80 take sinks, and forward those of family sm90a with a "
-                      "window or a softcap.");
+                      "window or a softcap, or whose spec has device_lengths.");
 }
 
 static void put_sizes(struct glint_text *t, const struct glint_fault *fault)
@@ -198,8 +198,8 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
                           : fault->want == GLINT_LENGTHS_DEVICE
                               ? " only: on a GPU the family sm80 takes ragged sequences, with linear K and V, in "
                                 "rows whose spec has device_ragged."
-                              : " only: on a GPU the family sm80 takes others too, where the spec has device_lengths "
-                                "(forward) or device_ragged.");
+                              : " only: on a GPU rows whose spec has device_lengths (forward, of the families sm80 and sm90a) "
+                                "or device_ragged (sm80) take others too.");
         break;
     case GLINT_BAD_RAGGED:
         if (fault->other) {

@@ -17,9 +17,10 @@ static bool takes_sinks(const struct glint_variant *row)
 static enum glint_status fits(const struct glint_variant *row, const struct glint_problem *problem,
                               const struct glint_context *context, struct glint_fault *fault)
 {
+    const uint32_t most = row->pass == GLINT_FORWARD && reads_lengths(row) ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST;
     (void)context;
-    if (problem->lengths != GLINT_LENGTHS_HOST && !reads_lengths(row))
-        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, GLINT_LENGTHS_HOST);
+    if (problem->lengths > most)
+        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, most);
     enum glint_status status = glint_cuda_softcap_fits(problem, fault);
     if (status == GLINT_OK)
         status = glint_strides_fit(row, problem, fault);
@@ -43,7 +44,7 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
 const struct glint_family glint_family_sm90a = {
     .name = "sm90a",
     .rank = 90,
-    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_DEVICE},
+    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED}, /* what a row takes of them says fits, and what would be right */
     .sinks = 1u << GLINT_FORWARD,
     .takes_sinks = takes_sinks,
     .backend = &glint_cuda_backend,

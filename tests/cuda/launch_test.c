@@ -636,6 +636,25 @@ START_TEST(sinks_on_hopper)
 }
 END_TEST
 
+/* A row of Hopper's without a kernel that reads lengths takes those of the host alone, and the refusal of ragged ones says so, too. */
+START_TEST(lengths_on_hopper)
+{
+    struct call c;
+    char text[1024];
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 128, 3, 129, 70, 4, 2, GLINT_MASK_BAND_TOP_LEFT);
+    ck_assert_uint_eq(c.plan.variant, FAKE_MAPS_WINDOW);
+    for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= GLINT_LENGTHS_RAGGED; lengths++) {
+        c.problem.lengths = lengths;
+        ck_assert_int_eq(glint_explain(context, &c.problem, GLINT_FORWARD, text, sizeof text, NULL), GLINT_BAD_LENGTHS);
+        ck_assert_msg(strstr(text, "use GLINT_LENGTHS_HOST (0) only: on a GPU rows whose spec has device_lengths") != NULL, "%s",
+                      text);
+    }
+    close_clean(context);
+}
+END_TEST
+
 START_TEST(no_push_when_current)
 {
     struct call c;
@@ -1509,6 +1528,7 @@ int main(void)
     tcase_add_test(tcase, backward_of_ragged);
     tcase_add_test(tcase, launch_of_sinks);
     tcase_add_test(tcase, sinks_on_hopper);
+    tcase_add_test(tcase, lengths_on_hopper);
     tcase_add_test(tcase, no_push_when_current);
     tcase_add_loop_test(tcase, backward_launch, 0, 2);
     tcase_add_test(tcase, turns_of_full_lines);
