@@ -208,8 +208,8 @@ def decode(cell, row, mhz, stored):
     """One query a sequence: the query heads of a key head are the tile's 8 rows. Calls after one another find K and V in L2 when they fit there."""
     steps = cell.batch * cell.heads_kv * -(-cell.keys // row.n) * -(-(cell.heads // cell.heads_kv) // row.m)
     read = row.n * cell.dim * 2 * 2
-    # K and V arrive, and are loaded once; eight warps
-    one = step(cell, "", 2, row.m * row.n, 2 * row.m * row.n * cell.dim, 2 * read, read)
+    # K and V arrive, and are loaded once; four warps, as many as a warpgroup has
+    one = step(cell, "", 1, row.m * row.n, 2 * row.m * row.n * cell.dim, 2 * read, read)
     parts = {name: clocks * steps / MULTIPROCESSORS / mhz * 1e-6 for name, clocks in one.items()}
     return dict(parts, memory=stored / MEMORY if stored > L2_BYTES else 0.0)
 

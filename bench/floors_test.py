@@ -92,6 +92,10 @@ def test_backward():
 def test_decode():
     of = cell("dec", queries=1, keys=8192, batch=64, heads=32, heads_kv=8, how="sm80_s3_m8n128")
     near(floors.floors(of, 1980)["floor"], 2 * 64 * 8 * 8192 * 128 * 2 / 4.8e12 + 0.7e-6, "K and V once")
+    counted = of._replace(variant="dec_bf16_d128_causal__sm80_s3_m8n128")
+    issued = 64 * 8 * 64 * floors.instructions(counted, "")[0]  # tiles of a sequence and key head, steps
+    assert issued > 0
+    near(floors.floors(counted, 1980)["issue"], issued / 132 / 1980e6, "four warps, one a scheduler")
     assert floors.floors(of._replace(batch=1), 1980)["memory"] == 0, "what fits into L2 is not read again"
 
 
