@@ -68,11 +68,10 @@ struct glint_backend {
 
 struct glint_family {
     const char *name;
-    uint32_t rank; /* of two families of a backend, the one whose rows are taken first has the higher */
-    uint8_t lengths
-        [3]; /* by enum glint_pass: of enum glint_lengths those after it no row takes; which of the others one does, fits says */
-    uint32_t sinks; /* set of 1 << enum glint_pass: the passes whose rows take sinks */
-    bool pages;     /* its forward rows find K and V through a page table */
+    uint32_t rank;      /* of two families of a backend, the one whose rows are taken first has the higher */
+    uint8_t lengths[3]; /* by enum glint_pass: what comes after it in enum glint_lengths no row takes; of the rest fits says */
+    uint32_t sinks;     /* set of 1 << enum glint_pass: the passes whose rows take sinks */
+    bool pages;         /* its forward rows find K and V through a page table */
     const struct glint_backend *backend;
 
     /* Does this row of those passes take sinks? NULL: all do. Pure. */
