@@ -104,8 +104,9 @@ void job_inputs(struct job *job, struct device *device, uint64_t seed)
     }
 }
 
-void job_make(struct job *job, struct device *device, const struct glint_context *context, uint32_t variant, struct job_shape shape,
-              enum glint_mask causal, uint64_t seed)
+/* The variant's information, the problem, and the plan. */
+static enum glint_status plan_job(struct job *job, const struct glint_context *context, uint32_t variant, struct job_shape shape,
+                                  enum glint_mask causal)
 {
     memset(job, 0, sizeof *job);
     job->info = (struct glint_variant_info)GLINT_VARIANT_INFO_INIT;
@@ -121,8 +122,19 @@ void job_make(struct job *job, struct device *device, const struct glint_context
         job->problem.window_right = 3;
     }
     job->problem.lengths = shape.device_lengths ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST;
-    const enum glint_status status =
-        glint_plan_variant(context, &job->problem, (enum glint_pass)job->info.pass, variant, &job->plan);
+    return glint_plan_variant(context, &job->problem, (enum glint_pass)job->info.pass, variant, &job->plan);
+}
+
+int job_possible(const struct glint_context *context, uint32_t variant, struct job_shape shape, enum glint_mask causal)
+{
+    struct job job;
+    return plan_job(&job, context, variant, shape, causal) == GLINT_OK;
+}
+
+void job_make(struct job *job, struct device *device, const struct glint_context *context, uint32_t variant, struct job_shape shape,
+              enum glint_mask causal, uint64_t seed)
+{
+    const enum glint_status status = plan_job(job, context, variant, shape, causal);
     if (status != GLINT_OK)
         stop("plan", job, status);
     lay_out(job);

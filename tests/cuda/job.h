@@ -34,6 +34,8 @@ struct job {
 /* Fills the inputs from `seed`. Ends the program when the plan is refused. */
 void job_make(struct job *job, struct device *device, const struct glint_context *context, uint32_t variant, struct job_shape shape,
               enum glint_mask causal, uint64_t seed);
+/* 1 when the plan of such a job is not refused. */
+int job_possible(const struct glint_context *context, uint32_t variant, struct job_shape shape, enum glint_mask causal);
 void job_free(struct job *job, struct device *device);
 
 /* Moves every array to an allocation of its own that is exactly as long, where only the inputs are initialised: for tools that watch

@@ -400,23 +400,19 @@ static void set_lengths(struct run *run, const struct job *job, unsigned long tu
     job_lengths(job, &run->device, lengths);
 }
 
-/* Whether the variant has a kernel that reads lengths. */
+/* Sequences of the variant whose lengths are on the device. */
+static struct job_shape shape_of_lengths(uint32_t variant)
+{
+    struct job_shape shape = shape_of(variant, 2);
+    shape.batch = 5;
+    shape.device_lengths = 1;
+    return shape;
+}
+
+/* Whether the variant is wanted, and has a kernel that reads lengths. */
 static int reads_lengths(const struct run *run, uint32_t variant)
 {
-    struct glint_variant_info info = GLINT_VARIANT_INFO_INIT;
-    struct glint_plan plan = {.struct_size = sizeof plan};
-    struct glint_problem problem;
-    if (glint_variant_at(variant, &info) != GLINT_OK || info.pass != GLINT_FORWARD || info.kv_dtype != 0)
-        return 0;
-    glint_problem_bshd(&problem, (enum glint_dtype)info.dtype, 1, 1, 1, 1, 1, info.head_dim);
-    problem.lengths = GLINT_LENGTHS_DEVICE;
-    problem.mask = (info.features & GLINT_FEATURE_RIGHT_BOUND) ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
-    if (info.features & GLINT_FEATURE_LEFT_BOUND) {
-        problem.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
-        problem.window_left = 1;
-    }
-    problem.softcap = (info.features & GLINT_FEATURE_SOFTCAP) ? 30 : 0;
-    return glint_plan_variant(run->context, &problem, GLINT_FORWARD, variant, &plan) == GLINT_OK;
+    return wanted(run, variant) && job_possible(run->context, variant, shape_of_lengths(variant), GLINT_MASK_CAUSAL_BOTTOM_RIGHT);
 }
 
 static int one_replay_for_all_lengths(struct run *run, const struct job *job, glint_cu_stream stream, unsigned long replays)
@@ -458,15 +454,12 @@ static void check_lengths(struct run *run)
     glint_cu_stream stream = new_stream(run);
     int ok = 1, count = 0, rows = 0;
     for (uint32_t i = 0; i < glint_variant_count(); i++)
-        rows += wanted(run, i) && reads_lengths(run, i);
+        rows += reads_lengths(run, i);
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
         struct job job;
-        if (!wanted(run, i) || !reads_lengths(run, i))
+        if (!reads_lengths(run, i))
             continue;
-        struct job_shape shape = shape_of(i, 2);
-        shape.batch = 5;
-        shape.device_lengths = 1;
-        job_make(&job, &run->device, run->context, i, shape, GLINT_MASK_CAUSAL_BOTTOM_RIGHT, i + 1);
+        job_make(&job, &run->device, run->context, i, shape_of_lengths(i), GLINT_MASK_CAUSAL_BOTTOM_RIGHT, i + 1);
         ok &= one_replay_for_all_lengths(run, &job, stream, run->replays / (unsigned)rows + 1);
         job_free(&job, &run->device);
         count++;
