@@ -272,9 +272,10 @@ struct glint_strides {
  *  - A sequence has the bits that the same variant gives a problem of its lengths.
  *  - A length below 0 counts as 0 and one above its bound as the bound. A first row counts as 0 if it is below 0, as all rows if it is above them, and
  *    as the one before it if it is below that. glint_tensors.fault says so.
- * On a CPU context both passes take them. On a GPU the forward rows of the families sm80 and sm90a take GLINT_LENGTHS_DEVICE, where the
- * spec has device_lengths = true for the family, and those of sm80 GLINT_LENGTHS_RAGGED with linear K and V, where it has device_ragged = true; so
- * do, backward, its rows of the strategy split. */
+ * On a CPU context both passes take them. On a GPU these rows do:
+ *
+ *   GLINT_LENGTHS_DEVICE   decode; forward rows of sm80 and sm90a, where the spec has device_lengths = true for the family
+ *   GLINT_LENGTHS_RAGGED   with linear K and V: rows of sm80, where the spec has device_ragged = true, forward, and backward of the strategy split */
 enum glint_lengths { GLINT_LENGTHS_HOST = 0, GLINT_LENGTHS_DEVICE = 1, GLINT_LENGTHS_RAGGED = 2 };
 
 /* Where 8-bit K and V have their scales: float32 arrays of the call, k_scale and v_scale, contiguous. What is stored times its scale is what it

@@ -65,7 +65,7 @@ struct glint_gpu_launch {
     uint32_t lengths;       /* enum glint_lengths of the problems that it is launched for; from 1 on a tile a head at least */
     uint32_t pages; /* 1: in place of that one where K and V are in pages; of decode in place of the one with the same grid */
     uint32_t
-        sinks; /* 1: left out for a problem without sinks; 2: one that reads lengths, also in place of those that take no sinks */
+        sinks; /* 1: left out for a problem without sinks; 2: this one, which reads lengths, also serves sinks with lengths of the host */
 };
 
 #define GLINT_GPU_MAX_LAUNCHES 8

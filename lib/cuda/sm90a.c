@@ -8,7 +8,7 @@ static bool reads_lengths(const struct glint_variant *row)
     return kernel->launch_count > 1 && kernel->launch[1].lengths != 0;
 }
 
-/* The first kernels of the others are as they were measured without. */
+/* The first kernels of other rows were measured without sinks, and stay as they are. */
 static bool takes_sinks(const struct glint_variant *row)
 {
     return (row->features & (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_SOFTCAP)) != 0 || reads_lengths(row);

@@ -114,7 +114,7 @@ struct ragged_group {
     uint32_t blocks;
 };
 
-/* The group that block `number` is of. Groups are left out 8 at a time, a lane has 8 sequences of them. `scratch`: 16 bytes of shared memory, which
+/* The group that block `number` is of. Groups are passed over 8 at a time: a lane has 8 sequences of them. `scratch`: 16 bytes of shared memory, which
  * the warp alone uses. */
 template <int TILE, bool KEYS>
 GLINT_DEVICE struct ragged_group find_group(const struct glint_ragged &r, const struct glint_gpu_shape &shape, uint32_t number,
