@@ -78,9 +78,11 @@ $ local scans = causal or lengths -- values that a mask hides or that lie beyond
 $ local params, base = lengths and "glint_lengths_maps_params" or "glint_forward_maps_params", lengths and "p.base.base" or "p.base"
 $ local thread = lengths and "(thread_index_anew() % 64)" or "thread" -- its registers are worth more in the loop over tiles
 $ local v_cut, found = lengths and "LENGTHS_V_CUT" or "V_CUT", lengths and "LENGTHS_SPECIAL" or "SPECIAL"
+$ local sight, end_query = lengths and "sequences::lengths(shared, sequences::at_hand(t))" or "shape", lengths and ", of_shape" or ""
+$ local number = causal and not bounds_first and "number" or "tile"
+$ local end_of_nothing = lengths and "min(work.query0 + TILE_M, " .. sight .. ".seqlen_q)" or "end_of_blind<TILE_M, HEAD_DIM>(work, p.base.shape)"
 $ local log_of_nothing = (capped or lengths) and sink:format(base, base) or "-GLINT_INFINITY"
 $ local with_sink = (bounds_first or capped or lengths) and "write_output_with_sink" or "write_output"
-$ local sight, end_query = lengths and "sequences::lengths(shared, sequences::at_hand(t))" or "shape", lengths and ", of_shape" or ""
 $ if lengths then
 /* ==== The same over sequences whose lengths are read here; those of the shape are bounds =========================================
  * Other overloads of the same functions, and of one function for all masks the scanners: values beyond a length become zeros as those beyond the
@@ -141,9 +143,12 @@ $ if lengths then
         ring_advance<sequences::stages>(t);
         ${find_keys}(work, own);
 $ else
-        const bool any = ${find}(work, p.base.shape, tile);
+$ if causal and not bounds_first then
+        const uint32_t number = blind_last<TILE_M, HEAD_DIM>(p.base.shape, tile);
+$ end
+        const bool any = ${find}(work, p.base.shape, ${number});
 
-        queue::announce(shared, t, tile);
+        queue::announce(shared, t, ${number});
         ring_advance<2>(t);
         if (!any)
             return;
@@ -224,7 +229,7 @@ $ end
     while (${lengths and "next_tile<true, true>(work, shared, t)" or "next_tile<true>(work, p.base.shape, shared, t)"}) {
 $ if causal and not bounds_first then
         if (work.blocks == 0)
-            write_nothing<TILE_M, HEAD_DIM>(${base}, work, ${log_of_nothing}, ${thread}, 64${lengths and ", " .. sight or ""});
+            write_nothing<HEAD_DIM>(${base}, work, ${end_of_nothing}, ${log_of_nothing}, ${thread}, 64);
 $ end
         for (int32_t block = work.blocks - 1; block >= ${first}; --block) {
             const uint32_t values = value_ring::tile(shared, v);

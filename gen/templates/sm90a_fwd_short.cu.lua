@@ -84,7 +84,7 @@ $ else
 $ end
 $ if causal and not bounds_first then
     if (work.blocks == 0) { /* no key is seen */
-        write_nothing<TILE_M, HEAD_DIM>(${base}, work, ${log_of_nothing}, thread_index(), THREADS${end_query});
+        write_nothing<HEAD_DIM>(${base}, work, min(work.query0 + TILE_M, ${sight}.seqlen_q), ${log_of_nothing}, thread_index(), THREADS);
         return;
     }
 $ end

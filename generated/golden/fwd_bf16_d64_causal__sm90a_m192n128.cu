@@ -82,9 +82,10 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &
     struct tile_work work;
 
     for (;;) {
-        const bool any = find_tile<TILE_M, TILE_N, true>(work, p.base.shape, tile);
+        const uint32_t number = blind_last<TILE_M, HEAD_DIM>(p.base.shape, tile);
+        const bool any = find_tile<TILE_M, TILE_N, true>(work, p.base.shape, number);
 
-        queue::announce(shared, t, tile);
+        queue::announce(shared, t, number);
         ring_advance<2>(t);
         if (!any)
             return;
@@ -140,7 +141,7 @@ GLINT_DEVICE void scan_values(const struct glint_forward_maps_params &p, uint32_
 
     while (next_tile<true>(work, p.base.shape, shared, t)) {
         if (work.blocks == 0)
-            write_nothing<TILE_M, HEAD_DIM>(p.base, work, -GLINT_INFINITY, thread, 64);
+            write_nothing<HEAD_DIM>(p.base, work, end_of_blind<TILE_M, HEAD_DIM>(work, p.base.shape), -GLINT_INFINITY, thread, 64);
         for (int32_t block = work.blocks - 1; block >= 0; --block) {
             const uint32_t values = value_ring::tile(shared, v);
 

@@ -61,7 +61,7 @@ GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PAR
 
     find_tile<TILE_M, TILE_N, true>(work, shape, block_index());
     if (work.blocks == 0) { /* no key is seen */
-        write_nothing<TILE_M, HEAD_DIM>(p.base, work, -GLINT_INFINITY, thread_index(), THREADS);
+        write_nothing<HEAD_DIM>(p.base, work, min(work.query0 + TILE_M, shape.seqlen_q), -GLINT_INFINITY, thread_index(), THREADS);
         return;
     }
     const int32_t head_kv = work.head_q / shape.group;

@@ -55,6 +55,46 @@ GLINT_DEVICE bool find_tile(struct tile_work &work, const struct glint_gpu_shape
     return true;
 }
 
+/* A head's first tiles, whose queries see no key: the mask's diagonal is bottom right, and queries are more than keys. */
+template <int TILE_M> GLINT_DEVICE uint32_t count_blind_tiles(const struct glint_gpu_shape &shape)
+{
+    if (shape.seqlen_k == 0 || -shape.mask_offset >= shape.seqlen_q)
+        return (shape.seqlen_q + TILE_M - 1) / TILE_M;
+    return max(0, -shape.mask_offset) / TILE_M;
+}
+
+/* They are written in larger parts, 128 KB: to hand one out takes as long as to write 32 KB. */
+template <int TILE_M, int HEAD_DIM> struct blind_part {
+    enum { ROWS = (65536 / HEAD_DIM > TILE_M ? 65536 / HEAD_DIM / TILE_M : 1) * TILE_M };
+};
+
+/* The number for place_tile of what is worked on in place `nth` under a mask: tiles that see a key, in the order of their numbers, then parts
+ * of blind ones, by their first tile. Beyond the last one a number that is no tile's. */
+template <int TILE_M, int HEAD_DIM> GLINT_DEVICE uint32_t blind_last(const struct glint_gpu_shape &shape, uint32_t nth)
+{
+    enum { TILES = blind_part<TILE_M, HEAD_DIM>::ROWS / TILE_M };
+    const uint32_t blind = count_blind_tiles<TILE_M>(shape), tiles = (shape.seqlen_q + TILE_M - 1) / TILE_M;
+    const uint32_t heads = shape.batch * shape.heads_q, section = min(max(16u, (uint32_t)shape.section), heads);
+    const uint32_t seeing = (tiles - blind) * heads, parts = (blind + TILES - 1) / TILES;
+
+    if (blind == 0)
+        return nth;
+    if (nth < seeing)
+        return nth + nth / (section * (tiles - blind)) * section * blind;
+    const uint32_t head = (nth - seeing) / parts, tile = (nth - seeing - head * parts) * TILES;
+    const uint32_t first = head / section * section, size = min(section, heads - min(heads, first));
+
+    return head < heads ? first * tiles + (tiles - 1 - tile) * size + head - first : tiles * heads;
+}
+
+template <int TILE_M, int HEAD_DIM>
+GLINT_DEVICE int32_t end_of_blind(const struct tile_work &work, const struct glint_gpu_shape &shape)
+{
+    const int32_t end = min(shape.seqlen_q, (int32_t)count_blind_tiles<TILE_M>(shape) * TILE_M);
+
+    return min(work.query0 + (int32_t)blind_part<TILE_M, HEAD_DIM>::ROWS, end);
+}
+
 /* Blocks of the tile, the first ones, that the warpgroup of queries query0 ... walks over: those that one of them sees, but at least one. */
 template <int TILE_N, bool causal, class Shape>
 GLINT_DEVICE int32_t own_blocks(const struct tile_work &work, const Shape &shape, int32_t query0)
@@ -379,32 +419,26 @@ GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, c
     }
 }
 
-/* What `rows` queries get that see no key: zeros, and a sum's logarithm. By `threads` threads, of which this is number `thread`. */
-template <int rows, int columns, class Shape>
-GLINT_DEVICE void write_nothing(const struct glint_forward_params &t, const struct tile_work &work, float log_of_sum,
-                                uint32_t thread, const uint32_t threads, const Shape &shape)
-{
-    const uint32_t zeros[4] = {0, 0, 0, 0};
-    float *lse = t.lse + (int64_t)(work.batch * t.shape.heads_q + work.head_q) * t.shape.seqlen_q;
-
-#pragma unroll 1
-    for (uint32_t i = thread; i < rows * (columns / 8); i += threads) {
-        const int32_t row = work.query0 + (int32_t)(i / (columns / 8));
-        const uint32_t chunk = i % (columns / 8);
-
-        if (row >= shape.seqlen_q)
-            return;
-        st_global_u32x4(view_row(&t.o, work.batch, work.head_q, row, 2) + 16 * chunk, zeros);
-        if (chunk == 0)
-            st_global_f32(lse + row, log_of_sum);
-    }
-}
-
-template <int rows, int columns>
-GLINT_DEVICE void write_nothing(const struct glint_forward_params &t, const struct tile_work &work, float log_of_sum,
+/* What a head's queries from work.query0 up to `end` get that see no key: zeros, and a sum's logarithm. By `threads` threads, of which this is number
+ * `thread`. */
+template <int columns>
+GLINT_DEVICE void write_nothing(const struct glint_forward_params &t, const struct tile_work &work, int32_t end, float log_of_sum,
                                 uint32_t thread, const uint32_t threads)
 {
-    write_nothing<rows, columns>(t, work, log_of_sum, thread, threads, t.shape);
+    const uint32_t zeros[4] = {0, 0, 0, 0}, chunks = columns / 8, at_once = threads / chunks;
+    float *lse = t.lse + (int64_t)(work.batch * t.shape.heads_q + work.head_q) * t.shape.seqlen_q;
+    int32_t row = work.query0 + (int32_t)(thread / chunks);
+    char *to = view_row(&t.o, work.batch, work.head_q, row, 2) + thread % chunks * 16;
+
+    if (thread < at_once * chunks)
+#pragma unroll 1
+        for (; row < end; row += (int32_t)at_once) {
+            st_global_u32x4(to, zeros);
+            to += t.o.row * (int64_t)(2 * at_once);
+        }
+#pragma unroll 1
+    for (int32_t i = work.query0 + (int32_t)thread; i < end; i += (int32_t)threads)
+        st_global_f32(lse + i, log_of_sum);
 }
 
 /* ---- results with sinks ---------------------------------------------------------------------------------------------------- */

@@ -411,6 +411,18 @@ static void add_causal_shapes(struct check_list *list, const struct subject *sub
                                 .layout = LAYOUT_PADDED};
         checks_add(list, accuracy, &s, "accuracy/%s", causal[i].name);
     }
+    /* Six tiles of each head, which are more than one part of sm90a's, of more heads than are worked on together. */
+    if (subject->info.pass == GLINT_FORWARD && subject->info.sm == 90 &&
+        (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0) {
+        const struct shape s = {.batch = 1,
+                                .heads_q = 17,
+                                .heads_kv = 1,
+                                .seqlen_q = 6 * m + 7,
+                                .seqlen_k = 5,
+                                .mask = causal_or_none(subject, false),
+                                .layout = LAYOUT_BSHD};
+        checks_add(list, accuracy, &s, "accuracy/many_tiles_see_nothing");
+    }
 }
 
 /* Windows narrower and wider than a tile, on and beside its edges; rows that see nothing at either end. */

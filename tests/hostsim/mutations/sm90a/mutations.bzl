@@ -126,7 +126,8 @@ _FORWARD = [
         "query_ring::init(shared, 1, 4 * WARPGROUPS - 1);",
         _ANY,
     ),
-    _fault("fwd", "empty_tile_not_written", "a tile whose queries see no key is left as it was", "write_nothing<TILE_M, HEAD_DIM>(p.base, work, -GLINT_INFINITY, thread, 64);", "(void)0;", _ANSWER, ["accuracy/a_tile_sees_nothing"]),
+    _fault("fwd", "empty_tile_not_written", "a tile whose queries see no key is left as it was", "write_nothing<HEAD_DIM>(p.base, work, end_of_blind<TILE_M, HEAD_DIM>(work, p.base.shape), -GLINT_INFINITY, thread, 64);", "(void)0;", _ANSWER, ["accuracy/a_tile_sees_nothing"]),
+    _fault("fwd", "part_of_blind_tiles_is_one", "of several tiles whose queries see no key the first is written", "end_of_blind<TILE_M, HEAD_DIM>(work, p.base.shape)", "work.query0 + TILE_M", _ANSWER, ["accuracy/many_tiles_see_nothing"]),
     _fault("fwd", "tiles_taken_twice", "the counter of tiles begins with those that blocks begin with", "p.blocks[0] + atom_global_add_u32(p.words, 1)", "atom_global_add_u32(p.words, 1)", ["race"]),
     _fault(
         "fwd",
