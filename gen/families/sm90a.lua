@@ -35,6 +35,7 @@ local sm90a = {
     m = schema.integer(64, 192, 64),                       -- queries a tile: 64 a warpgroup that computes
     n = schema.integer(16, 256, 16),                       -- keys a step
     up_to = schema.integer(1, 1 << 30),                    -- lengths for which the plan takes it before tiles without: the shorter of the two
+    least = schema.integer(1, 1 << 30),                    -- where both lengths are below it, the plan takes an older family's row before it
     -- persistent: a warpgroup loads for the others, which overlap the end of a tile with the next one's beginning; short: a block of one
     -- warpgroup owns a tile and loads for itself, and several share a multiprocessor
     schedule = schema.choice({ "persistent", "short" }),
@@ -50,7 +51,7 @@ local sm90a = {
     spills = schema.sentence(),                            -- allows register spills, and says why
   },
   match_fields = {},
-  listed = { "archs", "up_to", "schedule", "smem_bytes", "spills" },
+  listed = { "archs", "up_to", "least", "schedule", "smem_bytes", "spills" },
 }
 
 function sm90a.targets(config) return config.archs end
@@ -278,7 +279,7 @@ function sm90a.size(record) return text.bytes(record.smem_bytes) .. " shared" en
 --- The table row's columns that depend on the family.
 function sm90a.row(record)
   return { isa = 0, sm = architectures.get(record.archs[1]).number, math = "GLINT_MATH_NATIVE", up_to = record.up_to,
-    alignment_bytes = record.alignment_bytes }
+    least = record.least, alignment_bytes = record.alignment_bytes }
 end
 
 --- The descriptor in the table's source.

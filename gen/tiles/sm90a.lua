@@ -10,9 +10,9 @@ return {
 
   fwd = {
     [64] = {
-      { dtypes = HALF, m = 192, n = 128, turns = true, dynamic = true, masks = NONE, softcaps = PLAIN },
-      { dtypes = HALF, m = 192, n = 128, turns = true, masks = CAUSAL, softcaps = PLAIN },
-      { dtypes = HALF, m = 64, n = 64, schedule = "short", blocks_per_sm = 4, up_to = 1024, masks = CAUSAL,
+      { dtypes = HALF, m = 192, n = 128, turns = true, dynamic = true, least = 97, masks = NONE, softcaps = PLAIN },
+      { dtypes = HALF, m = 192, n = 128, turns = true, least = 33, masks = CAUSAL, softcaps = PLAIN },
+      { dtypes = HALF, m = 64, n = 64, schedule = "short", blocks_per_sm = 4, up_to = 1024, least = 33, masks = CAUSAL,
         why = "short sequences with a mask: less is hidden, and of four small blocks one begins or ends while others compute" },
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, registers = 152, masks = WINDOW },
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, registers = 152, masks = UNBOUNDED, softcaps = CAPPED },
@@ -36,10 +36,10 @@ return {
   },
 
   bwd = {
-    [64] = { { dtypes = HALF, m = 128, n = 128, why = "the most queries that two buffers of dS leave room for" } },
+    [64] = { { dtypes = HALF, m = 128, n = 128, least = 65, why = "the most queries that two buffers of dS leave room for" } },
     [96] = { { dtypes = HALF, m = 64, n = 128, why = "as at 128: not timed" } },
     [128] = { { dtypes = HALF, m = 64, n = 128, why = "80 queries gain nothing" } },
     [192] = { { dtypes = HALF, m = 64, n = 64 } },
-    [256] = { { dtypes = HALF, m = 64, n = 64, why = "split: 6 to 23 % ahead of the best peer, where sums of dQ would be over what L2 takes" } },
+    [256] = { { dtypes = HALF, m = 64, n = 64, least = 65, why = "split: 6 to 23 % ahead of the best peer, where sums of dQ would be over what L2 takes" } },
   },
 }

@@ -11,22 +11,22 @@ enum { CPU_BASE, CPU_AMX, GPU_WIDE, GPU_NARROW, GPU_SHORT, GPU_SHORTEST, GPU_EXA
 
 static const struct glint_family lowest, middle, highest;
 
-#define ROW(how, family, m, n, isa, sm, math, up_to, queries, alignment)                                                       \
-    {                                                                                                                          \
-        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, up_to, queries, alignment, &family, \
-            &glint_variants /* any */                                                                                          \
+#define ROW(how, family, m, n, isa, sm, math, up_to, least, queries, alignment)                                              \
+    {                                                                                                                        \
+        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, up_to, least, queries, alignment, \
+            &family, &glint_variants /* any */                                                                               \
     }
 const struct glint_variant glint_variants[] = {
-    [CPU_BASE] = ROW("cpu_x86_64_m64n96", lowest, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 4),
-    [CPU_AMX] = ROW("cpu_x86_64_amx_m64n256", lowest, 64, 256, GLINT_ISA_X86_64_AMX, 0, GLINT_MATH_BF16, 0, 0, 4),
-    [GPU_WIDE] = ROW("sm80_m128n32", middle, 128, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 16),
-    [GPU_NARROW] = ROW("sm80_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 16),
-    [GPU_SHORT] = ROW("sm80_m16n128", middle, 16, 128, 0, 80, GLINT_MATH_TF32, 128, 0, 16),
-    [GPU_SHORTEST] = ROW("sm80_m16n64", middle, 16, 64, 0, 80, GLINT_MATH_TF32, 64, 0, 8),
-    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", middle, 32, 16, 0, 90, GLINT_MATH_TF32X3, 0, 0, 16),
-    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32X3, 0, 0, 4),
-    [FEW] = ROW("sm80_m32n256", middle, 32, 256, 0, 80, GLINT_MATH_TF32, 0, 16, 16),
-    [NEWEST] = ROW("sm90a_m128n64", highest, 128, 64, 0, 90, GLINT_MATH_TF32, 0, 0, 32),
+    [CPU_BASE] = ROW("cpu_x86_64_m64n96", lowest, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 0, 4),
+    [CPU_AMX] = ROW("cpu_x86_64_amx_m64n256", lowest, 64, 256, GLINT_ISA_X86_64_AMX, 0, GLINT_MATH_BF16, 0, 0, 0, 4),
+    [GPU_WIDE] = ROW("sm80_m128n32", middle, 128, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 16),
+    [GPU_NARROW] = ROW("sm80_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 16),
+    [GPU_SHORT] = ROW("sm80_m16n128", middle, 16, 128, 0, 80, GLINT_MATH_TF32, 128, 0, 0, 16),
+    [GPU_SHORTEST] = ROW("sm80_m16n64", middle, 16, 64, 0, 80, GLINT_MATH_TF32, 64, 0, 0, 8),
+    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", middle, 32, 16, 0, 90, GLINT_MATH_TF32X3, 0, 0, 0, 16),
+    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32X3, 0, 0, 0, 4),
+    [FEW] = ROW("sm80_m32n256", middle, 32, 256, 0, 80, GLINT_MATH_TF32, 0, 0, 16, 16),
+    [NEWEST] = ROW("sm90a_m128n64", highest, 128, 64, 0, 90, GLINT_MATH_TF32, 0, 64, 0, 32),
 };
 const uint32_t glint_variants_count = ROWS;
 
@@ -171,25 +171,26 @@ static bool takes(const struct glint_variant *v, const struct glint_problem *p, 
 static uint32_t by_the_rule(const struct glint_problem *p)
 {
     uint32_t best = UINT32_MAX;
-    int64_t best_key[9];
+    int64_t best_key[10];
     for (uint32_t i = 0; i < ROWS; i++) {
         const struct glint_variant *v = &glint_variants[i];
         const int64_t shorter = p->seqlen_q < p->seqlen_k ? p->seqlen_q : p->seqlen_k;
-        const int64_t key[9] = {takes(v, p, 2, 2) ? 0 : (int64_t)v->alignment_bytes,
-                                v->math == GLINT_MATH_BF16 ? 0 : (int64_t)v->math,
-                                v->queries_up_to == 0             ? 1
-                                : v->queries_up_to >= p->seqlen_q ? 0
-                                                                  : 2,
-                                -(int64_t)v->family->rank,
-                                reach(v, shorter),
-                                -(int64_t)v->isa,
-                                -(int64_t)v->sm,
-                                padded(p->seqlen_q, v->tile_m) * padded(p->seqlen_k, v->tile_n),
-                                -(int64_t)v->tile_m * v->tile_n};
+        const int64_t key[10] = {takes(v, p, 2, 2) ? 0 : (int64_t)v->alignment_bytes,
+                                 v->math == GLINT_MATH_BF16 ? 0 : (int64_t)v->math,
+                                 v->queries_up_to == 0             ? 1
+                                 : v->queries_up_to >= p->seqlen_q ? 0
+                                                                   : 2,
+                                 p->seqlen_q < (int64_t)v->least && p->seqlen_k < (int64_t)v->least,
+                                 -(int64_t)v->family->rank,
+                                 reach(v, shorter),
+                                 -(int64_t)v->isa,
+                                 -(int64_t)v->sm,
+                                 padded(p->seqlen_q, v->tile_m) * padded(p->seqlen_k, v->tile_n),
+                                 -(int64_t)v->tile_m * v->tile_n};
         if ((runnable >> i & 1u) == 0 || !takes(v, p, p->batch, p->heads_q))
             continue;
         int order = 0;
-        for (int k = 0; k < 9 && order == 0 && best != UINT32_MAX; k++)
+        for (int k = 0; k < 10 && order == 0 && best != UINT32_MAX; k++)
             order = key[k] < best_key[k] ? -1 : key[k] > best_key[k] ? 1 : 0;
         if (best == UINT32_MAX || order < 0) {
             best = i;
@@ -392,6 +393,22 @@ START_TEST(what_decided)
 }
 END_TEST
 
+/* A row that is slower than an older family's below a length says so. */
+START_TEST(too_short_for_a_row)
+{
+    const struct glint_problem few = problem_of(2, 2, 63, 63), queries = problem_of(2, 2, 64, 1), keys = problem_of(2, 2, 1, 64);
+    char text[1024];
+    runnable = 1u << GPU_WIDE | 1u << NEWEST;
+    ck_assert_uint_eq(taken(&few), GPU_WIDE);
+    ck_assert_uint_eq(taken(&queries), NEWEST);
+    ck_assert_uint_eq(taken(&keys), NEWEST);
+    ck_assert_int_eq(glint_explain(context, &few, GLINT_FORWARD, text, sizeof text, NULL), GLINT_OK);
+    ck_assert_msg(strstr(text, glint_variants[NEWEST].name) != NULL && strstr(text, "slower with so few") != NULL, "%s", text);
+    runnable = 1u << NEWEST;
+    ck_assert_uint_eq(taken(&few), NEWEST);
+}
+END_TEST
+
 /* Of sinks and lengths: who takes them, and what is said of a row that would come first and does not. */
 START_TEST(what_a_row_does_not_take)
 {
@@ -470,6 +487,7 @@ int main(void)
     tcase_add_test(tcase, lengths_on_the_device);
     tcase_add_test(tcase, explained);
     tcase_add_test(tcase, what_decided);
+    tcase_add_test(tcase, too_short_for_a_row);
     tcase_add_test(tcase, what_a_row_does_not_take);
     tcase_add_test(tcase, the_caller_takes_another_row);
     tcase_add_test(tcase, batch_and_heads_play_no_part);
