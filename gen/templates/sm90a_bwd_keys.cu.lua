@@ -194,6 +194,7 @@ $ if fused and causal then
                 if (first_lane) {
                     st_shared_u32(shared + SPECIAL_AT, special);
                     mbarrier_arrive(shared + CHECKED);
+                    mbarrier_wait(shared + CHECKED, turn % 2); /* others may have no use for it, and no phase goes without a wait */
                     mbarrier_arrive(shared + k_ring::empty_at);
                 }
             }
@@ -207,6 +208,7 @@ $ end
 $ if fused and causal then
             k_ring::wait_full(shared, {0, turn % 2}); /* not before the turn has come */
             mbarrier_arrive(shared + CHECKED);
+            mbarrier_wait(shared + CHECKED, turn % 2);
             mbarrier_arrive(shared + k_ring::empty_at);
 $ end
         }

@@ -8,11 +8,18 @@
 #include "tests/support/rand.h"
 
 enum { GUARD = 0x5a, GUARD_BYTES = 256, UNIT = 256 };
-enum { WORKSPACE = TENSORS, LENGTHS };
+enum { WORKSPACE = TENSORS, LENGTHS, K_SCALE, V_SCALE };
 
-/* Random bits of a number of magnitude 2^-4 ... 1 in the dtype: no conversion, every mantissa. */
+/* Random bits of a number of magnitude 2^-4 ... 1 in the dtype: no conversion, every mantissa. Of 8 bits any number. */
 static void fill(unsigned char *to, size_t bytes, uint32_t dtype, struct rand *random)
 {
+    if (dtype == GLINT_I8 || dtype == GLINT_E4M3)
+        for (size_t i = 0; i < bytes; i++) {
+            const unsigned char byte = (unsigned char)(rand_bits(random) >> 40);
+            to[i] = dtype == GLINT_E4M3 && (byte & 0x7f) == 0x7f ? 0 : byte; /* not NaN */
+        }
+    if (dtype == GLINT_I8 || dtype == GLINT_E4M3)
+        return;
     const size_t element = dtype == GLINT_F32 ? 4 : 2;
     for (size_t i = 0; i + element <= bytes; i += element) {
         const uint64_t r = rand_bits(random);
@@ -38,11 +45,15 @@ static void lay_out(struct job *job)
 {
     const struct glint_problem *p = &job->problem;
     const size_t element = p->dtype == GLINT_F32 ? 4 : 2, d = (size_t)p->head_dim, b = (size_t)p->batch;
+    const size_t stored = p->kv_dtype == 0 ? element : 1;
+    const size_t scales = p->kv_scales == GLINT_SCALES_ROW    ? b * (size_t)(p->heads_kv * p->seqlen_k)
+                          : p->kv_scales == GLINT_SCALES_HEAD ? (size_t)p->heads_kv
+                                                              : 0;
     const size_t queries = b * (size_t)(p->heads_q * p->seqlen_q), keys = b * (size_t)(p->heads_kv * p->seqlen_k);
     const size_t bytes[JOB_ARRAYS] = {
         [Q] = queries * d * element,
-        [K] = keys * d * element,
-        [V] = keys * d * element,
+        [K] = keys * d * stored,
+        [V] = keys * d * stored,
         [O] = queries * d * element,
         [LSE] = queries * 4,
         [DOUT] = queries * d * element,
@@ -51,6 +62,8 @@ static void lay_out(struct job *job)
         [DV] = keys * d * element,
         [WORKSPACE] = job->plan.workspace_bytes,
         [LENGTHS] = p->lengths == GLINT_LENGTHS_DEVICE ? 2 * b * sizeof(int32_t) : 0,
+        [K_SCALE] = scales * sizeof(float),
+        [V_SCALE] = scales * sizeof(float),
     };
     const enum glint_pass pass = (enum glint_pass)job->info.pass;
     job->bytes = GUARD_BYTES;
@@ -68,6 +81,8 @@ static void point(struct job *job)
     for (enum tensor t = Q; t < TENSORS; t++)
         tensor_set(&job->tensors, t, job->array[t].bytes ? job->array[t].address : NULL);
     job->workspace = job->array[WORKSPACE].bytes ? job->array[WORKSPACE].address : NULL;
+    job->tensors.k_scale = job->array[K_SCALE].bytes ? (const float *)(const void *)job->array[K_SCALE].address : NULL;
+    job->tensors.v_scale = job->array[V_SCALE].bytes ? (const float *)(const void *)job->array[V_SCALE].address : NULL;
     if (job->array[LENGTHS].bytes > 0) {
         job->tensors.seqlens_q = (const int32_t *)(const void *)job->array[LENGTHS].address;
         job->tensors.seqlens_k = job->tensors.seqlens_q + job->problem.batch;
@@ -82,20 +97,24 @@ void job_lengths(const struct job *job, struct device *device, const int32_t *le
 void job_inputs(struct job *job, struct device *device, uint64_t seed)
 {
     struct rand random = {seed};
-    for (int i = 0; i < WORKSPACE; i++) {
+    for (int i = 0; i < JOB_ARRAYS; i++) {
         const struct job_array *a = &job->array[i];
-        if (a->written || a->bytes == 0)
+        if (a->written || a->bytes == 0 || i == WORKSPACE || i == LENGTHS)
             continue;
         unsigned char *host = malloc(a->bytes);
         if (!host)
             exit(EXIT_FAILURE);
-        fill(host, a->bytes, i == LSE ? GLINT_F32 : job->problem.dtype, &random);
-        if (i == LSE) { /* near the true one, so that probabilities are of the right size */
+        const int narrow = (i == K || i == V) && job->problem.kv_dtype != 0;
+        fill(host, a->bytes, i >= WORKSPACE || i == LSE ? GLINT_F32 : narrow ? job->problem.kv_dtype : job->problem.dtype, &random);
+        if (i == LSE) { /* near the true one, so that probabilities are of the right size; -inf where no key is seen */
+            const struct glint_problem *p = &job->problem;
+            const int bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+            const int64_t blind = bottom_right ? p->seqlen_q - p->seqlen_k - p->window_right : 0; /* the first rows of a head */
             const float shift = logf((float)(job->problem.seqlen_k > 0 ? job->problem.seqlen_k : 1));
             for (size_t r = 0; r < a->bytes; r += sizeof shift) {
                 float lse;
                 memcpy(&lse, host + r, sizeof lse);
-                lse = lse * 0.125f + shift;
+                lse = (int64_t)(r / sizeof shift) % p->seqlen_q < blind ? -INFINITY : lse * 0.125f + shift;
                 memcpy(host + r, &lse, sizeof lse);
             }
         }
@@ -114,6 +133,10 @@ static enum glint_status plan_job(struct job *job, const struct glint_context *c
         exit(EXIT_FAILURE);
     glint_problem_bshd(&job->problem, (enum glint_dtype)job->info.dtype, shape.batch, shape.seqlen_q, shape.seqlen_k, shape.heads_q,
                        shape.heads_kv, job->info.head_dim);
+    job->problem.kv_dtype = job->info.kv_dtype;
+    job->problem.kv_scales = job->info.kv_dtype == GLINT_I8     ? GLINT_SCALES_ROW
+                             : job->info.kv_dtype == GLINT_E4M3 ? GLINT_SCALES_HEAD
+                                                                : GLINT_SCALES_NONE;
     job->problem.softcap = (job->info.features & GLINT_FEATURE_SOFTCAP) ? 30 : 0;
     job->problem.mask = (job->info.features & GLINT_FEATURE_RIGHT_BOUND) ? causal : GLINT_MASK_NONE;
     if (job->info.features & GLINT_FEATURE_LEFT_BOUND) { /* a window, aligned as the causal mask */
