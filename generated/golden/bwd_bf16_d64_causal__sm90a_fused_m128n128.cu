@@ -198,6 +198,7 @@ GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32
                 if (first_lane) {
                     st_shared_u32(shared + SPECIAL_AT, special);
                     mbarrier_arrive(shared + CHECKED);
+                    mbarrier_wait(shared + CHECKED, turn % 2); /* others may have no use for it, and no phase goes without a wait */
                     mbarrier_arrive(shared + k_ring::empty_at);
                 }
             }
@@ -209,6 +210,7 @@ GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32
             mbarrier_arrive(shared + v_ring::full_at);
             k_ring::wait_full(shared, {0, turn % 2}); /* not before the turn has come */
             mbarrier_arrive(shared + CHECKED);
+            mbarrier_wait(shared + CHECKED, turn % 2);
             mbarrier_arrive(shared + k_ring::empty_at);
         }
     }
