@@ -100,7 +100,10 @@ end
 function sm80.covers(target) return target.archs end
 
 function sm80.how(record)
-  if record.pass == "dec" then return ("sm80_s%d_m%dn%d"):format(record.stages, record.m, record.n) end
+  if record.pass == "dec" then
+    local blocks = record.blocks_per_sm > 1 and ("b%d"):format(record.blocks_per_sm) or ""
+    return ("sm80_s%d%s_m%dn%d"):format(record.stages, blocks, record.m, record.n)
+  end
   local strategy = record.pass == "bwd" and record.strategy .. "_" or ""
   local math = record.math == "tf32x3" and "tf32x3_" or ""
   local heads = record.part_heads and record.part_heads ~= PART_HEADS and ("h%d_"):format(record.part_heads) or ""

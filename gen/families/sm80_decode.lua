@@ -1,6 +1,7 @@
 -- The sm80 family's decode: few queries against many keys (gen/templates/sm80_dec.cu.lua). Its tiles, their limits and what follows from them.
 -- A tile is `m` rows, (query, query head) pairs of one key head, and `n` keys a step; K and V pass by once, so what counts is how many bytes
 -- of them are on their way: 2 * stages - 1 tiles of n rows a block.
+local architectures = require("gen.archs")
 local model = require("gen.families.sm80_model")
 local text = require("gen.text")
 
@@ -70,6 +71,13 @@ function decode.check(record, report)
   end
   if record.n % (16 * WARPS) ~= 0 then
     report("n", ("%d keys do not go evenly over %d warps, 16 at a time"):format(record.n, WARPS), ("a multiple of %d"):format(16 * WARPS))
+  end
+  for _, name in ipairs(record.archs) do
+    local bytes, held = record.blocks_per_sm * (record.smem_bytes + KIB), architectures.get(name).sm_kib * KIB
+    if record.blocks_per_sm > 1 and bytes > held then
+      report("blocks_per_sm", ("%d blocks need %d bytes of shared memory, and a multiprocessor of sm_%s has %d"):format(record.blocks_per_sm,
+        bytes, name, held), "fewer blocks, keys or stages")
+    end
   end
   if record.chunk_steps > SPAN_CHUNKS or record.chunk_steps & record.chunk_steps - 1 ~= 0 then
     report("chunk_steps", ("a warp of the second kernel folds 1, 2, 4 or 8 steps, not %d"):format(record.chunk_steps), "1, 2, 4 or 8")

@@ -248,6 +248,13 @@ harness.case("a decode kernel for pages comes between the two, where the family 
   harness.is(loaded.records[1].launches[2].smem_bytes - loaded.records[1].launches[1].smem_bytes, 4 * 4 * 16)
 end)
 
+harness.case("decode's blocks of a multiprocessor fit into its shared memory", function()
+  local fits = specs.open(decode("{ m = 8, n = 64, stages = 3, blocks_per_sm = 2, archs = { 90 } }"))
+  harness.yes(fits)
+  harness.has(select(2, specs.open(decode("{ m = 8, n = 64, stages = 3, blocks_per_sm = 3, archs = { 90 } }"))),
+    "blocks_per_sm: 3 blocks need 326400 bytes of shared memory, and a multiprocessor of sm_90 has 233472; fewer blocks, keys or stages")
+end)
+
 harness.case("how many queries a decode row is taken for, a tile may say", function()
   local loaded = assert(specs.open(decode("{ m = 8, n = 64, queries_up_to = 3 }")))
   harness.is(loaded.records[1].queries_up_to, 3)

@@ -180,13 +180,15 @@ struct share {
 
 /* Results of larger pieces are fewer, but there should be an item for each block. Up to four items a block are better than one: blocks then
  * walk side by side. Tiles that nearly fill the machine are not divided, nor are few keys: what the second kernel takes, 2 microseconds, is
- * more than is gained. All of it was measured on 132 multiprocessors (bench/results/decode_notes.md). */
-static struct share share_keys(int64_t tiles, int64_t keys, int64_t steps, int64_t chunk, int64_t span, int64_t slots)
+ * more than is gained. Nor is a single chunk where nearly each multiprocessor has a tile, though it could hold two: 1.1 to 1.5 times as fast with
+ * 8 bits. All of it was measured on 132 multiprocessors (bench/results/decode_notes.md). */
+static struct share share_keys(int64_t tiles, int64_t keys, int64_t steps, int64_t chunk, int64_t span, int64_t slots,
+                               int64_t multiprocessors)
 {
     const int64_t nearly = slots * 7 / 8;
     struct share s = {GLINT_DECODE_ROW, steps, steps};
 
-    if (tiles >= slots * 3 / 4 || keys <= 256)
+    if (tiles >= slots * 3 / 4 || keys <= 256 || (tiles >= multiprocessors * 3 / 4 && steps <= chunk))
         return s;
     if (tiles * divide_up(steps, span) >= nearly)
         s = (struct share){GLINT_DECODE_SPAN, span, span};
@@ -217,7 +219,7 @@ int glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_
     if (rows > 1 << 30 || (row_tiles > 0 && heads > INT32_MAX / row_tiles))
         return 0;
     tiles = heads * row_tiles;
-    share = share_keys(tiles, shape->seqlen_k, steps, chunk, chunk * kernel->span_chunks, slots);
+    share = share_keys(tiles, shape->seqlen_k, steps, chunk, chunk * kernel->span_chunks, slots, multiprocessors);
     parts = share.range > 0 ? divide_up(steps, share.range) : 1;
     if (parts == 1)
         share.level = GLINT_DECODE_ROW;
