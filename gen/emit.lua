@@ -70,6 +70,7 @@ local function row(record)
   for i, column in ipairs(axes.columns(record)) do computes[i] = (".%s = %s"):format(column.field, column.value) end
   for i, column in ipairs({ { "tile_m", record.tile_m }, { "tile_n", record.tile_n }, { "isa", own.isa }, { "sm", own.sm }, { "math", own.math },
     { "up_to", own.up_to or 0 }, { "alignment_bytes", own.alignment_bytes } }) do how[i] = (".%s = %s"):format(column[1], column[2]) end
+  if own.both_up_to then how[#how + 1] = (".both_up_to = %d"):format(own.both_up_to) end
   if own.least then how[#how + 1] = (".least = %d"):format(own.least) end
   if own.queries_up_to then how[#how + 1] = (".queries_up_to = %d"):format(own.queries_up_to) end
   return ([[

@@ -52,15 +52,16 @@ static int64_t math(const struct glint_variant *row, const struct question *q)
 }
 
 /* Of a family's rows that are meant for lengths up to a bound, the narrowest that holds the problem comes first, and those that it exceeds
- * last. The shorter length counts: few queries or few keys are what such rows are for. A bound is measured beside the family's other rows: it
+ * last. The shorter length counts: few queries or few keys are what such rows are for. Or the longer one, where the row says so. A bound is measured beside the family's other rows: it
  * says nothing of a newer family's, which on an NVIDIA H200 are 1.4 to 2.0 times as fast from 512 on where the older one has such a row. */
 static int64_t reach(const struct glint_variant *row, const struct question *q)
 {
     const struct glint_problem *p = q->problem;
-    const int64_t shorter = p->lengths != GLINT_LENGTHS_HOST || p->seqlen_q < p->seqlen_k ? p->seqlen_q : p->seqlen_k;
-    if (row->up_to == 0)
+    const bool queries = p->lengths != GLINT_LENGTHS_HOST || (p->seqlen_q < p->seqlen_k) == (row->both_up_to == 0);
+    const int64_t length = queries ? p->seqlen_q : p->seqlen_k, bound = row->both_up_to > 0 ? row->both_up_to : row->up_to;
+    if (bound == 0)
         return INT64_C(1) << 32;
-    return shorter <= (int64_t)row->up_to ? (int64_t)row->up_to : (INT64_C(1) << 33) - (int64_t)row->up_to;
+    return length <= bound ? bound : (INT64_C(1) << 33) - bound;
 }
 
 /* A row split over the keys is taken before one that is not, if queries are as few as it is meant for. Keys play no part: a sequence has the
@@ -134,7 +135,7 @@ static const struct {
     {few_queries, "which is not split over the keys, or is and wants fewer queries"},
     {too_short, "which is slower with so few queries and keys (least)"},
     {family, "of an older family"},
-    {reach, "as the spec means rows for lengths (up_to)"},
+    {reach, "as the spec means rows for lengths (up_to, both_up_to)"},
     {isa, "of a lower instruction set"},
     {architecture, "made for older architectures"},
     {padded_work, "whose tile computes more beyond the lengths"},

@@ -24,6 +24,7 @@ struct glint_variant {
     uint16_t sm;              /* GPU: lowest compute capability, else 0 */
     uint16_t math;            /* enum glint_math */
     uint32_t up_to;           /* meant for lengths up to this, the shorter of the two; 0 any */
+    uint32_t both_up_to;      /* as up_to, but of the longer of the two; one of them is 0 */
     uint32_t least;           /* where both lengths are below it, a row of an older family is faster; 0 nowhere */
     uint32_t queries_up_to;   /* above 0: decode. Split over the keys, taken for so many queries at most, serves fewer bounds too */
     uint32_t alignment_bytes; /* addresses and strides are multiples of this */

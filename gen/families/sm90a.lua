@@ -35,6 +35,7 @@ local sm90a = {
     m = schema.integer(64, 192, 64),                       -- queries a tile: 64 a warpgroup that computes
     n = schema.integer(16, 256, 16),                       -- keys a step
     up_to = schema.integer(1, 1 << 30),                    -- lengths for which the plan takes it before tiles without: the shorter of the two
+    both_up_to = schema.integer(1, 1 << 30),               -- the same of the longer of the two, in place of up_to
     least = schema.integer(1, 1 << 30),                    -- where both lengths are below it, the plan takes an older family's row before it
     -- persistent: a warpgroup loads for the others, which overlap the end of a tile with the next one's beginning; short: a block of one
     -- warpgroup owns a tile and loads for itself, and several share a multiprocessor
@@ -51,7 +52,7 @@ local sm90a = {
     spills = schema.sentence(),                            -- allows register spills, and says why
   },
   match_fields = {},
-  listed = { "archs", "up_to", "least", "schedule", "smem_bytes", "spills" },
+  listed = { "archs", "up_to", "both_up_to", "least", "schedule", "smem_bytes", "spills" },
 }
 
 function sm90a.targets(config) return config.archs end
@@ -194,6 +195,7 @@ function sm90a.lacks(key) return key.pass == "bwd" and key.capped and "softcap" 
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm90a.check(record, report)
+  if record.up_to and record.both_up_to then report("both_up_to", "the tile has a bound of the shorter length, too", "one of the two") end
   if record.pass == "bwd" then
     for _, field in ipairs({ "schedule", "q_slots", "stages", "turns", "dynamic", "blocks_per_sm" }) do
       if record[field] ~= nil then report(field, "is the forward's", "leave it out") end
@@ -279,7 +281,7 @@ function sm90a.size(record) return text.bytes(record.smem_bytes) .. " shared" en
 --- The table row's columns that depend on the family.
 function sm90a.row(record)
   return { isa = 0, sm = architectures.get(record.archs[1]).number, math = "GLINT_MATH_NATIVE", up_to = record.up_to,
-    least = record.least, alignment_bytes = record.alignment_bytes }
+    both_up_to = record.both_up_to, least = record.least, alignment_bytes = record.alignment_bytes }
 end
 
 --- The descriptor in the table's source.

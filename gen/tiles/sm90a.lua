@@ -12,7 +12,7 @@ return {
     [64] = {
       { dtypes = HALF, m = 192, n = 128, turns = true, dynamic = true, least = 97, masks = NONE, softcaps = PLAIN },
       { dtypes = HALF, m = 192, n = 128, turns = true, least = 33, masks = CAUSAL, softcaps = PLAIN },
-      { dtypes = HALF, m = 64, n = 64, schedule = "short", blocks_per_sm = 4, up_to = 1024, least = 33, masks = CAUSAL,
+      { dtypes = HALF, m = 64, n = 64, schedule = "short", blocks_per_sm = 4, both_up_to = 1024, least = 33, masks = CAUSAL,
         why = "short sequences with a mask: less is hidden, and of four small blocks one begins or ends while others compute" },
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, registers = 152, masks = WINDOW },
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, registers = 152, masks = UNBOUNDED, softcaps = CAPPED },

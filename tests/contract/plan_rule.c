@@ -7,26 +7,40 @@
 
 #include "lib/backend.h"
 
-enum { CPU_BASE, CPU_AMX, GPU_WIDE, GPU_NARROW, GPU_SHORT, GPU_SHORTEST, GPU_EXACT_NEW, GPU_EXACT, FEW, NEWEST, ROWS };
+enum {
+    CPU_BASE,
+    CPU_AMX,
+    GPU_WIDE,
+    GPU_NARROW,
+    GPU_SHORT,
+    GPU_BOTH_SHORT,
+    GPU_SHORTEST,
+    GPU_EXACT_NEW,
+    GPU_EXACT,
+    FEW,
+    NEWEST,
+    ROWS
+};
 
 static const struct glint_family lowest, middle, highest;
 
-#define ROW(how, family, m, n, isa, sm, math, up_to, least, queries, alignment)                                              \
-    {                                                                                                                        \
-        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, up_to, least, queries, alignment, \
-            &family, &glint_variants /* any */                                                                               \
+#define ROW(how, family, m, n, isa, sm, math, up_to, both_up_to, least, queries, alignment)                                   \
+    {                                                                                                                         \
+        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, up_to, both_up_to, least, queries, \
+            alignment, &family, &glint_variants /* any */                                                                     \
     }
 const struct glint_variant glint_variants[] = {
-    [CPU_BASE] = ROW("cpu_x86_64_m64n96", lowest, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 0, 4),
-    [CPU_AMX] = ROW("cpu_x86_64_amx_m64n256", lowest, 64, 256, GLINT_ISA_X86_64_AMX, 0, GLINT_MATH_BF16, 0, 0, 0, 4),
-    [GPU_WIDE] = ROW("sm80_m128n32", middle, 128, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 16),
-    [GPU_NARROW] = ROW("sm80_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 16),
-    [GPU_SHORT] = ROW("sm80_m16n128", middle, 16, 128, 0, 80, GLINT_MATH_TF32, 128, 0, 0, 16),
-    [GPU_SHORTEST] = ROW("sm80_m16n64", middle, 16, 64, 0, 80, GLINT_MATH_TF32, 64, 0, 0, 8),
-    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", middle, 32, 16, 0, 90, GLINT_MATH_TF32X3, 0, 0, 0, 16),
-    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32X3, 0, 0, 0, 4),
-    [FEW] = ROW("sm80_m32n256", middle, 32, 256, 0, 80, GLINT_MATH_TF32, 0, 0, 16, 16),
-    [NEWEST] = ROW("sm90a_m128n64", highest, 128, 64, 0, 90, GLINT_MATH_TF32, 0, 64, 0, 32),
+    [CPU_BASE] = ROW("cpu_x86_64_m64n96", lowest, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 0, 0, 4),
+    [CPU_AMX] = ROW("cpu_x86_64_amx_m64n256", lowest, 64, 256, GLINT_ISA_X86_64_AMX, 0, GLINT_MATH_BF16, 0, 0, 0, 0, 4),
+    [GPU_WIDE] = ROW("sm80_m128n32", middle, 128, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 16),
+    [GPU_NARROW] = ROW("sm80_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 16),
+    [GPU_SHORT] = ROW("sm80_m16n128", middle, 16, 128, 0, 80, GLINT_MATH_TF32, 128, 0, 0, 0, 16),
+    [GPU_BOTH_SHORT] = ROW("sm80_m16n256", middle, 16, 256, 0, 80, GLINT_MATH_TF32, 0, 96, 0, 0, 16),
+    [GPU_SHORTEST] = ROW("sm80_m16n64", middle, 16, 64, 0, 80, GLINT_MATH_TF32, 64, 0, 0, 0, 8),
+    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", middle, 32, 16, 0, 90, GLINT_MATH_TF32X3, 0, 0, 0, 0, 16),
+    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32X3, 0, 0, 0, 0, 4),
+    [FEW] = ROW("sm80_m32n256", middle, 32, 256, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 16, 16),
+    [NEWEST] = ROW("sm90a_m128n64", highest, 128, 64, 0, 90, GLINT_MATH_TF32, 0, 0, 64, 0, 32),
 };
 const uint32_t glint_variants_count = ROWS;
 
@@ -135,10 +149,12 @@ static int64_t padded(int64_t length, int64_t tile)
 }
 
 /* Rows for lengths up to a bound: those that hold the problem, the narrowest first; those without one; the others, the widest first. */
-static int64_t reach(const struct glint_variant *v, int64_t shorter)
+static int64_t reach(const struct glint_variant *v, int64_t shorter, int64_t longer)
 {
-    if (v->up_to == 0)
+    if (v->up_to == 0 && v->both_up_to == 0)
         return 1 << 20;
+    if (v->both_up_to > 0)
+        return v->both_up_to >= longer ? v->both_up_to : (1 << 21) - (int64_t)v->both_up_to;
     return v->up_to >= shorter ? v->up_to : (1 << 21) - (int64_t)v->up_to;
 }
 
@@ -182,7 +198,7 @@ static uint32_t by_the_rule(const struct glint_problem *p)
                                                                    : 2,
                                  p->seqlen_q < (int64_t)v->least && p->seqlen_k < (int64_t)v->least,
                                  -(int64_t)v->family->rank,
-                                 reach(v, shorter),
+                                 reach(v, shorter, p->seqlen_q + p->seqlen_k - shorter),
                                  -(int64_t)v->isa,
                                  -(int64_t)v->sm,
                                  padded(p->seqlen_q, v->tile_m) * padded(p->seqlen_k, v->tile_n),

@@ -138,18 +138,18 @@ static const struct glint_gpu_kernel maps_backward = {
 static const struct glint_gpu_kernel both = {KERNEL(FORWARD, both_images), .launch_count = 1,
                                              .launch = {{LAUNCH("both", Q, 128, 128, 49152), .dependent = 1}}};
 
-#define ROW(name, pass, dtype, causal, head_dim, m, n, kernel)                                                           \
-    {                                                                                                                    \
-        name, pass, dtype, 0, causal, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 0, 16, &glint_family_sm80, &kernel \
+#define ROW(name, pass, dtype, causal, head_dim, m, n, kernel)                                                              \
+    {                                                                                                                       \
+        name, pass, dtype, 0, causal, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 0, 0, 16, &glint_family_sm80, &kernel \
     }
-#define HOPPER(name, pass, dtype, causal, head_dim, m, n, kernel)                                                         \
-    {                                                                                                                     \
-        name, pass, dtype, 0, causal, head_dim, m, n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 0, 16, &glint_family_sm90a, &kernel \
+#define HOPPER(name, pass, dtype, causal, head_dim, m, n, kernel)                                                            \
+    {                                                                                                                        \
+        name, pass, dtype, 0, causal, head_dim, m, n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 0, 0, 16, &glint_family_sm90a, &kernel \
     }
-#define DECODE(name, dtype, head_dim, m, n, queries_up_to, kernel)                                                               \
-    {                                                                                                                            \
-        name, GLINT_FORWARD, dtype, 0, 1, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, queries_up_to, 16, &glint_family_sm80, \
-            &kernel                                                                                                              \
+#define DECODE(name, dtype, head_dim, m, n, queries_up_to, kernel)                                              \
+    {                                                                                                           \
+        name, GLINT_FORWARD, dtype, 0, 1, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 0, queries_up_to, 16, \
+            &glint_family_sm80, &kernel                                                                         \
     }
 extern const struct glint_family glint_family_sm80;
 extern const struct glint_family glint_family_sm90a;
