@@ -124,7 +124,7 @@ static void put_pages(struct glint_text *t, const struct glint_problem *p, const
             fault->other[0] == 'l'
                 ? ", and lengths is GLINT_LENGTHS_HOST (0); pages go with GLINT_LENGTHS_DEVICE (1) or GLINT_LENGTHS_RAGGED (2)."
                 : "; the backward pass takes linear K and V (0) only, and so does a GPU, but for the forward pass of family sm80 where the "
-                  "spec has device_pages.");
+                  "spec has device_pages, and of ragged sequences device_ragged too.");
 }
 
 static void put_sinks(struct glint_text *t, const struct glint_fault *fault)
@@ -196,8 +196,7 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         glint_text_str(t, fault->want >= GLINT_LENGTHS_RAGGED ? " or GLINT_LENGTHS_RAGGED (2)" : "");
         glint_text_str(t, fault->want >= GLINT_LENGTHS_RAGGED ? "."
                           : fault->want == GLINT_LENGTHS_DEVICE
-                              ? " only: on a GPU the family sm80 takes ragged sequences, with linear K and V, in "
-                                "rows whose spec has device_ragged."
+                              ? " only: on a GPU the family sm80 takes ragged sequences, in rows whose spec has device_ragged."
                               : " only: on a GPU rows whose spec has device_lengths (forward, of the families sm80 and sm90a) "
                                 "or device_ragged (sm80) take others too.");
         break;

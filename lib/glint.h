@@ -275,7 +275,8 @@ struct glint_strides {
  * On a CPU context both passes take them. On a GPU these rows do:
  *
  *   GLINT_LENGTHS_DEVICE   decode; forward rows of sm80 and sm90a, where the spec has device_lengths = true for the family
- *   GLINT_LENGTHS_RAGGED   with linear K and V: rows of sm80, where the spec has device_ragged = true, forward, and backward of the strategy split */
+ *   GLINT_LENGTHS_RAGGED   rows of sm80, where the spec has device_ragged = true, forward, and backward of the strategy split; in pages, forward,
+ *                          where it has device_lengths and device_pages, too */
 enum glint_lengths { GLINT_LENGTHS_HOST = 0, GLINT_LENGTHS_DEVICE = 1, GLINT_LENGTHS_RAGGED = 2 };
 
 /* Where 8-bit K and V have their scales: float32 arrays of the call, k_scale and v_scale, contiguous. What is stored times its scale is what it
@@ -304,7 +305,7 @@ enum glint_scales {
  *  - The rest of a sequence's last page, and pages that are in no table, are not multiplied in, and may hold anything.
  *  - The bits are those of linear K and V.
  * The forward pass takes them, with few queries too: on a CPU context, and on a GPU in the rows of the family sm80 whose spec has
- * device_pages = true. */
+ * device_pages = true, and of ragged queries device_ragged = true, too. */
 
 /*  tensor            shape                                  dtype
  *  Q, O, dO, dQ      [batch, heads_q,  seqlen_q, head_dim]  dtype

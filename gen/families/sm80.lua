@@ -67,7 +67,8 @@ local sm80 = {
     archs = arch_list,                                  -- only for these architectures
     padded_dim = schema.integer(16, 1024, 16),          -- head_dim in shared memory, with zeros, when not up to whole fragments only
     device_lengths = schema.flag(),                     -- forward: a second kernel, for GLINT_LENGTHS_DEVICE; the family's own unless it is said
-    device_pages = schema.flag(),                       -- forward: a third one, for K and V in pages, where device_lengths is set; decode: one more
+    device_pages = schema.flag(),                       -- forward: a third one, for K and V in pages, where device_lengths is set, and one more
+                                                        -- of ragged sequences, where device_ragged is; decode: one more
     device_ragged = schema.flag(),                      -- forward, and backward of split tiles: one more of each kernel, for GLINT_LENGTHS_RAGGED
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
@@ -201,6 +202,7 @@ local function launches(record)
     if record.device_lengths then add("_lengths", MASK_BYTES, { lengths = 1 }) end
     if record.device_pages then add("_pages", MASK_BYTES + KEYS_BYTES, { lengths = 1, pages = 1 }) end
     if record.device_ragged then add("_ragged", TILE_BYTES, { lengths = 2 }) end
+    if record.device_ragged and record.device_pages then add("_ragged_pages", TILE_BYTES + KEYS_BYTES, { lengths = 2, pages = 1 }) end
     return all
   end
   main.grid, main.rows = "GLINT_GPU_KEY_BLOCKS", record.n
@@ -427,7 +429,8 @@ function sm80.check(record, report)
   end
   local of_pages = not record.device_pages and 0 or record.pass == "dec" and decode.runs_bytes(record) or KEYS_BYTES
   local by_lengths = (record.device_lengths and MASK_BYTES or 0) + of_pages
-  local kept = math.max(by_lengths, record.device_ragged and TILE_BYTES or 0)
+  local by_ragged = record.device_ragged and TILE_BYTES + (record.pass == "fwd" and of_pages or 0) or 0
+  local kept = math.max(by_lengths, by_ragged)
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do
       if behind(kernel.bytes) + kept > smem_limit(arch) then
@@ -455,6 +458,7 @@ function sm80.describe(record)
   if record.device_lengths then lines[#lines + 1] = "A second kernel reads the lengths of the sequences." end
   if record.device_pages then lines[#lines + 1] = "A third one finds K and V in pages." end
   if record.device_ragged then lines[#lines + 1] = record.pass == "bwd" and "Others take ragged sequences." or "Another one takes ragged sequences." end
+  if record.device_ragged and record.device_pages then lines[#lines + 1] = "And one more of these finds K and V in pages." end
   if record.strategy == "fused" and record.part_heads > 0 then
     lines[#lines + 1] = ("A block takes %d query head%s of a key head's where %d or more queries see a key, %d from %d on and %d above %d."):format(
       record.part_heads, record.part_heads > 1 and "s" or "", record.parts_from, 2 * record.part_heads, record.parts_from // 8,

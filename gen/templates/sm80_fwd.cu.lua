@@ -53,12 +53,20 @@ $ local kinds = { "given" }
 $ if device_lengths then kinds[2] = "lengths" end
 $ if device_pages then kinds[#kinds + 1] = "pages" end
 $ if device_ragged then kinds[#kinds + 1] = "ragged" end
+$ if device_ragged and device_pages then kinds[#kinds + 1] = "ragged_pages" end
 $ for _, kind in ipairs(kinds) do
-$ local lengths, paged, ragged = kind ~= "given", kind == "pages", kind == "ragged"
+$ local lengths, paged, ragged = kind ~= "given", kind:find("pages") ~= nil, kind:find("ragged") ~= nil
 $ local batch = ragged and "0" or "work.batch" -- of the tensors
 $ local sight = lengths and "kept" or "mask"
 $ local end_query = lengths and "end_query" or "seqlen_q"
-$ if paged then
+$ if kind == "ragged_pages" then
+
+/* Ragged sequences whose K and V are in pages. */
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_ragged_pages(GLINT_PARAMS(struct glint_ragged_pages_params) in_pages)
+{
+    const struct glint_ragged_params &call = in_pages.base;
+    const struct glint_forward_params &p = call.base;
+$ elseif paged then
 
 /* The same over K and V in pages. Where a thread's rows of a block lie is looked up in the table anew for each block. */
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(struct glint_pages_params) in_pages)
@@ -90,15 +98,19 @@ $ end
 $ if ragged then
     const uint32_t kept_mask = shared_base() + ${smem_bytes};
     if (warp_index() == 0)
-        find_ragged_tile<TILE_M, false, false>(call.ragged, p.shape, block_index(), p.shape.heads_q, p.shape.section, shared_base(), kept_mask);
+        find_ragged_tile<TILE_M, false, false${paged and ", true" or ""}>(call.ragged, p.shape, block_index(), p.shape.heads_q, p.shape.section, shared_base(), kept_mask);
     if (call.ragged.fault && block_index() == 0 && warp_index() == ${warps - 1})
-        note_ragged_fault(call.ragged, p.shape);
+        note_ragged_fault${paged and "<true>" or ""}(call.ragged, p.shape);
     block_sync();
     const struct ragged_tile work = get_ragged_tile(kept_mask);
     const struct sequence &own = work.own;
     const int32_t seqlen_q = own.seqlen_q, seqlen_k = own.seqlen_k;
     if (work.row0 < 0)
         return;
+$ if paged then
+    if (work.head == 0 && work.row0 == 0)
+        note_bad_page<THREADS>(in_pages, own, work.first_k);
+$ end
 $ elseif lengths then
     const struct query_block work = find_query_block<TILE_M>(p.shape, 1, max(1, p.shape.seqlen_q));
     const struct sequence own = find_sequence(call, work.batch);
@@ -158,8 +170,8 @@ $ else
     const uint32_t v_lane = v_tiles + lane_offset_rows<k_tile_t>(lane, 0);
 $ end
 $ if paged then
-    const struct paged_keys keys = keys_of<k_tile_t>(in_pages, work.batch, head_kv);
-    const uint32_t kept_keys = kept_mask + 16;
+    const struct paged_keys keys = keys_of<k_tile_t>(in_pages, ${ragged and "work.first_k" or "work.batch"}, head_kv);
+    const uint32_t kept_keys = kept_mask + ${ragged and 32 or 16};
     if (thread_index() == 0)
         put_keys(kept_keys, keys);
 $ else

@@ -106,6 +106,7 @@ union glint_cuda_params {
     struct glint_lengths_params lengths;
     struct glint_pages_params pages;
     struct glint_ragged_params ragged;
+    struct glint_ragged_pages_params ragged_pages;
     struct glint_backward_params backward;
     struct glint_sinks_params sinks;
     struct glint_capped_params capped;

@@ -18,7 +18,7 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
                               const struct glint_context *context, struct glint_fault *fault)
 {
     (void)context;
-    if (!takes(row, problem->lengths, false) || (problem->lengths == GLINT_LENGTHS_RAGGED && problem->page_rows > 0))
+    if (!takes(row, problem->lengths, false))
         return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths,
                             takes(row, GLINT_LENGTHS_DEVICE, false) ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST);
     if (problem->page_rows > 0 && !takes(row, problem->lengths, true))
@@ -74,6 +74,15 @@ static struct glint_ragged ragged_of(const struct glint_problem *p, const struct
     };
 }
 
+static void fill_ragged_pages(const struct glint_problem *p, const struct glint_tensors *tensors,
+                              struct glint_ragged_pages_params *params)
+{
+    params->page_table = tensors->page_table;
+    params->page_shift = page_shift(p);
+    params->pages = (int32_t)p->pages;
+    params->pages_per_sequence = (int32_t)p->pages_per_sequence;
+}
+
 static void fill_params(const struct glint_variant *row, const struct glint_plan *plan, const struct glint_tensors *tensors,
                         void *workspace, void *params)
 {
@@ -102,6 +111,8 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
     if (p->lengths == GLINT_LENGTHS_RAGGED) {
         struct glint_ragged_backward_params *of_backward = params;
         *(row->pass == GLINT_BACKWARD ? &of_backward->ragged : &of_ragged->ragged) = ragged_of(p, tensors);
+        if (p->page_rows > 0)
+            fill_ragged_pages(p, tensors, params);
         return;
     }
     glint_cuda_fill_lengths(plan, tensors, params);

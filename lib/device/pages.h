@@ -11,7 +11,8 @@ struct paged_keys {
     const int32_t *table;
 };
 
-template <class Tile> GLINT_DEVICE struct paged_keys keys_of(const struct glint_pages_params &p, int32_t batch, int32_t head)
+/* `Call` is struct glint_pages_params, or that of ragged sequences. */
+template <class Tile, class Call> GLINT_DEVICE struct paged_keys keys_of(const Call &p, int32_t batch, int32_t head)
 {
     return {view_row(&p.base.base.k, 0, head, 0, Tile::element::BYTES), view_row(&p.base.base.v, 0, head, 0, Tile::element::BYTES),
             p.page_table + (int64_t)batch * p.pages_per_sequence};
@@ -58,7 +59,7 @@ GLINT_DEVICE int32_t table_entry(const int32_t *table, int32_t index)
     return (int32_t)bits_of(ld_global_f32((const float *)(const void *)(table + index)));
 }
 
-GLINT_DEVICE int32_t page_of_key(const struct glint_pages_params &p, const int32_t *table, int32_t key)
+template <class Call> GLINT_DEVICE int32_t page_of_key(const Call &p, const int32_t *table, int32_t key)
 {
     return max(0, min(table_entry(table, key >> p.page_shift), p.pages - 1));
 }
@@ -66,9 +67,9 @@ GLINT_DEVICE int32_t page_of_key(const struct glint_pages_params &p, const int32
 /* Begins the copies of the tiles of K and V whose first key is `first`, to copy_offset's places of k_to and v_to, in the pieces of `pieces`. Keys
  * from `end` on become zeros, and so do all unless `wanted`; the table is read at keys from 0 to end - 1 alone, or at key 0. One page at a time:
  * to look all of them up first took registers that some tiles have not. */
-template <int THREADS, class Tile>
-GLINT_DEVICE void copy_paged_tiles(const struct glint_pages_params &p, const struct paged_keys &keys, uint32_t k_to, uint32_t v_to,
-                                   int32_t first, int32_t end, bool wanted)
+template <int THREADS, class Tile, class Call>
+GLINT_DEVICE void copy_paged_tiles(const Call &p, const struct paged_keys &keys, uint32_t k_to, uint32_t v_to, int32_t first,
+                                   int32_t end, bool wanted)
 {
     typedef struct pieces<Tile, THREADS> cut;
     const uint32_t thread = thread_index_anew(), column = thread % Tile::PAGE_CHUNKS * 16;
@@ -87,21 +88,31 @@ GLINT_DEVICE void copy_paged_tiles(const struct glint_pages_params &p, const str
     }
 }
 
+/* The word for a fault of a call, or NULL. */
+GLINT_DEVICE uint32_t *fault_of(const struct glint_lengths_params &p)
+{
+    return p.fault;
+}
+
+GLINT_DEVICE uint32_t *fault_of(const struct glint_ragged_params &p)
+{
+    return p.ragged.fault;
+}
+
 /* Lowers the word for a fault to `batch` if a page with a key that some query of that sequence sees is outside of the pool. The threads of one
  * block of the grid call it for a sequence. */
-template <int THREADS>
-GLINT_DEVICE void note_bad_page(const struct glint_pages_params &p, const struct sequence &own, int32_t batch)
+template <int THREADS, class Call> GLINT_DEVICE void note_bad_page(const Call &p, const struct sequence &own, int32_t batch)
 {
     const int32_t *table = p.page_table + (int64_t)batch * p.pages_per_sequence;
     const int32_t last = min(own.seqlen_k, own.seqlen_q + own.right) - 1;
 
-    if (!p.base.fault || own.seqlen_q == 0)
+    if (!fault_of(p.base) || own.seqlen_q == 0)
         return;
 #pragma unroll 1
     for (int32_t index = (max(0, own.left) >> p.page_shift) + (int32_t)thread_index(); index <= last >> p.page_shift;
          index += THREADS)
         if ((uint32_t)table_entry(table, index) >= (uint32_t)p.pages)
-            atomicMin(p.base.fault, (uint32_t)batch);
+            atomicMin(fault_of(p.base), (uint32_t)batch);
 }
 
 #endif

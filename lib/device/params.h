@@ -73,6 +73,13 @@ struct glint_ragged_params {
     struct glint_ragged ragged;
 };
 
+/* The same where K and V are in pages: sequence b has seqlens_k[b] keys, and first_k and rows_k are not read. */
+struct glint_ragged_pages_params {
+    struct glint_ragged_params base;
+    const int32_t *page_table; /* as those of glint_pages_params */
+    int32_t pages, pages_per_sequence, page_shift;
+};
+
 struct glint_backward_params {
     struct glint_gpu_view q, k, v, o, dout, dq, dk, dv;
     const float *lse;

@@ -17,9 +17,18 @@ GLINT_DEVICE struct ragged_side queries_of(const struct glint_ragged &r, const s
     return {r.first_q, r.seqlens_q, r.rows_q, shape.seqlen_q};
 }
 
-GLINT_DEVICE struct ragged_side keys_of(const struct glint_ragged &r, const struct glint_gpu_shape &shape)
+/* Keys of a call in pages: those of a sequence begin nowhere in a tensor, its row of the table says where they are. */
+struct paged_side {
+    const int32_t *lengths; /* [batch] */
+    int32_t bound;
+};
+
+template <bool PAGED = false> GLINT_DEVICE auto keys_of(const struct glint_ragged &r, const struct glint_gpu_shape &shape)
 {
-    return {r.first_k, r.seqlens_k, r.rows_k, shape.seqlen_k};
+    if constexpr (PAGED)
+        return paged_side{r.seqlens_k, shape.seqlen_k};
+    else
+        return ragged_side{r.first_k, r.seqlens_k, r.rows_k, shape.seqlen_k};
 }
 
 GLINT_DEVICE int32_t int_at(const int32_t *array, int32_t index)
@@ -31,6 +40,11 @@ GLINT_DEVICE int32_t int_at(const int32_t *array, int32_t index)
 GLINT_DEVICE int32_t row_at(const struct ragged_side &side, int32_t index)
 {
     return max(0, min(int_at(side.first, index), side.rows));
+}
+
+GLINT_DEVICE int32_t row_at(const struct paged_side &, int32_t)
+{
+    return 0;
 }
 
 /* How many of the rows from `at` to `end` a sequence has. */
@@ -80,6 +94,14 @@ GLINT_DEVICE struct ragged_rows find_rows(const struct ragged_side &side, int32_
     return own;
 }
 
+/* In pages `at` is the sequence. */
+GLINT_DEVICE struct ragged_rows find_rows(const struct paged_side &side, int32_t batch, int32_t begin, int32_t &)
+{
+    const int32_t sequence = begin + (int32_t)lane_index();
+
+    return {sequence, sequence, sequence < batch ? max(0, min(int_at(side.lengths, sequence), side.bound)) : 0};
+}
+
 /* Is something wrong with what the call says of it? */
 GLINT_DEVICE bool are_wrong(const struct ragged_side &side, int32_t sequence, const struct ragged_rows &own)
 {
@@ -87,10 +109,16 @@ GLINT_DEVICE bool are_wrong(const struct ragged_side &side, int32_t sequence, co
            own.length != (side.lengths ? int_at(side.lengths, sequence) : own.end - own.at);
 }
 
-/* Lowers the word for a fault to the first sequence with a first row or a length that is none. One warp of the grid calls it. */
-GLINT_DEVICE void note_ragged_fault(const struct glint_ragged &r, const struct glint_gpu_shape &shape)
+GLINT_DEVICE bool are_wrong(const struct paged_side &side, int32_t sequence, const struct ragged_rows &own)
 {
-    const struct ragged_side queries = queries_of(r, shape), keys = keys_of(r, shape);
+    return own.length != int_at(side.lengths, sequence);
+}
+
+/* Lowers the word for a fault to the first sequence with a first row or a length that is none. One warp of the grid calls it. */
+template <bool PAGED = false> GLINT_DEVICE void note_ragged_fault(const struct glint_ragged &r, const struct glint_gpu_shape &shape)
+{
+    const struct ragged_side queries = queries_of(r, shape);
+    const auto keys = keys_of<PAGED>(r, shape);
     int32_t most_q = 0, most_k = 0;
     bool wrong = false;
 
@@ -114,15 +142,13 @@ struct ragged_group {
     uint32_t blocks;
 };
 
-/* The group that block `number` is of. Groups are passed over 8 at a time: a lane has 8 sequences of them. `scratch`: 16 bytes of shared memory, which
- * the warp alone uses. */
-template <int TILE, bool KEYS>
-GLINT_DEVICE struct ragged_group find_group(const struct glint_ragged &r, const struct glint_gpu_shape &shape, uint32_t number,
-                                            uint32_t heads, uint32_t scratch)
+/* The group that block `number` is of, whose tiles are of `side`: the keys with KEYS, else the queries. Groups are passed over 8 at a time: a lane
+ * has 8 sequences of them. `scratch`: 16 bytes of shared memory, which the warp alone uses. */
+template <int TILE, bool KEYS, class Side, class Other>
+GLINT_DEVICE struct ragged_group find_group(const Side &side, const Other &other_side, const struct glint_gpu_shape &shape,
+                                            uint32_t number, uint32_t heads, uint32_t scratch)
 {
     enum { EACH = 8 };
-    const struct ragged_side queries = queries_of(r, shape), keys = keys_of(r, shape);
-    const struct ragged_side side = KEYS ? keys : queries, other_side = KEYS ? queries : keys;
     int32_t most = row_at(side, 0), other_most = row_at(other_side, 0), begin = 0;
     uint32_t blocks = 0;
 
@@ -182,7 +208,7 @@ GLINT_DEVICE struct ragged_group find_group(const struct glint_ragged &r, const 
 }
 
 /* What a block works on: rows of a tile from row0 of the sequence on, and the sequence as a problem by itself, which begins at rows first_q and
- * first_k of the tensors. row0 below 0: nothing. */
+ * first_k of the tensors; with keys in pages first_k is which sequence it is. row0 below 0: nothing. */
 struct ragged_tile {
     int32_t row0, head, first_q, first_k;
     struct sequence own;
@@ -220,15 +246,23 @@ GLINT_DEVICE struct ragged_tile get_ragged_tile(uint32_t address)
 
 /* Finds the tile of block `number` of those of TILE queries, or keys, of `heads` heads, and leaves it at `kept`. One warp calls it. `scratch`: 256
  * bytes of shared memory. Of a head the last queries come first, as under a causal mask they see the most keys; keys come in their order.
- * `section`: see find_place. With PADDED padded_first of the sequence comes after the tile. */
-template <int TILE, bool KEYS, bool PADDED>
+ * `section`: see find_place. With PADDED padded_first of the sequence comes after the tile. PAGED: K and V are in pages, and tiles of queries. */
+template <int TILE, bool KEYS, bool PADDED, bool PAGED = false>
 GLINT_DEVICE void find_ragged_tile(const struct glint_ragged &r, const struct glint_gpu_shape &shape, uint32_t number,
                                    int32_t heads, int32_t section, uint32_t scratch, uint32_t kept)
 {
     const int32_t lane = (int32_t)lane_index();
-    struct ragged_group group = find_group<TILE, KEYS>(r, shape, number, (uint32_t)heads, scratch);
-    const struct ragged_rows q = find_rows(queries_of(r, shape), shape.batch, group.begin, group.most_q);
-    const struct ragged_rows k = find_rows(keys_of(r, shape), shape.batch, group.begin, group.most_k);
+    const struct ragged_side queries = queries_of(r, shape);
+    const auto keys = keys_of<PAGED>(r, shape);
+    struct ragged_group group;
+
+    if constexpr (KEYS)
+        group = find_group<TILE, true>(keys, queries, shape, number, (uint32_t)heads, scratch);
+    else
+        group = find_group<TILE, false>(queries, keys, shape, number, (uint32_t)heads, scratch);
+
+    const struct ragged_rows q = find_rows(queries, shape.batch, group.begin, group.most_q);
+    const struct ragged_rows k = find_rows(keys, shape.batch, group.begin, group.most_k);
     const int32_t tiles = ((KEYS ? k.length : q.length) + TILE - 1) / TILE, work = KEYS ? q.length : k.length;
     const uint32_t rest = number - group.blocks;
     uint32_t before = 0;

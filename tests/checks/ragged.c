@@ -1,8 +1,9 @@
 /* Ragged sequences (GLINT_LENGTHS_RAGGED), for the rows of a GPU that take them: every sequence has the bits of a problem of its lengths, wherever it
  * begins and whatever is beside it, from one plan for all first rows. Rows of no sequence are NaN and reach nothing, and those of outputs are not
- * written; first rows and lengths out of bounds are clamped, and the first sequence that has one is noted. The CPU's rows: tests/contract/lengths.c.
+ * written; first rows and lengths out of bounds are clamped, and the first sequence that has one is noted. The same where K and V are in pages, for
+ * the rows that find them there, with the bits of linear ones. The CPU's rows: tests/contract/lengths.c.
  *
- * The experiment is one sequence of all rows: a ragged sequence is some of them. */
+ * The experiment is one sequence of all rows: a ragged sequence is some of them, in pages the keys from a first row on. */
 #include <math.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ struct batch {
     int64_t count, bound[2];
     struct side side[2];                  /* queries, keys */
     int64_t at[2][MANY], length[2][MANY]; /* what that means */
+    int64_t page_rows;                    /* 0: linear K and V */
     uint32_t first_fault;
 };
 
@@ -41,7 +43,14 @@ static void understand(const struct experiment *e, struct batch *b)
     for (int keys = 0; keys < 2; keys++) {
         const struct side *s = &b->side[keys];
         int64_t row = within(s->first[0], 0, rows_of(e, keys));
-        for (int64_t i = 0; i < b->count; i++) {
+        for (int64_t i = 0; i < b->count && keys && b->page_rows > 0;
+             i++) { /* no first rows: those here are the experiment's alone */
+            b->at[keys][i] = s->first[i];
+            b->length[keys][i] = within(s->used[i], 0, b->bound[keys]);
+            if (b->length[keys][i] != s->used[i] && (uint32_t)i < b->first_fault)
+                b->first_fault = (uint32_t)i;
+        }
+        for (int64_t i = 0; i < b->count && !(keys && b->page_rows > 0); i++) {
             const int64_t end = within(within(s->first[i + 1], 0, rows_of(e, keys)), row, rows_of(e, keys));
             const int64_t given = s->all ? end - row : s->used[i];
             b->at[keys][i] = row;
@@ -85,6 +94,9 @@ struct memory {
     struct glint_plan plan;
     void *workspace; /* of the plan */
     size_t workspace_bytes;
+    void *pool[2]; /* K and V in pages, and the table of these */
+    int32_t *table;
+    size_t pool_bytes;
 };
 
 static enum glint_pass pass_of(const struct experiment *e)
@@ -92,8 +104,8 @@ static enum glint_pass pass_of(const struct experiment *e)
     return (enum glint_pass)e->subject->info.pass;
 }
 
-/* Does query `row` of sequence i see no key? */
-static bool sees_none(const struct experiment *e, const struct batch *b, int64_t i, int64_t row)
+/* Does query `row` of sequence i see none of the keys from `begin` to `end` - 1? */
+static bool sees_none_of(const struct experiment *e, const struct batch *b, int64_t i, int64_t row, int64_t begin, int64_t end)
 {
     const struct glint_problem *p = &e->problem;
     const int64_t keys = b->length[1][i];
@@ -102,7 +114,12 @@ static bool sees_none(const struct experiment *e, const struct batch *b, int64_t
     const int64_t at = row + (bottom ? keys - b->length[0][i] : 0), right = band ? p->window_right : 0;
     const int64_t last = p->mask == GLINT_MASK_NONE || right == GLINT_UNBOUNDED || at + right >= keys ? keys - 1 : at + right;
     const int64_t first = band && p->window_left != GLINT_UNBOUNDED && at - p->window_left > 0 ? at - p->window_left : 0;
-    return first > last;
+    return (first > begin ? first : begin) > (last < end - 1 ? last : end - 1);
+}
+
+static bool sees_none(const struct experiment *e, const struct batch *b, int64_t i, int64_t row)
+{
+    return sees_none_of(e, b, i, row, 0, INT64_MAX);
 }
 
 /* What the backward pass is given of O and LSE: any numbers where a query sees a key, and what the forward pass makes of one that sees none. */
@@ -133,6 +150,44 @@ static void put_inputs(const struct experiment *e, const struct memory *memory, 
                 }
         e->subject->backend->copy_in(memory->at[t], bytes, all_bytes(e, t));
     }
+}
+
+/* The keys of a batch in pages, in an order of the pool's own, which is NaN elsewhere. Of the table, entries of pages whose keys no query sees are
+ * outside of the pool, those without a key are not there at all; `wild` puts the pool's first and last page outside, too, which count as
+ * themselves. */
+static void put_pages(const struct experiment *e, const struct memory *memory, struct batch *b, bool wild)
+{
+    const struct glint_problem *const p = &memory->plan.problem;
+    const struct backend *const backend = e->subject->backend;
+    const int64_t entries = b->count * p->pages_per_sequence;
+    int32_t *const table = check_memory((size_t)entries * sizeof *table);
+    for (int v = 0; v < 2; v++) {
+        const struct glint_strides *const s = v ? &p->v : &p->k;
+        const enum tensor t = v ? V : K;
+        const size_t element = dtype_bytes(tensor_dtype(e, t));
+        unsigned char *const pool = check_memory(memory->pool_bytes);
+        memset(pool, 0xff, memory->pool_bytes);
+        for (int64_t at = 0; at < entries; at++) {
+            const int64_t i = at / p->pages_per_sequence, key0 = at % p->pages_per_sequence * b->page_rows;
+            const int64_t page = (7 * at + 5) % p->pages, keys = within(b->length[1][i] - key0, 0, b->page_rows);
+            bool seen = false;
+            for (int64_t row = 0; row < b->length[0][i]; row++)
+                seen = seen || !sees_none_of(e, b, i, row, key0, key0 + keys);
+            const bool outside = seen && wild && (page == 0 || page == p->pages - 1);
+            table[at] = !seen ? (at % 2 ? -1 : (int32_t)p->pages) : !outside ? (int32_t)page : page == 0 ? -3 : INT32_MAX;
+            if (outside && (uint32_t)i < b->first_fault)
+                b->first_fault = (uint32_t)i;
+            for (int64_t row = 0; seen && row < keys; row++)
+                for (int64_t h = 0; h < tensor_heads(e, t); h++)
+                    dtype_store_row(tensor_dtype(e, t), pool + (size_t)(page * s->batch + h * s->head + row * s->row) * element,
+                                    tensor_row(e, e->in[t], t, 0, h, b->at[1][i] + key0 + row), tensor_dim(e, t));
+        }
+        backend->copy_in(memory->pool[v], pool, memory->pool_bytes);
+    }
+    backend->copy_in(memory->table, table, (size_t)entries * sizeof *table);
+    for (int64_t at = 0; backend->forget != NULL && at < entries; at++)
+        if (at % p->pages_per_sequence * b->page_rows >= b->length[1][at / p->pages_per_sequence])
+            backend->forget(memory->table + at, sizeof *table);
 }
 
 static void fill_outputs(const struct experiment *e, void *const device[TENSORS])
@@ -233,8 +288,8 @@ static void expect_untouched(const struct experiment *e, unsigned char *const go
     }
 }
 
-/* One batch of the plan. Of many sequences only some are run alone: each `stride`-th. */
-static void run_batch(struct experiment *e, const struct memory *memory, struct batch *b, int64_t stride)
+/* One batch of the plan. Of many sequences only some are run alone: each `stride`-th. `wild`: of put_pages. */
+static void run_batch(struct experiment *e, const struct memory *memory, struct batch *b, int64_t stride, bool wild)
 {
     const struct backend *backend = e->subject->backend;
     struct glint_tensors tensors = tensors_at(memory->at, memory);
@@ -250,6 +305,13 @@ static void run_batch(struct experiment *e, const struct memory *memory, struct 
     fill_outputs(e, memory->at);
     tensors.first_q = memory->first[0];
     tensors.first_k = memory->first[1];
+    if (b->page_rows > 0) {
+        put_pages(e, memory, b, wild);
+        tensors.k = memory->pool[0];
+        tensors.v = memory->pool[1];
+        tensors.page_table = memory->table;
+        tensors.first_k = NULL;
+    }
     tensors.seqlens_q = b->side[0].all ? NULL : memory->used[0];
     tensors.seqlens_k = b->side[1].all ? NULL : memory->used[1];
     tensors.fault = b->first_fault == GLINT_NO_FAULT && e->shape.detail != 0 ? NULL : memory->fault;
@@ -290,9 +352,22 @@ static struct memory prepare(const struct experiment *e, const struct batch *b)
     problem.lengths = GLINT_LENGTHS_RAGGED;
     problem.batch = b->count;
     problem.rows_q = rows_of(e, 0);
-    problem.rows_k = rows_of(e, 1);
+    problem.rows_k = b->page_rows > 0 ? 0 : rows_of(e, 1);
     problem.seqlen_q = b->bound[0];
     problem.seqlen_k = b->bound[1];
+    if (b->page_rows > 0) { /* pages of [head][row] of K, of [row][head] of V */
+        const int64_t heads = e->shape.heads_kv, dim = tensor_dim(e, K), rows = b->page_rows;
+        problem.page_rows = rows;
+        problem.pages_per_sequence = (b->bound[1] + rows - 1) / rows + 1;
+        problem.pages = b->count * problem.pages_per_sequence;
+        problem.pages += problem.pages % 7 == 0; /* 7 does not divide it */
+        problem.k = (struct glint_strides){heads * rows * dim, rows * dim, dim};
+        problem.v = (struct glint_strides){heads * rows * dim, dim, heads * dim};
+        memory.pool_bytes = (size_t)(problem.pages * problem.k.batch) * dtype_bytes(tensor_dtype(e, K));
+        for (int v = 0; v < 2; v++)
+            memory.pool[v] = check_device_memory(backend, memory.pool_bytes, 256, FENCE_NONE);
+        memory.table = check_device_memory(backend, (size_t)(b->count * problem.pages_per_sequence) * 4, 256, FENCE_NONE);
+    }
     memory.plan = experiment_plan(e->subject, &problem, pass_of(e), e->subject->variant, LANES_SERIAL);
     memory.workspace_bytes = memory.plan.workspace_bytes;
     if (memory.plan.workspace_bytes > 0)
@@ -331,30 +406,47 @@ static struct experiment *experiment_of(struct subject *subject, const struct sh
     return e;
 }
 
+/* Keys per page of a check's second kind, by its shape. */
+enum { LINEAR = 0, TOP_LEFT = 1, PAGES = 2 };
+
+static int64_t page_rows_of(const struct shape *shape)
+{
+    return (shape->detail & PAGES) == 0 ? 0 : (shape->detail & TOP_LEFT) != 0 ? 64 : 16;
+}
+
 /* Sequences of several lengths, none among them, with gaps and without; then fewer of their rows; then what no host should give. */
 static void few(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_of(subject, shape);
     const int64_t m = subject->info.tile_m, n = subject->info.tile_n, rows_q = shape->seqlen_q, rows_k = shape->seqlen_k;
-    struct batch b = {.count = FEW, .bound = {m + 9, 2 * n + 9}};
+    struct batch b = {.count = FEW, .bound = {m + 9, 2 * n + 9}, .page_rows = page_rows_of(shape)};
+    const bool paged = b.page_rows > 0;
     const struct memory memory = prepare(e, &b);
 
     set_first(&b.side[0], (const int64_t[]){2, 3, 3, m + 12, m + 12 + m, m + 12 + m + 3, rows_q - 1}, FEW);
-    set_first(&b.side[1], (const int64_t[]){0, n, n, 3 * n + 9, 3 * n + 9, 4 * n, rows_k}, FEW);
-    b.side[0].all = b.side[1].all = true;
-    run_batch(e, &memory, &b, 1);
+    set_first(&b.side[1], (const int64_t[]){0, n, n, 3 * n + 9, 3 * n + 9, paged ? 3 * n : 4 * n, rows_k}, FEW);
+    const int32_t all_keys[] = {(int32_t)n, 0, (int32_t)(2 * n) + 9, 0, (int32_t)n - 9, 13};
+    memcpy(b.side[1].used, all_keys, sizeof all_keys);
+    b.side[0].all = true;
+    b.side[1].all = !paged;
+    run_batch(e, &memory, &b, 1, false);
 
     const int32_t fewer[] = {1, 0, (int32_t)m + 1, 5, 0, 2}, fewer_keys[] = {(int32_t)n - 1, 0, (int32_t)(2 * n), 0, 3, (int32_t)n};
     memcpy(b.side[0].used, fewer, sizeof fewer);
     memcpy(b.side[1].used, fewer_keys, sizeof fewer_keys);
+    if (paged && (shape->detail & TOP_LEFT) != 0) /* in pages a length may be the only one that is none */
+        b.side[1].used[3] = -1;
     b.side[0].all = b.side[1].all = false;
-    run_batch(e, &memory, &b, 1);
+    run_batch(e, &memory, &b, 1, true);
 
     set_first(&b.side[0], (const int64_t[]){INT32_MIN, m, 7, 2 * m, INT32_MAX, rows_q - 3, -1}, FEW);
-    set_first(&b.side[1], (const int64_t[]){-1, 3, 2 * n, n, 5 * n, INT32_MAX, 0}, FEW);
+    if (!paged)
+        set_first(&b.side[1], (const int64_t[]){-1, 3, 2 * n, n, 5 * n, INT32_MAX, 0}, FEW);
     b.side[0].used[2] = INT32_MAX, b.side[0].used[3] = -1, b.side[1].used[0] = INT32_MIN;
-    b.side[1].all = shape->detail != 0;
-    run_batch(e, &memory, &b, 1);
+    if (paged)
+        b.side[1].used[2] = INT32_MAX;
+    b.side[1].all = !paged && shape->detail != 0;
+    run_batch(e, &memory, &b, 1, false);
     check_device_release_all();
 }
 
@@ -363,25 +455,28 @@ static void many(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_of(subject, shape);
     const int32_t m = (int32_t)subject->info.tile_m, n = (int32_t)subject->info.tile_n;
-    struct batch b = {.count = MANY, .bound = {m + 3, n + 3}};
+    struct batch b = {.count = MANY, .bound = {m + 3, n + 3}, .page_rows = page_rows_of(shape)};
+    const bool paged = b.page_rows > 0;
     const struct memory memory = prepare(e, &b);
     int32_t q = 0, k = 0;
     for (int i = 0; i < MANY; i++) {
         const bool is_long = i == 44 || i == 264;
         b.side[0].first[i] = q, b.side[1].first[i] = k;
         q += is_long ? m + 2 : i % 3 == 1 ? 1 + i % 2 : 0;
-        k += is_long ? n + 1 : i % 5 == 2 ? 0 : 1;
+        b.side[1].used[i] = is_long ? n + 1 : i % 5 == 2 ? 0 : 1;
+        k += b.side[1].used[i];
     }
     b.side[0].first[MANY] = q, b.side[1].first[MANY] = k;
-    b.side[0].all = b.side[1].all = true;
-    run_batch(e, &memory, &b, 22);
+    b.side[0].all = true;
+    b.side[1].all = !paged;
+    run_batch(e, &memory, &b, 22, false);
     b.side[0].first[150] = -1;
-    run_batch(e, &memory, &b, 88);
+    run_batch(e, &memory, &b, 88, false);
     check_device_release_all();
 }
 
-/* Is it a row of a GPU that takes ragged sequences? */
-static bool takes(struct subject *subject)
+/* Is it a row of a GPU that takes ragged sequences, linear or in pages of so many rows? */
+static bool takes(struct subject *subject, int64_t page_rows)
 {
     struct glint_problem problem;
     struct glint_plan plan = {.struct_size = sizeof plan};
@@ -389,7 +484,10 @@ static bool takes(struct subject *subject)
         return false;
     glint_problem_bshd(&problem, (enum glint_dtype)subject->info.dtype, 1, 1, 1, 1, 1, subject->info.head_dim);
     problem.lengths = GLINT_LENGTHS_RAGGED;
-    problem.rows_q = problem.rows_k = 1;
+    problem.rows_q = 1;
+    problem.rows_k = page_rows == 0;
+    problem.page_rows = page_rows;
+    problem.pages = problem.pages_per_sequence = page_rows > 0;
     problem.softcap = subject_caps(subject) ? 1.0f : 0.0f;
     problem.mask = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_BOTTOM_RIGHT
                    : (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT
@@ -405,23 +503,35 @@ void ragged_checks(struct check_list *list, struct subject *subject)
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     struct shape shape = {
         .batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = 2 * m + 36, .seqlen_k = 4 * n + 13, .seed = 0x726167};
-    if (!takes(subject))
+    if (!takes(subject, 0))
         return;
+    const bool paged = takes(subject, 16);
     shape.softcap = subject_caps(subject) ? 2.0f : 0.0f;
     shape.window_left = band ? n / 2 : 0;
     shape.window_right = band ? 1 : 0;
     shape.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
     checks_add(list, few, &shape, "ragged/%s", masked ? "bottom_right" : "full");
+    shape.detail = PAGES;
+    if (paged)
+        checks_add(list, few, &shape, "ragged_pages/%s", masked ? "bottom_right" : "full");
+    shape.detail = LINEAR;
     if (masked) {
         shape.mask = band ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_CAUSAL_TOP_LEFT;
         shape.layout = LAYOUT_BHSD;
         shape.sinks = subject_checks_sinks(subject);
-        shape.detail = 1;
+        shape.detail = TOP_LEFT;
         checks_add(list, few, &shape, "ragged/top_left");
+        shape.detail = TOP_LEFT | PAGES;
+        if (paged)
+            checks_add(list, few, &shape, "ragged_pages/top_left");
+        shape.detail = TOP_LEFT;
     }
     shape.heads_q = 2;
     shape.heads_kv = 1;
     shape.seqlen_q = 2 * m + 168;
     shape.seqlen_k = 2 * n + 250;
     checks_add(list, many, &shape, "ragged/many");
+    shape.detail |= PAGES;
+    if (paged)
+        checks_add(list, many, &shape, "ragged_pages/many");
 }

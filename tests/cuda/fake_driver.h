@@ -52,6 +52,7 @@ struct fake_launch {
         unsigned char bytes[sizeof(struct glint_merge_params)]; /* the largest */
         struct glint_forward_params forward;
         struct glint_ragged_params ragged;
+        struct glint_ragged_pages_params ragged_pages;
         struct glint_ragged_backward_params ragged_backward;
         struct glint_backward_params backward;
         struct glint_sinks_params sinks;

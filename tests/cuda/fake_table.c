@@ -25,10 +25,10 @@ static const struct fake_image decode_90 = IMAGE(90, decode, 0, "decode", "decod
 static const struct fake_image only_120 = IMAGE(120, forward, 0, "only");
 static const struct fake_image much_80 = IMAGE(80, forward, 0, "much");
 static const struct fake_image much_90 = IMAGE(90, forward, 0, "much");
-static const struct fake_image causal_80 = IMAGE(80, ragged, 0, "causal", "causal_ragged");
-static const struct fake_image causal_86 = IMAGE(86, ragged, 0, "causal", "causal_ragged");
-static const struct fake_image causal_87 = IMAGE(87, ragged, 0, "causal", "causal_ragged");
-static const struct fake_image causal_90 = IMAGE(90, ragged, 0, "causal", "causal_ragged");
+static const struct fake_image causal_80 = IMAGE(80, ragged_pages, 0, "causal", "causal_ragged", "causal_ragged_pages");
+static const struct fake_image causal_86 = IMAGE(86, ragged_pages, 0, "causal", "causal_ragged", "causal_ragged_pages");
+static const struct fake_image causal_87 = IMAGE(87, ragged_pages, 0, "causal", "causal_ragged", "causal_ragged_pages");
+static const struct fake_image causal_90 = IMAGE(90, ragged_pages, 0, "causal", "causal_ragged", "causal_ragged_pages");
 static const struct fake_image plain_80 = IMAGE(80, forward, 0, "plain");
 static const struct fake_image plain_90 = IMAGE(90, forward, 0, "plain");
 static const struct fake_image local_80 = IMAGE(80, forward, 16, "local");
@@ -99,9 +99,10 @@ static const struct glint_gpu_kernel decode = {
 static const struct glint_gpu_kernel only = FORWARD(only_images, "only", Q, 128, 128, 49152);
 static const struct glint_gpu_kernel much = FORWARD(much_images, "much", Q, 128, 256, 163840);
 static const struct glint_gpu_kernel causal = {
-    KERNEL(FORWARD, causal_images), .launch_count = 2,
+    KERNEL(FORWARD, causal_images), .launch_count = 3,
     .launch = {{LAUNCH("causal", Q, 128, 128, 49152)},
-               {LAUNCH("causal_ragged", Q, 128, 128, 49184), .lengths = GLINT_LENGTHS_RAGGED}}};
+               {LAUNCH("causal_ragged", Q, 128, 128, 49184), .lengths = GLINT_LENGTHS_RAGGED},
+               {LAUNCH("causal_ragged_pages", Q, 128, 128, 49232), .lengths = GLINT_LENGTHS_RAGGED, .pages = 1}}};
 static const struct glint_gpu_kernel plain = FORWARD(plain_images, "plain", Q, 128, 128, 81920);
 static const struct glint_gpu_kernel local = FORWARD(local_images, "local", Q, 64, 128, 1024);
 

@@ -223,7 +223,7 @@ END_TEST
 START_TEST(everything_is_loaded_at_init)
 {
     const unsigned kernels =
-        3 + 8 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 2 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
+        3 + 8 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 3 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -521,11 +521,54 @@ START_TEST(launch_of_ragged)
     none.lengths = GLINT_LENGTHS_RAGGED;
     none.rows_q = none.rows_k = 10;
     ck_assert_int_eq(glint_plan(context, &none, GLINT_FORWARD, &plan), GLINT_BAD_LENGTHS);
-    none.mask = GLINT_MASK_CAUSAL_TOP_LEFT; /* nor is there one for it in pages */
-    none.rows_k = 0;
+    none.rows_k = 0; /* nor in pages */
     none.page_rows = 16;
     none.pages = none.pages_per_sequence = 1;
     ck_assert_int_eq(glint_plan(context, &none, GLINT_FORWARD, &plan), GLINT_BAD_LENGTHS);
+    close_clean(context);
+}
+END_TEST
+
+/* The same with K and V in pages: one launch, of as many blocks, of the kernel that finds them there. */
+START_TEST(launch_of_ragged_pages)
+{
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    struct call c;
+    int mark;
+    prepare(&c, context, GLINT_FORWARD, 1, 128, 70, 4, 2, GLINT_MASK_CAUSAL_BOTTOM_RIGHT);
+    struct glint_problem *p = &c.problem;
+    p->lengths = GLINT_LENGTHS_RAGGED;
+    p->batch = 3;
+    p->seqlen_q = p->seqlen_k = 300;
+    p->rows_q = 700;
+    p->page_rows = 64;
+    p->pages = 40;
+    p->pages_per_sequence = 5;
+    ck_assert_int_eq(glint_plan(context, p, GLINT_FORWARD, &c.plan), GLINT_OK);
+    ck_assert_uint_eq(c.plan.workspace_bytes, 0);
+    unsigned char *const far = (unsigned char *)(UINT64_C(20) << 40);
+    struct glint_tensors *t = &c.tensors;
+    void **const addresses[] = {(void **)&t->q, (void **)&t->k, (void **)&t->v, &t->o, (void **)&t->lse};
+    for (size_t j = 0; j < 5; j++)
+        *addresses[j] = far + (j << 40);
+    t->first_q = (const int32_t *)(const void *)(far + (UINT64_C(6) << 40));
+    t->seqlens_k = t->first_q + (1 << 20);
+    t->page_table = t->seqlens_k + (1 << 20);
+    fake_recount();
+    ck_assert_int_eq(glint_forward(&c.plan, t, NULL, 0, &mark), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 1);
+    check_launch(0, "causal_ragged_pages", (700 / 128 + 3) * 4, 128, 49232, &mark);
+    const struct glint_ragged_pages_params *params = &fake.launch[0].params.ragged_pages;
+    ck_assert_ptr_eq(params->base.ragged.first_q, t->first_q);
+    ck_assert_ptr_eq(params->base.ragged.first_k, NULL);
+    ck_assert_ptr_eq(params->base.ragged.seqlens_q, NULL);
+    ck_assert_ptr_eq(params->base.ragged.seqlens_k, t->seqlens_k);
+    ck_assert_int_eq(params->base.ragged.rows_q, 700);
+    ck_assert_ptr_eq(params->page_table, t->page_table);
+    ck_assert_int_eq(params->pages, 40);
+    ck_assert_int_eq(params->pages_per_sequence, 5);
+    ck_assert_int_eq(params->page_shift, 6);
     close_clean(context);
 }
 END_TEST
@@ -1525,6 +1568,7 @@ int main(void)
     tcase_add_test(tcase, append_launch);
     tcase_add_test(tcase, append_of_8_bits);
     tcase_add_test(tcase, launch_of_ragged);
+    tcase_add_test(tcase, launch_of_ragged_pages);
     tcase_add_test(tcase, backward_of_ragged);
     tcase_add_test(tcase, launch_of_sinks);
     tcase_add_test(tcase, sinks_on_hopper);

@@ -37,6 +37,10 @@
     M(glint_ragged, bottom_right, 48) M(glint_ragged, window_left, 52) M(glint_ragged, window_right, 56)                \
     S(glint_ragged_params, 264)                                                                                         \
     M(glint_ragged_params, base, 0) M(glint_ragged_params, ragged, 200)                                                 \
+    S(glint_ragged_pages_params, 288)                                                                                   \
+    M(glint_ragged_pages_params, base, 0) M(glint_ragged_pages_params, page_table, 264)                                 \
+    M(glint_ragged_pages_params, pages, 272) M(glint_ragged_pages_params, pages_per_sequence, 276)                      \
+    M(glint_ragged_pages_params, page_shift, 280)                                                                       \
     M(glint_ragged_backward_params, base, 0) M(glint_ragged_backward_params, ragged, 400)                               \
     S(glint_backward_params, 376)                                                                                       \
     M(glint_backward_params, q, 0) M(glint_backward_params, k, 32) M(glint_backward_params, v, 64)                      \

@@ -163,7 +163,7 @@ void draw_section(const sim::Entry &entry, unsigned char *parameters)
                           bytes == sizeof(glint_ragged_backward_params);
     if (!backward && bytes != sizeof(glint_forward_params) && bytes != sizeof(glint_forward_maps_params) &&
         bytes != sizeof(glint_lengths_params) && bytes != sizeof(glint_pages_params) && bytes != sizeof(glint_ragged_params) &&
-        bytes != sizeof(glint_lengths_maps_params))
+        bytes != sizeof(glint_ragged_pages_params) && bytes != sizeof(glint_lengths_maps_params))
         return;
     const size_t at = backward ? offsetof(glint_backward_params, shape) : offsetof(glint_forward_params, shape);
     glint_gpu_shape *shape = (glint_gpu_shape *)(void *)(parameters + at);

@@ -1,7 +1,7 @@
 """The deliberate faults, and the harmless changes, by which the simulator is judged: one table.
 
 A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and
-kernels that read lengths or ragged sequences, and fwd_halves, where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for
+kernels that read lengths or ragged sequences, fwd_pages, with those for pages, too, and fwd_halves, where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for
 pages, and dec_narrow, with K and V of e4m3; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap,
 bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count` times, in the kernel and those headers that BUILD names for it; `also` is more
 of the same change, (was, now) each. A kernel is compiled once with all of its faults, of which a run has one: choose.lua says what text can be
@@ -709,6 +709,7 @@ _MEMORY = [
 _ANSWER = ["answer"]
 _LENGTHS_CASES = ["lengths/*"]
 _RAGGED_CASES = ["ragged/*"]
+_RAGGED_PAGES_CASES = ["ragged_pages/*"]
 
 _ARITHMETIC = [
     _fault("fwd", "mask_shows_one_key_more", "the diagonal", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right + 1, band.seqlen_k - 1)", _ANSWER),
@@ -751,6 +752,13 @@ _ARITHMETIC = [
     _fault("fwd_band", "ragged_sequences_overlap", "a first row that is below the one before it", "own.at = most_before(own.end, most);", "own.at = row_at(side, min(sequence, batch));", ["answer", "race"], cases = _RAGGED_CASES),
     _fault("fwd_band", "ragged_group_of_four_sequences", "which 32 sequences a tile is among", "of_group = mask == 32 / EACH / 2 ? all : of_group;", "of_group = mask == 1 ? all : of_group;", ["answer", "bounds"], cases = _RAGGED_CASES),
     _fault("fwd_band", "ragged_end_not_looked_at", "the end of a sequence is not looked at", "own.at != int_at(side.first, sequence) || own.end != int_at(side.first, sequence + 1)", "own.at != int_at(side.first, sequence)", _ANSWER, cases = _RAGGED_CASES),
+    _fault("fwd_pages", "ragged_keys_by_the_table_of_the_first", "whose row of the table it is", "keys_of<k_tile_t>(in_pages, work.first_k, head_kv)", "keys_of<k_tile_t>(in_pages, 0, head_kv)", ["answer", "uninitialised"], cases = _RAGGED_PAGES_CASES),
+    _fault("fwd_pages", "ragged_keys_kept_over_the_tile", "where the addresses of pages wait", "kept_keys = kept_mask + 32", "kept_keys = kept_mask + 16", ["race", "answer", "bounds"], cases = _RAGGED_PAGES_CASES),
+    _fault("fwd_pages", "page_beyond_the_pool", "an index above the pool's counts as it is", "max(0, min(table_entry(table, key >> p.page_shift), p.pages - 1))", "max(0, table_entry(table, key >> p.page_shift))", ["bounds"], cases = _RAGGED_PAGES_CASES),
+    _fault("fwd_pages", "table_read_after_the_last_key", "the last entry of a table that is read", "max(0, min(key, end - 1))", "max(0, key)", ["bounds", "uninitialised"], cases = _RAGGED_PAGES_CASES),
+    _fault("fwd_pages", "paged_length_beyond_its_bound", "the bound of keys in pages", "max(0, min(int_at(side.lengths, sequence), side.bound))", "max(0, int_at(side.lengths, sequence))", ["bounds", "answer", "uninitialised"], cases = _RAGGED_PAGES_CASES),
+    _fault("fwd_pages", "paged_length_not_looked_at", "lengths of keys in pages that are out of bounds", "return own.length != int_at(side.lengths, sequence);", "return false;", _ANSWER, cases = _RAGGED_PAGES_CASES),
+    _fault("fwd_pages", "pages_of_ragged_sequences_not_looked_at", "pages outside of the pool are not noted", "work.head == 0 && work.row0 == 0", "work.head == 0 && work.row0 < 0", _ANSWER, cases = _RAGGED_PAGES_CASES),
     _fault(
         "fwd",
         "mask_on_too_few_blocks",
