@@ -197,8 +197,8 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         glint_text_str(t, fault->want >= GLINT_LENGTHS_RAGGED ? "."
                           : fault->want == GLINT_LENGTHS_DEVICE
                               ? " only: on a GPU the family sm80 takes ragged sequences, in rows whose spec has device_ragged."
-                              : " only: on a GPU rows whose spec has device_lengths (forward, of the families sm80 and sm90a) "
-                                "or device_ragged (sm80) take others too.");
+                              : " only: on a GPU rows whose spec has device_lengths (forward, of the families sm80 and sm90a, and "
+                                "of sm80 backward of the strategy split) or device_ragged (sm80) take others too.");
         break;
     case GLINT_BAD_RAGGED:
         if (fault->other) {

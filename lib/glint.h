@@ -274,7 +274,8 @@ struct glint_strides {
  *    as the one before it if it is below that. glint_tensors.fault says so.
  * On a CPU context both passes take them. On a GPU these rows do:
  *
- *   GLINT_LENGTHS_DEVICE   decode; forward rows of sm80 and sm90a, where the spec has device_lengths = true for the family
+ *   GLINT_LENGTHS_DEVICE   decode; forward rows of sm80 and sm90a, and of sm80 backward rows of the strategy split, where the spec has
+ *                          device_lengths = true for the family
  *   GLINT_LENGTHS_RAGGED   rows of sm80, where the spec has device_ragged = true, forward, and backward of the strategy split; in pages, forward,
  *                          where it has device_lengths and device_pages, too */
 enum glint_lengths { GLINT_LENGTHS_HOST = 0, GLINT_LENGTHS_DEVICE = 1, GLINT_LENGTHS_RAGGED = 2 };

@@ -37,7 +37,8 @@ return {
 
     -- CUDA kernels for NVIDIA GPUs since Ampere, one cubin for each architecture: 80 is the A100, 87 the Jetson Orin, 90 the H100 and H200.
     -- 86, 89, 100, 110 and 120 are one more number each, and dropping one drops its bytes.
-    -- device_lengths = true makes a second forward kernel of each, which reads the lengths of the sequences: GLINT_LENGTHS_DEVICE. With it
+    -- device_lengths = true makes a second forward kernel of each, which reads the lengths of the sequences, GLINT_LENGTHS_DEVICE, and one more of
+    -- each of the split backward rows. With it
     -- device_pages = true makes a third one, for K and V in pages; and one more of decode, which reads lengths in any case.
     -- device_ragged = true makes a forward kernel of each for ragged sequences, GLINT_LENGTHS_RAGGED, and those of its split backward rows; and one
     -- more forward, for ragged queries with K and V in pages, where device_pages makes one.

@@ -66,7 +66,8 @@ local sm80 = {
     math = schema.choice({ "tf32", "tf32x3" }),         -- f32 only: one tf32 product, or three for fp32-grade accuracy
     archs = arch_list,                                  -- only for these architectures
     padded_dim = schema.integer(16, 1024, 16),          -- head_dim in shared memory, with zeros, when not up to whole fragments only
-    device_lengths = schema.flag(),                     -- forward: a second kernel, for GLINT_LENGTHS_DEVICE; the family's own unless it is said
+    device_lengths = schema.flag(),                     -- forward, and backward of split tiles: one more of each kernel, for GLINT_LENGTHS_DEVICE;
+                                                        -- the family's own unless it is said
     device_pages = schema.flag(),                       -- forward: a third one, for K and V in pages, where device_lengths is set, and one more
                                                         -- of ragged sequences, where device_ragged is; decode: one more
     device_ragged = schema.flag(),                      -- forward, and backward of split tiles: one more of each kernel, for GLINT_LENGTHS_RAGGED
@@ -212,11 +213,16 @@ local function launches(record)
     all[4] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.dq_m, threads = 32 * record.dq_warps,
       smem_bytes = record.dq_smem_bytes }
   end
-  for i = 1, record.device_ragged and #all or 0 do -- the same kernels, each with a tile of its own to keep
-    local of_sinks = all[i].sinks == 1
-    all[4 + i] = setmetatable({ suffix = "_ragged" .. all[i].suffix, lengths = 2,
-      smem_bytes = behind(all[i].smem_bytes) + (of_sinks and 0 or TILE_BYTES) + (i == 1 and SEARCH_BYTES or 0) }, { __index = all[i] })
+  local given = { table.unpack(all) }
+  local function add(suffix, lengths, search_bytes) -- the same kernels, each with a tile of its own to keep
+    for i, launch in ipairs(given) do
+      local of_sinks = launch.sinks == 1
+      all[#all + 1] = setmetatable({ suffix = suffix .. launch.suffix, lengths = lengths,
+        smem_bytes = behind(launch.smem_bytes) + (of_sinks and 0 or TILE_BYTES) + (i == 1 and search_bytes or 0) }, { __index = launch })
+    end
   end
+  if record.device_lengths then add("_lengths", 1, 0) end
+  if record.device_ragged then add("_ragged", 2, SEARCH_BYTES) end
   return all
 end
 
@@ -243,11 +249,11 @@ function sm80.complete(record)
   local whole = record.narrow and 2 * FRAGMENT or FRAGMENT -- of 8 bits: an ldmatrix has two fragments
   record.padded_dim = record.padded_dim or (record.head_dim + whole - 1) // whole * whole
   record.threads = 32 * record.warps
-  record.device_lengths = record.pass == "fwd" and record.device_lengths or false
-  local reads_lengths = record.device_lengths or record.pass == "dec"
-  record.device_pages = reads_lengths and not record.narrow and record.device_pages or false
-  local takes_ragged = record.pass == "fwd" or (record.pass == "bwd" and record.strategy == "split")
-  record.device_ragged = takes_ragged and record.device_ragged or false
+  local takes_lengths = record.pass == "fwd" or (record.pass == "bwd" and record.strategy == "split")
+  record.device_lengths = takes_lengths and record.device_lengths or false
+  record.device_ragged = takes_lengths and record.device_ragged or false
+  local finds_pages = record.pass == "dec" or (record.pass == "fwd" and record.device_lengths)
+  record.device_pages = finds_pages and not record.narrow and record.device_pages or false
   if record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
     record.page_chunks = page_chunks(record)
@@ -428,7 +434,7 @@ function sm80.check(record, report)
     decode.check(record, report)
   end
   local of_pages = not record.device_pages and 0 or record.pass == "dec" and decode.runs_bytes(record) or KEYS_BYTES
-  local by_lengths = (record.device_lengths and MASK_BYTES or 0) + of_pages
+  local by_lengths = (record.device_lengths and (record.pass == "bwd" and TILE_BYTES or MASK_BYTES) or 0) + of_pages
   local by_ragged = record.device_ragged and TILE_BYTES + (record.pass == "fwd" and of_pages or 0) or 0
   local kept = math.max(by_lengths, by_ragged)
   for _, kernel in ipairs(record.smem) do
@@ -455,7 +461,9 @@ function sm80.describe(record)
       record.blocks_per_sm, record.blocks_per_sm > 1 and "s" or ""),
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
   }
-  if record.device_lengths then lines[#lines + 1] = "A second kernel reads the lengths of the sequences." end
+  if record.device_lengths then
+    lines[#lines + 1] = record.pass == "bwd" and "Others read the lengths of the sequences." or "A second kernel reads the lengths of the sequences."
+  end
   if record.device_pages then lines[#lines + 1] = "A third one finds K and V in pages." end
   if record.device_ragged then lines[#lines + 1] = record.pass == "bwd" and "Others take ragged sequences." or "Another one takes ragged sequences." end
   if record.device_ragged and record.device_pages then lines[#lines + 1] = "And one more of these finds K and V in pages." end

@@ -26,7 +26,7 @@ $ end
 #include "lib/device/delta.h"
 #include "lib/device/gradients.h"
 #include "lib/device/mask.h"
-$ if device_ragged then
+$ if device_lengths or device_ragged then
 #include "lib/device/ragged_backward.h"
 $ end
 #include "lib/device/score.h"
@@ -81,6 +81,33 @@ $ include("sm80_bwd_keys.cu.lua")
 $ if not fused then
 
 $ include("sm80_bwd_split.cu.lua")
+$ end
+$ if device_lengths then
+
+/* ---- the same over sequences of a padded batch, whose lengths are read here ---- */
+
+GLINT_KERNEL(256, 1) ${symbol}_lengths_delta(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+{
+    const struct glint_backward_params &p = call.base.base.base;
+    const uint32_t kept = shared_base();
+
+    if (thread_index() == 0)
+        find_padded_tile<GLINT_GPU_ROW_PAD, false>(call.ragged, p.shape, p.shape.heads_q, 1, kept);
+    block_sync();
+    const struct padded_tile work = get_padded_tile(kept);
+    if (work.head == 0 && work.index == 0 && thread_index() == 0)
+        note_padded_fault(call.ragged, p.shape, work.batch);
+    if (work.row0 < 0)
+        return;
+    make_delta<element, ${head_dim * dtype_bytes // 16}, false>(
+        p, padded_row_block_of<${head_dim * dtype_bytes // 16}>(p.shape, work.batch, work.head, work.row0, work.own.seqlen_q));
+}
+
+GLINT_KERNEL(256, 1) ${symbol}_lengths_sinks(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+{
+    make_padded_sink_gradient<element, ${head_dim * dtype_bytes // 16}, false, ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(call.base.base, call.ragged,
+                                                                                                                       shared_base());
+}
 $ end
 $ if device_ragged then
 

@@ -23,13 +23,14 @@ $ else
 $ end
 $ local band = bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"
 $ local kinds = { "given" }
-$ if device_ragged then kinds[2] = "ragged" end
+$ if device_lengths then kinds[2] = "lengths" end
+$ if device_ragged then kinds[#kinds + 1] = "ragged" end
 $ for _, kind in ipairs(kinds) do
-$ local ragged = kind == "ragged"
-$ local sight = ragged and "get_mask<" .. band .. ">(kept)" or "mask" -- where it is seldom looked at
+$ local ragged, padded_batch, lengths = kind == "ragged", kind == "lengths", kind ~= "given"
+$ local sight = lengths and "get_mask<" .. band .. ">(kept)" or "mask" -- where it is seldom looked at
 
-$ if ragged then
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_ragged(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+$ if lengths then
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_${kind}(GLINT_PARAMS(struct glint_ragged_backward_params) call)
 {
     const struct glint_backward_params &p = call.base.base.base;
 $ elseif capped then
@@ -46,7 +47,7 @@ $ else
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
 $ end
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
-$ if not ragged then
+$ if not lengths then
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
 
 $ end
@@ -78,13 +79,20 @@ $ if fused then
     block_sync();
     const struct key_part work = find_key_part<TILE_N>(p, ld_shared_u32(number));
 $ else
-$ if ragged then
+$ if lengths then
 
     const uint32_t kept = shared_base() + ${kept_at};
+$ if padded_batch then
+    if (thread_index() == 0)
+        find_padded_tile<TILE_N, true>(call.ragged, p.shape, p.shape.heads_kv, p.shape.section, kept);
+    block_sync();
+    const struct padded_tile work = get_padded_tile(kept);
+$ else
     if (warp == 0)
         find_ragged_tile<TILE_N, true, true>(call.ragged, p.shape, block_index(), p.shape.heads_kv, p.shape.section, shared_base(), kept);
     block_sync();
     const struct ragged_tile work = get_ragged_tile(kept);
+$ end
     if (work.row0 < 0)
         return;
     const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;
@@ -95,11 +103,11 @@ $ else
     const struct key_block work = find_key_block<TILE_N>(p.shape, block_index());
 $ end
 $ end
-$ if not ragged then
+$ if not lengths then
     const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
 
 $ end
-$ if ragged then
+$ if lengths then
     const ${band} mask = {work.own.left, work.own.right, seqlen_q, seqlen_k};
 $ elseif bounds_first then
     const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
@@ -109,7 +117,7 @@ $ else
     const no_mask mask = {0, 0, seqlen_q, seqlen_k};
 $ end
 $ if capped then
-$ local cap = ragged and "call.base" or "call"
+$ local cap = lengths and "call.base" or "call"
     const struct capped_score score = {${cap}.score_ratio, ${cap}.score_limit};
 $ else
     const struct plain_score score = {};
@@ -127,14 +135,15 @@ $ if ragged then
     copy_tile<k_tile_t, THREADS>(k_tile, p.k, 0, head_kv, work.first_k + key0, work.first_k + seqlen_k);
     copy_tile<k_tile_t, THREADS>(v_tile, p.v, 0, head_kv, work.first_k + key0, work.first_k + seqlen_k);
 $ else
-    copy_tile<k_tile_t, THREADS>(k_tile, p.k, batch, head_kv, key0, seqlen_k);
-    copy_tile<k_tile_t, THREADS>(v_tile, p.v, batch, head_kv, key0, seqlen_k);
+$ local batch = padded_batch and "work.batch" or "batch"
+    copy_tile<k_tile_t, THREADS>(k_tile, p.k, ${batch}, head_kv, key0, seqlen_k);
+    copy_tile<k_tile_t, THREADS>(v_tile, p.v, ${batch}, head_kv, key0, seqlen_k);
 $ end
 
     /* Begins the copies of a step's Q, dO, LSE and delta into a stage. */
     auto copy_step = [&](int32_t head_q, int32_t m, uint32_t stage) {
-$ if ragged then
-        copy_ragged_queries<q_tile_t, THREADS>(${thread}, p, kept, head_q, m, stage, q_tiles, do_tiles, rows_lse, rows_delta);
+$ if lengths then
+        copy_${ragged and "ragged" or "padded"}_queries<q_tile_t, THREADS>(${thread}, p, kept, head_q, m, stage, q_tiles, do_tiles, rows_lse, rows_delta);
 $ else
         copy_queries<q_tile_t, THREADS>(${thread}, p, batch, head_q, m, seqlen_q, stage, q_tiles, do_tiles, rows_lse, rows_delta);
 $ end
@@ -437,6 +446,8 @@ $ if fused then
         return;
 $ elseif ragged then
     const struct ragged_tile end = get_ragged_tile(kept);
+$ elseif padded_batch then
+    const struct padded_tile end = get_padded_tile(kept);
 $ else
     const struct key_block end = find_key_block<TILE_N>(p.shape, block_index());
 $ end
@@ -455,6 +466,9 @@ $ else
 $ end
 $ if ragged then
     write_rows<k_tile_t, ${k_part}>(*out, 0, end.head, end.first_k + end.row0 + (int32_t)group * GROUP_ROWS, end.first_k + end.own.seqlen_k,
+                                   ${halves and "half" or "0"}, g, factor, out_tile, out_lane);
+$ elseif padded_batch then
+    write_rows<k_tile_t, ${k_part}>(*out, end.batch, end.head, end.row0 + (int32_t)group * GROUP_ROWS, end.own.seqlen_k,
                                    ${halves and "half" or "0"}, g, factor, out_tile, out_lane);
 $ else
     write_rows<k_tile_t, ${k_part}>(*out, end.batch, end.head_kv, end.index * TILE_N + (int32_t)group * GROUP_ROWS, seqlen_k,

@@ -16,15 +16,16 @@ static_assert(2 * dq_tile_t::BYTES + 4 * dq_k_tile_t::BYTES == ${dq_smem_bytes},
 
 $ local band = bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"
 $ local kinds = { "given" }
-$ if device_ragged then kinds[2] = "ragged" end
+$ if device_lengths then kinds[2] = "lengths" end
+$ if device_ragged then kinds[#kinds + 1] = "ragged" end
 $ for _, kind in ipairs(kinds) do
-$ local ragged = kind == "ragged"
-$ local sight = ragged and "get_mask<" .. band .. ">(kept)" or "mask"
-$ local hides = ragged and not causal and "(block + 1) * DQ_N > get_mask<no_mask>(kept).seqlen_k" -- a register less
+$ local ragged, padded_batch, lengths = kind == "ragged", kind == "lengths", kind ~= "given"
+$ local sight = lengths and "get_mask<" .. band .. ">(kept)" or "mask"
+$ local hides = lengths and not causal and "(block + 1) * DQ_N > get_mask<no_mask>(kept).seqlen_k" -- a register less
 $   or "hides_some(mask, block, blocks.whole_from, blocks.hidden_from)"
-$ if ragged then
+$ if lengths then
 
-GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_ragged_dq(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_${kind}_dq(GLINT_PARAMS(struct glint_ragged_backward_params) call)
 {
     const struct glint_backward_params &p = call.base.base.base;
 $ elseif capped then
@@ -48,13 +49,24 @@ $ if ragged then
     const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;
     const int32_t query0 = work.row0, warp_query0 = query0 + (int32_t)warp * DQ_ROWS;
     const int32_t head_kv = work.head / p.shape.group;
+$ elseif padded_batch then
+    const uint32_t kept = shared_base() + ${dq_smem_bytes};
+    if (thread_index() == 0)
+        find_padded_tile<DQ_M, false>(call.ragged, p.shape, p.shape.heads_q, p.shape.section * p.shape.group, kept);
+    block_sync();
+    const struct padded_tile work = get_padded_tile(kept);
+    if (work.row0 < 0)
+        return;
+    const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;
+    const int32_t query0 = work.row0, warp_query0 = query0 + (int32_t)warp * DQ_ROWS;
+    const int32_t head_kv = work.head / p.shape.group;
 $ else
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
     const struct query_block work = find_group_query_block<DQ_M>(p.shape);
     const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)warp * DQ_ROWS;
     const int32_t head_kv = work.head_q / p.shape.group;
 $ end
-$ if ragged then
+$ if lengths then
     const ${band} mask = {work.own.left, work.own.right, seqlen_q, seqlen_k};
 $ elseif bounds_first then
     const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
@@ -64,7 +76,7 @@ $ else
     const no_mask mask = {0, 0, seqlen_q, seqlen_k};
 $ end
 $ if capped then
-$ local cap = ragged and "call.base" or "call"
+$ local cap = lengths and "call.base" or "call"
     const struct capped_score score = {${cap}.score_ratio, ${cap}.score_limit};
 $ else
     const struct plain_score score = {};
@@ -87,8 +99,9 @@ $ if ragged then
     copy_tile<dq_tile_t, DQ_THREADS>(q_tile, p.q, 0, work.head, work.first_q + query0, work.first_q + seqlen_q);
     copy_tile<dq_tile_t, DQ_THREADS>(do_tile, p.dout, 0, work.head, work.first_q + query0, work.first_q + seqlen_q);
 $ else
-    copy_tile<dq_tile_t, DQ_THREADS>(q_tile, p.q, work.batch, work.head_q, query0, seqlen_q);
-    copy_tile<dq_tile_t, DQ_THREADS>(do_tile, p.dout, work.batch, work.head_q, query0, seqlen_q);
+$ local head = padded_batch and "head" or "head_q"
+    copy_tile<dq_tile_t, DQ_THREADS>(q_tile, p.q, work.batch, work.${head}, query0, seqlen_q);
+    copy_tile<dq_tile_t, DQ_THREADS>(do_tile, p.dout, work.batch, work.${head}, query0, seqlen_q);
 $ end
 
     /* A stage is K and after it V. */
@@ -103,6 +116,8 @@ $ end
     float lse[DQ_ROW_TILES][2], delta[DQ_ROW_TILES][2]; /* of this lane's queries */
 $ if ragged then
     load_rows_lse(lse, delta, p, work.head, (int32_t)ld_shared_u32(kept + 32) + warp_query0, lane);
+$ elseif padded_batch then
+    load_rows_lse(lse, delta, p, work.batch * p.shape.heads_q + work.head, warp_query0, lane);
 $ else
     load_rows_lse(lse, delta, p, work.head, warp_query0, lane);
 $ end
@@ -190,6 +205,9 @@ $ end
 $ if ragged then
     const struct ragged_tile end = get_ragged_tile(kept);
     const int32_t first_row = end.first_q + end.row0 + (int32_t)warp * DQ_ROWS;
+$ elseif padded_batch then
+    const struct padded_tile end = get_padded_tile(kept);
+    const int32_t first_row = end.row0 + (int32_t)warp * DQ_ROWS;
 $ else
     const struct query_block end = find_group_query_block<DQ_M>(p.shape);
     const int32_t first_row = end.query0 + (int32_t)warp * DQ_ROWS;
@@ -198,6 +216,8 @@ $ end
 $ if ragged then
     write_rows<dq_tile_t, dq_tile_t>(p.dq, 0, end.head, first_row, end.first_q + end.own.seqlen_q, 0, dq, p.shape.softmax_scale, out_tile,
                                      out_lane);
+$ elseif padded_batch then
+    write_rows<dq_tile_t, dq_tile_t>(p.dq, end.batch, end.head, first_row, end.own.seqlen_q, 0, dq, p.shape.softmax_scale, out_tile, out_lane);
 $ else
     write_rows<dq_tile_t, dq_tile_t>(p.dq, end.batch, end.head_q, first_row, seqlen_q, 0, dq, p.shape.softmax_scale, out_tile, out_lane);
 $ end

@@ -170,6 +170,24 @@ harness.case("a split tile has four kernels, one of them for sinks, and no sum o
     ".sm = 80, .math = GLINT_MATH_NATIVE, .up_to = 512, .alignment_bytes = 16,")
 end)
 
+harness.case("a split tile has one more of each kernel for lengths of the device, and for ragged sequences", function()
+  local function of(flags)
+    local loaded = assert(specs.open(gpu({ [8] = "      archs = { 80, 90 }," .. flags,
+      [11] = '        bwd = { { m = 64, n = 64, strategy = "split", dq_m = 64, dq_n = 32 } },' })))
+    local shown = {}
+    for i, launch in ipairs(loaded.records[1].launches) do shown[i] = launch.suffix .. ":" .. (launch.lengths or 0) .. (launch.sinks and "s" or "") end
+    return table.concat(shown, " "), loaded.records[1]
+  end
+  local given = "_delta:0 _sinks:0s :0 _dq:0"
+  local lengths, ragged = " _lengths_delta:1 _lengths_sinks:1s _lengths:1 _lengths_dq:1", " _ragged_delta:2 _ragged_sinks:2s _ragged:2 _ragged_dq:2"
+  harness.is(of(" device_lengths = true, device_pages = true,"), given .. lengths)
+  harness.is(of(" device_ragged = true,"), given .. ragged)
+  local both, record = of(" device_lengths = true, device_ragged = true,")
+  harness.is(both, given .. lengths .. ragged)
+  harness.is(record.launches[5].smem_bytes, 48)
+  harness.is(record.launches[8].smem_bytes - record.dq_smem_bytes, 48)
+end)
+
 -- What follows from a field that an override sets follows from the new value.
 local function overridden(what, tile, set, name, fields)
   harness.case(what, function()

@@ -16,7 +16,8 @@
  *     ahead of it has ended                      does not know the attribute starts it when that has ended
  *     tensor maps              maps, in order    its parameter is struct glint_forward_maps_params or glint_backward_maps_params, of
  *                                                lib/device/hopper_params.h
- *     lengths on the device    lengths = 1       its parameter is struct glint_lengths_params, with maps struct glint_lengths_maps_params; a
+ *     lengths on the device    lengths = 1       its parameter is struct glint_lengths_params, with maps struct glint_lengths_maps_params,
+ *                                                and backward struct glint_ragged_backward_params; a
  *                                                row without such a launch is for lengths of the host alone
  *     ragged sequences         lengths = 2       its parameter is struct glint_ragged_params, or struct glint_ragged_backward_params
  *     K and V in pages         pages = 1,        its parameter is struct glint_pages_params, or with lengths = 2 struct
@@ -69,7 +70,7 @@ struct glint_gpu_launch {
         sinks; /* 1: left out for a problem without sinks; 2: this one, which reads lengths, also serves sinks with lengths of the host */
 };
 
-#define GLINT_GPU_MAX_LAUNCHES 8
+#define GLINT_GPU_MAX_LAUNCHES 12
 
 enum glint_gpu_tensor {
     GLINT_GPU_Q,

@@ -108,7 +108,7 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
     }
     if (p->lengths == GLINT_LENGTHS_HOST)
         return;
-    if (p->lengths == GLINT_LENGTHS_RAGGED) {
+    if (p->lengths == GLINT_LENGTHS_RAGGED || row->pass == GLINT_BACKWARD) {
         struct glint_ragged_backward_params *of_backward = params;
         *(row->pass == GLINT_BACKWARD ? &of_backward->ragged : &of_ragged->ragged) = ragged_of(p, tensors);
         if (p->page_rows > 0)

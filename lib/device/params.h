@@ -114,7 +114,10 @@ struct glint_capped_params {
 };
 
 /* Of a backward pass over ragged sequences: all that its kernels are given. padded_q is of all sequences: the rows of one begin there at
- * (first_q + GLINT_GPU_ROW_PAD * sequence), rounded down to whole GLINT_GPU_ROW_PAD, and arrays have one batch. */
+ * (first_q + GLINT_GPU_ROW_PAD * sequence), rounded down to whole GLINT_GPU_ROW_PAD, and arrays have one batch.
+ *
+ * The same struct where the sequences of a batch have lengths of their own in tensors that are laid out for the bounds: first_q, first_k, rows_q and
+ * rows_k are not read then, and padded_q and the arrays are those of the bounds. */
 struct glint_ragged_backward_params {
     struct glint_capped_params base;
     struct glint_ragged ragged;

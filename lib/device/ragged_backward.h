@@ -1,4 +1,5 @@
-/* The backward pass over ragged sequences: where the rows of one lie, and what that changes in the steps of delta.h and gradients.h. */
+/* The backward pass over sequences whose lengths the kernel reads, ragged ones and those of a padded batch: where the rows of one lie, and what that
+ * changes in the steps of delta.h and gradients.h. */
 #ifndef GLINT_DEVICE_RAGGED_BACKWARD_H
 #define GLINT_DEVICE_RAGGED_BACKWARD_H
 
@@ -43,9 +44,95 @@ template <int ROW_CHUNKS> GLINT_DEVICE struct ragged_row_block row_block_of(cons
             (int32_t)ld_shared_u32(kept + 32),           tile.own.seqlen_q, r.rows_q};
 }
 
+/* ---- a padded batch: tensors are laid out for the bounds --------------------------------------------------------------------- */
+
+/* A sequence of a call, as find_sequence finds it for the forward pass; the word for a fault, as note_fault. */
+GLINT_DEVICE struct sequence find_padded_sequence(const struct glint_ragged &r, const struct glint_gpu_shape &shape, int32_t batch)
+{
+    struct sequence own;
+
+    own.seqlen_q = max(0, min(given_length(r.seqlens_q, batch, shape.seqlen_q), shape.seqlen_q));
+    own.seqlen_k = max(0, min(given_length(r.seqlens_k, batch, shape.seqlen_k), shape.seqlen_k));
+    find_sides(own, r);
+    return own;
+}
+
+GLINT_DEVICE void note_padded_fault(const struct glint_ragged &r, const struct glint_gpu_shape &shape, int32_t batch)
+{
+    if (r.fault && ((uint32_t)given_length(r.seqlens_q, batch, shape.seqlen_q) > (uint32_t)shape.seqlen_q ||
+                    (uint32_t)given_length(r.seqlens_k, batch, shape.seqlen_k) > (uint32_t)shape.seqlen_k))
+        atomicMin(r.fault, (uint32_t)batch);
+}
+
+/* What a block works on: rows of a tile from row0 of a head of a sequence on. row0 below 0: nothing, as the sequence ends before. */
+struct padded_tile {
+    int32_t row0, head, batch, index; /* index: of the tile in its head */
+    struct sequence own;
+};
+
+/* Finds the tile of this block among those of TILE queries, or keys, at the bound, of `heads` heads, and leaves it at `kept` as put_ragged_tile does.
+ * One thread calls it. `section`: see find_place. */
+template <int TILE, bool KEYS>
+GLINT_DEVICE void find_padded_tile(const struct glint_ragged &r, const struct glint_gpu_shape &shape, int32_t heads,
+                                   int32_t section, uint32_t kept)
+{
+    const int32_t bound = max(1, KEYS ? shape.seqlen_k : shape.seqlen_q), tiles = (bound + TILE - 1) / TILE;
+    const struct block_place place = find_place(block_index(), (uint32_t)tiles, (uint32_t)(shape.batch * heads), (uint32_t)section);
+    const int32_t batch = place.head / heads, index = KEYS ? place.index : tiles - 1 - place.index;
+    const struct sequence own = find_padded_sequence(r, shape, batch);
+    const bool any = index * TILE < (KEYS ? own.seqlen_k : own.seqlen_q);
+
+    put_ragged_tile(kept, {any ? index * TILE : -1, place.head - batch * heads, batch, index, own});
+}
+
+GLINT_DEVICE struct padded_tile get_padded_tile(uint32_t kept)
+{
+    const struct ragged_tile tile = get_ragged_tile(kept);
+
+    return {tile.row0, tile.head, tile.first_q, tile.first_k, tile.own};
+}
+
+/* Rows of a head of a sequence, for delta.h: its end alone is not the bound. */
+struct padded_row_block : row_block {
+    int32_t end;
+};
+
+GLINT_DEVICE int32_t end_of(const struct glint_backward_params &, const struct padded_row_block &block)
+{
+    return block.end;
+}
+
+template <int ROW_CHUNKS>
+GLINT_DEVICE struct padded_row_block padded_row_block_of(const struct glint_gpu_shape &shape, int32_t batch, int32_t head_q,
+                                                         int32_t row0, int32_t end)
+{
+    struct padded_row_block block;
+
+    block.lane = lane_index() % row_lanes<ROW_CHUNKS>::LANES;
+    block.head = batch * shape.heads_q + head_q;
+    block.row0 = row0;
+    block.batch = batch;
+    block.head_q = head_q;
+    block.end = end;
+    return block;
+}
+
+/* copy_queries of gradients.h, of the sequence that is kept in shared memory. */
+template <class Q, int THREADS>
+GLINT_DEVICE void copy_padded_queries(uint32_t thread, const struct glint_backward_params &p, uint32_t kept, int32_t head_q,
+                                      int32_t m, uint32_t stage, uint32_t q_tiles, uint32_t do_tiles, uint32_t rows_lse,
+                                      uint32_t rows_delta)
+{
+    const struct padded_tile tile = get_padded_tile(kept);
+
+    copy_queries<Q, THREADS>(thread, p, tile.batch, head_q, m, tile.own.seqlen_q, stage, q_tiles, do_tiles, rows_lse, rows_delta);
+}
+
+/* ---- both ---------------------------------------------------------------------------------------------------------------------- */
+
 /* make_blind_row of delta.h. */
-template <class Element, int ROW_CHUNKS, bool CLEARS>
-GLINT_DEVICE void make_ragged_blind_row(const struct glint_backward_params &p, const struct ragged_row_block &block, int32_t row)
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Block>
+GLINT_DEVICE void make_ragged_blind_row(const struct glint_backward_params &p, const Block &block, int32_t row)
 {
     const int64_t place = place_of(p, block, row);
     const char *q_row = row_of(p.q, block, row, Element::BYTES);
@@ -69,9 +156,9 @@ GLINT_DEVICE void make_ragged_blind_row(const struct glint_backward_params &p, c
 
 /* What make_sink_gradient does with one sequence: its rows that see a key add exp(sink - LSE) delta to `total` of thread 0. `sums`: 32 bytes of
  * shared memory. The two share no code: the machine code of kernels without ragged sequences would be another. */
-template <class Element, int ROW_CHUNKS, bool CLEARS, class Band>
-GLINT_DEVICE void add_sink_gradient(const struct glint_backward_params &p, const struct ragged_row_block &block, const Band &mask,
-                                    float sink, uint32_t sums, float &total)
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Block, class Band>
+GLINT_DEVICE void add_sink_gradient(const struct glint_backward_params &p, const Block &block, const Band &mask, float sink,
+                                    uint32_t sums, float &total)
 {
     const uint32_t own = sums + warp_index() * 4;
     float sum = 0.0f;
@@ -127,6 +214,27 @@ GLINT_DEVICE void make_ragged_sink_gradient(const struct glint_sinks_params &cal
         add_sink_gradient<Element, ROW_CHUNKS, CLEARS>(p, block, mask, sink, sums, total);
         at_q = end_q;
         at_k = end_k;
+    }
+    if (thread_index() == 0)
+        st_global_f32(call.dsinks + head_q, 0.0f - total);
+}
+
+/* The same of a padded batch. */
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Band>
+GLINT_DEVICE void make_padded_sink_gradient(const struct glint_sinks_params &call, const struct glint_ragged &r, uint32_t sums)
+{
+    const struct glint_backward_params &p = call.base;
+    const int32_t head_q = (int32_t)block_index();
+    const float sink = ld_global_f32(call.sinks + head_q);
+    float total = 0.0f;
+
+#pragma unroll 1
+    for (int32_t batch = 0; batch < p.shape.batch; ++batch) {
+        const struct sequence own = find_padded_sequence(r, p.shape, batch);
+        const struct padded_row_block block = padded_row_block_of<ROW_CHUNKS>(p.shape, batch, head_q, 0, own.seqlen_q);
+        const Band mask = {own.left, own.right, own.seqlen_q, own.seqlen_k};
+
+        add_sink_gradient<Element, ROW_CHUNKS, CLEARS>(p, block, mask, sink, sums, total);
     }
     if (thread_index() == 0)
         st_global_f32(call.dsinks + head_q, 0.0f - total);

@@ -23,6 +23,7 @@ struct batch {
     struct side side[2];                  /* queries, keys */
     int64_t at[2][MANY], length[2][MANY]; /* what that means */
     int64_t page_rows;                    /* 0: linear K and V */
+    bool padded;                          /* no ragged ones: tensors are laid out for the bounds, GLINT_LENGTHS_DEVICE */
     uint32_t first_fault;
 };
 
@@ -42,6 +43,12 @@ static void understand(const struct experiment *e, struct batch *b)
     b->first_fault = GLINT_NO_FAULT;
     for (int keys = 0; keys < 2; keys++) {
         const struct side *s = &b->side[keys];
+        for (int64_t i = 0; i < b->count && b->padded; i++) {
+            b->at[keys][i] = i * b->bound[keys];
+            b->length[keys][i] = s->all ? b->bound[keys] : within(s->used[i], 0, b->bound[keys]);
+            if (!s->all && b->length[keys][i] != s->used[i] && (uint32_t)i < b->first_fault)
+                b->first_fault = (uint32_t)i;
+        }
         int64_t row = within(s->first[0], 0, rows_of(e, keys));
         for (int64_t i = 0; i < b->count && keys && b->page_rows > 0;
              i++) { /* no first rows: those here are the experiment's alone */
@@ -50,7 +57,7 @@ static void understand(const struct experiment *e, struct batch *b)
             if (b->length[keys][i] != s->used[i] && (uint32_t)i < b->first_fault)
                 b->first_fault = (uint32_t)i;
         }
-        for (int64_t i = 0; i < b->count && !(keys && b->page_rows > 0); i++) {
+        for (int64_t i = 0; i < b->count && !b->padded && !(keys && b->page_rows > 0); i++) {
             const int64_t end = within(within(s->first[i + 1], 0, rows_of(e, keys)), row, rows_of(e, keys));
             const int64_t given = s->all ? end - row : s->used[i];
             b->at[keys][i] = row;
@@ -67,11 +74,13 @@ static bool has_keys(enum tensor t)
     return t == K || t == V || t == DK || t == DV;
 }
 
-/* Where a row lies in its tensor's bytes. */
-static size_t place(const struct experiment *e, enum tensor t, int64_t h, int64_t row)
+/* Where a row lies in its tensor's bytes. The sequences of a padded batch have their LSE by themselves. */
+static size_t place(const struct experiment *e, const struct batch *b, enum tensor t, int64_t h, int64_t row)
 {
     const struct glint_strides *s = &e->view[t].strides;
-    const int64_t at = t == LSE ? h * e->shape.seqlen_q + row : h * s->head + row * s->row;
+    const int64_t of_padded =
+        b->padded && b->bound[0] > 0 ? row / b->bound[0] * (e->shape.heads_q - 1) * b->bound[0] + h * b->bound[0] + row : 0;
+    const int64_t of_lse = b->padded ? of_padded : h * e->shape.seqlen_q + row, at = t == LSE ? of_lse : h * s->head + row * s->row;
     return (size_t)at * dtype_bytes(tensor_dtype(e, t));
 }
 
@@ -145,7 +154,7 @@ static void put_inputs(const struct experiment *e, const struct memory *memory, 
                 for (int64_t h = 0; h < tensor_heads(e, t); h++) {
                     for (int64_t d = 0; d < tensor_dim(e, t); d++)
                         row_of_it[d] = input_of(e, b, t, i, h, row, d);
-                    dtype_store_row(tensor_dtype(e, t), bytes + place(e, t, h, b->at[has_keys(t)][i] + row), row_of_it,
+                    dtype_store_row(tensor_dtype(e, t), bytes + place(e, b, t, h, b->at[has_keys(t)][i] + row), row_of_it,
                                     tensor_dim(e, t));
                 }
         e->subject->backend->copy_in(memory->at[t], bytes, all_bytes(e, t));
@@ -230,7 +239,7 @@ static void run_alone(const struct experiment *e, const struct memory *memory, c
     alone.seqlen_k = b->length[1][i];
     for (enum tensor t = Q; t < TENSORS; t++)
         if (pass_reads(pass_of(e), t))
-            at[t] = (unsigned char *)memory->at[t] + place(e, t, 0, b->at[has_keys(t)][i]);
+            at[t] = (unsigned char *)memory->at[t] + place(e, b, t, 0, b->at[has_keys(t)][i]);
         else
             at[t] = memory->elsewhere[t];
     if (pass_of(e) == GLINT_BACKWARD) { /* LSE is contiguous: it moves */
@@ -262,8 +271,8 @@ static void compare(const struct experiment *e, unsigned char *const got[TENSORS
         e->subject->backend->copy_out(expected, memory->elsewhere[*t], all_bytes(e, *t));
         for (int64_t h = 0; h < tensor_heads(e, *t); h++)
             for (int64_t row = 0; row < length; row++) {
-                const size_t own = *t == LSE ? (size_t)(h * length + row) * sizeof(float) : place(e, *t, h, row);
-                const bool same = memcmp(got[*t] + place(e, *t, h, first + row), expected + own, row_bytes(e, *t)) == 0;
+                const size_t own = *t == LSE ? (size_t)(h * length + row) * sizeof(float) : place(e, b, *t, h, row);
+                const bool same = memcmp(got[*t] + place(e, b, *t, h, first + row), expected + own, row_bytes(e, *t)) == 0;
                 if (!check_within("ragged", same ? 0 : 1, 0))
                     check_fail("%s[head %lld, row %lld] of sequence %lld, of %lld queries and %lld keys, is not what it is alone",
                                tensor_name[*t], (long long)h, (long long)row, (long long)i, (long long)b->length[0][i],
@@ -282,7 +291,7 @@ static void expect_untouched(const struct experiment *e, unsigned char *const go
         for (int64_t row = 0; row < rows; row++)
             for (int64_t h = 0; h < tensor_heads(e, *t) && !of_some[row]; h++)
                 for (size_t byte = 0; byte < row_bytes(e, *t); byte++)
-                    if (!check_within("ragged: no sequence's", got[*t][place(e, *t, h, row) + byte] == UNTOUCHED ? 0 : 1, 0))
+                    if (!check_within("ragged: no sequence's", got[*t][place(e, b, *t, h, row) + byte] == UNTOUCHED ? 0 : 1, 0))
                         check_fail("%s[head %lld, row %lld], which is of no sequence, is written", tensor_name[*t], (long long)h,
                                    (long long)row);
     }
@@ -312,6 +321,8 @@ static void run_batch(struct experiment *e, const struct memory *memory, struct 
         tensors.page_table = memory->table;
         tensors.first_k = NULL;
     }
+    if (b->padded)
+        tensors.first_q = tensors.first_k = NULL;
     tensors.seqlens_q = b->side[0].all ? NULL : memory->used[0];
     tensors.seqlens_k = b->side[1].all ? NULL : memory->used[1];
     tensors.fault = b->first_fault == GLINT_NO_FAULT && e->shape.detail != 0 ? NULL : memory->fault;
@@ -355,6 +366,18 @@ static struct memory prepare(const struct experiment *e, const struct batch *b)
     problem.rows_k = b->page_rows > 0 ? 0 : rows_of(e, 1);
     problem.seqlen_q = b->bound[0];
     problem.seqlen_k = b->bound[1];
+    if (b->padded) {
+        struct glint_strides *const of_queries[] = {&problem.q, &problem.o, &problem.dout, &problem.dq}, *const of_keys[] = {
+                                                                                                             &problem.k, &problem.v,
+                                                                                                             &problem.dk,
+                                                                                                             &problem.dv};
+        problem.lengths = GLINT_LENGTHS_DEVICE;
+        problem.rows_q = problem.rows_k = 0;
+        for (int i = 0; i < 4; i++) {
+            of_queries[i]->batch = b->bound[0] * of_queries[i]->row;
+            of_keys[i]->batch = b->bound[1] * of_keys[i]->row;
+        }
+    }
     if (b->page_rows > 0) { /* pages of [head][row] of K, of [row][head] of V */
         const int64_t heads = e->shape.heads_kv, dim = tensor_dim(e, K), rows = b->page_rows;
         problem.page_rows = rows;
@@ -450,6 +473,41 @@ static void few(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
+/* A padded batch, in the backward pass: lengths of several kinds, and the bound for all queries; then lengths that are none. */
+static void padded(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_of(subject, shape);
+    const int32_t m = (int32_t)(shape->seqlen_q / FEW), n = (int32_t)(shape->seqlen_k / FEW), tile = (int32_t)subject->info.tile_n;
+    const int32_t queries[2][FEW] = {{m, 1, m - 9, 0, 3, m - 1}, {2, INT32_MAX, -1, m, m - 1, 0}};
+    const int32_t keys[3][FEW] = {
+        {n, n - 3, tile, 5, 0, 1}, {tile + 1, n, 1, 0, n, tile}, {tile - 1, n - 1, n, INT32_MIN, INT32_MAX, n}};
+    struct batch b = {.count = FEW, .bound = {m, n}, .padded = true};
+    const struct memory memory = prepare(e, &b);
+    for (int set = 0; set < 3; set++) { /* of one plan */
+        memcpy(b.side[0].used, queries[set / 2], sizeof queries[0]);
+        memcpy(b.side[1].used, keys[set], sizeof keys[0]);
+        b.side[0].all = set == 1;
+        run_batch(e, &memory, &b, 1, false);
+    }
+    check_device_release_all();
+}
+
+/* A bound of no queries, or of no keys: the gradients of the others are zeros, and lengths are looked at all the same. */
+static void padded_of_none(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_of(subject, shape);
+    const int32_t m = (int32_t)(shape->seqlen_q / FEW), n = (int32_t)(shape->seqlen_k / FEW);
+    struct batch b = {.count = FEW, .bound = {m, n}, .padded = true};
+    const struct memory memory = prepare(e, &b);
+    for (int set = 0; set < 2; set++) {
+        const int32_t queries[FEW] = {m, 0, m, 0, m, m}, keys[FEW] = {0, n, n, 0, set == 0 ? n : n + 1, n};
+        memcpy(b.side[0].used, queries, sizeof queries);
+        memcpy(b.side[1].used, keys, sizeof keys);
+        run_batch(e, &memory, &b, 1, false);
+    }
+    check_device_release_all();
+}
+
 /* More sequences than a warp looks through at a time: most are short, two are longer than a tile. Then a first row among them is none. */
 static void many(struct subject *subject, const struct shape *shape)
 {
@@ -475,17 +533,17 @@ static void many(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
-/* Is it a row of a GPU that takes ragged sequences, linear or in pages of so many rows? */
-static bool takes(struct subject *subject, int64_t page_rows)
+/* Is it a row of a GPU that takes these lengths, with linear K and V or in pages of so many rows? */
+static bool takes(struct subject *subject, uint32_t lengths, int64_t page_rows)
 {
     struct glint_problem problem;
     struct glint_plan plan = {.struct_size = sizeof plan};
     if (subject->info.sm == 0)
         return false;
     glint_problem_bshd(&problem, (enum glint_dtype)subject->info.dtype, 1, 1, 1, 1, 1, subject->info.head_dim);
-    problem.lengths = GLINT_LENGTHS_RAGGED;
-    problem.rows_q = 1;
-    problem.rows_k = page_rows == 0;
+    problem.lengths = lengths;
+    problem.rows_q = lengths == GLINT_LENGTHS_RAGGED;
+    problem.rows_k = lengths == GLINT_LENGTHS_RAGGED && page_rows == 0;
     problem.page_rows = page_rows;
     problem.pages = problem.pages_per_sequence = page_rows > 0;
     problem.softcap = subject_caps(subject) ? 1.0f : 0.0f;
@@ -496,6 +554,28 @@ static bool takes(struct subject *subject, int64_t page_rows)
                                   subject->variant, &plan) == GLINT_OK;
 }
 
+/* The backward pass over a padded batch; that of the forward pass is in lengths.c. */
+static void padded_checks(struct check_list *list, struct subject *subject, struct shape shape)
+{
+    const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
+    const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    shape.seqlen_q = FEW * (m + 9);
+    shape.seqlen_k = FEW * (n + 9);
+    checks_add(list, padded, &shape, "lengths/%s", masked ? "bottom_right" : "full");
+    if (masked)
+        shape.mask = band ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_CAUSAL_TOP_LEFT;
+    shape.layout = LAYOUT_BHSD;
+    shape.sinks = subject_checks_sinks(subject);
+    shape.detail = TOP_LEFT;
+    checks_add(list, padded, &shape, "lengths/top_left");
+    shape.seqlen_q = 0;
+    checks_add(list, padded_of_none, &shape, "lengths/no_queries");
+    shape.seqlen_q = 3 * FEW;
+    shape.seqlen_k = 0;
+    checks_add(list, padded_of_none, &shape, "lengths/no_keys");
+}
+
 void ragged_checks(struct check_list *list, struct subject *subject)
 {
     const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
@@ -503,13 +583,15 @@ void ragged_checks(struct check_list *list, struct subject *subject)
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     struct shape shape = {
         .batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = 2 * m + 36, .seqlen_k = 4 * n + 13, .seed = 0x726167};
-    if (!takes(subject, 0))
-        return;
-    const bool paged = takes(subject, 16);
     shape.softcap = subject_caps(subject) ? 2.0f : 0.0f;
     shape.window_left = band ? n / 2 : 0;
     shape.window_right = band ? 1 : 0;
     shape.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    if (subject->info.pass == GLINT_BACKWARD && takes(subject, GLINT_LENGTHS_DEVICE, 0))
+        padded_checks(list, subject, shape);
+    if (!takes(subject, GLINT_LENGTHS_RAGGED, 0))
+        return;
+    const bool paged = takes(subject, GLINT_LENGTHS_RAGGED, 16);
     checks_add(list, few, &shape, "ragged/%s", masked ? "bottom_right" : "full");
     shape.detail = PAGES;
     if (paged)

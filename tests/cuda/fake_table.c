@@ -15,9 +15,9 @@
 
 static const struct fake_image fused_80 = IMAGE(80, backward, 0, "fused_delta", "fused_all", "fused_dq");
 static const struct fake_image fused_90 = IMAGE(90, backward, 0, "fused_delta", "fused_all", "fused_dq");
-#define SPLIT_ENTRIES                                                                                                        \
-    "split_delta", "split_sinks", "split_dkdv", "split_dq", "split_ragged_delta", "split_ragged_sinks", "split_ragged_dkdv", \
-        "split_ragged_dq"
+#define SPLIT_ENTRIES                                                                                                           \
+    "split_delta", "split_sinks", "split_dkdv", "split_dq", "split_lengths_delta", "split_lengths_sinks", "split_lengths_dkdv", \
+        "split_lengths_dq", "split_ragged_delta", "split_ragged_sinks", "split_ragged_dkdv", "split_ragged_dq"
 static const struct fake_image split_80 = IMAGE(80, ragged_backward, 0, SPLIT_ENTRIES);
 static const struct fake_image split_90 = IMAGE(90, ragged_backward, 0, SPLIT_ENTRIES);
 static const struct fake_image decode_80 = IMAGE(80, decode, 0, "decode", "decode_merge");
@@ -78,11 +78,15 @@ static const struct glint_gpu_kernel fused = {KERNEL(FUSED, fused_images),
                                               .parts_from = FAKE_PARTS_FROM,
                                               .row_dim = 64};
 static const struct glint_gpu_kernel split = {
-    KERNEL(SPLIT, split_images), .launch_count = 8,
+    KERNEL(SPLIT, split_images), .launch_count = 12,
     .launch = {{LAUNCH("split_delta", Q, 128, 128, 0)},
                {LAUNCH("split_sinks", GLINT_GPU_QUERY_HEADS, 0, 256, 32), .sinks = 1},
                {LAUNCH("split_dkdv", K, 64, 128, 65536)},
                {LAUNCH("split_dq", Q, 64, 128, 32768)},
+               {LAUNCH("split_lengths_delta", Q, 128, 128, 48), .lengths = 1},
+               {LAUNCH("split_lengths_sinks", GLINT_GPU_QUERY_HEADS, 0, 256, 32), .lengths = 1, .sinks = 1},
+               {LAUNCH("split_lengths_dkdv", K, 64, 128, 65584), .lengths = 1},
+               {LAUNCH("split_lengths_dq", Q, 64, 128, 32816), .lengths = 1},
                {LAUNCH("split_ragged_delta", Q, 128, 128, 304), .lengths = 2},
                {LAUNCH("split_ragged_sinks", GLINT_GPU_QUERY_HEADS, 0, 256, 32), .lengths = 2, .sinks = 1},
                {LAUNCH("split_ragged_dkdv", K, 64, 128, 65584), .lengths = 2},

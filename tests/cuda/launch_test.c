@@ -223,7 +223,7 @@ END_TEST
 START_TEST(everything_is_loaded_at_init)
 {
     const unsigned kernels =
-        3 + 8 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 3 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
+        3 + 12 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 3 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -647,6 +647,57 @@ START_TEST(launch_of_sinks)
         ck_assert_ptr_eq(fake.launch[at].params.sinks.sinks, c.tensors.sinks);
         ck_assert_ptr_eq(fake.launch[at].params.sinks.dsinks, c.tensors.dsinks);
         check_shape(&fake.launch[at].params.sinks.base.shape, &c.problem, 70);
+        close_clean(context);
+    }
+}
+END_TEST
+
+/* Lengths on the device, backward: the grids and the workspace are those of the bounds, and a bound of 0 has a tile a head all the same. */
+START_TEST(backward_of_lengths)
+{
+    static const struct {
+        int64_t seqlen_q, seqlen_k;
+        unsigned deltas, keys, queries;
+    } cases[] = {{300, 200, 3, 4, 5}, {0, 200, 1, 4, 1}, {300, 0, 3, 1, 5}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct call c, host;
+        int mark;
+        fake_reset();
+        struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+        prepare(&host, context, GLINT_BACKWARD, 3, cases[i].seqlen_q, cases[i].seqlen_k, 4, 2, GLINT_MASK_NONE);
+        prepare(&c, context, GLINT_BACKWARD, 3, cases[i].seqlen_q, cases[i].seqlen_k, 4, 2, GLINT_MASK_NONE);
+        c.problem.lengths = GLINT_LENGTHS_DEVICE;
+        c.problem.sinks = 1;
+        ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_BACKWARD, &c.plan), GLINT_OK);
+        ck_assert_uint_eq(c.plan.workspace_bytes, host.plan.workspace_bytes);
+        c.tensors.sinks = (float *)(UINT64_C(20) << 40);
+        c.tensors.dsinks = (float *)(UINT64_C(21) << 40);
+        c.tensors.seqlens_q = (const int32_t *)(UINT64_C(22) << 40);
+        c.tensors.seqlens_k = (const int32_t *)(UINT64_C(23) << 40);
+        c.tensors.fault = (uint32_t *)(UINT64_C(24) << 40);
+        fake_recount();
+        ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, &mark), GLINT_OK);
+        ck_assert_uint_eq(fake.launches, 4);
+        ck_assert_uint_eq(fake.all_calls, 7);
+        check_launch(0, "split_lengths_delta", cases[i].deltas * 4 * 3, 128, 48, &mark);
+        check_launch(1, "split_lengths_sinks", 4, 256, 32, &mark);
+        check_launch(2, "split_lengths_dkdv", cases[i].keys * 2 * 3, 128, 65584, &mark);
+        check_launch(3, "split_lengths_dq", cases[i].queries * 4 * 3, 128, 32816, &mark);
+        const struct glint_ragged_backward_params *params = &fake.launch[0].params.ragged_backward;
+        ck_assert_int_eq(params->base.base.base.padded_q, (cases[i].seqlen_q + 127) / 128 * 128);
+        ck_assert_ptr_eq(params->base.base.dsinks, c.tensors.dsinks);
+        ck_assert_ptr_eq(params->ragged.seqlens_q, c.tensors.seqlens_q);
+        ck_assert_ptr_eq(params->ragged.seqlens_k, c.tensors.seqlens_k);
+        ck_assert_ptr_eq(params->ragged.fault, c.tensors.fault);
+        ck_assert_ptr_eq(params->ragged.first_q, NULL);
+        ck_assert_ptr_eq(params->ragged.first_k, NULL);
+        ck_assert_int_eq(params->ragged.window_left, -1);
+        ck_assert_int_eq(params->ragged.window_right, -1);
+        ck_assert_int_eq(params->ragged.bottom_right, 0);
+        struct glint_plan plan;
+        c.problem.sinks = 0;
+        c.problem.mask = GLINT_MASK_CAUSAL_TOP_LEFT; /* the fused row has no such kernels */
+        ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_BACKWARD, &plan), GLINT_BAD_LENGTHS);
         close_clean(context);
     }
 }
@@ -1570,6 +1621,7 @@ int main(void)
     tcase_add_test(tcase, launch_of_ragged);
     tcase_add_test(tcase, launch_of_ragged_pages);
     tcase_add_test(tcase, backward_of_ragged);
+    tcase_add_test(tcase, backward_of_lengths);
     tcase_add_test(tcase, launch_of_sinks);
     tcase_add_test(tcase, sinks_on_hopper);
     tcase_add_test(tcase, lengths_on_hopper);

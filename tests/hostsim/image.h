@@ -19,9 +19,11 @@ struct Entry {
     uint32_t parameter_bytes;
 };
 
+constexpr int MOST_ENTRIES = 12; /* GLINT_GPU_MAX_LAUNCHES of lib/cuda/kernel.h */
+
 struct Image {
     uint64_t magic;
-    Entry entry[8]; /* ends with a name of null, or is full */
+    Entry entry[MOST_ENTRIES]; /* ends with a name of null, or is full */
 };
 
 constexpr uint64_t IMAGE_MAGIC = UINT64_C(0x6d697374736f6867);

@@ -38,7 +38,8 @@ return {
     { family = "sm80", mask = "band", set = { device_lengths = true, device_ragged = true }, reason = "faults of the kernels that read lengths" },
     { family = "sm80", pass = "fwd", head_dim = 32, mask = "causal", set = { device_lengths = true, device_pages = true, device_ragged = true },
       reason = "and of those that find K and V in pages" },
-    { family = "sm80", pass = "bwd", head_dim = 64, set = { device_ragged = true }, reason = "and of those backward" },
+    { family = "sm80", pass = "bwd", head_dim = 64, mask = "causal", set = { device_ragged = true }, reason = "and of those backward" },
+    { family = "sm80", pass = "bwd", head_dim = 64, mask = "none", set = { device_lengths = true }, reason = "and of a padded batch's" },
     { family = "sm80", pass = "dec", head_dim = 64, set = { device_pages = true }, reason = "faults of the one that finds K and V in pages" },
   },
 }

@@ -39,7 +39,8 @@ return {
   override = {
     { family = "sm80", pass = "fwd", head_dim = 72, softcap = "none", set = { device_lengths = true, device_pages = true, device_ragged = true },
       reason = "one head dim with lengths of the device, K and V in pages, and ragged sequences" },
-    { family = "sm80", pass = "bwd", head_dim = 72, strategy = "split", set = { device_ragged = true }, reason = "and ragged sequences backward" },
+    { family = "sm80", pass = "bwd", head_dim = 72, strategy = "split", set = { device_lengths = true, device_ragged = true },
+      reason = "and lengths and ragged sequences backward" },
     { family = "sm80", pass = "dec", dtype = "bf16", head_dim = 72, softcap = "none", set = { device_pages = true }, reason = "and in decode" },
   },
   exclude = {

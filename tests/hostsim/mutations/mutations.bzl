@@ -3,7 +3,7 @@
 A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and
 kernels that read lengths or ragged sequences, fwd_pages, with those for pages, too, and fwd_halves, where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for
 pages, and dec_narrow, with K and V of e4m3; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap,
-bwd_padded, bwd_halves; bwd_split. `was` must be there exactly `count` times, in the kernel and those headers that BUILD names for it; `also` is more
+bwd_padded, bwd_halves; bwd_split, with kernels for ragged sequences, and bwd_lengths, with those that read lengths. `was` must be there exactly `count` times, in the kernel and those headers that BUILD names for it; `also` is more
 of the same change, (was, now) each. A kernel is compiled once with all of its faults, of which a run has one: choose.lua says what text can be
 chosen. A fault that is `apart`, in a constant, has a kernel of its own. `caught` lists what may catch it, any of: the kinds of report of the
 simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no observer of memory
@@ -949,6 +949,15 @@ _ARITHMETIC = [
         "-lse[rt][e >> 1])) * (dp[rt][nt][e])",
         _ANSWER,
     ),
+    _fault("bwd_lengths", "padded_tile_beyond_its_length", "a tile beyond a length is worked on", "const bool any = index * TILE < (KEYS ? own.seqlen_k : own.seqlen_q);", "const bool any = true;", ["answer", "bounds", "uninitialised", "race"], cases = _LENGTHS_CASES),
+    _fault("bwd_lengths", "padded_tile_read_before_it_is_found", "no barrier between who finds a tile and its readers", "p.shape.heads_kv, p.shape.section, kept);\n    block_sync();\n", "p.shape.heads_kv, p.shape.section, kept);\n", ["race", "uninitialised"], cases = _LENGTHS_CASES),
+    _fault("bwd_lengths", "padded_length_beyond_its_bound", "the bound of queries", "min(given_length(r.seqlens_q, batch, shape.seqlen_q), shape.seqlen_q)", "given_length(r.seqlens_q, batch, shape.seqlen_q)", ["bounds", "answer", "uninitialised"], cases = _LENGTHS_CASES),
+    _fault("bwd_lengths", "padded_fault_of_the_bound_itself", "which lengths are out of bounds", "(uint32_t)given_length(r.seqlens_k, batch, shape.seqlen_k) > (uint32_t)shape.seqlen_k", "(uint32_t)given_length(r.seqlens_k, batch, shape.seqlen_k) >= (uint32_t)shape.seqlen_k", _ANSWER, cases = _LENGTHS_CASES),
+    _fault("bwd_lengths", "padded_rows_beyond_a_length_have_a_delta", "LSE and delta beyond a length", "    block.end = end;\n", "    block.end = shape.seqlen_q;\n", _ANSWER, cases = _LENGTHS_CASES),
+    _fault("bwd_lengths", "padded_queries_beyond_a_length_copied", "the last block of Q and dO", "m, tile.own.seqlen_q, stage", "m, p.shape.seqlen_q, stage", _ANSWER, cases = _LENGTHS_CASES),
+    _fault("bwd_lengths", "padded_keys_beyond_a_length_written", "where the keys of a sequence end", "(int32_t)group * GROUP_ROWS, end.own.seqlen_k,", "(int32_t)group * GROUP_ROWS, p.shape.seqlen_k,", _ANSWER, cases = _LENGTHS_CASES),
+    _fault("bwd_lengths", "padded_sinks_by_the_length_of_the_first", "whose rows give to the gradient of a sink", "find_padded_sequence(r, p.shape, batch);\n        const struct padded_row_block", "find_padded_sequence(r, p.shape, 0);\n        const struct padded_row_block", ["answer", "uninitialised"], cases = _LENGTHS_CASES),
+    _fault("bwd_lengths", "padded_lse_of_the_first_sequence", "whose LSE and delta dQ is made of", "load_rows_lse(lse, delta, p, work.batch * p.shape.heads_q + work.head,", "load_rows_lse(lse, delta, p, work.head,", ["answer", "uninitialised"], cases = _LENGTHS_CASES),
     _fault("bwd_split", "ragged_rows_of_the_workspace_overlap", "where the LSE and delta of a sequence lie", "(uint32_t)sequence * GLINT_GPU_ROW_PAD", "(uint32_t)sequence", ["race", "answer"], cases = _RAGGED_CASES),
     _fault("bwd_split", "ragged_keys_of_the_next_written", "where the keys of a sequence end", "end.first_k + end.own.seqlen_k,", "call.ragged.rows_k,", ["race", "answer"], cases = _RAGGED_CASES),
     _fault("bwd_split", "ragged_sinks_of_all_queries_before", "where the queries of a sequence begin, in the kernel for the sinks", "        at_q = end_q;\n", "", ["uninitialised", "answer"], cases = _RAGGED_CASES),
