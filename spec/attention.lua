@@ -40,8 +40,8 @@ return {
     -- device_lengths = true makes a second forward kernel of each, which reads the lengths of the sequences, GLINT_LENGTHS_DEVICE, and one more of
     -- each of the split backward rows. With it
     -- device_pages = true makes a third one, for K and V in pages; and one more of decode, which reads lengths in any case.
-    -- device_ragged = true makes a forward kernel of each for ragged sequences, GLINT_LENGTHS_RAGGED, and those of its split backward rows; and one
-    -- more forward, for ragged queries with K and V in pages, where device_pages makes one.
+    -- device_ragged = true makes a forward kernel of each for ragged sequences, GLINT_LENGTHS_RAGGED, and those of its split backward rows and of
+    -- decode; and one more forward and of decode, for ragged queries with K and V in pages, where device_pages makes one.
     sm80 = { archs = { 80, 87, 90 } },
 
     -- Warp-specialised kernels for Hopper alone, the H100 and H200, up to twice as fast there. Decode, float32, and what TMA does not take go to sm80.

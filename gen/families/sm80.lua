@@ -70,7 +70,7 @@ local sm80 = {
                                                         -- the family's own unless it is said
     device_pages = schema.flag(),                       -- forward: a third one, for K and V in pages, where device_lengths is set, and one more
                                                         -- of ragged sequences, where device_ragged is; decode: one more
-    device_ragged = schema.flag(),                      -- forward, and backward of split tiles: one more of each kernel, for GLINT_LENGTHS_RAGGED
+    device_ragged = schema.flag(),                      -- forward, decode, and backward of split tiles: one more of each kernel, for GLINT_LENGTHS_RAGGED
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
@@ -251,7 +251,7 @@ function sm80.complete(record)
   record.threads = 32 * record.warps
   local takes_lengths = record.pass == "fwd" or (record.pass == "bwd" and record.strategy == "split")
   record.device_lengths = takes_lengths and record.device_lengths or false
-  record.device_ragged = takes_lengths and record.device_ragged or false
+  record.device_ragged = (takes_lengths or (record.pass == "dec" and not record.narrow)) and record.device_ragged or false
   local finds_pages = record.pass == "dec" or (record.pass == "fwd" and record.device_lengths)
   record.device_pages = finds_pages and not record.narrow and record.device_pages or false
   if record.pass == "fwd" then

@@ -49,8 +49,14 @@ function decode.launches(record)
     blocks_per_sm = record.blocks_per_sm, dependent = 1 }
   local merge = { suffix = "_merge", grid = "GLINT_GPU_DECODE_MERGE", rows = 2, threads = 32 * SPAN_CHUNKS,
     smem_bytes = SPAN_CHUNKS * 32 * 16, dependent = 1 }
-  if not record.device_pages then return { main, merge } end
-  return { main, setmetatable({ suffix = "_pages", pages = 1, smem_bytes = main.smem_bytes + decode.runs_bytes(record) }, { __index = main }), merge }
+  local of_runs, all = main.smem_bytes + decode.runs_bytes(record), { main }
+  local function add(like, fields) all[#all + 1] = setmetatable(fields, { __index = like }) end
+  if record.device_pages then add(main, { suffix = "_pages", pages = 1, smem_bytes = of_runs }) end
+  if record.device_ragged then add(main, { suffix = "_ragged", lengths = 2 }) end
+  if record.device_pages and record.device_ragged then add(main, { suffix = "_ragged_pages", lengths = 2, pages = 1, smem_bytes = of_runs }) end
+  add(merge, {})
+  if record.device_ragged then add(merge, { suffix = "_ragged_merge", lengths = 2 }) end
+  return all
 end
 
 --- The limits; report(field, wrong, right) for each that is broken.
@@ -86,14 +92,16 @@ end
 
 --- Lines for the header of an emitted kernel and for explain.
 function decode.describe(record)
-  return {
+  local lines = {
     ("Tile: %d rows x %d keys, %d stages; %d warps, %d block%s a multiprocessor."):format(record.tile_m, record.tile_n, record.stages,
       record.warps, record.blocks_per_sm, record.blocks_per_sm > 1 and "s" or ""),
     ("Keys are summed up by steps of %d, chunks of %d and spans of %d. For up to %d queries."):format(record.tile_n,
       record.tile_n * record.chunk_steps, record.tile_n * record.chunk_steps * SPAN_CHUNKS, record.queries_up_to),
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
-    record.device_pages and "A further kernel finds K and V in pages." or nil,
   }
+  if record.device_pages then lines[#lines + 1] = "A further kernel finds K and V in pages." end
+  if record.device_ragged then lines[#lines + 1] = "Others take ragged sequences." end
+  return lines
 end
 
 --- The model's numbers for a record, as a sentence.

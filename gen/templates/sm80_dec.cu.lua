@@ -22,6 +22,9 @@ $ local chains = narrow and tile_n // (16 * warps) * row_tiles >= 2 and 1 or 2 -
  * Every result is folded in an order that depends on the row's keys alone (lib/device/decode.h). Shapes that were tried and lost, with
  * numbers: bench/results/decode_notes.md. */
 #include "lib/device/decode.h"
+$ if device_ragged then
+#include "lib/device/ragged.h"
+$ end
 #include "lib/device/score.h"
 #include "lib/device/steps.h"
 
@@ -156,11 +159,26 @@ $ end
         }
 }
 
+$ local sets = device_ragged and { "given", "ragged" } or { "" } -- of functions that know where sequences lie
+$ for _, set in ipairs(sets) do
+$ local ragged = set == "ragged"
+$ if set == "given" then
+/* Sequences that have a batch of the tensors each. */
+namespace given {
+
+$ elseif ragged then
+/* The same of ragged sequences. What differs is where their rows begin, which is looked up with their lengths. */
+namespace ragged {
+
+$ end
 /* ---- where a block works ------------------------------------------------------------------------------------------------ */
 
 /* A tile of rows: (batch, key head, row tile). */
 struct tile {
     int32_t index, batch, head_kv, row0; /* row0: its first row */
+$ if ragged then
+    int32_t first_q, first_k; /* where the sequence begins in the tensors; in pages first_k is 0 */
+$ end
 };
 
 GLINT_DEVICE struct tile find_tile(const struct glint_decode_params *p, int32_t batch, int32_t head_kv, int32_t row_tile)
@@ -171,14 +189,68 @@ GLINT_DEVICE struct tile find_tile(const struct glint_decode_params *p, int32_t 
     t.batch = batch;
     t.head_kv = head_kv;
     t.row0 = row_tile * TILE_M;
+$ if ragged then
+    t.first_q = t.first_k = 0;
+$ end
     return t;
 }
 
 /* A sequence: its keys, its rows of a key head, and the offset of its mask's diagonal. */
 struct sequence {
     int32_t keys, rows, offset;
+$ if ragged then
+    int32_t first_q, first_k;
+$ end
 };
 
+$ if ragged then
+/* All that the call gives, which begins with what all kernels are given. */
+GLINT_DEVICE const struct glint_decode_ragged_params *call_of(const struct glint_decode_params *p)
+{
+    return (const struct glint_decode_ragged_params *)(const void *)p;
+}
+
+GLINT_DEVICE struct ragged_side queries_of(const struct glint_decode_params *p)
+{
+    return {call_of(p)->first_q, p->seqlens_q, call_of(p)->rows_q, p->shape.seqlen_q};
+}
+
+GLINT_DEVICE struct ragged_side keys_of(const struct glint_decode_params *p)
+{
+    return {call_of(p)->first_k, p->seqlens_k, call_of(p)->rows_k, p->shape.seqlen_k};
+}
+
+/* All lanes of a warp call it. */
+GLINT_DEVICE struct sequence find_sequence(const struct glint_decode_params *p, int32_t batch)
+{
+    const struct ragged_rows q = find_rows_of(queries_of(p), batch);
+    struct ragged_rows k = {0, 0, 0};
+    struct sequence own;
+
+    if (call_of(p)->first_k)
+        k = find_rows_of(keys_of(p), batch);
+    else
+        k.length = max(0, min(int_at(p->seqlens_k, batch), p->shape.seqlen_k));
+    own.keys = k.length;
+    own.rows = q.length * p->shape.group;
+    own.offset = p->bottom_right ? own.keys - q.length : 0;
+    own.first_q = q.at;
+    own.first_k = k.at;
+    return own;
+}
+
+/* Lowers the word for a fault to the first sequence with a first row or a length that is none. One block calls it. */
+GLINT_DEVICE void note_faults(const struct glint_decode_params *p)
+{
+    const struct glint_decode_ragged_params *const call = call_of(p);
+    const struct glint_ragged r = {call->first_q, call->first_k, p->seqlens_q, p->seqlens_k, p->fault, call->rows_q, call->rows_k, 0, 0, 0};
+
+    if (warp_index() == 0 && call->first_k)
+        note_ragged_fault<false>(r, p->shape);
+    else if (warp_index() == 0)
+        note_ragged_fault<true>(r, p->shape);
+}
+$ else
 /* What a call says of sequence `batch`: `bound` where it says nothing. */
 GLINT_DEVICE int32_t given_length(const int32_t *lengths, int32_t batch, int32_t bound)
 {
@@ -206,6 +278,7 @@ GLINT_DEVICE void note_faults(const struct glint_decode_params *p)
             (uint32_t)given_length(p->seqlens_k, batch, (int32_t)bound_k) > bound_k)
             atomicMin(p->fault, (uint32_t)batch);
 }
+$ end
 
 /* The end of the keys that a row of a sequence sees, ... */
 GLINT_DEVICE int32_t end_of_row(const struct glint_decode_params *p, int32_t row, const struct sequence &own)
@@ -265,7 +338,11 @@ GLINT_DEVICE char *query_row(const struct glint_decode_params *p, const struct g
 {
     const int32_t query = row / p->shape.group;
 
+$ if ragged then
+    return view_row(view, 0, t->head_kv * p->shape.group + row - query * p->shape.group, t->first_q + query, BYTES);
+$ else
     return view_row(view, t->batch, t->head_kv * p->shape.group + row - query * p->shape.group, query, BYTES);
+$ end
 }
 
 /* ---- results in the workspace ------------------------------------------------------------------------------------------- */
@@ -349,7 +426,11 @@ GLINT_DEVICE void store_lse(const struct glint_decode_params *p, const struct ti
 {
     const int32_t query = row / p->shape.group, head = t->head_kv * p->shape.group + row - query * p->shape.group;
 
+$ if ragged then
+    st_global_f32(p->lse + (int64_t)head * call_of(p)->rows_q + t->first_q + query, lse);
+$ else
     st_global_f32(p->lse + ((int64_t)t->batch * p->shape.heads_q + head) * p->shape.seqlen_q + query, lse);
+$ end
 }
 
 /* What a lane of a merge has: one number of row lane % 2 in column ${narrow and "2 (lane / 4) + lane / 2 % 2" or "lane / 4 + 8 (lane / 2 % 2)"} of 16, and warp lane / 2 % 4's sum of that row. */
@@ -482,6 +563,10 @@ GLINT_DEVICE void measure_item(const struct glint_decode_params *p, struct curso
         c.own = find_sequence(p, c.tile.batch);
         c.own_of = c.tile.batch;
     }
+$ if ragged then
+    c.tile.first_q = c.own.first_q;
+    c.tile.first_k = c.own.first_k;
+$ end
     c.end = end_of_tile(p, &c.tile, c.own);
     if (p->parts > 1) {
 $ if band then
@@ -533,8 +618,9 @@ GLINT_DEVICE void begin_copies_of_item(const struct glint_decode_params *p, stru
 {
     const struct tile &t = c.at.tile;
 
-    c.k_from = copy_from(view_row(&p->k, t.batch, t.head_kv, c.at.step * TILE_N, ${kv}), p->k.row * ${kv}, PAGE_CHUNKS);
-    c.v_from = copy_from(view_row(&p->v, t.batch, t.head_kv, c.at.step * TILE_N, ${kv}), p->v.row * ${kv}, PAGE_CHUNKS);
+$ local batch, from = ragged and "0" or "t.batch", ragged and "t.first_k + c.at.step * TILE_N" or "c.at.step * TILE_N"
+    c.k_from = copy_from(view_row(&p->k, ${batch}, t.head_kv, ${from}, ${kv}), p->k.row * ${kv}, PAGE_CHUNKS);
+    c.v_from = copy_from(view_row(&p->v, ${batch}, t.head_kv, ${from}, ${kv}), p->v.row * ${kv}, PAGE_CHUNKS);
     c.first = true;
 }
 
@@ -741,6 +827,13 @@ GLINT_DEVICE void copy_paged_values(const struct glint_decode_pages_params *p, s
     look_up_pages(p, c);
 }
 
+$ end
+$ if set ~= "" then
+} // namespace ${set}
+
+$ end
+$ end
+$ if device_pages then
 /* ---- products ----------------------------------------------------------------------------------------------------------- */
 
 $ end
@@ -1191,9 +1284,19 @@ $ end
 }
 
 $ end
-$ for _, kind in ipairs(device_pages and { "linear", "pages" } or { "linear" }) do
-$ local paged = kind == "pages"
-$ if paged then
+$ local kinds = { "linear" }
+$ if device_pages then kinds[2] = "pages" end
+$ if device_ragged then kinds[#kinds + 1] = "ragged" end
+$ if device_ragged and device_pages then kinds[#kinds + 1] = "ragged_pages" end
+$ for _, kind in ipairs(kinds) do
+$ local paged, ragged = kind:find("pages") ~= nil, kind:find("ragged") ~= nil
+$ if ragged then
+/* The same over ragged sequences${paged and ", and K and V in pages" or ""}. */
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_${kind}(GLINT_PARAMS(struct glint_decode_ragged_params) call)
+{
+    const struct glint_decode_pages_params &in_pages = call.base;
+    const struct glint_decode_params &p = in_pages.base;
+$ elseif paged then
 /* The same over K and V in pages. */
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(struct glint_decode_pages_params) in_pages)
 {
@@ -1205,6 +1308,9 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_deco
 $ else
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_decode_params) p)
 {
+$ end
+$ if device_ragged then
+    using namespace ${ragged and "ragged" or "given"};
 $ end
     const uint32_t lane = lane_index(), warp = warp_index();
 
@@ -1419,17 +1525,30 @@ $ end
 }
 
 $ end
+$ for _, set in ipairs(sets) do
+$ local ragged = set == "ragged"
+$ if ragged then
+
+/* The same of ragged sequences. */
+GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_ragged_merge(GLINT_PARAMS(struct glint_decode_ragged_params) call)
+{
+    const struct glint_decode_params &p = call.base.base;
+$ else
 /* Folds what the blocks of ${symbol} left in the workspace. A block takes 16 columns of two neighbouring rows, a lane one number; a warp folds
  * the steps of a chunk, the chunks of a span or takes a span, and the first warp folds the results of all. */
 GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_decode_params) p)
 {
+$ end
+$ if device_ragged then
+    using namespace ${set};
+$ end
     const uint32_t lane = lane_index(), warp = warp_index();
     const uint32_t pairs = (uint32_t)(p.rows + 1) / 2;
     const uint32_t by_pair = block_index() / DIM_TILES, by_head = by_pair / pairs, pair = by_pair - by_head * pairs;
     const int32_t dt = (int32_t)(block_index() - by_pair * DIM_TILES);
     const int32_t batch = (int32_t)(by_head / (uint32_t)p.shape.heads_kv);
     const int32_t first_row = (int32_t)(2 * pair) % TILE_M, rt = first_row / 8;
-    const struct tile tile =
+    ${ragged and "struct tile tile =" or "const struct tile tile ="}
         find_tile(&p, batch, (int32_t)(by_head - (uint32_t)batch * (uint32_t)p.shape.heads_kv), (int32_t)(2 * pair) / TILE_M);
     const uint32_t numbers = shared_base() + lane * 16; /* [warp][lane]: struct merged */
     const int64_t o_step = TILE_M * DIM_PADDED, row_step = TILE_M * ROW_FLOATS;
@@ -1444,9 +1563,12 @@ GLINT_KERNEL(32 * MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_deco
     await_predecessors();
 
     const float sink = find_sink(&p, &tile, tile.row0 + first_row + (int32_t)(lane & 1));
-    const struct sequence own = find_sequence(&p, tile.batch);
+    const ${device_ragged and "auto" or "struct sequence"} own = find_sequence(&p, tile.batch);
     if (tile.row0 + first_row >= own.rows)
         return;
+$ if ragged then
+    tile.first_q = own.first_q;
+$ end
     const int32_t mine_row = min(own.rows - 1, tile.row0 + first_row + (int32_t)(lane & 1)), next = min(own.rows - 1, tile.row0 + first_row + 1);
     const int32_t end = end_of_row(&p, mine_row, own), most = end_of_row(&p, next, own); /* most: of the two rows */
 $ if band then
@@ -1505,3 +1627,4 @@ $ end
     if (warp == 0)
         store_merged(&p, &tile, own.rows, tile.row0 + first_row, dt, row, sink);
 }
+$ end

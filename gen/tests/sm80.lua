@@ -274,6 +274,18 @@ harness.case("decode's blocks of a multiprocessor fit into its shared memory", f
     "blocks_per_sm: 3 blocks need 326400 bytes of shared memory, and a multiprocessor of sm_90 has 233472; fewer blocks, keys or stages")
 end)
 
+harness.case("decode has more kernels for ragged sequences, and both of them in pages, where the family says so", function()
+  local function suffixes(flags)
+    local shown = {}
+    for i, launch in ipairs(assert(specs.open(decode("{ m = 8, n = 64 }", { [8] = "      archs = { 80, 90 }," .. flags }))).records[1].launches) do
+      shown[i] = launch.suffix .. (launch.lengths or 0) .. (launch.pages or 0)
+    end
+    return table.concat(shown, " ")
+  end
+  harness.is(suffixes(" device_ragged = true,"), "00 _ragged20 _merge00 _ragged_merge20")
+  harness.is(suffixes(" device_pages = true, device_ragged = true,"), "00 _pages01 _ragged20 _ragged_pages21 _merge00 _ragged_merge20")
+end)
+
 harness.case("how many queries a decode row is taken for, a tile may say", function()
   local loaded = assert(specs.open(decode("{ m = 8, n = 64, queries_up_to = 3 }")))
   harness.is(loaded.records[1].queries_up_to, 3)

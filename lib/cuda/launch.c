@@ -96,10 +96,12 @@ static void share_out(const struct glint_variant *variant, struct glint_cuda_pla
 static void count_decode_grids(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem,
                                struct glint_cuda_plan *own)
 {
-    const bool lengths = problem->lengths == GLINT_LENGTHS_DEVICE;
+    const bool lengths = problem->lengths != GLINT_LENGTHS_HOST, ragged = problem->lengths == GLINT_LENGTHS_RAGGED;
     const uint32_t blocks = lengths && own->decode.blocks == 0 ? 1 : own->decode.blocks;
     for (uint32_t i = 0; i < kernel->launch_count; i++) {
         const struct glint_gpu_launch *launch = &kernel->launch[i];
+        if ((launch->lengths == GLINT_LENGTHS_RAGGED) != ragged)
+            continue;
         if (launch->grid == GLINT_GPU_DECODE_MERGE)
             own->blocks[i] = own->decode.merge_blocks;
         else if ((launch->pages != 0) == (problem->page_rows > 0))

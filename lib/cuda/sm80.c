@@ -3,15 +3,17 @@
 #include "lib/cuda/cuda.h"
 #include "lib/text.h"
 
-/* Has the row a kernel for these lengths, as all of decode are for those of host and device, with K and V in pages or linear? */
+/* Has the row a kernel for these lengths, with K and V in pages or linear? Those of decode are for lengths of host and device, but for the ragged. */
 static bool takes(const struct glint_variant *row, uint32_t lengths, bool pages)
 {
     const struct glint_gpu_kernel *kernel = row->kernel;
     const bool decode = kernel->strategy == GLINT_GPU_DECODE;
-    bool any = decode && !pages;
+    const uint32_t wanted = decode && lengths != GLINT_LENGTHS_RAGGED ? GLINT_LENGTHS_HOST : lengths;
+    bool any = false;
     for (uint32_t i = 0; i < kernel->launch_count; i++)
-        any = any || ((kernel->launch[i].pages != 0) == pages && (decode || kernel->launch[i].lengths == lengths));
-    return any && !(decode && lengths == GLINT_LENGTHS_RAGGED);
+        any = any || (kernel->launch[i].grid != GLINT_GPU_DECODE_MERGE && (kernel->launch[i].pages != 0) == pages &&
+                      kernel->launch[i].lengths == wanted);
+    return any;
 }
 
 static enum glint_status fits(const struct glint_variant *row, const struct glint_problem *problem,
@@ -43,6 +45,15 @@ static void fill_decode_pages(const struct glint_problem *p, const struct glint_
     params->page_shift = page_shift(p);
     params->pages = (int32_t)p->pages;
     params->pages_per_sequence = (int32_t)p->pages_per_sequence;
+}
+
+static void fill_decode_ragged(const struct glint_problem *p, const struct glint_tensors *tensors,
+                               struct glint_decode_ragged_params *params)
+{
+    params->first_q = tensors->first_q;
+    params->first_k = tensors->first_k;
+    params->rows_q = (int32_t)p->rows_q;
+    params->rows_k = (int32_t)p->rows_k;
 }
 
 static void fill_decode_scales(const struct glint_problem *p, const struct glint_tensors *tensors,
@@ -102,6 +113,8 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
     if (row->queries_up_to > 0) {
         if (p->page_rows > 0)
             fill_decode_pages(p, tensors, params);
+        if (p->lengths == GLINT_LENGTHS_RAGGED)
+            fill_decode_ragged(p, tensors, params);
         if (p->kv_dtype != 0)
             fill_decode_scales(p, tensors, params);
         return;

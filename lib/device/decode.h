@@ -55,6 +55,13 @@ struct glint_decode_pages_params {
     int32_t page_shift; /* log2 of the keys of a page */
 };
 
+/* The same over sequences that follow one another, with K and V linear or in pages: those of struct glint_ragged. In pages first_k is NULL. */
+struct glint_decode_ragged_params {
+    struct glint_decode_pages_params base; /* its seqlens_q and seqlens_k may be NULL: all rows of a sequence */
+    const int32_t *first_q, *first_k;      /* [batch + 1] */
+    int32_t rows_q, rows_k;
+};
+
 /* The same where K and V are of 8 bits: key j of a head of a sequence has the scale at [batch * scale_batch + head * scale_head + j * scale_row],
  * the one that all share where the steps are 0. */
 struct glint_decode_scales_params {

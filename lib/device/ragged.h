@@ -102,6 +102,22 @@ GLINT_DEVICE struct ragged_rows find_rows(const struct paged_side &side, int32_t
     return {sequence, sequence, sequence < batch ? max(0, min(int_at(side.lengths, sequence), side.bound)) : 0};
 }
 
+/* The same of one sequence, for whose first row the lanes of a warp look through all before it together. */
+GLINT_DEVICE struct ragged_rows find_rows_of(const struct ragged_side &side, int32_t sequence)
+{
+    struct ragged_rows own = {0, 0, 0};
+
+#pragma unroll 4
+    for (int32_t i = (int32_t)lane_index(); i <= sequence; i += 32)
+        own.at = max(own.at, row_at(side, i));
+#pragma unroll
+    for (uint32_t mask = 1; mask < 32; mask *= 2)
+        own.at = max(own.at, of_lane(own.at, mask));
+    own.end = max(own.at, row_at(side, sequence + 1));
+    own.length = rows_of(side, sequence, own.at, own.end);
+    return own;
+}
+
 /* Is something wrong with what the call says of it? */
 GLINT_DEVICE bool are_wrong(const struct ragged_side &side, int32_t sequence, const struct ragged_rows &own)
 {

@@ -252,12 +252,15 @@ static void run_alone(const struct experiment *e, const struct memory *memory, c
     }
     fill_outputs(e, at);
     const struct glint_plan plan = experiment_plan(e->subject, &alone, pass_of(e), e->subject->variant, LANES_SERIAL);
-    if (plan.workspace_bytes > memory->workspace_bytes)
+    void *workspace = memory->workspace;
+    if (e->subject->info.queries_up_to > 0 && plan.workspace_bytes > 0) /* in decode, fewer sequences are shared by more blocks */
+        workspace = check_device_memory(e->subject->backend, plan.workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, FENCE_NONE);
+    else if (plan.workspace_bytes > memory->workspace_bytes)
         check_fail("a sequence alone wants %zu bytes of workspace, and the batch %zu", plan.workspace_bytes,
                    memory->workspace_bytes);
     struct glint_tensors tensors = tensors_at(at, memory);
     tensors.dsinks = memory->dsinks != NULL ? memory->dsinks + e->shape.heads_q : NULL;
-    call(e->subject, &plan, &tensors, memory->workspace);
+    call(e->subject, &plan, &tensors, workspace);
 }
 
 /* Sequence i of the batch against itself alone, byte by byte. */
@@ -473,6 +476,26 @@ static void few(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
+/* So few rows, in decode, that blocks share the keys of a sequence: their results are folded by a kernel that looks for the rows, too. */
+static void shared_keys(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_of(subject, shape);
+    const int32_t n = (int32_t)subject->info.tile_n;
+    struct batch b = {.count = 2, .bound = {2, 5 * n + 9}, .page_rows = page_rows_of(shape)};
+    const struct memory memory = prepare(e, &b);
+    const int32_t queries[2][2] = {{2, 1}, {1, 2}}, keys[2][2] = {{5 * n + 9, n + 1}, {n - 1, 5 * n}};
+    if (memory.plan.workspace_bytes == 0)
+        check_fail("blocks do not share the keys");
+    set_first(&b.side[0], (const int64_t[]){1, 4, 6}, 2);
+    set_first(&b.side[1], (const int64_t[]){2, 5 * n + 11, 10 * n + 20}, 2);
+    for (int set = 0; set < 2; set++) {
+        memcpy(b.side[0].used, queries[set], sizeof queries[0]);
+        memcpy(b.side[1].used, keys[set], sizeof keys[0]);
+        run_batch(e, &memory, &b, 1, set == 1);
+    }
+    check_device_release_all();
+}
+
 /* A padded batch, in the backward pass: lengths of several kinds, and the bound for all queries; then lengths that are none. */
 static void padded(struct subject *subject, const struct shape *shape)
 {
@@ -607,6 +630,16 @@ void ragged_checks(struct check_list *list, struct subject *subject)
         if (paged)
             checks_add(list, few, &shape, "ragged_pages/top_left");
         shape.detail = TOP_LEFT;
+    }
+    if (subject->info.queries_up_to > 0) {
+        struct shape shared = shape;
+        shared.heads_kv = 1;
+        shared.seqlen_q = 8;
+        shared.seqlen_k = 10 * n + 20;
+        checks_add(list, shared_keys, &shared, "ragged/shared_keys");
+        shared.detail |= PAGES;
+        if (paged)
+            checks_add(list, shared_keys, &shared, "ragged_pages/shared_keys");
     }
     shape.heads_q = 2;
     shape.heads_kv = 1;

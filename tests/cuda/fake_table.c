@@ -20,8 +20,10 @@ static const struct fake_image fused_90 = IMAGE(90, backward, 0, "fused_delta", 
         "split_lengths_dq", "split_ragged_delta", "split_ragged_sinks", "split_ragged_dkdv", "split_ragged_dq"
 static const struct fake_image split_80 = IMAGE(80, ragged_backward, 0, SPLIT_ENTRIES);
 static const struct fake_image split_90 = IMAGE(90, ragged_backward, 0, SPLIT_ENTRIES);
-static const struct fake_image decode_80 = IMAGE(80, decode, 0, "decode", "decode_merge");
-static const struct fake_image decode_90 = IMAGE(90, decode, 0, "decode", "decode_merge");
+static const struct fake_image decode_80 =
+    IMAGE(80, decode_ragged, 0, "decode", "decode_ragged", "decode_merge", "decode_ragged_merge");
+static const struct fake_image decode_90 =
+    IMAGE(90, decode_ragged, 0, "decode", "decode_ragged", "decode_merge", "decode_ragged_merge");
 static const struct fake_image only_120 = IMAGE(120, forward, 0, "only");
 static const struct fake_image much_80 = IMAGE(80, forward, 0, "much");
 static const struct fake_image much_90 = IMAGE(90, forward, 0, "much");
@@ -94,9 +96,11 @@ static const struct glint_gpu_kernel split = {
     .row_dim = 64};
 static const struct glint_gpu_kernel decode = {
     KERNEL(DECODE, decode_images),
-    .launch_count = 2,
+    .launch_count = 4,
     .launch = {{LAUNCH("decode", GLINT_GPU_DECODE_ITEMS, 8, 128, 140000), .blocks_per_sm = 1, .dependent = 1},
-               {LAUNCH("decode_merge", GLINT_GPU_DECODE_MERGE, 2, 256, 4096), .dependent = 1}},
+               {LAUNCH("decode_ragged", GLINT_GPU_DECODE_ITEMS, 8, 128, 140000), .blocks_per_sm = 1, .dependent = 1, .lengths = 2},
+               {LAUNCH("decode_merge", GLINT_GPU_DECODE_MERGE, 2, 256, 4096), .dependent = 1},
+               {LAUNCH("decode_ragged_merge", GLINT_GPU_DECODE_MERGE, 2, 256, 4096), .dependent = 1, .lengths = 2}},
     .row_dim = 256,
     .chunk_steps = 8,
     .span_chunks = 8};

@@ -223,7 +223,7 @@ END_TEST
 START_TEST(everything_is_loaded_at_init)
 {
     const unsigned kernels =
-        3 + 12 + 3 + 2 + 1 + 1 + 1 + 1 + 1 + 3 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
+        3 + 12 + 3 + 4 + 1 + 1 + 1 + 1 + 1 + 3 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -1101,6 +1101,63 @@ START_TEST(decode_launch)
 }
 END_TEST
 
+/* Ragged, a few queries of each sequence: the layout is that of the bounds, the kernels are those that look for first rows. Without a bound one
+ * block looks at what the call says, and in pages there is no such kernel. */
+START_TEST(decode_of_ragged)
+{
+    struct call c, padded;
+    int mark;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare_as(&padded, context, GLINT_FORWARD, GLINT_BF16, 256, 2, 3, 700, 8, 2, GLINT_MASK_CAUSAL_BOTTOM_RIGHT);
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 256, 2, 3, 700, 8, 2, GLINT_MASK_CAUSAL_BOTTOM_RIGHT);
+    c.problem.lengths = GLINT_LENGTHS_RAGGED;
+    c.problem.rows_q = 5;
+    c.problem.rows_k = 900;
+    ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &c.plan), GLINT_OK);
+    ck_assert_uint_eq(c.plan.variant, padded.plan.variant);
+    ck_assert_uint_eq(c.plan.workspace_bytes, padded.plan.workspace_bytes);
+    unsigned char *const far = (unsigned char *)(UINT64_C(20) << 40);
+    for (int i = 0; i < 2; i++) {
+        struct glint_tensors *const of = i == 0 ? &padded.tensors : &c.tensors;
+        void **const addresses[] = {(void **)&of->q, (void **)&of->k, (void **)&of->v, &of->o, (void **)&of->lse};
+        for (size_t j = 0; j < 5; j++)
+            *addresses[j] = far + (j << 40);
+    }
+    ck_assert_int_eq(glint_forward(&padded.plan, &padded.tensors, padded.workspace, padded.plan.workspace_bytes, &mark), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 2);
+    c.tensors.first_q = (const int32_t *)(const void *)(far + (UINT64_C(6) << 40));
+    c.tensors.first_k = c.tensors.first_q + (1 << 20);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, &mark), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 4);
+    check_launch(2, "decode_ragged", fake.launch[0].blocks, 128, 140000, &mark);
+    check_launch(3, "decode_ragged_merge", fake.launch[1].blocks, 256, 4096, &mark);
+    for (unsigned i = 2; i < 4; i++) {
+        const struct glint_decode_ragged_params *params = &fake.launch[i].params.decode_ragged;
+        ck_assert_ptr_eq(params->first_q, c.tensors.first_q);
+        ck_assert_ptr_eq(params->first_k, c.tensors.first_k);
+        ck_assert_int_eq(params->rows_q, 5);
+        ck_assert_int_eq(params->rows_k, 900);
+        ck_assert_ptr_eq(params->base.base.seqlens_k, NULL);
+        ck_assert_int_eq(params->base.base.shape.seqlen_k, 700);
+    }
+    c.problem.seqlen_q = 0;
+    ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &c.plan), GLINT_OK);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, &mark), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 5);
+    check_launch(4, "decode_ragged", 1, 128, 140000, &mark);
+    c.problem.page_rows = 16;
+    c.problem.rows_k = 0;
+    c.problem.pages = c.problem.pages_per_sequence = 500;
+    struct glint_plan plan;
+    char text[1024];
+    ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &plan), GLINT_BAD_PAGES);
+    ck_assert_int_eq(glint_explain(context, &c.problem, GLINT_FORWARD, text, sizeof text, NULL), GLINT_BAD_PAGES);
+    ck_assert_msg(strstr(text, "device_pages, and of ragged sequences device_ragged too") != NULL, "%s", text);
+    close_clean(context);
+}
+END_TEST
+
 /* The kernel reads what a query sees at run time: one row for every mask, by its offset. */
 START_TEST(decode_of_every_mask)
 {
@@ -1635,6 +1692,7 @@ int main(void)
     tcase_add_test(tcase, sections_of_persistent_blocks);
     tcase_add_test(tcase, sections_of_tiles);
     tcase_add_loop_test(tcase, decode_launch, 0, sizeof decode_cases / sizeof decode_cases[0]);
+    tcase_add_test(tcase, decode_of_ragged);
     tcase_add_test(tcase, decode_of_every_mask);
     tcase_add_test(tcase, decode_layouts);
     tcase_add_test(tcase, huge_decodes);

@@ -61,6 +61,10 @@
     M(glint_decode_params, shape, 168) M(glint_decode_params, bottom_right, 212)                                        \
     M(glint_decode_params, window_left, 216) M(glint_decode_params, window_right, 220)                                  \
     M(glint_decode_params, score_ratio, 224) M(glint_decode_params, score_limit, 228)                                   \
+    S(glint_decode_ragged_params, 328)                                                                                  \
+    M(glint_decode_ragged_params, base, 0) M(glint_decode_ragged_params, first_q, 304)                                  \
+    M(glint_decode_ragged_params, first_k, 312) M(glint_decode_ragged_params, rows_q, 320)                              \
+    M(glint_decode_ragged_params, rows_k, 324)                                                                          \
     M(glint_decode_params, rows, 232) M(glint_decode_params, row_tiles, 236) M(glint_decode_params, range, 240)         \
     M(glint_decode_params, parts, 244) M(glint_decode_params, level, 248) M(glint_decode_params, entries, 252)          \
     M(glint_decode_params, items, 256) M(glint_decode_params, blocks, 260) M(glint_decode_params, partial_o, 264)       \

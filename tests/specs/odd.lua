@@ -41,7 +41,8 @@ return {
       reason = "one head dim with lengths of the device, K and V in pages, and ragged sequences" },
     { family = "sm80", pass = "bwd", head_dim = 72, strategy = "split", set = { device_lengths = true, device_ragged = true },
       reason = "and lengths and ragged sequences backward" },
-    { family = "sm80", pass = "dec", dtype = "bf16", head_dim = 72, softcap = "none", set = { device_pages = true }, reason = "and in decode" },
+    { family = "sm80", pass = "dec", dtype = "bf16", head_dim = 72, softcap = "none", set = { device_pages = true, device_ragged = true },
+      reason = "and in decode" },
   },
   exclude = {
     { family = "sm80", mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough" },

@@ -2,7 +2,7 @@
 
 A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and
 kernels that read lengths or ragged sequences, fwd_pages, with those for pages, too, and fwd_halves, where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for
-pages, and dec_narrow, with K and V of e4m3; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap,
+pages, dec_ragged, with those for ragged sequences, and dec_narrow, with K and V of e4m3; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap,
 bwd_padded, bwd_halves; bwd_split, with kernels for ragged sequences, and bwd_lengths, with those that read lengths. `was` must be there exactly `count` times, in the kernel and those headers that BUILD names for it; `also` is more
 of the same change, (was, now) each. A kernel is compiled once with all of its faults, of which a run has one: choose.lua says what text can be
 chosen. A fault that is `apart`, in a constant, has a kernel of its own. `caught` lists what may catch it, any of: the kinds of report of the
@@ -958,6 +958,13 @@ _ARITHMETIC = [
     _fault("bwd_lengths", "padded_keys_beyond_a_length_written", "where the keys of a sequence end", "(int32_t)group * GROUP_ROWS, end.own.seqlen_k,", "(int32_t)group * GROUP_ROWS, p.shape.seqlen_k,", _ANSWER, cases = _LENGTHS_CASES),
     _fault("bwd_lengths", "padded_sinks_by_the_length_of_the_first", "whose rows give to the gradient of a sink", "find_padded_sequence(r, p.shape, batch);\n        const struct padded_row_block", "find_padded_sequence(r, p.shape, 0);\n        const struct padded_row_block", ["answer", "uninitialised"], cases = _LENGTHS_CASES),
     _fault("bwd_lengths", "padded_lse_of_the_first_sequence", "whose LSE and delta dQ is made of", "load_rows_lse(lse, delta, p, work.batch * p.shape.heads_q + work.head,", "load_rows_lse(lse, delta, p, work.head,", ["answer", "uninitialised"], cases = _LENGTHS_CASES),
+    _fault("dec_ragged", "dec_ragged_query_of_all_rows", "where the queries of a sequence begin", "t->first_q + query, BYTES)", "query, BYTES)", ["answer", "race", "uninitialised"], cases = _RAGGED_CASES),
+    _fault("dec_ragged", "dec_ragged_lse_of_all_rows", "where the LSE of a sequence begins", "p->lse + (int64_t)head * call_of(p)->rows_q + t->first_q + query", "p->lse + (int64_t)head * call_of(p)->rows_q + query", ["answer", "race"], cases = _RAGGED_CASES),
+    _fault("dec_ragged", "dec_ragged_keys_of_all_rows", "where the keys of a sequence begin", "t.first_k + c.at.step * TILE_N", "c.at.step * TILE_N", _ANSWER, count = 2, cases = _RAGGED_CASES),
+    _fault("dec_ragged", "dec_ragged_first_row_of_one_lane", "the first rows that other lanes have looked at", "own.at = max(own.at, of_lane(own.at, mask));", "own.at = max(own.at, 0);", ["answer", "race", "divergence", "uninitialised"], cases = _RAGGED_CASES),
+    _fault("dec_ragged", "dec_ragged_tile_of_the_last_sequence", "where a tile begins whose sequence is looked up", "    c.tile.first_q = c.own.first_q;\n", "", ["answer", "race", "uninitialised"], cases = _RAGGED_CASES),
+    _fault("dec_ragged", "dec_ragged_merge_of_all_rows", "where folded rows go", "    tile.first_q = own.first_q;\n", "", ["answer", "race"], cases = _RAGGED_CASES),
+    _fault("dec_ragged", "dec_ragged_end_before_the_next", "where a sequence ends", "own.end = max(own.at, row_at(side, sequence + 1));", "own.end = max(own.at, row_at(side, sequence + 1) - 1);", _ANSWER, cases = _RAGGED_CASES),
     _fault("bwd_split", "ragged_rows_of_the_workspace_overlap", "where the LSE and delta of a sequence lie", "(uint32_t)sequence * GLINT_GPU_ROW_PAD", "(uint32_t)sequence", ["race", "answer"], cases = _RAGGED_CASES),
     _fault("bwd_split", "ragged_keys_of_the_next_written", "where the keys of a sequence end", "end.first_k + end.own.seqlen_k,", "call.ragged.rows_k,", ["race", "answer"], cases = _RAGGED_CASES),
     _fault("bwd_split", "ragged_sinks_of_all_queries_before", "where the queries of a sequence begin, in the kernel for the sinks", "        at_q = end_q;\n", "", ["uninitialised", "answer"], cases = _RAGGED_CASES),
