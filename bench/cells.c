@@ -186,10 +186,13 @@ int64_t ragged_first(const struct cell *c, int64_t b)
 
 static void make_first(struct cell *c)
 {
-    int32_t *const first = get_memory((size_t)(c->batch + 1) * sizeof *first);
-    for (int64_t b = 0; b <= c->batch; b++)
-        first[b] = (int32_t)ragged_first(c, b);
-    c->first = words_of(c->machine, first, (size_t)c->batch + 1);
+    const size_t count = (size_t)c->batch + 1;
+    int32_t *const first = get_memory(2 * count * sizeof *first); /* of queries, then of keys */
+    for (int64_t b = 0; b <= c->batch; b++) {
+        first[b] = (int32_t)(c->ragged == RAGGED_EVEN ? b * c->seqlen_q : ragged_first(c, b));
+        first[count + (size_t)b] = (int32_t)(c->ragged == RAGGED_EVEN ? b * c->seqlen_k : ragged_first(c, b));
+    }
+    c->first = words_of(c->machine, first, 2 * count);
     free(first);
 }
 
@@ -199,13 +202,16 @@ int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
     (c->layout == LAYOUT_BHSD ? glint_problem_bhsd : glint_problem_bshd)(
         &problem, (enum glint_dtype)c->dtype, c->batch, c->seqlen_q, c->seqlen_k, c->heads_q, c->heads_kv, c->head_dim);
     if (c->ragged) {
-        const int64_t rows = c->batch * c->seqlen_q;
-        (c->layout == LAYOUT_BHSD ? glint_problem_bhsd : glint_problem_bshd)(&problem, (enum glint_dtype)c->dtype, 1, rows, rows,
+        const int64_t rows = c->batch * c->seqlen_q, rows_k = c->batch * c->seqlen_k;
+        const int64_t longest = rows - ragged_first(c, c->batch - 1);
+        (c->layout == LAYOUT_BHSD ? glint_problem_bhsd : glint_problem_bshd)(&problem, (enum glint_dtype)c->dtype, 1, rows, rows_k,
                                                                              c->heads_q, c->heads_kv, c->head_dim);
         problem.batch = c->batch;
         problem.lengths = GLINT_LENGTHS_RAGGED;
-        problem.rows_q = problem.rows_k = rows;
-        problem.seqlen_q = problem.seqlen_k = rows - ragged_first(c, c->batch - 1);
+        problem.rows_q = rows;
+        problem.rows_k = c->page_rows > 0 ? 0 : rows_k;
+        problem.seqlen_q = c->ragged == RAGGED_EVEN ? c->seqlen_q : longest;
+        problem.seqlen_k = c->ragged == RAGGED_EVEN ? c->seqlen_k : longest;
     }
     if (c->causal)
         problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
@@ -217,7 +223,7 @@ int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
     problem.sinks = c->sinks;
     if (c->page_rows > 0) {
         const int64_t d = c->head_dim, rows = c->page_rows;
-        problem.lengths = GLINT_LENGTHS_DEVICE;
+        problem.lengths = c->ragged ? GLINT_LENGTHS_RAGGED : GLINT_LENGTHS_DEVICE;
         problem.page_rows = rows;
         problem.pages_per_sequence = pages_of(c);
         problem.pages = c->batch * problem.pages_per_sequence;
@@ -398,7 +404,9 @@ double cell_sample(struct cell *c, double least_ms, char *reason, size_t reason_
         t->seqlens_k = c->lengths;
     }
     if (c->ragged)
-        t->first_q = t->first_k = c->first;
+        t->first_q = c->first;
+    if (c->ragged && c->page_rows == 0)
+        t->first_k = t->first_q + c->batch + 1;
     if (c->sinks)
         t->sinks = shared_input(m, &sinks, (size_t)c->heads_q, GLINT_F32, 9);
     if (c->sinks && c->pass == GLINT_BACKWARD)
@@ -431,7 +439,7 @@ double cell_flops(const struct cell *c)
 {
     double flops = 4.0 * (double)c->batch * (double)c->heads_q * (double)c->seqlen_q * (double)c->seqlen_k * (double)c->head_dim;
     double q = (double)c->seqlen_q, k = (double)c->seqlen_k;
-    if (c->ragged) {
+    if (c->ragged == RAGGED_UNEVEN) {
         double pairs = 0; /* over those of equal lengths */
         for (int64_t b = 0; b < c->batch; b++) {
             const double length = (double)(ragged_first(c, b + 1) - ragged_first(c, b));

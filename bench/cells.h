@@ -36,7 +36,7 @@ struct cell {
     uint32_t sinks;    /* 1: a sink a head */
     int64_t page_rows; /* 0: K and V are linear; else in pages, which lie in no order, with lengths of the call */
     int64_t window;    /* 0, or how many keys up to its own a query of a causal cell sees */
-    int ragged;        /* 1: as many rows in sequences that follow one another, each longer than the one before: see ragged_first */
+    int ragged;        /* enum ragged */
     void *page_table, *lengths, *first;
     uint32_t kv_dtype; /* of K and V: 0 as dtype, or GLINT_I8 with a scale a row, GLINT_E4M3 with one a head */
     void *o, *lse;     /* of this cell alone: backward reads what its own forward wrote */
@@ -45,7 +45,10 @@ struct cell {
     double ms[MAX_REPS], read_ms[MAX_REPS]; /* read_ms: of a loop that only reads K and V; decode's */
 };
 
-/* Ragged sequences of a cell: sequence b has the rows from ragged_first(b) to ragged_first(b + 1), so (2 b + 1) / batch of seqlen each, and all
+/* Sequences that follow one another, of as many rows in all: each longer than the one before, or all as long as the cell's. */
+enum ragged { NOT_RAGGED, RAGGED_UNEVEN, RAGGED_EVEN };
+
+/* Uneven ragged sequences of a cell: sequence b has the rows from ragged_first(b) to ragged_first(b + 1), so (2 b + 1) / batch of seqlen each, and all
  * of them batch * seqlen. */
 int64_t ragged_first(const struct cell *cell, int64_t b);
 

@@ -159,7 +159,7 @@ static int read_options(struct settings *s, int count, char **arguments)
                 "one query a sequence against a cache: microseconds, GB/s of K and V, and the share of what only reading them reaches");
             printf(
                 "  %-12s %s\n", "--ragged",
-                "every cell of several sequences also with as many rows in sequences of unequal lengths, and its FLOP/s over those of equal ones");
+                "every cell of several sequences also ragged, of unequal lengths where there are as many queries as keys, and its FLOP/s over the other's");
             printf("  %-12s %s\n", "--scores",
                    "every cell with a softcap of 50 and with sinks too, and their speed over that without");
             printf(
@@ -235,7 +235,7 @@ static void add_cell(const struct settings *s, struct cell cell, uint32_t row)
 }
 
 /* A cell, with --scores the same with a softcap and with sinks, with --page-rows the same in pages, with --window the same with a window,
- * and with --ragged the same rows in ragged sequences. */
+ * and with --ragged the same rows in ragged sequences, also in pages. */
 static void add_scores(const struct settings *s, struct cell cell, uint32_t row)
 {
     add_cell(s, cell, row);
@@ -250,10 +250,18 @@ static void add_scores(const struct settings *s, struct cell cell, uint32_t row)
     }
     cell.window = 0;
     if (s->ragged && cell.batch > 1 && cell.seqlen_q == cell.seqlen_k) {
-        cell.ragged = 1;
+        cell.ragged = RAGGED_UNEVEN;
         add_cell(s, cell, row);
-        cell.ragged = 0;
+    } else if (s->ragged && cell.batch > 1 && cell.pass == GLINT_FORWARD) {
+        cell.ragged = RAGGED_EVEN;
+        add_cell(s, cell, row);
+        for (size_t i = 0; i < s->page_rows.count; i++) {
+            cell.page_rows = s->page_rows.value[i];
+            add_cell(s, cell, row);
+        }
+        cell.page_rows = 0;
     }
+    cell.ragged = NOT_RAGGED;
     if (!s->scores)
         return;
     cell.softcap = 50;
@@ -539,21 +547,23 @@ static void print_windows(void)
     }
 }
 
-/* With --ragged: FLOP/s over those of equal lengths, the cell before them. */
+/* With --ragged: FLOP/s over those of equal lengths, in a cell before them. `shortest` is of queries. */
 static void print_ragged(void)
 {
     printf("\n%-46s %7s %8s %8s %5s %8s %8s\n", "variant", "heads", "longest", "shortest", "batch", "speed", "fastest");
-    for (size_t i = 0, equal = 0; i < cell_count; i++) {
-        const struct cell *c = &cells[i], *e = &cells[equal];
-        if (!c->ragged) {
-            equal = i;
+    for (size_t i = 0; i < cell_count; i++) {
+        size_t equal = i;
+        if (!cells[i].ragged)
             continue;
-        }
+        while (equal > 0 && (cells[equal].ragged || cells[equal].page_rows != cells[i].page_rows || cells[equal].window != 0))
+            equal--;
+        const struct cell *c = &cells[i], *e = &cells[equal];
         char heads[32];
         snprintf(heads, sizeof heads, "%lld:%lld", (long long)c->heads_q, (long long)c->heads_kv);
         const double work = cell_flops(c) / cell_flops(e);
         printf("%-46s %7s %8lld %8lld %5lld %8.3f %8.3f\n", c->variant, heads, (long long)c->plan.problem.seqlen_q,
-               (long long)ragged_first(c, 1), (long long)c->batch, work * ms_of(e) / ms_of(c), work * e->ms[0] / c->ms[0]);
+               (long long)(c->ragged == RAGGED_EVEN ? c->seqlen_q : ragged_first(c, 1)), (long long)c->batch,
+               work * ms_of(e) / ms_of(c), work * e->ms[0] / c->ms[0]);
     }
 }
 

@@ -28,6 +28,9 @@ check "a peak for both threads" test "$(grep -c '^multiply-add peak' "$work/log"
 check "--all runs" grep -q 'fwd_f32_d64_causal[a-z_]*__' "$work/log"
 "$program" $small --seqlen 40 --threads 2 --batch 3 --ragged >"$work/log" 2>&1
 check "--ragged has a line for each cell" test "$(sed -n '/longest/,$p' "$work/log" | awk '$3 == 67 && $4 == 13 && $6 > 0 { n++ } END { print n }')" = 2
+"$program" $small --seqlen 8x40 --threads 1 --pass fwd --batch 3 --ragged --page-rows 16 >"$work/log" 2>&1
+check "--ragged has a line for few queries of each sequence, and for them in pages" \
+    test "$(sed -n '/longest/,$p' "$work/log" | awk '$3 == 8 && $4 == 8 && $6 > 0 { n++ } END { print n }')" = 2
 "$program" $small --seqlen 40 --threads 1 --page-rows 16,64 >"$work/log" 2>&1
 check "--page-rows has a line for each size of pages, of forward alone" \
     test "$(sed -n '/page rows/,$p' "$work/log" | awk '$1 ~ /^fwd_/ && ($6 == 16 || $6 == 64) && $7 > 0 { n++ } END { print n }')" = 2
