@@ -165,7 +165,11 @@ return {
     },
     [128] = {
       { dtypes = HALF, strategy = "split", m = 64, n = 128, warps = 8, stages = 3, dq_m = 128, dq_n = 32, dq_warps = 4, masks = UNBOUNDED,
-        archs = { "90" }, up_to = 128, why = "warps that make P a step ahead: 5 to 7 % here, nothing for fused" },
+        softcaps = PLAIN, archs = { "90" }, up_to = 128, why = "warps that make P a step ahead: 5 to 7 % here, nothing for fused" },
+      { dtypes = HALF, strategy = "split", m = 64, n = 128, warps = 8, stages = 3, dq_m = 128, dq_n = 32, dq_warps = 4, masks = NONE,
+        softcaps = CAPPED, archs = { "90" }, up_to = 128, device_lengths = false, device_ragged = false, why = "these kernels spill a register" },
+      { dtypes = HALF, strategy = "split", m = 64, n = 128, warps = 8, stages = 3, dq_m = 128, dq_n = 32, dq_warps = 4, masks = CAUSAL,
+        softcaps = CAPPED, archs = { "90" }, up_to = 128, device_lengths = false, why = "the kernel that reads lengths spills a register" },
       { dtypes = HALF, strategy = "split", m = 32, n = 128, warps = 8, dq_m = 64, dq_n = 32, dq_warps = 4, masks = UNBOUNDED,
         archs = { "100", "110" }, up_to = 128, why = "64 queries spill registers there" },
       { dtypes = HALF, strategy = "split", m = 32, n = 128, warps = 8, dq_m = 64, dq_n = 32, dq_warps = 4, masks = WINDOW, archs = KIB_227,
