@@ -350,8 +350,6 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
                             0);
     if (tensors->reserved != 0)
         return glint_refuse(fault, GLINT_BAD_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
-    if (p->kv_dtype != 0 && plan->context->backend->device != GLINT_DEVICE_CPU)
-        return glint_refuse(fault, GLINT_BAD_APPEND, "kv_dtype", NULL, p->kv_dtype, 0);
     if (p->kv_dtype == GLINT_I8 && p->kv_scales != GLINT_SCALES_ROW)
         return glint_refuse(fault, GLINT_BAD_APPEND, "kv_scales", NULL, p->kv_scales, GLINT_SCALES_ROW);
     if (append->dtype != GLINT_F32 && append->dtype != p->dtype)

@@ -227,11 +227,8 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         break;
     case GLINT_BAD_APPEND:
         put_field(t, fault);
-        if (fault->field[0] == 'k') { /* kv_dtype, kv_scales */
-            glint_text_str(t, fault->field[3] == 'd'
-                                  ? "; a GPU context appends rows of the plan's dtype (0) only. Rows of 8 bits are made on a CPU "
-                                    "context, or by the host."
-                                  : "; rows of int8 are made with a scale each: plan with GLINT_SCALES_ROW (3).");
+        if (fault->field[0] == 'k') {
+            glint_text_str(t, "; rows of int8 are made with a scale each: plan with GLINT_SCALES_ROW (3).");
             break;
         }
         if (fault->field[0] == 'l') {

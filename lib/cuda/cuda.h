@@ -26,7 +26,7 @@ struct glint_cuda_row {
 };
 
 /* The kernels that no variant has: rows.c. */
-enum { GLINT_CUDA_MERGE, GLINT_CUDA_APPEND, GLINT_CUDA_ROWS_LAUNCHES };
+enum { GLINT_CUDA_MERGE, GLINT_CUDA_APPEND, GLINT_CUDA_APPEND_NARROW, GLINT_CUDA_ROWS_LAUNCHES };
 extern const struct glint_gpu_launch glint_cuda_rows_launch[GLINT_CUDA_ROWS_LAUNCHES];
 
 struct glint_cuda {

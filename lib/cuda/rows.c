@@ -1,5 +1,5 @@
 /* glint_merge and glint_append on a GPU: one launch each of a kernel that no variant has (rows.cu). Nothing is planned, allocated or
- * read back. New rows of 8 bits are refused before (glint_check_append), and no row of a GPU takes ragged queries with K and V in pages. */
+ * read back. No row of a GPU takes ragged queries with K and V in pages, so neither does append. */
 #include "lib/cuda/rows.h"
 
 #include "lib/check.h"
@@ -13,6 +13,7 @@ enum {
 const struct glint_gpu_launch glint_cuda_rows_launch[GLINT_CUDA_ROWS_LAUNCHES] = {
     [GLINT_CUDA_MERGE] = {.entry = "glint_merge_rows", .threads = GLINT_GPU_ROW_THREADS},
     [GLINT_CUDA_APPEND] = {.entry = "glint_append_rows", .threads = GLINT_GPU_ROW_THREADS},
+    [GLINT_CUDA_APPEND_NARROW] = {.entry = "glint_append_narrow_rows", .threads = GLINT_GPU_ROW_THREADS},
 };
 
 static struct glint_gpu_view view(const void *address, const struct glint_strides *strides)
@@ -65,6 +66,23 @@ enum glint_status glint_cuda_merge(const struct glint_context *context, const st
     return launch(cuda, GLINT_CUDA_MERGE, params.blocks, &params, stream);
 }
 
+/* `base`: what rows of the problem's dtype are given. */
+static enum glint_status append_narrow(struct glint_cuda *cuda, const struct glint_problem *p, const struct glint_tensors *tensors,
+                                       const struct glint_append_params *base, void *stream)
+{
+    struct glint_append_narrow_params params = {
+        .base = *base,
+        .k_scale = (float *)(uintptr_t)tensors->k_scale,
+        .v_scale = (float *)(uintptr_t)tensors->v_scale,
+        .token_rows = p->seqlen_q > 0 ? (int32_t)p->heads_kv : 1,
+        .unit_scales = (int32_t)(p->page_rows > 0 ? p->page_rows : p->seqlen_k),
+        .head_scales = p->kv_scales == GLINT_SCALES_HEAD,
+        .own = p->kv_scales == GLINT_SCALES_ROW,
+    };
+    params.base.blocks = blocks_for(cuda, 2 * base->tokens * params.token_rows, GLINT_GPU_ROW_THREADS / GLINT_GPU_ROW_TEAM);
+    return launch(cuda, GLINT_CUDA_APPEND_NARROW, params.base.blocks, &params, stream);
+}
+
 enum glint_status glint_cuda_append(const struct glint_context *context, const struct glint_plan *plan,
                                     const struct glint_append *append, const struct glint_tensors *tensors, void *stream)
 {
@@ -87,9 +105,11 @@ enum glint_status glint_cuda_append(const struct glint_context *context, const s
         .page_rows = (int32_t)p->page_rows,
         .pages = (int32_t)p->pages,
         .pages_per_sequence = (int32_t)p->pages_per_sequence,
-        .dtype = p->dtype,
+        .dtype = p->kv_dtype != 0 ? p->kv_dtype : p->dtype,
         .new_dtype = append->dtype,
     };
+    if (p->kv_dtype != 0)
+        return append_narrow(cuda, p, tensors, &params, stream);
     params.blocks = blocks_for(cuda, params.tokens * params.token_chunks, GLINT_GPU_ROW_THREADS);
     return launch(cuda, GLINT_CUDA_APPEND, params.blocks, &params, stream);
 }

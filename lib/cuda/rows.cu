@@ -210,40 +210,174 @@ GLINT_DEVICE int32_t length_of(const int32_t *lengths, int64_t sequence, int32_t
     return lengths ? (int32_t)ld_relaxed_u32((const uint32_t *)lengths + sequence) : bound;
 }
 
+/* A new row of a sequence, and where its key goes: row `row` of sequence or page `unit`. */
+struct new_row {
+    int32_t batch, i, unit, row;
+    bool wanted;  /* the sequence has so many new rows */
+    bool placed;  /* there is a place for the key */
+    bool bounded; /* both lengths are within their bounds */
+};
+
+GLINT_DEVICE struct new_row find_new_row(const struct glint_append_params &p, int64_t token)
+{
+    const int32_t bound = max(1, p.seqlen_q);
+    const int32_t batch = (int32_t)(token / bound), i = (int32_t)(token - (int64_t)batch * bound);
+    const int32_t queries = length_of(p.seqlens_q, batch, p.seqlen_q), keys = length_of(p.seqlens_k, batch, p.seqlen_k);
+    const int64_t key = (int64_t)keys - queries + i;
+    struct new_row r = {batch, i, batch, (int32_t)key};
+
+    r.bounded = queries >= 0 && queries <= p.seqlen_q && keys >= 0 && keys <= p.seqlen_k;
+    r.wanted = i < min(queries, p.seqlen_q);
+    r.placed = key >= 0 && key < p.seqlen_k;
+    if (r.wanted && r.placed && p.page_rows > 0) {
+        r.unit =
+            (int32_t)ld_relaxed_u32((const uint32_t *)p.page_table + (int64_t)batch * p.pages_per_sequence + r.row / p.page_rows);
+        r.row %= p.page_rows;
+        r.placed = r.unit >= 0 && r.unit < p.pages;
+    }
+    return r;
+}
+
+/* One thread of a new row notes what is wrong with it; the first row's also what is wrong with the lengths. */
+GLINT_DEVICE void note_fault(const struct glint_append_params &p, const struct new_row &r)
+{
+    if ((r.wanted && !r.placed) || (r.i == 0 && !r.bounded))
+        atomicMin(p.fault, (uint32_t)r.batch);
+}
+
 GLINT_KERNEL(THREADS, 8) glint_append_rows(GLINT_PARAMS(struct glint_append_params) p)
 {
     const int64_t all = p.tokens * p.token_chunks, step = (int64_t)p.blocks * THREADS;
-    const int32_t bound = max(1, p.seqlen_q);
 
 #pragma unroll 1
     for (int64_t at = (int64_t)block_index() * THREADS + thread_index(); at < all; at += step) {
         const int64_t token = at / p.token_chunks;
         const int32_t of_token = (int32_t)(at - token * p.token_chunks);
         const int32_t head = of_token / p.chunks, chunk = of_token - head * p.chunks;
-        const int32_t batch = (int32_t)(token / bound), i = (int32_t)(token - (int64_t)batch * bound);
-        const int32_t queries = length_of(p.seqlens_q, batch, p.seqlen_q), keys = length_of(p.seqlens_k, batch, p.seqlen_k);
-        const bool bounded = queries >= 0 && queries <= p.seqlen_q && keys >= 0 && keys <= p.seqlen_k;
-        const int64_t key = (int64_t)keys - queries + i;
-        int32_t unit = batch, row = (int32_t)key;
-        bool placed = key >= 0 && key < p.seqlen_k;
+        const struct new_row r = find_new_row(p, token);
 
-        if (i < min(queries, p.seqlen_q)) {
-            if (placed && p.page_rows > 0) {
-                unit = (int32_t)ld_relaxed_u32((const uint32_t *)p.page_table + (int64_t)batch * p.pages_per_sequence +
-                                               row / p.page_rows);
-                row %= p.page_rows;
-                placed = unit >= 0 && unit < p.pages;
-            }
-            if (placed) {
-                move_chunk(chunk_at(p.k, unit, head, row, chunk, p.dtype), p.dtype,
-                           chunk_at(p.new_k, batch, head, i, chunk, p.new_dtype), p.new_dtype);
-                move_chunk(chunk_at(p.v, unit, head, row, chunk, p.dtype), p.dtype,
-                           chunk_at(p.new_v, batch, head, i, chunk, p.new_dtype), p.new_dtype);
-            }
-        } else {
-            placed = true; /* it is no row of the sequence */
+        if (r.wanted && r.placed) {
+            move_chunk(chunk_at(p.k, r.unit, head, r.row, chunk, p.dtype), p.dtype,
+                       chunk_at(p.new_k, r.batch, head, r.i, chunk, p.new_dtype), p.new_dtype);
+            move_chunk(chunk_at(p.v, r.unit, head, r.row, chunk, p.dtype), p.dtype,
+                       chunk_at(p.new_v, r.batch, head, r.i, chunk, p.new_dtype), p.new_dtype);
         }
-        if (p.fault && of_token == 0 && (!placed || (i == 0 && !bounded)))
-            atomicMin(p.fault, (uint32_t)batch);
+        if (p.fault && of_token == 0)
+            note_fault(p, r);
+    }
+}
+
+/* ---- glint_append into 8 bits ----------------------------------------------------------------------------------------------------- */
+
+enum { TEAM = GLINT_GPU_ROW_TEAM, TEAMS = THREADS / TEAM, NAN_BITS = 0x7fc00000 };
+
+GLINT_DEVICE uint32_t magnitude_of(float x)
+{
+    return bits_of(x) & 0x7fffffffu;
+}
+
+/* The largest magnitude that the threads of a team have. All lanes of a warp call it. */
+GLINT_DEVICE uint32_t largest_of_team(uint32_t mine)
+{
+#pragma unroll
+    for (uint32_t lanes = 1; lanes < TEAM; lanes *= 2)
+        mine = max(mine, bits_of(shfl_xor(float_of(mine), lanes)));
+    return mine;
+}
+
+/* To the nearest integer, ties to even: the sum with 1.5 * 2^23 has it in its last places. |x| is 127 (1 + 2^-23) at most, as the scale is the
+ * row's own. */
+GLINT_DEVICE uint32_t to_i8(float x)
+{
+    return bits_of(x + 0x1.8p23f) & 0xffu;
+}
+
+/* To e4m3, to nearest even: store_e4m3 of lib/cpu/append.c. */
+GLINT_DEVICE uint32_t to_e4m3(float x)
+{
+    const uint32_t magnitude = magnitude_of(x), sign = bits_of(x) >> 24 & 0x80u;
+    const uint32_t normal = (magnitude - 0x3c000000u + 0x7ffffu + (magnitude >> 20 & 1)) >> 20;
+    const uint32_t subnormal = bits_of(float_of(magnitude) + 0x1p14f) - 0x46800000u;
+
+    if (magnitude >= 0x7f800000u)
+        return 0x7fu; /* NaN without a sign */
+    return sign | (magnitude > 0x43e00000u ? 0x7eu : magnitude < 0x3c800000u ? subnormal : normal);
+}
+
+/* Chunks first, first + TEAM, ... of a row, divided by `scale`; a scale that is NaN and the row's own gives zeros. */
+GLINT_DEVICE void store_narrow(char *to, uint32_t dtype, const char *from, uint32_t from_dtype, int32_t first, int32_t chunks,
+                               float scale, bool own)
+{
+#pragma unroll 1
+    for (int32_t chunk = first; chunk < chunks; chunk += TEAM) {
+        uint32_t word[2] = {0, 0};
+        float x[CHUNK];
+
+        if (!own || scale == scale) {
+            load_chunk(x, from + (int64_t)chunk * (CHUNK * bytes_of(from_dtype)), from_dtype);
+#pragma unroll
+            for (int i = 0; i < CHUNK; ++i) {
+                const float quotient = x[i] / scale;
+
+                word[i / 4] |= (dtype == GLINT_I8 ? to_i8(quotient) : to_e4m3(quotient)) << 8 * (i % 4);
+            }
+        }
+        st_global_f32x2(to + chunk * CHUNK, float_of(word[0]), float_of(word[1]));
+    }
+}
+
+/* The scale of a row of which this thread has the chunks first, first + TEAM, ...; NaN if it holds an infinity or a NaN. All lanes of a warp call
+ * it, those without a row with 0 chunks. */
+GLINT_DEVICE float scale_of(const char *from, uint32_t from_dtype, int32_t first, int32_t chunks, uint32_t dtype)
+{
+    uint32_t largest = 0;
+
+#pragma unroll 1
+    for (int32_t chunk = first; chunk < chunks; chunk += TEAM) {
+        float x[CHUNK];
+
+        load_chunk(x, from + (int64_t)chunk * (CHUNK * bytes_of(from_dtype)), from_dtype);
+#pragma unroll
+        for (int i = 0; i < CHUNK; ++i)
+            largest = max(largest, magnitude_of(x[i]));
+    }
+    largest = largest_of_team(largest);
+
+    const float scale = float_of(largest) / (dtype == GLINT_I8 ? 127.0f : 448.0f);
+
+    return largest >= 0x7f800000u ? float_of(NAN_BITS) : scale < 0x1p-126f ? 0x1p-126f : scale;
+}
+
+GLINT_KERNEL(THREADS, 8) glint_append_narrow_rows(GLINT_PARAMS(struct glint_append_narrow_params) in)
+{
+    const struct glint_append_params &p = in.base;
+    const int64_t all = 2 * p.tokens * in.token_rows;
+    const int32_t lane = (int32_t)thread_index() % TEAM;
+
+#pragma unroll 1
+    for (int64_t from = (int64_t)block_index() * TEAMS; from < all; from += (int64_t)p.blocks * TEAMS) {
+        const int64_t at = from + (int32_t)thread_index() / TEAM, row = at >> 1, token = row / in.token_rows;
+        const int32_t head = (int32_t)(row - token * in.token_rows);
+        const bool exists = at < all, of_v = (at & 1) != 0;
+        const struct new_row r = find_new_row(p, exists ? token : 0);
+        const bool works = exists && r.wanted && r.placed;
+        const struct glint_gpu_view &view = of_v ? p.v : p.k, &new_view = of_v ? p.new_v : p.new_k;
+        float *const scales = of_v ? in.v_scale : in.k_scale;
+        float *const scale_at =
+            scales + (in.own ? ((int64_t)r.unit * in.token_rows + head) * in.unit_scales + r.row : head * in.head_scales);
+        const char *const source = chunk_at(new_view, r.batch, head, r.i, 0, p.new_dtype);
+        float scale = 0.0f;
+
+        if (in.own)
+            scale = scale_of(source, p.new_dtype, lane, works ? p.chunks : 0, p.dtype);
+        else if (works)
+            scale = ld_global_f32(scale_at);
+        if (works) {
+            store_narrow(view_row(&view, r.unit, head, r.row, 1), p.dtype, source, p.new_dtype, lane, p.chunks, scale, in.own);
+            if (in.own && lane == 0)
+                st_global_f32(scale_at, scale);
+        }
+        if (p.fault && exists && !of_v && head == 0 && lane == 0)
+            note_fault(p, r);
     }
 }

@@ -8,7 +8,8 @@
 #include "lib/device/params.h"
 #include "lib/glint.h"
 
-#define GLINT_GPU_ROW_THREADS 128 /* of a block of either kernel */
+#define GLINT_GPU_ROW_THREADS 128 /* of a block of each kernel */
+#define GLINT_GPU_ROW_TEAM 8      /* of them, that make a row of 8 bits */
 
 /* O and LSE of a part, or of the result. The strides of LSE count floats. */
 struct glint_gpu_part {
@@ -41,6 +42,17 @@ struct glint_append_params {
     int32_t page_rows, pages, pages_per_sequence;
     uint32_t dtype, new_dtype; /* enum glint_dtype of the cache and of the new rows */
     int32_t blocks;
+};
+
+/* The same into K and V of 8 bits. A team of threads makes a row of K or of V of one head at a time: of the 2 * tokens * token_rows in all row
+ * 2 r is of K and 2 r + 1 of V. `dtype` of the base is that of the cache, its `chunks` are those of a row, and token_chunks plays no part. */
+struct glint_append_narrow_params {
+    struct glint_append_params base;
+    float *k_scale, *v_scale; /* as enum glint_scales has them */
+    int32_t token_rows;       /* heads_kv; 1 where seqlen_q is 0 */
+    int32_t unit_scales;      /* of scales a row, those of a head of a sequence or of a page: seqlen_k or page_rows */
+    int32_t head_scales;      /* of others 1 for one a head, 0 for one of all */
+    uint32_t own;             /* 1: each row has a scale of its own, which is written; 0: it is read */
 };
 
 #endif

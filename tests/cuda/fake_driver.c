@@ -365,8 +365,11 @@ static glint_cu_result start(glint_cu_function function, const unsigned int grid
                               .cluster = cluster,
                               .dependent = dependent,
                               .stream = stream};
-    const bool appends = strcmp(function->entry, "glint_append_rows") == 0;
-    memcpy(l->params.bytes, parameters[0], appends ? sizeof l->params.append : (size_t)function->module->image->parameter_bytes);
+    const size_t bytes = strcmp(function->entry, "glint_append_rows") == 0 ? sizeof l->params.append
+                         : strcmp(function->entry, "glint_append_narrow_rows") == 0
+                             ? sizeof l->params.append_narrow
+                             : (size_t)function->module->image->parameter_bytes;
+    memcpy(l->params.bytes, parameters[0], bytes);
     if (fake.execute)
         fake.execute(l);
     return GLINT_CU_SUCCESS;

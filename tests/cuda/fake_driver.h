@@ -35,7 +35,7 @@ struct fake_device {
 struct fake_image {
     char magic[8];       /* FAKE_MAGIC */
     const char *arch;    /* "80", "90a" */
-    int parameter_bytes; /* of the one parameter of its kernels; of "glint_append_rows" it is that of its own struct */
+    int parameter_bytes; /* of the one parameter of its kernels; those of glint_append have their own structs */
     const char *entries[GLINT_GPU_MAX_LAUNCHES];
     int local_bytes; /* of each of them */
 };
@@ -62,6 +62,7 @@ struct fake_launch {
         struct glint_backward_maps_params backward_maps;
         struct glint_merge_params merge;
         struct glint_append_params append;
+        struct glint_append_narrow_params append_narrow;
     } params;
 };
 

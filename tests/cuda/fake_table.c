@@ -41,10 +41,11 @@ static const struct fake_image maps_backward_90a = IMAGE(90a, backward_maps, 0, 
 static const struct fake_image both_90 = IMAGE(90, forward, 0, "both");
 static const struct fake_image both_90a = IMAGE(90a, forward, 0, "both");
 
-static const struct fake_image rows_80 = IMAGE(80, merge, 0, "glint_merge_rows", "glint_append_rows");
-static const struct fake_image rows_87 = IMAGE(87, merge, 0, "glint_merge_rows", "glint_append_rows");
-static const struct fake_image rows_90 = IMAGE(90, merge, 0, "glint_merge_rows", "glint_append_rows");
-static const struct fake_image rows_120 = IMAGE(120, merge, 0, "glint_merge_rows", "glint_append_rows");
+#define ROWS_ENTRIES "glint_merge_rows", "glint_append_rows", "glint_append_narrow_rows"
+static const struct fake_image rows_80 = IMAGE(80, merge, 0, ROWS_ENTRIES);
+static const struct fake_image rows_87 = IMAGE(87, merge, 0, ROWS_ENTRIES);
+static const struct fake_image rows_90 = IMAGE(90, merge, 0, ROWS_ENTRIES);
+static const struct fake_image rows_120 = IMAGE(120, merge, 0, ROWS_ENTRIES);
 const struct glint_gpu_image glint_gpu_rows[] = {ROW_IMAGE(rows, 80), ROW_IMAGE(rows, 87), ROW_IMAGE(rows, 90),
                                                  ROW_IMAGE(rows, 120)};
 const uint32_t glint_gpu_rows_count = 4;

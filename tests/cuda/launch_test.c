@@ -223,7 +223,7 @@ END_TEST
 START_TEST(everything_is_loaded_at_init)
 {
     const unsigned kernels =
-        3 + 12 + 3 + 4 + 1 + 1 + 1 + 1 + 1 + 3 + 1 + 2; /* the last row's is found to use local memory; then two of no row */
+        3 + 12 + 3 + 4 + 1 + 1 + 1 + 1 + 1 + 3 + 1 + 3; /* the last row's is found to use local memory; then three of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -429,32 +429,60 @@ START_TEST(append_launch)
 }
 END_TEST
 
-/* The kernel has no rows of 8 bits: it would write twice as many bytes as the cache has. A plan of any row says whether K and V are so. */
+/* Rows of 8 bits are made by a kernel of their own, 16 of them by a block at a time. Scales a row begin at multiples of their lengths' bound, linear
+ * K and V's or a page's; others are read at 0, or at the head. A plan of any row says whether K and V are so. */
 START_TEST(append_of_8_bits)
 {
+    static const uint32_t scales[][2] = {{GLINT_I8, GLINT_SCALES_ROW},
+                                         {GLINT_E4M3, GLINT_SCALES_ROW},
+                                         {GLINT_E4M3, GLINT_SCALES_HEAD},
+                                         {GLINT_E4M3, GLINT_SCALES_TENSOR}};
+    char mark, text[1024];
     struct call c;
-    char text[1024];
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
-    prepare(&c, context, GLINT_FORWARD, 3, 1, 70, 4, 2, GLINT_MASK_NONE);
-    struct glint_append a = GLINT_APPEND_INIT;
-    a.dtype = GLINT_F32;
-    a.k = c.tensors.dk;
-    a.v = c.tensors.dv;
-    a.k_strides = c.problem.dk;
-    a.v_strides = c.problem.dv;
-    c.tensors.k_scale = (float *)(UINT64_C(20) << 40);
-    c.tensors.v_scale = (float *)(UINT64_C(21) << 40);
-    c.plan.problem.kv_scales = GLINT_SCALES_ROW;
-    for (uint32_t kv_dtype = GLINT_I8; kv_dtype <= GLINT_E4M3; kv_dtype++) {
-        c.plan.problem.kv_dtype = kv_dtype;
+    for (int i = 0; i < 12; i++) {
+        const int64_t seqlen_q = i / 4 * 7; /* 0 tokens: one block looks at the lengths */
+        prepare(&c, context, GLINT_FORWARD, 3, seqlen_q, 70, 4, 2, GLINT_MASK_NONE);
+        struct glint_append a = GLINT_APPEND_INIT;
+        a.dtype = GLINT_F32;
+        a.k = c.tensors.dk;
+        a.v = c.tensors.dv;
+        a.k_strides = c.problem.dk;
+        a.v_strides = c.problem.dv;
+        c.tensors.k_scale = (float *)(UINT64_C(20) << 40);
+        c.tensors.v_scale = (float *)(UINT64_C(21) << 40);
+        c.plan.problem.kv_dtype = scales[i % 4][0];
+        c.plan.problem.kv_scales = scales[i % 4][1];
         c.plan.internal[GLINT_PLAN_SUM_WORD] = glint_plan_sum(&c.plan);
         fake_recount();
-        ck_assert_int_eq(glint_append(&c.plan, &a, &c.tensors, NULL), GLINT_BAD_APPEND);
-        ck_assert_uint_eq(fake.all_calls, 0);
-        ck_assert_int_eq(glint_explain_append(&c.plan, &a, &c.tensors, NULL, text, sizeof text, NULL), GLINT_BAD_APPEND);
-        ck_assert_msg(strstr(text, kv_dtype == GLINT_I8 ? "kv_dtype is 4; a GPU" : "kv_dtype is 5; a GPU") != NULL, "%s", text);
+        ck_assert_int_eq(glint_append(&c.plan, &a, &c.tensors, &mark), GLINT_OK);
+        ck_assert_uint_eq(fake.all_calls, 4);
+        const int64_t rows = 2 * 3 * (seqlen_q == 0 ? 1 : 2 * seqlen_q);
+        check_launch(0, "glint_append_narrow_rows", (uint32_t)((rows + 15) / 16), 128, 0, &mark);
+        const struct glint_append_narrow_params *p = &fake.launch[0].params.append_narrow;
+        check_view(&p->base.k, c.tensors.k, &c.problem.k);
+        check_view(&p->base.new_v, a.v, &a.v_strides);
+        ck_assert_ptr_eq(p->k_scale, c.tensors.k_scale);
+        ck_assert_ptr_eq(p->v_scale, c.tensors.v_scale);
+        ck_assert_int_eq(p->base.tokens, seqlen_q == 0 ? 3 : 3 * seqlen_q);
+        ck_assert_int_eq(p->token_rows, seqlen_q == 0 ? 1 : 2);
+        ck_assert_uint_eq(p->base.dtype, scales[i % 4][0]);
+        ck_assert_uint_eq(p->base.new_dtype, GLINT_F32);
+        ck_assert_uint_eq(p->own, i % 4 < 2);
+        ck_assert_int_eq(p->unit_scales, 70);
+        ck_assert_int_eq(p->head_scales, i % 4 == 2);
+        ck_assert_int_eq(p->base.blocks, (rows + 15) / 16);
     }
+    c.plan.problem.kv_dtype = GLINT_I8; /* of a tensor's scale int8 has no NaN */
+    c.plan.internal[GLINT_PLAN_SUM_WORD] = glint_plan_sum(&c.plan);
+    struct glint_append a = GLINT_APPEND_INIT;
+    a.dtype = GLINT_F32;
+    fake_recount();
+    ck_assert_int_eq(glint_append(&c.plan, &a, &c.tensors, NULL), GLINT_BAD_APPEND);
+    ck_assert_uint_eq(fake.all_calls, 0);
+    ck_assert_int_eq(glint_explain_append(&c.plan, &a, &c.tensors, NULL, text, sizeof text, NULL), GLINT_BAD_APPEND);
+    ck_assert_msg(strstr(text, "kv_scales is 1; rows of int8 are made with a scale each") != NULL, "%s", text);
     close_clean(context);
 }
 END_TEST

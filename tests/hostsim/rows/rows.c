@@ -383,6 +383,8 @@ struct appending {
     struct twin *fault;
 };
 
+enum { MOST_DIM = 528 };
+
 static struct glint_plan plan_of(enum glint_dtype dtype, int64_t batch, int64_t seqlen_q, int64_t seqlen_k, int64_t heads_q,
                                  int64_t heads_kv)
 {
@@ -397,14 +399,47 @@ static struct glint_plan plan_of(enum glint_dtype dtype, int64_t batch, int64_t 
     return plan;
 }
 
+/* Elements of a row of 8 bits, of the kinds that the formulas in glint.h tell apart, in turns: zeros, ties of int8 and of e4m3, scales that are
+ * subnormal or just above that, the largest numbers, infinities and NaN. */
+static void narrow_row(float *x, int64_t d, struct rand *r)
+{
+    const int kind = (int)rand_below(r, 12);
+    for (int64_t i = 0; i < d; i++) {
+        const float sign = rand_below(r, 2) ? -1.0f : 1.0f;
+        switch (kind) {
+        case 0: x[i] = 0.0f * sign; break;
+        case 1: x[i] = i == 0 ? -127.0f : (float)rand_below(r, 254) - 126.5f; break;
+        case 2: x[i] = i == 0 ? 448.0f : sign * ldexpf((float)(2 * rand_below(r, 16) + 17), (int)rand_below(r, 20) - 13); break;
+        case 3: x[i] = rand_normal(r) * 0x1p-130f; break;
+        case 4: x[i] = rand_normal(r) * 0x1p-119f; break;
+        case 5: x[i] = sign * 0x1.fffffep127f; break;
+        case 6: x[i] = sign * ldexpf(1.0f + (float)rand_below(r, 4096) * 0x1p-12f, (int)rand_below(r, 276) - 149); break;
+        default: x[i] = rand_normal(r); break;
+        }
+    }
+    if (kind == 7)
+        x[rand_below(r, d)] = rand_below(r, 2) ? INFINITY : -INFINITY;
+    if (kind == 8)
+        x[rand_below(r, d)] = rand_below(r, 2) ? NAN : -NAN;
+}
+
+/* `narrow`: for rows of 8 bits. */
 static void new_rows(const void **host, const void **device, struct glint_strides *strides, const struct glint_problem *p,
-                     enum glint_dtype dtype, struct rand *r)
+                     enum glint_dtype dtype, bool narrow, struct rand *r)
 {
     *strides = strides_of((enum layout)rand_below(r, LAYOUTS), p->batch, p->heads_kv, p->seqlen_q, p->head_dim, 8);
     struct twin *const t =
         twin_make(elements_of(strides, p->batch, p->heads_kv, p->seqlen_q, p->head_dim) * (int64_t)dtype_bytes(dtype));
     for (size_t i = 0; i < t->bytes / dtype_bytes(dtype); i++)
         dtype_store(dtype, t->host + i * dtype_bytes(dtype), number(r));
+    for (int64_t row = 0; narrow && row < p->batch * p->heads_kv * p->seqlen_q; row++) {
+        float x[MOST_DIM];
+        const int64_t at = row / (p->heads_kv * p->seqlen_q) * strides->batch + row / p->seqlen_q % p->heads_kv * strides->head +
+                           row % p->seqlen_q * strides->row;
+        narrow_row(x, p->head_dim, r);
+        for (int64_t i = 0; i < p->head_dim; i++)
+            dtype_store(dtype, t->host + (size_t)(at + i) * dtype_bytes(dtype), x[i]);
+    }
     *host = t->host;
     *device = t->device;
 }
@@ -420,24 +455,50 @@ static int32_t *words(struct twin *t)
     return (int32_t *)(void *)t->host;
 }
 
-/* page_rows 0: linear. `wild`: lengths and pages that are none among the others. */
-static void append_make(struct appending *x, enum glint_dtype dtype, int64_t page_rows, bool wild, uint64_t seed)
+/* K or V of the cache, and its scales, which lie as enum glint_scales says. */
+static struct twin *cache(struct glint_strides *strides, int64_t units, int64_t rows, const struct glint_problem *p, struct rand *r)
 {
+    const int64_t element = p->kv_dtype != 0 ? 1 : (int64_t)dtype_bytes((enum glint_dtype)p->dtype);
+    *strides = strides_of((enum layout)rand_below(r, REPEATED), units, p->heads_kv, rows, p->head_dim, p->kv_dtype != 0 ? 16 : 8);
+    return twin_make(elements_of(strides, units, p->heads_kv, rows, p->head_dim) * element);
+}
+
+static struct twin *scales(int64_t units, int64_t rows, const struct glint_problem *p, struct rand *r)
+{
+    static const float odd[] = {0.0f, -0.0f, 0x1p-149f, 0x1p-130f, -2.0f, 0x1p127f, INFINITY, -INFINITY, NAN};
+    const int64_t count = p->kv_scales == GLINT_SCALES_ROW    ? units * p->heads_kv * rows
+                          : p->kv_scales == GLINT_SCALES_HEAD ? p->heads_kv
+                                                              : 1;
+    struct twin *const t = twin_make(count * 4);
+    for (int64_t i = 0; i < count && p->kv_scales != GLINT_SCALES_ROW; i++) {
+        const float scale = rand_below(r, 3) ? expf(2.0f * rand_normal(r)) : odd[rand_below(r, 9)];
+        memcpy(t->host + 4 * i, &scale, 4);
+    }
+    return t;
+}
+
+/* page_rows 0: linear. kv_dtype and kv_scales as a problem's. `wild`: lengths and pages that are none among the others. */
+static void append_make(struct appending *x, enum glint_dtype dtype, uint32_t kv_dtype, uint32_t kv_scales, int64_t page_rows,
+                        bool wild, uint64_t seed)
+{
+    static const int64_t narrow_dims[] = {16, 64, 80, 128, MOST_DIM};
     struct rand r = rand_stream(seed, 9);
     const int64_t batch = 1 + rand_below(&r, 5), heads = 1 + rand_below(&r, 3),
                   seqlen_q = seed % 11 == 5 ? 0 : 1 + rand_below(&r, 9);
     x->plan = plan_of(dtype, batch, seqlen_q, 40, heads * (1 + rand_below(&r, 2)), heads);
     struct glint_problem *const p = &x->plan.problem;
     const enum glint_dtype from = rand_below(&r, 2) ? dtype : GLINT_F32;
+    p->head_dim = kv_dtype != 0 ? narrow_dims[rand_below(&r, 5)] : p->head_dim;
+    p->kv_dtype = kv_dtype;
+    p->kv_scales = kv_scales;
     p->page_rows = page_rows;
     p->pages_per_sequence = page_rows == 0 ? 0 : (40 + page_rows - 1) / page_rows + 1;
     p->pages = page_rows == 0 ? 0 : batch * p->pages_per_sequence + 2;
     p->pages += page_rows > 0 && p->pages % 7 == 0; /* 7 i + 1 of the table names each page once */
     const int64_t units = page_rows > 0 ? p->pages : batch, rows = page_rows > 0 ? page_rows : 40;
-    p->k = strides_of((enum layout)rand_below(&r, REPEATED), units, heads, rows, 72, 8);
-    p->v = strides_of((enum layout)rand_below(&r, REPEATED), units, heads, rows, 72, 8);
-    struct twin *const k = twin_make(elements_of(&p->k, units, heads, rows, 72) * (int64_t)dtype_bytes(dtype));
-    struct twin *const v = twin_make(elements_of(&p->v, units, heads, rows, 72) * (int64_t)dtype_bytes(dtype));
+    struct twin *const k = cache(&p->k, units, rows, p, &r), *const v = cache(&p->v, units, rows, p, &r);
+    struct twin *const k_scale = kv_dtype != 0 ? scales(units, rows, p, &r) : NULL;
+    struct twin *const v_scale = kv_dtype != 0 ? scales(units, rows, p, &r) : NULL;
     struct twin *const seqlens_q = rand_below(&r, 3) ? twin_make(batch * 4) : NULL, *const seqlens_k = twin_make(batch * 4);
     struct twin *const table = page_rows > 0 ? twin_make(batch * p->pages_per_sequence * 4) : NULL;
     x->fault = rand_below(&r, 4) ? twin_make(4) : NULL;
@@ -462,15 +523,27 @@ static void append_make(struct appending *x, enum glint_dtype dtype, int64_t pag
         x->t[on].seqlens_q = !seqlens_q ? NULL : on ? seqlens_q->device : words(seqlens_q);
         x->t[on].seqlens_k = on ? seqlens_k->device : words(seqlens_k);
         x->t[on].page_table = !table ? NULL : on ? table->device : words(table);
+        x->t[on].k_scale = !k_scale ? NULL : on ? k_scale->device : (float *)(void *)k_scale->host;
+        x->t[on].v_scale = !v_scale ? NULL : on ? v_scale->device : (float *)(void *)v_scale->host;
         x->t[on].fault = !x->fault ? NULL : on ? x->fault->device : (uint32_t *)(void *)x->fault->host;
     }
     struct glint_strides s[2];
-    new_rows(&x->a[0].k, &x->a[1].k, &s[0], p, from, &r);
-    new_rows(&x->a[0].v, &x->a[1].v, &s[1], p, from, &r);
+    new_rows(&x->a[0].k, &x->a[1].k, &s[0], p, from, kv_dtype != 0, &r);
+    new_rows(&x->a[0].v, &x->a[1].v, &s[1], p, from, kv_dtype != 0, &r);
     for (int on = 0; on < 2; on++) {
         x->a[on].k_strides = s[0];
         x->a[on].v_strides = s[1];
     }
+}
+
+static void append_both(struct appending *x, const char *what, uint64_t seed)
+{
+    twins_put();
+    sim_seed(seed + 1);
+    EXPECT(glint_cpu_backend.append(cpu, &x->plan, &x->a[0], &x->t[0], NULL) == GLINT_OK, "seed %llu", (unsigned long long)seed);
+    EXPECT(gpu->backend->append(gpu, &x->plan, &x->a[1], &x->t[1], NULL) == GLINT_OK, "seed %llu", (unsigned long long)seed);
+    EXPECT(sim_findings() == 0, "%s %llu: %s", what, (unsigned long long)seed, sim_finding_text(0));
+    twins_equal(what, seed);
 }
 
 /* What is written, where, what is left out, and the word for a fault: linear and in pages, in every dtype, with lengths and pages of
@@ -482,18 +555,33 @@ static void append_bits(void)
     uint64_t faults = 0, right = 0;
     open_both();
     for (uint64_t seed = 0; seed < 150; seed++) {
-        append_make(&x, (enum glint_dtype)(GLINT_F32 + seed % 3), page_rows[seed % 5], seed % 4 != 0, seed);
-        twins_put();
-        sim_seed(seed + 1);
-        EXPECT(glint_cpu_backend.append(cpu, &x.plan, &x.a[0], &x.t[0], NULL) == GLINT_OK, "seed %llu", (unsigned long long)seed);
-        EXPECT(gpu->backend->append(gpu, &x.plan, &x.a[1], &x.t[1], NULL) == GLINT_OK, "seed %llu", (unsigned long long)seed);
-        twins_equal("append", seed);
+        append_make(&x, (enum glint_dtype)(GLINT_F32 + seed % 3), 0, GLINT_SCALES_NONE, page_rows[seed % 5], seed % 4 != 0, seed);
+        append_both(&x, "append", seed);
         faults += x.fault && words(x.fault)[0] != -1;
         right += x.fault && words(x.fault)[0] == -1;
         twins_drop();
     }
     EXPECT(faults > 20 && right > 20, "%llu calls with a fault, %llu without", (unsigned long long)faults,
            (unsigned long long)right);
+    close_both();
+}
+
+/* Rows of 8 bits, of every kind, and their scales; also where the host's scales are zero, subnormal, infinite or NaN. */
+static void append_narrow(void)
+{
+    static const int64_t page_rows[] = {0, 16, 0, 64, 256};
+    static const uint32_t kinds[][2] = {{GLINT_I8, GLINT_SCALES_ROW},
+                                        {GLINT_E4M3, GLINT_SCALES_ROW},
+                                        {GLINT_E4M3, GLINT_SCALES_HEAD},
+                                        {GLINT_E4M3, GLINT_SCALES_TENSOR}};
+    static struct appending x;
+    open_both();
+    for (uint64_t seed = 0; seed < 240; seed++) {
+        append_make(&x, (enum glint_dtype)(GLINT_F32 + seed % 3), kinds[seed / 3 % 4][0], kinds[seed / 3 % 4][1],
+                    page_rows[seed / 12 % 5], seed % 4 != 0, 5000 + seed);
+        append_both(&x, "append in 8 bits", seed);
+        twins_drop();
+    }
     close_both();
 }
 
@@ -504,7 +592,7 @@ static void append_call(void)
     char text[512];
     open_both();
     for (uint64_t seed = 0; seed < 12; seed++) {
-        append_make(&x, seed % 2 ? GLINT_BF16 : GLINT_F32, seed % 4 < 2 ? 0 : 16, seed % 3 != 0, 1000 + seed);
+        append_make(&x, seed % 2 ? GLINT_BF16 : GLINT_F32, 0, GLINT_SCALES_NONE, seed % 4 < 2 ? 0 : 16, seed % 3 != 0, 1000 + seed);
         struct glint_problem p = x.plan.problem;
         EXPECT(glint_plan(gpu, &p, GLINT_FORWARD, &x.plan) == GLINT_OK, "seed %llu", (unsigned long long)seed);
         twins_put();
@@ -609,9 +697,8 @@ static void far(void)
 }
 
 static const struct contract_case cases[] = {
-    {"merge_bits", merge_bits, 0},         {"merge_of_nothing", merge_of_nothing, 0},
-    {"merge_in_place", merge_in_place, 0}, {"merge_special", merge_special, 0},
-    {"merge_refusals", merge_refusals, 0}, {"append_bits", append_bits, 0},
-    {"append_call", append_call, 0},       {"far", far, 0},
+    {"merge_bits", merge_bits, 0},       {"merge_of_nothing", merge_of_nothing, 0}, {"merge_in_place", merge_in_place, 0},
+    {"merge_special", merge_special, 0}, {"merge_refusals", merge_refusals, 0},     {"append_bits", append_bits, 0},
+    {"append_narrow", append_narrow, 0}, {"append_call", append_call, 0},           {"far", far, 0},
 };
 CONTRACT_MAIN("rows", cases)
