@@ -125,13 +125,15 @@ function decode.fits(family, key, tile, arch)
   return model.record_of(family, key, tile, { arch }) ~= nil
 end
 
-local MOST_DIM = 256 -- larger ones spill registers
+-- The largest head dim of which no kernel spills registers: with what nvcc 13.0 makes of it.
+local MOST_DIM, MOST_DIM_OF = 512, { ["100"] = 320, ["110"] = 320, ["120"] = 320 }
 
 --- Tiles for `key` on one architecture that fit, those with the most bytes on their way first: { tile =, how =, cost = } each. Steps are as
--- large as leaves three tiles at least; what is done once a step then shows least.
+-- large as leaves three tiles at least; what is done once a step then shows least. Beyond head_dim 256 more keys a step would spill registers.
 function decode.candidates(family, key, arch)
   local found = {}
-  for _, n in ipairs(key.head_dim <= MOST_DIM and key.dtype ~= "f32" and { 64, 128, 256 } or {}) do
+  local goes = key.head_dim <= (MOST_DIM_OF[arch] or MOST_DIM) and key.dtype ~= "f32"
+  for _, n in ipairs(not goes and {} or key.head_dim > 256 and { 64 } or { 64, 128, 256 }) do
     for stages = 1, MOST_STAGES do
       local tile = { m = 8, n = n, warps = WARPS, stages = stages, chunk_steps = n == 64 and 8 or 4, blocks_per_sm = 1 }
       local record = model.record_of(family, key, tile, { arch })

@@ -1,6 +1,7 @@
 $ local mma = "mma_m16n8k16_" .. dtype
 $ local row_tiles = tile_m // 8
-$ local q_kept = padded_dim // 8 * row_tiles <= 64
+$ local large = padded_dim > 256 -- the sums of O take so many registers that Q stays in shared memory, and no step's are apart
+$ local q_kept = padded_dim // 8 * row_tiles <= 64 and not large
 $ local dim_tiles = padded_dim // 16
 $ local uneven = dim_tiles % warps ~= 0
 $ local masked, band = mask ~= "none", mask == "band"
@@ -1178,15 +1179,23 @@ $ end
     }
 }
 
+$ if large then
+/* O^T += V^T P^T of this warp's columns, which are as many chains of products as hide a product's time. begin_copies() comes after V's last
+ * fragments. */
+$ else
 /* O^T += V^T P^T of this warp's columns; even and odd k steps apart, as for the scores. begin_copies() comes after V's last fragments. */
+$ end
 template <class begin_copies_t>
 GLINT_DEVICE void add_values(output_t o, uint32_t p_tile, uint32_t v_lane, uint32_t warp, ${with_nan and "uint32_t &codes, " or kv_dtype == "i8" and "const struct signs &signs, " or ""}begin_copies_t begin_copies)
 {
+$ local to = large and "o[dt][rt]" or "k == 0 ? o[dt][rt] : sums[dt][rt]"
+$ if not large then
     output_t sums;
 
 #pragma unroll
     for (int i = 0; i < DIM_MINE * ROW_TILES * 4; ++i)
         sums[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4] = 0.0f;
+$ end
 #pragma unroll
     for (int kk = 0; kk < TILE_N / 16; kk += 2) {
         uint32_t p[ROW_TILES][4];
@@ -1215,7 +1224,7 @@ $ if with_nan then
 $ end
 #pragma unroll
                 for (int rt = 0; rt < ROW_TILES; ++rt)
-                    ${mma}(k == 0 ? o[dt][rt] : sums[dt][rt], a, p[rt][2 * k], p[rt][2 * k + 1]);
+                    ${mma}(${to}, a, p[rt][2 * k], p[rt][2 * k + 1]);
             }
         }
 $ else
@@ -1234,17 +1243,21 @@ $ end
                 const uint32_t a[4] = {v[0], v[2], v[1], v[3]};
 #pragma unroll
                 for (int rt = 0; rt < ROW_TILES; ++rt)
-                    ${mma}(k == 0 ? o[dt][rt] : sums[dt][rt], a, p[rt][2 * k], p[rt][2 * k + 1]);
+                    ${mma}(${to}, a, p[rt][2 * k], p[rt][2 * k + 1]);
             }
 $ end
     }
     begin_copies();
+$ if kv_dtype == "i8" or not large then
 #pragma unroll
     for (int i = 0; i < DIM_MINE * ROW_TILES * 4; ++i)
-$ if kv_dtype == "i8" then
+$ end
+$ if kv_dtype == "i8" and large then
+        o[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4] *= UNIT;
+$ elseif kv_dtype == "i8" then
         o[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4] =
             (o[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4] + sums[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4]) * UNIT;
-$ else
+$ elseif not large then
         o[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4] += sums[i / (ROW_TILES * 4)][i / 4 % ROW_TILES][i % 4];
 $ end
 }

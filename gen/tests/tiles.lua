@@ -146,7 +146,23 @@ harness.case("a decode tile without a measured one has the most bytes on their w
       last = candidate.cost
     end
   end
-  harness.is(#sm80.candidates({ pass = "dec", dtype = "bf16", head_dim = 264, mask = "causal" }, "90"), 0)
+end)
+
+harness.case("decode goes on to head_dim 512, with so many keys a step as spill no registers; on later architectures to 320", function()
+  local function found(head_dim, arch, kv_dtype)
+    return sm80.candidates({ pass = "dec", dtype = "bf16", kv_dtype = kv_dtype, narrow = kv_dtype ~= nil, head_dim = head_dim, mask = "causal" }, arch)
+  end
+  for _, arch in ipairs({ "80", "87", "90" }) do
+    for head_dim = 264, 512, 8 do
+      local best = found(head_dim, arch)[1]
+      harness.is(best.tile.n, 64)
+      harness.yes(head_dim % 16 ~= 0 or found(head_dim, arch, "i8")[1].tile.n == 64, arch)
+    end
+    harness.is(#found(520, arch), 0)
+  end
+  for _, arch in ipairs(sm80.all_targets) do harness.yes(#found(320, arch) > 0, arch) end
+  for _, arch in ipairs({ "100", "110", "120" }) do harness.is(#found(328, arch), 0) end
+  harness.yes(#found(336, "86") > 0 and #found(352, "86") == 0) -- 99 KiB
 end)
 
 harness.case("every multiple of 8 up to 1024 expands for every ISA", function()

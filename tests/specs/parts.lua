@@ -1,11 +1,11 @@
 -- The query heads of a key head shared by several blocks, at every length: the library's own spec does it for long sequences alone, which no check
--- in the simulator reaches. One head, two or three a part, with each strategy of warps. And decode of K and V of 8 bits on a GPU, which that spec has
--- not. For tests only, in the same build as the library's own spec.
+-- in the simulator reaches. One head, two or three a part, with each strategy of warps. And decode of K and V of 8 bits on a GPU, and of head dims
+-- beyond 256, which that spec has not. For tests only, in the same build as the library's own spec.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "bf16" },
   kv_dtypes = { "same", "i8", "e4m3" },
-  head_dims = { 40, 128 },
+  head_dims = { 40, 128, 320, 512 },
   masks = { "none", "causal" },
   families = {
     sm80 = {
@@ -22,14 +22,21 @@ return {
           },
           [128] = { { dtypes = { "bf16" }, m = 32, n = 16, warps = 4, d_split = 2, part_heads = 3, parts_from = 0 } },
         },
-        dec = { { m = 8, n = 64, stages = 2, chunk_steps = 2 } },
+        dec = {
+          { m = 8, n = 64, stages = 2, chunk_steps = 2 },
+          [320] = { { dtypes = { "bf16" }, m = 8, n = 64, stages = 1, chunk_steps = 2 } },
+          [512] = { { dtypes = { "bf16" }, m = 8, n = 64, stages = 1, chunk_steps = 2 } },
+        },
       },
     },
   },
   exclude = {
-    { dtype = "f32", head_dim = 128, reason = "one head dim of float32 is enough, and two warps share no columns in it" },
+    { dtype = "f32", head_dim = { 128, 320, 512 }, reason = "one head dim of float32 is enough, and two warps share no columns in it" },
     { kv_dtype = { "i8", "e4m3" }, pass = "fwd", reason = "of 8 bits GPUs have decode alone" },
-    { kv_dtype = "same", pass = "dec", reason = "the library's own spec and that of odd head dims have it" },
+    { kv_dtype = "same", pass = "dec", head_dim = 128, reason = "the library's own spec and that of odd head dims have it" },
+    { pass = { "fwd", "bwd" }, head_dim = { 320, 512 }, reason = "no tile of these passes has room for them" },
+    { kv_dtype = { "i8", "e4m3" }, head_dim = 320, reason = "one head dim beyond 256 is enough for them" },
+    { kv_dtype = "e4m3", head_dim = 512, reason = "and one of the two" },
     { pass = "dec", head_dim = 40, reason = "rows of 8 bits are whole pieces of 16 bytes" },
   },
 }
