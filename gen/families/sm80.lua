@@ -253,7 +253,7 @@ function sm80.complete(record)
   record.device_lengths = takes_lengths and record.device_lengths or false
   record.device_ragged = (takes_lengths or (record.pass == "dec" and not record.narrow)) and record.device_ragged or false
   local finds_pages = record.pass == "dec" or (record.pass == "fwd" and record.device_lengths)
-  record.device_pages = finds_pages and not record.narrow and record.device_pages or false
+  record.device_pages = finds_pages and record.device_pages or false
   if record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
     record.page_chunks = page_chunks(record)

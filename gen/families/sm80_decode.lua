@@ -38,9 +38,10 @@ function decode.parts(record, tile)
     tile("P", 1, m, n, bytes), tile("maxima, sums", 2, record.warps, m, 4), record.narrow and tile("scales", 2 * record.stages, n, 1, 4) or nil }
 end
 
---- What the kernel that finds K and V in pages has besides: 16 bytes for each run of rows that a warp copies from one page.
+--- What the kernel that finds K and V in pages has besides: 16 bytes for each run of rows that a warp copies from one page, and of 8 bits as many
+--- for its scales.
 function decode.runs_bytes(record)
-  return WARPS * (record.n * record.page_chunks // record.threads) * 16
+  return WARPS * (record.n * record.page_chunks // record.threads) * (record.narrow and 32 or 16)
 end
 
 --- struct glint_gpu_launch, in launch order.

@@ -10,6 +10,8 @@ $ local kv = narrow and "KV_BYTES" or "BYTES" -- bytes of an element of K and V
 $ local of_q = narrow and "Q_" or ""         -- chunks of a row of Q, where they are not those of K
 $ local call = narrow and "struct glint_decode_scales_params" or "struct glint_decode_params"
 $ local base = narrow and "&p->base" or "p"
+$ local paged_call = narrow and "struct glint_decode_scaled_pages_params" or "struct glint_decode_pages_params"
+$ local of_pages = narrow and "&p->pages" or "p"
 $ local with_nan = kv_dtype == "e4m3"
 $ local chains = narrow and tile_n // (16 * warps) * row_tiles >= 2 and 1 or 2 -- of products in a score: with as many accumulators as hide a product's time, one
 /* Few queries against many keys. One block of ${warps} warps takes ${tile_m} rows, (query, query head) pairs of one key head, and walks over a
@@ -707,7 +709,12 @@ $ if device_pages then
 
 enum {
     RUN_ROWS = COPY_ROWS / WARPS, /* 4, 8 or 16 */
+$ if narrow then
+    RUN_BYTES = 32,
+    RUNS_BYTES = COPIES * RUN_BYTES, /* of a warp */
+$ else
     RUNS_BYTES = COPIES * 16,     /* of a warp */
+$ end
 };
 
 /* The same of pages. Of a step's keys a warp copies COPIES runs of neighbouring rows, and a run lies in one page. A lane looks up the page of a run,
@@ -716,7 +723,11 @@ enum {
 struct paged_copier {
     struct cursor at;
     int64_t k_mine, v_mine; /* where this thread's part of a run of K and of V is, in bytes from the run's first row on */
+$ if narrow then
+    uint32_t runs, stage;   /* runs: in shared memory, [run]: addresses of K and of V, and after them the place of its first key's scales */
+$ else
     uint32_t runs, stage;   /* runs: in shared memory, [run]: addresses of K and of V */
+$ end
     int32_t row, page;      /* of this lane's run: its first row in a step, and the page as the table has it */
     bool first;             /* of an item's steps */
 };
@@ -729,7 +740,7 @@ GLINT_DEVICE int32_t row_of_run(uint32_t warp)
 
 GLINT_DEVICE int64_t part_of_run(const struct glint_gpu_view *view)
 {
-    return thread_index() / PAGE_CHUNKS % RUN_ROWS * view->row * BYTES + thread_index() % PAGE_CHUNKS * 16;
+    return thread_index() / PAGE_CHUNKS % RUN_ROWS * view->row * ${kv} + thread_index() % PAGE_CHUNKS * 16;
 }
 
 GLINT_DEVICE int32_t key_of_run(const struct paged_copier &c)
@@ -766,18 +777,32 @@ GLINT_DEVICE void note_bad_page(const struct glint_decode_pages_params *p, const
 }
 
 /* Where the runs of the step begin that look_up_pages has found: for the lanes of the warp. */
-GLINT_DEVICE void place_runs(const struct glint_decode_pages_params *p, const struct paged_copier &c)
+GLINT_DEVICE void place_runs(const ${paged_call} *${narrow and "in" or "p"}, const struct paged_copier &c)
 {
+$ if narrow then
+    const struct glint_decode_pages_params *const p = &in->pages;
+$ end
     const int32_t key = key_of_run(c), row = key & ((1 << p->page_shift) - 1), page = max(0, min(c.page, p->pages - 1));
-    const uint64_t k = (uint64_t)view_row(&p->base.k, page, c.at.tile.head_kv, row, BYTES);
-    const uint64_t v = (uint64_t)view_row(&p->base.v, page, c.at.tile.head_kv, row, BYTES);
+    const uint64_t k = (uint64_t)view_row(&p->base.k, page, c.at.tile.head_kv, row, ${kv});
+    const uint64_t v = (uint64_t)view_row(&p->base.v, page, c.at.tile.head_kv, row, ${kv});
     const uint32_t words[4] = {(uint32_t)k, (uint32_t)(k >> 32), (uint32_t)v, (uint32_t)(v >> 32)};
+$ if narrow then
+    const uint64_t scale = (uint64_t)(page * in->scale_page + c.at.tile.head_kv * in->scale_head + row * (int64_t)in->scale_row);
+    const uint32_t of_scales[4] = {(uint32_t)scale, (uint32_t)(scale >> 32), 0, 0};
+$ end
 
     if (page != c.page && p->base.fault)
         note_bad_page(p, c);
     warp_sync(); /* no lane reads those of the step before any more */
+$ if narrow then
+    if (lane_index() < COPIES) {
+        st_shared_u32x4(c.runs + lane_index() * RUN_BYTES, words);
+        st_shared_u32x4(c.runs + lane_index() * RUN_BYTES + 16, of_scales);
+    }
+$ else
     if (lane_index() < COPIES)
         st_shared_u32x4(c.runs + lane_index() * 16, words);
+$ end
     warp_sync();
 }
 
@@ -791,7 +816,7 @@ GLINT_DEVICE void copy_runs(const struct paged_copier &c, const int of_v, int64_
 
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) /* all of them first: a load between copies waits for those before it */
-        ld_shared_u32x4(words[i], c.runs + i * 16);
+        ld_shared_u32x4(words[i], c.runs + i * ${narrow and "RUN_BYTES" or "16"});
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
         const char *const from = (const char *)((uint64_t)words[i][2 * of_v + 1] << 32 | words[i][2 * of_v]) + mine;
@@ -803,13 +828,32 @@ GLINT_DEVICE void copy_runs(const struct paged_copier &c, const int of_v, int64_
     }
 }
 
+$ if narrow then
+/* And of the scales of the keys of this warp's runs; a key past the end has 0. */
+GLINT_DEVICE void copy_paged_scales(const struct glint_decode_scaled_pages_params *p, const float *scales, const struct paged_copier &c, uint32_t to)
+{
+#pragma unroll
+    for (int i = 0; i < (WARP_KEYS + 31) / 32; ++i) {
+        const uint32_t index = i * 32 + lane_index(), run = min(index / RUN_ROWS, (uint32_t)COPIES - 1), row = index % RUN_ROWS;
+        const uint32_t at = c.runs + run * RUN_BYTES + 16, key = run * COPY_ROWS + thread_index() / 32 * RUN_ROWS + row;
+        const float *const from = scales + (int64_t)((uint64_t)ld_shared_u32(at + 4) << 32 | ld_shared_u32(at));
+
+        if (WARP_KEYS % 32 == 0 || index < WARP_KEYS)
+            cp_async_4(to + key * 4, from + row * (int64_t)p->scale_row, c.at.step * TILE_N + (int32_t)key < c.at.own.keys);
+    }
+}
+
+$ end
 /* As copy_keys, of the step that look_up_pages has found. */
 template <class of_item_t>
-GLINT_DEVICE void copy_paged_keys(const struct glint_decode_pages_params *p, struct paged_copier &c, uint32_t k_tiles, of_item_t of_item)
+GLINT_DEVICE void copy_paged_keys(const ${paged_call} *p, struct paged_copier &c, uint32_t k_tiles, ${narrow and "uint32_t scales, " or ""}of_item_t of_item)
 {
     if (c.at.step < c.at.end) {
         place_runs(p, c);
         copy_runs(c, 0, c.k_mine, k_tiles + c.stage);
+$ if narrow then
+        copy_paged_scales(p, p->k_scale, c, scales_of_stage(scales, c.stage));
+$ end
         if (c.first)
             of_item();
         c.first = false;
@@ -818,14 +862,21 @@ GLINT_DEVICE void copy_paged_keys(const struct glint_decode_pages_params *p, str
 }
 
 /* The same of the V of that step; then the next step's pages. */
-GLINT_DEVICE void copy_paged_values(const struct glint_decode_pages_params *p, struct paged_copier &c, uint32_t v_tiles)
+GLINT_DEVICE void copy_paged_values(const ${paged_call} *p, struct paged_copier &c, uint32_t v_tiles${narrow and ", uint32_t scales" or ""})
 {
+$ if narrow then
+    if (c.at.step < c.at.end) {
+        copy_runs(c, 1, c.v_mine, v_tiles + c.stage);
+        copy_paged_scales(p, p->v_scale, c, scales_of_stage(scales, c.stage));
+    }
+$ else
     if (c.at.step < c.at.end)
         copy_runs(c, 1, c.v_mine, v_tiles + c.stage);
+$ end
     cp_async_commit();
     c.stage = c.stage == (STAGES - 1) * K_BYTES ? 0 : c.stage + K_BYTES;
     ++c.at.step;
-    look_up_pages(p, c);
+    look_up_pages(${of_pages}, c);
 }
 
 $ end
@@ -1311,9 +1362,9 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_${kind}(GLINT_PARAMS(struct gl
     const struct glint_decode_params &p = in_pages.base;
 $ elseif paged then
 /* The same over K and V in pages. */
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(struct glint_decode_pages_params) in_pages)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(${paged_call}) in_pages)
 {
-    const struct glint_decode_params &p = in_pages.base;
+    const struct glint_decode_params &p = in_pages.${narrow and "pages.base" or "base"};
 $ elseif narrow then
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_decode_scales_params) in_scales)
 {
@@ -1351,7 +1402,10 @@ $ end
         copy_queries(&p, &c.at.tile, c.at.own.rows, q_to);
         next_q(q_to);
     };
-$ if paged then
+$ if paged and narrow then
+    auto copy_k = [&]() { copy_paged_keys(&in_pages, c, k_tiles, k_scales, copy_q); };
+    auto copy_v = [&]() { copy_paged_values(&in_pages, c, v_tiles, v_scales); };
+$ elseif paged then
     auto copy_k = [&]() { copy_paged_keys(&in_pages, c, k_tiles, copy_q); };
     auto copy_v = [&]() { copy_paged_values(&in_pages, c, v_tiles); };
 $ elseif narrow then
@@ -1377,11 +1431,11 @@ $ end
     c.stage = 0;
 $ if paged then
     c.first = true;
-    c.runs = sums + ROWS_BYTES + warp * RUNS_BYTES;
+    c.runs = ${narrow and "v_scales + STAGES * SCALE_BYTES" or "sums + ROWS_BYTES"} + warp * RUNS_BYTES;
     c.row = row_of_run(warp);
     c.k_mine = part_of_run(&p.k);
     c.v_mine = part_of_run(&p.v);
-    look_up_pages(&in_pages, c);
+    look_up_pages(&in_pages${narrow and ".pages" or ""}, c);
 $ else
     begin_copies_of_item(&p, c);
 $ end

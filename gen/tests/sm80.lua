@@ -286,6 +286,15 @@ harness.case("decode has more kernels for ragged sequences, and both of them in 
   harness.is(suffixes(" device_pages = true, device_ragged = true,"), "00 _pages01 _ragged20 _ragged_pages21 _merge00 _ragged_merge20")
 end)
 
+harness.case("of 8 bits too, with room for where the scales of a run are", function()
+  local loaded = assert(specs.open(decode("{ m = 8, n = 64 }", { [3] = '  dtypes = { "bf16" }, kv_dtypes = { "i8" },',
+    [8] = "      archs = { 80, 90 }, device_pages = true," })))
+  local main, pages = loaded.records[1].launches[1], loaded.records[1].launches[2]
+  harness.is(pages.suffix, "_pages")
+  -- 64 rows of 128 bytes in one piece: 128 threads copy 16 rows at a time
+  harness.is(pages.smem_bytes - main.smem_bytes, 4 * 4 * 32)
+end)
+
 harness.case("how many queries a decode row is taken for, a tile may say", function()
   local loaded = assert(specs.open(decode("{ m = 8, n = 64, queries_up_to = 3 }")))
   harness.is(loaded.records[1].queries_up_to, 3)

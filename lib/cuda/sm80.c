@@ -67,6 +67,19 @@ static void fill_decode_scales(const struct glint_problem *p, const struct glint
     params->scale_row = by_row;
 }
 
+/* Of pages the scales lie as the pages do: [pages, heads_kv, page_rows]. */
+static void fill_decode_scaled_pages(const struct glint_problem *p, const struct glint_tensors *tensors,
+                                     struct glint_decode_scaled_pages_params *params)
+{
+    const bool by_row = p->kv_scales == GLINT_SCALES_ROW;
+    fill_decode_pages(p, tensors, &params->pages);
+    params->k_scale = tensors->k_scale;
+    params->v_scale = tensors->v_scale;
+    params->scale_page = by_row ? p->heads_kv * p->page_rows : 0;
+    params->scale_head = by_row ? p->page_rows : p->kv_scales == GLINT_SCALES_HEAD;
+    params->scale_row = by_row;
+}
+
 static struct glint_ragged ragged_of(const struct glint_problem *p, const struct glint_tensors *tensors)
 {
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
@@ -111,11 +124,13 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
         capped->score_limit = 9.02f / capped->score_ratio;
     }
     if (row->queries_up_to > 0) {
-        if (p->page_rows > 0)
+        if (p->page_rows > 0 && p->kv_dtype != 0)
+            fill_decode_scaled_pages(p, tensors, params);
+        else if (p->page_rows > 0)
             fill_decode_pages(p, tensors, params);
         if (p->lengths == GLINT_LENGTHS_RAGGED)
             fill_decode_ragged(p, tensors, params);
-        if (p->kv_dtype != 0)
+        if (p->page_rows == 0 && p->kv_dtype != 0)
             fill_decode_scales(p, tensors, params);
         return;
     }

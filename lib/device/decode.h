@@ -71,4 +71,12 @@ struct glint_decode_scales_params {
     int32_t scale_row; /* 1, or 0 */
 };
 
+/* And of both: row r of a head of a page has the scale at [page * scale_page + head * scale_head + r * scale_row]. */
+struct glint_decode_scaled_pages_params {
+    struct glint_decode_pages_params pages;
+    const float *k_scale, *v_scale;
+    int64_t scale_page, scale_head;
+    int32_t scale_row;
+};
+
 #endif

@@ -328,10 +328,30 @@ static void put_pool(const struct experiment *e, const struct paging *p, const s
         for (int64_t key = 0; key < keys_of(e, l, b); key++) {
             const int64_t page = p->place[b * p->per_sequence + key / p->page_rows];
             for (int64_t h = 0; page >= 0 && h < tensor_heads(e, t); h++)
-                dtype_store_row(e->dtype, pool + place_in_pool(e, s, t, page, h, key % p->page_rows),
-                                tensor_row(e, e->in[t], t, b, h, key), tensor_dim(e, t));
+                store_row(e, pool + place_in_pool(e, s, t, page, h, key % p->page_rows), t, b, h, key);
         }
     e->subject->backend->copy_in(device, pool, bytes);
+}
+
+/* Scales of 8-bit K (i = 0) and V of another number for each key, or head; p: where they lie in pages, NULL for linear ones. NaN is what no key has. */
+static void put_other_scales(const struct experiment *e, uint32_t kind, const struct paging *p, int64_t batch,
+                             const struct lengths *l, float *const device[2])
+{
+    const int64_t heads = e->shape.heads_kv, rows = p ? p->page_rows : e->shape.seqlen_k;
+    const int64_t count = kind == GLINT_SCALES_ROW ? (p ? p->pages : batch) * heads * rows : kind == GLINT_SCALES_HEAD ? heads : 1;
+    for (int i = 0; i < 2; i++) {
+        float *const scales = check_memory((size_t)(count + 1) * sizeof *scales);
+        for (int64_t at = 0; at < count; at++)
+            scales[at] = kind == GLINT_SCALES_ROW ? NAN : 0.5f + (float)(3 * at + i);
+        for (int64_t b = 0; b < batch && kind == GLINT_SCALES_ROW; b++)
+            for (int64_t key = 0; key < keys_of(e, l, b); key++) {
+                const int64_t unit = p ? p->place[b * p->per_sequence + key / rows] : b;
+                for (int64_t h = 0; unit >= 0 && h < heads; h++)
+                    scales[(unit * heads + h) * rows + key % rows] =
+                        0.25f + (float)(((b * heads + h) * 1009 + key * 7 + i) % 61) / 16;
+            }
+        e->subject->backend->copy_in(device[i], scales, (size_t)count * sizeof *scales);
+    }
 }
 
 static void same_outputs(const struct experiment *e, unsigned char *const linear[TENSORS], void *const device[TENSORS],
@@ -345,8 +365,8 @@ static void same_outputs(const struct experiment *e, unsigned char *const linear
     }
 }
 
-/* Pages of each size have the bits of linear K and V, with NaN in whatever is not a key; a page outside of the pool is clamped and noted. With
- * detail ALONE of the first sequence by itself. */
+/* Pages of each size have the bits of linear K and V, with NaN in whatever is not a key; a page outside of the pool is clamped and noted. Of 8 bits
+ * with scales a row in most sets, which lie in pages too. With detail ALONE of the first sequence by itself. */
 enum { ALONE = 2 };
 
 static void pages(struct subject *subject, const struct shape *shape)
@@ -358,21 +378,34 @@ static void pages(struct subject *subject, const struct shape *shape)
         {{2, m, 0, m, m - 1}, {tile - 1, n - 1, n, 2 * tile, INT32_MAX}, false, 4},
     };
     static const int64_t page_rows[] = {16, 256, 32};
+    static const uint32_t kinds[2][3] = {{GLINT_SCALES_ROW, GLINT_SCALES_ROW, GLINT_SCALES_HEAD},
+                                         {GLINT_SCALES_ROW, GLINT_SCALES_TENSOR, GLINT_SCALES_ROW}};
     struct experiment *e = experiment_of_all(subject, shape);
+    const bool narrow = e->problem.kv_dtype != 0;
     const struct backend *backend = subject->backend;
     struct glint_problem problem = problem_of(e);
     problem.batch = shape->detail == ALONE ? 1 : BATCH;
-    const struct glint_plan linear_plan = experiment_plan(subject, &problem, GLINT_FORWARD, subject->variant, LANES_SERIAL);
+    const struct glint_problem linear_problem = problem;
     void *device[TENSORS] = {NULL};
+    float *scales[2] = {NULL, NULL};
     uint32_t *fault = check_device_memory(backend, sizeof *fault, 256, FENCE_NONE);
     int32_t *seqlens_q = check_device_memory(backend, sizeof(int32_t[BATCH]), 256, FENCE_NONE);
     int32_t *seqlens_k = check_device_memory(backend, sizeof(int32_t[BATCH]), 256, FENCE_NONE);
     for (enum tensor t = Q; t <= LSE; t++)
         device[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
+    make_scales(e, scales);
     for (int set = 0; set < 3; set++) {
         const struct lengths *l = &sets[set];
         struct glint_tensors tensors = tensors_of_set(e, device, l, seqlens_q, seqlens_k);
+        struct glint_problem of_set = linear_problem;
         unsigned char *linear[TENSORS] = {NULL};
+        if (narrow) {
+            problem.kv_scales = of_set.kv_scales = kinds[e->problem.kv_dtype == GLINT_E4M3][set];
+            put_other_scales(e, of_set.kv_scales, NULL, problem.batch, l, scales);
+            tensors.k_scale = scales[0];
+            tensors.v_scale = scales[1];
+        }
+        const struct glint_plan linear_plan = experiment_plan(subject, &of_set, GLINT_FORWARD, subject->variant, LANES_SERIAL);
         call(subject, &linear_plan, &tensors);
         for (enum tensor t = O; t <= LSE; t++) {
             linear[t] = check_memory(all_bytes(e, t) + 1);
@@ -394,7 +427,7 @@ static void pages(struct subject *subject, const struct shape *shape)
         problem.k = set == 1 ? by_row : by_head;
         problem.v = set == 0 ? by_row : by_head;
         const struct glint_plan plan = experiment_plan(subject, &problem, GLINT_FORWARD, subject->variant, LANES_SERIAL);
-        const size_t bytes = (size_t)(p.pages * by_row.batch) * dtype_bytes(e->dtype);
+        const size_t bytes = (size_t)(p.pages * by_row.batch) * dtype_bytes(tensor_dtype(e, K));
         const size_t table_bytes = sizeof(int32_t) * (size_t)(p.batch * p.per_sequence);
         void *const pool_k = check_device_memory(backend, bytes, 256, FENCE_NONE);
         void *const pool_v = check_device_memory(backend, bytes, 256, FENCE_NONE);
@@ -402,6 +435,14 @@ static void pages(struct subject *subject, const struct shape *shape)
         const uint32_t word = GLINT_NO_FAULT;
         put_pool(e, &p, &problem.k, K, pool_k, bytes, l);
         put_pool(e, &p, &problem.v, V, pool_v, bytes, l);
+        if (narrow) {
+            float *pool[2];
+            for (int i = 0; i < 2; i++)
+                pool[i] = check_device_memory(backend, (size_t)(p.pages * heads * p.page_rows) * sizeof(float), 256, FENCE_NONE);
+            put_other_scales(e, problem.kv_scales, &p, problem.batch, l, pool);
+            tensors.k_scale = pool[0];
+            tensors.v_scale = pool[1];
+        }
         backend->copy_in(table, p.entries, table_bytes);
         for (int64_t i = 0; backend->forget != NULL && i < p.batch * p.per_sequence; i++)
             if (p.entries[i] == INT32_MIN) /* no one may look at it */

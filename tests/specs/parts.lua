@@ -1,6 +1,6 @@
 -- The query heads of a key head shared by several blocks, at every length: the library's own spec does it for long sequences alone, which no check
--- in the simulator reaches. One head, two or three a part, with each strategy of warps. And decode of K and V of 8 bits on a GPU, and of head dims
--- beyond 256, which that spec has not. For tests only, in the same build as the library's own spec.
+-- in the simulator reaches. One head, two or three a part, with each strategy of warps. And decode of K and V of 8 bits on a GPU, linear and in
+-- pages, and of head dims beyond 256, which that spec has not. For tests only, in the same build as the library's own spec.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "bf16" },
@@ -10,6 +10,7 @@ return {
   families = {
     sm80 = {
       archs = { 80, 90 },
+      device_pages = true,
       tiles = {
         fwd = {
           { dtypes = { "bf16" }, m = 32, n = 32, warps = 2 },

@@ -2,7 +2,7 @@
 
 A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and
 kernels that read lengths or ragged sequences, fwd_pages, with those for pages, too, and fwd_halves, where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for
-pages, dec_ragged, with those for ragged sequences, and dec_narrow, with K and V of e4m3; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap,
+pages, dec_ragged, with those for ragged sequences, and dec_narrow, with K and V of e4m3, in pages too; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap,
 bwd_padded, bwd_halves; bwd_split, with kernels for ragged sequences, and bwd_lengths, with those that read lengths. `was` must be there exactly `count` times, in the kernel and those headers that BUILD names for it; `also` is more
 of the same change, (was, now) each. A kernel is compiled once with all of its faults, of which a run has one: choose.lua says what text can be
 chosen. A fault that is `apart`, in a constant, has a kernel of its own. `caught` lists what may catch it, any of: the kinds of report of the
@@ -1190,6 +1190,43 @@ _DECODE = [
         "of_values = scales_of_stage(v_scales, stage);",
         "of_values = scales_of_stage(v_scales, 0);",
         ["race", "pending", "answer"],
+        count = 2,  # linear, and in pages
+    ),
+    _fault(
+        "dec_narrow",
+        "dec_scale_of_the_first_row_of_a_run",
+        "all keys of a run have the scale of its first one",
+        "from + row * (int64_t)p->scale_row,",
+        "from,",
+        ["answer"],
+        cases = ["pages/*"],
+    ),
+    _fault(
+        "dec_narrow",
+        "dec_scales_of_a_sequence_for_those_of_a_page",
+        "scales in pages are looked for where linear ones of the sequence would be",
+        "page * in->scale_page",
+        "c.at.tile.batch * in->scale_page",
+        ["answer", "uninitialised", "bounds"],
+        cases = ["pages/*"],
+    ),
+    _fault(
+        "dec_narrow",
+        "dec_scales_of_the_first_head_of_a_page",
+        "all key heads of a page have the scales of the first one",
+        "c.at.tile.head_kv * in->scale_head",
+        "0 * in->scale_head",
+        ["answer"],
+        cases = ["pages/*"],
+    ),
+    _fault(
+        "dec_narrow",
+        "dec_scales_of_runs_before_they_are_placed",
+        "lanes take the places of runs and of their scales without waiting for the lanes that put them there",
+        "        st_shared_u32x4(c.runs + lane_index() * RUN_BYTES + 16, of_scales);\n    }\n    warp_sync();\n",
+        "        st_shared_u32x4(c.runs + lane_index() * RUN_BYTES + 16, of_scales);\n    }\n",
+        ["race", "uninitialised"],
+        cases = ["pages/*"],
     ),
 ]
 
