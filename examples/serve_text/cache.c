@@ -6,8 +6,8 @@
 #include "examples/train_text/attention.h"
 
 static const char NEEDS[] =
-    "serve_text --device cuda needs GPU kernels that read lengths and pages on the device: examples/serve_text/spec.lua has them, for f32 and "
-    "bf16 (./bazelw run --repo_env=GLINT_SPEC=examples/serve_text/spec.lua //examples:serve_text -- ...)";
+    "serve_text --device cuda needs GPU kernels that read lengths and pages on the device: examples/serve_text/spec.lua has them, for f32, "
+    "bf16 and i8 (./bazelw run --repo_env=GLINT_SPEC=examples/serve_text/spec.lua //examples:serve_text -- ...)";
 
 static size_t width(const struct cache *c)
 {
@@ -20,9 +20,10 @@ static size_t most_rows(const struct cache *c)
     return PREFILLS * CHUNK + c->shape.slots;
 }
 
+/* Q and O are bf16: for a cache of bf16, and on a GPU, whose decode has no float32, for one of int8. */
 static int is_16(const struct cache *c)
 {
-    return c->shape.kept == GLINT_BF16;
+    return c->shape.kept == GLINT_BF16 || (c->shape.kept == GLINT_I8 && c->gpu != NULL);
 }
 
 /* ---- plans ---- */

@@ -22,7 +22,7 @@ enum {
 /* What does not change. */
 struct cache_shape {
     size_t layers, heads, slots, pages, longest; /* longest: positions of a sequence */
-    uint32_t kept; /* enum glint_dtype of K and V: GLINT_F32, GLINT_BF16 (so are Q and O then) or GLINT_I8 */
+    uint32_t kept; /* enum glint_dtype of K and V: GLINT_F32, GLINT_BF16 (so are Q and O then) or GLINT_I8 (so on a GPU) */
 };
 
 /* Who is in a step: lengths and pages of each, as Glint reads them. */
@@ -46,7 +46,7 @@ struct cache {
     float *key_scales, *value_scales; /* of int8: [layers][pages][heads][PAGE_ROWS] */
     float *rows;                      /* on a GPU: the new rows, [rows][3][heads][HEAD_DIM] */
     float *lse;                       /* [rows][heads] */
-    uint16_t *q16, *o16;              /* of bf16, the host's: [rows][heads][HEAD_DIM] */
+    uint16_t *q16, *o16;              /* where Q and O are bf16, the host's: [rows][heads][HEAD_DIM] */
     void *q, *o;                      /* on a GPU, or of bf16: as Glint reads and writes them */
     void *workspace;
     size_t workspace_bytes;

@@ -40,7 +40,7 @@ The GNU General Public License is a free, copyleft license for software and othe
 The GNU General Public License is a free, copyleft license for software and other programs
 LINES
 
-for cache in f32 bf16; do
+for cache in f32 bf16 i8; do
     check "$cache: four lines" run --cache $cache --check --length $length "$work/lines"
     check "$cache: all of them compared" said '^checked    4 answers alone, 0 differ'
     check "$cache: on a GPU" said '^attention  prompts [a-z0-9_]*__sm.* then [a-z0-9_]*__sm'
@@ -64,13 +64,18 @@ answers others
 check "the CPU gives four answers" test "$(wc -l <"$work/others")" -eq 4
 check "they are the GPU's" cmp -s "$work/answers" "$work/others"
 
-run --cache i8
+"$cpu" --load "$work/model" --cache bf16 >"$work/log" 2>&1
 check "a cache without a kernel is refused" test $? -eq 1
-check "what would be right is said" said 'examples/serve_text/spec.lua has them, for f32 and bf16'
+check "what would be right is said" said 'head_dim'
+if [ "$where" = on_device ]; then
+    "$cpu" --load "$work/model" --device cuda >"$work/log" 2>&1
+    check "a library without kernels for the GPU is refused" test $? -eq 1
+    check "where they are is said" said 'examples/serve_text/spec.lua has them, for f32, bf16 and i8'
+fi
 check "too few pages for the longest" test "$(run --pages 31; number '.*: \([0-9]*\) pages are needed')" -eq 32
 
 [ "$where" = on_device ] && "$checkpoint" 2 2 "$work/model"
-for cache in f32 bf16; do
+for cache in f32 bf16 i8; do
     [ "$where" = on_device ] || break
     check "$cache: $steps steps" run --cache $cache --soak "$steps" --slots 16 --length 300 --longest 2000 --threads 4 --quiet
     grep -aE '^(attention|cache|served|a step|resident|GPU) ' "$work/log"
