@@ -138,7 +138,8 @@ function decode.candidates(family, key, arch)
     for stages = 1, MOST_STAGES do
       local tile = { m = 8, n = n, warps = WARPS, stages = stages, chunk_steps = n == 64 and 8 or 4, blocks_per_sm = 1 }
       local record = model.record_of(family, key, tile, { arch })
-      if record then
+      local paged = { m = 8, n = n, warps = WARPS, stages = stages, device_pages = true } -- beyond 256 there is room for that kernel, too
+      if record and (key.head_dim <= 256 or decode.fits(family, key, paged, arch)) then
         local bytes = (2 * stages - 1) * n * record.padded_dim * kv_bytes(record)
         found[#found + 1] = { tile = tile, how = family.how(record), cost = 1 / math.min(bytes, 160 * KIB) + stages / 1e9 }
       end

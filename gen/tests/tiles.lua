@@ -157,6 +157,8 @@ harness.case("decode goes on to head_dim 512, with so many keys a step as spill 
       local best = found(head_dim, arch)[1]
       harness.is(best.tile.n, 64)
       harness.yes(head_dim % 16 ~= 0 or found(head_dim, arch, "i8")[1].tile.n == 64, arch)
+      local paged = { m = 8, n = 64, warps = 4, stages = best.tile.stages, device_pages = true }
+      harness.yes(sm80.fits({ pass = "dec", dtype = "bf16", head_dim = head_dim, mask = "causal" }, paged, arch), "no room for pages")
     end
     harness.is(#found(520, arch), 0)
   end
