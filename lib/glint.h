@@ -275,8 +275,8 @@ struct glint_strides {
  *
  *   GLINT_LENGTHS_DEVICE   decode; forward rows of sm80 and sm90a, and of sm80 backward rows of the strategy split, where the spec has
  *                          device_lengths = true for the family
- *   GLINT_LENGTHS_RAGGED   rows of sm80, where the spec has device_ragged = true: decode, forward, and backward of the strategy split; in pages
- *                          where it has device_pages, too, and forward device_lengths */
+ *   GLINT_LENGTHS_RAGGED   where the spec has device_ragged = true for the family: rows of sm80, decode, forward, and backward of the strategy split;
+ *                          in pages where it has device_pages, too, and forward device_lengths. Forward rows of sm90a with linear K and V */
 enum glint_lengths { GLINT_LENGTHS_HOST = 0, GLINT_LENGTHS_DEVICE = 1, GLINT_LENGTHS_RAGGED = 2 };
 
 /* Where 8-bit K and V have their scales: float32 arrays of the call, k_scale and v_scale, contiguous. What is stored times its scale is what it

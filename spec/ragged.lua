@@ -8,6 +8,6 @@ return {
   families = {
     cpu = { isas = { "x86_64_v3" } },
     sm80 = { archs = { 80, 90 }, device_lengths = true, device_pages = true, device_ragged = true },
-    sm90a = { archs = { "90a" }, passes = { "fwd" } },
+    sm90a = { archs = { "90a" }, passes = { "fwd" }, device_ragged = true },
   },
 }

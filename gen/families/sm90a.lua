@@ -16,6 +16,9 @@ local STEP = 8           -- setmaxnreg counts registers by eights
 local SHORT_STAGES = 2   -- of a block that loads for itself
 local TILES_AHEAD = 2    -- numbers of tiles that a persistent block's loader announces
 local SEQUENCES_BYTES = 144 -- the same where lengths are read, with each tile's own: sequence_queue of lib/device/warpgroup_lengths.h
+local TABLE_BYTES = 1600 -- where a persistent block's loader keeps ragged sequences: RAGGED_TABLE_BYTES of lib/device/warpgroup_ragged.h
+local KEPT_BYTES = 32    -- and a warp that computes the tile it has given back, under a mask
+local SEARCH_BYTES = 288 -- where a short block looks for its ragged tile, and keeps it: find_ragged_tile of lib/device/ragged.h
 
 local arch_list = schema.list(schema.name(ARCHS))
 
@@ -26,8 +29,8 @@ local sm90a = {
   prologue = '#include "lib/cuda/kernel.h"',
   extension = "cu",
   templates = { fwd = "sm90a_fwd.cu.lua", bwd = "sm90a_bwd.cu.lua" },
-  fields = { archs = arch_list, device_lengths = schema.flag() },
-  passed = { "device_lengths" },
+  fields = { archs = arch_list, device_lengths = schema.flag(), device_ragged = schema.flag() },
+  passed = { "device_lengths", "device_ragged" },
   required = { "archs" },
   target_field = "archs",
   all_targets = ARCHS,
@@ -47,6 +50,7 @@ local sm90a = {
     dynamic = schema.flag(),                            -- persistent: a block takes the next tile that nobody has, and not every so many-th
     blocks_per_sm = schema.integer(1, 8),                  -- short: that the registers must leave room for
     device_lengths = schema.flag(),                         -- forward: a second kernel, for GLINT_LENGTHS_DEVICE; the family's own unless it is said
+    device_ragged = schema.flag(),                          -- forward: one more, for GLINT_LENGTHS_RAGGED
     strategy = schema.choice(backward.strategies),          -- backward: dQ summed by key blocks in turn, or in a kernel of its own
     archs = arch_list,
     spills = schema.sentence(),                            -- allows register spills, and says why
@@ -82,23 +86,32 @@ function sm90a.parse(how)
 end
 
 -- Shared memory of a block: tiles and 8-byte mbarriers, { what, bytes } each, as the templates lay them out.
-local function parts_of(record, lengths)
+-- kind: nil, or "lengths" or "ragged" of a kernel that reads them.
+local function parts_of(record, kind)
+  local lengths = kind ~= nil
   local row = record.head_dim * record.dtype_bytes
   local q, kv = ("Q %d x %d x %d"):format(record.q_slots, record.m, row), ("K, V %d x %d x %d"):format(2 * record.stages, record.n, row)
   local parts = { { q, record.q_slots * record.m * row }, { kv, 2 * record.stages * record.n * row } }
   if record.schedule == "short" then
     parts[3] = { "barriers", 8 + 16 * record.stages }
+    if kind == "ragged" then -- read 16 bytes at a time
+      parts[4] = { "search", 8 + SEARCH_BYTES }
+    end
     return parts
   end
   parts[3] = { "barriers", 16 * record.q_slots + 32 * record.stages }
   parts[4] = { "tiles ahead", lengths and SEQUENCES_BYTES or 20 * TILES_AHEAD }
   if record.causal or lengths then parts[5] = { "scanners", 16 * record.stages } end
+  if kind == "ragged" then
+    parts[6] = { "sequences", TABLE_BYTES }
+    parts[7] = record.causal and { "tiles given back", KEPT_BYTES * 4 * record.warpgroups } or nil
+  end
   return parts
 end
 
-local function smem_of(record, lengths)
+local function smem_of(record, kind)
   local bytes, shown = 0, {}
-  for i, part in ipairs(parts_of(record, lengths)) do bytes, shown[i] = bytes + part[2], part[1] end
+  for i, part in ipairs(parts_of(record, kind)) do bytes, shown[i] = bytes + part[2], part[1] end
   return { { kernel = "fwd", bytes = bytes, text = ("%s = %d"):format(table.concat(shown, " + "), bytes) } }
 end
 
@@ -115,6 +128,7 @@ end
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function sm90a.complete(record)
   record.device_lengths = record.pass == "fwd" and record.device_lengths or false
+  record.device_ragged = record.pass == "fwd" and record.device_ragged or false
   if record.pass == "bwd" then return backward.complete(record) end
   record.schedule, record.strategy_id = record.schedule or "persistent", "GLINT_GPU_FORWARD"
   record.warpgroups = record.m // ROWS
@@ -130,16 +144,19 @@ function sm90a.complete(record)
     if record.dynamic == nil then record.dynamic = record.causal end
     record.zero_words = record.dynamic and 1 or nil
   end
-  record.smem = smem_of(record, false)
+  record.smem = smem_of(record)
   record.smem_bytes, record.alignment_bytes, record.padded_dim = record.smem[1].bytes, 16, record.head_dim
   record.maps = { map(record, "GLINT_GPU_Q", ROWS), map(record, "GLINT_GPU_K", record.n), map(record, "GLINT_GPU_V", record.n) }
   record.launches = { { suffix = "", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
     blocks_per_sm = not short and 1 or nil } }
-  if not record.device_lengths then return end
   local plain = not (record.bounds_first or record.capped) -- whose first kernel is as it was measured, without sinks
-  record.lengths_words = not short and 1 or nil
-  record.launches[2] = setmetatable({ suffix = "_lengths", smem_bytes = smem_of(record, true)[1].bytes,
-    lengths = 1, sinks = plain and 2 or nil }, { __index = record.launches[1] })
+  local function add(kind, lengths, sinks)
+    record.lengths_words = not short and 1 or nil
+    record.launches[#record.launches + 1] = setmetatable({ suffix = "_" .. kind, smem_bytes = smem_of(record, kind)[1].bytes,
+      lengths = lengths, sinks = sinks }, { __index = record.launches[1] })
+  end
+  if record.device_lengths then add("lengths", 1, plain and 2 or nil) end
+  if record.device_ragged then add("ragged", 2) end
 end
 
 --- A tile of another head dim's: none is known to go without a measurement.
@@ -236,13 +253,13 @@ function sm90a.check(record, report)
     report("registers", ("leaves %d a thread that loads, of %d at the start"):format(record.producer_registers, share(record)), "fewer")
   end
   local limit = architectures.get(record.archs[1])
-  local smem = smem_of(record, record.device_lengths)[1]
+  local smem = smem_of(record, record.device_ragged and "ragged" or record.device_lengths and "lengths" or nil)[1]
   if smem.bytes > limit.block_kib * KIB then
     report("tile", ("at head_dim %d the kernel needs %s bytes of shared memory, and a block has %d"):format(record.head_dim,
       smem.text, limit.block_kib * KIB), "a smaller m or n, fewer stages or q_slots")
-  elseif short and record.blocks_per_sm * (record.smem_bytes + KIB) > limit.sm_kib * KIB then
+  elseif short and record.blocks_per_sm * (smem.bytes + KIB) > limit.sm_kib * KIB then
     report("blocks_per_sm", ("%d blocks need %d bytes of shared memory, and a multiprocessor has %d"):format(record.blocks_per_sm,
-      record.blocks_per_sm * (record.smem_bytes + KIB), limit.sm_kib * KIB), "fewer blocks or keys")
+      record.blocks_per_sm * (smem.bytes + KIB), limit.sm_kib * KIB), "fewer blocks or keys")
   end
 end
 
@@ -262,7 +279,8 @@ function sm90a.describe(record)
     ("Tile: %d queries x %d keys; %s"):format(record.tile_m, record.tile_n, how),
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
   }
-  if record.device_lengths then lines[4] = "A second kernel reads the lengths of the sequences." end
+  if record.device_lengths then lines[#lines + 1] = "A second kernel reads the lengths of the sequences." end
+  if record.device_ragged then lines[#lines + 1] = "Another one takes ragged sequences." end
   return lines
 end
 

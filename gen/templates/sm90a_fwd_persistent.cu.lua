@@ -1,5 +1,5 @@
 $ local first, lowest = bounds_first and "work.first" or "0", bounds_first and "lowest" or "0"
-$ local work = bounds_first and "window_work" or "tile_work"
+$ local work_of = bounds_first and "window_work" or "tile_work"
 $ local find = bounds_first and "find_window<TILE_M, TILE_N>" or "find_tile<TILE_M, TILE_N, " .. tostring(causal) .. ">"
 $ local find_keys = bounds_first and "find_window_keys<TILE_M, TILE_N>" or "find_keys<TILE_M, TILE_N, " .. tostring(causal) .. ">"
 $ local sink = "%s.sinks ? ld_global_f32(%s.sinks + work.head_q) : -GLINT_INFINITY"
@@ -22,6 +22,9 @@ $ end
  *     others    S = Q K^T, P = 2^(scale (S - max)), O += P V */
 $ if device_lengths then
 #include "lib/device/warpgroup_lengths.h"
+$ end
+$ if device_ragged then
+#include "lib/device/warpgroup_ragged.h"
 $ end
 #include "lib/device/warpgroup_forward.h"
 
@@ -68,35 +71,58 @@ $ if device_lengths then
 typedef sequence_queue<value_ring::end> sequences; /* in place of them where lengths are read */
 enum { LENGTHS_V_CUT = sequences::end, LENGTHS_SPECIAL = LENGTHS_V_CUT + 8 * STAGES };
 $ end
+$ if device_ragged then
+typedef ragged_queue<value_ring::end> ragged_sequences; /* where sequences are ragged; behind the rest the table of tiles, and a tile for each warp */
+enum {
+    RAGGED_V_CUT = ragged_sequences::end,
+    RAGGED_SPECIAL = RAGGED_V_CUT + 8 * STAGES,
+    RAGGED_TABLE = RAGGED_SPECIAL + 8 * STAGES,
+    RAGGED_KEPT = RAGGED_TABLE + RAGGED_TABLE_BYTES,
+};
+$ end
 
 /* Named barriers: 1 + w to warpgroup w's turn at the tensor cores, OWN + w within it. */
 enum { TURN = 1, OWN = TURN + WARPGROUPS };
 
-$ for _, kind in ipairs(device_lengths and { "given", "lengths" } or { "given" }) do
-$ local lengths = kind == "lengths"
+$ local kinds = { "given" }
+$ if device_lengths then kinds[2] = "lengths" end
+$ if device_ragged then kinds[#kinds + 1] = "ragged" end
+$ for launch, kind in ipairs(kinds) do
+$ local ragged, lengths = kind == "ragged", kind ~= "given" -- ragged sequences have lengths, too
+$ local work = ragged and "ragged_work<" .. work_of .. ">" or work_of
 $ local scans = causal or lengths -- values that a mask hides or that lie beyond a length
-$ local params, base = lengths and "glint_lengths_maps_params" or "glint_forward_maps_params", lengths and "p.base.base" or "p.base"
+$ local params, base = ("glint_%s_maps_params"):format(lengths and kind or "forward"), lengths and "p.base.base" or "p.base"
+$ local sequences, blocks = ragged and "ragged_sequences" or "sequences", ("p.blocks[%d]"):format(launch - 1)
+$ local from_row = ragged and "work.first_k + " or ""
 $ local thread = lengths and "(thread_index_anew() % 64)" or "thread" -- its registers are worth more in the loop over tiles
-$ local v_cut, found = lengths and "LENGTHS_V_CUT" or "V_CUT", lengths and "LENGTHS_SPECIAL" or "SPECIAL"
-$ local sight, end_query = lengths and "sequences::lengths(shared, sequences::at_hand(t))" or "shape", lengths and ", of_shape" or ""
+$ local own = lengths and kind:upper() .. "_" or ""
+$ local v_cut, found = own .. "V_CUT", own .. "SPECIAL"
+$ local sight, end_query = lengths and ("%s::lengths(shared, %s::at_hand(t))"):format(sequences, sequences) or "shape", lengths and ", of_shape" or ""
 $ local number = causal and not bounds_first and "number" or "tile"
 $ local end_of_nothing = lengths and "min(work.query0 + TILE_M, " .. sight .. ".seqlen_q)" or "end_of_blind<TILE_M, HEAD_DIM>(work, p.base.shape)"
 $ local log_of_nothing = (capped or lengths) and sink:format(base, base) or "-GLINT_INFINITY"
 $ local with_sink = (bounds_first or capped or lengths) and "write_output_with_sink" or "write_output"
-$ if lengths then
+$ if ragged then
+/* ==== The same over ragged sequences ================================================================================================
+ * Tiles are found by a search, which all of the loader's warp does. Rows of the next sequence in a last block of keys are what those beyond a
+ * length are. */
+
+$ elseif lengths then
 /* ==== The same over sequences whose lengths are read here; those of the shape are bounds =========================================
  * Other overloads of the same functions, and of one function for all masks the scanners: values beyond a length become zeros as those beyond the
  * bound are, so that a sequence has the bits of a call with its lengths. */
 
+$ end
+$ if lengths then
 /* Where the block works next; false after its last tile. By a whole warp, or by one lane alone. keeps: it gives the tile's lengths back itself. */
 template <bool warp, bool keeps> GLINT_DEVICE bool next_tile(struct ${work} &work, uint32_t shared, struct ring &t)
 {
-    if (!sequences::wait(shared, t, work))
+    if (!${sequences}::wait(shared, t, work))
         return false;
-    ${find_keys}(work, sequences::lengths(shared, t));
-    ring_advance<sequences::stages>(t);
+    ${find_keys}(work, ${sequences}::lengths(shared, t));
+    ring_advance<${sequences}::stages>(t);
     if (!keeps)
-        sequences::give_back<warp>(shared, sequences::at_hand(t));
+        ${sequences}::give_back<warp>(shared, ${sequences}::at_hand(t));
     return true;
 }
 $ else
@@ -131,11 +157,29 @@ GLINT_DEVICE void load_queries_and_keys(const struct ${params} &p, uint32_t shar
     uint32_t tile = block_index();
     struct ${work} work;
 
+$ if ragged then
+    put_no_group(p, shared + RAGGED_TABLE);
+$ end
     for (;;) {
-$ if lengths then
+$ if ragged then
+        const uint32_t found = shared + RAGGED_TABLE + RAGGED_FOUND;
+        const bool any = find_number<TILE_M>(p, shared + RAGGED_TABLE, tile);
+
+        if (lane_index() == 0) {
+            if (any)
+                ragged_sequences::announce(shared, t, found);
+            else
+                ragged_sequences::announce_end(shared, t);
+        }
+        if (!any)
+            return;
+        ring_advance<ragged_sequences::stages>(t);
+        get_place(work, found);
+        ${find_keys}(work, kept_shape(found));
+$ elseif lengths then
         struct own_shape own;
 
-        if (!take_tile<TILE_M, ${tostring(causal)}>(work, own, p, p.blocks[1], tile)) {
+        if (!take_tile<TILE_M, ${tostring(causal)}>(work, own, p, ${blocks}, tile)) {
             sequences::announce_end(shared, t);
             return;
         }
@@ -154,11 +198,16 @@ $ end
             return;
 $ end
 $ if not lengths and not dynamic then
-        tile = tile + p.blocks[0];
+        tile = tile + ${blocks};
 $ end
+$ if ragged then
+#pragma unroll 1 /* registers */
+        for (int32_t block = lane_index() == 0 ? work.blocks - 1 : ${first} - 1; block >= ${first}; --block) { /* one lane loads */
+$ else
         for (int32_t block = work.blocks - 1; block >= ${first}; --block) {
+$ end
             key_ring::begin_fill(shared, k);
-            load_tile<key_tile>(key_ring::tile(shared, k), &p.map[MAP_K], block * TILE_N,
+            load_tile<key_tile>(key_ring::tile(shared, k), &p.map[MAP_K], ${from_row}block * TILE_N,
                                 work.head_q / group, work.batch, key_ring::full(shared, k),
                                 GLINT_L2_EVICT_LAST);
             ring_advance<STAGES>(k);
@@ -171,10 +220,12 @@ $ end
                                       GLINT_L2_EVICT_FIRST);
             ring_advance<Q_SLOTS>(q);
         }
-$ if lengths then
-        tile = p.blocks[1] - atom_global_add_u32(p.words, 0xffffffffu);
+$ if ragged then
+        tile = next_number(p.words, ${blocks}, shared + RAGGED_TABLE);
+$ elseif lengths then
+        tile = ${blocks} - atom_global_add_u32(p.words, 0xffffffffu);
 $ elseif dynamic then
-        tile = p.blocks[0] + atom_global_add_u32(p.words, 1);
+        tile = ${blocks} + atom_global_add_u32(p.words, 1);
 $ end
     }
 }
@@ -198,7 +249,7 @@ $ if scans then
                 mbarrier_arrive(full); /* for the second scanner, and below for the first */
 $ end
             mbarrier_arrive_expect(full, key_tile::bytes);
-            load_tile<key_tile>(value_ring::tile(shared, v), &p.map[MAP_V], block * TILE_N,
+            load_tile<key_tile>(value_ring::tile(shared, v), &p.map[MAP_V], ${from_row}block * TILE_N,
                                 work.head_q / group, work.batch, full, GLINT_L2_EVICT_LAST);
             ring_advance<STAGES>(v);
         }
@@ -220,9 +271,13 @@ $ if not lengths then
 $ end
     struct ring v = {0, 0}, cut = {0, 0}, t = {0, 0};
     struct ${work} work;
-$ if lengths then
+$ if ragged then
 
-    for (uint32_t batch = p.blocks[1] * ${thread} + block_index(); batch < (uint32_t)${base}.shape.batch; batch += 64 * p.blocks[1])
+    if (p.base.ragged.fault && block_index() == 0 && scanner == 0)
+        note_ragged_fault(p.base.ragged, shape_of_bounds(p));
+$ elseif lengths then
+
+    for (uint32_t batch = ${blocks} * ${thread} + block_index(); batch < (uint32_t)${base}.shape.batch; batch += 64 * ${blocks})
         note_fault(p.base, (int32_t)batch);
 $ end
 
@@ -270,7 +325,7 @@ $ end
             ring_advance<STAGES>(v);
         }
 $ if lengths then
-        sequences::give_back<true>(shared, sequences::at_hand(t));
+        ${sequences}::give_back<true>(shared, ${sequences}::at_hand(t));
 $ end
     }
 }
@@ -298,7 +353,7 @@ $ if lengths then
 $ if causal and not bounds_first then
 
         while (any && work.blocks == 0) { /* tiles whose queries see no key are the scanners' */
-            sequences::give_back<true>(shared, sequences::at_hand(t));
+            ${sequences}::give_back<true>(shared, ${sequences}::at_hand(t));
             any = next_tile<true, true>(work, shared, t);
         }
 $ end
@@ -411,7 +466,11 @@ $ else
 $ end
 $ if causal then
         if (warp_any(special != 0))
+$ if ragged then
+            add_kept_special<element, TILE_N>(o, p.base.base, of, of.query0 + 64 * (int32_t)w, shared + RAGGED_KEPT + 32 * warp_index());
+$ else
             add_special<element, TILE_N>(o, ${base}, of, of.query0 + 64 * (int32_t)w${lengths and ", find_shape(p.base, of.batch)" or ""});
+$ end
         special = 0;
 $ end
         ${with_sink}<element, BELOW>(o, of_rows, ${base}, of, of.query0 + 64 * (int32_t)w${end_query});
@@ -512,7 +571,10 @@ $ end
         const struct softmax_rows done_rows = rows;
 $ if lengths then
         const int32_t done_seqlen_q = ${sight}.seqlen_q;
-        sequences::give_back<true>(shared, sequences::at_hand(t));
+$ if ragged and causal then
+        ragged_sequences::keep(shared, ragged_sequences::at_hand(t), shared + RAGGED_KEPT + 32 * warp_index());
+$ end
+        ${sequences}::give_back<true>(shared, ${sequences}::at_hand(t));
 $ end
 $ if bounds_first then
         const int32_t done_block = block, left = block - work.first; /* blocks of this tile that others walk over still */
@@ -583,7 +645,7 @@ $ end
     }
 }
 
-GLINT_KERNEL(THREADS, 1) ${symbol}${lengths and "_lengths" or ""}(GLINT_PARAMS(struct ${params}) p)
+GLINT_KERNEL(THREADS, 1) ${symbol}${lengths and "_" .. kind or ""}(GLINT_PARAMS(struct ${params}) p)
 {
     const uint32_t shared = shared_base(), warpgroup = warp_index() / 4;
 
@@ -591,7 +653,7 @@ GLINT_KERNEL(THREADS, 1) ${symbol}${lengths and "_lengths" or ""}(GLINT_PARAMS(s
         query_ring::init(shared, 1, 4 * WARPGROUPS);
         key_ring::init(shared, 1, 4 * WARPGROUPS);
         value_ring::init(shared, ${scans and 2 or 1}, 4 * WARPGROUPS);
-        ${lengths and "sequences" or "queue"}::init(shared, 4 * WARPGROUPS + ${scans and 3 or 1});
+        ${lengths and sequences or "queue"}::init(shared, 4 * WARPGROUPS + ${scans and 3 or 1});
 $ if scans then
         for (uint32_t i = 0; i < STAGES; ++i)
             mbarrier_init(shared + ${v_cut} + 8 * i, 1);
@@ -602,7 +664,11 @@ $ end
     if (warpgroup == WARPGROUPS) {
         registers_give<${producer_registers}>();
         const uint32_t warp = warp_index() % 4;
+$ if ragged then
+        if (warp == 0)
+$ else
         if (warp == 0 && lane_index() == 0)
+$ end
             load_queries_and_keys(p, shared);
         if (warp == 1 && lane_index() == 0)
             load_values(p, shared);

@@ -1,5 +1,5 @@
 $ local lowest = bounds_first and "work.first" or "0"
-$ local work = bounds_first and "window_work" or "tile_work"
+$ local work_of = bounds_first and "window_work" or "tile_work"
 $ local find = bounds_first and "find_window<TILE_M, TILE_N>" or "find_tile<TILE_M, TILE_N, " .. tostring(causal) .. ">"
 $ local find_keys = bounds_first and "find_window_keys<TILE_M, TILE_N>" or "find_keys<TILE_M, TILE_N, " .. tostring(causal) .. ">"
 $ local sink = "%s.sinks ? ld_global_f32(%s.sinks + work.head_q) : -GLINT_INFINITY"
@@ -9,6 +9,9 @@ $ local sink = "%s.sinks ? ld_global_f32(%s.sinks + work.head_q) : -GLINT_INFINI
  * persistent block's beginnings and ends count, go here. */
 $ if device_lengths then
 #include "lib/device/warpgroup_lengths.h"
+$ end
+$ if device_ragged then
+#include "lib/device/warpgroup_ragged.h"
 $ end
 #include "lib/device/warpgroup_forward.h"
 
@@ -38,27 +41,49 @@ enum {
     K_FULL = Q_FULL + 8,
     V_FULL = K_FULL + 8 * STAGES,
     SHARED_BYTES = V_FULL + 8 * STAGES,
+$ if device_ragged then
+    SEARCH_AT = (SHARED_BYTES + 15) / 16 * 16, /* 256 bytes, and the tile that is found */
+    TILE_AT = SEARCH_AT + 256,
+$ end
 };
 
 /* A block of keys, or values, to a stage; by one thread. */
 GLINT_DEVICE void load_block(uint32_t to, const struct tensor_map *map, int32_t block, int32_t head,
-                             const struct ${work} &work, uint32_t full)
+                             const struct ${work_of} &work, uint32_t full)
 {
     mbarrier_arrive_expect(full, key_tile::bytes);
     load_tile<key_tile>(to, map, block * TILE_N, head, work.batch, full, GLINT_L2_EVICT_LAST);
 }
+$ if device_ragged then
 
-$ for _, kind in ipairs(device_lengths and { "given", "lengths" } or { "given" }) do
-$ local lengths = kind == "lengths"
-$ local params, base = lengths and "glint_lengths_maps_params" or "glint_forward_maps_params", lengths and "p.base.base" or "p.base"
+/* The same of a ragged sequence. */
+GLINT_DEVICE void load_block(uint32_t to, const struct tensor_map *map, int32_t block, int32_t head,
+                             const struct ragged_work<${work_of}> &work, uint32_t full)
+{
+    mbarrier_arrive_expect(full, key_tile::bytes);
+    load_tile<key_tile>(to, map, work.first_k + block * TILE_N, head, work.batch, full, GLINT_L2_EVICT_LAST);
+}
+$ end
+
+$ local kinds = { "given" }
+$ if device_lengths then kinds[2] = "lengths" end
+$ if device_ragged then kinds[#kinds + 1] = "ragged" end
+$ for _, kind in ipairs(kinds) do
+$ local ragged, lengths = kind == "ragged", kind ~= "given" -- ragged sequences have lengths, too
+$ local work = ragged and "ragged_work<" .. work_of .. ">" or work_of
+$ local params, base = ("glint_%s_maps_params"):format(lengths and kind or "forward"), lengths and "p.base.base" or "p.base"
+$ local values = ragged and "values_from(p.base.base, work.first_k)" or base
 $ local log_of_nothing = (capped or lengths) and sink:format(base, base) or "-GLINT_INFINITY"
 $ local with_sink = (bounds_first or capped or lengths) and "write_output_with_sink" or "write_output"
 $ local sight, end_query = lengths and "own" or "shape", lengths and ", own" or ""
-$ if lengths then
+$ if ragged then
+/* The same over ragged sequences: each block looks for its tile. Rows of the next sequence in the last block of keys are what those beyond a length
+ * are. */
+$ elseif lengths then
 /* The same over sequences whose lengths are read here; those of the shape are bounds. Values beyond a length become zeros as those beyond the
  * bound are, so that a sequence has the bits of a call with its lengths. */
 $ end
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}${lengths and "_lengths" or ""}(GLINT_PARAMS(struct ${params}) p)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}${lengths and "_" .. kind or ""}(GLINT_PARAMS(struct ${params}) p)
 {
     const struct glint_gpu_shape &shape = ${base}.shape;
     const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
@@ -70,7 +95,24 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}${lengths and "_lengths" or ""}
     float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
     uint32_t weights[TILE_N / 4];
 
-$ if lengths then
+$ if ragged then
+    const struct glint_gpu_shape bounds = shape_of_bounds(p);
+    if (warp_index() == 0)
+        find_ragged_tile<TILE_M, false, false>(p.base.ragged, bounds, block_index(), shape.heads_q, shape.section, shared + SEARCH_AT,
+                                               shared + TILE_AT);
+    if (p.base.ragged.fault && block_index() == 0 && warp_index() == 3)
+        note_ragged_fault(p.base.ragged, bounds);
+    block_sync();
+    const struct ragged_tile tile = get_ragged_tile(shared + TILE_AT);
+    if (tile.row0 < 0)
+        return;
+    const struct own_shape own = shape_from(tile.own, tile.first_q);
+    work.query0 = tile.first_q + tile.row0;
+    work.head_q = tile.head;
+    work.first_k = tile.first_k;
+    work.batch = 0;
+    ${find_keys}(work, own);
+$ elseif lengths then
     if (loads && block_index() < (uint32_t)shape.batch)
         note_fault(p.base, (int32_t)block_index());
     if (!place_tile<TILE_M, ${tostring(causal)}>(work, shape, block_index()))
@@ -221,7 +263,7 @@ $ end
     hold_all();
 $ if causal then
     if (special)
-        add_special<element, TILE_N>(o, ${base}, work, work.query0${lengths and ", own" or ""});
+        add_special<element, TILE_N>(o, ${values}, work, work.query0${lengths and ", own" or ""});
 $ end
     ${with_sink}<element, BELOW>(o, rows, ${base}, work, work.query0${end_query});
 }

@@ -118,6 +118,7 @@ union glint_cuda_params {
     struct glint_decode_scaled_pages_params decode_scaled_pages;
     struct glint_forward_maps_params forward_maps;
     struct glint_lengths_maps_params lengths_maps;
+    struct glint_ragged_maps_params ragged_maps;
     struct glint_backward_maps_params backward_maps;
 };
 
@@ -130,8 +131,11 @@ void glint_cuda_fill_params(const struct glint_variant *variant, const struct gl
 void glint_cuda_fill_lengths(const struct glint_plan *plan, const struct glint_tensors *tensors,
                              struct glint_lengths_params *params);
 
-/* Does a problem run in the row's kernel that reads lengths, in place of the others? */
-bool glint_cuda_reads_lengths(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem);
+/* What the kernels need to find ragged sequences. */
+struct glint_ragged glint_cuda_ragged_of(const struct glint_problem *problem, const struct glint_tensors *tensors);
+
+/* The lengths of the launches that a problem takes: its own, or those of the device, if the row's kernel that reads them serves its sinks, too. */
+uint32_t glint_cuda_lengths_of(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem);
 
 /* Is what the kernels make of a softcap finite? */
 enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, struct glint_fault *fault);

@@ -19,7 +19,8 @@
  *     lengths on the device    lengths = 1       its parameter is struct glint_lengths_params, with maps struct glint_lengths_maps_params,
  *                                                and backward struct glint_ragged_backward_params; a
  *                                                row without such a launch is for lengths of the host alone
- *     ragged sequences         lengths = 2       its parameter is struct glint_ragged_params, or struct glint_ragged_backward_params
+ *     ragged sequences         lengths = 2       its parameter is struct glint_ragged_params, with maps struct glint_ragged_maps_params, or struct
+ *                                                glint_ragged_backward_params
  *     K and V in pages         pages = 1,        its parameter is struct glint_pages_params, or with lengths = 2 struct
  *                              lengths = 1 or 2  glint_ragged_pages_params; of decode, which has no lengths = 1 as it reads them always,
  *                                                struct glint_decode_pages_params; of decode, ragged, struct glint_decode_ragged_params
@@ -118,7 +119,7 @@ struct glint_gpu_kernel {
     uint32_t chunk_steps, span_chunks; /* decode: steps of tile_n keys in a chunk, a power of two, and chunks in a span */
     uint32_t row_dim;       /* numbers of a row of a tile, and of dq_sum and key_sum: head_dim, with zeros up to whole fragments */
     uint32_t zero_words;    /* forward: at the start of the workspace, 0 when the first kernel begins */
-    uint32_t lengths_words; /* in place of them where the kernel that reads lengths is launched */
+    uint32_t lengths_words; /* in place of them where a kernel that reads lengths is launched, of ragged sequences too */
     uint32_t map_count;     /* at most GLINT_FORWARD_MAPS or GLINT_BACKWARD_MAPS; 0: the parameter has no maps */
     struct glint_gpu_map map[GLINT_GPU_MAX_MAPS];
 };

@@ -109,23 +109,24 @@ static void count_decode_grids(const struct glint_gpu_kernel *kernel, const stru
     }
 }
 
-bool glint_cuda_reads_lengths(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem)
+uint32_t glint_cuda_lengths_of(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem)
 {
-    bool reads = problem->lengths == GLINT_LENGTHS_DEVICE;
+    uint32_t lengths = problem->lengths;
     for (uint32_t i = 0; i < kernel->launch_count; i++)
-        reads = reads || (kernel->launch[i].sinks == 2 && problem->sinks != 0);
-    return reads;
+        if (kernel->launch[i].sinks == 2 && problem->sinks != 0 && lengths == GLINT_LENGTHS_HOST)
+            lengths = GLINT_LENGTHS_DEVICE;
+    return lengths;
 }
 
 static uint32_t words_of(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem)
 {
-    return glint_cuda_reads_lengths(kernel, problem) ? kernel->lengths_words : kernel->zero_words;
+    return glint_cuda_lengths_of(kernel, problem) != GLINT_LENGTHS_HOST ? kernel->lengths_words : kernel->zero_words;
 }
 
 static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem, uint32_t multiprocessors,
                         struct glint_cuda_plan *own)
 {
-    const uint32_t lengths = glint_cuda_reads_lengths(kernel, problem) ? GLINT_LENGTHS_DEVICE : problem->lengths;
+    const uint32_t lengths = glint_cuda_lengths_of(kernel, problem);
     for (uint32_t i = 0; i < kernel->launch_count; i++) {
         uint64_t tiles;
         if (kernel->launch[i].lengths != lengths || (kernel->launch[i].pages != 0) != (problem->page_rows > 0) ||
@@ -341,6 +342,24 @@ void glint_cuda_fill_lengths(const struct glint_plan *plan, const struct glint_t
     params->window_right = window ? (int32_t)p->window_right : p->mask == GLINT_MASK_NONE ? -1 : 0;
 }
 
+struct glint_ragged glint_cuda_ragged_of(const struct glint_problem *p, const struct glint_tensors *tensors)
+{
+    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const int32_t right = p->mask == GLINT_MASK_NONE ? -1 : 0;
+    return (struct glint_ragged){
+        .first_q = tensors->first_q,
+        .first_k = tensors->first_k,
+        .seqlens_q = tensors->seqlens_q,
+        .seqlens_k = tensors->seqlens_k,
+        .fault = tensors->fault,
+        .rows_q = (int32_t)p->rows_q,
+        .rows_k = (int32_t)p->rows_k,
+        .bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT,
+        .window_left = window ? (int32_t)p->window_left : -1,
+        .window_right = window ? (int32_t)p->window_right : right,
+    };
+}
+
 static bool has_blocks(const struct glint_gpu_kernel *kernel, const uint32_t blocks[])
 {
     for (uint32_t i = 0; i < kernel->launch_count; i++)
@@ -391,6 +410,16 @@ static enum glint_status launch_all(struct glint_cuda *cuda, const struct glint_
     return status;
 }
 
+/* Where the parameters have the maps. */
+static struct tensor_map *maps_of(const struct glint_variant *variant, const struct glint_problem *problem,
+                                  union glint_cuda_params *params)
+{
+    struct tensor_map *const forward[] = {[GLINT_LENGTHS_HOST] = params->forward_maps.map,
+                                          [GLINT_LENGTHS_DEVICE] = params->lengths_maps.map,
+                                          [GLINT_LENGTHS_RAGGED] = params->ragged_maps.map};
+    return variant->pass == GLINT_FORWARD ? forward[glint_cuda_lengths_of(variant->kernel, problem)] : params->backward_maps.map;
+}
+
 enum glint_status glint_cuda_run(const struct glint_context *context, const struct glint_variant *variant,
                                  const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream)
 {
@@ -402,9 +431,7 @@ enum glint_status glint_cuda_run(const struct glint_context *context, const stru
     if (status != GLINT_OK)
         return status;
     variant->family->fill_params(variant, plan, tensors, workspace, &params);
-    struct tensor_map *const maps = variant->pass != GLINT_FORWARD                              ? params.backward_maps.map
-                                    : glint_cuda_reads_lengths(variant->kernel, &plan->problem) ? params.lengths_maps.map
-                                                                                                : params.forward_maps.map;
+    struct tensor_map *const maps = maps_of(variant, &plan->problem, &params);
     if (has_blocks(variant->kernel, own.blocks)) {
         status = prepare(cuda, variant, plan, tensors, workspace, maps, stream);
         if (status == GLINT_OK)

@@ -32,6 +32,20 @@ int32_t glint_gpu_tile_section(int64_t seqlen, int64_t head_dim, int64_t element
     return (int32_t)heads;
 }
 
+/* With a mask: as many keys as have 32 MiB of K and V in the heads that are worked on together, but those of 16 (sequence, head) pairs of the bound.
+ * The rule of glint_gpu_tile_section, for sequences in place of heads. Without a mask all tiles of a sequence are as long as each other. */
+int32_t glint_gpu_section_keys(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t element_bytes, int masked)
+{
+    const int64_t heads = shape->section < shape->heads_q ? shape->section : shape->heads_q;
+    const int64_t heads_kv = (heads - 1) / shape->group + 1, key_bytes = 2 * (int64_t)head_dim * element_bytes * heads_kv;
+    const int64_t fits = (INT64_C(32) << 20) / key_bytes, least = (15 / heads + 1) * shape->seqlen_k;
+    const int64_t keys = fits > least ? fits : least;
+
+    if (!masked || keys < 1)
+        return 1;
+    return keys < INT32_MAX ? (int32_t)keys : INT32_MAX;
+}
+
 /* Warps of the block that owns keys. */
 static uint32_t key_warps(const struct glint_gpu_kernel *kernel)
 {

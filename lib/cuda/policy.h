@@ -16,6 +16,9 @@ int32_t glint_gpu_section(int causal, int64_t seqlen, int64_t head_dim, int64_t 
 /* The same of kernels with tensor maps, under a causal mask: a power of two, at least 16. */
 int32_t glint_gpu_tile_section(int64_t seqlen, int64_t head_dim, int64_t element_bytes, int32_t group);
 
+/* Ragged sequences of kernels with tensor maps: how many keys the sequences have that are worked on together, at least 1. */
+int32_t glint_gpu_section_keys(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t element_bytes, int masked);
+
 /* Queries of one head that see a key, on average over the keys, rounded down: what a key block walks over for each query head. */
 int64_t glint_gpu_visible_queries(const struct glint_gpu_shape *shape);
 

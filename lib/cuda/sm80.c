@@ -80,24 +80,6 @@ static void fill_decode_scaled_pages(const struct glint_problem *p, const struct
     params->scale_row = by_row;
 }
 
-static struct glint_ragged ragged_of(const struct glint_problem *p, const struct glint_tensors *tensors)
-{
-    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    const int32_t right = p->mask == GLINT_MASK_NONE ? -1 : 0;
-    return (struct glint_ragged){
-        .first_q = tensors->first_q,
-        .first_k = tensors->first_k,
-        .seqlens_q = tensors->seqlens_q,
-        .seqlens_k = tensors->seqlens_k,
-        .fault = tensors->fault,
-        .rows_q = (int32_t)p->rows_q,
-        .rows_k = (int32_t)p->rows_k,
-        .bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT,
-        .window_left = window ? (int32_t)p->window_left : -1,
-        .window_right = window ? (int32_t)p->window_right : right,
-    };
-}
-
 static void fill_ragged_pages(const struct glint_problem *p, const struct glint_tensors *tensors,
                               struct glint_ragged_pages_params *params)
 {
@@ -138,7 +120,7 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
         return;
     if (p->lengths == GLINT_LENGTHS_RAGGED || row->pass == GLINT_BACKWARD) {
         struct glint_ragged_backward_params *of_backward = params;
-        *(row->pass == GLINT_BACKWARD ? &of_backward->ragged : &of_ragged->ragged) = ragged_of(p, tensors);
+        *(row->pass == GLINT_BACKWARD ? &of_backward->ragged : &of_ragged->ragged) = glint_cuda_ragged_of(p, tensors);
         if (p->page_rows > 0)
             fill_ragged_pages(p, tensors, params);
         return;

@@ -1,26 +1,31 @@
 /* The sm90a family: kernels for Hopper alone, which find their tensors by maps. */
 #include "lib/check.h"
 #include "lib/cuda/cuda.h"
+#include "lib/cuda/policy.h"
 
-static bool reads_lengths(const struct glint_variant *row)
+/* Has the row a kernel for these lengths? */
+static bool takes(const struct glint_variant *row, uint32_t lengths)
 {
     const struct glint_gpu_kernel *kernel = row->kernel;
-    return kernel->launch_count > 1 && kernel->launch[1].lengths != 0;
+    bool any = false;
+    for (uint32_t i = 0; i < kernel->launch_count; i++)
+        any = any || kernel->launch[i].lengths == lengths;
+    return any;
 }
 
 /* The first kernels of other rows were measured without sinks, and stay as they are. */
 static bool takes_sinks(const struct glint_variant *row)
 {
-    return (row->features & (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_SOFTCAP)) != 0 || reads_lengths(row);
+    return (row->features & (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_SOFTCAP)) != 0 || takes(row, GLINT_LENGTHS_DEVICE);
 }
 
 static enum glint_status fits(const struct glint_variant *row, const struct glint_problem *problem,
                               const struct glint_context *context, struct glint_fault *fault)
 {
-    const uint32_t most = row->pass == GLINT_FORWARD && reads_lengths(row) ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST;
     (void)context;
-    if (problem->lengths > most)
-        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, most);
+    if (!takes(row, problem->lengths))
+        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths,
+                            takes(row, GLINT_LENGTHS_DEVICE) ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST);
     enum glint_status status = glint_cuda_softcap_fits(problem, fault);
     if (status == GLINT_OK)
         status = glint_strides_fit(row, problem, fault);
@@ -32,13 +37,28 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
 {
     const struct glint_gpu_kernel *kernel = row->kernel;
     const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
+    const uint32_t lengths = row->pass == GLINT_FORWARD ? glint_cuda_lengths_of(kernel, &plan->problem) : GLINT_LENGTHS_HOST;
+    void *const words = kernel->lengths_words > 0 ? workspace : NULL;
     struct glint_lengths_maps_params *of_lengths = params;
+    struct glint_ragged_maps_params *of_ragged = params;
     glint_cuda_fill_params(row, plan, tensors, workspace, params);
-    if (row->pass != GLINT_FORWARD || !glint_cuda_reads_lengths(kernel, &plan->problem))
-        return;
-    glint_cuda_fill_lengths(plan, tensors, &of_lengths->base);
-    of_lengths->words = kernel->lengths_words > 0 ? workspace : NULL;
-    memcpy(of_lengths->blocks, own.blocks, sizeof of_lengths->blocks);
+    if (lengths == GLINT_LENGTHS_DEVICE) {
+        glint_cuda_fill_lengths(plan, tensors, &of_lengths->base);
+        of_lengths->words = words;
+        memcpy(of_lengths->blocks, own.blocks, sizeof of_lengths->blocks);
+    } else if (lengths == GLINT_LENGTHS_RAGGED) {
+        struct glint_gpu_shape *shape = &of_ragged->base.base.shape;
+        of_ragged->base.ragged = glint_cuda_ragged_of(&plan->problem, tensors);
+        of_ragged->bound_q = shape->seqlen_q;
+        of_ragged->bound_k = shape->seqlen_k;
+        of_ragged->section_keys =
+            glint_gpu_section_keys(shape, (uint32_t)plan->problem.head_dim, (uint32_t)glint_dtype_bytes(plan->problem.dtype),
+                                   plan->problem.mask != GLINT_MASK_NONE);
+        shape->seqlen_q = (int32_t)plan->problem.rows_q;
+        shape->seqlen_k = (int32_t)plan->problem.rows_k;
+        of_ragged->words = words;
+        memcpy(of_ragged->blocks, own.blocks, sizeof of_ragged->blocks);
+    }
 }
 
 const struct glint_family glint_family_sm90a = {

@@ -30,7 +30,9 @@ static void add(struct geometry *g, int64_t extent, int64_t stride, uint32_t box
 
 static bool is_empty(const struct glint_tensor_role *role, const struct glint_problem *p)
 {
-    return (role->keys ? p->seqlen_k : p->seqlen_q) == 0;
+    int64_t extent[3];
+    glint_role_extents(role, p, extent);
+    return extent[2] == 0;
 }
 
 /* A tensor without elements becomes one of a single row, so that the map is valid. */
@@ -77,7 +79,8 @@ enum glint_status glint_cuda_encode_maps(struct glint_cuda *cuda, const struct g
 {
     static const uint32_t steps[TENSOR_MAP_RANK] = {1, 1, 1, 1, 1};
     const struct glint_gpu_kernel *kernel = row->kernel;
-    const void *some = problem->seqlen_q > 0 ? tensors->q : tensors->k; /* for tensors without elements; never looked at */
+    const struct glint_tensor_role *const queries = &glint_roles[GLINT_GPU_Q];
+    const void *some = is_empty(queries, problem) ? tensors->k : tensors->q; /* for tensors without elements; never looked at */
     enum glint_status status = GLINT_OK;
     for (uint32_t m = 0; m < kernel->map_count && status == GLINT_OK; m++) {
         const struct glint_gpu_map *map = &kernel->map[m];

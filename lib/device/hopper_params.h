@@ -11,7 +11,7 @@
 #define GLINT_FORWARD_MAPS 4
 #define GLINT_BACKWARD_MAPS 12 /* two kernels may want other boxes of the same tensor */
 
-/* 768, 832 and 1984 bytes, aligned to 64. */
+/* 768, 832, 832 and 1984 bytes, aligned to 64. */
 struct glint_forward_maps_params {
     struct glint_forward_params base;
     uint32_t *words;                   /* zero_words of them, 0 when the first kernel begins; NULL where there are none */
@@ -23,6 +23,16 @@ struct glint_forward_maps_params {
 struct glint_lengths_maps_params {
     struct glint_lengths_params base;
     uint32_t *words; /* lengths_words of them */
+    uint32_t blocks[GLINT_MAPS_GRIDS];
+    struct tensor_map map[GLINT_FORWARD_MAPS];
+};
+
+/* Of the kernel that takes ragged sequences: the maps, and seqlen_q and seqlen_k of the shape, are of the rows of all. */
+struct glint_ragged_maps_params {
+    struct glint_ragged_params base;
+    int32_t bound_q, bound_k; /* of a sequence */
+    int32_t section_keys;     /* keys of the sequences that are worked on together: see lib/device/warpgroup_ragged.h */
+    uint32_t *words;          /* lengths_words of them */
     uint32_t blocks[GLINT_MAPS_GRIDS];
     struct tensor_map map[GLINT_FORWARD_MAPS];
 };

@@ -1,5 +1,5 @@
 /* Ragged sequences (GLINT_LENGTHS_RAGGED), for the rows of a GPU that take them: every sequence has the bits of a problem of its lengths, wherever it
- * begins and whatever is beside it, from one plan for all first rows. Rows of no sequence are NaN and reach nothing, and those of outputs are not
+ * begins and whatever is beside it, NaN and infinities in V too, from one plan for all first rows. Rows of no sequence are NaN and reach nothing, and those of outputs are not
  * written; first rows and lengths out of bounds are clamped, and the first sequence that has one is noted. The same where K and V are in pages, for
  * the rows that find them there, with the bits of linear ones. The CPU's rows: tests/contract/lengths.c.
  *
@@ -20,6 +20,7 @@ struct side {
 
 struct batch {
     int64_t count, bound[2];
+    bool special;                         /* NaN and infinities in V */
     struct side side[2];                  /* queries, keys */
     int64_t at[2][MANY], length[2][MANY]; /* what that means */
     int64_t page_rows;                    /* 0: linear K and V */
@@ -131,6 +132,13 @@ static bool sees_none(const struct experiment *e, const struct batch *b, int64_t
     return sees_none_of(e, b, i, row, 0, INT64_MAX);
 }
 
+/* A number of V, in whose rows NaN and infinities of both signs are here and there. */
+static float special_or(float value, int64_t row, int64_t d, int64_t dim)
+{
+    const float special[] = {NAN, INFINITY, -INFINITY};
+    return row % 11 == 4 && d == row % dim ? special[row % 3] : value;
+}
+
 /* What the backward pass is given of O and LSE: any numbers where a query sees a key, and what the forward pass makes of one that sees none. */
 static float input_of(const struct experiment *e, const struct batch *b, enum tensor t, int64_t i, int64_t h, int64_t row,
                       int64_t d)
@@ -153,7 +161,8 @@ static void put_inputs(const struct experiment *e, const struct memory *memory, 
             for (int64_t row = 0; row < b->length[has_keys(t)][i]; row++)
                 for (int64_t h = 0; h < tensor_heads(e, t); h++) {
                     for (int64_t d = 0; d < tensor_dim(e, t); d++)
-                        row_of_it[d] = input_of(e, b, t, i, h, row, d);
+                        row_of_it[d] = t == V && b->special ? special_or(input_of(e, b, t, i, h, row, d), row, d, tensor_dim(e, t))
+                                                            : input_of(e, b, t, i, h, row, d);
                     dtype_store_row(tensor_dtype(e, t), bytes + place(e, b, t, h, b->at[has_keys(t)][i] + row), row_of_it,
                                     tensor_dim(e, t));
                 }
@@ -464,6 +473,11 @@ static void few(struct subject *subject, const struct shape *shape)
         b.side[1].used[3] = -1;
     b.side[0].all = b.side[1].all = false;
     run_batch(e, &memory, &b, 1, true);
+    b.special = pass_of(e) == GLINT_FORWARD && !paged;
+    b.side[0].all = b.side[1].all = true;
+    if (b.special)
+        run_batch(e, &memory, &b, 1, false);
+    b.special = b.side[0].all = b.side[1].all = false;
 
     set_first(&b.side[0], (const int64_t[]){INT32_MIN, m, 7, 2 * m, INT32_MAX, rows_q - 3, -1}, FEW);
     if (!paged)

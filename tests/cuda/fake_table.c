@@ -37,6 +37,7 @@ static const struct fake_image local_80 = IMAGE(80, forward, 16, "local");
 static const struct fake_image local_90 = IMAGE(90, forward, 16, "local");
 
 static const struct fake_image maps_forward_90a = IMAGE(90a, forward_maps, 0, "maps_forward");
+static const struct fake_image maps_both_90a = IMAGE(90a, ragged_maps, 0, "maps_forward", "maps_ragged");
 static const struct fake_image maps_backward_90a = IMAGE(90a, backward_maps, 0, "maps_delta", "maps_dkdv", "maps_dq");
 static const struct fake_image both_90 = IMAGE(90, forward, 0, "both");
 static const struct fake_image both_90a = IMAGE(90a, forward, 0, "both");
@@ -60,6 +61,7 @@ static const struct glint_gpu_image causal_images[] = {ROW_IMAGE(causal, 80), RO
 static const struct glint_gpu_image plain_images[] = {ROW_IMAGE(plain, 80), ROW_IMAGE(plain, 90)};
 static const struct glint_gpu_image local_images[] = {ROW_IMAGE(local, 80), ROW_IMAGE(local, 90)};
 static const struct glint_gpu_image maps_forward_images[] = {ROW_IMAGE(maps_forward, 90a)};
+static const struct glint_gpu_image maps_both_images[] = {ROW_IMAGE(maps_both, 90a)};
 static const struct glint_gpu_image maps_backward_images[] = {ROW_IMAGE(maps_backward, 90a)};
 static const struct glint_gpu_image both_images[] = {ROW_IMAGE(both, 90), ROW_IMAGE(both, 90a)};
 
@@ -116,17 +118,21 @@ static const struct glint_gpu_kernel plain = FORWARD(plain_images, "plain", Q, 1
 static const struct glint_gpu_kernel local = FORWARD(local_images, "local", Q, 64, 128, 1024);
 
 /* Everything at once: persistent clusters, a counter, maps of whole heads and of slabs. */
-static const struct glint_gpu_kernel maps_forward = {
-    KERNEL(FORWARD, maps_forward_images),
-    .launch_count = 1,
-    .launch = {{LAUNCH("maps_forward", Q, 128, 384, 200704), .blocks_per_sm = 1, .cluster = 2, .dependent = 1}},
-    .row_dim = 128,
-    .zero_words = 3,
-    .map_count = 4,
-    .map = {{GLINT_GPU_Q, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
-            {GLINT_GPU_K, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 128},
-            {GLINT_GPU_V, TENSOR_MAP_SWIZZLE_64B, 0, 0, 32, 128},
-            {GLINT_GPU_O, TENSOR_MAP_NO_SWIZZLE, 0, 0, 128, 64}}};
+#define MAPS_FORWARD LAUNCH("maps_forward", Q, 128, 384, 200704), .blocks_per_sm = 1, .cluster = 2, .dependent = 1
+#define FORWARD_MAPS                                               \
+    .row_dim = 128, .zero_words = 3, .map_count = 4,               \
+    .map = {{GLINT_GPU_Q, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},  \
+            {GLINT_GPU_K, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 128}, \
+            {GLINT_GPU_V, TENSOR_MAP_SWIZZLE_64B, 0, 0, 32, 128},  \
+            {GLINT_GPU_O, TENSOR_MAP_NO_SWIZZLE, 0, 0, 128, 64}}
+static const struct glint_gpu_kernel maps_forward = {KERNEL(FORWARD, maps_forward_images), .launch_count = 1,
+                                                     .launch = {{MAPS_FORWARD}}, FORWARD_MAPS};
+static const struct glint_gpu_kernel maps_both = {/* and a kernel for ragged sequences */
+                                                  KERNEL(FORWARD, maps_both_images), .launch_count = 2,
+                                                  .launch = {{MAPS_FORWARD},
+                                                             {LAUNCH("maps_ragged", Q, 128, 384, 204800), .blocks_per_sm = 1,
+                                                              .lengths = GLINT_LENGTHS_RAGGED}},
+                                                  .lengths_words = 1, FORWARD_MAPS};
 static const struct glint_gpu_kernel maps_backward = {
     KERNEL(SPLIT, maps_backward_images),
     .launch_count = 3,
@@ -169,7 +175,7 @@ const struct glint_variant glint_variants[] = {
     [FAKE_SPLIT] = ROW("bwd_f16_d64_none__sm80_m64n64", GLINT_BACKWARD, GLINT_F16, 0, 64, 64, 64, split),
     [FAKE_DECODE] = DECODE("dec_bf16_d256_causal__sm80_s2_m8n64", GLINT_BF16, 256, 8, 64, 8, decode),
     [FAKE_MAPS_WINDOW] = HOPPER("fwd_bf16_d128_band__sm90a_m128n128", GLINT_FORWARD, GLINT_BF16, 3, 128, 128, 128, maps_forward),
-    [FAKE_MAPS_FORWARD] = HOPPER("fwd_bf16_d128_none__sm90a_m128n128", GLINT_FORWARD, GLINT_BF16, 0, 128, 128, 128, maps_forward),
+    [FAKE_MAPS_FORWARD] = HOPPER("fwd_bf16_d128_none__sm90a_m128n128", GLINT_FORWARD, GLINT_BF16, 0, 128, 128, 128, maps_both),
     [FAKE_ONLY_120] = ROW("fwd_bf16_d64_none__sm80_m128n64", GLINT_FORWARD, GLINT_BF16, 0, 64, 128, 64, only),
     [FAKE_BOTH] = HOPPER("fwd_f16_d128_none__sm90a_m128n64", GLINT_FORWARD, GLINT_F16, 0, 128, 128, 64, both),
     [FAKE_MUCH_SHARED] = ROW("fwd_f16_d256_none__sm80_m128n64", GLINT_FORWARD, GLINT_F16, 0, 256, 128, 64, much),

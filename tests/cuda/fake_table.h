@@ -10,7 +10,7 @@ enum fake_row {
     FAKE_SPLIT,         /* backward, no mask, split: sm_80 and sm_90 */
     FAKE_DECODE,        /* decode, bf16, head_dim 256, dependent launches: sm_80 and sm_90 */
     FAKE_MAPS_WINDOW,   /* forward, bf16, head_dim 128, windows: sm_90a only; as the next */
-    FAKE_MAPS_FORWARD,  /* forward, bf16, head_dim 128: sm_90a only; the same, and clusters */
+    FAKE_MAPS_FORWARD,  /* forward, bf16, head_dim 128: sm_90a only; the same, and clusters; one more kernel for ragged sequences */
     FAKE_ONLY_120,      /* forward, bf16: sm_120 only */
     FAKE_BOTH,          /* forward, head_dim 128, a dependent launch: sm_90 and sm_90a */
     FAKE_MUCH_SHARED,   /* forward, head_dim 256, 160 KiB of shared memory: sm_80 and sm_90 */

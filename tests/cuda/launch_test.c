@@ -223,7 +223,7 @@ END_TEST
 START_TEST(everything_is_loaded_at_init)
 {
     const unsigned kernels =
-        3 + 12 + 3 + 4 + 1 + 1 + 1 + 1 + 1 + 3 + 1 + 3; /* the last row's is found to use local memory; then three of no row */
+        3 + 12 + 3 + 4 + 1 + 2 + 1 + 1 + 1 + 3 + 1 + 3; /* the last row's is found to use local memory; then three of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -1031,6 +1031,26 @@ START_TEST(sections_of_tiles)
 }
 END_TEST
 
+/* Sections of ragged sequences: 32 MiB of K and V of the heads that go together, or 16 (sequence, head) pairs of the bound. */
+START_TEST(sections_of_ragged)
+{
+    struct glint_gpu_shape shape = {
+        .batch = 8, .heads_q = 16, .heads_kv = 16, .group = 1, .seqlen_q = 2048, .seqlen_k = 2048, .section = 16};
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 128, 2, 1), 4096);
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 128, 2, 0), 1);
+    shape.heads_q = shape.heads_kv = 4; /* of a section larger than the heads */
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), 8192);
+    shape.seqlen_k = 5000; /* four sequences of four heads */
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), 20000);
+    shape.group = 4;
+    shape.heads_kv = 1; /* which share K and V */
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), 32768);
+    shape.seqlen_k = GLINT_MAX_EXTENT;
+    shape.section = 1;
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), INT32_MAX);
+}
+END_TEST
+
 /* ---- decode ---- */
 
 struct decode_case {
@@ -1358,6 +1378,67 @@ START_TEST(forward_with_maps)
               &(struct expected_map){c.tensors.v, 4, 2, {128, 70, 2, 3}, {p->v.row, p->v.head, p->v.batch}, {32, 128, 1, 1}});
     check_map(&params->map[3],
               &(struct expected_map){c.tensors.o, 4, 0, {128, 129, 4, 3}, {p->o.row, p->o.head, p->o.batch}, {128, 64, 1, 1}});
+    close_clean(context);
+}
+END_TEST
+
+/* Ragged sequences: the maps are of all rows, as one batch; the shape too, and the bounds of a sequence are beside it. */
+START_TEST(ragged_with_maps)
+{
+    struct call c;
+    int mark;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 128, 1, 700, 600, 4, 2, GLINT_MASK_NONE);
+    struct glint_problem *p = &c.problem;
+    p->lengths = GLINT_LENGTHS_RAGGED;
+    p->batch = 3;
+    p->seqlen_q = 300;
+    p->seqlen_k = 200;
+    p->rows_q = 700;
+    p->rows_k = 600;
+    ck_assert_int_eq(glint_plan(context, p, GLINT_FORWARD, &c.plan), GLINT_OK);
+    ck_assert_uint_eq(c.plan.variant, FAKE_MAPS_FORWARD);
+    ck_assert_uint_eq(c.plan.workspace_bytes, 256); /* a word */
+    c.tensors.first_q = (const int32_t *)(const void *)(UINTPTR_MAX / 2 & ~(uintptr_t)15);
+    c.tensors.first_k = c.tensors.first_q - (1 << 20);
+    c.tensors.seqlens_k = c.tensors.first_k - (1 << 20);
+    fake_recount();
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, 256, &mark), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 1);
+    ck_assert_uint_eq(fake.all_calls, 3 + 1 + 4 + 1);
+    check_launch(0, "maps_ragged", (700 / 128 + 3) * 4, 384, 204800, &mark); /* one tile of each sequence is not full */
+    ck_assert_uint_eq(fake.set.words, 1);
+    ck_assert_ptr_eq(fake.set.to, c.workspace);
+    const struct glint_ragged_maps_params *params = &fake.launch[0].params.ragged_maps;
+    check_view(&params->base.base.q, c.tensors.q, &p->q);
+    ck_assert_ptr_eq(params->base.base.lse, c.tensors.lse);
+    ck_assert_int_eq(params->base.base.shape.batch, 3);
+    ck_assert_int_eq(params->base.base.shape.seqlen_q, 700);
+    ck_assert_int_eq(params->base.base.shape.seqlen_k, 600);
+    ck_assert_int_eq(params->bound_q, 300);
+    ck_assert_int_eq(params->bound_k, 200);
+    ck_assert_int_eq(params->section_keys, 1); /* without a mask one sequence after another */
+    ck_assert_ptr_eq(params->base.ragged.first_q, c.tensors.first_q);
+    ck_assert_ptr_eq(params->base.ragged.first_k, c.tensors.first_k);
+    ck_assert_ptr_eq(params->base.ragged.seqlens_q, NULL);
+    ck_assert_ptr_eq(params->base.ragged.seqlens_k, c.tensors.seqlens_k);
+    ck_assert_int_eq(params->base.ragged.rows_q, 700);
+    ck_assert_int_eq(params->base.ragged.rows_k, 600);
+    ck_assert_int_eq(params->base.ragged.window_right, -1);
+    ck_assert_ptr_eq(params->words, c.workspace);
+    ck_assert_uint_eq(params->blocks[0], 0);
+    ck_assert_uint_eq(params->blocks[1], 32);
+    check_map(&params->map[0],
+              &(struct expected_map){c.tensors.q, 5, 3, {64, 700, 2, 4, 1}, {p->q.row, 64, p->q.head, 8}, {64, 64, 2, 1, 1}});
+    check_map(&params->map[1],
+              &(struct expected_map){c.tensors.k, 5, 3, {64, 600, 2, 2, 1}, {p->k.row, 64, p->k.head, 8}, {64, 128, 2, 1, 1}});
+    p->rows_k = 0; /* there are no keys: a map of queries in their place, which nobody looks through */
+    ck_assert_int_eq(glint_plan(context, p, GLINT_FORWARD, &c.plan), GLINT_OK);
+    c.tensors.k = c.tensors.v = NULL;
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, 256, &mark), GLINT_OK);
+    check_map(&fake.launch[1].params.ragged_maps.map[1],
+              &(struct expected_map){c.tensors.q, 5, 3, {64, 1, 2, 1, 1}, {8, 64, 8, 8}, {64, 128, 2, 1, 1}});
     close_clean(context);
 }
 END_TEST
@@ -1719,12 +1800,14 @@ int main(void)
     tcase_add_test(tcase, sections_of_grouped_heads);
     tcase_add_test(tcase, sections_of_persistent_blocks);
     tcase_add_test(tcase, sections_of_tiles);
+    tcase_add_test(tcase, sections_of_ragged);
     tcase_add_loop_test(tcase, decode_launch, 0, sizeof decode_cases / sizeof decode_cases[0]);
     tcase_add_test(tcase, decode_of_ragged);
     tcase_add_test(tcase, decode_of_every_mask);
     tcase_add_test(tcase, decode_layouts);
     tcase_add_test(tcase, huge_decodes);
     tcase_add_test(tcase, forward_with_maps);
+    tcase_add_test(tcase, ragged_with_maps);
     tcase_add_test(tcase, maps_of_little);
     tcase_add_loop_test(tcase, persistent_grids, 0, 8);
     tcase_add_test(tcase, backward_with_maps);

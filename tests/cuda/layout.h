@@ -76,6 +76,11 @@
     S(glint_lengths_maps_params, 832)                                                                                   \
     M(glint_lengths_maps_params, base, 0) M(glint_lengths_maps_params, words, 240)                                      \
     M(glint_lengths_maps_params, blocks, 248) M(glint_lengths_maps_params, map, 320)                                    \
+    S(glint_ragged_maps_params, 832)                                                                                    \
+    M(glint_ragged_maps_params, base, 0) M(glint_ragged_maps_params, bound_q, 264)                                      \
+    M(glint_ragged_maps_params, bound_k, 268) M(glint_ragged_maps_params, section_keys, 272)                            \
+    M(glint_ragged_maps_params, words, 280) M(glint_ragged_maps_params, blocks, 288)                                    \
+    M(glint_ragged_maps_params, map, 320)                                                                               \
     S(glint_backward_maps_params, 1984)                                                                                 \
     M(glint_backward_maps_params, base, 0) M(glint_backward_maps_params, words, 376) \
     M(glint_backward_maps_params, blocks, 384) M(glint_backward_maps_params, map, 448)

@@ -167,13 +167,20 @@ void draw_section(const sim::Entry &entry, unsigned char *parameters)
                           bytes == sizeof(glint_ragged_backward_params);
     if (!backward && bytes != sizeof(glint_forward_params) && bytes != sizeof(glint_forward_maps_params) &&
         bytes != sizeof(glint_lengths_params) && bytes != sizeof(glint_pages_params) && bytes != sizeof(glint_ragged_params) &&
-        bytes != sizeof(glint_ragged_pages_params) && bytes != sizeof(glint_lengths_maps_params))
+        bytes != sizeof(glint_ragged_pages_params) && bytes != sizeof(glint_lengths_maps_params) &&
+        bytes != sizeof(glint_ragged_maps_params))
         return;
     const size_t at = backward ? offsetof(glint_backward_params, shape) : offsetof(glint_forward_params, shape);
     glint_gpu_shape *shape = (glint_gpu_shape *)(void *)(parameters + at);
-    const uint32_t heads = (uint32_t)(shape->batch * shape->heads_q);
+    glint_ragged_maps_params *const ragged = /* heads of a sequence, and sequences by their keys */
+        bytes == sizeof(glint_ragged_maps_params) && std::strstr(entry.name, "_ragged") != nullptr
+            ? (glint_ragged_maps_params *)(void *)parameters
+            : nullptr;
+    const uint32_t heads = (uint32_t)(ragged ? shape->heads_q : shape->batch * shape->heads_q);
     if (sim::draw(2) == 0)
         shape->section = (int32_t)(1 + sim::draw(heads + 1));
+    if (ragged && sim::draw(2) == 0)
+        ragged->section_keys = (int32_t)(1 + sim::draw(2 * (uint32_t)ragged->bound_k + 1));
 }
 
 /* A launch runs to its end before it returns, so one that may begin before what is ahead has ended begins after it; but it must wait for

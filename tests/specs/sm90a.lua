@@ -5,7 +5,7 @@ return {
   head_dims = { 64, 96, 128, 192, 256 },
   masks = { "none", "causal", "band" },
   softcaps = { "none", "softcap" },
-  families = { sm90a = { archs = { "90a" }, device_lengths = true } },
+  families = { sm90a = { archs = { "90a" }, device_lengths = true, device_ragged = true } },
   exclude = {
     { head_dim = { 64, 128, 256 }, mask = { "none", "causal" }, softcap = "none", reason = "the default spec has them" },
     { dtype = "f16", reason = "the default spec has it" },
