@@ -21,7 +21,10 @@ return {
       },
     },
   },
-  override = { { family = "sm90a", pass = "fwd", head_dim = 128, set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" } },
+  override = {
+    { family = "sm90a", pass = "fwd", head_dim = 128, set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" },
+    { family = "sm90a", pass = "fwd", head_dim = 192, mask = "causal", set = { device_ragged = true }, reason = "and of the one for ragged sequences" },
+  },
   exclude = {
     { mask = "causal", head_dim = 128, reason = "64 and 192 have it" },
     { mask = "band", pass = "bwd", head_dim = 64, reason = "128 is fused, too, and //tests/sm90a has it" },

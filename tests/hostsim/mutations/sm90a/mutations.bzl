@@ -1,7 +1,7 @@
 """The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there. fwd is a persistent forward kernel with turns and a
 counter, window the same with windows, capped the same with a softcap and sinks; short one that loads for itself; bwd the fused backward of head_dim
 64, split the backward of 192, a warpgroup of which keeps dV and another one dK; bwd_window the fused backward of 128 with windows, split_window
-split with windows.
+split with windows; lengths the same as window with one more kernel that reads lengths, ragged a causal one with one more for ragged sequences.
 """
 
 _ANSWER = ["answer"]
@@ -337,7 +337,7 @@ _BACKWARD = [
         count = 2,
     ),
     _fault("bwd", "values_never_given_back", "V of the next keys waits", "arrive(shared + v_ring::empty_at);", ";", _STUCK, ["accuracy/batch_3", "accuracy/mqa_8_1", "law/workspace_contents_many_heads"]),
-    _fault("bwd", "check_not_told", "nobody says that K has been looked at", "                    mbarrier_arrive(shared + CHECKED);\n", "", _STUCK),
+    _fault("bwd", "check_not_told", "nobody says that K has been looked at", "mbarrier_arrive(shared + CHECKED);\n                    mbarrier_arrive(shared + k_ring::empty_at);", "mbarrier_arrive(shared + k_ring::empty_at);", _STUCK),
     _fault(
         "bwd",
         "cleaned_keys_without_fence",
@@ -471,7 +471,29 @@ _LENGTHS = [
     _fault("lengths", "faults_of_some_sequences", "whose lengths are looked at", "p.blocks[1] * (thread_index_anew() % 64) + block_index()", "p.blocks[1] * (thread_index_anew() % 64)", _ANSWER, _BATCH),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _LENGTHS
+# ---- forward: ragged sequences -----------------------------------------------------------------------------------------------------------
+
+_RAGGED_CASES = ["ragged/bottom_right", "ragged/top_left", "ragged/many"]
+
+_RAGGED = [
+    _harmless("ragged", "tile_after_a_warp_sync_more", "one more barrier of the warp", "pick_tile<TILE_M>(p, table, number - group[3] * heads);", "warp_sync(); pick_tile<TILE_M>(p, table, number - group[3] * heads);", _RAGGED_CASES),
+    _fault("ragged", "ragged_keys_of_the_tensor", "keys are counted from the tensor's first row on", "&p.map[MAP_K], work.first_k + block * TILE_N", "&p.map[MAP_K], block * TILE_N", _ANSWER, _RAGGED_CASES),
+    _fault("ragged", "ragged_values_of_the_tensor", "values are counted from the tensor's first row on", "&p.map[MAP_V], work.first_k + block * TILE_N", "&p.map[MAP_V], block * TILE_N", _ANSWER, _RAGGED_CASES),
+    _fault("ragged", "ragged_band_not_moved", "the side of the mask of queries that are counted in the tensor", "own.right - first_q", "own.right", _ANSWER + _ANY, _RAGGED_CASES),
+    _fault("ragged", "ragged_rows_of_the_next_written", "where the queries of a sequence end", "return {first_q + own.seqlen_q,", "return {first_q + own.seqlen_q + 1,", _ANSWER + ["race"], _RAGGED_CASES),
+    _fault("ragged", "ragged_special_of_the_tensor", "where NaN and infinity of V are looked up again", "(int32_t)ld_shared_u32(kept + 20)", "0", _ANSWER, _RAGGED_CASES),
+    _fault("ragged", "ragged_tile_of_the_next_kept", "a warp keeps its tile after it has given it back", "if (lane_index() == 0)\n            copy_tile(kept, slots::tile(shared, ring));", ";", _ANSWER + ["uninitialised"], _RAGGED_CASES),
+    _fault("ragged", "ragged_level_not_begun", "the sequences that have tiles of a level", "active && low < level && level <= high", "active && level <= high", _ANSWER + _ANY + ["bounds"], _RAGGED_CASES),
+    _fault("ragged", "ragged_tiles_of_another_section", "how many tiles of the section end above", "from_high += other_section == section ?", "from_high += other_section <= section ?", _ANSWER + _ANY, _RAGGED_CASES),
+    _fault("ragged", "ragged_heads_of_the_first_part", "heads of a section come in parts", "part * each + of_part % size", "of_part % size", _ANSWER + _ANY, _RAGGED_CASES),
+    _fault("ragged", "ragged_group_passed_over", "32 sequences after a group", "(int32_t)group[0] + 32, (int32_t)group[1]", "(int32_t)group[0] + 64, (int32_t)group[1]", _ANSWER + _ANY + ["bounds"], ["ragged/many"]),
+    _fault("ragged", "ragged_tile_read_before_it_is_found", "no barrier between the lane that finds a tile and the others", "    pick_tile<TILE_M>(p, table, number - group[3] * heads);\n    warp_sync();", "    pick_tile<TILE_M>(p, table, number - group[3] * heads);", ["race", "uninitialised"], _RAGGED_CASES),
+    _fault("ragged", "ragged_number_not_for_all", "no barrier between the lane that takes a number and the others", "st_shared_u32(table + RAGGED_GROUP + 20, blocks + atom_global_add_u32(counter, 1));\n    warp_sync();", "st_shared_u32(table + RAGGED_GROUP + 20, blocks + atom_global_add_u32(counter, 1));", ["race", "uninitialised"], _RAGGED_CASES),
+    _fault("ragged", "ragged_announced_over_what_is_read", "a tile is announced before all have read the one three before", "slots::wait_empty(shared, ring);\n        copy_tile(", "copy_tile(", ["race", "deadlock"], _RAGGED_CASES),
+    _fault("ragged", "ragged_fault_of_a_block", "the sequence with a first row that is none is not noted", "p.base.ragged.fault && block_index() == 0", "p.base.ragged.fault && block_index() == 1000000", _ANSWER, ["ragged/bottom_right"]),
+]
+
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _LENGTHS + _RAGGED
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {
