@@ -337,7 +337,7 @@ _BACKWARD = [
         count = 2,
     ),
     _fault("bwd", "values_never_given_back", "V of the next keys waits", "arrive(shared + v_ring::empty_at);", ";", _STUCK, ["accuracy/batch_3", "accuracy/mqa_8_1", "law/workspace_contents_many_heads"]),
-    _fault("bwd", "check_not_told", "nobody says that K has been looked at", "mbarrier_arrive(shared + CHECKED);\n                    mbarrier_arrive(shared + k_ring::empty_at);", "mbarrier_arrive(shared + k_ring::empty_at);", _STUCK),
+    _fault("bwd", "check_not_told", "nobody says that K has been looked at", "mbarrier_arrive(shared + CHECKED);\n                    mbarrier_wait(shared + CHECKED, turn % 2);", "mbarrier_wait(shared + CHECKED, turn % 2);", _STUCK),
     _fault(
         "bwd",
         "cleaned_keys_without_fence",
