@@ -64,8 +64,8 @@ static const struct entry entries[] = {
         "ragged keys are given and K and V are in pages."),
     ENTRY(
         GLINT_BAD_APPEND,
-        "The new rows of K and V are neither GLINT_F32 nor of the plan's dtype, or the plan's keys are ragged, or its int8 has not a scale "
-        "a row."),
+        "The new rows of K and V are neither GLINT_F32 nor of the plan's dtype, or the plan's keys are ragged, or its queries are and the "
+        "context is a GPU's, or its int8 has not a scale a row."),
     ENTRY(GLINT_BAD_MERGE, "The number of parts to be merged is not from 1 to GLINT_MAX_PARTS."),
     ENTRY(GLINT_NO_DRIVER, "A GPU was asked for, but the system has no CUDA driver library."),
     ENTRY(GLINT_DRIVER_TOO_OLD, "The CUDA driver lacks a function that Glint needs; update the driver."),

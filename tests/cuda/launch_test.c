@@ -597,6 +597,19 @@ START_TEST(launch_of_ragged_pages)
     ck_assert_int_eq(params->pages, 40);
     ck_assert_int_eq(params->pages_per_sequence, 5);
     ck_assert_int_eq(params->page_shift, 6);
+
+    /* The kernel that appends would take new rows as those of a padded batch. */
+    struct glint_append a = GLINT_APPEND_INIT;
+    char text[1024];
+    a.dtype = GLINT_F32;
+    a.k = far + (UINT64_C(7) << 40);
+    a.v = far + (UINT64_C(8) << 40);
+    a.k_strides = a.v_strides = p->k;
+    fake_recount();
+    ck_assert_int_eq(glint_append(&c.plan, &a, t, NULL), GLINT_BAD_APPEND);
+    ck_assert_uint_eq(fake.all_calls, 0);
+    ck_assert_int_eq(glint_explain_append(&c.plan, &a, t, NULL, text, sizeof text, NULL), GLINT_BAD_APPEND);
+    ck_assert_msg(strstr(text, "a GPU context appends rows that lie at (b, i)") != NULL, "%s", text);
     close_clean(context);
 }
 END_TEST
