@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What bounds each measured cell on an H200 from below, and the share of that bound that was reached: a calculation over files of peers_gpu.py.
 
-    python3 bench/floors.py --csv FILE bench/results/h200_grid_2026-11-22.csv ...      the floors of Glint's rows of these files
-    python3 bench/floors.py --tables bench/results/h200_floors_2026-11-22.csv          the tables of docs/floors.md
+    python3 bench/floors.py --csv FILE bench/results/h200_grid_2026-11-23.csv ...      the floors of Glint's rows of these files
+    python3 bench/floors.py --tables bench/results/h200_floors_2026-11-23.csv          the tables of docs/floors.md
     python3 bench/floors.py --plot FILE.png --of grid,decode FILE.csv                  bars of the shares (needs matplotlib)
     cuobjdump -sass NAME.cubin | python3 bench/floors.py --count NAME                  a line of bench/results/h200_instructions.csv
 
@@ -45,7 +45,7 @@ Row = collections.namedtuple("Row", "schedule m n")  # of the table: a tile of m
 
 def row_of(variant):
     """What the name of a variant says of its tile."""
-    found = re.fullmatch(r"(?:fwd|bwd|dec)_\w+__sm\w+?_(?:(short|fused|split|s\d)_)?m(\d+)n(\d+)", variant)
+    found = re.fullmatch(r"(?:fwd|bwd|dec)_\w+__sm\w+?_(?:(short|fused|split|s\d)(?:b\d)?_)?m(\d+)n(\d+)", variant)
     return found and Row(found[1] or "persistent", int(found[2]), int(found[3]))
 
 

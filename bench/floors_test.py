@@ -11,7 +11,7 @@ sys.path.insert(0, "bench")
 import floors  # noqa: E402
 
 RESULTS = pathlib.Path("bench/results")
-FLOORS = RESULTS / "h200_floors_2026-11-22.csv"
+FLOORS = RESULTS / "h200_floors_2026-11-23.csv"
 
 
 def near(value, wanted, what):
