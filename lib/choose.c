@@ -52,8 +52,9 @@ static int64_t math(const struct glint_variant *row, const struct question *q)
 }
 
 /* Of a family's rows that are meant for lengths up to a bound, the narrowest that holds the problem comes first, and those that it exceeds
- * last. The shorter length counts: few queries or few keys are what such rows are for. Or the longer one, where the row says so. A bound is measured beside the family's other rows: it
- * says nothing of a newer family's, which on an NVIDIA H200 are 1.4 to 2.0 times as fast from 512 on where the older one has such a row. */
+ * last. The shorter length counts, as few queries or few keys are what such rows are for; or the longer one, where the row says so. A bound is
+ * measured beside the family's other rows: it says nothing of a newer family's, which on an NVIDIA H200 are 1.4 to 2.0 times as fast from 512
+ * on where the older one has such a row. */
 static int64_t reach(const struct glint_variant *row, const struct question *q)
 {
     const struct glint_problem *p = q->problem;
@@ -81,7 +82,7 @@ static int64_t few_queries(const struct glint_variant *row, const struct questio
     return q->problem->seqlen_q <= (int64_t)row->queries_up_to ? 0 : 2;
 }
 
-/* On an NVIDIA H200 tiles of 128 and 192 queries, most of which are not there, lose to an older family's: bench/results/sm90a_notes.md. Lengths on
+/* On an NVIDIA H200 a newer family's tile, most of whose queries are not there, loses to an older one's: bench/results/sm90a_notes.md. Lengths on
  * the device play no part, as a sequence's row does not depend on the bound of its keys. */
 static int64_t too_short(const struct glint_variant *row, const struct question *q)
 {

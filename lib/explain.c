@@ -197,8 +197,8 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
         glint_text_str(
             t, fault->want >= GLINT_LENGTHS_RAGGED ? "."
                : fault->want == GLINT_LENGTHS_DEVICE
-                   ? " only: on a GPU rows whose spec has device_ragged take ragged sequences: those of the family sm80 and, "
-                     "forward with linear K and V, of sm90a."
+                   ? " only: on a GPU rows whose spec has device_ragged take ragged sequences: those of the family sm80, decode "
+                     "with 16-bit K and V alone, and, forward with linear K and V, of sm90a."
                    : " only: on a GPU rows whose spec has device_lengths (forward, of the families sm80 and sm90a, and "
                      "of sm80 backward of the strategy split) or device_ragged (of sm80, and forward of sm90a) take others too.");
         break;

@@ -276,8 +276,9 @@ struct glint_strides {
  *
  *   GLINT_LENGTHS_DEVICE   decode; forward rows of sm80 and sm90a, and of sm80 backward rows of the strategy split, where the spec has
  *                          device_lengths = true for the family
- *   GLINT_LENGTHS_RAGGED   where the spec has device_ragged = true for the family: rows of sm80, decode, forward, and backward of the strategy split;
- *                          in pages where it has device_pages, too, and forward device_lengths. Forward rows of sm90a with linear K and V */
+ *   GLINT_LENGTHS_RAGGED   where the spec has device_ragged = true for the family: rows of sm80, decode of 16-bit K and V, forward, and backward of the
+ *                          strategy split; in pages where it has device_pages, too, and forward device_lengths. Forward rows of sm90a with
+ *                          linear K and V */
 enum glint_lengths { GLINT_LENGTHS_HOST = 0, GLINT_LENGTHS_DEVICE = 1, GLINT_LENGTHS_RAGGED = 2 };
 
 /* Where 8-bit K and V have their scales: float32 arrays of the call, k_scale and v_scale, contiguous. What is stored times its scale is what it
@@ -306,7 +307,7 @@ enum glint_scales {
  *  - The rest of a sequence's last page, and pages that are in no table, are not multiplied in, and may hold anything.
  *  - The bits are those of linear K and V.
  * The forward pass takes them, with few queries too: on a CPU context, and on a GPU in the rows of the family sm80 whose spec has
- * device_pages = true, and of ragged queries device_ragged = true, too. */
+ * device_pages = true: decode, and with device_lengths = true the others; of ragged queries device_ragged = true, too. */
 
 /*  tensor            shape                                  dtype
  *  Q, O, dO, dQ      [batch, heads_q,  seqlen_q, head_dim]  dtype

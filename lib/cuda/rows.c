@@ -1,5 +1,5 @@
 /* glint_merge and glint_append on a GPU: one launch each of a kernel that no variant has (rows.cu). Nothing is planned, allocated or
- * read back. No row of a GPU takes ragged queries with K and V in pages, so neither does append. */
+ * read back. The kernel that appends takes new rows at (b, i) alone, so glint_check_append refuses ragged queries. */
 #include "lib/cuda/rows.h"
 
 #include "lib/check.h"

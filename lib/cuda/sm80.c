@@ -3,7 +3,8 @@
 #include "lib/cuda/cuda.h"
 #include "lib/text.h"
 
-/* Has the row a kernel for these lengths, with K and V in pages or linear? Those of decode are for lengths of host and device, but for the ragged. */
+/* Has the row a kernel for these lengths, with K and V in pages or linear? Decode's are for lengths of host and device,
+ * but for its ragged ones. */
 static bool takes(const struct glint_variant *row, uint32_t lengths, bool pages)
 {
     const struct glint_gpu_kernel *kernel = row->kernel;

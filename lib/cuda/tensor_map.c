@@ -4,6 +4,8 @@
 #include "lib/check.h"
 #include "lib/cuda/cuda.h"
 
+enum { NO_TENSOR = 256 }; /* an address that is aligned */
+
 _Static_assert(GLINT_BACKWARD_MAPS == GLINT_GPU_MAX_MAPS, "a descriptor and a parameter have as many maps");
 
 static unsigned int type_of(uint32_t dtype)
@@ -80,7 +82,10 @@ enum glint_status glint_cuda_encode_maps(struct glint_cuda *cuda, const struct g
     static const uint32_t steps[TENSOR_MAP_RANK] = {1, 1, 1, 1, 1};
     const struct glint_gpu_kernel *kernel = row->kernel;
     const struct glint_tensor_role *const queries = &glint_roles[GLINT_GPU_Q];
-    const void *some = is_empty(queries, problem) ? tensors->k : tensors->q; /* for tensors without elements; never looked at */
+    /* For tensors without elements, which nobody looks at: any address that is aligned, where no tensor has elements. */
+    const void *some = !is_empty(queries, problem)                     ? tensors->q
+                       : !is_empty(&glint_roles[GLINT_GPU_K], problem) ? tensors->k
+                                                                       : (const void *)(uintptr_t)NO_TENSOR;
     enum glint_status status = GLINT_OK;
     for (uint32_t m = 0; m < kernel->map_count && status == GLINT_OK; m++) {
         const struct glint_gpu_map *map = &kernel->map[m];

@@ -40,7 +40,8 @@ GLINT_DEVICE struct own_shape shape_from(const struct sequence &own, int32_t fir
  *     low, high, and how many tiles of the section, a head, are of level `low` and above, and of `high` and above
  *     the first query, queries, first key, keys
  *     tiles of the sections before, a head; tiles of the section; the section
- * then the tile that was found, 32 bytes, and the group: where it begins, the rows where its queries and keys may begin, tiles before it; its tiles. */
+ * then the tile that was found, 32 bytes, and the group: where it begins, the rows before
+ * which no sequence of the next one begins, tiles before it; its tiles. */
 enum { RAGGED_FOUND = 32 * 48, RAGGED_GROUP = RAGGED_FOUND + 32, RAGGED_TABLE_BYTES = RAGGED_GROUP + 32 };
 
 /* The level of a tile that begins at query 0. */

@@ -1452,6 +1452,12 @@ START_TEST(ragged_with_maps)
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, 256, &mark), GLINT_OK);
     check_map(&fake.launch[1].params.ragged_maps.map[1],
               &(struct expected_map){c.tensors.q, 5, 3, {64, 1, 2, 1, 1}, {8, 64, 8, 8}, {64, 128, 2, 1, 1}});
+    p->rows_q = 0; /* nor queries: tensors have no address, and a block still looks at the first rows */
+    ck_assert_int_eq(glint_plan(context, p, GLINT_FORWARD, &c.plan), GLINT_OK);
+    c.tensors.q = c.tensors.o = NULL;
+    c.tensors.lse = NULL;
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, 256, &mark), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 3);
     close_clean(context);
 }
 END_TEST
