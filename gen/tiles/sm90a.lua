@@ -37,7 +37,7 @@ return {
 
   bwd = {
     [64] = { { dtypes = HALF, m = 128, n = 128, least = 65, why = "the most queries that two buffers of dS leave room for" } },
-    [96] = { { dtypes = HALF, m = 64, n = 128, why = "as at 128: not timed" } },
+    [96] = { { dtypes = HALF, m = 64, n = 128, why = "as at 128; 1.00 of the best peer in the mean" } },
     [128] = { { dtypes = HALF, m = 64, n = 128, why = "80 queries gain nothing" } },
     [192] = { { dtypes = HALF, m = 64, n = 64 } },
     [256] = { { dtypes = HALF, m = 64, n = 64, least = 65, why = "split: 6 to 23 % ahead of the best peer, where sums of dQ would be over what L2 takes" } },
