@@ -51,6 +51,16 @@ static int64_t math(const struct glint_variant *row, const struct question *q)
                                         : row->math; /* what else a CPU has for bf16 is an instruction set's matter */
 }
 
+static int64_t shorter_of(const struct glint_problem *p)
+{
+    return p->seqlen_q < p->seqlen_k ? p->seqlen_q : p->seqlen_k;
+}
+
+static int64_t longer_of(const struct glint_problem *p)
+{
+    return p->seqlen_q > p->seqlen_k ? p->seqlen_q : p->seqlen_k;
+}
+
 /* Of a family's rows that are meant for lengths up to a bound, the narrowest that holds the problem comes first, and those that it exceeds
  * last. The shorter length counts, as few queries or few keys are what such rows are for; or the longer one, where the row says so. A bound is
  * measured beside the family's other rows: it says nothing of a newer family's, which on an NVIDIA H200 are 1.4 to 2.0 times as fast from 512
@@ -58,8 +68,9 @@ static int64_t math(const struct glint_variant *row, const struct question *q)
 static int64_t reach(const struct glint_variant *row, const struct question *q)
 {
     const struct glint_problem *p = q->problem;
-    const bool queries = p->lengths != GLINT_LENGTHS_HOST || (p->seqlen_q < p->seqlen_k) == (row->both_up_to == 0);
-    const int64_t length = queries ? p->seqlen_q : p->seqlen_k, bound = row->both_up_to > 0 ? row->both_up_to : row->up_to;
+    const bool both = row->both_up_to > 0;
+    const int64_t of_host = both ? longer_of(p) : shorter_of(p), length = p->lengths == GLINT_LENGTHS_HOST ? of_host : p->seqlen_q;
+    const int64_t bound = both ? row->both_up_to : row->up_to;
     if (bound == 0)
         return INT64_C(1) << 32;
     return length <= bound ? bound : (INT64_C(1) << 33) - bound;
@@ -86,9 +97,7 @@ static int64_t few_queries(const struct glint_variant *row, const struct questio
  * the device play no part, as a sequence's row does not depend on the bound of its keys. */
 static int64_t too_short(const struct glint_variant *row, const struct question *q)
 {
-    const struct glint_problem *p = q->problem;
-    const int64_t longer = p->seqlen_q > p->seqlen_k ? p->seqlen_q : p->seqlen_k;
-    return p->lengths == GLINT_LENGTHS_HOST && longer < (int64_t)row->least;
+    return q->problem->lengths == GLINT_LENGTHS_HOST && longer_of(q->problem) < (int64_t)row->least;
 }
 
 static int64_t family(const struct glint_variant *row, const struct question *q)

@@ -37,24 +37,18 @@ GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_dq(GLINT_PARAMS(struct g
 {
 $ end
     const uint32_t lane = lane_index(), warp = warp_index();
-$ if ragged then
+$ if ragged or padded_batch then
     const uint32_t kept = shared_base() + ${dq_smem_bytes};
+$ if ragged then
     if (warp == 0)
         find_ragged_tile<DQ_M, false, true>(call.ragged, p.shape, block_index(), p.shape.heads_q, p.shape.section * p.shape.group,
                                             shared_base(), kept);
-    block_sync();
-    const struct ragged_tile work = get_ragged_tile(kept);
-    if (work.row0 < 0)
-        return;
-    const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;
-    const int32_t query0 = work.row0, warp_query0 = query0 + (int32_t)warp * DQ_ROWS;
-    const int32_t head_kv = work.head / p.shape.group;
-$ elseif padded_batch then
-    const uint32_t kept = shared_base() + ${dq_smem_bytes};
+$ else
     if (thread_index() == 0)
         find_padded_tile<DQ_M, false>(call.ragged, p.shape, p.shape.heads_q, p.shape.section * p.shape.group, kept);
+$ end
     block_sync();
-    const struct padded_tile work = get_padded_tile(kept);
+    const struct ${ragged and "ragged" or "padded"}_tile work = get_${ragged and "ragged" or "padded"}_tile(kept);
     if (work.row0 < 0)
         return;
     const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;

@@ -33,8 +33,7 @@ int32_t glint_gpu_tile_section(int64_t seqlen, int64_t head_dim, int64_t element
 }
 
 /* With a mask: as many keys as have 32 MiB of K and V in the heads that are worked on together, but at least those of 16
- * pairs of sequence and head of the bound.
- * The rule of glint_gpu_tile_section, for sequences in place of heads. Without a mask all tiles of a sequence are as long as each other. */
+ * pairs of sequence and head of the bound: the rule of glint_gpu_tile_section, for sequences in place of heads. Without a mask all tiles of a sequence are as long as each other. */
 int32_t glint_gpu_section_keys(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t element_bytes, int masked)
 {
     const int64_t heads = shape->section < shape->heads_q ? shape->section : shape->heads_q;

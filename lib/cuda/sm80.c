@@ -57,28 +57,31 @@ static void fill_decode_ragged(const struct glint_problem *p, const struct glint
     params->rows_k = (int32_t)p->rows_k;
 }
 
+/* Steps between scales: of units of `rows` rows each (sequences, or pages), of heads and of rows. 0 where one scale serves all. */
+static void find_scale_steps(const struct glint_problem *p, int64_t rows, int64_t *unit, int64_t *head, int32_t *row)
+{
+    const bool by_row = p->kv_scales == GLINT_SCALES_ROW;
+    *unit = by_row ? p->heads_kv * rows : 0;
+    *head = by_row ? rows : p->kv_scales == GLINT_SCALES_HEAD;
+    *row = by_row;
+}
+
 static void fill_decode_scales(const struct glint_problem *p, const struct glint_tensors *tensors,
                                struct glint_decode_scales_params *params)
 {
-    const bool by_row = p->kv_scales == GLINT_SCALES_ROW;
     params->k_scale = tensors->k_scale;
     params->v_scale = tensors->v_scale;
-    params->scale_batch = by_row ? p->heads_kv * p->seqlen_k : 0;
-    params->scale_head = by_row ? p->seqlen_k : p->kv_scales == GLINT_SCALES_HEAD;
-    params->scale_row = by_row;
+    find_scale_steps(p, p->seqlen_k, &params->scale_batch, &params->scale_head, &params->scale_row);
 }
 
 /* Of pages the scales lie as the pages do: [pages, heads_kv, page_rows]. */
 static void fill_decode_scaled_pages(const struct glint_problem *p, const struct glint_tensors *tensors,
                                      struct glint_decode_scaled_pages_params *params)
 {
-    const bool by_row = p->kv_scales == GLINT_SCALES_ROW;
     fill_decode_pages(p, tensors, &params->pages);
     params->k_scale = tensors->k_scale;
     params->v_scale = tensors->v_scale;
-    params->scale_page = by_row ? p->heads_kv * p->page_rows : 0;
-    params->scale_head = by_row ? p->page_rows : p->kv_scales == GLINT_SCALES_HEAD;
-    params->scale_row = by_row;
+    find_scale_steps(p, p->page_rows, &params->scale_page, &params->scale_head, &params->scale_row);
 }
 
 static void fill_ragged_pages(const struct glint_problem *p, const struct glint_tensors *tensors,

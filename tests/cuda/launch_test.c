@@ -487,6 +487,16 @@ START_TEST(append_of_8_bits)
 }
 END_TEST
 
+/* Q, K, V, O and LSE of a call, 2^40 bytes from each other: other arrays go further on. */
+static unsigned char *place_far(struct glint_tensors *t)
+{
+    unsigned char *const far = (unsigned char *)(UINT64_C(20) << 40);
+    void **const addresses[] = {(void **)&t->q, (void **)&t->k, (void **)&t->v, &t->o, (void **)&t->lse};
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
+        *addresses[i] = far + (i << 40);
+    return far;
+}
+
 /* Ragged sequences: one launch, of as many blocks as the rows and the bounds allow tiles, and one tile a sequence at least, for what it says to be
  * looked at. No length is known here. */
 START_TEST(launch_of_ragged)
@@ -516,11 +526,8 @@ START_TEST(launch_of_ragged)
         p->rows_k = cases[i].rows + 1;
         ck_assert_int_eq(glint_plan(context, p, GLINT_FORWARD, &c.plan), GLINT_OK);
         ck_assert_uint_eq(c.plan.workspace_bytes, 0);
-        unsigned char *const far = (unsigned char *)(UINT64_C(20) << 40);
         struct glint_tensors *t = &c.tensors;
-        void **const addresses[] = {(void **)&t->q, (void **)&t->k, (void **)&t->v, &t->o, (void **)&t->lse};
-        for (size_t j = 0; j < 5; j++)
-            *addresses[j] = far + (j << 40);
+        unsigned char *const far = place_far(t);
         t->first_q = (const int32_t *)(const void *)(far + (UINT64_C(6) << 40));
         t->first_k = t->first_q + (1 << 20);
         t->seqlens_k = t->first_k + (1 << 20);
@@ -575,11 +582,8 @@ START_TEST(launch_of_ragged_pages)
     p->pages_per_sequence = 5;
     ck_assert_int_eq(glint_plan(context, p, GLINT_FORWARD, &c.plan), GLINT_OK);
     ck_assert_uint_eq(c.plan.workspace_bytes, 0);
-    unsigned char *const far = (unsigned char *)(UINT64_C(20) << 40);
     struct glint_tensors *t = &c.tensors;
-    void **const addresses[] = {(void **)&t->q, (void **)&t->k, (void **)&t->v, &t->o, (void **)&t->lse};
-    for (size_t j = 0; j < 5; j++)
-        *addresses[j] = far + (j << 40);
+    unsigned char *const far = place_far(t);
     t->first_q = (const int32_t *)(const void *)(far + (UINT64_C(6) << 40));
     t->seqlens_k = t->first_q + (1 << 20);
     t->page_table = t->seqlens_k + (1 << 20);
