@@ -150,8 +150,10 @@ function sm90a.complete(record)
   record.launches = { { suffix = "", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
     blocks_per_sm = not short and 1 or nil } }
   local plain = not (record.bounds_first or record.capped) -- whose first kernel is as it was measured, without sinks
+  record.kinds = { "given" } -- of sequences, one a kernel
   local function add(kind, lengths, sinks)
     record.lengths_words = not short and 1 or nil
+    record.kinds[#record.kinds + 1] = kind
     record.launches[#record.launches + 1] = setmetatable({ suffix = "_" .. kind, smem_bytes = smem_of(record, kind)[1].bytes,
       lengths = lengths, sinks = sinks }, { __index = record.launches[1] })
   end

@@ -84,9 +84,6 @@ $ end
 /* Named barriers: 1 + w to warpgroup w's turn at the tensor cores, OWN + w within it. */
 enum { TURN = 1, OWN = TURN + WARPGROUPS };
 
-$ local kinds = { "given" }
-$ if device_lengths then kinds[2] = "lengths" end
-$ if device_ragged then kinds[#kinds + 1] = "ragged" end
 $ for launch, kind in ipairs(kinds) do
 $ local ragged, lengths = kind == "ragged", kind ~= "given" -- ragged sequences have lengths, too
 $ local work = ragged and "ragged_work<" .. work_of .. ">" or work_of

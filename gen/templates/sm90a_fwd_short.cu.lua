@@ -65,9 +65,6 @@ GLINT_DEVICE void load_block(uint32_t to, const struct tensor_map *map, int32_t 
 }
 $ end
 
-$ local kinds = { "given" }
-$ if device_lengths then kinds[2] = "lengths" end
-$ if device_ragged then kinds[#kinds + 1] = "ragged" end
 $ for _, kind in ipairs(kinds) do
 $ local ragged, lengths = kind == "ragged", kind ~= "given" -- ragged sequences have lengths, too
 $ local work = ragged and "ragged_work<" .. work_of .. ">" or work_of
