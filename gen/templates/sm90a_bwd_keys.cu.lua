@@ -312,7 +312,9 @@ GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_param
 
     const uint32_t warpgroup = warp / 4 - 1, own = warpgroup * own_tile::bytes;
     const struct glint_gpu_shape *shape = &p.base.shape;
+$ if fused or not bounds_first then
     const int32_t offset = ${causal and "shape->mask_offset" or "shape->seqlen_k"};
+$ end
     auto arrive = [&](uint32_t barrier) { /* this warp, all lanes of which are done */
         warp_sync();
         if (lane == 0)

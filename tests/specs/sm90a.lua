@@ -5,7 +5,8 @@ return {
   head_dims = { 64, 96, 128, 192, 256 },
   masks = { "none", "causal", "band" },
   softcaps = { "none", "softcap" },
-  families = { sm90a = { archs = { "90a" }, device_lengths = true, device_ragged = true } },
+  families = { sm90a = { archs = { "90a" }, device_lengths = true, device_ragged = true,
+    tiles = { bwd = { [64] = { { m = 128, n = 128, masks = { "band" } }, { m = 64, n = 128, strategy = "split", masks = { "band" } } } } } } },
   exclude = {
     { head_dim = { 64, 128, 256 }, mask = { "none", "causal" }, softcap = "none", reason = "the default spec has them" },
     { dtype = "f16", reason = "the default spec has it" },
