@@ -87,7 +87,7 @@ static void share_out(const struct glint_variant *variant, struct glint_cuda_pla
     own->backward.part_heads = glint_gpu_part_heads(&own->shape, kernel);
     own->backward.parts = glint_gpu_parts(&own->shape, own->backward.part_heads);
     if (kernel->strategy == GLINT_GPU_FUSED && kernel->launch[kernel->launch_count - 1].blocks_per_sm > 0)
-        own->shape.section = glint_gpu_persistent_section(&own->shape, variant->head_dim);
+        own->shape.section = glint_gpu_persistent_section(&own->shape, variant->head_dim, variant->tile_n);
     else
         own->shape.section = glint_gpu_backward_section(&own->shape, own->backward.part_heads, kernel->strategy, variant->head_dim);
 }

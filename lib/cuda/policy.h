@@ -33,7 +33,7 @@ int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t 
 
 /* The same of a fused backward whose blocks are persistent: they take turns at dQ through helpers, and seldom wait. In staggered_order of
  * lib/device/warpgroup_backward.h: columns of heads. */
-int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32_t head_dim);
+int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t tile_n);
 
 /* How a backward pass is shared out, and where its arrays lie: members of struct glint_backward_params. Of an array it is where it begins,
  * in bytes from the start of the workspace. */

@@ -1025,11 +1025,26 @@ START_TEST(sections_of_persistent_blocks)
                                                       .group = 1,
                                                       .seqlen_q = keys,
                                                       .seqlen_k = keys,
-                                                      .mask_offset = masked ? 0 : keys};
-                ck_assert_int_eq(glint_gpu_persistent_section(&shape, wide ? 128 : 64), wanted[masked][wide][i]);
+                                                      .mask_offset = masked ? 0 : keys,
+                                                      .mask_first = -keys};
+                ck_assert_int_eq(glint_gpu_persistent_section(&shape, wide ? 128 : 64, 128), wanted[masked][wide][i]);
             }
     const struct glint_gpu_shape one = {.batch = 1, .heads_q = 8, .heads_kv = 1, .group = 8};
-    ck_assert_int_eq(glint_gpu_persistent_section(&one, 64), 1);
+    ck_assert_int_eq(glint_gpu_persistent_section(&one, 64, 128), 1);
+    /* A window of 512 keys: 2^16 / 639 heads, down to a power of two; one as wide as the sequence is none. */
+    struct glint_gpu_shape window = {
+        .batch = 8, .heads_q = 32, .heads_kv = 32, .group = 1, .seqlen_q = 8192, .seqlen_k = 8192, .mask_first = -511};
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 64);
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 128, 128), 64);
+    window.batch = 1;
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 32); /* all */
+    window.mask_first = -8191;
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 8);
+    /* The widest band that there is: no overflow. */
+    window.seqlen_q = window.seqlen_k = GLINT_MAX_EXTENT;
+    window.mask_first = 1 - GLINT_MAX_EXTENT;
+    window.mask_offset = GLINT_MAX_EXTENT - 1;
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 1);
 }
 END_TEST
 
