@@ -21,7 +21,8 @@
  *  - Units. Strides and lengths count elements, never bytes. Byte counts have `bytes` in their name. LSE is a natural logarithm.
  *  - Special values. A query that sees no key gives O = 0, LSE = -inf (its head's sink, if there are sinks) and zero gradients, and adds
  *    nothing to dK, dV and the sinks' gradient. A key that the mask hides is never multiplied in: NaN or inf in its K or V row does not reach
- *    queries that cannot see it. NaN or inf in a visible element reaches the rows that see it, as IEEE arithmetic has it, and no other row.
+ *    queries that cannot see it. NaN or inf in a visible element reaches the rows that see it, as IEEE arithmetic has it, and no other row: a
+ *    query that sees keys whose scores are all -inf has O = NaN and LSE = -inf; with a sink O = 0, and LSE is the sink.
  *    A sink of -inf gives the bits of no sink; NaN or inf in one reaches all rows of its head, and no other.
  */
 #ifndef GLINT_H
@@ -541,9 +542,9 @@ enum glint_status glint_explain_append(const struct glint_plan *plan, const stru
  * of a causal problem: keys before the last seqlen_q under GLINT_MASK_NONE, and the rest under GLINT_MASK_CAUSAL_BOTTOM_RIGHT. A prefix that is
  * shared: the queries of all sequences as one batch, against the prefix; strides view its O and LSE as [batch, heads, seqlen].
  *
- *  - A part in which a query sees no key (LSE_i = -inf) is not read: its O may hold anything, and the result has the bits that it has without
- *    the part. Where all parts are so, O = 0 and LSE = -inf. One part alone is copied, or rounded to another dtype. NaN and +inf in an LSE_i give
- *    NaN in that row.
+ *  - A part in which a query has no score above -inf (LSE_i = -inf) is not read: its O may hold anything, and the result has the bits that it
+ *    has without the part. Where all parts are so, O = 0 and LSE = -inf. One part alone is copied, or rounded to another dtype. NaN and +inf in
+ *    an LSE_i give NaN in that row.
  *  - `sinks`, if given: a logit for each head that takes part in the denominator, as one more part with LSE = sinks[head] and O = 0. The parts
  *    are computed without it; LSE includes it. -inf is none.
  *  - O may lie exactly where a part's O does, with the same dtype and strides, and LSE where a part's LSE does: results that come in turns need no

@@ -17,7 +17,7 @@ local SHORT_STAGES = 2   -- of a block that loads for itself
 local TILES_AHEAD = 2    -- numbers of tiles that a persistent block's loader announces
 local SEQUENCES_BYTES = 144 -- the same where lengths are read, with each tile's own: sequence_queue of lib/device/warpgroup_lengths.h
 local TABLE_BYTES = 1600 -- where a persistent block's loader keeps ragged sequences: RAGGED_TABLE_BYTES of lib/device/warpgroup_ragged.h
-local KEPT_BYTES = 32    -- and a warp that computes the tile it has given back, under a mask
+local KEPT_BYTES = 32    -- and a warp that computes the tile it has given back
 local SEARCH_BYTES = 288 -- where a short block looks for its ragged tile, and keeps it: find_ragged_tile of lib/device/ragged.h
 
 local arch_list = schema.list(schema.name(ARCHS))
@@ -104,7 +104,7 @@ local function parts_of(record, kind)
   if record.causal or lengths then parts[5] = { "scanners", 16 * record.stages } end
   if kind == "ragged" then
     parts[6] = { "sequences", TABLE_BYTES }
-    parts[7] = record.causal and { "tiles given back", KEPT_BYTES * 4 * record.warpgroups } or nil
+    parts[7] = { "tiles given back", KEPT_BYTES * 4 * record.warpgroups }
   end
   return parts
 end

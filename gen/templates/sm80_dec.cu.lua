@@ -99,6 +99,12 @@ GLINT_DEVICE bool sees(const struct sight &sight, const int rt, const int odd, i
     return first_key < sight.end[rt][odd]${band and " && first_key + keys > sight.begin[rt][odd]" or ""};
 }
 
+/* Whether it sees any at all. */
+GLINT_DEVICE bool sees_some(const struct sight &sight, const int rt, const int odd)
+{
+    return sight.end[rt][odd] > ${band and "sight.begin[rt][odd]" or "0"};
+}
+
 /* 2^(x log2(e)). Scores are in natural units as long as they may be large: times log2(e) a logit of 3e38 would be infinite. */
 GLINT_DEVICE float exponential(float x)
 {
@@ -407,8 +413,9 @@ GLINT_DEVICE float find_sink(const struct glint_decode_params *p, const struct t
                     : -GLINT_INFINITY;
 }
 
-/* A sink is one more score, of a key whose V is zero. */
-GLINT_DEVICE struct ending end_row(float maximum, float sum, float sink)
+/* A sink is one more score, of a key whose V is zero. A sum of zero is that of a row that sees no key, whose O is 0, or whose scores are all -inf:
+ * its O, 0 / 0, is NaN. */
+GLINT_DEVICE struct ending end_row(float maximum, float sum, float sink, bool sees)
 {
     struct ending e;
     float keep = 1.0f;
@@ -420,7 +427,7 @@ GLINT_DEVICE struct ending end_row(float maximum, float sum, float sink)
         sum = fmaf(keep, sum, exponential(sink - now));
         maximum = now;
     }
-    e.factor = sum == 0.0f ? 0.0f : keep / sum;
+    e.factor = sum == 0.0f && !sees ? 0.0f : keep / sum;
     e.lse = sum == 0.0f ? -GLINT_INFINITY : fmaf(lg2(sum), 0.693147180559945309f, maximum);
     return e;
 }
@@ -459,7 +466,7 @@ GLINT_DEVICE void fold_merged(struct merged &m, const struct merged &more, bool 
 }
 
 GLINT_DEVICE void store_merged(const struct glint_decode_params *p, const struct tile *t, int32_t rows, int32_t row0, int32_t dt,
-                               const struct merged &m, float sink)
+                               const struct merged &m, float sink, bool sees)
 {
     const uint32_t lane = lane_index();
     const bool upper = (lane >> 1 & 2) != 0, odd = (lane >> 1 & 1) != 0;
@@ -467,7 +474,7 @@ GLINT_DEVICE void store_merged(const struct glint_decode_params *p, const struct
     const float low[2] = {odd ? next : m.sum, odd ? m.sum : next}, high[2] = {odd ? last : far, odd ? far : last};
     const float sum = upper ? high[0] + high[1] + low[0] + low[1] : low[0] + low[1] + high[0] + high[1]; /* warps 0, 1, 2, 3 */
     const int32_t row = row0 + (int32_t)(lane & 1);
-    const struct ending end = end_row(m.maximum, sum, sink);
+    const struct ending end = end_row(m.maximum, sum, sink, sees);
 $ if narrow then
     const float mine = m.o * end.factor, other = shfl_xor(mine, 2);
     const int32_t column = dt * 16 + (int32_t)(lane >> 2) * 2 + (int32_t)(lane >> 1 & 1);
@@ -485,7 +492,7 @@ $ end
 }
 
 GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct tile *t, int32_t rows, const struct result &r, const rows_t sinks,
-                               uint32_t warp)
+                               const struct sight &sight, uint32_t warp)
 {
     const uint32_t lane = lane_index();
 $ if not narrow then
@@ -495,8 +502,8 @@ $ end
 #pragma unroll
     for (int rt = 0; rt < ROW_TILES; ++rt) {
         const int32_t row = t->row0 + rt * 8 + 2 * (int32_t)(lane & 3);
-        const struct ending end[2] = {end_row(r.maximum[rt][0], r.sum[rt][0], sinks[rt][0]),
-                                      end_row(r.maximum[rt][1], r.sum[rt][1], sinks[rt][1])};
+        const struct ending end[2] = {end_row(r.maximum[rt][0], r.sum[rt][0], sinks[rt][0], sees_some(sight, rt, 0)),
+                                      end_row(r.maximum[rt][1], r.sum[rt][1], sinks[rt][1], sees_some(sight, rt, 1))};
 $ if narrow then
 
 #pragma unroll
@@ -1580,7 +1587,7 @@ $ end
                 block_sync();
                 take_rows(row.sum, sums, [](float x, float y) { return x + y; });
             }
-            store_output(&p, &at.tile, at.own.rows, row, sinks, warp);
+            store_output(&p, &at.tile, at.own.rows, row, sinks, sight, warp);
         }
         at.item += p.blocks;
         if (at.item >= p.items)
@@ -1692,6 +1699,6 @@ $ end
         block_sync();
     }
     if (warp == 0)
-        store_merged(&p, &tile, own.rows, tile.row0 + first_row, dt, row, sink);
+        store_merged(&p, &tile, own.rows, tile.row0 + first_row, dt, row, sink, end > ${band and "begin" or "0"});
 }
 $ end

@@ -311,11 +311,15 @@ $ end
     join_sums(rows.sum, ${warp});
 $ if ragged then
     const struct ragged_tile end = get_ragged_tile(kept_mask);
-    const int32_t end_query = end.own.seqlen_q, first_row = end.row0 + (int32_t)group * WARP_ROWS;
+    const ${band} end_mask = {end.own.left, end.own.right, end.own.seqlen_q, end.own.seqlen_k};
+    const int32_t end_query = end_mask.seqlen_q, first_row = end.row0 + (int32_t)group * WARP_ROWS;
 $ else
     const struct query_block end = find_query_block<TILE_M>(p.shape, 1);
 $ if lengths then
-    const int32_t end_query = get_mask<${band}>(kept_mask).seqlen_q;
+    const ${band} end_mask = get_mask<${band}>(kept_mask);
+    const int32_t end_query = end_mask.seqlen_q;
+$ else
+    const ${band} &end_mask = mask;
 $ end
     const int32_t first_row = end.query0 + (int32_t)group * WARP_ROWS;
 $ end
@@ -336,7 +340,7 @@ $ end
 
             float lse = log_sum(rows.max[rt][side], sum, p.shape.softmax_scale);
 
-            inverse[side] = sum == 0.0f ? 0.0f : 1.0f / sum;
+            inverse[side] = inverse_of(sum, sees_some(end_mask, row));
             if (p.sinks)
                 add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.${ragged and "head" or "head_q"}));
 $ if split then

@@ -94,7 +94,8 @@ $ local from_row = ragged and "work.first_k + " or ""
 $ local thread = lengths and "(thread_index_anew() % 64)" or "thread" -- its registers are worth more in the loop over tiles
 $ local own = lengths and kind:upper() .. "_" or ""
 $ local v_cut, found = own .. "V_CUT", own .. "SPECIAL"
-$ local sight, end_query = lengths and ("%s::lengths(shared, %s::at_hand(t))"):format(sequences, sequences) or "shape", lengths and ", of_shape" or ""
+$ local sight, end_query = lengths and ("%s::lengths(shared, %s::at_hand(t))"):format(sequences, sequences) or "shape", lengths and ", seqlen_q, sees" or ""
+$ local shape_anew = ragged and "kept_shape(kept)" or "find_shape(p.base, of.batch)" -- of a tile given back
 $ local number = causal and not bounds_first and "number" or "tile"
 $ local end_of_nothing = lengths and "min(work.query0 + TILE_M, " .. sight .. ".seqlen_q)" or "end_of_blind<TILE_M, HEAD_DIM>(work, p.base.shape)"
 $ local log_of_nothing = (capped or lengths) and sink:format(base, base) or "-GLINT_INFINITY"
@@ -457,16 +458,19 @@ $ end
     };
 $ if lengths then
     auto finish = [&](const struct ${work} &of, const struct softmax_rows &of_rows, int32_t seqlen_q) {
-        const struct own_shape of_shape = {seqlen_q, 0, 0, 0};
+$ if ragged then
+        const uint32_t kept = shared + RAGGED_KEPT + 32 * warp_index();
+$ end
+        auto sees = [&](int32_t query) { return sees_any_key(${shape_anew}, query); };
 $ else
     auto finish = [&](const struct ${work} &of, const struct softmax_rows &of_rows) {
 $ end
 $ if causal then
         if (warp_any(special != 0))
 $ if ragged then
-            add_kept_special<element, TILE_N>(o, p.base.base, of, of.query0 + 64 * (int32_t)w, shared + RAGGED_KEPT + 32 * warp_index());
+            add_kept_special<element, TILE_N>(o, p.base.base, of, of.query0 + 64 * (int32_t)w, kept);
 $ else
-            add_special<element, TILE_N>(o, ${base}, of, of.query0 + 64 * (int32_t)w${lengths and ", find_shape(p.base, of.batch)" or ""});
+            add_special<element, TILE_N>(o, ${base}, of, of.query0 + 64 * (int32_t)w${lengths and ", " .. shape_anew or ""});
 $ end
         special = 0;
 $ end
@@ -568,7 +572,7 @@ $ end
         const struct softmax_rows done_rows = rows;
 $ if lengths then
         const int32_t done_seqlen_q = ${sight}.seqlen_q;
-$ if ragged and causal then
+$ if ragged then
         ragged_sequences::keep(shared, ragged_sequences::at_hand(t), shared + RAGGED_KEPT + 32 * warp_index());
 $ end
         ${sequences}::give_back<true>(shared, ${sequences}::at_hand(t));

@@ -72,7 +72,7 @@ $ local params, base = ("glint_%s_maps_params"):format(lengths and kind or "forw
 $ local values = ragged and "values_from(p.base.base, work.first_k)" or base
 $ local log_of_nothing = (capped or lengths) and sink:format(base, base) or "-GLINT_INFINITY"
 $ local with_sink = (bounds_first or capped or lengths) and "write_output_with_sink" or "write_output"
-$ local sight, end_query = lengths and "own" or "shape", lengths and ", own" or ""
+$ local sight, end_query = lengths and "own" or "shape", lengths and ", own.seqlen_q, [&](int32_t query) { return sees_any_key(own, query); }" or ""
 $ if ragged then
 /* The same over ragged sequences: each block looks for its tile. Rows of the next sequence in the last block of keys are what those beyond a length
  * are. */

@@ -130,6 +130,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm80_m128n32(GLINT_PARAMS(st
     warp_sync();
     join_sums(rows.sum, lone_warp{});
     const struct query_block end = find_query_block<TILE_M>(p.shape, 1);
+    const causal_mask &end_mask = mask;
     const int32_t first_row = end.query0 + (int32_t)group * WARP_ROWS;
     const uint32_t o_tile = q_tile + group * (WARP_ROWS * q_tile_t::PAGE_ROW);
     const uint32_t o_lane = o_tile + lane_offset_pairs<q_tile_t>(lane);
@@ -143,7 +144,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm80_m128n32(GLINT_PARAMS(st
 
             float lse = log_sum(rows.max[rt][side], sum, p.shape.softmax_scale);
 
-            inverse[side] = sum == 0.0f ? 0.0f : 1.0f / sum;
+            inverse[side] = inverse_of(sum, sees_some(end_mask, row));
             if (p.sinks)
                 add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.head_q));
             if ((lane & 3) == 0 && row < seqlen_q)

@@ -28,6 +28,12 @@ template <class Band> GLINT_DEVICE int32_t first_key(const Band &band, int32_t q
     return Band::LEFT ? max(query + band.left, 0) : 0;
 }
 
+/* Whether a query sees a key. */
+template <class Band> GLINT_DEVICE bool sees_some(const Band &band, int32_t query)
+{
+    return band.seqlen_k > 0 && (!Band::RIGHT || query + band.right >= 0) && (!Band::LEFT || query + band.left < band.seqlen_k);
+}
+
 /* Whether query query0 + i sees key key0 + j. */
 template <class Band> GLINT_DEVICE bool sees(const Band &band, int32_t query0, int32_t i, int32_t key0, int32_t j)
 {

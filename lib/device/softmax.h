@@ -168,6 +168,13 @@ GLINT_DEVICE void follow_maxima(float (&s)[ROWS][KEYS][4], float (&o)[ROWS][COLU
         }
 }
 
+/* What O of a query is multiplied by. A sum of zero is that of a query that sees no key, whose O is 0; or its scores are all -inf, and O, 0 / 0, is
+ * NaN, which 0 times infinity is. */
+GLINT_DEVICE float inverse_of(float sum, bool sees_some)
+{
+    return sum == 0.0f ? (sees_some ? GLINT_INFINITY : 0.0f) : 1.0f / sum;
+}
+
 /* LSE of a query, in natural units. */
 GLINT_DEVICE float log_sum(float max, float sum, float softmax_scale)
 {
@@ -181,7 +188,8 @@ GLINT_DEVICE void add_sink(float &inverse, float &lse, float max, float sum, flo
     const float log2_e = 1.44269504088896340736f, own = fmaf(max, fabsf(softmax_scale), 0.0f), top = fmaxf(own, sink);
     const float kept = ex2((own - top) * log2_e), total = fmaf(sum, kept, ex2((sink - top) * log2_e));
 
-    if (sum == 0.0f) { /* a query that sees no key */
+    if (sum == 0.0f &&
+        (inverse == 0.0f || sink == -GLINT_INFINITY)) { /* a query that sees no key; or no score above -inf, and no sink */
         lse = sink;
         return;
     }

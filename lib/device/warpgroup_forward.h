@@ -302,6 +302,19 @@ template <int columns> GLINT_DEVICE void rescale(float (&o)[columns / 2], const 
         o[i] *= factor[i / 2 % 2];
 }
 
+/* Whether a query sees a key. Where a mask has no side the shape has one that hides nothing. */
+template <class Shape> GLINT_DEVICE bool sees_any_key(const Shape &shape, int32_t query)
+{
+    return shape.seqlen_k > 0 && query >= -shape.mask_offset && query + shape.mask_first < shape.seqlen_k;
+}
+
+/* What O of a row is multiplied by. A sum of zero is that of a query that sees no key, whose O is 0; or its scores are all -inf, and O, 0 / 0, is
+ * NaN, which 0 times infinity is. sees(query): whether it sees a key. */
+template <class sees_t> GLINT_DEVICE float inverse_of(float sum, int32_t query, const sees_t &sees)
+{
+    return sum == 0.0f ? (sees(query) ? GLINT_INFINITY : 0.0f) : 1.0f / sum;
+}
+
 /* Natural logarithm of a row's sum of exponentials, of which the sum of weights and their maximum are known. */
 template <int below> GLINT_DEVICE float log_sum(float max, float sum, float softmax_scale)
 {
@@ -398,7 +411,8 @@ GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, c
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const int32_t row = row0 + 8 * half;
-        const float sum = quad_sum(rows.sum[half]), inverse = sum == 0.0f ? 0.0f : 1.0f / sum;
+        const float sum = quad_sum(rows.sum[half]);
+        const float inverse = inverse_of(sum, row, [&](int32_t query) { return sees_any_key(t.shape, query); });
         char *to = view_row(&t.o, work.batch, work.head_q, row, 2) + 16 * (lane_index() % 4);
 
         if (lane_index() % 4 == 0 && row < t.shape.seqlen_q)
@@ -450,7 +464,8 @@ template <int below> GLINT_DEVICE void add_sink(float &inverse, float &lse, floa
     const float log2_e = 1.44269504088896340736f, own = fmaf(max, fabsf(softmax_scale), 0.0f), top = fmaxf(own, sink);
     const float kept = ex2((own - top) * log2_e), total = fmaf(sum, kept, ex2(fmaf(sink - top, log2_e, (float)-below)));
 
-    if (sum == 0.0f) { /* a query that sees no key */
+    if (sum == 0.0f &&
+        (inverse == 0.0f || sink == -GLINT_INFINITY)) { /* a query that sees no key; or no score above -inf, and no sink */
         lse = sink;
         return;
     }
@@ -458,11 +473,11 @@ template <int below> GLINT_DEVICE void add_sink(float &inverse, float &lse, floa
     lse = own >= sink ? log_sum<below>(max, total, softmax_scale) : fmaf(lg2(total) + (float)below, 0.693147180559945309f, top);
 }
 
-/* write_output, and the head's sink in the sum, if there are sinks. Where no kernel was timed: of one function for
- * both, ptxas makes the others' code anew. */
-template <class Element, int below, int n, class Shape>
+/* write_output, and the head's sink in the sum, if there are sinks. sees(query): whether it sees a key. Where no kernel was timed: of one function
+ * for both, ptxas makes the others' code anew. */
+template <class Element, int below, int n, class sees_t>
 GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_rows &rows, const struct glint_forward_params &t,
-                                         const struct tile_work &work, int32_t query0, const Shape &shape)
+                                         const struct tile_work &work, int32_t query0, int32_t seqlen_q, const sees_t &sees)
 {
     const int32_t row0 = query0 + own_query();
 
@@ -470,12 +485,12 @@ GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_row
     for (int half = 0; half < 2; ++half) {
         const int32_t row = row0 + 8 * half;
         const float sum = quad_sum(rows.sum[half]);
-        float inverse = sum == 0.0f ? 0.0f : 1.0f / sum, lse = log_sum<below>(rows.max[half], sum, t.shape.softmax_scale);
+        float inverse = inverse_of(sum, row, sees), lse = log_sum<below>(rows.max[half], sum, t.shape.softmax_scale);
         char *to = view_row(&t.o, work.batch, work.head_q, row, 2) + 16 * (lane_index() % 4);
 
         if (t.sinks)
             add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));
-        if (lane_index() % 4 == 0 && row < shape.seqlen_q)
+        if (lane_index() % 4 == 0 && row < seqlen_q)
             st_global_f32(t.lse + (int64_t)(work.batch * t.shape.heads_q + work.head_q) * t.shape.seqlen_q + row, lse);
 #pragma unroll
         for (int i = 0; i < n; i += 16) {
@@ -486,7 +501,7 @@ GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_row
             for (int j = 0; j < 4; ++j)
                 words[j] = Element::pack(c[4 * j] * inverse, c[4 * j + 1] * inverse);
             quad_transpose(words);
-            if (row < shape.seqlen_q)
+            if (row < seqlen_q)
                 st_global_u32x4(to + 4 * i, words);
         }
     }
@@ -496,7 +511,8 @@ template <class Element, int below, int n>
 GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_rows &rows, const struct glint_forward_params &t,
                                          const struct tile_work &work, int32_t query0)
 {
-    write_output_with_sink<Element, below>(o, rows, t, work, query0, t.shape);
+    write_output_with_sink<Element, below>(o, rows, t, work, query0, t.shape.seqlen_q,
+                                           [&](int32_t query) { return sees_any_key(t.shape, query); });
 }
 
 #endif

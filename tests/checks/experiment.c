@@ -310,6 +310,15 @@ static void make_cache(struct experiment *e)
     }
 }
 
+void experiment_put_minus_infinity(struct experiment *e, int64_t nth)
+{
+    const int64_t dim = e->ref.head_dim;
+    for (int64_t i = nth - 1; i < tensor_count(e, Q) / dim; i += nth)
+        e->in[Q][i * dim] = e->ref.softmax_scale < 0 ? -INFINITY : INFINITY;
+    for (int64_t j = 0; j < tensor_count(e, K) / dim; j++)
+        e->in[K][j * dim] = -1;
+}
+
 struct experiment *experiment_new(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = check_memory(sizeof *e);

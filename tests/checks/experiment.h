@@ -60,6 +60,9 @@ struct experiment *experiment_copy(const struct experiment *e);
 /* Makes in[] hold what memory will hold when inputs share it (stride 0); after changing in[] by hand in such a layout. */
 void experiment_share(struct experiment *e);
 
+/* Of every `nth` query all scores are -inf: its first element is an infinity, and of all keys that element is -1. */
+void experiment_put_minus_infinity(struct experiment *e, int64_t nth);
+
 /* Rounds in[K] and in[V] to what 8 bits hold, if they have them. Done by experiment_new, _reference and _run; what can be held stays as it is.
  * A row of int8 with NaN or inf is all NaN, and infinities of e4m3 are NaN. */
 void experiment_store(struct experiment *e);

@@ -203,6 +203,7 @@ static struct experiment *experiment_of_all(struct subject *subject, const struc
     struct shape all = *shape;
     all.batch = BATCH;
     struct experiment *const e = experiment_new(subject, &all);
+    experiment_put_minus_infinity(e, 6);
     experiment_store(e);
     return e;
 }

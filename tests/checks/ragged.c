@@ -438,6 +438,8 @@ static struct experiment *experiment_of(struct subject *subject, const struct sh
     struct experiment *e = experiment_new(subject, shape);
     if (subject->info.pass == GLINT_BACKWARD)
         experiment_reference(e, false);
+    else
+        experiment_put_minus_infinity(e, 6);
     return e;
 }
 

@@ -133,6 +133,30 @@ static void nan_in_blind_rows(struct subject *subject, const struct shape *shape
                         (1 + max_magnitude(e->exact[*t], tensor_count(e, *t))));
 }
 
+/* Half of the queries have no score above -inf. Their sums of exponentials are 0, and O = 0 / 0 is NaN in rows that see a key, and zeros in those
+ * that see none. With a sink O = 0 in both. */
+static void only_minus_infinity(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    experiment_put_minus_infinity(e, 2);
+    experiment_reference(e, false);
+    struct results got = experiment_run_plainly(e);
+    for (const enum tensor *out = pass_outputs(GLINT_FORWARD); *out != TENSORS; out++) {
+        const enum tensor t = *out;
+        const double bound = (8 * factor_ulp(e->math, tensor_dtype(e, t)) + 64 * dtype_ulp(GLINT_F32)) * 8;
+        for (int64_t i = 0; i < tensor_count(e, t); i++) {
+            const double expected = e->exact[t][i], x = (double)got.at[t][i];
+            if (isnan(expected)   ? isnan(x)
+                : isinf(expected) ? x == expected
+                                  : fabs(x - expected) <= bound + 8 * dtype_ulp(GLINT_F32) * fabs(expected))
+                continue;
+            check_fail("with scores of -inf alone %s[%lld] of row %lld is %g, the reference %g", tensor_name[t],
+                       (long long)(i % tensor_dim(e, t)), (long long)(i / tensor_dim(e, t) % shape->seqlen_q), x, expected);
+        }
+        check_within("special value", 0, 0);
+    }
+}
+
 /* NaN or inf in the sink of a head: nothing but that head's rows, and they follow IEEE arithmetic. */
 static void special_sink(struct subject *subject, const struct shape *shape)
 {
@@ -293,6 +317,27 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         checks_add(list, nan_in, &s, "special/nan_in_%s", tensor_name[t]);
         checks_add(list, infinity_in, &s, "special/inf_in_%s", tensor_name[t]);
         checks_add(list, minus_infinity_in, &s, "special/minus_inf_in_%s", tensor_name[t]);
+    }
+    if (forward) {
+        /* More queries than keys: with a mask the first ones see none. And more keys than a block has, which decode gives to several blocks. */
+        struct shape few = s, many = s;
+        few.seqlen_q = 40, few.seqlen_k = 13;
+        many.seqlen_q = subject->info.queries_up_to > 0 ? 2 : 11, many.seqlen_k = 5 * n + 9;
+        for (int window = 0; window < ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0 ? 3 : 1); window++) {
+            const enum glint_mask mask = window == 1   ? GLINT_MASK_BAND_BOTTOM_RIGHT
+                                         : window == 2 ? GLINT_MASK_BAND_TOP_LEFT
+                                                       : s.mask;
+            few.mask = many.mask = mask;
+            few.window_left = many.window_left = window == 0 ? 0 : 5;
+            few.window_right = many.window_right = window == 0 ? 0 : 1;
+            for (int sinks = 0; sinks < (subject_checks_sinks(subject) ? 2 : 1); sinks++) {
+                static const char *const name[] = {"", "window_bottom_right_", "window_top_left_"};
+                few.sinks = many.sinks = sinks == 1;
+                checks_add(list, only_minus_infinity, &few, "special/%s%sonly_minus_inf", name[window], sinks == 1 ? "sinks_" : "");
+                checks_add(list, only_minus_infinity, &many, "special/%s%sonly_minus_inf_many_keys", name[window],
+                           sinks == 1 ? "sinks_" : "");
+            }
+        }
     }
     if (causal) {
         const struct shape blind = {

@@ -24,6 +24,7 @@ def _fault(kernel, name, breaks, was, now, caught, cases = _LONG, count = 1):
 _FORWARD = [
     _fault("fwd", "queries_not_waited_for", "Q is multiplied before it has arrived", "query_ring::wait_full(shared, q);", ";", ["pending", "uninitialised", "race"]),
     _fault("fwd", "keys_not_waited_for", "K is multiplied before it has arrived", "key_ring::wait_full(shared, k);", ";", ["pending", "uninitialised", "race"]),
+    _fault("fwd", "zeros_for_scores_of_minus_infinity", "rows that see keys, of whose scores none is above -inf", "sees(query) ? GLINT_INFINITY : 0.0f", "sees(query) ? 0.0f : 0.0f", _ANSWER, ["special/only_minus_inf"]),
     _fault("fwd", "parity_of_values", "the phase that V is waited for", "value_ring::wait_full(shared, v);", "mbarrier_wait(value_ring::full(shared, v), v.phase ^ 1);", _ANY),
     _fault(
         "fwd",
@@ -233,6 +234,15 @@ _WINDOWS = ["accuracy/window_whole_blocks_between", "accuracy/window_a_tile", "a
 _WINDOW_SPECIAL = ["special/window_bottom_right_nan_in_V", "special/window_of_whole_blocks_nan_in_V"]
 
 _WINDOW = [
+    _fault(
+        "window",
+        "sink_beside_scores_of_minus_infinity",
+        "O of a row of a sink and of scores that are all -inf",
+        "(inverse == 0.0f || sink == -GLINT_INFINITY)",
+        "true",
+        _ANSWER,
+        ["special/sinks_only_minus_inf"],
+    ),
     _fault("window", "window_hides_its_first_key", "the first key of a window", "i / 4 * 8 + i % 2 < first + i / 2 % 2 * 8", "i / 4 * 8 + i % 2 <= first + i / 2 % 2 * 8", _ANSWER, _WINDOWS),
     _fault("window", "window_on_too_few_blocks", "a block at the left side that some query does not see whole", "block * TILE_N < query0 + 63 + shape.mask_first", "block * TILE_N < query0 + shape.mask_first", _ANSWER, _WINDOWS),
     _fault("window", "first_block_left_out", "the first block of a warpgroup's first query", "own.first = min(work.blocks - 1, max(0, query0 + shape.mask_first) / TILE_N);", "own.first = min(work.blocks - 1, max(0, query0 + 63 + shape.mask_first) / TILE_N);", _ANSWER + _STUCK, _WINDOWS),
@@ -468,6 +478,7 @@ _LENGTHS = [
     _fault("lengths", "rows_beyond_a_length_written", "O and LSE end at the bound", "sequences::lengths(shared, sequences::at_hand(t)).seqlen_q", "shape.seqlen_q", _ANSWER, _BATCH),
     _fault("lengths", "lengths_of_the_first", "whose lengths a tile has", "own = find_shape(p.base, work.batch);", "own = find_shape(p.base, 0);", _ANSWER, _BATCH),
     _fault("lengths", "a_row_of_tiles_passed_over", "the last tile of a sequence's heads", "causal && own > 0 ? tiles - own : tiles", "causal && own > 0 ? tiles - own + 1 : tiles", _ANSWER, _BATCH),
+    _fault("lengths", "a_key_seen_by_the_lengths_of_the_first", "whether a query sees a key", "sees_any_key(find_shape(p.base, of.batch), query)", "sees_any_key(find_shape(p.base, 0), query)", _ANSWER, _BATCH),
     _fault("lengths", "faults_of_some_sequences", "whose lengths are looked at", "p.blocks[1] * (thread_index_anew() % 64) + block_index()", "p.blocks[1] * (thread_index_anew() % 64)", _ANSWER, _BATCH),
 ]
 
