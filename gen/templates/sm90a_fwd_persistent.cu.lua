@@ -233,6 +233,9 @@ GLINT_DEVICE void load_values(const struct ${params} &p, uint32_t shared)
     const int32_t group = ${base}.shape.group;
     struct ring v = {0, 0}, t = {0, 0}${scans and ", cut = {0, 0}" or ""};
     struct ${work} work;
+$ if not scans then
+    const int32_t beyond = ${base}.shape.seqlen_k == 0; /* the map of no keys has a row, of Q: what comes from behind it are zeros */
+$ end
 
     while (${lengths and "next_tile<false, false>(work, shared, t)" or "next_tile<false>(work, p.base.shape, shared, t)"})
         for (int32_t block = work.blocks - 1; block >= ${first}; --block) {
@@ -247,7 +250,7 @@ $ if scans then
                 mbarrier_arrive(full); /* for the second scanner, and below for the first */
 $ end
             mbarrier_arrive_expect(full, key_tile::bytes);
-            load_tile<key_tile>(value_ring::tile(shared, v), &p.map[MAP_V], ${from_row}block * TILE_N,
+            load_tile<key_tile>(value_ring::tile(shared, v), &p.map[MAP_V], ${from_row}${scans and "block" or "(block + beyond)"} * TILE_N,
                                 work.head_q / group, work.batch, full, GLINT_L2_EVICT_LAST);
             ring_advance<STAGES>(v);
         }

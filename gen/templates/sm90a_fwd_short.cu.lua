@@ -136,9 +136,12 @@ $ end
             load_block(shared + K_AT + stage * key_tile::bytes, &p.map[MAP_K], of, head_kv, work,
                        shared + K_FULL + 8 * stage);
     };
+$ if not causal and not lengths then
+    const int32_t beyond = shape.seqlen_k == 0; /* the map of no keys has a row, of Q: what comes from behind it are zeros */
+$ end
     auto load_values = [&](int32_t of, uint32_t stage) {
         if (loads && of >= ${lowest})
-            load_block(shared + V_AT + stage * key_tile::bytes, &p.map[MAP_V], of, head_kv, work,
+            load_block(shared + V_AT + stage * key_tile::bytes, &p.map[MAP_V], ${(causal or lengths) and "of" or "of + beyond"}, head_kv, work,
                        shared + V_FULL + 8 * stage);
     };
     if (loads) {

@@ -90,10 +90,10 @@ static void put_inputs(const struct experiment *e, void *const device[TENSORS], 
 {
     for (enum tensor t = Q; t <= V; t++) {
         unsigned char *bytes = check_memory(all_bytes(e, t) + 1);
-        memset(bytes, 0xff, all_bytes(e, t)); /* NaN, beyond a length */
+        memset(bytes, 0xff, all_bytes(e, t)); /* NaN, beyond a length, and in queries of no keys */
         for (int64_t b = 0; b < e->shape.batch; b++)
             for (int64_t h = 0; h < tensor_heads(e, t); h++)
-                for (int64_t row = 0; row < (t == Q ? queries_of(e, l, b) : keys_of(e, l, b)); row++)
+                for (int64_t row = 0; row < (t == Q && keys_of(e, l, b) > 0 ? queries_of(e, l, b) : keys_of(e, l, b)); row++)
                     store_row(e, bytes + place(e, t, b, h, row), t, b, h, row);
         e->subject->backend->copy_in(device[t], bytes, all_bytes(e, t));
     }
@@ -461,6 +461,22 @@ static void pages(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
+/* O = 0 and LSE = -inf in all rows. */
+static void expect_no_keys(const struct experiment *e, void *const device[TENSORS])
+{
+    for (enum tensor t = O; t <= LSE; t++) {
+        unsigned char *const got = check_memory(all_bytes(e, t) + 1);
+        float *const row = check_memory((size_t)tensor_dim(e, t) * sizeof *row);
+        e->subject->backend->copy_out(got, device[t], all_bytes(e, t));
+        for (size_t at = 0; at < all_bytes(e, t); at += row_bytes(e, t)) {
+            dtype_load_row(tensor_dtype(e, t), row, got + at, tensor_dim(e, t));
+            for (int64_t d = 0; d < tensor_dim(e, t); d++)
+                if (!check_within("lengths", row[d] == (t == O ? 0 : -INFINITY) ? 0 : 1, 0))
+                    check_fail("%s of no keys is %g", tensor_name[t], (double)row[d]);
+        }
+    }
+}
+
 /* A bound of no queries, or of no keys: lengths are looked at all the same. */
 static void no_bound(struct subject *subject, const struct shape *shape)
 {
@@ -490,6 +506,8 @@ static void no_bound(struct subject *subject, const struct shape *shape)
     backend->copy_in(seqlens, none, sizeof none);
     call(subject, &plan, &tensors);
     expect_fault(e, fault, GLINT_NO_FAULT, "after lengths of 0");
+    if (shape->seqlen_k == 0)
+        expect_no_keys(e, device);
     backend->copy_in(seqlens, keys, sizeof keys);
     call(subject, &plan, &tensors);
     expect_fault(e, fault, shape->seqlen_k < 7 ? 3 : GLINT_NO_FAULT, "after a length of 7");

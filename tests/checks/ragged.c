@@ -139,11 +139,14 @@ static float special_or(float value, int64_t row, int64_t d, int64_t dim)
     return row % 11 == 4 && d == row % dim ? special[row % 3] : value;
 }
 
-/* What the backward pass is given of O and LSE: any numbers where a query sees a key, and what the forward pass makes of one that sees none. */
+/* What the backward pass is given of O and LSE: any numbers where a query sees a key, and what the forward pass makes of one that sees none. Q and
+ * dO of a sequence without keys are NaN. */
 static float input_of(const struct experiment *e, const struct batch *b, enum tensor t, int64_t i, int64_t h, int64_t row,
                       int64_t d)
 {
     const float value = tensor_row(e, e->in[t], t, 0, h, b->at[has_keys(t)][i] + row)[d];
+    if ((t == Q || t == DOUT) && b->length[1][i] == 0)
+        return NAN;
     if ((t != O && t != LSE) || !sees_none(e, b, i, row))
         return t == LSE && value < -1e30f ? 1.0f : value;
     return t == O ? 0.0f : e->sinks != NULL ? e->sinks[h] : -INFINITY;

@@ -133,6 +133,25 @@ static void nan_in_blind_rows(struct subject *subject, const struct shape *shape
                         (1 + max_magnitude(e->exact[*t], tensor_count(e, *t))));
 }
 
+/* There are no keys, and of every fifth query, the first one too, Q and dO are NaN or -inf: O and dQ are zeros, and LSE is that of no key, in all
+ * rows alike. No part of Q may be taken for K or V, which have no memory. */
+static void special_queries_of_no_keys(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    for (int64_t i = 0; i < tensor_count(e, Q); i++) {
+        const int64_t row = i / e->ref.head_dim;
+        if (row % 5 == 0)
+            e->in[Q][i] = e->in[DOUT][i] = row % 2 == 0 ? NAN : -INFINITY;
+    }
+    experiment_reference(e, true);
+    struct results got = experiment_run_plainly(e);
+    for (const enum tensor *t = pass_outputs(pass_of(subject)); *t != TENSORS; t++)
+        expect_near(e, *t, "special value", got.at[*t], e->exact[*t], 0);
+    for (int64_t h = 0; h < shape->heads_q && got.dsinks != NULL; h++)
+        if (!check_within("special value", got.dsinks[h] == 0 ? 0 : 1, 0))
+            check_fail("without keys the sink of head %lld has the gradient %g", (long long)h, (double)got.dsinks[h]);
+}
+
 /* Half of the queries have no score above -inf. Their sums of exponentials are 0, and O = 0 / 0 is NaN in rows that see a key, and zeros in those
  * that see none. With a sink O = 0 in both. */
 static void only_minus_infinity(struct subject *subject, const struct shape *shape)
@@ -339,6 +358,10 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
             }
         }
     }
+    struct shape none = s; /* some tiles of queries */
+    none.seqlen_q = (int64_t)subject->info.tile_m + 9;
+    none.seqlen_k = 0;
+    checks_add(list, special_queries_of_no_keys, &none, "special/queries_of_no_keys");
     if (causal) {
         const struct shape blind = {
             .batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 40, .seqlen_k = 13, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT};
@@ -349,6 +372,12 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         checks_add(list, nan_in, &top_left, "special/nan_in_V_top_left");
     }
     if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0) {
+        none.mask = GLINT_MASK_BAND_TOP_LEFT;
+        none.window_left = 5;
+        none.window_right = 1;
+        checks_add(list, special_queries_of_no_keys, &none, "special/window_queries_of_no_keys");
+        none.mask = s.mask;
+        none.window_left = none.window_right = 0;
         /* The key in the middle is hidden from some queries by the left side, and between the sides whole blocks are seen. */
         struct shape cut = s;
         cut.seqlen_q = 40;
@@ -393,6 +422,9 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         checks_add(list, special_sink, &sinks, "special/sink");
         sinks.heads_q = 4, sinks.heads_kv = 2;
         checks_add(list, special_sink, &sinks, "special/sink_of_a_group");
+        none.sinks = true;
+        checks_add(list, special_queries_of_no_keys, &none, "special/sinks_queries_of_no_keys");
+        none.sinks = false;
         if (causal) {
             const struct shape blind = {.batch = 2,
                                         .heads_q = 2,
@@ -406,7 +438,8 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
     }
     if (subject_caps(subject)) {
         struct shape capped = s;
-        capped.softcap = 3;
+        capped.softcap = none.softcap = 3;
+        checks_add(list, special_queries_of_no_keys, &none, "special/softcap_queries_of_no_keys");
         for (enum tensor t = Q; t <= DOUT; t++) {
             if (t == O || t == LSE || (t == DOUT && forward))
                 continue;

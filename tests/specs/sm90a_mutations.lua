@@ -3,7 +3,7 @@ return {
   passes = { "fwd", "bwd" },
   dtypes = { "bf16" },
   head_dims = { 64, 128, 192 },
-  masks = { "causal", "band" },
+  masks = { "none", "causal", "band" },
   softcaps = { "none", "softcap" },
   families = {
     sm90a = {
@@ -11,7 +11,10 @@ return {
       tiles = {
         fwd = {
           { m = 128, n = 32, turns = true },
-          [64] = { { m = 128, n = 32, turns = true }, { m = 64, n = 32, schedule = "short", blocks_per_sm = 4, masks = { "causal" }, softcaps = { "none" } } },
+          [64] = {
+            { m = 128, n = 32, turns = true },
+            { m = 64, n = 32, schedule = "short", blocks_per_sm = 4, masks = { "none", "causal" }, softcaps = { "none" } },
+          },
         },
         bwd = {
           [64] = { { m = 128, n = 128 } },
@@ -26,6 +29,9 @@ return {
     { family = "sm90a", pass = "fwd", head_dim = 192, mask = "causal", set = { device_ragged = true }, reason = "and of the one for ragged sequences" },
   },
   exclude = {
+    { mask = "none", pass = "bwd", reason = "faults without a mask are forward" },
+    { mask = "none", head_dim = { 128, 192 }, reason = "one head dim without a mask is enough" },
+    { mask = "none", softcap = "softcap", reason = "and none with a softcap" },
     { mask = "causal", head_dim = 128, reason = "64 and 192 have it" },
     { mask = "band", pass = "bwd", head_dim = 64, reason = "128 is fused, too, and //tests/sm90a has it" },
     { softcap = "softcap", pass = "bwd", reason = "no kernels" },

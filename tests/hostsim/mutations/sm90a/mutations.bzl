@@ -1,7 +1,8 @@
 """The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there. fwd is a persistent forward kernel with turns and a
-counter, window the same with windows, capped the same with a softcap and sinks; short one that loads for itself; bwd the fused backward of head_dim
-64, split the backward of 192, a warpgroup of which keeps dV and another one dK; bwd_window the fused backward of 128 with windows, split_window
-split with windows; lengths the same as window with one more kernel that reads lengths, ragged a causal one with one more for ragged sequences.
+counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; short one that loads for itself,
+full_short the same without a mask; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one
+dK; bwd_window the fused backward of 128 with windows, split_window split with windows; lengths the same as window with one more kernel that reads
+lengths, ragged a causal one with one more for ragged sequences.
 """
 
 _ANSWER = ["answer"]
@@ -465,6 +466,13 @@ _BACKWARD_WINDOW = [
     _fault("split_window", "dq_special_keys_before_the_window", "NaN of K to the queries that see it", "block * DQ_N + (int32_t)row >= query + 8 * half + shape->mask_first", "true", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
 ]
 
+# ---- forward: no mask --------------------------------------------------------------------------------------------------------------------
+
+_FULL = [
+    _fault("full", "values_of_no_keys", "the map of no keys has a row, and that is of Q", "(block + beyond) * TILE_N", "block * TILE_N", _ANSWER, ["special/queries_of_no_keys"]),
+    _fault("full_short", "short_values_of_no_keys", "the map of no keys has a row, and that is of Q", "of + beyond", "of", _ANSWER, ["special/queries_of_no_keys"]),
+]
+
 # ---- forward: lengths --------------------------------------------------------------------------------------------------------------------
 
 _BATCH = ["lengths/bottom_right", "lengths/many_heads"]
@@ -504,7 +512,7 @@ _RAGGED = [
     _fault("ragged", "ragged_fault_of_a_block", "the sequence with a first row that is none is not noted", "p.base.ragged.fault && block_index() == 0", "p.base.ragged.fault && block_index() == 1000000", _ANSWER, ["ragged/bottom_right"]),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _LENGTHS + _RAGGED
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {
