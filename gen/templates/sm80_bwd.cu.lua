@@ -100,7 +100,8 @@ GLINT_KERNEL(256, 1) ${symbol}_lengths_delta(GLINT_PARAMS(struct glint_ragged_ba
     if (work.row0 < 0)
         return;
     make_delta<element, ${head_dim * dtype_bytes // 16}, false>(
-        p, padded_row_block_of<${head_dim * dtype_bytes // 16}>(p.shape, work.batch, work.head, work.row0, work.own.seqlen_q));
+        p, padded_row_block_of<${head_dim * dtype_bytes // 16}>(p.shape, work.batch, work.head, work.row0, work.own.seqlen_q),
+        mask_of<${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(work.own));
 }
 
 GLINT_KERNEL(256, 1) ${symbol}_lengths_sinks(GLINT_PARAMS(struct glint_ragged_backward_params) call)
@@ -126,7 +127,7 @@ GLINT_KERNEL(256, 1) ${symbol}_ragged_delta(GLINT_PARAMS(struct glint_ragged_bac
     const struct ragged_row_block block = row_block_of<${head_dim * dtype_bytes // 16}>(call.ragged, kept);
     if (block.row0 < 0)
         return;
-    make_delta<element, ${head_dim * dtype_bytes // 16}, false>(p, block);
+    make_delta<element, ${head_dim * dtype_bytes // 16}, false>(p, block, mask_of<${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(get_ragged_tile(kept).own));
 }
 
 GLINT_KERNEL(256, 1) ${symbol}_ragged_sinks(GLINT_PARAMS(struct glint_ragged_backward_params) call)

@@ -48,9 +48,10 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128_delta(GLINT_PARAMS(struct glint_backward_params) p)
 {
     const struct row_block block = find_row_block<8>(p.shape);
+    const causal_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
 
     begin_turns<TILE_M, TILE_N, WARPS>(p, block);
-    make_delta<struct bf16, 8, true>(p, block);
+    make_delta<struct bf16, 8, true>(p, block, mask);
 }
 
 /* The gradient of the sinks. Rows that see no key are found by the mask. */

@@ -34,9 +34,10 @@ typedef slab_tile<TILE_M, HEAD_DIM, WIDTH> query_tile; /* of Q, dO */
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128_delta(GLINT_PARAMS(struct glint_backward_params) p)
 {
     const struct row_block block = find_row_block<8>(p.shape);
+    const causal_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
 
     begin_turns<TILE_M, TILE_N, WARPS>(p, block);
-    make_delta<struct bf16, 8, true>(p, block);
+    make_delta<struct bf16, 8, true>(p, block, mask);
 }
 
 /* ---- dK and dV, and parts of dQ: a block owns TILE_N keys, a warpgroup OWN_ROWS of them ---- */

@@ -73,10 +73,10 @@ GLINT_DEVICE void begin_turns(const struct glint_backward_params &p, const struc
 }
 
 /* delta = rowsum(dO o O) and LSE in powers of two; a row that sees no key, or lies past the end, gets LSE = +inf, which makes its P exactly 0.
- * A row whose dO holds NaN or infinity has a delta that is neither finite; of a row that sees no key, neither is it when its Q does. With
- * CLEARS, rows that see no key get dQ = 0. */
-template <class Element, int ROW_CHUNKS, bool CLEARS, class Block>
-GLINT_DEVICE void make_delta(const struct glint_backward_params &p, const Block &block)
+ * Where the row sees keys and its scores are all -inf, P = exp(-inf + inf) is NaN, and LSE becomes that. A row whose dO holds NaN or infinity has a
+ * delta that is neither finite; of a row that sees no key, neither is it when its Q does. With CLEARS, rows that see no key get dQ = 0. */
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Block, class Band>
+GLINT_DEVICE void make_delta(const struct glint_backward_params &p, const Block &block, const Band &mask)
 {
     enum { LANES = row_lanes<ROW_CHUNKS>::LANES, ROWS = 32 / LANES }; /* rows that a warp takes at a time */
 
@@ -88,7 +88,8 @@ GLINT_DEVICE void make_delta(const struct glint_backward_params &p, const Block 
 
         if (row < end_of(p, block)) {
             lse = ld_global_f32(lse_of(p, block, row));
-            lse = lse == -GLINT_INFINITY ? GLINT_INFINITY : lse * 1.44269504088896340736f;
+            const float of_nothing = sees_some(mask, row) ? float_of(0x7fc00000u) : GLINT_INFINITY;
+            lse = lse == -GLINT_INFINITY ? of_nothing : lse * 1.44269504088896340736f;
             for (uint32_t chunk = block.lane; chunk < ROW_CHUNKS; chunk += LANES) {
                 uint32_t o[4], dout[4];
 

@@ -176,6 +176,24 @@ static void only_minus_infinity(struct subject *subject, const struct shape *sha
     }
 }
 
+/* Every seventh query has no score above -inf. Its P = exp(-inf + inf) is NaN, and so are its dQ, and dK and dV of the keys that it sees; no others. */
+static void gradients_of_minus_infinity(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    experiment_put_minus_infinity(e, 7);
+    experiment_reference(e, true);
+    struct results got = experiment_run_plainly(e);
+    for (const enum tensor *out = pass_outputs(GLINT_BACKWARD); *out != TENSORS; out++) {
+        const enum tensor t = *out;
+        for (int64_t i = 0; i < tensor_count(e, t); i++)
+            if (isnan(e->exact[t][i]) != isnan(got.at[t][i]))
+                check_fail("with scores of -inf alone %s[%lld] of row %lld is %g, the reference %g", tensor_name[t],
+                           (long long)(i % tensor_dim(e, t)), (long long)(i / tensor_dim(e, t) % tensor_rows(e, t)),
+                           (double)got.at[t][i], e->exact[t][i]);
+        check_within("special value", 0, 0);
+    }
+}
+
 /* NaN or inf in the sink of a head: nothing but that head's rows, and they follow IEEE arithmetic. */
 static void special_sink(struct subject *subject, const struct shape *shape)
 {
@@ -356,6 +374,19 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
                 checks_add(list, only_minus_infinity, &many, "special/%s%sonly_minus_inf_many_keys", name[window],
                            sinks == 1 ? "sinks_" : "");
             }
+        }
+    }
+    if (!forward) {
+        struct shape few = s;
+        few.seqlen_q = 40;
+        checks_add(list, gradients_of_minus_infinity, &few, "special/only_minus_inf");
+        few.seqlen_k = 13;
+        checks_add(list, gradients_of_minus_infinity, &few, "special/only_minus_inf_blind_rows");
+        if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0) {
+            few.mask = GLINT_MASK_BAND_TOP_LEFT;
+            few.window_left = 5;
+            few.window_right = 1;
+            checks_add(list, gradients_of_minus_infinity, &few, "special/window_only_minus_inf");
         }
     }
     struct shape none = s; /* some tiles of queries */
