@@ -268,6 +268,18 @@ unsigned char *shared_as(Thread *thread, uint32_t address, uint32_t bytes, Use u
     return data;
 }
 
+void shared_fetch(const Warp *warp, uint32_t address)
+{
+    const Shared *shared = warp->block->shared;
+    const uint32_t four = (address - BASE) / 16;
+
+    if (four >= shared->fours)
+        return;
+    __builtin_prefetch(&shared->words[four]);
+    __builtin_prefetch(&shared->reads[(size_t)warp->index * shared->fours + four]);
+    __builtin_prefetch(shared->data + 16 * (size_t)four);
+}
+
 unsigned char *shared(uint32_t address, uint32_t bytes, Use use, Site site)
 {
     return shared_as(self, address, bytes, use, site);

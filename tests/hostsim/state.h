@@ -44,6 +44,8 @@ Wait wait_of(const Thread &thread);
 /* shared.cc */
 struct Shared *shared_new(uint32_t bytes, uint32_t warps);
 void shared_delete(struct Shared *shared);
+void shared_fetch(const Warp *warp,
+                  uint32_t address); /* 16 bytes there are read soon, by the warp: into the caches with what is kept of them */
 /* global.cc */
 /* clocks.cc */
 Known *known_new(uint32_t threads);

@@ -71,8 +71,10 @@ template <bool transposed> void perform_load(Warp *warp, void *const arguments[3
 
     for (uint32_t lane = 0; lane < 32; ++lane) {
         rows[lane] = ((Rows *)arguments[lane])->address;
-        std::memcpy(matrix[lane / 8][lane % 8], shared_as(&warp->thread[lane], rows[lane], 16, Use::read, site), 16);
+        shared_fetch(warp, rows[lane]);
     }
+    for (uint32_t lane = 0; lane < 32; ++lane)
+        std::memcpy(matrix[lane / 8][lane % 8], shared_as(&warp->thread[lane], rows[lane], 16, Use::read, site), 16);
     event(transposed ? "ldmatrix.trans" : "ldmatrix", site, rows[0], 16, true);
     if (counting)
         cost_matrix_rows(transposed ? "ldmatrix.trans" : "ldmatrix", rows, site);
