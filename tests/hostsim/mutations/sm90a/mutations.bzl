@@ -369,14 +369,14 @@ _BACKWARD = [
     ),
     _fault("bwd", "backward_mask_one_off", "the diagonal", "column < sight.first[i / 2 % 2] || column >= sight.end", "column <= sight.first[i / 2 % 2] || column >= sight.end", _ANSWER),
     _fault("bwd", "backward_mask_on_too_few_blocks", "a block on the diagonal is taken for one that is seen whole", "work.key0 + TILE_N - 1 - shape->mask_offset", "work.key0 - shape->mask_offset", _ANSWER),
-    _fault("bwd", "last_block_not_last", "which block rounds dQ", "work.key0 + TILE_N >= keys", "work.key0 + TILE_N > keys", _ANY + _ANSWER),
+    _fault("bwd", "last_block_not_last", "which block rounds dQ", "work.key0 + TILE_N >= keys", "work.key0 + TILE_N > keys", _ANY + _ANSWER, ["accuracy/q1_k128_bottom_right"]),
     _fault("bwd", "first_block_adds", "the first block adds to what the workspace holds", "work.key0 == 0", "false", ["uninitialised", "deadlock"]),
     _fault("bwd", "one_head_of_the_group", "the sum over a group's query heads", "(work.last_m - work.first_m + 1) * shape->group", "(work.last_m - work.first_m + 1)", _ANSWER + _ANY, ["accuracy/gqa_8_2"]),
     _fault("bwd", "turn_of_the_first", "whose turn it is to multiply", "named_sync(TURN_BARRIER + warpgroup, 32 * WARPS);", "named_sync(TURN_BARRIER, 32 * WARPS);", ["misuse", "deadlock"]),
     _fault("bwd", "ds_not_transposed", "how dS is stored", "stmatrix_x4_trans(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", "stmatrix_x4(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", _ANSWER),
     _fault("bwd", "rows_not_expected", "LSE is read before it has arrived", "query_tile::bytes + ROW_BYTES", "query_tile::bytes", ["pending", "misuse", "race", "deadlock"]),
     _fault("bwd", "dk_not_scaled", "the scale of dK", "leave(dk, shape->softmax_scale);", "leave(dk, 1.0f);", _ANSWER),
-    _fault("bwd", "plain_on_the_diagonal", "steps on the diagonal are made without a mask", "max(work.first_m, work.first_clear)", "work.first_m", _ANSWER + _ANY),
+    _fault("bwd", "plain_on_the_diagonal", "steps on the diagonal are made without a mask", "max(work.first_m, work.first_clear)", "work.first_m", _ANSWER + _ANY, ["accuracy/q129_k129_bottom_right"]),
     _fault("bwd", "plain_in_the_last_block", "the last block adds to dQ and does not round it", "work.key0 + TILE_N >= min(shape->seqlen_k, shape->seqlen_q + shape->mask_offset)", "false", _ANSWER + _ANY, ["accuracy/whole_key_blocks"]),
     _fault("bwd", "walk_after_plain_steps", "where the steps after the plain ones are", "walk = walk_at(work, step);", "walk = walk_at(work, step + 1);", _ANSWER + _ANY, ["accuracy/whole_key_blocks"]),
     _fault("bwd", "no_registers_left", "setmaxnreg asks for more than the block has", "registers_take<232>();", "registers_take<240>();", ["deadlock", "misuse"]),
@@ -421,9 +421,9 @@ _SPLIT = [
         ["pending"],
     ),
     _fault("split", "dq_keys_given_back_in_flight", "K is given back before dQ has it", "wgmma_wait<2>();\n        wgmma_hold(dq, HEAD_DIM / 2);", "wgmma_hold(dq, HEAD_DIM / 2);", ["race", "pending"]),
-    _fault("split", "dq_mask_on_too_few_blocks", "a block on the diagonal is taken for one that all queries see", "work.query0 + shape->mask_offset + 1", "work.query0 + shape->mask_offset + 1 + keys", _ANSWER),
+    _fault("split", "dq_mask_on_too_few_blocks", "a block on the diagonal is taken for one that all queries see", "work.query0 + shape->mask_offset + 1", "work.query0 + shape->mask_offset + 1 + keys", _ANSWER, ["accuracy/q1_k131_top_left"]),
     _fault("split", "dq_turn_of_too_few", "threads of a named barrier", "named_sync(DQ_TURN_BARRIER + warpgroup, 256);", "named_sync(DQ_TURN_BARRIER + warpgroup, 128);", ["misuse", "race", "deadlock"]),
-    _fault("split", "dq_keys_loaded_over", "K is loaded over before dQ has it", "arrive(k_empty);", ";", _STUCK),
+    _fault("split", "dq_keys_loaded_over", "K is loaded over before dQ has it", "arrive(k_empty);", ";", _STUCK, ["accuracy/q131_k131_top_left"]),
 ]
 
 # ---- changes that are not faults ---------------------------------------------------------------------------------------------------
