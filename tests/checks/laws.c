@@ -709,7 +709,9 @@ static void score_laws(struct check_list *list, const struct subject *subject)
         checks_add(list, batch_alone, &s, "law/%s_batch_alone", name);
         if (forward)
             checks_add(list, head_alone, &s, "law/%s_head_alone", name);
-        if (causal) {
+        if (causal) { /* what a query sees is nothing to other heads, of which the laws before this one have several */
+            s.batch = s.heads_kv = 1;
+            s.heads_q = 2;
             s.seqlen_q = s.seqlen_k = m + 21;
             s.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
             s.detail = 15;
@@ -767,7 +769,9 @@ static void window_laws(struct check_list *list, const struct subject *subject)
         struct shape two = s;
         two.batch = 2;
         checks_add(list, batch_alone, &two, "law/window_batch_alone_%s", name);
-        struct shape changed = s;
+        struct shape changed = s; /* what a query sees is nothing to other heads */
+        changed.heads_q = 2;
+        changed.heads_kv = 1;
         changed.seqlen_q = changed.seqlen_k = m + 60;
         changed.window_left = 18;
         const int64_t places[] = {20, m / 2 + 30, m + 30};
