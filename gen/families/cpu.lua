@@ -32,11 +32,13 @@ local ISA_NAMES = text.sorted_keys(ISAS)
 local isa_list = schema.list(schema.choice(ISA_NAMES))
 
 local AMX_PANEL, AMX_STEP = 32, 32 -- of lib/cpu/amx.h: queries that are worked on together, terms of a tile product
+local AMX_BLOCK = 64 -- of lib/cpu/cpu.h: keys whose scores are made together, forward
 
 -- The same in tiles of AMX, where what is packed is bf16, in whole steps of head_dim.
 local function amx_working_set(record)
   local m, n, d = record.m, record.n, (record.head_dim + AMX_STEP - 1) // AMX_STEP * AMX_STEP
-  local parts = { { "Q", 2 * m * d }, { "O", 4 * m * d }, { "S of a panel", 4 * AMX_PANEL * n }, { "K", 2 * n * d }, { "V", 2 * n * d } }
+  local parts = { { "Q", 2 * m * d }, { "O", 4 * m * d }, { "S of a block", 4 * AMX_PANEL * AMX_BLOCK },
+    { "P of a panel", 2 * AMX_PANEL * n }, { "K", 2 * n * d }, { "V", 2 * n * d } }
   if record.pass == "bwd" then
     parts = { { "Q and dO", 8 * m * d }, { "dQ", 4 * m * d }, { "S and dP of a panel", 8 * AMX_PANEL * n }, { "P and dS", 4 * m * n },
       { "K and V", 6 * n * d }, { "dK and dV", 8 * n * d } }

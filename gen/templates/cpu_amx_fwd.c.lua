@@ -4,7 +4,7 @@ $ include("cpu_amx_head.c.lua")
 struct matrices {
     uint16_t *q;
     float *o, *stats, *s;
-    uint16_t *k, *v;
+    uint16_t *p, *k, *v;
 };
 
 /* What a panel has of them. */
@@ -61,14 +61,14 @@ $ end
 $ if causal then
 
 /* O^T += V^T P^T for what was packed as zero: an infinite or NaN element of V at keys [from, to), and the queries of a tile that see its key. */
-static void add_special(const struct tile *t, float *o, const float *p, int64_t from, int64_t to, int64_t shift, int64_t lag)
+static void add_special(const struct tile *t, float *o, const uint16_t *p, int64_t from, int64_t to, int64_t shift, int64_t lag)
 {
     const glint_veci lane = glint_lane_index();
     for (int64_t r = from; r < to; r++) {
         const glint_element *v = t->v.row + r * t->v.stride;
         const glint_veci sees = (lane >= (int32_t)glint_clamp(r + shift, 0, 16)) & (lane <= (int32_t)glint_clamp(r - lag, -1, 15));
         glint_words pair;
-        memcpy(&pair, p + (r - from) / 32 * 4 * GLINT_TILE_FLOATS + r % 32 / 2 * 16, sizeof pair);
+        memcpy(&pair, p + (r - from) / 32 * 2 * GLINT_TILE_HALVES + r % 32 / 2 * 32, sizeof pair);
         const glint_vec weight = (glint_vec)(r % 2 == 0 ? pair << 16 : pair & 0xffff0000);
         for (int d = 0; d < HEAD_DIM; d++)
             if ((v[d] & 0x7f80) == 0x7f80) {
@@ -79,7 +79,15 @@ static void add_special(const struct tile *t, float *o, const float *p, int64_t 
 }
 $ end
 
-/* Online softmax of a panel's queries over a tile. */
+/* O^T += V^T P^T over the keys [from, to) of a tile, or = where there is nothing to add to. P begins at key `begin`. */
+static void add_values(const struct matrices *m, const struct panel *x, int64_t begin, int64_t from, int64_t to, bool add)
+{
+    glint_amx_transposed_product(x->o, m->v + from * DIM, m->p + (from - begin) * GLINT_PANEL, 2 * GLINT_TILE_HALVES, GLINT_TILE_HALVES,
+                                 (to - from + 31) / 32, add);
+}
+
+/* Online softmax of a panel's queries over a tile. Scores are made a block at a time, so that they stay in the first-level cache; P of all blocks
+ * goes into one product, unless P of a block is relative to another score than that before it. */
 GLINT_OUTLINE void panel_by_tile(const struct matrices *m, const struct panel *x, int64_t queries, const struct tile *t)
 {
 $ if causal then
@@ -90,47 +98,56 @@ $ if causal then
 $ else
     const int64_t begin = 0, end = t->keys;
 $ end
-    const int64_t keys = (end + 31) / 32 * 32 - begin; /* beyond the last one they are hidden */
-    float *s = m->s;
     (void)queries;
 
-    /* S^T = K Q^T; P^T = exp(S^T - max), rounded. */
-    glint_amx_scores(s, m->k + begin * DIM, x->q, keys / 16);
-$ if capped then
-    if (t->cap != 0.0f) {
-        const struct glint_softcap cap = glint_softcap_of(t->cap);
-        for (int64_t i = 0; i < keys * GLINT_PANEL; i += GLINT_CPU_LANES)
-            glint_store(s + i, glint_softcap(glint_load(s + i), cap));
-    }
-$ end
-    for (int64_t lane = 0; lane < GLINT_PANEL; lane += 16) {
-        float *column = s + lane / 16 * GLINT_TILE_FLOATS;
-$ if causal then
-        const int64_t shift = t->shift - lane + begin;
-$ if bounds_first then
-        const int64_t lag = t->lag + lane - begin;
-        const int64_t all = glint_clamp(lag + 15, 0, keys); /* from here on every lane is past its first key */
-        glint_amx_hide(column, 0, all, shift, lag);
-        glint_amx_hide(column, glint_clamp(1 - shift, all, keys), keys, shift, lag);
-$ else
-        glint_amx_hide(column, glint_clamp(1 - shift, 0, keys), keys, shift, -GLINT_FAR);
-$ end
-$ end
-        glint_amx_hide(column, end - begin, keys, GLINT_FAR, -GLINT_FAR);
-        glint_vec factor;
-        const bool moves = glint_amx_softmax(column, keys, t->log2_scale, x->max + lane, x->sum + lane, &factor);
-        float *o = x->o + lane * DIM;
-        if (moves${bounds_first and "" or " && !t->first"})
-            for (int64_t d = 0; d < DIM; d++)
-                glint_store(o + d * 16, glint_load(o + d * 16) * factor);
-    }
+    float *s = m->s;
+    bool add = ${bounds_first and "true" or "!t->first"};
+    int64_t summed = begin; /* keys before it are in O */
+    for (int64_t from = begin, to; from < end; from = to) {
+        to = glint_clamp((from / GLINT_AMX_BLOCK + 1) * GLINT_AMX_BLOCK, 0, end);
+        const int64_t keys = (to - from + 31) / 32 * 32; /* beyond the last one they are hidden */
 
-    /* O^T += V^T P^T. */
-    glint_amx_transposed_product(x->o, m->v + begin * DIM, (const uint16_t *)s, 4 * GLINT_TILE_HALVES, GLINT_TILE_HALVES, keys / 32,
-                                 ${bounds_first and "true" or "!t->first"});
+        /* S^T = K Q^T; P^T = exp(S^T - max), rounded. */
+        glint_amx_scores(s, m->k + from * DIM, x->q, keys / 16);
+$ if capped then
+        if (t->cap != 0.0f) {
+            const struct glint_softcap cap = glint_softcap_of(t->cap);
+            for (int64_t i = 0; i < keys * GLINT_PANEL; i += GLINT_CPU_LANES)
+                glint_store(s + i, glint_softcap(glint_load(s + i), cap));
+        }
+$ end
+        for (int64_t lane = 0; lane < GLINT_PANEL; lane += 16) {
+            float *column = s + lane / 16 * GLINT_TILE_FLOATS;
+$ if causal then
+            const int64_t shift = t->shift - lane + from;
+$ if bounds_first then
+            const int64_t lag = t->lag + lane - from;
+            const int64_t all = glint_clamp(lag + 15, 0, keys); /* from here on every lane is past its first key */
+            glint_amx_hide(column, 0, all, shift, lag);
+            glint_amx_hide(column, glint_clamp(1 - shift, all, keys), keys, shift, lag);
+$ else
+            glint_amx_hide(column, glint_clamp(1 - shift, 0, keys), keys, shift, -GLINT_FAR);
+$ end
+$ end
+            glint_amx_hide(column, to - from, keys, GLINT_FAR, -GLINT_FAR);
+            uint16_t *weights = m->p + (from - begin) * GLINT_PANEL + lane / 16 * GLINT_TILE_HALVES;
+            glint_vec factor;
+            if (!glint_amx_softmax(weights, column, keys, t->log2_scale, x->max + lane, x->sum + lane, &factor))
+                continue;
+            if (summed < from) {
+                add_values(m, x, begin, summed, from, add);
+                summed = from;
+                add = true;
+            }
+            float *o = x->o + lane * DIM;
+            for (int64_t d = 0; add && d < DIM; d++)
+                glint_store(o + d * 16, glint_load(o + d * 16) * factor);
+        }
+    }
+    add_values(m, x, begin, summed, end, add);
 $ if causal then
     for (int64_t lane = 0; t->special && lane < GLINT_PANEL; lane += 16)
-        add_special(t, x->o + lane * DIM, s + lane / 16 * GLINT_TILE_FLOATS, begin, end, t->shift - lane,
+        add_special(t, x->o + lane * DIM, m->p + lane / 16 * GLINT_TILE_HALVES, begin, end, t->shift - lane,
                     ${bounds_first and "t->lag + lane" or "-GLINT_FAR"});
 $ end
 }
@@ -184,7 +201,8 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
     const struct matrices m = {
         (uint16_t *)(scratch + g->region[GLINT_AMX_FWD_Q]), scratch + g->region[GLINT_AMX_FWD_O],
         scratch + g->region[GLINT_AMX_FWD_STATS],           scratch + g->region[GLINT_AMX_FWD_S],
-        (uint16_t *)(scratch + g->region[GLINT_AMX_FWD_K]), (uint16_t *)(scratch + g->region[GLINT_AMX_FWD_V]),
+        (uint16_t *)(scratch + g->region[GLINT_AMX_FWD_P]), (uint16_t *)(scratch + g->region[GLINT_AMX_FWD_K]),
+        (uint16_t *)(scratch + g->region[GLINT_AMX_FWD_V]),
     };
     const int64_t head = task / g->tasks_per_head % p->heads_q, batch = task / g->tasks_per_head / p->heads_q;
 $ if causal then

@@ -30,6 +30,7 @@ enum {
     GLINT_DIM_TILES = 2 * GLINT_DIM_STEPS,  /* tiles along head_dim of a result; the last may be all padding */
     GLINT_DIM_REST = HEAD_DIM % 32,         /* numbers in the last step, 0: 32 */
     GLINT_PANEL = 32,                       /* queries that are worked on together: two tiles */
+    GLINT_NEAR = 1 << 20,                   /* more than the keys and queries of a tile */
 };
 
 /* ---- the instructions ------------------------------------------------------------------------------------------------------------- */
@@ -48,6 +49,9 @@ struct glint_tiles {
 #define GLINT_TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t : :)
 #define GLINT_TILE_LOAD(t, from) \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"((const void *)(from)), "r"((ptrdiff_t)64) : "memory")
+#define GLINT_TILE_LOAD_ONCE(                                                                                 \
+    t, from) /* with the hint that it will not be read again soon: what is, stays in the first-level cache */ \
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #t : : "r"((const void *)(from)), "r"((ptrdiff_t)64) : "memory")
 #define GLINT_TILE_STORE(t, to) \
     __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"((void *)(to)), "r"((ptrdiff_t)64) : "memory")
 #define GLINT_TILE_MULTIPLY_ADD(c, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
@@ -153,20 +157,26 @@ GLINT_INLINE void glint_store_words(uint16_t *to, const glint_words x[16])
 }
 
 /* Tiles as they are, of `rows` rows, a multiple of 16: [rows / 16][GLINT_DIM_STEPS]. */
-GLINT_OUTLINE void glint_pack_rows(uint16_t *to, const struct glint_rows *x, int64_t rows)
+GLINT_OUTLINE void glint_pack_rows(uint16_t *to, const struct glint_rows *rows_of, int64_t rows)
 {
-    for (int64_t r = 0; r < rows; r++) {
-        uint16_t *tile = to + r / 16 * GLINT_DIM_STEPS * GLINT_TILE_HALVES + r % 16 * 32;
-        for (int step = 0; step < GLINT_DIM_STEPS; step++) {
-            const glint_words words = glint_load_words(false, x, r, step);
-            memcpy(tile + step * GLINT_TILE_HALVES, &words, sizeof words);
+    const struct glint_rows x = *rows_of;
+    for (int64_t first = 0; first < rows; first += 16, to += GLINT_DIM_STEPS * GLINT_TILE_HALVES) {
+        const bool whole = first + 16 <= x.rows;
+        for (int64_t r = 0; r < 16; r++) {
+            GLINT_UNROLL
+            for (int step = 0; step < GLINT_DIM_STEPS; step++) {
+                const glint_words words =
+                    whole ? glint_load_words(true, &x, first + r, step) : glint_load_words(false, &x, first + r, step);
+                memcpy(to + step * GLINT_TILE_HALVES + r * 32, &words, sizeof words);
+            }
         }
     }
 }
 
 /* Tiles across: [rows / 16][GLINT_DIM_STEPS]. */
-GLINT_OUTLINE void glint_pack_across(uint16_t *to, const struct glint_rows *x, int64_t rows)
+GLINT_OUTLINE void glint_pack_across(uint16_t *to, const struct glint_rows *rows_of, int64_t rows)
 {
+    const struct glint_rows own = *rows_of, *x = &own;
     for (int64_t first = 0; first < rows; first += 16)
         for (int step = 0; step < GLINT_DIM_STEPS; step++, to += GLINT_TILE_HALVES) {
             glint_words words[16];
@@ -200,8 +210,9 @@ GLINT_INLINE void glint_pair_rows(const bool whole, glint_words low[16], glint_w
 }
 
 /* Tiles transposed, of `rows` rows, a multiple of 32: [rows / 32][GLINT_DIM_TILES]. */
-GLINT_OUTLINE void glint_pack_transposed(uint16_t *to, const struct glint_rows *x, int64_t rows)
+GLINT_OUTLINE void glint_pack_transposed(uint16_t *to, const struct glint_rows *rows_of, int64_t rows)
 {
+    const struct glint_rows own = *rows_of, *x = &own;
     for (int64_t first = 0; first < rows; first += 32)
         for (int step = 0; step < GLINT_DIM_STEPS; step++, to += 2 * GLINT_TILE_HALVES) {
             glint_words low[16], high[16];
@@ -217,8 +228,9 @@ GLINT_OUTLINE void glint_pack_transposed(uint16_t *to, const struct glint_rows *
 }
 
 /* Tiles in pairs, of `rows` rows, a multiple of 32: [rows / 32][GLINT_DIM_TILES]. */
-GLINT_OUTLINE void glint_pack_pairs(uint16_t *to, const struct glint_rows *x, int64_t rows)
+GLINT_OUTLINE void glint_pack_pairs(uint16_t *to, const struct glint_rows *rows_of, int64_t rows)
 {
+    const struct glint_rows own = *rows_of, *x = &own;
     for (int64_t first = 0; first < rows; first += 32)
         for (int step = 0; step < GLINT_DIM_STEPS; step++, to += 2 * GLINT_TILE_HALVES) {
             glint_words low[16], high[16];
@@ -231,18 +243,19 @@ GLINT_OUTLINE void glint_pack_pairs(uint16_t *to, const struct glint_rows *x, in
         }
 }
 
-/* Is any number of the rows infinite or NaN? Zero times those is NaN, so the zeros of hidden pairs do not hide them. */
+/* Is any number of the rows infinite or NaN? Zero times those is NaN, so the zeros of hidden pairs do not hide them. One more in the last place of
+ * such an exponent is carried into the sign. */
 GLINT_OUTLINE bool glint_any_special_half(const struct glint_rows *x)
 {
     const struct glint_rows as_it_is = {x->row, x->stride, x->rows, 0, false};
     glint_halves any = {0};
-    for (int64_t r = 0; r < x->rows; r++)
+    for (int64_t r = 0; r < as_it_is.rows; r++) {
+        GLINT_UNROLL
         for (int step = 0; step < GLINT_DIM_STEPS; step++)
-            any |= glint_special_halves((glint_halves)glint_load_words(true, &as_it_is, r, step));
-    uint16_t all = 0;
-    for (int i = 0; i < 32; i++)
-        all |= any[i];
-    return all != 0;
+            any |= ((glint_halves)glint_load_words(true, &as_it_is, r, step) & 0x7fff) + 0x80;
+    }
+    const glint_words carried = (glint_words)any & 0x80008000;
+    return __builtin_ia32_cvtd2mask512((glint_veci)(carried | carried << 16)) != 0;
 }
 
 GLINT_INLINE float glint_float_of(uint16_t half)
@@ -359,7 +372,7 @@ GLINT_OUTLINE void glint_amx_scores(float *s, const uint16_t *k, const uint16_t 
         GLINT_TILE_ZERO(1);
         GLINT_UNROLL
         for (int step = 0; step < GLINT_DIM_STEPS; step++, k += GLINT_TILE_HALVES) {
-            GLINT_TILE_LOAD(4, k);
+            GLINT_TILE_LOAD_ONCE(4, k);
             GLINT_TILE_LOAD(6, q + step * GLINT_TILE_HALVES);
             GLINT_TILE_MULTIPLY_ADD(0, 4, 6);
             GLINT_TILE_LOAD(7, q1 + step * GLINT_TILE_HALVES);
@@ -369,7 +382,7 @@ GLINT_OUTLINE void glint_amx_scores(float *s, const uint16_t *k, const uint16_t 
         GLINT_TILE_ZERO(3);
         GLINT_UNROLL
         for (int step = 0; step < GLINT_DIM_STEPS; step++, k += GLINT_TILE_HALVES) {
-            GLINT_TILE_LOAD(5, k);
+            GLINT_TILE_LOAD_ONCE(5, k);
             GLINT_TILE_LOAD(6, q + step * GLINT_TILE_HALVES);
             GLINT_TILE_MULTIPLY_ADD(2, 5, 6);
             GLINT_TILE_LOAD(7, q1 + step * GLINT_TILE_HALVES);
@@ -405,12 +418,12 @@ GLINT_OUTLINE void glint_amx_transposed_product(float *c, const uint16_t *a, con
             GLINT_TILE_ZERO(3);
         }
         for (int64_t step = 0; step < steps; step++, a0 += GLINT_DIM_TILES * GLINT_TILE_HALVES, b0 += b_step) {
-            GLINT_TILE_LOAD(4, a0);
+            GLINT_TILE_LOAD_ONCE(4, a0);
             GLINT_TILE_LOAD(6, b0);
             GLINT_TILE_MULTIPLY_ADD(0, 4, 6);
             GLINT_TILE_LOAD(7, b0 + b_tile);
             GLINT_TILE_MULTIPLY_ADD(1, 4, 7);
-            GLINT_TILE_LOAD(5, a0 + GLINT_TILE_HALVES);
+            GLINT_TILE_LOAD_ONCE(5, a0 + GLINT_TILE_HALVES);
             GLINT_TILE_MULTIPLY_ADD(2, 5, 6);
             GLINT_TILE_MULTIPLY_ADD(3, 5, 7);
         }
@@ -425,49 +438,73 @@ GLINT_OUTLINE void glint_amx_transposed_product(float *c, const uint16_t *a, con
 GLINT_INLINE void glint_amx_hide(float *s, int64_t from, int64_t to, int64_t shift, int64_t lag)
 {
     const glint_veci lane = glint_lane_index();
-    for (int64_t r = from; r < to; r++) {
+    glint_veci first = glint_splati((int32_t)glint_clamp(from + shift, -GLINT_NEAR, GLINT_NEAR));
+    glint_veci last = glint_splati((int32_t)glint_clamp(from - lag, -GLINT_NEAR, GLINT_NEAR));
+    for (int64_t r = from; r < to; r++, first += 1, last += 1) {
         float *row = s + r / 16 * 2 * GLINT_TILE_FLOATS + r % 16 * 16;
-        const glint_veci sees = (lane >= (int32_t)glint_clamp(r + shift, 0, 16)) & (lane <= (int32_t)glint_clamp(r - lag, -1, 15));
-        glint_store(row, glint_select(sees, glint_load(row), glint_splat(-INFINITY)));
+        glint_store(row, glint_select((lane >= first) & (lane <= last), glint_load(row), glint_splat(-INFINITY)));
     }
 }
 
-/* Online softmax of a tile of queries over `keys` keys, a multiple of 32: scores become P in pairs of keys, in place. P is relative to a score that
- * was the largest when it was taken, and is taken anew only when a larger one would make P more than 2^8: so O is seldom multiplied. The factor
- * is 1 where it is not; the answer says whether any is needed. A query that has seen no key yet keeps max = -inf and sum = 0. */
-GLINT_INLINE bool glint_amx_softmax(float *s, int64_t keys, float log2_scale, float *max, float *sum, glint_vec *factor)
+/* A row of a tile B in pairs, of two rows of P, which is not negative: rounded to nearest by adding half of the last place to the bits. A tie goes up,
+ * NaN stays NaN, and subnormals stay, which the products take for zero. This is half the work of glint_pair_of. */
+GLINT_INLINE glint_words glint_pair_of_weights(glint_vec first, glint_vec second)
 {
-    const glint_vec c = glint_splat(log2_scale);
-    glint_vec most[2] = {glint_splat(-INFINITY), glint_splat(-INFINITY)};
-    for (int64_t t = 0; t < keys / 16; t++) {
-        GLINT_UNROLL
-        for (int r = 0; r < 16; r++)
-            most[r % 2] = glint_max(glint_load(s + t * 2 * GLINT_TILE_FLOATS + r * 16), most[r % 2]);
-    }
-    const glint_vec old = glint_load(max), largest = glint_max(most[0], most[1]);
-    const glint_veci stays = ~(largest > old) | ((largest - old) * c <= 8.0f);
-    const glint_vec now = glint_select(stays, old, largest);
-    const glint_vec base = (glint_vec)((glint_veci)now & (now != -INFINITY)); /* -inf - -inf would be NaN */
-    const bool moves = (uint16_t)__builtin_ia32_cvtd2mask512(stays) != 0xffff;
-    *factor = glint_select(stays, glint_splat(1.0f), glint_exp2((old - base) * c));
-    glint_store(max, now);
+    const glint_words upper = {0x0302, 0x0706, 0x0b0a, 0x0f0e, 0x0302, 0x0706, 0x0b0a, 0x0f0e, 0x0302,
+                               0x0706, 0x0b0a, 0x0f0e, 0x0302, 0x0706, 0x0b0a, 0x0f0e}; /* bytes of the upper half of each word */
+    const glint_words low = (glint_words)first + 0x8000;
+    glint_words pair = (glint_words)second + 0x8000;
+    __asm__("vpshufb %2, %1, %0%{%3%}" : "+v"(pair) : "v"(low), "v"(upper), "Yk"(UINT64_C(0x3333333333333333)));
+    return pair;
+}
 
-    glint_vec total[2] = {glint_load(sum) * *factor, glint_splat(0.0f)};
-    for (int64_t step = 0; step < keys / 32; step++) {
-        float *from = s + step * 4 * GLINT_TILE_FLOATS, *to = from;
-        for (int half = 0; half < 2; half++, from += 2 * GLINT_TILE_FLOATS) {
+/* P = 2^(scale (s - max)) of `keys` keys, a multiple of 32, and a tile of queries: s [keys / 16], every other tile, becomes p [keys / 32] in pairs of
+ * keys, every other tile. The answer is the sum of P, not rounded. (scale s - scale max in one fused instruction would save one of twelve, and is
+ * wrong where scale max is so large that its rounding is a score's difference.) */
+GLINT_INLINE glint_vec glint_amx_weights(uint16_t *p, const float *s, int64_t keys, glint_vec scale, glint_vec max)
+{
+    const glint_vec base = (glint_vec)((glint_veci)max & (max != -INFINITY)); /* -inf - -inf would be NaN */
+    glint_vec total[2] = {glint_splat(0.0f), glint_splat(0.0f)};
+    for (int64_t step = 0; step < keys / 32; step++, p += GLINT_TILE_HALVES)
+        for (int half = 0; half < 2; half++, s += 2 * GLINT_TILE_FLOATS) {
             GLINT_UNROLL
-            for (int i = 0; i < 8; i++, to += 16) {
-                const glint_vec p0 = glint_exp2((glint_load(from + 32 * i) - base) * c);
-                const glint_vec p1 = glint_exp2((glint_load(from + 32 * i + 16) - base) * c);
-                total[0] += p0;
-                total[1] += p1;
-                const glint_words pair = glint_pair_of(p0, p1);
-                memcpy(to, &pair, sizeof pair);
+            for (int i = 0; i < 8; i++, p += 32) {
+                const glint_vec first = glint_exp2((glint_load(s + 32 * i) - base) * scale);
+                const glint_vec second = glint_exp2((glint_load(s + 32 * i + 16) - base) * scale);
+                total[0] += first;
+                total[1] += second;
+                const glint_words pair = glint_pair_of_weights(first, second);
+                memcpy(p, &pair, sizeof pair);
             }
         }
+    return total[0] + total[1];
+}
+
+/* Online softmax of a tile of queries over `keys` keys, as glint_amx_weights. P is relative to a score that was the largest when it was taken, and is
+ * taken anew where P sums up to more than 2^16: so O is seldom multiplied, and the largest score is seldom looked for. The factor is 1 where it is
+ * not; the answer says whether any is needed. What a query gets does not depend on its neighbours. A query that has seen no key yet keeps max = -inf
+ * and sum = 0. */
+GLINT_INLINE bool glint_amx_softmax(uint16_t *p, const float *s, int64_t keys, float log2_scale, float *max, float *sum,
+                                    glint_vec *factor)
+{
+    const glint_vec old = glint_load(max), scale = glint_splat(log2_scale);
+    const glint_veci seen = old != -INFINITY;
+    glint_vec total = glint_splat(0.0f);
+    if (__builtin_ia32_cvtd2mask512(seen) != 0)
+        total = glint_amx_weights(p, s, keys, scale, old);
+    const glint_veci stays = seen & (total <= 0x1p16f);
+    const bool moves = (uint16_t)__builtin_ia32_cvtd2mask512(stays) != 0xffff;
+    *factor = glint_splat(1.0f);
+    if (moves) {
+        glint_vec now = old;
+        for (int64_t r = 0; r < keys; r++)
+            now = glint_max(glint_load(s + r / 16 * 2 * GLINT_TILE_FLOATS + r % 16 * 16), now);
+        now = glint_select(stays, old, now);
+        *factor = glint_select(seen, glint_exp2((old - now) * scale), *factor);
+        glint_store(max, now);
+        total = glint_amx_weights(p, s, keys, scale, now);
     }
-    glint_store(sum, total[0] + total[1]);
+    glint_store(sum, glint_load(sum) * *factor + total);
     return moves;
 }
 

@@ -58,11 +58,13 @@ enum glint_cpu_backward_region {
 /* For AMX: matrices of bf16 are packed into tiles of 1 KiB, each in the way that lib/cpu/amx.h names, and so are those of float32, [16][16]. dim is
  * head_dim in whole steps of 32; panels are 32 queries. */
 #define GLINT_AMX_DIM(head_dim) (((head_dim) + 31) / 32 * 32)
+#define GLINT_AMX_BLOCK 64 /* forward: keys whose scores are made together */
 enum glint_cpu_amx_forward_region {
     GLINT_AMX_FWD_Q,     /* bf16 [panels][32][dim], across */
     GLINT_AMX_FWD_O,     /* [panels][2][dim][16]       unnormalised output, transposed */
     GLINT_AMX_FWD_STATS, /* [panels][2][32]            the score that P is relative to, sum of P */
-    GLINT_AMX_FWD_S,     /* [tile_n / 16][2][16][16]   scores, transposed; then P, bf16 in pairs, in the first of two tiles */
+    GLINT_AMX_FWD_S,     /* [4][2][16][16]             scores of a block of 64 keys, transposed */
+    GLINT_AMX_FWD_P,     /* bf16 [tile_n / 32][2][16][32]  P of a panel, in pairs */
     GLINT_AMX_FWD_K,     /* bf16 [tile_n][dim], as it is */
     GLINT_AMX_FWD_V,     /* bf16 [tile_n][dim], transposed */
     GLINT_AMX_FWD_PAGED, /* bf16 [2][tile_n][head_dim]  K and V in pages, brought together */

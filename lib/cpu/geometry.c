@@ -46,8 +46,9 @@ static bool amx_forward_scratch(const struct glint_variant *variant, const struc
 {
     const uint64_t dim = GLINT_AMX_DIM((uint64_t)variant->head_dim), rows = (uint64_t)g->blocks_per_task * variant->tile_m;
     return place(g, GLINT_AMX_FWD_Q, rows, dim / 2) && place(g, GLINT_AMX_FWD_O, rows, dim) &&
-           place(g, GLINT_AMX_FWD_STATS, rows, 2) && place(g, GLINT_AMX_FWD_S, variant->tile_n, 32) &&
-           place(g, GLINT_AMX_FWD_K, variant->tile_n, dim / 2) && place(g, GLINT_AMX_FWD_V, variant->tile_n, dim / 2) &&
+           place(g, GLINT_AMX_FWD_STATS, rows, 2) && place(g, GLINT_AMX_FWD_S, GLINT_AMX_BLOCK, 32) &&
+           place(g, GLINT_AMX_FWD_P, variant->tile_n, 16) && place(g, GLINT_AMX_FWD_K, variant->tile_n, dim / 2) &&
+           place(g, GLINT_AMX_FWD_V, variant->tile_n, dim / 2) &&
            place(g, GLINT_AMX_FWD_PAGED, problem->page_rows > 0 ? variant->tile_n : 0, variant->head_dim);
 }
 

@@ -21,6 +21,7 @@ void emulated_multiply_add(int c, int a, int b);
 #define GLINT_TILES_RELEASE() emulated_release()
 #define GLINT_TILE_ZERO(t) emulated_zero(t)
 #define GLINT_TILE_LOAD(t, from) emulated_load(t, from, 64)
+#define GLINT_TILE_LOAD_ONCE(t, from) emulated_load(t, from, 64)
 #define GLINT_TILE_STORE(t, to) emulated_store(t, to, 64)
 #define GLINT_TILE_MULTIPLY_ADD(c, a, b) emulated_multiply_add(c, a, b)
 #endif
