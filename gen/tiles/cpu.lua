@@ -12,14 +12,13 @@ local AMX, BF16 = { "x86_64_amx" }, { "bf16" }
 -- peak at head_dim 64 / 128 with AVX-512, S = 2048 (bench/results/cpu_avx512_bench_2026-11-21.txt):
 --   forward    64 x 96 79 / 80, 128 x 96 78 / 84, 64 x 192 77 / 83, 192 x 48 79 / 82, 48 x 96 73 / 79
 --   backward   64 x 192 78 / 82, 64 x 96 75 / 77, 96 x 96 74 / 77, 48 x 96 72 / 74, 128 x 48 70 / 71, 64 x 48 68 / 72
--- AMX, not timed as it stands: a prototype of the same stages was fastest with 256 keys, and equal or worse with 64 (bench/results/cpu_amx_floor.md).
--- Blocks are 64 queries so that a task of 16 of them packs its keys for 1,024 queries.
+-- AMX, forward: 64 and 128 keys are up to 10 % slower than 256 (bench/results/cpu_amx_floor.md). Blocks are 64 queries so that a task of 16 of them
+-- packs its keys for 1,024 queries. Backward's other tiles are not timed.
 -- Backward's sums are loaded and stored for each pair of blocks, those of dK and dV once for 256 queries and those of dQ once for 128 keys.
-local AMX_64 = { m = 64, n = 256, isas = AMX, dtypes = BF16, measured = {} }
-local AMX_32 = { m = 32, n = 256, isas = AMX, dtypes = BF16, measured = {}, why = "Q, O and scores stay in the second-level cache" }
+local AMX_64 = { m = 64, n = 256, isas = AMX, dtypes = BF16 }
 local FORWARD = { { m = 64, n = 96, isas = NOT_AMX }, AMX_64 }
 local BACKWARD = { { m = 64, n = 96, isas = NOT_V4 }, { m = 64, n = 192, isas = { "x86_64_v4" }, why = "4 % faster than 96 keys" },
-  { m = 256, n = 128, isas = AMX, dtypes = BF16, measured = {} } }
+  { m = 256, n = 128, isas = AMX, dtypes = BF16 } }
 -- A chunk's keys are the same whatever the length, so that a sequence's bits do not depend on it. 256 of them are enough that what is done
 -- once a chunk (queries, merging) does not show, and few enough that 2048 keys of one head keep 8 threads busy.
 local DECODE = { { m = 32, n = 256, isas = NOT_AMX, measured = {} } }
@@ -29,10 +28,11 @@ return {
   measured = {
     x86_64_v3 = "2026-11-21 on an AMD EPYC (Zen 3), 2 cores",
     x86_64_v4 = "2026-11-21 on an Intel Xeon (Sapphire Rapids class), 2 cores",
+    x86_64_amx = "2026-11-23 on an Intel Xeon (Sapphire Rapids class), 2 cores, bf16",
   },
-  fwd = { [64] = FORWARD, [128] = FORWARD, [256] = { { m = 64, n = 96, isas = NOT_AMX, measured = {} }, AMX_32 } },
+  fwd = { [64] = FORWARD, [128] = FORWARD, [256] = { { m = 64, n = 96, isas = NOT_AMX, measured = {} }, AMX_64 } },
   dec = { [64] = DECODE, [128] = DECODE, [256] = DECODE },
   bwd = { [64] = BACKWARD, [128] = BACKWARD,
     [256] = { { m = 64, n = 96, isas = NOT_AMX, measured = {}, why = "192 keys would not stay in the second-level cache" },
-      { m = 128, n = 128, isas = AMX, dtypes = BF16, measured = {}, why = "half of a second-level cache" } } },
+      { m = 128, n = 128, isas = AMX, dtypes = BF16, why = "half of a second-level cache" } } },
 }
