@@ -374,7 +374,7 @@ struct glint_plan {
  * On refusal *plan is untouched and glint_explain says what to change. Of several variants for one key the rule of lib/choose.c takes one,
  * and glint_explain says what it decided by. A variant whose alignment the strides do not have is passed over as long as another takes them.
  * Batch and heads play no part, so a sequence's result does not depend on what it is batched with; nor do lengths choose between
- * TF32 and TF32X3 of enum glint_math (glint_plan_variant does). Few queries may: decode multiplies in float32 where longer problems have BF16. */
+ * TF32 and TF32X3 of enum glint_math (glint_plan_variant does). Few queries may, where a spec has AMX in one of forward and decode alone. */
 enum glint_status glint_plan(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                              struct glint_plan *plan);
 

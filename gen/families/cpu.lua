@@ -22,7 +22,7 @@ local ISAS = {
   x86_64_v4 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64",
     copts = { "-march=x86-64-v4" }, what = "x86-64-v4 (AVX-512)" },
   x86_64_amx = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, kv_dtypes = { "same" },
-    passes = { "fwd", "bwd" }, amx = true,
+    amx = true,
     copts = { "-march=x86-64-v4", "-mavx512bf16" }, what = "AMX-BF16 tiles, softmax in AVX-512" },
   aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64", copts = { "-march=armv8-a", "-mno-outline-atomics" },
     what = "AArch64 (Advanced SIMD)" },
@@ -33,6 +33,7 @@ local isa_list = schema.list(schema.choice(ISA_NAMES))
 
 local AMX_PANEL, AMX_STEP = 32, 32 -- of lib/cpu/amx.h: queries that are worked on together, terms of a tile product
 local AMX_BLOCK = 64 -- of lib/cpu/cpu.h: keys whose scores are made together, forward
+local AMX_DEC_PANEL = 8 -- of lib/cpu/amx_decode.h: rows that are worked on together
 
 -- The same in tiles of AMX, where what is packed is bf16, in whole steps of head_dim.
 local function amx_working_set(record)
@@ -42,6 +43,12 @@ local function amx_working_set(record)
   if record.pass == "bwd" then
     parts = { { "Q and dO", 8 * m * d }, { "dQ", 4 * m * d }, { "S and dP of a panel", 8 * AMX_PANEL * n }, { "P and dS", 4 * m * n },
       { "K and V", 6 * n * d }, { "dK and dV", 8 * n * d } }
+  end
+  if record.pass == "dec" then
+    -- Of K and V, as they are stored, a tile's rows.
+    local rows = AMX_DEC_PANEL
+    parts = { { "Q", 4 * m * d }, { "O of a chunk", 4 * m * d }, { "O", 4 * m * d }, { "S of a panel", 4 * rows * n }, { "P of a panel", 8 * rows * n },
+      { "rows of K", 2 * DEC_BLOCK * d }, { "rows of V", 2 * DEC_BLOCK * d } }
   end
   local total, shown = 0, {}
   for i, part in ipairs(parts) do
@@ -141,7 +148,7 @@ function cpu.complete(record)
   local isa = ISAS[record.isa]
   record.lanes, record.arch, record.copts, record.isa_id = isa.lanes, isa.arch, isa.copts, "GLINT_ISA_" .. record.isa:upper()
   record.micro_rows, record.micro_vecs = record.rows or isa.rows, record.vecs or isa.vecs
-  record.amx = isa.amx and record.pass ~= "dec" or false
+  record.amx = isa.amx or false
   record.kv_bytes = record.narrow and 1 or record.dtype_bytes
   record.tile_bytes, record.budget_text = (record.amx and amx_working_set or working_set)(record)
   record.alignment_bytes = record.dtype_bytes
@@ -174,7 +181,7 @@ function cpu.fits(key, tile, target) return record_of(key, tile, target) ~= nil 
 function cpu.candidates(key, target)
   local isa, found = ISAS[target], {}
   if key.pass == "dec" then
-    local tile = { m = 32, n = 256 }
+    local tile = { m = 32, n = isa.amx and 512 or 256 }
     local record = record_of(key, tile, target)
     return { record and { tile = tile, how = cpu.how(record), cost = 1 } }
   end
@@ -218,9 +225,8 @@ local function around(value, step)
 end
 
 local function check_decode(record, report)
-  if record.m % DEC_ROWS ~= 0 then
-    report("m", ("%d rows are not whole groups of %d"):format(record.m, DEC_ROWS), around(record.m, DEC_ROWS))
-  end
+  local rows = record.amx and AMX_DEC_PANEL or DEC_ROWS
+  if record.m % rows ~= 0 then report("m", ("%d rows are not whole groups of %d"):format(record.m, rows), around(record.m, rows)) end
   if record.n % DEC_BLOCK ~= 0 then
     report("n", ("%d keys are not whole blocks of %d"):format(record.n, DEC_BLOCK), around(record.n, DEC_BLOCK))
   end
@@ -284,9 +290,11 @@ function cpu.describe(record)
   if record.pass == "dec" then
     return {
       ("ISA: %s."):format(ISAS[record.isa].what),
-      ("Split over the keys in chunks of %d, read in blocks of %d; taken for up to %d queries%s."):format(record.tile_n, DEC_BLOCK,
+      ("Split over the keys in chunks of %d, read in %s; taken for up to %d queries%s."):format(record.tile_n,
+        record.amx and "tiles of 16" or ("blocks of %d"):format(DEC_BLOCK),
         record.queries_up_to, record.causal and ", whatever the mask" or ""),
-      ("Rows: %d queries of all heads that share a key head, worked on %d at a time."):format(record.tile_m, DEC_ROWS),
+      ("Rows: %d queries of all heads that share a key head, worked on %d at a time%s."):format(record.tile_m,
+        record.amx and AMX_DEC_PANEL or DEC_ROWS, record.amx and ". Products: bf16, P rounded to it; sums: float32" or ""),
       ("Working set of a chunk: %s."):format(text.bytes(record.tile_bytes)),
     }
   end
@@ -313,6 +321,7 @@ function cpu.budget(record)
   local caches = ("of a first-level cache of %s: %s; of a second-level cache of %s: %s"):format(text.bytes(L1), share(L1), text.bytes(L2),
     share(L2))
   local bytes = ("working set of a %s, bytes: %s = %d"):format(dec and "chunk" or "tile", record.budget_text, record.tile_bytes)
+  if dec and record.amx then return { bytes, caches, "tiles: 2 of scores, 2 of K and 4 of Q; then 5 of O, 1 of P and 2 of V, of 8" } end
   if dec then
     local sums = math.max(isa.lanes, 8)
     return { bytes, caches, ("vector registers: %d sums, of scores or of O, of %d"):format(sums, isa.registers) }

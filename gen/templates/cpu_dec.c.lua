@@ -63,32 +63,7 @@ GLINT_OUTLINE void values(int64_t few, float *o, const float *p, const struct gl
     }
 }
 
-/* One (batch, key head) pair and a block of its rows. Row r is query r / group of query head r % group. */
-struct work {
-$ if narrow then
-    const struct glint_cpu_call *call;
-$ end
-    const struct glint_problem *problem;
-    const int32_t *page_table;
-    int64_t batch, head_kv, group, first_row, rows;
-    const glint_kv *k, *v; /* of the key head, in its sequence; in pages in the first one */
-    bool early;            /* K and V are more than the second-level cache holds: rows_at */
-    struct glint_band band;
-};
-
-$ if bounds_first then
-/* Row r of the block sees the keys [before(r), keys_of(r)), none when that is empty. */
-static int64_t before(const struct work *w, int64_t r)
-{
-    return glint_clamp((w->first_row + r) / w->group + w->band.first, 0, w->problem->seqlen_k);
-}
-$ else
-/* Keys that row r of the block sees: the first so many. */
-$ end
-static int64_t keys_of(const struct work *w, int64_t r)
-{
-    return glint_clamp((w->first_row + r) / w->group + w->band.last + 1, 0, w->problem->seqlen_k);
-}
+$ include("cpu_dec_work.c.lua")
 
 /* The rows of Q, times softmax_scale, in the order of elements that decode uses; rows that fill up a block of four are zero. */
 static void load_queries(const struct work *w, const struct glint_tensors *t, float *q, float *row)
@@ -105,28 +80,6 @@ static void load_queries(const struct work *w, const struct glint_tensors *t, fl
             if (glint_dec_element(i) < HEAD_DIM)
                 q[i] = row[glint_dec_element(i)] * p->softmax_scale;
     }
-}
-
-/* Rows of K or V that lie one after another. */
-struct place {
-    const glint_kv *row;
-    int64_t rows;
-};
-
-/* Where the row of a key is, and how many of the next `rows` rows follow there. In pages, out of line: */
-GLINT_OUTLINE struct place place_in_page(const struct work *w, bool of_v, int64_t key, int64_t rows)
-{
-    const struct glint_strides *s = of_v ? &w->problem->v : &w->problem->k;
-    const struct glint_cpu_keys at = glint_cpu_keys_at(w->problem, w->page_table, w->batch, key);
-    return (struct place){(of_v ? w->v : w->k) + at.page * s->batch + at.row * s->row, rows < at.rows ? rows : at.rows};
-}
-
-GLINT_INLINE struct place place_of(const struct work *w, const bool of_v, int64_t key, int64_t rows)
-{
-    rows = glint_clamp(rows, 0, GLINT_DEC_BLOCK);
-    if (w->page_table)
-        return place_in_page(w, of_v, key, rows);
-    return (struct place){of_v ? w->v + key * w->problem->v.row : w->k + key * w->problem->k.row, rows};
 }
 
 /* The rows of K or V of the keys [key, end) as far as they lie one after another, GLINT_DEC_BLOCK at most, and what comes next: the rows that
@@ -263,48 +216,6 @@ $ else
 }
 $ end
 
-/* O = o / sum and LSE = max + log(sum) of a row, with the sink in both; a row that sees no key has O = 0 and LSE = sink. */
-static void end_row(const struct glint_cpu_call *call, const struct work *w, int64_t r, const float *o, float max, float sum, float *row)
-{
-    const struct glint_problem *p = call->problem;
-    const int64_t query = (w->first_row + r) / w->group, head = w->head_kv * w->group + (w->first_row + r) % w->group;
-    glint_element *out = (glint_element *)call->tensors->o + w->batch * p->o.batch + head * p->o.head + query * p->o.row;
-    float *lse = call->tensors->lse + (w->batch * p->heads_q + head) * call->queries + query;
-    const bool blind = ${bounds_first and "keys_of(w, r) <= before(w, r)" or "keys_of(w, r) == 0"};
-    const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY;
-    const struct glint_total total = glint_total(glint_splat(max), glint_splat(sum), sink);
-    const float factor = total.factor[0];
-    for (int i = 0; i < GLINT_DEC_DIM; i++)
-        if (glint_dec_element(i) < HEAD_DIM)
-            row[glint_dec_element(i)] = blind ? 0.0f : o[i] * factor;
-    glint_narrow_rows(out, 0, row, HEAD_DIM, 1, HEAD_DIM, 1.0f);
-    *lse = blind ? sink : total.lse[0];
-}
-
-/* Where the workspace has what a chunk leaves of a row: O [GLINT_DEC_DIM], not divided; the maximum; the sum. */
-static float *partial_of(const struct glint_cpu_call *call, const struct work *w, int64_t r, int64_t chunk)
-{
-    const struct glint_problem *p = call->problem;
-    const int64_t row = (w->batch * p->heads_kv + w->head_kv) * w->group * p->seqlen_q + w->first_row + r;
-    return call->partials + (row * call->geometry.key_blocks + chunk) * GLINT_DEC_PITCH(HEAD_DIM);
-}
-
-/* The block of rows of a task, which is `pair` (batch, key head). */
-static struct work work_at(const struct glint_cpu_call *call, int64_t pair, int64_t block)
-{
-    const struct glint_problem *p = call->problem;
-    struct work w = {${narrow and ".call = call, " or ""}.problem = p, .band = call->band, .batch = pair / p->heads_kv, .head_kv = pair % p->heads_kv};
-    w.group = p->heads_q / p->heads_kv;
-    w.first_row = block * ROWS;
-    w.rows = glint_clamp(w.group * p->seqlen_q - w.first_row, 0, ROWS);
-    w.page_table = call->tensors->page_table;
-    w.early = 2.0 * (double)p->batch * (double)p->heads_kv * (double)p->seqlen_k * HEAD_DIM * sizeof(glint_kv) > 1 << 20;
-    const int64_t first = w.page_table ? 0 : w.batch;
-    w.k = (const glint_kv *)call->tensors->k + first * p->k.batch + w.head_kv * p->k.head;
-    w.v = (const glint_kv *)call->tensors->v + first * p->v.batch + w.head_kv * p->v.head;
-    return w;
-}
-
 /* The matrices of a lane's scratch: lib/cpu/cpu.h gives their shapes. */
 struct matrices {
     float *q, *o, *s, *max, *sum, *all_o, *all_max, *all_sum, *row${narrow and ", *scale" or ""};
@@ -388,98 +299,4 @@ $ end
 $ end
 }
 
-/* A row's chunks are added up in their order, whoever does it and wherever they come from, so the bits are the same:
- *   m' = max(m, m_c)    O = e^(m - m') O + e^(m_c - m') O_c    s = e^(m - m') s + e^(m_c - m') s_c */
-static void add_chunk(float *all_o, float *all_max, float *all_sum, const float *o, float max, float sum)
-{
-    const float m = max > *all_max ? max : *all_max;
-    const float before = m == *all_max ? 1.0f : glint_exp(glint_splat(*all_max - m))[0];
-    const float now = m == max ? 1.0f : glint_exp(glint_splat(max - m))[0];
-    for (int i = 0; i < GLINT_DEC_DIM; i += GLINT_CPU_LANES)
-        glint_store(all_o + i, glint_load(all_o + i) * before + glint_load(o + i) * now);
-    *all_sum = *all_sum * before + sum * now;
-    *all_max = m;
-}
-
-static void begin_rows(const struct matrices *m)
-{
-    memset(m->all_o, 0, sizeof(float) * ROWS * GLINT_DEC_DIM);
-    for (int r = 0; r < ROWS; r++) {
-        m->all_max[r] = -INFINITY;
-        m->all_sum[r] = 0.0f;
-    }
-}
-
-/* All chunks of a block of rows, one after another: where there are enough such blocks, or many queries. */
-static void whole(const struct glint_cpu_call *call, float *scratch, int64_t task)
-{
-    const struct matrices m = matrices_of(call, scratch);
-    const struct work w = work_at(call, task / call->geometry.query_blocks, task % call->geometry.query_blocks);
-    begin_rows(&m);
-    load_queries(&w, call->tensors, m.q, m.row);
-    for (int64_t first_key = ${bounds_first and "before(&w, 0) / CHUNK * CHUNK" or "0"}; first_key < keys_of(&w, w.rows - 1); first_key += CHUNK) {
-        chunk(&w, &m, first_key);
-        for (int64_t r = 0; r < w.rows; r++)
-            if (keys_of(&w, r) > first_key)${bounds_first and " /* one that begins later adds nothing yet: O = 0, sum = 0 */" or ""}
-                add_chunk(m.all_o + r * GLINT_DEC_DIM, &m.all_max[r], &m.all_sum[r], m.o + r * GLINT_DEC_DIM, m.max[r], m.sum[r]);
-    }
-    for (int64_t r = 0; r < w.rows; r++)
-        end_row(call, &w, r, m.all_o + r * GLINT_DEC_DIM, m.all_max[r], m.all_sum[r], m.row);
-}
-
-/* Split, the first phase: one chunk of keys for a block of rows, left in the workspace. */
-static void part(const struct glint_cpu_call *call, float *scratch, int64_t task)
-{
-    const struct glint_problem *p = call->problem;
-    const struct glint_cpu_geometry *g = &call->geometry;
-    const struct matrices m = matrices_of(call, scratch);
-    /* Where heads lie side by side in a row of keys they are worked on one after another: together they read whole pages. */
-    const int64_t chunks = g->key_blocks, heads = p->heads_kv, pairs = task / g->query_blocks;
-    const bool heads_first = p->k.head < p->k.row;
-    const int64_t in_batch = pairs % (chunks * heads), batch = pairs / (chunks * heads);
-    const int64_t index = heads_first ? in_batch / heads : in_batch % chunks;
-    const int64_t head_kv = heads_first ? in_batch % heads : in_batch / chunks;
-    const struct work w = work_at(call, batch * heads + head_kv, task % g->query_blocks);
-    const int64_t first_key = index * CHUNK;
-    if (keys_of(&w, w.rows - 1) <= first_key${bounds_first and " || before(&w, 0) >= first_key + CHUNK" or ""})
-        return;
-    load_queries(&w, call->tensors, m.q, m.row);
-    chunk(&w, &m, first_key);
-    for (int64_t r = 0; r < w.rows; r++) {
-        float *partial = partial_of(call, &w, r, index);
-        memcpy(partial, m.o + r * GLINT_DEC_DIM, sizeof(float) * GLINT_DEC_DIM);
-        partial[GLINT_DEC_DIM] = m.max[r];
-        partial[GLINT_DEC_DIM + 1] = m.sum[r];
-    }
-}
-
-static void first_phase(const struct glint_cpu_call *call, float *scratch, int64_t task)
-{
-    if (call->geometry.split > 1)
-        part(call, scratch, task);
-    else
-        whole(call, scratch, task);
-}
-
-/* Split, the second phase: a block of rows. */
-static void merge(const struct glint_cpu_call *call, float *scratch, int64_t task)
-{
-    const struct matrices m = matrices_of(call, scratch);
-    const struct work w = work_at(call, task / call->geometry.query_blocks, task % call->geometry.query_blocks);
-    begin_rows(&m);
-    for (int64_t r = 0; r < w.rows; r++) {
-        float *all_o = m.all_o + r * GLINT_DEC_DIM;
-$ if bounds_first then
-        for (int64_t c = before(&w, r) / CHUNK; before(&w, r) < keys_of(&w, r) && c * CHUNK < keys_of(&w, r); c++) {
-$ else
-        for (int64_t c = 0; c * CHUNK < keys_of(&w, r); c++) {
-$ end
-            const float *partial = partial_of(call, &w, r, c);
-            add_chunk(all_o, &m.all_max[r], &m.all_sum[r], partial, partial[GLINT_DEC_DIM], partial[GLINT_DEC_DIM + 1]);
-        }
-        end_row(call, &w, r, all_o, m.all_max[r], m.all_sum[r], m.row);
-    }
-}
-
-const struct glint_cpu_kernel ${symbol};
-const struct glint_cpu_kernel ${symbol} = {.phase = {first_phase, merge}};
+$ include("cpu_dec_tasks.c.lua")

@@ -79,23 +79,6 @@ static int64_t keys_of(const struct work *w, int64_t r)
     return glint_clamp((w->first_row + r) / w->group + w->band.last + 1, 0, w->problem->seqlen_k);
 }
 
-/* The rows of Q, times softmax_scale, in the order of elements that decode uses; rows that fill up a block of four are zero. */
-static void load_queries(const struct work *w, const struct glint_tensors *t, float *q, float *row)
-{
-    const struct glint_problem *p = w->problem;
-    for (int64_t r = 0; r < (w->rows + 3) / 4 * 4; r++, q += GLINT_DEC_DIM) {
-        memset(q, 0, sizeof(float) * GLINT_DEC_DIM);
-        if (r >= w->rows)
-            continue;
-        const int64_t query = (w->first_row + r) / w->group, head = w->head_kv * w->group + (w->first_row + r) % w->group;
-        glint_widen_rows(row, HEAD_DIM, (const glint_element *)t->q + w->batch * p->q.batch + head * p->q.head + query * p->q.row, 0, 1,
-                         HEAD_DIM);
-        for (int i = 0; i < GLINT_DEC_DIM; i++)
-            if (glint_dec_element(i) < HEAD_DIM)
-                q[i] = row[glint_dec_element(i)] * p->softmax_scale;
-    }
-}
-
 /* Rows of K or V that lie one after another. */
 struct place {
     const glint_kv *row;
@@ -116,6 +99,23 @@ GLINT_INLINE struct place place_of(const struct work *w, const bool of_v, int64_
     if (w->page_table)
         return place_in_page(w, of_v, key, rows);
     return (struct place){of_v ? w->v + key * w->problem->v.row : w->k + key * w->problem->k.row, rows};
+}
+
+/* The rows of Q, times softmax_scale, in the order of elements that decode uses; rows that fill up a block of four are zero. */
+static void load_queries(const struct work *w, const struct glint_tensors *t, float *q, float *row)
+{
+    const struct glint_problem *p = w->problem;
+    for (int64_t r = 0; r < (w->rows + 3) / 4 * 4; r++, q += GLINT_DEC_DIM) {
+        memset(q, 0, sizeof(float) * GLINT_DEC_DIM);
+        if (r >= w->rows)
+            continue;
+        const int64_t query = (w->first_row + r) / w->group, head = w->head_kv * w->group + (w->first_row + r) % w->group;
+        glint_widen_rows(row, HEAD_DIM, (const glint_element *)t->q + w->batch * p->q.batch + head * p->q.head + query * p->q.row, 0, 1,
+                         HEAD_DIM);
+        for (int i = 0; i < GLINT_DEC_DIM; i++)
+            if (glint_dec_element(i) < HEAD_DIM)
+                q[i] = row[glint_dec_element(i)] * p->softmax_scale;
+    }
 }
 
 /* The rows of K or V of the keys [key, end) as far as they lie one after another, GLINT_DEC_BLOCK at most, and what comes next: the rows that
@@ -191,6 +191,36 @@ static void make_output(const struct work *w, float *o, const float *s, int64_t 
     }
 }
 
+/* The matrices of a lane's scratch: lib/cpu/cpu.h gives their shapes. */
+struct matrices {
+    float *q, *o, *s, *max, *sum, *all_o, *all_max, *all_sum, *row;
+};
+
+static struct matrices matrices_of(const struct glint_cpu_call *call, float *scratch)
+{
+    const uint64_t *region = call->geometry.region;
+    struct matrices m = {.q = scratch + region[GLINT_DEC_Q], .o = scratch + region[GLINT_DEC_O], .s = scratch + region[GLINT_DEC_S],
+                         .max = scratch + region[GLINT_DEC_STATS], .all_o = scratch + region[GLINT_DEC_ALL_O],
+                         .row = scratch + region[GLINT_DEC_ROW]};
+    m.sum = m.max + ROWS;
+    m.all_max = m.max + 2 * ROWS;
+    m.all_sum = m.max + 3 * ROWS;
+    return m;
+}
+
+/* What one chunk of keys gives each row that sees some of it: O, not divided by the sum; the maximum; the sum. */
+static void chunk(const struct work *w, const struct matrices *m, int64_t first_key)
+{
+    const int64_t all = glint_clamp(keys_of(w, 0) - first_key, 0, CHUNK);           /* keys that every row sees */
+    const int64_t keys = glint_clamp(keys_of(w, w->rows - 1) - first_key, 0, CHUNK); /* that some row sees */
+    make_scores(w, m->s, m->q, first_key, keys);
+    for (int64_t r = 0, few; r < w->rows; r += few) {
+        few = few_of(w->rows - r);
+        softmax(few, m->s + r / 4 * FEW_PITCH, keys, m->max + r, m->sum + r);
+    }
+    make_output(w, m->o, m->s, first_key, all, keys);
+}
+
 /* O = o / sum and LSE = max + log(sum) of a row, with the sink in both; a row that sees no key has O = 0 and LSE = sink. */
 static void end_row(const struct glint_cpu_call *call, const struct work *w, int64_t r, const float *o, float max, float sum, float *row)
 {
@@ -231,36 +261,6 @@ static struct work work_at(const struct glint_cpu_call *call, int64_t pair, int6
     w.k = (const glint_kv *)call->tensors->k + first * p->k.batch + w.head_kv * p->k.head;
     w.v = (const glint_kv *)call->tensors->v + first * p->v.batch + w.head_kv * p->v.head;
     return w;
-}
-
-/* The matrices of a lane's scratch: lib/cpu/cpu.h gives their shapes. */
-struct matrices {
-    float *q, *o, *s, *max, *sum, *all_o, *all_max, *all_sum, *row;
-};
-
-static struct matrices matrices_of(const struct glint_cpu_call *call, float *scratch)
-{
-    const uint64_t *region = call->geometry.region;
-    struct matrices m = {.q = scratch + region[GLINT_DEC_Q], .o = scratch + region[GLINT_DEC_O], .s = scratch + region[GLINT_DEC_S],
-                         .max = scratch + region[GLINT_DEC_STATS], .all_o = scratch + region[GLINT_DEC_ALL_O],
-                         .row = scratch + region[GLINT_DEC_ROW]};
-    m.sum = m.max + ROWS;
-    m.all_max = m.max + 2 * ROWS;
-    m.all_sum = m.max + 3 * ROWS;
-    return m;
-}
-
-/* What one chunk of keys gives each row that sees some of it: O, not divided by the sum; the maximum; the sum. */
-static void chunk(const struct work *w, const struct matrices *m, int64_t first_key)
-{
-    const int64_t all = glint_clamp(keys_of(w, 0) - first_key, 0, CHUNK);           /* keys that every row sees */
-    const int64_t keys = glint_clamp(keys_of(w, w->rows - 1) - first_key, 0, CHUNK); /* that some row sees */
-    make_scores(w, m->s, m->q, first_key, keys);
-    for (int64_t r = 0, few; r < w->rows; r += few) {
-        few = few_of(w->rows - r);
-        softmax(few, m->s + r / 4 * FEW_PITCH, keys, m->max + r, m->sum + r);
-    }
-    make_output(w, m->o, m->s, first_key, all, keys);
 }
 
 /* A row's chunks are added up in their order, whoever does it and wherever they come from, so the bits are the same:

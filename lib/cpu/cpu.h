@@ -101,6 +101,20 @@ enum glint_cpu_decode_region {
     GLINT_DEC_REGIONS
 };
 
+/* The same for AMX. Panels are 8 rows; few, the power of two that holds the rows of one. dim is that of GLINT_AMX_DIM for Q. */
+enum glint_cpu_amx_decode_region {
+    GLINT_AMX_DEC_Q,    /* bf16 [panels][16][dim], across, half of it zeros */
+    GLINT_AMX_DEC_O,    /* as GLINT_DEC_O, and so is what is named alike below */
+    GLINT_AMX_DEC_S,    /* [tile_n][few]                       scores */
+    GLINT_AMX_DEC_P,    /* [tile_n / 16][few][2][16]           words of (p, 0) and of (0, p) */
+    GLINT_AMX_DEC_SUMS, /* [dim / 32][8][2][16]                unnormalised output of a panel, even and odd numbers */
+    GLINT_AMX_DEC_STATS,
+    GLINT_AMX_DEC_ALL_O,
+    GLINT_AMX_DEC_ROW,
+    GLINT_AMX_DEC_EDGE, /* bf16 [16][head_dim]                 rows of Q, K or V that are brought together */
+    GLINT_AMX_DEC_REGIONS
+};
+
 /* How a problem is cut. Pure function of variant, problem and concurrency; all counts exact. glint_cpu_plan puts it into the plan's words, and
  * glint_cpu_run reads it there. */
 struct glint_cpu_geometry {

@@ -76,6 +76,17 @@ static bool decode_scratch(const struct glint_variant *variant, struct glint_cpu
            place(g, GLINT_DEC_SCALE, variant->kv_dtype != 0, (uint64_t)variant->tile_n + 16);
 }
 
+static bool amx_decode_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
+{
+    const uint64_t rows = variant->tile_m, dim = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
+    return place(g, GLINT_AMX_DEC_Q, 2 * rows, GLINT_AMX_DIM((uint64_t)variant->head_dim) / 2) &&
+           place(g, GLINT_AMX_DEC_O, rows, dim) && place(g, GLINT_AMX_DEC_S, variant->tile_n, 8) &&
+           place(g, GLINT_AMX_DEC_P, variant->tile_n, 2 * 8) &&
+           place(g, GLINT_AMX_DEC_SUMS, 8, GLINT_AMX_DIM((uint64_t)variant->head_dim)) && place(g, GLINT_AMX_DEC_STATS, 4, rows) &&
+           place(g, GLINT_AMX_DEC_ALL_O, rows, dim) && place(g, GLINT_AMX_DEC_ROW, 1, dim) &&
+           place(g, GLINT_AMX_DEC_EDGE, 16, (uint64_t)variant->head_dim / 2);
+}
+
 /* key_blocks: those of a task; dq_copies: 2 where a task sums key groups. */
 static bool backward_scratch(const struct glint_variant *variant, int64_t key_blocks, uint64_t dq_copies,
                              struct glint_cpu_geometry *g)
@@ -184,7 +195,7 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     memset(&g, 0, sizeof g);
     count_blocks(variant, problem, &g);
 
-    const bool amx = variant->isa == GLINT_ISA_X86_64_AMX && variant->queries_up_to == 0;
+    const bool amx = variant->isa == GLINT_ISA_X86_64_AMX;
     const bool own_lengths = problem->lengths != GLINT_LENGTHS_HOST;
     const int64_t few = TASKS_PER_BODY * (int64_t)concurrency, group = problem->heads_q / problem->heads_kv;
     int64_t tiles;
@@ -192,7 +203,7 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     int last;
     if (variant->queries_up_to > 0) {
         tiles = blocks_of_batch(variant, problem, group, g.query_blocks);
-        if (__builtin_mul_overflow(problem->heads_kv, tiles, &tiles) || !decode_scratch(variant, &g))
+        if (__builtin_mul_overflow(problem->heads_kv, tiles, &tiles) || !(amx ? amx_decode_scratch : decode_scratch)(variant, &g))
             return false;
         /* Chunks of keys are tasks of their own where bodies would be idle otherwise; never of many queries, whose partial results would
          * take more than linear room. The bits are the same. */
@@ -201,7 +212,7 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
         if (problem->lengths == GLINT_LENGTHS_RAGGED && rows > (uint64_t)problem->rows_q)
             rows = (uint64_t)problem->rows_q;
         floats = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
-        last = GLINT_DEC_REGIONS;
+        last = amx ? (int)GLINT_AMX_DEC_REGIONS : (int)GLINT_DEC_REGIONS;
     } else if (variant->pass == GLINT_FORWARD) {
         tiles = blocks_of_batch(variant, problem, 1, g.query_blocks);
         if (__builtin_mul_overflow(problem->heads_q, tiles, &tiles))

@@ -23,6 +23,8 @@ void emulated_multiply_add(int c, int a, int b);
 #define GLINT_TILE_LOAD(t, from) emulated_load(t, from, 64)
 #define GLINT_TILE_LOAD_ONCE(t, from) emulated_load(t, from, 64)
 #define GLINT_TILE_STORE(t, to) emulated_store(t, to, 64)
+#define GLINT_TILE_LOAD_FROM(t, from, bytes) emulated_load(t, from, bytes)
+#define GLINT_TILE_STORE_TO(t, to, bytes) emulated_store(t, to, bytes)
 #define GLINT_TILE_MULTIPLY_ADD(c, a, b) emulated_multiply_add(c, a, b)
 #endif
 

@@ -639,11 +639,9 @@ static void decode_laws(struct check_list *list, const struct subject *subject)
         int64_t heads_q, heads_kv, seqlen_q;
         enum glint_mask mask;
     } steps[] = {
-        {"one_query", 1, 1, 1, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},
-        {"group_of_4", 4, 1, 1, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},
-        {"group_of_7", 14, 2, 1, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},
-        {"drafts", 6, 2, 5, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},
-        {"group_of_2_none", 2, 1, 3, GLINT_MASK_NONE},
+        {"one_query", 1, 1, 1, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},   {"group_of_4", 4, 1, 1, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},
+        {"group_of_7", 14, 2, 1, GLINT_MASK_CAUSAL_BOTTOM_RIGHT}, {"group_of_18", 18, 1, 1, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},
+        {"drafts", 6, 2, 5, GLINT_MASK_CAUSAL_BOTTOM_RIGHT},      {"group_of_2_none", 2, 1, 3, GLINT_MASK_NONE},
     };
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         struct shape s = {.batch = 1, .heads_q = steps[i].heads_q, .heads_kv = steps[i].heads_kv, .seqlen_q = steps[i].seqlen_q};
