@@ -31,7 +31,7 @@ return {
   -- A family does all of the above, or less: passes, dtypes, head_dims, masks may be given here again, shorter.
   families = {
     -- C with vector extensions. Runs on any host; also what is used when there is no GPU. One object for each ISA; the best that the CPU has
-    -- is chosen when a context is opened. "x86_64_amx" is bf16 alone, forward and backward, where the host sets glint_options.amx.
+    -- is chosen when a context is opened. "x86_64_amx" is bf16 alone, where the host sets glint_options.amx.
     cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4", "x86_64_amx", "aarch64" } },
 
     -- CUDA kernels for NVIDIA GPUs since Ampere, one cubin for each architecture: 80 is the A100, 87 the Jetson Orin, 90 the H100 and H200.
