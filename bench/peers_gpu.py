@@ -208,8 +208,8 @@ class Glint:
 
 
 class GlintWith(Glint):
-    """Glint's forward pass with one thing more: "lengths" of the sequences read on the device, "sinks", "softcap", or "pages N" of so many rows, or K and V in 8 bits,
-    "i8" with a scale a row and "e4m3" with one a head."""
+    """Glint's forward pass with one thing more: "lengths" of the sequences read on the device, "sinks", "softcap", or "pages N" of so many rows, anywhere in the pool or
+    one after another ("pages N in order"), or K and V in 8 bits, "i8" with a scale a row and "e4m3" with one a head."""
 
     def __init__(self, feature):
         super().__init__(passes=("fwd",))
@@ -232,7 +232,8 @@ class GlintWith(Glint):
             self.more["seqlens_q"] = torch.full([shape.batch], shape.seqlen_q, dtype=torch.int32, device="cuda")
         if word == "pages":
             rows, each = int(rest[0]), -(-shape.seqlen_k // int(rest[0]))
-            table = torch.randperm(shape.batch * each, dtype=torch.int32, device="cuda").view(shape.batch, each)
+            order = torch.arange if rest[1:] == ["in", "order"] else torch.randperm
+            table = order(shape.batch * each, dtype=torch.int32, device="cuda").view(shape.batch, each)
             self.more["page_table"] = table
             self.fields.update(page_rows=rows, pages=shape.batch * each, pages_per_sequence=each)
             k, v = ([self.paged(t, table, rows) for t in (k, v)])
@@ -647,7 +648,7 @@ def main():
     parser.add_argument("--least-ms", type=float, default=60, help="that an implementation and pass runs in a cell, at 2 calls a round or more (%(default)s)")
     parser.add_argument("--best", action="store_true", help="the bar of a cell is 1 of its best peer, not the group's")
     parser.add_argument("--sustained", type=float, metavar="SECONDS", help="each implementation by itself for so long, in place of rounds")
-    parser.add_argument("--features", type=words, default=[], help="Glint beside itself with these: lengths,sinks,softcap,i8,e4m3,pages 16,pages 64 ...")
+    parser.add_argument("--features", type=words, default=[], help="Glint beside itself with these: lengths,sinks,softcap,i8,e4m3,pages 16,pages 64,pages 64 in order ...")
     parser.add_argument("--list", action="store_true", help="print the cells, and do nothing else: no GPU is needed")
     parser.add_argument("--csv", help="write the results to this file, a line as soon as it is known")
     options = parser.parse_args()

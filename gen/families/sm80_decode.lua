@@ -38,10 +38,11 @@ function decode.parts(record, tile)
     tile("P", 1, m, n, bytes), tile("maxima, sums", 2, record.warps, m, 4), record.narrow and tile("scales", 2 * record.stages, n, 1, 4) or nil }
 end
 
---- What the kernel that finds K and V in pages has besides: 16 bytes for each run of rows that a warp copies from one page, and of 8 bits as many
---- for its scales.
+--- What the kernel that finds K and V in pages has besides: 16 bytes for each run of 16 rows that a warp copies, and of 8 bits as many for its scales.
+-- A warp with one run knows where it is.
 function decode.runs_bytes(record)
-  return WARPS * (record.n * record.page_chunks // record.threads) * (record.narrow and 32 or 16)
+  local runs = record.n // (WARPS * 16)
+  return runs > 1 and WARPS * runs * (record.narrow and 32 or 16) or 0
 end
 
 --- struct glint_gpu_launch, in launch order.

@@ -714,62 +714,83 @@ $ end
 $ if device_pages then
 /* ---- K and V in pages --------------------------------------------------------------------------------------------------- */
 
+/* The same of pages. Of a step's keys a warp copies WARP_KEYS neighbouring ones. They lie in one page if that has as many rows: every lane then looks
+ * up this page, and the copies have the addresses of linear ones. Smaller pages have whole runs of RUN_ROWS rows: a lane looks up the page of a run,
+ * and where the runs begin waits in shared memory for all lanes of the warp. An index that is used at once waits for memory behind the copies
+ * under way, so a step's are read once for K and V, and a step and a half before its copies begin; those of an item's first step half a step before. */
 enum {
-    RUN_ROWS = COPY_ROWS / WARPS, /* 4, 8 or 16 */
+    RUN_ROWS = 16,                  /* no page has fewer */
+    RUNS = WARP_KEYS / RUN_ROWS,    /* of a warp */
+    TURN_ROWS = COPY_ROWS / WARPS,  /* that a warp copies at once: 4, 8 or 16 */
 $ if narrow then
-    RUN_BYTES = 32,
-    RUNS_BYTES = COPIES * RUN_BYTES, /* of a warp */
+    RUN_BYTES = 32, /* in shared memory: a struct run */
 $ else
-    RUNS_BYTES = COPIES * 16,     /* of a warp */
+    RUN_BYTES = 16, /* in shared memory: a struct run */
 $ end
+    RUNS_BYTES = RUNS > 1 ? RUNS * RUN_BYTES : 0,
 };
 
-/* The same of pages. Of a step's keys a warp copies COPIES runs of neighbouring rows, and a run lies in one page. A lane looks up the page of a run,
- * once for K and V, and half a step before its copies begin: an index that is used at once waits for L2. Where the runs begin waits in shared
- * memory for all lanes of the warp. */
+/* Where a run begins, from row 0 of page 0 of its head on: bytes of K and of V${narrow and ", and how many scales" or ""}. */
+struct run {
+    uint64_t k, v${narrow and ", scales" or ""};
+};
+
 struct paged_copier {
     struct cursor at;
-    int64_t k_mine, v_mine; /* where this thread's part of a run of K and of V is, in bytes from the run's first row on */
-$ if narrow then
-    uint32_t runs, stage;   /* runs: in shared memory, [run]: addresses of K and of V, and after them the place of its first key's scales */
-$ else
-    uint32_t runs, stage;   /* runs: in shared memory, [run]: addresses of K and of V */
-$ end
-    int32_t row, page;      /* of this lane's run: its first row in a step, and the page as the table has it */
-    bool first;             /* of an item's steps */
+    const int32_t *table;        /* the sequence's row of it */
+    const char *k_head, *v_head; /* this thread's part of the first rows of a run at row 0 of page 0 of the item's head */
+    struct run run;              /* this lane's, of the step that is copied */
+    uint32_t runs, stage;        /* runs: of the warp, in shared memory */
+    uint32_t to;                 /* where this thread's first part of a tile goes */
+    int32_t left;                /* keys from the first one on that the warp copies */
+    int32_t key;                 /* that one; where a page has fewer rows than the warp copies, the first one of this lane's run */
+    int32_t page, next_page;     /* of that key and of the one a step further, as the table has them */
+    bool first;                  /* of an item's steps */
 };
 
-/* The first row in a step of this lane's run; lanes that are too many have the last one's. */
-GLINT_DEVICE int32_t row_of_run(uint32_t warp)
+/* Has a page all rows of a step that a warp copies? */
+GLINT_DEVICE bool holds_warp(const struct glint_decode_pages_params *p)
 {
-    return (int32_t)(min(lane_index(), (uint32_t)COPIES - 1) * COPY_ROWS + warp * RUN_ROWS);
+    return RUNS == 1 || 1 << p->page_shift >= WARP_KEYS;
 }
 
-GLINT_DEVICE int64_t part_of_run(const struct glint_gpu_view *view)
+GLINT_DEVICE const char *part_of_head(const struct glint_gpu_view *view, int32_t head)
 {
-    return thread_index() / PAGE_CHUNKS % RUN_ROWS * view->row * ${kv} + thread_index() % PAGE_CHUNKS * 16;
+    return view_row(view, 0, head, (int32_t)(lane_index() / PAGE_CHUNKS), ${kv}) + lane_index() % PAGE_CHUNKS * 16;
 }
 
-GLINT_DEVICE int32_t key_of_run(const struct paged_copier &c)
+/* Page of a key as the table has it; of one past the end that of the last key. */
+GLINT_DEVICE int32_t table_entry(const struct glint_decode_pages_params *p, const struct paged_copier &c, int32_t key)
 {
-    return c.at.step * TILE_N + c.row;
+    return (int32_t)bits_of(ld_global_f32((const float *)(const void *)(c.table + (min(key, c.at.own.keys - 1) >> p->page_shift))));
 }
 
-/* Entry of the table for a key; one past the end has the last key's. */
-GLINT_DEVICE int32_t table_entry(const struct glint_decode_pages_params *p, const struct cursor &at, int32_t key)
+/* What is the item's, and its first step's pages. Lanes that are too many have the last run. */
+GLINT_DEVICE void begin_paged_item(const struct glint_decode_pages_params *p, struct paged_copier &c)
 {
-    const int32_t *const table = p->page_table + (int64_t)at.tile.batch * p->pages_per_sequence;
+    const int32_t first = c.at.step * TILE_N + (int32_t)warp_index() * WARP_KEYS;
 
-    return (int32_t)bits_of(ld_global_f32((const float *)(const void *)(table + (min(key, at.own.keys - 1) >> p->page_shift))));
+    c.table = p->page_table + (int64_t)c.at.tile.batch * p->pages_per_sequence;
+    c.k_head = part_of_head(&p->base.k, c.at.tile.head_kv);
+    c.v_head = part_of_head(&p->base.v, c.at.tile.head_kv);
+    c.left = c.at.own.keys - first;
+    c.key = first + (holds_warp(p) ? 0 : (int32_t)min(lane_index(), (uint32_t)RUNS - 1) * RUN_ROWS);
+    c.page = table_entry(p, c, c.key);
 }
 
-/* Moves on to the walk's next step, if there is one, and begins to look up its pages. */
+/* Moves on to the walk's next step, if there is one, and begins to look up the pages of the one after it. */
 GLINT_DEVICE void look_up_pages(const struct glint_decode_pages_params *p, struct paged_copier &c)
 {
+    c.key += TILE_N;
+    c.left -= TILE_N;
+    c.page = c.next_page;
     if (c.at.step >= c.at.end)
         c.first = find_step(&p->base, c.at);
-    if (c.at.step < c.at.end)
-        c.page = table_entry(p, c.at, key_of_run(c));
+    if (c.at.step < c.at.end) {
+        if (c.first)
+            begin_paged_item(p, c);
+        c.next_page = table_entry(p, c, c.key + TILE_N);
+    }
 }
 
 /* Lowers the word for a fault to the sequence if the page of this lane's run is outside of the pool, and a row of the tile sees a key of it. */
@@ -777,76 +798,124 @@ GLINT_DEVICE void note_bad_page(const struct glint_decode_pages_params *p, const
 {
     const struct tile &t = c.at.tile;
     const int32_t end = min(c.at.own.keys, end_of_row(&p->base, min(c.at.own.rows, t.row0 + TILE_M) - 1, c.at.own));
-    const int32_t index = min(key_of_run(c), c.at.own.keys - 1) >> p->page_shift, first = index << p->page_shift;
+    const int32_t index = min(c.key, c.at.own.keys - 1) >> p->page_shift, first = index << p->page_shift;
 
     if (first < end${band and " && first + (1 << p->page_shift) > begin_of_row(&p->base, t.row0, c.at.own)" or ""})
         atomicMin(p->base.fault, (uint32_t)t.batch);
 }
 
-/* Where the runs of the step begin that look_up_pages has found: for the lanes of the warp. */
-GLINT_DEVICE void place_runs(const ${paged_call} *${narrow and "in" or "p"}, const struct paged_copier &c)
+GLINT_DEVICE uint64_t bytes_to(const struct glint_gpu_view *view, int32_t page, int32_t row)
+{
+    return ((uint32_t)page * (uint64_t)view->batch + (uint32_t)row * (uint64_t)view->row) * ${kv};
+}
+
+/* Finds this lane's run of the step whose pages were looked up. */
+GLINT_DEVICE void find_run(const ${paged_call} *${narrow and "in" or "p"}, struct paged_copier &c)
 {
 $ if narrow then
     const struct glint_decode_pages_params *const p = &in->pages;
 $ end
-    const int32_t key = key_of_run(c), row = key & ((1 << p->page_shift) - 1), page = max(0, min(c.page, p->pages - 1));
-    const uint64_t k = (uint64_t)view_row(&p->base.k, page, c.at.tile.head_kv, row, ${kv});
-    const uint64_t v = (uint64_t)view_row(&p->base.v, page, c.at.tile.head_kv, row, ${kv});
-    const uint32_t words[4] = {(uint32_t)k, (uint32_t)(k >> 32), (uint32_t)v, (uint32_t)(v >> 32)};
-$ if narrow then
-    const uint64_t scale = (uint64_t)(page * in->scale_page + c.at.tile.head_kv * in->scale_head + row * (int64_t)in->scale_row);
-    const uint32_t of_scales[4] = {(uint32_t)scale, (uint32_t)(scale >> 32), 0, 0};
-$ end
+    const int32_t row = c.key & ((1 << p->page_shift) - 1), page = max(0, min(c.page, p->pages - 1));
 
     if (page != c.page && p->base.fault)
         note_bad_page(p, c);
-    warp_sync(); /* no lane reads those of the step before any more */
+    c.run.k = bytes_to(&p->base.k, page, row);
+    c.run.v = bytes_to(&p->base.v, page, row);
 $ if narrow then
-    if (lane_index() < COPIES) {
+    c.run.scales = (uint32_t)page * (uint64_t)in->scale_page + (uint32_t)c.at.tile.head_kv * (uint64_t)in->scale_head;
+    c.run.scales += (uint32_t)(row * in->scale_row);
+$ end
+}
+
+/* For the lanes of the warp. */
+GLINT_DEVICE void share_runs(const struct paged_copier &c)
+{
+    const uint32_t words[4] = {(uint32_t)c.run.k, (uint32_t)(c.run.k >> 32), (uint32_t)c.run.v, (uint32_t)(c.run.v >> 32)};
+$ if narrow then
+    const uint32_t of_scales[4] = {(uint32_t)c.run.scales, (uint32_t)(c.run.scales >> 32), 0, 0};
+$ end
+
+    /* No lane reads those of the step before any more. */
+    warp_sync();
+$ if narrow then
+    if (lane_index() < RUNS) {
         st_shared_u32x4(c.runs + lane_index() * RUN_BYTES, words);
         st_shared_u32x4(c.runs + lane_index() * RUN_BYTES + 16, of_scales);
     }
 $ else
-    if (lane_index() < COPIES)
-        st_shared_u32x4(c.runs + lane_index() * 16, words);
+    if (lane_index() < RUNS)
+        st_shared_u32x4(c.runs + lane_index() * RUN_BYTES, words);
 $ end
     warp_sync();
 }
 
-/* Begins the copy of this thread's part of one tile, of K or of V (`of_v`). */
-GLINT_DEVICE void copy_runs(const struct paged_copier &c, const int of_v, int64_t mine, uint32_t tile)
+/* Begins the copy of this thread's part of the rows that its warp copies in turn `turn` of one tile: the first turn's goes to `to`. */
+GLINT_DEVICE void copy_turn(uint32_t to, const char *from, const int turn, int32_t valid)
 {
-    const uint32_t to = tile + tile_offset(thread_index() / PAGE_CHUNKS, thread_index() % PAGE_CHUNKS, TILE_N, PAGE_CHUNKS);
-    const int32_t valid = c.at.own.keys - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS);
+    const uint32_t row = turn * TURN_ROWS;
 
-    uint32_t words[COPIES][4];
+    to = (to ^ tile_offset(row, 0, TILE_N, PAGE_CHUNKS) % (PAGE_CHUNKS * 16)) + row * PAGE_CHUNKS * 16; /* rows permute chunks: see tile_offset */
+#pragma unroll
+    for (int page = 0; page < PAGES; ++page)
+        cp_async_16_once(to + page * (TILE_N * PAGE_CHUNKS * 16), from + page * (PAGE_CHUNKS * 16),
+                         turn * TURN_ROWS < valid && (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + lane_index() % PAGE_CHUNKS < ROW_CHUNKS));
+}
+
+/* Begins the copy of this thread's part of one tile, of K or of V (`of_v`). */
+GLINT_DEVICE void copy_rows_of_warp(const struct glint_decode_pages_params *p, const struct paged_copier &c, const bool of_v, uint32_t tile)
+{
+    const uint32_t to = tile + c.to;
+    const int32_t valid = c.left - (int32_t)(lane_index() / PAGE_CHUNKS);
+    const int64_t down = (of_v ? p->base.v.row : p->base.k.row) * (TURN_ROWS * ${kv});
+    const char *from = of_v ? c.v_head : c.k_head;
+
+    if (holds_warp(p)) {
+        from += of_v ? c.run.v : c.run.k;
+#pragma unroll
+        for (int i = 0; i < COPIES; ++i) {
+            copy_turn(to, from, i, valid);
+            from += down;
+        }
+        return;
+    }
+    uint32_t words[RUNS][4];
 
 #pragma unroll
-    for (int i = 0; i < COPIES; ++i) /* all of them first: a load between copies waits for those before it */
-        ld_shared_u32x4(words[i], c.runs + i * ${narrow and "RUN_BYTES" or "16"});
+    for (int i = 0; i < RUNS; ++i) /* all of them first: a load between copies waits for those before it */
+        ld_shared_u32x4(words[i], c.runs + i * RUN_BYTES);
 #pragma unroll
     for (int i = 0; i < COPIES; ++i) {
-        const char *const from = (const char *)((uint64_t)words[i][2 * of_v + 1] << 32 | words[i][2 * of_v]) + mine;
+        const uint32_t *const run = words[i * TURN_ROWS / RUN_ROWS] + 2 * of_v;
 
-#pragma unroll
-        for (int page = 0; page < PAGES; ++page)
-            cp_async_16_once(to + (page * TILE_N + i * COPY_ROWS) * (PAGE_CHUNKS * 16), from + page * (PAGE_CHUNKS * 16),
-                             i * COPY_ROWS < valid && (ROW_CHUNKS == CHUNKS || page * PAGE_CHUNKS + thread_index() % PAGE_CHUNKS < ROW_CHUNKS));
+        copy_turn(to, from + ((uint64_t)run[1] << 32 | run[0]) + i % (RUN_ROWS / TURN_ROWS) * down, i, valid);
     }
 }
 
 $ if narrow then
-/* And of the scales of the keys of this warp's runs; a key past the end has 0. */
-GLINT_DEVICE void copy_paged_scales(const struct glint_decode_scaled_pages_params *p, const float *scales, const struct paged_copier &c, uint32_t to)
+/* And of the scales of the keys that this warp copies; a key past the end has 0. */
+GLINT_DEVICE void copy_scales_of_warp(const struct glint_decode_scaled_pages_params *p, const float *scales, const struct paged_copier &c, uint32_t to)
 {
-#pragma unroll
-    for (int i = 0; i < (WARP_KEYS + 31) / 32; ++i) {
-        const uint32_t index = i * 32 + lane_index(), run = min(index / RUN_ROWS, (uint32_t)COPIES - 1), row = index % RUN_ROWS;
-        const uint32_t at = c.runs + run * RUN_BYTES + 16, key = run * COPY_ROWS + thread_index() / 32 * RUN_ROWS + row;
-        const float *const from = scales + (int64_t)((uint64_t)ld_shared_u32(at + 4) << 32 | ld_shared_u32(at));
+    const int32_t lane = (int32_t)lane_index(), valid = min((int32_t)WARP_KEYS, c.left) - lane;
 
-        if (WARP_KEYS % 32 == 0 || index < WARP_KEYS)
-            cp_async_4(to + key * 4, from + row * (int64_t)p->scale_row, c.at.step * TILE_N + (int32_t)key < c.at.own.keys);
+    to += (thread_index() / 32 * WARP_KEYS + lane_index()) * 4;
+    if (holds_warp(&p->pages)) {
+        const float *const from = scales + c.run.scales + lane * p->scale_row;
+
+#pragma unroll
+        for (int i = 0; i < WARP_KEYS; i += 32)
+            if (WARP_KEYS % 32 == 0 || lane < WARP_KEYS)
+                cp_async_4(to + i * 4, from + i * p->scale_row, i < valid);
+        return;
+    }
+#pragma unroll 1
+    for (int i = 0; i < WARP_KEYS; i += 32) {
+        const int32_t row = lane % RUN_ROWS, run = min((i + lane) / RUN_ROWS, RUNS - 1);
+        const uint32_t at = c.runs + (uint32_t)run * RUN_BYTES + 16;
+        const float *from = scales + ((uint64_t)ld_shared_u32(at + 4) << 32 | ld_shared_u32(at));
+
+        from += row * p->scale_row;
+        if (WARP_KEYS % 32 == 0 || lane < WARP_KEYS)
+            cp_async_4(to + i * 4, from, i < valid);
     }
 }
 
@@ -856,10 +925,12 @@ template <class of_item_t>
 GLINT_DEVICE void copy_paged_keys(const ${paged_call} *p, struct paged_copier &c, uint32_t k_tiles, ${narrow and "uint32_t scales, " or ""}of_item_t of_item)
 {
     if (c.at.step < c.at.end) {
-        place_runs(p, c);
-        copy_runs(c, 0, c.k_mine, k_tiles + c.stage);
+        find_run(p, c);
+        if (!holds_warp(${of_pages}))
+            share_runs(c);
+        copy_rows_of_warp(${of_pages}, c, false, k_tiles + c.stage);
 $ if narrow then
-        copy_paged_scales(p, p->k_scale, c, scales_of_stage(scales, c.stage));
+        copy_scales_of_warp(p, p->k_scale, c, scales_of_stage(scales, c.stage));
 $ end
         if (c.first)
             of_item();
@@ -873,12 +944,12 @@ GLINT_DEVICE void copy_paged_values(const ${paged_call} *p, struct paged_copier 
 {
 $ if narrow then
     if (c.at.step < c.at.end) {
-        copy_runs(c, 1, c.v_mine, v_tiles + c.stage);
-        copy_paged_scales(p, p->v_scale, c, scales_of_stage(scales, c.stage));
+        copy_rows_of_warp(&p->pages, c, true, v_tiles + c.stage);
+        copy_scales_of_warp(p, p->v_scale, c, scales_of_stage(scales, c.stage));
     }
 $ else
     if (c.at.step < c.at.end)
-        copy_runs(c, 1, c.v_mine, v_tiles + c.stage);
+        copy_rows_of_warp(p, c, true, v_tiles + c.stage);
 $ end
     cp_async_commit();
     c.stage = c.stage == (STAGES - 1) * K_BYTES ? 0 : c.stage + K_BYTES;
@@ -1438,10 +1509,9 @@ $ end
     c.stage = 0;
 $ if paged then
     c.first = true;
+    c.key = c.left = c.next_page = 0;
     c.runs = ${narrow and "v_scales + STAGES * SCALE_BYTES" or "sums + ROWS_BYTES"} + warp * RUNS_BYTES;
-    c.row = row_of_run(warp);
-    c.k_mine = part_of_run(&p.k);
-    c.v_mine = part_of_run(&p.v);
+    c.to = tile_offset(warp * WARP_KEYS + lane / PAGE_CHUNKS, lane % PAGE_CHUNKS, TILE_N, PAGE_CHUNKS);
     look_up_pages(&in_pages${narrow and ".pages" or ""}, c);
 $ else
     begin_copies_of_item(&p, c);
@@ -1525,6 +1595,10 @@ $ end
             cp_async_wait(2 * STAGES - 2);
 $ if masked and not narrow then
             if (step >= cut_from${band and " || step < cut_to" or ""}) {
+$ if paged then
+                /* What a thread looks through, others have copied. */
+                block_sync();
+$ end
                 if (block_any(find_special(v_tiles + stage, TILE_N, PAGES, PAGE_CHUNKS, THREADS, EXPONENT, BYTES)))
                     settle_values(now.o, v_tiles + stage, step * TILE_N, sight, warp);
             } else

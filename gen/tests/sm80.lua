@@ -263,8 +263,10 @@ harness.case("a decode kernel for pages comes between the two, where the family 
   local suffixes = {}
   for i, launch in ipairs(loaded.records[1].launches) do suffixes[i] = launch.suffix .. (launch.pages or "") end
   harness.is(table.concat(suffixes, " "), " _pages1 _merge")
-  -- 64 rows of 256 bytes in pieces of 128: 128 threads copy 16 rows at a time, so each of 4 warps has 4 runs
-  harness.is(loaded.records[1].launches[2].smem_bytes - loaded.records[1].launches[1].smem_bytes, 4 * 4 * 16)
+  harness.is(loaded.records[1].launches[2].smem_bytes, loaded.records[1].launches[1].smem_bytes) -- a warp's 16 rows lie in one page
+  -- 128 rows: each of 4 warps has two runs of 16
+  loaded = assert(specs.open(decode("{ m = 8, n = 128 }", { [8] = "      archs = { 80, 90 }, device_pages = true," })))
+  harness.is(loaded.records[1].launches[2].smem_bytes - loaded.records[1].launches[1].smem_bytes, 4 * 2 * 16)
 end)
 
 harness.case("decode's blocks of a multiprocessor fit into its shared memory", function()
@@ -287,12 +289,11 @@ harness.case("decode has more kernels for ragged sequences, and both of them in 
 end)
 
 harness.case("of 8 bits too, with room for where the scales of a run are", function()
-  local loaded = assert(specs.open(decode("{ m = 8, n = 64 }", { [3] = '  dtypes = { "bf16" }, kv_dtypes = { "i8" },',
+  local loaded = assert(specs.open(decode("{ m = 8, n = 128 }", { [3] = '  dtypes = { "bf16" }, kv_dtypes = { "i8" },',
     [8] = "      archs = { 80, 90 }, device_pages = true," })))
   local main, pages = loaded.records[1].launches[1], loaded.records[1].launches[2]
   harness.is(pages.suffix, "_pages")
-  -- 64 rows of 128 bytes in one piece: 128 threads copy 16 rows at a time
-  harness.is(pages.smem_bytes - main.smem_bytes, 4 * 4 * 32)
+  harness.is(pages.smem_bytes - main.smem_bytes, 4 * 2 * 32)
 end)
 
 harness.case("how many queries a decode row is taken for, a tile may say", function()

@@ -377,10 +377,11 @@ static void pages(struct subject *subject, const struct shape *shape)
         {{m, 1, m - 9, 0, 3}, {n, n - 3, tile, 5, 0}, false, GLINT_NO_FAULT},
         {{0}, {tile + 1, n, 1, 2 * tile, n}, true, GLINT_NO_FAULT},
         {{2, m, 0, m, m - 1}, {tile - 1, n - 1, n, 2 * tile, INT32_MAX}, false, 4},
+        {{0}, {n - 5, tile + 17, n, 2 * tile, 3}, true, GLINT_NO_FAULT},
     };
-    static const int64_t page_rows[] = {16, 256, 32};
-    static const uint32_t kinds[2][3] = {{GLINT_SCALES_ROW, GLINT_SCALES_ROW, GLINT_SCALES_HEAD},
-                                         {GLINT_SCALES_ROW, GLINT_SCALES_TENSOR, GLINT_SCALES_ROW}};
+    static const int64_t page_rows[] = {16, 256, 32, 64};
+    static const uint32_t kinds[2][4] = {{GLINT_SCALES_ROW, GLINT_SCALES_ROW, GLINT_SCALES_HEAD, GLINT_SCALES_ROW},
+                                         {GLINT_SCALES_ROW, GLINT_SCALES_TENSOR, GLINT_SCALES_ROW, GLINT_SCALES_HEAD}};
     struct experiment *e = experiment_of_all(subject, shape);
     const bool narrow = e->problem.kv_dtype != 0;
     const struct backend *backend = subject->backend;
@@ -395,7 +396,7 @@ static void pages(struct subject *subject, const struct shape *shape)
     for (enum tensor t = Q; t <= LSE; t++)
         device[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
     make_scales(e, scales);
-    for (int set = 0; set < 3; set++) {
+    for (int set = 0; set < 4; set++) {
         const struct lengths *l = &sets[set];
         struct glint_tensors tensors = tensors_of_set(e, device, l, seqlens_q, seqlens_k);
         struct glint_problem of_set = linear_problem;

@@ -21,7 +21,11 @@ return {
           [64] = { { strategy = "split", m = 32, n = 32, warps = 4, dq_m = 32, dq_n = 32, dq_warps = 2 } },
           [128] = { { m = 32, n = 16, warps = 4, d_split = 2 } },
         },
-        dec = { { m = 8, n = 64, stages = 2, chunk_steps = 1 } },
+        dec = {
+          { m = 8, n = 64, stages = 2, chunk_steps = 1 },
+          [32] = { { m = 8, n = 128, stages = 2, chunk_steps = 1 } }, -- where pages have as many rows as a warp copies, and fewer
+          [64] = { { m = 8, n = 128, stages = 2, chunk_steps = 1 } },
+        },
       },
     },
   },
