@@ -354,9 +354,8 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
         return glint_refuse(fault, GLINT_BAD_APPEND, "kv_scales", NULL, p->kv_scales, GLINT_SCALES_ROW);
     if (append->dtype != GLINT_F32 && append->dtype != p->dtype)
         return glint_refuse(fault, GLINT_BAD_APPEND, "append.dtype", NULL, append->dtype, p->dtype);
-    if (p->lengths == GLINT_LENGTHS_RAGGED && (p->page_rows == 0 || plan->context->backend->device != GLINT_DEVICE_CPU))
-        return glint_refuse(fault, GLINT_BAD_APPEND, "lengths", p->page_rows > 0 ? "device" : NULL, p->lengths,
-                            GLINT_LENGTHS_DEVICE);
+    if (p->lengths == GLINT_LENGTHS_RAGGED && p->page_rows == 0)
+        return glint_refuse(fault, GLINT_BAD_APPEND, "lengths", NULL, p->lengths, GLINT_LENGTHS_DEVICE);
     if (plan->context->backend->device == GLINT_DEVICE_CPU && stream)
         return glint_refuse(fault, GLINT_BAD_STREAM, "stream", NULL, 0, 0);
 

@@ -233,11 +233,6 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
             glint_text_str(t, "; rows of int8 are made with a scale each: plan with GLINT_SCALES_ROW (3).");
             break;
         }
-        if (fault->field[0] == 'l' && fault->other) {
-            glint_text_str(t, " (GLINT_LENGTHS_RAGGED), and a GPU context appends rows that lie at (b, i): plan the append with "
-                              "GLINT_LENGTHS_DEVICE (1), or append on a CPU context.");
-            break;
-        }
         if (fault->field[0] == 'l') {
             glint_text_str(
                 t, " (GLINT_LENGTHS_RAGGED), and keys that follow one another leave no room; rows are appended to pages, or to "

@@ -1,5 +1,5 @@
 /* glint_merge and glint_append on a GPU: one launch each of a kernel that no variant has (rows.cu). Nothing is planned, allocated or
- * read back. The kernel that appends takes new rows at (b, i) alone, so glint_check_append refuses ragged queries. */
+ * read back. */
 #include "lib/cuda/rows.h"
 
 #include "lib/check.h"
@@ -66,6 +66,19 @@ enum glint_status glint_cuda_merge(const struct glint_context *context, const st
     return launch(cuda, GLINT_CUDA_MERGE, params.blocks, &params, stream);
 }
 
+/* Has a token rows of all heads? Else it only has the lengths of a sequence looked at. */
+static bool token_of_heads(const struct glint_problem *p)
+{
+    return p->seqlen_q > 0 || p->lengths == GLINT_LENGTHS_RAGGED;
+}
+
+/* Of ragged queries a block looks at the lengths also where there is no row. */
+static int32_t append_blocks(const struct glint_cuda *cuda, const struct glint_problem *p, int64_t work, int64_t each)
+{
+    const int32_t blocks = blocks_for(cuda, work, each);
+    return blocks == 0 && p->lengths == GLINT_LENGTHS_RAGGED ? 1 : blocks;
+}
+
 /* `base`: what rows of the problem's dtype are given. */
 static enum glint_status append_narrow(struct glint_cuda *cuda, const struct glint_problem *p, const struct glint_tensors *tensors,
                                        const struct glint_append_params *base, void *stream)
@@ -74,12 +87,12 @@ static enum glint_status append_narrow(struct glint_cuda *cuda, const struct gli
         .base = *base,
         .k_scale = (float *)(uintptr_t)tensors->k_scale,
         .v_scale = (float *)(uintptr_t)tensors->v_scale,
-        .token_rows = p->seqlen_q > 0 ? (int32_t)p->heads_kv : 1,
+        .token_rows = token_of_heads(p) ? (int32_t)p->heads_kv : 1,
         .unit_scales = (int32_t)(p->page_rows > 0 ? p->page_rows : p->seqlen_k),
         .head_scales = p->kv_scales == GLINT_SCALES_HEAD,
         .own = p->kv_scales == GLINT_SCALES_ROW,
     };
-    params.base.blocks = blocks_for(cuda, 2 * base->tokens * params.token_rows, GLINT_GPU_ROW_THREADS / GLINT_GPU_ROW_TEAM);
+    params.base.blocks = append_blocks(cuda, p, 2 * base->tokens * params.token_rows, GLINT_GPU_ROW_THREADS / GLINT_GPU_ROW_TEAM);
     return launch(cuda, GLINT_CUDA_APPEND_NARROW, params.base.blocks, &params, stream);
 }
 
@@ -88,20 +101,24 @@ enum glint_status glint_cuda_append(const struct glint_context *context, const s
 {
     struct glint_cuda *cuda = context->state;
     const struct glint_problem *p = &plan->problem;
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
     struct glint_append_params params = {
         .k = view(tensors->k, &p->k),
         .v = view(tensors->v, &p->v),
         .new_k = view(append->k, &append->k_strides),
         .new_v = view(append->v, &append->v_strides),
+        .first_q = ragged ? tensors->first_q : NULL,
         .seqlens_q = tensors->seqlens_q,
         .seqlens_k = tensors->seqlens_k,
         .page_table = tensors->page_table,
         .fault = tensors->fault,
-        .tokens = p->batch * (p->seqlen_q > 0 ? p->seqlen_q : 1),
+        .tokens = ragged ? p->rows_q : p->batch * (p->seqlen_q > 0 ? p->seqlen_q : 1),
+        .batch = (int32_t)p->batch,
+        .rows_q = (int32_t)p->rows_q,
         .seqlen_q = (int32_t)p->seqlen_q,
         .seqlen_k = (int32_t)p->seqlen_k,
         .chunks = (int32_t)(p->head_dim / CHUNK),
-        .token_chunks = p->seqlen_q > 0 ? (int32_t)(p->heads_kv * (p->head_dim / CHUNK)) : 1,
+        .token_chunks = token_of_heads(p) ? (int32_t)(p->heads_kv * (p->head_dim / CHUNK)) : 1,
         .page_rows = (int32_t)p->page_rows,
         .pages = (int32_t)p->pages,
         .pages_per_sequence = (int32_t)p->pages_per_sequence,
@@ -110,6 +127,6 @@ enum glint_status glint_cuda_append(const struct glint_context *context, const s
     };
     if (p->kv_dtype != 0)
         return append_narrow(cuda, p, tensors, &params, stream);
-    params.blocks = blocks_for(cuda, params.tokens * params.token_chunks, GLINT_GPU_ROW_THREADS);
+    params.blocks = append_blocks(cuda, p, params.tokens * params.token_chunks, GLINT_GPU_ROW_THREADS);
     return launch(cuda, GLINT_CUDA_APPEND, params.blocks, &params, stream);
 }

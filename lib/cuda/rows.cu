@@ -4,7 +4,7 @@
  * They do what lib/cpu/merge.c and lib/cpu/append.c do, and give their bits: the same operations in the same order, none fused
  * (-fmad=false). The bits of a NaN alone may differ. Both read and write each number once, so memory bounds them. */
 #include "lib/cuda/rows.h"
-#include "lib/device/steps.h"
+#include "lib/device/ragged.h"
 
 enum { THREADS = GLINT_GPU_ROW_THREADS, CHUNK = 8 /* elements */ };
 
@@ -205,64 +205,130 @@ GLINT_DEVICE void move_chunk(char *to, uint32_t dtype, const char *from, uint32_
     }
 }
 
-GLINT_DEVICE int32_t length_of(const int32_t *lengths, int64_t sequence, int32_t bound)
-{
-    return lengths ? (int32_t)ld_relaxed_u32((const uint32_t *)lengths + sequence) : bound;
-}
-
-/* A new row of a sequence, and where its key goes: row `row` of sequence or page `unit`. */
+/* A new row of a sequence, where it is read, row `from_row` of `from_batch`, and where its key goes, row `row` of sequence or page `unit`. */
 struct new_row {
-    int32_t batch, i, unit, row;
-    bool wanted;  /* the sequence has so many new rows */
-    bool placed;  /* there is a place for the key */
-    bool bounded; /* both lengths are within their bounds */
+    int32_t sequence, from_batch, from_row, unit, row;
+    bool wanted; /* the sequence has so many new rows */
+    bool placed; /* there is a place for the key */
+    bool wrong;  /* it is the one that looks at the sequence's lengths, and one is out of its bounds */
 };
 
-GLINT_DEVICE struct new_row find_new_row(const struct glint_append_params &p, int64_t token)
-{
-    const int32_t bound = max(1, p.seqlen_q);
-    const int32_t batch = (int32_t)(token / bound), i = (int32_t)(token - (int64_t)batch * bound);
-    const int32_t queries = length_of(p.seqlens_q, batch, p.seqlen_q), keys = length_of(p.seqlens_k, batch, p.seqlen_k);
-    const int64_t key = (int64_t)keys - queries + i;
-    struct new_row r = {batch, i, batch, (int32_t)key};
+/* Of ragged queries: which sequence has row `row`, and where the rows of that begin and end. A sequence ends where the next begins, and no sequence
+ * begins before those ahead of it have ended: it is the first one that ends beyond the row, and it begins at the largest first row so far. */
+struct ragged_place {
+    int32_t index, at, end;
+};
 
-    r.bounded = queries >= 0 && queries <= p.seqlen_q && keys >= 0 && keys <= p.seqlen_k;
-    r.wanted = i < min(queries, p.seqlen_q);
+/* All lanes of a warp call it, with rows of their own of which none is before `lowest`. */
+GLINT_DEVICE struct ragged_place find_ragged_place(const struct ragged_side &queries, int32_t batch, int32_t lowest, int32_t row)
+{
+    struct ragged_place own = {0, row_at(queries, 0), 0};
+
+    /* Groups of 32 sequences that have ended by then. */
+#pragma unroll 1
+    for (; own.index < batch; own.index += 32) {
+        const int32_t end = row_at(queries, min(own.index + 1 + (int32_t)lane_index(), batch));
+
+        if (warp_any(end > lowest))
+            break;
+        own.at = max(own.at, end);
+    }
+#pragma unroll
+    for (uint32_t mask = 1; mask < 32; mask *= 2)
+        own.at = max(own.at, of_lane(own.at, mask));
+    own.end = own.at;
+    if (own.index < batch)
+        own.end = max(own.at, row_at(queries, own.index + 1));
+#pragma unroll 1
+    while (own.end <= row && own.index + 1 < batch) {
+        ++own.index;
+        own.at = own.end;
+        own.end = max(own.at, row_at(queries, own.index + 1));
+    }
+    return own;
+}
+
+/* The row of a token. All lanes of a warp call it; `lowest` is the least token of them. */
+GLINT_DEVICE struct new_row find_new_row(const struct glint_append_params &p, int64_t lowest, int64_t token)
+{
+    struct new_row r = {};
+    int64_t key;
+
+    if (p.first_q) {
+        const struct ragged_side queries = {p.first_q, p.seqlens_q, p.rows_q, p.seqlen_q};
+        const struct ragged_place own = find_ragged_place(queries, p.batch, (int32_t)lowest, (int32_t)token);
+        const int32_t i = (int32_t)token - own.at;
+
+        if (own.index >= p.batch)
+            return r;
+        r.sequence = own.index;
+        r.from_row = (int32_t)token;
+        r.wanted = i >= 0 && i < rows_of(queries, own.index, own.at, own.end);
+        key =
+            (int64_t)given_length(p.seqlens_k, own.index, p.seqlen_k) - given_length(p.seqlens_q, own.index, own.end - own.at) + i;
+    } else {
+        const int32_t bound = max(1, p.seqlen_q);
+        const int32_t batch = (int32_t)(token / bound), i = (int32_t)(token - (int64_t)batch * bound);
+        const int32_t queries = given_length(p.seqlens_q, batch, p.seqlen_q), keys = given_length(p.seqlens_k, batch, p.seqlen_k);
+
+        r.sequence = r.from_batch = batch;
+        r.from_row = i;
+        r.wrong = i == 0 && (queries < 0 || queries > p.seqlen_q || keys < 0 || keys > p.seqlen_k);
+        r.wanted = i < min(queries, p.seqlen_q);
+        key = (int64_t)keys - queries + i;
+    }
+    r.unit = r.sequence;
+    r.row = (int32_t)key;
     r.placed = key >= 0 && key < p.seqlen_k;
     if (r.wanted && r.placed && p.page_rows > 0) {
-        r.unit =
-            (int32_t)ld_relaxed_u32((const uint32_t *)p.page_table + (int64_t)batch * p.pages_per_sequence + r.row / p.page_rows);
+        r.unit = (int32_t)ld_relaxed_u32((const uint32_t *)p.page_table + (int64_t)r.sequence * p.pages_per_sequence +
+                                         r.row / p.page_rows);
         r.row %= p.page_rows;
         r.placed = r.unit >= 0 && r.unit < p.pages;
     }
     return r;
 }
 
-/* One thread of a new row notes what is wrong with it; the first row's also what is wrong with the lengths. */
+/* One thread of a new row notes what is wrong with it. */
 GLINT_DEVICE void note_fault(const struct glint_append_params &p, const struct new_row &r)
 {
-    if ((r.wanted && !r.placed) || (r.i == 0 && !r.bounded))
-        atomicMin(p.fault, (uint32_t)r.batch);
+    if ((r.wanted && !r.placed) || r.wrong)
+        atomicMin(p.fault, (uint32_t)r.sequence);
+}
+
+/* Of ragged queries one warp notes what is wrong with first rows and lengths, also of sequences without a row. */
+GLINT_DEVICE void note_faults_of_sequences(const struct glint_append_params &p)
+{
+    const struct glint_ragged r = {p.first_q, NULL, p.seqlens_q, p.seqlens_k, p.fault, p.rows_q, 0, 0, 0, 0};
+    struct glint_gpu_shape shape = {};
+
+    shape.batch = p.batch;
+    shape.seqlen_q = p.seqlen_q;
+    shape.seqlen_k = p.seqlen_k;
+    if (p.fault && p.first_q && block_index() == 0 && warp_index() == 0)
+        note_ragged_fault<true>(r, shape);
 }
 
 GLINT_KERNEL(THREADS, 8) glint_append_rows(GLINT_PARAMS(struct glint_append_params) p)
 {
     const int64_t all = p.tokens * p.token_chunks, step = (int64_t)p.blocks * THREADS;
 
+    note_faults_of_sequences(p);
 #pragma unroll 1
-    for (int64_t at = (int64_t)block_index() * THREADS + thread_index(); at < all; at += step) {
-        const int64_t token = at / p.token_chunks;
+    for (int64_t from = (int64_t)block_index() * THREADS + thread_index() / 32 * 32; from < all; from += step) {
+        const int64_t at = min(from + (int32_t)lane_index(), all - 1), token = at / p.token_chunks;
+        const bool exists = from + (int32_t)lane_index() < all;
         const int32_t of_token = (int32_t)(at - token * p.token_chunks);
         const int32_t head = of_token / p.chunks, chunk = of_token - head * p.chunks;
-        const struct new_row r = find_new_row(p, token);
+        const struct new_row r = find_new_row(p, from / p.token_chunks, token);
 
-        if (r.wanted && r.placed) {
+        if (exists && r.wanted && r.placed) {
             move_chunk(chunk_at(p.k, r.unit, head, r.row, chunk, p.dtype), p.dtype,
-                       chunk_at(p.new_k, r.batch, head, r.i, chunk, p.new_dtype), p.new_dtype);
+                       chunk_at(p.new_k, r.from_batch, head, r.from_row, chunk, p.new_dtype), p.new_dtype);
             move_chunk(chunk_at(p.v, r.unit, head, r.row, chunk, p.dtype), p.dtype,
-                       chunk_at(p.new_v, r.batch, head, r.i, chunk, p.new_dtype), p.new_dtype);
+                       chunk_at(p.new_v, r.from_batch, head, r.from_row, chunk, p.new_dtype), p.new_dtype);
         }
-        if (p.fault && of_token == 0)
+        if (p.fault && exists && of_token == 0)
             note_fault(p, r);
     }
 }
@@ -354,18 +420,20 @@ GLINT_KERNEL(THREADS, 8) glint_append_narrow_rows(GLINT_PARAMS(struct glint_appe
     const int64_t all = 2 * p.tokens * in.token_rows;
     const int32_t lane = (int32_t)thread_index() % TEAM;
 
+    note_faults_of_sequences(p);
 #pragma unroll 1
     for (int64_t from = (int64_t)block_index() * TEAMS; from < all; from += (int64_t)p.blocks * TEAMS) {
-        const int64_t at = from + (int32_t)thread_index() / TEAM, row = at >> 1, token = row / in.token_rows;
+        const int64_t of_warp = from + (int32_t)thread_index() / 32 * (32 / TEAM), mine = from + (int32_t)thread_index() / TEAM;
+        const int64_t at = min(mine, all - 1), row = at >> 1, token = row / in.token_rows;
         const int32_t head = (int32_t)(row - token * in.token_rows);
-        const bool exists = at < all, of_v = (at & 1) != 0;
-        const struct new_row r = find_new_row(p, exists ? token : 0);
+        const bool exists = mine < all, of_v = (at & 1) != 0;
+        const struct new_row r = find_new_row(p, min(of_warp >> 1, row) / in.token_rows, token);
         const bool works = exists && r.wanted && r.placed;
         const struct glint_gpu_view &view = of_v ? p.v : p.k, &new_view = of_v ? p.new_v : p.new_k;
         float *const scales = of_v ? in.v_scale : in.k_scale;
         float *const scale_at =
             scales + (in.own ? ((int64_t)r.unit * in.token_rows + head) * in.unit_scales + r.row : head * in.head_scales);
-        const char *const source = chunk_at(new_view, r.batch, head, r.i, 0, p.new_dtype);
+        const char *const source = chunk_at(new_view, r.from_batch, head, r.from_row, 0, p.new_dtype);
         float scale = 0.0f;
 
         if (in.own)

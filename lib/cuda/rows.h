@@ -29,14 +29,17 @@ struct glint_merge_params {
 };
 
 /* A thread takes a chunk of K and of V at a time, of the `tokens` * token_chunks in all: a token is a new row of a sequence, of all
- * heads. */
+ * heads. Of ragged queries it is a row of the tensors, and a sequence without rows has none. */
 struct glint_append_params {
     struct glint_gpu_view k, v, new_k, new_v;
-    const int32_t *seqlens_q, *seqlens_k; /* [batch], or NULL: the bound */
+    const int32_t *first_q;               /* [batch + 1], or NULL: not ragged */
+    const int32_t *seqlens_q, *seqlens_k; /* [batch], or NULL: the bound, or of ragged queries all rows of a sequence */
     const int32_t *page_table;            /* [batch, pages_per_sequence], or NULL: linear */
     uint32_t *fault;                      /* or NULL */
-    int64_t tokens;             /* batch * seqlen_q, and batch where that is 0: a sequence's first one looks at its lengths */
-    int32_t seqlen_q, seqlen_k; /* bounds */
+    int64_t
+        tokens; /* batch * seqlen_q, and batch where that is 0: a sequence's first one looks at its lengths; rows_q of ragged queries */
+    int32_t batch, seqlen_q, seqlen_k; /* the last two are bounds */
+    int32_t rows_q;                    /* of ragged queries, those of all sequences */
     int32_t chunks;
     int32_t token_chunks; /* heads_kv * chunks; 1 where seqlen_q is 0 */
     int32_t page_rows, pages, pages_per_sequence;

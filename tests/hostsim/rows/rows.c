@@ -427,15 +427,16 @@ static void narrow_row(float *x, int64_t d, struct rand *r)
 static void new_rows(const void **host, const void **device, struct glint_strides *strides, const struct glint_problem *p,
                      enum glint_dtype dtype, bool narrow, struct rand *r)
 {
-    *strides = strides_of((enum layout)rand_below(r, LAYOUTS), p->batch, p->heads_kv, p->seqlen_q, p->head_dim, 8);
-    struct twin *const t =
-        twin_make(elements_of(strides, p->batch, p->heads_kv, p->seqlen_q, p->head_dim) * (int64_t)dtype_bytes(dtype));
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    const int64_t batch = ragged ? 1 : p->batch, rows = ragged ? p->rows_q : p->seqlen_q;
+    *strides = strides_of((enum layout)rand_below(r, LAYOUTS), batch, p->heads_kv, rows, p->head_dim, 8);
+    struct twin *const t = twin_make(elements_of(strides, batch, p->heads_kv, rows, p->head_dim) * (int64_t)dtype_bytes(dtype));
     for (size_t i = 0; i < t->bytes / dtype_bytes(dtype); i++)
         dtype_store(dtype, t->host + i * dtype_bytes(dtype), number(r));
-    for (int64_t row = 0; narrow && row < p->batch * p->heads_kv * p->seqlen_q; row++) {
+    for (int64_t row = 0; narrow && row < batch * p->heads_kv * rows; row++) {
         float x[MOST_DIM];
-        const int64_t at = row / (p->heads_kv * p->seqlen_q) * strides->batch + row / p->seqlen_q % p->heads_kv * strides->head +
-                           row % p->seqlen_q * strides->row;
+        const int64_t at =
+            row / (p->heads_kv * rows) * strides->batch + row / rows % p->heads_kv * strides->head + row % rows * strides->row;
         narrow_row(x, p->head_dim, r);
         for (int64_t i = 0; i < p->head_dim; i++)
             dtype_store(dtype, t->host + (size_t)(at + i) * dtype_bytes(dtype), x[i]);
@@ -477,13 +478,29 @@ static struct twin *scales(int64_t units, int64_t rows, const struct glint_probl
     return t;
 }
 
-/* page_rows 0: linear. kv_dtype and kv_scales as a problem's. `wild`: lengths and pages that are none among the others. */
+/* Where ragged sequences begin, some of them empty, with rows of no sequence before the first and behind the last. `wild`: first rows that are none, before the tensor
+ * and beyond it, and sequences that begin before the last one has ended. */
+static void first_rows(int32_t *first, int64_t batch, int64_t rows, bool wild, struct rand *r)
+{
+    static const int32_t none[] = {-1, INT32_MIN, INT32_MAX};
+    int64_t at = rand_below(r, 3);
+    for (int64_t b = 0; b <= batch; b++) {
+        first[b] = (int32_t)(at < rows ? at : rows);
+        at += rand_below(r, 4) == 0 ? 0 : 1 + rand_below(r, 8);
+    }
+    for (int64_t b = 0; wild && b <= batch; b++)
+        if (rand_below(r, 12) == 0)
+            first[b] = rand_below(r, 2) ? none[rand_below(r, 3)] : (int32_t)rand_below(r, rows + 9);
+}
+
+/* page_rows 0: linear. kv_dtype and kv_scales as a problem's. `wild`: lengths, first rows and pages that are none among the others. Ragged with more
+ * sequences than a warp has lanes, now and then. */
 static void append_make(struct appending *x, enum glint_dtype dtype, uint32_t kv_dtype, uint32_t kv_scales, int64_t page_rows,
-                        bool wild, uint64_t seed)
+                        bool ragged, bool wild, uint64_t seed)
 {
     static const int64_t narrow_dims[] = {16, 64, 80, 128, MOST_DIM};
     struct rand r = rand_stream(seed, 9);
-    const int64_t batch = 1 + rand_below(&r, 5), heads = 1 + rand_below(&r, 3),
+    const int64_t batch = ragged && seed % 3 == 1 ? 30 + rand_below(&r, 70) : 1 + rand_below(&r, 5), heads = 1 + rand_below(&r, 3),
                   seqlen_q = seed % 11 == 5 ? 0 : 1 + rand_below(&r, 9);
     x->plan = plan_of(dtype, batch, seqlen_q, 40, heads * (1 + rand_below(&r, 2)), heads);
     struct glint_problem *const p = &x->plan.problem;
@@ -491,6 +508,8 @@ static void append_make(struct appending *x, enum glint_dtype dtype, uint32_t kv
     p->head_dim = kv_dtype != 0 ? narrow_dims[rand_below(&r, 5)] : p->head_dim;
     p->kv_dtype = kv_dtype;
     p->kv_scales = kv_scales;
+    p->lengths = ragged ? GLINT_LENGTHS_RAGGED : p->lengths;
+    p->rows_q = !ragged || seed % 13 == 7 ? 0 : 1 + rand_below(&r, 6 * batch);
     p->page_rows = page_rows;
     p->pages_per_sequence = page_rows == 0 ? 0 : (40 + page_rows - 1) / page_rows + 1;
     p->pages = page_rows == 0 ? 0 : batch * p->pages_per_sequence + 2;
@@ -501,6 +520,9 @@ static void append_make(struct appending *x, enum glint_dtype dtype, uint32_t kv
     struct twin *const v_scale = kv_dtype != 0 ? scales(units, rows, p, &r) : NULL;
     struct twin *const seqlens_q = rand_below(&r, 3) ? twin_make(batch * 4) : NULL, *const seqlens_k = twin_make(batch * 4);
     struct twin *const table = page_rows > 0 ? twin_make(batch * p->pages_per_sequence * 4) : NULL;
+    struct twin *const first_q = ragged ? twin_make((batch + 1) * 4) : NULL;
+    if (ragged)
+        first_rows(words(first_q), batch, p->rows_q, wild, &r);
     x->fault = rand_below(&r, 4) ? twin_make(4) : NULL;
     for (int64_t b = 0; b < batch; b++) {
         const int32_t keys = wild ? length(&r, 40) : (int32_t)rand_below(&r, 41);
@@ -520,6 +542,7 @@ static void append_make(struct appending *x, enum glint_dtype dtype, uint32_t kv
         x->t[on] = (struct glint_tensors)GLINT_TENSORS_INIT;
         x->t[on].k = on ? k->device : (void *)k->host;
         x->t[on].v = on ? v->device : (void *)v->host;
+        x->t[on].first_q = !first_q ? NULL : on ? first_q->device : words(first_q);
         x->t[on].seqlens_q = !seqlens_q ? NULL : on ? seqlens_q->device : words(seqlens_q);
         x->t[on].seqlens_k = on ? seqlens_k->device : words(seqlens_k);
         x->t[on].page_table = !table ? NULL : on ? table->device : words(table);
@@ -555,7 +578,8 @@ static void append_bits(void)
     uint64_t faults = 0, right = 0;
     open_both();
     for (uint64_t seed = 0; seed < 150; seed++) {
-        append_make(&x, (enum glint_dtype)(GLINT_F32 + seed % 3), 0, GLINT_SCALES_NONE, page_rows[seed % 5], seed % 4 != 0, seed);
+        append_make(&x, (enum glint_dtype)(GLINT_F32 + seed % 3), 0, GLINT_SCALES_NONE, page_rows[seed % 5], false, seed % 4 != 0,
+                    seed);
         append_both(&x, "append", seed);
         faults += x.fault && words(x.fault)[0] != -1;
         right += x.fault && words(x.fault)[0] == -1;
@@ -578,10 +602,34 @@ static void append_narrow(void)
     open_both();
     for (uint64_t seed = 0; seed < 240; seed++) {
         append_make(&x, (enum glint_dtype)(GLINT_F32 + seed % 3), kinds[seed / 3 % 4][0], kinds[seed / 3 % 4][1],
-                    page_rows[seed / 12 % 5], seed % 4 != 0, 5000 + seed);
+                    page_rows[seed / 12 % 5], false, seed % 4 != 0, 5000 + seed);
         append_both(&x, "append in 8 bits", seed);
         twins_drop();
     }
+    close_both();
+}
+
+/* New rows of ragged queries: of one sequence and of many, with first rows of every kind, in every dtype. */
+static void append_ragged(void)
+{
+    static const uint32_t kinds[][2] = {{0, GLINT_SCALES_NONE},
+                                        {GLINT_I8, GLINT_SCALES_ROW},
+                                        {0, GLINT_SCALES_NONE},
+                                        {GLINT_E4M3, GLINT_SCALES_ROW},
+                                        {GLINT_E4M3, GLINT_SCALES_HEAD}};
+    static struct appending x;
+    uint64_t faults = 0, right = 0;
+    open_both();
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        append_make(&x, (enum glint_dtype)(GLINT_F32 + seed % 3), kinds[seed / 3 % 5][0], kinds[seed / 3 % 5][1],
+                    16 << seed / 2 % 5, true, seed % 4 != 0, 9000 + seed);
+        append_both(&x, "append of ragged queries", seed);
+        faults += x.fault && words(x.fault)[0] != -1;
+        right += x.fault && words(x.fault)[0] == -1;
+        twins_drop();
+    }
+    EXPECT(faults > 20 && right > 4, "%llu calls with a fault, %llu without", (unsigned long long)faults,
+           (unsigned long long)right);
     close_both();
 }
 
@@ -592,7 +640,8 @@ static void append_call(void)
     char text[512];
     open_both();
     for (uint64_t seed = 0; seed < 12; seed++) {
-        append_make(&x, seed % 2 ? GLINT_BF16 : GLINT_F32, 0, GLINT_SCALES_NONE, seed % 4 < 2 ? 0 : 16, seed % 3 != 0, 1000 + seed);
+        append_make(&x, seed % 2 ? GLINT_BF16 : GLINT_F32, 0, GLINT_SCALES_NONE, seed % 4 < 2 ? 0 : 16, false, seed % 3 != 0,
+                    1000 + seed);
         struct glint_problem p = x.plan.problem;
         EXPECT(glint_plan(gpu, &p, GLINT_FORWARD, &x.plan) == GLINT_OK, "seed %llu", (unsigned long long)seed);
         twins_put();
@@ -697,8 +746,10 @@ static void far(void)
 }
 
 static const struct contract_case cases[] = {
-    {"merge_bits", merge_bits, 0},       {"merge_of_nothing", merge_of_nothing, 0}, {"merge_in_place", merge_in_place, 0},
-    {"merge_special", merge_special, 0}, {"merge_refusals", merge_refusals, 0},     {"append_bits", append_bits, 0},
-    {"append_narrow", append_narrow, 0}, {"append_call", append_call, 0},           {"far", far, 0},
+    {"merge_bits", merge_bits, 0},         {"merge_of_nothing", merge_of_nothing, 0},
+    {"merge_in_place", merge_in_place, 0}, {"merge_special", merge_special, 0},
+    {"merge_refusals", merge_refusals, 0}, {"append_bits", append_bits, 0},
+    {"append_narrow", append_narrow, 0},   {"append_ragged", append_ragged, 0},
+    {"append_call", append_call, 0},       {"far", far, 0},
 };
 CONTRACT_MAIN("rows", cases)
