@@ -251,7 +251,7 @@ function sm80.complete(record)
   record.threads = 32 * record.warps
   local takes_lengths = record.pass == "fwd" or (record.pass == "bwd" and record.strategy == "split")
   record.device_lengths = takes_lengths and record.device_lengths or false
-  record.device_ragged = (takes_lengths or (record.pass == "dec" and not record.narrow)) and record.device_ragged or false
+  record.device_ragged = (takes_lengths or record.pass == "dec") and record.device_ragged or false
   local finds_pages = record.pass == "dec" or (record.pass == "fwd" and record.device_lengths)
   record.device_pages = finds_pages and record.device_pages or false
   if record.pass == "fwd" then

@@ -8,10 +8,8 @@ $ local masked, band = mask ~= "none", mask == "band"
 $ assert(warps == 4, "a merge's lanes have the sums of 4 warps")
 $ local kv = narrow and "KV_BYTES" or "BYTES" -- bytes of an element of K and V
 $ local of_q = narrow and "Q_" or ""         -- chunks of a row of Q, where they are not those of K
-$ local call = narrow and "struct glint_decode_scales_params" or "struct glint_decode_params"
-$ local base = narrow and "&p->base" or "p"
-$ local paged_call = narrow and "struct glint_decode_scaled_pages_params" or "struct glint_decode_pages_params"
-$ local of_pages = narrow and "&p->pages" or "p"
+$ local with_scales = narrow and "const struct glint_decode_scales *scales, " or "" -- a parameter of functions that copy
+$ local scales_at = narrow and "uint32_t scales_to, " or ""
 $ local with_nan = kv_dtype == "e4m3"
 $ local chains = narrow and tile_n // (16 * warps) * row_tiles >= 2 and 1 or 2 -- of products in a score: with as many accumulators as hide a product's time, one
 /* Few queries against many keys. One block of ${warps} warps takes ${tile_m} rows, (query, query head) pairs of one key head, and walks over a
@@ -652,16 +650,20 @@ GLINT_DEVICE void copy_part_of_tile(const struct glint_decode_params *p, const s
 
 $ if narrow then
 /* And of the scales of a step's keys; a key past the end has 0. */
-GLINT_DEVICE void copy_scales(const struct glint_decode_scales_params *p, const float *scales, const struct copier &c, uint32_t to)
+GLINT_DEVICE void copy_scales(const struct glint_decode_scales *scales, const float *of_tensor, const struct copier &c, uint32_t to)
 {
-    const float *const from = scales + c.at.tile.batch * p->scale_batch + c.at.tile.head_kv * p->scale_head;
+$ if ragged then
+    const float *const from = of_tensor + c.at.tile.head_kv * scales->head + c.at.tile.first_k * (int64_t)scales->row;
+$ else
+    const float *const from = of_tensor + c.at.tile.batch * scales->unit + c.at.tile.head_kv * scales->head;
+$ end
 
 #pragma unroll
     for (int i = 0; i < (TILE_N + THREADS - 1) / THREADS; ++i) {
         const int32_t index = i * THREADS + (int32_t)thread_index(), key = c.at.step * TILE_N + index;
 
         if (TILE_N % THREADS == 0 || index < TILE_N)
-            cp_async_4(to + index * 4, from + key * (int64_t)p->scale_row, key < c.at.own.keys);
+            cp_async_4(to + index * 4, from + key * (int64_t)scales->row, key < c.at.own.keys);
     }
 }
 
@@ -675,15 +677,15 @@ $ end
 /* Begins the copies of the walk's next K, a group of its own even when there is none. of_item() begins what else there is to copy with an item's
  * first step. */
 template <class of_item_t>
-GLINT_DEVICE void copy_keys(const ${call} *p, struct copier &c, uint32_t k_tiles, ${narrow and "uint32_t scales, " or ""}of_item_t of_item)
+GLINT_DEVICE void copy_keys(const struct glint_decode_params *p, ${with_scales}struct copier &c, uint32_t k_tiles, ${scales_at}of_item_t of_item)
 {
-    if (c.at.step >= c.at.end && find_step(${base}, c.at))
-        begin_copies_of_item(${base}, c);
+    if (c.at.step >= c.at.end && find_step(p, c.at))
+        begin_copies_of_item(p, c);
     c.valid = c.at.step < c.at.end ? c.at.own.keys - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS) : -TILE_N;
     if (c.at.step < c.at.end) {
-        copy_part_of_tile(${base}, ${narrow and "&p->base.k" or "&p->k"}, c, c.k_from, k_tiles + c.stage);
+        copy_part_of_tile(p, &p->k, c, c.k_from, k_tiles + c.stage);
 $ if narrow then
-        copy_scales(p, p->k_scale, c, scales_of_stage(scales, c.stage));
+        copy_scales(scales, scales->k, c, scales_of_stage(scales_to, c.stage));
 $ end
         if (c.first)
             of_item();
@@ -693,12 +695,12 @@ $ end
 }
 
 /* The same of the V of that step. */
-GLINT_DEVICE void copy_values(const ${call} *p, struct copier &c, uint32_t v_tiles${narrow and ", uint32_t scales" or ""})
+GLINT_DEVICE void copy_values(const struct glint_decode_params *p, ${with_scales}struct copier &c, uint32_t v_tiles${narrow and ", uint32_t scales_to" or ""})
 {
 $ if narrow then
     if (c.at.step < c.at.end) {
-        copy_part_of_tile(&p->base, &p->base.v, c, c.v_from, v_tiles + c.stage);
-        copy_scales(p, p->v_scale, c, scales_of_stage(scales, c.stage));
+        copy_part_of_tile(p, &p->v, c, c.v_from, v_tiles + c.stage);
+        copy_scales(scales, scales->v, c, scales_of_stage(scales_to, c.stage));
     }
 $ else
     if (c.at.step < c.at.end)
@@ -707,8 +709,8 @@ $ end
     cp_async_commit();
     c.stage = c.stage == (STAGES - 1) * K_BYTES ? 0 : c.stage + K_BYTES;
     ++c.at.step;
-    c.k_from += TILE_N * ${narrow and "p->base.k.row" or "p->k.row"} * ${kv};
-    c.v_from += TILE_N * ${narrow and "p->base.v.row" or "p->v.row"} * ${kv};
+    c.k_from += TILE_N * p->k.row * ${kv};
+    c.v_from += TILE_N * p->v.row * ${kv};
 }
 
 $ if device_pages then
@@ -810,11 +812,8 @@ GLINT_DEVICE uint64_t bytes_to(const struct glint_gpu_view *view, int32_t page, 
 }
 
 /* Finds this lane's run of the step whose pages were looked up. */
-GLINT_DEVICE void find_run(const ${paged_call} *${narrow and "in" or "p"}, struct paged_copier &c)
+GLINT_DEVICE void find_run(const struct glint_decode_pages_params *p, ${with_scales}struct paged_copier &c)
 {
-$ if narrow then
-    const struct glint_decode_pages_params *const p = &in->pages;
-$ end
     const int32_t row = c.key & ((1 << p->page_shift) - 1), page = max(0, min(c.page, p->pages - 1));
 
     if (page != c.page && p->base.fault)
@@ -822,8 +821,8 @@ $ end
     c.run.k = bytes_to(&p->base.k, page, row);
     c.run.v = bytes_to(&p->base.v, page, row);
 $ if narrow then
-    c.run.scales = (uint32_t)page * (uint64_t)in->scale_page + (uint32_t)c.at.tile.head_kv * (uint64_t)in->scale_head;
-    c.run.scales += (uint32_t)(row * in->scale_row);
+    c.run.scales = (uint32_t)page * (uint64_t)scales->unit + (uint32_t)c.at.tile.head_kv * (uint64_t)scales->head;
+    c.run.scales += (uint32_t)(row * scales->row);
 $ end
 }
 
@@ -893,27 +892,28 @@ GLINT_DEVICE void copy_rows_of_warp(const struct glint_decode_pages_params *p, c
 
 $ if narrow then
 /* And of the scales of the keys that this warp copies; a key past the end has 0. */
-GLINT_DEVICE void copy_scales_of_warp(const struct glint_decode_scaled_pages_params *p, const float *scales, const struct paged_copier &c, uint32_t to)
+GLINT_DEVICE void copy_scales_of_warp(const struct glint_decode_pages_params *p, const struct glint_decode_scales *scales, const float *of_tensor,
+                                      const struct paged_copier &c, uint32_t to)
 {
     const int32_t lane = (int32_t)lane_index(), valid = min((int32_t)WARP_KEYS, c.left) - lane;
 
     to += (thread_index() / 32 * WARP_KEYS + lane_index()) * 4;
-    if (holds_warp(&p->pages)) {
-        const float *const from = scales + c.run.scales + lane * p->scale_row;
+    if (holds_warp(p)) {
+        const float *const from = of_tensor + c.run.scales + lane * scales->row;
 
 #pragma unroll
         for (int i = 0; i < WARP_KEYS; i += 32)
             if (WARP_KEYS % 32 == 0 || lane < WARP_KEYS)
-                cp_async_4(to + i * 4, from + i * p->scale_row, i < valid);
+                cp_async_4(to + i * 4, from + i * scales->row, i < valid);
         return;
     }
 #pragma unroll 1
     for (int i = 0; i < WARP_KEYS; i += 32) {
         const int32_t row = lane % RUN_ROWS, run = min((i + lane) / RUN_ROWS, RUNS - 1);
         const uint32_t at = c.runs + (uint32_t)run * RUN_BYTES + 16;
-        const float *from = scales + ((uint64_t)ld_shared_u32(at + 4) << 32 | ld_shared_u32(at));
+        const float *from = of_tensor + ((uint64_t)ld_shared_u32(at + 4) << 32 | ld_shared_u32(at));
 
-        from += row * p->scale_row;
+        from += row * scales->row;
         if (WARP_KEYS % 32 == 0 || lane < WARP_KEYS)
             cp_async_4(to + i * 4, from, i < valid);
     }
@@ -922,15 +922,15 @@ GLINT_DEVICE void copy_scales_of_warp(const struct glint_decode_scaled_pages_par
 $ end
 /* As copy_keys, of the step that look_up_pages has found. */
 template <class of_item_t>
-GLINT_DEVICE void copy_paged_keys(const ${paged_call} *p, struct paged_copier &c, uint32_t k_tiles, ${narrow and "uint32_t scales, " or ""}of_item_t of_item)
+GLINT_DEVICE void copy_paged_keys(const struct glint_decode_pages_params *p, ${with_scales}struct paged_copier &c, uint32_t k_tiles, ${scales_at}of_item_t of_item)
 {
     if (c.at.step < c.at.end) {
-        find_run(p, c);
-        if (!holds_warp(${of_pages}))
+        find_run(p, ${narrow and "scales, " or ""}c);
+        if (!holds_warp(p))
             share_runs(c);
-        copy_rows_of_warp(${of_pages}, c, false, k_tiles + c.stage);
+        copy_rows_of_warp(p, c, false, k_tiles + c.stage);
 $ if narrow then
-        copy_scales_of_warp(p, p->k_scale, c, scales_of_stage(scales, c.stage));
+        copy_scales_of_warp(p, scales, scales->k, c, scales_of_stage(scales_to, c.stage));
 $ end
         if (c.first)
             of_item();
@@ -940,12 +940,12 @@ $ end
 }
 
 /* The same of the V of that step; then the next step's pages. */
-GLINT_DEVICE void copy_paged_values(const ${paged_call} *p, struct paged_copier &c, uint32_t v_tiles${narrow and ", uint32_t scales" or ""})
+GLINT_DEVICE void copy_paged_values(const struct glint_decode_pages_params *p, ${with_scales}struct paged_copier &c, uint32_t v_tiles${narrow and ", uint32_t scales_to" or ""})
 {
 $ if narrow then
     if (c.at.step < c.at.end) {
-        copy_rows_of_warp(&p->pages, c, true, v_tiles + c.stage);
-        copy_scales_of_warp(p, p->v_scale, c, scales_of_stage(scales, c.stage));
+        copy_rows_of_warp(p, c, true, v_tiles + c.stage);
+        copy_scales_of_warp(p, scales, scales->v, c, scales_of_stage(scales_to, c.stage));
     }
 $ else
     if (c.at.step < c.at.end)
@@ -954,7 +954,7 @@ $ end
     cp_async_commit();
     c.stage = c.stage == (STAGES - 1) * K_BYTES ? 0 : c.stage + K_BYTES;
     ++c.at.step;
-    look_up_pages(${of_pages}, c);
+    look_up_pages(p, c);
 }
 
 $ end
@@ -1434,19 +1434,20 @@ $ for _, kind in ipairs(kinds) do
 $ local paged, ragged = kind:find("pages") ~= nil, kind:find("ragged") ~= nil
 $ if ragged then
 /* The same over ragged sequences${paged and ", and K and V in pages" or ""}. */
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_${kind}(GLINT_PARAMS(struct glint_decode_ragged_params) call)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_${kind}(GLINT_PARAMS(struct glint_decode_${narrow and "scaled_" or ""}ragged_params) call)
 {
-    const struct glint_decode_pages_params &in_pages = call.base;
+    const struct glint_decode_pages_params &in_pages = call.${narrow and "ragged.base" or "base"};
     const struct glint_decode_params &p = in_pages.base;
 $ elseif paged then
 /* The same over K and V in pages. */
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(${paged_call}) in_pages)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(struct glint_decode_${narrow and "scaled_" or ""}pages_params) call)
 {
-    const struct glint_decode_params &p = in_pages.${narrow and "pages.base" or "base"};
+    const struct glint_decode_pages_params &in_pages = call${narrow and ".pages" or ""};
+    const struct glint_decode_params &p = in_pages.base;
 $ elseif narrow then
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_decode_scales_params) in_scales)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_decode_scales_params) call)
 {
-    const struct glint_decode_params &p = in_scales.base;
+    const struct glint_decode_params &p = call.base;
 $ else
 GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_decode_params) p)
 {
@@ -1481,14 +1482,14 @@ $ end
         next_q(q_to);
     };
 $ if paged and narrow then
-    auto copy_k = [&]() { copy_paged_keys(&in_pages, c, k_tiles, k_scales, copy_q); };
-    auto copy_v = [&]() { copy_paged_values(&in_pages, c, v_tiles, v_scales); };
+    auto copy_k = [&]() { copy_paged_keys(&in_pages, &call.scales, c, k_tiles, k_scales, copy_q); };
+    auto copy_v = [&]() { copy_paged_values(&in_pages, &call.scales, c, v_tiles, v_scales); };
 $ elseif paged then
     auto copy_k = [&]() { copy_paged_keys(&in_pages, c, k_tiles, copy_q); };
     auto copy_v = [&]() { copy_paged_values(&in_pages, c, v_tiles); };
 $ elseif narrow then
-    auto copy_k = [&]() { copy_keys(&in_scales, c, k_tiles, k_scales, copy_q); };
-    auto copy_v = [&]() { copy_values(&in_scales, c, v_tiles, v_scales); };
+    auto copy_k = [&]() { copy_keys(&p, &call.scales, c, k_tiles, k_scales, copy_q); };
+    auto copy_v = [&]() { copy_values(&p, &call.scales, c, v_tiles, v_scales); };
 $ else
     auto copy_k = [&]() { copy_keys(&p, c, k_tiles, copy_q); };
     auto copy_v = [&]() { copy_values(&p, c, v_tiles); };
@@ -1512,7 +1513,7 @@ $ if paged then
     c.key = c.left = c.next_page = 0;
     c.runs = ${narrow and "v_scales + STAGES * SCALE_BYTES" or "sums + ROWS_BYTES"} + warp * RUNS_BYTES;
     c.to = tile_offset(warp * WARP_KEYS + lane / PAGE_CHUNKS, lane % PAGE_CHUNKS, TILE_N, PAGE_CHUNKS);
-    look_up_pages(&in_pages${narrow and ".pages" or ""}, c);
+    look_up_pages(&in_pages, c);
 $ else
     begin_copies_of_item(&p, c);
 $ end

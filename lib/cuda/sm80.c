@@ -39,14 +39,17 @@ static int32_t page_shift(const struct glint_problem *p)
     return shift;
 }
 
-static void fill_decode_pages(const struct glint_problem *p, const struct glint_tensors *tensors,
-                              struct glint_decode_pages_params *params)
+/* What kernels of any pass are given of pages, in structs of their own. */
+static void fill_pages(const struct glint_problem *p, const struct glint_tensors *tensors, const int32_t **table, int32_t *pages,
+                       int32_t *pages_per_sequence, int32_t *shift)
 {
-    params->page_table = tensors->page_table;
-    params->page_shift = page_shift(p);
-    params->pages = (int32_t)p->pages;
-    params->pages_per_sequence = (int32_t)p->pages_per_sequence;
+    *table = tensors->page_table;
+    *pages = (int32_t)p->pages;
+    *pages_per_sequence = (int32_t)p->pages_per_sequence;
+    *shift = page_shift(p);
 }
+#define FILL_PAGES(p, tensors, params) \
+    fill_pages(p, tensors, &(params)->page_table, &(params)->pages, &(params)->pages_per_sequence, &(params)->page_shift)
 
 static void fill_decode_ragged(const struct glint_problem *p, const struct glint_tensors *tensors,
                                struct glint_decode_ragged_params *params)
@@ -57,40 +60,31 @@ static void fill_decode_ragged(const struct glint_problem *p, const struct glint
     params->rows_k = (int32_t)p->rows_k;
 }
 
-/* Steps between scales: of units of `rows` rows each (sequences, or pages), of heads and of rows. 0 where one scale serves all. */
-static void find_scale_steps(const struct glint_problem *p, int64_t rows, int64_t *unit, int64_t *head, int32_t *row)
+/* Scales of units of as many rows each: sequences, pages, or all ragged sequences. Steps are 0 where one scale serves all. */
+static void fill_decode_scales(const struct glint_problem *p, const struct glint_tensors *tensors,
+                               struct glint_decode_scales *scales)
 {
     const bool by_row = p->kv_scales == GLINT_SCALES_ROW;
-    *unit = by_row ? p->heads_kv * rows : 0;
-    *head = by_row ? rows : p->kv_scales == GLINT_SCALES_HEAD;
-    *row = by_row;
+    const int64_t rows = p->page_rows > 0 ? p->page_rows : p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_k : p->seqlen_k;
+    scales->k = tensors->k_scale;
+    scales->v = tensors->v_scale;
+    scales->unit = by_row ? p->heads_kv * rows : 0;
+    scales->head = by_row ? rows : p->kv_scales == GLINT_SCALES_HEAD;
+    scales->row = by_row;
 }
 
-static void fill_decode_scales(const struct glint_problem *p, const struct glint_tensors *tensors,
-                               struct glint_decode_scales_params *params)
+static void fill_decode(const struct glint_problem *p, const struct glint_tensors *tensors, union glint_cuda_params *params)
 {
-    params->k_scale = tensors->k_scale;
-    params->v_scale = tensors->v_scale;
-    find_scale_steps(p, p->seqlen_k, &params->scale_batch, &params->scale_head, &params->scale_row);
-}
-
-/* Of pages the scales lie as the pages do: [pages, heads_kv, page_rows]. */
-static void fill_decode_scaled_pages(const struct glint_problem *p, const struct glint_tensors *tensors,
-                                     struct glint_decode_scaled_pages_params *params)
-{
-    fill_decode_pages(p, tensors, &params->pages);
-    params->k_scale = tensors->k_scale;
-    params->v_scale = tensors->v_scale;
-    find_scale_steps(p, p->page_rows, &params->scale_page, &params->scale_head, &params->scale_row);
-}
-
-static void fill_ragged_pages(const struct glint_problem *p, const struct glint_tensors *tensors,
-                              struct glint_ragged_pages_params *params)
-{
-    params->page_table = tensors->page_table;
-    params->page_shift = page_shift(p);
-    params->pages = (int32_t)p->pages;
-    params->pages_per_sequence = (int32_t)p->pages_per_sequence;
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED, pages = p->page_rows > 0;
+    if (pages)
+        FILL_PAGES(p, tensors, &params->decode_pages);
+    if (ragged)
+        fill_decode_ragged(p, tensors, &params->decode_ragged);
+    if (p->kv_dtype != 0)
+        fill_decode_scales(p, tensors,
+                           ragged  ? &params->decode_scaled_ragged.scales
+                           : pages ? &params->decode_scaled_pages.scales
+                                   : &params->decode_scales.scales);
 }
 
 static void fill_params(const struct glint_variant *row, const struct glint_plan *plan, const struct glint_tensors *tensors,
@@ -110,14 +104,7 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
         capped->score_limit = 9.02f / capped->score_ratio;
     }
     if (row->queries_up_to > 0) {
-        if (p->page_rows > 0 && p->kv_dtype != 0)
-            fill_decode_scaled_pages(p, tensors, params);
-        else if (p->page_rows > 0)
-            fill_decode_pages(p, tensors, params);
-        if (p->lengths == GLINT_LENGTHS_RAGGED)
-            fill_decode_ragged(p, tensors, params);
-        if (p->page_rows == 0 && p->kv_dtype != 0)
-            fill_decode_scales(p, tensors, params);
+        fill_decode(p, tensors, params);
         return;
     }
     if (p->lengths == GLINT_LENGTHS_HOST)
@@ -126,17 +113,14 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
         struct glint_ragged_backward_params *of_backward = params;
         *(row->pass == GLINT_BACKWARD ? &of_backward->ragged : &of_ragged->ragged) = glint_cuda_ragged_of(p, tensors);
         if (p->page_rows > 0)
-            fill_ragged_pages(p, tensors, params);
+            FILL_PAGES(p, tensors, (struct glint_ragged_pages_params *)params);
         return;
     }
     glint_cuda_fill_lengths(plan, tensors, params);
     if (p->page_rows == 0)
         return;
     struct glint_pages_params *of_pages = params;
-    of_pages->page_table = tensors->page_table;
-    of_pages->page_shift = page_shift(p);
-    of_pages->pages = (int32_t)p->pages;
-    of_pages->pages_per_sequence = (int32_t)p->pages_per_sequence;
+    FILL_PAGES(p, tensors, of_pages);
 }
 
 /* Into how many parts blocks share the keys, and what the workspace is for. */

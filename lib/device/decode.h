@@ -62,21 +62,27 @@ struct glint_decode_ragged_params {
     int32_t rows_q, rows_k;
 };
 
-/* The same where K and V are of 8 bits: key j of a head of a sequence has the scale at [batch * scale_batch + head * scale_head + j * scale_row],
- * the one that all share where the steps are 0. */
-struct glint_decode_scales_params {
-    struct glint_decode_params base;
-    const float *k_scale, *v_scale;
-    int64_t scale_batch, scale_head;
-    int32_t scale_row; /* 1, or 0 */
+/* Scales of K and V of 8 bits: row r of a head of a unit, which is a sequence or a page, has the one at [index * unit + head * head + r * row], the
+ * one that all share where the steps are 0. Ragged sequences are one unit, of all rows. */
+struct glint_decode_scales {
+    const float *k, *v;
+    int64_t unit, head;
+    int32_t row; /* 1, or 0 */
 };
 
-/* And of both: row r of a head of a page has the scale at [page * scale_page + head * scale_head + r * scale_row]. */
+struct glint_decode_scales_params {
+    struct glint_decode_params base;
+    struct glint_decode_scales scales;
+};
+
 struct glint_decode_scaled_pages_params {
     struct glint_decode_pages_params pages;
-    const float *k_scale, *v_scale;
-    int64_t scale_page, scale_head;
-    int32_t scale_row;
+    struct glint_decode_scales scales;
+};
+
+struct glint_decode_scaled_ragged_params {
+    struct glint_decode_ragged_params ragged;
+    struct glint_decode_scales scales;
 };
 
 #endif

@@ -104,7 +104,8 @@ struct memory {
     struct glint_plan plan;
     void *workspace; /* of the plan */
     size_t workspace_bytes;
-    void *pool[2]; /* K and V in pages, and the table of these */
+    float *scales[2], *scales_elsewhere[2]; /* of 8-bit K and V; of a sequence alone */
+    void *pool[2];                          /* K and V in pages, and the table of these */
     int32_t *table;
     size_t pool_bytes;
 };
@@ -130,6 +131,63 @@ static bool sees_none_of(const struct experiment *e, const struct batch *b, int6
 static bool sees_none(const struct experiment *e, const struct batch *b, int64_t i, int64_t row)
 {
     return sees_none_of(e, b, i, row, 0, INT64_MAX);
+}
+
+static bool narrow(const struct experiment *e)
+{
+    return e->problem.kv_dtype != 0;
+}
+
+/* The scale of a row of K (0) or V (1) of the experiment, of another number than its neighbours have. */
+static float scale_of(const struct experiment *e, int v, int64_t h, int64_t row)
+{
+    return 0.25f + (float)((e->problem.kv_scales == GLINT_SCALES_ROW ? h * 1009 + row * 7 + v : h * 17 + v) % 61) / 16;
+}
+
+/* Scales of `units` of `rows` rows each, of which row r of unit u is row at[u] + r of the experiment if there are so many in it: length[u]. Others
+ * are NaN. */
+static void put_scales(const struct experiment *e, float *const device[2], int64_t units, int64_t rows, const int64_t *at,
+                       const int64_t *length)
+{
+    const bool of_rows = e->problem.kv_scales == GLINT_SCALES_ROW;
+    const int64_t heads = e->shape.heads_kv, count = of_rows ? units * heads * rows : heads;
+    for (int v = 0; v < 2 && narrow(e); v++) {
+        float *const scales = check_memory((size_t)(count + 1) * sizeof *scales);
+        for (int64_t h = 0; h < heads && !of_rows; h++)
+            scales[h] = scale_of(e, v, h, 0);
+        for (int64_t i = 0; i < count && of_rows; i++) {
+            const int64_t u = i / (heads * rows), row = i % rows;
+            scales[i] = row < length[u] ? scale_of(e, v, i / rows % heads, at[u] + row) : NAN;
+        }
+        e->subject->backend->copy_in(device[v], scales, (size_t)count * sizeof *scales);
+    }
+}
+
+/* Of a batch that is not in pages: one unit, in which rows of no sequence have none. */
+static void put_ragged_scales(const struct experiment *e, const struct memory *memory, const struct batch *b)
+{
+    const bool of_rows = e->problem.kv_scales == GLINT_SCALES_ROW;
+    const int64_t heads = e->shape.heads_kv, rows = rows_of(e, 1), count = of_rows ? heads * rows : heads;
+    for (int v = 0; v < 2 && narrow(e); v++) {
+        float *const scales = check_memory((size_t)(count + 1) * sizeof *scales);
+        for (int64_t i = 0; i < count; i++)
+            scales[i] = of_rows ? NAN : scale_of(e, v, i, 0);
+        for (int64_t i = 0; i < b->count && of_rows; i++)
+            for (int64_t h = 0; h < heads; h++)
+                for (int64_t row = b->at[1][i]; row < b->at[1][i] + b->length[1][i]; row++)
+                    scales[h * rows + row] = scale_of(e, v, h, row);
+        e->subject->backend->copy_in(memory->scales[v], scales, (size_t)count * sizeof *scales);
+    }
+}
+
+/* Row `row` of the experiment as it is stored; of 16 bits the numbers of `values`, if there are any, in its place. */
+static void store_row(const struct experiment *e, unsigned char *to, enum tensor t, int64_t h, int64_t row, const float *values)
+{
+    const float *const from = tensor_row(e, e->in[t], t, 0, h, row);
+    if ((t == K || t == V) && narrow(e))
+        memcpy(to, e->cache[t - K].bits + (from - e->in[t]), row_bytes(e, t));
+    else
+        dtype_store_row(tensor_dtype(e, t), to, values ? values : from, tensor_dim(e, t));
 }
 
 /* A number of V, in whose rows NaN and infinities of both signs are here and there. */
@@ -166,11 +224,13 @@ static void put_inputs(const struct experiment *e, const struct memory *memory, 
                     for (int64_t d = 0; d < tensor_dim(e, t); d++)
                         row_of_it[d] = t == V && b->special ? special_or(input_of(e, b, t, i, h, row, d), row, d, tensor_dim(e, t))
                                                             : input_of(e, b, t, i, h, row, d);
-                    dtype_store_row(tensor_dtype(e, t), bytes + place(e, b, t, h, b->at[has_keys(t)][i] + row), row_of_it,
-                                    tensor_dim(e, t));
+                    store_row(e, bytes + place(e, b, t, h, b->at[has_keys(t)][i] + row), t, h, b->at[has_keys(t)][i] + row,
+                              row_of_it);
                 }
         e->subject->backend->copy_in(memory->at[t], bytes, all_bytes(e, t));
     }
+    if (b->page_rows == 0)
+        put_ragged_scales(e, memory, b);
 }
 
 /* The keys of a batch in pages, in an order of the pool's own, which is NaN elsewhere. Of the table, entries of pages whose keys no query sees are
@@ -182,6 +242,8 @@ static void put_pages(const struct experiment *e, const struct memory *memory, s
     const struct backend *const backend = e->subject->backend;
     const int64_t entries = b->count * p->pages_per_sequence;
     int32_t *const table = check_memory((size_t)entries * sizeof *table);
+    int64_t *const at_of = check_memory((size_t)p->pages * sizeof *at_of), *const keys_of =
+                                                                               check_memory((size_t)p->pages * sizeof *keys_of);
     for (int v = 0; v < 2; v++) {
         const struct glint_strides *const s = v ? &p->v : &p->k;
         const enum tensor t = v ? V : K;
@@ -198,13 +260,16 @@ static void put_pages(const struct experiment *e, const struct memory *memory, s
             table[at] = !seen ? (at % 2 ? -1 : (int32_t)p->pages) : !outside ? (int32_t)page : page == 0 ? -3 : INT32_MAX;
             if (outside && (uint32_t)i < b->first_fault)
                 b->first_fault = (uint32_t)i;
+            at_of[page] = b->at[1][i] + key0;
+            keys_of[page] = seen ? keys : 0;
             for (int64_t row = 0; seen && row < keys; row++)
                 for (int64_t h = 0; h < tensor_heads(e, t); h++)
-                    dtype_store_row(tensor_dtype(e, t), pool + (size_t)(page * s->batch + h * s->head + row * s->row) * element,
-                                    tensor_row(e, e->in[t], t, 0, h, b->at[1][i] + key0 + row), tensor_dim(e, t));
+                    store_row(e, pool + (size_t)(page * s->batch + h * s->head + row * s->row) * element, t, h, at_of[page] + row,
+                              NULL);
         }
         backend->copy_in(memory->pool[v], pool, memory->pool_bytes);
     }
+    put_scales(e, memory->scales, p->pages, b->page_rows, at_of, keys_of);
     backend->copy_in(memory->table, table, (size_t)entries * sizeof *table);
     for (int64_t at = 0; backend->forget != NULL && at < entries; at++)
         if (at % p->pages_per_sequence * b->page_rows >= b->length[1][at / p->pages_per_sequence])
@@ -239,6 +304,8 @@ static struct glint_tensors tensors_at(void *const at[TENSORS], const struct mem
         tensor_set(&tensors, t, at[t]);
     tensors.sinks = memory->sinks;
     tensors.dsinks = memory->dsinks;
+    tensors.k_scale = memory->scales[0];
+    tensors.v_scale = memory->scales[1];
     return tensors;
 }
 
@@ -272,6 +339,9 @@ static void run_alone(const struct experiment *e, const struct memory *memory, c
                    memory->workspace_bytes);
     struct glint_tensors tensors = tensors_at(at, memory);
     tensors.dsinks = memory->dsinks != NULL ? memory->dsinks + e->shape.heads_q : NULL;
+    put_scales(e, memory->scales_elsewhere, 1, alone.seqlen_k, &b->at[1][i], &b->length[1][i]);
+    tensors.k_scale = memory->scales_elsewhere[0];
+    tensors.v_scale = memory->scales_elsewhere[1];
     call(e->subject, &plan, &tensors, workspace);
 }
 
@@ -406,6 +476,12 @@ static struct memory prepare(const struct experiment *e, const struct batch *b)
             memory.pool[v] = check_device_memory(backend, memory.pool_bytes, 256, FENCE_NONE);
         memory.table = check_device_memory(backend, (size_t)(b->count * problem.pages_per_sequence) * 4, 256, FENCE_NONE);
     }
+    for (int v = 0; v < 2 && narrow(e); v++) {
+        const int64_t heads = e->shape.heads_kv, in_pages = problem.pages * b->page_rows, rows = rows_of(e, 1);
+        memory.scales[v] =
+            check_device_memory(backend, (size_t)(heads * (in_pages > rows ? in_pages : rows)) * sizeof(float), 256, FENCE_NONE);
+        memory.scales_elsewhere[v] = check_device_memory(backend, (size_t)(heads * rows) * sizeof(float), 256, FENCE_NONE);
+    }
     memory.plan = experiment_plan(e->subject, &problem, pass_of(e), e->subject->variant, LANES_SERIAL);
     memory.workspace_bytes = memory.plan.workspace_bytes;
     if (memory.plan.workspace_bytes > 0)
@@ -436,6 +512,9 @@ static void set_first(struct side *side, const int64_t *first, int64_t count)
         side->first[i] = (int32_t)first[i];
 }
 
+/* Keys per page of a check's second kind, by its shape. */
+enum { LINEAR = 0, TOP_LEFT = 1, PAGES = 2 };
+
 static struct experiment *experiment_of(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
@@ -443,11 +522,10 @@ static struct experiment *experiment_of(struct subject *subject, const struct sh
         experiment_reference(e, false);
     else
         experiment_put_minus_infinity(e, 6);
+    if (e->problem.kv_dtype == GLINT_E4M3) /* int8 has a scale a row alone */
+        e->problem.kv_scales = (shape->detail & TOP_LEFT) != 0 ? GLINT_SCALES_HEAD : GLINT_SCALES_ROW;
     return e;
 }
-
-/* Keys per page of a check's second kind, by its shape. */
-enum { LINEAR = 0, TOP_LEFT = 1, PAGES = 2 };
 
 static int64_t page_rows_of(const struct shape *shape)
 {
@@ -478,7 +556,7 @@ static void few(struct subject *subject, const struct shape *shape)
         b.side[1].used[3] = -1;
     b.side[0].all = b.side[1].all = false;
     run_batch(e, &memory, &b, 1, true);
-    b.special = pass_of(e) == GLINT_FORWARD && !paged;
+    b.special = pass_of(e) == GLINT_FORWARD && !paged && !narrow(e);
     b.side[0].all = b.side[1].all = true;
     if (b.special)
         run_batch(e, &memory, &b, 1, false);
@@ -584,6 +662,8 @@ static bool takes(struct subject *subject, uint32_t lengths, int64_t page_rows)
         return false;
     glint_problem_bshd(&problem, (enum glint_dtype)subject->info.dtype, 1, 1, 1, 1, 1, subject->info.head_dim);
     problem.lengths = lengths;
+    problem.kv_dtype = subject->info.kv_dtype;
+    problem.kv_scales = problem.kv_dtype != 0 ? GLINT_SCALES_ROW : GLINT_SCALES_NONE;
     problem.rows_q = lengths == GLINT_LENGTHS_RAGGED;
     problem.rows_k = lengths == GLINT_LENGTHS_RAGGED && page_rows == 0;
     problem.page_rows = page_rows;

@@ -45,6 +45,6 @@ return {
     { family = "sm80", pass = "bwd", head_dim = 64, mask = "causal", set = { device_ragged = true }, reason = "and of those backward" },
     { family = "sm80", pass = "bwd", head_dim = 64, mask = "none", set = { device_lengths = true }, reason = "and of a padded batch's" },
     { family = "sm80", pass = "dec", head_dim = { 32, 64 }, set = { device_pages = true }, reason = "faults of those that find K and V in pages" },
-    { family = "sm80", pass = "dec", head_dim = 128, set = { device_ragged = true }, reason = "and of the one for ragged sequences" },
+    { family = "sm80", pass = "dec", head_dim = { 32, 128 }, set = { device_ragged = true }, reason = "and of the one for ragged sequences" },
   },
 }

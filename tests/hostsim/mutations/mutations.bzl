@@ -1260,10 +1260,11 @@ _DECODE = [
         "dec_narrow",
         "dec_scale_of_the_warp_for_that_of_the_run",
         "scales of a run are counted from the warp's first key on",
-        "        from += row * p->scale_row;\n",
-        "        from += lane * p->scale_row;\n",
+        "        from += row * scales->row;\n",
+        "        from += lane * scales->row;\n",
         ["answer", "bounds", "uninitialised"],
         cases = ["pages/*"],
+        count = 2,  # and of ragged sequences
     ),
     _fault(
         "dec_pages",
@@ -1296,10 +1297,11 @@ _DECODE = [
         "dec_narrow",
         "dec_scales_past_the_end",
         "scales of keys that are not there are read",
-        "from + key * (int64_t)p->scale_row, key < c.at.own.keys);",
-        "from + key * (int64_t)p->scale_row, true);",
+        "from + key * (int64_t)scales->row, key < c.at.own.keys);",
+        "from + key * (int64_t)scales->row, true);",
         ["bounds", "uninitialised"],
         cases = ["accuracy/scales_row_q1"],
+        count = 2,  # and of ragged sequences
     ),
     _fault(
         "dec_narrow",
@@ -1316,34 +1318,46 @@ _DECODE = [
         "of_values = scales_of_stage(v_scales, stage);",
         "of_values = scales_of_stage(v_scales, 0);",
         ["race", "pending", "answer"],
-        count = 2,  # linear, and in pages
+        count = 4,  # linear and in pages, and of ragged sequences
     ),
     _fault(
         "dec_narrow",
         "dec_scale_of_the_first_row_of_a_run",
         "all keys of a run have the scale of its first one",
-        "        from += row * p->scale_row;\n",
+        "        from += row * scales->row;\n",
         "",
         ["answer"],
         cases = ["pages/*"],
+        count = 2,  # and of ragged sequences
     ),
     _fault(
         "dec_narrow",
         "dec_scales_of_a_sequence_for_those_of_a_page",
         "scales in pages are looked for where linear ones of the sequence would be",
-        "(uint32_t)page * (uint64_t)in->scale_page",
-        "(uint32_t)c.at.tile.batch * (uint64_t)in->scale_page",
+        "(uint32_t)page * (uint64_t)scales->unit",
+        "(uint32_t)c.at.tile.batch * (uint64_t)scales->unit",
         ["answer", "uninitialised", "bounds"],
         cases = ["pages/*"],
+        count = 2,  # and of ragged sequences
     ),
     _fault(
         "dec_narrow",
         "dec_scales_of_the_first_head_of_a_page",
         "all key heads of a page have the scales of the first one",
-        "(uint32_t)c.at.tile.head_kv * (uint64_t)in->scale_head",
-        "0 * (uint64_t)in->scale_head",
+        "(uint32_t)c.at.tile.head_kv * (uint64_t)scales->head",
+        "0 * (uint64_t)scales->head",
         ["answer"],
         cases = ["pages/*"],
+        count = 2,  # and of ragged sequences
+    ),
+    _fault(
+        "dec_narrow",
+        "dec_scales_of_all_ragged_rows",
+        "where the scales of a ragged sequence begin",
+        "c.at.tile.first_k * (int64_t)scales->row",
+        "0 * (int64_t)scales->row",
+        ["answer", "uninitialised"],
+        cases = ["ragged/*"],
     ),
     _fault(
         "dec_narrow",
@@ -1353,6 +1367,7 @@ _DECODE = [
         "        st_shared_u32x4(c.runs + lane_index() * RUN_BYTES + 16, of_scales);\n    }\n",
         ["race", "uninitialised"],
         cases = ["pages/*"],
+        count = 2,  # and of ragged sequences
     ),
 ]
 
