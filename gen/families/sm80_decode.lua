@@ -80,8 +80,9 @@ function decode.check(record, report)
   if record.n % (16 * WARPS) ~= 0 then
     report("n", ("%d keys do not go evenly over %d warps, 16 at a time"):format(record.n, WARPS), ("a multiple of %d"):format(16 * WARPS))
   end
+  local most = record.smem_bytes + (record.device_pages and decode.runs_bytes(record) or 0) -- of its kernels
   for _, name in ipairs(record.archs) do
-    local bytes, held = record.blocks_per_sm * (record.smem_bytes + KIB), architectures.get(name).sm_kib * KIB
+    local bytes, held = record.blocks_per_sm * (most + KIB), architectures.get(name).sm_kib * KIB
     if record.blocks_per_sm > 1 and bytes > held then
       report("blocks_per_sm", ("%d blocks need %d bytes of shared memory, and a multiprocessor of sm_%s has %d"):format(record.blocks_per_sm,
         bytes, name, held), "fewer blocks, keys or stages")

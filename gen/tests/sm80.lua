@@ -276,6 +276,16 @@ harness.case("decode's blocks of a multiprocessor fit into its shared memory", f
     "blocks_per_sm: 3 blocks need 326400 bytes of shared memory, and a multiprocessor of sm_90 has 233472; fewer blocks, keys or stages")
 end)
 
+harness.case("with what the kernel for pages has besides", function()
+  local function opens(flags)
+    return specs.open(decode("{ m = 16, n = 256, stages = 4, blocks_per_sm = 3, archs = { 90 } }",
+      { [4] = "  head_dims = { 16 },", [8] = "      archs = { 90 }," .. flags }))
+  end
+  harness.yes(opens(""))
+  harness.has(select(2, opens(" device_pages = true,")), -- 4 runs of 16 bytes for each of 4 warps
+    ("blocks_per_sm: 3 blocks need %d bytes of shared memory"):format(3 * (76800 + 4 * 4 * 16 + 1024)))
+end)
+
 harness.case("decode has more kernels for ragged sequences, and both of them in pages, where the family says so", function()
   local function suffixes(flags)
     local shown = {}
