@@ -66,7 +66,7 @@ check "they are the GPU's" cmp -s "$work/answers" "$work/others"
 
 "$cpu" --load "$work/model" --cache bf16 >"$work/log" 2>&1
 check "a cache without a kernel is refused" test $? -eq 1
-check "what would be right is said" said 'head_dim'
+check "what would be right is said" said 'In the spec, add "same" to kv_dtypes'
 if [ "$where" = on_device ]; then
     "$cpu" --load "$work/model" --device cuda >"$work/log" 2>&1
     check "a library without kernels for the GPU is refused" test $? -eq 1
