@@ -41,6 +41,8 @@ $ end
 
 /* Keys and values of a tile, as rows of the tensors; packed they lie in scratch. */
 struct tile {
+    const glint_element *k; /* rows of the tensor, NULL: packed */
+    int64_t k_stride;
     struct glint_rows v;
     int64_t keys;
     float log2_scale; /* what differences of scores are multiplied by, for powers of two */
@@ -72,7 +74,7 @@ static void add_special(const struct tile *t, float *o, const uint16_t *p, int64
         const glint_vec weight = (glint_vec)(r % 2 == 0 ? pair << 16 : pair & 0xffff0000);
         for (int d = 0; d < HEAD_DIM; d++)
             if ((v[d] & 0x7f80) == 0x7f80) {
-                float *row = o + d * 16;
+                float *row = o + glint_transposed_row(d) * 16;
                 glint_store(row, glint_select(sees, glint_load(row) + weight * glint_float_of(v[d]), glint_load(row)));
             }
     }
@@ -108,7 +110,10 @@ $ end
         const int64_t keys = (to - from + 31) / 32 * 32; /* beyond the last one they are hidden */
 
         /* S^T = K Q^T; P^T = exp(S^T - max), rounded. */
-        glint_amx_scores(s, m->k + from * DIM, x->q, keys / 16);
+        if (t->k)
+            glint_amx_scores_of_rows(s, t->k + from * t->k_stride, t->k_stride, x->q, keys / 16);
+        else
+            glint_amx_scores(s, m->k + from * DIM, x->q, keys / 16);
 $ if capped then
         if (t->cap != 0.0f) {
             const struct glint_softcap cap = glint_softcap_of(t->cap);
@@ -226,53 +231,11 @@ $ end
 
     struct glint_tiles found;
     glint_tiles_begin(&found);
-    for (int64_t i = 0; i < queries; i += GLINT_PANEL)
-        begin_panel(p, &m, i / GLINT_PANEL, q + i * p->q.row, glint_clamp(queries - i, 0, GLINT_PANEL));
-
 $ if causal then
     const int64_t keys_seen = glint_clamp(first_query + queries + call->band.last, 0, p->seqlen_k);
 $ else
     const int64_t keys_seen = p->seqlen_k;
 $ end
-$ if bounds_first then
-    const int64_t keys_hidden = glint_clamp(first_query + call->band.first, 0, p->seqlen_k);
-    for (int64_t first_key = keys_hidden / TILE_N * TILE_N; first_key < keys_seen; first_key += TILE_N) {
-$ else
-    for (int64_t first_key = 0; first_key < keys_seen; first_key += TILE_N) {
-$ end
-        const int64_t keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N), whole = (keys + 31) / 32 * 32;
-        const struct glint_rows k_rows = rows_of(call, k, &p->k, batch, first_key, keys, together);
-        struct tile t = {.v = rows_of(call, v, &p->v, batch, first_key, keys, together + TILE_N * HEAD_DIM), .keys = keys,
-                         .log2_scale = log2_scale${bounds_first and "" or ", .first = first_key == 0"}${capped and ", .cap = softcap_of_scores(p)" or ""}};
-$ if causal then
-        const int64_t shift = first_key - call->band.last - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */
-$ if bounds_first then
-        const int64_t lag = first_query + call->band.first - first_key; /* and r >= i + lag */
-        t.special = (keys - 1 + shift > 0 || queries - 1 + lag > 0) && glint_any_special_half(&t.v);
-$ else
-        t.special = keys - 1 + shift > 0 && glint_any_special_half(&t.v);
-$ end
-        t.v.clean = t.special;
-$ end
-        glint_pack_rows(m.k, &k_rows, whole);
-        glint_pack_transposed(m.v, &t.v, whole);
-$ if bounds_first then
-        for (int64_t i = glint_clamp(shift, 0, queries) / GLINT_PANEL * GLINT_PANEL; i < glint_clamp(keys - lag, 0, queries); i += GLINT_PANEL) {
-            t.lag = lag + i;
-$ elseif causal then
-        for (int64_t i = glint_clamp(shift, 0, queries) / GLINT_PANEL * GLINT_PANEL; i < queries; i += GLINT_PANEL) {
-$ else
-        for (int64_t i = 0; i < queries; i += GLINT_PANEL) {
-$ end
-$ if causal then
-            t.shift = shift - i;
-$ end
-            const struct panel x = panel_of(&m, i / GLINT_PANEL);
-            panel_by_tile(&m, &x, glint_clamp(queries - i, 0, GLINT_PANEL), &t);
-        }
-    }
-    glint_tiles_end(&found);
-
 $ if causal then
     const int64_t blind = p->seqlen_k > 0 ? glint_clamp(-call->band.last - first_query, 0, queries) : queries;
 $ else
@@ -281,7 +244,69 @@ $ end
 $ if bounds_first then
     const int64_t end = call->band.first <= call->band.last ? glint_clamp(p->seqlen_k - call->band.first - first_query, 0, queries) : 0;
 $ end
-    for (int64_t i = 0; i < queries; i += GLINT_PANEL) {
+$ if bounds_first then
+    const int64_t keys_hidden = glint_clamp(first_query + call->band.first, 0, p->seqlen_k) / TILE_N * TILE_N;
+$ else
+    const int64_t keys_hidden = 0;
+$ end
+    /* With one tile of keys a panel is begun, worked on and ended at once: all of them have the room of the first, which stays in the cache. */
+    const bool one_tile = keys_hidden < keys_seen && keys_seen - keys_hidden <= TILE_N;
+    const bool in_place = queries <= 4 * GLINT_PANEL && HEAD_DIM % 32 == 0 && p->page_rows == 0; /* more panels read a copy faster */
+    for (int64_t i = 0; i < queries && !one_tile; i += GLINT_PANEL)
+        begin_panel(p, &m, i / GLINT_PANEL, q + i * p->q.row, glint_clamp(queries - i, 0, GLINT_PANEL));
+
+    for (int64_t first_key = keys_hidden; first_key < keys_seen; first_key += TILE_N) {
+        const int64_t keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N), whole = (keys + 31) / 32 * 32;
+        const struct glint_rows k_rows = rows_of(call, k, &p->k, batch, first_key, keys, together);
+        struct tile t = {.v = rows_of(call, v, &p->v, batch, first_key, keys, together + TILE_N * HEAD_DIM), .keys = keys,
+                         .log2_scale = log2_scale${bounds_first and "" or ", .first = first_key == 0"}${capped and ", .cap = softcap_of_scores(p)" or ""}};
+$ if causal then
+        const int64_t shift = first_key - call->band.last - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */
+$ if bounds_first then
+        const int64_t lag = first_query + call->band.first - first_key; /* and r >= i + lag */
+$ end
+$ end
+        if (in_place && keys == whole)
+            t.k = k_rows.row, t.k_stride = k_rows.stride;
+        else
+            glint_pack_rows(m.k, &k_rows, whole);
+$ if causal then
+$ if bounds_first then
+        if (keys - 1 + shift > 0 || queries - 1 + lag > 0)
+$ else
+        if (keys - 1 + shift > 0)
+$ end
+            t.special = glint_pack_transposed_clean(m.v, &t.v, whole);
+        else
+            glint_pack_transposed(m.v, &t.v, whole);
+$ else
+        glint_pack_transposed(m.v, &t.v, whole);
+$ end
+$ if causal then
+        const int64_t first_seeing = one_tile ? 0 : glint_clamp(shift, 0, queries) / GLINT_PANEL * GLINT_PANEL;
+$ else
+        const int64_t first_seeing = 0;
+$ end
+        const int64_t end_seeing = ${bounds_first and "one_tile ? queries : glint_clamp(keys - lag, 0, queries)" or "queries"};
+        for (int64_t i = first_seeing; i < end_seeing; i += GLINT_PANEL) {
+$ if bounds_first then
+            t.lag = lag + i;
+$ end
+$ if causal then
+            t.shift = shift - i;
+$ end
+            const struct panel x = panel_of(&m, one_tile ? 0 : i / GLINT_PANEL);
+            const int64_t rows = glint_clamp(queries - i, 0, GLINT_PANEL);
+            if (one_tile)
+                begin_panel(p, &m, 0, q + i * p->q.row, rows);
+            panel_by_tile(&m, &x, rows, &t);
+            if (one_tile)
+                end_panel(p, &x, o + i * p->o.row, lse + i, rows, sink, blind - i${bounds_first and ", end - i" or ""});
+        }
+    }
+    glint_tiles_end(&found);
+
+    for (int64_t i = 0; i < queries && !one_tile; i += GLINT_PANEL) {
         const struct panel x = panel_of(&m, i / GLINT_PANEL);
         end_panel(p, &x, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, GLINT_PANEL), sink, blind - i${bounds_first and ", end - i" or ""});
     }

@@ -200,7 +200,7 @@ static void add_special_keys(float *dq, const float *pairs, const struct glint_r
             const glint_vec weight = (glint_vec)(r % 2 == 0 ? pair << 16 : pair & 0xffff0000);
             for (int d = 0; d < HEAD_DIM; d++)
                 if ((row.row[d] & 0x7f80) == 0x7f80) {
-                    float *at = dq + lane * DIM + d * 16;
+                    float *at = dq + lane * DIM + glint_transposed_row(d) * 16;
                     glint_store(at, glint_select(sees, glint_load(at) + weight * glint_float_of(row.row[d]), glint_load(at)));
                 }
         }
@@ -335,10 +335,9 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
                 x.lag = -GLINT_FAR;
                 glint_pack_rows(m.k, &x.k, whole);
                 glint_pack_rows(m.v, &v_rows, whole);
-                x.special = x.k.clean = glint_any_special_half(&x.k);
                 x.q = (const glint_element *)call->tensors->q + batch * p->q.batch + head * p->q.head, x.q_stride = p->q.row;
                 x.dout = (const glint_element *)call->tensors->dout + batch * p->dout.batch + head * p->dout.head, x.dout_stride = p->dout.row;
-                glint_pack_transposed(m.k_t, &x.k, whole);
+                x.special = glint_pack_transposed_clean(m.k_t, &x.k, whole);
                 for (int64_t block = first_query / TILE_M; block * TILE_M < end_query; block++)
                     block_by_keys(&m, &f, block, glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M), &x, dq);
             }

@@ -7,7 +7,8 @@
  *   as it is        A of X, 16 rows by 32 numbers                          K and V of S^T = K Q^T and dP^T = V dO^T
  *   across          B of X^T: words of two numbers, transposed             Q and dO of the same
  *   in pairs        B of X: rows 2 i and 2 i + 1, number by number         Q and dO of dV += P^T dO and dK += dS^T Q
- *   transposed      A of X^T: the tile in pairs, transposed by words       V of O^T += V^T P^T, K of dQ^T += K^T dS^T
+ *   transposed      A of X^T: words of two rows, transposed; a tile of     V of O^T += V^T P^T, K of dQ^T += K^T dS^T
+ *                   the even numbers of a step, then one of the odd ones
  *
  * Scores are made as S^T, whose vectors lie along the queries: then the softmax moves nothing between lanes, and P^T goes straight into the next
  * product, as B in pairs of keys (forward and dQ) or as A (dV and dK). Rows and numbers beyond the matrix are zero in a tile.
@@ -49,9 +50,10 @@ struct glint_tiles {
 #define GLINT_TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t : :)
 #define GLINT_TILE_LOAD(t, from) \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"((const void *)(from)), "r"((ptrdiff_t)64) : "memory")
-#define GLINT_TILE_LOAD_ONCE(                                                                                 \
-    t, from) /* with the hint that it will not be read again soon: what is, stays in the first-level cache */ \
-    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #t : : "r"((const void *)(from)), "r"((ptrdiff_t)64) : "memory")
+/* Rows `bytes` apart, with the hint that they will not be read again soon: what is, stays in the first-level cache. */
+#define GLINT_TILE_LOAD_ROWS(t, from, bytes) \
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #t : : "r"((const void *)(from)), "r"((ptrdiff_t)(bytes)) : "memory")
+#define GLINT_TILE_LOAD_ONCE(t, from) GLINT_TILE_LOAD_ROWS(t, from, 64)
 #define GLINT_TILE_STORE(t, to) \
     __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"((void *)(to)), "r"((ptrdiff_t)64) : "memory")
 #define GLINT_TILE_MULTIPLY_ADD(c, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c : :)
@@ -115,6 +117,12 @@ GLINT_INLINE glint_words glint_load_words(const bool whole, const struct glint_r
     if (x->clean)
         h &= ~glint_special_halves(h);
     return (glint_words)h ^ x->sign;
+}
+
+/* The larger of each half. */
+GLINT_INLINE void glint_grow(glint_halves *largest, glint_halves x)
+{
+    __asm__("vpmaxuw %1, %0, %0" : "+v"(*largest) : "v"(x));
 }
 
 /* 16 x 16 words: rows become columns. */
@@ -209,22 +217,64 @@ GLINT_INLINE void glint_pair_rows(const bool whole, glint_words low[16], glint_w
     }
 }
 
-/* Tiles transposed, of `rows` rows, a multiple of 32: [rows / 32][GLINT_DIM_TILES]. */
-GLINT_OUTLINE void glint_pack_transposed(uint16_t *to, const struct glint_rows *rows_of, int64_t rows)
+/* The same with the numbers of even and of odd index told apart: by shifts, so that the shuffles of a transposition go on beside them. With `look`
+ * *largest grows to twice the largest half, without its sign. */
+GLINT_INLINE void glint_split_rows(const bool whole, const bool look, glint_words even[16], glint_words odd[16],
+                                   glint_halves *largest, const struct glint_rows *x, int64_t first, int step)
+{
+    GLINT_UNROLL
+    for (int i = 0; i < 16; i++) {
+        const glint_words a = glint_load_words(whole, x, first + 2 * i, step);
+        const glint_words b = glint_load_words(whole, x, first + 2 * i + 1, step);
+        if (look) {
+            glint_grow(largest, (glint_halves)a + (glint_halves)a);
+            glint_grow(largest, (glint_halves)b + (glint_halves)b);
+        }
+        even[i] = (a & 0xffff) | b << 16;
+        odd[i] = a >> 16 | (b & 0xffff0000);
+    }
+}
+
+/* Tiles transposed, of `rows` rows, a multiple of 32: [rows / 32][GLINT_DIM_TILES]; with `look` the answer says whether any number is infinite or
+ * NaN. */
+GLINT_INLINE bool glint_transpose_rows(const bool look, uint16_t *to, const struct glint_rows *rows_of, int64_t rows)
 {
     const struct glint_rows own = *rows_of, *x = &own;
+    glint_halves largest = {0};
     for (int64_t first = 0; first < rows; first += 32)
         for (int step = 0; step < GLINT_DIM_STEPS; step++, to += 2 * GLINT_TILE_HALVES) {
-            glint_words low[16], high[16];
+            glint_words even[16], odd[16];
             if (first + 32 <= x->rows)
-                glint_pair_rows(true, low, high, x, first, step);
+                glint_split_rows(true, look, even, odd, &largest, x, first, step);
             else
-                glint_pair_rows(false, low, high, x, first, step);
-            glint_transpose_words(low);
-            glint_store_words(to, low);
-            glint_transpose_words(high);
-            glint_store_words(to + GLINT_TILE_HALVES, high);
+                glint_split_rows(false, look, even, odd, &largest, x, first, step);
+            glint_transpose_words(even);
+            glint_store_words(to, even);
+            glint_transpose_words(odd);
+            glint_store_words(to + GLINT_TILE_HALVES, odd);
         }
+    glint_grow(&largest, (glint_halves)((glint_words)largest << 16)); /* to the upper half of each word */
+    return look && __builtin_ia32_cvtd2mask512((glint_veci)((glint_words)largest >= 0xff000000)) != 0;
+}
+
+GLINT_OUTLINE void glint_pack_transposed(uint16_t *to, const struct glint_rows *rows_of, int64_t rows)
+{
+    glint_transpose_rows(false, to, rows_of, rows);
+}
+
+/* The same, but clean: the answer says whether any number became zero. */
+GLINT_OUTLINE bool glint_pack_transposed_clean(uint16_t *to, struct glint_rows *rows_of, int64_t rows)
+{
+    rows_of->clean = glint_transpose_rows(true, to, rows_of, rows);
+    if (rows_of->clean)
+        glint_pack_transposed(to, rows_of, rows);
+    return rows_of->clean;
+}
+
+/* Where number d of a row is among the rows of a product with tiles transposed. */
+GLINT_INLINE int glint_transposed_row(int d)
+{
+    return d / 32 * 32 + d % 2 * 16 + d % 32 / 2;
 }
 
 /* Tiles in pairs, of `rows` rows, a multiple of 32: [rows / 32][GLINT_DIM_TILES]. */
@@ -332,19 +382,17 @@ GLINT_OUTLINE void glint_unpack_rows(glint_element *to, int64_t stride, const fl
         }
 }
 
-/* [dim][16] of float32, a column a row of a tensor, times `factor`; rows that are not kept become zero. */
-GLINT_OUTLINE void glint_unpack_columns(glint_element *to, int64_t stride, const float *from, int64_t rows, const glint_vec *factor,
-                                        const glint_veci *keep)
+/* [dim][16] of float32, a product with tiles transposed, a column a row of a tensor, times `factor`; rows that are not kept become zero. */
+GLINT_INLINE void glint_unpack_kept(const bool all, glint_element *to, int64_t stride, const float *from, int64_t rows,
+                                    glint_vec scale, glint_veci kept)
 {
-    const glint_vec scale = *factor;
-    const glint_veci kept = *keep;
     for (int step = 0; step < GLINT_DIM_STEPS; step++, from += 2 * GLINT_TILE_FLOATS) {
         glint_words x[16];
         GLINT_UNROLL
         for (int i = 0; i < 16; i++) {
-            const glint_vec a = (glint_vec)((glint_veci)(glint_load(from + 32 * i) * scale) & kept);
-            const glint_vec b = (glint_vec)((glint_veci)(glint_load(from + 32 * i + 16) * scale) & kept);
-            x[i] = glint_pair_of(a, b);
+            const glint_veci a = (glint_veci)(glint_load(from + 16 * i) * scale);
+            const glint_veci b = (glint_veci)(glint_load(from + GLINT_TILE_FLOATS + 16 * i) * scale);
+            x[i] = all ? glint_pair_of((glint_vec)a, (glint_vec)b) : glint_pair_of((glint_vec)(a & kept), (glint_vec)(b & kept));
         }
         glint_transpose_words(x);
         if (rows >= 16) {
@@ -360,29 +408,40 @@ GLINT_OUTLINE void glint_unpack_columns(glint_element *to, int64_t stride, const
     }
 }
 
+GLINT_OUTLINE void glint_unpack_columns(glint_element *to, int64_t stride, const float *from, int64_t rows, const glint_vec *factor,
+                                        const glint_veci *keep)
+{
+    if (__builtin_ia32_cvtd2mask512(~*keep) == 0)
+        glint_unpack_kept(true, to, stride, from, rows, *factor, *keep);
+    else
+        glint_unpack_kept(false, to, stride, from, rows, *factor, *keep);
+}
+
 /* ---- forward ---------------------------------------------------------------------------------------------------------------------- */
 
 /* s [key tiles][2][16][16] = K Q^T for `tiles` tiles of keys, an even number, and the two tiles of queries of a panel. Two sums alternate, so that
- * those of one tile of keys are stored while the next is computed. */
-GLINT_OUTLINE void glint_amx_scores(float *s, const uint16_t *k, const uint16_t *q, int64_t tiles)
+ * those of one tile of keys are stored while the next is computed. Rows of K are `row` halves apart, its tiles k_step and k_tile. */
+GLINT_INLINE void glint_amx_scores_of(float *s, const uint16_t *k, ptrdiff_t row, ptrdiff_t k_step, ptrdiff_t k_tile,
+                                      const uint16_t *q, int64_t tiles)
 {
     const uint16_t *q1 = q + GLINT_DIM_STEPS * GLINT_TILE_HALVES;
-    for (int64_t t = 0; t < tiles; t += 2) {
+    for (int64_t t = 0; t < tiles; t += 2, k += k_tile) {
         GLINT_TILE_ZERO(0);
         GLINT_TILE_ZERO(1);
         GLINT_UNROLL
-        for (int step = 0; step < GLINT_DIM_STEPS; step++, k += GLINT_TILE_HALVES) {
-            GLINT_TILE_LOAD_ONCE(4, k);
+        for (int step = 0; step < GLINT_DIM_STEPS; step++) {
+            GLINT_TILE_LOAD_ROWS(4, k + step * k_step, 2 * row);
             GLINT_TILE_LOAD(6, q + step * GLINT_TILE_HALVES);
             GLINT_TILE_MULTIPLY_ADD(0, 4, 6);
             GLINT_TILE_LOAD(7, q1 + step * GLINT_TILE_HALVES);
             GLINT_TILE_MULTIPLY_ADD(1, 4, 7);
         }
+        k += k_tile;
         GLINT_TILE_ZERO(2);
         GLINT_TILE_ZERO(3);
         GLINT_UNROLL
-        for (int step = 0; step < GLINT_DIM_STEPS; step++, k += GLINT_TILE_HALVES) {
-            GLINT_TILE_LOAD_ONCE(5, k);
+        for (int step = 0; step < GLINT_DIM_STEPS; step++) {
+            GLINT_TILE_LOAD_ROWS(5, k + step * k_step, 2 * row);
             GLINT_TILE_LOAD(6, q + step * GLINT_TILE_HALVES);
             GLINT_TILE_MULTIPLY_ADD(2, 5, 6);
             GLINT_TILE_LOAD(7, q1 + step * GLINT_TILE_HALVES);
@@ -396,6 +455,18 @@ GLINT_OUTLINE void glint_amx_scores(float *s, const uint16_t *k, const uint16_t 
         GLINT_TILE_STORE(3, s + 3 * GLINT_TILE_FLOATS);
         s += 4 * GLINT_TILE_FLOATS;
     }
+}
+
+/* Of K in tiles as they are. */
+GLINT_OUTLINE void glint_amx_scores(float *s, const uint16_t *k, const uint16_t *q, int64_t tiles)
+{
+    glint_amx_scores_of(s, k, 32, GLINT_TILE_HALVES, GLINT_DIM_STEPS * GLINT_TILE_HALVES, q, tiles);
+}
+
+/* Of rows of a tensor, where they are: all of them are there, and head_dim is whole steps. */
+GLINT_OUTLINE void glint_amx_scores_of_rows(float *s, const uint16_t *k, ptrdiff_t stride, const uint16_t *q, int64_t tiles)
+{
+    glint_amx_scores_of(s, k, stride, 32, 16 * stride, q, tiles);
 }
 
 /* c [2][GLINT_DIM_TILES][16][16] (+)= A B for `steps` steps of 32 terms: A [steps][GLINT_DIM_TILES] is a matrix transposed, and B has a tile for

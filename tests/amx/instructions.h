@@ -22,6 +22,7 @@ void emulated_multiply_add(int c, int a, int b);
 #define GLINT_TILE_ZERO(t) emulated_zero(t)
 #define GLINT_TILE_LOAD(t, from) emulated_load(t, from, 64)
 #define GLINT_TILE_LOAD_ONCE(t, from) emulated_load(t, from, 64)
+#define GLINT_TILE_LOAD_ROWS(t, from, bytes) emulated_load(t, from, bytes)
 #define GLINT_TILE_STORE(t, to) emulated_store(t, to, 64)
 #define GLINT_TILE_LOAD_FROM(t, from, bytes) emulated_load(t, from, bytes)
 #define GLINT_TILE_STORE_TO(t, to, bytes) emulated_store(t, to, bytes)
