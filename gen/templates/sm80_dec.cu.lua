@@ -716,8 +716,8 @@ $ end
 $ if device_pages then
 /* ---- K and V in pages --------------------------------------------------------------------------------------------------- */
 
-/* The same of pages. Of a step's keys a warp copies WARP_KEYS neighbouring ones. They lie in one page if that has as many rows: every lane then looks
- * up this page, and the copies have the addresses of linear ones. Smaller pages have whole runs of RUN_ROWS rows: a lane looks up the page of a run,
+/* The same of pages. Of a step's keys a warp copies WARP_KEYS neighbouring ones. They lie in one page if WARP_KEYS divides its rows: every lane then looks
+ * up this page, and the copies have the addresses of linear ones. All pages have whole runs of RUN_ROWS rows: else a lane looks up the page of a run,
  * and where the runs begin waits in shared memory for all lanes of the warp. An index that is used at once waits for memory behind the copies
  * under way, so a step's are read once for K and V, and a step and a half before its copies begin; those of an item's first step half a step before. */
 enum {
@@ -745,15 +745,15 @@ struct paged_copier {
     uint32_t runs, stage;        /* runs: of the warp, in shared memory */
     uint32_t to;                 /* where this thread's first part of a tile goes */
     int32_t left;                /* keys from the first one on that the warp copies */
-    int32_t key;                 /* that one; where a page has fewer rows than the warp copies, the first one of this lane's run */
+    int32_t key;                 /* that one; where a page has not all rows that the warp copies, the first one of this lane's run */
     int32_t page, next_page;     /* of that key and of the one a step further, as the table has them */
     bool first;                  /* of an item's steps */
 };
 
-/* Has a page all rows of a step that a warp copies? */
+/* Has a page all rows of a step that a warp copies? A page's rows are a power of two: where WARP_KEYS is none, they lie across two pages. */
 GLINT_DEVICE bool holds_warp(const struct glint_decode_pages_params *p)
 {
-    return RUNS == 1 || 1 << p->page_shift >= WARP_KEYS;
+    return RUNS == 1 || ((WARP_KEYS & (WARP_KEYS - 1)) == 0 && 1 << p->page_shift >= WARP_KEYS);
 }
 
 GLINT_DEVICE const char *part_of_head(const struct glint_gpu_view *view, int32_t head)
@@ -903,7 +903,7 @@ GLINT_DEVICE void copy_scales_of_warp(const struct glint_decode_pages_params *p,
 
 #pragma unroll
         for (int i = 0; i < WARP_KEYS; i += 32)
-            if (WARP_KEYS % 32 == 0 || lane < WARP_KEYS)
+            if (WARP_KEYS % 32 == 0 || i + lane < WARP_KEYS)
                 cp_async_4(to + i * 4, from + i * scales->row, i < valid);
         return;
     }
@@ -914,7 +914,7 @@ GLINT_DEVICE void copy_scales_of_warp(const struct glint_decode_pages_params *p,
         const float *from = of_tensor + ((uint64_t)ld_shared_u32(at + 4) << 32 | ld_shared_u32(at));
 
         from += row * scales->row;
-        if (WARP_KEYS % 32 == 0 || lane < WARP_KEYS)
+        if (WARP_KEYS % 32 == 0 || i + lane < WARP_KEYS)
             cp_async_4(to + i * 4, from, i < valid);
     }
 }

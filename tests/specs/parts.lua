@@ -25,6 +25,7 @@ return {
         },
         dec = {
           { m = 8, n = 64, stages = 2, chunk_steps = 2 },
+          [128] = { { m = 8, n = 192, stages = 2, chunk_steps = 2 } }, -- a warp's 48 keys lie across pages of 64
           [320] = { { dtypes = { "bf16" }, m = 8, n = 64, stages = 1, chunk_steps = 2 } },
           [512] = { { dtypes = { "bf16" }, m = 8, n = 64, stages = 1, chunk_steps = 2 } },
         },
