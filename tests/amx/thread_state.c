@@ -1,4 +1,5 @@
 /* What a call leaves of the tiles that a thread had configured, and when glint_plan takes a row for AMX. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,23 +19,36 @@ static int failures;
 
 static _Alignas(64) unsigned char storage[1 << 14];
 
-static struct glint_context *opened(uint32_t amx, uint32_t max_isa)
+static void in_turn(void *user, uint32_t count, void (*body)(void *argument, uint32_t index), void *argument)
+{
+    (void)user;
+    for (uint32_t i = 0; i < count; i++)
+        body(argument, i);
+}
+
+static struct glint_context *opened(uint32_t amx, uint32_t max_isa, uint32_t concurrency)
 {
     struct glint_options options = GLINT_OPTIONS_INIT;
     struct glint_context *context = NULL;
     options.device = GLINT_DEVICE_CPU;
     options.amx = amx;
     options.max_isa = max_isa;
+    options.executor = (struct glint_executor){sizeof options.executor, concurrency, in_turn, NULL};
     EXPECT(glint_context_size() <= sizeof storage && glint_context_init(storage, sizeof storage, &options, &context) == GLINT_OK,
            "a context");
     return context;
 }
 
-/* A problem of row i. */
+enum { MOST_ROWS = 1100 };
+
+/* A problem of row i. Decode takes few queries, and splits more keys than a chunk has where there are several threads. */
 static struct glint_problem problem_of(const struct glint_variant_info *info)
 {
     struct glint_problem p;
-    glint_problem_bshd(&p, (enum glint_dtype)info->dtype, 1, 70, 70, 1, 1, info->head_dim);
+    const bool decode = info->queries_up_to > 0;
+    glint_problem_bshd(&p, (enum glint_dtype)info->dtype, 1, decode ? 3 : 70, decode ? 2 * info->tile_n + 6 : 70, 1, 1,
+                       info->head_dim);
+    EXPECT(p.seqlen_k <= MOST_ROWS, "%s has more keys than there is memory for", info->name);
     p.mask = (info->features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_TOP_LEFT
              : (info->features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_TOP_LEFT
                                                                  : GLINT_MASK_NONE;
@@ -43,15 +57,15 @@ static struct glint_problem problem_of(const struct glint_variant_info *info)
     return p;
 }
 
-static void call(const struct glint_context *context, const struct glint_variant_info *info)
+static void call(const struct glint_context *context, uint32_t row, const struct glint_variant_info *info)
 {
     struct glint_problem p = problem_of(info);
     struct glint_plan plan;
-    const enum glint_status planned = glint_plan(context, &p, (enum glint_pass)info->pass, &plan);
+    const enum glint_status planned = glint_plan_variant(context, &p, (enum glint_pass)info->pass, row, &plan);
     EXPECT(planned == GLINT_OK, "%s: %s", info->name, glint_status_name(planned));
     if (planned != GLINT_OK)
         return;
-    const size_t bytes = (size_t)70 * info->head_dim * 2;
+    const size_t bytes = (size_t)MOST_ROWS * info->head_dim * 2;
     unsigned char *memory = aligned_alloc(256, (9 * bytes + 255) / 256 * 256),
                   *workspace = aligned_alloc(256, (plan.workspace_bytes + 255) / 256 * 256);
     float lse[70];
@@ -86,21 +100,24 @@ int main(void)
         struct glint_variant_info info = GLINT_VARIANT_INFO_INIT;
         EXPECT(glint_variant_at(i, &info) == GLINT_OK && info.isa == GLINT_ISA_X86_64_AMX && info.math == GLINT_MATH_BF16, "row %u",
                i);
-        const struct glint_context *context = opened(1, GLINT_ISA_ANY);
-        emulated_release();
-        call(context, &info);
-        emulated_save(after);
-        EXPECT(memcmp(after, zeros, 64) == 0, "%s leaves tiles configured", info.name);
-        emulated_configure(mine);
-        call(context, &info);
-        emulated_save(after);
-        EXPECT(memcmp(after, mine, 64) == 0, "%s leaves another configuration than it found", info.name);
+        const struct glint_context *context;
+        for (uint32_t concurrency = 1; concurrency <= 2; concurrency++) {
+            context = opened(1, GLINT_ISA_ANY, concurrency);
+            emulated_release();
+            call(context, i, &info);
+            emulated_save(after);
+            EXPECT(memcmp(after, zeros, 64) == 0, "%s leaves tiles configured", info.name);
+            emulated_configure(mine);
+            call(context, i, &info);
+            emulated_save(after);
+            EXPECT(memcmp(after, mine, 64) == 0, "%s leaves another configuration than it found", info.name);
+        }
 
         /* Without the option or below the cap the row is not there, whatever the CPU has. */
         const struct glint_problem p = problem_of(&info);
         struct glint_plan plan;
         for (int which = 0; which < 2; which++) {
-            context = which == 0 ? opened(0, GLINT_ISA_ANY) : opened(1, GLINT_ISA_X86_64_V4);
+            context = which == 0 ? opened(0, GLINT_ISA_ANY, 1) : opened(1, GLINT_ISA_X86_64_V4, 1);
             EXPECT(glint_variant_available(context, i) == GLINT_NOT_ON_DEVICE, "%s", info.name);
             EXPECT(glint_plan(context, &p, (enum glint_pass)info.pass, &plan) == GLINT_NOT_ON_DEVICE, "%s", info.name);
         }
