@@ -136,7 +136,8 @@ int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t 
  * and of 32 by 4 %. */
 int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t tile_n)
 {
-    const int masked = shape->mask_offset<shape->seqlen_k, window = shape->mask_first> - shape->seqlen_q;
+    const int masked = shape->mask_offset < shape->seqlen_k;
+    const int window = shape->mask_first > -shape->seqlen_q;
     const int64_t longest = shape->seqlen_q > shape->seqlen_k ? shape->seqlen_q : shape->seqlen_k, some = longest > 0 ? longest : 1;
     const int64_t queries = (int64_t)shape->mask_offset - shape->mask_first + tile_n;
     const int64_t fits = (INT64_C(1) << 22) / some / (int64_t)head_dim;
