@@ -144,6 +144,7 @@ harness.case("sm90a: forward tiles of other head dims are proposed, and go", fun
     end
   end
   harness.is(sm90a.candidates({ pass = "fwd", dtype = "bf16", dtype_bytes = 2, head_dim = 96, mask = "none", causal = false })[1].how, "sm90a_m192n112")
+  harness.is(sm90a.candidates({ pass = "fwd", dtype = "bf16", dtype_bytes = 2, head_dim = 96, mask = "causal", causal = true })[1].how, "sm90a_m192n96")
   harness.is(#sm90a.candidates({ pass = "fwd", dtype = "f32", dtype_bytes = 4, head_dim = 96, mask = "none", causal = false }), 0)
   harness.is(#sm90a.candidates({ pass = "bwd", dtype = "bf16", dtype_bytes = 2, head_dim = 96, mask = "none", causal = false }), 0)
 end)

@@ -221,9 +221,10 @@ static void forward_row(const struct work *w, uint32_t lane, int64_t b, int64_t 
             o[d] *= rescale;
         if (j0 > 0 && !IF_FAULT(NO_RESCALE) && !IF_FAULT(NO_RESCALE_OF_SUM))
             sum *= rescale;
+        const float base = max == -INFINITY ? 0 : max; /* -inf - -inf would be NaN */
         for (int64_t x = 0; x < n; x++) {
             const int64_t j = IF_FAULT(LANES_DIFFER) && lane % 2 == 1 ? n - 1 - x : x;
-            const float e = exp_of(s[j] - max, false);
+            const float e = exp_of(s[j] - base, false);
             sum += e;
             for (int64_t d = 0; d < DIM; d++) {
                 const float v = get(w, w->t->v, &v_strides, b, hk, j0 + j, d);
