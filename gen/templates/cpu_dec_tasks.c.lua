@@ -70,10 +70,6 @@ static void whole(const struct glint_cpu_call *call, float *scratch, int64_t tas
     const struct matrices m = matrices_of(call, scratch);
     const struct work w = work_at(call, task / call->geometry.query_blocks, task % call->geometry.query_blocks);
     begin_rows(&m);
-$ if amx then
-    struct glint_tiles found;
-    GLINT_TILES_SAVE(&found);
-$ end
     load_queries(&w, call->tensors, ${amx and "&m" or "m.q, m.row"});
     for (int64_t first_key = ${bounds_first and "before(&w, 0) / CHUNK * CHUNK" or "0"}; first_key < keys_of(&w, w.rows - 1); first_key += CHUNK) {
         chunk(&w, &m, first_key);
@@ -81,9 +77,6 @@ $ end
             if (keys_of(&w, r) > first_key)${bounds_first and " /* one that begins later adds nothing yet: O = 0, sum = 0 */" or ""}
                 add_chunk(m.all_o + r * GLINT_DEC_DIM, &m.all_max[r], &m.all_sum[r], m.o + r * GLINT_DEC_DIM, m.max[r], m.sum[r]);
     }
-$ if amx then
-    glint_tiles_end(&found);
-$ end
     for (int64_t r = 0; r < w.rows; r++)
         end_row(call, &w, r, m.all_o + r * GLINT_DEC_DIM, m.all_max[r], m.all_sum[r], m.row);
 }
@@ -104,15 +97,8 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
     const int64_t first_key = index * CHUNK;
     if (keys_of(&w, w.rows - 1) <= first_key${bounds_first and " || before(&w, 0) >= first_key + CHUNK" or ""})
         return;
-$ if amx then
-    struct glint_tiles found;
-    GLINT_TILES_SAVE(&found);
-$ end
     load_queries(&w, call->tensors, ${amx and "&m" or "m.q, m.row"});
     chunk(&w, &m, first_key);
-$ if amx then
-    glint_tiles_end(&found);
-$ end
     for (int64_t r = 0; r < w.rows; r++) {
         float *partial = partial_of(call, &w, r, index);
         memcpy(partial, m.o + r * GLINT_DEC_DIM, sizeof(float) * GLINT_DEC_DIM);
@@ -123,10 +109,17 @@ $ end
 
 static void first_phase(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
+$ if amx then
+    struct glint_tiles found;
+    GLINT_TILES_SAVE(&found);
+$ end
     if (call->geometry.split > 1)
         part(call, scratch, task);
     else
         whole(call, scratch, task);
+$ if amx then
+    glint_tiles_end(&found);
+$ end
 }
 
 /* Split, the second phase: a block of rows. */

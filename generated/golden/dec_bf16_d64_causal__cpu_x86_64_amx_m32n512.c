@@ -323,8 +323,6 @@ static void whole(const struct glint_cpu_call *call, float *scratch, int64_t tas
     const struct matrices m = matrices_of(call, scratch);
     const struct work w = work_at(call, task / call->geometry.query_blocks, task % call->geometry.query_blocks);
     begin_rows(&m);
-    struct glint_tiles found;
-    GLINT_TILES_SAVE(&found);
     load_queries(&w, call->tensors, &m);
     for (int64_t first_key = 0; first_key < keys_of(&w, w.rows - 1); first_key += CHUNK) {
         chunk(&w, &m, first_key);
@@ -332,7 +330,6 @@ static void whole(const struct glint_cpu_call *call, float *scratch, int64_t tas
             if (keys_of(&w, r) > first_key)
                 add_chunk(m.all_o + r * GLINT_DEC_DIM, &m.all_max[r], &m.all_sum[r], m.o + r * GLINT_DEC_DIM, m.max[r], m.sum[r]);
     }
-    glint_tiles_end(&found);
     for (int64_t r = 0; r < w.rows; r++)
         end_row(call, &w, r, m.all_o + r * GLINT_DEC_DIM, m.all_max[r], m.all_sum[r], m.row);
 }
@@ -353,11 +350,8 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
     const int64_t first_key = index * CHUNK;
     if (keys_of(&w, w.rows - 1) <= first_key)
         return;
-    struct glint_tiles found;
-    GLINT_TILES_SAVE(&found);
     load_queries(&w, call->tensors, &m);
     chunk(&w, &m, first_key);
-    glint_tiles_end(&found);
     for (int64_t r = 0; r < w.rows; r++) {
         float *partial = partial_of(call, &w, r, index);
         memcpy(partial, m.o + r * GLINT_DEC_DIM, sizeof(float) * GLINT_DEC_DIM);
@@ -368,10 +362,13 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
 
 static void first_phase(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
+    struct glint_tiles found;
+    GLINT_TILES_SAVE(&found);
     if (call->geometry.split > 1)
         part(call, scratch, task);
     else
         whole(call, scratch, task);
+    glint_tiles_end(&found);
 }
 
 /* Split, the second phase: a block of rows. */
