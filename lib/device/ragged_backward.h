@@ -216,7 +216,7 @@ GLINT_DEVICE void make_ragged_sink_gradient(const struct glint_sinks_params &cal
         const struct ragged_row_block block = {0, head_q, 0, at_q, padded_first(at_q, batch), own.seqlen_q, r.rows_q};
 
         find_sides(own, r);
-        const Band mask = {own.left, own.right, own.seqlen_q, own.seqlen_k};
+        const Band mask = mask_of<Band>(own);
         add_sink_gradient<Element, ROW_CHUNKS, CLEARS>(p, block, mask, sink, sums, total);
         at_q = end_q;
         at_k = end_k;
@@ -238,7 +238,7 @@ GLINT_DEVICE void make_padded_sink_gradient(const struct glint_sinks_params &cal
     for (int32_t batch = 0; batch < p.shape.batch; ++batch) {
         const struct sequence own = find_padded_sequence(r, p.shape, batch);
         const struct padded_row_block block = padded_row_block_of<ROW_CHUNKS>(p.shape, batch, head_q, 0, own.seqlen_q);
-        const Band mask = {own.left, own.right, own.seqlen_q, own.seqlen_k};
+        const Band mask = mask_of<Band>(own);
 
         add_sink_gradient<Element, ROW_CHUNKS, CLEARS>(p, block, mask, sink, sums, total);
     }
