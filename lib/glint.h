@@ -373,7 +373,8 @@ struct glint_plan {
  * On refusal *plan is untouched and glint_explain says what to change. Of several variants for one key the rule of lib/choose.c takes one,
  * and glint_explain says what it decided by. A variant whose alignment the strides do not have is passed over as long as another takes them.
  * Batch and heads play no part, so a sequence's result does not depend on what it is batched with; nor do lengths choose between
- * TF32 and TF32X3 of enum glint_math (glint_plan_variant does). Few queries may, where a spec has AMX in one of forward and decode alone. */
+ * TF32 and TF32X3 of enum glint_math (glint_plan_variant does). Where a spec has AMX in the forward pass and not in decode, or the reverse, few queries
+ * are multiplied otherwise than many. */
 enum glint_status glint_plan(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                              struct glint_plan *plan);
 

@@ -131,9 +131,10 @@ int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t 
  * With a mask blocks of unequal length wait for each other where there are few heads: some 2^16 / seqlen are the least that lose little, as
  * both a block's length and how many of a head run together go with seqlen. That many from 4096 on, and before it at least 4096 / head_dim.
  *
- * With a window neighbouring blocks of a head add to the same few rows of dQ, and wait for each other the more, the more of them run together:
- * 2^16 / the queries that see a block of keys. At 8192 keys, a window of 512 and head_dim 64 64 heads are ahead of 8 by 12 %, of 16 by 8 %
- * and of 32 by 4 %. */
+ * With a window neighbouring blocks of a head add to the same few rows of dQ. The more of them run together, the more they wait for each other. So the
+ * queries that see a block of keys stand for seqlen: 2^16 / queries. Measured at 8192 keys, a window of 512, head_dim 64:
+ *   heads      2    8   16   32   64
+ *   TFLOP/s  238  259  269  279  291 */
 int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t tile_n)
 {
     const int masked = shape->mask_offset < shape->seqlen_k;
