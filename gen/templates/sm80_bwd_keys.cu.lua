@@ -293,11 +293,10 @@ $ if capped then
                                (thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row));
 
             if (block_any(found))
-                settle_capped_queries<q_tile_t, THREADS>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
 $ else
             if (block_any(thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row)))
-                settle_queries<q_tile_t, THREADS>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
 $ end
+                settle_queries<q_tile_t, THREADS, ${capped and "true" or "false"}>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
                                                   ${columns}, band_from(band_from(${sight}, ${m_front} * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
         } else
             block_sync();

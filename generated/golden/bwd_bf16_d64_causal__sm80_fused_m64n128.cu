@@ -167,7 +167,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
             const uint32_t row = front * ROW_BYTES + thread_index() * 16;
 
             if (block_any(thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row)))
-                settle_queries<q_tile_t, THREADS>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
+                settle_queries<q_tile_t, THREADS, false>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
                                                   in_tile{}, band_from(band_from(mask, m_front * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
         } else
             block_sync();

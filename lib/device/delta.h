@@ -131,13 +131,9 @@ GLINT_DEVICE void make_delta(const struct glint_backward_params &p, const Block 
     }
 }
 
-/* What make_delta does for a row that sees no key where LSE does not tell, because it is the sink. Its delta is finite unless dO is not. */
-template <class Element, int ROW_CHUNKS, bool CLEARS>
-GLINT_DEVICE void make_blind_row(const struct glint_backward_params &p, int32_t batch, int32_t head_q, int32_t row)
+/* Whether a row of Q holds NaN or infinity. */
+template <class Element, int ROW_CHUNKS> GLINT_DEVICE bool is_special_row(const char *q_row)
 {
-    const int64_t place = (batch * p.shape.heads_q + head_q) * p.padded_q + row;
-    const char *q_row = view_row(&p.q, batch, head_q, row, Element::BYTES);
-    const uint32_t zero[4] = {0, 0, 0, 0};
     bool special = false;
 
 #pragma unroll 1
@@ -147,12 +143,85 @@ GLINT_DEVICE void make_blind_row(const struct glint_backward_params &p, int32_t 
         ld_global_u32x4(q, q_row + chunk * 16);
         for (int i = 0; i < 4; ++i)
             special |= finite_part(q[i], Element::EXPONENT, Element::BYTES) != q[i];
-        if (CLEARS)
-            st_global_u32x4(view_row(&p.dq, batch, head_q, row, Element::BYTES) + chunk * 16, zero);
     }
+    return special;
+}
+
+/* What make_delta does for a row that sees no key where LSE does not tell, because it is the sink. Its delta is finite unless dO is not. */
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Block>
+GLINT_DEVICE void make_blind_row(const struct glint_backward_params &p, const Block &block, int32_t row)
+{
+    const int64_t place = place_of(p, block, row);
+    const uint32_t zero[4] = {0, 0, 0, 0};
+
     st_global_f32(p.lse_log2 + place, GLINT_INFINITY);
-    if (special)
+    if (is_special_row<Element, ROW_CHUNKS>(row_of(p.q, block, row, Element::BYTES)))
         st_global_f32(p.delta + place, GLINT_INFINITY);
+    if (CLEARS) {
+#pragma unroll 1
+        for (uint32_t chunk = 0; chunk < ROW_CHUNKS; ++chunk)
+            st_global_u32x4(row_of(p.dq, block, row, Element::BYTES) + chunk * 16, zero);
+    }
+}
+
+/* A row that sees keys, whose LSE is the sink and whose O is 0. If its Q holds infinities, then its scores are all -inf, and nothing tells. LSE becomes
+ * +inf, so that P stays 0 when the infinities have left the tile of Q. Delta tells of them: it is NaN where dO is special, too, and else 0, which becomes
+ * -0. With that dS = P (dP - delta) is 0 still; with the infinite delta of a row that sees no key it would be NaN. */
+template <class Element, int ROW_CHUNKS, class Block>
+GLINT_DEVICE void settle_row_beside_sink(const struct glint_backward_params &p, const Block &block, int32_t row)
+{
+    const int64_t place = place_of(p, block, row);
+
+    if (!is_special_row<Element, ROW_CHUNKS>(row_of(p.q, block, row, Element::BYTES)))
+        return;
+    st_global_f32(p.lse_log2 + place, GLINT_INFINITY);
+    if (ld_global_f32(p.delta + place) == 0.0f)
+        st_global_f32(p.delta + place, float_of(GLINT_DELTA_OF_SPECIAL));
+}
+
+/* What the rows of a head of a sequence that see a key add to `total` of thread 0: exp(sink - LSE) delta. Then LSE and delta of those rows whose LSE is
+ * the sink, where they should tell more. `sums`: 32 bytes of shared memory. */
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Block, class Band>
+GLINT_DEVICE void add_sink_gradient(const struct glint_backward_params &p, const Block &block, const Band &mask, float sink,
+                                    uint32_t sums, float &total)
+{
+    const uint32_t own = sums + warp_index() * 4;
+    const float only_sink =
+        fabsf(sink) < GLINT_INFINITY ? sink : float_of(0x7fc00000u); /* LSE of a row without weights, if it is one */
+    bool some_without = false;
+    float sum = 0.0f;
+
+#pragma unroll 4
+    for (int32_t row = (int32_t)thread_index(); row < end_of(p, block); row += 256) {
+        const float lse = ld_global_f32(lse_of(p, block, row));
+        const float delta = ld_global_f32(p.delta + place_of(p, block, row));
+        const float above = sink - lse; /* 0 at most, but for rounding */
+
+        if (first_key(mask, row) <= last_key(mask, row) && lse != -GLINT_INFINITY)
+            sum = fmaf(ex2((above > 0.0f ? 0.0f : above) * 1.44269504088896340736f), delta, sum);
+        some_without |= lse == only_sink && !(fabsf(delta) > 0.0f);
+    }
+#pragma unroll 1
+    for (int32_t row = (int32_t)thread_index(); row < end_of(p, block); row += 256)
+        if (first_key(mask, row) > last_key(mask, row))
+            make_blind_row<Element, ROW_CHUNKS, CLEARS>(p, block, row);
+        else if (some_without && ld_global_f32(lse_of(p, block, row)) == only_sink &&
+                 !(fabsf(ld_global_f32(p.delta + place_of(p, block, row))) > 0.0f))
+            settle_row_beside_sink<Element, ROW_CHUNKS>(p, block, row);
+#pragma unroll
+    for (uint32_t lanes = 1; lanes < 32; lanes *= 2)
+        sum += shfl_xor(sum, lanes);
+    if (lane_index() == 0)
+        st_shared_f32(own, sum);
+    block_sync();
+    if (thread_index() == 0) {
+        float of_batch = 0.0f;
+
+        for (uint32_t warp = 0; warp < 8; ++warp)
+            of_batch += ld_shared_f32(sums + warp * 4);
+        total += of_batch;
+    }
+    block_sync();
 }
 
 /* The gradient of a head's sink: - sum of exp(sink - LSE) delta over the rows that see a key. A block has a head, and sums a sequence after another,
@@ -161,43 +230,13 @@ template <class Element, int ROW_CHUNKS, bool CLEARS, class Band>
 GLINT_DEVICE void make_sink_gradient(const struct glint_sinks_params &call, const Band &mask, uint32_t sums)
 {
     const struct glint_backward_params &p = call.base;
-    const uint32_t own = sums + warp_index() * 4;
     const int32_t head_q = (int32_t)block_index();
     const float sink = ld_global_f32(call.sinks + head_q);
     float total = 0.0f;
 
-    for (int32_t batch = 0; batch < p.shape.batch; ++batch) {
-        const int32_t head = batch * p.shape.heads_q + head_q;
-        float sum = 0.0f;
-
-#pragma unroll 4
-        for (int32_t row = (int32_t)thread_index(); row < p.shape.seqlen_q; row += 256) {
-            const float lse = ld_global_f32(p.lse + (int64_t)head * p.shape.seqlen_q + row);
-            const float delta = ld_global_f32(p.delta + head * p.padded_q + row);
-            const float above = sink - lse; /* 0 at most, but for rounding */
-
-            if (first_key(mask, row) <= last_key(mask, row) && lse != -GLINT_INFINITY)
-                sum = fmaf(ex2((above > 0.0f ? 0.0f : above) * 1.44269504088896340736f), delta, sum);
-        }
-#pragma unroll 1
-        for (int32_t row = (int32_t)thread_index(); row < p.shape.seqlen_q; row += 256)
-            if (first_key(mask, row) > last_key(mask, row))
-                make_blind_row<Element, ROW_CHUNKS, CLEARS>(p, batch, head_q, row);
-#pragma unroll
-        for (uint32_t lanes = 1; lanes < 32; lanes *= 2)
-            sum += shfl_xor(sum, lanes);
-        if (lane_index() == 0)
-            st_shared_f32(own, sum);
-        block_sync();
-        if (thread_index() == 0) {
-            float of_batch = 0.0f;
-
-            for (uint32_t warp = 0; warp < 8; ++warp)
-                of_batch += ld_shared_f32(sums + warp * 4);
-            total += of_batch;
-        }
-        block_sync();
-    }
+    for (int32_t batch = 0; batch < p.shape.batch; ++batch)
+        add_sink_gradient<Element, ROW_CHUNKS, CLEARS>(p, row_block{0, batch * p.shape.heads_q + head_q, 0, batch, head_q, 0}, mask,
+                                                       sink, sums, total);
     if (thread_index() == 0)
         st_global_f32(call.dsinks + head_q, 0.0f - total);
 }

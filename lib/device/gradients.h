@@ -275,7 +275,7 @@ GLINT_DEVICE void add_products_of(float (&d)[ROWS][COLUMNS][4], uint32_t s_lane,
 
 /* ---- NaN and infinity -------------------------------------------------------------------------------------------------------- */
 
-/* Whether LSE or delta of four queries say that their Q or dO holds any. LSE = +inf is a query that sees nothing. */
+/* Whether LSE or delta of four queries say that their Q or dO holds any. LSE = +inf is a query that sees nothing, or none of whose keys has a weight. */
 GLINT_DEVICE bool are_special(uint32_t lse, uint32_t delta)
 {
     uint32_t l[4], d[4];
@@ -285,36 +285,25 @@ GLINT_DEVICE bool are_special(uint32_t lse, uint32_t delta)
     ld_shared_u32x4(d, delta);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-        found |= (l[i] & 0x7fffffffu) > 0x7f800000u || (d[i] & 0x7f800000u) == 0x7f800000u;
+        found |= (l[i] & 0x7fffffffu) > 0x7f800000u || (d[i] & 0x7f800000u) == 0x7f800000u || d[i] == GLINT_DELTA_OF_SPECIAL;
     return found;
 }
 
-/* NaN and infinities of dO go to the dV of keys that their query sees, and then leave the tile. Those of Q only leave: their rows' LSE, and
- * so P and dS, are not finite either. `here`: the band, counted from the tile's first query and from the first key of dv, whose columns
- * are `columns`. All threads of the block call it. */
-template <class Q, int THREADS, int ROWS, int COLUMNS, class columns_t, class Band>
-GLINT_DEVICE void settle_queries(float (&dv)[ROWS][COLUMNS][4], bool keeps_dv, uint32_t q_tile, uint32_t do_tile, columns_t columns,
+/* NaN and infinities of dO go to the dV of keys that their query sees, and those of Q to the dK of these keys, 0 times them, which is NaN: such a query's
+ * dS is 0, or not finite either. Then they leave the tiles. Where scores are capped, infinities of Q leave LSE, P and delta finite: that the tile has any,
+ * the caller has found by itself; and as scores are yet to be made of them, they become large numbers, whose scores are the cap, too. `here`: the band, counted
+ * from the tile's first query and from the first key of g, dV or dK, whose columns are `columns`. All threads of the block call it. */
+template <class Q, int THREADS, bool CAPPED, int ROWS, int COLUMNS, class columns_t, class Band>
+GLINT_DEVICE void settle_queries(float (&g)[ROWS][COLUMNS][4], bool keeps_dv, uint32_t q_tile, uint32_t do_tile, columns_t columns,
                                  const Band &here)
-{
-    if (keeps_dv)
-        spread_special<Q, true>(dv, do_tile, columns, 1.0f, [&](int32_t key, int32_t query) { return sees(here, query, key); });
-    block_sync();
-    clear_special<Q, THREADS>(q_tile);
-    clear_special<Q, THREADS>(do_tile);
-    block_sync();
-}
-
-/* The same where scores are capped. Infinities of Q leave LSE, P and delta finite: that the tile has any, the caller has found by itself. To dK of
- * keys that their query sees they go by a dS of zero, which is NaN; and as scores are yet to be made of them, they become large numbers, whose scores
- * are the cap, too. */
-template <class Q, int THREADS, int ROWS, int COLUMNS, class columns_t, class Band>
-GLINT_DEVICE void settle_capped_queries(float (&g)[ROWS][COLUMNS][4], bool keeps_dv, uint32_t q_tile, uint32_t do_tile,
-                                        columns_t columns, const Band &here)
 {
     spread_special<Q, true>(g, keeps_dv ? do_tile : q_tile, columns, keeps_dv ? 1.0f : 0.0f,
                             [&](int32_t key, int32_t query) { return sees(here, query, key); });
     block_sync();
-    lower_special<Q, THREADS>(q_tile);
+    if constexpr (CAPPED)
+        lower_special<Q, THREADS>(q_tile);
+    else
+        clear_special<Q, THREADS>(q_tile);
     clear_special<Q, THREADS>(do_tile);
     block_sync();
 }

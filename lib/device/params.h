@@ -86,8 +86,8 @@ struct glint_backward_params {
     struct glint_gpu_shape shape;
     /* workspace, placed by glint_backward_layout; the first kernel of the variant fills in what the others read */
     int64_t padded_q; /* seqlen_q rounded up to GLINT_GPU_ROW_PAD */
-    float *lse_log2;  /* [batch * heads_q, padded_q]: lse * log2(e); +inf for a row that sees no key or lies past the end */
-    float *delta;     /* [batch * heads_q, padded_q]: rowsum(dO * O); 0 past the end */
+    float *lse_log2;  /* [batch * heads_q, padded_q]: lse * log2(e); +inf for a row that has no weights or lies past the end */
+    float *delta;     /* [batch * heads_q, padded_q]: rowsum(dO * O); 0 past the end; -0: see delta.h */
     float
         *dq_sum; /* fused: [batch * heads_q, padded_q, row_dim of the variant] partial sums in the kernel's own order; else NULL */
     uint32_t

@@ -136,68 +136,6 @@ GLINT_DEVICE void copy_padded_queries(uint32_t thread, const struct glint_backwa
 
 /* ---- both ---------------------------------------------------------------------------------------------------------------------- */
 
-/* make_blind_row of delta.h. */
-template <class Element, int ROW_CHUNKS, bool CLEARS, class Block>
-GLINT_DEVICE void make_ragged_blind_row(const struct glint_backward_params &p, const Block &block, int32_t row)
-{
-    const int64_t place = place_of(p, block, row);
-    const char *q_row = row_of(p.q, block, row, Element::BYTES);
-    const uint32_t zero[4] = {0, 0, 0, 0};
-    bool special = false;
-
-#pragma unroll 1
-    for (uint32_t chunk = 0; chunk < ROW_CHUNKS; ++chunk) {
-        uint32_t q[4];
-
-        ld_global_u32x4(q, q_row + chunk * 16);
-        for (int i = 0; i < 4; ++i)
-            special |= finite_part(q[i], Element::EXPONENT, Element::BYTES) != q[i];
-        if (CLEARS)
-            st_global_u32x4(row_of(p.dq, block, row, Element::BYTES) + chunk * 16, zero);
-    }
-    st_global_f32(p.lse_log2 + place, GLINT_INFINITY);
-    if (special)
-        st_global_f32(p.delta + place, GLINT_INFINITY);
-}
-
-/* What make_sink_gradient does with one sequence: its rows that see a key add exp(sink - LSE) delta to `total` of thread 0. `sums`: 32 bytes of
- * shared memory. The two share no code: the machine code of kernels without ragged sequences would be another. */
-template <class Element, int ROW_CHUNKS, bool CLEARS, class Block, class Band>
-GLINT_DEVICE void add_sink_gradient(const struct glint_backward_params &p, const Block &block, const Band &mask, float sink,
-                                    uint32_t sums, float &total)
-{
-    const uint32_t own = sums + warp_index() * 4;
-    float sum = 0.0f;
-
-#pragma unroll 4
-    for (int32_t row = (int32_t)thread_index(); row < end_of(p, block); row += 256) {
-        const float lse = ld_global_f32(lse_of(p, block, row));
-        const float delta = ld_global_f32(p.delta + place_of(p, block, row));
-        const float above = sink - lse; /* 0 at most, but for rounding */
-
-        if (first_key(mask, row) <= last_key(mask, row) && lse != -GLINT_INFINITY)
-            sum = fmaf(ex2((above > 0.0f ? 0.0f : above) * 1.44269504088896340736f), delta, sum);
-    }
-#pragma unroll 1
-    for (int32_t row = (int32_t)thread_index(); row < end_of(p, block); row += 256)
-        if (first_key(mask, row) > last_key(mask, row))
-            make_ragged_blind_row<Element, ROW_CHUNKS, CLEARS>(p, block, row);
-#pragma unroll
-    for (uint32_t lanes = 1; lanes < 32; lanes *= 2)
-        sum += shfl_xor(sum, lanes);
-    if (lane_index() == 0)
-        st_shared_f32(own, sum);
-    block_sync();
-    if (thread_index() == 0) {
-        float of_batch = 0.0f;
-
-        for (uint32_t warp = 0; warp < 8; ++warp)
-            of_batch += ld_shared_f32(sums + warp * 4);
-        total += of_batch;
-    }
-    block_sync();
-}
-
 /* The gradient of a head's sink, as make_sink_gradient makes it: each thread goes through the sequences, in their order. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Band>
 GLINT_DEVICE void make_ragged_sink_gradient(const struct glint_sinks_params &call, const struct glint_ragged &r, uint32_t sums)

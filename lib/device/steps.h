@@ -287,6 +287,9 @@ GLINT_DEVICE uint32_t finite_part(uint32_t word, const uint32_t exponent, const 
     return word;
 }
 
+/* The bits of a delta of 0, -0, that says of a query without weights that its Q holds any. Sums that begin as 0 are it only where they underflow. */
+#define GLINT_DELTA_OF_SPECIAL 0x80000000u
+
 /* Zero as long as no word holds any: their products with zero, summed. */
 GLINT_DEVICE uint32_t gather_special(uint32_t sum, uint32_t word, const uint32_t exponent, const uint32_t element_bytes)
 {

@@ -518,10 +518,10 @@ enum { LINEAR = 0, TOP_LEFT = 1, PAGES = 2 };
 static struct experiment *experiment_of(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
-    if (subject->info.pass == GLINT_BACKWARD)
-        experiment_reference(e, false);
-    else
+    if (subject->info.pass == GLINT_FORWARD || shape->sinks)
         experiment_put_minus_infinity(e, 6);
+    if (subject->info.pass == GLINT_BACKWARD) /* O = 0 and LSE = the sink in those rows */
+        experiment_reference(e, false);
     if (e->problem.kv_dtype == GLINT_E4M3) /* int8 has a scale a row alone */
         e->problem.kv_scales = (shape->detail & TOP_LEFT) != 0 ? GLINT_SCALES_HEAD : GLINT_SCALES_ROW;
     return e;

@@ -194,6 +194,30 @@ static void gradients_of_minus_infinity(struct subject *subject, const struct sh
     }
 }
 
+/* The same queries beside a sink. P = exp(-inf - sink) is 0: dQ is 0, and dV and the sinks' gradient take nothing. To dK of the keys that they see they
+ * give 0 times what Q is, which is NaN where Q is infinite; to no other key. One of them has NaN in dO, too, and its dS is NaN. */
+static void gradients_of_minus_infinity_and_sink(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    const int64_t nth = 7, dim = e->ref.head_dim;
+    experiment_put_minus_infinity(e, nth);
+    e->in[DOUT][(4 * nth - 1) * dim + dim / 2] = NAN; /* later ones see more keys */
+    experiment_reference(e, true);
+    struct results got = experiment_run_plainly(e);
+    const double bound = 8 * factor_ulp(e->math, e->dtype) + 64 * dtype_ulp(GLINT_F32);
+    for (const enum tensor *t = pass_outputs(GLINT_BACKWARD); *t != TENSORS; t++)
+        expect_near(e, *t, "special value", got.at[*t], e->exact[*t],
+                    bound * (1 + max_magnitude(e->exact[*t], tensor_count(e, *t))));
+    for (int64_t h = 0; h < shape->heads_q; h++) {
+        const double x = (double)got.dsinks[h], expected = e->exact_dsinks[h];
+        const bool both = isnan(x) && isnan(expected);
+        if (!check_within("special value", both ? 0 : fabs(x - expected),
+                          bound * (1 + max_magnitude(e->exact_dsinks, shape->heads_q))))
+            check_fail("beside scores of -inf alone the sink of head %lld has the gradient %g, exact %g", (long long)h, x,
+                       expected);
+    }
+}
+
 /* NaN or inf in the sink of a head: nothing but that head's rows, and they follow IEEE arithmetic. */
 static void special_sink(struct subject *subject, const struct shape *shape)
 {
@@ -380,14 +404,22 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         struct shape few = s;
         few.seqlen_q = 40;
         checks_add(list, gradients_of_minus_infinity, &few, "special/only_minus_inf");
-        few.seqlen_k = 13;
+        /* The kernels that the sinks' gradient is not checked of, as those of other head dims show it, take what it says of a row, too. */
+        const bool takes_sinks = subject->info.isa != GLINT_ISA_ANY || strcmp(subject->info.family, "sm80") == 0;
+        struct shape sinks = few;
+        sinks.sinks = true;
+        if (takes_sinks)
+            checks_add(list, gradients_of_minus_infinity_and_sink, &sinks, "special/sinks_only_minus_inf");
+        sinks.seqlen_k = few.seqlen_k = 13;
         checks_add(list, gradients_of_minus_infinity, &few, "special/only_minus_inf_blind_rows");
         if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0) {
-            few.mask = GLINT_MASK_BAND_TOP_LEFT;
-            few.window_left = 5;
-            few.window_right = 1;
+            sinks.mask = few.mask = GLINT_MASK_BAND_TOP_LEFT;
+            sinks.window_left = few.window_left = 5;
+            sinks.window_right = few.window_right = 1;
             checks_add(list, gradients_of_minus_infinity, &few, "special/window_only_minus_inf");
         }
+        if (takes_sinks && causal)
+            checks_add(list, gradients_of_minus_infinity_and_sink, &sinks, "special/sinks_only_minus_inf_blind_rows");
     }
     struct shape none = s; /* some tiles of queries */
     none.seqlen_q = (int64_t)subject->info.tile_m + 9;

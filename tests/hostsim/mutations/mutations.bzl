@@ -709,6 +709,7 @@ _MEMORY = [
 _ANSWER = ["answer"]
 _LENGTHS_CASES = ["lengths/*"]
 _RAGGED_CASES = ["ragged/*"]
+_BESIDE_SINK = ["special/sinks_only_minus_inf*"]
 _RAGGED_PAGES_CASES = ["ragged_pages/*"]
 
 _ARITHMETIC = [
@@ -730,7 +731,7 @@ _ARITHMETIC = [
     _fault("fwd_band", "warp_leaves_out_a_window", "a block whose first key a warp does not see", "block * TILE_N + (TILE_N - 1) < query0 + band.left", "block * TILE_N < query0 + band.left", _ANSWER),
     _fault("fwd_band", "copies_before_the_tensor", "the block before the first one is copied", "block > blocks.first, i", "block >= blocks.first, i", ["bounds"], count = 6),
     _fault("bwd_band", "sinks_of_blind_rows", "rows that see no key give to the sinks' gradient", "first_key(mask, row) <= last_key(mask, row) && lse != -GLINT_INFINITY", "lse != -GLINT_INFINITY", _ANSWER, cases = ["accuracy/window_sinks_blind_rows", "special/sinks_nan_in_blind_rows"]),
-    _fault("bwd_band", "sums_of_sinks_overwritten", "no barrier between the sums of one sequence and those of the next", "            total += of_batch;\n        }\n        block_sync();\n", "            total += of_batch;\n        }\n", ["race"], cases = ["accuracy/window_sinks_blind_rows"]),
+    _fault("bwd_band", "sums_of_sinks_overwritten", "no barrier between the sums of one sequence and those of the next", "        total += of_batch;\n    }\n    block_sync();\n", "        total += of_batch;\n    }\n", ["race"], cases = ["accuracy/window_sinks_blind_rows"]),
     _fault("bwd_band", "turns_begin_at_key_0", "the first key block of a query block waits for those before it, which never come", "first_key(mask, block.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N", "0", ["deadlock"]),
     _fault("bwd_band", "first_block_of_a_window_adds", "the first key block adds dQ to what nobody has stored", "Band::LEFT ? key0 <= first : key0 == 0", "key0 == 0", ["uninitialised", "answer"]),
     _fault("bwd_band", "walk_ends_for_the_first_key", "the last block of queries that see a key", "last_query / TILE_M) : last_m", "(last_query - TILE_N + 1) / TILE_M) : last_m", ["answer", "deadlock"]),
@@ -955,6 +956,11 @@ _ARITHMETIC = [
         _ANSWER,
         cases = ["special/only_minus_inf"],
     ),
+    _fault("bwd", "queries_beside_a_sink_not_found", "infinities of a query without weights meet a dS of zero", "d[i] == GLINT_DELTA_OF_SPECIAL", "false", _ANSWER, cases = _BESIDE_SINK),
+    _fault("bwd", "queries_beside_a_sink_have_weights", "P of a query whose infinities have left the tile", "    st_global_f32(p.lse_log2 + place, GLINT_INFINITY);\n    if (ld_global_f32(p.delta + place) == 0.0f)", "    if (ld_global_f32(p.delta + place) == 0.0f)", _ANSWER, cases = _BESIDE_SINK),
+    _fault("bwd", "queries_beside_a_sink_see_nothing", "delta of a query without weights, which dS = 0 (dP - delta) is made of", "st_global_f32(p.delta + place, float_of(GLINT_DELTA_OF_SPECIAL));", "st_global_f32(p.delta + place, GLINT_INFINITY);", _ANSWER, cases = _BESIDE_SINK),
+    _fault("bwd", "infinities_beside_a_sink_lost", "those of Q leave the tile, and dK of the keys that the query sees has none", "keeps_dv ? do_tile : q_tile, columns", "do_tile, columns", _ANSWER, cases = _BESIDE_SINK),
+    _fault("bwd_padded", "sinks_of_minus_infinity_are_sinks", "queries without a score or a sink above -inf", "fabsf(sink) < GLINT_INFINITY ? sink : float_of(0x7fc00000u)", "sink", _ANSWER, cases = ["law/no_sinks_blind_rows"]),
     _fault("bwd", "backward_mask_one_off", "the diagonal, for even queries", "mt * 8 < first", "mt * 8 <= first", _ANSWER),
     _fault(
         "bwd",
