@@ -95,7 +95,7 @@ $ else
 $ end
     if (work.row0 < 0)
         return;
-    const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;
+    const int32_t seqlen_k = work.own.seqlen_k;
     const int32_t head_kv = work.head, key0 = work.row0;
 
 $ else
@@ -108,7 +108,7 @@ $ if not lengths then
 
 $ end
 $ if lengths then
-    const ${band} mask = {work.own.left, work.own.right, seqlen_q, seqlen_k};
+    const ${band} mask = mask_of<${band}>(work.own);
 $ elseif bounds_first then
     const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
 $ elseif causal then

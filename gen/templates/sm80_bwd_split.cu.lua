@@ -61,7 +61,7 @@ $ else
     const int32_t head_kv = work.head_q / p.shape.group;
 $ end
 $ if lengths then
-    const ${band} mask = {work.own.left, work.own.right, seqlen_q, seqlen_k};
+    const ${band} mask = mask_of<${band}>(work.own);
 $ elseif bounds_first then
     const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
 $ elseif causal then

@@ -134,10 +134,12 @@ $ else
     const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
     const int32_t head_kv = work.head_q / p.shape.group;
 $ end
-$ if bounds_first then
-    const ${band} mask = {${lengths and "own.left, own.right" or "p.shape.mask_first, p.shape.mask_offset"}, seqlen_q, seqlen_k};
+$ if lengths then
+    const ${band} mask = mask_of<${band}>(own);
+$ elseif bounds_first then
+    const ${band} mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
 $ elseif causal then
-    const ${band} mask = {0, ${lengths and "own.right" or "p.shape.mask_offset"}, seqlen_q, seqlen_k};
+    const ${band} mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
 $ else
     const ${band} mask = {0, 0, seqlen_q, seqlen_k};
 $ end
@@ -311,7 +313,7 @@ $ end
     join_sums(rows.sum, ${warp});
 $ if ragged then
     const struct ragged_tile end = get_ragged_tile(kept_mask);
-    const ${band} end_mask = {end.own.left, end.own.right, end.own.seqlen_q, end.own.seqlen_k};
+    const ${band} end_mask = mask_of<${band}>(end.own);
     const int32_t end_query = end_mask.seqlen_q, first_row = end.row0 + (int32_t)group * WARP_ROWS;
 $ else
     const struct query_block end = find_query_block<TILE_M>(p.shape, 1);

@@ -26,6 +26,12 @@ template <class Call> GLINT_DEVICE void find_sides(struct sequence &own, const C
     own.right = p.window_right < 0 ? own.seqlen_k : min(offset + p.window_right, own.seqlen_k);
 }
 
+/* Its band. A side that is not read is 0: one that waits in shared memory costs nothing then. */
+template <class Band> GLINT_DEVICE Band mask_of(const struct sequence &own)
+{
+    return {Band::LEFT ? own.left : 0, Band::RIGHT ? own.right : 0, own.seqlen_q, own.seqlen_k};
+}
+
 GLINT_DEVICE struct sequence find_sequence(const struct glint_lengths_params &p, int32_t batch)
 {
     struct sequence own;

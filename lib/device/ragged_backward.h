@@ -44,12 +44,6 @@ template <int ROW_CHUNKS> GLINT_DEVICE struct ragged_row_block row_block_of(cons
             (int32_t)ld_shared_u32(kept + 32),           tile.own.seqlen_q, r.rows_q};
 }
 
-/* The band of a sequence. */
-template <class Band> GLINT_DEVICE Band mask_of(const struct sequence &own)
-{
-    return {own.left, own.right, own.seqlen_q, own.seqlen_k};
-}
-
 /* ---- a padded batch: tensors are laid out for the bounds --------------------------------------------------------------------- */
 
 /* A sequence of a call, as find_sequence finds it for the forward pass; the word for a fault, as note_fault. */
