@@ -132,7 +132,7 @@ int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t 
  * both a block's length and how many of a head run together go with seqlen. That many from 4096 on, and before it at least 4096 / head_dim.
  *
  * With a window neighbouring blocks of a head add to the same few rows of dQ. The more of them run together, the more they wait for each other. So the
- * queries that see a block of keys stand for seqlen: 2^16 / queries. Measured at 8192 keys, a window of 512, head_dim 64:
+ * queries that see a block of keys, all of them at most, stand for seqlen: 2^16 / queries. Measured at 8192 keys, a window of 512, head_dim 64:
  *   heads      2    8   16   32   64
  *   TFLOP/s  238  259  269  279  291 */
 int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t tile_n)
@@ -140,12 +140,13 @@ int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32
     const int masked = shape->mask_offset < shape->seqlen_k;
     const int window = shape->mask_first > -shape->seqlen_q;
     const int64_t longest = shape->seqlen_q > shape->seqlen_k ? shape->seqlen_q : shape->seqlen_k, some = longest > 0 ? longest : 1;
-    const int64_t queries = (int64_t)shape->mask_offset - shape->mask_first + tile_n;
+    const int64_t span = (int64_t)shape->mask_offset - shape->mask_first + tile_n; /* of queries that could see a block of keys */
+    const int64_t given = shape->seqlen_q > 0 ? shape->seqlen_q : 1, queries = span < given ? span : given;
     const int64_t fits = (INT64_C(1) << 22) / some / (int64_t)head_dim;
     const int64_t bound = masked ? 4096 / (int64_t)head_dim : (1 << 18) / (int64_t)head_dim / (int64_t)head_dim;
     const int64_t more = fits > bound ? fits : bound, less = fits > bound ? bound : fits;
     const int64_t whole = !masked ? less : some < 4096 ? more : (1 << 16) / some;
-    const int64_t wanted = window && queries < some ? (1 << 16) / queries : whole;
+    const int64_t wanted = window && span < some ? (1 << 16) / queries : whole;
     const int64_t all = (int64_t)shape->batch * shape->heads_kv;
     int64_t heads = 1;
 

@@ -1049,7 +1049,20 @@ START_TEST(sections_of_persistent_blocks)
     ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 32); /* all */
     window.mask_first = -8191;
     ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 8);
+    /* Fewer queries than a window of 4096 keys has: 2^16 / 256 heads, and all where there are none. */
+    window = (struct glint_gpu_shape){.batch = 16,
+                                      .heads_q = 32,
+                                      .heads_kv = 32,
+                                      .group = 1,
+                                      .seqlen_q = 256,
+                                      .seqlen_k = 8192,
+                                      .mask_first = 7936 - 4095,
+                                      .mask_offset = 7936};
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 256);
+    window.seqlen_q = 0;
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 16 * 32);
     /* The widest band that there is: no overflow. */
+    window.batch = 1;
     window.seqlen_q = window.seqlen_k = GLINT_MAX_EXTENT;
     window.mask_first = 1 - GLINT_MAX_EXTENT;
     window.mask_offset = GLINT_MAX_EXTENT - 1;
