@@ -186,7 +186,8 @@ static inline struct glint_cpu_keys glint_cpu_keys_at(const struct glint_problem
 {
     if (p->page_rows == 0)
         return (struct glint_cpu_keys){sequence, key, INT64_MAX};
-    const int64_t row = key & (p->page_rows - 1), page = page_table[sequence * p->pages_per_sequence + key / p->page_rows];
+    const int64_t row = key & (p->page_rows - 1),
+                  page = page_table[sequence * p->pages_per_sequence + (key >> __builtin_ctzll((uint64_t)p->page_rows))];
     return (struct glint_cpu_keys){page < 0 ? 0 : page < p->pages ? page : p->pages - 1, row, p->page_rows - row};
 }
 

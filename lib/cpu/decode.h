@@ -166,12 +166,6 @@ GLINT_INLINE int glint_dec_element(int i)
     return i / FLOATS * FLOATS + i % GLINT_CPU_LANES * T + i % FLOATS / GLINT_CPU_LANES;
 }
 
-GLINT_INLINE void glint_ask_for_row(const glint_kv *row)
-{
-    for (size_t i = 0; i < HEAD_DIM * sizeof *row; i += 64)
-        __builtin_prefetch((const char *)row + i, 0, 3);
-}
-
 /* ---- sums over lanes -------------------------------------------------------------------------------------------------------------- */
 
 #if defined(__clang__)
@@ -193,13 +187,10 @@ GLINT_INLINE glint_vec glint_permute_vec(glint_vec x, glint_veci index)
 #endif
 }
 
-/* Lane i of the result is the sum over the lanes of x[i]. Each level halves the vectors, so a sum costs about three instructions. */
-GLINT_INLINE glint_vec glint_sum_lanes(const glint_vec x[GLINT_CPU_LANES])
+/* Sums over lanes: with x[i] for i < GLINT_CPU_LANES, glint_sum_quads of the vectors glint_sum_quad(x + 4 j) has in lane i the sum of x[i]. Each
+ * level halves the vectors, so a sum costs about three instructions. */
+GLINT_INLINE glint_vec glint_sum_quad(const glint_vec a[4])
 {
-    glint_vec four[GLINT_CPU_LANES / 4];
-    GLINT_UNROLL
-    for (int i = 0; i < GLINT_CPU_LANES / 4; i++) {
-        const glint_vec *a = x + 4 * i;
 #if GLINT_CPU_LANES == 16
 #define EACH_QUARTER(a, b, c, d) a, b, c, d, a + 4, b + 4, c + 4, d + 4, a + 8, b + 8, c + 8, d + 8, a + 12, b + 12, c + 12, d + 12
 #elif GLINT_CPU_LANES == 8
@@ -207,15 +198,17 @@ GLINT_INLINE glint_vec glint_sum_lanes(const glint_vec x[GLINT_CPU_LANES])
 #else
 #define EACH_QUARTER(a, b, c, d) a, b, c, d
 #endif
-        enum { Y = GLINT_CPU_LANES };
-        const glint_vec ab = GLINT_SHUFFLE_VEC(a[0], a[1], EACH_QUARTER(0, Y, 1, Y + 1)) +
-                             GLINT_SHUFFLE_VEC(a[0], a[1], EACH_QUARTER(2, Y + 2, 3, Y + 3));
-        const glint_vec cd = GLINT_SHUFFLE_VEC(a[2], a[3], EACH_QUARTER(0, Y, 1, Y + 1)) +
-                             GLINT_SHUFFLE_VEC(a[2], a[3], EACH_QUARTER(2, Y + 2, 3, Y + 3));
-        four[i] =
-            GLINT_SHUFFLE_VEC(ab, cd, EACH_QUARTER(0, 1, Y, Y + 1)) + GLINT_SHUFFLE_VEC(ab, cd, EACH_QUARTER(2, 3, Y + 2, Y + 3));
+    enum { Y = GLINT_CPU_LANES };
+    const glint_vec ab = GLINT_SHUFFLE_VEC(a[0], a[1], EACH_QUARTER(0, Y, 1, Y + 1)) +
+                         GLINT_SHUFFLE_VEC(a[0], a[1], EACH_QUARTER(2, Y + 2, 3, Y + 3));
+    const glint_vec cd = GLINT_SHUFFLE_VEC(a[2], a[3], EACH_QUARTER(0, Y, 1, Y + 1)) +
+                         GLINT_SHUFFLE_VEC(a[2], a[3], EACH_QUARTER(2, Y + 2, 3, Y + 3));
+    return GLINT_SHUFFLE_VEC(ab, cd, EACH_QUARTER(0, 1, Y, Y + 1)) + GLINT_SHUFFLE_VEC(ab, cd, EACH_QUARTER(2, 3, Y + 2, Y + 3));
 #undef EACH_QUARTER
-    }
+}
+
+GLINT_INLINE glint_vec glint_sum_quads(const glint_vec four[GLINT_CPU_LANES / 4])
+{
 #if GLINT_CPU_LANES == 16
     const glint_vec low = GLINT_SHUFFLE_VEC(four[0], four[1], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
                           GLINT_SHUFFLE_VEC(four[0], four[1], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
@@ -233,36 +226,46 @@ GLINT_INLINE glint_vec glint_sum_lanes(const glint_vec x[GLINT_CPU_LANES])
 
 /* ---- a chunk ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Into the second-level cache. */
-GLINT_INLINE void glint_ask_early_for_row(const glint_kv *row)
-{
-    for (size_t i = 0; i < HEAD_DIM * sizeof *row; i += 64)
-        __builtin_prefetch((const char *)row + i, 0, 2);
-}
-
 /* A block of rows of K or V. While they are used, those that are used next are brought into the first-level cache, and `far` rows, which are
- * used a chunk of K or of V later, into the second-level one. */
+ * used a chunk of K or of V later, into the second-level one. dense: rows follow one another without a gap, and are not in pages. */
 struct glint_dec_rows {
     const glint_kv *row, *next, *far;
     ptrdiff_t stride, next_stride, far_stride;
     int64_t rows, next_rows, far_rows;
+    bool dense;
 };
 
-/* Unrolled whole, gcc converts many vectors before it uses the first one, and spills them. */
+/* A loop that stays one. Unrolled whole, gcc converts many vectors before it uses the first one, and spills them. */
 #if defined(__clang__)
 #define GLINT_ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define GLINT_ROLLED _Pragma("GCC unroll 1")
 #endif
 
-/* Vector i of GLINT_DEC_SUMS / few rows of K, times that of `few` rows of Q. (A division in a loop's condition would be checked by UBSan,
- * and the loop not unrolled.) */
-GLINT_INLINE void glint_dec_add_products(const int few, glint_vec sum[GLINT_DEC_SUMS], const float *q,
-                                         const glint_kv *const row[GLINT_DEC_SUMS], int i)
+/* Asks for what the row `key` has beside it, by one instruction for the lines of all rows: unrolled, decode from memory takes 1.1 times as long. */
+GLINT_INLINE void glint_dec_ask(const struct glint_dec_rows *x, int64_t key)
 {
-    const int step = GLINT_DEC_SUMS / few;
+    enum { BYTES = HEAD_DIM * sizeof(glint_kv) };
+    if (key < x->next_rows) {
+        const char *line = (const char *)(x->next + key * x->next_stride), *end = line + BYTES;
+        GLINT_ROLLED
+        for (; line < end; line += 64)
+            __builtin_prefetch(line, 0, 3);
+    }
+    if (key < x->far_rows) {
+        const char *line = (const char *)(x->far + key * x->far_stride), *end = line + BYTES;
+        GLINT_ROLLED
+        for (; line < end; line += 64)
+            __builtin_prefetch(line, 0, 2);
+    }
+}
+
+/* Vector i of `keys` rows of K, times that of `few` rows of Q. */
+GLINT_INLINE void glint_dec_add_products(const int few, const int keys, glint_vec *sum, const float *q, const glint_kv *const *row,
+                                         int i)
+{
     GLINT_UNROLL
-    for (int j = 0; j < step; j++) {
+    for (int j = 0; j < keys; j++) {
         const glint_vec kv = glint_row_vector(row[j], i);
         GLINT_UNROLL
         for (int r = 0; r < few; r++)
@@ -270,35 +273,67 @@ GLINT_INLINE void glint_dec_add_products(const int few, glint_vec sum[GLINT_DEC_
     }
 }
 
-/* s[key][few] = K Q^T. q [few][GLINT_DEC_DIM] is scaled already. Sums are made for GLINT_DEC_SUMS / few keys at a time; past the last key
- * they are of the last key again, and the caller overwrites them. */
+/* Are K and V left to hardware's own streams? Those of two bytes, for one row of Q that stays in registers, where rows follow one another without
+ * a gap: then rows are read one by one, their lines in order, and none is asked for. Two rows side by side in one page of memory halve what
+ * hardware brings (bench/results/cpu_decode_notes.md). */
+GLINT_INLINE bool glint_dec_streams(const int few)
+{
+    return GLINT_CPU_LANES == 16 && few == 1 && sizeof(glint_kv) == 2 && GLINT_DEC_VECS <= GLINT_DEC_HALF / 2;
+}
+
+/* s[key][few] = K Q^T. q [few][GLINT_DEC_DIM] is scaled already. Sums are made for GLINT_DEC_SUMS / few keys at a time, four of which are read
+ * at a time; past the last key they are of the last key again, and the caller overwrites them. */
 GLINT_INLINE void glint_dec_scores(const int few, float *s, const float *q, const struct glint_dec_rows *k)
 {
-    enum { SUMS = GLINT_DEC_SUMS, STEP = GLINT_CPU_TOGETHER > 2 ? GLINT_CPU_TOGETHER : 2 };
-    const int step = SUMS / few;
+    enum { SUMS = GLINT_DEC_SUMS, GROUP = 4, STEP = GLINT_CPU_TOGETHER > 2 ? GLINT_CPU_TOGETHER : 2 };
+    const int step = SUMS / few, group = step < GROUP ? step : GROUP;
+    const bool streams = glint_dec_streams(few);
+    glint_vec kept[GLINT_DEC_VECS];
+    if (streams) {
+        GLINT_UNROLL
+        for (int i = 0; i < GLINT_DEC_VECS; i++)
+            kept[i] = glint_load(q + i * GLINT_CPU_LANES);
+    }
     for (int64_t key = 0; key < k->rows; key += step) {
-        const glint_kv *row[SUMS];
-        GLINT_UNROLL
-        for (int j = 0; j < step; j++) {
-            row[j] = k->row + (key + j < k->rows ? key + j : k->rows - 1) * k->stride;
-            if (key + j < k->next_rows)
-                glint_ask_for_row(k->next + (key + j) * k->next_stride);
-            if (key + j < k->far_rows)
-                glint_ask_early_for_row(k->far + (key + j) * k->far_stride);
-        }
-        glint_vec sum[SUMS] = {0};
+        glint_vec four[SUMS / 4];
         GLINT_ROLLED
-        for (int i = 0; i < GLINT_DEC_WHOLE / STEP * STEP; i += STEP) {
+        for (int g = 0; g < step; g += group) {
+            const glint_kv *row[GROUP];
             GLINT_UNROLL
-            for (int j = 0; j < STEP; j++)
-                glint_dec_add_products(few, sum, q, row, i + j);
+            for (int j = 0; j < group; j++)
+                row[j] = k->row + (key + g + j < k->rows ? key + g + j : k->rows - 1) * k->stride;
+            if (!streams || !k->dense) {
+                GLINT_ROLLED
+                for (int j = 0; j < group; j++)
+                    glint_dec_ask(k, key + g + j);
+            }
+            glint_vec sum[SUMS] = {0};
+            if (streams) {
+                GLINT_UNROLL
+                for (int j = 0; j < group; j++) {
+                    GLINT_UNROLL
+                    for (int i = 0; i < GLINT_DEC_VECS; i++)
+                        sum[j] += glint_row_vector(row[j], i) * kept[i];
+                    __asm__ volatile("" ::: "memory"); /* a compiler would read two rows at a time */
+                }
+            } else {
+                GLINT_ROLLED
+                for (int i = 0; i < GLINT_DEC_WHOLE / STEP * STEP; i += STEP) {
+                    GLINT_UNROLL
+                    for (int j = 0; j < STEP; j++)
+                        glint_dec_add_products(few, group, sum, q, row, i + j);
+                }
+                GLINT_UNROLL
+                for (int i = GLINT_DEC_WHOLE / STEP * STEP; i < GLINT_DEC_VECS; i++)
+                    glint_dec_add_products(few, group, sum, q, row, i);
+            }
+            GLINT_UNROLL
+            for (int i = 0; i < group * few / 4; i++)
+                four[g * few / 4 + i] = glint_sum_quad(sum + 4 * i);
         }
-        GLINT_UNROLL
-        for (int i = GLINT_DEC_WHOLE / STEP * STEP; i < GLINT_DEC_VECS; i++)
-            glint_dec_add_products(few, sum, q, row, i);
         GLINT_UNROLL
         for (int i = 0; i < SUMS; i += GLINT_CPU_LANES)
-            glint_store(s + key * few + i, glint_sum_lanes(sum + i));
+            glint_store(s + key * few + i, glint_sum_quads(four + i / 4));
     }
 }
 
@@ -366,10 +401,8 @@ GLINT_INLINE void glint_dec_values_slice(const int few, const int vecs, const in
     }
     for (int64_t key = 0; key < v->rows; key++) {
         const glint_kv *row = v->row + key * v->stride;
-        if (at == 0 && key < v->next_rows)
-            glint_ask_for_row(v->next + key * v->next_stride);
-        if (at == 0 && key < v->far_rows)
-            glint_ask_early_for_row(v->far + key * v->far_stride);
+        if (at == 0 && (!glint_dec_streams(few) || !v->dense))
+            glint_dec_ask(v, key);
         GLINT_UNROLL
         for (int i = 0; i < vecs; i++) {
             const glint_vec vv = glint_row_vector(row, at + i);
