@@ -66,7 +66,7 @@ int main(void)
          GLINT_TILE_MULTIPLY_ADD(3, 5, 7));
     glint_vec total = glint_splat(0.0f);
     RATE("weights of 16 queries by 16 keys, of 64 keys", 4,
-         total += glint_amx_weights(p, s, 64, glint_splat(0.18f), glint_splat(1.0f)));
+         total += glint_tile_weights(p, s, 64, glint_splat(0.18f), glint_splat(1.0f)));
     glint_tiles_end(&found);
     free(memory);
     return total[0] < 0.0f;

@@ -78,6 +78,7 @@ static struct set find_set(enum glint_isa isa)
 #if defined(__x86_64__)
     case GLINT_ISA_X86_64: return (struct set){chains_baseline, 4, read_baseline};
     case GLINT_ISA_X86_64_V3: return __builtin_cpu_supports("fma") ? (struct set){chains_v3, 8, read_v3} : none;
+    case GLINT_ISA_X86_64_BF16:
     case GLINT_ISA_X86_64_AMX: /* the peak of its vectors; tiles go beyond it */
     case GLINT_ISA_X86_64_V4: return __builtin_cpu_supports("avx512f") ? (struct set){chains_v4, 16, read_v4} : none;
 #else

@@ -43,6 +43,9 @@ struct glint_backend {
     /* Can the device run this row, which is of one of the backend's families? */
     bool (*runs)(const struct glint_context *context, uint32_t index);
 
+    /* Does the device run this row no faster than those of a lower instruction set? NULL: none. */
+    bool (*slow)(const struct glint_context *context, uint32_t index);
+
     /* Lays out workspace and launches for a problem that the row fits. false: a count does not fit. Pure. */
     bool (*plan)(const struct glint_variant *row, const struct glint_problem *problem, uint32_t concurrency,
                  struct glint_family_plan *plan);

@@ -106,6 +106,13 @@ static int64_t family(const struct glint_variant *row, const struct question *q)
     return -(int64_t)row->family->rank;
 }
 
+/* A row that the device runs no faster than what a lower instruction set has for it: last of its family. */
+static int64_t slow(const struct glint_variant *row, const struct question *q)
+{
+    const struct glint_backend *backend = row->family->backend;
+    return backend->slow && backend->slow(q->context, (uint32_t)(row - glint_variants)) ? 1 : 0;
+}
+
 static int64_t isa(const struct glint_variant *row, const struct question *q)
 {
     (void)q;
@@ -146,6 +153,7 @@ static const struct {
     {too_short, "which is slower with so few queries and keys (least)"},
     {family, "of an older family"},
     {reach, "as the spec means rows for lengths (up_to, both_up_to)"},
+    {slow, "of an instruction set that this CPU is not known to run faster"},
     {isa, "of a lower instruction set"},
     {architecture, "made for older architectures"},
     {padded_work, "whose tile computes more beyond the lengths"},

@@ -168,12 +168,13 @@ enum glint_device_kind {
 
 /* Instruction sets of the CPU family, lowest first within an architecture. */
 enum glint_isa {
-    GLINT_ISA_ANY = 0,        /* as an option: no cap, take the best that the CPU has */
-    GLINT_ISA_X86_64 = 1,     /* baseline: SSE2 */
-    GLINT_ISA_X86_64_V3 = 2,  /* AVX2, FMA, F16C */
-    GLINT_ISA_X86_64_V4 = 3,  /* AVX-512 F, BW, CD, DQ, VL */
-    GLINT_ISA_X86_64_AMX = 4, /* also AVX-512 BF16 and tiles, AMX-BF16: for GLINT_BF16, where glint_options.amx is set */
-    GLINT_ISA_AARCH64 = 16    /* Armv8.0-A with Advanced SIMD */
+    GLINT_ISA_ANY = 0,         /* as an option: no cap, take the best that the CPU has */
+    GLINT_ISA_X86_64 = 1,      /* baseline: SSE2 */
+    GLINT_ISA_X86_64_V3 = 2,   /* AVX2, FMA, F16C */
+    GLINT_ISA_X86_64_V4 = 3,   /* AVX-512 F, BW, CD, DQ, VL */
+    GLINT_ISA_X86_64_BF16 = 4, /* also AVX-512 BF16: for GLINT_BF16, forward and backward; glint_plan takes it on AMD's CPUs */
+    GLINT_ISA_X86_64_AMX = 5,  /* also tiles, AMX-BF16: for GLINT_BF16, where glint_options.amx is set */
+    GLINT_ISA_AARCH64 = 16     /* Armv8.0-A with Advanced SIMD */
 };
 
 /* The name of an instruction set in a spec and in a variant's name, such as "x86_64_v3"; NULL for GLINT_ISA_ANY and for numbers that are none.
@@ -226,7 +227,7 @@ enum glint_status glint_context_close(struct glint_context *context);
 struct glint_device_info {
     uint32_t struct_size;
     uint32_t device;          /* GLINT_DEVICE_CPU or GLINT_DEVICE_CUDA */
-    uint32_t isa;             /* CPU: the best enum glint_isa in use; else 0 */
+    uint32_t isa;             /* CPU: the best enum glint_isa in use, of those that glint_plan takes before lower ones; else 0 */
     int32_t cuda_device;      /* GPU ordinal, else -1 */
     uint32_t sm;              /* GPU: compute capability, 10 * major + minor; else 0 */
     uint32_t concurrency;     /* CPU: the executor's; GPU: multiprocessors */
@@ -373,8 +374,10 @@ struct glint_plan {
  * On refusal *plan is untouched and glint_explain says what to change. Of several variants for one key the rule of lib/choose.c takes one,
  * and glint_explain says what it decided by. A variant whose alignment the strides do not have is passed over as long as another takes them.
  * Batch and heads play no part, so a sequence's result does not depend on what it is batched with; nor do lengths choose between
- * TF32 and TF32X3 of enum glint_math (glint_plan_variant does). Where a spec has AMX in the forward pass and not in decode, or the reverse, few queries
- * are multiplied otherwise than many. */
+ * TF32 and TF32X3 of enum glint_math (glint_plan_variant does). Where AMX or AVX-512 BF16 has rows for the forward pass and not for decode, as AVX-512 BF16
+ * never has, or the reverse, few queries are multiplied otherwise than many.
+ * AVX-512 BF16 is taken where it is known to be faster than AVX-512: on AMD's CPUs, whose vdpbf16ps does 32 products in a multiply-add's time. On
+ * others its rows come last, and glint_plan_variant takes them. */
 enum glint_status glint_plan(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                              struct glint_plan *plan);
 
@@ -594,8 +597,8 @@ enum glint_status glint_explain_merge(const struct glint_context *context, const
 
 /* ---- the table ---------------------------------------------------------------------------------------------------------- */
 
-/* How two numbers are multiplied. Sums are float32 always. BF16 is that of GLINT_BF16 on a CPU with AMX; GPU rows of 16 bits round P and dS to the
- * storage too, keep what is below 2^-126, and are called NATIVE. TF32 and TF32X3 are for GLINT_F32 on a GPU, whose tensor cores take factors of 11
+/* How two numbers are multiplied. Sums are float32 always. BF16 is that of GLINT_BF16 on a CPU with AMX or AVX-512 BF16; GPU rows of 16 bits round P and
+ * dS to the storage too, keep what is below 2^-126, and are called NATIVE. TF32 and TF32X3 are for GLINT_F32 on a GPU, whose tensor cores take factors of 11
  * significant bits (and denormals in steps of 2^-136). TF32 rounds each factor to that, so a product is off by up to 2^-10 of itself.
  * TF32X3 splits each factor into a sum of two such numbers and adds three products of them, which is as good as float32. */
 enum glint_math {

@@ -6,7 +6,7 @@ return {
   head_dims = { 32, 64, 96, 128, 192, 256 },
   masks = { "none", "causal" },
   families = {
-    cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4", "x86_64_amx", "aarch64" } },
+    cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4", "x86_64_bf16", "x86_64_amx", "aarch64" } },
     sm80 = { archs = { 80, 86, 87, 89, 90, 100, 110, 120 } },
     sm90a = { archs = { "90a" }, passes = { "fwd", "bwd" }, dtypes = { "f16", "bf16" }, head_dims = { 64, 96, 128, 192, 256 } },
   },

@@ -42,6 +42,12 @@ def glint_repositories():
         spec = "//tests/specs:amx.lua",
     )
 
+    # Kernels for AVX-512 BF16, beside rows of AVX-512.
+    glint_spec(
+        name = "dot_spec",
+        spec = "//tests/specs:dot.lua",
+    )
+
     # Hopper's kernels.
     glint_spec(
         name = "sm90a_spec",

@@ -13,7 +13,8 @@ local L1, L2 = 32 * KIB, 512 * KIB -- for explain: the smallest caches that an x
 
 -- lanes: 32-bit floats in a vector; registers: vector registers; rows x vecs: the register tile of the micro-kernel, vectors of
 -- queries by rows of keys (or head_dim). 6 rows keep the FMA pipes full with latency 4 on two ports; vecs fills the register file.
--- dtypes, kv_dtypes, passes: those that it has kernels for, when not all.
+-- dtypes, kv_dtypes, passes: those that it has kernels for, when not all. products: the header of lib/cpu whose products of bf16 kernels take,
+-- with matrices in tiles of lib/cpu/tiles.h; without it they are float32's.
 local ISAS = {
   x86_64 = { lanes = 4, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64" },
     what = "baseline x86-64 (SSE2)" },
@@ -21,8 +22,11 @@ local ISAS = {
     what = "x86-64-v3 (AVX2, FMA, F16C)" },
   x86_64_v4 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64",
     copts = { "-march=x86-64-v4" }, what = "x86-64-v4 (AVX-512)" },
+  x86_64_bf16 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, kv_dtypes = { "same" },
+    passes = { "fwd", "bwd" }, products = "dot",
+    copts = { "-march=x86-64-v4", "-mavx512bf16" }, what = "AVX-512 BF16 (vdpbf16ps)" },
   x86_64_amx = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, kv_dtypes = { "same" },
-    amx = true,
+    products = "amx",
     copts = { "-march=x86-64-v4", "-mavx512bf16" }, what = "AMX-BF16 tiles, softmax in AVX-512" },
   aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64", copts = { "-march=armv8-a", "-mno-outline-atomics" },
     what = "AArch64 (Advanced SIMD)" },
@@ -31,17 +35,17 @@ local ISA_NAMES = text.sorted_keys(ISAS)
 
 local isa_list = schema.list(schema.choice(ISA_NAMES))
 
-local AMX_PANEL, AMX_STEP = 32, 32 -- of lib/cpu/amx.h: queries that are worked on together, terms of a tile product
-local AMX_BLOCK = 64 -- of lib/cpu/cpu.h: keys whose scores are made together, forward
+local PANEL, STEP = 32, 32 -- of lib/cpu/tiles.h: queries that are worked on together, terms of a tile product
+local BLOCK = 64 -- of lib/cpu/cpu.h: keys whose scores are made together, forward
 local AMX_DEC_PANEL = 8 -- of lib/cpu/amx_decode.h: rows that are worked on together
 
--- The same in tiles of AMX, where what is packed is bf16, in whole steps of head_dim.
-local function amx_working_set(record)
-  local m, n, d = record.m, record.n, (record.head_dim + AMX_STEP - 1) // AMX_STEP * AMX_STEP
-  local parts = { { "Q", 2 * m * d }, { "O", 4 * m * d }, { "S of a block", 4 * AMX_PANEL * AMX_BLOCK },
-    { "P of a panel", 2 * AMX_PANEL * n }, { "K", 2 * n * d }, { "V", 2 * n * d } }
+-- The same in tiles, where what is packed is bf16, in whole steps of head_dim.
+local function tiles_working_set(record)
+  local m, n, d = record.m, record.n, (record.head_dim + STEP - 1) // STEP * STEP
+  local parts = { { "Q", 2 * m * d }, { "O", 4 * m * d }, { "S of a block", 4 * PANEL * BLOCK },
+    { "P of a panel", 2 * PANEL * n }, { "K", 2 * n * d }, { "V", 2 * n * d } }
   if record.pass == "bwd" then
-    parts = { { "Q and dO", 8 * m * d }, { "dQ", 4 * m * d }, { "S and dP of a panel", 8 * AMX_PANEL * n }, { "P and dS", 4 * m * n },
+    parts = { { "Q and dO", 8 * m * d }, { "dQ", 4 * m * d }, { "S and dP of a panel", 8 * PANEL * n }, { "P and dS", 4 * m * n },
       { "K and V", 6 * n * d }, { "dK and dV", 8 * n * d } }
   end
   if record.pass == "dec" then
@@ -109,7 +113,7 @@ end
 
 --- Where products are made by tiles the kernels are others.
 function cpu.template(record)
-  return record.amx and ("cpu_amx_%s.c.lua"):format(record.pass) or nil
+  return record.products and ("cpu_%s_%s.c.lua"):format(record.pass == "dec" and "amx" or "tiles", record.pass) or nil
 end
 
 function cpu.covers(target) return { target.isa } end
@@ -148,9 +152,9 @@ function cpu.complete(record)
   local isa = ISAS[record.isa]
   record.lanes, record.arch, record.copts, record.isa_id = isa.lanes, isa.arch, isa.copts, "GLINT_ISA_" .. record.isa:upper()
   record.micro_rows, record.micro_vecs = record.rows or isa.rows, record.vecs or isa.vecs
-  record.amx = isa.amx or false
+  record.products = isa.products or false
   record.kv_bytes = record.narrow and 1 or record.dtype_bytes
-  record.tile_bytes, record.budget_text = (record.amx and amx_working_set or working_set)(record)
+  record.tile_bytes, record.budget_text = (record.products and tiles_working_set or working_set)(record)
   record.alignment_bytes = record.dtype_bytes
   if record.pass == "dec" then record.queries_up_to = record.queries_up_to or DEC_QUERIES end
 end
@@ -181,11 +185,11 @@ function cpu.fits(key, tile, target) return record_of(key, tile, target) ~= nil 
 function cpu.candidates(key, target)
   local isa, found = ISAS[target], {}
   if key.pass == "dec" then
-    local tile = { m = 32, n = isa.amx and 512 or 256 }
+    local tile = { m = 32, n = isa.products and 512 or 256 }
     local record = record_of(key, tile, target)
     return { record and { tile = tile, how = cpu.how(record), cost = 1 } }
   end
-  if isa.amx then
+  if isa.products then
     local first = key.pass == "bwd" and { m = 128, n = 128 } or { m = 64, n = 256 }
     for _, tile in ipairs({ first, { m = 64, n = 256 }, { m = 128, n = 128 }, { m = 256, n = 128 }, { m = 256, n = 64 }, { m = 64, n = 128 },
       { m = 64, n = 512 }, { m = 32, n = 256 }, { m = 32, n = 128 }, { m = 32, n = 64 }, { m = 32, n = 32 } }) do
@@ -225,7 +229,7 @@ local function around(value, step)
 end
 
 local function check_decode(record, report)
-  local rows = record.amx and AMX_DEC_PANEL or DEC_ROWS
+  local rows = record.products and AMX_DEC_PANEL or DEC_ROWS
   if record.m % rows ~= 0 then report("m", ("%d rows are not whole groups of %d"):format(record.m, rows), around(record.m, rows)) end
   if record.n % DEC_BLOCK ~= 0 then
     report("n", ("%d keys are not whole blocks of %d"):format(record.n, DEC_BLOCK), around(record.n, DEC_BLOCK))
@@ -243,15 +247,15 @@ local function check_size(record, report)
   end
 end
 
-local function check_amx(record, report)
-  if record.m % AMX_PANEL ~= 0 then
-    report("m", ("%d is not a multiple of %d, the queries of two tiles of AMX"):format(record.m, AMX_PANEL), around(record.m, AMX_PANEL))
+local function check_tiles(record, report)
+  if record.m % PANEL ~= 0 then
+    report("m", ("%d is not a multiple of %d, the queries of two tiles of %s"):format(record.m, PANEL, record.isa), around(record.m, PANEL))
   end
-  if record.n % AMX_STEP ~= 0 then
-    report("n", ("%d is not a multiple of %d, the keys of a tile product of AMX"):format(record.n, AMX_STEP), around(record.n, AMX_STEP))
+  if record.n % STEP ~= 0 then
+    report("n", ("%d is not a multiple of %d, the keys of a tile product of %s"):format(record.n, STEP, record.isa), around(record.n, STEP))
   end
   for _, field in ipairs({ "rows", "vecs" }) do
-    if record[field] then report(field, "AMX has no micro-kernel to choose", "leave it out, or move it to a tile with isas of its own") end
+    if record[field] then report(field, record.isa .. " has no micro-kernel to choose", "leave it out, or move it to a tile with isas of its own") end
   end
   check_size(record, report)
 end
@@ -260,7 +264,7 @@ end
 function cpu.check(record, report)
   if record.pass == "dec" then return check_decode(record, report) end
   if record.queries_up_to then report("queries_up_to", "only a tile of dec has it", "leave it out, or move the tile to tiles.dec") end
-  if record.amx then return check_amx(record, report) end
+  if record.products then return check_tiles(record, report) end
   local isa = ISAS[record.isa]
   local vecs, rows, width = record.micro_vecs, record.micro_rows, record.micro_vecs * record.lanes
   local used = rows * vecs + vecs + 1
@@ -291,18 +295,18 @@ function cpu.describe(record)
     return {
       ("ISA: %s."):format(ISAS[record.isa].what),
       ("Split over the keys in chunks of %d, read in %s; taken for up to %d queries%s."):format(record.tile_n,
-        record.amx and "tiles of 16" or ("blocks of %d"):format(DEC_BLOCK),
+        record.products and "tiles of 16" or ("blocks of %d"):format(DEC_BLOCK),
         record.queries_up_to, record.causal and ", whatever the mask" or ""),
       ("Rows: %d queries of all heads that share a key head, worked on %d at a time%s."):format(record.tile_m,
-        record.amx and AMX_DEC_PANEL or DEC_ROWS, record.amx and ". Products: bf16, P rounded to it; sums: float32" or ""),
+        record.products and AMX_DEC_PANEL or DEC_ROWS, record.products and ". Products: bf16, P rounded to it; sums: float32" or ""),
       ("Working set of a chunk: %s."):format(text.bytes(record.tile_bytes)),
     }
   end
-  if record.amx then
+  if record.products then
     return {
       ("ISA: %s."):format(ISAS[record.isa].what),
       ("Tile: %d queries x %d keys, in panels of %d queries. Products: bf16, P%s rounded to it; sums: float32."):format(record.tile_m,
-        record.tile_n, AMX_PANEL, record.pass == "bwd" and " and dS" or ""),
+        record.tile_n, PANEL, record.pass == "bwd" and " and dS" or ""),
       ("Working set of a tile: %s."):format(text.bytes(record.tile_bytes)),
     }
   end
@@ -321,12 +325,12 @@ function cpu.budget(record)
   local caches = ("of a first-level cache of %s: %s; of a second-level cache of %s: %s"):format(text.bytes(L1), share(L1), text.bytes(L2),
     share(L2))
   local bytes = ("working set of a %s, bytes: %s = %d"):format(dec and "chunk" or "tile", record.budget_text, record.tile_bytes)
-  if dec and record.amx then return { bytes, caches, "tiles: 2 of scores, 2 of K and 4 of Q; then 5 of O, 1 of P and 2 of V, of 8" } end
+  if dec and record.products then return { bytes, caches, "tiles: 2 of scores, 2 of K and 4 of Q; then 5 of O, 1 of P and 2 of V, of 8" } end
   if dec then
     local sums = math.max(isa.lanes, 8)
     return { bytes, caches, ("vector registers: %d sums, of scores or of O, of %d"):format(sums, isa.registers) }
   end
-  if record.amx then return { bytes, ("%s; the limit: %s"):format(caches, text.bytes(TILE_LIMIT)) } end
+  if record.products then return { bytes, ("%s; the limit: %s"):format(caches, text.bytes(TILE_LIMIT)) } end
   return {
     bytes,
     ("%s; the limit: %s"):format(caches, text.bytes(TILE_LIMIT)),
@@ -342,7 +346,7 @@ end
 
 --- The table row's columns that depend on the family.
 function cpu.row(record)
-  local math = record.amx and "GLINT_MATH_BF16" or "GLINT_MATH_NATIVE"
+  local math = record.products and "GLINT_MATH_BF16" or "GLINT_MATH_NATIVE"
   return { isa = record.isa_id, sm = 0, math = math, queries_up_to = record.queries_up_to, alignment_bytes = record.alignment_bytes }
 end
 

@@ -33,7 +33,7 @@ static struct work work_at(const struct glint_cpu_call *call, int64_t pair, int6
     w.first_row = block * ROWS;
     w.rows = glint_clamp(w.group * p->seqlen_q - w.first_row, 0, ROWS);
     w.page_table = call->tensors->page_table;
-$ if not amx then
+$ if not products then
     w.early = 2.0 * (double)p->batch * (double)p->heads_kv * (double)p->seqlen_k * HEAD_DIM * sizeof(glint_kv) > 1 << 20;
 $ end
     const int64_t first = w.page_table ? 0 : w.batch;
@@ -70,7 +70,7 @@ static void whole(const struct glint_cpu_call *call, float *scratch, int64_t tas
     const struct matrices m = matrices_of(call, scratch);
     const struct work w = work_at(call, task / call->geometry.query_blocks, task % call->geometry.query_blocks);
     begin_rows(&m);
-    load_queries(&w, call->tensors, ${amx and "&m" or "m.q, m.row"});
+    load_queries(&w, call->tensors, ${products and "&m" or "m.q, m.row"});
     for (int64_t first_key = ${bounds_first and "before(&w, 0) / CHUNK * CHUNK" or "0"}; first_key < keys_of(&w, w.rows - 1); first_key += CHUNK) {
         chunk(&w, &m, first_key);
         for (int64_t r = 0; r < w.rows; r++)
@@ -97,7 +97,7 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
     const int64_t first_key = index * CHUNK;
     if (keys_of(&w, w.rows - 1) <= first_key${bounds_first and " || before(&w, 0) >= first_key + CHUNK" or ""})
         return;
-    load_queries(&w, call->tensors, ${amx and "&m" or "m.q, m.row"});
+    load_queries(&w, call->tensors, ${products and "&m" or "m.q, m.row"});
     chunk(&w, &m, first_key);
     for (int64_t r = 0; r < w.rows; r++) {
         float *partial = partial_of(call, &w, r, index);
@@ -109,7 +109,7 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
 
 static void first_phase(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
-$ if amx then
+$ if products then
     struct glint_tiles found;
     GLINT_TILES_SAVE(&found);
 $ end
@@ -117,7 +117,7 @@ $ end
         part(call, scratch, task);
     else
         whole(call, scratch, task);
-$ if amx then
+$ if products then
     glint_tiles_end(&found);
 $ end
 }

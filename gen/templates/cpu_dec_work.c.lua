@@ -7,7 +7,7 @@ $ end
     const int32_t *page_table;
     int64_t batch, head_kv, group, first_row, rows;
     const glint_kv *k, *v; /* of the key head, in its sequence; in pages in the first one */
-$ if not amx then
+$ if not products then
     bool early;            /* K and V are more than the second-level cache holds: rows_at */
 $ end
     struct glint_band band;

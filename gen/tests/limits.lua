@@ -37,7 +37,7 @@ local function amx(tiles)
   return with({ [3] = '  dtypes = { "bf16" },', [8] = 'isas = { "x86_64_amx" },', [10] = "fwd = { " .. tiles .. " }," })
 end
 refuses("AMX: m not whole panels", amx("{ m = 48, n = 64 }"),
-  { "10: families.cpu.tiles.fwd[1].m", "48 is not a multiple of 32", "tiles of AMX", "32 or 64" })
+  { "10: families.cpu.tiles.fwd[1].m", "48 is not a multiple of 32", "tiles of x86_64_amx", "32 or 64" })
 refuses("AMX: n not whole steps", amx("{ m = 64, n = 48 }"),
   { "10: families.cpu.tiles.fwd[1].n", "48 is not a multiple of 32", "32 or 64" })
 refuses("AMX: a micro-kernel", amx("{ m = 64, n = 64, rows = 4 }"), { "10: families.cpu.tiles.fwd[1].rows", "no micro-kernel" })

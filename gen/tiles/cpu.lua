@@ -6,7 +6,7 @@
 --   why    a reason that `explain` prints; measured: when and on what, if not as said below: a text, or {} where nothing was timed
 -- `./bazelw run //bench:tune` measures candidates and prints lines for this file.
 local NOT_V4, NOT_AMX = { "x86_64", "x86_64_v3", "aarch64" }, { "x86_64", "x86_64_v3", "x86_64_v4", "aarch64" }
-local AMX, BF16 = { "x86_64_amx" }, { "bf16" }
+local AMX, BF16 = { "x86_64_amx", "x86_64_bf16" }, { "bf16" }
 
 -- 64 queries are one row of AVX-512 micro-kernels; with AVX2, from 48 to 192 keys the speed changes by less than 3 %. Share of the multiply-add
 -- peak at head_dim 64 / 128 with AVX-512, S = 2048 (bench/results/cpu_avx512_bench_2026-11-21.txt):
@@ -23,7 +23,7 @@ local BACKWARD = { { m = 64, n = 96, isas = NOT_V4 }, { m = 64, n = 192, isas = 
 -- once a chunk (queries, merging) does not show, and few enough that 2048 keys of one head keep 8 threads busy.
 -- With AMX a chunk of 512 keys takes 0.87 to 0.98 of the time of two of 256: what is done once a chunk counts for more.
 local DECODE = { { m = 32, n = 256, isas = NOT_AMX, measured = {} },
-  { m = 32, n = 512, isas = AMX, dtypes = BF16, measured = "2026-11-23 on an Intel Xeon (Sapphire Rapids class), 2 cores" } }
+  { m = 32, n = 512, isas = { "x86_64_amx" }, dtypes = BF16, measured = "2026-11-23 on an Intel Xeon (Sapphire Rapids class), 2 cores" } }
 
 return {
   -- When and on what the lines were timed, by ISA.

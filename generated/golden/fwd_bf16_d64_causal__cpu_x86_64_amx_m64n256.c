@@ -5,7 +5,7 @@
  * Tile: 64 queries x 256 keys, in panels of 32 queries. Products: bf16, P rounded to it; sums: float32.
  * Working set of a tile: 112 KiB.
  *
- * Made from gen/templates/cpu_amx_fwd.c.lua by
+ * Made from gen/templates/cpu_tiles_fwd.c.lua by
  *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant fwd_bf16_d64_causal__cpu_x86_64_amx_m64n256
  * and overwritten by it: change the template or the spec. */
 
@@ -95,7 +95,7 @@ static void add_special(const struct tile *t, float *o, const uint16_t *p, int64
 /* O^T += V^T P^T over the keys [from, to) of a tile, or = where there is nothing to add to. P begins at key `begin`. */
 static void add_values(const struct matrices *m, const struct panel *x, int64_t begin, int64_t from, int64_t to, bool add)
 {
-    glint_amx_transposed_product(x->o, m->v + from * DIM, m->p + (from - begin) * GLINT_PANEL, 2 * GLINT_TILE_HALVES, GLINT_TILE_HALVES,
+    glint_tile_transposed_product(x->o, m->v + from * DIM, m->p + (from - begin) * GLINT_PANEL, 2 * GLINT_TILE_HALVES, GLINT_TILE_HALVES,
                                  (to - from + 31) / 32, add);
 }
 
@@ -118,17 +118,17 @@ GLINT_OUTLINE void panel_by_tile(const struct matrices *m, const struct panel *x
 
         /* S^T = K Q^T; P^T = exp(S^T - max), rounded. */
         if (t->k)
-            glint_amx_scores_of_rows(s, t->k + from * t->k_stride, t->k_stride, x->q, keys / 16);
+            glint_tile_scores_of_rows(s, t->k + from * t->k_stride, t->k_stride, x->q, keys / 16);
         else
-            glint_amx_scores(s, m->k + from * DIM, x->q, keys / 16);
+            glint_tile_scores(s, m->k + from * DIM, x->q, keys / 16);
         for (int64_t lane = 0; lane < GLINT_PANEL; lane += 16) {
             float *column = s + lane / 16 * GLINT_TILE_FLOATS;
             const int64_t shift = t->shift - lane + from;
-            glint_amx_hide(column, glint_clamp(1 - shift, 0, keys), keys, shift, -GLINT_FAR);
-            glint_amx_hide(column, to - from, keys, GLINT_FAR, -GLINT_FAR);
+            glint_tile_hide(column, glint_clamp(1 - shift, 0, keys), keys, shift, -GLINT_FAR);
+            glint_tile_hide(column, to - from, keys, GLINT_FAR, -GLINT_FAR);
             uint16_t *weights = m->p + (from - begin) * GLINT_PANEL + lane / 16 * GLINT_TILE_HALVES;
             glint_vec factor;
-            if (!glint_amx_softmax(weights, column, keys, t->log2_scale, x->max + lane, x->sum + lane, &factor))
+            if (!glint_tile_softmax(weights, column, keys, t->log2_scale, x->max + lane, x->sum + lane, &factor))
                 continue;
             if (summed < from) {
                 add_values(m, x, begin, summed, from, add);

@@ -11,6 +11,7 @@
 /* What a context on the CPU knows. */
 struct state {
     uint32_t isas;                    /* bit mask of 1 << enum glint_isa that may be used */
+    uint32_t slow;                    /* of those: a plan takes them where there is nothing else */
     uint32_t over_cap, no_permission; /* what else this CPU has, by the reason why it is not used */
 };
 
@@ -26,6 +27,7 @@ static enum glint_status open(struct glint_context *context, const struct glint_
     const uint32_t amx = 1u << GLINT_ISA_X86_64_AMX, here = glint_cpu_probe();
     const uint32_t below = options->max_isa == GLINT_ISA_ANY ? UINT32_MAX : (2u << options->max_isa) - 1;
     state->isas = here & below & (options->amx ? UINT32_MAX : ~amx);
+    state->slow = glint_cpu_slow();
     state->over_cap = here & ~below;
     state->no_permission = here & below & ~state->isas;
     return GLINT_OK;
@@ -40,8 +42,9 @@ static enum glint_status close(struct glint_context *context)
 static void describe(const struct glint_context *context, struct glint_device_info *info)
 {
     const struct state *state = context->state;
+    const uint32_t fast = state->isas & ~state->slow;
     for (uint32_t isa = 0; isa < 32; isa++)
-        if (state->isas >> isa & 1u)
+        if (fast >> isa & 1u)
             info->isa = isa;
 }
 
@@ -59,6 +62,12 @@ static bool runs(const struct glint_context *context, uint32_t index)
 {
     const struct state *state = context->state;
     return (state->isas >> glint_variants[index].isa & 1u) != 0;
+}
+
+static bool slow(const struct glint_context *context, uint32_t index)
+{
+    const struct state *state = context->state;
+    return (state->slow >> glint_variants[index].isa & 1u) != 0;
 }
 
 static enum glint_status copy_in(const struct glint_context *context, void *device, const void *host, size_t bytes, void *stream)
@@ -91,12 +100,13 @@ static void explain(const struct glint_plan *plan, struct glint_text *text)
     for (uint32_t i = 0; i < glint_variants_count; i++) {
         const struct glint_variant *row = &glint_variants[i];
         if (row->family != taken->family || row->isa <= taken->isa || row->isa >= 32 || !glint_has_key(row, &key) ||
-            (row->queries_up_to > 0) != (taken->queries_up_to > 0) || runs(plan->context, i))
+            (row->queries_up_to > 0) != (taken->queries_up_to > 0) || (runs(plan->context, i) && !slow(plan->context, i)))
             continue;
         glint_text_str(text, "\nNot taken: ");
         glint_text_str(text, row->name);
         glint_text_str(text, (state->no_permission >> row->isa & 1u) != 0
                                  ? ", as glint_options.amx is 0; glint_permit_amx asks for the permission and sets it."
+                             : runs(plan->context, i) ? ", as this CPU is not known to run it faster; glint_plan_variant takes it."
                              : (state->over_cap >> row->isa & 1u) != 0 ? ", as it is above glint_options.max_isa."
                                                                        : ", as this CPU or its system has not what it needs.");
     }
@@ -110,6 +120,7 @@ const struct glint_backend glint_cpu_backend = {
     .describe = describe,
     .put_target = put_target,
     .runs = runs,
+    .slow = slow,
     .plan = glint_cpu_plan,
     .run = glint_cpu_run,
     .append = glint_cpu_append,

@@ -55,7 +55,7 @@ enum glint_cpu_backward_region {
     GLINT_BWD_REGIONS
 };
 
-/* For AMX: matrices of bf16 are packed into tiles of 1 KiB, each in the way that lib/cpu/amx.h names, and so are those of float32, [16][16]. dim is
+/* For AMX and AVX-512 BF16: matrices of bf16 are packed into tiles of 1 KiB, each in the way that lib/cpu/tiles.h names, and so are those of float32, [16][16]. dim is
  * head_dim in whole steps of 32; panels are 32 queries. */
 #define GLINT_AMX_DIM(head_dim) (((head_dim) + 31) / 32 * 32)
 #define GLINT_AMX_BLOCK 64 /* forward: keys whose scores are made together */
@@ -230,6 +230,9 @@ struct glint_cpu_place glint_cpu_place_of(struct glint_cpu_side *side, int64_t b
 
 /* Bit mask of 1 << enum glint_isa: what this CPU and its operating system can run. Whether the process may use AMX is not seen here. */
 uint32_t glint_cpu_probe(void);
+
+/* Likewise: those that this CPU runs no faster than a lower one. A plan takes them where there is nothing else. */
+uint32_t glint_cpu_slow(void);
 
 /* append.c, merge.c. */
 enum glint_status glint_cpu_append(const struct glint_context *context, const struct glint_plan *plan,

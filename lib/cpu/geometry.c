@@ -130,11 +130,16 @@ static void count_blocks(const struct glint_variant *variant, const struct glint
     g->split = 1;
 }
 
+static bool packs_tiles(const struct glint_variant *variant)
+{
+    return variant->isa == GLINT_ISA_X86_64_AMX || variant->isa == GLINT_ISA_X86_64_BF16;
+}
+
 /* Floats of dQ of a query block, as a split task of backward leaves it. */
 static uint64_t block_of_dq(const struct glint_variant *variant)
 {
     const uint64_t dim = variant->head_dim, rows = variant->tile_m;
-    return variant->isa == GLINT_ISA_X86_64_AMX ? GLINT_AMX_DIM(dim) * rows : dim * GLINT_CPU_PITCH(rows);
+    return packs_tiles(variant) ? GLINT_AMX_DIM(dim) * rows : dim * GLINT_CPU_PITCH(rows);
 }
 
 /* Tasks of both phases and what a split one leaves, when it is known how they are cut: blocks_per_task, tasks_per_head, split. */
@@ -195,7 +200,7 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     memset(&g, 0, sizeof g);
     count_blocks(variant, problem, &g);
 
-    const bool amx = variant->isa == GLINT_ISA_X86_64_AMX;
+    const bool amx = packs_tiles(variant);
     const bool own_lengths = problem->lengths != GLINT_LENGTHS_HOST;
     const int64_t few = TASKS_PER_BODY * (int64_t)concurrency, group = problem->heads_q / problem->heads_kv;
     int64_t tiles;

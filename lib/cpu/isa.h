@@ -6,10 +6,11 @@
 
 #include "lib/glint.h"
 
-#define GLINT_CPU_ISAS_X86_64(X)      \
-    X(x86_64, GLINT_ISA_X86_64)       \
-    X(x86_64_v3, GLINT_ISA_X86_64_V3) \
-    X(x86_64_v4, GLINT_ISA_X86_64_V4) \
+#define GLINT_CPU_ISAS_X86_64(X)          \
+    X(x86_64, GLINT_ISA_X86_64)           \
+    X(x86_64_v3, GLINT_ISA_X86_64_V3)     \
+    X(x86_64_v4, GLINT_ISA_X86_64_V4)     \
+    X(x86_64_bf16, GLINT_ISA_X86_64_BF16) \
     X(x86_64_amx, GLINT_ISA_X86_64_AMX)
 
 #define GLINT_CPU_ISAS_AARCH64(X) X(aarch64, GLINT_ISA_AARCH64)

@@ -67,14 +67,33 @@ static bool has_x86_64_v4(void)
     return has(xcr0, XCR0_AVX512) && has(leaf7b, L7B_AVX512F | L7B_AVX512DQ | L7B_AVX512CD | L7B_AVX512BW | L7B_AVX512VL);
 }
 
+static bool has_x86_64_bf16(void)
+{
+    uint32_t a, b, c, d;
+    return has_x86_64_v4() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, L7S1A_AVX512_BF16);
+}
+
 /* Whether the process may use what this CPU has is not seen from here: glint_options.amx says it. */
 static bool has_x86_64_amx(void)
 {
     uint32_t a, b, c, leaf7d, d, xcr0;
-    if (!has_x86_64_v4() || !__get_cpuid_count(7, 0, &a, &b, &c, &leaf7d) || !has(leaf7d, L7D_AMX_TILE | L7D_AMX_BF16))
+    if (!has_x86_64_bf16() || !__get_cpuid_count(7, 0, &a, &b, &c, &leaf7d) || !has(leaf7d, L7D_AMX_TILE | L7D_AMX_BF16))
         return false;
     __asm__ volatile("xgetbv" : "=a"(xcr0), "=d"(d) : "c"(0));
-    return has(xcr0, XCR0_TILES) && __get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, L7S1A_AVX512_BF16);
+    return has(xcr0, XCR0_TILES);
+}
+
+/* vdpbf16ps multiplies twice as many numbers as float32's multiply-add in the same time on AMD's Zen 4 (bench/dot_rates.c). On an Intel Xeon of the
+ * Sapphire Rapids class it was half as fast as that. So it is fast on AMD's CPUs, and slow where nobody timed it. */
+static bool slow_x86_64_bf16(void)
+{
+    uint32_t a, b, c, d;
+    return !__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx;
+}
+
+uint32_t glint_cpu_slow(void)
+{
+    return slow_x86_64_bf16() ? 1u << GLINT_ISA_X86_64_BF16 : 0;
 }
 #define HERE(X) GLINT_CPU_ISAS_X86_64(X)
 #elif defined(__aarch64__)
@@ -82,8 +101,17 @@ static bool has_aarch64(void)
 {
     return true;
 }
+
+uint32_t glint_cpu_slow(void)
+{
+    return 0;
+}
 #define HERE(X) GLINT_CPU_ISAS_AARCH64(X)
 #else
+uint32_t glint_cpu_slow(void)
+{
+    return 0;
+}
 #define HERE(X)
 #endif
 

@@ -11,3 +11,8 @@ enum glint_status glint_permit_amx(struct glint_options *options)
     options->amx = 1;
     return GLINT_OK;
 }
+
+uint32_t glint_cpu_slow(void)
+{
+    return 0;
+}

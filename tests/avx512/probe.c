@@ -5,3 +5,8 @@ uint32_t glint_cpu_probe(void)
 {
     return 1u << GLINT_ISA_X86_64 | 1u << GLINT_ISA_X86_64_V3 | 1u << GLINT_ISA_X86_64_V4;
 }
+
+uint32_t glint_cpu_slow(void)
+{
+    return 0;
+}

@@ -186,7 +186,7 @@ static void refused_options(void)
         o.cuda_device = ordinals[i];
         init_gives(&o, GLINT_BAD_OPTION, GLINT_BAD_OPTION, "cuda_device", ordinals[i]);
     }
-    const uint32_t isas[] = {5, 6, 15, 17, 255, 65536, UINT32_MAX};
+    const uint32_t isas[] = {6, 7, 15, 17, 255, 65536, UINT32_MAX};
     for (size_t i = 0; i < COUNT(isas); i++) {
         o = good;
         o.max_isa = isas[i];

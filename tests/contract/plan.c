@@ -76,9 +76,10 @@ static void names_are_their_fields(void)
         EXPECT(a >= (uint32_t)element_bytes(info.dtype) && a <= 256 && (a & (a - 1)) == 0, "row %u is aligned to %u", i, a);
         const bool cpu = strcmp(info.family, "cpu") == 0;
         EXPECT(cpu ? info.isa != 0 && info.sm == 0 : info.isa == 0 && info.sm >= 50, "row %u: isa %u sm %u", i, info.isa, info.sm);
-        const bool amx = info.isa == GLINT_ISA_X86_64_AMX;
-        EXPECT((info.math == GLINT_MATH_BF16) == amx && (!amx || info.dtype == GLINT_BF16), "row %u: arithmetic %u", i, info.math);
-        EXPECT((info.math != GLINT_MATH_NATIVE) == (amx || (!cpu && info.dtype == GLINT_F32)), "row %u: arithmetic %u", i,
+        const bool bf16 = info.isa == GLINT_ISA_X86_64_AMX || info.isa == GLINT_ISA_X86_64_BF16;
+        EXPECT((info.math == GLINT_MATH_BF16) == bf16 && (!bf16 || info.dtype == GLINT_BF16), "row %u: arithmetic %u", i,
+               info.math);
+        EXPECT((info.math != GLINT_MATH_NATIVE) == (bf16 || (!cpu && info.dtype == GLINT_F32)), "row %u: arithmetic %u", i,
                info.math);
         EXPECT(name_is_right(&info), "%s: pass %u, dtype %u, isa %u, arithmetic %u, tile %u x %u", info.name, info.pass, info.dtype,
                info.isa, info.math, info.tile_m, info.tile_n);

@@ -44,7 +44,8 @@ const struct glint_variant glint_variants[] = {
 };
 const uint32_t glint_variants_count = ROWS;
 
-static unsigned runnable; /* bit mask of rows */
+static unsigned runnable;  /* bit mask of rows */
+static unsigned slow_rows; /* those that the device runs no faster than lower instruction sets */
 
 static size_t no_state(void)
 {
@@ -67,6 +68,12 @@ static bool runs(const struct glint_context *opened, uint32_t index)
 {
     (void)opened;
     return (runnable >> index & 1u) != 0;
+}
+
+static bool slow(const struct glint_context *opened, uint32_t index)
+{
+    (void)opened;
+    return (slow_rows >> index & 1u) != 0;
 }
 
 static bool plan_nothing(const struct glint_variant *row, const struct glint_problem *problem, uint32_t concurrency,
@@ -95,6 +102,7 @@ static const struct glint_backend backend = {.device = GLINT_DEVICE_CUDA,
                                              .open = open_nothing,
                                              .close = close_nothing,
                                              .runs = runs,
+                                             .slow = slow,
                                              .plan = plan_nothing};
 static const struct glint_family lowest = {.name = "cpu", .backend = &backend, .fits = fits},
                                  middle = {.name = "sm80",
@@ -409,6 +417,28 @@ START_TEST(what_decided)
 }
 END_TEST
 
+/* A row of an instruction set that the device runs no faster comes after those of a lower one, whatever the lengths, and is taken where it is alone. */
+START_TEST(slow_instruction_sets)
+{
+    for (int64_t queries = 1; queries < 300; queries += 23) {
+        const struct glint_problem p = problem_of(2, 2, queries, 300);
+        runnable = 1u << CPU_BASE | 1u << CPU_AMX;
+        slow_rows = 1u << CPU_AMX;
+        ck_assert_uint_eq(taken(&p), CPU_BASE);
+        char text[1024];
+        ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_OK);
+        ck_assert_msg(strstr(text, "not known to run faster") != NULL, "%s", text);
+        runnable = 1u << CPU_AMX;
+        ck_assert_uint_eq(taken(&p), CPU_AMX);
+        runnable = 1u << CPU_BASE | 1u << CPU_AMX;
+        slow_rows = runnable;
+        ck_assert_uint_eq(taken(&p), CPU_AMX);
+        slow_rows = 0;
+        ck_assert_uint_eq(taken(&p), CPU_AMX);
+    }
+}
+END_TEST
+
 /* A row that is slower than an older family's below a length says so. */
 START_TEST(too_short_for_a_row)
 {
@@ -503,6 +533,7 @@ int main(void)
     tcase_add_test(tcase, lengths_on_the_device);
     tcase_add_test(tcase, explained);
     tcase_add_test(tcase, what_decided);
+    tcase_add_test(tcase, slow_instruction_sets);
     tcase_add_test(tcase, too_short_for_a_row);
     tcase_add_test(tcase, what_a_row_does_not_take);
     tcase_add_test(tcase, the_caller_takes_another_row);

@@ -11,7 +11,7 @@ enum {
     TILE_N = ${tile_n}, /* keys */
 };
 #include "lib/cpu/cpu.h"
-#include "lib/cpu/amx.h"
+#include "lib/cpu/${products}.h"
 $ if capped then
 #include "lib/cpu/softcap.h"
 $ end

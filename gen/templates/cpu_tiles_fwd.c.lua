@@ -1,4 +1,4 @@
-$ include("cpu_amx_head.c.lua")
+$ include("cpu_tiles_head.c.lua")
 
 /* The matrices of a lane's scratch: lib/cpu/cpu.h gives their shapes. */
 struct matrices {
@@ -84,7 +84,7 @@ $ end
 /* O^T += V^T P^T over the keys [from, to) of a tile, or = where there is nothing to add to. P begins at key `begin`. */
 static void add_values(const struct matrices *m, const struct panel *x, int64_t begin, int64_t from, int64_t to, bool add)
 {
-    glint_amx_transposed_product(x->o, m->v + from * DIM, m->p + (from - begin) * GLINT_PANEL, 2 * GLINT_TILE_HALVES, GLINT_TILE_HALVES,
+    glint_tile_transposed_product(x->o, m->v + from * DIM, m->p + (from - begin) * GLINT_PANEL, 2 * GLINT_TILE_HALVES, GLINT_TILE_HALVES,
                                  (to - from + 31) / 32, add);
 }
 
@@ -111,9 +111,9 @@ $ end
 
         /* S^T = K Q^T; P^T = exp(S^T - max), rounded. */
         if (t->k)
-            glint_amx_scores_of_rows(s, t->k + from * t->k_stride, t->k_stride, x->q, keys / 16);
+            glint_tile_scores_of_rows(s, t->k + from * t->k_stride, t->k_stride, x->q, keys / 16);
         else
-            glint_amx_scores(s, m->k + from * DIM, x->q, keys / 16);
+            glint_tile_scores(s, m->k + from * DIM, x->q, keys / 16);
 $ if capped then
         if (t->cap != 0.0f) {
             const struct glint_softcap cap = glint_softcap_of(t->cap);
@@ -128,16 +128,16 @@ $ if causal then
 $ if bounds_first then
             const int64_t lag = t->lag + lane - from;
             const int64_t all = glint_clamp(lag + 15, 0, keys); /* from here on every lane is past its first key */
-            glint_amx_hide(column, 0, all, shift, lag);
-            glint_amx_hide(column, glint_clamp(1 - shift, all, keys), keys, shift, lag);
+            glint_tile_hide(column, 0, all, shift, lag);
+            glint_tile_hide(column, glint_clamp(1 - shift, all, keys), keys, shift, lag);
 $ else
-            glint_amx_hide(column, glint_clamp(1 - shift, 0, keys), keys, shift, -GLINT_FAR);
+            glint_tile_hide(column, glint_clamp(1 - shift, 0, keys), keys, shift, -GLINT_FAR);
 $ end
 $ end
-            glint_amx_hide(column, to - from, keys, GLINT_FAR, -GLINT_FAR);
+            glint_tile_hide(column, to - from, keys, GLINT_FAR, -GLINT_FAR);
             uint16_t *weights = m->p + (from - begin) * GLINT_PANEL + lane / 16 * GLINT_TILE_HALVES;
             glint_vec factor;
-            if (!glint_amx_softmax(weights, column, keys, t->log2_scale, x->max + lane, x->sum + lane, &factor))
+            if (!glint_tile_softmax(weights, column, keys, t->log2_scale, x->max + lane, x->sum + lane, &factor))
                 continue;
             if (summed < from) {
                 add_values(m, x, begin, summed, from, add);
@@ -229,8 +229,10 @@ $ end
     const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY, scale = __builtin_fabsf(p->softmax_scale);
     const float log2_scale = (p->softmax_scale == 0.0f ? 1.0f : scale) * 0x1.715476p+0f;
 
+$ if products == "amx" then
     struct glint_tiles found;
     glint_tiles_begin(&found);
+$ end
 $ if causal then
     const int64_t keys_seen = glint_clamp(first_query + queries + call->band.last, 0, p->seqlen_k);
 $ else
@@ -304,7 +306,9 @@ $ end
                 end_panel(p, &x, o + i * p->o.row, lse + i, rows, sink, blind - i${bounds_first and ", end - i" or ""});
         }
     }
+$ if products == "amx" then
     glint_tiles_end(&found);
+$ end
 
     for (int64_t i = 0; i < queries && !one_tile; i += GLINT_PANEL) {
         const struct panel x = panel_of(&m, i / GLINT_PANEL);

@@ -1,4 +1,4 @@
-$ include("cpu_amx_head.c.lua")
+$ include("cpu_tiles_head.c.lua")
 
 enum {
     PANELS = TILE_M / GLINT_PANEL,       /* of a query block */
@@ -55,7 +55,7 @@ GLINT_OUTLINE void load_head(const struct glint_cpu_call *call, const struct mat
         glint_pack_across(m->q + panel * PANEL_DIM, &q_rows, GLINT_PANEL);
         glint_pack_across(m->dout + panel * PANEL_DIM, &dout_rows, GLINT_PANEL);
         glint_pack_rows(o_tiles, &o_rows, GLINT_PANEL);
-        glint_amx_scores(m->s, o_tiles, m->dout + panel * PANEL_DIM, 2);
+        glint_tile_scores(m->s, o_tiles, m->dout + panel * PANEL_DIM, 2);
 
         float *stats = stats_of(m, panel);
         memset(stats, 0, sizeof(float) * 3 * GLINT_PANEL);
@@ -95,7 +95,7 @@ $ end
 };
 
 /* Two rows of keys, r and r + 1 of a tile of them that is `key` keys from the block's first, for both tiles of queries of a panel. */
-GLINT_INLINE void gradient_rows(const bool hides, const struct glint_amx_panel *x, const struct softmax *f, const float *s, const float *dp,
+GLINT_INLINE void gradient_rows(const bool hides, const struct glint_tile_panel *x, const struct softmax *f, const float *s, const float *dp,
                                 float *pairs, uint16_t *p, uint16_t *ds, int64_t key, int r)
 {
     glint_vec gradient[2][2]; /* [row][tile] */
@@ -118,7 +118,7 @@ $ end
             weight[tile] = glint_exp2(t * 0x1.715476p+0f);
             gradient[row][tile] = weight[tile] * slope;
             if (hides) {
-                const glint_veci sees = glint_amx_sees(x, key + r + row, 16 * tile);
+                const glint_veci sees = glint_tile_sees(x, key + r + row, 16 * tile);
                 weight[tile] = (glint_vec)((glint_veci)weight[tile] & sees);
                 gradient[row][tile] = (glint_vec)((glint_veci)gradient[row][tile] & sees);
             }
@@ -137,7 +137,7 @@ $ end
 
 /* P and dS of a panel and `keys` keys, a multiple of 32, from `first` on. S and dP are [keys / 16][2][16][16]. p and ds get both as A, a tile of 16 keys
  * by 32 queries each; s gets dS in pairs of keys, in the first of two tiles: a pair's row is never below the rows that it is made of. */
-GLINT_OUTLINE void gradient(const struct glint_amx_panel *x, const struct softmax *f, float *s, const float *dp, uint16_t *p, uint16_t *ds,
+GLINT_OUTLINE void gradient(const struct glint_tile_panel *x, const struct softmax *f, float *s, const float *dp, uint16_t *p, uint16_t *ds,
                             int64_t first, int64_t keys)
 {
     for (int64_t t = 0; t < keys / 16; t++, s += 2 * GLINT_TILE_FLOATS, dp += 2 * GLINT_TILE_FLOATS, p += A_TILE, ds += A_TILE) {
@@ -156,7 +156,7 @@ $ if causal then
 
 /* c [keys][DIM] += A X for what was packed as zero: infinite and NaN elements of the panel's rows of X that are noted, and the keys [from, to) that see
  * them. A is P or dS, a tile of 16 keys by 32 queries every A_TILE. */
-static void add_special_rows(float *c, const uint16_t *a, const struct glint_rows *rows, const float *noted, const struct glint_amx_panel *x,
+static void add_special_rows(float *c, const uint16_t *a, const struct glint_rows *rows, const float *noted, const struct glint_tile_panel *x,
                              int64_t from, int64_t to)
 {
     for (int64_t i = 0; i < x->queries; i++) {
@@ -176,14 +176,14 @@ static void add_special_rows(float *c, const uint16_t *a, const struct glint_row
 }
 
 /* dQ^T += K^T dS^T likewise: elements of the keys [from, to), and the queries that see them. */
-static void add_special_keys(float *dq, const float *pairs, const struct glint_rows *k, const struct glint_amx_panel *x, int64_t from, int64_t to)
+static void add_special_keys(float *dq, const float *pairs, const struct glint_rows *k, const struct glint_tile_panel *x, int64_t from, int64_t to)
 {
     for (int64_t r = from; r < to && r < x->keys; r++) {
         const struct glint_rows row = {.row = k->row + r * k->stride, .rows = 1};
         if (!glint_any_special_half(&row))
             continue;
         for (int64_t lane = 0; lane < GLINT_PANEL; lane += 16) {
-            const glint_veci sees = glint_amx_sees(x, r, lane);
+            const glint_veci sees = glint_tile_sees(x, r, lane);
             glint_words pair;
             memcpy(&pair, pairs + lane / 16 * GLINT_TILE_FLOATS + (r - from) / 32 * 4 * GLINT_TILE_FLOATS + r % 32 / 2 * 16, sizeof pair);
             const glint_vec weight = (glint_vec)(r % 2 == 0 ? pair << 16 : pair & 0xffff0000);
@@ -218,7 +218,7 @@ GLINT_OUTLINE void block_by_keys(const struct matrices *m, const struct softmax 
     for (int64_t i = 0; i < panels; i++) {
         const int64_t panel = block * PANELS + i, first = panel * GLINT_PANEL;
         float *stats = stats_of(m, panel);
-        const struct glint_amx_panel x = {.lse = stats, .delta = stats + GLINT_PANEL, .shift = k->shift - first, .lag = k->lag + first,
+        const struct glint_tile_panel x = {.lse = stats, .delta = stats + GLINT_PANEL, .shift = k->shift - first, .lag = k->lag + first,
                                           .queries = glint_clamp(queries - i * GLINT_PANEL, 0, GLINT_PANEL), .keys = k->keys};
 $ if causal then
         end[i] = (glint_clamp(x.queries - x.shift, 0, k->keys) + 31) / 32 * 32;
@@ -231,12 +231,12 @@ $ else
 $ end
         const int64_t count = end[i] - begin[i];
         uint16_t *p = m->p + i * GLINT_TILE_HALVES + begin[i] / 16 * A_TILE, *ds = m->ds + i * GLINT_TILE_HALVES + begin[i] / 16 * A_TILE;
-        glint_amx_scores(m->s, m->k + begin[i] * DIM, m->q + panel * PANEL_DIM, count / 16);
-        glint_amx_scores(m->dp, m->v + begin[i] * DIM, m->dout + panel * PANEL_DIM, count / 16);
+        glint_tile_scores(m->s, m->k + begin[i] * DIM, m->q + panel * PANEL_DIM, count / 16);
+        glint_tile_scores(m->dp, m->v + begin[i] * DIM, m->dout + panel * PANEL_DIM, count / 16);
         gradient(&x, f, m->s, m->dp, p, ds, begin[i], count);
 
         /* dQ^T += K^T dS^T. */
-        glint_amx_transposed_product(dq + panel * PANEL_DIM, m->k_t + begin[i] * DIM, (const uint16_t *)m->s, 4 * GLINT_TILE_HALVES,
+        glint_tile_transposed_product(dq + panel * PANEL_DIM, m->k_t + begin[i] * DIM, (const uint16_t *)m->s, 4 * GLINT_TILE_HALVES,
                                      GLINT_TILE_HALVES, count / 32, true);
 $ if causal then
         if (k->special)
@@ -254,14 +254,14 @@ $ end
         if (from == to)
             continue;
         const int64_t at = from * GLINT_TILE_HALVES + key / 16 * A_TILE, panel = block * PANELS + from;
-        glint_amx_product(k->dv + key * DIM, m->p + at, A_TILE, m->dout_pairs + panel * PANEL_DIM, to - from);
-        glint_amx_product(k->dk + key * DIM, m->ds + at, A_TILE, m->q_pairs + panel * PANEL_DIM, to - from);
+        glint_tile_product(k->dv + key * DIM, m->p + at, A_TILE, m->dout_pairs + panel * PANEL_DIM, to - from);
+        glint_tile_product(k->dk + key * DIM, m->ds + at, A_TILE, m->q_pairs + panel * PANEL_DIM, to - from);
     }
 $ if causal then
     for (int64_t i = 0; i < panels; i++) {
         const int64_t first = (block * PANELS + i) * GLINT_PANEL;
         const float *noted = stats_of(m, block * PANELS + i) + 2 * GLINT_PANEL;
-        const struct glint_amx_panel x = {.shift = k->shift - first, .lag = k->lag + first,
+        const struct glint_tile_panel x = {.shift = k->shift - first, .lag = k->lag + first,
                                           .queries = glint_clamp(queries - i * GLINT_PANEL, 0, GLINT_PANEL), .keys = k->keys};
         const struct glint_rows q = {.row = k->q + first * k->q_stride, .stride = k->q_stride};
         const struct glint_rows dout = {.row = k->dout + first * k->dout_stride, .stride = k->dout_stride};
@@ -308,8 +308,10 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
     const glint_element *k = (const glint_element *)call->tensors->k + batch * p->k.batch + head_kv * p->k.head;
     const glint_element *v = (const glint_element *)call->tensors->v + batch * p->v.batch + head_kv * p->v.head;
 
+$ if products == "amx" then
     struct glint_tiles found;
     glint_tiles_begin(&found);
+$ end
     const int64_t own_blocks = (g->key_blocks - first_block + block_step - 1) / block_step;
     memset(m.dk, 0, sizeof(float) * (size_t)(own_blocks * TILE_N * DIM));
     memset(m.dv, 0, sizeof(float) * (size_t)(own_blocks * TILE_N * DIM));
@@ -359,7 +361,9 @@ $ end
         for (int64_t panel = 0; !split && panel * GLINT_PANEL < p->seqlen_q; panel++)
             store_dq(call, batch, head, panel, m.dq + panel * PANEL_DIM);
     }
+$ if products == "amx" then
     glint_tiles_end(&found);
+$ end
 
     glint_element *dk = (glint_element *)call->tensors->dk + batch * p->dk.batch + head_kv * p->dk.head;
     glint_element *dv = (glint_element *)call->tensors->dv + batch * p->dv.batch + head_kv * p->dv.head;
