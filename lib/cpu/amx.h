@@ -5,6 +5,7 @@
 #ifndef GLINT_CPU_AMX_H
 #define GLINT_CPU_AMX_H
 
+#define GLINT_MOST_WEIGHT 0x1p16f /* of a block of keys: glint_tile_softmax */
 #include "lib/cpu/tiles.h"
 
 /* ---- the instructions ------------------------------------------------------------------------------------------------------------- */

@@ -7,6 +7,9 @@
 #ifndef GLINT_CPU_DOT_H
 #define GLINT_CPU_DOT_H
 
+/* Of a block of keys: glint_tile_softmax. LSE is the score that P is relative to plus the logarithm of the sum. Each is rounded, so a sum of 2^16
+ * would leave LSE twice as far off; one of 64 keys is seldom above 2^8. */
+#define GLINT_MOST_WEIGHT 0x1p8f
 #include "lib/cpu/tiles.h"
 
 enum { GLINT_DOT_ROWS = 8 };

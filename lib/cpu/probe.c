@@ -87,7 +87,7 @@ static bool has_x86_64_amx(void)
  * Sapphire Rapids class it was half as fast as that. So it is fast on AMD's CPUs, and slow where nobody timed it. */
 static bool slow_x86_64_bf16(void)
 {
-    uint32_t a, b, c, d;
+    uint32_t a, b = 0, c = 0, d = 0;
     return !__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx;
 }
 

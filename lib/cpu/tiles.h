@@ -424,9 +424,9 @@ GLINT_INLINE glint_vec glint_tile_weights(uint16_t *p, const float *s, int64_t k
 }
 
 /* Online softmax of a tile of queries over `keys` keys, as glint_tile_weights. P is relative to a score that was the largest when it was taken, and is
- * taken anew where P sums up to more than 2^16: so O is seldom multiplied, and the largest score is seldom looked for. The factor is 1 where it is
- * not; the answer says whether any is needed. What a query gets does not depend on its neighbours. A query that has seen no key yet keeps max = -inf
- * and sum = 0. */
+ * taken anew where P of these keys sums up to more than GLINT_MOST_WEIGHT: so O is seldom multiplied, and the largest score is seldom looked for. The
+ * factor is 1 where it is not; the answer says whether any is needed. What a query gets does not depend on its neighbours. A query that has seen no
+ * key yet keeps max = -inf and sum = 0. */
 GLINT_INLINE bool glint_tile_softmax(uint16_t *p, const float *s, int64_t keys, float log2_scale, float *max, float *sum,
                                      glint_vec *factor)
 {
@@ -435,7 +435,7 @@ GLINT_INLINE bool glint_tile_softmax(uint16_t *p, const float *s, int64_t keys, 
     glint_vec total = glint_splat(0.0f);
     if (__builtin_ia32_cvtd2mask512(seen) != 0)
         total = glint_tile_weights(p, s, keys, scale, old);
-    const glint_veci stays = seen & (total <= 0x1p16f);
+    const glint_veci stays = seen & (total <= GLINT_MOST_WEIGHT);
     const bool moves = (uint16_t)__builtin_ia32_cvtd2mask512(stays) != 0xffff;
     *factor = glint_splat(1.0f);
     if (moves) {
