@@ -10,7 +10,8 @@ return {
   -- leaves "bwd" out.
   passes = { "fwd", "bwd", "dec" },
 
-  -- How tensors are stored. Arithmetic on CPUs is in float32 for all of them, but for AMX's products of bf16.
+  -- How tensors are stored. Arithmetic on CPUs is in float32 for all of them, but for the products of bf16 of
+  -- AVX-512 BF16 and of AMX.
   dtypes = { "f32", "f16", "bf16" },
 
   -- How K and V of the forward passes may be stored: as the rest, or in 8 bits with float32 scales, "i8" (int8) and "e4m3", for caches. A list of its
@@ -31,8 +32,9 @@ return {
   -- A family does all of the above, or less: passes, dtypes, head_dims, masks may be given here again, shorter.
   families = {
     -- C with vector extensions. Runs on any host; also what is used when there is no GPU. One object for each ISA; the best that the CPU has
-    -- is chosen when a context is opened. "x86_64_amx" is bf16 alone, where the host sets glint_options.amx.
-    cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4", "x86_64_amx", "aarch64" } },
+    -- is chosen when a context is opened. "x86_64_bf16" (AVX-512 BF16, on AMD's CPUs) and "x86_64_amx" (where the host sets
+    -- glint_options.amx) are for bf16 alone.
+    cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4", "x86_64_bf16", "x86_64_amx", "aarch64" } },
 
     -- CUDA kernels for NVIDIA GPUs since Ampere, one cubin for each architecture: 80 is the A100, 87 the Jetson Orin, 90 the H100 and H200.
     -- 86, 89, 100, 110 and 120 are one more number each, and dropping one drops its bytes.
