@@ -198,9 +198,9 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
             t, fault->want >= GLINT_LENGTHS_RAGGED ? "."
                : fault->want == GLINT_LENGTHS_DEVICE
                    ? " only: on a GPU rows whose spec has device_ragged take ragged sequences: those of the family sm80, decode "
-                     "with 16-bit K and V alone, and, forward with linear K and V, of sm90a."
+                     "with 16-bit K and V alone, and, with linear K and V, of sm90a: forward, and backward of the strategy fused."
                    : " only: on a GPU rows whose spec has device_lengths (forward, of the families sm80 and sm90a, and "
-                     "of sm80 backward of the strategy split) or device_ragged (of sm80, and forward of sm90a) take others too.");
+                     "backward of the strategies split of sm80 and fused of sm90a) or device_ragged (the same) take others too.");
         break;
     case GLINT_BAD_RAGGED:
         if (fault->other) {

@@ -275,11 +275,11 @@ struct glint_strides {
  *    as the one before it if it is below that. glint_tensors.fault says so.
  * On a CPU context both passes take them. On a GPU these rows do:
  *
- *   GLINT_LENGTHS_DEVICE   decode; forward rows of sm80 and sm90a, and of sm80 backward rows of the strategy split, where the spec has
- *                          device_lengths = true for the family
+ *   GLINT_LENGTHS_DEVICE   decode; forward rows of sm80 and sm90a, backward rows of sm80 of the strategy split and of sm90a of the strategy fused,
+ *                          where the spec has device_lengths = true for the family
  *   GLINT_LENGTHS_RAGGED   where the spec has device_ragged = true for the family: rows of sm80, decode of 16-bit K and V, forward, and backward of the
- *                          strategy split; in pages where it has device_pages, too, and forward device_lengths. Forward rows of sm90a with
- *                          linear K and V */
+ *                          strategy split; in pages where it has device_pages, too, and forward device_lengths. Rows of sm90a with linear K and V,
+ *                          forward, and backward of the strategy fused */
 enum glint_lengths { GLINT_LENGTHS_HOST = 0, GLINT_LENGTHS_DEVICE = 1, GLINT_LENGTHS_RAGGED = 2 };
 
 /* Where 8-bit K and V have their scales: float32 arrays of the call, k_scale and v_scale, contiguous. What is stored times its scale is what it

@@ -46,8 +46,8 @@ return {
     sm80 = { archs = { 80, 87, 90 } },
 
     -- Warp-specialised kernels for Hopper alone, the H100 and H200, up to twice as fast there. Decode, float32, and what TMA does not take go to sm80.
-    -- device_lengths = true here, too, makes a second forward kernel of each, for GLINT_LENGTHS_DEVICE and for sinks; device_ragged = true one
-    -- more, for GLINT_LENGTHS_RAGGED.
+    -- device_lengths = true here, too, makes a second forward kernel of each, for GLINT_LENGTHS_DEVICE and for sinks, and more of the fused backward
+    -- rows; device_ragged = true one more forward, for GLINT_LENGTHS_RAGGED, and those of the fused backward rows.
     sm90a = { archs = { "90a" }, passes = { "fwd", "bwd" }, dtypes = { "f16", "bf16" }, head_dims = { 64, 128, 256 } },
   },
 

@@ -49,8 +49,9 @@ local sm90a = {
     turns = schema.flag(),                              -- persistent: warpgroups issue their products in turn
     dynamic = schema.flag(),                            -- persistent: a block takes the next tile that nobody has, and not every so many-th
     blocks_per_sm = schema.integer(1, 8),                  -- short: that the registers must leave room for
-    device_lengths = schema.flag(),                         -- forward: a second kernel, for GLINT_LENGTHS_DEVICE; the family's own unless it is said
-    device_ragged = schema.flag(),                          -- forward: one more, for GLINT_LENGTHS_RAGGED
+    device_lengths = schema.flag(),                         -- forward, and backward of fused tiles: one more of each kernel, for
+                                                            -- GLINT_LENGTHS_DEVICE; the family's own unless it is said
+    device_ragged = schema.flag(),                          -- the same for GLINT_LENGTHS_RAGGED; backward the kernel of keys takes both
     strategy = schema.choice(backward.strategies),          -- backward: dQ summed by key blocks in turn, or in a kernel of its own
     archs = arch_list,
     spills = schema.sentence(),                            -- allows register spills, and says why
@@ -127,8 +128,9 @@ end
 
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function sm90a.complete(record)
-  record.device_lengths = record.pass == "fwd" and record.device_lengths or false
-  record.device_ragged = record.pass == "fwd" and record.device_ragged or false
+  local takes_lengths = record.pass == "fwd" or backward.takes_lengths(record)
+  record.device_lengths = takes_lengths and record.device_lengths or false
+  record.device_ragged = takes_lengths and record.device_ragged or false
   if record.pass == "bwd" then return backward.complete(record) end
   record.schedule, record.strategy_id = record.schedule or "persistent", "GLINT_GPU_FORWARD"
   record.warpgroups = record.m // ROWS
@@ -282,8 +284,11 @@ function sm90a.describe(record)
     ("Tile: %d queries x %d keys; %s"):format(record.tile_m, record.tile_n, how),
     ("Shared memory of a block: %d bytes."):format(record.smem_bytes),
   }
-  if record.device_lengths then lines[#lines + 1] = "A second kernel reads the lengths of the sequences." end
-  if record.device_ragged then lines[#lines + 1] = "Another one takes ragged sequences." end
+  local back = record.pass == "bwd"
+  if record.device_lengths then
+    lines[#lines + 1] = back and "Others read the lengths of the sequences." or "A second kernel reads the lengths of the sequences."
+  end
+  if record.device_ragged then lines[#lines + 1] = back and "Others take ragged sequences." or "Another one takes ragged sequences." end
   return lines
 end
 

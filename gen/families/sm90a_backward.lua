@@ -7,14 +7,19 @@ local STAGES = 2        -- of Q and dO, of dS, of what leaves
 local WARPS = 8         -- that compute, in two warpgroups; four more load and store
 local REGISTERS, PRODUCER_REGISTERS = 232, 40 -- of their threads: 168 each at the start
 local DQ_M, DQ_N = 128, 64 -- split: queries of a block of the kernel for dQ, keys of its step
+-- Where lengths are read: behind the rest what a loader looks for key blocks in and the queue of those that it found, KEY_SEARCH_BYTES and key_queue
+-- of lib/device/warpgroup_sequences.h; and of the first kernel's blocks their tile, put_ragged_tile, and what they look for it in.
+local SEQUENCES_BYTES, TILE_BYTES, SEARCH_BYTES = 304 + 128, 48, 256
 
 local backward = {}
 
 backward.strategies = { "fused", "split" }
 
+local function strategy_of(record) return record.strategy or (record.head_dim <= 128 and "fused" or "split") end
+
 --- The right half of a name.
 function backward.how(record)
-  return ("sm90a_%s_m%dn%d"):format(record.strategy or (record.head_dim <= 128 and "fused" or "split"), record.m, record.n)
+  return ("sm90a_%s_m%dn%d"):format(strategy_of(record), record.m, record.n)
 end
 
 local function sum(kernel, parts)
@@ -42,6 +47,10 @@ local function smem_of(record)
     parts[#parts + 1] = { "numbers", 16 }
   end
   local all = { sum("dK and dV", parts) }
+  if record.device_lengths or record.device_ragged then
+    parts[#parts], parts[#parts + 1] = { "numbers", 16 + 8 }, { "sequences", SEQUENCES_BYTES }
+    all[2] = sum("dK and dV of sequences", parts)
+  end
   if record.strategy == "split" then
     local stages = record.head_dim > 192 and 3 or 4 -- K in two, V in one or two
 
@@ -50,15 +59,18 @@ local function smem_of(record)
   return all
 end
 
+--- Whether a row has kernels that read lengths where its spec asks for them.
+function backward.takes_lengths(record) return strategy_of(record) == "fused" end
+
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function backward.complete(record)
-  record.strategy = record.strategy or (record.head_dim <= 128 and "fused" or "split")
+  record.strategy = strategy_of(record)
   record.strategy_id = record.strategy == "fused" and "GLINT_GPU_FUSED" or "GLINT_GPU_SPLIT"
   record.threads, record.registers, record.producer_registers = 128 + 32 * WARPS, REGISTERS, PRODUCER_REGISTERS
   record.by_role = record.strategy == "split" and record.head_dim > 128
   record.width, record.dq_n = record.head_dim % 64 == 0 and 128 or 64, DQ_N
   record.smem = smem_of(record)
-  record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.smem[2] and record.smem[2].bytes
+  record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.strategy == "split" and record.smem[2].bytes or nil
   record.alignment_bytes, record.padded_dim = 16, record.head_dim
   record.launches = {
     { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 },
@@ -69,6 +81,16 @@ function backward.complete(record)
     record.launches[3] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = DQ_M, threads = record.threads,
       smem_bytes = record.dq_smem_bytes }
   end
+  record.kinds = { "given" } -- of sequences, one a kernel of keys
+  local function add(suffix, lengths, delta_bytes)
+    local first, keys = { suffix = suffix, lengths = lengths, smem_bytes = delta_bytes }, { suffix = "_sequences", lengths = lengths }
+    keys.smem_bytes = record.smem[#record.smem].bytes
+    record.launches[#record.launches + 1] = setmetatable(first, { __index = record.launches[1] })
+    record.launches[#record.launches + 1] = setmetatable(keys, { __index = record.launches[2] })
+  end
+  if record.device_lengths or record.device_ragged then record.kinds[2] = "sequences" end
+  if record.device_lengths then add("_lengths_delta", 1, TILE_BYTES) end
+  if record.device_ragged then add("_ragged_delta", 2, TILE_BYTES + SEARCH_BYTES) end
   local columns = record.width // record.dtype_bytes
   record.maps = {}
   for i, tensor in ipairs({ "Q", "K", "V", "DOUT", "DQ", "DK", "DV" }) do

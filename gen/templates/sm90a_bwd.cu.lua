@@ -1,7 +1,14 @@
 #include "lib/device/delta.h"
+$ if #kinds > 1 then
+#include "lib/device/warpgroup_sequences.h"
+$ end
 $ include("sm90a_bwd_head.cu.lua")
 
 $ include("sm80_delta.cu.lua")
+$ if #kinds > 1 then
+
+$ include("sm90a_bwd_sequences.cu.lua")
+$ end
 
 $ if strategy == "fused" or head_dim <= 128 then
 $ include("sm90a_bwd_keys.cu.lua")

@@ -7,6 +7,7 @@ $ local early = tile_m == 64
 $ local key_work = bounds_first and "window_keys" or "key_work"
 $ local find_keys = bounds_first and "find_window_keys<TILE_M, TILE_N>" or ("find_keys<TILE_M, TILE_N, %s>"):format(causal)
 $ local find_dq = bounds_first and "find_window_dq<TILE_M, TILE_N, HEAD_DIM>" or ("find_dq<TILE_M, TILE_N, HEAD_DIM, %s>"):format(causal)
+$ local find_own_dq = bounds_first and "find_own_window_dq<TILE_M, TILE_N, HEAD_DIM>" or ("find_own_dq<TILE_M, TILE_N, HEAD_DIM, %s>"):format(causal)
 $ -- Where a block visits one query block less than the one before. With two less it ends so much earlier that the order by sections has no
 $ -- more waiting: measured 1 to 2 % better. With a window all visit as many, and neither was measured.
 $ local order = fused and causal and not bounds_first and tile_m == tile_n and "staggered_order" or "plain_order"
@@ -52,10 +53,36 @@ typedef stage_ring<STAGES, ds_tile::bytes, DS_AT, out_ring::end> ds_ring;
 enum { TURN_SEEN = ds_ring::end }; /* what a stage's dQ is added to is complete */
 typedef tile_queue<TURN_SEEN + 8 * STAGES> queue; /* which key block the block is at, and the next */
 enum { SPECIAL_AT = queue::end, SHARED_BYTES = SPECIAL_AT + 8 }; /* whether the block's keys hold NaN or infinity */
+$ if #kinds > 1 then
+enum { SEARCH_AT = (SHARED_BYTES + 15) / 16 * 16 }; /* where lengths are read: the search for a key block, and what it found */
+typedef key_queue<SEARCH_AT + KEY_SEARCH_BYTES> found_keys;
+$ end
 
 /* Named barriers: a warpgroup's turn to multiply, two of them; both warpgroups. */
 enum { TURN_BARRIER = 1, BOTH_BARRIER = 3 };
 
+$ for _, kind in ipairs(kinds) do
+$ local sequences = kind ~= "given"
+$ local work_of = sequences and "sequence_keys<" .. key_work .. ">" or "key_work"
+$ local params = sequences and "glint_ragged_backward_maps_params" or "glint_backward_maps_params"
+$ local base = sequences and "p.base.base.base.base" or "p.base"
+$ local from_q, from_k = sequences and "work.first_q + " or "", sequences and "work.first_k + " or ""
+$ if sequences then
+
+/* ==== The same over sequences whose lengths are read here ===========================================================================
+ * Ragged ones, or those of a padded batch: lib/device/warpgroup_sequences.h. Other overloads of the same functions. */
+
+/* The block that a slot of the queue says. */
+GLINT_DEVICE struct ${work_of} find_found_block(const struct glint_gpu_shape *call, uint32_t slot)
+{
+    const struct glint_gpu_shape shape = shape_of_slot(call, slot);
+    struct ${work_of} work;
+
+    static_cast<struct ${key_work} &>(work) = ${find_keys}(&shape, place_of_slot<TILE_N>(slot));
+    get_place(work, slot);
+    return work;
+}
+$ else
 /* `which`: of the key blocks of all heads, head by head. */
 GLINT_DEVICE struct ${key_work} find_block(const struct glint_gpu_shape *shape, uint32_t which)
 {
@@ -63,39 +90,75 @@ GLINT_DEVICE struct ${key_work} find_block(const struct glint_gpu_shape *shape, 
 
     return ${find_keys}(shape, {(int32_t)(which - head * blocks), (int32_t)head});
 }
+$ end
 
 /* The block's K or V. */
 template <class ring_of>
-GLINT_DEVICE void load_own(const struct tensor_map *map, const struct key_work &work, uint32_t shared, uint32_t turn)
+GLINT_DEVICE void load_own(const struct tensor_map *map, const struct ${work_of} &work, uint32_t shared, uint32_t turn)
 {
     const struct ring own = {0, turn % 2};
 
     ring_of::begin_fill(shared, own);
     for (uint32_t half = 0; half < 2; ++half)
-        load_tile<own_tile>(ring_of::tile(shared, own) + half * own_tile::bytes, map, work.key0 + half * OWN_ROWS,
+        load_tile<own_tile>(ring_of::tile(shared, own) + half * own_tile::bytes, map, ${from_k}work.key0 + half * OWN_ROWS,
                             work.head_kv, work.batch, ring_of::full(shared, own), GLINT_L2_EVICT_FIRST);
 }
 
 /* LSE or delta of a step. */
-GLINT_DEVICE const float *rows_of(const struct glint_backward_maps_params &p, const float *rows,
-                                  const struct key_work &work, const struct walk &walk)
+GLINT_DEVICE const float *rows_of(const struct ${params} &p, const float *rows,
+                                  const struct ${work_of} &work, const struct walk &walk)
 {
-    return rows + (work.batch * p.base.shape.heads_q + walk.head) * p.base.padded_q + walk.m * TILE_M;
+    return rows + (work.batch * ${base}.shape.heads_q + walk.head) * ${base}.padded_q + ${sequences and "work.padded + " or ""}walk.m * TILE_M;
 }
 
 /* A step's Q or dO, and its LSE or delta, from `rows` on, to rows_at. */
 template <class ring_of>
 GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uint32_t rows_at, const struct walk &walk,
-                            int32_t batch, uint32_t shared, const struct ring &queries)
+                            ${sequences and "const struct " .. work_of .. " &work" or "int32_t batch"}, uint32_t shared, const struct ring &queries)
 {
     const uint32_t full = ring_of::full(shared, queries);
 
     ring_of::begin_fill(shared, queries, query_tile::bytes + ROW_BYTES);
-    load_tile<query_tile, BOX_ROWS>(ring_of::tile(shared, queries), map, walk.m * TILE_M, walk.head, batch, full,
+    load_tile<query_tile, BOX_ROWS>(ring_of::tile(shared, queries), map, ${from_q}walk.m * TILE_M, walk.head, ${sequences and "work." or ""}batch, full,
                                     GLINT_L2_EVICT_LAST);
     bulk_load(shared + rows_at + queries.stage * ROW_BYTES, rows, ROW_BYTES, full);
 }
 
+$ if sequences then
+/* Here all lanes of the first warp look for the block of a number, and then one of them loads. */
+GLINT_DEVICE void load_keys(const struct ${params} &p, uint32_t shared)
+{
+    const bool first_lane = lane_index() == 0;
+    struct ring queries = {0, 0};
+
+    for (uint32_t turn = 0;; ++turn) {
+        const bool any = find_next_keys<TILE_N>(p, shared + SEARCH_AT);
+
+        if (first_lane)
+            found_keys::announce(shared, ring_at(turn), shared + SEARCH_AT);
+        if (!any)
+            return;
+        struct ${work_of} work = find_found_block(&${base}.shape, shared + SEARCH_AT);
+        struct walk walk = walk_begin(work);
+
+#pragma unroll 1
+        for (int32_t left = first_lane ? work.steps : 0; left > 0; --left) {
+            load_step<q_ring>(&p.map[MAP_Q], rows_of(p, ${base}.lse_log2, work, walk), LSE_AT, walk, work, shared,
+                              queries);
+            if (left == work.steps)
+                load_own<k_ring>(&p.map[MAP_K], work, shared, turn);
+            walk_on(walk, work);
+            ring_advance<STAGES>(queries);
+            work = find_found_block(&${base}.shape, shared + SEARCH_AT); /* made anew: a loader has few registers */
+        }
+        if (first_lane && work.steps == 0) {
+            k_ring::wait_empty(shared, {0, turn % 2});
+            mbarrier_arrive(shared + k_ring::full_at);
+        }
+        warp_sync(); /* what was found has been read */
+    }
+}
+$ else
 /* Two warps load for the block, a thread each: K and Q with LSE, V and dO with delta. The first one takes numbers as
  * the block gets to them, so a block waits only for such as are worked on or done, and passes them on to all other
  * roles. */
@@ -152,6 +215,7 @@ $ end
         }
     }
 }
+$ end
 
 $ if fused and causal then
 /* All lanes come here. They also look for NaN and infinity in K, which must not meet a dS of zero where the mask hides
@@ -159,13 +223,28 @@ $ if fused and causal then
 $ else
 /* All lanes come here. */
 $ end
-GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_values(const struct ${params} &p, uint32_t shared)
 {
-    const struct glint_gpu_shape *shape = &p.base.shape;
+    const struct glint_gpu_shape *shape = &${base}.shape;
     const bool first_lane = lane_index() == 0;
     struct ring queries = {0, 0};
 
     for (uint32_t turn = 0;; ++turn) {
+$ if sequences then
+        const uint32_t slot = found_keys::wait(shared, ring_at(turn));
+
+        if (is_end(slot))
+            return;
+        const struct ${work_of} work = find_found_block(shape, slot);
+$ if fused and causal then
+        const int32_t keys = shape_of_slot(shape, slot).seqlen_k - work.key0; /* beyond them are another sequence's, or nobody's */
+$ end
+        struct walk walk = walk_begin(work);
+
+        warp_sync();
+        if (first_lane)
+            found_keys::release(shared, ring_at(turn));
+$ else
         const uint32_t which = queue::wait(shared, ring_at(turn));
 
         if (which == (uint32_t)NO_WORK)
@@ -176,9 +255,10 @@ GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32
         warp_sync();
         if (first_lane)
             queue::release(shared, ring_at(turn));
+$ end
         for (int32_t step = 0; step < work.steps; ++step) {
             if (first_lane) {
-                load_step<do_ring>(&p.map[MAP_DOUT], rows_of(p, p.base.delta, work, walk), DELTA_AT, walk, work.batch,
+                load_step<do_ring>(&p.map[MAP_DOUT], rows_of(p, ${base}.delta, work, walk), DELTA_AT, walk, ${sequences and "work" or "work.batch"},
                                    shared, queries);
                 if (step == 0)
                     load_own<v_ring>(&p.map[MAP_V], work, shared, turn);
@@ -189,7 +269,11 @@ $ if fused and causal then
 
                 k_ring::wait_full(shared, {0, turn % 2});
                 if (${bounds_first and "is_cut(work, work.first_m) || is_cut(work, work.last_m)" or "work.first_m < work.first_clear"})
+$ if sequences then
+                    special = warp_any(own_rows_special<element, own_tile>(shared, keys));
+$ else
                     special = warp_any(sees_special(shared, OWN_BYTES, lane_index(), 32, element::EXPONENT));
+$ end
                 warp_sync();
                 if (first_lane) {
                     st_shared_u32(shared + SPECIAL_AT, special);
@@ -221,6 +305,94 @@ $ if fused then
 $ else
 /* Takes to memory what the warpgroups leave in the stages of OUT: dV and dK. One thread for each stage. */
 $ end
+$ if sequences then
+GLINT_DEVICE void store(const struct ${params} &p, uint32_t shared, const uint32_t stage)
+{
+    const bool first_lane = lane_index() == 0;
+    struct ring own = {stage, 0};
+    const uint32_t out = out_ring::tile(shared, own);
+    bool mine = stage == 0; /* what leaves next */
+
+    /* A tile that a sequence fills leaves by one copy, the rows of another one by ordinary stores of all lanes, one of
+     * which has waited for the stage. */
+    auto leave = [&](auto tile, const struct tensor_map *map, const struct glint_gpu_view &view, int32_t row, int32_t head,
+                     int32_t batch, int32_t rows, const int32_t tile_rows) {
+        if (rows < tile_rows) {
+            warp_sync();
+            store_rows<decltype(tile)>(view, batch, head, row, rows, out);
+            warp_sync();
+        } else if (first_lane)
+            for (int32_t at = 0; at < tile_rows; at += decltype(tile)::rows)
+                store_tile<decltype(tile)>(map, row + at, head, batch, out + at / decltype(tile)::rows * decltype(tile)::bytes);
+    };
+    auto give_back = [&]() {
+        bulk_commit();
+        bulk_wait_read<0>();
+        mbarrier_arrive(out_ring::empty(shared, own));
+    };
+    for (uint32_t turn = 0;; ++turn) {
+        const uint32_t slot = found_keys::wait(shared, ring_at(turn));
+
+        if (is_end(slot))
+            break;
+        struct walk walk = walk_begin(find_found_block(&${base}.shape, slot));
+
+#pragma unroll 1
+        for (int32_t left = find_found_block(&${base}.shape, slot).steps; left > 0; --left, mine = !mine) {
+            const struct glint_gpu_shape shape = shape_of_slot(&${base}.shape, slot);
+            const struct ${work_of} work = find_found_block(&${base}.shape, slot); /* made anew: there are few registers */
+            const struct walk here = walk;
+
+            walk_on(walk, work);
+            if (!mine)
+                continue;
+            const struct dq_place dq = ${find_own_dq}(${base}, shape, work, here);
+
+            if (first_lane) {
+                if (dq.last && !dq.first) {
+                    turn_wait(dq.turn, (uint32_t)work.key0);
+                    mbarrier_arrive(shared + TURN_SEEN + 8 * stage);
+                }
+                out_ring::wait_full(shared, own);
+            }
+            own.phase ^= 1;
+            if (dq.last) {
+                leave(query_tile{}, &p.map[MAP_DQ], ${base}.dq, work.first_q + here.m * TILE_M, here.head, work.batch,
+                      shape.seqlen_q - here.m * TILE_M, TILE_M);
+                if (first_lane)
+                    give_back();
+            } else if (first_lane) {
+                if (dq.first)
+                    bulk_store(dq.sum, out, OUT_BYTES);
+                else {
+                    turn_wait(dq.turn, (uint32_t)work.key0);
+                    bulk_reduce_add_f32(dq.sum, out, OUT_BYTES);
+                }
+                give_back();
+                turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));
+            }
+        }
+#pragma unroll 1
+        for (int which = 0; which < 2; ++which, mine = !mine) {
+            if (!mine)
+                continue;
+            if (first_lane)
+                out_ring::wait_full(shared, own);
+            own.phase ^= 1;
+            const struct ${work_of} work = find_found_block(&${base}.shape, slot);
+            leave(own_tile{}, which == 0 ? &p.map[MAP_DV] : &p.map[MAP_DK], which == 0 ? ${base}.dv : ${base}.dk,
+                  work.first_k + work.key0, work.head_kv, work.batch,
+                  shape_of_slot(&${base}.shape, slot).seqlen_k - work.key0, TILE_N);
+            if (first_lane)
+                give_back();
+        }
+        warp_sync();
+        if (first_lane)
+            found_keys::release(shared, ring_at(turn));
+    }
+    bulk_wait<0>();
+}
+$ else
 GLINT_DEVICE void store(const struct glint_backward_maps_params &p, uint32_t shared, const uint32_t stage)
 {
     struct ring own = {stage, 0};
@@ -278,8 +450,9 @@ $ end
     }
     bulk_wait<0>();
 }
+$ end
 
-GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_params) p)
+GLINT_KERNEL(THREADS, 1) ${symbol}${sequences and "_sequences" or ""}(GLINT_PARAMS(struct ${params}) p)
 {
     const uint32_t shared = shared_base(), warp = warp_index(), lane = lane_index();
 
@@ -287,7 +460,7 @@ GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_param
         k_ring::init(shared, 1, WARPS${fused and causal and " + 1" or ""});
         v_ring::init(shared, 1, WARPS);
         mbarrier_init(shared + CHECKED, 1);
-        queue::init(shared, WARPS + 3);
+        ${sequences and "found_keys" or "queue"}::init(shared, WARPS + 3);
         q_ring::init(shared, 1, WARPS);
         do_ring::init(shared, 1, WARPS);
         out_ring::init(shared, WARPS, 1);
@@ -300,19 +473,19 @@ GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_param
 
     if (warp < 4) {
         registers_give<${producer_registers}>();
-        if (warp == 0 && lane == 0)
+        if (warp == 0${sequences and "" or " && lane == 0"})
             load_keys(p, shared);
         if (warp == 1)
             load_values(p, shared);
-        if (warp >= 2 && lane == 0)
+        if (warp >= 2${sequences and "" or " && lane == 0"})
             store(p, shared, warp - 2);
         return;
     }
     registers_take<${registers}>();
 
     const uint32_t warpgroup = warp / 4 - 1, own = warpgroup * own_tile::bytes;
-    const struct glint_gpu_shape *shape = &p.base.shape;
-$ if fused or not bounds_first then
+    const struct glint_gpu_shape *shape = &${base}.shape;
+$ if (fused or not bounds_first) and not sequences then
     const int32_t offset = ${causal and "shape->mask_offset" or "shape->seqlen_k"};
 $ end
     auto arrive = [&](uint32_t barrier) { /* this warp, all lanes of which are done */
@@ -329,6 +502,14 @@ $ end
     if (warpgroup == 1)
         named_arrive(TURN_BARRIER, 32 * WARPS);
     for (uint32_t turn = 0;; ++turn) {
+$ if sequences then
+        uint32_t slot = found_keys::wait(shared, ring_at(turn)); /* of the queue; given back when the block is done */
+
+        if (is_end(slot))
+            return;
+        struct ${work_of} work = find_found_block(shape, slot);
+        struct plain_steps plain = find_own_plain_steps<TILE_M, TILE_N>(shape_of_slot(shape, slot), work);
+$ else
         uint32_t which = queue::wait(shared, ring_at(turn));
 
         if (which == (uint32_t)NO_WORK)
@@ -337,6 +518,7 @@ $ end
         struct ${key_work} work = find_block(shape, which);
 $ if fused then
         struct plain_steps plain = find_plain_steps<TILE_N>(shape, work);
+$ end
 $ end
         struct walk walk = walk_begin(work);
 
@@ -352,7 +534,7 @@ $ if fused then
             const uint32_t at = out_ring::tile(shared, out), thread = thread_index_anew() % 128;
 
             if (!kind.plain)
-                place = ${find_dq}(p.base, work, step_before(walk, work));
+                place = ${sequences and find_own_dq .. "(" .. base .. ", shape_of_slot(shape, slot)" or find_dq .. "(p.base"}, work, step_before(walk, work));
             out_ring::wait_empty(shared, out);
             if (!place.last) {
 #pragma unroll
@@ -400,9 +582,19 @@ $ if causal then
             const int32_t query =
                 step_before(walk, work).m * TILE_M + (int32_t)(${by_columns and "" or "warpgroup * OWN_ROWS + "}row);
 
+$ if sequences then
+            const struct glint_gpu_shape own_shape = shape_of_slot(shape, slot);
+            const struct glint_gpu_view keys = view_from(${base}.k, work.first_k);
+            const int32_t offset = own_shape.mask_offset;
+
+            named_sync(BOTH_BARRIER, 32 * WARPS);
+            reload_tile<own_tile>(shared, &keys, work.batch, work.head_kv, work.key0, own_shape.seqlen_k, 2, thread,
+                                  32 * WARPS);
+$ else
             named_sync(BOTH_BARRIER, 32 * WARPS);
             reload_tile<own_tile>(shared, &p.base.k, work.batch, work.head_kv, work.key0, shape->seqlen_k, 2, thread,
                                   32 * WARPS);
+$ end
             fence_async_shared();
             named_sync(BOTH_BARRIER, 32 * WARPS);
 #pragma unroll 1
@@ -413,7 +605,7 @@ $ if causal then
 $ if bounds_first then
                     [&](int side) {
                         return work.key0 + (int32_t)i <= query + 8 * side + offset &&
-                               work.key0 + (int32_t)i >= query + 8 * side + shape->mask_first;
+                               work.key0 + (int32_t)i >= query + 8 * side + ${sequences and "own_shape." or "shape->"}mask_first;
                     });
 $ else
                     [&](int side) { return work.key0 + (int32_t)i <= query + 8 * side + offset; });
@@ -441,12 +633,25 @@ $ end
 $ end
         k_ring::wait_full(shared, {0, turn % 2});
         v_ring::wait_full(shared, {0, turn % 2});
+$ if sequences then
+        /* Keys beyond the end are nobody's, or another sequence's. Their dS is zero, which must not meet a NaN. */
+        if (work.steps > 0 && clear_own_rows<own_tile, 2>(shared, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS)) {
+            fence_async_shared();
+            named_sync(BOTH_BARRIER, 32 * WARPS);
+        }
+$ end
 $ if fused then
         /* Compiled twice. Plain steps, which nearly all are, have no code for masks, NaN and the rounding of dQ. */
 $ end
         auto make_step = [&](auto kind, int32_t step) {
+$ if sequences then
+            const bool ends = !kind.plain && walk.m == shape_of_slot(shape, slot).seqlen_q / TILE_M; /* within the step's queries */
+            const bool masked =
+                ends || (!kind.plain && ${bounds_first and "is_cut(work, walk.m)" or "walk.m < work.first_clear"});
+$ else
             const bool masked =
                 !kind.plain && ${bounds_first and "is_cut(work, walk.m)" or "walk.m < work.first_clear"};
+$ end
             const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
             const uint32_t lse = shared + LSE_AT + queries.stage * ROW_BYTES;
             const uint32_t delta = shared + DELTA_AT + queries.stage * ROW_BYTES;
@@ -476,8 +681,14 @@ $ end
                 s[i] = ex2(fmaf(s[i], shape->scale_log2, -rows[i / 4][i % 2]));
             struct ${bounds_first and "window_sight" or "sight"} sight;
             if (masked) {
+$ if sequences then
+                const struct glint_gpu_shape own_shape = shape_of_slot(shape, slot);
+$ end
 $ if bounds_first then
-                sight = sight_of_window(work.key0 + (int32_t)own_row(), walk.m * TILE_M, shape);
+                sight = sight_of_window(work.key0 + (int32_t)own_row(), walk.m * TILE_M, ${sequences and "&own_shape" or "shape"});
+$ elseif sequences then
+                sight = sight_of_keys(work.key0 + (int32_t)own_row(), walk.m * TILE_M,
+                                      own_shape.${causal and "mask_offset" or "seqlen_k"}, own_shape.seqlen_q, own_shape.seqlen_k);
 $ else
                 sight = sight_of_keys(work.key0 + (int32_t)own_row(), walk.m * TILE_M, offset, shape->seqlen_q,
                                       shape->seqlen_k);
@@ -505,6 +716,18 @@ $ end
             if (masked)
                 hide_queries<TILE_M>(dp, sight);
             to_operand<element>(ds_words, dp);
+$ if sequences then
+            /* Nor must its zeros meet what is in rows beyond the last query. */
+            if (ends) {
+                const int32_t rows = shape_of_slot(shape, slot).seqlen_q - walk.m * TILE_M;
+
+                named_sync(BOTH_BARRIER, 32 * WARPS);
+                clear_own_rows<query_tile, 1>(q, rows, 32 * WARPS);
+                clear_own_rows<query_tile, 1>(dout, rows, 32 * WARPS);
+                fence_async_shared();
+                named_sync(BOTH_BARRIER, 32 * WARPS);
+            }
+$ end
             if (masked && queries_special<TILE_M>(lse, delta))
                 settle_queries<element, query_tile>(dv, true, q, dout, sight, BOTH_BARRIER, 32 * WARPS);
 $ if fused then
@@ -575,9 +798,15 @@ $ if fused then
             for (int32_t left = plain.end - step; left > 0; --left)
                 make_step(plain_step{}, 0);
             /* What is known of the block is made once more: the steps have its registers. */
+$ if sequences then
+            wgmma_hold(&slot, 1);
+            work = find_found_block(shape, slot);
+            plain = find_own_plain_steps<TILE_M, TILE_N>(shape_of_slot(shape, slot), work);
+$ else
             wgmma_hold(&which, 1);
             work = find_block(shape, which);
             plain = find_plain_steps<TILE_N>(shape, work);
+$ end
             step = plain.end;
             walk = walk_at(work, step);
 $ end
@@ -606,6 +835,9 @@ $ end
         arrive(shared + k_ring::empty_at);
         if (work.steps > 0)
             leave_dq(any_step{});
+$ if sequences then
+        arrive(found_keys::slots::empty(shared, ring_at(turn)));
+$ end
 $ else
         arrive(shared + k_ring::empty_at);
 $ end
@@ -622,3 +854,4 @@ $ end
         leave(dk, shape->softmax_scale);
     }
 }
+$ end

@@ -50,7 +50,6 @@ harness.case("sm90a: where lengths are read there is a second kernel, with a cou
   harness.is(none.lengths_words, 1)
   harness.is(short.lengths_words, nil)
   harness.is(short.launches[2].smem_bytes, short.smem_bytes)
-  harness.is(#record({ device_lengths = true, pass = "bwd", m = 64, n = 128 }).launches, 2)
 end)
 
 harness.case("sm90a: one more kernel takes ragged sequences, with lengths or without", function()
@@ -67,7 +66,27 @@ harness.case("sm90a: one more kernel takes ragged sequences, with lengths or wit
   harness.is(causal.launches[3].smem_bytes, causal.launches[2].smem_bytes + 1600 + 12 * 32)
   harness.is(short.lengths_words, nil)
   harness.is(short.launches[2].smem_bytes, short.smem_bytes + 8 + 288)
-  harness.is(#record({ device_ragged = true, pass = "bwd", m = 64, n = 128 }).launches, 2)
+end)
+
+harness.case("sm90a: the fused backward has one kernel of keys for lengths and ragged sequences, and the split one has none", function()
+  local function suffixes(fields)
+    fields.pass, fields.m, fields.n = "bwd", 64, 128
+    local made, shown = record(fields), {}
+    for i, launch in ipairs(made.launches) do shown[i] = launch.suffix .. (launch.lengths or 0) end
+    return table.concat(shown, " "), made
+  end
+  local plain, none = suffixes({})
+  local both, all = suffixes({ device_lengths = true, device_ragged = true })
+  harness.is(plain, "_delta0 0")
+  harness.is((suffixes({ device_lengths = true })), plain .. " _lengths_delta1 _sequences1")
+  harness.is((suffixes({ device_ragged = true })), plain .. " _ragged_delta2 _sequences2")
+  harness.is(both, plain .. " _lengths_delta1 _sequences1 _ragged_delta2 _sequences2")
+  harness.is(all.smem_bytes, none.smem_bytes)
+  harness.is(all.launches[3].smem_bytes, 48)
+  harness.is(all.launches[4].smem_bytes, none.smem_bytes + 8 + 304 + 128)
+  harness.is(all.launches[4].blocks_per_sm, 1)
+  harness.is(all.launches[5].smem_bytes, 304)
+  harness.is((suffixes({ device_lengths = true, device_ragged = true, strategy = "split" })), "_delta0 0 _dq0")
 end)
 
 harness.case("sm90a: names say the schedule and are read back", function()

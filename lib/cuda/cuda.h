@@ -121,6 +121,7 @@ union glint_cuda_params {
     struct glint_lengths_maps_params lengths_maps;
     struct glint_ragged_maps_params ragged_maps;
     struct glint_backward_maps_params backward_maps;
+    struct glint_ragged_backward_maps_params ragged_backward_maps;
 };
 
 /* fill_params for all kernels: every tensor's address and strides, the workspace's arrays, and its words that begin as 0. The maps

@@ -17,10 +17,10 @@
  *     tensor maps              maps, in order    its parameter is struct glint_forward_maps_params or glint_backward_maps_params, of
  *                                                lib/device/hopper_params.h
  *     lengths on the device    lengths = 1       its parameter is struct glint_lengths_params, with maps struct glint_lengths_maps_params,
- *                                                and backward struct glint_ragged_backward_params; a
- *                                                row without such a launch is for lengths of the host alone
- *     ragged sequences         lengths = 2       its parameter is struct glint_ragged_params, with maps struct glint_ragged_maps_params, or struct
- *                                                glint_ragged_backward_params
+ *                                                and backward struct glint_ragged_backward_params, with maps struct
+ *                                                glint_ragged_backward_maps_params; a row without such a launch is for lengths of the host alone
+ *     ragged sequences         lengths = 2       its parameter is struct glint_ragged_params, with maps struct glint_ragged_maps_params, and
+ *                                                backward those of lengths = 1
  *     K and V in pages         pages = 1,        its parameter is struct glint_pages_params, or with lengths = 2 struct
  *                              lengths = 1 or 2  glint_ragged_pages_params; of decode, which has no lengths = 1 as it reads them always,
  *                                                struct glint_decode_pages_params; of decode, ragged, struct glint_decode_ragged_params

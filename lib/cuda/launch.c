@@ -417,7 +417,9 @@ static struct tensor_map *maps_of(const struct glint_variant *variant, const str
     struct tensor_map *const forward[] = {[GLINT_LENGTHS_HOST] = params->forward_maps.map,
                                           [GLINT_LENGTHS_DEVICE] = params->lengths_maps.map,
                                           [GLINT_LENGTHS_RAGGED] = params->ragged_maps.map};
-    return variant->pass == GLINT_FORWARD ? forward[glint_cuda_lengths_of(variant->kernel, problem)] : params->backward_maps.map;
+    if (variant->pass == GLINT_FORWARD)
+        return forward[glint_cuda_lengths_of(variant->kernel, problem)];
+    return problem->lengths == GLINT_LENGTHS_HOST ? params->backward_maps.map : params->ragged_backward_maps.map;
 }
 
 enum glint_status glint_cuda_run(const struct glint_context *context, const struct glint_variant *variant,

@@ -37,12 +37,15 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
 {
     const struct glint_gpu_kernel *kernel = row->kernel;
     const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
-    const uint32_t lengths = row->pass == GLINT_FORWARD ? glint_cuda_lengths_of(kernel, &plan->problem) : GLINT_LENGTHS_HOST;
+    const uint32_t lengths = glint_cuda_lengths_of(kernel, &plan->problem);
     void *const words = kernel->lengths_words > 0 ? workspace : NULL;
     struct glint_lengths_maps_params *of_lengths = params;
     struct glint_ragged_maps_params *of_ragged = params;
+    struct glint_ragged_backward_maps_params *of_backward = params;
     glint_cuda_fill_params(row, plan, tensors, workspace, params);
-    if (lengths == GLINT_LENGTHS_DEVICE) {
+    if (lengths != GLINT_LENGTHS_HOST && row->pass == GLINT_BACKWARD) {
+        of_backward->base.ragged = glint_cuda_ragged_of(&plan->problem, tensors);
+    } else if (lengths == GLINT_LENGTHS_DEVICE) {
         glint_cuda_fill_lengths(plan, tensors, &of_lengths->base);
         of_lengths->words = words;
         memcpy(of_lengths->blocks, own.blocks, sizeof of_lengths->blocks);
@@ -64,7 +67,8 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
 const struct glint_family glint_family_sm90a = {
     .name = "sm90a",
     .rank = 90,
-    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED}, /* what a row takes of them says fits, and what would be right */
+    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED,
+                [GLINT_BACKWARD] = GLINT_LENGTHS_RAGGED}, /* what a row takes of them says fits, and what would be right */
     .sinks = 1u << GLINT_FORWARD,
     .takes_sinks = takes_sinks,
     .backend = &glint_cuda_backend,

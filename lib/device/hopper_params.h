@@ -11,7 +11,7 @@
 #define GLINT_FORWARD_MAPS 4
 #define GLINT_BACKWARD_MAPS 12 /* two kernels may want other boxes of the same tensor */
 
-/* 768, 832, 832 and 1984 bytes, aligned to 64. */
+/* 768, 832, 832, 1984 and 2048 bytes, aligned to 64. */
 struct glint_forward_maps_params {
     struct glint_forward_params base;
     uint32_t *words;                   /* zero_words of them, 0 when the first kernel begins; NULL where there are none */
@@ -41,6 +41,12 @@ struct glint_backward_maps_params {
     struct glint_backward_params base;
     uint32_t *words;
     uint32_t blocks[GLINT_MAPS_GRIDS];
+    struct tensor_map map[GLINT_BACKWARD_MAPS];
+};
+
+/* Of the kernels that read lengths, of ragged sequences too: the maps are of the bounds, or of the rows of all. */
+struct glint_ragged_backward_maps_params {
+    struct glint_ragged_backward_params base;
     struct tensor_map map[GLINT_BACKWARD_MAPS];
 };
 

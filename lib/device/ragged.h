@@ -82,7 +82,7 @@ struct ragged_rows {
     int32_t at, end, length;
 };
 
-GLINT_DEVICE struct ragged_rows find_rows(const struct ragged_side &side, int32_t batch, int32_t begin, int32_t &most)
+template <class Side> GLINT_DEVICE struct ragged_rows find_rows(const Side &side, int32_t batch, int32_t begin, int32_t &most)
 {
     const int32_t sequence = begin + (int32_t)lane_index();
     struct ragged_rows own;
@@ -158,13 +158,12 @@ struct ragged_group {
     uint32_t blocks;
 };
 
-/* The group that block `number` is of, whose tiles are of `side`: the keys with KEYS, else the queries. Groups are passed over 8 at a time: a lane
- * has 8 sequences of them. `scratch`: 16 bytes of shared memory, which the warp alone uses. */
-template <int TILE, bool KEYS, class Side, class Other>
+/* The group that block `number` is of, whose tiles are of `side`: the keys with KEYS, else the queries. Groups are passed over EACH at a time: a lane
+ * has EACH sequences of them, which take registers. `scratch`: 16 bytes of shared memory, which the warp alone uses. */
+template <int TILE, bool KEYS, int EACH, class Side, class Other>
 GLINT_DEVICE struct ragged_group find_group(const Side &side, const Other &other_side, const struct glint_gpu_shape &shape,
                                             uint32_t number, uint32_t heads, uint32_t scratch)
 {
-    enum { EACH = 8 };
     int32_t most = row_at(side, 0), other_most = row_at(other_side, 0), begin = 0;
     uint32_t blocks = 0;
 
@@ -260,22 +259,20 @@ GLINT_DEVICE struct ragged_tile get_ragged_tile(uint32_t address)
             {(int32_t)mask[2], (int32_t)mask[3], (int32_t)mask[0], (int32_t)mask[1]}};
 }
 
-/* Finds the tile of block `number` of those of TILE queries, or keys, of `heads` heads, and leaves it at `kept`. One warp calls it. `scratch`: 256
- * bytes of shared memory. Of a head the last queries come first, as under a causal mask they see the most keys; keys come in their order.
- * `section`: see find_place. With PADDED padded_first of the sequence comes after the tile. PAGED: K and V are in pages, and tiles of queries. */
-template <int TILE, bool KEYS, bool PADDED, bool PAGED = false>
-GLINT_DEVICE void find_ragged_tile(const struct glint_ragged &r, const struct glint_gpu_shape &shape, uint32_t number,
-                                   int32_t heads, int32_t section, uint32_t scratch, uint32_t kept)
+/* Finds the tile of block `number` of those of TILE queries, or keys, of `heads` heads: one lane calls put(tile, sequence), where the sides of its
+ * band are not known yet. One warp calls it. `scratch`: 256 bytes of shared memory. Of a head the last queries come first, as under a causal mask they
+ * see the most keys; keys come in their order. `section`: see find_place; EACH: find_group. */
+template <int TILE, bool KEYS, int EACH, class Queries, class Keys, class Put>
+GLINT_DEVICE void find_tile(const Queries &queries, const Keys &keys, const struct glint_gpu_shape &shape, uint32_t number,
+                            int32_t heads, int32_t section, uint32_t scratch, Put put)
 {
     const int32_t lane = (int32_t)lane_index();
-    const struct ragged_side queries = queries_of(r, shape);
-    const auto keys = keys_of<PAGED>(r, shape);
     struct ragged_group group;
 
     if constexpr (KEYS)
-        group = find_group<TILE, true>(keys, queries, shape, number, (uint32_t)heads, scratch);
+        group = find_group<TILE, true, EACH>(keys, queries, shape, number, (uint32_t)heads, scratch);
     else
-        group = find_group<TILE, false>(queries, keys, shape, number, (uint32_t)heads, scratch);
+        group = find_group<TILE, false, EACH>(queries, keys, shape, number, (uint32_t)heads, scratch);
 
     const struct ragged_rows q = find_rows(queries, shape.batch, group.begin, group.most_q);
     const struct ragged_rows k = find_rows(keys, shape.batch, group.begin, group.most_k);
@@ -304,11 +301,22 @@ GLINT_DEVICE void find_ragged_tile(const struct glint_ragged &r, const struct gl
 
         if (here)
             tile.row0 = (KEYS ? place.index : tiles - 1 - place.index) * TILE;
-        find_sides(tile.own, r);
-        put_ragged_tile(kept, tile);
-        if (PADDED)
-            st_shared_u32(kept + 32, (uint32_t)padded_first(q.at, group.begin + lane));
+        put(tile, group.begin + lane);
     }
+}
+
+/* Leaves it at `kept`. With PADDED padded_first of the sequence comes after the tile. PAGED: K and V are in pages, and tiles of queries. */
+template <int TILE, bool KEYS, bool PADDED, bool PAGED = false>
+GLINT_DEVICE void find_ragged_tile(const struct glint_ragged &r, const struct glint_gpu_shape &shape, uint32_t number,
+                                   int32_t heads, int32_t section, uint32_t scratch, uint32_t kept)
+{
+    find_tile<TILE, KEYS, 8>(queries_of(r, shape), keys_of<PAGED>(r, shape), shape, number, heads, section, scratch,
+                             [&](struct ragged_tile &tile, int32_t sequence) {
+                                 find_sides(tile.own, r);
+                                 put_ragged_tile(kept, tile);
+                                 if (PADDED)
+                                     st_shared_u32(kept + 32, (uint32_t)padded_first(tile.first_q, sequence));
+                             });
 }
 
 #endif

@@ -184,7 +184,22 @@ GLINT_DEVICE bool sees_special(uint32_t at, const uint32_t bytes, uint32_t threa
     return (sum & 0x7fff7fffu) != 0;
 }
 
-/* Makes zeros of them. Not for the inner loop. */
+/* Zeros in rows [from, tile::rows) of a tile that has arrived, by `threads` threads, of which this is number `thread`: each clears what it has in
+ * sees_special. Whether there are such rows. */
+template <class tile> GLINT_DEVICE bool clear_rows(uint32_t at, int32_t from, uint32_t thread, const uint32_t threads)
+{
+    const uint32_t zeros[4] = {0, 0, 0, 0};
+
+    if (from >= tile::rows)
+        return false;
+#pragma unroll 1
+    for (uint32_t i = thread * 16; i < tile::bytes; i += threads * 16)
+        if ((int32_t)(i / tile::width % tile::rows) >= from)
+            st_shared_u32x4(at + i, zeros);
+    return true;
+}
+
+/* Makes zeros of NaN and infinities. Not for the inner loop. */
 GLINT_DEVICE void remove_special(uint32_t at, const uint32_t bytes, uint32_t thread, const uint32_t threads,
                                  const uint32_t exponent)
 {

@@ -124,19 +124,4 @@ template <uint32_t at_> struct sequence_queue {
     }
 };
 
-/* Zeros in rows [from, tile::rows) of a tile that has arrived, by `threads` threads, of which this is number `thread`: each clears what it has in
- * sees_special. Whether there are such rows. */
-template <class tile> GLINT_DEVICE bool clear_rows(uint32_t at, int32_t from, uint32_t thread, const uint32_t threads)
-{
-    const uint32_t zeros[4] = {0, 0, 0, 0};
-
-    if (from >= tile::rows)
-        return false;
-#pragma unroll 1
-    for (uint32_t i = thread * 16; i < tile::bytes; i += threads * 16)
-        if ((int32_t)(i / tile::width % tile::rows) >= from)
-            st_shared_u32x4(at + i, zeros);
-    return true;
-}
-
 #endif

@@ -61,6 +61,7 @@ struct fake_launch {
         struct glint_forward_maps_params forward_maps;
         struct glint_ragged_maps_params ragged_maps;
         struct glint_backward_maps_params backward_maps;
+        struct glint_ragged_backward_maps_params ragged_backward_maps;
         struct glint_merge_params merge;
         struct glint_append_params append;
         struct glint_append_narrow_params append_narrow;

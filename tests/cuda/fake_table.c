@@ -38,7 +38,8 @@ static const struct fake_image local_90 = IMAGE(90, forward, 16, "local");
 
 static const struct fake_image maps_forward_90a = IMAGE(90a, forward_maps, 0, "maps_forward");
 static const struct fake_image maps_both_90a = IMAGE(90a, ragged_maps, 0, "maps_forward", "maps_ragged");
-static const struct fake_image maps_backward_90a = IMAGE(90a, backward_maps, 0, "maps_delta", "maps_dkdv", "maps_dq");
+static const struct fake_image maps_backward_90a =
+    IMAGE(90a, ragged_backward_maps, 0, "maps_delta", "maps_dkdv", "maps_dq", "maps_ragged_delta", "maps_sequences");
 static const struct fake_image both_90 = IMAGE(90, forward, 0, "both");
 static const struct fake_image both_90a = IMAGE(90a, forward, 0, "both");
 
@@ -135,10 +136,12 @@ static const struct glint_gpu_kernel maps_both = {/* and a kernel for ragged seq
                                                   .lengths_words = 1, FORWARD_MAPS};
 static const struct glint_gpu_kernel maps_backward = {
     KERNEL(SPLIT, maps_backward_images),
-    .launch_count = 3,
+    .launch_count = 5,
     .launch = {{LAUNCH("maps_delta", Q, 128, 128, 0)},
                {LAUNCH("maps_dkdv", K, 64, 256, 200704), .blocks_per_sm = 2, .dependent = 1},
-               {LAUNCH("maps_dq", Q, 128, 256, 131072), .dependent = 1}},
+               {LAUNCH("maps_dq", Q, 128, 256, 131072), .dependent = 1},
+               {LAUNCH("maps_ragged_delta", Q, 128, 128, 304), .lengths = GLINT_LENGTHS_RAGGED},
+               {LAUNCH("maps_sequences", K, 64, 384, 204800), .blocks_per_sm = 1, .lengths = GLINT_LENGTHS_RAGGED}},
     .row_dim = 128,
     .zero_words = 65,
     .map_count = 9,

@@ -223,7 +223,7 @@ END_TEST
 START_TEST(everything_is_loaded_at_init)
 {
     const unsigned kernels =
-        3 + 12 + 3 + 4 + 1 + 2 + 1 + 1 + 1 + 3 + 1 + 3; /* the last row's is found to use local memory; then three of no row */
+        5 + 12 + 3 + 4 + 1 + 2 + 1 + 1 + 1 + 3 + 1 + 3; /* the last row's is found to use local memory; then three of no row */
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
@@ -799,6 +799,11 @@ START_TEST(lengths_on_hopper)
         ck_assert_msg(strstr(text, "use GLINT_LENGTHS_HOST (0) only: on a GPU rows whose spec has device_lengths") != NULL, "%s",
                       text);
     }
+    prepare_as(&c, context, GLINT_BACKWARD, GLINT_BF16, 128, 3, 129, 70, 4, 2, GLINT_MASK_NONE); /* takes ragged sequences alone */
+    ck_assert_uint_eq(c.plan.variant, FAKE_MAPS_BACKWARD);
+    c.problem.lengths = GLINT_LENGTHS_DEVICE;
+    ck_assert_int_eq(glint_explain(context, &c.problem, GLINT_BACKWARD, text, sizeof text, NULL), GLINT_BAD_LENGTHS);
+    ck_assert_msg(strstr(text, "use GLINT_LENGTHS_HOST (0) only") != NULL && strstr(text, "fused of sm90a") != NULL, "%s", text);
     close_clean(context);
 }
 END_TEST
@@ -1607,6 +1612,56 @@ START_TEST(backward_with_maps)
 }
 END_TEST
 
+/* Ragged sequences, backward: the maps are of all rows, as one batch; the shape has the bounds, and the workspace is that of all rows. */
+START_TEST(ragged_backward_with_maps)
+{
+    struct call c;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare_as(&c, context, GLINT_BACKWARD, GLINT_BF16, 128, 1, 700, 600, 4, 2, GLINT_MASK_NONE);
+    struct glint_problem *p = &c.problem;
+    p->lengths = GLINT_LENGTHS_RAGGED;
+    p->batch = 3;
+    p->seqlen_q = 300;
+    p->seqlen_k = 200;
+    p->rows_q = 700;
+    p->rows_k = 600;
+    ck_assert_int_eq(glint_plan(context, p, GLINT_BACKWARD, &c.plan), GLINT_OK);
+    ck_assert_uint_eq(c.plan.variant, FAKE_MAPS_BACKWARD);
+    ck_assert_uint_eq(c.plan.workspace_bytes, 2 * 4 * 1024 * sizeof(float)); /* 700 rows and 128 of each sequence, in whole 128 */
+    c.tensors.first_q = (const int32_t *)(UINT64_C(22) << 40);
+    c.tensors.first_k = (const int32_t *)(UINT64_C(23) << 40);
+    c.tensors.seqlens_k = (const int32_t *)(UINT64_C(24) << 40);
+    fake_recount();
+    ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 2);
+    ck_assert_uint_eq(fake.set.words, 0);
+    check_launch(0, "maps_ragged_delta", (700 / 128 + 3) * 4, 128, 304, NULL);
+    check_launch(1, "maps_sequences", (600 / 64 + 3) * 2, 384, 204800, NULL);
+    for (int i = 0; i < 2; i++) {
+        const struct glint_ragged_backward_maps_params *params = &fake.launch[i].params.ragged_backward_maps;
+        const struct glint_backward_params *base = &params->base.base.base.base;
+        check_view(&base->dq, c.tensors.dq, &p->dq);
+        ck_assert_int_eq(base->shape.batch, 3);
+        ck_assert_int_eq(base->shape.seqlen_q, 300);
+        ck_assert_int_eq(base->shape.seqlen_k, 200);
+        ck_assert_int_eq(base->padded_q, 1024);
+        ck_assert_ptr_eq(base->lse_log2, c.workspace);
+        ck_assert_ptr_eq(params->base.ragged.first_q, c.tensors.first_q);
+        ck_assert_ptr_eq(params->base.ragged.first_k, c.tensors.first_k);
+        ck_assert_ptr_eq(params->base.ragged.seqlens_q, NULL);
+        ck_assert_ptr_eq(params->base.ragged.seqlens_k, c.tensors.seqlens_k);
+        ck_assert_int_eq(params->base.ragged.rows_q, 700);
+        ck_assert_int_eq(params->base.ragged.rows_k, 600);
+        check_map(&params->map[1],
+                  &(struct expected_map){c.tensors.k, 5, 3, {64, 600, 2, 2, 1}, {p->k.row, 64, p->k.head, 8}, {64, 64, 2, 1, 1}});
+        check_map(&params->map[5], &(struct expected_map){
+                                       c.tensors.dq, 5, 3, {64, 700, 2, 4, 1}, {p->dq.row, 64, p->dq.head, 8}, {64, 128, 2, 1, 1}});
+    }
+    close_clean(context);
+}
+END_TEST
+
 /* A driver that lacks an entry does not run the rows that need it, and runs the others. */
 START_TEST(older_drivers)
 {
@@ -1871,6 +1926,7 @@ int main(void)
     tcase_add_test(tcase, maps_of_little);
     tcase_add_loop_test(tcase, persistent_grids, 0, 8);
     tcase_add_test(tcase, backward_with_maps);
+    tcase_add_test(tcase, ragged_backward_with_maps);
     tcase_add_loop_test(tcase, older_drivers, 0, 3);
     tcase_add_test(tcase, strides_beyond_maps);
     tcase_add_test(tcase, empty_grids);

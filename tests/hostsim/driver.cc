@@ -164,7 +164,7 @@ void draw_section(const sim::Entry &entry, unsigned char *parameters)
         if (std::strncmp(entry.name, none, std::strlen(none)) == 0)
             return;
     const bool backward = bytes == sizeof(glint_backward_params) || bytes == sizeof(glint_backward_maps_params) ||
-                          bytes == sizeof(glint_ragged_backward_params);
+                          bytes == sizeof(glint_ragged_backward_params) || bytes == sizeof(glint_ragged_backward_maps_params);
     if (!backward && bytes != sizeof(glint_forward_params) && bytes != sizeof(glint_forward_maps_params) &&
         bytes != sizeof(glint_lengths_params) && bytes != sizeof(glint_pages_params) && bytes != sizeof(glint_ragged_params) &&
         bytes != sizeof(glint_ragged_pages_params) && bytes != sizeof(glint_lengths_maps_params) &&

@@ -1,0 +1,229 @@
+/* Sequences whose lengths the backward kernels of sm_90a read, ragged ones or those of a padded batch: how a block's loader finds the key block of a
+ * number, how the others know of it, and what its sequence's end changes.
+ *
+ * Key blocks begin at the first key of a sequence, and those that there are have numbers, whatever the bounds: sequence after sequence, and of a
+ * sequence as find_ragged_tile has it. A block waits for the sums of lower numbers alone. Tensor maps have the rows of all sequences, or of the
+ * bounds. So rows beyond a sequence's end arrive with its last tiles: those of K, Q and dO become zeros before they meet a dS or P of zero. And a
+ * tile that its sequence does not fill leaves by ordinary stores of its own rows. */
+#ifndef GLINT_DEVICE_WARPGROUP_SEQUENCES_H
+#define GLINT_DEVICE_WARPGROUP_SEQUENCES_H
+
+#include "lib/device/ragged_backward.h"
+#include "lib/device/warpgroup_backward.h"
+
+/* ---- a sequence's part of a shape ------------------------------------------------------------------------------------------- */
+
+/* Queries or keys of a call. first = NULL: those of a padded batch, each from its tensor's first row on. */
+struct batch_side : ragged_side {
+};
+
+GLINT_DEVICE int32_t row_at(const struct batch_side &side, int32_t index)
+{
+    return side.first ? row_at(static_cast<const struct ragged_side &>(side), index) : 0;
+}
+
+GLINT_DEVICE int32_t rows_of(const struct batch_side &side, int32_t sequence, int32_t at, int32_t end)
+{
+    return rows_of(static_cast<const struct ragged_side &>(side), sequence, at, side.first ? end : at + side.bound);
+}
+
+/* What a block works on in 48 bytes of shared memory, in words of 16: left, right, seqlen_q, seqlen_k of the sequence, as put_mask leaves them; the
+ * block's first key (NO_WORK: there is none), key head, the rows of the tensors at which queries and keys begin; and where the queries begin in arrays
+ * of the workspace, batch. Ragged sequences are all of batch 0, those of a padded batch begin at row 0. */
+enum { KEY_SLOT_BYTES = 48, KEY_SEARCH_AT = KEY_SLOT_BYTES, KEY_SEARCH_BYTES = KEY_SLOT_BYTES + 256 };
+
+GLINT_DEVICE bool is_end(uint32_t slot)
+{
+    return ld_shared_u32(slot + 16) == (uint32_t)NO_WORK;
+}
+
+/* The call's shape with what is the sequence's own. */
+GLINT_DEVICE struct glint_gpu_shape shape_of_slot(const struct glint_gpu_shape *call, uint32_t slot)
+{
+    struct glint_gpu_shape shape = *call;
+    const window_mask mask = get_mask<window_mask>(slot);
+
+    shape.mask_first = mask.left;
+    shape.mask_offset = mask.right;
+    shape.seqlen_q = mask.seqlen_q;
+    shape.seqlen_k = mask.seqlen_k;
+    return shape;
+}
+
+template <int TILE_N> GLINT_DEVICE struct block_place place_of_slot(uint32_t slot)
+{
+    return {(int32_t)ld_shared_u32(slot + 16) / TILE_N, (int32_t)ld_shared_u32(slot + 20)};
+}
+
+/* key_work, or window_keys, of a sequence: keys and queries are counted from its own first ones on. */
+template <class Work> struct sequence_keys : Work {
+    int32_t first_q, first_k, padded;
+};
+
+template <class Work> GLINT_DEVICE void get_place(struct sequence_keys<Work> &work, uint32_t slot)
+{
+    work.first_q = (int32_t)ld_shared_u32(slot + 24);
+    work.first_k = (int32_t)ld_shared_u32(slot + 28);
+    work.padded = (int32_t)ld_shared_u32(slot + 32);
+    work.batch = (int32_t)ld_shared_u32(slot + 36);
+}
+
+/* The view with a row of all of its heads in place of the first one. */
+GLINT_DEVICE struct glint_gpu_view view_from(const struct glint_gpu_view &view, int32_t row)
+{
+    return {view_row(&view, 0, 0, row, 2), view.batch, view.head, view.row};
+}
+
+/* ---- which block, and who knows ------------------------------------------------------------------------------------------------ */
+
+/* Takes the next number, whose key block it leaves at `slot`, and whether there is one. By a warp; behind the slot it looks for it. */
+template <int TILE_N> GLINT_DEVICE bool find_next_keys(const struct glint_ragged_backward_maps_params &call, uint32_t slot)
+{
+    const struct glint_backward_params &p = call.base.base.base.base;
+    const struct glint_ragged &r = call.base.ragged;
+    const struct batch_side queries = {queries_of(r, p.shape)}, keys = {keys_of(r, p.shape)};
+
+    if (lane_index() == 0)
+        st_shared_u32(slot, atom_global_add_u32(p.turn, 1));
+    warp_sync();
+    const uint32_t number = ld_shared_u32(slot);
+    warp_sync();
+    find_tile<TILE_N, true, 2>(queries, keys, p.shape, number, p.shape.heads_kv, p.shape.section, slot + KEY_SEARCH_AT,
+                               [&](struct ragged_tile &tile, int32_t sequence) {
+                                   const uint32_t padded = r.first_q ? (uint32_t)padded_first(tile.first_q, sequence) : 0;
+                                   const uint32_t place[4] = {padded, r.first_q ? 0 : (uint32_t)sequence, 0, 0};
+
+                                   find_sides(tile.own, r);
+                                   put_ragged_tile(slot, tile);
+                                   st_shared_u32x4(slot + 32, place);
+                               });
+    warp_sync();
+    return !is_end(slot);
+}
+
+/* Slots of what a block works on, two ahead, in 128 bytes from at_ on. */
+template <uint32_t at_> struct key_queue {
+    typedef stage_ring<2, KEY_SLOT_BYTES, at_ + 32, at_> slots;
+    enum : uint32_t { end = slots::at + 2 * KEY_SLOT_BYTES };
+
+    GLINT_DEVICE void init(uint32_t shared, uint32_t readers)
+    {
+        slots::init(shared, 1, readers);
+    }
+    /* What was found. By the one thread that announces. */
+    GLINT_DEVICE void announce(uint32_t shared, const struct ring &ring, uint32_t from)
+    {
+        slots::wait_empty(shared, ring);
+#pragma unroll
+        for (uint32_t i = 0; i < KEY_SLOT_BYTES; i += 16) {
+            uint32_t v[4];
+
+            ld_shared_u32x4(v, from + i);
+            st_shared_u32x4(slots::tile(shared, ring) + i, v);
+        }
+        mbarrier_arrive(slots::full(shared, ring));
+    }
+    /* The slot at the reader's place, which the reader must release. */
+    GLINT_DEVICE uint32_t wait(uint32_t shared, const struct ring &ring)
+    {
+        slots::wait_full(shared, ring);
+        return slots::tile(shared, ring);
+    }
+    GLINT_DEVICE void release(uint32_t shared, const struct ring &ring)
+    {
+        mbarrier_arrive(slots::empty(shared, ring));
+    }
+};
+
+/* Steps of the last queries, which do not fill a tile, are not plain. */
+template <int TILE_M, int TILE_N, class Work>
+GLINT_DEVICE struct plain_steps find_own_plain_steps(const struct glint_gpu_shape &shape, const struct sequence_keys<Work> &work)
+{
+    const struct plain_steps plain = find_plain_steps<TILE_N>(&shape, static_cast<const Work &>(work));
+
+    return {max(plain.first, work.last_m == shape.seqlen_q / TILE_M ? work.group : 0), plain.end};
+}
+
+/* ---- sums of dQ ---------------------------------------------------------------------------------------------------------------- */
+
+/* find_dq of the block's sequence. */
+template <int TILE_M, int TILE_N, int HEAD_DIM, bool causal, class Work>
+GLINT_DEVICE struct dq_place find_own_dq(const struct glint_backward_params &p, const struct glint_gpu_shape &shape,
+                                         const struct sequence_keys<Work> &work, const struct walk &walk)
+{
+    const int32_t keys =
+        causal ? min(shape.seqlen_k, min(shape.seqlen_q, (walk.m + 1) * TILE_M) + shape.mask_offset) : shape.seqlen_k;
+    const int64_t block = (int64_t)(work.batch * shape.heads_q + walk.head) * (p.padded_q / TILE_M) + work.padded / TILE_M + walk.m;
+
+    return {p.turn + 1 + block, p.dq_sum + block * (TILE_M * HEAD_DIM), work.key0 == 0, work.key0 + TILE_N >= keys};
+}
+
+template <int TILE_M, int TILE_N, int HEAD_DIM, class Work>
+GLINT_DEVICE struct dq_place find_own_window_dq(const struct glint_backward_params &p, const struct glint_gpu_shape &shape,
+                                                const struct sequence_keys<Work> &work, const struct walk &walk)
+{
+    struct dq_place place = find_own_dq<TILE_M, TILE_N, HEAD_DIM, true>(p, shape, work, walk);
+
+    place.first = work.key0 <= max(0, walk.m * TILE_M + shape.mask_first);
+    return place;
+}
+
+/* begin_turns of delta.h, of a tile of a sequence; without one (row0 below 0) the counter of numbers alone begins. */
+template <int TILE_M, int TILE_N, class Block, class Band>
+GLINT_DEVICE void begin_own_turns(const struct glint_backward_params &p, const Block &block, const Band &mask)
+{
+    if (block_index() == 0 && thread_index() == 0)
+        st_global_u32(p.turn, 0);
+    if (block.row0 >= 0 && thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
+        st_global_u32(p.turn + 1 + place_of(p, block, block.row0) / TILE_M + thread_index(),
+                      Band::LEFT ? first_key(mask, block.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N : 0);
+}
+
+/* ---- ends of sequences --------------------------------------------------------------------------------------------------------- */
+
+/* Zeros in rows from `rows` on of `tiles` tiles that have arrived, by all `threads` threads that compute. Whether there are such rows. */
+template <class tile, int tiles> GLINT_DEVICE bool clear_own_rows(uint32_t at, int32_t rows, const uint32_t threads)
+{
+#pragma unroll
+    for (int i = 0; i < tiles; ++i)
+        clear_rows<tile>(at + i * tile::bytes, rows - i * tile::rows, thread_index_anew() - 128, threads);
+    return rows < tiles * tile::rows;
+}
+
+/* Whether a warp sees NaN or infinity in the first `rows` rows of two tiles: true in the lanes that do. */
+template <class Element, class tile> GLINT_DEVICE bool own_rows_special(uint32_t at, int32_t rows)
+{
+    uint32_t sum = 0;
+
+#pragma unroll 2
+    for (uint32_t i = lane_index() * 16; i < 2 * tile::bytes; i += 32 * 16)
+        if ((int32_t)(i / tile::bytes * tile::rows + i / tile::width % tile::rows) < rows) {
+            uint32_t v[4];
+
+            ld_shared_u32x4(v, at + i);
+#pragma unroll
+            for (int j = 0; j < 4; ++j)
+                sum = gather_special(sum, v[j], Element::EXPONENT, 2);
+        }
+    return (sum & 0x7fff7fffu) != 0;
+}
+
+/* The first `rows` rows of tiles that lie one after another, to memory, by a warp. */
+template <class tile>
+GLINT_DEVICE void store_rows(const struct glint_gpu_view &view, int32_t batch, int32_t head, int32_t row, int32_t rows,
+                             uint32_t from)
+{
+    const int32_t row_chunks = tile::columns / 8;
+
+#pragma unroll 1
+    for (int32_t i = (int32_t)lane_index(); i < rows * row_chunks; i += 32) {
+        const int32_t own = i / row_chunks;
+        const uint32_t chunk = (uint32_t)(i - own * row_chunks);
+        uint32_t v[4];
+
+        ld_shared_u32x4(v, from + own / tile::rows * tile::bytes + tile_offset(own % tile::rows, chunk, tile::rows, tile::chunks));
+        st_global_u32x4(view_row(&view, batch, head, row + own, 2) + chunk * 16, v);
+    }
+}
+
+#endif
