@@ -27,10 +27,11 @@ return {
   override = {
     { family = "sm90a", pass = "fwd", head_dim = 128, set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" },
     { family = "sm90a", pass = "fwd", head_dim = 192, mask = "causal", set = { device_ragged = true }, reason = "and of the one for ragged sequences" },
+    { family = "sm90a", pass = "bwd", head_dim = 128, mask = "none", set = { device_lengths = true, device_ragged = true }, reason = "and of that backward" },
   },
   exclude = {
-    { mask = "none", pass = "bwd", reason = "faults without a mask are forward" },
-    { mask = "none", head_dim = { 128, 192 }, reason = "one head dim without a mask is enough" },
+    { mask = "none", pass = "bwd", head_dim = { 64, 192 }, reason = "faults without a mask are forward, but for those of sequences" },
+    { mask = "none", pass = "fwd", head_dim = { 128, 192 }, reason = "one head dim without a mask is enough" },
     { mask = "none", softcap = "softcap", reason = "and none with a softcap" },
     { mask = "causal", head_dim = 128, reason = "64 and 192 have it" },
     { mask = "band", pass = "bwd", head_dim = 64, reason = "128 is fused, too, and //tests/sm90a has it" },

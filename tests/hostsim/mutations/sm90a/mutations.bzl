@@ -2,7 +2,7 @@
 counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; short one that loads for itself,
 full_short the same without a mask; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one
 dK; bwd_window the fused backward of 128 with windows, split_window split with windows; lengths the same as window with one more kernel that reads
-lengths, ragged a causal one with one more for ragged sequences.
+lengths, ragged a causal one with one more for ragged sequences; sequences the fused backward of 128 without a mask, with one more kernel for both.
 """
 
 _ANSWER = ["answer"]
@@ -512,7 +512,37 @@ _RAGGED = [
     _fault("ragged", "ragged_fault_of_a_block", "the sequence with a first row that is none is not noted", "p.base.ragged.fault && block_index() == 0", "p.base.ragged.fault && block_index() == 1000000", _ANSWER, ["ragged/bottom_right"]),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED
+# ---- backward: lengths and ragged sequences --------------------------------------------------------------------------------------------------
+
+_OWN = ["lengths/full", "ragged/full"]
+
+_OWN_ENDS = "named_sync(BOTH_BARRIER, 32 * WARPS);\n                clear_own_rows<query_tile, 1>(q, rows, 32 * WARPS);\n                clear_own_rows<query_tile, 1>(dout, rows, 32 * WARPS);"
+
+_SEQUENCES = [
+    _harmless("sequences", "values_beyond_an_end_cleared", "dP of keys beyond an end is hidden, whatever V holds there", "clear_own_rows<own_tile, 2>(shared, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS)", "(clear_own_rows<own_tile, 2>(shared + V_AT, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS), clear_own_rows<own_tile, 2>(shared, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS))", _OWN),
+    _fault("sequences", "keys_beyond_an_end_multiplied", "a dS of zero meets what is in rows of K beyond an end", "clear_own_rows<own_tile, 2>(shared, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS)", "false", _ANSWER, _OWN),
+    _fault("sequences", "cleared_keys_without_fence", "zeros beyond an end are not made known to the async proxy", "- work.key0, 32 * WARPS)) {\n            fence_async_shared();", "- work.key0, 32 * WARPS)) {", ["race"], _OWN),
+    _fault("sequences", "queries_beyond_an_end_multiplied", "a dS of zero meets what is in rows of Q beyond an end", "clear_own_rows<query_tile, 1>(q, rows, 32 * WARPS);", ";", _ANSWER, _OWN),
+    _fault("sequences", "dout_beyond_an_end_multiplied", "a P of zero meets what is in rows of dO beyond an end", "clear_own_rows<query_tile, 1>(dout, rows, 32 * WARPS);", ";", _ANSWER, _OWN),
+    _fault("sequences", "queries_cleared_while_read", "Q is cleared while the other warpgroup multiplies it", _OWN_ENDS, _OWN_ENDS.replace("named_sync(BOTH_BARRIER, 32 * WARPS);", ";"), _RACE, _OWN),
+    _fault("sequences", "queries_beyond_an_end_seen", "a tile of queries that its sequence does not fill is taken for a whole one", "walk.m == shape_of_slot(shape, slot).seqlen_q / TILE_M", "false", _ANSWER, _OWN),
+    _fault("sequences", "plain_at_an_end", "steps of the other heads of a group at the last queries are plain", "work.last_m == shape.seqlen_q / TILE_M ? work.group : 0", "0", _ANSWER, _OWN),
+    _fault("sequences", "tile_beyond_an_end_written", "a tile that its sequence does not fill leaves whole", "if (rows < tile_rows) {", "if (rows < 0) {", _ANSWER + _ANY, _OWN),
+    _fault("sequences", "rows_leave_before_they_are_there", "one lane has waited for a stage, and all read it", "warp_sync();\n            store_rows<decltype(tile)>(view", "store_rows<decltype(tile)>(view", ["race", "uninitialised"], _OWN),
+    _fault("sequences", "rows_given_back_while_read", "a stage is given back before all lanes have read it", "store_rows<decltype(tile)>(view, batch, head, row, rows, out);\n            warp_sync();", "store_rows<decltype(tile)>(view, batch, head, row, rows, out);", ["race"], _OWN),
+    _fault("sequences", "sequence_keys_of_the_tensor", "K and V are counted from the tensor's first row on", "map, work.first_k + work.key0 + half * OWN_ROWS,", "map, work.key0 + half * OWN_ROWS,", _ANSWER, _OWN),
+    _fault("sequences", "sequence_queries_of_the_tensor", "Q and dO are counted from the tensor's first row on", "map, work.first_q + walk.m * TILE_M,", "map, walk.m * TILE_M,", _ANSWER, _OWN),
+    _fault("sequences", "sums_of_another_sequence", "where a sequence's dQ is summed", "work.padded / TILE_M + walk.m", "walk.m", _ANSWER + _ANY, ["ragged/many"]),
+    _fault("sequences", "turns_of_the_next_tile", "where the turns of a sequence begin", "place_of(p, block, block.row0) / TILE_M + thread_index()", "place_of(p, block, block.row0) / TILE_M + thread_index() + 1", _ANY, _OWN),
+    _fault("sequences", "numbers_not_begun", "the counter of key blocks", "st_global_u32(p.turn, 0);", ";", ["uninitialised"], _OWN),
+    _fault("sequences", "number_not_for_all", "no barrier between the lane that takes a number and the others", "st_shared_u32(slot, atom_global_add_u32(p.turn, 1));\n    warp_sync();", "st_shared_u32(slot, atom_global_add_u32(p.turn, 1));", ["race", "uninitialised"], _OWN),
+    _fault("sequences", "slot_read_before_it_is_found", "no barrier between the lane that finds a block and the others", "});\n    warp_sync();\n    return !is_end(slot);", "});\n    return !is_end(slot);", ["race", "uninitialised"], _OWN),
+    _fault("sequences", "slot_announced_over_what_is_read", "a block is announced before all are done with the one two before", "slots::wait_empty(shared, ring);", ";", ["race", "deadlock"], ["ragged/many", "lengths/full"]),
+    _fault("sequences", "sequence_of_the_bound", "where the keys of a sequence end", "shape.seqlen_k = mask.seqlen_k;", ";", _ANSWER + _ANY, _OWN),
+    _fault("sequences", "length_of_a_padded_batch", "the keys of a padded batch have no end before the bound", "side.first ? end : at + side.bound", "end", _ANSWER + _ANY, ["lengths/full"]),
+]
+
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED + _SEQUENCES
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {
@@ -555,6 +585,7 @@ KINDS = {
         "cleaned_keys_without_fence",
         "settled_without_fence",
         "dv_without_fence",
+        "cleared_keys_without_fence",
         "cleared_values_without_fence",
     ],
     "stages given back": [
@@ -573,6 +604,8 @@ KINDS = {
         "dv_over_keys_that_are_read",
         "dq_keys_given_back_in_flight",
         "dq_keys_loaded_over",
+        "rows_given_back_while_read",
+        "slot_announced_over_what_is_read",
     ],
     "products in flight": [
         "scores_read_in_flight",
@@ -606,6 +639,8 @@ KINDS = {
         "sum_read_before_its_turn",
         "turn_of_the_first",
         "dq_turn_of_too_few",
+        "turns_of_the_next_tile",
+        "numbers_not_begun",
     ],
 }
 
