@@ -10,7 +10,8 @@ return {
   exclude = {
     { head_dim = { 64, 128, 256 }, mask = { "none", "causal" }, softcap = "none", reason = "the default spec has them" },
     { dtype = "f16", reason = "the default spec has it" },
-    { head_dim = { 96, 192 }, mask = "none", reason = "the one with a mask does more" },
+    { head_dim = 192, mask = "none", reason = "the one with a mask does more" },
+    { head_dim = 96, pass = "bwd", mask = "none", reason = "the one with a mask does more; forward 96 has more keys and fewer registers to spare" },
     { softcap = "softcap", pass = "bwd", reason = "no kernels" },
     { softcap = "softcap", mask = { "causal", "band" }, reason = "one mask with a softcap is enough, and only that one reads lengths without a mask" },
     { softcap = "softcap", head_dim = { 96, 128, 192, 256 }, reason = "and one head dim" },
