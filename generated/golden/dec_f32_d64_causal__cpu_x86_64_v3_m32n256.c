@@ -118,39 +118,58 @@ static void load_queries(const struct work *w, const struct glint_tensors *t, fl
     }
 }
 
-/* The rows of K or V of the keys [key, end) as far as they lie one after another, GLINT_DEC_BLOCK at most, and what comes next: the rows that
- * follow; after the last ones of K those of V from key `first` on, and after those of V those of K from there on, which is the next chunk.
- * Rows that are used a chunk of K or of V later come into the second-level cache meanwhile: hardware asks ahead for addresses in a row alone,
- * and never for enough of them. Without this, decode from memory took 1.0 to 1.6 times as long with linear K and V, 1.2 to 2.2 times with
- * pages of 64 rows (Zen 4, 32,768 keys, glint_bench --decode --page-rows 64, medians of three, in turns). It costs 4 % where K and V are
- * in the third-level cache, 12 % at most, and small ones go without. With this, and without the first-level cache asked for, it gains less. */
-GLINT_INLINE struct glint_dec_rows rows_at(const struct work *w, const bool of_v, int64_t key, int64_t end, int64_t first)
+/* Neighbouring keys whose rows lie one after another, in K as in V: GLINT_DEC_BLOCK at most. */
+struct run {
+    const glint_kv *k, *v;
+    int64_t rows;
+};
+
+/* Those of some keys, a chunk's at most: a page has 16 rows at least. */
+struct runs {
+    struct run run[CHUNK / 16];
+    int64_t count;
+};
+
+/* Of the keys [key, end). Pages are looked up here alone, once a chunk and once ahead of it. */
+GLINT_OUTLINE void find_runs(const struct work *w, struct runs *found, int64_t key, int64_t end)
 {
     const struct glint_problem *p = w->problem;
-    const struct place here = place_of(w, of_v, key, end - key);
-    struct glint_dec_rows x = {.row = here.row, .stride = of_v ? p->v.row : p->k.row, .rows = here.rows};
-    const int64_t next = key + here.rows;
-    if (next < end) {
-        const struct place then = place_of(w, of_v, next, end - next);
-        x.next = then.row, x.next_stride = x.stride, x.next_rows = then.rows;
-    } else if (first < (of_v ? keys_of(w, w->rows - 1) : end)) {
-        const struct place then = place_of(w, !of_v, first, (of_v ? keys_of(w, w->rows - 1) : end) - first);
-        x.next = then.row, x.next_stride = of_v ? p->k.row : p->v.row, x.next_rows = then.rows;
+    found->count = 0;
+    for (int64_t last; key < end; key = last) {
+        const struct glint_cpu_keys at = glint_cpu_keys_at(p, w->page_table, w->page_table ? w->batch : 0, key);
+        const glint_kv *k = w->k + at.page * p->k.batch + at.row * p->k.row, *v = w->v + at.page * p->v.batch + at.row * p->v.row;
+        last = at.rows < end - key ? key + at.rows : end;
+        for (; key < last; key += GLINT_DEC_BLOCK, k += GLINT_DEC_BLOCK * p->k.row, v += GLINT_DEC_BLOCK * p->v.row)
+            found->run[found->count++] = (struct run){k, v, last - key < GLINT_DEC_BLOCK ? last - key : GLINT_DEC_BLOCK};
     }
-    const int64_t far = of_v ? key + CHUNK : key, far_end = of_v ? keys_of(w, w->rows - 1) : end;
-    if (w->early && first != INT64_MAX && far < far_end) {
-        const struct place then = place_of(w, !of_v, far, far_end - far);
-        x.far = then.row, x.far_stride = of_v ? p->k.row : p->v.row, x.far_rows = then.rows < x.rows ? then.rows : x.rows;
-    }
+}
+
+/* Run i of a chunk's K or V, and what comes next: the run that follows; after the last one of K the first of V, and after that of V the next chunk's
+ * first of K. Rows that are used a chunk of K or of V later come into the second-level cache meanwhile: V during K, the next chunk's K during V. Without
+ * this, decode from memory took 1.0 to 1.6 times as long with linear K and V, 1.2 to 2.2 times with pages of 64 rows (Zen 4, 32,768 keys, glint_bench
+ * --decode --page-rows 64, medians of three, in turns). It costs 4 % where K and V are in the third-level cache, 12 % at most, and small ones go without.
+ * With this, and without the first-level cache asked for, it gains less. Where it is left to hardware: glint_dec_streams. */
+GLINT_INLINE struct glint_dec_rows rows_of(const struct work *w, const struct runs *here, const struct runs *then, const bool of_v, int64_t i)
+{
+    const ptrdiff_t k_row = w->problem->k.row, v_row = w->problem->v.row;
+    const struct run *run = &here->run[i];
+    struct glint_dec_rows x = {.row = of_v ? run->v : run->k, .stride = of_v ? v_row : k_row, .rows = run->rows};
+    x.dense = !w->page_table && x.stride == HEAD_DIM;
+    const struct runs *far = of_v ? then : here;
+    if (i + 1 < here->count)
+        x.next = of_v ? run[1].v : run[1].k, x.next_stride = x.stride, x.next_rows = run[1].rows;
+    else if (far->count > 0)
+        x.next = of_v ? far->run[0].k : far->run[0].v, x.next_stride = of_v ? k_row : v_row, x.next_rows = far->run[0].rows;
+    if (w->early && i < far->count)
+        x.far = of_v ? far->run[i].k : far->run[i].v, x.far_stride = of_v ? k_row : v_row, x.far_rows = far->run[i].rows;
     return x;
 }
 
 /* s[r / 4][key][few] = Q K^T of the chunk's first `keys` keys, and -inf where a row does not see the key. */
-static void make_scores(const struct work *w, float *s, const float *q, int64_t first_key, int64_t keys)
+static void make_scores(const struct work *w, const struct runs *here, float *s, const float *q, int64_t first_key, int64_t keys)
 {
-    for (int64_t block = 0, count; block < keys; block += count) {
-        struct glint_dec_rows rows = rows_at(w, false, first_key + block, first_key + keys, first_key);
-        count = rows.rows;
+    for (int64_t i = 0, block = 0; i < here->count; block += here->run[i++].rows) {
+        struct glint_dec_rows rows = rows_of(w, here, here, false, i);
         for (int64_t r = 0, few; r < w->rows; r += few, rows.next_rows = rows.far_rows = 0) {
             few = few_of(w->rows - r);
             scores(few, s + r / 4 * FEW_PITCH + block * few, q + r * GLINT_DEC_DIM, &rows);
@@ -165,25 +184,29 @@ static void make_scores(const struct work *w, float *s, const float *q, int64_t 
 
 /* o[r] = P V of the chunk, not yet divided by the sum. The first `all` keys are seen by every row; of the others a row adds those that it
  * sees, for zero times an infinity or a NaN would not be zero. */
-static void make_output(const struct work *w, float *o, const float *s, int64_t first_key, int64_t all, int64_t keys)
+static void make_output(const struct work *w, const struct runs *here, const struct runs *then, float *o, const float *s, int64_t first_key,
+                        int64_t all, int64_t keys)
 {
     for (int64_t r = 0; r < w->rows; r++)
         memset(o + r * GLINT_DEC_DIM, 0, sizeof(float) * GLINT_DEC_DIM);
-    for (int64_t block = 0, count; block < all; block += count) {
-        struct glint_dec_rows rows = rows_at(w, true, first_key + block, first_key + all, first_key + CHUNK);
-        count = rows.rows;
+    for (int64_t i = 0, block = 0; i < here->count; block += here->run[i++].rows) {
+        struct glint_dec_rows rows = rows_of(w, here, then, true, i);
+        const int64_t from = block, to = block + rows.rows < all ? block + rows.rows : all;
+        rows.rows = to - from;
+        if (from >= to)
+            continue;
         for (int64_t r = 0, few; r < w->rows; r += few, rows.next_rows = rows.far_rows = 0) {
             few = few_of(w->rows - r);
-            values(few, o + r * GLINT_DEC_DIM, s + r / 4 * FEW_PITCH + block * few, &rows);
+            values(few, o + r * GLINT_DEC_DIM, s + r / 4 * FEW_PITCH + from * few, &rows);
         }
     }
     for (int64_t r = 0; r < w->rows; r++) {
         const int64_t few = few_of(w->rows - r / 4 * 4), seen = glint_clamp(keys_of(w, r) - first_key, 0, keys);
         float weight[GLINT_DEC_BLOCK];
         for (int64_t key = all, count; key < seen; key += count) {
-            struct glint_dec_rows rows = rows_at(w, true, first_key + key, first_key + seen, INT64_MAX);
+            const struct place at = place_of(w, true, first_key + key, seen - key);
+            const struct glint_dec_rows rows = {.row = at.row, .stride = w->problem->v.row, .rows = at.rows};
             count = rows.rows;
-            rows.next_rows = rows.far_rows = 0;
             for (int64_t j = 0; j < count; j++)
                 weight[j] = s[r / 4 * FEW_PITCH + (key + j) * few + r % 4];
             values(1, o + r * GLINT_DEC_DIM, weight, &rows);
@@ -213,12 +236,15 @@ static void chunk(const struct work *w, const struct matrices *m, int64_t first_
 {
     const int64_t all = glint_clamp(keys_of(w, 0) - first_key, 0, CHUNK);           /* keys that every row sees */
     const int64_t keys = glint_clamp(keys_of(w, w->rows - 1) - first_key, 0, CHUNK); /* that some row sees */
-    make_scores(w, m->s, m->q, first_key, keys);
+    struct runs here, then;
+    find_runs(w, &here, first_key, first_key + keys);
+    find_runs(w, &then, first_key + CHUNK, glint_clamp(keys_of(w, w->rows - 1), 0, first_key + 2 * CHUNK));
+    make_scores(w, &here, m->s, m->q, first_key, keys);
     for (int64_t r = 0, few; r < w->rows; r += few) {
         few = few_of(w->rows - r);
         softmax(few, m->s + r / 4 * FEW_PITCH, keys, m->max + r, m->sum + r);
     }
-    make_output(w, m->o, m->s, first_key, all, keys);
+    make_output(w, &here, &then, m->o, m->s, first_key, all, keys);
 }
 
 /* O = o / sum and LSE = max + log(sum) of a row, with the sink in both; a row that sees no key has O = 0 and LSE = sink. */
