@@ -5,12 +5,13 @@
 #   selftest   the library's own power-on test, through every variant
 #   promises   memory, graphs, repeat, latency, self test, several GPUs, a lost device (tests/cuda/on_device.c)
 #   launches   clusters, persistent blocks, tensor maps and cleared words through the library's launch code (tests/hostsim/launch), on 9.0 alone
+#   rows       glint_merge and glint_append, every byte beside the CPU's (tests/hostsim/rows); 34 GB of device memory for rows that lie far apart
 #   variants   each variant's own checks against fp64, the gradient checks and the laws (tests/checks/variant_test.c)
 #   sanitize   compute-sanitizer's four tools over every variant; only if it is installed
 #   serve      examples/serve_text with its cache on this GPU: answers, and bytes a second, percentiles of a step and memory over $STEPS steps (10000)
 #   bench      glint_bench on this GPU, a CSV file beside the logs
 #   quick      promises with a hundredth of the repetitions
-# Without PART: promises, launches, then variants. $ONLY: only variants whose name contains it. $JOBS: processes at a time (8). Logs are left in $OUT
+# Without PART: promises, launches, rows, then variants. $ONLY: only variants whose name contains it. $JOBS: processes at a time (8). Logs are left in $OUT
 # (default logs beside the programs). The exit status is 0 when something was checked and nothing failed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,9 +19,11 @@ bin=$here
 [ -x "$bin/on_device" ] || bin=$here/../cuda # among Bazel's files
 launches=$bin/tiles_on_device
 [ -x "$launches" ] || launches=$here/../hostsim/launch/tiles_on_device
+rows=$bin/rows_on_device
+[ -x "$rows" ] || rows=$here/../hostsim/rows/rows_on_device
 logs=${OUT:-${TEST_UNDECLARED_OUTPUTS_DIR:-$bin/logs}}
 jobs=${JOBS:-8}
-parts=${*:-promises launches variants}
+parts=${*:-promises launches rows variants}
 only=${ONLY:-}
 failed=0
 ran=0
@@ -137,6 +140,7 @@ for part in $parts; do
         fi
         step launches timeout 60 "$launches"
         ;;
+    rows) step rows timeout 100 "$rows" ;;
     serve) step serve timeout 500 sh "$bin/serve_test.sh" "$bin/serve_text_on_device" "$bin/serve_text_i8" "$bin/random_checkpoint" on_device "${STEPS:-10000}" ;;
     selftest) step selftest timeout 100 "$bin/on_device" selftest ;;
     bench)
@@ -157,7 +161,7 @@ for part in $parts; do
         step sanitize sanitize
         ;;
     *)
-        echo "unknown part '$part': selftest promises launches variants sanitize serve bench quick"
+        echo "unknown part '$part': selftest promises launches rows variants sanitize serve bench quick"
         exit 2
         ;;
     esac

@@ -1,7 +1,7 @@
 /* glint_merge and glint_append on a context of a GPU, in the simulator, against the same calls on a context of the CPU: every byte of
  * what they write, and of what lies between; in every layout, dtype and length, with NaN where nothing may be read. What the kernels do
  * wrong otherwise (races, addresses, memory that nobody wrote) the simulator finds. The CPU's calls are held against the formulas in
- * tests/contract. */
+ * tests/contract. rows_on_device runs the same on a GPU. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "lib/context.h"
 #include "tests/contract/suite.h"
 #include "tests/hostsim/driver.h"
+#include "tests/hostsim/rows/gpu.h"
 #include "tests/oracle/half.h"
 #include "tests/support/rand.h"
 
@@ -184,7 +185,7 @@ static void merge_both(const struct merging *x, const char *what, uint64_t seed)
 {
     twins_put();
     sim_seed(seed + 1);
-    const enum glint_status on_cpu = glint_merge(cpu, &x->m[0], NULL), on_gpu = glint_merge(gpu, &x->m[1], (void *)(uintptr_t)4096);
+    const enum glint_status on_cpu = glint_merge(cpu, &x->m[0], NULL), on_gpu = glint_merge(gpu, &x->m[1], gpu_stream());
     EXPECT(on_cpu == GLINT_OK && on_gpu == GLINT_OK, "%s %llu: %s on the CPU, %s on the GPU", what, (unsigned long long)seed,
            glint_status_name(on_cpu), glint_status_name(on_gpu));
     twins_equal(what, seed);
@@ -646,7 +647,7 @@ static void append_call(void)
         EXPECT(glint_plan(gpu, &p, GLINT_FORWARD, &x.plan) == GLINT_OK, "seed %llu", (unsigned long long)seed);
         twins_put();
         EXPECT(glint_explain_append(&x.plan, &x.a[1], &x.t[1], &x, text, sizeof text, NULL) == GLINT_OK, "%s", text);
-        EXPECT(glint_append(&x.plan, &x.a[1], &x.t[1], (void *)(uintptr_t)4096) == GLINT_OK, "seed %llu", (unsigned long long)seed);
+        EXPECT(glint_append(&x.plan, &x.a[1], &x.t[1], gpu_stream()) == GLINT_OK, "seed %llu", (unsigned long long)seed);
         EXPECT(glint_cpu_backend.append(cpu, &x.plan, &x.a[0], &x.t[0], NULL) == GLINT_OK, "seed %llu", (unsigned long long)seed);
         twins_equal("append by a call", seed);
 
