@@ -266,7 +266,7 @@ $ end
 
 $ if narrow then
 /* Asks for the scales of the keys [key, end), which are used after other rows are read. With this, and with K of the next chunk asked for by
- * rows_at, int8 takes 0.86 times as long and bf16, which has no scales, 0.95 (Zen 5; glint_bench --decode --dtype bf16 --kv-dtype same,i8
+ * rows_of, int8 takes 0.86 times as long and bf16, which has no scales, 0.95 (Zen 5; glint_bench --decode --dtype bf16 --kv-dtype same,i8
  * --head-dim 128 --heads 32:8 --seqlen 32768 --batch 2, medians of six runs in turns with those of before). */
 GLINT_OUTLINE void ask_for_scales(const struct work *w, const float *scales, int64_t key, int64_t end)
 {

@@ -8,7 +8,7 @@ $ end
     int64_t batch, head_kv, group, first_row, rows;
     const glint_kv *k, *v; /* of the key head, in its sequence; in pages in the first one */
 $ if not products then
-    bool early;            /* K and V are more than the second-level cache holds: rows_at */
+    bool early;            /* K and V are more than the second-level cache holds: rows_of */
 $ end
     struct glint_band band;
 };

@@ -69,7 +69,7 @@ struct work {
     const int32_t *page_table;
     int64_t batch, head_kv, group, first_row, rows;
     const glint_kv *k, *v; /* of the key head, in its sequence; in pages in the first one */
-    bool early;            /* K and V are more than the second-level cache holds: rows_at */
+    bool early;            /* K and V are more than the second-level cache holds: rows_of */
     struct glint_band band;
 };
 
