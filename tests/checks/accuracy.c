@@ -62,15 +62,20 @@ void expect_near(const struct experiment *e, enum tensor t, const char *category
 
 /* ---- against the reference ---- */
 
+static double max_input(const struct experiment *e, enum tensor t)
+{
+    double max = 0;
+    for (int64_t i = 0; i < tensor_count(e, t); i++)
+        max = fmax(max, fabs((double)e->in[t][i]));
+    return max;
+}
+
 /* How far the worst error may lie above a random walk's mean: the largest element, which for normal data is three times the usual one.
  * Where all rows are one, or one column holds the logits, few independent errors are seen and each may be a large one. */
 static double size_of(const struct experiment *e, enum tensor t)
 {
     const bool normal = e->shape.data == DATA_NORMAL && e->shape.layout != LAYOUT_ONE_ROW;
-    double max = 0;
-    for (int64_t i = 0; i < tensor_count(e, t); i++)
-        max = fmax(max, fabs((double)e->in[t][i]));
-    return normal ? max / 3 : max;
+    return normal ? max_input(e, t) / 3 : max_input(e, t);
 }
 
 static double root_mean_square(const float *x, int64_t count)
@@ -130,7 +135,8 @@ static double walk_of(const struct experiment *e, enum tensor a, enum tensor b)
 /* What rounding alone leaves in a tensor, as a random walk: the least that the yardstick is taken to be, so that plain attention which is
  * lucky on a few numbers is no trap. A score is a sum of head_dim products, of the size of LSE; dP is another. With tf32 each of these
  * products is off by product_error, and so is each of P V, P^T dO, dS K and dS^T Q: O and dV by that share of their terms, which
- * averages do not exceed; dQ and dK by that of dS, twice, as dP is such a sum itself. */
+ * averages do not exceed; dQ and dK by that of dS, twice, as dP is such a sum itself. A weight below 2^-126 counts as 0: where each query's sink
+ * takes all the weight, dV has no others. */
 static double noise_of(const struct experiment *e, enum tensor t, double scale)
 {
     const struct shape *s = &e->shape;
@@ -149,7 +155,7 @@ static double noise_of(const struct experiment *e, enum tensor t, double scale)
     case O: return fmax((score + product) * size_of(e, V), dtype_ulp(GLINT_F32) * scale);
     case DQ: return softmax_scale * ds * size_of(e, K);
     case DK: return softmax_scale * ds * size_of(e, Q) * group_rows;
-    default: return (score + product + dtype_ulp(GLINT_F32)) * scale;
+    default: return (score + product + dtype_ulp(GLINT_F32)) * scale + 0x1p-126 * group_rows * group_rows * max_input(e, DOUT);
     }
 }
 
