@@ -55,8 +55,8 @@ enum glint_cpu_backward_region {
     GLINT_BWD_REGIONS
 };
 
-/* For AMX and AVX-512 BF16: matrices of bf16 are packed into tiles of 1 KiB, each in the way that lib/cpu/tiles.h names, and so are those of float32, [16][16]. dim is
- * head_dim in whole steps of 32; panels are 32 queries. */
+/* For AMX and AVX-512 BF16. Matrices of bf16 are packed into tiles of 1 KiB, each in the way that lib/cpu/tiles.h names. Matrices of float32
+ * are, too: [16][16]. dim is head_dim in whole steps of 32. A panel is 32 queries. */
 #define GLINT_AMX_DIM(head_dim) (((head_dim) + 31) / 32 * 32)
 #define GLINT_AMX_BLOCK 64 /* forward: keys whose scores are made together */
 enum glint_cpu_amx_forward_region {
