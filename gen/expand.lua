@@ -2,6 +2,7 @@
 -- Only here are variants named. The order of a spec's lists and its comments never show in a record, apart from `line` and `sites`,
 -- which are for messages and are never emitted.
 local axes = require("gen.axes")
+local holes = require("gen.holes")
 local registry = require("gen.registry")
 local schema = require("gen.schema")
 local text = require("gen.text")
@@ -210,53 +211,58 @@ function run:add(candidate)
 end
 
 -- Every key must have a tile for every target (ISA, architecture) of its family: holes are said with exclude, not left. An exclusion
--- that says no more than the family and what it computes needs no tile to exclude.
+-- that says no more than the family and what it computes needs no tile to exclude. This asks of keys that have a tile for some target.
 function run:check_cover(name, key, family, covered)
   for _, target in ipairs(family.targets(self.spec.families[name], key)) do
     if not covered[target] then
-      local excluded = self:exclusion(setmetatable({ family = name }, { __index = key }))
-      if excluded then
-        if next(covered) == nil then self.holes[#self.holes + 1] = { family = name, key = axes.key_name(key), excluded = excluded } end
-        return
-      end
+      if self:exclusion(setmetatable({ family = name }, { __index = key })) then return end
       return self:report(self:head_dim_site(name, key), ("no tile for %s fits %s"):format(axes.key_name(key), family.target_name(target)),
         ("leave it out of families.%s.head_dims, or exclude it with a reason"):format(name))
     end
   end
 end
 
--- Why the family has no kernel for `key`, and what to narrow; nil where it has one.
-local function lacking(family, key)
-  if not family.templates[key.pass] then return "passes", text.show(key.pass) end
+-- Whether the family has kernels that compute `key`, whatever its tile.
+local function computes(family, key)
+  if not family.templates[key.pass] then return false end
   local record = copy(key)
   axes.fill(record)
-  local axis = family.lacks and family.lacks(record)
-  if axis then return axes.get(axis).plural, text.show(key[axis]) end
+  return not (family.lacks and family.lacks(record))
 end
 
--- Whether the family has a kernel for `key`. What it lacks is narrowed away or excluded, like what no tile fits; the first time it is not, it
--- is reported.
-function run:has_kernel(name, key, reported)
-  local plural, value = lacking(registry.get(name), key)
-  if not plural then return true end
-  local excluded = self:exclusion(setmetatable({ family = name }, { __index = key }))
-  if excluded then
-    self.holes[#self.holes + 1] = { family = name, key = axes.key_name(key), excluded = excluded }
-  elseif not reported[plural] then
-    reported[plural] = true
-    self:report(schema.site(self.places, self.spec.families, name, "families"), ("has no kernel for %s, of %s"):format(value, plural),
-      ("give it %s of its own, without that, or exclude it"):format(plural))
+-- Keys without a kernel: those that a rule of the spec excludes are holes that are known. The others are one mistake, with the lines that mend it.
+function run:check_missing(name, missing, made)
+  local unknown = {}
+  for _, key in ipairs(missing) do
+    local excluded = self:exclusion(setmetatable({ family = name }, { __index = key }))
+    if excluded then
+      self.holes[#self.holes + 1] = { family = name, key = axes.key_name(key), excluded = excluded }
+    else
+      unknown[#unknown + 1] = key
+    end
   end
-  return false
+  if #unknown == 0 then return end
+  local site, lines = schema.site(self.places, self.spec.families, name, "families"), {}
+  if #made == 0 then
+    return self:report(site, ("has no kernel for anything that the spec's lists ask for, such as %s"):format(axes.key_name(unknown[1])),
+      "leave the family out, or list what it has")
+  end
+  for i, rule in ipairs(holes.rules(unknown, made)) do lines[i] = "\n    " .. holes.line(name, rule) end
+  self:report(site, ("has no kernel for %d of %d combinations of the spec's lists, such as %s"):format(#unknown, #missing + #made, axes.key_name(unknown[1])),
+    "exclude them, or give the family shorter lists of its own:" .. table.concat(lines))
 end
 
 function run:family(name)
   local family, config = registry.get(name), self.spec.families[name]
-  local plans, count, reported = {}, 0, {}
+  local plans, made_keys, missing, count = {}, {}, {}, 0
   for _, key in ipairs(keys_of(self.spec, config, name)) do
-    if self:has_kernel(name, key, reported) then
-      local made, covered = self:plan_of(name, key)
+    local made, covered = {}, {}
+    if computes(family, key) then made, covered = self:plan_of(name, key) end
+    if next(covered) then
       plans[#plans + 1], count = { key = key, made = made, covered = covered }, count + #made
+      made_keys[#made_keys + 1] = key
+    else
+      missing[#missing + 1] = key
     end
   end
   if count > MOST_VARIANTS then
@@ -267,6 +273,7 @@ function run:family(name)
     for _, found in ipairs(plan.made) do self:add(self:candidate(name, plan.key, found)) end
     self:check_cover(name, plan.key, family, plan.covered)
   end
+  self:check_missing(name, missing, made_keys)
 end
 
 function run:check_used(name, what)

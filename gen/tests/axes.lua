@@ -105,7 +105,7 @@ harness.case("a kernel of the CPU caps scores or not; the spec of another family
   harness.has(why, 'softcaps lists "softcap", and variants of fwd for it serve "none" too')
   capped[13] = "    }, sm90a = { archs = { \"90a\" } },"
   _, why = specs.open(specs.with(capped))
-  harness.has(why, 'families.sm90a: has no kernel for "softcap", of softcaps; give it softcaps of its own, without that')
+  harness.has(why, 'families.sm90a: has no kernel for anything that the spec\'s lists ask for, such as bwd_f32_d64_causal')
 end)
 
 harness.case("a band bounds both ends of what a query sees", function()
@@ -119,7 +119,8 @@ harness.case("what a family has no kernel for is narrowed away, or excluded", fu
   local narrow = '  kv_dtypes = { "same", "i8" },'
   local gpu = { [4] = "  head_dims = { 64 },", [5] = '  masks = { "causal" },' .. narrow, [13] = "    }, sm80 = { archs = { 80 } }," }
   local _, why = specs.open(specs.with(gpu))
-  harness.is(why, 'spec:13: families.sm80: has no kernel for "i8", of kv_dtypes; give it kv_dtypes of its own, without that, or exclude it')
+  harness.is(why, "spec:13: families.sm80: has no kernel for 1 of 3 combinations of the spec's lists, such as fwd_f32_i8_d64_causal; exclude them, "
+    .. 'or give the family shorter lists of its own:\n    { family = "sm80", kv_dtype = "i8", reason = "sm80 has no kernel for it" },')
   gpu[13] = '    }, sm80 = { archs = { 80 }, kv_dtypes = { "same" } },'
   harness.is(table.concat(specs.names(open(gpu)), " "):find("i8_d64_causal__sm80"), nil)
   gpu[13], gpu[15] = "    }, sm80 = { archs = { 80 } },", '  exclude = { { family = "sm80", kv_dtype = "i8", reason = "x" } },'
@@ -127,7 +128,7 @@ harness.case("what a family has no kernel for is narrowed away, or excluded", fu
   harness.has(table.concat(specs.names(open(gpu)), " "), "fwd_f32_d64_causal__sm80")
   gpu[2], gpu[11], gpu[13], gpu[15] = '  passes = { "fwd", "dec" },', "", '    }, sm90a = { archs = { "90a" }, masks = { "causal" } },', nil
   _, why = specs.open(specs.with(gpu))
-  harness.has(why, 'spec:13: families.sm90a: has no kernel for "dec", of passes; give it passes of its own, without that, or exclude it')
+  harness.has(why, 'spec:13: families.sm90a: has no kernel for anything that the spec\'s lists ask for, such as dec_f32_i8_d64_causal; leave the family out')
 end)
 
 harness.case("a kernel of a GPU caps scores or does not, in both passes", function()

@@ -316,7 +316,7 @@ end)
 refuses("8-bit K and V whose rows are not whole pieces of 16 bytes", decode("{ m = 8, n = 64 }",
   { [3] = '  dtypes = { "bf16" }, kv_dtypes = { "i8" },', [4] = "  head_dims = { 72 }," }), { DEC, "head_dim 72 is not whole pieces", "a multiple of 16" })
 refuses("8-bit K and V of float16", decode("{ m = 8, n = 64 }", { [3] = '  dtypes = { "f16" }, kv_dtypes = { "i8" },' }),
-  { "7: families.sm80", "has no kernel for \"i8\", of kv_dtypes" })
+  { "7: families.sm80", "has no kernel for anything", "such as dec_f16_i8_d64_causal", "leave the family out" })
 refuses("a decode tile for float32", decode("{ m = 8, n = 64 }", { [3] = '  dtypes = { "f32" },' }), { DEC, "16-bit dtypes" })
 refuses("other warps than a merge has lanes for", decode("{ m = 8, n = 128, warps = 8 }"), { DEC .. ".warps", "sums of 4" })
 refuses("rows that are no pairs of fragments", decode("{ m = 24, n = 64 }"), { DEC .. ".m", "24 rows", "8, or a multiple of 16" })

@@ -53,7 +53,13 @@ function specs.refuses(name, source, ...)
     local loaded, mistakes = specs.open(source)
     harness.yes(loaded == nil, "the spec was accepted")
     local lines = {}
-    for line in mistakes:gmatch("[^\n]+") do lines[#lines + 1] = line end
+    for line in mistakes:gmatch("[^\n]+") do
+      if line:find("^    ") then -- a line to paste, of the mistake before it
+        lines[#lines] = lines[#lines] .. "\n" .. line
+      else
+        lines[#lines + 1] = line
+      end
+    end
     harness.is(#lines, #wanted, "number of mistakes, which are:\n" .. mistakes)
     for i, want in ipairs(wanted) do
       local prefix = "spec:" .. want[1] .. ": "
