@@ -57,6 +57,9 @@ struct glint_backend {
     /* What addresses and strides of the rows of glint_append and glint_merge are multiples of, in bytes; 0: of an element. */
     int64_t row_bytes;
 
+    /* The most elements of K that glint_append makes of a token, of all its heads; 0: any number. */
+    int64_t token_elements;
+
     /* glint_append, checked. */
     enum glint_status (*append)(const struct glint_context *context, const struct glint_plan *plan,
                                 const struct glint_append *append, const struct glint_tensors *tensors, void *stream);

@@ -27,9 +27,11 @@ static bool elements_meet(int64_t offset, int64_t head_dim, const int64_t *strid
         int64_t rest = offset;
         bool possible = true;
         for (int i = 0; i < dims && possible; i++) {
-            const int64_t digit = rest / stride[i] - (rest % stride[i] < 0) + (candidate >> i & 1);
+            const int64_t part = rest % stride[i], before = part < 0, more = candidate >> i & 1;
+            const int64_t digit = rest / stride[i] - before + more;
             possible = digit > -extent_a[i] && digit < extent_b[i];
-            rest -= digit * stride[i];
+            rest = part +
+                   (before - more) * stride[i]; /* less digit * stride[i], which need not fit while the digit may be impossible */
         }
         if (possible && rest > -head_dim && rest < head_dim)
             return true;
@@ -356,6 +358,9 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
         return glint_refuse(fault, GLINT_BAD_APPEND, "append.dtype", NULL, append->dtype, p->dtype);
     if (p->lengths == GLINT_LENGTHS_RAGGED && p->page_rows == 0)
         return glint_refuse(fault, GLINT_BAD_APPEND, "lengths", NULL, p->lengths, GLINT_LENGTHS_DEVICE);
+    const int64_t most = plan->context->backend->token_elements;
+    if (most > 0 && p->heads_kv * p->head_dim > most)
+        return glint_refuse(fault, GLINT_BAD_APPEND, "heads_kv", NULL, p->heads_kv, most / p->head_dim);
     if (plan->context->backend->device == GLINT_DEVICE_CPU && stream)
         return glint_refuse(fault, GLINT_BAD_STREAM, "stream", NULL, 0, 0);
 

@@ -239,6 +239,12 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
                    "a cache of GLINT_LENGTHS_HOST (0) or GLINT_LENGTHS_DEVICE (1).");
             break;
         }
+        if (fault->field[0] == 'h') {
+            glint_text_str(t, "; on this device tokens of so many elements a head are appended with at most ");
+            glint_text_int(t, fault->want);
+            glint_text_str(t, " key heads.");
+            break;
+        }
         glint_text_str(t, "; it must be GLINT_F32 (1) or the plan's dtype, ");
         glint_text_int(t, fault->want);
         glint_text_char(t, '.');

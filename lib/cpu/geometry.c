@@ -18,38 +18,67 @@ static int64_t divide_up(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-/* Gives region `index` `count` x `floats` floats at the end of the scratch, in whole cache lines. */
-static bool place(struct glint_cpu_geometry *g, int index, uint64_t count, uint64_t floats)
+/* An array that is placed: `count` x `each` floats. */
+struct size {
+    uint64_t count, each;
+};
+
+/* Places arrays one after another, each in whole cache lines: `at` gets where each begins, in floats, and at[arrays] where the last one ends. False
+ * when that is beyond 2^63 - 1 bytes. */
+static bool lay_out(const struct size *size, int arrays, uint64_t *at)
 {
-    uint64_t size, end;
-    if (__builtin_mul_overflow(count, floats, &size) || __builtin_add_overflow(size, LINE / 4 - 1, &size))
-        return false;
-    if (__builtin_add_overflow(g->region[index], size / (LINE / 4) * (LINE / 4), &end))
-        return false;
-    g->region[index + 1] = end;
+    const uint64_t most = INT64_MAX / LINE * (LINE / 4);
+    at[0] = 0;
+    for (int i = 0; i < arrays; i++) { /* at[i] <= most, and both are whole lines */
+        uint64_t floats;
+        if (__builtin_mul_overflow(size[i].count, size[i].each, &floats) || floats > most - at[i])
+            return false;
+        at[i + 1] = at[i] + GLINT_CPU_LINE(floats);
+    }
     return true;
+}
+
+/* A lane's scratch: the last entry of `region` is its size. */
+static bool lay_out_scratch(const struct size *size, int arrays, struct glint_cpu_geometry *g)
+{
+    const bool fits = lay_out(size, arrays, g->region);
+    g->region[GLINT_CPU_REGIONS] = g->region[arrays];
+    return fits;
 }
 
 static bool forward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
 {
     const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
     const uint64_t blocks = (uint64_t)g->blocks_per_task, rows = blocks * variant->head_dim;
-    return place(g, GLINT_FWD_Q_T, rows, pitch_m) && place(g, GLINT_FWD_O_T, rows, pitch_m) &&
-           place(g, GLINT_FWD_STATS, blocks * 2, pitch_m) && place(g, GLINT_FWD_S_T, variant->tile_n, pitch_m) &&
-           place(g, GLINT_FWD_K, variant->tile_n, pitch_d) && place(g, GLINT_FWD_V, variant->tile_n, pitch_d) &&
-           place(g, GLINT_FWD_ROW, 8, pitch_d) && place(g, GLINT_FWD_SCALE, 1, pitch_m) &&
-           place(g, GLINT_FWD_KEYS, variant->kv_dtype != 0 ? 2 : 0, (uint64_t)variant->tile_n + 16);
+    const struct size size[GLINT_FWD_REGIONS] = {
+        [GLINT_FWD_Q_T] = {rows, pitch_m},
+        [GLINT_FWD_O_T] = {rows, pitch_m},
+        [GLINT_FWD_STATS] = {blocks * 2, pitch_m},
+        [GLINT_FWD_S_T] = {variant->tile_n, pitch_m},
+        [GLINT_FWD_K] = {variant->tile_n, pitch_d},
+        [GLINT_FWD_V] = {variant->tile_n, pitch_d},
+        [GLINT_FWD_ROW] = {8, pitch_d},
+        [GLINT_FWD_SCALE] = {1, pitch_m},
+        [GLINT_FWD_KEYS] = {variant->kv_dtype != 0 ? 2 : 0, (uint64_t)variant->tile_n + 16},
+    };
+    return lay_out_scratch(size, GLINT_FWD_REGIONS, g);
 }
 
 static bool amx_forward_scratch(const struct glint_variant *variant, const struct glint_problem *problem,
                                 struct glint_cpu_geometry *g)
 {
     const uint64_t dim = GLINT_AMX_DIM((uint64_t)variant->head_dim), rows = (uint64_t)g->blocks_per_task * variant->tile_m;
-    return place(g, GLINT_AMX_FWD_Q, rows, dim / 2) && place(g, GLINT_AMX_FWD_O, rows, dim) &&
-           place(g, GLINT_AMX_FWD_STATS, rows, 2) && place(g, GLINT_AMX_FWD_S, GLINT_AMX_BLOCK, 32) &&
-           place(g, GLINT_AMX_FWD_P, variant->tile_n, 16) && place(g, GLINT_AMX_FWD_K, variant->tile_n, dim / 2) &&
-           place(g, GLINT_AMX_FWD_V, variant->tile_n, dim / 2) &&
-           place(g, GLINT_AMX_FWD_PAGED, problem->page_rows > 0 ? variant->tile_n : 0, variant->head_dim);
+    const struct size size[GLINT_AMX_FWD_REGIONS] = {
+        [GLINT_AMX_FWD_Q] = {rows, dim / 2},
+        [GLINT_AMX_FWD_O] = {rows, dim},
+        [GLINT_AMX_FWD_STATS] = {rows, 2},
+        [GLINT_AMX_FWD_S] = {GLINT_AMX_BLOCK, 32},
+        [GLINT_AMX_FWD_P] = {variant->tile_n, 16},
+        [GLINT_AMX_FWD_K] = {variant->tile_n, dim / 2},
+        [GLINT_AMX_FWD_V] = {variant->tile_n, dim / 2},
+        [GLINT_AMX_FWD_PAGED] = {problem->page_rows > 0 ? variant->tile_n : 0, variant->head_dim},
+    };
+    return lay_out_scratch(size, GLINT_AMX_FWD_REGIONS, g);
 }
 
 /* Query blocks of a task share the keys that it brings into scratch; as many as leave every body a few tasks, of all `tiles`. 32 at most instead
@@ -70,21 +99,33 @@ static void group_query_blocks(struct glint_cpu_geometry *g, int64_t most)
 static bool decode_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
 {
     const uint64_t rows = variant->tile_m, dim = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
-    return place(g, GLINT_DEC_Q, rows, dim) && place(g, GLINT_DEC_O, rows, dim) &&
-           place(g, GLINT_DEC_S, rows, (uint64_t)variant->tile_n + 16) && place(g, GLINT_DEC_STATS, 4, rows) &&
-           place(g, GLINT_DEC_ALL_O, rows, dim) && place(g, GLINT_DEC_ROW, 1, dim) &&
-           place(g, GLINT_DEC_SCALE, variant->kv_dtype != 0, (uint64_t)variant->tile_n + 16);
+    const struct size size[GLINT_DEC_REGIONS] = {
+        [GLINT_DEC_Q] = {rows, dim},
+        [GLINT_DEC_O] = {rows, dim},
+        [GLINT_DEC_S] = {rows, (uint64_t)variant->tile_n + 16},
+        [GLINT_DEC_STATS] = {4, rows},
+        [GLINT_DEC_ALL_O] = {rows, dim},
+        [GLINT_DEC_ROW] = {1, dim},
+        [GLINT_DEC_SCALE] = {variant->kv_dtype != 0, (uint64_t)variant->tile_n + 16},
+    };
+    return lay_out_scratch(size, GLINT_DEC_REGIONS, g);
 }
 
 static bool amx_decode_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
 {
     const uint64_t rows = variant->tile_m, dim = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
-    return place(g, GLINT_AMX_DEC_Q, 2 * rows, GLINT_AMX_DIM((uint64_t)variant->head_dim) / 2) &&
-           place(g, GLINT_AMX_DEC_O, rows, dim) && place(g, GLINT_AMX_DEC_S, variant->tile_n, 8) &&
-           place(g, GLINT_AMX_DEC_P, variant->tile_n, 2 * 8) &&
-           place(g, GLINT_AMX_DEC_SUMS, 8, GLINT_AMX_DIM((uint64_t)variant->head_dim)) && place(g, GLINT_AMX_DEC_STATS, 4, rows) &&
-           place(g, GLINT_AMX_DEC_ALL_O, rows, dim) && place(g, GLINT_AMX_DEC_ROW, 1, dim) &&
-           place(g, GLINT_AMX_DEC_EDGE, 16, (uint64_t)variant->head_dim / 2);
+    const struct size size[GLINT_AMX_DEC_REGIONS] = {
+        [GLINT_AMX_DEC_Q] = {2 * rows, GLINT_AMX_DIM((uint64_t)variant->head_dim) / 2},
+        [GLINT_AMX_DEC_O] = {rows, dim},
+        [GLINT_AMX_DEC_S] = {variant->tile_n, 8},
+        [GLINT_AMX_DEC_P] = {variant->tile_n, 2 * 8},
+        [GLINT_AMX_DEC_SUMS] = {8, GLINT_AMX_DIM((uint64_t)variant->head_dim)},
+        [GLINT_AMX_DEC_STATS] = {4, rows},
+        [GLINT_AMX_DEC_ALL_O] = {rows, dim},
+        [GLINT_AMX_DEC_ROW] = {1, dim},
+        [GLINT_AMX_DEC_EDGE] = {16, (uint64_t)variant->head_dim / 2},
+    };
+    return lay_out_scratch(size, GLINT_AMX_DEC_REGIONS, g);
 }
 
 /* key_blocks: those of a task; dq_copies: 2 where a task sums key groups. */
@@ -94,13 +135,23 @@ static bool backward_scratch(const struct glint_variant *variant, int64_t key_bl
     const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
     const uint64_t blocks = (uint64_t)g->query_blocks, head = blocks * variant->head_dim, rows = blocks * variant->tile_m;
     const uint64_t keys = (uint64_t)key_blocks * variant->tile_n;
-    return place(g, GLINT_BWD_Q_T, head, pitch_m) && place(g, GLINT_BWD_DO_T, head, pitch_m) &&
-           place(g, GLINT_BWD_DQ_T, dq_copies * head, pitch_m) && place(g, GLINT_BWD_Q, rows, pitch_d) &&
-           place(g, GLINT_BWD_DO, rows, pitch_d) && place(g, GLINT_BWD_STATS, blocks * 2, pitch_m) &&
-           place(g, GLINT_BWD_DK, keys, pitch_d) && place(g, GLINT_BWD_DV, keys, pitch_d) &&
-           place(g, GLINT_BWD_K, variant->tile_n, pitch_d) && place(g, GLINT_BWD_V, variant->tile_n, pitch_d) &&
-           place(g, GLINT_BWD_P_T, variant->tile_n, pitch_m) && place(g, GLINT_BWD_DS_T, variant->tile_n, pitch_m) &&
-           place(g, GLINT_BWD_ROW, 8, pitch_d) && place(g, GLINT_BWD_O_T, variant->head_dim, 16);
+    const struct size size[GLINT_BWD_REGIONS] = {
+        [GLINT_BWD_Q_T] = {head, pitch_m},
+        [GLINT_BWD_DO_T] = {head, pitch_m},
+        [GLINT_BWD_DQ_T] = {dq_copies * head, pitch_m},
+        [GLINT_BWD_Q] = {rows, pitch_d},
+        [GLINT_BWD_DO] = {rows, pitch_d},
+        [GLINT_BWD_STATS] = {blocks * 2, pitch_m},
+        [GLINT_BWD_DK] = {keys, pitch_d},
+        [GLINT_BWD_DV] = {keys, pitch_d},
+        [GLINT_BWD_K] = {variant->tile_n, pitch_d},
+        [GLINT_BWD_V] = {variant->tile_n, pitch_d},
+        [GLINT_BWD_P_T] = {variant->tile_n, pitch_m},
+        [GLINT_BWD_DS_T] = {variant->tile_n, pitch_m},
+        [GLINT_BWD_ROW] = {8, pitch_d},
+        [GLINT_BWD_O_T] = {variant->head_dim, 16},
+    };
+    return lay_out_scratch(size, GLINT_BWD_REGIONS, g);
 }
 
 static bool amx_backward_scratch(const struct glint_variant *variant, int64_t key_blocks, uint64_t dq_copies,
@@ -108,13 +159,22 @@ static bool amx_backward_scratch(const struct glint_variant *variant, int64_t ke
 {
     const uint64_t dim = GLINT_AMX_DIM((uint64_t)variant->head_dim), rows = (uint64_t)g->query_blocks * variant->tile_m;
     const uint64_t keys = (uint64_t)key_blocks * variant->tile_n;
-    return place(g, GLINT_AMX_BWD_Q, rows, dim / 2) && place(g, GLINT_AMX_BWD_DOUT, rows, dim / 2) &&
-           place(g, GLINT_AMX_BWD_Q_PAIRS, rows, dim / 2) && place(g, GLINT_AMX_BWD_DOUT_PAIRS, rows, dim / 2) &&
-           place(g, GLINT_AMX_BWD_STATS, rows, 3) && place(g, GLINT_AMX_BWD_DQ, dq_copies * rows, dim) &&
-           place(g, GLINT_AMX_BWD_DK, keys, dim) && place(g, GLINT_AMX_BWD_DV, keys, dim) &&
-           place(g, GLINT_AMX_BWD_K, variant->tile_n, dim / 2) && place(g, GLINT_AMX_BWD_V, variant->tile_n, dim / 2) &&
-           place(g, GLINT_AMX_BWD_K_T, variant->tile_n, dim / 2) && place(g, GLINT_AMX_BWD_S, variant->tile_n, 2 * 32) &&
-           place(g, GLINT_AMX_BWD_P, variant->tile_n, variant->tile_m);
+    const struct size size[GLINT_AMX_BWD_REGIONS] = {
+        [GLINT_AMX_BWD_Q] = {rows, dim / 2},
+        [GLINT_AMX_BWD_DOUT] = {rows, dim / 2},
+        [GLINT_AMX_BWD_Q_PAIRS] = {rows, dim / 2},
+        [GLINT_AMX_BWD_DOUT_PAIRS] = {rows, dim / 2},
+        [GLINT_AMX_BWD_STATS] = {rows, 3},
+        [GLINT_AMX_BWD_DQ] = {dq_copies * rows, dim},
+        [GLINT_AMX_BWD_DK] = {keys, dim},
+        [GLINT_AMX_BWD_DV] = {keys, dim},
+        [GLINT_AMX_BWD_K] = {variant->tile_n, dim / 2},
+        [GLINT_AMX_BWD_V] = {variant->tile_n, dim / 2},
+        [GLINT_AMX_BWD_K_T] = {variant->tile_n, dim / 2},
+        [GLINT_AMX_BWD_S] = {variant->tile_n, 2 * 32},
+        [GLINT_AMX_BWD_P] = {variant->tile_n, variant->tile_m},
+    };
+    return lay_out_scratch(size, GLINT_AMX_BWD_REGIONS, g);
 }
 
 /* Blocks of a problem, or of one of its sequences. They depend on lengths and heads only. */
@@ -205,7 +265,6 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     const int64_t few = TASKS_PER_BODY * (int64_t)concurrency, group = problem->heads_q / problem->heads_kv;
     int64_t tiles;
     uint64_t rows = (uint64_t)(problem->batch * problem->seqlen_q), floats; /* what a split sequence leaves: of one head and part */
-    int last;
     if (variant->queries_up_to > 0) {
         tiles = blocks_of_batch(variant, problem, group, g.query_blocks);
         if (__builtin_mul_overflow(problem->heads_kv, tiles, &tiles) || !(amx ? amx_decode_scratch : decode_scratch)(variant, &g))
@@ -217,7 +276,6 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
         if (problem->lengths == GLINT_LENGTHS_RAGGED && rows > (uint64_t)problem->rows_q)
             rows = (uint64_t)problem->rows_q;
         floats = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
-        last = amx ? (int)GLINT_AMX_DEC_REGIONS : (int)GLINT_DEC_REGIONS;
     } else if (variant->pass == GLINT_FORWARD) {
         tiles = blocks_of_batch(variant, problem, 1, g.query_blocks);
         if (__builtin_mul_overflow(problem->heads_q, tiles, &tiles))
@@ -226,7 +284,6 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
         if (!(amx ? amx_forward_scratch(variant, problem, &g) : forward_scratch(variant, &g)))
             return false;
         floats = 0;
-        last = amx ? (int)GLINT_AMX_FWD_REGIONS : (int)GLINT_FWD_REGIONS;
     } else {
         const int64_t pairs = problem->batch * problem->heads_kv;
         /* One sequence may be much longer than the others: it is split as it would be alone. */
@@ -243,36 +300,37 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
             return false;
         rows = (uint64_t)blocks_of_batch(variant, problem, 1, g.query_blocks);
         floats = block_of_dq(variant);
-        last = amx ? (int)GLINT_AMX_BWD_REGIONS : (int)GLINT_BWD_REGIONS;
     }
     if (!count_tasks(variant, problem, &g))
         return false;
 
     /* Never more scratches than tasks that need one: the second phase makes do with the lanes of the first. */
     g.lanes = g.tasks[0] < (int64_t)concurrency ? g.tasks[0] : (int64_t)concurrency;
-    g.region[GLINT_CPU_REGIONS] = g.region[last];
 
-    /* Workspace: the shares of the tasks, the sequences where they have lengths of their own, what split ones leave, the sinks' gradients, the
-     * scratches. */
-    uint64_t partials = 0, scratches;
-    if (g.split > 1 && (__builtin_mul_overflow((uint64_t)(g.split * problem->heads_q), floats, &floats) ||
-                        __builtin_mul_overflow(rows, floats, &partials)))
+    /* Workspace: the shares of the tasks, the sequences where they have lengths of their own, what split ones leave, what each head of each
+     * sequence gives to its sink's gradient, the scratches. */
+    enum { SHARES, SEQUENCES, PARTIALS, SINKS, SCRATCHES, ARRAYS };
+    const uint64_t heads = (uint64_t)problem->heads_q, batch = (uint64_t)problem->batch, lanes = (uint64_t)g.lanes;
+    const uint64_t partials = g.split > 1 ? (uint64_t)g.split * heads : 0;
+    const bool sinks = variant->pass == GLINT_BACKWARD && problem->sinks != 0;
+    if (partials > 0 && __builtin_mul_overflow(rows, floats, &floats))
         return false;
-    if (__builtin_mul_overflow((uint64_t)g.lanes, g.region[GLINT_CPU_REGIONS], &scratches))
+    const struct size size[ARRAYS] = {
+        [SHARES] = {lanes > 0 ? lanes : 1, LINE / 4},
+        [SEQUENCES] = {own_lengths ? batch + 1 : 0, sizeof(struct glint_cpu_sequence) / 4},
+        [PARTIALS] = {partials, floats},
+        [SINKS] = {!sinks        ? 0
+                   : own_lengths ? batch
+                                 : 1,
+                   own_lengths ? GLINT_CPU_LINE(heads) : batch * heads},
+        [SCRATCHES] = {lanes, g.region[GLINT_CPU_REGIONS]},
+    };
+    uint64_t at[ARRAYS + 1];
+    if (!lay_out(size, ARRAYS, at))
         return false;
-    if (variant->pass == GLINT_BACKWARD && problem->sinks != 0) { /* what each head of each sequence gives to its sink's gradient */
-        const uint64_t heads = (uint64_t)problem->heads_q, batch = (uint64_t)problem->batch;
-        const uint64_t sinks = own_lengths ? batch * GLINT_CPU_LINE(heads) : GLINT_CPU_LINE(batch * heads);
-        if (__builtin_add_overflow(partials, sinks, &partials))
-            return false;
-    }
-    g.partials_offset = (uint64_t)(g.lanes > 0 ? g.lanes : 1) * LINE;
-    if (own_lengths)
-        g.partials_offset += ((uint64_t)(problem->batch + 1) * sizeof(struct glint_cpu_sequence) + LINE - 1) / LINE * LINE;
-    if (__builtin_add_overflow(partials, scratches, &scratches) || scratches > (uint64_t)INT64_MAX / 4 - LINE)
-        return false;
-    g.scratch_offset = g.partials_offset + 4 * partials;
-    g.workspace_bytes = g.partials_offset + 4 * scratches;
+    g.partials_offset = 4 * at[PARTIALS];
+    g.scratch_offset = 4 * at[SCRATCHES];
+    g.workspace_bytes = 4 * at[ARRAYS];
     *geometry = g;
     return true;
 }

@@ -49,6 +49,7 @@ const struct glint_backend glint_cuda_backend = {
     .plan = glint_cuda_plan,
     .run = glint_cuda_run,
     .row_bytes = 16,
+    .token_elements = INT32_MAX, /* chunks of a token are counted in 32 bits: struct glint_append_params */
     .append = glint_cuda_append,
     .merge = glint_cuda_merge,
     .copy_in = glint_cuda_copy_in,

@@ -248,6 +248,40 @@ static void workspace_is_linear(void)
     contract_note("the largest workspace for 65536 rows of 8 heads is %.1f times Q: %s", most, most_name);
 }
 
+/* The largest batch of long sequences that is planned: workspace_bytes is the answer to a question about memory, and so within 63 bits. */
+static void workspace_fits(void)
+{
+    for (uint32_t concurrency = 1; concurrency <= 8; concurrency *= 8) {
+        void *storage;
+        struct counting counting;
+        struct glint_context *const context = open_context(&counting, concurrency, &storage);
+        for (uint32_t i = 0; i < glint_variant_count(); i++) {
+            if (glint_variant_available(context, i) != GLINT_OK)
+                continue;
+            const struct glint_variant_info info = row_at(i);
+            for (uint32_t lengths = GLINT_LENGTHS_HOST; lengths <= GLINT_LENGTHS_DEVICE; lengths++) {
+                int64_t least = 0, most = GLINT_MAX_EXTENT; /* batches: planned, or none; the largest there is */
+                while (least < most) {
+                    const int64_t batch = least + (most - least + 1) / 2;
+                    struct glint_plan plan;
+                    struct glint_problem p;
+                    glint_problem_bshd(&p, (enum glint_dtype)info.dtype, batch, INT64_C(64) * 110000, 2048, 1, 1, info.head_dim);
+                    serve_cache(&p, &info);
+                    p.mask = row_mask(&info, false);
+                    p.lengths = lengths;
+                    if (glint_plan_variant(context, &p, (enum glint_pass)info.pass, i, &plan) == GLINT_OK) {
+                        EXPECT(plan.workspace_bytes <= (size_t)INT64_MAX, "%s: batch %lld: %zu bytes", info.name, (long long)batch,
+                               plan.workspace_bytes);
+                        least = batch;
+                    } else
+                        most = batch - 1;
+                }
+            }
+        }
+        free(storage);
+    }
+}
+
 static void planning_is_fast(void)
 {
     enum { BATCHES = 201, CALLS = 100 };
@@ -340,6 +374,7 @@ static const struct contract_case cases[] = {
     {"planning_is_pure", planning_is_pure, 0},
     {"each_row_by_name", each_row_by_name, 0},
     {"workspace_is_linear", workspace_is_linear, 0},
+    {"workspace_fits", workspace_fits, 0},
     {"planning_is_fast", planning_is_fast, 120},
     {"problem_helpers", problem_helpers, 0},
 };

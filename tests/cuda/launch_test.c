@@ -425,6 +425,20 @@ START_TEST(append_launch)
         ck_assert_ptr_null(p->fault);
         ck_assert_int_eq(p->blocks, 1);
     }
+    /* The chunks of a token are counted in 32 bits. */
+    char text[1024];
+    struct glint_append a = GLINT_APPEND_INIT;
+    a.dtype = GLINT_F16;
+    prepare(&c, context, GLINT_FORWARD, 1, 1, 70, 2, 2, GLINT_MASK_NONE);
+    c.plan.problem.heads_kv = c.plan.problem.heads_q = INT32_MAX / 64 + 1;
+    c.plan.internal[GLINT_PLAN_SUM_WORD] = glint_plan_sum(&c.plan);
+    fake_recount();
+    ck_assert_int_eq(glint_append(&c.plan, &a, &c.tensors, NULL), GLINT_BAD_APPEND);
+    ck_assert_uint_eq(fake.all_calls, 0);
+    ck_assert_int_eq(glint_explain_append(&c.plan, &a, &c.tensors, NULL, text, sizeof text, NULL), GLINT_BAD_APPEND);
+    ck_assert_msg(strstr(text, "heads_kv is 33554432; on this device") != NULL &&
+                      strstr(text, "at most 33554431 key heads") != NULL,
+                  "%s", text);
     close_clean(context);
 }
 END_TEST
