@@ -93,9 +93,9 @@ enum glint_status {
     GLINT_BAD_PAGES = 51,    /* page_rows, pages, pages_per_sequence or a page table is not one that is taken here */
     GLINT_BAD_RAGGED =
         52, /* rows_q or rows_k is out of range; or one, first_q or first_k is given where nothing is ragged that it counts */
-    GLINT_BAD_APPEND =
-        53, /* glint_append: the new rows are neither float32 nor of the problem's dtype, keys are ragged, int8 has scales that are not a row's, or a
- token has more key heads than the device counts */
+    /* glint_append: the new rows are neither float32 nor of the problem's dtype, keys are ragged, int8 has scales that are not a row's, or a token
+     * has more key heads than the device counts */
+    GLINT_BAD_APPEND = 53,
     GLINT_BAD_MERGE = 54, /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
@@ -525,8 +525,8 @@ struct glint_append {
  *
  * The bits of a row depend on the row alone. `plan` is of the forward pass; its mask plays no part. It allocates nothing and needs no
  * workspace. It runs where the forward call does, on the executor or in `stream`, and a CUDA graph may capture it. On a GPU context
- * addresses and strides of the new rows are multiples of 16 bytes, as the cache's are; heads_kv * head_dim is below 2^31; and the bytes that are written, scales included, are those
- * of a CPU context. Refusals write nothing: GLINT_BAD_APPEND, and those of a problem and of a
+ * addresses and strides of the new rows are multiples of 16 bytes, as the cache's are; heads_kv * head_dim is below 2^31; and the bytes that
+ * are written, scales included, are those of a CPU context. Refusals write nothing: GLINT_BAD_APPEND, and those of a problem and of a
  * call that have the same cause. Thread-safe. */
 enum glint_status glint_append(const struct glint_plan *plan, const struct glint_append *append,
                                const struct glint_tensors *tensors, void *stream);
