@@ -6,6 +6,7 @@ local list = require("gen.list")
 local options = require("gen.options")
 local output = require("gen.output")
 local records_of = require("gen.records")
+local takes = require("gen.takes")
 local text = require("gen.text")
 
 local commands = {}
@@ -20,7 +21,7 @@ local VARIANT = { many = true, help = "a variant's name; may be given several ti
 local ARCH = { help = "x86_64 or aarch64: leave out CPU variants of the other" }
 
 local OPTIONS = {
-  list = { format = { help = "names, bzl, json or table" }, arch = ARCH, variant = VARIANT },
+  list = { format = { help = "names, bzl, json or table" }, takes = { flag = true, help = "what the rows take" }, arch = ARCH, variant = VARIANT },
   emit = { variant = VARIANT, table = { flag = true, help = "the dispatch table" }, arch = ARCH },
   check = {},
   explain = { fields = { flag = true, help = "every field of its record" } },
@@ -35,7 +36,10 @@ glint.lua list [--format names|bzl|json|table] [--arch x86_64|aarch64] [--varian
     bzl     a file for Bazel: SPEC and VARIANTS
     json    the same records for other programs
   --arch    leaves out CPU variants of the other architecture
-  --variant only these]],
+  --variant only these
+glint.lua list --takes [--arch ...] [--variant NAME]... [--spec FILE] [--out FILE]
+  Which rows take lengths on the device, ragged sequences, K and V in pages, and sinks: yes, no, or the fields of
+  the family in the spec that would make it so.]],
   emit = [[
 glint.lua emit --variant NAME [--spec FILE] [--out FILE]
   The source of one kernel, from its template.
@@ -105,7 +109,7 @@ local act = {}
 function act.list(loaded, given)
   local records, why = selected(loaded, given.variant, given.arch)
   if not records then return nil, why end
-  return list[given.format or "names"](records, loaded.name)
+  return given.takes and takes.matrix(records) or list[given.format or "names"](records, loaded.name)
 end
 
 function act.emit(loaded, given, root)
@@ -130,6 +134,7 @@ local function misuse(command, given)
   if given.format and not text.contains({ "names", "bzl", "json", "table" }, given.format) then
     return ("--format %s is not known; names, bzl, json or table"):format(text.show(given.format))
   end
+  if given.takes and given.format then return "--takes is a format of its own" end
   if given.arch and not text.contains({ "x86_64", "aarch64" }, given.arch) then
     return ("--arch %s is not known; x86_64 or aarch64"):format(text.show(given.arch))
   end

@@ -3,6 +3,7 @@
 local axes = require("gen.axes")
 local gpu = require("gen.gpu")
 local registry = require("gen.registry")
+local takes = require("gen.takes")
 local template = require("gen.template")
 
 local emit = {}
@@ -73,12 +74,15 @@ local function row(record)
   if own.both_up_to then how[#how + 1] = (".both_up_to = %d"):format(own.both_up_to) end
   if own.least then how[#how + 1] = (".least = %d"):format(own.least) end
   if own.queries_up_to then how[#how + 1] = (".queries_up_to = %d"):format(own.queries_up_to) end
+  local taken = (".takes = %s"):format(#record.takes > 0 and takes.constant(record.takes) or "0")
+  if #record.could > 0 then taken = ("%s, .could = %s"):format(taken, takes.constant(record.could)) end
   return ([[
     {.name = "%s",
      %s,
      %s,
+     %s,
      .family = &%s, .kernel = &%s},
-]]):format(record.name, table.concat(computes, ", "), table.concat(how, ", "), family_symbol(family), record.symbol)
+]]):format(record.name, table.concat(computes, ", "), table.concat(how, ", "), taken, family_symbol(family), record.symbol)
 end
 
 --- The dispatch table of `records`, which are sorted by name.
@@ -99,7 +103,7 @@ function emit.table(records, spec_name)
   return table.concat({
     "/* The dispatch table: one row a variant, sorted by name.\n *\n * Made from ", spec_name,
     " by gen/glint.lua emit --table, and overwritten by it: change the spec. */\n",
-    '#include "lib/variant.h"\n\n',
+    '#include "lib/takes.h"\n\n',
     table.concat(families), "\n", table.concat(declarations),
     "\nconst struct glint_variant glint_variants[] = {\n", table.concat(rows), "};\n\n",
     ("const uint32_t glint_variants_count = %du;\n"):format(#records), gpu.rows(records),

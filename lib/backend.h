@@ -74,16 +74,11 @@ struct glint_backend {
 
 struct glint_family {
     const char *name;
-    uint32_t rank;      /* of two families of a backend, the one whose rows are taken first has the higher */
-    uint8_t lengths[3]; /* by enum glint_pass: what comes after it in enum glint_lengths no row takes; of the rest fits says */
-    uint32_t sinks;     /* set of 1 << enum glint_pass: the passes whose rows take sinks */
-    bool pages;         /* its forward rows find K and V through a page table */
+    uint32_t rank; /* of two families of a backend, the one whose rows are taken first has the higher */
     const struct glint_backend *backend;
 
-    /* Does this row of those passes take sinks? NULL: all do. Pure. */
-    bool (*takes_sinks)(const struct glint_variant *row);
-
-    /* Does the row take this problem, which has its key? If not, the status of a refusal and the field at fault. Pure. */
+    /* Does the row take this problem, which has its key and needs nothing that the row's column `takes` lacks? If not, the status of a refusal
+     * and the field at fault. Pure. */
     enum glint_status (*fits)(const struct glint_variant *row, const struct glint_problem *problem,
                               const struct glint_context *context, struct glint_fault *fault);
 
@@ -94,13 +89,6 @@ struct glint_family {
     /* Adds lines to glint_explain's text about a plan of one of its rows, each begun with a newline; NULL: none. */
     void (*explain)(const struct glint_plan *plan, struct glint_text *text);
 };
-
-/* Does a row take sinks? */
-static inline bool glint_row_takes_sinks(const struct glint_variant *row)
-{
-    const struct glint_family *family = row->family;
-    return (family->sinks >> row->pass & 1u) != 0 && (!family->takes_sinks || family->takes_sinks(row));
-}
 
 /* What every family asks of strides: multiples of the row's alignment, where an extent is above 1. */
 enum glint_status glint_strides_fit(const struct glint_variant *row, const struct glint_problem *problem,

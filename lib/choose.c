@@ -11,6 +11,7 @@
 #include "lib/axes.h"
 #include "lib/backend.h"
 #include "lib/check.h"
+#include "lib/takes.h"
 
 /* What is asked, and of which row. */
 struct question {
@@ -21,18 +22,24 @@ struct question {
 
 typedef int64_t cost_fn(const struct glint_variant *row, const struct question *q);
 
-enum { REFUSES = INT32_MAX };
+/* A row that lacks what the problem needs comes behind one that takes all of it and refuses something else: what is told is the latter then. */
+enum { REFUSES = INT32_MAX - 1, LACKS = INT32_MAX };
+
+static uint32_t lacks(const struct glint_variant *row, const struct glint_problem *problem)
+{
+    return glint_needs_of(problem) & ~(uint32_t)row->takes;
+}
 
 /* Whether a row with the problem's key takes it on this device; the refusal if not. */
 static enum glint_status takes(const struct glint_variant *row, const struct glint_problem *problem,
                                const struct glint_context *context, struct glint_fault *fault)
 {
-    if (problem->lengths > row->family->lengths[row->pass])
-        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths, row->family->lengths[row->pass]);
-    if (problem->sinks != 0 && !glint_row_takes_sinks(row))
-        return glint_refuse(fault, GLINT_BAD_SINKS, "sinks", NULL, problem->sinks, 0);
-    if (problem->page_rows > 0 && !row->family->pages)
-        return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "device", problem->page_rows, 0);
+    const uint32_t lacked = lacks(row, problem);
+#define REFUSE(word, bit, status, member, what) \
+    if ((lacked & (bit)) != 0)                  \
+        return glint_refuse(fault, status, #member, "takes", problem->member, 0);
+    GLINT_TAKES(REFUSE)
+#undef REFUSE
     return row->family->fits(row, problem, context, fault);
 }
 
@@ -41,7 +48,9 @@ static int64_t eligibility(const struct glint_variant *row, const struct questio
     struct glint_fault fault;
     if (takes(row, q->several, q->context, &fault) == GLINT_OK)
         return 0;
-    return takes(row, q->problem, q->context, &fault) == GLINT_OK ? (int64_t)row->alignment_bytes : REFUSES;
+    if (takes(row, q->problem, q->context, &fault) == GLINT_OK)
+        return (int64_t)row->alignment_bytes;
+    return lacks(row, q->problem) == 0 ? REFUSES : LACKS;
 }
 
 static int64_t math(const struct glint_variant *row, const struct question *q)
@@ -175,13 +184,13 @@ static int before(const struct glint_variant *a, const struct glint_variant *b, 
 /* Why eligibility tells a row from the one taken before it: what the row refuses of several batches and heads. */
 static const char *refusal_of(const struct glint_variant *row, const struct question *q)
 {
-    struct glint_fault fault;
-    switch (takes(row, q->several, q->context, &fault)) {
-    case GLINT_BAD_SINKS: return "which does not take sinks";
-    case GLINT_BAD_LENGTHS: return "which does not take these lengths";
-    case GLINT_BAD_PAGES: return "which does not find K and V in pages";
-    default: return rule[0].because;
-    }
+    const uint32_t lacked = lacks(row, q->several);
+#define SAY(word, bit, status, member, what) \
+    if ((lacked & (bit)) != 0)               \
+        return "which does not take " what;
+    GLINT_TAKES(SAY)
+#undef SAY
+    return rule[0].because;
 }
 
 /* For the explanation of a refusal: the row that serves all but the fewest axes, then the one of the nearest head_dim. */
@@ -225,7 +234,7 @@ static uint32_t first_of(const struct question *q, enum glint_pass pass, uint32_
         *exists = true;
         if (i == except || glint_variant_available(q->context, i) != GLINT_OK)
             continue;
-        *count += eligibility(v, q) != REFUSES;
+        *count += eligibility(v, q) < REFUSES;
         if (first == UINT32_MAX || before(v, &glint_variants[first], q) < LINES)
             first = i;
     }

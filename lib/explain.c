@@ -1,7 +1,10 @@
 /* glint_explain: the refusals and choices of glint_plan and of the runs, as sentences for a log. Same checks, same order. */
+#include <string.h>
+
 #include "lib/axes.h"
 #include "lib/backend.h"
 #include "lib/check.h"
+#include "lib/takes.h"
 #include "lib/text.h"
 
 static const char *pass_name(uint32_t pass)
@@ -98,6 +101,68 @@ static void put_overlap(struct glint_text *t, const struct glint_fault *fault)
     glint_text_str(t, "; outputs and the workspace need memory of their own (interleaved outputs must have equal strides).");
 }
 
+/* Whether a row computes what the problem asks for and runs on the device. */
+static bool is_candidate(const struct glint_context *context, const struct glint_key *key, uint32_t i)
+{
+    return glint_has_key(&glint_variants[i], key) && glint_variant_available(context, i) == GLINT_OK;
+}
+
+static void put_needs(struct glint_text *t, uint32_t needs)
+{
+    const uint32_t linear = (needs & GLINT_TAKES_PAGES) != 0          ? GLINT_TAKES_LENGTHS
+                            : (needs & GLINT_TAKES_RAGGED_PAGES) != 0 ? GLINT_TAKES_RAGGED
+                                                                      : 0;
+    const char *before = "";
+#define PUT(word, bit, status, member, what)       \
+    if ((needs & ~linear & (bit)) != 0) {          \
+        glint_text_str(t, before);                 \
+        glint_text_str(t, what), before = " and "; \
+    }
+    GLINT_TAKES(PUT)
+#undef PUT
+}
+
+/* What would make a row that takes the problem: fields of the family of the nearest row, or of another one that runs here. */
+static void put_fields(struct glint_text *t, const struct glint_context *context, const struct glint_key *key, uint32_t needs,
+                       uint32_t row)
+{
+    for (uint32_t i = 0; (needs & ~(glint_variants[row].takes | glint_variants[row].could)) != 0; i++) {
+        if (i == glint_variants_count) {
+            glint_text_str(t, " No field of its family in the spec makes one that does.");
+            return;
+        }
+        if (is_candidate(context, key, i) && (needs & ~(glint_variants[i].takes | glint_variants[i].could)) == 0)
+            row = i;
+    }
+    const struct glint_variant *v = &glint_variants[row];
+    const uint32_t lacks = needs & ~(uint32_t)v->takes;
+    const char *before = " In the spec, set ";
+#define PUT(field, own, bits)                               \
+    if ((lacks & (bits)) != 0 && (v->takes & (own)) == 0) { \
+        glint_text_str(t, before);                          \
+        glint_text_str(t, #field " = true"), before = ", "; \
+    }
+    GLINT_TAKES_FIELDS(PUT)
+#undef PUT
+    glint_text_str(t, " in families.");
+    glint_text_str(t, v->family->name);
+    glint_text_str(t, " and rebuild.");
+}
+
+/* No row that runs here takes what the problem needs. */
+static void put_lacking(struct glint_text *t, const struct glint_context *context, const struct glint_problem *p,
+                        enum glint_pass pass, const struct glint_fault *fault)
+{
+    const struct glint_key key = glint_key_of_problem(p, pass);
+    put_field(t, fault);
+    glint_text_str(t, ", and no variant that runs here takes ");
+    put_needs(t, glint_needs_of(p));
+    glint_text_str(t, "; nearest: ");
+    glint_text_str(t, glint_variants[fault->variant].name);
+    glint_text_char(t, '.');
+    put_fields(t, context, &key, glint_needs_of(p), fault->variant);
+}
+
 static void put_pages(struct glint_text *t, const struct glint_problem *p, const struct glint_fault *fault)
 {
     if (p && p->page_rows == 0 && !fault->other) {
@@ -120,11 +185,9 @@ static void put_pages(struct glint_text *t, const struct glint_problem *p, const
         glint_text_str(t, " or more.");
     } else
         glint_text_str(
-            t,
-            fault->other[0] == 'l'
-                ? ", and lengths is GLINT_LENGTHS_HOST (0); pages go with GLINT_LENGTHS_DEVICE (1) or GLINT_LENGTHS_RAGGED (2)."
-                : "; the backward pass takes linear K and V (0) only, and so does a GPU, but for the forward pass of family sm80 where the "
-                  "spec has device_pages, and of ragged sequences device_ragged too.");
+            t, fault->other[0] == 'l'
+                   ? ", and lengths is GLINT_LENGTHS_HOST (0); pages go with GLINT_LENGTHS_DEVICE (1) or GLINT_LENGTHS_RAGGED (2)."
+                   : ", and the pass is backward, which takes linear K and V alone; set it to 0.");
 }
 
 static void put_sinks(struct glint_text *t, const struct glint_fault *fault)
@@ -136,14 +199,7 @@ static void put_sinks(struct glint_text *t, const struct glint_fault *fault)
         return;
     }
     put_field(t, fault);
-    if (fault->want != 0) {
-        glint_text_str(t, "; use 1 when there are sinks and 0 when there are none.");
-        return;
-    }
-    glint_text_str(t, ", and ");
-    glint_text_str(t, glint_variants[fault->variant].name);
-    glint_text_str(t, " takes none; set it to 0. On a GPU rows of family sm80 take sinks, and forward those of family sm90a with a "
-                      "window or a softcap, or whose spec has device_lengths.");
+    glint_text_str(t, "; use 1 when there are sinks and 0 when there are none.");
 }
 
 static void put_sizes(struct glint_text *t, const struct glint_fault *fault)
@@ -157,6 +213,10 @@ static void put_sizes(struct glint_text *t, const struct glint_fault *fault)
 static void put_fault(struct glint_text *t, enum glint_status status, const struct glint_context *context,
                       const struct glint_problem *p, enum glint_pass pass, const struct glint_fault *fault)
 {
+    if (fault->other && strcmp(fault->other, "takes") == 0 && fault->variant != UINT32_MAX) {
+        put_lacking(t, context, p, pass, fault);
+        return;
+    }
     switch (status) {
     case GLINT_NULL_ARGUMENT:
         glint_text_str(t, fault->field);
@@ -191,16 +251,7 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
             break;
         }
         put_field(t, fault);
-        glint_text_str(t, "; use GLINT_LENGTHS_HOST (0)");
-        glint_text_str(t, fault->want >= GLINT_LENGTHS_DEVICE ? " or GLINT_LENGTHS_DEVICE (1)" : "");
-        glint_text_str(t, fault->want >= GLINT_LENGTHS_RAGGED ? " or GLINT_LENGTHS_RAGGED (2)" : "");
-        glint_text_str(
-            t, fault->want >= GLINT_LENGTHS_RAGGED ? "."
-               : fault->want == GLINT_LENGTHS_DEVICE
-                   ? " only: on a GPU rows whose spec has device_ragged take ragged sequences: those of the family sm80, decode "
-                     "with 16-bit K and V alone, and, with linear K and V, of sm90a: forward, and backward of the strategy fused."
-                   : " only: on a GPU rows whose spec has device_lengths (forward, of the families sm80 and sm90a, and "
-                     "backward of the strategies split of sm80 and fused of sm90a) or device_ragged (the same) take others too.");
+        glint_text_str(t, "; use GLINT_LENGTHS_HOST (0), GLINT_LENGTHS_DEVICE (1) or GLINT_LENGTHS_RAGGED (2).");
         break;
     case GLINT_BAD_RAGGED:
         if (fault->other) {
@@ -346,21 +397,15 @@ static void put_fault(struct glint_text *t, enum glint_status status, const stru
     }
 }
 
-/* Whether row `i` computes what the plan does and runs on the device. */
-static bool is_candidate(const struct glint_context *context, const struct glint_plan *plan, uint32_t i)
-{
-    const struct glint_key key = glint_key_of_row(&glint_variants[plan->variant]);
-    return glint_has_key(&glint_variants[i], &key) && glint_variant_available(context, i) == GLINT_OK;
-}
-
 /* Of tf32: what that means, and which row is more exact. */
 static void put_math(struct glint_text *t, const struct glint_context *context, const struct glint_plan *plan)
 {
     if (glint_variants[plan->variant].math != GLINT_MATH_TF32)
         return;
+    const struct glint_key key = glint_key_of_row(&glint_variants[plan->variant]);
     glint_text_str(t, "\nIts products are tf32: each is off by up to 2^-10 of itself.");
     for (uint32_t i = 0; i < glint_variants_count; i++)
-        if (glint_variants[i].math == GLINT_MATH_TF32X3 && is_candidate(context, plan, i)) {
+        if (glint_variants[i].math == GLINT_MATH_TF32X3 && is_candidate(context, &key, i)) {
             glint_text_str(t, " As good as float32 is ");
             glint_text_str(t, glint_variants[i].name);
             glint_text_str(t, ", through glint_plan_variant.");

@@ -28,6 +28,8 @@ struct glint_variant {
     uint32_t least;           /* where both lengths are below it, a row of an older family is faster; 0 nowhere */
     uint32_t queries_up_to;   /* above 0: decode. Split over the keys, taken for so many queries at most, serves fewer bounds too */
     uint32_t alignment_bytes; /* addresses and strides are multiples of this */
+    uint8_t takes;            /* set of lib/takes.h: lengths on the device, ragged sequences, pages, sinks */
+    uint8_t could;            /* what the row would take more, if the spec set the fields of its family that ask for it */
     const struct glint_family *family;
     const void *kernel; /* the backend's own descriptor: const struct glint_cpu_kernel * for the CPU */
 };

@@ -38,16 +38,13 @@ return {
 
     -- CUDA kernels for NVIDIA GPUs since Ampere, one cubin for each architecture: 80 is the A100, 87 the Jetson Orin, 90 the H100 and H200.
     -- 86, 89, 100, 110 and 120 are one more number each, and dropping one drops its bytes.
-    -- device_lengths = true makes a second forward kernel of each, which reads the lengths of the sequences, GLINT_LENGTHS_DEVICE, and one more of
-    -- each of the split backward rows. With it
-    -- device_pages = true makes a third one, for K and V in pages; and one more of decode, which reads lengths in any case.
-    -- device_ragged = true makes a forward kernel of each for ragged sequences, GLINT_LENGTHS_RAGGED, and those of its split backward rows and of
-    -- decode; and one more forward and of decode, for ragged queries with K and V in pages, where device_pages makes one.
+    -- Three fields, of both GPU families, add kernels to the rows: device_lengths = true for lengths on the device (GLINT_LENGTHS_DEVICE),
+    -- device_ragged = true for ragged sequences (GLINT_LENGTHS_RAGGED), device_pages = true for K and V in pages. Which rows then take what:
+    --   lua5.4 gen/glint.lua list --takes
     sm80 = { archs = { 80, 87, 90 } },
 
     -- Warp-specialised kernels for Hopper alone, the H100 and H200, up to twice as fast there. Decode, float32, and what TMA does not take go to sm80.
-    -- device_lengths = true here, too, makes a second forward kernel of each, for GLINT_LENGTHS_DEVICE and for sinks, and more of the fused backward
-    -- rows; device_ragged = true one more forward, for GLINT_LENGTHS_RAGGED, and those of the fused backward rows.
+    -- With device_lengths = true its forward rows take sinks under every mask.
     sm90a = { archs = { "90a" }, passes = { "fwd", "bwd" }, dtypes = { "f16", "bf16" }, head_dims = { 64, 128, 256 } },
   },
 

@@ -344,6 +344,12 @@ function cpu.size(record)
   return text.bytes(record.tile_bytes) .. (record.pass == "dec" and " a chunk" or " a tile")
 end
 
+--- A CPU makes a problem of its own of each sequence, so every row takes all; the backward pass has no pages.
+function cpu.takes(record)
+  local forward = record.pass ~= "bwd" or nil
+  return { lengths = true, ragged = true, pages = forward, ragged_pages = forward, sinks = true }
+end
+
 --- The table row's columns that depend on the family.
 function cpu.row(record)
   local math = record.products and "GLINT_MATH_BF16" or "GLINT_MATH_NATIVE"

@@ -268,7 +268,10 @@ function sm80.complete(record)
   record.kept_at = behind(record.smem_bytes)
   record.alignment_bytes = 16
   record.launches = launches(record)
+  record.reads_sinks, record.reads_lengths = true, record.pass == "dec"
 end
+
+sm80.takes = gpu.takes
 
 --- The tile of another head dim's, `line`, made to go with the head dim of `key`; nil when it cannot.
 function sm80.adapt(line, key) return (key.pass == "dec" and decode or model).adapt(sm80, line, key) end

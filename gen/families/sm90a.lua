@@ -152,6 +152,7 @@ function sm90a.complete(record)
   record.launches = { { suffix = "", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
     blocks_per_sm = not short and 1 or nil } }
   local plain = not (record.bounds_first or record.capped) -- whose first kernel is as it was measured, without sinks
+  record.reads_sinks = not plain
   record.kinds = { "given" } -- of sequences, one a kernel
   local function add(kind, lengths, sinks)
     record.lengths_words = not short and 1 or nil
@@ -162,6 +163,8 @@ function sm90a.complete(record)
   if record.device_lengths then add("lengths", 1, plain and 2 or nil) end
   if record.device_ragged then add("ragged", 2) end
 end
+
+sm90a.takes = gpu.takes
 
 --- A tile of another head dim's: none is known to go without a measurement.
 function sm90a.adapt() return nil end

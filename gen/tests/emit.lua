@@ -116,7 +116,7 @@ harness.case("the table: rows sorted, one declaration each, a count", function()
 /* The dispatch table: one row a variant, sorted by name.
  *
  * Made from spec/x.lua by gen/glint.lua emit --table, and overwritten by it: change the spec. */
-#include "lib/variant.h"
+#include "lib/takes.h"
 
 extern const struct glint_family glint_family_cpu;
 struct glint_cpu_kernel;
@@ -130,18 +130,22 @@ const struct glint_variant glint_variants[] = {
     {.name = "bwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
      .pass = GLINT_BACKWARD, .dtype = GLINT_F32, .head_dim = 128, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
+     .takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_SINKS,
      .family = &glint_family_cpu, .kernel = &glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
     {.name = "bwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
      .pass = GLINT_BACKWARD, .dtype = GLINT_F32, .head_dim = 64, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
+     .takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_SINKS,
      .family = &glint_family_cpu, .kernel = &glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
     {.name = "fwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
      .pass = GLINT_FORWARD, .dtype = GLINT_F32, .head_dim = 128, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
+     .takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES | GLINT_TAKES_SINKS,
      .family = &glint_family_cpu, .kernel = &glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
     {.name = "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
      .pass = GLINT_FORWARD, .dtype = GLINT_F32, .head_dim = 64, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
+     .takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES | GLINT_TAKES_SINKS,
      .family = &glint_family_cpu, .kernel = &glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
 };
 

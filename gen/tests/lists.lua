@@ -2,6 +2,7 @@
 local axes = require("gen.axes")
 local harness = require("gen.tests.harness")
 local registry = require("gen.registry")
+local takes = require("gen.takes")
 local text = require("gen.text")
 
 local function read(path)
@@ -41,6 +42,24 @@ harness.case("axes: lib/axes.h and the spec's, in the order of a name", function
     harness.is(table.concat(found[i].words, " "), table.concat(axis.of.values or {}, " "), axis.name)
     for word, constant in pairs(axis.c or {}) do harness.is(values[axis.name .. " " .. word], tostring(constant), axis.name) end
   end
+end)
+
+harness.case("what rows take: lib/takes.h and gen/takes.lua, the bits and the fields of a spec", function()
+  local header, words, fields = read("lib/takes.h"), {}, {}
+  for word in header:gmatch("X%((%u[%u_]+), %d+, GLINT_BAD_%u+, ") do words[word:lower()] = true end
+  for field, bits in header:gmatch("F%((device_%w+), GLINT_TAKES_%u+,([^)]+)%)") do
+    for word in bits:gmatch("GLINT_TAKES_([%u_]+)") do fields[word:lower() .. " " .. field] = true end
+  end
+  for _, one in ipairs(takes.list) do
+    harness.yes(words[one.name], one.name .. " is not in lib/takes.h")
+    for _, field in ipairs(one.fields) do
+      harness.yes(fields[one.name .. " " .. field], ("lib/takes.h does not say %s for %s"):format(field, one.name))
+      fields[one.name .. " " .. field] = nil
+    end
+    words[one.name] = nil
+  end
+  harness.is(next(words), nil)
+  harness.is(next(fields), nil)
 end)
 
 -- The files of lib/ that hold a word, as paths.

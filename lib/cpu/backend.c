@@ -131,9 +131,6 @@ const struct glint_backend glint_cpu_backend = {
 
 const struct glint_family glint_family_cpu = {
     .name = "cpu",
-    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED, [GLINT_BACKWARD] = GLINT_LENGTHS_RAGGED},
-    .pages = true,
-    .sinks = 1u << GLINT_FORWARD | 1u << GLINT_BACKWARD,
     .backend = &glint_cpu_backend,
     .fits = fits,
     .explain = explain,

@@ -3,29 +3,10 @@
 #include "lib/cuda/cuda.h"
 #include "lib/text.h"
 
-/* Has the row a kernel for these lengths, with K and V in pages or linear? Decode's are for lengths of host and device,
- * but for its ragged ones. */
-static bool takes(const struct glint_variant *row, uint32_t lengths, bool pages)
-{
-    const struct glint_gpu_kernel *kernel = row->kernel;
-    const bool decode = kernel->strategy == GLINT_GPU_DECODE;
-    const uint32_t wanted = decode && lengths != GLINT_LENGTHS_RAGGED ? GLINT_LENGTHS_HOST : lengths;
-    bool any = false;
-    for (uint32_t i = 0; i < kernel->launch_count; i++)
-        any = any || (kernel->launch[i].grid != GLINT_GPU_DECODE_MERGE && (kernel->launch[i].pages != 0) == pages &&
-                      kernel->launch[i].lengths == wanted);
-    return any;
-}
-
 static enum glint_status fits(const struct glint_variant *row, const struct glint_problem *problem,
                               const struct glint_context *context, struct glint_fault *fault)
 {
     (void)context;
-    if (!takes(row, problem->lengths, false))
-        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths,
-                            takes(row, GLINT_LENGTHS_DEVICE, false) ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST);
-    if (problem->page_rows > 0 && !takes(row, problem->lengths, true))
-        return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "device", problem->page_rows, 0);
     const enum glint_status status = glint_cuda_softcap_fits(problem, fault);
     return status == GLINT_OK ? glint_strides_fit(row, problem, fault) : status;
 }
@@ -155,9 +136,6 @@ static void explain(const struct glint_plan *plan, struct glint_text *text)
 const struct glint_family glint_family_sm80 = {
     .name = "sm80",
     .rank = 80,
-    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED, [GLINT_BACKWARD] = GLINT_LENGTHS_RAGGED},
-    .pages = true,
-    .sinks = 1u << GLINT_FORWARD | 1u << GLINT_BACKWARD,
     .backend = &glint_cuda_backend,
     .fits = fits,
     .fill_params = fill_params,

@@ -3,29 +3,10 @@
 #include "lib/cuda/cuda.h"
 #include "lib/cuda/policy.h"
 
-/* Has the row a kernel for these lengths? */
-static bool takes(const struct glint_variant *row, uint32_t lengths)
-{
-    const struct glint_gpu_kernel *kernel = row->kernel;
-    bool any = false;
-    for (uint32_t i = 0; i < kernel->launch_count; i++)
-        any = any || kernel->launch[i].lengths == lengths;
-    return any;
-}
-
-/* The first kernels of other rows were measured without sinks, and stay as they are. */
-static bool takes_sinks(const struct glint_variant *row)
-{
-    return (row->features & (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_SOFTCAP)) != 0 || takes(row, GLINT_LENGTHS_DEVICE);
-}
-
 static enum glint_status fits(const struct glint_variant *row, const struct glint_problem *problem,
                               const struct glint_context *context, struct glint_fault *fault)
 {
     (void)context;
-    if (!takes(row, problem->lengths))
-        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, problem->lengths,
-                            takes(row, GLINT_LENGTHS_DEVICE) ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST);
     enum glint_status status = glint_cuda_softcap_fits(problem, fault);
     if (status == GLINT_OK)
         status = glint_strides_fit(row, problem, fault);
@@ -67,10 +48,6 @@ static void fill_params(const struct glint_variant *row, const struct glint_plan
 const struct glint_family glint_family_sm90a = {
     .name = "sm90a",
     .rank = 90,
-    .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED,
-                [GLINT_BACKWARD] = GLINT_LENGTHS_RAGGED}, /* what a row takes of them says fits, and what would be right */
-    .sinks = 1u << GLINT_FORWARD,
-    .takes_sinks = takes_sinks,
     .backend = &glint_cuda_backend,
     .fits = fits,
     .fill_params = fill_params,

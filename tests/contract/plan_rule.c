@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/backend.h"
+#include "lib/takes.h"
 
 enum {
     CPU_BASE,
@@ -24,10 +25,15 @@ enum {
 
 static const struct glint_family lowest, middle, highest;
 
+/* What the rows of a family take, and could. */
+enum { lowest_takes = 0, lowest_could = 0 };
+enum { middle_takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_SINKS, middle_could = GLINT_TAKES_PAGES };
+enum { highest_takes = 0, highest_could = GLINT_TAKES_LENGTHS | GLINT_TAKES_SINKS };
+
 #define ROW(how, family, m, n, isa, sm, math, up_to, both_up_to, least, queries, alignment)                                   \
     {                                                                                                                         \
         "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, up_to, both_up_to, least, queries, \
-            alignment, &family, &glint_variants /* any */                                                                     \
+            alignment, family##_takes, family##_could, &family, &glint_variants /* any */                                     \
     }
 const struct glint_variant glint_variants[] = {
     [CPU_BASE] = ROW("cpu_x86_64_m64n96", lowest, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 0, 0, 4),
@@ -91,12 +97,6 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
     return glint_strides_fit(row, problem, fault);
 }
 
-static bool takes_no_sinks(const struct glint_variant *row)
-{
-    (void)row;
-    return false;
-}
-
 static const struct glint_backend backend = {.device = GLINT_DEVICE_CUDA,
                                              .size = no_state,
                                              .open = open_nothing,
@@ -105,18 +105,8 @@ static const struct glint_backend backend = {.device = GLINT_DEVICE_CUDA,
                                              .slow = slow,
                                              .plan = plan_nothing};
 static const struct glint_family lowest = {.name = "cpu", .backend = &backend, .fits = fits},
-                                 middle = {.name = "sm80",
-                                           .rank = 80,
-                                           .lengths = {[GLINT_FORWARD] = GLINT_LENGTHS_RAGGED},
-                                           .sinks = 1u << GLINT_FORWARD,
-                                           .backend = &backend,
-                                           .fits = fits},
-                                 highest = {.name = "sm90a",
-                                            .rank = 90,
-                                            .sinks = 1u << GLINT_FORWARD,
-                                            .takes_sinks = takes_no_sinks,
-                                            .backend = &backend,
-                                            .fits = fits};
+                                 middle = {.name = "sm80", .rank = 80, .backend = &backend, .fits = fits},
+                                 highest = {.name = "sm90a", .rank = 90, .backend = &backend, .fits = fits};
 
 enum { READ_LENGTHS = (1u << (FEW + 1)) - (1u << GPU_WIDE) }; /* the rows of the family that does */
 
@@ -256,7 +246,9 @@ START_TEST(lengths_on_the_device)
             if (right != 0)
                 ck_assert(right >> plan.variant & 1u);
             else if (glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL) != status ||
-                     !strstr(text, "GLINT_LENGTHS_HOST (0)"))
+                     !strstr(text, p.lengths == GLINT_LENGTHS_DEVICE
+                                       ? ", and no variant that runs here takes lengths on the device; nearest: "
+                                       : ", and no variant that runs here takes ragged sequences; nearest: "))
                 ck_abort_msg("%s", text);
         }
 }
@@ -465,7 +457,7 @@ START_TEST(what_a_row_does_not_take)
     p.lengths = GLINT_LENGTHS_DEVICE;
     ck_assert_uint_eq(taken(&p), GPU_WIDE);
     ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_OK);
-    ck_assert_msg(strstr(text, "sm90a_m128n64, which does not take these lengths") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "sm90a_m128n64, which does not take lengths on the device") != NULL, "%s", text);
     p.lengths = GLINT_LENGTHS_HOST;
     p.sinks = 1;
     ck_assert_uint_eq(taken(&p), GPU_WIDE);
@@ -475,7 +467,44 @@ START_TEST(what_a_row_does_not_take)
                   "%s", text);
     runnable = 1u << NEWEST;
     ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_BAD_SINKS);
-    ck_assert_msg(strstr(text, "sm90a_m128n64 takes none; set it to 0") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "sinks is 1, and no variant that runs here takes sinks; nearest: fwd_f32_d64_none__sm90a_m128n64. "
+                               "In the spec, set device_lengths = true in families.sm90a and rebuild.") != NULL,
+                  "%s", text);
+}
+END_TEST
+
+/* What a refusal says of the spec is what the table says: the fields of the family of the nearest row, else of another one's that runs here, else
+ * that there are none. A row that takes it and refuses the strides is what is told of, before one that does not take it. */
+START_TEST(what_a_row_could_take)
+{
+    static const struct {
+        unsigned runnable;
+        const char *says;
+    } cases[] = {
+        {1u << GPU_WIDE,
+         "no variant that runs here takes K and V in pages; nearest: fwd_f32_d64_none__sm80_m128n32. In the spec, set "
+         "device_pages = true in families.sm80 and rebuild."},
+        {1u << GPU_WIDE | 1u << NEWEST,
+         "nearest: fwd_f32_d64_none__sm90a_m128n64. In the spec, set device_pages = true in families.sm80"},
+        {1u << NEWEST, "nearest: fwd_f32_d64_none__sm90a_m128n64. No field of its family in the spec makes one that does."},
+    };
+    struct glint_problem p = problem_of(2, 2, 100, 100);
+    char text[1024];
+    p.lengths = GLINT_LENGTHS_DEVICE;
+    p.page_rows = 16;
+    p.pages = p.pages_per_sequence = 20;
+    p.k = p.v = (struct glint_strides){2 * 64 * 16, 64 * 16, 64};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        runnable = cases[i].runnable;
+        const enum glint_status status = glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL);
+        ck_assert_msg((status == GLINT_BAD_PAGES || status == GLINT_BAD_LENGTHS) && strstr(text, cases[i].says) != NULL, "%s",
+                      text);
+    }
+    struct glint_problem odd = with_gaps(problem_of(2, 2, 100, 100), (struct gaps){1, 0, 0});
+    odd.sinks = 1;
+    runnable = 1u << NEWEST | 1u << GPU_WIDE;
+    ck_assert_int_eq(glint_explain(context, &odd, GLINT_FORWARD, text, sizeof text, NULL), GLINT_STRIDE_MISALIGNED);
+    ck_assert_msg(strstr(text, "elements for fwd_f32_d64_none__sm80_m128n32") != NULL, "%s", text);
 }
 END_TEST
 
@@ -536,6 +565,7 @@ int main(void)
     tcase_add_test(tcase, slow_instruction_sets);
     tcase_add_test(tcase, too_short_for_a_row);
     tcase_add_test(tcase, what_a_row_does_not_take);
+    tcase_add_test(tcase, what_a_row_could_take);
     tcase_add_test(tcase, the_caller_takes_another_row);
     tcase_add_test(tcase, batch_and_heads_play_no_part);
     suite_add_tcase(suite, tcase);

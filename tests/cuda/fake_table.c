@@ -1,7 +1,7 @@
 #include "tests/cuda/fake_table.h"
 
 #include "lib/cuda/rows.h"
-#include "lib/variant.h"
+#include "lib/takes.h"
 #include "tests/cuda/fake_driver.h"
 
 #define IMAGE(ARCH, PASS, LOCAL, ...)                                                      \
@@ -157,33 +157,43 @@ static const struct glint_gpu_kernel maps_backward = {
 static const struct glint_gpu_kernel both = {KERNEL(FORWARD, both_images), .launch_count = 1,
                                              .launch = {{LAUNCH("both", Q, 128, 128, 49152), .dependent = 1}}};
 
-#define ROW(name, pass, dtype, causal, head_dim, m, n, kernel)                                                              \
+#define ROW_OF(family, sm, name, pass, dtype, features, head_dim, m, n, queries_up_to, kernel, takes, could)                \
     {                                                                                                                       \
-        name, pass, dtype, 0, causal, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 0, 0, 16, &glint_family_sm80, &kernel \
+        name, pass, dtype, 0, features, head_dim, m, n, 0, sm, GLINT_MATH_NATIVE, 0, 0, 0, queries_up_to, 16, takes, could, \
+            &family, &kernel                                                                                                \
     }
-#define HOPPER(name, pass, dtype, causal, head_dim, m, n, kernel)                                                            \
-    {                                                                                                                        \
-        name, pass, dtype, 0, causal, head_dim, m, n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 0, 0, 16, &glint_family_sm90a, &kernel \
-    }
-#define DECODE(name, dtype, head_dim, m, n, queries_up_to, kernel)                                              \
-    {                                                                                                           \
-        name, GLINT_FORWARD, dtype, 0, 1, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 0, queries_up_to, 16, \
-            &glint_family_sm80, &kernel                                                                         \
-    }
+#define ROW(name, pass, dtype, features, head_dim, m, n, kernel, takes, could) \
+    ROW_OF(glint_family_sm80, 80, name, pass, dtype, features, head_dim, m, n, 0, kernel, takes, could)
+#define HOPPER(name, pass, dtype, features, head_dim, m, n, kernel, takes, could) \
+    ROW_OF(glint_family_sm90a, 90, name, pass, dtype, features, head_dim, m, n, 0, kernel, takes, could)
+enum {
+    LENGTHS = GLINT_TAKES_LENGTHS,
+    RAGGED = GLINT_TAKES_RAGGED,
+    PAGES = GLINT_TAKES_PAGES,
+    RAGGED_PAGES = GLINT_TAKES_RAGGED_PAGES,
+    SINKS = GLINT_TAKES_SINKS
+};
 extern const struct glint_family glint_family_sm80;
 extern const struct glint_family glint_family_sm90a;
 const struct glint_variant glint_variants[] = {
-    [FAKE_MAPS_BACKWARD] = HOPPER("bwd_bf16_d128_none__sm90a_m64n128", GLINT_BACKWARD, GLINT_BF16, 0, 128, 64, 128, maps_backward),
-    [FAKE_FUSED] = ROW("bwd_f16_d64_causal__sm80_m64n128", GLINT_BACKWARD, GLINT_F16, 1, 64, 64, 128, fused),
-    [FAKE_SPLIT] = ROW("bwd_f16_d64_none__sm80_m64n64", GLINT_BACKWARD, GLINT_F16, 0, 64, 64, 64, split),
-    [FAKE_DECODE] = DECODE("dec_bf16_d256_causal__sm80_s2_m8n64", GLINT_BF16, 256, 8, 64, 8, decode),
-    [FAKE_MAPS_WINDOW] = HOPPER("fwd_bf16_d128_band__sm90a_m128n128", GLINT_FORWARD, GLINT_BF16, 3, 128, 128, 128, maps_forward),
-    [FAKE_MAPS_FORWARD] = HOPPER("fwd_bf16_d128_none__sm90a_m128n128", GLINT_FORWARD, GLINT_BF16, 0, 128, 128, 128, maps_both),
-    [FAKE_ONLY_120] = ROW("fwd_bf16_d64_none__sm80_m128n64", GLINT_FORWARD, GLINT_BF16, 0, 64, 128, 64, only),
-    [FAKE_BOTH] = HOPPER("fwd_f16_d128_none__sm90a_m128n64", GLINT_FORWARD, GLINT_F16, 0, 128, 128, 64, both),
-    [FAKE_MUCH_SHARED] = ROW("fwd_f16_d256_none__sm80_m128n64", GLINT_FORWARD, GLINT_F16, 0, 256, 128, 64, much),
-    [FAKE_CAUSAL] = ROW("fwd_f16_d64_causal__sm80_m128n64", GLINT_FORWARD, GLINT_F16, 1, 64, 128, 64, causal),
-    [FAKE_PLAIN] = ROW("fwd_f16_d64_none__sm80_m128n64", GLINT_FORWARD, GLINT_F16, 0, 64, 128, 64, plain),
-    [FAKE_LOCAL] = ROW("fwd_f32_d64_none__sm80_m64n64", GLINT_FORWARD, GLINT_F32, 0, 64, 64, 64, local),
+    [FAKE_MAPS_BACKWARD] =
+        HOPPER("bwd_bf16_d128_none__sm90a_m64n128", GLINT_BACKWARD, GLINT_BF16, 0, 128, 64, 128, maps_backward, RAGGED, LENGTHS),
+    [FAKE_FUSED] = ROW("bwd_f16_d64_causal__sm80_m64n128", GLINT_BACKWARD, GLINT_F16, 1, 64, 64, 128, fused, SINKS, 0),
+    [FAKE_SPLIT] =
+        ROW("bwd_f16_d64_none__sm80_m64n64", GLINT_BACKWARD, GLINT_F16, 0, 64, 64, 64, split, LENGTHS | RAGGED | SINKS, 0),
+    [FAKE_DECODE] = ROW_OF(glint_family_sm80, 80, "dec_bf16_d256_causal__sm80_s2_m8n64", GLINT_FORWARD, GLINT_BF16, 1, 256, 8, 64,
+                           8, decode, LENGTHS | RAGGED | SINKS, PAGES | RAGGED_PAGES),
+    [FAKE_MAPS_WINDOW] = HOPPER("fwd_bf16_d128_band__sm90a_m128n128", GLINT_FORWARD, GLINT_BF16, 3, 128, 128, 128, maps_forward,
+                                SINKS, LENGTHS | RAGGED),
+    [FAKE_MAPS_FORWARD] = HOPPER("fwd_bf16_d128_none__sm90a_m128n128", GLINT_FORWARD, GLINT_BF16, 0, 128, 128, 128, maps_both,
+                                 RAGGED, LENGTHS | SINKS),
+    [FAKE_ONLY_120] = ROW("fwd_bf16_d64_none__sm80_m128n64", GLINT_FORWARD, GLINT_BF16, 0, 64, 128, 64, only, SINKS, 0),
+    [FAKE_BOTH] = HOPPER("fwd_f16_d128_none__sm90a_m128n64", GLINT_FORWARD, GLINT_F16, 0, 128, 128, 64, both, 0, 0),
+    [FAKE_MUCH_SHARED] = ROW("fwd_f16_d256_none__sm80_m128n64", GLINT_FORWARD, GLINT_F16, 0, 256, 128, 64, much, SINKS, 0),
+    [FAKE_CAUSAL] = ROW("fwd_f16_d64_causal__sm80_m128n64", GLINT_FORWARD, GLINT_F16, 1, 64, 128, 64, causal,
+                        RAGGED | RAGGED_PAGES | SINKS, LENGTHS | PAGES),
+    [FAKE_PLAIN] = ROW("fwd_f16_d64_none__sm80_m128n64", GLINT_FORWARD, GLINT_F16, 0, 64, 128, 64, plain, SINKS,
+                       LENGTHS | RAGGED | PAGES | RAGGED_PAGES),
+    [FAKE_LOCAL] = ROW("fwd_f32_d64_none__sm80_m64n64", GLINT_FORWARD, GLINT_F32, 0, 64, 64, 64, local, SINKS, 0),
 };
 const uint32_t glint_variants_count = FAKE_ROWS;

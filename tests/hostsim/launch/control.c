@@ -25,10 +25,10 @@ static const struct glint_gpu_image images[] = {{"90a", glint_control__sm90a_cub
     }
 static const struct glint_gpu_kernel right = KERNEL("glint_control"), early = KERNEL("glint_control_early");
 
-#define ROW(name, tile_n, kernel)                                                                              \
-    {                                                                                                          \
-        name, GLINT_FORWARD, GLINT_BF16, 0, 0, HEAD_DIM, 64, tile_n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 0, 0, 16, \
-            &glint_family_sm90a, &kernel                                                                       \
+#define ROW(name, tile_n, kernel)                                                                                    \
+    {                                                                                                                \
+        name, GLINT_FORWARD, GLINT_BF16, 0, 0, HEAD_DIM, 64, tile_n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 0, 0, 16, 0, 0, \
+            &glint_family_sm90a, &kernel                                                                             \
     }
 const struct glint_variant glint_variants[] = {
     ROW("fwd_bf16_d128_none__sm90a_m64n128", 128, early),

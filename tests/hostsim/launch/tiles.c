@@ -34,8 +34,26 @@ static const struct glint_gpu_kernel kernel = {
             {GLINT_GPU_O, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64}},
 };
 const struct glint_variant glint_variants[] = {
-    {"fwd_bf16_d128_none__sm90a_m64n64", GLINT_FORWARD, GLINT_BF16, 0, 0, 128, 64, 64, 0, 90, GLINT_MATH_NATIVE, 0, 0, 0, 0, 16,
-     &glint_family_sm90a, &kernel},
+    {"fwd_bf16_d128_none__sm90a_m64n64",
+     GLINT_FORWARD,
+     GLINT_BF16,
+     0,
+     0,
+     128,
+     64,
+     64,
+     0,
+     90,
+     GLINT_MATH_NATIVE,
+     0,
+     0,
+     0,
+     0,
+     16,
+     0,
+     0,
+     &glint_family_sm90a,
+     &kernel},
 };
 const uint32_t glint_variants_count = 1;
 const struct glint_gpu_image glint_gpu_rows[] = {{"90a", glint_tiles__sm90a_cubin}};

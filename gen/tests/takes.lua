@@ -1,0 +1,54 @@
+-- What rows take: the column of every record, what it could be, and the two places where people read it.
+local harness = require("gen.tests.harness")
+local records_of = require("gen.records")
+local takes = require("gen.takes")
+local text = require("gen.text")
+
+-- A spec for GPUs with `fields` of both families set.
+local function rows_with(fields)
+  local loaded = assert(records_of(harness.file(([[return {
+  passes = { "fwd", "bwd", "dec" }, dtypes = { "bf16" }, head_dims = { 128 }, masks = { "none", "causal" },
+  families = { sm80 = { archs = { 80 }, %s }, sm90a = { archs = { "90a" }, passes = { "fwd", "bwd" }, %s } } }]]):format(fields,
+    (fields:gsub("device_pages = true,?", ""))))))
+  local rows = {}
+  for _, record in ipairs(loaded.records) do rows[record.name] = record end
+  return rows
+end
+
+harness.case("what a row could take it takes where the fields are set, and nothing else", function()
+  local plain = rows_with("")
+  local all = rows_with("device_lengths = true, device_ragged = true, device_pages = true")
+  for name, record in pairs(plain) do
+    local wanted = {}
+    for _, one in ipairs(takes.list) do
+      if text.contains(record.takes, one.name) or text.contains(record.could, one.name) then wanted[#wanted + 1] = one.name end
+    end
+    harness.is(table.concat(all[name].takes, " "), table.concat(wanted, " "), name)
+    harness.is(#all[name].could, 0, name)
+  end
+end)
+
+harness.case("the fields that a word names make it, alone", function()
+  for _, one in ipairs(takes.list) do
+    local rows = rows_with(table.concat(one.fields, " = true, ") .. " = true")
+    for name, record in pairs(rows_with("")) do
+      if text.contains(record.could, one.name) then harness.yes(text.contains(rows[name].takes, one.name), name .. " " .. one.name) end
+    end
+  end
+end)
+
+harness.case("list --takes", function()
+  local status, out = harness.glint("list", "--takes", "--spec", harness.root .. "/spec/ragged.lua")
+  harness.is(status, 0)
+  harness.has(out, "| cpu, forward | yes | yes | yes | yes | yes |", "| sm80, decode | yes | yes | yes | yes | yes |")
+  local wrong, _, why = harness.glint("list", "--takes", "--format", "json")
+  harness.is(wrong, 2)
+  harness.has(why, "--takes is a format of its own")
+end)
+
+harness.case("docs/limits.md has the table that list --takes prints", function()
+  local status, out = harness.glint("list", "--takes", "--spec", harness.root .. "/tests/specs/takes.lua")
+  harness.is(status, 0)
+  local page = assert(harness.read(harness.root .. "/docs/limits.md"))
+  harness.is(page:match("\n(| rows | lengths on the device |.-\n)\n"), out)
+end)

@@ -1,0 +1,40 @@
+/* What a row takes beside the plainest problem: lengths given by the host, K and V linear, no sinks. A row of the table has a set of these as
+ * glint_variant.takes, and as glint_variant.could what fields of its family in the spec would add to the set. The generator emits both columns
+ * (gen/takes.lua); the choice of a row compares them with what the problem needs, and the sentences of a refusal are made from them. */
+#ifndef GLINT_TAKES_H
+#define GLINT_TAKES_H
+
+#include "lib/variant.h"
+
+/* X(word, bit, status of a refusal, field of the problem, what a row is asked to take), in the order in which refusals are told. */
+#define GLINT_TAKES(X)                                                 \
+    X(LENGTHS, 1, GLINT_BAD_LENGTHS, lengths, "lengths on the device") \
+    X(RAGGED, 2, GLINT_BAD_LENGTHS, lengths, "ragged sequences")       \
+    X(SINKS, 4, GLINT_BAD_SINKS, sinks, "sinks")                       \
+    X(PAGES, 8, GLINT_BAD_PAGES, page_rows, "K and V in pages")        \
+    X(RAGGED_PAGES, 16, GLINT_BAD_PAGES, page_rows, "ragged queries with K and V in pages")
+
+/* F(field of a family, the bit that a row has which was made with it, the bits that ask for it) */
+#define GLINT_TAKES_FIELDS(F)                                                                                                      \
+    F(device_lengths, GLINT_TAKES_LENGTHS, GLINT_TAKES_LENGTHS | GLINT_TAKES_SINKS | GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES) \
+    F(device_ragged, GLINT_TAKES_RAGGED, GLINT_TAKES_RAGGED | GLINT_TAKES_RAGGED_PAGES)                                            \
+    F(device_pages, GLINT_TAKES_PAGES, GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES)
+
+enum {
+#define GLINT_TAKES_BIT(word, bit, status, field, what) GLINT_TAKES_##word = bit,
+    GLINT_TAKES(GLINT_TAKES_BIT)
+#undef GLINT_TAKES_BIT
+};
+
+/* What a problem needs. A row that takes pages takes the same lengths with linear K and V too, so a problem in pages needs both. */
+static inline uint32_t glint_needs_of(const struct glint_problem *p)
+{
+    const uint32_t sinks = p->sinks != 0 ? GLINT_TAKES_SINKS : 0;
+    switch (p->lengths) {
+    case GLINT_LENGTHS_DEVICE: return sinks | GLINT_TAKES_LENGTHS | (p->page_rows > 0 ? GLINT_TAKES_PAGES : 0);
+    case GLINT_LENGTHS_RAGGED: return sinks | GLINT_TAKES_RAGGED | (p->page_rows > 0 ? GLINT_TAKES_RAGGED_PAGES : 0);
+    default: return sinks;
+    }
+}
+
+#endif
