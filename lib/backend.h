@@ -1,6 +1,7 @@
-/* The two seams under the core. A backend opens a device and plans, runs and copies on it; a family is a way to write kernels for a
- * backend. The core knows a backend and a family through these structs only, and reaches both through the rows of the table: what no row
- * names is not in the program. The CPU's backend alone is always there. Internal: not installed. */
+/* The two seams under the core. A backend opens a device and plans, runs and copies on it; a family is a way to
+ * write kernels for a backend. The core knows a backend and a family through these structs only, and reaches both
+ * through the rows of the table: what no row names is not in the program. The CPU's backend alone is always there.
+ * Internal: not installed. */
 #ifndef GLINT_BACKEND_H
 #define GLINT_BACKEND_H
 
@@ -14,7 +15,8 @@
 struct glint_fault;
 struct glint_text;
 
-/* What a backend makes of a checked problem: the bytes are exact, the words are its own and go into glint_plan.internal. */
+/* What a backend makes of a checked problem: the bytes are exact, the words are its own and go into
+ * glint_plan.internal. */
 #define GLINT_FAMILY_WORDS 30
 struct glint_family_plan {
     size_t workspace_bytes;
@@ -24,11 +26,13 @@ struct glint_family_plan {
 struct glint_backend {
     uint32_t device; /* GLINT_DEVICE_CPU or GLINT_DEVICE_CUDA */
 
-    /* Bytes of its state behind the context, a constant of the table; context->state is aligned to GLINT_CONTEXT_ALIGNMENT. */
+    /* Bytes of its state behind the context, a constant of the table; context->state is aligned to
+     * GLINT_CONTEXT_ALIGNMENT. */
     size_t (*size)(void);
 
-    /* Opens the device that the checked options ask for, with context->state all zero. `driver`: the backend's own table of its driver's
-     * entries in place of those that it would look up, or NULL. On failure nothing is held, and context->driver_error is set. */
+    /* Opens the device that the checked options ask for, with context->state all zero. `driver`: the backend's own
+     * table of its driver's entries in place of those that it would look up, or NULL. On failure nothing is held,
+     * and context->driver_error is set. */
     enum glint_status (*open)(struct glint_context *context, const struct glint_options *options, const void *driver);
 
     /* Gives back everything in any case; the status tells the first failure. */
@@ -37,7 +41,8 @@ struct glint_backend {
     /* Fills in the fields of *info that it knows better than the core. */
     void (*describe)(const struct glint_context *context, struct glint_device_info *info);
 
-    /* Says what in a spec would make rows for this device, as words after "add": `"x86_64_v3" to isas of the family cpu`. */
+    /* Says what in a spec would make rows for this device, as words after "add": `"x86_64_v3" to isas of the family
+     * cpu`. */
     void (*put_target)(const struct glint_context *context, struct glint_text *text);
 
     /* Can the device run this row, which is of one of the backend's families? */
@@ -54,7 +59,8 @@ struct glint_backend {
     enum glint_status (*run)(const struct glint_context *context, const struct glint_variant *row, const struct glint_plan *plan,
                              const struct glint_tensors *tensors, void *workspace, void *stream);
 
-    /* What addresses and strides of the rows of glint_append and glint_merge are multiples of, in bytes; 0: of an element. */
+    /* What addresses and strides of the rows of glint_append and glint_merge are multiples of, in bytes; 0: of an
+     * element. */
     int64_t row_bytes;
 
     /* The most elements of K that glint_append makes of a token, of all its heads; 0: any number. */
@@ -77,8 +83,8 @@ struct glint_family {
     uint32_t rank; /* of two families of a backend, the one whose rows are taken first has the higher */
     const struct glint_backend *backend;
 
-    /* Does the row take this problem, which has its key and needs nothing that the row's column `takes` lacks? If not, the status of a refusal
-     * and the field at fault. Pure. */
+    /* Does the row take this problem, which has its key and needs nothing that the row's column `takes` lacks? If
+     * not, the status of a refusal and the field at fault. Pure. */
     enum glint_status (*fits)(const struct glint_variant *row, const struct glint_problem *problem,
                               const struct glint_context *context, struct glint_fault *fault);
 

@@ -1,13 +1,18 @@
-/* Which row of the table computes a problem: the one rule of choice. glint_plan applies it, glint_explain says what it decided by.
+/* Which row of the table computes a problem: the one rule of choice. glint_plan applies it, glint_explain says what it
+ * decided by.
  *
- * Candidates are the rows with the problem's pass, dtype, head_dim and mask that the context's device runs. A row is taken before another
- * by the first line of `rule` that tells them apart, and by name if none does. So a row must take the problem before anything else
- * counts, what a product is worth is the table's doing and not that of lengths, and what was measured goes before what is newer.
+ * Candidates are the rows with the problem's pass, dtype, head_dim and mask that the context's device runs. A row is
+ * taken before another by the first line of `rule` that tells them apart, and by name if none does. So a row must take
+ * the problem before anything else counts, what a product is worth is the table's doing and not that of lengths, and
+ * what was measured goes before what is newer.
  *
- * Batch and heads play no part, so a sequence's result does not depend on what it is batched with. For the same reason the bound of keys plays
- * none where the call has the lengths: of lengths only the bound of queries tells rows apart then. A row is asked first whether it would take
- * these strides with several batches and heads. Where none would, a row comes in that takes them as only one batch or head uses them: the one
- * that asks least, as that is the one which takes them of several, if any does. */
+ * Batch and heads play no part, so a sequence's result does not depend on what it is batched with:
+ *
+ *   the strides           are asked about as if there were several batches and heads. Where no row takes them so, they
+ *                         are asked about as they are, and of the rows that take them the one with the smallest
+ *                         alignment goes first: if any row takes the same strides of several batches, that one does
+ *   the bound of keys     counts where the host gives the lengths. Where the call has them, only the bound of queries
+ *                         tells rows apart */
 #include "lib/axes.h"
 #include "lib/backend.h"
 #include "lib/check.h"
@@ -22,7 +27,8 @@ struct question {
 
 typedef int64_t cost_fn(const struct glint_variant *row, const struct question *q);
 
-/* A row that lacks what the problem needs comes behind one that takes all of it and refuses something else: what is told is the latter then. */
+/* A row that lacks what the problem needs comes behind one that takes all of it and refuses something else: what is
+ * told is the latter then. */
 enum { REFUSES = INT32_MAX - 1, LACKS = INT32_MAX };
 
 static uint32_t lacks(const struct glint_variant *row, const struct glint_problem *problem)
@@ -70,10 +76,11 @@ static int64_t longer_of(const struct glint_problem *p)
     return p->seqlen_q > p->seqlen_k ? p->seqlen_q : p->seqlen_k;
 }
 
-/* Of a family's rows that are meant for lengths up to a bound, the narrowest that holds the problem comes first, and those that it exceeds
- * last. The shorter length counts, as few queries or few keys are what such rows are for; or the longer one, where the row says so. A bound is
- * measured beside the family's other rows: it says nothing of a newer family's, which on an NVIDIA H200 are 1.4 to 2.0 times as fast from 512
- * on where the older one has such a row. */
+/* Of a family's rows that are meant for lengths up to a bound, the narrowest that holds the problem comes first, and
+ * those that it exceeds last. The shorter length counts, as few queries or few keys are what such rows are for; or
+ * the longer one, where the row says so. A bound is measured beside the family's other rows: it says nothing of a
+ * newer family's, which on an NVIDIA H200 are 1.4 to 2.0 times as fast from 512 on where the older one has such a
+ * row. */
 static int64_t reach(const struct glint_variant *row, const struct question *q)
 {
     const struct glint_problem *p = q->problem;
@@ -85,9 +92,10 @@ static int64_t reach(const struct glint_variant *row, const struct question *q)
     return length <= bound ? bound : (INT64_C(1) << 33) - bound;
 }
 
-/* A row split over the keys is taken before one that is not, if queries are as few as it is meant for. Keys play no part: a sequence has the
- * same row while its cache grows, and whatever bound its problem has. Few keys make it slower. Its time over the other row's (Zen 5, one
- * thread, AVX-512, the range over f32 and bf16, head_dim 64 and 128, 8:8 and 8:2 heads; glint_bench --decode --all --mask causal):
+/* A row split over the keys is taken before one that is not, if queries are as few as it is meant for. Keys play no
+ * part: a sequence has the same row while its cache grows, and whatever bound its problem has. Few keys make it slower.
+ * Its time over the other row's (Zen 5, one thread, AVX-512, the range over f32 and bf16, head_dim 64 and 128, 8:8 and
+ * 8:2 heads; glint_bench --decode --all --mask causal):
  *
  *                  8 keys       16 keys      32 keys      64 keys
  *    2 queries   0.3 to 0.6   0.2 to 0.4   0.2 to 0.3   0.2 to 0.3
@@ -102,8 +110,9 @@ static int64_t few_queries(const struct glint_variant *row, const struct questio
     return q->problem->seqlen_q <= (int64_t)row->queries_up_to ? 0 : 2;
 }
 
-/* On an NVIDIA H200 a newer family's tile, most of whose queries are not there, loses to an older one's: bench/results/sm90a_notes.md. Lengths on
- * the device play no part, as a sequence's row does not depend on the bound of its keys. */
+/* On an NVIDIA H200 a newer family's tile, most of whose queries are not there, loses to an older one's:
+ * bench/results/sm90a_notes.md. Lengths on the device play no part, as a sequence's row does not depend on the bound
+ * of its keys. */
 static int64_t too_short(const struct glint_variant *row, const struct question *q)
 {
     return q->problem->lengths == GLINT_LENGTHS_HOST && longer_of(q->problem) < (int64_t)row->least;
@@ -193,7 +202,8 @@ static const char *refusal_of(const struct glint_variant *row, const struct ques
     return rule[0].because;
 }
 
-/* For the explanation of a refusal: the row that serves all but the fewest axes, then the one of the nearest head_dim. */
+/* For the explanation of a refusal: the row that serves all but the fewest axes, then the one of the nearest
+ * head_dim. */
 static uint32_t nearest(const struct glint_problem *p, enum glint_pass pass)
 {
     const struct glint_key wanted = glint_key_of_problem(p, pass);
@@ -221,7 +231,8 @@ static struct glint_problem of_several(const struct glint_problem *p)
     return several;
 }
 
-/* The candidate that the rule puts first, `except` left out; UINT32_MAX if there is none. *count, if given: how many take the problem. */
+/* The candidate that the rule puts first, `except` left out; UINT32_MAX if there is none. *count, if given: how many
+ * take the problem. */
 static uint32_t first_of(const struct question *q, enum glint_pass pass, uint32_t only, uint32_t except, bool *exists,
                          uint32_t *count)
 {

@@ -1,29 +1,34 @@
 /* Glint: exact attention, forward and backward, as a fixed-allocation C11 library. This is its only public header.
  *
- *   S = softmax_scale * Q K^T + mask        P = softmax(S, by row)        O = P V        LSE_i = log sum_j exp(S_ij)
- *   delta_i = sum_d dO_id O_id   dV = P^T dO   dS = P * (dO V^T - delta)   dQ = softmax_scale * dS K   dK = softmax_scale * dS^T Q
+ *   forward    S = softmax_scale * Q K^T + mask    P = softmax(S, by row)    O = P V    LSE_i = log sum_j exp(S_ij)
+ *   backward   delta_i = sum_d dO_id O_id          dV = P^T dO               dS = P * (dO V^T - delta)
+ *              dQ = softmax_scale * dS K           dK = softmax_scale * dS^T Q
  *
- * With a softcap c, S = c tanh(softmax_scale * Q K^T / c) + mask, and dS = P * (dO V^T - delta) * (1 - (S / c)^2). With sinks, a logit s_h a
- * query head, LSE_i = log(exp(s_h) + sum_j exp(S_ij)) and P_ij = exp(S_ij - LSE_i): one more term of the denominator, which is neither scaled
- * nor capped; ds_h = -sum over the batch and the rows of exp(s_h - LSE_i) delta_i.
+ * With a softcap c, S = c tanh(softmax_scale * Q K^T / c) + mask, and dS = P * (dO V^T - delta) * (1 - (S / c)^2). With
+ * sinks, a logit s_h a query head, LSE_i = log(exp(s_h) + sum_j exp(S_ij)) and P_ij = exp(S_ij - LSE_i): one more term
+ * of the denominator, which is neither scaled nor capped; ds_h = -sum over the batch and the rows of exp(s_h - LSE_i)
+ * delta_i.
  *
  * (Dao, "FlashAttention-2", arXiv:2307.08691, algorithms 1 and 2.) Nothing of size seqlen_q x seqlen_k is ever stored.
  *
  * Rules said once:
- *  - Memory. The library never allocates. The caller gives storage for the context, tensors and a workspace; each has a size
- *    query. After glint_context_init returns, no call allocates, neither on the host nor on a device.
- *  - Failure. Every function that can fail returns a glint_status and changes nothing when it refuses. Nothing prints, exits,
- *    aborts, reads the environment or installs a handler.
- *  - Threads. Any number of threads may use one open context at a time, each with a workspace of its own. glint_context_init and
- *    glint_context_close must not run beside other calls on the same context.
- *  - Versions. Every struct that the caller passes, to be read or to be written, starts with `struct_size`; set it to sizeof the struct
- *    (the *_INIT macros do). Another size is refused and nothing is written. glint_plan and glint_pool_init set it themselves.
- *  - Units. Strides and lengths count elements, never bytes. Byte counts have `bytes` in their name. LSE is a natural logarithm.
- *  - Special values. A query that sees no key gives O = 0, LSE = -inf (its head's sink, if there are sinks) and zero gradients, and adds
- *    nothing to dK, dV and the sinks' gradient. A key that the mask hides is never multiplied in: NaN or inf in its K or V row does not reach
- *    queries that cannot see it. NaN or inf in a visible element reaches the rows that see it, as IEEE arithmetic has it, and no other row: a
- *    query that sees keys whose scores are all -inf has O = NaN and LSE = -inf; with a sink O = 0, and LSE is the sink.
- *    A sink of -inf gives the bits of no sink; NaN or inf in one reaches all rows of its head, and no other.
+ *  - Memory. The library never allocates. The caller gives storage for the context, tensors and a workspace; each has a
+ *    size query. After glint_context_init returns, no call allocates, neither on the host nor on a device.
+ *  - Failure. Every function that can fail returns a glint_status and changes nothing when it refuses. Nothing prints,
+ *    exits, aborts, reads the environment or installs a handler.
+ *  - Threads. Any number of threads may use one open context at a time, each with a workspace of its own.
+ *    glint_context_init and glint_context_close must not run beside other calls on the same context.
+ *  - Versions. Every struct that the caller passes, to be read or to be written, starts with `struct_size`; set it to
+ *    sizeof the struct (the *_INIT macros do). Another size is refused and nothing is written. glint_plan and
+ *    glint_pool_init set it themselves.
+ *  - Units. Strides and lengths count elements, never bytes. Byte counts have `bytes` in their name. LSE is a natural
+ *    logarithm.
+ *  - Special values. A query that sees no key gives O = 0, LSE = -inf (its head's sink, if there are sinks) and zero
+ *    gradients, and adds nothing to dK, dV and the sinks' gradient. A key that the mask hides is never multiplied in:
+ *    NaN or inf in its K or V row does not reach queries that cannot see it. NaN or inf in a visible element reaches
+ *    the rows that see it, as IEEE arithmetic has it, and no other row: a query that sees keys whose scores are all
+ *    -inf has O = NaN and LSE = -inf; with a sink O = 0, and LSE is the sink. A sink of -inf gives the bits of no sink;
+ *    NaN or inf in one reaches all rows of its head, and no other.
  */
 #ifndef GLINT_H
 #define GLINT_H
@@ -67,9 +72,9 @@ enum glint_status {
     GLINT_STRIDE_MISALIGNED = 26, /* no variant takes these strides: one is not a multiple of its alignment */
     GLINT_SIZE_OVERFLOW = 27,     /* an offset or a byte count does not fit in 63 bits */
     GLINT_BAD_RESERVED = 28,      /* a reserved field is not zero */
-    GLINT_BAD_WINDOW = 29,  /* a window is neither GLINT_UNBOUNDED nor 0 ... GLINT_MAX_EXTENT, or is set and the mask is no band */
-    GLINT_BAD_LENGTHS = 30, /* lengths is not a value of enum glint_lengths, or not one that is taken here */
-    GLINT_BAD_SOFTCAP = 31, /* softcap is neither 0 nor from 2^-126 to 2^124 */
+    GLINT_BAD_WINDOW = 29,        /* a window is out of range, or is set and the mask is no band */
+    GLINT_BAD_LENGTHS = 30,       /* lengths is not a value of enum glint_lengths, or no row here takes it */
+    GLINT_BAD_SOFTCAP = 31,       /* softcap is neither 0 nor from 2^-126 to 2^124 */
 
     /* the table */
     GLINT_NOT_IN_SPEC = 32,   /* no variant in the library computes this: pass, dtype, kv_dtype, head_dim, mask */
@@ -86,17 +91,13 @@ enum glint_status {
     GLINT_BAD_STREAM = 47,           /* a stream was given to a context on the CPU: it must be NULL */
 
     /* the problem, continued */
-    GLINT_BAD_SINKS =
-        48, /* sinks is neither 0 nor 1, or not taken here; or a call has sinks or their gradient, and its plan has none */
+    GLINT_BAD_SINKS = 48,    /* sinks is neither 0 nor 1, or not taken here; or a call has them and its plan does not */
     GLINT_BAD_KV_DTYPE = 49, /* kv_dtype is neither 0 nor GLINT_I8 nor GLINT_E4M3, or is set for the backward pass */
     GLINT_BAD_SCALES = 50,   /* kv_scales does not go with kv_dtype, or a call has scales and its plan has none */
     GLINT_BAD_PAGES = 51,    /* page_rows, pages, pages_per_sequence or a page table is not one that is taken here */
-    GLINT_BAD_RAGGED =
-        52, /* rows_q or rows_k is out of range; or one, first_q or first_k is given where nothing is ragged that it counts */
-    /* glint_append: the new rows are neither float32 nor of the problem's dtype, keys are ragged, int8 has scales that are not a row's, or a token
-     * has more key heads than the device counts */
-    GLINT_BAD_APPEND = 53,
-    GLINT_BAD_MERGE = 54, /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
+    GLINT_BAD_RAGGED = 52,   /* rows_q or rows_k is out of range, or ragged sequences are half said */
+    GLINT_BAD_APPEND = 53,   /* glint_append: a dtype, scales or lengths to which no rows are appended */
+    GLINT_BAD_MERGE = 54,    /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
     GLINT_NO_DRIVER = 64,            /* a GPU was asked for and no driver library was found */
@@ -106,7 +107,7 @@ enum glint_status {
     GLINT_DRIVER_ERROR = 68,         /* any other failure of a driver call */
     GLINT_DEVICE_OUT_OF_MEMORY = 69, /* the driver could not load the kernels into device memory */
     GLINT_DEVICE_LOST = 70,          /* a sticky device error: close the context; nothing else will succeed */
-    GLINT_NO_AMX = 71,               /* the CPU or its system has no AMX, or the system does not permit it: glint_permit_amx */
+    GLINT_NO_AMX = 71,               /* the CPU or its system has no AMX, or does not permit it: glint_permit_amx */
 
     GLINT_SELFTEST_FAILED = 80 /* a variant gave a wrong answer; glint_selftest_result names it */
 };
@@ -117,14 +118,15 @@ const char *glint_status_sentence(enum glint_status status);
 /* The name of the enumerator, such as "GLINT_BAD_STRIDE". Pure, thread-safe. */
 const char *glint_status_name(enum glint_status status);
 
-/* What a variant computes. Values are stable; 0 is no value, so that a zeroed struct is refused rather than guessed at. */
+/* What a variant computes. Values are stable; 0 is no value, so that a zeroed struct is refused rather than guessed
+ * at. */
 enum glint_pass { GLINT_FORWARD = 1, GLINT_BACKWARD = 2 };
 enum glint_dtype {
     GLINT_F32 = 1,
     GLINT_F16 = 2,
     GLINT_BF16 = 3,
     GLINT_I8 = 4,  /* of K and V alone: int8 */
-    GLINT_E4M3 = 5 /* of K and V alone: OCP FP8 E4M3FN, 1.4.3 bits, bias 7, largest 448, 0x7f and 0xff NaN, no infinity */
+    GLINT_E4M3 = 5 /* of K and V alone: OCP FP8 E4M3FN, 1.4.3 bits, largest 448, 0x7f and 0xff NaN, no infinity */
 };
 
 /* Which keys a query sees. Every mask is a band: query i sees the keys j, 0 <= j < seqlen_k, of
@@ -133,28 +135,32 @@ enum glint_dtype {
  *   GLINT_MASK_CAUSAL_*        j <= i + offset
  *   GLINT_MASK_BAND_*          i + offset - window_left <= j <= i + offset + window_right
  *
- * A query for which that leaves no key sees none. There is no default alignment of the diagonal: when seqlen_q != seqlen_k the two differ. */
+ * A sliding window of W keys, the query's own included, has window_left = W - 1 and window_right = 0.
+ *
+ * A query for which that leaves no key sees none. There is no default alignment of the diagonal: when seqlen_q !=
+ * seqlen_k the two differ. */
 enum glint_mask {
     GLINT_MASK_NONE = 1,
     GLINT_MASK_CAUSAL_TOP_LEFT = 2,     /* offset = 0: on the diagonal are the first query and the first key */
     GLINT_MASK_CAUSAL_BOTTOM_RIGHT = 3, /* offset = seqlen_k - seqlen_q: on it are the last query and the last key */
-    GLINT_MASK_BAND_TOP_LEFT = 4,       /* the same two offsets; a sliding window of W keys, the query's own included, has */
-    GLINT_MASK_BAND_BOTTOM_RIGHT = 5    /* window_left = W - 1 and window_right = 0 */
+    GLINT_MASK_BAND_TOP_LEFT = 4,       /* offset = 0 */
+    GLINT_MASK_BAND_BOTTOM_RIGHT = 5    /* offset = seqlen_k - seqlen_q */
 };
 
 /* A side of a window that hides no key. */
 #define GLINT_UNBOUNDED INT64_C(-1)
 
-/* ---- the context -------------------------------------------------------------------------------------------------------- */
+/* ---- the context ------------------------------------------------------------------------------------------------- */
 
 /* How the CPU family runs in parallel. parallel_for(user, count, body, argument) must
- *  - call body(argument, i) exactly once for every i in [0, count): in any order, on any threads, at the same time or one after another;
+ *  - call body(argument, i) exactly once for every i in [0, count): in any order, on any threads, at the same time or
+ *    one after another;
  *  - return after all of them have returned, with their writes visible to the caller.
- * count never exceeds concurrency. When several threads use the context at a time, parallel_for is called from several threads at a
- * time. The library never depends on two bodies running at the same time. */
+ * count never exceeds concurrency. When several threads use the context at a time, parallel_for is called from
+ * several threads at a time. The library never depends on two bodies running at the same time. */
 struct glint_executor {
     uint32_t struct_size;
-    uint32_t concurrency; /* 1 ... GLINT_MAX_CONCURRENCY: how many bodies it is worth running at a time; workspace grows with it */
+    uint32_t concurrency; /* 1 ... GLINT_MAX_CONCURRENCY: bodies worth running at a time; workspace grows with it */
     void (*parallel_for)(void *user, uint32_t count, void (*body)(void *argument, uint32_t index), void *argument);
     void *user;
 };
@@ -173,13 +179,13 @@ enum glint_isa {
     GLINT_ISA_X86_64 = 1,      /* baseline: SSE2 */
     GLINT_ISA_X86_64_V3 = 2,   /* AVX2, FMA, F16C */
     GLINT_ISA_X86_64_V4 = 3,   /* AVX-512 F, BW, CD, DQ, VL */
-    GLINT_ISA_X86_64_BF16 = 4, /* also AVX-512 BF16: for GLINT_BF16, forward and backward; glint_plan takes it on AMD's CPUs */
+    GLINT_ISA_X86_64_BF16 = 4, /* also AVX-512 BF16: for GLINT_BF16; glint_plan takes it on AMD's CPUs */
     GLINT_ISA_X86_64_AMX = 5,  /* also tiles, AMX-BF16: for GLINT_BF16, where glint_options.amx is set */
     GLINT_ISA_AARCH64 = 16     /* Armv8.0-A with Advanced SIMD */
 };
 
-/* The name of an instruction set in a spec and in a variant's name, such as "x86_64_v3"; NULL for GLINT_ISA_ANY and for numbers that are none.
- * Static. Pure, thread-safe. */
+/* The name of an instruction set in a spec and in a variant's name, such as "x86_64_v3"; NULL for GLINT_ISA_ANY and
+ * for numbers that are none. Static. Pure, thread-safe. */
 const char *glint_isa_name(uint32_t isa);
 
 struct glint_options {
@@ -188,7 +194,7 @@ struct glint_options {
     int32_t cuda_device;            /* ordinal for GLINT_DEVICE_CUDA; otherwise 0 */
     uint32_t max_isa;               /* enum glint_isa: never use a CPU variant above this one */
     struct glint_executor executor; /* all zero: serial, on the calling thread */
-    uint32_t amx;                   /* 1: the process has the system's permission to use AMX (glint_permit_amx); else 0 */
+    uint32_t amx;                   /* 1: the process has the permission to use AMX (glint_permit_amx); else 0 */
     uint32_t reserved;              /* zero */
 };
 #define GLINT_OPTIONS_INIT                                                                           \
@@ -196,12 +202,16 @@ struct glint_options {
         sizeof(struct glint_options), GLINT_DEVICE_AUTO, 0, GLINT_ISA_ANY, {0, 0, NULL, NULL}, 0, 0, \
     }
 
-/* AMX. Linux lets a process use the tile registers only after it has asked, once for all of its threads (arch_prctl, ARCH_REQ_XCOMP_PERM).
- * The library makes no system call: the host asks, and says so in glint_options.amx. glint_permit_amx (in libglint_pool.a) does both.
- *  - Without the option, or on a CPU without AMX, the next instruction set is taken, and glint_explain says why. It is no error.
- *  - A 1 without the permission ends in SIGILL at the first tile instruction. Children made by fork keep the permission, exec takes it away.
- *  - Tiles are configured within a task and left as they were found: the configuration that a thread had is there again afterwards. What its
- *    tiles held is not, as with any function call: the psABI lets a callee overwrite tile registers. A signal handler may use AMX beside it.
+/* AMX. Linux lets a process use the tile registers only after it has asked, once for all of its threads (arch_prctl,
+ * ARCH_REQ_XCOMP_PERM). The library makes no system call: the host asks, and says so in glint_options.amx.
+ * glint_permit_amx (in libglint_pool.a) does both.
+ *  - Without the option, or on a CPU without AMX, the next instruction set is taken, and glint_explain says why. It is
+ *    no error.
+ *  - A 1 without the permission ends in SIGILL at the first tile instruction. Children made by fork keep the
+ *    permission, exec takes it away.
+ *  - Tiles are configured within a task and left as they were found: the configuration that a thread had is there again
+ *    afterwards. What its tiles held is not, as with any function call: the psABI lets a callee overwrite tile
+ *    registers. A signal handler may use AMX beside it.
  */
 
 /* Opaque, lives in the caller's storage; the pointer is the storage's address. */
@@ -212,23 +222,23 @@ struct glint_context;
 /* Bytes of storage that glint_context_init needs: a constant of the library's build. Pure, thread-safe. */
 size_t glint_context_size(void);
 
-/* Opens a context in `storage`, which is the caller's: storage_bytes >= glint_context_size(), aligned to GLINT_CONTEXT_ALIGNMENT, and not
- * moved until the context is closed. All that is slow, or makes a driver allocate, happens here: the CPU is probed, the driver is
- * loaded, and every kernel for the device is loaded. `options` is copied; NULL stands for GLINT_OPTIONS_INIT. On failure *context is
- * NULL, and there is nothing to close. */
+/* Opens a context in `storage`, which is the caller's: storage_bytes >= glint_context_size(), aligned to
+ * GLINT_CONTEXT_ALIGNMENT, and not moved until the context is closed. All that is slow, or makes a driver allocate,
+ * happens here: the CPU is probed, the driver is loaded, and every kernel for the device is loaded. `options` is
+ * copied; NULL stands for GLINT_OPTIONS_INIT. On failure *context is NULL, and there is nothing to close. */
 enum glint_status glint_context_init(void *storage, size_t storage_bytes, const struct glint_options *options,
                                      struct glint_context **context);
 
-/* Closes the context and unloads its kernels. Work that was given to a stream must have finished. The answer is GLINT_CONTEXT_CLOSED for
- * NULL and for a context that is closed already. When the driver fails to unload a kernel its failure is the status, and the context is
- * closed all the same. */
+/* Closes the context and unloads its kernels. Work that was given to a stream must have finished. The answer is
+ * GLINT_CONTEXT_CLOSED for NULL and for a context that is closed already. When the driver fails to unload a kernel
+ * its failure is the status, and the context is closed all the same. */
 enum glint_status glint_context_close(struct glint_context *context);
 
 /* What the context runs on. Strings are static. Thread-safe. */
 struct glint_device_info {
     uint32_t struct_size;
     uint32_t device;          /* GLINT_DEVICE_CPU or GLINT_DEVICE_CUDA */
-    uint32_t isa;             /* CPU: the best enum glint_isa in use, of those that glint_plan takes before lower ones; else 0 */
+    uint32_t isa;             /* CPU: the best enum glint_isa that glint_plan takes before lower ones; else 0 */
     int32_t cuda_device;      /* GPU ordinal, else -1 */
     uint32_t sm;              /* GPU: compute capability, 10 * major + minor; else 0 */
     uint32_t concurrency;     /* CPU: the executor's; GPU: multiprocessors */
@@ -241,16 +251,16 @@ struct glint_device_info {
     }
 enum glint_status glint_context_device(const struct glint_context *context, struct glint_device_info *info);
 
-/* The driver's own code (CUresult) behind the last failed call on this context, or behind a glint_context_init that failed in this
- * storage; 0 if there was none. `storage` has been given to glint_context_init. Thread-safe. */
+/* The driver's own code (CUresult) behind the last failed call on this context, or behind a glint_context_init that
+ * failed in this storage; 0 if there was none. `storage` has been given to glint_context_init. Thread-safe. */
 int32_t glint_context_driver_error(const void *storage);
 
-/* ---- the problem -------------------------------------------------------------------------------------------------------- */
+/* ---- the problem ------------------------------------------------------------------------------------------------- */
 
-/* Element strides of a tensor of logical shape [batch, heads, seqlen, head_dim]; head_dim is contiguous. Any order of the outer
- * dimensions and any padding works, so views of a fused QKV tensor do. Inputs may have stride 0 (broadcast). Outputs must not
- * overlap themselves: from the smallest stride up, each must step over all elements of the dimensions inside it. A dimension of
- * extent 1 may have any non-negative stride. */
+/* Element strides of a tensor of logical shape [batch, heads, seqlen, head_dim]; head_dim is contiguous. Any order
+ * of the outer dimensions and any padding works, so views of a fused QKV tensor do. Inputs may have stride 0
+ * (broadcast). Outputs must not overlap themselves: from the smallest stride up, each must step over all elements of
+ * the dimensions inside it. A dimension of extent 1 may have any non-negative stride. */
 struct glint_strides {
     int64_t batch, head, row;
 };
@@ -258,69 +268,31 @@ struct glint_strides {
 /* Lengths, batch and heads are limited to this, so that index arithmetic is exact; tensors may exceed 2^31 elements. */
 #define GLINT_MAX_EXTENT INT64_C(0x3fffffff)
 
-/* Where the lengths of the sequences are.
- *
- *   GLINT_LENGTHS_HOST    every sequence has seqlen_q queries and seqlen_k keys
- *   GLINT_LENGTHS_DEVICE  sequence b has seqlens_q[b] queries and seqlens_k[b] keys, in tensors that are laid out for the bounds seqlen_q, seqlen_k
- *   GLINT_LENGTHS_RAGGED  the sequences follow one another: sequence b has the queries first_q[b] ... first_q[b + 1] - 1 of rows_q, and the keys
- *                         first_k[b] ... first_k[b + 1] - 1 of rows_k. seqlen_q and seqlen_k are bounds for one sequence. seqlens_q[b] and
- *                         seqlens_k[b], if given, are how many of them are used, from the first on. In pages keys do not follow one another:
- *                         rows_k is 0, first_k NULL, and sequence b has seqlens_k[b] keys
- *
- * The arrays are read in the call, once, so one plan and one workspace serve all lengths up to the bounds. All keys of a sequence count: those of a
- * cache and the new ones.
- *  - Rows of Q, K, V, O and dO beyond a length are not multiplied in, and may hold anything; O, LSE, dQ, dK and dV beyond one, and ragged rows of no
- *    sequence, are not written. A mask that is aligned to the bottom right is so for each sequence by itself.
- *  - A sequence has the bits that the same variant gives a problem of its lengths.
- *  - A length below 0 counts as 0 and one above its bound as the bound. A first row counts as 0 if it is below 0, as all rows if it is above them, and
- *    as the one before it if it is below that. glint_tensors.fault says so.
- * On a CPU context both passes take them. On a GPU these rows do:
- *
- *   GLINT_LENGTHS_DEVICE   decode; forward rows of sm80 and sm90a, backward rows of sm80 of the strategy split and of sm90a of the strategy fused,
- *                          where the spec has device_lengths = true for the family
- *   GLINT_LENGTHS_RAGGED   where the spec has device_ragged = true for the family: rows of sm80, decode of 16-bit K and V, forward, and backward of the
- *                          strategy split; in pages where it has device_pages, too, and forward device_lengths. Rows of sm90a with linear K and V,
- *                          forward, and backward of the strategy fused */
-enum glint_lengths { GLINT_LENGTHS_HOST = 0, GLINT_LENGTHS_DEVICE = 1, GLINT_LENGTHS_RAGGED = 2 };
-
-/* Where 8-bit K and V have their scales: float32 arrays of the call, k_scale and v_scale, contiguous. What is stored times its scale is what it
- * stands for. The order of operations, in float32, where k and v are what is stored:
- *
- *   S_ij = (sum_d (softmax_scale Q_id) k_jd) * k_scale_j        O_i = (sum_j (e^(S_ij - max_i) * v_scale_j) v_j) / sum_j e^(S_ij - max_i)
- *
- * so nothing is rounded on the way from 8 bits. A scale may be any number. NaN or inf in one acts as in all of the rows that it is of; as all of
- * K and V, what a mask hides or lies beyond a length is not multiplied in. */
-enum glint_scales {
-    GLINT_SCALES_NONE = 0,   /* of K and V of the problem's dtype */
-    GLINT_SCALES_TENSOR = 1, /* [1] */
-    GLINT_SCALES_HEAD = 2,   /* [heads_kv] */
-    GLINT_SCALES_ROW = 3     /* [batch, heads_kv, seqlen_k]; in pages [pages, heads_kv, page_rows]; ragged [heads_kv, rows_k] */
+/* Where the lengths of the sequences are. The rules are below, in the section on sequences. */
+enum glint_lengths {
+    GLINT_LENGTHS_HOST = 0,   /* in the problem: every sequence has seqlen_q queries and seqlen_k keys */
+    GLINT_LENGTHS_DEVICE = 1, /* in the call: sequences differ, in tensors that are laid out for bounds */
+    GLINT_LENGTHS_RAGGED = 2  /* in the call: sequences differ and follow one another */
 };
 
-/* Pages: K and V of a sequence lie in pages of a pool, in any order, and a table of the call says where. page_rows is 16, 32, 64, 128 or 256, or
- * 0: K and V are linear, and so are `pages` and `pages_per_sequence` 0.
- *  - K and V have the shape [pages, heads_kv, page_rows, head_dim]: k.batch and v.batch step from page to page, head and row strides are any
- *    (pages of [row][head] or of [head][row]). Key j of sequence b is row j % page_rows of page page_table[b][j / page_rows].
- *  - Lengths are on the device (GLINT_LENGTHS_DEVICE), or queries are ragged (GLINT_LENGTHS_RAGGED), which is what a server's step wants that has
- *    prompts and single tokens in one batch. seqlen_k is at most pages_per_sequence * page_rows.
- *  - A table entry is read if its page has a key below the sequence's length, one that a window hides included. An index outside of
- *    0 ... pages - 1 is clamped to that, and glint_tensors.fault says so if some query sees a key of the page. Entries may be equal, in a row
- *    or between rows: sequences share a prefix so, and the pages of a ring come round again.
- *  - The rest of a sequence's last page, and pages that are in no table, are not multiplied in, and may hold anything.
- *  - The bits are those of linear K and V.
- * The forward pass takes them, with few queries too: on a CPU context, and on a GPU in the rows of the family sm80 whose spec has
- * device_pages = true: decode, and with device_lengths = true the others; of ragged queries device_ragged = true, too. */
+/* Where 8-bit K and V have their scales: float32 arrays of the call, k_scale and v_scale, contiguous. */
+enum glint_scales {
+    GLINT_SCALES_NONE = 0,   /* K and V are of the problem's dtype */
+    GLINT_SCALES_TENSOR = 1, /* [1] */
+    GLINT_SCALES_HEAD = 2,   /* [heads_kv] */
+    GLINT_SCALES_ROW = 3     /* the shape of K below, without head_dim */
+};
 
-/*  tensor            shape                                  dtype
- *  Q, O, dO, dQ      [batch, heads_q,  seqlen_q, head_dim]  dtype
- *  K, V              [batch, heads_kv, seqlen_k, head_dim]  kv_dtype, or dtype where that is 0
- *  K, V in pages     [pages, heads_kv, page_rows, head_dim] the same
- *  dK, dV            [batch, heads_kv, seqlen_k, head_dim]  dtype
- *  LSE               [batch, heads_q,  seqlen_q]            float32, contiguous
+/* Shapes, as the problem says where its rows are. Query head h reads key head h / (heads_q / heads_kv).
  *
- * Ragged: Q, O, dO, dQ [heads_q, rows_q, head_dim], K, V, dK, dV [heads_kv, rows_k, head_dim], LSE [heads_q, rows_q];
- * strides.batch counts for nothing, and is not negative. In pages K and V are as in every other batch.
- * Query head h reads key head h / (heads_q / heads_kv). */
+ *   tensor          lengths or bounds of each sequence       ragged
+ *   Q, O, dO, dQ    [batch, heads_q,  seqlen_q, head_dim]    [heads_q,  rows_q, head_dim]
+ *   K, V, dK, dV    [batch, heads_kv, seqlen_k, head_dim]    [heads_kv, rows_k, head_dim]
+ *   K, V in pages   [pages, heads_kv, page_rows, head_dim]   [pages, heads_kv, page_rows, head_dim]
+ *   LSE             [batch, heads_q,  seqlen_q]              [heads_q,  rows_q]
+ *
+ * Elements are of dtype; K's and V's of kv_dtype, where that is not 0. LSE is float32 and contiguous. strides.batch
+ * of a ragged tensor counts for nothing, and is not negative. */
 struct glint_problem {
     uint32_t struct_size;
     uint32_t dtype;      /* enum glint_dtype */
@@ -334,8 +306,8 @@ struct glint_problem {
     int64_t seqlen_k; /* 0 ... GLINT_MAX_EXTENT */
     struct glint_strides q, k, v, o;
     struct glint_strides dout, dq, dk, dv; /* read for GLINT_BACKWARD only */
-    int64_t window_left, window_right;     /* of GLINT_MASK_BAND_*: 0 ... GLINT_MAX_EXTENT or GLINT_UNBOUNDED; of other masks 0 */
-    int64_t rows_q, rows_k;                /* of GLINT_LENGTHS_RAGGED: 0 ... GLINT_MAX_EXTENT; otherwise 0, and rows_k in pages */
+    int64_t window_left, window_right;     /* GLINT_MASK_BAND_*: 0 ... GLINT_MAX_EXTENT or GLINT_UNBOUNDED; else 0 */
+    int64_t rows_q, rows_k;                /* ragged: 0 ... GLINT_MAX_EXTENT; else 0, and rows_k also in pages */
     uint32_t lengths;                      /* enum glint_lengths */
     uint32_t reserved_word;                /* zero */
     float softcap;                         /* 0: none; else 2^-126 ... 2^124, on a GPU over |softmax_scale| too */
@@ -348,8 +320,8 @@ struct glint_problem {
     uint64_t reserved[4];                  /* zero */
 };
 
-/* Fills in a problem whose tensors are contiguous in the order [batch, seqlen, heads, head_dim], no mask and softmax_scale
- * 1 / sqrt(head_dim). No checks: glint_plan makes them all. */
+/* Fills in a problem whose tensors are contiguous in the order [batch, seqlen, heads, head_dim], no mask and
+ * softmax_scale 1 / sqrt(head_dim). No checks: glint_plan makes them all. */
 void glint_problem_bshd(struct glint_problem *problem, enum glint_dtype dtype, int64_t batch, int64_t seqlen_q, int64_t seqlen_k,
                         int64_t heads_q, int64_t heads_kv, int64_t head_dim);
 
@@ -357,9 +329,10 @@ void glint_problem_bshd(struct glint_problem *problem, enum glint_dtype dtype, i
 void glint_problem_bhsd(struct glint_problem *problem, enum glint_dtype dtype, int64_t batch, int64_t seqlen_q, int64_t seqlen_k,
                         int64_t heads_q, int64_t heads_kv, int64_t head_dim);
 
-/* ---- planning ----------------------------------------------------------------------------------------------------------- */
+/* ---- planning ---------------------------------------------------------------------------------------------------- */
 
-/* A checked problem and how it will be run: plain data, copied freely, valid while its context is open. Read-only for the caller. */
+/* A checked problem and how it will be run: plain data, copied freely, valid while its context is open. Read-only
+ * for the caller. */
 struct glint_plan {
     uint32_t struct_size;
     uint32_t pass;    /* enum glint_pass */
@@ -371,33 +344,40 @@ struct glint_plan {
     uint64_t internal[32]; /* the backend's launch geometry and a check sum over the plan */
 };
 
-/* Checks the problem, chooses the variant, computes the workspace. A pure function of its arguments; costs under 2 microseconds.
- * On refusal *plan is untouched and glint_explain says what to change. Of several variants for one key the rule of lib/choose.c takes one,
- * and glint_explain says what it decided by. A variant whose alignment the strides do not have is passed over as long as another takes them.
- * Batch and heads play no part, so a sequence's result does not depend on what it is batched with; nor do lengths choose between
- * TF32 and TF32X3 of enum glint_math (glint_plan_variant does). Where AMX or AVX-512 BF16 has rows for the forward pass and not for decode, as AVX-512 BF16
- * never has, or the reverse, few queries are multiplied otherwise than many.
- * AVX-512 BF16 is taken where it is known to be faster than AVX-512: on AMD's CPUs, whose vdpbf16ps does 32 products in a multiply-add's time. On
- * others its rows come last, and glint_plan_variant takes them. */
+/* Checks the problem, chooses the variant, computes the workspace. A pure function of its arguments; costs under 2
+ * microseconds. On refusal *plan is untouched and glint_explain says what to change. Of several variants for one key
+ * the rule of lib/choose.c takes one, and glint_explain says what it decided by.
+ *
+ *   strides           a variant whose alignment they do not have is passed over as long as another takes them
+ *   batch and heads   play no part, so a sequence's result does not depend on what it is batched with
+ *   lengths           do not choose between TF32 and TF32X3 of enum glint_math: glint_plan_variant does
+ *   AMX               is taken where glint_options.amx is set
+ *   AVX-512 BF16      is taken on AMD's CPUs, whose vdpbf16ps does 32 products in a multiply-add's time. On others its
+ *                     variants come last
+ *
+ * Few queries are multiplied in another arithmetic than many where an instruction set has variants for only one of
+ * the two: AVX-512 BF16 has none for decode, and a spec may leave AMX's out. */
 enum glint_status glint_plan(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                              struct glint_plan *plan);
 
-/* What the longest call of a plan takes: with lengths of the call no shorter ones have more pairs or bytes. A host that knows its machine's rates
- * holds a deadline with it. With e bytes an element, D = head_dim, Sq = seqlen_q and Sk = seqlen_k:
+/* What the longest call of a plan takes: with lengths of the call no shorter ones have more pairs or bytes. A host that
+ * knows its machine's rates holds a deadline with it. With e bytes an element, D = head_dim, Sq = seqlen_q and Sk =
+ * seqlen_k:
  *
- *   pairs       visible (query, key) pairs of a head of a sequence; keys: those that some query sees, which lie side by side
- *   flops       batch heads_q pairs D x 4 forward (two products), x 10 backward (five); an exponential counts as nothing
- *   tile_flops  the same of what the variant computes: all pairs of its tiles (tile_m x tile_n) in which some pair is visible. Of decode: all
- *               queries with `keys`, from a multiple of 32 on
- *   read        forward    e D batch (heads_q Sq + 2 heads_kv keys)                                  Q, K, V
- *               backward   e D batch (3 heads_q Sq + 2 heads_kv keys) + 4 batch heads_q Sq           Q, O, dO, K, V, LSE
- *   written     forward    e D batch heads_q Sq + 4 batch heads_q Sq                                 O, LSE
- *               backward   e D batch (heads_q Sq + 2 heads_kv Sk)                                    dQ, dK, dV
+ *   keys        of a sequence, those that some query sees: they lie side by side
+ *   pairs       of a head of a sequence: visible (query, key) pairs
+ *   flops       batch heads_q pairs D x 4 forward (two products), x 10 backward (five); an exponential counts as 0
+ *   tile_flops  as flops, with all pairs of the variant's tiles (tile_m x tile_n) that have a visible pair. In decode
+ *               all queries with `keys`, from a multiple of 32 on
+ *   read        forward    e D batch (heads_q Sq + 2 heads_kv keys)                           Q, K, V
+ *               backward   e D batch (3 heads_q Sq + 2 heads_kv keys) + 4 batch heads_q Sq    Q, O, dO, K, V, LSE
+ *   written     forward    e D batch heads_q Sq + 4 batch heads_q Sq                          O, LSE
+ *               backward   e D batch (heads_q Sq + 2 heads_kv Sk)                             dQ, dK, dV
  *
- * Of 8-bit K and V a row is D bytes, and 4 more for a scale of its own. Bytes count each needed element of a tensor once, as if caches held
- * all that is read again; traffic of the workspace, lengths, page tables and sinks are not counted. A number that does not fit is
- * UINT64_MAX. Of ragged sequences it is what `batch` sequences of the bounds would take, which is more than the rows can hold where rows_q
- * or rows_k is less than that. */
+ * Of 8-bit K and V a row is D bytes, and 4 more for a scale of its own. Bytes count each needed element of a tensor
+ * once, as if caches held all that is read again; traffic of the workspace, lengths, page tables and sinks are not
+ * counted. A number that does not fit is UINT64_MAX. Of ragged sequences it is what `batch` sequences of the bounds
+ * would take, which is more than the rows can hold where rows_q or rows_k is less than that. */
 struct glint_cost {
     uint32_t struct_size;
     uint32_t reserved;
@@ -412,27 +392,31 @@ struct glint_cost {
 /* The cost of a plan, in time that no length changes much: under 2 microseconds. A pure function, thread-safe. */
 enum glint_status glint_plan_cost(const struct glint_plan *plan, struct glint_cost *cost);
 
-/* Writes one or more lines of text about the problem on this context to `buffer`, with a NUL at the end if buffer_bytes > 0.
+/* Writes one or more lines of text about the problem on this context to `buffer`, with a NUL at the end if buffer_bytes
+ * > 0.
  *
  *   the problem can be planned   the variant, its tile, its workspace, and why it was chosen
- *   it cannot                    the field at fault, its value, what would be right, and the nearest variant or the line of the spec
- *                                that would allow it
+ *   it cannot                    the field at fault, its value, what would be right, and the nearest variant or the
+ *                                line of the spec that would allow it
  *
- * Returns the status that glint_plan returns. *needed_bytes, if given, receives the size of the whole text with its NUL. */
+ * Returns the status that glint_plan returns. *needed_bytes, if given, receives the size of the whole text with its
+ * NUL. */
 enum glint_status glint_explain(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                                 char *buffer, size_t buffer_bytes, size_t *needed_bytes);
 
-/* The same for a call: why glint_forward or glint_backward would refuse (or accept) these arguments. Runs nothing. */
+/* Why glint_forward or glint_backward would refuse (or accept) these arguments, as glint_explain says it. Runs
+ * nothing. */
 struct glint_tensors;
 enum glint_status glint_explain_call(const struct glint_plan *plan, enum glint_pass pass, const struct glint_tensors *tensors,
                                      const void *workspace, size_t workspace_bytes, const void *stream, char *buffer,
                                      size_t buffer_bytes, size_t *needed_bytes);
 
-/* ---- running ------------------------------------------------------------------------------------------------------------ */
+/* ---- running ----------------------------------------------------------------------------------------------------- */
 
-/* Addresses; on a GPU context device addresses. Unused ones may be NULL, and so may tensors without elements. Outputs must not share
- * bytes with any other tensor. Interleaved outputs, such as dQ, dK and dV as views of one fused buffer, are fine when they have equal
- * strides; with different strides, address ranges that meet count as overlap. No tensor, inputs included, may meet the workspace. */
+/* Addresses; on a GPU context device addresses. Unused ones may be NULL, and so may tensors without elements.
+ * Outputs must not share bytes with any other tensor. Interleaved outputs, such as dQ, dK and dV as views of one
+ * fused buffer, are fine when they have equal strides; with different strides, address ranges that meet count as
+ * overlap. No tensor, inputs included, may meet the workspace. */
 struct glint_tensors {
     uint32_t struct_size;
     uint32_t reserved;
@@ -442,13 +426,15 @@ struct glint_tensors {
     const void *dout;      /* read by backward */
     void *dq, *dk, *dv;    /* written by backward */
 
-    /* Of GLINT_LENGTHS_DEVICE and GLINT_LENGTHS_RAGGED; otherwise NULL. On a GPU context in device memory, as all tensors are. */
+    /* Of GLINT_LENGTHS_DEVICE and GLINT_LENGTHS_RAGGED; otherwise NULL. On a GPU context in device memory, as all
+     * tensors are. */
     const int32_t *first_q, *first_k; /* [batch + 1]: of ragged sequences, else NULL; first_k in pages too */
-    const int32_t *seqlens_q;         /* [batch], or NULL: every sequence has seqlen_q queries, or all of its ragged ones */
-    const int32_t *seqlens_k;         /* [batch]; of ragged sequences that are not in pages it may be NULL: all of their keys */
+    const int32_t *seqlens_q;         /* [batch], or NULL: all queries of each sequence */
+    const int32_t *seqlens_k;         /* [batch]; ragged and not in pages also NULL: all keys of each sequence */
 
-    /* Or NULL. Lowered to the index of the first sequence with a length outside of 0 ... its bound, a first row that is none, or a page
-     * outside of the pool, if that is less than what it holds: set it to GLINT_NO_FAULT once, and read it after any number of calls. */
+    /* Or NULL. Lowered to the index of the first sequence with a length outside of 0 ... its bound, a first row that
+     * is none, or a page outside of the pool, if that is less than what it holds: set it to GLINT_NO_FAULT once, and
+     * read it after any number of calls. */
     uint32_t *fault;
 
     /* Of a problem with sinks; otherwise NULL. */
@@ -470,10 +456,11 @@ struct glint_tensors {
 /* O and LSE from Q, K, V.
  *
  *   CPU   runs on the executor and returns when it is done; `stream` must be NULL
- *   GPU   enqueues on `stream` (a CUstream or cudaStream_t; NULL is the default stream), and never synchronises. A CUDA graph may capture
- *         the call. Tensors and workspace must stay valid until the stream has passed it
+ *   GPU   enqueues on `stream` (a CUstream or cudaStream_t; NULL is the default stream), and never synchronises. A CUDA
+ *         graph may capture the call. Tensors and workspace must stay valid until the stream has passed it
  *
- * `workspace` is aligned to GLINT_WORKSPACE_ALIGNMENT and private to the call. It needs no initialisation and holds nothing afterwards. */
+ * `workspace` is aligned to GLINT_WORKSPACE_ALIGNMENT and private to the call. It needs no initialisation and holds
+ * nothing afterwards. */
 enum glint_status glint_forward(const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,
                                 size_t workspace_bytes, void *stream);
 
@@ -481,14 +468,70 @@ enum glint_status glint_forward(const struct glint_plan *plan, const struct glin
 enum glint_status glint_backward(const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,
                                  size_t workspace_bytes, void *stream);
 
-/* ---- a cache of keys and values --------------------------------------------------------------------------------------------- */
+/* ---- sequences, pages and 8-bit caches: the rules ---------------------------------------------------------------- */
 
-/* New rows of K and V, of the tokens whose queries a forward call takes next: [batch, heads_kv, seqlen_q, head_dim], or [heads_kv, rows_q, head_dim]
- * where queries are ragged. */
+/* Sequences of different lengths. The arrays are read in the call, once, so one plan and one workspace serve all
+ * lengths up to the bounds.
+ *
+ *                     GLINT_LENGTHS_DEVICE           GLINT_LENGTHS_RAGGED               ragged queries, K in pages
+ *   Q of sequence b   [b, 0 ... seqlens_q[b] - 1]    first_q[b] ... first_q[b + 1] - 1  as ragged
+ *   K of sequence b   [b, 0 ... seqlens_k[b] - 1]    first_k[b] ... first_k[b + 1] - 1  seqlens_k[b] keys in pages
+ *   seqlens_q         NULL: seqlen_q of each         NULL: all; else the first so many  as ragged
+ *   seqlens_k         given                          NULL: all; else the first so many  given
+ *   of a sequence,    seqlen_q, seqlen_k             seqlen_q, seqlen_k                 seqlen_q, seqlen_k
+ *     at most
+ *   of all of them    batch * those                  rows_q, rows_k                     rows_q; rows_k 0, first_k NULL
+ *
+ *   A length or first row                       counts as
+ *   a length below 0                            0
+ *   a length above its bound                    the bound
+ *   a first row below 0                         0
+ *   a first row above all rows                  all rows
+ *   a first row below the one before it         the one before it
+ *
+ *  - glint_tensors.fault tells of a number that counts as another one.
+ *  - All keys of a sequence count: those of a cache and the new ones.
+ *  - A mask that is aligned to the bottom right is so for each sequence by itself.
+ *  - Rows of Q, K, V, O and dO beyond a length are not multiplied in, and may hold anything. O, LSE, dQ, dK and dV
+ *    beyond a length, and ragged rows of no sequence, are not written.
+ *  - A sequence has the bits that the same variant gives a problem of its lengths.
+ *  - On a CPU context every variant takes them. On a GPU a variant has further kernels for them where the spec asks:
+ *    `lua5.4 gen/glint.lua list --takes` says which variants of a library take what, and glint_explain what to set
+ *    in the spec. */
+
+/* Pages: K and V of a sequence lie in pages of a pool, in any order, and a table of the call says where. Key j of
+ * sequence b is row j % page_rows of page page_table[b][j / page_rows].
+ *
+ *   page_rows            16, 32, 64, 128 or 256; 0: K and V are linear, and `pages` and `pages_per_sequence` are 0
+ *   k, v strides         batch steps from page to page; head and row are any (pages of [row][head] or of [head][row])
+ *   lengths              GLINT_LENGTHS_DEVICE, or GLINT_LENGTHS_RAGGED for prompts and single tokens in one batch
+ *   seqlen_k             at most pages_per_sequence * page_rows
+ *   an entry is read     if its page has a key below the sequence's length, also one that a window hides
+ *   an index out of      0 ... pages - 1 is clamped, and glint_tensors.fault says so if some query sees one of its keys
+ *   equal entries        are right: sequences share a prefix so, and the pages of a ring come round again
+ *
+ *  - The rest of a sequence's last page, and pages that are in no table, are not multiplied in, and may hold anything.
+ *  - The bits are those of linear K and V.
+ *  - Pages are for the forward pass, with few queries too. What takes them is said as for sequences. */
+
+/* 8-bit K and V: what is stored times its scale is what it stands for. The order of operations, in float32, where k and
+ * v are what is stored:
+ *
+ *   S_ij = (sum_d (softmax_scale Q_id) k_jd) * k_scale_j
+ *   O_i  = (sum_j (e^(S_ij - max_i) * v_scale_j) v_j) / sum_j e^(S_ij - max_i)
+ *
+ * so nothing is rounded on the way from 8 bits. A scale may be any number. NaN or inf in a scale acts as NaN or inf
+ * in all the rows that the scale is of. A scale of rows that a mask hides or that lie beyond a length is not
+ * multiplied in. */
+
+/* ---- a cache of keys and values ---------------------------------------------------------------------------------- */
+
+/* New rows of K and V, of the tokens whose queries a forward call takes next: [batch, heads_kv, seqlen_q, head_dim],
+ * or [heads_kv, rows_q, head_dim] where queries are ragged. */
 struct glint_append {
     uint32_t struct_size;
     uint32_t dtype;                            /* enum glint_dtype of the new rows: GLINT_F32 or the problem's */
-    const void *k, *v;                         /* on a GPU context device addresses; may be NULL when there is no element */
+    const void *k, *v;                         /* on a GPU context device addresses; NULL when there is no element */
     struct glint_strides k_strides, v_strides; /* of elements; as of any input */
     uint64_t reserved[2];                      /* zero */
 };
@@ -500,34 +543,42 @@ struct glint_append {
         }                                                                 \
     }
 
-/* Puts new rows where the plan's forward call will read them: row i of sequence b becomes key seqlens_k[b] - seqlens_q[b] + i, for i from 0 to
- * seqlens_q[b] - 1. The lengths are those of that call, so they count the new rows already: a host adds the new tokens to its lengths, then
- * appends, then runs, with one plan and the same `tensors`. With GLINT_LENGTHS_HOST the lengths are seqlen_q and seqlen_k. Of ragged queries
- * the new rows are ragged as they are, first_q[b] + i instead of (b, i), and the cache is in pages; ragged keys follow one another, so there is no
- * room and no appending to them.
+/* Puts new rows where the plan's forward call will read them: row i of sequence b becomes key seqlens_k[b] -
+ * seqlens_q[b] + i, for i from 0 to seqlens_q[b] - 1. The lengths are those of that call, so they count the new rows
+ * already: a host adds the new tokens to its lengths, then appends, then runs, with one plan and the same `tensors`.
+ * With GLINT_LENGTHS_HOST the lengths are seqlen_q and seqlen_k. Of ragged queries the new rows are ragged as they are,
+ * first_q[b] + i instead of (b, i), and the cache is in pages; ragged keys follow one another, so there is no room and
+ * no appending to them.
  *
- *  - tensors.k and .v are written, linear or in pages, and so must be memory that may be; their rows, heads and batches (or pages) must not
- *    overlap. With GLINT_SCALES_ROW so are k_scale and v_scale; other scales are read. Of the other tensors the lengths, first_q, page_table and fault
- *    are read as in the forward call, and no others are looked at.
- *  - float32 is rounded to the cache's dtype, to nearest even; what is too large becomes inf, and NaN stays NaN. Nothing else is written.
- *  - 8 bits. A row x of K or V becomes the row c and, with GLINT_SCALES_ROW, its scale s. In float32, each operation rounded to nearest even:
+ *  - tensors.k and .v are written, linear or in pages, and so must be memory that may be; their rows, heads and batches
+ *    (or pages) must not overlap. With GLINT_SCALES_ROW so are k_scale and v_scale; other scales are read. Of the other
+ *    tensors the lengths, first_q, page_table and fault are read as in the forward call, and no others are looked at.
+ *  - float32 is rounded to the cache's dtype, to nearest even; what is too large becomes inf, and NaN stays NaN.
+ *    Nothing else is written.
+ *  - 8 bits. A row x of K or V becomes the row c and, with GLINT_SCALES_ROW, its scale s. In float32, each operation
+ *    rounded to nearest even:
  *
- *      int8, GLINT_SCALES_ROW     s = max(max_d |x_d| / 127, 2^-126)    c_d = x_d / s rounded to an integer, -127 ... 127
- *      e4m3, GLINT_SCALES_ROW     s = max(max_d |x_d| / 448, 2^-126)    c_d = x_d / s rounded to e4m3; beyond -448 ... 448 that bound
- *      e4m3, TENSOR or HEAD       s is the host's                       the same; a quotient that is infinite or NaN becomes NaN, 0x7f
+ *      int8, GLINT_SCALES_ROW   s = max(max_d |x_d| / 127, 2^-126)   c_d = x_d / s rounded to an integer, -127 ... 127
+ *      e4m3, GLINT_SCALES_ROW   s = max(max_d |x_d| / 448, 2^-126)   c_d = x_d / s rounded to e4m3, -448 ... 448
+ *      e4m3, TENSOR or HEAD     s is the host's                      c_d as in the line above; an infinite or NaN
+ *                                                                    quotient becomes NaN, 0x7f
  *
- *    A row of zeros so has the scale 2^-126. With a scale of its own a row that holds an infinity or a NaN becomes zeros with the scale NaN:
- *    every query that sees it gets NaN. Int8 with a scale that is the host's is not appended, as it has no NaN to say so.
- *  - A row is left out, and the sequence noted in tensors.fault, where its key is not one of 0 ... seqlen_k - 1 (more new rows than keys, or a
- *    cache that is full: no row takes the place of another) or its page is not in the pool; then also where a length is out of its bounds.
- *  - K, V and scales share no range of addresses with the new rows; K and V may interleave with each other, as outputs of a call may.
+ *    A row of zeros so has the scale 2^-126. With a scale of its own a row that holds an infinity or a NaN becomes
+ *    zeros with the scale NaN: every query that sees it gets NaN. Int8 with a scale that is the host's is not appended,
+ *    as it has no NaN to say so.
+ *  - A row is left out, and the sequence noted in tensors.fault, where its key is not one of 0 ... seqlen_k - 1 (more
+ *    new rows than keys, or a cache that is full: no row takes the place of another) or its page is not in the pool;
+ *    then also where a length is out of its bounds.
+ *  - K, V and scales share no range of addresses with the new rows; K and V may interleave with each other, as outputs
+ *    of a call may.
  *  - Two rows that the table puts at one place (pages that sequences share) are written in no order.
  *
- * The bits of a row depend on the row alone. `plan` is of the forward pass; its mask plays no part. It allocates nothing and needs no
- * workspace. It runs where the forward call does, on the executor or in `stream`, and a CUDA graph may capture it. On a GPU context
- * addresses and strides of the new rows are multiples of 16 bytes, as the cache's are; heads_kv * head_dim is below 2^31; and the bytes that
- * are written, scales included, are those of a CPU context. Refusals write nothing: GLINT_BAD_APPEND, and those of a problem and of a
- * call that have the same cause. Thread-safe. */
+ * The bits of a row depend on the row alone. `plan` is of the forward pass; its mask plays no part. It allocates
+ * nothing and needs no workspace. It runs where the forward call does, on the executor or in `stream`, and a CUDA
+ * graph may capture it. On a GPU context addresses and strides of the new rows are multiples of 16 bytes, as the
+ * cache's are; heads_kv * head_dim is below 2^31; and the bytes that are written, scales included, are those of a CPU
+ * context. Refusals write nothing: GLINT_BAD_APPEND, and those of a problem and of a call that have the same cause.
+ * Thread-safe. */
 enum glint_status glint_append(const struct glint_plan *plan, const struct glint_append *append,
                                const struct glint_tensors *tensors, void *stream);
 
@@ -536,23 +587,24 @@ enum glint_status glint_explain_append(const struct glint_plan *plan, const stru
                                        const struct glint_tensors *tensors, const void *stream, char *buffer, size_t buffer_bytes,
                                        size_t *needed_bytes);
 
-/* ---- merging partial results --------------------------------------------------------------------------------------------- */
+/* ---- merging partial results ------------------------------------------------------------------------------------- */
 
 /* Attention of the same queries to several sets of keys, each computed apart, becomes attention to all of them:
  *
  *   LSE = log sum_i exp(LSE_i)        O = sum_i exp(LSE_i - LSE) O_i        over the parts i, in their order
  *
- * That serves a prefix which many sequences share, keys that lie in several tensors or on several machines, and keys that come in turns. The parts
- * of a causal problem: keys before the last seqlen_q under GLINT_MASK_NONE, and the rest under GLINT_MASK_CAUSAL_BOTTOM_RIGHT. A prefix that is
- * shared: the queries of all sequences as one batch, against the prefix; strides view its O and LSE as [batch, heads, seqlen].
+ * That serves a prefix which many sequences share, keys that lie in several tensors or on several machines, and keys
+ * that come in turns. The parts of a causal problem: keys before the last seqlen_q under GLINT_MASK_NONE, and the rest
+ * under GLINT_MASK_CAUSAL_BOTTOM_RIGHT. A prefix that is shared: the queries of all sequences as one batch, against the
+ * prefix; strides view its O and LSE as [batch, heads, seqlen].
  *
- *  - A part in which a query has no score above -inf (LSE_i = -inf) is not read: its O may hold anything, and the result has the bits that it
- *    has without the part. Where all parts are so, O = 0 and LSE = -inf. One part alone is copied, or rounded to another dtype. NaN and +inf in
- *    an LSE_i give NaN in that row.
- *  - `sinks`, if given: a logit for each head that takes part in the denominator, as one more part with LSE = sinks[head] and O = 0. The parts
- *    are computed without it; LSE includes it. -inf is none.
- *  - O may lie exactly where a part's O does, with the same dtype and strides, and LSE where a part's LSE does: results that come in turns need no
- *    second buffer. Otherwise outputs share no range of addresses with anything.
+ *  - A part in which a query has no score above -inf (LSE_i = -inf) is not read: its O may hold anything, and the
+ *    result has the bits that it has without the part. Where all parts are so, O = 0 and LSE = -inf. One part alone is
+ *    copied, or rounded to another dtype. NaN and +inf in an LSE_i give NaN in that row.
+ *  - `sinks`, if given: a logit for each head that takes part in the denominator, as one more part with LSE =
+ *    sinks[head] and O = 0. The parts are computed without it; LSE includes it. -inf is none.
+ *  - O may lie exactly where a part's O does, with the same dtype and strides, and LSE where a part's LSE does: results
+ *    that come in turns need no second buffer. Otherwise outputs share no range of addresses with anything.
  *  - Sums are float32. The bits of a row depend on its numbers in the parts alone. */
 #define GLINT_MAX_PARTS 32u
 struct glint_part {
@@ -586,36 +638,41 @@ struct glint_merge {
         }                                                                                   \
     }
 
-/* It needs no plan and no workspace. `stream` is as in glint_forward: on a CPU context it is NULL, and the call runs on the executor
- * and returns when it is done; on a GPU context the call is enqueued, and a CUDA graph may capture it. There all addresses but `part`
- * are of the device, and addresses and strides of each O are multiples of 16 bytes. The bits are the same on all devices, but for those
- * of a NaN. Refusals write nothing: GLINT_BAD_MERGE, and those of a problem and of a call that have the same cause. Thread-safe. */
+/* It needs no plan and no workspace. `stream` is as in glint_forward: on a CPU context it is NULL, and the call runs
+ * on the executor and returns when it is done; on a GPU context the call is enqueued, and a CUDA graph may capture
+ * it. There all addresses but `part` are of the device, and addresses and strides of each O are multiples of 16
+ * bytes. The bits are the same on all devices, but for those of a NaN. Refusals write nothing: GLINT_BAD_MERGE, and
+ * those of a problem and of a call that have the same cause. Thread-safe. */
 enum glint_status glint_merge(const struct glint_context *context, const struct glint_merge *merge, void *stream);
 
 /* Why glint_merge would refuse (or accept) these arguments, as glint_explain says it. Runs nothing. */
 enum glint_status glint_explain_merge(const struct glint_context *context, const struct glint_merge *merge, const void *stream,
                                       char *buffer, size_t buffer_bytes, size_t *needed_bytes);
 
-/* ---- the table ---------------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
-/* How two numbers are multiplied. Sums are float32 always. BF16 is that of GLINT_BF16 on a CPU with AMX or AVX-512 BF16; GPU rows of 16 bits round P and
- * dS to the storage too, keep what is below 2^-126, and are called NATIVE. TF32 and TF32X3 are for GLINT_F32 on a GPU, whose tensor cores take factors of 11
- * significant bits (and denormals in steps of 2^-136). TF32 rounds each factor to that, so a product is off by up to 2^-10 of itself.
- * TF32X3 splits each factor into a sum of two such numbers and adds three products of them, which is as good as float32. */
+/* How two numbers are multiplied. Sums are float32 always.
+ *
+ *   NATIVE   as the storage, or better. GPU rows of 16 bits round P and dS to the storage too, and keep what is below
+ *            2^-126
+ *   TF32     GLINT_F32 on a GPU, whose tensor cores take factors of 11 significant bits (and denormals in steps of
+ *            2^-136): each factor is rounded to that, so a product is off by up to 2^-10 of itself
+ *   TF32X3   each factor is a sum of two such numbers, and three products of them are added: as good as float32
+ *   BF16     GLINT_BF16 on a CPU with AMX or AVX-512 BF16 */
 enum glint_math {
     GLINT_MATH_NATIVE = 0, /* of the storage's own precision, or better */
     GLINT_MATH_TF32 = 1,
     GLINT_MATH_TF32X3 = 2,
-    GLINT_MATH_BF16 = 3 /* factors of bf16: P and dS are rounded to it, and factors and products below 2^-126 count as 0 */
+    GLINT_MATH_BF16 = 3 /* factors of bf16: P and dS are rounded to it; factors and products below 2^-126 count as 0 */
 };
 
-/* What a variant does beside plain attention: a set of bits. A problem is computed by variants with exactly the features that it asks for. But
- * a row of decode (queries_up_to) serves problems with fewer bounds too, and a row of the CPU problems without a softcap. */
+/* What a variant does beside plain attention: a set of bits. A problem is computed by variants with exactly the
+ * features that it asks for. But a row of decode (queries_up_to) serves problems with fewer bounds too, and a row of
+ * the CPU problems without a softcap. */
 enum glint_feature {
-    GLINT_FEATURE_RIGHT_BOUND =
-        1, /* hides keys after a query's last one: causal masks, and bands with window_left GLINT_UNBOUNDED */
-    GLINT_FEATURE_LEFT_BOUND = 2, /* hides keys before its first one, always together with the other: bands with a window_left */
-    GLINT_FEATURE_SOFTCAP = 4     /* caps the scores; such a row of the CPU computes problems without a softcap too */
+    GLINT_FEATURE_RIGHT_BOUND = 1, /* hides keys after a query's last one: causal masks, and bands with a right side */
+    GLINT_FEATURE_LEFT_BOUND = 2,  /* hides keys before its first one: bands with a left side, which have both bits */
+    GLINT_FEATURE_SOFTCAP = 4      /* caps the scores; such a row of the CPU computes problems without a softcap too */
 };
 
 struct glint_variant_info {
@@ -647,12 +704,12 @@ enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *in
 /* Whether this context's device can run row `index`: GLINT_OK, GLINT_NOT_ON_DEVICE or GLINT_BAD_INDEX. */
 enum glint_status glint_variant_available(const struct glint_context *context, uint32_t index);
 
-/* Like glint_plan, but with the given row of the table, which must fit the problem. It is the way to other arithmetic than glint_plan's choice
- * (glint_variant_info.math), and serves tests and benchmarks. */
+/* Like glint_plan, but with the given row of the table, which must fit the problem. It is the way to other
+ * arithmetic than glint_plan's choice (glint_variant_info.math), and serves tests and benchmarks. */
 enum glint_status glint_plan_variant(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                                      uint32_t index, struct glint_plan *plan);
 
-/* ---- power-on self test -------------------------------------------------------------------------------------------------- */
+/* ---- power-on self test ------------------------------------------------------------------------------------------ */
 
 struct glint_selftest_result {
     uint32_t struct_size;
@@ -669,17 +726,18 @@ struct glint_selftest_result {
 /* Bytes of memory that glint_selftest needs: host memory for a CPU context, device memory for a GPU one. */
 enum glint_status glint_selftest_size(const struct glint_context *context, size_t *bytes);
 
-/* Runs a problem with a known answer through every variant that this device can run. `memory` is on the context's device, aligned to
- * GLINT_WORKSPACE_ALIGNMENT. On a GPU the call synchronises `stream`. All variants are run; the answer is GLINT_SELFTEST_FAILED when one
- * of them was wrong. */
+/* Runs a problem with a known answer through every variant that this device can run. `memory` is on the context's
+ * device, aligned to GLINT_WORKSPACE_ALIGNMENT. On a GPU the call synchronises `stream`. All variants are run; the
+ * answer is GLINT_SELFTEST_FAILED when one of them was wrong. */
 enum glint_status glint_selftest(const struct glint_context *context, void *memory, size_t memory_bytes, void *stream,
                                  struct glint_selftest_result *result);
 
-/* ---- a thread pool for hosts that have none ------------------------------------------------------------------------------- */
+/* ---- a thread pool for hosts that have none ---------------------------------------------------------------------- */
 
-/* Fixed-storage pthread pool. glint_pool_init starts threads - 1 workers (the calling thread is the last one) and fills in *executor,
- * which stays valid until glint_pool_close. Its parallel_for may be called from several threads: calls are served one after another.
- * threads: 1 ... GLINT_POOL_MAX_THREADS. GLINT_BAD_OPTION when out of range, GLINT_BAD_EXECUTOR when the system refuses a thread. */
+/* Fixed-storage pthread pool. glint_pool_init starts threads - 1 workers (the calling thread is the last one) and
+ * fills in *executor, which stays valid until glint_pool_close. Its parallel_for may be called from several threads:
+ * calls are served one after another. threads: 1 ... GLINT_POOL_MAX_THREADS. GLINT_BAD_OPTION when out of range,
+ * GLINT_BAD_EXECUTOR when the system refuses a thread. */
 #define GLINT_POOL_MAX_THREADS 256u
 struct glint_pool;
 size_t glint_pool_size(uint32_t threads);
@@ -687,10 +745,11 @@ enum glint_status glint_pool_init(void *storage, size_t storage_bytes, uint32_t 
                                   struct glint_executor *executor);
 enum glint_status glint_pool_close(struct glint_pool *pool);
 
-/* Asks the system for the permission to use AMX and sets options->amx: to 1 with GLINT_OK when the process has it, also when it had it
- * before; to 0 with GLINT_NO_AMX when the CPU or the system has no AMX, or refuses, as it does where a thread's alternate signal stack is too
- * small for the tiles. Either way the options are good for glint_context_init. Two system calls, of which nothing is left but the permission;
- * thread-safe. In libglint_pool.a. GLINT_NULL_ARGUMENT, GLINT_STRUCT_SIZE. */
+/* Asks the system for the permission to use AMX and sets options->amx: to 1 with GLINT_OK when the process has it,
+ * also when it had it before; to 0 with GLINT_NO_AMX when the CPU or the system has no AMX, or refuses, as it does
+ * where a thread's alternate signal stack is too small for the tiles. Either way the options are good for
+ * glint_context_init. Two system calls, of which nothing is left but the permission; thread-safe. In
+ * libglint_pool.a. GLINT_NULL_ARGUMENT, GLINT_STRUCT_SIZE. */
 enum glint_status glint_permit_amx(struct glint_options *options);
 
 #ifdef __cplusplus

@@ -1,14 +1,16 @@
 /* glint_selftest: a known answer through every variant that the device can run, on the device itself.
  *
- * The inputs are rank one, Q_i = a_i u, K_j = b_j u, V_j = c_j w, dO_i = g_i x with u, w, x in R^head_dim, so the answer needs no
- * matrix and no memory: with softmax_scale = 1 / |u|^2, S_ij = a_i b_j, P = softmax(S) over the visible keys and z = <x, w>,
+ * The inputs are rank one, Q_i = a_i u, K_j = b_j u, V_j = c_j w, dO_i = g_i x with u, w, x in R^head_dim, so the
+ * answer needs no matrix and no memory: with softmax_scale = 1 / |u|^2, S_ij = a_i b_j, P = softmax(S) over the visible
+ * keys and z = <x, w>,
  *   O_i = (sum_j P_ij c_j) w          LSE_i = log sum_j exp(S_ij)      delta_i = g_i z sum_j P_ij c_j
  *   dS_ij = P_ij (g_i c_j z - delta_i)
  *   dQ_i = scale (sum_j dS_ij b_j) u   dK_j = scale (sum_i dS_ij a_i) u   dV_j = (sum_i P_ij g_i) x
- * All inputs are small multiples of 1/8 or 1/4, exact in every dtype. Two query heads share one key head, both lengths cross a tile
- * boundary, and causal rows are seen from the bottom right. Rows that can cap scores do, S_ij = c tanh(a_i b_j / c), where dS_ij has the factor
- * 1 - tanh^2; those that take sinks have one a head, a term exp(s) of the denominator with ds = -sum_i exp(s - LSE_i) delta_i. 8-bit K and V
- * hold multiples of u and w, and b_j and c_j are their scales. */
+ * All inputs are small multiples of 1/8 or 1/4, exact in every dtype. Two query heads share one key head, both
+ * lengths cross a tile boundary, and causal rows are seen from the bottom right. Rows that can cap scores do, S_ij =
+ * c tanh(a_i b_j / c), where dS_ij has the factor 1 - tanh^2; those that take sinks have one a head, a term exp(s)
+ * of the denominator with ds = -sum_i exp(s - LSE_i) delta_i. 8-bit K and V hold multiples of u and w, and b_j and
+ * c_j are their scales. */
 #include <string.h>
 
 #include "lib/backend.h"
@@ -190,8 +192,8 @@ static void layout(struct test *t, const struct glint_plan *plan, char *memory)
     t->bytes = at;
 }
 
-/* LSE of a row, and expectations under its P of c, and with the slope of the cap as a factor of b and b c. A row that sees no key: zeros, and LSE
- * the sink. */
+/* LSE of a row, and expectations under its P of c, and with the slope of the cap as a factor of b and b c. A row
+ * that sees no key: zeros, and LSE the sink. */
 struct row {
     double lse, mean_c, mean_b, mean_bc;
 };
@@ -437,8 +439,7 @@ __attribute__((noinline)) static double check_backward(struct test *t)
     struct worst dsinks = {0};
     for (int64_t head = 0; head < HEADS && t->problem.sinks != 0 && t->status == GLINT_OK; head++) {
         float got = 0.0f;
-        double want = 0.0,
-               terms = 0.0; /* their magnitudes: delta is of O, which was rounded, and a sum of both signs may be small */
+        double want = 0.0, terms = 0.0; /* magnitudes: delta is of O, which was rounded, and a sum of both signs may be small */
         for (int64_t i = 0; i < rows_q; i++) {
             const double above = sink_of(head) - (double)answer.lse[head * rows_q + i];
             const double term =
@@ -453,9 +454,10 @@ __attribute__((noinline)) static double check_backward(struct test *t)
     return larger(larger(larger(relative(&dq), relative(&dk)), relative(&dv)), relative(&dsinks));
 }
 
-/* Relative to the tensor's largest element. The rounding of inputs is nil, that of O and of P is half an ulp of the dtype (of tf32 where
- * products are), summed over a few tens of terms that partly cancel in the backward pass, and over the hundreds of a tile for AMX in the forward
- * pass too: the average of V is then a small part of what is averaged. */
+/* Relative to the tensor's largest element. The rounding of inputs is nil, that of O and of P is half an ulp of the
+ * dtype (of tf32 where products are), summed over a few tens of terms that partly cancel in the backward pass, and
+ * over the hundreds of a tile for AMX in the forward pass too: the average of V is then a small part of what is
+ * averaged. */
 static double tolerance(const struct glint_variant *v)
 {
     const double half_ulp = v->dtype == GLINT_BF16                                ? 0x1p-9

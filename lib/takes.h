@@ -1,12 +1,14 @@
-/* What a row takes beside the plainest problem: lengths given by the host, K and V linear, no sinks. A row of the table has a set of these as
- * glint_variant.takes, and as glint_variant.could what fields of its family in the spec would add to the set. The generator emits both columns
- * (gen/takes.lua); the choice of a row compares them with what the problem needs, and the sentences of a refusal are made from them. */
+/* What a row takes beside the plainest problem: lengths given by the host, K and V linear, no sinks. A row of the
+ * table has a set of these as glint_variant.takes, and as glint_variant.could what fields of its family in the spec
+ * would add to the set. The generator emits both columns (gen/takes.lua); the choice of a row compares them with
+ * what the problem needs, and the sentences of a refusal are made from them. */
 #ifndef GLINT_TAKES_H
 #define GLINT_TAKES_H
 
 #include "lib/variant.h"
 
-/* X(word, bit, status of a refusal, field of the problem, what a row is asked to take), in the order in which refusals are told. */
+/* X(word, bit, status of a refusal, field of the problem, what a row is asked to take), in the order in which
+ * refusals are told. */
 #define GLINT_TAKES(X)                                                 \
     X(LENGTHS, 1, GLINT_BAD_LENGTHS, lengths, "lengths on the device") \
     X(RAGGED, 2, GLINT_BAD_LENGTHS, lengths, "ragged sequences")       \
@@ -26,7 +28,8 @@ enum {
 #undef GLINT_TAKES_BIT
 };
 
-/* What a problem needs. A row that takes pages takes the same lengths with linear K and V too, so a problem in pages needs both. */
+/* What a problem needs. A row that takes pages takes the same lengths with linear K and V too, so a problem in pages
+ * needs both. */
 static inline uint32_t glint_needs_of(const struct glint_problem *p)
 {
     const uint32_t sinks = p->sinks != 0 ? GLINT_TAKES_SINKS : 0;

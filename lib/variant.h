@@ -1,7 +1,7 @@
 /* One row of the dispatch table. Internal: not installed.
  *
- * The generator emits one row a variant (generated/table.c) and never anything else that the planner reads; the planner reads
- * nothing else about a kernel. No family's header may be included here. */
+ * The generator emits one row a variant (generated/table.c) and never anything else that the planner reads; the
+ * planner reads nothing else about a kernel. No family's header may be included here. */
 #ifndef GLINT_VARIANT_H
 #define GLINT_VARIANT_H
 
@@ -26,10 +26,10 @@ struct glint_variant {
     uint32_t up_to;           /* meant for lengths up to this, the shorter of the two; 0 any */
     uint32_t both_up_to;      /* as up_to, but of the longer of the two; one of them is 0 */
     uint32_t least;           /* where both lengths are below it, a row of an older family is faster; 0 nowhere */
-    uint32_t queries_up_to;   /* above 0: decode. Split over the keys, taken for so many queries at most, serves fewer bounds too */
+    uint32_t queries_up_to;   /* above 0: decode, taken for so many queries at most; serves fewer bounds too */
     uint32_t alignment_bytes; /* addresses and strides are multiples of this */
     uint8_t takes;            /* set of lib/takes.h: lengths on the device, ragged sequences, pages, sinks */
-    uint8_t could;            /* what the row would take more, if the spec set the fields of its family that ask for it */
+    uint8_t could;            /* what the row would take besides, if the spec set its family's fields */
     const struct glint_family *family;
     const void *kernel; /* the backend's own descriptor: const struct glint_cpu_kernel * for the CPU */
 };
@@ -38,7 +38,8 @@ struct glint_variant {
 extern const struct glint_variant glint_variants[];
 extern const uint32_t glint_variants_count;
 
-/* Every mask is a band: query i sees key j iff i + first <= j <= i + last. A side without a bound has one that no key reaches. */
+/* Every mask is a band: query i sees key j iff i + first <= j <= i + last. A side without a bound has one that no
+ * key reaches. */
 struct glint_band {
     int64_t first, last;
 };
@@ -72,8 +73,8 @@ static inline int64_t glint_last_key(const struct glint_problem *p, int64_t i)
     return last < p->seqlen_k ? last : p->seqlen_k - 1;
 }
 
-/* What a problem asks of a variant. A band with no left side is of the class of the causal masks, and one with no side of that of none. A left
- * side alone asks for both: what it would save is the last comparison. */
+/* What a problem asks of a variant. A band with no left side is of the class of the causal masks, and a band with no
+ * side of the class of no mask. A left side alone asks for both: what it would save is the last comparison. */
 static inline uint32_t glint_features_of(const struct glint_problem *p)
 {
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
