@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# lint.sh check|format: are the C, CUDA and Lua sources formatted and free of luacheck's warnings? `format` formats C and CUDA in place.
+# lint.sh check|format: are the C, CUDA and Lua sources formatted and free of luacheck's warnings, and do kernels keep the rule of sentinels.lua?
+# `format` formats C and CUDA in place.
 # Works on the files of the checkout, not on copies: run it with `./bazelw run //tools:lint` or `//tools:format`.
 set -euo pipefail
 cd "${BUILD_WORKSPACE_DIRECTORY:-$(dirname "$(readlink -f "$0")")/..}"
@@ -29,6 +30,8 @@ for file in "${c_files[@]}"; do
     clang-format --dry-run -Werror "$file" 2>/dev/null || { echo "$file: not as clang-format would have it" && status=1; }
 done
 luacheck --quiet --no-color "${lua_files[@]}" || status=1
+mapfile -t kernel_files < <(sources 'lib/device/*.h' 'lib/cpu/*.[ch]' 'lib/cuda/*.[ch]' 'lib/cuda/*.cu' 'gen/templates/*.lua')
+"$(command -v lua5.4 || command -v lua)" tools/sentinels.lua "${kernel_files[@]}" || status=1
 if [ $status = 0 ]; then
     echo "lint: ${#c_files[@]} C and CUDA files and ${#lua_files[@]} Lua files are clean"
 else

@@ -102,7 +102,7 @@ GLINT_OUTLINE void find_runs(const struct work *w, struct runs *found, int64_t k
     for (int64_t last; key < end; key = last) {
         const struct glint_cpu_keys at = glint_cpu_keys_at(p, w->page_table, w->page_table ? w->batch : 0, key);
         const glint_kv *k = w->k + at.page * p->k.batch + at.row * p->k.row, *v = w->v + at.page * p->v.batch + at.row * p->v.row;
-        last = at.rows < end - key ? key + at.rows : end;
+        last = key + (at.rows < end - key ? at.rows : end - key); /* at.rows has no end where K and V are linear */
         for (; key < last; key += GLINT_DEC_BLOCK, k += GLINT_DEC_BLOCK * p->k.row, v += GLINT_DEC_BLOCK * p->v.row)
             found->run[found->count++] = (struct run){k, v, last - key < GLINT_DEC_BLOCK ? last - key : GLINT_DEC_BLOCK};
     }

@@ -25,6 +25,8 @@ $ local chains = narrow and tile_n // (16 * warps) * row_tiles >= 2 and 1 or 2 -
 #include "lib/device/decode.h"
 $ if device_ragged then
 #include "lib/device/ragged.h"
+$ else
+#include "lib/device/lengths.h"
 $ end
 #include "lib/device/score.h"
 #include "lib/device/steps.h"
@@ -202,9 +204,9 @@ $ end
     return t;
 }
 
-/* A sequence: its keys, its rows of a key head, and the offset of its mask's diagonal. */
-struct sequence {
-    int32_t keys, rows, offset;
+/* A sequence, and how many rows a key head has of it. */
+struct sequence_rows : sequence {
+    int32_t rows;
 $ if ragged then
     int32_t first_q, first_k;
 $ end
@@ -228,19 +230,20 @@ GLINT_DEVICE struct ragged_side keys_of(const struct glint_decode_params *p)
 }
 
 /* All lanes of a warp call it. */
-GLINT_DEVICE struct sequence find_sequence(const struct glint_decode_params *p, int32_t batch)
+GLINT_DEVICE struct sequence_rows find_sequence(const struct glint_decode_params *p, int32_t batch)
 {
     const struct ragged_rows q = find_rows_of(queries_of(p), batch);
     struct ragged_rows k = {0, 0, 0};
-    struct sequence own;
+    struct sequence_rows own;
 
     if (call_of(p)->first_k)
         k = find_rows_of(keys_of(p), batch);
     else
         k.length = max(0, min(int_at(p->seqlens_k, batch), p->shape.seqlen_k));
-    own.keys = k.length;
+    own.seqlen_q = q.length;
+    own.seqlen_k = k.length;
     own.rows = q.length * p->shape.group;
-    own.offset = p->bottom_right ? own.keys - q.length : 0;
+    find_sides(own, *p);
     own.first_q = q.at;
     own.first_k = k.at;
     return own;
@@ -258,20 +261,14 @@ GLINT_DEVICE void note_faults(const struct glint_decode_params *p)
         note_ragged_fault<true>(r, p->shape);
 }
 $ else
-/* What a call says of sequence `batch`: `bound` where it says nothing. */
-GLINT_DEVICE int32_t given_length(const int32_t *lengths, int32_t batch, int32_t bound)
+GLINT_DEVICE struct sequence_rows find_sequence(const struct glint_decode_params *p, int32_t batch)
 {
-    return lengths ? (int32_t)ld_relaxed_u32((const uint32_t *)lengths + batch) : bound;
-}
+    struct sequence_rows own;
 
-GLINT_DEVICE struct sequence find_sequence(const struct glint_decode_params *p, int32_t batch)
-{
-    const int32_t queries = max(0, min(given_length(p->seqlens_q, batch, p->shape.seqlen_q), p->shape.seqlen_q));
-    struct sequence own;
-
-    own.keys = max(0, min(given_length(p->seqlens_k, batch, p->shape.seqlen_k), p->shape.seqlen_k));
-    own.rows = queries * p->shape.group;
-    own.offset = p->bottom_right ? own.keys - queries : 0;
+    own.seqlen_q = max(0, min(given_length(p->seqlens_q, batch, p->shape.seqlen_q), p->shape.seqlen_q));
+    own.seqlen_k = max(0, min(given_length(p->seqlens_k, batch, p->shape.seqlen_k), p->shape.seqlen_k));
+    own.rows = own.seqlen_q * p->shape.group;
+    find_sides(own, *p);
     return own;
 }
 
@@ -288,35 +285,31 @@ GLINT_DEVICE void note_faults(const struct glint_decode_params *p)
 $ end
 
 /* The end of the keys that a row of a sequence sees, ... */
-GLINT_DEVICE int32_t end_of_row(const struct glint_decode_params *p, int32_t row, const struct sequence &own)
+GLINT_DEVICE int32_t end_of_row(const struct glint_decode_params *p, int32_t row, const struct sequence_rows &own)
 {
 $ if masked then
-    const int32_t query = row / p->shape.group + own.offset;
-
-    return p->window_right >= own.keys - query ? own.keys : max(0, query + p->window_right + 1);
+    return max(0, min(own.seqlen_k, row / p->shape.group + own.right + 1));
 $ else
-    return own.keys;
+    return own.seqlen_k;
 $ end
 }
 
 $ if band then
 /* ... and their begin. */
-GLINT_DEVICE int32_t begin_of_row(const struct glint_decode_params *p, int32_t row, const struct sequence &own)
+GLINT_DEVICE int32_t begin_of_row(const struct glint_decode_params *p, int32_t row, const struct sequence_rows &own)
 {
-    const int32_t query = row / p->shape.group + own.offset;
-
-    return query > p->window_left ? query - p->window_left : 0;
+    return max(0, row / p->shape.group + own.left);
 }
 
 /* Steps that hold all keys that some row of the tile sees: from the first, ... */
-GLINT_DEVICE int32_t begin_of_tile(const struct glint_decode_params *p, const struct tile *t, const struct sequence &own)
+GLINT_DEVICE int32_t begin_of_tile(const struct glint_decode_params *p, const struct tile *t, const struct sequence_rows &own)
 {
     return begin_of_row(p, t->row0, own) / TILE_N;
 }
 
 $ end
 /* ${band and "..." or "Steps that hold all keys that some row of the tile sees: from the first of all"} up to the last. */
-GLINT_DEVICE int32_t end_of_tile(const struct glint_decode_params *p, const struct tile *t, const struct sequence &own)
+GLINT_DEVICE int32_t end_of_tile(const struct glint_decode_params *p, const struct tile *t, const struct sequence_rows &own)
 {
     return t->row0 < own.rows ? (end_of_row(p, min(own.rows, t->row0 + TILE_M) - 1, own) + TILE_N - 1) / TILE_N : 0;
 }
@@ -334,7 +327,7 @@ GLINT_DEVICE int32_t entries_of_group(const struct glint_decode_params *p)
 
 $ if band then
 /* The entry of the tile's first step: the workspace begins with it. */
-GLINT_DEVICE int32_t first_entry(const struct glint_decode_params *p, const struct tile *t, const struct sequence &own)
+GLINT_DEVICE int32_t first_entry(const struct glint_decode_params *p, const struct tile *t, const struct sequence_rows &own)
 {
     return begin_of_tile(p, t, own) / steps_of_entry(p);
 }
@@ -547,7 +540,7 @@ $ end
  * passes over its steps. Neighbouring items are tiles of rows of one key head, then key heads: what they read lies side by side. */
 struct cursor {
     struct tile tile;
-    struct sequence own;
+    struct sequence_rows own;
     int32_t own_of; /* which sequence that is: it is read once as long as tiles are of one sequence */
     int32_t step, end;
     uint32_t item;
@@ -663,7 +656,7 @@ $ end
         const int32_t index = i * THREADS + (int32_t)thread_index(), key = c.at.step * TILE_N + index;
 
         if (TILE_N % THREADS == 0 || index < TILE_N)
-            cp_async_4(to + index * 4, from + key * (int64_t)scales->row, key < c.at.own.keys);
+            cp_async_4(to + index * 4, from + key * (int64_t)scales->row, key < c.at.own.seqlen_k);
     }
 }
 
@@ -681,7 +674,7 @@ GLINT_DEVICE void copy_keys(const struct glint_decode_params *p, ${with_scales}s
 {
     if (c.at.step >= c.at.end && find_step(p, c.at))
         begin_copies_of_item(p, c);
-    c.valid = c.at.step < c.at.end ? c.at.own.keys - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS) : -TILE_N;
+    c.valid = c.at.step < c.at.end ? c.at.own.seqlen_k - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS) : -TILE_N;
     if (c.at.step < c.at.end) {
         copy_part_of_tile(p, &p->k, c, c.k_from, k_tiles + c.stage);
 $ if narrow then
@@ -764,7 +757,7 @@ GLINT_DEVICE const char *part_of_head(const struct glint_gpu_view *view, int32_t
 /* Page of a key as the table has it; of one past the end that of the last key. */
 GLINT_DEVICE int32_t table_entry(const struct glint_decode_pages_params *p, const struct paged_copier &c, int32_t key)
 {
-    return (int32_t)bits_of(ld_global_f32((const float *)(const void *)(c.table + (min(key, c.at.own.keys - 1) >> p->page_shift))));
+    return (int32_t)bits_of(ld_global_f32((const float *)(const void *)(c.table + (min(key, c.at.own.seqlen_k - 1) >> p->page_shift))));
 }
 
 /* What is the item's, and its first step's pages. Lanes that are too many have the last run. */
@@ -775,7 +768,7 @@ GLINT_DEVICE void begin_paged_item(const struct glint_decode_pages_params *p, st
     c.table = p->page_table + (int64_t)c.at.tile.batch * p->pages_per_sequence;
     c.k_head = part_of_head(&p->base.k, c.at.tile.head_kv);
     c.v_head = part_of_head(&p->base.v, c.at.tile.head_kv);
-    c.left = c.at.own.keys - first;
+    c.left = c.at.own.seqlen_k - first;
     c.key = first + (holds_warp(p) ? 0 : (int32_t)min(lane_index(), (uint32_t)RUNS - 1) * RUN_ROWS);
     c.page = table_entry(p, c, c.key);
 }
@@ -799,8 +792,8 @@ GLINT_DEVICE void look_up_pages(const struct glint_decode_pages_params *p, struc
 GLINT_DEVICE void note_bad_page(const struct glint_decode_pages_params *p, const struct paged_copier &c)
 {
     const struct tile &t = c.at.tile;
-    const int32_t end = min(c.at.own.keys, end_of_row(&p->base, min(c.at.own.rows, t.row0 + TILE_M) - 1, c.at.own));
-    const int32_t index = min(c.key, c.at.own.keys - 1) >> p->page_shift, first = index << p->page_shift;
+    const int32_t end = min(c.at.own.seqlen_k, end_of_row(&p->base, min(c.at.own.rows, t.row0 + TILE_M) - 1, c.at.own));
+    const int32_t index = min(c.key, c.at.own.seqlen_k - 1) >> p->page_shift, first = index << p->page_shift;
 
     if (first < end${band and " && first + (1 << p->page_shift) > begin_of_row(&p->base, t.row0, c.at.own)" or ""})
         atomicMin(p->base.fault, (uint32_t)t.batch);
@@ -1712,7 +1705,7 @@ $ end
     await_predecessors();
 
     const float sink = find_sink(&p, &tile, tile.row0 + first_row + (int32_t)(lane & 1));
-    const ${device_ragged and "auto" or "struct sequence"} own = find_sequence(&p, tile.batch);
+    const ${device_ragged and "auto" or "struct sequence_rows"} own = find_sequence(&p, tile.batch);
     if (tile.row0 + first_row >= own.rows)
         return;
 $ if ragged then

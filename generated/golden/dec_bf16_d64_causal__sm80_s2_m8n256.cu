@@ -21,6 +21,7 @@
  * Every result is folded in an order that depends on the row's keys alone (lib/device/decode.h). Shapes that were tried and lost, with
  * numbers: bench/results/decode_notes.md. */
 #include "lib/device/decode.h"
+#include "lib/device/lengths.h"
 #include "lib/device/score.h"
 #include "lib/device/steps.h"
 
@@ -162,25 +163,19 @@ GLINT_DEVICE struct tile find_tile(const struct glint_decode_params *p, int32_t 
     return t;
 }
 
-/* A sequence: its keys, its rows of a key head, and the offset of its mask's diagonal. */
-struct sequence {
-    int32_t keys, rows, offset;
+/* A sequence, and how many rows a key head has of it. */
+struct sequence_rows : sequence {
+    int32_t rows;
 };
 
-/* What a call says of sequence `batch`: `bound` where it says nothing. */
-GLINT_DEVICE int32_t given_length(const int32_t *lengths, int32_t batch, int32_t bound)
+GLINT_DEVICE struct sequence_rows find_sequence(const struct glint_decode_params *p, int32_t batch)
 {
-    return lengths ? (int32_t)ld_relaxed_u32((const uint32_t *)lengths + batch) : bound;
-}
+    struct sequence_rows own;
 
-GLINT_DEVICE struct sequence find_sequence(const struct glint_decode_params *p, int32_t batch)
-{
-    const int32_t queries = max(0, min(given_length(p->seqlens_q, batch, p->shape.seqlen_q), p->shape.seqlen_q));
-    struct sequence own;
-
-    own.keys = max(0, min(given_length(p->seqlens_k, batch, p->shape.seqlen_k), p->shape.seqlen_k));
-    own.rows = queries * p->shape.group;
-    own.offset = p->bottom_right ? own.keys - queries : 0;
+    own.seqlen_q = max(0, min(given_length(p->seqlens_q, batch, p->shape.seqlen_q), p->shape.seqlen_q));
+    own.seqlen_k = max(0, min(given_length(p->seqlens_k, batch, p->shape.seqlen_k), p->shape.seqlen_k));
+    own.rows = own.seqlen_q * p->shape.group;
+    find_sides(own, *p);
     return own;
 }
 
@@ -196,15 +191,13 @@ GLINT_DEVICE void note_faults(const struct glint_decode_params *p)
 }
 
 /* The end of the keys that a row of a sequence sees, ... */
-GLINT_DEVICE int32_t end_of_row(const struct glint_decode_params *p, int32_t row, const struct sequence &own)
+GLINT_DEVICE int32_t end_of_row(const struct glint_decode_params *p, int32_t row, const struct sequence_rows &own)
 {
-    const int32_t query = row / p->shape.group + own.offset;
-
-    return p->window_right >= own.keys - query ? own.keys : max(0, query + p->window_right + 1);
+    return max(0, min(own.seqlen_k, row / p->shape.group + own.right + 1));
 }
 
 /* Steps that hold all keys that some row of the tile sees: from the first of all up to the last. */
-GLINT_DEVICE int32_t end_of_tile(const struct glint_decode_params *p, const struct tile *t, const struct sequence &own)
+GLINT_DEVICE int32_t end_of_tile(const struct glint_decode_params *p, const struct tile *t, const struct sequence_rows &own)
 {
     return t->row0 < own.rows ? (end_of_row(p, min(own.rows, t->row0 + TILE_M) - 1, own) + TILE_N - 1) / TILE_N : 0;
 }
@@ -396,7 +389,7 @@ GLINT_DEVICE void store_output(const struct glint_decode_params *p, const struct
  * passes over its steps. Neighbouring items are tiles of rows of one key head, then key heads: what they read lies side by side. */
 struct cursor {
     struct tile tile;
-    struct sequence own;
+    struct sequence_rows own;
     int32_t own_of; /* which sequence that is: it is read once as long as tiles are of one sequence */
     int32_t step, end;
     uint32_t item;
@@ -493,7 +486,7 @@ GLINT_DEVICE void copy_keys(const struct glint_decode_params *p, struct copier &
 {
     if (c.at.step >= c.at.end && find_step(p, c.at))
         begin_copies_of_item(p, c);
-    c.valid = c.at.step < c.at.end ? c.at.own.keys - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS) : -TILE_N;
+    c.valid = c.at.step < c.at.end ? c.at.own.seqlen_k - c.at.step * TILE_N - (int32_t)(thread_index() / PAGE_CHUNKS) : -TILE_N;
     if (c.at.step < c.at.end) {
         copy_part_of_tile(p, &p->k, c, c.k_from, k_tiles + c.stage);
         if (c.first)
@@ -879,7 +872,7 @@ GLINT_KERNEL(32 * MERGE_WARPS, 1) glint_dec_bf16_d64_causal__sm80_s2_m8n256_merg
     await_predecessors();
 
     const float sink = find_sink(&p, &tile, tile.row0 + first_row + (int32_t)(lane & 1));
-    const struct sequence own = find_sequence(&p, tile.batch);
+    const struct sequence_rows own = find_sequence(&p, tile.batch);
     if (tile.row0 + first_row >= own.rows)
         return;
     const int32_t mine_row = min(own.rows - 1, tile.row0 + first_row + (int32_t)(lane & 1)), next = min(own.rows - 1, tile.row0 + first_row + 1);

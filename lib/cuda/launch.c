@@ -288,10 +288,10 @@ static struct glint_decode_params decode_params(const struct glint_problem *p, c
         .sinks = t->sinks,
         .shape = own->shape,
         .bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT,
-        .window_left = window && p->window_left != GLINT_UNBOUNDED ? (int32_t)p->window_left : INT32_MAX,
-        .window_right = window && p->window_right != GLINT_UNBOUNDED ? (int32_t)p->window_right
-                        : window || p->mask == GLINT_MASK_NONE       ? INT32_MAX
-                                                                     : 0,
+        .window_left = window ? (int32_t)p->window_left : -1,
+        .window_right = window                       ? (int32_t)p->window_right
+                        : p->mask == GLINT_MASK_NONE ? -1
+                                                     : 0,
         .score_ratio = ratio,
         .score_limit = 9.02f / ratio,
         .rows = layout->rows,

@@ -29,7 +29,7 @@ struct glint_decode_params {
     uint32_t *fault;                      /* or NULL: lowered to the first sequence with a length out of bounds */
     const float *sinks;                   /* [heads_q], or NULL: a logit of each head that only the sum of weights has */
     struct glint_gpu_shape shape;         /* mask_offset, mask_first and section are not read */
-    /* Query i sees key j iff i + offset - window_left <= j <= i + offset + window_right, INT32_MAX: unbounded, where offset is the keys of a
+    /* Query i sees key j iff i + offset - window_left <= j <= i + offset + window_right, -1: unbounded, where offset is the keys of a
      * sequence less its queries, or 0. */
     int32_t bottom_right, window_left, window_right;
     float score_ratio, score_limit; /* of a softcap: those of struct glint_forward_params */

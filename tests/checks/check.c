@@ -288,6 +288,40 @@ bool subject_checks_sinks(const struct subject *subject)
     return info->pass != GLINT_BACKWARD || info->head_dim == 64 || info->head_dim % 32 != 0;
 }
 
+/* Rows take problems of the bounds that they have; decode's serve problems of fewer bounds, too. */
+static bool serves(const struct subject *subject, bool left, bool right)
+{
+    const uint32_t all = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND, has = subject->info.features & all;
+    const uint32_t wanted = left ? all : right ? GLINT_FEATURE_RIGHT_BOUND : 0;
+    return has == wanted || (subject->info.queries_up_to > 0 && (has & wanted) == wanted);
+}
+
+bool subject_band(const struct subject *subject, int which, struct shape *shape)
+{
+    static const struct {
+        enum glint_mask mask;
+        int64_t left, right;
+    } bands[] = {
+        {GLINT_MASK_BAND_BOTTOM_RIGHT, GLINT_UNBOUNDED, GLINT_UNBOUNDED},
+        {GLINT_MASK_BAND_TOP_LEFT, GLINT_UNBOUNDED, GLINT_UNBOUNDED},
+        {GLINT_MASK_BAND_BOTTOM_RIGHT, GLINT_UNBOUNDED, 1},
+        {GLINT_MASK_BAND_TOP_LEFT, GLINT_UNBOUNDED, 0},
+        {GLINT_MASK_BAND_BOTTOM_RIGHT, 1, GLINT_UNBOUNDED},
+        {GLINT_MASK_BAND_TOP_LEFT, 0, GLINT_UNBOUNDED},
+        {GLINT_MASK_BAND_BOTTOM_RIGHT, 2, 0},
+        {GLINT_MASK_BAND_TOP_LEFT, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof bands / sizeof bands[0]; i++) {
+        if (!serves(subject, bands[i].left != GLINT_UNBOUNDED, bands[i].right != GLINT_UNBOUNDED) || which-- > 0)
+            continue;
+        shape->mask = bands[i].mask;
+        shape->window_left = bands[i].left;
+        shape->window_right = bands[i].right;
+        return true;
+    }
+    return false;
+}
+
 bool subject_caps(const struct subject *subject)
 {
     return (subject->info.features & GLINT_FEATURE_SOFTCAP) != 0;

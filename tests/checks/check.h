@@ -115,6 +115,10 @@ bool subject_checks_sinks(const struct subject *subject);
 bool subject_reads_lengths(struct subject *subject, int64_t page_rows);
 bool subject_caps(const struct subject *subject);
 
+/* Bands of both alignments whose sides are unbounded or narrow: sets mask and window of the `which`th that the row serves; false: it serves no
+ * more. Beside more queries than keys their diagonal begins before the first key. */
+bool subject_band(const struct subject *subject, int which, struct shape *shape);
+
 /* Runs one check. True when it passed; otherwise message holds a few lines that say why and how to run it again. A check that compared
  * nothing fails. */
 bool check_run(const struct check_list *list, const struct check *check, char *message, size_t message_bytes);

@@ -482,6 +482,19 @@ static void add_window_shapes(struct check_list *list, const struct subject *sub
         checks_add(list, accuracy, &ahead, "accuracy/window_right_only");
 }
 
+/* More queries than keys, by two and more, under bands of every kind: with the bottom right alignment the first queries are far before key 0. */
+static void add_few_keys(struct check_list *list, const struct subject *subject)
+{
+    static const int64_t shapes[][2] = {{3, 1}, {4, 2}, {8, 3}};
+    struct shape s = {.batch = 1, .heads_q = 2, .heads_kv = 1};
+    for (int which = 0; subject_band(subject, which, &s); which++)
+        for (int i = which % 2; i < 3; i += 2) {
+            s.seqlen_q = shapes[i][0];
+            s.seqlen_k = shapes[i][1];
+            checks_add(list, accuracy, &s, "accuracy/few_keys_q%lld_k%lld_%d", (long long)s.seqlen_q, (long long)s.seqlen_k, which);
+        }
+}
+
 /* A cap on the scores, sinks, and both: with scores far below the cap, about it and far above it; with rows that see nothing. */
 static void add_score_shapes(struct check_list *list, const struct subject *subject)
 {
@@ -616,6 +629,7 @@ void gradient_checks(struct check_list *list, const struct subject *subject)
     add_feature_shapes(list, subject);
     add_causal_shapes(list, subject);
     add_window_shapes(list, subject);
+    add_few_keys(list, subject);
     add_score_shapes(list, subject);
     add_exp(list, subject);
     add_derivatives(list, subject);

@@ -258,6 +258,14 @@ static void lengths(struct subject *subject, const struct shape *shape)
     check_sets(subject, shape, sets, 3);
 }
 
+/* More queries than keys, by two and more; one key. */
+static const struct lengths of_few_keys = {{3, 4, 8, 1, 2}, {1, 2, 3, 1, 5}, false, GLINT_NO_FAULT};
+
+static void few_keys(struct subject *subject, const struct shape *shape)
+{
+    check_sets(subject, shape, &of_few_keys, 1);
+}
+
 /* As many heads as a section of Hopper's tiles has at least: the tiles of a sequence without so many queries are passed over at once. */
 static void many_heads(struct subject *subject, const struct shape *shape)
 {
@@ -370,15 +378,9 @@ static void same_outputs(const struct experiment *e, unsigned char *const linear
  * with scales a row in most sets, which lie in pages too. With detail ALONE of the first sequence by itself. */
 enum { ALONE = 2 };
 
-static void pages(struct subject *subject, const struct shape *shape)
+static void check_pages(struct subject *subject, const struct shape *shape, const struct lengths *sets, int count)
 {
-    const int64_t m = shape->seqlen_q, n = shape->seqlen_k, tile = subject->info.tile_n;
-    const struct lengths sets[] = {
-        {{m, 1, m - 9, 0, 3}, {n, n - 3, tile, 5, 0}, false, GLINT_NO_FAULT},
-        {{0}, {tile + 1, n, 1, 2 * tile, n}, true, GLINT_NO_FAULT},
-        {{2, m, 0, m, m - 1}, {tile - 1, n - 1, n, 2 * tile, INT32_MAX}, false, 4},
-        {{0}, {n - 5, tile + 17, n, 2 * tile, 3}, true, GLINT_NO_FAULT},
-    };
+    const int64_t n = shape->seqlen_k;
     static const int64_t page_rows[] = {16, 256, 32, 64};
     static const uint32_t kinds[2][4] = {{GLINT_SCALES_ROW, GLINT_SCALES_ROW, GLINT_SCALES_HEAD, GLINT_SCALES_ROW},
                                          {GLINT_SCALES_ROW, GLINT_SCALES_TENSOR, GLINT_SCALES_ROW, GLINT_SCALES_HEAD}};
@@ -396,7 +398,7 @@ static void pages(struct subject *subject, const struct shape *shape)
     for (enum tensor t = Q; t <= LSE; t++)
         device[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
     make_scales(e, scales);
-    for (int set = 0; set < 4; set++) {
+    for (int set = 0; set < count; set++) {
         const struct lengths *l = &sets[set];
         struct glint_tensors tensors = tensors_of_set(e, device, l, seqlens_q, seqlens_k);
         struct glint_problem of_set = linear_problem;
@@ -460,6 +462,23 @@ static void pages(struct subject *subject, const struct shape *shape)
         expect_fault(e, fault, p.first_bad, "after a page of which that sequence has the first one outside of the pool");
     }
     check_device_release_all();
+}
+
+static void pages(struct subject *subject, const struct shape *shape)
+{
+    const int64_t m = shape->seqlen_q, n = shape->seqlen_k, tile = subject->info.tile_n;
+    const struct lengths sets[] = {
+        {{m, 1, m - 9, 0, 3}, {n, n - 3, tile, 5, 0}, false, GLINT_NO_FAULT},
+        {{0}, {tile + 1, n, 1, 2 * tile, n}, true, GLINT_NO_FAULT},
+        {{2, m, 0, m, m - 1}, {tile - 1, n - 1, n, 2 * tile, INT32_MAX}, false, 4},
+        {{0}, {n - 5, tile + 17, n, 2 * tile, 3}, true, GLINT_NO_FAULT},
+    };
+    check_pages(subject, shape, sets, 4);
+}
+
+static void few_keys_in_pages(struct subject *subject, const struct shape *shape)
+{
+    check_pages(subject, shape, &of_few_keys, 1);
 }
 
 /* O = 0 and LSE = -inf in all rows. */
@@ -572,6 +591,12 @@ void lengths_checks(struct check_list *list, struct subject *subject)
         few.seqlen_k = 5 * n + 9;
         few.detail = ALONE;
         checks_add(list, pages, &few, "pages/shared_keys");
+    }
+    struct shape of_few = {.batch = BATCH, .heads_q = 2, .heads_kv = 1, .seqlen_q = 8, .seqlen_k = 16, .softcap = shape.softcap};
+    for (int which = 0; subject_band(subject, which, &of_few); which += 3) {
+        checks_add(list, few_keys, &of_few, "lengths/few_keys_%d", which);
+        if (subject_reads_lengths(subject, 16))
+            checks_add(list, few_keys_in_pages, &of_few, "pages/few_keys_%d", which);
     }
     if (strcmp(subject->info.family, "sm90a") == 0 && masked) {
         shape.heads_q = 16;

@@ -593,6 +593,20 @@ static void shared_keys(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
+/* More queries than keys, by two and more; one key. */
+static void few_keys(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_of(subject, shape);
+    struct batch b = {.count = FEW, .bound = {8, 16}, .page_rows = page_rows_of(shape)};
+    const struct memory memory = prepare(e, &b);
+    set_first(&b.side[0], (const int64_t[]){0, 3, 7, 15, 16, 18, 18}, FEW);
+    set_first(&b.side[1], (const int64_t[]){0, 1, 3, 6, 7, 12, 12}, FEW);
+    memcpy(b.side[1].used, (const int32_t[]){1, 2, 3, 1, 5, 0}, sizeof(int32_t[FEW]));
+    b.side[0].all = true;
+    run_batch(e, &memory, &b, 1, false);
+    check_device_release_all();
+}
+
 /* A padded batch, in the backward pass: lengths of several kinds, and the bound for all queries; then lengths that are none. */
 static void padded(struct subject *subject, const struct shape *shape)
 {
@@ -718,6 +732,10 @@ void ragged_checks(struct check_list *list, struct subject *subject)
     shape.detail = PAGES;
     if (paged)
         checks_add(list, few, &shape, "ragged_pages/%s", masked ? "bottom_right" : "full");
+    struct shape of_few = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 18, .seqlen_k = 12, .softcap = shape.softcap};
+    for (int which = 0; subject_band(subject, which, &of_few); which += 3)
+        for (of_few.detail = LINEAR; of_few.detail <= (paged ? PAGES : LINEAR); of_few.detail += PAGES)
+            checks_add(list, few_keys, &of_few, "%s/few_keys_%d", of_few.detail == PAGES ? "ragged_pages" : "ragged", which);
     shape.detail = LINEAR;
     if (masked) {
         shape.mask = band ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_CAUSAL_TOP_LEFT;

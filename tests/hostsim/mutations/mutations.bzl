@@ -1149,7 +1149,7 @@ _DECODE = [
         "dec_pages",
         "dec_page_of_a_key_past_the_end",
         "a table is read at keys after a sequence's last one",
-        "(min(key, c.at.own.keys - 1) >> p->page_shift)",
+        "(min(key, c.at.own.seqlen_k - 1) >> p->page_shift)",
         "(key >> p->page_shift)",
         ["uninitialised", "bounds"],
         cases = ["pages/*"],
@@ -1303,7 +1303,7 @@ _DECODE = [
         "dec_narrow",
         "dec_scales_past_the_end",
         "scales of keys that are not there are read",
-        "from + key * (int64_t)scales->row, key < c.at.own.keys);",
+        "from + key * (int64_t)scales->row, key < c.at.own.seqlen_k);",
         "from + key * (int64_t)scales->row, true);",
         ["bounds", "uninitialised"],
         cases = ["accuracy/scales_row_q1"],
@@ -1374,6 +1374,15 @@ _DECODE = [
         ["race", "uninitialised"],
         cases = ["pages/*"],
         count = 2,  # and of ragged sequences
+    ),
+    _fault(
+        "dec",
+        "no_bound_is_a_large_number",
+        "a window without a left side has one of 2^31 - 1 keys, which overflows where the diagonal begins before the first key",
+        "own.left = p.window_left < 0 ? -own.seqlen_q : max(offset - p.window_left, -own.seqlen_q);",
+        "own.left = p.window_left < 0 ? (int32_t)((uint32_t)offset - 0x7fffffffu) : max(offset - p.window_left, -own.seqlen_q);",
+        _ANSWER,
+        cases = ["accuracy/few_keys_*"],
     ),
 ]
 
