@@ -2,24 +2,10 @@
 #include "lib/backend.h"
 #include "lib/check.h"
 
-/* A tensor of the call: what it covers in memory. */
-struct region {
-    const char *name;
-    uintptr_t begin, end; /* bytes; begin == end when it has no element */
-    int64_t extent[3];
-    struct glint_strides strides;
-    int64_t element; /* bytes */
-    int use;
-};
-
-static bool ranges_meet(const struct region *a, const struct region *b)
-{
-    return a->begin < b->end && b->begin < a->end;
-}
-
 /* Do two tensors laid out with the same strides, largest first, share an element? Then
  *   offset = sum of digit_i * stride_i + e   with |e| < head_dim and -extent_a[i] < digit_i < extent_b[i].
- * Each stride steps over all that is inside it, so a digit can only be the floor of its quotient or one more: 2^3 candidates. */
+ * Each stride steps over all that is inside it, so a digit can only be the floor of its quotient or one more: 2^3
+ * candidates. */
 static bool elements_meet(int64_t offset, int64_t head_dim, const int64_t *stride, const int64_t *extent_a, const int64_t *extent_b,
                           int dims)
 {
@@ -39,12 +25,12 @@ static bool elements_meet(int64_t offset, int64_t head_dim, const int64_t *strid
     return false;
 }
 
-/* Interleaved tensors, such as dQ, dK and dV in one fused buffer, have meeting ranges and no common element. They are told apart when
- * they share their strides; with different strides meeting ranges count as overlap. */
-static bool share_elements(const struct region *a, const struct region *b, int64_t head_dim)
+/* Interleaved tensors, such as dQ, dK and dV in one fused buffer, have meeting ranges and no common element. They
+ * are told apart when they share their strides; with different strides meeting ranges count as overlap. */
+static bool share_elements(const struct glint_region *a, const struct glint_region *b, int64_t head_dim)
 {
     const int64_t element = a->element;
-    if (!ranges_meet(a, b))
+    if (!glint_regions_meet(a, b))
         return false;
     if (b->element != element)
         return true;
@@ -68,7 +54,7 @@ static bool share_elements(const struct region *a, const struct region *b, int64
         ea[at] = a->extent[i];
         eb[at] = b->extent[i];
     }
-    int64_t inner = head_dim; /* the digits are unique only if each stride steps over what is inside it in both tensors */
+    int64_t inner = head_dim; /* the digits are unique only if each stride steps over what is inside it */
     for (int i = dims - 1; i >= 0; i--) {
         if (stride[i] < inner)
             return true;
@@ -77,85 +63,106 @@ static bool share_elements(const struct region *a, const struct region *b, int64
     const int64_t bytes = b->begin >= a->begin ? (int64_t)(b->begin - a->begin) : -(int64_t)(a->begin - b->begin);
     if (bytes % element != 0)
         return true;
-    /* element x of a is element y of b: x = bytes / element + y, so that the digits of b's offset lie in (-extent_b, extent_a) */
+    /* element x of a is element y of b: x = bytes / element + y, so that the digits of b's offset lie in (-extent_b,
+     * extent_a) */
     return elements_meet(bytes / element, head_dim, stride, eb, ea, dims);
 }
 
-static enum glint_status region_of(const struct glint_tensor_role *role, enum glint_pass pass, const struct glint_plan *plan,
-                                   const struct glint_tensors *tensors, struct region *r, struct glint_fault *fault)
+/* A pointer that the call needs and that is NULL. `owner`: the struct that it is a member of, where the name does
+ * not say it. */
+static enum glint_status refuse_null(struct glint_fault *fault, const char *owner, const char *name)
 {
-    const struct glint_problem *p = &plan->problem;
-    const int64_t element = glint_role_element_bytes(role, p), span = glint_role_span(role, p) * element;
-    const uintptr_t address = (uintptr_t) * (void *const *)(const void *)((const char *)tensors + role->address);
-    const uintptr_t unit = (uintptr_t)glint_role_alignment(role, p, &glint_variants[plan->variant]);
-
-    *r = (struct region){.name = role->name, .strides = *glint_role_strides(role, p), .element = element, .use = role->use[pass]};
-    glint_role_extents(role, p, r->extent);
-    if (span == 0)
-        return GLINT_OK;
-    if (address == 0)
-        return glint_refuse(fault, GLINT_NULL_TENSOR, role->name, NULL, 0, 0);
-    if (address % unit != 0)
-        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, role->name, NULL, (int64_t)(address % unit), (int64_t)unit);
-    if (address + (uintptr_t)span < address)
-        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, role->name, NULL, 0, INT64_MAX);
-    r->begin = address;
-    r->end = address + (uintptr_t)span;
-    return GLINT_OK;
+    const enum glint_status status = glint_refuse(fault, GLINT_REASON_NULL_TENSOR, name, NULL, 0, 0);
+    fault->place = owner;
+    return status;
 }
 
-static enum glint_status region_of_lse(enum glint_pass pass, const struct glint_plan *plan, const struct glint_tensors *tensors,
-                                       struct region *r, struct glint_fault *fault)
+/* Puts a tensor of `bytes` bytes where it is; without any it is nowhere. `unit`: bytes of which the address is a
+ * multiple. */
+static enum glint_status place(struct glint_region *r, const char *owner, const void *tensor, uint64_t bytes, int64_t unit,
+                               struct glint_fault *fault)
 {
-    const struct glint_problem *p = &plan->problem;
-    const uintptr_t address = (uintptr_t)tensors->lse,
-                    rows = (uintptr_t)(p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q),
-                    bytes = rows * (uintptr_t)p->heads_q * 4;
-    *r = (struct region){.name = "lse", .use = pass == GLINT_FORWARD ? GLINT_ROLE_WRITTEN : GLINT_ROLE_READ};
+    const uintptr_t address = (uintptr_t)tensor;
+    const int64_t past = (int64_t)(address % (uintptr_t)unit);
     if (bytes == 0)
         return GLINT_OK;
     if (address == 0)
-        return glint_refuse(fault, GLINT_NULL_TENSOR, "lse", NULL, 0, 0);
-    if (address % sizeof(float) != 0)
-        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, "lse", NULL, (int64_t)(address % sizeof(float)), sizeof(float));
-    if (address + bytes < address)
-        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "lse", NULL, 0, INT64_MAX);
+        return refuse_null(fault, owner, r->name);
+    if (past != 0)
+        return glint_refuse(fault, GLINT_REASON_ADDRESS, r->name, NULL, past, unit);
+    if (address + (uintptr_t)bytes < address)
+        return glint_refuse(fault, GLINT_REASON_SIZE, r->name, NULL, 0, INT64_MAX);
     r->begin = address;
-    r->end = address + bytes;
+    r->end = address + (uintptr_t)bytes;
     return GLINT_OK;
 }
 
-static enum glint_status check_overlap(const struct region *r, int count, const struct region *lse, const struct region *workspace,
-                                       const struct glint_problem *p, struct glint_fault *fault)
+/* Of an output: do its strides step over all that is inside them? */
+static enum glint_status check_steps(const struct glint_region *r, const char *strides_name, struct glint_fault *fault)
+{
+    const int64_t stride[3] = {r->strides.batch, r->strides.head, r->strides.row};
+    const int at = glint_overlapping_dimension(r->extent, &r->strides, r->row);
+    return at < 0 ? GLINT_OK
+                  : glint_refuse(fault, GLINT_REASON_STRIDE_OVERLAP, strides_name, glint_dimension[at], stride[at], r->row);
+}
+
+enum glint_status glint_place_rows(struct glint_region *r, const char *strides_name, const void *address, int64_t unit,
+                                   struct glint_fault *fault)
+{
+    const int64_t stride[3] = {r->strides.batch, r->strides.head, r->strides.row}, step = unit / r->element;
+    int64_t span;
+    for (int i = 0; i < 3; i++)
+        if (stride[i] < 0)
+            return glint_refuse(fault, GLINT_REASON_STRIDE_NEGATIVE, strides_name, glint_dimension[i], stride[i], 0);
+        else if (r->extent[i] > 1 && stride[i] % step != 0)
+            return glint_refuse(fault, GLINT_REASON_STRIDE_ON_DEVICE, strides_name, glint_dimension[i], stride[i], step);
+    if (!glint_span_of(r->extent, &r->strides, r->row, r->element, &span))
+        return glint_refuse(fault, GLINT_REASON_SIZE, r->name, NULL, 0, INT64_MAX);
+    const enum glint_status status = r->use == GLINT_ROLE_WRITTEN && span > 0 ? check_steps(r, strides_name, fault) : GLINT_OK;
+    return status == GLINT_OK ? place(r, "", address, (uint64_t)(span * r->element), unit, fault) : status;
+}
+
+/* A tensor of the plan, whose strides the plan has checked. */
+static enum glint_status region_of(const struct glint_tensor_role *role, enum glint_pass pass, const struct glint_plan *plan,
+                                   const struct glint_tensors *tensors, struct glint_region *r, struct glint_fault *fault)
+{
+    const struct glint_problem *p = &plan->problem;
+    const int64_t element = glint_role_element_bytes(role, p);
+    const void *address = *(void *const *)(const void *)((const char *)tensors + role->address);
+    *r = (struct glint_region){.name = role->name,
+                               .strides = *glint_role_strides(role, p),
+                               .row = p->head_dim,
+                               .element = element,
+                               .use = role->use[pass]};
+    glint_role_extents(role, p, r->extent);
+    return place(r, "tensors.", address, (uint64_t)(glint_role_span(role, p) * element),
+                 glint_role_alignment(role, p, &glint_variants[plan->variant]), fault);
+}
+
+static enum glint_status region_of_lse(enum glint_pass pass, const struct glint_plan *plan, const struct glint_tensors *tensors,
+                                       struct glint_region *r, struct glint_fault *fault)
+{
+    const struct glint_problem *p = &plan->problem;
+    const int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q;
+    *r = (struct glint_region){.name = "lse", .use = pass == GLINT_FORWARD ? GLINT_ROLE_WRITTEN : GLINT_ROLE_READ};
+    return place(r, "tensors.", tensors->lse, (uint64_t)rows * (uint64_t)p->heads_q * sizeof(float), sizeof(float), fault);
+}
+
+static enum glint_status check_overlap(const struct glint_region *r, int count, const struct glint_region *lse,
+                                       const struct glint_region *workspace, const struct glint_problem *p,
+                                       struct glint_fault *fault)
 {
     for (int i = 0; i < count; i++) {
-        if (ranges_meet(&r[i], workspace))
-            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, "workspace", 0, 0);
-        if ((r[i].use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && ranges_meet(&r[i], lse))
-            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, "lse", 0, 0);
+        if (glint_regions_meet(&r[i], workspace))
+            return glint_refuse(fault, GLINT_REASON_OVERLAP, r[i].name, "workspace", 0, 0);
+        if ((r[i].use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && glint_regions_meet(&r[i], lse))
+            return glint_refuse(fault, GLINT_REASON_OVERLAP, r[i].name, "lse", 0, 0);
         for (int j = 0; j < i; j++)
             if ((r[i].use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) && share_elements(&r[i], &r[j], p->head_dim))
-                return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, r[j].name, 0, 0);
+                return glint_refuse(fault, GLINT_REASON_OVERLAP, r[i].name, r[j].name, 0, 0);
     }
-    if (ranges_meet(lse, workspace))
-        return glint_refuse(fault, GLINT_TENSOR_OVERLAP, "lse", "workspace", 0, 0);
-    return GLINT_OK;
-}
-
-/* A word array of the call: its region, of no bytes when it is NULL. */
-static enum glint_status region_of_words(const char *name, const void *address, int64_t count, int use, struct region *r,
-                                         struct glint_fault *fault)
-{
-    const uintptr_t begin = (uintptr_t)address, bytes = (uintptr_t)count * 4;
-    *r = (struct region){.name = name, .use = use};
-    if (begin == 0)
-        return GLINT_OK;
-    if (begin % 4 != 0)
-        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, name, NULL, (int64_t)(begin % 4), 4);
-    if (begin + bytes < begin)
-        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, name, NULL, 0, INT64_MAX);
-    r->begin = begin;
-    r->end = begin + bytes;
+    if (glint_regions_meet(lse, workspace))
+        return glint_refuse(fault, GLINT_REASON_OVERLAP, "lse", "workspace", 0, 0);
     return GLINT_OK;
 }
 
@@ -166,60 +173,64 @@ struct word_array {
     int64_t count; /* of words of 4 bytes */
     int use;
     bool wanted;               /* the problem asks for it, and so it must be given */
-    enum glint_status unasked; /* the refusal where it is given and the problem does not ask for its kind; GLINT_OK where it does */
-    const char *asks;          /* the field of the problem that would */
+    enum glint_reason unasked; /* why it is refused where the problem does not ask for its kind; else NONE */
 };
 
-/* Lengths, the page table, the word for a fault, sinks and their gradient, scales: given where they are asked for and only there, aligned, and
- * apart from what is written; address ranges count. `scaled`: what the call does with the scales. */
+/* Lengths, the page table, the word for a fault, sinks and their gradient, scales: given where they are asked for
+ * and only there, aligned, and apart from what is written; address ranges count. `scaled`: what the call does with
+ * the scales. */
 static enum glint_status check_words(const struct glint_problem *p, enum glint_pass pass, const struct glint_tensors *t, int scaled,
-                                     const struct region *r, int count, const struct region *lse, const struct region *workspace,
-                                     struct glint_fault *fault)
+                                     const struct glint_region *r, int count, const struct glint_region *lse,
+                                     const struct glint_region *workspace, struct glint_fault *fault)
 {
-    const bool lengths = p->lengths != GLINT_LENGTHS_HOST, sinks = p->sinks != 0;
-    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED, ragged_keys = ragged && p->page_rows == 0;
-    const enum glint_status no_lengths = lengths ? GLINT_OK : GLINT_BAD_LENGTHS, no_sinks = sinks ? GLINT_OK : GLINT_BAD_SINKS;
-    const enum glint_status no_scales = p->kv_scales != GLINT_SCALES_NONE ? GLINT_OK : GLINT_BAD_SCALES;
+    const bool lengths = p->lengths != GLINT_LENGTHS_HOST, sinks = p->sinks != 0, pages = p->page_rows > 0;
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED, ragged_keys = ragged && !pages;
     const int64_t scales = glint_scales_of(p);
+    const enum glint_reason no_lengths = lengths ? GLINT_REASON_NONE : GLINT_REASON_LENGTHS_GIVEN;
+    const enum glint_reason not_ragged = ragged ? GLINT_REASON_NONE : GLINT_REASON_FIRST_GIVEN;
+    const enum glint_reason no_first_k = ragged && pages ? GLINT_REASON_FIRST_GIVEN_IN_PAGES : not_ragged;
+    const enum glint_reason no_pages = pages ? GLINT_REASON_NONE : GLINT_REASON_TABLE_GIVEN;
+    const enum glint_reason no_sinks = sinks ? GLINT_REASON_NONE : GLINT_REASON_SINKS_GIVEN;
+    const enum glint_reason no_scales = p->kv_scales != GLINT_SCALES_NONE ? GLINT_REASON_NONE : GLINT_REASON_SCALES_GIVEN;
+    const float *const dsinks = pass == GLINT_BACKWARD ? t->dsinks : NULL;
     const struct word_array arrays[] = {
-        {"first_q", t->first_q, p->batch + 1, GLINT_ROLE_READ, ragged, ragged ? GLINT_OK : GLINT_BAD_RAGGED, "lengths"},
-        {"first_k", t->first_k, p->batch + 1, GLINT_ROLE_READ, ragged_keys, ragged_keys ? GLINT_OK : GLINT_BAD_RAGGED,
-         ragged ? "page_rows" : "lengths"},
-        {"seqlens_q", t->seqlens_q, p->batch, GLINT_ROLE_READ, false, no_lengths, "lengths"},
-        {"seqlens_k", t->seqlens_k, p->batch, GLINT_ROLE_READ, lengths && !ragged_keys, no_lengths, "lengths"},
-        {"page_table", t->page_table, p->batch * p->pages_per_sequence, GLINT_ROLE_READ, p->page_rows > 0,
-         p->page_rows > 0 ? GLINT_OK : GLINT_BAD_PAGES, NULL},
-        {"fault", t->fault, 1, GLINT_ROLE_WRITTEN, false, no_lengths, "lengths"},
-        {"sinks", t->sinks, p->heads_q, GLINT_ROLE_READ, sinks, no_sinks, "sinks"},
-        {"dsinks", pass == GLINT_BACKWARD ? t->dsinks : NULL, p->heads_q, GLINT_ROLE_WRITTEN, sinks && pass == GLINT_BACKWARD,
-         no_sinks, "sinks"},
-        {"k_scale", t->k_scale, scales, scaled, scales > 0, no_scales, "kv_scales"},
-        {"v_scale", t->v_scale, scales, scaled, scales > 0, no_scales, "kv_scales"},
+        {"first_q", t->first_q, p->batch + 1, GLINT_ROLE_READ, ragged, not_ragged},
+        {"first_k", t->first_k, p->batch + 1, GLINT_ROLE_READ, ragged_keys, no_first_k},
+        {"seqlens_q", t->seqlens_q, p->batch, GLINT_ROLE_READ, false, no_lengths},
+        {"seqlens_k", t->seqlens_k, p->batch, GLINT_ROLE_READ, lengths && !ragged_keys, no_lengths},
+        {"page_table", t->page_table, p->batch * p->pages_per_sequence, GLINT_ROLE_READ, pages, no_pages},
+        {"fault", t->fault, 1, GLINT_ROLE_WRITTEN, false, no_lengths},
+        {"sinks", t->sinks, p->heads_q, GLINT_ROLE_READ, sinks, no_sinks},
+        {"dsinks", dsinks, p->heads_q, GLINT_ROLE_WRITTEN, sinks && pass == GLINT_BACKWARD, no_sinks},
+        {"k_scale", t->k_scale, scales, scaled, scales > 0, no_scales},
+        {"v_scale", t->v_scale, scales, scaled, scales > 0, no_scales},
     };
     enum { ARRAYS = sizeof arrays / sizeof arrays[0] };
-    struct region words[ARRAYS];
+    struct glint_region words[ARRAYS];
     for (int i = 0; i < ARRAYS; i++) {
         const struct word_array *a = &arrays[i];
         if (a->wanted && a->address == NULL)
-            return glint_refuse(fault, GLINT_NULL_TENSOR, a->name, NULL, 0, 0);
-        if (a->unasked != GLINT_OK && a->address != NULL)
-            return glint_refuse(fault, a->unasked, a->name, a->asks, 0, 0);
-        const enum glint_status status = region_of_words(a->name, a->address, a->count, a->use, &words[i], fault);
+            return refuse_null(fault, "tensors.", a->name);
+        if (a->unasked != GLINT_REASON_NONE && a->address != NULL)
+            return glint_refuse(fault, a->unasked, a->name, NULL, 0, 0);
+        words[i] = (struct glint_region){.name = a->name, .use = a->use};
+        const enum glint_status status =
+            place(&words[i], "tensors.", a->address, a->address ? (uint64_t)a->count * 4 : 0, 4, fault);
         if (status != GLINT_OK)
             return status;
     }
     for (int i = 0; i < ARRAYS; i++) {
-        const struct region *w = &words[i];
-        if (ranges_meet(w, workspace))
-            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, w->name, "workspace", 0, 0);
-        if ((w->use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && ranges_meet(w, lse))
-            return glint_refuse(fault, GLINT_TENSOR_OVERLAP, w->name, "lse", 0, 0);
+        const struct glint_region *w = &words[i];
+        if (glint_regions_meet(w, workspace))
+            return glint_refuse(fault, GLINT_REASON_OVERLAP, w->name, "workspace", 0, 0);
+        if ((w->use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && glint_regions_meet(w, lse))
+            return glint_refuse(fault, GLINT_REASON_OVERLAP, w->name, "lse", 0, 0);
         for (int j = 0; j < count; j++)
-            if ((w->use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) && ranges_meet(w, &r[j]))
-                return glint_refuse(fault, GLINT_TENSOR_OVERLAP, w->name, r[j].name, 0, 0);
+            if ((w->use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) && glint_regions_meet(w, &r[j]))
+                return glint_refuse(fault, GLINT_REASON_OVERLAP, w->name, r[j].name, 0, 0);
         for (int j = 0; j < i; j++)
-            if ((w->use == GLINT_ROLE_WRITTEN || words[j].use == GLINT_ROLE_WRITTEN) && ranges_meet(w, &words[j]))
-                return glint_refuse(fault, GLINT_TENSOR_OVERLAP, w->name, words[j].name, 0, 0);
+            if ((w->use == GLINT_ROLE_WRITTEN || words[j].use == GLINT_ROLE_WRITTEN) && glint_regions_meet(w, &words[j]))
+                return glint_refuse(fault, GLINT_REASON_OVERLAP, w->name, words[j].name, 0, 0);
     }
     return GLINT_OK;
 }
@@ -229,13 +240,13 @@ enum glint_status glint_check_plan(const struct glint_plan *plan, enum glint_pas
     /* The sum comes first: until it holds, nothing in the plan may be followed. */
     if (plan->struct_size != sizeof *plan || plan->internal[GLINT_PLAN_SUM_WORD] != glint_plan_sum(plan) || !plan->context ||
         plan->variant >= glint_variants_count)
-        return glint_refuse(fault, GLINT_BAD_PLAN, "plan", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_REASON_PLAN, "plan", NULL, 0, 0);
     if (plan->context->magic != GLINT_CONTEXT_OPEN)
-        return glint_refuse(fault, GLINT_CONTEXT_CLOSED, "context", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_REASON_CONTEXT_CLOSED, "context", NULL, 0, 0);
     if (plan->internal[GLINT_PLAN_CONTEXT_WORD] != plan->context->fingerprint)
-        return glint_refuse(fault, GLINT_BAD_PLAN, "plan", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_REASON_PLAN, "plan", NULL, 0, 0);
     if (plan->pass != (uint32_t)pass)
-        return glint_refuse(fault, GLINT_WRONG_PASS, "plan", NULL, plan->pass, (int64_t)pass);
+        return glint_refuse(fault, GLINT_REASON_WRONG_PASS, "plan", NULL, plan->pass, (int64_t)pass);
     return GLINT_OK;
 }
 
@@ -243,26 +254,27 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
                                    const void *workspace, size_t workspace_bytes, const void *stream, struct glint_fault *fault)
 {
     if (!plan)
-        return glint_refuse(fault, GLINT_NULL_ARGUMENT, "plan", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_REASON_NULL_ARGUMENT, "plan", NULL, 0, 0);
     if (!tensors)
-        return glint_refuse(fault, GLINT_NULL_ARGUMENT, "tensors", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_REASON_NULL_ARGUMENT, "tensors", NULL, 0, 0);
     enum glint_status status = glint_check_plan(plan, pass, fault);
     if (status != GLINT_OK)
         return status;
     if (tensors->struct_size != sizeof *tensors)
-        return glint_refuse(fault, GLINT_STRUCT_SIZE, "tensors.struct_size", NULL, tensors->struct_size, (int64_t)sizeof *tensors);
+        return glint_refuse(fault, GLINT_REASON_STRUCT_SIZE, "tensors.struct_size", NULL, tensors->struct_size,
+                            (int64_t)sizeof *tensors);
     if (tensors->reserved != 0)
-        return glint_refuse(fault, GLINT_BAD_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
+        return glint_refuse(fault, GLINT_REASON_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
     if (plan->context->backend->device == GLINT_DEVICE_CPU && stream)
-        return glint_refuse(fault, GLINT_BAD_STREAM, "stream", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_REASON_STREAM, "stream", NULL, 0, 0);
     if (workspace_bytes < plan->workspace_bytes || (!workspace && plan->workspace_bytes > 0))
-        return glint_refuse(fault, GLINT_WORKSPACE_TOO_SMALL, "workspace", NULL, workspace ? (int64_t)workspace_bytes : 0,
+        return glint_refuse(fault, GLINT_REASON_WORKSPACE, "workspace", NULL, workspace ? (int64_t)workspace_bytes : 0,
                             (int64_t)plan->workspace_bytes);
     if ((uintptr_t)workspace % GLINT_WORKSPACE_ALIGNMENT != 0)
-        return glint_refuse(fault, GLINT_WORKSPACE_MISALIGNED, "workspace", NULL,
+        return glint_refuse(fault, GLINT_REASON_WORKSPACE_ADDRESS, "workspace", NULL,
                             (int64_t)((uintptr_t)workspace % GLINT_WORKSPACE_ALIGNMENT), GLINT_WORKSPACE_ALIGNMENT);
 
-    struct region regions[GLINT_ROLES], lse, work = {.name = "workspace"};
+    struct glint_region regions[GLINT_ROLES], lse, work = {.name = "workspace"};
     int count = 0;
     for (int i = 0; i < GLINT_ROLES; i++) {
         if (glint_roles[i].use[pass] == GLINT_ROLE_UNUSED)
@@ -283,86 +295,63 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
 
 /* New rows of K or V. */
 static enum glint_status region_of_new(const char *name, const char *strides_name, const void *rows, const struct glint_strides *s,
-                                       const struct glint_append *append, const struct glint_plan *plan, struct region *r,
+                                       const struct glint_append *append, const struct glint_plan *plan, struct glint_region *r,
                                        struct glint_fault *fault)
 {
-    static const char *const dimension[3] = {"batch", "head", "row"};
     const struct glint_problem *const p = &plan->problem;
-    const int64_t stride[3] = {s->batch, s->head, s->row}, element = glint_dtype_bytes(append->dtype);
-    const int64_t asked = plan->context->backend->row_bytes, unit = asked > element ? asked : element;
-    const uintptr_t address = (uintptr_t)rows;
-    int64_t span;
-    *r = (struct region){.name = name, .extent = {p->batch, p->heads_kv, p->seqlen_q}, .strides = *s, .use = GLINT_ROLE_READ};
-    if (p->lengths == GLINT_LENGTHS_RAGGED)
-        r->extent[0] = 1, r->extent[2] = p->rows_q;
-    for (int i = 0; i < 3; i++)
-        if (stride[i] < 0)
-            return glint_refuse(fault, GLINT_BAD_STRIDE, strides_name, dimension[i], stride[i], 0);
-        else if (r->extent[i] > 1 && stride[i] % (unit / element) != 0) {
-            glint_refuse(fault, GLINT_STRIDE_MISALIGNED, strides_name, dimension[i], stride[i], unit / element);
-            fault->variant = plan->variant;
-            return GLINT_STRIDE_MISALIGNED;
-        }
-    if (!glint_span_of(r->extent, s, p->head_dim, element, &span))
-        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, name, NULL, 0, INT64_MAX);
-    if (span == 0)
-        return GLINT_OK;
-    if (address == 0)
-        return glint_refuse(fault, GLINT_NULL_TENSOR, name, NULL, 0, 0);
-    if (address % (uintptr_t)unit != 0)
-        return glint_refuse(fault, GLINT_TENSOR_MISALIGNED, name, NULL, (int64_t)(address % (uintptr_t)unit), unit);
-    r->begin = address;
-    r->end = address + (uintptr_t)(span * element);
-    return r->end < r->begin ? glint_refuse(fault, GLINT_SIZE_OVERFLOW, name, NULL, 0, INT64_MAX) : GLINT_OK;
+    const int64_t element = glint_dtype_bytes(append->dtype), asked = plan->context->backend->row_bytes;
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    *r = (struct glint_region){.name = name,
+                               .extent = {ragged ? 1 : p->batch, p->heads_kv, ragged ? p->rows_q : p->seqlen_q},
+                               .strides = *s,
+                               .row = p->head_dim,
+                               .element = element,
+                               .use = GLINT_ROLE_READ};
+    return glint_place_rows(r, strides_name, rows, asked > element ? asked : element, fault);
 }
 
 /* K or V of the cache, which is written. */
 static enum glint_status region_of_cache(const struct glint_tensor_role *role, const struct glint_plan *plan,
-                                         const struct glint_tensors *tensors, struct region *r, struct glint_fault *fault)
+                                         const struct glint_tensors *tensors, struct glint_region *r, struct glint_fault *fault)
 {
-    static const char *const dimension[3] = {"batch", "head", "row"};
     const enum glint_status status = region_of(role, GLINT_FORWARD, plan, tensors, r, fault);
-    const int64_t stride[3] = {r->strides.batch, r->strides.head, r->strides.row};
-    if (status != GLINT_OK)
-        return status;
     r->use = GLINT_ROLE_WRITTEN;
-    const int at = r->begin != r->end ? glint_overlapping_dimension(r->extent, &r->strides, plan->problem.head_dim) : -1;
-    if (at >= 0)
-        return glint_refuse(fault, GLINT_BAD_STRIDE, role->name, dimension[at], stride[at], plan->problem.head_dim);
-    return GLINT_OK;
+    return status == GLINT_OK && r->begin != r->end ? check_steps(r, role->name, fault) : status;
 }
 
 enum glint_status glint_check_append(const struct glint_plan *plan, const struct glint_append *append,
                                      const struct glint_tensors *tensors, const void *stream, struct glint_fault *fault)
 {
     enum { K, V, NEW_K, NEW_V, REGIONS };
-    struct region r[REGIONS], none = {0};
+    struct glint_region r[REGIONS], none = {0};
     if (!plan || !append || !tensors)
-        return glint_refuse(fault, GLINT_NULL_ARGUMENT, !plan ? "plan" : !append ? "append" : "tensors", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_REASON_NULL_ARGUMENT, !plan ? "plan" : !append ? "append" : "tensors", NULL, 0, 0);
     enum glint_status status = glint_check_plan(plan, GLINT_FORWARD, fault);
     if (status != GLINT_OK)
         return status;
     const struct glint_problem *p = &plan->problem;
     if (append->struct_size != sizeof *append)
-        return glint_refuse(fault, GLINT_STRUCT_SIZE, "append.struct_size", NULL, append->struct_size, (int64_t)sizeof *append);
+        return glint_refuse(fault, GLINT_REASON_STRUCT_SIZE, "append.struct_size", NULL, append->struct_size,
+                            (int64_t)sizeof *append);
     if (tensors->struct_size != sizeof *tensors)
-        return glint_refuse(fault, GLINT_STRUCT_SIZE, "tensors.struct_size", NULL, tensors->struct_size, (int64_t)sizeof *tensors);
+        return glint_refuse(fault, GLINT_REASON_STRUCT_SIZE, "tensors.struct_size", NULL, tensors->struct_size,
+                            (int64_t)sizeof *tensors);
     if (append->reserved[0] != 0 || append->reserved[1] != 0)
-        return glint_refuse(fault, GLINT_BAD_RESERVED, "append.reserved", NULL, (int64_t)append->reserved[append->reserved[0] == 0],
-                            0);
+        return glint_refuse(fault, GLINT_REASON_RESERVED, "append.reserved", NULL,
+                            (int64_t)append->reserved[append->reserved[0] == 0], 0);
     if (tensors->reserved != 0)
-        return glint_refuse(fault, GLINT_BAD_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
+        return glint_refuse(fault, GLINT_REASON_RESERVED, "tensors.reserved", NULL, tensors->reserved, 0);
     if (p->kv_dtype == GLINT_I8 && p->kv_scales != GLINT_SCALES_ROW)
-        return glint_refuse(fault, GLINT_BAD_APPEND, "kv_scales", NULL, p->kv_scales, GLINT_SCALES_ROW);
+        return glint_refuse(fault, GLINT_REASON_APPEND_SCALES, "kv_scales", NULL, p->kv_scales, 0);
     if (append->dtype != GLINT_F32 && append->dtype != p->dtype)
-        return glint_refuse(fault, GLINT_BAD_APPEND, "append.dtype", NULL, append->dtype, p->dtype);
+        return glint_refuse(fault, GLINT_REASON_APPEND_DTYPE, "append.dtype", NULL, append->dtype, p->dtype);
     if (p->lengths == GLINT_LENGTHS_RAGGED && p->page_rows == 0)
-        return glint_refuse(fault, GLINT_BAD_APPEND, "lengths", NULL, p->lengths, GLINT_LENGTHS_DEVICE);
+        return glint_refuse(fault, GLINT_REASON_APPEND_RAGGED, "lengths", NULL, p->lengths, 0);
     const int64_t most = plan->context->backend->token_elements;
     if (most > 0 && p->heads_kv * p->head_dim > most)
-        return glint_refuse(fault, GLINT_BAD_APPEND, "heads_kv", NULL, p->heads_kv, most / p->head_dim);
+        return glint_refuse(fault, GLINT_REASON_APPEND_HEADS, "heads_kv", NULL, p->heads_kv, most / p->head_dim);
     if (plan->context->backend->device == GLINT_DEVICE_CPU && stream)
-        return glint_refuse(fault, GLINT_BAD_STREAM, "stream", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_REASON_STREAM, "stream", NULL, 0, 0);
 
     status = region_of_cache(&glint_roles[1], plan, tensors, &r[K], fault);
     if (status == GLINT_OK)
@@ -374,11 +363,11 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
     if (status != GLINT_OK)
         return status;
     if (share_elements(&r[K], &r[V], p->head_dim))
-        return glint_refuse(fault, GLINT_TENSOR_OVERLAP, "k", "v", 0, 0);
+        return glint_refuse(fault, GLINT_REASON_OVERLAP, "k", "v", 0, 0);
     for (int i = NEW_K; i <= NEW_V; i++)
         for (int j = K; j <= V; j++)
-            if (ranges_meet(&r[i], &r[j]))
-                return glint_refuse(fault, GLINT_TENSOR_OVERLAP, r[i].name, r[j].name, 0, 0);
+            if (glint_regions_meet(&r[i], &r[j]))
+                return glint_refuse(fault, GLINT_REASON_OVERLAP, r[i].name, r[j].name, 0, 0);
     struct glint_problem of_cache = *p;
     of_cache.sinks = 0;
     const struct glint_tensors words = {.first_q = tensors->first_q,

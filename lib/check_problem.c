@@ -16,30 +16,35 @@ const struct glint_tensor_role glint_roles[GLINT_ROLES] = {
     {"dv", TENSOR(dv), STRIDES(dv), true, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
 };
 
+const char *const glint_dimension[3] = {"batch", "head", "row"};
+
 static enum glint_status check_enums(const struct glint_problem *p, enum glint_pass pass, struct glint_fault *fault)
 {
     if (p->struct_size != sizeof *p)
-        return glint_refuse(fault, GLINT_STRUCT_SIZE, "struct_size", NULL, p->struct_size, (int64_t)sizeof *p);
+        return glint_refuse(fault, GLINT_REASON_STRUCT_SIZE, "struct_size", NULL, p->struct_size, (int64_t)sizeof *p);
     if (pass != GLINT_FORWARD && pass != GLINT_BACKWARD)
-        return glint_refuse(fault, GLINT_BAD_PASS, "pass", NULL, (int64_t)pass, GLINT_FORWARD);
+        return glint_refuse(fault, GLINT_REASON_PASS, "pass", NULL, (int64_t)pass, GLINT_FORWARD);
     if (p->dtype < GLINT_F32 || p->dtype > GLINT_BF16)
-        return glint_refuse(fault, GLINT_BAD_DTYPE, "dtype", NULL, p->dtype, GLINT_F32);
+        return glint_refuse(fault, GLINT_REASON_DTYPE, "dtype", NULL, p->dtype, GLINT_F32);
     if (p->mask < GLINT_MASK_NONE || p->mask > GLINT_MASK_BAND_BOTTOM_RIGHT)
-        return glint_refuse(fault, GLINT_BAD_MASK, "mask", NULL, p->mask, GLINT_MASK_NONE);
-    if (p->kv_dtype != 0 && ((p->kv_dtype != GLINT_I8 && p->kv_dtype != GLINT_E4M3) || pass == GLINT_BACKWARD))
-        return glint_refuse(fault, GLINT_BAD_KV_DTYPE, "kv_dtype", NULL, p->kv_dtype,
-                            p->kv_dtype == GLINT_I8 || p->kv_dtype == GLINT_E4M3 ? 0 : GLINT_I8);
-    if (p->kv_scales > GLINT_SCALES_ROW || (p->kv_scales == GLINT_SCALES_NONE) != (p->kv_dtype == 0))
-        return glint_refuse(fault, GLINT_BAD_SCALES, "kv_scales", NULL, p->kv_scales, p->kv_dtype != 0 ? GLINT_SCALES_ROW : 0);
+        return glint_refuse(fault, GLINT_REASON_MASK, "mask", NULL, p->mask, GLINT_MASK_NONE);
+    if (p->kv_dtype != 0 && p->kv_dtype != GLINT_I8 && p->kv_dtype != GLINT_E4M3)
+        return glint_refuse(fault, GLINT_REASON_KV_DTYPE, "kv_dtype", NULL, p->kv_dtype, 0);
+    if (p->kv_dtype != 0 && pass == GLINT_BACKWARD)
+        return glint_refuse(fault, GLINT_REASON_KV_DTYPE_BACKWARD, "kv_dtype", NULL, p->kv_dtype, 0);
+    if (p->kv_scales != GLINT_SCALES_NONE && p->kv_dtype == 0)
+        return glint_refuse(fault, GLINT_REASON_SCALES_WITHOUT_KV_DTYPE, "kv_scales", NULL, p->kv_scales, 0);
+    if (p->kv_scales > GLINT_SCALES_ROW || (p->kv_scales == GLINT_SCALES_NONE && p->kv_dtype != 0))
+        return glint_refuse(fault, GLINT_REASON_SCALES, "kv_scales", NULL, p->kv_scales, 0);
     if (p->lengths > GLINT_LENGTHS_RAGGED)
-        return glint_refuse(fault, GLINT_BAD_LENGTHS, "lengths", NULL, p->lengths, GLINT_LENGTHS_RAGGED);
+        return glint_refuse(fault, GLINT_REASON_LENGTHS, "lengths", NULL, p->lengths, 0);
     if (p->reserved_word != 0)
-        return glint_refuse(fault, GLINT_BAD_RESERVED, "reserved_word", NULL, p->reserved_word, 0);
+        return glint_refuse(fault, GLINT_REASON_RESERVED, "reserved_word", NULL, p->reserved_word, 0);
     if (p->sinks > 1)
-        return glint_refuse(fault, GLINT_BAD_SINKS, "sinks", NULL, p->sinks, 1);
+        return glint_refuse(fault, GLINT_REASON_SINKS, "sinks", NULL, p->sinks, 1);
     for (int i = 0; i < 4; i++)
         if (p->reserved[i] != 0)
-            return glint_refuse(fault, GLINT_BAD_RESERVED, "reserved", NULL, (int64_t)p->reserved[i], 0);
+            return glint_refuse(fault, GLINT_REASON_RESERVED, "reserved", NULL, (int64_t)p->reserved[i], 0);
     return GLINT_OK;
 }
 
@@ -48,45 +53,53 @@ static bool in_range(int64_t value, int64_t low)
     return value >= low && value <= GLINT_MAX_EXTENT;
 }
 
-/* A window beside a mask that has none is a mistake too: without it the host would get attention to all that it meant to hide. */
+/* A window beside a mask that has none is a mistake too: without it the host would get attention to all that it
+ * meant to hide. */
 static enum glint_status check_window(const struct glint_problem *p, struct glint_fault *fault)
 {
     const bool band = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
     const int64_t low = band ? GLINT_UNBOUNDED : 0, high = band ? GLINT_MAX_EXTENT : 0;
+    const enum glint_reason reason = band ? GLINT_REASON_WINDOW : GLINT_REASON_WINDOW_WITHOUT_BAND;
     if (p->window_left < low || p->window_left > high)
-        return glint_refuse(fault, GLINT_BAD_WINDOW, "window_left", NULL, p->window_left, high);
+        return glint_refuse(fault, reason, "window_left", NULL, p->window_left, high);
     if (p->window_right < low || p->window_right > high)
-        return glint_refuse(fault, GLINT_BAD_WINDOW, "window_right", NULL, p->window_right, high);
+        return glint_refuse(fault, reason, "window_right", NULL, p->window_right, high);
     return GLINT_OK;
 }
 
 static enum glint_status check_extents(const struct glint_problem *p, struct glint_fault *fault)
 {
     if (!in_range(p->batch, 1))
-        return glint_refuse(fault, GLINT_BAD_BATCH, "batch", NULL, p->batch, GLINT_MAX_EXTENT);
+        return glint_refuse(fault, GLINT_REASON_BATCH, "batch", NULL, p->batch, GLINT_MAX_EXTENT);
     if (!in_range(p->heads_q, 1))
-        return glint_refuse(fault, GLINT_BAD_HEADS, "heads_q", NULL, p->heads_q, GLINT_MAX_EXTENT);
+        return glint_refuse(fault, GLINT_REASON_HEADS, "heads_q", NULL, p->heads_q, GLINT_MAX_EXTENT);
     if (!in_range(p->heads_kv, 1))
-        return glint_refuse(fault, GLINT_BAD_HEADS, "heads_kv", NULL, p->heads_kv, GLINT_MAX_EXTENT);
+        return glint_refuse(fault, GLINT_REASON_HEADS, "heads_kv", NULL, p->heads_kv, GLINT_MAX_EXTENT);
     if (p->heads_q % p->heads_kv != 0)
-        return glint_refuse(fault, GLINT_BAD_HEAD_GROUP, "heads_q", NULL, p->heads_q, p->heads_kv);
+        return glint_refuse(fault, GLINT_REASON_HEAD_GROUP, "heads_q", NULL, p->heads_q, p->heads_kv);
     if (p->head_dim < 8 || p->head_dim % 8 != 0 || p->head_dim > GLINT_MAX_EXTENT)
-        return glint_refuse(fault, GLINT_BAD_HEAD_DIM, "head_dim", NULL, p->head_dim, 8);
+        return glint_refuse(fault, GLINT_REASON_HEAD_DIM, "head_dim", NULL, p->head_dim, 8);
     if (!in_range(p->seqlen_q, 0))
-        return glint_refuse(fault, GLINT_BAD_SEQLEN, "seqlen_q", NULL, p->seqlen_q, GLINT_MAX_EXTENT);
+        return glint_refuse(fault, GLINT_REASON_SEQLEN, "seqlen_q", NULL, p->seqlen_q, GLINT_MAX_EXTENT);
     if (!in_range(p->seqlen_k, 0))
-        return glint_refuse(fault, GLINT_BAD_SEQLEN, "seqlen_k", NULL, p->seqlen_k, GLINT_MAX_EXTENT);
-    const int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? GLINT_MAX_EXTENT : 0, keys = p->page_rows == 0 ? rows : 0;
-    if (p->rows_q < 0 || p->rows_q > rows)
-        return glint_refuse(fault, GLINT_BAD_RAGGED, "rows_q", NULL, p->rows_q, rows);
-    if (p->rows_k < 0 || p->rows_k > keys)
-        return glint_refuse(fault, GLINT_BAD_RAGGED, "rows_k", NULL, p->rows_k, keys);
+        return glint_refuse(fault, GLINT_REASON_SEQLEN, "seqlen_k", NULL, p->seqlen_k, GLINT_MAX_EXTENT);
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED, ragged_keys = ragged && p->page_rows == 0;
+    if (ragged ? !in_range(p->rows_q, 0) : p->rows_q != 0)
+        return glint_refuse(fault, ragged ? GLINT_REASON_ROWS : GLINT_REASON_ROWS_WITHOUT_RAGGED, "rows_q", NULL, p->rows_q,
+                            GLINT_MAX_EXTENT);
+    if (ragged_keys ? !in_range(p->rows_k, 0) : p->rows_k != 0)
+        return glint_refuse(fault,
+                            ragged_keys ? GLINT_REASON_ROWS
+                            : ragged    ? GLINT_REASON_ROWS_IN_PAGES
+                                        : GLINT_REASON_ROWS_WITHOUT_RAGGED,
+                            "rows_k", NULL, p->rows_k, GLINT_MAX_EXTENT);
     /* inf - inf and NaN - NaN are NaN, every finite number less itself is 0 */
     if (!(p->softmax_scale - p->softmax_scale == 0.0f))
-        return glint_refuse(fault, GLINT_BAD_SCALE, "softmax_scale", NULL, 0, 0);
-    /* Its reciprocal is a normal number then, and so is nine times the cap, from where on tanh is 1; NaN fails both comparisons. */
+        return glint_refuse(fault, GLINT_REASON_SCALE, "softmax_scale", NULL, 0, 0);
+    /* Its reciprocal is a normal number then, and so is nine times the cap, from where on tanh is 1; NaN fails both
+     * comparisons. */
     if (p->softcap != 0.0f && !(p->softcap >= 0x1p-126f && p->softcap <= 0x1p124f))
-        return glint_refuse(fault, GLINT_BAD_SOFTCAP, "softcap", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_REASON_SOFTCAP, "softcap", NULL, 0, 0);
     return GLINT_OK;
 }
 
@@ -95,24 +108,24 @@ static enum glint_status check_pages(const struct glint_problem *p, enum glint_p
 {
     const int64_t rows = p->page_rows;
     if (rows != 0 && (rows < 16 || rows > 256 || (rows & (rows - 1)) != 0))
-        return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", NULL, rows, 0);
+        return glint_refuse(fault, GLINT_REASON_PAGE_ROWS, "page_rows", NULL, rows, 0);
     if (rows == 0 && p->pages != 0)
-        return glint_refuse(fault, GLINT_BAD_PAGES, "pages", "page_rows", p->pages, 0);
+        return glint_refuse(fault, GLINT_REASON_PAGES_OF_LINEAR, "pages", NULL, p->pages, 0);
     if (rows == 0 && p->pages_per_sequence != 0)
-        return glint_refuse(fault, GLINT_BAD_PAGES, "pages_per_sequence", "page_rows", p->pages_per_sequence, 0);
+        return glint_refuse(fault, GLINT_REASON_PAGES_OF_LINEAR, "pages_per_sequence", NULL, p->pages_per_sequence, 0);
     if (rows == 0)
         return GLINT_OK;
     if (!in_range(p->pages, 1))
-        return glint_refuse(fault, GLINT_BAD_PAGES, "pages", NULL, p->pages, GLINT_MAX_EXTENT);
+        return glint_refuse(fault, GLINT_REASON_PAGES, "pages", NULL, p->pages, GLINT_MAX_EXTENT);
     if (!in_range(p->pages_per_sequence, 1))
-        return glint_refuse(fault, GLINT_BAD_PAGES, "pages_per_sequence", NULL, p->pages_per_sequence, GLINT_MAX_EXTENT);
+        return glint_refuse(fault, GLINT_REASON_PAGES, "pages_per_sequence", NULL, p->pages_per_sequence, GLINT_MAX_EXTENT);
     if (pass != GLINT_FORWARD)
-        return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "device", rows, 0);
+        return glint_refuse(fault, GLINT_REASON_PAGES_BACKWARD, "page_rows", NULL, rows, 0);
     if (p->lengths == GLINT_LENGTHS_HOST)
-        return glint_refuse(fault, GLINT_BAD_PAGES, "page_rows", "lengths", rows, 0);
+        return glint_refuse(fault, GLINT_REASON_PAGES_OF_HOST, "page_rows", NULL, rows, 0);
     const int64_t needed = (p->seqlen_k + rows - 1) / rows;
     if (needed > p->pages_per_sequence)
-        return glint_refuse(fault, GLINT_BAD_PAGES, "pages_per_sequence", "seqlen_k", p->pages_per_sequence, needed);
+        return glint_refuse(fault, GLINT_REASON_PAGES_TOO_FEW, "pages_per_sequence", NULL, p->pages_per_sequence, needed);
     return GLINT_OK;
 }
 
@@ -166,17 +179,16 @@ static enum glint_status check_tensor(const struct glint_tensor_role *role, enum
     const struct glint_strides *s = glint_role_strides(role, p);
     int64_t extent[3], span;
     const int64_t stride[3] = {s->batch, s->head, s->row};
-    static const char *const dimension[3] = {"batch", "head", "row"};
 
     glint_role_extents(role, p, extent);
     for (int i = 0; i < 3; i++)
         if (stride[i] < 0)
-            return glint_refuse(fault, GLINT_BAD_STRIDE, role->name, dimension[i], stride[i], 0);
+            return glint_refuse(fault, GLINT_REASON_STRIDE_NEGATIVE, role->name, glint_dimension[i], stride[i], 0);
     if (!glint_span_of(extent, s, p->head_dim, glint_role_element_bytes(role, p), &span))
-        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, role->name, NULL, 0, INT64_MAX);
+        return glint_refuse(fault, GLINT_REASON_SIZE, role->name, NULL, 0, INT64_MAX);
     const int at = role->use[pass] == GLINT_ROLE_WRITTEN && span > 0 ? glint_overlapping_dimension(extent, s, p->head_dim) : -1;
     if (at >= 0)
-        return glint_refuse(fault, GLINT_BAD_STRIDE, role->name, dimension[at], stride[at], p->head_dim);
+        return glint_refuse(fault, GLINT_REASON_STRIDE_OVERLAP, role->name, glint_dimension[at], stride[at], p->head_dim);
     return GLINT_OK;
 }
 
@@ -194,22 +206,22 @@ enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_
             status = check_tensor(&glint_roles[i], pass, p, fault);
     if (status != GLINT_OK)
         return status;
-    /* LSE: batch * heads_q * seqlen_q floats; two factors of 30 bits always fit, the third may not. Ragged there are two. */
+    /* LSE: batch * heads_q * seqlen_q floats; two factors of 30 bits always fit, the third may not. Ragged there are
+     * two. */
     int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q;
     if (__builtin_mul_overflow(rows, p->heads_q, &rows) || __builtin_mul_overflow(rows, 4, &rows))
-        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "lse", NULL, 0, INT64_MAX);
+        return glint_refuse(fault, GLINT_REASON_SIZE, "lse", NULL, 0, INT64_MAX);
     const bool paged = p->page_rows > 0, ragged = p->lengths == GLINT_LENGTHS_RAGGED;
     const int64_t units = paged ? p->pages : ragged ? 1 : p->batch;
     const int64_t of_unit = paged ? p->page_rows : ragged ? p->rows_k : p->seqlen_k;
     if (p->kv_scales == GLINT_SCALES_ROW &&
         (__builtin_mul_overflow(units * p->heads_kv, of_unit, &rows) || __builtin_mul_overflow(rows, 4, &rows)))
-        return glint_refuse(fault, GLINT_SIZE_OVERFLOW, "k_scale", NULL, 0, INT64_MAX);
+        return glint_refuse(fault, GLINT_REASON_SIZE, "k_scale", NULL, 0, INT64_MAX);
     return GLINT_OK;
 }
 
 enum glint_status glint_strides_fit(const struct glint_variant *row, const struct glint_problem *p, struct glint_fault *fault)
 {
-    static const char *const dimension[3] = {"batch", "head", "row"};
     for (int i = 0; i < GLINT_ROLES; i++) {
         const struct glint_tensor_role *role = &glint_roles[i];
         const int64_t unit = glint_role_alignment(role, p, row) / glint_role_element_bytes(role, p);
@@ -221,7 +233,7 @@ enum glint_status glint_strides_fit(const struct glint_variant *row, const struc
         glint_role_extents(role, p, extent);
         for (int d = 0; d < 3; d++)
             if (extent[d] > 1 && stride[d] % unit != 0)
-                return glint_refuse(fault, GLINT_STRIDE_MISALIGNED, role->name, dimension[d], stride[d], unit);
+                return glint_refuse(fault, GLINT_REASON_STRIDE_OF_ROW, role->name, glint_dimension[d], stride[d], unit);
     }
     return GLINT_OK;
 }

@@ -41,9 +41,9 @@ static enum glint_status takes(const struct glint_variant *row, const struct gli
                                const struct glint_context *context, struct glint_fault *fault)
 {
     const uint32_t lacked = lacks(row, problem);
-#define REFUSE(word, bit, status, member, what) \
+#define REFUSE(word, bit, reason, member, what) \
     if ((lacked & (bit)) != 0)                  \
-        return glint_refuse(fault, status, #member, "takes", problem->member, 0);
+        return glint_refuse(fault, GLINT_REASON_##reason, #member, NULL, problem->member, 0);
     GLINT_TAKES(REFUSE)
 #undef REFUSE
     return row->family->fits(row, problem, context, fault);
@@ -194,7 +194,7 @@ static int before(const struct glint_variant *a, const struct glint_variant *b, 
 static const char *refusal_of(const struct glint_variant *row, const struct question *q)
 {
     const uint32_t lacked = lacks(row, q->several);
-#define SAY(word, bit, status, member, what) \
+#define SAY(word, bit, reason, member, what) \
     if ((lacked & (bit)) != 0)               \
         return "which does not take " what;
     GLINT_TAKES(SAY)
@@ -261,13 +261,20 @@ enum glint_status glint_choose_row(const struct glint_context *context, const st
     uint32_t fitting = 0;
     *row = first_of(&q, pass, only, UINT32_MAX, &exists, &fitting);
     if (*row == UINT32_MAX) {
-        *fault = (struct glint_fault){"head_dim", NULL, problem->head_dim, 0, nearest(problem, pass)};
-        return exists ? GLINT_NOT_ON_DEVICE : GLINT_NOT_IN_SPEC;
+        const enum glint_reason reason = exists ? GLINT_REASON_NOT_ON_DEVICE : GLINT_REASON_NOT_IN_SPEC;
+        const enum glint_status refusal = glint_refuse(fault, reason, "head_dim", NULL, problem->head_dim, 0);
+        fault->variant = nearest(problem, pass);
+        return refusal;
     }
     const struct glint_variant *v = &glint_variants[*row];
     const enum glint_status status = takes(v, problem, context, fault);
     fault->variant = *row;
     return status;
+}
+
+bool glint_is_candidate(const struct glint_context *context, const struct glint_key *key, uint32_t row)
+{
+    return glint_has_key(&glint_variants[row], key) && glint_variant_available(context, row) == GLINT_OK;
 }
 
 struct glint_choice glint_choice_of(const struct glint_plan *plan)

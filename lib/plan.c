@@ -30,10 +30,8 @@ enum glint_status glint_plan_checked(const struct glint_context *context, const 
         return status;
     const struct glint_variant *v = &glint_variants[row];
     struct glint_family_plan family = {0};
-    if (!v->family->backend->plan(v, problem, glint_context_concurrency(context), &family)) {
-        *fault = (struct glint_fault){"workspace", NULL, 0, INT64_MAX, row};
-        return GLINT_SIZE_OVERFLOW;
-    }
+    if (!v->family->backend->plan(v, problem, glint_context_concurrency(context), &family))
+        return glint_refuse(fault, GLINT_REASON_SIZE, "workspace", NULL, 0, INT64_MAX);
     memset(plan, 0, sizeof *plan);
     plan->struct_size = sizeof *plan;
     plan->pass = (uint32_t)pass;

@@ -7,14 +7,14 @@
 
 #include "lib/variant.h"
 
-/* X(word, bit, status of a refusal, field of the problem, what a row is asked to take), in the order in which
+/* X(word, bit, reason of a refusal, field of the problem, what a row is asked to take), in the order in which
  * refusals are told. */
-#define GLINT_TAKES(X)                                                 \
-    X(LENGTHS, 1, GLINT_BAD_LENGTHS, lengths, "lengths on the device") \
-    X(RAGGED, 2, GLINT_BAD_LENGTHS, lengths, "ragged sequences")       \
-    X(SINKS, 4, GLINT_BAD_SINKS, sinks, "sinks")                       \
-    X(PAGES, 8, GLINT_BAD_PAGES, page_rows, "K and V in pages")        \
-    X(RAGGED_PAGES, 16, GLINT_BAD_PAGES, page_rows, "ragged queries with K and V in pages")
+#define GLINT_TAKES(X)                                             \
+    X(LENGTHS, 1, LACKS_LENGTHS, lengths, "lengths on the device") \
+    X(RAGGED, 2, LACKS_LENGTHS, lengths, "ragged sequences")       \
+    X(SINKS, 4, LACKS_SINKS, sinks, "sinks")                       \
+    X(PAGES, 8, LACKS_PAGES, page_rows, "K and V in pages")        \
+    X(RAGGED_PAGES, 16, LACKS_PAGES, page_rows, "ragged queries with K and V in pages")
 
 /* F(field of a family, the bit that a row has which was made with it, the bits that ask for it) */
 #define GLINT_TAKES_FIELDS(F)                                                                                                      \
@@ -23,7 +23,7 @@
     F(device_pages, GLINT_TAKES_PAGES, GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES)
 
 enum {
-#define GLINT_TAKES_BIT(word, bit, status, field, what) GLINT_TAKES_##word = bit,
+#define GLINT_TAKES_BIT(word, bit, reason, field, what) GLINT_TAKES_##word = bit,
     GLINT_TAKES(GLINT_TAKES_BIT)
 #undef GLINT_TAKES_BIT
 };

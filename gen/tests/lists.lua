@@ -46,7 +46,7 @@ end)
 
 harness.case("what rows take: lib/takes.h and gen/takes.lua, the bits and the fields of a spec", function()
   local header, words, fields = read("lib/takes.h"), {}, {}
-  for word in header:gmatch("X%((%u[%u_]+), %d+, GLINT_BAD_%u+, ") do words[word:lower()] = true end
+  for word in header:gmatch("X%((%u[%u_]+), %d+, LACKS_%u+, ") do words[word:lower()] = true end
   for field, bits in header:gmatch("F%((device_%w+), GLINT_TAKES_%u+,([^)]+)%)") do
     for word in bits:gmatch("GLINT_TAKES_([%u_]+)") do fields[word:lower() .. " " .. field] = true end
   end

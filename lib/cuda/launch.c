@@ -217,7 +217,7 @@ enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, s
     const float scale = problem->softmax_scale < 0.0f ? -problem->softmax_scale : problem->softmax_scale;
     if (problem->softcap != 0.0f && scale != 0.0f &&
         !(scale / problem->softcap <= 0x1p126f && problem->softcap / scale <= 0x1p124f))
-        return glint_refuse(fault, GLINT_BAD_SOFTCAP, "softcap", NULL, 0, 0);
+        return glint_refuse(fault, GLINT_REASON_SOFTCAP, "softcap", NULL, 0, 0);
     return GLINT_OK;
 }
 

@@ -59,7 +59,6 @@ static struct geometry geometry_of(const struct glint_gpu_map *map, const struct
 enum glint_status glint_cuda_maps_fit(const struct glint_variant *row, const struct glint_problem *problem,
                                       struct glint_fault *fault)
 {
-    static const char *const dimension[3] = {"batch", "head", "row"};
     const struct glint_gpu_kernel *kernel = row->kernel;
     const int64_t limit = ((INT64_C(1) << 40) - 1) / glint_dtype_bytes(problem->dtype); /* that a map can hold, in elements */
     for (uint32_t m = 0; m < kernel->map_count; m++) {
@@ -70,7 +69,7 @@ enum glint_status glint_cuda_maps_fit(const struct glint_variant *row, const str
         glint_role_extents(role, problem, extent);
         for (int d = 0; d < 3; d++)
             if (extent[d] > 1 && stride[d] > limit)
-                return glint_refuse(fault, GLINT_SIZE_OVERFLOW, role->name, dimension[d], stride[d], limit);
+                return glint_refuse(fault, GLINT_REASON_STRIDE_TOO_LARGE, role->name, glint_dimension[d], stride[d], limit);
     }
     return GLINT_OK;
 }

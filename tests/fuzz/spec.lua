@@ -137,8 +137,8 @@ local function compiles(source, record)
   count.compiled = count.compiled + 1
   local path = spec_path .. ".c"
   write(path, source)
-  local march = record.isa == "x86_64" and "" or " -march=" .. record.isa:gsub("_64_", "-64-"):gsub("_", "-")
-  local ok = os.execute("gcc -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror -I. -O0 -fsyntax-only" .. march .. " " .. path)
+  local flags = { "gcc -std=c11 -Wall -Wextra -Wpedantic -Wconversion -Werror -I. -O0 -fsyntax-only", table.concat(record.copts, " "), path }
+  local ok = os.execute(table.concat(flags, " "))
   os.remove(path)
   if not ok then return "does not compile: " .. record.name end
 end
