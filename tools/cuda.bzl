@@ -3,7 +3,8 @@
 load("@local_cuda//:cuda.bzl", "CUDA_VERSION", "HAS_NVCC", "NVCC")
 
 # Device code only: no C++ library and no exceptions reach the archive, for the cubin is data there.
-NVCC_FLAGS = ["-cubin", "-O3", "-std=c++17", "-I.", "-Ilib/device/ptx", "-Xptxas=-v", "--Werror=all-warnings"]
+DEVICE_FLAGS = ["-O3", "-std=c++17", "-I.", "-Ilib/device/ptx"]
+NVCC_FLAGS = ["-cubin"] + DEVICE_FLAGS + ["-Xptxas=-v", "--Werror=all-warnings"]
 
 # compile LOG LUA PTXAS NAME REASON NVCC...: runs nvcc with its messages in the log, shows them when it fails, and lets ptxas.lua judge them.
 #

@@ -63,7 +63,7 @@ def simulated_kernel(name, variant, source, copts = [], **kwargs):
         **kwargs
     )
 
-def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", simulated = "//tests/hostsim", **kwargs):
+def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", simulated = "//tests/hostsim", kernels = {}, **kwargs):
     """The whole library over some GPU variants, their kernels simulated.
 
     Args:
@@ -72,6 +72,7 @@ def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//
       spec: the label of the spec file
       package: where glint_kernels() made their targets
       simulated: where simulated_kernels() did
+      kernels: labels of kernels that stand in for those, by the variants' names
       **kwargs: tags and the like
     """
     glint_emit_table(
@@ -92,7 +93,7 @@ def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//
         testonly = True,
         linkstatic = True,
         deps = ["//lib:core", name + "_table", "//lib:cuda", "//tests/hostsim:gpu_rows"] + [
-            "%s:%s" % (simulated, variant["name"])
+            kernels.get(variant["name"], "%s:%s" % (simulated, variant["name"]))
             for variant in variants
         ],
         **kwargs

@@ -1,6 +1,7 @@
 /* Findings, places, names. */
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/hostsim/state.h"
@@ -13,7 +14,8 @@ namespace
 
 std::vector<Finding> found;
 std::vector<Site> sites = {Site{"", 0}};
-constexpr size_t SLOTS = 8192; /* a power of two, far more than a program has places */
+/* A power of two, more than there are numbers of places. */
+constexpr size_t SLOTS = 131072;
 uint16_t slot[SLOTS];
 
 } // namespace
@@ -26,6 +28,10 @@ static uint16_t find_site(Site site)
         const Site &known = sites[slot[at]];
         if (known.line == site.line && known.file == site.file)
             return slot[at];
+    }
+    if (sites.size() > UINT16_MAX) {
+        std::fprintf(stderr, "this program has more than %d places; fewer kernels in it would be right\n", UINT16_MAX);
+        std::abort();
     }
     slot[at] = (uint16_t)sites.size();
     sites.push_back(site);

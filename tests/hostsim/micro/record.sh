@@ -21,7 +21,7 @@ build() {
         "$lua" "$here/texts.lua" "$root" "$group" >"$1/$group.texts"
         nvcc -std=c++17 -O3 -I"$root" -I"$root/lib/device/ptx" -gencode "arch=$arch" -cubin -o "$1/$group.cubin" "$here/$group.cu"
     done
-    g++ -std=c++17 -O2 -Wall -Wextra -I"$root" "$here"/record.cc "$here"/cases*.cc -o "$1/record" -ldl -static-libstdc++ -static-libgcc
+    g++ -std=c++17 -O2 -Wall -Wextra -I"$root" "$here"/record.cc "$here"/groups.cc "$here"/cases*.cc -o "$1/record" -ldl -static-libstdc++ -static-libgcc
     cp "${BASH_SOURCE[0]}" "$1/"
 }
 
