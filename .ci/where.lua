@@ -2,14 +2,17 @@
 -- actions by kind, summed over those that ran at the same time, and the slowest tests. An action that was cached is not in the profile.
 local KINDS = { -- the first whose pattern is in the text of the action
   { "GPU kernels: nvcc, ptxas", "^Compiling .*%.cu for sm_" },
+  { "PTX of GPU kernels: nvcc", "^Compiling .*%.cu to PTX" },
   { "CPU kernels: gcc", "^Compiling .*__cpu_.*%.c$" },
   { "mutated kernels for the simulator: gcc", "^Compiling .*/mutations/" },
+  { "translated PTX for the simulator: gcc", "^Compiling .*__ptx.*%.cc" },
   { "kernels for the simulator: gcc", "^Compiling .*__sm.*%.cc" },
   { "micro-kernels and trials: gcc", "^Compiling tests/hostsim/[mt][ir][ci]" },
   { "the rest of C and C++: gcc", "^Compiling " },
   { "linking", "^Linking " },
   { "mutations, judged", "^Judging " },
   { "costs, counted", "^Counting " },
+  { "tests of GPU variants, PTX simulated", "^Testing .*__ptx" },
   { "tests of GPU variants, simulated", "^Testing .*__hostsim" },
   { "tests of CPU variants", "^Testing .*__cpu_" },
   { "tests of the simulator", "^Testing //tests/hostsim" },

@@ -5,6 +5,7 @@
 """
 
 load("//tests/hostsim:hostsim.bzl", "simulated_variant_test")
+load("//tests/hostsim/ptx:ptx.bzl", "ptx_variant_tests")
 load("//tools:defs.bzl", "glint_cc_test", "runs", "variant_library")
 
 # The reference and the comparisons run over every number of every shape: let the compiler vectorise them, and never fuse.
@@ -26,12 +27,13 @@ def _linked(variant, variants):
     forward = [other for other in variants if other["pass"] == "fwd" and _key(other) == _key(variant)]
     return [variant] + (forward[:1] if variant["family"] == "cpu" else forward)
 
-def variant_tests(variants, simulated = "//tests/hostsim", **kwargs):
+def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
     """One test a variant, by its name, in a library that has only this variant; and suites d<head_dim>, <dtype>, <pass>, all_variants.
 
     Args:
       variants: VARIANTS of a spec's repository
       simulated: where simulated_kernels() made the targets of that spec
+      ptx: names of tests of PTX that are run with all others; the rest is manual
       **kwargs: spec and package of variant_library(), for another spec than the library's
     """
     suites = {}
@@ -63,10 +65,12 @@ def variant_tests(variants, simulated = "//tests/hostsim", **kwargs):
             formats = "_f16_" in name and name.replace("_f16_", "_bf16_") in names
             simulated_variant_test(variant, _linked(variant, variants), formats, simulated = simulated, **kwargs)
             suites.setdefault("hostsim", []).append(name + "__hostsim")
+            suites.setdefault("ptx", []).extend(ptx_variant_tests(variant, _linked(variant, variants), ptx, formats = formats, simulated = simulated, **kwargs))
         for suite in ["all_variants", variant["pass"], variant["dtype"], "d%d" % variant["head_dim"]]:
             suites.setdefault(suite, []).append(name)
     for suite in suites:
         native.test_suite(
             name = suite,
+            tags = ["manual"] if suite == "ptx" else [],
             tests = suites[suite],
         )
