@@ -3,7 +3,8 @@
 --   lua5.4 tools/sass.lua keep FOLDER SPEC [ARCH [PATTERN]]   compiles the GPU variants of a spec whose names match PATTERN, a Lua pattern, for
 --                                                             ARCH ("80" unless said), and keeps their machine code in FOLDER
 --   lua5.4 tools/sass.lua compare BEFORE AFTER                compares two such folders: exit status 1 when a kernel needs more registers or
---                                                             local memory, or is missing
+--                                                             local memory, or is missing. Registers are counted as a GPU hands them out,
+--                                                             8 a thread
 --
 -- Two kernels are the same when their instructions are, but for where the constant bank has a parameter. cuobjdump is taken from CUOBJDUMP, or
 -- from PATH; it comes with the toolkit, or as a Python package (nvidia-cuda-cuobjdump, which wants nvidia-cuda-nvdisasm beside it).
@@ -86,7 +87,7 @@ local function compare(before, after)
       if b and a.text == b.text then
         same = same + 1
       else
-        local bad = not b or b.registers > a.registers or b.memory > a.memory
+        local bad = not b or (b.registers + 7) // 8 > (a.registers + 7) // 8 or b.memory > a.memory
         different, worse = different + 1, worse + (bad and 1 or 0)
         print(not b and ("%s: missing"):format(name) or ("%s: registers %d -> %d, local memory %d -> %d, instructions %d -> %d%s")
           :format(name, a.registers, b.registers, a.memory, b.memory, #a.lines, #b.lines, bad and "  WORSE" or ""))

@@ -112,11 +112,6 @@ union glint_cuda_params {
     struct glint_capped_params capped;
     struct glint_ragged_backward_params ragged_backward;
     struct glint_decode_params decode;
-    struct glint_decode_pages_params decode_pages;
-    struct glint_decode_ragged_params decode_ragged;
-    struct glint_decode_scales_params decode_scales;
-    struct glint_decode_scaled_pages_params decode_scaled_pages;
-    struct glint_decode_scaled_ragged_params decode_scaled_ragged;
     struct glint_forward_maps_params forward_maps;
     struct glint_lengths_maps_params lengths_maps;
     struct glint_ragged_maps_params ragged_maps;

@@ -22,10 +22,8 @@
  *     ragged sequences         lengths = 2       its parameter is struct glint_ragged_params, with maps struct glint_ragged_maps_params, and
  *                                                backward those of lengths = 1
  *     K and V in pages         pages = 1,        its parameter is struct glint_pages_params, or with lengths = 2 struct
- *                              lengths = 1 or 2  glint_ragged_pages_params; of decode, which has no lengths = 1 as it reads them always,
- *                                                struct glint_decode_pages_params; of decode, ragged, struct glint_decode_ragged_params
- *     K and V of 8 bits        nothing           decode: its parameter is struct glint_decode_scales_params, in pages struct
- *                                                glint_decode_scaled_pages_params, ragged struct glint_decode_scaled_ragged_params
+ *                              lengths = 1 or 2  glint_ragged_pages_params. Decode has no lengths = 1, as it reads them always
+ *     few queries              GLINT_GPU_DECODE  its parameter is struct glint_decode_params in any case
  *     the sinks' gradient      sinks = 1         its parameter is struct glint_sinks_params; it is left out where a problem has no sinks
  *     words that begin as 0    zero_words        they are at `words` of that parameter, the first of the workspace; they are cleared in
  *                                                the stream, ahead of the first kernel

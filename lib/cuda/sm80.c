@@ -32,15 +32,6 @@ static void fill_pages(const struct glint_problem *p, const struct glint_tensors
 #define FILL_PAGES(p, tensors, params) \
     fill_pages(p, tensors, &(params)->page_table, &(params)->pages, &(params)->pages_per_sequence, &(params)->page_shift)
 
-static void fill_decode_ragged(const struct glint_problem *p, const struct glint_tensors *tensors,
-                               struct glint_decode_ragged_params *params)
-{
-    params->first_q = tensors->first_q;
-    params->first_k = tensors->first_k;
-    params->rows_q = (int32_t)p->rows_q;
-    params->rows_k = (int32_t)p->rows_k;
-}
-
 /* Scales of units of as many rows each: sequences, pages, or all ragged sequences. Steps are 0 where one scale serves all. */
 static void fill_decode_scales(const struct glint_problem *p, const struct glint_tensors *tensors,
                                struct glint_decode_scales *scales)
@@ -54,18 +45,18 @@ static void fill_decode_scales(const struct glint_problem *p, const struct glint
     scales->row = by_row;
 }
 
-static void fill_decode(const struct glint_problem *p, const struct glint_tensors *tensors, union glint_cuda_params *params)
+static void fill_decode(const struct glint_problem *p, const struct glint_tensors *tensors, struct glint_decode_params *params)
 {
-    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED, pages = p->page_rows > 0;
-    if (pages)
-        FILL_PAGES(p, tensors, &params->decode_pages);
-    if (ragged)
-        fill_decode_ragged(p, tensors, &params->decode_ragged);
+    if (p->page_rows > 0)
+        FILL_PAGES(p, tensors, params);
+    if (p->lengths == GLINT_LENGTHS_RAGGED) {
+        params->first_q = tensors->first_q;
+        params->first_k = tensors->first_k;
+        params->rows_q = (int32_t)p->rows_q;
+        params->rows_k = (int32_t)p->rows_k;
+    }
     if (p->kv_dtype != 0)
-        fill_decode_scales(p, tensors,
-                           ragged  ? &params->decode_scaled_ragged.scales
-                           : pages ? &params->decode_scaled_pages.scales
-                                   : &params->decode_scales.scales);
+        fill_decode_scales(p, tensors, &params->scales);
 }
 
 static void fill_params(const struct glint_variant *row, const struct glint_plan *plan, const struct glint_tensors *tensors,

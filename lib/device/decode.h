@@ -1,13 +1,15 @@
-/* What the decode kernels of the GPU families are given: few queries against many keys. Plain C that nvcc reads too, as
- * lib/device/params.h; how a call is shared out, lib/cuda/policy.c decides.
+/* What the decode kernels of the GPU families are given: few queries against many keys. Plain C that nvcc reads too,
+ * as lib/device/params.h; how a call is shared out, lib/cuda/policy.c decides.
  *
- * The rows of a key head are its (query, query head) pairs: row r is query r / group of query head head_kv * group + r % group. A block
- * takes a tile of `tile.rows` of them, so K and V are read once for all query heads of a group, and a part of the keys: an item.
+ * The rows of a key head are its (query, query head) pairs: row r is query r / group of query head
+ * head_kv * group + r % group. A block takes a tile of `tile.rows` of them, so K and V are read once for all query
+ * heads of a group, and a part of the keys: an item.
  *
- * Keys are summed up in a tree that depends on nothing but the sequence: `keys` keys from 0, keys, 2 keys, ... are a step; chunk_steps
- * steps from step 0 on are a chunk, span_chunks chunks a span. A step's result (maximum, sum, O) is made from nothing; those of a chunk's
- * steps are folded into the chunk's one after another, those of a span's chunks into the span's, all spans into the row's. How many steps
- * an item has is free: a result that is not folded by the block that made it goes to the workspace, and the second kernel folds it. */
+ * Keys are summed up in a tree that depends on nothing but the sequence: `keys` keys from 0, keys, 2 keys, ... are a
+ * step; chunk_steps steps from step 0 on are a chunk, span_chunks chunks a span. A step's result (maximum, sum, O) is
+ * made from nothing; those of a chunk's steps are folded into the chunk's one after another, those of a span's chunks
+ * into the span's, all spans into the row's. How many steps an item has is free: a result that is not folded by the
+ * block that made it goes to the workspace, and the second kernel folds it. */
 #ifndef GLINT_DEVICE_DECODE_H
 #define GLINT_DEVICE_DECODE_H
 
@@ -21,16 +23,27 @@ enum glint_decode_level {
     GLINT_DECODE_SPAN = 3
 };
 
+/* Scales of K and V of 8 bits. Row r of a head of a unit, which is a sequence or a page, has the scale at
+ * [index * unit + head * head + r * row]; steps are 0 where rows, heads or units share one. Ragged sequences are one
+ * unit, of all rows. */
+struct glint_decode_scales {
+    const float *k, *v;
+    int64_t unit, head;
+    int32_t row; /* 1, or 0 */
+};
+
+/* What all kernels of decode are given. Each reads what its work needs. */
 struct glint_decode_params {
     struct glint_gpu_view q, k, v, o;
     float *lse; /* [batch, heads_q, seqlen_q], natural logarithm */
-    /* Lengths of each sequence, on the device, or NULL: the shape's for all, which are bounds. Taken as 0 below 0 and as the bound above. */
+    /* Lengths of each sequence, on the device, or NULL: the shape's for all, which are bounds. Taken as 0 below 0 and
+     * as the bound above. */
     const int32_t *seqlens_q, *seqlens_k; /* [batch] */
     uint32_t *fault;                      /* or NULL: lowered to the first sequence with a length out of bounds */
-    const float *sinks;                   /* [heads_q], or NULL: a logit of each head that only the sum of weights has */
+    const float *sinks;                   /* [heads_q], or NULL: logits that only the sums of weights have */
     struct glint_gpu_shape shape;         /* mask_offset, mask_first and section are not read */
-    /* Query i sees key j iff i + offset - window_left <= j <= i + offset + window_right, -1: unbounded, where offset is the keys of a
-     * sequence less its queries, or 0. */
+    /* Query i sees key j iff i + offset - window_left <= j <= i + offset + window_right, -1: unbounded, where offset
+     * is the keys of a sequence less its queries, or 0. */
     int32_t bottom_right, window_left, window_right;
     float score_ratio, score_limit; /* of a softcap: those of struct glint_forward_params */
     int32_t rows;                   /* of a key head: seqlen_q * group */
@@ -40,49 +53,20 @@ struct glint_decode_params {
     int32_t level;                  /* enum glint_decode_level */
     int32_t entries;                /* steps, chunks or spans at the bound; 0 at the row level */
     uint32_t items, blocks;         /* items: batch * heads_kv * row_tiles * parts; a block takes every blocks-th */
-    /* workspace, placed by glint_decode_lay_out of lib/cuda/policy.c; NULL at the row level. A tile is batch, key head, tile of rows:
-     * row-major. */
+    /* workspace, placed by glint_decode_lay_out of lib/cuda/policy.c; NULL at the row level. A tile is batch, key
+     * head, tile of rows: row-major. */
     float *partial_o;    /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
     float *partial_rows; /* [tile, entry, rows, 2 * warps]: the maximum, and from [warps] on the sums of the warps */
-};
-
-/* The same where K and V are in pages: `batch` of their views steps from page to page. */
-struct glint_decode_pages_params {
-    struct glint_decode_params base;
+    /* K and V in pages: `batch` of their views steps from page to page. */
     const int32_t *page_table; /* [batch, pages_per_sequence] */
     int32_t pages;             /* of the pool: an index outside of it counts as the nearest one */
     int32_t pages_per_sequence;
     int32_t page_shift; /* log2 of the keys of a page */
-};
-
-/* The same over sequences that follow one another, with K and V linear or in pages: those of struct glint_ragged. In pages first_k is NULL. */
-struct glint_decode_ragged_params {
-    struct glint_decode_pages_params base; /* its seqlens_q and seqlens_k may be NULL: all rows of a sequence */
-    const int32_t *first_q, *first_k;      /* [batch + 1] */
+    /* Sequences that follow one another, as those of struct glint_ragged; seqlens_q and seqlens_k may be NULL then:
+     * all rows of a sequence. */
     int32_t rows_q, rows_k;
-};
-
-/* Scales of K and V of 8 bits: row r of a head of a unit, which is a sequence or a page, has the one at [index * unit + head * head + r * row], the
- * one that all share where the steps are 0. Ragged sequences are one unit, of all rows. */
-struct glint_decode_scales {
-    const float *k, *v;
-    int64_t unit, head;
-    int32_t row; /* 1, or 0 */
-};
-
-struct glint_decode_scales_params {
-    struct glint_decode_params base;
-    struct glint_decode_scales scales;
-};
-
-struct glint_decode_scaled_pages_params {
-    struct glint_decode_pages_params pages;
-    struct glint_decode_scales scales;
-};
-
-struct glint_decode_scaled_ragged_params {
-    struct glint_decode_ragged_params ragged;
-    struct glint_decode_scales scales;
+    const int32_t *first_q, *first_k;  /* [batch + 1]; in pages first_k is NULL */
+    struct glint_decode_scales scales; /* of K and V of 8 bits */
 };
 
 #endif

@@ -6,6 +6,7 @@
 #include "lib/device/device.h"
 
 struct plain_score {
+    static constexpr bool IDENTITY = true;
 };
 
 template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&)[ROWS][COLUMNS][4], const struct plain_score &) {}
@@ -14,6 +15,7 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&)[ROWS]
  * tanh(sqrt u) / sqrt u, by the ratio of polynomials of lib/cpu/softcap.h, which has its error: relative, so that a cap far above the scores
  * costs them no digit. tanh.approx is off by 2^-11, and 1 - 2 / (1 + e^2x) by 2^-23 of the cap. NaN stays NaN: the comparisons are false. */
 struct capped_score {
+    static constexpr bool IDENTITY = false;
     float ratio, limit; /* r; 9.02 / r */
 };
 
@@ -96,6 +98,8 @@ template <int n> GLINT_DEVICE void change_scores(float (&s)[n], const struct cap
             s[i] = cap_either(s[i], cap);
     }
 }
+
+template <int ROWS, int COLUMNS> GLINT_DEVICE void change_few_scores(float (&)[ROWS][COLUMNS][4], const struct plain_score &) {}
 
 /* The same of decode's fragments. Decode has registers for both ways; kernels with many queries spill some. */
 template <int ROWS, int COLUMNS> GLINT_DEVICE void change_few_scores(float (&s)[ROWS][COLUMNS][4], const struct capped_score &cap)

@@ -57,7 +57,6 @@ struct fake_launch {
         struct glint_backward_params backward;
         struct glint_sinks_params sinks;
         struct glint_decode_params decode;
-        struct glint_decode_ragged_params decode_ragged;
         struct glint_forward_maps_params forward_maps;
         struct glint_ragged_maps_params ragged_maps;
         struct glint_backward_maps_params backward_maps;

@@ -20,10 +20,8 @@ static const struct fake_image fused_90 = IMAGE(90, backward, 0, "fused_delta", 
         "split_lengths_dq", "split_ragged_delta", "split_ragged_sinks", "split_ragged_dkdv", "split_ragged_dq"
 static const struct fake_image split_80 = IMAGE(80, ragged_backward, 0, SPLIT_ENTRIES);
 static const struct fake_image split_90 = IMAGE(90, ragged_backward, 0, SPLIT_ENTRIES);
-static const struct fake_image decode_80 =
-    IMAGE(80, decode_ragged, 0, "decode", "decode_ragged", "decode_merge", "decode_ragged_merge");
-static const struct fake_image decode_90 =
-    IMAGE(90, decode_ragged, 0, "decode", "decode_ragged", "decode_merge", "decode_ragged_merge");
+static const struct fake_image decode_80 = IMAGE(80, decode, 0, "decode", "decode_ragged", "decode_merge", "decode_ragged_merge");
+static const struct fake_image decode_90 = IMAGE(90, decode, 0, "decode", "decode_ragged", "decode_merge", "decode_ragged_merge");
 static const struct fake_image only_120 = IMAGE(120, forward, 0, "only");
 static const struct fake_image much_80 = IMAGE(80, forward, 0, "much");
 static const struct fake_image much_90 = IMAGE(90, forward, 0, "much");

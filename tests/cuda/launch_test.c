@@ -1255,13 +1255,13 @@ START_TEST(decode_of_ragged)
     check_launch(2, "decode_ragged", fake.launch[0].blocks, 128, 140000, &mark);
     check_launch(3, "decode_ragged_merge", fake.launch[1].blocks, 256, 4096, &mark);
     for (unsigned i = 2; i < 4; i++) {
-        const struct glint_decode_ragged_params *params = &fake.launch[i].params.decode_ragged;
+        const struct glint_decode_params *params = &fake.launch[i].params.decode;
         ck_assert_ptr_eq(params->first_q, c.tensors.first_q);
         ck_assert_ptr_eq(params->first_k, c.tensors.first_k);
         ck_assert_int_eq(params->rows_q, 5);
         ck_assert_int_eq(params->rows_k, 900);
-        ck_assert_ptr_eq(params->base.base.seqlens_k, NULL);
-        ck_assert_int_eq(params->base.base.shape.seqlen_k, 700);
+        ck_assert_ptr_eq(params->seqlens_k, NULL);
+        ck_assert_int_eq(params->shape.seqlen_k, 700);
     }
     c.problem.seqlen_q = 0;
     ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &c.plan), GLINT_OK);

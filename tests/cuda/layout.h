@@ -54,21 +54,22 @@
     M(glint_sinks_params, base, 0) M(glint_sinks_params, sinks, 376) M(glint_sinks_params, dsinks, 384)                 \
     S(glint_capped_params, 400)                                                                                         \
     M(glint_capped_params, base, 0) M(glint_capped_params, score_ratio, 392) M(glint_capped_params, score_limit, 396)   \
-    S(glint_decode_params, 280)                                                                                         \
+    S(glint_decode_params, 368)                                                                                         \
     M(glint_decode_params, q, 0) M(glint_decode_params, k, 32) M(glint_decode_params, v, 64)                            \
     M(glint_decode_params, o, 96) M(glint_decode_params, lse, 128) M(glint_decode_params, seqlens_q, 136)               \
     M(glint_decode_params, seqlens_k, 144) M(glint_decode_params, fault, 152) M(glint_decode_params, sinks, 160)        \
     M(glint_decode_params, shape, 168) M(glint_decode_params, bottom_right, 212)                                        \
     M(glint_decode_params, window_left, 216) M(glint_decode_params, window_right, 220)                                  \
     M(glint_decode_params, score_ratio, 224) M(glint_decode_params, score_limit, 228)                                   \
-    S(glint_decode_ragged_params, 328)                                                                                  \
-    M(glint_decode_ragged_params, base, 0) M(glint_decode_ragged_params, first_q, 304)                                  \
-    M(glint_decode_ragged_params, first_k, 312) M(glint_decode_ragged_params, rows_q, 320)                              \
-    M(glint_decode_ragged_params, rows_k, 324)                                                                          \
     M(glint_decode_params, rows, 232) M(glint_decode_params, row_tiles, 236) M(glint_decode_params, range, 240)         \
     M(glint_decode_params, parts, 244) M(glint_decode_params, level, 248) M(glint_decode_params, entries, 252)          \
     M(glint_decode_params, items, 256) M(glint_decode_params, blocks, 260) M(glint_decode_params, partial_o, 264)       \
     M(glint_decode_params, partial_rows, 272)                                                                           \
+    M(glint_decode_params, page_table, 280) M(glint_decode_params, pages, 288)                                          \
+    M(glint_decode_params, pages_per_sequence, 292) M(glint_decode_params, page_shift, 296)                             \
+    M(glint_decode_params, rows_q, 300) M(glint_decode_params, rows_k, 304) M(glint_decode_params, first_q, 312)        \
+    M(glint_decode_params, first_k, 320) M(glint_decode_params, scales, 328)                                            \
+    S(glint_decode_scales, 40)                                                                                          \
     S(tensor_map, 128)                                                                                                  \
     S(glint_forward_maps_params, 768)                                                                                   \
     M(glint_forward_maps_params, base, 0) M(glint_forward_maps_params, words, 200) \

@@ -1,0 +1,332 @@
+/* What a decode kernel is made for, where its rows and keys lie, and which of them a block works on.
+ * lib/device/decode.h says what items, steps, chunks and spans are. */
+#ifndef GLINT_DEVICE_DECODE_WALK_H
+#define GLINT_DEVICE_DECODE_WALK_H
+
+#include "lib/device/decode.h"
+#include "lib/device/ragged.h"
+#include "lib/device/score.h"
+#include "lib/device/tile.h"
+
+namespace decode
+{
+
+/* Elements of K and V as they are stored. WIDENED ones are of 8 bits, become bf16 for the products, and have scales. */
+struct same {
+    static constexpr bool WIDENED = false, HAS_NAN = false;
+};
+
+/* The numbers of an emitted kernel (`Variant`), and what follows from them. */
+template <class Variant> struct shape : Variant {
+    typedef typename Variant::element element; /* of Q, P and O */
+    typedef typename Variant::stored stored;   /* same, or a type of narrow.h */
+    typedef typename Variant::mask mask;
+    typedef typename Variant::score score;
+    struct stored_element {
+        static constexpr uint32_t BYTES = stored::WIDENED ? 1 : 2;
+    };
+    enum {
+        WIDENED = stored::WIDENED,
+        CAPPED = !score::IDENTITY,
+        BYTES = 2, /* of an element */
+        KV_BYTES = stored::WIDENED ? 1 : 2,
+        EXPONENT = (int)element::EXPONENT, /* all ones in NaN and infinity: see finite_part */
+        THREADS = 32 * Variant::WARPS,
+        ROW_TILES = Variant::TILE_M / 8,
+        KEY_TILES = Variant::TILE_N / (16 * Variant::WARPS), /* fragments of 16 keys whose scores a warp makes */
+        WARP_KEYS = 16 * KEY_TILES,
+        K_STEPS = Variant::DIM_PADDED / 16,
+        DIM_TILES = Variant::DIM_PADDED / 16,
+        DIM_MINE = (DIM_TILES + Variant::WARPS - 1) / Variant::WARPS, /* fragments of 16 columns that a warp sums */
+        UNEVEN = DIM_TILES % Variant::WARPS != 0,
+        LARGE = Variant::DIM_PADDED > 256,                      /* sums of O leave Q no registers */
+        Q_KEPT = K_STEPS * 2 * ROW_TILES <= 64 && !LARGE,       /* operands of Q stay in registers */
+        CHAINS = WIDENED && KEY_TILES * ROW_TILES >= 2 ? 1 : 2, /* of products in a score */
+        CHUNKS = Variant::DIM_PADDED * KV_BYTES / 16,
+        ROW_CHUNKS = Variant::HEAD_DIM * KV_BYTES / 16,
+        PAGES = CHUNKS / Variant::PAGE_CHUNKS,
+        COPY_ROWS = THREADS / Variant::PAGE_CHUNKS, /* that all threads copy at once */
+        COPIES = Variant::TILE_N / COPY_ROWS,       /* of a step */
+        Q_BYTES = Variant::TILE_M * Variant::DIM_PADDED * BYTES,
+        K_BYTES = Variant::TILE_N * Variant::DIM_PADDED * KV_BYTES,
+        P_BYTES = Variant::TILE_M * Variant::TILE_N * BYTES,
+        ROWS_BYTES = Variant::WARPS * Variant::TILE_M * 4, /* a number of each row from each warp */
+        SCALE_BYTES = WIDENED ? Variant::TILE_N * 4 : 0,   /* of a step's keys, a float each */
+        ROW_FLOATS = 2 * Variant::WARPS,                   /* of a row in the workspace: see partial_rows */
+        SPAN_KEYS = Variant::CHUNK_STEPS * Variant::SPAN_CHUNKS * Variant::TILE_N,
+        MERGE_WARPS = Variant::SPAN_CHUNKS,
+    };
+    typedef struct tile<element, Variant::TILE_M, Variant::HEAD_DIM, Variant::Q_PAGE_CHUNKS, Variant::DIM_PADDED> q_tile;
+    typedef struct tile<stored_element, Variant::TILE_N, Variant::HEAD_DIM, Variant::PAGE_CHUNKS, Variant::DIM_PADDED> kv_tile;
+    typedef float scores_t[KEY_TILES][ROW_TILES][4];
+    typedef float rows_t[ROW_TILES][2];
+    typedef float output_t[DIM_MINE][ROW_TILES][4];
+    typedef uint32_t queries_t[Q_KEPT ? (int)K_STEPS : 1][ROW_TILES][2];
+
+    static_assert(Variant::WARPS == 4, "a merge's lanes have the sums of 4 warps");
+};
+
+/* ---- where sequences lie ---------------------------------------------------------------------------------------- */
+
+/* A sequence, how many rows a key head has of it, and where it begins in the tensors. */
+struct sequence_rows : sequence {
+    int32_t rows, first_q, first_k;
+};
+
+/* Sequences that have a batch of the tensors each: they have the shape's lengths, or those that the call gives. */
+struct given {
+    GLINT_DEVICE struct sequence_rows find_sequence(const struct glint_decode_params &p, int32_t batch)
+    {
+        struct sequence_rows own;
+
+        own.seqlen_q = max(0, min(given_length(p.seqlens_q, batch, p.shape.seqlen_q), p.shape.seqlen_q));
+        own.seqlen_k = max(0, min(given_length(p.seqlens_k, batch, p.shape.seqlen_k), p.shape.seqlen_k));
+        own.rows = own.seqlen_q * p.shape.group;
+        own.first_q = own.first_k = 0;
+        find_sides(own, p);
+        return own;
+    }
+    /* Lowers the word for a fault to the first sequence with a length out of bounds. One block calls it. */
+    template <int THREADS> GLINT_DEVICE void note_faults(const struct glint_decode_params &p)
+    {
+        const uint32_t bound_q = (uint32_t)p.shape.seqlen_q, bound_k = (uint32_t)p.shape.seqlen_k;
+
+        for (int32_t batch = (int32_t)thread_index(); batch < p.shape.batch; batch += THREADS)
+            if ((uint32_t)given_length(p.seqlens_q, batch, (int32_t)bound_q) > bound_q ||
+                (uint32_t)given_length(p.seqlens_k, batch, (int32_t)bound_k) > bound_k)
+                atomicMin(p.fault, (uint32_t)batch);
+    }
+    /* The batch of the tensors that a sequence has. */
+    GLINT_DEVICE int32_t batch_of(int32_t sequence)
+    {
+        return sequence;
+    }
+    GLINT_DEVICE float *lse_at(const struct glint_decode_params &p, int32_t batch, int32_t head, int32_t query)
+    {
+        return p.lse + ((int64_t)batch * p.shape.heads_q + head) * p.shape.seqlen_q + query;
+    }
+};
+
+/* Sequences that follow one another in one batch: where their rows begin is looked up with their lengths. In pages
+ * first_k is NULL. */
+struct ragged {
+    GLINT_DEVICE struct glint_ragged call_of(const struct glint_decode_params &p)
+    {
+        return {p.first_q, p.first_k, p.seqlens_q, p.seqlens_k, p.fault, p.rows_q, p.rows_k, 0, 0, 0};
+    }
+    /* All lanes of a warp call it. */
+    GLINT_DEVICE struct sequence_rows find_sequence(const struct glint_decode_params &p, int32_t batch)
+    {
+        const struct ragged_rows q = find_rows_of(queries_of(call_of(p), p.shape), batch);
+        struct ragged_rows k = {0, 0, 0};
+        struct sequence_rows own;
+
+        if (p.first_k)
+            k = find_rows_of(keys_of<false>(call_of(p), p.shape), batch);
+        else
+            k.length = max(0, min(int_at(p.seqlens_k, batch), p.shape.seqlen_k));
+        own.seqlen_q = q.length;
+        own.seqlen_k = k.length;
+        own.rows = q.length * p.shape.group;
+        own.first_q = q.at;
+        own.first_k = k.at;
+        find_sides(own, p);
+        return own;
+    }
+    /* Lowers the word for a fault to the first sequence with a first row or a length that is none. One block calls
+     * it. */
+    template <int THREADS> GLINT_DEVICE void note_faults(const struct glint_decode_params &p)
+    {
+        if (warp_index() == 0 && p.first_k)
+            note_ragged_fault<false>(call_of(p), p.shape);
+        else if (warp_index() == 0)
+            note_ragged_fault<true>(call_of(p), p.shape);
+    }
+    GLINT_DEVICE int32_t batch_of(int32_t)
+    {
+        return 0;
+    }
+    GLINT_DEVICE float *lse_at(const struct glint_decode_params &p, int32_t, int32_t head, int32_t row)
+    {
+        return p.lse + (int64_t)head * p.rows_q + row;
+    }
+};
+
+/* ---- where a block works ---------------------------------------------------------------------------------------- */
+
+/* A tile of rows of (batch, key head, row tile): row0 is its first row, and its sequence begins at first_q and first_k
+ * of the tensors. */
+struct row_tile {
+    int32_t index, batch, head_kv, row0, first_q, first_k;
+};
+
+template <class S>
+GLINT_DEVICE struct row_tile find_tile(const struct glint_decode_params &p, int32_t batch, int32_t head_kv, int32_t row_tile)
+{
+    return {(batch * p.shape.heads_kv + head_kv) * p.row_tiles + row_tile, batch, head_kv, row_tile * S::TILE_M, 0, 0};
+}
+
+/* Row `row` of a tensor of queries. */
+template <class S, class Rows>
+GLINT_DEVICE char *query_row(const struct glint_decode_params &p, const struct glint_gpu_view &view, const struct row_tile &t,
+                             int32_t row)
+{
+    const int32_t query = row / p.shape.group;
+
+    return view_row(&view, Rows::batch_of(t.batch), t.head_kv * p.shape.group + row - query * p.shape.group, t.first_q + query,
+                    S::BYTES);
+}
+
+template <class Rows>
+GLINT_DEVICE void store_lse(const struct glint_decode_params &p, const struct row_tile &t, int32_t row, float lse)
+{
+    const int32_t query = row / p.shape.group, head = t.head_kv * p.shape.group + row - query * p.shape.group;
+
+    st_global_f32(Rows::lse_at(p, t.batch, head, t.first_q + query), lse);
+}
+
+/* The end of the keys that a row of a sequence sees, and their begin. */
+template <class S>
+GLINT_DEVICE int32_t end_of_row(const struct glint_decode_params &p, int32_t row, const struct sequence_rows &own)
+{
+    return S::mask::RIGHT ? max(0, min(own.seqlen_k, row / p.shape.group + own.right + 1)) : own.seqlen_k;
+}
+
+template <class S>
+GLINT_DEVICE int32_t begin_of_row(const struct glint_decode_params &p, int32_t row, const struct sequence_rows &own)
+{
+    return S::mask::LEFT ? max(0, row / p.shape.group + own.left) : 0;
+}
+
+/* The steps that hold all keys that some row of the tile sees: from the first one up to the end. */
+template <class S>
+GLINT_DEVICE int32_t begin_of_tile(const struct glint_decode_params &p, const struct row_tile &t, const struct sequence_rows &own)
+{
+    return begin_of_row<S>(p, t.row0, own) / S::TILE_N;
+}
+
+template <class S>
+GLINT_DEVICE int32_t end_of_tile(const struct glint_decode_params &p, const struct row_tile &t, const struct sequence_rows &own)
+{
+    return t.row0 < own.rows ? (end_of_row<S>(p, min(own.rows, t.row0 + S::TILE_M) - 1, own) + S::TILE_N - 1) / S::TILE_N : 0;
+}
+
+/* Steps of an entry of the workspace, and how many entries are folded before the next level. */
+template <class S> GLINT_DEVICE int32_t steps_of_entry(const struct glint_decode_params &p)
+{
+    return p.level == GLINT_DECODE_STEP    ? 1
+           : p.level == GLINT_DECODE_CHUNK ? (int)S::CHUNK_STEPS
+                                           : (int)S::CHUNK_STEPS * (int)S::SPAN_CHUNKS;
+}
+
+template <class S> GLINT_DEVICE int32_t entries_of_group(const struct glint_decode_params &p)
+{
+    return p.level == GLINT_DECODE_STEP ? (int)S::CHUNK_STEPS : p.level == GLINT_DECODE_CHUNK ? (int)S::SPAN_CHUNKS : 1;
+}
+
+/* The entry of the tile's first step: the workspace begins with it. */
+template <class S>
+GLINT_DEVICE int32_t first_entry(const struct glint_decode_params &p, const struct row_tile &t, const struct sequence_rows &own)
+{
+    return S::mask::LEFT ? begin_of_tile<S>(p, t, own) / steps_of_entry<S>(p) : 0;
+}
+
+/* ---- what rows see ---------------------------------------------------------------------------------------------- */
+
+/* The keys that each row of this lane sees: from begin on, up to end. Without a left side `begin` is not read. */
+template <class S> struct sight {
+    int32_t end[S::ROW_TILES][2], begin[S::ROW_TILES][2];
+};
+
+/* The row of the tile that register `odd` of row fragment rt belongs to. */
+GLINT_DEVICE int32_t row_of_lane(const int rt, const int odd)
+{
+    return rt * 8 + 2 * (int32_t)(lane_index() & 3) + odd;
+}
+
+template <class S>
+GLINT_DEVICE void look(struct sight<S> &sight, const struct glint_decode_params &p, const struct row_tile &t,
+                       const struct sequence_rows &own)
+{
+#pragma unroll
+    for (int rt = 0; rt < S::ROW_TILES; ++rt)
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd) {
+            sight.end[rt][odd] = end_of_row<S>(p, t.row0 + row_of_lane(rt, odd), own);
+            if (S::mask::LEFT)
+                sight.begin[rt][odd] = begin_of_row<S>(p, t.row0 + row_of_lane(rt, odd), own);
+        }
+}
+
+/* Whether a row sees any of `keys` keys from first_key on. */
+template <class S>
+GLINT_DEVICE bool sees(const struct sight<S> &sight, const int rt, const int odd, int32_t first_key, int32_t keys)
+{
+    return first_key < sight.end[rt][odd] && (!S::mask::LEFT || first_key + keys > sight.begin[rt][odd]);
+}
+
+/* Whether it sees any at all. */
+template <class S> GLINT_DEVICE bool sees_some(const struct sight<S> &sight, const int rt, const int odd)
+{
+    return sight.end[rt][odd] > (S::mask::LEFT ? sight.begin[rt][odd] : 0);
+}
+
+/* ---- the walk --------------------------------------------------------------------------------------------------- */
+
+/* A place in the walk of a block: it takes every grid-th item from its own index on, an item being a part of the keys
+ * of a tile of rows, and passes over its steps. Neighbouring items are tiles of rows of one key head, then key heads:
+ * what they read lies side by side. */
+struct cursor {
+    struct row_tile tile;
+    struct sequence_rows own;
+    int32_t own_of; /* which sequence that is: it is read once as long as tiles are of one sequence */
+    int32_t step, end;
+    uint32_t item;
+};
+
+/* Where the item is, ... */
+template <class S> GLINT_DEVICE void locate_item(const struct glint_decode_params &p, struct cursor &c)
+{
+    const uint32_t by_head = c.item / (uint32_t)p.row_tiles, by_part = by_head / (uint32_t)p.shape.heads_kv;
+    const uint32_t batch = by_part / (uint32_t)p.parts, part = by_part - batch * (uint32_t)p.parts;
+
+    c.step = (int32_t)part * p.range;
+    c.tile = find_tile<S>(p, (int32_t)batch, (int32_t)(by_head - by_part * (uint32_t)p.shape.heads_kv),
+                          (int32_t)(c.item - by_head * (uint32_t)p.row_tiles));
+}
+
+/* ... and how long, which may take a look into memory. */
+template <class S, class Rows> GLINT_DEVICE void measure_item(const struct glint_decode_params &p, struct cursor &c)
+{
+    if (c.own_of != c.tile.batch) {
+        c.own = Rows::find_sequence(p, c.tile.batch);
+        c.own_of = c.tile.batch;
+    }
+    c.tile.first_q = c.own.first_q;
+    c.tile.first_k = c.own.first_k;
+    c.end = end_of_tile<S>(p, c.tile, c.own);
+    if (p.parts > 1) {
+        if (S::mask::LEFT)
+            c.step += first_entry<S>(p, c.tile, c.own) * steps_of_entry<S>(p);
+        c.end = min(c.end, c.step + p.range);
+    }
+    if (S::mask::LEFT)
+        c.step = max(c.step, begin_of_tile<S>(p, c.tile, c.own));
+}
+
+/* To the first step of the walk at or after the cursor, if there is one. */
+template <class S, class Rows> GLINT_DEVICE bool find_step(const struct glint_decode_params &p, struct cursor &c)
+{
+    while (c.step >= c.end && c.item < p.items) {
+        c.item += p.blocks;
+        if (c.item < p.items) {
+            locate_item<S>(p, c);
+            measure_item<S, Rows>(p, c);
+        }
+    }
+    return c.item < p.items;
+}
+
+} // namespace decode
+
+#endif
