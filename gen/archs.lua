@@ -16,7 +16,7 @@ local LIST = {
   { name = "120", block_kib = 99, sm_kib = 100, threads = 1536, what = "RTX 50" },
 }
 
-local archs = { names = {} }
+local archs = { names = {}, COMPRESS = { "size", "none" } } -- COMPRESS: what a spec may say of cubins, `fatbinary --compress-mode`
 local by_name, place = {}, {}
 for i, arch in ipairs(LIST) do
   arch.number = tonumber(arch.name:match("^%d+"))

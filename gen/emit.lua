@@ -9,7 +9,8 @@ local template = require("gen.template")
 local emit = {}
 
 -- Parts of a record that belong to the generator. A template that used them would be rebuilt by every edit of a comment.
-local HIDDEN = { line = true, sites = true, overrides = true, excluded = true, origin = true, tile_from = true }
+local HIDDEN = { line = true, sites = true, overrides = true, excluded = true, origin = true, tile_from = true,
+  compress = true }
 
 local function command(record, spec_name)
   return ("lua5.4 gen/glint.lua emit --spec %s --variant %s"):format(spec_name, record.name)

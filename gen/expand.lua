@@ -102,7 +102,7 @@ end
 -- A variant to be: the key, the tile's fields, and for each field the site to blame.
 function run:candidate(name, key, found)
   local made = { family = name, line = found.site.line, sites = { tile = found.site }, origin = found.origin, tile_from = found.origin.kind,
-    overrides = {} }
+    overrides = {}, compress = self.spec.compress }
   for axis, value in pairs(key) do made[axis] = value end
   axes.fill(made)
   for field in pairs(registry.get(name).tile_fields) do

@@ -1,5 +1,6 @@
 -- The shape of a spec: which fields there are, what each may be. Reports every mistake that can be seen in one field or one list;
 -- what depends on a whole variant (limits, names, matches) is checked where variants are made, in gen/expand.lua.
+local archs = require("gen.archs")
 local axes = require("gen.axes")
 local registry = require("gen.registry")
 local schema = require("gen.schema")
@@ -169,6 +170,7 @@ local function check_top(spec, report, places)
     if axis.default == nil then table.insert(required, #required, axis.plural) end
   end
   for _, name in ipairs({ "families", "exclude", "override" }) do fields[name] = schema.any() end
+  fields.compress = schema.choice(archs.COMPRESS)
   schema.check(schema.record(fields, required), spec, { path = "", line = places[spec].line }, report, places)
 end
 

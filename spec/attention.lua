@@ -48,6 +48,9 @@ return {
     sm90a = { archs = { "90a" }, passes = { "fwd", "bwd" }, dtypes = { "f16", "bf16" }, head_dims = { 64, 128, 256 } },
   },
 
+  -- Not listed: compress = "none". GPU kernels lie in the archive as `fatbinary --compress-mode=size` makes them, at a quarter of their bytes, and
+  -- the driver unpacks them; that takes a driver of CUDA 12.4 or newer. "none" is for older drivers.
+
   -- Variants that the lists above would make and that are not wanted, each with its reason.
   exclude = {
     { family = "sm80", head_dim = 32, reason = "few models have it; without this line GPUs have it too" },

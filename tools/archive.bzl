@@ -6,12 +6,18 @@ load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 # ar wants unique short names: lib/cpu/run.c is run.o, and lib/run.c is too. Members are named after the path instead.
 _MERGE = """
 set -eu
-ar="$1"; out="$2"; list="$3"
+ar="$1"; out="$2"; list="$3"; ld="$4"; strip="$5"; script="$6"
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 members=""
-while IFS=' ' read -r member object; do
-    cp "$object" "$directory/$member"
+while IFS=' ' read -r member objects; do
+    if [ -z "$strip" ]; then
+        cp "$objects" "$directory/$member"
+    else
+        # shellcheck disable=SC2086 # a list of files
+        "$ld" -r -T "$script" -o "$directory/$member" $objects
+        "$strip" --strip-unneeded --remove-section=.eh_frame --remove-section=.comment "$directory/$member"
+    fi
     members="$members $member"
 done <"$list"
 rm -f "$out"
@@ -30,6 +36,12 @@ def _member(object):
     # lib/core/plan.o: the target's name in the middle is Bazel's
     return "_".join(parts)
 
+# The member that holds an object of a packed archive: kernels of an instruction set share one, and so do those of all GPUs.
+def _pack(member):
+    if "__cpu_" in member:
+        return "kernels_%s.o" % member.partition("__cpu_")[2].rpartition("_m")[0]
+    return "kernels_gpu.o" if member.endswith(".cubins.o") else member
+
 def _glint_archive_impl(ctx):
     cc_toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(ctx = ctx, cc_toolchain = cc_toolchain)
@@ -45,17 +57,22 @@ def _glint_archive_impl(ctx):
     if not objects:
         fail("%s: the dependencies have no objects" % ctx.label)
     archive = ctx.actions.declare_file("lib%s.a" % (ctx.attr.archive or ctx.label.name))
-    names = sorted(objects.keys())
+    members = {}
+    for name in sorted(objects.keys()):
+        members.setdefault(_pack(name) if ctx.attr.pack else name, []).append(objects[name].path)
     list_file = ctx.actions.declare_file(archive.basename + ".members")
-    ctx.actions.write(list_file, "".join(["%s %s\n" % (name, objects[name].path) for name in names]))
+    ctx.actions.write(list_file, "".join(["%s %s\n" % (name, " ".join(members[name])) for name in sorted(members.keys())]))
     ctx.actions.run_shell(
         command = _MERGE,
         arguments = [
             cc_common.get_tool_for_action(feature_configuration = features, action_name = CPP_LINK_STATIC_LIBRARY_ACTION_NAME),
             archive.path,
             list_file.path,
+            cc_toolchain.ld_executable,
+            cc_toolchain.strip_executable if ctx.attr.pack else "",
+            ctx.file._script.path,
         ],
-        inputs = depset([list_file] + objects.values(), transitive = [cc_toolchain.all_files]),
+        inputs = depset([list_file, ctx.file._script] + objects.values(), transitive = [cc_toolchain.all_files]),
         outputs = [archive],
         use_default_shell_env = True,
         mnemonic = "GlintArchive",
@@ -92,6 +109,8 @@ glint_archive = rule(
         "hdrs": attr.label_list(providers = [CcInfo]),
         "archive": attr.string(doc = "NAME of libNAME.a, if not the target's"),
         "linkopts": attr.string_list(),
+        "pack": attr.bool(doc = "kernels of an instruction set in one member, without local symbols and unwind tables"),
+        "_script": attr.label(default = "//tools:pack.ld", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     fragments = ["cpp"],

@@ -101,6 +101,7 @@ def _kernel(variant, spec):
         name = name,
         src = name + ".cu",
         cubins = name + "_cubin",
+        compress = variant.get("compress", "size"),
         record = record,
         target_compatible_with = needs_nvcc(),
         visibility = ["//visibility:public"],
@@ -115,7 +116,7 @@ def _archs(variants):
         for arch in variant["archs"]
     }.keys()
 
-def _gpu_rows(archs):
+def _gpu_rows(archs, compress):
     """gpu_rows, the kernels of glint_merge and glint_append, which no variant has."""
     cuda_cubin(
         name = "gpu_rows_cubin",
@@ -131,6 +132,7 @@ def _gpu_rows(archs):
         name = "gpu_rows",
         src = "//lib:cuda/rows.cu",
         cubins = "gpu_rows_cubin",
+        compress = compress,
         tags = ["manual"],
         target_compatible_with = needs_nvcc(),
         visibility = ["//visibility:public"],
@@ -175,7 +177,7 @@ def glint_kernels(variants, spec):
         _kernel(variant, spec)
     archs = _archs(variants)
     if archs:
-        _gpu_rows(archs)
+        _gpu_rows(archs, [variant for variant in variants if variant["family"] != "cpu"][0].get("compress", "size"))
 
 def variant_table(name, variants, spec = "@glint_spec//:spec", **kwargs):
     """A C library that is the dispatch table over some variants, without their kernels.
@@ -200,7 +202,7 @@ def variant_table(name, variants, spec = "@glint_spec//:spec", **kwargs):
         **kwargs
     )
 
-def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", **kwargs):
+def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", pack = False, **kwargs):
     """A whole library with only the given variants in it: the core, their table and their kernels, in one archive.
 
     Args:
@@ -208,12 +210,14 @@ def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//ge
       variants: elements of VARIANTS
       spec: the label of the spec file
       package: where glint_kernels() made their targets
+      pack: as small as it can be; it takes a second or two
       **kwargs: testonly, target_compatible_with, visibility and the like
     """
     variant_table(name + "_table", variants, spec, **kwargs)
     for_gpus = HAS_NVCC and [variant for variant in variants if variant["family"] != "cpu"]
     glint_archive(
         name = name,
+        pack = pack,
         hdrs = ["//lib:headers"],
         deps = ["//lib:core", name + "_table"] + (["//lib:cuda"] if for_gpus else []) + by_cpu(variants, package + ":") +
                gpu_rows(variants, package + ":"),

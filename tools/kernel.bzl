@@ -2,6 +2,7 @@
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "C_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("@local_cuda//:cuda.bzl", "FATBINARY")
 
 GlintKernelInfo = provider(
     doc = "One compiled kernel, for the report.",
@@ -143,12 +144,33 @@ glint_kernel = rule(
     **_CC_RULE
 )
 
+# What the driver is given of a cubin, NAME.sm_80.cubin: a fatbin that it unpacks, where the spec and the installed CUDA have it so.
+def _image(ctx, cubin):
+    if ctx.attr.compress == "none" or not FATBINARY:
+        return cubin
+    image = ctx.actions.declare_file(cubin.basename.rpartition(".")[0] + ".fatbin")
+    ctx.actions.run(
+        executable = FATBINARY,
+        arguments = [
+            "--create=" + image.path,
+            "--compress-mode=" + ctx.attr.compress,
+            "--image3=kind=elf,sm=%s,file=%s" % (cubin.basename.split(".")[-2].replace("sm_", ""), cubin.path),
+        ],
+        inputs = [cubin],
+        outputs = [image],
+        mnemonic = "Fatbinary",
+        progress_message = "Compressing %s" % cubin.basename,
+    )
+    return image
+
 def _gpu_kernel_impl(ctx):
     cc_toolchain = find_cpp_toolchain(ctx)
     features = _features(ctx, cc_toolchain)
     lines = []
     cubins = []
+    images = []
     for cubin in ctx.files.cubins:
+        image = _image(ctx, cubin)
         # NAME.sm_80.cubin is glint_NAME__sm80_cubin
         symbol = "glint_%s__%s_cubin" % (ctx.label.name, cubin.basename.split(".")[-2].replace("_", ""))
         lines += [
@@ -157,10 +179,11 @@ def _gpu_kernel_impl(ctx):
             "    .globl %s" % symbol,
             "    .type %s, @object" % symbol,
             "%s:" % symbol,
-            "    .incbin \"%s\"" % cubin.path,
+            "    .incbin \"%s\"" % image.path,
             "    .size %s, . - %s" % (symbol, symbol),
         ]
         cubins.append(cubin)
+        images.append(image)
     assembly = ctx.actions.declare_file(ctx.label.name + ".S")
     ctx.actions.write(assembly, "\n".join(
         ["    .section .rodata." + ctx.label.name + ", \"a\""] + lines + ["    .section .note.GNU-stack, \"\", @progbits", ""],
@@ -169,7 +192,7 @@ def _gpu_kernel_impl(ctx):
     ctx.actions.run(
         executable = cc_common.get_tool_for_action(feature_configuration = features, action_name = C_COMPILE_ACTION_NAME),
         arguments = ["-c", assembly.path, "-o", object.path],
-        inputs = depset([assembly] + cubins, transitive = [cc_toolchain.all_files]),
+        inputs = depset([assembly] + images, transitive = [cc_toolchain.all_files]),
         outputs = [object],
         mnemonic = "GlintEmbed",
         progress_message = "Embedding the cubins of %s" % ctx.label.name,
@@ -192,11 +215,12 @@ def _gpu_kernel_impl(ctx):
 
 glint_gpu_kernel = rule(
     implementation = _gpu_kernel_impl,
-    doc = "Puts the cubins of one variant into read-only data, one symbol an architecture: glint_<variant>__sm80_cubin.",
+    doc = "Puts the cubins of one variant into read-only data, compressed, one symbol an architecture: glint_<variant>__sm80_cubin.",
     attrs = dict(
         _CC,
         src = attr.label(mandatory = True, allow_single_file = [".cu"]),
         cubins = attr.label(mandatory = True, providers = [OutputGroupInfo]),
+        compress = attr.string(default = "size", values = ["size", "none"], doc = "how, if the installed CUDA can"),
         record = attr.string(),
     ),
     **_CC_RULE

@@ -75,7 +75,7 @@ local sm80 = {
   },
   match_fields = {},
   listed = { "archs", "up_to", "queries_up_to", "stages", "chunk_steps", "warps", "strategy", "math", "padded_dim", "smem_bytes", "dq_m", "dq_warps",
-    "dq_smem_bytes", "spills" },
+    "dq_smem_bytes", "spills", "compress" },
 }
 
 -- A spec's list of architectures by their names, in the order of their table.

@@ -57,7 +57,7 @@ local sm90a = {
     spills = schema.sentence(),                            -- allows register spills, and says why
   },
   match_fields = {},
-  listed = { "archs", "up_to", "both_up_to", "least", "schedule", "smem_bytes", "spills" },
+  listed = { "archs", "up_to", "both_up_to", "least", "schedule", "smem_bytes", "spills", "compress" },
 }
 
 function sm90a.targets(config) return config.archs end

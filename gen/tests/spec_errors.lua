@@ -8,6 +8,7 @@ local refuses, with = specs.refuses, specs.with
 refuses("unknown top-level field", with({ [15] = "  exclud = {}," }), { "15: exclud", "no such field", "did you mean exclude?" })
 refuses("unknown field, far from all", with({ [15] = "  zzzzzzzz = {}," }), { "15: zzzzzzzz", "no such field", '"head_dims"' })
 refuses("unnamed value at the top", with({ [15] = '  "fwd",' }), { "15: [1]", "without a name" })
+refuses("unknown compression", with({ [15] = '  compress = "zip",' }), { "15: compress", '"size"', '"none"' })
 refuses("number as a top-level key", with({ [15] = "  [7] = 1," }), { "15: [7]", "without a name" })
 refuses("string key that is no name", with({ [15] = '  ["head dims"] = { 64 },' }), { '15: ["head dims"]', "no such field" })
 refuses("missing passes", with({ [2] = "" }), { "1: passes", "is missing", "add passes" })

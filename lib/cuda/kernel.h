@@ -103,7 +103,7 @@ struct glint_gpu_map {
  * runs X.y for y <= z, but neither way between Tegra (8.7) and the others; "90a" runs on 9.0 alone. */
 struct glint_gpu_image {
     char arch[8];
-    const unsigned char *data; /* a cubin, 16-byte aligned */
+    const unsigned char *data; /* a cubin, 16-byte aligned, or a fatbin that holds one: cuModuleLoadData takes both */
 };
 
 /* The descriptor behind glint_variant.kernel for a GPU family. */

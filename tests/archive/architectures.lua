@@ -3,7 +3,7 @@
 -- Every object in it is ELF for CPU (x86_64 or aarch64). Its GPU variants, VARIANTS in all, are cubins for one or more SM each, in
 -- read-only data, one symbol glint_<variant>__sm<SM>_cubin each, whose own headers say that they are SASS for this SM; there is no other
 -- device code but that of glint_merge and glint_append, glint_gpu_rows__sm<SM>_cubin, for each SM. `0` and no SM: no GPU kernels at all. readelf
--- and ar read objects of every architecture.
+-- and ar read objects of every architecture. Where an image is a fatbin, its header says what is in it; where zstd is installed it is unpacked.
 local ROWS = "gpu_rows" -- in the place of a variant
 local MACHINE = { x86_64 = "Advanced Micro Devices X86-64", aarch64 = "AArch64" }
 
@@ -47,6 +47,17 @@ local function expect(right, ...)
   if not right then error(string.format(...), 0) end
 end
 
+-- What an image holds: itself when it is a cubin; of a fatbin with one cubin { sm, bytes, packed }, `packed` a frame of zstd.
+local function fatbin_of(image)
+  if image:sub(1, 4) ~= "\x50\xed\x55\xba" then return nil end
+  local header, size = ("<I2I8"):unpack(image, 7)
+  local kind, own, payload, packed = ("<I2xxI4I8I4"):unpack(image, header + 1)
+  local sm, flags, bytes = ("<I4xxxxxxxxI8xxxxxxxxI8"):unpack(image, header + 29)
+  expect(kind == 2 and header + size == #image and own + payload == size, "a fatbin with something else than one cubin")
+  expect(flags & 0x8000 ~= 0 and packed <= payload and packed < bytes, "a fatbin that is not compressed")
+  return { sm = sm, bytes = bytes, packed = image:sub(header + own + 1, header + own + packed) }
+end
+
 local path, cpu, variants = arg[1], arg[2], tonumber(arg[3])
 local wanted = {}
 for i = 4, #arg do wanted[arg[i]] = true end
@@ -55,24 +66,41 @@ local scratch = output_of("mktemp -d -p \"${TEST_TMPDIR:-/tmp}\""):match("%S+")
 local absolute = output_of("readlink -f '%s'", path):match("[^\n]+")
 output_of("cd '%s' && ar x '%s'", scratch, absolute)
 
-local list, bytes, count, by_sm, all = members(path), 0, 0, {}, {}
+local unpacks = os.execute("command -v zstd >/dev/null")
+local list, bytes, packed, count, by_sm, all = members(path), 0, 0, 0, {}, {}
 expect(#list > 10, "%s has %d members", path, #list)
 for _, member in ipairs(list) do
   local object = read(scratch .. "/" .. member.name)
   expect(member.machine == MACHINE[cpu], "%s is for %s, not for %s", member.name, member.machine, cpu)
   local _, device_code = object:gsub("\127ELF\2\1\1", "")
-  expect(device_code == 1 + #member.cubins, "%s has %d ELF files in it, of which %d have a name", member.name, device_code - 1, #member.cubins)
+  local _, fatbins = object:gsub("\x50\xed\x55\xba", "")
+  expect(device_code + fatbins == 1 + #member.cubins, "%s has %d images in it, of which %d have a name", member.name, device_code + fatbins - 1,
+    #member.cubins)
   for _, cubin in ipairs(member.cubins) do
     local home = member.sections[cubin.section]
     expect(home.flags:find("A") and not home.flags:find("W"), "%s is not in read-only data", cubin.variant)
-    local file <close> = assert(io.open(("%s/%d.cubin"):format(scratch, #all + 1), "wb"))
-    file:write(object:sub(home.offset + cubin.value + 1, home.offset + cubin.value + cubin.size))
-    all[#all + 1] = cubin
+    local image = object:sub(home.offset + cubin.value + 1, home.offset + cubin.value + cubin.size)
+    local fatbin, unpacked = fatbin_of(image), ("%s/%d.cubin"):format(scratch, #all + 1)
+    cubin.bytes, packed = fatbin and fatbin.bytes or cubin.size, packed + cubin.size
+    if not fatbin or unpacks then
+      local file <close> = assert(io.open(unpacked .. (fatbin and ".zst" or ""), "wb"))
+      file:write(fatbin and fatbin.packed or image)
+      all[#all + 1] = cubin
+    end
+    if fatbin then
+      expect(tostring(fatbin.sm) == cubin.sm:match("%d+"), "%s is a fatbin for sm_%d under the name of sm_%s", cubin.variant, fatbin.sm, cubin.sm)
+    end
+    expect(wanted[cubin.sm], "%s is for sm_%s, which is not wanted", cubin.variant, cubin.sm)
+    by_sm[cubin.sm] = by_sm[cubin.sm] or {}
+    expect(not by_sm[cubin.sm][cubin.variant], "%s is there twice for sm_%s", cubin.variant, cubin.sm)
+    by_sm[cubin.sm][cubin.variant] = true
+    count, bytes = count + 1, bytes + cubin.bytes
   end
 end
 
 -- The SM that a cubin is for: since CUDA 13 (ABI version 8) the second byte of the flags, before that the first. (readelf heads what
 -- it says of a file with its name when there are several, of which the last is none.)
+if unpacks and packed < bytes then output_of("cd '%s' && for f in *.zst; do zstd -dq \"$f\" -o \"${f%%.zst}\"; done", scratch) end
 local headers = #all > 0 and output_of("cd '%s' && LC_ALL=C readelf -W -h $(seq -f %%g.cubin %d) no_more 2>/dev/null || true", scratch, #all) or ""
 local at = 0
 for text in headers:gmatch("File: [^\n]*\n(.-Flags:[^\n]*)") do
@@ -81,14 +109,9 @@ for text in headers:gmatch("File: [^\n]*\n(.-Flags:[^\n]*)") do
   local sm = tonumber(text:match("ABI Version: +(%d+)")) >= 8 and flags >> 8 & 0xff or flags & 0xff
   expect(text:find("Machine: +NVIDIA CUDA"), "%s is not for an NVIDIA GPU", cubin.variant)
   expect(tostring(sm) == cubin.sm:match("%d+"), "%s holds SASS for sm_%d under the name of sm_%s", cubin.variant, sm, cubin.sm)
-  sm = cubin.sm
-  expect(wanted[sm], "%s is for sm_%s, which is not wanted", cubin.variant, sm)
-  by_sm[sm] = by_sm[sm] or {}
-  expect(not by_sm[sm][cubin.variant], "%s is there twice for sm_%s", cubin.variant, sm)
-  by_sm[sm][cubin.variant] = true
-  count, bytes = count + 1, bytes + cubin.size
+  expect(packed == bytes or read(("%s/%d.cubin"):format(scratch, at)):len() == cubin.bytes, "%s is not as long as its fatbin says", cubin.variant)
 end
-expect(count == #all, "readelf knows %d of %d cubins", count, #all)
+expect(at == #all, "readelf knows %d of %d cubins", at, #all)
 os.execute(("rm -rf '%s'"):format(scratch))
 local seen = {}
 for sm, names in pairs(by_sm) do
@@ -98,4 +121,5 @@ local distinct = 0
 for variant in pairs(seen) do distinct = distinct + (variant ~= ROWS and 1 or 0) end
 expect(distinct == variants, "%d GPU variants, and %d are wanted", distinct, variants)
 for sm in pairs(wanted) do expect(by_sm[sm] and by_sm[sm][ROWS], "no variant, or no rows of calls, for sm_%s", sm) end
-print(("%s: %d objects for %s, %d cubins of %d variants, %d bytes of device code"):format(path, #list, cpu, count, distinct, bytes))
+print(("%s: %d objects for %s, %d cubins of %d variants, %d bytes of device code in %d; %d looked into"):format(path, #list, cpu, count,
+  distinct, bytes, packed, #all))

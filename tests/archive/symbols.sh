@@ -83,7 +83,7 @@ if objdump --file-headers "$archive" 2>/dev/null | grep -q 'architecture: i386:x
              match($0, /-?0x[0-9a-f]+/); print substr($0, RSTART, RLENGTH) }' "$work/code" |
         sed 's/^-//' | sort -u | while read -r hex; do
             # sub $0xff...80 is an addition of 0x80
-            case $hex in 0xffffffff????????) echo $((0 - hex)) ;; *) echo $((hex)) ;; esac
+            case $hex in 0xffffffff????????) echo $((0x100000000 - 0x${hex#0xffffffff})) ;; *) echo $((hex)) ;; esac
         done | sort -n | tail -1)
     frame=${frame:-0}
     if [ "$frame" -gt 4096 ]; then

@@ -1,4 +1,5 @@
-"""@local_cuda//:cuda.bzl tells whether CUDA's compiler is installed, and works: HAS_NVCC, NVCC, CUDA_VERSION, CUDA_INCLUDE.
+"""@local_cuda//:cuda.bzl tells whether CUDA's compiler is installed, and works: HAS_NVCC, NVCC, CUDA_VERSION, CUDA_INCLUDE, and FATBINARY, which
+compresses cubins, or "".
 
 It is looked for, in this order, in $CUDA_HOME and $CUDA_PATH, on the PATH, in /usr/local/cuda and /opt/cuda, and among the Python packages
 of `python3` (`pip install nvidia-cuda-nvcc`). Its host compiler and headers come with it or are the system's: a kernel of one line says
@@ -63,6 +64,14 @@ def _include(ctx, nvcc):
                     return str(ctx.path(folder).realpath)
     return ""
 
+# The fatbinary beside nvcc, when it knows --compress-mode; "" else.
+def _fatbinary(ctx, nvcc):
+    path = nvcc.rpartition("/")[0] + "/fatbinary"
+    if not nvcc or not ctx.path(path).exists:
+        return ""
+    result = ctx.execute([path, "--help"])
+    return path if "--compress-mode" in result.stdout + result.stderr else ""
+
 def _local_cuda_impl(ctx):
     ctx.file("probe.cu", _PROBE, executable = False)
     nvcc, version, include, refused = "", "", "", []
@@ -80,7 +89,8 @@ def _local_cuda_impl(ctx):
     ctx.file("BUILD", "exports_files([\"cuda.bzl\"])\n", executable = False)
     ctx.file(
         "cuda.bzl",
-        "HAS_NVCC = %r\nNVCC = %r\nCUDA_VERSION = %r\nCUDA_INCLUDE = %r\n" % (bool(nvcc), nvcc, version if nvcc else "", include),
+        "HAS_NVCC = %r\nNVCC = %r\nCUDA_VERSION = %r\nCUDA_INCLUDE = %r\nFATBINARY = %r\n" %
+        (bool(nvcc), nvcc, version if nvcc else "", include, _fatbinary(ctx, nvcc)),
         executable = False,
     )
 
