@@ -1,5 +1,5 @@
 #!/bin/sh
-# The tar as its user gets it, outside Bazel: unpacked, found by pkg-config, compiled against by gcc as C and C++, linked and run;
+# The tar as its user gets it, outside Bazel: unpacked, found by pkg-config and by CMake, compiled against by gcc as C and C++, linked and run;
 # also through a shared library, with the pool, and with nothing but -lglint and what glint.pc says.
 #
 #   dist.sh TAR
@@ -29,7 +29,8 @@ sort -c names || fail 'the entries are not sorted'
 ok 'no dates, no owners, sorted'
 mkdir elsewhere && tar --extract --file "$tar" --directory elsewhere
 root=$(readlink -f "$work/elsewhere/glint")
-for file in include/glint.h lib/libglint.a lib/libglint_pool.a lib/pkgconfig/glint.pc share/glint/report.txt; do
+for file in include/glint.h lib/libglint.a lib/libglint_pool.a lib/pkgconfig/glint.pc lib/cmake/glint/glint-config.cmake \
+    share/glint/report.txt; do
     [ -s "$root/$file" ] || fail "no $file"
 done
 ok 'the files are there'
@@ -148,6 +149,35 @@ C
     gcc -std=c11 $strict $cflags pool.c -L"$root/lib" -lglint_pool -pthread -o pool
     ./pool || fail "the pool's program gives $?"
     ok 'the pool links alone and runs'
+
+    # find_package(glint), from a folder that was moved after it was unpacked. Without CMake this is left out.
+    if command -v cmake >/dev/null; then
+        mkdir project
+        cp host.c host.h project
+        cp pool.c project
+        cat >project/CMakeLists.txt <<'CMAKE'
+cmake_minimum_required(VERSION 3.10)
+project(host C)
+set(CMAKE_C_STANDARD 11)
+find_package(glint 0.1 REQUIRED)
+add_executable(host host.c)
+target_link_libraries(host glint::glint)
+add_executable(pool pool.c)
+target_link_libraries(pool glint::pool)
+CMAKE
+        mv "$root" "$work/moved"
+        cmake -S project -B project/build -Dglint_DIR="$work/moved/lib/cmake/glint" >log 2>&1 && cmake --build project/build >>log 2>&1 ||
+            { cat log; fail 'a CMake project does not build'; }
+        project/build/host && project/build/pool || fail "the CMake project's programs give $?"
+        grep -qF "PACKAGE_VERSION $version)" "$work/moved/lib/cmake/glint/glint-config-version.cmake" || fail "CMake's version is not $version"
+        sed 's/glint 0.1 REQUIRED/glint 0.2 REQUIRED/' project/CMakeLists.txt >log && cp log project/CMakeLists.txt
+        cmake -S project -B project/other -Dglint_DIR="$work/moved/lib/cmake/glint" >log 2>&1 && fail 'version 0.2 is found in 0.1'
+        grep -rq "$work\|/home\|/usr" "$work/moved/lib/cmake" "$work/moved/lib/pkgconfig" && fail 'an absolute path'
+        mv "$work/moved" "$root"
+        ok 'a CMake project finds it where it lies, builds and runs'
+    else
+        echo 'SKIPPED: find_package(glint), as there is no cmake'
+    fi
 
     # A program needs no CUDA, no C++ library, no threads: what it loads is the C library and what glint.pc names.
     ldd host_c | awk '{ print $1 }' | grep -Ev '^(linux-vdso|lib[cm]\.so|libdl\.so|/lib)' && fail 'needs more than the C library'
