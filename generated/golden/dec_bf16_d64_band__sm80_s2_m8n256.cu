@@ -1,13 +1,13 @@
-/* dec_bf16_d64_causal__sm80_s2_m8n256
+/* dec_bf16_d64_band__sm80_s2_m8n256
  *
- * Attention, decode: O and LSE of few queries, split over the keys; bf16, head_dim 64, causal, both alignments.
+ * Attention, decode: O and LSE of few queries, split over the keys; bf16, head_dim 64, a window with two sides, both alignments.
  * For sm_80.
  * Tile: 8 rows x 256 keys, 2 stages; 4 warps, 1 block a multiprocessor.
  * Keys are summed up by steps of 256, chunks of 1024 and spans of 8192. For up to 8 queries.
  * Shared memory of a block: 138496 bytes.
  *
  * Made from gen/templates/sm80_dec.cu.lua by
- *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant dec_bf16_d64_causal__sm80_s2_m8n256
+ *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant dec_bf16_d64_band__sm80_s2_m8n256
  * and overwritten by it: change the template or the spec. */
 
 /* Few queries against many keys. One block of 4 warps takes 8 rows, (query, query head) pairs of one key
@@ -30,7 +30,7 @@ namespace decode {
 struct variant {
     typedef struct bf16 element;
     typedef struct same stored; /* elements of K and V */
-    typedef causal_mask mask;
+    typedef window_mask mask;
     typedef struct plain_score score;
     enum {
         HEAD_DIM = 64,
@@ -213,12 +213,12 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
 
 typedef struct decode::shape<decode::variant> decode_shape;
 
-GLINT_KERNEL(decode_shape::THREADS, 1) glint_dec_bf16_d64_causal__sm80_s2_m8n256(GLINT_PARAMS(struct glint_decode_params) p)
+GLINT_KERNEL(decode_shape::THREADS, 1) glint_dec_bf16_d64_band__sm80_s2_m8n256(GLINT_PARAMS(struct glint_decode_params) p)
 {
     decode::attend<decode_shape, decode::given, decode::linear>(p);
 }
 
-GLINT_KERNEL(32 * decode_shape::MERGE_WARPS, 1) glint_dec_bf16_d64_causal__sm80_s2_m8n256_merge(GLINT_PARAMS(struct glint_decode_params) p)
+GLINT_KERNEL(32 * decode_shape::MERGE_WARPS, 1) glint_dec_bf16_d64_band__sm80_s2_m8n256_merge(GLINT_PARAMS(struct glint_decode_params) p)
 {
     decode::merge<decode_shape, decode::given>(p);
 }

@@ -1,0 +1,953 @@
+/* bwd_bf16_d128_none__sm90a_fused_m64n128
+ *
+ * Attention, backward: dQ, dK, dV from Q, K, V, O, LSE, dO; bf16, head_dim 128, no mask.
+ * For sm_90a.
+ * Tile: 64 queries x 128 keys; persistent, two warpgroups of 64 keys, and a warpgroup that loads and stores; dQ summed by one block after another.
+ * Shared memory of a block: 230632 bytes.
+ * Others read the lengths of the sequences.
+ * Others take ragged sequences.
+ *
+ * Made from gen/templates/sm90a_bwd.cu.lua by
+ *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant bwd_bf16_d128_none__sm90a_fused_m64n128
+ * and overwritten by it: change the template or the spec. */
+
+#include "lib/device/delta.h"
+#include "lib/device/warpgroup_sequences.h"
+#include "lib/device/warpgroup_backward.h"
+
+typedef bf16 element;
+
+enum {
+    HEAD_DIM = 128,
+    TILE_M = 64,   /* queries of a step */
+    TILE_N = 128,   /* keys of a block */
+    WIDTH = 128,     /* bytes of a slab's rows: see slab_tile */
+    OWN_ROWS = 64,        /* keys, or queries, of a warpgroup */
+    EXPONENT = element::EXPONENT,
+    BYTES = 2,
+    ROW_CHUNKS = HEAD_DIM * BYTES / 16,
+    WARPS = 8,            /* that compute */
+    THREADS = 128 + 32 * WARPS,
+};
+
+typedef slab_tile<OWN_ROWS, HEAD_DIM, WIDTH> own_tile; /* of K, V, dK, dV */
+typedef slab_tile<TILE_M, HEAD_DIM, WIDTH> query_tile; /* of Q, dO */
+
+/* Delta and LSE. No key block visits rows that see no key, so they get their dQ here. */
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_delta(GLINT_PARAMS(struct glint_backward_params) p)
+{
+    const struct row_block block = find_row_block<16>(p.shape);
+    const no_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
+
+    begin_turns<TILE_M, TILE_N, WARPS>(p, block);
+    make_delta<struct bf16, 16, true>(p, block, mask);
+}
+
+/* The same over sequences of a padded batch, whose lengths are read here. */
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_lengths_delta(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+{
+    const struct glint_backward_params &p = call.base.base.base;
+    const uint32_t kept = shared_base();
+
+    if (thread_index() == 0)
+        find_padded_tile<GLINT_GPU_ROW_PAD, false>(call.ragged, p.shape, p.shape.heads_q, 1, kept);
+    block_sync();
+    const struct padded_tile work = get_padded_tile(kept);
+    const struct padded_row_block block =
+        padded_row_block_of<16>(p.shape, work.batch, work.head, work.row0, work.own.seqlen_q);
+    if (work.head == 0 && work.index == 0 && thread_index() == 0)
+        note_padded_fault(call.ragged, p.shape, work.batch);
+    begin_own_turns<TILE_M, TILE_N>(p, block, mask_of<no_mask>(work.own));
+    if (work.row0 >= 0)
+        make_delta<element, 16, true>(p, block, mask_of<no_mask>(work.own));
+}
+
+/* The same over ragged sequences. */
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_ragged_delta(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+{
+    const struct glint_backward_params &p = call.base.base.base;
+    const uint32_t kept = shared_base();
+
+    if (warp_index() == 0)
+        find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(call.ragged, p.shape, block_index(), p.shape.heads_q, 1, kept + 48, kept);
+    if (call.ragged.fault && block_index() == 0 && warp_index() == 7)
+        note_ragged_fault(call.ragged, p.shape);
+    block_sync();
+    const struct ragged_row_block block = row_block_of<16>(call.ragged, kept);
+    const struct sequence own = get_ragged_tile(kept).own;
+    begin_own_turns<TILE_M, TILE_N>(p, block, mask_of<no_mask>(own));
+    if (block.row0 >= 0)
+        make_delta<element, 16, true>(p, block, mask_of<no_mask>(own));
+}
+
+/* ---- dK and dV, and parts of dQ: a block owns TILE_N keys, a warpgroup OWN_ROWS of them ---- */
+
+typedef slab_tile<TILE_M, TILE_N, 128> ds_tile; /* dS: queries by keys */
+
+enum {
+    STAGES = 2,     /* of Q and dO, dS and what leaves */
+    OUT_BYTES = TILE_M * HEAD_DIM * 4, /* a step's dQ in float32; dK or dV of a block */
+    ROW_BYTES = TILE_M * 4, /* LSE, or delta, of a step */
+    DQ_APART = (HEAD_DIM - 64) * OWN_ROWS * 4, /* bytes from the first warpgroup's columns of dQ to the other one's */
+    OWN_BYTES = 2 * own_tile::bytes,
+    V_AT = OWN_BYTES,
+    Q_AT = V_AT + OWN_BYTES,
+    DO_AT = Q_AT + STAGES * query_tile::bytes,
+    OUT_AT = DO_AT + STAGES * query_tile::bytes,
+    DS_AT = OUT_AT + STAGES * OUT_BYTES,
+    LSE_AT = DS_AT + STAGES * ds_tile::bytes,
+    DELTA_AT = LSE_AT + STAGES * ROW_BYTES,
+    BARRIERS_AT = DELTA_AT + STAGES * ROW_BYTES,
+};
+
+/* Shared memory: tiles, then mbarriers. */
+typedef stage_ring<1, OWN_BYTES, 0, BARRIERS_AT> k_ring; /* of the block, the next one's behind it */
+typedef stage_ring<1, OWN_BYTES, V_AT, k_ring::end> v_ring;
+enum { CHECKED = v_ring::end }; /* K has been looked at */
+typedef stage_ring<STAGES, query_tile::bytes, Q_AT, CHECKED + 8> q_ring;
+typedef stage_ring<STAGES, query_tile::bytes, DO_AT, q_ring::end> do_ring;
+typedef stage_ring<STAGES, OUT_BYTES, OUT_AT, do_ring::end> out_ring;
+typedef stage_ring<STAGES, ds_tile::bytes, DS_AT, out_ring::end> ds_ring;
+enum { TURN_SEEN = ds_ring::end }; /* what a stage's dQ is added to is complete */
+typedef tile_queue<TURN_SEEN + 8 * STAGES> queue; /* which key block the block is at, and the next */
+enum { SPECIAL_AT = queue::end, SHARED_BYTES = SPECIAL_AT + 8 }; /* whether the block's keys hold NaN or infinity */
+enum { SEARCH_AT = (SHARED_BYTES + 15) / 16 * 16 }; /* where lengths are read: the search for a key block, and what it found */
+typedef key_queue<SEARCH_AT + KEY_SEARCH_BYTES> found_keys;
+
+/* Named barriers: a warpgroup's turn to multiply, two of them; both warpgroups. */
+enum { TURN_BARRIER = 1, BOTH_BARRIER = 3 };
+
+/* `which`: of the key blocks of all heads, head by head. */
+GLINT_DEVICE struct key_work find_block(const struct glint_gpu_shape *shape, uint32_t which)
+{
+    const uint32_t blocks = ((uint32_t)shape->seqlen_k + TILE_N - 1) / TILE_N, head = which / blocks;
+
+    return find_keys<TILE_M, TILE_N, false>(shape, {(int32_t)(which - head * blocks), (int32_t)head});
+}
+
+/* The block's K or V. */
+template <class ring_of>
+GLINT_DEVICE void load_own(const struct tensor_map *map, const struct key_work &work, uint32_t shared, uint32_t turn)
+{
+    const struct ring own = {0, turn % 2};
+
+    ring_of::begin_fill(shared, own);
+    for (uint32_t half = 0; half < 2; ++half)
+        load_tile<own_tile>(ring_of::tile(shared, own) + half * own_tile::bytes, map, work.key0 + half * OWN_ROWS,
+                            work.head_kv, work.batch, ring_of::full(shared, own), GLINT_L2_EVICT_FIRST);
+}
+
+/* LSE or delta of a step. */
+GLINT_DEVICE const float *rows_of(const struct glint_backward_maps_params &p, const float *rows,
+                                  const struct key_work &work, const struct walk &walk)
+{
+    return rows + (work.batch * p.base.shape.heads_q + walk.head) * p.base.padded_q + walk.m * TILE_M;
+}
+
+/* A step's Q or dO, and its LSE or delta, from `rows` on, to rows_at. */
+template <class ring_of>
+GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uint32_t rows_at, const struct walk &walk,
+                            int32_t batch, uint32_t shared, const struct ring &queries)
+{
+    const uint32_t full = ring_of::full(shared, queries);
+
+    ring_of::begin_fill(shared, queries, query_tile::bytes + ROW_BYTES);
+    load_tile<query_tile, BOX_ROWS>(ring_of::tile(shared, queries), map, walk.m * TILE_M, walk.head, batch, full,
+                                    GLINT_L2_EVICT_LAST);
+    bulk_load(shared + rows_at + queries.stage * ROW_BYTES, rows, ROW_BYTES, full);
+}
+
+/* Two warps load for the block, a thread each: K and Q with LSE, V and dO with delta. The first one takes numbers as
+ * the block gets to them, so a block waits only for such as are worked on or done, and passes them on to all other
+ * roles. */
+GLINT_DEVICE void load_keys(const struct glint_backward_maps_params &p, uint32_t shared)
+{
+    const struct glint_gpu_shape *shape = &p.base.shape;
+    const struct key_order order = plain_order(shape, TILE_N);
+    struct ring queries = {0, 0};
+    /* Without queries no kernel has cleared the counter; nor does any block wait for another. */
+    uint32_t own = block_index();
+    auto take_number = [&]() {
+        const uint32_t number = shape->seqlen_q > 0 ? atom_global_add_u32(p.base.turn, 1) : own;
+
+        own += p.blocks[1];
+        return number;
+    };
+
+    for (uint32_t turn = 0;; ++turn) {
+        struct block_place place = {0, 0};
+        uint32_t number = take_number();
+
+        while (number < order.numbers && (place = place_in_order(order, number)).index < 0)
+            number = take_number();
+        const uint32_t which = (uint32_t)place.head * order.blocks + (uint32_t)place.index;
+
+        queue::announce(shared, ring_at(turn), number < order.numbers ? which : (uint32_t)NO_WORK);
+        if (number >= order.numbers)
+            return;
+        const struct key_work work = find_block(shape, which);
+        struct walk walk = walk_begin(work);
+        bool first = true;
+
+        for (int32_t left = work.steps; left > 0; --left) {
+            load_step<q_ring>(&p.map[MAP_Q], rows_of(p, p.base.lse_log2, work, walk), LSE_AT, walk, work.batch, shared,
+                              queries);
+            if (first)
+                load_own<k_ring>(&p.map[MAP_K], work, shared, turn);
+            first = false;
+            walk_on(walk, work);
+            ring_advance<STAGES>(queries);
+        }
+        if (first) {
+            k_ring::wait_empty(shared, {0, turn % 2});
+            mbarrier_arrive(shared + k_ring::full_at);
+        }
+    }
+}
+
+/* All lanes come here. */
+GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32_t shared)
+{
+    const struct glint_gpu_shape *shape = &p.base.shape;
+    const bool first_lane = lane_index() == 0;
+    struct ring queries = {0, 0};
+
+    for (uint32_t turn = 0;; ++turn) {
+        const uint32_t which = queue::wait(shared, ring_at(turn));
+
+        if (which == (uint32_t)NO_WORK)
+            return;
+        const struct key_work work = find_block(shape, which);
+        struct walk walk = walk_begin(work);
+
+        warp_sync();
+        if (first_lane)
+            queue::release(shared, ring_at(turn));
+        for (int32_t step = 0; step < work.steps; ++step) {
+            if (first_lane) {
+                load_step<do_ring>(&p.map[MAP_DOUT], rows_of(p, p.base.delta, work, walk), DELTA_AT, walk, work.batch,
+                                   shared, queries);
+                if (step == 0)
+                    load_own<v_ring>(&p.map[MAP_V], work, shared, turn);
+            }
+            walk_on(walk, work);
+            ring_advance<STAGES>(queries);
+        }
+        if (work.steps == 0 && first_lane) {
+            v_ring::wait_empty(shared, {0, turn % 2});
+            mbarrier_arrive(shared + v_ring::full_at);
+        }
+    }
+}
+
+/* Takes to memory what the warpgroups leave in the stages of OUT: each step's dQ, then dV and dK. One thread for each
+ * stage, so that the next dQ is on its way while this one waits for its turn. */
+GLINT_DEVICE void store(const struct glint_backward_maps_params &p, uint32_t shared, const uint32_t stage)
+{
+    struct ring own = {stage, 0};
+    const uint32_t out = out_ring::tile(shared, own);
+    uint32_t next = 0; /* stage of what leaves next */
+
+    for (uint32_t turn = 0;; ++turn) {
+        const uint32_t which = queue::wait(shared, ring_at(turn));
+
+        if (which == (uint32_t)NO_WORK)
+            break;
+        queue::release(shared, ring_at(turn));
+        const struct key_work work = find_block(&p.base.shape, which);
+        struct walk walk = walk_begin(work);
+
+        for (int32_t step = 0; step < work.steps; ++step, walk_on(walk, work), next ^= 1) {
+            if (next != stage)
+                continue;
+            const struct dq_place dq = find_dq<TILE_M, TILE_N, HEAD_DIM, false>(p.base, work, walk);
+
+            if (dq.last && !dq.first) {
+                turn_wait(dq.turn, (uint32_t)work.key0);
+                mbarrier_arrive(shared + TURN_SEEN + 8 * stage);
+            }
+            out_ring::wait_full(shared, own);
+            own.phase ^= 1;
+            if (dq.last)
+                store_tile<query_tile>(&p.map[MAP_DQ], walk.m * TILE_M, walk.head, work.batch, out);
+            else if (dq.first)
+                bulk_store(dq.sum, out, OUT_BYTES);
+            else {
+                turn_wait(dq.turn, (uint32_t)work.key0);
+                bulk_reduce_add_f32(dq.sum, out, OUT_BYTES);
+            }
+            bulk_commit();
+            bulk_wait_read<0>();
+            mbarrier_arrive(out_ring::empty(shared, own));
+            if (!dq.last)
+                turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));
+        }
+        for (int which = 0; which < 2; ++which, next ^= 1) {
+            if (next != stage)
+                continue;
+            out_ring::wait_full(shared, own);
+            own.phase ^= 1;
+            for (uint32_t half = 0; half < 2; ++half)
+                store_tile<own_tile>(which == 0 ? &p.map[MAP_DV] : &p.map[MAP_DK], work.key0 + half * OWN_ROWS,
+                                     work.head_kv, work.batch, out + half * own_tile::bytes);
+            bulk_commit();
+            bulk_wait_read<0>();
+            mbarrier_arrive(out_ring::empty(shared, own));
+        }
+    }
+    bulk_wait<0>();
+}
+
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128(GLINT_PARAMS(struct glint_backward_maps_params) p)
+{
+    const uint32_t shared = shared_base(), warp = warp_index(), lane = lane_index();
+
+    if (thread_index() == 0) {
+        k_ring::init(shared, 1, WARPS);
+        v_ring::init(shared, 1, WARPS);
+        mbarrier_init(shared + CHECKED, 1);
+        queue::init(shared, WARPS + 3);
+        q_ring::init(shared, 1, WARPS);
+        do_ring::init(shared, 1, WARPS);
+        out_ring::init(shared, WARPS, 1);
+        ds_ring::init(shared, WARPS, WARPS);
+        for (int i = 0; i < STAGES; ++i)
+            mbarrier_init(shared + TURN_SEEN + 8 * i, 1);
+        fence_mbarrier_init();
+    }
+    block_sync();
+
+    if (warp < 4) {
+        registers_give<40>();
+        if (warp == 0 && lane == 0)
+            load_keys(p, shared);
+        if (warp == 1)
+            load_values(p, shared);
+        if (warp >= 2 && lane == 0)
+            store(p, shared, warp - 2);
+        return;
+    }
+    registers_take<232>();
+
+    const uint32_t warpgroup = warp / 4 - 1, own = warpgroup * own_tile::bytes;
+    const struct glint_gpu_shape *shape = &p.base.shape;
+    const int32_t offset = shape->seqlen_k;
+    auto arrive = [&](uint32_t barrier) { /* this warp, all lanes of which are done */
+        warp_sync();
+        if (lane == 0)
+            mbarrier_arrive(barrier);
+    };
+    float dk[HEAD_DIM / 2], dv[HEAD_DIM / 2];
+    struct ring queries = {0, 0}, out = {0, 0};
+    uint32_t seen = 0; /* a bit a stage: the phase of its TURN_SEEN */
+
+    if (warpgroup == 1)
+        named_arrive(TURN_BARRIER, 32 * WARPS);
+    for (uint32_t turn = 0;; ++turn) {
+        uint32_t which = queue::wait(shared, ring_at(turn));
+
+        if (which == (uint32_t)NO_WORK)
+            return;
+        arrive(queue::numbers::empty(shared, ring_at(turn)));
+        struct key_work work = find_block(shape, which);
+        struct plain_steps plain = find_plain_steps<TILE_N>(shape, work);
+        struct walk walk = walk_begin(work);
+
+#pragma unroll
+        for (int i = 0; i < HEAD_DIM / 2; ++i)
+            dk[i] = dv[i] = 0.0f;
+        float dq[32];
+
+        /* dQ of the step before: from registers to a stage of OUT. */
+        auto leave_dq = [&](auto kind) {
+            struct dq_place place = {};
+            const uint32_t at = out_ring::tile(shared, out), thread = thread_index_anew() % 128;
+
+            if (!kind.plain)
+                place = find_dq<TILE_M, TILE_N, HEAD_DIM, false>(p.base, work, step_before(walk, work));
+            out_ring::wait_empty(shared, out);
+            if (!place.last) {
+#pragma unroll
+                for (int i = 0; i < 8; ++i)
+                    st_shared_floats(at + warpgroup * DQ_APART + (i * 128 + thread) * 16, dq + 4 * i);
+            } else {
+                if (!place.first) {
+                    mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);
+                    seen ^= 1u << out.stage;
+                    add_summed(dq, place.sum + warpgroup * (DQ_APART / 4) + thread * 4);
+                }
+                store_rounded<element, query_tile>(at + warpgroup * query_tile::slab_bytes, 0, dq,
+                                                   shape->softmax_scale);
+            }
+            fence_async_shared();
+            arrive(out_ring::full(shared, out));
+            ring_advance<STAGES>(out);
+        };
+        /* dQ of the step before: half of the columns for each warpgroup. */
+        auto begin_dq = [&](const struct ring &before) {
+            const uint32_t ds = ds_ring::tile(shared, before), k = shared + warpgroup * own_tile::slab_bytes;
+
+            wgmma_hold(dq, 32);
+            begin_tile_by_rows<element, ds_tile, own_tile, 64>(dq, ds, k);
+        };
+        k_ring::wait_full(shared, {0, turn % 2});
+        v_ring::wait_full(shared, {0, turn % 2});
+        /* Compiled twice. Plain steps, which nearly all are, have no code for masks, NaN and the rounding of dQ. */
+        auto make_step = [&](auto kind, int32_t step) {
+            const bool masked =
+                !kind.plain && walk.m < work.first_clear;
+            const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
+            const uint32_t lse = shared + LSE_AT + queries.stage * ROW_BYTES;
+            const uint32_t delta = shared + DELTA_AT + queries.stage * ROW_BYTES;
+            const uint32_t column = lane % 4 * 8;
+            float s[TILE_M / 2], dp[TILE_M / 2], rows[TILE_M / 8][2];
+            uint32_t p_words[TILE_M / 4], ds_words[TILE_M / 4];
+
+            /* S^T = K Q^T, dP^T = V dO^T */
+            q_ring::wait_full(shared, queries);
+            wgmma_hold(s, TILE_M / 2);
+            begin_rows_by_rows<element, own_tile, query_tile>(s, shared + own, q);
+            do_ring::wait_full(shared, queries);
+            wgmma_hold(dp, TILE_M / 2);
+            begin_rows_by_rows<element, own_tile, query_tile>(dp, shared + V_AT + own, dout);
+
+            /* P^T = 2^(scale S^T - LSE); each query, a column, has an LSE and a delta. */
+            load_pairs(rows, lse + column);
+            wgmma_wait<1>();
+            wgmma_hold(s, TILE_M / 2);
+#pragma unroll
+            for (int i = 0; i < TILE_M / 2; ++i)
+                s[i] = ex2(fmaf(s[i], shape->scale_log2, -rows[i / 4][i % 2]));
+            struct sight sight;
+            if (masked) {
+                sight = sight_of_keys(work.key0 + (int32_t)own_row(), walk.m * TILE_M, offset, shape->seqlen_q,
+                                      shape->seqlen_k);
+                hide_queries<TILE_M>(s, sight);
+            }
+            to_operand<element>(p_words, s);
+            /* Here and not before dS is stored: ptxas packs P before what follows a wait, and has registers for dS then. */
+            ds_ring::wait_empty(shared, queries);
+
+            /* dS^T = P^T (dP^T - delta): zero where P is, even if dP is no number */
+            load_pairs(rows, delta + column);
+            wgmma_wait<0>();
+            wgmma_hold(dp, TILE_M / 2);
+#pragma unroll
+            for (int i = 0; i < TILE_M / 2; ++i)
+                dp[i] = s[i] * (dp[i] - rows[i / 4][i % 2]);
+            if (masked)
+                hide_queries<TILE_M>(dp, sight);
+            to_operand<element>(ds_words, dp);
+            if (masked && queries_special<TILE_M>(lse, delta))
+                settle_queries<element, query_tile>(dv, true, q, dout, sight, BOTH_BARRIER, 32 * WARPS);
+            store_transposed<ds_tile>(ds_ring::tile(shared, queries), warpgroup, ds_words);
+            fence_async_shared();
+            arrive(ds_ring::full(shared, queries));
+
+            /* In the first step, where there is none before, this one's dS stands for it and the product is thrown
+             * away: a product that is not always made is one that ptxas does not overlap with others. */
+            const struct ring before = !kind.plain && step == 0 ? queries : ring_before(queries);
+            ds_ring::wait_full(shared, before);
+
+            /* dV += P^T dO, dQ of the step before, dK += dS^T Q: one warpgroup at a time, so that
+             * the other one is at its exponentials. */
+            named_sync(TURN_BARRIER + warpgroup, 32 * WARPS);
+            wgmma_hold(dv, HEAD_DIM / 2);
+            begin_weights_by_rows<element, query_tile>(dv, p_words, dout, 1);
+            begin_dq(before);
+            wgmma_wait<1>();
+            wgmma_hold(dv, HEAD_DIM / 2);
+            arrive(do_ring::empty(shared, queries));
+            wgmma_hold(dk, HEAD_DIM / 2);
+            begin_weights_by_rows<element, query_tile>(dk, ds_words, q, 1);
+            named_arrive(TURN_BARRIER + (warpgroup ^ 1), 32 * WARPS);
+            wgmma_wait<1>();
+            if (kind.plain || step > 0) {
+                arrive(ds_ring::empty(shared, before));
+                wgmma_hold(dq, 32);
+                leave_dq(kind);
+            }
+            wgmma_wait<0>();
+            wgmma_hold(dk, HEAD_DIM / 2);
+            arrive(q_ring::empty(shared, queries));
+            ring_advance<STAGES>(queries);
+        };
+#pragma unroll 1
+        for (int32_t step = 0; step < work.steps;) {
+            make_step(any_step{}, step++);
+            walk_on(walk, work);
+            if (step < plain.first || step >= plain.end)
+                continue;
+#pragma unroll 1
+            for (int32_t left = plain.end - step; left > 0; --left)
+                make_step(plain_step{}, 0);
+            /* What is known of the block is made once more: the steps have its registers. */
+            wgmma_hold(&which, 1);
+            work = find_block(shape, which);
+            plain = find_plain_steps<TILE_N>(shape, work);
+            step = plain.end;
+            walk = walk_at(work, step);
+        }
+        arrive(shared + v_ring::empty_at);
+        if (work.steps > 0) {
+            const struct ring before = ring_before(queries);
+
+            ds_ring::wait_full(shared, before);
+            begin_dq(before);
+            wgmma_wait<0>();
+            wgmma_hold(dq, 32);
+            arrive(ds_ring::empty(shared, before));
+        }
+        arrive(shared + k_ring::empty_at);
+        if (work.steps > 0)
+            leave_dq(any_step{});
+
+        /* dV and dK leave as dQ did. */
+        auto leave = [&](const float (&d)[HEAD_DIM / 2], float factor) {
+            out_ring::wait_empty(shared, out);
+            store_rounded<element, own_tile>(out_ring::tile(shared, out) + own, 0, d, factor);
+            fence_async_shared();
+            arrive(out_ring::full(shared, out));
+            ring_advance<STAGES>(out);
+        };
+        leave(dv, 1.0f);
+        leave(dk, shape->softmax_scale);
+    }
+}
+
+/* ==== The same over sequences whose lengths are read here ===========================================================================
+ * Ragged ones, or those of a padded batch: lib/device/warpgroup_sequences.h. Other overloads of the same functions. */
+
+/* The block that a slot of the queue says. */
+GLINT_DEVICE struct sequence_keys<key_work> find_found_block(const struct glint_gpu_shape *call, uint32_t slot)
+{
+    const struct glint_gpu_shape shape = shape_of_slot(call, slot);
+    struct sequence_keys<key_work> work;
+
+    static_cast<struct key_work &>(work) = find_keys<TILE_M, TILE_N, false>(&shape, place_of_slot<TILE_N>(slot));
+    get_place(work, slot);
+    return work;
+}
+
+/* The block's K or V. */
+template <class ring_of>
+GLINT_DEVICE void load_own(const struct tensor_map *map, const struct sequence_keys<key_work> &work, uint32_t shared, uint32_t turn)
+{
+    const struct ring own = {0, turn % 2};
+
+    ring_of::begin_fill(shared, own);
+    for (uint32_t half = 0; half < 2; ++half)
+        load_tile<own_tile>(ring_of::tile(shared, own) + half * own_tile::bytes, map, work.first_k + work.key0 + half * OWN_ROWS,
+                            work.head_kv, work.batch, ring_of::full(shared, own), GLINT_L2_EVICT_FIRST);
+}
+
+/* LSE or delta of a step. */
+GLINT_DEVICE const float *rows_of(const struct glint_ragged_backward_maps_params &p, const float *rows,
+                                  const struct sequence_keys<key_work> &work, const struct walk &walk)
+{
+    return rows + (work.batch * p.base.base.base.base.shape.heads_q + walk.head) * p.base.base.base.base.padded_q + work.padded + walk.m * TILE_M;
+}
+
+/* A step's Q or dO, and its LSE or delta, from `rows` on, to rows_at. */
+template <class ring_of>
+GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uint32_t rows_at, const struct walk &walk,
+                            const struct sequence_keys<key_work> &work, uint32_t shared, const struct ring &queries)
+{
+    const uint32_t full = ring_of::full(shared, queries);
+
+    ring_of::begin_fill(shared, queries, query_tile::bytes + ROW_BYTES);
+    load_tile<query_tile, BOX_ROWS>(ring_of::tile(shared, queries), map, work.first_q + walk.m * TILE_M, walk.head, work.batch, full,
+                                    GLINT_L2_EVICT_LAST);
+    bulk_load(shared + rows_at + queries.stage * ROW_BYTES, rows, ROW_BYTES, full);
+}
+
+/* Here all lanes of the first warp look for the block of a number, and then one of them loads. */
+GLINT_DEVICE void load_keys(const struct glint_ragged_backward_maps_params &p, uint32_t shared)
+{
+    const bool first_lane = lane_index() == 0;
+    struct ring queries = {0, 0};
+
+    for (uint32_t turn = 0;; ++turn) {
+        const bool any = find_next_keys<TILE_N>(p, shared + SEARCH_AT);
+
+        if (first_lane)
+            found_keys::announce(shared, ring_at(turn), shared + SEARCH_AT);
+        if (!any)
+            return;
+        struct sequence_keys<key_work> work = find_found_block(&p.base.base.base.base.shape, shared + SEARCH_AT);
+        struct walk walk = walk_begin(work);
+
+#pragma unroll 1
+        for (int32_t left = first_lane ? work.steps : 0; left > 0; --left) {
+            load_step<q_ring>(&p.map[MAP_Q], rows_of(p, p.base.base.base.base.lse_log2, work, walk), LSE_AT, walk, work, shared,
+                              queries);
+            if (left == work.steps)
+                load_own<k_ring>(&p.map[MAP_K], work, shared, turn);
+            walk_on(walk, work);
+            ring_advance<STAGES>(queries);
+            work = find_found_block(&p.base.base.base.base.shape, shared + SEARCH_AT); /* made anew: a loader has few registers */
+        }
+        if (first_lane && work.steps == 0) {
+            k_ring::wait_empty(shared, {0, turn % 2});
+            mbarrier_arrive(shared + k_ring::full_at);
+        }
+        warp_sync(); /* what was found has been read */
+    }
+}
+
+/* All lanes come here. */
+GLINT_DEVICE void load_values(const struct glint_ragged_backward_maps_params &p, uint32_t shared)
+{
+    const struct glint_gpu_shape *shape = &p.base.base.base.base.shape;
+    const bool first_lane = lane_index() == 0;
+    struct ring queries = {0, 0};
+
+    for (uint32_t turn = 0;; ++turn) {
+        const uint32_t slot = found_keys::wait(shared, ring_at(turn));
+
+        if (is_end(slot))
+            return;
+        const struct sequence_keys<key_work> work = find_found_block(shape, slot);
+        struct walk walk = walk_begin(work);
+
+        warp_sync();
+        if (first_lane)
+            found_keys::release(shared, ring_at(turn));
+        for (int32_t step = 0; step < work.steps; ++step) {
+            if (first_lane) {
+                load_step<do_ring>(&p.map[MAP_DOUT], rows_of(p, p.base.base.base.base.delta, work, walk), DELTA_AT, walk, work,
+                                   shared, queries);
+                if (step == 0)
+                    load_own<v_ring>(&p.map[MAP_V], work, shared, turn);
+            }
+            walk_on(walk, work);
+            ring_advance<STAGES>(queries);
+        }
+        if (work.steps == 0 && first_lane) {
+            v_ring::wait_empty(shared, {0, turn % 2});
+            mbarrier_arrive(shared + v_ring::full_at);
+        }
+    }
+}
+
+/* Takes to memory what the warpgroups leave in the stages of OUT: each step's dQ, then dV and dK. One thread for each
+ * stage, so that the next dQ is on its way while this one waits for its turn. */
+GLINT_DEVICE void store(const struct glint_ragged_backward_maps_params &p, uint32_t shared, const uint32_t stage)
+{
+    const bool first_lane = lane_index() == 0;
+    struct ring own = {stage, 0};
+    const uint32_t out = out_ring::tile(shared, own);
+    bool mine = stage == 0; /* what leaves next */
+
+    /* A tile that a sequence fills leaves by one copy, the rows of another one by ordinary stores of all lanes, one of
+     * which has waited for the stage. */
+    auto leave = [&](auto tile, const struct tensor_map *map, const struct glint_gpu_view &view, int32_t row, int32_t head,
+                     int32_t batch, int32_t rows, const int32_t tile_rows) {
+        if (rows < tile_rows) {
+            warp_sync();
+            store_rows<decltype(tile)>(view, batch, head, row, rows, out);
+            warp_sync();
+        } else if (first_lane)
+            for (int32_t at = 0; at < tile_rows; at += decltype(tile)::rows)
+                store_tile<decltype(tile)>(map, row + at, head, batch, out + at / decltype(tile)::rows * decltype(tile)::bytes);
+    };
+    auto give_back = [&]() {
+        bulk_commit();
+        bulk_wait_read<0>();
+        mbarrier_arrive(out_ring::empty(shared, own));
+    };
+    for (uint32_t turn = 0;; ++turn) {
+        const uint32_t slot = found_keys::wait(shared, ring_at(turn));
+
+        if (is_end(slot))
+            break;
+        struct walk walk = walk_begin(find_found_block(&p.base.base.base.base.shape, slot));
+
+#pragma unroll 1
+        for (int32_t left = find_found_block(&p.base.base.base.base.shape, slot).steps; left > 0; --left, mine = !mine) {
+            const struct glint_gpu_shape shape = shape_of_slot(&p.base.base.base.base.shape, slot);
+            const struct sequence_keys<key_work> work = find_found_block(&p.base.base.base.base.shape, slot); /* made anew: there are few registers */
+            const struct walk here = walk;
+
+            walk_on(walk, work);
+            if (!mine)
+                continue;
+            const struct dq_place dq = find_own_dq<TILE_M, TILE_N, HEAD_DIM, false>(p.base.base.base.base, shape, work, here);
+
+            if (first_lane) {
+                if (dq.last && !dq.first) {
+                    turn_wait(dq.turn, (uint32_t)work.key0);
+                    mbarrier_arrive(shared + TURN_SEEN + 8 * stage);
+                }
+                out_ring::wait_full(shared, own);
+            }
+            own.phase ^= 1;
+            if (dq.last) {
+                leave(query_tile{}, &p.map[MAP_DQ], p.base.base.base.base.dq, work.first_q + here.m * TILE_M, here.head, work.batch,
+                      shape.seqlen_q - here.m * TILE_M, TILE_M);
+                if (first_lane)
+                    give_back();
+            } else if (first_lane) {
+                if (dq.first)
+                    bulk_store(dq.sum, out, OUT_BYTES);
+                else {
+                    turn_wait(dq.turn, (uint32_t)work.key0);
+                    bulk_reduce_add_f32(dq.sum, out, OUT_BYTES);
+                }
+                give_back();
+                turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));
+            }
+        }
+#pragma unroll 1
+        for (int which = 0; which < 2; ++which, mine = !mine) {
+            if (!mine)
+                continue;
+            if (first_lane)
+                out_ring::wait_full(shared, own);
+            own.phase ^= 1;
+            const struct sequence_keys<key_work> work = find_found_block(&p.base.base.base.base.shape, slot);
+            leave(own_tile{}, which == 0 ? &p.map[MAP_DV] : &p.map[MAP_DK], which == 0 ? p.base.base.base.base.dv : p.base.base.base.base.dk,
+                  work.first_k + work.key0, work.head_kv, work.batch,
+                  shape_of_slot(&p.base.base.base.base.shape, slot).seqlen_k - work.key0, TILE_N);
+            if (first_lane)
+                give_back();
+        }
+        warp_sync();
+        if (first_lane)
+            found_keys::release(shared, ring_at(turn));
+    }
+    bulk_wait<0>();
+}
+
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_sequences(GLINT_PARAMS(struct glint_ragged_backward_maps_params) p)
+{
+    const uint32_t shared = shared_base(), warp = warp_index(), lane = lane_index();
+
+    if (thread_index() == 0) {
+        k_ring::init(shared, 1, WARPS);
+        v_ring::init(shared, 1, WARPS);
+        mbarrier_init(shared + CHECKED, 1);
+        found_keys::init(shared, WARPS + 3);
+        q_ring::init(shared, 1, WARPS);
+        do_ring::init(shared, 1, WARPS);
+        out_ring::init(shared, WARPS, 1);
+        ds_ring::init(shared, WARPS, WARPS);
+        for (int i = 0; i < STAGES; ++i)
+            mbarrier_init(shared + TURN_SEEN + 8 * i, 1);
+        fence_mbarrier_init();
+    }
+    block_sync();
+
+    if (warp < 4) {
+        registers_give<40>();
+        if (warp == 0)
+            load_keys(p, shared);
+        if (warp == 1)
+            load_values(p, shared);
+        if (warp >= 2)
+            store(p, shared, warp - 2);
+        return;
+    }
+    registers_take<232>();
+
+    const uint32_t warpgroup = warp / 4 - 1, own = warpgroup * own_tile::bytes;
+    const struct glint_gpu_shape *shape = &p.base.base.base.base.shape;
+    auto arrive = [&](uint32_t barrier) { /* this warp, all lanes of which are done */
+        warp_sync();
+        if (lane == 0)
+            mbarrier_arrive(barrier);
+    };
+    float dk[HEAD_DIM / 2], dv[HEAD_DIM / 2];
+    struct ring queries = {0, 0}, out = {0, 0};
+    uint32_t seen = 0; /* a bit a stage: the phase of its TURN_SEEN */
+
+    if (warpgroup == 1)
+        named_arrive(TURN_BARRIER, 32 * WARPS);
+    for (uint32_t turn = 0;; ++turn) {
+        uint32_t slot = found_keys::wait(shared, ring_at(turn)); /* of the queue; given back when the block is done */
+
+        if (is_end(slot))
+            return;
+        struct sequence_keys<key_work> work = find_found_block(shape, slot);
+        struct plain_steps plain = find_own_plain_steps<TILE_M, TILE_N>(shape_of_slot(shape, slot), work);
+        struct walk walk = walk_begin(work);
+
+#pragma unroll
+        for (int i = 0; i < HEAD_DIM / 2; ++i)
+            dk[i] = dv[i] = 0.0f;
+        float dq[32];
+
+        /* dQ of the step before: from registers to a stage of OUT. */
+        auto leave_dq = [&](auto kind) {
+            struct dq_place place = {};
+            const uint32_t at = out_ring::tile(shared, out), thread = thread_index_anew() % 128;
+
+            if (!kind.plain)
+                place = find_own_dq<TILE_M, TILE_N, HEAD_DIM, false>(p.base.base.base.base, shape_of_slot(shape, slot), work, step_before(walk, work));
+            out_ring::wait_empty(shared, out);
+            if (!place.last) {
+#pragma unroll
+                for (int i = 0; i < 8; ++i)
+                    st_shared_floats(at + warpgroup * DQ_APART + (i * 128 + thread) * 16, dq + 4 * i);
+            } else {
+                if (!place.first) {
+                    mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);
+                    seen ^= 1u << out.stage;
+                    add_summed(dq, place.sum + warpgroup * (DQ_APART / 4) + thread * 4);
+                }
+                store_rounded<element, query_tile>(at + warpgroup * query_tile::slab_bytes, 0, dq,
+                                                   shape->softmax_scale);
+            }
+            fence_async_shared();
+            arrive(out_ring::full(shared, out));
+            ring_advance<STAGES>(out);
+        };
+        /* dQ of the step before: half of the columns for each warpgroup. */
+        auto begin_dq = [&](const struct ring &before) {
+            const uint32_t ds = ds_ring::tile(shared, before), k = shared + warpgroup * own_tile::slab_bytes;
+
+            wgmma_hold(dq, 32);
+            begin_tile_by_rows<element, ds_tile, own_tile, 64>(dq, ds, k);
+        };
+        k_ring::wait_full(shared, {0, turn % 2});
+        v_ring::wait_full(shared, {0, turn % 2});
+        /* Keys beyond the end are nobody's, or another sequence's. Their dS is zero, which must not meet a NaN. */
+        if (work.steps > 0 && clear_own_rows<own_tile, 2>(shared, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS)) {
+            fence_async_shared();
+            named_sync(BOTH_BARRIER, 32 * WARPS);
+        }
+        /* Compiled twice. Plain steps, which nearly all are, have no code for masks, NaN and the rounding of dQ. */
+        auto make_step = [&](auto kind, int32_t step) {
+            const bool ends = !kind.plain && walk.m == shape_of_slot(shape, slot).seqlen_q / TILE_M; /* within the step's queries */
+            const bool masked =
+                ends || (!kind.plain && walk.m < work.first_clear);
+            const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
+            const uint32_t lse = shared + LSE_AT + queries.stage * ROW_BYTES;
+            const uint32_t delta = shared + DELTA_AT + queries.stage * ROW_BYTES;
+            const uint32_t column = lane % 4 * 8;
+            float s[TILE_M / 2], dp[TILE_M / 2], rows[TILE_M / 8][2];
+            uint32_t p_words[TILE_M / 4], ds_words[TILE_M / 4];
+
+            /* S^T = K Q^T, dP^T = V dO^T */
+            q_ring::wait_full(shared, queries);
+            wgmma_hold(s, TILE_M / 2);
+            begin_rows_by_rows<element, own_tile, query_tile>(s, shared + own, q);
+            do_ring::wait_full(shared, queries);
+            wgmma_hold(dp, TILE_M / 2);
+            begin_rows_by_rows<element, own_tile, query_tile>(dp, shared + V_AT + own, dout);
+
+            /* P^T = 2^(scale S^T - LSE); each query, a column, has an LSE and a delta. */
+            load_pairs(rows, lse + column);
+            wgmma_wait<1>();
+            wgmma_hold(s, TILE_M / 2);
+#pragma unroll
+            for (int i = 0; i < TILE_M / 2; ++i)
+                s[i] = ex2(fmaf(s[i], shape->scale_log2, -rows[i / 4][i % 2]));
+            struct sight sight;
+            if (masked) {
+                const struct glint_gpu_shape own_shape = shape_of_slot(shape, slot);
+                sight = sight_of_keys(work.key0 + (int32_t)own_row(), walk.m * TILE_M,
+                                      own_shape.seqlen_k, own_shape.seqlen_q, own_shape.seqlen_k);
+                hide_queries<TILE_M>(s, sight);
+            }
+            to_operand<element>(p_words, s);
+            /* Here and not before dS is stored: ptxas packs P before what follows a wait, and has registers for dS then. */
+            ds_ring::wait_empty(shared, queries);
+
+            /* dS^T = P^T (dP^T - delta): zero where P is, even if dP is no number */
+            load_pairs(rows, delta + column);
+            wgmma_wait<0>();
+            wgmma_hold(dp, TILE_M / 2);
+#pragma unroll
+            for (int i = 0; i < TILE_M / 2; ++i)
+                dp[i] = s[i] * (dp[i] - rows[i / 4][i % 2]);
+            if (masked)
+                hide_queries<TILE_M>(dp, sight);
+            to_operand<element>(ds_words, dp);
+            /* Nor must its zeros meet what is in rows beyond the last query. */
+            if (ends) {
+                const int32_t rows = shape_of_slot(shape, slot).seqlen_q - walk.m * TILE_M;
+
+                named_sync(BOTH_BARRIER, 32 * WARPS);
+                clear_own_rows<query_tile, 1>(q, rows, 32 * WARPS);
+                clear_own_rows<query_tile, 1>(dout, rows, 32 * WARPS);
+                fence_async_shared();
+                named_sync(BOTH_BARRIER, 32 * WARPS);
+            }
+            if (masked && queries_special<TILE_M>(lse, delta))
+                settle_queries<element, query_tile>(dv, true, q, dout, sight, BOTH_BARRIER, 32 * WARPS);
+            store_transposed<ds_tile>(ds_ring::tile(shared, queries), warpgroup, ds_words);
+            fence_async_shared();
+            arrive(ds_ring::full(shared, queries));
+
+            /* In the first step, where there is none before, this one's dS stands for it and the product is thrown
+             * away: a product that is not always made is one that ptxas does not overlap with others. */
+            const struct ring before = !kind.plain && step == 0 ? queries : ring_before(queries);
+            ds_ring::wait_full(shared, before);
+
+            /* dV += P^T dO, dQ of the step before, dK += dS^T Q: one warpgroup at a time, so that
+             * the other one is at its exponentials. */
+            named_sync(TURN_BARRIER + warpgroup, 32 * WARPS);
+            wgmma_hold(dv, HEAD_DIM / 2);
+            begin_weights_by_rows<element, query_tile>(dv, p_words, dout, 1);
+            begin_dq(before);
+            wgmma_wait<1>();
+            wgmma_hold(dv, HEAD_DIM / 2);
+            arrive(do_ring::empty(shared, queries));
+            wgmma_hold(dk, HEAD_DIM / 2);
+            begin_weights_by_rows<element, query_tile>(dk, ds_words, q, 1);
+            named_arrive(TURN_BARRIER + (warpgroup ^ 1), 32 * WARPS);
+            wgmma_wait<1>();
+            if (kind.plain || step > 0) {
+                arrive(ds_ring::empty(shared, before));
+                wgmma_hold(dq, 32);
+                leave_dq(kind);
+            }
+            wgmma_wait<0>();
+            wgmma_hold(dk, HEAD_DIM / 2);
+            arrive(q_ring::empty(shared, queries));
+            ring_advance<STAGES>(queries);
+        };
+#pragma unroll 1
+        for (int32_t step = 0; step < work.steps;) {
+            make_step(any_step{}, step++);
+            walk_on(walk, work);
+            if (step < plain.first || step >= plain.end)
+                continue;
+#pragma unroll 1
+            for (int32_t left = plain.end - step; left > 0; --left)
+                make_step(plain_step{}, 0);
+            /* What is known of the block is made once more: the steps have its registers. */
+            wgmma_hold(&slot, 1);
+            work = find_found_block(shape, slot);
+            plain = find_own_plain_steps<TILE_M, TILE_N>(shape_of_slot(shape, slot), work);
+            step = plain.end;
+            walk = walk_at(work, step);
+        }
+        arrive(shared + v_ring::empty_at);
+        if (work.steps > 0) {
+            const struct ring before = ring_before(queries);
+
+            ds_ring::wait_full(shared, before);
+            begin_dq(before);
+            wgmma_wait<0>();
+            wgmma_hold(dq, 32);
+            arrive(ds_ring::empty(shared, before));
+        }
+        arrive(shared + k_ring::empty_at);
+        if (work.steps > 0)
+            leave_dq(any_step{});
+        arrive(found_keys::slots::empty(shared, ring_at(turn)));
+
+        /* dV and dK leave as dQ did. */
+        auto leave = [&](const float (&d)[HEAD_DIM / 2], float factor) {
+            out_ring::wait_empty(shared, out);
+            store_rounded<element, own_tile>(out_ring::tile(shared, out) + own, 0, d, factor);
+            fence_async_shared();
+            arrive(out_ring::full(shared, out));
+            ring_advance<STAGES>(out);
+        };
+        leave(dv, 1.0f);
+        leave(dk, shape->softmax_scale);
+    }
+}

@@ -1,0 +1,159 @@
+/* fwd_f32_d64_causal_softcap__sm80_m128n32
+ *
+ * Attention, forward: O and LSE from Q, K, V; f32, head_dim 64, causal, both alignments, softcap.
+ * For sm_80.
+ * Tile: 128 queries x 32 keys; tf32 products, 4 warps, 1 block a multiprocessor.
+ * Shared memory of a block: 65536 bytes.
+ *
+ * Made from gen/templates/sm80_fwd.cu.lua by
+ *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant fwd_f32_d64_causal_softcap__sm80_m128n32
+ * and overwritten by it: change the template or the spec. */
+
+/* One block of 4 warps owns 128 queries of one head, a warp 32 of them, and walks over the keys in blocks of 32, last block
+ * first. */
+#include "lib/device/mask.h"
+#include "lib/device/score.h"
+#include "lib/device/values.h"
+
+enum {
+    THREADS = 32 * 4,
+    TILE_M = 128, /* queries of a block */
+    TILE_N = 32, /* keys of a step */
+    ROW_TILES = 2, /* fragments of 16 queries that a warp owns */
+    WARP_ROWS = 16 * ROW_TILES,
+    KEYS = 32, /* of a step, whose scores a warp makes */
+    COLUMNS = 64, /* of O, that a warp sums */
+};
+typedef struct tf32 element;
+typedef struct tile<element, TILE_M, 64, 8> q_tile_t;
+typedef struct tile<element, TILE_N, 64, 8> k_tile_t; /* of V, too */
+static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES == 65536, "shared memory");
+
+GLINT_KERNEL(THREADS, 1) glint_fwd_f32_d64_causal_softcap__sm80_m128n32(GLINT_PARAMS(struct glint_forward_params) p)
+{
+    const uint32_t lane = lane_index(), group = warp_index();
+    const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
+    const struct query_block work = find_query_block<TILE_M>(p.shape, 1);
+    const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
+    const int32_t head_kv = work.head_q / p.shape.group;
+    const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
+    const struct capped_score score = {p.score_ratio, p.score_limit};
+    const struct key_blocks blocks = find_key_blocks<TILE_N>(mask, query0, min(query0 + TILE_M, seqlen_q) - 1);
+    int32_t block = blocks.last;
+
+    /* Shared memory: Q, two stages of K, then two of V; a block lies in stage block & 1. */
+    const uint32_t q_tile = shared_base(), k_tiles = q_tile + q_tile_t::BYTES, v_tiles = k_tiles + 2 * k_tile_t::BYTES;
+    const uint32_t q_lane = q_tile + lane_offset_a<q_tile_t>(lane) + group * (WARP_ROWS * q_tile_t::PAGE_ROW);
+    const uint32_t k_lane = k_tiles + lane_offset_b<k_tile_t>(lane);
+    const uint32_t v_lane = v_tiles + lane_offset_rows<k_tile_t>(lane, 0);
+    const int64_t k_row_bytes = p.k.row * element::BYTES, v_row_bytes = p.v.row * element::BYTES;
+    const int32_t key_last = max(0, block) * TILE_N;
+    struct linear_rows<k_tile_t> k_rows = rows_of<k_tile_t>(p.k, k_row_bytes, work.batch, head_kv, key_last);
+    struct linear_rows<k_tile_t> v_rows = rows_of<k_tile_t>(p.v, v_row_bytes, work.batch, head_kv, key_last);
+
+    copy_tile<q_tile_t, THREADS>(q_tile, p.q, work.batch, work.head_q, query0, seqlen_q);
+    cp_async_commit();
+    if (block >= 0) {
+        const uint32_t stage = (block & 1) * k_tile_t::BYTES;
+
+        copy_tile<THREADS>(k_tiles + stage, k_rows, seqlen_k - key_last);
+        copy_tile<THREADS>(v_tiles + stage, v_rows, seqlen_k - key_last);
+    }
+    cp_async_commit();
+    cp_async_wait(1);
+
+    /* Powers of two of positive multiples: a negative scale goes into Q. */
+    const float scale = fmaxf(fabsf(p.shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
+    if (p.shape.scale_log2 < 0.0f)
+        negate_tile<q_tile_t, THREADS>(q_tile);
+    round_tile<q_tile_t, THREADS>(q_tile);
+    block_sync();
+    struct kept_rows<ROW_TILES, 0> q_kept; /* steps along head_dim whose fragments of Q stay in registers */
+
+    float o[ROW_TILES][COLUMNS / 8][4]; /* unnormalised, relative to rows.max */
+    struct softmax_state<ROW_TILES> rows;
+    begin_softmax(rows);
+    set_zero(o);
+
+    /* Begins the copies of the block before this one into the other stage; before the first block there are zeros. All together, as ptxas
+     * puts three empty loads before each copy that follows an ldmatrix, and after the second step's fragments of the scores: against
+     * straight after the barrier measured 5 % faster at head_dim 256, 1 % at 128. */
+    auto begin_copies = [&]() {
+        const uint32_t to = (block & 1 ^ 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
+
+#pragma unroll
+        for (int i = pieces<k_tile_t, THREADS>::COUNT - 1; i >= 0; --i) {
+            copy_piece_before<THREADS>(k_tiles + to, k_rows, block > 0, i);
+            copy_piece_before<THREADS>(v_tiles + to, v_rows, block > 0, i);
+        }
+        cp_async_commit();
+    };
+
+#pragma unroll 1
+    for (; block >= 0; --block) {
+        /* K and V of this block have arrived, and no warp reads the other stage any more: the next block goes there. */
+        cp_async_wait(0);
+        if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from)) {
+            const uint32_t v_tile = v_tiles + stage_of<k_tile_t>(block);
+
+            /* NaN and infinities of V reach only the queries that see them: they leave the tile before it is multiplied by weights of zero. */
+            if (block_any(find_special<k_tile_t, THREADS>(v_tile))) {
+                spread_special<k_tile_t>(o, v_tile, in_tile{}, 1.0f,
+                                         [&](int32_t row, int32_t key) { return sees(mask, warp_query0, row, block * TILE_N, key); });
+                block_sync();
+                clear_special<k_tile_t, THREADS>(v_tile);
+                block_sync();
+            }
+        } else
+            block_sync();
+
+        /* A warp whose queries all end before this block has nothing else to do. */
+        if (hides_all<TILE_N>(mask, warp_query0, WARP_ROWS, block)) {
+            begin_copies();
+            continue;
+        }
+
+        /* S = Q K^T, P = 2^(scale (S - max)), O += P V */
+        float s[ROW_TILES][KEYS / 8][4], shift[ROW_TILES][2];
+
+        multiply_rows<q_tile_t, k_tile_t>(s, q_kept, q_lane, k_lane + stage_of<k_tile_t>(block), begin_copies);
+        change_scores(s, score);
+        if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
+            hide_keys(s, mask, warp_query0, block * TILE_N, -GLINT_INFINITY);
+        follow_maxima(s, o, rows, shift, scale, lone_warp{});
+        make_weights(s, rows, shift, scale);
+        add_values<k_tile_t>(o, s, v_lane + stage_of<k_tile_t>(block));
+    }
+
+    /* O / sum goes through rows of the Q tile which no other warp reads, to 16-byte stores. Where they go is found again: the registers were
+     * worth more in the loop. */
+    cp_async_wait(0);
+    warp_sync();
+    join_sums(rows.sum, lone_warp{});
+    const struct query_block end = find_query_block<TILE_M>(p.shape, 1);
+    const causal_mask &end_mask = mask;
+    const int32_t first_row = end.query0 + (int32_t)group * WARP_ROWS;
+    const uint32_t o_tile = q_tile + group * (WARP_ROWS * q_tile_t::PAGE_ROW);
+    const uint32_t o_lane = o_tile + lane_offset_pairs<q_tile_t>(lane);
+#pragma unroll
+    for (int rt = 0; rt < ROW_TILES; ++rt) {
+        float inverse[2];
+#pragma unroll
+        for (int side = 0; side < 2; ++side) {
+            const float sum = joint_sum(rows.sum[rt][side], lone_warp{});
+            const int32_t row = first_row + rt * 16 + side * 8 + (int32_t)(lane >> 2);
+
+            float lse = log_sum(rows.max[rt][side], sum, p.shape.softmax_scale);
+
+            inverse[side] = inverse_of(sum, sees_some(end_mask, row));
+            if (p.sinks)
+                add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.head_q));
+            if ((lane & 3) == 0 && row < seqlen_q)
+                st_global_f32(p.lse + (int64_t)end.head * p.shape.seqlen_q + row, lse);
+        }
+        stage_rows<q_tile_t>(o_lane, o[rt], inverse, rt * 16);
+        warp_sync();
+        char *o_rows = view_row(&p.o, end.batch, end.head_q, first_row + rt * 16, element::BYTES);
+        store_rows<q_tile_t>(o_rows, p.o.row * element::BYTES, seqlen_q - first_row - rt * 16, o_tile, rt * 16, q_tile_t::ROW_CHUNKS);
+    }
+}
