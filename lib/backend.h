@@ -88,10 +88,6 @@ struct glint_family {
     enum glint_status (*fits)(const struct glint_variant *row, const struct glint_problem *problem,
                               const struct glint_context *context, struct glint_fault *fault);
 
-    /* Fills the backend's parameter struct of a call; NULL where the backend has none. */
-    void (*fill_params)(const struct glint_variant *row, const struct glint_plan *plan, const struct glint_tensors *tensors,
-                        void *workspace, void *params);
-
     /* Adds lines to glint_explain's text about a plan of one of its rows, each begun with a newline; NULL: none. */
     void (*explain)(const struct glint_plan *plan, struct glint_text *text);
 };

@@ -17,7 +17,7 @@ end
 
 local FRAGMENT = 16   -- rows of one mma; head_dim is padded to whole ones in shared memory
 local STAGES = 2      -- tiles of a streamed operand
-local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/device/params.h: queries that the backward's first kernel takes at a time
+local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/device/call.h: queries that the backward's first kernel takes at a time
 local PART_HEADS = 1  -- query heads of a fused backward's block, when those of a key head are shared by several blocks
 local PARTS_FROM = 4096 -- and the queries that a key is seen by from which on they are; lib/cuda/policy.c says why
 local MASK_BYTES = 16 -- of shared memory, where the kernel that reads lengths keeps a sequence's mask: put_mask of lib/device/lengths.h

@@ -2,7 +2,7 @@
 -- their arithmetic.
 local KIB = 1024
 local BOX_ROWS = 64     -- of every map: rows of one wgmma, which a warpgroup owns
-local PAD_ROWS = 128    -- GLINT_GPU_ROW_PAD of lib/device/params.h: queries that the first kernel takes at a time
+local PAD_ROWS = 128    -- GLINT_GPU_ROW_PAD of lib/device/call.h: queries that the first kernel takes at a time
 local STAGES = 2        -- of Q and dO, of dS, of what leaves
 local WARPS = 8         -- that compute, in two warpgroups; four more load and store
 local REGISTERS, PRODUCER_REGISTERS = 232, 40 -- of their threads: 168 each at the start

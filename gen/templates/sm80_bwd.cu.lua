@@ -69,12 +69,12 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
 $ include("sm80_delta.cu.lua")
 
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
-GLINT_KERNEL(256, 1) ${symbol}_sinks(GLINT_PARAMS(struct glint_sinks_params) call)
+GLINT_KERNEL(256, 1) ${symbol}_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_gpu_shape &shape = call.base.shape;
+    const struct glint_gpu_shape &shape = p.shape;
     const ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"} mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
 
-    make_sink_gradient<element, ${head_dim * dtype_bytes // 16}, ${fused and "true" or "false"}>(call, mask, shared_base());
+    make_sink_gradient<element, ${head_dim * dtype_bytes // 16}, ${fused and "true" or "false"}>(p, mask, shared_base());
 }
 
 $ include("sm80_bwd_keys.cu.lua")
@@ -86,17 +86,16 @@ $ if device_lengths then
 
 /* ---- the same over sequences of a padded batch, whose lengths are read here ---- */
 
-GLINT_KERNEL(256, 1) ${symbol}_lengths_delta(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(256, 1) ${symbol}_lengths_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
     const uint32_t kept = shared_base();
 
     if (thread_index() == 0)
-        find_padded_tile<GLINT_GPU_ROW_PAD, false>(call.ragged, p.shape, p.shape.heads_q, 1, kept);
+        find_padded_tile<GLINT_GPU_ROW_PAD, false>(p.sequences, p.shape, p.shape.heads_q, 1, kept);
     block_sync();
     const struct padded_tile work = get_padded_tile(kept);
     if (work.head == 0 && work.index == 0 && thread_index() == 0)
-        note_padded_fault(call.ragged, p.shape, work.batch);
+        note_padded_fault(p.sequences, p.shape, work.batch);
     if (work.row0 < 0)
         return;
     make_delta<element, ${head_dim * dtype_bytes // 16}, false>(
@@ -104,35 +103,32 @@ GLINT_KERNEL(256, 1) ${symbol}_lengths_delta(GLINT_PARAMS(struct glint_ragged_ba
         mask_of<${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(work.own));
 }
 
-GLINT_KERNEL(256, 1) ${symbol}_lengths_sinks(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(256, 1) ${symbol}_lengths_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_padded_sink_gradient<element, ${head_dim * dtype_bytes // 16}, false, ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(call.base.base, call.ragged,
-                                                                                                                       shared_base());
+    make_padded_sink_gradient<element, ${head_dim * dtype_bytes // 16}, false, ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(p, shared_base());
 }
 $ end
 $ if device_ragged then
 
 /* ---- the same over ragged sequences ---- */
 
-GLINT_KERNEL(256, 1) ${symbol}_ragged_delta(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(256, 1) ${symbol}_ragged_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
     const uint32_t kept = shared_base();
 
     if (warp_index() == 0)
-        find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(call.ragged, p.shape, block_index(), p.shape.heads_q, 1, kept + 48, kept);
-    if (call.ragged.fault && block_index() == 0 && warp_index() == 7)
-        note_ragged_fault(call.ragged, p.shape);
+        find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(p.sequences, p.shape, block_index(), p.shape.heads_q, 1, kept + 48, kept);
+    if (p.sequences.fault && block_index() == 0 && warp_index() == 7)
+        note_ragged_fault(p.sequences, p.shape);
     block_sync();
-    const struct ragged_row_block block = row_block_of<${head_dim * dtype_bytes // 16}>(call.ragged, kept);
+    const struct ragged_row_block block = row_block_of<${head_dim * dtype_bytes // 16}>(p.sequences, kept);
     if (block.row0 < 0)
         return;
     make_delta<element, ${head_dim * dtype_bytes // 16}, false>(p, block, mask_of<${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(get_ragged_tile(kept).own));
 }
 
-GLINT_KERNEL(256, 1) ${symbol}_ragged_sinks(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(256, 1) ${symbol}_ragged_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_ragged_sink_gradient<element, ${head_dim * dtype_bytes // 16}, false, ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(call.base.base, call.ragged,
-                                                                                                                       shared_base());
+    make_ragged_sink_gradient<element, ${head_dim * dtype_bytes // 16}, false, ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(p, shared_base());
 }
 $ end

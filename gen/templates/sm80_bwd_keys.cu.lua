@@ -30,15 +30,10 @@ $ local ragged, padded_batch, lengths = kind == "ragged", kind == "lengths", kin
 $ local sight = lengths and "get_mask<" .. band .. ">(kept)" or "mask" -- where it is seldom looked at
 
 $ if lengths then
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_${kind}(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_${kind}(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
-$ elseif capped then
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_capped_params) call)
-{
-    const struct glint_backward_params &p = call.base.base;
 $ else
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_gpu_call) p)
 {
 $ end
 $ if halves then
@@ -84,12 +79,12 @@ $ if lengths then
     const uint32_t kept = shared_base() + ${kept_at};
 $ if padded_batch then
     if (thread_index() == 0)
-        find_padded_tile<TILE_N, true>(call.ragged, p.shape, p.shape.heads_kv, p.shape.section, kept);
+        find_padded_tile<TILE_N, true>(p.sequences, p.shape, p.shape.heads_kv, p.shape.section, kept);
     block_sync();
     const struct padded_tile work = get_padded_tile(kept);
 $ else
     if (warp == 0)
-        find_ragged_tile<TILE_N, true, true>(call.ragged, p.shape, block_index(), p.shape.heads_kv, p.shape.section, shared_base(), kept);
+        find_ragged_tile<TILE_N, true, true>(p.sequences, p.shape, block_index(), p.shape.heads_kv, p.shape.section, shared_base(), kept);
     block_sync();
     const struct ragged_tile work = get_ragged_tile(kept);
 $ end
@@ -117,8 +112,7 @@ $ else
     const no_mask mask = {0, 0, seqlen_q, seqlen_k};
 $ end
 $ if capped then
-$ local cap = lengths and "call.base" or "call"
-    const struct capped_score score = {${cap}.score_ratio, ${cap}.score_limit};
+    const struct capped_score score = {p.score_ratio, p.score_limit};
 $ else
     const struct plain_score score = {};
 $ end

@@ -25,15 +25,10 @@ $ local hides = lengths and not causal and "(block + 1) * DQ_N > get_mask<no_mas
 $   or "hides_some(mask, block, blocks.whole_from, blocks.hidden_from)"
 $ if lengths then
 
-GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_${kind}_dq(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_${kind}_dq(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
-$ elseif capped then
-GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_dq(GLINT_PARAMS(struct glint_capped_params) call)
-{
-    const struct glint_backward_params &p = call.base.base;
 $ else
-GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_dq(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}_dq(GLINT_PARAMS(struct glint_gpu_call) p)
 {
 $ end
     const uint32_t lane = lane_index(), warp = warp_index();
@@ -41,11 +36,11 @@ $ if ragged or padded_batch then
     const uint32_t kept = shared_base() + ${dq_smem_bytes};
 $ if ragged then
     if (warp == 0)
-        find_ragged_tile<DQ_M, false, true>(call.ragged, p.shape, block_index(), p.shape.heads_q, p.shape.section * p.shape.group,
+        find_ragged_tile<DQ_M, false, true>(p.sequences, p.shape, block_index(), p.shape.heads_q, p.shape.section * p.shape.group,
                                             shared_base(), kept);
 $ else
     if (thread_index() == 0)
-        find_padded_tile<DQ_M, false>(call.ragged, p.shape, p.shape.heads_q, p.shape.section * p.shape.group, kept);
+        find_padded_tile<DQ_M, false>(p.sequences, p.shape, p.shape.heads_q, p.shape.section * p.shape.group, kept);
 $ end
     block_sync();
     const struct ${ragged and "ragged" or "padded"}_tile work = get_${ragged and "ragged" or "padded"}_tile(kept);
@@ -70,8 +65,7 @@ $ else
     const no_mask mask = {0, 0, seqlen_q, seqlen_k};
 $ end
 $ if capped then
-$ local cap = lengths and "call.base" or "call"
-    const struct capped_score score = {${cap}.score_ratio, ${cap}.score_limit};
+    const struct capped_score score = {p.score_ratio, p.score_limit};
 $ else
     const struct plain_score score = {};
 $ end

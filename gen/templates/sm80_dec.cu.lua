@@ -75,7 +75,7 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
         locate_item<S>(p, at);
     admit_successors();
     await_predecessors();
-    if (p.fault && block_index() == 0)
+    if (p.sequences.fault && block_index() == 0)
         Rows::template note_faults<S::THREADS>(p);
     if (block_index() >= p.items) /* without a row one block looks at the lengths, and does nothing else */
         return;

@@ -5,7 +5,7 @@ $ if fused then
 $ else
 /* Delta and LSE. */
 $ end
-GLINT_KERNEL(256, 1) ${symbol}_delta(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(256, 1) ${symbol}_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const struct row_block block = find_row_block<${row_chunks}>(p.shape);
     const ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"} mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};

@@ -62,32 +62,26 @@ $ local end_query = lengths and "end_query" or "seqlen_q"
 $ if kind == "ragged_pages" then
 
 /* Ragged sequences whose K and V are in pages. */
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_ragged_pages(GLINT_PARAMS(struct glint_ragged_pages_params) in_pages)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_ragged_pages(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_ragged_params &call = in_pages.base;
-    const struct glint_forward_params &p = call.base;
 $ elseif paged then
 
 /* The same over K and V in pages. Where a thread's rows of a block lie is looked up in the table anew for each block. */
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(struct glint_pages_params) in_pages)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_pages(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_lengths_params &call = in_pages.base;
-    const struct glint_forward_params &p = call.base;
 $ elseif ragged then
 
 /* The same over ragged sequences, whose rows begin anywhere: each block looks for its tile, and where that lies waits in shared memory. */
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_ragged(GLINT_PARAMS(struct glint_ragged_params) call)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_ragged(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_forward_params &p = call.base;
 $ elseif lengths then
 
 /* The same over sequences whose lengths are read here; those of the shape are bounds. What differs are the lengths, the mask's sides and the blocks
  * beyond a sequence's end, which have nothing to do. A warp looks at every block of its keys: to leave one out took registers that some tiles have not. */
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_lengths(GLINT_PARAMS(struct glint_lengths_params) call)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_lengths(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_forward_params &p = call.base;
 $ else
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_forward_params) p)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_gpu_call) p)
 {
 $ end
 $ if split then
@@ -98,9 +92,9 @@ $ end
 $ if ragged then
     const uint32_t kept_mask = shared_base() + ${smem_bytes};
     if (warp_index() == 0)
-        find_ragged_tile<TILE_M, false, false${paged and ", true" or ""}>(call.ragged, p.shape, block_index(), p.shape.heads_q, p.shape.section, shared_base(), kept_mask);
-    if (call.ragged.fault && block_index() == 0 && warp_index() == ${warps - 1})
-        note_ragged_fault${paged and "<true>" or ""}(call.ragged, p.shape);
+        find_ragged_tile<TILE_M, false, false${paged and ", true" or ""}>(p.sequences, p.shape, block_index(), p.shape.heads_q, p.shape.section, shared_base(), kept_mask);
+    if (p.sequences.fault && block_index() == 0 && warp_index() == ${warps - 1})
+        note_ragged_fault${paged and "<true>" or ""}(p.sequences, p.shape);
     block_sync();
     const struct ragged_tile work = get_ragged_tile(kept_mask);
     const struct sequence &own = work.own;
@@ -109,17 +103,17 @@ $ if ragged then
         return;
 $ if paged then
     if (work.head == 0 && work.row0 == 0)
-        note_bad_page<THREADS>(in_pages, own, work.first_k);
+        note_bad_page<THREADS>(p, own, work.first_k);
 $ end
 $ elseif lengths then
     const struct query_block work = find_query_block<TILE_M>(p.shape, 1, max(1, p.shape.seqlen_q));
-    const struct sequence own = find_sequence(call, work.batch);
+    const struct sequence own = find_sequence(p, work.batch);
     const int32_t seqlen_q = own.seqlen_q, seqlen_k = own.seqlen_k;
     if (work.head_q == 0 && work.query0 == 0 && thread_index() == 0)
-        note_fault(call, work.batch);
+        note_fault(p, work.batch);
 $ if paged then
     if (work.head_q == 0 && work.query0 == 0)
-        note_bad_page<THREADS>(in_pages, own, work.batch);
+        note_bad_page<THREADS>(p, own, work.batch);
 $ end
     if (work.query0 >= seqlen_q)
         return;
@@ -172,7 +166,7 @@ $ else
     const uint32_t v_lane = v_tiles + lane_offset_rows<k_tile_t>(lane, 0);
 $ end
 $ if paged then
-    const struct paged_keys keys = keys_of<k_tile_t>(in_pages, ${ragged and "work.first_k" or "work.batch"}, head_kv);
+    const struct paged_keys keys = keys_of<k_tile_t>(p, ${ragged and "work.first_k" or "work.batch"}, head_kv);
     const uint32_t kept_keys = kept_mask + ${ragged and 32 or 16};
     if (thread_index() == 0)
         put_keys(kept_keys, keys);
@@ -194,7 +188,7 @@ $ end
 $ if paged then
         const uint32_t to = (block & 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
 
-        copy_paged_tiles<THREADS, k_tile_t>(in_pages, keys, k_tiles + to, v_tiles + to, block * TILE_N, seqlen_k, true);
+        copy_paged_tiles<THREADS, k_tile_t>(p, keys, k_tiles + to, v_tiles + to, block * TILE_N, seqlen_k, true);
 $ else
         const uint32_t stage = (block & 1) * k_tile_t::BYTES;
 
@@ -230,7 +224,7 @@ $ end
         const uint32_t to = (block & 1 ^ 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
 
 $ if paged then
-        copy_paged_tiles<THREADS, k_tile_t>(in_pages, get_keys(kept_keys), k_tiles + to, v_tiles + to, (block - 1) * TILE_N, block * TILE_N,
+        copy_paged_tiles<THREADS, k_tile_t>(p, get_keys(kept_keys), k_tiles + to, v_tiles + to, (block - 1) * TILE_N, block * TILE_N,
                                             block > ${first_block});
 $ else
 #pragma unroll
@@ -351,7 +345,7 @@ $ else
             if ((lane & 3) == 0 && row < ${end_query})
 $ end
 $ if ragged then
-                st_global_f32(p.lse + (int64_t)end.head * call.ragged.rows_q + end.first_q + row, lse);
+                st_global_f32(p.lse + (int64_t)end.head * p.sequences.rows_q + end.first_q + row, lse);
 $ else
                 st_global_f32(p.lse + (int64_t)end.head * p.shape.seqlen_q + row, lse);
 $ end

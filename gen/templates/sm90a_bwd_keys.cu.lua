@@ -64,13 +64,14 @@ enum { TURN_BARRIER = 1, BOTH_BARRIER = 3 };
 $ for _, kind in ipairs(kinds) do
 $ local sequences = kind ~= "given"
 $ local work_of = sequences and "sequence_keys<" .. key_work .. ">" or "key_work"
-$ local params = sequences and "glint_ragged_backward_maps_params" or "glint_backward_maps_params"
-$ local base = sequences and "p.base.base.base.base" or "p.base"
+$ local params, base = sequences and "sequences_call" or "glint_gpu_backward_maps", "p.base"
 $ local from_q, from_k = sequences and "work.first_q + " or "", sequences and "work.first_k + " or ""
 $ if sequences then
 
 /* ==== The same over sequences whose lengths are read here ===========================================================================
  * Ragged ones, or those of a padded batch: lib/device/warpgroup_sequences.h. Other overloads of the same functions. */
+
+struct ${params} : glint_gpu_backward_maps {}; /* tells the overloads apart */
 
 /* The block that a slot of the queue says. */
 GLINT_DEVICE struct ${work_of} find_found_block(const struct glint_gpu_shape *call, uint32_t slot)
@@ -162,7 +163,7 @@ $ else
 /* Two warps load for the block, a thread each: K and Q with LSE, V and dO with delta. The first one takes numbers as
  * the block gets to them, so a block waits only for such as are worked on or done, and passes them on to all other
  * roles. */
-GLINT_DEVICE void load_keys(const struct glint_backward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_keys(const struct glint_gpu_backward_maps &p, uint32_t shared)
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
     const struct key_order order = ${order}(shape, TILE_N);
@@ -173,7 +174,7 @@ $ if fused then
     auto take_number = [&]() {
         const uint32_t number = shape->seqlen_q > 0 ? atom_global_add_u32(p.base.turn, 1) : own;
 
-        own += p.blocks[1];
+        own += p.base.blocks[1];
         return number;
     };
 $ end
@@ -393,7 +394,7 @@ GLINT_DEVICE void store(const struct ${params} &p, uint32_t shared, const uint32
     bulk_wait<0>();
 }
 $ else
-GLINT_DEVICE void store(const struct glint_backward_maps_params &p, uint32_t shared, const uint32_t stage)
+GLINT_DEVICE void store(const struct glint_gpu_backward_maps &p, uint32_t shared, const uint32_t stage)
 {
     struct ring own = {stage, 0};
     const uint32_t out = out_ring::tile(shared, own);

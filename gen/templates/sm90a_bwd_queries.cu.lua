@@ -48,7 +48,7 @@ GLINT_DEVICE void load_block(const struct tensor_map *map, int32_t block, int32_
                         GLINT_L2_EVICT_LAST);
 }
 
-GLINT_DEVICE void load_queries(const struct glint_backward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_queries(const struct glint_gpu_backward_maps &p, uint32_t shared)
 {
     const struct ${query_work} work = find_rows(&p.base.shape);
     const int32_t head_kv = work.head_q / p.base.shape.group;
@@ -66,7 +66,7 @@ GLINT_DEVICE void load_queries(const struct glint_backward_maps_params &p, uint3
     }
 }
 
-GLINT_KERNEL(DQ_THREADS, 1) ${symbol}_dq(GLINT_PARAMS(struct glint_backward_maps_params) p)
+GLINT_KERNEL(DQ_THREADS, 1) ${symbol}_dq(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
 {
     const uint32_t shared = shared_base(), warp = warp_index(), lane = lane_index();
 

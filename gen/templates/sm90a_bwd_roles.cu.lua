@@ -44,7 +44,7 @@ GLINT_DEVICE struct ${key_work} find_block(const struct glint_gpu_shape *shape)
 }
 
 /* Q with LSE, dO with delta. */
-GLINT_DEVICE void load_rows(const struct glint_backward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_rows(const struct glint_gpu_backward_maps &p, uint32_t shared)
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
     const struct ${key_work} work = find_block(shape);
@@ -67,7 +67,7 @@ GLINT_DEVICE void load_rows(const struct glint_backward_maps_params &p, uint32_t
     }
 }
 
-GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_backward_maps_params) p)
+GLINT_KERNEL(THREADS, 1) ${symbol}(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
 {
     const uint32_t shared = shared_base(), warp = warp_index(), lane = lane_index();
 

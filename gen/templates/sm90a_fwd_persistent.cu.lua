@@ -88,8 +88,8 @@ $ for launch, kind in ipairs(kinds) do
 $ local ragged, lengths = kind == "ragged", kind ~= "given" -- ragged sequences have lengths, too
 $ local work = ragged and "ragged_work<" .. work_of .. ">" or work_of
 $ local scans = causal or lengths -- values that a mask hides or that lie beyond a length
-$ local params, base = ("glint_%s_maps_params"):format(lengths and kind or "forward"), lengths and "p.base.base" or "p.base"
-$ local sequences, blocks = ragged and "ragged_sequences" or "sequences", ("p.blocks[%d]"):format(launch - 1)
+$ local params, base = lengths and kind .. "_call" or "glint_gpu_forward_maps", "p.base"
+$ local sequences, blocks = ragged and "ragged_sequences" or "sequences", ("p.base.blocks[%d]"):format(launch - 1)
 $ local from_row = ragged and "work.first_k + " or ""
 $ local thread = lengths and "(thread_index_anew() % 64)" or "thread" -- its registers are worth more in the loop over tiles
 $ local own = lengths and kind:upper() .. "_" or ""
@@ -112,6 +112,8 @@ $ elseif lengths then
 
 $ end
 $ if lengths then
+struct ${params} : glint_gpu_forward_maps {}; /* tells the overloads apart */
+
 /* Where the block works next; false after its last tile. By a whole warp, or by one lane alone. keeps: it gives the tile's lengths back itself. */
 template <bool warp, bool keeps> GLINT_DEVICE bool next_tile(struct ${work} &work, uint32_t shared, struct ring &t)
 {
@@ -146,7 +148,7 @@ $ if lengths or dynamic then
 /* Announces this block's tiles, too: each is the first one that no block has taken. It is taken when the last keys of the
  * tile before are on their way, not sooner: a block that takes a tile long before it can begin leaves others idle at the end. */
 $ else
-/* Announces this block's tiles, too: every p.blocks[0]-th of them. */
+/* Announces this block's tiles, too: every p.base.blocks[0]-th of them. */
 $ end
 GLINT_DEVICE void load_queries_and_keys(const struct ${params} &p, uint32_t shared)
 {
@@ -219,11 +221,11 @@ $ end
             ring_advance<Q_SLOTS>(q);
         }
 $ if ragged then
-        tile = next_number(p.words, ${blocks}, shared + RAGGED_TABLE);
+        tile = next_number(p.base.words, ${blocks}, shared + RAGGED_TABLE);
 $ elseif lengths then
-        tile = ${blocks} - atom_global_add_u32(p.words, 0xffffffffu);
+        tile = ${blocks} - atom_global_add_u32(p.base.words, 0xffffffffu);
 $ elseif dynamic then
-        tile = ${blocks} + atom_global_add_u32(p.words, 1);
+        tile = ${blocks} + atom_global_add_u32(p.base.words, 1);
 $ end
     }
 }
@@ -274,8 +276,8 @@ $ end
     struct ${work} work;
 $ if ragged then
 
-    if (p.base.ragged.fault && block_index() == 0 && scanner == 0)
-        note_ragged_fault(p.base.ragged, shape_of_bounds(p));
+    if (p.base.sequences.fault && block_index() == 0 && scanner == 0)
+        note_ragged_fault(p.base.sequences, shape_of_bounds(p));
 $ elseif lengths then
 
     for (uint32_t batch = ${blocks} * ${thread} + block_index(); batch < (uint32_t)${base}.shape.batch; batch += 64 * ${blocks})
@@ -471,7 +473,7 @@ $ end
 $ if causal then
         if (warp_any(special != 0))
 $ if ragged then
-            add_kept_special<element, TILE_N>(o, p.base.base, of, of.query0 + 64 * (int32_t)w, kept);
+            add_kept_special<element, TILE_N>(o, p.base, of, of.query0 + 64 * (int32_t)w, kept);
 $ else
             add_special<element, TILE_N>(o, ${base}, of, of.query0 + 64 * (int32_t)w${lengths and ", " .. shape_anew or ""});
 $ end

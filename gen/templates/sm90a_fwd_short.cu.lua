@@ -68,8 +68,8 @@ $ end
 $ for _, kind in ipairs(kinds) do
 $ local ragged, lengths = kind == "ragged", kind ~= "given" -- ragged sequences have lengths, too
 $ local work = ragged and "ragged_work<" .. work_of .. ">" or work_of
-$ local params, base = ("glint_%s_maps_params"):format(lengths and kind or "forward"), lengths and "p.base.base" or "p.base"
-$ local values = ragged and "values_from(p.base.base, work.first_k)" or base
+$ local base = "p.base"
+$ local values = ragged and "values_from(p.base, work.first_k)" or base
 $ local log_of_nothing = (capped or lengths) and sink:format(base, base) or "-GLINT_INFINITY"
 $ local with_sink = (bounds_first or capped or lengths) and "write_output_with_sink" or "write_output"
 $ local sight, end_query = lengths and "own" or "shape", lengths and ", own.seqlen_q, [&](int32_t query) { return sees_any_key(own, query); }" or ""
@@ -80,7 +80,7 @@ $ elseif lengths then
 /* The same over sequences whose lengths are read here; those of the shape are bounds. Values beyond a length become zeros as those beyond the
  * bound are, so that a sequence has the bits of a call with its lengths. */
 $ end
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}${lengths and "_" .. kind or ""}(GLINT_PARAMS(struct ${params}) p)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}${lengths and "_" .. kind or ""}(GLINT_PARAMS(struct glint_gpu_forward_maps) p)
 {
     const struct glint_gpu_shape &shape = ${base}.shape;
     const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
@@ -95,10 +95,10 @@ GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}${lengths and "_" .. kind or ""
 $ if ragged then
     const struct glint_gpu_shape bounds = shape_of_bounds(p);
     if (warp_index() == 0)
-        find_ragged_tile<TILE_M, false, false>(p.base.ragged, bounds, block_index(), shape.heads_q, shape.section, shared + SEARCH_AT,
+        find_ragged_tile<TILE_M, false, false>(p.base.sequences, bounds, block_index(), shape.heads_q, shape.section, shared + SEARCH_AT,
                                                shared + TILE_AT);
-    if (p.base.ragged.fault && block_index() == 0 && warp_index() == 3)
-        note_ragged_fault(p.base.ragged, bounds);
+    if (p.base.sequences.fault && block_index() == 0 && warp_index() == 3)
+        note_ragged_fault(p.base.sequences, bounds);
     block_sync();
     const struct ragged_tile tile = get_ragged_tile(shared + TILE_AT);
     if (tile.row0 < 0)

@@ -48,7 +48,7 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
                   78384, "shared memory");
 
 /* Delta and LSE. No key block visits rows that see no key, so they get their dQ here. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64_delta(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const struct row_block block = find_row_block<16>(p.shape);
     const causal_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
@@ -58,19 +58,18 @@ GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64_delta
 }
 
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64_sinks(GLINT_PARAMS(struct glint_sinks_params) call)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_gpu_shape &shape = call.base.shape;
+    const struct glint_gpu_shape &shape = p.shape;
     const causal_mask mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
 
-    make_sink_gradient<element, 16, true>(call, mask, shared_base());
+    make_sink_gradient<element, 16, true>(p, mask, shared_base());
 }
 
 /* ---- dK and dV, and parts of dQ: a block owns TILE_N keys ---- */
 
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(GLINT_PARAMS(struct glint_capped_params) call)
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base;
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS, half = warp / GROUPS % 2;
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
@@ -93,7 +92,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(G
     const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
 
     const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
-    const struct capped_score score = {call.score_ratio, call.score_limit};
+    const struct capped_score score = {p.score_ratio, p.score_limit};
     const struct query_blocks blocks = find_query_blocks<TILE_M, TILE_N>(mask, key0);
     const int32_t first_m = blocks.first, last_m = blocks.last, first_clear = blocks.clear_from;
     const int32_t first_head = work.part * p.part_heads; /* of the group */

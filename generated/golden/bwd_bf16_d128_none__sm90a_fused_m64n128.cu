@@ -34,7 +34,7 @@ typedef slab_tile<OWN_ROWS, HEAD_DIM, WIDTH> own_tile; /* of K, V, dK, dV */
 typedef slab_tile<TILE_M, HEAD_DIM, WIDTH> query_tile; /* of Q, dO */
 
 /* Delta and LSE. No key block visits rows that see no key, so they get their dQ here. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_delta(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const struct row_block block = find_row_block<16>(p.shape);
     const no_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
@@ -44,36 +44,34 @@ GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_delta(GLINT_P
 }
 
 /* The same over sequences of a padded batch, whose lengths are read here. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_lengths_delta(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_lengths_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
     const uint32_t kept = shared_base();
 
     if (thread_index() == 0)
-        find_padded_tile<GLINT_GPU_ROW_PAD, false>(call.ragged, p.shape, p.shape.heads_q, 1, kept);
+        find_padded_tile<GLINT_GPU_ROW_PAD, false>(p.sequences, p.shape, p.shape.heads_q, 1, kept);
     block_sync();
     const struct padded_tile work = get_padded_tile(kept);
     const struct padded_row_block block =
         padded_row_block_of<16>(p.shape, work.batch, work.head, work.row0, work.own.seqlen_q);
     if (work.head == 0 && work.index == 0 && thread_index() == 0)
-        note_padded_fault(call.ragged, p.shape, work.batch);
+        note_padded_fault(p.sequences, p.shape, work.batch);
     begin_own_turns<TILE_M, TILE_N>(p, block, mask_of<no_mask>(work.own));
     if (work.row0 >= 0)
         make_delta<element, 16, true>(p, block, mask_of<no_mask>(work.own));
 }
 
 /* The same over ragged sequences. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_ragged_delta(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_ragged_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
     const uint32_t kept = shared_base();
 
     if (warp_index() == 0)
-        find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(call.ragged, p.shape, block_index(), p.shape.heads_q, 1, kept + 48, kept);
-    if (call.ragged.fault && block_index() == 0 && warp_index() == 7)
-        note_ragged_fault(call.ragged, p.shape);
+        find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(p.sequences, p.shape, block_index(), p.shape.heads_q, 1, kept + 48, kept);
+    if (p.sequences.fault && block_index() == 0 && warp_index() == 7)
+        note_ragged_fault(p.sequences, p.shape);
     block_sync();
-    const struct ragged_row_block block = row_block_of<16>(call.ragged, kept);
+    const struct ragged_row_block block = row_block_of<16>(p.sequences, kept);
     const struct sequence own = get_ragged_tile(kept).own;
     begin_own_turns<TILE_M, TILE_N>(p, block, mask_of<no_mask>(own));
     if (block.row0 >= 0)
@@ -138,7 +136,7 @@ GLINT_DEVICE void load_own(const struct tensor_map *map, const struct key_work &
 }
 
 /* LSE or delta of a step. */
-GLINT_DEVICE const float *rows_of(const struct glint_backward_maps_params &p, const float *rows,
+GLINT_DEVICE const float *rows_of(const struct glint_gpu_backward_maps &p, const float *rows,
                                   const struct key_work &work, const struct walk &walk)
 {
     return rows + (work.batch * p.base.shape.heads_q + walk.head) * p.base.padded_q + walk.m * TILE_M;
@@ -160,7 +158,7 @@ GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uin
 /* Two warps load for the block, a thread each: K and Q with LSE, V and dO with delta. The first one takes numbers as
  * the block gets to them, so a block waits only for such as are worked on or done, and passes them on to all other
  * roles. */
-GLINT_DEVICE void load_keys(const struct glint_backward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_keys(const struct glint_gpu_backward_maps &p, uint32_t shared)
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
     const struct key_order order = plain_order(shape, TILE_N);
@@ -170,7 +168,7 @@ GLINT_DEVICE void load_keys(const struct glint_backward_maps_params &p, uint32_t
     auto take_number = [&]() {
         const uint32_t number = shape->seqlen_q > 0 ? atom_global_add_u32(p.base.turn, 1) : own;
 
-        own += p.blocks[1];
+        own += p.base.blocks[1];
         return number;
     };
 
@@ -206,7 +204,7 @@ GLINT_DEVICE void load_keys(const struct glint_backward_maps_params &p, uint32_t
 }
 
 /* All lanes come here. */
-GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_values(const struct glint_gpu_backward_maps &p, uint32_t shared)
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
     const bool first_lane = lane_index() == 0;
@@ -242,7 +240,7 @@ GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32
 
 /* Takes to memory what the warpgroups leave in the stages of OUT: each step's dQ, then dV and dK. One thread for each
  * stage, so that the next dQ is on its way while this one waits for its turn. */
-GLINT_DEVICE void store(const struct glint_backward_maps_params &p, uint32_t shared, const uint32_t stage)
+GLINT_DEVICE void store(const struct glint_gpu_backward_maps &p, uint32_t shared, const uint32_t stage)
 {
     struct ring own = {stage, 0};
     const uint32_t out = out_ring::tile(shared, own);
@@ -298,7 +296,7 @@ GLINT_DEVICE void store(const struct glint_backward_maps_params &p, uint32_t sha
     bulk_wait<0>();
 }
 
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128(GLINT_PARAMS(struct glint_backward_maps_params) p)
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
 {
     const uint32_t shared = shared_base(), warp = warp_index(), lane = lane_index();
 
@@ -518,6 +516,8 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128(GLINT_PAR
 /* ==== The same over sequences whose lengths are read here ===========================================================================
  * Ragged ones, or those of a padded batch: lib/device/warpgroup_sequences.h. Other overloads of the same functions. */
 
+struct sequences_call : glint_gpu_backward_maps {}; /* tells the overloads apart */
+
 /* The block that a slot of the queue says. */
 GLINT_DEVICE struct sequence_keys<key_work> find_found_block(const struct glint_gpu_shape *call, uint32_t slot)
 {
@@ -542,10 +542,10 @@ GLINT_DEVICE void load_own(const struct tensor_map *map, const struct sequence_k
 }
 
 /* LSE or delta of a step. */
-GLINT_DEVICE const float *rows_of(const struct glint_ragged_backward_maps_params &p, const float *rows,
+GLINT_DEVICE const float *rows_of(const struct sequences_call &p, const float *rows,
                                   const struct sequence_keys<key_work> &work, const struct walk &walk)
 {
-    return rows + (work.batch * p.base.base.base.base.shape.heads_q + walk.head) * p.base.base.base.base.padded_q + work.padded + walk.m * TILE_M;
+    return rows + (work.batch * p.base.shape.heads_q + walk.head) * p.base.padded_q + work.padded + walk.m * TILE_M;
 }
 
 /* A step's Q or dO, and its LSE or delta, from `rows` on, to rows_at. */
@@ -562,7 +562,7 @@ GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uin
 }
 
 /* Here all lanes of the first warp look for the block of a number, and then one of them loads. */
-GLINT_DEVICE void load_keys(const struct glint_ragged_backward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_keys(const struct sequences_call &p, uint32_t shared)
 {
     const bool first_lane = lane_index() == 0;
     struct ring queries = {0, 0};
@@ -574,18 +574,18 @@ GLINT_DEVICE void load_keys(const struct glint_ragged_backward_maps_params &p, u
             found_keys::announce(shared, ring_at(turn), shared + SEARCH_AT);
         if (!any)
             return;
-        struct sequence_keys<key_work> work = find_found_block(&p.base.base.base.base.shape, shared + SEARCH_AT);
+        struct sequence_keys<key_work> work = find_found_block(&p.base.shape, shared + SEARCH_AT);
         struct walk walk = walk_begin(work);
 
 #pragma unroll 1
         for (int32_t left = first_lane ? work.steps : 0; left > 0; --left) {
-            load_step<q_ring>(&p.map[MAP_Q], rows_of(p, p.base.base.base.base.lse_log2, work, walk), LSE_AT, walk, work, shared,
+            load_step<q_ring>(&p.map[MAP_Q], rows_of(p, p.base.lse_log2, work, walk), LSE_AT, walk, work, shared,
                               queries);
             if (left == work.steps)
                 load_own<k_ring>(&p.map[MAP_K], work, shared, turn);
             walk_on(walk, work);
             ring_advance<STAGES>(queries);
-            work = find_found_block(&p.base.base.base.base.shape, shared + SEARCH_AT); /* made anew: a loader has few registers */
+            work = find_found_block(&p.base.shape, shared + SEARCH_AT); /* made anew: a loader has few registers */
         }
         if (first_lane && work.steps == 0) {
             k_ring::wait_empty(shared, {0, turn % 2});
@@ -596,9 +596,9 @@ GLINT_DEVICE void load_keys(const struct glint_ragged_backward_maps_params &p, u
 }
 
 /* All lanes come here. */
-GLINT_DEVICE void load_values(const struct glint_ragged_backward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_values(const struct sequences_call &p, uint32_t shared)
 {
-    const struct glint_gpu_shape *shape = &p.base.base.base.base.shape;
+    const struct glint_gpu_shape *shape = &p.base.shape;
     const bool first_lane = lane_index() == 0;
     struct ring queries = {0, 0};
 
@@ -615,7 +615,7 @@ GLINT_DEVICE void load_values(const struct glint_ragged_backward_maps_params &p,
             found_keys::release(shared, ring_at(turn));
         for (int32_t step = 0; step < work.steps; ++step) {
             if (first_lane) {
-                load_step<do_ring>(&p.map[MAP_DOUT], rows_of(p, p.base.base.base.base.delta, work, walk), DELTA_AT, walk, work,
+                load_step<do_ring>(&p.map[MAP_DOUT], rows_of(p, p.base.delta, work, walk), DELTA_AT, walk, work,
                                    shared, queries);
                 if (step == 0)
                     load_own<v_ring>(&p.map[MAP_V], work, shared, turn);
@@ -632,7 +632,7 @@ GLINT_DEVICE void load_values(const struct glint_ragged_backward_maps_params &p,
 
 /* Takes to memory what the warpgroups leave in the stages of OUT: each step's dQ, then dV and dK. One thread for each
  * stage, so that the next dQ is on its way while this one waits for its turn. */
-GLINT_DEVICE void store(const struct glint_ragged_backward_maps_params &p, uint32_t shared, const uint32_t stage)
+GLINT_DEVICE void store(const struct sequences_call &p, uint32_t shared, const uint32_t stage)
 {
     const bool first_lane = lane_index() == 0;
     struct ring own = {stage, 0};
@@ -661,18 +661,18 @@ GLINT_DEVICE void store(const struct glint_ragged_backward_maps_params &p, uint3
 
         if (is_end(slot))
             break;
-        struct walk walk = walk_begin(find_found_block(&p.base.base.base.base.shape, slot));
+        struct walk walk = walk_begin(find_found_block(&p.base.shape, slot));
 
 #pragma unroll 1
-        for (int32_t left = find_found_block(&p.base.base.base.base.shape, slot).steps; left > 0; --left, mine = !mine) {
-            const struct glint_gpu_shape shape = shape_of_slot(&p.base.base.base.base.shape, slot);
-            const struct sequence_keys<key_work> work = find_found_block(&p.base.base.base.base.shape, slot); /* made anew: there are few registers */
+        for (int32_t left = find_found_block(&p.base.shape, slot).steps; left > 0; --left, mine = !mine) {
+            const struct glint_gpu_shape shape = shape_of_slot(&p.base.shape, slot);
+            const struct sequence_keys<key_work> work = find_found_block(&p.base.shape, slot); /* made anew: there are few registers */
             const struct walk here = walk;
 
             walk_on(walk, work);
             if (!mine)
                 continue;
-            const struct dq_place dq = find_own_dq<TILE_M, TILE_N, HEAD_DIM, false>(p.base.base.base.base, shape, work, here);
+            const struct dq_place dq = find_own_dq<TILE_M, TILE_N, HEAD_DIM, false>(p.base, shape, work, here);
 
             if (first_lane) {
                 if (dq.last && !dq.first) {
@@ -683,7 +683,7 @@ GLINT_DEVICE void store(const struct glint_ragged_backward_maps_params &p, uint3
             }
             own.phase ^= 1;
             if (dq.last) {
-                leave(query_tile{}, &p.map[MAP_DQ], p.base.base.base.base.dq, work.first_q + here.m * TILE_M, here.head, work.batch,
+                leave(query_tile{}, &p.map[MAP_DQ], p.base.dq, work.first_q + here.m * TILE_M, here.head, work.batch,
                       shape.seqlen_q - here.m * TILE_M, TILE_M);
                 if (first_lane)
                     give_back();
@@ -705,10 +705,10 @@ GLINT_DEVICE void store(const struct glint_ragged_backward_maps_params &p, uint3
             if (first_lane)
                 out_ring::wait_full(shared, own);
             own.phase ^= 1;
-            const struct sequence_keys<key_work> work = find_found_block(&p.base.base.base.base.shape, slot);
-            leave(own_tile{}, which == 0 ? &p.map[MAP_DV] : &p.map[MAP_DK], which == 0 ? p.base.base.base.base.dv : p.base.base.base.base.dk,
+            const struct sequence_keys<key_work> work = find_found_block(&p.base.shape, slot);
+            leave(own_tile{}, which == 0 ? &p.map[MAP_DV] : &p.map[MAP_DK], which == 0 ? p.base.dv : p.base.dk,
                   work.first_k + work.key0, work.head_kv, work.batch,
-                  shape_of_slot(&p.base.base.base.base.shape, slot).seqlen_k - work.key0, TILE_N);
+                  shape_of_slot(&p.base.shape, slot).seqlen_k - work.key0, TILE_N);
             if (first_lane)
                 give_back();
         }
@@ -719,7 +719,7 @@ GLINT_DEVICE void store(const struct glint_ragged_backward_maps_params &p, uint3
     bulk_wait<0>();
 }
 
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_sequences(GLINT_PARAMS(struct glint_ragged_backward_maps_params) p)
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_sequences(GLINT_PARAMS(struct sequences_call) p)
 {
     const uint32_t shared = shared_base(), warp = warp_index(), lane = lane_index();
 
@@ -751,7 +751,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_sequences
     registers_take<232>();
 
     const uint32_t warpgroup = warp / 4 - 1, own = warpgroup * own_tile::bytes;
-    const struct glint_gpu_shape *shape = &p.base.base.base.base.shape;
+    const struct glint_gpu_shape *shape = &p.base.shape;
     auto arrive = [&](uint32_t barrier) { /* this warp, all lanes of which are done */
         warp_sync();
         if (lane == 0)
@@ -783,7 +783,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_sequences
             const uint32_t at = out_ring::tile(shared, out), thread = thread_index_anew() % 128;
 
             if (!kind.plain)
-                place = find_own_dq<TILE_M, TILE_N, HEAD_DIM, false>(p.base.base.base.base, shape_of_slot(shape, slot), work, step_before(walk, work));
+                place = find_own_dq<TILE_M, TILE_N, HEAD_DIM, false>(p.base, shape_of_slot(shape, slot), work, step_before(walk, work));
             out_ring::wait_empty(shared, out);
             if (!place.last) {
 #pragma unroll

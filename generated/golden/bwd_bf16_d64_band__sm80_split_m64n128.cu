@@ -46,7 +46,7 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
                   82976, "shared memory");
 
 /* Delta and LSE. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_delta(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const struct row_block block = find_row_block<8>(p.shape);
     const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
@@ -55,17 +55,17 @@ GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_delta(GLINT_PAR
 }
 
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_sinks(GLINT_PARAMS(struct glint_sinks_params) call)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_gpu_shape &shape = call.base.shape;
+    const struct glint_gpu_shape &shape = p.shape;
     const window_mask mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
 
-    make_sink_gradient<element, 8, false>(call, mask, shared_base());
+    make_sink_gradient<element, 8, false>(p, mask, shared_base());
 }
 
 /* ---- dK and dV: a block owns TILE_N keys ---- */
 
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
@@ -187,9 +187,8 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128(GLINT_PARAM
                                    0, g, factor, out_tile, out_lane);
 }
 
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
     /* Shared memory: K, V, stages of Q and of dO, dS^T and P^T, stages of LSE and of delta, barriers. */
@@ -204,7 +203,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths(GLI
 
     const uint32_t kept = shared_base() + 82976;
     if (thread_index() == 0)
-        find_padded_tile<TILE_N, true>(call.ragged, p.shape, p.shape.heads_kv, p.shape.section, kept);
+        find_padded_tile<TILE_N, true>(p.sequences, p.shape, p.shape.heads_kv, p.shape.section, kept);
     block_sync();
     const struct padded_tile work = get_padded_tile(kept);
     if (work.row0 < 0)
@@ -315,9 +314,8 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths(GLI
                                    0, g, factor, out_tile, out_lane);
 }
 
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
     /* Shared memory: K, V, stages of Q and of dO, dS^T and P^T, stages of LSE and of delta, barriers. */
@@ -332,7 +330,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged(GLIN
 
     const uint32_t kept = shared_base() + 82976;
     if (warp == 0)
-        find_ragged_tile<TILE_N, true, true>(call.ragged, p.shape, block_index(), p.shape.heads_kv, p.shape.section, shared_base(), kept);
+        find_ragged_tile<TILE_N, true, true>(p.sequences, p.shape, block_index(), p.shape.heads_kv, p.shape.section, shared_base(), kept);
     block_sync();
     const struct ragged_tile work = get_ragged_tile(kept);
     if (work.row0 < 0)
@@ -456,7 +454,7 @@ typedef struct tile<element, DQ_M, 64, 8> dq_tile_t; /* of Q, dO and dQ */
 typedef struct tile<element, DQ_N, 64, 8> dq_k_tile_t; /* of K and V */
 static_assert(2 * dq_tile_t::BYTES + 4 * dq_k_tile_t::BYTES == 65536, "shared memory");
 
-GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_dq(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_dq(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
@@ -562,13 +560,12 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_dq(GLINT
     write_rows<dq_tile_t, dq_tile_t>(p.dq, end.batch, end.head_q, first_row, seqlen_q, 0, dq, p.shape.softmax_scale, out_tile, out_lane);
 }
 
-GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths_dq(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths_dq(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
     const uint32_t lane = lane_index(), warp = warp_index();
     const uint32_t kept = shared_base() + 65536;
     if (thread_index() == 0)
-        find_padded_tile<DQ_M, false>(call.ragged, p.shape, p.shape.heads_q, p.shape.section * p.shape.group, kept);
+        find_padded_tile<DQ_M, false>(p.sequences, p.shape, p.shape.heads_q, p.shape.section * p.shape.group, kept);
     block_sync();
     const struct padded_tile work = get_padded_tile(kept);
     if (work.row0 < 0)
@@ -675,13 +672,12 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths_
     write_rows<dq_tile_t, dq_tile_t>(p.dq, end.batch, end.head, first_row, end.own.seqlen_q, 0, dq, p.shape.softmax_scale, out_tile, out_lane);
 }
 
-GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged_dq(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged_dq(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
     const uint32_t lane = lane_index(), warp = warp_index();
     const uint32_t kept = shared_base() + 65536;
     if (warp == 0)
-        find_ragged_tile<DQ_M, false, true>(call.ragged, p.shape, block_index(), p.shape.heads_q, p.shape.section * p.shape.group,
+        find_ragged_tile<DQ_M, false, true>(p.sequences, p.shape, block_index(), p.shape.heads_q, p.shape.section * p.shape.group,
                                             shared_base(), kept);
     block_sync();
     const struct ragged_tile work = get_ragged_tile(kept);
@@ -792,17 +788,16 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged_d
 
 /* ---- the same over sequences of a padded batch, whose lengths are read here ---- */
 
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths_delta(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
     const uint32_t kept = shared_base();
 
     if (thread_index() == 0)
-        find_padded_tile<GLINT_GPU_ROW_PAD, false>(call.ragged, p.shape, p.shape.heads_q, 1, kept);
+        find_padded_tile<GLINT_GPU_ROW_PAD, false>(p.sequences, p.shape, p.shape.heads_q, 1, kept);
     block_sync();
     const struct padded_tile work = get_padded_tile(kept);
     if (work.head == 0 && work.index == 0 && thread_index() == 0)
-        note_padded_fault(call.ragged, p.shape, work.batch);
+        note_padded_fault(p.sequences, p.shape, work.batch);
     if (work.row0 < 0)
         return;
     make_delta<element, 8, false>(
@@ -810,32 +805,29 @@ GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths_delta(G
         mask_of<window_mask>(work.own));
 }
 
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths_sinks(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_padded_sink_gradient<element, 8, false, window_mask>(call.base.base, call.ragged,
-                                                                                                                       shared_base());
+    make_padded_sink_gradient<element, 8, false, window_mask>(p, shared_base());
 }
 
 /* ---- the same over ragged sequences ---- */
 
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged_delta(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base.base;
     const uint32_t kept = shared_base();
 
     if (warp_index() == 0)
-        find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(call.ragged, p.shape, block_index(), p.shape.heads_q, 1, kept + 48, kept);
-    if (call.ragged.fault && block_index() == 0 && warp_index() == 7)
-        note_ragged_fault(call.ragged, p.shape);
+        find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(p.sequences, p.shape, block_index(), p.shape.heads_q, 1, kept + 48, kept);
+    if (p.sequences.fault && block_index() == 0 && warp_index() == 7)
+        note_ragged_fault(p.sequences, p.shape);
     block_sync();
-    const struct ragged_row_block block = row_block_of<8>(call.ragged, kept);
+    const struct ragged_row_block block = row_block_of<8>(p.sequences, kept);
     if (block.row0 < 0)
         return;
     make_delta<element, 8, false>(p, block, mask_of<window_mask>(get_ragged_tile(kept).own));
 }
 
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged_sinks(GLINT_PARAMS(struct glint_ragged_backward_params) call)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_ragged_sink_gradient<element, 8, false, window_mask>(call.base.base, call.ragged,
-                                                                                                                       shared_base());
+    make_ragged_sink_gradient<element, 8, false, window_mask>(p, shared_base());
 }

@@ -45,7 +45,7 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
                   99376, "shared memory");
 
 /* Delta and LSE. No key block visits rows that see no key, so they get their dQ here. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128_delta(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const struct row_block block = find_row_block<8>(p.shape);
     const causal_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
@@ -55,17 +55,17 @@ GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128_delta(GLINT_P
 }
 
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128_sinks(GLINT_PARAMS(struct glint_sinks_params) call)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_gpu_shape &shape = call.base.shape;
+    const struct glint_gpu_shape &shape = p.shape;
     const causal_mask mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
 
-    make_sink_gradient<element, 8, true>(call, mask, shared_base());
+    make_sink_gradient<element, 8, true>(p, mask, shared_base());
 }
 
 /* ---- dK and dV, and parts of dQ: a block owns TILE_N keys ---- */
 
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */

@@ -43,7 +43,7 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
                   82976, "shared memory");
 
 /* Delta and LSE. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_delta(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const struct row_block block = find_row_block<8>(p.shape);
     const causal_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
@@ -52,17 +52,17 @@ GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_delta(GLINT_P
 }
 
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_sinks(GLINT_PARAMS(struct glint_sinks_params) call)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_gpu_shape &shape = call.base.shape;
+    const struct glint_gpu_shape &shape = p.shape;
     const causal_mask mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
 
-    make_sink_gradient<element, 8, false>(call, mask, shared_base());
+    make_sink_gradient<element, 8, false>(p, mask, shared_base());
 }
 
 /* ---- dK and dV: a block owns TILE_N keys ---- */
 
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
@@ -197,7 +197,7 @@ typedef struct tile<element, DQ_M, 64, 8> dq_tile_t; /* of Q, dO and dQ */
 typedef struct tile<element, DQ_N, 64, 8> dq_k_tile_t; /* of K and V */
 static_assert(2 * dq_tile_t::BYTES + 4 * dq_k_tile_t::BYTES == 65536, "shared memory");
 
-GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;

@@ -31,7 +31,7 @@ typedef slab_tile<OWN_ROWS, HEAD_DIM, WIDTH> own_tile; /* of K, V, dK, dV */
 typedef slab_tile<TILE_M, HEAD_DIM, WIDTH> query_tile; /* of Q, dO */
 
 /* Delta and LSE. No key block visits rows that see no key, so they get their dQ here. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128_delta(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const struct row_block block = find_row_block<8>(p.shape);
     const causal_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
@@ -96,7 +96,7 @@ GLINT_DEVICE void load_own(const struct tensor_map *map, const struct key_work &
 }
 
 /* LSE or delta of a step. */
-GLINT_DEVICE const float *rows_of(const struct glint_backward_maps_params &p, const float *rows,
+GLINT_DEVICE const float *rows_of(const struct glint_gpu_backward_maps &p, const float *rows,
                                   const struct key_work &work, const struct walk &walk)
 {
     return rows + (work.batch * p.base.shape.heads_q + walk.head) * p.base.padded_q + walk.m * TILE_M;
@@ -118,7 +118,7 @@ GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uin
 /* Two warps load for the block, a thread each: K and Q with LSE, V and dO with delta. The first one takes numbers as
  * the block gets to them, so a block waits only for such as are worked on or done, and passes them on to all other
  * roles. */
-GLINT_DEVICE void load_keys(const struct glint_backward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_keys(const struct glint_gpu_backward_maps &p, uint32_t shared)
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
     const struct key_order order = staggered_order(shape, TILE_N);
@@ -128,7 +128,7 @@ GLINT_DEVICE void load_keys(const struct glint_backward_maps_params &p, uint32_t
     auto take_number = [&]() {
         const uint32_t number = shape->seqlen_q > 0 ? atom_global_add_u32(p.base.turn, 1) : own;
 
-        own += p.blocks[1];
+        own += p.base.blocks[1];
         return number;
     };
 
@@ -165,7 +165,7 @@ GLINT_DEVICE void load_keys(const struct glint_backward_maps_params &p, uint32_t
 
 /* All lanes come here. They also look for NaN and infinity in K, which must not meet a dS of zero where the mask hides
  * them. */
-GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_values(const struct glint_gpu_backward_maps &p, uint32_t shared)
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
     const bool first_lane = lane_index() == 0;
@@ -219,7 +219,7 @@ GLINT_DEVICE void load_values(const struct glint_backward_maps_params &p, uint32
 
 /* Takes to memory what the warpgroups leave in the stages of OUT: each step's dQ, then dV and dK. One thread for each
  * stage, so that the next dQ is on its way while this one waits for its turn. */
-GLINT_DEVICE void store(const struct glint_backward_maps_params &p, uint32_t shared, const uint32_t stage)
+GLINT_DEVICE void store(const struct glint_gpu_backward_maps &p, uint32_t shared, const uint32_t stage)
 {
     struct ring own = {stage, 0};
     const uint32_t out = out_ring::tile(shared, own);
@@ -275,7 +275,7 @@ GLINT_DEVICE void store(const struct glint_backward_maps_params &p, uint32_t sha
     bulk_wait<0>();
 }
 
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_PARAMS(struct glint_backward_maps_params) p)
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
 {
     const uint32_t shared = shared_base(), warp = warp_index(), lane = lane_index();
 

@@ -44,7 +44,7 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
                   107264, "shared memory");
 
 /* Delta and LSE. */
-GLINT_KERNEL(256, 1) glint_bwd_f32_d64_causal_softcap__sm80_split_m32n64_delta(GLINT_PARAMS(struct glint_backward_params) p)
+GLINT_KERNEL(256, 1) glint_bwd_f32_d64_causal_softcap__sm80_split_m32n64_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const struct row_block block = find_row_block<16>(p.shape);
     const causal_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
@@ -53,19 +53,18 @@ GLINT_KERNEL(256, 1) glint_bwd_f32_d64_causal_softcap__sm80_split_m32n64_delta(G
 }
 
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
-GLINT_KERNEL(256, 1) glint_bwd_f32_d64_causal_softcap__sm80_split_m32n64_sinks(GLINT_PARAMS(struct glint_sinks_params) call)
+GLINT_KERNEL(256, 1) glint_bwd_f32_d64_causal_softcap__sm80_split_m32n64_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_gpu_shape &shape = call.base.shape;
+    const struct glint_gpu_shape &shape = p.shape;
     const causal_mask mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
 
-    make_sink_gradient<element, 16, false>(call, mask, shared_base());
+    make_sink_gradient<element, 16, false>(p, mask, shared_base());
 }
 
 /* ---- dK and dV: a block owns TILE_N keys ---- */
 
-GLINT_KERNEL(THREADS, 1) glint_bwd_f32_d64_causal_softcap__sm80_split_m32n64(GLINT_PARAMS(struct glint_capped_params) call)
+GLINT_KERNEL(THREADS, 1) glint_bwd_f32_d64_causal_softcap__sm80_split_m32n64(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base;
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
@@ -79,7 +78,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_f32_d64_causal_softcap__sm80_split_m32n64(GLI
     const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
 
     const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
-    const struct capped_score score = {call.score_ratio, call.score_limit};
+    const struct capped_score score = {p.score_ratio, p.score_limit};
     const struct query_blocks blocks = find_query_blocks<TILE_M, TILE_N>(mask, key0);
     const int32_t first_m = blocks.first, last_m = blocks.last, first_clear = blocks.clear_from;
     const int32_t steps = max(0, last_m - first_m + 1) * p.shape.group;
@@ -210,16 +209,15 @@ typedef struct tile<element, DQ_M, 64, 8> dq_tile_t; /* of Q, dO and dQ */
 typedef struct tile<element, DQ_N, 64, 8> dq_k_tile_t; /* of K and V */
 static_assert(2 * dq_tile_t::BYTES + 4 * dq_k_tile_t::BYTES == 65536, "shared memory");
 
-GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_f32_d64_causal_softcap__sm80_split_m32n64_dq(GLINT_PARAMS(struct glint_capped_params) call)
+GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_f32_d64_causal_softcap__sm80_split_m32n64_dq(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_backward_params &p = call.base.base;
     const uint32_t lane = lane_index(), warp = warp_index();
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
     const struct query_block work = find_group_query_block<DQ_M>(p.shape);
     const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)warp * DQ_ROWS;
     const int32_t head_kv = work.head_q / p.shape.group;
     const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
-    const struct capped_score score = {call.score_ratio, call.score_limit};
+    const struct capped_score score = {p.score_ratio, p.score_limit};
     const struct key_blocks blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 

@@ -33,7 +33,7 @@ typedef struct tile<element, TILE_N, COLUMNS, 8> v_part_t;
 typedef struct tile<element, WARP_ROWS, KEYS, 2> p_tile_t; /* the weights that a warp makes */
 static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES + THREADS / 32 * p_tile_t::BYTES == 53248, "shared memory");
 
-GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_causal_softcap__sm80_m64n32(GLINT_PARAMS(struct glint_forward_params) p)
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_causal_softcap__sm80_m64n32(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const uint32_t lane = lane_index(), group = warp_index() / 2, part = warp_index() % 2;
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;

@@ -79,8 +79,8 @@ GLINT_DEVICE bool next_tile(struct tile_work &work, const struct glint_gpu_shape
 
 /* ---- the warpgroup that loads ------------------------------------------------------------------------------------ */
 
-/* Announces this block's tiles, too: every p.blocks[0]-th of them. */
-GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &p, uint32_t shared)
+/* Announces this block's tiles, too: every p.base.blocks[0]-th of them. */
+GLINT_DEVICE void load_queries_and_keys(const struct glint_gpu_forward_maps &p, uint32_t shared)
 {
     const int32_t group = p.base.shape.group;
     struct ring q = {0, 0}, k = {0, 0}, t = {0, 0};
@@ -94,7 +94,7 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &
         ring_advance<2>(t);
         if (!any)
             return;
-        tile = tile + p.blocks[0];
+        tile = tile + p.base.blocks[0];
         for (int32_t block = work.blocks - 1; block >= 0; --block) {
             key_ring::begin_fill(shared, k);
             load_tile<key_tile>(key_ring::tile(shared, k), &p.map[MAP_K], block * TILE_N,
@@ -113,7 +113,7 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &
     }
 }
 
-GLINT_DEVICE void load_values(const struct glint_forward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_values(const struct glint_gpu_forward_maps &p, uint32_t shared)
 {
     const int32_t group = p.base.shape.group;
     struct ring v = {0, 0}, t = {0, 0};
@@ -134,7 +134,7 @@ GLINT_DEVICE void load_values(const struct glint_forward_maps_params &p, uint32_
 
 /* ---- the warpgroups that compute --------------------------------------------------------------------------------- */
 
-GLINT_DEVICE void attend(const struct glint_forward_maps_params &p, uint32_t shared, uint32_t w)
+GLINT_DEVICE void attend(const struct glint_gpu_forward_maps &p, uint32_t shared, uint32_t w)
 {
     const struct glint_gpu_shape &shape = p.base.shape;
     const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
@@ -289,7 +289,7 @@ GLINT_DEVICE void attend(const struct glint_forward_maps_params &p, uint32_t sha
     }
 }
 
-GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_none__sm90a_m128n128(GLINT_PARAMS(struct glint_forward_maps_params) p)
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_none__sm90a_m128n128(GLINT_PARAMS(struct glint_gpu_forward_maps) p)
 {
     const uint32_t shared = shared_base(), warpgroup = warp_index() / 4;
 
@@ -320,6 +320,8 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_none__sm90a_m128n128(GLINT_PARAMS(s
  * Other overloads of the same functions, and of one function for all masks the scanners: values beyond a length become zeros as those beyond the
  * bound are, so that a sequence has the bits of a call with its lengths. */
 
+struct lengths_call : glint_gpu_forward_maps {}; /* tells the overloads apart */
+
 /* Where the block works next; false after its last tile. By a whole warp, or by one lane alone. keeps: it gives the tile's lengths back itself. */
 template <bool warp, bool keeps> GLINT_DEVICE bool next_tile(struct tile_work &work, uint32_t shared, struct ring &t)
 {
@@ -336,9 +338,9 @@ template <bool warp, bool keeps> GLINT_DEVICE bool next_tile(struct tile_work &w
 
 /* Announces this block's tiles, too: each is the first one that no block has taken. It is taken when the last keys of the
  * tile before are on their way, not sooner: a block that takes a tile long before it can begin leaves others idle at the end. */
-GLINT_DEVICE void load_queries_and_keys(const struct glint_lengths_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_queries_and_keys(const struct lengths_call &p, uint32_t shared)
 {
-    const int32_t group = p.base.base.shape.group;
+    const int32_t group = p.base.shape.group;
     struct ring q = {0, 0}, k = {0, 0}, t = {0, 0};
     uint32_t tile = block_index();
     struct tile_work work;
@@ -346,7 +348,7 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_lengths_maps_params &
     for (;;) {
         struct own_shape own;
 
-        if (!take_tile<TILE_M, false>(work, own, p, p.blocks[1], tile)) {
+        if (!take_tile<TILE_M, false>(work, own, p, p.base.blocks[1], tile)) {
             sequences::announce_end(shared, t);
             return;
         }
@@ -368,13 +370,13 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_lengths_maps_params &
                                       GLINT_L2_EVICT_FIRST);
             ring_advance<Q_SLOTS>(q);
         }
-        tile = p.blocks[1] - atom_global_add_u32(p.words, 0xffffffffu);
+        tile = p.base.blocks[1] - atom_global_add_u32(p.base.words, 0xffffffffu);
     }
 }
 
-GLINT_DEVICE void load_values(const struct glint_lengths_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_values(const struct lengths_call &p, uint32_t shared)
 {
-    const int32_t group = p.base.base.shape.group;
+    const int32_t group = p.base.shape.group;
     struct ring v = {0, 0}, t = {0, 0}, cut = {0, 0};
     struct tile_work work;
 
@@ -396,12 +398,12 @@ GLINT_DEVICE void load_values(const struct glint_lengths_maps_params &p, uint32_
 }
 
 /* Without a mask the only values that some query does not see are those beyond the length. */
-GLINT_DEVICE void scan_values(const struct glint_lengths_maps_params &p, uint32_t shared, uint32_t scanner)
+GLINT_DEVICE void scan_values(const struct lengths_call &p, uint32_t shared, uint32_t scanner)
 {
     struct ring v = {0, 0}, cut = {0, 0}, t = {0, 0};
     struct tile_work work;
 
-    for (uint32_t batch = p.blocks[1] * (thread_index_anew() % 64) + block_index(); batch < (uint32_t)p.base.base.shape.batch; batch += 64 * p.blocks[1])
+    for (uint32_t batch = p.base.blocks[1] * (thread_index_anew() % 64) + block_index(); batch < (uint32_t)p.base.shape.batch; batch += 64 * p.base.blocks[1])
         note_fault(p.base, (int32_t)batch);
 
     while (next_tile<true, true>(work, shared, t)) {
@@ -428,9 +430,9 @@ GLINT_DEVICE void scan_values(const struct glint_lengths_maps_params &p, uint32_
 
 /* ---- the warpgroups that compute --------------------------------------------------------------------------------- */
 
-GLINT_DEVICE void attend(const struct glint_lengths_maps_params &p, uint32_t shared, uint32_t w)
+GLINT_DEVICE void attend(const struct lengths_call &p, uint32_t shared, uint32_t w)
 {
-    const struct glint_gpu_shape &shape = p.base.base.shape;
+    const struct glint_gpu_shape &shape = p.base.shape;
     const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
     const bool first_lane = lane_index() == 0;
     struct ring q = {0, 0}, k = {0, 0}, v = {0, 0}, t = {0, 0};
@@ -508,7 +510,7 @@ GLINT_DEVICE void attend(const struct glint_lengths_maps_params &p, uint32_t sha
     };
     auto finish = [&](const struct tile_work &of, const struct softmax_rows &of_rows, int32_t seqlen_q) {
         auto sees = [&](int32_t query) { return sees_any_key(find_shape(p.base, of.batch), query); };
-        write_output_with_sink<element, BELOW>(o, of_rows, p.base.base, of, of.query0 + 64 * (int32_t)w, seqlen_q, sees);
+        write_output_with_sink<element, BELOW>(o, of_rows, p.base, of, of.query0 + 64 * (int32_t)w, seqlen_q, sees);
     };
     /* A tile's first scores, with nothing to overlap them. Blocks whose keys no query of this warpgroup sees come
      * before, and are only passed on: no lane looks for a stage's phase when the next one may have begun. */
@@ -589,7 +591,7 @@ GLINT_DEVICE void attend(const struct glint_lengths_maps_params &p, uint32_t sha
     }
 }
 
-GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_none__sm90a_m128n128_lengths(GLINT_PARAMS(struct glint_lengths_maps_params) p)
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_none__sm90a_m128n128_lengths(GLINT_PARAMS(struct lengths_call) p)
 {
     const uint32_t shared = shared_base(), warpgroup = warp_index() / 4;
 
@@ -624,6 +626,8 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_none__sm90a_m128n128_lengths(GLINT_
  * Tiles are found by a search, which all of the loader's warp does. Rows of the next sequence in a last block of keys are what those beyond a
  * length are. */
 
+struct ragged_call : glint_gpu_forward_maps {}; /* tells the overloads apart */
+
 /* Where the block works next; false after its last tile. By a whole warp, or by one lane alone. keeps: it gives the tile's lengths back itself. */
 template <bool warp, bool keeps> GLINT_DEVICE bool next_tile(struct ragged_work<tile_work> &work, uint32_t shared, struct ring &t)
 {
@@ -640,9 +644,9 @@ template <bool warp, bool keeps> GLINT_DEVICE bool next_tile(struct ragged_work<
 
 /* Announces this block's tiles, too: each is the first one that no block has taken. It is taken when the last keys of the
  * tile before are on their way, not sooner: a block that takes a tile long before it can begin leaves others idle at the end. */
-GLINT_DEVICE void load_queries_and_keys(const struct glint_ragged_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_queries_and_keys(const struct ragged_call &p, uint32_t shared)
 {
-    const int32_t group = p.base.base.shape.group;
+    const int32_t group = p.base.shape.group;
     struct ring q = {0, 0}, k = {0, 0}, t = {0, 0};
     uint32_t tile = block_index();
     struct ragged_work<tile_work> work;
@@ -679,13 +683,13 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_ragged_maps_params &p
                                       GLINT_L2_EVICT_FIRST);
             ring_advance<Q_SLOTS>(q);
         }
-        tile = next_number(p.words, p.blocks[2], shared + RAGGED_TABLE);
+        tile = next_number(p.base.words, p.base.blocks[2], shared + RAGGED_TABLE);
     }
 }
 
-GLINT_DEVICE void load_values(const struct glint_ragged_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_values(const struct ragged_call &p, uint32_t shared)
 {
-    const int32_t group = p.base.base.shape.group;
+    const int32_t group = p.base.shape.group;
     struct ring v = {0, 0}, t = {0, 0}, cut = {0, 0};
     struct ragged_work<tile_work> work;
 
@@ -707,13 +711,13 @@ GLINT_DEVICE void load_values(const struct glint_ragged_maps_params &p, uint32_t
 }
 
 /* Without a mask the only values that some query does not see are those beyond the length. */
-GLINT_DEVICE void scan_values(const struct glint_ragged_maps_params &p, uint32_t shared, uint32_t scanner)
+GLINT_DEVICE void scan_values(const struct ragged_call &p, uint32_t shared, uint32_t scanner)
 {
     struct ring v = {0, 0}, cut = {0, 0}, t = {0, 0};
     struct ragged_work<tile_work> work;
 
-    if (p.base.ragged.fault && block_index() == 0 && scanner == 0)
-        note_ragged_fault(p.base.ragged, shape_of_bounds(p));
+    if (p.base.sequences.fault && block_index() == 0 && scanner == 0)
+        note_ragged_fault(p.base.sequences, shape_of_bounds(p));
 
     while (next_tile<true, true>(work, shared, t)) {
         for (int32_t block = work.blocks - 1; block >= 0; --block) {
@@ -739,9 +743,9 @@ GLINT_DEVICE void scan_values(const struct glint_ragged_maps_params &p, uint32_t
 
 /* ---- the warpgroups that compute --------------------------------------------------------------------------------- */
 
-GLINT_DEVICE void attend(const struct glint_ragged_maps_params &p, uint32_t shared, uint32_t w)
+GLINT_DEVICE void attend(const struct ragged_call &p, uint32_t shared, uint32_t w)
 {
-    const struct glint_gpu_shape &shape = p.base.base.shape;
+    const struct glint_gpu_shape &shape = p.base.shape;
     const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
     const bool first_lane = lane_index() == 0;
     struct ring q = {0, 0}, k = {0, 0}, v = {0, 0}, t = {0, 0};
@@ -820,7 +824,7 @@ GLINT_DEVICE void attend(const struct glint_ragged_maps_params &p, uint32_t shar
     auto finish = [&](const struct ragged_work<tile_work> &of, const struct softmax_rows &of_rows, int32_t seqlen_q) {
         const uint32_t kept = shared + RAGGED_KEPT + 32 * warp_index();
         auto sees = [&](int32_t query) { return sees_any_key(kept_shape(kept), query); };
-        write_output_with_sink<element, BELOW>(o, of_rows, p.base.base, of, of.query0 + 64 * (int32_t)w, seqlen_q, sees);
+        write_output_with_sink<element, BELOW>(o, of_rows, p.base, of, of.query0 + 64 * (int32_t)w, seqlen_q, sees);
     };
     /* A tile's first scores, with nothing to overlap them. Blocks whose keys no query of this warpgroup sees come
      * before, and are only passed on: no lane looks for a stage's phase when the next one may have begun. */
@@ -902,7 +906,7 @@ GLINT_DEVICE void attend(const struct glint_ragged_maps_params &p, uint32_t shar
     }
 }
 
-GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_none__sm90a_m128n128_ragged(GLINT_PARAMS(struct glint_ragged_maps_params) p)
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_none__sm90a_m128n128_ragged(GLINT_PARAMS(struct ragged_call) p)
 {
     const uint32_t shared = shared_base(), warpgroup = warp_index() / 4;
 

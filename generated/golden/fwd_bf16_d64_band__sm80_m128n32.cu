@@ -36,7 +36,7 @@ typedef struct tile<element, TILE_M, 64, 8> q_tile_t;
 typedef struct tile<element, TILE_N, 64, 8> k_tile_t; /* of V, too */
 static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES == 32768, "shared memory");
 
-GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32(GLINT_PARAMS(struct glint_forward_params) p)
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const uint32_t lane = lane_index(), group = warp_index();
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
@@ -166,15 +166,14 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32(GLINT_PARAMS(stru
 
 /* The same over sequences whose lengths are read here; those of the shape are bounds. What differs are the lengths, the mask's sides and the blocks
  * beyond a sequence's end, which have nothing to do. A warp looks at every block of its keys: to leave one out took registers that some tiles have not. */
-GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_lengths(GLINT_PARAMS(struct glint_lengths_params) call)
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_lengths(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_forward_params &p = call.base;
     const uint32_t lane = lane_index(), group = warp_index();
     const struct query_block work = find_query_block<TILE_M>(p.shape, 1, max(1, p.shape.seqlen_q));
-    const struct sequence own = find_sequence(call, work.batch);
+    const struct sequence own = find_sequence(p, work.batch);
     const int32_t seqlen_q = own.seqlen_q, seqlen_k = own.seqlen_k;
     if (work.head_q == 0 && work.query0 == 0 && thread_index() == 0)
-        note_fault(call, work.batch);
+        note_fault(p, work.batch);
     if (work.query0 >= seqlen_q)
         return;
     const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
@@ -301,18 +300,16 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_lengths(GLINT_PAR
 }
 
 /* The same over K and V in pages. Where a thread's rows of a block lie is looked up in the table anew for each block. */
-GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_pages(GLINT_PARAMS(struct glint_pages_params) in_pages)
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_pages(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_lengths_params &call = in_pages.base;
-    const struct glint_forward_params &p = call.base;
     const uint32_t lane = lane_index(), group = warp_index();
     const struct query_block work = find_query_block<TILE_M>(p.shape, 1, max(1, p.shape.seqlen_q));
-    const struct sequence own = find_sequence(call, work.batch);
+    const struct sequence own = find_sequence(p, work.batch);
     const int32_t seqlen_q = own.seqlen_q, seqlen_k = own.seqlen_k;
     if (work.head_q == 0 && work.query0 == 0 && thread_index() == 0)
-        note_fault(call, work.batch);
+        note_fault(p, work.batch);
     if (work.head_q == 0 && work.query0 == 0)
-        note_bad_page<THREADS>(in_pages, own, work.batch);
+        note_bad_page<THREADS>(p, own, work.batch);
     if (work.query0 >= seqlen_q)
         return;
     const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
@@ -330,7 +327,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_pages(GLINT_PARAM
     const uint32_t q_lane = q_tile + lane_offset_a<q_tile_t>(lane) + group * (WARP_ROWS * q_tile_t::PAGE_ROW);
     const uint32_t k_lane = k_tiles + lane_offset_b<k_tile_t>(lane);
     const uint32_t v_lane = v_tiles + lane_offset_rows<k_tile_t>(lane, 0);
-    const struct paged_keys keys = keys_of<k_tile_t>(in_pages, work.batch, head_kv);
+    const struct paged_keys keys = keys_of<k_tile_t>(p, work.batch, head_kv);
     const uint32_t kept_keys = kept_mask + 16;
     if (thread_index() == 0)
         put_keys(kept_keys, keys);
@@ -340,7 +337,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_pages(GLINT_PARAM
     if (block >= blocks.first) {
         const uint32_t to = (block & 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
 
-        copy_paged_tiles<THREADS, k_tile_t>(in_pages, keys, k_tiles + to, v_tiles + to, block * TILE_N, seqlen_k, true);
+        copy_paged_tiles<THREADS, k_tile_t>(p, keys, k_tiles + to, v_tiles + to, block * TILE_N, seqlen_k, true);
     }
     cp_async_commit();
     cp_async_wait(1);
@@ -363,7 +360,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_pages(GLINT_PARAM
     auto begin_copies = [&]() {
         const uint32_t to = (block & 1 ^ 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
 
-        copy_paged_tiles<THREADS, k_tile_t>(in_pages, get_keys(kept_keys), k_tiles + to, v_tiles + to, (block - 1) * TILE_N, block * TILE_N,
+        copy_paged_tiles<THREADS, k_tile_t>(p, get_keys(kept_keys), k_tiles + to, v_tiles + to, (block - 1) * TILE_N, block * TILE_N,
                                             block > blocks.first);
         cp_async_commit();
     };
@@ -435,15 +432,14 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_pages(GLINT_PARAM
 }
 
 /* The same over ragged sequences, whose rows begin anywhere: each block looks for its tile, and where that lies waits in shared memory. */
-GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_ragged(GLINT_PARAMS(struct glint_ragged_params) call)
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_ragged(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_forward_params &p = call.base;
     const uint32_t lane = lane_index(), group = warp_index();
     const uint32_t kept_mask = shared_base() + 32768;
     if (warp_index() == 0)
-        find_ragged_tile<TILE_M, false, false>(call.ragged, p.shape, block_index(), p.shape.heads_q, p.shape.section, shared_base(), kept_mask);
-    if (call.ragged.fault && block_index() == 0 && warp_index() == 3)
-        note_ragged_fault(call.ragged, p.shape);
+        find_ragged_tile<TILE_M, false, false>(p.sequences, p.shape, block_index(), p.shape.heads_q, p.shape.section, shared_base(), kept_mask);
+    if (p.sequences.fault && block_index() == 0 && warp_index() == 3)
+        note_ragged_fault(p.sequences, p.shape);
     block_sync();
     const struct ragged_tile work = get_ragged_tile(kept_mask);
     const struct sequence &own = work.own;
@@ -560,7 +556,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_ragged(GLINT_PARA
             if (p.sinks)
                 add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.head));
             if ((lane & 3) == 0 && row < end_query)
-                st_global_f32(p.lse + (int64_t)end.head * call.ragged.rows_q + end.first_q + row, lse);
+                st_global_f32(p.lse + (int64_t)end.head * p.sequences.rows_q + end.first_q + row, lse);
         }
         stage_rows<q_tile_t>(o_lane, o[rt], inverse, rt * 16);
         warp_sync();
@@ -570,16 +566,14 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_ragged(GLINT_PARA
 }
 
 /* Ragged sequences whose K and V are in pages. */
-GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_ragged_pages(GLINT_PARAMS(struct glint_ragged_pages_params) in_pages)
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_ragged_pages(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_ragged_params &call = in_pages.base;
-    const struct glint_forward_params &p = call.base;
     const uint32_t lane = lane_index(), group = warp_index();
     const uint32_t kept_mask = shared_base() + 32768;
     if (warp_index() == 0)
-        find_ragged_tile<TILE_M, false, false, true>(call.ragged, p.shape, block_index(), p.shape.heads_q, p.shape.section, shared_base(), kept_mask);
-    if (call.ragged.fault && block_index() == 0 && warp_index() == 3)
-        note_ragged_fault<true>(call.ragged, p.shape);
+        find_ragged_tile<TILE_M, false, false, true>(p.sequences, p.shape, block_index(), p.shape.heads_q, p.shape.section, shared_base(), kept_mask);
+    if (p.sequences.fault && block_index() == 0 && warp_index() == 3)
+        note_ragged_fault<true>(p.sequences, p.shape);
     block_sync();
     const struct ragged_tile work = get_ragged_tile(kept_mask);
     const struct sequence &own = work.own;
@@ -587,7 +581,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_ragged_pages(GLIN
     if (work.row0 < 0)
         return;
     if (work.head == 0 && work.row0 == 0)
-        note_bad_page<THREADS>(in_pages, own, work.first_k);
+        note_bad_page<THREADS>(p, own, work.first_k);
     const int32_t query0 = work.row0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
     const int32_t head_kv = work.head / p.shape.group;
     const window_mask mask = mask_of<window_mask>(own);
@@ -600,7 +594,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_ragged_pages(GLIN
     const uint32_t q_lane = q_tile + lane_offset_a<q_tile_t>(lane) + group * (WARP_ROWS * q_tile_t::PAGE_ROW);
     const uint32_t k_lane = k_tiles + lane_offset_b<k_tile_t>(lane);
     const uint32_t v_lane = v_tiles + lane_offset_rows<k_tile_t>(lane, 0);
-    const struct paged_keys keys = keys_of<k_tile_t>(in_pages, work.first_k, head_kv);
+    const struct paged_keys keys = keys_of<k_tile_t>(p, work.first_k, head_kv);
     const uint32_t kept_keys = kept_mask + 32;
     if (thread_index() == 0)
         put_keys(kept_keys, keys);
@@ -610,7 +604,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_ragged_pages(GLIN
     if (block >= blocks.first) {
         const uint32_t to = (block & 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
 
-        copy_paged_tiles<THREADS, k_tile_t>(in_pages, keys, k_tiles + to, v_tiles + to, block * TILE_N, seqlen_k, true);
+        copy_paged_tiles<THREADS, k_tile_t>(p, keys, k_tiles + to, v_tiles + to, block * TILE_N, seqlen_k, true);
     }
     cp_async_commit();
     cp_async_wait(1);
@@ -633,7 +627,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_ragged_pages(GLIN
     auto begin_copies = [&]() {
         const uint32_t to = (block & 1 ^ 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
 
-        copy_paged_tiles<THREADS, k_tile_t>(in_pages, get_keys(kept_keys), k_tiles + to, v_tiles + to, (block - 1) * TILE_N, block * TILE_N,
+        copy_paged_tiles<THREADS, k_tile_t>(p, get_keys(kept_keys), k_tiles + to, v_tiles + to, (block - 1) * TILE_N, block * TILE_N,
                                             block > blocks.first);
         cp_async_commit();
     };
@@ -694,7 +688,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_band__sm80_m128n32_ragged_pages(GLIN
             if (p.sinks)
                 add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.head));
             if ((lane & 3) == 0 && row < end_query)
-                st_global_f32(p.lse + (int64_t)end.head * call.ragged.rows_q + end.first_q + row, lse);
+                st_global_f32(p.lse + (int64_t)end.head * p.sequences.rows_q + end.first_q + row, lse);
         }
         stage_rows<q_tile_t>(o_lane, o[rt], inverse, rt * 16);
         warp_sync();

@@ -74,7 +74,7 @@ GLINT_DEVICE bool next_tile(struct tile_work &work, const struct glint_gpu_shape
 
 /* Announces this block's tiles, too: each is the first one that no block has taken. It is taken when the last keys of the
  * tile before are on their way, not sooner: a block that takes a tile long before it can begin leaves others idle at the end. */
-GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_queries_and_keys(const struct glint_gpu_forward_maps &p, uint32_t shared)
 {
     const int32_t group = p.base.shape.group;
     struct ring q = {0, 0}, k = {0, 0}, t = {0, 0};
@@ -104,11 +104,11 @@ GLINT_DEVICE void load_queries_and_keys(const struct glint_forward_maps_params &
                                       GLINT_L2_EVICT_FIRST);
             ring_advance<Q_SLOTS>(q);
         }
-        tile = p.blocks[0] + atom_global_add_u32(p.words, 1);
+        tile = p.base.blocks[0] + atom_global_add_u32(p.base.words, 1);
     }
 }
 
-GLINT_DEVICE void load_values(const struct glint_forward_maps_params &p, uint32_t shared)
+GLINT_DEVICE void load_values(const struct glint_gpu_forward_maps &p, uint32_t shared)
 {
     const int32_t group = p.base.shape.group;
     struct ring v = {0, 0}, t = {0, 0}, cut = {0, 0};
@@ -133,7 +133,7 @@ GLINT_DEVICE void load_values(const struct glint_forward_maps_params &p, uint32_
 
 /* A weight of zero times NaN is NaN, so NaN and infinity leave the blocks of V in which some query does not see every
  * key. Queries that do see them get them at the end: see add_special. This is scanner 0 or 1. */
-GLINT_DEVICE void scan_values(const struct glint_forward_maps_params &p, uint32_t shared, uint32_t scanner)
+GLINT_DEVICE void scan_values(const struct glint_gpu_forward_maps &p, uint32_t shared, uint32_t scanner)
 {
     const uint32_t thread = 32 * scanner + lane_index();
     struct ring v = {0, 0}, cut = {0, 0}, t = {0, 0};
@@ -169,7 +169,7 @@ GLINT_DEVICE void scan_values(const struct glint_forward_maps_params &p, uint32_
 
 /* ---- the warpgroups that compute --------------------------------------------------------------------------------- */
 
-GLINT_DEVICE void attend(const struct glint_forward_maps_params &p, uint32_t shared, uint32_t w)
+GLINT_DEVICE void attend(const struct glint_gpu_forward_maps &p, uint32_t shared, uint32_t w)
 {
     const struct glint_gpu_shape &shape = p.base.shape;
     const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
@@ -354,7 +354,7 @@ GLINT_DEVICE void attend(const struct glint_forward_maps_params &p, uint32_t sha
     }
 }
 
-GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm90a_m192n128(GLINT_PARAMS(struct glint_forward_maps_params) p)
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm90a_m192n128(GLINT_PARAMS(struct glint_gpu_forward_maps) p)
 {
     const uint32_t shared = shared_base(), warpgroup = warp_index() / 4;
 

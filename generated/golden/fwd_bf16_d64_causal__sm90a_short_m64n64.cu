@@ -47,7 +47,7 @@ GLINT_DEVICE void load_block(uint32_t to, const struct tensor_map *map, int32_t 
     load_tile<key_tile>(to, map, block * TILE_N, head, work.batch, full, GLINT_L2_EVICT_LAST);
 }
 
-GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PARAMS(struct glint_forward_maps_params) p)
+GLINT_KERNEL(THREADS, 4) glint_fwd_bf16_d64_causal__sm90a_short_m64n64(GLINT_PARAMS(struct glint_gpu_forward_maps) p)
 {
     const struct glint_gpu_shape &shape = p.base.shape;
     const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */

@@ -29,7 +29,7 @@ typedef struct tile<element, TILE_M, 64, 8> q_tile_t;
 typedef struct tile<element, TILE_N, 64, 8> k_tile_t; /* of V, too */
 static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES == 65536, "shared memory");
 
-GLINT_KERNEL(THREADS, 1) glint_fwd_f32_d64_causal_softcap__sm80_m128n32(GLINT_PARAMS(struct glint_forward_params) p)
+GLINT_KERNEL(THREADS, 1) glint_fwd_f32_d64_causal_softcap__sm80_m128n32(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     const uint32_t lane = lane_index(), group = warp_index();
     const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;

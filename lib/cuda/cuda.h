@@ -1,8 +1,9 @@
 /* The CUDA driver as a backend. Internal: not installed.
  *
- * open.c chooses a device and loads every kernel; launch.c plans and launches, rows.c for glint_merge and glint_append; backend.c is
- * the seam to the core; each family of kernels is a file of its own. All of it lives in the caller's storage, behind the context:
- * nothing is allocated here, and nothing that the driver would do lazily is left for after glint_cuda_open. */
+ * open.c chooses a device and loads every kernel; launch.c plans and launches, rows.c for glint_merge and glint_append; decode.c fills in
+ * what decode's kernels are given; backend.c is the seam to the core; each family of kernels is a file of its own. All of it lives in the
+ * caller's storage, behind the context: nothing is allocated here, and nothing that the driver would do lazily is left for after
+ * glint_cuda_open. */
 #ifndef GLINT_CUDA_H
 #define GLINT_CUDA_H
 
@@ -17,7 +18,7 @@
 #include "lib/cuda/driver.h"
 #include "lib/cuda/kernel.h"
 #include "lib/cuda/policy.h"
-#include "lib/device/hopper_params.h"
+#include "lib/device/hopper_call.h"
 
 /* What is loaded for one row of the table; module is NULL for a row that this device does not run. */
 struct glint_cuda_row {
@@ -85,6 +86,9 @@ enum glint_status glint_cuda_append(const struct glint_context *context, const s
 struct glint_cuda_plan {
     uint32_t blocks[GLINT_GPU_MAX_LAUNCHES]; /* of each launch; 0: it is left out */
     struct glint_gpu_shape shape;
+    uint32_t words;       /* of the workspace, 0 when the first kernel begins */
+    int32_t page_shift;   /* log2 of the rows of a page */
+    int32_t section_keys; /* of struct glint_gpu_sequences */
     union {
         struct glint_backward_layout backward; /* of a backward row */
         struct glint_decode_layout decode;     /* of a decode row */
@@ -99,37 +103,19 @@ static inline struct glint_cuda_plan glint_cuda_plan_of(const struct glint_plan 
     return own;
 }
 
-/* The parameters of a call, as fill_params of a GPU family fills them in. All but the forward's, the backward's and decode's begin with one of
- * these. */
-union glint_cuda_params {
-    struct glint_forward_params forward;
-    struct glint_lengths_params lengths;
-    struct glint_pages_params pages;
-    struct glint_ragged_params ragged;
-    struct glint_ragged_pages_params ragged_pages;
-    struct glint_backward_params backward;
-    struct glint_sinks_params sinks;
-    struct glint_capped_params capped;
-    struct glint_ragged_backward_params ragged_backward;
-    struct glint_decode_params decode;
-    struct glint_forward_maps_params forward_maps;
-    struct glint_lengths_maps_params lengths_maps;
-    struct glint_ragged_maps_params ragged_maps;
-    struct glint_backward_maps_params backward_maps;
-    struct glint_ragged_backward_maps_params ragged_backward_maps;
-};
+/* Where the sequences and the pages of a call lie. */
+struct glint_gpu_sequences glint_cuda_sequences_of(const struct glint_problem *problem, const struct glint_cuda_plan *own,
+                                                   const struct glint_tensors *tensors);
+struct glint_gpu_pages glint_cuda_pages_of(const struct glint_problem *problem, const struct glint_cuda_plan *own,
+                                           const struct glint_tensors *tensors);
 
-/* fill_params for all kernels: every tensor's address and strides, the workspace's arrays, and its words that begin as 0. The maps
- * are added by glint_cuda_run. */
-void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
-                            void *workspace, void *params);
+/* decode.c */
+void glint_cuda_fill_decode(const struct glint_problem *problem, const struct glint_cuda_plan *own,
+                            const struct glint_tensors *tensors, void *workspace, struct glint_decode_params *params);
 
-/* The same of the lengths, behind the parameters of every forward kernel. */
-void glint_cuda_fill_lengths(const struct glint_plan *plan, const struct glint_tensors *tensors,
-                             struct glint_lengths_params *params);
-
-/* What the kernels need to find ragged sequences. */
-struct glint_ragged glint_cuda_ragged_of(const struct glint_problem *problem, const struct glint_tensors *tensors);
+/* A tensor; the kernel knows whether it only reads it. An array of the workspace, NULL where there is none. */
+struct glint_gpu_view glint_cuda_view(const void *address, const struct glint_strides *strides);
+void *glint_cuda_place(void *workspace, uint64_t at);
 
 /* The lengths of the launches that a problem takes: its own, or those of the device, if the row's kernel that reads them serves its sinks, too. */
 uint32_t glint_cuda_lengths_of(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem);

@@ -8,25 +8,23 @@
  *
  *     it wants                 it says           and then
  *     a block a tile           nothing more
- *     persistent blocks        blocks_per_sm     at most multiprocessors * blocks_per_sm blocks come: `blocks` of the parameter below.
- *                                                Block b takes tiles b, b + blocks, ..., or all count tiles in the words below
+ *     persistent blocks        blocks_per_sm     at most multiprocessors * blocks_per_sm blocks come: `blocks` of the call. Block b takes tiles
+ *                                                b, b + blocks, ..., or all count tiles in the words below
  *     clusters                 cluster           the grid is whole clusters; blocks of the last one may find no tile. The kernel is a
  *                                                GLINT_CLUSTER_KERNEL
  *     to begin before what is  dependent = 1     the kernel waits (griddepcontrol.wait) before it touches global memory. A driver that
  *     ahead of it has ended                      does not know the attribute starts it when that has ended
- *     tensor maps              maps, in order    its parameter is struct glint_forward_maps_params or glint_backward_maps_params, of
- *                                                lib/device/hopper_params.h
- *     lengths on the device    lengths = 1       its parameter is struct glint_lengths_params, with maps struct glint_lengths_maps_params,
- *                                                and backward struct glint_ragged_backward_params, with maps struct
- *                                                glint_ragged_backward_maps_params; a row without such a launch is for lengths of the host alone
- *     ragged sequences         lengths = 2       its parameter is struct glint_ragged_params, with maps struct glint_ragged_maps_params, and
- *                                                backward those of lengths = 1
- *     K and V in pages         pages = 1,        its parameter is struct glint_pages_params, or with lengths = 2 struct
- *                              lengths = 1 or 2  glint_ragged_pages_params. Decode has no lengths = 1, as it reads them always
- *     few queries              GLINT_GPU_DECODE  its parameter is struct glint_decode_params in any case
- *     the sinks' gradient      sinks = 1         its parameter is struct glint_sinks_params; it is left out where a problem has no sinks
- *     words that begin as 0    zero_words        they are at `words` of that parameter, the first of the workspace; they are cleared in
- *                                                the stream, ahead of the first kernel
+ *     tensor maps              maps, in order    they are behind the call: struct glint_gpu_forward_maps or glint_gpu_backward_maps of
+ *                                                lib/device/hopper_call.h
+ *     lengths on the device    lengths = 1       `sequences` of the call; a row without such a launch is for lengths of the host alone
+ *     ragged sequences         lengths = 2       `sequences` of the call
+ *     K and V in pages         pages = 1,        `pages` of the call. Decode has no lengths = 1: it always reads them
+ *                              lengths = 1 or 2
+ *     the sinks' gradient      sinks = 1         the kernel is left out where a problem has no sinks
+ *     words that begin as 0    zero_words        `words` of the call, the first of the workspace; they are cleared in the stream, ahead of the
+ *                                                first kernel
+ *
+ * The parameter of a kernel is struct glint_gpu_call of lib/device/call.h. Decode's is struct glint_decode_params of lib/device/decode.h.
  *
  * A driver without the entry for clusters or maps does not run the row; the plan takes another. Maps are made at each call, on the host,
  * for the addresses of that call: nothing is allocated, and a CUDA graph keeps them with the launch. The simulator's driver does all of it

@@ -80,6 +80,25 @@ static int32_t even_section(int32_t section, int32_t heads)
     return (heads - 1) / sections + 1;
 }
 
+/* Of ragged sequences, in which order the forward kernels that use tensor maps take their tiles. Their shape is that of the maps, which have the rows
+ * of all sequences. */
+static void order_ragged_tiles(const struct glint_variant *variant, const struct glint_problem *p, struct glint_cuda_plan *own)
+{
+    own->section_keys =
+        glint_gpu_section_keys(&own->shape, variant->head_dim, (uint32_t)glint_dtype_bytes(p->dtype), p->mask != GLINT_MASK_NONE);
+    own->shape.seqlen_q = (int32_t)p->rows_q;
+    own->shape.seqlen_k = (int32_t)p->rows_k;
+}
+
+/* log2 of the rows of a page; 0 without pages. */
+static int32_t page_shift(const struct glint_problem *p)
+{
+    int32_t shift = 0;
+    while (INT64_C(1) << shift < p->page_rows)
+        shift++;
+    return shift;
+}
+
 /* How the query heads of a group are shared out, and in which order blocks go. */
 static void share_out(const struct glint_variant *variant, struct glint_cuda_plan *own)
 {
@@ -116,11 +135,6 @@ uint32_t glint_cuda_lengths_of(const struct glint_gpu_kernel *kernel, const stru
         if (kernel->launch[i].sinks == 2 && problem->sinks != 0 && lengths == GLINT_LENGTHS_HOST)
             lengths = GLINT_LENGTHS_DEVICE;
     return lengths;
-}
-
-static uint32_t words_of(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem)
-{
-    return glint_cuda_lengths_of(kernel, problem) != GLINT_LENGTHS_HOST ? kernel->lengths_words : kernel->zero_words;
 }
 
 static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem, uint32_t multiprocessors,
@@ -169,8 +183,9 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
 {
     const struct glint_gpu_kernel *kernel = variant->kernel;
     const bool backward = variant->pass == GLINT_BACKWARD, ragged = problem->lengths == GLINT_LENGTHS_RAGGED;
-    struct glint_cuda_plan own = {.shape = shape_of(problem), .backward.parts = 1};
-    uint64_t bytes = ((uint64_t)words_of(kernel, problem) * sizeof(uint32_t) + 255) / 256 * 256; /* the words that begin as 0 */
+    struct glint_cuda_plan own = {.shape = shape_of(problem), .page_shift = page_shift(problem), .backward.parts = 1};
+    own.words = glint_cuda_lengths_of(kernel, problem) != GLINT_LENGTHS_HOST ? kernel->lengths_words : kernel->zero_words;
+    uint64_t bytes = ((uint64_t)own.words * sizeof(uint32_t) + 255) / 256 * 256;
     if (kernel->strategy == GLINT_GPU_DECODE) {
         if (!glint_decode_lay_out(&own.decode, &own.shape, kernel, variant->tile_m, variant->tile_n, concurrency, bytes, &bytes))
             return false;
@@ -192,6 +207,8 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
         }
         if (backward)
             bytes = glint_backward_lay_out(&own.backward, &shape, kernel, variant->tile_m, variant->tile_n, bytes);
+        if (ragged && !backward && kernel->map_count > 0)
+            order_ragged_tiles(variant, problem, &own);
     }
     plan->workspace_bytes = (size_t)bytes;
     memcpy(plan->word, &own, sizeof own);
@@ -200,10 +217,14 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
 
 /* ---- launching ---- */
 
-/* The kernel knows which of its tensors it only reads. */
-static struct glint_gpu_view view(const void *address, const struct glint_strides *strides)
+struct glint_gpu_view glint_cuda_view(const void *address, const struct glint_strides *strides)
 {
     return (struct glint_gpu_view){(void *)(uintptr_t)address, strides->batch, strides->head, strides->row};
+}
+
+void *glint_cuda_place(void *workspace, uint64_t at)
+{
+    return workspace && at != GLINT_GPU_NOWHERE ? (char *)workspace + at : NULL;
 }
 
 float glint_cuda_score_ratio(const struct glint_problem *p)
@@ -221,144 +242,101 @@ enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, s
     return GLINT_OK;
 }
 
-static struct glint_forward_params forward_params(const struct glint_problem *p, const struct glint_cuda_plan *own,
-                                                  const struct glint_tensors *t)
+struct glint_gpu_sequences glint_cuda_sequences_of(const struct glint_problem *p, const struct glint_cuda_plan *own,
+                                                   const struct glint_tensors *t)
 {
-    const float ratio = glint_cuda_score_ratio(p);
-    return (struct glint_forward_params){
-        .q = view(t->q, &p->q),
-        .k = view(t->k, &p->k),
-        .v = view(t->v, &p->v),
-        .o = view(t->o, &p->o),
-        .lse = t->lse,
-        .shape = own->shape,
-        .sinks = t->sinks,
-        .score_ratio = ratio,
-        .score_limit = 9.02f / ratio, /* inf where the scale is 0 or the problem has no softcap */
-    };
-}
-
-static void *place(void *workspace, uint64_t at)
-{
-    return workspace && at != GLINT_GPU_NOWHERE ? (char *)workspace + at : NULL;
-}
-
-static struct glint_backward_params backward_params(const struct glint_problem *p, const struct glint_cuda_plan *own,
-                                                    const struct glint_tensors *t, void *workspace)
-{
-    const struct glint_backward_layout *layout = &own->backward;
-    return (struct glint_backward_params){
-        .q = view(t->q, &p->q),
-        .k = view(t->k, &p->k),
-        .v = view(t->v, &p->v),
-        .o = view(t->o, &p->o),
-        .dout = view(t->dout, &p->dout),
-        .dq = view(t->dq, &p->dq),
-        .dk = view(t->dk, &p->dk),
-        .dv = view(t->dv, &p->dv),
-        .lse = t->lse,
-        .shape = own->shape,
-        .padded_q = layout->padded_q,
-        .lse_log2 = place(workspace, layout->lse_log2),
-        .delta = place(workspace, layout->delta),
-        .dq_sum = place(workspace, layout->dq_sum),
-        .turn = place(workspace, layout->turn),
-        .parts = layout->parts,
-        .part_heads = layout->part_heads,
-        .key_sum = place(workspace, layout->key_sum),
-        .key_turn = place(workspace, layout->key_turn),
-    };
-}
-
-static struct glint_decode_params decode_params(const struct glint_problem *p, const struct glint_cuda_plan *own,
-                                                const struct glint_tensors *t, void *workspace)
-{
-    const struct glint_decode_layout *layout = &own->decode;
     const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    const float ratio = glint_cuda_score_ratio(p);
-    return (struct glint_decode_params){
-        .q = view(t->q, &p->q),
-        .k = view(t->k, &p->k),
-        .v = view(t->v, &p->v),
-        .o = view(t->o, &p->o),
-        .lse = t->lse,
+    return (struct glint_gpu_sequences){
+        .first_q = t->first_q,
+        .first_k = t->first_k,
         .seqlens_q = t->seqlens_q,
         .seqlens_k = t->seqlens_k,
         .fault = t->fault,
-        .sinks = t->sinks,
-        .shape = own->shape,
+        .rows_q = (int32_t)p->rows_q,
+        .rows_k = (int32_t)p->rows_k,
         .bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT,
         .window_left = window ? (int32_t)p->window_left : -1,
         .window_right = window                       ? (int32_t)p->window_right
                         : p->mask == GLINT_MASK_NONE ? -1
                                                      : 0,
-        .score_ratio = ratio,
-        .score_limit = 9.02f / ratio,
-        .rows = layout->rows,
-        .row_tiles = layout->row_tiles,
-        .range = layout->range,
-        .parts = layout->parts,
-        .level = layout->level,
-        .entries = layout->entries,
-        .items = layout->items,
-        .blocks = layout->blocks,
-        .partial_o = place(workspace, layout->partial_o),
-        .partial_rows = place(workspace, layout->partial_rows),
+        .bound_q = (int32_t)p->seqlen_q,
+        .bound_k = (int32_t)p->seqlen_k,
+        .section_keys = own->section_keys,
     };
 }
 
-_Static_assert(GLINT_MAPS_GRIDS <= GLINT_GPU_MAX_LAUNCHES, "rows with maps have no more launches");
+struct glint_gpu_pages glint_cuda_pages_of(const struct glint_problem *p, const struct glint_cuda_plan *own,
+                                           const struct glint_tensors *t)
+{
+    return (struct glint_gpu_pages){t->page_table, (int32_t)p->pages, (int32_t)p->pages_per_sequence, own->page_shift};
+}
 
-void glint_cuda_fill_params(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_tensors *tensors,
-                            void *workspace, void *params)
+static struct glint_gpu_call forward_call(const struct glint_problem *p, const struct glint_cuda_plan *own,
+                                          const struct glint_tensors *t, void *workspace)
+{
+    const float ratio = glint_cuda_score_ratio(p);
+    struct glint_gpu_call call = {
+        .q = glint_cuda_view(t->q, &p->q),
+        .k = glint_cuda_view(t->k, &p->k),
+        .v = glint_cuda_view(t->v, &p->v),
+        .o = glint_cuda_view(t->o, &p->o),
+        .lse = t->lse,
+        .shape = own->shape,
+        .sinks = t->sinks,
+        .score_ratio = ratio,
+        .score_limit = 9.02f / ratio, /* inf where the scale is 0 or the problem has no softcap */
+        .sequences = glint_cuda_sequences_of(p, own, t),
+        .pages = glint_cuda_pages_of(p, own, t),
+        .words = own->words > 0 ? workspace : NULL,
+    };
+    memcpy(call.blocks, own->blocks, sizeof call.blocks);
+    return call;
+}
+
+/* Adds what the backward pass has beside it. */
+static void add_backward(struct glint_gpu_call *call, const struct glint_problem *p, const struct glint_cuda_plan *own,
+                         const struct glint_tensors *t, void *workspace)
+{
+    const struct glint_backward_layout *layout = &own->backward;
+    call->dout = glint_cuda_view(t->dout, &p->dout);
+    call->dq = glint_cuda_view(t->dq, &p->dq);
+    call->dk = glint_cuda_view(t->dk, &p->dk);
+    call->dv = glint_cuda_view(t->dv, &p->dv);
+    call->padded_q = layout->padded_q;
+    call->lse_log2 = glint_cuda_place(workspace, layout->lse_log2);
+    call->delta = glint_cuda_place(workspace, layout->delta);
+    call->dq_sum = glint_cuda_place(workspace, layout->dq_sum);
+    call->turn = glint_cuda_place(workspace, layout->turn);
+    call->parts = layout->parts;
+    call->part_heads = layout->part_heads;
+    call->key_sum = glint_cuda_place(workspace, layout->key_sum);
+    call->key_turn = glint_cuda_place(workspace, layout->key_turn);
+    call->dsinks = t->dsinks;
+}
+
+/* What the kernels of a row are given: a call, with or without maps behind it, or what decode's are given. */
+union parameters {
+    struct glint_gpu_backward_maps call;
+    struct glint_decode_params decode;
+};
+
+/* All but the maps. */
+static void fill(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_cuda_plan *own,
+                 const struct glint_tensors *tensors, void *workspace, union parameters *parameters)
 {
     const struct glint_gpu_kernel *kernel = variant->kernel;
-    const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
-    union glint_cuda_params *p = params;
-    uint32_t *const words = kernel->zero_words > 0 ? workspace : NULL;
     if (kernel->strategy == GLINT_GPU_DECODE) {
-        p->decode = decode_params(&plan->problem, &own, tensors, workspace);
-    } else if (variant->pass == GLINT_FORWARD) {
-        p->forward = forward_params(&plan->problem, &own, tensors);
-        p->forward_maps.words = words;
-        memcpy(p->forward_maps.blocks, own.blocks, sizeof p->forward_maps.blocks);
-    } else {
-        p->backward = backward_params(&plan->problem, &own, tensors, workspace);
-        p->backward_maps.words = words;
-        memcpy(p->backward_maps.blocks, own.blocks, sizeof p->backward_maps.blocks);
+        glint_cuda_fill_decode(&plan->problem, own, tensors, workspace, &parameters->decode);
+        return;
     }
+    parameters->call.base = forward_call(&plan->problem, own, tensors, workspace);
+    if (variant->pass == GLINT_BACKWARD)
+        add_backward(&parameters->call.base, &plan->problem, own, tensors, workspace);
 }
 
-void glint_cuda_fill_lengths(const struct glint_plan *plan, const struct glint_tensors *tensors,
-                             struct glint_lengths_params *params)
-{
-    const struct glint_problem *p = &plan->problem;
-    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    params->seqlens_q = tensors->seqlens_q;
-    params->seqlens_k = tensors->seqlens_k;
-    params->fault = tensors->fault;
-    params->bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    params->window_left = window ? (int32_t)p->window_left : -1;
-    params->window_right = window ? (int32_t)p->window_right : p->mask == GLINT_MASK_NONE ? -1 : 0;
-}
-
-struct glint_ragged glint_cuda_ragged_of(const struct glint_problem *p, const struct glint_tensors *tensors)
-{
-    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    const int32_t right = p->mask == GLINT_MASK_NONE ? -1 : 0;
-    return (struct glint_ragged){
-        .first_q = tensors->first_q,
-        .first_k = tensors->first_k,
-        .seqlens_q = tensors->seqlens_q,
-        .seqlens_k = tensors->seqlens_k,
-        .fault = tensors->fault,
-        .rows_q = (int32_t)p->rows_q,
-        .rows_k = (int32_t)p->rows_k,
-        .bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT,
-        .window_left = window ? (int32_t)p->window_left : -1,
-        .window_right = window ? (int32_t)p->window_right : right,
-    };
-}
+_Static_assert(GLINT_CALL_GRIDS <= GLINT_GPU_MAX_LAUNCHES, "rows with persistent kernels have no more launches");
+_Static_assert(offsetof(struct glint_gpu_forward_maps, map) == offsetof(struct glint_gpu_backward_maps, map),
+               "one place for the maps");
 
 static bool has_blocks(const struct glint_gpu_kernel *kernel, const uint32_t blocks[])
 {
@@ -368,11 +346,11 @@ static bool has_blocks(const struct glint_gpu_kernel *kernel, const uint32_t blo
     return false;
 }
 
-/* Clears the words that the kernels count in, and makes the maps. `maps` are those of the parameters, which are filled in but for them. */
+/* Clears the words that the kernels count in, and makes the maps. */
 static enum glint_status prepare(struct glint_cuda *cuda, const struct glint_variant *variant, const struct glint_plan *plan,
-                                 const struct glint_tensors *tensors, void *workspace, struct tensor_map *maps, void *stream)
+                                 uint32_t words, const struct glint_tensors *tensors, void *workspace, struct tensor_map *maps,
+                                 void *stream)
 {
-    const uint32_t words = words_of(variant->kernel, &plan->problem);
     enum glint_status status = GLINT_OK;
     if (words > 0)
         status = glint_cuda_note(cuda, cuda->driver.memory_set_words((glint_cu_address)(uintptr_t)workspace, 0, words, stream));
@@ -410,34 +388,21 @@ static enum glint_status launch_all(struct glint_cuda *cuda, const struct glint_
     return status;
 }
 
-/* Where the parameters have the maps. */
-static struct tensor_map *maps_of(const struct glint_variant *variant, const struct glint_problem *problem,
-                                  union glint_cuda_params *params)
-{
-    struct tensor_map *const forward[] = {[GLINT_LENGTHS_HOST] = params->forward_maps.map,
-                                          [GLINT_LENGTHS_DEVICE] = params->lengths_maps.map,
-                                          [GLINT_LENGTHS_RAGGED] = params->ragged_maps.map};
-    if (variant->pass == GLINT_FORWARD)
-        return forward[glint_cuda_lengths_of(variant->kernel, problem)];
-    return problem->lengths == GLINT_LENGTHS_HOST ? params->backward_maps.map : params->ragged_backward_maps.map;
-}
-
 enum glint_status glint_cuda_run(const struct glint_context *context, const struct glint_variant *variant,
                                  const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream)
 {
     struct glint_cuda *cuda = context->state;
     const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
-    union glint_cuda_params params;
+    union parameters parameters;
     bool pushed;
     enum glint_status status = glint_cuda_begin(cuda, &pushed);
     if (status != GLINT_OK)
         return status;
-    variant->family->fill_params(variant, plan, tensors, workspace, &params);
-    struct tensor_map *const maps = maps_of(variant, &plan->problem, &params);
     if (has_blocks(variant->kernel, own.blocks)) {
-        status = prepare(cuda, variant, plan, tensors, workspace, maps, stream);
+        fill(variant, plan, &own, tensors, workspace, &parameters);
+        status = prepare(cuda, variant, plan, own.words, tensors, workspace, parameters.call.map, stream);
         if (status == GLINT_OK)
-            status = launch_all(cuda, variant, &cuda->rows[plan->variant], own.blocks, &params, stream);
+            status = launch_all(cuda, variant, &cuda->rows[plan->variant], own.blocks, &parameters, stream);
     }
     return glint_cuda_leave(cuda, pushed, status);
 }

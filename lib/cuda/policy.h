@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "lib/cuda/kernel.h"
+#include "lib/device/call.h"
 #include "lib/device/decode.h"
-#include "lib/device/params.h"
 
 /* Forward: (batch, query head) pairs of a section, at least 1. `seqlen` is the longer of the two. */
 int32_t glint_gpu_section(int causal, int64_t seqlen, int64_t head_dim, int64_t element_bytes);
@@ -24,7 +24,7 @@ int64_t glint_gpu_visible_queries(const struct glint_gpu_shape *shape);
 
 /* How many query heads of a group a key block of the fused backward walks over, 1 to group. The rule knows no batch and no number of heads,
  * so a sequence's result does not depend on what it is batched with. glint_gpu_parts: by how many blocks, the `parts` of
- * struct glint_backward_params, the query heads of a key head are then walked over. */
+ * struct glint_gpu_call, the query heads of a key head are then walked over. */
 int32_t glint_gpu_part_heads(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel);
 int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads);
 
@@ -35,7 +35,7 @@ int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t 
  * lib/device/warpgroup_backward.h: columns of heads. */
 int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t tile_n);
 
-/* How a backward pass is shared out, and where its arrays lie: members of struct glint_backward_params. Of an array it is where it begins,
+/* How a backward pass is shared out, and where its arrays lie: members of struct glint_gpu_call. Of an array it is where it begins,
  * in bytes from the start of the workspace. */
 struct glint_backward_layout {
     int32_t part_heads, parts;

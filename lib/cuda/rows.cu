@@ -299,7 +299,7 @@ GLINT_DEVICE void note_fault(const struct glint_append_params &p, const struct n
 /* Of ragged queries one warp notes what is wrong with first rows and lengths, also of sequences without a row. */
 GLINT_DEVICE void note_faults_of_sequences(const struct glint_append_params &p)
 {
-    const struct glint_ragged r = {p.first_q, NULL, p.seqlens_q, p.seqlens_k, p.fault, p.rows_q, 0, 0, 0, 0};
+    const struct glint_gpu_sequences r = {p.first_q, NULL, p.seqlens_q, p.seqlens_k, p.fault, p.rows_q, 0, 0, 0, 0};
     struct glint_gpu_shape shape = {};
 
     shape.batch = p.batch;

@@ -5,7 +5,7 @@
 #ifndef GLINT_CUDA_ROWS_H
 #define GLINT_CUDA_ROWS_H
 
-#include "lib/device/params.h"
+#include "lib/device/call.h"
 #include "lib/glint.h"
 
 #define GLINT_GPU_ROW_THREADS 128 /* of a block of each kernel */

@@ -1,5 +1,5 @@
 /* What the decode kernels of the GPU families are given: few queries against many keys. Plain C that nvcc reads too,
- * as lib/device/params.h; how a call is shared out, lib/cuda/policy.c decides.
+ * as lib/device/call.h; how a call is shared out, lib/cuda/policy.c decides.
  *
  * The rows of a key head are its (query, query head) pairs: row r is query r / group of query head
  * head_kv * group + r % group. A block takes a tile of `tile.rows` of them, so K and V are read once for all query
@@ -13,7 +13,7 @@
 #ifndef GLINT_DEVICE_DECODE_H
 #define GLINT_DEVICE_DECODE_H
 
-#include "lib/device/params.h"
+#include "lib/device/call.h"
 
 /* Of what the blocks leave results in the workspace. */
 enum glint_decode_level {
@@ -36,16 +36,11 @@ struct glint_decode_scales {
 struct glint_decode_params {
     struct glint_gpu_view q, k, v, o;
     float *lse; /* [batch, heads_q, seqlen_q], natural logarithm */
-    /* Lengths of each sequence, on the device, or NULL: the shape's for all, which are bounds. Taken as 0 below 0 and
-     * as the bound above. */
-    const int32_t *seqlens_q, *seqlens_k; /* [batch] */
-    uint32_t *fault;                      /* or NULL: lowered to the first sequence with a length out of bounds */
     const float *sinks;                   /* [heads_q], or NULL: logits that only the sums of weights have */
-    struct glint_gpu_shape shape;         /* mask_offset, mask_first and section are not read */
-    /* Query i sees key j iff i + offset - window_left <= j <= i + offset + window_right, -1: unbounded, where offset
-     * is the keys of a sequence less its queries, or 0. */
-    int32_t bottom_right, window_left, window_right;
-    float score_ratio, score_limit; /* of a softcap: those of struct glint_forward_params */
+    struct glint_gpu_shape shape;         /* lengths are bounds; mask_offset, mask_first and section are not read */
+    float score_ratio, score_limit;       /* of a softcap: see struct glint_gpu_call */
+    struct glint_gpu_sequences sequences; /* lengths are taken as 0 below 0, and as the bound above it */
+    struct glint_gpu_pages pages;         /* of K and V, whose views step from page to page by `batch` */
     int32_t rows;                   /* of a key head: seqlen_q * group */
     int32_t row_tiles;              /* rows / tile.rows, rounded up */
     int32_t range;                  /* steps of an item: a divisor of chunk_steps, or whole chunks, or whole spans */
@@ -57,15 +52,6 @@ struct glint_decode_params {
      * head, tile of rows: row-major. */
     float *partial_o;    /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
     float *partial_rows; /* [tile, entry, rows, 2 * warps]: the maximum, and from [warps] on the sums of the warps */
-    /* K and V in pages: `batch` of their views steps from page to page. */
-    const int32_t *page_table; /* [batch, pages_per_sequence] */
-    int32_t pages;             /* of the pool: an index outside of it counts as the nearest one */
-    int32_t pages_per_sequence;
-    int32_t page_shift; /* log2 of the keys of a page */
-    /* Sequences that follow one another, as those of struct glint_ragged; seqlens_q and seqlens_k may be NULL then:
-     * all rows of a sequence. */
-    int32_t rows_q, rows_k;
-    const int32_t *first_q, *first_k;  /* [batch + 1]; in pages first_k is NULL */
     struct glint_decode_scales scales; /* of K and V of 8 bits */
 };
 

@@ -38,17 +38,17 @@ GLINT_DEVICE char *row_of(const struct glint_gpu_view &view, const struct row_bl
     return view_row(&view, block.batch, block.head_q, row, element_bytes);
 }
 
-GLINT_DEVICE const float *lse_of(const struct glint_backward_params &p, const struct row_block &block, int32_t row)
+GLINT_DEVICE const float *lse_of(const struct glint_gpu_call &p, const struct row_block &block, int32_t row)
 {
     return p.lse + (int64_t)block.head * p.shape.seqlen_q + row;
 }
 
-GLINT_DEVICE int64_t place_of(const struct glint_backward_params &p, const struct row_block &block, int32_t row)
+GLINT_DEVICE int64_t place_of(const struct glint_gpu_call &p, const struct row_block &block, int32_t row)
 {
     return block.head * p.padded_q + row;
 }
 
-GLINT_DEVICE int32_t end_of(const struct glint_backward_params &p, const struct row_block &)
+GLINT_DEVICE int32_t end_of(const struct glint_gpu_call &p, const struct row_block &)
 {
     return p.shape.seqlen_q;
 }
@@ -56,7 +56,7 @@ GLINT_DEVICE int32_t end_of(const struct glint_backward_params &p, const struct 
 /* Turns begin: of the blocks of TILE_N keys that add to dQ of TILE_M queries, at the first block of which they see a key, and of those that share
  * the query heads of a key head, at 0. */
 template <int TILE_M, int TILE_N, int WARPS, class Band = no_mask>
-GLINT_DEVICE void begin_turns(const struct glint_backward_params &p, const struct row_block &block, const Band &mask = {})
+GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_block &block, const Band &mask = {})
 {
     if (block_index() == 0 && thread_index() == 0)
         st_global_u32(p.turn, 0);
@@ -76,7 +76,7 @@ GLINT_DEVICE void begin_turns(const struct glint_backward_params &p, const struc
  * Where the row sees keys and its scores are all -inf, P = exp(-inf + inf) is NaN, and LSE becomes that. A row whose dO holds NaN or infinity has a
  * delta that is neither finite; of a row that sees no key, neither is it when its Q does. With CLEARS, rows that see no key get dQ = 0. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Block, class Band>
-GLINT_DEVICE void make_delta(const struct glint_backward_params &p, const Block &block, const Band &mask)
+GLINT_DEVICE void make_delta(const struct glint_gpu_call &p, const Block &block, const Band &mask)
 {
     enum { LANES = row_lanes<ROW_CHUNKS>::LANES, ROWS = 32 / LANES }; /* rows that a warp takes at a time */
 
@@ -149,7 +149,7 @@ template <class Element, int ROW_CHUNKS> GLINT_DEVICE bool is_special_row(const 
 
 /* What make_delta does for a row that sees no key where LSE does not tell, because it is the sink. Its delta is finite unless dO is not. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Block>
-GLINT_DEVICE void make_blind_row(const struct glint_backward_params &p, const Block &block, int32_t row)
+GLINT_DEVICE void make_blind_row(const struct glint_gpu_call &p, const Block &block, int32_t row)
 {
     const int64_t place = place_of(p, block, row);
     const uint32_t zero[4] = {0, 0, 0, 0};
@@ -168,7 +168,7 @@ GLINT_DEVICE void make_blind_row(const struct glint_backward_params &p, const Bl
  * +inf, so that P stays 0 when the infinities have left the tile of Q. Delta tells of them: it is NaN where dO is special, too, and else 0, which becomes
  * -0. With that dS = P (dP - delta) is 0 still; with the infinite delta of a row that sees no key it would be NaN. */
 template <class Element, int ROW_CHUNKS, class Block>
-GLINT_DEVICE void settle_row_beside_sink(const struct glint_backward_params &p, const Block &block, int32_t row)
+GLINT_DEVICE void settle_row_beside_sink(const struct glint_gpu_call &p, const Block &block, int32_t row)
 {
     const int64_t place = place_of(p, block, row);
 
@@ -182,8 +182,8 @@ GLINT_DEVICE void settle_row_beside_sink(const struct glint_backward_params &p, 
 /* What the rows of a head of a sequence that see a key add to `total` of thread 0: exp(sink - LSE) delta. Then LSE and delta of those rows whose LSE is
  * the sink, where they should tell more. `sums`: 32 bytes of shared memory. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Block, class Band>
-GLINT_DEVICE void add_sink_gradient(const struct glint_backward_params &p, const Block &block, const Band &mask, float sink,
-                                    uint32_t sums, float &total)
+GLINT_DEVICE void add_sink_gradient(const struct glint_gpu_call &p, const Block &block, const Band &mask, float sink, uint32_t sums,
+                                    float &total)
 {
     const uint32_t own = sums + warp_index() * 4;
     const float only_sink =
@@ -227,18 +227,17 @@ GLINT_DEVICE void add_sink_gradient(const struct glint_backward_params &p, const
 /* The gradient of a head's sink: - sum of exp(sink - LSE) delta over the rows that see a key. A block has a head, and sums a sequence after another,
  * each by itself, so that one alone has the same bits. `sums`: 32 bytes of shared memory. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Band>
-GLINT_DEVICE void make_sink_gradient(const struct glint_sinks_params &call, const Band &mask, uint32_t sums)
+GLINT_DEVICE void make_sink_gradient(const struct glint_gpu_call &p, const Band &mask, uint32_t sums)
 {
-    const struct glint_backward_params &p = call.base;
     const int32_t head_q = (int32_t)block_index();
-    const float sink = ld_global_f32(call.sinks + head_q);
+    const float sink = ld_global_f32(p.sinks + head_q);
     float total = 0.0f;
 
     for (int32_t batch = 0; batch < p.shape.batch; ++batch)
         add_sink_gradient<Element, ROW_CHUNKS, CLEARS>(p, row_block{0, batch * p.shape.heads_q + head_q, 0, batch, head_q, 0}, mask,
                                                        sink, sums, total);
     if (thread_index() == 0)
-        st_global_f32(call.dsinks + head_q, 0.0f - total);
+        st_global_f32(p.dsinks + head_q, 0.0f - total);
 }
 
 #endif

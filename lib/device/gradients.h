@@ -11,7 +11,7 @@
 
 /* Begins the part of `thread` of THREADS in the copy of block m of the queries of a head, their Q, dO, LSE and delta, into a stage. */
 template <class Q, int THREADS>
-GLINT_DEVICE void copy_queries(uint32_t thread, const struct glint_backward_params &p, int32_t batch, int32_t head_q, int32_t m,
+GLINT_DEVICE void copy_queries(uint32_t thread, const struct glint_gpu_call &p, int32_t batch, int32_t head_q, int32_t m,
                                int32_t end, uint32_t stage, uint32_t q_tiles, uint32_t do_tiles, uint32_t rows_lse,
                                uint32_t rows_delta)
 {
@@ -196,7 +196,7 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void subtract_delta(float (&dp)[RO
 
 /* LSE and delta of a lane's queries, from query `first` of a head on. */
 template <int ROWS>
-GLINT_DEVICE void load_rows_lse(float (&lse)[ROWS][2], float (&delta)[ROWS][2], const struct glint_backward_params &p, int32_t head,
+GLINT_DEVICE void load_rows_lse(float (&lse)[ROWS][2], float (&delta)[ROWS][2], const struct glint_gpu_call &p, int32_t head,
                                 int32_t first, uint32_t lane)
 {
 #pragma unroll
@@ -348,7 +348,7 @@ GLINT_DEVICE void add_from_memory(float (&d)[ROWS][COLUMNS][4], const float *sum
  * rows and columns; false for the last one, which then has the sum. `size`: numbers of a key block's dK and dV. A warp waits for blocks of
  * lower numbers only. */
 template <int THREADS, int AT_ONCE, int ROWS, int COLUMNS>
-GLINT_DEVICE bool add_part(const struct glint_backward_params &p, float (&g)[ROWS][COLUMNS][4], const struct key_part &block,
+GLINT_DEVICE bool add_part(const struct glint_gpu_call &p, float (&g)[ROWS][COLUMNS][4], const struct key_part &block,
                            const int size)
 {
     const uint32_t thread = thread_index_anew();
@@ -381,8 +381,8 @@ GLINT_DEVICE bool add_part(const struct glint_backward_params &p, float (&g)[ROW
  * infinities, which is looked at if `hides`: the mask may hide keys of the block. Queries that see such keys get NaN: S is infinite or
  * NaN there, so P and dS are 0 or NaN. */
 template <class Q, class K, class S, int THREADS, int ROW_TILES, int AT_ONCE, class Band>
-GLINT_DEVICE void add_dq(const struct glint_backward_params &p, const Band &mask, int32_t batch, int32_t head_q, int32_t m,
-                         int32_t key0, uint32_t k_tile, uint32_t ds_tiles, uint32_t buffer, bool hides, uint32_t poisoned)
+GLINT_DEVICE void add_dq(const struct glint_gpu_call &p, const Band &mask, int32_t batch, int32_t head_q, int32_t m, int32_t key0,
+                         uint32_t k_tile, uint32_t ds_tiles, uint32_t buffer, bool hides, uint32_t poisoned)
 {
     typedef typename Q::element element;
     enum {

@@ -17,7 +17,7 @@ GLINT_DEVICE int32_t given_length(const int32_t *lengths, int32_t batch, int32_t
 }
 
 /* The sides of the band of a sequence, from its lengths. */
-template <class Call> GLINT_DEVICE void find_sides(struct sequence &own, const Call &p)
+GLINT_DEVICE void find_sides(struct sequence &own, const struct glint_gpu_sequences &p)
 {
     const int32_t offset = p.bottom_right ? own.seqlen_k - own.seqlen_q : 0;
 
@@ -32,24 +32,25 @@ template <class Band> GLINT_DEVICE Band mask_of(const struct sequence &own)
     return {Band::LEFT ? own.left : 0, Band::RIGHT ? own.right : 0, own.seqlen_q, own.seqlen_k};
 }
 
-GLINT_DEVICE struct sequence find_sequence(const struct glint_lengths_params &p, int32_t batch)
+GLINT_DEVICE struct sequence find_sequence(const struct glint_gpu_call &p, int32_t batch)
 {
     struct sequence own;
 
-    own.seqlen_q = max(0, min(given_length(p.seqlens_q, batch, p.base.shape.seqlen_q), p.base.shape.seqlen_q));
-    own.seqlen_k = max(0, min(given_length(p.seqlens_k, batch, p.base.shape.seqlen_k), p.base.shape.seqlen_k));
-    find_sides(own, p);
+    own.seqlen_q = max(0, min(given_length(p.sequences.seqlens_q, batch, p.shape.seqlen_q), p.shape.seqlen_q));
+    own.seqlen_k = max(0, min(given_length(p.sequences.seqlens_k, batch, p.shape.seqlen_k), p.shape.seqlen_k));
+    find_sides(own, p.sequences);
     return own;
 }
 
 /* Lowers the word for a fault to `batch` if a length of that sequence is out of bounds. One thread of the grid calls it for a sequence. */
-GLINT_DEVICE void note_fault(const struct glint_lengths_params &p, int32_t batch)
+GLINT_DEVICE void note_fault(const struct glint_gpu_call &p, int32_t batch)
 {
-    const uint32_t bound_q = (uint32_t)p.base.shape.seqlen_q, bound_k = (uint32_t)p.base.shape.seqlen_k;
+    const uint32_t bound_q = (uint32_t)p.shape.seqlen_q, bound_k = (uint32_t)p.shape.seqlen_k;
+    const struct glint_gpu_sequences &all = p.sequences;
 
-    if (p.fault && ((uint32_t)given_length(p.seqlens_q, batch, (int32_t)bound_q) > bound_q ||
-                    (uint32_t)given_length(p.seqlens_k, batch, (int32_t)bound_k) > bound_k))
-        atomicMin(p.fault, (uint32_t)batch);
+    if (all.fault && ((uint32_t)given_length(all.seqlens_q, batch, (int32_t)bound_q) > bound_q ||
+                      (uint32_t)given_length(all.seqlens_k, batch, (int32_t)bound_k) > bound_k))
+        atomicMin(all.fault, (uint32_t)batch);
 }
 
 /* A mask in 16 bytes of shared memory: as it is read there, a loop that seldom wants it keeps no registers for it. */

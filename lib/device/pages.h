@@ -11,11 +11,10 @@ struct paged_keys {
     const int32_t *table;
 };
 
-/* `Call` is struct glint_pages_params, or that of ragged sequences. */
-template <class Tile, class Call> GLINT_DEVICE struct paged_keys keys_of(const Call &p, int32_t batch, int32_t head)
+template <class Tile> GLINT_DEVICE struct paged_keys keys_of(const struct glint_gpu_call &p, int32_t batch, int32_t head)
 {
-    return {view_row(&p.base.base.k, 0, head, 0, Tile::element::BYTES), view_row(&p.base.base.v, 0, head, 0, Tile::element::BYTES),
-            p.page_table + (int64_t)batch * p.pages_per_sequence};
+    return {view_row(&p.k, 0, head, 0, Tile::element::BYTES), view_row(&p.v, 0, head, 0, Tile::element::BYTES),
+            p.pages.table + (int64_t)batch * p.pages.per_sequence};
 }
 
 GLINT_DEVICE uint32_t low_word(const void *address)
@@ -59,17 +58,17 @@ GLINT_DEVICE int32_t table_entry(const int32_t *table, int32_t index)
     return (int32_t)bits_of(ld_global_f32((const float *)(const void *)(table + index)));
 }
 
-template <class Call> GLINT_DEVICE int32_t page_of_key(const Call &p, const int32_t *table, int32_t key)
+GLINT_DEVICE int32_t page_of_key(const struct glint_gpu_pages &pages, const int32_t *table, int32_t key)
 {
-    return max(0, min(table_entry(table, key >> p.page_shift), p.pages - 1));
+    return max(0, min(table_entry(table, key >> pages.shift), pages.count - 1));
 }
 
 /* Begins the copies of the tiles of K and V whose first key is `first`, to copy_offset's places of k_to and v_to, in the pieces of `pieces`. Keys
  * from `end` on become zeros, and so do all unless `wanted`; the table is read at keys from 0 to end - 1 alone, or at key 0. One page at a time:
  * to look all of them up first took registers that some tiles have not. */
-template <int THREADS, class Tile, class Call>
-GLINT_DEVICE void copy_paged_tiles(const Call &p, const struct paged_keys &keys, uint32_t k_to, uint32_t v_to, int32_t first,
-                                   int32_t end, bool wanted)
+template <int THREADS, class Tile>
+GLINT_DEVICE void copy_paged_tiles(const struct glint_gpu_call &p, const struct paged_keys &keys, uint32_t k_to, uint32_t v_to,
+                                   int32_t first, int32_t end, bool wanted)
 {
     typedef struct pieces<Tile, THREADS> cut;
     const uint32_t thread = thread_index_anew(), column = thread % Tile::PAGE_CHUNKS * 16;
@@ -77,42 +76,31 @@ GLINT_DEVICE void copy_paged_tiles(const Call &p, const struct paged_keys &keys,
 
 #pragma unroll
     for (int i = 0; i < cut::COUNT; ++i) {
-        const int32_t key = own + i * cut::ROWS, row = key & ((1 << p.page_shift) - 1);
-        const int32_t page = page_of_key(p, keys.table, max(0, min(key, end - 1)));
+        const int32_t key = own + i * cut::ROWS, row = key & ((1 << p.pages.shift) - 1);
+        const int32_t page = page_of_key(p.pages, keys.table, max(0, min(key, end - 1)));
         const bool has_key = wanted && key < end;
 
-        copy_rows(k_to, keys.k + column + (page * p.base.base.k.batch + row * p.base.base.k.row) * (int64_t)Tile::element::BYTES,
-                  has_key, i * cut::ROWS, Tile::ROWS, Tile::ROW_CHUNKS, Tile::PAGES, Tile::PAGE_CHUNKS, THREADS);
-        copy_rows(v_to, keys.v + column + (page * p.base.base.v.batch + row * p.base.base.v.row) * (int64_t)Tile::element::BYTES,
-                  has_key, i * cut::ROWS, Tile::ROWS, Tile::ROW_CHUNKS, Tile::PAGES, Tile::PAGE_CHUNKS, THREADS);
+        copy_rows(k_to, keys.k + column + (page * p.k.batch + row * p.k.row) * (int64_t)Tile::element::BYTES, has_key,
+                  i * cut::ROWS, Tile::ROWS, Tile::ROW_CHUNKS, Tile::PAGES, Tile::PAGE_CHUNKS, THREADS);
+        copy_rows(v_to, keys.v + column + (page * p.v.batch + row * p.v.row) * (int64_t)Tile::element::BYTES, has_key,
+                  i * cut::ROWS, Tile::ROWS, Tile::ROW_CHUNKS, Tile::PAGES, Tile::PAGE_CHUNKS, THREADS);
     }
-}
-
-/* The word for a fault of a call, or NULL. */
-GLINT_DEVICE uint32_t *fault_of(const struct glint_lengths_params &p)
-{
-    return p.fault;
-}
-
-GLINT_DEVICE uint32_t *fault_of(const struct glint_ragged_params &p)
-{
-    return p.ragged.fault;
 }
 
 /* Lowers the word for a fault to `batch` if a page with a key that some query of that sequence sees is outside of the pool. The threads of one
  * block of the grid call it for a sequence. */
-template <int THREADS, class Call> GLINT_DEVICE void note_bad_page(const Call &p, const struct sequence &own, int32_t batch)
+template <int THREADS> GLINT_DEVICE void note_bad_page(const struct glint_gpu_call &p, const struct sequence &own, int32_t batch)
 {
-    const int32_t *table = p.page_table + (int64_t)batch * p.pages_per_sequence;
+    const int32_t *table = p.pages.table + (int64_t)batch * p.pages.per_sequence;
     const int32_t last = min(own.seqlen_k, own.seqlen_q + own.right) - 1;
 
-    if (!fault_of(p.base) || own.seqlen_q == 0)
+    if (!p.sequences.fault || own.seqlen_q == 0)
         return;
 #pragma unroll 1
-    for (int32_t index = (max(0, own.left) >> p.page_shift) + (int32_t)thread_index(); index <= last >> p.page_shift;
+    for (int32_t index = (max(0, own.left) >> p.pages.shift) + (int32_t)thread_index(); index <= last >> p.pages.shift;
          index += THREADS)
-        if ((uint32_t)table_entry(table, index) >= (uint32_t)p.pages)
-            atomicMin(fault_of(p.base), (uint32_t)batch);
+        if ((uint32_t)table_entry(table, index) >= (uint32_t)p.pages.count)
+            atomicMin(p.sequences.fault, (uint32_t)batch);
 }
 
 #endif

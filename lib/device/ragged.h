@@ -12,7 +12,7 @@ struct ragged_side {
     int32_t rows, bound;            /* of all sequences; of one */
 };
 
-GLINT_DEVICE struct ragged_side queries_of(const struct glint_ragged &r, const struct glint_gpu_shape &shape)
+GLINT_DEVICE struct ragged_side queries_of(const struct glint_gpu_sequences &r, const struct glint_gpu_shape &shape)
 {
     return {r.first_q, r.seqlens_q, r.rows_q, shape.seqlen_q};
 }
@@ -23,7 +23,7 @@ struct paged_side {
     int32_t bound;
 };
 
-template <bool PAGED = false> GLINT_DEVICE auto keys_of(const struct glint_ragged &r, const struct glint_gpu_shape &shape)
+template <bool PAGED = false> GLINT_DEVICE auto keys_of(const struct glint_gpu_sequences &r, const struct glint_gpu_shape &shape)
 {
     if constexpr (PAGED)
         return paged_side{r.seqlens_k, shape.seqlen_k};
@@ -131,7 +131,8 @@ GLINT_DEVICE bool are_wrong(const struct paged_side &side, int32_t sequence, con
 }
 
 /* Lowers the word for a fault to the first sequence with a first row or a length that is none. One warp of the grid calls it. */
-template <bool PAGED = false> GLINT_DEVICE void note_ragged_fault(const struct glint_ragged &r, const struct glint_gpu_shape &shape)
+template <bool PAGED = false>
+GLINT_DEVICE void note_ragged_fault(const struct glint_gpu_sequences &r, const struct glint_gpu_shape &shape)
 {
     const struct ragged_side queries = queries_of(r, shape);
     const auto keys = keys_of<PAGED>(r, shape);
@@ -307,7 +308,7 @@ GLINT_DEVICE void find_tile(const Queries &queries, const Keys &keys, const stru
 
 /* Leaves it at `kept`. With PADDED padded_first of the sequence comes after the tile. PAGED: K and V are in pages, and tiles of queries. */
 template <int TILE, bool KEYS, bool PADDED, bool PAGED = false>
-GLINT_DEVICE void find_ragged_tile(const struct glint_ragged &r, const struct glint_gpu_shape &shape, uint32_t number,
+GLINT_DEVICE void find_ragged_tile(const struct glint_gpu_sequences &r, const struct glint_gpu_shape &shape, uint32_t number,
                                    int32_t heads, int32_t section, uint32_t scratch, uint32_t kept)
 {
     find_tile<TILE, KEYS, 8>(queries_of(r, shape), keys_of<PAGED>(r, shape), shape, number, heads, section, scratch,

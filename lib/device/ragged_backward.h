@@ -21,22 +21,22 @@ GLINT_DEVICE char *row_of(const struct glint_gpu_view &view, const struct ragged
     return view_row(&view, 0, block.head_q, block.first + row, element_bytes);
 }
 
-GLINT_DEVICE const float *lse_of(const struct glint_backward_params &p, const struct ragged_row_block &block, int32_t row)
+GLINT_DEVICE const float *lse_of(const struct glint_gpu_call &p, const struct ragged_row_block &block, int32_t row)
 {
     return p.lse + (int64_t)block.head_q * block.rows + block.first + row;
 }
 
-GLINT_DEVICE int64_t place_of(const struct glint_backward_params &p, const struct ragged_row_block &block, int32_t row)
+GLINT_DEVICE int64_t place_of(const struct glint_gpu_call &p, const struct ragged_row_block &block, int32_t row)
 {
     return block.head_q * p.padded_q + block.padded + row;
 }
 
-GLINT_DEVICE int32_t end_of(const struct glint_backward_params &, const struct ragged_row_block &block)
+GLINT_DEVICE int32_t end_of(const struct glint_gpu_call &, const struct ragged_row_block &block)
 {
     return block.end;
 }
 
-template <int ROW_CHUNKS> GLINT_DEVICE struct ragged_row_block row_block_of(const struct glint_ragged &r, uint32_t kept)
+template <int ROW_CHUNKS> GLINT_DEVICE struct ragged_row_block row_block_of(const struct glint_gpu_sequences &r, uint32_t kept)
 {
     const struct ragged_tile tile = get_ragged_tile(kept);
 
@@ -47,7 +47,8 @@ template <int ROW_CHUNKS> GLINT_DEVICE struct ragged_row_block row_block_of(cons
 /* ---- a padded batch: tensors are laid out for the bounds --------------------------------------------------------------------- */
 
 /* A sequence of a call, as find_sequence finds it for the forward pass; the word for a fault, as note_fault. */
-GLINT_DEVICE struct sequence find_padded_sequence(const struct glint_ragged &r, const struct glint_gpu_shape &shape, int32_t batch)
+GLINT_DEVICE struct sequence find_padded_sequence(const struct glint_gpu_sequences &r, const struct glint_gpu_shape &shape,
+                                                  int32_t batch)
 {
     struct sequence own;
 
@@ -57,7 +58,7 @@ GLINT_DEVICE struct sequence find_padded_sequence(const struct glint_ragged &r, 
     return own;
 }
 
-GLINT_DEVICE void note_padded_fault(const struct glint_ragged &r, const struct glint_gpu_shape &shape, int32_t batch)
+GLINT_DEVICE void note_padded_fault(const struct glint_gpu_sequences &r, const struct glint_gpu_shape &shape, int32_t batch)
 {
     if (r.fault && ((uint32_t)given_length(r.seqlens_q, batch, shape.seqlen_q) > (uint32_t)shape.seqlen_q ||
                     (uint32_t)given_length(r.seqlens_k, batch, shape.seqlen_k) > (uint32_t)shape.seqlen_k))
@@ -73,7 +74,7 @@ struct padded_tile {
 /* Finds the tile of this block among those of TILE queries, or keys, at the bound, of `heads` heads, and leaves it at `kept` as put_ragged_tile does.
  * One thread calls it. `section`: see find_place. */
 template <int TILE, bool KEYS>
-GLINT_DEVICE void find_padded_tile(const struct glint_ragged &r, const struct glint_gpu_shape &shape, int32_t heads,
+GLINT_DEVICE void find_padded_tile(const struct glint_gpu_sequences &r, const struct glint_gpu_shape &shape, int32_t heads,
                                    int32_t section, uint32_t kept)
 {
     const int32_t bound = max(1, KEYS ? shape.seqlen_k : shape.seqlen_q), tiles = (bound + TILE - 1) / TILE;
@@ -97,7 +98,7 @@ struct padded_row_block : row_block {
     int32_t end;
 };
 
-GLINT_DEVICE int32_t end_of(const struct glint_backward_params &, const struct padded_row_block &block)
+GLINT_DEVICE int32_t end_of(const struct glint_gpu_call &, const struct padded_row_block &block)
 {
     return block.end;
 }
@@ -119,9 +120,8 @@ GLINT_DEVICE struct padded_row_block padded_row_block_of(const struct glint_gpu_
 
 /* copy_queries of gradients.h, of the sequence that is kept in shared memory. */
 template <class Q, int THREADS>
-GLINT_DEVICE void copy_padded_queries(uint32_t thread, const struct glint_backward_params &p, uint32_t kept, int32_t head_q,
-                                      int32_t m, uint32_t stage, uint32_t q_tiles, uint32_t do_tiles, uint32_t rows_lse,
-                                      uint32_t rows_delta)
+GLINT_DEVICE void copy_padded_queries(uint32_t thread, const struct glint_gpu_call &p, uint32_t kept, int32_t head_q, int32_t m,
+                                      uint32_t stage, uint32_t q_tiles, uint32_t do_tiles, uint32_t rows_lse, uint32_t rows_delta)
 {
     const struct padded_tile tile = get_padded_tile(kept);
 
@@ -132,12 +132,12 @@ GLINT_DEVICE void copy_padded_queries(uint32_t thread, const struct glint_backwa
 
 /* The gradient of a head's sink, as make_sink_gradient makes it: each thread goes through the sequences, in their order. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Band>
-GLINT_DEVICE void make_ragged_sink_gradient(const struct glint_sinks_params &call, const struct glint_ragged &r, uint32_t sums)
+GLINT_DEVICE void make_ragged_sink_gradient(const struct glint_gpu_call &p, uint32_t sums)
 {
-    const struct glint_backward_params &p = call.base;
+    const struct glint_gpu_sequences &r = p.sequences;
     const struct ragged_side queries = queries_of(r, p.shape), keys = keys_of(r, p.shape);
     const int32_t head_q = (int32_t)block_index();
-    const float sink = ld_global_f32(call.sinks + head_q);
+    const float sink = ld_global_f32(p.sinks + head_q);
     int32_t at_q = row_at(queries, 0), at_k = row_at(keys, 0);
     float total = 0.0f;
 
@@ -154,16 +154,16 @@ GLINT_DEVICE void make_ragged_sink_gradient(const struct glint_sinks_params &cal
         at_k = end_k;
     }
     if (thread_index() == 0)
-        st_global_f32(call.dsinks + head_q, 0.0f - total);
+        st_global_f32(p.dsinks + head_q, 0.0f - total);
 }
 
 /* The same of a padded batch. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Band>
-GLINT_DEVICE void make_padded_sink_gradient(const struct glint_sinks_params &call, const struct glint_ragged &r, uint32_t sums)
+GLINT_DEVICE void make_padded_sink_gradient(const struct glint_gpu_call &p, uint32_t sums)
 {
-    const struct glint_backward_params &p = call.base;
+    const struct glint_gpu_sequences &r = p.sequences;
     const int32_t head_q = (int32_t)block_index();
-    const float sink = ld_global_f32(call.sinks + head_q);
+    const float sink = ld_global_f32(p.sinks + head_q);
     float total = 0.0f;
 
 #pragma unroll 1
@@ -175,14 +175,13 @@ GLINT_DEVICE void make_padded_sink_gradient(const struct glint_sinks_params &cal
         add_sink_gradient<Element, ROW_CHUNKS, CLEARS>(p, block, mask, sink, sums, total);
     }
     if (thread_index() == 0)
-        st_global_f32(call.dsinks + head_q, 0.0f - total);
+        st_global_f32(p.dsinks + head_q, 0.0f - total);
 }
 
 /* copy_queries of gradients.h, of the sequence that is kept in shared memory. */
 template <class Q, int THREADS>
-GLINT_DEVICE void copy_ragged_queries(uint32_t thread, const struct glint_backward_params &p, uint32_t kept, int32_t head_q,
-                                      int32_t m, uint32_t stage, uint32_t q_tiles, uint32_t do_tiles, uint32_t rows_lse,
-                                      uint32_t rows_delta)
+GLINT_DEVICE void copy_ragged_queries(uint32_t thread, const struct glint_gpu_call &p, uint32_t kept, int32_t head_q, int32_t m,
+                                      uint32_t stage, uint32_t q_tiles, uint32_t do_tiles, uint32_t rows_lse, uint32_t rows_delta)
 {
     enum { TILE_M = Q::ROWS, ROW_BYTES = TILE_M * 4 };
     const struct ragged_tile tile = get_ragged_tile(kept);

@@ -3,8 +3,8 @@
 #ifndef GLINT_DEVICE_STEPS_H
 #define GLINT_DEVICE_STEPS_H
 
+#include "lib/device/call.h"
 #include "lib/device/element.h"
-#include "lib/device/params.h"
 
 /* ---- where a block works ------------------------------------------------------------------------------------------------ */
 
@@ -96,7 +96,7 @@ struct key_part {
     int32_t index, batch, head_kv, part, tile;
 };
 
-template <int TILE_N> GLINT_DEVICE struct key_part find_key_part(const struct glint_backward_params &p, uint32_t number)
+template <int TILE_N> GLINT_DEVICE struct key_part find_key_part(const struct glint_gpu_call &p, uint32_t number)
 {
     const int32_t blocks = (p.shape.seqlen_k + TILE_N - 1) / TILE_N, heads = p.shape.batch * p.shape.heads_kv;
     const struct block_place place = find_place(number, (uint32_t)blocks, (uint32_t)(heads * p.parts), (uint32_t)p.shape.section);

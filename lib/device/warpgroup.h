@@ -4,7 +4,7 @@
 #define GLINT_DEVICE_WARPGROUP_H
 
 #include "lib/device/hopper.h"
-#include "lib/device/hopper_params.h"
+#include "lib/device/hopper_call.h"
 #include "lib/device/steps.h"
 #include "lib/device/warpgroup_ring.h"
 

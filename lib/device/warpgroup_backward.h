@@ -514,7 +514,7 @@ struct dq_place {
 };
 
 template <int TILE_M, int TILE_N, int HEAD_DIM, bool causal>
-GLINT_DEVICE struct dq_place find_dq(const struct glint_backward_params &p, const struct key_work &work, const struct walk &walk)
+GLINT_DEVICE struct dq_place find_dq(const struct glint_gpu_call &p, const struct key_work &work, const struct walk &walk)
 {
     const int32_t keys = causal ? min(p.shape.seqlen_k, min(p.shape.seqlen_q, (walk.m + 1) * TILE_M) + p.shape.mask_offset)
                                 : p.shape.seqlen_k; /* that its queries see */
@@ -525,8 +525,7 @@ GLINT_DEVICE struct dq_place find_dq(const struct glint_backward_params &p, cons
 
 /* The same of a window: the first block is that of the first query's first key. */
 template <int TILE_M, int TILE_N, int HEAD_DIM>
-GLINT_DEVICE struct dq_place find_window_dq(const struct glint_backward_params &p, const struct key_work &work,
-                                            const struct walk &walk)
+GLINT_DEVICE struct dq_place find_window_dq(const struct glint_gpu_call &p, const struct key_work &work, const struct walk &walk)
 {
     struct dq_place place = find_dq<TILE_M, TILE_N, HEAD_DIM, true>(p, work, walk);
 

@@ -346,7 +346,7 @@ GLINT_DEVICE void quad_transpose(uint32_t (&words)[4])
 
 /* NaN and infinities of V to the queries that see them, from memory: those of the blocks that the mask cuts, where they were removed. */
 template <class Element, int TILE_N, int n, class Shape>
-GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &t, const struct tile_work &work, int32_t query0,
+GLINT_DEVICE void add_special(float (&o)[n], const struct glint_gpu_call &t, const struct tile_work &work, int32_t query0,
                               const Shape &shape)
 {
     const int32_t query = query0 + own_query() + shape.mask_offset;
@@ -370,7 +370,7 @@ GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &
 
 /* The same of a window: the blocks that either side of it cuts. */
 template <class Element, int TILE_N, int n, class Shape>
-GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &t, const struct window_work &work, int32_t query0,
+GLINT_DEVICE void add_special(float (&o)[n], const struct glint_gpu_call &t, const struct window_work &work, int32_t query0,
                               const Shape &shape)
 {
     const int32_t query = query0 + own_query();
@@ -396,14 +396,14 @@ GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &
 
 /* Of a call whose sequences all have its lengths. */
 template <class Element, int TILE_N, int n, class Work>
-GLINT_DEVICE void add_special(float (&o)[n], const struct glint_forward_params &t, const Work &work, int32_t query0)
+GLINT_DEVICE void add_special(float (&o)[n], const struct glint_gpu_call &t, const Work &work, int32_t query0)
 {
     add_special<Element, TILE_N>(o, t, work, query0, t.shape);
 }
 
 /* O / sum and the logarithms of the sums go to memory. */
 template <class Element, int below, int n>
-GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, const struct glint_forward_params &t,
+GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, const struct glint_gpu_call &t,
                                const struct tile_work &work, int32_t query0)
 {
     const int32_t row0 = query0 + own_query();
@@ -436,7 +436,7 @@ GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, c
 /* What a head's queries from work.query0 up to `end` get that see no key: zeros, and a sum's logarithm. By `threads` threads, of which this is number
  * `thread`. */
 template <int columns>
-GLINT_DEVICE void write_nothing(const struct glint_forward_params &t, const struct tile_work &work, int32_t end, float log_of_sum,
+GLINT_DEVICE void write_nothing(const struct glint_gpu_call &t, const struct tile_work &work, int32_t end, float log_of_sum,
                                 uint32_t thread, const uint32_t threads)
 {
     const uint32_t zeros[4] = {0, 0, 0, 0}, chunks = columns / 8, at_once = threads / chunks;
@@ -476,7 +476,7 @@ template <int below> GLINT_DEVICE void add_sink(float &inverse, float &lse, floa
 /* write_output, and the head's sink in the sum, if there are sinks. sees(query): whether it sees a key. Where no kernel was timed: of one function
  * for both, ptxas makes the others' code anew. */
 template <class Element, int below, int n, class sees_t>
-GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_rows &rows, const struct glint_forward_params &t,
+GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_rows &rows, const struct glint_gpu_call &t,
                                          const struct tile_work &work, int32_t query0, int32_t seqlen_q, const sees_t &sees)
 {
     const int32_t row0 = query0 + own_query();
@@ -508,7 +508,7 @@ GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_row
 }
 
 template <class Element, int below, int n>
-GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_rows &rows, const struct glint_forward_params &t,
+GLINT_DEVICE void write_output_with_sink(float (&o)[n], const struct softmax_rows &rows, const struct glint_gpu_call &t,
                                          const struct tile_work &work, int32_t query0)
 {
     write_output_with_sink<Element, below>(o, rows, t, work, query0, t.shape.seqlen_q,

@@ -11,7 +11,7 @@ struct own_shape {
     int32_t seqlen_q, seqlen_k, mask_offset, mask_first;
 };
 
-GLINT_DEVICE struct own_shape find_shape(const struct glint_lengths_params &p, int32_t batch)
+GLINT_DEVICE struct own_shape find_shape(const struct glint_gpu_call &p, int32_t batch)
 {
     const struct sequence own = find_sequence(p, batch);
 
@@ -34,14 +34,14 @@ GLINT_DEVICE uint32_t tile_after_empty(const struct glint_gpu_shape &shape, cons
     return first * tiles + (causal && own > 0 ? tiles - own : tiles) * size; /* without a mask the empty ones are a head's last */
 }
 
-/* The block's next tile from number `tile` on; false after the last one. Numbers beyond a sequence's end are passed over. p.words counts down from
+/* The block's next tile from number `tile` on; false after the last one. Numbers beyond a sequence's end are passed over. p.base.words counts down from
  * 0 the tiles that blocks have taken beside the first one of each: so it can be moved on over empty tiles for all blocks at once, and a
  * block that comes to know of them too late moves nothing back. */
 template <int TILE_M, bool causal>
-GLINT_DEVICE bool take_tile(struct tile_work &work, struct own_shape &own, const struct glint_lengths_maps_params &p,
-                            uint32_t blocks, uint32_t tile)
+GLINT_DEVICE bool take_tile(struct tile_work &work, struct own_shape &own, const struct glint_gpu_forward_maps &p, uint32_t blocks,
+                            uint32_t tile)
 {
-    const struct glint_gpu_shape &shape = p.base.base.shape;
+    const struct glint_gpu_shape &shape = p.base.shape;
 
     while (place_tile<TILE_M, causal>(work, shape, tile)) {
         own = find_shape(p.base, work.batch);
@@ -49,8 +49,8 @@ GLINT_DEVICE bool take_tile(struct tile_work &work, struct own_shape &own, const
             return true;
         const uint32_t after = tile_after_empty<TILE_M, causal>(shape, work, own.seqlen_q, tile);
         if (after > blocks)
-            atomicMin(p.words, blocks - after);
-        tile = blocks - atom_global_add_u32(p.words, 0xffffffffu);
+            atomicMin(p.base.words, blocks - after);
+        tile = blocks - atom_global_add_u32(p.base.words, 0xffffffffu);
     }
     return false;
 }

@@ -14,12 +14,12 @@ template <class Work> struct ragged_work : Work {
 };
 
 /* The call's shape with the bounds of a sequence: seqlen_q of the shape itself is the rows of all, which is what LSE steps by from head to head. */
-GLINT_DEVICE struct glint_gpu_shape shape_of_bounds(const struct glint_ragged_maps_params &p)
+GLINT_DEVICE struct glint_gpu_shape shape_of_bounds(const struct glint_gpu_forward_maps &p)
 {
-    struct glint_gpu_shape shape = p.base.base.shape;
+    struct glint_gpu_shape shape = p.base.shape;
 
-    shape.seqlen_q = p.bound_q;
-    shape.seqlen_k = p.bound_k;
+    shape.seqlen_q = p.base.sequences.bound_q;
+    shape.seqlen_k = p.base.sequences.bound_k;
     return shape;
 }
 
@@ -59,13 +59,13 @@ GLINT_DEVICE uint32_t tiles_from(int32_t level, int32_t low, int32_t high)
 /* Fills the table with the sequences from `begin` on, before which there are `before` tiles. By a warp, as all of this. What waits in shared memory
  * waits there because a loader has few registers. */
 template <int TILE_M>
-GLINT_DEVICE void put_group(const struct glint_ragged_maps_params &p, uint32_t table, int32_t begin, int32_t most_q, int32_t most_k,
+GLINT_DEVICE void put_group(const struct glint_gpu_forward_maps &p, uint32_t table, int32_t begin, int32_t most_q, int32_t most_k,
                             uint32_t before)
 {
     const struct glint_gpu_shape shape = shape_of_bounds(p);
     const uint32_t own_words = table + 48 * lane_index();
-    const struct ragged_rows q = find_rows(queries_of(p.base.ragged, shape), shape.batch, begin, most_q);
-    const struct ragged_rows k = find_rows(keys_of(p.base.ragged, shape), shape.batch, begin, most_k);
+    const struct ragged_rows q = find_rows(queries_of(p.base.sequences, shape), shape.batch, begin, most_q);
+    const struct ragged_rows k = find_rows(keys_of(p.base.sequences, shape), shape.batch, begin, most_k);
     const uint32_t rows[4] = {(uint32_t)q.at, (uint32_t)q.length, (uint32_t)k.at, (uint32_t)k.length};
     const uint32_t group[4] = {(uint32_t)begin, (uint32_t)most_q, (uint32_t)most_k, before};
 
@@ -83,9 +83,9 @@ GLINT_DEVICE void put_group(const struct glint_ragged_maps_params &p, uint32_t t
         keys_before += keys > k.length || (keys == k.length && i < lane_index()) ? (uint32_t)keys : 0;
     }
     struct sequence own = {q.length, k.length, 0, 0};
-    find_sides(own, p.base.ragged);
+    find_sides(own, p.base.sequences);
     const int32_t low = first_level<TILE_M>(own.right), high = low + (q.length + TILE_M - 1) / TILE_M;
-    const uint32_t section = keys_before / (uint32_t)p.section_keys, of_sections[4] = {0, 0, section, 0};
+    const uint32_t section = keys_before / (uint32_t)p.base.sequences.section_keys, of_sections[4] = {0, 0, section, 0};
     st_shared_u32(own_words, (uint32_t)low);
     st_shared_u32(own_words + 4, (uint32_t)high);
     st_shared_u32x4(own_words + 32, of_sections);
@@ -113,11 +113,11 @@ GLINT_DEVICE void put_group(const struct glint_ragged_maps_params &p, uint32_t t
 }
 
 /* A group of no tiles, ahead of the first one. */
-GLINT_DEVICE void put_no_group(const struct glint_ragged_maps_params &p, uint32_t table)
+GLINT_DEVICE void put_no_group(const struct glint_gpu_forward_maps &p, uint32_t table)
 {
     const struct glint_gpu_shape shape = shape_of_bounds(p);
-    const uint32_t group[4] = {(uint32_t)-32, (uint32_t)row_at(queries_of(p.base.ragged, shape), 0),
-                               (uint32_t)row_at(keys_of(p.base.ragged, shape), 0), 0};
+    const uint32_t group[4] = {(uint32_t)-32, (uint32_t)row_at(queries_of(p.base.sequences, shape), 0),
+                               (uint32_t)row_at(keys_of(p.base.sequences, shape), 0), 0};
 
     if (lane_index() == 0) {
         st_shared_u32x4(table + RAGGED_GROUP, group);
@@ -146,9 +146,9 @@ GLINT_DEVICE uint32_t count_before(uint32_t value, uint32_t &all)
  *
  * Between two levels at which some sequence begins or ends as many tiles are of each level. The lowest such level with no more than `t` tiles from
  * it on is just above the tile's, and the tile is of the sequences there by turns. */
-template <int TILE_M> GLINT_DEVICE void pick_tile(const struct glint_ragged_maps_params &p, uint32_t table, uint32_t rest)
+template <int TILE_M> GLINT_DEVICE void pick_tile(const struct glint_gpu_forward_maps &p, uint32_t table, uint32_t rest)
 {
-    const struct glint_gpu_shape &shape = p.base.base.shape;
+    const struct glint_gpu_shape &shape = p.base.shape;
     const uint32_t own_words = table + 48 * lane_index(), heads = (uint32_t)shape.heads_q;
     uint32_t levels[4], section[4];
 
@@ -180,7 +180,7 @@ template <int TILE_M> GLINT_DEVICE void pick_tile(const struct glint_ragged_maps
 
         ld_shared_u32x4(rows, own_words + 16);
         struct sequence own = {(int32_t)rows[1], (int32_t)rows[3], 0, 0};
-        find_sides(own, p.base.ragged);
+        find_sides(own, p.base.sequences);
         const struct own_shape shape_of_it = shape_from(own, (int32_t)rows[0]);
         const uint32_t first[4] = {(uint32_t)shape_of_it.seqlen_q, (uint32_t)shape_of_it.seqlen_k,
                                    (uint32_t)shape_of_it.mask_offset, (uint32_t)shape_of_it.mask_first};
@@ -193,9 +193,9 @@ template <int TILE_M> GLINT_DEVICE void pick_tile(const struct glint_ragged_maps
 }
 
 /* Finds the tile of a number, which is none below one that was asked for before; false after the last one. put_no_group comes first. */
-template <int TILE_M> GLINT_DEVICE bool find_number(const struct glint_ragged_maps_params &p, uint32_t table, uint32_t number)
+template <int TILE_M> GLINT_DEVICE bool find_number(const struct glint_gpu_forward_maps &p, uint32_t table, uint32_t number)
 {
-    const uint32_t heads = (uint32_t)p.base.base.shape.heads_q;
+    const uint32_t heads = (uint32_t)p.base.shape.heads_q;
     uint32_t group[4], tiles;
 
     for (;;) {
@@ -203,7 +203,7 @@ template <int TILE_M> GLINT_DEVICE bool find_number(const struct glint_ragged_ma
         tiles = ld_shared_u32(table + RAGGED_GROUP + 16);
         if (number < (group[3] + tiles) * heads)
             break;
-        if ((int32_t)group[0] + 32 >= p.base.base.shape.batch)
+        if ((int32_t)group[0] + 32 >= p.base.shape.batch)
             return false;
         put_group<TILE_M>(p, table, (int32_t)group[0] + 32, (int32_t)group[1], (int32_t)group[2], group[3] + tiles);
     }
@@ -281,9 +281,9 @@ template <uint32_t at_> struct ragged_queue : sequence_queue<at_> {
 };
 
 /* The call with V from the first row of a sequence on. */
-GLINT_DEVICE struct glint_forward_params values_from(const struct glint_forward_params &t, int32_t first_k)
+GLINT_DEVICE struct glint_gpu_call values_from(const struct glint_gpu_call &t, int32_t first_k)
 {
-    struct glint_forward_params from = t;
+    struct glint_gpu_call from = t;
 
     from.v.address = view_row(&t.v, 0, 0, first_k, 2);
     return from;
@@ -291,8 +291,7 @@ GLINT_DEVICE struct glint_forward_params values_from(const struct glint_forward_
 
 /* add_special of a tile that was kept. */
 template <class Element, int TILE_N, int n, class Work>
-GLINT_DEVICE void add_kept_special(float (&o)[n], const struct glint_forward_params &t, const Work &work, int32_t query0,
-                                   uint32_t kept)
+GLINT_DEVICE void add_kept_special(float (&o)[n], const struct glint_gpu_call &t, const Work &work, int32_t query0, uint32_t kept)
 {
     add_special<Element, TILE_N>(o, values_from(t, (int32_t)ld_shared_u32(kept + 20)), work, query0, kept_shape(kept));
 }

@@ -77,10 +77,10 @@ GLINT_DEVICE struct glint_gpu_view view_from(const struct glint_gpu_view &view, 
 /* ---- which block, and who knows ------------------------------------------------------------------------------------------------ */
 
 /* Takes the next number, whose key block it leaves at `slot`, and whether there is one. By a warp; behind the slot it looks for it. */
-template <int TILE_N> GLINT_DEVICE bool find_next_keys(const struct glint_ragged_backward_maps_params &call, uint32_t slot)
+template <int TILE_N> GLINT_DEVICE bool find_next_keys(const struct glint_gpu_backward_maps &call, uint32_t slot)
 {
-    const struct glint_backward_params &p = call.base.base.base.base;
-    const struct glint_ragged &r = call.base.ragged;
+    const struct glint_gpu_call &p = call.base;
+    const struct glint_gpu_sequences &r = call.base.sequences;
     const struct batch_side queries = {queries_of(r, p.shape)}, keys = {keys_of(r, p.shape)};
 
     if (lane_index() == 0)
@@ -148,7 +148,7 @@ GLINT_DEVICE struct plain_steps find_own_plain_steps(const struct glint_gpu_shap
 
 /* find_dq of the block's sequence. */
 template <int TILE_M, int TILE_N, int HEAD_DIM, bool causal, class Work>
-GLINT_DEVICE struct dq_place find_own_dq(const struct glint_backward_params &p, const struct glint_gpu_shape &shape,
+GLINT_DEVICE struct dq_place find_own_dq(const struct glint_gpu_call &p, const struct glint_gpu_shape &shape,
                                          const struct sequence_keys<Work> &work, const struct walk &walk)
 {
     const int32_t keys =
@@ -159,7 +159,7 @@ GLINT_DEVICE struct dq_place find_own_dq(const struct glint_backward_params &p, 
 }
 
 template <int TILE_M, int TILE_N, int HEAD_DIM, class Work>
-GLINT_DEVICE struct dq_place find_own_window_dq(const struct glint_backward_params &p, const struct glint_gpu_shape &shape,
+GLINT_DEVICE struct dq_place find_own_window_dq(const struct glint_gpu_call &p, const struct glint_gpu_shape &shape,
                                                 const struct sequence_keys<Work> &work, const struct walk &walk)
 {
     struct dq_place place = find_own_dq<TILE_M, TILE_N, HEAD_DIM, true>(p, shape, work, walk);
@@ -170,7 +170,7 @@ GLINT_DEVICE struct dq_place find_own_window_dq(const struct glint_backward_para
 
 /* begin_turns of delta.h, of a tile of a sequence; without one (row0 below 0) the counter of numbers alone begins. */
 template <int TILE_M, int TILE_N, class Block, class Band>
-GLINT_DEVICE void begin_own_turns(const struct glint_backward_params &p, const Block &block, const Band &mask)
+GLINT_DEVICE void begin_own_turns(const struct glint_gpu_call &p, const Block &block, const Band &mask)
 {
     if (block_index() == 0 && thread_index() == 0)
         st_global_u32(p.turn, 0);

@@ -13,7 +13,7 @@
 #include "lib/cuda/kernel.h"
 #include "lib/cuda/rows.h"
 #include "lib/device/decode.h"
-#include "lib/device/hopper_params.h"
+#include "lib/device/hopper_call.h"
 
 /* One number an entry, in the order of GLINT_CUDA_ENTRIES. */
 enum fake_entry {
@@ -49,18 +49,11 @@ struct fake_launch {
     unsigned int cluster, dependent; /* attributes; 0: not given */
     glint_cu_stream stream;
     union {
-        unsigned char bytes[sizeof(struct glint_merge_params)]; /* the largest */
-        struct glint_forward_params forward;
-        struct glint_ragged_params ragged;
-        struct glint_ragged_pages_params ragged_pages;
-        struct glint_ragged_backward_params ragged_backward;
-        struct glint_backward_params backward;
-        struct glint_sinks_params sinks;
+        unsigned char bytes[sizeof(struct glint_gpu_backward_maps)]; /* the largest */
+        struct glint_gpu_call call;
+        struct glint_gpu_forward_maps forward_maps;
+        struct glint_gpu_backward_maps backward_maps;
         struct glint_decode_params decode;
-        struct glint_forward_maps_params forward_maps;
-        struct glint_ragged_maps_params ragged_maps;
-        struct glint_backward_maps_params backward_maps;
-        struct glint_ragged_backward_maps_params ragged_backward_maps;
         struct glint_merge_params merge;
         struct glint_append_params append;
         struct glint_append_narrow_params append_narrow;

@@ -82,7 +82,7 @@ static void carry_out(const struct fake_launch *l)
 {
     if (getenv("FAKE_GPU_IDLE"))
         return;
-    if ((uintptr_t)l->params.forward.q.address == UINT64_C(1) << 46) {
+    if ((uintptr_t)l->params.call.q.address == UINT64_C(1) << 46) {
         broken = !has_fault("deaf");
         fake.fault_entry = broken ? FAKE_launch : -1;
         fake.fault_at = fake.calls[FAKE_launch];
@@ -93,12 +93,12 @@ static void carry_out(const struct fake_launch *l)
     unsigned char extra = has_fault("flicker") && launched % 100 == 50;
     launched++;
     const bool maps_forward = strcmp(l->entry, "maps_forward") == 0, maps_backward = strcmp(l->entry, "maps_dq") == 0;
-    const uint32_t *words = maps_forward ? l->params.forward_maps.words : maps_backward ? l->params.backward_maps.words : NULL;
+    const uint32_t *words = maps_forward || maps_backward ? l->params.call.words : NULL;
     if (words)
         extra = (unsigned char)(extra + *words);
     if (maps_forward || strcmp(l->entry, "plain") == 0 || strcmp(l->entry, "causal") == 0 || strcmp(l->entry, "much") == 0 ||
         strcmp(l->entry, "both") == 0) {
-        const struct glint_forward_params *p = &l->params.forward;
+        const struct glint_gpu_call *p = &l->params.call;
         mix(&p->o, &p->q, p->k.address, &p->shape, p->shape.heads_q, p->shape.seqlen_q, extra);
         for (int i = 0; i < p->shape.batch * p->shape.heads_q * p->shape.seqlen_q; i++)
             p->lse[i] = p->shape.softmax_scale;
@@ -106,15 +106,15 @@ static void carry_out(const struct fake_launch *l)
         const struct glint_decode_params *p = &l->params.decode;
         static unsigned char first;
         unsigned char lengths = 0;
-        for (int i = 0; i < p->shape.batch && p->seqlens_k; i++)
-            lengths = (unsigned char)(lengths * 31 + p->seqlens_k[i] + (p->seqlens_q ? 7 * p->seqlens_q[i] : 0));
+        for (int i = 0; i < p->shape.batch && p->sequences.seqlens_k; i++)
+            lengths = (unsigned char)(lengths * 31 + p->sequences.seqlens_k[i] + (p->sequences.seqlens_q ? 7 * p->sequences.seqlens_q[i] : 0));
         first = first ? first : lengths;
         extra = (unsigned char)(extra + (has_fault("stale") && in_replay ? first : lengths));
         mix(&p->o, &p->q, p->k.address, &p->shape, p->shape.heads_q, p->shape.seqlen_q, extra);
         for (int i = 0; i < p->shape.batch * p->shape.heads_q * p->shape.seqlen_q; i++)
             p->lse[i] = p->shape.softmax_scale;
     } else if (maps_backward || strcmp(l->entry, "split_dq") == 0 || strcmp(l->entry, "fused_dq") == 0) {
-        const struct glint_backward_params *p = &l->params.backward;
+        const struct glint_gpu_call *p = &l->params.call;
         if (has_fault("workspace"))
             extra = *(unsigned char *)p->delta;
         mix(&p->dq, &p->dout, p->k.address, &p->shape, p->shape.heads_q, p->shape.seqlen_q, extra);

@@ -4,48 +4,50 @@
 #include "lib/takes.h"
 #include "tests/cuda/fake_driver.h"
 
-#define IMAGE(ARCH, PASS, LOCAL, ...)                                                      \
-    {                                                                                      \
-        FAKE_MAGIC, #ARCH, (int)sizeof(struct glint_##PASS##_params), {__VA_ARGS__}, LOCAL \
+#define IMAGE(ARCH, PARAMETER, LOCAL, ...)                                             \
+    {                                                                                  \
+        FAKE_MAGIC, #ARCH, (int)sizeof(struct glint_##PARAMETER), {__VA_ARGS__}, LOCAL \
     }
 #define ROW_IMAGE(name, ARCH)                        \
     {                                                \
 #ARCH, (const unsigned char *)&name##_##ARCH \
     }
 
-static const struct fake_image fused_80 = IMAGE(80, backward, 0, "fused_delta", "fused_all", "fused_dq");
-static const struct fake_image fused_90 = IMAGE(90, backward, 0, "fused_delta", "fused_all", "fused_dq");
+static const struct fake_image fused_80 = IMAGE(80, gpu_call, 0, "fused_delta", "fused_all", "fused_dq");
+static const struct fake_image fused_90 = IMAGE(90, gpu_call, 0, "fused_delta", "fused_all", "fused_dq");
 #define SPLIT_ENTRIES                                                                                                           \
     "split_delta", "split_sinks", "split_dkdv", "split_dq", "split_lengths_delta", "split_lengths_sinks", "split_lengths_dkdv", \
         "split_lengths_dq", "split_ragged_delta", "split_ragged_sinks", "split_ragged_dkdv", "split_ragged_dq"
-static const struct fake_image split_80 = IMAGE(80, ragged_backward, 0, SPLIT_ENTRIES);
-static const struct fake_image split_90 = IMAGE(90, ragged_backward, 0, SPLIT_ENTRIES);
-static const struct fake_image decode_80 = IMAGE(80, decode, 0, "decode", "decode_ragged", "decode_merge", "decode_ragged_merge");
-static const struct fake_image decode_90 = IMAGE(90, decode, 0, "decode", "decode_ragged", "decode_merge", "decode_ragged_merge");
-static const struct fake_image only_120 = IMAGE(120, forward, 0, "only");
-static const struct fake_image much_80 = IMAGE(80, forward, 0, "much");
-static const struct fake_image much_90 = IMAGE(90, forward, 0, "much");
-static const struct fake_image causal_80 = IMAGE(80, ragged_pages, 0, "causal", "causal_ragged", "causal_ragged_pages");
-static const struct fake_image causal_86 = IMAGE(86, ragged_pages, 0, "causal", "causal_ragged", "causal_ragged_pages");
-static const struct fake_image causal_87 = IMAGE(87, ragged_pages, 0, "causal", "causal_ragged", "causal_ragged_pages");
-static const struct fake_image causal_90 = IMAGE(90, ragged_pages, 0, "causal", "causal_ragged", "causal_ragged_pages");
-static const struct fake_image plain_80 = IMAGE(80, forward, 0, "plain");
-static const struct fake_image plain_90 = IMAGE(90, forward, 0, "plain");
-static const struct fake_image local_80 = IMAGE(80, forward, 16, "local");
-static const struct fake_image local_90 = IMAGE(90, forward, 16, "local");
+static const struct fake_image split_80 = IMAGE(80, gpu_call, 0, SPLIT_ENTRIES);
+static const struct fake_image split_90 = IMAGE(90, gpu_call, 0, SPLIT_ENTRIES);
+static const struct fake_image decode_80 =
+    IMAGE(80, decode_params, 0, "decode", "decode_ragged", "decode_merge", "decode_ragged_merge");
+static const struct fake_image decode_90 =
+    IMAGE(90, decode_params, 0, "decode", "decode_ragged", "decode_merge", "decode_ragged_merge");
+static const struct fake_image only_120 = IMAGE(120, gpu_call, 0, "only");
+static const struct fake_image much_80 = IMAGE(80, gpu_call, 0, "much");
+static const struct fake_image much_90 = IMAGE(90, gpu_call, 0, "much");
+static const struct fake_image causal_80 = IMAGE(80, gpu_call, 0, "causal", "causal_ragged", "causal_ragged_pages");
+static const struct fake_image causal_86 = IMAGE(86, gpu_call, 0, "causal", "causal_ragged", "causal_ragged_pages");
+static const struct fake_image causal_87 = IMAGE(87, gpu_call, 0, "causal", "causal_ragged", "causal_ragged_pages");
+static const struct fake_image causal_90 = IMAGE(90, gpu_call, 0, "causal", "causal_ragged", "causal_ragged_pages");
+static const struct fake_image plain_80 = IMAGE(80, gpu_call, 0, "plain");
+static const struct fake_image plain_90 = IMAGE(90, gpu_call, 0, "plain");
+static const struct fake_image local_80 = IMAGE(80, gpu_call, 16, "local");
+static const struct fake_image local_90 = IMAGE(90, gpu_call, 16, "local");
 
-static const struct fake_image maps_forward_90a = IMAGE(90a, forward_maps, 0, "maps_forward");
-static const struct fake_image maps_both_90a = IMAGE(90a, ragged_maps, 0, "maps_forward", "maps_ragged");
+static const struct fake_image maps_forward_90a = IMAGE(90a, gpu_forward_maps, 0, "maps_forward");
+static const struct fake_image maps_both_90a = IMAGE(90a, gpu_forward_maps, 0, "maps_forward", "maps_ragged");
 static const struct fake_image maps_backward_90a =
-    IMAGE(90a, ragged_backward_maps, 0, "maps_delta", "maps_dkdv", "maps_dq", "maps_ragged_delta", "maps_sequences");
-static const struct fake_image both_90 = IMAGE(90, forward, 0, "both");
-static const struct fake_image both_90a = IMAGE(90a, forward, 0, "both");
+    IMAGE(90a, gpu_backward_maps, 0, "maps_delta", "maps_dkdv", "maps_dq", "maps_ragged_delta", "maps_sequences");
+static const struct fake_image both_90 = IMAGE(90, gpu_call, 0, "both");
+static const struct fake_image both_90a = IMAGE(90a, gpu_call, 0, "both");
 
 #define ROWS_ENTRIES "glint_merge_rows", "glint_append_rows", "glint_append_narrow_rows"
-static const struct fake_image rows_80 = IMAGE(80, merge, 0, ROWS_ENTRIES);
-static const struct fake_image rows_87 = IMAGE(87, merge, 0, ROWS_ENTRIES);
-static const struct fake_image rows_90 = IMAGE(90, merge, 0, ROWS_ENTRIES);
-static const struct fake_image rows_120 = IMAGE(120, merge, 0, ROWS_ENTRIES);
+static const struct fake_image rows_80 = IMAGE(80, merge_params, 0, ROWS_ENTRIES);
+static const struct fake_image rows_87 = IMAGE(87, merge_params, 0, ROWS_ENTRIES);
+static const struct fake_image rows_90 = IMAGE(90, merge_params, 0, ROWS_ENTRIES);
+static const struct fake_image rows_120 = IMAGE(120, merge_params, 0, ROWS_ENTRIES);
 const struct glint_gpu_image glint_gpu_rows[] = {ROW_IMAGE(rows, 80), ROW_IMAGE(rows, 87), ROW_IMAGE(rows, 90),
                                                  ROW_IMAGE(rows, 120)};
 const uint32_t glint_gpu_rows_count = 4;

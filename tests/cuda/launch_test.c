@@ -299,7 +299,7 @@ START_TEST(forward_launch)
     ck_assert_uint_eq(fake.launches, 1);
     ck_assert_uint_eq(fake.all_calls, 4); /* current, push, launch, pop */
     check_launch(0, "causal", 2 * 4 * 3, 128, 49152, &mark);
-    const struct glint_forward_params *params = &fake.launch[0].params.forward;
+    const struct glint_gpu_call *params = &fake.launch[0].params.call;
     check_view(&params->q, c.tensors.q, &c.problem.q);
     check_view(&params->k, c.tensors.k, &c.problem.k);
     check_view(&params->v, c.tensors.v, &c.problem.v);
@@ -312,12 +312,12 @@ START_TEST(forward_launch)
     prepare(&c, context, GLINT_FORWARD, 1, 128, 70, 4, 2, GLINT_MASK_CAUSAL_TOP_LEFT);
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
     check_launch(1, "causal", 4, 128, 49152, NULL);
-    check_shape(&fake.launch[1].params.forward.shape, &c.problem, 0);
+    check_shape(&fake.launch[1].params.call.shape, &c.problem, 0);
     prepare(&c, context, GLINT_FORWARD, 1, 1, 70, 4, 2, GLINT_MASK_NONE);
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
     check_launch(2, "plain", 4, 128, 81920, NULL);
-    check_shape(&fake.launch[2].params.forward.shape, &c.problem, 70);
-    ck_assert_int_eq(fake.launch[2].params.forward.shape.section, 1);
+    check_shape(&fake.launch[2].params.call.shape, &c.problem, 70);
+    ck_assert_int_eq(fake.launch[2].params.call.shape.section, 1);
     close_clean(context);
 }
 END_TEST
@@ -551,7 +551,7 @@ START_TEST(launch_of_ragged)
         ck_assert_uint_eq(fake.launches, 1);
         ck_assert_uint_eq(fake.all_calls, 4); /* current, push, launch, pop */
         check_launch(0, "causal_ragged", cases[i].tiles * (unsigned)cases[i].heads, 128, 49184, &mark);
-        const struct glint_ragged *r = &fake.launch[0].params.ragged.ragged;
+        const struct glint_gpu_sequences *r = &fake.launch[0].params.call.sequences;
         ck_assert_ptr_eq(r->first_q, t->first_q);
         ck_assert_ptr_eq(r->first_k, t->first_k);
         ck_assert_ptr_eq(r->seqlens_q, NULL);
@@ -562,7 +562,7 @@ START_TEST(launch_of_ragged)
         ck_assert_int_eq(r->bottom_right, 1);
         ck_assert_int_eq(r->window_left, -1); /* no first key */
         ck_assert_int_eq(r->window_right, 0);
-        ck_assert_int_eq(fake.launch[0].params.ragged.base.shape.section, cases[i].section);
+        ck_assert_int_eq(fake.launch[0].params.call.shape.section, cases[i].section);
     }
     struct glint_problem none; /* a row without such a kernel */
     struct glint_plan plan;
@@ -605,16 +605,16 @@ START_TEST(launch_of_ragged_pages)
     ck_assert_int_eq(glint_forward(&c.plan, t, NULL, 0, &mark), GLINT_OK);
     ck_assert_uint_eq(fake.launches, 1);
     check_launch(0, "causal_ragged_pages", (700 / 128 + 3) * 4, 128, 49232, &mark);
-    const struct glint_ragged_pages_params *params = &fake.launch[0].params.ragged_pages;
-    ck_assert_ptr_eq(params->base.ragged.first_q, t->first_q);
-    ck_assert_ptr_eq(params->base.ragged.first_k, NULL);
-    ck_assert_ptr_eq(params->base.ragged.seqlens_q, NULL);
-    ck_assert_ptr_eq(params->base.ragged.seqlens_k, t->seqlens_k);
-    ck_assert_int_eq(params->base.ragged.rows_q, 700);
-    ck_assert_ptr_eq(params->page_table, t->page_table);
-    ck_assert_int_eq(params->pages, 40);
-    ck_assert_int_eq(params->pages_per_sequence, 5);
-    ck_assert_int_eq(params->page_shift, 6);
+    const struct glint_gpu_call *params = &fake.launch[0].params.call;
+    ck_assert_ptr_eq(params->sequences.first_q, t->first_q);
+    ck_assert_ptr_eq(params->sequences.first_k, NULL);
+    ck_assert_ptr_eq(params->sequences.seqlens_q, NULL);
+    ck_assert_ptr_eq(params->sequences.seqlens_k, t->seqlens_k);
+    ck_assert_int_eq(params->sequences.rows_q, 700);
+    ck_assert_ptr_eq(params->pages.table, t->page_table);
+    ck_assert_int_eq(params->pages.count, 40);
+    ck_assert_int_eq(params->pages.per_sequence, 5);
+    ck_assert_int_eq(params->pages.shift, 6);
 
     /* New rows are found in all 700, and one block at least looks at the lengths. */
     struct glint_append a = GLINT_APPEND_INIT;
@@ -673,15 +673,15 @@ START_TEST(backward_of_ragged)
     check_launch(2, "split_ragged_dkdv", (400 / 64 + 3) * 2, 128, 65584, &mark);
     check_launch(3, "split_ragged_dq", (300 / 64 + 3) * 4, 128, 32816, &mark);
     for (unsigned i = 0; i < 4; i++) {
-        const struct glint_ragged_backward_params *params = &fake.launch[i].params.ragged_backward;
-        ck_assert_ptr_eq(params->base.base.sinks, c.tensors.sinks);
-        ck_assert_ptr_eq(params->base.base.dsinks, c.tensors.dsinks);
-        ck_assert_int_eq(params->base.base.base.padded_q, padded);
-        ck_assert_ptr_eq(params->ragged.first_q, c.tensors.first_q);
-        ck_assert_ptr_eq(params->ragged.first_k, c.tensors.first_k);
-        ck_assert_int_eq(params->ragged.rows_q, 300);
-        ck_assert_int_eq(params->ragged.rows_k, 400);
-        ck_assert_int_eq(params->ragged.window_right, -1);
+        const struct glint_gpu_call *params = &fake.launch[i].params.call;
+        ck_assert_ptr_eq(params->sinks, c.tensors.sinks);
+        ck_assert_ptr_eq(params->dsinks, c.tensors.dsinks);
+        ck_assert_int_eq(params->padded_q, padded);
+        ck_assert_ptr_eq(params->sequences.first_q, c.tensors.first_q);
+        ck_assert_ptr_eq(params->sequences.first_k, c.tensors.first_k);
+        ck_assert_int_eq(params->sequences.rows_q, 300);
+        ck_assert_int_eq(params->sequences.rows_k, 400);
+        ck_assert_int_eq(params->sequences.window_right, -1);
     }
     p->rows_q = GLINT_MAX_EXTENT; /* rows of the workspace are counted in 31 bits */
     p->batch = 1 << 24;
@@ -712,9 +712,9 @@ START_TEST(launch_of_sinks)
         const unsigned at = seqlen_q > 0 ? 1 : 0; /* after delta, which has a block for queries alone */
         ck_assert_uint_eq(fake.launches, seqlen_q > 0 ? 4 : 2);
         check_launch(at, "split_sinks", 4, 256, 32, &mark);
-        ck_assert_ptr_eq(fake.launch[at].params.sinks.sinks, c.tensors.sinks);
-        ck_assert_ptr_eq(fake.launch[at].params.sinks.dsinks, c.tensors.dsinks);
-        check_shape(&fake.launch[at].params.sinks.base.shape, &c.problem, 70);
+        ck_assert_ptr_eq(fake.launch[at].params.call.sinks, c.tensors.sinks);
+        ck_assert_ptr_eq(fake.launch[at].params.call.dsinks, c.tensors.dsinks);
+        check_shape(&fake.launch[at].params.call.shape, &c.problem, 70);
         close_clean(context);
     }
 }
@@ -751,17 +751,17 @@ START_TEST(backward_of_lengths)
         check_launch(1, "split_lengths_sinks", 4, 256, 32, &mark);
         check_launch(2, "split_lengths_dkdv", cases[i].keys * 2 * 3, 128, 65584, &mark);
         check_launch(3, "split_lengths_dq", cases[i].queries * 4 * 3, 128, 32816, &mark);
-        const struct glint_ragged_backward_params *params = &fake.launch[0].params.ragged_backward;
-        ck_assert_int_eq(params->base.base.base.padded_q, (cases[i].seqlen_q + 127) / 128 * 128);
-        ck_assert_ptr_eq(params->base.base.dsinks, c.tensors.dsinks);
-        ck_assert_ptr_eq(params->ragged.seqlens_q, c.tensors.seqlens_q);
-        ck_assert_ptr_eq(params->ragged.seqlens_k, c.tensors.seqlens_k);
-        ck_assert_ptr_eq(params->ragged.fault, c.tensors.fault);
-        ck_assert_ptr_eq(params->ragged.first_q, NULL);
-        ck_assert_ptr_eq(params->ragged.first_k, NULL);
-        ck_assert_int_eq(params->ragged.window_left, -1);
-        ck_assert_int_eq(params->ragged.window_right, -1);
-        ck_assert_int_eq(params->ragged.bottom_right, 0);
+        const struct glint_gpu_call *params = &fake.launch[0].params.call;
+        ck_assert_int_eq(params->padded_q, (cases[i].seqlen_q + 127) / 128 * 128);
+        ck_assert_ptr_eq(params->dsinks, c.tensors.dsinks);
+        ck_assert_ptr_eq(params->sequences.seqlens_q, c.tensors.seqlens_q);
+        ck_assert_ptr_eq(params->sequences.seqlens_k, c.tensors.seqlens_k);
+        ck_assert_ptr_eq(params->sequences.fault, c.tensors.fault);
+        ck_assert_ptr_eq(params->sequences.first_q, NULL);
+        ck_assert_ptr_eq(params->sequences.first_k, NULL);
+        ck_assert_int_eq(params->sequences.window_left, -1);
+        ck_assert_int_eq(params->sequences.window_right, -1);
+        ck_assert_int_eq(params->sequences.bottom_right, 0);
         struct glint_plan plan;
         c.problem.sinks = 0;
         c.problem.mask = GLINT_MASK_CAUSAL_TOP_LEFT; /* the fused row has no such kernels */
@@ -867,7 +867,7 @@ START_TEST(backward_launch)
     check_launch(1, fused ? "fused_all" : "split_dkdv", (fused ? 1 : 2) * 2 * 2, fused ? 256 : 128, fused ? 98304 : 65536, &mark);
     check_launch(2, fused ? "fused_dq" : "split_dq", (fused ? 2 : 3) * 4 * 2, 128, fused ? 512 : 32768, &mark);
     for (int i = 0; i < 3; i++) {
-        const struct glint_backward_params *params = &fake.launch[i].params.backward;
+        const struct glint_gpu_call *params = &fake.launch[i].params.call;
         check_view(&params->q, c.tensors.q, &c.problem.q);
         check_view(&params->k, c.tensors.k, &c.problem.k);
         check_view(&params->v, c.tensors.v, &c.problem.v);
@@ -909,7 +909,7 @@ START_TEST(turns_of_full_lines)
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
     prepare(&c, context, GLINT_BACKWARD, 2, 512, 70, 4, 2, GLINT_MASK_CAUSAL_TOP_LEFT);
     ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
-    const struct glint_backward_params *params = &fake.launch[0].params.backward;
+    const struct glint_gpu_call *params = &fake.launch[0].params.call;
     size_t end = 0;
     ck_assert_int_eq(params->padded_q, 512);
     check_region(params->turn, (1 + 2 * 4 * 512 / 64) * sizeof(uint32_t), &c, &end);
@@ -939,7 +939,7 @@ START_TEST(parts_of_a_group)
     prepare(&c, context, GLINT_BACKWARD, 1, cases[_i].seqlen_q, keys, group * heads_kv, heads_kv, GLINT_MASK_CAUSAL_BOTTOM_RIGHT);
     ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
     for (unsigned i = 0; i < fake.launches; i++) {
-        const struct glint_backward_params *params = &fake.launch[i].params.backward;
+        const struct glint_gpu_call *params = &fake.launch[i].params.call;
         if (strcmp(fake.launch[i].entry, "fused_all") == 0)
             ck_assert_uint_eq(fake.launch[i].blocks, blocks * parts);
         const size_t rows = (size_t)(group * heads_kv * params->padded_q);
@@ -1163,7 +1163,7 @@ static void check_decode_launch(const struct call *c, unsigned number, const str
     check_view(&params->v, c->tensors.v, &c->problem.v);
     check_view(&params->o, c->tensors.o, &c->problem.o);
     ck_assert_ptr_eq(params->lse, c->tensors.lse);
-    ck_assert_ptr_null(params->seqlens_k);
+    ck_assert_ptr_null(params->sequences.seqlens_k);
     ck_assert_ptr_null(params->sinks);
     check_shape(&params->shape, &c->problem, e->seqlen_k - e->seqlen_q);
     ck_assert_int_eq(params->rows, rows);
@@ -1256,11 +1256,11 @@ START_TEST(decode_of_ragged)
     check_launch(3, "decode_ragged_merge", fake.launch[1].blocks, 256, 4096, &mark);
     for (unsigned i = 2; i < 4; i++) {
         const struct glint_decode_params *params = &fake.launch[i].params.decode;
-        ck_assert_ptr_eq(params->first_q, c.tensors.first_q);
-        ck_assert_ptr_eq(params->first_k, c.tensors.first_k);
-        ck_assert_int_eq(params->rows_q, 5);
-        ck_assert_int_eq(params->rows_k, 900);
-        ck_assert_ptr_eq(params->seqlens_k, NULL);
+        ck_assert_ptr_eq(params->sequences.first_q, c.tensors.first_q);
+        ck_assert_ptr_eq(params->sequences.first_k, c.tensors.first_k);
+        ck_assert_int_eq(params->sequences.rows_q, 5);
+        ck_assert_int_eq(params->sequences.rows_k, 900);
+        ck_assert_ptr_eq(params->sequences.seqlens_k, NULL);
         ck_assert_int_eq(params->shape.seqlen_k, 700);
     }
     c.problem.seqlen_q = 0;
@@ -1438,13 +1438,13 @@ START_TEST(forward_with_maps)
     ck_assert_uint_eq(c.workspace[11], 0);
     ck_assert_uint_eq(c.workspace[12], 0x5a);
 
-    const struct glint_forward_maps_params *params = &fake.launch[0].params.forward_maps;
+    const struct glint_gpu_forward_maps *params = &fake.launch[0].params.forward_maps;
     check_view(&params->base.q, c.tensors.q, &p->q);
     check_view(&params->base.o, c.tensors.o, &p->o);
     ck_assert_ptr_eq(params->base.lse, c.tensors.lse);
     check_shape(&params->base.shape, p, 70);
-    ck_assert_ptr_eq(params->words, c.workspace);
-    ck_assert_uint_eq(params->blocks[0], 24);
+    ck_assert_ptr_eq(params->base.words, c.workspace);
+    ck_assert_uint_eq(params->base.blocks[0], 24);
     check_map(
         &params->map[0],
         &(struct expected_map){c.tensors.q, 5, 3, {64, 129, 2, 4, 3}, {p->q.row, 64, p->q.head, p->q.batch}, {64, 64, 2, 1, 1}});
@@ -1487,25 +1487,25 @@ START_TEST(ragged_with_maps)
     check_launch(0, "maps_ragged", (700 / 128 + 3) * 4, 384, 204800, &mark); /* one tile of each sequence is not full */
     ck_assert_uint_eq(fake.set.words, 1);
     ck_assert_ptr_eq(fake.set.to, c.workspace);
-    const struct glint_ragged_maps_params *params = &fake.launch[0].params.ragged_maps;
-    check_view(&params->base.base.q, c.tensors.q, &p->q);
-    ck_assert_ptr_eq(params->base.base.lse, c.tensors.lse);
-    ck_assert_int_eq(params->base.base.shape.batch, 3);
-    ck_assert_int_eq(params->base.base.shape.seqlen_q, 700);
-    ck_assert_int_eq(params->base.base.shape.seqlen_k, 600);
-    ck_assert_int_eq(params->bound_q, 300);
-    ck_assert_int_eq(params->bound_k, 200);
-    ck_assert_int_eq(params->section_keys, 1); /* without a mask one sequence after another */
-    ck_assert_ptr_eq(params->base.ragged.first_q, c.tensors.first_q);
-    ck_assert_ptr_eq(params->base.ragged.first_k, c.tensors.first_k);
-    ck_assert_ptr_eq(params->base.ragged.seqlens_q, NULL);
-    ck_assert_ptr_eq(params->base.ragged.seqlens_k, c.tensors.seqlens_k);
-    ck_assert_int_eq(params->base.ragged.rows_q, 700);
-    ck_assert_int_eq(params->base.ragged.rows_k, 600);
-    ck_assert_int_eq(params->base.ragged.window_right, -1);
-    ck_assert_ptr_eq(params->words, c.workspace);
-    ck_assert_uint_eq(params->blocks[0], 0);
-    ck_assert_uint_eq(params->blocks[1], 32);
+    const struct glint_gpu_forward_maps *params = &fake.launch[0].params.forward_maps;
+    check_view(&params->base.q, c.tensors.q, &p->q);
+    ck_assert_ptr_eq(params->base.lse, c.tensors.lse);
+    ck_assert_int_eq(params->base.shape.batch, 3);
+    ck_assert_int_eq(params->base.shape.seqlen_q, 700);
+    ck_assert_int_eq(params->base.shape.seqlen_k, 600);
+    ck_assert_int_eq(params->base.sequences.bound_q, 300);
+    ck_assert_int_eq(params->base.sequences.bound_k, 200);
+    ck_assert_int_eq(params->base.sequences.section_keys, 1); /* without a mask one sequence after another */
+    ck_assert_ptr_eq(params->base.sequences.first_q, c.tensors.first_q);
+    ck_assert_ptr_eq(params->base.sequences.first_k, c.tensors.first_k);
+    ck_assert_ptr_eq(params->base.sequences.seqlens_q, NULL);
+    ck_assert_ptr_eq(params->base.sequences.seqlens_k, c.tensors.seqlens_k);
+    ck_assert_int_eq(params->base.sequences.rows_q, 700);
+    ck_assert_int_eq(params->base.sequences.rows_k, 600);
+    ck_assert_int_eq(params->base.sequences.window_right, -1);
+    ck_assert_ptr_eq(params->base.words, c.workspace);
+    ck_assert_uint_eq(params->base.blocks[0], 0);
+    ck_assert_uint_eq(params->base.blocks[1], 32);
     check_map(&params->map[0],
               &(struct expected_map){c.tensors.q, 5, 3, {64, 700, 2, 4, 1}, {p->q.row, 64, p->q.head, 8}, {64, 64, 2, 1, 1}});
     check_map(&params->map[1],
@@ -1514,7 +1514,7 @@ START_TEST(ragged_with_maps)
     ck_assert_int_eq(glint_plan(context, p, GLINT_FORWARD, &c.plan), GLINT_OK);
     c.tensors.k = c.tensors.v = NULL;
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, 256, &mark), GLINT_OK);
-    check_map(&fake.launch[1].params.ragged_maps.map[1],
+    check_map(&fake.launch[1].params.forward_maps.map[1],
               &(struct expected_map){c.tensors.q, 5, 3, {64, 1, 2, 1, 1}, {8, 64, 8, 8}, {64, 128, 2, 1, 1}});
     p->rows_q = 0; /* nor queries: tensors have no address, and a block still looks at the first rows */
     ck_assert_int_eq(glint_plan(context, p, GLINT_FORWARD, &c.plan), GLINT_OK);
@@ -1538,7 +1538,7 @@ START_TEST(maps_of_little)
         *strides[i] = (struct glint_strides){(INT64_C(1) << 50) + 1, 3, 1};
     ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &c.plan), GLINT_OK);
     ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
-    const struct glint_forward_maps_params *params = &fake.launch[0].params.forward_maps;
+    const struct glint_gpu_forward_maps *params = &fake.launch[0].params.forward_maps;
     check_map(&params->map[0], &(struct expected_map){c.tensors.q, 5, 3, {64, 1, 2, 1, 1}, {8, 64, 8, 8}, {64, 64, 2, 1, 1}});
     check_map(&params->map[2], &(struct expected_map){c.tensors.v, 4, 2, {128, 1, 1, 1}, {8, 8, 8}, {32, 128, 1, 1}});
 
@@ -1599,15 +1599,15 @@ START_TEST(backward_with_maps)
     ck_assert_uint_eq(fake.calls[FAKE_launch], 1); /* the first kernel wants nothing of the kind */
     ck_assert_uint_eq(fake.set.words, 65);
     for (int i = 0; i < 3; i++) {
-        const struct glint_backward_maps_params *params = &fake.launch[i].params.backward_maps;
+        const struct glint_gpu_backward_maps *params = &fake.launch[i].params.backward_maps;
         const struct glint_problem *p = &c.problem;
         const size_t rows = 2 * 4 * (size_t)params->base.padded_q;
         size_t end = 65 * sizeof(uint32_t);
         ck_assert_uint_eq(fake.launch[i].cluster, 0);
         ck_assert_uint_eq(fake.launch[i].dependent, i > 0);
-        ck_assert_ptr_eq(params->words, c.workspace);
+        ck_assert_ptr_eq(params->base.words, c.workspace);
         for (int launch = 0; launch < 3; launch++)
-            ck_assert_uint_eq(params->blocks[launch], fake.launch[launch].blocks);
+            ck_assert_uint_eq(params->base.blocks[launch], fake.launch[launch].blocks);
         check_view(&params->base.dv, c.tensors.dv, &p->dv);
         check_region(params->base.lse_log2, rows * sizeof(float), &c, &end);
         check_region(params->base.delta, rows * sizeof(float), &c, &end);
@@ -1657,20 +1657,20 @@ START_TEST(ragged_backward_with_maps)
     check_launch(0, "maps_ragged_delta", (700 / 128 + 3) * 4, 128, 304, NULL);
     check_launch(1, "maps_sequences", (600 / 64 + 3) * 2, 384, 204800, NULL);
     for (int i = 0; i < 2; i++) {
-        const struct glint_ragged_backward_maps_params *params = &fake.launch[i].params.ragged_backward_maps;
-        const struct glint_backward_params *base = &params->base.base.base.base;
+        const struct glint_gpu_backward_maps *params = &fake.launch[i].params.backward_maps;
+        const struct glint_gpu_call *base = &params->base;
         check_view(&base->dq, c.tensors.dq, &p->dq);
         ck_assert_int_eq(base->shape.batch, 3);
         ck_assert_int_eq(base->shape.seqlen_q, 300);
         ck_assert_int_eq(base->shape.seqlen_k, 200);
         ck_assert_int_eq(base->padded_q, 1024);
         ck_assert_ptr_eq(base->lse_log2, c.workspace);
-        ck_assert_ptr_eq(params->base.ragged.first_q, c.tensors.first_q);
-        ck_assert_ptr_eq(params->base.ragged.first_k, c.tensors.first_k);
-        ck_assert_ptr_eq(params->base.ragged.seqlens_q, NULL);
-        ck_assert_ptr_eq(params->base.ragged.seqlens_k, c.tensors.seqlens_k);
-        ck_assert_int_eq(params->base.ragged.rows_q, 700);
-        ck_assert_int_eq(params->base.ragged.rows_k, 600);
+        ck_assert_ptr_eq(params->base.sequences.first_q, c.tensors.first_q);
+        ck_assert_ptr_eq(params->base.sequences.first_k, c.tensors.first_k);
+        ck_assert_ptr_eq(params->base.sequences.seqlens_q, NULL);
+        ck_assert_ptr_eq(params->base.sequences.seqlens_k, c.tensors.seqlens_k);
+        ck_assert_int_eq(params->base.sequences.rows_q, 700);
+        ck_assert_int_eq(params->base.sequences.rows_k, 600);
         check_map(&params->map[1],
                   &(struct expected_map){c.tensors.k, 5, 3, {64, 600, 2, 2, 1}, {p->k.row, 64, p->k.head, 8}, {64, 64, 2, 1, 1}});
         check_map(&params->map[5], &(struct expected_map){

@@ -5,8 +5,8 @@
 PARAMETER_LAYOUT(S, M)
 
 /* An offset of the device's own code generator, not only of its front end. */
-extern "C" __global__ void glint_layout(const __grid_constant__ struct glint_backward_params params, unsigned *out)
+extern "C" __global__ void glint_layout(const __grid_constant__ struct glint_gpu_call params, unsigned *out)
 {
-    static_assert(sizeof params == 376, "the parameter");
+    static_assert(sizeof params == 520, "the parameter");
     *out = *params.key_turn;
 }

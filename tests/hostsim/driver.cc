@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "lib/device/hopper_params.h"
+#include "lib/device/hopper_call.h"
 #include "tests/hostsim/hopper_tensor_map.h"
 #include "tests/hostsim/image.h"
 
@@ -163,24 +163,17 @@ void draw_section(const sim::Entry &entry, unsigned char *parameters)
     for (const char *none : {"glint_dec_", "glint_append_", "glint_merge_"})
         if (std::strncmp(entry.name, none, std::strlen(none)) == 0)
             return;
-    const bool backward = bytes == sizeof(glint_backward_params) || bytes == sizeof(glint_backward_maps_params) ||
-                          bytes == sizeof(glint_ragged_backward_params) || bytes == sizeof(glint_ragged_backward_maps_params);
-    if (!backward && bytes != sizeof(glint_forward_params) && bytes != sizeof(glint_forward_maps_params) &&
-        bytes != sizeof(glint_lengths_params) && bytes != sizeof(glint_pages_params) && bytes != sizeof(glint_ragged_params) &&
-        bytes != sizeof(glint_ragged_pages_params) && bytes != sizeof(glint_lengths_maps_params) &&
-        bytes != sizeof(glint_ragged_maps_params))
+    if (bytes != sizeof(glint_gpu_call) && bytes != sizeof(glint_gpu_forward_maps) && bytes != sizeof(glint_gpu_backward_maps))
         return;
-    const size_t at = backward ? offsetof(glint_backward_params, shape) : offsetof(glint_forward_params, shape);
-    glint_gpu_shape *shape = (glint_gpu_shape *)(void *)(parameters + at);
-    glint_ragged_maps_params *const ragged = /* heads of a sequence, and sequences by their keys */
-        bytes == sizeof(glint_ragged_maps_params) && std::strstr(entry.name, "_ragged") != nullptr
-            ? (glint_ragged_maps_params *)(void *)parameters
-            : nullptr;
+    glint_gpu_call *const call = (glint_gpu_call *)(void *)parameters;
+    glint_gpu_shape *const shape = &call->shape;
+    const bool ragged = /* heads of a sequence, and sequences by their keys */
+        bytes == sizeof(glint_gpu_forward_maps) && std::strstr(entry.name, "_ragged") != nullptr;
     const uint32_t heads = (uint32_t)(ragged ? shape->heads_q : shape->batch * shape->heads_q);
     if (sim::draw(2) == 0)
         shape->section = (int32_t)(1 + sim::draw(heads + 1));
     if (ragged && sim::draw(2) == 0)
-        ragged->section_keys = (int32_t)(1 + sim::draw(2 * (uint32_t)ragged->bound_k + 1));
+        call->sequences.section_keys = (int32_t)(1 + sim::draw(2 * (uint32_t)call->sequences.bound_k + 1));
 }
 
 /* A launch runs to its end before it returns, so one that may begin before what is ahead has ended begins after it; but it must wait for

@@ -20,7 +20,7 @@ local ALLOWED = { -- Lua patterns of the files of the repository that an action 
 }
 local FORBIDDEN = { sm80 = { "hopper", "wgmma", "tensor_map", "warpgroup" } }
 local NEEDED = { -- that the lists are not empty
-  cpu = "lib/cpu/gemm.h", sm80 = "lib/device/params.h", sm90a = "lib/device/hopper.h",
+  cpu = "lib/cpu/gemm.h", sm80 = "lib/device/call.h", sm90a = "lib/device/hopper.h",
 }
 
 local function matches(path, patterns)
@@ -47,7 +47,7 @@ for _, list in ipairs(arg) do
 end
 
 -- A heuristic is a function of policy.c; these headers declare.
-for _, path in ipairs({ "lib/cuda/policy.h", "lib/cuda/kernel.h", "lib/device/params.h" }) do
+for _, path in ipairs({ "lib/cuda/policy.h", "lib/cuda/kernel.h", "lib/device/call.h" }) do
   for line in io.lines(path) do
     expect(not line:find("^%s*static") and not line:find("^%s*return"), ("%s has a body: %s"):format(path, line))
   end

@@ -190,7 +190,7 @@ template <class S, class Rows> struct paged_copier {
  * lie across two pages. */
 template <class S> GLINT_DEVICE bool holds_warp(const struct glint_decode_params &p)
 {
-    return runs<S>::RUNS == 1 || ((S::WARP_KEYS & (S::WARP_KEYS - 1)) == 0 && 1 << p.page_shift >= S::WARP_KEYS);
+    return runs<S>::RUNS == 1 || ((S::WARP_KEYS & (S::WARP_KEYS - 1)) == 0 && 1 << p.pages.shift >= S::WARP_KEYS);
 }
 
 template <class S> GLINT_DEVICE const char *part_of_head(const struct glint_gpu_view &view, int32_t head)
@@ -202,7 +202,7 @@ template <class S> GLINT_DEVICE const char *part_of_head(const struct glint_gpu_
 template <class S, class Rows>
 GLINT_DEVICE int32_t page_of_key(const struct glint_decode_params &p, const struct paged_copier<S, Rows> &c, int32_t key)
 {
-    return int_at(c.table, min(key, c.at.own.seqlen_k - 1) >> p.page_shift);
+    return int_at(c.table, min(key, c.at.own.seqlen_k - 1) >> p.pages.shift);
 }
 
 /* What is the item's, and its first step's pages. Lanes that are too many have the last run. */
@@ -212,7 +212,7 @@ GLINT_DEVICE void begin_paged_item(const struct glint_decode_params &p, struct p
     typedef struct runs<S> cut;
     const int32_t first = c.at.step * S::TILE_N + (int32_t)warp_index() * S::WARP_KEYS;
 
-    c.table = p.page_table + (int64_t)c.at.tile.batch * p.pages_per_sequence;
+    c.table = p.pages.table + (int64_t)c.at.tile.batch * p.pages.per_sequence;
     c.k_head = part_of_head<S>(p.k, c.at.tile.head_kv);
     c.v_head = part_of_head<S>(p.v, c.at.tile.head_kv);
     c.left = c.at.own.seqlen_k - first;
@@ -258,10 +258,10 @@ GLINT_DEVICE void note_bad_page(const struct glint_decode_params &p, const struc
 {
     const struct row_tile &t = c.at.tile;
     const int32_t end = min(c.at.own.seqlen_k, end_of_row<S>(p, min(c.at.own.rows, t.row0 + S::TILE_M) - 1, c.at.own));
-    const int32_t index = min(c.key, c.at.own.seqlen_k - 1) >> p.page_shift, first = index << p.page_shift;
+    const int32_t index = min(c.key, c.at.own.seqlen_k - 1) >> p.pages.shift, first = index << p.pages.shift;
 
-    if (first < end && (!S::mask::LEFT || first + (1 << p.page_shift) > begin_of_row<S>(p, t.row0, c.at.own)))
-        atomicMin(p.fault, (uint32_t)t.batch);
+    if (first < end && (!S::mask::LEFT || first + (1 << p.pages.shift) > begin_of_row<S>(p, t.row0, c.at.own)))
+        atomicMin(p.sequences.fault, (uint32_t)t.batch);
 }
 
 template <class S> GLINT_DEVICE uint64_t bytes_to(const struct glint_gpu_view &view, int32_t page, int32_t row)
@@ -272,9 +272,9 @@ template <class S> GLINT_DEVICE uint64_t bytes_to(const struct glint_gpu_view &v
 /* Finds this lane's run of the step whose pages were looked up. */
 template <class S, class Rows> GLINT_DEVICE void find_run(const struct glint_decode_params &p, struct paged_copier<S, Rows> &c)
 {
-    const int32_t row = c.key & ((1 << p.page_shift) - 1), page = max(0, min(c.page, p.pages - 1));
+    const int32_t row = c.key & ((1 << p.pages.shift) - 1), page = max(0, min(c.page, p.pages.count - 1));
 
-    if (page != c.page && p.fault)
+    if (page != c.page && p.sequences.fault)
         note_bad_page(p, c);
     c.run.k = bytes_to<S>(p.k, page, row);
     c.run.v = bytes_to<S>(p.v, page, row);

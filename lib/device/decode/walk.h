@@ -79,11 +79,11 @@ struct given {
     {
         struct sequence_rows own;
 
-        own.seqlen_q = max(0, min(given_length(p.seqlens_q, batch, p.shape.seqlen_q), p.shape.seqlen_q));
-        own.seqlen_k = max(0, min(given_length(p.seqlens_k, batch, p.shape.seqlen_k), p.shape.seqlen_k));
+        own.seqlen_q = max(0, min(given_length(p.sequences.seqlens_q, batch, p.shape.seqlen_q), p.shape.seqlen_q));
+        own.seqlen_k = max(0, min(given_length(p.sequences.seqlens_k, batch, p.shape.seqlen_k), p.shape.seqlen_k));
         own.rows = own.seqlen_q * p.shape.group;
         own.first_q = own.first_k = 0;
-        find_sides(own, p);
+        find_sides(own, p.sequences);
         return own;
     }
     /* Lowers the word for a fault to the first sequence with a length out of bounds. One block calls it. */
@@ -92,9 +92,9 @@ struct given {
         const uint32_t bound_q = (uint32_t)p.shape.seqlen_q, bound_k = (uint32_t)p.shape.seqlen_k;
 
         for (int32_t batch = (int32_t)thread_index(); batch < p.shape.batch; batch += THREADS)
-            if ((uint32_t)given_length(p.seqlens_q, batch, (int32_t)bound_q) > bound_q ||
-                (uint32_t)given_length(p.seqlens_k, batch, (int32_t)bound_k) > bound_k)
-                atomicMin(p.fault, (uint32_t)batch);
+            if ((uint32_t)given_length(p.sequences.seqlens_q, batch, (int32_t)bound_q) > bound_q ||
+                (uint32_t)given_length(p.sequences.seqlens_k, batch, (int32_t)bound_k) > bound_k)
+                atomicMin(p.sequences.fault, (uint32_t)batch);
     }
     /* The batch of the tensors that a sequence has. */
     GLINT_DEVICE int32_t batch_of(int32_t sequence)
@@ -110,37 +110,33 @@ struct given {
 /* Sequences that follow one another in one batch: where their rows begin is looked up with their lengths. In pages
  * first_k is NULL. */
 struct ragged {
-    GLINT_DEVICE struct glint_ragged call_of(const struct glint_decode_params &p)
-    {
-        return {p.first_q, p.first_k, p.seqlens_q, p.seqlens_k, p.fault, p.rows_q, p.rows_k, 0, 0, 0};
-    }
     /* All lanes of a warp call it. */
     GLINT_DEVICE struct sequence_rows find_sequence(const struct glint_decode_params &p, int32_t batch)
     {
-        const struct ragged_rows q = find_rows_of(queries_of(call_of(p), p.shape), batch);
+        const struct ragged_rows q = find_rows_of(queries_of(p.sequences, p.shape), batch);
         struct ragged_rows k = {0, 0, 0};
         struct sequence_rows own;
 
-        if (p.first_k)
-            k = find_rows_of(keys_of<false>(call_of(p), p.shape), batch);
+        if (p.sequences.first_k)
+            k = find_rows_of(keys_of<false>(p.sequences, p.shape), batch);
         else
-            k.length = max(0, min(int_at(p.seqlens_k, batch), p.shape.seqlen_k));
+            k.length = max(0, min(int_at(p.sequences.seqlens_k, batch), p.shape.seqlen_k));
         own.seqlen_q = q.length;
         own.seqlen_k = k.length;
         own.rows = q.length * p.shape.group;
         own.first_q = q.at;
         own.first_k = k.at;
-        find_sides(own, p);
+        find_sides(own, p.sequences);
         return own;
     }
     /* Lowers the word for a fault to the first sequence with a first row or a length that is none. One block calls
      * it. */
     template <int THREADS> GLINT_DEVICE void note_faults(const struct glint_decode_params &p)
     {
-        if (warp_index() == 0 && p.first_k)
-            note_ragged_fault<false>(call_of(p), p.shape);
+        if (warp_index() == 0 && p.sequences.first_k)
+            note_ragged_fault<false>(p.sequences, p.shape);
         else if (warp_index() == 0)
-            note_ragged_fault<true>(call_of(p), p.shape);
+            note_ragged_fault<true>(p.sequences, p.shape);
     }
     GLINT_DEVICE int32_t batch_of(int32_t)
     {
@@ -148,7 +144,7 @@ struct ragged {
     }
     GLINT_DEVICE float *lse_at(const struct glint_decode_params &p, int32_t, int32_t head, int32_t row)
     {
-        return p.lse + (int64_t)head * p.rows_q + row;
+        return p.lse + (int64_t)head * p.sequences.rows_q + row;
     }
 };
 

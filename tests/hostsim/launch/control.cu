@@ -3,7 +3,7 @@
  * one reads them by ordinary loads. What it makes of them leaves by a tensor copy, as gradients do (O is Q), and by a bulk store and a
  * bulk sum, as dQ does (LSE is twice the row's number). */
 #include "lib/device/hopper.h"
-#include "lib/device/hopper_params.h"
+#include "lib/device/hopper_call.h"
 #include "lib/device/steps.h"
 #include "lib/device/warpgroup_ring.h"
 
@@ -20,7 +20,7 @@ enum {
 typedef stage_ring<STAGES, PIECE_ROWS * ROW_BYTES, RING_AT, LSE_AT + ROWS * 4> q_ring;
 
 /* waits: for a piece, before it is read. */
-template <bool waits> GLINT_DEVICE void copy_rows(const struct glint_forward_maps_params &p)
+template <bool waits> GLINT_DEVICE void copy_rows(const struct glint_gpu_forward_maps &p)
 {
     const uint32_t shared = shared_base(), lane = lane_index();
     const struct glint_gpu_shape *shape = &p.base.shape;
@@ -76,13 +76,13 @@ template <bool waits> GLINT_DEVICE void copy_rows(const struct glint_forward_map
     }
 }
 
-GLINT_KERNEL(64, 1) glint_control(GLINT_PARAMS(struct glint_forward_maps_params) p)
+GLINT_KERNEL(64, 1) glint_control(GLINT_PARAMS(struct glint_gpu_forward_maps) p)
 {
     copy_rows<true>(p);
 }
 
 /* Reads a piece before it has come. */
-GLINT_KERNEL(64, 1) glint_control_early(GLINT_PARAMS(struct glint_forward_maps_params) p)
+GLINT_KERNEL(64, 1) glint_control_early(GLINT_PARAMS(struct glint_gpu_forward_maps) p)
 {
     copy_rows<false>(p);
 }

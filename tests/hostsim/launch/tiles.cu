@@ -1,11 +1,11 @@
 /* A forward kernel that is launched as Hopper's are, and copies: O is Q, and LSE is the first number of V's row that has the query's index.
  * Pairs of blocks count pairs of tiles in a word that begins as 0; Q comes by a map of slabs, V by one without, and O goes by a map. */
 #include "lib/device/hopper.h"
-#include "lib/device/hopper_params.h"
+#include "lib/device/hopper_call.h"
 
 enum { ROWS = 64, HEAD_DIM = 128, TILE_BYTES = ROWS * HEAD_DIM * 2, V_BYTES = ROWS * 32 * 2 };
 
-GLINT_CLUSTER_KERNEL(128, 1, 2) glint_tiles(GLINT_PARAMS(struct glint_forward_maps_params) p)
+GLINT_CLUSTER_KERNEL(128, 1, 2) glint_tiles(GLINT_PARAMS(struct glint_gpu_forward_maps) p)
 {
     const uint32_t tile = shared_base(), values = tile + TILE_BYTES, barrier = values + V_BYTES, word = barrier + 8;
     const uint32_t t = thread_index(), rank = cluster_rank();
@@ -23,7 +23,7 @@ GLINT_CLUSTER_KERNEL(128, 1, 2) glint_tiles(GLINT_PARAMS(struct glint_forward_ma
     await_predecessors();
     for (;;) {
         if (t == 0 && rank == 0) { /* for both */
-            const float pair = (float)atom_global_add_u32(p.words, 1);
+            const float pair = (float)atom_global_add_u32(p.base.words, 1);
             st_cluster_f32(cluster_address(word, 0), pair);
             st_cluster_f32(cluster_address(word, 1), pair);
         }

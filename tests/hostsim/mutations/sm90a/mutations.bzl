@@ -130,7 +130,7 @@ _FORWARD = [
     ),
     _fault("fwd", "empty_tile_not_written", "a tile whose queries see no key is left as it was", "write_nothing<HEAD_DIM>(p.base, work, end_of_blind<TILE_M, HEAD_DIM>(work, p.base.shape), -GLINT_INFINITY, thread, 64);", "(void)0;", _ANSWER, ["accuracy/a_tile_sees_nothing"]),
     _fault("fwd", "part_of_blind_tiles_is_one", "of several tiles whose queries see no key the first is written", "end_of_blind<TILE_M, HEAD_DIM>(work, p.base.shape)", "work.query0 + TILE_M", _ANSWER, ["accuracy/many_tiles_see_nothing"]),
-    _fault("fwd", "tiles_taken_twice", "the counter of tiles begins with those that blocks begin with", "p.blocks[0] + atom_global_add_u32(p.words, 1)", "atom_global_add_u32(p.words, 1)", ["race"]),
+    _fault("fwd", "tiles_taken_twice", "the counter of tiles begins with those that blocks begin with", "p.base.blocks[0] + atom_global_add_u32(p.base.words, 1)", "atom_global_add_u32(p.base.words, 1)", ["race"]),
     _fault(
         "fwd",
         "negated_queries_without_fence",
@@ -429,7 +429,7 @@ _SPLIT = [
 # ---- changes that are not faults ---------------------------------------------------------------------------------------------------
 
 _HARMLESS = [
-    _harmless("fwd", "other_tiles", "the order of tiles", "p.blocks[0] + atom_global_add_u32(p.words, 1)", "tile + p.blocks[0]"),
+    _harmless("fwd", "other_tiles", "the order of tiles", "p.base.blocks[0] + atom_global_add_u32(p.base.words, 1)", "tile + p.base.blocks[0]"),
     _harmless(
         "split",
         "p_given_back_by_one_lane",
@@ -487,7 +487,7 @@ _LENGTHS = [
     _fault("lengths", "lengths_of_the_first", "whose lengths a tile has", "own = find_shape(p.base, work.batch);", "own = find_shape(p.base, 0);", _ANSWER, _BATCH),
     _fault("lengths", "a_row_of_tiles_passed_over", "the last tile of a sequence's heads", "causal && own > 0 ? tiles - own : tiles", "causal && own > 0 ? tiles - own + 1 : tiles", _ANSWER, _BATCH),
     _fault("lengths", "a_key_seen_by_the_lengths_of_the_first", "whether a query sees a key", "sees_any_key(find_shape(p.base, of.batch), query)", "sees_any_key(find_shape(p.base, 0), query)", _ANSWER, _BATCH),
-    _fault("lengths", "faults_of_some_sequences", "whose lengths are looked at", "p.blocks[1] * (thread_index_anew() % 64) + block_index()", "p.blocks[1] * (thread_index_anew() % 64)", _ANSWER, _BATCH),
+    _fault("lengths", "faults_of_some_sequences", "whose lengths are looked at", "p.base.blocks[1] * (thread_index_anew() % 64) + block_index()", "p.base.blocks[1] * (thread_index_anew() % 64)", _ANSWER, _BATCH),
 ]
 
 # ---- forward: ragged sequences -----------------------------------------------------------------------------------------------------------
@@ -509,7 +509,7 @@ _RAGGED = [
     _fault("ragged", "ragged_tile_read_before_it_is_found", "no barrier between the lane that finds a tile and the others", "    pick_tile<TILE_M>(p, table, number - group[3] * heads);\n    warp_sync();", "    pick_tile<TILE_M>(p, table, number - group[3] * heads);", ["race", "uninitialised"], _RAGGED_CASES),
     _fault("ragged", "ragged_number_not_for_all", "no barrier between the lane that takes a number and the others", "st_shared_u32(table + RAGGED_GROUP + 20, blocks + atom_global_add_u32(counter, 1));\n    warp_sync();", "st_shared_u32(table + RAGGED_GROUP + 20, blocks + atom_global_add_u32(counter, 1));", ["race", "uninitialised"], _RAGGED_CASES),
     _fault("ragged", "ragged_announced_over_what_is_read", "a tile is announced before all have read the one three before", "slots::wait_empty(shared, ring);\n        copy_tile(", "copy_tile(", ["race", "deadlock"], _RAGGED_CASES),
-    _fault("ragged", "ragged_fault_of_a_block", "the sequence with a first row that is none is not noted", "p.base.ragged.fault && block_index() == 0", "p.base.ragged.fault && block_index() == 1000000", _ANSWER, ["ragged/bottom_right"]),
+    _fault("ragged", "ragged_fault_of_a_block", "the sequence with a first row that is none is not noted", "p.base.sequences.fault && block_index() == 0", "p.base.ragged.fault && block_index() == 1000000", _ANSWER, ["ragged/bottom_right"]),
 ]
 
 # ---- backward: lengths and ragged sequences --------------------------------------------------------------------------------------------------
