@@ -37,13 +37,14 @@ axes.list = {
   { name = "mask", plural = "masks", of = schema.choice({ "none", "causal", "band" }), part = "%s", token = "^(%a+)$", column = "features",
     widest = { dec = { "band", "causal" } }, in_tiles = true,
     c = { none = 0, causal = "GLINT_FEATURE_RIGHT_BOUND", band = "GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND" },
-    fields = { none = { causal = false, bounds_first = false }, causal = { causal = true, bounds_first = false },
-      band = { causal = true, bounds_first = true } },
+    fields = { none = { causal = false, bounds_first = false, band = "no_mask" },
+      causal = { causal = true, bounds_first = false, band = "causal_mask" },
+      band = { causal = true, bounds_first = true, band = "window_mask" } },
     says = { none = "no mask", causal = "causal, both alignments", band = "a window with two sides, both alignments" } },
   -- A cap on the scores, s = cap tanh(s / cap). Kernels of the CPU read at run time whether there is one.
   { name = "softcap", plural = "softcaps", of = schema.choice({ "none", "softcap" }), default = "none", part = "%s", token = "^(softcap)$",
     column = "features", widest = { cpu = { "softcap" } }, in_tiles = true, c = { none = 0, softcap = "GLINT_FEATURE_SOFTCAP" },
-    fields = { none = { capped = false }, softcap = { capped = true } }, says = { softcap = "softcap" } },
+    fields = { none = { capped = false, score = "plain_score" }, softcap = { capped = true, score = "capped_score" } }, says = { softcap = "softcap" } },
 }
 
 --- The axis called `name`.

@@ -15,6 +15,21 @@
 local architectures = require("gen.archs")
 local gpu = {}
 
+--- The kernels of a variant that takes more than lengths of the host: the type of its rows (lib/device/sequences.h) and of its keys
+-- (lib/device/keys.h), what its name ends in, and the launch that it is for. Templates emit one of each, and launches follow from the list.
+function gpu.kernels(record)
+  local all = { { suffix = "", rows = "given", keys = "linear" } }
+  local function add(wanted, kernel)
+    if wanted then all[#all + 1] = kernel end
+  end
+  local pages = record.pass == "fwd" and record.device_pages
+  add(record.device_lengths, { suffix = "_lengths", rows = "padded", keys = "linear", lengths = 1 })
+  add(pages, { suffix = "_pages", rows = "padded", keys = "paged", lengths = 1, pages = 1 })
+  add(record.device_ragged, { suffix = "_ragged", rows = "ragged", keys = "linear", lengths = 2 })
+  add(record.device_ragged and pages, { suffix = "_ragged_pages", rows = "ragged", keys = "paged", lengths = 2, pages = 1 })
+  return all
+end
+
 --- The name under which the build puts a variant's cubin for an architecture into read-only data.
 function gpu.cubin_symbol(record, arch)
   return ("%s__sm%s_cubin"):format(record.symbol, arch)

@@ -23,7 +23,8 @@ local PARTS_FROM = 4096 -- and the queries that a key is seen by from which on t
 local MASK_BYTES = 16 -- of shared memory, where the kernel that reads lengths keeps a sequence's mask: put_mask of lib/device/lengths.h
 local TILE_BYTES = 48 -- where the kernel for ragged sequences keeps its tile: put_ragged_tile of lib/device/ragged.h
 local SEARCH_BYTES = 256 -- and looks for it, where there is no tile of numbers yet
-local KEYS_BYTES = 32 -- and the one for pages where a head of K and V begins, and the table: put_keys of lib/device/pages.h
+local KEYS_BYTES = 32 -- and the one for pages where a head of K and V begins, and the table: put_keys of lib/device/keys.h
+local KEPT_BYTES = { given = 0, padded = MASK_BYTES, ragged = TILE_BYTES } -- forward, by type of rows
 local BARRIERS = 15   -- named barriers of a block, beside the one of all threads
 
 local function smem_limit(arch) return architectures.get(arch).block_kib * KIB end
@@ -195,15 +196,11 @@ local function launches(record)
   local main = { suffix = "", threads = record.threads, smem_bytes = record.smem[1].bytes }
   if record.pass == "fwd" then
     main.grid, main.rows = "GLINT_GPU_QUERY_BLOCKS", record.m
-    local all = { main }
-    local function add(suffix, more_bytes, fields)
-      fields.suffix, fields.smem_bytes = suffix, main.smem_bytes + more_bytes
-      all[#all + 1] = setmetatable(fields, { __index = main })
+    local all = {}
+    for i, kernel in ipairs(record.kernels) do
+      all[i] = setmetatable({ suffix = kernel.suffix, lengths = kernel.lengths, pages = kernel.pages,
+        smem_bytes = main.smem_bytes + KEPT_BYTES[kernel.rows] + (kernel.keys == "paged" and KEYS_BYTES or 0) }, { __index = main })
     end
-    if record.device_lengths then add("_lengths", MASK_BYTES, { lengths = 1 }) end
-    if record.device_pages then add("_pages", MASK_BYTES + KEYS_BYTES, { lengths = 1, pages = 1 }) end
-    if record.device_ragged then add("_ragged", TILE_BYTES, { lengths = 2 }) end
-    if record.device_ragged and record.device_pages then add("_ragged_pages", TILE_BYTES + KEYS_BYTES, { lengths = 2, pages = 1 }) end
     return all
   end
   main.grid, main.rows = "GLINT_GPU_KEY_BLOCKS", record.n
@@ -267,6 +264,7 @@ function sm80.complete(record)
   record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.smem[2] and record.smem[2].bytes
   record.kept_at = behind(record.smem_bytes)
   record.alignment_bytes = 16
+  record.kernels = gpu.kernels(record)
   record.launches = launches(record)
   record.reads_sinks, record.reads_lengths = true, record.pass == "dec"
 end

@@ -69,7 +69,7 @@ $ if capped then
 $ else
     const struct plain_score score = {};
 $ end
-    const struct key_blocks blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
+    const struct key_blocks<${band}> blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 
     /* Shared memory: Q, dO, then two stages of K and V. */

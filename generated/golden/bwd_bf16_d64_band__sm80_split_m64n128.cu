@@ -463,7 +463,7 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_dq(GLINT
     const int32_t head_kv = work.head_q / p.shape.group;
     const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
     const struct plain_score score = {};
-    const struct key_blocks blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
+    const struct key_blocks<window_mask> blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 
     /* Shared memory: Q, dO, then two stages of K and V. */
@@ -575,7 +575,7 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths_
     const int32_t head_kv = work.head / p.shape.group;
     const window_mask mask = mask_of<window_mask>(work.own);
     const struct plain_score score = {};
-    const struct key_blocks blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
+    const struct key_blocks<window_mask> blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 
     /* Shared memory: Q, dO, then two stages of K and V. */
@@ -688,7 +688,7 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged_d
     const int32_t head_kv = work.head / p.shape.group;
     const window_mask mask = mask_of<window_mask>(work.own);
     const struct plain_score score = {};
-    const struct key_blocks blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
+    const struct key_blocks<window_mask> blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 
     /* Shared memory: Q, dO, then two stages of K and V. */

@@ -206,7 +206,7 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLI
     const int32_t head_kv = work.head_q / p.shape.group;
     const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
     const struct plain_score score = {};
-    const struct key_blocks blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
+    const struct key_blocks<causal_mask> blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 
     /* Shared memory: Q, dO, then two stages of K and V. */

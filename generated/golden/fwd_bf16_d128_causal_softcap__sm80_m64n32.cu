@@ -12,8 +12,10 @@
 /* One block of 4 warps owns 64 queries of one head, two warps 32 of them, and walks over the keys in blocks of 32, last
  * block first. Of two warps with the same queries, each makes the scores of half of the keys and sums half of the columns of O, and they
  * pass each other their weights: per product, less of K and V is read from shared memory than by one warp with half of the queries. */
+#include "lib/device/keys.h"
 #include "lib/device/mask.h"
 #include "lib/device/score.h"
+#include "lib/device/sequences.h"
 #include "lib/device/values.h"
 
 enum {
@@ -26,6 +28,8 @@ enum {
     COLUMNS = 64, /* of O, that a warp sums */
 };
 typedef struct bf16 element;
+typedef causal_mask mask_t;
+typedef struct capped_score score_t;
 typedef struct tile<element, TILE_M, 128, 8> q_tile_t;
 typedef struct tile<element, TILE_N, 128, 8> k_tile_t; /* of V, too */
 typedef struct tile<element, TILE_M, COLUMNS, 8> o_part_t; /* a warp's columns of a tile */
@@ -33,16 +37,22 @@ typedef struct tile<element, TILE_N, COLUMNS, 8> v_part_t;
 typedef struct tile<element, WARP_ROWS, KEYS, 2> p_tile_t; /* the weights that a warp makes */
 static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES + THREADS / 32 * p_tile_t::BYTES == 53248, "shared memory");
 
-GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_causal_softcap__sm80_m64n32(GLINT_PARAMS(struct glint_gpu_call) p)
+/* Rows says where the queries lie, Keys where the keys do. What waits in shared memory, behind the rest, is what a type of rows or keys keeps there. */
+template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gpu_call &p)
 {
     const uint32_t lane = lane_index(), group = warp_index() / 2, part = warp_index() % 2;
-    const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
-    const struct query_block work = find_query_block<TILE_M>(p.shape, 1);
-    const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
-    const int32_t head_kv = work.head_q / p.shape.group;
-    const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
-    const struct capped_score score = {p.score_ratio, p.score_limit};
-    const struct key_blocks blocks = find_key_blocks<TILE_N>(mask, query0, min(query0 + TILE_M, seqlen_q) - 1);
+    const uint32_t kept = shared_base() + 53248;
+    const struct place work = Rows::template find_queries<TILE_M, 3, Keys>(p, shared_base(), kept);
+    Keys::template note_faults<Rows, THREADS>(p, work);
+    if (Rows::is_empty(work))
+        return;
+    const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;
+    const int32_t query0 = work.row0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
+    const int32_t head_kv = work.head / p.shape.group;
+    const mask_t mask = mask_of<mask_t>(work.own);
+    Rows::keep_mask(kept, mask);
+    const score_t score = score_t::of(p);
+    const struct key_blocks<mask_t> blocks = find_key_blocks<TILE_N>(mask, query0, min(query0 + TILE_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 
     /* Shared memory: Q, two stages of K, two of V, then P; a block lies in stage block & 1. */
@@ -51,18 +61,15 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_causal_softcap__sm80_m64n32(GLINT_P
     const uint32_t k_lane = k_tiles + lane_offset_b<k_tile_t>(lane) + part * (KEYS * k_tile_t::PAGE_ROW);
     const uint32_t v_lane = v_tiles + lane_offset_rows<k_tile_t>(lane, 0) + part * v_part_t::BYTES;
     const uint32_t p_tile = v_tiles + 2 * k_tile_t::BYTES + group * (2 * p_tile_t::BYTES);
-    const int64_t k_row_bytes = p.k.row * element::BYTES, v_row_bytes = p.v.row * element::BYTES;
     const int32_t key_last = max(0, block) * TILE_N;
-    struct linear_rows<k_tile_t> k_rows = rows_of<k_tile_t>(p.k, k_row_bytes, work.batch, head_kv, key_last);
-    struct linear_rows<k_tile_t> v_rows = rows_of<k_tile_t>(p.v, v_row_bytes, work.batch, head_kv, key_last);
+    auto keys = Keys::template open<Rows, k_tile_t>(p, work, head_kv, key_last, kept + Rows::KEPT_BYTES);
 
-    copy_tile<q_tile_t, THREADS>(q_tile, p.q, work.batch, work.head_q, query0, seqlen_q);
+    copy_tile<q_tile_t, THREADS>(q_tile, p.q, work.batch, work.head, work.first_q + query0, work.first_q + seqlen_q);
     cp_async_commit();
-    if (block >= 0) {
+    if (block >= blocks.first) {
         const uint32_t stage = (block & 1) * k_tile_t::BYTES;
 
-        copy_tile<THREADS>(k_tiles + stage, k_rows, seqlen_k - key_last);
-        copy_tile<THREADS>(v_tiles + stage, v_rows, seqlen_k - key_last);
+        Keys::template copy<THREADS>(p, keys, k_tiles + stage, v_tiles + stage, key_last, seqlen_k);
     }
     cp_async_commit();
     cp_async_wait(1);
@@ -85,25 +92,23 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_causal_softcap__sm80_m64n32(GLINT_P
     auto begin_copies = [&]() {
         const uint32_t to = (block & 1 ^ 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
 
-#pragma unroll
-        for (int i = pieces<k_tile_t, THREADS>::COUNT - 1; i >= 0; --i) {
-            copy_piece_before<THREADS>(k_tiles + to, k_rows, block > 0, i);
-            copy_piece_before<THREADS>(v_tiles + to, v_rows, block > 0, i);
-        }
+        Keys::template copy_before<THREADS>(p, keys, k_tiles + to, v_tiles + to, block, blocks.first);
         cp_async_commit();
     };
 
 #pragma unroll 1
-    for (; block >= 0; --block) {
+    for (; block >= blocks.first; --block) {
         /* K and V of this block have arrived, and no warp reads the other stage any more: the next block goes there. */
         cp_async_wait(0);
-        if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from)) {
+        if (mask_t::RIGHT && hides_some(mask, block, blocks.whole_from, blocks.hidden_from)) {
             const uint32_t v_tile = v_tiles + stage_of<k_tile_t>(block);
 
             /* NaN and infinities of V reach only the queries that see them: they leave the tile before it is multiplied by weights of zero. */
             if (block_any(find_special<k_tile_t, THREADS>(v_tile))) {
+                const mask_t &seen = Rows::sight(kept, mask);
+
                 spread_special<v_part_t>(o, v_tile, in_part{part}, 1.0f,
-                                         [&](int32_t row, int32_t key) { return sees(mask, warp_query0, row, block * TILE_N, key); });
+                                         [&](int32_t row, int32_t key) { return sees(seen, warp_query0, row, block * TILE_N, key); });
                 block_sync();
                 clear_special<k_tile_t, THREADS>(v_tile);
                 block_sync();
@@ -111,8 +116,9 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_causal_softcap__sm80_m64n32(GLINT_P
         } else
             block_sync();
 
-        /* A warp whose queries all end before this block has nothing else to do. */
-        if (hides_all<TILE_N>(mask, warp_query0, WARP_ROWS, block)) {
+        /* A warp whose queries see nothing of this block has nothing else to do. Where lengths are read it looks at every block: to leave one out
+         * took registers that some tiles have not. */
+        if (mask_t::RIGHT && !Rows::READS && hides_all<TILE_N>(mask, warp_query0, WARP_ROWS, block)) {
             begin_copies();
             continue;
         }
@@ -123,7 +129,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_causal_softcap__sm80_m64n32(GLINT_P
         multiply_rows<q_tile_t, k_tile_t>(s, q_kept, q_lane, k_lane + stage_of<k_tile_t>(block), begin_copies);
         change_scores(s, score);
         if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
-            hide_keys(s, mask, warp_query0, block * TILE_N + (int32_t)part * KEYS, -GLINT_INFINITY);
+            hide_keys(s, Rows::sight(kept, mask), warp_query0, block * TILE_N + (int32_t)part * KEYS, -GLINT_INFINITY);
         follow_maxima(s, o, rows, shift, scale, paired_warp{p_tile, group, part});
         make_weights(s, rows, shift, scale);
         add_values<v_part_t, p_tile_t>(o, s, v_lane + stage_of<k_tile_t>(block), p_tile, group, part);
@@ -134,9 +140,9 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_causal_softcap__sm80_m64n32(GLINT_P
     cp_async_wait(0);
     named_sync(1 + group, 64);
     join_sums(rows.sum, paired_warp{p_tile, group, part});
-    const struct query_block end = find_query_block<TILE_M>(p.shape, 1);
-    const causal_mask &end_mask = mask;
-    const int32_t first_row = end.query0 + (int32_t)group * WARP_ROWS;
+    const struct place end = Rows::template queries_again<TILE_M>(p, kept);
+    const mask_t end_mask = mask_of<mask_t>(end.own);
+    const int32_t first_row = end.row0 + (int32_t)group * WARP_ROWS, end_query = end.own.seqlen_q;
     const uint32_t o_tile = q_tile + group * (WARP_ROWS * q_tile_t::PAGE_ROW) + part * o_part_t::BYTES;
     const uint32_t o_lane = o_tile + tile_offset(lane >> 2, 0, q_tile_t::ROWS, q_tile_t::PAGE_CHUNKS) + (lane & 3) * 4;
 #pragma unroll
@@ -151,14 +157,19 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_causal_softcap__sm80_m64n32(GLINT_P
 
             inverse[side] = inverse_of(sum, sees_some(end_mask, row));
             if (p.sinks)
-                add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.head_q));
-            if (part == 0 && (lane & 3) == 0 && row < seqlen_q)
-                st_global_f32(p.lse + (int64_t)end.head * p.shape.seqlen_q + row, lse);
+                add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.head));
+            if (part == 0 && (lane & 3) == 0 && row < end_query)
+                st_global_f32(p.lse + (int64_t)end.line * Rows::lse_rows(p) + end.first_q + row, lse);
         }
         stage_rows<o_part_t>(o_lane, o[rt], inverse, rt * 16);
         warp_sync();
-        char *o_rows = view_row(&p.o, end.batch, end.head_q, first_row + rt * 16, element::BYTES);
-        store_rows<o_part_t>(o_rows + part * (COLUMNS * element::BYTES), p.o.row * element::BYTES, seqlen_q - first_row - rt * 16, o_tile,
+        char *o_rows = query_row(p.o, end, first_row + rt * 16, element::BYTES);
+        store_rows<o_part_t>(o_rows + part * (COLUMNS * element::BYTES), p.o.row * element::BYTES, end_query - first_row - rt * 16, o_tile,
                              rt * 16, q_tile_t::ROW_CHUNKS - part * o_part_t::CHUNKS);
     }
+}
+
+GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_causal_softcap__sm80_m64n32(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    attend<given, linear>(p);
 }

@@ -69,4 +69,13 @@ template <class Band> GLINT_DEVICE Band get_mask(uint32_t address)
     return Band{(int32_t)v[0], (int32_t)v[1], (int32_t)v[2], (int32_t)v[3]};
 }
 
+/* The sequence of a mask that waits there. */
+GLINT_DEVICE struct sequence get_sequence(uint32_t address)
+{
+    uint32_t v[4];
+
+    ld_shared_u32x4(v, address);
+    return {(int32_t)v[2], (int32_t)v[3], (int32_t)v[0], (int32_t)v[1]};
+}
+
 #endif

@@ -59,27 +59,37 @@ template <class Band> GLINT_DEVICE int32_t end_key(const Band &band, int32_t las
 }
 
 /* Blocks of keys: from first to last there are keys that some of a block of queries see, and in those from whole_from to hidden_from - 1 each
- * query sees every key. */
-struct key_blocks {
-    int32_t first, last, whole_from, hidden_from;
+ * query sees every key. Without a left side the first ones are constants: ptxas orders a loop down to 0 otherwise. */
+template <bool LEFT> struct first_blocks {
+    int32_t first, whole_from;
+};
+
+template <> struct first_blocks<false> {
+    static constexpr int32_t first = 0, whole_from = 0;
+};
+
+template <class Band> struct key_blocks : first_blocks<Band::LEFT> {
+    int32_t last, hidden_from;
 };
 
 template <int TILE_N, class Band>
-GLINT_DEVICE struct key_blocks find_key_blocks(const Band &band, int32_t first_query, int32_t last_query)
-{
-    struct key_blocks blocks;
+GLINT_DEVICE struct key_blocks<Band> find_key_blocks(const Band &band, int32_t first_query, int32_t last_query) {
+    struct key_blocks<Band> blocks;
 
     const int32_t end = end_key(band, last_query);
 
     blocks.hidden_from = end_key(band, first_query) / TILE_N;
     blocks.last = (end + TILE_N - 1) / TILE_N - 1;
-    blocks.first = Band::LEFT ? min(band.seqlen_k, first_key(band, first_query)) / TILE_N : 0;
-    blocks.whole_from = Band::LEFT ? (first_key(band, last_query) + TILE_N - 1) / TILE_N : 0;
+    if constexpr (Band::LEFT) {
+        blocks.first = min(band.seqlen_k, first_key(band, first_query)) / TILE_N;
+        blocks.whole_from = (first_key(band, last_query) + TILE_N - 1) / TILE_N;
+    }
     return blocks;
 }
 
 /* Whether some query does not see some key of a block: whole_from and hidden_from are those of key_blocks. */
-template <class Band> GLINT_DEVICE bool hides_some(const Band &, int32_t block, int32_t whole_from, int32_t hidden_from)
+template <class Band>
+GLINT_DEVICE bool hides_some(const Band &, int32_t block, int32_t whole_from, int32_t hidden_from)
 {
     return block >= hidden_from || (Band::LEFT && block < whole_from);
 }

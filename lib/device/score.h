@@ -3,10 +3,16 @@
 #ifndef GLINT_DEVICE_SCORE_H
 #define GLINT_DEVICE_SCORE_H
 
+#include "lib/device/call.h"
 #include "lib/device/device.h"
 
 struct plain_score {
     static constexpr bool IDENTITY = true;
+
+    GLINT_DEVICE struct plain_score of(const struct glint_gpu_call &)
+    {
+        return {};
+    }
 };
 
 template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&)[ROWS][COLUMNS][4], const struct plain_score &) {}
@@ -17,6 +23,11 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&)[ROWS]
 struct capped_score {
     static constexpr bool IDENTITY = false;
     float ratio, limit; /* r; 9.02 / r */
+
+    GLINT_DEVICE struct capped_score of(const struct glint_gpu_call &p)
+    {
+        return {p.score_ratio, p.score_limit};
+    }
 };
 
 GLINT_DEVICE float cap_score(float s, const struct capped_score &cap)

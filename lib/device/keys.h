@@ -1,9 +1,50 @@
-/* K and V in pages, behind a table that the kernel reads: an index outside of the pool counts as the nearest one. */
-#ifndef GLINT_DEVICE_PAGES_H
-#define GLINT_DEVICE_PAGES_H
+/* Where the keys of a sequence lie, as types: `linear`, one row after another in K and V, or `paged`, in pages behind a table that the kernel
+ * reads. A kernel is written once over such a type. Its `source` copies blocks of K and V from the last one of a block's keys to the first. */
+#ifndef GLINT_DEVICE_KEYS_H
+#define GLINT_DEVICE_KEYS_H
 
-#include "lib/device/lengths.h"
+#include "lib/device/sequences.h"
 #include "lib/device/tile.h"
+
+struct linear {
+    static constexpr bool PAGED = false;
+    template <class Tile> struct source {
+        struct linear_rows<Tile> k, v;
+    };
+
+    /* K and V of a head, whose block from key `first` on is copied first. `kept`: 32 bytes of shared memory for what a loop seldom wants. */
+    template <class Rows, class Tile>
+    GLINT_DEVICE struct source<Tile> open(const struct glint_gpu_call &p, const struct place &at, int32_t head, int32_t first,
+                                          uint32_t) {
+        const int64_t k_row_bytes = p.k.row * Tile::element::BYTES, v_row_bytes = p.v.row * Tile::element::BYTES;
+
+        return {rows_of<Tile>(p.k, k_row_bytes, at.batch, head, at.first_k + first),
+                rows_of<Tile>(p.v, v_row_bytes, at.batch, head, at.first_k + first)};
+    }
+    /* Begins the copies of the first block into tiles; keys from `end` on become zeros. */
+    template <int THREADS, class Tile>
+    GLINT_DEVICE void copy(const struct glint_gpu_call &, const struct source<Tile> &from, uint32_t k_tile, uint32_t v_tile,
+                           int32_t first, int32_t end)
+    {
+        copy_tile<THREADS>(k_tile, from.k, end - first);
+        copy_tile<THREADS>(v_tile, from.v, end - first);
+    }
+    /* And of the block before block `block`, to copy_offset's places of k_to and v_to; before block `first` there are zeros. */
+    template <int THREADS, class Tile>
+    GLINT_DEVICE void copy_before(const struct glint_gpu_call &, struct source<Tile> &from, uint32_t k_to, uint32_t v_to,
+                                  int32_t block, int32_t first)
+    {
+#pragma unroll
+        for (int i = pieces<Tile, THREADS>::COUNT - 1; i >= 0; --i) {
+            copy_piece_before<THREADS>(k_to, from.k, block > first, i);
+            copy_piece_before<THREADS>(v_to, from.v, block > first, i);
+        }
+    }
+    /* Lowers the call's word for a fault where the table of a block's sequence has one. */
+    template <class Rows, int THREADS> GLINT_DEVICE void note_faults(const struct glint_gpu_call &, const struct place &) {}
+};
+
+/* ---- pages: an index outside of the pool counts as the nearest one --------------------------------------------------------------- */
 
 /* A head of K and V, in page 0, and the sequence's row of the table. */
 struct paged_keys {
@@ -102,5 +143,43 @@ template <int THREADS> GLINT_DEVICE void note_bad_page(const struct glint_gpu_ca
         if ((uint32_t)table_entry(table, index) >= (uint32_t)p.pages.count)
             atomicMin(p.sequences.fault, (uint32_t)batch);
 }
+
+struct paged {
+    static constexpr bool PAGED = true;
+    template <class Tile> struct source {
+        struct paged_keys keys;
+        uint32_t kept;
+    };
+
+    template <class Rows, class Tile>
+    GLINT_DEVICE struct source<Tile> open(const struct glint_gpu_call &p, const struct place &at, int32_t head, int32_t,
+                                          uint32_t kept) {
+        const struct paged_keys keys = keys_of<Tile>(p, Rows::number_of(at), head);
+
+        if (thread_index() == 0)
+            put_keys(kept, keys);
+        return {keys, kept};
+    } template <int THREADS, class Tile>
+    GLINT_DEVICE void copy(const struct glint_gpu_call &p, const struct source<Tile> &from, uint32_t k_tile, uint32_t v_tile,
+                           int32_t first, int32_t end)
+    {
+        const uint32_t to = copy_offset<Tile>();
+
+        copy_paged_tiles<THREADS, Tile>(p, from.keys, k_tile + to, v_tile + to, first, end, true);
+    }
+    template <int THREADS, class Tile>
+    GLINT_DEVICE void copy_before(const struct glint_gpu_call &p, const struct source<Tile> &from, uint32_t k_to, uint32_t v_to,
+                                  int32_t block, int32_t first)
+    {
+        enum { TILE_N = Tile::ROWS };
+
+        copy_paged_tiles<THREADS, Tile>(p, get_keys(from.kept), k_to, v_to, (block - 1) * TILE_N, block * TILE_N, block > first);
+    }
+    template <class Rows, int THREADS> GLINT_DEVICE void note_faults(const struct glint_gpu_call &p, const struct place &at)
+    {
+        if (at.head == 0 && at.row0 == 0)
+            note_bad_page<THREADS>(p, at.own, Rows::number_of(at));
+    }
+};
 
 #endif
