@@ -26,10 +26,8 @@ $ end
 #include "lib/device/delta.h"
 #include "lib/device/gradients.h"
 #include "lib/device/mask.h"
-$ if device_lengths or device_ragged then
-#include "lib/device/ragged_backward.h"
-$ end
 #include "lib/device/score.h"
+#include "lib/device/sequences.h"
 
 enum {
     WARPS = ${warps},
@@ -56,6 +54,8 @@ $ if not lead then
 $ end
 };
 typedef struct ${element} element;
+typedef ${band} mask_t;
+typedef struct ${score} score_t;
 typedef struct tile<element, TILE_M, ${head_dim}, ${page_chunks}${padded}> q_tile_t; /* of dO, too */
 typedef struct tile<element, TILE_N, ${head_dim}, ${page_chunks}${padded}> k_tile_t; /* of V, too */
 $ if d_split == 2 then
@@ -66,69 +66,25 @@ typedef struct tile<element, TILE_N, TILE_M, ${tile_m * dtype_bytes // 16}> ds_t
 static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) + ${ds_tiles} * ds_tile_t::BYTES + ${8 * phases + (fused and 16 or 0)} ==
                   ${smem_bytes}, "shared memory");
 
-$ include("sm80_delta.cu.lua")
+$ include("gpu_delta.cu.lua")
+$ for i = 2, #kernels do
+
+GLINT_KERNEL(256, 1) ${symbol}${kernels[i].suffix}_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    make_delta_of<${kernels[i].rows}>(p);
+}
+$ end
 
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
-GLINT_KERNEL(256, 1) ${symbol}_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
+$ for _, kernel in ipairs(kernels) do
+GLINT_KERNEL(256, 1) ${symbol}${kernel.suffix}_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_gpu_shape &shape = p.shape;
-    const ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"} mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
-
-    make_sink_gradient<element, ${head_dim * dtype_bytes // 16}, ${fused and "true" or "false"}>(p, mask, shared_base());
+    make_sink_gradient<element, ${head_dim * dtype_bytes // 16}, ${tostring(fused)}, ${kernel.rows}, mask_t>(p, shared_base());
 }
+$ end
 
 $ include("sm80_bwd_keys.cu.lua")
 $ if not fused then
 
 $ include("sm80_bwd_split.cu.lua")
-$ end
-$ if device_lengths then
-
-/* ---- the same over sequences of a padded batch, whose lengths are read here ---- */
-
-GLINT_KERNEL(256, 1) ${symbol}_lengths_delta(GLINT_PARAMS(struct glint_gpu_call) p)
-{
-    const uint32_t kept = shared_base();
-
-    if (thread_index() == 0)
-        find_padded_tile<GLINT_GPU_ROW_PAD, false>(p.sequences, p.shape, p.shape.heads_q, 1, kept);
-    block_sync();
-    const struct padded_tile work = get_padded_tile(kept);
-    if (work.head == 0 && work.index == 0 && thread_index() == 0)
-        note_padded_fault(p.sequences, p.shape, work.batch);
-    if (work.row0 < 0)
-        return;
-    make_delta<element, ${head_dim * dtype_bytes // 16}, false>(
-        p, padded_row_block_of<${head_dim * dtype_bytes // 16}>(p.shape, work.batch, work.head, work.row0, work.own.seqlen_q),
-        mask_of<${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(work.own));
-}
-
-GLINT_KERNEL(256, 1) ${symbol}_lengths_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
-{
-    make_padded_sink_gradient<element, ${head_dim * dtype_bytes // 16}, false, ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(p, shared_base());
-}
-$ end
-$ if device_ragged then
-
-/* ---- the same over ragged sequences ---- */
-
-GLINT_KERNEL(256, 1) ${symbol}_ragged_delta(GLINT_PARAMS(struct glint_gpu_call) p)
-{
-    const uint32_t kept = shared_base();
-
-    if (warp_index() == 0)
-        find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(p.sequences, p.shape, block_index(), p.shape.heads_q, 1, kept + 48, kept);
-    if (p.sequences.fault && block_index() == 0 && warp_index() == 7)
-        note_ragged_fault(p.sequences, p.shape);
-    block_sync();
-    const struct ragged_row_block block = row_block_of<${head_dim * dtype_bytes // 16}>(p.sequences, kept);
-    if (block.row0 < 0)
-        return;
-    make_delta<element, ${head_dim * dtype_bytes // 16}, false>(p, block, mask_of<${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(get_ragged_tile(kept).own));
-}
-
-GLINT_KERNEL(256, 1) ${symbol}_ragged_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
-{
-    make_ragged_sink_gradient<element, ${head_dim * dtype_bytes // 16}, false, ${bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"}>(p, shared_base());
-}
 $ end

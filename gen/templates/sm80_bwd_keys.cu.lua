@@ -21,31 +21,14 @@ $ if fused then
 $ else
 /* ---- dK and dV: a block owns TILE_N keys ---- */
 $ end
-$ local band = bounds_first and "window_mask" or causal and "causal_mask" or "no_mask"
-$ local kinds = { "given" }
-$ if device_lengths then kinds[2] = "lengths" end
-$ if device_ragged then kinds[#kinds + 1] = "ragged" end
-$ for _, kind in ipairs(kinds) do
-$ local ragged, padded_batch, lengths = kind == "ragged", kind == "lengths", kind ~= "given"
-$ local sight = lengths and "get_mask<" .. band .. ">(kept)" or "mask" -- where it is seldom looked at
-
-$ if lengths then
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}_${kind}(GLINT_PARAMS(struct glint_gpu_call) p)
+template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call &p)
 {
-$ else
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_gpu_call) p)
-{
-$ end
 $ if halves then
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS, half = warp / GROUPS % 2;
 $ else
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
 $ end
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
-$ if not lengths then
-    const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
-
-$ end
     /* Shared memory: K, V, stages of Q and of dO, dS^T and P^T, stages of LSE and of delta, barriers. */
     const uint32_t k_tile = shared_base(), v_tile = k_tile + k_tile_t::BYTES, q_tiles = v_tile + k_tile_t::BYTES;
     const uint32_t do_tiles = q_tiles + STAGES * q_tile_t::BYTES, ds_tiles = do_tiles + STAGES * q_tile_t::BYTES;
@@ -70,77 +53,36 @@ $ if fused then
 
     /* Blocks take numbers as they begin, so a block waits only for such that run or have run. */
     if (thread_index() == 0)
-        st_shared_u32(number, seqlen_q > 0 ? atom_global_add_u32(p.turn, 1) : block_index());
+        st_shared_u32(number, p.shape.seqlen_q > 0 ? atom_global_add_u32(p.turn, 1) : block_index());
     block_sync();
-    const struct key_part work = find_key_part<TILE_N>(p, ld_shared_u32(number));
+    const struct key_part share = find_key_part<TILE_N>(p, ld_shared_u32(number));
+    const struct place work = Rows::template keys_at<TILE_N>(p, share);
+    const uint32_t kept = 0;
 $ else
-$ if lengths then
-
     const uint32_t kept = shared_base() + ${kept_at};
-$ if padded_batch then
-    if (thread_index() == 0)
-        find_padded_tile<TILE_N, true>(p.sequences, p.shape, p.shape.heads_kv, p.shape.section, kept);
-    block_sync();
-    const struct padded_tile work = get_padded_tile(kept);
-$ else
-    if (warp == 0)
-        find_ragged_tile<TILE_N, true, true>(p.sequences, p.shape, block_index(), p.shape.heads_kv, p.shape.section, shared_base(), kept);
-    block_sync();
-    const struct ragged_tile work = get_ragged_tile(kept);
-$ end
-    if (work.row0 < 0)
+    const struct place work = Rows::template find_tile<TILE_N, true>(p, p.shape.section, shared_base(), kept);
+    if (Rows::READS && work.row0 < 0)
         return;
+$ end
     const int32_t seqlen_k = work.own.seqlen_k;
     const int32_t head_kv = work.head, key0 = work.row0;
-
-$ else
-
-    const struct key_block work = find_key_block<TILE_N>(p.shape, block_index());
-$ end
-$ end
-$ if not lengths then
-    const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
-
-$ end
-$ if lengths then
-    const ${band} mask = mask_of<${band}>(work.own);
-$ elseif bounds_first then
-    const window_mask mask = {p.shape.mask_first, p.shape.mask_offset, seqlen_q, seqlen_k};
-$ elseif causal then
-    const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
-$ else
-    const no_mask mask = {0, 0, seqlen_q, seqlen_k};
-$ end
-$ if capped then
-    const struct capped_score score = {p.score_ratio, p.score_limit};
-$ else
-    const struct plain_score score = {};
-$ end
+    const mask_t mask = mask_of<mask_t>(work.own);
+    const score_t score = score_t::of(p);
     const struct query_blocks blocks = find_query_blocks<TILE_M, TILE_N>(mask, key0);
     const int32_t first_m = blocks.first, last_m = blocks.last, first_clear = blocks.clear_from${bounds_first and ", last_clear = blocks.clear_to" or ""};
 $ if fused then
-    const int32_t first_head = work.part * p.part_heads; /* of the group */
+    const int32_t first_head = share.part * p.part_heads; /* of the group */
     const int32_t steps = max(0, last_m - first_m + 1) * min(p.part_heads, p.shape.group - first_head);
 $ else
     const int32_t steps = max(0, last_m - first_m + 1) * p.shape.group;
 $ end
 
-$ if ragged then
-    copy_tile<k_tile_t, THREADS>(k_tile, p.k, 0, head_kv, work.first_k + key0, work.first_k + seqlen_k);
-    copy_tile<k_tile_t, THREADS>(v_tile, p.v, 0, head_kv, work.first_k + key0, work.first_k + seqlen_k);
-$ else
-$ local batch = padded_batch and "work.batch" or "batch"
-    copy_tile<k_tile_t, THREADS>(k_tile, p.k, ${batch}, head_kv, key0, seqlen_k);
-    copy_tile<k_tile_t, THREADS>(v_tile, p.v, ${batch}, head_kv, key0, seqlen_k);
-$ end
+    copy_tile<k_tile_t, THREADS>(k_tile, p.k, work.batch, head_kv, work.first_k + key0, work.first_k + seqlen_k);
+    copy_tile<k_tile_t, THREADS>(v_tile, p.v, work.batch, head_kv, work.first_k + key0, work.first_k + seqlen_k);
 
     /* Begins the copies of a step's Q, dO, LSE and delta into a stage. */
     auto copy_step = [&](int32_t head_q, int32_t m, uint32_t stage) {
-$ if lengths then
-        copy_${ragged and "ragged" or "padded"}_queries<q_tile_t, THREADS>(${thread}, p, kept, head_q, m, stage, q_tiles, do_tiles, rows_lse, rows_delta);
-$ else
-        copy_queries<q_tile_t, THREADS>(${thread}, p, batch, head_q, m, seqlen_q, stage, q_tiles, do_tiles, rows_lse, rows_delta);
-$ end
+        copy_queries<Rows, q_tile_t, THREADS>(${thread}, p, work, kept, head_q, m, stage, q_tiles, do_tiles, rows_lse, rows_delta);
     };
 $ if fused then
     int32_t head_q = head_kv * p.shape.group + first_head, m = last_m; /* of the step that is copied next */
@@ -182,7 +124,7 @@ $ end
 $ if fused then
     /* dQ's part of a step before. */
     auto add_queries = [&](int32_t head, int32_t m, uint32_t buffer) {
-        add_dq<q_tile_t, k_tile_t, ds_tile_t, THREADS, DQ_ROW_TILES, AT_ONCE>(p, mask, batch, head, m, key0, k_tile, ds_tiles, buffer,
+        add_dq<q_tile_t, k_tile_t, ds_tile_t, THREADS, DQ_ROW_TILES, AT_ONCE>(p, mask, work.batch, head, m, key0, k_tile, ds_tiles, buffer,
                                                                               ${hides("m")}, poisoned);
     };
 
@@ -191,7 +133,7 @@ $ if fused then
      * added and their sums have had the time to arrive. */
     const bool keeps_turn = thread_index() == THREADS / 2;
     auto turn_of = [&](int32_t head, int32_t block) {
-        return 1 + (uint32_t)(batch * p.shape.heads_q + head) * (uint32_t)(p.padded_q / TILE_M) + (uint32_t)block;
+        return 1 + (uint32_t)(work.batch * p.shape.heads_q + head) * (uint32_t)(p.padded_q / TILE_M) + (uint32_t)block;
     };
     auto pass_turn_on = [&](int32_t head, int32_t block) { st_release_u32(p.turn + turn_of(head, block), (uint32_t)(key0 + TILE_N)); };
     uint32_t seen = 0;
@@ -291,7 +233,7 @@ $ else
             if (block_any(thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row)))
 $ end
                 settle_queries<q_tile_t, THREADS, ${capped and "true" or "false"}>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
-                                                  ${columns}, band_from(band_from(${sight}, ${m_front} * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
+                                                  ${columns}, band_from(band_from(Rows::sight(kept, mask), ${m_front} * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
         } else
             block_sync();
 $ else
@@ -350,7 +292,7 @@ $ else
                 make_weights(s, rows, p.shape.scale_log2);
 $ end
                 if (masked)
-                    hide_queries<TILE_M>(s, ${sight}, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
 $ if halves or not capped then
                 put_scores<ds_tile_t>(s, p_now);
 $ end
@@ -371,7 +313,7 @@ $ end
                 subtract_delta(s, rows);
 $ if causal and not capped then
                 if (masked)
-                    hide_queries<TILE_M>(s, ${sight}, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
 $ end
 $ if fused then
                 if (keeps_turn && part == 0) {
@@ -388,7 +330,7 @@ $ end
 $ if capped then
                 times_scores<ds_tile_t>(s, ds_now);
                 if (masked) /* the partner's P^T is not */
-                    hide_queries<TILE_M>(s, ${sight}, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
 $ else
                 times_scores<ds_tile_t>(s, p_now);
 $ end
@@ -433,16 +375,13 @@ $ end
     }
 $ end
 $ if fused then
-    const struct key_part end = find_key_part<TILE_N>(p, ld_shared_u32(number));
+    const struct key_part end_share = find_key_part<TILE_N>(p, ld_shared_u32(number));
+    const struct place end = Rows::template keys_at<TILE_N>(p, end_share);
 
-    if (p.parts > 1 && add_part<THREADS, AT_ONCE>(p, g, end, 2 * TILE_N * (int)k_tile_t::DIM))
+    if (p.parts > 1 && add_part<THREADS, AT_ONCE>(p, g, end_share, 2 * TILE_N * (int)k_tile_t::DIM))
         return;
-$ elseif ragged then
-    const struct ragged_tile end = get_ragged_tile(kept);
-$ elseif padded_batch then
-    const struct padded_tile end = get_padded_tile(kept);
 $ else
-    const struct key_block end = find_key_block<TILE_N>(p.shape, block_index());
+    const struct place end = Rows::template tile_again<TILE_N, true>(p, p.shape.section, kept);
 $ end
     const float factor = keeps_dk ? p.shape.softmax_scale : 1.0f;
     const struct glint_gpu_view *out = keeps_dk ? &p.dk : &p.dv;
@@ -457,15 +396,13 @@ $ if fused then
 $ else
     const uint32_t out_lane = out_tile + lane_offset_pairs<element>(lane, k_tile_t::ROWS, k_tile_t::PAGE_CHUNKS);
 $ end
-$ if ragged then
-    write_rows<k_tile_t, ${k_part}>(*out, 0, end.head, end.first_k + end.row0 + (int32_t)group * GROUP_ROWS, end.first_k + end.own.seqlen_k,
-                                   ${halves and "half" or "0"}, g, factor, out_tile, out_lane);
-$ elseif padded_batch then
-    write_rows<k_tile_t, ${k_part}>(*out, end.batch, end.head, end.row0 + (int32_t)group * GROUP_ROWS, end.own.seqlen_k,
-                                   ${halves and "half" or "0"}, g, factor, out_tile, out_lane);
-$ else
-    write_rows<k_tile_t, ${k_part}>(*out, end.batch, end.head_kv, end.index * TILE_N + (int32_t)group * GROUP_ROWS, seqlen_k,
-                                   ${halves and "half" or "0"}, g, factor, out_tile, out_lane);
-$ end
+    write_rows<k_tile_t, ${k_part}>(*out, end.batch, end.head, end.first_k + end.row0 + (int32_t)group * GROUP_ROWS,
+                                   end.first_k + end.own.seqlen_k, ${halves and "half" or "0"}, g, factor, out_tile, out_lane);
+}
+
+$ for _, kernel in ipairs(kernels) do
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}${kernel.suffix}(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    attend_keys<${kernel.rows}>(p);
 }
 $ end

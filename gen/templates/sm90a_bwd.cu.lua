@@ -4,7 +4,7 @@ $ if #kinds > 1 then
 $ end
 $ include("sm90a_bwd_head.cu.lua")
 
-$ include("sm80_delta.cu.lua")
+$ include("gpu_delta.cu.lua")
 $ if #kinds > 1 then
 
 $ include("sm90a_bwd_sequences.cu.lua")

@@ -20,6 +20,7 @@
 #include "lib/device/gradients.h"
 #include "lib/device/mask.h"
 #include "lib/device/score.h"
+#include "lib/device/sequences.h"
 
 enum {
     WARPS = 8,
@@ -39,6 +40,8 @@ enum {
     PHASES = 4, /* barriers through which P^T is passed on */
 };
 typedef struct bf16 element;
+typedef causal_mask mask_t;
+typedef struct capped_score score_t;
 typedef struct tile<element, TILE_M, 128, 8> q_tile_t; /* of dO, too */
 typedef struct tile<element, TILE_N, 128, 8> k_tile_t; /* of V, too */
 typedef struct tile<element, TILE_M, WARP_DIM, 8> q_part_t; /* half of the columns */
@@ -48,32 +51,35 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
                   78384, "shared memory");
 
 /* Delta and LSE. No key block visits rows that see no key, so they get their dQ here. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+template <class Rows> GLINT_DEVICE void make_delta_of(const struct glint_gpu_call &p)
 {
-    const struct row_block block = find_row_block<16>(p.shape);
-    const causal_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
+    const uint32_t kept = shared_base();
+    const struct place at = Rows::find_rows_of_block(p, kept);
+    if (Rows::READS && at.row0 < 0)
+        return;
+    const struct row_block<Rows> block = row_block_of<16, Rows>(p, at, kept);
+    const causal_mask mask = mask_of<causal_mask>(at.own);
 
     begin_turns<TILE_M, TILE_N, WARPS>(p, block);
     make_delta<struct bf16, 16, true>(p, block, mask);
 }
 
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    make_delta_of<given>(p);
+}
+
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_gpu_shape &shape = p.shape;
-    const causal_mask mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
-
-    make_sink_gradient<element, 16, true>(p, mask, shared_base());
+    make_sink_gradient<element, 16, true, given, mask_t>(p, shared_base());
 }
 
 /* ---- dK and dV, and parts of dQ: a block owns TILE_N keys ---- */
-
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(GLINT_PARAMS(struct glint_gpu_call) p)
+template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call &p)
 {
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS, half = warp / GROUPS % 2;
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
-    const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
-
     /* Shared memory: K, V, stages of Q and of dO, dS^T and P^T, stages of LSE and of delta, barriers. */
     const uint32_t k_tile = shared_base(), v_tile = k_tile + k_tile_t::BYTES, q_tiles = v_tile + k_tile_t::BYTES;
     const uint32_t do_tiles = q_tiles + STAGES * q_tile_t::BYTES, ds_tiles = do_tiles + STAGES * q_tile_t::BYTES;
@@ -86,24 +92,26 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(G
 
     /* Blocks take numbers as they begin, so a block waits only for such that run or have run. */
     if (thread_index() == 0)
-        st_shared_u32(number, seqlen_q > 0 ? atom_global_add_u32(p.turn, 1) : block_index());
+        st_shared_u32(number, p.shape.seqlen_q > 0 ? atom_global_add_u32(p.turn, 1) : block_index());
     block_sync();
-    const struct key_part work = find_key_part<TILE_N>(p, ld_shared_u32(number));
-    const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
-
-    const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
-    const struct capped_score score = {p.score_ratio, p.score_limit};
+    const struct key_part share = find_key_part<TILE_N>(p, ld_shared_u32(number));
+    const struct place work = Rows::template keys_at<TILE_N>(p, share);
+    const uint32_t kept = 0;
+    const int32_t seqlen_k = work.own.seqlen_k;
+    const int32_t head_kv = work.head, key0 = work.row0;
+    const mask_t mask = mask_of<mask_t>(work.own);
+    const score_t score = score_t::of(p);
     const struct query_blocks blocks = find_query_blocks<TILE_M, TILE_N>(mask, key0);
     const int32_t first_m = blocks.first, last_m = blocks.last, first_clear = blocks.clear_from;
-    const int32_t first_head = work.part * p.part_heads; /* of the group */
+    const int32_t first_head = share.part * p.part_heads; /* of the group */
     const int32_t steps = max(0, last_m - first_m + 1) * min(p.part_heads, p.shape.group - first_head);
 
-    copy_tile<k_tile_t, THREADS>(k_tile, p.k, batch, head_kv, key0, seqlen_k);
-    copy_tile<k_tile_t, THREADS>(v_tile, p.v, batch, head_kv, key0, seqlen_k);
+    copy_tile<k_tile_t, THREADS>(k_tile, p.k, work.batch, head_kv, work.first_k + key0, work.first_k + seqlen_k);
+    copy_tile<k_tile_t, THREADS>(v_tile, p.v, work.batch, head_kv, work.first_k + key0, work.first_k + seqlen_k);
 
     /* Begins the copies of a step's Q, dO, LSE and delta into a stage. */
     auto copy_step = [&](int32_t head_q, int32_t m, uint32_t stage) {
-        copy_queries<q_tile_t, THREADS>(thread_index(), p, batch, head_q, m, seqlen_q, stage, q_tiles, do_tiles, rows_lse, rows_delta);
+        copy_queries<Rows, q_tile_t, THREADS>(thread_index(), p, work, kept, head_q, m, stage, q_tiles, do_tiles, rows_lse, rows_delta);
     };
     int32_t head_q = head_kv * p.shape.group + first_head, m = last_m; /* of the step that is copied next */
     if (steps > 0)
@@ -130,7 +138,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(G
 
     /* dQ's part of a step before. */
     auto add_queries = [&](int32_t head, int32_t m, uint32_t buffer) {
-        add_dq<q_tile_t, k_tile_t, ds_tile_t, THREADS, DQ_ROW_TILES, AT_ONCE>(p, mask, batch, head, m, key0, k_tile, ds_tiles, buffer,
+        add_dq<q_tile_t, k_tile_t, ds_tile_t, THREADS, DQ_ROW_TILES, AT_ONCE>(p, mask, work.batch, head, m, key0, k_tile, ds_tiles, buffer,
                                                                               m < first_clear, poisoned);
     };
 
@@ -139,7 +147,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(G
      * added and their sums have had the time to arrive. */
     const bool keeps_turn = thread_index() == THREADS / 2;
     auto turn_of = [&](int32_t head, int32_t block) {
-        return 1 + (uint32_t)(batch * p.shape.heads_q + head) * (uint32_t)(p.padded_q / TILE_M) + (uint32_t)block;
+        return 1 + (uint32_t)(work.batch * p.shape.heads_q + head) * (uint32_t)(p.padded_q / TILE_M) + (uint32_t)block;
     };
     auto pass_turn_on = [&](int32_t head, int32_t block) { st_release_u32(p.turn + turn_of(head, block), (uint32_t)(key0 + TILE_N)); };
     uint32_t seen = 0;
@@ -176,7 +184,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(G
 
             if (block_any(found))
                 settle_queries<q_tile_t, THREADS, true>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
-                                                  from_chunk{half * (WARP_DIM * element::BYTES / 16)}, band_from(band_from(mask, m_front * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
+                                                  from_chunk{half * (WARP_DIM * element::BYTES / 16)}, band_from(band_from(Rows::sight(kept, mask), m_front * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
         } else
             block_sync();
         if (m == first_m) {
@@ -210,7 +218,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(G
                 change_scores(s, score);
                 make_capped_weights<ds_tile_t>(s, rows, p.shape.scale_log2, score, ds_now);
                 if (masked)
-                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
                 put_scores<ds_tile_t>(s, p_now);
                 mbarrier_arrive(phase);
                 named_sync(1 + group * 2, 64);
@@ -228,7 +236,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(G
                 mbarrier_wait(phase, stage);
                 times_scores<ds_tile_t>(s, ds_now);
                 if (masked) /* the partner's P^T is not */
-                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
                 put_scores<ds_tile_t>(s, ds_now);
                 named_sync(2 + group * 2, 64);
                 add_products_of<ds_tile_t, q_tile_t>(g, a_lane + stage * ds_tile_t::BYTES, z_now);
@@ -248,15 +256,21 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(G
             pass_turn_on(head_q, m);
         }
     }
-    const struct key_part end = find_key_part<TILE_N>(p, ld_shared_u32(number));
+    const struct key_part end_share = find_key_part<TILE_N>(p, ld_shared_u32(number));
+    const struct place end = Rows::template keys_at<TILE_N>(p, end_share);
 
-    if (p.parts > 1 && add_part<THREADS, AT_ONCE>(p, g, end, 2 * TILE_N * (int)k_tile_t::DIM))
+    if (p.parts > 1 && add_part<THREADS, AT_ONCE>(p, g, end_share, 2 * TILE_N * (int)k_tile_t::DIM))
         return;
     const float factor = keeps_dk ? p.shape.softmax_scale : 1.0f;
     const struct glint_gpu_view *out = keeps_dk ? &p.dk : &p.dv;
     const uint32_t out_tile =
         (keeps_dk ? k_tile : v_tile) + group * (GROUP_ROWS * k_tile_t::PAGE_ROW) + half * (WARP_DIM * element::BYTES * TILE_N);
     const uint32_t out_lane = out_tile + lane_offset_pairs<element>(thread_index_anew() % 32, k_tile_t::ROWS, k_tile_t::PAGE_CHUNKS);
-    write_rows<k_tile_t, k_part_t>(*out, end.batch, end.head_kv, end.index * TILE_N + (int32_t)group * GROUP_ROWS, seqlen_k,
-                                   half, g, factor, out_tile, out_lane);
+    write_rows<k_tile_t, k_part_t>(*out, end.batch, end.head, end.first_k + end.row0 + (int32_t)group * GROUP_ROWS,
+                                   end.first_k + end.own.seqlen_k, half, g, factor, out_tile, out_lane);
+}
+
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    attend_keys<given>(p);
 }

@@ -34,48 +34,45 @@ typedef slab_tile<OWN_ROWS, HEAD_DIM, WIDTH> own_tile; /* of K, V, dK, dV */
 typedef slab_tile<TILE_M, HEAD_DIM, WIDTH> query_tile; /* of Q, dO */
 
 /* Delta and LSE. No key block visits rows that see no key, so they get their dQ here. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+template <class Rows> GLINT_DEVICE void make_delta_of(const struct glint_gpu_call &p)
 {
-    const struct row_block block = find_row_block<16>(p.shape);
-    const no_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
+    const uint32_t kept = shared_base();
+    const struct place at = Rows::find_rows_of_block(p, kept);
+    if (Rows::READS && at.row0 < 0)
+        return;
+    const struct row_block<Rows> block = row_block_of<16, Rows>(p, at, kept);
+    const no_mask mask = mask_of<no_mask>(at.own);
 
     begin_turns<TILE_M, TILE_N, WARPS>(p, block);
     make_delta<struct bf16, 16, true>(p, block, mask);
 }
 
-/* The same over sequences of a padded batch, whose lengths are read here. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_lengths_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const uint32_t kept = shared_base();
-
-    if (thread_index() == 0)
-        find_padded_tile<GLINT_GPU_ROW_PAD, false>(p.sequences, p.shape, p.shape.heads_q, 1, kept);
-    block_sync();
-    const struct padded_tile work = get_padded_tile(kept);
-    const struct padded_row_block block =
-        padded_row_block_of<16>(p.shape, work.batch, work.head, work.row0, work.own.seqlen_q);
-    if (work.head == 0 && work.index == 0 && thread_index() == 0)
-        note_padded_fault(p.sequences, p.shape, work.batch);
-    begin_own_turns<TILE_M, TILE_N>(p, block, mask_of<no_mask>(work.own));
-    if (work.row0 >= 0)
-        make_delta<element, 16, true>(p, block, mask_of<no_mask>(work.own));
+    make_delta_of<given>(p);
 }
 
-/* The same over ragged sequences. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_ragged_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+/* The first kernel over sequences whose lengths are read here. */
+template <class Rows> GLINT_DEVICE void make_own_delta(const struct glint_gpu_call &p)
 {
     const uint32_t kept = shared_base();
+    const struct place at = Rows::find_rows_of_block(p, kept);
+    const struct row_block<Rows> block = row_block_of<16, Rows>(p, at, kept);
+    const no_mask mask = mask_of<no_mask>(at.own);
 
-    if (warp_index() == 0)
-        find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(p.sequences, p.shape, block_index(), p.shape.heads_q, 1, kept + 48, kept);
-    if (p.sequences.fault && block_index() == 0 && warp_index() == 7)
-        note_ragged_fault(p.sequences, p.shape);
-    block_sync();
-    const struct ragged_row_block block = row_block_of<16>(p.sequences, kept);
-    const struct sequence own = get_ragged_tile(kept).own;
-    begin_own_turns<TILE_M, TILE_N>(p, block, mask_of<no_mask>(own));
-    if (block.row0 >= 0)
-        make_delta<element, 16, true>(p, block, mask_of<no_mask>(own));
+    begin_own_turns<TILE_M, TILE_N>(p, block, mask);
+    if (at.row0 >= 0)
+        make_delta<element, 16, true>(p, block, mask);
+}
+
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_lengths_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    make_own_delta<padded>(p);
+}
+
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_ragged_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    make_own_delta<ragged>(p);
 }
 
 /* ---- dK and dV, and parts of dQ: a block owns TILE_N keys, a warpgroup OWN_ROWS of them ---- */

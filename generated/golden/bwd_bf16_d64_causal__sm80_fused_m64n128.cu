@@ -19,6 +19,7 @@
 #include "lib/device/gradients.h"
 #include "lib/device/mask.h"
 #include "lib/device/score.h"
+#include "lib/device/sequences.h"
 
 enum {
     WARPS = 4,
@@ -38,6 +39,8 @@ enum {
     PHASES = 4, /* barriers through which P^T is passed on */
 };
 typedef struct bf16 element;
+typedef causal_mask mask_t;
+typedef struct plain_score score_t;
 typedef struct tile<element, TILE_M, 64, 8> q_tile_t; /* of dO, too */
 typedef struct tile<element, TILE_N, 64, 8> k_tile_t; /* of V, too */
 typedef struct tile<element, TILE_N, TILE_M, 8> ds_tile_t; /* one page */
@@ -45,32 +48,35 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
                   99376, "shared memory");
 
 /* Delta and LSE. No key block visits rows that see no key, so they get their dQ here. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+template <class Rows> GLINT_DEVICE void make_delta_of(const struct glint_gpu_call &p)
 {
-    const struct row_block block = find_row_block<8>(p.shape);
-    const causal_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
+    const uint32_t kept = shared_base();
+    const struct place at = Rows::find_rows_of_block(p, kept);
+    if (Rows::READS && at.row0 < 0)
+        return;
+    const struct row_block<Rows> block = row_block_of<8, Rows>(p, at, kept);
+    const causal_mask mask = mask_of<causal_mask>(at.own);
 
     begin_turns<TILE_M, TILE_N, WARPS>(p, block);
     make_delta<struct bf16, 8, true>(p, block, mask);
 }
 
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    make_delta_of<given>(p);
+}
+
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_gpu_shape &shape = p.shape;
-    const causal_mask mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
-
-    make_sink_gradient<element, 8, true>(p, mask, shared_base());
+    make_sink_gradient<element, 8, true, given, mask_t>(p, shared_base());
 }
 
 /* ---- dK and dV, and parts of dQ: a block owns TILE_N keys ---- */
-
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PARAMS(struct glint_gpu_call) p)
+template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call &p)
 {
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
-    const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
-
     /* Shared memory: K, V, stages of Q and of dO, dS^T and P^T, stages of LSE and of delta, barriers. */
     const uint32_t k_tile = shared_base(), v_tile = k_tile + k_tile_t::BYTES, q_tiles = v_tile + k_tile_t::BYTES;
     const uint32_t do_tiles = q_tiles + STAGES * q_tile_t::BYTES, ds_tiles = do_tiles + STAGES * q_tile_t::BYTES;
@@ -83,24 +89,26 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
 
     /* Blocks take numbers as they begin, so a block waits only for such that run or have run. */
     if (thread_index() == 0)
-        st_shared_u32(number, seqlen_q > 0 ? atom_global_add_u32(p.turn, 1) : block_index());
+        st_shared_u32(number, p.shape.seqlen_q > 0 ? atom_global_add_u32(p.turn, 1) : block_index());
     block_sync();
-    const struct key_part work = find_key_part<TILE_N>(p, ld_shared_u32(number));
-    const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
-
-    const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
-    const struct plain_score score = {};
+    const struct key_part share = find_key_part<TILE_N>(p, ld_shared_u32(number));
+    const struct place work = Rows::template keys_at<TILE_N>(p, share);
+    const uint32_t kept = 0;
+    const int32_t seqlen_k = work.own.seqlen_k;
+    const int32_t head_kv = work.head, key0 = work.row0;
+    const mask_t mask = mask_of<mask_t>(work.own);
+    const score_t score = score_t::of(p);
     const struct query_blocks blocks = find_query_blocks<TILE_M, TILE_N>(mask, key0);
     const int32_t first_m = blocks.first, last_m = blocks.last, first_clear = blocks.clear_from;
-    const int32_t first_head = work.part * p.part_heads; /* of the group */
+    const int32_t first_head = share.part * p.part_heads; /* of the group */
     const int32_t steps = max(0, last_m - first_m + 1) * min(p.part_heads, p.shape.group - first_head);
 
-    copy_tile<k_tile_t, THREADS>(k_tile, p.k, batch, head_kv, key0, seqlen_k);
-    copy_tile<k_tile_t, THREADS>(v_tile, p.v, batch, head_kv, key0, seqlen_k);
+    copy_tile<k_tile_t, THREADS>(k_tile, p.k, work.batch, head_kv, work.first_k + key0, work.first_k + seqlen_k);
+    copy_tile<k_tile_t, THREADS>(v_tile, p.v, work.batch, head_kv, work.first_k + key0, work.first_k + seqlen_k);
 
     /* Begins the copies of a step's Q, dO, LSE and delta into a stage. */
     auto copy_step = [&](int32_t head_q, int32_t m, uint32_t stage) {
-        copy_queries<q_tile_t, THREADS>(thread_index_anew(), p, batch, head_q, m, seqlen_q, stage, q_tiles, do_tiles, rows_lse, rows_delta);
+        copy_queries<Rows, q_tile_t, THREADS>(thread_index_anew(), p, work, kept, head_q, m, stage, q_tiles, do_tiles, rows_lse, rows_delta);
     };
     int32_t head_q = head_kv * p.shape.group + first_head, m = last_m; /* of the step that is copied next */
     if (steps > 0)
@@ -126,7 +134,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
 
     /* dQ's part of a step before. */
     auto add_queries = [&](int32_t head, int32_t m, uint32_t buffer) {
-        add_dq<q_tile_t, k_tile_t, ds_tile_t, THREADS, DQ_ROW_TILES, AT_ONCE>(p, mask, batch, head, m, key0, k_tile, ds_tiles, buffer,
+        add_dq<q_tile_t, k_tile_t, ds_tile_t, THREADS, DQ_ROW_TILES, AT_ONCE>(p, mask, work.batch, head, m, key0, k_tile, ds_tiles, buffer,
                                                                               m < first_clear, poisoned);
     };
 
@@ -135,7 +143,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
      * added and their sums have had the time to arrive. */
     const bool keeps_turn = thread_index() == THREADS / 2;
     auto turn_of = [&](int32_t head, int32_t block) {
-        return 1 + (uint32_t)(batch * p.shape.heads_q + head) * (uint32_t)(p.padded_q / TILE_M) + (uint32_t)block;
+        return 1 + (uint32_t)(work.batch * p.shape.heads_q + head) * (uint32_t)(p.padded_q / TILE_M) + (uint32_t)block;
     };
     auto pass_turn_on = [&](int32_t head, int32_t block) { st_release_u32(p.turn + turn_of(head, block), (uint32_t)(key0 + TILE_N)); };
     uint32_t seen = 0;
@@ -168,7 +176,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
 
             if (block_any(thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row)))
                 settle_queries<q_tile_t, THREADS, false>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
-                                                  in_tile{}, band_from(band_from(mask, m_front * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
+                                                  in_tile{}, band_from(band_from(Rows::sight(kept, mask), m_front * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
         } else
             block_sync();
         if (m == first_m) {
@@ -202,7 +210,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
                 change_scores(s, score);
                 make_weights(s, rows, p.shape.scale_log2);
                 if (masked)
-                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
                 put_scores<ds_tile_t>(s, p_now);
                 mbarrier_arrive(phase + part * (GROUPS * 8));
                 add_products<q_tile_t>(g, s, z_now);
@@ -210,7 +218,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
                 /* dS^T = P^T (dP^T - delta) with the partner's P^T goes to dQ, and with Q into dK. */
                 subtract_delta(s, rows);
                 if (masked)
-                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
                 if (keeps_turn && part == 0) {
                     if (step >= 2) {
                         step_back(&head_before, &m_before);
@@ -238,14 +246,20 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PAR
             pass_turn_on(head_q, m);
         }
     }
-    const struct key_part end = find_key_part<TILE_N>(p, ld_shared_u32(number));
+    const struct key_part end_share = find_key_part<TILE_N>(p, ld_shared_u32(number));
+    const struct place end = Rows::template keys_at<TILE_N>(p, end_share);
 
-    if (p.parts > 1 && add_part<THREADS, AT_ONCE>(p, g, end, 2 * TILE_N * (int)k_tile_t::DIM))
+    if (p.parts > 1 && add_part<THREADS, AT_ONCE>(p, g, end_share, 2 * TILE_N * (int)k_tile_t::DIM))
         return;
     const float factor = keeps_dk ? p.shape.softmax_scale : 1.0f;
     const struct glint_gpu_view *out = keeps_dk ? &p.dk : &p.dv;
     const uint32_t out_tile = (keeps_dk ? k_tile : v_tile) + group * (GROUP_ROWS * k_tile_t::PAGE_ROW);
     const uint32_t out_lane = out_tile + lane_offset_pairs<element>(thread_index_anew() % 32, k_tile_t::ROWS, k_tile_t::PAGE_CHUNKS);
-    write_rows<k_tile_t, k_tile_t>(*out, end.batch, end.head_kv, end.index * TILE_N + (int32_t)group * GROUP_ROWS, seqlen_k,
-                                   0, g, factor, out_tile, out_lane);
+    write_rows<k_tile_t, k_tile_t>(*out, end.batch, end.head, end.first_k + end.row0 + (int32_t)group * GROUP_ROWS,
+                                   end.first_k + end.own.seqlen_k, 0, g, factor, out_tile, out_lane);
+}
+
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_fused_m64n128(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    attend_keys<given>(p);
 }

@@ -19,6 +19,7 @@
 #include "lib/device/gradients.h"
 #include "lib/device/mask.h"
 #include "lib/device/score.h"
+#include "lib/device/sequences.h"
 
 enum {
     WARPS = 4,
@@ -36,6 +37,8 @@ enum {
     PHASES = 4, /* barriers through which P^T is passed on */
 };
 typedef struct bf16 element;
+typedef causal_mask mask_t;
+typedef struct plain_score score_t;
 typedef struct tile<element, TILE_M, 64, 8> q_tile_t; /* of dO, too */
 typedef struct tile<element, TILE_N, 64, 8> k_tile_t; /* of V, too */
 typedef struct tile<element, TILE_N, TILE_M, 8> ds_tile_t; /* one page */
@@ -43,31 +46,34 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
                   82976, "shared memory");
 
 /* Delta and LSE. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+template <class Rows> GLINT_DEVICE void make_delta_of(const struct glint_gpu_call &p)
 {
-    const struct row_block block = find_row_block<8>(p.shape);
-    const causal_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
+    const uint32_t kept = shared_base();
+    const struct place at = Rows::find_rows_of_block(p, kept);
+    if (Rows::READS && at.row0 < 0)
+        return;
+    const struct row_block<Rows> block = row_block_of<8, Rows>(p, at, kept);
+    const causal_mask mask = mask_of<causal_mask>(at.own);
 
     make_delta<struct bf16, 8, false>(p, block, mask);
+}
+
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    make_delta_of<given>(p);
 }
 
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    const struct glint_gpu_shape &shape = p.shape;
-    const causal_mask mask = {shape.mask_first, shape.mask_offset, shape.seqlen_q, shape.seqlen_k};
-
-    make_sink_gradient<element, 8, false>(p, mask, shared_base());
+    make_sink_gradient<element, 8, false, given, mask_t>(p, shared_base());
 }
 
 /* ---- dK and dV: a block owns TILE_N keys ---- */
-
-GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PARAMS(struct glint_gpu_call) p)
+template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call &p)
 {
     const uint32_t lane = lane_index(), warp = warp_index(), group = warp % GROUPS;
     const bool keeps_dk = warp >= WARPS / 2; /* else dV */
-    const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
-
     /* Shared memory: K, V, stages of Q and of dO, dS^T and P^T, stages of LSE and of delta, barriers. */
     const uint32_t k_tile = shared_base(), v_tile = k_tile + k_tile_t::BYTES, q_tiles = v_tile + k_tile_t::BYTES;
     const uint32_t do_tiles = q_tiles + STAGES * q_tile_t::BYTES, ds_tiles = do_tiles + STAGES * q_tile_t::BYTES;
@@ -77,22 +83,24 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
 
     init_phases<PHASES>(phases);
     block_sync();
-
-    const struct key_block work = find_key_block<TILE_N>(p.shape, block_index());
-    const int32_t batch = work.batch, head_kv = work.head_kv, key0 = work.index * TILE_N;
-
-    const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
-    const struct plain_score score = {};
+    const uint32_t kept = shared_base() + 82976;
+    const struct place work = Rows::template find_tile<TILE_N, true>(p, p.shape.section, shared_base(), kept);
+    if (Rows::READS && work.row0 < 0)
+        return;
+    const int32_t seqlen_k = work.own.seqlen_k;
+    const int32_t head_kv = work.head, key0 = work.row0;
+    const mask_t mask = mask_of<mask_t>(work.own);
+    const score_t score = score_t::of(p);
     const struct query_blocks blocks = find_query_blocks<TILE_M, TILE_N>(mask, key0);
     const int32_t first_m = blocks.first, last_m = blocks.last, first_clear = blocks.clear_from;
     const int32_t steps = max(0, last_m - first_m + 1) * p.shape.group;
 
-    copy_tile<k_tile_t, THREADS>(k_tile, p.k, batch, head_kv, key0, seqlen_k);
-    copy_tile<k_tile_t, THREADS>(v_tile, p.v, batch, head_kv, key0, seqlen_k);
+    copy_tile<k_tile_t, THREADS>(k_tile, p.k, work.batch, head_kv, work.first_k + key0, work.first_k + seqlen_k);
+    copy_tile<k_tile_t, THREADS>(v_tile, p.v, work.batch, head_kv, work.first_k + key0, work.first_k + seqlen_k);
 
     /* Begins the copies of a step's Q, dO, LSE and delta into a stage. */
     auto copy_step = [&](int32_t head_q, int32_t m, uint32_t stage) {
-        copy_queries<q_tile_t, THREADS>(thread_index_anew(), p, batch, head_q, m, seqlen_q, stage, q_tiles, do_tiles, rows_lse, rows_delta);
+        copy_queries<Rows, q_tile_t, THREADS>(thread_index_anew(), p, work, kept, head_q, m, stage, q_tiles, do_tiles, rows_lse, rows_delta);
     };
     int32_t head_q = head_kv * p.shape.group, m = last_m; /* of the step that is copied next */
     if (steps > 0)
@@ -125,7 +133,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
 
             if (block_any(thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row)))
                 settle_queries<q_tile_t, THREADS, false>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
-                                                  in_tile{}, band_from(band_from(mask, m_now * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
+                                                  in_tile{}, band_from(band_from(Rows::sight(kept, mask), m_now * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
         } else
             block_sync();
         if (m == first_m) {
@@ -156,7 +164,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
                 change_scores(s, score);
                 make_weights(s, rows, p.shape.scale_log2);
                 if (masked)
-                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
                 put_scores<ds_tile_t>(s, p_now);
                 mbarrier_arrive(phase + part * (GROUPS * 8));
                 add_products<q_tile_t>(g, s, z_now);
@@ -164,7 +172,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
                 /* dS^T = P^T (dP^T - delta) with the partner's P^T goes to dQ, and with Q into dK. */
                 subtract_delta(s, rows);
                 if (masked)
-                    hide_queries<TILE_M>(s, mask, key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
                 mbarrier_wait(phase + part * (GROUPS * 8), stage);
                 times_scores<ds_tile_t>(s, p_now);
                 add_products<q_tile_t>(g, s, z_now);
@@ -175,13 +183,18 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PAR
     /* dK and dV go through this group's own rows of the K and V tiles to 16-byte stores. */
     cp_async_wait(0);
     block_sync();
-    const struct key_block end = find_key_block<TILE_N>(p.shape, block_index());
+    const struct place end = Rows::template tile_again<TILE_N, true>(p, p.shape.section, kept);
     const float factor = keeps_dk ? p.shape.softmax_scale : 1.0f;
     const struct glint_gpu_view *out = keeps_dk ? &p.dk : &p.dv;
     const uint32_t out_tile = (keeps_dk ? k_tile : v_tile) + group * (GROUP_ROWS * k_tile_t::PAGE_ROW);
     const uint32_t out_lane = out_tile + lane_offset_pairs<element>(lane, k_tile_t::ROWS, k_tile_t::PAGE_CHUNKS);
-    write_rows<k_tile_t, k_tile_t>(*out, end.batch, end.head_kv, end.index * TILE_N + (int32_t)group * GROUP_ROWS, seqlen_k,
-                                   0, g, factor, out_tile, out_lane);
+    write_rows<k_tile_t, k_tile_t>(*out, end.batch, end.head, end.first_k + end.row0 + (int32_t)group * GROUP_ROWS,
+                                   end.first_k + end.own.seqlen_k, 0, g, factor, out_tile, out_lane);
+}
+
+GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    attend_keys<given>(p);
 }
 
 /* ---- dQ: a block owns DQ_M queries, a warp DQ_ROWS of them, and walks over the keys in blocks of DQ_N, last block first ---- */
@@ -197,16 +210,20 @@ typedef struct tile<element, DQ_M, 64, 8> dq_tile_t; /* of Q, dO and dQ */
 typedef struct tile<element, DQ_N, 64, 8> dq_k_tile_t; /* of K and V */
 static_assert(2 * dq_tile_t::BYTES + 4 * dq_k_tile_t::BYTES == 65536, "shared memory");
 
-GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLINT_PARAMS(struct glint_gpu_call) p)
+template <class Rows> GLINT_DEVICE void attend_queries(const struct glint_gpu_call &p)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
-    const int32_t seqlen_q = p.shape.seqlen_q, seqlen_k = p.shape.seqlen_k;
-    const struct query_block work = find_group_query_block<DQ_M>(p.shape);
-    const int32_t query0 = work.query0, warp_query0 = query0 + (int32_t)warp * DQ_ROWS;
-    const int32_t head_kv = work.head_q / p.shape.group;
-    const causal_mask mask = {0, p.shape.mask_offset, seqlen_q, seqlen_k};
-    const struct plain_score score = {};
-    const struct key_blocks<causal_mask> blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
+    const uint32_t kept = shared_base() + 65536;
+    const int32_t section = p.shape.section * p.shape.group; /* a section counts key heads, each with its whole group */
+    const struct place work = Rows::template find_tile<DQ_M, false>(p, section, shared_base(), kept);
+    if (Rows::READS && work.row0 < 0)
+        return;
+    const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;
+    const int32_t query0 = work.row0, warp_query0 = query0 + (int32_t)warp * DQ_ROWS;
+    const int32_t head_kv = work.head / p.shape.group;
+    const mask_t mask = mask_of<mask_t>(work.own);
+    const score_t score = score_t::of(p);
+    const struct key_blocks<mask_t> blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 
     /* Shared memory: Q, dO, then two stages of K and V. */
@@ -216,23 +233,23 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLI
     uint32_t k_lane_trans = k_tiles + lane_offset_rows<dq_k_tile_t>(lane, 0);
     const int64_t k_row_bytes = p.k.row * element::BYTES, v_row_bytes = p.v.row * element::BYTES;
     const int32_t key_last = max(0, block) * DQ_N;
-    const char *k_from = copy_from<dq_k_tile_t>(view_row(&p.k, work.batch, head_kv, key_last, element::BYTES), k_row_bytes);
-    const char *v_from = copy_from<dq_k_tile_t>(view_row(&p.v, work.batch, head_kv, key_last, element::BYTES), v_row_bytes);
+    const char *k_from = copy_from<dq_k_tile_t>(view_row(&p.k, work.batch, head_kv, work.first_k + key_last, element::BYTES), k_row_bytes);
+    const char *v_from = copy_from<dq_k_tile_t>(view_row(&p.v, work.batch, head_kv, work.first_k + key_last, element::BYTES), v_row_bytes);
 
-    copy_tile<dq_tile_t, DQ_THREADS>(q_tile, p.q, work.batch, work.head_q, query0, seqlen_q);
-    copy_tile<dq_tile_t, DQ_THREADS>(do_tile, p.dout, work.batch, work.head_q, query0, seqlen_q);
+    copy_tile<dq_tile_t, DQ_THREADS>(q_tile, p.q, work.batch, work.head, work.first_q + query0, work.first_q + seqlen_q);
+    copy_tile<dq_tile_t, DQ_THREADS>(do_tile, p.dout, work.batch, work.head, work.first_q + query0, work.first_q + seqlen_q);
 
     /* A stage is K and after it V. */
     auto copy_step = [&](uint32_t stage, int32_t valid_keys) {
         copy_tile<dq_k_tile_t, DQ_THREADS>(k_tiles + stage, k_from, k_row_bytes, valid_keys);
         copy_tile<dq_k_tile_t, DQ_THREADS>(k_tiles + stage + dq_k_tile_t::BYTES, v_from, v_row_bytes, valid_keys);
     };
-    if (block >= 0)
+    if (block >= blocks.first)
         copy_step(0, seqlen_k - key_last);
     cp_async_commit();
 
     float lse[DQ_ROW_TILES][2], delta[DQ_ROW_TILES][2]; /* of this lane's queries */
-    load_rows_lse(lse, delta, p, work.head, warp_query0, lane);
+    load_rows_lse(lse, delta, p, work.line, Rows::padded_first_of(kept) + warp_query0, lane);
     float dq[DQ_ROW_TILES][dq_tile_t::DIM / 8][4]; /* without the scale */
     set_zero(dq);
 
@@ -240,7 +257,7 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLI
     k_lane += 2 * dq_k_tile_t::BYTES;
     k_lane_trans += 2 * dq_k_tile_t::BYTES;
 #pragma unroll 1
-    for (; block >= 0; --block) {
+    for (; block >= blocks.first; --block) {
         /* K and V of this block have arrived, and no warp reads the other stage any more: the next block goes there. */
         cp_async_wait(0);
         const uint32_t k_tile = k_tiles + max(to_other, 0);
@@ -253,7 +270,7 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLI
         k_lane += to_other;
         k_lane_trans += to_other;
         to_other = -to_other;
-        if (block > 0) {
+        if (block > blocks.first) {
             k_from -= DQ_N * k_row_bytes;
             v_from -= DQ_N * v_row_bytes;
             copy_step((uint32_t)max(to_other, 0), DQ_N);
@@ -281,9 +298,10 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLI
         multiply_rows<dq_tile_t, dq_k_tile_t>(dp, none_kept, q_lane + dq_tile_t::BYTES, k_lane + dq_k_tile_t::BYTES);
         change_scores(s, score);
 
-        make_scores_gradient(s, dp, lse, delta, p.shape.scale_log2);
-        if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
-            hide_keys(s, mask, warp_query0, block * DQ_N, 0.0f);
+        make_scores_gradient(s, dp, lse, delta, p.shape.scale_log2, score);
+        if (Rows::READS && !mask_t::RIGHT ? (block + 1) * DQ_N > Rows::sight(kept, mask).seqlen_k /* a register less */
+                                          : hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
+            hide_keys(s, Rows::sight(kept, mask), warp_query0, block * DQ_N, 0.0f);
 
         /* dQ += dS K */
         uint32_t ds[DQ_N / element::K_STEP][DQ_ROW_TILES][4];
@@ -297,8 +315,14 @@ GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLI
      * registers were worth more in the loop. */
     cp_async_wait(0);
     block_sync();
-    const struct query_block end = find_group_query_block<DQ_M>(p.shape);
-    const int32_t first_row = end.query0 + (int32_t)warp * DQ_ROWS;
+    const struct place end = Rows::template tile_again<DQ_M, false>(p, p.shape.section * p.shape.group, kept);
+    const int32_t first_row = end.first_q + end.row0 + (int32_t)warp * DQ_ROWS;
     const uint32_t out_tile = q_tile + warp * (DQ_ROWS * dq_tile_t::PAGE_ROW), out_lane = out_tile + lane_offset_pairs<dq_tile_t>(lane);
-    write_rows<dq_tile_t, dq_tile_t>(p.dq, end.batch, end.head_q, first_row, seqlen_q, 0, dq, p.shape.softmax_scale, out_tile, out_lane);
+    write_rows<dq_tile_t, dq_tile_t>(p.dq, end.batch, end.head, first_row, end.first_q + end.own.seqlen_q, 0, dq, p.shape.softmax_scale,
+                                     out_tile, out_lane);
+}
+
+GLINT_KERNEL(DQ_THREADS, 1) glint_bwd_bf16_d64_causal__sm80_split_m64n128_dq(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    attend_queries<given>(p);
 }

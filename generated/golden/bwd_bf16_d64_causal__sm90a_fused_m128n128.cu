@@ -31,13 +31,22 @@ typedef slab_tile<OWN_ROWS, HEAD_DIM, WIDTH> own_tile; /* of K, V, dK, dV */
 typedef slab_tile<TILE_M, HEAD_DIM, WIDTH> query_tile; /* of Q, dO */
 
 /* Delta and LSE. No key block visits rows that see no key, so they get their dQ here. */
-GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+template <class Rows> GLINT_DEVICE void make_delta_of(const struct glint_gpu_call &p)
 {
-    const struct row_block block = find_row_block<8>(p.shape);
-    const causal_mask mask = {p.shape.mask_first, p.shape.mask_offset, p.shape.seqlen_q, p.shape.seqlen_k};
+    const uint32_t kept = shared_base();
+    const struct place at = Rows::find_rows_of_block(p, kept);
+    if (Rows::READS && at.row0 < 0)
+        return;
+    const struct row_block<Rows> block = row_block_of<8, Rows>(p, at, kept);
+    const causal_mask mask = mask_of<causal_mask>(at.own);
 
     begin_turns<TILE_M, TILE_N, WARPS>(p, block);
     make_delta<struct bf16, 8, true>(p, block, mask);
+}
+
+GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
+{
+    make_delta_of<given>(p);
 }
 
 /* ---- dK and dV, and parts of dQ: a block owns TILE_N keys, a warpgroup OWN_ROWS of them ---- */

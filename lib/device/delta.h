@@ -5,6 +5,7 @@
 
 #include "lib/device/element.h"
 #include "lib/device/mask.h"
+#include "lib/device/sequences.h"
 #include "lib/device/steps.h"
 
 /* Lanes of a warp that share a row of ROW_CHUNKS chunks of 16 bytes. */
@@ -13,59 +14,51 @@ template <int ROW_CHUNKS> struct row_lanes {
 };
 
 /* Where a block works, and which of a row's lanes this is. */
-struct row_block {
+template <class Rows> struct row_block {
+    struct place at;
+    int32_t padded; /* where the rows of its sequence begin in a line of the padded arrays */
     uint32_t lane;
-    int32_t head, row0, batch, head_q; /* head: batch * heads_q + head_q */
-    int32_t blocks;                    /* of a head */
 };
 
-template <int ROW_CHUNKS> GLINT_DEVICE struct row_block find_row_block(const struct glint_gpu_shape &shape)
-{
-    struct row_block block;
-
-    block.lane = lane_index() % row_lanes<ROW_CHUNKS>::LANES;
-    block.blocks = (shape.seqlen_q + GLINT_GPU_ROW_PAD - 1) / GLINT_GPU_ROW_PAD;
-    block.head = (int32_t)block_index() / block.blocks;
-    block.row0 = ((int32_t)block_index() - block.head * block.blocks) * GLINT_GPU_ROW_PAD;
-    block.batch = block.head / shape.heads_q;
-    block.head_q = block.head - block.batch * shape.heads_q;
-    return block;
+template <int ROW_CHUNKS, class Rows>
+GLINT_DEVICE struct row_block<Rows> row_block_of(const struct glint_gpu_call &p, const struct place &at, uint32_t kept) {
+    return {at, Rows::padded_first_of(kept), lane_index() % row_lanes<ROW_CHUNKS>::LANES};
 }
 
-/* Where row `row` of a block's sequence lies, in a tensor, in LSE and in the arrays of the workspace. A block of ragged sequences has its own. */
-GLINT_DEVICE char *row_of(const struct glint_gpu_view &view, const struct row_block &block, int32_t row, const int element_bytes)
+/* Where row `row` of a block's sequence lies, in a tensor, in LSE and in the arrays of the workspace. */
+template <class Rows>
+GLINT_DEVICE char *row_of(const struct glint_gpu_view &view, const struct row_block<Rows> &block, int32_t row,
+                          const int element_bytes)
 {
-    return view_row(&view, block.batch, block.head_q, row, element_bytes);
+    return query_row(view, block.at, row, element_bytes);
 }
 
-GLINT_DEVICE const float *lse_of(const struct glint_gpu_call &p, const struct row_block &block, int32_t row)
+template <class Rows>
+GLINT_DEVICE const float *lse_of(const struct glint_gpu_call &p, const struct row_block<Rows> &block, int32_t row)
 {
-    return p.lse + (int64_t)block.head * p.shape.seqlen_q + row;
+    return p.lse + (int64_t)block.at.line * Rows::lse_rows(p) + block.at.first_q + row;
 }
 
-GLINT_DEVICE int64_t place_of(const struct glint_gpu_call &p, const struct row_block &block, int32_t row)
+template <class Rows>
+GLINT_DEVICE int64_t place_of(const struct glint_gpu_call &p, const struct row_block<Rows> &block, int32_t row)
 {
-    return block.head * p.padded_q + row;
-}
-
-GLINT_DEVICE int32_t end_of(const struct glint_gpu_call &p, const struct row_block &)
-{
-    return p.shape.seqlen_q;
+    return block.at.line * p.padded_q + block.padded + row;
 }
 
 /* Turns begin: of the blocks of TILE_N keys that add to dQ of TILE_M queries, at the first block of which they see a key, and of those that share
  * the query heads of a key head, at 0. */
-template <int TILE_M, int TILE_N, int WARPS, class Band = no_mask>
-GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_block &block, const Band &mask = {})
+template <int TILE_M, int TILE_N, int WARPS, class Rows, class Band = no_mask>
+GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask = {})
 {
     if (block_index() == 0 && thread_index() == 0)
         st_global_u32(p.turn, 0);
     if (thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
-        st_global_u32(p.turn + 1 + block.head * (p.padded_q / TILE_M) + block.row0 / TILE_M + thread_index(),
-                      Band::LEFT ? first_key(mask, block.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N : 0);
+        st_global_u32(p.turn + 1 + block.at.line * (p.padded_q / TILE_M) + block.at.row0 / TILE_M + thread_index(),
+                      Band::LEFT ? first_key(mask, block.at.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N : 0);
     if (p.parts > 1) {
         const int64_t turns = (int64_t)(p.shape.batch * p.shape.heads_kv) * ((p.shape.seqlen_k + TILE_N - 1) / TILE_N) * WARPS;
-        const int64_t threads = (int64_t)256 * p.shape.batch * p.shape.heads_q * block.blocks;
+        const int64_t threads =
+            (int64_t)256 * p.shape.batch * p.shape.heads_q * ((p.shape.seqlen_q + GLINT_GPU_ROW_PAD - 1) / GLINT_GPU_ROW_PAD);
 
         for (int64_t i = (int64_t)block_index() * 256 + thread_index(); i < turns; i += threads)
             st_global_u32(p.key_turn + i, 0);
@@ -75,18 +68,19 @@ GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_b
 /* delta = rowsum(dO o O) and LSE in powers of two; a row that sees no key, or lies past the end, gets LSE = +inf, which makes its P exactly 0.
  * Where the row sees keys and its scores are all -inf, P = exp(-inf + inf) is NaN, and LSE becomes that. A row whose dO holds NaN or infinity has a
  * delta that is neither finite; of a row that sees no key, neither is it when its Q does. With CLEARS, rows that see no key get dQ = 0. */
-template <class Element, int ROW_CHUNKS, bool CLEARS, class Block, class Band>
-GLINT_DEVICE void make_delta(const struct glint_gpu_call &p, const Block &block, const Band &mask)
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Rows, class Band>
+GLINT_DEVICE void make_delta(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask)
 {
     enum { LANES = row_lanes<ROW_CHUNKS>::LANES, ROWS = 32 / LANES }; /* rows that a warp takes at a time */
 
-    for (int32_t row = block.row0 + (int32_t)(thread_index() / LANES); row < block.row0 + GLINT_GPU_ROW_PAD; row += 8 * ROWS) {
+    for (int32_t row = block.at.row0 + (int32_t)(thread_index() / LANES); row < block.at.row0 + GLINT_GPU_ROW_PAD;
+         row += 8 * ROWS) {
         const char *o_row = row_of(p.o, block, row, Element::BYTES);
         const char *dout_row = row_of(p.dout, block, row, Element::BYTES);
         const int64_t place = place_of(p, block, row);
         float sum = 0.0f, lse = GLINT_INFINITY;
 
-        if (row < end_of(p, block)) {
+        if (row < block.at.own.seqlen_q) {
             lse = ld_global_f32(lse_of(p, block, row));
             const float of_nothing = sees_some(mask, row) ? float_of(0x7fc00000u) : GLINT_INFINITY;
             lse = lse == -GLINT_INFINITY ? of_nothing : lse * 1.44269504088896340736f;
@@ -148,8 +142,8 @@ template <class Element, int ROW_CHUNKS> GLINT_DEVICE bool is_special_row(const 
 }
 
 /* What make_delta does for a row that sees no key where LSE does not tell, because it is the sink. Its delta is finite unless dO is not. */
-template <class Element, int ROW_CHUNKS, bool CLEARS, class Block>
-GLINT_DEVICE void make_blind_row(const struct glint_gpu_call &p, const Block &block, int32_t row)
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Rows>
+GLINT_DEVICE void make_blind_row(const struct glint_gpu_call &p, const struct row_block<Rows> &block, int32_t row)
 {
     const int64_t place = place_of(p, block, row);
     const uint32_t zero[4] = {0, 0, 0, 0};
@@ -167,8 +161,8 @@ GLINT_DEVICE void make_blind_row(const struct glint_gpu_call &p, const Block &bl
 /* A row that sees keys, whose LSE is the sink and whose O is 0. If its Q holds infinities, then its scores are all -inf, and nothing tells. LSE becomes
  * +inf, so that P stays 0 when the infinities have left the tile of Q. Delta tells of them: it is NaN where dO is special, too, and else 0, which becomes
  * -0. With that dS = P (dP - delta) is 0 still; with the infinite delta of a row that sees no key it would be NaN. */
-template <class Element, int ROW_CHUNKS, class Block>
-GLINT_DEVICE void settle_row_beside_sink(const struct glint_gpu_call &p, const Block &block, int32_t row)
+template <class Element, int ROW_CHUNKS, class Rows>
+GLINT_DEVICE void settle_row_beside_sink(const struct glint_gpu_call &p, const struct row_block<Rows> &block, int32_t row)
 {
     const int64_t place = place_of(p, block, row);
 
@@ -181,9 +175,9 @@ GLINT_DEVICE void settle_row_beside_sink(const struct glint_gpu_call &p, const B
 
 /* What the rows of a head of a sequence that see a key add to `total` of thread 0: exp(sink - LSE) delta. Then LSE and delta of those rows whose LSE is
  * the sink, where they should tell more. `sums`: 32 bytes of shared memory. */
-template <class Element, int ROW_CHUNKS, bool CLEARS, class Block, class Band>
-GLINT_DEVICE void add_sink_gradient(const struct glint_gpu_call &p, const Block &block, const Band &mask, float sink, uint32_t sums,
-                                    float &total)
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Rows, class Band>
+GLINT_DEVICE void add_sink_gradient(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask,
+                                    float sink, uint32_t sums, float &total)
 {
     const uint32_t own = sums + warp_index() * 4;
     const float only_sink =
@@ -192,7 +186,7 @@ GLINT_DEVICE void add_sink_gradient(const struct glint_gpu_call &p, const Block 
     float sum = 0.0f;
 
 #pragma unroll 4
-    for (int32_t row = (int32_t)thread_index(); row < end_of(p, block); row += 256) {
+    for (int32_t row = (int32_t)thread_index(); row < block.at.own.seqlen_q; row += 256) {
         const float lse = ld_global_f32(lse_of(p, block, row));
         const float delta = ld_global_f32(p.delta + place_of(p, block, row));
         const float above = sink - lse; /* 0 at most, but for rounding */
@@ -202,7 +196,7 @@ GLINT_DEVICE void add_sink_gradient(const struct glint_gpu_call &p, const Block 
         some_without |= lse == only_sink && !(fabsf(delta) > 0.0f);
     }
 #pragma unroll 1
-    for (int32_t row = (int32_t)thread_index(); row < end_of(p, block); row += 256)
+    for (int32_t row = (int32_t)thread_index(); row < block.at.own.seqlen_q; row += 256)
         if (first_key(mask, row) > last_key(mask, row))
             make_blind_row<Element, ROW_CHUNKS, CLEARS>(p, block, row);
         else if (some_without && ld_global_f32(lse_of(p, block, row)) == only_sink &&
@@ -226,16 +220,21 @@ GLINT_DEVICE void add_sink_gradient(const struct glint_gpu_call &p, const Block 
 
 /* The gradient of a head's sink: - sum of exp(sink - LSE) delta over the rows that see a key. A block has a head, and sums a sequence after another,
  * each by itself, so that one alone has the same bits. `sums`: 32 bytes of shared memory. */
-template <class Element, int ROW_CHUNKS, bool CLEARS, class Band>
-GLINT_DEVICE void make_sink_gradient(const struct glint_gpu_call &p, const Band &mask, uint32_t sums)
+template <class Element, int ROW_CHUNKS, bool CLEARS, class Rows, class Band>
+GLINT_DEVICE void make_sink_gradient(const struct glint_gpu_call &p, uint32_t sums)
 {
     const int32_t head_q = (int32_t)block_index();
     const float sink = ld_global_f32(p.sinks + head_q);
+    typename Rows::walk walk = Rows::first_of(p);
     float total = 0.0f;
 
-    for (int32_t batch = 0; batch < p.shape.batch; ++batch)
-        add_sink_gradient<Element, ROW_CHUNKS, CLEARS>(p, row_block{0, batch * p.shape.heads_q + head_q, 0, batch, head_q, 0}, mask,
-                                                       sink, sums, total);
+#pragma unroll 1
+    for (int32_t number = 0; number < p.shape.batch; ++number) {
+        int32_t padded;
+        const struct place at = Rows::next(p, walk, number, head_q, padded);
+
+        add_sink_gradient<Element, ROW_CHUNKS, CLEARS>(p, row_block<Rows>{at, padded, 0}, mask_of<Band>(at.own), sink, sums, total);
+    }
     if (thread_index() == 0)
         st_global_f32(p.dsinks + head_q, 0.0f - total);
 }

@@ -6,20 +6,24 @@
 #include "lib/device/fragment.h"
 #include "lib/device/mask.h"
 #include "lib/device/score.h"
+#include "lib/device/sequences.h"
 
 /* ---- steps over the queries ------------------------------------------------------------------------------------------------- */
 
-/* Begins the part of `thread` of THREADS in the copy of block m of the queries of a head, their Q, dO, LSE and delta, into a stage. */
-template <class Q, int THREADS>
-GLINT_DEVICE void copy_queries(uint32_t thread, const struct glint_gpu_call &p, int32_t batch, int32_t head_q, int32_t m,
-                               int32_t end, uint32_t stage, uint32_t q_tiles, uint32_t do_tiles, uint32_t rows_lse,
+/* Begins the part of `thread` of THREADS in the copy of block m of the queries of a head, their Q, dO, LSE and delta, into a stage. `kept` is the
+ * place's, or shared memory in which it waits. */
+template <class Rows, class Q, int THREADS>
+GLINT_DEVICE void copy_queries(uint32_t thread, const struct glint_gpu_call &p, const struct place &work, uint32_t kept,
+                               int32_t head_q, int32_t m, uint32_t stage, uint32_t q_tiles, uint32_t do_tiles, uint32_t rows_lse,
                                uint32_t rows_delta)
 {
     enum { TILE_M = Q::ROWS, ROW_BYTES = TILE_M * 4 };
-    const int64_t row = (int64_t)(batch * p.shape.heads_q + head_q) * p.padded_q + m * TILE_M;
+    const struct place &at = Rows::place_again(work, kept);
+    const int32_t first = at.first_q + m * TILE_M, end = at.first_q + at.own.seqlen_q;
+    const int64_t row = (int64_t)(at.batch * p.shape.heads_q + head_q) * p.padded_q + Rows::padded_first_of(kept) + m * TILE_M;
 
-    copy_tile_by<Q, THREADS>(thread, q_tiles + stage * Q::BYTES, p.q, batch, head_q, m * TILE_M, end);
-    copy_tile_by<Q, THREADS>(thread, do_tiles + stage * Q::BYTES, p.dout, batch, head_q, m * TILE_M, end);
+    copy_tile_by<Q, THREADS>(thread, q_tiles + stage * Q::BYTES, p.q, at.batch, head_q, first, end);
+    copy_tile_by<Q, THREADS>(thread, do_tiles + stage * Q::BYTES, p.dout, at.batch, head_q, first, end);
     if (thread < ROW_BYTES / 16) {
         cp_async_16(rows_lse + stage * ROW_BYTES + thread * 16, p.lse_log2 + row + thread * 4, true);
         cp_async_16(rows_delta + stage * ROW_BYTES + thread * 16, p.delta + row + thread * 4, true);
@@ -213,7 +217,8 @@ GLINT_DEVICE void load_rows_lse(float (&lse)[ROWS][2], float (&delta)[ROWS][2], 
 /* P = 2^(scale S - LSE) and dS = P (dP - delta), in the place of S. */
 template <int ROWS, int COLUMNS>
 GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float (&dp)[ROWS][COLUMNS][4],
-                                       const float (&lse)[ROWS][2], const float (&delta)[ROWS][2], const float &scale_log2)
+                                       const float (&lse)[ROWS][2], const float (&delta)[ROWS][2], const float &scale_log2,
+                                       const struct plain_score &)
 {
 #pragma unroll
     for (int rt = 0; rt < ROWS; ++rt)

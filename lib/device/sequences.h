@@ -26,6 +26,37 @@ GLINT_DEVICE char *query_row(const struct glint_gpu_view &view, const struct pla
     return view_row(&view, at.batch, at.head, at.first_q + row, element_bytes);
 }
 
+/* ---- the tile of a padded batch that a block has in the backward pass, found by one thread ------------------------------------------------ */
+
+/* Rows of a tile from row0 of a head of a sequence on. row0 below 0: nothing, as the sequence ends before. */
+struct padded_tile {
+    int32_t row0, head, batch, index; /* index: of the tile in its head */
+    struct sequence own;
+};
+
+/* Finds the tile of this block among those of TILE queries, or keys, at the bound, and leaves it at `kept` as put_ragged_tile does. */
+template <int TILE, bool KEYS> GLINT_DEVICE void find_padded_tile(const struct glint_gpu_call &p, int32_t section, uint32_t kept)
+{
+    const struct glint_gpu_shape &shape = p.shape;
+    const int32_t heads = KEYS ? shape.heads_kv : shape.heads_q;
+    const int32_t bound = max(1, KEYS ? shape.seqlen_k : shape.seqlen_q), tiles = (bound + TILE - 1) / TILE;
+    const struct block_place place = find_place(block_index(), (uint32_t)tiles, (uint32_t)(shape.batch * heads), (uint32_t)section);
+    const int32_t batch = place.head / heads, index = KEYS ? place.index : tiles - 1 - place.index;
+    const struct sequence own = find_sequence(p, batch);
+    const bool any = index * TILE < (KEYS ? own.seqlen_k : own.seqlen_q);
+
+    put_ragged_tile(kept, {any ? index * TILE : -1, place.head - batch * heads, batch, index, own});
+}
+
+GLINT_DEVICE struct padded_tile get_padded_tile(uint32_t kept)
+{
+    const struct ragged_tile tile = get_ragged_tile(kept);
+
+    return {tile.row0, tile.head, tile.first_q, tile.first_k, tile.own};
+}
+
+/* ---- the types ------------------------------------------------------------------------------------------------------------------------ */
+
 struct given {
     static constexpr bool READS = false; /* lengths: then a block may have nothing to do */
     enum { KEPT_BYTES = 0 }; /* of shared memory, in which a place waits: a loop that seldom wants it keeps no registers for it */
@@ -58,6 +89,62 @@ struct given {
     template <class Band> GLINT_DEVICE const Band &sight(uint32_t, const Band &mask)
     {
         return mask;
+    }
+
+    /* ---- the backward pass: the tile of TILE queries, or with KEYS of keys, that this block has. Where lengths are read, row0 below 0 says that
+     * it has none. `kept`: 36 bytes of shared memory; section: see find_place ---- */
+    template <int TILE, bool KEYS>
+    GLINT_DEVICE struct place find_tile(const struct glint_gpu_call &p, int32_t section, uint32_t, uint32_t)
+    {
+        return tile_again<TILE, KEYS>(p, section, 0);
+    }
+    template <int TILE, bool KEYS> GLINT_DEVICE struct place tile_again(const struct glint_gpu_call &p, int32_t section, uint32_t)
+    {
+        if constexpr (KEYS) {
+            return keys_at<TILE>(p, find_key_block<TILE>(p.shape, block_index()));
+        } else {
+            const struct query_block block = find_query_block_of<TILE>(p.shape, section);
+
+            return {block.query0, block.head_q, block.batch, block.head, 0, 0, sequence_of(p.shape)};
+        }
+    }
+    /* The place of a block of keys, or of a part of its query heads. */
+    template <int TILE, class Block> GLINT_DEVICE struct place keys_at(const struct glint_gpu_call &p, const Block &block)
+    {
+        return {block.index * TILE, block.head_kv, block.batch, 0, 0, 0, sequence_of(p.shape)};
+    }
+    /* The place again where it is seldom wanted. */
+    GLINT_DEVICE const struct place &place_again(const struct place &at, uint32_t)
+    {
+        return at;
+    }
+    /* Where the rows of a block's sequence begin in a line of the padded arrays of the workspace. */
+    GLINT_DEVICE int32_t padded_first_of(uint32_t)
+    {
+        return 0;
+    }
+    /* The GLINT_GPU_ROW_PAD queries that this block of 256 threads has, for the first kernel, which lowers the call's word for a fault. `kept`: 304
+     * bytes of shared memory. */
+    GLINT_DEVICE struct place find_rows_of_block(const struct glint_gpu_call &p, uint32_t)
+    {
+        const int32_t blocks = (p.shape.seqlen_q + GLINT_GPU_ROW_PAD - 1) / GLINT_GPU_ROW_PAD;
+        const int32_t line = (int32_t)block_index() / blocks, row0 = ((int32_t)block_index() - line * blocks) * GLINT_GPU_ROW_PAD;
+        const int32_t batch = line / p.shape.heads_q;
+
+        return {row0, line - batch * p.shape.heads_q, batch, line, 0, 0, sequence_of(p.shape)};
+    }
+    /* Sequences one after another, as the gradient of the sinks wants them: `next` gives the place of a head in sequence `number`, and where its
+     * rows begin in a line of the padded arrays. */
+    struct walk {
+    };
+    GLINT_DEVICE struct walk first_of(const struct glint_gpu_call &)
+    {
+        return {};
+    }
+    GLINT_DEVICE struct place next(const struct glint_gpu_call &p, struct walk &, int32_t number, int32_t head, int32_t &padded)
+    {
+        padded = 0;
+        return {0, head, number, number * p.shape.heads_q + head, 0, 0, sequence_of(p.shape)};
     }
 
     /* ---- both ---- */
@@ -107,6 +194,43 @@ struct padded : given {
     {
         return get_mask<Band>(kept);
     }
+
+    template <int TILE, bool KEYS>
+    GLINT_DEVICE struct place find_tile(const struct glint_gpu_call &p, int32_t section, uint32_t, uint32_t kept)
+    {
+        if (thread_index() == 0)
+            find_padded_tile<TILE, KEYS>(p, section, kept);
+        block_sync();
+        return tile_again<TILE, KEYS>(p, section, kept);
+    }
+    template <int TILE, bool KEYS> GLINT_DEVICE struct place tile_again(const struct glint_gpu_call &p, int32_t, uint32_t kept)
+    {
+        struct place at = place_again({}, kept);
+
+        at.line = KEYS ? 0 : at.batch * p.shape.heads_q + at.head;
+        return at;
+    }
+    GLINT_DEVICE struct place place_again(const struct place &, uint32_t kept)
+    {
+        const struct padded_tile tile = get_padded_tile(kept);
+
+        return {tile.row0, tile.head, tile.batch, 0, 0, 0, tile.own};
+    }
+    GLINT_DEVICE struct place find_rows_of_block(const struct glint_gpu_call &p, uint32_t kept)
+    {
+        if (thread_index() == 0)
+            find_padded_tile<GLINT_GPU_ROW_PAD, false>(p, 1, kept);
+        block_sync();
+        const struct padded_tile tile = get_padded_tile(kept);
+        if (tile.head == 0 && tile.index == 0 && thread_index() == 0)
+            note_fault(p, tile.batch);
+        return {tile.row0, tile.head, tile.batch, tile.batch * p.shape.heads_q + tile.head, 0, 0, tile.own};
+    }
+    GLINT_DEVICE struct place next(const struct glint_gpu_call &p, struct walk &, int32_t number, int32_t head, int32_t &padded)
+    {
+        padded = 0;
+        return {0, head, number, number * p.shape.heads_q + head, 0, 0, find_sequence(p, number)};
+    }
 };
 
 struct ragged : padded {
@@ -136,6 +260,58 @@ struct ragged : padded {
         return at.row0 < 0;
     }
     template <class Band> GLINT_DEVICE void keep_mask(uint32_t, const Band &) {}
+    template <int TILE, bool KEYS>
+    GLINT_DEVICE struct place find_tile(const struct glint_gpu_call &p, int32_t section, uint32_t search, uint32_t kept)
+    {
+        if (warp_index() == 0)
+            find_ragged_tile<TILE, KEYS, true>(p.sequences, p.shape, block_index(), KEYS ? p.shape.heads_kv : p.shape.heads_q,
+                                               section, search, kept);
+        block_sync();
+        return place_of(get_ragged_tile(kept));
+    }
+    template <int TILE, bool KEYS> GLINT_DEVICE struct place tile_again(const struct glint_gpu_call &, int32_t, uint32_t kept)
+    {
+        return place_of(get_ragged_tile(kept));
+    }
+    GLINT_DEVICE struct place place_again(const struct place &, uint32_t kept)
+    {
+        return place_of(get_ragged_tile(kept));
+    }
+    GLINT_DEVICE int32_t padded_first_of(uint32_t kept)
+    {
+        return (int32_t)ld_shared_u32(kept + 32);
+    }
+    GLINT_DEVICE struct place find_rows_of_block(const struct glint_gpu_call &p, uint32_t kept)
+    {
+        if (warp_index() == 0)
+            find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(p.sequences, p.shape, block_index(), p.shape.heads_q, 1, kept + 48,
+                                                             kept);
+        if (p.sequences.fault && block_index() == 0 && warp_index() == 7)
+            note_ragged_fault(p.sequences, p.shape);
+        block_sync();
+        return place_of(get_ragged_tile(kept));
+    }
+    /* 56 registers for the 48 of a loop that did all of this in place. The grid has a block a query head, so nobody waits for them. */
+    struct walk {
+        int32_t at_q, at_k;
+    };
+    GLINT_DEVICE struct walk first_of(const struct glint_gpu_call &p)
+    {
+        return {row_at(queries_of(p.sequences, p.shape), 0), row_at(keys_of(p.sequences, p.shape), 0)};
+    }
+    GLINT_DEVICE struct place next(const struct glint_gpu_call &p, struct walk &walk, int32_t number, int32_t head, int32_t &padded)
+    {
+        const struct ragged_side queries = queries_of(p.sequences, p.shape), keys = keys_of(p.sequences, p.shape);
+        const int32_t first_q = walk.at_q, end_q = max(first_q, row_at(queries, number + 1));
+        const int32_t first_k = walk.at_k, end_k = max(first_k, row_at(keys, number + 1));
+        struct sequence own = {rows_of(queries, number, first_q, end_q), rows_of(keys, number, first_k, end_k), 0, 0};
+
+        find_sides(own, p.sequences);
+        walk.at_q = end_q;
+        walk.at_k = end_k;
+        padded = padded_first(first_q, number);
+        return {0, head, 0, head, first_q, first_k, own};
+    }
     GLINT_DEVICE int32_t number_of(const struct place &at)
     {
         return at.first_k; /* in pages: see find_rows of a paged_side */

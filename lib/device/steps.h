@@ -63,12 +63,12 @@ template <int TILE_M> GLINT_DEVICE struct query_block find_query_block(const str
     return find_query_block<TILE_M>(shape, group, shape.seqlen_q);
 }
 
-/* The same where a section counts key heads, each with its whole group. */
-template <int TILE_M> GLINT_DEVICE struct query_block find_group_query_block(const struct glint_gpu_shape &shape)
+/* The same of sections of `section` heads. */
+template <int TILE_M> GLINT_DEVICE struct query_block find_query_block_of(const struct glint_gpu_shape &shape, int32_t section)
 {
     const int32_t blocks = (shape.seqlen_q + TILE_M - 1) / TILE_M;
-    const struct block_place place = find_place(block_index(), (uint32_t)blocks, (uint32_t)(shape.batch * shape.heads_q),
-                                                (uint32_t)(shape.section * shape.group));
+    const struct block_place place =
+        find_place(block_index(), (uint32_t)blocks, (uint32_t)(shape.batch * shape.heads_q), (uint32_t)section);
 
     return query_block_at<TILE_M>(shape, place, blocks);
 }

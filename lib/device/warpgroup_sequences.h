@@ -8,7 +8,7 @@
 #ifndef GLINT_DEVICE_WARPGROUP_SEQUENCES_H
 #define GLINT_DEVICE_WARPGROUP_SEQUENCES_H
 
-#include "lib/device/ragged_backward.h"
+#include "lib/device/delta.h"
 #include "lib/device/warpgroup_backward.h"
 
 /* ---- a sequence's part of a shape ------------------------------------------------------------------------------------------- */
@@ -169,14 +169,14 @@ GLINT_DEVICE struct dq_place find_own_window_dq(const struct glint_gpu_call &p, 
 }
 
 /* begin_turns of delta.h, of a tile of a sequence; without one (row0 below 0) the counter of numbers alone begins. */
-template <int TILE_M, int TILE_N, class Block, class Band>
-GLINT_DEVICE void begin_own_turns(const struct glint_gpu_call &p, const Block &block, const Band &mask)
+template <int TILE_M, int TILE_N, class Rows, class Band>
+GLINT_DEVICE void begin_own_turns(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask)
 {
     if (block_index() == 0 && thread_index() == 0)
         st_global_u32(p.turn, 0);
-    if (block.row0 >= 0 && thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
-        st_global_u32(p.turn + 1 + place_of(p, block, block.row0) / TILE_M + thread_index(),
-                      Band::LEFT ? first_key(mask, block.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N : 0);
+    if (block.at.row0 >= 0 && thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
+        st_global_u32(p.turn + 1 + place_of(p, block, block.at.row0) / TILE_M + thread_index(),
+                      Band::LEFT ? first_key(mask, block.at.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N : 0);
 }
 
 /* ---- ends of sequences --------------------------------------------------------------------------------------------------------- */

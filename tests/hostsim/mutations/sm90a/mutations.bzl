@@ -533,7 +533,7 @@ _SEQUENCES = [
     _fault("sequences", "sequence_keys_of_the_tensor", "K and V are counted from the tensor's first row on", "map, work.first_k + work.key0 + half * OWN_ROWS,", "map, work.key0 + half * OWN_ROWS,", _ANSWER, _OWN),
     _fault("sequences", "sequence_queries_of_the_tensor", "Q and dO are counted from the tensor's first row on", "map, work.first_q + walk.m * TILE_M,", "map, walk.m * TILE_M,", _ANSWER, _OWN),
     _fault("sequences", "sums_of_another_sequence", "where a sequence's dQ is summed", "work.padded / TILE_M + walk.m", "walk.m", _ANSWER + _ANY, ["ragged/many"]),
-    _fault("sequences", "turns_of_the_next_tile", "where the turns of a sequence begin", "place_of(p, block, block.row0) / TILE_M + thread_index()", "place_of(p, block, block.row0) / TILE_M + thread_index() + 1", _ANY, _OWN),
+    _fault("sequences", "turns_of_the_next_tile", "where the turns of a sequence begin", "place_of(p, block, block.at.row0) / TILE_M + thread_index()", "place_of(p, block, block.at.row0) / TILE_M + thread_index() + 1", _ANY, _OWN),
     _fault("sequences", "numbers_not_begun", "the counter of key blocks", "st_global_u32(p.turn, 0);", ";", ["uninitialised"], _OWN),
     _fault("sequences", "number_not_for_all", "no barrier between the lane that takes a number and the others", "st_shared_u32(slot, atom_global_add_u32(p.turn, 1));\n    warp_sync();", "st_shared_u32(slot, atom_global_add_u32(p.turn, 1));", ["race", "uninitialised"], _OWN),
     _fault("sequences", "slot_read_before_it_is_found", "no barrier between the lane that finds a block and the others", "});\n    warp_sync();\n    return !is_end(slot);", "});\n    return !is_end(slot);", ["race", "uninitialised"], _OWN),
