@@ -1,5 +1,6 @@
--- The four commands of the command line: from arguments to an exit status. Each command takes a loaded spec and its options and
--- returns the text to write, or nil and a message. Only glint.lua calls this; what the commands say is made elsewhere.
+-- The four commands of the command line: from arguments to an exit status. Each command takes a loaded spec and its
+-- options and returns the text to write, or nil and a message. Only glint.lua calls this; what the commands say is
+-- made elsewhere.
 local emit = require("gen.emit")
 local explain = require("gen.explain")
 local list = require("gen.list")

@@ -1,5 +1,5 @@
--- Texts for people about a spec: what it makes as a whole (check), and why one variant exists or does not (explain). Decides
--- nothing: records and their limits come from gen/expand.lua and the families.
+-- Texts for people about a spec: what it makes as a whole (check), and why one variant exists or does not (explain).
+-- Decides nothing: records and their limits come from gen/expand.lua and the families.
 local axes = require("gen.axes")
 local emit = require("gen.emit")
 local registry = require("gen.registry")

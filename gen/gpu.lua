@@ -48,17 +48,15 @@ local function members(values, names)
   return table.concat(shown, ", ")
 end
 
---- What a record's kernels take (gen/takes.lua), by the launches that there are. `reads_lengths`: the kernels for lengths of the host read those of
--- the device, too; `reads_sinks`: and sinks.
+--- What a record's kernels take (gen/takes.lua), by the launches that there are. `reads_lengths`: the kernels for
+-- lengths of the host read lengths of the device, too; `reads_sinks`: they read sinks.
 function gpu.takes(record)
   local set = { sinks = record.reads_sinks or nil }
   for _, launch in ipairs(record.launches) do
     local ragged, pages = launch.lengths == 2, launch.pages == 1
-    if launch.grid == "GLINT_GPU_DECODE_MERGE" then -- is for whatever came before it
-    elseif ragged then
-      set[pages and "ragged_pages" or "ragged"] = true
-    elseif launch.lengths == 1 or record.reads_lengths then
-      set[pages and "pages" or "lengths"] = true
+    if launch.grid ~= "GLINT_GPU_DECODE_MERGE" then -- that one is for whatever came before it
+      if ragged then set[pages and "ragged_pages" or "ragged"] = true end
+      if launch.lengths == 1 or (record.reads_lengths and not ragged) then set[pages and "pages" or "lengths"] = true end
     end
     if launch.sinks == 2 then set.sinks = true end
   end

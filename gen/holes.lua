@@ -1,5 +1,5 @@
--- What a family has no kernel for, as the shortest `exclude` lines that say it: a spec's author pastes them. Pure: it knows axes and keys, and no
--- family.
+-- What a family has no kernel for, as the shortest `exclude` lines that say it: a spec's author pastes them. Pure: it
+-- knows axes and keys, and no family.
 local axes = require("gen.axes")
 local text = require("gen.text")
 
@@ -19,7 +19,8 @@ local function none_of(rule, keys)
   return true
 end
 
--- Every choice of `count` of the axes from the `from`-th on, in the order of the list: visit(names) until it answers something.
+-- Every choice of `count` of the axes from the `from`-th on, in the order of the list: visit(names) until it answers
+-- something.
 local function choose(count, from, names, visit)
   if count == 0 then return visit(names) end
   for i = from, #axes.list - count + 1 do
@@ -53,7 +54,8 @@ local function widen(rule, missing, made)
   end
 end
 
---- Rules that match every key of `missing` and none of `made`, those of the fewest axes first: a list of values by the name of an axis, each.
+--- Rules that match every key of `missing` and none of `made`, those of the fewest axes first: a list of values by the
+-- name of an axis, each.
 function holes.rules(missing, made)
   local rules, left = {}, missing
   for count = 0, #axes.list do

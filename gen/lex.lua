@@ -1,6 +1,6 @@
 -- Text of a spec to tokens { kind, value, line }. Kinds: "name", "string", "number", "end", or the symbol itself.
--- Lua's own lexical rules, less the string escapes that a spec has no use for. It never runs anything. Mistakes are thrown as
--- { line, wrong, right }: after one the rest of the text has no meaning.
+-- Lua's own lexical rules, less the string escapes that a spec has no use for. It never runs anything. Mistakes are
+-- thrown as { line, wrong, right }: after one the rest of the text has no meaning.
 local LONGEST_STRING = 1000
 
 local function fail(line, wrong, right)

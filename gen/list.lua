@@ -1,5 +1,5 @@
--- The records as text for people and for other programs: names, bzl, json, table. One function a format; each is a pure function of
--- the records, which come sorted by name.
+-- The records as text for people and for other programs: names, bzl, json, table. One function a format; each is a
+-- pure function of the records, which come sorted by name.
 local axes = require("gen.axes")
 local registry = require("gen.registry")
 

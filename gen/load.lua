@@ -1,5 +1,6 @@
--- A spec file to plain data. Only text is read, of bounded size, and it is parsed as data (gen/parse.lua): it is never compiled and
--- never run, so a spec cannot loop, call, allocate without bound, or reach anything outside itself. Keep it so.
+-- A spec file to plain data. Only text is read, of bounded size, and it is parsed as data (gen/parse.lua): it is never
+-- compiled and never run, so a spec cannot loop, call, allocate without bound, or reach anything outside itself. Keep
+-- it so.
 local parse = require("gen.parse")
 
 local LARGEST_FILE = 256 * 1024

@@ -1,5 +1,5 @@
--- The command line: `glint.lua COMMAND [options] [words]` to a table. Knows no command: each says what it takes. Returns nil and a
--- sentence for anything that was not asked for.
+-- The command line: `glint.lua COMMAND [options] [words]` to a table. Knows no command: each says what it takes.
+-- Returns nil and a sentence for anything that was not asked for.
 local text = require("gen.text")
 
 local options = {}
@@ -36,7 +36,8 @@ local function unknown(argument, known)
   return ("unknown option %s%s"):format(text.show(argument), near and "; did you mean --" .. near .. "?" or "")
 end
 
---- known: option name -> { flag = bool, many = bool, help = text }. Returns { option = value, [1...] = words } or nil and why.
+--- known: option name -> { flag = bool, many = bool, help = text }. Returns { option = value, [1...] = words } or nil
+-- and why.
 function options.parse(args, first, known)
   local parsed, i = {}, first
   while i <= #args do

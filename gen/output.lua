@@ -1,5 +1,5 @@
--- Files written whole or not at all: the text goes to PATH.partial, which is renamed over PATH when all of it is on the disk.
--- Nothing else in the generator opens a file for writing.
+-- Files written whole or not at all: the text goes to PATH.partial, which is renamed over PATH when all of it is on
+-- the disk. Nothing else in the generator opens a file for writing.
 local output = {}
 
 local function is_directory(path)
@@ -20,7 +20,8 @@ local function put(path, content)
   return true
 end
 
---- Writes `content` to `path`, or to standard output when it is nil. Returns true, or nil and why; then an older file is untouched.
+--- Writes `content` to `path`, or to standard output when it is nil. Returns true, or nil and why; then an older file
+-- is untouched.
 function output.write(path, content)
   if path == nil then
     local ok, why = io.stdout:write(content)

@@ -1,7 +1,7 @@
 -- Tokens of a spec to plain data, with the line of every field. The grammar is the data part of Lua and nothing else:
 --     spec := return table [;]      value := string | number | - number | true | false | table
--- so nothing in a spec is ever run: a loop, a call or an expression is a mistake with a line, not something to be survived.
--- Duplicate keys, which Lua merges silently, are mistakes too.
+-- so nothing in a spec is ever run: a loop, a call or an expression is a mistake with a line, not something to be
+-- survived. Duplicate keys, which Lua merges silently, are mistakes too.
 local lex = require("gen.lex")
 local text = require("gen.text")
 

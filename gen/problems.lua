@@ -1,5 +1,6 @@
--- The mistakes found in a spec, as `file:line: field: what is wrong; what would be right`. Stages add to one list and go on where
--- they can, so that a person sees several mistakes at once. Nothing is written while the list is not empty.
+-- The mistakes found in a spec, as `file:line: field: what is wrong; what would be right`. Stages add to one list and
+-- go on where they can, so that a person sees several mistakes at once. Nothing is written while the list is not
+-- empty.
 local problems = {}
 problems.__index = problems
 
@@ -9,7 +10,8 @@ function problems.new(file)
   return setmetatable({ file = file, list = {}, seen = {} }, problems)
 end
 
---- One mistake. The same line and field are reported once: the second report is nearly always a consequence of the first.
+--- One mistake. The same line and field are reported once: the second report is nearly always a consequence of the
+-- first.
 function problems:add(line, field, wrong, right)
   local key = line .. ":" .. field
   if self.seen[key] then return end

@@ -1,12 +1,13 @@
--- From a spec file to its records: load, validate, expand. Stops after the first stage that finds mistakes, for what a later one
--- would say of a broken spec misleads. Everything that reads a spec comes through here.
+-- From a spec file to its records: load, validate, expand. Stops after the first stage that finds mistakes, for what a
+-- later one would say of a broken spec misleads. Everything that reads a spec comes through here.
 local expand = require("gen.expand")
 local load_spec = require("gen.load")
 local problems = require("gen.problems")
 local validate = require("gen.validate")
 
--- How a spec is called in what is emitted: a path inside the repository as it is, any other from its last `spec/` on, or its file
--- name. Never an absolute path, never one inside Bazel's folders, and nothing that could end a comment or a string.
+-- How a spec is called in what is emitted: a path inside the repository as it is, any other from its last `spec/` on,
+-- or its file name. Never an absolute path, never one inside Bazel's folders, and nothing that could end a comment or
+-- a string.
 local function spec_name(path)
   local inside = path:gsub("^%./", "")
   local outside = inside:find("^[/.]") or inside:find("^external/") or inside:find("^bazel%-")
@@ -14,8 +15,8 @@ local function spec_name(path)
   return (name:gsub("[^%w_./@+-]", "_"))
 end
 
---- { spec, places, records, excluded, unused, holes, path, name } of the spec at `path` (gen/expand.lua says what each is), or nil and its
--- mistakes as text.
+--- { spec, places, records, excluded, unused, holes, path, name } of the spec at `path` (gen/expand.lua says what each
+-- is), or nil and its mistakes as text.
 return function(path)
   local found = problems.new(path)
   local spec, places = load_spec(path, found)

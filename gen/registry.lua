@@ -1,5 +1,5 @@
--- The families of kernels that a spec may name. A new family is one file gen/families/<name>.lua and one word here; it must not
--- touch another family. What such a file returns is described in gen/README.md.
+-- The families of kernels that a spec may name. A new family is one file gen/families/<name>.lua and one word here; it
+-- must not touch another family. What such a file returns is described in gen/README.md.
 local NAMES = { "cpu", "sm80", "sm90a" }
 
 local registry = { names = NAMES }

@@ -1,6 +1,6 @@
--- What a field of a spec may be, said as data: schema.choice, integer, flag, sentence, list, one_or_list, record, any. schema.check
--- walks a value beside its schema and reports each mistake with its line. It knows no field by name: those are in gen/validate.lua
--- and in each family's file.
+-- What a field of a spec may be, said as data: schema.choice, integer, flag, sentence, list, one_or_list, record, any.
+-- schema.check walks a value beside its schema and reports each mistake with its line. It knows no field by name:
+-- those are in gen/validate.lua and in each family's file.
 local parse = require("gen.parse")
 local text = require("gen.text")
 

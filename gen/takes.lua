@@ -1,12 +1,14 @@
--- What a row takes beside the plainest problem: lengths given by the host, K and V linear, no sinks. A row has a set of these words as a column of
--- the table (lib/takes.h has the same list in C, and gen/tests/lists.lua compares the two), and a second set: what fields of its family in the
--- spec would add. The library's choice, its sentences and docs/limits.md are made from the two columns.
+-- What a row takes beside the plainest problem: lengths given by the host, K and V linear, no sinks. A row has a set
+-- of these words as a column of the table (lib/takes.h has the same list in C, and gen/tests/lists.lua compares the
+-- two), and a second set: what fields of its family in the spec would add. The library's choice, its sentences and
+-- docs/limits.md are made from the two columns.
 local registry = require("gen.registry")
 local text = require("gen.text")
 
 local takes = {}
 
--- `says`: the words of a title; `fields`: those of the family's fields that a row needs, where its family has kernels for it at all.
+-- `says`: the words of a title; `fields`: those of the family's fields that a row needs, where its family has kernels
+-- for it at all.
 takes.list = {
   { name = "lengths", says = "lengths on the device", fields = { "device_lengths" } },
   { name = "ragged", says = "ragged sequences", fields = { "device_ragged" } },
@@ -23,7 +25,8 @@ local function ordered(set)
   return words
 end
 
---- Fills in record.takes, and record.could: what a row of `bare` (the record before it was completed) would take more if the spec set every field.
+--- Fills in record.takes, and record.could: what a row of `bare` (the record before it was completed) would take more
+-- if the spec set every field.
 function takes.fill(record, bare)
   local family = registry.get(record.family)
   local has, more, right = family.takes(record), {}, true
@@ -101,7 +104,8 @@ local function lines_of(what, records, lines)
   end
 end
 
---- The matrix of `records` as a table in Markdown: a line for all rows of a family, a pass and a strategy that take the same.
+--- The matrix of `records` as a table in Markdown: a line for all rows of a family, a pass and a strategy that take the
+-- same.
 function takes.matrix(records)
   local titles, groups, by_name = {}, {}, {}
   for i, one in ipairs(takes.list) do titles[i] = one.says end

@@ -1,7 +1,8 @@
 -- The template engine. A template is text in which
 --   a line `$ lua` (indented or not) is Lua,      ${expr} becomes the value of a Lua expression,      $$ is a dollar.
--- Each template line becomes one line of Lua, so an error of any kind carries the template's own file and line. A template sees the
--- values it is given and a few pure functions, nothing else: an undefined name is an error, and so is setting a global.
+-- Each template line becomes one line of Lua, so an error of any kind carries the template's own file and line. A
+-- template sees the values it is given and a few pure functions, nothing else: an undefined name is an error, and so
+-- is setting a global.
 local text = require("gen.text")
 
 local template = {}
@@ -20,7 +21,8 @@ local function fail(name, line, what)
   error(("%s:%d: %s"):format(name, line, what), 0)
 end
 
--- The Lua expression of a `${` whose text starts at `at`: the shortest that ends in } and compiles; and the position after it.
+-- The Lua expression of a `${` whose text starts at `at`: the shortest that ends in } and compiles; and the position
+-- after it.
 local function expression(line, at, name, number)
   local close, first_error = at - 1, nil
   while true do
@@ -121,8 +123,8 @@ local function named(why, name)
   return (tostring(why):gsub("TEMPLATE:(%d+):", function(line) return name .. ":" .. line .. ":" end))
 end
 
---- The text that `source` makes of `values`. `name` is for messages. options.read(file) -> source, name serves `$ include("file")`.
--- Throws a string `name:line: what is wrong`.
+--- The text that `source` makes of `values`. `name` is for messages. options.read(file) -> source, name serves `$
+-- include("file")`. Throws a string `name:line: what is wrong`.
 function template.render(source, name, values, options)
   local depth = options and options.depth or 0
   local out = {}

@@ -1,5 +1,6 @@
--- Small functions on text that the whole generator shares: showing a value from a spec safely, the nearest of several names, a list
--- as words, a number as C writes it. Pure functions only: nothing here reads a file or knows what a spec is.
+-- Small functions on text that the whole generator shares: showing a value from a spec safely, the nearest of several
+-- names, a list as words, a number as C writes it. Pure functions only: nothing here reads a file or knows what a spec
+-- is.
 local text = {}
 
 --- A value from a spec, fit for one line of a message: quoted, control characters escaped, shortened.
@@ -76,14 +77,16 @@ function text.nearest(wanted, names, count)
   return found
 end
 
---- The one name that a mistyped word most likely meant, or nil when none is near. Names that are numbers are near nothing.
+--- The one name that a mistyped word most likely meant, or nil when none is near. Names that are numbers are near
+-- nothing.
 function text.meant(wanted, names)
   if type(names[1]) ~= "string" then return nil end
   local best = text.nearest(wanted, names, 1)[1]
   if best and distance(wanted:sub(1, 200), best) <= math.max(2, #best // 3) then return best end
 end
 
---- A number for C: integers as they are, floats with the fewest digits that read back as the same value; nil for inf and NaN.
+--- A number for C: integers as they are, floats with the fewest digits that read back as the same value; nil for inf
+-- and NaN.
 function text.number(value)
   if math.type(value) == "integer" then return ("%d"):format(value) end
   if value ~= value or value == math.huge or value == -math.huge then return nil end

@@ -1,6 +1,6 @@
--- Which tiles a family's kernels are made with where the spec has none of its own. Those of gen/tiles/<family>.lua, which were measured; for
--- another head dim those of the next larger one that is there, which need no more of anything; and where there is none the family's model
--- proposes one. Nothing here knows a family's fields.
+-- Which tiles a family's kernels are made with where the spec has none of its own. Those of gen/tiles/<family>.lua,
+-- which were measured; for another head dim those of the next larger one that is there, which need no more of
+-- anything; and where there is none the family's model proposes one. Nothing here knows a family's fields.
 local axes = require("gen.axes")
 local text = require("gen.text")
 
@@ -38,9 +38,9 @@ local function timed(family, data, line)
   return by_target
 end
 
---- The tiles of `family` for `key` on `targets`, in a fixed order: { tile =, origin = }. The tile's list of targets has those of `targets` that
--- it is for. origin: { kind = "measured" or "proposed", head_dim =, timed = { target = when and on what }, why = }, where head_dim is the
--- one that the tile was chosen for, or nil when the model made it.
+--- The tiles of `family` for `key` on `targets`, in a fixed order: { tile =, origin = }. The tile's list of targets has
+-- those of `targets` that it is for. origin: { kind = "measured" or "proposed", head_dim =, timed = { target = when
+-- and on what }, why = }, where head_dim is the one that the tile was chosen for, or nil when the model made it.
 function tiles.of(family, key, targets)
   local data = require("gen.tiles." .. family.name)
   local by_head_dim, found, place, self_made = data[key.pass], {}, {}, {}
@@ -74,7 +74,8 @@ function tiles.of(family, key, targets)
     end
     if not any then self_made[#self_made + 1] = target end
   end
-  -- A name says no more than a part of a tile, so the tiles of one name are one: the first that any target takes, where it fits.
+  -- A name says no more than a part of a tile, so the tiles of one name are one: the first that any target takes,
+  -- where it fits.
   for _, target in ipairs(self_made) do
     for _, candidate in ipairs(family.candidates(key, target)) do
       if not place[candidate.how] or family.fits(key, place[candidate.how].tile, target) then

@@ -16,8 +16,8 @@ static bool elements_meet(int64_t offset, int64_t head_dim, const int64_t *strid
             const int64_t part = rest % stride[i], before = part < 0, more = candidate >> i & 1;
             const int64_t digit = rest / stride[i] - before + more;
             possible = digit > -extent_a[i] && digit < extent_b[i];
-            rest = part +
-                   (before - more) * stride[i]; /* less digit * stride[i], which need not fit while the digit may be impossible */
+            /* less digit * stride[i], which need not fit while the digit may be impossible */
+            rest = part + (before - more) * stride[i];
         }
         if (possible && rest > -head_dim && rest < head_dim)
             return true;

@@ -1,6 +1,7 @@
 /* The context. Internal: not installed.
  *
- * Nothing here may name a kernel, a family or a variant: the core knows rows of the table and what lib/backend.h says of them. */
+ * Nothing here may name a kernel, a family or a variant: the core knows rows of the table and what lib/backend.h
+ * says of them. */
 #ifndef GLINT_CONTEXT_H
 #define GLINT_CONTEXT_H
 
@@ -19,7 +20,7 @@ struct glint_backend;
 
 struct glint_context {
     uint64_t magic;
-    uint64_t fingerprint; /* differs between contexts that would not choose the same rows: tells a plan that outlived its context */
+    uint64_t fingerprint; /* differs between contexts that would not choose the same rows: a plan keeps it */
     const struct glint_backend *backend;
     void *state; /* the backend's own, behind the context in the same storage */
     uint32_t variants_loaded;
@@ -33,8 +34,8 @@ static inline uint32_t glint_context_concurrency(const struct glint_context *con
     return context->executor.concurrency;
 }
 
-/* glint_context_init with the driver's entries given (struct glint_cuda_driver, copied) instead of looked up: a simulator's, or a test's that
- * fails on purpose. */
+/* glint_context_init with the driver's entries given (struct glint_cuda_driver, copied) instead of looked up: a
+ * simulator's, or a test's that fails on purpose. */
 enum glint_status glint_context_init_with_driver(void *storage, size_t storage_bytes, const struct glint_options *options,
                                                  const void *driver, struct glint_context **context);
 

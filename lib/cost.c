@@ -19,8 +19,9 @@ static int64_t between(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Sum of floor((a i + b) / m) for 0 <= i < n. Whole parts of a and b are taken out; what is left counts the points under a line, and the same points
- * counted from the other axis are a line with fewer of them: Euclid's algorithm, so O(log m) steps. */
+/* Sum of floor((a i + b) / m) for 0 <= i < n. Whole parts of a and b are taken out; what is left counts the points
+ * under a line, and the same points counted from the other axis are a line with fewer of them: Euclid's algorithm,
+ * so O(log m) steps. */
 static int64_t sum_of_floors(uint64_t n, uint64_t m, uint64_t a, uint64_t b)
 {
     uint64_t sum = 0;
@@ -47,8 +48,8 @@ static int64_t tiles_of(const struct glint_problem *p, struct glint_band band, i
     return low <= high ? high / n - low / n + 1 : 0;
 }
 
-/* Tiles of m queries x n keys in which a pair is visible; of 1 x 1 that is the number of visible pairs. The tiles of row j go from that of key
- * max(0, j m + first) to that of key min(seqlen_k - 1, j m + m - 1 + last). */
+/* Tiles of m queries x n keys in which a pair is visible; of 1 x 1 that is the number of visible pairs. The tiles of
+ * row j go from that of key max(0, j m + first) to that of key min(seqlen_k - 1, j m + m - 1 + last). */
 static int64_t visible_tiles(const struct glint_problem *p, int64_t m, int64_t n)
 {
     const struct glint_band band = glint_band_of(p);
@@ -59,8 +60,8 @@ static int64_t visible_tiles(const struct glint_problem *p, int64_t m, int64_t n
     const int64_t begin = between(divide_up(-reach, m), 0, rows), end = between(divide_down(last_key - band.first, m) + 1, 0, rows);
     if (begin >= end)
         return sum;
-    const int64_t cut = between(divide_up(last_key - reach, m), begin, end);   /* from here on rows reach the last key */
-    const int64_t past = between(divide_down(-band.first, m) + 1, begin, end); /* from here on they begin after the first key */
+    const int64_t cut = between(divide_up(last_key - reach, m), begin, end);   /* from here on: to the last key */
+    const int64_t past = between(divide_down(-band.first, m) + 1, begin, end); /* and from after the first */
     sum += end - begin + (end - cut) * (last_key / n);
     if (cut > begin)
         sum += sum_of_floors((uint64_t)(cut - begin), (uint64_t)n, (uint64_t)m, (uint64_t)(begin * m + reach));
@@ -104,7 +105,8 @@ enum glint_status glint_plan_cost(const struct glint_plan *plan, struct glint_co
 
     const int64_t row = p->head_dim * glint_dtype_bytes(p->dtype);
     const uint64_t queries = times(times(heads_q, p->seqlen_q), row), lse = times(times(heads_q, p->seqlen_q), 4);
-    const int64_t key = p->kv_dtype == 0 ? row : p->head_dim + (p->kv_scales == GLINT_SCALES_ROW ? 4 : 0); /* its scale counts */
+    /* of 8 bits with its scale */
+    const int64_t key = p->kv_dtype == 0 ? row : p->head_dim + (p->kv_scales == GLINT_SCALES_ROW ? 4 : 0);
     const uint64_t seen = times(times(times(heads_kv, keys), key), 2), all = times(times(times(heads_kv, p->seqlen_k), row), 2);
     *cost = (struct glint_cost){
         .struct_size = sizeof *cost,

@@ -1,10 +1,12 @@
-/* Planning: check the problem, choose the row (lib/choose.c), let the row's backend lay out its workspace. A pure function. */
+/* Planning: check the problem, choose the row (lib/choose.c), let the row's backend lay out its workspace. A pure
+ * function. */
 #include <string.h>
 
 #include "lib/backend.h"
 #include "lib/check.h"
 
-/* Mixes 64-bit words (the multiplier is that of splitmix64's first step); enough to notice a plan that was edited or made up. */
+/* Mixes 64-bit words (the multiplier is that of splitmix64's first step); enough to notice a plan that was edited or
+ * made up. */
 uint64_t glint_plan_sum(const struct glint_plan *plan)
 {
     struct glint_plan copy = *plan;

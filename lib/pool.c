@@ -1,10 +1,11 @@
-/* A fixed-storage pthread pool for hosts that have none. It is an archive of its own (libglint_pool.a), so that libglint.a needs no
- * threads; nothing in the library may depend on it.
+/* A fixed-storage pthread pool for hosts that have none. It is an archive of its own (libglint_pool.a), so that
+ * libglint.a needs no threads; nothing in the library may depend on it.
  *
- * One job at a time. `ticket` holds the job's generation (high half) and the next index (low half): a thread owns index i of a job
- * when its compare-and-swap moves the ticket from (generation, i) to (generation, i + 1), which also proves that the job it read
- * before is still that one. The caller works too, so a job never waits for a sleeping worker that has claimed nothing. Threads spin
- * for some microseconds before they sleep: attention calls come in bursts, and a futex wake costs as much as a small call. */
+ * One job at a time. `ticket` holds the job's generation (high half) and the next index (low half): a thread owns
+ * index i of a job when its compare-and-swap moves the ticket from (generation, i) to (generation, i + 1), which
+ * also proves that the job it read before is still that one. The caller works too, so a job never waits for a
+ * sleeping worker that has claimed nothing. Threads spin for some microseconds before they sleep: attention calls
+ * come in bursts, and a futex wake costs as much as a small call. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

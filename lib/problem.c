@@ -3,7 +3,8 @@
 
 #include "lib/glint.h"
 
-/* 1 / sqrt(x) for x >= 1 without libm: Newton's iteration y += y (1 - x y^2) / 2 from below converges for 0 < x y^2 < 3. */
+/* 1 / sqrt(x) for x >= 1 without libm: Newton's iteration y += y (1 - x y^2) / 2 from below converges for 0 < x y^2
+ * < 3. */
 static float reciprocal_sqrt(int64_t x)
 {
     if (x < 1)
@@ -34,7 +35,8 @@ static void fill(struct glint_problem *p, enum glint_dtype dtype, const int64_t 
     p->k = p->v = p->dk = p->dv = kv;
 }
 
-/* Products of unchecked lengths: unsigned, so that absurd ones wrap instead of being undefined; glint_plan refuses their lengths. */
+/* Products of unchecked lengths: unsigned, so that absurd ones wrap instead of being undefined; glint_plan refuses
+ * their lengths. */
 static int64_t product(int64_t a, int64_t b)
 {
     return (int64_t)((uint64_t)a * (uint64_t)b);

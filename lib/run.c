@@ -1,4 +1,5 @@
-/* glint_forward, glint_backward and glint_append: check what can change between calls, then hand over to the backend. */
+/* glint_forward, glint_backward and glint_append: check what can change between calls, then hand over to the
+ * backend. */
 #include "lib/backend.h"
 #include "lib/check.h"
 

@@ -283,7 +283,7 @@ static void put_row(struct test *t, const void *tensor, int64_t index, double fa
     put_row_as(t, t->problem.dtype, tensor, index, factor, vector);
 }
 
-/* The same of K or V: 8-bit ones hold whole numbers, and the factor is their scale. */
+/* Puts a row of K or V: where it is of 8 bits it holds whole numbers, and the factor is its scale. */
 static void put_key(struct test *t, const void *tensor, const float *scales, int64_t index, double factor,
                     double (*vector)(int64_t), double unit)
 {
@@ -439,7 +439,7 @@ __attribute__((noinline)) static double check_backward(struct test *t)
     struct worst dsinks = {0};
     for (int64_t head = 0; head < HEADS && t->problem.sinks != 0 && t->status == GLINT_OK; head++) {
         float got = 0.0f;
-        double want = 0.0, terms = 0.0; /* magnitudes: delta is of O, which was rounded, and a sum of both signs may be small */
+        double want = 0.0, terms = 0.0; /* terms: magnitudes, as a sum of both signs may be small, and O was rounded */
         for (int64_t i = 0; i < rows_q; i++) {
             const double above = sink_of(head) - (double)answer.lse[head * rows_q + i];
             const double term =

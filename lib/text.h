@@ -1,5 +1,5 @@
-/* Bounded text for glint_explain: no allocation, no stdio, never past the buffer. Out of line, for sentences are made of many calls. Internal: not
- * installed. */
+/* Bounded text for glint_explain: no allocation, no stdio, never past the buffer. Out of line, for sentences are
+ * made of many calls. Internal: not installed. */
 #ifndef GLINT_TEXT_H
 #define GLINT_TEXT_H
 

@@ -1,5 +1,5 @@
--- Everything that the library has tiles for, for every architecture: far more than one product needs. spec/attention.lua says what the fields
--- mean, gen/tiles/ has the tiles.
+-- Everything that the library has tiles for, for every architecture: far more than one product needs.
+-- spec/attention.lua says what the fields mean, gen/tiles/ has the tiles.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "f16", "bf16" },

@@ -1,5 +1,5 @@
--- One product's spec: a Jetson Orin, which is an AArch64 host and a GPU of sm_87. `--config=orin` builds it on another machine. The
--- fields are explained in attention.lua.
+-- One product's spec: a Jetson Orin, which is an AArch64 host and a GPU of sm_87. `--config=orin` builds it on another
+-- machine. The fields are explained in attention.lua.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "f16", "bf16" },

@@ -30,6 +30,7 @@ for file in "${c_files[@]}"; do
     clang-format --dry-run -Werror "$file" 2>/dev/null || { echo "$file: not as clang-format would have it" && status=1; }
 done
 luacheck --quiet --no-color "${lua_files[@]}" || status=1
+"$(command -v lua5.4 || command -v lua)" tools/comments.lua "${c_files[@]}" "${lua_files[@]}" || status=1
 mapfile -t kernel_files < <(sources 'lib/device/*.h' 'lib/cpu/*.[ch]' 'lib/cuda/*.[ch]' 'lib/cuda/*.cu' 'gen/templates/*.lua')
 "$(command -v lua5.4 || command -v lua)" tools/sentinels.lua "${kernel_files[@]}" || status=1
 if [ $status = 0 ]; then

@@ -1,6 +1,6 @@
--- The `cpu` family: C with vector extensions, one object a variant and ISA. This file holds what a spec may say about it, its
--- limits with their arithmetic, and what a variant of it is. It must not mention another family. gen/README.md says what each part
--- is for.
+-- The `cpu` family: C with vector extensions, one object a variant and ISA. This file holds what a spec may say about
+-- it, its limits with their arithmetic, and what a variant of it is. It must not mention another family. gen/README.md
+-- says what each part is for.
 local axes = require("gen.axes")
 local schema = require("gen.schema")
 local text = require("gen.text")
@@ -11,10 +11,11 @@ local DEC_BLOCK, DEC_ROWS = 32, 4 -- of lib/cpu/decode.h: keys that all rows wal
 local DEC_QUERIES = 8 -- queries up to which a row split over the keys is taken: the table of few_queries in lib/choose.c
 local L1, L2 = 32 * KIB, 512 * KIB -- for explain: the smallest caches that an x86-64-v3 core has
 
--- lanes: 32-bit floats in a vector; registers: vector registers; rows x vecs: the register tile of the micro-kernel, vectors of
--- queries by rows of keys (or head_dim). 6 rows keep the FMA pipes full with latency 4 on two ports; vecs fills the register file.
--- dtypes, kv_dtypes, passes: those that it has kernels for, when not all. products: the header of lib/cpu whose products of bf16 kernels take,
--- with matrices in tiles of lib/cpu/tiles.h; without it they are float32's.
+-- lanes: 32-bit floats in a vector; registers: vector registers; rows x vecs: the register tile of the micro-kernel,
+-- vectors of queries by rows of keys (or head_dim). 6 rows keep the FMA pipes full with latency 4 on two ports; vecs
+-- fills the register file. dtypes, kv_dtypes, passes: those that it has kernels for, when not all. products: the
+-- header of lib/cpu whose products of bf16 kernels take, with matrices in tiles of lib/cpu/tiles.h; without it they
+-- are float32's.
 local ISAS = {
   x86_64 = { lanes = 4, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64" },
     what = "baseline x86-64 (SSE2)" },
@@ -180,8 +181,9 @@ end
 --- Whether a tile goes with `key` on the ISA `target`.
 function cpu.fits(key, tile, target) return record_of(key, tile, target) ~= nil end
 
---- Tiles for `key` on the ISA `target` that fit, the one that should be fastest first: { tile =, how =, cost = } each. For each product 1 / m +
--- 1 / n numbers are read anew, from the second-level cache as long as the tile stays in it, and several times as slowly beyond it.
+--- Tiles for `key` on the ISA `target` that fit, the one that should be fastest first: { tile =, how =, cost = } each.
+-- For each product 1 / m + 1 / n numbers are read anew, from the second-level cache as long as the tile stays in it,
+-- and several times as slowly beyond it.
 function cpu.candidates(key, target)
   local isa, found = ISAS[target], {}
   if key.pass == "dec" then

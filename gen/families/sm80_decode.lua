@@ -1,6 +1,6 @@
--- The sm80 family's decode: few queries against many keys (gen/templates/sm80_dec.cu.lua). Its tiles, their limits and what follows from them.
--- A tile is `m` rows, (query, query head) pairs of one key head, and `n` keys a step; K and V pass by once, so what counts is how many bytes
--- of them are on their way: 2 * stages - 1 tiles of n rows a block.
+-- The sm80 family's decode: few queries against many keys (gen/templates/sm80_dec.cu.lua). Its tiles, their limits and
+-- what follows from them. A tile is `m` rows, (query, query head) pairs of one key head, and `n` keys a step; K and V
+-- pass by once, so what counts is how many bytes of them are on their way: 2 * stages - 1 tiles of n rows a block.
 local architectures = require("gen.archs")
 local model = require("gen.families.sm80_model")
 local text = require("gen.text")
@@ -23,7 +23,8 @@ end
 function decode.complete(record)
   record.stages, record.chunk_steps = record.stages or 2, record.chunk_steps or 8
   record.span_chunks = SPAN_CHUNKS
-  -- A tile of rows holds so many queries at least, so K and V are read as often as by the forward pass, once a query head, or less.
+  -- A tile of rows holds so many queries at least, so K and V are read as often as by the forward pass, once a query
+  -- head, or less.
   record.queries_up_to = record.queries_up_to or record.m
   record.page_chunks = page_chunks(record, kv_bytes(record))
   record.q_page_chunks = page_chunks(record, record.dtype_bytes)
@@ -38,8 +39,8 @@ function decode.parts(record, tile)
     tile("P", 1, m, n, bytes), tile("maxima, sums", 2, record.warps, m, 4), record.narrow and tile("scales", 2 * record.stages, n, 1, 4) or nil }
 end
 
---- What the kernel that finds K and V in pages has besides: 16 bytes for each run of 16 rows that a warp copies, and of 8 bits as many for its scales.
--- A warp with one run knows where it is.
+--- What the kernel that finds K and V in pages has besides: 16 bytes for each run of 16 rows that a warp copies, and of
+-- 8 bits as many for its scales. A warp with one run knows where it is.
 function decode.runs_bytes(record)
   local runs = record.n // (WARPS * 16)
   return runs > 1 and WARPS * runs * (record.narrow and 32 or 16) or 0
@@ -131,8 +132,9 @@ end
 -- The largest head dim of which no kernel spills registers: with what nvcc 13.0 makes of it.
 local MOST_DIM, MOST_DIM_OF = 512, { ["100"] = 320, ["110"] = 320, ["120"] = 320 }
 
---- Tiles for `key` on one architecture that fit, those with the most bytes on their way first: { tile =, how =, cost = } each. Steps are as
--- large as leaves three tiles at least; what is done once a step then shows least. Beyond head_dim 256 more keys a step would spill registers.
+--- Tiles for `key` on one architecture that fit, those with the most bytes on their way first: { tile =, how =, cost =
+-- } each. Steps are as large as leaves three tiles at least; what is done once a step then shows least. Beyond
+-- head_dim 256 more keys a step would spill registers.
 function decode.candidates(family, key, arch)
   local found = {}
   local goes = key.head_dim <= (MOST_DIM_OF[arch] or MOST_DIM) and key.dtype ~= "f32"

@@ -1,14 +1,17 @@
--- A resource model of the sm80 family: which tiles fit, should not spill, and should be fast. For head dims and architectures whose tiles nobody
--- measured, and for the order in which bench:tune tries candidates. It knows the tile's fields and nothing of specs.
+-- A resource model of the sm80 family: which tiles fit, should not spill, and should be fast. For head dims and
+-- architectures whose tiles nobody measured, and for the order in which bench:tune tries candidates. It knows the
+-- tile's fields and nothing of specs.
 --
--- Registers. A thread holds its warp's accumulators, scores and the fragments that stay; `allowed` is how many of these did not spill, with 255
--- registers a thread, in what ptxas of CUDA 13.0 made of the measured tiles (gen/tiles/sm80.lua) and of 530 proposals for 19 head dims and 7
--- architectures. `extra` is what rows of an awkward length need beside them. With fewer registers a thread, because several blocks share a
--- multiprocessor, OTHERS are needed beside the sum.
+-- Registers. A thread holds its warp's accumulators, scores and the fragments that stay; `allowed` is how many of
+-- these did not spill, with 255 registers a thread, in what ptxas of CUDA 13.0 made of the measured tiles
+-- (gen/tiles/sm80.lua) and of 530 proposals for 19 head dims and 7 architectures. `extra` is what rows of an awkward
+-- length need beside them. With fewer registers a thread, because several blocks share a multiprocessor, OTHERS are
+-- needed beside the sum.
 --
--- Time, in clocks of a multiprocessor for a step of a block (bench/results/sm80_notes.md): the tensor pipe, 6.9 clocks an mma and scheduler;
--- shared memory, 128 bytes a clock, of which 0.39 shows beside the pipe in 16 bit and all of it in float32, where instructions are issued beside
--- it; the exponentials. One block a multiprocessor hides its beginning and end behind nothing, and fewer than 8 warps hide less of each other.
+-- Time, in clocks of a multiprocessor for a step of a block (bench/results/sm80_notes.md): the tensor pipe, 6.9 clocks
+-- an mma and scheduler; shared memory, 128 bytes a clock, of which 0.39 shows beside the pipe in 16 bit and all of it
+-- in float32, where instructions are issued beside it; the exponentials. One block a multiprocessor hides its
+-- beginning and end behind nothing, and fewer than 8 warps hide less of each other.
 local axes = require("gen.axes")
 local architectures = require("gen.archs")
 local text = require("gen.text")
@@ -17,7 +20,8 @@ local KIB, REGISTERS, MOST_REGISTERS = 1024, 65536, 255
 local PIPE, SHOWS, EXPONENTIALS = 6.9, 0.39, 24 -- clocks: an mma; part of shared memory's; 128 exponentials
 local ISSUE = 4.3                               -- float32: instructions an mma, beside its loads
 
--- before, from: architectures before 100 and from it on, whose SASS needs a few registers more. short, long: rows up to `row` numbers, and longer.
+-- before, from: architectures before 100 and from it on, whose SASS needs a few registers more. short, long: rows up
+-- to `row` numbers, and longer.
 local ALLOWED = {
   fwd = {
     half = { row = 64, short = { before = 200, from = 184 }, long = { before = 200, from = 184 } },
@@ -65,8 +69,9 @@ local function limit_of(kernel)
   return math.min(MOST_REGISTERS, REGISTERS // (kernel.threads * kernel.blocks) // 8 * 8)
 end
 
--- Pages of 32 bytes have more addresses than longer ones; chunks of a row that are padding, and two warps that copy all of a block, have a few
--- more. Forward at head_dim 104 to 120 with 64 keys spilled with either, one register or twenty, on sm_80 and 90.
+-- Pages of 32 bytes have more addresses than longer ones; chunks of a row that are padding, and two warps that copy
+-- all of a block, have a few more. Forward at head_dim 104 to 120 with 64 keys spilled with either, one register or
+-- twenty, on sm_80 and 90.
 local function extra_of(r, when)
   local half, long, extra = kind_of(r) == "half", r.padded_dim > 64, 0
   if r.d_split == 1 and half and r.page_chunks == 2 then extra = not long and 16 or r.pass == "fwd" and when == "before" and 40 or 24 end
@@ -167,9 +172,9 @@ local function given_up(line, pass)
   return changes
 end
 
---- The tile `line` of a larger head dim, with as little changed as lets it go with the head dim of `key`: fewer fragments that stay, how dQ
--- goes over the warps, zeros beside a row of head_dim, and if it would spill for its awkward rows, fewer keys or queries. nil when nothing
--- goes.
+--- The tile `line` of a larger head dim, with as little changed as lets it go with the head dim of `key`: fewer
+-- fragments that stay, how dQ goes over the warps, zeros beside a row of head_dim, and if it would spill for its
+-- awkward rows, fewer keys or queries. nil when nothing goes.
 function model.adapt(family, line, key)
   local least = (key.head_dim + 15) // 16 * 16
   local archs = line.archs or family.all_targets
@@ -256,8 +261,8 @@ function model.fits(family, key, tile, arch)
   return record and fits_registers(record, arch) or false
 end
 
---- Tiles for `key` on one architecture that fit and should not spill, those with the least predicted time first; of the same name only the
--- best: { tile =, how =, cost = } each.
+--- Tiles for `key` on one architecture that fit and should not spill, those with the least predicted time first; of the
+-- same name only the best: { tile =, how =, cost = } each.
 function model.candidates(family, key, arch)
   local found, best = {}, {}
   for _, tile in ipairs(key.pass == "fwd" and forward_tiles(key) or backward_tiles(key)) do

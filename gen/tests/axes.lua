@@ -1,5 +1,5 @@
--- The list of axes is the only one: an axis that is added to it is in names, columns, lists, explanations, matches and the check of a spec; and no
--- other file of the generator spells what the list says.
+-- The list of axes is the only one: an axis that is added to it is in names, columns, lists, explanations, matches and
+-- the check of a spec; and no other file of the generator spells what the list says.
 local axes = require("gen.axes")
 local emit = require("gen.emit")
 local explain = require("gen.explain")
@@ -140,8 +140,8 @@ harness.case("a kernel of a GPU caps scores or does not, in both passes", functi
   end
 end)
 
--- Words of the axes that no other file of the generator may spell: values and constants, apart from those of a pass, which templates and families
--- are keyed by, and of a dtype, by which tiles differ.
+-- Words of the axes that no other file of the generator may spell: values and constants, apart from those of a pass,
+-- which templates and families are keyed by, and of a dtype, by which tiles differ.
 harness.case("no other file has a list of its own", function()
   local words = {}
   for _, axis in ipairs(axes.list) do

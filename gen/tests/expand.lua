@@ -1,4 +1,5 @@
--- Expansion: sorted, unique, the same for the same meaning, one record owning all names; narrowing, exclusion and override.
+-- Expansion: sorted, unique, the same for the same meaning, one record owning all names; narrowing, exclusion and
+-- override.
 local harness = require("gen.tests.harness")
 local list = require("gen.list")
 local records_of = require("gen.records")
@@ -130,7 +131,8 @@ end)
 
 specs.refuses("an exclusion of a certain tile is no word about a hole",
   with({ [2] = '  passes = { "fwd" },', [15] = '  exclude = { { family = "sm80", head_dim = 1024, m = 64, reason = "x" } },' }, TOO_LARGE),
-  { "7: families.sm80", "such as fwd_f32_d1024_causal", '{ family = "sm80", head_dim = 1024, reason = "sm80 has no kernel for it" },' }, { "15: exclude[1]", "excludes nothing" })
+  { "7: families.sm80", "such as fwd_f32_d1024_causal", '{ family = "sm80", head_dim = 1024, reason = "sm80 has no kernel for it" },' },
+  { "15: exclude[1]", "excludes nothing" })
 
 harness.case("override sets tile fields, and the name follows", function()
   local rule = '{ family = "cpu", head_dim = 128, pass = "fwd", set = { n = 48 }, reason = "x" }'

@@ -1,5 +1,5 @@
--- What the tests of the generator share: cases by name, a count, temporary files and folders, which are removed. A run without a
--- single case fails, and so does a case that checks nothing.
+-- What the tests of the generator share: cases by name, a count, temporary files and folders, which are removed. A run
+-- without a single case fails, and so does a case that checks nothing.
 local harness = { ran = 0, failed = 0, checks = 0, root = "." }
 
 local temporary, folders = {}, {}

@@ -1,4 +1,5 @@
--- The `exclude` lines that a refused spec is answered with: pasted into the spec, they make it valid, and they take away nothing that exists.
+-- The `exclude` lines that a refused spec is answered with: pasted into the spec, they make it valid, and they take
+-- away nothing that exists.
 local axes = require("gen.axes")
 local harness = require("gen.tests.harness")
 local holes = require("gen.holes")

@@ -1,5 +1,5 @@
--- What is wrong only for a whole variant: the cpu family's limits with their arithmetic, names that clash, combinations without a
--- tile. Another family has a file of its own.
+-- What is wrong only for a whole variant: the cpu family's limits with their arithmetic, names that clash,
+-- combinations without a tile. Another family has a file of its own.
 local harness = require("gen.tests.harness")
 local specs = require("gen.tests.specs")
 

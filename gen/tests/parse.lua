@@ -1,5 +1,5 @@
--- The data parser against Lua itself: what the parser reads, Lua reads to the same value; and the parser never fails in another way
--- than by reporting a mistake, whatever bytes it is given.
+-- The data parser against Lua itself: what the parser reads, Lua reads to the same value; and the parser never fails
+-- in another way than by reporting a mistake, whatever bytes it is given.
 local harness = require("gen.tests.harness")
 local parse = require("gen.parse")
 local problems = require("gen.problems")

@@ -1,5 +1,5 @@
--- All tests of the generator: `lua5.4 gen/tests/run.lua [SUITE]...` from any folder. Prints each case and a count; exits 1 when any
--- fails or none ran.
+-- All tests of the generator: `lua5.4 gen/tests/run.lua [SUITE]...` from any folder. Prints each case and a count;
+-- exits 1 when any fails or none ran.
 local here = arg[0]:match("^(.*)/[^/]*$") or "."
 local root = here == "gen/tests" and "." or here:match("^(.*)/gen/tests$") or here .. "/../.."
 package.path = root .. "/?.lua"

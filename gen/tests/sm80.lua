@@ -36,7 +36,8 @@ harness.case("a second forward kernel reads lengths where the family or a tile s
   harness.is(launches({ [8] = "      archs = { 80, 90 }, device_pages = true, device_ragged = true," }), "bwd 3, bwd 3, fwd 2, fwd 2")
   harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true, device_pages = true, device_ragged = true," }), "bwd 3, bwd 3, fwd 5, fwd 5")
 end)
--- tests/defs.bzl relies on it: in the simulator a kernel of float16 has the checks of formats, and the one of bfloat16 all.
+-- tests/defs.bzl relies on it: in the simulator a kernel of float16 has the checks of formats, and the one of bfloat16
+-- all.
 harness.case("a kernel of float16 is the text of bfloat16's but for its name and one type", function()
   local loaded, texts = specs.open(gpu({ [3] = '  dtypes = { "f16", "bf16" },' })), {}
   for _, record in ipairs(loaded.records) do texts[record.name] = emit.kernel(record, "s", ".") end

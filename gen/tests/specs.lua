@@ -46,7 +46,8 @@ function specs.names(loaded)
   return names
 end
 
---- One case: the spec must be refused with exactly these mistakes. Each is "line: field" and words that its message must have.
+--- One case: the spec must be refused with exactly these mistakes. Each is "line: field" and words that its message
+-- must have.
 function specs.refuses(name, source, ...)
   local wanted = { ... }
   harness.case(name, function()

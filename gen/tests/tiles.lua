@@ -171,7 +171,8 @@ harness.case("every multiple of 8 up to 1024 expands for every ISA", function()
   covers(open(plain('"f32", "bf16"', every_eighth(1024), "cpu = { " .. ALL_ISAS .. " }")), cpu, { "f32", "bf16" }, 1024)
 end)
 
--- Every line of gen/tiles makes a variant on every target that it is for: a line that breaks a limit or that another hides is dead.
+-- Every line of gen/tiles makes a variant on every target that it is for: a line that breaks a limit or that another
+-- hides is dead.
 for _, family in ipairs({ sm80, cpu }) do
   harness.case("every measured tile of " .. family.name .. " is used", function()
     local data = require("gen.tiles." .. family.name)

@@ -1,11 +1,13 @@
--- The sm80 family's tiles that were chosen by measurement, by pass and head dim: what a variant is made with unless the spec has `tiles` of
--- its own. A head dim that is not here gets the tiles of the next one that is (gen/tiles.lua). A line is a tile as a spec writes it
--- (gen/families/sm80.lua says what each field is), with `why`, a reason that `explain` prints, and `measured`, when and on what, if not as said
--- below: a text for all of its archs, or {} where nothing was timed.
+-- The sm80 family's tiles that were chosen by measurement, by pass and head dim: what a variant is made with unless
+-- the spec has `tiles` of its own. A head dim that is not here gets the tiles of the next one that is (gen/tiles.lua).
+-- A line is a tile as a spec writes it (gen/families/sm80.lua says what each field is), with `why`, a reason that
+-- `explain` prints, and `measured`, when and on what, if not as said below: a text for all of its archs, or {} where
+-- nothing was timed.
 --
--- Two laws. Every line compiles without register spills for each of its archs: the build sees to that. And only sm_90 was timed: on the others
--- a line is what fits and does not spill. No window was timed (the mask "band"). bench/results/sm80_notes.md has what else was tried, and by how much it lost.
--- `./bazelw run //bench:tune` measures candidates and prints lines for this file.
+-- Two laws. Every line compiles without register spills for each of its archs: the build sees to that. And only sm_90
+-- was timed: on the others a line is what fits and does not spill. No window was timed (the mask "band").
+-- bench/results/sm80_notes.md has what else was tried, and by how much it lost. `./bazelw run //bench:tune` measures
+-- candidates and prints lines for this file.
 local HALF, BF16, F32 = { "f16", "bf16" }, { "bf16" }, { "f32" }
 local SAME, NARROW = { "same" }, { "i8", "e4m3" } -- K and V: as Q; of 8 bits
 local NONE, CAUSAL, MASKED = { "none" }, { "causal" }, { "causal", "band" }
@@ -22,8 +24,8 @@ return {
   -- When and on what the lines were timed, by architecture.
   measured = { ["90"] = "2026-11-21 on an NVIDIA H200" },
 
-  -- 32 queries a warp read half as much of K and V from shared memory as 16; at 192 and 256 two warps share 32 queries, each with half of the
-  -- columns of O (d_split).
+  -- 32 queries a warp read half as much of K and V from shared memory as 16; at 192 and 256 two warps share 32
+  -- queries, each with half of the columns of O (d_split).
   fwd = {
     [32] = {
       { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { "90" }, masks = UNBOUNDED },
@@ -81,8 +83,8 @@ return {
     },
   },
 
-  -- Decode: bench/results/decode_notes.md. Steps of 32 KB of K, as larger steps have fewer waits; as many stages as fit. Of 8 bits two blocks
-  -- share a multiprocessor: a warp that is alone on its scheduler converts too slowly.
+  -- Decode: bench/results/decode_notes.md. Steps of 32 KB of K, as larger steps have fewer waits; as many stages as
+  -- fit. Of 8 bits two blocks share a multiprocessor: a warp that is alone on its scheduler converts too slowly.
   dec = {
     [64] = {
       { dtypes = HALF, kv_dtypes = SAME, m = 8, n = 256, stages = 3, chunk_steps = 4, archs = KIB_227, measured = DECODE },
@@ -120,10 +122,11 @@ return {
     },
   },
 
-  -- Two strategies. "fused" goes over key blocks once; dQ is summed in float32 by one key block after another, in order. "split" makes P and dS
-  -- a second time for dQ, and no block waits for another: with 128 queries of 8192 keys it takes a third (head_dim 64) to a tenth (256) of
-  -- fused's time. Its up_to is the longest of 128, 256, ... at which it was ahead. Both give the same bits every time.
-  -- 32 keys for a pair of warps, 64 where the accumulators allow: each fragment read feeds 2 to 4 products.
+  -- Two strategies. "fused" goes over key blocks once; dQ is summed in float32 by one key block after another, in
+  -- order. "split" makes P and dS a second time for dQ, and no block waits for another: with 128 queries of 8192 keys
+  -- it takes a third (head_dim 64) to a tenth (256) of fused's time. Its up_to is the longest of 128, 256, ... at
+  -- which it was ahead. Both give the same bits every time. 32 keys for a pair of warps, 64 where the accumulators
+  -- allow: each fragment read feeds 2 to 4 products.
   bwd = {
     [32] = {
       { dtypes = HALF, m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32, dq_row_tiles = 1 },

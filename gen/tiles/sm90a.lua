@@ -1,7 +1,8 @@
--- The sm90a family's tiles, chosen by measurement: what a variant is made with unless the spec has `tiles` of its own. gen/families/sm90a.lua
--- says what each field is; bench/results/sm90a_notes.md has what else was tried, and by how much it lost. Windows (the mask "band")
--- were timed with these tiles alone, and a softcap was not: of 64 keys the sides of a window hide the least, and with four stages and two Q no
--- warpgroup waits for those whose windows end elsewhere.
+-- The sm90a family's tiles, chosen by measurement: what a variant is made with unless the spec has `tiles` of its own.
+-- gen/families/sm90a.lua says what each field is; bench/results/sm90a_notes.md has what else was tried, and by how
+-- much it lost. Windows (the mask "band") were timed with these tiles alone, and a softcap was not: of 64 keys the
+-- sides of a window hide the least, and with four stages and two Q no warpgroup waits for those whose windows end
+-- elsewhere.
 local HALF = { "f16", "bf16" }
 local PLAIN, CAPPED = { "none" }, { "softcap" } -- a softcap takes some 16 registers more
 local NONE, CAUSAL, WINDOW, UNBOUNDED = { "none" }, { "causal" }, { "band" }, { "none", "causal" }

@@ -1,5 +1,5 @@
-/* glint_append on the CPU: tokens are shared out in equal runs, one a body. It reads and writes each number once, so memory bounds it and the
- * lowest instruction set does. */
+/* glint_append on the CPU: tokens are shared out in equal runs, one a body. It reads and writes each number once, so
+ * memory bounds it and the lowest instruction set does. */
 #define GLINT_CPU_LANES 4
 #define GLINT_CPU_DTYPE f32
 #define GLINT_CPU_ELEMENT float
@@ -20,7 +20,7 @@ struct job {
     uint32_t bodies;
 };
 
-/* ---- a row ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- a row ------------------------------------------------------------------------------------------------------- */
 
 /* Four elements of a row in f32. */
 GLINT_INLINE glint_f4 load_new(const void *row, uint32_t dtype, int64_t i)
@@ -59,8 +59,8 @@ static float largest_of(const void *row, uint32_t dtype, int64_t head_dim)
     return x;
 }
 
-/* To the nearest integer, ties to even: the sum with 1.5 * 2^23 has it in its last places, as two's complement. |x| is at most
- * 127 (1 + 2^-23), for the scale is the row's own: 1 / 127 of its largest element, rounded. */
+/* To the nearest integer, ties to even: the sum with 1.5 * 2^23 has it in its last places, as two's complement. |x|
+ * is at most 127 (1 + 2^-23), for the scale is the row's own: 1 / 127 of its largest element, rounded. */
 GLINT_INLINE void store_i8(void *to, glint_f4 x)
 {
     typedef int8_t bytes __attribute__((vector_size(4)));
@@ -123,7 +123,7 @@ static void store_row(void *to, uint32_t to_dtype, const void *from, uint32_t fr
         glint_narrow_bf16(dst + i, glint_load4(src + i));
 }
 
-/* ---- a batch ----------------------------------------------------------------------------------------------------------------------- */
+/* ---- a batch ----------------------------------------------------------------------------------------------------- */
 
 /* K or V: the cache and the new rows. */
 struct stream {
@@ -154,7 +154,8 @@ static void store_token(const struct job *job, const struct stream *s, int64_t b
     }
 }
 
-/* New rows of a sequence, from lengths that may be anything: `rows` of them from row `at` of the batch on, of which the first is key `first`. */
+/* New rows of a sequence, from lengths that may be anything: `rows` of them from row `at` of the batch on, of which
+ * the first is key `first`. */
 struct span {
     int64_t at, rows, first;
     bool bounded; /* both lengths are within their bounds */

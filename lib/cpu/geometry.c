@@ -3,8 +3,9 @@
 
 #include "lib/cpu/cpu.h"
 
-/* Backward sums dQ within groups of key blocks, and the groups in order. The number of groups may depend on seqlen_k alone: the bits of a
- * sequence's gradient must not depend on what else is in its batch, nor on the number of threads. */
+/* Backward sums dQ within groups of key blocks, and the groups in order. The number of groups may depend on seqlen_k
+ * alone: the bits of a sequence's gradient must not depend on what else is in its batch, nor on the number of
+ * threads. */
 #define KEYS_PER_GROUP 512
 #define MAX_KEY_GROUPS 4
 
@@ -23,8 +24,8 @@ struct size {
     uint64_t count, each;
 };
 
-/* Places arrays one after another, each in whole cache lines: `at` gets where each begins, in floats, and at[arrays] where the last one ends. False
- * when that is beyond 2^63 - 1 bytes. */
+/* Places arrays one after another, each in whole cache lines: `at` gets where each begins, in floats, and at[arrays]
+ * where the last one ends. False when that is beyond 2^63 - 1 bytes. */
 static bool lay_out(const struct size *size, int arrays, uint64_t *at)
 {
     const uint64_t most = INT64_MAX / LINE * (LINE / 4);
@@ -81,8 +82,9 @@ static bool amx_forward_scratch(const struct glint_variant *variant, const struc
     return lay_out_scratch(size, GLINT_AMX_FWD_REGIONS, g);
 }
 
-/* Query blocks of a task share the keys that it brings into scratch; as many as leave every body a few tasks, of all `tiles`. 32 at most instead
- * of 16 read the keys less often and are no faster: the blocks themselves no longer stay in the second-level cache. */
+/* Query blocks of a task share the keys that it brings into scratch; as many as leave every body a few tasks, of all
+ * `tiles`. 32 at most instead of 16 read the keys less often and are no faster: the blocks themselves no longer stay
+ * in the second-level cache. */
 static int64_t most_blocks(int64_t tiles, uint32_t concurrency)
 {
     const int64_t most = tiles / (TASKS_PER_BODY * (int64_t)concurrency);
@@ -202,7 +204,8 @@ static uint64_t block_of_dq(const struct glint_variant *variant)
     return packs_tiles(variant) ? GLINT_AMX_DIM(dim) * rows : dim * GLINT_CPU_PITCH(rows);
 }
 
-/* Tasks of both phases and what a split one leaves, when it is known how they are cut: blocks_per_task, tasks_per_head, split. */
+/* Tasks of both phases and what a split one leaves, when it is known how they are cut: blocks_per_task,
+ * tasks_per_head, split. */
 static bool count_tasks(const struct glint_variant *variant, const struct glint_problem *p, struct glint_cpu_geometry *g)
 {
     const int64_t pairs = p->batch * p->heads_kv, heads = p->batch * p->heads_q;
@@ -243,7 +246,8 @@ int64_t glint_cpu_most_blocks(const struct glint_cpu_geometry *g, int64_t tiles,
     return most < g->blocks_per_task || g->blocks_per_task == 0 ? most : g->blocks_per_task;
 }
 
-/* Query blocks of one head in all sequences together, at most, where a query has `rows` rows and a sequence of the bounds has `blocks`. */
+/* Query blocks of one head in all sequences together, at most, where a query has `rows` rows and a sequence of the
+ * bounds has `blocks`. */
 static int64_t blocks_of_batch(const struct glint_variant *variant, const struct glint_problem *p, int64_t rows, int64_t blocks)
 {
     int64_t all;
@@ -264,13 +268,14 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     const bool own_lengths = problem->lengths != GLINT_LENGTHS_HOST;
     const int64_t few = TASKS_PER_BODY * (int64_t)concurrency, group = problem->heads_q / problem->heads_kv;
     int64_t tiles;
-    uint64_t rows = (uint64_t)(problem->batch * problem->seqlen_q), floats; /* what a split sequence leaves: of one head and part */
+    /* what a split sequence leaves of one head and part */
+    uint64_t rows = (uint64_t)(problem->batch * problem->seqlen_q), floats;
     if (variant->queries_up_to > 0) {
         tiles = blocks_of_batch(variant, problem, group, g.query_blocks);
         if (__builtin_mul_overflow(problem->heads_kv, tiles, &tiles) || !(amx ? amx_decode_scratch : decode_scratch)(variant, &g))
             return false;
-        /* Chunks of keys are tasks of their own where bodies would be idle otherwise; never of many queries, whose partial results would
-         * take more than linear room. The bits are the same. */
+        /* Chunks of keys are tasks of their own where bodies would be idle otherwise; never of many queries, whose
+         * partial results would take more than linear room. The bits are the same. */
         if (concurrency > 1 && g.key_blocks > 1 && tiles < few && problem->seqlen_q <= (int64_t)variant->queries_up_to)
             g.split = g.key_blocks;
         if (problem->lengths == GLINT_LENGTHS_RAGGED && rows > (uint64_t)problem->rows_q)
@@ -289,7 +294,8 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
         /* One sequence may be much longer than the others: it is split as it would be alone. */
         if (concurrency > 1 && (own_lengths ? problem->heads_kv : pairs) < few)
             g.split = g.key_groups;
-        /* A sequence shorter than its bound may have fewer groups, and more blocks in each; with one group it is not split. */
+        /* A sequence shorter than its bound may have fewer groups, and more blocks in each; with one group it is not
+         * split. */
         const int64_t shorter =
             divide_up(KEYS_PER_GROUP, variant->tile_n) < g.key_blocks ? divide_up(KEYS_PER_GROUP, variant->tile_n) : g.key_blocks;
         int64_t blocks = divide_up(g.key_blocks, g.split);
@@ -307,8 +313,8 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     /* Never more scratches than tasks that need one: the second phase makes do with the lanes of the first. */
     g.lanes = g.tasks[0] < (int64_t)concurrency ? g.tasks[0] : (int64_t)concurrency;
 
-    /* Workspace: the shares of the tasks, the sequences where they have lengths of their own, what split ones leave, what each head of each
-     * sequence gives to its sink's gradient, the scratches. */
+    /* Workspace: the shares of the tasks, the sequences where they have lengths of their own, what split ones leave,
+     * what each head of each sequence gives to its sink's gradient, the scratches. */
     enum { SHARES, SEQUENCES, PARTIALS, SINKS, SCRATCHES, ARRAYS };
     const uint64_t heads = (uint64_t)problem->heads_q, batch = (uint64_t)problem->batch, lanes = (uint64_t)g.lanes;
     const uint64_t partials = g.split > 1 ? (uint64_t)g.split * heads : 0;

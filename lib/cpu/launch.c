@@ -13,8 +13,8 @@
 #define ATOMIC_INLINE
 #endif
 
-/* Each body's share of the tasks. A body draws from its own share first, so that call after call it finds the same tensors in its
- * core's cache, and then helps the others. */
+/* Each body's share of the tasks. A body draws from its own share first, so that call after call it finds the same
+ * tensors in its core's cache, and then helps the others. */
 struct share {
     _Alignas(64) _Atomic int64_t next; /* the first task that no body has drawn */
     int64_t end;
@@ -23,7 +23,7 @@ struct share {
 struct launch {
     const struct glint_cpu_call *call;
     const struct glint_variant *variant;
-    const struct glint_cpu_sequence *sequences; /* [batch + 1], the last has the totals; NULL: all tasks are of one problem */
+    const struct glint_cpu_sequence *sequences; /* [batch + 1], the last has the totals; NULL: one problem */
     struct share *shares;
     unsigned char *scratch;
     int64_t most; /* glint_cpu_most_blocks */
@@ -78,7 +78,8 @@ static bool has_bad_page(const struct glint_problem *p, const struct glint_tenso
     return false;
 }
 
-/* Reads the lengths, once; counts the tasks before each sequence. Lowers the word to the first sequence with a length or a page that is none. */
+/* Reads the lengths, once; counts the tasks before each sequence. Lowers the word to the first sequence with a
+ * length or a page that is none. */
 __attribute__((noinline)) static int64_t read_lengths(const struct glint_cpu_call *call, const struct glint_variant *variant,
                                                       uint32_t concurrency, struct glint_cpu_sequence *sequences)
 {
@@ -143,7 +144,7 @@ __attribute__((noinline)) static void begin_sequence(const struct launch *launch
 {
     const struct glint_cpu_call *all = launch->call;
     const struct glint_problem *p = all->problem;
-    int64_t low = 0, high = p->batch; /* the last sequence with no more tasks before it than this one: none without tasks */
+    int64_t low = 0, high = p->batch; /* the last sequence with no more tasks before it than this task's number */
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
         if (launch->sequences[middle].tasks[launch->phase] <= task)

@@ -1,5 +1,5 @@
-/* glint_merge on the CPU: rows are shared out in equal runs, one a body. It reads each number once, so memory bounds it and the lowest instruction
- * set does. */
+/* glint_merge on the CPU: rows are shared out in equal runs, one a body. It reads each number once, so memory bounds
+ * it and the lowest instruction set does. */
 #define GLINT_CPU_LANES 4
 #define GLINT_CPU_DTYPE f32
 #define GLINT_CPU_ELEMENT float
@@ -51,8 +51,9 @@ static void narrow(void *dst, uint32_t dtype, const float *src, int64_t count)
             glint_narrow_bf16((uint16_t *)dst + i, glint_load4(src + i));
 }
 
-/* weight[i] = exp(LSE_i - LSE) for `count` parts and the sink; the answer is LSE. With m the largest of all and s = sum exp(LSE_i - m), which is at
- * least 1, LSE = m + log s; where s is 1, one part has all the weight, and LSE is its LSE to the bit. */
+/* weight[i] = exp(LSE_i - LSE) for `count` parts and the sink; the answer is LSE. With m the largest of all and s =
+ * sum exp(LSE_i - m), which is at least 1, LSE = m + log s; where s is 1, one part has all the weight, and LSE is
+ * its LSE to the bit. */
 static float weigh(float *weight, const float *lse, int64_t count, float sink)
 {
     float m = sink, s = 0.0f;

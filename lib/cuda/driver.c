@@ -4,7 +4,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* The driver keeps threads and exit handlers of its own, so its code must stay mapped after our reference is given back. */
+/* The driver keeps threads and exit handlers of its own, so its code must stay mapped after our reference is given
+ * back. */
 #ifdef RTLD_NODELETE
 #define GLINT_CUDA_OPEN_FLAGS (RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)
 #else

@@ -1,10 +1,12 @@
-/* The CUDA driver as Glint sees it: the few types and entries it uses, declared here so that nothing of CUDA is needed to build.
+/* The CUDA driver as Glint sees it: the few types and entries it uses, declared here so that nothing of CUDA is needed
+ * to build.
  *
- * `struct glint_cuda_driver` is the only door to a GPU. It is filled from libcuda.so.1 when a context is opened, or handed in by
- * a test or a simulator; no other file may name a driver function. Nothing here is global: a context owns its copy of the table.
+ * `struct glint_cuda_driver` is the only door to a GPU. It is filled from libcuda.so.1 when a context is opened, or
+ * handed in by a test or a simulator; no other file may name a driver function. Nothing here is global: a context owns
+ * its copy of the table.
  *
- * Types are those of <cuda.h> under our names: the driver's own struct tags, `unsigned int` for its enums. So each member
- * has the type of the function in <cuda.h>, and tests/cuda/prototypes.c does not compile if one has not. */
+ * Types are those of <cuda.h> under our names: the driver's own struct tags, `unsigned int` for its enums. So each
+ * member has the type of the function in <cuda.h>, and tests/cuda/prototypes.c does not compile if one has not. */
 #ifndef GLINT_CUDA_DRIVER_H
 #define GLINT_CUDA_DRIVER_H
 
@@ -73,13 +75,13 @@ enum {
 };
 /* CUfunction_attribute */
 enum { GLINT_CU_FUNCTION_LOCAL_BYTES = 3, GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES = 8 };
-/* CUlaunchAttributeID. The first: value[0] to [2], blocks of a cluster in x, y and z; the second: value[0], 1 for programmatic dependent
- * launch (..._PROGRAMMATIC_STREAM_SERIALIZATION). */
+/* CUlaunchAttributeID. The first: value[0] to [2], blocks of a cluster in x, y and z; the second: value[0], 1 for
+ * programmatic dependent launch (..._PROGRAMMATIC_STREAM_SERIALIZATION). */
 enum { GLINT_CU_LAUNCH_CLUSTER = 4, GLINT_CU_LAUNCH_DEPENDENT = 6 };
 
-/* X(member, symbol, presence, parameters). Symbols are exact versions, which dlsym gives with the ABI that they had when they
- * appeared; `_v2` where <cuda.h> maps the plain name to it. Without a `_ptsz` suffix a NULL stream is the legacy default stream.
- * Every driver since CUDA 11.0 exports the required ones. The others:
+/* X(member, symbol, presence, parameters). Symbols are exact versions, which dlsym gives with the ABI that they had
+ * when they appeared; `_v2` where <cuda.h> maps the plain name to it. Without a `_ptsz` suffix a NULL stream is the
+ * legacy default stream. Every driver since CUDA 11.0 exports the required ones. The others:
  *     cuFuncLoad              12.4   without it the attribute calls load a kernel just as well
  *     cuLaunchKernelEx        11.8   without it no row whose blocks come in clusters is run
  *     cuTensorMapEncodeTiled  12.0   without it no row that has tensor maps is run */
@@ -125,15 +127,17 @@ struct glint_cuda_driver {
 #undef GLINT_CUDA_MEMBER
 };
 
-/* Opens libcuda.so.1 and fills *driver from it. *library is what glint_cuda_driver_unload takes back. GLINT_NO_DRIVER: no such
- * library; GLINT_DRIVER_TOO_OLD: a required entry is missing. On failure nothing stays open. Calls no driver entry. */
+/* Opens libcuda.so.1 and fills *driver from it. *library is what glint_cuda_driver_unload takes back.
+ * GLINT_NO_DRIVER: no such library; GLINT_DRIVER_TOO_OLD: a required entry is missing. On failure nothing stays
+ * open. Calls no driver entry. */
 enum glint_status glint_cuda_driver_load(struct glint_cuda_driver *driver, void **library);
 
 /* Gives the library back; NULL (a table that was handed in) does nothing. */
 void glint_cuda_driver_unload(void *library);
 
-/* The status that a driver's result becomes; GLINT_OK for success. Results after which a device can do nothing more until its
- * context is destroyed ("sticky" ones) become GLINT_DEVICE_LOST; what has no status of its own, GLINT_DRIVER_ERROR. Pure. */
+/* The status that a driver's result becomes; GLINT_OK for success. Results after which a device can do nothing more
+ * until its context is destroyed ("sticky" ones) become GLINT_DEVICE_LOST; what has no status of its own,
+ * GLINT_DRIVER_ERROR. Pure. */
 enum glint_status glint_cuda_status(glint_cu_result result);
 
 #endif

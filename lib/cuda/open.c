@@ -60,11 +60,11 @@ static enum glint_status first_failure(enum glint_status first, enum glint_statu
     return first != GLINT_OK ? first : then;
 }
 
-/* ---- which kernels a device runs ---- */
+/* ---- which kernels a device runs --------------------------------------------------------------------------------- */
 
-/* 0: the device does not run the image; of two that it runs, the nearer one has the higher number. SASS of compute capability X.y runs on
- * X.z for z >= y, but neither way between Tegra (Orin is 8.7) and the others: CUDA C++ Programming Guide, "Binary Compatibility". With the
- * letter a it runs on X.y alone. */
+/* 0: the device does not run the image; of two that it runs, the nearer one has the higher number. SASS of compute
+ * capability X.y runs on X.z for z >= y, but neither way between Tegra (Orin is 8.7) and the others: CUDA C++
+ * Programming Guide, "Binary Compatibility". With the letter a it runs on X.y alone. */
 static uint32_t nearness(const struct glint_gpu_image *image, uint32_t device_sm)
 {
     const uint32_t tegra = 87;
@@ -124,7 +124,7 @@ static bool has_image(const struct glint_cuda *cuda)
     return false;
 }
 
-/* ---- which device ---- */
+/* ---- which device ------------------------------------------------------------------------------------------------ */
 
 static enum glint_status read_attribute(struct glint_cuda *cuda, unsigned int attribute, uint32_t *value)
 {
@@ -171,7 +171,8 @@ static enum glint_status choose_ordinal(struct glint_cuda *cuda, int32_t ordinal
     return status == GLINT_OK ? examine(cuda) : status;
 }
 
-/* The current device, or else the first, that the table has a kernel for. A device that fails is reported, not passed over. */
+/* The current device, or else the first, that the table has a kernel for. A device that fails is reported, not
+ * passed over. */
 static enum glint_status choose_any(struct glint_cuda *cuda)
 {
     int count = 0;
@@ -198,10 +199,10 @@ static enum glint_status choose_device(struct glint_cuda *cuda, uint32_t device_
     }
 }
 
-/* ---- loading ---- */
+/* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-/* Loads one kernel for good: modules are lazy by default since CUDA 12.2. *local_bytes is what a thread of it needs beyond
- * registers. */
+/* Loads one kernel for good: modules are lazy by default since CUDA 12.2. *local_bytes is what a thread of it needs
+ * beyond registers. */
 static enum glint_status load_function(struct glint_cuda *cuda, glint_cu_module module, const struct glint_gpu_launch *launch,
                                        glint_cu_function *function, int *local_bytes)
 {
@@ -224,8 +225,8 @@ static enum glint_status unload_row(struct glint_cuda *cuda, struct glint_cuda_r
     return module ? glint_cuda_note(cuda, cuda->driver.module_unload(module)) : GLINT_OK;
 }
 
-/* A kernel that uses local memory would make the driver grow its pool at a launch, so such a row counts as one that the device
- * does not run: its module stays NULL. */
+/* A kernel that uses local memory would make the driver grow its pool at a launch, so such a row counts as one that
+ * the device does not run: its module stays NULL. */
 static enum glint_status load_row(struct glint_cuda *cuda, struct glint_cuda_row *row, const struct glint_gpu_image *image,
                                   const struct glint_gpu_launch *launch, uint32_t launches)
 {

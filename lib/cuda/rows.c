@@ -1,5 +1,5 @@
-/* glint_merge and glint_append on a GPU: one launch each of a kernel that no variant has (rows.cu). Nothing is planned, allocated or
- * read back. */
+/* glint_merge and glint_append on a GPU: one launch each of a kernel that no variant has (rows.cu). Nothing is
+ * planned, allocated or read back. */
 #include "lib/cuda/rows.h"
 
 #include "lib/check.h"

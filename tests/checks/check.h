@@ -1,5 +1,6 @@
-/* The vocabulary of the checks. A check is a named function over a subject (a variant on a backend) and a shape; it either returns or
- * calls check_fail, which says what was wrong and never returns. Memory from check_memory lives until the check ends. */
+/* The vocabulary of the checks. A check is a named function over a subject (a variant on a backend) and a shape; it
+ * either returns or calls check_fail, which says what was wrong and never returns. Memory from check_memory lives
+ * until the check ends. */
 #ifndef GLINT_TESTS_CHECK_H
 #define GLINT_TESTS_CHECK_H
 
@@ -96,8 +97,8 @@ void far_checks(struct check_list *list, const struct subject *subject);
 void lengths_checks(struct check_list *list, struct subject *subject);
 void ragged_checks(struct check_list *list, struct subject *subject);
 void variant_checks(struct check_list *list);
-/* Of them those whose outcome the format of the numbers decides: for a variant whose kernel is, but for the format, the text of another one
- * that has every check. */
+/* The checks whose outcome the format of the numbers decides: for a variant whose kernel is, but for the format, the
+ * text of a variant that has every check. */
 void formats_checks(struct check_list *list);
 
 /* The library's row with this name. False: no such row. */
@@ -105,8 +106,8 @@ bool subject_open(struct subject *subject, const struct backend *backend, const 
 void subject_open_index(struct subject *subject, const struct backend *backend, uint32_t index);
 void subject_close(struct subject *subject);
 struct glint_context *subject_context(struct subject *subject, enum lanes lanes);
-/* A forward variant of the subject's dtype, head dim, mask, family and arithmetic that was linked and runs on the device; a forward subject
- * is its own. False: there is none. */
+/* A forward variant of the subject's dtype, head dim, mask, family and arithmetic that was linked and runs on the
+ * device; a forward subject is its own. False: there is none. */
 bool subject_forward(struct subject *subject, uint32_t *variant);
 /* Whether its checks use sinks, and whether its row caps scores. */
 bool subject_checks_sinks(const struct subject *subject);
@@ -115,23 +116,23 @@ bool subject_checks_sinks(const struct subject *subject);
 bool subject_reads_lengths(struct subject *subject, int64_t page_rows);
 bool subject_caps(const struct subject *subject);
 
-/* Bands of both alignments whose sides are unbounded or narrow: sets mask and window of the `which`th that the row serves; false: it serves no
- * more. Beside more queries than keys their diagonal begins before the first key. */
+/* Bands of both alignments whose sides are unbounded or narrow: sets mask and window of the `which`th that the row
+ * serves; false: it serves no more. Beside more queries than keys their diagonal begins before the first key. */
 bool subject_band(const struct subject *subject, int which, struct shape *shape);
 
-/* Runs one check. True when it passed; otherwise message holds a few lines that say why and how to run it again. A check that compared
- * nothing fails. */
+/* Runs one check. True when it passed; otherwise message holds a few lines that say why and how to run it again. A
+ * check that compared nothing fails. */
 bool check_run(const struct check_list *list, const struct check *check, char *message, size_t message_bytes);
 
-/* ---- for use inside checks ---- */
+/* ---- for use inside checks --------------------------------------------------------------------------------------- */
 
 void check_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 void *check_memory(size_t bytes); /* zeroed */
 void *check_device_memory(const struct backend *backend, size_t bytes, size_t alignment, enum fence fence);
 void check_device_release_all(void);
 
-/* Counts one comparison of `error` with `bound` in a category, for "zero comparisons" and for --margins. Returns error <= bound, and
- * false when either is NaN. */
+/* Counts one comparison of `error` with `bound` in a category, for "zero comparisons" and for --margins. Returns
+ * error <= bound, and false when either is NaN. */
 bool check_within(const char *category, double error, double bound);
 
 /* The name of the check that is running, "" when none is. */

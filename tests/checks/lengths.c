@@ -1,7 +1,8 @@
-/* Lengths that a kernel reads on its device (GLINT_LENGTHS_DEVICE), for the forward rows that do: every sequence has the bits of a problem of its
- * lengths, from one plan for all lengths; what lies beyond a length is NaN and reaches nothing, and rows of O and LSE beyond one are not
- * written; lengths out of bounds are clamped, and the first sequence that has one is noted. The same of K and V in pages, for the rows that find
- * them there. The CPU's rows: tests/contract/lengths.c, tests/contract/pages.c. */
+/* Lengths that a kernel reads on its device (GLINT_LENGTHS_DEVICE), for the forward rows that do: every sequence has
+ * the bits of a problem of its lengths, from one plan for all lengths; what lies beyond a length is NaN and reaches
+ * nothing, and rows of O and LSE beyond one are not written; lengths out of bounds are clamped, and the first
+ * sequence that has one is noted. K and V in pages have the same checks, for the rows that take them. The CPU's
+ * rows: tests/contract/lengths.c, tests/contract/pages.c. */
 #include <math.h>
 #include <string.h>
 
@@ -130,7 +131,8 @@ static struct glint_tensors tensors_at(void *const device[TENSORS])
     return tensors;
 }
 
-/* The device's memory as a call of this set wants it: its lengths, inputs that are NaN beyond them, outputs untouched. */
+/* The device's memory as a call of this set wants it: its lengths, inputs that are NaN beyond them, outputs
+ * untouched. */
 static struct glint_tensors tensors_of_set(const struct experiment *e, void *const device[TENSORS], const struct lengths *l,
                                            int32_t *seqlens_q, int32_t *seqlens_k)
 {
@@ -266,7 +268,8 @@ static void few_keys(struct subject *subject, const struct shape *shape)
     check_sets(subject, shape, &of_few_keys, 1);
 }
 
-/* As many heads as a section of Hopper's tiles has at least: the tiles of a sequence without so many queries are passed over at once. */
+/* As many heads as a section of Hopper's tiles has at least: the tiles of a sequence without so many queries are
+ * passed over at once. */
 static void many_heads(struct subject *subject, const struct shape *shape)
 {
     const int64_t m = shape->seqlen_q, n = shape->seqlen_k;
@@ -274,7 +277,7 @@ static void many_heads(struct subject *subject, const struct shape *shape)
     check_sets(subject, shape, &set, 1);
 }
 
-/* ---- K and V in pages --------------------------------------------------------------------------------------------------------------- */
+/* ---- K and V in pages -------------------------------------------------------------------------------------------- */
 
 /* Row `row` of a page in its pool, of pages of [head][row] or of [row][head]. */
 static size_t place_in_pool(const struct experiment *e, const struct glint_strides *s, enum tensor t, int64_t page, int64_t h,
@@ -283,8 +286,9 @@ static size_t place_in_pool(const struct experiment *e, const struct glint_strid
     return (size_t)(page * s->batch + h * s->head + row * s->row) * dtype_bytes(tensor_dtype(e, t));
 }
 
-/* A table for the keys of a call: pages in an order of their own. A page of which no query sees a key has an index outside of the pool, and so have
- * (`wild`) the first one and the last one of the pool, which count as themselves. Entries without a key hold what no one may take for an index. */
+/* A table for the keys of a call: pages in an order of their own. A page of which no query sees a key has an index
+ * outside of the pool, and so have (`wild`) the first one and the last one of the pool, which count as themselves.
+ * Entries without a key hold what no one may take for an index. */
 struct paging {
     int64_t batch, page_rows, per_sequence, pages;
     int32_t *entries; /* [batch][per_sequence] */
@@ -342,7 +346,8 @@ static void put_pool(const struct experiment *e, const struct paging *p, const s
     e->subject->backend->copy_in(device, pool, bytes);
 }
 
-/* Scales of 8-bit K (i = 0) and V of another number for each key, or head; p: where they lie in pages, NULL for linear ones. NaN is what no key has. */
+/* Scales of 8-bit K (i = 0) and V of another number for each key, or head; p: where they lie in pages, NULL for
+ * linear ones. NaN is what no key has. */
 static void put_other_scales(const struct experiment *e, uint32_t kind, const struct paging *p, int64_t batch,
                              const struct lengths *l, float *const device[2])
 {
@@ -374,8 +379,9 @@ static void same_outputs(const struct experiment *e, unsigned char *const linear
     }
 }
 
-/* Pages of each size have the bits of linear K and V, with NaN in whatever is not a key; a page outside of the pool is clamped and noted. Of 8 bits
- * with scales a row in most sets, which lie in pages too. With detail ALONE of the first sequence by itself. */
+/* Pages of each size have the bits of linear K and V, with NaN in whatever is not a key; a page outside of the pool
+ * is clamped and noted. Of 8 bits with scales a row in most sets, which lie in pages too. With detail ALONE of the
+ * first sequence by itself. */
 enum { ALONE = 2 };
 
 static void check_pages(struct subject *subject, const struct shape *shape, const struct lengths *sets, int count)

@@ -1,6 +1,6 @@
-/* Nothing allocates after glint_context_init. This file defines the C library's allocation functions anew, so that a call from
- * anywhere in the process counts; and in a second case the kernel itself is the witness: under seccomp's strict mode any system call
- * but read, write and exit kills the process.
+/* Nothing allocates after glint_context_init. This file defines the C library's allocation functions anew, so that a
+ * call from anywhere in the process counts; and in a second case the kernel itself is the witness: under seccomp's
+ * strict mode any system call but read, write and exit kills the process.
  *
  *   alloc calls 10000000    runs that many, for hosts with patience; otherwise as many as fit in 20 s. */
 #define _GNU_SOURCE /* syscall */
@@ -17,7 +17,7 @@
 #include "tests/contract/suite.h"
 #include "tests/contract/world.h"
 
-/* ---- counters --------------------------------------------------------------------------------------------------------------- */
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
 
 static volatile uint64_t allocations;
 static volatile bool counting_on;
@@ -148,7 +148,7 @@ static void counters_count(void)
     EXPECT(allocations - before == 2, "malloc and free gave %llu counts", (unsigned long long)(allocations - before));
 }
 
-/* ---- the calls -------------------------------------------------------------------------------------------------------------- */
+/* ---- the calls --------------------------------------------------------------------------------------------------- */
 
 enum { ROWS = 64 };
 struct work { /* small problems of as many rows of the table as fit; everything allocated beforehand */
@@ -221,7 +221,8 @@ static enum glint_status append_queries(const struct call *c)
     return glint_append(&c->plan, &a, &c->tensors, NULL);
 }
 
-/* Plans, explains, runs, merges, appends, is refused: once for each problem; the number of library calls, 0 when one went wrong. */
+/* Plans, explains, runs, merges, appends, is refused: once for each problem; the number of library calls, 0 when one
+ * went wrong. */
 static uint64_t round_of_calls(struct work *w, bool with_text)
 {
     uint64_t calls = 0;
@@ -320,9 +321,10 @@ static void address_space_is_flat(void)
     drop(&w);
 }
 
-/* ---- no system call at all --------------------------------------------------------------------------------------------------- */
+/* ---- no system call at all --------------------------------------------------------------------------------------- */
 
-/* In a child: strict seccomp, then every kind of call. `saboteur` makes one system call too many, to see that it is noticed. */
+/* In a child: strict seccomp, then every kind of call. `saboteur` makes one system call too many, to see that it is
+ * noticed. */
 static int under_seccomp(bool saboteur)
 {
     struct work w;

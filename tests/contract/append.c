@@ -1,6 +1,6 @@
-/* glint_append: rows come where the next call reads them, rounded as IEEE says, and nothing else is written; a cache that is filled in steps, linear
- * or in pages, gives the bits of one that was there at once; 10,000 steps of a ring of pages behind a window; what cannot be placed is left out
- * and noted; refusals. */
+/* glint_append: rows come where the next call reads them, rounded as IEEE says, and nothing else is written; a cache
+ * that is filled in steps, linear or in pages, gives the bits of one that was there at once; 10,000 steps of a ring
+ * of pages behind a window; what cannot be placed is left out and noted; refusals. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,8 @@
 
 enum { BATCH = 3, HEADS_Q = 4, HEADS_KV = 2, NOT_YET = 0xff };
 
-/* A forward row, a problem of a cache, and its memory. The rows that are to be appended are float32 in [BATCH][tokens][HEADS_KV][head_dim]. */
+/* A forward row, a problem of a cache, and its memory. The rows that are to be appended are float32 in
+ * [BATCH][tokens][HEADS_KV][head_dim]. */
 struct cache {
     struct glint_context *context;
     uint32_t row; /* of the table */
@@ -31,8 +32,8 @@ static size_t element_of(const struct cache *x)
     return (size_t)element_bytes(x->problem.dtype);
 }
 
-/* Bounds of `queries` and `capacity` keys; linear when page_rows is 0. The pages of a sequence lie in the pool from its last one to its first one.
- * K and V begin as NaN. */
+/* Bounds of `queries` and `capacity` keys; linear when page_rows is 0. The pages of a sequence lie in the pool from
+ * its last one to its first one. K and V begin as NaN. */
 static void make(struct cache *x, struct glint_context *context, uint32_t row, uint32_t mask, int64_t queries, int64_t capacity,
                  int64_t page_rows, bool heads_first)
 {
@@ -102,7 +103,8 @@ static float number(int64_t b, int64_t h, int64_t key, int64_t d, enum tensor t)
     return rand_normal(&r);
 }
 
-/* The new rows of all sequences, those up to seqlens_k: [BATCH][bound][HEADS_KV][head_dim]; in the cache's dtype they are rounded already. */
+/* The new rows of all sequences, those up to seqlens_k: [BATCH][bound][HEADS_KV][head_dim]; in the cache's dtype
+ * they are rounded already. */
 static void new_rows(const struct cache *x, struct glint_append *a, void *const memory[2], enum glint_dtype dtype)
 {
     const struct glint_problem *const p = &x->problem;
@@ -173,9 +175,10 @@ static uint32_t row_of(const struct glint_context *context, uint32_t dtype, bool
     return UINT32_MAX;
 }
 
-/* ---- what is written -------------------------------------------------------------------------------------------------------------- */
+/* ---- what is written --------------------------------------------------------------------------------------------- */
 
-/* Random bit patterns and the numbers where rounding turns, from float32 and as they are, into every dtype; nothing else changes. */
+/* Random bit patterns and the numbers where rounding turns, from float32 and as they are, into every dtype; nothing
+ * else changes. */
 static void rounding(void)
 {
     static const uint32_t turns[] = {0,          0x80000000, 0x00000001, 0x807fffff, 0x7f7fffff, 0xff7fffff, 0x7f800000,
@@ -239,10 +242,10 @@ static void rounding(void)
     free(storage);
 }
 
-/* ---- a cache that grows ------------------------------------------------------------------------------------------------------------ */
+/* ---- a cache that grows ------------------------------------------------------------------------------------------ */
 
-/* A prompt for each sequence, then a few tokens at a time, some sequences pausing, over the ends of pages: after each step O, LSE, K and V have the
- * bits of a linear cache that was there at once. */
+/* A prompt for each sequence, then a few tokens at a time, some sequences pausing, over the ends of pages: after
+ * each step O, LSE, K and V have the bits of a linear cache that was there at once. */
 static void grows(uint32_t concurrency)
 {
     enum { PROMPT = 70, CAPACITY = 300, STEPS = 6 };
@@ -318,9 +321,9 @@ static long resident_pages(void)
     return resident;
 }
 
-/* 10,000 steps of one query. With windows in the spec the window is of 100 keys, and the pages of a sequence are nine, which come round again and
- * again in its row of the table: the ring has the bits of a linear cache that keeps everything. Without, sequences of 600 tokens come one after
- * another. No memory grows. */
+/* 10,000 steps of one query. With windows in the spec the window is of 100 keys, and the pages of a sequence are
+ * nine, which come round again and again in its row of the table: the ring has the bits of a linear cache that keeps
+ * everything. Without, sequences of 600 tokens come one after another. No memory grows. */
 static void ten_thousand_steps(void)
 {
     enum { STEPS = 10000, WINDOW = 100, TOKENS = 600 };
@@ -379,7 +382,8 @@ static void ten_thousand_steps(void)
             before = resident_pages();
     }
     EXPECT(ring.fault == GLINT_NO_FAULT && all.fault == GLINT_NO_FAULT, "faults %u, %u", ring.fault, all.fault);
-    /* The linear cache was written whole by `make`: nothing of the process may have grown but by the noise of its own files. */
+    /* The linear cache was written whole by `make`: nothing of the process may have grown but by the noise of its
+     * own files. */
     const long grown = resident_pages() - before;
     contract_note("%s: 10,000 steps, %ld pages of memory more", windowed ? "a ring behind a window" : "no windows in the spec",
                   grown);
@@ -390,8 +394,9 @@ static void ten_thousand_steps(void)
     free(storage);
 }
 
-/* One query sees the last keys without a window too: the table of the appending plan has the ring's pages again and again, that of the attending
- * plan has them once, and no mask minds their order. The bits are those of the same rows in that order in a linear cache. */
+/* One query sees the last keys without a window too: the table of the appending plan has the ring's pages again and
+ * again, that of the attending plan has them once, and no mask minds their order. The bits are those of the same
+ * rows in that order in a linear cache. */
 static void ring_without_a_window(void)
 {
     enum { STEPS = 150, ROWS = 64 };
@@ -454,9 +459,10 @@ static void ring_without_a_window(void)
     free(storage);
 }
 
-/* ---- what has no place --------------------------------------------------------------------------------------------------------------- */
+/* ---- what has no place ------------------------------------------------------------------------------------------- */
 
-/* Lengths and pages out of bounds: the rows that have a place are written and no byte beside them, and the word is the first sequence at fault. */
+/* Lengths and pages out of bounds: the rows that have a place are written and no byte beside them, and the word is
+ * the first sequence at fault. */
 static void left_out(void)
 {
     enum { BOUND = 4, CAPACITY = 40 };
@@ -561,7 +567,7 @@ static void lengths_of_the_host(void)
     free(storage);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 struct subject {
     struct cache cache;
@@ -695,7 +701,8 @@ static void refusals(void)
     free(storage);
 }
 
-/* Random arguments, all of them in memory that ends at inaccessible pages: whatever the status, nothing is touched that is not theirs. */
+/* Random arguments, all of them in memory that ends at inaccessible pages: whatever the status, nothing is touched
+ * that is not theirs. */
 static void at_random(void)
 {
     void *storage;

@@ -1,4 +1,5 @@
-/* glint_plan_cost against counts of every pair, one by one: all rows of the table, masks, windows and lengths; lengths that no loop could count. */
+/* glint_plan_cost against counts of every pair, one by one: all rows of the table, masks, windows and lengths;
+ * lengths that no loop could count. */
 #include <stdlib.h>
 #include <string.h>
 

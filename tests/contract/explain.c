@@ -1,5 +1,6 @@
-/* glint_explain and glint_explain_call as text: buffers of every length, what a refusal's text says, what an acceptance's says. That
- * the status is the refused call's own, and that the field is named, the refusal suites check for each of their cases. */
+/* glint_explain and glint_explain_call as text: buffers of every length, what a refusal's text says, what an
+ * acceptance's says. That the status is the refused call's own, and that the field is named, the refusal suites
+ * check for each of their cases. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +93,8 @@ static void guarded_buffers(void)
     free(storage);
 }
 
-/* The value at fault and what would be right are in the text; for what is not in the spec, the nearest variant or the spec's line. */
+/* The value at fault and what would be right are in the text; for what is not in the spec, the nearest variant or
+ * the spec's line. */
 static void says_what_to_change(void)
 {
     void *storage;
@@ -158,7 +160,8 @@ static void says_what_to_change(void)
     p.q.batch = INT64_MAX / 2;
     REFUSED(GLINT_SIZE_OVERFLOW, "q");
 
-    /* Not in the spec: the head dim asked for, and a way out that exists: a variant of the table, or the field of the spec. */
+    /* Not in the spec: the head dim asked for, and a way out that exists: a variant of the table, or the field of
+     * the spec. */
     glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, 5, 6, 4, 2, 8 * 9999);
     serve_cache(&p, &info);
     p.mask = good.mask;
@@ -194,7 +197,8 @@ static void says_what_to_change(void)
     free(storage);
 }
 
-/* A variant of a better device than this one: NOT_ON_DEVICE, with the reason. A spec whose rows all run here has none to show. */
+/* A variant of a better device than this one: NOT_ON_DEVICE, with the reason. A spec whose rows all run here has
+ * none to show. */
 static void rows_of_other_devices(void)
 {
     void *storage;
@@ -240,8 +244,9 @@ static void rows_of_other_devices(void)
     free(storage);
 }
 
-/* Where the plan takes a row of a lower instruction set than the table has for the problem, the text names the better one and says why: the
- * cap, the option that AMX needs, or the CPU, which has it not or is not faster with it. */
+/* Where the plan takes a row of a lower instruction set than the table has for the problem, the text names the
+ * better one and says why: the cap, the option that AMX needs, or the CPU, which has it not or is not faster with
+ * it. */
 static void better_rows_that_are_not_taken(void)
 {
     void *storage;

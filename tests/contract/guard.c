@@ -1,6 +1,7 @@
-/* Every variant that this machine runs, with each tensor and the workspace between inaccessible pages: flush at the end, then at
- * the start. Inputs are mapped read-only. The workspace is exactly plan.workspace_bytes, poisoned with 0xAA and then with
- * signalling NaN; neither that nor the place of anything changes a bit of the result. Bytes between strided rows stay as they were. */
+/* Every variant that this machine runs, with each tensor and the workspace between inaccessible pages: flush at the
+ * end, then at the start. Inputs are mapped read-only. The workspace is exactly plan.workspace_bytes, poisoned with
+ * 0xAA and then with signalling NaN; neither that nor the place of anything changes a bit of the result. Bytes
+ * between strided rows stay as they were. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

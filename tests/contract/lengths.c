@@ -1,7 +1,8 @@
-/* Lengths that are read at run time, GLINT_LENGTHS_DEVICE and GLINT_LENGTHS_RAGGED, the latter with keys in pages too: every sequence has the bits of
- * a problem of its own lengths, with linear K and V, on every row that runs here, forward, decode and backward, and of 8-bit K and V; what
- * lies beyond a length is NaN and reaches nothing, rows beyond one are not written; arrays that hold anything are clamped and noted, and
- * nothing outside of the tensors is touched. What a problem of its own lengths gives is held against double elsewhere (tests/checks). */
+/* Lengths that are read at run time, GLINT_LENGTHS_DEVICE and GLINT_LENGTHS_RAGGED, the latter with keys in pages
+ * too: every sequence has the bits of a problem of its own lengths, with linear K and V, on every row that runs
+ * here, forward, decode and backward, and of 8-bit K and V; what lies beyond a length is NaN and reaches nothing,
+ * rows beyond one are not written; arrays that hold anything are clamped and noted, and nothing outside of the
+ * tensors is touched. What a problem of its own lengths gives is held against double elsewhere (tests/checks). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,8 +160,8 @@ static void run(const struct glint_context *context, uint32_t row, enum glint_pa
     guarded_free(&workspace);
 }
 
-/* Sequence b as a problem by itself, with outputs of its own; they are compared with the batch's, byte by byte, and the batch's are wiped. What it
- * gives to the gradients of the sinks is added up. */
+/* Sequence b as a problem by itself, with outputs of its own; they are compared with the batch's, byte by byte, and
+ * the batch's are wiped. What it gives to the gradients of the sinks is added up. */
 static void compare(const struct glint_context *alone, uint32_t row, struct batch *x, int64_t b, float *sink_sums, uint64_t *rows)
 {
     struct glint_problem p = x->problem;
@@ -230,7 +231,8 @@ static int32_t *array(struct batch *x, int which, int64_t count)
 
 enum layout { BSHD, BHSD, GAPS };
 
-/* K and V in pages of 16 to 64 rows, whose order in the pool is that of the sequences from behind; the table's entries beyond all keys are no pages. */
+/* K and V in pages of 16 to 64 rows, whose order in the pool is that of the sequences from behind; the table's
+ * entries beyond all keys are no pages. */
 static void put_into_pages(struct batch *x, enum layout layout)
 {
     struct glint_problem *const p = &x->problem;
@@ -249,8 +251,8 @@ static void put_into_pages(struct batch *x, enum layout layout)
     x->tensors.first_k = NULL;
 }
 
-/* Lengths from none to the bounds, of a row: m queries and n keys and a little. Ragged, sequences follow one another with gaps after two of
- * them, which the used lengths leave, and rows of no sequence at either end. */
+/* Lengths from none to the bounds, of a row: m queries and n keys and a little. Ragged, sequences follow one another
+ * with gaps after two of them, which the used lengths leave, and rows of no sequence at either end. */
 static void describe(struct batch *x, const struct glint_variant_info *info, uint32_t given, enum layout layout, bool bottom_right)
 {
     const uint32_t lengths = given == RAGGED_AND_PAGES ? (uint32_t)GLINT_LENGTHS_RAGGED : given;
@@ -382,7 +384,8 @@ static void each_row(uint32_t concurrency)
             continue;
         const uint32_t last = info.pass == GLINT_FORWARD ? RAGGED_AND_PAGES : GLINT_LENGTHS_RAGGED;
         for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= last; lengths++) {
-            /* Of the three ways one, in turns, where the rows are many: what tells ways apart knows no row (lib/cpu/launch.c). */
+            /* Of the three ways one, in turns, where the rows are many: what tells ways apart knows no row
+             * (lib/cpu/launch.c). */
             const bool one = concurrency == 1 || lengths == RAGGED_AND_PAGES || glint_variant_count() > 60;
             for (uint32_t way = one ? (row + lengths) % 3 : 0; way < 3; way += one ? 3 : 1) {
                 struct batch x;
@@ -446,18 +449,20 @@ static void any_arrays(void)
         free(storage[i]);
 }
 
-/* ---- one sequence, whatever it is planned with ----------------------------------------------------------------------------------- */
+/* ---- one sequence, whatever it is planned with ------------------------------------------------------------------- */
 
 enum { QUERY_HEADS = 2 }; /* of a key head */
 
-/* What may differ around a sequence of `queries` and `keys`: the bounds, where it is in which batch, how many key heads there are, the executor. */
+/* What may differ around a sequence of `queries` and `keys`: the bounds, where it is in which batch, how many key
+ * heads there are, the executor. */
 struct around {
     uint32_t lengths;
     int64_t more_queries, more_keys, batch, at, heads_kv;
     uint32_t concurrency;
 };
 
-/* O and LSE of the sequence and its first key head, from the row that glint_plan takes. The other sequences have other numbers and lengths. */
+/* O and LSE of the sequence and its first key head, from the row that glint_plan takes. The other sequences have
+ * other numbers and lengths. */
 static const char *result_within(const struct around *a, const struct glint_variant_info *info, int64_t queries, int64_t keys,
                                  unsigned char *result)
 {
@@ -502,8 +507,8 @@ static const char *result_within(const struct around *a, const struct glint_vari
     return name;
 }
 
-/* The bits of a sequence are those that it has alone, whatever the bounds, the batch, the heads and the threads. Its number of queries and their
- * bound are on the same side of what decode is taken for. */
+/* The bits of a sequence are those that it has alone, whatever the bounds, the batch, the heads and the threads. Its
+ * number of queries and their bound are on the same side of what decode is taken for. */
 static void bits_of_a_sequence(void)
 {
     static const struct around around[] = {
@@ -603,7 +608,8 @@ static void expect_not_planned(const struct glint_context *context, const struct
            "no %s in: %s", word, text);
 }
 
-/* Ragged queries with keys in pages: the keys have no rows of their own to begin at, and seqlens_k says how many there are. */
+/* Ragged queries with keys in pages: the keys have no rows of their own to begin at, and seqlens_k says how many
+ * there are. */
 static void refusals_in_pages(void)
 {
     void *storage;

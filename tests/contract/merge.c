@@ -1,5 +1,5 @@
-/* glint_merge: held against its formula in double in every layout and dtype, its laws to the bit, special values, guard pages, and every argument
- * given wrong, alone and together. */
+/* glint_merge: held against its formula in double in every layout and dtype, its laws to the bit, special values,
+ * guard pages, and every argument given wrong, alone and together. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { MOST = GLINT_MAX_PARTS };
 
-/* ---- a call and its memory ---------------------------------------------------------------------------------------------------- */
+/* ---- a call and its memory --------------------------------------------------------------------------------------- */
 
 struct tensor_at {
     int64_t extent[3], columns;
@@ -170,7 +170,7 @@ static void drop(struct merging *x)
         guarded_free(&x->memory[i]);
 }
 
-/* ---- the formula --------------------------------------------------------------------------------------------------------------- */
+/* ---- the formula ------------------------------------------------------------------------------------------------- */
 
 /* O and LSE of a row in double; the answer is the largest |O_i| that counts. */
 static double truth(const struct glint_merge *m, int64_t b, int64_t h, int64_t i, double *o, double *lse)
@@ -260,11 +260,12 @@ static unsigned char *bits(const struct glint_merge *m, size_t *bytes)
     return all;
 }
 
-/* ---- right, everywhere ------------------------------------------------------------------------------------------------------- */
+/* ---- right, everywhere ------------------------------------------------------------------------------------------- */
 
 static const enum glint_dtype dtypes[] = {GLINT_F32, GLINT_F16, GLINT_BF16};
 
-/* Every number of parts, layouts and dtypes mixed, on one and on seven bodies: the formula; the same bits; guard pages and gaps. */
+/* Every number of parts, layouts and dtypes mixed, on one and on seven bodies: the formula; the same bits; guard
+ * pages and gaps. */
 static void formula(void)
 {
     void *storage[2];
@@ -304,7 +305,7 @@ static void formula(void)
     free(storage[1]);
 }
 
-/* ---- laws to the bit ----------------------------------------------------------------------------------------------------------- */
+/* ---- laws to the bit --------------------------------------------------------------------------------------------- */
 
 static void expect_same(const struct glint_merge *m, const unsigned char *want, size_t want_bytes, const char *law)
 {
@@ -471,7 +472,7 @@ static void special_values(void)
     free(storage);
 }
 
-/* ---- keys computed apart ------------------------------------------------------------------------------------------------------- */
+/* ---- keys computed apart ----------------------------------------------------------------------------------------- */
 
 static void forward(const struct glint_context *context, const struct glint_problem *p, const struct glint_tensors *t)
 {
@@ -482,8 +483,8 @@ static void forward(const struct glint_context *context, const struct glint_prob
     free(workspace);
 }
 
-/* Attention to all keys is the merge of attention to the ranges that they are cut into, of every forward row that masks nothing: with GQA, and
- * with a causal mask over the last range where the spec has one. */
+/* Attention to all keys is the merge of attention to the ranges that they are cut into, of every forward row that
+ * masks nothing: with GQA, and with a causal mask over the last range where the spec has one. */
 static void ranges_of_keys(void)
 {
     void *storage;
@@ -560,7 +561,7 @@ static void ranges_of_keys(void)
     free(storage);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------------------------------------------ */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 /* All tensors in one block, and what is done to the arguments. */
 struct trial {
@@ -848,7 +849,8 @@ static bool all_inside(const struct trial *t)
     return fits && (t->m.sinks == NULL || ((const unsigned char *)t->m.sinks >= t->block && t->m.heads <= 64));
 }
 
-/* Bytes are random numbers after some edits: rows that share memory may hold anything, so only what is tame is compared with the formula. */
+/* Bytes are random numbers after some edits: rows that share memory may hold anything, so only what is tame is
+ * compared with the formula. */
 static bool tame(const struct glint_merge *m)
 {
     for (uint32_t p = 0; p < m->parts; p++) {
@@ -871,7 +873,8 @@ static bool tame(const struct glint_merge *m)
     return true;
 }
 
-/* From no edit to four: the status is allowed, the explanation is of the same mind, nothing is written, and what runs is right. */
+/* From no edit to four: the status is allowed, the explanation is of the same mind, nothing is written, and what
+ * runs is right. */
 static void refusals(void)
 {
     void *storage;

@@ -1,6 +1,7 @@
-/* K and V in pages (problem.page_rows): every forward row that runs here gives the bits of linear K and V, for each page size, layout of pages and
- * kind of mask, with sinks and softcaps. The pool's other rows are NaN, table entries beyond a length are no pages of the pool, and memory
- * ends where the pool and the table do. Bad entries are clamped and noted; entries may repeat. */
+/* K and V in pages (problem.page_rows): every forward row that runs here gives the bits of linear K and V, for each
+ * page size, layout of pages and kind of mask, with sinks and softcaps. The pool's other rows are NaN, table entries
+ * beyond a length are no pages of the pool, and memory ends where the pool and the table do. Bad entries are clamped
+ * and noted; entries may repeat. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,7 +253,8 @@ static void seven_bodies(void)
     each_row(7);
 }
 
-/* The first row that runs here, of a window if one is wanted and not of 8 bits, and two batches of the same sequences. */
+/* The first row that runs here, of a window if one is wanted and not of 8 bits, and two batches of the same
+ * sequences. */
 struct pair {
     void *storage;
     struct counting counting;
@@ -292,7 +294,8 @@ static void own_table(struct batch *x, int32_t *entries)
     x->tensors.page_table = entries;
 }
 
-/* An entry out of the pool counts as its first or last page, and is a fault where a query sees the page; the other sequences have their bits. */
+/* An entry out of the pool counts as its first or last page, and is a fault where a query sees the page; the other
+ * sequences have their bits. */
 static void bad_entries(void)
 {
     struct pair x;

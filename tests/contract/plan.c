@@ -9,7 +9,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* ---- the table -------------------------------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static const char *const dtype_names[] = {"", "f32", "f16", "bf16"};
 
@@ -19,8 +19,10 @@ static const char *after(const char *name, const char *text)
     return name != NULL && strncmp(name, text, strlen(text)) == 0 ? name + strlen(text) : NULL;
 }
 
-/* A name is its fields: <fwd|bwd|dec>_<dtype>[_<kv_dtype>]_d<head_dim>_<none|causal|band>[_softcap]__<family>_<how>m<tile_m>n<tile_n>,
- * where `how` is the CPU's ISA; on a GPU the backward's strategy, decode's stages, and tf32x3 for three products in place of one. */
+/* A name is its fields:
+ * <fwd|bwd|dec>_<dtype>[_<kv_dtype>]_d<head_dim>_<none|causal|band>[_softcap]__<family>_<how>m<tile_m>n<tile_n>,
+ * where `how` is the CPU's ISA; on a GPU the backward's strategy, decode's stages, and tf32x3 for three products in
+ * place of one. */
 static bool name_is_right(const struct glint_variant_info *info)
 {
     enum { BOTH = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND };
@@ -106,7 +108,7 @@ static void table_arguments(void)
     }
 }
 
-/* ---- planning --------------------------------------------------------------------------------------------------------------- */
+/* ---- planning ---------------------------------------------------------------------------------------------------- */
 
 static void problem_of(const struct glint_variant_info *info, bool bottom_right, struct glint_problem *p)
 {
@@ -248,7 +250,8 @@ static void workspace_is_linear(void)
     contract_note("the largest workspace for 65536 rows of 8 heads is %.1f times Q: %s", most, most_name);
 }
 
-/* The largest batch of long sequences that is planned: workspace_bytes is the answer to a question about memory, and so within 63 bits. */
+/* The largest batch of long sequences that is planned: workspace_bytes is the answer to a question about memory, and
+ * so within 63 bits. */
 static void workspace_fits(void)
 {
     for (uint32_t concurrency = 1; concurrency <= 8; concurrency *= 8) {
@@ -320,7 +323,7 @@ static void planning_is_fast(void)
     free(storage);
 }
 
-/* ---- helpers ---------------------------------------------------------------------------------------------------------------- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 static void same_strides(struct glint_strides s, int64_t batch, int64_t head, int64_t row, const char *what)
 {

@@ -1,5 +1,6 @@
-/* Which row glint_plan takes, over a table made up for the question: lib/choose.c with families that compute nothing. Every subset of the
- * rows is tried as the set that a device can run, with lengths on both sides of the tiles, and strides that some rows do not take. */
+/* Which row glint_plan takes, over a table made up for the question: lib/choose.c with families that compute
+ * nothing. Every subset of the rows is tried as the set that a device can run, with lengths on both sides of the
+ * tiles, and strides that some rows do not take. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,7 +147,8 @@ static int64_t padded(int64_t length, int64_t tile)
     return (length + tile - 1) / tile * tile;
 }
 
-/* Rows for lengths up to a bound: those that hold the problem, the narrowest first; those without one; the others, the widest first. */
+/* Rows for lengths up to a bound: those that hold the problem, the narrowest first; those without one; the others,
+ * the widest first. */
 static int64_t reach(const struct glint_variant *v, int64_t shorter, int64_t longer)
 {
     if (v->up_to == 0 && v->both_up_to == 0)
@@ -181,7 +183,8 @@ static bool takes(const struct glint_variant *v, const struct glint_problem *p, 
     return takes_strides(v, p->q, batch, heads, p->seqlen_q) && takes_strides(v, p->k, batch, heads, p->seqlen_k);
 }
 
-/* The rule as lib/choose.c tells it: among the rows that a step leaves, the next step chooses. UINT32_MAX: none takes the problem. */
+/* The rule as lib/choose.c tells it: among the rows that a step leaves, the next step chooses. UINT32_MAX: none
+ * takes the problem. */
 static uint32_t by_the_rule(const struct glint_problem *p)
 {
     uint32_t best = UINT32_MAX;
@@ -229,7 +232,8 @@ START_TEST(every_subset_of_rows)
 }
 END_TEST
 
-/* Lengths on the device are for rows of families that read them; where none of those runs the plan is refused, and says so. */
+/* Lengths on the device are for rows of families that read them; where none of those runs the plan is refused, and
+ * says so. */
 START_TEST(lengths_on_the_device)
 {
     for (runnable = 1; runnable < 1u << ROWS; runnable++)
@@ -258,8 +262,8 @@ static const struct gaps gaps[] = {{0, 0, 0}, {0, 4, 0}, {0, 2, 0}, {2, 0, 0}, {
                                    {0, 0, 2}, {0, 0, 1}, {2, 1, 0}, {2, 0, 1}};
 enum { GAPS = sizeof gaps / sizeof gaps[0] };
 
-/* A row that does not take the strides is passed over for one that does, whatever speaks for it otherwise. The plan is refused when none is
- * left, with the stride and the row that would have been taken. */
+/* A row that does not take the strides is passed over for one that does, whatever speaks for it otherwise. The plan
+ * is refused when none is left, with the stride and the row that would have been taken. */
 START_TEST(strides_that_some_rows_do_not_take)
 {
     for (runnable = 1; runnable < 1u << ROWS; runnable++)
@@ -287,8 +291,8 @@ START_TEST(strides_that_some_rows_do_not_take)
 }
 END_TEST
 
-/* What a product is worth does not depend on the lengths: one tf32 product where there is such a row, although narrower rows of three
- * would pad less, and three where there is nothing else. */
+/* What a product is worth does not depend on the lengths: one tf32 product where there is such a row, although
+ * narrower rows of three would pad less, and three where there is nothing else. */
 START_TEST(precision_is_no_matter_of_shape)
 {
     for (int64_t q = 1; q < 300; q += 7)
@@ -304,7 +308,8 @@ START_TEST(precision_is_no_matter_of_shape)
 }
 END_TEST
 
-/* A row for short sequences is taken where queries or keys are few, although others pad less, and elsewhere only when there is no other. */
+/* A row for short sequences is taken where queries or keys are few, although others pad less, and elsewhere only
+ * when there is no other. */
 START_TEST(rows_for_short_sequences)
 {
     const struct glint_problem within = problem_of(1, 1, 4096, 64), just = problem_of(1, 1, 65, 4096),
@@ -322,8 +327,8 @@ START_TEST(rows_for_short_sequences)
 }
 END_TEST
 
-/* A row that is split over the keys is taken up to the number of queries that it is meant for, however many the keys are, and for more of them
- * only when there is no other. It serves every mask. */
+/* A row that is split over the keys is taken up to the number of queries that it is meant for, however many the keys
+ * are, and for more of them only when there is no other. It serves every mask. */
 START_TEST(rows_for_few_queries)
 {
     for (int64_t keys = 1; keys < 100000; keys *= 10)
@@ -337,7 +342,8 @@ START_TEST(rows_for_few_queries)
 }
 END_TEST
 
-/* Where the call has the lengths the bound of keys plays no part: a sequence gets the same row whatever it is. The bound of queries chooses. */
+/* Where the call has the lengths the bound of keys plays no part: a sequence gets the same row whatever it is. The
+ * bound of queries chooses. */
 START_TEST(bounds_of_keys_play_no_part)
 {
     static const int64_t keys[] = {0, 1, 8, 63, 64, 65, 129, 4096, 1 << 20};
@@ -409,7 +415,8 @@ START_TEST(what_decided)
 }
 END_TEST
 
-/* A row of an instruction set that the device runs no faster comes after those of a lower one, whatever the lengths, and is taken where it is alone. */
+/* A row of an instruction set that the device runs no faster comes after those of a lower one, whatever the lengths,
+ * and is taken where it is alone. */
 START_TEST(slow_instruction_sets)
 {
     for (int64_t queries = 1; queries < 300; queries += 23) {
@@ -473,8 +480,9 @@ START_TEST(what_a_row_does_not_take)
 }
 END_TEST
 
-/* What a refusal says of the spec is what the table says: the fields of the family of the nearest row, else of another one's that runs here, else
- * that there are none. A row that takes it and refuses the strides is what is told of, before one that does not take it. */
+/* What a refusal says of the spec is what the table says: the fields of the family of the nearest row, else of
+ * another one's that runs here, else that there are none. A row that takes it and refuses the strides is what is
+ * told of, before one that does not take it. */
 START_TEST(what_a_row_could_take)
 {
     static const struct {
@@ -526,7 +534,8 @@ START_TEST(the_caller_takes_another_row)
 }
 END_TEST
 
-/* A sequence's result does not depend on what it is batched with: with the same strides, batches and heads that are planned get one row. */
+/* A sequence's result does not depend on what it is batched with: with the same strides, batches and heads that are
+ * planned get one row. */
 START_TEST(batch_and_heads_play_no_part)
 {
     static const int64_t counts[][2] = {{1, 1}, {1, 2}, {2, 1}, {2, 2}, {77, 40}};

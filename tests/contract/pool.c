@@ -1,5 +1,6 @@
-/* The thread pool: every index exactly once, before parallel_for returns and with its writes visible, from any number of calling
- * threads; sizes, refusals, closing and opening again. Under --config=tsan this is also the race test. */
+/* The thread pool: every index exactly once, before parallel_for returns and with its writes visible, from any
+ * number of calling threads; sizes, refusals, closing and opening again. Under --config=tsan this is also the race
+ * test. */
 #define _GNU_SOURCE /* usleep */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -37,7 +38,7 @@ static void close_pool(struct opened *o)
     free(o->storage);
 }
 
-/* ---- each index once -------------------------------------------------------------------------------------------------------- */
+/* ---- each index once --------------------------------------------------------------------------------------------- */
 
 enum { MAX_COUNT = GLINT_MAX_CONCURRENCY };
 struct tally {
@@ -193,7 +194,7 @@ static void bodies_run_together(void)
     close_pool(&o);
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static void open_and_close(void)
 {
@@ -308,9 +309,10 @@ static void threads_refused(void)
     free(storage);
 }
 
-/* ---- the permission for AMX ------------------------------------------------------------------------------------------------- */
+/* ---- the permission for AMX -------------------------------------------------------------------------------------- */
 
-/* The answer is this machine's, and the same each time; the options are good either way, and nothing else in them is touched. */
+/* The answer is this machine's, and the same each time; the options are good either way, and nothing else in them is
+ * touched. */
 static void permit_amx(void)
 {
     struct glint_options options = GLINT_OPTIONS_INIT, before = options;

@@ -1,6 +1,6 @@
-/* glint_forward and glint_backward given each argument wrong, alone and in pairs: the oracle's status, every byte of every tensor
- * and of the workspace as it was, the executor never called, glint_explain_call of the same mind; and the context works afterwards.
- * A pair that turns out to be correct (say, Q and K in one place) is run. */
+/* glint_forward and glint_backward given each argument wrong, alone and in pairs: the oracle's status, every byte of
+ * every tensor and of the workspace as it was, the executor never called, glint_explain_call of the same mind; and
+ * the context works afterwards. A pair that turns out to be correct (say, Q and K in one place) is run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* ---- what can be done to a call --------------------------------------------------------------------------------------------- */
+/* ---- what can be done to a call ---------------------------------------------------------------------------------- */
 
 struct arguments {
     const struct glint_plan *plan;
@@ -184,7 +184,8 @@ static void apply(struct arguments *to, const struct change *change, const struc
     }
 }
 
-/* Applied in this order: first what moves tensors, so that a later change of the same tensor wins. Two runs must not leave the block. */
+/* Applied in this order: first what moves tensors, so that a later change of the same tensor wins. Two runs must not
+ * leave the block. */
 static bool inside_block(const struct call *c, const struct arguments *a)
 {
     for (enum tensor t = Q; t < TENSORS; t++) {
@@ -197,7 +198,7 @@ static bool inside_block(const struct call *c, const struct arguments *a)
     return a->workspace == NULL || (a->workspace >= c->block && a->workspace + c->workspace_bytes <= c->block + c->block_bytes);
 }
 
-/* ---- a call to begin with ---------------------------------------------------------------------------------------------------- */
+/* ---- a call to begin with ---------------------------------------------------------------------------------------- */
 
 /* A context, a correct call of the first row that has the pass, and what every byte was before anything ran. */
 struct trial {
@@ -260,7 +261,7 @@ static bool trial_untouched(const struct trial *t)
     return memcmp(t->call.block, t->pristine, t->call.block_bytes) == 0;
 }
 
-/* ---- one case --------------------------------------------------------------------------------------------------------------- */
+/* ---- one case ---------------------------------------------------------------------------------------------------- */
 
 static struct {
     uint64_t cases, refused, ran, outside;
@@ -394,7 +395,7 @@ static void sinks(void)
         EXPECT(tally.by_status[statuses[i]] > 0, "no case gave %s", glint_status_name(statuses[i]));
 }
 
-/* The same of scales, of each shape, on a row of 8-bit K and V, and on one that takes none. */
+/* Scales of each shape are checked like sinks, on a row of 8-bit K and V, and on a row of others, which takes none. */
 static void scales(void)
 {
     uint32_t tried = 0;
@@ -442,7 +443,7 @@ static void backward_of_views(void)
     judge_all(GLINT_BACKWARD, true);
 }
 
-/* ---- outputs that interleave ------------------------------------------------------------------------------------------------- */
+/* ---- outputs that interleave ------------------------------------------------------------------------------------- */
 
 /* dQ, dK, dV in one fused tensor share an address range and no byte; moved by one element they share one. */
 static void interleaved_outputs(void)
@@ -486,7 +487,7 @@ static void interleaved_outputs(void)
     trial_close(&t);
 }
 
-/* ---- plans that are not what glint_plan made --------------------------------------------------------------------------------- */
+/* ---- plans that are not what glint_plan made --------------------------------------------------------------------- */
 
 /* A plan that was changed at this bit is refused, and nothing else happens. */
 static void refuses_plan(const struct trial *t, const struct glint_plan *plan, size_t bit)

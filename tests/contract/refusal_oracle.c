@@ -22,7 +22,7 @@ static void fault(struct faults *f, enum glint_status status, const char *field)
     add(f, status, false, "", field);
 }
 
-/* ---- the problem ------------------------------------------------------------------------------------------------------------ */
+/* ---- the problem ------------------------------------------------------------------------------------------------- */
 
 static bool extent_fits(int64_t value, int64_t lowest)
 {
@@ -46,8 +46,8 @@ static int compare_int64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether two rows of one tensor share an element. Nested strides (each at least the span of all smaller ones) cannot; otherwise
- * the rows are listed and sorted when they are few. */
+/* Whether two rows of one tensor share an element. Nested strides (each at least the span of all smaller ones)
+ * cannot; otherwise the rows are listed and sorted when they are few. */
 static enum overlap self_overlap(const struct tensor_layout *s)
 {
     enum { LIMIT = 4096 };
@@ -291,8 +291,8 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
 
         if (pass_writes((enum glint_pass)pass, t)) {
             const enum overlap o = self_overlap(&s);
-            /* Interleaved strides of which no two rows meet are legal by the letter; a planner that refuses what it cannot cheaply
-             * prove is tolerated, and counted by the test. */
+            /* Interleaved strides of which no two rows meet are legal by the letter; a planner that refuses what it
+             * cannot cheaply prove is tolerated, and counted by the test. */
             if (o != DISJOINT)
                 add(f, GLINT_BAD_STRIDE, o != OVERLAPS, tensor_field[t], "");
         }
@@ -317,7 +317,7 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
         oracle_table(f, context, p, pass, strides_fit && extents_fit && pages_fit);
 }
 
-/* ---- the call ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the call ---------------------------------------------------------------------------------------------------- */
 
 /* Whether a row of one tensor shares a byte with the interval. */
 static bool rows_meet(const struct tensor_layout *s, uintptr_t base, uintptr_t from, uintptr_t to)
@@ -444,7 +444,8 @@ void oracle_call(struct faults *f, const struct call_arguments *a)
             ranges_meet((uintptr_t)a->tensors->sinks, sinks, (uintptr_t)a->tensors->dsinks, sinks))
             fault(f, GLINT_TENSOR_OVERLAP, "dsinks");
     }
-    /* A call of the wrong pass may be judged by either pass's needs: faults beside WRONG_PASS are welcome, not required. */
+    /* A call of the wrong pass may be judged by either pass's needs: faults beside WRONG_PASS are welcome, not
+     * required. */
     for (enum tensor t = Q; t < TENSORS; t++) {
         if (!pass_uses(pass, t))
             continue;
@@ -459,7 +460,8 @@ void oracle_call(struct faults *f, const struct call_arguments *a)
         if (at % needs != 0)
             add(f, GLINT_TENSOR_MISALIGNED, bytes == 0, tensor_field[t], "");
         if (a->workspace != NULL && ranges_meet(at, bytes, workspace, needed)) {
-            /* an input in the workspace would be overwritten; glint.h forbids it of outputs only, so that it is left open */
+            /* an input in the workspace would be overwritten; glint.h forbids it of outputs only, so that it is left
+             * open */
             add(f, GLINT_TENSOR_OVERLAP, !pass_writes(pass, t), tensor_field[t], "");
         } else if (a->workspace != NULL && ranges_meet(at, bytes, workspace, a->workspace_bytes)) {
             add(f, GLINT_TENSOR_OVERLAP, true, tensor_field[t], ""); /* in the part of a larger workspace that nothing needs */
@@ -475,14 +477,14 @@ void oracle_call(struct faults *f, const struct call_arguments *a)
             if (tensors_meet(p, t, at, u, other))
                 add(f, GLINT_TENSOR_OVERLAP, false, tensor_field[t], "");
             else if (!views && ranges_meet(at, bytes, other, tensor_bytes(p, u)))
-                /* Disjoint bytes in one range of addresses, laid out differently: legal by the letter, dear to prove; refusing is
-                 * tolerated. Views of one fused tensor have equal strides and must pass. */
+                /* Disjoint bytes in one range of addresses, laid out differently: legal by the letter, dear to
+                 * prove; refusing is tolerated. Views of one fused tensor have equal strides and must pass. */
                 add(f, GLINT_TENSOR_OVERLAP, true, tensor_field[t], "");
         }
     }
 }
 
-/* ---- judging ------------------------------------------------------------------------------------------------------------------ */
+/* ---- judging ----------------------------------------------------------------------------------------------------- */
 
 bool oracle_allows(const struct faults *f, enum glint_status status)
 {

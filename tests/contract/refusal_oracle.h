@@ -1,7 +1,8 @@
-/* What glint.h says of a problem or a call, worked out a second time, slowly and from its sentences alone: the list of faults that
- * it names. One fault: exactly its status. Several: the status of any of them, since glint.h promises no order; except that a
- * fault derived from a field (overlap, overflow, not in the spec) is not looked for while the field itself is out of range.
- * Where a sentence leaves room the fault is marked `open`: alone, it permits GLINT_OK too. Each use is commented. */
+/* What glint.h says of a problem or a call, worked out a second time, slowly and from its sentences alone: the list
+ * of faults that it names. One fault: exactly its status. Several: the status of any of them, since glint.h promises
+ * no order; except that a fault derived from a field (overlap, overflow, not in the spec) is not looked for while
+ * the field itself is out of range. Where a sentence leaves room the fault is marked `open`: alone, it permits
+ * GLINT_OK too. Each use is commented. */
 #ifndef GLINT_TESTS_REFUSAL_ORACLE_H
 #define GLINT_TESTS_REFUSAL_ORACLE_H
 
@@ -38,7 +39,8 @@ struct call_arguments {
 };
 void oracle_call(struct faults *f, const struct call_arguments *a);
 
-/* The features that a row must have for the problem, and whether a row of the right pass, dtype and head_dim serves its mask. */
+/* The features that a row must have for the problem, and whether a row of the right pass, dtype and head_dim serves
+ * its mask. */
 uint32_t oracle_features(const struct glint_problem *p);
 bool oracle_serves(const struct glint_variant_info *info, const struct glint_problem *p);
 

@@ -1,6 +1,6 @@
-/* Every field of a problem set to every value that could hurt, alone and in pairs, on several correct problems: glint_plan gives
- * the status that the oracle works out, leaves the plan untouched when it refuses, and glint_explain gives the same status and
- * names the field. No plan is run here. */
+/* Every field of a problem set to every value that could hurt, alone and in pairs, on several correct problems:
+ * glint_plan gives the status that the oracle works out, leaves the plan untouched when it refuses, and
+ * glint_explain gives the same status and names the field. No plan is run here. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "tests/contract/suite.h"
 #include "tests/contract/world.h"
 
-/* ---- fields and values ------------------------------------------------------------------------------------------------------ */
+/* ---- fields and values ------------------------------------------------------------------------------------------- */
 
 enum kind { KIND_U32, KIND_F32, KIND_I64, KIND_U64, KIND_PASS };
 
@@ -188,7 +188,7 @@ static void set_value(struct subject *s, const struct field *f, size_t value)
     memcpy(at, &was, 8);
 }
 
-/* ---- one case --------------------------------------------------------------------------------------------------------------- */
+/* ---- one case ---------------------------------------------------------------------------------------------------- */
 
 static struct { /* each case runs in a process of its own, with counts from zero */
     uint64_t cases, refused, planned, refused_open;
@@ -256,7 +256,7 @@ static void judge(const struct glint_context *context, const struct subject *s)
     tally.refused_open += !certain;
 }
 
-/* ---- the correct problems to start from ------------------------------------------------------------------------------------- */
+/* ---- the correct problems to start from -------------------------------------------------------------------------- */
 
 static void
 fused_qkv(struct glint_problem *p) /* views of one [batch, seqlen, heads_q + 2 heads_kv, head_dim] tensor and its gradient */
@@ -267,7 +267,8 @@ fused_qkv(struct glint_problem *p) /* views of one [batch, seqlen, heads_q + 2 h
     p->k = p->v = p->dk = p->dv = k;
 }
 
-/* One problem of each pass, dtype and mask, in turns of three layouts; a small table is gone through again, for other layouts. */
+/* One problem of each pass, dtype and mask, in turns of three layouts; a small table is gone through again, for
+ * other layouts. */
 static size_t make_subjects(const struct glint_context *context, struct subject *subjects, size_t limit)
 {
     enum { ENOUGH = 12 };
@@ -379,7 +380,8 @@ static void fields_in_pairs(void)
     free(storage);
 }
 
-/* Three fields and more: only the status and the untouched plan matter, and that nothing is dereferenced or divided by. */
+/* Three fields and more: only the status and the untouched plan matter, and that nothing is dereferenced or divided
+ * by. */
 static void fields_at_random(void)
 {
     static struct subject subjects[SUBJECTS];
@@ -400,7 +402,7 @@ static void fields_at_random(void)
     free(storage);
 }
 
-/* ---- refusals that are not a field's value ---------------------------------------------------------------------------------- */
+/* ---- refusals that are not a field's value ----------------------------------------------------------------------- */
 
 static void null_arguments(void)
 {
@@ -462,8 +464,8 @@ static void closed_context(void)
     free(storage);
 }
 
-/* A struct of an unknown version may be shorter than ours: its first word, flush with an inaccessible page, is all that may be
- * read; and of a struct to fill in, nothing may be written. */
+/* A struct of an unknown version may be shorter than ours: its first word, flush with an inaccessible page, is all
+ * that may be read; and of a struct to fill in, nothing may be written. */
 static void struct_size_alone_is_read(void)
 {
     void *storage;

@@ -1,7 +1,7 @@
-/* glint_selftest, on the genuine table and on sabotaged ones. This program is linked with the genuine table under another name
- * (genuine_variants) and supplies the library's `glint_variants` itself, so that a case may break a row: a kernel of the other
- * 16-bit dtype in its place reads the same bytes as other numbers, which nothing but the answer can show.
- * The same handle reaches what no shipped table has: alignments wider than an element. */
+/* glint_selftest, on the genuine table and on sabotaged ones. This program is linked with the genuine table under
+ * another name (genuine_variants) and supplies the library's `glint_variants` itself, so that a case may break a
+ * row: a kernel of the other 16-bit dtype in its place reads the same bytes as other numbers, which nothing but the
+ * answer can show. The same handle reaches what no shipped table has: alignments wider than an element. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,7 +151,7 @@ static void counts_every_broken_row(void)
     bench_close(&b);
 }
 
-/* ---- refusals --------------------------------------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
 static void refusals(void)
 {
@@ -195,7 +195,7 @@ static void refusals(void)
     bench_close(&b);
 }
 
-/* ---- alignments that no shipped CPU row has ------------------------------------------------------------------------------------ */
+/* ---- alignments that no shipped CPU row has ---------------------------------------------------------------------- */
 
 static void wider_alignment(void)
 {
@@ -234,7 +234,8 @@ static void wider_alignment(void)
                 p = good;
                 *strides[s] += by + 1000 * unit; /* far enough to overlap nothing */
                 const enum glint_status status = glint_plan(context, &p, (enum glint_pass)pass, &plan);
-                /* a dimension larger than all others may move the others' rows over each other: only input strides are free */
+                /* a dimension larger than all others may move the others' rows over each other: only input strides
+                 * are free */
                 const bool fits = !used || by % unit == 0;
                 EXPECT(fits ? status == GLINT_OK || status == GLINT_BAD_STRIDE
                             : status == GLINT_STRIDE_MISALIGNED || status == GLINT_BAD_STRIDE,
@@ -253,7 +254,8 @@ static void wider_alignment(void)
                 tensor_set(&moved.tensors, t, copy + by);
                 const enum glint_status status = call_run(&moved);
                 const bool fits = by % 16 == 0 || !pass_uses((enum glint_pass)pass, t);
-                /* LSE is a float array whatever the variant's tensors are: 4 is enough where the library asks no more */
+                /* LSE is a float array whatever the variant's tensors are: 4 is enough where the library asks no
+                 * more */
                 const bool lse = t == LSE && by % 4 == 0;
                 EXPECT(status == (fits ? GLINT_OK : GLINT_TENSOR_MISALIGNED) || (lse && status == GLINT_OK), "%s at + %d gives %s",
                        tensor_field[t], by, glint_status_name(status));

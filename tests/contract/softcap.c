@@ -1,4 +1,5 @@
-/* The CPU's cap tanh(s / cap) against double: every exponent of s, caps over their whole range, inf, NaN, zeros and signs. */
+/* The CPU's cap tanh(s / cap) against double: every exponent of s, caps over their whole range, inf, NaN, zeros and
+ * signs. */
 #include "lib/cpu/softcap.h"
 
 #include <float.h>
@@ -7,8 +8,8 @@
 
 #include "tests/contract/suite.h"
 
-/* One score, in a lane of a vector whose other lanes hold others. (The arrays are static, as gcc 12 reads them as whole vectors, and aligns the
- * frames that AddressSanitizer watches after a return to less.) */
+/* One score, in a lane of a vector whose other lanes hold others. (The arrays are static, as gcc 12 reads them as
+ * whole vectors, and aligns the frames that AddressSanitizer watches after a return to less.) */
 static float capped(float s, float cap, int lane)
 {
     static float in[GLINT_CPU_LANES], out[GLINT_CPU_LANES];

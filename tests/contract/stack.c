@@ -1,5 +1,5 @@
-/* How deep the call path goes, measured: each call runs on a stack that was painted before, and the lowest byte that lost its paint
- * tells. The promise is 4 KiB from the public function to the last kernel. */
+/* How deep the call path goes, measured: each call runs on a stack that was painted before, and the lowest byte that
+ * lost its paint tells. The promise is 4 KiB from the public function to the last kernel. */
 #define _GNU_SOURCE /* pthread_attr_setstack */
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* The promise tests as programs (tests/support/cases.h): a list of named cases, each in a process of its own. A run that executed no case
- * fails. A case reports through EXPECT alone. */
+/* The promise tests as programs (tests/support/cases.h): a list of named cases, each in a process of its own. A run
+ * that executed no case fails. A case reports through EXPECT alone. */
 #ifndef GLINT_TESTS_CONTRACT_SUITE_H
 #define GLINT_TESTS_CONTRACT_SUITE_H
 
@@ -45,7 +45,8 @@ __attribute__((format(printf, 1, 2))) void contract_note(const char *format, ...
 #define CONTRACT_SANITIZED 0
 #endif
 
-/* Cross-compiled, so run by an emulator: times mean little, and the process's own memory and limits are the emulator's too. */
+/* Cross-compiled, so run by an emulator: times mean little, and the process's own memory and limits are the
+ * emulator's too. */
 #ifdef GLINT_TESTS_WITHOUT_CHECK
 #define CONTRACT_EMULATED 1
 #else

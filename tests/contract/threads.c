@@ -1,5 +1,5 @@
-/* Any number of threads may use one context, each with a workspace of its own: every thread gets the bits that one thread alone
- * gets, for any concurrency of the executor. Under --config=tsan this is also the race test. */
+/* Any number of threads may use one context, each with a workspace of its own: every thread gets the bits that one
+ * thread alone gets, for any concurrency of the executor. Under --config=tsan this is also the race test. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "tests/contract/suite.h"
 
-/* ---- tensors -------------------------------------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 int64_t element_bytes(uint32_t dtype)
 {
@@ -73,7 +73,7 @@ size_t tensor_bytes(const struct glint_problem *p, enum tensor t)
     return (size_t)((last + s.columns) * s.element_bytes);
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 void fill_random(struct rand *r, uint32_t dtype, void *memory, size_t bytes)
 {
@@ -124,7 +124,7 @@ double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------ */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 struct glint_variant_info row_at(uint32_t index)
 {
@@ -179,7 +179,7 @@ struct glint_variant_info first_row(const struct glint_context *context, enum gl
     return info;
 }
 
-/* ---- contexts ------------------------------------------------------------------------------------------------------------- */
+/* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
 void counting_for(void *user, uint32_t count, void (*body)(void *argument, uint32_t index), void *argument)
 {
@@ -224,7 +224,7 @@ struct glint_context *open_serial(void **storage)
     return open_with(&options, storage);
 }
 
-/* ---- a problem with memory for it ------------------------------------------------------------------------------------------- */
+/* ---- a problem with memory for it -------------------------------------------------------------------------------- */
 
 #define GAP 64u
 

@@ -1,6 +1,6 @@
-/* What the promise tests share: problems taken from whatever table is linked (no test names a head dim of the spec), tensors as
- * (base, shape, strides), memory with canaries or guard pages around it, and a context whose executor counts its calls.
- * Nothing here may call into the library to learn what the library should answer. */
+/* What the promise tests share: problems taken from whatever table is linked (no test names a head dim of the spec),
+ * tensors as (base, shape, strides), memory with canaries or guard pages around it, and a context whose executor
+ * counts its calls. Nothing here may call into the library to learn what the library should answer. */
 #ifndef GLINT_TESTS_CONTRACT_WORLD_H
 #define GLINT_TESTS_CONTRACT_WORLD_H
 
@@ -13,7 +13,7 @@
 #include "tests/support/rand.h"
 #include "tests/support/tensor.h"
 
-/* ---- tensors -------------------------------------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 struct tensor_layout { /* [batch or pages, heads, rows, columns] with element strides; LSE has one column */
     int64_t batch, heads, rows, columns;
@@ -34,7 +34,7 @@ uint32_t tensor_dtype(const struct glint_problem *p, enum tensor t);
 /* Bytes of k_scale, and of v_scale; 0 where the problem has none. */
 size_t scale_bytes(const struct glint_problem *p);
 
-/* ---- numbers -------------------------------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 /* Fills bytes with finite numbers of the dtype, of either sign and of magnitude in [2^-6, 2). */
 void fill_random(struct rand *r, uint32_t dtype, void *memory, size_t bytes);
@@ -46,7 +46,7 @@ void *aligned_memory(size_t alignment, size_t bytes);
 double median(double *values, size_t count);
 double seconds_now(void);
 
-/* ---- the table ------------------------------------------------------------------------------------------------------------ */
+/* ---- the table --------------------------------------------------------------------------------------------------- */
 
 struct glint_variant_info row_at(uint32_t index);
 const char *pass_name(uint32_t pass);
@@ -63,7 +63,7 @@ bool runs_pass(const struct glint_context *context, enum glint_pass pass);
 /* The first row of that pass that the context can run; fails the case when there is none. */
 struct glint_variant_info first_row(const struct glint_context *context, enum glint_pass pass);
 
-/* ---- contexts ------------------------------------------------------------------------------------------------------------- */
+/* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
 struct counting { /* an executor that runs bodies one after another, the last first, and counts */
     uint64_t calls, bodies;
@@ -76,7 +76,7 @@ struct glint_executor counting_executor(struct counting *counting, uint32_t conc
 struct glint_context *open_context(struct counting *counting, uint32_t concurrency, void **storage);
 struct glint_context *open_serial(void **storage);
 
-/* ---- a problem with memory for it ------------------------------------------------------------------------------------------- */
+/* ---- a problem with memory for it -------------------------------------------------------------------------------- */
 
 struct call {
     struct glint_problem problem;
@@ -93,8 +93,8 @@ struct call {
     size_t workspace_bytes;
 };
 
-/* Plans (which must succeed), allocates exactly what the tensors and workspace need, fills inputs with random numbers. The memory
- * between the parts is CANARY bytes, at least 64 of them. */
+/* Plans (which must succeed), allocates exactly what the tensors and workspace need, fills inputs with random
+ * numbers. The memory between the parts is CANARY bytes, at least 64 of them. */
 void call_make(struct call *c, const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                uint64_t seed);
 void call_free(struct call *c);

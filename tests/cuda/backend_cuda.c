@@ -1,5 +1,6 @@
-/* The backend of the GPU families: the same checks as on the CPU, on device memory, on a stream of the test's own. Every buffer
- * lies between guards that are looked at whenever the stream is waited for. Without a GPU the test ends with status 77. */
+/* The backend of the GPU families: the same checks as on the CPU, on device memory, on a stream of the test's own.
+ * Every buffer lies between guards that are looked at whenever the stream is waited for. Without a GPU the test ends
+ * with status 77. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

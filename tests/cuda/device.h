@@ -1,7 +1,9 @@
-/* A GPU for tests and benchmarks: memory, streams, graphs and events of the CUDA driver, found with dlopen, so that a program needs
- * neither the CUDA toolkit to be built nor a GPU to start. Not part of the library; lib/cuda/ has its own, smaller table.
+/* A GPU for tests and benchmarks: memory, streams, graphs and events of the CUDA driver, found with dlopen, so that a
+ * program needs neither the CUDA toolkit to be built nor a GPU to start. Not part of the library; lib/cuda/ has its
+ * own, smaller table.
  *
- * Every call that fails prints its name and the driver's code and ends the program with status 1: a test has nothing to add. */
+ * Every call that fails prints its name and the driver's code and ends the program with status 1: a test has nothing
+ * to add. */
 #ifndef GLINT_TESTS_DEVICE_H
 #define GLINT_TESTS_DEVICE_H
 
@@ -16,7 +18,8 @@ typedef struct CUgraphExec_st *glint_cu_replay; /* CUgraphExec */
 
 enum { DEVICE_CAPTURE_GLOBAL = 0, DEVICE_STREAM_NON_BLOCKING = 1 };
 
-/* X(member, symbol, parameters), versions exact as in lib/cuda/driver.h; tests/cuda/prototypes.c compares them with <cuda.h>. */
+/* X(member, symbol, parameters), versions exact as in lib/cuda/driver.h; tests/cuda/prototypes.c compares them with
+ * <cuda.h>. */
 /* clang-format off */
 #define DEVICE_ENTRIES(X)                                                                                             \
     X(init, cuInit, (unsigned int flags))                                                                             \

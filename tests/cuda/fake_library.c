@@ -1,5 +1,6 @@
-/* The fake driver as libcuda.so.1, for a program linked with -Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlclose: the library under
- * test takes the same path as beside a real driver. Other libraries (a sanitizer looks for its own) are left alone. */
+/* The fake driver as libcuda.so.1, for a program linked with -Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlclose: the
+ * library under test takes the same path as beside a real driver. Other libraries (a sanitizer looks for its own)
+ * are left alone. */
 #include <string.h>
 
 #include "tests/cuda/fake_driver.h"

@@ -1,5 +1,5 @@
-/* A dispatch table of GPU rows for the fake driver: one row for each thing that can be told apart when kernels are loaded or
- * launched. Defines glint_variants; link it with the core and without a generated table. */
+/* A dispatch table of GPU rows for the fake driver: one row for each thing that can be told apart when kernels are
+ * loaded or launched. Defines glint_variants; link it with the core and without a generated table. */
 #ifndef GLINT_TESTS_FAKE_TABLE_H
 #define GLINT_TESTS_FAKE_TABLE_H
 

@@ -1,6 +1,6 @@
-/* The library beside a driver that fails: each entry, at each of its calls, with each of several results, once or from then on;
- * each symbol missing; no library. In every case the status is the exact one, the driver's code is kept, every handle has been
- * given back, and the context is as good as new or cleanly dead. No GPU is used. */
+/* The library beside a driver that fails: each entry, at each of its calls, with each of several results, once or
+ * from then on; each symbol missing; no library. In every case the status is the exact one, the driver's code is
+ * kept, every handle has been given back, and the context is as good as new or cleanly dead. No GPU is used. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static void clear_fault(void)
     fake.fault_entry = -1;
 }
 
-/* ---- a fault while opening ---- */
+/* ---- a fault while opening --------------------------------------------------------------------------------------- */
 
 static void open_once(uint32_t kind, bool beside_application)
 {
@@ -157,7 +157,7 @@ START_TEST(open_auto)
 }
 END_TEST
 
-/* ---- a fault while a context is in use ---- */
+/* ---- a fault while a context is in use --------------------------------------------------------------------------- */
 
 enum action { FORWARD, BACKWARD_SPLIT, BACKWARD_FUSED, FORWARD_MAPS, BACKWARD_MAPS, COPY_IN, COPY_OUT, MERGE, APPEND, ACTIONS };
 enum { LAUNCHES = 1 + 3 + 3 + 1 + 3 + 1 + 1 }; /* of all of them */
@@ -274,7 +274,7 @@ START_TEST(use)
 }
 END_TEST
 
-/* ---- a fault while closing ---- */
+/* ---- a fault while closing --------------------------------------------------------------------------------------- */
 
 START_TEST(closing)
 {
@@ -342,7 +342,7 @@ START_TEST(first_code_is_kept)
 }
 END_TEST
 
-/* ---- the library itself ---- */
+/* ---- the library itself ------------------------------------------------------------------------------------------ */
 
 START_TEST(no_library)
 {

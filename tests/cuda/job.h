@@ -1,5 +1,5 @@
-/* One variant with a problem, tensors and workspace on a GPU, ready to be run again and again. Every array is exactly as long as
- * the library asks for and lies between guards, so that a write outside it is seen. */
+/* One variant with a problem, tensors and workspace on a GPU, ready to be run again and again. Every array is
+ * exactly as long as the library asks for and lies between guards, so that a write outside it is seen. */
 #ifndef GLINT_TESTS_CUDA_JOB_H
 #define GLINT_TESTS_CUDA_JOB_H
 
@@ -38,8 +38,8 @@ void job_make(struct job *job, struct device *device, const struct glint_context
 int job_possible(const struct glint_context *context, uint32_t variant, struct job_shape shape, enum glint_mask causal);
 void job_free(struct job *job, struct device *device);
 
-/* Moves every array to an allocation of its own that is exactly as long, where only the inputs are initialised: for tools that watch
- * allocations. */
+/* Moves every array to an allocation of its own that is exactly as long, where only the inputs are initialised: for
+ * tools that watch allocations. */
 void job_spread(struct job *job, struct device *device);
 
 /* New inputs of the same shape. */

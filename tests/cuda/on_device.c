@@ -17,8 +17,8 @@
  *              GPU, so it is not part of `all`
  *
  * usage: on_device [--device N] [--launches N] [--replays N] [--runs N] [--only TEXT]... [--without TEXT] CHECK...
- * CHECK may be `all`. Prints a line a check; the exit status is 0 when at least one check ran on at least one variant and none
- * failed, 77 without a GPU. */
+ * CHECK may be `all`. Prints a line a check; the exit status is 0 when at least one check ran on at least one
+ * variant and none failed, 77 without a GPU. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <malloc.h>
@@ -31,7 +31,7 @@
 
 enum { NO_GPU = 77, MAX_JOBS = 1024, WARM_UP = 3 };
 
-/* ---- host heap: every allocation of the process, the driver's too ---- */
+/* ---- host heap: every allocation of the process, the driver's too ------------------------------------------------ */
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
@@ -106,7 +106,7 @@ static long long resident_bytes(void)
     return resident * 4096;
 }
 
-/* ---- the run ---- */
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
 
 struct run {
     struct device device;
@@ -220,7 +220,7 @@ static glint_cu_replay capture(struct run *run, const struct job *jobs, int coun
     return replay;
 }
 
-/* ---- checks ---- */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
 static void check_selftest(struct run *run)
 {
@@ -254,8 +254,8 @@ static struct level level(struct run *run)
     return (struct level){device_free_bytes(&run->device), heap_calls, heap_bytes, resident_bytes()};
 }
 
-/* Device memory must not move at all. The library calls no allocator (its symbols say so), so host counts are the driver's own:
- * they are printed, and fail only when they keep something. */
+/* Device memory must not move at all. The library calls no allocator (its symbols say so), so host counts are the
+ * driver's own: they are printed, and fail only when they keep something. */
 static int stands_still(const char *what, unsigned long count, const struct level *a, const struct level *b)
 {
     const long long device = (long long)a->device_free - (long long)b->device_free, heap = b->heap_bytes - a->heap_bytes;
@@ -640,8 +640,9 @@ static void check_devices(struct run *run)
     verdict(run, "devices", ok, count, start);
 }
 
-/* For compute-sanitizer: every array in an allocation of its own, outputs and workspace never initialised, shapes that are a tile and a
- * bit, both alignments of the mask. The bits are those of the same problem among guards and in a poisoned workspace. */
+/* For compute-sanitizer: every array in an allocation of its own, outputs and workspace never initialised, shapes
+ * that are a tile and a bit, both alignments of the mask. The bits are those of the same problem among guards and in
+ * a poisoned workspace. */
 static void check_bare(struct run *run)
 {
     static const enum glint_mask masks[] = {GLINT_MASK_CAUSAL_TOP_LEFT, GLINT_MASK_CAUSAL_BOTTOM_RIGHT};

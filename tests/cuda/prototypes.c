@@ -1,6 +1,6 @@
-/* lib/cuda/driver.h and tests/cuda/device.h against <cuda.h>, by the compiler: every entry's prototype, every handle's type,
- * every value used by name. It needs the CUDA toolkit's header and neither its libraries nor a GPU. A difference does not
- * compile. */
+/* lib/cuda/driver.h and tests/cuda/device.h against <cuda.h>, by the compiler: every entry's prototype, every
+ * handle's type, every value used by name. It needs the CUDA toolkit's header and neither its libraries nor a GPU. A
+ * difference does not compile. */
 #include <cuda.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "lib/device/tensor_map.h"
 #include "tests/cuda/device.h"
 
-/* To the compiler a CUresult is an unsigned int, and so is every enum of <cuda.h>: function types are compatible or they are
- * not. */
+/* To the compiler a CUresult is an unsigned int, and so is every enum of <cuda.h>: function types are compatible or
+ * they are not. */
 #define SAME_PROTOTYPE(member, symbol, presence, parameters) \
     _Static_assert(_Generic(&symbol, glint_cu_result(*) parameters : 1, default : 0), #symbol);
 GLINT_CUDA_ENTRIES(SAME_PROTOTYPE)

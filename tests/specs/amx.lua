@@ -1,5 +1,6 @@
--- Kernels for AMX that tests/amx runs with the tiles emulated: a few, as that is slow. 40 fills no whole tiles, and its blocks are of two panels by
--- few keys, so that tests cross them often. For tests only, in the same build as the library's own spec.
+-- Kernels for AMX that tests/amx runs with the tiles emulated: a few, as that is slow. 40 fills no whole tiles, and
+-- its blocks are of two panels by few keys, so that tests cross them often. For tests only, in the same build as the
+-- library's own spec.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "bf16" },

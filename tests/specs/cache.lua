@@ -1,5 +1,6 @@
--- What a cache of 8 bits is appended to and served with: for tests only, in the same build as the library's own spec. Lowest instruction sets, so
--- that every machine runs all of it. "same" is here for the batches of a server's step (ragged queries, keys in pages).
+-- What a cache of 8 bits is appended to and served with: for tests only, in the same build as the library's own spec.
+-- Lowest instruction sets, so that every machine runs all of it. "same" is here for the batches of a server's step
+-- (ragged queries, keys in pages).
 return {
   passes = { "fwd", "dec" },
   dtypes = { "f32", "bf16" },

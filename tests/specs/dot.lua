@@ -1,6 +1,7 @@
--- Kernels for AVX-512 BF16 that tests/dot runs, with the instructions emulated too. At 8 scores are small, so that LSE shows each rounding. 40 fills
--- no whole tiles, and its blocks are of two panels by few keys, so that tests cross them often. Rows of AVX-512 are there for the choice between the
--- two. For tests only, in the same build as the library's own spec.
+-- Kernels for AVX-512 BF16 that tests/dot runs, with the instructions emulated too. At 8 scores are small, so that LSE
+-- shows each rounding. 40 fills no whole tiles, and its blocks are of two panels by few keys, so that tests cross them
+-- often. Rows of AVX-512 are there for the choice between the two. For tests only, in the same build as the library's
+-- own spec.
 return {
   passes = { "fwd", "bwd" },
   dtypes = { "bf16" },

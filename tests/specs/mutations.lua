@@ -1,5 +1,6 @@
--- The kernels that mutations.bzl changes: every strategy, with the smallest tiles that it can have, and once query heads of a group in parts of two.
--- Head dim 40 is not a whole fragment, and 128 is the least whose columns two warps can share.
+-- The kernels that mutations.bzl changes: every strategy, with the smallest tiles that it can have, and once query
+-- heads of a group in parts of two. Head dim 40 is not a whole fragment, and 128 is the least whose columns two warps
+-- can share.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "bf16" },

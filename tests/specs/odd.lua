@@ -1,5 +1,6 @@
--- Head dims that fill no whole vectors or tiles, 40, 72 and 104, and register tiles of fewer rows than 4. For tests only, in the same
--- build as the library's own spec. Nobody measured tiles for them, so these kernels, in the simulator too, have what the generator proposes.
+-- Head dims that fill no whole vectors or tiles, 40, 72 and 104, and register tiles of fewer rows than 4. For tests
+-- only, in the same build as the library's own spec. Nobody measured tiles for them, so these kernels, in the
+-- simulator too, have what the generator proposes.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "f16", "bf16" },
@@ -49,7 +50,8 @@ return {
     { family = "sm80", softcap = "softcap", head_dim = { 40, 104 }, reason = "one head dim with a softcap is enough" },
     { family = "sm80", softcap = "softcap", mask = "band", reason = "and one mask" },
     { family = "sm80", dtype = "f32", head_dim = { 40, 104 }, reason = "one head dim of float32 is enough" },
-    -- Of 8 bits: decode of bf16 in both, of float32 with int8 and of float16 with e4m3; forward of bf16 with int8 in all masks, of float32 with e4m3 in one.
+    -- Of 8 bits: decode of bf16 in both, of float32 with int8 and of float16 with e4m3; forward of bf16 with int8 in
+    -- all masks, of float32 with e4m3 in one.
     { kv_dtype = "i8", dtype = "f16", reason = "every pair of dtypes twice over would be many kernels" },
     { kv_dtype = "e4m3", dtype = "f32", pass = "dec", reason = "as above" },
     { kv_dtype = "e4m3", dtype = { "f16", "bf16" }, pass = "fwd", reason = "as above" },

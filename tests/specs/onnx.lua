@@ -1,4 +1,5 @@
--- What the node tests of the ONNX operator Attention need: heads of 8. For tests only, in the same build as the library's own spec.
+-- What the node tests of the ONNX operator Attention need: heads of 8. For tests only, in the same build as the
+-- library's own spec.
 return {
   passes = { "fwd" },
   dtypes = { "f32", "f16", "bf16" },

@@ -1,6 +1,7 @@
--- Head dims that nobody measured, for one architecture of each class of shared memory: 99 KiB (86), 163 (87) and 227 (100, whose SASS needs the most
--- registers). Only compiled: the tiles that the generator proposes must not spill. 40 is no whole fragment, 112 is as near to the limit of registers
--- as any, and at 208 two warps share columns. 320 is the largest that decode has on all of them.
+-- Head dims that nobody measured, for one architecture of each class of shared memory: 99 KiB (86), 163 (87) and 227
+-- (100, whose SASS needs the most registers). Only compiled: the tiles that the generator proposes must not spill. 40
+-- is no whole fragment, 112 is as near to the limit of registers as any, and at 208 two warps share columns. 320 is
+-- the largest that decode has on all of them.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "bf16" },

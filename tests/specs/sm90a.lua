@@ -1,4 +1,5 @@
--- Hopper's kernels that the library's own spec has not: forward tiles that are proposed, and windows with each schedule. For tests only, in the same build.
+-- Hopper's kernels that the library's own spec has not: forward tiles that are proposed, and windows with each
+-- schedule. For tests only, in the same build.
 return {
   passes = { "fwd", "bwd" },
   dtypes = { "f16", "bf16" },

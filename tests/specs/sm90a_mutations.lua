@@ -1,4 +1,5 @@
--- The kernels of Hopper's that tests/hostsim/mutations/sm90a changes: every schedule and strategy, with small tiles where they can be.
+-- The kernels of Hopper's that tests/hostsim/mutations/sm90a changes: every schedule and strategy, with small tiles
+-- where they can be.
 return {
   passes = { "fwd", "bwd" },
   dtypes = { "bf16" },

@@ -1,5 +1,5 @@
--- A row of every family, pass, strategy and mask, without the fields that make further kernels: what docs/limits.md's table of what rows take is
--- made from. Nothing of it is compiled.
+-- A row of every family, pass, strategy and mask, without the fields that make further kernels: what docs/limits.md's
+-- table of what rows take is made from. Nothing of it is compiled.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "f16", "bf16" },
