@@ -184,6 +184,15 @@ CMAKE
     ok 'needs the C library alone'
 }
 
+# The bill of materials names each source once, with its sums; it is that of the header that lies beside it.
+spdx=$root/share/glint/glint.spdx
+grep -qx "PackageVersion: $version" "$spdx" || fail "glint.spdx is not of $version"
+[ "$(sed -n '/^FileName: .\/lib\/glint.h$/,/^$/s/^FileChecksum: SHA256: //p' "$spdx")" = "$(sha256sum "$root/include/glint.h" | cut -c1-64)" ] ||
+    fail 'glint.spdx has another glint.h'
+[ "$(grep -c ^FileName: "$spdx")" -gt 100 ] && [ -z "$(grep ^FileName: "$spdx" | sort | uniq -d)" ] || fail 'files of glint.spdx'
+grep -q 'FileName: ./\(external\|bazel-out\|/\)' "$spdx" && fail 'a path of the build in glint.spdx'
+ok "glint.spdx has $(grep -c ^FileName: "$spdx") files"
+
 awk 'NR > 3' "$root/share/glint/report.txt" | grep -q . || fail 'the report is empty'
 ok 'the report has rows'
 [ "$checks" -ge 9 ] || fail "only $checks checks"
