@@ -1,0 +1,22 @@
+#!/bin/sh
+# Every rule of MISRA C:2012 that cppcheck's add-on finds broken has its reason in docs/assurance/misra.md: misra.sh MISRA.md FILE.c... Prints the
+# findings of each rule.
+set -eu
+table=$1
+shift
+command -v cppcheck >/dev/null || { echo 'SKIPPED: cppcheck is not installed'; exit 0; }
+work=$(mktemp -d "${TEST_TMPDIR:-/tmp}/misra.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cppcheck --std=c11 --platform=unix64 --addon=misra --enable=style --quiet -I. --suppress=missingIncludeSystem --template='{file}:{line}: {id}' "$@" \
+    2>"$work/findings" || true
+sed -n 's/.*misra-c2012-\([0-9.]*\)$/\1/p' "$work/findings" | sort | uniq -c | sort -rn >"$work/rules"
+cat "$work/rules"
+[ "$(wc -l <"$work/rules")" -gt 10 ] || { echo "misra.sh: cppcheck found too little to have looked"; cat "$work/findings"; exit 1; }
+bad=0
+for rule in $(awk '{ print $2 }' "$work/rules"); do
+    grep -q "^| D[0-9]* | $rule | [0-9]* | [A-Z\`].*\. |$" "$table" && continue
+    echo "misra.sh: rule $rule has no reason in $table:"
+    grep "misra-c2012-$rule\$" "$work/findings"
+    bad=1
+done
+exit $bad
