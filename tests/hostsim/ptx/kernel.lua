@@ -159,6 +159,7 @@ function Kernel:value(operand, type)
     if type ~= "pred" then self:fail("! of what is no predicate") end
     return "!" .. self:value({ kind = "name", name = operand.name }, type)
   end
+  if operand.kind == "flipped" then return ("(%s ^ 1u)"):format(self:value(operand[1], type)) end -- of a fault
   if operand.kind ~= "name" then self:fail("an operand that is a %s", operand.kind) end
   local register = self:register(operand.name)
   if register then return self:read(register, type) end

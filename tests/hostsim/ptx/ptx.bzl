@@ -26,10 +26,21 @@ rm -rf "$TMPDIR"
 exit $status
 """
 
+_Faults = provider(fields = {"drawn": "SEED:COUNT, or nothing"})
+
+def _faults_impl(ctx):
+    return [_Faults(drawn = ctx.build_setting_value)]
+
+faults_setting = rule(
+    implementation = _faults_impl,
+    doc = "Which faults translated PTX gets: --//tests/hostsim/ptx:faults=SEED:COUNT.",
+    build_setting = config.string(flag = True),
+)
+
 def _compiled(ctx):
     if not HAS_NVCC:
         fail("nvcc was not found")
-    ptx = ctx.actions.declare_file(ctx.label.name + ".ptx")
+    ptx = ctx.actions.declare_file(ctx.label.name.replace("_kernel_translated", "") + ".ptx")
     ctx.actions.run_shell(
         command = _NVCC,
         arguments = [ptx.path, NVCC, "-ptx", "-lineinfo", "-arch=sm_" + ctx.attr.arch] + DEVICE_FLAGS + ctx.attr.nvccopts + [ctx.file.src.path],
@@ -43,10 +54,11 @@ def _compiled(ctx):
 
 def _ptx_source_impl(ctx):
     ptx = ctx.file.src if ctx.file.src.extension == "ptx" else _compiled(ctx)
+    faults = ctx.attr._faults[_Faults].drawn
     out = ctx.actions.declare_file(ctx.label.name + ".cc")
     ctx.actions.run(
         executable = ctx.executable._lua,
-        arguments = [ctx.file._translator.path, ptx.path, out.path] + ctx.attr.symbols,
+        arguments = [ctx.file._translator.path] + (["--faults=" + faults] if faults else []) + [ptx.path, out.path] + ctx.attr.symbols,
         inputs = [ptx] + ctx.files._parts,
         outputs = [out],
         mnemonic = "TranslatePtx",
@@ -63,6 +75,7 @@ ptx_source = rule(
         "arch": attr.string(doc = "of a .cu file, such as 80, 90a"),
         "nvccopts": attr.string_list(),
         "symbols": attr.string_list(doc = "images by the names that a table row has for them; none: kernels by their own names"),
+        "_faults": attr.label(default = "//tests/hostsim/ptx:faults"),
         "_translator": attr.label(default = "//tests/hostsim/ptx:translate.lua", allow_single_file = True),
         "_parts": attr.label(default = "//tests/hostsim/ptx:translator"),
         "_lua": attr.label(default = "@lua//:lua", allow_single_file = True, executable = True, cfg = "exec"),
@@ -92,6 +105,7 @@ def ptx_library(name, src, arch = "", hdrs = [], nvccopts = [], symbols = [], **
         symbols = symbols,
         tags = ["manual"],
         target_compatible_with = compatible,
+        visibility = ["//tests:__subpackages__"],
     )
     cc_library(
         name = name,

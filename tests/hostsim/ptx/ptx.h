@@ -334,11 +334,6 @@ PTX_CALLED bool mbarrier_test(uint32_t barrier, uint32_t parity, sim::Site site)
     return sim::mbarrier_test(barrier, parity, "mbarrier.test_wait", site);
 }
 
-[[noreturn]] PTX_CALLED void trap(sim::Site site)
-{
-    sim::report(sim::Kind::misuse, site, "trap");
-}
-
 /* ---- warps ---- */
 
 inline void whole_warp(uint32_t members, sim::Site site)
@@ -413,6 +408,65 @@ class Reach
             std::fprintf(file, "%s %d %d %d %d %s\n", stretches[i].kernel, stretches[i].first, stretches[i].last,
                          stretches[i].instructions, reached[i], stretches[i].place);
         std::fclose(file);
+    }
+};
+
+/* ---- faults ---- */
+
+/* A fault that translate.lua put beside the instruction at a place. */
+struct Fault {
+    const char *text, *place;
+    int line;
+};
+
+/* HOSTSIM_FAULT=7 is a run with fault 7, whose last line says whether the fault was reached; HOSTSIM_FAULT=list tells them all and ends. */
+struct Chosen {
+    int number;
+    bool reached;
+};
+inline Chosen &chosen()
+{
+    static Chosen one = {std::getenv("HOSTSIM_FAULT") == nullptr ? 0 : std::atoi(std::getenv("HOSTSIM_FAULT")), false};
+    return one;
+}
+
+inline bool has_fault(int number)
+{
+    static Chosen &one = chosen();
+    if (__builtin_expect(one.number != number, 1))
+        return false;
+    one.reached = true;
+    return true;
+}
+
+class Faults
+{
+    const Fault *faults;
+    int count;
+
+    void tell(int number) const
+    {
+        const Fault &fault = faults[number - 1];
+        std::fprintf(stderr, "fault %d: %s at %s:%d%s\n", number, fault.text, fault.place, fault.line,
+                     chosen().reached       ? ", reached"
+                     : chosen().number == 0 ? ""
+                                            : ", not reached");
+    }
+
+  public:
+    Faults(const Fault *all, size_t n) : faults(all), count((int)n)
+    {
+        const char *asked = std::getenv("HOSTSIM_FAULT");
+        if (asked == nullptr || std::strcmp(asked, "list") != 0)
+            return;
+        for (int number = 1; number <= count; ++number)
+            tell(number);
+        std::exit(0);
+    }
+    ~Faults()
+    {
+        if (chosen().number > 0 && chosen().number <= count)
+            tell(chosen().number);
     }
 };
 

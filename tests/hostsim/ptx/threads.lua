@@ -98,7 +98,6 @@ row("setmaxnreg.{inc,dec}.sync.aligned.u32", function(kernel, item)
   kernel:out("sim::set_registers(%s, %s, %s);", kernel:value(item.operands[1], "u32"), tostring(item.words[2] == "inc"), kernel:site())
 end)
 
-plain("trap", "ptx::trap(@)")
 row("{ret,exit}", function(kernel) kernel:out("return;") end)
 row("{bra,bra.uni}", function(kernel, item) kernel:out("goto %s;", kernel:label(item.operands[1].name)) end)
 

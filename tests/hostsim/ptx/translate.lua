@@ -2,6 +2,7 @@
 --
 --   lua5.4 tests/hostsim/ptx/translate.lua FILE.ptx OUT.cc SYMBOL...       an image of all kernels for each symbol, as a table row names them
 --   lua5.4 tests/hostsim/ptx/translate.lua FILE.ptx OUT.cc                 the kernels by their own names, for micro-tests
+--   lua5.4 tests/hostsim/ptx/translate.lua --faults=SEED:COUNT FILE.ptx OUT.cc ...      with faults, of which a run has the one that HOSTSIM_FAULT names
 --   lua5.4 tests/hostsim/ptx/translate.lua --count FILE.ptx...             how often each instruction occurs
 --
 -- Run from the root. One CUDA thread's program: registers are variables, branches are gotos, an instruction is an expression or a call of ptx.h or of
@@ -11,10 +12,12 @@ package.path = "./?.lua"
 local parse = require("tests.hostsim.ptx.parse").parse
 local Kernel = require("tests.hostsim.ptx.kernel")
 local arithmetic = require("tests.hostsim.ptx.arithmetic")
+local draw_faults = require("tests.hostsim.ptx.faults").draw
 
 -- The classes of instructions, each a table by full names.
 local emitters = {}
 for name in pairs(arithmetic.rows) do emitters[name] = arithmetic.emit end
+emitters.nothing = function() end -- in the place of an instruction that a fault takes away
 for _, class in ipairs { "memory", "threads", "asynchronous" } do
   for name, emit in pairs(require("tests.hostsim.ptx." .. class).emitters) do emitters[name] = emit end
 end
@@ -100,7 +103,29 @@ local function begin_block(kernel, item, blocks)
   kernel:out("reached[%d] = 1;", #blocks - 1)
 end
 
-local function write(kernel, blocks)
+--- One instruction, under its predicate.
+local function emit(kernel, item)
+  local emitter = emitters[item.op] or kernel:fail("this instruction is not known; a row for it in tests/hostsim/ptx, and a test, would be right")
+  if item.predicate then kernel:out("if (%s%s) {", item.negated and "!" or "", kernel:value(item.predicate, "pred")) end
+  emitter(kernel, item)
+  if item.predicate then kernel:out("}") end
+end
+
+--- An instruction in whose place a run may have another.
+local function emit_faulty(kernel, item, faults)
+  for _, fault in ipairs(faults) do
+    kernel:out("if (ptx::has_fault(%d)) {", fault.number)
+    kernel.item = fault.item
+    emit(kernel, fault.item)
+    kernel.item = item
+    kernel:out("} else")
+  end
+  kernel:out("{")
+  emit(kernel, item)
+  kernel:out("}")
+end
+
+local function write(kernel, blocks, faults)
   local items = kernel.parsed.items
   local arrays
   kernel.members, arrays = arrays_of(items)
@@ -126,11 +151,12 @@ local function write(kernel, blocks)
       end
       local block = blocks[#blocks]
       block.last, block.instructions = item.line, block.instructions + 1
-      local emit = emitters[item.op] or kernel:fail("this instruction is not known; a row for it in tests/hostsim/ptx, and a test, would be right")
       if arrays[1] then hold(kernel, item, held) end
-      if item.predicate then kernel:out("if (%s%s) {", item.negated and "!" or "", kernel:value(item.predicate, "pred")) end
-      emit(kernel, item)
-      if item.predicate then kernel:out("}") end
+      if faults[item] then
+        emit_faulty(kernel, item, faults[item])
+      else
+        emit(kernel, item)
+      end
       if item.words[1] == "bra" or item.words[1] == "ret" or item.words[1] == "exit" then begins = true end
     end
   end
@@ -153,13 +179,14 @@ end
 
 local CLASSES = { "pred", "b16", "b32", "b64", "f32" }
 
-local function translate(text, name, symbols)
+local function translate(text, name, symbols, seed, count)
   local file = parse(text)
+  local faults, faults_of = draw_faults(file.kernels, seed, count)
   local places, place = numbered()
   local lines, entries, blocks = {}, {}, {}
   for n, parsed in ipairs(file.kernels) do
     local kernel = Kernel.new(parsed, file.shared, place)
-    local arrays = write(kernel, blocks)
+    local arrays = write(kernel, blocks, faults_of)
     lines[#lines + 1] = ("static void kernel_%d(const void *parameters)\n{"):format(n)
     lines[#lines + 1] = "const unsigned char *const P = (const unsigned char *)parameters; (void)P;"
     table.move(arrays, 1, #arrays, #lines + 1, lines)
@@ -177,6 +204,11 @@ local function translate(text, name, symbols)
     out[#out + 1] = ('{"%s", places[%d], %d, %d, %d},'):format(block.kernel, block.place, block.first, block.last, block.instructions)
   end
   out[#out + 1] = "};\nstatic const ptx::Reach reach(stretches, reached, sizeof stretches / sizeof stretches[0]);"
+  if #faults > 0 then
+    out[#out + 1] = "static const ptx::Fault faults[] = {"
+    for _, fault in ipairs(faults) do out[#out + 1] = ('{"%s", "%s, %s", %d},'):format(fault.text, fault.place, name, fault.line) end
+    out[#out + 1] = "};\nstatic const ptx::Faults all_faults(faults, sizeof faults / sizeof faults[0]);"
+  end
   out[#out + 1] = "#define AT(place, line) (::sim::Site{places[place], line})\n"
   table.move(lines, 1, #lines, #out + 1, out)
   for _, symbol in ipairs(symbols) do
@@ -221,11 +253,13 @@ local function count(names)
 end
 
 if arg[1] == "--count" then os.exit(count(table.pack(table.unpack(arg, 2))), true) end
-if #arg < 2 then
-  io.stderr:write("usage: translate.lua FILE.ptx OUT.cc [SYMBOL...] | --count FILE.ptx...\n")
+local seed, number_of_faults = (arg[1] or ""):match("^%-%-faults=(%d+):(%d+)$")
+if seed then table.remove(arg, 1) end
+if #arg < 2 or arg[1]:find("^%-") then
+  io.stderr:write("usage: translate.lua [--faults=SEED:COUNT] FILE.ptx OUT.cc [SYMBOL...] | --count FILE.ptx...\n")
   os.exit(2, true)
 end
-local right, text = pcall(translate, read(arg[1]), base(arg[1]), table.pack(table.unpack(arg, 3)))
+local right, text = pcall(translate, read(arg[1]), base(arg[1]), table.pack(table.unpack(arg, 3)), tonumber(seed or 0), tonumber(number_of_faults or 0))
 if not right then
   io.stderr:write(("%s: %s\n"):format(base(arg[1]), text))
   os.exit(1, true)
