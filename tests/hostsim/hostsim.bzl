@@ -63,7 +63,7 @@ def simulated_kernel(name, variant, source, copts = [], **kwargs):
         **kwargs
     )
 
-def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", simulated = "//tests/hostsim", kernels = {}, **kwargs):
+def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", simulated = "//tests/hostsim", kernels = {}, gpu_rows = "//tests/hostsim:gpu_rows", **kwargs):
     """The whole library over some GPU variants, their kernels simulated.
 
     Args:
@@ -73,6 +73,7 @@ def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//
       package: where glint_kernels() made their targets
       simulated: where simulated_kernels() did
       kernels: labels of kernels that stand in for those, by the variants' names
+      gpu_rows: the label of the kernels of glint_merge and glint_append
       **kwargs: tags and the like
     """
     glint_emit_table(
@@ -92,7 +93,7 @@ def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//
         name = name,
         testonly = True,
         linkstatic = True,
-        deps = ["//lib:core", name + "_table", "//lib:cuda", "//tests/hostsim:gpu_rows"] + [
+        deps = ["//lib:core", name + "_table", "//lib:cuda", gpu_rows] + [
             kernels.get(variant["name"], "%s:%s" % (simulated, variant["name"]))
             for variant in variants
         ],

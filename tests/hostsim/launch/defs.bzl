@@ -1,12 +1,13 @@
 """Programs that plan and launch a kernel of their own, in the simulator and on a GPU."""
 
 load("//tests/hostsim:hostsim.bzl", "simulated_kernel")
+load("//tests/hostsim/ptx:ptx.bzl", "ptx_library")
 load("//tools:cuda.bzl", "cuda_cubin")
-load("//tools:defs.bzl", "glint_cc_binary", "glint_cc_test", "needs_nvcc", "not_cross")
+load("//tools:defs.bzl", "glint_cc_binary", "glint_cc_test", "needs_nvcc", "not_cross", "without_sanitizer")
 load("//tools:kernel.bzl", "glint_gpu_kernel")
 
 def launch_program(name, test):
-    """NAME.c with the kernel of NAME.cu: the test runs it in the simulator, NAME_on_device on a GPU that runs sm_90a.
+    """NAME.c with the kernel of NAME.cu: the test runs it in the simulator, TEST__ptx as nvcc compiles it, NAME_on_device on a GPU that runs sm_90a.
 
     Args:
       name: of both sources.
@@ -34,21 +35,29 @@ def launch_program(name, test):
         cubins = name + "_cubin",
         target_compatible_with = needs_nvcc(),
     )
-    glint_cc_test(
-        name = test,
-        srcs = [
-            name + ".c",
-            "machine.h",
-            "machine_hostsim.c",
-        ],
-        target_compatible_with = not_cross(),
-        deps = [  # in the order of linking
-            "//tests/hostsim:driver",
-            "//lib:core",
-            "//lib:cuda",
-            name + "_simulated",
-        ],
+    ptx_library(
+        name = name + "_ptx",
+        src = name + ".cu",
+        arch = "90a",
+        hdrs = ["//lib:sm90a_headers"],
+        symbols = ["glint_%s__sm90a_cubin" % name],
     )
+    for end, kernel, compatible in [("", name + "_simulated", []), ("__ptx", name + "_ptx", needs_nvcc() + without_sanitizer())]:
+        glint_cc_test(
+            name = test + end,
+            srcs = [
+                name + ".c",
+                "machine.h",
+                "machine_hostsim.c",
+            ],
+            target_compatible_with = compatible + not_cross(),
+            deps = [  # in the order of linking
+                "//tests/hostsim:driver",
+                "//lib:core",
+                "//lib:cuda",
+                kernel,
+            ],
+        )
     glint_cc_binary(
         name = name + "_on_device",
         testonly = True,

@@ -8,7 +8,7 @@
 load("@local_cuda//:cuda.bzl", "HAS_NVCC", "NVCC")
 load("@rules_cc//cc:defs.bzl", "cc_library")
 load("//tests/hostsim:hostsim.bzl", "KERNEL", "simulated_library")
-load("//tools:cuda.bzl", "DEVICE_FLAGS")
+load("//tools:cuda.bzl", "DEVICE_FLAGS", "NVCC_FLAGS")
 load("//tools:defs.bzl", "glint_cc_test", "needs_nvcc", "without_sanitizer")
 
 # After -O1 the checks take as long as after -O2, and the compiler is done in two thirds of the time. nvcc has contracted what it wanted to.
@@ -79,6 +79,41 @@ ptx_source = rule(
         "_translator": attr.label(default = "//tests/hostsim/ptx:translate.lua", allow_single_file = True),
         "_parts": attr.label(default = "//tests/hostsim/ptx:translator"),
         "_lua": attr.label(default = "@lua//:lua", allow_single_file = True, executable = True, cfg = "exec"),
+    },
+)
+
+# The one .ptx among what nvcc keeps.
+_KEEP = """
+export TMPDIR="$1.tmp"
+mkdir -p "$TMPDIR"
+out=$1
+shift
+"$@" --keep --keep-dir "$TMPDIR" -o "$TMPDIR/kept.cubin" >"$TMPDIR/log" 2>&1 && cp "$TMPDIR"/*.ptx "$out" || { cat "$TMPDIR/log" >&2; exit 1; }
+rm -rf "$TMPDIR"
+"""
+
+def _kept_ptx_impl(ctx):
+    if not HAS_NVCC:
+        fail("nvcc was not found")
+    kept = ctx.actions.declare_file(ctx.label.name + ".ptx")
+    ctx.actions.run_shell(
+        command = _KEEP,
+        arguments = [kept.path, NVCC, "-arch=sm_" + ctx.attr.arch] + NVCC_FLAGS + [ctx.file.src.path],
+        inputs = [ctx.file.src] + ctx.files.hdrs,
+        outputs = [kept],
+        env = {"PATH": NVCC.rpartition("/")[0] + ":/usr/local/bin:/usr/bin:/bin"},
+        mnemonic = "NvccKept",
+        progress_message = "Compiling %s to PTX for sm_%s, as a cubin" % (ctx.file.src.basename, ctx.attr.arch),
+    )
+    return [DefaultInfo(files = depset([kept]))]
+
+kept_ptx = rule(
+    implementation = _kept_ptx_impl,
+    doc = "NAME.ptx, which ptxas gets while nvcc makes a cubin of `src`.",
+    attrs = {
+        "src": attr.label(mandatory = True, allow_single_file = [".cu"]),
+        "hdrs": attr.label_list(allow_files = True),
+        "arch": attr.string(mandatory = True),
     },
 )
 
