@@ -1,257 +1,9 @@
-/* What the library asks of a driver that works: which device and which kernels it takes, what it loads, and exactly what it
- * launches. No GPU is used. */
-#include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* What the library launches: which kernels, with how many blocks, and with which parameters. No GPU is used. */
 #include "lib/check.h"
-#include "lib/context.h"
-#include "lib/cuda/cuda.h"
 #include "lib/cuda/policy.h"
-#include "tests/cuda/fake_driver.h"
-#include "tests/cuda/fake_table.h"
+#include "tests/cuda/launch_world.h"
 
-enum { STORAGE = 16384, CONTEXTS = 3 };
-static _Alignas(64) unsigned char storage[CONTEXTS][STORAGE];
-static _Alignas(256) unsigned char memory[16 << 20];
-
-static enum glint_status open_at(int place, uint32_t kind, int32_t ordinal, struct glint_context **context)
-{
-    struct glint_options options = GLINT_OPTIONS_INIT;
-    options.device = kind;
-    options.cuda_device = ordinal;
-    ck_assert_uint_le(glint_context_size(), STORAGE);
-    memset(storage[place], 0x55, STORAGE);
-    return glint_context_init(storage[place], glint_context_size(), &options, context);
-}
-
-static struct glint_context *must_open(int place, uint32_t kind, int32_t ordinal)
-{
-    struct glint_context *context = NULL;
-    ck_assert_int_eq(open_at(place, kind, ordinal, &context), GLINT_OK);
-    return context;
-}
-
-static void close_clean(struct glint_context *context)
-{
-    ck_assert_int_eq(glint_context_close(context), GLINT_OK);
-    ck_assert_msg(fake.misuse == 0, "%s", fake.first_misuse);
-    ck_assert(fake_context_restored());
-}
-
-struct call {
-    struct glint_problem problem;
-    struct glint_plan plan;
-    struct glint_tensors tensors;
-    unsigned char *workspace;
-};
-
-/* Distinct addresses; extents are small enough that nothing overlaps. */
-static void prepare_as(struct call *c, const struct glint_context *context, enum glint_pass pass, enum glint_dtype dtype,
-                       int64_t head_dim, int64_t batch, int64_t seqlen_q, int64_t seqlen_k, int64_t heads_q, int64_t heads_kv,
-                       enum glint_mask mask)
-{
-    glint_problem_bshd(&c->problem, dtype, batch, seqlen_q, seqlen_k, heads_q, heads_kv, head_dim);
-    c->problem.mask = mask;
-    c->problem.softmax_scale = 0.25f;
-    struct glint_problem *p = &c->problem;
-    struct glint_strides *const strides[] = {&p->q, &p->k, &p->v, &p->o, &p->dout, &p->dq, &p->dk, &p->dv};
-    for (int i = 0; i < 8; i++) { /* no two alike */
-        strides[i]->row += 8 * (i + 1);
-        strides[i]->batch += 8 * (i + 1) * (seqlen_q + seqlen_k);
-    }
-    ck_assert_int_eq(glint_plan(context, &c->problem, pass, &c->plan), GLINT_OK);
-    struct glint_tensors *t = &c->tensors;
-    *t = (struct glint_tensors)GLINT_TENSORS_INIT;
-    void **const addresses[] = {(void **)&t->q,    (void **)&t->k, (void **)&t->v, &t->o, (void **)&t->lse,
-                                (void **)&t->dout, &t->dq,         &t->dk,         &t->dv};
-    unsigned char *at = memory;
-    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++, at += 1 << 20)
-        *addresses[i] = at;
-    c->workspace = at;
-    ck_assert_uint_le((size_t)(at - memory) + c->plan.workspace_bytes, sizeof memory);
-}
-
-static void prepare(struct call *c, const struct glint_context *context, enum glint_pass pass, int64_t batch, int64_t seqlen_q,
-                    int64_t seqlen_k, int64_t heads_q, int64_t heads_kv, enum glint_mask mask)
-{
-    prepare_as(c, context, pass, GLINT_F16, 64, batch, seqlen_q, seqlen_k, heads_q, heads_kv, mask);
-}
-
-/* ---- devices and images ---- */
-
-struct device_case {
-    int sm, shared_bytes;
-    unsigned rows; /* bit mask of enum fake_row that can run; 0: none */
-};
-#define R(row) (1u << FAKE_##row)
-#define HOPPER (R(MAPS_WINDOW) | R(MAPS_FORWARD) | R(MAPS_BACKWARD))
-
-static const struct device_case device_cases[] = {
-    {90, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(BOTH) | R(DECODE) | HOPPER}, /* H200 */
-    {91, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(BOTH) | R(DECODE)}, /* not what is for 9.0 alone */
-    {80, 166912, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(DECODE)},           /* A100 */
-    {86, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                                        /* RTX 30: not 160 KiB */
-    {89, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                                        /* RTX 40 */
-    {87, 166912, R(CAUSAL)},                                                                         /* Orin: only its own SASS */
-    {120, 101376, R(ONLY_120)},
-    {121, 101376, R(ONLY_120)},
-    {100, 232448, 0},
-    {75, 65536, 0},
-    {90, 65535, R(CAUSAL) | R(BOTH)}, /* as if it had too little shared memory */
-};
-
-START_TEST(rows_of_a_device)
-{
-    const struct device_case *c = &device_cases[_i];
-    struct glint_context *context = NULL;
-    struct glint_device_info info = GLINT_DEVICE_INFO_INIT;
-    fake_reset();
-    fake.device[0] = (struct fake_device){c->sm, 7, c->shared_bytes};
-    const enum glint_status status = open_at(0, GLINT_DEVICE_CUDA, 0, &context);
-    if (c->rows == 0) {
-        ck_assert_int_eq(status, GLINT_NO_KERNEL_IMAGE);
-        ck_assert_uint_eq(fake.calls[FAKE_primary_retain], 0); /* found out before a context is made */
-        context = must_open(0, GLINT_DEVICE_AUTO, 0);
-        ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
-        ck_assert_uint_eq(info.device, GLINT_DEVICE_CPU);
-        close_clean(context);
-        ck_assert_int_eq(fake_held(), 0);
-        return;
-    }
-    ck_assert_int_eq(status, GLINT_OK);
-    unsigned rows = 0, loaded = 0;
-    for (uint32_t i = 0; i < glint_variants_count; i++)
-        if (glint_variant_available(context, i) == GLINT_OK) {
-            rows |= 1u << i;
-            loaded++;
-        }
-    ck_assert_msg(rows == c->rows, "sm %d: rows %#x, not %#x", c->sm, rows, c->rows);
-    ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
-    ck_assert_uint_eq(info.device, GLINT_DEVICE_CUDA);
-    ck_assert_uint_eq(info.sm, (unsigned)c->sm);
-    ck_assert_uint_eq(info.concurrency, 7);
-    ck_assert_uint_eq(info.variants_loaded, loaded);
-    ck_assert_int_eq(info.cuda_device, 0);
-    ck_assert_int_eq(info.driver_error, 0);
-    ck_assert_int_eq(fake.modules, (int)loaded + 1); /* and that of glint_merge and glint_append */
-    close_clean(context);
-    ck_assert_int_eq(fake_held(), 0);
-}
-END_TEST
-
-/* Of several images that run, the one made for the nearest architecture. */
-START_TEST(which_image)
-{
-    static const struct {
-        int device;
-        const char *causal, *both;
-    } cases[] = {{80, "80", NULL}, {86, "86", NULL}, {87, "87", NULL}, {89, "86", NULL}, {90, "90", "90a"}, {91, "90", "90"}};
-    struct glint_context *context;
-    struct call c;
-    fake_reset();
-    fake.device[0].sm = cases[_i].device;
-    context = must_open(0, GLINT_DEVICE_CUDA, 0);
-    prepare(&c, context, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_CAUSAL_TOP_LEFT);
-    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
-    ck_assert_str_eq(fake.launch[0].image_arch, cases[_i].causal);
-    if (cases[_i].both) {
-        prepare_as(&c, context, GLINT_FORWARD, GLINT_F16, 128, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
-        ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
-        ck_assert_str_eq(fake.launch[1].image_arch, cases[_i].both);
-    }
-    close_clean(context);
-}
-END_TEST
-
-START_TEST(which_device)
-{
-    struct glint_context *context = NULL;
-    struct glint_device_info info = GLINT_DEVICE_INFO_INIT;
-
-    fake_reset(); /* none at all: cuInit says so on real machines, an empty list must do as well */
-    fake.devices = 0;
-    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA, 0, &context), GLINT_NO_DEVICE);
-    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA_CURRENT, 0, &context), GLINT_NO_DEVICE);
-    close_clean(must_open(0, GLINT_DEVICE_AUTO, 0));
-
-    fake_reset(); /* ordinals */
-    fake.devices = 2;
-    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA, 2, &context), GLINT_NO_DEVICE);
-    ck_assert_int_eq(glint_context_driver_error(storage[0]), 101);
-    context = must_open(0, GLINT_DEVICE_CUDA, 1);
-    ck_assert_int_eq(fake.retained[1], 1);
-    close_clean(context);
-
-    fake_reset(); /* automatic: the first that has a kernel */
-    fake.devices = 3;
-    fake.device[0].sm = 75;
-    fake.device[1].sm = 100;
-    context = must_open(0, GLINT_DEVICE_AUTO, 0);
-    ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
-    ck_assert_int_eq(info.cuda_device, 2);
-    ck_assert_int_eq(fake.retained[0] + fake.retained[1], 0);
-    close_clean(context);
-
-    fake.device[0].sm = 90; /* automatic: a device that fails is not passed over */
-    fake.fault_entry = FAKE_device_attribute;
-    fake.fault_at = fake.calls[FAKE_device_attribute] + 1;
-    fake.fault_result = 999;
-    ck_assert_int_eq(open_at(0, GLINT_DEVICE_AUTO, 0, &context), GLINT_DRIVER_ERROR);
-    ck_assert_int_eq(fake_held(), 0);
-    fake.fault_entry = -1;
-    fake.device[0].sm = 75;
-
-    fake_application_context(2); /* automatic: the current one, in its own context */
-    context = must_open(0, GLINT_DEVICE_AUTO, 0);
-    ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
-    ck_assert_int_eq(info.cuda_device, 2);
-    ck_assert_int_eq(fake.retained[2], 0);
-    close_clean(context);
-
-    fake_application_context(0); /* automatic: the current one has no kernel */
-    context = must_open(0, GLINT_DEVICE_AUTO, 0);
-    ck_assert_int_eq(fake.retained[2], 1);
-    close_clean(context);
-    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA_CURRENT, 0, &context), GLINT_NO_KERNEL_IMAGE);
-    ck_assert_int_eq(fake_held(), 0);
-}
-END_TEST
-
-/* Each kernel is looked up, loaded and given its shared memory when the context is opened, and none of that happens later. */
-START_TEST(everything_is_loaded_at_init)
-{
-    const unsigned kernels =
-        5 + 12 + 3 + 4 + 1 + 2 + 1 + 1 + 1 + 3 + 1 + 3; /* the last row's is found to use local memory; then three of no row */
-    fake_reset();
-    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
-    ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
-    ck_assert_uint_eq(fake.calls[FAKE_function_load], kernels);
-    ck_assert_uint_eq(fake.calls[FAKE_function_attribute], kernels);
-    ck_assert_uint_eq(fake.calls[FAKE_function_set_attribute], kernels);
-    ck_assert_uint_eq(fake.calls[FAKE_module_unload], 1);
-    ck_assert_int_eq(glint_variant_available(context, FAKE_LOCAL), GLINT_NOT_ON_DEVICE);
-    close_clean(context);
-
-    fake_reset(); /* local memory in every kernel leaves none */
-    fake.local_bytes = 8;
-    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA, 0, &context), GLINT_NO_KERNEL_IMAGE);
-    ck_assert_int_eq(fake_held(), 0);
-
-    fake_reset(); /* the same by a table that is handed in: no library is opened */
-    struct glint_options options = GLINT_OPTIONS_INIT;
-    options.device = GLINT_DEVICE_CUDA;
-    fake.library_missing = true;
-    ck_assert_int_eq(glint_context_init_with_driver(storage[0], STORAGE, &options, &fake_table, &context), GLINT_OK);
-    ck_assert_int_eq(fake.libraries, 0);
-    ck_assert_int_eq(fake.modules, 11);
-    close_clean(context);
-    ck_assert_int_eq(fake_held(), 0);
-}
-END_TEST
-
-/* ---- launches ---- */
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
 
 static void check_view(const struct glint_gpu_view *view, const void *address, const struct glint_strides *strides)
 {
@@ -274,16 +26,6 @@ static void check_shape(const struct glint_gpu_shape *s, const struct glint_prob
     ck_assert_int_ge(s->section, 1);
     ck_assert(s->softmax_scale == p->softmax_scale);
     ck_assert_float_eq_tol(s->scale_log2, p->softmax_scale * 1.442695041f, 1e-7f);
-}
-
-static void check_launch(unsigned number, const char *entry, unsigned blocks, unsigned threads, unsigned shared_bytes, void *stream)
-{
-    const struct fake_launch *l = &fake.launch[number % FAKE_LAUNCHES];
-    ck_assert_str_eq(l->entry, entry);
-    ck_assert_uint_eq(l->blocks, blocks);
-    ck_assert_uint_eq(l->threads, threads);
-    ck_assert_uint_eq(l->shared_bytes, shared_bytes);
-    ck_assert_ptr_eq(l->stream, stream);
 }
 
 START_TEST(forward_launch)
@@ -322,8 +64,8 @@ START_TEST(forward_launch)
 }
 END_TEST
 
-/* glint_merge: one launch in the caller's stream, a block for as many rows as it has threads for, and no more blocks than the device
- * holds. */
+/* glint_merge: one launch in the caller's stream, a block for as many rows as it has threads for, and no more blocks
+ * than the device holds. */
 START_TEST(merge_launch)
 {
     static const struct {
@@ -389,7 +131,8 @@ START_TEST(merge_launch)
 }
 END_TEST
 
-/* glint_append: a thread for each chunk of 8 elements of the new rows, and for each sequence where there can be none. */
+/* glint_append: a thread for each chunk of 8 elements of the new rows, and for each sequence where there can be
+ * none. */
 START_TEST(append_launch)
 {
     struct call c;
@@ -443,8 +186,9 @@ START_TEST(append_launch)
 }
 END_TEST
 
-/* Rows of 8 bits are made by a kernel of their own, 16 of them by a block at a time. Scales a row begin at multiples of their lengths' bound, linear
- * K and V's or a page's; others are read at 0, or at the head. A plan of any row says whether K and V are so. */
+/* Rows of 8 bits are made by a kernel of their own, 16 of them by a block at a time. Scales a row begin at multiples
+ * of their lengths' bound, linear K and V's or a page's; others are read at 0, or at the head. A plan of any row
+ * says whether K and V are so. */
 START_TEST(append_of_8_bits)
 {
     static const uint32_t scales[][2] = {{GLINT_I8, GLINT_SCALES_ROW},
@@ -511,8 +255,8 @@ static unsigned char *place_far(struct glint_tensors *t)
     return far;
 }
 
-/* Ragged sequences: one launch, of as many blocks as the rows and the bounds allow tiles, and one tile a sequence at least, for what it says to be
- * looked at. No length is known here. */
+/* Ragged sequences: one launch, of as many blocks as the rows and the bounds allow tiles, and one tile a sequence at
+ * least, for what it says to be looked at. No length is known here. */
 START_TEST(launch_of_ragged)
 {
     static const struct {
@@ -720,7 +464,8 @@ START_TEST(launch_of_sinks)
 }
 END_TEST
 
-/* Lengths on the device, backward: the grids and the workspace are those of the bounds, and a bound of 0 has a tile a head all the same. */
+/* Lengths on the device, backward: the grids and the workspace are those of the bounds, and a bound of 0 has a tile
+ * a head all the same. */
 START_TEST(backward_of_lengths)
 {
     static const struct {
@@ -800,7 +545,8 @@ START_TEST(sinks_on_hopper)
 }
 END_TEST
 
-/* A row of Hopper's without a kernel that reads lengths takes those of the host alone, and the refusal of ragged ones says so, too. */
+/* A row of Hopper's without a kernel that reads lengths takes those of the host alone, and the refusal of ragged
+ * ones says so, too. */
 START_TEST(lengths_on_hopper)
 {
     struct call c;
@@ -823,23 +569,6 @@ START_TEST(lengths_on_hopper)
 }
 END_TEST
 
-START_TEST(no_push_when_current)
-{
-    struct call c;
-    fake_reset();
-    fake_application_context(0);
-    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA_CURRENT, 0);
-    prepare(&c, context, GLINT_FORWARD, 1, 129, 70, 4, 2, GLINT_MASK_NONE);
-    fake_recount();
-    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
-    ck_assert_uint_eq(fake.all_calls, 2); /* current, launch */
-    fake_application_context(-1);         /* the application leaves its context: still ours to use */
-    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
-    ck_assert_uint_eq(fake.all_calls, 2 + 4);
-    close_clean(context);
-}
-END_TEST
-
 static void check_region(const void *at, size_t bytes, const struct call *c, size_t *end)
 {
     const size_t begin = (size_t)((const unsigned char *)at - c->workspace);
@@ -849,10 +578,12 @@ static void check_region(const void *at, size_t bytes, const struct call *c, siz
     ck_assert_uint_le(*end, c->plan.workspace_bytes);
 }
 
+static const bool strategies[] = {false, true}; /* whether it is the fused one */
+
 /* The arrays of a backward pass lie in the workspace one after another, and the last ends where it ends. */
 START_TEST(backward_launch)
 {
-    const bool fused = _i != 0;
+    const bool fused = strategies[_i];
     struct call c;
     int mark;
     fake_reset();
@@ -917,26 +648,29 @@ START_TEST(turns_of_full_lines)
 }
 END_TEST
 
-/* From FAKE_PARTS_FROM visible queries on, a part of the group has two heads, from an eighth of them on four, the last one what is left.
- * The workspace has their sums, and the explanation says so. Below it, and without a query, everything is as if nothing were shared. */
+static const struct {
+    int64_t group, seqlen_q, seqlen_k;
+    int parts, part_heads;
+} part_cases[] = {
+    {5, 110, 140, 3, 2},  {6, 110, 140, 3, 2}, {3, 110, 99, 2, 2}, {4, 110, 257, 2, 2}, /* 50 queries or more see a key */
+    {5, 110, 98, 2, 4},   {4, 110, 98, 1, 4},  {9, 11, 11, 3, 4},  {9, 10, 10, 1, 9},   /* 49; 6; 5 */
+    {2, 110, 140, 1, 2},  {1, 110, 140, 1, 1}, {5, 0, 140, 1, 5},  {5, 110, 0, 1, 5},   /* one part holds all; nothing */
+    {4, 110, 1200, 2, 2},                                                               /* turns of more than 256 bytes */
+};
+
+/* From FAKE_PARTS_FROM visible queries on, a part of the group has two heads, from an eighth of them on four, the
+ * last one what is left. The workspace has their sums, and the explanation says so. Below it, and without a query,
+ * everything is as if nothing were shared. */
 START_TEST(parts_of_a_group)
 {
-    static const struct {
-        int64_t group, seqlen_q, seqlen_k;
-        int parts, part_heads;
-    } cases[] = {
-        {5, 110, 140, 3, 2},  {6, 110, 140, 3, 2}, {3, 110, 99, 2, 2}, {4, 110, 257, 2, 2}, /* 50 queries or more see a key */
-        {5, 110, 98, 2, 4},   {4, 110, 98, 1, 4},  {9, 11, 11, 3, 4},  {9, 10, 10, 1, 9},   /* 49; 6; 5 */
-        {2, 110, 140, 1, 2},  {1, 110, 140, 1, 1}, {5, 0, 140, 1, 5},  {5, 110, 0, 1, 5},   /* one part holds all; nothing */
-        {4, 110, 1200, 2, 2},                                                               /* turns of more than 256 bytes */
-    };
-    const int64_t heads_kv = 2, group = cases[_i].group, keys = cases[_i].seqlen_k;
-    const unsigned parts = (unsigned)cases[_i].parts, blocks = (unsigned)(2 * ((keys + 127) / 128));
+    const int64_t heads_kv = 2, group = part_cases[_i].group, keys = part_cases[_i].seqlen_k;
+    const unsigned parts = (unsigned)part_cases[_i].parts, blocks = (unsigned)(2 * ((keys + 127) / 128));
     struct call c;
     char text[1024];
     fake_reset();
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
-    prepare(&c, context, GLINT_BACKWARD, 1, cases[_i].seqlen_q, keys, group * heads_kv, heads_kv, GLINT_MASK_CAUSAL_BOTTOM_RIGHT);
+    prepare(&c, context, GLINT_BACKWARD, 1, part_cases[_i].seqlen_q, keys, group * heads_kv, heads_kv,
+            GLINT_MASK_CAUSAL_BOTTOM_RIGHT);
     ck_assert_int_eq(glint_backward(&c.plan, &c.tensors, c.workspace, c.plan.workspace_bytes, NULL), GLINT_OK);
     for (unsigned i = 0; i < fake.launches; i++) {
         const struct glint_gpu_call *params = &fake.launch[i].params.call;
@@ -945,7 +679,7 @@ START_TEST(parts_of_a_group)
         const size_t rows = (size_t)(group * heads_kv * params->padded_q);
         size_t end = 0;
         ck_assert_int_eq(params->parts, (int)parts);
-        ck_assert_int_eq(params->part_heads, cases[_i].part_heads);
+        ck_assert_int_eq(params->part_heads, part_cases[_i].part_heads);
         check_region(params->lse_log2, rows * sizeof(float), &c, &end);
         check_region(params->delta, rows * sizeof(float), &c, &end);
         check_region(params->dq_sum, rows * 64 * sizeof(float), &c, &end);
@@ -969,163 +703,7 @@ START_TEST(parts_of_a_group)
 }
 END_TEST
 
-/* The mean over all keys of the number of queries that see one, counted, without a first key and with one. */
-START_TEST(visible_queries)
-{
-    for (int queries = 0; queries <= 20; queries++)
-        for (int keys = 0; keys <= 20; keys++)
-            for (int last = -21; last <= 21; last++)
-                for (int window = 0; window <= 22; window++) {
-                    const int first = window == 22 || last - window < -queries ? -queries : last - window;
-                    const struct glint_gpu_shape shape = {
-                        .seqlen_q = queries, .seqlen_k = keys, .mask_offset = last, .mask_first = first};
-                    int64_t seen = 0;
-                    for (int i = 0; i < queries; i++)
-                        for (int j = 0; j < keys; j++)
-                            seen += j <= i + last && j >= i + first;
-                    if (first <= last)
-                        ck_assert_int_eq(glint_gpu_visible_queries(&shape), keys == 0 ? 0 : seen / keys);
-                }
-    const struct glint_gpu_shape longest = {.seqlen_q = GLINT_MAX_EXTENT,
-                                            .seqlen_k = GLINT_MAX_EXTENT,
-                                            .mask_offset = GLINT_MAX_EXTENT,
-                                            .mask_first = -GLINT_MAX_EXTENT};
-    ck_assert_int_eq(glint_gpu_visible_queries(&longest), GLINT_MAX_EXTENT);
-}
-END_TEST
-
-/* The rule as lib/cuda/policy.c tells it, whatever the batch and the number of key heads. */
-START_TEST(heads_of_a_part)
-{
-    for (uint32_t part_heads = 0; part_heads <= 4; part_heads++)
-        for (int group = 1; group <= 9; group++)
-            for (int queries = 0; queries <= 12; queries++) {
-                const struct glint_gpu_kernel kernel = {.strategy = GLINT_GPU_FUSED, .part_heads = part_heads, .parts_from = 8};
-                struct glint_gpu_shape shape = {.batch = 1, .heads_q = group, .heads_kv = 1, .group = group, .seqlen_q = queries};
-                shape.seqlen_k = shape.mask_offset = 3, shape.mask_first = -queries;
-                const int heads = (int)part_heads * (queries < 8 ? 2 : 1); /* an eighth is one */
-                const int expected = heads == 0 || heads > group || queries == 0 ? group : heads;
-                ck_assert_int_eq(glint_gpu_part_heads(&shape, &kernel), expected);
-                shape.batch = 77, shape.heads_kv = 5, shape.heads_q = 5 * group;
-                ck_assert_int_eq(glint_gpu_part_heads(&shape, &kernel), expected);
-            }
-    const struct glint_gpu_kernel later = {.strategy = GLINT_GPU_FUSED, .part_heads = 1, .parts_from = 800};
-    struct glint_gpu_shape few = {.batch = 1, .heads_q = 9, .heads_kv = 1, .group = 9, .seqlen_k = 7, .mask_offset = 7};
-    for (int queries = 0; queries <= 802; queries++) {
-        few.seqlen_q = queries, few.mask_first = -queries;
-        ck_assert_int_eq(glint_gpu_part_heads(&few, &later), queries <= 25 ? 9 : queries < 100 ? 8 : queries < 800 ? 2 : 1);
-    }
-    const struct glint_gpu_kernel always = {.strategy = GLINT_GPU_FUSED, .part_heads = 1, .parts_from = 0};
-    struct glint_gpu_shape shape = {.batch = 1, .heads_q = 8, .heads_kv = 1, .group = 8, .seqlen_q = 1, .seqlen_k = 1000};
-    ck_assert_int_eq(glint_gpu_part_heads(&shape, &always), 1); /* key blocks that nobody sees, too */
-    shape.seqlen_q = 0;                                         /* no kernel would clear the turns */
-    ck_assert_int_eq(glint_gpu_part_heads(&shape, &always), 8);
-}
-END_TEST
-
-/* Blocks of different length are in one order over as many heads as ungrouped ones would be; a section is never more than there is. */
-START_TEST(sections_of_grouped_heads)
-{
-    struct glint_gpu_shape grouped = {.batch = 16, .heads_q = 32, .heads_kv = 4, .group = 8, .seqlen_q = 1024, .seqlen_k = 1024};
-    struct glint_gpu_shape single = {.batch = 16, .heads_q = 32, .heads_kv = 32, .group = 1, .seqlen_q = 1024, .seqlen_k = 1024};
-    const int32_t heads = glint_gpu_backward_section(&single, 1, GLINT_GPU_SPLIT, 64);
-    ck_assert_int_eq(heads, (28 << 20) / (4 * 1024 * 64)); /* whose Q and dO, 4 bytes an element of both, fill a section */
-    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 8, GLINT_GPU_SPLIT, 64), 16 * 4); /* all */
-    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 1, GLINT_GPU_FUSED, 64), heads);  /* of 16 * 4 * 8 parts */
-    grouped.mask_offset = 1024;                                                             /* no mask: blocks of equal length */
-    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 8, GLINT_GPU_SPLIT, 64), heads / 8);
-    grouped = (struct glint_gpu_shape){.batch = 1, .heads_q = GLINT_MAX_EXTENT, .heads_kv = 1, .group = GLINT_MAX_EXTENT};
-    ck_assert_int_eq(glint_gpu_backward_section(&grouped, GLINT_MAX_EXTENT, GLINT_GPU_SPLIT, 8), 1);
-}
-END_TEST
-
-/* What is measured to be best, or near it, on 132 multiprocessors: 16384 tokens of 2048 / head_dim heads. */
-START_TEST(sections_of_persistent_blocks)
-{
-    static const int32_t wanted[2][2][6] = {{{64, 64, 32, 16, 8, 4}, {16, 16, 16, 8, 4, 2}},
-                                            {{128, 64, 64, 16, 8, 4}, {64, 32, 32, 16, 8, 4}}};
-    for (int masked = 0; masked < 2; masked++)
-        for (int wide = 0; wide < 2; wide++)
-            for (int i = 0; i < 6; i++) {
-                const int32_t keys = 512 << i, heads = wide ? 16 : 32;
-                const struct glint_gpu_shape shape = {.batch = 16384 / keys,
-                                                      .heads_q = heads,
-                                                      .heads_kv = heads,
-                                                      .group = 1,
-                                                      .seqlen_q = keys,
-                                                      .seqlen_k = keys,
-                                                      .mask_offset = masked ? 0 : keys,
-                                                      .mask_first = -keys};
-                ck_assert_int_eq(glint_gpu_persistent_section(&shape, wide ? 128 : 64, 128), wanted[masked][wide][i]);
-            }
-    const struct glint_gpu_shape one = {.batch = 1, .heads_q = 8, .heads_kv = 1, .group = 8};
-    ck_assert_int_eq(glint_gpu_persistent_section(&one, 64, 128), 1);
-    /* A window of 512 keys: 2^16 / 639 heads, down to a power of two; one as wide as the sequence is none. */
-    struct glint_gpu_shape window = {
-        .batch = 8, .heads_q = 32, .heads_kv = 32, .group = 1, .seqlen_q = 8192, .seqlen_k = 8192, .mask_first = -511};
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 64);
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 128, 128), 64);
-    window.batch = 1;
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 32); /* all */
-    window.mask_first = -8191;
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 8);
-    /* Fewer queries than a window of 4096 keys has: 2^16 / 256 heads, and all where there are none. */
-    window = (struct glint_gpu_shape){.batch = 16,
-                                      .heads_q = 32,
-                                      .heads_kv = 32,
-                                      .group = 1,
-                                      .seqlen_q = 256,
-                                      .seqlen_k = 8192,
-                                      .mask_first = 7936 - 4095,
-                                      .mask_offset = 7936};
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 256);
-    window.seqlen_q = 0;
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 16 * 32);
-    /* The widest band that there is: no overflow. */
-    window.batch = 1;
-    window.seqlen_q = window.seqlen_k = GLINT_MAX_EXTENT;
-    window.mask_first = 1 - GLINT_MAX_EXTENT;
-    window.mask_offset = GLINT_MAX_EXTENT - 1;
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 1);
-}
-END_TEST
-
-/* Sections of tiles under a causal mask: powers of two of at least 16 heads, whose K and V are at most 32 MiB if there are more. */
-START_TEST(sections_of_tiles)
-{
-    static const int32_t wanted[6] = {128, 64, 32, 16, 16, 16};
-    for (int i = 0; i < 6; i++) {
-        ck_assert_int_eq(glint_gpu_tile_section(512 << i, 128, 2, 1), wanted[i]);
-        ck_assert_int_eq(glint_gpu_tile_section(512 << i, 64, 2, 1), wanted[i > 0 ? i - 1 : 0] << (i == 0));
-    }
-    ck_assert_int_eq(glint_gpu_tile_section(1024, 192, 2, 1), 32);
-    ck_assert_int_eq(glint_gpu_tile_section(2048, 128, 2, 8), 256); /* heads of a group share K and V */
-    ck_assert_int_ge(glint_gpu_tile_section(0, 64, 2, 1), 16);
-    ck_assert_int_eq(glint_gpu_tile_section(GLINT_MAX_EXTENT, 256, 2, 1), 16);
-}
-END_TEST
-
-/* Sections of ragged sequences: 32 MiB of K and V of the heads that go together, or 16 (sequence, head) pairs of the bound. */
-START_TEST(sections_of_ragged)
-{
-    struct glint_gpu_shape shape = {
-        .batch = 8, .heads_q = 16, .heads_kv = 16, .group = 1, .seqlen_q = 2048, .seqlen_k = 2048, .section = 16};
-    ck_assert_int_eq(glint_gpu_section_keys(&shape, 128, 2, 1), 4096);
-    ck_assert_int_eq(glint_gpu_section_keys(&shape, 128, 2, 0), 1);
-    shape.heads_q = shape.heads_kv = 4; /* of a section larger than the heads */
-    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), 8192);
-    shape.seqlen_k = 5000; /* four sequences of four heads */
-    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), 20000);
-    shape.group = 4;
-    shape.heads_kv = 1; /* which share K and V */
-    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), 32768);
-    shape.seqlen_k = GLINT_MAX_EXTENT;
-    shape.section = 1;
-    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), INT32_MAX);
-}
-END_TEST
-
-/* ---- decode ---- */
+/* ---- decode ------------------------------------------------------------------------------------------------------ */
 
 struct decode_case {
     int64_t batch, seqlen_q, seqlen_k, heads_q;
@@ -1223,8 +801,8 @@ START_TEST(decode_launch)
 }
 END_TEST
 
-/* Ragged, a few queries of each sequence: the layout is that of the bounds, the kernels are those that look for first rows. Without a bound one
- * block looks at what the call says, and in pages there is no such kernel. */
+/* Ragged, a few queries of each sequence: the layout is that of the bounds, the kernels are those that look for
+ * first rows. Without a bound one block looks at what the call says, and in pages there is no such kernel. */
 START_TEST(decode_of_ragged)
 {
     struct call c, padded;
@@ -1301,62 +879,6 @@ START_TEST(decode_of_every_mask)
 }
 END_TEST
 
-/* Whatever the shape: every step is in one item, every result has its place, and an item is what the kernel can fold. */
-START_TEST(decode_layouts)
-{
-    static const struct glint_gpu_kernel kernel = {.strategy = GLINT_GPU_DECODE,
-                                                   .launch_count = 2,
-                                                   .launch = {{.threads = 128, .blocks_per_sm = 2}},
-                                                   .row_dim = 64,
-                                                   .chunk_steps = 4,
-                                                   .span_chunks = 8};
-    uint64_t state = 1, levels = 0;
-    for (int i = 0; i < 20000; i++) {
-        int64_t draw[5];
-        for (int j = 0; j < 5; j++) {
-            state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-            draw[j] = (int64_t)(state >> 40);
-        }
-        struct glint_gpu_shape shape = {.batch = 1 + (int32_t)(draw[0] % (i % 3 == 0 ? 300 : 4)),
-                                        .heads_kv = 1 + (int32_t)(draw[1] % 8),
-                                        .group = 1 + (int32_t)(draw[2] % 20),
-                                        .seqlen_q = 1 + (int32_t)(draw[3] % 8)};
-        const uint32_t multiprocessors = 1 + (uint32_t)(draw[3] / 8 % 148);
-        shape.heads_q = shape.heads_kv * shape.group;
-        shape.seqlen_k = (int32_t)(draw[4] % (INT64_C(1) << (i % 25)));
-        struct glint_decode_layout l;
-        uint64_t end = 0;
-        ck_assert_int_ne(glint_decode_lay_out(&l, &shape, &kernel, 8, 128, multiprocessors, 512, &end), 0);
-        const int64_t steps = (shape.seqlen_k + 127) / 128, slots = 2 * (int64_t)multiprocessors;
-        const int64_t tiles = (int64_t)shape.batch * shape.heads_kv * l.row_tiles;
-        const int64_t entry = l.level == GLINT_DECODE_STEP ? 1 : l.level == GLINT_DECODE_CHUNK ? 4 : 32;
-        levels |= UINT64_C(1) << l.level;
-        ck_assert_int_eq(l.rows, shape.seqlen_q * shape.group);
-        ck_assert_int_eq(l.row_tiles, (l.rows + 7) / 8);
-        ck_assert_uint_eq(l.items, (uint32_t)(tiles * l.parts));
-        ck_assert_uint_le(l.blocks, l.items);
-        ck_assert(l.blocks == l.items || l.blocks == slots);
-        ck_assert_int_ge((int64_t)l.parts * l.range, steps);
-        ck_assert(steps == 0 || (int64_t)(l.parts - 1) * l.range < steps);
-        ck_assert_int_eq(l.level == GLINT_DECODE_ROW, l.parts == 1);
-        if (l.level == GLINT_DECODE_ROW) {
-            ck_assert_int_eq(l.entries, 0);
-            ck_assert_uint_eq(l.merge_blocks, 0);
-            ck_assert_uint_eq(end, 512);
-            continue;
-        }
-        ck_assert(l.level == GLINT_DECODE_STEP ? 4 % l.range == 0 : l.range % entry == 0);
-        ck_assert_int_eq(l.entries, (steps + entry - 1) / entry);
-        ck_assert_uint_eq(l.merge_blocks, (uint32_t)(shape.batch * shape.heads_kv * ((l.rows + 1) / 2) * 4));
-        ck_assert_uint_eq(l.partial_o, 512);
-        ck_assert_uint_ge(l.partial_rows, 512 + (uint64_t)(tiles * l.entries) * 8 * 64 * 4);
-        ck_assert_uint_ge(end, l.partial_rows + (uint64_t)(tiles * l.entries) * 8 * 8 * 4);
-        ck_assert_uint_le(end, 512 + (uint64_t)(tiles * l.entries) * 8 * (64 + 8) * 4 + 510);
-    }
-    ck_assert_uint_eq(levels, 0xf); /* all of them have been seen */
-}
-END_TEST
-
 /* As long and as many as can be, and one more. */
 START_TEST(huge_decodes)
 {
@@ -1383,7 +905,7 @@ START_TEST(huge_decodes)
 }
 END_TEST
 
-/* ---- persistent grids, clusters, maps and words that begin as 0 ---- */
+/* ---- persistent grids, clusters, maps and words that begin as 0 -------------------------------------------------- */
 
 struct expected_map {
     const void *address;
@@ -1459,7 +981,8 @@ START_TEST(forward_with_maps)
 }
 END_TEST
 
-/* Ragged sequences: the maps are of all rows, as one batch; the shape too, and the bounds of a sequence are beside it. */
+/* Ragged sequences: the maps are of all rows, as one batch; the shape too, and the bounds of a sequence are beside
+ * it. */
 START_TEST(ragged_with_maps)
 {
     struct call c;
@@ -1526,7 +1049,8 @@ START_TEST(ragged_with_maps)
 }
 END_TEST
 
-/* Where an extent is 1 the stride is nobody's, and where it is 0 the tensor has no address: the maps are valid all the same. */
+/* Where an extent is 1 the stride is nobody's, and where it is 0 the tensor has no address: the maps are valid all
+ * the same. */
 START_TEST(maps_of_little)
 {
     struct call c;
@@ -1564,26 +1088,28 @@ START_TEST(maps_of_little)
 }
 END_TEST
 
+static const struct {
+    int multiprocessors;
+    int64_t heads, seqlen;
+    unsigned forward, keys; /* blocks: clusters of two, one a multiprocessor; alone, two a multiprocessor and 64 keys */
+} grid_cases[] = {
+    {132, 1, 128, 2, 2},       {132, 1, 384, 4, 6}, {132, 8, 2048, 128, 256}, {132, 8, 4096, 132, 264},
+    {132, 11, 1536, 132, 264}, {3, 8, 1024, 2, 6},  {1, 8, 1024, 2, 2},       {131, 8, 4096, 130, 262},
+};
+
 /* Persistent: whole clusters, no more than the multiprocessors hold, and one at least. Tiles: 128 queries of a head. */
 START_TEST(persistent_grids)
 {
-    static const struct {
-        int multiprocessors;
-        int64_t heads, seqlen;
-        unsigned forward, keys; /* blocks: clusters of two, one a multiprocessor; alone, two a multiprocessor and 64 keys */
-    } cases[] = {
-        {132, 1, 128, 2, 2},       {132, 1, 384, 4, 6}, {132, 8, 2048, 128, 256}, {132, 8, 4096, 132, 264},
-        {132, 11, 1536, 132, 264}, {3, 8, 1024, 2, 6},  {1, 8, 1024, 2, 2},       {131, 8, 4096, 130, 262},
-    };
     struct call c;
     fake_reset();
-    fake.device[0].multiprocessors = cases[_i].multiprocessors;
+    fake.device[0].multiprocessors = grid_cases[_i].multiprocessors;
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
-    glint_problem_bhsd(&c.problem, GLINT_BF16, 1, cases[_i].seqlen, cases[_i].seqlen, cases[_i].heads, cases[_i].heads, 128);
+    glint_problem_bhsd(&c.problem, GLINT_BF16, 1, grid_cases[_i].seqlen, grid_cases[_i].seqlen, grid_cases[_i].heads,
+                       grid_cases[_i].heads, 128);
     ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &c.plan), GLINT_OK);
-    ck_assert_uint_eq(glint_cuda_plan_of(&c.plan).blocks[0], cases[_i].forward);
+    ck_assert_uint_eq(glint_cuda_plan_of(&c.plan).blocks[0], grid_cases[_i].forward);
     ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_BACKWARD, &c.plan), GLINT_OK);
-    ck_assert_uint_eq(glint_cuda_plan_of(&c.plan).blocks[1], cases[_i].keys);
+    ck_assert_uint_eq(glint_cuda_plan_of(&c.plan).blocks[1], grid_cases[_i].keys);
     close_clean(context);
 }
 END_TEST
@@ -1630,7 +1156,8 @@ START_TEST(backward_with_maps)
 }
 END_TEST
 
-/* Ragged sequences, backward: the maps are of all rows, as one batch; the shape has the bounds, and the workspace is that of all rows. */
+/* Ragged sequences, backward: the maps are of all rows, as one batch; the shape has the bounds, and the workspace is
+ * that of all rows. */
 START_TEST(ragged_backward_with_maps)
 {
     struct call c;
@@ -1676,28 +1203,6 @@ START_TEST(ragged_backward_with_maps)
         check_map(&params->map[5], &(struct expected_map){
                                        c.tensors.dq, 5, 3, {64, 700, 2, 4, 1}, {p->dq.row, 64, p->dq.head, 8}, {64, 128, 2, 1, 1}});
     }
-    close_clean(context);
-}
-END_TEST
-
-/* A driver that lacks an entry does not run the rows that need it, and runs the others. */
-START_TEST(older_drivers)
-{
-    static const struct {
-        const char *symbol;
-        unsigned lacks;
-    } cases[] = {{"cuLaunchKernelEx", R(MAPS_WINDOW) | R(MAPS_FORWARD)}, {"cuTensorMapEncodeTiled", HOPPER}, {"cuFuncLoad", 0}};
-    struct call c;
-    fake_reset();
-    fake.symbol_missing = cases[_i].symbol;
-    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
-    const unsigned lacks = cases[_i].lacks | R(ONLY_120) | R(LOCAL);
-    for (uint32_t i = 0; i < glint_variants_count; i++)
-        ck_assert_int_eq(glint_variant_available(context, i), lacks >> i & 1 ? GLINT_NOT_ON_DEVICE : GLINT_OK);
-    prepare_as(&c, context, GLINT_FORWARD, GLINT_F16, 128, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
-    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
-    check_launch(0, "both", 1, 128, 49152, NULL);
-    ck_assert_uint_eq(fake.launch[0].dependent, _i != 0); /* it waits for what is ahead to end */
     close_clean(context);
 }
 END_TEST
@@ -1752,7 +1257,8 @@ START_TEST(empty_grids)
 }
 END_TEST
 
-/* A grid has at most 2^31 - 1 blocks; the plan refuses one more. Inputs may be broadcast, so such problems can be written down. */
+/* A grid has at most 2^31 - 1 blocks; the plan refuses one more. Inputs may be broadcast, so such problems can be
+ * written down. */
 START_TEST(huge_grids)
 {
     struct glint_problem p;
@@ -1772,7 +1278,8 @@ START_TEST(huge_grids)
     glint_problem_bhsd(&p, GLINT_F16, 1, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 64, 1, 64);
     ck_assert_int_eq(glint_plan(context, &p, GLINT_BACKWARD, &plan), GLINT_OK);
     ck_assert_uint_ge(plan.workspace_bytes, (size_t)64 * GLINT_MAX_EXTENT * 2 * sizeof(float));
-    /* One query of as many heads as there can be, one key head as long as can be: 2^68 bytes of dO for a section to think of. */
+    /* One query of as many heads as there can be, one key head as long as can be: 2^68 bytes of dO for a section to
+     * think of. */
     for (uint32_t mask = GLINT_MASK_NONE; mask <= GLINT_MASK_CAUSAL_BOTTOM_RIGHT; mask++) {
         glint_problem_bhsd(&p, GLINT_F16, 1, 1, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 1, 64);
         p.mask = mask;
@@ -1790,129 +1297,8 @@ START_TEST(huge_grids)
 }
 END_TEST
 
-/* Whole clusters can be more blocks than a grid has. */
-START_TEST(huge_grids_of_clusters)
+static void add(TCase *tcase)
 {
-    static const struct glint_gpu_kernel kernel = {
-        .strategy = GLINT_GPU_FORWARD,
-        .launch_count = 1,
-        .launch = {{.entry = "fours", .grid = GLINT_GPU_QUERY_BLOCKS, .rows = 64, .threads = 128, .cluster = 4}}};
-    struct glint_variant variant = glint_variants[FAKE_PLAIN];
-    struct glint_family_plan plan = {0};
-    struct glint_cuda_plan own;
-    struct glint_problem p;
-    variant.kernel = &kernel;
-    glint_problem_bhsd(&p, GLINT_F16, 0x7fff, 1, 1, 0x10000, 1, 64);
-    ck_assert(glint_cuda_plan(&variant, &p, 1, &plan));
-    memcpy(&own, plan.word, sizeof own);
-    ck_assert_uint_eq(own.blocks[0], 0x7fff0000);
-    p.heads_q = 0x10002; /* 2^31 - 2 tiles: 2^31 blocks */
-    ck_assert(!glint_cuda_plan(&variant, &p, 1, &plan));
-}
-END_TEST
-
-/* The workspace's own bound, with a kernel whose grid does not grow with the queries. */
-START_TEST(huge_workspace)
-{
-    static const struct glint_gpu_kernel kernel = {
-        .strategy = GLINT_GPU_FUSED,
-        .launch_count = 1,
-        .launch = {{.entry = "keys", .grid = GLINT_GPU_KEY_BLOCKS, .rows = 64, .threads = 128}},
-        .row_dim = 64};
-    struct glint_variant variant = glint_variants[FAKE_FUSED];
-    struct glint_family_plan plan = {0};
-    struct glint_problem p;
-    variant.kernel = &kernel;
-    glint_problem_bhsd(&p, GLINT_F16, 1 << 15, GLINT_MAX_EXTENT, 1, 128, 1, 64);
-    ck_assert(glint_cuda_plan(&variant, &p, 1, &plan)); /* 2^52 rows: 2^60 bytes of dq_sum */
-    ck_assert_uint_ge(plan.workspace_bytes, (size_t)GLINT_MAX_EXTENT << (15 + 7 + 6 + 2));
-    ck_assert_uint_le(plan.workspace_bytes, INT64_MAX);
-    p.batch <<= 4;
-    ck_assert(!glint_cuda_plan(&variant, &p, 1, &plan));
-    p.batch = GLINT_MAX_EXTENT;
-    p.heads_q = GLINT_MAX_EXTENT;
-    ck_assert(!glint_cuda_plan(&variant, &p, 1, &plan));
-}
-END_TEST
-
-/* ---- several contexts ---- */
-
-START_TEST(several_devices)
-{
-    struct call c[CONTEXTS];
-    struct glint_context *contexts[CONTEXTS];
-    fake_reset();
-    fake.devices = CONTEXTS;
-    fake.device[1] = (struct fake_device){80, 108, 166912};
-    for (int i = 0; i < CONTEXTS; i++) {
-        contexts[i] = must_open(i, GLINT_DEVICE_CUDA, i);
-        prepare(&c[i], contexts[i], GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
-    }
-    for (unsigned n = 0; n < 9; n++) {
-        const int i = (int)(n * 2 % CONTEXTS);
-        ck_assert_int_eq(glint_forward(&c[i].plan, &c[i].tensors, NULL, 0, NULL), GLINT_OK);
-        ck_assert_int_eq(fake.launch[n % FAKE_LAUNCHES].device, i);
-    }
-    fake_recount();
-    fake.fault_entry = FAKE_launch; /* losing one device leaves the others */
-    fake.fault_at = 1;
-    fake.fault_result = 700;
-    ck_assert_int_eq(glint_forward(&c[1].plan, &c[1].tensors, NULL, 0, NULL), GLINT_DEVICE_LOST);
-    fake.fault_entry = -1;
-    ck_assert_int_eq(glint_forward(&c[0].plan, &c[0].tensors, NULL, 0, NULL), GLINT_OK);
-    ck_assert_int_eq(glint_forward(&c[1].plan, &c[1].tensors, NULL, 0, NULL), GLINT_DEVICE_LOST);
-    close_clean(contexts[0]);
-    ck_assert_int_eq(glint_forward(&c[0].plan, &c[0].tensors, NULL, 0, NULL), GLINT_CONTEXT_CLOSED);
-    ck_assert_int_eq(glint_forward(&c[2].plan, &c[2].tensors, NULL, 0, NULL), GLINT_OK);
-    close_clean(contexts[1]);
-    close_clean(contexts[2]);
-    ck_assert_int_eq(fake_held(), 0);
-}
-END_TEST
-
-/* Two contexts on one device share its primary context and nothing else. */
-START_TEST(two_on_one_device)
-{
-    fake_reset();
-    struct glint_context *first = must_open(0, GLINT_DEVICE_CUDA, 0), *second = must_open(1, GLINT_DEVICE_CUDA, 0);
-    struct call c;
-    ck_assert_int_eq(fake.retained[0], 2);
-    ck_assert_int_eq(fake.modules, 22);
-    prepare(&c, second, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
-    close_clean(first);
-    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
-    close_clean(second);
-    ck_assert_int_eq(fake_held(), 0);
-}
-END_TEST
-
-/* The self test drives copies and every row; on a driver that computes nothing each must be found wrong, and nothing else go
- * wrong. */
-START_TEST(selftest_finds_a_device_that_does_nothing)
-{
-    struct glint_selftest_result result = GLINT_SELFTEST_RESULT_INIT;
-    size_t bytes = 0;
-    fake_reset();
-    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
-    ck_assert_int_eq(glint_selftest_size(context, &bytes), GLINT_OK);
-    ck_assert_uint_le(bytes, sizeof memory);
-    ck_assert_int_eq(glint_selftest(context, memory, bytes, NULL, &result), GLINT_SELFTEST_FAILED);
-    ck_assert_uint_eq(result.variants_run, 10);
-    ck_assert_uint_eq(result.variants_failed, 10);
-    ck_assert_uint_eq(result.first_failed, FAKE_MAPS_BACKWARD);
-    close_clean(context);
-    ck_assert_int_eq(fake_held(), 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("cuda launches");
-    TCase *tcase = tcase_create("launches");
-    tcase_add_loop_test(tcase, rows_of_a_device, 0, sizeof device_cases / sizeof device_cases[0]);
-    tcase_add_loop_test(tcase, which_image, 0, 6);
-    tcase_add_test(tcase, which_device);
-    tcase_add_test(tcase, everything_is_loaded_at_init);
     tcase_add_test(tcase, forward_launch);
     tcase_add_test(tcase, merge_launch);
     tcase_add_test(tcase, append_launch);
@@ -1920,45 +1306,29 @@ int main(void)
     tcase_add_test(tcase, launch_of_ragged);
     tcase_add_test(tcase, launch_of_ragged_pages);
     tcase_add_test(tcase, backward_of_ragged);
-    tcase_add_test(tcase, backward_of_lengths);
     tcase_add_test(tcase, launch_of_sinks);
+    tcase_add_test(tcase, backward_of_lengths);
     tcase_add_test(tcase, sinks_on_hopper);
     tcase_add_test(tcase, lengths_on_hopper);
-    tcase_add_test(tcase, no_push_when_current);
-    tcase_add_loop_test(tcase, backward_launch, 0, 2);
+    ADD_TABLE(tcase, backward_launch, strategies);
     tcase_add_test(tcase, turns_of_full_lines);
-    tcase_add_loop_test(tcase, parts_of_a_group, 0, 13);
-    tcase_add_test(tcase, visible_queries);
-    tcase_add_test(tcase, heads_of_a_part);
-    tcase_add_test(tcase, sections_of_grouped_heads);
-    tcase_add_test(tcase, sections_of_persistent_blocks);
-    tcase_add_test(tcase, sections_of_tiles);
-    tcase_add_test(tcase, sections_of_ragged);
-    tcase_add_loop_test(tcase, decode_launch, 0, sizeof decode_cases / sizeof decode_cases[0]);
+    ADD_TABLE(tcase, parts_of_a_group, part_cases);
+    ADD_TABLE(tcase, decode_launch, decode_cases);
     tcase_add_test(tcase, decode_of_ragged);
     tcase_add_test(tcase, decode_of_every_mask);
-    tcase_add_test(tcase, decode_layouts);
     tcase_add_test(tcase, huge_decodes);
     tcase_add_test(tcase, forward_with_maps);
     tcase_add_test(tcase, ragged_with_maps);
     tcase_add_test(tcase, maps_of_little);
-    tcase_add_loop_test(tcase, persistent_grids, 0, 8);
+    ADD_TABLE(tcase, persistent_grids, grid_cases);
     tcase_add_test(tcase, backward_with_maps);
     tcase_add_test(tcase, ragged_backward_with_maps);
-    tcase_add_loop_test(tcase, older_drivers, 0, 3);
     tcase_add_test(tcase, strides_beyond_maps);
     tcase_add_test(tcase, empty_grids);
     tcase_add_test(tcase, huge_grids);
-    tcase_add_test(tcase, huge_grids_of_clusters);
-    tcase_add_test(tcase, huge_workspace);
-    tcase_add_test(tcase, several_devices);
-    tcase_add_test(tcase, two_on_one_device);
-    tcase_add_test(tcase, selftest_finds_a_device_that_does_nothing);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner), run = srunner_ntests_run(runner);
-    srunner_free(runner);
-    return failed == 0 && run > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(void)
+{
+    return run_suite("cuda launches", add);
 }

@@ -1,0 +1,300 @@
+/* Which device the library takes, which kernels it loads for it, and what several contexts share. No GPU is used. */
+#include "tests/cuda/launch_world.h"
+
+struct device_case {
+    int sm, shared_bytes;
+    unsigned rows; /* bit mask of enum fake_row that can run; 0: none */
+};
+#define R(row) (1u << FAKE_##row)
+#define HOPPER (R(MAPS_WINDOW) | R(MAPS_FORWARD) | R(MAPS_BACKWARD))
+
+static const struct device_case device_cases[] = {
+    {90, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(BOTH) | R(DECODE) | HOPPER}, /* H200 */
+    {91, 232448, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(BOTH) | R(DECODE)}, /* not what is for 9.0 alone */
+    {80, 166912, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(DECODE)},           /* A100 */
+    {86, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                                        /* RTX 30: not 160 KiB */
+    {89, 101376, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN)},                                        /* RTX 40 */
+    {87, 166912, R(CAUSAL)},                                                                         /* Orin: only its own SASS */
+    {120, 101376, R(ONLY_120)},
+    {121, 101376, R(ONLY_120)},
+    {100, 232448, 0},
+    {75, 65536, 0},
+    {90, 65535, R(CAUSAL) | R(BOTH)}, /* as if it had too little shared memory */
+};
+
+START_TEST(rows_of_a_device)
+{
+    const struct device_case *c = &device_cases[_i];
+    struct glint_context *context = NULL;
+    struct glint_device_info info = GLINT_DEVICE_INFO_INIT;
+    fake_reset();
+    fake.device[0] = (struct fake_device){c->sm, 7, c->shared_bytes};
+    const enum glint_status status = open_at(0, GLINT_DEVICE_CUDA, 0, &context);
+    if (c->rows == 0) {
+        ck_assert_int_eq(status, GLINT_NO_KERNEL_IMAGE);
+        ck_assert_uint_eq(fake.calls[FAKE_primary_retain], 0); /* found out before a context is made */
+        context = must_open(0, GLINT_DEVICE_AUTO, 0);
+        ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
+        ck_assert_uint_eq(info.device, GLINT_DEVICE_CPU);
+        close_clean(context);
+        ck_assert_int_eq(fake_held(), 0);
+        return;
+    }
+    ck_assert_int_eq(status, GLINT_OK);
+    unsigned rows = 0, loaded = 0;
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        if (glint_variant_available(context, i) == GLINT_OK) {
+            rows |= 1u << i;
+            loaded++;
+        }
+    ck_assert_msg(rows == c->rows, "sm %d: rows %#x, not %#x", c->sm, rows, c->rows);
+    ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
+    ck_assert_uint_eq(info.device, GLINT_DEVICE_CUDA);
+    ck_assert_uint_eq(info.sm, (unsigned)c->sm);
+    ck_assert_uint_eq(info.concurrency, 7);
+    ck_assert_uint_eq(info.variants_loaded, loaded);
+    ck_assert_int_eq(info.cuda_device, 0);
+    ck_assert_int_eq(info.driver_error, 0);
+    ck_assert_int_eq(fake.modules, (int)loaded + 1); /* and that of glint_merge and glint_append */
+    close_clean(context);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+static const struct {
+    int device;
+    const char *causal, *both;
+} image_cases[] = {{80, "80", NULL}, {86, "86", NULL}, {87, "87", NULL}, {89, "86", NULL}, {90, "90", "90a"}, {91, "90", "90"}};
+
+/* Of several images that run, the one made for the nearest architecture. */
+START_TEST(which_image)
+{
+    struct glint_context *context;
+    struct call c;
+    fake_reset();
+    fake.device[0].sm = image_cases[_i].device;
+    context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare(&c, context, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_CAUSAL_TOP_LEFT);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    ck_assert_str_eq(fake.launch[0].image_arch, image_cases[_i].causal);
+    if (image_cases[_i].both) {
+        prepare_as(&c, context, GLINT_FORWARD, GLINT_F16, 128, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
+        ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+        ck_assert_str_eq(fake.launch[1].image_arch, image_cases[_i].both);
+    }
+    close_clean(context);
+}
+END_TEST
+
+START_TEST(which_device)
+{
+    struct glint_context *context = NULL;
+    struct glint_device_info info = GLINT_DEVICE_INFO_INIT;
+
+    fake_reset(); /* none at all: cuInit says so on real machines, an empty list must do as well */
+    fake.devices = 0;
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA, 0, &context), GLINT_NO_DEVICE);
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA_CURRENT, 0, &context), GLINT_NO_DEVICE);
+    close_clean(must_open(0, GLINT_DEVICE_AUTO, 0));
+
+    fake_reset(); /* ordinals */
+    fake.devices = 2;
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA, 2, &context), GLINT_NO_DEVICE);
+    ck_assert_int_eq(glint_context_driver_error(storage[0]), 101);
+    context = must_open(0, GLINT_DEVICE_CUDA, 1);
+    ck_assert_int_eq(fake.retained[1], 1);
+    close_clean(context);
+
+    fake_reset(); /* automatic: the first that has a kernel */
+    fake.devices = 3;
+    fake.device[0].sm = 75;
+    fake.device[1].sm = 100;
+    context = must_open(0, GLINT_DEVICE_AUTO, 0);
+    ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
+    ck_assert_int_eq(info.cuda_device, 2);
+    ck_assert_int_eq(fake.retained[0] + fake.retained[1], 0);
+    close_clean(context);
+
+    fake.device[0].sm = 90; /* automatic: a device that fails is not passed over */
+    fake.fault_entry = FAKE_device_attribute;
+    fake.fault_at = fake.calls[FAKE_device_attribute] + 1;
+    fake.fault_result = 999;
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_AUTO, 0, &context), GLINT_DRIVER_ERROR);
+    ck_assert_int_eq(fake_held(), 0);
+    fake.fault_entry = -1;
+    fake.device[0].sm = 75;
+
+    fake_application_context(2); /* automatic: the current one, in its own context */
+    context = must_open(0, GLINT_DEVICE_AUTO, 0);
+    ck_assert_int_eq(glint_context_device(context, &info), GLINT_OK);
+    ck_assert_int_eq(info.cuda_device, 2);
+    ck_assert_int_eq(fake.retained[2], 0);
+    close_clean(context);
+
+    fake_application_context(0); /* automatic: the current one has no kernel */
+    context = must_open(0, GLINT_DEVICE_AUTO, 0);
+    ck_assert_int_eq(fake.retained[2], 1);
+    close_clean(context);
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA_CURRENT, 0, &context), GLINT_NO_KERNEL_IMAGE);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+/* Each kernel is looked up, loaded and given its shared memory when the context is opened, and none of that happens
+ * later. */
+START_TEST(everything_is_loaded_at_init)
+{
+    const unsigned kernels =
+        5 + 12 + 3 + 4 + 1 + 2 + 1 + 1 + 1 + 3 + 1 + 3; /* the last row's is found to use local memory; then three of no row */
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    ck_assert_uint_eq(fake.calls[FAKE_module_function], kernels);
+    ck_assert_uint_eq(fake.calls[FAKE_function_load], kernels);
+    ck_assert_uint_eq(fake.calls[FAKE_function_attribute], kernels);
+    ck_assert_uint_eq(fake.calls[FAKE_function_set_attribute], kernels);
+    ck_assert_uint_eq(fake.calls[FAKE_module_unload], 1);
+    ck_assert_int_eq(glint_variant_available(context, FAKE_LOCAL), GLINT_NOT_ON_DEVICE);
+    close_clean(context);
+
+    fake_reset(); /* local memory in every kernel leaves none */
+    fake.local_bytes = 8;
+    ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA, 0, &context), GLINT_NO_KERNEL_IMAGE);
+    ck_assert_int_eq(fake_held(), 0);
+
+    fake_reset(); /* the same by a table that is handed in: no library is opened */
+    struct glint_options options = GLINT_OPTIONS_INIT;
+    options.device = GLINT_DEVICE_CUDA;
+    fake.library_missing = true;
+    ck_assert_int_eq(glint_context_init_with_driver(storage[0], STORAGE, &options, &fake_table, &context), GLINT_OK);
+    ck_assert_int_eq(fake.libraries, 0);
+    ck_assert_int_eq(fake.modules, 11);
+    close_clean(context);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+START_TEST(no_push_when_current)
+{
+    struct call c;
+    fake_reset();
+    fake_application_context(0);
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA_CURRENT, 0);
+    prepare(&c, context, GLINT_FORWARD, 1, 129, 70, 4, 2, GLINT_MASK_NONE);
+    fake_recount();
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.all_calls, 2); /* current, launch */
+    fake_application_context(-1);         /* the application leaves its context: still ours to use */
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.all_calls, 2 + 4);
+    close_clean(context);
+}
+END_TEST
+
+static const struct {
+    const char *symbol;
+    unsigned lacks;
+} driver_cases[] = {{"cuLaunchKernelEx", R(MAPS_WINDOW) | R(MAPS_FORWARD)}, {"cuTensorMapEncodeTiled", HOPPER}, {"cuFuncLoad", 0}};
+
+/* A driver that lacks an entry does not run the rows that need it, and runs the others. */
+START_TEST(older_drivers)
+{
+    struct call c;
+    fake_reset();
+    fake.symbol_missing = driver_cases[_i].symbol;
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    const unsigned lacks = driver_cases[_i].lacks | R(ONLY_120) | R(LOCAL);
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        ck_assert_int_eq(glint_variant_available(context, i), lacks >> i & 1 ? GLINT_NOT_ON_DEVICE : GLINT_OK);
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_F16, 128, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    check_launch(0, "both", 1, 128, 49152, NULL);
+    ck_assert_uint_eq(fake.launch[0].dependent, _i != 0); /* it waits for what is ahead to end */
+    close_clean(context);
+}
+END_TEST
+
+START_TEST(several_devices)
+{
+    struct call c[CONTEXTS];
+    struct glint_context *contexts[CONTEXTS];
+    fake_reset();
+    fake.devices = CONTEXTS;
+    fake.device[1] = (struct fake_device){80, 108, 166912};
+    for (int i = 0; i < CONTEXTS; i++) {
+        contexts[i] = must_open(i, GLINT_DEVICE_CUDA, i);
+        prepare(&c[i], contexts[i], GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
+    }
+    for (unsigned n = 0; n < 9; n++) {
+        const int i = (int)(n * 2 % CONTEXTS);
+        ck_assert_int_eq(glint_forward(&c[i].plan, &c[i].tensors, NULL, 0, NULL), GLINT_OK);
+        ck_assert_int_eq(fake.launch[n % FAKE_LAUNCHES].device, i);
+    }
+    fake_recount();
+    fake.fault_entry = FAKE_launch; /* losing one device leaves the others */
+    fake.fault_at = 1;
+    fake.fault_result = 700;
+    ck_assert_int_eq(glint_forward(&c[1].plan, &c[1].tensors, NULL, 0, NULL), GLINT_DEVICE_LOST);
+    fake.fault_entry = -1;
+    ck_assert_int_eq(glint_forward(&c[0].plan, &c[0].tensors, NULL, 0, NULL), GLINT_OK);
+    ck_assert_int_eq(glint_forward(&c[1].plan, &c[1].tensors, NULL, 0, NULL), GLINT_DEVICE_LOST);
+    close_clean(contexts[0]);
+    ck_assert_int_eq(glint_forward(&c[0].plan, &c[0].tensors, NULL, 0, NULL), GLINT_CONTEXT_CLOSED);
+    ck_assert_int_eq(glint_forward(&c[2].plan, &c[2].tensors, NULL, 0, NULL), GLINT_OK);
+    close_clean(contexts[1]);
+    close_clean(contexts[2]);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+/* Two contexts on one device share its primary context and nothing else. */
+START_TEST(two_on_one_device)
+{
+    fake_reset();
+    struct glint_context *first = must_open(0, GLINT_DEVICE_CUDA, 0), *second = must_open(1, GLINT_DEVICE_CUDA, 0);
+    struct call c;
+    ck_assert_int_eq(fake.retained[0], 2);
+    ck_assert_int_eq(fake.modules, 22);
+    prepare(&c, second, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
+    close_clean(first);
+    ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+    close_clean(second);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+/* The self test drives copies and every row; on a driver that computes nothing each must be found wrong, and nothing
+ * else go wrong. */
+START_TEST(selftest_finds_a_device_that_does_nothing)
+{
+    struct glint_selftest_result result = GLINT_SELFTEST_RESULT_INIT;
+    size_t bytes = 0;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    ck_assert_int_eq(glint_selftest_size(context, &bytes), GLINT_OK);
+    ck_assert_uint_le(bytes, sizeof memory);
+    ck_assert_int_eq(glint_selftest(context, memory, bytes, NULL, &result), GLINT_SELFTEST_FAILED);
+    ck_assert_uint_eq(result.variants_run, 10);
+    ck_assert_uint_eq(result.variants_failed, 10);
+    ck_assert_uint_eq(result.first_failed, FAKE_MAPS_BACKWARD);
+    close_clean(context);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
+static void add(TCase *tcase)
+{
+    ADD_TABLE(tcase, rows_of_a_device, device_cases);
+    ADD_TABLE(tcase, which_image, image_cases);
+    tcase_add_test(tcase, which_device);
+    tcase_add_test(tcase, everything_is_loaded_at_init);
+    tcase_add_test(tcase, no_push_when_current);
+    ADD_TABLE(tcase, older_drivers, driver_cases);
+    tcase_add_test(tcase, several_devices);
+    tcase_add_test(tcase, two_on_one_device);
+    tcase_add_test(tcase, selftest_finds_a_device_that_does_nothing);
+}
+
+int main(void)
+{
+    return run_suite("cuda devices", add);
+}

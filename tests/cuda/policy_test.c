@@ -1,0 +1,282 @@
+/* The rules of lib/cuda/policy.c, and the bounds of a plan: sections of heads, parts of a group, decode's layouts. */
+#include "lib/cuda/policy.h"
+#include "tests/cuda/launch_world.h"
+
+/* The mean over all keys of the number of queries that see one, counted, without a first key and with one. */
+START_TEST(visible_queries)
+{
+    for (int queries = 0; queries <= 20; queries++)
+        for (int keys = 0; keys <= 20; keys++)
+            for (int last = -21; last <= 21; last++)
+                for (int window = 0; window <= 22; window++) {
+                    const int first = window == 22 || last - window < -queries ? -queries : last - window;
+                    const struct glint_gpu_shape shape = {
+                        .seqlen_q = queries, .seqlen_k = keys, .mask_offset = last, .mask_first = first};
+                    int64_t seen = 0;
+                    for (int i = 0; i < queries; i++)
+                        for (int j = 0; j < keys; j++)
+                            seen += j <= i + last && j >= i + first;
+                    if (first <= last)
+                        ck_assert_int_eq(glint_gpu_visible_queries(&shape), keys == 0 ? 0 : seen / keys);
+                }
+    const struct glint_gpu_shape longest = {.seqlen_q = GLINT_MAX_EXTENT,
+                                            .seqlen_k = GLINT_MAX_EXTENT,
+                                            .mask_offset = GLINT_MAX_EXTENT,
+                                            .mask_first = -GLINT_MAX_EXTENT};
+    ck_assert_int_eq(glint_gpu_visible_queries(&longest), GLINT_MAX_EXTENT);
+}
+END_TEST
+
+/* The rule as lib/cuda/policy.c tells it, whatever the batch and the number of key heads. */
+START_TEST(heads_of_a_part)
+{
+    for (uint32_t part_heads = 0; part_heads <= 4; part_heads++)
+        for (int group = 1; group <= 9; group++)
+            for (int queries = 0; queries <= 12; queries++) {
+                const struct glint_gpu_kernel kernel = {.strategy = GLINT_GPU_FUSED, .part_heads = part_heads, .parts_from = 8};
+                struct glint_gpu_shape shape = {.batch = 1, .heads_q = group, .heads_kv = 1, .group = group, .seqlen_q = queries};
+                shape.seqlen_k = shape.mask_offset = 3, shape.mask_first = -queries;
+                const int heads = (int)part_heads * (queries < 8 ? 2 : 1); /* an eighth is one */
+                const int expected = heads == 0 || heads > group || queries == 0 ? group : heads;
+                ck_assert_int_eq(glint_gpu_part_heads(&shape, &kernel), expected);
+                shape.batch = 77, shape.heads_kv = 5, shape.heads_q = 5 * group;
+                ck_assert_int_eq(glint_gpu_part_heads(&shape, &kernel), expected);
+            }
+    const struct glint_gpu_kernel later = {.strategy = GLINT_GPU_FUSED, .part_heads = 1, .parts_from = 800};
+    struct glint_gpu_shape few = {.batch = 1, .heads_q = 9, .heads_kv = 1, .group = 9, .seqlen_k = 7, .mask_offset = 7};
+    for (int queries = 0; queries <= 802; queries++) {
+        few.seqlen_q = queries, few.mask_first = -queries;
+        ck_assert_int_eq(glint_gpu_part_heads(&few, &later), queries <= 25 ? 9 : queries < 100 ? 8 : queries < 800 ? 2 : 1);
+    }
+    const struct glint_gpu_kernel always = {.strategy = GLINT_GPU_FUSED, .part_heads = 1, .parts_from = 0};
+    struct glint_gpu_shape shape = {.batch = 1, .heads_q = 8, .heads_kv = 1, .group = 8, .seqlen_q = 1, .seqlen_k = 1000};
+    ck_assert_int_eq(glint_gpu_part_heads(&shape, &always), 1); /* key blocks that nobody sees, too */
+    shape.seqlen_q = 0;                                         /* no kernel would clear the turns */
+    ck_assert_int_eq(glint_gpu_part_heads(&shape, &always), 8);
+}
+END_TEST
+
+/* Blocks of different length are in one order over as many heads as ungrouped ones would be; a section is never more
+ * than there is. */
+START_TEST(sections_of_grouped_heads)
+{
+    struct glint_gpu_shape grouped = {.batch = 16, .heads_q = 32, .heads_kv = 4, .group = 8, .seqlen_q = 1024, .seqlen_k = 1024};
+    struct glint_gpu_shape single = {.batch = 16, .heads_q = 32, .heads_kv = 32, .group = 1, .seqlen_q = 1024, .seqlen_k = 1024};
+    const int32_t heads = glint_gpu_backward_section(&single, 1, GLINT_GPU_SPLIT, 64);
+    ck_assert_int_eq(heads, (28 << 20) / (4 * 1024 * 64)); /* whose Q and dO, 4 bytes an element of both, fill a section */
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 8, GLINT_GPU_SPLIT, 64), 16 * 4); /* all */
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 1, GLINT_GPU_FUSED, 64), heads);  /* of 16 * 4 * 8 parts */
+    grouped.mask_offset = 1024;                                                             /* no mask: blocks of equal length */
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 8, GLINT_GPU_SPLIT, 64), heads / 8);
+    grouped = (struct glint_gpu_shape){.batch = 1, .heads_q = GLINT_MAX_EXTENT, .heads_kv = 1, .group = GLINT_MAX_EXTENT};
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, GLINT_MAX_EXTENT, GLINT_GPU_SPLIT, 8), 1);
+}
+END_TEST
+
+/* What is measured to be best, or near it, on 132 multiprocessors: 16384 tokens of 2048 / head_dim heads. */
+START_TEST(sections_of_persistent_blocks)
+{
+    static const int32_t wanted[2][2][6] = {{{64, 64, 32, 16, 8, 4}, {16, 16, 16, 8, 4, 2}},
+                                            {{128, 64, 64, 16, 8, 4}, {64, 32, 32, 16, 8, 4}}};
+    for (int masked = 0; masked < 2; masked++)
+        for (int wide = 0; wide < 2; wide++)
+            for (int i = 0; i < 6; i++) {
+                const int32_t keys = 512 << i, heads = wide ? 16 : 32;
+                const struct glint_gpu_shape shape = {.batch = 16384 / keys,
+                                                      .heads_q = heads,
+                                                      .heads_kv = heads,
+                                                      .group = 1,
+                                                      .seqlen_q = keys,
+                                                      .seqlen_k = keys,
+                                                      .mask_offset = masked ? 0 : keys,
+                                                      .mask_first = -keys};
+                ck_assert_int_eq(glint_gpu_persistent_section(&shape, wide ? 128 : 64, 128), wanted[masked][wide][i]);
+            }
+    const struct glint_gpu_shape one = {.batch = 1, .heads_q = 8, .heads_kv = 1, .group = 8};
+    ck_assert_int_eq(glint_gpu_persistent_section(&one, 64, 128), 1);
+    /* A window of 512 keys: 2^16 / 639 heads, down to a power of two; one as wide as the sequence is none. */
+    struct glint_gpu_shape window = {
+        .batch = 8, .heads_q = 32, .heads_kv = 32, .group = 1, .seqlen_q = 8192, .seqlen_k = 8192, .mask_first = -511};
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 64);
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 128, 128), 64);
+    window.batch = 1;
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 32); /* all */
+    window.mask_first = -8191;
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 8);
+    /* Fewer queries than a window of 4096 keys has: 2^16 / 256 heads, and all where there are none. */
+    window = (struct glint_gpu_shape){.batch = 16,
+                                      .heads_q = 32,
+                                      .heads_kv = 32,
+                                      .group = 1,
+                                      .seqlen_q = 256,
+                                      .seqlen_k = 8192,
+                                      .mask_first = 7936 - 4095,
+                                      .mask_offset = 7936};
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 256);
+    window.seqlen_q = 0;
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 16 * 32);
+    /* The widest band that there is: no overflow. */
+    window.batch = 1;
+    window.seqlen_q = window.seqlen_k = GLINT_MAX_EXTENT;
+    window.mask_first = 1 - GLINT_MAX_EXTENT;
+    window.mask_offset = GLINT_MAX_EXTENT - 1;
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 1);
+}
+END_TEST
+
+/* Sections of tiles under a causal mask: powers of two of at least 16 heads, whose K and V are at most 32 MiB if
+ * there are more. */
+START_TEST(sections_of_tiles)
+{
+    static const int32_t wanted[6] = {128, 64, 32, 16, 16, 16};
+    for (int i = 0; i < 6; i++) {
+        ck_assert_int_eq(glint_gpu_tile_section(512 << i, 128, 2, 1), wanted[i]);
+        ck_assert_int_eq(glint_gpu_tile_section(512 << i, 64, 2, 1), wanted[i > 0 ? i - 1 : 0] << (i == 0));
+    }
+    ck_assert_int_eq(glint_gpu_tile_section(1024, 192, 2, 1), 32);
+    ck_assert_int_eq(glint_gpu_tile_section(2048, 128, 2, 8), 256); /* heads of a group share K and V */
+    ck_assert_int_ge(glint_gpu_tile_section(0, 64, 2, 1), 16);
+    ck_assert_int_eq(glint_gpu_tile_section(GLINT_MAX_EXTENT, 256, 2, 1), 16);
+}
+END_TEST
+
+/* Sections of ragged sequences: 32 MiB of K and V of the heads that go together, or 16 (sequence, head) pairs of the
+ * bound. */
+START_TEST(sections_of_ragged)
+{
+    struct glint_gpu_shape shape = {
+        .batch = 8, .heads_q = 16, .heads_kv = 16, .group = 1, .seqlen_q = 2048, .seqlen_k = 2048, .section = 16};
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 128, 2, 1), 4096);
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 128, 2, 0), 1);
+    shape.heads_q = shape.heads_kv = 4; /* of a section larger than the heads */
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), 8192);
+    shape.seqlen_k = 5000; /* four sequences of four heads */
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), 20000);
+    shape.group = 4;
+    shape.heads_kv = 1; /* which share K and V */
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), 32768);
+    shape.seqlen_k = GLINT_MAX_EXTENT;
+    shape.section = 1;
+    ck_assert_int_eq(glint_gpu_section_keys(&shape, 256, 2, 1), INT32_MAX);
+}
+END_TEST
+
+/* Whatever the shape: every step is in one item, every result has its place, and an item is what the kernel can
+ * fold. */
+START_TEST(decode_layouts)
+{
+    static const struct glint_gpu_kernel kernel = {.strategy = GLINT_GPU_DECODE,
+                                                   .launch_count = 2,
+                                                   .launch = {{.threads = 128, .blocks_per_sm = 2}},
+                                                   .row_dim = 64,
+                                                   .chunk_steps = 4,
+                                                   .span_chunks = 8};
+    uint64_t state = 1, levels = 0;
+    for (int i = 0; i < 20000; i++) {
+        int64_t draw[5];
+        for (int j = 0; j < 5; j++) {
+            state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+            draw[j] = (int64_t)(state >> 40);
+        }
+        struct glint_gpu_shape shape = {.batch = 1 + (int32_t)(draw[0] % (i % 3 == 0 ? 300 : 4)),
+                                        .heads_kv = 1 + (int32_t)(draw[1] % 8),
+                                        .group = 1 + (int32_t)(draw[2] % 20),
+                                        .seqlen_q = 1 + (int32_t)(draw[3] % 8)};
+        const uint32_t multiprocessors = 1 + (uint32_t)(draw[3] / 8 % 148);
+        shape.heads_q = shape.heads_kv * shape.group;
+        shape.seqlen_k = (int32_t)(draw[4] % (INT64_C(1) << (i % 25)));
+        struct glint_decode_layout l;
+        uint64_t end = 0;
+        ck_assert_int_ne(glint_decode_lay_out(&l, &shape, &kernel, 8, 128, multiprocessors, 512, &end), 0);
+        const int64_t steps = (shape.seqlen_k + 127) / 128, slots = 2 * (int64_t)multiprocessors;
+        const int64_t tiles = (int64_t)shape.batch * shape.heads_kv * l.row_tiles;
+        const int64_t entry = l.level == GLINT_DECODE_STEP ? 1 : l.level == GLINT_DECODE_CHUNK ? 4 : 32;
+        levels |= UINT64_C(1) << l.level;
+        ck_assert_int_eq(l.rows, shape.seqlen_q * shape.group);
+        ck_assert_int_eq(l.row_tiles, (l.rows + 7) / 8);
+        ck_assert_uint_eq(l.items, (uint32_t)(tiles * l.parts));
+        ck_assert_uint_le(l.blocks, l.items);
+        ck_assert(l.blocks == l.items || l.blocks == slots);
+        ck_assert_int_ge((int64_t)l.parts * l.range, steps);
+        ck_assert(steps == 0 || (int64_t)(l.parts - 1) * l.range < steps);
+        ck_assert_int_eq(l.level == GLINT_DECODE_ROW, l.parts == 1);
+        if (l.level == GLINT_DECODE_ROW) {
+            ck_assert_int_eq(l.entries, 0);
+            ck_assert_uint_eq(l.merge_blocks, 0);
+            ck_assert_uint_eq(end, 512);
+            continue;
+        }
+        ck_assert(l.level == GLINT_DECODE_STEP ? 4 % l.range == 0 : l.range % entry == 0);
+        ck_assert_int_eq(l.entries, (steps + entry - 1) / entry);
+        ck_assert_uint_eq(l.merge_blocks, (uint32_t)(shape.batch * shape.heads_kv * ((l.rows + 1) / 2) * 4));
+        ck_assert_uint_eq(l.partial_o, 512);
+        ck_assert_uint_ge(l.partial_rows, 512 + (uint64_t)(tiles * l.entries) * 8 * 64 * 4);
+        ck_assert_uint_ge(end, l.partial_rows + (uint64_t)(tiles * l.entries) * 8 * 8 * 4);
+        ck_assert_uint_le(end, 512 + (uint64_t)(tiles * l.entries) * 8 * (64 + 8) * 4 + 510);
+    }
+    ck_assert_uint_eq(levels, 0xf); /* all of them have been seen */
+}
+END_TEST
+
+/* Whole clusters can be more blocks than a grid has. */
+START_TEST(huge_grids_of_clusters)
+{
+    static const struct glint_gpu_kernel kernel = {
+        .strategy = GLINT_GPU_FORWARD,
+        .launch_count = 1,
+        .launch = {{.entry = "fours", .grid = GLINT_GPU_QUERY_BLOCKS, .rows = 64, .threads = 128, .cluster = 4}}};
+    struct glint_variant variant = glint_variants[FAKE_PLAIN];
+    struct glint_family_plan plan = {0};
+    struct glint_cuda_plan own;
+    struct glint_problem p;
+    variant.kernel = &kernel;
+    glint_problem_bhsd(&p, GLINT_F16, 0x7fff, 1, 1, 0x10000, 1, 64);
+    ck_assert(glint_cuda_plan(&variant, &p, 1, &plan));
+    memcpy(&own, plan.word, sizeof own);
+    ck_assert_uint_eq(own.blocks[0], 0x7fff0000);
+    p.heads_q = 0x10002; /* 2^31 - 2 tiles: 2^31 blocks */
+    ck_assert(!glint_cuda_plan(&variant, &p, 1, &plan));
+}
+END_TEST
+
+/* The workspace's own bound, with a kernel whose grid does not grow with the queries. */
+START_TEST(huge_workspace)
+{
+    static const struct glint_gpu_kernel kernel = {
+        .strategy = GLINT_GPU_FUSED,
+        .launch_count = 1,
+        .launch = {{.entry = "keys", .grid = GLINT_GPU_KEY_BLOCKS, .rows = 64, .threads = 128}},
+        .row_dim = 64};
+    struct glint_variant variant = glint_variants[FAKE_FUSED];
+    struct glint_family_plan plan = {0};
+    struct glint_problem p;
+    variant.kernel = &kernel;
+    glint_problem_bhsd(&p, GLINT_F16, 1 << 15, GLINT_MAX_EXTENT, 1, 128, 1, 64);
+    ck_assert(glint_cuda_plan(&variant, &p, 1, &plan)); /* 2^52 rows: 2^60 bytes of dq_sum */
+    ck_assert_uint_ge(plan.workspace_bytes, (size_t)GLINT_MAX_EXTENT << (15 + 7 + 6 + 2));
+    ck_assert_uint_le(plan.workspace_bytes, INT64_MAX);
+    p.batch <<= 4;
+    ck_assert(!glint_cuda_plan(&variant, &p, 1, &plan));
+    p.batch = GLINT_MAX_EXTENT;
+    p.heads_q = GLINT_MAX_EXTENT;
+    ck_assert(!glint_cuda_plan(&variant, &p, 1, &plan));
+}
+END_TEST
+
+static void add(TCase *tcase)
+{
+    tcase_add_test(tcase, visible_queries);
+    tcase_add_test(tcase, heads_of_a_part);
+    tcase_add_test(tcase, sections_of_grouped_heads);
+    tcase_add_test(tcase, sections_of_persistent_blocks);
+    tcase_add_test(tcase, sections_of_tiles);
+    tcase_add_test(tcase, sections_of_ragged);
+    tcase_add_test(tcase, decode_layouts);
+    tcase_add_test(tcase, huge_grids_of_clusters);
+    tcase_add_test(tcase, huge_workspace);
+}
+
+int main(void)
+{
+    return run_suite("cuda policy", add);
+}
