@@ -1,6 +1,7 @@
--- comments.lua FILE...: comment lines have at most 120 columns, and no enumerator is broken behind its `=`, which
+-- comments.lua [--exempt] FILE...: comment lines have at most 120 columns, and no enumerator is broken behind its `=`, which
 -- clang-format does to one whose comment is too long: the comment stands above it then. clang-format moves no words of
--- a comment. Files of tools/comments_exempt.txt are older than the rule; the list may only shrink.
+-- a comment. Files of tools/comments_exempt.txt are older than the rule; the list may only shrink. --exempt prints what
+-- it would be.
 local WIDTH = 120
 local LIST = "tools/comments_exempt.txt"
 
@@ -23,15 +24,20 @@ local function faults(path)
   return found
 end
 
-local exempt = {}
+local exempt, listing, failed = {}, arg[1] == "--exempt", false
 for path in io.lines(LIST) do exempt[path] = true end
-local failed = false
-for _, path in ipairs(arg) do
+for i = listing and 2 or 1, #arg do
+  local path = arg[i]
   local found = faults(path)
+  if listing then
+    if #found > 0 then print(path) end
+    goto continue
+  end
   if exempt[path] and #found == 0 then print(("%s: has no long comment line any more; take it off %s"):format(path, LIST)) end
   if not exempt[path] and #found > 0 then
     failed = true
     print(table.concat(found, "\n"))
   end
+  ::continue::
 end
 os.exit(not failed)

@@ -63,9 +63,14 @@ struct glint_gpu_launch {
     uint32_t cluster;       /* blocks of a cluster, 1 to 8; 0: no clusters */
     uint32_t dependent;     /* 1: programmatic dependent launch on what is ahead in the stream */
     uint32_t lengths;       /* enum glint_lengths of the problems that it is launched for; from 1 on a tile a head at least */
-    uint32_t pages; /* 1: in place of that one where K and V are in pages; of decode in place of the one with the same grid */
-    uint32_t
-        sinks; /* 1: left out for a problem without sinks; 2: this one, which reads lengths, also serves sinks with lengths of the host */
+
+    /* 1: launched where K and V are in pages, in place of the launch of the same lengths, or in decode of the same grid. */
+    uint32_t pages;
+
+    /*   0   launched with and without sinks
+     *   1   left out for a problem without sinks
+     *   2   reads lengths, and is launched for a problem with sinks whose lengths are the host's, too */
+    uint32_t sinks;
 };
 
 #define GLINT_GPU_MAX_LAUNCHES 12
