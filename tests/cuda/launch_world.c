@@ -69,6 +69,38 @@ void check_launch(unsigned number, const char *entry, unsigned blocks, unsigned 
     ck_assert_ptr_eq(l->stream, stream);
 }
 
+void check_view(const struct glint_gpu_view *view, const void *address, const struct glint_strides *strides)
+{
+    ck_assert_ptr_eq(view->address, address);
+    ck_assert_int_eq(view->batch, strides->batch);
+    ck_assert_int_eq(view->head, strides->head);
+    ck_assert_int_eq(view->row, strides->row);
+}
+
+void check_shape(const struct glint_gpu_shape *s, const struct glint_problem *p, int64_t offset)
+{
+    ck_assert_int_eq(s->batch, p->batch);
+    ck_assert_int_eq(s->heads_q, p->heads_q);
+    ck_assert_int_eq(s->heads_kv, p->heads_kv);
+    ck_assert_int_eq(s->group, p->heads_q / p->heads_kv);
+    ck_assert_int_eq(s->seqlen_q, p->seqlen_q);
+    ck_assert_int_eq(s->seqlen_k, p->seqlen_k);
+    ck_assert_int_eq(s->mask_offset, offset);
+    ck_assert_int_eq(s->mask_first, -p->seqlen_q);
+    ck_assert_int_ge(s->section, 1);
+    ck_assert(s->softmax_scale == p->softmax_scale);
+    ck_assert_float_eq_tol(s->scale_log2, p->softmax_scale * 1.442695041f, 1e-7f);
+}
+
+void check_region(const void *at, size_t bytes, const struct call *c, size_t *end)
+{
+    const size_t begin = (size_t)((const unsigned char *)at - c->workspace);
+    ck_assert_uint_eq(begin % 256, 0);
+    ck_assert_uint_ge(begin, *end);
+    *end = begin + bytes;
+    ck_assert_uint_le(*end, c->plan.workspace_bytes);
+}
+
 int run_suite(const char *name, void (*add)(TCase *tcase))
 {
     Suite *suite = suite_create(name);

@@ -37,6 +37,10 @@ void prepare(struct call *c, const struct glint_context *context, enum glint_pas
 
 void check_launch(unsigned number, const char *entry, unsigned blocks, unsigned threads, unsigned shared_bytes, void *stream);
 
+void check_view(const struct glint_gpu_view *view, const void *address, const struct glint_strides *strides);
+void check_shape(const struct glint_gpu_shape *s, const struct glint_problem *p, int64_t offset);
+void check_region(const void *at, size_t bytes, const struct call *c, size_t *end);
+
 /* A test of every row of a table, whatever rows are added. */
 #define ADD_TABLE(tcase, test, table) tcase_add_loop_test(tcase, test, 0, (int)(sizeof(table) / sizeof(table)[0]))
 
