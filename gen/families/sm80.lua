@@ -2,6 +2,7 @@
 -- may say about it, its limits with their arithmetic, and what a variant of it is. It must not mention another family.
 -- gen/README.md says what each part is for.
 local architectures = require("gen.archs")
+local backward = require("gen.families.sm80_backward")
 local decode = require("gen.families.sm80_decode")
 local gpu = require("gen.gpu")
 local model = require("gen.families.sm80_model")
@@ -17,15 +18,10 @@ end
 
 local FRAGMENT = 16   -- rows of one mma; head_dim is padded to whole ones in shared memory
 local STAGES = 2      -- tiles of a streamed operand
-local PAD_ROWS = 128  -- GLINT_GPU_ROW_PAD of lib/device/call.h: queries that the backward's first kernel takes at a time
-local PART_HEADS = 1  -- query heads of a fused backward's block, when those of a key head are shared by several blocks
-local PARTS_FROM = 4096 -- and the queries that a key is seen by from which on they are; lib/cuda/policy.c says why
 local MASK_BYTES = 16 -- of shared memory, where the kernel that reads lengths keeps a sequence's mask: put_mask of lib/device/lengths.h
-local TILE_BYTES = 48 -- where the kernel for ragged sequences keeps its tile: put_ragged_tile of lib/device/ragged.h
-local SEARCH_BYTES = 256 -- and looks for it, where there is no tile of numbers yet
+local TILE_BYTES = backward.TILE_BYTES
 local KEYS_BYTES = 32 -- and the one for pages where a head of K and V begins, and the table: put_keys of lib/device/keys.h
 local KEPT_BYTES = { given = 0, padded = MASK_BYTES, ragged = TILE_BYTES } -- forward, by type of rows
-local BARRIERS = 15   -- named barriers of a block, beside the one of all threads
 
 local function smem_limit(arch) return architectures.get(arch).block_kib * KIB end
 
@@ -109,7 +105,7 @@ function sm80.how(record)
   end
   local strategy = record.pass == "bwd" and record.strategy .. "_" or ""
   local math = record.math == "tf32x3" and "tf32x3_" or ""
-  local heads = record.part_heads and record.part_heads ~= PART_HEADS and ("h%d_"):format(record.part_heads) or ""
+  local heads = record.part_heads and record.part_heads ~= backward.PART_HEADS and ("h%d_"):format(record.part_heads) or ""
   return ("sm80_%s%s%sm%dn%d"):format(strategy, math, heads, record.m, record.n)
 end
 
@@ -147,96 +143,22 @@ function sm80.smem(record)
     if record.d_split > 1 then parts[4] = tile("P", 1, m, n, bytes) end
     return { total_of("fwd", parts) }
   end
-  local parts = { tile("K", 1, n, d, bytes), tile("V", 1, n, d, bytes), tile("Q", record.stages, m, d, bytes),
-    tile("dO", record.stages, m, d, bytes) }
-  if record.strategy == "fused" then -- with d_split 1, P stands where dS will
-    parts[5] = tile(record.d_split == 1 and "dS" or "P, dS", record.d_split + record.stages - 1, n, m, bytes)
-  else
-    parts[5] = tile(record.d_split == 1 and "P" or "P, dS", record.stages == 3 and 3 or record.d_split, n, m, bytes)
-  end
-  parts[6] = tile("LSE, delta", 2 * record.stages, m, 1, 4)
-  parts[7] = tile("barriers", 1, record.phases, 1, 8)
-  if record.strategy == "fused" then
-    parts[8] = { "16", 16 }
-    return { total_of("bwd", parts) }
-  end
-  local dq_parts = { tile("Q", 1, record.dq_m, d, bytes), tile("dO", 1, record.dq_m, d, bytes) }
-  for stage = 0, STAGES - 1 do -- a stage is K and after it V
-    for _, name in ipairs({ "K", "V" }) do
-      dq_parts[#dq_parts + 1] = tile(("%s[%d]"):format(name, stage), 1, record.dq_n, d, bytes)
-    end
-  end
-  return { total_of("dK and dV", parts), total_of("dQ", dq_parts) }
+  local all = {}
+  for i, kernel in ipairs(backward.parts(record, tile)) do all[i] = total_of(kernel[1], kernel[2]) end
+  return all
 end
-
--- Whether dQ goes over a fused tile's warps in pieces that do not cross pages.
-local function dq_goes(record, page)
-  local rows = FRAGMENT * record.dq_row_tiles
-  local row_groups = record.m // rows
-  local columns = row_groups > 0 and record.padded_dim * row_groups / record.warps or 0
-  local wide = columns * record.dtype_bytes / 16
-  return record.m % rows == 0 and record.warps % row_groups == 0 and columns % FRAGMENT == 0 and (wide % page == 0 or page % wide == 0)
-end
-
--- Chunks of 16 bytes in a page of a tile's row (see tile_offset in lib/device/steps.h): as many as each warp's columns are whole pages of.
-local function page_chunks(record)
-  local chunks = record.padded_dim * record.dtype_bytes // 16
-  for page = 8, 4, -4 do
-    if chunks % (page * record.d_split) == 0 and (record.pass == "fwd" or record.strategy == "split" or dq_goes(record, page)) then return page end
-  end
-  return 2
-end
-
--- Where the kernel for ragged sequences keeps its tile, which it reads 16 bytes at a time: behind the rest.
-local function behind(bytes) return (bytes + 15) // 16 * 16 end
 
 -- struct glint_gpu_launch, in launch order; the entry is the variant's symbol and a suffix.
 local function launches(record)
   if record.pass == "dec" then return decode.launches(record) end
-  local main = { suffix = "", threads = record.threads, smem_bytes = record.smem[1].bytes }
-  if record.pass == "fwd" then
-    main.grid, main.rows = "GLINT_GPU_QUERY_BLOCKS", record.m
-    local all = {}
-    for i, kernel in ipairs(record.kernels) do
-      all[i] = setmetatable({ suffix = kernel.suffix, lengths = kernel.lengths, pages = kernel.pages,
-        smem_bytes = main.smem_bytes + KEPT_BYTES[kernel.rows] + (kernel.keys == "paged" and KEYS_BYTES or 0) }, { __index = main })
-    end
-    return all
+  if record.pass == "bwd" then return backward.launches(record) end
+  local all = {}
+  for i, kernel in ipairs(record.kernels) do
+    all[i] = { suffix = kernel.suffix, lengths = kernel.lengths, pages = kernel.pages, threads = record.threads,
+      grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.m,
+      smem_bytes = record.smem[1].bytes + KEPT_BYTES[kernel.rows] + (kernel.keys == "paged" and KEYS_BYTES or 0) }
   end
-  main.grid, main.rows = "GLINT_GPU_KEY_BLOCKS", record.n
-  local all = { { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 },
-    { suffix = "_sinks", grid = "GLINT_GPU_QUERY_HEADS", threads = 256, smem_bytes = 32, sinks = 1 }, main }
-  if record.strategy == "split" then
-    all[4] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.dq_m, threads = 32 * record.dq_warps,
-      smem_bytes = record.dq_smem_bytes }
-  end
-  local given = { table.unpack(all) }
-  local function add(suffix, lengths, search_bytes) -- the same kernels, each with a tile of its own to keep
-    for i, launch in ipairs(given) do
-      local of_sinks = launch.sinks == 1
-      all[#all + 1] = setmetatable({ suffix = suffix .. launch.suffix, lengths = lengths,
-        smem_bytes = behind(launch.smem_bytes) + (of_sinks and 0 or TILE_BYTES) + (i == 1 and search_bytes or 0) }, { __index = launch })
-    end
-  end
-  if record.device_lengths then add("_lengths", 1, 0) end
-  if record.device_ragged then add("_ragged", 2, SEARCH_BYTES) end
   return all
-end
-
-local function complete_backward(record)
-  record.strategy, record.d_split = record.strategy or "fused", record.d_split or 1
-  record.stages, record.kv_kept = record.stages or STAGES, record.kv_kept or 0
-  record.part_m = record.part_m or record.m // record.d_split
-  -- barriers through which warps pass P on: a group of warps has one for each part of the queries
-  record.phases = record.stages == 2 and math.max(1, record.warps // (2 * record.d_split) * (record.m // record.part_m)) or 0
-  if record.strategy == "fused" then
-    record.dq_row_tiles, record.strategy_id = record.dq_row_tiles or 1, "GLINT_GPU_FUSED"
-    record.part_heads, record.parts_from = record.part_heads or PART_HEADS, record.parts_from or PARTS_FROM
-  else
-    record.dq_m, record.dq_n, record.dq_warps = record.dq_m or 64, record.dq_n or 32, record.dq_warps or 4
-    record.dq_blocks_per_sm, record.strategy_id = record.dq_blocks_per_sm or 1, "GLINT_GPU_SPLIT"
-  end
-  record.page_chunks = page_chunks(record)
 end
 
 --- Fills in everything that follows from the spec's fields. Makes no checks.
@@ -253,16 +175,16 @@ function sm80.complete(record)
   record.device_pages = finds_pages and record.device_pages or false
   if record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
-    record.page_chunks = page_chunks(record)
+    record.page_chunks = backward.page_chunks(record)
     record.strategy_id = "GLINT_GPU_FORWARD"
   elseif record.pass == "dec" then
     decode.complete(record)
   else
-    complete_backward(record)
+    backward.complete(record)
   end
   record.smem = sm80.smem(record)
   record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.smem[2] and record.smem[2].bytes
-  record.kept_at = behind(record.smem_bytes)
+  record.kept_at = backward.behind(record.smem_bytes)
   record.alignment_bytes = 16
   record.kernels = gpu.kernels(record)
   record.launches = launches(record)
@@ -350,67 +272,9 @@ local function check_forward(record, report)
   elseif chunks % (2 * split) ~= 0 then
     report("d_split", ("head_dim %d does not halve into whole fragments"):format(record.head_dim), "1")
   end
-  if record.threads % (8 * page_chunks(record)) ~= 0 then -- of a page's rows, the threads copy a multiple of 8 at a time
-    report("warps", ("%d threads do not copy whole groups of 8 rows of %d bytes"):format(record.threads, 16 * page_chunks(record)),
+  if record.threads % (8 * backward.page_chunks(record)) ~= 0 then -- of a page's rows, the threads copy a multiple of 8 at a time
+    report("warps", ("%d threads do not copy whole groups of 8 rows of %d bytes"):format(record.threads, 16 * backward.page_chunks(record)),
       "an even number")
-  end
-end
-
-local function check_backward(record, report)
-  local m, n, warps, split = record.m, record.n, record.warps, record.d_split
-  local groups = warps // (2 * split)
-  if warps % (2 * split) ~= 0 then
-    report("warps", ("%d warps are not whole groups of %d: %d for dV and %d for dK"):format(warps, 2 * split, split, split),
-      ("a multiple of %d"):format(2 * split))
-    return
-  end
-  if n % (FRAGMENT * groups) ~= 0 then
-    report("n", ("%d keys do not go evenly over %d groups of warps, %d keys at a time"):format(n, groups, FRAGMENT),
-      ("a multiple of %d, or other warps"):format(FRAGMENT * groups))
-  end
-  if PAD_ROWS % m ~= 0 or m * record.dtype_bytes > 128 then
-    report("m", ("a row of %d queries of dS is not one page of 32, 64 or 128 bytes"):format(m), "16, 32 or 64, in f32 up to 32")
-    return
-  end
-  if m // split % record.part_m ~= 0 then
-    report("part_m", ("%d queries of a warp are not whole parts of %d"):format(m // split, record.part_m),
-      ("a divisor of %d"):format(m // split))
-    return
-  end
-  local steps = record.padded_dim * record.dtype_bytes // 32
-  if record.kv_kept > steps then
-    report("kv_kept", ("head_dim %d has %d mma steps"):format(record.head_dim, steps), ("0 to %d"):format(steps))
-  end
-  if record.stages ~= 2 and record.stages ~= 3 then
-    report("stages", ("%d stages of Q and dO"):format(record.stages), "2 or 3")
-  end
-  if record.stages == 3 and split == 2 then
-    report("stages", "with d_split 2 the warps of P wait for each other within a step", "2")
-  end
-  local barriers = split == 1 and 0 or 2 * groups
-  if barriers > BARRIERS then
-    report("warps", ("%d barriers are needed, and a block has %d"):format(barriers, BARRIERS), "fewer warps")
-  end
-  local page = record.page_chunks
-  if split == 2 and record.dtype == "f32" then
-    report("d_split", "it is for 16-bit dtypes", "1")
-  end
-  if split == 2 and record.padded_dim * record.dtype_bytes // 16 % (2 * page) ~= 0 then
-    report("d_split", ("head_dim %d does not halve into whole pages of %d bytes"):format(record.head_dim, page * 16), "1")
-  end
-  if record.strategy == "split" then
-    local step = FRAGMENT * record.dq_warps
-    if record.dq_m % step ~= 0 then
-      report("dq_m", ("%d queries are not whole groups of %d = %d warps x %d rows"):format(record.dq_m, step, record.dq_warps, FRAGMENT),
-        ("a multiple of %d, or other dq_warps"):format(step))
-    elseif PAD_ROWS % record.dq_m ~= 0 then
-      report("dq_m", ("%d is no divisor of %d, to which arrays of rows are padded"):format(record.dq_m, PAD_ROWS), "16, 32, 64 or 128")
-    end
-    return
-  end
-  if not dq_goes(record, page) then
-    report("dq_row_tiles", ("%d x %d of dQ do not go over %d warps in pieces of %d queries by whole fragments of one page"):format(
-      m, record.padded_dim, warps, FRAGMENT * record.dq_row_tiles), "1, 2 or 4; with 1 and as many warps as groups of 16 queries it always goes")
   end
 end
 
@@ -430,7 +294,7 @@ function sm80.check(record, report)
   elseif record.pass == "fwd" then
     check_forward(record, report)
   elseif record.pass == "bwd" then
-    check_backward(record, report)
+    backward.check(record, report)
   else
     decode.check(record, report)
   end
@@ -440,7 +304,7 @@ function sm80.check(record, report)
   local kept = math.max(by_lengths, by_ragged)
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do
-      if behind(kernel.bytes) + kept > smem_limit(arch) then
+      if backward.behind(kernel.bytes) + kept > smem_limit(arch) then
         report("tile", ("at head_dim %d the %s kernel needs %s bytes of shared memory, and a block on sm_%s has %d"):format(
           record.head_dim, kernel.kernel, kernel.text, arch, smem_limit(arch)),
           "a smaller m or n, or archs = { ... } without it")

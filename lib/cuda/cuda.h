@@ -1,9 +1,9 @@
 /* The CUDA driver as a backend. Internal: not installed.
  *
- * open.c chooses a device and loads every kernel; launch.c plans and launches, rows.c for glint_merge and glint_append; decode.c fills in
- * what decode's kernels are given; backend.c is the seam to the core; each family of kernels is a file of its own. All of it lives in the
- * caller's storage, behind the context: nothing is allocated here, and nothing that the driver would do lazily is left for after
- * glint_cuda_open. */
+ * open.c chooses a device and loads every kernel; launch.c plans and launches, rows.c for glint_merge and glint_append;
+ * decode.c fills in what decode's kernels are given; backend.c is the seam to the core; each family of kernels is a
+ * file of its own. All of it lives in the caller's storage, behind the context: nothing is allocated here, and nothing
+ * that the driver would do lazily is left for after glint_cuda_open. */
 #ifndef GLINT_CUDA_H
 #define GLINT_CUDA_H
 
@@ -50,10 +50,10 @@ struct glint_cuda {
 /* Bytes of a struct glint_cuda for this table. */
 size_t glint_cuda_size(void);
 
-/* Opens `cuda` (glint_cuda_size() bytes, any content) on a device: finds the driver unless a table is given (it is copied),
- * chooses the device by enum glint_device_kind, and loads every kernel that it runs. On failure nothing is held, and
- * glint_cuda_error tells the driver's code. GLINT_DEVICE_AUTO here means a GPU or a refusal; turning
- * to the CPU is the core's part. */
+/* Opens `cuda` (glint_cuda_size() bytes, any content) on a device: finds the driver unless a table is given (it is
+ * copied), chooses the device by enum glint_device_kind, and loads every kernel that it runs. On failure nothing is
+ * held, and glint_cuda_error tells the driver's code. GLINT_DEVICE_AUTO here means a GPU or a refusal; turning to the
+ * CPU is the core's part. */
 enum glint_status glint_cuda_open(struct glint_cuda *cuda, uint32_t device_kind, int32_t ordinal,
                                   const struct glint_cuda_driver *driver);
 
@@ -82,7 +82,8 @@ enum glint_status glint_cuda_merge(const struct glint_context *context, const st
 enum glint_status glint_cuda_append(const struct glint_context *context, const struct glint_plan *plan,
                                     const struct glint_append *append, const struct glint_tensors *tensors, void *stream);
 
-/* What a plan's words hold, for a row of a GPU family: all that follows from the problem. A run copies it and adds addresses. */
+/* What a plan's words hold, for a row of a GPU family: all that follows from the problem. A run copies it and adds
+ * addresses. */
 struct glint_cuda_plan {
     uint32_t blocks[GLINT_GPU_MAX_LAUNCHES]; /* of each launch; 0: it is left out */
     struct glint_gpu_shape shape;
@@ -117,17 +118,19 @@ void glint_cuda_fill_decode(const struct glint_problem *problem, const struct gl
 struct glint_gpu_view glint_cuda_view(const void *address, const struct glint_strides *strides);
 void *glint_cuda_place(void *workspace, uint64_t at);
 
-/* The lengths of the launches that a problem takes: its own, or those of the device, if the row's kernel that reads them serves its sinks, too. */
+/* The lengths of the launches that a problem takes: its own, or those of the device, if the row's kernel that reads
+ * them serves its sinks, too. */
 uint32_t glint_cuda_lengths_of(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem);
 
 /* Is what the kernels make of a softcap finite? */
 enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, struct glint_fault *fault);
 
-/* |softmax_scale| / softcap, score_ratio of the parameters; 0 without a softcap. score_limit is 9.02 / that, inf where it is 0. */
+/* |softmax_scale| / softcap, score_ratio of the parameters; 0 without a softcap. score_limit is 9.02 / that, inf where
+ * it is 0. */
 float glint_cuda_score_ratio(const struct glint_problem *problem);
 
-/* tensor_map.c. The first: can the row's maps hold the strides of this problem? If not, *fault says which; without maps they can.
- * The second makes the maps of a call, on the host, when some kernel of the row has something to do. */
+/* tensor_map.c. The first: can the row's maps hold the strides of this problem? If not, *fault says which; without maps
+ * they can. The second makes the maps of a call, on the host, when some kernel of the row has something to do. */
 enum glint_status glint_cuda_maps_fit(const struct glint_variant *row, const struct glint_problem *problem,
                                       struct glint_fault *fault);
 enum glint_status glint_cuda_encode_maps(struct glint_cuda *cuda, const struct glint_variant *row,
@@ -137,9 +140,9 @@ enum glint_status glint_cuda_encode_maps(struct glint_cuda *cuda, const struct g
 /* Between open.c and launch.c: keeps a driver's result and turns it into a status. Any thread. */
 enum glint_status glint_cuda_note(struct glint_cuda *cuda, glint_cu_result result);
 
-/* Makes the context current for the driver calls that follow; *pushed says whether glint_cuda_leave has to undo it. That takes
- * the status of those calls and returns it, or its own failure if they succeeded: the code that is kept is that of the first
- * failure. */
+/* Makes the context current for the driver calls that follow; *pushed says whether glint_cuda_leave has to undo it.
+ * That takes the status of those calls and returns it, or its own failure if they succeeded: the code that is kept is
+ * that of the first failure. */
 enum glint_status glint_cuda_enter(struct glint_cuda *cuda, bool *pushed);
 enum glint_status glint_cuda_leave(struct glint_cuda *cuda, bool pushed, enum glint_status status);
 

@@ -1,7 +1,8 @@
 /* What the decode kernels are given: lib/device/decode.h. */
 #include "lib/cuda/cuda.h"
 
-/* Scales of units of as many rows each: sequences, pages, or all ragged sequences. Steps are 0 where one scale serves all. */
+/* Scales of units of as many rows each: sequences, pages, or all ragged sequences. Steps are 0 where one scale serves
+ * all. */
 static struct glint_decode_scales scales_of(const struct glint_problem *p, const struct glint_tensors *t)
 {
     const bool by_row = p->kv_scales == GLINT_SCALES_ROW;

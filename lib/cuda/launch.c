@@ -1,5 +1,6 @@
-/* Planning and launching on a GPU. A launch fills one parameter struct on the stack, makes the context current if it is not, and
- * enqueues the variant's kernels on the caller's stream: no allocation, no synchronisation, nothing is read back. */
+/* Planning and launching on a GPU. A launch fills one parameter struct on the stack, makes the context current if it is
+ * not, and enqueues the variant's kernels on the caller's stream: no allocation, no synchronisation, nothing is read
+ * back. */
 #include "lib/check.h"
 #include "lib/cuda/cuda.h"
 #include "lib/cuda/policy.h"
@@ -11,15 +12,16 @@ static int64_t element_bytes(uint32_t dtype)
 
 /* ---- planning ---- */
 
-/* The most tiles of a head that all ragged sequences together can have: one of each is not full. `alone`: those of a sequence of the bound. */
+/* The most tiles of a head that all ragged sequences together can have: one of each is not full. `alone`: those of a
+ * sequence of the bound. */
 static uint64_t ragged_tiles(const struct glint_problem *p, int64_t rows, uint64_t alone, uint32_t tile)
 {
     const uint64_t bounded = (uint64_t)p->batch * alone, full = (uint64_t)rows / tile + (uint64_t)p->batch;
     return full < bounded ? full : bounded;
 }
 
-/* Tiles of one launch; false when there are more than a grid's 2^31 - 1. Extents are at most GLINT_MAX_EXTENT, so a product of two
- * fits; and heads_kv * parts is at most heads_q. */
+/* Tiles of one launch; false when there are more than a grid's 2^31 - 1. Extents are at most GLINT_MAX_EXTENT, so a
+ * product of two fits; and heads_kv * parts is at most heads_q. */
 static bool count_tiles(const struct glint_gpu_launch *launch, const struct glint_problem *p, int64_t parts, uint64_t *tiles)
 {
     if (launch->grid == GLINT_GPU_QUERY_HEADS) {
@@ -36,7 +38,8 @@ static bool count_tiles(const struct glint_gpu_launch *launch, const struct glin
     return per_head == 0 || heads <= INT32_MAX / per_head;
 }
 
-/* Blocks for so many tiles: whole clusters, and where they are persistent no more than the device holds at a time, but one cluster. */
+/* Blocks for so many tiles: whole clusters, and where they are persistent no more than the device holds at a time, but
+ * one cluster. */
 static uint64_t count_blocks(const struct glint_gpu_launch *launch, uint64_t tiles, uint32_t multiprocessors)
 {
     const uint64_t cluster = launch->cluster > 0 ? launch->cluster : 1;
@@ -80,8 +83,8 @@ static int32_t even_section(int32_t section, int32_t heads)
     return (heads - 1) / sections + 1;
 }
 
-/* Of ragged sequences, in which order the forward kernels that use tensor maps take their tiles. Their shape is that of the maps, which have the rows
- * of all sequences. */
+/* Of ragged sequences, in which order the forward kernels that use tensor maps take their tiles. Their shape is that of
+ * the maps, which have the rows of all sequences. */
 static void order_ragged_tiles(const struct glint_variant *variant, const struct glint_problem *p, struct glint_cuda_plan *own)
 {
     own->section_keys =
@@ -156,14 +159,15 @@ static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glin
     return true;
 }
 
-/* Rows of a head of ragged sequences in the workspace, where each begins at a multiple of GLINT_GPU_ROW_PAD: padded_first of lib/device/ragged.h. */
+/* Rows of a head of ragged sequences in the workspace, where each begins at a multiple of GLINT_GPU_ROW_PAD:
+ * padded_first of lib/device/ragged.h. */
 static int64_t padded_rows(const struct glint_problem *p)
 {
     return (p->rows_q + p->batch * GLINT_GPU_ROW_PAD) / GLINT_GPU_ROW_PAD * GLINT_GPU_ROW_PAD;
 }
 
-/* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, row_dim]; and with parts
- * some 2^57, as there are no more sums than blocks of the grid. */
+/* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, row_dim];
+ * and with parts some 2^57, as there are no more sums than blocks of the grid. */
 static bool layout_fits(const struct glint_gpu_kernel *kernel, const struct glint_problem *given, const struct glint_cuda_plan *own)
 {
     struct glint_problem alone = *given, *const p = &alone;
@@ -357,7 +361,8 @@ static enum glint_status prepare(struct glint_cuda *cuda, const struct glint_var
     return status == GLINT_OK ? glint_cuda_encode_maps(cuda, variant, &plan->problem, tensors, maps) : status;
 }
 
-/* A driver that knows no attributes starts a dependent launch when what is ahead has ended; so does every device before 9.0. */
+/* A driver that knows no attributes starts a dependent launch when what is ahead has ended; so does every device before
+ * 9.0. */
 static glint_cu_result launch_one(const struct glint_cuda *cuda, const struct glint_gpu_launch *launch, glint_cu_function function,
                                   unsigned int blocks, void **arguments, void *stream)
 {

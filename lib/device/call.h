@@ -1,8 +1,8 @@
-/* What a GPU kernel is given: read by the kernels of every GPU family, by the launch code and by the simulator. Plain C that nvcc reads
- * too; host and device agree on every byte. A kernel takes struct glint_gpu_call, or one that begins with it (hopper_call.h), and nothing
- * else; decode and the kernels of glint_merge and glint_append have structs of their own. A kernel reads the members that its work needs:
- * those that it does not read cost nothing on the device. A change here compiles every GPU kernel again: what only the host needs is in
- * lib/cuda/kernel.h and lib/cuda/policy.h.
+/* What a GPU kernel is given: read by the kernels of every GPU family, by the launch code and by the simulator. Plain C
+ * that nvcc reads too; host and device agree on every byte. A kernel takes struct glint_gpu_call, or one that begins
+ * with it (hopper_call.h), and nothing else; decode and the kernels of glint_merge and glint_append have structs of
+ * their own. A kernel reads the members that its work needs: those that it does not read cost nothing on the device. A
+ * change here compiles every GPU kernel again: what only the host needs is in lib/cuda/kernel.h and lib/cuda/policy.h.
  *
  * Grids are one-dimensional; blocks find their place from blockIdx.x and the struct. */
 #ifndef GLINT_DEVICE_CALL_H
@@ -10,19 +10,19 @@
 
 #include <stdint.h>
 
-/* A tensor of shape [batch, heads, seqlen, head_dim]: element strides, head_dim contiguous. Address and strides are multiples of
- * 16 bytes, except where an extent is 1. Of K and V in pages, `batch` steps from page to page. */
+/* A tensor of shape [batch, heads, seqlen, head_dim]: element strides, head_dim contiguous. Address and strides are
+ * multiples of 16 bytes, except where an extent is 1. Of K and V in pages, `batch` steps from page to page. */
 struct glint_gpu_view {
     void *address;
     int64_t batch, head, row;
 };
 
-/* mask_first and mask_offset are the sides of the mask's band (struct glint_band): query i sees key j iff
- * i + mask_first <= j <= i + mask_offset. Kernels read those that their mask has; a kernel that reads lengths reads neither.
- * seqlen_q and seqlen_k are bounds where the kernel reads lengths. For Hopper's forward kernel of ragged sequences they are the
- * rows of all sequences.
- * `section` sets the order of blocks: that many consecutive (batch, head) pairs are worked on together, and within a section the
- * longest blocks of every pair come first. 1 walks one head after another. See lib/cuda/policy.h. */
+/* mask_first and mask_offset are the sides of the mask's band (struct glint_band): query i sees key j iff i +
+ * mask_first <= j <= i + mask_offset. Kernels read those that their mask has; a kernel that reads lengths reads
+ * neither. seqlen_q and seqlen_k are bounds where the kernel reads lengths. For Hopper's forward kernel of ragged
+ * sequences they are the rows of all sequences. `section` sets the order of blocks: that many consecutive (batch, head)
+ * pairs are worked on together, and within a section the longest blocks of every pair come first. 1 walks one head
+ * after another. See lib/cuda/policy.h. */
 struct glint_gpu_shape {
     int32_t batch, heads_q, heads_kv, group; /* group = heads_q / heads_kv */
     int32_t seqlen_q, seqlen_k;
@@ -35,22 +35,23 @@ struct glint_gpu_shape {
 
 /* Where sequences lie whose lengths the kernel reads:
  *
- *     padded    sequence b of a batch has seqlens_q[b] queries and seqlens_k[b] keys, from row 0 of its part of the tensors on.
- *               first_q, first_k, rows_q and rows_k are not read.
- *     ragged    sequences follow one another: sequence b has rows first_q[b] ... first_q[b + 1] - 1 of Q, or as many of them as
- *               seqlens_q says, and rows of K and V so too. With K and V in pages, first_k and rows_k are not read.
+ *     padded    sequence b of a batch has seqlens_q[b] queries and seqlens_k[b] keys, from row 0 of its part of the
+ *               tensors on. first_q, first_k, rows_q and rows_k are not read.
+ *     ragged    sequences follow one another: sequence b has rows first_q[b] ... first_q[b + 1] - 1 of Q, or as many of
+ *               them as seqlens_q says, and rows of K and V so too. With K and V in pages, first_k and rows_k are not
+ *               read.
  *
- * The kernel lowers the word at `fault` to the first sequence with a first row or a length that is out of bounds.
- * Query i of a sequence sees key j iff i + offset - window_left <= j <= i + offset + window_right; a window of -1 is unbounded.
- * With bottom_right = 1 the offset is the keys of the sequence less its queries, else it is 0. */
+ * The kernel lowers the word at `fault` to the first sequence with a first row or a length that is out of bounds. Query
+ * i of a sequence sees key j iff i + offset - window_left <= j <= i + offset + window_right; a window of -1 is
+ * unbounded. With bottom_right = 1 the offset is the keys of the sequence less its queries, else it is 0. */
 struct glint_gpu_sequences {
     const int32_t *first_q, *first_k;     /* [batch + 1] */
     const int32_t *seqlens_q, *seqlens_k; /* [batch], or NULL: the bound, or all rows of a ragged sequence */
     uint32_t *fault;                      /* or NULL */
-    int32_t rows_q, rows_k;               /* of all ragged sequences: rows of the tensors, and of LSE from head to head */
+    int32_t rows_q, rows_k;               /* of all ragged sequences: rows of the tensors, and of a line of LSE */
     int32_t bottom_right, window_left, window_right;
     int32_t bound_q, bound_k; /* of a sequence */
-    int32_t section_keys;     /* keys of the ragged sequences that are worked on together: lib/device/warpgroup_ragged.h */
+    int32_t section_keys;     /* keys of ragged sequences that are worked on together: warpgroup_ragged.h */
 };
 
 /* K and V in pages. */
@@ -77,23 +78,23 @@ struct glint_gpu_call {
 
     /* Backward alone. */
     struct glint_gpu_view dout, dq, dk, dv;
-    /* Backward, the workspace, placed by glint_backward_lay_out. The first kernel of the variant fills in what the others read.
-     * Sequence b of ragged ones has its rows from (first_q[b] + GLINT_GPU_ROW_PAD * b) on, rounded down to whole
-     * GLINT_GPU_ROW_PAD; the arrays have one batch then. padded_q is seqlen_q, or the rows of all ragged sequences, in whole
-     * GLINT_GPU_ROW_PAD. lse_log2 is +inf for a row that has no weights or lies past the end. delta is 0 past the end; delta.h
-     * says what -0 is. */
+    /* Backward, the workspace, placed by glint_backward_lay_out. The first kernel of the variant fills in what the
+     * others read. Sequence b of ragged ones has its rows from (first_q[b] + GLINT_GPU_ROW_PAD * b) on, rounded down to
+     * whole GLINT_GPU_ROW_PAD; the arrays have one batch then. padded_q is seqlen_q, or the rows of all ragged
+     * sequences, in whole GLINT_GPU_ROW_PAD. lse_log2 is +inf for a row that has no weights or lies past the end. delta
+     * is 0 past the end; delta.h says what -0 is. */
     int64_t padded_q;
     float *lse_log2; /* [batch * heads_q, padded_q]: lse * log2(e) */
     float *delta;    /* [batch * heads_q, padded_q]: rowsum(dO * O) */
-    /* Of a fused variant, else NULL: partial sums of dQ in the kernel's own order, and turns. turn[0] counts the blocks that have
-     * begun; from turn[1] on there are the keys whose blocks have added theirs. */
+    /* Of a fused variant, else NULL: partial sums of dQ in the kernel's own order, and turns. turn[0] counts the blocks
+     * that have begun; from turn[1] on there are the keys whose blocks have added theirs. */
     float *dq_sum;  /* [batch * heads_q, padded_q, row_dim of the variant] */
     uint32_t *turn; /* [1 + batch * heads_q * padded_q / tile_m] */
-    /* The query heads of a key head are walked over by `parts` blocks, part_heads by each; the last one may have fewer. With more
-     * than one part (fused) they add to dK and dV one after another, else key_sum and key_turn are NULL. key_turn counts the parts
-     * whose warp has added its own. */
+    /* The query heads of a key head are walked over by `parts` blocks, part_heads by each; the last one may have fewer.
+     * With more than one part (fused) they add to dK and dV one after another, else key_sum and key_turn are NULL.
+     * key_turn counts the parts whose warp has added its own. */
     int32_t parts, part_heads;
-    float *key_sum;     /* [batch * heads_kv, key blocks, 2 * tile_n, row_dim of the variant], in the kernel's own order */
+    float *key_sum;     /* [batch * heads_kv, key blocks, 2 * tile_n, row_dim of the variant], in its own order */
     uint32_t *key_turn; /* [batch * heads_kv, key blocks, warps] */
     float *dsinks;      /* [heads_q], the gradient of the sinks, where there are any */
 };

@@ -1,5 +1,5 @@
-/* The first kernel of every backward pass: 256 threads a block, which has GLINT_GPU_ROW_PAD queries of one head. And the one after it, where
- * there are sinks. */
+/* The first kernel of every backward pass: 256 threads a block, which has GLINT_GPU_ROW_PAD queries of one head. And
+ * the one after it, where there are sinks. */
 #ifndef GLINT_DEVICE_DELTA_H
 #define GLINT_DEVICE_DELTA_H
 
@@ -45,8 +45,8 @@ GLINT_DEVICE int64_t place_of(const struct glint_gpu_call &p, const struct row_b
     return block.at.line * p.padded_q + block.padded + row;
 }
 
-/* Turns begin: of the blocks of TILE_N keys that add to dQ of TILE_M queries, at the first block of which they see a key, and of those that share
- * the query heads of a key head, at 0. */
+/* Turns begin: of the blocks of TILE_N keys that add to dQ of TILE_M queries, at the first block of which they see a
+ * key, and of those that share the query heads of a key head, at 0. */
 template <int TILE_M, int TILE_N, int WARPS, class Rows, class Band = no_mask>
 GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask = {})
 {
@@ -65,9 +65,10 @@ GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_b
     }
 }
 
-/* delta = rowsum(dO o O) and LSE in powers of two; a row that sees no key, or lies past the end, gets LSE = +inf, which makes its P exactly 0.
- * Where the row sees keys and its scores are all -inf, P = exp(-inf + inf) is NaN, and LSE becomes that. A row whose dO holds NaN or infinity has a
- * delta that is neither finite; of a row that sees no key, neither is it when its Q does. With CLEARS, rows that see no key get dQ = 0. */
+/* delta = rowsum(dO o O) and LSE in powers of two; a row that sees no key, or lies past the end, gets LSE = +inf, which
+ * makes its P exactly 0. Where the row sees keys and its scores are all -inf, P = exp(-inf + inf) is NaN, and LSE
+ * becomes that. A row whose dO holds NaN or infinity has a delta that is neither finite; of a row that sees no key,
+ * neither is it when its Q does. With CLEARS, rows that see no key get dQ = 0. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Rows, class Band>
 GLINT_DEVICE void make_delta(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask)
 {
@@ -141,7 +142,8 @@ template <class Element, int ROW_CHUNKS> GLINT_DEVICE bool is_special_row(const 
     return special;
 }
 
-/* What make_delta does for a row that sees no key where LSE does not tell, because it is the sink. Its delta is finite unless dO is not. */
+/* What make_delta does for a row that sees no key where LSE does not tell, because it is the sink. Its delta is finite
+ * unless dO is not. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Rows>
 GLINT_DEVICE void make_blind_row(const struct glint_gpu_call &p, const struct row_block<Rows> &block, int32_t row)
 {
@@ -158,9 +160,10 @@ GLINT_DEVICE void make_blind_row(const struct glint_gpu_call &p, const struct ro
     }
 }
 
-/* A row that sees keys, whose LSE is the sink and whose O is 0. If its Q holds infinities, then its scores are all -inf, and nothing tells. LSE becomes
- * +inf, so that P stays 0 when the infinities have left the tile of Q. Delta tells of them: it is NaN where dO is special, too, and else 0, which becomes
- * -0. With that dS = P (dP - delta) is 0 still; with the infinite delta of a row that sees no key it would be NaN. */
+/* A row that sees keys, whose LSE is the sink and whose O is 0. If its Q holds infinities, then its scores are all
+ * -inf, and nothing tells. LSE becomes +inf, so that P stays 0 when the infinities have left the tile of Q. Delta tells
+ * of them: it is NaN where dO is special, too, and else 0, which becomes -0. With that dS = P (dP - delta) is 0 still;
+ * with the infinite delta of a row that sees no key it would be NaN. */
 template <class Element, int ROW_CHUNKS, class Rows>
 GLINT_DEVICE void settle_row_beside_sink(const struct glint_gpu_call &p, const struct row_block<Rows> &block, int32_t row)
 {
@@ -173,8 +176,8 @@ GLINT_DEVICE void settle_row_beside_sink(const struct glint_gpu_call &p, const s
         st_global_f32(p.delta + place, float_of(GLINT_DELTA_OF_SPECIAL));
 }
 
-/* What the rows of a head of a sequence that see a key add to `total` of thread 0: exp(sink - LSE) delta. Then LSE and delta of those rows whose LSE is
- * the sink, where they should tell more. `sums`: 32 bytes of shared memory. */
+/* What the rows of a head of a sequence that see a key add to `total` of thread 0: exp(sink - LSE) delta. Then LSE and
+ * delta of those rows whose LSE is the sink, where they should tell more. `sums`: 32 bytes of shared memory. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Rows, class Band>
 GLINT_DEVICE void add_sink_gradient(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask,
                                     float sink, uint32_t sums, float &total)
@@ -218,8 +221,9 @@ GLINT_DEVICE void add_sink_gradient(const struct glint_gpu_call &p, const struct
     block_sync();
 }
 
-/* The gradient of a head's sink: - sum of exp(sink - LSE) delta over the rows that see a key. A block has a head, and sums a sequence after another,
- * each by itself, so that one alone has the same bits. `sums`: 32 bytes of shared memory. */
+/* The gradient of a head's sink: - sum of exp(sink - LSE) delta over the rows that see a key. A block has a head, and
+ * sums a sequence after another, each by itself, so that one alone has the same bits. `sums`: 32 bytes of shared
+ * memory. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Rows, class Band>
 GLINT_DEVICE void make_sink_gradient(const struct glint_gpu_call &p, uint32_t sums)
 {

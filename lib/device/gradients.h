@@ -1,5 +1,5 @@
-/* Steps of the backward pass: transposed scores (keys by queries) between the warps of a block, products with them, and sums of several
- * blocks in memory. */
+/* Steps of the backward pass: transposed scores (keys by queries) between the warps of a block, products with them, and
+ * sums of several blocks in memory. */
 #ifndef GLINT_DEVICE_GRADIENTS_H
 #define GLINT_DEVICE_GRADIENTS_H
 
@@ -10,8 +10,8 @@
 
 /* ---- steps over the queries ------------------------------------------------------------------------------------------------- */
 
-/* Begins the part of `thread` of THREADS in the copy of block m of the queries of a head, their Q, dO, LSE and delta, into a stage. `kept` is the
- * place's, or shared memory in which it waits. */
+/* Begins the part of `thread` of THREADS in the copy of block m of the queries of a head, their Q, dO, LSE and delta,
+ * into a stage. `kept` is the place's, or shared memory in which it waits. */
 template <class Rows, class Q, int THREADS>
 GLINT_DEVICE void copy_queries(uint32_t thread, const struct glint_gpu_call &p, const struct place &work, uint32_t kept,
                                int32_t head_q, int32_t m, uint32_t stage, uint32_t q_tiles, uint32_t do_tiles, uint32_t rows_lse,
@@ -42,8 +42,9 @@ template <int COUNT> GLINT_DEVICE void init_phases(uint32_t phases)
 
 /* ---- scores in shared memory: P^T and dS^T, keys by the queries of a step, in a tile of one page -------------------------------------- */
 
-/* Numbers of 32 bits have their chunks permuted in another way: by twos, so that neither fragments, which are stored 8 bytes a lane by four
- * neighbouring rows at a time, nor load_scores, by four even or four odd rows, have two lanes at one bank. */
+/* Numbers of 32 bits have their chunks permuted in another way: by twos, so that neither fragments, which are stored 8
+ * bytes a lane by four neighbouring rows at a time, nor load_scores, by four even or four odd rows, have two lanes at
+ * one bank. */
 GLINT_DEVICE uint32_t scores_offset(uint32_t row, uint32_t chunk, const uint32_t page_chunks)
 {
     return page_chunks == 8 ? row * 128 + ((chunk ^ (row & 6) ^ (row & 1) << 2) << 4) : tile_offset(row, chunk, 0, page_chunks);
@@ -108,9 +109,9 @@ template <class S, int ROWS, int COLUMNS> GLINT_DEVICE void times_scores(float (
     }
 }
 
-/* Scores as operand A of dQ = dS K: the keys are the contraction. For 32 bits, 8 rows of the tile are the 8 k, as in load_rows, and row
- * g + 8 side of the operand is query 2g + side, so that numbers of two rows are neighbours; for 16 bits it is query g + 8 side. Where a
- * lane begins, for 32 bits: */
+/* Scores as operand A of dQ = dS K: the keys are the contraction. For 32 bits, 8 rows of the tile are the 8 k, as in
+ * load_rows, and row g + 8 side of the operand is query 2g + side, so that numbers of two rows are neighbours; for 16
+ * bits it is query g + 8 side. Where a lane begins, for 32 bits: */
 GLINT_DEVICE uint32_t lane_offset_scores(uint32_t lane, uint32_t chunk, const uint32_t page_chunks)
 {
     return scores_offset(2 * (lane & 3), chunk + (lane >> 3), page_chunks) + (lane >> 2 & 1) * 8;
@@ -157,8 +158,9 @@ GLINT_DEVICE void make_weights(float (&s)[ROWS][COLUMNS][4], const float (&lse)[
                 s[kt][mt][e] = ex2(fmaf(s[kt][mt][e], scale_log2, -lse[mt][e & 1]));
 }
 
-/* The same of capped scores, and P^T times their slope to shared memory, from a lane's address on: dS^T = (dP^T - delta) times that. What the
- * mask hides is in it, too: whoever takes it hides the product. One number at a time: P and P times the slope together took 32 registers. */
+/* The same of capped scores, and P^T times their slope to shared memory, from a lane's address on: dS^T = (dP^T -
+ * delta) times that. What the mask hides is in it, too: whoever takes it hides the product. One number at a time: P and
+ * P times the slope together took 32 registers. */
 template <class S, int ROWS, int COLUMNS>
 GLINT_DEVICE void make_capped_weights(float (&s)[ROWS][COLUMNS][4], const float (&lse)[COLUMNS][2], const float &scale_log2,
                                       const struct capped_score &cap, uint32_t lane_address)
@@ -280,7 +282,8 @@ GLINT_DEVICE void add_products_of(float (&d)[ROWS][COLUMNS][4], uint32_t s_lane,
 
 /* ---- NaN and infinity -------------------------------------------------------------------------------------------------------- */
 
-/* Whether LSE or delta of four queries say that their Q or dO holds any. LSE = +inf is a query that sees nothing, or none of whose keys has a weight. */
+/* Whether LSE or delta of four queries say that their Q or dO holds any. LSE = +inf is a query that sees nothing, or
+ * none of whose keys has a weight. */
 GLINT_DEVICE bool are_special(uint32_t lse, uint32_t delta)
 {
     uint32_t l[4], d[4];
@@ -294,10 +297,12 @@ GLINT_DEVICE bool are_special(uint32_t lse, uint32_t delta)
     return found;
 }
 
-/* NaN and infinities of dO go to the dV of keys that their query sees, and those of Q to the dK of these keys, 0 times them, which is NaN: such a query's
- * dS is 0, or not finite either. Then they leave the tiles. Where scores are capped, infinities of Q leave LSE, P and delta finite: that the tile has any,
- * the caller has found by itself; and as scores are yet to be made of them, they become large numbers, whose scores are the cap, too. `here`: the band, counted
- * from the tile's first query and from the first key of g, dV or dK, whose columns are `columns`. All threads of the block call it. */
+/* NaN and infinities of dO go to the dV of keys that their query sees, and those of Q to the dK of these keys, 0 times
+ * them, which is NaN: such a query's dS is 0, or not finite either. Then they leave the tiles. Where scores are capped,
+ * infinities of Q leave LSE, P and delta finite: that the tile has any, the caller has found by itself; and as scores
+ * are yet to be made of them, they become large numbers, whose scores are the cap, too. `here`: the band, counted from
+ * the tile's first query and from the first key of g, dV or dK, whose columns are `columns`. All threads of the block
+ * call it. */
 template <class Q, int THREADS, bool CAPPED, int ROWS, int COLUMNS, class columns_t, class Band>
 GLINT_DEVICE void settle_queries(float (&g)[ROWS][COLUMNS][4], bool keeps_dv, uint32_t q_tile, uint32_t do_tile, columns_t columns,
                                  const Band &here)
@@ -330,8 +335,8 @@ GLINT_DEVICE void add_to_memory(float *sum, const float (&d)[ROWS][COLUMNS][4], 
     }
 }
 
-/* What the others left of AT_ONCE fragments from `start` on, for the last one. Their loads are under way together: one after another, they
- * were the longest part of a step. */
+/* What the others left of AT_ONCE fragments from `start` on, for the last one. Their loads are under way together: one
+ * after another, they were the longest part of a step. */
 template <int THREADS, int AT_ONCE, int ROWS, int COLUMNS>
 GLINT_DEVICE void add_from_memory(float (&d)[ROWS][COLUMNS][4], const float *sum, const int start)
 {
@@ -349,9 +354,9 @@ GLINT_DEVICE void add_from_memory(float (&d)[ROWS][COLUMNS][4], const float *sum
                 d[(start + i) / COLUMNS][(start + i) % COLUMNS][e] += before[i][e];
 }
 
-/* Adds dK or dV of this block, one of those that share the query heads of a key head, to what the ones before it left, each warp to its own
- * rows and columns; false for the last one, which then has the sum. `size`: numbers of a key block's dK and dV. A warp waits for blocks of
- * lower numbers only. */
+/* Adds dK or dV of this block, one of those that share the query heads of a key head, to what the ones before it left,
+ * each warp to its own rows and columns; false for the last one, which then has the sum. `size`: numbers of a key
+ * block's dK and dV. A warp waits for blocks of lower numbers only. */
 template <int THREADS, int AT_ONCE, int ROWS, int COLUMNS>
 GLINT_DEVICE bool add_part(const struct glint_gpu_call &p, float (&g)[ROWS][COLUMNS][4], const struct key_part &block,
                            const int size)
@@ -381,10 +386,10 @@ GLINT_DEVICE bool add_part(const struct glint_gpu_call &p, float (&g)[ROWS][COLU
 
 /* ---- dQ, of a key block and a query block ------------------------------------------------------------------------------------ */
 
-/* dS K, from a tile dS^T and the tile K, added to dQ of query block m in key blocks' order: the first one that it sees a key of stores, the
- * last one adds what the others left, rounds and writes. A warp makes ROW_TILES x 16 queries. `poisoned`: where a word says whether K has NaN or
- * infinities, which is looked at if `hides`: the mask may hide keys of the block. Queries that see such keys get NaN: S is infinite or
- * NaN there, so P and dS are 0 or NaN. */
+/* dS K, from a tile dS^T and the tile K, added to dQ of query block m in key blocks' order: the first one that it sees
+ * a key of stores, the last one adds what the others left, rounds and writes. A warp makes ROW_TILES x 16 queries.
+ * `poisoned`: where a word says whether K has NaN or infinities, which is looked at if `hides`: the mask may hide keys
+ * of the block. Queries that see such keys get NaN: S is infinite or NaN there, so P and dS are 0 or NaN. */
 template <class Q, class K, class S, int THREADS, int ROW_TILES, int AT_ONCE, class Band>
 GLINT_DEVICE void add_dq(const struct glint_gpu_call &p, const Band &mask, int32_t batch, int32_t head_q, int32_t m, int32_t key0,
                          uint32_t k_tile, uint32_t ds_tiles, uint32_t buffer, bool hides, uint32_t poisoned)

@@ -1,7 +1,7 @@
-/* What a kernel is given that uses tensor maps: what every GPU kernel is given, and behind it the maps. Plain C that nvcc reads too.
- * Which maps there are, and their boxes, the variant's descriptor says (struct glint_gpu_map of lib/cuda/kernel.h), in this order. A tensor
- * without elements has a map that nobody may copy by. Where a kernel reads lengths, the maps are of the bounds; of ragged sequences they are of
- * the rows of all. */
+/* What a kernel is given that uses tensor maps: what every GPU kernel is given, and behind it the maps. Plain C that
+ * nvcc reads too. Which maps there are, and their boxes, the variant's descriptor says (struct glint_gpu_map of
+ * lib/cuda/kernel.h), in this order. A tensor without elements has a map that nobody may copy by. Where a kernel reads
+ * lengths, the maps are of the bounds; of ragged sequences they are of the rows of all. */
 #ifndef GLINT_DEVICE_HOPPER_CALL_H
 #define GLINT_DEVICE_HOPPER_CALL_H
 

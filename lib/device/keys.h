@@ -1,5 +1,6 @@
-/* Where the keys of a sequence lie, as types: `linear`, one row after another in K and V, or `paged`, in pages behind a table that the kernel
- * reads. A kernel is written once over such a type. Its `source` copies blocks of K and V from the last one of a block's keys to the first. */
+/* Where the keys of a sequence lie, as types: `linear`, one row after another in K and V, or `paged`, in pages behind a
+ * table that the kernel reads. A kernel is written once over such a type. Its `source` copies blocks of K and V from
+ * the last one of a block's keys to the first. */
 #ifndef GLINT_DEVICE_KEYS_H
 #define GLINT_DEVICE_KEYS_H
 
@@ -12,7 +13,8 @@ struct linear {
         struct linear_rows<Tile> k, v;
     };
 
-    /* K and V of a head, whose block from key `first` on is copied first. `kept`: 32 bytes of shared memory for what a loop seldom wants. */
+    /* K and V of a head, whose block from key `first` on is copied first. `kept`: 32 bytes of shared memory for what a
+     * loop seldom wants. */
     template <class Rows, class Tile>
     GLINT_DEVICE struct source<Tile> open(const struct glint_gpu_call &p, const struct place &at, int32_t head, int32_t first,
                                           uint32_t) {
@@ -29,7 +31,8 @@ struct linear {
         copy_tile<THREADS>(k_tile, from.k, end - first);
         copy_tile<THREADS>(v_tile, from.v, end - first);
     }
-    /* And of the block before block `block`, to copy_offset's places of k_to and v_to; before block `first` there are zeros. */
+    /* And of the block before block `block`, to copy_offset's places of k_to and v_to; before block `first` there are
+     * zeros. */
     template <int THREADS, class Tile>
     GLINT_DEVICE void copy_before(const struct glint_gpu_call &, struct source<Tile> &from, uint32_t k_to, uint32_t v_to,
                                   int32_t block, int32_t first)
@@ -44,7 +47,7 @@ struct linear {
     template <class Rows, int THREADS> GLINT_DEVICE void note_faults(const struct glint_gpu_call &, const struct place &) {}
 };
 
-/* ---- pages: an index outside of the pool counts as the nearest one --------------------------------------------------------------- */
+/* ---- pages: an index outside of the pool counts as the nearest one ----------------------------------------------- */
 
 /* A head of K and V, in page 0, and the sequence's row of the table. */
 struct paged_keys {
@@ -73,7 +76,8 @@ GLINT_DEVICE const void *address_of(uint32_t low, uint32_t high)
     return (const void *)((uint64_t)high << 32 | low);
 }
 
-/* They wait in 32 bytes of shared memory, as the mask does: a loop that keeps them has no registers left in some tiles. */
+/* They wait in 32 bytes of shared memory, as the mask does: a loop that keeps them has no registers left in some
+ * tiles. */
 GLINT_DEVICE void put_keys(uint32_t address, const struct paged_keys &keys)
 {
     const uint32_t of_both[4] = {low_word(keys.k), high_word(keys.k), low_word(keys.v), high_word(keys.v)};
@@ -104,9 +108,10 @@ GLINT_DEVICE int32_t page_of_key(const struct glint_gpu_pages &pages, const int3
     return max(0, min(table_entry(table, key >> pages.shift), pages.count - 1));
 }
 
-/* Begins the copies of the tiles of K and V whose first key is `first`, to copy_offset's places of k_to and v_to, in the pieces of `pieces`. Keys
- * from `end` on become zeros, and so do all unless `wanted`; the table is read at keys from 0 to end - 1 alone, or at key 0. One page at a time:
- * to look all of them up first took registers that some tiles have not. */
+/* Begins the copies of the tiles of K and V whose first key is `first`, to copy_offset's places of k_to and v_to, in
+ * the pieces of `pieces`. Keys from `end` on become zeros, and so do all unless `wanted`; the table is read at keys
+ * from 0 to end - 1 alone, or at key 0. One page at a time: to look all of them up first took registers that some tiles
+ * have not. */
 template <int THREADS, class Tile>
 GLINT_DEVICE void copy_paged_tiles(const struct glint_gpu_call &p, const struct paged_keys &keys, uint32_t k_to, uint32_t v_to,
                                    int32_t first, int32_t end, bool wanted)
@@ -128,8 +133,8 @@ GLINT_DEVICE void copy_paged_tiles(const struct glint_gpu_call &p, const struct 
     }
 }
 
-/* Lowers the word for a fault to `batch` if a page with a key that some query of that sequence sees is outside of the pool. The threads of one
- * block of the grid call it for a sequence. */
+/* Lowers the word for a fault to `batch` if a page with a key that some query of that sequence sees is outside of the
+ * pool. The threads of one block of the grid call it for a sequence. */
 template <int THREADS> GLINT_DEVICE void note_bad_page(const struct glint_gpu_call &p, const struct sequence &own, int32_t batch)
 {
     const int32_t *table = p.pages.table + (int64_t)batch * p.pages.per_sequence;

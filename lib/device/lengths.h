@@ -42,7 +42,8 @@ GLINT_DEVICE struct sequence find_sequence(const struct glint_gpu_call &p, int32
     return own;
 }
 
-/* Lowers the word for a fault to `batch` if a length of that sequence is out of bounds. One thread of the grid calls it for a sequence. */
+/* Lowers the word for a fault to `batch` if a length of that sequence is out of bounds. One thread of the grid calls it
+ * for a sequence. */
 GLINT_DEVICE void note_fault(const struct glint_gpu_call &p, int32_t batch)
 {
     const uint32_t bound_q = (uint32_t)p.shape.seqlen_q, bound_k = (uint32_t)p.shape.seqlen_k;

@@ -1,5 +1,6 @@
-/* Which keys a query sees. Masks are bands: query i sees key j iff i + left <= j <= i + right. A side that a variant does not have costs
- * nothing: BANDS says at compile time which there are. Hiding is one step, here, and nothing else in a kernel knows the mask. */
+/* Which keys a query sees. Masks are bands: query i sees key j iff i + left <= j <= i + right. A side that a variant
+ * does not have costs nothing: BANDS says at compile time which there are. Hiding is one step, here, and nothing else
+ * in a kernel knows the mask. */
 #ifndef GLINT_DEVICE_MASK_H
 #define GLINT_DEVICE_MASK_H
 
@@ -58,8 +59,9 @@ template <class Band> GLINT_DEVICE int32_t end_key(const Band &band, int32_t las
     return Band::RIGHT ? max(0, min(band.seqlen_k, last_query + band.right + 1)) : band.seqlen_k;
 }
 
-/* Blocks of keys: from first to last there are keys that some of a block of queries see, and in those from whole_from to hidden_from - 1 each
- * query sees every key. Without a left side the first ones are constants: ptxas orders a loop down to 0 otherwise. */
+/* Blocks of keys: from first to last there are keys that some of a block of queries see, and in those from whole_from
+ * to hidden_from - 1 each query sees every key. Without a left side the first ones are constants: ptxas orders a loop
+ * down to 0 otherwise. */
 template <bool LEFT> struct first_blocks {
     int32_t first, whole_from;
 };
@@ -102,8 +104,8 @@ GLINT_DEVICE bool hides_all(const Band &band, int32_t query0, const int32_t quer
            (Band::LEFT && block * TILE_N + (TILE_N - 1) < query0 + band.left);
 }
 
-/* s of queries by keys, from first_query and first_key on: `hidden` takes the place of scores that the mask hides and of keys past the end.
- */
+/* s of queries by keys, from first_query and first_key on: `hidden` takes the place of scores that the mask hides and
+ * of keys past the end. / */
 template <class Band, int ROWS, int COLUMNS>
 GLINT_DEVICE void hide_keys(float (&s)[ROWS][COLUMNS][4], const Band &band, int32_t first_query, int32_t first, const float hidden)
 {
@@ -131,8 +133,8 @@ template <class Band> GLINT_DEVICE int32_t keys_seen(const Band &band, int32_t e
     return Band::RIGHT ? min(band.seqlen_k, end_query + band.right) : band.seqlen_k;
 }
 
-/* Blocks of queries: from first to last there are queries that see some of a block of keys, and from clear_from on each of them sees all of
- * it, up to clear_to. */
+/* Blocks of queries: from first to last there are queries that see some of a block of keys, and from clear_from on each
+ * of them sees all of it, up to clear_to. */
 struct query_blocks {
     int32_t first, last, clear_from, clear_to;
 };
@@ -152,8 +154,8 @@ template <int TILE_M, int TILE_N, class Band> GLINT_DEVICE struct query_blocks f
     return blocks;
 }
 
-/* s of keys by queries, from first_key and first_query on: zero where the mask hides the key, where the key lies past the end, and, under a
- * mask, where the query does. TILE_M: no less than the queries of s. */
+/* s of keys by queries, from first_key and first_query on: zero where the mask hides the key, where the key lies past
+ * the end, and, under a mask, where the query does. TILE_M: no less than the queries of s. */
 template <int TILE_M, class Band, int ROWS, int COLUMNS>
 GLINT_DEVICE void hide_queries(float (&s)[ROWS][COLUMNS][4], const Band &band, int32_t first_key, int32_t first_query)
 {

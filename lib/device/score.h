@@ -1,5 +1,5 @@
-/* What a variant makes of a score before the softmax: S' = f(S), number by number, and backward dS = dS' f'(S). Kernels call these two where
- * they have S; the identity costs nothing. */
+/* What a variant makes of a score before the softmax: S' = f(S), number by number, and backward dS = dS' f'(S). Kernels
+ * call these two where they have S; the identity costs nothing. */
 #ifndef GLINT_DEVICE_SCORE_H
 #define GLINT_DEVICE_SCORE_H
 
@@ -17,9 +17,10 @@ struct plain_score {
 
 template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&)[ROWS][COLUMNS][4], const struct plain_score &) {}
 
-/* A softcap c: S' = (c / a) tanh(a S / c) with a = |softmax_scale|, so that a S' is the capped score. With r = a / c that is S R((r S)^2), R(u) =
- * tanh(sqrt u) / sqrt u, by the ratio of polynomials of lib/cpu/softcap.h, which has its error: relative, so that a cap far above the scores
- * costs them no digit. tanh.approx is off by 2^-11, and 1 - 2 / (1 + e^2x) by 2^-23 of the cap. NaN stays NaN: the comparisons are false. */
+/* A softcap c: S' = (c / a) tanh(a S / c) with a = |softmax_scale|, so that a S' is the capped score. With r = a / c
+ * that is S R((r S)^2), R(u) = tanh(sqrt u) / sqrt u, by the ratio of polynomials of lib/cpu/softcap.h, which has its
+ * error: relative, so that a cap far above the scores costs them no digit. tanh.approx is off by 2^-11, and 1 - 2 / (1
+ * + e^2x) by 2^-23 of the cap. NaN stays NaN: the comparisons are false. */
 struct capped_score {
     static constexpr bool IDENTITY = false;
     float ratio, limit; /* r; 9.02 / r */
@@ -53,7 +54,8 @@ GLINT_DEVICE float cap_slope(float capped, const struct capped_score &cap)
     return fmaf(-t, t, 1.0f);
 }
 
-/* Where |r S| <= 0.7, as nearly all scores of a model are: R to a relative 1.5e-8 by a polynomial, without the division. */
+/* Where |r S| <= 0.7, as nearly all scores of a model are: R to a relative 1.5e-8 by a polynomial, without the
+ * division. */
 GLINT_DEVICE float cap_small_score(float s, const struct capped_score &cap)
 {
     const float x = s * cap.ratio, u = x * x;

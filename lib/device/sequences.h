@@ -1,11 +1,12 @@
-/* Where the rows of sequences lie, as types: a kernel is written once over such a type, and makes a member of each that it is wanted for.
+/* Where the rows of sequences lie, as types: a kernel is written once over such a type, and makes a member of each that
+ * it is wanted for.
  *
  *     given     every sequence has the lengths of the shape
  *     padded    each has lengths of its own, which the kernel reads; tensors are laid out for the bounds
  *     ragged    they follow one another in the rows of the tensors; the kernel reads where each begins
  *
- * What is the same for all of them is what a block works on, a struct place. It has zeros where a type has nothing to say, so that addresses are
- * one formula, which costs nothing for them. */
+ * What is the same for all of them is what a block works on, a struct place. It has zeros where a type has nothing to
+ * say, so that addresses are one formula, which costs nothing for them. */
 #ifndef GLINT_DEVICE_SEQUENCES_H
 #define GLINT_DEVICE_SEQUENCES_H
 
@@ -26,7 +27,7 @@ GLINT_DEVICE char *query_row(const struct glint_gpu_view &view, const struct pla
     return view_row(&view, at.batch, at.head, at.first_q + row, element_bytes);
 }
 
-/* ---- the tile of a padded batch that a block has in the backward pass, found by one thread ------------------------------------------------ */
+/* ---- the tile of a padded batch that a block has in the backward pass, found by one thread ----------------------- */
 
 /* Rows of a tile from row0 of a head of a sequence on. row0 below 0: nothing, as the sequence ends before. */
 struct padded_tile {
@@ -34,7 +35,8 @@ struct padded_tile {
     struct sequence own;
 };
 
-/* Finds the tile of this block among those of TILE queries, or keys, at the bound, and leaves it at `kept` as put_ragged_tile does. */
+/* Finds the tile of this block among those of TILE queries, or keys, at the bound, and leaves it at `kept` as
+ * put_ragged_tile does. */
 template <int TILE, bool KEYS> GLINT_DEVICE void find_padded_tile(const struct glint_gpu_call &p, int32_t section, uint32_t kept)
 {
     const struct glint_gpu_shape &shape = p.shape;
@@ -55,19 +57,20 @@ GLINT_DEVICE struct padded_tile get_padded_tile(uint32_t kept)
     return {tile.row0, tile.head, tile.first_q, tile.first_k, tile.own};
 }
 
-/* ---- the types ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- the types --------------------------------------------------------------------------------------------------- */
 
 struct given {
     static constexpr bool READS = false; /* lengths: then a block may have nothing to do */
-    enum { KEPT_BYTES = 0 }; /* of shared memory, in which a place waits: a loop that seldom wants it keeps no registers for it */
+    /* Of shared memory, in which a place waits: a loop that seldom wants it keeps no registers for it. */
+    enum { KEPT_BYTES = 0 };
 
     GLINT_DEVICE struct sequence sequence_of(const struct glint_gpu_shape &shape)
     {
         return {shape.seqlen_q, shape.seqlen_k, shape.mask_first, shape.mask_offset};
     }
 
-    /* ---- the forward pass: the tile of TILE queries that this block has. `search`: 256 bytes of shared memory; `kept`: KEPT_BYTES. Warp
-     * NOTING_WARP, or a thread, lowers the call's word for a fault. KEYS: whose keys they are. ---- */
+    /* The forward pass: the tile of TILE queries that this block has. `search` is 256 bytes of shared memory, `kept`
+     * KEPT_BYTES. Warp NOTING_WARP, or a thread, lowers the call's word for a fault. Keys is a type of keys.h. */
     template <int TILE, int NOTING_WARP, class Keys>
     GLINT_DEVICE struct place find_queries(const struct glint_gpu_call &p, uint32_t, uint32_t)
     {
@@ -91,8 +94,8 @@ struct given {
         return mask;
     }
 
-    /* ---- the backward pass: the tile of TILE queries, or with KEYS of keys, that this block has. Where lengths are read, row0 below 0 says that
-     * it has none. `kept`: 36 bytes of shared memory; section: see find_place ---- */
+    /* The backward pass: the tile of TILE queries, or with KEYS of keys, that this block has. Where lengths are read,
+     * row0 below 0 says that it has none. `kept` is 36 bytes of shared memory; section: see find_place. */
     template <int TILE, bool KEYS>
     GLINT_DEVICE struct place find_tile(const struct glint_gpu_call &p, int32_t section, uint32_t, uint32_t)
     {
@@ -123,8 +126,8 @@ struct given {
     {
         return 0;
     }
-    /* The GLINT_GPU_ROW_PAD queries that this block of 256 threads has, for the first kernel, which lowers the call's word for a fault. `kept`: 304
-     * bytes of shared memory. */
+    /* The GLINT_GPU_ROW_PAD queries that this block of 256 threads has, for the first kernel, which lowers the call's
+     * word for a fault. `kept`: 304 bytes of shared memory. */
     GLINT_DEVICE struct place find_rows_of_block(const struct glint_gpu_call &p, uint32_t)
     {
         const int32_t blocks = (p.shape.seqlen_q + GLINT_GPU_ROW_PAD - 1) / GLINT_GPU_ROW_PAD;
@@ -133,8 +136,8 @@ struct given {
 
         return {row0, line - batch * p.shape.heads_q, batch, line, 0, 0, sequence_of(p.shape)};
     }
-    /* Sequences one after another, as the gradient of the sinks wants them: `next` gives the place of a head in sequence `number`, and where its
-     * rows begin in a line of the padded arrays. */
+    /* Sequences one after another, as the gradient of the sinks wants them: `next` gives the place of a head in
+     * sequence `number`, and where its rows begin in a line of the padded arrays. */
     struct walk {
     };
     GLINT_DEVICE struct walk first_of(const struct glint_gpu_call &)
@@ -291,7 +294,8 @@ struct ragged : padded {
         block_sync();
         return place_of(get_ragged_tile(kept));
     }
-    /* 56 registers for the 48 of a loop that did all of this in place. The grid has a block a query head, so nobody waits for them. */
+    /* 56 registers for the 48 of a loop that did all of this in place. The grid has a block a query head, so nobody
+     * waits for them. */
     struct walk {
         int32_t at_q, at_k;
     };
