@@ -93,6 +93,7 @@ function backward.complete(record)
   record.strategy, record.d_split = record.strategy or "fused", record.d_split or 1
   record.stages, record.kv_kept = record.stages or STAGES, record.kv_kept or 0
   record.part_m = record.part_m or record.m // record.d_split
+  record.key_turns = "WARPS" -- of the parts that add to dK and dV of a block of keys
   -- barriers through which warps pass P on: a group of warps has one for each part of the queries
   record.phases = record.stages == 2 and math.max(1, record.warps // (2 * record.d_split) * (record.m // record.part_m)) or 0
   if record.strategy == "fused" then

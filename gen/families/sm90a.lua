@@ -52,6 +52,8 @@ local sm90a = {
     device_lengths = schema.flag(),                         -- forward, and backward of fused tiles: one more of each kernel, for
                                                             -- GLINT_LENGTHS_DEVICE; the family's own unless it is said
     device_ragged = schema.flag(),                          -- the same for GLINT_LENGTHS_RAGGED; backward the kernel of keys takes both
+    part_heads = schema.integer(1, 1 << 30),               -- backward, fused: query heads of a block at every length, where a key head has more; else
+                                                            -- the rule of lib/cuda/policy.c
     strategy = schema.choice(backward.strategies),          -- backward: dQ summed by key blocks in turn, or in a kernel of its own
     archs = arch_list,
     spills = schema.sentence(),                            -- allows register spills, and says why
@@ -226,7 +228,9 @@ function sm90a.check(record, report)
     end
     return backward.check(record, report, architectures.get(record.archs[1]).block_kib)
   end
-  if record.strategy ~= nil then report("strategy", "is the backward's", "leave it out") end
+  for _, field in ipairs({ "strategy", "part_heads" }) do
+    if record[field] ~= nil then report(field, "is the backward's", "leave it out") end
+  end
   local short = record.schedule == "short"
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
   if record.head_dim % 32 ~= 0 or record.head_dim > 256 then

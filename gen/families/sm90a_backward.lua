@@ -19,7 +19,8 @@ local function strategy_of(record) return record.strategy or (record.head_dim <=
 
 --- The right half of a name.
 function backward.how(record)
-  return ("sm90a_%s_m%dn%d"):format(strategy_of(record), record.m, record.n)
+  local heads = record.part_heads and ("h%d_"):format(record.part_heads) or ""
+  return ("sm90a_%s_%sm%dn%d"):format(strategy_of(record), heads, record.m, record.n)
 end
 
 local function sum(kernel, parts)
@@ -67,6 +68,7 @@ function backward.complete(record)
   record.strategy = strategy_of(record)
   record.strategy_id = record.strategy == "fused" and "GLINT_GPU_FUSED" or "GLINT_GPU_SPLIT"
   record.threads, record.registers, record.producer_registers = 128 + 32 * WARPS, REGISTERS, PRODUCER_REGISTERS
+  record.key_turns = "2 * TILE_N / TILE_M" -- of the parts that add to dK and dV of a block of keys: one a stage that they leave by
   record.by_role = record.strategy == "split" and record.head_dim > 128
   record.width, record.dq_n = record.head_dim % 64 == 0 and 128 or 64, DQ_N
   record.smem = smem_of(record)
@@ -121,6 +123,9 @@ function backward.check(record, report, block_kib)
       record.head_dim),
       record.strategy == "fused" and (record.head_dim == 64 and "m = 128, n = 128" or "m = 64, n = 128")
       or (record.head_dim <= 128 and "m = 64, n = 128" or "m = 64, n = 64"))
+  end
+  if record.strategy == "split" and record.part_heads ~= nil then
+    report("part_heads", "a block of the split kernels takes all query heads of a key head", "leave it out")
   end
   for _, smem in ipairs(record.smem) do
     if smem.bytes > block_kib * KIB then

@@ -1,7 +1,7 @@
 $ local fused = strategy == "fused"
 $ local row_chunks = head_dim * dtype_bytes // 16
 $ local element = dtype == "f32" and math or dtype
-$ local begin_turns = fused and "begin_turns<TILE_M, TILE_N, WARPS>(p, block" .. (bounds_first and ", mask" or "") .. ");\n    " or ""
+$ local begin_turns = fused and "begin_turns<TILE_M, TILE_N, " .. key_turns .. ">(p, block" .. (bounds_first and ", mask" or "") .. ");\n    " or ""
 $ if fused then
 /* Delta and LSE. No key block visits rows that see no key, so they get their dQ here. */
 $ else

@@ -31,6 +31,12 @@ $ if fused and by_columns then
 $ elseif fused then
     DQ_APART = HEAD_DIM * OWN_ROWS * 4, /* bytes from the first warpgroup's queries of dQ to the other one's */
 $ end
+$ if fused and not causal then
+    ROUNDED_AT = 8192, /* dQ in a stage that its sums came to: a warpgroup's half lies where the sums were that it has read */
+$ end
+$ if fused then
+    SHARES = 2 * TILE_N * HEAD_DIM * 4 / OUT_BYTES, /* stages of OUT that dV and dK of a part take in float32 */
+$ end
     OWN_BYTES = 2 * own_tile::bytes,
     V_AT = OWN_BYTES,
     Q_AT = V_AT + OWN_BYTES,
@@ -58,11 +64,14 @@ enum { SEARCH_AT = (SHARED_BYTES + 15) / 16 * 16 }; /* where lengths are read: t
 typedef key_queue<SEARCH_AT + KEY_SEARCH_BYTES> found_keys;
 $ end
 
-/* Named barriers: a warpgroup's turn to multiply, two of them; both warpgroups. */
-enum { TURN_BARRIER = 1, BOTH_BARRIER = 3 };
+/* Named barriers: a warpgroup's turn to multiply, two of them; both warpgroups${fused and not causal and "; a warpgroup alone, two of them" or ""}. */
+enum { TURN_BARRIER = 1, BOTH_BARRIER = 3${fused and not causal and ", OWN_BARRIER = 4" or ""} };
 
 $ for _, kind in ipairs(kinds) do
 $ local sequences = kind ~= "given"
+$ -- Without a mask one block of keys rounds dQ of all queries: its steps have code of their own, and its sums come by a copy to where its dQ leaves,
+$ -- up to two steps ahead. Where lengths are read there are no registers for that: head_dim 128 spills 16 bytes.
+$ local rounds = fused and not causal and not sequences
 $ local work_of = sequences and "sequence_keys<" .. key_work .. ">" or "key_work"
 $ local params, base = sequences and "sequences_call" or "glint_gpu_backward_maps", "p.base"
 $ local from_q, from_k = sequences and "work.first_q + " or "", sequences and "work.first_k + " or ""
@@ -84,13 +93,27 @@ GLINT_DEVICE struct ${work_of} find_found_block(const struct glint_gpu_shape *ca
     return work;
 }
 $ else
-/* `which`: of the key blocks of all heads, head by head. */
-GLINT_DEVICE struct ${key_work} find_block(const struct glint_gpu_shape *shape, uint32_t which)
+$ if fused then
+/* `which`: of the key blocks of all key heads, head by head, once for each part. */
+GLINT_DEVICE struct ${key_work} find_block(const struct glint_gpu_call &p, uint32_t which)
 {
-    const uint32_t blocks = ((uint32_t)shape->seqlen_k + TILE_N - 1) / TILE_N, head = which / blocks;
+    const uint32_t blocks = ((uint32_t)p.shape.seqlen_k + TILE_N - 1) / TILE_N, nth = which / blocks;
+    const uint32_t heads = (uint32_t)(p.shape.batch * p.shape.heads_kv), part = nth / heads;
+    struct ${key_work} work =
+        ${find_keys}(&p.shape, {(int32_t)(which - nth * blocks), (int32_t)(nth - part * heads)});
 
-    return ${find_keys}(shape, {(int32_t)(which - head * blocks), (int32_t)head});
+    take_part(work, p, (int32_t)part);
+    return work;
 }
+$ else
+/* `which`: of the key blocks of all heads, head by head. */
+GLINT_DEVICE struct ${key_work} find_block(const struct glint_gpu_call &p, uint32_t which)
+{
+    const uint32_t blocks = ((uint32_t)p.shape.seqlen_k + TILE_N - 1) / TILE_N, head = which / blocks;
+
+    return ${find_keys}(&p.shape, {(int32_t)(which - head * blocks), (int32_t)head});
+}
+$ end
 $ end
 
 /* The block's K or V. */
@@ -166,7 +189,7 @@ $ else
 GLINT_DEVICE void load_keys(const struct glint_gpu_backward_maps &p, uint32_t shared)
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
-    const struct key_order order = ${order}(shape, TILE_N);
+    const struct key_order order = ${order}(shape, TILE_N${fused and ", p.base.parts" or ""});
     struct ring queries = {0, 0};
 $ if fused then
     /* Without queries no kernel has cleared the counter; nor does any block wait for another. */
@@ -197,7 +220,7 @@ $ end
         queue::announce(shared, ring_at(turn), number < order.numbers ? which : (uint32_t)NO_WORK);
         if (number >= order.numbers)
             return;
-        const struct ${key_work} work = find_block(shape, which);
+        const struct ${key_work} work = find_block(p.base, which);
         struct walk walk = walk_begin(work);
         bool first = true;
 
@@ -226,7 +249,9 @@ $ else
 $ end
 GLINT_DEVICE void load_values(const struct ${params} &p, uint32_t shared)
 {
+$ if sequences then
     const struct glint_gpu_shape *shape = &${base}.shape;
+$ end
     const bool first_lane = lane_index() == 0;
     struct ring queries = {0, 0};
 
@@ -250,7 +275,7 @@ $ else
 
         if (which == (uint32_t)NO_WORK)
             return;
-        const struct ${key_work} work = find_block(shape, which);
+        const struct ${key_work} work = find_block(p.base, which);
         struct walk walk = walk_begin(work);
 
         warp_sync();
@@ -406,7 +431,7 @@ GLINT_DEVICE void store(const struct glint_gpu_backward_maps &p, uint32_t shared
         if (which == (uint32_t)NO_WORK)
             break;
         queue::release(shared, ring_at(turn));
-        const struct ${key_work} work = find_block(&p.base.shape, which);
+        const struct ${key_work} work = find_block(p.base, which);
 $ if fused then
         struct walk walk = walk_begin(work);
 
@@ -417,12 +442,16 @@ $ if fused then
 
             if (dq.last && !dq.first) {
                 turn_wait(dq.turn, (uint32_t)work.key0);
+$ if rounds then
+                bring_sum(out, dq.sum, OUT_BYTES, shared + TURN_SEEN + 8 * stage);
+$ else
                 mbarrier_arrive(shared + TURN_SEEN + 8 * stage);
+$ end
             }
             out_ring::wait_full(shared, own);
             own.phase ^= 1;
             if (dq.last)
-                store_tile<query_tile>(&p.map[MAP_DQ], walk.m * TILE_M, walk.head, work.batch, out);
+                store_tile<query_tile>(&p.map[MAP_DQ], walk.m * TILE_M, walk.head, work.batch, out${rounds and " + ROUNDED_AT" or ""});
             else if (dq.first)
                 bulk_store(dq.sum, out, OUT_BYTES);
             else {
@@ -435,10 +464,38 @@ $ if fused then
             if (!dq.last)
                 turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));
         }
-$ end
-        for (int which = 0; which < 2; ++which, next ^= 1) {
+        const uint32_t part = (uint32_t)work.part, last_part = (uint32_t)p.base.parts - 1;
+
+        /* Of a part that is not the last: float32, to the sums. */
+        for (int share = 0; share < SHARES && part < last_part; ++share, next ^= 1) {
             if (next != stage)
                 continue;
+            const struct key_place place = find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, share);
+
+            out_ring::wait_full(shared, own);
+            own.phase ^= 1;
+            if (part == 0)
+                bulk_store(place.sum, out, OUT_BYTES);
+            else {
+                turn_wait(place.turn, part);
+                bulk_reduce_add_f32(place.sum, out, OUT_BYTES);
+            }
+            bulk_commit();
+            bulk_wait_read<0>();
+            mbarrier_arrive(out_ring::empty(shared, own));
+            turn_pass(place.turn, part + 1);
+        }
+$ end
+        for (int which = 0; which < 2${fused and " && part == last_part" or ""}; ++which, next ^= 1) {
+            if (next != stage)
+                continue;
+$ if fused then
+            if (part > 0) {
+                for (int share = 0; share < SHARES / 2; ++share)
+                    turn_wait(find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, which * (SHARES / 2) + share).turn, part);
+                mbarrier_arrive(shared + TURN_SEEN + 8 * stage);
+            }
+$ end
             out_ring::wait_full(shared, own);
             own.phase ^= 1;
             for (uint32_t half = 0; half < 2; ++half)
@@ -516,8 +573,8 @@ $ else
         if (which == (uint32_t)NO_WORK)
             return;
         arrive(queue::numbers::empty(shared, ring_at(turn)));
-        struct ${key_work} work = find_block(shape, which);
-$ if fused then
+        struct ${key_work} work = find_block(p.base, which);
+$ if fused and not rounds then
         struct plain_steps plain = find_plain_steps<TILE_N>(shape, work);
 $ end
 $ end
@@ -536,6 +593,10 @@ $ if fused then
 
             if (!kind.plain)
                 place = ${sequences and find_own_dq .. "(" .. base .. ", shape_of_slot(shape, slot)" or find_dq .. "(p.base"}, work, step_before(walk, work));
+$ if rounds then
+            if (kind.rounds)
+                place.first = work.key0 == 0, place.last = true;
+$ end
             out_ring::wait_empty(shared, out);
             if (!place.last) {
 #pragma unroll
@@ -550,13 +611,25 @@ $ end
                 if (!place.first) {
                     mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);
                     seen ^= 1u << out.stage;
+$ if rounds then
+#pragma unroll
+                    for (int i = 0; i < 8; ++i)
+$ if shared_columns > 0 then
+                        if (8 * i >= SHARED_COLUMNS || warpgroup == 0)
+                            add_shared_floats(dq + 4 * i, at + warpgroup * DQ_APART + (i * 128 + thread) * 16);
+$ else
+                        add_shared_floats(dq + 4 * i, at + warpgroup * DQ_APART + (i * 128 + thread) * 16);
+$ end
+                    named_sync(OWN_BARRIER + warpgroup, 128); /* all have read what is stored over */
+$ else
                     add_summed(dq, place.sum + warpgroup * (DQ_APART / 4) + thread * 4);
+$ end
                 }
 $ if by_columns then
-                store_rounded<element, query_tile>(at + warpgroup * query_tile::slab_bytes, 0, dq,
+                store_rounded<element, query_tile>(at${rounds and " + ROUNDED_AT" or ""} + warpgroup * query_tile::slab_bytes, 0, dq,
                                                    shape->softmax_scale${shared_columns > 0 and ", warpgroup * SHARED_COLUMNS" or ""});
 $ else
-                store_rounded<element, query_tile>(at, warpgroup * OWN_ROWS, dq, shape->softmax_scale);
+                store_rounded<element, query_tile>(at${rounds and " + ROUNDED_AT" or ""}, warpgroup * OWN_ROWS, dq, shape->softmax_scale);
 $ end
             }
             fence_async_shared();
@@ -642,7 +715,7 @@ $ if sequences then
         }
 $ end
 $ if fused then
-        /* Compiled twice. Plain steps, which nearly all are, have no code for masks, NaN and the rounding of dQ. */
+        /* Compiled ${rounds and "three times" or "twice"}. Plain steps, which nearly all are, have no code for masks, NaN and the rounding of dQ. */
 $ end
         auto make_step = [&](auto kind, int32_t step) {
 $ if sequences then
@@ -696,6 +769,10 @@ $ else
 $ end
                 hide_queries<TILE_M>(s, sight);
             }
+$ if rounds then
+            if (kind.rounds)
+                hide_keys_beyond<TILE_M>(s, work.key0 + (int32_t)own_row(), offset);
+$ end
             to_operand<element>(p_words, s);
 $ if fused then
             /* Here and not before dS is stored: ptxas packs P before what follows a wait, and has registers for dS then. */
@@ -716,6 +793,10 @@ $ end
                 dp[i] = s[i] * (dp[i] - rows[i / 4][i % 2]);
             if (masked)
                 hide_queries<TILE_M>(dp, sight);
+$ if rounds then
+            if (kind.rounds)
+                hide_keys_beyond<TILE_M>(dp, work.key0 + (int32_t)own_row(), offset);
+$ end
             to_operand<element>(ds_words, dp);
 $ if sequences then
             /* Nor must its zeros meet what is in rows beyond the last query. */
@@ -788,6 +869,26 @@ $ end
             arrive(q_ring::empty(shared, queries));
             ring_advance<STAGES>(queries);
         };
+$ if rounds then
+        if (work.steps > 0) {
+            const int32_t more = work.steps - 1;
+
+            make_step(any_step{}, 0);
+            if (work.key0 + TILE_N >= shape->seqlen_k) {
+#pragma unroll 1
+                for (int32_t left = more; left > 0; --left)
+                    make_step(rounding_step{}, 0);
+            } else {
+#pragma unroll 1
+                for (int32_t left = more; left > 0; --left)
+                    make_step(plain_step{}, 0);
+            }
+            /* What is known of the block is made once more: the steps have its registers. */
+            wgmma_hold(&which, 1);
+            work = find_block(p.base, which);
+            walk = walk_at(work, work.steps);
+        }
+$ else
 #pragma unroll 1
         for (int32_t step = 0; step < work.steps;) {
             make_step(any_step{}, step++);
@@ -805,13 +906,14 @@ $ if sequences then
             plain = find_own_plain_steps<TILE_M, TILE_N>(shape_of_slot(shape, slot), work);
 $ else
             wgmma_hold(&which, 1);
-            work = find_block(shape, which);
+            work = find_block(p.base, which);
             plain = find_plain_steps<TILE_N>(shape, work);
 $ end
             step = plain.end;
             walk = walk_at(work, step);
 $ end
         }
+$ end
         arrive(shared + v_ring::empty_at);
 $ if fused then
         if (work.steps > 0) {
@@ -851,8 +953,52 @@ $ end
             arrive(out_ring::full(shared, out));
             ring_advance<STAGES>(out);
         };
+$ if fused and not sequences then
+        /* Of a part that is not the last in float32, as many numbers of each thread as a stage holds of a share. */
+        auto leave_part = [&](const float (&d)[HEAD_DIM / 2]) {
+#pragma unroll
+            for (int share = 0; share < SHARES / 2; ++share) {
+                out_ring::wait_empty(shared, out);
+                const uint32_t at =
+                    out_ring::tile(shared, out) + warpgroup * (OUT_BYTES / 2) + thread_index_anew() % 128 * 16;
+#pragma unroll
+                for (int i = 0; i < HEAD_DIM / SHARES; i += 2)
+                    st_shared_f32x2(at + i / 4 * 2048 + i % 4 * 4, d[share * (HEAD_DIM / SHARES) + i],
+                                    d[share * (HEAD_DIM / SHARES) + i + 1]);
+                fence_async_shared();
+                arrive(out_ring::full(shared, out));
+                ring_advance<STAGES>(out);
+            }
+        };
+        /* To the last part's dV or dK the sum of those before it. */
+        auto gather = [&](float (&d)[HEAD_DIM / 2], int which) {
+            mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);
+            seen ^= 1u << out.stage;
+            const float *sum = find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, which * (SHARES / 2)).sum +
+                               warpgroup * (OUT_BYTES / 8) + thread_index_anew() % 128 * 4;
+#pragma unroll
+            for (int i = 0; i < HEAD_DIM / 2; i += 8) {
+                add_summed(*(float(*)[8])(d + i), sum + i / (HEAD_DIM / SHARES) * (OUT_BYTES / 4) + i % (HEAD_DIM / SHARES) * 128);
+                wgmma_hold(d + i, 8);
+            }
+        };
+        wgmma_hold(&which, 1);
+        work = find_block(p.base, which);
+        if (work.part < p.base.parts - 1) {
+            leave_part(dv);
+            leave_part(dk);
+            continue;
+        }
+        if (work.part > 0)
+            gather(dv, 0);
+        leave(dv, 1.0f);
+        if (work.part > 0)
+            gather(dk, 1);
+        leave(dk, shape->softmax_scale);
+$ else
         leave(dv, 1.0f);
         leave(dk, shape->softmax_scale);
+$ end
     }
 }
 $ end

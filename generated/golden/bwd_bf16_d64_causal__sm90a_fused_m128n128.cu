@@ -40,7 +40,7 @@ template <class Rows> GLINT_DEVICE void make_delta_of(const struct glint_gpu_cal
     const struct row_block<Rows> block = row_block_of<8, Rows>(p, at, kept);
     const causal_mask mask = mask_of<causal_mask>(at.own);
 
-    begin_turns<TILE_M, TILE_N, WARPS>(p, block);
+    begin_turns<TILE_M, TILE_N, 2 * TILE_N / TILE_M>(p, block);
     make_delta<struct bf16, 8, true>(p, block, mask);
 }
 
@@ -58,6 +58,7 @@ enum {
     OUT_BYTES = TILE_M * HEAD_DIM * 4, /* a step's dQ in float32; dK or dV of a block */
     ROW_BYTES = TILE_M * 4, /* LSE, or delta, of a step */
     DQ_APART = HEAD_DIM * OWN_ROWS * 4, /* bytes from the first warpgroup's queries of dQ to the other one's */
+    SHARES = 2 * TILE_N * HEAD_DIM * 4 / OUT_BYTES, /* stages of OUT that dV and dK of a part take in float32 */
     OWN_BYTES = 2 * own_tile::bytes,
     V_AT = OWN_BYTES,
     Q_AT = V_AT + OWN_BYTES,
@@ -84,12 +85,16 @@ enum { SPECIAL_AT = queue::end, SHARED_BYTES = SPECIAL_AT + 8 }; /* whether the 
 /* Named barriers: a warpgroup's turn to multiply, two of them; both warpgroups. */
 enum { TURN_BARRIER = 1, BOTH_BARRIER = 3 };
 
-/* `which`: of the key blocks of all heads, head by head. */
-GLINT_DEVICE struct key_work find_block(const struct glint_gpu_shape *shape, uint32_t which)
+/* `which`: of the key blocks of all key heads, head by head, once for each part. */
+GLINT_DEVICE struct key_work find_block(const struct glint_gpu_call &p, uint32_t which)
 {
-    const uint32_t blocks = ((uint32_t)shape->seqlen_k + TILE_N - 1) / TILE_N, head = which / blocks;
+    const uint32_t blocks = ((uint32_t)p.shape.seqlen_k + TILE_N - 1) / TILE_N, nth = which / blocks;
+    const uint32_t heads = (uint32_t)(p.shape.batch * p.shape.heads_kv), part = nth / heads;
+    struct key_work work =
+        find_keys<TILE_M, TILE_N, true>(&p.shape, {(int32_t)(which - nth * blocks), (int32_t)(nth - part * heads)});
 
-    return find_keys<TILE_M, TILE_N, true>(shape, {(int32_t)(which - head * blocks), (int32_t)head});
+    take_part(work, p, (int32_t)part);
+    return work;
 }
 
 /* The block's K or V. */
@@ -130,7 +135,7 @@ GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uin
 GLINT_DEVICE void load_keys(const struct glint_gpu_backward_maps &p, uint32_t shared)
 {
     const struct glint_gpu_shape *shape = &p.base.shape;
-    const struct key_order order = staggered_order(shape, TILE_N);
+    const struct key_order order = staggered_order(shape, TILE_N, p.base.parts);
     struct ring queries = {0, 0};
     /* Without queries no kernel has cleared the counter; nor does any block wait for another. */
     uint32_t own = block_index();
@@ -152,7 +157,7 @@ GLINT_DEVICE void load_keys(const struct glint_gpu_backward_maps &p, uint32_t sh
         queue::announce(shared, ring_at(turn), number < order.numbers ? which : (uint32_t)NO_WORK);
         if (number >= order.numbers)
             return;
-        const struct key_work work = find_block(shape, which);
+        const struct key_work work = find_block(p.base, which);
         struct walk walk = walk_begin(work);
         bool first = true;
 
@@ -176,7 +181,6 @@ GLINT_DEVICE void load_keys(const struct glint_gpu_backward_maps &p, uint32_t sh
  * them. */
 GLINT_DEVICE void load_values(const struct glint_gpu_backward_maps &p, uint32_t shared)
 {
-    const struct glint_gpu_shape *shape = &p.base.shape;
     const bool first_lane = lane_index() == 0;
     struct ring queries = {0, 0};
 
@@ -185,7 +189,7 @@ GLINT_DEVICE void load_values(const struct glint_gpu_backward_maps &p, uint32_t 
 
         if (which == (uint32_t)NO_WORK)
             return;
-        const struct key_work work = find_block(shape, which);
+        const struct key_work work = find_block(p.base, which);
         struct walk walk = walk_begin(work);
 
         warp_sync();
@@ -240,7 +244,7 @@ GLINT_DEVICE void store(const struct glint_gpu_backward_maps &p, uint32_t shared
         if (which == (uint32_t)NO_WORK)
             break;
         queue::release(shared, ring_at(turn));
-        const struct key_work work = find_block(&p.base.shape, which);
+        const struct key_work work = find_block(p.base, which);
         struct walk walk = walk_begin(work);
 
         for (int32_t step = 0; step < work.steps; ++step, walk_on(walk, work), next ^= 1) {
@@ -268,9 +272,35 @@ GLINT_DEVICE void store(const struct glint_gpu_backward_maps &p, uint32_t shared
             if (!dq.last)
                 turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));
         }
-        for (int which = 0; which < 2; ++which, next ^= 1) {
+        const uint32_t part = (uint32_t)work.part, last_part = (uint32_t)p.base.parts - 1;
+
+        /* Of a part that is not the last: float32, to the sums. */
+        for (int share = 0; share < SHARES && part < last_part; ++share, next ^= 1) {
             if (next != stage)
                 continue;
+            const struct key_place place = find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, share);
+
+            out_ring::wait_full(shared, own);
+            own.phase ^= 1;
+            if (part == 0)
+                bulk_store(place.sum, out, OUT_BYTES);
+            else {
+                turn_wait(place.turn, part);
+                bulk_reduce_add_f32(place.sum, out, OUT_BYTES);
+            }
+            bulk_commit();
+            bulk_wait_read<0>();
+            mbarrier_arrive(out_ring::empty(shared, own));
+            turn_pass(place.turn, part + 1);
+        }
+        for (int which = 0; which < 2 && part == last_part; ++which, next ^= 1) {
+            if (next != stage)
+                continue;
+            if (part > 0) {
+                for (int share = 0; share < SHARES / 2; ++share)
+                    turn_wait(find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, which * (SHARES / 2) + share).turn, part);
+                mbarrier_arrive(shared + TURN_SEEN + 8 * stage);
+            }
             out_ring::wait_full(shared, own);
             own.phase ^= 1;
             for (uint32_t half = 0; half < 2; ++half)
@@ -335,7 +365,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
         if (which == (uint32_t)NO_WORK)
             return;
         arrive(queue::numbers::empty(shared, ring_at(turn)));
-        struct key_work work = find_block(shape, which);
+        struct key_work work = find_block(p.base, which);
         struct plain_steps plain = find_plain_steps<TILE_N>(shape, work);
         struct walk walk = walk_begin(work);
 
@@ -505,7 +535,7 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
                 make_step(plain_step{}, 0);
             /* What is known of the block is made once more: the steps have its registers. */
             wgmma_hold(&which, 1);
-            work = find_block(shape, which);
+            work = find_block(p.base, which);
             plain = find_plain_steps<TILE_N>(shape, work);
             step = plain.end;
             walk = walk_at(work, step);
@@ -538,7 +568,46 @@ GLINT_KERNEL(THREADS, 1) glint_bwd_bf16_d64_causal__sm90a_fused_m128n128(GLINT_P
             arrive(out_ring::full(shared, out));
             ring_advance<STAGES>(out);
         };
+        /* Of a part that is not the last in float32, as many numbers of each thread as a stage holds of a share. */
+        auto leave_part = [&](const float (&d)[HEAD_DIM / 2]) {
+#pragma unroll
+            for (int share = 0; share < SHARES / 2; ++share) {
+                out_ring::wait_empty(shared, out);
+                const uint32_t at =
+                    out_ring::tile(shared, out) + warpgroup * (OUT_BYTES / 2) + thread_index_anew() % 128 * 16;
+#pragma unroll
+                for (int i = 0; i < HEAD_DIM / SHARES; i += 2)
+                    st_shared_f32x2(at + i / 4 * 2048 + i % 4 * 4, d[share * (HEAD_DIM / SHARES) + i],
+                                    d[share * (HEAD_DIM / SHARES) + i + 1]);
+                fence_async_shared();
+                arrive(out_ring::full(shared, out));
+                ring_advance<STAGES>(out);
+            }
+        };
+        /* To the last part's dV or dK the sum of those before it. */
+        auto gather = [&](float (&d)[HEAD_DIM / 2], int which) {
+            mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);
+            seen ^= 1u << out.stage;
+            const float *sum = find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, which * (SHARES / 2)).sum +
+                               warpgroup * (OUT_BYTES / 8) + thread_index_anew() % 128 * 4;
+#pragma unroll
+            for (int i = 0; i < HEAD_DIM / 2; i += 8) {
+                add_summed(*(float(*)[8])(d + i), sum + i / (HEAD_DIM / SHARES) * (OUT_BYTES / 4) + i % (HEAD_DIM / SHARES) * 128);
+                wgmma_hold(d + i, 8);
+            }
+        };
+        wgmma_hold(&which, 1);
+        work = find_block(p.base, which);
+        if (work.part < p.base.parts - 1) {
+            leave_part(dv);
+            leave_part(dk);
+            continue;
+        }
+        if (work.part > 0)
+            gather(dv, 0);
         leave(dv, 1.0f);
+        if (work.part > 0)
+            gather(dk, 1);
         leave(dk, shape->softmax_scale);
     }
 }

@@ -125,6 +125,12 @@ uint32_t glint_cuda_lengths_of(const struct glint_gpu_kernel *kernel, const stru
 /* Is what the kernels make of a softcap finite? */
 enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, struct glint_fault *fault);
 
+/* Whether a row is a fused backward of persistent blocks. */
+bool glint_cuda_persists(const struct glint_gpu_kernel *kernel);
+
+/* By how many blocks the query heads of a key head are walked over, when they are several. */
+void glint_cuda_explain_parts(const struct glint_plan *plan, struct glint_text *text);
+
 /* |softmax_scale| / softcap, score_ratio of the parameters; 0 without a softcap. score_limit is 9.02 / that, inf where
  * it is 0. */
 float glint_cuda_score_ratio(const struct glint_problem *problem);

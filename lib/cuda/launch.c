@@ -4,6 +4,7 @@
 #include "lib/check.h"
 #include "lib/cuda/cuda.h"
 #include "lib/cuda/policy.h"
+#include "lib/text.h"
 
 static int64_t element_bytes(uint32_t dtype)
 {
@@ -102,16 +103,37 @@ static int32_t page_shift(const struct glint_problem *p)
     return shift;
 }
 
-/* How the query heads of a group are shared out, and in which order blocks go. */
-static void share_out(const struct glint_variant *variant, struct glint_cuda_plan *own)
+bool glint_cuda_persists(const struct glint_gpu_kernel *kernel)
+{
+    return kernel->strategy == GLINT_GPU_FUSED && kernel->launch[kernel->launch_count - 1].blocks_per_sm > 0;
+}
+
+/* How the query heads of a group are shared out, and in which order blocks go. Persistent blocks that read lengths take all heads of a group: the bits
+ * of a sequence would otherwise follow from the bound, or each sequence need a rule of its own in the kernel. */
+static void share_out(const struct glint_variant *variant, uint32_t lengths, struct glint_cuda_plan *own)
 {
     const struct glint_gpu_kernel *kernel = variant->kernel;
-    own->backward.part_heads = glint_gpu_part_heads(&own->shape, kernel);
-    own->backward.parts = glint_gpu_parts(&own->shape, own->backward.part_heads);
-    if (kernel->strategy == GLINT_GPU_FUSED && kernel->launch[kernel->launch_count - 1].blocks_per_sm > 0)
-        own->shape.section = glint_gpu_persistent_section(&own->shape, variant->head_dim, variant->tile_n);
-    else
-        own->shape.section = glint_gpu_backward_section(&own->shape, own->backward.part_heads, kernel->strategy, variant->head_dim);
+    const bool persists = glint_cuda_persists(kernel);
+    const int32_t heads = !persists                       ? glint_gpu_part_heads(&own->shape, kernel)
+                          : lengths == GLINT_LENGTHS_HOST ? glint_gpu_persistent_part_heads(&own->shape, kernel, variant->head_dim)
+                                                          : own->shape.group;
+    own->backward.part_heads = heads;
+    own->backward.parts = glint_gpu_parts(&own->shape, heads);
+    own->shape.section = persists ? glint_gpu_persistent_section(&own->shape, heads, variant->head_dim, variant->tile_n)
+                                  : glint_gpu_backward_section(&own->shape, heads, kernel->strategy, variant->head_dim);
+}
+
+/* It is why the workspace is larger. */
+void glint_cuda_explain_parts(const struct glint_plan *plan, struct glint_text *text)
+{
+    const int32_t parts = glint_cuda_plan_of(plan).backward.parts;
+    if (parts < 2)
+        return;
+    glint_text_str(text, "\nThe ");
+    glint_text_int(text, plan->problem.heads_q / plan->problem.heads_kv);
+    glint_text_str(text, " query heads of a key head are shared by ");
+    glint_text_int(text, parts);
+    glint_text_str(text, " blocks, which add to dK and dV in turn: float32 sums of both are in the workspace.");
 }
 
 /* Blocks of a decode row: as its layout says. Lengths of the device are looked at where the bound is 0, too. */
@@ -196,7 +218,7 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
         count_decode_grids(kernel, problem, &own);
     } else {
         if (backward)
-            share_out(variant, &own);
+            share_out(variant, problem->lengths, &own);
         else if (kernel->map_count > 0 && glint_features_of(problem) == GLINT_FEATURE_RIGHT_BOUND)
             own.shape.section =
                 glint_gpu_tile_section(longest_of(problem), problem->head_dim, element_bytes(problem->dtype), own.shape.group);

@@ -46,15 +46,16 @@ int32_t glint_gpu_section_keys(const struct glint_gpu_shape *shape, uint32_t hea
     return keys < INT32_MAX ? (int32_t)keys : INT32_MAX;
 }
 
-/* Warps of the block that owns keys. */
-static uint32_t key_warps(const struct glint_gpu_kernel *kernel)
+/* Turns of the parts that add to dK and dV of a block of keys: one for each of its warps. A persistent block has one for each stage that both leave
+ * by, of as many numbers as dQ of tile_m queries. */
+static uint32_t key_turns(const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n)
 {
-    uint32_t warps = 0;
+    uint32_t turns = 0;
 
     for (uint32_t i = 0; i < kernel->launch_count; ++i)
         if (kernel->launch[i].grid == GLINT_GPU_KEY_BLOCKS)
-            warps = kernel->launch[i].threads / 32;
-    return warps;
+            turns = kernel->launch[i].blocks_per_sm > 0 ? 2 * tile_n / tile_m : kernel->launch[i].threads / 32;
+    return turns;
 }
 
 /* Pairs of query i and key j with j <= i + offset. */
@@ -103,6 +104,46 @@ int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads)
     return (shape->group - 1) / part_heads + 1;
 }
 
+/* A persistent block adds to dK and dV, too, but through a thread that does not compute, and its sums leave by bulk copies: a part more costs what two
+ * of its steps move. Long blocks of all heads of a group lose more than that. Without a mask there are few of them, so multiprocessors stand idle at
+ * the end. With a mask the blocks that run together are of many heads, whose rows do not stay in L2. Heads of a block, by the queries that see a key on
+ * average:
+ *
+ *     visible queries    no mask, 64        no mask, more      causal, 64   causal, more   window, 64   window, more
+ *     8192 and more      1                  1                  4            2              2            2
+ *     from 4096 on       8192 / visible     8192 / visible     4            2              2            2
+ *     from 2048 on       all                8192 / visible     4            2              2            2
+ *     from 1024 on       all                8192 / visible     all          2              4            2
+ *     from 512 on        all                8192 / visible     all          4              4            2
+ *     from 256 on        all                8192 / visible     all          all            4            2
+ *     fewer              all                8192 / visible     all          all            all          all
+ *
+ * Parts are as equal as they can be: five heads in two parts are three and two.
+ *
+ * Measured on an H100 and an H200, 132 multiprocessors with L2 of 50 and 60 MB, with 4, 5, 7, 8 and 16 heads a group: bench/results/sm90a_bwd_notes.md.
+ *
+ * A row's own number of heads, in tests and for tuning, is taken at every length. If there is no query, no kernel clears the turns. */
+int32_t glint_gpu_persistent_part_heads(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel,
+                                        uint32_t head_dim)
+{
+    const int64_t visible = glint_gpu_visible_queries(shape), all = shape->group;
+    const bool masked = shape->mask_offset < shape->seqlen_k, window = masked && shape->mask_first > -shape->seqlen_q;
+    const bool narrow = head_dim <= 64;
+    int64_t heads = kernel->part_heads;
+
+    if (heads == 0 && !masked)
+        heads = visible < (narrow ? 4096 : 1) ? all : (8192 - 1) / visible + 1;
+    else if (heads == 0 && window)
+        heads = visible < 256 ? all : visible < 2048 && narrow ? 4 : 2;
+    else if (heads == 0 && narrow)
+        heads = visible < 2048 ? all : 4;
+    else if (heads == 0)
+        heads = visible < 512 ? all : visible < 1024 ? 4 : 2;
+    if (heads >= all || shape->seqlen_q == 0)
+        return (int32_t)all;
+    return kernel->part_heads > 0 ? (int32_t)heads : (int32_t)((all - 1) / ((all - 1) / heads + 1) + 1);
+}
+
 /* As many triples as have their Q and dO fit. With a mask only those of one query head are counted: blocks walk over heads one after
  * another, and a grouped head's blocks are few and long, so short ones must be left for the end of the whole grid, not of each section.
  *
@@ -126,16 +167,18 @@ int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t 
 
 /* Heads of which Q, dO and the sums of dQ, 8 bytes a number, take 32 MiB: then key blocks that run together read them from L2, and add to
  * them there. A power of two, so that sections and waves of blocks end together: measured on 132 multiprocessors, 16 and 32 heads are ahead
- * of 9 and 17 by 5 to 15 % up to 2048 keys. Without a mask no more than 2^18 / head_dim^2: more lose 10 % at head_dim 128.
+ * of 9 and 17 by 5 to 15 % up to 2048 keys. Fewer where the last section would be a small one, whose blocks wait for each other: five query heads a key head at
+ * 16384 keys are 9 parts, and sections of 8 and 1 lost 7 %. Without a mask no more than 2^18 / head_dim^2: more lose 10 % at head_dim 128.
  *
  * With a mask blocks of unequal length wait for each other where there are few heads: some 2^16 / seqlen are the least that lose little, as
  * both a block's length and how many of a head run together go with seqlen. That many from 4096 on, and before it at least 4096 / head_dim.
+ * From 16384 on twice as many gain up to 2 %, which at 4096 and 8192 lose 2 to 10 %. A key head counts once for each part of its query heads.
  *
  * With a window neighbouring blocks of a head add to the same few rows of dQ. The more of them run together, the more they wait for each other. So the
  * queries that see a block of keys, all of them at most, stand for seqlen: 2^16 / queries. Measured at 8192 keys, a window of 512, head_dim 64:
  *   heads      2    8   16   32   64
  *   TFLOP/s  238  259  269  279  291 */
-int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t tile_n)
+int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t head_dim, uint32_t tile_n)
 {
     const int masked = shape->mask_offset < shape->seqlen_k;
     const int window = shape->mask_first > -shape->seqlen_q;
@@ -145,14 +188,16 @@ int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32
     const int64_t fits = (INT64_C(1) << 22) / some / (int64_t)head_dim;
     const int64_t bound = masked ? 4096 / (int64_t)head_dim : (1 << 18) / (int64_t)head_dim / (int64_t)head_dim;
     const int64_t more = fits > bound ? fits : bound, less = fits > bound ? bound : fits;
-    const int64_t whole = !masked ? less : some < 4096 ? more : (1 << 16) / some;
+    const int64_t whole = !masked ? less : some < 4096 ? more : (some < 16384 ? 1 << 16 : 1 << 17) / some;
     const int64_t wanted = window && span < some ? (1 << 16) / queries : whole;
-    const int64_t all = (int64_t)shape->batch * shape->heads_kv;
+    const int64_t all = (int64_t)shape->batch * shape->heads_kv * glint_gpu_parts(shape, part_heads);
     int64_t heads = 1;
 
     while (2 * heads <= wanted)
         heads *= 2;
-    return (int32_t)(heads < all ? heads : all);
+    if (heads >= all)
+        return (int32_t)all;
+    return (int32_t)((all - 1) / ((all - 1) / heads + 1) + 1);
 }
 
 /* Takes `bytes` from *end on, and rounds what is left of 256 away. */
@@ -181,7 +226,7 @@ uint64_t glint_backward_lay_out(struct glint_backward_layout *layout, const stru
     layout->dq_sum = fused ? take(&end, heads * rows * dim * sizeof(float)) : GLINT_GPU_NOWHERE;
     layout->turn = fused ? take(&end, (1 + heads * (rows / tile_m)) * sizeof(uint32_t)) : GLINT_GPU_NOWHERE;
     layout->key_sum = shared ? take(&end, key_blocks * 2 * tile_n * dim * sizeof(float)) : GLINT_GPU_NOWHERE;
-    layout->key_turn = shared ? take(&end, key_blocks * key_warps(kernel) * sizeof(uint32_t)) : GLINT_GPU_NOWHERE;
+    layout->key_turn = shared ? take(&end, key_blocks * key_turns(kernel, tile_m, tile_n) * sizeof(uint32_t)) : GLINT_GPU_NOWHERE;
     return end;
 }
 

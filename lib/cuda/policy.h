@@ -28,12 +28,16 @@ int64_t glint_gpu_visible_queries(const struct glint_gpu_shape *shape);
 int32_t glint_gpu_part_heads(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel);
 int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads);
 
+/* glint_gpu_part_heads of a fused backward whose blocks are persistent. The rule knows no batch and no number of heads, either. */
+int32_t glint_gpu_persistent_part_heads(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel,
+                                        uint32_t head_dim);
+
 /* Backward: (part, batch, key head) triples of a section, from 1 to as many as there are. */
 int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t strategy, uint32_t head_dim);
 
 /* The same of a fused backward whose blocks are persistent: they take turns at dQ through helpers, and seldom wait. In staggered_order of
  * lib/device/warpgroup_backward.h: columns of heads. */
-int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t tile_n);
+int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t head_dim, uint32_t tile_n);
 
 /* How a backward pass is shared out, and where its arrays lie: members of struct glint_gpu_call. Of an array it is where it begins,
  * in bytes from the start of the workspace. */

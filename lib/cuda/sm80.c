@@ -21,7 +21,6 @@ static void explain_decode(const struct glint_decode_layout *layout, struct glin
     glint_text_str(text, " blocks, whose results, float32 in the workspace, a second kernel folds.");
 }
 
-/* Of query heads that share a key head, when several blocks do: it is why the workspace is larger. */
 static void explain(const struct glint_plan *plan, struct glint_text *text)
 {
     const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
@@ -30,14 +29,7 @@ static void explain(const struct glint_plan *plan, struct glint_text *text)
         explain_decode(&own.decode, text);
         return;
     }
-    const int32_t parts = own.backward.parts;
-    if (parts < 2)
-        return;
-    glint_text_str(text, "\nThe ");
-    glint_text_int(text, plan->problem.heads_q / plan->problem.heads_kv);
-    glint_text_str(text, " query heads of a key head are shared by ");
-    glint_text_int(text, parts);
-    glint_text_str(text, " blocks, which add to dK and dV in turn: float32 sums of both are in the workspace.");
+    glint_cuda_explain_parts(plan, text);
 }
 
 const struct glint_family glint_family_sm80 = {

@@ -1,6 +1,7 @@
 /* The sm90a family: kernels for Hopper alone, which find their tensors by maps. */
 #include "lib/check.h"
 #include "lib/cuda/cuda.h"
+#include "lib/text.h"
 
 static enum glint_status fits(const struct glint_variant *row, const struct glint_problem *problem,
                               const struct glint_context *context, struct glint_fault *fault)
@@ -12,9 +13,21 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
     return status == GLINT_OK ? glint_cuda_maps_fit(row, problem, fault) : status;
 }
 
+/* How the backward pass is shared out. */
+static void explain(const struct glint_plan *plan, struct glint_text *text)
+{
+    if (!glint_cuda_persists(glint_variants[plan->variant].kernel))
+        return;
+    glint_cuda_explain_parts(plan, text);
+    glint_text_str(text, "\nBlocks of ");
+    glint_text_int(text, glint_cuda_plan_of(plan).shape.section);
+    glint_text_str(text, " key heads, each counted once for each block that shares its query heads, run side by side.");
+}
+
 const struct glint_family glint_family_sm90a = {
     .name = "sm90a",
     .rank = 90,
     .backend = &glint_cuda_backend,
     .fits = fits,
+    .explain = explain,
 };

@@ -90,12 +90,13 @@ struct glint_gpu_call {
      * that have begun; from turn[1] on there are the keys whose blocks have added theirs. */
     float *dq_sum;  /* [batch * heads_q, padded_q, row_dim of the variant] */
     uint32_t *turn; /* [1 + batch * heads_q * padded_q / tile_m] */
-    /* The query heads of a key head are walked over by `parts` blocks, part_heads by each; the last one may have fewer.
-     * With more than one part (fused) they add to dK and dV one after another, else key_sum and key_turn are NULL.
-     * key_turn counts the parts whose warp has added its own. */
+    /* The query heads of a key head are walked over by `parts` blocks, part_heads by each; the last one may have fewer,
+     * in sm90a the first one. With more than one part (fused) they add to dK and dV one after another, else
+     * key_sum and key_turn are NULL. key_turn counts the parts that have added theirs: in sm80 a warp's, in sm90a what
+     * leaves by one stage. */
     int32_t parts, part_heads;
     float *key_sum;     /* [batch * heads_kv, key blocks, 2 * tile_n, row_dim of the variant], in its own order */
-    uint32_t *key_turn; /* [batch * heads_kv, key blocks, warps] */
+    uint32_t *key_turn; /* [batch * heads_kv, key blocks, warps, or stages in sm90a] */
     float *dsinks;      /* [heads_q], the gradient of the sinks, where there are any */
 };
 

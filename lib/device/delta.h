@@ -47,7 +47,7 @@ GLINT_DEVICE int64_t place_of(const struct glint_gpu_call &p, const struct row_b
 
 /* Turns begin: of the blocks of TILE_N keys that add to dQ of TILE_M queries, at the first block of which they see a
  * key, and of those that share the query heads of a key head, at 0. */
-template <int TILE_M, int TILE_N, int WARPS, class Rows, class Band = no_mask>
+template <int TILE_M, int TILE_N, int KEY_TURNS, class Rows, class Band = no_mask>
 GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask = {})
 {
     if (block_index() == 0 && thread_index() == 0)
@@ -56,7 +56,7 @@ GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_b
         st_global_u32(p.turn + 1 + block.at.line * (p.padded_q / TILE_M) + block.at.row0 / TILE_M + thread_index(),
                       Band::LEFT ? first_key(mask, block.at.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N : 0);
     if (p.parts > 1) {
-        const int64_t turns = (int64_t)(p.shape.batch * p.shape.heads_kv) * ((p.shape.seqlen_k + TILE_N - 1) / TILE_N) * WARPS;
+        const int64_t turns = (int64_t)(p.shape.batch * p.shape.heads_kv) * ((p.shape.seqlen_k + TILE_N - 1) / TILE_N) * KEY_TURNS;
         const int64_t threads =
             (int64_t)256 * p.shape.batch * p.shape.heads_q * ((p.shape.seqlen_q + GLINT_GPU_ROW_PAD - 1) / GLINT_GPU_ROW_PAD);
 

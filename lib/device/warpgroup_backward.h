@@ -13,24 +13,25 @@ enum { BOX_ROWS = 64, NO_WORK = -1 };
 /* ---- where to work -------------------------------------------------------------------------------------------------------- */
 
 /* What a block does for one number: keys [key0, key0 + TILE_N) of one head, against query blocks last_m ... first_m of each of the `group` query
- * heads from head0 on. Those under first_clear do not all see all of its keys. */
+ * heads from head0 on. Those under first_clear do not all see all of its keys. `part`: which of the key head's parts these query heads are. */
 struct key_work {
-    int32_t batch, head_kv, key0, first_m, last_m, first_clear, steps, head0, group;
+    int32_t batch, head_kv, key0, first_m, last_m, first_clear, steps, head0, group, part;
 };
 
-/* How key blocks are numbered: of `heads` key heads, `blocks` each. `numbers` in all. */
+/* How key blocks are numbered: of `heads` key heads, `blocks` each. `numbers` in all. Where several blocks share the query heads of a key head, the
+ * key heads come once for each part: part 0 of all of them, then part 1 of all. So blocks that add to the same dK and dV run at different times. */
 struct key_order {
     uint32_t heads, blocks, numbers;
     uint32_t columns, lag, lagging, rest; /* see staggered_order */
 };
 
 /* By sections. */
-GLINT_DEVICE struct key_order plain_order(const struct glint_gpu_shape *shape, const uint32_t tile_n)
+GLINT_DEVICE struct key_order plain_order(const struct glint_gpu_shape *shape, const uint32_t tile_n, int32_t parts = 1)
 {
     struct key_order order = {};
 
     order.blocks = ((uint32_t)shape->seqlen_k + tile_n - 1) / tile_n;
-    order.heads = (uint32_t)(shape->batch * shape->heads_kv);
+    order.heads = (uint32_t)(shape->batch * shape->heads_kv * parts);
     order.numbers = order.heads * order.blocks;
     order.rest = order.heads;
     order.columns = min((uint32_t)shape->section, order.heads);
@@ -42,9 +43,9 @@ GLINT_DEVICE struct key_order plain_order(const struct glint_gpu_shape *shape, c
  * `columns` of heads, head by head in each, and each column is `lag` key blocks behind the one before: blocks of one head start one after another,
  * and long blocks run beside short ones. The last `rest` heads, two a column, have their longest blocks first, that the grid may end with short
  * ones. Numbers of the first rounds, where a column has not begun, and of the last ones, where one has ended, have no block. */
-GLINT_DEVICE struct key_order staggered_order(const struct glint_gpu_shape *shape, const uint32_t tile_n)
+GLINT_DEVICE struct key_order staggered_order(const struct glint_gpu_shape *shape, const uint32_t tile_n, int32_t parts)
 {
-    struct key_order order = plain_order(shape, tile_n);
+    struct key_order order = plain_order(shape, tile_n, parts);
 
     order.lag = order.blocks / order.columns;
     if (order.lag == 0 || order.heads <= 2 * order.columns)
@@ -100,7 +101,21 @@ GLINT_DEVICE struct key_work find_keys(const struct glint_gpu_shape *shape, cons
     work.steps = (work.last_m - work.first_m + 1) * shape->group;
     work.head0 = work.head_kv * shape->group;
     work.group = shape->group;
+    work.part = 0;
     return work;
+}
+
+/* Leaves of the query heads of a key head those of a part: part_heads of them, counted from the last head, and what there is for part 0. A part
+ * waits for those before it at its end, so a short one comes first. */
+GLINT_DEVICE void take_part(struct key_work &work, const struct glint_gpu_call &p, int32_t part)
+{
+    const int32_t rows = max(0, work.last_m - work.first_m + 1), end = work.group - (p.parts - 1 - part) * p.part_heads;
+    const int32_t first = max(0, end - p.part_heads);
+
+    work.part = part;
+    work.head0 += first;
+    work.group = end - first;
+    work.steps = rows * work.group;
 }
 
 /* Where a step is: its query head and query block. Every role walks the same way: all heads of the group, then the query block before. Blocks
@@ -138,12 +153,15 @@ GLINT_DEVICE struct walk walk_at(const struct key_work &work, int32_t step)
     return {work.head0 + step - blocks * work.group, work.last_m - blocks};
 }
 
-/* Which steps a piece of code is for: any, or plain ones. */
+/* Which steps a piece of code is for: any, plain ones, or those of the block that rounds, which are as plain but for that. */
 struct any_step {
-    enum { plain = 0 };
+    enum { plain = 0, rounds = 0 };
 };
 struct plain_step {
-    enum { plain = 1 };
+    enum { plain = 1, rounds = 0 };
+};
+struct rounding_step {
+    enum { plain = 1, rounds = 1 };
 };
 
 /* Steps [first, end) are plain: their queries, and those of the step before, see all keys of the block, and this is not the last block that adds to
@@ -319,6 +337,16 @@ GLINT_DEVICE void st_shared_floats(uint32_t address, const float *v)
     st_shared_u32x4(address, words);
 }
 
+GLINT_DEVICE void add_shared_floats(float *d, uint32_t address)
+{
+    uint32_t words[4];
+
+    ld_shared_u32x4(words, address);
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+        d[e] += float_of(words[e]);
+}
+
 /* `tiles` tiles, one after another, copied once more by ordinary loads and stores; zeros after the last row. For what seldom happens. */
 template <class tile>
 GLINT_DEVICE void reload_tile(uint32_t to, const struct glint_gpu_view *view, int32_t batch, int32_t head, int32_t first_row,
@@ -400,6 +428,14 @@ template <int queries> GLINT_DEVICE void hide_queries(float (&s)[queries / 2], c
 
         s[i] = column < sight.first[i / 2 % 2] || column > sight.last[i / 2 % 2] || column >= sight.end ? 0.0f : s[i];
     }
+}
+
+/* Hides the thread's keys from seqlen_k on from all queries. key: its first one. */
+template <int queries> GLINT_DEVICE void hide_keys_beyond(float (&s)[queries / 2], int32_t key, int32_t seqlen_k)
+{
+#pragma unroll
+    for (int i = 0; i < queries / 2; ++i)
+        s[i] = key + i / 2 % 2 * 8 >= seqlen_k ? 0.0f : s[i];
 }
 
 /* Whether a query of the step sees the thread's key of a side; column: of the thread's first query. */
@@ -531,6 +567,30 @@ GLINT_DEVICE struct dq_place find_window_dq(const struct glint_gpu_call &p, cons
 
     place.first = work.key0 <= max(0, walk.m * TILE_M + p.shape.mask_first);
     return place;
+}
+
+/* Brings a sum that is complete to a stage of shared memory, ahead of those that wait for the mbarrier. */
+GLINT_DEVICE void bring_sum(uint32_t to, const float *sum, uint32_t bytes, uint32_t barrier)
+{
+    fence_async_global(); /* other blocks' copies wrote it, and this thread has seen their turn by an ordinary load */
+    mbarrier_arrive_expect(barrier, bytes);
+    bulk_load(to, sum, bytes, barrier);
+}
+
+/* Where dV and dK of a block of keys are summed over the parts of its query heads, in the order of the parts: part 0 stores, others add, and the last
+ * one adds the sum to its own, in registers. Both leave by stages, SHARES of them in all, of FLOATS numbers. */
+struct key_place {
+    uint32_t *turn; /* counts the parts that are done */
+    float *sum;
+};
+
+template <int TILE_N, int SHARES, int FLOATS>
+GLINT_DEVICE struct key_place find_key_sum(const struct glint_gpu_call &p, const struct key_work &work, int32_t share)
+{
+    const int64_t blocks = (p.shape.seqlen_k + TILE_N - 1) / TILE_N;
+    const int64_t at = ((work.batch * p.shape.heads_kv + work.head_kv) * blocks + work.key0 / TILE_N) * SHARES + share;
+
+    return {p.key_turn + at, p.key_sum + at * FLOATS};
 }
 
 /* What the blocks before have summed, to this thread's part of it: fours of numbers, neighbouring threads' next to each other. */

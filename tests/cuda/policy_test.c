@@ -56,6 +56,72 @@ START_TEST(heads_of_a_part)
 }
 END_TEST
 
+/* The rule of persistent blocks as lib/cuda/policy.c tells it, whatever the batch and the number of key heads. */
+START_TEST(heads_of_a_persistent_part)
+{
+    static const struct {
+        int queries, mask, heads64, heads128; /* mask: 0 none, 1 causal, 2 a window of 512 keys, 3 of 64, 4 of 4096; heads: of 16 */
+    } cases[] = {
+        {16384, 0, 1, 1},  {8192, 0, 1, 1},  {8191, 0, 2, 2},  {4096, 0, 2, 2},   {4095, 0, 16, 3}, {2048, 0, 16, 4},
+        {1024, 0, 16, 8},  {512, 0, 16, 16}, {1, 0, 16, 16},   {16384, 1, 4, 2},  {4096, 1, 4, 2},  {4094, 1, 16, 2},
+        {2048, 1, 16, 2},  {2046, 1, 16, 4}, {1024, 1, 16, 4}, {1022, 1, 16, 16}, {8192, 2, 4, 2},  {600, 2, 4, 2},
+        {8192, 3, 16, 16}, {8192, 4, 2, 2},  {0, 0, 16, 16},   {0, 1, 16, 16},
+    };
+    const struct glint_gpu_kernel rule = {.strategy = GLINT_GPU_FUSED}, three = {.strategy = GLINT_GPU_FUSED, .part_heads = 3};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int n = cases[i].queries;
+        struct glint_gpu_shape shape = {
+            .batch = 1, .heads_q = 16, .heads_kv = 1, .group = 16, .seqlen_q = n, .seqlen_k = n > 0 ? n : 900};
+        shape.mask_offset = cases[i].mask > 0 ? 0 : shape.seqlen_k;
+        shape.mask_first = cases[i].mask == 2 ? -511 : cases[i].mask == 3 ? -63 : cases[i].mask == 4 ? -4095 : -n;
+        for (int times = 1; times < 9; times += 7) {
+            shape.batch = times, shape.heads_kv = times, shape.heads_q = 16 * times;
+            ck_assert_int_eq(glint_gpu_persistent_part_heads(&shape, &rule, 64), cases[i].heads64);
+            ck_assert_int_eq(glint_gpu_persistent_part_heads(&shape, &rule, 128), cases[i].heads128);
+            ck_assert_int_eq(glint_gpu_persistent_part_heads(&shape, &three, 64), n > 0 ? 3 : 16);
+        }
+        shape.group = 1;
+        ck_assert_int_eq(glint_gpu_persistent_part_heads(&shape, &three, 64), 1);
+    }
+    /* Parts are as equal as they can be, but where a row has its own number. */
+    const struct glint_gpu_shape five = {.batch = 1,
+                                         .heads_q = 5,
+                                         .heads_kv = 1,
+                                         .group = 5,
+                                         .seqlen_q = 2048,
+                                         .seqlen_k = 2048,
+                                         .mask_offset = 2048,
+                                         .mask_first = -2048};
+    const struct glint_gpu_kernel four = {.strategy = GLINT_GPU_FUSED, .part_heads = 4};
+    ck_assert_int_eq(glint_gpu_persistent_part_heads(&five, &rule, 128), 3);
+    ck_assert_int_eq(glint_gpu_persistent_part_heads(&five, &four, 128), 4);
+}
+END_TEST
+
+/* What a persistent row with parts asks for: sums of the key blocks of each key head, and a turn a stage that they leave by. */
+START_TEST(workspace_of_persistent_parts)
+{
+    const struct glint_gpu_kernel kernel = {
+        .strategy = GLINT_GPU_FUSED,
+        .launch_count = 1,
+        .launch = {{.grid = GLINT_GPU_KEY_BLOCKS, .rows = 128, .threads = 384, .blocks_per_sm = 1}},
+        .row_dim = 128};
+    const struct glint_gpu_shape shape = {.batch = 2, .heads_q = 24, .heads_kv = 3, .group = 8, .seqlen_q = 300, .seqlen_k = 4100};
+    const uint64_t blocks = 2 * 3 * 33, rows = 384, heads = 48;
+    struct glint_backward_layout layout = {.part_heads = 8, .parts = 1};
+    const uint64_t alone = glint_backward_lay_out(&layout, &shape, &kernel, 64, 128, 256);
+    ck_assert_uint_eq(layout.key_sum, GLINT_GPU_NOWHERE);
+    ck_assert_uint_eq(layout.key_turn, GLINT_GPU_NOWHERE);
+    ck_assert_uint_eq(layout.turn, 256 + heads * rows * (4 + 4 + 128 * 4));
+    layout.part_heads = 2, layout.parts = 4;
+    const uint64_t end = glint_backward_lay_out(&layout, &shape, &kernel, 64, 128, 256);
+    ck_assert_uint_eq(layout.key_sum, alone);
+    ck_assert_uint_eq(layout.key_turn, alone + blocks * 2 * 128 * 128 * 4);
+    ck_assert_uint_eq(end, layout.key_turn +
+                               (blocks * 4 * 4 + 255) / 256 * 256); /* 128 keys of both leave by four stages of 64 queries */
+}
+END_TEST
+
 /* Blocks of different length are in one order over as many heads as ungrouped ones would be; a section is never more
  * than there is. */
 START_TEST(sections_of_grouped_heads)
@@ -77,7 +143,7 @@ END_TEST
 START_TEST(sections_of_persistent_blocks)
 {
     static const int32_t wanted[2][2][6] = {{{64, 64, 32, 16, 8, 4}, {16, 16, 16, 8, 4, 2}},
-                                            {{128, 64, 64, 16, 8, 4}, {64, 32, 32, 16, 8, 4}}};
+                                            {{128, 64, 64, 16, 8, 8}, {64, 32, 32, 16, 8, 8}}};
     for (int masked = 0; masked < 2; masked++)
         for (int wide = 0; wide < 2; wide++)
             for (int i = 0; i < 6; i++) {
@@ -90,19 +156,23 @@ START_TEST(sections_of_persistent_blocks)
                                                       .seqlen_k = keys,
                                                       .mask_offset = masked ? 0 : keys,
                                                       .mask_first = -keys};
-                ck_assert_int_eq(glint_gpu_persistent_section(&shape, wide ? 128 : 64, 128), wanted[masked][wide][i]);
+                ck_assert_int_eq(glint_gpu_persistent_section(&shape, shape.group, wide ? 128 : 64, 128), wanted[masked][wide][i]);
             }
     const struct glint_gpu_shape one = {.batch = 1, .heads_q = 8, .heads_kv = 1, .group = 8};
-    ck_assert_int_eq(glint_gpu_persistent_section(&one, 64, 128), 1);
+    ck_assert_int_eq(glint_gpu_persistent_section(&one, one.group, 64, 128), 1);
+    /* Nine parts of three key heads, in sections that are as equal as they can be: 5 and 4, not 8 and 1. */
+    const struct glint_gpu_shape nine = {
+        .batch = 1, .heads_q = 15, .heads_kv = 3, .group = 5, .seqlen_q = 16384, .seqlen_k = 16384, .mask_first = -16384};
+    ck_assert_int_eq(glint_gpu_persistent_section(&nine, 2, 128, 128), 5);
     /* A window of 512 keys: 2^16 / 639 heads, down to a power of two; one as wide as the sequence is none. */
     struct glint_gpu_shape window = {
         .batch = 8, .heads_q = 32, .heads_kv = 32, .group = 1, .seqlen_q = 8192, .seqlen_k = 8192, .mask_first = -511};
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 64);
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 128, 128), 64);
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, window.group, 64, 128), 64);
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, window.group, 128, 128), 64);
     window.batch = 1;
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 32); /* all */
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, window.group, 64, 128), 32); /* all */
     window.mask_first = -8191;
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 8);
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, window.group, 64, 128), 8);
     /* Fewer queries than a window of 4096 keys has: 2^16 / 256 heads, and all where there are none. */
     window = (struct glint_gpu_shape){.batch = 16,
                                       .heads_q = 32,
@@ -112,15 +182,15 @@ START_TEST(sections_of_persistent_blocks)
                                       .seqlen_k = 8192,
                                       .mask_first = 7936 - 4095,
                                       .mask_offset = 7936};
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 256);
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, window.group, 64, 128), 256);
     window.seqlen_q = 0;
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 16 * 32);
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, window.group, 64, 128), 16 * 32);
     /* The widest band that there is: no overflow. */
     window.batch = 1;
     window.seqlen_q = window.seqlen_k = GLINT_MAX_EXTENT;
     window.mask_first = 1 - GLINT_MAX_EXTENT;
     window.mask_offset = GLINT_MAX_EXTENT - 1;
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, 64, 128), 1);
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, window.group, 64, 128), 1);
 }
 END_TEST
 
@@ -267,6 +337,8 @@ static void add(TCase *tcase)
 {
     tcase_add_test(tcase, visible_queries);
     tcase_add_test(tcase, heads_of_a_part);
+    tcase_add_test(tcase, heads_of_a_persistent_part);
+    tcase_add_test(tcase, workspace_of_persistent_parts);
     tcase_add_test(tcase, sections_of_grouped_heads);
     tcase_add_test(tcase, sections_of_persistent_blocks);
     tcase_add_test(tcase, sections_of_tiles);
