@@ -18,7 +18,7 @@ return {
           },
         },
         bwd = {
-          [64] = { { m = 128, n = 128 } },
+          [64] = { { m = 128, n = 128, part_heads = 3 } }, -- of a group of four a part of one head and one of three
           [128] = { { m = 64, n = 128 } },
           [192] = { { m = 64, n = 64 } },
         },

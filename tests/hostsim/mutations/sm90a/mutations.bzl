@@ -336,8 +336,8 @@ _BACKWARD = [
     _fault("bwd", "turn_without_acquire", "a turn is seen, but not what was done before it", "ld_acquire_u32(turn) < keys", "ld_relaxed_u32(turn) < keys", ["race"]),
     _fault("bwd", "stage_given_back_while_read", "what leaves is written over", _SUMS, "bulk_commit(); mbarrier_arrive(out_ring::empty(shared, own)); bulk_wait_read<0>(); if (!dq.last) turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));", _RACE),
     _fault("bwd", "turn_never_passed", "the blocks after it wait", _SUMS, "bulk_commit(); bulk_wait_read<0>(); mbarrier_arrive(out_ring::empty(shared, own));", _STUCK),
-    _fault("bwd", "parity_of_the_turn_seen", "whether the sum is complete", "seen ^= 1u << out.stage;", ";", _ANY, ["law/repeat"]),
-    _fault("bwd", "sum_read_before_its_turn", "the last block reads the sum before others have added", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);", ";", ["race", "uninitialised", "pending"]),
+    _fault("bwd", "parity_of_the_turn_seen", "whether the sum is complete", "seen ^= 1u << out.stage;\n                    add_summed", "add_summed", _ANY, ["law/repeat"]),
+    _fault("bwd", "sum_read_before_its_turn", "the last block reads the sum before others have added", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);\n                    seen", "seen", ["race", "uninitialised", "pending"]),
     _fault(
         "bwd",
         "results_without_fence",
@@ -371,7 +371,7 @@ _BACKWARD = [
     _fault("bwd", "backward_mask_on_too_few_blocks", "a block on the diagonal is taken for one that is seen whole", "work.key0 + TILE_N - 1 - shape->mask_offset", "work.key0 - shape->mask_offset", _ANSWER),
     _fault("bwd", "last_block_not_last", "which block rounds dQ", "work.key0 + TILE_N >= keys", "work.key0 + TILE_N > keys", _ANY + _ANSWER, ["accuracy/q1_k128_bottom_right"]),
     _fault("bwd", "first_block_adds", "the first block adds to what the workspace holds", "work.key0 == 0", "false", ["uninitialised", "deadlock"]),
-    _fault("bwd", "one_head_of_the_group", "the sum over a group's query heads", "(work.last_m - work.first_m + 1) * shape->group", "(work.last_m - work.first_m + 1)", _ANSWER + _ANY, ["accuracy/gqa_8_2"]),
+    _fault("bwd", "one_head_of_the_group", "the sum over a group's query heads", "work.steps = rows * work.group;", "work.steps = rows;", _ANSWER + _ANY, ["accuracy/gqa_8_2"]),
     _fault("bwd", "turn_of_the_first", "whose turn it is to multiply", "named_sync(TURN_BARRIER + warpgroup, 32 * WARPS);", "named_sync(TURN_BARRIER, 32 * WARPS);", ["misuse", "deadlock"]),
     _fault("bwd", "ds_not_transposed", "how dS is stored", "stmatrix_x4_trans(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", "stmatrix_x4(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", _ANSWER),
     _fault("bwd", "rows_not_expected", "LSE is read before it has arrived", "query_tile::bytes + ROW_BYTES", "query_tile::bytes", ["pending", "misuse", "race", "deadlock"]),
@@ -518,6 +518,56 @@ _OWN = ["lengths/full", "ragged/full"]
 
 _OWN_ENDS = "named_sync(BOTH_BARRIER, 32 * WARPS);\n                clear_own_rows<query_tile, 1>(q, rows, 32 * WARPS);\n                clear_own_rows<query_tile, 1>(dout, rows, 32 * WARPS);"
 
+# ---- parts: the query heads of a key head shared by several blocks ------------------------------------------------------------------
+
+_GROUPS = ["accuracy/gqa_8_2", "accuracy/mqa_8_1"]
+_GATHER = """mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);
+            seen ^= 1u << out.stage;
+            const float *sum"""
+_SHARE = """bulk_wait_read<0>();
+            mbarrier_arrive(out_ring::empty(shared, own));
+            turn_pass(place.turn, part + 1);"""
+_LAST_TURN = "turn_wait(find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, which * (SHARES / 2) + share).turn, part);"
+
+_PARTS = [
+    _fault("bwd", "parts_do_not_add", "every part stores dK and dV over those of the parts before it", "if (part == 0)\n                bulk_store(place.sum", "if (part < 9)\n                bulk_store(place.sum", _ANSWER + _ANY, _GROUPS),
+    _fault("bwd", "first_part_adds", "the first part adds to what the workspace holds", "if (part == 0)\n                bulk_store(place.sum", "if (false)\n                bulk_store(place.sum", ["uninitialised"] + _ANSWER, _GROUPS),
+    _fault("bwd", "part_out_of_turn", "a part adds before its turn", "turn_wait(place.turn, part);\n                bulk_reduce", "bulk_reduce", ["race", "uninitialised", "pending"], _GROUPS),
+    _fault("bwd", "key_turn_passed_before_the_sum", "the turn of a share is passed while its sum is under way", "turn_pass(place.turn, part + 1);", "st_release_u32(place.turn, part + 1);", _RACE, _GROUPS),
+    _fault("bwd", "key_turn_never_passed", "the parts after it wait", "turn_pass(place.turn, part + 1);", ";", _STUCK, _GROUPS),
+    _fault("bwd", "key_turn_of_the_same_part", "whose turn comes next", "turn_pass(place.turn, part + 1);", "turn_pass(place.turn, part);", _STUCK, _GROUPS),
+    _fault("bwd", "share_given_back_while_read", "a share of dK or dV is written over while it leaves", _SHARE, "mbarrier_arrive(out_ring::empty(shared, own));\n            turn_pass(place.turn, part + 1);", _RACE, _GROUPS),
+    _fault("bwd", "share_without_fence", "a share of dK or dV is not made known to the copy engine", "fence_async_shared();\n                arrive(out_ring::full(shared, out));\n                ring_advance<STAGES>(out);", "arrive(out_ring::full(shared, out));\n                ring_advance<STAGES>(out);", ["race"], _GROUPS),
+    _fault("bwd", "last_part_out_of_turn", "the last part rounds before the others have added", _LAST_TURN, ";", ["race", "uninitialised", "pending"], _GROUPS),
+    _fault("bwd", "turn_of_dv_for_dk", "the last part takes dV's turn for dK's", _LAST_TURN, _LAST_TURN.replace("which * (SHARES / 2) + share", "share"), ["race", "uninitialised", "pending"], _GROUPS),
+    _fault("bwd", "last_part_one_part_early", "the last part does not wait for the one before it", _LAST_TURN, _LAST_TURN.replace(", part)", ", part - 1)"), ["race", "uninitialised", "pending"], _GROUPS),
+    _fault("bwd", "sum_gathered_before_its_turn", "the warps of the last part do not wait for the sum", _GATHER, "seen ^= 1u << out.stage;\n            const float *sum", ["race", "uninitialised", "pending"], _GROUPS),
+    _fault("bwd", "parity_of_the_gathered_sum", "whether the sum of the parts is complete", _GATHER, _GATHER.replace("seen ^= 1u << out.stage;", ";"), _ANY + _ANSWER, _GROUPS + ["law/repeat"]),
+    _fault("bwd", "sum_of_dv_for_dk", "the last part adds the sum of dV to dK", "which * (SHARES / 2)).sum", "0).sum", _ANSWER, _GROUPS),
+    _fault("bwd", "sum_of_the_first_key_head", "where a key head's dK and dV are summed", "work.batch * p.shape.heads_kv + work.head_kv", "work.batch * p.shape.heads_kv", _ANSWER + _ANY, ["accuracy/gqa_8_2"]),
+    _fault("bwd", "heads_of_the_first_part", "where the query heads of a part begin", "work.head0 += first;", ";", _ANSWER + _ANY, _GROUPS),
+    _fault("bwd", "heads_beyond_the_short_part", "how many query heads the short part has", "work.group = end - first;", "work.group = p.part_heads;", _ANSWER + _ANY, _GROUPS),
+    _fault("bwd", "blocks_of_one_part", "numbers for the blocks of part 0 alone", "staggered_order(shape, TILE_N, p.base.parts)", "staggered_order(shape, TILE_N, 1)", _ANSWER + _ANY, _GROUPS),
+    _fault("bwd", "key_turns_not_cleared", "the turns of the parts begin with what the workspace holds", "p.parts > 1", "false", ["uninitialised"], _GROUPS),
+    _harmless("bwd", "key_turn_taken_twice", "one more look at the turn of a share", "turn_wait(place.turn, part);\n                bulk_reduce", "turn_wait(place.turn, part); turn_wait(place.turn, part);\n                bulk_reduce", _GROUPS),
+]
+
+# ---- the block that rounds dQ of all queries, without a mask -----------------------------------------------------------------------
+
+_WHOLE = ["accuracy/whole_key_blocks", "accuracy/gqa_8_2", "accuracy/q1*"]
+
+_ROUNDING = [
+    _fault("sequences", "sum_brought_out_of_turn", "the sum is brought before all blocks have added", "turn_wait(dq.turn, (uint32_t)work.key0);\n                bring_sum", "bring_sum", ["race", "uninitialised", "pending"], _WHOLE),
+    _fault("sequences", "half_a_sum_expected", "the sum counts as there when half of it is", "mbarrier_arrive_expect(barrier, bytes);\n    bulk_load(to", "mbarrier_arrive_expect(barrier, bytes / 2);\n    bulk_load(to", ["pending", "misuse", "race", "deadlock"], _WHOLE),
+    _fault("sequences", "sum_read_before_it_is_there", "the sum is added before it has arrived", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);\n                    seen ^= 1u << out.stage;\n#pragma unroll", "seen ^= 1u << out.stage;\n#pragma unroll", ["race", "uninitialised", "pending"], _WHOLE),
+    _fault("sequences", "rounded_over_what_is_read", "dQ is stored over sums that other warps have not read", "named_sync(OWN_BARRIER + warpgroup, 128);", ";", ["race"], _WHOLE),
+    _fault("sequences", "barrier_of_the_other_warpgroup", "which barrier the warps of a warpgroup meet at", "named_sync(OWN_BARRIER + warpgroup, 128);", "named_sync(OWN_BARRIER, 128);", ["race", "misuse", "deadlock"], _WHOLE),
+    _fault("sequences", "rounded_dq_of_the_sum", "where the rounded dQ leaves from", "walk.head, work.batch, out + ROUNDED_AT);", "walk.head, work.batch, out);", _ANSWER + _ANY, _WHOLE),
+    _fault("sequences", "only_block_waits_for_a_sum", "a block that is the first and the last one", "place.first = work.key0 == 0, place.last", "place.first = false, place.last", _STUCK, ["accuracy/q1*"]),
+    _fault("sequences", "rounds_in_no_block", "which block rounds", "if (work.key0 + TILE_N >= shape->seqlen_k) {", "if (false) {", _ANSWER + _ANY, _WHOLE),
+    _fault("sequences", "rounds_in_every_block", "which block rounds", "if (work.key0 + TILE_N >= shape->seqlen_k) {", "if (true) {", _ANSWER + _ANY, _WHOLE),
+]
+
 _SEQUENCES = [
     _harmless("sequences", "values_beyond_an_end_cleared", "dP of keys beyond an end is hidden, whatever V holds there", "clear_own_rows<own_tile, 2>(shared, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS)", "(clear_own_rows<own_tile, 2>(shared + V_AT, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS), clear_own_rows<own_tile, 2>(shared, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS))", _OWN),
     _fault("sequences", "keys_beyond_an_end_multiplied", "a dS of zero meets what is in rows of K beyond an end", "clear_own_rows<own_tile, 2>(shared, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS)", "false", _ANSWER, _OWN),
@@ -542,7 +592,7 @@ _SEQUENCES = [
     _fault("sequences", "length_of_a_padded_batch", "the keys of a padded batch have no end before the bound", "side.first ? end : at + side.bound", "end", _ANSWER + _ANY, ["lengths/full"]),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED + _SEQUENCES
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED + _PARTS + _ROUNDING + _SEQUENCES
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {
