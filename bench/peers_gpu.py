@@ -64,17 +64,22 @@ GROUPS = {
     "f32": (["f32"], [64, 128], 1, "efficient", 3.0),
     "gqa": (["bf16"], [64, 128], 8, "fa2", 1.15),
     "mqa": (["bf16"], [64, 128], 16, "fa2", 1.15),
+    "gqa4": (["bf16"], [128], 4, "best", 1.0),
+    "gqa5": (["bf16"], [128], 5, "best", 1.0),
+    "gqa7": (["bf16"], [128], 7, "best", 1.0),
+    "gqa_windows": (["bf16"], [64, 128], 8, "fa3", 1.0),
     "dims": (["bf16"], [96, 192], 1, "fa2", 1.15),
     "lengths": (["bf16"], [64, 128, 256], 1, "best", 1.0),
     "windows": (["bf16"], [64, 128, 256], 1, "fa3", 1.0),
     "decode": (["bf16"], [64, 128, 256], None, "best", 1.0),
     "ragged": (["bf16"], [64, 128, 256], 4, "equal_row", 0.95),
 }
-BESIDES = ("decode", "windows", "ragged")  # groups that are asked for by name
+BESIDES = ("decode", "windows", "ragged", "gqa4", "gqa5", "gqa7", "gqa_windows")  # groups that are asked for by name
 # Sequences of TOKENS rows: as long as each other; each longer than the one before; one long and many short; very many.
 RAGGED = [[2048] * 8, [256 + 512 * i for i in range(8)], [8192] + [128] * 64, [16 + 32 * (i % 8) for i in range(128)]]
 LENGTHS = [(1000, 1000), (1024, 1024), (3333, 3333), (4096, 4096), (1024, 4096), (4096, 1024)]  # queries, keys
 WINDOWS = [(8192, 512), (8192, 8192)]  # keys, of which a query sees so many before it and itself
+GQA_WINDOWS = [(8192, 512), (8192, 4096), (32768, 512), (32768, 4096)]
 HEAD_SCALES, ROW_SCALES = 2, 3
 EIGHT_BITS = {"i8": (4, torch.int8, 127.0, ROW_SCALES), "e4m3": (5, torch.float8_e4m3fn, 448.0, HEAD_SCALES)}  # of lib/glint.h
 DECODE_HEADS = [(128, 32, 8), (128, 64, 8), (64, 64, 8), (128, 32, 32), (256, 16, 8)]  # head_dim, query heads, key heads
@@ -621,8 +626,9 @@ def shapes(group, options):
         cells = [Shape(t, d, m, q, share, k) for t, d, m, (q, k) in itertools.product(dtypes, head_dims, options.mask, LENGTHS)]
     elif group == "ragged":
         cells = [Ragged(t, d, m, share, lengths) for t, d, m, lengths in itertools.product(dtypes, head_dims, options.mask, RAGGED)]
-    elif group == "windows":
-        cells = [Shape(t, d, "causal", s, share, window=w if w < s else None) for t, d, (s, w) in itertools.product(dtypes, head_dims, WINDOWS)]
+    elif group in ("windows", "gqa_windows"):
+        windows = WINDOWS if group == "windows" else GQA_WINDOWS
+        cells = [Shape(t, d, "causal", s, share, window=w if w < s else None) for t, d, (s, w) in itertools.product(dtypes, head_dims, windows)]
     else:
         cells = [Shape(t, d, m, s, share) for t, d, m, s in itertools.product(dtypes, head_dims, options.mask, options.seqlen or SEQLENS)]
     for cell in cells:
