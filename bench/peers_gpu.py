@@ -561,7 +561,7 @@ def rows_that_fit(shape):
     device = torch.device("cuda", torch.cuda.current_device())
     for index in range(glint.library().glint_variant_count()):
         info = glint.variant_info(index)
-        serves = info.features == int(shape.causal) if info.queries_up_to == 0 else info.queries_up_to >= shape.seqlen_q
+        serves = info.features == int(shape.causal) + 2 * bool(shape.window) if info.queries_up_to == 0 else info.queries_up_to >= shape.seqlen_q
         if (info.sm and serves and (info.dtype, info.head_dim) == (glint.DTYPES[DTYPES[shape.dtype]], shape.head_dim)
                 and glint.library().glint_variant_available(glint.context(device).handle, index) == 0):
             yield Glint(["fwd" if info.pass_ == glint.FORWARD else "bwd"], index)

@@ -609,6 +609,10 @@ KINDS = {
         "parity_of_the_turn_seen",
         "parity_of_p",
         "parity_of_the_other_tile",
+        "sum_gathered_before_its_turn",
+        "parity_of_the_gathered_sum",
+        "sum_read_before_it_is_there",
+        "only_block_waits_for_a_sum",
     ],
     "arrivals": [
         "scanner_not_stood_in_for",
@@ -624,6 +628,7 @@ KINDS = {
         "too_many_bytes_expected",
         "bytes_not_expected",
         "rows_not_expected",
+        "half_a_sum_expected",
     ],
     "fences of the async proxy": [
         "scanned_values_without_fence",
@@ -637,6 +642,7 @@ KINDS = {
         "dv_without_fence",
         "cleared_keys_without_fence",
         "cleared_values_without_fence",
+        "share_without_fence",
     ],
     "stages given back": [
         "loaded_over_what_is_read",
@@ -656,6 +662,7 @@ KINDS = {
         "dq_keys_loaded_over",
         "rows_given_back_while_read",
         "slot_announced_over_what_is_read",
+        "share_given_back_while_read",
     ],
     "products in flight": [
         "scores_read_in_flight",
@@ -691,6 +698,17 @@ KINDS = {
         "dq_turn_of_too_few",
         "turns_of_the_next_tile",
         "numbers_not_begun",
+        "part_out_of_turn",
+        "key_turn_passed_before_the_sum",
+        "key_turn_never_passed",
+        "key_turn_of_the_same_part",
+        "last_part_out_of_turn",
+        "turn_of_dv_for_dk",
+        "last_part_one_part_early",
+        "key_turns_not_cleared",
+        "sum_brought_out_of_turn",
+        "rounded_over_what_is_read",
+        "barrier_of_the_other_warpgroup",
     ],
 }
 
