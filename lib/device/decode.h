@@ -35,23 +35,24 @@ struct glint_decode_scales {
 /* What all kernels of decode are given. Each reads what its work needs. */
 struct glint_decode_params {
     struct glint_gpu_view q, k, v, o;
-    float *lse; /* [batch, heads_q, seqlen_q], natural logarithm */
+    float *lse;                           /* [batch, heads_q, seqlen_q], natural logarithm */
     const float *sinks;                   /* [heads_q], or NULL: logits that only the sums of weights have */
     struct glint_gpu_shape shape;         /* lengths are bounds; mask_offset, mask_first and section are not read */
     float score_ratio, score_limit;       /* of a softcap: see struct glint_gpu_call */
-    struct glint_gpu_sequences sequences; /* lengths are taken as 0 below 0, and as the bound above it */
+    struct glint_gpu_sequences sequences; /* lengths count as 0 below 0, as the bound above */
     struct glint_gpu_pages pages;         /* of K and V, whose views step from page to page by `batch` */
-    int32_t rows;                   /* of a key head: seqlen_q * group */
-    int32_t row_tiles;              /* rows / tile.rows, rounded up */
-    int32_t range;                  /* steps of an item: a divisor of chunk_steps, or whole chunks, or whole spans */
-    int32_t parts;                  /* items that share the keys of a tile of rows; 1: the row level */
-    int32_t level;                  /* enum glint_decode_level */
-    int32_t entries;                /* steps, chunks or spans at the bound; 0 at the row level */
-    uint32_t items, blocks;         /* items: batch * heads_kv * row_tiles * parts; a block takes every blocks-th */
+    int32_t rows;                         /* of a key head: seqlen_q * group */
+    int32_t row_tiles;                    /* rows / tile.rows, rounded up */
+    int32_t range;                        /* steps of an item: a divisor of chunk_steps, whole chunks or whole spans */
+    int32_t parts;                        /* items that share a tile's keys; 1: the row level */
+    int32_t level;                        /* enum glint_decode_level */
+    int32_t entries;                      /* steps, chunks or spans at the bound; 0 at the row level */
+    uint32_t items;                       /* batch * heads_kv * row_tiles * parts */
+    uint32_t blocks;                      /* a block takes every blocks-th item */
     /* workspace, placed by glint_decode_lay_out of lib/cuda/policy.c; NULL at the row level. A tile is batch, key
      * head, tile of rows: row-major. */
-    float *partial_o;    /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
-    float *partial_rows; /* [tile, entry, rows, 2 * warps]: the maximum, and from [warps] on the sums of the warps */
+    float *partial_o;                  /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
+    float *partial_rows;               /* [tile, entry, rows, 2 * warps]: the maximum; from [warps] on, sums */
     struct glint_decode_scales scales; /* of K and V of 8 bits */
 };
 

@@ -32,7 +32,7 @@ template <class Band> GLINT_DEVICE Band mask_of(const struct sequence &own)
     return {Band::LEFT ? own.left : 0, Band::RIGHT ? own.right : 0, own.seqlen_q, own.seqlen_k};
 }
 
-GLINT_DEVICE struct sequence find_sequence(const struct glint_gpu_call &p, int32_t batch)
+template <class Call> GLINT_DEVICE struct sequence find_sequence(const Call &p, int32_t batch)
 {
     struct sequence own;
 
@@ -44,7 +44,7 @@ GLINT_DEVICE struct sequence find_sequence(const struct glint_gpu_call &p, int32
 
 /* Lowers the word for a fault to `batch` if a length of that sequence is out of bounds. One thread of the grid calls it
  * for a sequence. */
-GLINT_DEVICE void note_fault(const struct glint_gpu_call &p, int32_t batch)
+template <class Call> GLINT_DEVICE void note_fault(const Call &p, int32_t batch)
 {
     const uint32_t bound_q = (uint32_t)p.shape.seqlen_q, bound_k = (uint32_t)p.shape.seqlen_k;
     const struct glint_gpu_sequences &all = p.sequences;

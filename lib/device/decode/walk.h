@@ -77,24 +77,15 @@ struct sequence_rows : sequence {
 struct given {
     GLINT_DEVICE struct sequence_rows find_sequence(const struct glint_decode_params &p, int32_t batch)
     {
-        struct sequence_rows own;
+        const struct sequence own = ::find_sequence(p, batch);
 
-        own.seqlen_q = max(0, min(given_length(p.sequences.seqlens_q, batch, p.shape.seqlen_q), p.shape.seqlen_q));
-        own.seqlen_k = max(0, min(given_length(p.sequences.seqlens_k, batch, p.shape.seqlen_k), p.shape.seqlen_k));
-        own.rows = own.seqlen_q * p.shape.group;
-        own.first_q = own.first_k = 0;
-        find_sides(own, p.sequences);
-        return own;
+        return {own, own.seqlen_q * p.shape.group, 0, 0};
     }
     /* Lowers the word for a fault to the first sequence with a length out of bounds. One block calls it. */
     template <int THREADS> GLINT_DEVICE void note_faults(const struct glint_decode_params &p)
     {
-        const uint32_t bound_q = (uint32_t)p.shape.seqlen_q, bound_k = (uint32_t)p.shape.seqlen_k;
-
         for (int32_t batch = (int32_t)thread_index(); batch < p.shape.batch; batch += THREADS)
-            if ((uint32_t)given_length(p.sequences.seqlens_q, batch, (int32_t)bound_q) > bound_q ||
-                (uint32_t)given_length(p.sequences.seqlens_k, batch, (int32_t)bound_k) > bound_k)
-                atomicMin(p.sequences.fault, (uint32_t)batch);
+            note_fault(p, batch);
     }
     /* The batch of the tensors that a sequence has. */
     GLINT_DEVICE int32_t batch_of(int32_t sequence)
