@@ -107,7 +107,8 @@ static void carry_out(const struct fake_launch *l)
         static unsigned char first;
         unsigned char lengths = 0;
         for (int i = 0; i < p->shape.batch && p->sequences.seqlens_k; i++)
-            lengths = (unsigned char)(lengths * 31 + p->sequences.seqlens_k[i] + (p->sequences.seqlens_q ? 7 * p->sequences.seqlens_q[i] : 0));
+            lengths = (unsigned char)(lengths * 31 + p->sequences.seqlens_k[i] +
+                                      (p->sequences.seqlens_q ? 7 * p->sequences.seqlens_q[i] : 0));
         first = first ? first : lengths;
         extra = (unsigned char)(extra + (has_fault("stale") && in_replay ? first : lengths));
         mix(&p->o, &p->q, p->k.address, &p->shape, p->shape.heads_q, p->shape.seqlen_q, extra);
