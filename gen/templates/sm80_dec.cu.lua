@@ -142,7 +142,7 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
             if (S::mask::RIGHT && !S::WIDENED && is_cut(step)) {
                 if (Keys::PAGED) /* what a thread looks through, others have copied */
                     block_sync();
-                if (block_any(find_special<typename S::kv_tile, S::THREADS>(v_tiles + stage)))
+                if (block_any(finds_special<S>(v_tiles + stage)))
                     settle_values<S>(now.o, v_tiles + stage, step * S::TILE_N, sight, warp);
             } else
                 block_sync();

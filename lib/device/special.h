@@ -6,46 +6,17 @@
 #include "lib/device/tile.h"
 
 /* Whether there are any in what this thread copied of a tile; its copies must have arrived. */
-template <class Tile, int THREADS> GLINT_DEVICE bool find_special(uint32_t tile)
+template <class Tile, int THREADS_> GLINT_DEVICE bool find_special(uint32_t tile)
 {
-    const uint32_t thread = thread_index_anew(), per_row = THREADS / Tile::PAGE_CHUNKS;
-    uint32_t sum = 0;
-
-#pragma unroll
-    for (uint32_t i = 0; i < (Tile::ROWS * Tile::PAGE_CHUNKS + THREADS - 1) / THREADS; ++i) {
-        const uint32_t row = thread / Tile::PAGE_CHUNKS + i * per_row;
-
-        if (Tile::ROWS * Tile::PAGE_CHUNKS % THREADS == 0 || row < Tile::ROWS) {
-#pragma unroll
-            for (uint32_t page = 0; page < Tile::PAGES; ++page) {
-                uint32_t v[4];
-
-                ld_shared_u32x4(v, tile + tile_offset<Tile>(row, page * Tile::PAGE_CHUNKS + thread % Tile::PAGE_CHUNKS));
-#pragma unroll
-                for (int j = 0; j < 4; ++j)
-                    sum = gather_special(sum, v[j], Tile::element::EXPONENT, Tile::element::BYTES);
-            }
-        }
-    }
-    return (sum & (Tile::element::BYTES == 4 ? 0x7fffffffu : 0x7fff7fffu)) != 0;
+    return find_special(tile, Tile::ROWS, Tile::PAGES, Tile::PAGE_CHUNKS, THREADS_, Tile::element::EXPONENT, Tile::element::BYTES);
 }
 
 /* Makes zeros of them; all threads call it, each for a column of chunks in some rows. */
 template <class Tile, int THREADS> GLINT_DEVICE void clear_special(uint32_t tile)
 {
-    const bool works = thread_index() < THREADS / Tile::CHUNKS * Tile::CHUNKS;
-
-#pragma unroll 1
-    for (uint32_t row = works ? thread_index() / Tile::CHUNKS : Tile::ROWS; row < Tile::ROWS; row += THREADS / Tile::CHUNKS) {
-        const uint32_t address = tile + tile_offset<Tile>(row, thread_index() % Tile::CHUNKS);
-        uint32_t v[4];
-
-        ld_shared_u32x4(v, address);
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            v[i] = finite_part(v[i], Tile::element::EXPONENT, Tile::element::BYTES);
-        st_shared_u32x4(address, v);
-    }
+    clear_special(tile, thread_index() < THREADS / Tile::CHUNKS * Tile::CHUNKS ? thread_index() / Tile::CHUNKS : Tile::ROWS,
+                  THREADS / Tile::CHUNKS, thread_index() % Tile::CHUNKS, Tile::CHUNKS, Tile::ROWS, Tile::CHUNKS, Tile::PAGE_CHUNKS,
+                  Tile::element::EXPONENT, Tile::element::BYTES);
 }
 
 /* Gives them the exponent below, so that an infinity is the largest power of two; all threads call it. */

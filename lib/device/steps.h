@@ -1,5 +1,5 @@
 /* Steps of the attention kernels that are more than one instruction: where a block works, how a tile lies in shared memory, how it
- * is copied. Tiles are told by their numbers here; tile.h has the same as types. */
+ * is copied. Arithmetic on named registers stays in the kernels' templates, where the algorithm is read. */
 #ifndef GLINT_DEVICE_STEPS_H
 #define GLINT_DEVICE_STEPS_H
 
@@ -177,6 +177,32 @@ GLINT_DEVICE void load_rows(uint32_t r[4], uint32_t lane_address, const uint32_t
     r[3] = ld_shared_u32(tile_move(odd, row + 1, chunk + 2, rows, page_chunks));
 }
 
+/* Operands to tf32, with relative errors of 2^-11: what is loaded, for one product. */
+template <int N> GLINT_DEVICE void round_words(uint32_t (&x)[N])
+{
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+        x[i] = nearest_tf32(float_of(x[i]));
+}
+
+/* What this thread copied with copy_tile; its copies must have arrived. A tile that is read many times is better rounded once. */
+GLINT_DEVICE void round_tile(uint32_t tile, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks,
+                             const uint32_t threads)
+{
+#pragma unroll 2
+    for (uint32_t row = thread_index() / page_chunks; row < rows; row += threads / page_chunks) {
+#pragma unroll
+        for (uint32_t page = 0; page < pages; ++page) {
+            const uint32_t address = tile + tile_offset(row, page * page_chunks + thread_index() % page_chunks, rows, page_chunks);
+            uint32_t v[4];
+
+            ld_shared_u32x4(v, address);
+            round_words(v);
+            st_shared_u32x4(address, v);
+        }
+    }
+}
+
 /* The part of `thread` in copy_tile. */
 GLINT_DEVICE void copy_part(uint32_t thread, uint32_t tile, const char *from, int64_t row_bytes, int32_t valid_rows,
                             const uint32_t rows, const uint32_t row_chunks, const uint32_t pages, const uint32_t page_chunks,
@@ -229,6 +255,23 @@ GLINT_DEVICE void copy_rows(uint32_t to, const char *from, bool wanted, const ui
     }
 }
 
+/* Flips the sign bits (of each 32) of what this thread copied with copy_tile; its copies must have arrived. */
+GLINT_DEVICE void negate_tile(uint32_t tile, uint32_t signs, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks,
+                              const uint32_t threads)
+{
+    for (uint32_t row = thread_index() / page_chunks; row < rows; row += threads / page_chunks) {
+        for (uint32_t page = 0; page < pages; ++page) {
+            uint32_t address = tile + tile_offset(row, page * page_chunks + thread_index() % page_chunks, rows, page_chunks);
+            uint32_t v[4];
+
+            ld_shared_u32x4(v, address);
+            for (int i = 0; i < 4; ++i)
+                v[i] ^= signs;
+            st_shared_u32x4(address, v);
+        }
+    }
+}
+
 /* ---- NaN and infinity --------------------------------------------------------------------------------------------------- */
 
 /* Zero times NaN is NaN, so a number that is hidden by a weight of zero must not be there at all. A word holds two numbers of 16 bits or
@@ -253,6 +296,60 @@ GLINT_DEVICE uint32_t gather_special(uint32_t sum, uint32_t word, const uint32_t
     if (element_bytes == 4)
         return bits_of(fmaf(float_of(word), 0.0f, float_of(sum)));
     return exponent == 0x7c000000u ? fma_f16x2(word, 0, sum) : fma_bf16x2(word, 0, sum);
+}
+
+/* Whether there are any in the part of a tile that this thread copied with copy_tile; its copies must have arrived. */
+GLINT_DEVICE bool find_special(uint32_t tile, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks,
+                               const uint32_t threads, const uint32_t exponent, const uint32_t element_bytes)
+{
+    const uint32_t thread = thread_index_anew();
+    uint32_t sum = 0;
+
+#pragma unroll
+    for (uint32_t i = 0; i < (rows * page_chunks + threads - 1) / threads; ++i) {
+        const uint32_t row = thread / page_chunks + i * (threads / page_chunks);
+
+        if (rows * page_chunks % threads == 0 || row < rows) {
+#pragma unroll
+            for (uint32_t page = 0; page < pages; ++page) {
+                uint32_t v[4];
+
+                ld_shared_u32x4(v, tile + tile_offset(row, page * page_chunks + thread % page_chunks, rows, page_chunks));
+#pragma unroll
+                for (int j = 0; j < 4; ++j)
+                    sum = gather_special(sum, v[j], exponent, element_bytes);
+            }
+        }
+    }
+    return (sum & (element_bytes == 4 ? 0x7fffffffu : 0x7fff7fffu)) != 0;
+}
+
+/* Makes zeros of those in `rows` rows from first_row on, `step` apart, in the chunks from first_chunk on, `stride` apart; true if any. */
+GLINT_DEVICE bool clear_special(uint32_t tile, uint32_t first_row, uint32_t step, uint32_t first_chunk, uint32_t stride,
+                                const uint32_t rows, const uint32_t chunks, const uint32_t page_chunks, const uint32_t exponent,
+                                const uint32_t element_bytes)
+{
+    uint32_t found = 0;
+
+#pragma unroll 1
+    for (uint32_t row = first_row; row < rows; row += step) {
+#pragma unroll 1
+        for (uint32_t chunk = first_chunk; chunk < chunks; chunk += stride) {
+            const uint32_t address = tile + tile_offset(row, chunk, rows, page_chunks);
+            uint32_t v[4];
+
+            ld_shared_u32x4(v, address);
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const uint32_t finite = finite_part(v[i], exponent, element_bytes);
+
+                found |= finite ^ v[i];
+                v[i] = finite;
+            }
+            st_shared_u32x4(address, v);
+        }
+    }
+    return found != 0;
 }
 
 /* Writes 16 rows, staged in shared memory by this warp, to global memory in chunks of 16 bytes: rows from valid_rows on are left out. */

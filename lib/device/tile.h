@@ -184,34 +184,13 @@ GLINT_DEVICE void copy_piece_before(uint32_t to, struct linear_rows<Tile> &rows,
 /* Flips the sign bits. */
 template <class Tile, int THREADS> GLINT_DEVICE void negate_tile(uint32_t tile)
 {
-    for (uint32_t row = thread_index() / Tile::PAGE_CHUNKS; row < Tile::ROWS; row += THREADS / Tile::PAGE_CHUNKS) {
-        for (uint32_t page = 0; page < Tile::PAGES; ++page) {
-            uint32_t address = tile + tile_offset<Tile>(row, page * Tile::PAGE_CHUNKS + thread_index() % Tile::PAGE_CHUNKS);
-            uint32_t v[4];
-
-            ld_shared_u32x4(v, address);
-            for (int i = 0; i < 4; ++i)
-                v[i] ^= Tile::element::SIGNS;
-            st_shared_u32x4(address, v);
-        }
-    }
+    negate_tile(tile, Tile::element::SIGNS, Tile::ROWS, Tile::PAGES, Tile::PAGE_CHUNKS, THREADS);
 }
 
-/* Rounds it as operands of tf32 must be, with relative errors of 2^-11: a tile that is read many times is better rounded once. */
+/* Rounds it as operands must be: a tile that is read many times is better rounded once. */
 template <class Tile, int THREADS> GLINT_DEVICE void round_tile(uint32_t tile)
 {
-#pragma unroll 2
-    for (uint32_t row = thread_index() / Tile::PAGE_CHUNKS; row < Tile::ROWS; row += THREADS / Tile::PAGE_CHUNKS) {
-#pragma unroll
-        for (uint32_t page = 0; page < Tile::PAGES; ++page) {
-            const uint32_t address = tile + tile_offset<Tile>(row, page * Tile::PAGE_CHUNKS + thread_index() % Tile::PAGE_CHUNKS);
-            uint32_t v[4];
-
-            ld_shared_u32x4(v, address);
-            tf32::round(v);
-            st_shared_u32x4(address, v);
-        }
-    }
+    round_tile(tile, Tile::ROWS, Tile::PAGES, Tile::PAGE_CHUNKS, THREADS);
 }
 
 /* ---- to global memory ------------------------------------------------------------------------------------------------------- */

@@ -54,8 +54,8 @@ GLINT_DEVICE void begin_copies_of_item(const struct glint_decode_params &p, stru
     const struct row_tile &t = c.at.tile;
     const int32_t batch = Rows::batch_of(t.batch), first = t.first_k + c.at.step * S::TILE_N;
 
-    c.k_from = copy_from<typename S::kv_tile>(view_row(&p.k, batch, t.head_kv, first, S::KV_BYTES), p.k.row * S::KV_BYTES);
-    c.v_from = copy_from<typename S::kv_tile>(view_row(&p.v, batch, t.head_kv, first, S::KV_BYTES), p.v.row * S::KV_BYTES);
+    c.k_from = copy_from(view_row(&p.k, batch, t.head_kv, first, S::KV_BYTES), p.k.row * S::KV_BYTES, S::PAGE_CHUNKS);
+    c.v_from = copy_from(view_row(&p.v, batch, t.head_kv, first, S::KV_BYTES), p.v.row * S::KV_BYTES, S::PAGE_CHUNKS);
     c.first = true;
 }
 

@@ -390,6 +390,12 @@ GLINT_DEVICE void add_values(typename S::output_t &o, uint32_t p_tile, uint32_t 
     }
 }
 
+/* Whether there are NaN and infinities in what this thread copied of a tile of V. */
+template <class S> GLINT_DEVICE bool finds_special(uint32_t v_tile)
+{
+    return find_special(v_tile, S::TILE_N, S::PAGES, S::PAGE_CHUNKS, S::THREADS, S::EXPONENT, S::BYTES);
+}
+
 /* V of a step of which some rows do not see all keys: NaN and infinities reach only the rows that see them, and then
  * leave the tile, before it is multiplied by weights of zero. All threads of the block call it. */
 template <class S>
@@ -420,7 +426,9 @@ GLINT_DEVICE void settle_values(typename S::output_t &o, uint32_t v_tile, int32_
                             o[dt][rt][2 * half + odd] += v;
             }
     block_sync();
-    clear_special<tile, S::THREADS>(v_tile);
+    clear_special(v_tile, thread_index() / S::CHUNKS, S::THREADS / S::CHUNKS > 0 ? (int)S::THREADS / (int)S::CHUNKS : 1,
+                  thread_index() % S::CHUNKS, S::CHUNKS, thread_index() < S::THREADS / S::CHUNKS * S::CHUNKS ? S::TILE_N : 0,
+                  S::CHUNKS, S::PAGE_CHUNKS, S::EXPONENT, S::BYTES);
     block_sync();
 }
 

@@ -23,7 +23,7 @@ template <class Variant> struct shape : Variant {
     typedef typename Variant::mask mask;
     typedef typename Variant::score score;
     struct stored_element {
-        static constexpr uint32_t BYTES = stored::WIDENED ? 1 : 2, EXPONENT = element::EXPONENT;
+        static constexpr uint32_t BYTES = stored::WIDENED ? 1 : 2;
     };
     enum {
         WIDENED = stored::WIDENED,
@@ -172,18 +172,17 @@ GLINT_DEVICE void store_lse(const struct glint_decode_params &p, const struct ro
     st_global_f32(Rows::lse_at(p, t.batch, head, t.first_q + query), lse);
 }
 
-/* The end of the keys that a row of a sequence sees, and their begin: no further than the keys, so that no sum leaves
- * 2^31 (see find_sides). */
+/* The end of the keys that a row of a sequence sees, and their begin. */
 template <class S>
 GLINT_DEVICE int32_t end_of_row(const struct glint_decode_params &p, int32_t row, const struct sequence_rows &own)
 {
-    return end_key(mask_of<typename S::mask>(own), row / p.shape.group);
+    return S::mask::RIGHT ? max(0, min(own.seqlen_k, row / p.shape.group + own.right + 1)) : own.seqlen_k;
 }
 
 template <class S>
 GLINT_DEVICE int32_t begin_of_row(const struct glint_decode_params &p, int32_t row, const struct sequence_rows &own)
 {
-    return first_key(mask_of<typename S::mask>(own), row / p.shape.group);
+    return S::mask::LEFT ? max(0, row / p.shape.group + own.left) : 0;
 }
 
 /* The steps that hold all keys that some row of the tile sees: from the first one up to the end. */
