@@ -10,7 +10,7 @@
 --                maps of the kernels' parameter, in its order, fields as in struct glint_gpu_map
 --   zero_words   or nil: words of the workspace that are 0 when the first kernel begins; lengths_words: when the one that reads lengths does
 --   part_heads, parts_from   backward, or nil: how the rule of lib/cuda/policy.c, glint_gpu_part_heads, shares out a group's heads
---   chunk_steps, span_chunks  decode, or nil: steps of a chunk and chunks of a span
+--   chunk_steps, span_chunks  decode, or nil: steps of a chunk and chunks of a span; a step: tiles of its first spans
 --   padded_dim   numbers of a row of a tile in shared memory, and of sums in the workspace
 local architectures = require("gen.archs")
 local gpu = {}
@@ -37,7 +37,7 @@ end
 
 -- Members in the order of their structs; one that a record does not have is 0 in C.
 local LAUNCH = { "grid", "rows", "threads", "smem_bytes", "blocks_per_sm", "cluster", "dependent", "lengths", "pages", "sinks" }
-local MAP = { "tensor", "swizzle", "slabs", "columns", "rows" }
+local MAP = { "tensor", "swizzle", "slabs", "packed", "columns", "rows" }
 local MORE = { "part_heads", "parts_from", "row_dim", "zero_words", "lengths_words", "chunk_steps", "span_chunks" }
 
 local function members(values, names)

@@ -54,6 +54,12 @@ def glint_repositories():
         spec = "//tests/specs:sm90a.lua",
     )
 
+    # Hopper's kernels of a server's step.
+    glint_spec(
+        name = "step_spec",
+        spec = "//tests/specs:step.lua",
+    )
+
     # Heads of 8, for the node tests of an ONNX operator.
     glint_spec(
         name = "onnx_spec",

@@ -6,6 +6,7 @@ local axes = require("gen.axes")
 local backward = require("gen.families.sm90a_backward")
 local gpu = require("gen.gpu")
 local schema = require("gen.schema")
+local step = require("gen.families.sm90a_step")
 local text = require("gen.text")
 
 local KIB = 1024
@@ -29,6 +30,7 @@ local sm90a = {
   prologue = '#include "lib/cuda/kernel.h"',
   extension = "cu",
   templates = { fwd = "sm90a_fwd.cu.lua", bwd = "sm90a_bwd.cu.lua" },
+  template = function(record) return record.schedule == "step" and "sm90a_step.cu.lua" or nil end,
   fields = { archs = arch_list, device_lengths = schema.flag(), device_ragged = schema.flag() },
   passed = { "device_lengths", "device_ragged" },
   required = { "archs" },
@@ -41,10 +43,12 @@ local sm90a = {
     both_up_to = schema.integer(1, 1 << 30),               -- the same of the longer of the two, in place of up_to
     least = schema.integer(1, 1 << 30),                    -- where both lengths are below it, the plan takes an older family's row before it
     -- persistent: a warpgroup loads for the others, which overlap the end of a tile with the next one's beginning; short: a block of one
-    -- warpgroup owns a tile and loads for itself, and several share a multiprocessor
-    schedule = schema.choice({ "persistent", "short" }),
+    -- warpgroup owns a tile and loads for itself, and several share a multiprocessor; step: any rows of queries in one canonical order, of
+    -- every kind of sequences and in pages (gen/families/sm90a_step.lua)
+    schedule = schema.choice({ "persistent", "short", "step" }),
+    span = schema.integer(16, 1 << 20, 16),                -- step: keys of the first spans
     q_slots = schema.integer(1, 2),                        -- persistent: tiles of Q in shared memory
-    stages = schema.integer(2, 4),                         -- persistent: of K, and of V
+    stages = schema.integer(2, 4),                         -- persistent, step: of K, and of V
     registers = schema.integer(128, 240, 8),               -- persistent: of a thread that computes
     turns = schema.flag(),                              -- persistent: warpgroups issue their products in turn
     dynamic = schema.flag(),                            -- persistent: a block takes the next tile that nobody has, and not every so many-th
@@ -79,6 +83,7 @@ function sm90a.covers(target) return target.archs end
 
 function sm90a.how(record)
   if record.pass == "bwd" then return backward.how(record) end
+  if record.schedule == "step" then return step.how(record) end
   return ("sm90a_%sm%dn%d"):format(record.schedule == "short" and "short_" or "", record.m, record.n)
 end
 
@@ -134,6 +139,7 @@ function sm90a.complete(record)
   record.device_lengths = takes_lengths and record.device_lengths or false
   record.device_ragged = takes_lengths and record.device_ragged or false
   if record.pass == "bwd" then return backward.complete(record) end
+  if record.schedule == "step" then return step.complete(record) end
   record.schedule, record.strategy_id = record.schedule or "persistent", "GLINT_GPU_FORWARD"
   record.warpgroups = record.m // ROWS
   local short = record.schedule == "short"
@@ -166,7 +172,11 @@ function sm90a.complete(record)
   if record.device_ragged then add("ragged", 2) end
 end
 
-sm90a.takes = gpu.takes
+--- What a record's kernels take; a step's take everything.
+function sm90a.takes(record)
+  if record.schedule == "step" then return { lengths = true, ragged = true, pages = true, ragged_pages = true, sinks = true } end
+  return gpu.takes(record)
+end
 
 --- A tile of another head dim's: none is known to go without a measurement.
 function sm90a.adapt() return nil end
@@ -213,6 +223,7 @@ end
 --- What the arithmetic says of a record, for explain.
 function sm90a.estimate(record)
   if record.pass == "bwd" then return backward.describe(record) end
+  if record.schedule == "step" then return step.describe(record) end
   return ("registers of a thread that computes hold %d numbers: scores, weights and O"):format(payload(record))
 end
 
@@ -231,6 +242,8 @@ function sm90a.check(record, report)
   for _, field in ipairs({ "strategy", "part_heads" }) do
     if record[field] ~= nil then report(field, "is the backward's", "leave it out") end
   end
+  if record.schedule == "step" then return step.check(record, report, architectures.get(record.archs[1]).block_kib) end
+  if record.span ~= nil then report("span", "is a step's", "leave it out, or schedule = \"step\"") end
   local short = record.schedule == "short"
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
   if record.head_dim % 32 ~= 0 or record.head_dim > 256 then
@@ -281,6 +294,8 @@ function sm90a.describe(record)
   local how
   if record.pass == "bwd" then
     how = backward.describe(record)
+  elseif record.schedule == "step" then
+    how = step.describe(record)
   elseif record.schedule == "short" then
     how = ("one warpgroup that loads for itself, %d blocks a multiprocessor."):format(record.blocks_per_sm)
   else

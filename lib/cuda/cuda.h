@@ -93,6 +93,7 @@ struct glint_cuda_plan {
     union {
         struct glint_backward_layout backward; /* of a backward row */
         struct glint_decode_layout decode;     /* of a decode row */
+        struct glint_step_layout step;         /* of a step's row */
     };
 };
 _Static_assert(sizeof(struct glint_cuda_plan) <= GLINT_FAMILY_WORDS * sizeof(uint64_t), "it fits into a plan");
@@ -117,6 +118,18 @@ void glint_cuda_fill_decode(const struct glint_problem *problem, const struct gl
 /* A tensor; the kernel knows whether it only reads it. An array of the workspace, NULL where there is none. */
 struct glint_gpu_view glint_cuda_view(const void *address, const struct glint_strides *strides);
 void *glint_cuda_place(void *workspace, uint64_t at);
+
+/* step.c. Query heads of a key head that a step packs into rows together: the most that are at most 16 and divide the group. */
+int32_t glint_step_group(const struct glint_problem *problem);
+
+/* Lays a step out, *end bytes in all; false where numbers of units do not fit. Then what its kernels are given behind the
+ * maps, and what it adds to an explanation. */
+bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_variant *row, const struct glint_problem *problem,
+                        uint32_t multiprocessors, uint64_t *end);
+void glint_step_fill(const struct glint_problem *problem, const struct glint_step_layout *layout, void *workspace,
+                     struct glint_gpu_step *step);
+struct glint_text;
+void glint_step_explain(const struct glint_plan *plan, struct glint_text *text);
 
 /* The lengths of the launches that a problem takes: its own, or those of the device, if the row's kernel that reads
  * them serves its sinks, too. */

@@ -24,7 +24,8 @@
  *     words that begin as 0    zero_words        `words` of the call, the first of the workspace; they are cleared in the stream, ahead of the
  *                                                first kernel
  *
- * The parameter of a kernel is struct glint_gpu_call of lib/device/call.h. Decode's is struct glint_decode_params of lib/device/decode.h.
+ * The parameter of a kernel is struct glint_gpu_call of lib/device/call.h. A step's is struct glint_gpu_step of
+ * lib/device/hopper_call.h: its kernels are for all kinds of sequences, and for pages. Decode's is struct glint_decode_params of lib/device/decode.h.
  *
  * A driver without the entry for clusters or maps does not run the row; the plan takes another. Maps are made at each call, on the host,
  * for the addresses of that call: nothing is allocated, and a CUDA graph keeps them with the launch. The simulator's driver does all of it
@@ -42,7 +43,10 @@ enum glint_gpu_grid {
     GLINT_GPU_KEY_BLOCKS = 2,   /* ceil(seqlen_k / rows) * heads_kv * parts * batch tiles: see glint_gpu_part_heads */
     GLINT_GPU_DECODE_ITEMS = 3, /* parts of the keys of tiles of rows, several a block: see struct glint_decode_layout */
     GLINT_GPU_DECODE_MERGE = 4, /* 16 columns of two rows; none where a block folds all keys of its rows */
-    GLINT_GPU_QUERY_HEADS = 5   /* a query head, of all sequences: heads_q tiles */
+    GLINT_GPU_QUERY_HEADS = 5,  /* a query head, of all sequences: heads_q tiles */
+    GLINT_GPU_STEP_PLAN = 6,    /* one block: see struct glint_step_layout */
+    GLINT_GPU_STEP_UNITS = 7,   /* persistent blocks, which take what the plan says */
+    GLINT_GPU_STEP_MERGE = 8    /* 32 columns of 16 rows at a time; none where no sequence's keys are ever shared out */
 };
 
 /* Split: delta, then dK and dV over key blocks, then dQ over query blocks: no sum crosses blocks. Fused: delta, then all three over
@@ -50,8 +54,17 @@ enum glint_gpu_grid {
  * in key_sum by one part of the group after another, if there are several. tile_m divides GLINT_GPU_ROW_PAD.
  *
  * Decode: forward for few queries. Tiles are of rows of a key head, (query, query head) pairs, and their keys are shared out to blocks, which
- * leave results that the second kernel folds (lib/device/decode.h). How many blocks there are follows from the layout, not from `rows`. */
-enum glint_gpu_strategy { GLINT_GPU_FORWARD = 0, GLINT_GPU_SPLIT = 1, GLINT_GPU_FUSED = 2, GLINT_GPU_DECODE = 3 };
+ * leave results that the second kernel folds (lib/device/decode.h). How many blocks there are follows from the layout, not from `rows`.
+ *
+ * Step: forward for any number of queries of every kind of sequences, linear or in pages. A first kernel reads the lengths and shares the work out, the
+ * second one computes, and the last one folds what several blocks have of a row (lib/device/warpgroup_step.h). */
+enum glint_gpu_strategy {
+    GLINT_GPU_FORWARD = 0,
+    GLINT_GPU_SPLIT = 1,
+    GLINT_GPU_FUSED = 2,
+    GLINT_GPU_DECODE = 3,
+    GLINT_GPU_STEP = 4
+};
 
 struct glint_gpu_launch {
     const char *entry;      /* the extern "C" name in the cubin */
@@ -90,12 +103,14 @@ enum glint_gpu_tensor {
 /* A tensor map: how a box of a tensor lies in shared memory. Coordinates are, innermost first,
  *     slabs = 0:  (column, row, head, batch); columns past head_dim are 0, and are not written
  *     slabs > 0:  (column in the slab, row, slab, head, batch); head_dim is a whole number of slabs of `columns` columns
- * The box is columns x rows, of one head and batch, and of `slabs` slabs. Rows past the end are 0, and are not written. */
+ *     packed:     (column, query head of a group, row, group, batch)
+ * The box is columns x rows, of one head and batch, and of `slabs` slabs. Rows past the end are 0, and are not written. Of K and V in pages a page is a
+ * batch, and a box is at most a page's rows, then of one slab. A packed box has as many rows as have all heads of a group in `rows`. */
 struct glint_gpu_map {
     uint8_t tensor;   /* enum glint_gpu_tensor */
     uint8_t swizzle;  /* enum tensor_map_swizzle */
     uint8_t slabs;    /* of the box */
-    uint8_t reserved; /* 0 */
+    uint8_t packed;   /* 1: of Q, with the query heads of a group as rows: see below */
     uint16_t columns; /* of the box; their bytes are a multiple of 16 and at most those of the swizzle */
     uint16_t rows;    /* of the box, 1 to 256 */
 };
@@ -116,8 +131,10 @@ struct glint_gpu_kernel {
     struct glint_gpu_launch launch[GLINT_GPU_MAX_LAUNCHES];
     const struct glint_gpu_image *images;
     uint32_t image_count;
-    uint32_t part_heads, parts_from;   /* fused: see glint_gpu_part_heads */
-    uint32_t chunk_steps, span_chunks; /* decode: steps of tile_n keys in a chunk, a power of two, and chunks in a span */
+    uint32_t part_heads, parts_from; /* fused: see glint_gpu_part_heads */
+    uint32_t
+        chunk_steps; /* decode: steps of tile_n keys in a chunk, a power of two; a step: tiles of tile_n keys in its first spans */
+    uint32_t span_chunks;   /* decode: chunks in a span */
     uint32_t row_dim;       /* numbers of a row of a tile, and of dq_sum and key_sum: head_dim, with zeros up to whole fragments */
     uint32_t zero_words;    /* forward: at the start of the workspace, 0 when the first kernel begins */
     uint32_t lengths_words; /* in place of them where a kernel that reads lengths is launched, of ragged sequences too */

@@ -216,6 +216,12 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
         if (!glint_decode_lay_out(&own.decode, &own.shape, kernel, variant->tile_m, variant->tile_n, concurrency, bytes, &bytes))
             return false;
         count_decode_grids(kernel, problem, &own);
+    } else if (kernel->strategy == GLINT_GPU_STEP) {
+        if (!glint_step_lay_out(&own.step, variant, problem, concurrency, &bytes))
+            return false;
+        own.blocks[0] = own.step.blocks > 0;
+        own.blocks[1] = own.step.blocks;
+        own.blocks[2] = own.step.merge_blocks;
     } else {
         if (backward)
             share_out(variant, problem->lengths, &own);
@@ -343,6 +349,7 @@ static void add_backward(struct glint_gpu_call *call, const struct glint_problem
 /* What the kernels of a row are given: a call, with or without maps behind it, or what decode's are given. */
 union parameters {
     struct glint_gpu_backward_maps call;
+    struct glint_gpu_step step;
     struct glint_decode_params decode;
 };
 
@@ -358,9 +365,12 @@ static void fill(const struct glint_variant *variant, const struct glint_plan *p
     parameters->call.base = forward_call(&plan->problem, own, tensors, workspace);
     if (variant->pass == GLINT_BACKWARD)
         add_backward(&parameters->call.base, &plan->problem, own, tensors, workspace);
+    if (kernel->strategy == GLINT_GPU_STEP)
+        glint_step_fill(&plan->problem, &own->step, workspace, &parameters->step);
 }
 
 _Static_assert(GLINT_CALL_GRIDS <= GLINT_GPU_MAX_LAUNCHES, "rows with persistent kernels have no more launches");
+_Static_assert(offsetof(struct glint_gpu_step, map) == offsetof(struct glint_gpu_backward_maps, map), "one function fills either");
 _Static_assert(offsetof(struct glint_gpu_forward_maps, map) == offsetof(struct glint_gpu_backward_maps, map),
                "one place for the maps");
 

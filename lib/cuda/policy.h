@@ -55,6 +55,14 @@ struct glint_backward_layout {
 uint64_t glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
                                 const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t begin);
 
+/* Where a step's arrays lie, and how many blocks it has. No bit of a result depends on it. */
+struct glint_step_layout {
+    int32_t block_queries; /* of 16 rows */
+    int32_t partial_rows;  /* of which partial results are kept; 0: the merge is left out */
+    uint32_t blocks, merge_blocks;
+    uint64_t partial; /* bytes from the start of the workspace, where the plan is */
+};
+
 /* How a decode call is shared out, and where its arrays lie: members of struct glint_decode_params. No result depends on it. */
 struct glint_decode_layout {
     int32_t rows, row_tiles, range, parts, level, entries;

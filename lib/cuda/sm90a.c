@@ -13,10 +13,13 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
     return status == GLINT_OK ? glint_cuda_maps_fit(row, problem, fault) : status;
 }
 
-/* How the backward pass is shared out. */
+/* How the backward pass is shared out, and in which order a step sums its keys up. */
 static void explain(const struct glint_plan *plan, struct glint_text *text)
 {
-    if (!glint_cuda_persists(glint_variants[plan->variant].kernel))
+    const struct glint_gpu_kernel *kernel = glint_variants[plan->variant].kernel;
+    if (kernel->strategy == GLINT_GPU_STEP)
+        glint_step_explain(plan, text);
+    if (!glint_cuda_persists(kernel))
         return;
     glint_cuda_explain_parts(plan, text);
     glint_text_str(text, "\nBlocks of ");

@@ -47,10 +47,20 @@ static struct geometry geometry_of(const struct glint_gpu_map *map, const struct
     struct geometry g = {.rank = 0};
     if (!is_empty(role, p))
         glint_role_extents(role, p, extent);
+    if (map->packed) {
+        const int32_t group = glint_step_group(p);
+        add(&g, p->head_dim, 0, map->columns);
+        add(&g, extent[1] > 1 ? group : 1, s->head * bytes, (uint32_t)group);
+        add(&g, extent[2], s->row * bytes, map->rows / (uint32_t)group);
+        add(&g, extent[1] > group ? extent[1] / group : 1, s->head * group * bytes, 1);
+        add(&g, extent[0], s->batch * bytes, 1);
+        return g;
+    }
+    const bool part = map->tensor != GLINT_GPU_Q && p->page_rows > 0 && p->page_rows < map->rows; /* of a tile: a page */
     add(&g, map->slabs ? map->columns : p->head_dim, 0, map->columns);
-    add(&g, extent[2], s->row * bytes, map->rows);
+    add(&g, extent[2], s->row * bytes, part ? (uint32_t)p->page_rows : map->rows);
     if (map->slabs)
-        add(&g, p->head_dim / map->columns, map->columns * bytes, map->slabs);
+        add(&g, p->head_dim / map->columns, map->columns * bytes, part ? 1 : map->slabs);
     add(&g, extent[1], s->head * bytes, 1);
     add(&g, extent[0], s->batch * bytes, 1);
     return g;
@@ -67,8 +77,9 @@ enum glint_status glint_cuda_maps_fit(const struct glint_variant *row, const str
         const int64_t stride[3] = {s->batch, s->head, s->row};
         int64_t extent[3];
         glint_role_extents(role, problem, extent);
+        const int64_t group = kernel->map[m].packed ? glint_step_group(problem) : 1; /* a step along the groups of heads */
         for (int d = 0; d < 3; d++)
-            if (extent[d] > 1 && stride[d] > limit)
+            if (extent[d] > 1 && stride[d] > limit / (d == 1 && extent[1] > group ? group : 1))
                 return glint_refuse(fault, GLINT_REASON_STRIDE_TOO_LARGE, role->name, glint_dimension[d], stride[d], limit);
     }
     return GLINT_OK;

@@ -15,6 +15,7 @@ return {
           [64] = {
             { m = 128, n = 32, turns = true },
             { m = 64, n = 32, schedule = "short", blocks_per_sm = 4, masks = { "none", "causal" }, softcaps = { "none" } },
+            { m = 128, n = 128, schedule = "step", span = 128, masks = { "causal" }, softcaps = { "none" } },
           },
         },
         bwd = {

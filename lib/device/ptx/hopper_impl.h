@@ -270,6 +270,12 @@ GLINT_DEVICE bool elect_one(void)
     return elected;
 }
 
+/* "shfl.sync", .idx: the first lane's value in every lane, and known to be the same by the compiler: branches on it are uniform. */
+GLINT_DEVICE uint32_t warp_first(uint32_t value)
+{
+    return __shfl_sync(0xffffffffu, value, 0);
+}
+
 /* "setmaxnreg": this warp gives registers back, down to `registers` a thread, or waits until it has so many. A multiple of 8 from 24 to
  * 256; every warp of a warpgroup does the same; the kernel has launch bounds. */
 template <int registers> GLINT_DEVICE void registers_give(void)

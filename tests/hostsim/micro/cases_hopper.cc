@@ -148,6 +148,7 @@ vector<micro_case> hopper_cases()
         cases.push_back(stmatrix("stmatrix_x4_trans", i));
     }
     cases.push_back(words("elect", "elect", 1, 128, 0, 1, 4));
+    cases.push_back(words("warp_first", "warp_first", 1, 128, 0, 128, 128));
     for (int i = 0; i < 16; ++i)
         cases.push_back(script(i));
     for (uint32_t rounds : {1u, 2u, 7u, 32u}) {

@@ -30,6 +30,12 @@ GLINT_KERNEL(128, 1) micro_elect(GLINT_PARAMS(struct micro_params) p)
         atom_global_add_u32(p.out + warp, ld_relaxed_u32(p.in));
 }
 
+/* The first lane's word, in each lane of four warps. */
+GLINT_KERNEL(128, 1) micro_warp_first(GLINT_PARAMS(struct micro_params) p)
+{
+    st_global_u32(p.out + thread_index(), warp_first(ld_relaxed_u32(p.in + thread_index())));
+}
+
 /* One thread does what the words say, on four barriers: operation, barrier, value; each test gives a word of output. */
 GLINT_KERNEL(32, 1) micro_mbarrier_script(GLINT_PARAMS(struct micro_params) p)
 {

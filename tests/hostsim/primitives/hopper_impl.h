@@ -164,6 +164,11 @@ GLINT_DEVICE bool elect_one(SIM_SITE)
     return sim::elect_one(SIM_THIS);
 }
 
+GLINT_DEVICE uint32_t warp_first(uint32_t value, SIM_SITE)
+{
+    return sim::warp_first(value, SIM_THIS);
+}
+
 template <int registers> GLINT_DEVICE void registers_give(SIM_SITE)
 {
     static_assert(registers % 8 == 0 && registers >= 24 && registers <= 256, "a multiple of 8 from 24 to 256");

@@ -592,7 +592,30 @@ _SEQUENCES = [
     _fault("sequences", "length_of_a_padded_batch", "the keys of a padded batch have no end before the bound", "side.first ? end : at + side.bound", "end", _ANSWER + _ANY, ["lengths/full"]),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED + _PARTS + _ROUNDING + _SEQUENCES
+# ---- a server's step: the plan, the order of sums, and what passes between kernels -------------------------------------------------------
+
+_STEP_CASES = _SQUARE + ["accuracy/gqa_7_1", "accuracy/bottom_right_long_keys", "accuracy/decode", "accuracy/q259*"]
+_UNWRITTEN = ["answer", "uninitialised", "deadlock", "bounds"]
+
+_STEP = [
+    _fault("step", "step_counter_begins_late", "the plan's counter, from which blocks take their next units", "const uint32_t head[4] = {0, (uint32_t)total[0]", "const uint32_t head[4] = {1, (uint32_t)total[0]", _UNWRITTEN, ["law/workspace_contents_many_heads", "lengths/many_heads", "ragged/many"]),
+    _fault("step", "step_ends_of_few_rows", "where a sequence's units of few rows end", "(uint32_t)(before[1] + own[1])", "(uint32_t)before[1]", _UNWRITTEN, ["accuracy/batch_3", "accuracy/decode", "lengths/bottom_right"]),
+    _fault("step", "step_units_before", "how many units are before a sequence's own", "s.few ? few_before : many_before", "many_before", _UNWRITTEN + _ANY, ["accuracy/q1*", "accuracy/decode", "lengths/bottom_right", "ragged/bottom_right"]),
+    _fault("step", "step_slot_of_a_span", "each span has a slot, and slot 0 is of the first chunk", "slot = of_span - word(UNIT_SECOND) + 1;", "slot = of_span - word(UNIT_SECOND);", _UNWRITTEN + _RACE, _STEP_CASES),
+    _fault("step", "step_first_chunk_alone", "the merge begins with slot 0", "if (begin + i < count && begin + i == 0) {", "if (begin + i < count && begin + i <= 1) {", _ANSWER, _STEP_CASES),
+    _fault("step", "step_fold_of_an_empty_span", "rows whose scores are all -inf, in several spans", "row.sum == 0.0f ? 0.0f : ex2((before - now) * scale)", "ex2((before - now) * scale)", _ANSWER, ["special/only_minus_inf_many_keys", "special/sinks_only_minus_inf_many_keys"]),
+    _fault("step", "step_fold_without_factor", "O of the spans before is relative to another maximum", "return fmaf(before, f.before, span * f.span);", "return before + span * f.span;", _ANSWER, ["accuracy/rising", "accuracy/falling"] + _STEP_CASES),
+    _fault("step", "step_span_not_closed", "a new span begins where its tile does", "                    pending = true;\n", "", _ANSWER, ["accuracy/rising", "accuracy/falling"] + _STEP_CASES),
+    _fault("step", "step_keys_one_tile_off", "the tile of K that comes next", "for (int32_t tile = begin; tile < end; ++tile) {\n            const struct key_place next = tile + 1 < end ? place_of_part(p, unit, part, tile + 1) : place;\n            const uint32_t full = key_ring", "for (int32_t tile = begin; tile < end; ++tile) {\n            const struct key_place next = tile + 1 < end ? place_of_part(p, unit, part, tile) : place;\n            const uint32_t full = key_ring", _ANSWER, ["accuracy/q259*", "pages/bottom_right"]),
+    _fault("step", "step_parity_of_queries", "the phase that Q is waited for", "mbarrier_wait(shared + Q_FULL + 8 * w, q_phase);", "mbarrier_wait(shared + Q_FULL + 8 * w, q_phase ^ 1);", _ANY),
+    _fault("step", "step_queries_not_cleared", "rows of Q that no copy fills", "st_shared_u32x4(shared + i, zeros);", ";", ["uninitialised"], ["accuracy/q1*", "accuracy/gqa_7_1"]),
+    _fault("step", "step_plan_not_awaited", "the plan is there when the second kernel reads it", "    await_predecessors();\n    block_sync();", "    block_sync();", _RACE + ["uninitialised"], ["accuracy/gqa_8_2"]),
+    _fault("step", "step_merge_before_its_parts", "slots are there when the last kernel reads them", "    await_predecessors();\n    merge_slots", "    merge_slots", _RACE + ["uninitialised"], _STEP_CASES),
+    _fault("step", "step_special_values_lost", "NaN of V of a tile that is cut reaches the rows that see it", "if (tile >= first_cut && first_lane)", "if (false)", _ANSWER, ["special/nan_in_V", "special/inf_in_V"]),
+    _fault("step", "step_unit_given_back_early", "words of a unit stay until all warps have read them", "unit_ring::init(shared, 1, 12);", "unit_ring::init(shared, 1, 4);", _ANY + ["answer"], ["accuracy/gqa_8_2", "accuracy/batch_3", "ragged/many"]),
+]
+
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED + _PARTS + _ROUNDING + _SEQUENCES + _STEP
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {

@@ -1,0 +1,78 @@
+-- The part of the `sm90a` family that is a server's step: forward, any number of queries of each sequence in one
+-- launch, of every kind of sequences, linear or in pages, in the canonical order of lib/device/warpgroup_step.h.
+-- gen/families/sm90a.lua says what a spec may say.
+local step = {}
+
+local KIB, ROWS, TILE_M, TILE_N = 1024, 64, 128, 128
+local SPAN = 1024        -- keys of the first spans
+local REGISTERS = 224    -- of a thread that computes: 2 x 128 of them and 128 of 56 are a multiprocessor's 65536
+local UNITS_BYTES = 3 * (80 + 16) -- units that are announced, with their mbarriers: lib/device/warpgroup_step_plan.h
+local PLAN_BYTES = 8 * 4096 + 5 * 128 -- of the kernel that plans: PLAN_SHARED_BYTES there
+
+function step.how(record)
+  local span = record.span or SPAN
+  return ("sm90a_step_%sm%dn%d"):format(span ~= SPAN and ("s%d_"):format(span) or "", record.m, record.n)
+end
+
+local function smem_of(record)
+  local row = record.head_dim * record.dtype_bytes
+  local parts = { { ("Q %d x %d"):format(record.m, row), record.m * row },
+    { ("K, V %d x %d x %d"):format(2 * record.stages, record.n, row), 2 * record.stages * record.n * row },
+    { ("O of spans before %d x %d"):format(record.m, 4 * record.head_dim), record.m * 4 * record.head_dim },
+    { "barriers", 32 + 48 * record.stages }, { "units", UNITS_BYTES } }
+  local bytes, shown = 0, {}
+  for i, part in ipairs(parts) do bytes, shown[i] = bytes + part[2], part[1] end
+  return { { kernel = "fwd", bytes = bytes, text = ("%s = %d"):format(table.concat(shown, " + "), bytes) } }
+end
+
+--- Fills in everything that follows from the spec's fields. Makes no checks.
+function step.complete(record)
+  record.strategy_id, record.warpgroups = "GLINT_GPU_STEP", record.m // ROWS
+  record.threads, record.registers, record.width, record.padded_dim = 384, REGISTERS, 128, record.head_dim
+  record.stages, record.span = record.stages or 2, record.span or SPAN
+  record.smem = smem_of(record)
+  record.smem_bytes, record.alignment_bytes, record.chunk_steps = record.smem[1].bytes, 16, record.span // record.n
+  record.device_lengths, record.device_ragged = true, true -- one kernel for all
+  local function map(tensor, rows, slabs)
+    return { tensor = tensor, swizzle = "TENSOR_MAP_SWIZZLE_128B", slabs = slabs, columns = 64, rows = rows }
+  end
+  local slabs = record.head_dim // 64
+  record.maps = { map("GLINT_GPU_Q", 16, 0), map("GLINT_GPU_K", record.n, slabs), map("GLINT_GPU_V", record.n, slabs) }
+  record.maps[1].packed = 1
+  record.launches = {
+    { suffix = "_plan", grid = "GLINT_GPU_STEP_PLAN", rows = record.m, threads = 1024, smem_bytes = PLAN_BYTES, dependent = 1 },
+    { suffix = "", grid = "GLINT_GPU_STEP_UNITS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
+      blocks_per_sm = 1, dependent = 1 },
+    { suffix = "_merge", grid = "GLINT_GPU_STEP_MERGE", rows = 16, threads = 128, smem_bytes = 0, dependent = 1 },
+  }
+end
+
+--- The limits; report(field, wrong, right) for each that is broken.
+function step.check(record, report, block_kib)
+  for _, field in ipairs({ "q_slots", "registers", "turns", "dynamic", "blocks_per_sm", "up_to", "both_up_to" }) do
+    if record[field] ~= nil and not (field == "registers" and record.registers == REGISTERS) then
+      report(field, "a step has none of its own", "leave it out")
+    end
+  end
+  if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
+  if record.m ~= TILE_M or record.n ~= TILE_N then
+    report("m", "the order of a step's sums is that of tiles of 128 keys, for two warpgroups", "m = 128, n = 128")
+  end
+  if record.head_dim ~= 64 and record.head_dim ~= 128 then
+    report("m", ("a step has no kernel for head_dim %d"):format(record.head_dim), "64 or 128")
+  end
+  if record.bounds_first then report("masks", "a step has no kernel for windows yet", 'masks = { "none", "causal" }') end
+  if record.span % TILE_N ~= 0 then report("span", "a span is whole tiles of 128 keys", "a multiple of 128") end
+  if record.smem_bytes > block_kib * KIB then
+    report("tile", ("at head_dim %d the kernel needs %s bytes of shared memory, and a block has %d"):format(record.head_dim,
+      record.smem[1].text, block_kib * KIB), "fewer stages")
+  end
+end
+
+--- A line for the header of an emitted kernel and for explain.
+function step.describe(record)
+  return ("a step of a server: units of work that a first kernel plans, K and V in %d stages, spans from %d keys on."):format(
+    record.stages, record.span)
+end
+
+return step

@@ -1,0 +1,87 @@
+/* A server's step on a GPU: what the host decides about it, from the bounds of the lengths. The plan of the units is
+ * made on the device, from the lengths themselves (lib/device/warpgroup_step_plan.h). */
+#include "lib/cuda/cuda.h"
+#include "lib/text.h"
+
+enum {
+    ROWS = 16,       /* of a block */
+    TILE_ROWS = 128, /* of a tile */
+    PLAN_HEAD = 16,  /* words of the plan, and so many more for each sequence */
+    PLAN_WORDS = 15,
+    MOST_CHUNKS = 80,  /* that a sequence's keys are shared out as */
+    SLOTS_A_BLOCK = 5, /* of a tile's partial results: more than the best plans measured had, 38 MB in all */
+};
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+int32_t glint_step_group(const struct glint_problem *p)
+{
+    const int64_t group = p->heads_q / p->heads_kv;
+    int32_t most = group < ROWS ? (int32_t)group : ROWS;
+    while (group % most != 0)
+        most--;
+    return most;
+}
+
+/* Spans of so many keys: struct spans of lib/device/warpgroup_step.h. */
+static int64_t spans_of(int64_t keys, int64_t tile_n, int64_t first)
+{
+    const int64_t at = keys > 0 ? (keys - 1) / tile_n / first : 0;
+    return 1 + (at < 16 ? at : at < 32 ? 8 + at / 2 : 16 + at / 4);
+}
+
+bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_variant *row, const struct glint_problem *p,
+                        uint32_t multiprocessors, uint64_t *end)
+{
+    const struct glint_gpu_kernel *kernel = row->kernel;
+    const int32_t group = glint_step_group(p);
+    const int64_t queries = ROWS / group, tile = queries * (TILE_ROWS / ROWS), heads = p->heads_q / group;
+    const int64_t spans = spans_of(p->seqlen_k, row->tile_n, kernel->chunk_steps);
+    const int64_t chunks = spans < MOST_CHUNKS ? spans : MOST_CHUNKS, alone = divide_up(p->seqlen_q, tile);
+    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    const int64_t full = p->batch * alone, some = ragged ? p->rows_q / tile + p->batch : full, tiles = some < full ? some : full;
+    const int64_t rows = alone > 1 ? TILE_ROWS : ROWS * divide_up(p->seqlen_q, queries),
+                  cap = (int64_t)multiprocessors * SLOTS_A_BLOCK;
+    int64_t slots = 0; /* of 128 rows */
+
+    *layout = (struct glint_step_layout){.block_queries = (int32_t)queries};
+    if (tiles > INT32_MAX / chunks / heads)
+        return false;
+    if (spans > 1 && tiles > 0)
+        slots = divide_up(tiles * heads * rows, TILE_ROWS) < cap / spans ? divide_up(tiles * heads * spans * rows, TILE_ROWS) : cap;
+    layout->partial_rows = (int32_t)(slots * TILE_ROWS);
+    if (tiles == 0 && p->lengths == GLINT_LENGTHS_HOST)
+        return true;
+    layout->partial = (uint64_t)divide_up((PLAN_HEAD + PLAN_WORDS * p->batch + 3) * 4, 256) * 256;
+    *end = layout->partial + (uint64_t)layout->partial_rows * ((uint64_t)p->head_dim + 2) * sizeof(float);
+    layout->blocks = multiprocessors;
+    layout->merge_blocks = slots > 0 ? 4 * multiprocessors : 0;
+    return true;
+}
+
+void glint_step_fill(const struct glint_problem *p, const struct glint_step_layout *layout, void *workspace,
+                     struct glint_gpu_step *step)
+{
+    step->group = glint_step_group(p);
+    step->heads = (int32_t)(p->heads_q / step->group);
+    step->parts = (int32_t)(step->heads / p->heads_kv);
+    step->block_queries = layout->block_queries;
+    step->blocks = (int32_t)layout->blocks;
+    step->partial_rows = layout->partial_rows;
+    step->plan = workspace;
+    step->partial = (float *)(void *)((char *)workspace + layout->partial);
+}
+
+void glint_step_explain(const struct glint_plan *plan, struct glint_text *text)
+{
+    const struct glint_variant *row = &glint_variants[plan->variant];
+    const struct glint_gpu_kernel *kernel = row->kernel;
+    glint_text_str(text, "\nKeys are summed up in spans that begin at fixed positions, of ");
+    glint_text_int(text, (int64_t)kernel->chunk_steps * row->tile_n);
+    glint_text_str(
+        text, " keys first, and are folded from the first one on: a token has the same bits in a prompt, a chunk of it and alone. "
+              "Which blocks work on what is planned on the device.");
+}

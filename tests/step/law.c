@@ -1,0 +1,233 @@
+/* The promise of a server's step: a token's O and LSE have the same bits in a whole prompt, in a chunk of it,
+ * speculated with others, and alone; over a linear cache and over pages; whatever else is in the call. In the
+ * simulator, with spans of 128 keys, so that a few hundred keys have many of them. What lies beyond a length, in
+ * pages that are nobody's and in the rest of a row of the table is NaN, or a page that there is not. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/context.h"
+#include "tests/contract/suite.h"
+#include "tests/hostsim/driver.h"
+#include "tests/oracle/half.h"
+#include "tests/support/rand.h"
+
+enum { HEADS = 6, HEADS_KV = 2, DIM = 64, ROW = HEADS * DIM, ROW_KV = HEADS_KV * DIM, MOST = 2400, SPANS = 8 };
+
+static struct glint_context *gpu;
+
+static void open_gpu(void)
+{
+    struct glint_options options = GLINT_OPTIONS_INIT;
+    options.device = GLINT_DEVICE_CUDA_CURRENT;
+    void *const storage = aligned_alloc(GLINT_CONTEXT_ALIGNMENT, (glint_context_size() + 63) / 64 * 64);
+    const enum glint_status status = glint_context_init_with_driver(storage, glint_context_size(), &options, sim_driver(90), &gpu);
+    EXPECT(status == GLINT_OK, "a context gives %s", glint_status_name(status));
+}
+
+static uint16_t q[MOST * ROW], k[MOST * ROW_KV], v[MOST * ROW_KV];
+
+static void make_tokens(uint64_t seed)
+{
+    struct rand r = rand_stream(seed, 1);
+    for (size_t i = 0; i < sizeof q / 2; i++)
+        dtype_store(GLINT_BF16, &q[i], 3 * rand_normal(&r));
+    for (size_t i = 0; i < sizeof k / 2; i++) {
+        dtype_store(GLINT_BF16, &k[i], rand_normal(&r));
+        dtype_store(GLINT_BF16, &v[i], rand_normal(&r));
+    }
+}
+
+static int64_t slack = 40; /* rows of a linear cache behind the last key */
+static uint32_t units[2];  /* of many and of few rows, of the last call: words of the plan, PLAN_MANY and PLAN_FEW */
+
+/* Queries [from, to) of the sequence, against the keys before `to`. */
+struct span {
+    int64_t from, to;
+};
+
+static void *device_copy(const void *host, size_t bytes)
+{
+    void *const device = sim_allocate(bytes);
+    sim_put(device, host, bytes);
+    return device;
+}
+
+/* Rows of K or V in pages in an order of their own, NaN elsewhere; with page_rows = 0 one page of `capacity` rows. */
+static void *cache_of(const uint16_t *rows, int64_t tokens, int64_t page_rows, const int32_t *page_of, int64_t pages,
+                      int64_t capacity)
+{
+    const int64_t all = page_rows > 0 ? pages * page_rows : capacity;
+    uint16_t *const host = malloc((size_t)(all * ROW_KV) * 2);
+    memset(host, 0xff, (size_t)(all * ROW_KV) * 2);
+    for (int64_t i = 0; i < tokens; i++)
+        memcpy(host + (page_rows > 0 ? page_of[i / page_rows] * page_rows + i % page_rows : i) * ROW_KV, rows + i * ROW_KV,
+               ROW_KV * 2);
+    void *const device = device_copy(host, (size_t)(all * ROW_KV) * 2);
+    free(host);
+    return device;
+}
+
+struct answer {
+    uint16_t o[MOST * ROW];
+    float lse[HEADS][MOST];
+};
+
+/* One call for all spans, ragged queries over pages, or for one over a linear cache with its length on the device.
+ * `answer` gets row 0 for the first query of the first span. Returns how many rows it has. */
+static int64_t run(const struct span *spans, int count, int64_t page_rows, uint64_t seed, struct answer *answer)
+{
+    int64_t rows = 0, bound_q = 0, tokens = 0;
+    int32_t first_q[SPANS + 1] = {0}, seqlens_k[SPANS], order[MOST / 16 + 8];
+    struct rand r = rand_stream(seed, 2);
+    for (int i = 0; i < count; i++) {
+        const int64_t queries = spans[i].to - spans[i].from;
+        rows += queries;
+        first_q[i + 1] = (int32_t)rows;
+        seqlens_k[i] = (int32_t)spans[i].to;
+        bound_q = queries > bound_q ? queries : bound_q;
+        tokens = spans[i].to > tokens ? spans[i].to : tokens;
+    }
+    const bool paged = page_rows > 0;
+    const int64_t used = paged ? (tokens + page_rows - 1) / page_rows : 0, pages = used + 3, width = used + 2,
+                  capacity = tokens + slack;
+    for (int64_t i = 0; i < pages; i++)
+        order[i] = (int32_t)i;
+    for (int64_t i = pages - 1; i > 0; i--) {
+        const int64_t j = (int64_t)rand_below(&r, (uint32_t)i + 1);
+        const int32_t other = order[i];
+        order[i] = order[j];
+        order[j] = other;
+    }
+    int32_t *const table = malloc((size_t)(count * width) * 4 + 4);
+    for (int i = 0; i < count; i++)
+        for (int64_t j = 0; j < width; j++)
+            table[i * width + j] = j < (spans[i].to + page_rows - 1) / (paged ? page_rows : 1) && paged ? order[j] : 1 << 28;
+    uint16_t *const queries = malloc((size_t)(rows * ROW) * 2);
+    for (int i = 0; i < count; i++)
+        memcpy(queries + first_q[i] * ROW, q + spans[i].from * ROW, (size_t)(spans[i].to - spans[i].from) * ROW * 2);
+
+    struct glint_problem problem;
+    glint_problem_bshd(&problem, GLINT_BF16, paged ? count : 1, paged ? bound_q : rows, paged ? width * page_rows : capacity, HEADS,
+                       HEADS_KV, DIM);
+    problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    problem.lengths = paged ? GLINT_LENGTHS_RAGGED : GLINT_LENGTHS_DEVICE;
+    if (paged) {
+        problem.rows_q = rows;
+        problem.page_rows = page_rows;
+        problem.pages = pages;
+        problem.pages_per_sequence = width;
+        problem.q.batch = problem.o.batch = 0;
+        problem.k.batch = problem.v.batch = page_rows * ROW_KV;
+    }
+    struct glint_plan plan;
+    const enum glint_status planned = glint_plan(gpu, &problem, GLINT_FORWARD, &plan);
+    char why[400] = "";
+    if (planned != GLINT_OK)
+        glint_explain(gpu, &problem, GLINT_FORWARD, why, sizeof why, NULL);
+    EXPECT(planned == GLINT_OK, "the plan gives %s: %s", glint_status_name(planned), why);
+    struct glint_tensors t = {.struct_size = sizeof t};
+    t.q = device_copy(queries, (size_t)(rows * ROW) * 2);
+    t.k = cache_of(k, tokens, page_rows, order, pages, capacity);
+    t.v = cache_of(v, tokens, page_rows, order, pages, capacity);
+    t.o = sim_allocate((size_t)(rows * ROW) * 2);
+    t.lse = sim_allocate((size_t)(rows * HEADS) * 4);
+    t.seqlens_k = device_copy(seqlens_k, (size_t)count * 4);
+    t.first_q = paged ? device_copy(first_q, (size_t)(count + 1) * 4) : NULL;
+    t.page_table = paged ? device_copy(table, (size_t)(count * width) * 4) : NULL;
+    void *const workspace = sim_allocate(plan.workspace_bytes);
+    sim_seed(seed + 1);
+    const enum glint_status status = glint_forward(&plan, &t, workspace, plan.workspace_bytes, (void *)(uintptr_t)4096);
+    EXPECT(status == GLINT_OK && sim_findings() == 0, "%s, and %s", glint_status_name(status),
+           sim_findings() > 0 ? sim_finding_text(0) : "no finding");
+    float *const lse = malloc((size_t)(rows * HEADS) * 4);
+    sim_get(units, (char *)workspace + 4, sizeof units);
+    sim_get(answer->o, t.o, (size_t)(rows * ROW) * 2);
+    sim_get(lse, t.lse, (size_t)(rows * HEADS) * 4);
+    for (int64_t h = 0; h < HEADS; h++)
+        memcpy(answer->lse[h], lse + h * rows, (size_t)rows * 4);
+    void *const all[] = {
+        (void *)(uintptr_t)t.q,         (void *)(uintptr_t)t.k,       (void *)(uintptr_t)t.v,          t.o,      t.lse,
+        (void *)(uintptr_t)t.seqlens_k, (void *)(uintptr_t)t.first_q, (void *)(uintptr_t)t.page_table, workspace};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i])
+            sim_release(all[i]);
+    free(lse);
+    free(table);
+    free(queries);
+    return rows;
+}
+
+/* Are the rows of a span, from row `at` of `got` on, those of the tokens in `want`, whose row 0 is token `first`? */
+static void expect_same(const struct answer *got, int64_t at, struct span span, const struct answer *want, int64_t first,
+                        const char *how)
+{
+    for (int64_t i = span.from; i < span.to; i++) {
+        EXPECT(memcmp(got->o + (at + i - span.from) * ROW, want->o + (i - first) * ROW, ROW * 2) == 0, "O of token %lld differs %s",
+               (long long)i, how);
+        for (int64_t h = 0; h < HEADS; h++)
+            EXPECT(memcmp(&got->lse[h][at + i - span.from], &want->lse[h][i - first], 4) == 0,
+                   "LSE of token %lld, head %lld, differs %s", (long long)i, (long long)h, how);
+    }
+}
+
+static struct answer whole, part;
+
+/* A prompt of 700 tokens, six spans of keys, beside chunks of it, tokens, and batches of them, linear and in pages of
+ * every size. */
+static void prompt(void)
+{
+    static const int64_t page_rows[] = {0, 16, 64, 256};
+    const struct span all = {0, 700};
+    open_gpu();
+    make_tokens(1);
+    run(&all, 1, 0, 1, &whole);
+    for (uint64_t seed = 0; seed < 16; seed++) {
+        struct rand r = rand_stream(seed, 3);
+        const int64_t pages = page_rows[seed % 4];
+        const int count = pages > 0 ? 1 + (int)rand_below(&r, 4) : 1;
+        struct span spans[SPANS];
+        int64_t at = 0;
+        for (int i = 0; i < count; i++) {
+            static const int64_t lengths[] = {1, 1, 5, 22, 90};
+            spans[i].from = (int64_t)rand_below(&r, 600);
+            spans[i].to = spans[i].from + lengths[rand_below(&r, 5)];
+        }
+        run(spans, count, pages, seed, &part);
+        for (int i = 0; i < count; i++) {
+            expect_same(&part, at, spans[i], &whole, 0, pages > 0 ? "in a step over pages" : "in a chunk");
+            at += spans[i].to - spans[i].from;
+        }
+    }
+}
+
+/* Where spans are longer: 2,048 keys and more. The end of a prompt, beside tokens alone. */
+static void far(void)
+{
+    const struct span end = {2270, 2330};
+    const struct span alone[] = {{2290, 2291}, {2270, 2330}, {2303, 2305}};
+    open_gpu();
+    make_tokens(2);
+    run(&end, 1, 0, 1, &whole);
+    run(alone, 3, 64, 2, &part);
+    expect_same(&part, 0, alone[0], &whole, 2270, "beside others");
+    expect_same(&part, 1, alone[1], &whole, 2270, "beside others");
+    expect_same(&part, 61, alone[2], &whole, 2270, "beside others");
+    run(alone, 1, 0, 3, &part);
+    expect_same(&part, 0, alone[0], &whole, 2270, "alone");
+}
+
+/* Two key heads and two spans of keys, for four multiprocessors: each has a unit, though the slots of both spans, of
+ * 32 rows of each head, take all the room that the workspace has for them. */
+static void shared_out(void)
+{
+    const struct span last = {248, 256};
+    open_gpu();
+    make_tokens(3);
+    slack = 0;
+    run(&last, 1, 0, 1, &whole);
+    EXPECT(units[0] == 0 && units[1] == 4, "%u units of many rows and %u of few", (unsigned)units[0], (unsigned)units[1]);
+}
+
+static const struct contract_case cases[] = {{"prompt", prompt, 200}, {"far", far, 200}, {"shared_out", shared_out, 60}};
+CONTRACT_MAIN("step law", cases)
