@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""A server's step on a GPU: one to thousands of queries of each sequence against a cache, linear and in pages, and mixed batches.
+
+    ./bazelw build --repo_env=GLINT_SPEC=bench/steps.lua //examples/pytorch:libglint_shared.so
+    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [--csv FILE] [--dims 128,64]
+
+check   O and LSE against float32, at lengths around every boundary
+law     a token's bits in a whole prompt, in chunks, alone, in pages and in a batch: every comparison is of all bits
+cliff   1 to 2,048 queries against 8,192 and 65,536 keys
+mixed   single tokens, speculated ones and chunks of prompts in one call
+Without a part: all of them. Times are microseconds, medians of 5 replays of a CUDA graph of 20 calls. FA3 names a folder that has
+FlashAttention-3's flash_attn_interface: its flash_attn_with_kvcache is timed in the same process, in turn. The exit status is 1 when a check
+failed, and then nothing is timed."""
+import argparse
+import ctypes
+import math
+import os
+import pathlib
+import sys
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "examples/pytorch"))
+import glint_torch as glint  # noqa: E402
+
+fa3 = None
+if "FA3" in os.environ:
+    sys.path.insert(0, os.environ["FA3"])
+    import flash_attn_interface as fa3  # noqa: E402
+
+DEVICE = torch.device("cuda", 0)
+DIMS = {128: (32, 8), 64: (64, 8)}  # head_dim: query heads, key heads
+HOST, LENGTHS, RAGGED = 0, 1, 2
+CAUSAL, NONE = 3, 1
+
+
+def ints(values):
+    return torch.tensor(values, dtype=torch.int32, device=DEVICE)
+
+
+class Call:
+    """One planned call. q and o are [rows, heads, head_dim], or [batch, queries, heads, head_dim]; k and v [batch, keys, heads, head_dim], or with a
+    table [pages, rows of a page, heads, head_dim]."""
+
+    def __init__(self, q, k, v, lens=None, first=None, table=None, most=None, mask=CAUSAL):
+        heads, dim, heads_kv = q.shape[-2], q.shape[-1], k.shape[2]
+        ragged, paged = first is not None, table is not None
+        rows = q.shape[0] if ragged else q.shape[1]
+        batch = first.numel() - 1 if ragged else q.shape[0]
+        keys = table.shape[1] * k.shape[1] if paged else k.shape[1]
+        problem = glint.Problem(dtype=glint.DTYPES[q.dtype], mask=mask, softmax_scale=dim**-0.5, batch=batch, heads_q=heads, heads_kv=heads_kv,
+                                head_dim=dim, seqlen_q=most or rows, seqlen_k=keys, lengths=RAGGED if ragged else LENGTHS if lens is not None else HOST)
+        if ragged:
+            problem.rows_q = rows
+        if paged:
+            problem.page_rows, problem.pages, problem.pages_per_sequence = k.shape[1], k.shape[0], table.shape[1]
+        problem.q = problem.o = glint.Strides(0 if ragged else rows * heads * dim, dim, heads * dim)
+        problem.k = problem.v = glint.Strides(k.shape[1] * heads_kv * dim, dim, heads_kv * dim)
+        self.plan = glint.context(DEVICE).plan(problem, glint.FORWARD)
+        self.o = torch.full_like(q, math.nan)
+        self.lse = torch.full((heads, rows) if ragged else (batch, heads, rows), math.nan, device=DEVICE)
+        self.work = torch.full((self.plan.workspace_bytes + 256,), 255, dtype=torch.uint8, device=DEVICE)
+        self.at = -(-self.work.data_ptr() // 256) * 256
+        self.kept = (q, k, v, lens, first, table)
+        address = lambda t: None if t is None else t.data_ptr()  # noqa: E731
+        self.tensors = glint.Tensors(q=address(q), k=address(k), v=address(v), o=address(self.o), lse=address(self.lse), first_q=address(first),
+                                     seqlens_k=address(lens), page_table=address(table))
+
+    def __call__(self):
+        status = glint.library().glint_forward(ctypes.byref(self.plan), ctypes.byref(self.tensors), self.at, self.plan.workspace_bytes,
+                                               torch.cuda.current_stream().cuda_stream)
+        glint.check(status, "glint_forward")
+        return self
+
+    @property
+    def row(self):
+        return glint.variant_info(self.plan.variant).name.decode()
+
+
+def random(*shape, dtype=torch.bfloat16):
+    return torch.randn(*shape, device=DEVICE, dtype=dtype)
+
+
+def pages_of(lengths, rows, heads, dim, dtype=torch.bfloat16):
+    """Pools in a random order of pages, and the table of sequences of these lengths."""
+    counts = [-(-n // rows) for n in lengths]
+    order, table, at = torch.randperm(sum(counts)).int(), torch.zeros(len(lengths), max(counts), dtype=torch.int32), 0
+    for i, count in enumerate(counts):
+        table[i, :count] = order[at:at + count]
+        at += count
+    return random(sum(counts), rows, heads, dim, dtype=dtype), random(sum(counts), rows, heads, dim, dtype=dtype), table.to(DEVICE)
+
+
+def keys_of(pool, table, i, length):
+    return pool[table[i, :-(-length // pool.shape[1])].long()].reshape(-1, *pool.shape[2:])[:length]
+
+
+def reference(q, k, v, mask):
+    """One sequence in float32: q [queries, heads, head_dim]."""
+    queries, heads, dim = q.shape
+    keys, group = k.shape[0], heads // k.shape[1]
+    o, lse = torch.empty(queries, heads, dim, device=DEVICE), torch.empty(heads, queries, device=DEVICE)
+    hidden = torch.arange(keys, device=DEVICE)[None] > torch.arange(queries, device=DEVICE)[:, None] + keys - queries
+    for h in range(heads):
+        s = q[:, h].float() @ k[:, h // group].float().T * dim**-0.5
+        if mask == CAUSAL:
+            s.masked_fill_(hidden, -math.inf)
+        lse[h] = torch.logsumexp(s, -1)
+        o[:, h] = torch.softmax(s, -1) @ v[:, h // group].float()
+    return o, lse
+
+
+def right(name, o, lse, want_o, want_lse):
+    error = ((o.float() - want_o).norm() / want_o.norm()).item()
+    off = (lse - want_lse).abs().max().item()
+    ok = error < 4e-3 and off < 2e-3  # bf16 rounds O by 2^-9; NaN is neither
+    if not ok:
+        print(f"  wrong: {name}: O {error:.1e} of the norm, LSE {off:.1e}", flush=True)
+    return ok
+
+
+def check():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.manual_seed(1)
+    good = total = 0
+    for dim, heads, heads_kv, dtype in ((128, 32, 8, torch.bfloat16), (128, 10, 2, torch.float16), (64, 16, 2, torch.bfloat16), (64, 7, 1, torch.bfloat16)):
+        for batch, queries, keys, mask in ((2, 1, 1000, 3), (2, 5, 1000, 3), (1, 64, 700, 3), (1, 130, 3000, 3), (1, 300, 300, 3), (2, 40, 2500, 1),
+                                           (1, 1, 20000, 3), (1, 17, 9000, 3), (1, 600, 2000, 3), (1, 100, 5000, 1), (1, 3, 70000, 3), (1, 150, 20000, 3)):
+            q, k, v = random(batch, queries, heads, dim, dtype=dtype), random(batch, keys, heads_kv, dim, dtype=dtype), random(batch, keys, heads_kv, dim, dtype=dtype)
+            call = Call(q, k, v, mask=mask)()
+            want = [reference(q[b], k[b], v[b], mask) for b in range(batch)]
+            good += right(f"d{dim} {heads}:{heads_kv} batch {batch} {queries} x {keys} mask {mask}", call.o, call.lse, torch.stack([o for o, _ in want]),
+                          torch.stack([lse for _, lse in want]))
+            total += 1
+        for rows in (16, 64, 128, 256):
+            queries, keys = [1, 1, 5, 64, 300, 20, 1, 33], [1, 900, 2000, 64, 1500, 3333, 5000, 33]
+            k, v, table = pages_of(keys, rows, heads_kv, dim, dtype)
+            firsts = [0, *torch.tensor(queries).cumsum(0).tolist()]
+            q = random(firsts[-1], heads, dim, dtype=dtype)
+            call = Call(q, k, v, ints(keys), ints(firsts), table, max(queries))()
+            for i, n in enumerate(keys):
+                a, b = firsts[i], firsts[i + 1]
+                good += right(f"d{dim} {heads}:{heads_kv} pages of {rows}, {b - a} x {n}", call.o[a:b], call.lse[:, a:b],
+                              *reference(q[a:b], keys_of(k, table, i, n), keys_of(v, table, i, n), CAUSAL))
+                total += 1
+    print(f"check: {good} of {total} are right", flush=True)
+    return good == total
+
+
+def same(a, b):
+    word = torch.int16 if a.element_size() == 2 else torch.int32
+    return torch.equal(a.contiguous().view(word), b.contiguous().view(word))
+
+
+def law():
+    torch.manual_seed(2)
+    good = total = 0
+    for dim, heads, heads_kv, rows in ((128, 32, 8, 5000), (64, 16, 2, 5000), (128, 10, 2, 26000), (64, 7, 1, 26000)):
+        q, k, v = 3 * random(1, rows, heads, dim), random(1, rows, heads_kv, dim), random(1, rows, heads_kv, dim)
+        whole = Call(q, k, v)()
+
+        def compare(name, o, lse, low, high):
+            nonlocal good, total
+            ok = same(o.reshape(-1, heads, dim), whole.o[0, low:high]) and same(lse.reshape(heads, -1), whole.lse[0, :, low:high])
+            good, total = good + ok, total + 1
+            if not ok:
+                print(f"  differs: d{dim} {heads}:{heads_kv}: {name}", flush=True)
+
+        for _ in range(40):  # schedules of chunks: most of them short, over a linear cache with its length on the device
+            low = int(torch.randint(0, rows, ()))
+            high = min(rows, low + int(2 ** (torch.rand(()) * 12)))
+            call = Call(q[:, low:high].contiguous(), k, v, lens=ints([high]))()
+            compare(f"queries {low} to {high}", call.o, call.lse, low, high)
+        for t in (0, 1, 63, 127, 128, 129, 1023, 1024, 1025, 2047, 3000, 4095, 4096, 4999, *((8191, 8192, 16383, 16384, 20480, 25999) if rows > 9000 else ())):
+            call = Call(q[:, t:t + 1].contiguous(), k, v, lens=ints([t + 1]))()
+            compare(f"token {t}", call.o, call.lse, t, t + 1)
+        for page in (16, 64, 256):  # a step over pages: chunks, speculated and single tokens of the same sequence in one call
+            count = -(-rows // page)
+            order = torch.randperm(count).to(DEVICE)
+            pad = lambda x: torch.cat([x[0], torch.zeros(count * page - rows, heads_kv, dim, device=DEVICE, dtype=x.dtype)]).view(count, page, heads_kv, dim)  # noqa: E731
+            pool_k, pool_v = random(count, page, heads_kv, dim), random(count, page, heads_kv, dim)
+            pool_k[order], pool_v[order] = pad(k), pad(v)
+            for _ in range(10):
+                spans = []
+                for _ in range(12):
+                    low = int(torch.randint(0, rows, ()))
+                    spans.append((low, min(rows, low + (1, 1, 5, 64, 300, 1500)[int(torch.randint(0, 6, ()))])))
+                firsts = [0, *torch.tensor([b - a for a, b in spans]).cumsum(0).tolist()]
+                table = order.int()[None].expand(len(spans), count).contiguous()
+                call = Call(torch.cat([q[0, a:b] for a, b in spans]), pool_k, pool_v, ints([b for _, b in spans]), ints(firsts), table, max(b - a for a, b in spans))()
+                for i, (a, b) in enumerate(spans):
+                    compare(f"{b - a} queries at {a} of a step over pages of {page}", call.o[firsts[i]:firsts[i + 1]], call.lse[:, firsts[i]:firsts[i + 1]], a, b)
+    print(f"law: {good} of {total} have the same bits", flush=True)
+    return good == total
+
+
+def graph_of(function, calls=20):
+    function()
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        function()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            function()
+    graph.replay()
+    return graph, calls
+
+
+def timed(functions):
+    """Microseconds of each, in turn."""
+    graphs, times = [graph_of(f) for f in functions], [[] for _ in functions]
+    for _ in range(5):
+        for (graph, calls), mine in zip(graphs, times):
+            a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            a.record()
+            graph.replay()
+            b.record()
+            b.synchronize()
+            mine.append(1e3 * a.elapsed_time(b) / calls)
+    return [sorted(mine)[2] for mine in times]
+
+
+class Table:
+    def __init__(self, path):
+        self.ratios, self.file = {}, open(path, "w") if path else None
+        if self.file:
+            self.file.write(f"# {torch.cuda.get_device_name(0)}; bf16; bench/steps.py\ncase,impl,us\n")
+
+    def add(self, part, case, call, peer):
+        us = timed([call, peer] if fa3 else [call])
+        ratio = us[1] / us[0] if fa3 else math.nan
+        self.ratios.setdefault(part, []).append((ratio, case))
+        print(f"  {case:46} {us[0]:8.1f}" + (f" {us[1]:8.1f} {ratio:5.2f}" if fa3 else "") + f"  {call.row}", flush=True)
+        for impl, t in zip(("glint", "flash_attention_3"), us):
+            if self.file:
+                self.file.write(f"{case},{impl},{t:.2f}\n")
+        if self.file:
+            self.file.flush()
+
+    def close(self):
+        for part, ratios in self.ratios.items() if fa3 else ():
+            mean = math.exp(sum(math.log(r) for r, _ in ratios) / len(ratios))
+            print(f"{part}: FlashAttention-3's time over Glint's: {mean:.3f}, least {min(ratios)[0]:.2f} ({min(ratios)[1]}), {len(ratios)} cases", flush=True)
+
+
+def cliff(table, dims):
+    for dim in dims:
+        heads, heads_kv = DIMS[dim]
+        for batch, keys in ((1, 8192), (1, 65536), (8, 8192)):
+            k, v = random(batch, keys, heads_kv, dim), random(batch, keys, heads_kv, dim)
+            pool_k, pool_v, pages = pages_of([keys] * batch, 64, heads_kv, dim)
+            lens = ints([keys] * batch)
+            for queries in (1, 2, 4, 8, 9, 16, 32, 64, 128, 256, 512, 1024, 2048):
+                q = random(batch, queries, heads, dim)
+                table.add(f"d{dim} linear, {'up to 32' if queries <= 32 else 'from 64'} queries", f"d{dim} {batch} x {queries} x {keys} linear", Call(q, k, v),
+                          lambda: fa3.flash_attn_with_kvcache(q, k, v, causal=True))
+                table.add(f"d{dim} pages, {'up to 32' if queries <= 32 else 'from 64'} queries", f"d{dim} {batch} x {queries} x {keys} pages",
+                          Call(q, pool_k, pool_v, lens=lens, table=pages),
+                          lambda: fa3.flash_attn_with_kvcache(q, pool_k, pool_v, cache_seqlens=lens, page_table=pages, causal=True))
+
+
+STEPS = {
+    "64 tokens at 8k": [(1, 8192)] * 64,
+    "32 tokens at 1k to 16k": [(1, 1024 + 480 * i) for i in range(32)],
+    "64 tokens at 4k and a chunk of 512 at 2k": [(1, 4096)] * 64 + [(512, 2048)],
+    "32 tokens at 8k and 2 chunks of 1024 at 8k": [(1, 8192)] * 32 + [(1024, 8192)] * 2,
+    "32 x 5 tokens at 4k": [(5, 4096)] * 32,
+    "8 tokens at 32k": [(8, 32768)],
+    "a chunk of 256 at 32k": [(256, 32768)],
+    "8 prompts of 20 to 300": [(20 + 40 * i, 20 + 40 * i) for i in range(8)],
+    "a prompt of 2048": [(2048, 2048)],
+}
+
+
+def mixed(table, dims):
+    for dim in dims:
+        heads, heads_kv = DIMS[dim]
+        for name, sequences in STEPS.items():
+            queries, keys = [n for n, _ in sequences], [n for _, n in sequences]
+            k, v, pages = pages_of(keys, 64, heads_kv, dim)
+            first, lens = ints([0, *torch.tensor(queries).cumsum(0).tolist()]), ints(keys)
+            q = random(sum(queries), heads, dim)
+            table.add(f"d{dim} mixed", f"d{dim} {name}", Call(q, k, v, lens, first, pages, max(queries)),
+                      lambda: fa3.flash_attn_with_kvcache(q, k, v, cache_seqlens=lens, page_table=pages, causal=True, cu_seqlens_q=first,
+                                                          max_seqlen_q=max(queries)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=["check", "law", "cliff", "mixed", []])
+    parser.add_argument("--csv")
+    parser.add_argument("--dims", default="128,64")
+    options = parser.parse_args()
+    parts, dims = options.parts or ["check", "law", "cliff", "mixed"], [int(d) for d in options.dims.split(",")]
+    torch.set_grad_enabled(False)
+    for part, function in (("check", check), ("law", law)):
+        if part in parts and not function():
+            return 1
+    table = Table(options.csv)
+    for part, function in (("mixed", mixed), ("cliff", cliff)):
+        if part in parts:
+            function(table, dims)
+    table.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
