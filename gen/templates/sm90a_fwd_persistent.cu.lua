@@ -670,22 +670,25 @@ $ end
     if (warpgroup == WARPGROUPS) {
         registers_give<${producer_registers}>();
         const uint32_t warp = warp_index() % 4;
-        if (warp == 0) {
 $ if ragged then
+        if (warp == 0) { /* one role each, by else: what one of them keeps in registers must not live through another's search */
             load_queries_and_keys(p, shared);
         } else if (warp == 1) {
-$ else
-            if (lane_index() == 0)
-                load_queries_and_keys(p, shared);
-        } else if (warp == 1) {
-$ end
             if (lane_index() == 0)
                 load_values(p, shared);
-$ if scans then
         } else {
             scan_values(p, shared, warp - 2);
-$ end
         }
+$ else
+        if (warp == 0 && lane_index() == 0)
+            load_queries_and_keys(p, shared);
+        if (warp == 1 && lane_index() == 0)
+            load_values(p, shared);
+$ if scans then
+        if (warp >= 2)
+            scan_values(p, shared, warp - 2);
+$ end
+$ end
     } else {
         registers_take<${registers}>();
         attend(p, shared, warpgroup);

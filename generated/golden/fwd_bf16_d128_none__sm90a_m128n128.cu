@@ -304,13 +304,10 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_none__sm90a_m128n128(GLINT_PARAMS(s
     if (warpgroup == WARPGROUPS) {
         registers_give<40>();
         const uint32_t warp = warp_index() % 4;
-        if (warp == 0) {
-            if (lane_index() == 0)
-                load_queries_and_keys(p, shared);
-        } else if (warp == 1) {
-            if (lane_index() == 0)
-                load_values(p, shared);
-        }
+        if (warp == 0 && lane_index() == 0)
+            load_queries_and_keys(p, shared);
+        if (warp == 1 && lane_index() == 0)
+            load_values(p, shared);
     } else {
         registers_take<232>();
         attend(p, shared, warpgroup);
@@ -608,15 +605,12 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_none__sm90a_m128n128_lengths(GLINT_
     if (warpgroup == WARPGROUPS) {
         registers_give<40>();
         const uint32_t warp = warp_index() % 4;
-        if (warp == 0) {
-            if (lane_index() == 0)
-                load_queries_and_keys(p, shared);
-        } else if (warp == 1) {
-            if (lane_index() == 0)
-                load_values(p, shared);
-        } else {
+        if (warp == 0 && lane_index() == 0)
+            load_queries_and_keys(p, shared);
+        if (warp == 1 && lane_index() == 0)
+            load_values(p, shared);
+        if (warp >= 2)
             scan_values(p, shared, warp - 2);
-        }
     } else {
         registers_take<232>();
         attend(p, shared, warpgroup);
@@ -923,7 +917,7 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d128_none__sm90a_m128n128_ragged(GLINT_P
     if (warpgroup == WARPGROUPS) {
         registers_give<40>();
         const uint32_t warp = warp_index() % 4;
-        if (warp == 0) {
+        if (warp == 0) { /* one role each, by else: what one of them keeps in registers must not live through another's search */
             load_queries_and_keys(p, shared);
         } else if (warp == 1) {
             if (lane_index() == 0)

@@ -371,15 +371,12 @@ GLINT_KERNEL(THREADS, 1) glint_fwd_bf16_d64_causal__sm90a_m192n128(GLINT_PARAMS(
     if (warpgroup == WARPGROUPS) {
         registers_give<32>();
         const uint32_t warp = warp_index() % 4;
-        if (warp == 0) {
-            if (lane_index() == 0)
-                load_queries_and_keys(p, shared);
-        } else if (warp == 1) {
-            if (lane_index() == 0)
-                load_values(p, shared);
-        } else {
+        if (warp == 0 && lane_index() == 0)
+            load_queries_and_keys(p, shared);
+        if (warp == 1 && lane_index() == 0)
+            load_values(p, shared);
+        if (warp >= 2)
             scan_values(p, shared, warp - 2);
-        }
     } else {
         registers_take<160>();
         attend(p, shared, warpgroup);

@@ -509,7 +509,7 @@ _RAGGED = [
     _fault("ragged", "ragged_tile_read_before_it_is_found", "no barrier between the lane that finds a tile and the others", "    pick_tile<TILE_M>(p, table, number - group[3] * heads);\n    warp_sync();", "    pick_tile<TILE_M>(p, table, number - group[3] * heads);", ["race", "uninitialised"], _RAGGED_CASES),
     _fault("ragged", "ragged_number_not_for_all", "no barrier between the lane that takes a number and the others", "st_shared_u32(table + RAGGED_GROUP + 20, blocks + atom_global_add_u32(counter, 1));\n    warp_sync();", "st_shared_u32(table + RAGGED_GROUP + 20, blocks + atom_global_add_u32(counter, 1));", ["race", "uninitialised"], _RAGGED_CASES),
     _fault("ragged", "ragged_announced_over_what_is_read", "a tile is announced before all have read the one three before", "slots::wait_empty(shared, ring);\n        copy_tile(", "copy_tile(", ["race", "deadlock"], _RAGGED_CASES),
-    _fault("ragged", "ragged_fault_of_a_block", "the sequence with a first row that is none is not noted", "p.base.sequences.fault && block_index() == 0", "p.base.ragged.fault && block_index() == 1000000", _ANSWER, ["ragged/bottom_right"]),
+    _fault("ragged", "ragged_fault_of_a_block", "the sequence with a first row that is none is not noted", "p.base.sequences.fault && block_index() == 0", "p.base.sequences.fault && block_index() == 1000000", _ANSWER, ["ragged/bottom_right"]),
 ]
 
 # ---- backward: lengths and ragged sequences --------------------------------------------------------------------------------------------------
