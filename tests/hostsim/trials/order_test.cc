@@ -23,16 +23,17 @@ static void expect(bool right, const char *what, const struct glint_gpu_shape &s
 {
     if (right)
         return;
-    fprintf(stderr, "%s: heads %d, keys %d, section %d, number %u\n", what, shape.batch * shape.heads_kv, shape.seqlen_k, shape.section,
-            number);
+    fprintf(stderr, "%s: heads %d, keys %d, section %d, number %u\n", what, shape.batch * shape.heads_kv, shape.seqlen_k,
+            shape.section, number);
     exit(EXIT_FAILURE);
 }
 
-/* Every block of every head has one number, and a block's predecessors in its head have smaller ones: whoever waits for them waits for work that
- * was taken before. */
-static void check_order(const struct key_order &order, const struct glint_gpu_shape &shape)
+/* Every block of every head and part has one number. Smaller numbers are those of a block's predecessors: the blocks before it in its head and part,
+ * and the same block of the parts before. So whoever waits for them waits for work that was taken before. */
+static void check_order(const struct key_order &order, const struct glint_gpu_shape &shape, int32_t parts)
 {
-    const int32_t heads = shape.batch * shape.heads_kv, blocks = (shape.seqlen_k + (int32_t)TILE - 1) / (int32_t)TILE;
+    const int32_t of_part = shape.batch * shape.heads_kv, heads = of_part * parts;
+    const int32_t blocks = (shape.seqlen_k + (int32_t)TILE - 1) / (int32_t)TILE;
     std::vector<int32_t> next((size_t)heads, 0);
     int32_t found = 0;
 
@@ -43,6 +44,8 @@ static void check_order(const struct key_order &order, const struct glint_gpu_sh
             continue;
         expect(place.head >= 0 && place.head < heads, "no such head", shape, number);
         expect(place.index == next[(size_t)place.head]++, "not the head's next block", shape, number);
+        expect(place.head < of_part || next[(size_t)(place.head - of_part)] > place.index, "a part before the one ahead of it",
+               shape, number);
         found++;
     }
     expect(found == heads * blocks, "blocks without a number", shape, order.numbers);
@@ -52,7 +55,7 @@ static void check_order(const struct key_order &order, const struct glint_gpu_sh
 static void check_staggered(void)
 {
     const struct glint_gpu_shape shape = shape_of(128, 32, 16);
-    const struct key_order order = staggered_order(&shape, TILE);
+    const struct key_order order = staggered_order(&shape, TILE, 1);
 
     for (uint32_t begin = 0; begin + 132 <= (128 - 2 * 16) * 32; begin += 132) {
         std::set<int32_t> heads;
@@ -85,8 +88,10 @@ int main(void)
             for (int32_t section = 1; section <= 48; section = section * 3 / 2 + 1) {
                 const struct glint_gpu_shape shape = shape_of(heads, blocks, section);
 
-                check_order(plain_order(&shape, TILE), shape);
-                check_order(staggered_order(&shape, TILE), shape);
+                for (int32_t parts = 1; parts <= 4; parts++) {
+                    check_order(plain_order(&shape, TILE, parts), shape, parts);
+                    check_order(staggered_order(&shape, TILE, parts), shape, parts);
+                }
             }
     check_staggered();
     return EXIT_SUCCESS;
