@@ -119,11 +119,12 @@ void glint_cuda_fill_decode(const struct glint_problem *problem, const struct gl
 struct glint_gpu_view glint_cuda_view(const void *address, const struct glint_strides *strides);
 void *glint_cuda_place(void *workspace, uint64_t at);
 
-/* step.c. Query heads of a key head that a step packs into rows together: the most that are at most 16 and divide the group. */
+/* step.c. Query heads of a key head that a step packs into rows together: the most that are at most 16 and divide the
+ * group. */
 int32_t glint_step_group(const struct glint_problem *problem);
 
-/* Lays a step out, *end bytes in all; false where numbers of units do not fit. Then what its kernels are given behind the
- * maps, and what it adds to an explanation. */
+/* Lays a step out, *end bytes in all; false where numbers of units do not fit. Then what its kernels are given behind
+ * the maps, and what it adds to an explanation. */
 bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_variant *row, const struct glint_problem *problem,
                         uint32_t multiprocessors, uint64_t *end);
 void glint_step_fill(const struct glint_problem *problem, const struct glint_step_layout *layout, void *workspace,

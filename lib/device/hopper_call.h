@@ -17,8 +17,8 @@ struct glint_gpu_forward_maps {
     struct tensor_map map[GLINT_FORWARD_MAPS];
 };
 
-/* Of a step (lib/device/warpgroup_step.h): any rows of queries against any keys. Without first rows the tensors are laid
- * out for the bounds, and without a page table K and V are linear. */
+/* Of a step (lib/device/warpgroup_step.h): any rows of queries against any keys. Without first rows the tensors are
+ * laid out for the bounds, and without a page table K and V are linear. */
 struct glint_gpu_step {
     struct glint_gpu_call base;
     struct tensor_map map[GLINT_FORWARD_MAPS];
