@@ -1,5 +1,6 @@
--- Where the time of a Bazel run went: lua5.4 .ci/where.lua PROFILE, which is the file of `--profile=PROFILE --noslim_profile`. Prints seconds of
--- actions by kind, summed over those that ran at the same time, and the slowest tests. An action that was cached is not in the profile.
+-- Where the time of a Bazel run went: lua5.4 .ci/where.lua PROFILE, which is the file of `--profile=PROFILE
+-- --noslim_profile`. Prints seconds of actions by kind, summed over those that ran at the same time, and the slowest
+-- tests. An action that was cached is not in the profile.
 local KINDS = { -- the first whose pattern is in the text of the action
   { "GPU kernels: nvcc, ptxas", "^Compiling .*%.cu for sm_" },
   { "PTX of GPU kernels: nvcc", "^Compiling .*%.cu to PTX" },

@@ -1,11 +1,12 @@
-/* What a core's tile instructions and its softmax take, one at a time: nanoseconds, the least of many repetitions. bench/amx_floor.py adds them up.
- * No answer without AMX, or where the process may not use it. */
+/* What a core's tile instructions and its softmax take, one at a time: nanoseconds, the least of many repetitions.
+ * bench/amx_floor.py adds them up. No answer without AMX, or where the process may not use it. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define GLINT_CPU_LANES 16
+#define GLINT_CPU_VECS 1
 #define GLINT_CPU_DTYPE bf16
 #define GLINT_CPU_ELEMENT uint16_t
 enum { HEAD_DIM = 64 };

@@ -256,7 +256,8 @@ int cell_plan(struct cell *c, uint32_t row, char *reason, size_t reason_bytes)
     return 0;
 }
 
-/* A float in [-1, 1) in storage of the dtype. f16: the significand is cut, and below 2^-14 becomes 0: good enough for timing. */
+/* A float in [-1, 1) in storage of the dtype. f16: the significand is cut, and below 2^-14 becomes 0: good enough for
+ * timing. */
 static void store(void *to, size_t index, uint32_t dtype, float value)
 {
     uint32_t bits;
@@ -420,7 +421,8 @@ double cell_sample(struct cell *c, double least_ms, char *reason, size_t reason_
             status = prepare(c, t, &workspace);
     }
     call.workspace = shared_scratch(m, &workspace, c->plan.workspace_bytes + 1);
-    /* One call unmeasured: caches, page tables and the branch predictor see this cell, not the one before. A long call needs it once. */
+    /* One call unmeasured: caches, page tables and the branch predictor see this cell, not the one before. A long call
+     * needs it once. */
     int long_call = c->samples > 0 && c->ms[0] > least_ms;
     if (status == GLINT_OK && !long_call)
         status = call_again(&call);

@@ -1,10 +1,12 @@
-/* What attention reads for one new token of a model, and the time that a memory's bandwidth leaves for it: a calculation, nothing is timed.
+/* What attention reads for one new token of a model, and the time that a memory's bandwidth leaves for it: a
+ * calculation, nothing is timed.
  *
  *   ./bazelw run //bench:decode_cost                               204.8 GB/s, which the data sheet of a Jetson AGX Orin (64 GB) says
  *   ./bazelw run //bench:decode_cost -- --gbytes-s 102.4 --share 0.7
  *
- * Bytes are those of glint_plan_cost for one query and `keys` keys, times the model's layers. A model's weights are not in them. The time is bytes
- * over `share` of the bandwidth: a decode that reads each byte once and waits for nothing else. int8 has a float32 scale a row. */
+ * Bytes are those of glint_plan_cost for one query and `keys` keys, times the model's layers. A model's weights are not
+ * in them. The time is bytes over `share` of the bandwidth: a decode that reads each byte once and waits for nothing
+ * else. int8 has a float32 scale a row. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>

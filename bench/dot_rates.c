@@ -1,4 +1,5 @@
-/* What a core's vector products take, of float32 and of bf16: nanoseconds an instruction, the least of many repetitions. No answer without AVX-512 BF16. */
+/* What a core's vector products take, of float32 and of bf16: nanoseconds an instruction, the least of many
+ * repetitions. No answer without AVX-512 BF16. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <time.h>

@@ -1,5 +1,6 @@
--- float32 tiles for sm_90, to be timed beside each other and beside PyTorch's memory-efficient attention in one process. What a model expected
--- of each, how the model was made and what was measured: bench/results/sm80_notes.md. On a machine with an H100 or H200:
+-- float32 tiles for sm_90, to be timed beside each other and beside PyTorch's memory-efficient attention in one
+-- process. What a model expected of each, how the model was made and what was measured: bench/results/sm80_notes.md. On
+-- a machine with an H100 or H200:
 --
 --   ./bazelw build --repo_env=GLINT_SPEC=$PWD/bench/f32_tiles.lua //examples/pytorch:libglint_shared.so
 --   python3 bench/peers_gpu.py --variants --group f32 --csv f32_tiles.csv

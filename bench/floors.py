@@ -22,7 +22,8 @@ import sys
 
 INSTRUCTIONS = pathlib.Path(__file__).resolve().parent / "results/h200_instructions.csv"
 
-# The machine. "Guide" is the table of arithmetic throughput, compute capability 9.0, in NVIDIA's CUDA C++ Programming Guide.
+# The machine. "Guide" is the table of arithmetic throughput, compute capability 9.0, in NVIDIA's CUDA C++ Programming
+# Guide.
 MULTIPROCESSORS = 132  # NVIDIA H200 data sheet; tests/gpu/run_backend.sh promises prints it
 MOST_MHZ = 1980  # the same
 TENSOR = 4096  # operations in 16 bits a clock: 989.4 TFLOP/s on 132 multiprocessors at 1,830 MHz in NVIDIA's H100 architecture paper
@@ -49,7 +50,7 @@ def row_of(variant):
     return found and Row(found[1] or "persistent", int(found[2]), int(found[3]))
 
 
-# ---- what is visible -----------------------------------------------------------------------------------------------------------------
+# ---- what is visible -------------------------------------------------------------------------------------------------
 
 
 def keys_of(cell, query):
@@ -79,7 +80,7 @@ def query_blocks(cell, key, rows, m):
     return max(0, last // m - first // m + 1)
 
 
-# ---- work of a tile, in clocks of a multiprocessor and bytes ---------------------------------------------------------------------------
+# ---- work of a tile, in clocks of a multiprocessor and bytes ---------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=None)
@@ -165,7 +166,7 @@ def query_tile(cell, query):
     return total
 
 
-# ---- kernels and calls -----------------------------------------------------------------------------------------------------------------
+# ---- kernels and calls -----------------------------------------------------------------------------------------------
 
 
 def makespan(jobs, copies):
@@ -250,7 +251,7 @@ def compute(paths, window):
     return out
 
 
-# ---- instructions ----------------------------------------------------------------------------------------------------------------------
+# ---- instructions ----------------------------------------------------------------------------------------------------
 
 FMA = {"FFMA", "FMUL", "FADD"}
 OTHER = {  # neither: tensor cores, exponentials, memory, barriers, branches, moves
@@ -323,7 +324,7 @@ def count(variant, text):
         print(",".join(map(str, [variant, suffix, sum(operations.values()), fma, alu, operations["MUFU"], operations["HGMMA"] + operations["HMMA"]])))
 
 
-# ---- tables and pictures ---------------------------------------------------------------------------------------------------------------
+# ---- tables and pictures ---------------------------------------------------------------------------------------------
 
 NAMES = {"fwd": "forward", "bwd": "backward", "dec": "decode"}
 

@@ -1,7 +1,7 @@
-/* Times Glint's variants on this machine: median and spread of interleaved repetitions, FLOP/s, and on the CPU the share of the
- * multiply-add peak measured in the same minutes; with --gpu between the device's own events. --serve makes it a stopwatch for other
- * programs: one request a line, one answer a line. --decode times a few queries against a long cache of keys, and says how fast K and V
- * were read beside a loop that does nothing else. */
+/* Times Glint's variants on this machine: median and spread of interleaved repetitions, FLOP/s, and on the CPU the
+ * share of the multiply-add peak measured in the same minutes; with --gpu between the device's own events. --serve
+ * makes it a stopwatch for other programs: one request a line, one answer a line. --decode times a few queries against
+ * a long cache of keys, and says how fast K and V were read beside a loop that does nothing else. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,9 @@
 #include "bench/cells.h"
 #include "bench/gpu.h"
 #include "bench/peak.h"
+#include "bench/policies.h"
 
-enum { LIST = 16, MAX_CELLS = 4096, MAX_PEAKS = 32, SENTENCE = 1024 };
+enum { LIST = 64, MAX_CELLS = 4096, MAX_PEAKS = 32, SENTENCE = 1024 };
 
 struct list {
     size_t count;
@@ -21,12 +22,13 @@ struct list {
 };
 
 struct settings {
-    struct list passes, dtypes, kv_dtypes, head_dims, masks, seqlens, batches, heads, heads_kv, threads, isas, page_rows, windows;
-    int64_t reps, queries;
+    struct list passes, dtypes, kv_dtypes, head_dims, masks, seqlens, batches, heads, heads_kv, threads, isas, page_rows, windows,
+        queries;
+    int64_t reps, tokens;
     double least_ms;
     uint32_t layout;
     const char *csv, *variant;
-    int every_variant, serve, gpu, decode, scores, ragged;
+    int every_variant, serve, gpu, decode, scores, ragged, policies;
 };
 
 struct peak {
@@ -43,7 +45,7 @@ struct option {
     uint32_t (*word)(const char *); /* NULL: whole numbers in [least, most] */
     int64_t least, most;
     const char *help;
-    char pair; /* what may stand between two whole numbers, or 0 */
+    char pair; /* what may stand between two whole numbers, or 0; with - all from the first to the second are meant */
 };
 
 static uint32_t mask_from(const char *word)
@@ -69,8 +71,6 @@ static int read_list(const struct option *o, const char *text)
     strcpy(copy, text);
     o->list->count = 0;
     for (char *item = strtok(copy, ","); item; item = strtok(NULL, ",")) {
-        if (o->list->count == LIST)
-            return wrong(o->name, text, "at most 16 values");
         int64_t value, second = -1;
         if (o->word) {
             value = o->word(item);
@@ -87,14 +87,19 @@ static int read_list(const struct option *o, const char *text)
                     end = item;
             }
             if (end == item || *end || value < o->least || value > o->most ||
-                (second != -1 && (second < o->least || second > o->most))) {
+                (second != -1 && (second < (o->pair == '-' ? value : o->least) || second > o->most))) {
                 snprintf(expected, sizeof expected, "give whole numbers from %lld to %lld", (long long)o->least,
                          (long long)o->most);
                 return wrong(o->name, item, expected);
             }
         }
-        o->list->value[o->list->count] = value;
-        o->list->second[o->list->count++] = second != -1 ? second : o->pair == ':' ? 0 : value;
+        const int64_t last = o->pair == '-' && second > value ? second : value;
+        if (last - value >= LIST - (int64_t)o->list->count)
+            return wrong(o->name, text, "at most 64 values");
+        for (; value <= last; value++) {
+            o->list->value[o->list->count] = value;
+            o->list->second[o->list->count++] = second != -1 ? second : o->pair == ':' ? 0 : value;
+        }
     }
     return o->list->count ? 0 : wrong(o->name, text, "an empty list");
 }
@@ -102,7 +107,7 @@ static int read_list(const struct option *o, const char *text)
 /* 0: run; 1: help was printed; -1: a mistake was printed. */
 static int read_options(struct settings *s, int count, char **arguments)
 {
-    struct list reps, least, queries = {0}, layout = {0};
+    struct list reps, least, tokens = {0}, layout = {0};
     const struct option table[] = {
         {"--pass", &s->passes, pass_from, 0, 0, "fwd,bwd", 0},
         {"--dtype", &s->dtypes, dtype_from, 0, 0, "f32,f16,bf16", 0},
@@ -110,8 +115,12 @@ static int read_options(struct settings *s, int count, char **arguments)
         {"--head-dim", &s->head_dims, NULL, 1, 1 << 16, "head dimensions", 0},
         {"--mask", &s->masks, mask_from, 0, 0, "none,causal", 0},
         {"--seqlen", &s->seqlens, NULL, 0, 1 << 24, "lengths, or QxK such as 1x4096; with --decode the keys", 'x'},
-        {"--queries", &queries, NULL, 1, 1 << 20, "with --decode: queries of each sequence (1)", 0},
+        {"--queries", &s->queries, NULL, 1, 1 << 20,
+         "with --decode: queries of each sequence (1), or several and ranges such as 1-40,64; then the time of each beside that of the next",
+         '-'},
         {"--batch", &s->batches, NULL, 1, 1 << 20, "batches", 0},
+        {"--tokens", &tokens, NULL, 1, 1 << 30, "in place of --batch: as many sequences as have so many rows of queries, or one",
+         0},
         {"--heads", &s->heads, NULL, 1, 1 << 20, "query heads, or with key heads such as 32:8", ':'},
         {"--heads-kv", &s->heads_kv, NULL, 0, 1 << 20, "key heads; 0: as --heads says, or as many as query heads", 0},
         {"--layout", &layout, layout_from, 0, 0,
@@ -148,6 +157,10 @@ static int read_options(struct settings *s, int count, char **arguments)
             s->ragged = 1;
             continue;
         }
+        if (strcmp(name, "--policies") == 0) {
+            s->policies = 1;
+            continue;
+        }
         if (strcmp(name, "--decode") == 0)
             continue;
         if (strcmp(name, "--help") == 0) {
@@ -162,6 +175,8 @@ static int read_options(struct settings *s, int count, char **arguments)
                 "every cell of several sequences also ragged, of unequal lengths where there are as many queries as keys, and its FLOP/s over the other's");
             printf("  %-12s %s\n", "--scores",
                    "every cell with a softcap of 50 and with sinks too, and their speed over that without");
+            printf("  %-12s %s\n", "--policies",
+                   "every cell of a GPU also with other numbers than the rules of lib/cuda/policy.c give, and what is faster");
             printf(
                 "  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n  %-12s %s\n", "--gpu",
                 "on the first GPU instead of the CPU; there are no threads then", "--variant",
@@ -192,14 +207,18 @@ static int read_options(struct settings *s, int count, char **arguments)
             s->least_ms = (double)least.value[0];
         i++;
     }
-    if (layout.count > 1 || queries.count > 1)
-        return wrong(layout.count > 1 ? "--layout" : "--queries", "", "give one");
+    if (layout.count > 1 || tokens.count > 1)
+        return wrong(layout.count > 1 ? "--layout" : "--tokens", "", "give one");
+    if (s->policies && !s->gpu)
+        return wrong("--policies", "", "goes with --gpu: the rules are of GPUs");
+    if (tokens.count)
+        s->tokens = tokens.value[0];
     if (layout.count)
         s->layout = (uint32_t)layout.value[0];
-    if (queries.count && !s->decode)
+    if (s->queries.count > 0 && !s->decode)
         return wrong("--queries", "", "goes with --decode; --seqlen QxK says it otherwise");
-    if (queries.count)
-        s->queries = queries.value[0];
+    if (s->queries.count == 0)
+        s->queries = (struct list){1, {1}, {1}};
     for (size_t i = 0; i < s->seqlens.count && s->decode; i++)
         if (s->seqlens.value[i] != s->seqlens.second[i])
             return wrong("--seqlen", "", "with --decode it lists the keys, and --queries says how many queries there are");
@@ -230,12 +249,15 @@ static void add_cell(const struct settings *s, struct cell cell, uint32_t row)
         memcpy(said, reason, sizeof said);
         return;
     }
-    if (!s->variant || strstr(cell.variant, s->variant))
-        cells[cell_count++] = cell;
+    if (s->variant && !strstr(cell.variant, s->variant))
+        return;
+    cells[cell_count++] = cell;
+    if (s->policies)
+        cell_count += policies_of(&cells[cell_count - 1], &cells[cell_count], MAX_CELLS - cell_count);
 }
 
-/* A cell, with --scores the same with a softcap and with sinks, with --page-rows the same in pages, with --window the same with a window,
- * and with --ragged the same rows in ragged sequences, also in pages. */
+/* A cell, with --scores the same with a softcap and with sinks, with --page-rows the same in pages, with --window the
+ * same with a window, and with --ragged the same rows in ragged sequences, also in pages. */
 static void add_scores(const struct settings *s, struct cell cell, uint32_t row)
 {
     add_cell(s, cell, row);
@@ -307,7 +329,8 @@ static int add_all(const struct settings *s)
                             for (size_t n = 0; n < s->seqlens.count; n++)
                                 for (size_t b = 0; b < s->batches.count; b++)
                                     for (size_t h = 0; h < s->heads.count; h++)
-                                        for (size_t k = 0; k < s->heads_kv.count; k++) {
+                                        for (size_t k = 0; k < s->heads_kv.count * s->queries.count; k++) {
+                                            const size_t q = k % s->queries.count, of = k / s->queries.count;
                                             struct cell cell = {
                                                 .machine = machine,
                                                 .dtype = (uint32_t)s->dtypes.value[dtype / s->kv_dtypes.count],
@@ -315,14 +338,17 @@ static int add_all(const struct settings *s)
                                                 .pass = (uint32_t)s->passes.value[pass],
                                                 .causal = s->masks.value[mask] == 2,
                                                 .head_dim = (uint32_t)s->head_dims.value[d],
-                                                .seqlen_q = s->decode ? s->queries : s->seqlens.value[n],
+                                                .seqlen_q = s->decode ? s->queries.value[q] : s->seqlens.value[n],
                                                 .layout = s->layout,
                                                 .seqlen_k = s->seqlens.second[n],
-                                                .batch = s->batches.value[b],
+                                                .batch = s->tokens > s->seqlens.value[n] && s->seqlens.value[n] > 0
+                                                             ? s->tokens / s->seqlens.value[n]
+                                                         : s->tokens > 0 ? 1
+                                                                         : s->batches.value[b],
                                                 .heads_q = s->heads.value[h],
-                                                .heads_kv = s->heads_kv.value[k] ? s->heads_kv.value[k]
-                                                            : s->heads.second[h] ? s->heads.second[h]
-                                                                                 : s->heads.value[h]};
+                                                .heads_kv = s->heads_kv.value[of] ? s->heads_kv.value[of]
+                                                            : s->heads.second[h]  ? s->heads.second[h]
+                                                                                  : s->heads.value[h]};
                                             add_variants(s, cell);
                                         }
         }
@@ -355,7 +381,8 @@ static void progress(const char *text, int64_t rep, int64_t reps, size_t done, d
             text);
 }
 
-/* A repetition visits every cell once, so that a slow minute of the machine is shared by all of them; every second one goes backwards. */
+/* A repetition visits every cell once, so that a slow minute of the machine is shared by all of them; every second one
+ * goes backwards. */
 static int measure(const struct settings *s)
 {
     char reason[SENTENCE];
@@ -493,7 +520,43 @@ static const struct cell *partner(const struct cell *c, uint32_t dtype, uint32_t
     return NULL;
 }
 
-/* With --scores: the speed of a softcap and of sinks over that of the same cell without, of medians and of the fastest repetitions. */
+/* The cell of the same shape and threads with `queries` queries, of the same variant where `c` was not the planner's
+ * choice; NULL. */
+static const struct cell *with_queries(const struct settings *s, const struct cell *c, int64_t queries)
+{
+    for (size_t i = 0; i < cell_count; i++) {
+        const struct cell *o = &cells[i];
+        if (o->seqlen_q == queries && o->machine == c->machine && o->dtype == c->dtype && o->kv_dtype == c->kv_dtype &&
+            o->head_dim == c->head_dim && o->causal == c->causal && o->seqlen_k == c->seqlen_k && o->batch == c->batch &&
+            o->heads_q == c->heads_q && o->heads_kv == c->heads_kv && o->page_rows == c->page_rows && o->softcap == c->softcap &&
+            o->sinks == c->sinks && o->window == c->window && o->ragged == c->ragged &&
+            (!s->every_variant || strcmp(o->variant, c->variant) == 0))
+            return o;
+    }
+    return NULL;
+}
+
+/* With several --queries: the fastest time of each number, over that of one query, and over that of the next number. */
+static void print_queries(const struct settings *s)
+{
+    printf("\n%-46s %7s %8s %3s %4s %8s %11s %8s %9s\n", "variant", "heads", "keys", "bat", "thr", "queries", "fastest us", "of 1",
+           "of next");
+    for (size_t i = 0; i < cell_count; i++) {
+        const struct cell *c = &cells[i], *one = with_queries(s, c, s->queries.value[0]), *next = NULL;
+        for (size_t n = 0; n + 1 < s->queries.count && !next; n++)
+            if (s->queries.value[n] == c->seqlen_q)
+                next = with_queries(s, c, s->queries.value[n + 1]);
+        char heads[32], of_next[16] = "";
+        snprintf(heads, sizeof heads, "%lld:%lld", (long long)c->heads_q, (long long)c->heads_kv);
+        if (next)
+            snprintf(of_next, sizeof of_next, "%.3f", c->ms[0] / next->ms[0]);
+        printf("%-46s %7s %8lld %3lld %4u %8lld %11.2f %8.3f %9s\n", c->variant, heads, (long long)c->seqlen_k, (long long)c->batch,
+               (unsigned)c->machine->threads, (long long)c->seqlen_q, 1000 * c->ms[0], one ? c->ms[0] / one->ms[0] : 0, of_next);
+    }
+}
+
+/* With --scores: the speed of a softcap and of sinks over that of the same cell without, of medians and of the fastest
+ * repetitions. */
 static void print_scores(void)
 {
     printf("\n%-56s %8s %8s %12s %8s %8s\n", "variant", "queries", "keys", "with", "speed", "fastest");
@@ -567,6 +630,35 @@ static void print_ragged(void)
     }
 }
 
+/* With --policies: what the rules gave, the fastest other numbers, and where those are ahead by more than noise. */
+static void print_policies(void)
+{
+    const double noise = 0.02;
+    size_t ruled = 0, better = 0;
+    printf("\n%-46s %6s %5s %7s  %-22s %10s  %-22s %8s %8s\n", "variant", "seqlen", "batch", "heads", "the rules", "ms",
+           "fastest beside them", "speed", "fastest");
+    for (size_t i = 0, end; i < cell_count; i = end) {
+        const struct cell *const rule = &cells[i], *best = NULL;
+        for (end = i + 1; end < cell_count && cells[end].tuned; end++)
+            if (!best || ms_of(&cells[end]) < ms_of(best))
+                best = &cells[end];
+        if (!best)
+            continue;
+        const double speed = ms_of(rule) / ms_of(best), fastest = rule->ms[0] / best->ms[0];
+        const int ahead = speed > 1 + noise && fastest > 1 + noise;
+        char heads[32];
+        snprintf(heads, sizeof heads, "%lld:%lld", (long long)rule->heads_q, (long long)rule->heads_kv);
+        printf("%-46s %6lld %5lld %7s  %-22s %10.4f  %-22s %8.3f %8.3f%s\n", rule->variant, (long long)rule->seqlen_k,
+               (long long)rule->batch, heads, rule->policy, ms_of(rule), best->policy, speed, fastest,
+               ahead ? "  would change" : "");
+        ruled++;
+        better += (size_t)ahead;
+    }
+    printf(
+        "in %zu of %zu cells other numbers are ahead of the rules' by more than %.0f %%, by the median and by the fastest repetition\n",
+        better, ruled, 100 * noise);
+}
+
 static void bar(const char *what, const struct cell *c, double value, double limit, int at_least)
 {
     int met = at_least ? value >= limit : value <= limit;
@@ -598,8 +690,8 @@ static int write_csv(const struct settings *s, const char *path)
         perror(path);
         return -1;
     }
-    fprintf(file, "impl,variant,pass,dtype,head_dim,mask,seqlen_q,seqlen_k,batch,heads_q,heads_kv,threads,ms,tflops%s\n",
-            s->decode ? ",layout,gbytes_s,of_read" : "");
+    fprintf(file, "impl,variant,pass,dtype,head_dim,mask,seqlen_q,seqlen_k,batch,heads_q,heads_kv,threads,ms,tflops%s%s\n",
+            s->decode ? ",layout,gbytes_s,of_read" : "", s->policies ? ",tuned,policy" : "");
     for (size_t i = 0; i < cell_count; i++) {
         const struct cell *c = &cells[i];
         if (c->ragged || c->window) /* no column says so */
@@ -612,6 +704,8 @@ static int write_csv(const struct settings *s, const char *path)
             fprintf(file, ",%s,%.3f,", layout_name(c->layout), gbytes_of(c));
         if (s->decode && !c->machine->device)
             fprintf(file, "%.4f", read_share_of(c));
+        if (s->policies)
+            fprintf(file, ",%d,%s", c->tuned, c->policy);
         fprintf(file, "\n");
     }
     int failed = ferror(file);
@@ -699,7 +793,6 @@ int main(int count, char **arguments)
                                      {0}},
                          .isas = {1, {GLINT_ISA_ANY}, {0}},
                          .reps = 7,
-                         .queries = 1,
                          .least_ms = 20,
                          .layout = LAYOUT_BSHD};
     for (int i = 1; i < count; i++)
@@ -744,6 +837,10 @@ int main(int count, char **arguments)
         print_table();
     if (!s.gpu && !s.decode)
         print_bars();
+    if (s.queries.count > 1)
+        print_queries(&s);
+    if (s.policies)
+        print_policies();
     if (s.scores)
         print_scores();
     if (s.page_rows.count > 0)

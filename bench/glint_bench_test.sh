@@ -51,6 +51,9 @@ check "each has 2 queries, positive speeds, the layout of a cache by heads" \
     awk -F, 'NR > 1 && (NF != 17 || $3 != "fwd" || $7 != 2 || $13 <= 0 || $15 != "bhsd" || $16 <= 0 || $17 <= 0) { bad = 1 } END { exit bad }' "$work/d.csv"
 check "the groups that were asked for" test "$(tail -n +2 "$work/d.csv" | cut -d, -f10,11 | sort -u | tr '\n' ' ')" = "3,3 4,2 "
 check "a table with the share of a read loop" test "$(grep -c '%$' "$work/log")" = 8
+"$program" --decode --dtype f32 --head-dim 64 --heads 2:1 --seqlen 40 --threads 1 --queries 1-3,20 --reps 2 --least-ms 1 >"$work/log" 2>&1
+check "--queries with a range has a line a number, and each but the last its time beside the next" test "$(sed -n '/of next/,$p' "$work/log" |
+    awk '$2 == "2:1" && $7 > 0 { n++; if (NF == 9 && $9 > 0) beside++; all = all " " $6 } END { print n, beside all }')" = "4 3 1 2 3 20"
 "$program" --decode --dtype f32 --head-dim 64 --heads 2 --seqlen 40 --threads 1 --layout bshd --reps 1 --least-ms 1 --csv "$work/d.csv" >"$work/log" 2>&1
 check "--layout bshd" grep -q '^glint,.*,causal,1,40,1,2,2,1,[^,]*,[^,]*,bshd,' "$work/d.csv"
 printf '%s\n' 'fwd f32 64 causal 1 40 1 4 2 1 bhsd' 'fwd f32 64 causal 1 40 1 4 2 1 shbd' | "$program" --serve --least-ms 1 >"$work/log" 2>&1
@@ -67,7 +70,7 @@ check "three with a variant and a time" test "$(grep -c '^[a-z]*_f32_[a-z0-9_]* 
 check "two with an error" test "$(grep -c '^error ' "$work/log")" = 2
 
 for wrong in "--pass sideways" "--dtype f33" "--seqlen -1" "--seqlen 1x" "--head-dim 64x64" "--threads 0" "--isa pentium" "--reps 0" "--bogus" "--csv" \
-    "--heads 4x2" "--heads 4:0" "--layout shbd" "--queries 2" "--decode --pass bwd" "--decode --seqlen 1x16" "--decode --queries 0"; do
+    "--heads 4x2" "--heads 4:0" "--layout shbd" "--queries 2" "--decode --pass bwd" "--decode --seqlen 1x16" "--decode --queries 0" "--policies" "--tokens 1,2"; do
     # shellcheck disable=SC2086
     "$program" $wrong >"$work/log" 2>&1
     check "$wrong is refused" test $? = 2
@@ -84,6 +87,14 @@ check "2 passes x 2 masks x 2 shapes x 2 groups, once" test "$(wc -l <"$work/gpu
 check "GPU variants, no threads, positive times" \
     awk -F, 'NR > 1 && (NF != 14 || $12 != 0 || $13 <= 0 || $2 !~ /__sm80_/) { bad = 1 } END { exit bad }' "$work/gpu.csv"
 check "the GPU is named" grep -q 'a pretended GPU 0, sm_90' "$work/log"
+"$fake" --gpu --policies --dtype f16 --head-dim 64 --mask causal --tokens 640 --seqlen 320,2048 --heads 8:2,8:1 --reps 2 --least-ms 1 --csv "$work/gpu.csv" \
+    >"$work/log" 2>&1
+check "--policies runs" test $? = 0
+check "it plans each cell by the rules and by other numbers, with as many sequences as --tokens says" awk -F, 'NR == 1 { bad = $16 != "policy" }
+    NR > 1 { ruled += !$15; tuned += $15; bad += $9 != ($7 == 320 ? 2 : 1); seen[$2, $7, $10, $11, $16]++ }
+    END { for (i in seen) bad += seen[i] > 1; exit bad || ruled != 8 || tuned < 16 }' "$work/gpu.csv"
+check "backward cells tell parts and section" test "$(awk -F, '$3 == "bwd" && $16 ~ /^[1-8] parts section [1-9]/ { n++ } $3 == "bwd" { m++ } END { print (n == m && m > 8) }' "$work/gpu.csv")" = 1
+check "and a line says how many would change" grep -q '^in [0-9]* of [0-9]* cells other numbers are ahead' "$work/log"
 printf '%s\n' 'fwd f16 64 causal 16 16 1 2 2 1' | "$fake" --gpu --serve --least-ms 1 >"$work/log" 2>&1
 check "the stopwatch runs on a GPU" grep -q '^fwd_f16_d64_causal__sm80_[a-z0-9_]* [0-9.]*$' "$work/log"
 

@@ -1,11 +1,13 @@
--- By how many blocks the query heads of a key head are best walked over in the backward pass: the tiles of spec/full.lua for head_dim 64 and 128,
--- each with 1, 2, 4 and all (h0) of the heads to a block at every length. For tuning part_heads and parts_from (gen/families/sm80.lua):
+-- By how many blocks the query heads of a key head are best walked over in the backward pass: the tiles of
+-- spec/full.lua for head_dim 64 and 128, each with 1, 2, 4 and all (h0) of the heads to a block at every length. For
+-- tuning part_heads and parts_from (gen/families/sm80.lua):
 --
 --   ./bazelw build --repo_env=GLINT_SPEC=bench/gqa_parts.lua //examples/pytorch:libglint_shared.so
 --   python3 bench/peers_gpu.py --group gqa,mqa --variants --csv parts.csv
 --
--- Of eight query heads a key head that is 8, 4, 2 and 1 parts. A row of sm80 without h in its name has one head to a block. One of sm90a follows the rule
--- of lib/cuda/policy.c, glint_gpu_persistent_part_heads, and h64 takes all heads. Windows are for `--group gqa_windows`.
+-- Of eight query heads a key head that is 8, 4, 2 and 1 parts. A row of sm80 without h in its name has one head to a
+-- block. One of sm90a follows the rule of lib/cuda/policy.c, glint_gpu_persistent_part_heads, and h64 takes all heads.
+-- Windows are for `--group gqa_windows`.
 return {
   passes = { "fwd", "bwd" },
   dtypes = { "bf16" },

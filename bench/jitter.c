@@ -1,9 +1,12 @@
-/* How long single calls take, at worst: planning, a refusal, a query against a cache and a small forward pass, on one thread of the CPU.
+/* How long single calls take, at worst: planning, a refusal, a query against a cache and a small forward pass, on one
+ * thread of the CPU.
  *
- *   jitter [--calls N]      N calls of each, 1000000 if not given; nanoseconds: median, 99 %, 99.99 %, the longest, and the longest over the median
+ *   jitter [--calls N]      N calls of each, 1000000 if not given; nanoseconds: median, 99 %, 99.99 %, the longest,
+ *                           and the longest over the median
  *
- * The clock itself is the first line. What a call takes beyond its median is almost all the machine's: interrupts, other programs, a clock that
- * changes. For a bound on a product's own machine: an isolated core (isolcpus, nohz_full), SCHED_FIFO, a fixed frequency:
+ * The clock itself is the first line. What a call takes beyond its median is almost all the machine's: interrupts,
+ * other programs, a clock that changes. For a bound on a product's own machine: an isolated core (isolcpus, nohz_full),
+ * SCHED_FIFO, a fixed frequency:
  *
  *   chrt -f 80 taskset -c 3 bazel-bin/bench/jitter */
 #define _GNU_SOURCE

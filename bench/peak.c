@@ -10,7 +10,8 @@ enum { STREAMS = 8 }; /* vectors read before the loop's next turn */
 static volatile float sink;
 static volatile uint64_t read_sink;
 
-/* One function an instruction set: CHAINS vectors of `lanes` floats, each multiplied and added to STEPS times a round. */
+/* One function an instruction set: CHAINS vectors of `lanes` floats, each multiplied and added to STEPS times a
+ * round. */
 #define DEFINE_CHAINS(name, lanes, attribute)                                                         \
     typedef float name##_vector __attribute__((vector_size((lanes) * sizeof(float))));                \
     attribute static void name(uint64_t rounds)                                                       \
@@ -31,7 +32,8 @@ static volatile uint64_t read_sink;
             sink = sum[0]; /* never: but the compiler cannot know */                                  \
     }
 
-/* And one that reads whole rounds of STREAMS vectors of `words` 64-bit words; what is left over at the end is less than a kilobyte. */
+/* And one that reads whole rounds of STREAMS vectors of `words` 64-bit words; what is left over at the end is less than
+ * a kilobyte. */
 #define DEFINE_READ(name, words, attribute)                                                  \
     typedef uint64_t name##_vector __attribute__((vector_size((words) * sizeof(uint64_t)))); \
     attribute static void name(const unsigned char *from, size_t bytes)                      \

@@ -291,7 +291,8 @@ class Onnxruntime:
     def session(self, model, threads):
         options = self.runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        # Its threads spin while it works, as they like to, and stop when it is done: they must not run into the others' time.
+        # Its threads spin while it works, as they like to, and stop when it is done: they must not run into the others'
+        # time.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         return self.runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 

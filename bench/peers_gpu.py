@@ -8,7 +8,7 @@ memory-efficient kernel, each through PyTorch's scaled_dot_product_attention, an
 
 The group "decode" is one query a sequence against many keys, over 35 cells, and needs a library with the pass `dec` of sm80: spec/full.lua
 has it. A call takes microseconds, so 20 of them are captured in a graph; they read the same K and V, which stay in the L2 cache where they
-are below some 40 MB. Its unit is TB/s of K and V. With --features Glint is timed beside itself, in any group: lengths on the device, sinks, a
+are below some 40 MB. Its unit is TB/s of K and V. With --features Glint is timed beside itself, in any group: lengths on the device, ragged sequences, sinks, a
 softcap and pages, where the library has rows for them.
 
     ./bazelw build --repo_env=GLINT_SPEC=spec/full.lua //examples/pytorch:libglint_shared.so
@@ -213,11 +213,12 @@ class Glint:
 
 
 class GlintWith(Glint):
-    """Glint's forward pass with one thing more: "lengths" of the sequences read on the device, "sinks", "softcap", or "pages N" of so many rows, anywhere in the pool or
-    one after another ("pages N in order"), or K and V in 8 bits, "i8" with a scale a row and "e4m3" with one a head."""
+    """Glint with one thing more. Both passes: "lengths" of the sequences, read on the device, and "ragged", the same rows as sequences that follow one
+    another. Forward alone: "sinks", "softcap", "pages N" of so many rows, anywhere in the pool or one after another ("pages N in order"), and
+    K and V in 8 bits, "i8" with a scale a row and "e4m3" with one a head."""
 
     def __init__(self, feature):
-        super().__init__(passes=("fwd",))
+        super().__init__(passes=("fwd", "bwd") if feature in ("lengths", "ragged") else ("fwd",))
         self.name = feature
 
     def prepare(self, shape, q, k, v, dout):
@@ -231,6 +232,11 @@ class GlintWith(Glint):
             number, dtype, largest, scales = EIGHT_BITS[word]
             self.fields.update(kv_dtype=number, kv_scales=scales)
             (k, self.more["k_scale"]), (v, self.more["v_scale"]) = (self.quantised(t, dtype, largest, scales) for t in (k, v))
+        elif word == "ragged":
+            sides = {"q": shape.seqlen_q, "k": shape.seqlen_k}
+            self.fields.update(lengths=glint.LENGTHS_RAGGED, **{f"rows_{side}": shape.batch * n for side, n in sides.items()})
+            self.more.update({f"first_{side}": torch.arange(shape.batch + 1, dtype=torch.int32, device="cuda") * n for side, n in sides.items()})
+            q, k, v, dout = (t.transpose(1, 2).flatten(0, 1)[None].transpose(1, 2) for t in (q, k, v, dout))
         else:
             self.fields["lengths"] = glint.LENGTHS_DEVICE
             self.more["seqlens_k"] = torch.full([shape.batch], shape.seqlen_k, dtype=torch.int32, device="cuda")
@@ -249,6 +255,8 @@ class GlintWith(Glint):
             return {}
         if word in ("sinks", "softcap", *EIGHT_BITS):
             self.results = {}  # another function
+        if word == "ragged":
+            self.results = {name: t[0].unflatten(1, (shape.batch, -1)).transpose(0, 1) for name, t in self.results.items()}
         return calls
 
     @staticmethod
@@ -654,7 +662,7 @@ def main():
     parser.add_argument("--least-ms", type=float, default=60, help="that an implementation and pass runs in a cell, at 2 calls a round or more (%(default)s)")
     parser.add_argument("--best", action="store_true", help="the bar of a cell is 1 of its best peer, not the group's")
     parser.add_argument("--sustained", type=float, metavar="SECONDS", help="each implementation by itself for so long, in place of rounds")
-    parser.add_argument("--features", type=words, default=[], help="Glint beside itself with these: lengths,sinks,softcap,i8,e4m3,pages 16,pages 64,pages 64 in order ...")
+    parser.add_argument("--features", type=words, default=[], help="Glint beside itself with these: lengths,ragged,sinks,softcap,i8,e4m3,pages 16,pages 64,pages 64 in order ...")
     parser.add_argument("--list", action="store_true", help="print the cells, and do nothing else: no GPU is needed")
     parser.add_argument("--csv", help="write the results to this file, a line as soon as it is known")
     options = parser.parse_args()

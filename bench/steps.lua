@@ -1,11 +1,23 @@
--- The library that bench/steps.py measures: Hopper's kernels of a server's step alone, so that every problem is theirs.
+-- The library that bench/steps.py measures: Hopper's kernels of a server's step, and beside them, under a causal mask
+-- in bfloat16, all rows that could take a problem in their place.
 return {
-  passes = { "fwd" },
+  passes = { "fwd", "dec" },
   dtypes = { "f16", "bf16" },
-  head_dims = { 64, 128 },
-  masks = { "none", "causal" },
-  families = { sm90a = { archs = { "90a" }, tiles = { fwd = {
-    [64] = { { m = 128, n = 128, schedule = "step", stages = 4, masks = { "none", "causal" } } },
-    [128] = { { m = 128, n = 128, schedule = "step", masks = { "none", "causal" } } },
-  } } } },
+  head_dims = { 64, 96, 128 },
+  masks = { "none", "causal", "band" },
+  softcaps = { "none", "softcap" },
+  families = {
+    sm80 = { archs = { 90 }, device_lengths = true, device_pages = true, device_ragged = true },
+    sm90a = { archs = { "90a" }, passes = { "fwd" }, device_lengths = true, device_ragged = true, step = true },
+  },
+  exclude = {
+    { head_dim = 96, dtype = "f16", reason = "the other head_dims have it" },
+    { head_dim = 96, softcap = "softcap", reason = "the same" },
+    { family = "sm80", dtype = "f16", reason = "a step is measured in bfloat16" },
+    { family = "sm80", softcap = "softcap", reason = "and without a softcap" },
+    { family = "sm80", pass = "fwd", mask = { "none", "band" }, reason = "under a causal mask" },
+    { family = "sm90a", schedule = { "persistent", "short" }, dtype = "f16", reason = "the same" },
+    { family = "sm90a", schedule = { "persistent", "short" }, softcap = "softcap", reason = "the same" },
+    { family = "sm90a", schedule = { "persistent", "short" }, mask = { "none", "band" }, reason = "the same" },
+  },
 }

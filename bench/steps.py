@@ -2,13 +2,15 @@
 """A server's step on a GPU: one to thousands of queries of each sequence against a cache, linear and in pages, and mixed batches.
 
     ./bazelw build --repo_env=GLINT_SPEC=bench/steps.lua //examples/pytorch:libglint_shared.so
-    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [--csv FILE] [--dims 128,64]
+    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [masks] [rows] [--csv FILE] [--dims 128,64]
 
-check   O and LSE against float32, at lengths around every boundary
+check   O and LSE of a step's rows against float32, at lengths around every boundary
 law     a token's bits in a whole prompt, in chunks, alone, in pages and in a batch: every comparison is of all bits
 cliff   1 to 2,048 queries against 8,192 and 65,536 keys
 mixed   single tokens, speculated ones and chunks of prompts in one call
-Without a part: all of them. Times are microseconds, medians of 5 replays of a CUDA graph of 20 calls. FA3 names a folder that has
+masks   a step's rows with windows and a softcap, beside the same without
+rows    every row of the library that takes a problem, for the bounds of lib/choose.c
+Without a part: all but rows. What is timed in cliff and mixed is the library's choice. Times are microseconds, medians of 5 replays of a CUDA graph of 20 calls. FA3 names a folder that has
 FlashAttention-3's flash_attn_interface: its flash_attn_with_kvcache is timed in the same process, in turn. The exit status is 1 when a check
 failed, and then nothing is timed."""
 import argparse
@@ -29,9 +31,9 @@ if "FA3" in os.environ:
     import flash_attn_interface as fa3  # noqa: E402
 
 DEVICE = torch.device("cuda", 0)
-DIMS = {128: (32, 8), 64: (64, 8)}  # head_dim: query heads, key heads
+DIMS = {128: (32, 8), 64: (64, 8), 96: (32, 8)}  # head_dim: query heads, key heads
 HOST, LENGTHS, RAGGED = 0, 1, 2
-CAUSAL, NONE = 3, 1
+CAUSAL, NONE, BAND_TOP_LEFT, BAND = 3, 1, 4, 5
 
 
 def ints(values):
@@ -40,9 +42,9 @@ def ints(values):
 
 class Call:
     """One planned call. q and o are [rows, heads, head_dim], or [batch, queries, heads, head_dim]; k and v [batch, keys, heads, head_dim], or with a
-    table [pages, rows of a page, heads, head_dim]."""
+    table [pages, rows of a page, heads, head_dim]. With `first` and no table the sequences are whole prompts, and k and v have one batch."""
 
-    def __init__(self, q, k, v, lens=None, first=None, table=None, most=None, mask=CAUSAL):
+    def __init__(self, q, k, v, lens=None, first=None, table=None, most=None, mask=CAUSAL, window=(0, 0), softcap=0.0, row=None):
         heads, dim, heads_kv = q.shape[-2], q.shape[-1], k.shape[2]
         ragged, paged = first is not None, table is not None
         rows = q.shape[0] if ragged else q.shape[1]
@@ -52,18 +54,24 @@ class Call:
                                 head_dim=dim, seqlen_q=most or rows, seqlen_k=keys, lengths=RAGGED if ragged else LENGTHS if lens is not None else HOST)
         if ragged:
             problem.rows_q = rows
+            if not paged:
+                problem.rows_k, problem.seqlen_k = keys, most
         if paged:
             problem.page_rows, problem.pages, problem.pages_per_sequence = k.shape[1], k.shape[0], table.shape[1]
         problem.q = problem.o = glint.Strides(0 if ragged else rows * heads * dim, dim, heads * dim)
         problem.k = problem.v = glint.Strides(k.shape[1] * heads_kv * dim, dim, heads_kv * dim)
-        self.plan = glint.context(DEVICE).plan(problem, glint.FORWARD)
+        problem.window_left, problem.window_right = window
+        problem.softcap = softcap
+        if row == "step":
+            row = step_row(q.dtype, dim, mask, window, softcap)
+        self.plan = glint.context(DEVICE).plan(problem, glint.FORWARD, row)
         self.o = torch.full_like(q, math.nan)
         self.lse = torch.full((heads, rows) if ragged else (batch, heads, rows), math.nan, device=DEVICE)
         self.work = torch.full((self.plan.workspace_bytes + 256,), 255, dtype=torch.uint8, device=DEVICE)
         self.at = -(-self.work.data_ptr() // 256) * 256
         self.kept = (q, k, v, lens, first, table)
         address = lambda t: None if t is None else t.data_ptr()  # noqa: E731
-        self.tensors = glint.Tensors(q=address(q), k=address(k), v=address(v), o=address(self.o), lse=address(self.lse), first_q=address(first),
+        self.tensors = glint.Tensors(q=address(q), k=address(k), v=address(v), o=address(self.o), lse=address(self.lse), first_q=address(first), first_k=None if paged else address(first),
                                      seqlens_k=address(lens), page_table=address(table))
 
     def __call__(self):
@@ -75,6 +83,16 @@ class Call:
     @property
     def row(self):
         return glint.variant_info(self.plan.variant).name.decode()
+
+
+def names():
+    return [glint.variant_info(i).name.decode() for i in range(glint.library().glint_variant_count())]
+
+
+def step_row(dtype, dim, mask, window, softcap):
+    kind = "none" if mask == NONE else "causal" if mask == CAUSAL or window[0] < 0 else "band"
+    kind += "_softcap" if softcap else ""
+    return names().index(f"fwd_{'bf16' if dtype == torch.bfloat16 else 'f16'}_d{dim}_{kind}__sm90a_step_m128n128")
 
 
 def random(*shape, dtype=torch.bfloat16):
@@ -95,24 +113,27 @@ def keys_of(pool, table, i, length):
     return pool[table[i, :-(-length // pool.shape[1])].long()].reshape(-1, *pool.shape[2:])[:length]
 
 
-def reference(q, k, v, mask):
+def reference(q, k, v, mask, window=(0, 0), softcap=0.0):
     """One sequence in float32: q [queries, heads, head_dim]."""
     queries, heads, dim = q.shape
     keys, group = k.shape[0], heads // k.shape[1]
     o, lse = torch.empty(queries, heads, dim, device=DEVICE), torch.empty(heads, queries, device=DEVICE)
-    hidden = torch.arange(keys, device=DEVICE)[None] > torch.arange(queries, device=DEVICE)[:, None] + keys - queries
+    ahead = torch.arange(keys, device=DEVICE)[None] - torch.arange(queries, device=DEVICE)[:, None] - (0 if mask == BAND_TOP_LEFT else keys - queries)
+    left, right = (-1, -1) if mask == NONE else (-1, 0) if mask == CAUSAL else window
+    hidden = (ahead > (right if right >= 0 else queries + keys)) | (ahead < -(left if left >= 0 else queries + keys))
     for h in range(heads):
         s = q[:, h].float() @ k[:, h // group].float().T * dim**-0.5
-        if mask == CAUSAL:
-            s.masked_fill_(hidden, -math.inf)
+        if softcap:
+            s = softcap * torch.tanh(s / softcap)
+        s.masked_fill_(hidden, -math.inf)
         lse[h] = torch.logsumexp(s, -1)
-        o[:, h] = torch.softmax(s, -1) @ v[:, h // group].float()
+        o[:, h] = torch.softmax(s, -1).nan_to_num() @ v[:, h // group].float()
     return o, lse
 
 
 def right(name, o, lse, want_o, want_lse):
     error = ((o.float() - want_o).norm() / want_o.norm()).item()
-    off = (lse - want_lse).abs().max().item()
+    off = torch.where(lse == want_lse, 0, lse - want_lse).abs().max().item()
     ok = error < 4e-3 and off < 2e-3  # bf16 rounds O by 2^-9; NaN is neither
     if not ok:
         print(f"  wrong: {name}: O {error:.1e} of the norm, LSE {off:.1e}", flush=True)
@@ -123,25 +144,33 @@ def check():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.manual_seed(1)
     good = total = 0
-    for dim, heads, heads_kv, dtype in ((128, 32, 8, torch.bfloat16), (128, 10, 2, torch.float16), (64, 16, 2, torch.bfloat16), (64, 7, 1, torch.bfloat16)):
-        for batch, queries, keys, mask in ((2, 1, 1000, 3), (2, 5, 1000, 3), (1, 64, 700, 3), (1, 130, 3000, 3), (1, 300, 300, 3), (2, 40, 2500, 1),
-                                           (1, 1, 20000, 3), (1, 17, 9000, 3), (1, 600, 2000, 3), (1, 100, 5000, 1), (1, 3, 70000, 3), (1, 150, 20000, 3)):
+    for dim, heads, heads_kv, dtype in ((128, 32, 8, torch.bfloat16), (128, 10, 2, torch.float16), (64, 16, 2, torch.bfloat16), (64, 7, 1, torch.bfloat16),
+                                       (96, 12, 4, torch.bfloat16)):
+        plain = [(*shape, (0, 0), 0.0) for shape in ((2, 1, 1000, 3), (2, 5, 1000, 3), (1, 64, 700, 3), (1, 130, 3000, 3), (1, 300, 300, 3), (2, 40, 2500, 1),
+                                                     (1, 1, 20000, 3), (1, 17, 9000, 3), (1, 600, 2000, 3), (1, 100, 5000, 1), (1, 3, 70000, 3), (1, 150, 20000, 3))]
+        masks = [(2, 300, 700, BAND, (64, 0), 0.0), (1, 130, 3000, BAND, (1000, 0), 0.0), (1, 600, 600, BAND_TOP_LEFT, (100, 50), 0.0),
+                 (2, 500, 100, BAND_TOP_LEFT, (30, 200), 0.0), (2, 500, 100, BAND, (30, -1), 5.0), (1, 1, 20000, BAND, (4096, 0), 0.0),
+                 (1, 17, 70000, BAND, (9000, 0), 0.0), (2, 40, 2500, BAND, (-1, 10), 0.0), (1, 2000, 2000, BAND, (127, 0), 20.0), (1, 3, 40000, BAND, (20000, 0), 20.0),
+                 (1, 300, 900, CAUSAL, (0, 0), 10.0), (2, 70, 5000, NONE, (0, 0), 1.0), (1, 1, 9000, CAUSAL, (0, 0), 50.0)]
+        for batch, queries, keys, mask, window, softcap in plain + masks:
+            softcap = 0.0 if dim == 96 else softcap
             q, k, v = random(batch, queries, heads, dim, dtype=dtype), random(batch, keys, heads_kv, dim, dtype=dtype), random(batch, keys, heads_kv, dim, dtype=dtype)
-            call = Call(q, k, v, mask=mask)()
-            want = [reference(q[b], k[b], v[b], mask) for b in range(batch)]
-            good += right(f"d{dim} {heads}:{heads_kv} batch {batch} {queries} x {keys} mask {mask}", call.o, call.lse, torch.stack([o for o, _ in want]),
+            call = Call(q, k, v, mask=mask, window=window, softcap=softcap, row="step")()
+            want = [reference(q[b], k[b], v[b], mask, window, softcap) for b in range(batch)]
+            good += right(f"d{dim} {heads}:{heads_kv} batch {batch} {queries} x {keys} mask {mask} {window} softcap {softcap}", call.o, call.lse, torch.stack([o for o, _ in want]),
                           torch.stack([lse for _, lse in want]))
             total += 1
-        for rows in (16, 64, 128, 256):
+        for rows, mask, window, softcap in ((16, CAUSAL, (0, 0), 0.0), (64, CAUSAL, (0, 0), 0.0), (128, CAUSAL, (0, 0), 0.0), (256, CAUSAL, (0, 0), 0.0),
+                                            (64, BAND, (200, 0), 0.0), (16, BAND, (1500, 7), 0.0 if dim == 96 else 8.0)):
             queries, keys = [1, 1, 5, 64, 300, 20, 1, 33], [1, 900, 2000, 64, 1500, 3333, 5000, 33]
             k, v, table = pages_of(keys, rows, heads_kv, dim, dtype)
             firsts = [0, *torch.tensor(queries).cumsum(0).tolist()]
             q = random(firsts[-1], heads, dim, dtype=dtype)
-            call = Call(q, k, v, ints(keys), ints(firsts), table, max(queries))()
+            call = Call(q, k, v, ints(keys), ints(firsts), table, max(queries), mask, window, softcap, "step")()
             for i, n in enumerate(keys):
                 a, b = firsts[i], firsts[i + 1]
-                good += right(f"d{dim} {heads}:{heads_kv} pages of {rows}, {b - a} x {n}", call.o[a:b], call.lse[:, a:b],
-                              *reference(q[a:b], keys_of(k, table, i, n), keys_of(v, table, i, n), CAUSAL))
+                good += right(f"d{dim} {heads}:{heads_kv} pages of {rows}, {b - a} x {n} mask {mask} {window} softcap {softcap}", call.o[a:b], call.lse[:, a:b],
+                              *reference(q[a:b], keys_of(k, table, i, n), keys_of(v, table, i, n), mask, window, softcap))
                 total += 1
     print(f"check: {good} of {total} are right", flush=True)
     return good == total
@@ -155,24 +184,28 @@ def same(a, b):
 def law():
     torch.manual_seed(2)
     good = total = 0
-    for dim, heads, heads_kv, rows in ((128, 32, 8, 5000), (64, 16, 2, 5000), (128, 10, 2, 26000), (64, 7, 1, 26000)):
+    for dim, heads, heads_kv, rows, window, softcap in (
+            (128, 32, 8, 5000, 0, 0.0), (64, 16, 2, 5000, 0, 0.0), (128, 10, 2, 26000, 0, 0.0), (64, 7, 1, 26000, 0, 0.0),
+            (128, 32, 8, 5000, 1000, 0.0), (64, 16, 2, 9000, 100, 0.0), (128, 10, 2, 26000, 4096, 50.0), (64, 7, 1, 26000, 9000, 0.0), (64, 16, 2, 5000, 0, 20.0),
+            (96, 12, 4, 9000, 0, 0.0), (96, 12, 4, 5000, 1000, 0.0)):
         q, k, v = 3 * random(1, rows, heads, dim), random(1, rows, heads_kv, dim), random(1, rows, heads_kv, dim)
-        whole = Call(q, k, v)()
+        how = dict(mask=BAND if window else CAUSAL, window=(window - 1, 0) if window else (0, 0), softcap=softcap, row="step")
+        whole = Call(q, k, v, **how)()
 
         def compare(name, o, lse, low, high):
             nonlocal good, total
             ok = same(o.reshape(-1, heads, dim), whole.o[0, low:high]) and same(lse.reshape(heads, -1), whole.lse[0, :, low:high])
             good, total = good + ok, total + 1
             if not ok:
-                print(f"  differs: d{dim} {heads}:{heads_kv}: {name}", flush=True)
+                print(f"  differs: d{dim} {heads}:{heads_kv} window {window} softcap {softcap}: {name}", flush=True)
 
         for _ in range(40):  # schedules of chunks: most of them short, over a linear cache with its length on the device
             low = int(torch.randint(0, rows, ()))
             high = min(rows, low + int(2 ** (torch.rand(()) * 12)))
-            call = Call(q[:, low:high].contiguous(), k, v, lens=ints([high]))()
+            call = Call(q[:, low:high].contiguous(), k, v, lens=ints([high]), **how)()
             compare(f"queries {low} to {high}", call.o, call.lse, low, high)
         for t in (0, 1, 63, 127, 128, 129, 1023, 1024, 1025, 2047, 3000, 4095, 4096, 4999, *((8191, 8192, 16383, 16384, 20480, 25999) if rows > 9000 else ())):
-            call = Call(q[:, t:t + 1].contiguous(), k, v, lens=ints([t + 1]))()
+            call = Call(q[:, t:t + 1].contiguous(), k, v, lens=ints([t + 1]), **how)()
             compare(f"token {t}", call.o, call.lse, t, t + 1)
         for page in (16, 64, 256):  # a step over pages: chunks, speculated and single tokens of the same sequence in one call
             count = -(-rows // page)
@@ -187,7 +220,7 @@ def law():
                     spans.append((low, min(rows, low + (1, 1, 5, 64, 300, 1500)[int(torch.randint(0, 6, ()))])))
                 firsts = [0, *torch.tensor([b - a for a, b in spans]).cumsum(0).tolist()]
                 table = order.int()[None].expand(len(spans), count).contiguous()
-                call = Call(torch.cat([q[0, a:b] for a, b in spans]), pool_k, pool_v, ints([b for _, b in spans]), ints(firsts), table, max(b - a for a, b in spans))()
+                call = Call(torch.cat([q[0, a:b] for a, b in spans]), pool_k, pool_v, ints([b for _, b in spans]), ints(firsts), table, max(b - a for a, b in spans), **how)()
                 for i, (a, b) in enumerate(spans):
                     compare(f"{b - a} queries at {a} of a step over pages of {page}", call.o[firsts[i]:firsts[i + 1]], call.lse[:, firsts[i]:firsts[i + 1]], a, b)
     print(f"law: {good} of {total} have the same bits", flush=True)
@@ -210,10 +243,10 @@ def graph_of(function, calls=20):
     return graph, calls
 
 
-def timed(functions):
+def timed(functions, calls=20, rounds=5):
     """Microseconds of each, in turn."""
-    graphs, times = [graph_of(f) for f in functions], [[] for _ in functions]
-    for _ in range(5):
+    graphs, times = [graph_of(f, calls) for f in functions], [[] for _ in functions]
+    for _ in range(rounds):
         for (graph, calls), mine in zip(graphs, times):
             a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             a.record()
@@ -221,7 +254,7 @@ def timed(functions):
             b.record()
             b.synchronize()
             mine.append(1e3 * a.elapsed_time(b) / calls)
-    return [sorted(mine)[2] for mine in times]
+    return [sorted(mine)[rounds // 2] for mine in times]
 
 
 class Table:
@@ -231,14 +264,33 @@ class Table:
             self.file.write(f"# {torch.cuda.get_device_name(0)}; bf16; bench/steps.py\ncase,impl,us\n")
 
     def add(self, part, case, call, peer):
-        us = timed([call, peer] if fa3 else [call])
-        ratio = us[1] / us[0] if fa3 else math.nan
-        self.ratios.setdefault(part, []).append((ratio, case))
-        print(f"  {case:46} {us[0]:8.1f}" + (f" {us[1]:8.1f} {ratio:5.2f}" if fa3 else "") + f"  {call.row}", flush=True)
+        us = timed([call, peer] if fa3 and peer else [call])
+        ratio = us[1] / us[0] if len(us) > 1 else math.nan
+        if len(us) > 1:
+            self.ratios.setdefault(part, []).append((ratio, case))
+        print(f"  {case:46} {us[0]:8.1f}" + (f" {us[1]:8.1f} {ratio:5.2f}" if len(us) > 1 else "") + f"  {call.row}", flush=True)
         for impl, t in zip(("glint", "flash_attention_3"), us):
             if self.file:
                 self.file.write(f"{case},{impl},{t:.2f}\n")
         if self.file:
+            self.file.flush()
+
+    def among(self, case, calls):
+        """Of calls with the row that each has: those that take more than three times the fastest one's are not timed."""
+        first = []
+        for call in calls:
+            call()
+            a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            a.record()
+            call()
+            b.record()
+            b.synchronize()
+            first.append(a.elapsed_time(b))
+        calls = [call for call, ms in zip(calls, first) if ms < 3 * min(first) + 0.05]
+        us = timed(calls, 10, 3)
+        print(f"  {case:44} " + "  ".join(f"{call.row.split('__')[1]} {t:.1f}" for t, call in sorted(zip(us, calls), key=lambda pair: pair[0])), flush=True)
+        if self.file:
+            self.file.writelines(f"{case},{call.row},{t:.2f}\n" for t, call in zip(us, calls))
             self.file.flush()
 
     def close(self):
@@ -289,19 +341,72 @@ def mixed(table, dims):
                                                           max_seqlen_q=max(queries)))
 
 
+MASKS = {"causal": {}, "softcap 30": dict(softcap=30.0), "window 128": dict(mask=BAND, window=(127, 0)), "window 1024": dict(mask=BAND, window=(1023, 0)),
+         "window 4096": dict(mask=BAND, window=(4095, 0))}
+
+
+def masks(table, dims):
+    for dim in dims:
+        heads, heads_kv = DIMS[dim]
+        for batch, queries, keys in ((1, 8192, 8192), (1, 1024, 16384), (8, 16, 16384), (32, 1, 8192)):
+            k, v, pages = pages_of([keys] * batch, 64, heads_kv, dim)
+            q, lens = random(batch, queries, heads, dim), ints([keys] * batch)
+            for name, how in MASKS.items():
+                if dim == 96 and "softcap" in how:
+                    continue
+                window = how.get("window", (-1, -1))
+                peer = lambda: fa3.flash_attn_with_kvcache(q, k, v, cache_seqlens=lens, page_table=pages, causal=True, window_size=window)  # noqa: E731
+                table.add(f"d{dim} {name}", f"d{dim} {batch} x {queries} x {keys} pages {name}", Call(q, k, v, lens=lens, table=pages, row="step", **how),
+                          None if "softcap" in how else peer)
+
+
+def rows(table, dims):
+    def calls(*tensors, **how):
+        found = []
+        for row, name in enumerate(names()):
+            try:
+                if name.startswith(("fwd_bf16", "dec_bf16")) and f"_d{tensors[0].shape[-1]}_" in name:
+                    found.append(Call(*tensors, row=row, **how))
+            except glint.GlintError:
+                pass
+        return found
+
+    for dim in dims:
+        heads, heads_kv = DIMS[dim]
+        for batch, keys in ((1, 1024), (1, 8192), (1, 65536), (8, 1024), (8, 8192), (64, 2048)):
+            k, v = random(batch, keys, heads_kv, dim), random(batch, keys, heads_kv, dim)
+            pool_k, pool_v, pages = pages_of([keys] * batch, 64, heads_kv, dim)
+            lens = ints([keys] * batch)
+            for queries in (1, 2, 3, 4, 6, 8, 9, 16, 64, 256, 512, 1024):
+                if batch * queries > 8192:
+                    continue
+                q = random(batch, queries, heads, dim)
+                table.among(f"d{dim} {batch} x {queries} x {keys} host", calls(q, k, v))
+                if queries > 8:
+                    table.among(f"d{dim} {batch} x {queries} x {keys} device", calls(q, k, v, lens=lens))
+                else:
+                    table.among(f"d{dim} {batch} x {queries} x {keys} pages", calls(q, pool_k, pool_v, lens=lens, table=pages))
+        for batch, length in ((64, 16), (64, 64), (32, 128), (16, 256), (8, 512), (4, 1024), (2, 2048), (1, 4096), (1, 16384)):  # whole prompts
+            q, k, v = random(batch, length, heads, dim), random(batch, length, heads_kv, dim), random(batch, length, heads_kv, dim)
+            first = ints([length * i for i in range(batch + 1)])
+            table.among(f"d{dim} {batch} prompts of {length} host", calls(q, k, v))
+            table.among(f"d{dim} {batch} prompts of {length} device", calls(q, k, v, lens=ints([length] * batch)))
+            table.among(f"d{dim} {batch} prompts of {length} ragged", calls(q.flatten(0, 1), k.flatten(0, 1)[None], v.flatten(0, 1)[None], first=first, most=length))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["check", "law", "cliff", "mixed", []])
+    parser.add_argument("parts", nargs="*", choices=["check", "law", "cliff", "mixed", "masks", "rows", []])
     parser.add_argument("--csv")
     parser.add_argument("--dims", default="128,64")
     options = parser.parse_args()
-    parts, dims = options.parts or ["check", "law", "cliff", "mixed"], [int(d) for d in options.dims.split(",")]
+    parts, dims = options.parts or ["check", "law", "cliff", "mixed", "masks"], [int(d) for d in options.dims.split(",")]
     torch.set_grad_enabled(False)
     for part, function in (("check", check), ("law", law)):
         if part in parts and not function():
             return 1
     table = Table(options.csv)
-    for part, function in (("mixed", mixed), ("cliff", cliff)):
+    for part, function in (("rows", rows), ("mixed", mixed), ("masks", masks), ("cliff", cliff)):
         if part in parts:
             function(table, dims)
     table.close()

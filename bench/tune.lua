@@ -1,12 +1,16 @@
--- Measures tiles for a head dim and prints the lines for gen/tiles/, the best first, with what was measured, when and on what as their comment.
+-- Measures tiles for a head dim and prints the lines for gen/tiles/, the best first, with what was measured, when and
+-- on what as their comment.
 --
 --   ./bazelw run //bench:tune -- --head-dim 80                     every family that this machine runs, both passes
 --   ./bazelw run //bench:tune -- --head-dim 80 --pass fwd --dtype bf16 --family sm80
 --
--- Candidates are the tiles that are in use and the best ones of the family's model. They become the rows of a library of their own
--- (glint_bench), which times them in turn: at each length, with and without a mask. For a GPU in a machine without Bazel, --pack DIR leaves the
--- program and the spec there and says how to run it; --results FILE ranks what it wrote. Nothing is tuned in a user's process, and no file of
--- the repository is changed: the lines are for a person to judge.
+--   ./bazelw run //bench:tune -- --policies --head-dim 128         the rules of lib/cuda/policy.c in place of tiles
+--
+-- Candidates are the tiles that are in use and the best ones of the family's model. They become the rows of a library
+-- of their own (glint_bench), which times them in turn: at each length, with and without a mask. For a GPU in a machine
+-- without Bazel, --pack DIR leaves the program and the spec there and says how to run it; --results FILE ranks what it
+-- wrote. Nothing is tuned in a user's process, and no file of the repository is changed: the lines are for a person to
+-- judge.
 local here = arg[0]:match("^(.*)/bench/[^/]*$") or "."
 package.path = here .. "/?.lua"
 local archs = require("gen.archs")
@@ -19,6 +23,7 @@ local tiles = require("gen.tiles")
 local HELP = [[
 tune --head-dim N [--pass fwd|bwd] [--dtype f32|f16|bf16] [--family cpu|sm80] [--target ISA|ARCH] [--most N] [--seqlen N,N]
      [--pack DIR | --results FILE --device TEXT]
+tune --policies --head-dim N [--pass fwd|bwd] [--dtype f16|bf16] [--heads Q:K,Q:K] [--seqlen N,N] [--pack DIR]
   --head-dim  a multiple of 8
   --pass      the pass to tune; both without
   --dtype     f32 on the CPU and bf16 on a GPU without
@@ -27,10 +32,13 @@ tune --head-dim N [--pass fwd|bwd] [--dtype f32|f16|bf16] [--family cpu|sm80] [-
   --most      candidates a pass (8)
   --seqlen    lengths to time at (512,2048; on a GPU 1024,4096)
   --pack      for another machine: leaves glint_bench and the spec in DIR and says how to run it
+  --policies  measures the rules of lib/cuda/policy.c on the first GPU in place of tiles: parts, sections, and in decode splits of the keys,
+              each beside other numbers; prints what would change. The library is that of $GLINT_SPEC, or of the default spec
+  --heads     for --policies: query and key heads (2048 / N, alone and eight to a key head)
   --results   ranks the CSV file that glint_bench wrote there; --device says on what]]
 
-local KNOWN = { help = { flag = true } }
-for _, name in ipairs({ "head-dim", "pass", "dtype", "family", "target", "most", "seqlen", "pack", "results", "device" }) do
+local KNOWN = { help = { flag = true }, policies = { flag = true } }
+for _, name in ipairs({ "heads", "head-dim", "pass", "dtype", "family", "target", "most", "seqlen", "pack", "results", "device" }) do
   KNOWN[name] = { help = "see --help" }
 end
 
@@ -61,7 +69,7 @@ local function must_run(command)
   if not os.execute(command) then fail("this failed: " .. command) end
 end
 
--- ---- this machine --------------------------------------------------------------------------------------------------------------
+-- ---- this machine ---------------------------------------------------------------------------------------------------
 
 local function own_isa()
   if output_of("uname -m"):find("aarch64") then return "aarch64" end
@@ -79,7 +87,7 @@ local function own_cpu()
   return (read("/proc/cpuinfo") or ""):match("model name%s*:%s*([^\n]*)") or output_of("uname -m"):gsub("\n", "")
 end
 
--- ---- candidates ----------------------------------------------------------------------------------------------------------------
+-- ---- candidates -----------------------------------------------------------------------------------------------------
 
 local function literal(value)
   if type(value) == "table" then
@@ -149,7 +157,7 @@ return {
 ]]):format(job.head_dim, job.dtype, job.head_dim, job.family.name, job.family.target_field, job.target, table.concat(sets))
 end
 
--- ---- measuring and ranking -------------------------------------------------------------------------------------------------------
+-- ---- measuring and ranking ------------------------------------------------------------------------------------------
 
 local function bench_options(job)
   local gpu = job.family.name ~= "cpu"
@@ -229,6 +237,26 @@ local function job_of(given, name)
   return job
 end
 
+-- The rules of lib/cuda/policy.c: as much work at each length, every pass, and then a query against a cache of keys.
+local function measure_policies(given)
+  local dim = whole(given, "head-dim")
+  local width = math.max(8, 2048 // dim // 8 * 8)
+  local common = ("--gpu --policies --dtype %s --head-dim %d --least-ms 10 --reps 5"):format(given.dtype or "bf16", dim)
+  local calls = { ("%s --pass %s --tokens 16384 --seqlen %s --heads %s"):format(common, given.pass or "fwd,bwd", given.seqlen
+    or "512,1024,2048,4096,8192,16384", given.heads or ("%d,%d:%d"):format(width, width, width // 8)) }
+  if given.pass ~= "bwd" then
+    calls[2] = ("--decode %s --batch 1,16 --seqlen 1024,8192,65536 --heads %s"):format(common, given.heads or "32:8,32:32")
+  end
+  must_run("./bazelw build //bench:glint_bench")
+  if given.pack then
+    must_run(("mkdir -p %s && cp -fL bazel-bin/bench/glint_bench %s"):format(quoted(given.pack), quoted(given.pack)))
+    print(("in %s, on a machine with the GPU:"):format(given.pack))
+  end
+  for _, call in ipairs(calls) do
+    if given.pack then print("./glint_bench " .. call) else must_run("bazel-bin/bench/glint_bench " .. call) end
+  end
+end
+
 local function tune(given, name)
   local job = job_of(given, name)
   if given.results then
@@ -267,6 +295,10 @@ if given.help then
   os.exit(0)
 end
 if not given["head-dim"] then fail("--head-dim is wanted; see --help") end
+if given.policies then
+  measure_policies(given)
+  os.exit(0)
+end
 if given.family and not registry.get(given.family) then fail(("--family %s: one of %s"):format(given.family, text.words(registry.names))) end
 if given.pack or given.results then given.family = given.family or "sm80" end
 for _, name in ipairs(given.family and { given.family } or own_gpu() and { "cpu", "sm80" } or { "cpu" }) do tune(given, name) end

@@ -1,7 +1,7 @@
-/* The shortest honest host of Glint: what a firmware does at power-on and for each request, on the CPU or, with the argument `cuda`, on a
- * GPU. All memory is taken at the start; nothing can end the process. Requests are lines on standard input, such as
+/* The shortest honest host of Glint: what a firmware does at power-on and for each request, on the CPU or, with the
+ * argument `cuda`, on a GPU. All memory is taken at the start. Requests are lines on standard input, such as
  *     forward 128 128 8 64 causal        pass, seqlen_q, seqlen_k, heads, head_dim, none | causal
- * and each gets one line of answer, also when it is refused. The tensors hold a fixed pattern; a real host would fill them in. */
+ * and each gets one line of answer, also when it is refused. The tensors hold a fixed pattern in place of a host's. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #!/bin/sh
-# appliance_test.sh PROGRAM SOURCE [cuda]: the appliance answers every line, right or wrong, with the line it should, and ends well; and it is
-# as short as it says. With cuda: on the GPU, and its answers are the CPU's.
+# appliance_test.sh PROGRAM SOURCE [cuda]: the appliance answers every line, right or wrong, with the line it should,
+# and ends well; and it is as short as it says. With cuda: on the GPU, and its answers are the CPU's.
 set -u
 program=$1
 source=$2

@@ -1,5 +1,6 @@
--- embed_test.lua PROGRAM COMPARE.PY: embeddings of a tiny model, made here in the format of the published ones, against the same formulas in
--- plain Lua, in double; then files and options that are wrong; then the published model, where its Python package is installed.
+-- embed_test.lua PROGRAM COMPARE.PY: embeddings of a tiny model, made here in the format of the published ones, against
+-- the same formulas in plain Lua, in double; then files and options that are wrong; then the published model, where its
+-- Python package is installed.
 local program, compare = arg[1], arg[2]
 local work = os.tmpname()
 os.remove(work)

@@ -1,7 +1,8 @@
 #!/bin/sh
-# serve_text_test.sh TRAIN_TEXT SERVE_TEXT [resident] [SERVE_TEXT_I8]: a small model is trained, and served: every answer has the bits that it has alone, whatever the
-# slots, threads and pages, with prompts that share a beginning, with eviction and sequences that start again; and wrong options. With
-# `resident` what is in memory may not grow: a sanitizer's own does. SERVE_TEXT_I8, of a library with int8, serves with such a cache too.
+# serve_text_test.sh TRAIN_TEXT SERVE_TEXT [resident] [SERVE_TEXT_I8]: a small model is trained, and served: every
+# answer has the bits that it has alone, whatever the slots, threads and pages, with prompts that share a beginning,
+# with eviction and sequences that start again; and wrong options. With `resident` what is in memory may not grow: a
+# sanitizer's own does. SERVE_TEXT_I8, of a library with int8, serves with such a cache too.
 set -u
 train=$1
 serve=$2
@@ -51,6 +52,24 @@ for options in "--slots 1" "--slots 3 --threads 3" "--pages 40 --threads 2"; do
     grep -a '^\[' "$work/log" | sort >"$work/others"
     check "the same answers with $options" cmp -s "$work/answers" "$work/others"
 done
+
+# The likeliest bytes soon come round again, so most proposals are right; drawn ones differ, so some are wrong. Answers
+# are those without proposals.
+check "no proposals" run --temperature 0 --length 120 --propose 0
+check "none is made" said '^proposals  0 bytes proposed'
+grep -a '^\[' "$work/log" | sort >"$work/answers"
+for options in "--propose 1" "--propose 15 --slots 3" "--propose 6 --threads 3 --pages 40"; do
+    check "$options" run --temperature 0 --length 120 --check $options
+    check "nothing differs with $options" said '^checked    9 answers alone, 0 differ'
+    check "proposals are right with $options" test "$(number '^proposals  .*proposed, \([0-9]*\) of them right.*')" -gt 200
+    grep -a '^\[' "$work/log" | sort >"$work/others"
+    check "the same answers with $options" cmp -s "$work/answers" "$work/others"
+done
+check "steps with prompts and without have their times" \
+    test "$(grep -ac '^a step     with[a-z ]*: [0-9.]* ms in the middle, 99 of 100 in [0-9.]* ms; [1-9][0-9]* steps$' "$work/log")" = 2
+check "wrong proposals" run --soak 400 --check --slots 12 --pages 32 --length 300 --temperature 0.3 --propose 15
+check "nothing differs beside them" said '^checked    [1-9][0-9]* answers alone, 0 differ'
+check "some are wrong" awk '/^proposals/ { exit !($2 > $5) }' "$work/log"
 
 check "bf16: nine lines of its own" run --cache bf16 --check --length 70
 check "bf16: all of them compared" said '^checked    9 answers alone, 0 differ'
@@ -107,6 +126,7 @@ set -- --load "$work/out/model.ckpt"
 refuses "no such option" "there is no option '--slot'" "$@" --slot 3
 refuses "no value" "--slots needs a value" "$@" --slots
 refuses "no slots" "--slots takes a whole number from 1 to 256" "$@" --slots 0
+refuses "too many proposals" "--propose takes a whole number from 0 to 15" "$@" --propose 16
 refuses "a wrong temperature" "--temperature takes a number from 0 to 100" "$@" --temperature hot
 refuses "a wrong cache" "--cache takes f32, bf16 or i8, not 'f16'" "$@" --cache f16
 refuses "a wrong device" "--device takes cpu or cuda, not 'tpu'" "$@" --device tpu

@@ -1,8 +1,9 @@
 #!/bin/sh
-# train_text_cuda_test.sh PROGRAM [STEPS]: with the attention on the GPU, train_text learns as it does on the CPU. The same seed gives the same
-# start and the same batches, so only rounding separates the two loss curves (products of the GPU's float32 have 10 bits). Training amplifies
-# whatever separates two runs, so what counts as noise is measured: a run on the CPU whose learning rate is 2^-11 larger, which is as much as
-# such a product is off. The GPU must agree closely at first, stay within three times that noise later, and repeat itself to the bit.
+# train_text_cuda_test.sh PROGRAM [STEPS]: with the attention on the GPU, train_text learns as it does on the CPU. The
+# same seed gives the same start and the same batches, so only rounding separates the two loss curves (products of the
+# GPU's float32 have 10 bits). Training amplifies whatever separates two runs, so what counts as noise is measured: a
+# run on the CPU whose learning rate is 2^-11 larger, which is as much as such a product is off. The GPU must agree
+# closely at first, stay within three times that noise later, and repeat itself to the bit.
 set -u
 program=$1
 steps=${2:-200}

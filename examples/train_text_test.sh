@@ -1,5 +1,6 @@
 #!/bin/sh
-# train_text end to end on a text of the repository: the gradient, learning, checkpoints good and damaged, wrong options.
+# train_text end to end on a text of the repository: the gradient, learning, checkpoints good and damaged, wrong
+# options.
 set -u
 program=$1
 text=lib/glint.h

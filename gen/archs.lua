@@ -1,7 +1,8 @@
--- NVIDIA architectures, in one table. A name is text, as nvcc has it behind "sm_": "80", and "90a" for Hopper with the instructions that only
--- it has. A spec may write a name that is a number without quotes.
+-- NVIDIA architectures, in one table. A name is text, as nvcc has it behind "sm_": "80", and "90a" for Hopper with the
+-- instructions that only it has. A spec may write a name that is a number without quotes.
 --
---   block_kib, sm_kib   shared memory that a block may have, and that a multiprocessor has (each block takes a KiB more than it asks for)
+--   block_kib, sm_kib   shared memory that a block may have, and that a multiprocessor has (each block takes a KiB
+--                       more than it asks for)
 --   threads             that a multiprocessor holds; all of these have 65536 registers for them, and 255 a thread
 -- CUDA C++ Programming Guide, compute capabilities.
 local LIST = {

@@ -1,17 +1,22 @@
--- What a variant computes: the generator's one list of axes. lib/axes.h is the one in C, and gen/tests/lists.lua compares the two. Names,
--- columns of the table, lists, explanations, matches and the check of a spec follow from it. A feature of the kernels (a window, a cap on the
--- scores, pages) is one more entry with a default: at its default it adds nothing to a name, to a list or to a spec.
+-- What a variant computes: the generator's one list of axes. lib/axes.h is the one in C, and gen/tests/lists.lua
+-- compares the two. Names, columns of the table, lists, explanations, matches and the check of a spec follow from it. A
+-- feature of the kernels (a window, a cap on the scores, pages) is one more entry with a default: at its default it
+-- adds nothing to a name, to a list or to a spec.
 --
 --   name, plural   the field of a record and of a match; the list of a spec, of which every value makes variants
 --   of             what a value may be (gen/schema.lua)
---   default        nil: every spec must list the axis. Else a spec may leave it out, and the name leaves out this value
+--   default        nil: every spec must list the axis. Else a spec may leave it out, and the name leaves out this
+--                  value
 --   part, token    how a name says a value, and the pattern by which it is read back
---   column         the field of struct glint_variant (lib/variant.h); axes that share `features` add their bits to it
+--   column         the field of struct glint_variant (lib/variant.h); axes that share `features` add their bits to
+--                  it
 --   c              by value: the constant in that column; nil: the value itself
 --   fields         by value: further fields of a record, for families and templates
 --   says           by value, or a format: the words in a kernel's header
---   not_in         by pass: values that it has no kernels of; of a list only the others are made
---   widest         by pass or family: values that serve those before them too, the widest first; of those that a spec lists only the first is made
+--   not_in         by pass, family, or both (sm80_dec): values that it has no kernels of; of a list only the others
+--                  are made
+--   widest         by pass or family: values that serve those before them too, the widest first; of those that a
+--                  spec lists only the first is made
 --   in_tiles       a tile may be for some of its values only, under the plural
 local schema = require("gen.schema")
 
@@ -32,19 +37,32 @@ axes.list = {
     says = { i8 = "K and V in int8", e4m3 = "K and V in e4m3" } },
   { name = "head_dim", plural = "head_dims", of = schema.integer(8, 1024, 8), part = "d%d", token = "^d(%d+)$", column = "head_dim",
     says = "head_dim %d" },
-  -- Classes of a band: query i sees the keys from first_key(i) to last_key(i). "none" bounds neither end, "causal" the last and "band" both,
-  -- whatever the offset and the window, which are known only at run time.
-  { name = "mask", plural = "masks", of = schema.choice({ "none", "causal", "band" }), part = "%s", token = "^(%a+)$", column = "features",
-    widest = { dec = { "band", "causal" } }, in_tiles = true,
-    c = { none = 0, causal = "GLINT_FEATURE_RIGHT_BOUND", band = "GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND" },
-    fields = { none = { causal = false, bounds_first = false, band = "no_mask" },
-      causal = { causal = true, bounds_first = false, band = "causal_mask" },
-      band = { causal = true, bounds_first = true, band = "window_mask" } },
-    says = { none = "no mask", causal = "causal, both alignments", band = "a window with two sides, both alignments" } },
+  -- Classes of a band: query i sees the keys from first_key(i) to last_key(i). "none" bounds neither end, "causal" the
+  -- last and "band" both, whatever the offset and the window, which are known only at run time. Of "interval" each
+  -- query has two bounds more, which the call gives.
+  { name = "mask", plural = "masks", of = schema.choice({ "none", "causal", "band", "interval" }), part = "%s", token = "^(%a+)$",
+    column = "features", widest = { dec = { "interval", "band", "causal" } }, in_tiles = true,
+    not_in = { sm80_dec = { "interval" }, sm90a_bwd = { "interval" } },
+    c = { none = 0, causal = "GLINT_FEATURE_RIGHT_BOUND", band = "GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND",
+      interval = "GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_INTERVALS" },
+    fields = { none = { causal = false, bounds_first = false, intervals = false, band = "no_mask" },
+      causal = { causal = true, bounds_first = false, intervals = false, band = "causal_mask" },
+      band = { causal = true, bounds_first = true, intervals = false, band = "window_mask" },
+      interval = { causal = true, bounds_first = true, intervals = true, band = "interval_mask" } },
+    says = { none = "no mask", causal = "causal, both alignments", band = "a window with two sides, both alignments",
+      interval = "an interval of keys a query, and a window with two sides" } },
   -- A cap on the scores, s = cap tanh(s / cap). Kernels of the CPU read at run time whether there is one.
   { name = "softcap", plural = "softcaps", of = schema.choice({ "none", "softcap" }), default = "none", part = "%s", token = "^(softcap)$",
     column = "features", widest = { cpu = { "softcap" } }, in_tiles = true, c = { none = 0, softcap = "GLINT_FEATURE_SOFTCAP" },
     fields = { none = { capped = false, score = "plain_score" }, softcap = { capped = true, score = "capped_score" } }, says = { softcap = "softcap" } },
+  -- What is added to the scores after the cap: ALiBi's slopes times distances, or a tensor. A row has it or has not:
+  -- slopes of 0 and a tensor of zeros give the bits of none.
+  { name = "bias", plural = "biases", of = schema.choice({ "none", "alibi", "tensor" }), default = "none", part = "%s", token = "^([at]%a+)$",
+    column = "features", in_tiles = true, not_in = { sm80 = { "tensor" }, sm90a = { "alibi", "tensor" } },
+    c = { none = 0, alibi = "GLINT_FEATURE_ALIBI", tensor = "GLINT_FEATURE_BIAS" },
+    fields = { none = { biased = false, bias_tensor = false, bias_type = "no_bias" }, alibi = { biased = true, bias_tensor = false, bias_type = "alibi_bias" },
+      tensor = { biased = true, bias_tensor = true } },
+    says = { alibi = "ALiBi", tensor = "a bias" } },
 }
 
 --- The axis called `name`.
@@ -54,14 +72,15 @@ function axes.get(name)
   end
 end
 
---- The values of an axis that a table of a spec lists; its default where it lists none; nil for an axis that must be listed.
+--- The values of an axis that a table of a spec lists; its default where it lists none; nil for an axis that must be
+-- listed.
 function axes.values(spec, axis)
   return spec[axis.plural] or axis.default ~= nil and { axis.default } or nil
 end
 
---- Whether variants of a pass have a value.
-function axes.has(axis, value, pass)
-  for _, absent in ipairs(axis.not_in and axis.not_in[pass] or {}) do
+--- Whether variants of a pass, of a family, or of a pass of a family (sm80_dec) have a value.
+function axes.has(axis, value, of)
+  for _, absent in ipairs(axis.not_in and axis.not_in[of] or {}) do
     if absent == value then return false end
   end
   return true
@@ -69,12 +88,13 @@ end
 
 --- The values of an axis that variants of `family` with the values of `key` are made for, of those that are listed.
 function axes.made(axis, listed, key, family)
-  if axis.not_in and axis.not_in[key.pass] then
-    local made = {}
+  if axis.not_in then
+    local had = {}
     for _, value in ipairs(listed) do
-      if axes.has(axis, value, key.pass) then made[#made + 1] = value end
+      local has = axes.has(axis, value, key.pass) and axes.has(axis, value, family) and axes.has(axis, value, family .. "_" .. key.pass)
+      if has then had[#had + 1] = value end
     end
-    return made
+    listed = had
   end
   for _, widest in ipairs(axis.widest and (axis.widest[key.pass] or axis.widest[family]) or {}) do
     for _, value in ipairs(listed) do
@@ -130,6 +150,12 @@ function axes.serves(lists, key)
     end
   end
   return true
+end
+
+--- A field that the value of `key` on an axis brings to a record.
+function axes.field(key, name, field)
+  local axis = axes.get(name)
+  return axis.fields[key[name] or axis.default][field]
 end
 
 --- Adds to a record what its values bring with them.

@@ -1,14 +1,16 @@
--- Records to C: one kernel's source from its template, and the dispatch table of lib/variant.h. Returns text; writes nothing.
--- What is emitted depends on the record alone: no dates, no absolute paths, no lines of the spec.
+-- Records to C: one kernel's source from its template, and the dispatch table of lib/variant.h. Returns text; writes
+-- nothing. What is emitted depends on the record alone: no dates, no absolute paths, no lines of the spec.
 local axes = require("gen.axes")
-local gpu = require("gen.gpu")
 local registry = require("gen.registry")
 local takes = require("gen.takes")
 local template = require("gen.template")
 
 local emit = {}
 
--- Parts of a record that belong to the generator. A template that used them would be rebuilt by every edit of a comment.
+emit.name_bytes = 72 -- GLINT_NAME_BYTES of lib/variant.h
+
+-- Parts of a record that belong to the generator. A template that used them would be rebuilt by every edit of a
+-- comment.
 local HIDDEN = { line = true, sites = true, overrides = true, excluded = true, origin = true, tile_from = true,
   compress = true }
 
@@ -49,7 +51,8 @@ local function read_template(root)
   end
 end
 
---- The source of one kernel. `spec_name` is how the spec is called in the header. Throws a string on any mistake of the template.
+--- The source of one kernel. `spec_name` is how the spec is called in the header. Throws a string on any mistake of the
+-- template.
 function emit.kernel(record, spec_name, root)
   local read = read_template(root)
   local source, name = read(record.template)
@@ -57,15 +60,9 @@ function emit.kernel(record, spec_name, root)
   return header(record, spec_name) .. "\n" .. template.render(source, name, emit.values(record, spec_name), { read = read })
 end
 
--- A family whose kernels are not C (GPU code) has its descriptors defined here; those of C kernels are in their own files.
-local function declaration(record, family)
-  if family.define then return family.define(record) end
-  return ("extern const %s %s;\n"):format(family.descriptor, record.symbol)
-end
-
 local function family_symbol(family) return "glint_family_" .. family.name end
 
-local function row(record)
+local function row(record, kernel)
   local family = registry.get(record.family)
   local own = family.row(record)
   local computes, how = {}, {}
@@ -74,40 +71,62 @@ local function row(record)
     { "up_to", own.up_to or 0 }, { "alignment_bytes", own.alignment_bytes } }) do how[i] = (".%s = %s"):format(column[1], column[2]) end
   if own.both_up_to then how[#how + 1] = (".both_up_to = %d"):format(own.both_up_to) end
   if own.least then how[#how + 1] = (".least = %d"):format(own.least) end
+  if own.cache_from then how[#how + 1] = (".cache_from = %d, .cache_up_to = %d"):format(own.cache_from, own.cache_up_to) end
   if own.queries_up_to then how[#how + 1] = (".queries_up_to = %d"):format(own.queries_up_to) end
   local taken = (".takes = %s"):format(#record.takes > 0 and takes.constant(record.takes) or "0")
   if #record.could > 0 then taken = ("%s, .could = %s"):format(taken, takes.constant(record.could)) end
+  assert(#record.name < emit.name_bytes, record.name)
   return ([[
     {.name = "%s",
      %s,
      %s,
      %s,
-     .family = &%s, .kernel = &%s},
-]]):format(record.name, table.concat(computes, ", "), table.concat(how, ", "), taken, family_symbol(family), record.symbol)
+     .family = %s, .kernel = %d},
+]]):format(record.name, table.concat(computes, ", "), table.concat(how, ", "), taken, record.family:upper(), kernel)
+end
+
+-- The families of `records`, by name, and the words that stand for their indexes.
+local function families_of(records)
+  local families, seen = {}, {}
+  for _, record in ipairs(records) do
+    if not seen[record.family] then families[#families + 1] = record.family end
+    seen[record.family] = true
+  end
+  table.sort(families)
+  local declarations, words, pointers = {}, {}, {}
+  for i, name in ipairs(families) do
+    local symbol = family_symbol(registry.get(name))
+    declarations[i], words[i], pointers[i] = ("extern const struct glint_family %s;\n"):format(symbol), name:upper(), "&" .. symbol
+  end
+  return ("%s\nenum { %s };\nconst struct glint_family *const glint_families[] = {%s};\n"):format(table.concat(declarations),
+    table.concat(words, ", "), table.concat(pointers, ", "))
 end
 
 --- The dispatch table of `records`, which are sorted by name.
 function emit.table(records, spec_name)
-  local declarations, rows, families, seen = {}, {}, {}, {}
-  for i, record in ipairs(records) do
-    local family = registry.get(record.family)
-    for _, line in ipairs({ family.prologue, ("extern const struct glint_family %s;"):format(family_symbol(family)) }) do
-      if not seen[line] then
-        seen[line] = true
-        families[#families + 1] = line .. "\n"
-      end
+  local rows, backends, records_of = {}, {}, {}
+  for _, name in ipairs(registry.names) do
+    local backend = registry.get(name).backend
+    if not records_of[backend] then
+      backends[#backends + 1], records_of[backend] = backend, {}
     end
-    declarations[i] = declaration(record, family)
-    rows[i] = row(record)
   end
-  table.sort(families)
+  for i, record in ipairs(records) do
+    local beside = records_of[registry.get(record.family).backend]
+    rows[i] = row(record, #beside)
+    beside[#beside + 1] = record
+  end
+  local headers, tables = {}, {}
+  for i, backend in ipairs(backends) do
+    tables[i] = backend.tables(records_of[backend])
+    if tables[i] ~= "" then headers[#headers + 1] = ('#include "%s"\n'):format(backend.header) end
+  end
   return table.concat({
     "/* The dispatch table: one row a variant, sorted by name.\n *\n * Made from ", spec_name,
     " by gen/glint.lua emit --table, and overwritten by it: change the spec. */\n",
-    '#include "lib/takes.h"\n\n',
-    table.concat(families), "\n", table.concat(declarations),
+    table.concat(headers), '#include "lib/takes.h"\n\n', families_of(records),
     "\nconst struct glint_variant glint_variants[] = {\n", table.concat(rows), "};\n\n",
-    ("const uint32_t glint_variants_count = %du;\n"):format(#records), gpu.rows(records),
+    ("const uint32_t glint_variants_count = %du;\n"):format(#records), table.concat(tables),
   })
 end
 

@@ -1,6 +1,6 @@
--- A checked spec to its records, sorted by name: one record a variant, which owns its name, file, symbol, table row, test, budget.
--- Only here are variants named. The order of a spec's lists and its comments never show in a record, apart from `line` and `sites`,
--- which are for messages and are never emitted.
+-- A checked spec to its records, sorted by name: one record a variant, which owns its name, file, symbol, table row,
+-- test, budget. Only here are variants named. The order of a spec's lists and its comments never show in a record,
+-- apart from `line` and `sites`, which are for messages and are never emitted.
 local axes = require("gen.axes")
 local holes = require("gen.holes")
 local registry = require("gen.registry")
@@ -77,8 +77,8 @@ function run:head_dim_site(name, key)
   end
 end
 
--- What a key is made with: { tile, site, origin, target = fields to add } for each variant; and the targets without a tile. The spec's tiles
--- come first, and what they leave is made with the generator's own (gen/tiles.lua).
+-- What a key is made with: { tile, site, origin, target = fields to add } for each variant; and the targets without a
+-- tile. The spec's tiles come first, and what they leave is made with the generator's own (gen/tiles.lua).
 function run:plan_of(name, key)
   local family, made, covered, left = registry.get(name), {}, {}, {}
   local targets = family.targets(self.spec.families[name], key)
@@ -93,8 +93,13 @@ function run:plan_of(name, key)
     if not covered[target] then left[#left + 1] = target end
   end
   local site = self:head_dim_site(name, key)
-  for _, found in ipairs(#left > 0 and own_tiles.of(family, key, left) or {}) do
+  local set = {}
+  for _, field in ipairs(family.passed or {}) do set[field] = self.spec.families[name][field] or nil end
+  for _, found in ipairs(#left > 0 and own_tiles.of(family, key, left, set) or {}) do
     take({ tile = found.tile, site = site, origin = found.origin }, left)
+  end
+  for _, found in ipairs(family.more and family.more(self.spec.families[name], key) or {}) do
+    take({ tile = found.tile, site = site, origin = found.origin }, targets)
   end
   return made, covered
 end
@@ -133,8 +138,9 @@ local function copy(candidate)
   return same
 end
 
--- Overrides match the variant as its tile and the family's defaults make it, `whole`, so their order does not matter. They set fields of the
--- candidate before it has defaults: what followed from a field that is set follows anew, and no default counts as a word of the spec's.
+-- Overrides match the variant as its tile and the family's defaults make it, `whole`, so their order does not matter.
+-- They set fields of the candidate before it has defaults: what followed from a field that is set follows anew, and no
+-- default counts as a word of the spec's.
 function run:apply_overrides(candidate, whole)
   local matching = {}
   for i, rule in ipairs(self.spec.override or {}) do
@@ -170,6 +176,12 @@ function run:exclusion(candidate)
     end
   end
   return found
+end
+
+-- The exclusion of all that a family would make of a key: a rule that says no more than the family and what it
+-- computes.
+function run:exclusion_of_key(name, key)
+  return self:exclusion(setmetatable({ family = name }, { __index = key }))
 end
 
 -- Names, files and what else follows from the name.
@@ -213,12 +225,11 @@ function run:add(candidate)
   self.records[#self.records + 1] = candidate
 end
 
--- Every key must have a tile for every target (ISA, architecture) of its family: holes are said with exclude, not left. An exclusion
--- that says no more than the family and what it computes needs no tile to exclude. This asks of keys that have a tile for some target.
+-- A key that has a tile for some target (ISA, architecture) of its family has one for all of them, or is excluded.
 function run:check_cover(name, key, family, covered)
   for _, target in ipairs(family.targets(self.spec.families[name], key)) do
     if not covered[target] then
-      if self:exclusion(setmetatable({ family = name }, { __index = key })) then return end
+      if self:exclusion_of_key(name, key) then return end
       return self:report(self:head_dim_site(name, key), ("no tile for %s fits %s"):format(axes.key_name(key), family.target_name(target)),
         ("leave it out of families.%s.head_dims, or exclude it with a reason"):format(name))
     end
@@ -233,11 +244,12 @@ local function computes(family, key)
   return not (family.lacks and family.lacks(record))
 end
 
--- Keys without a kernel: those that a rule of the spec excludes are holes that are known. The others are one mistake, with the lines that mend it.
+-- Sorts the keys that have no kernel. Those that the spec excludes are kept as holes. All others are one mistake, and
+-- its message has the lines of `exclude` that mend it.
 function run:check_missing(name, missing, made)
   local unknown = {}
   for _, key in ipairs(missing) do
-    local excluded = self:exclusion(setmetatable({ family = name }, { __index = key }))
+    local excluded = self:exclusion_of_key(name, key)
     if excluded then
       self.holes[#self.holes + 1] = { family = name, key = axes.key_name(key), excluded = excluded }
     else
@@ -251,7 +263,8 @@ function run:check_missing(name, missing, made)
       "leave the family out, or list what it has")
   end
   for i, rule in ipairs(holes.rules(unknown, made)) do lines[i] = "\n    " .. holes.line(name, rule) end
-  self:report(site, ("has no kernel for %d of %d combinations of the spec's lists, such as %s"):format(#unknown, #missing + #made, axes.key_name(unknown[1])),
+  local wrong = "has no kernel for %d of %d combinations of the spec's lists, such as %s"
+  self:report(site, wrong:format(#unknown, #missing + #made, axes.key_name(unknown[1])),
     "exclude them, or give the family shorter lists of its own:" .. table.concat(lines))
 end
 
@@ -307,8 +320,8 @@ function run:unused_tiles()
   return unused
 end
 
---- The records of a valid `spec`, sorted bytewise by name, those that it excludes, the sites of tiles that it does not use, and what it
--- excludes that has no tile: { family, key, excluded }. Mistakes go to `problems`.
+--- The records of a valid `spec`, sorted bytewise by name, those that it excludes, the sites of tiles that it does not
+-- use, and what it excludes that has no tile: { family, key, excluded }. Mistakes go to `problems`.
 function expand.expand(spec, places, problems)
   local self = setmetatable({ spec = spec, places = places, problems = problems, used = {}, by_name = {}, records = {},
     excluded = {}, holes = {} }, run)

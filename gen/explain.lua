@@ -72,6 +72,10 @@ local function origin_lines(record, family)
   local origin, lines = record.origin, {}
   local home = ("gen/tiles/%s.lua"):format(family.name)
   if origin.kind == "spec" then return { "the spec's own" } end
+  if origin.instead_of then
+    return { ("proposed: %s, head_dim %d, has %s, which would spill registers with %s; this is a smaller one, not timed"):format(home,
+      origin.head_dim, origin.instead_of, text.words(origin.spills_with, "and")), family.estimate(record) }
+  end
   local was, was_not = timed_on(record, family)
   if origin.kind == "measured" then
     lines[1] = ("%s, head_dim %d: %s"):format(home, origin.head_dim, was ~= "" and "measured " .. was or "chosen by arithmetic, not timed")

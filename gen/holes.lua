@@ -54,9 +54,20 @@ local function widen(rule, missing, made)
   end
 end
 
+-- A key without a value on some axis is one that no rule of this axis matches: it would be looked for without end.
+local function expect_whole(keys)
+  for _, key in ipairs(keys) do
+    for _, axis in ipairs(axes.list) do
+      if key[axis.name] == nil then error(("a key has no %s: %s"):format(axis.name, axes.key_name(key))) end
+    end
+  end
+end
+
 --- Rules that match every key of `missing` and none of `made`, those of the fewest axes first: a list of values by the
--- name of an axis, each.
+-- name of an axis, each. A key has a value on every axis.
 function holes.rules(missing, made)
+  expect_whole(missing)
+  expect_whole(made)
   local rules, left = {}, missing
   for count = 0, #axes.list do
     local at = 1

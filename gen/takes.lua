@@ -15,6 +15,8 @@ takes.list = {
   { name = "pages", says = "K and V in pages", fields = { "device_lengths", "device_pages" } },
   { name = "ragged_pages", says = "ragged queries, K and V in pages", fields = { "device_lengths", "device_ragged", "device_pages" } },
   { name = "sinks", says = "sinks", fields = { "device_lengths" } },
+  { name = "canonical", says = "the canonical order", fields = {} },
+  { name = "max_logit", says = "the largest logit", fields = { "max_logit" } },
 }
 
 local function ordered(set)
@@ -47,7 +49,7 @@ function takes.constant(words)
 end
 
 -- What tells that a row was made with a field.
-local MADE_WITH = { device_lengths = "lengths", device_ragged = "ragged", device_pages = "pages" }
+local MADE_WITH = { device_lengths = "lengths", device_ragged = "ragged", device_pages = "pages", max_logit = "max_logit" }
 
 -- What a row says of one word: "yes", the fields of the spec that would make it so, or "no".
 local function cell(record, one)

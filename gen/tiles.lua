@@ -1,6 +1,6 @@
--- Which tiles a family's kernels are made with where the spec has none of its own. Those of gen/tiles/<family>.lua,
--- which were measured; for another head dim those of the next larger one that is there, which need no more of
--- anything; and where there is none the family's model proposes one. Nothing here knows a family's fields.
+-- Which tiles a family's kernels are made with where the spec has none of its own. The tiles of
+-- gen/tiles/<family>.lua were measured. Another head dim has the tiles of the next larger one that is there, which need
+-- no more of anything. Where there is none the family's model proposes a tile. Nothing here knows a family's fields.
 local axes = require("gen.axes")
 local text = require("gen.text")
 
@@ -26,7 +26,7 @@ function tiles.bare(line)
   local tile = {}
   for field, value in pairs(line) do tile[field] = value end
   for _, axis in ipairs(axes.list) do tile[axis.plural] = nil end
-  tile.why, tile.measured = nil, nil
+  tile.why, tile.measured, tile.spills_with = nil, nil, nil
   return tile
 end
 
@@ -38,10 +38,37 @@ local function timed(family, data, line)
   return by_target
 end
 
+-- The fields, of those that a spec has set, with which a line's kernels would spill registers: a list, or nil.
+local function spilling(line, set)
+  local with
+  for _, field in ipairs(line.spills_with or {}) do
+    if set and set[field] then
+      with = with or {}
+      with[#with + 1] = field
+    end
+  end
+  return with
+end
+
+-- The tile of a line for `key`, and where it comes from; nil when the line has none for it.
+local function tile_of(family, data, line, head_dim, key, set)
+  local own, with = head_dim == key.head_dim, spilling(line, set)
+  local tile = tiles.bare(line)
+  if not own then tile = family.adapt(tile, key) end
+  local origin = { kind = own and "measured" or "proposed", head_dim = head_dim, timed = timed(family, data, line), why = line.why }
+  if tile and with then
+    origin = { kind = "proposed", head_dim = head_dim, timed = {}, why = line.why, instead_of = family.how_of(key, tile), spills_with = with }
+    tile = family.smaller(tile, key)
+  end
+  return tile, origin
+end
+
 --- The tiles of `family` for `key` on `targets`, in a fixed order: { tile =, origin = }. The tile's list of targets has
--- those of `targets` that it is for. origin: { kind = "measured" or "proposed", head_dim =, timed = { target = when
--- and on what }, why = }, where head_dim is the one that the tile was chosen for, or nil when the model made it.
-function tiles.of(family, key, targets)
+-- those of `targets` that it is for. `set`: the fields of the family that the spec has set, { field = true }, or nil.
+-- origin: { kind = "measured" or "proposed", head_dim =, timed = { target = when and on what }, why = }, where head_dim
+-- is the one that the tile was chosen for, or nil when the model made it; and where the measured tile would spill with
+-- what is set, `instead_of`, that tile's part of a name, and `spills_with`, the fields.
+function tiles.of(family, key, targets, set)
   local data = require("gen.tiles." .. family.name)
   local by_head_dim, found, place, self_made = data[key.pass], {}, {}, {}
   local function add(id, target, make)
@@ -57,9 +84,8 @@ function tiles.of(family, key, targets)
     local lines, head_dim = lines_for(family, by_head_dim, key, target)
     local any = false
     for _, line in ipairs(lines) do
-      local own = head_dim == key.head_dim
-      local tile = own and tiles.bare(line) or family.adapt(tiles.bare(line), key)
-      local same = tile and not own and not place[line] and place[family.how_of(key, tile)]
+      local tile, origin = tile_of(family, data, line, head_dim, key, set)
+      local same = tile and origin.kind == "proposed" and not place[line] and place[family.how_of(key, tile)]
       if same then -- another line has come to the same name: one tile for both, where it fits
         if family.fits(key, same.tile, target) then
           any = true
@@ -67,9 +93,7 @@ function tiles.of(family, key, targets)
         end
       elseif tile then
         any = true
-        add(line, target, function()
-          return { tile = tile, origin = { kind = own and "measured" or "proposed", head_dim = head_dim, timed = timed(family, data, line), why = line.why } }
-        end)
+        add(line, target, function() return { tile = tile, origin = origin } end)
       end
     end
     if not any then self_made[#self_made + 1] = target end

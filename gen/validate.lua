@@ -1,5 +1,6 @@
--- The shape of a spec: which fields there are, what each may be. Reports every mistake that can be seen in one field or one list;
--- what depends on a whole variant (limits, names, matches) is checked where variants are made, in gen/expand.lua.
+-- The shape of a spec: which fields there are, what each may be. Reports every mistake that can be seen in one field or
+-- one list; what depends on a whole variant (limits, names, matches) is checked where variants are made, in
+-- gen/expand.lua.
 local archs = require("gen.archs")
 local axes = require("gen.axes")
 local registry = require("gen.registry")

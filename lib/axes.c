@@ -1,4 +1,4 @@
-/* The words of the axes. */
+/* The words of the axes, in arrays of a width: a pointer would have to be relocated. */
 #include "lib/axes.h"
 
 #include <stddef.h>
@@ -6,7 +6,7 @@
 const char *glint_axis_name(enum glint_axis axis)
 {
 #define GLINT_AXIS(axis, plural, of_row, of_problem) #axis,
-    static const char *const names[] = {GLINT_AXES(GLINT_AXIS)};
+    static const char names[][9] = {GLINT_AXES(GLINT_AXIS)};
 #undef GLINT_AXIS
     return names[axis];
 }
@@ -14,7 +14,7 @@ const char *glint_axis_name(enum glint_axis axis)
 const char *glint_axis_plural(enum glint_axis axis)
 {
 #define GLINT_AXIS(axis, plural, of_row, of_problem) plural,
-    static const char *const plurals[] = {GLINT_AXES(GLINT_AXIS)};
+    static const char plurals[][10] = {GLINT_AXES(GLINT_AXIS)};
 #undef GLINT_AXIS
     return plurals[axis];
 }
@@ -22,9 +22,8 @@ const char *glint_axis_plural(enum glint_axis axis)
 const char *glint_axis_word(enum glint_axis axis, int64_t value)
 {
     static const struct {
-        enum glint_axis axis;
-        int64_t value;
-        const char *word;
+        uint8_t axis, value;
+        char word[9];
     } words[] = {
 #define GLINT_WORD(axis, word, value) {GLINT_AXIS_##axis, value, word},
         GLINT_AXIS_WORDS(GLINT_WORD)

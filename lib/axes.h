@@ -1,7 +1,8 @@
-/* What a variant computes: the axes of a spec, in the order of a name. The only list of them in C; gen/axes.lua has the generator's, and
- * gen/tests/lists.lua compares the two. A row computes a problem of its pass when they have the same value on every axis.
- * A row of decode (queries_up_to) reads at run time what a query sees, and serves masks with fewer bounds than its own too. A row of the CPU reads
- * at run time whether scores are capped, and one that can serves problems without a softcap too.
+/* What a variant computes: the axes of a spec, in the order of a name. The only list of them in C; gen/axes.lua has the
+ * generator's, and gen/tests/lists.lua compares the two. A row computes a problem of its pass when they have the same
+ * value on every axis. A row of decode (queries_up_to) reads at run time what a query sees, and serves masks with fewer
+ * bounds than its own too. A row of the CPU reads at run time whether scores are capped, and one that can serves
+ * problems without a softcap too.
  *   X(axis, plural in a spec, value of `row`, value of `problem` in `pass`)
  *   W(axis, word in a spec, value)        an axis without words has numbers */
 #ifndef GLINT_AXES_H
@@ -19,7 +20,8 @@
     X(kv_dtype, "kv_dtypes", row->kv_dtype, problem->kv_dtype)                                               \
     X(head_dim, "head_dims", row->head_dim, problem->head_dim)                                               \
     X(mask, "masks", row->features & GLINT_FEATURES_OF_MASKS, glint_features_of(problem) & GLINT_FEATURES_OF_MASKS) \
-    X(softcap, "softcaps", row->features & GLINT_FEATURE_SOFTCAP, glint_features_of(problem) & GLINT_FEATURE_SOFTCAP)
+    X(softcap, "softcaps", row->features & GLINT_FEATURE_SOFTCAP, glint_features_of(problem) & GLINT_FEATURE_SOFTCAP) \
+    X(bias, "biases", row->features & GLINT_FEATURES_OF_BIASES, glint_features_of(problem) & GLINT_FEATURES_OF_BIASES)
 
 #define GLINT_AXIS_WORDS(W)                                                                                  \
     W(pass, "fwd", GLINT_FORWARD)                                                                            \
@@ -34,8 +36,12 @@
     W(mask, "none", 0)                                                                                       \
     W(mask, "causal", GLINT_FEATURE_RIGHT_BOUND)                                                             \
     W(mask, "band", GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)                                    \
+    W(mask, "interval", GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_INTERVALS)      \
     W(softcap, "none", 0)                                                                                    \
-    W(softcap, "softcap", GLINT_FEATURE_SOFTCAP)
+    W(softcap, "softcap", GLINT_FEATURE_SOFTCAP)                                                             \
+    W(bias, "none", 0)                                                                                       \
+    W(bias, "alibi", GLINT_FEATURE_ALIBI)                                                                    \
+    W(bias, "tensor", GLINT_FEATURE_BIAS)
 /* clang-format on */
 
 enum glint_axis {
@@ -70,11 +76,12 @@ static inline bool glint_axis_serves(enum glint_axis axis, const struct glint_va
     return has == wanted || (at_run_time && (wanted & ~has) == 0);
 }
 
+/* head_dim is asked for twice, as it tells most rows apart: the first time decides for most of a table. */
 static inline bool glint_has_key(const struct glint_variant *row, const struct glint_key *key)
 {
 #define GLINT_AXIS(axis, plural, of_row, of_problem) \
     &&glint_axis_serves(GLINT_AXIS_##axis, row, (int64_t)(of_row), key->value[GLINT_AXIS_##axis])
-    return true GLINT_AXES(GLINT_AXIS);
+    return row->head_dim == key->value[GLINT_AXIS_head_dim] GLINT_AXES(GLINT_AXIS);
 #undef GLINT_AXIS
 }
 

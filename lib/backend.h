@@ -13,6 +13,7 @@
 #include "lib/variant.h"
 
 struct glint_fault;
+struct glint_gpu_tuning;
 struct glint_text;
 
 /* What a backend makes of a checked problem: the bytes are exact, the words are its own and go into
@@ -54,6 +55,11 @@ struct glint_backend {
     /* Lays out workspace and launches for a problem that the row fits. false: a count does not fit. Pure. */
     bool (*plan)(const struct glint_variant *row, const struct glint_problem *problem, uint32_t concurrency,
                  struct glint_family_plan *plan);
+
+    /* Plans with the caller's numbers in place of the numbers that the family's rules give, for measuring the rules.
+     * NULL: the family has no such rules. */
+    bool (*plan_tuned)(const struct glint_variant *row, const struct glint_problem *problem, uint32_t concurrency,
+                       const struct glint_gpu_tuning *tuning, struct glint_family_plan *plan);
 
     /* Everything is checked already: pointers, alignment, overlap, workspace. */
     enum glint_status (*run)(const struct glint_context *context, const struct glint_variant *row, const struct glint_plan *plan,

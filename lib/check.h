@@ -70,7 +70,7 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
                                      const struct glint_tensors *tensors, const void *stream, struct glint_fault *fault);
 
 /* "batch", "head", "row": the members of struct glint_strides. */
-extern const char *const glint_dimension[3];
+extern const char glint_dimension[3][6];
 
 /* A tensor of a call: what it covers in memory. */
 struct glint_region {
@@ -101,6 +101,10 @@ uint64_t glint_plan_sum(const struct glint_plan *plan);
 /* Places in glint_plan.internal: first the backend's words, then these. */
 enum { GLINT_PLAN_CONTEXT_WORD = 30, GLINT_PLAN_SUM_WORD = 31 };
 
+/* Elements from the first one of a bias to its last one, both included; 0 without any, -1 where its size in bytes does
+ * not fit in 63 bits. No stride is negative. */
+int64_t glint_bias_span(const struct glint_problem *problem);
+
 static inline int64_t glint_dtype_bytes(uint32_t dtype)
 {
     return dtype == GLINT_F32 ? 4 : dtype >= GLINT_I8 ? 1 : 2;
@@ -108,12 +112,12 @@ static inline int64_t glint_dtype_bytes(uint32_t dtype)
 
 /* One tensor of a pass: where its strides and its address are, and what it is for. */
 struct glint_tensor_role {
-    const char *name;
     size_t address; /* offset in struct glint_tensors */
     size_t strides; /* offset in struct glint_problem */
     bool keys;      /* rows are keys (else queries) */
     bool cache;     /* of kv_dtype, where the problem has one */
     uint8_t use[3]; /* by enum glint_pass: 0 unused, 1 read, 2 written */
+    char name[5];
 };
 enum { GLINT_ROLE_UNUSED, GLINT_ROLE_READ, GLINT_ROLE_WRITTEN };
 #define GLINT_ROLES 8

@@ -9,7 +9,7 @@
 static bool elements_meet(int64_t offset, int64_t head_dim, const int64_t *stride, const int64_t *extent_a, const int64_t *extent_b,
                           int dims)
 {
-    for (int candidate = 0; candidate < 1 << dims; candidate++) {
+    for (uint32_t candidate = 0; candidate < 1u << dims; candidate++) {
         int64_t rest = offset;
         bool possible = true;
         for (int i = 0; i < dims && possible; i++) {
@@ -166,19 +166,20 @@ static enum glint_status check_overlap(const struct glint_region *r, int count, 
     return GLINT_OK;
 }
 
-/* An array of the call that is no tensor with strides. */
+/* An array of the call that is no tensor with strides. Small, as there are many, on the caller's stack. */
 struct word_array {
     const char *name;
     const void *address;
-    int64_t count; /* of words of 4 bytes */
-    int use;
+    int64_t count; /* of words */
+    uint8_t use;
     bool wanted;               /* the problem asks for it, and so it must be given */
+    uint8_t bytes;             /* of a word */
     enum glint_reason unasked; /* why it is refused where the problem does not ask for its kind; else NONE */
 };
 
-/* Lengths, the page table, the word for a fault, sinks and their gradient, scales: given where they are asked for
- * and only there, aligned, and apart from what is written; address ranges count. `scaled`: what the call does with
- * the scales. */
+/* Lengths, the page table, the word for a fault, sinks, gradients of sinks and of LSE, intervals, slopes, logits, a
+ * bias and its gradient, scales: given where they are asked for and only there, aligned, and apart from what is
+ * written; address ranges count. `scaled`: what the call does with the scales. */
 static enum glint_status check_words(const struct glint_problem *p, enum glint_pass pass, const struct glint_tensors *t, int scaled,
                                      const struct glint_region *r, int count, const struct glint_region *lse,
                                      const struct glint_region *workspace, struct glint_fault *fault)
@@ -192,18 +193,38 @@ static enum glint_status check_words(const struct glint_problem *p, enum glint_p
     const enum glint_reason no_pages = pages ? GLINT_REASON_NONE : GLINT_REASON_TABLE_GIVEN;
     const enum glint_reason no_sinks = sinks ? GLINT_REASON_NONE : GLINT_REASON_SINKS_GIVEN;
     const enum glint_reason no_scales = p->kv_scales != GLINT_SCALES_NONE ? GLINT_REASON_NONE : GLINT_REASON_SCALES_GIVEN;
-    const float *const dsinks = pass == GLINT_BACKWARD ? t->dsinks : NULL;
+    const float *const dsinks = pass == GLINT_BACKWARD ? t->dsinks : NULL, *const dlse = pass == GLINT_BACKWARD ? t->dlse : NULL;
+    const int64_t queries = ragged ? p->rows_q : p->batch * p->seqlen_q;
+    const bool intervals = p->intervals != 0;
+    const enum glint_reason no_intervals = intervals ? GLINT_REASON_NONE : GLINT_REASON_INTERVALS_GIVEN;
+    const bool alibi = p->alibi != 0;
+    const enum glint_reason no_alibi = alibi ? GLINT_REASON_NONE : GLINT_REASON_ALIBI_GIVEN;
+    float *const max_logit = pass == GLINT_FORWARD ? t->max_logit : NULL;
+    const enum glint_reason no_logit = p->max_logit != 0 ? GLINT_REASON_NONE : GLINT_REASON_LOGIT_GIVEN;
+    const bool bias = p->bias_dtype != 0, with_dbias = p->dbias != 0 && pass == GLINT_BACKWARD;
+    const int64_t of_bias = bias ? glint_bias_span(p) : 0;
+    const uint8_t bias_bytes = (uint8_t)glint_dtype_bytes(p->bias_dtype), scales_use = (uint8_t)scaled;
+    void *const dbias = pass == GLINT_BACKWARD ? t->dbias : NULL;
+    const enum glint_reason no_bias = bias ? GLINT_REASON_NONE : GLINT_REASON_BIAS_GIVEN;
+    const enum glint_reason no_dbias = with_dbias ? GLINT_REASON_NONE : GLINT_REASON_BIAS_GIVEN;
     const struct word_array arrays[] = {
-        {"first_q", t->first_q, p->batch + 1, GLINT_ROLE_READ, ragged, not_ragged},
-        {"first_k", t->first_k, p->batch + 1, GLINT_ROLE_READ, ragged_keys, no_first_k},
-        {"seqlens_q", t->seqlens_q, p->batch, GLINT_ROLE_READ, false, no_lengths},
-        {"seqlens_k", t->seqlens_k, p->batch, GLINT_ROLE_READ, lengths && !ragged_keys, no_lengths},
-        {"page_table", t->page_table, p->batch * p->pages_per_sequence, GLINT_ROLE_READ, pages, no_pages},
-        {"fault", t->fault, 1, GLINT_ROLE_WRITTEN, false, no_lengths},
-        {"sinks", t->sinks, p->heads_q, GLINT_ROLE_READ, sinks, no_sinks},
-        {"dsinks", dsinks, p->heads_q, GLINT_ROLE_WRITTEN, sinks && pass == GLINT_BACKWARD, no_sinks},
-        {"k_scale", t->k_scale, scales, scaled, scales > 0, no_scales},
-        {"v_scale", t->v_scale, scales, scaled, scales > 0, no_scales},
+        {"first_q", t->first_q, p->batch + 1, GLINT_ROLE_READ, ragged, 4, not_ragged},
+        {"first_k", t->first_k, p->batch + 1, GLINT_ROLE_READ, ragged_keys, 4, no_first_k},
+        {"seqlens_q", t->seqlens_q, p->batch, GLINT_ROLE_READ, false, 4, no_lengths},
+        {"seqlens_k", t->seqlens_k, p->batch, GLINT_ROLE_READ, lengths && !ragged_keys, 4, no_lengths},
+        {"page_table", t->page_table, p->batch * p->pages_per_sequence, GLINT_ROLE_READ, pages, 4, no_pages},
+        {"fault", t->fault, 1, GLINT_ROLE_WRITTEN, false, 4, no_lengths},
+        {"sinks", t->sinks, p->heads_q, GLINT_ROLE_READ, sinks, 4, no_sinks},
+        {"dsinks", dsinks, p->heads_q, GLINT_ROLE_WRITTEN, sinks && pass == GLINT_BACKWARD, 4, no_sinks},
+        {"dlse", dlse, p->heads_q * queries, GLINT_ROLE_READ, false, 4, GLINT_REASON_NONE},
+        {"key_begin", t->key_begin, queries, GLINT_ROLE_READ, intervals && queries > 0, 4, no_intervals},
+        {"key_end", t->key_end, queries, GLINT_ROLE_READ, intervals && queries > 0, 4, no_intervals},
+        {"alibi_slopes", t->alibi_slopes, p->heads_q, GLINT_ROLE_READ, alibi, 4, no_alibi},
+        {"max_logit", max_logit, p->heads_q, GLINT_ROLE_WRITTEN, p->max_logit != 0, 4, no_logit},
+        {"bias", t->bias, of_bias, GLINT_ROLE_READ, of_bias > 0, bias_bytes, no_bias},
+        {"dbias", dbias, of_bias, GLINT_ROLE_WRITTEN, with_dbias && of_bias > 0, bias_bytes, no_dbias},
+        {"k_scale", t->k_scale, scales, scales_use, scales > 0, 4, no_scales},
+        {"v_scale", t->v_scale, scales, scales_use, scales > 0, 4, no_scales},
     };
     enum { ARRAYS = sizeof arrays / sizeof arrays[0] };
     struct glint_region words[ARRAYS];
@@ -215,7 +236,7 @@ static enum glint_status check_words(const struct glint_problem *p, enum glint_p
             return glint_refuse(fault, a->unasked, a->name, NULL, 0, 0);
         words[i] = (struct glint_region){.name = a->name, .use = a->use};
         const enum glint_status status =
-            place(&words[i], "tensors.", a->address, a->address ? (uint64_t)a->count * 4 : 0, 4, fault);
+            place(&words[i], "tensors.", a->address, a->address ? (uint64_t)(a->count * a->bytes) : 0, a->bytes, fault);
         if (status != GLINT_OK)
             return status;
     }
@@ -370,6 +391,10 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
                 return glint_refuse(fault, GLINT_REASON_OVERLAP, r[i].name, r[j].name, 0, 0);
     struct glint_problem of_cache = *p;
     of_cache.sinks = 0;
+    of_cache.intervals = 0;
+    of_cache.alibi = 0;
+    of_cache.max_logit = 0;
+    of_cache.bias_dtype = of_cache.dbias = 0;
     const struct glint_tensors words = {.first_q = tensors->first_q,
                                         .first_k = tensors->first_k,
                                         .seqlens_q = tensors->seqlens_q,

@@ -6,17 +6,17 @@
 #define STRIDES(field) offsetof(struct glint_problem, field)
 
 const struct glint_tensor_role glint_roles[GLINT_ROLES] = {
-    {"q", TENSOR(q), STRIDES(q), false, false, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
-    {"k", TENSOR(k), STRIDES(k), true, true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
-    {"v", TENSOR(v), STRIDES(v), true, true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}},
-    {"o", TENSOR(o), STRIDES(o), false, false, {0, GLINT_ROLE_WRITTEN, GLINT_ROLE_READ}},
-    {"dout", TENSOR(dout), STRIDES(dout), false, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_READ}},
-    {"dq", TENSOR(dq), STRIDES(dq), false, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
-    {"dk", TENSOR(dk), STRIDES(dk), true, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
-    {"dv", TENSOR(dv), STRIDES(dv), true, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}},
+    {TENSOR(q), STRIDES(q), false, false, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}, "q"},
+    {TENSOR(k), STRIDES(k), true, true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}, "k"},
+    {TENSOR(v), STRIDES(v), true, true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}, "v"},
+    {TENSOR(o), STRIDES(o), false, false, {0, GLINT_ROLE_WRITTEN, GLINT_ROLE_READ}, "o"},
+    {TENSOR(dout), STRIDES(dout), false, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_READ}, "dout"},
+    {TENSOR(dq), STRIDES(dq), false, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}, "dq"},
+    {TENSOR(dk), STRIDES(dk), true, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}, "dk"},
+    {TENSOR(dv), STRIDES(dv), true, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}, "dv"},
 };
 
-const char *const glint_dimension[3] = {"batch", "head", "row"};
+const char glint_dimension[3][6] = {"batch", "head", "row"};
 
 static enum glint_status check_enums(const struct glint_problem *p, enum glint_pass pass, struct glint_fault *fault)
 {
@@ -38,13 +38,28 @@ static enum glint_status check_enums(const struct glint_problem *p, enum glint_p
         return glint_refuse(fault, GLINT_REASON_SCALES, "kv_scales", NULL, p->kv_scales, 0);
     if (p->lengths > GLINT_LENGTHS_RAGGED)
         return glint_refuse(fault, GLINT_REASON_LENGTHS, "lengths", NULL, p->lengths, 0);
-    if (p->reserved_word != 0)
-        return glint_refuse(fault, GLINT_REASON_RESERVED, "reserved_word", NULL, p->reserved_word, 0);
+    if (p->order > GLINT_ORDER_CANONICAL)
+        return glint_refuse(fault, GLINT_REASON_ORDER, "order", NULL, p->order, 0);
+    if (p->order != GLINT_ORDER_ANY && pass == GLINT_BACKWARD)
+        return glint_refuse(fault, GLINT_REASON_ORDER_BACKWARD, "order", NULL, p->order, 0);
+    if (p->intervals > 1)
+        return glint_refuse(fault, GLINT_REASON_INTERVALS, "intervals", NULL, p->intervals, 1);
     if (p->sinks > 1)
         return glint_refuse(fault, GLINT_REASON_SINKS, "sinks", NULL, p->sinks, 1);
-    for (int i = 0; i < 4; i++)
-        if (p->reserved[i] != 0)
-            return glint_refuse(fault, GLINT_REASON_RESERVED, "reserved", NULL, (int64_t)p->reserved[i], 0);
+    if (p->alibi > 1)
+        return glint_refuse(fault, GLINT_REASON_ALIBI, "alibi", NULL, p->alibi, 1);
+    if (p->max_logit > (pass == GLINT_FORWARD ? 1 : 0))
+        return glint_refuse(fault, GLINT_REASON_LOGIT, "max_logit", NULL, p->max_logit, 0);
+    if (p->bias_dtype != 0 && p->bias_dtype != GLINT_F32 && p->bias_dtype != p->dtype)
+        return glint_refuse(fault, GLINT_REASON_BIAS_DTYPE, "bias_dtype", NULL, p->bias_dtype, p->dtype);
+    if (p->bias_dtype != 0 && p->alibi != 0)
+        return glint_refuse(fault, GLINT_REASON_BIAS_AND_ALIBI, "bias_dtype", NULL, p->bias_dtype, 0);
+    if (p->dbias > (p->bias_dtype != 0))
+        return glint_refuse(fault, p->dbias > 1 ? GLINT_REASON_DBIAS : GLINT_REASON_DBIAS_OF_NONE, "dbias", NULL, p->dbias, 0);
+    if (p->reserved_word != 0)
+        return glint_refuse(fault, GLINT_REASON_RESERVED, "reserved_word", NULL, p->reserved_word, 0);
+    if (p->reserved[0] != 0)
+        return glint_refuse(fault, GLINT_REASON_RESERVED, "reserved", NULL, (int64_t)p->reserved[0], 0);
     return GLINT_OK;
 }
 
@@ -57,13 +72,15 @@ static bool in_range(int64_t value, int64_t low)
  * meant to hide. */
 static enum glint_status check_window(const struct glint_problem *p, struct glint_fault *fault)
 {
-    const bool band = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const bool band = glint_is_window(p);
     const int64_t low = band ? GLINT_UNBOUNDED : 0, high = band ? GLINT_MAX_EXTENT : 0;
     const enum glint_reason reason = band ? GLINT_REASON_WINDOW : GLINT_REASON_WINDOW_WITHOUT_BAND;
     if (p->window_left < low || p->window_left > high)
         return glint_refuse(fault, reason, "window_left", NULL, p->window_left, high);
     if (p->window_right < low || p->window_right > high)
         return glint_refuse(fault, reason, "window_right", NULL, p->window_right, high);
+    if (p->diagonal != 0 && p->mask == GLINT_MASK_NONE)
+        return glint_refuse(fault, GLINT_REASON_DIAGONAL_OF_NONE, "diagonal", NULL, p->diagonal, 0);
     return GLINT_OK;
 }
 
@@ -173,6 +190,57 @@ int glint_overlapping_dimension(const int64_t extent[3], const struct glint_stri
     return -1;
 }
 
+static const char *const bias_dimension[4] = {"batch", "head", "query", "key"};
+
+int64_t glint_bias_span(const struct glint_problem *p)
+{
+    const int64_t extent[4] = {p->batch, p->heads_q, p->seqlen_q, p->seqlen_k};
+    const int64_t stride[4] = {p->bias.batch, p->bias.head, p->bias.query, p->bias.key};
+    int64_t span = 1, reach;
+    for (int i = 0; i < 4; i++)
+        if (extent[i] == 0)
+            return 0;
+    for (int i = 0; i < 4; i++)
+        if (__builtin_mul_overflow(extent[i] - 1, stride[i], &reach) || __builtin_add_overflow(span, reach, &span))
+            return -1;
+    return __builtin_mul_overflow(span, glint_dtype_bytes(p->bias_dtype), &reach) ? -1 : span;
+}
+
+/* The dimension whose stride, which is not 0, does not step over all that is inside it, or -1. */
+static int overlapping_dimension_of_bias(const int64_t extent[4], const int64_t stride[4])
+{
+    bool done[4];
+    for (int i = 0; i < 4; i++)
+        done[i] = extent[i] <= 1 || stride[i] == 0;
+    int64_t inner = 1;
+    for (;;) {
+        int next = -1;
+        for (int i = 0; i < 4; i++)
+            if (!done[i] && (next < 0 || stride[i] < stride[next]))
+                next = i;
+        if (next < 0)
+            return -1;
+        if (stride[next] < inner)
+            return next;
+        inner += (extent[next] - 1) * stride[next];
+        done[next] = true;
+    }
+}
+
+static enum glint_status check_bias(const struct glint_problem *p, enum glint_pass pass, struct glint_fault *fault)
+{
+    const int64_t extent[4] = {p->batch, p->heads_q, p->seqlen_q, p->seqlen_k};
+    const int64_t stride[4] = {p->bias.batch, p->bias.head, p->bias.query, p->bias.key};
+    for (int i = 0; i < 4; i++)
+        if (stride[i] < 0)
+            return glint_refuse(fault, GLINT_REASON_STRIDE_NEGATIVE, "bias", bias_dimension[i], stride[i], 0);
+    const int64_t span = glint_bias_span(p);
+    if (span < 0)
+        return glint_refuse(fault, GLINT_REASON_SIZE, "bias", NULL, 0, INT64_MAX);
+    const int at = p->dbias != 0 && pass == GLINT_BACKWARD && span > 0 ? overlapping_dimension_of_bias(extent, stride) : -1;
+    return at < 0 ? GLINT_OK : glint_refuse(fault, GLINT_REASON_DBIAS_OVERLAP, "bias", bias_dimension[at], stride[at], 0);
+}
+
 static enum glint_status check_tensor(const struct glint_tensor_role *role, enum glint_pass pass, const struct glint_problem *p,
                                       struct glint_fault *fault)
 {
@@ -204,6 +272,8 @@ enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_
     for (int i = 0; status == GLINT_OK && i < GLINT_ROLES; i++)
         if (glint_roles[i].use[pass] != GLINT_ROLE_UNUSED)
             status = check_tensor(&glint_roles[i], pass, p, fault);
+    if (status == GLINT_OK && p->bias_dtype != 0)
+        status = check_bias(p, pass, fault);
     if (status != GLINT_OK)
         return status;
     /* LSE: batch * heads_q * seqlen_q floats; two factors of 30 bits always fit, the third may not. Ragged there are

@@ -2,7 +2,7 @@
  * decided by.
  *
  * Candidates are the rows with the problem's pass, dtype, head_dim and mask that the context's device runs. A row is
- * taken before another by the first line of `rule` that tells them apart, and by name if none does. So a row must take
+ * taken before another by the first line of RULE that tells them apart, and by name if none does. So a row must take
  * the problem before anything else counts, what a product is worth is the table's doing and not that of lengths, and
  * what was measured goes before what is newer.
  *
@@ -12,7 +12,8 @@
  *                         are asked about as they are, and of the rows that take them the one with the smallest
  *                         alignment goes first: if any row takes the same strides of several batches, that one does
  *   the bound of keys     counts where the host gives the lengths. Where the call has them, only the bound of queries
- *                         tells rows apart */
+ *                         tells rows apart
+ *   lengths               play no part in the canonical order: a query has the same row in every call */
 #include "lib/axes.h"
 #include "lib/backend.h"
 #include "lib/check.h"
@@ -23,9 +24,13 @@ struct question {
     const struct glint_context *context;
     const struct glint_problem *problem;
     const struct glint_problem *several; /* the same with several batches and heads */
+    uint16_t isa;                        /* of a CPU: the highest fast one with a row; for more than FEW queries */
 };
 
-typedef int64_t cost_fn(const struct glint_variant *row, const struct question *q);
+static bool canonical(const struct question *q)
+{
+    return q->problem->order == GLINT_ORDER_CANONICAL;
+}
 
 /* A row that lacks what the problem needs comes behind one that takes all of it and refuses something else: what is
  * told is the latter then. */
@@ -46,7 +51,7 @@ static enum glint_status takes(const struct glint_variant *row, const struct gli
         return glint_refuse(fault, GLINT_REASON_##reason, #member, NULL, problem->member, 0);
     GLINT_TAKES(REFUSE)
 #undef REFUSE
-    return row->family->fits(row, problem, context, fault);
+    return glint_family_of(row)->fits(row, problem, context, fault);
 }
 
 static int64_t eligibility(const struct glint_variant *row, const struct question *q)
@@ -87,13 +92,63 @@ static int64_t reach(const struct glint_variant *row, const struct question *q)
     const bool both = row->both_up_to > 0;
     const int64_t of_host = both ? longer_of(p) : shorter_of(p), length = p->lengths == GLINT_LENGTHS_HOST ? of_host : p->seqlen_q;
     const int64_t bound = both ? row->both_up_to : row->up_to;
-    if (bound == 0)
+    if (row->cache_from > 0) /* few_queries has put it first where it is meant to be */
+        return INT64_C(1) << 33;
+    if (bound == 0 || canonical(q))
         return INT64_C(1) << 32;
     return length <= bound ? bound : (INT64_C(1) << 33) - bound;
 }
 
-/* A row split over the keys is taken before one that is not, if queries are as few as it is meant for. Keys play no
- * part: a sequence has the same row while its cache grows, and whatever bound its problem has. Few keys make it slower.
+/* A row that the device runs no faster than what a lower instruction set has for it: last of its family. */
+static int64_t slow(const struct glint_variant *row, const struct question *q)
+{
+    const struct glint_backend *backend = glint_family_of(row)->backend;
+    return backend->slow && backend->slow(q->context, (uint32_t)(row - glint_variants)) ? 1 : 0;
+}
+
+/* Up to FEW queries keys play no part in what follows: a sequence has the same row while its cache grows, and whatever
+ * bound its problem has. */
+enum { FEW = 8 };
+
+/* The most queries for which a row of decode is taken. On a CPU more than FEW are for caches. The bound was measured
+ * with 1,024 keys, beside tiles of the row's own instruction set. Where the host says that keys are fewer than a chunk,
+ * it is less in proportion: so no whole prompt is split. Ragged keys are those of prompts. */
+static int64_t most_queries(const struct glint_variant *row, const struct question *q)
+{
+    const struct glint_problem *p = q->problem;
+    const int64_t most = (int64_t)row->queries_up_to, chunk = row->tile_n;
+    if (row->isa == GLINT_ISA_ANY || most <= FEW || p->seqlen_q <= FEW)
+        return most;
+    if (row->isa < q->isa || (p->lengths == GLINT_LENGTHS_RAGGED && p->page_rows == 0))
+        return FEW;
+    return p->lengths == GLINT_LENGTHS_HOST && p->seqlen_k < chunk ? FEW + (most - FEW) * p->seqlen_k / chunk : most;
+}
+
+/* A server's step is meant for queries against a cache. Where the host gives the lengths, that is at least STEP_KEYS
+ * keys and STEP_KEYS_A_QUERY keys for each query, and a sequence changes its row there. Where the call has the lengths,
+ * the bound of keys plays no part. A step loses where keys are few, and wins the more the more there are. Its time over
+ * the time of the best other row (NVIDIA H200, bf16, 32:8 heads of 128 and 64:8 of 64;
+ * bench/results/h200_rows_2026-11-24.csv):
+ *
+ *                  1 x 1,024 keys   1 x 8,192     8 x 8,192     1 x 65,536    64 x 2,048
+ *    1 query       2.75, 2.52       2.16, 2.50    1.14, 1.13    1.30, 1.40    1.12, 1.24
+ *    3 queries     2.57, 2.15       1.23, 1.07    0.90, 0.52    0.91, 0.53    0.76, 0.49
+ *    8 queries     1.51, 1.32       0.64, 0.55    0.57, 0.30    0.46, 0.27    0.48, < 0.33
+ *   64 queries     1.54, 1.59       0.45, 0.66    0.85, 1.17    < 0.33, 0.49  0.80, 1.17
+ *  256 queries     1.32, 1.32       0.86, 1.09    1.14, 1.16    0.64, 1.04
+ * 1024 queries     1.16, 1.35       1.11, 1.39    1.20, 1.30    1.11, 1.48 */
+enum { STEP_KEYS = 2048, STEP_KEYS_A_QUERY = 16 };
+
+static bool is_for_step(const struct glint_variant *row, const struct glint_problem *p)
+{
+    return p->seqlen_q >= (int64_t)row->cache_from && p->seqlen_q <= (int64_t)row->cache_up_to &&
+           (p->lengths != GLINT_LENGTHS_HOST || (p->seqlen_k >= STEP_KEYS && p->seqlen_k / STEP_KEYS_A_QUERY >= p->seqlen_q));
+}
+
+/* A row split over the keys is taken before one that is not, if queries are as few as it is meant for: up to the last
+ * number at which it was not slower on a CPU with 1,024 keys, by instruction set and dtype (`few` in
+ * gen/families/cpu.lua), so that time follows the number of queries. Few keys make it slower.
+ *
  * Its time over the other row's (Zen 5, one thread, AVX-512, the range over f32 and bf16, head_dim 64 and 128, 8:8 and
  * 8:2 heads; glint_bench --decode --all --mask causal):
  *
@@ -105,9 +160,11 @@ static int64_t reach(const struct glint_variant *row, const struct question *q)
  *   12 queries   1.9 to 2.7   1.6 to 2.0   1.2 to 1.4   0.9 to 1.1 */
 static int64_t few_queries(const struct glint_variant *row, const struct question *q)
 {
-    if (row->queries_up_to == 0)
+    if (row->cache_from > 0 && !canonical(q))
+        return is_for_step(row, q->problem) ? 0 : 1;
+    if (row->queries_up_to == 0 || canonical(q))
         return 1;
-    return q->problem->seqlen_q <= (int64_t)row->queries_up_to ? 0 : 2;
+    return q->problem->seqlen_q <= most_queries(row, q) ? 0 : 2;
 }
 
 /* On an NVIDIA H200 a newer family's tile, most of whose queries are not there, loses to an older one's:
@@ -115,20 +172,13 @@ static int64_t few_queries(const struct glint_variant *row, const struct questio
  * of its keys. */
 static int64_t too_short(const struct glint_variant *row, const struct question *q)
 {
-    return q->problem->lengths == GLINT_LENGTHS_HOST && longer_of(q->problem) < (int64_t)row->least;
+    return q->problem->lengths == GLINT_LENGTHS_HOST && !canonical(q) && longer_of(q->problem) < (int64_t)row->least;
 }
 
 static int64_t family(const struct glint_variant *row, const struct question *q)
 {
     (void)q;
-    return -(int64_t)row->family->rank;
-}
-
-/* A row that the device runs no faster than what a lower instruction set has for it: last of its family. */
-static int64_t slow(const struct glint_variant *row, const struct question *q)
-{
-    const struct glint_backend *backend = row->family->backend;
-    return backend->slow && backend->slow(q->context, (uint32_t)(row - glint_variants)) ? 1 : 0;
+    return -(int64_t)glint_family_of(row)->rank;
 }
 
 static int64_t isa(const struct glint_variant *row, const struct question *q)
@@ -151,6 +201,8 @@ static int64_t round_up(int64_t length, int64_t tile)
 static int64_t padded_work(const struct glint_variant *row, const struct question *q)
 {
     const struct glint_problem *p = q->problem;
+    if (canonical(q))
+        return 0;
     return round_up(p->seqlen_q, row->tile_m) * (p->lengths == GLINT_LENGTHS_HOST ? round_up(p->seqlen_k, row->tile_n) : 1);
 }
 
@@ -161,32 +213,50 @@ static int64_t small_tile(const struct glint_variant *row, const struct question
 }
 
 /* The lower cost first. `because` completes "taken before ..., ". */
-static const struct {
-    cost_fn *cost;
-    const char *because;
-} rule[] = {
-    {eligibility, "which does not take these strides"},
-    {math, "for fewer tf32 products"},
-    {few_queries, "which is not split over the keys, or is and wants fewer queries"},
-    {too_short, "which is slower with so few queries and keys (least)"},
-    {family, "of an older family"},
-    {reach, "as the spec means rows for lengths (up_to, both_up_to)"},
-    {slow, "of an instruction set that this CPU is not known to run faster"},
-    {isa, "of a lower instruction set"},
-    {architecture, "made for older architectures"},
-    {padded_work, "whose tile computes more beyond the lengths"},
-    {small_tile, "whose tile is smaller and so reads keys and values more often"},
+/* clang-format off */
+#define RULE(R) \
+    R(eligibility, "which does not take these strides") \
+    R(math, "for fewer tf32 products") \
+    R(few_queries, "which is not split over the keys, or is for other numbers of queries") \
+    R(too_short, "which is slower with so few queries and keys (least)") \
+    R(family, "of an older family") \
+    R(reach, "as the spec means rows for lengths (up_to, both_up_to)") \
+    R(slow, "of an instruction set that this CPU is not known to run faster") \
+    R(isa, "of a lower instruction set") \
+    R(architecture, "made for older architectures") \
+    R(padded_work, "whose tile computes more beyond the lengths") \
+    R(small_tile, "whose tile is smaller and so reads keys and values more often")
+/* clang-format on */
+
+enum line {
+#define LINE(cost, because) LINE_##cost,
+    RULE(LINE)
+#undef LINE
+        LINES
 };
-enum { LINES = sizeof rule / sizeof rule[0] };
+
+static const char *because_of(int line)
+{
+    switch (line) {
+#define BECAUSE(cost, because) \
+    case LINE_##cost: return because;
+        RULE(BECAUSE)
+#undef BECAUSE
+    default: return "which comes later by name";
+    }
+}
 
 /* The line by which row a is to be taken before row b, which comes earlier by name; LINES if it is not. */
 static int before(const struct glint_variant *a, const struct glint_variant *b, const struct question *q)
 {
-    for (int i = 0; i < LINES; i++) {
-        const int64_t cost_a = rule[i].cost(a, q), cost_b = rule[i].cost(b, q);
-        if (cost_a != cost_b)
-            return cost_a < cost_b ? i : LINES;
+#define COMPARE(cost, because)                                  \
+    {                                                           \
+        const int64_t cost_a = cost(a, q), cost_b = cost(b, q); \
+        if (cost_a != cost_b)                                   \
+            return cost_a < cost_b ? LINE_##cost : LINES;       \
     }
+    RULE(COMPARE)
+#undef COMPARE
     return LINES;
 }
 
@@ -199,7 +269,7 @@ static const char *refusal_of(const struct glint_variant *row, const struct ques
         return "which does not take " what;
     GLINT_TAKES(SAY)
 #undef SAY
-    return rule[0].because;
+    return because_of(LINE_eligibility);
 }
 
 /* For the explanation of a refusal: the row that serves all but the fewest axes, then the one of the nearest
@@ -252,13 +322,26 @@ static uint32_t first_of(const struct question *q, enum glint_pass pass, uint32_
     return first;
 }
 
+/* Finds the highest instruction set. Only problems of more than FEW queries ask for it, and take a second pass over the
+ * table. */
+static void find_isa(struct question *q, enum glint_pass pass)
+{
+    const struct glint_key key = glint_key_of_problem(q->problem, pass);
+    for (uint32_t i = 0; i < glint_variants_count && q->problem->seqlen_q > FEW; i++) {
+        const struct glint_variant *v = &glint_variants[i];
+        if (v->isa > q->isa && glint_has_key(v, &key) && glint_variant_available(q->context, i) == GLINT_OK && slow(v, q) == 0)
+            q->isa = v->isa;
+    }
+}
+
 enum glint_status glint_choose_row(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                                    uint32_t only, uint32_t *row, struct glint_fault *fault)
 {
     const struct glint_problem several = of_several(problem);
-    const struct question q = {context, problem, &several};
+    struct question q = {context, problem, &several, GLINT_ISA_ANY};
     bool exists = false;
     uint32_t fitting = 0;
+    find_isa(&q, pass);
     *row = first_of(&q, pass, only, UINT32_MAX, &exists, &fitting);
     if (*row == UINT32_MAX) {
         const enum glint_reason reason = exists ? GLINT_REASON_NOT_ON_DEVICE : GLINT_REASON_NOT_IN_SPEC;
@@ -280,16 +363,15 @@ bool glint_is_candidate(const struct glint_context *context, const struct glint_
 struct glint_choice glint_choice_of(const struct glint_plan *plan)
 {
     const struct glint_problem several = of_several(&plan->problem);
-    const struct question q = {plan->context, &plan->problem, &several};
+    struct question q = {plan->context, &plan->problem, &several, GLINT_ISA_ANY};
     const enum glint_pass pass = (enum glint_pass)plan->pass;
+    find_isa(&q, pass);
     struct glint_choice choice = {.candidates = 1};
     bool exists = false;
     choice.second = first_of(&q, pass, UINT32_MAX, plan->variant, &exists, &choice.candidates);
     if (choice.second != UINT32_MAX) {
         const int line = before(&glint_variants[plan->variant], &glint_variants[choice.second], &q);
-        choice.because = line == LINES ? "which comes later by name"
-                         : line == 0   ? refusal_of(&glint_variants[choice.second], &q)
-                                       : rule[line].because;
+        choice.because = line == LINE_eligibility ? refusal_of(&glint_variants[choice.second], &q) : because_of(line);
     }
     return choice;
 }

@@ -23,8 +23,8 @@ static size_t round_up(size_t bytes)
 static const struct glint_backend *gpu_backend(void)
 {
     for (uint32_t i = 0; i < glint_variants_count; i++)
-        if (glint_variants[i].family->backend->device == GLINT_DEVICE_CUDA)
-            return glint_variants[i].family->backend;
+        if (glint_family_of(&glint_variants[i])->backend->device == GLINT_DEVICE_CUDA)
+            return glint_family_of(&glint_variants[i])->backend;
     return NULL;
 }
 

@@ -14,11 +14,6 @@ static int64_t divide_up(int64_t a, int64_t b)
     return -divide_down(-a, b);
 }
 
-static int64_t between(int64_t x, int64_t low, int64_t high)
-{
-    return x < low ? low : x > high ? high : x;
-}
-
 /* Sum of floor((a i + b) / m) for 0 <= i < n. Whole parts of a and b are taken out; what is left counts the points
  * under a line, and the same points counted from the other axis are a line with fewer of them: Euclid's algorithm,
  * so O(log m) steps. */
@@ -57,11 +52,10 @@ static int64_t visible_tiles(const struct glint_problem *p, int64_t m, int64_t n
     if (last_key < 0 || band.first > band.last)
         return 0;
     int64_t sum = rest > 0 ? tiles_of(p, band, p->seqlen_q - rest, p->seqlen_q - 1, n) : 0;
-    const int64_t begin = between(divide_up(-reach, m), 0, rows), end = between(divide_down(last_key - band.first, m) + 1, 0, rows);
-    if (begin >= end)
-        return sum;
-    const int64_t cut = between(divide_up(last_key - reach, m), begin, end);   /* from here on: to the last key */
-    const int64_t past = between(divide_down(-band.first, m) + 1, begin, end); /* and from after the first */
+    const int64_t begin = glint_between(divide_up(-reach, m), 0, rows),
+                  end = glint_between(divide_down(last_key - band.first, m) + 1, 0, rows);
+    const int64_t cut = glint_between(divide_up(last_key - reach, m), begin, end);   /* from here on: to the last key */
+    const int64_t past = glint_between(divide_down(-band.first, m) + 1, begin, end); /* and from after the first */
     sum += end - begin + (end - cut) * (last_key / n);
     if (cut > begin)
         sum += sum_of_floors((uint64_t)(cut - begin), (uint64_t)n, (uint64_t)m, (uint64_t)(begin * m + reach));

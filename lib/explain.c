@@ -41,7 +41,7 @@ static void put_choice(struct glint_text *t, const struct glint_context *context
     const struct glint_variant *v = &glint_variants[plan->variant];
     glint_text_str(t, v->name);
     glint_text_str(t, ": family ");
-    glint_text_str(t, v->family->name);
+    glint_text_str(t, glint_family_of(v)->name);
     glint_text_str(t, ", tile ");
     glint_text_uint(t, v->tile_m);
     glint_text_str(t, " queries x ");
@@ -55,10 +55,16 @@ static void put_choice(struct glint_text *t, const struct glint_context *context
     put_math(t, context, plan);
     if (plan->problem.softcap != 0.0f)
         glint_text_str(t, "\nScores are capped: softcap * tanh(score / softcap), before the mask.");
+    if (plan->problem.alibi != 0)
+        glint_text_str(t, "\nALiBi is added to the scores: - slope * |position of the query - key|, before the mask.");
+    if (plan->problem.bias_dtype != 0)
+        glint_text_str(t, "\nA bias is added to the scores, before the mask.");
     if (plan->problem.sinks != 0)
         glint_text_str(t, "\nThe denominator of a row has the sink of its head, and so has LSE.");
-    if (v->family->explain)
-        v->family->explain(plan, t);
+    if (plan->problem.max_logit != 0)
+        glint_text_str(t, "\nThe largest logit of each head is written.");
+    if (glint_family_of(v)->explain)
+        glint_family_of(v)->explain(plan, t);
 }
 
 static struct glint_text start(char *buffer, size_t buffer_bytes, enum glint_status status)

@@ -5,9 +5,11 @@
  *              dQ = softmax_scale * dS K           dK = softmax_scale * dS^T Q
  *
  * With a softcap c, S = c tanh(softmax_scale * Q K^T / c) + mask, and dS = P * (dO V^T - delta) * (1 - (S / c)^2). With
- * sinks, a logit s_h a query head, LSE_i = log(exp(s_h) + sum_j exp(S_ij)) and P_ij = exp(S_ij - LSE_i): one more term
- * of the denominator, which is neither scaled nor capped; ds_h = -sum over the batch and the rows of exp(s_h - LSE_i)
- * delta_i.
+ * ALiBi, a slope m_h a query head, P and LSE have S_ij - m_h |i + offset - j| in place of S_ij; with a bias B they have
+ * S_ij + B_ij, and dB = P * (dO V^T - delta), summed over the dimensions that B broadcasts. With sinks, a logit s_h
+ * a query head, LSE_i = log(exp(s_h) + sum_j exp(S_ij)) and P_ij = exp(S_ij - LSE_i): the denominator has a term for
+ * the sink, which is neither scaled nor capped; ds_h = -sum over the batch and the rows of exp(s_h - LSE_i) delta_i.
+ * Where LSE goes into a loss, too, and dLSE is its gradient, delta_i = sum_d dO_id O_id - dLSE_i in all of these.
  *
  * (Dao, "FlashAttention-2", arXiv:2307.08691, algorithms 1 and 2.) Nothing of size seqlen_q x seqlen_k is ever stored.
  *
@@ -98,6 +100,14 @@ enum glint_status {
     GLINT_BAD_RAGGED = 52,   /* rows_q or rows_k is out of range, or ragged sequences are half said */
     GLINT_BAD_APPEND = 53,   /* glint_append: a dtype, scales or lengths to which no rows are appended */
     GLINT_BAD_MERGE = 54,    /* glint_merge: the number of parts is not 1 ... GLINT_MAX_PARTS */
+    GLINT_BAD_DIAGONAL = 55, /* a diagonal is set, and the mask has none */
+    GLINT_BAD_ORDER = 56,    /* order is not a value of enum glint_order, or is not taken here or by the pass */
+
+    /* the problem, continued */
+    GLINT_BAD_INTERVALS = 57, /* intervals is neither 0 nor 1; or a call has them and its plan does not */
+    GLINT_BAD_ALIBI = 58,     /* alibi is neither 0 nor 1; or a call has slopes and its plan does not */
+    GLINT_BAD_BIAS = 59,      /* bias_dtype or dbias is out of range, or ALiBi is set; or a plan has none */
+    GLINT_BAD_LOGIT = 60,     /* max_logit is neither 0 nor 1, or not taken here or by the pass; or a plan has none */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
     GLINT_NO_DRIVER = 64,            /* a GPU was asked for and no driver library was found */
@@ -136,6 +146,10 @@ enum glint_dtype {
  *   GLINT_MASK_BAND_*          i + offset - window_left <= j <= i + offset + window_right
  *
  * A sliding window of W keys, the query's own included, has window_left = W - 1 and window_right = 0.
+ *
+ * The offset below is that of a problem whose `diagonal` is 0. glint_problem.diagonal is added to it: a chunk of
+ * queries that begins at query a, against keys that begin at key c, sees by TOP_LEFT and diagonal = a - c what it sees
+ * of them in the whole.
  *
  * A query for which that leaves no key sees none. There is no default alignment of the diagonal: when seqlen_q !=
  * seqlen_k the two differ. */
@@ -265,6 +279,11 @@ struct glint_strides {
     int64_t batch, head, row;
 };
 
+/* Element strides of a bias, of logical shape [batch, heads_q, seqlen_q, seqlen_k]; 0 broadcasts. */
+struct glint_bias_strides {
+    int64_t batch, head, query, key;
+};
+
 /* Lengths, batch and heads are limited to this, so that index arithmetic is exact; tensors may exceed 2^31 elements. */
 #define GLINT_MAX_EXTENT INT64_C(0x3fffffff)
 
@@ -283,6 +302,19 @@ enum glint_scales {
     GLINT_SCALES_ROW = 3     /* the shape of K below, without head_dim */
 };
 
+/* In which order a forward pass adds. Rounding makes an order's bits its own, and variants for few queries add in
+ * another order than variants for many.
+ *
+ *   GLINT_ORDER_ANY         the order of the fastest variant: a query's bits may change with seqlen_q
+ *   GLINT_ORDER_CANONICAL   the order of one variant, whatever the lengths. O and LSE of a query have the same bits in
+ *                           a whole prompt, in any chunk of it, as a single token and beside speculative ones, linear
+ *                           and in pages, ragged or not, in any batch, on any number of threads
+ *
+ * The canonical order holds within a context, for the same dtype, kv_dtype, head_dim, mask (causal masks count as one,
+ * and so do bands of one window), softmax_scale, softcap, slope and sink, and for the same keys: a key's number in its
+ * sequence counts. A variant for many queries is slower with few: docs/limits.md says how much. */
+enum glint_order { GLINT_ORDER_ANY = 0, GLINT_ORDER_CANONICAL = 1 };
+
 /* Shapes, as the problem says where its rows are. Query head h reads key head h / (heads_q / heads_kv).
  *
  *   tensor          lengths or bounds of each sequence       ragged
@@ -290,6 +322,7 @@ enum glint_scales {
  *   K, V, dK, dV    [batch, heads_kv, seqlen_k, head_dim]    [heads_kv, rows_k, head_dim]
  *   K, V in pages   [pages, heads_kv, page_rows, head_dim]   [pages, heads_kv, page_rows, head_dim]
  *   LSE             [batch, heads_q,  seqlen_q]              [heads_q,  rows_q]
+ *   bias, dBias     [batch, heads_q,  seqlen_q, seqlen_k]    as there
  *
  * Elements are of dtype; K's and V's of kv_dtype, where that is not 0. LSE is float32 and contiguous. strides.batch
  * of a ragged tensor counts for nothing, and is not negative. */
@@ -309,7 +342,7 @@ struct glint_problem {
     int64_t window_left, window_right;     /* GLINT_MASK_BAND_*: 0 ... GLINT_MAX_EXTENT or GLINT_UNBOUNDED; else 0 */
     int64_t rows_q, rows_k;                /* ragged: 0 ... GLINT_MAX_EXTENT; else 0, and rows_k also in pages */
     uint32_t lengths;                      /* enum glint_lengths */
-    uint32_t reserved_word;                /* zero */
+    uint32_t order;                        /* enum glint_order; backward: GLINT_ORDER_ANY */
     float softcap;                         /* 0: none; else 2^-126 ... 2^124, on a GPU over |softmax_scale| too */
     uint32_t sinks;                        /* 1: glint_tensors.sinks is read; 0: there are none */
     int64_t page_rows;                     /* 16, 32, 64, 128 or 256; 0: linear */
@@ -317,7 +350,15 @@ struct glint_problem {
     int64_t pages_per_sequence;            /* of a row of the table: 1 ... GLINT_MAX_EXTENT; linear: 0 */
     uint32_t kv_dtype;                     /* 0: K and V have dtype; forward also GLINT_I8 and GLINT_E4M3 */
     uint32_t kv_scales;                    /* enum glint_scales: TENSOR, HEAD or ROW where kv_dtype is set, else NONE */
-    uint64_t reserved[4];                  /* zero */
+    int64_t diagonal;                      /* added to the mask's offset: any number; with GLINT_MASK_NONE 0 */
+    uint32_t intervals;                    /* 1: glint_tensors.key_begin and .key_end are read; 0: there are none */
+    uint32_t alibi;                        /* 1: glint_tensors.alibi_slopes is read; 0: there are none */
+    uint32_t max_logit;                    /* 1: glint_tensors.max_logit is written; backward: 0 */
+    uint32_t bias_dtype;                   /* GLINT_F32 or dtype: glint_tensors.bias is read; 0: there is none */
+    uint32_t dbias;                        /* 1: glint_tensors.dbias is written by backward; 0: it is not */
+    uint32_t reserved_word;                /* zero */
+    struct glint_bias_strides bias;        /* of bias and of dbias; of no bias it counts for nothing */
+    uint64_t reserved[1];                  /* zero */
 };
 
 /* Fills in a problem whose tensors are contiguous in the order [batch, seqlen, heads, head_dim], no mask and
@@ -350,7 +391,8 @@ struct glint_plan {
  *
  *   strides           a variant whose alignment they do not have is passed over as long as another takes them
  *   batch and heads   play no part, so a sequence's result does not depend on what it is batched with
- *   lengths           do not choose between TF32 and TF32X3 of enum glint_math: glint_plan_variant does
+ *   lengths           do not choose between TF32 and TF32X3 of enum glint_math: glint_plan_variant does. They choose
+ *                     nothing with GLINT_ORDER_CANONICAL
  *   AMX               is taken where glint_options.amx is set
  *   AVX-512 BF16      is taken on AMD's CPUs, whose vdpbf16ps does 32 products in a multiply-add's time. On others its
  *                     variants come last
@@ -375,9 +417,10 @@ enum glint_status glint_plan(const struct glint_context *context, const struct g
  *               backward   e D batch (heads_q Sq + 2 heads_kv Sk)                             dQ, dK, dV
  *
  * Of 8-bit K and V a row is D bytes, and 4 more for a scale of its own. Bytes count each needed element of a tensor
- * once, as if caches held all that is read again; traffic of the workspace, lengths, page tables and sinks are not
- * counted. A number that does not fit is UINT64_MAX. Of ragged sequences it is what `batch` sequences of the bounds
- * would take, which is more than the rows can hold where rows_q or rows_k is less than that. */
+ * once, as if caches held all that is read again; traffic of the workspace, lengths, page tables, slopes and sinks are
+ * not counted, nor are dLSE, a bias and dBias. A number that does not fit is UINT64_MAX. Of ragged sequences it is
+ * what `batch` sequences of the bounds would take, which is more than the rows can hold where rows_q or rows_k is
+ * less than that. */
 struct glint_cost {
     uint32_t struct_size;
     uint32_t reserved;
@@ -445,12 +488,27 @@ struct glint_tensors {
 
     /* Of 8-bit K and V; otherwise NULL. Shaped as kv_scales says, contiguous. */
     const float *k_scale, *v_scale;
+
+    /* Shaped as LSE, or NULL, which counts as zeros: the gradient of LSE, read by backward; forward does not look at
+     * it. Of a row without keys it is not read, unless there are sinks, whose logit is that row's LSE. */
+    const float *dlse;
+
+    /* Of a problem with intervals; otherwise NULL. [batch, seqlen_q], or [rows_q] where queries are ragged. */
+    const int32_t *key_begin, *key_end;
+
+    const float *alibi_slopes; /* [heads_q], read by both passes, of a problem with ALiBi; otherwise NULL */
+
+    float *max_logit; /* [heads_q], written by forward, of a problem with max_logit; otherwise NULL */
+
+    /* Of a problem with a bias; otherwise NULL. Of bias_dtype, shaped as above. */
+    const void *bias; /* read by both passes */
+    void *dbias;      /* written by backward where problem.dbias is 1; forward does not look at it */
 };
 #define GLINT_NO_FAULT UINT32_MAX
 #define GLINT_TENSORS_INIT                                                                                                         \
     {                                                                                                                              \
         sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
-            NULL, NULL, NULL, NULL                                                                                                 \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                                                       \
     }
 
 /* O and LSE from Q, K, V.
@@ -498,6 +556,76 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  *  - On a CPU context every variant takes them. On a GPU a variant has further kernels for them where the spec asks:
  *    `lua5.4 gen/glint.lua list --takes` says which variants of a library take what, and glint_explain what to set
  *    in the spec. */
+
+/* Intervals: a query sees a key only where both its mask and its interval do. Query i of sequence b has the interval
+ * key_begin[b][i] <= j < key_end[b][i] (of ragged queries those of row first_q[b] + i), in keys of its sequence. The
+ * arrays are read in the call. Any numbers are right: an interval is cut to the keys that there are, and an empty one
+ * sees nothing.
+ *
+ *   a prefix that all see (prefix-LM)     key_end = max(i + 1, prefix), no mask
+ *   blocks that see all of themselves     key_end = max(i + 1, the end of the block that i is in), no mask
+ *   chunks of C keys, local and causal    key_begin = i - i % C, a causal mask
+ *   documents in one sequence             key_begin = the first of the document, a causal mask
+ *   left padding                          key_begin = the first key that is none, any mask
+ *
+ *  - All heads of a query share its interval.
+ *  - A key that an interval hides is never multiplied in, as one that a mask hides.
+ *  - Intervals that say what a mask says give the bits of that mask on the same instruction set.
+ *  - glint_plan_cost counts what the mask leaves.
+ *  - Rows of the table with GLINT_FEATURE_INTERVALS take them, which the spec lists as the mask "interval": on the CPU,
+ *    but for AMX and AVX-512 BF16, in the family sm80, but for decode, and forward in sm90a. */
+
+/* ALiBi (Press et al., arXiv:2108.12409): a score has m_h (j - position) added where key j is not after its query, and
+ * m_h (position - j) where it is, so - m_h times their distance in either case. m_h is tensors.alibi_slopes[h] of query
+ * head h: a slope above 0 prefers keys that are near.
+ *
+ *   the mask                          the position of query i among the keys of its sequence
+ *   GLINT_MASK_*_TOP_LEFT             i + diagonal
+ *   GLINT_MASK_*_BOTTOM_RIGHT         i + seqlen_k - seqlen_q + diagonal
+ *   GLINT_MASK_NONE                   i + seqlen_k - seqlen_q
+ *
+ *  - Lengths are those of the sequence. i + offset - j, with the offset between -2^30 and 2^30, is rounded to float32.
+ *  - It is added after the scale, after a softcap and before the mask, and LSE includes it. A sink has none.
+ *  - On the CPU a weight below 2^-100, of the row's sum or of the largest weight so far, counts as 0 where a slope is
+ *    not 0: beyond some distance all weights are so small, and products with them would be slow.
+ *  - On the CPU slopes that are all 0 give the bits of no ALiBi where there is no softcap. NaN or inf in a slope
+ *    reaches the rows of its head, and no other.
+ *  - Rows of the table with GLINT_FEATURE_ALIBI take it, and no problem without it. The spec lists them as the bias
+ *    "alibi": on the CPU, but for AMX and AVX-512 BF16, and in the family sm80. */
+
+/* The largest logit: max_logit[h] is the largest score of query head h, over all sequences of the call and all pairs of
+ * a query and a key that it sees. It is for clipping of weights (QK-clip) and for calibration of 8 bits.
+ *
+ *  - A score is what the softmax takes: scaled, capped, with its bias, of 8-bit K with its scale. It is the largest of
+ *    the float32 numbers that the kernel computed, -0 counted as 0, and so has the same bits on any number of threads.
+ *  - A sink is no score. -inf where no query of the head sees a key. A score of NaN does not count.
+ *  - Forward only: a training step's backward pass is planned with max_logit = 0.
+ *  - Rows of the table take it where the spec sets max_logit = true in their family: the CPU's, with few queries
+ *    too. O and LSE have the bits that they have without it. */
+/* A bias (T5's relative positions, Swin's windows, the pairs of AlphaFold): B_bhij is added to the score of query i and
+ * key j of head h in sequence b. It is element b * bias.batch + h * bias.head + i * bias.query + j * bias.key of
+ * tensors.bias.
+ *
+ *   [batch, heads, seqlen_q, seqlen_k]    its strides
+ *   [1, heads, seqlen_q, seqlen_k]        bias.batch = 0
+ *   [batch, 1, 1, seqlen_k]               bias.head = bias.query = 0
+ *   of distances, one number each         a host lays it out as one of these
+ *
+ *  - It is added after the scale, after a softcap and before the mask, as ALiBi is, and LSE includes it. A sink has
+ *    none.
+ *  - i and j are numbers within the sequence, 0 first, wherever its rows lie: in padded, in ragged and in paged
+ *    tensors alike. So a bias has room for seqlen_q and seqlen_k, the bounds, of each sequence; what lies beyond a
+ *    length is not read. Of queries against a cache, B's row 0 is that of the first of them.
+ *  - Strides are not negative, and 0 broadcasts. A bias that is read alone may overlap itself. It is fastest where keys
+ *    follow one another: bias.key = 1.
+ *  - A bias of zeros gives the bits of no bias where there is no softcap. NaN and infinities act as in a score: -inf
+ *    hides a key's weight, though not NaN or inf in its V, and a row of nothing else gives NaN. A large negative
+ *    number, such as -1e9, hides a key, too; a mask or an interval is faster. What the mask hides is not added in.
+ *  - dBias has the strides and the dtype of the bias. Strides other than 0 then step over all that is inside them. Sums
+ *    are float32, in an order that depends on the problem alone, and rounded once. Every element is written; one that
+ *    belongs to no pair of a query and a key that it sees is 0. The plan's workspace has room for its sums.
+ *  - Rows of the table with GLINT_FEATURE_BIAS take it, and no problem without it. The spec lists them as the bias
+ *    "tensor": on the CPU, but for AMX and AVX-512 BF16. */
 
 /* Pages: K and V of a sequence lie in pages of a pool, in any order, and a table of the call says where. Key j of
  * sequence b is row j % page_rows of page page_table[b][j / page_rows].
@@ -595,8 +723,9 @@ enum glint_status glint_explain_append(const struct glint_plan *plan, const stru
  *
  * That serves a prefix which many sequences share, keys that lie in several tensors or on several machines, and keys
  * that come in turns. The parts of a causal problem: keys before the last seqlen_q under GLINT_MASK_NONE, and the rest
- * under GLINT_MASK_CAUSAL_BOTTOM_RIGHT. A prefix that is shared: the queries of all sequences as one batch, against the
- * prefix; strides view its O and LSE as [batch, heads, seqlen].
+ * under GLINT_MASK_CAUSAL_BOTTOM_RIGHT. Any other cut of queries and keys, as a ring over several machines makes it,
+ * has its mask by glint_problem.diagonal. A prefix that is shared: the queries of all sequences as one batch, against
+ * the prefix; strides view its O and LSE as [batch, heads, seqlen].
  *
  *  - A part in which a query has no score above -inf (LSE_i = -inf) is not read: its O may hold anything, and the
  *    result has the bits that it has without the part. Where all parts are so, O = 0 and LSE = -inf. One part alone is
@@ -672,7 +801,10 @@ enum glint_math {
 enum glint_feature {
     GLINT_FEATURE_RIGHT_BOUND = 1, /* hides keys after a query's last one: causal masks, and bands with a right side */
     GLINT_FEATURE_LEFT_BOUND = 2,  /* hides keys before its first one: bands with a left side, which have both bits */
-    GLINT_FEATURE_SOFTCAP = 4      /* caps the scores; such a row of the CPU computes problems without a softcap too */
+    GLINT_FEATURE_SOFTCAP = 4,     /* caps the scores; such a row of the CPU computes problems without a softcap too */
+    GLINT_FEATURE_INTERVALS = 8,   /* reads an interval of keys a query; such a row has both bits of bounds, too */
+    GLINT_FEATURE_ALIBI = 16,      /* adds ALiBi to the scores */
+    GLINT_FEATURE_BIAS = 32        /* adds a tensor to the scores; of the backward pass, sums its gradient, too */
 };
 
 struct glint_variant_info {

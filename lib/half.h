@@ -1,4 +1,5 @@
-/* float16, bfloat16 and e4m3 as bits, one number at a time: for the self test. Kernels have vector forms of their own. Internal. */
+/* float16, bfloat16 and e4m3 as bits, one number at a time: for the self test. Kernels have vector forms of their own.
+ * Internal. */
 #ifndef GLINT_HALF_H
 #define GLINT_HALF_H
 
@@ -50,7 +51,8 @@ static inline float glint_float_of_f16(uint16_t h)
     return glint_float_of(sign | ((magnitude << 13) + 0x38000000u));
 }
 
-/* e4m3, to nearest even; above its largest, 448, it stays there, and NaN and infinities become NaN. Below 2^-6 the grid is 2^-9. */
+/* e4m3, to nearest even; above its largest, 448, it stays there, and NaN and infinities become NaN. Below 2^-6 the grid
+ * is 2^-9. */
 static inline uint8_t glint_e4m3_of(float x)
 {
     const uint32_t bits = glint_bits_of(x), sign = bits >> 24 & 0x80u, magnitude = bits & 0x7fffffffu;

@@ -23,6 +23,13 @@ uint64_t glint_plan_sum(const struct glint_plan *plan)
 _Static_assert(sizeof(struct glint_plan) % sizeof(uint64_t) == 0, "glint_plan_sum reads whole words");
 _Static_assert(GLINT_FAMILY_WORDS <= (int)GLINT_PLAN_CONTEXT_WORD, "the backend's words come first");
 
+/* The row's backend lays out workspace and launches; false: a count does not fit. */
+static bool lay_out(const struct glint_backend *backend, const struct glint_variant *row, const struct glint_problem *problem,
+                    uint32_t concurrency, struct glint_family_plan *family)
+{
+    return backend->plan(row, problem, concurrency, family);
+}
+
 enum glint_status glint_plan_checked(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                                      uint32_t only, struct glint_plan *plan, struct glint_fault *fault)
 {
@@ -32,7 +39,7 @@ enum glint_status glint_plan_checked(const struct glint_context *context, const 
         return status;
     const struct glint_variant *v = &glint_variants[row];
     struct glint_family_plan family = {0};
-    if (!v->family->backend->plan(v, problem, glint_context_concurrency(context), &family))
+    if (!lay_out(glint_family_of(v)->backend, v, problem, glint_context_concurrency(context), &family))
         return glint_refuse(fault, GLINT_REASON_SIZE, "workspace", NULL, 0, INT64_MAX);
     memset(plan, 0, sizeof *plan);
     plan->struct_size = sizeof *plan;

@@ -49,7 +49,7 @@ static void work_on(struct glint_pool *pool, uint32_t generation)
 {
     for (;;) {
         uint64_t ticket = atomic_load_explicit(&pool->ticket, memory_order_acquire);
-        const uint32_t index = (uint32_t)ticket, count = atomic_load_explicit(&pool->count, memory_order_relaxed);
+        const uint32_t index = (uint32_t)ticket, count = atomic_load_explicit(&pool->count, memory_order_acquire);
         void (*body)(void *, uint32_t) = atomic_load_explicit(&pool->body, memory_order_relaxed);
         void *argument = atomic_load_explicit(&pool->argument, memory_order_relaxed);
         if (generation_of(ticket) != generation || index >= count)
@@ -117,12 +117,14 @@ static void pool_parallel_for(void *user, uint32_t count, void (*body)(void *arg
     if (count == 0)
         return;
     pthread_mutex_lock(&pool->callers);
-    /* While the fields change, the ticket is the last job's with an index that no count reaches: nobody can claim. */
+    /* While the fields change, the ticket is the last job's with an index that no count reaches: nobody can claim. The
+     * count is released behind it, so that who sees the new count sees this ticket, too. A larger count beside the
+     * ticket from before would let a late worker run an index of this job as one of the last. */
     const uint32_t last = generation_of(atomic_load_explicit(&pool->ticket, memory_order_relaxed)), generation = last + 1;
     atomic_store_explicit(&pool->ticket, (uint64_t)last << 32 | UINT32_MAX, memory_order_seq_cst);
     atomic_store_explicit(&pool->body, body, memory_order_relaxed);
     atomic_store_explicit(&pool->argument, argument, memory_order_relaxed);
-    atomic_store_explicit(&pool->count, count, memory_order_relaxed);
+    atomic_store_explicit(&pool->count, count, memory_order_release);
     atomic_store_explicit(&pool->done, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->ticket, (uint64_t)generation << 32, memory_order_seq_cst);
     if (count > 1 && atomic_load_explicit(&pool->sleepers, memory_order_seq_cst) > 0) {

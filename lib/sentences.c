@@ -1,4 +1,6 @@
 /* A refusal: its status by its reason, and its sentence, printed. */
+#include <stddef.h>
+
 #include "lib/axes.h"
 #include "lib/backend.h"
 #include "lib/check.h"
@@ -25,8 +27,6 @@ struct about {
     const struct glint_fault *fault;
     enum glint_status status;
 };
-
-typedef void put_fn(struct glint_text *t, const struct about *a);
 
 /* merge.part[3].o_strides */
 static void put_field(struct glint_text *t, const struct about *a)
@@ -176,7 +176,7 @@ static void put_fields_to_set(struct glint_text *t, const struct about *a)
     GLINT_TAKES_FIELDS(PUT)
 #undef PUT
     glint_text_str(t, " in families.");
-    glint_text_str(t, v->family->name);
+    glint_text_str(t, glint_family_of(v)->name);
     glint_text_str(t, " and rebuild.");
 }
 
@@ -188,13 +188,6 @@ static void put_change(struct glint_text *t, const struct about *a)
         put_fields_to_set(t, a);
 }
 
-static const struct {
-    const char *word;
-    put_fn *put;
-} words[] = {{"{field}", put_field},     {"{part}", put_part}, {"{value}", put_value},   {"{want}", put_want},
-             {"{row}", put_row},         {"{key}", put_key},   {"{change}", put_change}, {"{needs}", put_needs},
-             {"{planned}", put_planned}, {"{pass}", put_pass}, {"{target}", put_target}, {"{status}", put_status}};
-
 /* The length of `word` where the text begins with it, else 0. */
 static size_t begins(const char *text, const char *word)
 {
@@ -204,22 +197,58 @@ static size_t begins(const char *text, const char *word)
     return word[n] == '\0' ? n : 0;
 }
 
+#define WORDS(W) W(field) W(part) W(value) W(want) W(row) W(key) W(change) W(needs) W(planned) W(pass) W(target) W(status)
+
+enum word {
+#define WORD(word) WORD_##word,
+    WORDS(WORD)
+#undef WORD
+        WORD_COUNT
+};
+
+static void put(struct glint_text *t, int word, const struct about *a)
+{
+    switch (word) {
+#define PUT(word) \
+    case WORD_##word: put_##word(t, a); return;
+        WORDS(PUT)
+#undef PUT
+    default: return;
+    }
+}
+
+/* All sentences, one after another: an offset finds one, as a pointer would have to be relocated. */
+static const struct sentences {
+#define MEMBER(reason, status, sentence) char reason[sizeof sentence];
+    MEMBER(NONE, GLINT_OK, "{status}") GLINT_REASONS(MEMBER)
+#undef MEMBER
+} sentences = {
+#define VALUE(reason, status, sentence) sentence,
+    VALUE(NONE, GLINT_OK, "{status}") GLINT_REASONS(VALUE)
+#undef VALUE
+};
+
 void glint_put_refusal(struct glint_text *t, enum glint_status status, const struct glint_fault *fault,
                        const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass)
 {
-    static const char *const sentences[] = {"{status}",
-#define REASON(reason, status, sentence) sentence,
-                                            GLINT_REASONS(REASON)
-#undef REASON
+    static const uint16_t offsets[] = {
+#define OFFSET(reason, status, sentence) offsetof(struct sentences, reason),
+        OFFSET(NONE, GLINT_OK, "{status}") GLINT_REASONS(OFFSET)
+#undef OFFSET
+    };
+    static const char words[][sizeof "{planned}"] = {
+#define WORD(word) "{" #word "}",
+        WORDS(WORD)
+#undef WORD
     };
     const struct about about = {context, problem, pass, fault, status};
-    const char *s = sentences[fault->reason];
+    const char *s = (const char *)&sentences + offsets[fault->reason];
     while (*s != '\0') {
         size_t n = 0;
-        for (size_t i = 0; *s == '{' && n == 0 && i < sizeof words / sizeof words[0]; i++) {
-            n = begins(s, words[i].word);
+        for (int i = 0; *s == '{' && n == 0 && i < WORD_COUNT; i++) {
+            n = begins(s, words[i]);
             if (n > 0)
-                words[i].put(t, &about);
+                put(t, i, &about);
         }
         if (n == 0)
             glint_text_char(t, *s);

@@ -32,12 +32,23 @@
     R(WINDOW, GLINT_BAD_WINDOW, "{field} is {value}; it must be GLINT_UNBOUNDED (-1) or from 0 to {want}.") \
     R(WINDOW_WITHOUT_BAND, GLINT_BAD_WINDOW, "{field} is {value}, and the mask is no band; use GLINT_MASK_BAND_TOP_LEFT or " \
         "GLINT_MASK_BAND_BOTTOM_RIGHT, or set it to 0.") \
+    R(DIAGONAL_OF_NONE, GLINT_BAD_DIAGONAL, "{field} is {value}, and the mask is GLINT_MASK_NONE (1), which has no diagonal; use another mask, or " \
+        "set it to 0.") \
     R(KV_DTYPE, GLINT_BAD_KV_DTYPE, "{field} is {value}; use 0 (as dtype), GLINT_I8 (4) or GLINT_E4M3 (5).") \
     R(KV_DTYPE_BACKWARD, GLINT_BAD_KV_DTYPE, "{field} is {value}; the backward pass takes 0 only: K and V of the problem's dtype.") \
     R(SCALES, GLINT_BAD_SCALES, "{field} is {value}; with kv_dtype use GLINT_SCALES_TENSOR (1), GLINT_SCALES_HEAD (2) or GLINT_SCALES_ROW (3).") \
     R(SCALES_WITHOUT_KV_DTYPE, GLINT_BAD_SCALES, "{field} is {value}; without kv_dtype it must be GLINT_SCALES_NONE (0).") \
     R(LENGTHS, GLINT_BAD_LENGTHS, "{field} is {value}; use GLINT_LENGTHS_HOST (0), GLINT_LENGTHS_DEVICE (1) or GLINT_LENGTHS_RAGGED (2).") \
     R(SINKS, GLINT_BAD_SINKS, "{field} is {value}; use 1 when there are sinks and 0 when there are none.") \
+    R(ORDER, GLINT_BAD_ORDER, "{field} is {value}; use GLINT_ORDER_ANY (0) or GLINT_ORDER_CANONICAL (1).") \
+    R(ORDER_BACKWARD, GLINT_BAD_ORDER, "{field} is {value}; the backward pass takes GLINT_ORDER_ANY (0) only.") \
+    R(INTERVALS, GLINT_BAD_INTERVALS, "{field} is {value}; use 1 when there are intervals and 0 when there are none.") \
+    R(ALIBI, GLINT_BAD_ALIBI, "{field} is {value}; use 1 when there are slopes of ALiBi and 0 when there are none.") \
+    R(LOGIT, GLINT_BAD_LOGIT, "{field} is {value}; use 1 when the largest logits are written and 0 when they are not; the backward pass takes 0 only.") \
+    R(BIAS_DTYPE, GLINT_BAD_BIAS, "{field} is {value}; use GLINT_F32 (1) or the problem's dtype, {want}, when there is a bias and 0 when there is none.") \
+    R(BIAS_AND_ALIBI, GLINT_BAD_BIAS, "{field} is {value}, and alibi is 1; use one of the two, and set the other to 0.") \
+    R(DBIAS, GLINT_BAD_BIAS, "{field} is {value}; use 1 when the backward pass is to write dBias and 0 when it is not.") \
+    R(DBIAS_OF_NONE, GLINT_BAD_BIAS, "{field} is {value}, and bias_dtype is 0: a gradient needs a bias; set bias_dtype, or set {field} to 0.") \
     R(BATCH, GLINT_BAD_BATCH, "{field} is {value}; it must be from 1 to {want}.") \
     R(HEADS, GLINT_BAD_HEADS, "{field} is {value}; it must be from 1 to {want}.") \
     R(HEAD_GROUP, GLINT_BAD_HEAD_GROUP, "{field} is {value}; it must be a multiple of heads_kv, {want}.") \
@@ -46,7 +57,7 @@
     R(ROWS, GLINT_BAD_RAGGED, "{field} is {value}; it must be from 0 to {want}.") \
     R(ROWS_WITHOUT_RAGGED, GLINT_BAD_RAGGED, "{field} is {value}, and lengths is not GLINT_LENGTHS_RAGGED (2); use that, or set it to 0.") \
     R(ROWS_IN_PAGES, GLINT_BAD_RAGGED, "{field} is {value}, and K and V are in pages: their rows do not follow one another; set it to 0.") \
-    R(SCALE, GLINT_BAD_SCALE, "softmax_scale is inf or NaN; use a finite number, such as 1 / sqrt(head_dim).") \
+    R(SCALE, GLINT_BAD_SCALE, "{field} is inf or NaN; use a finite number, such as 1 / sqrt(head_dim).") \
     R(SOFTCAP, GLINT_BAD_SOFTCAP, "softcap is negative, NaN, too small or too large; use 0 for none, or 2^-126 to 2^124, such as 50.") \
     R(PAGE_ROWS, GLINT_BAD_PAGES, "{field} is {value}; it must be 16, 32, 64, 128 or 256, or 0 for linear K and V.") \
     R(PAGES, GLINT_BAD_PAGES, "{field} is {value}; it must be from 1 to {want}.") \
@@ -57,6 +68,8 @@
     R(PAGES_TOO_FEW, GLINT_BAD_PAGES, "{field} is {value}; seqlen_k and page_rows want {want} or more.") \
     R(STRIDE_NEGATIVE, GLINT_BAD_STRIDE, "{field}.{part} is {value}; strides must not be negative.") \
     R(STRIDE_OVERLAP, GLINT_BAD_STRIDE, "{field}.{part} is {value}; elements of this output overlap: each stride must step over all that is inside it.") \
+    R(DBIAS_OVERLAP, GLINT_BAD_STRIDE, "{field}.{part} is {value}; elements of dbias, which has these strides, overlap: each must be 0 or step over all " \
+        "that is inside it.") \
     R(SIZE, GLINT_SIZE_OVERFLOW, "The size in bytes of {field} does not fit in 63 bits; use shorter lengths or smaller strides.") \
     /* the table */ \
     R(STRIDE_OF_ROW, GLINT_STRIDE_MISALIGNED, "{field}.{part} is {value}; it must be a multiple of {want} elements for {row}.") \
@@ -64,6 +77,8 @@
     R(LACKS_LENGTHS, GLINT_BAD_LENGTHS, "{field} is {value}, and no variant that runs here takes {needs}; nearest: {row}.{change}") \
     R(LACKS_SINKS, GLINT_BAD_SINKS, "{field} is {value}, and no variant that runs here takes {needs}; nearest: {row}.{change}") \
     R(LACKS_PAGES, GLINT_BAD_PAGES, "{field} is {value}, and no variant that runs here takes {needs}; nearest: {row}.{change}") \
+    R(LACKS_ORDER, GLINT_BAD_ORDER, "{field} is {value}, and no variant that runs here takes {needs}; nearest: {row}.{change}") \
+    R(LACKS_LOGIT, GLINT_BAD_LOGIT, "{field} is {value}, and no variant that runs here takes {needs}; nearest: {row}.{change}") \
     R(NOT_IN_SPEC, GLINT_NOT_IN_SPEC, "The library has no variant for {key}.{change}") \
     R(NOT_ON_DEVICE, GLINT_NOT_ON_DEVICE, "The library has variants for {key}, but none that this device runs. In the spec, add {target} and rebuild.") \
     /* the call */ \
@@ -84,6 +99,10 @@
         "set it to NULL.") \
     R(TABLE_GIVEN, GLINT_BAD_PAGES, "tensors.{field} is given, and the plan's K and V are linear; plan with page_rows, or set it to NULL.") \
     R(SINKS_GIVEN, GLINT_BAD_SINKS, "tensors.{field} is given, and the plan has no sinks; plan with sinks = 1, or set it to NULL.") \
+    R(INTERVALS_GIVEN, GLINT_BAD_INTERVALS, "tensors.{field} is given, and the plan has no intervals; plan with intervals = 1, or set it to NULL.") \
+    R(ALIBI_GIVEN, GLINT_BAD_ALIBI, "tensors.{field} is given, and the plan has no ALiBi; plan with alibi = 1, or set it to NULL.") \
+    R(LOGIT_GIVEN, GLINT_BAD_LOGIT, "tensors.{field} is given, and the plan has no largest logit; plan with max_logit = 1, or set it to NULL.") \
+    R(BIAS_GIVEN, GLINT_BAD_BIAS, "tensors.{field} is given, and the plan has none; plan with bias_dtype, and for dbias with dbias = 1, or set it to NULL.") \
     R(SCALES_GIVEN, GLINT_BAD_SCALES, "tensors.{field} is given, and the plan's kv_scales are GLINT_SCALES_NONE; plan with others, or set it to NULL.") \
     /* glint_append and glint_merge */ \
     R(APPEND_SCALES, GLINT_BAD_APPEND, "{field} is {value}; rows of int8 are made with a scale each: plan with GLINT_SCALES_ROW (3).") \

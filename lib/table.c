@@ -31,7 +31,7 @@ enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *in
         .queries_up_to = v->queries_up_to,
         .kv_dtype = v->kv_dtype,
         .name = v->name,
-        .family = v->family->name,
+        .family = glint_family_of(v)->name,
     };
     return GLINT_OK;
 }
@@ -44,6 +44,6 @@ enum glint_status glint_variant_available(const struct glint_context *context, u
         return GLINT_CONTEXT_CLOSED;
     if (index >= glint_variants_count)
         return GLINT_BAD_INDEX;
-    const struct glint_backend *backend = glint_variants[index].family->backend;
+    const struct glint_backend *backend = glint_family_of(&glint_variants[index])->backend;
     return backend == context->backend && backend->runs(context, index) ? GLINT_OK : GLINT_NOT_ON_DEVICE;
 }

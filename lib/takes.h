@@ -9,18 +9,21 @@
 
 /* X(word, bit, reason of a refusal, field of the problem, what a row is asked to take), in the order in which
  * refusals are told. */
-#define GLINT_TAKES(X)                                             \
-    X(LENGTHS, 1, LACKS_LENGTHS, lengths, "lengths on the device") \
-    X(RAGGED, 2, LACKS_LENGTHS, lengths, "ragged sequences")       \
-    X(SINKS, 4, LACKS_SINKS, sinks, "sinks")                       \
-    X(PAGES, 8, LACKS_PAGES, page_rows, "K and V in pages")        \
-    X(RAGGED_PAGES, 16, LACKS_PAGES, page_rows, "ragged queries with K and V in pages")
+#define GLINT_TAKES(X)                                                                  \
+    X(LENGTHS, 1, LACKS_LENGTHS, lengths, "lengths on the device")                      \
+    X(RAGGED, 2, LACKS_LENGTHS, lengths, "ragged sequences")                            \
+    X(SINKS, 4, LACKS_SINKS, sinks, "sinks")                                            \
+    X(PAGES, 8, LACKS_PAGES, page_rows, "K and V in pages")                             \
+    X(RAGGED_PAGES, 16, LACKS_PAGES, page_rows, "ragged queries with K and V in pages") \
+    X(CANONICAL, 32, LACKS_ORDER, order, "the canonical order")                         \
+    X(MAX_LOGIT, 64, LACKS_LOGIT, max_logit, "the largest logit")
 
 /* F(field of a family, the bit that a row has which was made with it, the bits that ask for it) */
 #define GLINT_TAKES_FIELDS(F)                                                                                                      \
     F(device_lengths, GLINT_TAKES_LENGTHS, GLINT_TAKES_LENGTHS | GLINT_TAKES_SINKS | GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES) \
     F(device_ragged, GLINT_TAKES_RAGGED, GLINT_TAKES_RAGGED | GLINT_TAKES_RAGGED_PAGES)                                            \
-    F(device_pages, GLINT_TAKES_PAGES, GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES)
+    F(device_pages, GLINT_TAKES_PAGES, GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES)                                               \
+    F(max_logit, GLINT_TAKES_MAX_LOGIT, GLINT_TAKES_MAX_LOGIT)
 
 enum {
 #define GLINT_TAKES_BIT(word, bit, reason, field, what) GLINT_TAKES_##word = bit,
@@ -32,11 +35,12 @@ enum {
  * needs both. */
 static inline uint32_t glint_needs_of(const struct glint_problem *p)
 {
-    const uint32_t sinks = p->sinks != 0 ? GLINT_TAKES_SINKS : 0;
+    const uint32_t any = (p->sinks != 0 ? GLINT_TAKES_SINKS : 0) | (p->order != GLINT_ORDER_ANY ? GLINT_TAKES_CANONICAL : 0) |
+                         (p->max_logit != 0 ? GLINT_TAKES_MAX_LOGIT : 0);
     switch (p->lengths) {
-    case GLINT_LENGTHS_DEVICE: return sinks | GLINT_TAKES_LENGTHS | (p->page_rows > 0 ? GLINT_TAKES_PAGES : 0);
-    case GLINT_LENGTHS_RAGGED: return sinks | GLINT_TAKES_RAGGED | (p->page_rows > 0 ? GLINT_TAKES_RAGGED_PAGES : 0);
-    default: return sinks;
+    case GLINT_LENGTHS_DEVICE: return any | GLINT_TAKES_LENGTHS | (p->page_rows > 0 ? GLINT_TAKES_PAGES : 0);
+    case GLINT_LENGTHS_RAGGED: return any | GLINT_TAKES_RAGGED | (p->page_rows > 0 ? GLINT_TAKES_RAGGED_PAGES : 0);
+    default: return any;
     }
 }
 

@@ -8,7 +8,8 @@ load("//tests/hostsim:hostsim.bzl", "simulated_variant_test")
 load("//tests/hostsim/ptx:ptx.bzl", "ptx_variant_tests")
 load("//tools:defs.bzl", "glint_cc_test", "runs", "variant_library")
 
-# The reference and the comparisons run over every number of every shape: let the compiler vectorise them, and never fuse.
+# The reference and the comparisons run over every number of every shape: let the compiler vectorise them, and never
+# fuse.
 FAST = ["-O3", "-ffp-contract=off"]
 
 # What runs the checks (tests/checks/backend.h).
@@ -27,6 +28,25 @@ def _linked(variant, variants):
     forward = [other for other in variants if other["pass"] == "fwd" and _key(other) == _key(variant)]
     return [variant] + (forward[:1] if variant["family"] == "cpu" else forward)
 
+# Variants that differ by their head dim and tile alone share out the checks of rules (tests/checks/variant_checks.c):
+# each runs a third of them, or a half where there are two variants, and everything else. `--test_arg=--whole` runs
+# all. What a GPU's bundle runs is always whole.
+_SHARES = 3
+_KIND = ["pass", "dtype", "kv_dtype", "mask", "softcap", "family", "isa", "math", "strategy", "schedule"]
+
+def _shares(variants):
+    """The argument --share=I/N of each variant that shares its checks out, by name."""
+    groups = {}
+    for variant in variants:
+        kind = str([variant.get(key) for key in _KIND])
+        groups.setdefault(kind, []).append(variant["name"])
+    return {
+        name: ["--share=%d/%d" % (i % min(_SHARES, len(group)), min(_SHARES, len(group)))]
+        for group in groups.values()
+        for i, name in enumerate(group)
+        if len(group) > 1
+    }
+
 def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
     """One test a variant, by its name, in a library that has only this variant; and suites d<head_dim>, <dtype>, <pass>, all_variants.
 
@@ -38,6 +58,7 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
     """
     suites = {}
     names = {variant["name"]: True for variant in variants}
+    shares = _shares(variants)
     for variant in variants:
         name = variant["name"]
         variant_library(
@@ -51,7 +72,7 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
         glint_cc_test(
             name = name,
             size = "medium",  # under qemu
-            args = ["--variant=" + name],
+            args = ["--variant=" + name] + shares.get(name, []),
             tags = ["threads"] if variant["family"] == "cpu" else [],
             target_compatible_with = runs(variant),
             deps = [ # in the order of linking
@@ -63,9 +84,10 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
         if variant["family"] != "cpu":
             # A kernel of float16 is the text of bfloat16's but for one type: lib/device/element.h.
             formats = "_f16_" in name and name.replace("_f16_", "_bf16_") in names
-            simulated_variant_test(variant, _linked(variant, variants), formats, simulated = simulated, **kwargs)
+            only = ["--formats"] if formats else shares.get(name, [])
+            simulated_variant_test(variant, _linked(variant, variants), only, simulated = simulated, **kwargs)
             suites.setdefault("hostsim", []).append(name + "__hostsim")
-            suites.setdefault("ptx", []).extend(ptx_variant_tests(variant, _linked(variant, variants), ptx, formats = formats, simulated = simulated, **kwargs))
+            suites.setdefault("ptx", []).extend(ptx_variant_tests(variant, _linked(variant, variants), ptx, only = only, simulated = simulated, **kwargs))
         for suite in ["all_variants", variant["pass"], variant["dtype"], "d%d" % variant["head_dim"]]:
             suites.setdefault(suite, []).append(name)
     for suite in suites:

@@ -36,7 +36,8 @@ def _member(object):
     # lib/core/plan.o: the target's name in the middle is Bazel's
     return "_".join(parts)
 
-# The member that holds an object of a packed archive: kernels of an instruction set share one, and so do those of all GPUs.
+# The member that holds an object of a packed archive: kernels of an instruction set share one, and so do those of all
+# GPUs.
 def _pack(member):
     if "__cpu_" in member:
         return "kernels_%s.o" % member.partition("__cpu_")[2].rpartition("_m")[0]

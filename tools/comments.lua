@@ -1,7 +1,7 @@
--- comments.lua [--exempt] FILE...: comment lines have at most 120 columns, and no enumerator is broken behind its `=`, which
--- clang-format does to one whose comment is too long: the comment stands above it then. clang-format moves no words of
--- a comment. Files of tools/comments_exempt.txt are older than the rule; the list may only shrink. --exempt prints what
--- it would be.
+-- comments.lua [--exempt] FILE...: comment lines have at most 120 columns, and no enumerator is broken behind its `=`,
+-- which clang-format does to one whose comment is too long: the comment stands above it then. clang-format moves no
+-- words of a comment. Files of tools/comments_exempt.txt are older than the rule; the list may only shrink. --exempt
+-- prints what it would be.
 local WIDTH = 120
 local LIST = "tools/comments_exempt.txt"
 

@@ -4,12 +4,17 @@ load("@local_cuda//:cuda.bzl", "CUDA_VERSION", "HAS_NVCC", "NVCC")
 
 # Device code only: no C++ library and no exceptions reach the archive, for the cubin is data there.
 DEVICE_FLAGS = ["-O3", "-std=c++17", "-I.", "-Ilib/device/ptx"]
-NVCC_FLAGS = ["-cubin"] + DEVICE_FLAGS + ["-Xptxas=-v", "--Werror=all-warnings"]
 
-# compile LOG LUA PTXAS NAME REASON NVCC...: runs nvcc with its messages in the log, shows them when it fails, and lets ptxas.lua judge them.
+# ptxas makes no fma of a product and a sum: those that are wanted are in the PTX, so the PTX says every rounding
+# (docs/checked.md).
+NVCC_FLAGS = ["-cubin"] + DEVICE_FLAGS + ["-Xptxas=-v,-fmad=false", "--Werror=all-warnings"]
+
+# compile LOG LUA PTXAS NAME REASON NVCC...: runs nvcc with its messages in the log, shows them when it fails, and lets
+# ptxas.lua judge them.
 #
-# nvcc names its temporary files after the source and its process number. In a sandbox that number is small and the same each time, while
-# /tmp is everybody's: one source compiled for two architectures at once would be two compilations writing one file. So each has a folder.
+# nvcc names its temporary files after the source and its process number. In a sandbox that number is small and the same
+# each time, while /tmp is everybody's: one source compiled for two architectures at once would be two compilations
+# writing one file. So each has a folder.
 _COMPILE = """
 compile() {
     log="$1" lua="$2" judge="$3" name="$4" reason="$5"; shift 5

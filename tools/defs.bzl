@@ -5,9 +5,9 @@ load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 load(":archive.bzl", "glint_archive")
 load(":cuda.bzl", "cuda_cubin")
 load(":flags.bzl", "KERNEL", "LIBRARY", "STRICT")
-load(":kernel.bzl", "glint_emit", "glint_emit_table", "glint_gpu_kernel", "glint_kernel")
+load(":kernel.bzl", "glint_emit", "glint_emit_table", "glint_gpu_kernel", "glint_gpu_modules", "glint_kernel")
 
-# ---- conditions, for target_compatible_with: a target whose condition does not hold is SKIPPED ---------------------------------
+# ---- conditions, for target_compatible_with: a target whose condition does not hold is SKIPPED -----------------------
 
 def without_sanitizer():
     """The target makes no sense in a build with a sanitizer."""
@@ -39,7 +39,7 @@ def runs(variant):
         return needs_gpu()
     return ["//tools/isa:" + variant["isa"]]
 
-# ---- our C -----------------------------------------------------------------------------------------------------------------
+# ---- our C -----------------------------------------------------------------------------------------------------------
 
 def glint_cc_library(name, copts = [], **kwargs):
     """A C library of ours (not of the archive: tests, benchmarks, examples)."""
@@ -57,7 +57,7 @@ def glint_core_library(name, copts = [], **kwargs):
     inline_atomics = select({"@platforms//cpu:aarch64": ["-mno-outline-atomics"], "//conditions:default": []})
     cc_library(name = name, copts = LIBRARY + inline_atomics + copts, linkstatic = True, **kwargs)
 
-# ---- variants --------------------------------------------------------------------------------------------------------------
+# ---- variants --------------------------------------------------------------------------------------------------------
 
 def _kernel(variant, spec):
     name = variant["name"]
@@ -202,7 +202,7 @@ def variant_table(name, variants, spec = "@glint_spec//:spec", **kwargs):
         **kwargs
     )
 
-def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", pack = False, **kwargs):
+def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", pack = False, modules = False, **kwargs):
     """A whole library with only the given variants in it: the core, their table and their kernels, in one archive.
 
     Args:
@@ -211,20 +211,25 @@ def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//ge
       spec: the label of the spec file
       package: where glint_kernels() made their targets
       pack: as small as it can be; it takes a second or two
+      modules: the GPU kernels of an architecture are one module, which a context loads at once, in place of one a variant
       **kwargs: testonly, target_compatible_with, visibility and the like
     """
     variant_table(name + "_table", variants, spec, **kwargs)
     for_gpus = HAS_NVCC and [variant for variant in variants if variant["family"] != "cpu"]
+    of_gpus = ([package + ":" + variant["name"] for variant in for_gpus] if for_gpus else []) + gpu_rows(variants, package + ":")
+    if modules and for_gpus:
+        glint_gpu_modules(name = name + "_modules", kernels = of_gpus, **kwargs)
+        of_gpus = [name + "_modules"]
+    of_cpus = [variant for variant in variants if variant["family"] == "cpu"]
     glint_archive(
         name = name,
         pack = pack,
         hdrs = ["//lib:headers"],
-        deps = ["//lib:core", name + "_table"] + (["//lib:cuda"] if for_gpus else []) + by_cpu(variants, package + ":") +
-               gpu_rows(variants, package + ":"),
+        deps = ["//lib:core", name + "_table"] + (["//lib:cuda"] if for_gpus else []) + by_cpu(of_cpus, package + ":") + of_gpus,
         **kwargs
     )
 
-# ---- golden files ------------------------------------------------------------------------------------------------------------
+# ---- golden files ----------------------------------------------------------------------------------------------------
 
 def glint_golden(variants, spec):
     """golden_test compares the sources of some variants with golden/*, and update_golden renews those.

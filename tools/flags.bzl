@@ -3,8 +3,8 @@
 # Every C file of ours, emitted kernels included.
 STRICT = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 
-# What is put into the archive: it may call nothing but memcpy, memmove, memset, memcmp and dlopen's family, so neither the stack
-# protector's nor the fortified calls.
+# What is put into the archive: it may call nothing but memcpy, memmove, memset, memcmp and dlopen's family, so neither
+# the stack protector's nor the fortified calls.
 LIBRARY = STRICT + [
     "-fvisibility=hidden",
     "-fno-stack-protector",
@@ -13,8 +13,8 @@ LIBRARY = STRICT + [
     "-fno-ident",
 ]
 
-# Kernels: products and sums may fuse; errno and floating-point traps are not used. Never -ffast-math: infinities and NaN count.
-# The generator adds what an instruction set needs: `copts` of a variant.
+# Kernels: products and sums may fuse; errno and floating-point traps are not used. Never -ffast-math: infinities and
+# NaN count. The generator adds what an instruction set needs: `copts` of a variant.
 KERNEL = LIBRARY + [
     "-O2",
     "-ffp-contract=fast",

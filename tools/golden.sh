@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# golden.sh test|update EMITTED...: compares the sources that the generator emits with those that generated/golden/ keeps, or renews these.
+# golden.sh test|update EMITTED...: compares the sources that the generator emits with those that generated/golden/
+# keeps, or renews these.
 set -euo pipefail
 mode=$1
 shift

@@ -13,6 +13,7 @@ GlintKernelInfo = provider(
         "object": "File: the object",
         "logs": "list of File: the compiler's .su file (CPU) or ptxas' logs (GPU)",
         "cubins": "list of File: what a GPU variant is made of, in the order of its logs",
+        "compress": "of a GPU variant: whether it may share a module with others",
     },
 )
 
@@ -125,7 +126,7 @@ def _kernel_impl(ctx):
     return [
         DefaultInfo(files = depset([object])),
         OutputGroupInfo(source = depset([ctx.file.src]), stack_usage = depset([stack])),
-        GlintKernelInfo(name = ctx.label.name, record = ctx.attr.record, source = ctx.file.src, object = object, logs = [stack], cubins = []),
+        GlintKernelInfo(name = ctx.label.name, record = ctx.attr.record, source = ctx.file.src, object = object, logs = [stack], cubins = [], compress = ""),
         CcInfo(
             compilation_context = cc_common.create_compilation_context(),
             linking_context = _link_object(ctx, cc_toolchain, features, object),
@@ -144,17 +145,21 @@ glint_kernel = rule(
     **_CC_RULE
 )
 
-# What the driver is given of a cubin, NAME.sm_80.cubin: a fatbin that it unpacks, where the spec and the installed CUDA have it so.
-def _image(ctx, cubin):
-    if ctx.attr.compress == "none" or not FATBINARY:
+def _arch(cubin):
+    """80 of NAME.sm_80.cubin."""
+    return cubin.basename.split(".")[-2].replace("sm_", "")
+
+# What the driver is given of a cubin: a fatbin that it unpacks, where the spec and the installed CUDA have it so.
+def _image(ctx, cubin, compress):
+    if compress == "none" or not FATBINARY:
         return cubin
     image = ctx.actions.declare_file(cubin.basename.rpartition(".")[0] + ".fatbin")
     ctx.actions.run(
         executable = FATBINARY,
         arguments = [
             "--create=" + image.path,
-            "--compress-mode=" + ctx.attr.compress,
-            "--image3=kind=elf,sm=%s,file=%s" % (cubin.basename.split(".")[-2].replace("sm_", ""), cubin.path),
+            "--compress-mode=" + compress,
+            "--image3=kind=elf,sm=%s,file=%s" % (_arch(cubin), cubin.path),
         ],
         inputs = [cubin],
         outputs = [image],
@@ -163,27 +168,21 @@ def _image(ctx, cubin):
     )
     return image
 
-def _gpu_kernel_impl(ctx):
-    cc_toolchain = find_cpp_toolchain(ctx)
-    features = _features(ctx, cc_toolchain)
+def _embed(ctx, cc_toolchain, features, images):
+    """An object with images in read-only data. `images`: an image and the kernels in it, each of which has a symbol there."""
     lines = []
-    cubins = []
-    images = []
-    for cubin in ctx.files.cubins:
-        image = _image(ctx, cubin)
-        # NAME.sm_80.cubin is glint_NAME__sm80_cubin
-        symbol = "glint_%s__%s_cubin" % (ctx.label.name, cubin.basename.split(".")[-2].replace("_", ""))
-        lines += [
-            "    .balign 64",
-            "    .hidden %s" % symbol,
-            "    .globl %s" % symbol,
-            "    .type %s, @object" % symbol,
-            "%s:" % symbol,
-            "    .incbin \"%s\"" % image.path,
-            "    .size %s, . - %s" % (symbol, symbol),
-        ]
-        cubins.append(cubin)
-        images.append(image)
+    for image, arch, names in images:
+        symbols = ["glint_%s__sm%s_cubin" % (name, arch) for name in names]
+        lines.append("    .balign 64")
+        for symbol in symbols:
+            lines += [
+                "    .hidden %s" % symbol,
+                "    .globl %s" % symbol,
+                "    .type %s, @object" % symbol,
+                "%s:" % symbol,
+            ]
+        lines.append("    .incbin \"%s\"" % image.path)
+        lines += ["    .size %s, . - %s" % (symbol, symbol) for symbol in symbols]
     assembly = ctx.actions.declare_file(ctx.label.name + ".S")
     ctx.actions.write(assembly, "\n".join(
         ["    .section .rodata." + ctx.label.name + ", \"a\""] + lines + ["    .section .note.GNU-stack, \"\", @progbits", ""],
@@ -192,11 +191,25 @@ def _gpu_kernel_impl(ctx):
     ctx.actions.run(
         executable = cc_common.get_tool_for_action(feature_configuration = features, action_name = C_COMPILE_ACTION_NAME),
         arguments = ["-c", assembly.path, "-o", object.path],
-        inputs = depset([assembly] + images, transitive = [cc_toolchain.all_files]),
+        inputs = depset([assembly] + [image for image, _, _ in images], transitive = [cc_toolchain.all_files]),
         outputs = [object],
         mnemonic = "GlintEmbed",
         progress_message = "Embedding the cubins of %s" % ctx.label.name,
     )
+    return object
+
+def _of_object(ctx, cc_toolchain, features, object):
+    return CcInfo(
+        compilation_context = cc_common.create_compilation_context(),
+        linking_context = _link_object(ctx, cc_toolchain, features, object),
+    )
+
+def _gpu_kernel_impl(ctx):
+    cc_toolchain = find_cpp_toolchain(ctx)
+    features = _features(ctx, cc_toolchain)
+    cubins = ctx.files.cubins
+    images = [(_image(ctx, cubin, ctx.attr.compress), _arch(cubin), [ctx.label.name]) for cubin in cubins]
+    object = _embed(ctx, cc_toolchain, features, images)
     return [
         DefaultInfo(files = depset([object])),
         GlintKernelInfo(
@@ -206,11 +219,9 @@ def _gpu_kernel_impl(ctx):
             object = object,
             logs = ctx.attr.cubins[OutputGroupInfo].ptxas.to_list(),
             cubins = cubins,
+            compress = ctx.attr.compress,
         ),
-        CcInfo(
-            compilation_context = cc_common.create_compilation_context(),
-            linking_context = _link_object(ctx, cc_toolchain, features, object),
-        ),
+        _of_object(ctx, cc_toolchain, features, object),
     ]
 
 glint_gpu_kernel = rule(
@@ -223,5 +234,45 @@ glint_gpu_kernel = rule(
         compress = attr.string(default = "size", values = ["size", "none"], doc = "how, if the installed CUDA can"),
         record = attr.string(),
     ),
+    **_CC_RULE
+)
+
+def _gpu_modules_impl(ctx):
+    cc_toolchain = find_cpp_toolchain(ctx)
+    features = _features(ctx, cc_toolchain)
+    infos = [kernel[GlintKernelInfo] for kernel in ctx.attr.kernels if GlintKernelInfo in kernel and kernel[GlintKernelInfo].cubins]
+    images = []
+    shared = {}
+    for info in infos:
+        for cubin in info.cubins:
+            if info.compress == "none":
+                images.append((cubin, _arch(cubin), [info.name]))
+            else:
+                shared.setdefault(_arch(cubin), {})[info.name] = cubin
+    for arch in sorted(shared.keys()):
+        names = sorted(shared[arch].keys())
+        cubins = [shared[arch][name] for name in names]
+        module = ctx.actions.declare_file("%s.sm_%s.cubin" % (ctx.label.name, arch))
+        ctx.actions.run(
+            executable = ctx.executable._lua,
+            arguments = [ctx.file._merge.path, module.path] + [cubin.path for cubin in cubins],
+            inputs = cubins + [ctx.file._merge],
+            outputs = [module],
+            mnemonic = "MergeCubins",
+            progress_message = "Merging %d cubins for sm_%s" % (len(cubins), arch),
+        )
+        images.append((_image(ctx, module, "size"), arch, names))
+    object = _embed(ctx, cc_toolchain, features, images)
+    return [DefaultInfo(files = depset([object])), _of_object(ctx, cc_toolchain, features, object)]
+
+glint_gpu_modules = rule(
+    implementation = _gpu_modules_impl,
+    doc = "The cubins of several variants as one module an architecture, with the symbols that glint_gpu_kernel would make; other kernels are left out.",
+    attrs = {
+        "kernels": attr.label_list(mandatory = True),
+        "_merge": attr.label(default = "//tools:cubins.lua", allow_single_file = True),
+        "_lua": attr.label(default = "@lua//:lua", allow_single_file = True, executable = True, cfg = "exec"),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
     **_CC_RULE
 )

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# lint.sh check|format: are the C, CUDA and Lua sources formatted and free of luacheck's warnings, and do kernels keep the rule of sentinels.lua?
-# `format` formats C and CUDA in place.
-# Works on the files of the checkout, not on copies: run it with `./bazelw run //tools:lint` or `//tools:format`.
+# lint.sh check|format: are the C, CUDA and Lua sources formatted and free of luacheck's warnings, and do kernels keep
+# the rule of sentinels.lua? `format` formats C and CUDA in place. Works on the files of the checkout, not on copies:
+# run it with `./bazelw run //tools:lint` or `//tools:format`.
 set -euo pipefail
 cd "${BUILD_WORKSPACE_DIRECTORY:-$(dirname "$(readlink -f "$0")")/..}"
 

@@ -1,15 +1,17 @@
 -- What ptxas says of a compiled kernel (-Xptxas=-v), and the judge of it.
 --
---   lua ptxas.lua NAME LOG [REASON]   fails when a kernel of variant NAME keeps registers or arrays in local memory and the spec gives no
---                                     REASON (a tile's `spills`). Local memory is slow, and the library does not run such a kernel on
---                                     a device, because a driver may allocate for it at a launch. Fails too, for no reason allowed, when
---                                     ptxas has made wgmma's products wait for one another (C7505 to C7515): such a kernel is right, and
---                                     takes twice as long.
+--   lua ptxas.lua NAME LOG [REASON]   fails when a kernel of variant NAME keeps registers or arrays in local memory
+--                                     and the spec gives no REASON (a tile's `spills`). Local memory is slow, and
+--                                     the library does not run such a kernel on a device, because a driver may
+--                                     allocate for it at a launch. Fails too, for no reason allowed, when ptxas has
+--                                     made wgmma's products wait for one another (C7505 to C7515): such a kernel is
+--                                     right, and takes twice as long.
 local ptxas = {}
 
 local FIELDS = { "registers", "frame", "spill_stores", "spill_loads", "shared", "barriers" }
 
---- The kernels of a log, sorted by name: { name, arch, registers, frame, spill_stores, spill_loads, shared (static), barriers }, bytes.
+--- The kernels of a log, sorted by name: { name, arch, registers, frame, spill_stores, spill_loads, shared (static),
+-- barriers }, bytes.
 function ptxas.kernels(text)
   local kernels, current = {}, nil
   for line in text:gmatch("[^\n]+") do

@@ -1,9 +1,10 @@
--- Writes the report of the variants: lua report.lua PTXAS.LUA MANIFEST WORKSPACES COSTS TEXT MARKDOWN CSV GPU.CSV [COSTS.CSV]
+-- Writes the report of the variants: lua report.lua PTXAS.LUA MANIFEST WORKSPACES COSTS TEXT MARKDOWN CSV GPU.CSV
+-- [COSTS.CSV]
 --
--- MANIFEST has a line a variant, tab-separated: name, pass, dtype, head_dim, mask, family, target, tile_m, tile_n, object, logs (by ","), and
--- of a GPU variant its cubins (in the order of the logs), a block's dynamic shared memory, and why the spec allows spills.
--- WORKSPACES has "name bytes" a line, from report_workspace. COSTS has the path of a file a line, from tests/hostsim/cost/measure.cc.
--- The same inputs give the same bytes.
+-- MANIFEST has a line a variant, tab-separated: name, pass, dtype, head_dim, mask, family, target, tile_m, tile_n,
+-- object, logs (by ","), and of a GPU variant its cubins (in the order of the logs), a block's dynamic shared memory,
+-- and why the spec allows spills. WORKSPACES has "name bytes" a line, from report_workspace. COSTS has the path of a
+-- file a line, from tests/hostsim/cost/measure.cc. The same inputs give the same bytes.
 local ptxas_path, manifest_path, workspaces_path, costs_path, text_path, markdown_path, csv_path, gpu_path, costs_csv_path = table.unpack(arg)
 local ptxas = dofile(ptxas_path)
 local read = ptxas.read
@@ -44,7 +45,8 @@ local function largest_frame(logs)
   return frame
 end
 
--- One row for each architecture of a GPU variant, over its kernels: sums of bytes, the most of what a thread or a block has.
+-- One row for each architecture of a GPU variant, over its kernels: sums of bytes, the most of what a thread or a block
+-- has.
 local function gpu_rows(variant)
   local rows = {}
   for i, cubin in ipairs(variant.cubins) do

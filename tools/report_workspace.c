@@ -11,7 +11,7 @@ int main(void)
         glint_problem_bshd(&problem, (enum glint_dtype)variant->dtype, 1, 2048, 2048, 8, 8, variant->head_dim);
         problem.mask = glint_mask_of(variant);
         struct glint_family_plan plan = {0};
-        if (!variant->family->backend->plan(variant, &problem, 1, &plan)) {
+        if (!glint_family_of(variant)->backend->plan(variant, &problem, 1, &plan)) {
             fprintf(stderr, "%s: the family cannot plan the report's problem\n", variant->name);
             return 1;
         }

@@ -54,6 +54,24 @@ def glint_repositories():
         spec = "//tests/specs:sm90a.lua",
     )
 
+    # Rows that read intervals of keys.
+    glint_spec(
+        name = "intervals_spec",
+        spec = "//tests/specs:intervals.lua",
+    )
+
+    # Rows with a bias.
+    glint_spec(
+        name = "bias_spec",
+        spec = "//tests/specs:bias.lua",
+    )
+
+    # Rows with a bias by a tensor and without a softcap: triangle attention.
+    glint_spec(
+        name = "triangle_spec",
+        spec = "//tests/specs:triangle.lua",
+    )
+
     # Hopper's kernels of a server's step.
     glint_spec(
         name = "step_spec",
@@ -76,12 +94,6 @@ def glint_repositories():
     glint_spec(
         name = "serve_spec",
         spec = "//examples:serve_text/spec.lua",
-    )
-
-    # Tiles that the generator proposes, compiled for every class of shared memory.
-    glint_spec(
-        name = "proposals_spec",
-        spec = "//tests/specs:proposals.lua",
     )
 
     # The smallest library, without a GPU family.

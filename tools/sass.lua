@@ -1,4 +1,5 @@
--- What a change made of the machine code of GPU kernels. Run it from the root of the repository, before the change and after it:
+-- What a change made of the machine code of GPU kernels. Run it from the root of the repository, before the change and
+-- after it:
 --
 --   lua5.4 tools/sass.lua keep FOLDER SPEC [ARCH [PATTERN]]   compiles the GPU variants of a spec whose names match PATTERN, a Lua pattern, for
 --                                                             ARCH ("80" unless said), and keeps their machine code in FOLDER
@@ -6,13 +7,14 @@
 --                                                             local memory, or is missing. Registers are counted as a GPU hands them out,
 --                                                             8 a thread
 --
--- Two kernels are the same when their instructions are, but for where the constant bank has a parameter. cuobjdump is taken from CUOBJDUMP, or
--- from PATH; it comes with the toolkit, or as a Python package (nvidia-cuda-cuobjdump, which wants nvidia-cuda-nvdisasm beside it).
+-- Two kernels are the same when their instructions are, but for where the constant bank has a parameter. cuobjdump is
+-- taken from CUOBJDUMP, or from PATH; it comes with the toolkit, or as a Python package (nvidia-cuda-cuobjdump, which
+-- wants nvidia-cuda-nvdisasm beside it).
 package.path = "./tools/?.lua;" .. package.path
 local ptxas = require("ptxas")
 
 -- As NVCC_FLAGS of tools/cuda.bzl.
-local FLAGS = "-cubin -O3 -std=c++17 -I. -Ilib/device/ptx -Xptxas=-v --Werror=all-warnings"
+local FLAGS = "-cubin -O3 -std=c++17 -I. -Ilib/device/ptx -Xptxas=-v,-fmad=false --Werror=all-warnings"
 
 local function run(command)
   if not os.execute(command) then error("failed: " .. command, 0) end

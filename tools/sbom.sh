@@ -1,6 +1,6 @@
 #!/bin/sh
-# sbom.sh VERSION FILE...: an SPDX 2.3 document of what the library is made of, as tag-value. The same files give the same bytes: the date is that of
-# the tar's entries, and the namespace is made of the files.
+# sbom.sh VERSION FILE...: an SPDX 2.3 document of what the library is made of, as tag-value. The same files give the
+# same bytes: the date is that of the tar's entries, and the namespace is made of the files.
 set -eu
 LC_ALL=C
 export LC_ALL

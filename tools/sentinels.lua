@@ -1,10 +1,12 @@
 -- Is anything added to a bound that may stand for "none", or subtracted from it? lua5.4 tools/sentinels.lua FILE...
 --
--- A compiler may make the sum whatever a test before it says, and the sum overflows then: nvcc 13.0 made max(query - left, 0) of
--- `query > left ? query - left : 0`. So a bound of a call is made one of the sequence first, in the line that asks whether there is one, as
--- find_sides of lib/device/lengths.h does it: `p.window_left < 0 ? -own.seqlen_q : max(offset - p.window_left, -own.seqlen_q)`.
+-- A compiler may make the sum whatever a test before it says, and the sum overflows then: nvcc 13.0 made max(query -
+-- left, 0) of `query > left ? query - left : 0`. So a bound of a call is made one of the sequence first, in the line
+-- that asks whether there is one, or "none" is a number that sums bear, as the sides of struct glint_gpu_sequences are
+-- (lib/device/call.h).
 
--- Names of what may be no number: sides of a window, -1; rows of a page, INT64_MAX where K and V are linear (lib/cpu/cpu.h).
+-- Names of what may be no number: sides of a window, -1; rows of a page, INT64_MAX where K and V are linear
+-- (lib/cpu/cpu.h).
 local NAMES = { "window_left", "window_right", "at%.rows", "next%.rows" }
 
 --- What is wrong with a line of code, or nil.

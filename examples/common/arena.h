@@ -1,6 +1,6 @@
-/* One block of memory for the whole program. A layout function runs twice over the same calls: first with base == NULL, when
- * arena_take only counts, then with the block in hand, when it places. So the count and the placement cannot disagree, and
- * after the second run nothing is ever allocated. */
+/* One block of memory for the whole program. A layout function runs twice over the same calls: first with base == NULL,
+ * when arena_take only counts, then with the block in hand, when it places. So the count and the placement cannot
+ * disagree, and after the second run nothing is ever allocated. */
 #ifndef EXAMPLES_COMMON_ARENA_H
 #define EXAMPLES_COMMON_ARENA_H
 

@@ -1,5 +1,5 @@
-/* Memory of a GPU for programs that were built without the CUDA toolkit: a few functions of the driver, found with dlopen. The rest
- * of the GPU's work is Glint's. */
+/* Memory of a GPU for programs that were built without the CUDA toolkit: a few functions of the driver, found with
+ * dlopen. The rest of the GPU's work is Glint's. */
 #ifndef EXAMPLES_COMMON_GPU_H
 #define EXAMPLES_COMMON_GPU_H
 
@@ -24,7 +24,8 @@ struct gpu {
     char reason[128]; /* after a failure, what was wrong */
 };
 
-/* Opens the first GPU and makes its primary context current on the calling thread: GLINT_DEVICE_CUDA_CURRENT is this one then. 0, or
+/* Opens the first GPU and makes its primary context current on the calling thread: GLINT_DEVICE_CUDA_CURRENT is this
+ * one then. 0, or
  * -1 with gpu->reason filled in, as for every function below; nothing is left open then. */
 int gpu_open(struct gpu *gpu);
 
@@ -37,7 +38,8 @@ size_t gpu_used(struct gpu *gpu);
 /* Memory, aligned to 256 bytes; NULL when there is none. */
 void *gpu_allocate(struct gpu *gpu, size_t bytes);
 
-/* Copies between host memory and the GPU's. Both wait for the work on the default stream before them, and return when done. */
+/* Copies between host memory and the GPU's. Both wait for the work on the default stream before them, and return when
+ * done. */
 int gpu_put(struct gpu *gpu, void *to, const void *from, size_t bytes);
 int gpu_get(struct gpu *gpu, void *to, const void *from, size_t bytes);
 

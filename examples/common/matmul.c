@@ -1,6 +1,7 @@
-/* The classic blocked product (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008), kept small:
- * pack a block of A and a panel of B so that the inner loop reads both straight through, then keep a 6 x 16 tile of C in
- * registers. The inner loop is compiled three times for x86-64 and the best one is chosen by what the CPU has. */
+/* The classic blocked product (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008), kept
+ * small:
+ * pack a block of A and a panel of B so that the inner loop reads both straight through, then keep a 6 x 16 tile of C
+ * in registers. The inner loop is compiled three times for x86-64 and the best one is chosen by what the CPU has. */
 #include "examples/common/matmul.h"
 
 #include <string.h>
@@ -72,7 +73,8 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* to[strip][k][width] from `rows` x `depth` elements at m, strips of `width` rows, the last one filled up with zeros. */
+/* to[strip][k][width] from `rows` x `depth` elements at m, strips of `width` rows, the last one filled up with
+ * zeros. */
 static void pack(float *to, struct matrix m, size_t rows, size_t depth, size_t width)
 {
     for (size_t r = 0; r < rows; r += width, to += width * depth) {

@@ -1,5 +1,5 @@
-/* All memory of a program, taken at its start: one array of the host's and, for a GPU, a block of the same size there, laid out alike,
- * so that every tensor has a twin. Without a GPU both are the same and nothing is copied. */
+/* All memory of a program, taken at its start: one array of the host's and, for a GPU, a block of the same size there,
+ * laid out alike, so that every tensor has a twin. Without a GPU both are the same and nothing is copied. */
 #ifndef EXAMPLES_COMMON_MEMORY_H
 #define EXAMPLES_COMMON_MEMORY_H
 
@@ -13,7 +13,8 @@ struct memory {
     struct gpu gpu;               /* not open: device is host */
 };
 
-/* Opens the first GPU and takes the block there. 0, or -1 with the reason in memory->gpu.reason; gpu_close gives it back. */
+/* Opens the first GPU and takes the block there. 0, or -1 with the reason in memory->gpu.reason; gpu_close gives it
+ * back. */
 int memory_open_gpu(struct memory *memory);
 
 /* The next `bytes`, aligned to 256, as an address for Glint; NULL when they are not there. */

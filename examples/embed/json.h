@@ -1,4 +1,5 @@
-/* Reads JSON by walking over it: the caller says what it expects next, and skips what it does not want. Nothing is copied or allocated. */
+/* Reads JSON by walking over it: the caller says what it expects next, and skips what it does not want. Nothing is
+ * copied or allocated. */
 #ifndef EXAMPLES_EMBED_JSON_H
 #define EXAMPLES_EMBED_JSON_H
 
@@ -18,7 +19,8 @@ void json_enter(struct json *json, char kind);
 /* Whether another member or element follows; if not, steps out. Call it before each one, `first` true for the first. */
 int json_more(struct json *json, char kind, int first);
 
-/* The next string, as it is written (escapes stay escapes); the key of a member and its colon. Length -1 when it is none. */
+/* The next string, as it is written (escapes stay escapes); the key of a member and its colon. Length -1 when it is
+ * none. */
 ptrdiff_t json_string(struct json *json, const char **start);
 ptrdiff_t json_key(struct json *json, const char **start);
 

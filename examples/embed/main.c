@@ -4,7 +4,8 @@
  *   tokenizer.c   WordPiece                                   weights.c     the file of the weights, used where it lies
  *   json.c        the two headers that are JSON               unicode.inc   tables for the tokenizer
  *
- * The model is a folder with model.safetensors, vocab.txt and config.json, such as all-MiniLM-L6-v2. All memory is taken at the start. */
+ * The model is a folder with model.safetensors, vocab.txt and config.json, such as all-MiniLM-L6-v2. All memory is
+ * taken at the start. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

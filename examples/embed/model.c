@@ -281,7 +281,8 @@ static inline float exp_of_minus(float y)
     return p * scale.power;
 }
 
-/* gelu(x) = x Phi(x) = x (1 + erf(x / sqrt 2)) / 2, with erf by Abramowitz and Stegun, 7.1.26: off by 1.5e-7 at most. */
+/* gelu(x) = x Phi(x) = x (1 + erf(x / sqrt 2)) / 2, with erf by Abramowitz and Stegun, 7.1.26: off by 1.5e-7 at
+ * most. */
 static void gelu_row(const struct by_row *work, size_t row)
 {
     const struct model *m = work->model;

@@ -1,12 +1,12 @@
-/* A sentence encoder of the BERT kind (Devlin et al., arXiv:1810.04805; Reimers and Gurevych, "Sentence-BERT", arXiv:1908.10084). With
- * x [tokens][width]:
+/* A sentence encoder of the BERT kind (Devlin et al., arXiv:1810.04805; Reimers and Gurevych, "Sentence-BERT",
+ * arXiv:1908.10084). With x [tokens][width]:
  *
  *   x = norm(word[token] + position[place] + segment[0])
  *   each layer:   x = norm(x + project(attention(q(x), k(x), v(x))))        x = norm(x + down(gelu(up(x))))
  *   a sentence:   the mean of its tokens' x, divided by its length
  *
- * norm is a layer norm with a gain and a bias, gelu is x Phi(x), and every projection has a bias. A batch of sentences of any lengths is one
- * ragged problem of Glint's: the tokens of all lie one after another, and nothing is padded. */
+ * norm is a layer norm with a gain and a bias, gelu is x Phi(x), and every projection has a bias. A batch of sentences
+ * of any lengths is one ragged problem of Glint's: the tokens of all lie one after another, and nothing is padded. */
 #ifndef EXAMPLES_EMBED_MODEL_H
 #define EXAMPLES_EMBED_MODEL_H
 
@@ -61,8 +61,8 @@ int model_plan(struct model *model, const struct glint_context *context, const s
 
 void model_layout(struct model *model, struct arena *arena);
 
-/* Embeds sentences, whose tokens lie one after another, first_row[count] of them: [count][width], each of length 1. 0, or -1 with the reason.
- * A sentence's embedding does not depend on the others in its batch. */
+/* Embeds sentences, whose tokens lie one after another, first_row[count] of them: [count][width], each of length 1. 0,
+ * or -1 with the reason. A sentence's embedding does not depend on the others in its batch. */
 int model_embed(struct model *model, const int32_t *tokens, size_t count, float *embeddings);
 
 #endif

@@ -17,7 +17,8 @@ struct weights {
     char reason[256]; /* after a failure, what was wrong */
 };
 
-/* A whole file, mapped to be read only; file_close gives it back. NULL with the reason in `reason`. An empty file is refused. */
+/* A whole file, mapped to be read only; file_close gives it back. NULL with the reason in `reason`. An empty file is
+ * refused. */
 const unsigned char *file_open(const char *path, size_t *bytes, char *reason, size_t reason_bytes);
 void file_close(const unsigned char *file, size_t bytes);
 

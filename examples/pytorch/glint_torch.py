@@ -43,9 +43,10 @@ class Problem(Struct):
     _fields_ = [("struct_size", u32), ("dtype", u32), ("mask", u32), ("softmax_scale", f32), ("batch", i64), ("heads_q", i64),
                 ("heads_kv", i64), ("head_dim", i64), ("seqlen_q", i64), ("seqlen_k", i64), ("q", Strides), ("k", Strides), ("v", Strides),
                 ("o", Strides), ("dout", Strides), ("dq", Strides), ("dk", Strides), ("dv", Strides),
-                ("window_left", i64), ("window_right", i64), ("rows_q", i64), ("rows_k", i64), ("lengths", u32), ("reserved_word", u32),
+                ("window_left", i64), ("window_right", i64), ("rows_q", i64), ("rows_k", i64), ("lengths", u32), ("order", u32),
                 ("softcap", f32), ("sinks", u32), ("page_rows", i64), ("pages", i64), ("pages_per_sequence", i64),
-                ("kv_dtype", u32), ("kv_scales", u32), ("reserved", u64 * 4)]
+                ("kv_dtype", u32), ("kv_scales", u32), ("diagonal", i64), ("intervals", u32), ("alibi", u32),
+                ("max_logit", u32), ("bias_dtype", u32), ("dbias", u32), ("reserved_word", u32), ("bias", i64 * 4), ("reserved", u64 * 1)]
 
 
 class Plan(ctypes.Structure):
@@ -55,7 +56,7 @@ class Plan(ctypes.Structure):
 
 class Tensors(Struct):
     _fields_ = [("struct_size", u32), ("reserved", u32)] + [
-        (name, pointer) for name in "q k v o lse dout dq dk dv first_q first_k seqlens_q seqlens_k fault sinks dsinks page_table k_scale v_scale".split()]
+        (name, pointer) for name in "q k v o lse dout dq dk dv first_q first_k seqlens_q seqlens_k fault sinks dsinks page_table k_scale v_scale dlse key_begin key_end alibi_slopes max_logit bias dbias".split()]
 
 
 class Executor(ctypes.Structure):
@@ -199,7 +200,8 @@ def call(which, fields, seqlen_k, tensors, lse, others):
     plan = planned(q.device, which, q.dtype, tuple(q.shape), seqlen_k, k.shape[1], tuple(t.stride()[:3] for t in tensors), fields)
     names = ("q", "k", "v", "o") if which == FORWARD else ("q", "k", "v", "o", "dout", "dq", "dk", "dv")
     addresses = Tensors(lse=lse.data_ptr(), **{name: t.data_ptr() for name, t in [*zip(names, tensors), *others.items()]})
-    # PyTorch's allocator gives the workspace back to others of the same stream only: it may be dropped as soon as the call is enqueued.
+    # PyTorch's allocator gives the workspace back to others of the same stream only: it may be dropped as soon as the
+    # call is enqueued.
     cuda = q.device.type == "cuda"
     workspace = torch.empty(plan.workspace_bytes + (0 if cuda else WORKSPACE_ALIGNMENT), dtype=torch.uint8, device=q.device)
     at = -(-workspace.data_ptr() // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT  # CUDA: the allocator's blocks are aligned to 512
@@ -225,34 +227,43 @@ def output_like(t, whole=True):
 
 
 class Attention(torch.autograd.Function):
-    """[B, H, N, D] tensors of any strides. Returns O and LSE; O has a gradient, for q, k, v and sinks. `fields` are of the problem; `others`
-    are tensors of the call without a gradient: seqlens_q, seqlens_k, page_table."""
+    """[B, H, N, D] tensors of any strides. Returns O and LSE, with gradients for q, k, v, sinks and a bias. `fields` are of the problem; `others`
+    are tensors of the call without a gradient: seqlens_q, seqlens_k, page_table, key_begin, key_end, alibi_slopes, and max_logit, which is written."""
 
     @staticmethod
-    def forward(ctx, q, k, v, sinks, fields, seqlen_k, others):
+    def forward(ctx, q, k, v, sinks, bias, fields, seqlen_k, others):
         q, k, v, sinks = usable(q), usable(k), usable(v), None if sinks is None else sinks.contiguous()
-        whole = not others
+        if bias is not None:
+            if ctx.needs_input_grad[4] and any(size > 1 and step == 0 for size, step in zip(bias.shape, bias.stride())):
+                bias = bias.contiguous()  # each element has a gradient of its own
+            steps = tuple(0 if size == 1 else step for size, step in zip(bias.shape, bias.stride()))
+            fields, others = (*fields, ("bias_dtype", DTYPES[bias.dtype]), ("bias", steps)), {**others, "bias": bias}
+        whole = "seqlens_k" not in others
         o = output_like(q, whole)
         lse = torch.full(q.shape[:3], -torch.inf, dtype=torch.float32, device=q.device)
         call(FORWARD, fields, seqlen_k, (q, k, v, o), lse, {**others, **({} if sinks is None else {"sinks": sinks})})
-        ctx.save_for_backward(q, k, v, o, lse, sinks)
-        ctx.fields, ctx.seqlen_k, ctx.others = fields, seqlen_k, others
-        ctx.mark_non_differentiable(lse)
+        ctx.save_for_backward(q, k, v, o, lse, sinks, bias)
+        ctx.fields = tuple(field for field in fields if field[0] != "max_logit")  # which forward alone writes
+        ctx.seqlen_k, ctx.others = seqlen_k, {name: t for name, t in others.items() if name not in ("max_logit", "bias")}
         ctx.set_materialize_grads(False)
         return o, lse
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, dout, _):
-        if dout is None:
-            return (None,) * 7
-        q, k, v, o, lse, sinks = ctx.saved_tensors
-        whole = not ctx.others
+    def backward(ctx, dout, dlse):
+        if dout is None and dlse is None:
+            return (None,) * 8
+        q, k, v, o, lse, sinks, bias = ctx.saved_tensors
+        dout = torch.zeros_like(o) if dout is None else dout
+        whole = "seqlens_k" not in ctx.others
         dq, dk, dv = output_like(q, whole), output_like(k, whole), output_like(v, whole)
         dsinks = None if sinks is None else torch.empty_like(sinks)
-        others = {**ctx.others, **({} if sinks is None else {"sinks": sinks, "dsinks": dsinks})}
-        call(BACKWARD, ctx.fields, ctx.seqlen_k, (q, k, v, o, usable(dout), dq, dk, dv), lse, others)
-        return dq, dk, dv, dsinks, None, None, None
+        dbias = torch.empty_strided(bias.shape, bias.stride(), dtype=bias.dtype, device=bias.device) if ctx.needs_input_grad[4] else None
+        others = {**ctx.others, **({} if sinks is None else {"sinks": sinks, "dsinks": dsinks}), **({} if bias is None else {"bias": bias}),
+                  **({} if dbias is None else {"dbias": dbias}), **({} if dlse is None else {"dlse": dlse.contiguous()})}
+        fields = ctx.fields if dbias is None else (*ctx.fields, ("dbias", 1))
+        call(BACKWARD, fields, ctx.seqlen_k, (q, k, v, o, usable(dout), dq, dk, dv), lse, others)
+        return dq, dk, dv, dsinks, dbias, None, None, None
 
 
 def to_bhnd(t, layout):
@@ -262,8 +273,9 @@ def to_bhnd(t, layout):
 
 
 def attention(q, k, v, causal=None, scale=None, layout=None, return_lse=False, window=None, softcap=0.0, sinks=None, seqlens_q=None,
-              seqlens_k=None, page_table=None):
-    """softmax(scale q k^T + mask) v, with gradients for q, k, v and sinks.
+              seqlens_k=None, page_table=None, diagonal=0, key_begin=None, key_end=None, alibi=None, return_max_logit=False,
+              bias=None):
+    """softmax(scale q k^T + bias + mask) v, with gradients for q, k, v, bias and sinks.
 
     layout  "bhnd" for [batch, heads, seqlen, head_dim] (the default for four dimensions), "bnhd" for [batch, seqlen, heads, head_dim],
             "bnd" for [batch, seqlen, head_dim] with one head (the default for three). q may have a multiple of the heads of k and v.
@@ -272,13 +284,22 @@ def attention(q, k, v, causal=None, scale=None, layout=None, return_lse=False, w
     scale   1 / sqrt(head_dim) if None.
     window  (left, right): a query sees so many keys before the diagonal and after it; None or -1 is no limit. With `causal`, right is 0. Without,
             the diagonal is that of "bottom_right" where lengths differ.
+    diagonal  with `causal` or `window`, any number: keys by which the diagonal lies further to the right. A chunk of queries that begins at query a,
+            against keys that begin at key c, has its part of the whole's mask by causal="top_left", diagonal=a - c.
+    key_begin, key_end  int32 [batch, seqlen_q] on the tensors' device, either or both: query i of sequence b sees the keys key_begin[b, i] <= j <
+            key_end[b, i], cut to those that there are, and of these what the mask leaves. An empty interval sees nothing.
+    alibi   float32 [heads of q]: slopes, without a gradient. After the scale and a softcap, -alibi[h] |position - j| is added to the score of key j. The
+            position of query i is i + diagonal with "top_left", and otherwise i + seqlen_k - seqlen_q + diagonal.
+    bias    float32 or the dtype of q, with four dimensions of which each is that of [batch, heads of q, seqlen_q, seqlen_k] or 1, and any strides: is
+            added to scores after the scale and a softcap, and before the mask. It has a gradient if it requires one.
     softcap  c: scores become c tanh(score / c), after the scale and before the mask. 0: they do not.
     sinks   float32 [heads of q]: logits that only the denominator has.
     seqlens_q, seqlens_k  int32 [batch] on the tensors' device: how many queries and keys of each sequence there are, the rest being room. They are
             never read on the host. Results beyond a length are 0.
     page_table  int32 [batch, pages of a sequence] with seqlens_k: k and v are pools of pages, [pages, heads, rows, head_dim] in layout "bhnd",
             [pages, rows, heads, head_dim] in "bnhd". No gradients.
-    float32, float16 or bfloat16, on the CPU or on a GPU. return_lse: also log(sum(exp(scores))) as float32 [batch, heads, seqlen_q].
+    float32, float16 or bfloat16, on the CPU or on a GPU. return_lse: also log(sum(exp(scores))) as float32 [batch, heads, seqlen_q], which
+    has a gradient, too. return_max_logit: also float32 [heads of q], the largest score of each head over the batch, without a gradient, for QK-clip.
     What the library was built without is refused, with the line of the spec that would allow it.
     """
     layout = layout or {3: "bnd", 4: "bhnd"}.get(q.dim())
@@ -297,16 +318,22 @@ def attention(q, k, v, causal=None, scale=None, layout=None, return_lse=False, w
     if seqlens_q is not None and seqlens_k is None:
         raise ValueError("seqlens_q comes with seqlens_k")
     others = {}
-    for name, t, shape in [("seqlens_q", seqlens_q, (batch,)), ("seqlens_k", seqlens_k, (batch,)),
-                           ("page_table", page_table, (batch, page_table.shape[-1] if page_table is not None else 0))]:
+    for name, t, dtype, shape in [("seqlens_q", seqlens_q, "int32", (batch,)), ("seqlens_k", seqlens_k, "int32", (batch,)),
+                                  ("page_table", page_table, "int32", (batch, page_table.shape[-1] if page_table is not None else 0)),
+                                  ("key_begin", key_begin, "int32", (batch, seqlen_q)), ("key_end", key_end, "int32", (batch, seqlen_q)),
+                                  ("alibi_slopes", alibi, "float32", (heads_q,))]:
         if t is not None:
-            if t.dtype != torch.int32 or tuple(t.shape) != shape or t.device != q.device or not t.is_contiguous():
-                raise ValueError(f"{name} must be int32 {list(shape)}, contiguous, on the device of q")
+            if t.dtype != getattr(torch, dtype) or tuple(t.shape) != shape or t.device != q.device or not t.is_contiguous():
+                raise ValueError(f"{name} must be {dtype} {list(shape)}, contiguous, on the device of q")
             others[name] = t
     if sinks is not None and (sinks.dtype != torch.float32 or tuple(sinks.shape) != (heads_q,) or sinks.device != q.device):
         raise ValueError(f"sinks must be float32 [{heads_q}] on the device of q")
 
     seqlen_k = k.shape[2] if page_table is None else page_table.shape[1] * k.shape[2]
+    whole = (batch, heads_q, seqlen_q, seqlen_k)
+    if bias is not None and (bias.dtype not in (torch.float32, q.dtype) or bias.device != q.device or bias.dim() != 4 or
+                             any(size not in (1, full) for size, full in zip(bias.shape, whole))):
+        raise ValueError(f"bias must be float32 or {q.dtype} {list(whole)}, or 1 in any of these places, on the device of q")
     same = seqlen_q == seqlen_k and seqlens_k is None
     if causal is True:
         if not same and seqlens_k is None:
@@ -317,10 +344,23 @@ def attention(q, k, v, causal=None, scale=None, layout=None, return_lse=False, w
     if window is not None:
         left, right = (UNBOUNDED if side is None else int(side) for side in window)
         fields.update(mask=BANDS[causal or ("top_left" if same else "bottom_right")], window_left=left, window_right=0 if causal else right)
-    if others:
+    if diagonal:
+        fields["diagonal"] = int(diagonal)
+    if alibi is not None:
+        fields["alibi"] = 1
+    if key_begin is not None or key_end is not None:
+        fields["intervals"] = 1
+        for name, bound in [("key_begin", 0), ("key_end", 2**31 - 1)]:
+            if name not in others:
+                others[name] = torch.full((batch, seqlen_q), bound, dtype=torch.int32, device=q.device)
+    if seqlens_k is not None:
         fields["lengths"] = LENGTHS_DEVICE
     if page_table is not None:
         fields.update(page_rows=k.shape[2], pages=k.shape[0], pages_per_sequence=page_table.shape[1])
-    o, lse = Attention.apply(q, k, v, sinks, tuple(fields.items()), seqlen_k, others)
+    logit = torch.empty(heads_q, dtype=torch.float32, device=q.device) if return_max_logit else None
+    if return_max_logit:
+        fields["max_logit"], others["max_logit"] = 1, logit
+    o, lse = Attention.apply(q, k, v, sinks, bias, tuple(fields.items()), seqlen_k, others)
     o = {"bhnd": o, "bnhd": o.transpose(1, 2), "bnd": o.squeeze(1)}[layout]
-    return (o, lse) if return_lse else o
+    results = (o,) + ((lse,) if return_lse else ()) + ((logit,) if return_max_logit else ())
+    return results if len(results) > 1 else o

@@ -1,7 +1,8 @@
-/* What libglint_shared.so exports: the functions of glint.h, and nothing else. In the archive their symbols are hidden, so that a plugin
- * that links Glint does not export it by accident; whoever wants a shared object asks for one, here. shared.sh gives the archive's
- * functions the prefix archive_ and lists them in exports.h, a line EXPORT(name) each. The dynamic linker asks a resolver once, when
- * the object is loaded; calls then go straight to the archive's function. */
+/* What libglint_shared.so exports: the functions of glint.h, and nothing else. In the archive their symbols are hidden,
+ * so that a plugin that links Glint does not export it by accident; whoever wants a shared object asks for one, here.
+ * shared.sh gives the archive's functions the prefix archive_ and lists them in exports.h, a line EXPORT(name) each.
+ * The dynamic linker asks a resolver once, when the object is loaded; calls then go straight to the archive's
+ * function. */
 #include "glint.h"
 
 #define EXPORT(name)                                                              \

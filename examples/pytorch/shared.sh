@@ -1,6 +1,7 @@
 #!/bin/sh
-# shared.sh HEADER LIBRARY POOL OUT: makes a shared object of libglint.a and libglint_pool.a that exports the functions of glint.h and
-# nothing else. Bazel runs it for //examples/pytorch:libglint_shared.so; with what was installed (//:dist) it is
+# shared.sh HEADER LIBRARY POOL OUT: makes a shared object of libglint.a and libglint_pool.a that exports the functions
+# of glint.h and nothing else. Bazel runs it for //examples/pytorch:libglint_shared.so; with what was installed
+# (//:dist) it is
 #     sh shared.sh glint/include/glint.h glint/lib/libglint.a glint/lib/libglint_pool.a libglint_shared.so
 # CC and OBJCOPY name the tools, if not gcc and objcopy.
 set -eu

@@ -1,6 +1,6 @@
 #!/bin/sh
-# shared_test.sh LIBRARY HEADER: the shared object exports every function of glint.h and no other name, needs no library but libc's
-# own, and calls from it nothing but what the archives may call.
+# shared_test.sh LIBRARY HEADER: the shared object exports every function of glint.h and no other name, needs no library
+# but libc's own, and calls from it nothing but what the archives may call.
 set -u
 library=$1
 header=$2

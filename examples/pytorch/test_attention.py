@@ -25,13 +25,14 @@ TF32_PRODUCTS = 1  # enum glint_math
 BOUNDS = 3  # of enum glint_feature: those of masks
 
 
-def by_definition(q, k, v, scale, seen, softcap=0.0, sinks=None):
-    """O and LSE of [B, H, N, D] tensors by the definition, for autograd; `seen` [B, 1, N, M] says which keys a query sees."""
+def by_definition(q, k, v, scale, seen, softcap=0.0, sinks=None, bias=None):
+    """O and LSE of [B, H, N, D] tensors by the definition, for autograd; `seen` [B, 1, N, M] says which keys a query sees,
+    and `bias` what is added to the scores."""
     group = q.shape[1] // k.shape[1]
     scores = q @ k.repeat_interleave(group, 1).mT * scale
     if softcap:
         scores = softcap * torch.tanh(scores / softcap)
-    scores = scores.masked_fill(~seen, -math.inf)
+    scores = (scores if bias is None else scores + bias).masked_fill(~seen, -math.inf)
     if sinks is not None:
         scores = torch.cat([scores, sinks[None, :, None, None].expand(*scores.shape[:3], 1)], -1)
     lse = scores.logsumexp(-1)
@@ -162,7 +163,8 @@ class OnDevice:
                 if y.numel() == 0:
                     continue
                 error, base = ((t.double() - y).abs().max().item() for t in (x, p))
-                # dQ and dK are sums of differences dP - delta, which may cancel: their terms are what rounding is relative to.
+                # dQ and dK are sums of differences dP - delta, which may cancel: their terms are what rounding is
+                # relative to.
                 terms = 4 * d**0.5 * abs(scale)
                 size = max(y.abs().max().item(), {"lse": 1, "dq": terms, "dk": terms}.get(name, 0))
                 bound = times * base + (unit if name != "lse" or self.kinds[dtype, d] else 16 * EPS[torch.float32]) * size
@@ -236,21 +238,24 @@ class OnDevice:
             q, k, v, dout = (packed((b, h, n, d), dtype, self.device).requires_grad_() for h, n in ((hq, sq), (hkv, sk), (hkv, sk), (hq, sq)))
             sinks = torch.randn(hq, device=self.device).requires_grad_() if with_sinks else None
             lq, lk = (torch.tensor(n, dtype=torch.int32, device=self.device) for n in ([sq, 5, 0], [sk, 17, 9])) if lengths else (None, None)
+            diagonal = -6 if softcap and (causal or window) else 0
             try:
                 o, lse = glint.attention(q, k, v, causal=causal, window=window, softcap=softcap, sinks=sinks, seqlens_q=lq, seqlens_k=lk,
-                                         return_lse=True)
+                                         return_lse=True, diagonal=diagonal)
                 leaves = [q, k, v] + ([sinks] if with_sinks else [])
-                got = torch.autograd.grad(o, leaves, dout)
+                dlse = torch.randn(lse.shape, device=self.device)
+                got = torch.autograd.grad((o, lse), leaves, (dout, dlse))
             except glint.GlintError as refusal:
                 self.assertRegex(str(refusal), "GLINT_NOT_IN_SPEC|GLINT_BAD_LENGTHS|GLINT_NOT_ON_DEVICE")
                 continue
             done += 1
             wide = [t.detach().double().requires_grad_() for t in leaves]
             o_64, lse_64 = torch.zeros(o.shape, dtype=torch.float64, device=self.device), torch.full(lse.shape, -math.inf, device=self.device).double()
+            of_lse = torch.zeros((), dtype=torch.float64, device=self.device)
             for i in range(b):
                 n, m = (int(lq[i]), int(lk[i])) if lengths else (sq, sk)
                 top_left = causal == "top_left"
-                at = place[:n, :m] - (0 if top_left else m - n)
+                at = place[:n, :m] - (0 if top_left else m - n) - diagonal
                 seen = torch.ones(n, m, dtype=torch.bool, device=self.device)
                 if causal:
                     seen &= at <= 0
@@ -262,7 +267,8 @@ class OnDevice:
                                                softcap, wide[3] if with_sinks else None)
                 o_64 = torch.index_put(o_64, (torch.tensor([i], device=self.device),), torch.nn.functional.pad(one_o, (0, 0, 0, sq - n)))
                 lse_64[i, :, :n] = one_lse[0].detach()
-            want = torch.autograd.grad(o_64, wide, dout.detach().double(), allow_unused=True)
+                of_lse = of_lse + torch.where(one_lse[0] > -math.inf, one_lse[0] * dlse[i, :, :n].double(), 0.0).sum()
+            want = torch.autograd.grad((o_64, of_lse), wide, (dout.detach().double(), torch.ones_like(of_lse)), allow_unused=True)
             with self.subTest(window=window, softcap=softcap, sinks=with_sinks, lengths=lengths, causal=causal):
                 for name, x, y in zip(("o", "dq", "dk", "dv", "dsinks"), (o, *got), (o_64, *want)):
                     self.assertLess((x.double() - y).abs().max().item(), tolerance * max(1, y.abs().max().item()), name)
@@ -271,6 +277,120 @@ class OnDevice:
                 self.assertLess((lse.double() - lse_64)[seen_rows].abs().max().item(), tolerance)
         self.assertGreater(done, 0)
         print(f"{self.device}: {done} of 96 combinations of options are in the library", file=sys.stderr)
+
+    def test_intervals(self):
+        """Intervals that differ from query to query and between the sequences, with gradients, against float64; and one bound alone."""
+        dtype, d = self.first()
+        b, hq, hkv, sq, sk = 2, 4, 2, 45, 70
+        q, k, v, dout = (packed((b, h, n, d), dtype, self.device).requires_grad_() for h, n in ((hq, sq), (hkv, sk), (hkv, sk), (hq, sq)))
+        begin = torch.randint(-5, sk + 5, (b, sq), dtype=torch.int32, device=self.device)
+        end = begin + torch.randint(-3, 40, (b, sq), dtype=torch.int32, device=self.device)
+        keys = torch.arange(sk, device=self.device)
+        for one, other in [(begin, end), (begin, None), (None, end)]:
+            try:
+                o, lse = glint.attention(q, k, v, key_begin=one, key_end=other, return_lse=True)
+            except glint.GlintError as refusal:
+                self.assertIn("GLINT_NOT_IN_SPEC", str(refusal))
+                self.skipTest(str(refusal))
+            got = torch.autograd.grad(o, (q, k, v), dout)
+            seen = torch.ones(b, 1, sq, sk, dtype=torch.bool, device=self.device)
+            seen = seen if one is None else seen & (keys >= one[:, None, :, None])
+            seen = seen if other is None else seen & (keys < other[:, None, :, None])
+            wide = [t.detach().double().requires_grad_() for t in (q, k, v)]
+            o_64, lse_64 = by_definition(*wide, d**-0.5, seen)
+            want = torch.autograd.grad(o_64, wide, dout.detach().double())
+            tolerance = 2e-2 if self.kinds[dtype, d] else 2e-4
+            for x, y in zip((o, *got), (o_64, *want)):
+                self.assertLess((x.double() - y).abs().max().item(), tolerance * max(1, y.abs().max().item()))
+            self.assertTrue(torch.equal(lse == -math.inf, lse_64 == -math.inf))
+
+    def test_max_logit(self):
+        """The largest score of each head, beside O and its gradient, which it leaves alone."""
+        dtype, d = self.first()
+        b, hq, hkv, sq, sk = 2, 4, 2, 45, 70
+        q, k, v, dout = (packed((b, h, n, d), dtype, self.device).requires_grad_() for h, n in ((hq, sq), (hkv, sk), (hkv, sk), (hq, sq)))
+        try:
+            o, lse, logit = glint.attention(q, k, v, causal="bottom_right", return_lse=True, return_max_logit=True)
+        except glint.GlintError as refusal:
+            self.assertIn("GLINT_BAD_LOGIT", str(refusal))
+            self.skipTest(str(refusal))
+        plain, lse_of_plain = glint.attention(q, k, v, causal="bottom_right", return_lse=True)
+        self.assertTrue(torch.equal(o, plain) and torch.equal(lse, lse_of_plain))
+        for x, y in zip(torch.autograd.grad(o, (q, k, v), dout), torch.autograd.grad(plain, (q, k, v), dout)):
+            self.assertTrue(torch.equal(x, y))
+        scores = q.double() @ k.double().repeat_interleave(hq // hkv, 1).mT * d**-0.5
+        hidden = torch.ones(sq, sk, dtype=torch.bool, device=self.device).triu(sk - sq + 1)
+        want = scores.masked_fill(hidden, -math.inf).amax((0, 2, 3))
+        self.assertLess((logit.double() - want).abs().max().item(), (2e-2 if self.kinds[dtype, d] else 2e-5) * want.abs().max().item())
+
+    def test_alibi(self):
+        """Slopes of either sign, with gradients, under each mask, against float64 with the distances written out."""
+        dtype, d = self.first()
+        b, hq, hkv, sq, sk = 2, 4, 2, 45, 70
+        q, k, v, dout = (packed((b, h, n, d), dtype, self.device).requires_grad_() for h, n in ((hq, sq), (hkv, sk), (hkv, sk), (hq, sq)))
+        slopes = torch.tensor([0.25, 0.0625, -0.02, 0.5], device=self.device)
+        for causal, diagonal in [(None, 0), ("bottom_right", 0), ("top_left", 9)]:
+            try:
+                o, lse = glint.attention(q, k, v, causal=causal, diagonal=diagonal, alibi=slopes, return_lse=True)
+            except glint.GlintError as refusal:
+                self.assertIn("GLINT_NOT_IN_SPEC", str(refusal))
+                self.skipTest(str(refusal))
+            got = torch.autograd.grad(o, (q, k, v), dout)
+            position = torch.arange(sq, device=self.device) + (0 if causal == "top_left" else sk - sq) + diagonal
+            distance = (position[:, None] - torch.arange(sk, device=self.device)).double()
+            seen = (distance >= 0 if causal else distance == distance).expand(b, 1, sq, sk)
+            wide = [t.detach().double().requires_grad_() for t in (q, k, v)]
+            o_64, lse_64 = by_definition(*wide, d**-0.5, seen, bias=-slopes.double()[:, None, None] * distance.abs())
+            want = torch.autograd.grad(o_64, wide, dout.detach().double())
+            tolerance = 2e-2 if self.kinds[dtype, d] else 2e-4
+            for x, y in zip((o, lse, *got), (o_64, lse_64, *want)):
+                self.assertLess((x.double() - y).abs().max().item(), tolerance * max(1, y.abs().max().item()))
+
+    def test_bias(self):
+        """A bias of every broadcast shape, of strides in any order and expanded, beside masks, a softcap, sinks and lengths, against float64."""
+        dtype, d = self.first()
+        b, hq, hkv, sq, sk = 2, 4, 2, 45, 70
+        tolerance = 2e-2 if self.kinds[dtype, d] else 2e-4
+        done = with_gradient = 0
+        shapes = [(b, hq, sq, sk), (1, hq, sq, sk), (b, 1, sq, sk), (b, 1, 1, sk), (1, hq, 1, sk), (1, 1, sq, 1), (1, 1, 1, 1)]
+        for number, (shape, causal) in enumerate(itertools.product(shapes, [None, "bottom_right"])):
+            q, k, v, dout = (packed((b, h, n, d), dtype, self.device).requires_grad_() for h, n in ((hq, sq), (hkv, sk), (hkv, sk), (hq, sq)))
+            bias = [lambda: torch.randn(shape, device=self.device), lambda: torch.randn(shape[2:] + shape[:2], device=self.device).permute(2, 3, 0, 1),
+                    lambda: torch.randn(shape[1:], device=self.device).expand(b, -1, -1, -1)][number % 3]()
+            softcap = 0.8 * (number % 2)
+            sinks = torch.randn(hq, device=self.device).requires_grad_() if number % 4 == 1 else None
+            lengths = torch.tensor([sk, 9], dtype=torch.int32, device=self.device) if number % 5 == 2 and not causal else None
+            options = dict(causal=causal, softcap=softcap, sinks=sinks, seqlens_k=lengths)
+            with self.subTest(shape=shape, causal=causal, softcap=softcap, sinks=sinks is not None, lengths=lengths is not None):
+                try:
+                    o, lse = glint.attention(q, k, v, bias=bias, return_lse=True, **options)
+                except glint.GlintError as refusal:
+                    self.assertIn("GLINT_NOT_IN_SPEC", str(refusal))
+                    continue
+                done += 1
+                leaves = [q, k, v] + ([] if sinks is None else [sinks])
+                wide = [t.detach().double().requires_grad_() for t in [*leaves, bias]]
+                key = torch.arange(sk, device=self.device)
+                seen = torch.ones(b, 1, sq, sk, dtype=torch.bool, device=self.device)
+                seen = seen if not causal else seen & (key <= torch.arange(sq, device=self.device)[:, None] + sk - sq)
+                seen = seen if lengths is None else seen & (key < lengths[:, None, None, None])
+                want, want_lse = by_definition(*wide[:3], d**-0.5, seen, softcap, wide[3] if sinks is not None else None, wide[-1])
+                gradients = torch.autograd.grad(want, wide, dout.detach().double())
+                self.assertLess((lse.double() - want_lse).abs().max().item(), tolerance)
+                self.assertLess((o.double() - want).abs().max().item(), tolerance)
+                o = glint.attention(q, k, v, bias=bias.requires_grad_(), **options)
+                try:
+                    got = torch.autograd.grad(o, [*leaves, bias], dout)
+                except glint.GlintError as refusal:
+                    self.assertIn("GLINT_NOT_IN_SPEC", str(refusal))
+                    continue
+                with_gradient += 1
+                for x, y in zip(got, gradients):
+                    self.assertEqual(x.shape, y.shape)
+                    self.assertLess((x.double() - y).abs().max().item(), tolerance * max(1, y.abs().max().item()))
+        if not done:
+            self.skipTest("the library has no rows with a bias")
+        print(f"{self.device}: {done} biases, {with_gradient} of them with a gradient", file=sys.stderr)
 
     def test_pages(self):
         """A page table gives the bits of linear K and V."""
@@ -380,9 +500,14 @@ class OnDevice:
                 (ValueError, "with seqlens_k", [good] * 3, {"page_table": torch.zeros(1, 1, dtype=torch.int32)}),
                 (ValueError, "with seqlens_k", [good] * 3, {"seqlens_q": torch.zeros(1, dtype=torch.int32)}),
                 (ValueError, "seqlens_k must be int32", [good] * 3, {"seqlens_k": torch.zeros(2, dtype=torch.int32, device=self.device)}),
+                (ValueError, "bias must be float32", [good] * 3, {"bias": torch.zeros(1, 2, 4, 3, device=self.device)}),
+                (ValueError, "bias must be float32", [good] * 3, {"bias": torch.zeros(4, 4, device=self.device)}),
+                (ValueError, "alibi_slopes must be float32", [good] * 3, {"alibi": torch.zeros(3, device=self.device)}),
+                (ValueError, "key_end must be int32", [good] * 3, {"key_end": torch.zeros(1, 5, dtype=torch.int32, device=self.device)}),
                 (ValueError, "sinks must be float32", [good] * 3, {"sinks": torch.zeros(3, device=self.device)}),
                 (glint.GlintError, "GLINT_BAD_SOFTCAP", [good] * 3, {"softcap": -1.0}),
-                (glint.GlintError, "GLINT_BAD_WINDOW", [good] * 3, {"window": (-3, 0)})]:
+                (glint.GlintError, "GLINT_BAD_WINDOW", [good] * 3, {"window": (-3, 0)}),
+                (glint.GlintError, "GLINT_BAD_DIAGONAL", [good] * 3, {"diagonal": 2})]:
             with self.subTest(message=message), self.assertRaisesRegex(error, message):
                 glint.attention(*arguments, **options)
         self.assertTrue((glint.attention(good, good, good) == 0).all())  # and all is well afterwards
@@ -453,7 +578,7 @@ class Binding(unittest.TestCase):
     def test_structs(self):
         """The structs are those of glint.h: as many fields of the same names and sizes, in the same places. The library refuses any other size."""
         header = (pathlib.Path(__file__).resolve().parents[2] / "lib" / "glint.h").read_text()
-        sizes = {"uint32_t": 4, "int32_t": 4, "float": 4, "int64_t": 8, "uint64_t": 8, "size_t": 8, "struct glint_strides": 24,
+        sizes = {"uint32_t": 4, "int32_t": 4, "float": 4, "int64_t": 8, "uint64_t": 8, "size_t": 8, "struct glint_strides": 24, "struct glint_bias_strides": 32,
                  "struct glint_executor": 24, "struct glint_problem": ctypes.sizeof(glint.Problem)}
         for struct, name in [(glint.Strides, "strides"), (glint.Problem, "problem"), (glint.Tensors, "tensors"), (glint.Executor, "executor"),
                              (glint.Options, "options"), (glint.VariantInfo, "variant_info"), (glint.Plan, "plan")]:

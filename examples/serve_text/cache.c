@@ -17,7 +17,7 @@ static size_t width(const struct cache *c)
 /* The most rows of a step. */
 static size_t most_rows(const struct cache *c)
 {
-    return PREFILLS * CHUNK + c->shape.slots;
+    return PREFILLS * CHUNK + c->shape.slots * (1 + c->shape.proposed);
 }
 
 /* Q and O are bf16: for a cache of bf16, and on a GPU, whose decode has no float32, for one of int8. */
@@ -26,25 +26,25 @@ static int is_16(const struct cache *c)
     return c->shape.kept == GLINT_BF16 || (c->shape.kept == GLINT_I8 && c->gpu != NULL);
 }
 
-/* ---- plans ---- */
+/* ---- the plan ---- */
 
 /* The strides of Q, K and V in fused rows of float32. */
-static struct glint_strides fused(const struct cache *c, size_t queries)
+static struct glint_strides fused(const struct cache *c)
 {
-    const int64_t row = 3 * (int64_t)width(c);
-    return (struct glint_strides){row * (int64_t)queries, HEAD_DIM, row};
+    return (struct glint_strides){0, HEAD_DIM, 3 * (int64_t)width(c)};
 }
 
-static void problem_of(const struct cache *c, struct glint_problem *p, size_t batch, size_t queries)
+static void problem_of(const struct cache *c, struct glint_problem *p)
 {
     const int64_t heads = (int64_t)c->shape.heads, row = (int64_t)width(c);
     const int narrow = c->shape.kept == GLINT_I8;
-    glint_problem_bshd(p, is_16(c) ? GLINT_BF16 : GLINT_F32, (int64_t)batch, (int64_t)queries, (int64_t)c->shape.longest, heads,
+    glint_problem_bshd(p, is_16(c) ? GLINT_BF16 : GLINT_F32, (int64_t)c->shape.slots, CHUNK, (int64_t)c->shape.longest, heads,
                        heads, HEAD_DIM);
     p->mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
-    p->lengths = GLINT_LENGTHS_DEVICE;
+    p->lengths = GLINT_LENGTHS_RAGGED;
+    p->rows_q = (int64_t)most_rows(c);
     if (!is_16(c))
-        p->q = fused(c, queries);
+        p->q = fused(c);
     p->k = p->v = (struct glint_strides){PAGE_ROWS * row, HEAD_DIM, row};
     p->page_rows = PAGE_ROWS;
     p->pages = (int64_t)c->shape.pages;
@@ -53,15 +53,20 @@ static void problem_of(const struct cache *c, struct glint_problem *p, size_t ba
     p->kv_scales = narrow ? GLINT_SCALES_ROW : GLINT_SCALES_NONE;
 }
 
-static int plan(struct cache *c, size_t batch, size_t queries, struct glint_plan *to)
+/* In the canonical order, where it is taken. Elsewhere the bound of queries is the same at every step, and so is the
+ * row of the table. */
+static int plan(struct cache *c)
 {
     struct glint_problem problem;
-    problem_of(c, &problem, batch, queries);
-    if (glint_plan(c->context, &problem, GLINT_FORWARD, to) == GLINT_OK) {
-        if (to->workspace_bytes > c->workspace_bytes)
-            c->workspace_bytes = to->workspace_bytes;
-        return 0;
+    problem_of(c, &problem);
+    problem.order = GLINT_ORDER_CANONICAL;
+    enum glint_status status = glint_plan(c->context, &problem, GLINT_FORWARD, &c->plan);
+    if (status != GLINT_OK) {
+        problem.order = GLINT_ORDER_ANY;
+        status = glint_plan(c->context, &problem, GLINT_FORWARD, &c->plan);
     }
+    if (status == GLINT_OK)
+        return 0;
     char why[sizeof c->reason - sizeof NEEDS - 8];
     glint_explain(c->context, &problem, GLINT_FORWARD, why, sizeof why, NULL);
     snprintf(c->reason, sizeof c->reason, "%s%s%s", why, c->gpu ? "\n" : "", c->gpu ? NEEDS : "");
@@ -79,12 +84,7 @@ int cache_open(struct cache *c, const struct cache_shape *shape, const struct gl
         snprintf(c->reason, sizeof c->reason, "%s", NEEDS);
         return -1;
     }
-    if (plan(c, 1, CHUNK, &c->prompt_plan) != 0)
-        return -1;
-    for (size_t batch = 1; batch <= shape->slots; batch++) /* a workspace for every step to come */
-        if (plan(c, batch, 1, &c->decode_plan) != 0)
-            return -1;
-    return 0;
+    return plan(c);
 }
 
 /* ---- memory ---- */
@@ -108,18 +108,15 @@ size_t cache_bytes(const struct cache *c)
 
 static void numbers_layout(const struct cache *c, struct cache_numbers *n, struct arena *arena)
 {
-    const size_t slots = c->shape.slots, table = c->pages_per_sequence;
-    n->words = 1 + PREFILLS * (2 + table) + slots * (2 + table);
+    const size_t slots = c->shape.slots;
+    n->words = 1 + (slots + 1) + slots + slots * c->pages_per_sequence;
     int32_t *at = arena_take(arena, n->words * sizeof *at);
     n->fault = at;
     if (!at)
         return;
-    n->prompt_rows = at + 1;
-    n->prompt_keys = n->prompt_rows + PREFILLS;
-    n->prompt_table = n->prompt_keys + PREFILLS;
-    n->decode_rows = n->prompt_table + PREFILLS * table;
-    n->decode_keys = n->decode_rows + slots;
-    n->decode_table = n->decode_keys + slots;
+    n->first = at + 1;
+    n->keys = n->first + slots + 1;
+    n->table = n->keys + slots;
 }
 
 void cache_layout(struct cache *c, struct arena *host, struct arena *device)
@@ -130,7 +127,7 @@ void cache_layout(struct cache *c, struct arena *host, struct arena *device)
     c->key_scales = arena_floats(device, c->shape.layers * layer_scales(c));
     c->value_scales = arena_floats(device, c->shape.layers * layer_scales(c));
     c->lse = arena_floats(device, most_rows(c) * c->shape.heads);
-    c->workspace = arena_take(device, c->workspace_bytes);
+    c->workspace = arena_take(device, c->plan.workspace_bytes);
     numbers_layout(c, &c->step, host);
     c->there = c->step;
     if (c->gpu) {
@@ -166,9 +163,12 @@ static int get(struct cache *c, void *to, const void *from, size_t bytes)
 int cache_begin(struct cache *c)
 {
     const uint32_t none = GLINT_NO_FAULT;
-    memcpy(c->step.fault, &none, sizeof none);
-    if (c->step.decodes > 0 && plan(c, c->step.decodes, 1, &c->decode_plan) != 0)
-        return -1;
+    struct cache_numbers *n = &c->step;
+    memcpy(n->fault, &none, sizeof none);
+    for (size_t b = n->sequences; b < c->shape.slots; b++) {
+        n->first[b + 1] = n->first[b];
+        n->keys[b] = 0;
+    }
     return c->gpu ? put(c, c->there.fault, c->step.fault, c->step.words * sizeof *c->step.fault) : 0;
 }
 
@@ -200,49 +200,6 @@ static float from_bf16(uint16_t x)
     return y;
 }
 
-/* Sequences that one plan takes: where their rows begin, and their numbers. */
-struct part {
-    const struct glint_plan *plan;
-    size_t first, queries; /* the first row in the step; the plan's bound of queries */
-    const int32_t *rows, *keys, *table;
-};
-
-static int attend_part(struct cache *c, size_t layer, const struct part *part, const float *qkv, float *o)
-{
-    const size_t w = width(c), at = part->first * w, each = is_16(c) ? sizeof(uint16_t) : sizeof(float);
-    struct glint_append append = GLINT_APPEND_INIT;
-    struct glint_tensors tensors = GLINT_TENSORS_INIT;
-    append.dtype = GLINT_F32;
-    append.k = qkv + 3 * at + w;
-    append.v = qkv + 3 * at + 2 * w;
-    append.k_strides = append.v_strides = fused(c, part->queries);
-    tensors.q = is_16(c) ? (const void *)((const unsigned char *)c->q + at * each) : (const void *)(qkv + 3 * at);
-    tensors.k = c->keys + layer * layer_bytes(c);
-    tensors.v = c->values + layer * layer_bytes(c);
-    if (c->shape.kept == GLINT_I8) {
-        tensors.k_scale = c->key_scales + layer * layer_scales(c);
-        tensors.v_scale = c->value_scales + layer * layer_scales(c);
-    }
-    tensors.o = c->o ? (void *)((unsigned char *)c->o + at * each) : (void *)(o + at);
-    tensors.lse = c->lse;
-    tensors.seqlens_q = part->rows;
-    tensors.seqlens_k = part->keys;
-    tensors.page_table = part->table;
-    tensors.fault = (uint32_t *)(void *)c->there.fault;
-    enum glint_status status = glint_append(part->plan, &append, &tensors, NULL);
-    if (status == GLINT_OK)
-        status = glint_forward(part->plan, &tensors, c->workspace, c->workspace_bytes, NULL);
-    return status == GLINT_OK ? 0 : fail(c, "attention", glint_status_sentence(status));
-}
-
-static size_t step_rows(const struct cache *c)
-{
-    size_t rows = c->step.decodes;
-    for (size_t i = 0; i < c->step.prompts; i++)
-        rows += (size_t)c->step.prompt_rows[i];
-    return rows;
-}
-
 /* The step's Q, K and V to where Glint reads them: *qkv. */
 static int bring(struct cache *c, size_t rows, const float **qkv)
 {
@@ -271,21 +228,32 @@ static int fetch(struct cache *c, size_t numbers, float *o)
 
 int cache_attend(struct cache *c, size_t layer, const float *qkv, float *o)
 {
-    const size_t rows = step_rows(c);
-    const struct cache_numbers *n = &c->there;
-    struct part part = {&c->prompt_plan, 0, CHUNK, n->prompt_rows, n->prompt_keys, n->prompt_table};
+    const size_t rows = (size_t)c->step.first[c->step.sequences], w = width(c);
+    struct glint_append append = GLINT_APPEND_INIT;
+    struct glint_tensors tensors = GLINT_TENSORS_INIT;
     if (bring(c, rows, &qkv) != 0)
         return -1;
-    for (size_t i = 0; i < c->step.prompts; i++) {
-        if (attend_part(c, layer, &part, qkv, o) != 0)
-            return -1;
-        part.first += (size_t)c->step.prompt_rows[i];
-        part.rows++;
-        part.keys++;
-        part.table += c->pages_per_sequence;
+    append.dtype = GLINT_F32;
+    append.k = qkv + w;
+    append.v = qkv + 2 * w;
+    append.k_strides = append.v_strides = fused(c);
+    tensors.q = is_16(c) ? c->q : (const void *)qkv;
+    tensors.k = c->keys + layer * layer_bytes(c);
+    tensors.v = c->values + layer * layer_bytes(c);
+    if (c->shape.kept == GLINT_I8) {
+        tensors.k_scale = c->key_scales + layer * layer_scales(c);
+        tensors.v_scale = c->value_scales + layer * layer_scales(c);
     }
-    part = (struct part){&c->decode_plan, part.first, 1, n->decode_rows, n->decode_keys, n->decode_table};
-    if (c->step.decodes > 0 && attend_part(c, layer, &part, qkv, o) != 0)
-        return -1;
-    return fetch(c, rows * width(c), o);
+    tensors.o = c->o ? c->o : o;
+    tensors.lse = c->lse;
+    tensors.first_q = c->there.first;
+    tensors.seqlens_k = c->there.keys;
+    tensors.page_table = c->there.table;
+    tensors.fault = (uint32_t *)(void *)c->there.fault;
+    enum glint_status status = glint_append(&c->plan, &append, &tensors, NULL);
+    if (status == GLINT_OK)
+        status = glint_forward(&c->plan, &tensors, c->workspace, c->plan.workspace_bytes, NULL);
+    if (status != GLINT_OK)
+        return fail(c, "attention", glint_status_sentence(status));
+    return fetch(c, rows * w, o);
 }

@@ -1,7 +1,9 @@
-/* K and V of all sequences in pages, and attention over them: every call to Glint is here. On a GPU all of it is in the GPU's memory, and a step
- * takes there its numbers once (cache_begin) and its new rows once a layer, and fetches O.
+/* K and V of all sequences in pages, and attention over them: every call to Glint is here. On a GPU all of it is in the
+ * GPU's memory, and a step takes there its numbers once (cache_begin) and its new rows once a layer, and fetches O.
  *
- * Rows of a step lie one after another: those of the prompts that advance, sequence by sequence, then one row of each sequence that decodes. */
+ * Rows of a step lie one after another, sequence by sequence: chunks of prompts, and the last byte of each other
+ * sequence with the bytes that are proposed after it. They are one ragged batch of one plan, whatever their numbers,
+ * and so one call a layer. In the canonical order a row has the same bits in any of these parts. */
 #ifndef EXAMPLES_SERVE_TEXT_CACHE_H
 #define EXAMPLES_SERVE_TEXT_CACHE_H
 
@@ -15,24 +17,25 @@
 enum {
     PAGE_ROWS = 16,
     BLOCK_PAGES = 4,
-    CHUNK = PAGE_ROWS * BLOCK_PAGES, /* rows of a prompt in a step */
-    PREFILLS = 2                     /* sequences whose prompts advance in a step */
+    CHUNK = PAGE_ROWS * BLOCK_PAGES, /* rows of a prompt in a step, at most */
+    PREFILLS = 2,                    /* sequences whose prompts advance in a step */
+    MOST_PROPOSED = PAGE_ROWS - 1    /* bytes that are proposed after a sequence's last one */
 };
 
 /* What does not change. */
 struct cache_shape {
     size_t layers, heads, slots, pages, longest; /* longest: positions of a sequence */
+    size_t proposed;                             /* 0 ... MOST_PROPOSED */
     uint32_t kept; /* enum glint_dtype of K and V: GLINT_F32, GLINT_BF16 (so are Q and O then) or GLINT_I8 (so on a GPU) */
 };
 
-/* Who is in a step: lengths and pages of each, as Glint reads them. */
+/* Who is in a step, as Glint reads it. Sequences beyond the last one have no rows and no keys. */
 struct cache_numbers {
-    int32_t *fault;                     /* one word, where Glint notes numbers that are out of their bounds */
-    int32_t *prompt_rows, *prompt_keys; /* [PREFILLS]: new rows, and all rows with them */
-    int32_t *prompt_table;              /* [PREFILLS][pages_per_sequence] */
-    int32_t *decode_rows, *decode_keys; /* [slots] */
-    int32_t *decode_table;              /* [slots][pages_per_sequence] */
-    size_t prompts, decodes, words;     /* words: of all arrays, which lie one after another from `fault` on */
+    int32_t *fault;          /* one word, where Glint notes numbers that are out of their bounds */
+    int32_t *first;          /* [slots + 1]: the new rows of sequence b are first[b] ... first[b + 1] - 1 */
+    int32_t *keys;           /* [slots]: all rows of a sequence, the new ones too */
+    int32_t *table;          /* [slots][pages_per_sequence] */
+    size_t sequences, words; /* words: of all arrays, which lie one after another from `fault` on */
 };
 
 struct cache {
@@ -49,12 +52,11 @@ struct cache {
     uint16_t *q16, *o16;              /* where Q and O are bf16, the host's: [rows][heads][HEAD_DIM] */
     void *q, *o;                      /* on a GPU, or of bf16: as Glint reads and writes them */
     void *workspace;
-    size_t workspace_bytes;
-    struct glint_plan prompt_plan, decode_plan; /* of one sequence's chunk; of this step's decoding sequences */
-    char reason[1024];                          /* after a failure, what was wrong */
+    struct glint_plan plan; /* of every step */
+    char reason[1024];      /* after a failure, what was wrong */
 };
 
-/* Plans for the most of everything. 0, or -1 with the reason, as for the functions below: there is no kernel. */
+/* Plans a step. 0, or -1 with the reason, as for the functions below: there is no kernel. */
 int cache_open(struct cache *cache, const struct cache_shape *shape, const struct glint_context *context, struct gpu *gpu);
 
 /* Takes its memory: what Glint reads and writes from `device`, which without a GPU is `host`. */
@@ -63,10 +65,11 @@ void cache_layout(struct cache *cache, struct arena *host, struct arena *device)
 /* Bytes of K, V and their scales. */
 size_t cache_bytes(const struct cache *cache);
 
-/* Plans cache->step and takes its numbers to where Glint reads them. */
+/* Takes the numbers of cache->step to where Glint reads them. */
 int cache_begin(struct cache *cache);
 
-/* Keeps K and V of the step's rows in a layer and computes their O: qkv [rows][3][heads][HEAD_DIM], o [rows][heads][HEAD_DIM]. */
+/* Keeps K and V of the step's rows in a layer and computes their O: qkv [rows][3][heads][HEAD_DIM], o
+ * [rows][heads][HEAD_DIM]. */
 int cache_attend(struct cache *cache, size_t layer, const float *qkv, float *o);
 
 /* After all layers: whether the step's numbers were within their bounds. */

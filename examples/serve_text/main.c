@@ -34,8 +34,9 @@ static const char USAGE[] =
     "                     the library's spec\n"
     "  --device D         where the attention and the cache are: cpu, or cuda for the first GPU, with a library of serve_text/spec.lua (cpu)\n"
     "  --threads N        1 to 256 (1)\n"
+    "  --propose N        bytes that are computed ahead where the last ones stood before, 0 to 15 (4): no answer changes\n"
     "  --soak STEPS       instead of FILE: random requests, some with a prefix in common, for so many steps\n"
-    "  --check            compute each answer once more, alone, and compare all bits\n"
+    "  --check            compute each answer once more, alone and with --propose 0, and compare all bits\n"
     "  --quiet            no answers\n"
     "  --help             this\n";
 
@@ -55,7 +56,7 @@ static const double PROGRESS_SECONDS = 1.0;
 
 struct options {
     const char *load, *file;
-    size_t length, slots, longest, pages, threads, soak, seed;
+    size_t length, slots, longest, pages, threads, soak, seed, propose;
     double temperature;
     size_t cache; /* of CACHES */
     int on_gpu, check, quiet;
@@ -82,7 +83,8 @@ struct run {
     unsigned char *again; /* [longest] */
     char *text;           /* of FILE */
     size_t text_bytes, text_at, requests, done, checked, differ, steps;
-    uint64_t random, histogram[BUCKETS]; /* steps by the logarithm of their time */
+    uint64_t random,
+        histogram[2][BUCKETS]; /* steps by the logarithm of their time: without a chunk of a prompt, and with one or more */
     long resident_first;
     size_t host_bytes, gpu_bytes, gpu_first;
     char reason[SENTENCE];
@@ -148,7 +150,7 @@ static int read_words(struct options *o, const char *name, const char *value)
 /* 0: run. 1: help was printed. -1: a sentence about the mistake was printed. */
 static int read_options(struct options *o, int count, char **arguments)
 {
-    *o = (struct options){.length = 80, .slots = 8, .longest = 512, .threads = 1, .seed = 1, .temperature = 0.7};
+    *o = (struct options){.length = 80, .slots = 8, .longest = 512, .threads = 1, .seed = 1, .temperature = 0.7, .propose = 4};
     const struct {
         const char *name;
         size_t least, most, *value;
@@ -157,6 +159,7 @@ static int read_options(struct options *o, int count, char **arguments)
                    {"--longest", 2, 65536, &o->longest},
                    {"--pages", 1, 1 << 24, &o->pages},
                    {"--threads", 1, GLINT_POOL_MAX_THREADS, &o->threads},
+                   {"--propose", 0, MOST_PROPOSED, &o->propose},
                    {"--soak", 1, 1000000000, &o->soak},
                    {"--seed", 0, UINT32_MAX, &o->seed}};
     for (int i = 1; i < count; i++) {
@@ -246,7 +249,8 @@ static void layout(struct run *r, const struct config *config, struct arena *are
     r->again = arena->base ? bytes + 2 * r->places * r->options.longest : NULL;
 }
 
-/* Threads, and the context on the CPU or the first GPU. Without a kernel for that GPU there is none: cache_open says what it needs. */
+/* Threads, and the context on the CPU or the first GPU. Without a kernel for that GPU there is none: cache_open says
+ * what it needs. */
 static int open_context(struct run *r, void **storage)
 {
     const struct options *o = &r->options;
@@ -299,14 +303,15 @@ static void say_what_serves(const struct run *r)
 {
     const struct options *o = &r->options;
     const struct config *config = &r->model.config;
-    struct glint_variant_info prompts = GLINT_VARIANT_INFO_INIT, decode = GLINT_VARIANT_INFO_INIT;
-    glint_variant_at(r->server.cache.prompt_plan.variant, &prompts);
-    glint_variant_at(r->server.cache.decode_plan.variant, &decode);
+    const struct glint_plan *plan = &r->server.cache.plan;
+    struct glint_variant_info row = GLINT_VARIANT_INFO_INIT;
+    glint_variant_at(plan->variant, &row);
     printf("model      %zu layers, %zu heads of %d, %zu parameters, from %s\n", config->layers, config->heads, HEAD_DIM,
            r->model.parameter_floats, o->load);
     if (o->on_gpu)
         printf("device     %s for the cache and the attention; %.1f MB of its memory\n", r->gpu.name, (double)r->gpu_bytes / 1e6);
-    printf("attention  prompts %s, %d rows at a time; then %s\n", prompts.name, CHUNK, decode.name);
+    printf("attention  %s%s; prompts %d rows at a time, then a byte and up to %zu proposed ones\n", row.name,
+           plan->problem.order == GLINT_ORDER_CANONICAL ? " in the canonical order" : "", CHUNK, o->propose);
     printf("cache      %zu pages of %d positions for %zu sequences of up to %zu bytes: %.1f MB of %s\n", o->pages, PAGE_ROWS,
            o->slots, o->longest, (double)cache_bytes(&r->server.cache) / 1e6, CACHES[o->cache].called);
     printf("memory     %.1f MB, all of it allocated now; %zu threads\n\n", (double)r->host_bytes / 1e6, o->threads);
@@ -325,9 +330,11 @@ static int set_up(struct run *r, void **block, void **storage)
     struct gpu *gpu = o->on_gpu ? &r->gpu : NULL;
     r->model.config = config;
     r->model.executor = &r->executor;
-    if (server_open(&r->server, &r->model, r->context, gpu, kept, o->slots, o->pages, o->longest, 2 * o->slots) != 0)
+    const struct server_shape all = {kept, o->slots, o->pages, o->longest, 2 * o->slots, o->propose};
+    const struct server_shape one = {kept, 1, each, o->longest, 1, 0};
+    if (server_open(&r->server, &r->model, r->context, gpu, &all) != 0)
         return complain(r->server.reason);
-    if (o->check && server_open(&r->alone, &r->model, r->context, gpu, kept, 1, each, o->longest, 1) != 0)
+    if (o->check && server_open(&r->alone, &r->model, r->context, gpu, &one) != 0)
         return complain(r->alone.reason);
     if (take_memory(r, &config, block) != 0)
         return -1;
@@ -414,7 +421,7 @@ static int feed(struct run *r)
     return 0;
 }
 
-/* The same request, alone. */
+/* The same request, alone and without proposals. */
 static int check(struct run *r, const struct place *p)
 {
     struct request again = p->request;
@@ -465,18 +472,26 @@ static int collect(struct run *r)
 static void count_step(struct run *r, double seconds)
 {
     const double at = log(seconds / 1e-7) / log(1.01);
-    r->histogram[at < 0 ? 0 : at >= BUCKETS ? BUCKETS - 1 : (size_t)at]++;
+    r->histogram[r->server.prefills > 0][at < 0 ? 0 : at >= BUCKETS ? BUCKETS - 1 : (size_t)at]++;
 }
 
-static double percentile(const struct run *r, double share)
+static double percentile(const uint64_t *histogram, uint64_t all, double share)
 {
-    uint64_t all = 0, below = 0;
+    uint64_t below = 0;
     for (size_t i = 0; i < BUCKETS; i++)
-        all += r->histogram[i];
-    for (size_t i = 0; i < BUCKETS; i++)
-        if ((double)(below += r->histogram[i]) >= share * (double)all && below > 0)
+        if ((double)(below += histogram[i]) >= share * (double)all && below > 0)
             return 1e-7 * pow(1.01, (double)i + 0.5);
     return 0;
+}
+
+static void say_times(const char *what, const uint64_t *histogram)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < BUCKETS; i++)
+        all += histogram[i];
+    if (all > 0)
+        printf("a step     %s: %.3f ms in the middle, 99 of 100 in %.3f ms; %llu steps\n", what,
+               1e3 * percentile(histogram, all, 0.5), 1e3 * percentile(histogram, all, 0.99), (unsigned long long)all);
 }
 
 /* Bytes of memory that are resident, from the system; 0 where it does not say. */
@@ -529,7 +544,11 @@ static int serve(struct run *r)
         return complain("pages were lost: this is a bug");
     printf("\nserved     %zu requests in %zu steps: %.0f bytes written a second\n", r->done, r->steps,
            (double)s->count.written / served);
-    printf("a step     %.3f ms in the middle, 99 of 100 in %.3f ms\n", 1e3 * percentile(r, 0.5), 1e3 * percentile(r, 0.99));
+    say_times("without prompts", r->histogram[0]);
+    say_times("with chunks of prompts", r->histogram[1]);
+    printf("proposals  %llu bytes proposed, %llu of them right; %.2f bytes a sequence and step\n",
+           (unsigned long long)s->count.proposed, (unsigned long long)s->count.accepted,
+           s->count.written > s->count.accepted ? (double)s->count.written / (double)(s->count.written - s->count.accepted) : 1.0);
     printf("prompts    %llu positions computed, %llu taken over from others\n", (unsigned long long)s->count.prompt_rows,
            (unsigned long long)s->count.shared_rows);
     printf("pages      at least %zu of %zu free; %llu blocks evicted, %llu sequences started again\n", s->free_least, s->pages,

@@ -7,24 +7,30 @@
 
 /* ---- memory ---- */
 
-int server_open(struct server *s, struct model *model, const struct glint_context *context, struct gpu *gpu, uint32_t kept,
-                size_t slots, size_t pages, size_t longest, size_t room)
+int server_open(struct server *s, struct model *model, const struct glint_context *context, struct gpu *gpu,
+                const struct server_shape *shape)
 {
     memset(s, 0, sizeof *s);
-    const struct cache_shape shape = {model->config.layers, model->config.heads, slots, pages, longest, kept};
+    const struct cache_shape of_cache = {.layers = model->config.layers,
+                                         .heads = model->config.heads,
+                                         .slots = shape->slots,
+                                         .pages = shape->pages,
+                                         .longest = shape->longest,
+                                         .proposed = shape->proposed,
+                                         .kept = shape->kept};
     s->model = model;
-    s->slots = slots;
-    s->pages = pages;
-    s->longest = longest;
-    s->pages_per_sequence = (longest + PAGE_ROWS - 1) / PAGE_ROWS;
-    s->blocks = pages / BLOCK_PAGES;
-    s->room = room;
-    if (pages < s->pages_per_sequence) {
-        snprintf(s->reason, sizeof s->reason, "%zu pages of %d rows do not hold one sequence of %zu: %zu pages are needed", pages,
-                 PAGE_ROWS, longest, s->pages_per_sequence);
+    s->slots = shape->slots;
+    s->pages = shape->pages;
+    s->longest = shape->longest;
+    s->pages_per_sequence = (s->longest + PAGE_ROWS - 1) / PAGE_ROWS;
+    s->blocks = s->pages / BLOCK_PAGES;
+    s->room = shape->room;
+    if (s->pages < s->pages_per_sequence) {
+        snprintf(s->reason, sizeof s->reason, "%zu pages of %d rows do not hold one sequence of %zu: %zu pages are needed",
+                 s->pages, PAGE_ROWS, s->longest, s->pages_per_sequence);
         return -1;
     }
-    if (cache_open(&s->cache, &shape, context, gpu) == 0)
+    if (cache_open(&s->cache, &of_cache, context, gpu) == 0)
         return 0;
     snprintf(s->reason, sizeof s->reason, "%s", s->cache.reason);
     return -1;
@@ -32,7 +38,7 @@ int server_open(struct server *s, struct model *model, const struct glint_contex
 
 void server_layout(struct server *s, struct arena *arena, struct arena *device)
 {
-    const size_t rows = PREFILLS * CHUNK + s->slots;
+    const size_t rows = PREFILLS * CHUNK + s->slots * (1 + s->cache.shape.proposed);
     cache_layout(&s->cache, arena, device);
     s->table = arena_take(arena, s->slots * s->pages_per_sequence * sizeof *s->table);
     s->slot = arena_take(arena, s->slots * sizeof *s->slot);
@@ -42,7 +48,7 @@ void server_layout(struct server *s, struct arena *arena, struct arena *device)
     s->waiting = arena_take(arena, (s->room + s->slots) * sizeof *s->waiting); /* those that start again have room too */
     s->bytes = arena_take(arena, rows);
     s->positions = arena_take(arena, rows * sizeof *s->positions);
-    s->decode_slot = arena_take(arena, s->slots * sizeof *s->decode_slot);
+    s->step_slot = arena_take(arena, s->slots * sizeof *s->step_slot);
     model_rows_layout(&s->rows, &s->model->config, rows, arena);
 }
 
@@ -122,7 +128,8 @@ static int evict(struct server *s)
     return 1;
 }
 
-/* The pages of the chunk that a sequence has just computed become a block, unless another sequence made the same one meanwhile. */
+/* The pages of the chunk that a sequence has just computed become a block, unless another sequence made the same one
+ * meanwhile. */
 static void keep_block(struct server *s, size_t slot)
 {
     struct slot *of = &s->slot[slot];
@@ -196,7 +203,8 @@ static size_t pages_of(size_t rows)
     return (rows + PAGE_ROWS - 1) / PAGE_ROWS;
 }
 
-/* Pages that are free or that eviction would free, less those that running sequences still need for their prompts and one byte. */
+/* Pages that are free or that eviction would free, less those that running sequences still need for their prompts and
+ * one byte. */
 static int64_t available_pages(const struct server *s)
 {
     int64_t pages = (int64_t)s->free_pages;
@@ -210,7 +218,8 @@ static int64_t available_pages(const struct server *s)
     return pages;
 }
 
-/* A slot for a request. Blocks that begin as its prompt does are shared, but for the prompt's last byte: its row gives the first logits. */
+/* A slot for a request. Blocks that begin as its prompt does are shared, but for the prompt's last byte: its row gives
+ * the first logits. */
 static void begin(struct server *s, size_t slot, struct request *request)
 {
     struct slot *of = &s->slot[slot];
@@ -229,7 +238,8 @@ static void begin(struct server *s, size_t slot, struct request *request)
     of->pages = of->blocks * BLOCK_PAGES;
 }
 
-/* Waiting requests take free slots, in their order, as long as there are pages for their prompts. One may always run. */
+/* Waiting requests take free slots, in their order, as long as there are pages for their prompts. One may always
+ * run. */
 static void join(struct server *s)
 {
     size_t running = 0;
@@ -345,41 +355,79 @@ static void choose_prefills(struct server *s)
     }
 }
 
-static void copy_pages(const struct server *s, int32_t *to, size_t slot)
+/* The rows that were put last become a sequence of the step. */
+static void end_sequence(struct server *s, size_t slot, size_t rows)
 {
-    memcpy(to, s->table + slot * s->pages_per_sequence, s->slot[slot].pages * sizeof *to);
+    struct cache_numbers *n = &s->cache.step;
+    const struct slot *of = &s->slot[slot];
+    memcpy(n->table + n->sequences * s->pages_per_sequence, s->table + slot * s->pages_per_sequence, of->pages * sizeof *n->table);
+    n->keys[n->sequences] = (int32_t)(of->position + rows);
+    s->step_slot[n->sequences++] = slot;
+    n->first[n->sequences] = (int32_t)s->rows.count;
 }
 
 static void gather_prompts(struct server *s)
 {
-    struct cache_numbers *n = &s->cache.step;
     choose_prefills(s);
-    n->prompts = s->prefills;
     for (size_t i = 0; i < s->prefills; i++) {
         const struct slot *of = &s->slot[s->prefill_slot[i]];
         const size_t rows = smaller(of->request->prompt_bytes - of->position, CHUNK);
         for (size_t r = 0; r < rows; r++)
             put_row(s, of->request->prompt[of->position + r], of->position + r);
-        n->prompt_rows[i] = (int32_t)rows;
-        n->prompt_keys[i] = (int32_t)(of->position + rows);
-        copy_pages(s, n->prompt_table + i * s->pages_per_sequence, s->prefill_slot[i]);
+        end_sequence(s, s->prefill_slot[i], rows);
     }
+}
+
+/* Byte `at` of a sequence: of its prompt, or of what is written of its answer. */
+static unsigned char byte_of(const struct request *r, size_t at)
+{
+    return at < r->prompt_bytes ? r->prompt[at] : r->answer[at - r->prompt_bytes];
+}
+
+/* How many bytes before `a` and before `b` are the same, ALIKE at most. */
+enum { ALIKE = 8, ENOUGH = 3, LOOK_BACK = 2048 };
+static size_t alike(const struct request *r, size_t a, size_t b)
+{
+    size_t n = 0;
+    while (n < ALIKE && n < a && byte_of(r, a - 1 - n) == byte_of(r, b - 1 - n))
+        n++;
+    return n;
+}
+
+/* Proposes what followed the longest run of last bytes that stood before, the newest of those that are equally long; at
+ * the end of the text what was proposed goes on. No page is taken for it, and no byte is proposed that would be one too
+ * many. */
+static void propose(struct server *s, struct slot *of)
+{
+    const struct request *r = of->request;
+    const size_t end = r->prompt_bytes + of->written; /* one more than of->position */
+    size_t room = smaller(s->cache.shape.proposed, r->length - of->written - 1), best = ENOUGH - 1, from = 0;
+    room = smaller(room, of->pages * PAGE_ROWS - of->position - 1);
+    of->proposals = 0;
+    for (size_t at = end - 1; room > 0 && best < ALIKE && at > 0 && at + LOOK_BACK > end; at--) {
+        const size_t same = alike(r, at, end);
+        if (same > best)
+            best = same, from = at;
+    }
+    for (; from > 0 && of->proposals < room; from++)
+        of->proposed[of->proposals++] = from < end ? byte_of(r, from) : of->proposed[from - end];
+    s->count.proposed += of->proposals;
 }
 
 static void gather(struct server *s)
 {
-    struct cache_numbers *n = &s->cache.step;
-    s->rows.count = n->decodes = 0;
+    s->rows.count = s->cache.step.sequences = 0;
+    s->cache.step.first[0] = 0;
     gather_prompts(s);
     for (size_t i = 0; i < s->slots; i++) {
-        const struct slot *of = &s->slot[i];
+        struct slot *of = &s->slot[i];
         if (!of->request || of->position < of->request->prompt_bytes)
             continue;
+        propose(s, of);
         put_row(s, of->request->answer[of->written - 1], of->position);
-        n->decode_rows[n->decodes] = 1;
-        n->decode_keys[n->decodes] = (int32_t)(of->position + 1);
-        copy_pages(s, n->decode_table + n->decodes * s->pages_per_sequence, i);
-        s->decode_slot[n->decodes++] = i;
+        for (size_t j = 0; j < of->proposals; j++)
+            put_row(s, of->proposed[j], of->position + 1 + j);
+        end_sequence(s, i, 1 + of->proposals);
     }
 }
 
@@ -401,6 +449,31 @@ static int compute(struct server *s)
     return -1;
 }
 
+/* A chunk of a prompt is in the cache. The row of the prompt's last byte gives the answer's first one. */
+static void end_chunk(struct server *s, size_t slot, size_t rows, const float *logits)
+{
+    struct slot *of = &s->slot[slot];
+    of->position += rows;
+    s->count.prompt_rows += rows;
+    if (rows == CHUNK)
+        keep_block(s, slot);
+    if (of->position == of->request->prompt_bytes)
+        write_byte(s, slot, logits + (rows - 1) * VOCABULARY);
+}
+
+/* Each row gives the byte after it. The next row counts if it is of that byte. */
+static void accept(struct server *s, size_t slot, const float *logits)
+{
+    struct slot *of = &s->slot[slot];
+    for (size_t j = 0; of->request; j++, logits += VOCABULARY) {
+        of->position++;
+        write_byte(s, slot, logits);
+        if (j == of->proposals || !of->request || of->request->answer[of->written - 1] != of->proposed[j])
+            return;
+        s->count.accepted++;
+    }
+}
+
 int server_step(struct server *s)
 {
     s->steps++;
@@ -410,21 +483,14 @@ int server_step(struct server *s)
     if (compute(s) != 0)
         return -1;
 
-    const float *logits = s->rows.logits;
-    for (size_t i = 0; i < s->prefills; i++) {
-        struct slot *of = &s->slot[s->prefill_slot[i]];
-        const size_t rows = (size_t)s->cache.step.prompt_rows[i];
-        of->position += rows;
-        s->count.prompt_rows += rows;
-        if (rows == CHUNK)
-            keep_block(s, s->prefill_slot[i]);
-        logits += rows * VOCABULARY;
-        if (of->position == of->request->prompt_bytes)
-            write_byte(s, s->prefill_slot[i], logits - VOCABULARY);
-    }
-    for (size_t i = 0; i < s->cache.step.decodes; i++, logits += VOCABULARY) {
-        s->slot[s->decode_slot[i]].position++;
-        write_byte(s, s->decode_slot[i], logits);
+    const int32_t *first = s->cache.step.first;
+    for (size_t b = 0; b < s->cache.step.sequences; b++) {
+        const size_t slot = s->step_slot[b], rows = (size_t)(first[b + 1] - first[b]);
+        const float *logits = s->rows.logits + (size_t)first[b] * VOCABULARY;
+        if (b < s->prefills)
+            end_chunk(s, slot, rows, logits);
+        else
+            accept(s, slot, logits);
     }
     return 0;
 }

@@ -1,17 +1,22 @@
 /* Serves many requests at a time from one fixed set of pages.
  *
- * A step is one pass of the model over a chunk of the prompt of some sequences and one new byte of all others. At each step finished
- * sequences leave, and waiting requests take their slots.
+ * A step is one pass of the model over a chunk of the prompt of some sequences and, of all others, over the newest byte
+ * and those that are proposed after it. At each step finished sequences leave, and waiting requests take their slots.
  *
- *   pages        K and V of PAGE_ROWS positions, for all layers (cache.h); a sequence takes them as it grows. In float32 or bf16, or in int8
- *                with a scale a row, which glint_append makes
- *   blocks       BLOCK_PAGES full pages of a prompt, kept when its sequence ends: prompts that begin alike share them
+ *   pages        K and V of PAGE_ROWS positions, for all layers (cache.h); a sequence takes them as it grows. In
+ *                float32 or bf16, or in int8 with a scale a row, which glint_append makes
+ *   blocks       BLOCK_PAGES full pages of a prompt, kept when its sequence ends: prompts that begin alike share
+ *                them
+ *   proposals    what followed the last bytes of a sequence where they stood before, in its prompt or its answer.
+ *                They are computed as if they were written; those up to the first that the model would not have
+ *                written are taken, the rest of their rows is written over
  *   joining      in the order of arrival, when a slot is free and there are pages for the prompt
- *   eviction     when no page is free: first the block that was used longest ago, of those that no sequence uses and no other block
- *                continues; when there is none, the sequence that came last starts again, before all that wait
+ *   eviction     when no page is free: first the block that was used longest ago, of those that no sequence uses and
+ *                no other block continues; when there is none, the sequence that came last starts again, before all
+ *                that wait
  *
- * A request's answer has the bits that it has alone, whatever else is served: chunks lie at fixed positions, a block holds whole chunks, and
- * Glint's results do not depend on the batch. The server allocates nothing. */
+ * A request's answer has the bits that it has alone and without proposals, whatever else is served: a row of the model
+ * has the same bits in a chunk, alone and beside proposals (cache.h). The server allocates nothing. */
 #ifndef EXAMPLES_SERVE_TEXT_SERVER_H
 #define EXAMPLES_SERVE_TEXT_SERVER_H
 
@@ -30,7 +35,7 @@ struct request {
     double temperature;          /* 0: always the likeliest byte */
     uint64_t seed;
     unsigned char *answer; /* [length] */
-    uint64_t trace;        /* of all logits that bytes were drawn from: FNV-1a */
+    uint64_t trace;        /* of all logits that the answer's bytes were drawn from: FNV-1a */
     int done;
 };
 
@@ -51,6 +56,8 @@ struct slot {
     int32_t last_block;      /* or -1 */
     size_t pages;            /* in its row of the table */
     uint64_t random, order;  /* order: when it came */
+    unsigned char proposed[MOST_PROPOSED];
+    size_t proposals; /* of this step */
 };
 
 struct server {
@@ -70,24 +77,31 @@ struct server {
     size_t room, first_waiting, waits;
     uint64_t steps, arrivals;
 
-    /* Of one step: rows of prompts, sequence by sequence, and then one row of each other sequence. */
+    /* Of one step: rows, sequence by sequence, first those of prompts. */
     struct model_rows rows;
     unsigned char *bytes;
     size_t *positions;
     size_t prefills, prefill_slot[PREFILLS];
-    size_t *decode_slot; /* [slots]; how many: cache.step.decodes */
+    size_t *step_slot; /* [slots]: of the sequences of cache.step */
 
     /* Since the start. */
     struct {
-        uint64_t prompt_rows, shared_rows, written, evicted, restarted, finished;
+        uint64_t prompt_rows, shared_rows, written, proposed, accepted, evicted, restarted, finished;
     } count;
     char reason[1024];
 };
 
-/* Plans for the most of everything; gpu: where the context is, or NULL on the CPU; kept: enum glint_dtype of the cache. 0, or -1 with the
- * reason: no kernel, or too few pages for one sequence of the longest kind. */
-int server_open(struct server *server, struct model *model, const struct glint_context *context, struct gpu *gpu, uint32_t kept,
-                size_t slots, size_t pages, size_t longest, size_t room);
+/* What does not change; kept: enum glint_dtype of the cache; room: requests that may wait; proposed: bytes after a
+ * sequence's last one in a step, 0 ... MOST_PROPOSED. */
+struct server_shape {
+    uint32_t kept;
+    size_t slots, pages, longest, room, proposed;
+};
+
+/* Plans for the most of everything; gpu: where the context is, or NULL on the CPU. 0, or -1 with the reason: no kernel,
+ * or too few pages for one sequence of the longest kind. */
+int server_open(struct server *server, struct model *model, const struct glint_context *context, struct gpu *gpu,
+                const struct server_shape *shape);
 
 /* Takes its memory, the cache's from `device`, which without a GPU is `arena`. */
 void server_layout(struct server *server, struct arena *arena, struct arena *device);

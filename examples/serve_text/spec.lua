@@ -1,5 +1,5 @@
--- What serve_text asks of the library, and no more: causal attention of one head dim, prompts and single queries over a cache in pages, on the
--- CPU and on GPUs. Data only; spec/attention.lua explains the fields.
+-- What serve_text asks of the library, and no more: causal attention of one head dim, prompts and single queries over a
+-- cache in pages, on the CPU and on GPUs. Data only; spec/attention.lua explains the fields.
 --
 --   ./bazelw run --repo_env=GLINT_SPEC=examples/serve_text/spec.lua //examples:serve_text -- --load model.ckpt --device cuda
 return {
@@ -12,8 +12,8 @@ return {
   families = {
     cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4", "aarch64" } },
 
-    -- Lengths and pages change at every step: kernels read them on the device.
-    sm80 = { archs = { 80, 87, 90 }, device_lengths = true, device_pages = true },
+    -- Lengths and pages change at every step, and a step is one ragged batch: kernels read them on the device.
+    sm80 = { archs = { 80, 87, 90 }, device_lengths = true, device_ragged = true, device_pages = true },
   },
 
   exclude = {

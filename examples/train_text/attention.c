@@ -82,8 +82,9 @@ static int plan(struct attention *a, const struct glint_problem *problem, enum g
     return -1;
 }
 
-/* The step of a decode loop: one query, every key of the cache. The last query sees every key under a bottom-right causal mask, so
- * the kernels of training serve here too; and as it sees them all, their order does not matter: the cache may be a ring. */
+/* The step of a decode loop: one query, every key of the cache. The last query sees every key under a bottom-right
+ * causal mask, so the kernels of training serve here too; and as it sees them all, their order does not matter: the
+ * cache may be a ring. */
 static void decode_problem(struct glint_problem *problem, size_t heads, size_t keys)
 {
     int64_t h = (int64_t)heads;
@@ -132,7 +133,8 @@ int attention_plan(struct attention *a, size_t batch, size_t seqlen, size_t head
     return a->on_gpu ? place_on_gpu(a, batch * seqlen, heads) : 0;
 }
 
-/* Where a pass reads `count` floats that the host has: there on the CPU, in a copy at `device` on a GPU. NULL when the copy failed. */
+/* Where a pass reads `count` floats that the host has: there on the CPU, in a copy at `device` on a GPU. NULL when the
+ * copy failed. */
 static const float *in(struct attention *a, float *device, const float *host, size_t count)
 {
     if (!a->on_gpu)

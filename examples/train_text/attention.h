@@ -1,5 +1,6 @@
-/* Everything that this program asks of Glint, and nothing else: open, plan, forward, backward, one decode step. On a GPU too the tensors
- * of these functions are in host memory, where the rest of the model is: they are copied there and back. */
+/* Everything that this program asks of Glint, and nothing else: open, plan, forward, backward, one decode step. On a
+ * GPU too the tensors of these functions are in host memory, where the rest of the model is: they are copied there and
+ * back. */
 #ifndef EXAMPLES_TRAIN_TEXT_ATTENTION_H
 #define EXAMPLES_TRAIN_TEXT_ATTENTION_H
 
@@ -30,7 +31,8 @@ struct attention {
     char reason[512]; /* after a failure, what was wrong */
 };
 
-/* Starts the threads and opens a context on "cpu" or "cuda". 0, or -1 with a->reason filled in, as for every function below. */
+/* Starts the threads and opens a context on "cpu" or "cuda". 0, or -1 with a->reason filled in, as for every function
+ * below. */
 int attention_open(struct attention *a, const char *device, uint32_t threads);
 void attention_close(struct attention *a);
 
@@ -43,7 +45,8 @@ int attention_forward(struct attention *a, const float *qkv, float *o, float *ls
 /* The gradient of all of it: dout as o, dqkv as qkv. */
 int attention_backward(struct attention *a, const float *qkv, const float *o, const float *lse, const float *dout, float *dqkv);
 
-/* One query q [heads][HEAD_DIM] against `keys` rows of a cache, k and v [keys][heads][HEAD_DIM] -> o as q, lse [heads]. */
+/* One query q [heads][HEAD_DIM] against `keys` rows of a cache, k and v [keys][heads][HEAD_DIM] -> o as q, lse
+ * [heads]. */
 int attention_decode(struct attention *a, size_t heads, size_t keys, const float *q, const float *k, const float *v, float *o,
                      float *lse);
 

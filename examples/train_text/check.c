@@ -6,11 +6,12 @@
 
 #include "examples/train_text/text.h"
 
-/* Central differences of a float32 loss. Their error falls as h^2, so those of h and h / 2 give one without that term (Richardson);
- * what is left is rounding, below 1e-3 at this step, which is a fraction of the tensor's size. */
+/* Central differences of a float32 loss. Their error falls as h^2, so those of h and h / 2 give one without that term
+ * (Richardson); what is left is rounding, below 1e-3 at this step, which is a fraction of the tensor's size. */
 static const double STEP = 0x1p-10, GAIN_STEP = 0x1p-7, TOLERANCE = 0.002;
 static const float SHARPEN = 6;
-/* Of the largest logit. Both sides round at 2^-24 in each layer, in another order; a key too many or too few changes the first digits. */
+/* Of the largest logit. Both sides round at 2^-24 in each layer, in another order; a key too many or too few changes
+ * the first digits. */
 static const double DECODE_TOLERANCE = 1e-4;
 
 int check_gradient(struct model *m, const unsigned char *inputs, const unsigned char *targets, float *saved, float *direction)

@@ -5,8 +5,8 @@
  *   text.c        the text and its held-out part         adam.c        the optimizer
  *   generate.c    sampling with a KV cache               checkpoint.c  the file format
  *
- * Memory: attention_open takes a block for the threads and the context, attention_plan one on the GPU if there is to be one; one arena
- * holds all the rest. After that, nothing is allocated. */
+ * Memory: attention_open takes a block for the threads and the context, attention_plan one on the GPU if there is to be
+ * one; one arena holds all the rest. After that, nothing is allocated. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -156,7 +156,8 @@ static void put_window(struct run *r, size_t slot, size_t start)
     memcpy(r->targets + slot * context, r->text.bytes + start + 1, context);
 }
 
-/* Mean loss over all held-out windows; NaN when attention failed. The last batch is filled up with repeats that do not count. */
+/* Mean loss over all held-out windows; NaN when attention failed. The last batch is filled up with repeats that do not
+ * count. */
 static double held_out_loss(struct run *r)
 {
     size_t count = text_held_out_count(&r->text), context = r->config.context, batch = r->config.batch;

@@ -108,7 +108,8 @@ static float normal(uint64_t *random)
     return (float)(sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v));
 }
 
-/* Angle of pair i at a position: position * 10000^(-2 i / HEAD_DIM). One row: HEAD_DIM / 2 cosines, then as many sines. */
+/* Angle of pair i at a position: position * 10000^(-2 i / HEAD_DIM). One row: HEAD_DIM / 2 cosines, then as many
+ * sines. */
 static void rotation_row(float *row, size_t position)
 {
     for (int i = 0; i < HEAD_DIM / 2; i++) {
@@ -178,7 +179,8 @@ static void norm(const struct model *m, float *y, float *inverse, const float *x
                     .body = norm_body, .count = count, .width = m->config.width, .in = x, .in2 = gain, .out = y, .out2 = inverse});
 }
 
-/* out += inverse * (gain * dy - x * inverse^2 * mean(gain * dy * x));  in = dy, in2 = x, in3 = gain, out2 = inverse (read) */
+/* out += inverse * (gain * dy - x * inverse^2 * mean(gain * dy * x)); in = dy, in2 = x, in3 = gain, out2 = inverse
+ * (read) */
 static void norm_gradient_body(const struct rows *r, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++) {
@@ -228,7 +230,8 @@ static void square_relu_gradient_body(const struct rows *r, size_t begin, size_t
         r->out[i] *= r->in[i] > 0 ? 2 * r->in[i] : 0;
 }
 
-/* Turns each pair (x[i], x[i + HEAD_DIM / 2]) of every head of one row; sign -1 turns back, which is also the gradient. */
+/* Turns each pair (x[i], x[i + HEAD_DIM / 2]) of every head of one row; sign -1 turns back, which is also the
+ * gradient. */
 static void rotate_heads(float *x, size_t heads, const float *rotation, float sign)
 {
     enum { HALF = HEAD_DIM / 2 };
@@ -240,7 +243,7 @@ static void rotate_heads(float *x, size_t heads, const float *rotation, float si
         }
 }
 
-/* The same of rows at positions of their own: in = their rotations */
+/* Rotates the heads of rows at positions of their own: in = their rotations */
 static void rotate_rows_body(const struct rows *r, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++)

@@ -85,7 +85,8 @@ void model_layout_weights(struct model *model, const struct config *config, cons
 
 void model_initialise(struct model *model, uint64_t seed);
 
-/* inputs and targets [batch][context] -> row_loss; returns the mean loss in nats, or NaN when attention failed (its reason says why). */
+/* inputs and targets [batch][context] -> row_loss; returns the mean loss in nats, or NaN when attention failed (its
+ * reason says why). */
 double model_forward(struct model *model, const unsigned char *inputs, const unsigned char *targets);
 
 /* The gradient of the mean loss of the last model_forward, for all parameters. 0, or -1 when attention failed. */
@@ -98,7 +99,8 @@ struct model_rows {
     const unsigned char *bytes; /* [count] */
     const size_t *positions;    /* [count]: of each in its sequence */
 
-    /* Keeps K and V of all rows, and writes their O: qkv [count][3][heads][HEAD_DIM], o [count][heads][HEAD_DIM]. 0, or -1 to end. */
+    /* Keeps K and V of all rows, and writes their O: qkv [count][3][heads][HEAD_DIM], o [count][heads][HEAD_DIM]. 0, or
+     * -1 to end. */
     int (*attend)(void *user, size_t layer, const float *qkv, float *o);
     void *user;
 
@@ -107,7 +109,8 @@ struct model_rows {
 };
 void model_rows_layout(struct model_rows *rows, const struct config *config, size_t most, struct arena *arena);
 
-/* All of the model for these rows. A row's logits do not depend on the rows beside it, to the bit, if `attend` keeps to that. */
+/* All of the model for these rows. A row's logits do not depend on the rows beside it, to the bit, if `attend` keeps to
+ * that. */
 int model_rows_forward(struct model *model, struct model_rows *rows);
 
 /* ---- generation, one byte at a time ---- */

@@ -10,8 +10,8 @@ struct curve {
     size_t count;
 };
 
-/* Draws the curves over a common x axis that starts at 0, and a dashed level line. `buffer` is working memory. 0, or -1 with a
- * sentence in `reason`. */
+/* Draws the curves over a common x axis that starts at 0, and a dashed level line. `buffer` is working memory. 0, or -1
+ * with a sentence in `reason`. */
 int plot_svg(const char *path, const char *title, const char *x_label, const char *y_label, const struct curve *curves,
              size_t curve_count, double level, const char *level_label, char *buffer, size_t buffer_bytes, char *reason,
              size_t reason_bytes);

@@ -35,7 +35,8 @@ size_t text_training_window(const struct text *text, uint64_t *random);
 size_t text_held_out_count(const struct text *text);
 size_t text_held_out_window(const struct text *text, size_t index);
 
-/* A byte drawn with probability proportional to exp(logits[byte] / temperature), of 256; the likeliest one at temperature 0. */
+/* A byte drawn with probability proportional to exp(logits[byte] / temperature), of 256; the likeliest one at
+ * temperature 0. */
 unsigned char text_draw(const float *logits, double temperature, uint64_t *random);
 
 /* Prints a byte; one that would move a terminal's cursor or colours as a dot. */

@@ -8,29 +8,31 @@ local text = require("gen.text")
 local KIB = 1024
 local TILE_LIMIT = 1024 * KIB -- a tile's working set stays inside a second-level cache of today's cores
 local DEC_BLOCK, DEC_ROWS = 32, 4 -- of lib/cpu/decode.h: keys that all rows walk over together, rows that are worked on together
-local DEC_QUERIES = 8 -- queries up to which a row split over the keys is taken: the table of few_queries in lib/choose.c
 local L1, L2 = 32 * KIB, 512 * KIB -- for explain: the smallest caches that an x86-64-v3 core has
 
 -- lanes: 32-bit floats in a vector; registers: vector registers; rows x vecs: the register tile of the micro-kernel,
 -- vectors of queries by rows of keys (or head_dim). 6 rows keep the FMA pipes full with latency 4 on two ports; vecs
 -- fills the register file. dtypes, kv_dtypes, passes: those that it has kernels for, when not all. products: the
 -- header of lib/cpu whose products of bf16 kernels take, with matrices in tiles of lib/cpu/tiles.h; without it they
--- are float32's.
+-- are float32's. few: queries up to which a row split over the keys is taken, by dtype: the last number at which it is
+-- not slower than a tile (few_queries in lib/choose.c). narrow: at most so many where head_dim is below 64.
 local ISAS = {
   x86_64 = { lanes = 4, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64" },
+    few = { f32 = 32, bf16 = 32, f16 = 8 },
     what = "baseline x86-64 (SSE2)" },
   x86_64_v3 = { lanes = 8, registers = 16, rows = 6, vecs = 2, arch = "x86_64", copts = { "-march=x86-64-v3" },
+    few = { f32 = 10, bf16 = 12, f16 = 12 },
     what = "x86-64-v3 (AVX2, FMA, F16C)" },
   x86_64_v4 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64",
-    copts = { "-march=x86-64-v4" }, what = "x86-64-v4 (AVX-512)" },
+    few = { f32 = 12, bf16 = 20, f16 = 20 }, narrow = 10, copts = { "-march=x86-64-v4" }, what = "x86-64-v4 (AVX-512)" },
   x86_64_bf16 = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, kv_dtypes = { "same" },
     passes = { "fwd", "bwd" }, products = "dot",
     copts = { "-march=x86-64-v4", "-mavx512bf16" }, what = "AVX-512 BF16 (vdpbf16ps)" },
   x86_64_amx = { lanes = 16, registers = 32, rows = 6, vecs = 4, arch = "x86_64", dtypes = { "bf16" }, kv_dtypes = { "same" },
-    products = "amx",
+    products = "amx", few = { bf16 = 9 }, narrow = 8,
     copts = { "-march=x86-64-v4", "-mavx512bf16" }, what = "AMX-BF16 tiles, softmax in AVX-512" },
-  aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64", copts = { "-march=armv8-a", "-mno-outline-atomics" },
-    what = "AArch64 (Advanced SIMD)" },
+  aarch64 = { lanes = 4, registers = 32, rows = 6, vecs = 4, arch = "aarch64",
+    few = { f32 = 8, bf16 = 8, f16 = 8 }, copts = { "-march=armv8-a", "-mno-outline-atomics" }, what = "AArch64 (Advanced SIMD)" },
 }
 local ISA_NAMES = text.sorted_keys(ISAS)
 
@@ -68,11 +70,11 @@ local function listed(list, value) return list == nil or text.contains(list, val
 local cpu = {
   name = "cpu",
   what = "C with vector extensions, chosen at run time by what the CPU has",
-  descriptor = "struct glint_cpu_kernel",
-  prologue = "struct glint_cpu_kernel;",
+  backend = { header = "lib/cpu/cpu.h" },
   extension = "c",
   templates = { fwd = "cpu_fwd.c.lua", bwd = "cpu_bwd.c.lua", dec = "cpu_dec.c.lua" },
-  fields = { isas = isa_list },
+  fields = { isas = isa_list, max_logit = schema.flag() },
+  passed = { "max_logit" },
   required = { "isas" },
   target_field = "isas",
   all_targets = ISA_NAMES,
@@ -83,18 +85,43 @@ local cpu = {
     rows = schema.integer(1, 16),     -- rows of the micro-kernel, when not the ISA's own
     vecs = schema.integer(1, 8),      -- vectors of the micro-kernel, when not the ISA's own
     isas = isa_list,                  -- only for these ISAs
+    max_logit = schema.flag(),        -- fwd and dec: writes the largest logit of a head, where a problem asks for it
   },
   match_fields = { isa = schema.choice(ISA_NAMES) },
   -- Fields of a record beside those that every family has, in the order of `list`.
   listed = { "isa", "arch", "lanes", "micro_rows", "micro_vecs", "copts" },
 }
 
---- The ISAs of a spec; with `key` those that have kernels for it.
+--- C of what runs the kernels of `records`, whose indexes are glint_variant.kernel. The core links it without any, too.
+function cpu.backend.tables(records)
+  local declarations, cases = {}, {}
+  for i, record in ipairs(records) do
+    for phase, suffix in ipairs(record.pass == "fwd" and { "" } or { "", "_then" }) do
+      declarations[#declarations + 1] = ("glint_cpu_phase_fn %s%s;\n"):format(record.symbol, suffix)
+      cases[#cases + 1] = ("    case %d: %s%s(call, scratch, task); return;\n"):format(2 * (i - 1) + phase - 1, record.symbol, suffix)
+    end
+  end
+  return ([[
+
+%s
+void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+    (void)call, (void)scratch, (void)task;
+    switch (GLINT_CPU_PHASES * kernel + phase) {
+%s    default: return;
+    }
+}
+]]):format(table.concat(declarations), table.concat(cases))
+end
+
+--- The ISAs of a spec; with `key` those that have kernels for it. Kernels whose products are made by tiles read no
+-- intervals and add nothing to scores.
 function cpu.targets(config, key)
   local targets = {}
   for _, isa in ipairs(config.isas) do
     local of = ISAS[isa]
-    if not key or listed(of.dtypes, key.dtype) and listed(of.kv_dtypes, key.kv_dtype) and listed(of.passes, key.pass) then
+    if not key or listed(of.dtypes, key.dtype) and listed(of.kv_dtypes, key.kv_dtype) and listed(of.passes, key.pass) and
+      not (of.products and (axes.field(key, "mask", "intervals") or axes.field(key, "bias", "biased"))) then
       targets[#targets + 1] = isa
     end
   end
@@ -148,16 +175,23 @@ local function working_set(record)
   return total, table.concat(shown, " + ")
 end
 
+local function few_of(record)
+  local isa = ISAS[record.isa]
+  local few = isa.few[record.dtype]
+  return record.head_dim < 64 and isa.narrow and math.min(few, isa.narrow) or few
+end
+
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function cpu.complete(record)
   local isa = ISAS[record.isa]
   record.lanes, record.arch, record.copts, record.isa_id = isa.lanes, isa.arch, isa.copts, "GLINT_ISA_" .. record.isa:upper()
   record.micro_rows, record.micro_vecs = record.rows or isa.rows, record.vecs or isa.vecs
   record.products = isa.products or false
+  record.max_logit = record.pass ~= "bwd" and record.max_logit or false
   record.kv_bytes = record.narrow and 1 or record.dtype_bytes
   record.tile_bytes, record.budget_text = (record.products and tiles_working_set or working_set)(record)
   record.alignment_bytes = record.dtype_bytes
-  if record.pass == "dec" then record.queries_up_to = record.queries_up_to or DEC_QUERIES end
+  if record.pass == "dec" then record.queries_up_to = record.queries_up_to or few_of(record) end
 end
 
 --- The tile of another head dim's, `line`, made to go with the head dim of `key`: any does, as it is.
@@ -346,10 +380,12 @@ function cpu.size(record)
   return text.bytes(record.tile_bytes) .. (record.pass == "dec" and " a chunk" or " a tile")
 end
 
---- A CPU makes a problem of its own of each sequence, so every row takes all; the backward pass has no pages.
+--- A CPU makes a problem of its own of each sequence, so every row takes all; the backward pass has no pages. A query's
+-- bits are the same in every problem of a forward row; decode has them for few queries alone.
 function cpu.takes(record)
   local forward = record.pass ~= "bwd" or nil
-  return { lengths = true, ragged = true, pages = forward, ragged_pages = forward, sinks = true }
+  return { lengths = true, ragged = true, pages = forward, ragged_pages = forward, sinks = true, canonical = record.pass == "fwd" or nil,
+    max_logit = record.max_logit or nil }
 end
 
 --- The table row's columns that depend on the family.

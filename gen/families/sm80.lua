@@ -1,6 +1,6 @@
--- The `sm80` family: CUDA C with mma.sync, ldmatrix and cp.async, for every NVIDIA GPU since Ampere. This file holds what a spec
--- may say about it, its limits with their arithmetic, and what a variant of it is. It must not mention another family.
--- gen/README.md says what each part is for.
+-- The `sm80` family: CUDA C with mma.sync, ldmatrix and cp.async, for every NVIDIA GPU since Ampere. This file holds
+-- what a spec may say about it, its limits with their arithmetic, and what a variant of it is. It must not mention
+-- another family. gen/README.md says what each part is for.
 local architectures = require("gen.archs")
 local backward = require("gen.families.sm80_backward")
 local decode = require("gen.families.sm80_decode")
@@ -30,8 +30,7 @@ local arch_list = schema.list(schema.name(ARCHS))
 local sm80 = {
   name = "sm80",
   what = "mma.sync, ldmatrix and cp.async: NVIDIA GPUs since Ampere",
-  descriptor = "struct glint_gpu_kernel",
-  prologue = '#include "lib/cuda/kernel.h"',
+  backend = gpu,
   extension = "cu",
   templates = { fwd = "sm80_fwd.cu.lua", bwd = "sm80_bwd.cu.lua", dec = "sm80_dec.cu.lua" },
   fields = { archs = arch_list, device_lengths = schema.flag(), device_pages = schema.flag(), device_ragged = schema.flag() },
@@ -45,6 +44,7 @@ local sm80 = {
     up_to = schema.integer(1, 1 << 30),                 -- lengths for which the plan takes it before tiles without: the shorter of the two
     warps = schema.integer(1, 16),                      -- of a block
     blocks_per_sm = schema.integer(1, 8),               -- that the registers must leave room for
+    sequences_blocks_per_sm = schema.integer(1, 8),     -- forward: blocks_per_sm of kernels that read lengths; else as many
     q_kept = schema.integer(0, 32),                     -- forward: mma steps of head_dim for which Q stays in registers
     strategy = schema.choice({ "fused", "split" }),     -- backward: dQ summed by key blocks in turn, or in a kernel of its own
     kv_kept = schema.integer(0, 32),                    -- backward: mma steps of head_dim for which K's or V's fragments stay in registers
@@ -141,6 +141,7 @@ function sm80.smem(record)
   if record.pass == "fwd" then -- O leaves through Q's room
     local parts = { tile("Q", 1, m, d, bytes), tile("K", STAGES, n, d, bytes), tile("V", STAGES, n, d, bytes) }
     if record.d_split > 1 then parts[4] = tile("P", 1, m, n, bytes) end
+    if record.intervals then parts[#parts + 1] = tile("ranges", 1, m, 2, 4) end -- of keys, one a query
     return { total_of("fwd", parts) }
   end
   local all = {}
@@ -182,13 +183,14 @@ function sm80.complete(record)
   else
     backward.complete(record)
   end
+  record.block_keys = record.intervals and record.pass == "bwd" and 1 or nil
   record.smem = sm80.smem(record)
   record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.smem[2] and record.smem[2].bytes
   record.kept_at = backward.behind(record.smem_bytes)
   record.alignment_bytes = 16
+  record.reads_lengths = record.pass == "dec"
   record.kernels = gpu.kernels(record)
   record.launches = launches(record)
-  record.reads_sinks, record.reads_lengths = true, record.pass == "dec"
 end
 
 sm80.takes = gpu.takes
@@ -196,20 +198,24 @@ sm80.takes = gpu.takes
 --- The tile of another head dim's, `line`, made to go with the head dim of `key`; nil when it cannot.
 function sm80.adapt(line, key) return (key.pass == "dec" and decode or model).adapt(sm80, line, key) end
 
+--- The next smaller tile than `than` for `key`, or nil: where that would spill with further kernels of the row.
+function sm80.smaller(than, key) return key.pass ~= "dec" and model.smaller(sm80, than, key) or nil end
+
 --- Whether a tile with `fields` goes with `key` on the architecture `target`, and should not spill.
 function sm80.fits(key, fields, target) return (key.pass == "dec" and decode or model).fits(sm80, key, fields, target) end
 
 --- The right half of the name that a tile with `fields` gives `key`.
 function sm80.how_of(key, fields) return model.how_of(sm80, key, fields) end
 
---- Tiles for `key` on the architecture `target` that fit and should not spill, the one that should be fastest first: { tile =, how = } each.
+--- Tiles for `key` on the architecture `target` that fit and should not spill, the one that should be fastest first: {
+-- tile =, how = } each.
 function sm80.candidates(key, target) return (key.pass == "dec" and decode or model).candidates(sm80, key, target) end
 
 --- What the model says of a record, for explain.
 function sm80.estimate(record) return record.pass == "dec" and decode.estimate(record) or model.describe(record) end
 
 local ONLY_SPLIT = { "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" }
-local ONLY = { fwd = { "q_kept" },
+local ONLY = { fwd = { "q_kept", "sequences_blocks_per_sm" },
   bwd = { "strategy", "stages", "kv_kept", "part_m", "dq_row_tiles", "part_heads", "parts_from", "dq_m", "dq_n", "dq_warps",
     "dq_blocks_per_sm" },
   dec = { "stages", "chunk_steps", "queries_up_to" } }
@@ -279,7 +285,7 @@ local function check_forward(record, report)
 end
 
 --- Of 8 bits K and V are read by decode in bf16 alone.
-function sm80.lacks(key) return key.narrow and not (key.pass == "dec" and key.dtype == "bf16") and "kv_dtype" or nil end
+function sm80.lacks(key) return key.narrow and not (key.pass == "dec" and key.dtype == "bf16") end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm80.check(record, report)
@@ -366,12 +372,6 @@ function sm80.row(record)
   local math = "GLINT_MATH_" .. (record.math or "native"):upper()
   return { isa = 0, sm = architectures.get(record.archs[1]).number, math = math, up_to = record.up_to, queries_up_to = record.queries_up_to,
     alignment_bytes = record.alignment_bytes }
-end
-
---- The descriptor in the table's source.
-function sm80.define(record)
-  for _, launch in ipairs(record.launches) do launch.entry = record.symbol .. launch.suffix end
-  return gpu.define(record)
 end
 
 return sm80

@@ -48,9 +48,10 @@ function backward.parts(record, tile)
     parts[5] = tile(record.d_split == 1 and "P" or "P, dS", record.stages == 3 and 3 or record.d_split, n, m, bytes)
   end
   parts[6] = tile("LSE, delta", 2 * record.stages, m, 1, 4)
-  parts[7] = tile("barriers", 1, record.phases, 1, 8)
+  if record.intervals then parts[#parts + 1] = tile("ranges", record.stages, m, 2, 4) end -- of keys, one a query
+  parts[#parts + 1] = tile("barriers", 1, record.phases, 1, 8)
   if record.strategy == "fused" then
-    parts[8] = { "16", 16 }
+    parts[#parts + 1] = { "16", 16 }
     return { { "bwd", parts } }
   end
   local dq_parts = { tile("Q", 1, record.dq_m, d, bytes), tile("dO", 1, record.dq_m, d, bytes) }
@@ -59,6 +60,7 @@ function backward.parts(record, tile)
       dq_parts[#dq_parts + 1] = tile(("%s[%d]"):format(name, stage), 1, record.dq_n, d, bytes)
     end
   end
+  if record.intervals then dq_parts[#dq_parts + 1] = tile("ranges", 1, record.dq_m, 2, 4) end
   return { { "dK and dV", parts }, { "dQ", dq_parts } }
 end
 
@@ -93,7 +95,7 @@ function backward.complete(record)
   record.strategy, record.d_split = record.strategy or "fused", record.d_split or 1
   record.stages, record.kv_kept = record.stages or STAGES, record.kv_kept or 0
   record.part_m = record.part_m or record.m // record.d_split
-  record.key_turns = "WARPS" -- of the parts that add to dK and dV of a block of keys
+  record.key_turns = record.warps -- of the parts that add to dK and dV of a block of keys
   -- barriers through which warps pass P on: a group of warps has one for each part of the queries
   record.phases = record.stages == 2 and math.max(1, record.warps // (2 * record.d_split) * (record.m // record.part_m)) or 0
   if record.strategy == "fused" then

@@ -48,18 +48,18 @@ end
 
 --- struct glint_gpu_launch, in launch order.
 function decode.launches(record)
-  local main = { suffix = "", grid = "GLINT_GPU_DECODE_ITEMS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
-    blocks_per_sm = record.blocks_per_sm, dependent = 1 }
-  local merge = { suffix = "_merge", grid = "GLINT_GPU_DECODE_MERGE", rows = 2, threads = 32 * SPAN_CHUNKS,
-    smem_bytes = SPAN_CHUNKS * 32 * 16, dependent = 1 }
-  local of_runs, all = main.smem_bytes + decode.runs_bytes(record), { main }
-  local function add(like, fields) all[#all + 1] = setmetatable(fields, { __index = like }) end
-  if record.device_pages then add(main, { suffix = "_pages", pages = 1, smem_bytes = of_runs }) end
-  if record.device_ragged then add(main, { suffix = "_ragged", lengths = 2 }) end
-  if record.device_pages and record.device_ragged then add(main, { suffix = "_ragged_pages", lengths = 2, pages = 1, smem_bytes = of_runs }) end
-  add(merge, {})
-  if record.device_ragged then add(merge, { suffix = "_ragged_merge", lengths = 2 }) end
-  return all
+  local all, merges = {}, {}
+  for _, kernel in ipairs(record.kernels) do
+    local paged = kernel.keys == "paged"
+    all[#all + 1] = { suffix = kernel.suffix, grid = "GLINT_GPU_DECODE_ITEMS", rows = record.m, threads = record.threads,
+      smem_bytes = record.smem_bytes + (paged and decode.runs_bytes(record) or 0), blocks_per_sm = record.blocks_per_sm, dependent = 1,
+      lengths = kernel.lengths, pages = kernel.pages }
+    if not paged then -- a merge reads no keys
+      merges[#merges + 1] = { suffix = kernel.suffix .. "_merge", grid = "GLINT_GPU_DECODE_MERGE", rows = 2, threads = 32 * SPAN_CHUNKS,
+        smem_bytes = SPAN_CHUNKS * 32 * 16, dependent = 1, lengths = kernel.lengths }
+    end
+  end
+  return table.move(merges, 1, #merges, #all + 1, all)
 end
 
 --- The limits; report(field, wrong, right) for each that is broken.

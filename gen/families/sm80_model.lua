@@ -16,7 +16,8 @@ local axes = require("gen.axes")
 local architectures = require("gen.archs")
 local text = require("gen.text")
 
-local KIB, REGISTERS, MOST_REGISTERS = 1024, 65536, 255
+local KIB, REGISTERS, MOST_REGISTERS, SCHEDULERS = 1024, 65536, 255, 4
+local FURTHER = 16 -- numbers of a thread that a row's further kernels need beside those of the first: ptxas was a few short
 local PIPE, SHOWS, EXPONENTIALS = 6.9, 0.39, 24 -- clocks: an mma; part of shared memory's; 128 exponentials
 local ISSUE = 4.3                               -- float32: instructions an mma, beside its loads
 
@@ -64,9 +65,11 @@ local function kernels_of(r)
   return found
 end
 
--- Registers that a thread may have where `blocks` of `threads` share a multiprocessor; ptxas gives them out by eights.
+-- Registers that a thread may have where `blocks` of `threads` share a multiprocessor. Each of its four schedulers has
+-- a quarter of them for its warps, and ptxas gives them out by eights.
 local function limit_of(kernel)
-  return math.min(MOST_REGISTERS, REGISTERS // (kernel.threads * kernel.blocks) // 8 * 8)
+  local warps = (kernel.threads // 32 * kernel.blocks + SCHEDULERS - 1) // SCHEDULERS
+  return math.min(MOST_REGISTERS, REGISTERS // SCHEDULERS // (32 * warps) // 8 * 8)
 end
 
 -- Pages of 32 bytes have more addresses than longer ones; chunks of a row that are padding, and two warps that copy
@@ -78,7 +81,7 @@ local function extra_of(r, when)
   if r.d_split == 1 and r.padded_dim > r.head_dim then
     if r.pass == "bwd" then extra = extra + r.padded_dim // 16 elseif half and long and r.page_chunks > 2 then extra = extra + 24 end
   end
-  if r.pass == "bwd" and not half and r.warps == 2 then extra = extra + 8 end
+  if r.pass == "bwd" and not half and r.warps == 2 then extra = math.max(extra, 8) end
   return extra
 end
 
@@ -200,6 +203,28 @@ function model.adapt(family, line, key)
         if tile then return tile end
       end
     end
+  end
+end
+
+-- Whether each kernel of a record holds at least FURTHER numbers less than that of another.
+local function is_smaller(record, than)
+  local whole = kernels_of(than)
+  for i, kernel in ipairs(kernels_of(record)) do
+    if kernel.sum > whole[i].sum - FURTHER then return false end
+  end
+  return true
+end
+
+--- The next smaller tile than `tile`, which needs fewer registers in each kernel, or nil.
+function model.smaller(family, tile, key)
+  local archs = tile.archs or family.all_targets
+  local whole = record_of(family, key, tile, archs)
+  for _, changes in ipairs(whole and given_up(tile, key.pass) or {}) do
+    local fields = {}
+    for field, value in pairs(tile) do fields[field] = value end
+    for field, value in pairs(changes) do fields[field] = value end
+    local record = record_of(family, key, fields, archs)
+    if record and is_smaller(record, whole) then return fields end
   end
 end
 

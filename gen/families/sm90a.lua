@@ -1,6 +1,6 @@
--- The `sm90a` family: CUDA C with wgmma, the tensor copy engine and mbarriers, for Hopper alone (H100, H200), in 16 bit. This file
--- holds what a spec may say about it, its limits with their arithmetic, and what a variant of it is. It must not mention another family.
--- gen/README.md says what each part is for.
+-- The `sm90a` family: CUDA C with wgmma, the tensor copy engine and mbarriers, for Hopper alone (H100, H200), in 16
+-- bit. This file holds what a spec may say about it, its limits with their arithmetic, and what a variant of it is. It
+-- must not mention another family. gen/README.md says what each part is for.
 local architectures = require("gen.archs")
 local axes = require("gen.axes")
 local backward = require("gen.families.sm90a_backward")
@@ -8,6 +8,7 @@ local gpu = require("gen.gpu")
 local schema = require("gen.schema")
 local step = require("gen.families.sm90a_step")
 local text = require("gen.text")
+local tiles = require("gen.tiles")
 
 local KIB = 1024
 local ARCHS = { "90a" }
@@ -18,6 +19,7 @@ local SHORT_STAGES = 2   -- of a block that loads for itself
 local TILES_AHEAD = 2    -- numbers of tiles that a persistent block's loader announces
 local SEQUENCES_BYTES = 144 -- the same where lengths are read, with each tile's own: sequence_queue of lib/device/warpgroup_lengths.h
 local TABLE_BYTES = 1600 -- where a persistent block's loader keeps ragged sequences: RAGGED_TABLE_BYTES of lib/device/warpgroup_ragged.h
+local RANGE_BYTES = 8    -- of a query that has an interval: lib/device/intervals.h
 local KEPT_BYTES = 32    -- and a warp that computes the tile it has given back
 local SEARCH_BYTES = 288 -- where a short block looks for its ragged tile, and keeps it: find_ragged_tile of lib/device/ragged.h
 
@@ -26,12 +28,12 @@ local arch_list = schema.list(schema.name(ARCHS))
 local sm90a = {
   name = "sm90a",
   what = "wgmma, tensor maps and mbarriers: Hopper",
-  descriptor = "struct glint_gpu_kernel",
-  prologue = '#include "lib/cuda/kernel.h"',
+  backend = gpu,
   extension = "cu",
   templates = { fwd = "sm90a_fwd.cu.lua", bwd = "sm90a_bwd.cu.lua" },
   template = function(record) return record.schedule == "step" and "sm90a_step.cu.lua" or nil end,
-  fields = { archs = arch_list, device_lengths = schema.flag(), device_ragged = schema.flag() },
+  fields = { archs = arch_list, device_lengths = schema.flag(), device_ragged = schema.flag(),
+    step = schema.flag() }, -- adds the row of a server's step to each forward key that has one
   passed = { "device_lengths", "device_ragged" },
   required = { "archs" },
   target_field = "archs",
@@ -42,11 +44,13 @@ local sm90a = {
     up_to = schema.integer(1, 1 << 30),                    -- lengths for which the plan takes it before tiles without: the shorter of the two
     both_up_to = schema.integer(1, 1 << 30),               -- the same of the longer of the two, in place of up_to
     least = schema.integer(1, 1 << 30),                    -- where both lengths are below it, the plan takes an older family's row before it
-    -- persistent: a warpgroup loads for the others, which overlap the end of a tile with the next one's beginning; short: a block of one
-    -- warpgroup owns a tile and loads for itself, and several share a multiprocessor; step: any rows of queries in one canonical order, of
-    -- every kind of sequences and in pages (gen/families/sm90a_step.lua)
+    -- persistent: a warpgroup loads for the others, which overlap the end of a tile with the next one's beginning;
+    -- short: a block of one warpgroup owns a tile and loads for itself, and several share a multiprocessor; step: any
+    -- rows of queries in one canonical order, of every kind of sequences and in pages (gen/families/sm90a_step.lua)
     schedule = schema.choice({ "persistent", "short", "step" }),
     span = schema.integer(16, 1 << 20, 16),                -- step: keys of the first spans
+    cache_from = schema.integer(1, 1 << 30),               -- step: for so many queries against a cache the plan takes it before other rows, from
+    cache_up_to = schema.integer(1, 1 << 30),              -- to
     q_slots = schema.integer(1, 2),                        -- persistent: tiles of Q in shared memory
     stages = schema.integer(2, 4),                         -- persistent, step: of K, and of V
     registers = schema.integer(128, 240, 8),               -- persistent: of a thread that computes
@@ -81,6 +85,13 @@ end
 
 function sm90a.covers(target) return target.archs end
 
+--- The tiles of `key` beside those that it has in any case: where the spec says `step`, a step's.
+function sm90a.more(config, key)
+  local tile = config.step and key.pass == "fwd" and key.kv_dtype == "same" and key.mask ~= "interval" and require("gen.tiles.sm90a").step[key.head_dim]
+  if not tile then return {} end
+  return { { tile = tiles.bare(tile), origin = { kind = "measured", head_dim = key.head_dim, timed = { ["90a"] = tile.measured }, why = tile.why } } }
+end
+
 function sm90a.how(record)
   if record.pass == "bwd" then return backward.how(record) end
   if record.schedule == "step" then return step.how(record) end
@@ -92,6 +103,9 @@ function sm90a.parse(how)
   local m, n = how:match("^sm90a_[%w_]-m(%d+)n(%d+)$")
   return m and { m = tonumber(m), n = tonumber(n) }
 end
+
+-- Tiles ahead whose queries have intervals: interval_slot of lib/device/warpgroup_intervals.h.
+local function intervals_bytes(record) return SEQUENCES_BYTES + 3 * (16 + 16 * record.warpgroups + RANGE_BYTES * record.m) end
 
 -- Shared memory of a block: tiles and 8-byte mbarriers, { what, bytes } each, as the templates lay them out.
 -- kind: nil, or "lengths" or "ragged" of a kernel that reads them.
@@ -105,10 +119,11 @@ local function parts_of(record, kind)
     if kind == "ragged" then -- read 16 bytes at a time
       parts[4] = { "search", 8 + SEARCH_BYTES }
     end
+    if record.intervals then parts[#parts + 1] = { "ranges", RANGE_BYTES * record.m } end
     return parts
   end
   parts[3] = { "barriers", 16 * record.q_slots + 32 * record.stages }
-  parts[4] = { "tiles ahead", lengths and SEQUENCES_BYTES or 20 * TILES_AHEAD }
+  parts[4] = { "tiles ahead", record.intervals and intervals_bytes(record) or lengths and SEQUENCES_BYTES or 20 * TILES_AHEAD }
   if record.causal or lengths then parts[5] = { "scanners", 16 * record.stages } end
   if kind == "ragged" then
     parts[6] = { "sequences", TABLE_BYTES }
@@ -123,7 +138,8 @@ local function smem_of(record, kind)
   return { { kernel = "fwd", bytes = bytes, text = ("%s = %d"):format(table.concat(shown, " + "), bytes) } }
 end
 
--- Registers of a thread when a persistent block begins: an even share. Its loaders keep what those that compute leave of it.
+-- Registers of a thread when a persistent block begins: an even share. Its loaders keep what those that compute leave
+-- of it.
 local function share(record) return REGISTERS // record.threads // STEP * STEP end
 
 -- struct glint_gpu_map: boxes of all of head_dim, slab by slab.
@@ -148,33 +164,29 @@ function sm90a.complete(record)
   record.width = record.head_dim % 64 == 0 and 128 or 64
   record.blocks_per_sm = record.blocks_per_sm or 1
   if not short then
-    record.registers = record.registers or (record.warpgroups == 3 and 160 or 232)
+    record.registers = record.registers or (record.warpgroups == 3 and 160 or 232) - (record.intervals and 8 or 0)
     record.producer_registers = share(record) * (1 + record.warpgroups) - record.registers * record.warpgroups
     if record.turns == nil then record.turns = false end
     if record.dynamic == nil then record.dynamic = record.causal end
-    record.zero_words = record.dynamic and 1 or nil
+    record.zero_words = (record.dynamic or record.intervals) and 1 or nil
   end
   record.smem = smem_of(record)
   record.smem_bytes, record.alignment_bytes, record.padded_dim = record.smem[1].bytes, 16, record.head_dim
   record.maps = { map(record, "GLINT_GPU_Q", ROWS), map(record, "GLINT_GPU_K", record.n), map(record, "GLINT_GPU_V", record.n) }
   record.launches = { { suffix = "", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
     blocks_per_sm = not short and 1 or nil } }
-  local plain = not (record.bounds_first or record.capped) -- whose first kernel is as it was measured, without sinks
-  record.reads_sinks = not plain
-  record.kinds = { "given" } -- of sequences, one a kernel
-  local function add(kind, lengths, sinks)
+  record.kernels = gpu.kernels(record)
+  for i = 2, #record.kernels do
+    local kernel = record.kernels[i]
     record.lengths_words = not short and 1 or nil
-    record.kinds[#record.kinds + 1] = kind
-    record.launches[#record.launches + 1] = setmetatable({ suffix = "_" .. kind, smem_bytes = smem_of(record, kind)[1].bytes,
-      lengths = lengths, sinks = sinks }, { __index = record.launches[1] })
+    record.launches[i] = setmetatable({ suffix = kernel.suffix, smem_bytes = smem_of(record, kernel.suffix:sub(2))[1].bytes,
+      lengths = kernel.lengths }, { __index = record.launches[1] })
   end
-  if record.device_lengths then add("lengths", 1, plain and 2 or nil) end
-  if record.device_ragged then add("ragged", 2) end
 end
 
 --- What a record's kernels take; a step's take everything.
 function sm90a.takes(record)
-  if record.schedule == "step" then return { lengths = true, ragged = true, pages = true, ragged_pages = true, sinks = true } end
+  if record.schedule == "step" then return { lengths = true, ragged = true, pages = true, ragged_pages = true, sinks = true, canonical = true } end
   return gpu.takes(record)
 end
 
@@ -203,8 +215,9 @@ end
 -- Numbers of 32 bits that a thread which computes holds: scores, weights in 16 bits, and O.
 local function payload(record) return record.n // 2 + record.n // 4 + record.head_dim // 2 end
 
---- Tiles that the model proposes, forward, the best first: three warpgroups, which read K and V least often, with at least 80 keys, or two; in
--- turn, and as many keys, up to 128, as registers and shared memory hold. A tile of fewer keys follows, for tuning.
+--- Tiles that the model proposes, forward, the best first: three warpgroups, which read K and V least often, with at
+-- least 80 keys, or two; in turn, and as many keys, up to 128, as registers and shared memory hold. A tile of fewer
+-- keys follows, for tuning.
 function sm90a.candidates(key)
   local found = {}
   if key.pass ~= "fwd" then return found end
@@ -228,7 +241,7 @@ function sm90a.estimate(record)
 end
 
 --- No backward kernel of the family caps scores, and none reads K and V of 8 bits.
-function sm90a.lacks(key) return key.pass == "bwd" and key.capped and "softcap" or key.narrow and "kv_dtype" or nil end
+function sm90a.lacks(key) return key.narrow or key.pass == "bwd" and key.capped end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm90a.check(record, report)
@@ -243,7 +256,9 @@ function sm90a.check(record, report)
     if record[field] ~= nil then report(field, "is the backward's", "leave it out") end
   end
   if record.schedule == "step" then return step.check(record, report, architectures.get(record.archs[1]).block_kib) end
-  if record.span ~= nil then report("span", "is a step's", "leave it out, or schedule = \"step\"") end
+  for _, field in ipairs({ "span", "cache_from", "cache_up_to" }) do
+    if record[field] ~= nil then report(field, "is a step's", "leave it out, or schedule = \"step\"") end
+  end
   local short = record.schedule == "short"
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
   if record.head_dim % 32 ~= 0 or record.head_dim > 256 then
@@ -253,6 +268,9 @@ function sm90a.check(record, report)
     report("m", ("a short tile is one warpgroup's: %d queries"):format(ROWS), tostring(ROWS))
   elseif not short and record.m < 2 * ROWS then
     report("m", "a persistent tile has two or three warpgroups", "128 or 192")
+  end
+  if record.intervals and record.dynamic == false then
+    report("dynamic", "tiles with intervals are taken one after another", "leave it out")
   end
   if record.schedule == "persistent" and record.blocks_per_sm ~= 1 then
     report("blocks_per_sm", "a persistent block has a multiprocessor to itself", "leave it out, or schedule = \"short\"")
@@ -269,13 +287,14 @@ function sm90a.check(record, report)
       record.warpgroups, apart, record.stages), "more keys, more stages, or fewer queries")
   end
   local registers = short and REGISTERS // (128 * record.blocks_per_sm) // STEP * STEP or record.registers
-  -- With lengths a row's end looks again for whether it sees a key: with 24 head_dim 96 spills 8 bytes at 112 keys, and 4 without a mask. 96 keys are
-  -- as fast there (bench/results/sm90a_notes.md).
+  -- With lengths a row's end looks again for whether it sees a key: with 24 head_dim 96 spills 8 bytes at 112 keys, and
+  -- 4 without a mask. 96 keys are as fast there (bench/results/sm90a_notes.md).
   local others = record.capped and 40 or short and 24 or 32
   if payload(record) > math.min(registers, 255) - others then
     report("n", ("scores, weights and O are %d numbers a thread, which has %d registers"):format(payload(record), registers), "fewer keys")
   end
-  if not short and record.producer_registers < 24 then
+  -- A loader that reads intervals spills 28 bytes with 40, and 56 with 32.
+  if not short and record.producer_registers < (record.intervals and 56 or 24) then
     report("registers", ("leaves %d a thread that loads, of %d at the start"):format(record.producer_registers, share(record)), "fewer")
   end
   local limit = architectures.get(record.archs[1])
@@ -330,13 +349,8 @@ function sm90a.size(record) return text.bytes(record.smem_bytes) .. " shared" en
 --- The table row's columns that depend on the family.
 function sm90a.row(record)
   return { isa = 0, sm = architectures.get(record.archs[1]).number, math = "GLINT_MATH_NATIVE", up_to = record.up_to,
-    both_up_to = record.both_up_to, least = record.least, alignment_bytes = record.alignment_bytes }
-end
-
---- The descriptor in the table's source.
-function sm90a.define(record)
-  for _, launch in ipairs(record.launches) do launch.entry = record.symbol .. launch.suffix end
-  return gpu.define(record)
+    both_up_to = record.both_up_to, least = record.least, cache_from = record.cache_from, cache_up_to = record.cache_up_to,
+    alignment_bytes = record.alignment_bytes }
 end
 
 return sm90a

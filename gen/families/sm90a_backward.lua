@@ -1,5 +1,7 @@
--- The backward kernels of the family sm90a: gen/families/sm90a.lua hands its records of that pass here. What a variant is, and its limits with
--- their arithmetic.
+-- The backward kernels of the family sm90a: gen/families/sm90a.lua hands its records of that pass here. What a variant
+-- is, and its limits with their arithmetic.
+local gpu = require("gen.gpu")
+
 local KIB = 1024
 local BOX_ROWS = 64     -- of every map: rows of one wgmma, which a warpgroup owns
 local PAD_ROWS = 128    -- GLINT_GPU_ROW_PAD of lib/device/call.h: queries that the first kernel takes at a time
@@ -7,9 +9,11 @@ local STAGES = 2        -- of Q and dO, of dS, of what leaves
 local WARPS = 8         -- that compute, in two warpgroups; four more load and store
 local REGISTERS, PRODUCER_REGISTERS = 232, 40 -- of their threads: 168 each at the start
 local DQ_M, DQ_N = 128, 64 -- split: queries of a block of the kernel for dQ, keys of its step
--- Where lengths are read: behind the rest what a loader looks for key blocks in and the queue of those that it found, KEY_SEARCH_BYTES and key_queue
--- of lib/device/warpgroup_sequences.h; and of the first kernel's blocks their tile, put_ragged_tile, and what they look for it in.
+-- Where lengths are read: behind the rest what a loader looks for key blocks in and the queue of those that it found,
+-- KEY_SEARCH_BYTES and key_queue of lib/device/warpgroup_sequences.h; and of the first kernel's blocks their tile,
+-- put_ragged_tile, and what they look for it in.
 local SEQUENCES_BYTES, TILE_BYTES, SEARCH_BYTES = 304 + 128, 48, 256
+local SINKS_BYTES = 32 -- of the kernel for the gradient of the sinks: a sum of each warp
 
 local backward = {}
 
@@ -68,7 +72,7 @@ function backward.complete(record)
   record.strategy = strategy_of(record)
   record.strategy_id = record.strategy == "fused" and "GLINT_GPU_FUSED" or "GLINT_GPU_SPLIT"
   record.threads, record.registers, record.producer_registers = 128 + 32 * WARPS, REGISTERS, PRODUCER_REGISTERS
-  record.key_turns = "2 * TILE_N / TILE_M" -- of the parts that add to dK and dV of a block of keys: one a stage that they leave by
+  record.key_turns = 2 * record.n // record.m -- of the parts that add to dK and dV of a block of keys: one a stage that they leave by
   record.by_role = record.strategy == "split" and record.head_dim > 128
   record.width, record.dq_n = record.head_dim % 64 == 0 and 128 or 64, DQ_N
   record.smem = smem_of(record)
@@ -76,23 +80,25 @@ function backward.complete(record)
   record.alignment_bytes, record.padded_dim = 16, record.head_dim
   record.launches = {
     { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 },
+    { suffix = "_sinks", grid = "GLINT_GPU_QUERY_HEADS", threads = 256, smem_bytes = SINKS_BYTES, sinks = 1 },
     { suffix = "", grid = "GLINT_GPU_KEY_BLOCKS", rows = record.n, threads = record.threads, smem_bytes = record.smem_bytes,
       blocks_per_sm = record.strategy == "fused" and 1 or nil },
   }
   if record.strategy == "split" then
-    record.launches[3] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = DQ_M, threads = record.threads,
+    record.launches[4] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = DQ_M, threads = record.threads,
       smem_bytes = record.dq_smem_bytes }
   end
-  record.kinds = { "given" } -- of sequences, one a kernel of keys
-  local function add(suffix, lengths, delta_bytes)
-    local first, keys = { suffix = suffix, lengths = lengths, smem_bytes = delta_bytes }, { suffix = "_sequences", lengths = lengths }
-    keys.smem_bytes = record.smem[#record.smem].bytes
-    record.launches[#record.launches + 1] = setmetatable(first, { __index = record.launches[1] })
-    record.launches[#record.launches + 1] = setmetatable(keys, { __index = record.launches[2] })
+  record.kernels = gpu.kernels(record) -- the first ones; that of keys takes both sequences of a batch and ragged ones
+  for i = 2, #record.kernels do
+    local kernel = record.kernels[i]
+    local first = { suffix = kernel.suffix .. "_delta", lengths = kernel.lengths,
+      smem_bytes = TILE_BYTES + (kernel.rows == "ragged" and SEARCH_BYTES or 0) }
+    local sinks = { suffix = kernel.suffix .. "_sinks", lengths = kernel.lengths }
+    local keys = { suffix = "_sequences", lengths = kernel.lengths, smem_bytes = record.smem[#record.smem].bytes }
+    for j, launch in ipairs({ first, sinks, keys }) do
+      record.launches[#record.launches + 1] = setmetatable(launch, { __index = record.launches[j] })
+    end
   end
-  if record.device_lengths or record.device_ragged then record.kinds[2] = "sequences" end
-  if record.device_lengths then add("_lengths_delta", 1, TILE_BYTES) end
-  if record.device_ragged then add("_ragged_delta", 2, TILE_BYTES + SEARCH_BYTES) end
   local columns = record.width // record.dtype_bytes
   record.maps = {}
   for i, tensor in ipairs({ "Q", "K", "V", "DOUT", "DQ", "DK", "DV" }) do

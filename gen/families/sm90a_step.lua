@@ -5,8 +5,9 @@ local step = {}
 
 local KIB, ROWS, TILE_M, TILE_N = 1024, 64, 128, 128
 local SPAN = 1024        -- keys of the first spans
+local CACHE_FROM, CACHE_UP_TO = 4, 256 -- queries against a cache that it is for; gen/tiles/sm90a.lua has what was measured
 local REGISTERS = 224    -- of a thread that computes: 2 x 128 of them and 128 of 56 are a multiprocessor's 65536
-local UNITS_BYTES = 3 * (80 + 16) -- units that are announced, with their mbarriers: lib/device/warpgroup_step_plan.h
+local UNITS_BYTES = 3 * (96 + 16) -- units that are announced, with their mbarriers: lib/device/warpgroup_step_plan.h
 local PLAN_BYTES = 8 * 4096 + 5 * 128 -- of the kernel that plans: PLAN_SHARED_BYTES there
 
 function step.how(record)
@@ -28,15 +29,16 @@ end
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function step.complete(record)
   record.strategy_id, record.warpgroups = "GLINT_GPU_STEP", record.m // ROWS
-  record.threads, record.registers, record.width, record.padded_dim = 384, REGISTERS, 128, record.head_dim
+  record.threads, record.registers, record.width, record.padded_dim = 384, REGISTERS, record.head_dim % 64 == 0 and 128 or 64, record.head_dim
   record.stages, record.span = record.stages or 2, record.span or SPAN
+  record.cache_from, record.cache_up_to = record.cache_from or CACHE_FROM, record.cache_up_to or CACHE_UP_TO
   record.smem = smem_of(record)
   record.smem_bytes, record.alignment_bytes, record.chunk_steps = record.smem[1].bytes, 16, record.span // record.n
   record.device_lengths, record.device_ragged = true, true -- one kernel for all
   local function map(tensor, rows, slabs)
-    return { tensor = tensor, swizzle = "TENSOR_MAP_SWIZZLE_128B", slabs = slabs, columns = 64, rows = rows }
+    return { tensor = tensor, swizzle = ("TENSOR_MAP_SWIZZLE_%dB"):format(record.width), slabs = slabs, columns = record.width // 2, rows = rows }
   end
-  local slabs = record.head_dim // 64
+  local slabs = 2 * record.head_dim // record.width
   record.maps = { map("GLINT_GPU_Q", 16, 0), map("GLINT_GPU_K", record.n, slabs), map("GLINT_GPU_V", record.n, slabs) }
   record.maps[1].packed = 1
   record.launches = {
@@ -54,14 +56,15 @@ function step.check(record, report, block_kib)
       report(field, "a step has none of its own", "leave it out")
     end
   end
+  if record.intervals then report("masks", "a step has no kernel for intervals", 'masks without "interval"') end
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
   if record.m ~= TILE_M or record.n ~= TILE_N then
     report("m", "the order of a step's sums is that of tiles of 128 keys, for two warpgroups", "m = 128, n = 128")
   end
-  if record.head_dim ~= 64 and record.head_dim ~= 128 then
-    report("m", ("a step has no kernel for head_dim %d"):format(record.head_dim), "64 or 128")
+  if record.head_dim ~= 64 and record.head_dim ~= 96 and record.head_dim ~= 128 then
+    report("m", ("a step has no kernel for head_dim %d"):format(record.head_dim), "64, 96 or 128")
   end
-  if record.bounds_first then report("masks", "a step has no kernel for windows yet", 'masks = { "none", "causal" }') end
+  if record.cache_from > record.cache_up_to then report("cache_up_to", "is below cache_from", tostring(record.cache_from)) end
   if record.span % TILE_N ~= 0 then report("span", "a span is whole tiles of 128 keys", "a multiple of 128") end
   if record.smem_bytes > block_kib * KIB then
     report("tile", ("at head_dim %d the kernel needs %s bytes of shared memory, and a block has %d"):format(record.head_dim,
@@ -71,8 +74,8 @@ end
 
 --- A line for the header of an emitted kernel and for explain.
 function step.describe(record)
-  return ("a step of a server: units of work that a first kernel plans, K and V in %d stages, spans from %d keys on."):format(
-    record.stages, record.span)
+  return ("a step of a server: units of work that a first kernel plans, K and V in %d stages, spans %s %d keys."):format(
+    record.stages, record.bounds_first and "of" or "from", record.span)
 end
 
 return step

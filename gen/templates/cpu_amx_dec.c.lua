@@ -53,15 +53,16 @@ static void load_queries(const struct work *w, const struct glint_tensors *t, co
     }
 }
 
-/* 16 rows of K or V, `bytes` apart. They are read where they lie and nothing is asked for ahead: on a Xeon of the Sapphire Rapids class hardware does that
- * well enough, and each way of asking took longer (bench/results/cpu_amx_decode.md). */
+/* 16 rows of K or V, `bytes` apart. They are read where they lie and nothing is asked for ahead: on a Xeon of the
+ * Sapphire Rapids class hardware does that well enough, and each way of asking took longer
+ * (bench/results/cpu_amx_decode.md). */
 struct sixteen {
     const uint16_t *row;
     ptrdiff_t bytes;
 };
 
-/* Those of the keys from `key` on, of which [begin, end) are read. All others are zero, as what is there may be anything, or no memory; with `clean`
- * infinities and NaN, too. */
+/* The sixteen rows of the keys from `key` on, of which [begin, end) are read. All others are zero, as what is there may
+ * be anything, or no memory; with `clean` infinities and NaN are zero, too. */
 GLINT_OUTLINE struct sixteen bring_together(const struct work *w, bool of_v, int64_t key, int64_t begin, int64_t end, bool clean, uint16_t *edge)
 {
     memset(edge, 0, 16 * HEAD_DIM * sizeof *edge);
@@ -132,7 +133,8 @@ struct span {
     int few;
 };
 
-/* A sweep over the keys of a chunk for up to four tiles of V along head_dim, from `step` on, and the narrower last one. */
+/* A sweep over the keys of a chunk for up to four tiles of V along head_dim, from `step` on, and the narrower last
+ * one. */
 GLINT_INLINE void sweep(const struct work *w, const struct matrices *m, const struct span *x, const int step, const int steps, const bool rest,
                         bool clean)
 {

@@ -2,7 +2,20 @@ $ include("cpu_head.c.lua")
 $ if capped then
 #include "lib/cpu/softcap.h"
 $ end
-$ local cap_parameter, cap = capped and "float softcap, " or "", capped and "p->softcap, " or ""
+$ local at_none, k_none, with_keys = "", "", "glint_rows_with_keys(call, first)"
+$ local first_row, last_row = "0", "rows" -- the rows of S^T that some query of the block may see
+$ if intervals then first_row, last_row = "none", "none + rows" end
+$ if intervals then at_none, k_none, with_keys = "none * PITCH_M + ", " + none * PITCH_D", "glint_see_some(&seen_by, first, queries)" end
+$ local lag = bounds_first and "lag, " or ""
+$ local score_parameters, score = capped and "float softcap, " or "", capped and "p->softcap, " or ""
+$ if biased then -- a bias of query 0 and the first key
+$   score_parameters, score = score_parameters .. "const struct glint_bias_source *source, ", score .. "&source, "
+$ end
+$ if bias_tensor then
+$   score_parameters, score = score_parameters .. "const struct glint_dbias *dbias, ", score .. "&dbias, "
+$ end
+$ local slope = bias_tensor and "m->ds_t + BIAS + " .. at_none .. "x - lane" or "NULL"
+$ local bias = biased and "&bias, x - lane, " .. first_row or "NULL, 0, 0"
 
 enum {
     HEAD_DIM = ${head_dim},
@@ -12,6 +25,9 @@ enum {
     PITCH_D = GLINT_CPU_PITCH(HEAD_DIM),
     BLOCK_T = HEAD_DIM * PITCH_M, /* floats of a transposed query block */
     BLOCK = TILE_M * PITCH_D,     /* floats of a query block */
+$ if biased then
+    BIAS = TILE_N * PITCH_M, /* of a panel, after dS */
+$ end
 };
 
 /* The matrices of a lane's scratch: lib/cpu/cpu.h gives their shapes. */
@@ -19,8 +35,9 @@ struct matrices {
     float *q_t, *dout_t, *dq_t, *q, *dout, *stats, *dk, *dv, *k, *v, *p_t, *ds_t, *row, *o_t;
 };
 
-/* Brings one query head into scratch in f32: Q and dO both ways, LSE, and delta = rowsum(dO * O). Where sink_delta is given it becomes the sum
- * over the rows that see a key of exp(sink - LSE) delta. */
+/* Brings one query head into scratch in f32: Q and dO both ways, LSE, and delta = rowsum(dO * O) - dLSE. Where
+ * sink_delta is given it becomes the sum over the rows of exp(sink - LSE) delta; of delta a row that sees no key has -
+ * dLSE alone. */
 static void load_head(const struct glint_cpu_call *call, const struct matrices *m, int64_t batch, int64_t head, float *sink_delta)
 {
     const struct glint_problem *p = call->problem;
@@ -30,6 +47,10 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
     const glint_element *dout = (const glint_element *)t->dout + batch * p->dout.batch + head * p->dout.head;
     const float *lse = t->lse + (batch * p->heads_q + head) * call->queries;
     glint_vec sink_sum = glint_splat(0.0f);
+$ if intervals then
+    const struct glint_intervals seen_by = {p, call->band, glint_cpu_interval(call, t->key_begin, batch),
+                                            glint_cpu_interval(call, t->key_end, batch)};
+$ end
     for (int64_t first = 0; first < p->seqlen_q; first += GLINT_CPU_LANES) {
         const int64_t queries = glint_clamp(p->seqlen_q - first, 0, GLINT_CPU_LANES), lane = first % TILE_M;
         float *q_rows = m->q + first * PITCH_D, *dout_rows = m->dout + first * PITCH_D;
@@ -51,16 +72,12 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
         float *stats = m->stats + first / TILE_M * 2 * PITCH_M + lane;
         glint_store(stats, glint_splat(0.0f));
         memcpy(stats, lse + first, sizeof(float) * (size_t)queries);
+        const glint_vec dlse = glint_dlse_of(call, batch, head, first, queries);
+        delta -= dlse;
         glint_store(stats + PITCH_M, delta);
-        if (sink_delta) {
-            const struct glint_cpu_rows rows = glint_cpu_rows_with_keys(call);
-            const glint_veci lane = glint_lane_index();
-            const glint_veci sees = (lane >= (int32_t)glint_clamp(rows.first - first, 0, GLINT_CPU_LANES)) &
-                                    (lane < (int32_t)glint_clamp(rows.end - first, 0, GLINT_CPU_LANES));
-            const glint_vec above = t->sinks[head] - glint_load(stats); /* 0 at most, but for rounding */
-            const glint_vec share = glint_exp((glint_vec)((glint_veci)above & ~(above > 0.0f))) * delta;
-            sink_sum += (glint_vec)((glint_veci)share & sees);
-        }
+        if (sink_delta)
+            sink_sum += glint_sink_share(${with_keys}, t->sinks[head],
+                                         glint_load(stats), delta, dlse);
     }
     if (sink_delta) {
         *sink_delta = 0.0f;
@@ -69,17 +86,22 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
     }
 }
 
-$ if bounds_first then
-/* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. Query i of the tile sees key r of it iff i >= r + shift and
- * r >= i + lag. */
-static void tile(const struct matrices *m, ${cap_parameter}int64_t block, int64_t queries, int64_t keys, int64_t shift, int64_t lag, float *dq_t,
+$ if intervals then
+/* One tile: adds what its keys, from first_key on, and its queries give each other to dK, dV and dQ^T. */
+static void tile(const struct matrices *m, ${score_parameters}int64_t block, int64_t queries, int64_t keys, const struct glint_intervals *seen_by,
+                 int64_t first_key, float *dq_t, float *dk, float *dv)
+$ elseif bounds_first then
+/* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. Query i of the tile sees key r of it iff
+ * i >= r + shift and r >= i + lag. */
+static void tile(const struct matrices *m, ${score_parameters}int64_t block, int64_t queries, int64_t keys, int64_t shift, int64_t lag, float *dq_t,
                  float *dk, float *dv)
 $ elseif causal then
-/* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. Query i of the tile sees key r of it iff i >= r + shift. */
-static void tile(const struct matrices *m, ${cap_parameter}int64_t block, int64_t queries, int64_t keys, int64_t shift, float *dq_t, float *dk, float *dv)
+/* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. Query i of the tile sees key r of it iff
+ * i >= r + shift. */
+static void tile(const struct matrices *m, ${score_parameters}int64_t block, int64_t queries, int64_t keys, int64_t shift, float *dq_t, float *dk, float *dv)
 $ else
 /* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. */
-static void tile(const struct matrices *m, ${cap_parameter}int64_t block, int64_t queries, int64_t keys, float *dq_t, float *dk, float *dv)
+static void tile(const struct matrices *m, ${score_parameters}int64_t block, int64_t queries, int64_t keys, float *dq_t, float *dk, float *dv)
 $ end
 {
     const float *q = m->q + block * BLOCK, *dout = m->dout + block * BLOCK;
@@ -88,7 +110,12 @@ $ end
 $ if causal then
 
     /* A hidden pair has P = dS = 0, which hides any finite Q, dO and K; otherwise pairs are left out one by one. */
-$ if bounds_first then
+$ if intervals then
+    const struct glint_extent extent = glint_extent_of(seen_by, block * TILE_M, queries);
+    const bool hides = extent.last_first > first_key || extent.first_end < first_key + keys;
+    const bool special = hides && (glint_any_special(q, PITCH_D, queries, HEAD_DIM) || glint_any_special(dout, PITCH_D, queries, HEAD_DIM) ||
+                                   glint_any_special(m->k, PITCH_D, keys, HEAD_DIM));
+$ elseif bounds_first then
     const bool hides = keys - 1 + shift > 0 || queries - 1 + lag > 0;
     const bool special = hides && (glint_any_special(q, PITCH_D, queries, HEAD_DIM) || glint_any_special(dout, PITCH_D, queries, HEAD_DIM) ||
                                    glint_any_special(m->k, PITCH_D, keys, HEAD_DIM));
@@ -100,7 +127,18 @@ $ end
 $ end
     for (int64_t lane = 0, vecs; lane < queries; lane += vecs * GLINT_CPU_LANES) {
         vecs = glint_panel_vecs(queries - lane);
-$ if causal then
+$ if intervals then
+        struct glint_limits limits;
+        struct glint_visible visible;
+        struct glint_late late;
+        glint_find_limits(seen_by, block * TILE_M + lane, queries - lane, vecs * GLINT_CPU_LANES, first_key, keys, &limits, &visible, &late);
+        /* Of the panel some query sees the keys [none, none + rows) at most; the rest of P and dS is zero. */
+        const int64_t rows = glint_clamp(visible.any - late.none, 0, keys), none = rows > 0 ? late.none : 0;
+        glint_clear_gradient(vecs, m->p_t + lane, m->ds_t + lane, PITCH_M, 0, none);
+        glint_clear_gradient(vecs, m->p_t + lane, m->ds_t + lane, PITCH_M, none + rows, keys);
+        if (rows == 0)
+            continue;
+$ elseif causal then
         const int64_t lanes = glint_clamp(queries - lane, 0, vecs * GLINT_CPU_LANES);
         const struct glint_visible visible = glint_visible_keys(keys, lanes, lane, shift);
         /* A few rows more, so that the row tiles of dV and dK, which cross the diagonal, find zeros there. */
@@ -114,34 +152,59 @@ $ else
 $ end
 
         /* S^T = K Q^T and dP^T = V dO^T. */
-        glint_gemm(vecs, &(struct glint_gemm){.c = m->p_t + lane, .ldc = PITCH_M, .a = m->k, .a_row = PITCH_D, .a_k = 1,
+        glint_gemm(vecs, &(struct glint_gemm){.c = m->p_t + ${at_none}lane, .ldc = PITCH_M, .a = m->k${k_none}, .a_row = PITCH_D, .a_k = 1,
                                               .b = q_t + lane, .ldb = PITCH_M, .rows = rows, .depth = HEAD_DIM, .first_k = -TILE_N});
-        glint_gemm(vecs, &(struct glint_gemm){.c = m->ds_t + lane, .ldc = PITCH_M, .a = m->v, .a_row = PITCH_D, .a_k = 1,
+        glint_gemm(vecs, &(struct glint_gemm){.c = m->ds_t + ${at_none}lane, .ldc = PITCH_M, .a = m->v${k_none}, .a_row = PITCH_D, .a_k = 1,
                                               .b = dout_t + lane, .ldb = PITCH_M, .rows = rows, .depth = HEAD_DIM, .first_k = -TILE_N});
+$ if biased then
+        const struct glint_bias bias = glint_bias_panel(source, m->ds_t + BIAS, PITCH_M, vecs * GLINT_CPU_LANES, block * TILE_M + lane,
+                                                        queries - lane, ${first_row}, ${last_row});
+$ end
 
         /* P = exp(S - LSE) and dS = P (dP - delta). */
         for (int64_t x = lane; x < lane + vecs * GLINT_CPU_LANES; x += GLINT_CPU_LANES) {
 $ if capped then
             if (softcap != 0.0f)
-                glint_softcap_gradient(m->p_t + x, m->ds_t + x, PITCH_M, rows, stats + x, stats + PITCH_M + x, glint_softcap_of(softcap));
+                glint_softcap_gradient(m->p_t + ${at_none}x, m->ds_t + ${at_none}x, PITCH_M, rows, stats + x, stats + PITCH_M + x, glint_softcap_of(softcap), ${bias}, ${slope});
             else
-                glint_softmax_gradient(m->p_t + x, m->ds_t + x, PITCH_M, rows, stats + x, stats + PITCH_M + x);
+                glint_softmax_gradient(m->p_t + ${at_none}x, m->ds_t + ${at_none}x, PITCH_M, rows, stats + x, stats + PITCH_M + x, ${bias});
 $ else
-            glint_softmax_gradient(m->p_t + x, m->ds_t + x, PITCH_M, rows, stats + x, stats + PITCH_M + x);
+            glint_softmax_gradient(m->p_t + ${at_none}x, m->ds_t + ${at_none}x, PITCH_M, rows, stats + x, stats + PITCH_M + x, ${bias});
 $ end
-$ if causal then
+$ if intervals then
+            if (visible.all < none + rows || late.all > none)
+                glint_mask_gradient_within(m->p_t + x, m->ds_t + x, PITCH_M, none, none + rows, &limits, (int)((x - lane) / GLINT_CPU_LANES));
+$ elseif causal then
             glint_mask_gradient(m->p_t + x, m->ds_t + x, PITCH_M, needed, x - lane);
 $ end
-$ if bounds_first then
+$ if bounds_first and not intervals then
             glint_mask_gradient_late(m->p_t + x, m->ds_t + x, PITCH_M, late, x - lane);
 $ end
         }
+$ if bias_tensor then
+        if (dbias->sums)
+            glint_dbias_add(dbias->sums + block * PITCH_M + lane, dbias->pitch, m->ds_t + lane, PITCH_M, vecs, ${first_row}, ${last_row});
+$ end
+$ if bias_tensor and capped then
+        for (int64_t r = ${first_row}; softcap != 0.0f && r < ${last_row}; r++)
+            for (int64_t x = 0; x < vecs * GLINT_CPU_LANES; x += GLINT_CPU_LANES) {
+                float *ds = m->ds_t + r * PITCH_M + lane + x;
+                glint_store(ds, glint_load(ds) * glint_load(m->ds_t + BIAS + r * PITCH_M + x));
+            }
+$ end
 
         /* dQ^T += K^T dS^T. */
 $ if causal then
         struct glint_gemm dq = {.c = dq_t + lane, .ldc = PITCH_M, .a = m->k, .a_row = 1, .a_k = PITCH_D, .b = m->ds_t + lane,
                                 .ldb = PITCH_M, .rows = HEAD_DIM, .depth = visible.any, .first_k = -HEAD_DIM, .add = true};
-$ if bounds_first then
+$ if intervals then
+        if (special) {
+            glint_gemm_within(vecs, &dq, none, limits.first, limits.end);
+        } else {
+            dq.a += none * PITCH_D, dq.b += none * PITCH_M, dq.depth = rows;
+            glint_gemm(vecs, &dq);
+        }
+$ elseif bounds_first then
         if (special)
             glint_gemm_band(vecs, &dq, late.none, visible.shift, late.lag);
         else
@@ -163,6 +226,9 @@ $ else
 $ end
     }
 
+$ if intervals then
+    const int64_t shift = glint_clamp(first_key + 1 - extent.lead, -TILE_N, queries); /* query i sees no key r beyond i - shift */
+$ end
 $ local first_k = causal and "shift" or "-TILE_N"
     /* dV += P^T dO and dK += dS^T Q; lanes are now the head dim. */
     for (int64_t x = 0, vecs; x < HEAD_DIM; x += vecs * GLINT_CPU_LANES) {
@@ -175,6 +241,21 @@ $ if causal then
         if (special) {
             dv_gemm.rows = dk_gemm.rows = 1;
             for (int64_t r = 0; r < keys; r++) {
+$ if intervals then
+                /* queries, one after another, that see the key */
+                for (int64_t i = 0, end; i < queries; i = end + 1) {
+                    for (end = i; end < queries && glint_sees(seen_by, block * TILE_M + end, first_key + r); end++)
+                        ;
+                    dv_gemm.first_k = dk_gemm.first_k = i;
+                    dv_gemm.depth = dk_gemm.depth = end;
+                    if (i < end) {
+                        glint_gemm(vecs, &dv_gemm);
+                        glint_gemm(vecs, &dk_gemm);
+                    }
+                }
+                dv_gemm.c += PITCH_D, dv_gemm.a += PITCH_M;
+                dk_gemm.c += PITCH_D, dk_gemm.a += PITCH_M;
+$ else
 $ if bounds_first then
                 const int64_t start = glint_clamp(r + shift, 0, queries); /* of the queries that see the key */
                 dv_gemm.depth = dk_gemm.depth = glint_clamp(r - lag + 1, start, queries);
@@ -183,6 +264,7 @@ $ end
                 glint_gemm(vecs, &dk_gemm);
                 dv_gemm.c += PITCH_D, dv_gemm.a += PITCH_M, dv_gemm.first_k++;
                 dk_gemm.c += PITCH_D, dk_gemm.a += PITCH_M, dk_gemm.first_k++;
+$ end
             }
             continue;
         }
@@ -204,9 +286,11 @@ static void store_dq(const struct glint_cpu_call *call, int64_t batch, int64_t h
         glint_transpose_out(dq + i * p->dq.row, p->dq.row, dq_t + i, PITCH_M, queries - i, HEAD_DIM, &scale, &keep);
 }
 
-/* dK and dV of one key head, and dQ of the query heads that read it. When the problem is split, of one group of key blocks, and its part
- * of dQ goes to the workspace. dQ is summed within a group of key blocks (kb = group mod key_groups), then over the groups in order. */
-static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t task)
+/* dK and dV of one key head, and dQ of the query heads that read it. When the problem is split, of one group of key
+ * blocks, and its part of dQ goes to the workspace. dQ is summed within a group of key blocks (kb = group mod
+ * key_groups), then over the groups in order. */
+glint_cpu_phase_fn ${symbol};
+void ${symbol}(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
@@ -225,10 +309,25 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
     const glint_element *k = (const glint_element *)call->tensors->k + batch * p->k.batch + head_kv * p->k.head;
     const glint_element *v = (const glint_element *)call->tensors->v + batch * p->v.batch + head_kv * p->v.head;
 
+$ if intervals then
+    const struct glint_intervals seen_by = {p, call->band, glint_cpu_interval(call, call->tensors->key_begin, batch),
+                                            glint_cpu_interval(call, call->tensors->key_end, batch)};
+$ end
     const int64_t own_blocks = (g->key_blocks - first_block + block_step - 1) / block_step;
     memset(m.dk, 0, sizeof(float) * (size_t)(own_blocks * TILE_N * PITCH_D));
     memset(m.dv, 0, sizeof(float) * (size_t)(own_blocks * TILE_N * PITCH_D));
     for (int64_t head = head_kv * head_group; head < (head_kv + 1) * head_group; head++) {
+$ if bias_tensor then
+        float *sums = NULL; /* of this head's dBias */
+        if (call->dbias.sums) {
+            const struct glint_cpu_dbias *d = &call->dbias;
+            const int64_t sequence = d->sequence + batch;
+            sums = glint_cpu_dbias_sums(p, d, sequence / d->per_group, p->bias.head != 0 ? head : head_kv, TILE_N);
+            const bool begins = sequence % d->per_group == 0 && (p->bias.head != 0 || head == head_kv * head_group);
+            for (int64_t b = first_block; begins && b < d->key_blocks; b += block_step)
+                memset(sums + b * TILE_N * d->pitch, 0, sizeof(float) * (size_t)(TILE_N * d->pitch));
+        }
+$ end
         load_head(call, &m, batch, head, p->sinks != 0 && first_group == 0 ? glint_cpu_sink_delta(call, batch, head) : NULL);
         for (int64_t group = first_group; group <= last_group; group++) {
             float *dq_t = m.dq_t;
@@ -239,8 +338,17 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
             memset(dq_t, 0, sizeof(float) * (size_t)(g->query_blocks * BLOCK_T));
             for (int64_t key_block = group; key_block < g->key_blocks; key_block += g->key_groups) {
                 const int64_t first_key = key_block * TILE_N, keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
+$ if biased then
+                const struct glint_bias_source source = glint_bias_between(p, call->tensors, batch, head, 0, first_key);
+$ end
+$ if bias_tensor then
+                const struct glint_dbias dbias = {sums ? sums + first_key * call->dbias.pitch : NULL, call->dbias.pitch};
+$ end
                 const int64_t n = (key_block - first_block) / block_step * TILE_N * PITCH_D;
-$ if bounds_first then
+$ if intervals then
+                if (!glint_blocks_see(&seen_by, 0, p->seqlen_q, TILE_M, first_key, keys))
+                    continue;
+$ elseif bounds_first then
                 const int64_t first_query = glint_clamp(first_key - call->band.last, 0, p->seqlen_q); /* to see any of these keys */
                 const int64_t end_query = glint_clamp(first_key + keys - call->band.first, 0, p->seqlen_q);
                 if (first_query >= end_query)
@@ -248,7 +356,13 @@ $ if bounds_first then
 $ end
                 glint_widen_rows(m.k, PITCH_D, k + first_key * p->k.row, p->k.row, keys, HEAD_DIM);
                 glint_widen_rows(m.v, PITCH_D, v + first_key * p->v.row, p->v.row, keys, HEAD_DIM);
-$ if causal then
+$ if intervals then
+                for (int64_t block = 0; block < g->query_blocks; block++) {
+                    const int64_t queries = glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M);
+                    if (glint_block_sees(&seen_by, block * TILE_M, queries, first_key, keys))
+                        tile(&m, ${score}block, queries, keys, &seen_by, first_key, dq_t, m.dk + n, m.dv + n);
+                }
+$ elseif causal then
 $ if not bounds_first then
                 const int64_t first_query = glint_clamp(first_key - call->band.last, 0, p->seqlen_q); /* to see any of these keys */
 $ end
@@ -260,11 +374,11 @@ $ else
                 for (int64_t block = first_query / TILE_M; block < g->query_blocks; block++) {
                     const int64_t queries = glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M);
 $ end
-                    tile(&m, ${cap}block, queries, keys, first_key - block * TILE_M - call->band.last, ${bounds_first and "lag, " or ""}dq_t, m.dk + n, m.dv + n);
+                    tile(&m, ${score}block, queries, keys, first_key - block * TILE_M - call->band.last, ${lag}dq_t, m.dk + n, m.dv + n);
                 }
 $ else
                 for (int64_t block = 0; block < g->query_blocks; block++)
-                    tile(&m, ${cap}block, glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M), keys, dq_t, m.dk + n, m.dv + n);
+                    tile(&m, ${score}block, glint_clamp(p->seqlen_q - block * TILE_M, 0, TILE_M), keys, dq_t, m.dk + n, m.dv + n);
 $ end
             }
             if (!split && group > 0)
@@ -286,9 +400,67 @@ $ end
     }
 }
 
-/* dQ of one query block of one head: the sum of the groups' parts, in order. Only when the problem is split. */
-static void sum_dq(const struct glint_cpu_call *call, float *scratch, int64_t task)
+$ if bias_tensor then
+/* dBias of one query block of one head, or of all blocks where queries share it: what the groups and the heads that
+ * share it leave, in order. A row of key sums is of queries, whose lanes are summed in order, too, where they share. */
+static void sum_dbias(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
+    const struct glint_problem *p = call->problem;
+    const struct glint_cpu_dbias *d = &call->dbias;
+    const struct glint_bias_strides *s = &p->bias;
+    const int64_t blocks = call->geometry.query_blocks, parts = s->query != 0 ? blocks : 1, heads = s->head != 0 ? p->heads_q : 1;
+    const int64_t part = task % parts, head = task / parts % heads, batch = task / parts / heads;
+    const int64_t queries = s->query != 0 ? glint_clamp(p->seqlen_q - part * TILE_M, 0, TILE_M) : 1;
+    const int64_t slots = glint_cpu_dbias_slots(p), slot = d->key_blocks * TILE_N * d->pitch;
+    const struct glint_dbias_part of = {glint_cpu_dbias_sums(p, d, batch, head, TILE_N),
+                                        s->batch != 0 ? 1 : (p->batch + d->per_group - 1) / d->per_group, s->head != 0 ? 1 : slots,
+                                        slots * slot, slot};
+    const glint_veci lane = glint_lane_index();
+    float *tile = scratch + call->geometry.region[GLINT_BWD_P_T], *all = scratch + call->geometry.region[GLINT_BWD_DS_T];
+    memset(all, 0, sizeof(float) * PITCH_M);
+    for (int64_t first_key = 0; first_key < p->seqlen_k; first_key += TILE_N) {
+        const int64_t keys = glint_clamp(p->seqlen_k - first_key, 0, TILE_N);
+        for (int64_t r = 0; r < keys; r++) {
+            const int64_t at = (first_key + r) * d->pitch;
+            float *row = tile + r * PITCH_M;
+            if (s->query != 0) {
+                for (int64_t x = 0; x < queries; x += GLINT_CPU_LANES)
+                    glint_store(row + x, glint_dbias_total(&of, at + part * PITCH_M + x));
+            } else {
+                glint_vec total = glint_splat(0.0f);
+                for (int64_t i = 0; i < p->seqlen_q; i += GLINT_CPU_LANES) {
+                    const glint_veci query = lane < (int32_t)glint_clamp(p->seqlen_q - i, 0, GLINT_CPU_LANES);
+                    total += (glint_vec)(query & (glint_veci)glint_dbias_total(&of, at + i / TILE_M * PITCH_M + i % TILE_M));
+                }
+                row[0] = 0.0f;
+                for (int i = 0; i < GLINT_CPU_LANES; i++)
+                    row[0] += total[i];
+            }
+            for (int64_t x = 0; x < queries && s->key == 0; x++)
+                all[x] += row[x];
+        }
+        const int64_t at = batch * s->batch + head * s->head + part * TILE_M * s->query + first_key * s->key;
+        if (s->key != 0)
+            glint_dbias_tile(p, call->tensors->dbias, at, tile, PITCH_M, queries, keys);
+        else if (first_key + keys == p->seqlen_k)
+            glint_dbias_tile(p, call->tensors->dbias, at, all, PITCH_M, queries, 1);
+    }
+}
+
+/* dQ of one query block of one head: the sum of the groups' parts, in order. Only when the problem is split. Tasks
+ * below 0 are of dBias. */
+$ else
+/* dQ of one query block of one head: the sum of the groups' parts, in order. Only when the problem is split. */
+$ end
+glint_cpu_phase_fn ${symbol}_then;
+void ${symbol}_then(const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+$ if bias_tensor then
+    if (task < 0) {
+        sum_dbias(call, scratch, -1 - task);
+        return;
+    }
+$ end
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
     const int64_t block = task % g->query_blocks, head = task / g->query_blocks % p->heads_q;
@@ -302,6 +474,3 @@ static void sum_dq(const struct glint_cpu_call *call, float *scratch, int64_t ta
     }
     store_dq(call, batch, head, block, dq_t);
 }
-
-const struct glint_cpu_kernel ${symbol};
-const struct glint_cpu_kernel ${symbol} = {.phase = {gradients, sum_dq}};

@@ -34,12 +34,14 @@ GLINT_OUTLINE void scores(int64_t few, float *s, const float *q, const struct gl
     }
 }
 
-GLINT_OUTLINE void softmax(int64_t few, float *s, int64_t keys, float *max, float *sum)
+$ local least, least_parameter, least_argument = "GLINT_EXP_LEAST", "", ""
+$ if biased and not bias_tensor then least, least_parameter, least_argument = "least", ", float least", ", w->least" end
+GLINT_OUTLINE void softmax(int64_t few, float *s, int64_t keys, float *max, float *sum${least_parameter})
 {
     switch (few) {
-    case 4: glint_dec_softmax(4, s, keys, max, sum); break;
-    case 2: glint_dec_softmax(2, s, keys, max, sum); break;
-    default: glint_dec_softmax(1, s, keys, max, sum);
+    case 4: glint_dec_softmax(4, s, keys, max, sum, ${least}); break;
+    case 2: glint_dec_softmax(2, s, keys, max, sum, ${least}); break;
+    default: glint_dec_softmax(1, s, keys, max, sum, ${least});
     }
 }
 
@@ -64,8 +66,12 @@ GLINT_OUTLINE void values(int64_t few, float *o, const float *p, const struct gl
 }
 
 $ include("cpu_dec_work.c.lua")
+$ -- Of all rows: the ends of the keys that each sees and that some sees, and where these begin. Under a band the first and the last row tell.
+$ local least_keys, most_keys = intervals and "w->least_keys" or "keys_of(w, 0)", intervals and "w->most_keys" or "keys_of(w, w->rows - 1)"
+$ local least_before, most_before = intervals and "w->least_before" or "before(w, 0)", intervals and "w->most_before" or "before(w, w->rows - 1)"
 
-/* The rows of Q, times softmax_scale, in the order of elements that decode uses; rows that fill up a block of four are zero. */
+/* The rows of Q, times softmax_scale, in the order of elements that decode uses; rows that fill up a block of four are
+ * zero. */
 static void load_queries(const struct work *w, const struct glint_tensors *t, float *q, float *row)
 {
     const struct glint_problem *p = w->problem;
@@ -88,7 +94,7 @@ struct run {
     int64_t rows;
 };
 
-/* Those of some keys, a chunk's at most: a page has 16 rows at least. */
+/* The runs of some keys, a chunk's at most: a page has 16 rows at least. */
 struct runs {
     struct run run[CHUNK / 16];
     int64_t count;
@@ -108,11 +114,13 @@ GLINT_OUTLINE void find_runs(const struct work *w, struct runs *found, int64_t k
     }
 }
 
-/* Run i of a chunk's K or V, and what comes next: the run that follows; after the last one of K the first of V, and after that of V the next chunk's
- * first of K. Rows that are used a chunk of K or of V later come into the second-level cache meanwhile: V during K, the next chunk's K during V. Without
- * this, decode from memory took 1.0 to 1.6 times as long with linear K and V, 1.2 to 2.2 times with pages of 64 rows (Zen 4, 32,768 keys, glint_bench
+/* Run i of a chunk's K or V, and what comes next: the run that follows; after the last one of K the first of V, and
+ * after that of V the next chunk's first of K. Rows that are used a chunk of K or of V later come into the second-level
+ * cache meanwhile: V during K, the next chunk's K during V. Without this, decode from memory took 1.0 to 1.6 times as
+ * long with linear K and V, 1.2 to 2.2 times with pages of 64 rows (Zen 4, 32,768 keys, glint_bench
  * --decode --page-rows 64, medians of three, in turns). It costs 4 % where K and V are in the third-level cache, 12 % at most, and small ones go without.
- * With this, and without the first-level cache asked for, it gains less. Where it is left to hardware: glint_dec_streams. */
+ * With this, and without the first-level cache asked for, it gains less. Where it is left to hardware:
+ * glint_dec_streams. */
 GLINT_INLINE struct glint_dec_rows rows_of(const struct work *w, const struct runs *here, const struct runs *then, const bool of_v, int64_t i)
 {
     const ptrdiff_t k_row = w->problem->k.row, v_row = w->problem->v.row;
@@ -161,6 +169,19 @@ $   else
 $   end
     }
 $ end
+$ if biased then
+    for (int64_t r = 0, few; r < w->rows; r += few) {
+        few = few_of(w->rows - r);
+        struct glint_bias_source bias[4];
+        memset(bias, 0, sizeof bias);
+        for (int64_t i = 0; i < few && r + i < w->rows; i++) {
+            const int64_t row = w->first_row + r + i;
+            const int64_t head = w->head_kv * w->group + row % w->group;
+            bias[i] = glint_bias_between(w->problem, w->tensors, w->batch, head, row / w->group, first_key + ${from});
+        }
+        glint_dec_bias(few, s + r / 4 * FEW_PITCH + ${from} * few, keys - ${from}, bias);
+    }
+$ end
     for (int64_t r = 0; r < w->rows; r++) {
         const int64_t few = few_of(w->rows - r / 4 * 4);
 $ if bounds_first then
@@ -191,13 +212,14 @@ static void add_alone(const struct work *w, float *o, const float *s, int64_t fi
     }
 }
 
-/* o[r] = P V of the chunk, not yet divided by the sum. Keys [shared, all) are seen by every row; of those before and after a row adds the ones
- * that it sees, for zero times an infinity or a NaN would not be zero. Each row adds its keys in their order. */
+/* o[r] = P V of the chunk, not yet divided by the sum. Keys [shared, all) are seen by every row; of those before and
+ * after a row adds the ones that it sees, for zero times an infinity or a NaN would not be zero. Each row adds its keys
+ * in their order. */
 static void make_output(const struct work *w, const struct runs *here, const struct runs *then, float *o, const float *s, int64_t first_key,
                         int64_t begin, int64_t shared, int64_t all, int64_t keys)
 $ else
-/* o[r] = P V of the chunk, not yet divided by the sum. The first `all` keys are seen by every row; of the others a row adds those that it
- * sees, for zero times an infinity or a NaN would not be zero. */
+/* o[r] = P V of the chunk, not yet divided by the sum. The first `all` keys are seen by every row; of the others a row
+ * adds those that it sees, for zero times an infinity or a NaN would not be zero. */
 static void make_output(const struct work *w, const struct runs *here, const struct runs *then, float *o, const float *s, int64_t first_key,
                         int64_t all, int64_t keys)
 $ end
@@ -265,8 +287,9 @@ $ end
 }
 
 $ if narrow then
-/* Asks for the scales of the keys [key, end), which are used after other rows are read. With this, and with K of the next chunk asked for by
- * rows_of, int8 takes 0.86 times as long and bf16, which has no scales, 0.95 (Zen 5; glint_bench --decode --dtype bf16 --kv-dtype same,i8
+/* Asks for the scales of the keys [key, end), which are used after other rows are read. With this, and with K of the
+ * next chunk asked for by rows_of, int8 takes 0.86 times as long and bf16, which has no scales, 0.95 (Zen 5;
+ * glint_bench --decode --dtype bf16 --kv-dtype same,i8
  * --head-dim 128 --heads 32:8 --seqlen 32768 --batch 2, medians of six runs in turns with those of before). */
 GLINT_OUTLINE void ask_for_scales(const struct work *w, const float *scales, int64_t key, int64_t end)
 {
@@ -284,26 +307,26 @@ $ end
 static void chunk(const struct work *w, const struct matrices *m, int64_t first_key)
 {
 $ if bounds_first then
-    /* Some row sees the keys [begin, keys), from a whole block on: so the sums of a row are made of the same lanes wherever it begins. Every
-     * row sees [shared, all). */
-    const int64_t keys = glint_clamp(keys_of(w, w->rows - 1) - first_key, 0, CHUNK);
-    const int64_t begin = glint_clamp(before(w, 0) - first_key, 0, keys) / GLINT_DEC_BLOCK * GLINT_DEC_BLOCK;
-    const int64_t shared = glint_clamp(before(w, w->rows - 1) - first_key, begin, keys);
-    const int64_t all = glint_clamp(keys_of(w, 0) - first_key, shared, keys);
+    /* Some row sees the keys [begin, keys), from a whole block on: so the sums of a row are made of the same lanes
+     * wherever it begins. Every row sees [shared, all). */
+    const int64_t keys = glint_clamp(${most_keys} - first_key, 0, CHUNK);
+    const int64_t begin = glint_clamp(${least_before} - first_key, 0, keys) / GLINT_DEC_BLOCK * GLINT_DEC_BLOCK;
+    const int64_t shared = glint_clamp(${most_before} - first_key, begin, keys);
+    const int64_t all = glint_clamp(${least_keys} - first_key, shared, keys);
     struct runs here, then;
     find_runs(w, &here, first_key + begin, first_key + keys);
-    find_runs(w, &then, first_key + CHUNK, glint_clamp(keys_of(w, w->rows - 1), 0, first_key + 2 * CHUNK));
+    find_runs(w, &then, first_key + CHUNK, glint_clamp(${most_keys}, 0, first_key + 2 * CHUNK));
 $ if narrow then
     glint_bring_scales(m->scale + begin, w->call, w->call->tensors->k_scale, w->batch, w->head_kv, first_key + begin, keys - begin);
     ask_for_scales(w, w->call->tensors->v_scale, first_key + begin, first_key + keys);
 $ end
     make_scores(w, &here, m->s, m->q, first_key, begin, keys${scale_argument});
 $ else
-    const int64_t all = glint_clamp(keys_of(w, 0) - first_key, 0, CHUNK);           /* keys that every row sees */
-    const int64_t keys = glint_clamp(keys_of(w, w->rows - 1) - first_key, 0, CHUNK); /* that some row sees */
+    const int64_t all = glint_clamp(${least_keys} - first_key, 0, CHUNK);           /* keys that every row sees */
+    const int64_t keys = glint_clamp(${most_keys} - first_key, 0, CHUNK); /* that some row sees */
     struct runs here, then;
     find_runs(w, &here, first_key, first_key + keys);
-    find_runs(w, &then, first_key + CHUNK, glint_clamp(keys_of(w, w->rows - 1), 0, first_key + 2 * CHUNK));
+    find_runs(w, &then, first_key + CHUNK, glint_clamp(${most_keys}, 0, first_key + 2 * CHUNK));
 $ if narrow then
     glint_bring_scales(m->scale, w->call, w->call->tensors->k_scale, w->batch, w->head_kv, first_key, keys);
     ask_for_scales(w, w->call->tensors->v_scale, first_key, first_key + keys);
@@ -312,19 +335,19 @@ $ end
 $ end
 $ if narrow then
     glint_bring_scales(m->scale${bounds_first and " + begin" or ""}, w->call, w->call->tensors->v_scale, w->batch, w->head_kv, ${bounds_first and "first_key + begin, keys - begin" or "first_key, keys"});
-    ask_for_scales(w, w->call->tensors->k_scale, first_key + CHUNK, glint_clamp(keys_of(w, w->rows - 1), 0, first_key + 2 * CHUNK));
+    ask_for_scales(w, w->call->tensors->k_scale, first_key + CHUNK, glint_clamp(${most_keys}, 0, first_key + 2 * CHUNK));
 $ end
     for (int64_t r = 0, few; r < w->rows; r += few) {
         few = few_of(w->rows - r);
 $ if bounds_first then
-        softmax(few, m->s + r / 4 * FEW_PITCH + begin * few, keys - begin, m->max + r, m->sum + r);
+        softmax(few, m->s + r / 4 * FEW_PITCH + begin * few, keys - begin, m->max + r, m->sum + r${least_argument});
 $ if narrow then
         scale_keys(few, m->s + r / 4 * FEW_PITCH + begin * few, keys - begin, m->scale + begin);
 $ end
     }
     make_output(w, &here, &then, m->o, m->s, first_key, begin, shared, all, keys);
 $ else
-        softmax(few, m->s + r / 4 * FEW_PITCH, keys, m->max + r, m->sum + r);
+        softmax(few, m->s + r / 4 * FEW_PITCH, keys, m->max + r, m->sum + r${least_argument});
 $ if narrow then
         scale_keys(few, m->s + r / 4 * FEW_PITCH, keys, m->scale);
 $ end

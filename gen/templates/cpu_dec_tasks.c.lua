@@ -1,11 +1,19 @@
-/* O = o / sum and LSE = max + log(sum) of a row, with the sink in both; a row that sees no key has O = 0 and LSE = sink. */
+$ local w_most_keys, w_least_before = "keys_of(&w, w.rows - 1)", "before(&w, 0)"
+$ if intervals then w_most_keys, w_least_before = "w.most_keys", "w.least_before" end
+$ local first_chunk, or_later, is_blind = "0", "", "keys_of(w, r) == 0"
+$ if bounds_first then
+$   first_chunk, or_later = w_least_before .. " / CHUNK * CHUNK", " || " .. w_least_before .. " >= first_key + CHUNK"
+$   is_blind = "keys_of(w, r) <= before(w, r)"
+$ end
+/* O = o / sum and LSE = max + log(sum) of a row, with the sink in both; a row that sees no key has O = 0 and LSE =
+ * sink. */
 static void end_row(const struct glint_cpu_call *call, const struct work *w, int64_t r, const float *o, float max, float sum, float *row)
 {
     const struct glint_problem *p = call->problem;
     const int64_t query = (w->first_row + r) / w->group, head = w->head_kv * w->group + (w->first_row + r) % w->group;
     glint_element *out = (glint_element *)call->tensors->o + w->batch * p->o.batch + head * p->o.head + query * p->o.row;
     float *lse = call->tensors->lse + (w->batch * p->heads_q + head) * call->queries + query;
-    const bool blind = ${bounds_first and "keys_of(w, r) <= before(w, r)" or "keys_of(w, r) == 0"};
+    const bool blind = ${is_blind};
     const float sink = p->sinks != 0 ? call->tensors->sinks[head] : -INFINITY;
     const struct glint_total total = glint_total(glint_splat(max), glint_splat(sum), sink);
     const float factor = total.factor[0];
@@ -33,6 +41,21 @@ static struct work work_at(const struct glint_cpu_call *call, int64_t pair, int6
     w.first_row = block * ROWS;
     w.rows = glint_clamp(w.group * p->seqlen_q - w.first_row, 0, ROWS);
     w.page_table = call->tensors->page_table;
+$ if biased then
+    w.tensors = call->tensors;
+$ end
+$ if biased and not bias_tensor then
+    w.least = GLINT_EXP_LEAST;
+    for (int64_t head = w.head_kv * w.group; head < (w.head_kv + 1) * w.group; head++) {
+        const struct glint_bias bias = glint_bias_between(p, w.tensors, w.batch, head, 0, 0);
+        w.least = bias.slope == 0.0f ? w.least : glint_bias_least(&bias);
+    }
+$ end
+$ if intervals then
+    w.key_begin = glint_cpu_interval(call, call->tensors->key_begin, w.batch);
+    w.key_end = glint_cpu_interval(call, call->tensors->key_end, w.batch);
+    find_extent(&w);
+$ end
 $ if not products then
     w.early = 2.0 * (double)p->batch * (double)p->heads_kv * (double)p->seqlen_k * HEAD_DIM * sizeof(glint_kv) > 1 << 20;
 $ end
@@ -64,6 +87,19 @@ static void begin_rows(const struct matrices *m)
     }
 }
 
+$ if max_logit then
+/* The largest logits of a chunk, where the problem asks for them. */
+static void take_logits(const struct glint_cpu_call *call, float *scratch, const struct work *w, const float *max, int64_t first_key)
+{
+    if (call->problem->max_logit == 0)
+        return;
+    float *const largest = glint_cpu_max_logit(call, scratch) + w->head_kv * w->group;
+    for (int64_t r = 0; r < w->rows; r++)
+        if (keys_of(w, r) > first_key)
+            glint_take_largest(&largest[(w->first_row + r) % w->group], &max[r], 1);
+}
+
+$ end
 /* All chunks of a block of rows, one after another: where there are enough such blocks, or many queries. */
 static void whole(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
@@ -71,8 +107,11 @@ static void whole(const struct glint_cpu_call *call, float *scratch, int64_t tas
     const struct work w = work_at(call, task / call->geometry.query_blocks, task % call->geometry.query_blocks);
     begin_rows(&m);
     load_queries(&w, call->tensors, ${products and "&m" or "m.q, m.row"});
-    for (int64_t first_key = ${bounds_first and "before(&w, 0) / CHUNK * CHUNK" or "0"}; first_key < keys_of(&w, w.rows - 1); first_key += CHUNK) {
+    for (int64_t first_key = ${first_chunk}; first_key < ${w_most_keys}; first_key += CHUNK) {
         chunk(&w, &m, first_key);
+$ if max_logit then
+        take_logits(call, scratch, &w, m.max, first_key);
+$ end
         for (int64_t r = 0; r < w.rows; r++)
             if (keys_of(&w, r) > first_key)${bounds_first and " /* one that begins later adds nothing yet: O = 0, sum = 0 */" or ""}
                 add_chunk(m.all_o + r * GLINT_DEC_DIM, &m.all_max[r], &m.all_sum[r], m.o + r * GLINT_DEC_DIM, m.max[r], m.sum[r]);
@@ -87,7 +126,8 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
     const struct matrices m = matrices_of(call, scratch);
-    /* Where heads lie side by side in a row of keys they are worked on one after another: together they read whole pages. */
+    /* Where heads lie side by side in a row of keys they are worked on one after another: together they read whole
+     * pages. */
     const int64_t chunks = g->key_blocks, heads = p->heads_kv, pairs = task / g->query_blocks;
     const bool heads_first = p->k.head < p->k.row;
     const int64_t in_batch = pairs % (chunks * heads), batch = pairs / (chunks * heads);
@@ -95,10 +135,13 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
     const int64_t head_kv = heads_first ? in_batch % heads : in_batch / chunks;
     const struct work w = work_at(call, batch * heads + head_kv, task % g->query_blocks);
     const int64_t first_key = index * CHUNK;
-    if (keys_of(&w, w.rows - 1) <= first_key${bounds_first and " || before(&w, 0) >= first_key + CHUNK" or ""})
+    if (${w_most_keys} <= first_key${or_later})
         return;
     load_queries(&w, call->tensors, ${products and "&m" or "m.q, m.row"});
     chunk(&w, &m, first_key);
+$ if max_logit then
+    take_logits(call, scratch, &w, m.max, first_key);
+$ end
     for (int64_t r = 0; r < w.rows; r++) {
         float *partial = partial_of(call, &w, r, index);
         memcpy(partial, m.o + r * GLINT_DEC_DIM, sizeof(float) * GLINT_DEC_DIM);
@@ -107,7 +150,8 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
     }
 }
 
-static void first_phase(const struct glint_cpu_call *call, float *scratch, int64_t task)
+glint_cpu_phase_fn ${symbol};
+void ${symbol}(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
 $ if products then
     struct glint_tiles found;
@@ -123,7 +167,8 @@ $ end
 }
 
 /* Split, the second phase: a block of rows. */
-static void merge(const struct glint_cpu_call *call, float *scratch, int64_t task)
+glint_cpu_phase_fn ${symbol}_then;
+void ${symbol}_then(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct matrices m = matrices_of(call, scratch);
     const struct work w = work_at(call, task / call->geometry.query_blocks, task % call->geometry.query_blocks);
@@ -141,6 +186,3 @@ $ end
         end_row(call, &w, r, all_o, m.all_max[r], m.all_sum[r], m.row);
     }
 }
-
-const struct glint_cpu_kernel ${symbol};
-const struct glint_cpu_kernel ${symbol} = {.phase = {first_phase, merge}};

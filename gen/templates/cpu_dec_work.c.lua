@@ -11,9 +11,51 @@ $ if not products then
     bool early;            /* K and V are more than the second-level cache holds: rows_of */
 $ end
     struct glint_band band;
+$ if biased then
+    const struct glint_tensors *tensors;
+$ end
+$ if biased and not bias_tensor then
+    float least; /* weights below its exponential count as 0 */
+$ end
+$ if intervals then
+    const int32_t *key_begin, *key_end; /* intervals of the sequence's queries, or NULL */
+    int64_t least_before, most_before, least_keys, most_keys; /* of before() and keys_of() of the rows */
+$ end
 };
 
-$ if bounds_first then
+$ if intervals then
+/* Row r of the block sees the keys [before(r), keys_of(r)), none when that is empty: then both are 0. */
+static struct glint_cpu_keys_seen seen_by(const struct work *w, int64_t r)
+{
+    const struct glint_cpu_keys_seen seen = glint_cpu_seen_by(w->problem, w->band, w->key_begin, w->key_end, (w->first_row + r) / w->group);
+    return seen.first < seen.end ? seen : (struct glint_cpu_keys_seen){0, 0};
+}
+
+static int64_t before(const struct work *w, int64_t r)
+{
+    return seen_by(w, r).first;
+}
+
+static int64_t keys_of(const struct work *w, int64_t r)
+{
+    return seen_by(w, r).end;
+}
+
+/* Of all rows together; rows that see nothing have no part in where the others begin. */
+static void find_extent(struct work *w)
+{
+    w->least_before = w->least_keys = w->problem->seqlen_k;
+    w->most_before = w->most_keys = 0;
+    for (int64_t r = 0; r < w->rows; r++) {
+        const struct glint_cpu_keys_seen seen = seen_by(w, r);
+        w->least_keys = seen.end < w->least_keys ? seen.end : w->least_keys;
+        w->most_keys = seen.end > w->most_keys ? seen.end : w->most_keys;
+        w->most_before = seen.first > w->most_before ? seen.first : w->most_before;
+        if (seen.end > 0)
+            w->least_before = seen.first < w->least_before ? seen.first : w->least_before;
+    }
+}
+$ elseif bounds_first then
 /* Row r of the block sees the keys [before(r), keys_of(r)), none when that is empty. */
 static int64_t before(const struct work *w, int64_t r)
 {
@@ -22,10 +64,12 @@ static int64_t before(const struct work *w, int64_t r)
 $ else
 /* Keys that row r of the block sees: the first so many. */
 $ end
+$ if not intervals then
 static int64_t keys_of(const struct work *w, int64_t r)
 {
     return glint_clamp((w->first_row + r) / w->group + w->band.last + 1, 0, w->problem->seqlen_k);
 }
+$ end
 
 /* Rows of K or V that lie one after another. */
 struct place {

@@ -11,6 +11,9 @@ $ if narrow then
 #define GLINT_CPU_KV_DTYPE ${kv_dtype}
 #define GLINT_CPU_KV_ELEMENT ${kv_dtype == "i8" and "int8_t" or "uint8_t"}
 $ end
+$ if bias_tensor then
+#define GLINT_CPU_BIAS_TENSOR
+$ end
 #include "lib/cpu/cpu.h"
 #include "lib/cpu/gemm.h"
 #include "lib/cpu/rows.h"

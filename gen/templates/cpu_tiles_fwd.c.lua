@@ -19,7 +19,8 @@ static struct panel panel_of(const struct matrices *m, int64_t panel)
     return (struct panel){m->q + panel * GLINT_PANEL * DIM, m->o + panel * GLINT_PANEL * DIM, max, max + GLINT_PANEL};
 }
 
-/* Q across. The sign of softmax_scale is Q's; where softmax_scale is 0 so is Q, with the infinities and NaN that 0 makes NaN. max = -inf, sum = 0. */
+/* Q across. The sign of softmax_scale is Q's; where softmax_scale is 0 so is Q, with the infinities and NaN that 0
+ * makes NaN. max = -inf, sum = 0. */
 GLINT_OUTLINE void begin_panel(const struct glint_problem *p, const struct matrices *m, int64_t panel, const glint_element *q, int64_t queries)
 {
     struct glint_rows rows = {.row = q, .stride = p->q.row, .rows = queries};
@@ -59,10 +60,15 @@ $ end
 $ if bounds_first then
     int64_t lag; /* and r >= i + lag */
 $ end
+$ if max_logit then
+    float *largest; /* of the head's scores, times `scale`; NULL where it is not asked for */
+    float scale;
+$ end
 };
 $ if causal then
 
-/* O^T += V^T P^T for what was packed as zero: an infinite or NaN element of V at keys [from, to), and the queries of a tile that see its key. */
+/* O^T += V^T P^T for what was packed as zero: an infinite or NaN element of V at keys [from, to), and the queries of a
+ * tile that see its key. */
 static void add_special(const struct tile *t, float *o, const uint16_t *p, int64_t from, int64_t to, int64_t shift, int64_t lag)
 {
     const glint_veci lane = glint_lane_index();
@@ -88,8 +94,9 @@ static void add_values(const struct matrices *m, const struct panel *x, int64_t 
                                  (to - from + 31) / 32, add);
 }
 
-/* Online softmax of a panel's queries over a tile. Scores are made a block at a time, so that they stay in the first-level cache; P of all blocks
- * goes into one product, unless P of a block is relative to another score than that before it. */
+/* Online softmax of a panel's queries over a tile. Scores are made a block at a time, so that they stay in the
+ * first-level cache; P of all blocks goes into one product, unless P of a block is relative to another score than that
+ * before it. */
 GLINT_OUTLINE void panel_by_tile(const struct matrices *m, const struct panel *x, int64_t queries, const struct tile *t)
 {
 $ if causal then
@@ -135,6 +142,10 @@ $ else
 $ end
 $ end
             glint_tile_hide(column, to - from, keys, GLINT_FAR, -GLINT_FAR);
+$ if max_logit then
+            if (t->largest)
+                glint_tile_take_largest(t->largest, column, keys, queries - lane, t->scale);
+$ end
             uint16_t *weights = m->p + (from - begin) * GLINT_PANEL + lane / 16 * GLINT_TILE_HALVES;
             glint_vec factor;
             if (!glint_tile_softmax(weights, column, keys, t->log2_scale, x->max + lane, x->sum + lane, &factor))
@@ -158,9 +169,11 @@ $ end
 }
 
 $ if bounds_first then
-/* O = O / sum and LSE = max + log(sum), with the sink in both. Queries before `blind` and from `end` on see no key: O = 0 and LSE = sink. */
+/* O = O / sum and LSE = max + log(sum), with the sink in both. Queries before `blind` and from `end` on see no key: O =
+ * 0 and LSE = sink. */
 $ else
-/* O = O / sum and LSE = max + log(sum), with the sink in both. The first `blind` queries see no key: O = 0 and LSE = sink. */
+/* O = O / sum and LSE = max + log(sum), with the sink in both. The first `blind` queries see no key: O = 0 and LSE =
+ * sink. */
 $ end
 GLINT_OUTLINE void end_panel(const struct glint_problem *p, const struct panel *x, glint_element *o, float *lse, int64_t queries,
                       float sink, int64_t blind${bounds_first and ", int64_t end" or ""})
@@ -179,8 +192,8 @@ $ end
     memcpy(lse, x->max, sizeof(float) * (size_t)queries);
 }
 
-/* Rows of K or V of a tile, from `key` on: where they are, or together in `to` when they lie in pages. `rows`: of the key head, in its sequence; in
- * pages in the first one. */
+/* Rows of K or V of a tile, from `key` on: where they are, or together in `to` when they lie in pages. `rows`: of the
+ * key head, in its sequence; in pages in the first one. */
 static struct glint_rows rows_of(const struct glint_cpu_call *call, const glint_element *rows, const struct glint_strides *s, int64_t batch,
                                  int64_t key, int64_t keys, uint16_t *to)
 {
@@ -199,7 +212,8 @@ $ if causal then
 $ else
  */
 $ end
-static void forward(const struct glint_cpu_call *call, float *scratch, int64_t task)
+glint_cpu_phase_fn ${symbol};
+void ${symbol}(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
@@ -251,7 +265,8 @@ $ if bounds_first then
 $ else
     const int64_t keys_hidden = 0;
 $ end
-    /* With one tile of keys a panel is begun, worked on and ended at once: all of them have the room of the first, which stays in the cache. */
+    /* With one tile of keys a panel is begun, worked on and ended at once: all of them have the room of the first,
+     * which stays in the cache. */
     const bool one_tile = keys_hidden < keys_seen && keys_seen - keys_hidden <= TILE_N;
     const bool in_place = queries <= 4 * GLINT_PANEL && HEAD_DIM % 32 == 0 && p->page_rows == 0; /* more panels read a copy faster */
     for (int64_t i = 0; i < queries && !one_tile; i += GLINT_PANEL)
@@ -262,6 +277,10 @@ $ end
         const struct glint_rows k_rows = rows_of(call, k, &p->k, batch, first_key, keys, together);
         struct tile t = {.v = rows_of(call, v, &p->v, batch, first_key, keys, together + TILE_N * HEAD_DIM), .keys = keys,
                          .log2_scale = log2_scale${bounds_first and "" or ", .first = first_key == 0"}${capped and ", .cap = softcap_of_scores(p)" or ""}};
+$ if max_logit then
+        t.largest = p->max_logit != 0 ? glint_cpu_max_logit(call, scratch) + head : NULL;
+        t.scale = scale;
+$ end
 $ if causal then
         const int64_t shift = first_key - call->band.last - first_query; /* query i of the task sees key r of the tile iff i >= r + shift */
 $ if bounds_first then
@@ -315,6 +334,3 @@ $ end
         end_panel(p, &x, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, GLINT_PANEL), sink, blind - i${bounds_first and ", end - i" or ""});
     }
 }
-
-const struct glint_cpu_kernel ${symbol};
-const struct glint_cpu_kernel ${symbol} = {.phase = {forward, NULL}};

@@ -19,7 +19,8 @@ $ end
 #define GLINT_FAR (INT64_C(1) << 40) /* beyond every row */
 $ if capped then
 
-/* Scores are capped before they are multiplied by softmax_scale: cap tanh(scale s / cap) = scale c tanh(s / c) with c = cap / scale. */
+/* Scores are capped before they are multiplied by softmax_scale: cap tanh(scale s / cap) = scale c tanh(s / c) with c =
+ * cap / scale. */
 static float softcap_of_scores(const struct glint_problem *p)
 {
     const float cap = p->softcap / __builtin_fabsf(p->softmax_scale);

@@ -3,6 +3,7 @@ $ local groups = warps // (2 * d_split)
 $ local row_tiles = tile_n // (16 * groups)
 $ local fused = strategy == "fused"
 $ local lead = stages == 3
+$ local ranges_bytes = intervals and " + STAGES * TILE_M * RANGE_BYTES" or ""
 $ local padded = padded_dim == (head_dim + 15) // 16 * 16 and "" or ", " .. padded_dim -- more zeros, so that columns go over the warps
 $ local ds_tiles = ((fused or lead) and stages or 1) + d_split - 1 -- dS^T in stages, and P^T where it has a place of its own
 /* First delta. Then one block of ${warps} warps owns ${tile_n} keys of one head and walks over the queries in blocks of ${tile_m}, last block
@@ -23,6 +24,7 @@ $ else
  * Last, one block of ${dq_warps} warps owns ${dq_m} queries and walks over the keys for dQ: it makes P and dS once more, but no sum crosses
  * blocks. */
 $ end
+#include "lib/device/bias.h"
 #include "lib/device/delta.h"
 #include "lib/device/gradients.h"
 #include "lib/device/mask.h"
@@ -56,6 +58,7 @@ $ end
 typedef struct ${element} element;
 typedef ${band} mask_t;
 typedef struct ${score} score_t;
+typedef ${bias_type} bias_t;
 typedef struct tile<element, TILE_M, ${head_dim}, ${page_chunks}${padded}> q_tile_t; /* of dO, too */
 typedef struct tile<element, TILE_N, ${head_dim}, ${page_chunks}${padded}> k_tile_t; /* of V, too */
 $ if d_split == 2 then
@@ -63,25 +66,10 @@ typedef struct tile<element, TILE_M, WARP_DIM, ${page_chunks}> q_part_t; /* half
 typedef struct tile<element, TILE_N, WARP_DIM, ${page_chunks}> k_part_t;
 $ end
 typedef struct tile<element, TILE_N, TILE_M, ${tile_m * dtype_bytes // 16}> ds_tile_t; /* one page */
-static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) + ${ds_tiles} * ds_tile_t::BYTES + ${8 * phases + (fused and 16 or 0)} ==
+static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES)${ranges_bytes} + ${ds_tiles} * ds_tile_t::BYTES + ${8 * phases + (fused and 16 or 0)} ==
                   ${smem_bytes}, "shared memory");
 
 $ include("gpu_delta.cu.lua")
-$ for i = 2, #kernels do
-
-GLINT_KERNEL(256, 1) ${symbol}${kernels[i].suffix}_delta(GLINT_PARAMS(struct glint_gpu_call) p)
-{
-    make_delta_of<${kernels[i].rows}>(p);
-}
-$ end
-
-/* The gradient of the sinks. Rows that see no key are found by the mask. */
-$ for _, kernel in ipairs(kernels) do
-GLINT_KERNEL(256, 1) ${symbol}${kernel.suffix}_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
-{
-    make_sink_gradient<element, ${head_dim * dtype_bytes // 16}, ${tostring(fused)}, ${kernel.rows}, mask_t>(p, shared_base());
-}
-$ end
 
 $ include("sm80_bwd_keys.cu.lua")
 $ if not fused then

@@ -15,6 +15,13 @@ $ local staged_ds = (fused or lead) and " + stage * ds_tile_t::BYTES" or ""
 $ local function hides(m) -- whether the mask hides any of the keys of the block from a query block, or there is an end in it
 $   return m .. " < first_clear" .. (bounds_first and " || " .. m .. " > last_clear" or "")
 $ end
+$ -- the mask of a stage's queries, m: their block
+$ local function sight(stage, m)
+$   return intervals and ("tile_intervals{ranges + %s * RANGES - %s * RANGES, 0, 0}"):format(stage, m) or "Rows::sight(kept, mask)"
+$ end
+$ local here = intervals and "step_intervals{ranges + front * RANGES, key0 + (int32_t)group * GROUP_ROWS}"
+$   or ("band_from(band_from(Rows::sight(kept, mask), %s * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS)"):format(m_front)
+$ local has_turn = fused and intervals and " && has_turn(m_before)" or ""
 $ local p_phase = halves and "phase" or "phase + part * (GROUPS * 8)"
 $ if fused then
 /* ---- dK and dV, and parts of dQ: a block owns TILE_N keys ---- */
@@ -33,8 +40,12 @@ $ end
     const uint32_t k_tile = shared_base(), v_tile = k_tile + k_tile_t::BYTES, q_tiles = v_tile + k_tile_t::BYTES;
     const uint32_t do_tiles = q_tiles + STAGES * q_tile_t::BYTES, ds_tiles = do_tiles + STAGES * q_tile_t::BYTES;
     const uint32_t rows_lse = ds_tiles + ${ds_copies + d_split - 1} * ds_tile_t::BYTES, rows_delta = rows_lse + STAGES * ROW_BYTES;
+$ if intervals then
+    enum { RANGES = TILE_M * RANGE_BYTES }; /* of a step's queries */
+    const uint32_t ranges = rows_delta + STAGES * ROW_BYTES;
+$ end
 $ if fused or not lead then
-    const uint32_t phases = rows_delta + STAGES * ROW_BYTES;
+    const uint32_t phases = ${intervals and "ranges + STAGES * RANGES" or "rows_delta + STAGES * ROW_BYTES"};
 $ end
 $ if not lead then
 $ if halves then
@@ -66,9 +77,13 @@ $ else
 $ end
     const int32_t seqlen_k = work.own.seqlen_k;
     const int32_t head_kv = work.head, key0 = work.row0;
-    const mask_t mask = mask_of<mask_t>(work.own);
+    const mask_t mask = mask_of<mask_t>(${intervals and "p, work" or "work.own"});
     const score_t score = score_t::of(p);
+$ if intervals then
+    const struct seen_blocks blocks = find_seen_blocks<Rows, TILE_M, TILE_N>(p, work, kept);
+$ else
     const struct query_blocks blocks = find_query_blocks<TILE_M, TILE_N>(mask, key0);
+$ end
     const int32_t first_m = blocks.first, last_m = blocks.last, first_clear = blocks.clear_from${bounds_first and ", last_clear = blocks.clear_to" or ""};
 $ if fused then
     const int32_t first_head = share.part * p.part_heads; /* of the group */
@@ -83,6 +98,9 @@ $ end
     /* Begins the copies of a step's Q, dO, LSE and delta into a stage. */
     auto copy_step = [&](int32_t head_q, int32_t m, uint32_t stage) {
         copy_queries<Rows, q_tile_t, THREADS>(${thread}, p, work, kept, head_q, m, stage, q_tiles, do_tiles, rows_lse, rows_delta);
+$ if intervals then
+        copy_ranges<Rows, TILE_M>(${thread}, p, work, kept, m, ranges + stage * RANGES);
+$ end
     };
 $ if fused then
     int32_t head_q = head_kv * p.shape.group + first_head, m = last_m; /* of the step that is copied next */
@@ -128,18 +146,23 @@ $ if fused then
                                                                               ${hides("m")}, poisoned);
     };
 
-    /* The turn of (query head, query block) counts the keys whose blocks have added to dQ there. One thread looks at it a step ahead,
-     * waits if need be before the barrier that lets this block add, and passes it on after the next barrier, when all threads have
-     * added and their sums have had the time to arrive. */
+    /* The turn of (query head, query block) counts the keys whose blocks have added to dQ there. One thread looks at it
+     * a step ahead, waits if need be before the barrier that lets this block add, and passes it on after the next
+     * barrier, when all threads have added and their sums have had the time to arrive. */
     const bool keeps_turn = thread_index() == THREADS / 2;
     auto turn_of = [&](int32_t head, int32_t block) {
         return 1 + (uint32_t)(work.batch * p.shape.heads_q + head) * (uint32_t)(p.padded_q / TILE_M) + (uint32_t)block;
     };
     auto pass_turn_on = [&](int32_t head, int32_t block) { st_release_u32(p.turn + turn_of(head, block), (uint32_t)(key0 + TILE_N)); };
     uint32_t seen = 0;
+$ if intervals then
+    /* Whether block m of the queries sees some of the keys: where it does not, the turn is never this block's. */
+    auto has_turn = [&](int32_t m) { return !blocks.gaps || reaches(keys_of_block<TILE_M>(p, mask, work.batch, m), key0, TILE_N); };
+$ end
 
 $ if causal then
-    /* NaN and infinities of K must not meet a dS of zero in blocks where the mask hides keys: each thread looks at what it copied. */
+    /* NaN and infinities of K must not meet a dS of zero in blocks where the mask hides keys: each thread looks at what
+     * it copied. */
     cp_async_wait(0);
     const bool found = block_any(${bounds_first and "(first_clear > first_m || last_clear < last_m)" or "first_clear > first_m"} && find_special<k_tile_t, THREADS>(k_tile));
     if (thread_index() == 0)
@@ -176,9 +199,11 @@ $ else
 $ end
 
 $ if fused and lead then
-        /* This step's Q and dO have arrived, dS of two steps ago is complete, and no warp reads the next stage any more. */
+        /* This step's Q and dO have arrived, dS of two steps ago is complete, and no warp reads the next stage any
+         * more. */
 $ elseif fused then
-        /* This step's Q and dO have arrived, the last step's dS is complete, and no warp reads the next stage any more. */
+        /* This step's Q and dO have arrived, the last step's dS is complete, and no warp reads the next stage any
+         * more. */
 $ else
         /* This step's Q and dO have arrived, and no warp reads the next stage any more. */
 $ end
@@ -189,7 +214,7 @@ $ if causal then
 $ end
         int32_t head_now = head_q, m_now = m;
 $ else
-        const int32_t m_now = m;
+        const int32_t head_now = head_q, m_now = m;
 $ end
 $ if lead then
         if (keeps_dk)
@@ -205,17 +230,18 @@ $ end
 $ if lead then
         step_back(&head_before, &m_before);
 $ end
-        if (keeps_turn && step > ${first}) {
+        if (keeps_turn && step > ${first}${has_turn}) {
             while (seen < (uint32_t)key0)
                 seen = ld_acquire_u32(p.turn + turn_of(head_before, m_before));
         }
 $ end
 $ if causal then
 $ if capped then
-        /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero. Delta tells where dO has any; in Q each thread looks at
-         * what it copied, as the cap leaves LSE finite. */
+        /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero. Delta tells where dO has any;
+         * in Q each thread looks at what it copied, as the cap leaves LSE finite. */
 $ else
-        /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero: LSE and delta tell where Q and dO have any. */
+        /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero: LSE and delta tell where Q
+         * and dO have any. */
 $ end
 $ if fused or lead then
         if (${bounds_first and "(" .. hides("m_front") .. ")" or hides("m_front")} && step < steps) {
@@ -233,7 +259,7 @@ $ else
             if (block_any(thread_index() < ROW_BYTES / 16 && are_special(rows_lse + row, rows_delta + row)))
 $ end
                 settle_queries<q_tile_t, THREADS, ${capped and "true" or "false"}>(g, !keeps_dk, q_tiles + front * q_tile_t::BYTES, do_tiles + front * q_tile_t::BYTES,
-                                                  ${columns}, band_from(band_from(Rows::sight(kept, mask), ${m_front} * TILE_M, key0), 0, (int32_t)group * GROUP_ROWS));
+                                                  ${columns}, ${here});
         } else
             block_sync();
 $ else
@@ -285,14 +311,17 @@ $ if capped then
 $ else
                 /* P^T = 2^(scale S^T - LSE) goes to the partner, and with dO into dV. */
 $ end
+                const bias_t bias = bias_t::of(p, head_now, Rows::place_again(work, kept).own);
+                const auto added = tile_of_keys(bias, key0 + (int32_t)group * GROUP_ROWS, query0);
+
                 change_scores(s, score);
 $ if capped then
-                make_capped_weights<ds_tile_t>(s, rows, p.shape.scale_log2, score, ds_now);
+                make_capped_weights<ds_tile_t>(s, rows, p.shape, score, added, ds_now);
 $ else
-                make_weights(s, rows, p.shape.scale_log2);
+                make_weights(s, rows, p.shape, added);
 $ end
                 if (masked)
-                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, ${sight("stage", "m_now")}, key0 + (int32_t)group * GROUP_ROWS, query0);
 $ if halves or not capped then
                 put_scores<ds_tile_t>(s, p_now);
 $ end
@@ -313,13 +342,18 @@ $ end
                 subtract_delta(s, rows);
 $ if causal and not capped then
                 if (masked)
-                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, ${sight("stage", "m_now")}, key0 + (int32_t)group * GROUP_ROWS, query0);
 $ end
 $ if fused then
                 if (keeps_turn && part == 0) {
                     if (step >= ${2 + first}) {
                         step_back(&head_before, &m_before);
+$ if intervals then
+                        if (has_turn(m_before))
+                            pass_turn_on(head_before, m_before);
+$ else
                         pass_turn_on(head_before, m_before);
+$ end
                     }
                     seen = ld_acquire_u32(p.turn + turn_of(head_now, m_now));
                 }
@@ -330,7 +364,7 @@ $ end
 $ if capped then
                 times_scores<ds_tile_t>(s, ds_now);
                 if (masked) /* the partner's P^T is not */
-                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
+                    hide_queries<TILE_M>(s, ${sight("stage", "m_now")}, key0 + (int32_t)group * GROUP_ROWS, query0);
 $ else
                 times_scores<ds_tile_t>(s, p_now);
 $ end
@@ -370,7 +404,12 @@ $ if lead then
 $ end
         for (int32_t step = steps; step > 0 && step > steps - 2; --step) {
             step_back(&head_q, &m);
+$ if intervals then
+            if (has_turn(m))
+                pass_turn_on(head_q, m);
+$ else
             pass_turn_on(head_q, m);
+$ end
         }
     }
 $ end

@@ -11,7 +11,7 @@ enum {
 };
 typedef struct tile<element, DQ_M, ${head_dim}, ${page_chunks}${padded}> dq_tile_t; /* of Q, dO and dQ */
 typedef struct tile<element, DQ_N, ${head_dim}, ${page_chunks}${padded}> dq_k_tile_t; /* of K and V */
-static_assert(2 * dq_tile_t::BYTES + 4 * dq_k_tile_t::BYTES == ${dq_smem_bytes}, "shared memory");
+static_assert(2 * dq_tile_t::BYTES + 4 * dq_k_tile_t::BYTES${intervals and " + DQ_M * RANGE_BYTES" or ""} == ${dq_smem_bytes}, "shared memory");
 
 template <class Rows> GLINT_DEVICE void attend_queries(const struct glint_gpu_call &p)
 {
@@ -24,7 +24,11 @@ template <class Rows> GLINT_DEVICE void attend_queries(const struct glint_gpu_ca
     const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;
     const int32_t query0 = work.row0, warp_query0 = query0 + (int32_t)warp * DQ_ROWS;
     const int32_t head_kv = work.head / p.shape.group;
+$ if intervals then
+    const struct tile_intervals mask = make_mask_of_tile<mask_t, DQ_M, DQ_THREADS>(p, work, kept - DQ_M * RANGE_BYTES);
+$ else
     const mask_t mask = mask_of<mask_t>(work.own);
+$ end
     const score_t score = score_t::of(p);
     const struct key_blocks<mask_t> blocks = find_key_blocks<DQ_N>(mask, query0, min(query0 + DQ_M, seqlen_q) - 1);
     int32_t block = blocks.last;
@@ -93,13 +97,14 @@ $ end
         float s[DQ_ROW_TILES][DQ_N / 8][4], dp[DQ_ROW_TILES][DQ_N / 8][4]; /* S, P and then dS; dP */
         const struct kept_rows<DQ_ROW_TILES, 0> none_kept = {};
 $ if causal then
-        /* A warp whose queries all ${bounds_first and "see nothing of" or "end before"} this block has nothing to do. */
+        /* A warp whose queries all ${bounds_first and "see nothing of" or "end before"} this block has nothing to
+         * do. */
         const bool hidden = hides_all<DQ_N>(mask, warp_query0, DQ_ROWS, block);
 
         if (!hidden)
             multiply_rows<dq_tile_t, dq_k_tile_t>(s, none_kept, q_lane, k_lane);
-        /* NaN and infinities of K must not meet a dS of zero. Queries that see such a key get NaN: S is infinite or NaN there, so P and
-         * dS are 0 or NaN. */
+        /* NaN and infinities of K must not meet a dS of zero. Queries that see such a key get NaN: S is infinite or NaN
+         * there, so P and dS are 0 or NaN. */
         if (special) {
             spread_special<dq_k_tile_t, true>(dq, k_tile, in_tile{}, 0.0f,
                                               [&](int32_t row, int32_t key) { return sees(mask, warp_query0, row, block * DQ_N, key); });
@@ -115,7 +120,9 @@ $ end
         multiply_rows<dq_tile_t, dq_k_tile_t>(dp, none_kept, q_lane + dq_tile_t::BYTES, k_lane + dq_k_tile_t::BYTES);
         change_scores(s, score);
 
-        make_scores_gradient(s, dp, lse, delta, p.shape.scale_log2, score);
+        const struct place &again = Rows::place_again(work, kept);
+        const bias_t bias = bias_t::of(p, again.head, again.own);
+        make_scores_gradient(s, dp, lse, delta, p.shape, score, tile_of_queries(bias, warp_query0, block * DQ_N));
         if (Rows::READS && !mask_t::RIGHT ? (block + 1) * DQ_N > Rows::sight(kept, mask).seqlen_k /* a register less */
                                           : hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
             hide_keys(s, Rows::sight(kept, mask), warp_query0, block * DQ_N, 0.0f);
@@ -131,8 +138,8 @@ $ end
             multiply_step<dq_k_tile_t>(dq, ds[kk], k_lane_trans, kk);
     }
 
-    /* dQ goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. Where they go is found again: the
-     * registers were worth more in the loop. */
+    /* dQ goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. Where they go is
+     * found again: the registers were worth more in the loop. */
     cp_async_wait(0);
     block_sync();
     const struct place end = Rows::template tile_again<DQ_M, false>(p, p.shape.section * p.shape.group, kept);

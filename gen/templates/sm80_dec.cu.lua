@@ -1,9 +1,5 @@
 $ local masks = { none = "no_mask", causal = "causal_mask", band = "window_mask" }
 $ local kv_bytes = narrow and 1 or dtype_bytes
-$ local kernels = { { suffix = "", rows = "given", keys = "linear" } }
-$ if device_pages then kernels[#kernels + 1] = { suffix = "_pages", rows = "given", keys = "paged" } end
-$ if device_ragged then kernels[#kernels + 1] = { suffix = "_ragged", rows = "ragged", keys = "linear" } end
-$ if device_ragged and device_pages then kernels[#kernels + 1] = { suffix = "_ragged_pages", rows = "ragged", keys = "paged" } end
 /* Few queries against many keys. One block of ${warps} warps takes ${tile_m} rows, (query, query head) pairs of one key
  * head, and walks over a part of the keys in steps of ${tile_n}. K and V pass by once, so what counts is how many bytes
  * are on their way: ${2 * stages - 1} tiles of ${tile_n * padded_dim * kv_bytes} bytes a block.
@@ -21,11 +17,14 @@ $ if device_ragged and device_pages then kernels[#kernels + 1] = { suffix = "_ra
 
 namespace decode {
 
+namespace
+{
 struct variant {
     typedef struct ${dtype} element;
     typedef struct ${kv_dtype} stored; /* elements of K and V */
     typedef ${masks[mask]} mask;
     typedef struct ${capped and "capped_score" or "plain_score"} score;
+    typedef struct ${bias_type} bias;
     enum {
         HEAD_DIM = ${head_dim},
         DIM_PADDED = ${padded_dim}, /* up to a whole fragment, with zeros */
@@ -40,8 +39,9 @@ struct variant {
         Q_PAGE_CHUNKS = ${q_page_chunks},
     };
 };
+} // namespace
 
-/* Rows: where sequences lie, `given` or `ragged`; Keys: where their keys do, `linear` or `paged`. */
+/* Rows: where sequences lie, `padded` or `ragged`; Keys: where their keys do, `linear` or `paged`. */
 template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_decode_params &p)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
@@ -58,7 +58,7 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
     const auto signs = signs_of<S>(p);
     const float scale = p.shape.softmax_scale;
     struct cursor at;
-    typename Keys::template copier<S, Rows> c;
+    copier<S, Rows, Keys> c;
     uint32_t stage = 0, q_to = q_tiles, q_tile = q_tiles;
 
     auto next_q = [&](uint32_t &tile) { tile = tile == q_tiles + (S::Q_TILES - 1) * S::Q_BYTES ? q_tiles : tile + S::Q_BYTES; };
@@ -93,6 +93,8 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
     for (;;) {
         struct sight<S> sight;
         look(sight, p, at.tile, at.own);
+        struct row_biases<S> biases;
+        look(biases, p, at.tile, at.own);
         /* Steps with a key that some row does not see: from cut_from on, and before cut_to. */
         const int32_t cut_from = end_of_row<S>(p, at.tile.row0, at.own) / S::TILE_N, first = at.step;
         const int32_t last_row = min(at.own.rows, at.tile.row0 + S::TILE_M) - 1;
@@ -129,7 +131,7 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
                 for (int kk = 0; kk < S::K_STEPS; ++kk)
                     load_queries<S>(q_kept[S::Q_KEPT ? kk : 0], q_tile, kk);
             }
-            make_scores<S>(s, q_kept, q_tile, k_lane + stage, place, score, signs, scale, copy_v);
+            make_scores<S>(s, q_kept, q_tile, k_lane + stage, place, score, biases, step, signs, scale, copy_v);
             if (is_cut(step))
                 hide_scores<S>(s, step * S::TILE_N + (int32_t)(warp * S::WARP_KEYS + (lane >> 2)), sight);
             find_maxima<S>(maximum, s);
@@ -206,22 +208,17 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
 } // namespace decode
 
 typedef struct decode::shape<decode::variant> decode_shape;
-
 $ for _, kernel in ipairs(kernels) do
+
 GLINT_KERNEL(decode_shape::THREADS, ${blocks_per_sm}) ${symbol}${kernel.suffix}(GLINT_PARAMS(struct glint_decode_params) p)
 {
-    decode::attend<decode_shape, decode::${kernel.rows}, decode::${kernel.keys}>(p);
+    decode::attend<decode_shape, ${kernel.rows}, ${kernel.keys}>(p);
 }
+$ if kernel.keys == "linear" then
 
+GLINT_KERNEL(32 * decode_shape::MERGE_WARPS, 1) ${symbol}${kernel.suffix}_merge(GLINT_PARAMS(struct glint_decode_params) p)
+{
+    decode::merge<decode_shape, ${kernel.rows}>(p);
+}
 $ end
-GLINT_KERNEL(32 * decode_shape::MERGE_WARPS, 1) ${symbol}_merge(GLINT_PARAMS(struct glint_decode_params) p)
-{
-    decode::merge<decode_shape, decode::given>(p);
-}
-$ if device_ragged then
-
-GLINT_KERNEL(32 * decode_shape::MERGE_WARPS, 1) ${symbol}_ragged_merge(GLINT_PARAMS(struct glint_decode_params) p)
-{
-    decode::merge<decode_shape, decode::ragged>(p);
-}
 $ end

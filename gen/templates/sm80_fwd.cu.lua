@@ -3,16 +3,23 @@ $ local split = d_split > 1
 $ local row_tiles = tile_m * d_split // (16 * warps)
 $ local p_chunks = tile_n // d_split * dtype_bytes // 16
 $ local p_page_chunks = p_chunks % 8 == 0 and 8 or p_chunks % 4 == 0 and 4 or 2
+$ local padded = padded_dim == (head_dim + 15) // 16 * 16 and "" or ", " .. padded_dim -- more zeros, so that columns go over the warps
 $ local v_part, o_part = split and "v_part_t" or "k_tile_t", split and "o_part_t" or "q_tile_t"
+$ local ranges_bytes = intervals and " + TILE_M * RANGE_BYTES" or ""
+$ local tile_mask = intervals and "struct tile_intervals" or "mask_t"
+$ local looks = intervals and "hides_some(mask, block, blocks.whole_from, blocks.hidden_from)" or "mask_t::RIGHT && !Rows::READS"
+$ local part_keys = split and " + (int32_t)part * KEYS" or ""
 $ local warp = split and "paired_warp{p_tile, group, part}" or "lone_warp{}"
 $ if split then
-/* One block of ${warps} warps owns ${tile_m} queries of one head, two warps ${16 * row_tiles} of them, and walks over the keys in blocks of ${tile_n}, last
- * block first. Of two warps with the same queries, each makes the scores of half of the keys and sums half of the columns of O, and they
- * pass each other their weights: per product, less of K and V is read from shared memory than by one warp with half of the queries. */
+/* One block of ${warps} warps owns ${tile_m} queries of one head, two warps ${16 * row_tiles} of them, and walks over
+ * the keys in blocks of ${tile_n}, last block first. Of two warps with the same queries, each makes the scores of half
+ * of the keys and sums half of the columns of O, and they pass each other their weights: per product, less of K and V
+ * is read from shared memory than by one warp with half of the queries. */
 $ else
-/* One block of ${warps} warps owns ${tile_m} queries of one head, a warp ${16 * row_tiles} of them, and walks over the keys in blocks of ${tile_n}, last block
- * first. */
+/* One block of ${warps} warps owns ${tile_m} queries of one head, a warp ${16 * row_tiles} of them, and walks over the
+ * keys in blocks of ${tile_n}, last block first. */
 $ end
+#include "lib/device/bias.h"
 #include "lib/device/keys.h"
 #include "lib/device/mask.h"
 #include "lib/device/score.h"
@@ -31,18 +38,20 @@ enum {
 typedef struct ${element} element;
 typedef ${band} mask_t;
 typedef struct ${score} score_t;
-typedef struct tile<element, TILE_M, ${head_dim}, ${page_chunks}> q_tile_t;
-typedef struct tile<element, TILE_N, ${head_dim}, ${page_chunks}> k_tile_t; /* of V, too */
+typedef ${bias_type} bias_t;
+typedef struct tile<element, TILE_M, ${head_dim}, ${page_chunks}${padded}> q_tile_t;
+typedef struct tile<element, TILE_N, ${head_dim}, ${page_chunks}${padded}> k_tile_t; /* of V, too */
 $ if split then
 typedef struct tile<element, TILE_M, COLUMNS, ${page_chunks}> o_part_t; /* a warp's columns of a tile */
 typedef struct tile<element, TILE_N, COLUMNS, ${page_chunks}> v_part_t;
 typedef struct tile<element, WARP_ROWS, KEYS, ${p_page_chunks}> p_tile_t; /* the weights that a warp makes */
-static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES + THREADS / 32 * p_tile_t::BYTES == ${smem_bytes}, "shared memory");
+static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES + THREADS / 32 * p_tile_t::BYTES${ranges_bytes} == ${smem_bytes}, "shared memory");
 $ else
-static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES == ${smem_bytes}, "shared memory");
+static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES${ranges_bytes} == ${smem_bytes}, "shared memory");
 $ end
 
-/* Rows says where the queries lie, Keys where the keys do. What waits in shared memory, behind the rest, is what a type of rows or keys keeps there. */
+/* Rows says where the queries lie, Keys where the keys do. What waits in shared memory, behind the rest, is what a type
+ * of rows or keys keeps there. */
 template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gpu_call &p)
 {
 $ if split then
@@ -52,17 +61,28 @@ $ else
 $ end
     const uint32_t kept = shared_base() + ${smem_bytes};
     const struct place work = Rows::template find_queries<TILE_M, ${warps - 1}, Keys>(p, shared_base(), kept);
+$ if not intervals then
     Keys::template note_faults<Rows, THREADS>(p, work);
+$ end
     if (Rows::is_empty(work))
         return;
     const int32_t seqlen_q = work.own.seqlen_q, seqlen_k = work.own.seqlen_k;
     const int32_t query0 = work.row0, warp_query0 = query0 + (int32_t)group * WARP_ROWS;
     const int32_t head_kv = work.head / p.shape.group;
+$ if intervals then
+    const uint32_t ranges = kept - TILE_M * RANGE_BYTES; /* of the queries */
+    const struct tile_intervals mask = make_mask_of_tile<mask_t, TILE_M, THREADS>(p, work, ranges);
+$ else
     const mask_t mask = mask_of<mask_t>(work.own);
+$ end
     Rows::keep_mask(kept, mask);
     const score_t score = score_t::of(p);
+    const bias_t bias = bias_t::of(p, work.head, work.own);
     const struct key_blocks<mask_t> blocks = find_key_blocks<TILE_N>(mask, query0, min(query0 + TILE_M, seqlen_q) - 1);
     int32_t block = blocks.last;
+$ if intervals then
+    Keys::template note_faults<Rows, TILE_M, TILE_N, THREADS>(p, work, mask, blocks);
+$ end
 
 $ if split then
     /* Shared memory: Q, two stages of K, two of V, then P; a block lies in stage block & 1. */
@@ -93,7 +113,7 @@ $ end
     cp_async_wait(1);
 
     /* Powers of two of positive multiples: a negative scale goes into Q. */
-    const float scale = fmaxf(fabsf(p.shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
+    const float scale = exponent_scale<bias_t>(p.shape);
     if (p.shape.scale_log2 < 0.0f)
         negate_tile<q_tile_t, THREADS>(q_tile);
 $ if element == "tf32" then
@@ -110,9 +130,9 @@ $ end
     begin_softmax(rows);
     set_zero(o);
 
-    /* Begins the copies of the block before this one into the other stage; before the first block there are zeros. All together, as ptxas
-     * puts three empty loads before each copy that follows an ldmatrix, and after the second step's fragments of the scores: against
-     * straight after the barrier measured 5 % faster at head_dim 256, 1 % at 128. */
+    /* Begins the copies of the block before this one into the other stage; before the first block there are zeros. All
+     * together, as ptxas puts three empty loads before each copy that follows an ldmatrix, and after the second step's
+     * fragments of the scores: against straight after the barrier measured 5 % faster at head_dim 256, 1 % at 128. */
     auto begin_copies = [&]() {
         const uint32_t to = (block & 1 ^ 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
 
@@ -127,9 +147,10 @@ $ end
         if (mask_t::RIGHT && hides_some(mask, block, blocks.whole_from, blocks.hidden_from)) {
             const uint32_t v_tile = v_tiles + stage_of<k_tile_t>(block);
 
-            /* NaN and infinities of V reach only the queries that see them: they leave the tile before it is multiplied by weights of zero. */
+            /* NaN and infinities of V reach only the queries that see them: they leave the tile before it is multiplied
+             * by weights of zero. */
             if (block_any(find_special<k_tile_t, THREADS>(v_tile))) {
-                const mask_t &seen = Rows::sight(kept, mask);
+                const ${tile_mask} &seen = Rows::sight(kept, mask);
 
                 spread_special<${v_part}>(o, v_tile, ${split and "in_part{part}" or "in_tile{}"}, 1.0f,
                                          [&](int32_t row, int32_t key) { return sees(seen, warp_query0, row, block * TILE_N, key); });
@@ -140,9 +161,9 @@ $ end
         } else
             block_sync();
 
-        /* A warp whose queries see nothing of this block has nothing else to do. Where lengths are read it looks at every block: to leave one out
-         * took registers that some tiles have not. */
-        if (mask_t::RIGHT && !Rows::READS && hides_all<TILE_N>(mask, warp_query0, WARP_ROWS, block)) {
+        /* A warp whose queries see nothing of this block has nothing else to do. Where lengths are read it looks at
+         * every block: to leave one out took registers that some tiles have not. */
+        if (${looks} && hides_all<TILE_N>(mask, warp_query0, WARP_ROWS, block)) {
             begin_copies();
             continue;
         }
@@ -152,8 +173,9 @@ $ end
 
         multiply_rows<q_tile_t, k_tile_t>(s, q_kept, q_lane, k_lane + stage_of<k_tile_t>(block), begin_copies);
         change_scores(s, score);
+        add_bias(s, bias, p.shape, warp_query0, block * TILE_N${part_keys});
         if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
-            hide_keys(s, Rows::sight(kept, mask), warp_query0, block * TILE_N${split and " + (int32_t)part * KEYS" or ""}, -GLINT_INFINITY);
+            hide_keys(s, Rows::sight(kept, mask), warp_query0, block * TILE_N${part_keys}, -GLINT_INFINITY);
         follow_maxima(s, o, rows, shift, scale, ${warp});
         make_weights(s, rows, shift, scale);
 $ if split then
@@ -164,19 +186,19 @@ $ end
     }
 
 $ if split then
-    /* O / sum goes through rows of the Q tile which no other pair of warps reads, to 16-byte stores. Where they go is found again: the
-     * registers were worth more in the loop. */
+    /* O / sum goes through rows of the Q tile which no other pair of warps reads, to 16-byte stores. Where they go is
+     * found again: the registers were worth more in the loop. */
     cp_async_wait(0);
     named_sync(1 + group, 64);
 $ else
-    /* O / sum goes through rows of the Q tile which no other warp reads, to 16-byte stores. Where they go is found again: the registers were
-     * worth more in the loop. */
+    /* O / sum goes through rows of the Q tile which no other warp reads, to 16-byte stores. Where they go is found
+     * again: the registers were worth more in the loop. */
     cp_async_wait(0);
     warp_sync();
 $ end
     join_sums(rows.sum, ${warp});
     const struct place end = Rows::template queries_again<TILE_M>(p, kept);
-    const mask_t end_mask = mask_of<mask_t>(end.own);
+    const ${tile_mask} end_mask = ${intervals and "mask_of_tile<mask_t>(end, ranges)" or "mask_of<mask_t>(end.own)"};
     const int32_t first_row = end.row0 + (int32_t)group * WARP_ROWS, end_query = end.own.seqlen_q;
 $ if split then
     const uint32_t o_tile = q_tile + group * (WARP_ROWS * q_tile_t::PAGE_ROW) + part * o_part_t::BYTES;
@@ -193,11 +215,11 @@ $ end
             const float sum = joint_sum(rows.sum[rt][side], ${warp});
             const int32_t row = first_row + rt * 16 + side * 8 + (int32_t)(lane >> 2);
 
-            float lse = log_sum(rows.max[rt][side], sum, p.shape.softmax_scale);
+            float lse = log_sum(rows.max[rt][side], sum, natural_scale<bias_t>(p.shape));
 
-            inverse[side] = inverse_of(sum, sees_some(end_mask, row));
+            inverse[side] = inverse_of(sum, [&]() { return sees_some(end_mask, row); });
             if (p.sinks)
-                add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.head));
+                add_sink(inverse[side], lse, rows.max[rt][side], sum, natural_scale<bias_t>(p.shape), ld_global_f32(p.sinks + end.head));
             if (${split and "part == 0 && " or ""}(lane & 3) == 0 && row < end_query)
                 st_global_f32(p.lse + (int64_t)end.line * Rows::lse_rows(p) + end.first_q + row, lse);
         }
@@ -214,7 +236,7 @@ $ end
 }
 
 $ for _, kernel in ipairs(kernels) do
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}${kernel.suffix}(GLINT_PARAMS(struct glint_gpu_call) p)
+GLINT_KERNEL(THREADS, ${kernel.blocks_per_sm or blocks_per_sm}) ${symbol}${kernel.suffix}(GLINT_PARAMS(struct glint_gpu_call) p)
 {
     attend<${kernel.rows}, ${kernel.keys}>(p);
 }

@@ -1,21 +1,45 @@
+$ local keys = by_role and "role_kernel<variant>::run" or "key_kernel<variant>::run<key_kernel<variant>::%s>"
 #include "lib/device/delta.h"
-$ if #kinds > 1 then
-#include "lib/device/warpgroup_sequences.h"
+#include "lib/device/warpgroup_${by_role and "roles" or "keys"}.h"
+$ if strategy == "split" then
+#include "lib/device/warpgroup_queries.h"
 $ end
-$ include("sm90a_bwd_head.cu.lua")
+
+namespace
+{
+struct variant {
+    typedef ${dtype} element;
+    typedef ${band} mask;
+    enum {
+        HEAD_DIM = ${head_dim},
+        TILE_M = ${tile_m}, /* queries of a step */
+        TILE_N = ${tile_n}, /* keys of a block */
+        DQ_N = ${dq_n}, /* of a split variant: keys of a step of the kernel for dQ */
+        FUSED = ${strategy == "fused" and 1 or 0},
+        WIDTH = ${width}, /* bytes of a slab's rows: see slab_tile */
+        REGISTERS = ${registers}, /* of a thread that computes */
+        PRODUCER_REGISTERS = ${producer_registers}, /* and of one that loads or stores */
+    };
+};
+} // namespace
 
 $ include("gpu_delta.cu.lua")
-$ if #kinds > 1 then
 
-$ include("sm90a_bwd_sequences.cu.lua")
-$ end
+GLINT_KERNEL(384, 1) ${symbol}(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
+{
+    ${keys:format("given")}(p);
+}
+$ if #kernels > 1 then
 
-$ if strategy == "fused" or head_dim <= 128 then
-$ include("sm90a_bwd_keys.cu.lua")
-$ else
-$ include("sm90a_bwd_roles.cu.lua")
+GLINT_KERNEL(384, 1) ${symbol}_sequences(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
+{
+    ${keys:format("sequences")}(p);
+}
 $ end
 $ if strategy == "split" then
 
-$ include("sm90a_bwd_queries.cu.lua")
+GLINT_KERNEL(384, 1) ${symbol}_dq(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
+{
+    query_kernel<variant>::run(p);
+}
 $ end

@@ -111,46 +111,74 @@ end)
 
 harness.case("the table: rows sorted, one declaration each, a count", function()
   local loaded = assert(specs.open(specs.with({})))
-  local text = emit.table(loaded.records, "spec/x.lua")
+  local text, more = emit.table(loaded.records, "spec/x.lua"):gsub(" %.could = GLINT_TAKES_MAX_LOGIT,", "")
+  harness.is(more, 2) -- rows that could take more
   harness.is(text, [[
 /* The dispatch table: one row a variant, sorted by name.
  *
  * Made from spec/x.lua by gen/glint.lua emit --table, and overwritten by it: change the spec. */
+#include "lib/cpu/cpu.h"
 #include "lib/takes.h"
 
 extern const struct glint_family glint_family_cpu;
-struct glint_cpu_kernel;
 
-extern const struct glint_cpu_kernel glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96;
-extern const struct glint_cpu_kernel glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
-extern const struct glint_cpu_kernel glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96;
-extern const struct glint_cpu_kernel glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
+enum { CPU };
+const struct glint_family *const glint_families[] = {&glint_family_cpu};
 
 const struct glint_variant glint_variants[] = {
     {.name = "bwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
      .pass = GLINT_BACKWARD, .dtype = GLINT_F32, .head_dim = 128, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
      .takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_SINKS,
-     .family = &glint_family_cpu, .kernel = &glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
+     .family = CPU, .kernel = 0},
     {.name = "bwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
      .pass = GLINT_BACKWARD, .dtype = GLINT_F32, .head_dim = 64, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
      .takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_SINKS,
-     .family = &glint_family_cpu, .kernel = &glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
+     .family = CPU, .kernel = 1},
     {.name = "fwd_f32_d128_causal__cpu_x86_64_v3_m64n96",
      .pass = GLINT_FORWARD, .dtype = GLINT_F32, .head_dim = 128, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
-     .takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES | GLINT_TAKES_SINKS,
-     .family = &glint_family_cpu, .kernel = &glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96},
+     .takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES | GLINT_TAKES_SINKS | GLINT_TAKES_CANONICAL,
+     .family = CPU, .kernel = 2},
     {.name = "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96",
      .pass = GLINT_FORWARD, .dtype = GLINT_F32, .head_dim = 64, .features = GLINT_FEATURE_RIGHT_BOUND,
      .tile_m = 64, .tile_n = 96, .isa = GLINT_ISA_X86_64_V3, .sm = 0, .math = GLINT_MATH_NATIVE, .up_to = 0, .alignment_bytes = 4,
-     .takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES | GLINT_TAKES_SINKS,
-     .family = &glint_family_cpu, .kernel = &glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96},
+     .takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES | GLINT_TAKES_SINKS | GLINT_TAKES_CANONICAL,
+     .family = CPU, .kernel = 3},
 };
 
 const uint32_t glint_variants_count = 4u;
+
+glint_cpu_phase_fn glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96;
+glint_cpu_phase_fn glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96_then;
+glint_cpu_phase_fn glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
+glint_cpu_phase_fn glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96_then;
+glint_cpu_phase_fn glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96;
+glint_cpu_phase_fn glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
+
+void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+    (void)call, (void)scratch, (void)task;
+    switch (GLINT_CPU_PHASES * kernel + phase) {
+    case 0: glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96(call, scratch, task); return;
+    case 1: glint_bwd_f32_d128_causal__cpu_x86_64_v3_m64n96_then(call, scratch, task); return;
+    case 2: glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96(call, scratch, task); return;
+    case 3: glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96_then(call, scratch, task); return;
+    case 4: glint_fwd_f32_d128_causal__cpu_x86_64_v3_m64n96(call, scratch, task); return;
+    case 6: glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96(call, scratch, task); return;
+    default: return;
+    }
+}
 ]])
+end)
+
+harness.case("a name that has no room in a row is not emitted; the longest that a spec can make has", function()
+  local record = assert(specs.open(specs.with({}))).records[1]
+  record.name = "dec_bf16_e4m3_d1024_interval_softcap_alibi__cpu_x86_64_bf16_m512n1024"
+  harness.yes(pcall(emit.table, { record }, "s"), "the longest")
+  record.name = record.name .. "000"
+  harness.yes(not pcall(emit.table, { record }, "s"), "a longer one")
 end)
 
 harness.case("the table of some variants, in the table's order", function()

@@ -176,9 +176,9 @@ harness.case("exclude's and override's order does not matter", function()
 end)
 
 harness.case("the specs of this repository are right", function()
-  for _, name in ipairs({ "attention", "full", "minimal", "orin" }) do
-    local loaded, why = records_of(harness.root .. "/spec/" .. name .. ".lua")
+  for _, name in ipairs({ "spec/attention", "spec/full", "spec/minimal", "spec/orin", "examples/transformers/spec" }) do
+    local loaded, why = records_of(harness.root .. "/" .. name .. ".lua")
     harness.yes(loaded, why)
-    harness.is(loaded.name:match("spec/.*"), "spec/" .. name .. ".lua")
+    harness.is(loaded.name:sub(-#name - 4), name .. ".lua")
   end
 end)

@@ -24,7 +24,7 @@ end)
 harness.case("decode: rows of several heads, chunks of keys, no micro-kernel", function()
   local name = "dec_f32_d64_causal__cpu_x86_64_v3_m32n256"
   local text = explain.variant(open({ [2] = '  passes = { "fwd", "bwd", "dec" },' }), name)
-  harness.has(text, 'spec:2: passes lists "dec"', "in chunks of 256", "up to 8 queries, whatever the mask", "32 queries of all heads",
+  harness.has(text, 'spec:2: passes lists "dec"', "in chunks of 256", "up to 10 queries, whatever the mask", "32 queries of all heads",
     "O 8192 + S 32768 + rows of K 16384 + rows of V 16384 = 90112", "8 sums, of scores or of O, of 16", "test //tests:" .. name)
   harness.yes(not text:find("Micro", 1, true))
 end)

@@ -4,6 +4,25 @@ local harness = { ran = 0, failed = 0, checks = 0, root = "." }
 
 local temporary, folders = {}, {}
 
+-- Every message that the cases look into, by suite. finish() compares them with gen/tests/texts: a word that changes is
+-- seen in review. Messages about the library's own spec, which changes more often, are left out, and so are kernels.
+local texts, suite = {}, nil
+local LONGEST_TEXT, MOST_TEXTS = 3000, 200
+
+local function keep(text)
+  text = tostring(text):gsub("/tmp/lua_%w+", "FILE"):gsub("lua_%w%w%w%w%w%w%.lua", "FILE.lua")
+  local list = texts[suite]
+  if list and #list < MOST_TEXTS and #text < LONGEST_TEXT and not list[text] and not text:find("attention.lua", 1, true) then
+    list[#list + 1], list[text] = text, true
+  end
+end
+
+--- The cases from here on are of this suite. What `drawn` asks is drawn anew in each run.
+function harness.suite(name)
+  suite = name
+  if name ~= "drawn" then texts[name] = {} end
+end
+
 --- Runs one case; prints its result.
 function harness.case(name, body)
   harness.ran = harness.ran + 1
@@ -35,6 +54,7 @@ end
 
 --- `words` are plain strings that must all be in `have`.
 function harness.has(have, ...)
+  keep(have)
   for _, word in ipairs({ ... }) do
     harness.checks = harness.checks + 1
     if not tostring(have):find(word, 1, true) then
@@ -113,8 +133,28 @@ function harness.glint_at(root, ...)
   return status, harness.read(out), harness.read(err)
 end
 
---- Prints the count and ends the process: 0 only when cases ran and none failed.
-function harness.finish()
+-- Compares a suite's messages with what is kept, or keeps them.
+local function compare(name, update)
+  local path = ("%s/gen/tests/texts/%s.txt"):format(harness.root, name)
+  local have = table.concat(texts[name], "\n----\n") .. "\n"
+  if #texts[name] == 0 then return end
+  if update then return harness.write(path, have) end
+  harness.case(name .. ": messages are those of gen/tests/texts (`lua5.4 gen/tests/run.lua --update` renews them)", function()
+    local line, kept = 1, (harness.read(path) or ""):gmatch("([^\n]*)\n")
+    for made in have:gmatch("([^\n]*)\n") do
+      harness.is(made, kept(), ("%s:%d"):format(path, line))
+      line = line + 1
+    end
+    harness.is(kept(), nil, path .. ": one line more")
+  end)
+end
+
+--- Prints the count and ends the process: 0 only when cases ran and none failed. `update` renews gen/tests/texts.
+function harness.finish(update)
+  local names = {}
+  for name in pairs(texts) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do compare(name, update) end
   for _, path in ipairs(temporary) do os.remove(path) end
   for _, path in ipairs(folders) do os.execute("rm -rf " .. quote(path)) end
   print(("%d cases, %d checks, %d failed"):format(harness.ran, harness.checks, harness.failed))

@@ -9,7 +9,7 @@ local specs = require("gen.tests.specs")
 local ALL = [[
 return {
   passes = { "fwd", "bwd", "dec" }, dtypes = { "f32", "f16", "bf16" }, kv_dtypes = { "same", "i8", "e4m3" },
-  head_dims = { %s }, masks = { "none", "causal", "band" }, softcaps = { "none", "softcap" },
+  head_dims = { %s }, masks = { "none", "causal", "band", "interval" }, softcaps = { "none", "softcap" },
   families = { %s },
   exclude = { %s },
 }
@@ -33,7 +33,7 @@ for name, families in pairs({ sm80 = SM80, sm90a = SM90A, both = SM80 .. SM90A }
 end
 
 local function key(pass, dtype, head_dim)
-  return { pass = pass, dtype = dtype, kv_dtype = "same", head_dim = head_dim, mask = "none", softcap = "none" }
+  return { pass = pass, dtype = dtype, kv_dtype = "same", head_dim = head_dim, mask = "none", softcap = "none", bias = "none" }
 end
 
 harness.case("a line has as few axes as tell what is missing from what is made", function()
@@ -48,4 +48,16 @@ harness.case("an error of the caller's is said: a key that is made cannot be mis
   local ok, why = pcall(holes.rules, { key("fwd", "f32", 64) }, { key("fwd", "f32", 64) })
   harness.yes(not ok)
   harness.has(why, "both made and missing: " .. axes.key_name(key("fwd", "f32", 64)))
+end)
+
+harness.case("an error of the caller's is said: a key has a value on every axis", function()
+  for _, axis in ipairs(axes.list) do
+    local less = key("fwd", "f32", 64)
+    less[axis.name] = nil
+    for _, call in ipairs({ { { less }, {} }, { { key("fwd", "f32", 64) }, { less } } }) do
+      local ok, why = pcall(holes.rules, call[1], call[2])
+      harness.yes(not ok, axis.name)
+      harness.has(why, ("a key has no %s: "):format(axis.name))
+    end
+  end
 end)

@@ -47,7 +47,7 @@ end)
 harness.case("what rows take: lib/takes.h and gen/takes.lua, the bits and the fields of a spec", function()
   local header, words, fields = read("lib/takes.h"), {}, {}
   for word in header:gmatch("X%((%u[%u_]+), %d+, LACKS_%u+, ") do words[word:lower()] = true end
-  for field, bits in header:gmatch("F%((device_%w+), GLINT_TAKES_%u+,([^)]+)%)") do
+  for field, bits in header:gmatch("F%(([%l_]+), GLINT_TAKES_[%u_]+,([^)]+)%)") do
     for word in bits:gmatch("GLINT_TAKES_([%u_]+)") do fields[word:lower() .. " " .. field] = true end
   end
   for _, one in ipairs(takes.list) do
@@ -77,4 +77,14 @@ harness.case("the lists in C are the only ones", function()
   for i, axis in ipairs(axes.list) do plurals[i] = axis.plural end
   harness.is(files_with('"(' .. table.concat(plurals, "|") .. ')"'), "lib/axes.h")
   harness.is(files_with("x86_64_v4"), "lib/cpu/isa.h lib/cpu/probe.c")
+end)
+
+harness.case("room for names, launches and maps: lib/variant.h and lib/cuda/kernel.h, and the generator's", function()
+  local function number(file, name)
+    return tonumber(read(file):match("\n#define " .. name .. " (%d+)"))
+  end
+  harness.is(number("lib/variant.h", "GLINT_NAME_BYTES"), require("gen.emit").name_bytes)
+  harness.is(number("lib/cuda/kernel.h", "GLINT_GPU_SUFFIX_BYTES"), require("gen.gpu").suffix_bytes)
+  harness.is(number("lib/cuda/kernel.h", "GLINT_GPU_MAX_LAUNCHES"), require("gen.gpu").most_launches)
+  harness.is(number("lib/cuda/kernel.h", "GLINT_GPU_MAX_MAPS"), require("gen.gpu").most_maps)
 end)

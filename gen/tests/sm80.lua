@@ -36,6 +36,16 @@ harness.case("a second forward kernel reads lengths where the family or a tile s
   harness.is(launches({ [8] = "      archs = { 80, 90 }, device_pages = true, device_ragged = true," }), "bwd 3, bwd 3, fwd 2, fwd 2")
   harness.is(launches({ [8] = "      archs = { 80, 90 }, device_lengths = true, device_pages = true, device_ragged = true," }), "bwd 3, bwd 3, fwd 5, fwd 5")
 end)
+
+harness.case("decode has the widest mask of those that it is for, and intervals are none of them", function()
+  local made = assert(specs.open('return { passes = { "fwd", "dec" }, dtypes = { "bf16" }, head_dims = { 64 }, '
+    .. 'masks = { "none", "band", "interval" }, families = { sm80 = { archs = { 90 } } } }'))
+  local masks = {}
+  for _, record in ipairs(made.records) do masks[#masks + 1] = record.pass .. " " .. record.mask end
+  table.sort(masks)
+  harness.is(table.concat(masks, ", "), "dec band, fwd band, fwd interval, fwd none")
+end)
+
 -- tests/defs.bzl relies on it: in the simulator a kernel of float16 has the checks of formats, and the one of bfloat16
 -- all.
 harness.case("a kernel of float16 is the text of bfloat16's but for its name and one type", function()
@@ -143,12 +153,12 @@ end)
 harness.case("a fused tile says how query heads are shared out, and its name too when it is not as usual", function()
   local usual = assert(specs.open(gpu({})))
   harness.is(usual.records[1].name, "bwd_bf16_d128_causal__sm80_fused_m64n64")
-  harness.has(emit.table({ usual.records[1] }, "s"), ".image_count = 2,\n    .part_heads = 1, .parts_from = 4096, .row_dim = 128,\n")
-  harness.has(emit.table({ usual.records[3] }, "s"), "images_of_fwd_bf16_d128_causal__sm80_m128n64,\n    .image_count = 2,\n    .row_dim = 128,\n};\n")
+  harness.has(emit.table({ usual.records[1] }, "s"), ".image_count = 2, .part_heads = 1, .parts_from = 4096, .row_dim = 128},\n")
+  harness.has(emit.table({ usual.records[3] }, "s"), ".image_count = 2, .row_dim = 128},\n")
   local other = assert(specs.open(gpu({ [11] = "        bwd = { { m = 64, n = 64, part_heads = 4, parts_from = 1 }, { m = 64, n = 64, part_heads = 0 } }," })))
   harness.is(other.records[1].name, "bwd_bf16_d128_causal__sm80_fused_h0_m64n64")
   harness.is(other.records[2].name, "bwd_bf16_d128_causal__sm80_fused_h4_m64n64")
-  harness.has(emit.table({ other.records[2] }, "s"), ".part_heads = 4, .parts_from = 1, .row_dim = 128,\n")
+  harness.has(emit.table({ other.records[2] }, "s"), ".part_heads = 4, .parts_from = 1, .row_dim = 128},\n")
   harness.has(explain.variant(other, other.records[2].name), "4 query heads")
 end)
 
@@ -167,7 +177,7 @@ harness.case("a split tile has four kernels, one of them for sinks, and no sum o
   for _, word in ipairs({ "p.turn", "dq_sum", "red_four", "atom_" }) do
     harness.yes(not text:find(word, 1, true), word)
   end
-  harness.has(emit.table(loaded.records, "s"), ".strategy = GLINT_GPU_SPLIT,\n    .launch_count = 4,",
+  harness.has(emit.table(loaded.records, "s"), ".strategy = GLINT_GPU_SPLIT,\n     .first_launch = 0, .launch_count = 4,",
     ".sm = 80, .math = GLINT_MATH_NATIVE, .up_to = 512, .alignment_bytes = 16,")
 end)
 
@@ -249,11 +259,11 @@ harness.case("a decode tile is two kernels, which may begin before what is ahead
   local record = loaded.records[1]
   harness.is(table.concat(specs.names(loaded), " "), "dec_bf16_d128_causal__sm80_s3_m8n64 dec_bf16_d64_causal__sm80_s3_m8n64")
   harness.is(record.smem_bytes, 2 * 3 * 64 * 256 + 4 * 8 * 256 + 8 * 64 * 2 + 2 * 4 * 8 * 4)
-  harness.has(emit.table(loaded.records, "s"), ".strategy = GLINT_GPU_DECODE,\n    .launch_count = 2,",
-    '.entry = "glint_dec_bf16_d128_causal__sm80_s3_m8n64", .grid = GLINT_GPU_DECODE_ITEMS, .rows = 8, .threads = 128, .smem_bytes = 107776, '
+  harness.has(emit.table(loaded.records, "s"), ".strategy = GLINT_GPU_DECODE,\n     .first_launch = 0, .launch_count = 2,",
+    '{.name = "glint_dec_bf16_d128_causal__sm80_s3_m8n64", ', '.suffix = "", .grid = GLINT_GPU_DECODE_ITEMS, .rows = 8, .threads = 128, .smem_bytes = 107776, '
     .. ".blocks_per_sm = 1, .dependent = 1}",
     '_merge", .grid = GLINT_GPU_DECODE_MERGE, .rows = 2, .threads = 256, .smem_bytes = 4096, .dependent = 1}',
-    ".row_dim = 128, .chunk_steps = 4, .span_chunks = 8,", ".pass = GLINT_FORWARD", ".queries_up_to = 8")
+    ".row_dim = 128, .chunk_steps = 4, .span_chunks = 8},", ".pass = GLINT_FORWARD", ".queries_up_to = 8")
   local text = emit.kernel(record, "s", harness.root)
   harness.has(text, record.symbol .. "(", record.symbol .. "_merge(", "up to 8 queries", "spans of 2048")
   harness.has(explain.variant(loaded, record.name), "K 3 x 64 x 128 x 2 + V 3 x 64 x 128 x 2 + Q 4 x 8 x 128 x 2 + P 8 x 64 x 2", "= 107776")

@@ -30,17 +30,29 @@ end)
 
 harness.case("the fields that a word names make it, alone", function()
   for _, one in ipairs(takes.list) do
-    local rows = rows_with(table.concat(one.fields, " = true, ") .. " = true")
+    local of_gpu = #one.fields > 0 and one.fields[1] ~= "max_logit" -- which is the CPU's alone
+    local rows = rows_with(of_gpu and table.concat(one.fields, " = true, ") .. " = true" or "")
     for name, record in pairs(rows_with("")) do
       if text.contains(record.could, one.name) then harness.yes(text.contains(rows[name].takes, one.name), name .. " " .. one.name) end
     end
   end
 end)
 
+harness.case("rows of the CPU write the largest logit where the spec says so, and the backward pass has none", function()
+  local loaded = assert(records_of(harness.file([[return {
+  passes = { "fwd", "bwd", "dec" }, dtypes = { "bf16" }, head_dims = { 64 }, masks = { "causal" },
+  families = { cpu = { isas = { "x86_64_v3", "x86_64_amx" }, max_logit = true } } }]])))
+  for _, record in ipairs(loaded.records) do
+    harness.is(text.contains(record.takes, "max_logit"), record.pass ~= "bwd", record.name)
+    harness.is(text.contains(record.could, "max_logit"), false, record.name)
+  end
+  harness.is(#loaded.records, 6)
+end)
+
 harness.case("list --takes", function()
   local status, out = harness.glint("list", "--takes", "--spec", harness.root .. "/spec/ragged.lua")
   harness.is(status, 0)
-  harness.has(out, "| cpu, forward | yes | yes | yes | yes | yes |", "| sm80, decode | yes | yes | yes | yes | yes |")
+  harness.has(out, "| cpu, forward | yes | yes | yes | yes | yes | yes | `max_logit` |", "| sm80, decode | yes | yes | yes | yes | yes | no | no |")
   local wrong, _, why = harness.glint("list", "--takes", "--format", "json")
   harness.is(wrong, 2)
   harness.has(why, "--takes is a format of its own")

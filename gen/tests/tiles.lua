@@ -77,19 +77,17 @@ harness.case("every multiple of 8 up to 256 expands for every architecture in 16
   covers(open(plain('"f16", "bf16"', every_eighth(256), "sm80 = { " .. ALL_ARCHS .. " }")), sm80, { "f16", "bf16" }, 256)
 end)
 
-harness.case("every multiple of 8 up to 224 expands for every architecture in float32", function()
-  covers(open(plain('"f32"', every_eighth(224), "sm80 = { " .. ALL_ARCHS .. " }")), sm80, { "f32" }, 224)
-end)
-
-harness.case("float32 up to 256 expands where more than 99 KiB of shared memory are", function()
-  local loaded = open(plain('"f32"', "232, 240, 248", "sm80 = { archs = { 80, 87, 90, 100, 110 } }"))
-  harness.is(#loaded.records, 12)
+harness.case("every multiple of 8 up to 256 expands for every architecture in float32", function()
+  covers(open(plain('"f32"', every_eighth(256), "sm80 = { " .. ALL_ARCHS .. " }")), sm80, { "f32" }, 256)
 end)
 
 harness.case("an exclusion covers what fits some architectures only", function()
-  local loaded = open(plain('"f32"', "240", "sm80 = { archs = { 86, 90 } }",
-    'exclude = { { pass = "bwd", dtype = "f32", head_dim = 240, reason = "too large for 99 KiB" } },'))
-  harness.is(#of_pass(loaded, "bwd"), 0)
+  local decode = plain('"bf16"', "64, 352", "sm80 = { archs = { 86, 90 } }", "%s"):gsub('"fwd", "bwd"', '"dec"')
+  local loaded, why = specs.open(decode:format(""))
+  harness.yes(loaded == nil)
+  harness.has(why, "no tile for dec_bf16_d352_causal fits sm_86")
+  loaded = open(decode:format('exclude = { { pass = "dec", dtype = "bf16", head_dim = 352, reason = "too large for 99 KiB" } },'))
+  harness.is(#of_pass(loaded, "dec"), 2)
   harness.yes(#loaded.excluded > 0)
 end)
 
@@ -182,8 +180,9 @@ for _, family in ipairs({ sm80, cpu }) do
           for _, target in ipairs(line[family.target_field] or family.all_targets) do
             for _, dtype in ipairs(line.dtypes or { "f32" }) do
               for _, mask in ipairs(line.masks or MASKS) do
-                local key, same = { pass = pass, dtype = dtype, head_dim = head_dim, mask = mask, softcap = (line.softcaps or { "none" })[1] }, false
-                key.kv_dtype = (line.kv_dtypes or { "same" })[1]
+                local key, same = { pass = pass, dtype = dtype, head_dim = head_dim, mask = mask }, false
+                key.softcap, key.kv_dtype = (line.softcaps or { "none" })[1], (line.kv_dtypes or { "same" })[1]
+                key.bias = (line.biases or { "none" })[1]
                 key.narrow = key.kv_dtype ~= "same"
                 for _, found in ipairs(tiles.of(family, key, { target })) do
                   local all = found.origin.kind == "measured"

@@ -4,7 +4,8 @@
 --   m      queries, a multiple of the micro-kernel's (64 on x86_64_v4, 16 on x86_64_v3 and aarch64, 8 on x86_64)
 --   n      keys, a multiple of the micro-kernel's rows (6)
 --   isas   only for these; rows, vecs: another micro-kernel than the ISA's own
---   why    a reason that `explain` prints; measured: when and on what, if not as said below: a text, or {} where nothing was timed
+--   why    a reason that `explain` prints; measured: when and on what, if not as said below: a text, or {} where
+--          nothing was timed
 -- `./bazelw run //bench:tune` measures candidates and prints lines for this file.
 local NOT_V4, NOT_AMX = { "x86_64", "x86_64_v3", "aarch64" }, { "x86_64", "x86_64_v3", "x86_64_v4", "aarch64" }
 local AMX, BF16 = { "x86_64_amx", "x86_64_bf16" }, { "bf16" }

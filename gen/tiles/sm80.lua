@@ -1,8 +1,8 @@
 -- The sm80 family's tiles that were chosen by measurement, by pass and head dim: what a variant is made with unless
 -- the spec has `tiles` of its own. A head dim that is not here gets the tiles of the next one that is (gen/tiles.lua).
 -- A line is a tile as a spec writes it (gen/families/sm80.lua says what each field is), with `why`, a reason that
--- `explain` prints, and `measured`, when and on what, if not as said below: a text for all of its archs, or {} where
--- nothing was timed.
+-- `explain` prints, `measured`, when and on what, if not as said below: a text for all of its archs, or {} where
+-- nothing was timed, and `spills_with`: fields of the family with which a spec gets a smaller tile, by the model.
 --
 -- Two laws. Every line compiles without register spills for each of its archs: the build sees to that. And only sm_90
 -- was timed: on the others a line is what fits and does not spill. No window was timed (the mask "band").
@@ -10,12 +10,18 @@
 -- candidates and prints lines for this file.
 local HALF, BF16, F32 = { "f16", "bf16" }, { "bf16" }, { "f32" }
 local SAME, NARROW = { "same" }, { "i8", "e4m3" } -- K and V: as Q; of 8 bits
-local NONE, CAUSAL, MASKED = { "none" }, { "causal" }, { "causal", "band" }
+local NONE, CAUSAL, MASKED = { "none" }, { "causal" }, { "causal", "band", "interval" }
 local PLAIN, CAPPED = { "none" }, { "softcap" } -- a cap on the scores takes a few registers more, and was not timed either
-local UNBOUNDED, WINDOW = { "none", "causal" }, { "band" } -- without a first key; with one, which takes a few registers more
+-- Without a first key; with one, which takes a few registers more. Intervals, which were not timed, have a window's
+-- tiles.
+local UNBOUNDED, WINDOW = { "none", "causal" }, { "band", "interval" }
+-- A bias takes a few registers more, too, and was not timed.
+local UNBIASED, BIASED = { "none" }, { "alibi" }
+local BAND, INTERVAL, NOT_INTERVAL = { "band" }, { "interval" }, { "none", "causal", "band" }
 
 -- Shared memory of a block comes in three classes (gen/archs.lua): 227, 163 and 99 KiB.
 local KIB_227, KIB_163, KIB_99 = { "90", "100", "110" }, { "80", "87" }, { "86", "89", "120" }
+local ALL = { "80", "86", "87", "89", "90", "100", "110", "120" }
 local FROM_163 = { "80", "87", "90", "100", "110" }
 local DECODE = { ["90"] = "2026-11-22 on an NVIDIA H200" }
 local BEFORE_100 = { "80", "86", "87", "89", "90" } -- SASS of sm_100 and later needs a few registers more
@@ -29,18 +35,20 @@ return {
   fwd = {
     [32] = {
       { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { "90" }, masks = UNBOUNDED },
-      { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { "90" }, masks = WINDOW, device_ragged = false,
-        why = "the kernel for ragged sequences would spill registers" },
+      { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 5, sequences_blocks_per_sm = 4, q_kept = 2, archs = { "90" }, masks = BAND,
+        why = "of five blocks the kernel for ragged sequences would spill registers" },
+      { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 4, q_kept = 2, archs = { "90" }, masks = INTERVAL,
+        why = "of five blocks kernels would spill registers" },
       { dtypes = HALF, m = 64, n = 32, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { "80", "86", "87", "89", "100", "110", "120" } },
       { dtypes = F32, m = 128, n = 32, warps = 4 },
     },
     [64] = {
       { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = NONE },
       { dtypes = HALF, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = MASKED, why = "3 % faster than 64 keys with a mask" },
-      { dtypes = HALF, m = 64, n = 32, warps = 2, blocks_per_sm = 6, q_kept = 4, softcaps = PLAIN, masks = CAUSAL, up_to = 1024, archs = BEFORE_100,
-        device_lengths = false, device_ragged = false,
+      { dtypes = HALF, m = 64, n = 32, warps = 2, blocks_per_sm = 6, sequences_blocks_per_sm = 4, q_kept = 4, softcaps = PLAIN, masks = CAUSAL,
+        up_to = 1024, archs = BEFORE_100,
         why = "short sequences with a mask: less is hidden, and of six small blocks one begins or ends while others compute. "
-          .. "The kernels that read lengths would spill registers" },
+          .. "Of more than four blocks the kernels that read lengths would spill registers" },
       { dtypes = F32, m = 128, n = 32, warps = 4, blocks_per_sm = 2, q_kept = 8 },
       { dtypes = F32, m = 128, n = 32, warps = 4, math = "tf32x3" },
     },
@@ -51,17 +59,22 @@ return {
       { dtypes = F32, m = 128, n = 32, warps = 4 },
     },
     [128] = {
-      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, softcaps = PLAIN, masks = UNBOUNDED, archs = BEFORE_100 },
-      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, softcaps = PLAIN, masks = WINDOW, archs = { "80", "90" } },
-      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, softcaps = PLAIN, masks = WINDOW, archs = { "86", "87", "89", "100", "110", "120" },
-        why = "64 keys spill registers there" },
-      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, softcaps = PLAIN, masks = UNBOUNDED, archs = { "100", "110", "120" },
-        why = "64 keys spill registers there" },
+      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, softcaps = PLAIN, biases = UNBIASED, masks = UNBOUNDED,
+        archs = BEFORE_100 },
+      { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 1, softcaps = PLAIN, biases = UNBIASED, masks = BAND,
+        archs = { "80", "90" } },
+      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, softcaps = PLAIN, biases = UNBIASED, masks = INTERVAL, archs = ALL,
+        spills_with = { "device_pages" }, why = "64 keys spill registers" },
+      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, softcaps = PLAIN, biases = UNBIASED, masks = BAND,
+        archs = { "86", "87", "89", "100", "110", "120" }, why = "64 keys spill registers there" },
+      { dtypes = HALF, m = 128, n = 48, warps = 4, blocks_per_sm = 2, softcaps = PLAIN, biases = UNBIASED, masks = UNBOUNDED,
+        archs = { "100", "110", "120" }, why = "64 keys spill registers there" },
       { dtypes = HALF, m = 128, n = 32, warps = 4, blocks_per_sm = 2, softcaps = CAPPED, why = "48 and 64 keys spill registers on sm_90" },
-      { dtypes = F32, m = 256, n = 48, warps = 8, archs = { "90" }, softcaps = PLAIN,
+      { dtypes = HALF, m = 128, n = 32, warps = 4, blocks_per_sm = 2, softcaps = PLAIN, biases = BIASED, why = "48 and 64 keys spill registers" },
+      { dtypes = F32, m = 256, n = 48, warps = 8, archs = { "90" }, softcaps = PLAIN, masks = NOT_INTERVAL,
         why = "20 % faster than 128 queries; spills registers on sm_100 and 110" },
-      { dtypes = F32, m = 256, n = 48, warps = 8, archs = { "90" }, softcaps = CAPPED, device_ragged = false,
-        why = "as without a cap; the kernel for ragged sequences would spill registers" },
+      { dtypes = F32, m = 256, n = 32, warps = 8, archs = { "90" }, softcaps = PLAIN, masks = INTERVAL, why = "48 keys spill registers" },
+      { dtypes = F32, m = 256, n = 48, warps = 8, archs = { "90" }, softcaps = CAPPED, spills_with = { "device_ragged" }, why = "as without a cap" },
       { dtypes = F32, m = 128, n = 32, warps = 4, archs = { "80", "87", "100", "110" } },
       { dtypes = F32, m = 64, n = 32, warps = 4, archs = KIB_99 },
       { dtypes = F32, m = 64, n = 32, warps = 4, math = "tf32x3" },
@@ -75,8 +88,9 @@ return {
     },
     [256] = {
       { dtypes = HALF, m = 128, n = 64, warps = 8, d_split = 2, q_kept = 1, masks = UNBOUNDED, archs = { "90" } },
-      { dtypes = HALF, m = 128, n = 64, warps = 8, d_split = 2, masks = WINDOW, archs = { "90" } },
-      { dtypes = HALF, m = 128, n = 32, warps = 8, q_kept = 8, archs = { "80", "87", "100", "110" } },
+      { dtypes = HALF, m = 128, n = 64, warps = 8, d_split = 2, masks = BAND, archs = { "90" } },
+      { dtypes = HALF, m = 128, n = 32, warps = 8, q_kept = 8, masks = NOT_INTERVAL, archs = { "80", "87", "100", "110" } },
+      { dtypes = HALF, m = 128, n = 32, warps = 8, q_kept = 8, masks = INTERVAL, archs = FROM_163, why = "64 keys spill registers" },
       { dtypes = HALF, m = 64, n = 32, warps = 4, archs = KIB_99 },
       { dtypes = F32, m = 64, n = 16, warps = 4, archs = FROM_163 },
       { dtypes = F32, m = 32, n = 16, warps = 2, archs = KIB_99 },
@@ -169,10 +183,8 @@ return {
     [128] = {
       { dtypes = HALF, strategy = "split", m = 64, n = 128, warps = 8, stages = 3, dq_m = 128, dq_n = 32, dq_warps = 4, masks = UNBOUNDED,
         softcaps = PLAIN, archs = { "90" }, up_to = 128, why = "warps that make P a step ahead: 5 to 7 % here, nothing for fused" },
-      { dtypes = HALF, strategy = "split", m = 64, n = 128, warps = 8, stages = 3, dq_m = 128, dq_n = 32, dq_warps = 4, masks = NONE,
-        softcaps = CAPPED, archs = { "90" }, up_to = 128, device_lengths = false, device_ragged = false, why = "these kernels spill a register" },
-      { dtypes = HALF, strategy = "split", m = 64, n = 128, warps = 8, stages = 3, dq_m = 128, dq_n = 32, dq_warps = 4, masks = CAUSAL,
-        softcaps = CAPPED, archs = { "90" }, up_to = 128, device_lengths = false, why = "the kernel that reads lengths spills a register" },
+      { dtypes = HALF, strategy = "split", m = 64, n = 128, warps = 8, stages = 3, dq_m = 128, dq_n = 32, dq_warps = 4, masks = UNBOUNDED,
+        softcaps = CAPPED, archs = { "90" }, up_to = 128, spills_with = { "device_lengths", "device_ragged" } },
       { dtypes = HALF, strategy = "split", m = 32, n = 128, warps = 8, dq_m = 64, dq_n = 32, dq_warps = 4, masks = UNBOUNDED,
         archs = { "100", "110" }, up_to = 128, why = "64 queries spill registers there" },
       { dtypes = HALF, strategy = "split", m = 32, n = 128, warps = 8, dq_m = 64, dq_n = 32, dq_warps = 4, masks = WINDOW, archs = KIB_227,
@@ -186,7 +198,10 @@ return {
       { dtypes = HALF, softcaps = PLAIN, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = CAUSAL, archs = { "80", "87", "90" } },
       { dtypes = HALF, softcaps = CAPPED, m = 64, n = 128, warps = 8, part_m = 32, dq_row_tiles = 2, masks = CAUSAL, archs = { "80", "87", "90" },
         why = "64 queries at a time spill registers" },
-      { dtypes = HALF, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = WINDOW, archs = { "80", "87" } },
+      { dtypes = HALF, softcaps = PLAIN, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = WINDOW, archs = { "80", "87" } },
+      { dtypes = HALF, softcaps = CAPPED, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = BAND, archs = { "80", "87" } },
+      { dtypes = HALF, softcaps = CAPPED, m = 64, n = 128, warps = 8, part_m = 32, dq_row_tiles = 2, masks = INTERVAL, archs = { "80", "87" },
+        why = "64 queries at a time spill registers" },
       { dtypes = HALF, m = 64, n = 128, warps = 8, dq_row_tiles = 2, masks = NONE, archs = { "80", "90" } },
       { dtypes = HALF, m = 32, n = 128, warps = 8, dq_row_tiles = 2, masks = UNBOUNDED, archs = { "100", "110" }, why = "64 queries spill registers there" },
       { dtypes = HALF, m = 32, n = 128, warps = 8, dq_row_tiles = 2, masks = WINDOW, archs = KIB_227, why = "64 queries spill registers there" },
@@ -222,9 +237,14 @@ return {
       { dtypes = HALF, softcaps = CAPPED, m = 64, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, masks = UNBOUNDED, archs = { "90" } },
       { dtypes = HALF, softcaps = CAPPED, m = 32, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, masks = UNBOUNDED,
         archs = { "80", "87", "100", "110" }, why = "64 queries spill registers on sm_100" },
-      { dtypes = HALF, m = 64, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, masks = WINDOW, archs = { "90", "110" } },
+      { dtypes = HALF, softcaps = PLAIN, m = 64, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, masks = WINDOW, archs = { "90", "110" } },
+      { dtypes = HALF, softcaps = CAPPED, m = 64, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, masks = BAND, archs = { "90", "110" } },
+      { dtypes = HALF, softcaps = CAPPED, m = 32, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, masks = INTERVAL, archs = FROM_163,
+        why = "64 queries spill registers" },
       { dtypes = HALF, softcaps = PLAIN, m = 32, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, masks = UNBOUNDED, archs = KIB_163 },
-      { dtypes = HALF, m = 32, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, masks = WINDOW, archs = { "80", "87", "100" },
+      { dtypes = HALF, softcaps = PLAIN, m = 32, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, masks = WINDOW, archs = { "80", "87", "100" },
+        why = "64 queries spill registers on sm_100" },
+      { dtypes = HALF, softcaps = CAPPED, m = 32, n = 64, warps = 8, d_split = 2, dq_row_tiles = 2, masks = BAND, archs = { "80", "87", "100" },
         why = "64 queries spill registers on sm_100" },
       { dtypes = HALF, m = 32, n = 16, warps = 4, d_split = 2, archs = KIB_99 },
       { dtypes = F32, m = 16, n = 32, warps = 4, archs = FROM_163 },

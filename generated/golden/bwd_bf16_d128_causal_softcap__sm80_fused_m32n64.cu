@@ -16,6 +16,7 @@
  * Products are transposed (keys by queries), so that accumulators are operands of the next product.
  * Key blocks add their part of dQ one after another, so that the sum is the same every time. So do blocks that share the query heads of
  * a key head, when there are several, their parts of dK and dV. */
+#include "lib/device/bias.h"
 #include "lib/device/delta.h"
 #include "lib/device/gradients.h"
 #include "lib/device/mask.h"
@@ -42,6 +43,7 @@ enum {
 typedef struct bf16 element;
 typedef causal_mask mask_t;
 typedef struct capped_score score_t;
+typedef no_bias bias_t;
 typedef struct tile<element, TILE_M, 128, 8> q_tile_t; /* of dO, too */
 typedef struct tile<element, TILE_N, 128, 8> k_tile_t; /* of V, too */
 typedef struct tile<element, TILE_M, WARP_DIM, 8> q_part_t; /* half of the columns */
@@ -50,29 +52,16 @@ typedef struct tile<element, TILE_N, TILE_M, 4> ds_tile_t; /* one page */
 static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) + 3 * ds_tile_t::BYTES + 48 ==
                   78384, "shared memory");
 
-/* Delta and LSE. No key block visits rows that see no key, so they get their dQ here. */
-template <class Rows> GLINT_DEVICE void make_delta_of(const struct glint_gpu_call &p)
-{
-    const uint32_t kept = shared_base();
-    const struct place at = Rows::find_rows_of_block(p, kept);
-    if (Rows::READS && at.row0 < 0)
-        return;
-    const struct row_block<Rows> block = row_block_of<16, Rows>(p, at, kept);
-    const causal_mask mask = mask_of<causal_mask>(at.own);
-
-    begin_turns<TILE_M, TILE_N, WARPS>(p, block);
-    make_delta<struct bf16, 16, true>(p, block, mask);
-}
-
+/* Delta and LSE. */
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_delta_of<given>(p);
+    run_delta<struct bf16, 16, causal_mask, true, 32, 64, 8, given>(p);
 }
 
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_causal_softcap__sm80_fused_m32n64_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_sink_gradient<element, 16, true, given, mask_t>(p, shared_base());
+    make_sink_gradient<struct bf16, 16, true, given, causal_mask>(p, shared_base());
 }
 
 /* ---- dK and dV, and parts of dQ: a block owns TILE_N keys ---- */
@@ -142,9 +131,9 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
                                                                               m < first_clear, poisoned);
     };
 
-    /* The turn of (query head, query block) counts the keys whose blocks have added to dQ there. One thread looks at it a step ahead,
-     * waits if need be before the barrier that lets this block add, and passes it on after the next barrier, when all threads have
-     * added and their sums have had the time to arrive. */
+    /* The turn of (query head, query block) counts the keys whose blocks have added to dQ there. One thread looks at it
+     * a step ahead, waits if need be before the barrier that lets this block add, and passes it on after the next
+     * barrier, when all threads have added and their sums have had the time to arrive. */
     const bool keeps_turn = thread_index() == THREADS / 2;
     auto turn_of = [&](int32_t head, int32_t block) {
         return 1 + (uint32_t)(work.batch * p.shape.heads_q + head) * (uint32_t)(p.padded_q / TILE_M) + (uint32_t)block;
@@ -152,7 +141,8 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
     auto pass_turn_on = [&](int32_t head, int32_t block) { st_release_u32(p.turn + turn_of(head, block), (uint32_t)(key0 + TILE_N)); };
     uint32_t seen = 0;
 
-    /* NaN and infinities of K must not meet a dS of zero in blocks where the mask hides keys: each thread looks at what it copied. */
+    /* NaN and infinities of K must not meet a dS of zero in blocks where the mask hides keys: each thread looks at what
+     * it copied. */
     cp_async_wait(0);
     const bool found = block_any(first_clear > first_m && find_special<k_tile_t, THREADS>(k_tile));
     if (thread_index() == 0)
@@ -164,7 +154,8 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
         /* Stages: of the step whose Q and dO have arrived, of the one after, and of this warp's. */
         const uint32_t front = step & 1, next = front ^ 1, stage = front;
 
-        /* This step's Q and dO have arrived, the last step's dS is complete, and no warp reads the next stage any more. */
+        /* This step's Q and dO have arrived, the last step's dS is complete, and no warp reads the next stage any
+         * more. */
         cp_async_wait(0);
         const int32_t m_front = m;
         int32_t head_now = head_q, m_now = m;
@@ -174,8 +165,8 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
             while (seen < (uint32_t)key0)
                 seen = ld_acquire_u32(p.turn + turn_of(head_before, m_before));
         }
-        /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero. Delta tells where dO has any; in Q each thread looks at
-         * what it copied, as the cap leaves LSE finite. */
+        /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero. Delta tells where dO has any;
+         * in Q each thread looks at what it copied, as the cap leaves LSE finite. */
         if (m_front < first_clear && step < steps) {
             const uint32_t row = front * ROW_BYTES + thread_index() * 16;
 
@@ -215,8 +206,11 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
 
             if (!keeps_dk) {
                 /* P^T = 2^(scale S^T - LSE) goes with dO into dV, and times the slope of the cap to the partner. */
+                const bias_t bias = bias_t::of(p, head_now, Rows::place_again(work, kept).own);
+                const auto added = tile_of_keys(bias, key0 + (int32_t)group * GROUP_ROWS, query0);
+
                 change_scores(s, score);
-                make_capped_weights<ds_tile_t>(s, rows, p.shape.scale_log2, score, ds_now);
+                make_capped_weights<ds_tile_t>(s, rows, p.shape, score, added, ds_now);
                 if (masked)
                     hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
                 put_scores<ds_tile_t>(s, p_now);

@@ -17,6 +17,7 @@
  * Products are transposed (keys by queries), so that accumulators are operands of the next product.
  * Last, one block of 4 warps owns 128 queries and walks over the keys for dQ: it makes P and dS once more, but no sum crosses
  * blocks. */
+#include "lib/device/bias.h"
 #include "lib/device/delta.h"
 #include "lib/device/gradients.h"
 #include "lib/device/mask.h"
@@ -41,6 +42,7 @@ enum {
 typedef struct bf16 element;
 typedef window_mask mask_t;
 typedef struct plain_score score_t;
+typedef no_bias bias_t;
 typedef struct tile<element, TILE_M, 64, 8> q_tile_t; /* of dO, too */
 typedef struct tile<element, TILE_N, 64, 8> k_tile_t; /* of V, too */
 typedef struct tile<element, TILE_N, TILE_M, 8> ds_tile_t; /* one page */
@@ -48,45 +50,31 @@ static_assert(2 * k_tile_t::BYTES + 2 * STAGES * (q_tile_t::BYTES + ROW_BYTES) +
                   82976, "shared memory");
 
 /* Delta and LSE. */
-template <class Rows> GLINT_DEVICE void make_delta_of(const struct glint_gpu_call &p)
-{
-    const uint32_t kept = shared_base();
-    const struct place at = Rows::find_rows_of_block(p, kept);
-    if (Rows::READS && at.row0 < 0)
-        return;
-    const struct row_block<Rows> block = row_block_of<8, Rows>(p, at, kept);
-    const window_mask mask = mask_of<window_mask>(at.own);
-
-    make_delta<struct bf16, 8, false>(p, block, mask);
-}
-
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_delta_of<given>(p);
+    run_delta<struct bf16, 8, window_mask, false, 64, 128, 4, given>(p);
 }
-
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_delta_of<padded>(p);
+    run_delta<struct bf16, 8, window_mask, false, 64, 128, 4, padded>(p);
 }
-
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_delta_of<ragged>(p);
+    run_delta<struct bf16, 8, window_mask, false, 64, 128, 4, ragged>(p);
 }
 
 /* The gradient of the sinks. Rows that see no key are found by the mask. */
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_sink_gradient<element, 8, false, given, mask_t>(p, shared_base());
+    make_sink_gradient<struct bf16, 8, false, given, window_mask>(p, shared_base());
 }
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_lengths_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_sink_gradient<element, 8, false, padded, mask_t>(p, shared_base());
+    make_sink_gradient<struct bf16, 8, false, padded, window_mask>(p, shared_base());
 }
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d64_band__sm80_split_m64n128_ragged_sinks(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-    make_sink_gradient<element, 8, false, ragged, mask_t>(p, shared_base());
+    make_sink_gradient<struct bf16, 8, false, ragged, window_mask>(p, shared_base());
 }
 
 /* ---- dK and dV: a block owns TILE_N keys ---- */
@@ -146,8 +134,9 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
 
         /* This step's Q and dO have arrived, and no warp reads the next stage any more. */
         cp_async_wait(0);
-        const int32_t m_now = m;
-        /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero: LSE and delta tell where Q and dO have any. */
+        const int32_t head_now = head_q, m_now = m;
+        /* NaN and infinities in rows that the mask hides must not meet a P or dS of zero: LSE and delta tell where Q
+         * and dO have any. */
         if (m_now < first_clear || m_now > last_clear) {
             const uint32_t row = front * ROW_BYTES + thread_index() * 16;
 
@@ -181,8 +170,11 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
 
             if (!keeps_dk) {
                 /* P^T = 2^(scale S^T - LSE) goes to the partner, and with dO into dV. */
+                const bias_t bias = bias_t::of(p, head_now, Rows::place_again(work, kept).own);
+                const auto added = tile_of_keys(bias, key0 + (int32_t)group * GROUP_ROWS, query0);
+
                 change_scores(s, score);
-                make_weights(s, rows, p.shape.scale_log2);
+                make_weights(s, rows, p.shape, added);
                 if (masked)
                     hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
                 put_scores<ds_tile_t>(s, p_now);
@@ -307,13 +299,14 @@ template <class Rows> GLINT_DEVICE void attend_queries(const struct glint_gpu_ca
 
         float s[DQ_ROW_TILES][DQ_N / 8][4], dp[DQ_ROW_TILES][DQ_N / 8][4]; /* S, P and then dS; dP */
         const struct kept_rows<DQ_ROW_TILES, 0> none_kept = {};
-        /* A warp whose queries all see nothing of this block has nothing to do. */
+        /* A warp whose queries all see nothing of this block has nothing to
+         * do. */
         const bool hidden = hides_all<DQ_N>(mask, warp_query0, DQ_ROWS, block);
 
         if (!hidden)
             multiply_rows<dq_tile_t, dq_k_tile_t>(s, none_kept, q_lane, k_lane);
-        /* NaN and infinities of K must not meet a dS of zero. Queries that see such a key get NaN: S is infinite or NaN there, so P and
-         * dS are 0 or NaN. */
+        /* NaN and infinities of K must not meet a dS of zero. Queries that see such a key get NaN: S is infinite or NaN
+         * there, so P and dS are 0 or NaN. */
         if (special) {
             spread_special<dq_k_tile_t, true>(dq, k_tile, in_tile{}, 0.0f,
                                               [&](int32_t row, int32_t key) { return sees(mask, warp_query0, row, block * DQ_N, key); });
@@ -326,7 +319,9 @@ template <class Rows> GLINT_DEVICE void attend_queries(const struct glint_gpu_ca
         multiply_rows<dq_tile_t, dq_k_tile_t>(dp, none_kept, q_lane + dq_tile_t::BYTES, k_lane + dq_k_tile_t::BYTES);
         change_scores(s, score);
 
-        make_scores_gradient(s, dp, lse, delta, p.shape.scale_log2, score);
+        const struct place &again = Rows::place_again(work, kept);
+        const bias_t bias = bias_t::of(p, again.head, again.own);
+        make_scores_gradient(s, dp, lse, delta, p.shape, score, tile_of_queries(bias, warp_query0, block * DQ_N));
         if (Rows::READS && !mask_t::RIGHT ? (block + 1) * DQ_N > Rows::sight(kept, mask).seqlen_k /* a register less */
                                           : hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
             hide_keys(s, Rows::sight(kept, mask), warp_query0, block * DQ_N, 0.0f);
@@ -339,8 +334,8 @@ template <class Rows> GLINT_DEVICE void attend_queries(const struct glint_gpu_ca
             multiply_step<dq_k_tile_t>(dq, ds[kk], k_lane_trans, kk);
     }
 
-    /* dQ goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. Where they go is found again: the
-     * registers were worth more in the loop. */
+    /* dQ goes through this warp's own rows of the Q tile, which it alone reads, to 16-byte stores. Where they go is
+     * found again: the registers were worth more in the loop. */
     cp_async_wait(0);
     block_sync();
     const struct place end = Rows::template tile_again<DQ_M, false>(p, p.shape.section * p.shape.group, kept);

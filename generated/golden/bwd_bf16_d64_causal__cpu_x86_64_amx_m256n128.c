@@ -47,8 +47,9 @@ static float *stats_of(const struct matrices *m, int64_t panel)
     return m->stats + panel * 3 * GLINT_PANEL;
 }
 
-/* Rows of a panel that have an infinity or a NaN are noted: zero times that is NaN, so the zeros of hidden pairs do not hide them. In pairs they are
- * packed as zero, and what they give to the keys that see them is added apart (add_special_rows). */
+/* Rows of a panel that have an infinity or a NaN are noted: zero times that is NaN, so the zeros of hidden pairs do not
+ * hide them. In pairs they are packed as zero, and what they give to the keys that see them is added apart
+ * (add_special_rows). */
 static void note_special(float *noted, const struct glint_rows *x)
 {
     for (int64_t r = 0; r < x->rows; r++) {
@@ -58,9 +59,10 @@ static void note_special(float *noted, const struct glint_rows *x)
     }
 }
 
-/* Packs Q and dO of one query head both ways, with LSE, and delta = rowsum(dO * O). delta is the diagonal of O dO^T by the instruction that makes
- * V dO^T: where one key has all the weight, dP - delta is exactly zero. Where sink_delta is given it becomes the sum over the rows that see a key of
- * exp(sink - LSE) delta. */
+/* Packs Q and dO of one query head both ways, with LSE, and delta = rowsum(dO * O) - dLSE. rowsum(dO * O) is the
+ * diagonal of O dO^T by the instruction that makes V dO^T: where one key has all the weight, dP - delta is exactly
+ * dLSE. Where sink_delta is given it becomes the sum over the rows of exp(sink - LSE) delta; of delta a row that sees
+ * no key has - dLSE alone. */
 GLINT_OUTLINE void load_head(const struct glint_cpu_call *call, const struct matrices *m, int64_t batch, int64_t head, float *sink_delta)
 {
     const struct glint_problem *p = call->problem;
@@ -91,14 +93,12 @@ GLINT_OUTLINE void load_head(const struct glint_cpu_call *call, const struct mat
         q_rows.clean = dout_rows.clean = true;
         glint_pack_pairs(m->q_pairs + panel * PANEL_DIM, &q_rows, GLINT_PANEL);
         glint_pack_pairs(m->dout_pairs + panel * PANEL_DIM, &dout_rows, GLINT_PANEL);
-        for (int64_t i = 0; sink_delta && i < GLINT_PANEL; i += GLINT_CPU_LANES) {
-            const struct glint_cpu_rows rows = glint_cpu_rows_with_keys(call);
-            const glint_veci lane = glint_lane_index();
-            const glint_veci sees = (lane >= (int32_t)glint_clamp(rows.first - first - i, 0, GLINT_CPU_LANES)) &
-                                    (lane < (int32_t)glint_clamp(rows.end - first - i, 0, GLINT_CPU_LANES));
-            const glint_vec above = t->sinks[head] - glint_load(stats + i); /* 0 at most, but for rounding */
-            const glint_vec share = glint_exp(glint_min(glint_splat(0.0f), above)) * glint_load(stats + GLINT_PANEL + i);
-            sink_sum += (glint_vec)((glint_veci)share & sees);
+        for (int64_t i = 0; i < queries; i += GLINT_CPU_LANES) {
+            const glint_vec dlse = glint_dlse_of(call, batch, head, first + i, glint_clamp(queries - i, 0, GLINT_CPU_LANES));
+            const glint_vec delta = glint_load(stats + GLINT_PANEL + i) - dlse;
+            glint_store(stats + GLINT_PANEL + i, delta);
+            if (sink_delta)
+                sink_sum += glint_sink_share(glint_rows_with_keys(call, first + i), t->sinks[head], glint_load(stats + i), delta, dlse);
         }
     }
     if (sink_delta) {
@@ -113,7 +113,8 @@ struct softmax {
     float scale; /* softmax_scale */
 };
 
-/* Two rows of keys, r and r + 1 of a tile of them that is `key` keys from the block's first, for both tiles of queries of a panel. */
+/* Two rows of keys, r and r + 1 of a tile of them that is `key` keys from the block's first, for both tiles of queries
+ * of a panel. */
 GLINT_INLINE void gradient_rows(const bool hides, const struct glint_tile_panel *x, const struct softmax *f, const float *s, const float *dp,
                                 float *pairs, uint16_t *p, uint16_t *ds, int64_t key, int r)
 {
@@ -147,8 +148,9 @@ GLINT_INLINE void gradient_rows(const bool hides, const struct glint_tile_panel 
     }
 }
 
-/* P and dS of a panel and `keys` keys, a multiple of 32, from `first` on. S and dP are [keys / 16][2][16][16]. p and ds get both as A, a tile of 16 keys
- * by 32 queries each; s gets dS in pairs of keys, in the first of two tiles: a pair's row is never below the rows that it is made of. */
+/* P and dS of a panel and `keys` keys, a multiple of 32, from `first` on. S and dP are [keys / 16][2][16][16]. p and ds
+ * get both as A, a tile of 16 keys by 32 queries each; s gets dS in pairs of keys, in the first of two tiles: a pair's
+ * row is never below the rows that it is made of. */
 GLINT_OUTLINE void gradient(const struct glint_tile_panel *x, const struct softmax *f, float *s, const float *dp, uint16_t *p, uint16_t *ds,
                             int64_t first, int64_t keys)
 {
@@ -165,8 +167,8 @@ GLINT_OUTLINE void gradient(const struct glint_tile_panel *x, const struct softm
     }
 }
 
-/* c [keys][DIM] += A X for what was packed as zero: infinite and NaN elements of the panel's rows of X that are noted, and the keys [from, to) that see
- * them. A is P or dS, a tile of 16 keys by 32 queries every A_TILE. */
+/* c [keys][DIM] += A X for what was packed as zero: infinite and NaN elements of the panel's rows of X that are noted,
+ * and the keys [from, to) that see them. A is P or dS, a tile of 16 keys by 32 queries every A_TILE. */
 static void add_special_rows(float *c, const uint16_t *a, const struct glint_rows *rows, const float *noted, const struct glint_tile_panel *x,
                              int64_t from, int64_t to)
 {
@@ -282,9 +284,11 @@ GLINT_OUTLINE void store_dq(const struct glint_cpu_call *call, int64_t batch, in
         glint_unpack_columns(to + i * p->dq.row, p->dq.row, dq + i * DIM, queries - i, &scale, &keep);
 }
 
-/* dK and dV of one key head, and dQ of the query heads that read it. When the problem is split, of one group of key blocks, and its part
- * of dQ goes to the workspace. dQ is summed within a group of key blocks (kb = group mod key_groups), then over the groups in order. */
-static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t task)
+/* dK and dV of one key head, and dQ of the query heads that read it. When the problem is split, of one group of key
+ * blocks, and its part of dQ goes to the workspace. dQ is summed within a group of key blocks (kb = group mod
+ * key_groups), then over the groups in order. */
+glint_cpu_phase_fn glint_bwd_bf16_d64_causal__cpu_x86_64_amx_m256n128;
+void glint_bwd_bf16_d64_causal__cpu_x86_64_amx_m256n128(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
@@ -361,7 +365,8 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
 }
 
 /* dQ of one query block of one head: the sum of the groups' parts, in order. Only when the problem is split. */
-static void sum_dq(const struct glint_cpu_call *call, float *scratch, int64_t task)
+glint_cpu_phase_fn glint_bwd_bf16_d64_causal__cpu_x86_64_amx_m256n128_then;
+void glint_bwd_bf16_d64_causal__cpu_x86_64_amx_m256n128_then(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
@@ -377,6 +382,3 @@ static void sum_dq(const struct glint_cpu_call *call, float *scratch, int64_t ta
         store_dq(call, batch, head, panel, dq);
     }
 }
-
-const struct glint_cpu_kernel glint_bwd_bf16_d64_causal__cpu_x86_64_amx_m256n128;
-const struct glint_cpu_kernel glint_bwd_bf16_d64_causal__cpu_x86_64_amx_m256n128 = {.phase = {gradients, sum_dq}};

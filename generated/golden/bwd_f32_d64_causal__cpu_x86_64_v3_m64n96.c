@@ -34,8 +34,9 @@ struct matrices {
     float *q_t, *dout_t, *dq_t, *q, *dout, *stats, *dk, *dv, *k, *v, *p_t, *ds_t, *row, *o_t;
 };
 
-/* Brings one query head into scratch in f32: Q and dO both ways, LSE, and delta = rowsum(dO * O). Where sink_delta is given it becomes the sum
- * over the rows that see a key of exp(sink - LSE) delta. */
+/* Brings one query head into scratch in f32: Q and dO both ways, LSE, and delta = rowsum(dO * O) - dLSE. Where
+ * sink_delta is given it becomes the sum over the rows of exp(sink - LSE) delta; of delta a row that sees no key has -
+ * dLSE alone. */
 static void load_head(const struct glint_cpu_call *call, const struct matrices *m, int64_t batch, int64_t head, float *sink_delta)
 {
     const struct glint_problem *p = call->problem;
@@ -66,16 +67,12 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
         float *stats = m->stats + first / TILE_M * 2 * PITCH_M + lane;
         glint_store(stats, glint_splat(0.0f));
         memcpy(stats, lse + first, sizeof(float) * (size_t)queries);
+        const glint_vec dlse = glint_dlse_of(call, batch, head, first, queries);
+        delta -= dlse;
         glint_store(stats + PITCH_M, delta);
-        if (sink_delta) {
-            const struct glint_cpu_rows rows = glint_cpu_rows_with_keys(call);
-            const glint_veci lane = glint_lane_index();
-            const glint_veci sees = (lane >= (int32_t)glint_clamp(rows.first - first, 0, GLINT_CPU_LANES)) &
-                                    (lane < (int32_t)glint_clamp(rows.end - first, 0, GLINT_CPU_LANES));
-            const glint_vec above = t->sinks[head] - glint_load(stats); /* 0 at most, but for rounding */
-            const glint_vec share = glint_exp((glint_vec)((glint_veci)above & ~(above > 0.0f))) * delta;
-            sink_sum += (glint_vec)((glint_veci)share & sees);
-        }
+        if (sink_delta)
+            sink_sum += glint_sink_share(glint_rows_with_keys(call, first), t->sinks[head],
+                                         glint_load(stats), delta, dlse);
     }
     if (sink_delta) {
         *sink_delta = 0.0f;
@@ -84,7 +81,8 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
     }
 }
 
-/* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. Query i of the tile sees key r of it iff i >= r + shift. */
+/* One tile: adds what its keys and queries give each other to dK, dV and dQ^T. Query i of the tile sees key r of it iff
+ * i >= r + shift. */
 static void tile(const struct matrices *m, int64_t block, int64_t queries, int64_t keys, int64_t shift, float *dq_t, float *dk, float *dv)
 {
     const float *q = m->q + block * BLOCK, *dout = m->dout + block * BLOCK;
@@ -111,7 +109,7 @@ static void tile(const struct matrices *m, int64_t block, int64_t queries, int64
 
         /* P = exp(S - LSE) and dS = P (dP - delta). */
         for (int64_t x = lane; x < lane + vecs * GLINT_CPU_LANES; x += GLINT_CPU_LANES) {
-            glint_softmax_gradient(m->p_t + x, m->ds_t + x, PITCH_M, rows, stats + x, stats + PITCH_M + x);
+            glint_softmax_gradient(m->p_t + x, m->ds_t + x, PITCH_M, rows, stats + x, stats + PITCH_M + x, NULL, 0, 0);
             glint_mask_gradient(m->p_t + x, m->ds_t + x, PITCH_M, needed, x - lane);
         }
 
@@ -162,9 +160,11 @@ static void store_dq(const struct glint_cpu_call *call, int64_t batch, int64_t h
         glint_transpose_out(dq + i * p->dq.row, p->dq.row, dq_t + i, PITCH_M, queries - i, HEAD_DIM, &scale, &keep);
 }
 
-/* dK and dV of one key head, and dQ of the query heads that read it. When the problem is split, of one group of key blocks, and its part
- * of dQ goes to the workspace. dQ is summed within a group of key blocks (kb = group mod key_groups), then over the groups in order. */
-static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t task)
+/* dK and dV of one key head, and dQ of the query heads that read it. When the problem is split, of one group of key
+ * blocks, and its part of dQ goes to the workspace. dQ is summed within a group of key blocks (kb = group mod
+ * key_groups), then over the groups in order. */
+glint_cpu_phase_fn glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
+void glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
@@ -226,7 +226,8 @@ static void gradients(const struct glint_cpu_call *call, float *scratch, int64_t
 }
 
 /* dQ of one query block of one head: the sum of the groups' parts, in order. Only when the problem is split. */
-static void sum_dq(const struct glint_cpu_call *call, float *scratch, int64_t task)
+glint_cpu_phase_fn glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96_then;
+void glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96_then(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
@@ -241,6 +242,3 @@ static void sum_dq(const struct glint_cpu_call *call, float *scratch, int64_t ta
     }
     store_dq(call, batch, head, block, dq_t);
 }
-
-const struct glint_cpu_kernel glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
-const struct glint_cpu_kernel glint_bwd_f32_d64_causal__cpu_x86_64_v3_m64n96 = {.phase = {gradients, sum_dq}};

@@ -27,11 +27,14 @@
 
 namespace decode {
 
+namespace
+{
 struct variant {
     typedef struct bf16 element;
     typedef struct same stored; /* elements of K and V */
     typedef window_mask mask;
     typedef struct plain_score score;
+    typedef struct no_bias bias;
     enum {
         HEAD_DIM = 64,
         DIM_PADDED = 64, /* up to a whole fragment, with zeros */
@@ -46,8 +49,9 @@ struct variant {
         Q_PAGE_CHUNKS = 8,
     };
 };
+} // namespace
 
-/* Rows: where sequences lie, `given` or `ragged`; Keys: where their keys do, `linear` or `paged`. */
+/* Rows: where sequences lie, `padded` or `ragged`; Keys: where their keys do, `linear` or `paged`. */
 template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_decode_params &p)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
@@ -64,7 +68,7 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
     const auto signs = signs_of<S>(p);
     const float scale = p.shape.softmax_scale;
     struct cursor at;
-    typename Keys::template copier<S, Rows> c;
+    copier<S, Rows, Keys> c;
     uint32_t stage = 0, q_to = q_tiles, q_tile = q_tiles;
 
     auto next_q = [&](uint32_t &tile) { tile = tile == q_tiles + (S::Q_TILES - 1) * S::Q_BYTES ? q_tiles : tile + S::Q_BYTES; };
@@ -99,6 +103,8 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
     for (;;) {
         struct sight<S> sight;
         look(sight, p, at.tile, at.own);
+        struct row_biases<S> biases;
+        look(biases, p, at.tile, at.own);
         /* Steps with a key that some row does not see: from cut_from on, and before cut_to. */
         const int32_t cut_from = end_of_row<S>(p, at.tile.row0, at.own) / S::TILE_N, first = at.step;
         const int32_t last_row = min(at.own.rows, at.tile.row0 + S::TILE_M) - 1;
@@ -135,7 +141,7 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
                 for (int kk = 0; kk < S::K_STEPS; ++kk)
                     load_queries<S>(q_kept[S::Q_KEPT ? kk : 0], q_tile, kk);
             }
-            make_scores<S>(s, q_kept, q_tile, k_lane + stage, place, score, signs, scale, copy_v);
+            make_scores<S>(s, q_kept, q_tile, k_lane + stage, place, score, biases, step, signs, scale, copy_v);
             if (is_cut(step))
                 hide_scores<S>(s, step * S::TILE_N + (int32_t)(warp * S::WARP_KEYS + (lane >> 2)), sight);
             find_maxima<S>(maximum, s);
@@ -215,10 +221,10 @@ typedef struct decode::shape<decode::variant> decode_shape;
 
 GLINT_KERNEL(decode_shape::THREADS, 1) glint_dec_bf16_d64_band__sm80_s2_m8n256(GLINT_PARAMS(struct glint_decode_params) p)
 {
-    decode::attend<decode_shape, decode::given, decode::linear>(p);
+    decode::attend<decode_shape, padded, linear>(p);
 }
 
 GLINT_KERNEL(32 * decode_shape::MERGE_WARPS, 1) glint_dec_bf16_d64_band__sm80_s2_m8n256_merge(GLINT_PARAMS(struct glint_decode_params) p)
 {
-    decode::merge<decode_shape, decode::given>(p);
+    decode::merge<decode_shape, padded>(p);
 }

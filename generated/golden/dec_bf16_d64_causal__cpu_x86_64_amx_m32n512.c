@@ -2,7 +2,7 @@
  *
  * Attention, decode: O and LSE of few queries, split over the keys; bf16, head_dim 64, causal, both alignments.
  * ISA: AMX-BF16 tiles, softmax in AVX-512.
- * Split over the keys in chunks of 512, read in tiles of 16; taken for up to 8 queries, whatever the mask.
+ * Split over the keys in chunks of 512, read in tiles of 16; taken for up to 9 queries, whatever the mask.
  * Rows: 32 queries of all heads that share a key head, worked on 8 at a time. Products: bf16, P rounded to it; sums: float32.
  * Working set of a chunk: 80 KiB.
  *
@@ -97,15 +97,16 @@ static void load_queries(const struct work *w, const struct glint_tensors *t, co
     }
 }
 
-/* 16 rows of K or V, `bytes` apart. They are read where they lie and nothing is asked for ahead: on a Xeon of the Sapphire Rapids class hardware does that
- * well enough, and each way of asking took longer (bench/results/cpu_amx_decode.md). */
+/* 16 rows of K or V, `bytes` apart. They are read where they lie and nothing is asked for ahead: on a Xeon of the
+ * Sapphire Rapids class hardware does that well enough, and each way of asking took longer
+ * (bench/results/cpu_amx_decode.md). */
 struct sixteen {
     const uint16_t *row;
     ptrdiff_t bytes;
 };
 
-/* Those of the keys from `key` on, of which [begin, end) are read. All others are zero, as what is there may be anything, or no memory; with `clean`
- * infinities and NaN, too. */
+/* The sixteen rows of the keys from `key` on, of which [begin, end) are read. All others are zero, as what is there may
+ * be anything, or no memory; with `clean` infinities and NaN are zero, too. */
 GLINT_OUTLINE struct sixteen bring_together(const struct work *w, bool of_v, int64_t key, int64_t begin, int64_t end, bool clean, uint16_t *edge)
 {
     memset(edge, 0, 16 * HEAD_DIM * sizeof *edge);
@@ -163,7 +164,8 @@ struct span {
     int few;
 };
 
-/* A sweep over the keys of a chunk for up to four tiles of V along head_dim, from `step` on, and the narrower last one. */
+/* A sweep over the keys of a chunk for up to four tiles of V along head_dim, from `step` on, and the narrower last
+ * one. */
 GLINT_INLINE void sweep(const struct work *w, const struct matrices *m, const struct span *x, const int step, const int steps, const bool rest,
                         bool clean)
 {
@@ -254,7 +256,8 @@ static void chunk(const struct work *w, const struct matrices *m, int64_t first_
         panel_by_chunk(w, m, first_row, first_key);
 }
 
-/* O = o / sum and LSE = max + log(sum) of a row, with the sink in both; a row that sees no key has O = 0 and LSE = sink. */
+/* O = o / sum and LSE = max + log(sum) of a row, with the sink in both; a row that sees no key has O = 0 and LSE =
+ * sink. */
 static void end_row(const struct glint_cpu_call *call, const struct work *w, int64_t r, const float *o, float max, float sum, float *row)
 {
     const struct glint_problem *p = call->problem;
@@ -340,7 +343,8 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
     const struct matrices m = matrices_of(call, scratch);
-    /* Where heads lie side by side in a row of keys they are worked on one after another: together they read whole pages. */
+    /* Where heads lie side by side in a row of keys they are worked on one after another: together they read whole
+     * pages. */
     const int64_t chunks = g->key_blocks, heads = p->heads_kv, pairs = task / g->query_blocks;
     const bool heads_first = p->k.head < p->k.row;
     const int64_t in_batch = pairs % (chunks * heads), batch = pairs / (chunks * heads);
@@ -360,7 +364,8 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
     }
 }
 
-static void first_phase(const struct glint_cpu_call *call, float *scratch, int64_t task)
+glint_cpu_phase_fn glint_dec_bf16_d64_causal__cpu_x86_64_amx_m32n512;
+void glint_dec_bf16_d64_causal__cpu_x86_64_amx_m32n512(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     struct glint_tiles found;
     GLINT_TILES_SAVE(&found);
@@ -372,7 +377,8 @@ static void first_phase(const struct glint_cpu_call *call, float *scratch, int64
 }
 
 /* Split, the second phase: a block of rows. */
-static void merge(const struct glint_cpu_call *call, float *scratch, int64_t task)
+glint_cpu_phase_fn glint_dec_bf16_d64_causal__cpu_x86_64_amx_m32n512_then;
+void glint_dec_bf16_d64_causal__cpu_x86_64_amx_m32n512_then(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct matrices m = matrices_of(call, scratch);
     const struct work w = work_at(call, task / call->geometry.query_blocks, task % call->geometry.query_blocks);
@@ -386,6 +392,3 @@ static void merge(const struct glint_cpu_call *call, float *scratch, int64_t tas
         end_row(call, &w, r, all_o, m.all_max[r], m.all_sum[r], m.row);
     }
 }
-
-const struct glint_cpu_kernel glint_dec_bf16_d64_causal__cpu_x86_64_amx_m32n512;
-const struct glint_cpu_kernel glint_dec_bf16_d64_causal__cpu_x86_64_amx_m32n512 = {.phase = {first_phase, merge}};

@@ -2,7 +2,7 @@
  *
  * Attention, decode: O and LSE of few queries, split over the keys; f32, head_dim 64, causal, both alignments.
  * ISA: x86-64-v3 (AVX2, FMA, F16C).
- * Split over the keys in chunks of 256, read in blocks of 32; taken for up to 8 queries, whatever the mask.
+ * Split over the keys in chunks of 256, read in blocks of 32; taken for up to 10 queries, whatever the mask.
  * Rows: 32 queries of all heads that share a key head, worked on 4 at a time.
  * Working set of a chunk: 88 KiB.
  *
@@ -48,9 +48,9 @@ GLINT_OUTLINE void scores(int64_t few, float *s, const float *q, const struct gl
 GLINT_OUTLINE void softmax(int64_t few, float *s, int64_t keys, float *max, float *sum)
 {
     switch (few) {
-    case 4: glint_dec_softmax(4, s, keys, max, sum); break;
-    case 2: glint_dec_softmax(2, s, keys, max, sum); break;
-    default: glint_dec_softmax(1, s, keys, max, sum);
+    case 4: glint_dec_softmax(4, s, keys, max, sum, GLINT_EXP_LEAST); break;
+    case 2: glint_dec_softmax(2, s, keys, max, sum, GLINT_EXP_LEAST); break;
+    default: glint_dec_softmax(1, s, keys, max, sum, GLINT_EXP_LEAST);
     }
 }
 
@@ -101,7 +101,8 @@ GLINT_INLINE struct place place_of(const struct work *w, const bool of_v, int64_
     return (struct place){of_v ? w->v + key * w->problem->v.row : w->k + key * w->problem->k.row, rows};
 }
 
-/* The rows of Q, times softmax_scale, in the order of elements that decode uses; rows that fill up a block of four are zero. */
+/* The rows of Q, times softmax_scale, in the order of elements that decode uses; rows that fill up a block of four are
+ * zero. */
 static void load_queries(const struct work *w, const struct glint_tensors *t, float *q, float *row)
 {
     const struct glint_problem *p = w->problem;
@@ -124,7 +125,7 @@ struct run {
     int64_t rows;
 };
 
-/* Those of some keys, a chunk's at most: a page has 16 rows at least. */
+/* The runs of some keys, a chunk's at most: a page has 16 rows at least. */
 struct runs {
     struct run run[CHUNK / 16];
     int64_t count;
@@ -144,11 +145,13 @@ GLINT_OUTLINE void find_runs(const struct work *w, struct runs *found, int64_t k
     }
 }
 
-/* Run i of a chunk's K or V, and what comes next: the run that follows; after the last one of K the first of V, and after that of V the next chunk's
- * first of K. Rows that are used a chunk of K or of V later come into the second-level cache meanwhile: V during K, the next chunk's K during V. Without
- * this, decode from memory took 1.0 to 1.6 times as long with linear K and V, 1.2 to 2.2 times with pages of 64 rows (Zen 4, 32,768 keys, glint_bench
+/* Run i of a chunk's K or V, and what comes next: the run that follows; after the last one of K the first of V, and
+ * after that of V the next chunk's first of K. Rows that are used a chunk of K or of V later come into the second-level
+ * cache meanwhile: V during K, the next chunk's K during V. Without this, decode from memory took 1.0 to 1.6 times as
+ * long with linear K and V, 1.2 to 2.2 times with pages of 64 rows (Zen 4, 32,768 keys, glint_bench
  * --decode --page-rows 64, medians of three, in turns). It costs 4 % where K and V are in the third-level cache, 12 % at most, and small ones go without.
- * With this, and without the first-level cache asked for, it gains less. Where it is left to hardware: glint_dec_streams. */
+ * With this, and without the first-level cache asked for, it gains less. Where it is left to hardware:
+ * glint_dec_streams. */
 GLINT_INLINE struct glint_dec_rows rows_of(const struct work *w, const struct runs *here, const struct runs *then, const bool of_v, int64_t i)
 {
     const ptrdiff_t k_row = w->problem->k.row, v_row = w->problem->v.row;
@@ -182,8 +185,8 @@ static void make_scores(const struct work *w, const struct runs *here, float *s,
     }
 }
 
-/* o[r] = P V of the chunk, not yet divided by the sum. The first `all` keys are seen by every row; of the others a row adds those that it
- * sees, for zero times an infinity or a NaN would not be zero. */
+/* o[r] = P V of the chunk, not yet divided by the sum. The first `all` keys are seen by every row; of the others a row
+ * adds those that it sees, for zero times an infinity or a NaN would not be zero. */
 static void make_output(const struct work *w, const struct runs *here, const struct runs *then, float *o, const float *s, int64_t first_key,
                         int64_t all, int64_t keys)
 {
@@ -247,7 +250,8 @@ static void chunk(const struct work *w, const struct matrices *m, int64_t first_
     make_output(w, &here, &then, m->o, m->s, first_key, all, keys);
 }
 
-/* O = o / sum and LSE = max + log(sum) of a row, with the sink in both; a row that sees no key has O = 0 and LSE = sink. */
+/* O = o / sum and LSE = max + log(sum) of a row, with the sink in both; a row that sees no key has O = 0 and LSE =
+ * sink. */
 static void end_row(const struct glint_cpu_call *call, const struct work *w, int64_t r, const float *o, float max, float sum, float *row)
 {
     const struct glint_problem *p = call->problem;
@@ -334,7 +338,8 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
     const struct matrices m = matrices_of(call, scratch);
-    /* Where heads lie side by side in a row of keys they are worked on one after another: together they read whole pages. */
+    /* Where heads lie side by side in a row of keys they are worked on one after another: together they read whole
+     * pages. */
     const int64_t chunks = g->key_blocks, heads = p->heads_kv, pairs = task / g->query_blocks;
     const bool heads_first = p->k.head < p->k.row;
     const int64_t in_batch = pairs % (chunks * heads), batch = pairs / (chunks * heads);
@@ -354,7 +359,8 @@ static void part(const struct glint_cpu_call *call, float *scratch, int64_t task
     }
 }
 
-static void first_phase(const struct glint_cpu_call *call, float *scratch, int64_t task)
+glint_cpu_phase_fn glint_dec_f32_d64_causal__cpu_x86_64_v3_m32n256;
+void glint_dec_f32_d64_causal__cpu_x86_64_v3_m32n256(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     if (call->geometry.split > 1)
         part(call, scratch, task);
@@ -363,7 +369,8 @@ static void first_phase(const struct glint_cpu_call *call, float *scratch, int64
 }
 
 /* Split, the second phase: a block of rows. */
-static void merge(const struct glint_cpu_call *call, float *scratch, int64_t task)
+glint_cpu_phase_fn glint_dec_f32_d64_causal__cpu_x86_64_v3_m32n256_then;
+void glint_dec_f32_d64_causal__cpu_x86_64_v3_m32n256_then(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct matrices m = matrices_of(call, scratch);
     const struct work w = work_at(call, task / call->geometry.query_blocks, task % call->geometry.query_blocks);
@@ -377,6 +384,3 @@ static void merge(const struct glint_cpu_call *call, float *scratch, int64_t tas
         end_row(call, &w, r, all_o, m.all_max[r], m.all_sum[r], m.row);
     }
 }
-
-const struct glint_cpu_kernel glint_dec_f32_d64_causal__cpu_x86_64_v3_m32n256;
-const struct glint_cpu_kernel glint_dec_f32_d64_causal__cpu_x86_64_v3_m32n256 = {.phase = {first_phase, merge}};

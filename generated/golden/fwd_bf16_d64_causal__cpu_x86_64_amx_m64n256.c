@@ -45,7 +45,8 @@ static struct panel panel_of(const struct matrices *m, int64_t panel)
     return (struct panel){m->q + panel * GLINT_PANEL * DIM, m->o + panel * GLINT_PANEL * DIM, max, max + GLINT_PANEL};
 }
 
-/* Q across. The sign of softmax_scale is Q's; where softmax_scale is 0 so is Q, with the infinities and NaN that 0 makes NaN. max = -inf, sum = 0. */
+/* Q across. The sign of softmax_scale is Q's; where softmax_scale is 0 so is Q, with the infinities and NaN that 0
+ * makes NaN. max = -inf, sum = 0. */
 GLINT_OUTLINE void begin_panel(const struct glint_problem *p, const struct matrices *m, int64_t panel, const glint_element *q, int64_t queries)
 {
     struct glint_rows rows = {.row = q, .stride = p->q.row, .rows = queries};
@@ -74,7 +75,8 @@ struct tile {
     int64_t shift; /* query i of the panel sees key r of the tile iff i >= r + shift */
 };
 
-/* O^T += V^T P^T for what was packed as zero: an infinite or NaN element of V at keys [from, to), and the queries of a tile that see its key. */
+/* O^T += V^T P^T for what was packed as zero: an infinite or NaN element of V at keys [from, to), and the queries of a
+ * tile that see its key. */
 static void add_special(const struct tile *t, float *o, const uint16_t *p, int64_t from, int64_t to, int64_t shift, int64_t lag)
 {
     const glint_veci lane = glint_lane_index();
@@ -99,8 +101,9 @@ static void add_values(const struct matrices *m, const struct panel *x, int64_t 
                                  (to - from + 31) / 32, add);
 }
 
-/* Online softmax of a panel's queries over a tile. Scores are made a block at a time, so that they stay in the first-level cache; P of all blocks
- * goes into one product, unless P of a block is relative to another score than that before it. */
+/* Online softmax of a panel's queries over a tile. Scores are made a block at a time, so that they stay in the
+ * first-level cache; P of all blocks goes into one product, unless P of a block is relative to another score than that
+ * before it. */
 GLINT_OUTLINE void panel_by_tile(const struct matrices *m, const struct panel *x, int64_t queries, const struct tile *t)
 {
     const struct glint_visible visible = glint_visible_keys(t->keys, queries, 0, t->shift);
@@ -146,7 +149,8 @@ GLINT_OUTLINE void panel_by_tile(const struct matrices *m, const struct panel *x
                     -GLINT_FAR);
 }
 
-/* O = O / sum and LSE = max + log(sum), with the sink in both. The first `blind` queries see no key: O = 0 and LSE = sink. */
+/* O = O / sum and LSE = max + log(sum), with the sink in both. The first `blind` queries see no key: O = 0 and LSE =
+ * sink. */
 GLINT_OUTLINE void end_panel(const struct glint_problem *p, const struct panel *x, glint_element *o, float *lse, int64_t queries,
                       float sink, int64_t blind)
 {
@@ -161,8 +165,8 @@ GLINT_OUTLINE void end_panel(const struct glint_problem *p, const struct panel *
     memcpy(lse, x->max, sizeof(float) * (size_t)queries);
 }
 
-/* Rows of K or V of a tile, from `key` on: where they are, or together in `to` when they lie in pages. `rows`: of the key head, in its sequence; in
- * pages in the first one. */
+/* Rows of K or V of a tile, from `key` on: where they are, or together in `to` when they lie in pages. `rows`: of the
+ * key head, in its sequence; in pages in the first one. */
 static struct glint_rows rows_of(const struct glint_cpu_call *call, const glint_element *rows, const struct glint_strides *s, int64_t batch,
                                  int64_t key, int64_t keys, uint16_t *to)
 {
@@ -177,7 +181,8 @@ static struct glint_rows rows_of(const struct glint_cpu_call *call, const glint_
 
 /* O and LSE of a few query blocks of one head, in one pass over its keys, which are packed a tile at a time.
  * Tasks of a head come last queries first: under the mask those see the most keys. */
-static void forward(const struct glint_cpu_call *call, float *scratch, int64_t task)
+glint_cpu_phase_fn glint_fwd_bf16_d64_causal__cpu_x86_64_amx_m64n256;
+void glint_fwd_bf16_d64_causal__cpu_x86_64_amx_m64n256(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
@@ -208,7 +213,8 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
     const int64_t keys_seen = glint_clamp(first_query + queries + call->band.last, 0, p->seqlen_k);
     const int64_t blind = p->seqlen_k > 0 ? glint_clamp(-call->band.last - first_query, 0, queries) : queries;
     const int64_t keys_hidden = 0;
-    /* With one tile of keys a panel is begun, worked on and ended at once: all of them have the room of the first, which stays in the cache. */
+    /* With one tile of keys a panel is begun, worked on and ended at once: all of them have the room of the first,
+     * which stays in the cache. */
     const bool one_tile = keys_hidden < keys_seen && keys_seen - keys_hidden <= TILE_N;
     const bool in_place = queries <= 4 * GLINT_PANEL && HEAD_DIM % 32 == 0 && p->page_rows == 0; /* more panels read a copy faster */
     for (int64_t i = 0; i < queries && !one_tile; i += GLINT_PANEL)
@@ -248,6 +254,3 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
         end_panel(p, &x, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, GLINT_PANEL), sink, blind - i);
     }
 }
-
-const struct glint_cpu_kernel glint_fwd_bf16_d64_causal__cpu_x86_64_amx_m64n256;
-const struct glint_cpu_kernel glint_fwd_bf16_d64_causal__cpu_x86_64_amx_m64n256 = {.phase = {forward, NULL}};

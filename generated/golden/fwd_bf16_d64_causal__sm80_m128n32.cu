@@ -9,8 +9,9 @@
  *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant fwd_bf16_d64_causal__sm80_m128n32
  * and overwritten by it: change the template or the spec. */
 
-/* One block of 4 warps owns 128 queries of one head, a warp 32 of them, and walks over the keys in blocks of 32, last block
- * first. */
+/* One block of 4 warps owns 128 queries of one head, a warp 32 of them, and walks over the
+ * keys in blocks of 32, last block first. */
+#include "lib/device/bias.h"
 #include "lib/device/keys.h"
 #include "lib/device/mask.h"
 #include "lib/device/score.h"
@@ -29,11 +30,13 @@ enum {
 typedef struct bf16 element;
 typedef causal_mask mask_t;
 typedef struct plain_score score_t;
+typedef no_bias bias_t;
 typedef struct tile<element, TILE_M, 64, 8> q_tile_t;
 typedef struct tile<element, TILE_N, 64, 8> k_tile_t; /* of V, too */
 static_assert(q_tile_t::BYTES + 4 * k_tile_t::BYTES == 32768, "shared memory");
 
-/* Rows says where the queries lie, Keys where the keys do. What waits in shared memory, behind the rest, is what a type of rows or keys keeps there. */
+/* Rows says where the queries lie, Keys where the keys do. What waits in shared memory, behind the rest, is what a type
+ * of rows or keys keeps there. */
 template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gpu_call &p)
 {
     const uint32_t lane = lane_index(), group = warp_index();
@@ -48,6 +51,7 @@ template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gp
     const mask_t mask = mask_of<mask_t>(work.own);
     Rows::keep_mask(kept, mask);
     const score_t score = score_t::of(p);
+    const bias_t bias = bias_t::of(p, work.head, work.own);
     const struct key_blocks<mask_t> blocks = find_key_blocks<TILE_N>(mask, query0, min(query0 + TILE_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 
@@ -70,7 +74,7 @@ template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gp
     cp_async_wait(1);
 
     /* Powers of two of positive multiples: a negative scale goes into Q. */
-    const float scale = fmaxf(fabsf(p.shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
+    const float scale = exponent_scale<bias_t>(p.shape);
     if (p.shape.scale_log2 < 0.0f)
         negate_tile<q_tile_t, THREADS>(q_tile);
     block_sync();
@@ -81,9 +85,9 @@ template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gp
     begin_softmax(rows);
     set_zero(o);
 
-    /* Begins the copies of the block before this one into the other stage; before the first block there are zeros. All together, as ptxas
-     * puts three empty loads before each copy that follows an ldmatrix, and after the second step's fragments of the scores: against
-     * straight after the barrier measured 5 % faster at head_dim 256, 1 % at 128. */
+    /* Begins the copies of the block before this one into the other stage; before the first block there are zeros. All
+     * together, as ptxas puts three empty loads before each copy that follows an ldmatrix, and after the second step's
+     * fragments of the scores: against straight after the barrier measured 5 % faster at head_dim 256, 1 % at 128. */
     auto begin_copies = [&]() {
         const uint32_t to = (block & 1 ^ 1) * k_tile_t::BYTES + copy_offset<k_tile_t>();
 
@@ -98,7 +102,8 @@ template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gp
         if (mask_t::RIGHT && hides_some(mask, block, blocks.whole_from, blocks.hidden_from)) {
             const uint32_t v_tile = v_tiles + stage_of<k_tile_t>(block);
 
-            /* NaN and infinities of V reach only the queries that see them: they leave the tile before it is multiplied by weights of zero. */
+            /* NaN and infinities of V reach only the queries that see them: they leave the tile before it is multiplied
+             * by weights of zero. */
             if (block_any(find_special<k_tile_t, THREADS>(v_tile))) {
                 const mask_t &seen = Rows::sight(kept, mask);
 
@@ -111,8 +116,8 @@ template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gp
         } else
             block_sync();
 
-        /* A warp whose queries see nothing of this block has nothing else to do. Where lengths are read it looks at every block: to leave one out
-         * took registers that some tiles have not. */
+        /* A warp whose queries see nothing of this block has nothing else to do. Where lengths are read it looks at
+         * every block: to leave one out took registers that some tiles have not. */
         if (mask_t::RIGHT && !Rows::READS && hides_all<TILE_N>(mask, warp_query0, WARP_ROWS, block)) {
             begin_copies();
             continue;
@@ -123,6 +128,7 @@ template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gp
 
         multiply_rows<q_tile_t, k_tile_t>(s, q_kept, q_lane, k_lane + stage_of<k_tile_t>(block), begin_copies);
         change_scores(s, score);
+        add_bias(s, bias, p.shape, warp_query0, block * TILE_N);
         if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
             hide_keys(s, Rows::sight(kept, mask), warp_query0, block * TILE_N, -GLINT_INFINITY);
         follow_maxima(s, o, rows, shift, scale, lone_warp{});
@@ -130,8 +136,8 @@ template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gp
         add_values<k_tile_t>(o, s, v_lane + stage_of<k_tile_t>(block));
     }
 
-    /* O / sum goes through rows of the Q tile which no other warp reads, to 16-byte stores. Where they go is found again: the registers were
-     * worth more in the loop. */
+    /* O / sum goes through rows of the Q tile which no other warp reads, to 16-byte stores. Where they go is found
+     * again: the registers were worth more in the loop. */
     cp_async_wait(0);
     warp_sync();
     join_sums(rows.sum, lone_warp{});
@@ -148,11 +154,11 @@ template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gp
             const float sum = joint_sum(rows.sum[rt][side], lone_warp{});
             const int32_t row = first_row + rt * 16 + side * 8 + (int32_t)(lane >> 2);
 
-            float lse = log_sum(rows.max[rt][side], sum, p.shape.softmax_scale);
+            float lse = log_sum(rows.max[rt][side], sum, natural_scale<bias_t>(p.shape));
 
-            inverse[side] = inverse_of(sum, sees_some(end_mask, row));
+            inverse[side] = inverse_of(sum, [&]() { return sees_some(end_mask, row); });
             if (p.sinks)
-                add_sink(inverse[side], lse, rows.max[rt][side], sum, p.shape.softmax_scale, ld_global_f32(p.sinks + end.head));
+                add_sink(inverse[side], lse, rows.max[rt][side], sum, natural_scale<bias_t>(p.shape), ld_global_f32(p.sinks + end.head));
             if ((lane & 3) == 0 && row < end_query)
                 st_global_f32(p.lse + (int64_t)end.line * Rows::lse_rows(p) + end.first_q + row, lse);
         }

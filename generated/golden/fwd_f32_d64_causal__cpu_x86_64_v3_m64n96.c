@@ -72,11 +72,12 @@ GLINT_INLINE void panel(const int vecs, const struct matrices *m, int64_t block,
 
     /* S^T = K Q^T, for the keys that some query of the panel sees; then P^T = exp(S^T - max). */
     glint_scores(vecs, s_t, PITCH_M, t->k, t->k_pitch, q_t, HEAD_DIM, new_max, true, visible, t->ahead,
-                 HEAD_DIM * (ptrdiff_t)sizeof(glint_kv), NULL);
+                 HEAD_DIM * (ptrdiff_t)sizeof(glint_kv), NULL, NULL);
     glint_softmax_step(vecs, s_t, PITCH_M, visible.any, new_max, max, sum, m->scale, NULL);
 
     const float *scale = t->first ? NULL : m->scale;
-    /* O^T = scale O^T + V^T P^T. A hidden key has P = 0, which hides any finite V; other V rows are left out lane by lane. */
+    /* O^T = scale O^T + V^T P^T. A hidden key has P = 0, which hides any finite V; other V rows are left out lane by
+     * lane. */
     glint_values(vecs, o_t, PITCH_M, HEAD_DIM, t->v, t->v_pitch, s_t, t->special ? visible.all : visible.any, scale);
     if (t->special)
         glint_gemm_visible(vecs, &(struct glint_gemm){.c = o_t, .ldc = PITCH_M, .a = t->v, .a_row = 1, .a_k = t->v_pitch, .b = s_t,
@@ -107,7 +108,8 @@ static void block_by_tile(const struct matrices *m, int64_t block, int64_t queri
     }
 }
 
-/* O = O / sum and LSE = max + log(sum), with the sink in both. The first `blind` queries see no key: O = 0 and LSE = sink. */
+/* O = O / sum and LSE = max + log(sum), with the sink in both. The first `blind` queries see no key: O = 0 and LSE =
+ * sink. */
 static void end_block(const struct glint_problem *p, const struct matrices *m, int64_t block, glint_element *o, float *lse, int64_t queries,
                       float sink, int64_t blind)
 {
@@ -142,7 +144,8 @@ GLINT_OUTLINE void copy_rows(const struct glint_cpu_call *call, float *dst, cons
 
 /* O and LSE of a few query blocks of one head, in one pass over its keys. Everything is transposed, so that vector lanes are queries:
  * softmax needs no sum across lanes. Tasks of a head come last queries first: under the mask those see the most keys. */
-static void forward(const struct glint_cpu_call *call, float *scratch, int64_t task)
+glint_cpu_phase_fn glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
+void glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
     const struct glint_problem *p = call->problem;
     const struct glint_cpu_geometry *g = &call->geometry;
@@ -200,6 +203,3 @@ static void forward(const struct glint_cpu_call *call, float *scratch, int64_t t
     for (int64_t i = 0; i < queries; i += TILE_M)
         end_block(p, &m, i / TILE_M, o + i * p->o.row, lse + i, glint_clamp(queries - i, 0, TILE_M), sink, blind - i);
 }
-
-const struct glint_cpu_kernel glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
-const struct glint_cpu_kernel glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96 = {.phase = {forward, NULL}};

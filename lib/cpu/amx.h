@@ -1,7 +1,8 @@
 /* The products of tiles.h by AMX. Included by emitted kernels only, after they define HEAD_DIM.
  *
- * An element of a product is, for each tile of 32 terms, the sum of the even terms and the sum of the odd ones, each by fused multiply-adds in their
- * order, both added to C: terms that are zero change nothing, so its bits do not depend on how many of them fill up a tile. */
+ * An element of a product is, for each tile of 32 terms, the sum of the even terms and the sum of the odd ones, each by
+ * fused multiply-adds in their order, both added to C: terms that are zero change nothing, so its bits do not depend on
+ * how many of them fill up a tile. */
 #ifndef GLINT_CPU_AMX_H
 #define GLINT_CPU_AMX_H
 
@@ -52,8 +53,9 @@ GLINT_INLINE void glint_tiles_end(const struct glint_tiles *found)
 
 /* ---- products --------------------------------------------------------------------------------------------------------------------- */
 
-/* s [key tiles][2][16][16] = K Q^T for `tiles` tiles of keys, an even number, and the two tiles of queries of a panel. Two sums alternate, so that
- * those of one tile of keys are stored while the next is computed. Rows of K are `row` halves apart, its tiles k_step and k_tile. */
+/* s [key tiles][2][16][16] = K Q^T for `tiles` tiles of keys, an even number, and the two tiles of queries of a panel.
+ * Two sums alternate, so that those of one tile of keys are stored while the next is computed. Rows of K are `row`
+ * halves apart, its tiles k_step and k_tile. */
 GLINT_INLINE void glint_tile_scores_of(float *s, const uint16_t *k, ptrdiff_t row, ptrdiff_t k_step, ptrdiff_t k_tile,
                                        const uint16_t *q, int64_t tiles)
 {
@@ -102,8 +104,8 @@ GLINT_OUTLINE void glint_tile_scores_of_rows(float *s, const uint16_t *k, ptrdif
     glint_tile_scores_of(s, k, stride, 32, 16 * stride, q, tiles);
 }
 
-/* c [2][GLINT_DIM_TILES][16][16] (+)= A B for `steps` steps of 32 terms: A [steps][GLINT_DIM_TILES] is a matrix transposed, and B has a tile for
- * each of the two tiles of queries, b_step and b_tile halves apart. */
+/* c [2][GLINT_DIM_TILES][16][16] (+)= A B for `steps` steps of 32 terms: A [steps][GLINT_DIM_TILES] is a matrix
+ * transposed, and B has a tile for each of the two tiles of queries, b_step and b_tile halves apart. */
 GLINT_OUTLINE void glint_tile_transposed_product(float *c, const uint16_t *a, const uint16_t *b, ptrdiff_t b_step, ptrdiff_t b_tile,
                                                  int64_t steps, bool add)
 {
@@ -138,8 +140,8 @@ GLINT_OUTLINE void glint_tile_transposed_product(float *c, const uint16_t *a, co
     }
 }
 
-/* c [2][GLINT_DIM_TILES][16][16] += A B for `steps` steps of 32 queries: A has a tile for each of two tiles of keys, a_tile halves apart, and its
- * steps lie in a row; B [steps][GLINT_DIM_TILES] is in pairs. */
+/* c [2][GLINT_DIM_TILES][16][16] += A B for `steps` steps of 32 queries: A has a tile for each of two tiles of keys,
+ * a_tile halves apart, and its steps lie in a row; B [steps][GLINT_DIM_TILES] is in pairs. */
 GLINT_OUTLINE void glint_tile_product(float *c, const uint16_t *a, ptrdiff_t a_tile, const uint16_t *b, int64_t steps)
 {
     float *c1 = c + GLINT_DIM_TILES * GLINT_TILE_FLOATS;

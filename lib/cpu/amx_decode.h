@@ -1,18 +1,23 @@
-/* Decode's steps for AMX: up to 8 rows of Q, a panel, against a chunk of keys. Included by emitted kernels only, after they define HEAD_DIM and
- * GLINT_CPU_TOGETHER as 2. Element type: bf16, sums in float32. The words of lib/cpu/amx.h are used here.
+/* Decode's steps for AMX: up to 8 rows of Q, a panel, against a chunk of keys. Included by emitted kernels only, after
+ * they define HEAD_DIM and GLINT_CPU_TOGETHER as 2. Element type: bf16, sums in float32. The words of lib/cpu/amx.h are
+ * used here.
  *
- *   S^T [16 keys][rows] = K Q^T       K as it is, where it lies, with the tensor's own stride; Q across, packed once a task
+ *   S^T [16 keys][rows] = K Q^T       K as it is, where it lies, with the tensor's own stride; Q across, packed once
+ *                                     a task
  *   O [rows][2][16] += (P, 0; 0, P) V   V where it lies, too
  *
- * A tile of V, 16 keys by 32 numbers, is B of 16 words a key: an even and an odd number of a key share a word, as two rows of B would in a product
- * over keys. So A has two rows for each row of P: with (p, 0) in their words, which gives the even numbers of O, and with (0, p), which gives the odd
- * ones. Nothing of V is packed, and one product a tile of V does both.
+ * A tile of V, 16 keys by 32 numbers, is B of 16 words a key: an even and an odd number of a key share a word, as two
+ * rows of B would in a product over keys. So A has two rows for each row of P: with (p, 0) in their words, which gives
+ * the even numbers of O, and with (0, p), which gives the odd ones. Nothing of V is packed, and one product a tile of V
+ * does both.
  *
- * Zero times an infinity is NaN. So an infinity or a NaN of V reaches the number beside it, and rows that do not see its key. Then all of the panel is
- * computed again with such numbers as zero, and each row adds those that it sees. A finite element has met none, and gets the bits that it had.
+ * Zero times an infinity is NaN. So an infinity or a NaN of V reaches the number beside it, and rows that do not see
+ * its key. Then all of the panel is computed again with such numbers as zero, and each row adds those that it sees. A
+ * finite element has met none, and gets the bits that it had.
  *
- * Scores lie as [key][few], few the power of two that holds the panel's rows. What is computed of a row does not depend on the rows beside it, to the
- * bit: each is a column of S^T, a lane of the softmax, two rows of O. Keys that it does not see have the weight 0, which changes no bit of a sum. */
+ * Scores lie as [key][few], few the power of two that holds the panel's rows. What is computed of a row does not depend
+ * on the rows beside it, to the bit: each is a column of S^T, a lane of the softmax, two rows of O. Keys that it does
+ * not see have the weight 0, which changes no bit of a sum. */
 #ifndef GLINT_CPU_AMX_DECODE_H
 #define GLINT_CPU_AMX_DECODE_H
 
@@ -34,7 +39,8 @@ enum {
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------------------------ */
 
-/* Scores: 0 and 1 of S^T; 2 of K, and 3 of its last, narrower tile where there is one; 4 to 7 of Q, 7 the last one then. */
+/* Scores: 0 and 1 of S^T; 2 of K, and 3 of its last, narrower tile where there is one; 4 to 7 of Q, 7 the last one
+ * then. */
 GLINT_INLINE void glint_dec_tiles_of_scores(int few)
 {
     struct glint_tiles tiles = {.palette = 1, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
@@ -47,7 +53,8 @@ GLINT_INLINE void glint_dec_tiles_of_scores(int few)
     GLINT_TILES_CONFIGURE(&tiles);
 }
 
-/* Values: 0 to 3 of O, of four tiles of V; 5 of P; 6 and 7 of V. Where the last tile of V is narrower, 4 and 7 are for that one. */
+/* Values: 0 to 3 of O, of four tiles of V; 5 of P; 6 and 7 of V. Where the last tile of V is narrower, 4 and 7 are for
+ * that one. */
 GLINT_INLINE void glint_dec_tiles_of_values(int rows)
 {
     struct glint_tiles tiles = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {[6] = 16, [7] = 16}};
@@ -120,7 +127,8 @@ GLINT_INLINE void glint_dec_scores_of_tile(int64_t tile, float *s, int few, cons
 
 /* ---- softmax ---------------------------------------------------------------------------------------------------------------------- */
 
-/* The rows of a panel see keys [first, end) of a chunk, a lane a row; every row sees those of the tiles [inner, inner_end). */
+/* The rows of a panel see keys [first, end) of a chunk, a lane a row; every row sees those of the tiles [inner,
+ * inner_end). */
 struct glint_dec_sight {
     int32_t first[GLINT_DEC_PANEL], end[GLINT_DEC_PANEL];
     int64_t inner, inner_end;
@@ -142,7 +150,8 @@ GLINT_INLINE void glint_dec_turn_words(const int few, glint_words x[])
     }
 }
 
-/* s[key][few], what Q K^T gives, becomes the scores of the tiles [tile, tile_end): times scale, and -inf where a row does not see the key; max [few]. */
+/* s[key][few], what Q K^T gives, becomes the scores of the tiles [tile, tile_end): times scale, and -inf where a row
+ * does not see the key; max [few]. */
 GLINT_INLINE void glint_dec_finish_scores(const int few, float *s, int64_t tile, int64_t tile_end,
                                           const struct glint_dec_sight *sight, float scale, float *max)
 {
@@ -202,8 +211,8 @@ GLINT_INLINE void glint_dec_weigh_tiles(const int few, const bool two, uint32_t 
     }
 }
 
-/* Scores become P = exp(s - max), rounded, as words [tile][few][(p, 0), (0, p)][16 keys]. A row's sum, of P before it is rounded, is one of 16 sums, of
- * the keys with the same remainder, added up in order. */
+/* Scores become P = exp(s - max), rounded, as words [tile][few][(p, 0), (0, p)][16 keys]. A row's sum, of P before it
+ * is rounded, is one of 16 sums, of the keys with the same remainder, added up in order. */
 GLINT_INLINE void glint_dec_weigh(const int few, uint32_t *p, const float *s, int64_t tile, int64_t tile_end, const float *max,
                                   float *sum)
 {
@@ -230,7 +239,8 @@ GLINT_INLINE void glint_dec_weigh(const int few, uint32_t *p, const float *s, in
 
 /* ---- values ----------------------------------------------------------------------------------------------------------------------- */
 
-/* O += P V of 16 keys, for up to four tiles of V along head_dim from `v` on, and where `rest` says so for the narrower last one. */
+/* O += P V of 16 keys, for up to four tiles of V along head_dim from `v` on, and where `rest` says so for the narrower
+ * last one. */
 GLINT_INLINE void glint_dec_values_of_tile(const int steps, const bool rest, const uint32_t *p, const uint16_t *v,
                                            const uint16_t *last, ptrdiff_t bytes)
 {

@@ -1,8 +1,8 @@
 /* The CPU family: what its planner, its launcher and its emitted kernels share. Internal: not installed.
  *
- * A pass is one or two phases; a phase is a number of independent tasks. Every body of the executor owns one lane's scratch in the
- * workspace and draws tasks from counters that live there too, so any executor works, a serial one included. No result may depend
- * on which body runs a task, on how many there are, or on what else is in the batch. */
+ * A pass is one or two phases; a phase is a number of independent tasks. Every body of the executor owns one lane's
+ * scratch in the workspace and draws tasks from counters that live there too, so any executor works, a serial one
+ * included. No result may depend on which body runs a task, on how many there are, or on what else is in the batch. */
 #ifndef GLINT_CPU_CPU_H
 #define GLINT_CPU_CPU_H
 
@@ -18,8 +18,8 @@ struct glint_family_plan;
 #define GLINT_CPU_PHASES 2
 #define GLINT_CPU_REGIONS 14
 
-/* Every matrix in scratch has rows of a multiple of 16 floats (64 bytes, a cache line), and one line more than it needs: rows that
- * are a power of two apart would all fall into a few sets of the first-level cache. */
+/* Every matrix in scratch has rows of a multiple of 16 floats (64 bytes, a cache line), and one line more than it
+ * needs: rows that are a power of two apart would all fall into a few sets of the first-level cache. */
 #define GLINT_CPU_LINE(floats) (((floats) + 15) / 16 * 16)
 #define GLINT_CPU_PITCH(floats) (((floats) + 15) / 16 * 16 + 16)
 
@@ -28,7 +28,7 @@ enum glint_cpu_forward_region {
     GLINT_FWD_Q_T,   /* [query blocks of a task][head_dim][pitch(tile_m)]  softmax_scale * Q, transposed: lanes are queries */
     GLINT_FWD_O_T,   /* [query blocks of a task][head_dim][pitch(tile_m)]  unnormalised output, transposed */
     GLINT_FWD_STATS, /* [query blocks of a task][2][pitch(tile_m)]         largest score so far, sum of exp(score - it) */
-    GLINT_FWD_S_T,   /* [tile_n][pitch(tile_m)]    scores, then probabilities */
+    GLINT_FWD_S_T,   /* [tile_n][pitch(tile_m)]    scores, then probabilities; after them the bias of a panel, if there is one */
     GLINT_FWD_K,     /* [tile_n][pitch(head_dim)]  keys in f32 */
     GLINT_FWD_V,     /* [tile_n][pitch(head_dim)]  values in f32 */
     GLINT_FWD_ROW,   /* [8][pitch(head_dim)]       rows on their way between dtype and f32 */
@@ -49,14 +49,14 @@ enum glint_cpu_backward_region {
     GLINT_BWD_K,     /* [tile_n][pitch(head_dim)] */
     GLINT_BWD_V,     /* [tile_n][pitch(head_dim)] */
     GLINT_BWD_P_T,   /* [tile_n][pitch(tile_m)]   scores, then probabilities */
-    GLINT_BWD_DS_T,  /* [tile_n][pitch(tile_m)]   dP, then dS */
+    GLINT_BWD_DS_T,  /* [tile_n][pitch(tile_m)]   dP, then dS; after them the bias of a panel, if there is one */
     GLINT_BWD_ROW,   /* [8][pitch(head_dim)]      rows on their way between dtype and f32 */
     GLINT_BWD_O_T,   /* [head_dim][16]            O of a vector of queries, transposed */
     GLINT_BWD_REGIONS
 };
 
-/* For AMX and AVX-512 BF16. Matrices of bf16 are packed into tiles of 1 KiB, each in the way that lib/cpu/tiles.h names. Matrices of float32
- * are, too: [16][16]. dim is head_dim in whole steps of 32. A panel is 32 queries. */
+/* For AMX and AVX-512 BF16. Matrices of bf16 are packed into tiles of 1 KiB, each in the way that lib/cpu/tiles.h
+ * names. Matrices of float32 are, too: [16][16]. dim is head_dim in whole steps of 32. A panel is 32 queries. */
 #define GLINT_AMX_DIM(head_dim) (((head_dim) + 31) / 32 * 32)
 #define GLINT_AMX_BLOCK 64 /* forward: keys whose scores are made together */
 enum glint_cpu_amx_forward_region {
@@ -101,7 +101,8 @@ enum glint_cpu_decode_region {
     GLINT_DEC_REGIONS
 };
 
-/* The same for AMX. Panels are 8 rows; few, the power of two that holds the rows of one. dim is that of GLINT_AMX_DIM for Q. */
+/* The same for AMX. Panels are 8 rows; few, the power of two that holds the rows of one. dim is that of GLINT_AMX_DIM
+ * for Q. */
 enum glint_cpu_amx_decode_region {
     GLINT_AMX_DEC_Q,    /* bf16 [panels][16][dim], across, half of it zeros */
     GLINT_AMX_DEC_O,    /* as GLINT_DEC_O, and so is what is named alike below */
@@ -115,8 +116,8 @@ enum glint_cpu_amx_decode_region {
     GLINT_AMX_DEC_REGIONS
 };
 
-/* How a problem is cut. Pure function of variant, problem and concurrency; all counts exact. glint_cpu_plan puts it into the plan's words, and
- * glint_cpu_run reads it there. */
+/* How a problem is cut. Pure function of variant, problem and concurrency; all counts exact. glint_cpu_plan puts it
+ * into the plan's words, and glint_cpu_run reads it there. */
 struct glint_cpu_geometry {
     int64_t tasks[GLINT_CPU_PHASES];
     int64_t query_blocks, key_blocks;
@@ -128,20 +129,55 @@ struct glint_cpu_geometry {
     uint64_t partial_floats;                /* backward, split: dQ of one (group, batch, head), in the form of GLINT_BWD_DQ_T;
                                                decode, split: what a chunk leaves of one (batch, head) */
     uint64_t partials_offset; /* in the workspace, bytes; after the partials: backward, [batch][heads_q] floats of the sinks */
-    uint64_t scratch_offset;  /* in the workspace, bytes */
-    uint64_t workspace_bytes;
-    int64_t lanes; /* bodies, each with a scratch */
+    uint64_t scratch_offset;  /* in the workspace, bytes: the scratches are its end */
+    int64_t lanes;            /* bodies, each with a scratch */
+    uint64_t dbias_offset;    /* in the workspace, bytes: struct glint_cpu_dbias says what is there */
 };
 
-/* A sequence with lengths of its own, in the workspace: where it begins in ragged tensors, its lengths, and what is before it. */
+/* A sequence with lengths of its own, in the workspace: where it begins in ragged tensors, its lengths, and what is
+ * before it. */
 struct glint_cpu_sequence {
     int32_t first_q, first_k, seqlen_q, seqlen_k;
     int64_t tasks[GLINT_CPU_PHASES];
     uint64_t partials; /* floats */
 };
 
-/* One launch: read by all tasks, written by none. Where sequences have lengths of their own a task is given the problem that its sequence is by
- * itself: a batch of one, with its tensors, its part of the workspace and its geometry. */
+/* Where backward sums dS for dBias: [groups][slots][keys][pitch], transposed as GLINT_BWD_DS_T. A group is `per_group`
+ * sequences, one after another, which share their sums; a slot is a query head, or a key head where heads share the
+ * bias. Sums depend on the order within a group alone, and the groups on the batch: so neither threads nor lanes are
+ * seen in them. */
+struct glint_cpu_dbias {
+    float *sums;      /* NULL: there is no dBias */
+    int64_t sequence; /* of the whole call that the call's first one is */
+    int64_t per_group, key_blocks, pitch;
+};
+
+#define GLINT_CPU_DBIAS_GROUPS \
+    8 /* at most, where all sequences share the bias: tasks enough, and room that is no multiple of the batch */
+
+static inline int64_t glint_cpu_dbias_per_group(const struct glint_problem *p)
+{
+    return p->bias.batch != 0 ? 1 : (p->batch + GLINT_CPU_DBIAS_GROUPS - 1) / GLINT_CPU_DBIAS_GROUPS;
+}
+
+static inline int64_t glint_cpu_dbias_groups(const struct glint_problem *p)
+{
+    return (p->batch + glint_cpu_dbias_per_group(p) - 1) / glint_cpu_dbias_per_group(p);
+}
+
+static inline int64_t glint_cpu_dbias_slots(const struct glint_problem *p)
+{
+    return p->bias.head != 0 ? p->heads_q : p->heads_kv;
+}
+
+static inline float *glint_cpu_dbias_sums(const struct glint_problem *p, const struct glint_cpu_dbias *d, int64_t group,
+                                          int64_t slot, int64_t tile_n)
+{
+    return d->sums + (group * glint_cpu_dbias_slots(p) + slot) * d->key_blocks * tile_n * d->pitch;
+}
+
+/* One launch: read by all tasks, written by none. Where sequences have lengths of their own a task is given the problem
+ * that its sequence is by itself: a batch of one, with its tensors, its part of the workspace and its geometry. */
 struct glint_cpu_call {
     const struct glint_problem *problem;
     const struct glint_tensors *tensors;
@@ -151,6 +187,7 @@ struct glint_cpu_call {
     float *partials;        /* backward: [key_groups][batch][heads_q][partial_floats]
                         decode:   [batch][heads_kv][rows][key_blocks][GLINT_DEC_PITCH(head_dim)]: O, its maximum, its sum of a chunk */
     struct glint_cpu_geometry geometry;
+    struct glint_cpu_dbias dbias;
 };
 
 /* The queries [first, end) see a key; none when that is empty. */
@@ -167,7 +204,39 @@ static inline struct glint_cpu_rows glint_cpu_rows_with_keys(const struct glint_
     return (struct glint_cpu_rows){call->band.last < 0 ? -call->band.last : 0, end < p->seqlen_q ? end : p->seqlen_q};
 }
 
-/* Where backward leaves what a (batch, query head) pair gives to the gradient of its sink: after the other partial sums. */
+/* The keys [first, end) that a query sees by its band and its interval, which `begin` and `end` have where they are not
+ * NULL; none when that is empty. */
+struct glint_cpu_keys_seen {
+    int64_t first, end;
+};
+
+static inline struct glint_cpu_keys_seen glint_cpu_seen_by(const struct glint_problem *p, struct glint_band band,
+                                                           const int32_t *begin, const int32_t *end, int64_t query)
+{
+    struct glint_cpu_keys_seen seen = {glint_between(query + band.first, 0, p->seqlen_k),
+                                       glint_between(query + band.last + 1, 0, p->seqlen_k)};
+    if (begin && begin[query] > seen.first)
+        seen.first = begin[query];
+    if (end && end[query] < seen.end)
+        seen.end = end[query];
+    return seen;
+}
+
+/* The intervals of a sequence's queries, or NULL. */
+static inline const int32_t *glint_cpu_interval(const struct glint_cpu_call *call, const int32_t *bounds, int64_t batch)
+{
+    return bounds ? bounds + batch * call->problem->seqlen_q : NULL;
+}
+
+/* Where a lane keeps the largest logits that its tasks met, [heads_q], of a problem that asks for them: at the end of
+ * its scratch, from the first task to the last. */
+static inline float *glint_cpu_max_logit(const struct glint_cpu_call *call, float *scratch)
+{
+    return scratch + call->geometry.region[GLINT_CPU_REGIONS] - GLINT_CPU_LINE((uint64_t)call->problem->heads_q);
+}
+
+/* Where backward leaves what a (batch, query head) pair gives to the gradient of its sink: after the other partial
+ * sums. */
 static inline float *glint_cpu_sink_delta(const struct glint_cpu_call *call, int64_t batch, int64_t head)
 {
     const struct glint_problem *p = call->problem;
@@ -175,8 +244,8 @@ static inline float *glint_cpu_sink_delta(const struct glint_cpu_call *call, int
     return call->partials + dq + batch * p->heads_q + head;
 }
 
-/* Where K and V have a key: `rows` keys from it on lie one after another, from row `row` of page `page` on. Linear K and V are a page a
- * sequence, without an end. No entry of the table is followed outside of the pool. */
+/* Where K and V have a key: `rows` keys from it on lie one after another, from row `row` of page `page` on. Linear K
+ * and V are a page a sequence, without an end. No entry of the table is followed outside of the pool. */
 struct glint_cpu_keys {
     int64_t page, row, rows;
 };
@@ -191,19 +260,21 @@ static inline struct glint_cpu_keys glint_cpu_keys_at(const struct glint_problem
     return (struct glint_cpu_keys){page < 0 ? 0 : page < p->pages ? page : p->pages - 1, row, p->page_rows - row};
 }
 
+/* What an emitted kernel file defines, one a phase: glint_<variant>, and glint_<variant>_then where there is a second.
+ * The planner reads everything else from the variant's row of the table. */
 typedef void glint_cpu_phase_fn(const struct glint_cpu_call *call, float *scratch, int64_t task);
 
-/* What an emitted kernel file defines. The planner reads everything else from the variant's row of the table. */
-struct glint_cpu_kernel {
-    glint_cpu_phase_fn *phase[GLINT_CPU_PHASES]; /* the second is NULL in a forward kernel */
-};
+/* Runs a task of a phase of a row's kernel; `kernel` is glint_variant.kernel. Emitted with the table: a switch, whose
+ * calls need no pointers in data. */
+void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_call *call, float *scratch, int64_t task);
 
 /* false: a byte count does not fit in 63 bits. Pure. */
 bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
                         struct glint_cpu_geometry *geometry);
 
-/* Makes the geometry of the bounds that of a sequence, a problem with a batch of one: its blocks, tasks and partial_floats. `most`: blocks that a
- * task of forward may have, from glint_cpu_most_blocks for the `tiles` of all heads that there are. Regions stay. */
+/* Makes the geometry of the bounds that of a sequence, a problem with a batch of one: its blocks, tasks and
+ * partial_floats. `most`: blocks that a task of forward may have, from glint_cpu_most_blocks for the `tiles` of all
+ * heads that there are. Regions stay. */
 void glint_cpu_sequence_geometry(const struct glint_variant *variant, const struct glint_problem *sequence, int64_t most,
                                  struct glint_cpu_geometry *geometry);
 int64_t glint_cpu_most_blocks(const struct glint_cpu_geometry *bounds, int64_t tiles, uint32_t concurrency);
@@ -214,8 +285,8 @@ bool glint_cpu_plan(const struct glint_variant *variant, const struct glint_prob
 enum glint_status glint_cpu_run(const struct glint_context *context, const struct glint_variant *variant,
                                 const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream);
 
-/* Where sequence b begins in the rows of one side of a batch, and its length. Ragged sequences follow one another, so a first row before that of
- * the sequence before is that one's, and none lies beyond the rows. */
+/* Where sequence b begins in the rows of one side of a batch, and its length. Ragged sequences follow one another, so a
+ * first row before that of the sequence before is that one's, and none lies beyond the rows. */
 struct glint_cpu_side {
     const int32_t *first, *lengths; /* of the call; each may be NULL */
     int64_t bound, rows;            /* of a sequence; of all, where first is given */
@@ -228,7 +299,8 @@ struct glint_cpu_place {
 };
 struct glint_cpu_place glint_cpu_place_of(struct glint_cpu_side *side, int64_t b);
 
-/* Bit mask of 1 << enum glint_isa: what this CPU and its operating system can run. Whether the process may use AMX is not seen here. */
+/* Bit mask of 1 << enum glint_isa: what this CPU and its operating system can run. Whether the process may use AMX is
+ * not seen here. */
 uint32_t glint_cpu_probe(void);
 
 /* Likewise: those that this CPU runs no faster than a lower one. A plan takes them where there is nothing else. */

@@ -1,10 +1,11 @@
-/* Decode's steps: a few rows of Q against a chunk of keys. Vectors lie along head_dim: K and V are read in place, once, and widened in
- * registers. The rows are all queries of all query heads that share the key head. Included by emitted kernels only, after rows.h and
- * softmax.h, and after they define HEAD_DIM.
+/* Decode's steps: a few rows of Q against a chunk of keys. Vectors lie along head_dim: K and V are read in place, once,
+ * and widened in registers. The rows are all queries of all query heads that share the key head. Included by emitted
+ * kernels only, after rows.h and softmax.h, and after they define HEAD_DIM.
  *
- * `few` rows (1, 2 or 4, a constant where these are called) are worked on together. Their scores are interleaved, [key][few]: a vector
- * holds the scores of several keys and of all rows, a sum over head_dim is reduced straight into that order, and the softmax moves
- * nothing between lanes before the chunk's end. What is computed of a row does not depend on the rows beside it, to the bit. */
+ * `few` rows (1, 2 or 4, a constant where these are called) are worked on together. Their scores are interleaved,
+ * [key][few]: a vector holds the scores of several keys and of all rows, a sum over head_dim is reduced straight into
+ * that order, and the softmax moves nothing between lanes before the chunk's end. What is computed of a row does not
+ * depend on the rows beside it, to the bit. */
 #ifndef GLINT_CPU_DECODE_H
 #define GLINT_CPU_DECODE_H
 
@@ -86,9 +87,10 @@ GLINT_INLINE glint_vec glint_vector_of_words_i8(glint_vecu words, int i)
     return __builtin_convertvector((glint_veci)(words << (24 - 8 * i)) >> 24, glint_vec);
 }
 
-/* Of e4m3: the number over GLINT_DEC_UNIT, a power of two. Where float16 is converted by an instruction it goes through that: the byte in the
- * high half of 16 bits, moved down by one with its sign, is a float16 less 8 in the exponent. Its bit 14 is a copy of the sign, and becomes
- * what carries out of one added to the last place: nothing, or of NaN the exponent's highest bit. */
+/* Of e4m3: the number over GLINT_DEC_UNIT, a power of two. Where float16 is converted by an instruction it goes through
+ * that: the byte in the high half of 16 bits, moved down by one with its sign, is a float16 less 8 in the exponent. Its
+ * bit 14 is a copy of the sign, and becomes what carries out of one added to the last place: nothing, or of NaN the
+ * exponent's highest bit. */
 #if GLINT_CPU_TOGETHER != 4
 GLINT_INLINE glint_vec glint_vector_of_high_bytes_e4m3(glint_vecs high_bytes)
 {
@@ -137,9 +139,10 @@ GLINT_INLINE glint_vec glint_vector_of_words_bf16(glint_vecu words, int i)
     return (glint_vec)(i == 0 ? words << 16 : words & 0xffff0000u);
 }
 
-/* Vector `i` of a row of K or V in f32. Nothing past the row's end is read. GLINT_CPU_TOGETHER vectors are read as one of words, of which each
- * is a lane of all of them. Of bf16 two are: two instructions, where widening each by itself takes four (on Zen 5 a chunk takes 0.6 to 0.7
- * times as long). So in decode the elements of such vectors are in another order: glint_dec_element. */
+/* Vector `i` of a row of K or V in f32. Nothing past the row's end is read. GLINT_CPU_TOGETHER vectors are read as one
+ * of words, of which each is a lane of all of them. Of bf16 two are: two instructions, where widening each by itself
+ * takes four (on Zen 5 a chunk takes 0.6 to 0.7 times as long). So in decode the elements of such vectors are in
+ * another order: glint_dec_element. */
 GLINT_INLINE glint_vec glint_row_vector(const glint_kv *row, int i)
 {
 #if GLINT_CPU_TOGETHER > 1
@@ -187,8 +190,8 @@ GLINT_INLINE glint_vec glint_permute_vec(glint_vec x, glint_veci index)
 #endif
 }
 
-/* Sums over lanes: with x[i] for i < GLINT_CPU_LANES, glint_sum_quads of the vectors glint_sum_quad(x + 4 j) has in lane i the sum of x[i]. Each
- * level halves the vectors, so a sum costs about three instructions. */
+/* Sums over lanes: with x[i] for i < GLINT_CPU_LANES, glint_sum_quads of the vectors glint_sum_quad(x + 4 j) has in
+ * lane i the sum of x[i]. Each level halves the vectors, so a sum costs about three instructions. */
 GLINT_INLINE glint_vec glint_sum_quad(const glint_vec a[4])
 {
 #if GLINT_CPU_LANES == 16
@@ -226,8 +229,9 @@ GLINT_INLINE glint_vec glint_sum_quads(const glint_vec four[GLINT_CPU_LANES / 4]
 
 /* ---- a chunk ---------------------------------------------------------------------------------------------------------------------- */
 
-/* A block of rows of K or V. While they are used, those that are used next are brought into the first-level cache, and `far` rows, which are
- * used a chunk of K or of V later, into the second-level one. dense: rows follow one another without a gap, and are not in pages. */
+/* A block of rows of K or V. While they are used, those that are used next are brought into the first-level cache, and
+ * `far` rows, which are used a chunk of K or of V later, into the second-level one. dense: rows follow one another
+ * without a gap, and are not in pages. */
 struct glint_dec_rows {
     const glint_kv *row, *next, *far;
     ptrdiff_t stride, next_stride, far_stride;
@@ -242,7 +246,8 @@ struct glint_dec_rows {
 #define GLINT_ROLLED _Pragma("GCC unroll 1")
 #endif
 
-/* Asks for what the row `key` has beside it, by one instruction for the lines of all rows: unrolled, decode from memory takes 1.1 times as long. */
+/* Asks for what the row `key` has beside it, by one instruction for the lines of all rows: unrolled, decode from memory
+ * takes 1.1 times as long. */
 GLINT_INLINE void glint_dec_ask(const struct glint_dec_rows *x, int64_t key)
 {
     enum { BYTES = HEAD_DIM * sizeof(glint_kv) };
@@ -273,16 +278,17 @@ GLINT_INLINE void glint_dec_add_products(const int few, const int keys, glint_ve
     }
 }
 
-/* Are K and V left to hardware's own streams? Those of two bytes, for one row of Q that stays in registers, where rows follow one another without
- * a gap: then rows are read one by one, their lines in order, and none is asked for. Two rows side by side in one page of memory halve what
- * hardware brings (bench/results/cpu_decode_notes.md). */
+/* Are K and V left to hardware's own streams? Those of two bytes, for one row of Q that stays in registers, where rows
+ * follow one another without a gap: then rows are read one by one, their lines in order, and none is asked for. Two
+ * rows side by side in one page of memory halve what hardware brings (bench/results/cpu_decode_notes.md). */
 GLINT_INLINE bool glint_dec_streams(const int few)
 {
     return GLINT_CPU_LANES == 16 && few == 1 && sizeof(glint_kv) == 2 && GLINT_DEC_VECS <= GLINT_DEC_HALF / 2;
 }
 
-/* s[key][few] = K Q^T. q [few][GLINT_DEC_DIM] is scaled already. Sums are made for GLINT_DEC_SUMS / few keys at a time, four of which are read
- * at a time; past the last key they are of the last key again, and the caller overwrites them. */
+/* s[key][few] = K Q^T. q [few][GLINT_DEC_DIM] is scaled already. Sums are made for GLINT_DEC_SUMS / few keys at a time,
+ * four of which are read at a time; past the last key they are of the last key again, and the caller overwrites
+ * them. */
 GLINT_INLINE void glint_dec_scores(const int few, float *s, const float *q, const struct glint_dec_rows *k)
 {
     enum { SUMS = GLINT_DEC_SUMS, GROUP = 4, STEP = GLINT_CPU_TOGETHER > 2 ? GLINT_CPU_TOGETHER : 2 };
@@ -337,7 +343,8 @@ GLINT_INLINE void glint_dec_scores(const int few, float *s, const float *q, cons
     }
 }
 
-/* s[key][few] times the scale of its key, and times `unit`; of 8-bit K and V. Up to GLINT_CPU_LANES keys more are multiplied, by whatever follows. */
+/* s[key][few] times the scale of its key, and times `unit`; of 8-bit K and V. Up to GLINT_CPU_LANES keys more are
+ * multiplied, by whatever follows. */
 GLINT_INLINE void glint_dec_scale(const int few, float *s, int64_t keys, const float *scale, const float unit)
 {
     const glint_veci lane = glint_lane_index();
@@ -352,10 +359,41 @@ GLINT_INLINE void glint_dec_scale(const int few, float *s, int64_t keys, const f
     }
 }
 
-/* s[key][few] becomes exp(s - max of its row) for the first `keys` keys; max and sum [few]. s has room for whole vectors of all rows: up to
- * GLINT_CPU_LANES keys more, which get the weight 0. A row's sum is one of GLINT_CPU_LANES sums, of the keys with the same remainder, added
- * up in order: so it has the same bits whatever `few` is. */
-GLINT_INLINE void glint_dec_softmax(const int few, float *s, int64_t keys, float *max, float *sum)
+#if defined(GLINT_CPU_BIAS_TENSOR)
+/* s[key][few] plus the bias of its row, of which bias[few] has key 0; a row without one is none. */
+GLINT_OUTLINE void glint_dec_bias(int64_t few, float *s, int64_t keys, const struct glint_bias_source *bias)
+{
+    float piece[GLINT_BIAS_STEP];
+    for (int64_t r = 0; r < few; r++)
+        for (int64_t key = 0; key < keys && bias[r].element; key += GLINT_BIAS_STEP) {
+            const int64_t count = keys - key < GLINT_BIAS_STEP ? keys - key : GLINT_BIAS_STEP;
+            glint_bias_row(piece, &bias[r], 0, key, count);
+            for (int64_t i = 0; i < count; i++)
+                s[(key + i) * few + r] += piece[i];
+        }
+}
+#else
+/* s[key][few] plus the bias of its row, of which bias[few] has key 0. Up to GLINT_CPU_LANES keys more get one, too. */
+GLINT_OUTLINE void glint_dec_bias(int64_t few, float *s, int64_t keys, const struct glint_bias *bias)
+{
+    _Alignas(64) float slope[GLINT_CPU_LANES];
+    glint_veci distance = {0};
+    for (int i = 0; i < GLINT_CPU_LANES; i++) {
+        slope[i] = -bias[i % few].slope;
+        distance[i] = bias[i % few].distance - (int32_t)(i / few);
+    }
+    const glint_vec factor = glint_load(slope);
+    for (int64_t i = 0; i < keys * few; i += GLINT_CPU_LANES, distance -= (int32_t)(GLINT_CPU_LANES / few)) {
+        glint_store(s + i, glint_load(s + i) + glint_abs(__builtin_convertvector(distance, glint_vec)) * factor);
+    }
+}
+#endif
+
+/* s[key][few] becomes exp(s - max of its row) for the first `keys` keys; max and sum [few]. s has room for whole
+ * vectors of all rows: up to GLINT_CPU_LANES keys more, which get the weight 0. A row's sum is one of GLINT_CPU_LANES
+ * sums, of the keys with the same remainder, added up in order: so it has the same bits whatever `few` is. least: as
+ * glint_exp_from has it. */
+GLINT_INLINE void glint_dec_softmax(const int few, float *s, int64_t keys, float *max, float *sum, const float least)
 {
     const int64_t whole = (keys + GLINT_CPU_LANES - 1) / GLINT_CPU_LANES * GLINT_CPU_LANES * few;
     for (int64_t i = keys * few; i < whole; i++)
@@ -377,7 +415,7 @@ GLINT_INLINE void glint_dec_softmax(const int few, float *s, int64_t keys, float
     for (int64_t i = 0; i < whole; i += few * GLINT_CPU_LANES) {
         GLINT_UNROLL
         for (int j = 0; j < few; j++) {
-            const glint_vec p = glint_exp(glint_load(s + i + j * GLINT_CPU_LANES) - m);
+            const glint_vec p = glint_exp_from(glint_load(s + i + j * GLINT_CPU_LANES) - m, least);
             glint_store(s + i + j * GLINT_CPU_LANES, p);
             total[j] += p;
         }

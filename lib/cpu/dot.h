@@ -1,14 +1,16 @@
-/* The products of tiles.h without tile registers: by vdpbf16ps of AVX-512 BF16, which adds two products of bf16 to each of 16 float32 sums. A word of
- * A, two terms, is broadcast to all lanes, and a row of B is the other factor; 8 rows by 2 vectors of sums hide its latency of 6 clocks. (With the
- * broadcast as an operand in memory, twice, it is no faster: bench/dot_rates.c.) Included by emitted kernels only, after they define HEAD_DIM.
+/* The products of tiles.h without tile registers: by vdpbf16ps of AVX-512 BF16, which adds two products of bf16 to each
+ * of 16 float32 sums. A word of A, two terms, is broadcast to all lanes, and a row of B is the other factor; 8 rows by
+ * 2 vectors of sums hide its latency of 6 clocks. (With the broadcast as an operand in memory, twice, it is no faster:
+ * bench/dot_rates.c.) Included by emitted kernels only, after they define HEAD_DIM.
  *
- * An element of a product is one chain of fused multiply-adds to nearest even: of each word in order the odd term, then the even one. Denormals that
- * go in or come out are zero, whatever MXCSR says. So terms that are zero change nothing, and the bits do not depend on how many fill up a tile. */
+ * An element of a product is one chain of fused multiply-adds to nearest even: of each word in order the odd term, then
+ * the even one. Denormals that go in or come out are zero, whatever MXCSR says. So terms that are zero change nothing,
+ * and the bits do not depend on how many fill up a tile. */
 #ifndef GLINT_CPU_DOT_H
 #define GLINT_CPU_DOT_H
 
-/* Of a block of keys: glint_tile_softmax. LSE is the score that P is relative to plus the logarithm of the sum. Each is rounded, so a sum of 2^16
- * would leave LSE twice as far off; one of 64 keys is seldom above 2^8. */
+/* Of a block of keys: glint_tile_softmax. LSE is the score that P is relative to plus the logarithm of the sum. Each is
+ * rounded, so a sum of 2^16 would leave LSE twice as far off; one of 64 keys is seldom above 2^8. */
 #define GLINT_MOST_WEIGHT 0x1p8f
 #include "lib/cpu/tiles.h"
 
@@ -55,8 +57,8 @@ GLINT_INLINE void glint_dot_end(float *c, ptrdiff_t c_tile, glint_vec sum[GLINT_
     }
 }
 
-/* s [key tiles][2][16][16] = K Q^T for `tiles` tiles of keys and the two tiles of queries of a panel. Rows of K are `row` halves apart, its tiles
- * k_step and k_tile. */
+/* s [key tiles][2][16][16] = K Q^T for `tiles` tiles of keys and the two tiles of queries of a panel. Rows of K are
+ * `row` halves apart, its tiles k_step and k_tile. */
 GLINT_INLINE void glint_dot_scores(float *s, const uint16_t *k, ptrdiff_t row, ptrdiff_t k_step, ptrdiff_t k_tile,
                                    const uint16_t *q, int64_t tiles)
 {
@@ -82,8 +84,8 @@ GLINT_OUTLINE void glint_tile_scores_of_rows(float *s, const uint16_t *k, ptrdif
     glint_dot_scores(s, k, stride, 32, 16 * stride, q, tiles);
 }
 
-/* c [2][GLINT_DIM_TILES][16][16] (+)= A B for `steps` steps of 32 terms: A [steps][GLINT_DIM_TILES] is a matrix transposed, and B has a tile for
- * each of the two tiles of queries, b_step and b_tile halves apart. */
+/* c [2][GLINT_DIM_TILES][16][16] (+)= A B for `steps` steps of 32 terms: A [steps][GLINT_DIM_TILES] is a matrix
+ * transposed, and B has a tile for each of the two tiles of queries, b_step and b_tile halves apart. */
 GLINT_OUTLINE void glint_tile_transposed_product(float *c, const uint16_t *a, const uint16_t *b, ptrdiff_t b_step, ptrdiff_t b_tile,
                                                  int64_t steps, bool add)
 {
@@ -96,8 +98,8 @@ GLINT_OUTLINE void glint_tile_transposed_product(float *c, const uint16_t *a, co
     }
 }
 
-/* c [2][GLINT_DIM_TILES][16][16] += A B for `steps` steps of 32 queries: A has a tile for each of two tiles of keys, a_tile halves apart, and its
- * steps lie in a row; B [steps][GLINT_DIM_TILES] is in pairs. */
+/* c [2][GLINT_DIM_TILES][16][16] += A B for `steps` steps of 32 queries: A has a tile for each of two tiles of keys,
+ * a_tile halves apart, and its steps lie in a row; B [steps][GLINT_DIM_TILES] is in pairs. */
 GLINT_OUTLINE void glint_tile_product(float *c, const uint16_t *a, ptrdiff_t a_tile, const uint16_t *b, int64_t steps)
 {
     for (int half = 0; half < 2; half++, a += a_tile, c += GLINT_DIM_TILES * GLINT_TILE_FLOATS)

@@ -1,12 +1,14 @@
-/* The one loop that does the work: C (+)= A B, where B and C have vectors along their rows and A is read one float at a time and
- * broadcast. Every product of attention has this form with one of its operands transposed, so nothing is packed for it:
+/* The one loop that does the work: C (+)= A B, where B and C have vectors along their rows and A is read one float at a
+ * time and broadcast. Every product of attention has this form with one of its operands transposed, so nothing is
+ * packed for it:
  *
  *   S^T [key][query]   = K [key][d]        Q^T [d][query]        dP^T = V dO^T
  *   O^T [d][query]    += V^T [d][key]      P^T [key][query]      dQ^T += K^T dS^T      (A is V or K read along its columns)
  *   dV  [key][d]      += P^T [key][query]  dO [query][d]         dK  += dS^T Q
  *
- * An element of C is one chain of multiply-adds in the order of k, whatever the tile, so tails and masks never change its bits.
- * Included by emitted kernels only, after vector.h and after they define GLINT_CPU_ROWS and GLINT_CPU_VECS, the register tile. */
+ * An element of C is one chain of multiply-adds in the order of k, whatever the tile, so tails and masks never change
+ * its bits. Included by emitted kernels only, after vector.h and after they define GLINT_CPU_ROWS and GLINT_CPU_VECS,
+ * the register tile. */
 #ifndef GLINT_CPU_GEMM_H
 #define GLINT_CPU_GEMM_H
 
@@ -88,7 +90,8 @@ GLINT_INLINE void glint_gemm_tile(const int rows, const int vecs, const struct g
 /* Rows of a register tile that is not full, beside 1. */
 enum { GLINT_CPU_FEW_ROWS = GLINT_CPU_ROWS >= 4 ? 4 : 1 };
 
-/* Rows of the next register tile when `left` rows are left: as many full tiles as leave no two rows behind, then 4 and 1. */
+/* Rows of the next register tile when `left` rows are left: as many full tiles as leave no two rows behind, then 4 and
+ * 1. */
 GLINT_INLINE int64_t glint_tile_rows(int64_t left)
 {
     return left >= GLINT_CPU_ROWS && left != GLINT_CPU_ROWS + 2 ? GLINT_CPU_ROWS : left >= 4 ? GLINT_CPU_FEW_ROWS : 1;
@@ -159,7 +162,7 @@ GLINT_INLINE void glint_gemm(int64_t vecs, const struct glint_gemm *g)
 }
 
 GLINT_INLINE void glint_gemm_seen(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, int64_t shift, const bool lags,
-                                  int64_t lag)
+                                  int64_t lag, const int32_t *first, const int32_t *end)
 {
     const glint_veci lane = glint_lane_index();
     for (int64_t row = 0; row < g->rows; row++) {
@@ -172,6 +175,12 @@ GLINT_INLINE void glint_gemm_seen(int64_t vecs, const struct glint_gemm *g, int6
                 glint_veci sees = lane >= (int32_t)(k + shift - v * GLINT_CPU_LANES);
                 if (lags)
                     sees &= lane <= (int32_t)(k - lag - v * GLINT_CPU_LANES);
+                if (first) {
+                    glint_veci from, to;
+                    memcpy(&from, first + v * GLINT_CPU_LANES, sizeof from);
+                    memcpy(&to, end + v * GLINT_CPU_LANES, sizeof to);
+                    sees = (from <= (int32_t)k) & (to > (int32_t)k);
+                }
                 acc = glint_select(sees, sum, acc);
             }
             glint_store(c, acc);
@@ -179,17 +188,25 @@ GLINT_INLINE void glint_gemm_seen(int64_t vecs, const struct glint_gemm *g, int6
     }
 }
 
-/* C += A B over k in [k_begin, depth) where k counts only for lanes >= k + shift of the panel: for an A that holds inf or NaN, whose
- * product with the zero of a masked element of B would not be zero. The lanes that see k get the same chain as from glint_gemm. */
+/* C += A B over k in [k_begin, depth) where k counts only for lanes >= k + shift of the panel: for an A that holds inf
+ * or NaN, whose product with the zero of a masked element of B would not be zero. The lanes that see k get the same
+ * chain as from glint_gemm. */
 GLINT_OUTLINE void glint_gemm_visible(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, int64_t shift)
 {
-    glint_gemm_seen(vecs, g, k_begin, shift, false, 0);
+    glint_gemm_seen(vecs, g, k_begin, shift, false, 0, NULL, NULL);
 }
 
 /* The same where k counts only for lanes <= k - lag too. */
 GLINT_OUTLINE void glint_gemm_band(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, int64_t shift, int64_t lag)
 {
-    glint_gemm_seen(vecs, g, k_begin, shift, true, lag);
+    glint_gemm_seen(vecs, g, k_begin, shift, true, lag, NULL, NULL);
+}
+
+/* The same where k counts only for lanes x with first[x] <= k < end[x]. */
+GLINT_OUTLINE void glint_gemm_within(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, const int32_t *first,
+                                     const int32_t *end)
+{
+    glint_gemm_seen(vecs, g, k_begin, 0, false, 0, first, end);
 }
 
 #endif

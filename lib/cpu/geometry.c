@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lib/cpu/cpu.h"
+#include "lib/layout.h"
 
 /* Backward sums dQ within groups of key blocks, and the groups in order. The number of groups may depend on seqlen_k
  * alone: the bits of a sequence's gradient must not depend on what else is in its batch, nor on the number of
@@ -12,64 +13,50 @@
 #define TASKS_PER_BODY 4
 #define MAX_BLOCKS_PER_TASK 16
 
-#define LINE 64u /* bytes; regions start on cache lines, so that lanes share none */
+#define LINE 16 /* floats; regions start on cache lines, so that lanes share none */
 
 static int64_t divide_up(int64_t a, int64_t b)
 {
     return a / b + (a % b != 0);
 }
 
-/* An array that is placed: `count` x `each` floats. */
-struct size {
-    uint64_t count, each;
-};
-
-/* Places arrays one after another, each in whole cache lines: `at` gets where each begins, in floats, and at[arrays]
- * where the last one ends. False when that is beyond 2^63 - 1 bytes. */
-static bool lay_out(const struct size *size, int arrays, uint64_t *at)
-{
-    const uint64_t most = INT64_MAX / LINE * (LINE / 4);
-    at[0] = 0;
-    for (int i = 0; i < arrays; i++) { /* at[i] <= most, and both are whole lines */
-        uint64_t floats;
-        if (__builtin_mul_overflow(size[i].count, size[i].each, &floats) || floats > most - at[i])
-            return false;
-        at[i + 1] = at[i] + GLINT_CPU_LINE(floats);
-    }
-    return true;
-}
-
 /* A lane's scratch: the last entry of `region` is its size. */
-static bool lay_out_scratch(const struct size *size, int arrays, struct glint_cpu_geometry *g)
+static bool lay_out_scratch(const struct glint_array *array, int arrays, struct glint_cpu_geometry *g)
 {
-    const bool fits = lay_out(size, arrays, g->region);
+    const bool fits = glint_place_arrays(array, arrays, LINE, g->region);
     g->region[GLINT_CPU_REGIONS] = g->region[arrays];
     return fits;
+}
+
+/* Rows of a panel of a bias: those that are brought together with the last key, too. */
+static uint64_t bias_rows(const struct glint_variant *variant)
+{
+    return (variant->features & GLINT_FEATURE_BIAS) != 0 ? (uint64_t)variant->tile_n + 16 : 0;
 }
 
 static bool forward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
 {
     const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
     const uint64_t blocks = (uint64_t)g->blocks_per_task, rows = blocks * variant->head_dim;
-    const struct size size[GLINT_FWD_REGIONS] = {
+    const struct glint_array array[GLINT_FWD_REGIONS] = {
         [GLINT_FWD_Q_T] = {rows, pitch_m},
         [GLINT_FWD_O_T] = {rows, pitch_m},
         [GLINT_FWD_STATS] = {blocks * 2, pitch_m},
-        [GLINT_FWD_S_T] = {variant->tile_n, pitch_m},
+        [GLINT_FWD_S_T] = {variant->tile_n + bias_rows(variant), pitch_m},
         [GLINT_FWD_K] = {variant->tile_n, pitch_d},
         [GLINT_FWD_V] = {variant->tile_n, pitch_d},
         [GLINT_FWD_ROW] = {8, pitch_d},
         [GLINT_FWD_SCALE] = {1, pitch_m},
         [GLINT_FWD_KEYS] = {variant->kv_dtype != 0 ? 2 : 0, (uint64_t)variant->tile_n + 16},
     };
-    return lay_out_scratch(size, GLINT_FWD_REGIONS, g);
+    return lay_out_scratch(array, GLINT_FWD_REGIONS, g);
 }
 
 static bool amx_forward_scratch(const struct glint_variant *variant, const struct glint_problem *problem,
                                 struct glint_cpu_geometry *g)
 {
     const uint64_t dim = GLINT_AMX_DIM((uint64_t)variant->head_dim), rows = (uint64_t)g->blocks_per_task * variant->tile_m;
-    const struct size size[GLINT_AMX_FWD_REGIONS] = {
+    const struct glint_array array[GLINT_AMX_FWD_REGIONS] = {
         [GLINT_AMX_FWD_Q] = {rows, dim / 2},
         [GLINT_AMX_FWD_O] = {rows, dim},
         [GLINT_AMX_FWD_STATS] = {rows, 2},
@@ -79,7 +66,7 @@ static bool amx_forward_scratch(const struct glint_variant *variant, const struc
         [GLINT_AMX_FWD_V] = {variant->tile_n, dim / 2},
         [GLINT_AMX_FWD_PAGED] = {problem->page_rows > 0 ? variant->tile_n : 0, variant->head_dim},
     };
-    return lay_out_scratch(size, GLINT_AMX_FWD_REGIONS, g);
+    return lay_out_scratch(array, GLINT_AMX_FWD_REGIONS, g);
 }
 
 /* Query blocks of a task share the keys that it brings into scratch; as many as leave every body a few tasks, of all
@@ -101,7 +88,7 @@ static void group_query_blocks(struct glint_cpu_geometry *g, int64_t most)
 static bool decode_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
 {
     const uint64_t rows = variant->tile_m, dim = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
-    const struct size size[GLINT_DEC_REGIONS] = {
+    const struct glint_array array[GLINT_DEC_REGIONS] = {
         [GLINT_DEC_Q] = {rows, dim},
         [GLINT_DEC_O] = {rows, dim},
         [GLINT_DEC_S] = {rows, (uint64_t)variant->tile_n + 16},
@@ -110,13 +97,13 @@ static bool decode_scratch(const struct glint_variant *variant, struct glint_cpu
         [GLINT_DEC_ROW] = {1, dim},
         [GLINT_DEC_SCALE] = {variant->kv_dtype != 0, (uint64_t)variant->tile_n + 16},
     };
-    return lay_out_scratch(size, GLINT_DEC_REGIONS, g);
+    return lay_out_scratch(array, GLINT_DEC_REGIONS, g);
 }
 
 static bool amx_decode_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
 {
     const uint64_t rows = variant->tile_m, dim = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
-    const struct size size[GLINT_AMX_DEC_REGIONS] = {
+    const struct glint_array array[GLINT_AMX_DEC_REGIONS] = {
         [GLINT_AMX_DEC_Q] = {2 * rows, GLINT_AMX_DIM((uint64_t)variant->head_dim) / 2},
         [GLINT_AMX_DEC_O] = {rows, dim},
         [GLINT_AMX_DEC_S] = {variant->tile_n, 8},
@@ -127,7 +114,7 @@ static bool amx_decode_scratch(const struct glint_variant *variant, struct glint
         [GLINT_AMX_DEC_ROW] = {1, dim},
         [GLINT_AMX_DEC_EDGE] = {16, (uint64_t)variant->head_dim / 2},
     };
-    return lay_out_scratch(size, GLINT_AMX_DEC_REGIONS, g);
+    return lay_out_scratch(array, GLINT_AMX_DEC_REGIONS, g);
 }
 
 /* key_blocks: those of a task; dq_copies: 2 where a task sums key groups. */
@@ -137,7 +124,7 @@ static bool backward_scratch(const struct glint_variant *variant, int64_t key_bl
     const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
     const uint64_t blocks = (uint64_t)g->query_blocks, head = blocks * variant->head_dim, rows = blocks * variant->tile_m;
     const uint64_t keys = (uint64_t)key_blocks * variant->tile_n;
-    const struct size size[GLINT_BWD_REGIONS] = {
+    const struct glint_array array[GLINT_BWD_REGIONS] = {
         [GLINT_BWD_Q_T] = {head, pitch_m},
         [GLINT_BWD_DO_T] = {head, pitch_m},
         [GLINT_BWD_DQ_T] = {dq_copies * head, pitch_m},
@@ -149,11 +136,11 @@ static bool backward_scratch(const struct glint_variant *variant, int64_t key_bl
         [GLINT_BWD_K] = {variant->tile_n, pitch_d},
         [GLINT_BWD_V] = {variant->tile_n, pitch_d},
         [GLINT_BWD_P_T] = {variant->tile_n, pitch_m},
-        [GLINT_BWD_DS_T] = {variant->tile_n, pitch_m},
+        [GLINT_BWD_DS_T] = {variant->tile_n + bias_rows(variant), pitch_m},
         [GLINT_BWD_ROW] = {8, pitch_d},
         [GLINT_BWD_O_T] = {variant->head_dim, 16},
     };
-    return lay_out_scratch(size, GLINT_BWD_REGIONS, g);
+    return lay_out_scratch(array, GLINT_BWD_REGIONS, g);
 }
 
 static bool amx_backward_scratch(const struct glint_variant *variant, int64_t key_blocks, uint64_t dq_copies,
@@ -161,7 +148,7 @@ static bool amx_backward_scratch(const struct glint_variant *variant, int64_t ke
 {
     const uint64_t dim = GLINT_AMX_DIM((uint64_t)variant->head_dim), rows = (uint64_t)g->query_blocks * variant->tile_m;
     const uint64_t keys = (uint64_t)key_blocks * variant->tile_n;
-    const struct size size[GLINT_AMX_BWD_REGIONS] = {
+    const struct glint_array array[GLINT_AMX_BWD_REGIONS] = {
         [GLINT_AMX_BWD_Q] = {rows, dim / 2},
         [GLINT_AMX_BWD_DOUT] = {rows, dim / 2},
         [GLINT_AMX_BWD_Q_PAIRS] = {rows, dim / 2},
@@ -176,7 +163,7 @@ static bool amx_backward_scratch(const struct glint_variant *variant, int64_t ke
         [GLINT_AMX_BWD_S] = {variant->tile_n, 2 * 32},
         [GLINT_AMX_BWD_P] = {variant->tile_n, variant->tile_m},
     };
-    return lay_out_scratch(size, GLINT_AMX_BWD_REGIONS, g);
+    return lay_out_scratch(array, GLINT_AMX_BWD_REGIONS, g);
 }
 
 /* Blocks of a problem, or of one of its sequences. They depend on lengths and heads only. */
@@ -292,7 +279,8 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     } else {
         const int64_t pairs = problem->batch * problem->heads_kv;
         /* One sequence may be much longer than the others: it is split as it would be alone. */
-        if (concurrency > 1 && (own_lengths ? problem->heads_kv : pairs) < few)
+        /* Key groups of sequences of several lengths would meet in the sums of dBias. */
+        if (concurrency > 1 && (own_lengths ? problem->heads_kv : pairs) < few && !(own_lengths && problem->dbias != 0))
             g.split = g.key_groups;
         /* A sequence shorter than its bound may have fewer groups, and more blocks in each; with one group it is not
          * split. */
@@ -313,30 +301,38 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     /* Never more scratches than tasks that need one: the second phase makes do with the lanes of the first. */
     g.lanes = g.tasks[0] < (int64_t)concurrency ? g.tasks[0] : (int64_t)concurrency;
 
+    if (problem->max_logit != 0)
+        g.region[GLINT_CPU_REGIONS] += GLINT_CPU_LINE((uint64_t)problem->heads_q);
+
     /* Workspace: the shares of the tasks, the sequences where they have lengths of their own, what split ones leave,
-     * what each head of each sequence gives to its sink's gradient, the scratches. */
-    enum { SHARES, SEQUENCES, PARTIALS, SINKS, SCRATCHES, ARRAYS };
+     * what each head of each sequence gives to its sink's gradient, sums of dBias, the scratches. */
+    enum { SHARES, SEQUENCES, PARTIALS, SINKS, DBIAS, SCRATCHES, ARRAYS };
     const uint64_t heads = (uint64_t)problem->heads_q, batch = (uint64_t)problem->batch, lanes = (uint64_t)g.lanes;
     const uint64_t partials = g.split > 1 ? (uint64_t)g.split * heads : 0;
     const bool sinks = variant->pass == GLINT_BACKWARD && problem->sinks != 0;
     if (partials > 0 && __builtin_mul_overflow(rows, floats, &floats))
         return false;
-    const struct size size[ARRAYS] = {
-        [SHARES] = {lanes > 0 ? lanes : 1, LINE / 4},
+    uint64_t of_dbias = variant->pass == GLINT_BACKWARD && problem->dbias != 0;
+    if (of_dbias > 0 && __builtin_mul_overflow((uint64_t)(glint_cpu_dbias_groups(problem) * glint_cpu_dbias_slots(problem)),
+                                               (uint64_t)(g.key_blocks * variant->tile_n), &of_dbias))
+        return false;
+    const struct glint_array array[ARRAYS] = {
+        [SHARES] = {lanes > 0 ? lanes : 1, LINE},
         [SEQUENCES] = {own_lengths ? batch + 1 : 0, sizeof(struct glint_cpu_sequence) / 4},
         [PARTIALS] = {partials, floats},
         [SINKS] = {!sinks        ? 0
                    : own_lengths ? batch
                                  : 1,
                    own_lengths ? GLINT_CPU_LINE(heads) : batch * heads},
+        [DBIAS] = {of_dbias, (uint64_t)(g.query_blocks * GLINT_CPU_PITCH(variant->tile_m))},
         [SCRATCHES] = {lanes, g.region[GLINT_CPU_REGIONS]},
     };
-    uint64_t at[ARRAYS + 1];
-    if (!lay_out(size, ARRAYS, at))
+    uint64_t at[ARRAYS + 1] = {0};
+    if (!glint_place_arrays(array, ARRAYS, LINE, at))
         return false;
     g.partials_offset = 4 * at[PARTIALS];
+    g.dbias_offset = 4 * at[DBIAS];
     g.scratch_offset = 4 * at[SCRATCHES];
-    g.workspace_bytes = 4 * at[ARRAYS];
     *geometry = g;
     return true;
 }

@@ -1,6 +1,6 @@
-/* The instruction sets of the CPU family, lowest first within an architecture: X(name, id). The name is that of a spec and of a variant's name;
- * the id is enum glint_isa's. A new one is a line here and in glint.h, its detection in lib/cpu/probe.c, and its line in
- * gen/families/cpu.lua, whose tests compare the lists. */
+/* The instruction sets of the CPU family, lowest first within an architecture: X(name, id). The name is that of a spec
+ * and of a variant's name; the id is enum glint_isa's. A new one is a line here and in glint.h, its detection in
+ * lib/cpu/probe.c, and its line in gen/families/cpu.lua, whose tests compare the lists. */
 #ifndef GLINT_CPU_ISA_H
 #define GLINT_CPU_ISA_H
 

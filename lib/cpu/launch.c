@@ -1,4 +1,5 @@
 /* Runs a kernel's phases on the context's executor. */
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -27,8 +28,9 @@ struct launch {
     struct share *shares;
     unsigned char *scratch;
     int64_t most; /* glint_cpu_most_blocks */
-    int phase;
+    uint32_t phase;
     uint32_t bodies;
+    bool sums_dbias; /* of the first phase: a task is all sequences of a group; of the second: it sums groups */
 };
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
@@ -63,6 +65,18 @@ static struct glint_problem problem_of(const struct glint_problem *p, const stru
     return own;
 }
 
+/* Does the interval of some query have a key of the page that begins with `key`? `row`: of the sequence's first
+ * query. */
+static bool is_seen(const struct glint_problem *own, const struct glint_tensors *t, int64_t row, int64_t key)
+{
+    for (int64_t i = 0; i < own->seqlen_q; i++) {
+        const struct glint_cpu_keys_seen seen = glint_cpu_seen_by(own, glint_band_of(own), t->key_begin + row, t->key_end + row, i);
+        if ((seen.first > key ? seen.first : key) < (seen.end < key + own->page_rows ? seen.end : key + own->page_rows))
+            return true;
+    }
+    return false;
+}
+
 /* Has the sequence a page outside of the pool with a key that some query sees? */
 static bool has_bad_page(const struct glint_problem *p, const struct glint_tensors *t, const struct glint_cpu_sequence *s,
                          int64_t sequence)
@@ -71,9 +85,10 @@ static bool has_bad_page(const struct glint_problem *p, const struct glint_tenso
         return false;
     const struct glint_problem own = problem_of(p, s);
     const int32_t *pages = t->page_table + sequence * p->pages_per_sequence;
-    const int64_t last = glint_last_key(&own, own.seqlen_q - 1);
-    for (int64_t key = glint_first_key(&own, 0) / p->page_rows * p->page_rows; key <= last; key += p->page_rows)
-        if (pages[key / p->page_rows] < 0 || pages[key / p->page_rows] >= p->pages)
+    const int64_t first = glint_first_key(&own, 0), last = glint_last_key(&own, own.seqlen_q - 1);
+    for (int64_t key = first / p->page_rows * p->page_rows; first <= last && key <= last; key += p->page_rows)
+        if ((pages[key / p->page_rows] < 0 || pages[key / p->page_rows] >= p->pages) &&
+            (p->intervals == 0 || is_seen(&own, t, p->lengths == GLINT_LENGTHS_RAGGED ? s->first_q : sequence * p->seqlen_q, key)))
             return true;
     return false;
 }
@@ -174,19 +189,29 @@ __attribute__((noinline)) static void begin_sequence(const struct launch *launch
             t->v_scale += first;
         }
     }
+    if (p->bias_dtype != 0 && p->seqlen_q > 0 && p->seqlen_k > 0)
+        t->bias = (const char *)t->bias + low * p->bias.batch * (p->bias_dtype == GLINT_F32 ? 4 : 2);
     if (launch->variant->pass == GLINT_BACKWARD) {
         move(&t->dout, &p->dout, batch, s->first_q, s->seqlen_q, p->dtype);
         move(&t->dq, &p->dq, batch, s->first_q, s->seqlen_q, p->dtype);
         move(&t->dk, &p->dk, batch, s->first_k, s->seqlen_k, p->dtype);
         move(&t->dv, &p->dv, batch, s->first_k, s->seqlen_k, p->dtype);
     }
-    if (s->seqlen_q > 0)
-        t->lse += ragged ? s->first_q : low * p->heads_q * p->seqlen_q;
+    if (s->seqlen_q > 0) {
+        const int64_t first = ragged ? s->first_q : low * p->heads_q * p->seqlen_q;
+        t->lse += first;
+        t->dlse = t->dlse ? t->dlse + first : NULL;
+        if (p->intervals != 0) {
+            t->key_begin += ragged ? s->first_q : low * p->seqlen_q;
+            t->key_end += ragged ? s->first_q : low * p->seqlen_q;
+        }
+    }
     w->call = *all;
     w->call.problem = &w->problem;
     w->call.tensors = t;
     w->call.band = glint_band_of(&w->problem);
     w->call.partials += s->partials;
+    w->call.dbias.sequence = low;
     glint_cpu_sequence_geometry(launch->variant, &w->problem, launch->most, &w->call.geometry);
 }
 
@@ -203,12 +228,51 @@ static void sum_sinks(const struct glint_cpu_call *call, const struct glint_cpu_
     }
 }
 
+/* The largest logit of each head: before the tasks that of no pair, in every lane, and after them the largest of the
+ * lanes'. */
+static void begin_logits(const struct glint_cpu_call *call, float *scratch)
+{
+    const struct glint_cpu_geometry *g = &call->geometry;
+    for (int64_t lane = 0; lane < g->lanes; lane++, scratch += g->region[GLINT_CPU_REGIONS])
+        for (int64_t h = 0; h < call->problem->heads_q; h++)
+            glint_cpu_max_logit(call, scratch)[h] = -INFINITY;
+}
+
+static void end_logits(const struct glint_cpu_call *call, float *scratch)
+{
+    const struct glint_cpu_geometry *g = &call->geometry;
+    for (int64_t h = 0; h < call->problem->heads_q; h++) {
+        float most = -INFINITY;
+        for (int64_t lane = 0; lane < g->lanes; lane++) {
+            const float x = glint_cpu_max_logit(call, scratch + (uint64_t)lane * g->region[GLINT_CPU_REGIONS])[h];
+            most = x > most ? x : most;
+        }
+        call->tensors->max_logit[h] = most + 0.0f; /* of 0 and -0 either is the largest: whoever met it first */
+    }
+}
+
+/* With dBias: the tasks of a key head, or of a part of its keys, in all sequences of a group, in their order. */
+__attribute__((noinline)) static void run_group(const struct launch *launch, struct work *work, float *scratch, int64_t unit)
+{
+    const struct glint_cpu_call *call = launch->call;
+    const int64_t batch = call->problem->batch;
+    const int64_t tasks = call->problem->heads_kv * call->geometry.split; /* of a sequence */
+    const int64_t group = unit / tasks, first = group * call->dbias.per_group;
+    for (int64_t b = first; b < first + call->dbias.per_group && b < batch; b++) {
+        if (!launch->sequences) {
+            glint_cpu_run_task(launch->variant->kernel, 0, call, scratch, b * tasks + unit % tasks);
+            continue;
+        }
+        begin_sequence(launch, work, launch->sequences[b].tasks[0]);
+        glint_cpu_run_task(launch->variant->kernel, 0, &work->call, scratch, unit % tasks);
+    }
+}
+
 ATOMIC_INLINE static void body(void *argument, uint32_t index)
 {
     const struct launch *launch = argument;
     const uint64_t floats = launch->call->geometry.region[GLINT_CPU_REGIONS];
-    const struct glint_cpu_kernel *kernel = launch->variant->kernel;
-    glint_cpu_phase_fn *phase = kernel->phase[launch->phase];
+    const uint32_t kernel = launch->variant->kernel, phase = launch->phase;
     float *scratch = (float *)(void *)launch->scratch + index * floats;
     struct work work;
     work.first = work.end = 0;
@@ -218,13 +282,17 @@ ATOMIC_INLINE static void body(void *argument, uint32_t index)
             const int64_t task = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed);
             if (task >= share->end)
                 break;
-            if (!launch->sequences) {
-                phase(launch->call, scratch, task);
+            if (launch->sums_dbias && phase == 0) {
+                run_group(launch, &work, scratch, task);
+                continue;
+            }
+            if (!launch->sequences || launch->sums_dbias) {
+                glint_cpu_run_task(kernel, phase, launch->call, scratch, launch->sums_dbias ? -1 - task : task);
                 continue;
             }
             if (task < work.first || task >= work.end)
                 begin_sequence(launch, &work, task);
-            phase(&work.call, scratch, task - work.first);
+            glint_cpu_run_task(kernel, phase, &work.call, scratch, task - work.first);
         }
     }
 }
@@ -235,9 +303,50 @@ bool glint_cpu_plan(const struct glint_variant *variant, const struct glint_prob
     struct glint_cpu_geometry geometry;
     if (!glint_cpu_geometry(variant, problem, concurrency, &geometry))
         return false;
-    plan->workspace_bytes = (size_t)geometry.workspace_bytes;
+    const uint64_t scratches = (uint64_t)geometry.lanes * geometry.region[GLINT_CPU_REGIONS];
+    plan->workspace_bytes = (size_t)(geometry.scratch_offset + 4 * GLINT_CPU_LINE(scratches));
     memcpy(plan->word, &geometry, sizeof geometry);
     return true;
+}
+
+static void run_phase(struct launch *launch, const struct glint_executor *executor, uint32_t phase, int64_t tasks)
+{
+    const int64_t lanes = launch->call->geometry.lanes;
+    const uint32_t bodies = (uint32_t)(tasks < lanes ? tasks : lanes);
+    struct share *const shares = launch->shares;
+    if (tasks == 0)
+        return;
+    launch->phase = phase;
+    launch->bodies = bodies;
+    int64_t first = 0;
+    for (uint32_t b = 0; b < bodies; b++) {
+        atomic_init(&shares[b].next, first);
+        first += tasks / bodies + (b < tasks % bodies);
+        shares[b].end = first;
+    }
+    executor->parallel_for(executor->user, bodies, body, launch);
+}
+
+/* Elements of dBias that a task sums: those of a head, or of a block of its queries. */
+static int64_t tasks_of_dbias(const struct glint_cpu_call *call)
+{
+    const struct glint_problem *p = call->problem;
+    const int64_t heads = (p->bias.batch != 0 ? p->batch : 1) * (p->bias.head != 0 ? p->heads_q : 1);
+    return p->seqlen_q == 0 || p->seqlen_k == 0 ? 0 : heads * (p->bias.query != 0 ? call->geometry.query_blocks : 1);
+}
+
+/* The first phase of a call that asks for dBias, and the sum of its groups. Out of line: the stack is a kernel's. */
+__attribute__((noinline)) static void run_with_dbias(struct launch *launch, const struct glint_executor *executor,
+                                                     struct glint_cpu_call *call, unsigned char *workspace)
+{
+    const struct glint_problem *p = call->problem;
+    const struct glint_cpu_geometry *g = &call->geometry;
+    call->dbias = (struct glint_cpu_dbias){(float *)(void *)(workspace + g->dbias_offset), 0, glint_cpu_dbias_per_group(p),
+                                           g->key_blocks, g->query_blocks * GLINT_CPU_PITCH(launch->variant->tile_m)};
+    launch->sums_dbias = true;
+    run_phase(launch, executor, 0, glint_cpu_dbias_groups(p) * p->heads_kv * g->split);
+    run_phase(launch, executor, 1, tasks_of_dbias(call));
+    launch->sums_dbias = false;
 }
 
 _Static_assert(sizeof(struct glint_cpu_geometry) <= GLINT_FAMILY_WORDS * sizeof(uint64_t), "the geometry fits into a plan");
@@ -266,22 +375,17 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
         launch.sequences = sequences;
         memcpy(total, sequences[p->batch].tasks, sizeof total);
     }
-    for (int i = 0; i < GLINT_CPU_PHASES; i++) {
-        const int64_t tasks = total[i];
-        if (tasks == 0)
-            continue;
-        const uint32_t bodies = (uint32_t)(tasks < g->lanes ? tasks : g->lanes);
-        launch.phase = i;
-        launch.bodies = bodies;
-        int64_t first = 0;
-        for (uint32_t b = 0; b < bodies; b++) {
-            atomic_init(&shares[b].next, first);
-            first += tasks / bodies + (b < tasks % bodies);
-            shares[b].end = first;
-        }
-        executor->parallel_for(executor->user, bodies, body, &launch);
+    if (p->max_logit != 0)
+        begin_logits(&call, (float *)(void *)launch.scratch);
+    if (plan->pass == GLINT_BACKWARD && p->dbias != 0) {
+        run_with_dbias(&launch, executor, &call, base);
+        total[0] = 0;
     }
+    for (uint32_t i = 0; i < GLINT_CPU_PHASES; i++)
+        run_phase(&launch, executor, i, total[i]);
     if (p->sinks != 0 && plan->pass == GLINT_BACKWARD)
         sum_sinks(&call, launch.sequences);
+    if (p->max_logit != 0)
+        end_logits(&call, (float *)(void *)launch.scratch);
     return GLINT_OK;
 }

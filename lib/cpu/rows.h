@@ -1,5 +1,5 @@
-/* Rows between a tensor's dtype and f32 in scratch, and transposition. A row is read and written exactly to its end: what follows
- * may be another thread's or an unmapped page. Included by emitted kernels, and by merge.c. */
+/* Rows between a tensor's dtype and f32 in scratch, and transposition. A row is read and written exactly to its end:
+ * what follows may be another thread's or an unmapped page. Included by emitted kernels, and by merge.c. */
 #ifndef GLINT_CPU_ROWS_H
 #define GLINT_CPU_ROWS_H
 
@@ -89,8 +89,8 @@ GLINT_INLINE void glint_narrow_f16(uint16_t *dst, glint_f4 x)
     memcpy(dst, &h, sizeof h);
 }
 #else
-/* In integers. Widen: the exponent moves from bias 15 to 127 by a multiplication with 2^112, which is exact for subnormals too; inf and
- * NaN then get the full exponent. */
+/* In integers. Widen: the exponent moves from bias 15 to 127 by a multiplication with 2^112, which is exact for
+ * subnormals too; inf and NaN then get the full exponent. */
 GLINT_INLINE void glint_widen_f16(float *dst, const uint16_t *src)
 {
     glint_h8 h;
@@ -101,8 +101,8 @@ GLINT_INLINE void glint_widen_f16(float *dst, const uint16_t *src)
     *(glint_f8_unaligned *)dst = (glint_f8)((glint_u8)((glint_f8)magnitude * 0x1p112f) | special | (wide & 0x8000) << 16);
 }
 
-/* Narrow, to nearest even. Normal: add half of the last place kept, less one when that place is even. Subnormal: adding 1/2 leaves
- * multiples of 2^-24 in the low bits, rounded by the addition itself. */
+/* Narrow, to nearest even. Normal: add half of the last place kept, less one when that place is even. Subnormal: adding
+ * 1/2 leaves multiples of 2^-24 in the low bits, rounded by the addition itself. */
 GLINT_INLINE void glint_narrow_f16(uint16_t *dst, glint_f4 x)
 {
     const glint_u4 bits = (glint_u4)x, sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
@@ -128,8 +128,9 @@ GLINT_INLINE void glint_widen_i8(float *dst, const int8_t *src)
     *(glint_f8_unaligned *)dst = __builtin_convertvector(__builtin_convertvector(x, glint_i8), glint_f8);
 }
 
-/* e4m3 has sign, 4 bits of exponent with bias 7 and 3 of mantissa, and NaN where all seven are ones; no infinity. Its magnitude, moved up by 20,
- * is that of a float less 120 in the exponent, so a multiplication with 2^120 is right for subnormals too. */
+/* e4m3 has sign, 4 bits of exponent with bias 7 and 3 of mantissa, and NaN where all seven are ones; no infinity. Its
+ * magnitude, moved up by 20, is that of a float less 120 in the exponent, so a multiplication with 2^120 is right for
+ * subnormals too. */
 GLINT_INLINE void glint_widen_e4m3(float *dst, const uint8_t *src)
 {
     glint_b8 x;
@@ -139,7 +140,8 @@ GLINT_INLINE void glint_widen_e4m3(float *dst, const uint8_t *src)
     *(glint_f8_unaligned *)dst = (glint_f8)((glint_i8)((glint_f8)bits * 0x1p120f) | nan);
 }
 
-/* The variant's dtype: GLINT_CPU_DTYPE is f32, f16 or bf16, and GLINT_CPU_ELEMENT its C type. K and V may have another: i8 or e4m3. */
+/* The variant's dtype: GLINT_CPU_DTYPE is f32, f16 or bf16, and GLINT_CPU_ELEMENT its C type. K and V may have another:
+ * i8 or e4m3. */
 #define GLINT_PASTE_(a, b) a##b
 #define GLINT_PASTE(a, b) GLINT_PASTE_(a, b)
 typedef GLINT_CPU_ELEMENT glint_element;
@@ -160,7 +162,7 @@ GLINT_OUTLINE void glint_widen_rows(float *dst, ptrdiff_t pitch, const glint_ele
 }
 
 #if defined(GLINT_CPU_KV_ELEMENT)
-/* The same of K and V. */
+/* glint_widen_rows for rows of K and V, which have a dtype of their own. */
 GLINT_OUTLINE void glint_widen_kv_rows(float *dst, ptrdiff_t pitch, const glint_kv *src, int64_t stride, int64_t rows,
                                        int64_t count)
 {
@@ -198,7 +200,8 @@ GLINT_OUTLINE void glint_narrow_rows(glint_element *dst, int64_t stride, const f
             GLINT_PASTE(glint_narrow_, GLINT_CPU_DTYPE)(dst + r * stride + i, glint_load4(src + r * pitch + i) * scale);
 }
 
-/* Transposition goes by squares of GLINT_CPU_SQUARE floats: 8 x 8 where vectors hold as many, which halves the instructions. */
+/* Transposition goes by squares of GLINT_CPU_SQUARE floats: 8 x 8 where vectors hold as many, which halves the
+ * instructions. */
 #if GLINT_CPU_LANES >= 8
 #define GLINT_CPU_SQUARE 8
 typedef glint_f8 glint_line;
@@ -261,7 +264,8 @@ GLINT_INLINE void glint_narrow_line(glint_element *dst, glint_line x)
         GLINT_PASTE(glint_narrow_, GLINT_CPU_DTYPE)(dst + 4 * i, quarter[i]);
 }
 
-/* The rows of a square of src [rows][count] in f32  ->  columns of dst [count][pitch], times `scale`; columns from `rows` on become
+/* The rows of a square of src [rows][count] in f32  -> columns of dst [count][pitch], times `scale`; columns from
+ *                                                   `rows` on become
  * zero. */
 GLINT_OUTLINE void glint_transpose_in(float *dst, ptrdiff_t dst_pitch, const float *src, ptrdiff_t src_pitch, int64_t rows,
                                       int64_t count, float scale)
@@ -284,7 +288,8 @@ GLINT_OUTLINE void glint_transpose_in(float *dst, ptrdiff_t dst_pitch, const flo
             dst[i * dst_pitch + r] = r < rows ? src[r * src_pitch + i] * scale : 0.0f;
 }
 
-/* The columns of a square of src [count][pitch] in f32  ->  up to `rows` rows of dst [rows][count]. Column r is multiplied by scale[r],
+/* The columns of a square of src [count][pitch] in f32  -> up to `rows` rows of dst [rows][count]. Column r is
+ *                                                       multiplied by scale[r],
  * or gives zeros where keep[r] is 0 (it is -1 elsewhere). */
 GLINT_OUTLINE void glint_transpose_out(glint_element *dst, int64_t stride, const float *src, ptrdiff_t src_pitch, int64_t rows,
                                        int64_t count, const glint_line *scale, const glint_linei *keep)
@@ -304,7 +309,8 @@ GLINT_OUTLINE void glint_transpose_out(glint_element *dst, int64_t stride, const
     }
 }
 
-/* Does any of `rows` rows of `count` floats (a multiple of 8) hold inf or NaN? Zero times those is NaN, and stays in the sum. */
+/* Does any of `rows` rows of `count` floats (a multiple of 8) hold inf or NaN? Zero times those is NaN, and stays in
+ * the sum. */
 GLINT_OUTLINE int glint_any_special(const float *src, ptrdiff_t pitch, int64_t rows, int64_t count)
 {
     glint_f8 sum[2] = {{0}, {0}};

@@ -1,9 +1,11 @@
-/* What the kernels for products of bf16 share: tiles, how matrices are packed into them, the softmax, and the exponential. The products are those of
- * AMX's tile registers (amx.h) or of vdpbf16ps (dot.h), whose files define the same functions. Included by emitted kernels only, through one of
- * those, and after they define HEAD_DIM. Element type: bf16, sums in float32.
+/* What the kernels for products of bf16 share: tiles, how matrices are packed into them, the softmax, and the
+ * exponential. The products are those of AMX's tile registers (amx.h) or of vdpbf16ps (dot.h), whose files define the
+ * same functions. Included by emitted kernels only, through one of those, and after they define HEAD_DIM. Element type:
+ * bf16, sums in float32.
  *
- * A tile is 16 rows of 64 bytes, one KiB that lies in one piece, row after row. The one product is C [16][16] += A [16][32] B [32][16], where C is
- * float32 and A and B are bf16. A row of A is 32 numbers of it; a row of B is a pair of its rows, [column][2]. So of a matrix X [rows][numbers]
+ * A tile is 16 rows of 64 bytes, one KiB that lies in one piece, row after row. The one product is C [16][16] += A
+ * [16][32] B [32][16], where C is float32 and A and B are bf16. A row of A is 32 numbers of it; a row of B is a pair of
+ * its rows, [column][2]. So of a matrix X [rows][numbers]
  *
  *   as it is        A of X, 16 rows by 32 numbers                          K and V of S^T = K Q^T and dP^T = V dO^T
  *   across          B of X^T: words of two numbers, transposed             Q and dO of the same
@@ -11,8 +13,9 @@
  *   transposed      A of X^T: words of two rows, transposed; a tile of     V of O^T += V^T P^T, K of dQ^T += K^T dS^T
  *                   the even numbers of a step, then one of the odd ones
  *
- * Scores are made as S^T, whose vectors lie along the queries: then the softmax moves nothing between lanes, and P^T goes straight into the next
- * product, as B in pairs of keys (forward and dQ) or as A (dV and dK). Rows and numbers beyond the matrix are zero in a tile. */
+ * Scores are made as S^T, whose vectors lie along the queries: then the softmax moves nothing between lanes, and P^T
+ * goes straight into the next product, as B in pairs of keys (forward and dQ) or as A (dV and dK). Rows and numbers
+ * beyond the matrix are zero in a tile. */
 #ifndef GLINT_CPU_TILES_H
 #define GLINT_CPU_TILES_H
 
@@ -45,7 +48,8 @@ typedef uint16_t glint_halves __attribute__((vector_size(64)));
 #define GLINT_SHUFFLE_HALVES(x, y, ...) __builtin_shuffle(x, y, (glint_halves){__VA_ARGS__})
 #endif
 
-/* Rows of a tensor, and what is done to their numbers on the way: sign is xored; with `clean` infinities and NaN become zero. */
+/* Rows of a tensor, and what is done to their numbers on the way: sign is xored; with `clean` infinities and NaN become
+ * zero. */
 struct glint_rows {
     const glint_element *row;
     int64_t stride, rows;
@@ -173,8 +177,8 @@ GLINT_INLINE void glint_pair_rows(const bool whole, glint_words low[16], glint_w
     }
 }
 
-/* The same with the numbers of even and of odd index told apart: by shifts, so that the shuffles of a transposition go on beside them. With `look`
- * *largest grows to twice the largest half, without its sign. */
+/* The same with the numbers of even and of odd index told apart: by shifts, so that the shuffles of a transposition go
+ * on beside them. With `look` *largest grows to twice the largest half, without its sign. */
 GLINT_INLINE void glint_split_rows(const bool whole, const bool look, glint_words even[16], glint_words odd[16],
                                    glint_halves *largest, const struct glint_rows *x, int64_t first, int step)
 {
@@ -191,8 +195,8 @@ GLINT_INLINE void glint_split_rows(const bool whole, const bool look, glint_word
     }
 }
 
-/* Tiles transposed, of `rows` rows, a multiple of 32: [rows / 32][GLINT_DIM_TILES]; with `look` the answer says whether any number is infinite or
- * NaN. */
+/* Tiles transposed, of `rows` rows, a multiple of 32: [rows / 32][GLINT_DIM_TILES]; with `look` the answer says whether
+ * any number is infinite or NaN. */
 GLINT_INLINE bool glint_transpose_rows(const bool look, uint16_t *to, const struct glint_rows *rows_of, int64_t rows)
 {
     const struct glint_rows own = *rows_of, *x = &own;
@@ -249,8 +253,8 @@ GLINT_OUTLINE void glint_pack_pairs(uint16_t *to, const struct glint_rows *rows_
         }
 }
 
-/* Is any number of the rows infinite or NaN? Zero times those is NaN, so the zeros of hidden pairs do not hide them. One more in the last place of
- * such an exponent is carried into the sign. */
+/* Is any number of the rows infinite or NaN? Zero times those is NaN, so the zeros of hidden pairs do not hide them.
+ * One more in the last place of such an exponent is carried into the sign. */
 GLINT_OUTLINE bool glint_any_special_half(const struct glint_rows *x)
 {
     const struct glint_rows as_it_is = {x->row, x->stride, x->rows, 0, false};
@@ -274,8 +278,9 @@ GLINT_INLINE float glint_float_of(uint16_t half)
 
 /* ---- exponential and rounding ----------------------------------------------------------------------------------------------------- */
 
-/* 2^y, NaN for NaN. With f = y - floor(y), 2^y = 2^floor(y) 2^f; 2^f by the polynomial of degree 5 with constant term 1 of least relative error
- * (9.4e-8). P is rounded to bf16, for which degree 3 would do (7.5e-5, one clock in four less); but the sum of P is LSE, which is float32. */
+/* 2^y, NaN for NaN. With f = y - floor(y), 2^y = 2^floor(y) 2^f; 2^f by the polynomial of degree 5 with constant term 1
+ * of least relative error (9.4e-8). P is rounded to bf16, for which degree 3 would do (7.5e-5, one clock in four less);
+ * but the sum of P is LSE, which is float32. */
 GLINT_INLINE glint_vec glint_exp2(glint_vec y)
 {
     enum { MINUS_FLOOR = 1, AS_MXCSR_SAYS = 4 };
@@ -340,7 +345,8 @@ GLINT_OUTLINE void glint_unpack_rows(glint_element *to, int64_t stride, const fl
         }
 }
 
-/* [dim][16] of float32, a product with tiles transposed, a column a row of a tensor, times `factor`; rows that are not kept become zero. */
+/* [dim][16] of float32, a product with tiles transposed, a column a row of a tensor, times `factor`; rows that are not
+ * kept become zero. */
 GLINT_INLINE void glint_unpack_kept(const bool all, glint_element *to, int64_t stride, const float *from, int64_t rows,
                                     glint_vec scale, glint_veci kept)
 {
@@ -377,7 +383,8 @@ GLINT_OUTLINE void glint_unpack_columns(glint_element *to, int64_t stride, const
 
 /* ---- forward ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Scores that the mask hides become -inf, of `keys` keys by the 16 queries of a tile: lane x sees key r iff x >= r + shift and x <= r - lag. */
+/* Scores that the mask hides become -inf, of `keys` keys by the 16 queries of a tile: lane x sees key r iff x >= r +
+ * shift and x <= r - lag. */
 GLINT_INLINE void glint_tile_hide(float *s, int64_t from, int64_t to, int64_t shift, int64_t lag)
 {
     const glint_veci lane = glint_lane_index();
@@ -389,8 +396,9 @@ GLINT_INLINE void glint_tile_hide(float *s, int64_t from, int64_t to, int64_t sh
     }
 }
 
-/* A row of a tile B in pairs, of two rows of P, which is not negative: rounded to nearest by adding half of the last place to the bits. A tie goes up,
- * NaN stays NaN, and subnormals stay, which the products take for zero. This is half the work of glint_pair_of. */
+/* A row of a tile B in pairs, of two rows of P, which is not negative: rounded to nearest by adding half of the last
+ * place to the bits. A tie goes up, NaN stays NaN, and subnormals stay, which the products take for zero. This is half
+ * the work of glint_pair_of. */
 GLINT_INLINE glint_words glint_pair_of_weights(glint_vec first, glint_vec second)
 {
     const glint_words upper = {0x0302, 0x0706, 0x0b0a, 0x0f0e, 0x0302, 0x0706, 0x0b0a, 0x0f0e, 0x0302,
@@ -401,9 +409,10 @@ GLINT_INLINE glint_words glint_pair_of_weights(glint_vec first, glint_vec second
     return pair;
 }
 
-/* P = 2^(scale (s - max)) of `keys` keys, a multiple of 32, and a tile of queries: s [keys / 16], every other tile, becomes p [keys / 32] in pairs of
- * keys, every other tile. The answer is the sum of P, not rounded. (scale s - scale max in one fused instruction would save one of twelve, and is
- * wrong where scale max is so large that its rounding is a score's difference.) */
+/* P = 2^(scale (s - max)) of `keys` keys, a multiple of 32, and a tile of queries: s [keys / 16], every other tile,
+ * becomes p [keys / 32] in pairs of keys, every other tile. The answer is the sum of P, not rounded. (scale s - scale
+ * max in one fused instruction would save one of twelve, and is wrong where scale max is so large that its rounding is
+ * a score's difference.) */
 GLINT_INLINE glint_vec glint_tile_weights(uint16_t *p, const float *s, int64_t keys, glint_vec scale, glint_vec max)
 {
     const glint_vec base = (glint_vec)((glint_veci)max & (max != -INFINITY)); /* -inf - -inf would be NaN */
@@ -423,10 +432,11 @@ GLINT_INLINE glint_vec glint_tile_weights(uint16_t *p, const float *s, int64_t k
     return total[0] + total[1];
 }
 
-/* Online softmax of a tile of queries over `keys` keys, as glint_tile_weights. P is relative to a score that was the largest when it was taken, and is
- * taken anew where P of these keys sums up to more than GLINT_MOST_WEIGHT: so O is seldom multiplied, and the largest score is seldom looked for. The
- * factor is 1 where it is not; the answer says whether any is needed. What a query gets does not depend on its neighbours. A query that has seen no
- * key yet keeps max = -inf and sum = 0. */
+/* Online softmax of a tile of queries over `keys` keys, as glint_tile_weights. P is relative to a score that was the
+ * largest when it was taken, and is taken anew where P of these keys sums up to more than GLINT_MOST_WEIGHT: so O is
+ * seldom multiplied, and the largest score is seldom looked for. The factor is 1 where it is not; the answer says
+ * whether any is needed. What a query gets does not depend on its neighbours. A query that has seen no key yet keeps
+ * max = -inf and sum = 0. */
 GLINT_INLINE bool glint_tile_softmax(uint16_t *p, const float *s, int64_t keys, float log2_scale, float *max, float *sum,
                                      glint_vec *factor)
 {
@@ -451,10 +461,25 @@ GLINT_INLINE bool glint_tile_softmax(uint16_t *p, const float *s, int64_t keys, 
     return moves;
 }
 
+/* The largest of *largest and of the scores of a tile's first `queries` queries, times scale. P may be relative to a
+ * score that is not the largest, so these are looked at by themselves. */
+GLINT_INLINE void glint_tile_take_largest(float *largest, const float *s, int64_t keys, int64_t queries, float scale)
+{
+    float lanes[16];
+    glint_vec most = glint_splat(-INFINITY);
+    for (int64_t r = 0; r < keys; r++)
+        most = glint_max(glint_load(s + r / 16 * 2 * GLINT_TILE_FLOATS + r % 16 * 16), most);
+    glint_store(lanes, most);
+    for (int64_t i = 0; i < 16 && i < queries; i++) {
+        const float score = lanes[i] == -INFINITY ? lanes[i] : lanes[i] * scale; /* a scale of 0 would make NaN of it */
+        glint_take_largest(largest, &score, 1);
+    }
+}
+
 /* ---- backward --------------------------------------------------------------------------------------------------------------------- */
 
-/* A panel's queries: LSE and delta of each, [32], and what they see of the keys of a tile. Query i sees key r iff i >= r + shift, i <= r - lag,
- * i < queries and r < keys. */
+/* A panel's queries: LSE and delta of each, [32], and what they see of the keys of a tile. Query i sees key r iff i >=
+ * r + shift, i <= r - lag, i < queries and r < keys. */
 struct glint_tile_panel {
     const float *lse, *delta;
     int64_t shift, lag, queries, keys;

@@ -1,5 +1,6 @@
-/* Vectors of GLINT_CPU_LANES floats in GCC vector extensions, and the few functions that attention needs on them: no libm, no
- * intrinsics header (those double a kernel's compile time). Included by emitted kernels and by merge.c, after they define GLINT_CPU_LANES. */
+/* Vectors of GLINT_CPU_LANES floats in GCC vector extensions, and the few functions that attention needs on them: no
+ * libm, no intrinsics header (those double a kernel's compile time). Included by emitted kernels and by merge.c, after
+ * they define GLINT_CPU_LANES. */
 #ifndef GLINT_CPU_VECTOR_H
 #define GLINT_CPU_VECTOR_H
 
@@ -104,8 +105,8 @@ GLINT_INLINE bool glint_none_above(glint_vec x, float limit)
 #define GLINT_VECTOR_PLACE "+m"
 #endif
 
-/* x as float32 has it: a product is not fused with what is done to it next. (For __builtin_assoc_barrier gcc 12 takes a vector apart and puts
- * it together again, in 25 instructions.) */
+/* x as float32 has it: a product is not fused with what is done to it next. (For __builtin_assoc_barrier gcc 12 takes a
+ * vector apart and puts it together again, in 25 instructions.) */
 GLINT_INLINE glint_vec glint_rounded(glint_vec x)
 {
     __asm__("" : GLINT_VECTOR_PLACE(x));
@@ -121,15 +122,22 @@ GLINT_INLINE glint_veci glint_lane_index(void)
     return lanes;
 }
 
-/* exp(t) for t <= 0, NaN for NaN, and 0 below the smallest normal result. With n = round(t log2 e) and r = t log2 e - n in
- * [-1/2, 1/2], exp(t) = 2^n 2^r; 2^r by the polynomial of degree 5 with constant term 1 of least relative error (9.2e-8), so exp(0)
- * is exactly 1. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum; with the exponent's bias
- * added too, they are shifted into a power of two. AVX-512 multiplies by 2^n, and leaves lanes out, in one instruction, with the same
- * bits; a table of 2^(i/16) there would take as many. Backward recomputes with the same function what forward computed. */
-GLINT_INLINE glint_vec glint_exp(glint_vec t)
+GLINT_INLINE glint_vec glint_abs(glint_vec x)
 {
-    const float log2e = 0x1.715476p+0f, magic = 0x1.8p23f + 127.0f,
-                least = -0x1.5d58p+6f; /* -87.3359: log2 e times it is above -126 */
+    return (glint_vec)((glint_veci)x & 0x7fffffff);
+}
+
+/* exp(t) for t <= 0, NaN for NaN, and 0 for t < least. `least` is at least GLINT_EXP_LEAST, above which results are
+ * normal numbers. With n = round(t log2 e) and r = t log2 e - n in [-1/2, 1/2], exp(t) = 2^n 2^r; 2^r by the
+ * polynomial of degree 5 with constant term 1 of least relative error (9.2e-8), so exp(0) is exactly 1. Adding
+ * 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum; with the exponent's bias added too, they
+ * are shifted into a power of two. AVX-512 multiplies by 2^n, and leaves lanes out, in one instruction, with the same
+ * bits; a table of 2^(i/16) there would take as many. Backward recomputes with the same function what forward
+ * computed. */
+#define GLINT_EXP_LEAST (-0x1.5d58p+6f) /* -87.3359: log2 e times it is above -126 */
+GLINT_INLINE glint_vec glint_exp_from(glint_vec t, const float least)
+{
+    const float log2e = 0x1.715476p+0f, magic = 0x1.8p23f + 127.0f;
     const glint_vec shifted = t * log2e + magic;
     const glint_vec n = shifted - magic;
     const glint_vec r = t * log2e - n;
@@ -148,7 +156,13 @@ GLINT_INLINE glint_vec glint_exp(glint_vec t)
 #endif
 }
 
-/* log(x) for x >= 1 or NaN: x = 2^e (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1]; log(1 + f) = f - f^2/2 + f^3 P(f) (Cephes logf). */
+GLINT_INLINE glint_vec glint_exp(glint_vec t)
+{
+    return glint_exp_from(t, GLINT_EXP_LEAST);
+}
+
+/* log(x) for x >= 1 or NaN: x = 2^e (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1]; log(1 + f) = f - f^2/2 + f^3 P(f)
+ * (Cephes logf). */
 GLINT_INLINE glint_vec glint_log(glint_vec x)
 {
     const glint_veci bits = (glint_veci)x - 0x3f3504f3; /* sqrt(1/2) */

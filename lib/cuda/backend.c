@@ -47,6 +47,7 @@ const struct glint_backend glint_cuda_backend = {
     .put_target = put_target,
     .runs = runs,
     .plan = glint_cuda_plan,
+    .plan_tuned = glint_cuda_plan_tuned,
     .run = glint_cuda_run,
     .row_bytes = 16,
     .token_elements = INT32_MAX, /* chunks of a token are counted in 32 bits: struct glint_append_params */

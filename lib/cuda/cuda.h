@@ -18,11 +18,15 @@
 #include "lib/cuda/driver.h"
 #include "lib/cuda/kernel.h"
 #include "lib/cuda/policy.h"
+#include "lib/cuda/table.h"
 #include "lib/device/hopper_call.h"
 
-/* What is loaded for one row of the table; module is NULL for a row that this device does not run. */
+/* What is loaded for one row of the table; module is NULL for a row that this device does not run. Rows whose image is
+ * the same share its module. */
 struct glint_cuda_row {
     glint_cu_module module;
+    glint_cu_module held;      /* the module, if this row loaded it; NULL if not */
+    const unsigned char *data; /* the image of what is held */
     glint_cu_function functions[GLINT_GPU_MAX_LAUNCHES];
 };
 
@@ -39,8 +43,8 @@ struct glint_cuda {
     uint32_t retained; /* 1: the device's primary context, which close releases; 0: the caller's */
     uint32_t sm;       /* 10 * major + minor, of compute capability major.minor */
     uint32_t multiprocessors;
-    uint32_t shared_bytes; /* the most that a block may ask for */
-    uint32_t rows_loaded;
+    uint32_t shared_bytes;               /* the most that a block may ask for */
+    uint32_t has_rows;                   /* 1: some row is loaded */
     _Atomic uint32_t error;              /* the driver's last result that was not success */
     _Atomic uint32_t lost;               /* 1 after a sticky result: the driver is not called again but for closing */
     struct glint_cuda_row rows_of_calls; /* of glint_merge and glint_append */
@@ -70,6 +74,8 @@ extern const struct glint_backend glint_cuda_backend;
 /* Members of glint_cuda_backend: launch.c. */
 bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
                      struct glint_family_plan *plan);
+bool glint_cuda_plan_tuned(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                           const struct glint_gpu_tuning *tuning, struct glint_family_plan *plan);
 enum glint_status glint_cuda_run(const struct glint_context *context, const struct glint_variant *variant,
                                  const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace, void *stream);
 enum glint_status glint_cuda_copy_in(const struct glint_context *context, void *device, const void *host, size_t bytes,
@@ -105,11 +111,13 @@ static inline struct glint_cuda_plan glint_cuda_plan_of(const struct glint_plan 
     return own;
 }
 
-/* Where the sequences and the pages of a call lie. */
+/* Where the sequences and the pages of a call lie; what is added to its scores. */
 struct glint_gpu_sequences glint_cuda_sequences_of(const struct glint_problem *problem, const struct glint_cuda_plan *own,
                                                    const struct glint_tensors *tensors);
 struct glint_gpu_pages glint_cuda_pages_of(const struct glint_problem *problem, const struct glint_cuda_plan *own,
                                            const struct glint_tensors *tensors);
+
+struct glint_gpu_bias glint_cuda_bias_of(const struct glint_problem *problem, const struct glint_tensors *tensors);
 
 /* decode.c */
 void glint_cuda_fill_decode(const struct glint_problem *problem, const struct glint_cuda_plan *own,
@@ -132,17 +140,13 @@ void glint_step_fill(const struct glint_problem *problem, const struct glint_ste
 struct glint_text;
 void glint_step_explain(const struct glint_plan *plan, struct glint_text *text);
 
-/* The lengths of the launches that a problem takes: its own, or those of the device, if the row's kernel that reads
- * them serves its sinks, too. */
-uint32_t glint_cuda_lengths_of(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem);
-
 /* Is what the kernels make of a softcap finite? */
 enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, struct glint_fault *fault);
 
 /* Whether a row is a fused backward of persistent blocks. */
 bool glint_cuda_persists(const struct glint_gpu_kernel *kernel);
 
-/* By how many blocks the query heads of a key head are walked over, when they are several. */
+/* Of a backward row: by how many blocks the query heads of a key head are walked over, and in which order blocks go. */
 void glint_cuda_explain_parts(const struct glint_plan *plan, struct glint_text *text);
 
 /* |softmax_scale| / softcap, score_ratio of the parameters; 0 without a softcap. score_limit is 9.02 / that, inf where

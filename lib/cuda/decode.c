@@ -44,5 +44,6 @@ void glint_cuda_fill_decode(const struct glint_problem *p, const struct glint_cu
         .partial_o = glint_cuda_place(workspace, layout->partial_o),
         .partial_rows = glint_cuda_place(workspace, layout->partial_rows),
         .scales = scales_of(p, t),
+        .bias = glint_cuda_bias_of(p, t),
     };
 }

@@ -15,7 +15,7 @@
 enum { OPTIONAL, REQUIRED };
 
 struct entry {
-    const char *symbol;
+    char symbol[32];
     uint16_t offset; /* of the member */
     uint16_t presence;
 };

@@ -105,35 +105,53 @@ static int32_t page_shift(const struct glint_problem *p)
 
 bool glint_cuda_persists(const struct glint_gpu_kernel *kernel)
 {
-    return kernel->strategy == GLINT_GPU_FUSED && kernel->launch[kernel->launch_count - 1].blocks_per_sm > 0;
+    return kernel->strategy == GLINT_GPU_FUSED && glint_gpu_launch_at(kernel, kernel->launch_count - 1)->blocks_per_sm > 0;
 }
 
-/* How the query heads of a group are shared out, and in which order blocks go. Persistent blocks that read lengths take all heads of a group: the bits
- * of a sequence would otherwise follow from the bound, or each sequence need a rule of its own in the kernel. */
-static void share_out(const struct glint_variant *variant, uint32_t lengths, struct glint_cuda_plan *own)
+/* How the query heads of a group are shared out, and in which order blocks go. Persistent blocks that read lengths take
+ * all heads of a group: the bits of a sequence would otherwise follow from the bound, or each sequence need a rule of
+ * its own in the kernel. */
+static void share_out(const struct glint_variant *variant, uint32_t lengths, const struct glint_gpu_tuning *tuning,
+                      struct glint_cuda_plan *own)
 {
-    const struct glint_gpu_kernel *kernel = variant->kernel;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(variant);
     const bool persists = glint_cuda_persists(kernel);
-    const int32_t heads = !persists                       ? glint_gpu_part_heads(&own->shape, kernel)
+    const int32_t ruled = !persists                       ? glint_gpu_part_heads(&own->shape, kernel)
                           : lengths == GLINT_LENGTHS_HOST ? glint_gpu_persistent_part_heads(&own->shape, kernel, variant->head_dim)
                                                           : own->shape.group;
+    const bool shares =
+        kernel->strategy == GLINT_GPU_FUSED && own->shape.seqlen_q > 0 && !(persists && lengths != GLINT_LENGTHS_HOST);
+    const int32_t heads = shares && tuning->part_heads > 0 && tuning->part_heads <= own->shape.group ? tuning->part_heads : ruled;
     own->backward.part_heads = heads;
     own->backward.parts = glint_gpu_parts(&own->shape, heads);
     own->shape.section = persists ? glint_gpu_persistent_section(&own->shape, heads, variant->head_dim, variant->tile_n)
                                   : glint_gpu_backward_section(&own->shape, heads, kernel->strategy, variant->head_dim);
+    const int64_t all = (int64_t)own->shape.batch * own->shape.heads_kv * own->backward.parts;
+    if (tuning->section > 0)
+        own->shape.section = tuning->section < all ? tuning->section : (int32_t)all;
 }
 
-/* It is why the workspace is larger. */
+/* Parts are why the workspace is larger. */
 void glint_cuda_explain_parts(const struct glint_plan *plan, struct glint_text *text)
 {
-    const int32_t parts = glint_cuda_plan_of(plan).backward.parts;
-    if (parts < 2)
+    const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
+    const int64_t group = plan->problem.heads_q / plan->problem.heads_kv;
+    if (plan->pass != GLINT_BACKWARD)
         return;
-    glint_text_str(text, "\nThe ");
-    glint_text_int(text, plan->problem.heads_q / plan->problem.heads_kv);
-    glint_text_str(text, " query heads of a key head are shared by ");
-    glint_text_int(text, parts);
-    glint_text_str(text, " blocks, which add to dK and dV in turn: float32 sums of both are in the workspace.");
+    if (own.backward.parts > 1) {
+        glint_text_str(text, "\nThe ");
+        glint_text_int(text, group);
+        glint_text_str(text, " query heads of a key head are shared by ");
+        glint_text_int(text, own.backward.parts);
+        glint_text_str(text, " blocks, which add to dK and dV in turn: float32 sums of both are in the workspace.");
+    } else if (group > 1) {
+        glint_text_str(text, "\nA block takes all ");
+        glint_text_int(text, group);
+        glint_text_str(text, " query heads of a key head.");
+    }
+    glint_text_str(text, "\nBlocks of ");
+    glint_text_int(text, own.shape.section);
+    glint_text_str(text, " key heads, each counted once for each block that shares its query heads, run side by side.");
 }
 
 /* Blocks of a decode row: as its layout says. Lengths of the device are looked at where the bound is 0, too. */
@@ -143,7 +161,7 @@ static void count_decode_grids(const struct glint_gpu_kernel *kernel, const stru
     const bool lengths = problem->lengths != GLINT_LENGTHS_HOST, ragged = problem->lengths == GLINT_LENGTHS_RAGGED;
     const uint32_t blocks = lengths && own->decode.blocks == 0 ? 1 : own->decode.blocks;
     for (uint32_t i = 0; i < kernel->launch_count; i++) {
-        const struct glint_gpu_launch *launch = &kernel->launch[i];
+        const struct glint_gpu_launch *launch = glint_gpu_launch_at(kernel, i);
         if ((launch->lengths == GLINT_LENGTHS_RAGGED) != ragged)
             continue;
         if (launch->grid == GLINT_GPU_DECODE_MERGE)
@@ -153,27 +171,18 @@ static void count_decode_grids(const struct glint_gpu_kernel *kernel, const stru
     }
 }
 
-uint32_t glint_cuda_lengths_of(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem)
-{
-    uint32_t lengths = problem->lengths;
-    for (uint32_t i = 0; i < kernel->launch_count; i++)
-        if (kernel->launch[i].sinks == 2 && problem->sinks != 0 && lengths == GLINT_LENGTHS_HOST)
-            lengths = GLINT_LENGTHS_DEVICE;
-    return lengths;
-}
-
 static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem, uint32_t multiprocessors,
                         struct glint_cuda_plan *own)
 {
-    const uint32_t lengths = glint_cuda_lengths_of(kernel, problem);
     for (uint32_t i = 0; i < kernel->launch_count; i++) {
+        const struct glint_gpu_launch *launch = glint_gpu_launch_at(kernel, i);
         uint64_t tiles;
-        if (kernel->launch[i].lengths != lengths || (kernel->launch[i].pages != 0) != (problem->page_rows > 0) ||
-            (kernel->launch[i].sinks == 1 && problem->sinks == 0))
+        if (launch->lengths != problem->lengths || (launch->pages != 0) != (problem->page_rows > 0) ||
+            (launch->sinks != 0 && problem->sinks == 0))
             continue;
-        if (!count_tiles(&kernel->launch[i], problem, own->backward.parts, &tiles))
+        if (!count_tiles(launch, problem, own->backward.parts, &tiles))
             return false;
-        const uint64_t blocks = count_blocks(&kernel->launch[i], tiles, multiprocessors);
+        const uint64_t blocks = count_blocks(launch, tiles, multiprocessors);
         if (blocks > INT32_MAX)
             return false;
         own->blocks[i] = (uint32_t)blocks;
@@ -188,32 +197,17 @@ static int64_t padded_rows(const struct glint_problem *p)
     return (p->rows_q + p->batch * GLINT_GPU_ROW_PAD) / GLINT_GPU_ROW_PAD * GLINT_GPU_ROW_PAD;
 }
 
-/* An upper bound of the layout's bytes: four arrays, none larger than float[batch * heads_q, seqlen_q padded, row_dim];
- * and with parts some 2^57, as there are no more sums than blocks of the grid. */
-static bool layout_fits(const struct glint_gpu_kernel *kernel, const struct glint_problem *given, const struct glint_cuda_plan *own)
+bool glint_cuda_plan_tuned(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                           const struct glint_gpu_tuning *tuning, struct glint_family_plan *plan)
 {
-    struct glint_problem alone = *given, *const p = &alone;
-    if (p->lengths == GLINT_LENGTHS_RAGGED) { /* the sequences are one to the arrays */
-        p->seqlen_q = padded_rows(given);
-        p->batch = 1;
-        if (p->seqlen_q > INT32_MAX)
-            return false;
-    }
-    const int64_t arrays = own->backward.parts > 1 ? 5 : 4;
-    const int64_t limit = INT64_MAX / (arrays * (int64_t)sizeof(float) * ((int64_t)kernel->row_dim + 16));
-    return p->seqlen_q == 0 || p->batch * p->heads_q <= limit / (p->seqlen_q + GLINT_GPU_ROW_PAD);
-}
-
-bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
-                     struct glint_family_plan *plan)
-{
-    const struct glint_gpu_kernel *kernel = variant->kernel;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(variant);
     const bool backward = variant->pass == GLINT_BACKWARD, ragged = problem->lengths == GLINT_LENGTHS_RAGGED;
     struct glint_cuda_plan own = {.shape = shape_of(problem), .page_shift = page_shift(problem), .backward.parts = 1};
-    own.words = glint_cuda_lengths_of(kernel, problem) != GLINT_LENGTHS_HOST ? kernel->lengths_words : kernel->zero_words;
-    uint64_t bytes = ((uint64_t)own.words * sizeof(uint32_t) + 255) / 256 * 256;
+    own.words = problem->lengths != GLINT_LENGTHS_HOST ? kernel->lengths_words : kernel->zero_words;
+    uint64_t bytes = 4 * (((uint64_t)own.words + GLINT_GPU_LINE - 1) / GLINT_GPU_LINE * GLINT_GPU_LINE);
     if (kernel->strategy == GLINT_GPU_DECODE) {
-        if (!glint_decode_lay_out(&own.decode, &own.shape, kernel, variant->tile_m, variant->tile_n, concurrency, bytes, &bytes))
+        if (!glint_decode_lay_out(&own.decode, &own.shape, kernel, variant->tile_m, variant->tile_n, concurrency, tuning->range,
+                                  &bytes))
             return false;
         count_decode_grids(kernel, problem, &own);
     } else if (kernel->strategy == GLINT_GPU_STEP) {
@@ -224,27 +218,38 @@ bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_pro
         own.blocks[2] = own.step.merge_blocks;
     } else {
         if (backward)
-            share_out(variant, problem->lengths, &own);
+            share_out(variant, problem->lengths, tuning, &own);
         else if (kernel->map_count > 0 && glint_features_of(problem) == GLINT_FEATURE_RIGHT_BOUND)
-            own.shape.section =
-                glint_gpu_tile_section(longest_of(problem), problem->head_dim, element_bytes(problem->dtype), own.shape.group);
+            own.shape.section = glint_gpu_tile_section(longest_of(problem), problem->head_dim, element_bytes(problem->dtype),
+                                                       own.shape.group, glint_gpu_launch_at(kernel, 0)->blocks_per_sm > 0);
+        if (!backward && tuning->section > 0)
+            own.shape.section = tuning->section;
         if (ragged)
             own.shape.section = even_section(own.shape.section, backward ? own.shape.heads_kv : own.shape.heads_q);
-        if (!count_grids(kernel, problem, concurrency, &own) || (backward && !layout_fits(kernel, problem, &own)))
+        if (!count_grids(kernel, problem, concurrency, &own))
             return false;
         struct glint_gpu_shape shape = own.shape;
-        if (ragged) {
+        if (ragged && backward) { /* the sequences are one to the arrays */
+            if (padded_rows(problem) > INT32_MAX)
+                return false;
             shape.batch = 1;
             shape.seqlen_q = (int32_t)padded_rows(problem);
         }
-        if (backward)
-            bytes = glint_backward_lay_out(&own.backward, &shape, kernel, variant->tile_m, variant->tile_n, bytes);
+        if (backward && !glint_backward_lay_out(&own.backward, &shape, kernel, variant->tile_m, variant->tile_n, &bytes))
+            return false;
         if (ragged && !backward && kernel->map_count > 0)
             order_ragged_tiles(variant, problem, &own);
     }
     plan->workspace_bytes = (size_t)bytes;
     memcpy(plan->word, &own, sizeof own);
     return true;
+}
+
+bool glint_cuda_plan(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                     struct glint_family_plan *plan)
+{
+    const struct glint_gpu_tuning by_rule = {0};
+    return glint_cuda_plan_tuned(variant, problem, concurrency, &by_rule, plan);
 }
 
 /* ---- launching ---- */
@@ -277,7 +282,7 @@ enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, s
 struct glint_gpu_sequences glint_cuda_sequences_of(const struct glint_problem *p, const struct glint_cuda_plan *own,
                                                    const struct glint_tensors *t)
 {
-    const bool window = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    const struct glint_band sides = glint_sides_of(p);
     return (struct glint_gpu_sequences){
         .first_q = t->first_q,
         .first_k = t->first_k,
@@ -286,11 +291,9 @@ struct glint_gpu_sequences glint_cuda_sequences_of(const struct glint_problem *p
         .fault = t->fault,
         .rows_q = (int32_t)p->rows_q,
         .rows_k = (int32_t)p->rows_k,
-        .bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT,
-        .window_left = window ? (int32_t)p->window_left : -1,
-        .window_right = window                       ? (int32_t)p->window_right
-                        : p->mask == GLINT_MASK_NONE ? -1
-                                                     : 0,
+        .bottom_right = glint_bottom_right(p),
+        .left = (int32_t)sides.first,
+        .right = (int32_t)sides.last,
         .bound_q = (int32_t)p->seqlen_q,
         .bound_k = (int32_t)p->seqlen_k,
         .section_keys = own->section_keys,
@@ -301,6 +304,12 @@ struct glint_gpu_pages glint_cuda_pages_of(const struct glint_problem *p, const 
                                            const struct glint_tensors *t)
 {
     return (struct glint_gpu_pages){t->page_table, (int32_t)p->pages, (int32_t)p->pages_per_sequence, own->page_shift};
+}
+
+/* A diagonal of 2^31 is beyond every offset, with lengths added to it, too. */
+struct glint_gpu_bias glint_cuda_bias_of(const struct glint_problem *p, const struct glint_tensors *t)
+{
+    return (struct glint_gpu_bias){t->alibi_slopes, !glint_top_left(p), (int32_t)glint_between(p->diagonal, -INT32_MAX, INT32_MAX)};
 }
 
 static struct glint_gpu_call forward_call(const struct glint_problem *p, const struct glint_cuda_plan *own,
@@ -319,6 +328,9 @@ static struct glint_gpu_call forward_call(const struct glint_problem *p, const s
         .score_limit = 9.02f / ratio, /* inf where the scale is 0 or the problem has no softcap */
         .sequences = glint_cuda_sequences_of(p, own, t),
         .pages = glint_cuda_pages_of(p, own, t),
+        .key_begin = t->key_begin,
+        .key_end = t->key_end,
+        .bias = glint_cuda_bias_of(p, t),
         .words = own->words > 0 ? workspace : NULL,
     };
     memcpy(call.blocks, own->blocks, sizeof call.blocks);
@@ -344,6 +356,9 @@ static void add_backward(struct glint_gpu_call *call, const struct glint_problem
     call->key_sum = glint_cuda_place(workspace, layout->key_sum);
     call->key_turn = glint_cuda_place(workspace, layout->key_turn);
     call->dsinks = t->dsinks;
+    call->dlse = t->dlse;
+    call->row_keys = glint_cuda_place(workspace, layout->row_keys);
+    call->block_keys = glint_cuda_place(workspace, layout->block_keys);
 }
 
 /* What the kernels of a row are given: a call, with or without maps behind it, or what decode's are given. */
@@ -357,7 +372,7 @@ union parameters {
 static void fill(const struct glint_variant *variant, const struct glint_plan *plan, const struct glint_cuda_plan *own,
                  const struct glint_tensors *tensors, void *workspace, union parameters *parameters)
 {
-    const struct glint_gpu_kernel *kernel = variant->kernel;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(variant);
     if (kernel->strategy == GLINT_GPU_DECODE) {
         glint_cuda_fill_decode(&plan->problem, own, tensors, workspace, &parameters->decode);
         return;
@@ -416,12 +431,13 @@ static glint_cu_result launch_one(const struct glint_cuda *cuda, const struct gl
 static enum glint_status launch_all(struct glint_cuda *cuda, const struct glint_variant *variant, const struct glint_cuda_row *row,
                                     const uint32_t blocks[], void *params, void *stream)
 {
-    const struct glint_gpu_kernel *kernel = variant->kernel;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(variant);
     void *arguments[] = {params};
     enum glint_status status = GLINT_OK;
     for (uint32_t i = 0; i < kernel->launch_count && status == GLINT_OK; i++)
         if (blocks[i] > 0)
-            status = glint_cuda_note(cuda, launch_one(cuda, &kernel->launch[i], row->functions[i], blocks[i], arguments, stream));
+            status = glint_cuda_note(
+                cuda, launch_one(cuda, glint_gpu_launch_at(kernel, i), row->functions[i], blocks[i], arguments, stream));
     return status;
 }
 
@@ -435,7 +451,7 @@ enum glint_status glint_cuda_run(const struct glint_context *context, const stru
     enum glint_status status = glint_cuda_begin(cuda, &pushed);
     if (status != GLINT_OK)
         return status;
-    if (has_blocks(variant->kernel, own.blocks)) {
+    if (has_blocks(glint_gpu_kernel_of(variant), own.blocks)) {
         fill(variant, plan, &own, tensors, workspace, &parameters);
         status = prepare(cuda, variant, plan, own.words, tensors, workspace, parameters.call.map, stream);
         if (status == GLINT_OK)

@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+#include "lib/text.h"
+
 static bool is_gpu(const struct glint_variant *variant)
 {
-    return variant->family->backend == &glint_cuda_backend;
+    return glint_family_of(variant)->backend == &glint_cuda_backend;
 }
 
 size_t glint_cuda_size(void)
@@ -65,10 +67,9 @@ static enum glint_status first_failure(enum glint_status first, enum glint_statu
 /* 0: the device does not run the image; of two that it runs, the nearer one has the higher number. SASS of compute
  * capability X.y runs on X.z for z >= y, but neither way between Tegra (Orin is 8.7) and the others: CUDA C++
  * Programming Guide, "Binary Compatibility". With the letter a it runs on X.y alone. */
-static uint32_t nearness(const struct glint_gpu_image *image, uint32_t device_sm)
+static uint32_t nearness(const char *arch, uint32_t device_sm)
 {
     const uint32_t tegra = 87;
-    const char *arch = image->arch;
     uint32_t sm = 0;
     for (; *arch >= '0' && *arch <= '9'; arch++)
         sm = 10 * sm + (uint32_t)(*arch - '0');
@@ -83,43 +84,44 @@ static uint32_t nearness(const struct glint_gpu_image *image, uint32_t device_sm
 static bool can_launch(const struct glint_cuda_driver *driver, const struct glint_gpu_kernel *kernel)
 {
     for (uint32_t i = 0; i < kernel->launch_count; i++)
-        if (kernel->launch[i].cluster > 0 && !driver->launch_ex)
+        if (glint_gpu_launch_at(kernel, i)->cluster > 0 && !driver->launch_ex)
             return false;
     return kernel->map_count == 0 || driver->tensor_map_encode;
 }
 
-/* The nearest image that the device runs; NULL when it runs none. */
-static const struct glint_gpu_image *nearest(const struct glint_cuda *cuda, const struct glint_gpu_image *images, uint32_t count)
+enum { NO_IMAGE = UINT32_MAX };
+
+/* The nearest of some images that the device runs, or NO_IMAGE. */
+static uint32_t nearest(const struct glint_cuda *cuda, uint32_t first, uint32_t count)
 {
-    const struct glint_gpu_image *best = NULL;
-    uint32_t highest = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t near = nearness(&images[i], cuda->sm);
+    uint32_t best = NO_IMAGE, highest = 0;
+    for (uint32_t i = first; i < first + count; i++) {
+        const uint32_t near = nearness(glint_gpu_images[i].arch, cuda->sm);
         if (near > highest) {
             highest = near;
-            best = &images[i];
+            best = i;
         }
     }
     return best;
 }
 
-static const struct glint_gpu_image *choose_image(const struct glint_cuda *cuda, const struct glint_variant *variant)
+static uint32_t choose_image(const struct glint_cuda *cuda, const struct glint_variant *variant)
 {
     if (!is_gpu(variant))
-        return NULL;
-    const struct glint_gpu_kernel *kernel = variant->kernel;
+        return NO_IMAGE;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(variant);
     if (!can_launch(&cuda->driver, kernel))
-        return NULL;
+        return NO_IMAGE;
     for (uint32_t i = 0; i < kernel->launch_count; i++)
-        if (kernel->launch[i].smem_bytes > cuda->shared_bytes)
-            return NULL;
-    return nearest(cuda, kernel->images, kernel->image_count);
+        if (glint_gpu_launch_at(kernel, i)->smem_bytes > cuda->shared_bytes)
+            return NO_IMAGE;
+    return nearest(cuda, kernel->first_image, kernel->image_count);
 }
 
 static bool has_image(const struct glint_cuda *cuda)
 {
     for (uint32_t i = 0; i < glint_variants_count; i++)
-        if (choose_image(cuda, &glint_variants[i]))
+        if (choose_image(cuda, &glint_variants[i]) != NO_IMAGE)
             return true;
     return false;
 }
@@ -201,13 +203,18 @@ static enum glint_status choose_device(struct glint_cuda *cuda, uint32_t device_
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-/* Loads one kernel for good: modules are lazy by default since CUDA 12.2. *local_bytes is what a thread of it needs
- * beyond registers. */
-static enum glint_status load_function(struct glint_cuda *cuda, glint_cu_module module, const struct glint_gpu_launch *launch,
-                                       glint_cu_function *function, int *local_bytes)
+/* Loads one kernel for good: modules are lazy by default since CUDA 12.2. `name`: what its name begins with.
+ * *local_bytes is what a thread of it needs beyond registers. */
+static enum glint_status load_function(struct glint_cuda *cuda, glint_cu_module module, const char *name,
+                                       const struct glint_gpu_launch *launch, glint_cu_function *function, int *local_bytes)
 {
     const struct glint_cuda_driver *driver = &cuda->driver;
-    enum glint_status status = glint_cuda_note(cuda, driver->module_function(function, module, launch->entry));
+    char whole[sizeof((struct glint_gpu_kernel *)0)->name + GLINT_GPU_SUFFIX_BYTES];
+    struct glint_text text = {whole, sizeof whole, 0};
+    glint_text_str(&text, name);
+    glint_text_str(&text, launch->suffix);
+    (void)glint_text_end(&text);
+    enum glint_status status = glint_cuda_note(cuda, driver->module_function(function, module, whole));
     if (status == GLINT_OK && driver->function_load)
         status = glint_cuda_note(cuda, driver->function_load(*function));
     if (status == GLINT_OK)
@@ -218,50 +225,66 @@ static enum glint_status load_function(struct glint_cuda *cuda, glint_cu_module 
     return status;
 }
 
-static enum glint_status unload_row(struct glint_cuda *cuda, struct glint_cuda_row *row)
+static enum glint_status unload(struct glint_cuda *cuda, glint_cu_module *held)
 {
-    glint_cu_module module = row->module;
-    row->module = NULL;
+    glint_cu_module module = *held;
+    *held = NULL;
     return module ? glint_cuda_note(cuda, cuda->driver.module_unload(module)) : GLINT_OK;
 }
 
-/* A kernel that uses local memory would make the driver grow its pool at a launch, so such a row counts as one that
- * the device does not run: its module stays NULL. */
-static enum glint_status load_row(struct glint_cuda *cuda, struct glint_cuda_row *row, const struct glint_gpu_image *image,
-                                  const struct glint_gpu_launch *launch, uint32_t launches)
+/* The module of an image, which several rows may have: the first of them loads it, and holds it. */
+static enum glint_status load_module(struct glint_cuda *cuda, struct glint_cuda_row *row, const unsigned char *data)
 {
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        if (cuda->rows[i].held && cuda->rows[i].data == data) {
+            row->module = cuda->rows[i].held;
+            return GLINT_OK;
+        }
     glint_cu_module module = NULL;
-    enum glint_status status = glint_cuda_note(cuda, cuda->driver.module_load(&module, image->data));
+    const enum glint_status status = glint_cuda_note(cuda, cuda->driver.module_load(&module, data));
     if (status != GLINT_OK)
         return status;
-    row->module = module;
-    for (uint32_t i = 0; i < launches; i++) {
-        int local_bytes = 0;
-        status = load_function(cuda, module, &launch[i], &row->functions[i], &local_bytes);
-        if (status != GLINT_OK)
-            return status;
-        if (local_bytes != 0)
-            return unload_row(cuda, row);
-    }
+    row->module = row->held = module;
+    row->data = data;
     return GLINT_OK;
+}
+
+/* Loads the kernels of a row, whose names begin with `name`, from an image.
+ *
+ * A kernel that uses local memory would make the driver grow its pool at a launch, so such a row counts as one that
+ * the device does not run: its module becomes NULL. */
+static enum glint_status load_row(struct glint_cuda *cuda, struct glint_cuda_row *row, uint32_t image, const char *name,
+                                  const struct glint_gpu_launch *launch, uint32_t launches)
+{
+    enum glint_status status = load_module(cuda, row, glint_gpu_image_bytes(image));
+    for (uint32_t i = 0; i < launches && status == GLINT_OK && row->module; i++) {
+        int local_bytes = 0;
+        status = load_function(cuda, row->module, name, &launch[i], &row->functions[i], &local_bytes);
+        if (status == GLINT_OK && local_bytes != 0)
+            row->module = NULL;
+    }
+    return status;
 }
 
 static enum glint_status load_variant(struct glint_cuda *cuda, uint32_t index)
 {
-    const struct glint_gpu_image *image = choose_image(cuda, &glint_variants[index]);
-    if (!image)
+    const uint32_t image = choose_image(cuda, &glint_variants[index]);
+    if (image == NO_IMAGE)
         return GLINT_OK;
-    const struct glint_gpu_kernel *kernel = glint_variants[index].kernel;
-    const enum glint_status status = load_row(cuda, &cuda->rows[index], image, kernel->launch, kernel->launch_count);
-    cuda->rows_loaded += cuda->rows[index].module != NULL;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(&glint_variants[index]);
+    const enum glint_status status =
+        load_row(cuda, &cuda->rows[index], image, kernel->name, glint_gpu_launch_at(kernel, 0), kernel->launch_count);
+    cuda->has_rows |= cuda->rows[index].module != NULL;
     return status;
 }
 
 /* The kernels that no variant has. */
 static enum glint_status load_rows_of_calls(struct glint_cuda *cuda)
 {
-    const struct glint_gpu_image *image = nearest(cuda, glint_gpu_rows, glint_gpu_rows_count);
-    return image ? load_row(cuda, &cuda->rows_of_calls, image, glint_cuda_rows_launch, GLINT_CUDA_ROWS_LAUNCHES) : GLINT_OK;
+    const uint32_t image = nearest(cuda, glint_gpu_rows_image, glint_gpu_rows_count);
+    return image == NO_IMAGE
+               ? GLINT_OK
+               : load_row(cuda, &cuda->rows_of_calls, image, "glint", glint_cuda_rows_launch, GLINT_CUDA_ROWS_LAUNCHES);
 }
 
 static enum glint_status load_rows(struct glint_cuda *cuda)
@@ -270,7 +293,7 @@ static enum glint_status load_rows(struct glint_cuda *cuda)
     enum glint_status status = glint_cuda_enter(cuda, &pushed);
     for (uint32_t i = 0; i < glint_variants_count && status == GLINT_OK; i++)
         status = load_variant(cuda, i);
-    if (status == GLINT_OK && cuda->rows_loaded == 0)
+    if (status == GLINT_OK && !cuda->has_rows)
         status = GLINT_NO_KERNEL_IMAGE;
     if (status == GLINT_OK)
         status = load_rows_of_calls(cuda);
@@ -281,14 +304,14 @@ static enum glint_status load_rows(struct glint_cuda *cuda)
 static enum glint_status release(struct glint_cuda *cuda)
 {
     enum glint_status status = GLINT_OK;
-    bool pushed = false, loaded = cuda->rows_of_calls.module != NULL;
+    bool pushed = false, loaded = cuda->rows_of_calls.held != NULL;
     for (uint32_t i = 0; i < glint_variants_count; i++)
-        loaded = loaded || cuda->rows[i].module;
+        loaded = loaded || cuda->rows[i].held;
     if (loaded)
         status = glint_cuda_enter(cuda, &pushed);
-    status = first_failure(status, unload_row(cuda, &cuda->rows_of_calls));
+    status = first_failure(status, unload(cuda, &cuda->rows_of_calls.held));
     for (uint32_t i = glint_variants_count; i-- > 0;)
-        status = first_failure(status, unload_row(cuda, &cuda->rows[i]));
+        status = first_failure(status, unload(cuda, &cuda->rows[i].held));
     status = glint_cuda_leave(cuda, pushed, status);
     if (cuda->retained)
         status = first_failure(status, glint_cuda_note(cuda, cuda->driver.primary_release(cuda->device)));

@@ -1,14 +1,15 @@
 /* The rules of policy.h and what was measured for them. */
 #include "lib/cuda/policy.h"
 
-#include <stdbool.h>
+#include "lib/cuda/table.h"
+#include "lib/layout.h"
 
-/* How many bytes of K and V, or of Q and dO, a section should touch: about half of a data-centre L2, so that the blocks that run
- * together read them from there. */
+/* How many bytes of K and V, or of Q and dO, a section should touch: about half of a data-centre L2, so that the blocks
+ * that run together read them from there. */
 static const int64_t SECTION_BYTES = INT64_C(28) << 20;
 
-/* Without a mask every block costs the same, and the blocks of one head should be neighbours. With one, the longest blocks of many heads
- * come first. */
+/* Without a mask every block costs the same, and the blocks of one head should be neighbours. With one, the longest
+ * blocks of many heads come first. */
 int32_t glint_gpu_section(int causal, int64_t seqlen, int64_t head_dim, int64_t element_bytes)
 {
     int64_t bytes = 2 * seqlen * head_dim * element_bytes;
@@ -18,22 +19,33 @@ int32_t glint_gpu_section(int causal, int64_t seqlen, int64_t head_dim, int64_t 
     return (int32_t)(SECTION_BYTES / bytes);
 }
 
-/* A power of two, so that sections end together with the heads: 28 of 128 heads leave a last section of 16, whose long tiles few blocks share.
- * On 132 multiprocessors 32 heads instead of 28 gain 2 % at 2048 keys and head_dim 64 and 128, and 32 instead of 37 gain 4 % at 1024 keys and
- * head_dim 192. Few and long heads leave long tiles for the end, too, and the K and V of as many as the blocks need are in L2 anyway: at
- * 16384 keys 2 to 8 heads are no better than 16. Heads of a group share K and V: a section of all 128 gains 4 % at 2048 keys. */
-int32_t glint_gpu_tile_section(int64_t seqlen, int64_t head_dim, int64_t element_bytes, int32_t group)
+/* A power of two, so that sections end together with the heads: 28 of 128 heads leave a last section of 16, whose long
+ * tiles few blocks share. On 132 multiprocessors 32 heads instead of 28 gain 2 % at 2048 keys and head_dim 64 and 128,
+ * and 32 instead of 37 gain 4 % at 1024 keys and head_dim 192. Few and long heads leave long tiles for the end, too,
+ * and the K and V of as many as the blocks need are in L2 anyway: at 16384 keys 2 to 8 heads are no better than 16.
+ * Heads of a group share K and V: a section of all 128 gains 4 % at 2048 keys.
+ *
+ * The longest tiles of a section bring its K and V from memory, and the others find them in L2. So with a section of
+ * many more tiles than run together memory is busy at first, and idle afterwards. The K and V of a section take 16 MiB
+ * at most where blocks are persistent, one a multiprocessor, and 32 MiB where four short ones share it. Speed with
+ * 16 MiB over that with 32 MiB (bench/results/{h100,h200}_policies_2026-11-24.csv):
+ *
+ *     persistent, head_dim   128, 512   128, 1024   256, 512   256, 1024   64, 2048   128, 2048
+ *     H100                   1.17       1.05        1.04       1.01        1.03       1.00
+ *     H200                   1.02       1.00        1.01       1.00        0.98       1.00 */
+int32_t glint_gpu_tile_section(int64_t seqlen, int64_t head_dim, int64_t element_bytes, int32_t group, int persistent)
 {
-    const int64_t bytes = 2 * seqlen * head_dim * element_bytes;
+    const int64_t bytes = 2 * seqlen * head_dim * element_bytes, most = INT64_C(1) << (persistent ? 24 : 25);
     int64_t heads = 16;
 
-    while (heads < INT64_C(1) << 20 && 2 * heads * bytes / group <= INT64_C(32) << 20)
+    while (heads < INT64_C(1) << 20 && 2 * heads * bytes / group <= most)
         heads *= 2;
     return (int32_t)heads;
 }
 
-/* With a mask: as many keys as have 32 MiB of K and V in the heads that are worked on together, but at least those of 16
- * pairs of sequence and head of the bound: the rule of glint_gpu_tile_section, for sequences in place of heads. Without a mask all tiles of a sequence are as long as each other. */
+/* With a mask: as many keys as have 32 MiB of K and V in the heads that are worked on together, but at least those of
+ * 16 pairs of sequence and head of the bound: the rule of glint_gpu_tile_section, for sequences in place of heads.
+ * Without a mask all tiles of a sequence are as long as each other. */
 int32_t glint_gpu_section_keys(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t element_bytes, int masked)
 {
     const int64_t heads = shape->section < shape->heads_q ? shape->section : shape->heads_q;
@@ -46,15 +58,17 @@ int32_t glint_gpu_section_keys(const struct glint_gpu_shape *shape, uint32_t hea
     return keys < INT32_MAX ? (int32_t)keys : INT32_MAX;
 }
 
-/* Turns of the parts that add to dK and dV of a block of keys: one for each of its warps. A persistent block has one for each stage that both leave
- * by, of as many numbers as dQ of tile_m queries. */
+/* Turns of the parts that add to dK and dV of a block of keys: one for each of its warps. A persistent block has one
+ * for each stage that both leave by, of as many numbers as dQ of tile_m queries. */
 static uint32_t key_turns(const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n)
 {
     uint32_t turns = 0;
 
-    for (uint32_t i = 0; i < kernel->launch_count; ++i)
-        if (kernel->launch[i].grid == GLINT_GPU_KEY_BLOCKS)
-            turns = kernel->launch[i].blocks_per_sm > 0 ? 2 * tile_n / tile_m : kernel->launch[i].threads / 32;
+    for (uint32_t i = 0; i < kernel->launch_count; ++i) {
+        const struct glint_gpu_launch *launch = glint_gpu_launch_at(kernel, i);
+        if (launch->grid == GLINT_GPU_KEY_BLOCKS)
+            turns = launch->blocks_per_sm > 0 ? 2 * tile_n / tile_m : launch->threads / 32u;
+    }
     return turns;
 }
 
@@ -77,11 +91,12 @@ int64_t glint_gpu_visible_queries(const struct glint_gpu_shape *shape)
     return keys == 0 ? 0 : (pairs_up_to(shape, shape->mask_offset) - pairs_up_to(shape, (int64_t)shape->mask_first - 1)) / keys;
 }
 
-/* A block that walks over the whole group does the least work: dK and dV stay in registers. But such blocks are `group` times longer and
- * fewer, so they fill the multiprocessors worse. And key blocks take turns at dQ: all of a head's go at the pace of the one that has the
- * most to do, so with a mask nothing is gained from what is hidden. Blocks of part_heads heads are as good as those of ungrouped heads,
- * but each adds 2 * tile_n * head_dim floats in memory. That takes as long as some 100 queries: 10 * tile_m * tile_n * head_dim FLOPs a
- * step of tile_m queries, and 16 * tile_n * head_dim bytes once, at 2.5 TFLOP/s and 42 GB/s a multiprocessor.
+/* A block that walks over the whole group does the least work: dK and dV stay in registers. But such blocks are `group`
+ * times longer and fewer, so they fill the multiprocessors worse. And key blocks take turns at dQ: all of a head's go
+ * at the pace of the one that has the most to do, so with a mask nothing is gained from what is hidden. Blocks of
+ * part_heads heads are as good as those of ungrouped heads, but each adds 2 * tile_n * head_dim floats in memory. That
+ * takes as long as some 100 queries: 10 * tile_m * tile_n * head_dim FLOPs a step of tile_m queries, and 16 * tile_n *
+ * head_dim bytes once, at 2.5 TFLOP/s and 42 GB/s a multiprocessor.
  *
  *     visible queries                           heads of a block
  *     parts_from and more                       part_heads
@@ -104,10 +119,10 @@ int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads)
     return (shape->group - 1) / part_heads + 1;
 }
 
-/* A persistent block adds to dK and dV, too, but through a thread that does not compute, and its sums leave by bulk copies: a part more costs what two
- * of its steps move. Long blocks of all heads of a group lose more than that. Without a mask there are few of them, so multiprocessors stand idle at
- * the end. With a mask the blocks that run together are of many heads, whose rows do not stay in L2. Heads of a block, by the queries that see a key on
- * average:
+/* A persistent block adds to dK and dV, too, but through a thread that does not compute, and its sums leave by bulk
+ * copies: a part more costs what two of its steps move. Long blocks of all heads of a group lose more than that.
+ * Without a mask there are few of them, so multiprocessors stand idle at the end. With a mask the blocks that run
+ * together are of many heads, whose rows do not stay in L2. Heads of a block, by the queries that see a key on average:
  *
  *     visible queries    no mask, 64        no mask, more      causal, 64   causal, more   window, 64   window, more
  *     8192 and more      1                  1                  4            2              2            2
@@ -120,9 +135,11 @@ int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads)
  *
  * Parts are as equal as they can be: five heads in two parts are three and two.
  *
- * Measured on an H100 and an H200, 132 multiprocessors with L2 of 50 and 60 MB, with 4, 5, 7, 8 and 16 heads a group: bench/results/sm90a_bwd_notes.md.
+ * Measured on an H100 and an H200, 132 multiprocessors with L2 of 50 and 60 MB, with 4, 5, 7, 8 and 16 heads a group:
+ * bench/results/sm90a_bwd_notes.md.
  *
- * A row's own number of heads, in tests and for tuning, is taken at every length. If there is no query, no kernel clears the turns. */
+ * A row's own number of heads, in tests and for tuning, is taken at every length. If there is no query, no kernel
+ * clears the turns. */
 int32_t glint_gpu_persistent_part_heads(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel,
                                         uint32_t head_dim)
 {
@@ -144,15 +161,17 @@ int32_t glint_gpu_persistent_part_heads(const struct glint_gpu_shape *shape, con
     return kernel->part_heads > 0 ? (int32_t)heads : (int32_t)((all - 1) / ((all - 1) / heads + 1) + 1);
 }
 
-/* As many triples as have their Q and dO fit. With a mask only those of one query head are counted: blocks walk over heads one after
- * another, and a grouped head's blocks are few and long, so short ones must be left for the end of the whole grid, not of each section.
+/* As many triples as have their Q and dO fit. With a mask only those of one query head are counted: blocks walk over
+ * heads one after another, and a grouped head's blocks are few and long, so short ones must be left for the end of the
+ * whole grid, not of each section.
  *
- * Fused: key blocks of one triple take turns at dQ. So those that run together should be of many heads, but of few enough that several
- * share what they read of Q, dO and dq_sum while it is in L2. Measured on 132 multiprocessors: 4096 / head_dim heads, or more if all that
- * they read fits; without a mask a quarter of that, because blocks of equal length keep the distance that they once have.
+ * Fused: key blocks of one triple take turns at dQ. So those that run together should be of many heads, but of few
+ * enough that several share what they read of Q, dO and dq_sum while it is in L2. Measured on 132 multiprocessors: 4096
+ * / head_dim heads, or more if all that they read fits; without a mask a quarter of that, because blocks of equal
+ * length keep the distance that they once have.
  *
- * The divisions come one after another, for the product can exceed 2^64. The result is at most all, as the split strategy multiplies it by
- * group. */
+ * The divisions come one after another, for the product can exceed 2^64. The result is at most all, as the split
+ * strategy multiplies it by group. */
 int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t strategy, uint32_t head_dim)
 {
     const int masked = shape->mask_offset < shape->seqlen_k;
@@ -165,21 +184,59 @@ int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t 
     return (int32_t)(wanted < all ? wanted : all);
 }
 
-/* Heads of which Q, dO and the sums of dQ, 8 bytes a number, take 32 MiB: then key blocks that run together read them from L2, and add to
- * them there. A power of two, so that sections and waves of blocks end together: measured on 132 multiprocessors, 16 and 32 heads are ahead
- * of 9 and 17 by 5 to 15 % up to 2048 keys. Fewer where the last section would be a small one, whose blocks wait for each other: five query heads a key head at
- * 16384 keys are 9 parts, and sections of 8 and 1 lost 7 %. Without a mask no more than 2^18 / head_dim^2: more lose 10 % at head_dim 128.
+/* `heads` or a little fewer, in sections that are as equal as they can be. */
+static int32_t even_section(int64_t all, int64_t heads)
+{
+    return (int32_t)((all - 1) / ((all - 1) / heads + 1) + 1);
+}
+
+/* About so many that no section has heads of two parts, if there is such a number that is more than half as large and
+ * at most twice as large. */
+static int32_t section_of_parts(int64_t part, int64_t parts, int64_t heads)
+{
+    if (heads >= part)
+        return (int32_t)(heads / part * part);
+    for (int64_t fewer = heads; 2 * fewer > heads; fewer--)
+        if (part % fewer == 0)
+            return (int32_t)fewer;
+    for (int64_t more = heads + 1; more <= 2 * heads; more++)
+        if (part % more == 0)
+            return (int32_t)more;
+    return even_section(part * parts, heads);
+}
+
+/* Heads of which Q, dO and the sums of dQ, 8 bytes a number, take 32 MiB: then key blocks that run together read them
+ * from L2, and add to them there. A power of two, so that sections and waves of blocks end together: measured on 132
+ * multiprocessors, 16 and 32 heads are ahead of 9 and 17 by 5 to 15 % up to 2048 keys. Without a mask no more than 2^18
+ * / head_dim^2: more lose 10 % at head_dim 128. A key head counts once for each part of its query heads.
  *
- * With a mask blocks of unequal length wait for each other where there are few heads: some 2^16 / seqlen are the least that lose little, as
- * both a block's length and how many of a head run together go with seqlen. That many from 4096 on, and before it at least 4096 / head_dim.
- * From 16384 on twice as many gain up to 2 %, which at 4096 and 8192 lose 2 to 10 %. A key head counts once for each part of its query heads.
+ * With a mask blocks of unequal length wait for each other where there are few heads: some 2^16 / seqlen are the least
+ * that lose little, as both a block's length and how many of a head run together go with seqlen. That many from 4096
+ * on, and before it at least 4096 / head_dim. From 16384 on twice as many gain up to 2 %, which at 4096 lose 2 to 10 %.
+ * Fewer where the last section would be a small one, whose blocks wait for each other: five query heads a key head at
+ * 16384 keys are 9 parts, and sections of 8 and 1 lost 7 %.
  *
- * With a window neighbouring blocks of a head add to the same few rows of dQ. The more of them run together, the more they wait for each other. So the
- * queries that see a block of keys, all of them at most, stand for seqlen: 2^16 / queries. Measured at 8192 keys, a window of 512, head_dim 64:
+ * Exceptions, and the speed with each over that without it, on an H100 and an H200 (bench/results/
+ * {h100,h200}_policies_2026-11-24.csv; the last line by peers_gpu.py, over FlashAttention-3, before and after):
+ *
+ *     twice as many heads, where each has a key head of its own: no mask, from 4096   0.99 to 1.04, mean 1.013
+ *                                                                a mask, 8192, 128    1.03, 1.02
+ *                                                                a mask, 8192, 64     1.05, 1.03
+ *     at most 32 heads, of blocks that take several query heads of 64: no mask, 1024  1.35, 0.95
+ *                                                                      a mask, 1024   1.18, 1.06
+ *     no mask, parts: no section has heads of two parts: 5 to a key head, 2048        0.83 to 1.11, 0.95 to 1.09
+ *
+ * Blocks that take several query heads read other rows with each. Where few blocks of a key head run together, each
+ * round of blocks reads all rows from memory again.
+ *
+ * With a window neighbouring blocks of a head add to the same few rows of dQ. The more of them run together, the more
+ * they wait for each other. So the queries that see a block of keys, all of them at most, stand for seqlen: 2^16 /
+ * queries. Measured at 8192 keys, a window of 512, head_dim 64:
  *   heads      2    8   16   32   64
  *   TFLOP/s  238  259  269  279  291 */
 int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t head_dim, uint32_t tile_n)
 {
+    const int32_t parts = glint_gpu_parts(shape, part_heads);
     const int masked = shape->mask_offset < shape->seqlen_k;
     const int window = shape->mask_first > -shape->seqlen_q;
     const int64_t longest = shape->seqlen_q > shape->seqlen_k ? shape->seqlen_q : shape->seqlen_k, some = longest > 0 ? longest : 1;
@@ -188,46 +245,56 @@ int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, int32_
     const int64_t fits = (INT64_C(1) << 22) / some / (int64_t)head_dim;
     const int64_t bound = masked ? 4096 / (int64_t)head_dim : (1 << 18) / (int64_t)head_dim / (int64_t)head_dim;
     const int64_t more = fits > bound ? fits : bound, less = fits > bound ? bound : fits;
-    const int64_t whole = !masked ? less : some < 4096 ? more : (some < 16384 ? 1 << 16 : 1 << 17) / some;
-    const int64_t wanted = window && span < some ? (1 << 16) / queries : whole;
-    const int64_t all = (int64_t)shape->batch * shape->heads_kv * glint_gpu_parts(shape, part_heads);
+    const int64_t twice = shape->group == 1 && (masked ? 8192 <= some && some < 16384 : some >= 4096) ? 2 : 1;
+    const int64_t whole = twice * (!masked ? less : some < 4096 ? more : (some < 16384 ? 1 << 16 : 1 << 17) / some);
+    const int64_t several = part_heads > 1 && head_dim <= 64 && whole > 32 ? 32 : whole;
+    const int64_t wanted = window && span < some ? (1 << 16) / queries : several;
+    const int64_t part = (int64_t)shape->batch * shape->heads_kv, all = part * parts;
     int64_t heads = 1;
 
     while (2 * heads <= wanted)
         heads *= 2;
     if (heads >= all)
         return (int32_t)all;
-    return (int32_t)((all - 1) / ((all - 1) / heads + 1) + 1);
+    return !masked && parts > 1 ? section_of_parts(part, parts, heads) : even_section(all, heads);
 }
 
-/* Takes `bytes` from *end on, and rounds what is left of 256 away. */
-static uint64_t take(uint64_t *end, uint64_t bytes)
-{
-    const uint64_t at = *end;
-    *end += (bytes + 255) / 256 * 256;
-    return at;
-}
-
-/* Every product is under 2^62 once the planner has checked what policy.h says. */
-uint64_t glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
-                                const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t begin)
+/* A product of `turn` wraps around only where that of `delta`, which is larger, does not fit. */
+bool glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
+                            const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t *end)
 {
     const uint64_t pad = GLINT_GPU_ROW_PAD, dim = kernel->row_dim;
     const uint64_t heads = (uint64_t)shape->batch * (uint64_t)shape->heads_q,
                    key_heads = (uint64_t)shape->batch * (uint64_t)shape->heads_kv;
     const uint64_t rows = ((uint64_t)shape->seqlen_q + pad - 1) / pad * pad;
-    const uint64_t key_blocks = key_heads * (((uint64_t)shape->seqlen_k + tile_n - 1) / tile_n);
+    const uint64_t key_blocks = ((uint64_t)shape->seqlen_k + tile_n - 1) / tile_n;
     const bool fused = kernel->strategy == GLINT_GPU_FUSED, shared = layout->parts > 1;
-    uint64_t end = begin;
-
+    const uint64_t batch = kernel->block_keys != 0 ? (uint64_t)shape->batch : 0;
+    enum { LSE, DELTA, DQ_SUM, TURN, KEY_SUM, KEY_TURN, ROW_KEYS, BLOCK_KEYS, ARRAYS };
+    const struct glint_array array[ARRAYS] = {
+        [LSE] = {heads, rows},
+        [DELTA] = {heads, rows},
+        [DQ_SUM] = {fused ? heads : 0, rows * dim},
+        [TURN] = {fused, 1 + heads * (rows / tile_m)},
+        [KEY_SUM] = {shared ? key_heads : 0, key_blocks * 2 * tile_n * dim},
+        [KEY_TURN] = {shared ? key_heads : 0, key_blocks * key_turns(kernel, tile_m, tile_n)},
+        [ROW_KEYS] = {batch, 2 * rows},
+        [BLOCK_KEYS] = {batch, 4 * (rows / tile_m)},
+    };
+    uint64_t at[ARRAYS + 1] = {*end / 4};
+    if (!glint_place_arrays(array, ARRAYS, GLINT_GPU_LINE, at))
+        return false;
     layout->padded_q = (int64_t)rows;
-    layout->lse_log2 = take(&end, heads * rows * sizeof(float));
-    layout->delta = take(&end, heads * rows * sizeof(float));
-    layout->dq_sum = fused ? take(&end, heads * rows * dim * sizeof(float)) : GLINT_GPU_NOWHERE;
-    layout->turn = fused ? take(&end, (1 + heads * (rows / tile_m)) * sizeof(uint32_t)) : GLINT_GPU_NOWHERE;
-    layout->key_sum = shared ? take(&end, key_blocks * 2 * tile_n * dim * sizeof(float)) : GLINT_GPU_NOWHERE;
-    layout->key_turn = shared ? take(&end, key_blocks * key_turns(kernel, tile_m, tile_n) * sizeof(uint32_t)) : GLINT_GPU_NOWHERE;
-    return end;
+    layout->lse_log2 = 4 * at[LSE];
+    layout->delta = 4 * at[DELTA];
+    layout->dq_sum = fused ? 4 * at[DQ_SUM] : GLINT_GPU_NOWHERE;
+    layout->turn = fused ? 4 * at[TURN] : GLINT_GPU_NOWHERE;
+    layout->key_sum = shared ? 4 * at[KEY_SUM] : GLINT_GPU_NOWHERE;
+    layout->key_turn = shared ? 4 * at[KEY_TURN] : GLINT_GPU_NOWHERE;
+    layout->row_keys = kernel->block_keys != 0 ? 4 * at[ROW_KEYS] : GLINT_GPU_NOWHERE;
+    layout->block_keys = kernel->block_keys != 0 ? 4 * at[BLOCK_KEYS] : GLINT_GPU_NOWHERE;
+    *end = 4 * at[ARRAYS];
+    return true;
 }
 
 /* ---- decode ---- */
@@ -246,10 +313,11 @@ struct share {
     int64_t range, entry;
 };
 
-/* Results of larger pieces are fewer, but there should be an item for each block. Up to four items a block are better than one: blocks then
- * walk side by side. Tiles that nearly fill the machine are not divided, nor are few keys: what the second kernel takes, 2 microseconds, is
- * more than is gained. Nor is a single chunk where nearly each multiprocessor has a tile, though it could hold two: 1.1 to 1.5 times as fast with
- * 8 bits. All of it was measured on 132 multiprocessors (bench/results/decode_notes.md). */
+/* Results of larger pieces are fewer, but there should be an item for each block. Up to four items a block are better
+ * than one: blocks then walk side by side. Tiles that nearly fill the machine are not divided, nor are few keys: what
+ * the second kernel takes, 2 microseconds, is more than is gained. Nor is a single chunk where nearly each
+ * multiprocessor has a tile, though it could hold two: 1.1 to 1.5 times as fast with 8 bits. All of it was measured on
+ * 132 multiprocessors (bench/results/decode_notes.md). */
 static struct share share_keys(int64_t tiles, int64_t keys, int64_t steps, int64_t chunk, int64_t span, int64_t slots,
                                int64_t multiprocessors)
 {
@@ -272,28 +340,53 @@ static struct share share_keys(int64_t tiles, int64_t keys, int64_t steps, int64
     return s;
 }
 
-/* A divided tile is one of fewer than slots * 3 / 4, and of fewer than 2^24 steps: products of those stay below 2^62. */
-int glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape,
-                         const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors,
-                         uint64_t begin, uint64_t *end)
+/* Items of about so many steps. */
+static struct share share_by(int64_t range, int64_t steps, int64_t chunk, int64_t span)
 {
-    const int64_t slots = (int64_t)multiprocessors * kernel->launch[0].blocks_per_sm;
+    struct share s = {GLINT_DECODE_STEP, 1, 1};
+
+    if (range >= steps)
+        return (struct share){GLINT_DECODE_ROW, steps, steps};
+    if (range >= span)
+        return (struct share){GLINT_DECODE_SPAN, range / span * span, span};
+    if (range >= chunk)
+        return (struct share){GLINT_DECODE_CHUNK, range / chunk * chunk, chunk};
+    while (2 * s.range <= range)
+        s.range *= 2;
+    return s;
+}
+
+/* A divided tile is one of fewer than slots * 3 / 4, and of fewer than 2^24 steps: products of those stay below
+ * 2^62. */
+bool glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape,
+                          const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors,
+                          int32_t range, uint64_t *end)
+{
+    const int64_t slots = (int64_t)multiprocessors * glint_gpu_launch_at(kernel, 0)->blocks_per_sm;
     const int64_t rows = (int64_t)shape->seqlen_q * shape->group, row_tiles = divide_up(rows, tile_m);
     const int64_t heads = (int64_t)shape->batch * shape->heads_kv, steps = divide_up(shape->seqlen_k, tile_n);
-    const int64_t chunk = kernel->chunk_steps, dim = kernel->row_dim, warps = kernel->launch[0].threads / 32;
+    const int64_t chunk = kernel->chunk_steps, dim = kernel->row_dim, warps = glint_gpu_launch_at(kernel, 0)->threads / 32;
     struct share share;
     int64_t tiles, parts, entries;
 
     if (rows > 1 << 30 || (row_tiles > 0 && heads > INT32_MAX / row_tiles))
-        return 0;
+        return false;
     tiles = heads * row_tiles;
-    share = share_keys(tiles, shape->seqlen_k, steps, chunk, chunk * kernel->span_chunks, slots, multiprocessors);
+    share = range > 0 ? share_by(range, steps, chunk, chunk * kernel->span_chunks)
+                      : share_keys(tiles, shape->seqlen_k, steps, chunk, chunk * kernel->span_chunks, slots, multiprocessors);
     parts = share.range > 0 ? divide_up(steps, share.range) : 1;
     if (parts == 1)
         share.level = GLINT_DECODE_ROW;
     entries = share.level == GLINT_DECODE_ROW ? 0 : divide_up(steps, share.entry);
-    if (tiles * parts > INT32_MAX)
-        return 0;
+    enum { PARTIAL_O, PARTIAL_ROWS, ARRAYS };
+    const uint64_t results = (uint64_t)tiles * (uint64_t)entries * tile_m; /* of a row */
+    const struct glint_array array[ARRAYS] = {
+        [PARTIAL_O] = {results, (uint64_t)dim},
+        [PARTIAL_ROWS] = {results, 2 * (uint64_t)warps},
+    };
+    uint64_t at[ARRAYS + 1] = {*end / 4};
+    if (tiles * parts > INT32_MAX || !glint_place_arrays(array, ARRAYS, GLINT_GPU_LINE, at))
+        return false;
     *layout = (struct glint_decode_layout){.rows = (int32_t)rows,
                                            .row_tiles = (int32_t)row_tiles,
                                            .range = (int32_t)share.range,
@@ -302,18 +395,14 @@ int glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_
                                            .entries = (int32_t)entries,
                                            .items = (uint32_t)(tiles * parts),
                                            .blocks = (uint32_t)(tiles * parts),
-                                           .partial_o = GLINT_GPU_NOWHERE,
-                                           .partial_rows = GLINT_GPU_NOWHERE};
-    /* Blocks that go on from one item to the next have no start to wait for; where there are many and large ones, blocks that come as others
-     * end are spread better. */
+                                           .partial_o = entries > 0 ? 4 * at[PARTIAL_O] : GLINT_GPU_NOWHERE,
+                                           .partial_rows = entries > 0 ? 4 * at[PARTIAL_ROWS] : GLINT_GPU_NOWHERE};
+    /* Blocks that go on from one item to the next have no start to wait for; where there are many and large ones,
+     * blocks that come as others end are spread better. */
     if (layout->items > slots && (layout->items <= 8 * slots || share.range * (int64_t)tile_n * dim * 4 < LARGE_ITEM))
         layout->blocks = (uint32_t)slots;
-    *end = begin;
-    if (entries > 0) {
-        const uint64_t results = (uint64_t)tiles * (uint64_t)entries * tile_m; /* of a row */
+    if (entries > 0)
         layout->merge_blocks = (uint32_t)(heads * divide_up(rows, 2) * (dim / 16));
-        layout->partial_o = take(end, results * (uint64_t)dim * sizeof(float));
-        layout->partial_rows = take(end, results * 2 * (uint64_t)warps * sizeof(float));
-    }
-    return 1;
+    *end = 4 * at[ARRAYS];
+    return true;
 }

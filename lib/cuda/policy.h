@@ -1,9 +1,11 @@
-/* What the host decides about a launch and a kernel merely follows: the order of blocks, how a group's query heads are shared out, where
- * the arrays of a workspace lie. Pure functions of lengths, heads and the row's descriptor. Headers declare them, policy.c defines them: a
- * changed rule compiles policy.c alone. Internal: only lib/cuda/ and its tests include it. */
+/* What the host decides about a launch and a kernel merely follows: the order of blocks, how a group's query heads are
+ * shared out, where the arrays of a workspace lie. Pure functions of lengths, heads and the row's descriptor. Headers
+ * declare them, policy.c defines them: a changed rule compiles policy.c alone. Internal: only lib/cuda/ and its tests
+ * include it. */
 #ifndef GLINT_CUDA_POLICY_H
 #define GLINT_CUDA_POLICY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/cuda/kernel.h"
@@ -13,47 +15,55 @@
 /* Forward: (batch, query head) pairs of a section, at least 1. `seqlen` is the longer of the two. */
 int32_t glint_gpu_section(int causal, int64_t seqlen, int64_t head_dim, int64_t element_bytes);
 
-/* The same of kernels with tensor maps, under a causal mask: a power of two, at least 16. */
-int32_t glint_gpu_tile_section(int64_t seqlen, int64_t head_dim, int64_t element_bytes, int32_t group);
+/* The pairs of a section in kernels with tensor maps, under a causal mask: a power of two, at least 16. persistent: a
+ * multiprocessor has one block; else it has several. */
+int32_t glint_gpu_tile_section(int64_t seqlen, int64_t head_dim, int64_t element_bytes, int32_t group, int persistent);
 
-/* Ragged sequences of kernels with tensor maps: how many keys the sequences have that are worked on together, at least 1. */
+/* Ragged sequences of kernels with tensor maps: how many keys the sequences have that are worked on together, at least
+ * 1. */
 int32_t glint_gpu_section_keys(const struct glint_gpu_shape *shape, uint32_t head_dim, uint32_t element_bytes, int masked);
 
-/* Queries of one head that see a key, on average over the keys, rounded down: what a key block walks over for each query head. */
+/* Queries of one head that see a key, on average over the keys, rounded down: what a key block walks over for each
+ * query head. */
 int64_t glint_gpu_visible_queries(const struct glint_gpu_shape *shape);
 
-/* How many query heads of a group a key block of the fused backward walks over, 1 to group. The rule knows no batch and no number of heads,
- * so a sequence's result does not depend on what it is batched with. glint_gpu_parts: by how many blocks, the `parts` of
- * struct glint_gpu_call, the query heads of a key head are then walked over. */
+/* How many query heads of a group a key block of the fused backward walks over, 1 to group. The rule knows no batch and
+ * no number of heads, so a sequence's result does not depend on what it is batched with. glint_gpu_parts: by how many
+ * blocks, the `parts` of struct glint_gpu_call, the query heads of a key head are then walked over. */
 int32_t glint_gpu_part_heads(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel);
 int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads);
 
-/* glint_gpu_part_heads of a fused backward whose blocks are persistent. The rule knows no batch and no number of heads, either. */
+/* glint_gpu_part_heads of a fused backward whose blocks are persistent. The rule knows no batch and no number of heads,
+ * either. */
 int32_t glint_gpu_persistent_part_heads(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel,
                                         uint32_t head_dim);
 
 /* Backward: (part, batch, key head) triples of a section, from 1 to as many as there are. */
 int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t strategy, uint32_t head_dim);
 
-/* The same of a fused backward whose blocks are persistent: they take turns at dQ through helpers, and seldom wait. In staggered_order of
- * lib/device/warpgroup_backward.h: columns of heads. */
+/* The triples of a section in a fused backward whose blocks are persistent: they take turns at dQ through helpers, and
+ * seldom wait. In staggered_order of lib/device/warpgroup_backward.h a section has so many columns of heads. */
 int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t head_dim, uint32_t tile_n);
 
-/* How a backward pass is shared out, and where its arrays lie: members of struct glint_gpu_call. Of an array it is where it begins,
- * in bytes from the start of the workspace. */
+/* How a backward pass is shared out, and where its arrays lie: members of struct glint_gpu_call. Of an array it is
+ * where it begins, in bytes from the start of the workspace. */
 struct glint_backward_layout {
     int32_t part_heads, parts;
     int64_t padded_q;
     uint64_t lse_log2, delta;
-    uint64_t dq_sum, turn;      /* fused; else GLINT_GPU_NOWHERE */
-    uint64_t key_sum, key_turn; /* with more than one part; else GLINT_GPU_NOWHERE */
+    uint64_t dq_sum, turn;         /* fused; else GLINT_GPU_NOWHERE */
+    uint64_t key_sum, key_turn;    /* with more than one part; else GLINT_GPU_NOWHERE */
+    uint64_t row_keys, block_keys; /* of a mask with intervals; else GLINT_GPU_NOWHERE */
 };
 #define GLINT_GPU_NOWHERE UINT64_MAX
 
-/* Lays the arrays out from `begin` on, a multiple of 256 as each of them, and returns where they end. part_heads and parts are given.
- * Products do not overflow once the planner has checked that batch * heads_q * seqlen_q * row_dim and the number of blocks fit. */
-uint64_t glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
-                                const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t begin);
+/* Words that an array begins at a multiple of: 256 bytes. */
+#define GLINT_GPU_LINE 64
+
+/* Lays the arrays out from *end on, bytes in whole lines, and then has in *end where they end. part_heads and parts are
+ * given. False where that does not fit in 63 bits: then nothing is written. */
+bool glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
+                            const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t *end);
 
 /* Where a step's arrays lie, and how many blocks it has. No bit of a result depends on it. */
 struct glint_step_layout {
@@ -63,18 +73,27 @@ struct glint_step_layout {
     uint64_t partial; /* bytes from the start of the workspace, where the plan is */
 };
 
-/* How a decode call is shared out, and where its arrays lie: members of struct glint_decode_params. No result depends on it. */
+/* Numbers in place of those that the rules here give, for measuring the rules (bench/). 0: the rule's own. A number
+ * that the row or the shape does not allow is not taken. */
+struct glint_gpu_tuning {
+    int32_t part_heads; /* backward, fused: query heads of a block */
+    int32_t section;    /* of struct glint_gpu_shape: heads whose blocks run side by side */
+    int32_t range;      /* decode: steps of an item */
+};
+
+/* How a decode call is shared out, and where its arrays lie: members of struct glint_decode_params. No result depends
+ * on it. */
 struct glint_decode_layout {
     int32_t rows, row_tiles, range, parts, level, entries;
     uint32_t items, blocks, merge_blocks;
     uint64_t partial_o, partial_rows; /* bytes from the start of the workspace; GLINT_GPU_NOWHERE at the row level */
 };
 
-/* Shares the keys out to blocks, of which the device runs kernel->launch[0].blocks_per_sm on each of its multiprocessors at a time, and lays
- * the arrays out from `begin` on, a multiple of 256 as each of them; *end is where they end. 0 when there are more rows of a key head than
- * 2^30, or more tiles of rows than a grid has blocks: then nothing is written. */
-int glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape,
-                         const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors,
-                         uint64_t begin, uint64_t *end);
+/* Shares the keys out to blocks, of which the device runs its first launch's blocks_per_sm on each of its
+ * multiprocessors at a time, and lays the arrays out, likewise. `range`: steps of an item, about so many; 0: by the
+ * rule. False also when there are more rows of a key head than 2^30, or more tiles of rows than a grid has blocks. */
+bool glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape,
+                          const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors,
+                          int32_t range, uint64_t *end);
 
 #endif

@@ -11,9 +11,9 @@ enum {
 }; /* elements; blocks that a multiprocessor holds at a time, as either kernel has few registers */
 
 const struct glint_gpu_launch glint_cuda_rows_launch[GLINT_CUDA_ROWS_LAUNCHES] = {
-    [GLINT_CUDA_MERGE] = {.entry = "glint_merge_rows", .threads = GLINT_GPU_ROW_THREADS},
-    [GLINT_CUDA_APPEND] = {.entry = "glint_append_rows", .threads = GLINT_GPU_ROW_THREADS},
-    [GLINT_CUDA_APPEND_NARROW] = {.entry = "glint_append_narrow_rows", .threads = GLINT_GPU_ROW_THREADS},
+    [GLINT_CUDA_MERGE] = {.suffix = "_merge_rows", .threads = GLINT_GPU_ROW_THREADS},
+    [GLINT_CUDA_APPEND] = {.suffix = "_append_rows", .threads = GLINT_GPU_ROW_THREADS},
+    [GLINT_CUDA_APPEND_NARROW] = {.suffix = "_append_narrow_rows", .threads = GLINT_GPU_ROW_THREADS},
 };
 
 static struct glint_gpu_view view(const void *address, const struct glint_strides *strides)

@@ -1,8 +1,9 @@
-/* The kernels of no variant: glint_merge and glint_append, for any head_dim and dtype. rows.h says what they are given, rows.c launches
- * them.
+/* The kernels of no variant: glint_merge and glint_append, for any head_dim and dtype. rows.h says what they are given,
+ * rows.c launches them.
  *
- * They do what lib/cpu/merge.c and lib/cpu/append.c do, and give their bits: the same operations in the same order, none fused
- * (-fmad=false). The bits of a NaN alone may differ. Both read and write each number once, so memory bounds them. */
+ * They do what lib/cpu/merge.c and lib/cpu/append.c do, and give their bits: the same operations in the same order,
+ * none fused (-fmad=false). The bits of a NaN alone may differ. Both read and write each number once, so memory bounds
+ * them. */
 #include "lib/cuda/rows.h"
 #include "lib/device/ragged.h"
 
@@ -114,9 +115,9 @@ GLINT_DEVICE float lse_at(const struct glint_gpu_view &lse, const struct merged_
     return ld_global_f32((const float *)view_row(&lse, at.batch, at.head, at.row, 4));
 }
 
-/* Chunks `first`, first + row_threads, ... of O; the answer is LSE. With m the largest LSE of all and s = sum exp(LSE_i - m), which is
- * at least 1, LSE = m + log s; where s is 1, one part has all the weight, and LSE is its LSE to the bit. Each thread of a row finds m
- * and s itself: there are few parts, and their LSE come from the cache. */
+/* Chunks `first`, first + row_threads, ... of O; the answer is LSE. With m the largest LSE of all and s = sum exp(LSE_i
+ * - m), which is at least 1, LSE = m + log s; where s is 1, one part has all the weight, and LSE is its LSE to the bit.
+ * Each thread of a row finds m and s itself: there are few parts, and their LSE come from the cache. */
 GLINT_DEVICE float merge_row(const struct glint_merge_params &p, const struct merged_row &at, int32_t first)
 {
     const float sink = p.sinks ? ld_global_f32(p.sinks + at.head) : NEGATIVE_INFINITY;
@@ -205,7 +206,8 @@ GLINT_DEVICE void move_chunk(char *to, uint32_t dtype, const char *from, uint32_
     }
 }
 
-/* A new row of a sequence, where it is read, row `from_row` of `from_batch`, and where its key goes, row `row` of sequence or page `unit`. */
+/* A new row of a sequence, where it is read, row `from_row` of `from_batch`, and where its key goes, row `row` of
+ * sequence or page `unit`. */
 struct new_row {
     int32_t sequence, from_batch, from_row, unit, row;
     bool wanted; /* the sequence has so many new rows */
@@ -213,8 +215,9 @@ struct new_row {
     bool wrong;  /* it is the one that looks at the sequence's lengths, and one is out of its bounds */
 };
 
-/* Of ragged queries: which sequence has row `row`, and where the rows of that begin and end. A sequence ends where the next begins, and no sequence
- * begins before those ahead of it have ended: it is the first one that ends beyond the row, and it begins at the largest first row so far. */
+/* Of ragged queries: which sequence has row `row`, and where the rows of that begin and end. A sequence ends where the
+ * next begins, and no sequence begins before those ahead of it have ended: it is the first one that ends beyond the
+ * row, and it begins at the largest first row so far. */
 struct ragged_place {
     int32_t index, at, end;
 };
@@ -392,8 +395,8 @@ GLINT_DEVICE void store_narrow(char *to, uint32_t dtype, const char *from, uint3
     }
 }
 
-/* The scale of a row of which this thread has the chunks first, first + TEAM, ...; NaN if it holds an infinity or a NaN. All lanes of a warp call
- * it, those without a row with 0 chunks. */
+/* The scale of a row of which this thread has the chunks first, first + TEAM, ...; NaN if it holds an infinity or a
+ * NaN. All lanes of a warp call it, those without a row with 0 chunks. */
 GLINT_DEVICE float scale_of(const char *from, uint32_t from_dtype, int32_t first, int32_t chunks, uint32_t dtype)
 {
     uint32_t largest = 0;

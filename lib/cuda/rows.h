@@ -1,7 +1,8 @@
-/* What the kernels of no variant are given, those of glint_merge and glint_append (rows.cu): they move and weigh rows of any head_dim
- * and dtype. Plain C that nvcc reads too; host and device agree on every byte.
+/* What the kernels of no variant are given, those of glint_merge and glint_append (rows.cu): they move and weigh rows
+ * of any head_dim and dtype. Plain C that nvcc reads too; host and device agree on every byte.
  *
- * Addresses and strides of rows are multiples of 16 bytes, where an extent is above 1. A row is `chunks` chunks of 8 elements. */
+ * Addresses and strides of rows are multiples of 16 bytes, where an extent is above 1. A row is `chunks` chunks of 8
+ * elements. */
 #ifndef GLINT_CUDA_ROWS_H
 #define GLINT_CUDA_ROWS_H
 
@@ -17,8 +18,9 @@ struct glint_gpu_part {
     int64_t dtype; /* enum glint_dtype of O */
 };
 
-/* Block b takes `block_rows` rows at a time, of the batch * heads * seqlen in all: from the row b * block_rows on, and blocks *
- * block_rows further each time. `row_threads` threads work on a row; what is left of the block does nothing. */
+/* Block b takes `block_rows` rows at a time, of the batch * heads * seqlen in all: from the row b * block_rows on, and
+ * blocks * block_rows further each time. `row_threads` threads work on a row; what is left of the block does
+ * nothing. */
 struct glint_merge_params {
     struct glint_gpu_part part[GLINT_MAX_PARTS];
     struct glint_gpu_part result;
@@ -28,8 +30,8 @@ struct glint_merge_params {
     int32_t row_threads, block_rows, blocks;
 };
 
-/* A thread takes a chunk of K and of V at a time, of the `tokens` * token_chunks in all: a token is a new row of a sequence, of all
- * heads. Of ragged queries it is a row of the tensors, and a sequence without rows has none. */
+/* A thread takes a chunk of K and of V at a time, of the `tokens` * token_chunks in all: a token is a new row of a
+ * sequence, of all heads. Of ragged queries it is a row of the tensors, and a sequence without rows has none. */
 struct glint_append_params {
     struct glint_gpu_view k, v, new_k, new_v;
     const int32_t *first_q;               /* [batch + 1], or NULL: not ragged */
@@ -47,8 +49,9 @@ struct glint_append_params {
     int32_t blocks;
 };
 
-/* The same into K and V of 8 bits. A team of threads makes a row of K or of V of one head at a time: of the 2 * tokens * token_rows in all row
- * 2 r is of K and 2 r + 1 of V. `dtype` of the base is that of the cache, its `chunks` are those of a row, and token_chunks plays no part. */
+/* The same into K and V of 8 bits. A team of threads makes a row of K or of V of one head at a time: of the 2 * tokens
+ * * token_rows in all row 2 r is of K and 2 r + 1 of V. `dtype` of the base is that of the cache, its `chunks` are
+ * those of a row, and token_chunks plays no part. */
 struct glint_append_narrow_params {
     struct glint_append_params base;
     float *k_scale, *v_scale; /* as enum glint_scales has them */

@@ -24,7 +24,7 @@ static void explain_decode(const struct glint_decode_layout *layout, struct glin
 static void explain(const struct glint_plan *plan, struct glint_text *text)
 {
     const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
-    const struct glint_gpu_kernel *kernel = glint_variants[plan->variant].kernel;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(&glint_variants[plan->variant]);
     if (kernel->strategy == GLINT_GPU_DECODE) {
         explain_decode(&own.decode, text);
         return;

@@ -16,15 +16,10 @@ static enum glint_status fits(const struct glint_variant *row, const struct glin
 /* How the backward pass is shared out, and in which order a step sums its keys up. */
 static void explain(const struct glint_plan *plan, struct glint_text *text)
 {
-    const struct glint_gpu_kernel *kernel = glint_variants[plan->variant].kernel;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(&glint_variants[plan->variant]);
     if (kernel->strategy == GLINT_GPU_STEP)
         glint_step_explain(plan, text);
-    if (!glint_cuda_persists(kernel))
-        return;
     glint_cuda_explain_parts(plan, text);
-    glint_text_str(text, "\nBlocks of ");
-    glint_text_int(text, glint_cuda_plan_of(plan).shape.section);
-    glint_text_str(text, " key heads, each counted once for each block that shares its query heads, run side by side.");
 }
 
 const struct glint_family glint_family_sm90a = {

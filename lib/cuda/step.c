@@ -1,6 +1,7 @@
 /* A server's step on a GPU: what the host decides about it, from the bounds of the lengths. The plan of the units is
  * made on the device, from the lengths themselves (lib/device/warpgroup_step_plan.h). */
 #include "lib/cuda/cuda.h"
+#include "lib/layout.h"
 #include "lib/text.h"
 
 enum {
@@ -26,20 +27,25 @@ int32_t glint_step_group(const struct glint_problem *p)
     return most;
 }
 
-/* Spans of so many keys: struct spans of lib/device/warpgroup_step.h. */
-static int64_t spans_of(int64_t keys, int64_t tile_n, int64_t first)
+/* Spans of the keys that a tile of so many queries sees, at most: struct spans_of of lib/device/warpgroup_step.h. */
+static int64_t most_spans(const struct glint_variant *row, const struct glint_problem *p, int64_t queries)
 {
-    const int64_t at = keys > 0 ? (keys - 1) / tile_n / first : 0;
-    return 1 + (at < 16 ? at : at < 32 ? 8 + at / 2 : 16 + at / 4);
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
+    const int64_t tile = row->tile_n, first = kernel->chunk_steps, all = p->seqlen_k > 0 ? divide_up(p->seqlen_k, tile) : 1;
+    const int64_t at = (all - 1) / first, left = p->window_left, right = p->window_right;
+    if ((row->features & GLINT_FEATURE_LEFT_BOUND) == 0)
+        return 1 + (at < 16 ? at : at < 32 ? 8 + at / 2 : 16 + at / 4);
+    const bool open = left == GLINT_UNBOUNDED || right == GLINT_UNBOUNDED;
+    const int64_t seen = open ? all : (queries + left + right + tile - 2) / tile + 1;
+    return ((seen > all ? all : seen) + first - 2) / first + 1;
 }
 
 bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_variant *row, const struct glint_problem *p,
                         uint32_t multiprocessors, uint64_t *end)
 {
-    const struct glint_gpu_kernel *kernel = row->kernel;
     const int32_t group = glint_step_group(p);
     const int64_t queries = ROWS / group, tile = queries * (TILE_ROWS / ROWS), heads = p->heads_q / group;
-    const int64_t spans = spans_of(p->seqlen_k, row->tile_n, kernel->chunk_steps);
+    const int64_t spans = most_spans(row, p, tile);
     const int64_t chunks = spans < MOST_CHUNKS ? spans : MOST_CHUNKS, alone = divide_up(p->seqlen_q, tile);
     const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
     const int64_t full = p->batch * alone, some = ragged ? p->rows_q / tile + p->batch : full, tiles = some < full ? some : full;
@@ -55,8 +61,16 @@ bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_var
     layout->partial_rows = (int32_t)(slots * TILE_ROWS);
     if (tiles == 0 && p->lengths == GLINT_LENGTHS_HOST)
         return true;
-    layout->partial = (uint64_t)divide_up((PLAN_HEAD + PLAN_WORDS * p->batch + 3) * 4, 256) * 256;
-    *end = layout->partial + (uint64_t)layout->partial_rows * ((uint64_t)p->head_dim + 2) * sizeof(float);
+    enum { PLAN, PARTIAL, ARRAYS };
+    const struct glint_array array[ARRAYS] = {
+        [PLAN] = {1, PLAN_HEAD + PLAN_WORDS * (uint64_t)p->batch + 3},
+        [PARTIAL] = {(uint64_t)layout->partial_rows, (uint64_t)p->head_dim + 2},
+    };
+    uint64_t at[ARRAYS + 1] = {0};
+    if (!glint_place_arrays(array, ARRAYS, GLINT_GPU_LINE, at))
+        return false;
+    layout->partial = 4 * at[PARTIAL];
+    *end = 4 * at[ARRAYS];
     layout->blocks = multiprocessors;
     layout->merge_blocks = slots > 0 ? 4 * multiprocessors : 0;
     return true;
@@ -78,7 +92,7 @@ void glint_step_fill(const struct glint_problem *p, const struct glint_step_layo
 void glint_step_explain(const struct glint_plan *plan, struct glint_text *text)
 {
     const struct glint_variant *row = &glint_variants[plan->variant];
-    const struct glint_gpu_kernel *kernel = row->kernel;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
     glint_text_str(text, "\nKeys are summed up in spans that begin at fixed positions, of ");
     glint_text_int(text, (int64_t)kernel->chunk_steps * row->tile_n);
     glint_text_str(

@@ -69,15 +69,16 @@ static struct geometry geometry_of(const struct glint_gpu_map *map, const struct
 enum glint_status glint_cuda_maps_fit(const struct glint_variant *row, const struct glint_problem *problem,
                                       struct glint_fault *fault)
 {
-    const struct glint_gpu_kernel *kernel = row->kernel;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
     const int64_t limit = ((INT64_C(1) << 40) - 1) / glint_dtype_bytes(problem->dtype); /* that a map can hold, in elements */
     for (uint32_t m = 0; m < kernel->map_count; m++) {
-        const struct glint_tensor_role *role = &glint_roles[kernel->map[m].tensor];
+        const struct glint_tensor_role *role = &glint_roles[glint_gpu_map_at(kernel, m)->tensor];
         const struct glint_strides *s = glint_role_strides(role, problem);
         const int64_t stride[3] = {s->batch, s->head, s->row};
         int64_t extent[3];
         glint_role_extents(role, problem, extent);
-        const int64_t group = kernel->map[m].packed ? glint_step_group(problem) : 1; /* a step along the groups of heads */
+        const int64_t group =
+            glint_gpu_map_at(kernel, m)->packed ? glint_step_group(problem) : 1; /* a step along the groups of heads */
         for (int d = 0; d < 3; d++)
             if (extent[d] > 1 && stride[d] > limit / (d == 1 && extent[1] > group ? group : 1))
                 return glint_refuse(fault, GLINT_REASON_STRIDE_TOO_LARGE, role->name, glint_dimension[d], stride[d], limit);
@@ -90,15 +91,16 @@ enum glint_status glint_cuda_encode_maps(struct glint_cuda *cuda, const struct g
                                          struct tensor_map *maps)
 {
     static const uint32_t steps[TENSOR_MAP_RANK] = {1, 1, 1, 1, 1};
-    const struct glint_gpu_kernel *kernel = row->kernel;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
     const struct glint_tensor_role *const queries = &glint_roles[GLINT_GPU_Q];
-    /* For tensors without elements, which nobody looks at: any address that is aligned, where no tensor has elements. */
+    /* For tensors without elements, which nobody looks at: any address that is aligned, where no tensor has
+     * elements. */
     const void *some = !is_empty(queries, problem)                     ? tensors->q
                        : !is_empty(&glint_roles[GLINT_GPU_K], problem) ? tensors->k
                                                                        : (const void *)(uintptr_t)NO_TENSOR;
     enum glint_status status = GLINT_OK;
     for (uint32_t m = 0; m < kernel->map_count && status == GLINT_OK; m++) {
-        const struct glint_gpu_map *map = &kernel->map[m];
+        const struct glint_gpu_map *map = glint_gpu_map_at(kernel, m);
         const struct glint_tensor_role *role = &glint_roles[map->tensor];
         const struct geometry g = geometry_of(map, problem);
         const void *address = some;

@@ -42,14 +42,15 @@ struct glint_gpu_shape {
  *               read.
  *
  * The kernel lowers the word at `fault` to the first sequence with a first row or a length that is out of bounds. Query
- * i of a sequence sees key j iff i + offset - window_left <= j <= i + offset + window_right; a window of -1 is
- * unbounded. With bottom_right = 1 the offset is the keys of the sequence less its queries, else it is 0. */
+ * i of a sequence sees key j iff i + offset + left <= j <= i + offset + right. With bottom_right = 1 the offset is the
+ * keys of the sequence less its queries, else it is 0. Sides are from -2^30, which is no bound on the left, to 2^30,
+ * which is none on the right: an offset added to one stays below 2^31. */
 struct glint_gpu_sequences {
     const int32_t *first_q, *first_k;     /* [batch + 1] */
     const int32_t *seqlens_q, *seqlens_k; /* [batch], or NULL: the bound, or all rows of a ragged sequence */
     uint32_t *fault;                      /* or NULL */
     int32_t rows_q, rows_k;               /* of all ragged sequences: rows of the tensors, and of a line of LSE */
-    int32_t bottom_right, window_left, window_right;
+    int32_t bottom_right, left, right;
     int32_t bound_q, bound_k; /* of a sequence */
     int32_t section_keys;     /* keys of ragged sequences that are worked on together: warpgroup_ragged.h */
 };
@@ -60,6 +61,14 @@ struct glint_gpu_pages {
     int32_t count;        /* of the pool: an index outside of it counts as the nearest one */
     int32_t per_sequence;
     int32_t shift; /* log2 of the keys of a page */
+};
+
+/* ALiBi: what is added to scores. The slopes are one a query head, or NULL. Query i of a sequence stands at the place
+ * of key i + offset, where the offset is the diagonal and, with from_end = 1, the keys of the sequence less its
+ * queries, and no further than 2^30 from 0. */
+struct glint_gpu_bias {
+    const float *slopes; /* [heads_q] */
+    int32_t from_end, diagonal;
 };
 
 #define GLINT_CALL_GRIDS 4
@@ -85,7 +94,7 @@ struct glint_gpu_call {
      * is 0 past the end; delta.h says what -0 is. */
     int64_t padded_q;
     float *lse_log2; /* [batch * heads_q, padded_q]: lse * log2(e) */
-    float *delta;    /* [batch * heads_q, padded_q]: rowsum(dO * O) */
+    float *delta;    /* [batch * heads_q, padded_q]: rowsum(dO * O) - dLSE */
     /* Of a fused variant, else NULL: partial sums of dQ in the kernel's own order, and turns. turn[0] counts the blocks
      * that have begun; from turn[1] on there are the keys whose blocks have added theirs. */
     float *dq_sum;  /* [batch * heads_q, padded_q, row_dim of the variant] */
@@ -98,6 +107,16 @@ struct glint_gpu_call {
     float *key_sum;     /* [batch * heads_kv, key blocks, 2 * tile_n, row_dim of the variant], in its own order */
     uint32_t *key_turn; /* [batch * heads_kv, key blocks, warps, or stages in sm90a] */
     float *dsinks;      /* [heads_q], the gradient of the sinks, where there are any */
+    const float *dlse;  /* the gradient of LSE, which it lies as; or NULL */
+
+    /* Of a mask with intervals, else NULL: the keys from key_begin to key_end - 1, of which a query sees what the band
+     * leaves. [batch, seqlen_q]; of ragged sequences [rows_q]. */
+    const int32_t *key_begin, *key_end;
+    /* Backward, the workspace: what the first kernel makes of them (intervals.h), for all heads. The keys that a row
+     * sees, and the bounds of each tile_m rows. */
+    int32_t *row_keys;   /* [batch, padded_q, 2] */
+    int32_t *block_keys; /* [batch, padded_q / tile_m, 4] */
+    struct glint_gpu_bias bias;
 };
 
 #define GLINT_GPU_ROW_PAD 128

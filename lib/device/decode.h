@@ -54,6 +54,7 @@ struct glint_decode_params {
     float *partial_o;                  /* [tile, entry, rows / 8, dim / 16, 4, 8, 4]: see store_partial */
     float *partial_rows;               /* [tile, entry, rows, 2 * warps]: the maximum; from [warps] on, sums */
     struct glint_decode_scales scales; /* of K and V of 8 bits */
+    struct glint_gpu_bias bias;
 };
 
 #endif

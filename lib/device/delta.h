@@ -4,6 +4,7 @@
 #define GLINT_DEVICE_DELTA_H
 
 #include "lib/device/element.h"
+#include "lib/device/intervals.h"
 #include "lib/device/mask.h"
 #include "lib/device/sequences.h"
 #include "lib/device/steps.h"
@@ -34,9 +35,20 @@ GLINT_DEVICE char *row_of(const struct glint_gpu_view &view, const struct row_bl
 }
 
 template <class Rows>
+GLINT_DEVICE int64_t lse_place(const struct glint_gpu_call &p, const struct row_block<Rows> &block, int32_t row)
+{
+    return (int64_t)block.at.line * Rows::lse_rows(p) + block.at.first_q + row;
+}
+
+template <class Rows>
 GLINT_DEVICE const float *lse_of(const struct glint_gpu_call &p, const struct row_block<Rows> &block, int32_t row)
 {
-    return p.lse + (int64_t)block.at.line * Rows::lse_rows(p) + block.at.first_q + row;
+    return p.lse + lse_place(p, block, row);
+}
+
+template <class Rows> GLINT_DEVICE float dlse_of(const struct glint_gpu_call &p, const struct row_block<Rows> &block, int32_t row)
+{
+    return p.dlse ? ld_global_f32(p.dlse + lse_place(p, block, row)) : 0.0f;
 }
 
 template <class Rows>
@@ -46,14 +58,15 @@ GLINT_DEVICE int64_t place_of(const struct glint_gpu_call &p, const struct row_b
 }
 
 /* Turns begin: of the blocks of TILE_N keys that add to dQ of TILE_M queries, at the first block of which they see a
- * key, and of those that share the query heads of a key head, at 0. */
-template <int TILE_M, int TILE_N, int KEY_TURNS, class Rows, class Band = no_mask>
-GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask = {})
+ * key, and of those that share the query heads of a key head, at 0. With intervals leave_intervals begins the
+ * former. */
+template <int TILE_M, int TILE_N, int KEY_TURNS, class Rows, class Band>
+GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask)
 {
     if (block_index() == 0 && thread_index() == 0)
         st_global_u32(p.turn, 0);
-    if (thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
-        st_global_u32(p.turn + 1 + block.at.line * (p.padded_q / TILE_M) + block.at.row0 / TILE_M + thread_index(),
+    if (!Band::INTERVALS && (!Rows::READS || block.at.row0 >= 0) && thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
+        st_global_u32(p.turn + 1 + place_of(p, block, block.at.row0) / TILE_M + thread_index(),
                       Band::LEFT ? first_key(mask, block.at.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N : 0);
     if (p.parts > 1) {
         const int64_t turns = (int64_t)(p.shape.batch * p.shape.heads_kv) * ((p.shape.seqlen_k + TILE_N - 1) / TILE_N) * KEY_TURNS;
@@ -65,10 +78,11 @@ GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_b
     }
 }
 
-/* delta = rowsum(dO o O) and LSE in powers of two; a row that sees no key, or lies past the end, gets LSE = +inf, which
- * makes its P exactly 0. Where the row sees keys and its scores are all -inf, P = exp(-inf + inf) is NaN, and LSE
- * becomes that. A row whose dO holds NaN or infinity has a delta that is neither finite; of a row that sees no key,
- * neither is it when its Q does. With CLEARS, rows that see no key get dQ = 0. */
+/* delta = rowsum(dO o O) - dLSE and LSE in powers of two; a row that sees no key, or lies past the end, gets LSE =
+ * +inf, which makes its P exactly 0. Where the row sees keys and its scores are all -inf, P = exp(-inf + inf) is NaN,
+ * and LSE becomes that. A row whose dO holds NaN or infinity has a delta that is neither finite; of a row that sees no
+ * key, neither is it when its Q does, and dLSE of such a row is not read. With CLEARS, rows that see no key get dQ =
+ * 0. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Rows, class Band>
 GLINT_DEVICE void make_delta(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask)
 {
@@ -117,13 +131,34 @@ GLINT_DEVICE void make_delta(const struct glint_gpu_call &p, const struct row_bl
             }
         }
 #pragma unroll
-        for (uint32_t mask = 1; mask < LANES; mask *= 2)
-            sum += shfl_xor(sum, mask);
+        for (uint32_t lanes = 1; lanes < LANES; lanes *= 2)
+            sum += shfl_xor(sum, lanes);
+        if (row < block.at.own.seqlen_q && sees_some(mask, row))
+            sum -= dlse_of(p, block, row);
         if (block.lane == 0) {
             st_global_f32(p.lse_log2 + place, lse);
             st_global_f32(p.delta + place, lse == GLINT_INFINITY && fabsf(sum) < GLINT_INFINITY ? 0.0f : sum);
         }
     }
+}
+
+/* The kernel itself. Of a FUSED variant no key block visits rows that see no key, so they get their dQ here. */
+template <class Element, int ROW_CHUNKS, class Band, bool FUSED, int TILE_M, int TILE_N, int KEY_TURNS, class Rows>
+GLINT_DEVICE void run_delta(const struct glint_gpu_call &p)
+{
+    const uint32_t kept = shared_base();
+    const struct place at = Rows::find_rows_of_block(p, kept);
+    const struct row_block<Rows> block = row_block_of<ROW_CHUNKS, Rows>(p, at, kept);
+    const Band mask = mask_of<Band>(p, at);
+
+    if (FUSED)
+        begin_turns<TILE_M, TILE_N, KEY_TURNS>(p, block, mask);
+    if constexpr (Band::INTERVALS)
+        if (!Rows::READS || at.row0 >= 0)
+            leave_intervals<TILE_M, TILE_N, FUSED>(p, at, mask, first_range<Rows>(p, at, kept) + at.row0,
+                                                   1 + place_of(p, block, at.row0) / TILE_M);
+    if (!Rows::READS || at.row0 >= 0)
+        make_delta<Element, ROW_CHUNKS, FUSED>(p, block, mask);
 }
 
 /* Whether a row of Q holds NaN or infinity. */
@@ -162,8 +197,8 @@ GLINT_DEVICE void make_blind_row(const struct glint_gpu_call &p, const struct ro
 
 /* A row that sees keys, whose LSE is the sink and whose O is 0. If its Q holds infinities, then its scores are all
  * -inf, and nothing tells. LSE becomes +inf, so that P stays 0 when the infinities have left the tile of Q. Delta tells
- * of them: it is NaN where dO is special, too, and else 0, which becomes -0. With that dS = P (dP - delta) is 0 still;
- * with the infinite delta of a row that sees no key it would be NaN. */
+ * of them: it is NaN where dO is special, too, and else - dLSE, which becomes -0. With that dS = P (dP - delta) is 0
+ * still; with the infinite delta of a row that sees no key it would be NaN. */
 template <class Element, int ROW_CHUNKS, class Rows>
 GLINT_DEVICE void settle_row_beside_sink(const struct glint_gpu_call &p, const struct row_block<Rows> &block, int32_t row)
 {
@@ -172,12 +207,19 @@ GLINT_DEVICE void settle_row_beside_sink(const struct glint_gpu_call &p, const s
     if (!is_special_row<Element, ROW_CHUNKS>(row_of(p.q, block, row, Element::BYTES)))
         return;
     st_global_f32(p.lse_log2 + place, GLINT_INFINITY);
-    if (ld_global_f32(p.delta + place) == 0.0f)
+    if (fabsf(ld_global_f32(p.delta + place)) < GLINT_INFINITY)
         st_global_f32(p.delta + place, float_of(GLINT_DELTA_OF_SPECIAL));
 }
 
-/* What the rows of a head of a sequence that see a key add to `total` of thread 0: exp(sink - LSE) delta. Then LSE and
- * delta of those rows whose LSE is the sink, where they should tell more. `sums`: 32 bytes of shared memory. */
+/* Whether delta may be of a row without weights: its O is 0. */
+GLINT_DEVICE bool may_lack_weights(const struct glint_gpu_call &p, float delta)
+{
+    return p.dlse || !(fabsf(delta) > 0.0f);
+}
+
+/* What the rows of a head of a sequence add to `total` of thread 0: exp(sink - LSE) delta. Of a row that sees no key
+ * LSE is the sink, and - dLSE counts. Then LSE and delta of those rows whose LSE is the sink, where they should tell
+ * more. `sums`: 32 bytes of shared memory. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Rows, class Band>
 GLINT_DEVICE void add_sink_gradient(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask,
                                     float sink, uint32_t sums, float &total)
@@ -194,16 +236,18 @@ GLINT_DEVICE void add_sink_gradient(const struct glint_gpu_call &p, const struct
         const float delta = ld_global_f32(p.delta + place_of(p, block, row));
         const float above = sink - lse; /* 0 at most, but for rounding */
 
-        if (first_key(mask, row) <= last_key(mask, row) && lse != -GLINT_INFINITY)
+        if (first_key(mask, row) > last_key(mask, row))
+            sum -= lse != -GLINT_INFINITY ? dlse_of(p, block, row) : 0.0f;
+        else if (lse != -GLINT_INFINITY)
             sum = fmaf(ex2((above > 0.0f ? 0.0f : above) * 1.44269504088896340736f), delta, sum);
-        some_without |= lse == only_sink && !(fabsf(delta) > 0.0f);
+        some_without |= lse == only_sink && may_lack_weights(p, delta);
     }
 #pragma unroll 1
     for (int32_t row = (int32_t)thread_index(); row < block.at.own.seqlen_q; row += 256)
         if (first_key(mask, row) > last_key(mask, row))
             make_blind_row<Element, ROW_CHUNKS, CLEARS>(p, block, row);
         else if (some_without && ld_global_f32(lse_of(p, block, row)) == only_sink &&
-                 !(fabsf(ld_global_f32(p.delta + place_of(p, block, row))) > 0.0f))
+                 may_lack_weights(p, ld_global_f32(p.delta + place_of(p, block, row))))
             settle_row_beside_sink<Element, ROW_CHUNKS>(p, block, row);
 #pragma unroll
     for (uint32_t lanes = 1; lanes < 32; lanes *= 2)
@@ -221,7 +265,7 @@ GLINT_DEVICE void add_sink_gradient(const struct glint_gpu_call &p, const struct
     block_sync();
 }
 
-/* The gradient of a head's sink: - sum of exp(sink - LSE) delta over the rows that see a key. A block has a head, and
+/* The gradient of a head's sink: - sum of exp(sink - LSE) delta over the rows. A block has a head, and
  * sums a sequence after another, each by itself, so that one alone has the same bits. `sums`: 32 bytes of shared
  * memory. */
 template <class Element, int ROW_CHUNKS, bool CLEARS, class Rows, class Band>
@@ -237,7 +281,7 @@ GLINT_DEVICE void make_sink_gradient(const struct glint_gpu_call &p, uint32_t su
         int32_t padded;
         const struct place at = Rows::next(p, walk, number, head_q, padded);
 
-        add_sink_gradient<Element, ROW_CHUNKS, CLEARS>(p, row_block<Rows>{at, padded, 0}, mask_of<Band>(at.own), sink, sums, total);
+        add_sink_gradient<Element, ROW_CHUNKS, CLEARS>(p, row_block<Rows>{at, padded, 0}, mask_of<Band>(p, at), sink, sums, total);
     }
     if (thread_index() == 0)
         st_global_f32(p.dsinks + head_q, 0.0f - total);

@@ -1,5 +1,5 @@
-/* What kernels multiply: numbers of 16 bits, or of 32 bits as tf32. Each kind is a type with the same members, so that a step of the
- * algorithm is written once for all of them:
+/* What kernels multiply: numbers of 16 bits, or of 32 bits as tf32. Each kind is a type with the same members, so that
+ * a step of the algorithm is written once for all of them:
  *
  *     BYTES, K_STEP      of an element; elements that one mma contracts
  *     EXPONENT           all ones in NaN and infinity, of the (highest) number in a word
@@ -81,8 +81,9 @@ struct tf32 {
     }
 };
 
-/* x as the sum of two tf32: the nearest one and what is left. Of an infinity that is the largest number and an infinity, for its own
- * remainder would be no number, and nor would its product with a remainder of 0. A NaN is left over too. */
+/* x as the sum of two tf32: the nearest one and what is left. Of an infinity that is the largest number and an
+ * infinity, for its own remainder would be no number, and nor would its product with a remainder of 0. A NaN is left
+ * over too. */
 GLINT_DEVICE void split_tf32(uint32_t x, uint32_t &high, uint32_t &low)
 {
     const float largest = 0x1.ffcp127f;
@@ -91,8 +92,8 @@ GLINT_DEVICE void split_tf32(uint32_t x, uint32_t &high, uint32_t &low)
     low = nearest_tf32(float_of(x) - float_of(high));
 }
 
-/* Numbers of 32 bits, three products each: an operand is the sum of two tf32, and only the product of the two remainders is left out,
- * 2^-22. */
+/* Numbers of 32 bits, three products each: an operand is the sum of two tf32, and only the product of the two
+ * remainders is left out, 2^-22. */
 struct tf32x3 {
     static constexpr uint32_t BYTES = 4, K_STEP = 8, FRAGMENT_CHUNKS = 2, EXPONENT = 0x7f800000u, SIGNS = 0x80000000u;
 

@@ -2,8 +2,8 @@
  *
  *     float d[ROWS][COLUMNS][4]     [fragment of 16 rows][fragment of 8 columns][register of mma's d]
  *
- * Registers 0, 1 belong to row lane / 4 of the fragment, to columns 2 (lane % 4) and the next, registers 2, 3 to row lane / 4 + 8: `side`
- * tells them apart. */
+ * Registers 0, 1 belong to row lane / 4 of the fragment, to columns 2 (lane % 4) and the next, registers 2, 3 to row
+ * lane / 4 + 8: `side` tells them apart. */
 #ifndef GLINT_DEVICE_FRAGMENT_H
 #define GLINT_DEVICE_FRAGMENT_H
 
@@ -56,9 +56,9 @@ GLINT_DEVICE void take_rows(uint32_t a[4], const struct kept_rows<ROWS, KEPT> &k
 
 /* ---- products --------------------------------------------------------------------------------------------------------------- */
 
-/* d = x y^T over all columns of two tiles, from x_lane (operand A, rounded already, the first steps in x_kept) and y_lane (operand B) on.
- * between() is called once: after the second step's fragments were asked for, so that the first products do not wait behind what it
- * begins. */
+/* d = x y^T over all columns of two tiles, from x_lane (operand A, rounded already, the first steps in x_kept) and
+ * y_lane (operand B) on. between() is called once: after the second step's fragments were asked for, so that the first
+ * products do not wait behind what it begins. */
 template <class X, class Y, int ROWS, int COLUMNS, int KEPT, class between_t>
 GLINT_DEVICE void multiply_rows(float (&d)[ROWS][COLUMNS][4], const struct kept_rows<ROWS, KEPT> &x_kept, uint32_t x_lane,
                                 uint32_t y_lane, between_t between)

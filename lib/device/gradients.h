@@ -3,7 +3,9 @@
 #ifndef GLINT_DEVICE_GRADIENTS_H
 #define GLINT_DEVICE_GRADIENTS_H
 
+#include "lib/device/bias.h"
 #include "lib/device/fragment.h"
+#include "lib/device/intervals.h"
 #include "lib/device/mask.h"
 #include "lib/device/score.h"
 #include "lib/device/sequences.h"
@@ -137,7 +139,7 @@ template <class Element> GLINT_DEVICE int32_t query_of_row(int32_t row)
 
 /* ---- P and dS, of keys by queries: each query, a column, has an LSE or a delta ---------------------------------------------------- */
 
-/* Those of a lane's columns, from its address on. */
+/* LSE or delta of a lane's columns, from its address on. */
 template <int COLUMNS> GLINT_DEVICE void load_columns(float (&rows)[COLUMNS][2], uint32_t lane_address)
 {
 #pragma unroll
@@ -145,9 +147,10 @@ template <int COLUMNS> GLINT_DEVICE void load_columns(float (&rows)[COLUMNS][2],
         ld_shared_f32x2(rows[mt], lane_address + mt * 32);
 }
 
-/* P^T = 2^(scale S^T - LSE), in place. */
-template <int ROWS, int COLUMNS>
-GLINT_DEVICE void make_weights(float (&s)[ROWS][COLUMNS][4], const float (&lse)[COLUMNS][2], const float &scale_log2)
+/* P^T = 2^(scale S^T + bias - LSE), in place. Bias: a tile of bias.h. */
+template <int ROWS, int COLUMNS, class Bias>
+GLINT_DEVICE void make_weights(float (&s)[ROWS][COLUMNS][4], const float (&lse)[COLUMNS][2], const struct glint_gpu_shape &shape,
+                               const Bias &bias)
 {
 #pragma unroll
     for (int mt = 0; mt < COLUMNS; ++mt)
@@ -155,15 +158,17 @@ GLINT_DEVICE void make_weights(float (&s)[ROWS][COLUMNS][4], const float (&lse)[
         for (int kt = 0; kt < ROWS; ++kt)
 #pragma unroll
             for (int e = 0; e < 4; ++e)
-                s[kt][mt][e] = ex2(fmaf(s[kt][mt][e], scale_log2, -lse[mt][e & 1]));
+                s[kt][mt][e] =
+                    ex2(exponent_of(s[kt][mt][e], shape, lse[mt][e & 1], bias, mt * 8 + (e & 1), kt * 16 + (e >> 1) * 8));
 }
 
-/* The same of capped scores, and P^T times their slope to shared memory, from a lane's address on: dS^T = (dP^T -
- * delta) times that. What the mask hides is in it, too: whoever takes it hides the product. One number at a time: P and
- * P times the slope together took 32 registers. */
-template <class S, int ROWS, int COLUMNS>
-GLINT_DEVICE void make_capped_weights(float (&s)[ROWS][COLUMNS][4], const float (&lse)[COLUMNS][2], const float &scale_log2,
-                                      const struct capped_score &cap, uint32_t lane_address)
+/* P^T of capped scores, in place. P^T times their slope goes to shared memory, from a lane's address on, and dS^T =
+ * (dP^T - delta) times that. What the mask hides is in it, too: whoever takes it hides the product. One number is made
+ * at a time, as P and P times the slope together took 32 registers. */
+template <class S, int ROWS, int COLUMNS, class Bias>
+GLINT_DEVICE void make_capped_weights(float (&s)[ROWS][COLUMNS][4], const float (&lse)[COLUMNS][2],
+                                      const struct glint_gpu_shape &shape, const struct capped_score &cap, const Bias &bias,
+                                      uint32_t lane_address)
 {
 #pragma unroll
     for (int mt = 0; mt < COLUMNS; ++mt)
@@ -178,7 +183,7 @@ GLINT_DEVICE void make_capped_weights(float (&s)[ROWS][COLUMNS][4], const float 
                     float &x = s[kt][mt][2 * side + e];
                     const float slope = cap_slope(x, cap);
 
-                    x = ex2(fmaf(x, scale_log2, -lse[mt][e]));
+                    x = ex2(capped_exponent_of(x, shape, lse[mt][e], bias, mt * 8 + e, kt * 16 + side * 8));
                     sloped[e] = x * slope;
                 }
                 st_shared_pair<typename S::element>(
@@ -216,11 +221,11 @@ GLINT_DEVICE void load_rows_lse(float (&lse)[ROWS][2], float (&delta)[ROWS][2], 
         }
 }
 
-/* P = 2^(scale S - LSE) and dS = P (dP - delta), in the place of S. */
-template <int ROWS, int COLUMNS>
+/* P = 2^(scale S + bias - LSE) and dS = P (dP - delta), in the place of S. Bias: a tile of bias.h. */
+template <int ROWS, int COLUMNS, class Bias>
 GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float (&dp)[ROWS][COLUMNS][4],
-                                       const float (&lse)[ROWS][2], const float (&delta)[ROWS][2], const float &scale_log2,
-                                       const struct plain_score &)
+                                       const float (&lse)[ROWS][2], const float (&delta)[ROWS][2],
+                                       const struct glint_gpu_shape &shape, const struct plain_score &, const Bias &bias)
 {
 #pragma unroll
     for (int rt = 0; rt < ROWS; ++rt)
@@ -228,14 +233,16 @@ GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float
         for (int nt = 0; nt < COLUMNS; ++nt)
 #pragma unroll
             for (int e = 0; e < 4; ++e)
-                s[rt][nt][e] = ex2(fmaf(s[rt][nt][e], scale_log2, -lse[rt][e >> 1])) * (dp[rt][nt][e] - delta[rt][e >> 1]);
+                s[rt][nt][e] =
+                    ex2(exponent_of(s[rt][nt][e], shape, lse[rt][e >> 1], bias, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1))) *
+                    (dp[rt][nt][e] - delta[rt][e >> 1]);
 }
 
-/* P = 2^(scale S - LSE) and dS = P (dP - delta) dS' / dS, in the place of capped scores. */
-template <int ROWS, int COLUMNS>
+/* P = 2^(scale S + bias - LSE) and dS = P (dP - delta) dS' / dS, in the place of capped scores. */
+template <int ROWS, int COLUMNS, class Bias>
 GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float (&dp)[ROWS][COLUMNS][4],
-                                       const float (&lse)[ROWS][2], const float (&delta)[ROWS][2], const float &scale_log2,
-                                       const struct capped_score &cap)
+                                       const float (&lse)[ROWS][2], const float (&delta)[ROWS][2],
+                                       const struct glint_gpu_shape &shape, const struct capped_score &cap, const Bias &bias)
 {
 #pragma unroll
     for (int rt = 0; rt < ROWS; ++rt)
@@ -245,7 +252,9 @@ GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float
             for (int e = 0; e < 4; ++e) {
                 const float slope = cap_slope(s[rt][nt][e], cap);
 
-                s[rt][nt][e] = ex2(fmaf(s[rt][nt][e], scale_log2, -lse[rt][e >> 1])) * slope * (dp[rt][nt][e] - delta[rt][e >> 1]);
+                s[rt][nt][e] =
+                    ex2(capped_exponent_of(s[rt][nt][e], shape, lse[rt][e >> 1], bias, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1))) *
+                    slope * (dp[rt][nt][e] - delta[rt][e >> 1]);
             }
 }
 
@@ -386,6 +395,19 @@ GLINT_DEVICE bool add_part(const struct glint_gpu_call &p, float (&g)[ROWS][COLU
 
 /* ---- dQ, of a key block and a query block ------------------------------------------------------------------------------------ */
 
+/* The keys that TILE_M queries of a block see, from the first to the end. */
+template <int TILE_M, class Band>
+GLINT_DEVICE struct key_range keys_of_block(const struct glint_gpu_call &p, const Band &mask, int32_t batch, int32_t m)
+{
+    if constexpr (Band::INTERVALS)
+        return bounds_at<TILE_M>(p, batch * p.padded_q + m * TILE_M).all;
+    else {
+        const int32_t end = keys_seen(mask, min(mask.seqlen_q, (m + 1) * TILE_M));
+
+        return {first_key(mask, m * TILE_M), end};
+    }
+}
+
 /* dS K, from a tile dS^T and the tile K, added to dQ of query block m in key blocks' order: the first one that it sees
  * a key of stores, the last one adds what the others left, rounds and writes. A warp makes ROW_TILES x 16 queries.
  * `poisoned`: where a word says whether K has NaN or infinities, which is looked at if `hides`: the mask may hide keys
@@ -442,16 +464,16 @@ GLINT_DEVICE void add_dq(const struct glint_gpu_call &p, const Band &mask, int32
 
     const int32_t head = batch * p.shape.heads_q + head_q;
     float *sum = slot_of_four(p.dq_sum + (head * p.padded_q + m * TILE_M) * (int)Q::DIM, thread);
-    const int32_t keys = keys_seen(mask, min(mask.seqlen_q, (m + 1) * TILE_M)), first = first_key(mask, m * TILE_M);
-    if ((Band::LEFT || Band::RIGHT) && key0 >= keys)
+    const struct key_range keys = keys_of_block<TILE_M>(p, mask, batch, m);
+    if (((Band::LEFT || Band::RIGHT) && key0 >= keys.end) || (Band::INTERVALS && key0 + TILE_N <= keys.first))
         return;
-    if (key0 + TILE_N >= keys) {
+    if (key0 + TILE_N >= keys.end) {
         const int32_t row0 = m * TILE_M + (int32_t)(group * (ROW_TILES * 16) + (lane >> 2) * (BYTES == 4 ? 2 : 1));
         char *rows = view_row(&p.dq, batch, head_q, row0, BYTES);
 
 #pragma unroll
         for (int start = 0; start < FRAGMENTS; start += AT_ONCE) {
-            if (key0 > first)
+            if (key0 > keys.first)
                 add_from_memory<THREADS, AT_ONCE>(dq, sum, start);
 #pragma unroll
             for (int i = start; i < start + AT_ONCE && i < FRAGMENTS; ++i) {
@@ -472,7 +494,7 @@ GLINT_DEVICE void add_dq(const struct glint_gpu_call &p, const Band &mask, int32
             }
         }
     } else {
-        add_to_memory<THREADS>(sum, dq, Band::LEFT ? key0 <= first : key0 == 0);
+        add_to_memory<THREADS>(sum, dq, Band::LEFT ? key0 <= keys.first : key0 == 0);
     }
 }
 

@@ -1,11 +1,12 @@
-/* What Hopper (sm_90a) adds to the machine of device.h: mbarriers, the copy engine for bulk data and tensors, clusters, the registers
- * that warpgroups pass to each other, and, in wgmma.h, matrix products of a warpgroup. As there, every inline function is one PTX
- * instruction (or the loop round one that waits), and its comment in ptx/hopper_impl.h names the instruction's section in the PTX ISA.
- * What PTX wants as an immediate is a template parameter.
+/* What Hopper (sm_90a) adds to the machine of device.h: mbarriers, the copy engine for bulk data and tensors, clusters,
+ * the registers that warpgroups pass to each other, and, in wgmma.h, matrix products of a warpgroup. As there, every
+ * inline function is one PTX instruction (or the loop round one that waits), and its comment in ptx/hopper_impl.h names
+ * the instruction's section in the PTX ISA. What PTX wants as an immediate is a template parameter.
  *
- * Two ways lead to shared memory: the generic proxy (ordinary loads and stores, ldmatrix, cp.async) and the async proxy (bulk copies,
- * wgmma). Data that one wrote is not seen by the other by itself: written with stores, it takes a fence_async_shared by each writer
- * and then a barrier before a bulk copy or wgmma may read it; written by a bulk load, the mbarrier's wait is enough. */
+ * Two ways lead to shared memory: the generic proxy (ordinary loads and stores, ldmatrix, cp.async) and the async proxy
+ * (bulk copies, wgmma). Data that one wrote is not seen by the other by itself: written with stores, it takes a
+ * fence_async_shared by each writer and then a barrier before a bulk copy or wgmma may read it; written by a bulk load,
+ * the mbarrier's wait is enough. */
 #ifndef GLINT_DEVICE_HOPPER_H
 #define GLINT_DEVICE_HOPPER_H
 

@@ -4,6 +4,7 @@
 #ifndef GLINT_DEVICE_KEYS_H
 #define GLINT_DEVICE_KEYS_H
 
+#include "lib/device/intervals.h"
 #include "lib/device/sequences.h"
 #include "lib/device/tile.h"
 
@@ -45,6 +46,12 @@ struct linear {
     }
     /* Lowers the call's word for a fault where the table of a block's sequence has one. */
     template <class Rows, int THREADS> GLINT_DEVICE void note_faults(const struct glint_gpu_call &, const struct place &) {}
+    /* Does so where queries have intervals, for the blocks of keys of a tile of queries. */
+    template <class Rows, int TILE_M, int TILE_N, int THREADS>
+    GLINT_DEVICE void note_faults(const struct glint_gpu_call &, const struct place &, const struct tile_intervals &,
+                                  const struct key_blocks<interval_mask> &)
+    {
+    }
 };
 
 /* ---- pages: an index outside of the pool counts as the nearest one ----------------------------------------------- */
@@ -97,15 +104,10 @@ GLINT_DEVICE struct paged_keys get_keys(uint32_t address)
             (const int32_t *)address_of(of_table[0], of_table[1])};
 }
 
-/* Entry `index` of a table as it stands there; as it counts. */
-GLINT_DEVICE int32_t table_entry(const int32_t *table, int32_t index)
-{
-    return (int32_t)bits_of(ld_global_f32((const float *)(const void *)(table + index)));
-}
-
+/* The page of a key as it counts. */
 GLINT_DEVICE int32_t page_of_key(const struct glint_gpu_pages &pages, const int32_t *table, int32_t key)
 {
-    return max(0, min(table_entry(table, key >> pages.shift), pages.count - 1));
+    return max(0, min(int_at(table, key >> pages.shift), pages.count - 1));
 }
 
 /* Begins the copies of the tiles of K and V whose first key is `first`, to copy_offset's places of k_to and v_to, in
@@ -140,13 +142,36 @@ template <int THREADS> GLINT_DEVICE void note_bad_page(const struct glint_gpu_ca
     const int32_t *table = p.pages.table + (int64_t)batch * p.pages.per_sequence;
     const int32_t last = min(own.seqlen_k, own.seqlen_q + own.right) - 1;
 
-    if (!p.sequences.fault || own.seqlen_q == 0)
+    if (!p.sequences.fault || own.seqlen_q == 0 || own.left > last)
         return;
 #pragma unroll 1
     for (int32_t index = (max(0, own.left) >> p.pages.shift) + (int32_t)thread_index(); index <= last >> p.pages.shift;
          index += THREADS)
-        if ((uint32_t)table_entry(table, index) >= (uint32_t)p.pages.count)
+        if ((uint32_t)int_at(table, index) >= (uint32_t)p.pages.count)
             atomicMin(p.sequences.fault, (uint32_t)batch);
+}
+
+/* Lowers the word for a fault if a query of a tile, which have intervals, sees a key of a page outside of the pool.
+ * `blocks`: the tile's blocks of keys. Blocks of head 0 call it. */
+template <int TILE_M, int TILE_N, int THREADS>
+GLINT_DEVICE void note_bad_pages(const struct glint_gpu_call &p, const struct place &at, int32_t batch,
+                                 const struct tile_intervals &mask, const struct key_blocks<interval_mask> &blocks)
+{
+    const int32_t *table = p.pages.table + (int64_t)batch * p.pages.per_sequence;
+    const int32_t end = min(mask.seqlen_k, (blocks.last + 1) * TILE_N);
+
+    if (!p.sequences.fault)
+        return;
+#pragma unroll 1
+    for (int32_t index = (blocks.first * TILE_N >> p.pages.shift) + (int32_t)thread_index(); index << p.pages.shift < end;
+         index += THREADS) {
+        if ((uint32_t)int_at(table, index) < (uint32_t)p.pages.count)
+            continue;
+#pragma unroll 1
+        for (int32_t query = at.row0; query < at.row0 + TILE_M; ++query)
+            if (reaches(keys_of_query(mask, query), index << p.pages.shift, 1 << p.pages.shift))
+                atomicMin(p.sequences.fault, (uint32_t)batch);
+    }
 }
 
 struct paged {
@@ -184,6 +209,13 @@ struct paged {
     {
         if (at.head == 0 && at.row0 == 0)
             note_bad_page<THREADS>(p, at.own, Rows::number_of(at));
+    }
+    template <class Rows, int TILE_M, int TILE_N, int THREADS>
+    GLINT_DEVICE void note_faults(const struct glint_gpu_call &p, const struct place &at, const struct tile_intervals &mask,
+                                  const struct key_blocks<interval_mask> &blocks)
+    {
+        if (at.head == 0)
+            note_bad_pages<TILE_M, TILE_N, THREADS>(p, at, Rows::number_of(at), mask, blocks);
     }
 };
 

@@ -21,9 +21,9 @@ GLINT_DEVICE void find_sides(struct sequence &own, const struct glint_gpu_sequen
 {
     const int32_t offset = p.bottom_right ? own.seqlen_k - own.seqlen_q : 0;
 
-    /* no further than the keys, as the sums of a query and a side must stay below 2^31 */
-    own.left = p.window_left < 0 ? -own.seqlen_q : max(offset - p.window_left, -own.seqlen_q);
-    own.right = p.window_right < 0 ? own.seqlen_k : min(offset + p.window_right, own.seqlen_k);
+    /* no further than queries and keys, as the sums of a query and a side must stay below 2^31 */
+    own.left = max(-own.seqlen_q, min(own.seqlen_k, offset + p.left));
+    own.right = max(-own.seqlen_q, min(own.seqlen_k, offset + p.right));
 }
 
 /* Its band. A side that is not read is 0: one that waits in shared memory costs nothing then. */

@@ -1,6 +1,6 @@
 /* Which keys a query sees. Masks are bands: query i sees key j iff i + left <= j <= i + right. A side that a variant
  * does not have costs nothing: BANDS says at compile time which there are. Hiding is one step, here, and nothing else
- * in a kernel knows the mask. */
+ * in a kernel knows the mask. intervals.h has the masks of which each query has bounds of its own. */
 #ifndef GLINT_DEVICE_MASK_H
 #define GLINT_DEVICE_MASK_H
 
@@ -8,7 +8,7 @@
 
 /* LEFT: there is a first key; RIGHT: there is a last one, as under a causal mask. */
 template <bool LEFT_, bool RIGHT_> struct band {
-    static constexpr bool LEFT = LEFT_, RIGHT = RIGHT_;
+    static constexpr bool LEFT = LEFT_, RIGHT = RIGHT_, INTERVALS = false;
     int32_t left, right; /* only what LEFT and RIGHT say is read */
     int32_t seqlen_q, seqlen_k;
 };
@@ -105,7 +105,7 @@ GLINT_DEVICE bool hides_all(const Band &band, int32_t query0, const int32_t quer
 }
 
 /* s of queries by keys, from first_query and first_key on: `hidden` takes the place of scores that the mask hides and
- * of keys past the end. / */
+ * of keys past the end. */
 template <class Band, int ROWS, int COLUMNS>
 GLINT_DEVICE void hide_keys(float (&s)[ROWS][COLUMNS][4], const Band &band, int32_t first_query, int32_t first, const float hidden)
 {

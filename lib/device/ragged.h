@@ -1,6 +1,7 @@
-/* Ragged sequences, one after another in the rows of a tensor: the kernel reads where each begins, and finds by a block's number what it works on.
- * Blocks take the tiles of a sequence, all heads of it together; sequences go in groups of 32, and of a group those with the most to walk over
- * come first. Blocks beyond the last tile have nothing to do: how many tiles there are is known on the device alone. */
+/* Ragged sequences, one after another in the rows of a tensor: the kernel reads where each begins, and finds by a
+ * block's number what it works on. Blocks take the tiles of a sequence, all heads of it together; sequences go in
+ * groups of 32, and of a group those with the most to walk over come first. Blocks beyond the last tile have nothing to
+ * do: how many tiles there are is known on the device alone. */
 #ifndef GLINT_DEVICE_RAGGED_H
 #define GLINT_DEVICE_RAGGED_H
 
@@ -76,8 +77,34 @@ GLINT_DEVICE int32_t most_before(int32_t value, int32_t &most)
     return before;
 }
 
-/* Where the rows of a lane's sequence lie: of sequence begin + lane, or of none beyond the batch. No sequence begins before those ahead of it have
- * ended: `most` is where the one before `begin` ends, and becomes where the last of these does. */
+/* The sum of `value` over the lanes before this one; `all`: over all lanes; of_group: over the GROUP lanes of which
+ * this is one. */
+template <int GROUP> GLINT_DEVICE uint32_t count_before(uint32_t value, uint32_t &all, uint32_t &of_group)
+{
+    uint32_t before = 0;
+
+    all = value;
+#pragma unroll
+    for (uint32_t mask = 1; mask < 32; mask *= 2) {
+        const uint32_t others = (uint32_t)of_lane((int32_t)all, mask);
+
+        before += (lane_index() & mask) != 0 ? others : 0;
+        all += others;
+        of_group = mask == GROUP / 2 ? all : of_group;
+    }
+    return before;
+}
+
+GLINT_DEVICE uint32_t count_before(uint32_t value, uint32_t &all)
+{
+    uint32_t of_group;
+
+    return count_before<32>(value, all, of_group);
+}
+
+/* Where the rows of a lane's sequence lie: of sequence begin + lane, or of none beyond the batch. No sequence begins
+ * before those ahead of it have ended: `most` is where the one before `begin` ends, and becomes where the last of these
+ * does. */
 struct ragged_rows {
     int32_t at, end, length;
 };
@@ -102,7 +129,7 @@ GLINT_DEVICE struct ragged_rows find_rows(const struct paged_side &side, int32_t
     return {sequence, sequence, sequence < batch ? max(0, min(int_at(side.lengths, sequence), side.bound)) : 0};
 }
 
-/* The same of one sequence, for whose first row the lanes of a warp look through all before it together. */
+/* The rows of one sequence. For its first row the lanes of a warp look through all sequences before it together. */
 GLINT_DEVICE struct ragged_rows find_rows_of(const struct ragged_side &side, int32_t sequence)
 {
     struct ragged_rows own = {0, 0, 0};
@@ -130,7 +157,8 @@ GLINT_DEVICE bool are_wrong(const struct paged_side &side, int32_t sequence, con
     return own.length != int_at(side.lengths, sequence);
 }
 
-/* Lowers the word for a fault to the first sequence with a first row or a length that is none. One warp of the grid calls it. */
+/* Lowers the word for a fault to the first sequence with a first row or a length that is none. One warp of the grid
+ * calls it. */
 template <bool PAGED = false>
 GLINT_DEVICE void note_ragged_fault(const struct glint_gpu_sequences &r, const struct glint_gpu_shape &shape)
 {
@@ -159,8 +187,9 @@ struct ragged_group {
     uint32_t blocks;
 };
 
-/* The group that block `number` is of, whose tiles are of `side`: the keys with KEYS, else the queries. Groups are passed over EACH at a time: a lane
- * has EACH sequences of them, which take registers. `scratch`: 16 bytes of shared memory, which the warp alone uses. */
+/* The group that block `number` is of, whose tiles are of `side`: the keys with KEYS, else the queries. Groups are
+ * passed over EACH at a time: a lane has EACH sequences of them, which take registers. `scratch`: 16 bytes of shared
+ * memory, which the warp alone uses. */
 template <int TILE, bool KEYS, int EACH, class Side, class Other>
 GLINT_DEVICE struct ragged_group find_group(const Side &side, const Other &other_side, const struct glint_gpu_shape &shape,
                                             uint32_t number, uint32_t heads, uint32_t scratch)
@@ -191,15 +220,8 @@ GLINT_DEVICE struct ragged_group find_group(const Side &side, const Other &other
             at = end;
         }
 
-        uint32_t before = 0, all = (uint32_t)tiles, of_group = 0;
-#pragma unroll
-        for (uint32_t mask = 1; mask < 32; mask *= 2) {
-            const uint32_t others = (uint32_t)of_lane((int32_t)all, mask);
-
-            before += (lane_index() & mask) != 0 ? others : 0;
-            all += others;
-            of_group = mask == 32 / EACH / 2 ? all : of_group;
-        }
+        uint32_t all, of_group;
+        const uint32_t before = count_before<32 / EACH>((uint32_t)tiles, all, of_group);
         const uint32_t rest = number - blocks;
         const bool here = lane_index() % (32 / EACH) == 0 && rest >= before * heads && rest < (before + of_group) * heads;
 
@@ -223,8 +245,9 @@ GLINT_DEVICE struct ragged_group find_group(const Side &side, const Other &other
     return {begin, KEYS ? other_most : most, KEYS ? most : other_most, blocks};
 }
 
-/* What a block works on: rows of a tile from row0 of the sequence on, and the sequence as a problem by itself, which begins at rows first_q and
- * first_k of the tensors; with keys in pages first_k is which sequence it is. row0 below 0: nothing. */
+/* What a block works on: rows of a tile from row0 of the sequence on, and the sequence as a problem by itself, which
+ * begins at rows first_q and first_k of the tensors; with keys in pages first_k is which sequence it is. row0 below 0:
+ * nothing. */
 struct ragged_tile {
     int32_t row0, head, first_q, first_k;
     struct sequence own;
@@ -260,9 +283,10 @@ GLINT_DEVICE struct ragged_tile get_ragged_tile(uint32_t address)
             {(int32_t)mask[2], (int32_t)mask[3], (int32_t)mask[0], (int32_t)mask[1]}};
 }
 
-/* Finds the tile of block `number` of those of TILE queries, or keys, of `heads` heads: one lane calls put(tile, sequence), where the sides of its
- * band are not known yet. One warp calls it. `scratch`: 256 bytes of shared memory. Of a head the last queries come first, as under a causal mask they
- * see the most keys; keys come in their order. `section`: see find_place; EACH: find_group. */
+/* Finds the tile of block `number` of those of TILE queries, or keys, of `heads` heads: one lane calls put(tile,
+ * sequence), where the sides of its band are not known yet. One warp calls it. `scratch`: 256 bytes of shared memory.
+ * Of a head the last queries come first, as under a causal mask they see the most keys; keys come in their order.
+ * `section`: see find_place; EACH: find_group. */
 template <int TILE, bool KEYS, int EACH, class Queries, class Keys, class Put>
 GLINT_DEVICE void find_tile(const Queries &queries, const Keys &keys, const struct glint_gpu_shape &shape, uint32_t number,
                             int32_t heads, int32_t section, uint32_t scratch, Put put)
@@ -306,7 +330,8 @@ GLINT_DEVICE void find_tile(const Queries &queries, const Keys &keys, const stru
     }
 }
 
-/* Leaves it at `kept`. With PADDED padded_first of the sequence comes after the tile. PAGED: K and V are in pages, and tiles of queries. */
+/* Leaves it at `kept`. With PADDED padded_first of the sequence comes after the tile. PAGED: K and V are in pages, and
+ * tiles of queries. */
 template <int TILE, bool KEYS, bool PADDED, bool PAGED = false>
 GLINT_DEVICE void find_ragged_tile(const struct glint_gpu_sequences &r, const struct glint_gpu_shape &shape, uint32_t number,
                                    int32_t heads, int32_t section, uint32_t scratch, uint32_t kept)

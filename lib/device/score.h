@@ -93,28 +93,36 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void change_scores(float (&s)[ROWS
                 s[rt][nt][i] = cap_score(s[rt][nt][i], cap);
 }
 
-/* The same of a warpgroup's accumulator. */
+/* change_scores of a warpgroup's accumulator. */
+template <int n> GLINT_DEVICE void change_scores(float (&)[n], const struct plain_score &) {}
+
 template <int n> GLINT_DEVICE void change_scores(float (&s)[n], const struct capped_score &cap)
 {
-    float largest = 0.0f;
+    enum { MOST = 16 }; /* at a time: more take registers that some tiles have not */
 
 #pragma unroll
-    for (int i = 0; i < n; ++i)
-        largest = fmaxf(largest, fabsf(s[i]));
-    if (all_small(largest, cap)) {
+    for (int from = 0; from < n; from += MOST) {
+        const int end = from + MOST < n ? from + MOST : n;
+        float largest = 0.0f;
+
 #pragma unroll
-        for (int i = 0; i < n; ++i)
-            s[i] = cap_small_score(s[i], cap);
-    } else {
+        for (int i = from; i < end; ++i)
+            largest = fmaxf(largest, fabsf(s[i]));
+        if (all_small(largest, cap)) {
 #pragma unroll
-        for (int i = 0; i < n; ++i)
-            s[i] = cap_either(s[i], cap);
+            for (int i = from; i < end; ++i)
+                s[i] = cap_small_score(s[i], cap);
+        } else {
+#pragma unroll
+            for (int i = from; i < end; ++i)
+                s[i] = cap_either(s[i], cap);
+        }
     }
 }
 
 template <int ROWS, int COLUMNS> GLINT_DEVICE void change_few_scores(float (&)[ROWS][COLUMNS][4], const struct plain_score &) {}
 
-/* The same of decode's fragments. Decode has registers for both ways; kernels with many queries spill some. */
+/* change_scores of decode's fragments. Decode has registers for both ways; kernels with many queries spill some. */
 template <int ROWS, int COLUMNS> GLINT_DEVICE void change_few_scores(float (&s)[ROWS][COLUMNS][4], const struct capped_score &cap)
 {
     change_scores(reinterpret_cast<float(&)[ROWS * COLUMNS * 4]>(s), cap);

@@ -21,6 +21,11 @@ struct place {
     struct sequence own;
 };
 
+/* A sequence, how many rows, (query, query head) pairs, a key head has of it, and where it begins in the tensors. */
+struct sequence_rows : sequence {
+    int32_t rows, first_q, first_k;
+};
+
 /* Row `row` of the queries of a block's sequence in a tensor; of its keys. */
 GLINT_DEVICE char *query_row(const struct glint_gpu_view &view, const struct place &at, int32_t row, const int element_bytes)
 {
@@ -158,11 +163,17 @@ struct given {
         return at.batch;
     }
     /* Rows of a line of LSE. */
-    GLINT_DEVICE int32_t lse_rows(const struct glint_gpu_call &p)
+    template <class Call> GLINT_DEVICE int32_t lse_rows(const Call &p)
     {
         return p.shape.seqlen_q;
     }
 };
+
+/* The mask of a call whose sequences all have its lengths. */
+template <class Band> GLINT_DEVICE Band mask_of_call(const struct glint_gpu_shape &shape)
+{
+    return mask_of<Band>(given::sequence_of(shape));
+}
 
 struct padded : given {
     static constexpr bool READS = true;
@@ -190,12 +201,19 @@ struct padded : given {
     }
     template <class Band> GLINT_DEVICE void keep_mask(uint32_t kept, const Band &mask)
     {
-        if (thread_index() == 0)
+        if (thread_index() != 0)
+            return;
+        if constexpr (Band::INTERVALS)
+            put_mask(kept, window_mask{0, 0, mask.seqlen_q, mask.seqlen_k});
+        else
             put_mask(kept, mask);
     }
-    template <class Band> GLINT_DEVICE Band sight(uint32_t kept, const Band &)
+    template <class Band> GLINT_DEVICE Band sight(uint32_t kept, const Band &mask)
     {
-        return get_mask<Band>(kept);
+        if constexpr (Band::INTERVALS)
+            return mask; /* it is in shared memory as it is */
+        else
+            return get_mask<Band>(kept);
     }
 
     template <int TILE, bool KEYS>
@@ -233,6 +251,25 @@ struct padded : given {
     {
         padded = 0;
         return {0, head, number, number * p.shape.heads_q + head, 0, 0, find_sequence(p, number)};
+    }
+
+    /* Decode: a sequence, which all lanes of a warp look up together, and the batch of the tensors that it has. The
+     * threads of one block lower the call's word for a fault to the first sequence with one. Call: what the kernel is
+     * given. */
+    template <class Call> GLINT_DEVICE struct sequence_rows sequence_at(const Call &p, int32_t sequence)
+    {
+        const struct sequence own = find_sequence(p, sequence);
+
+        return {own, own.seqlen_q * p.shape.group, 0, 0};
+    }
+    GLINT_DEVICE int32_t batch_of(int32_t sequence)
+    {
+        return sequence;
+    }
+    template <int THREADS, class Call> GLINT_DEVICE void note_faults(const Call &p)
+    {
+        for (int32_t sequence = (int32_t)thread_index(); sequence < p.shape.batch; sequence += THREADS)
+            note_fault(p, sequence);
     }
 };
 
@@ -316,11 +353,41 @@ struct ragged : padded {
         padded = padded_first(first_q, number);
         return {0, head, 0, head, first_q, first_k, own};
     }
+    /* A call in pages has no first_k. */
+    template <class Call> GLINT_DEVICE struct sequence_rows sequence_at(const Call &p, int32_t sequence)
+    {
+        const struct ragged_rows q = find_rows_of(queries_of(p.sequences, p.shape), sequence);
+        struct ragged_rows k = {0, 0, 0};
+        struct sequence_rows own;
+
+        if (p.sequences.first_k)
+            k = find_rows_of(keys_of<false>(p.sequences, p.shape), sequence);
+        else
+            k.length = max(0, min(int_at(p.sequences.seqlens_k, sequence), p.shape.seqlen_k));
+        own.seqlen_q = q.length;
+        own.seqlen_k = k.length;
+        own.rows = q.length * p.shape.group;
+        own.first_q = q.at;
+        own.first_k = k.at;
+        find_sides(own, p.sequences);
+        return own;
+    }
+    GLINT_DEVICE int32_t batch_of(int32_t)
+    {
+        return 0;
+    }
+    template <int THREADS, class Call> GLINT_DEVICE void note_faults(const Call &p)
+    {
+        if (warp_index() == 0 && p.sequences.first_k)
+            note_ragged_fault<false>(p.sequences, p.shape);
+        else if (warp_index() == 0)
+            note_ragged_fault<true>(p.sequences, p.shape);
+    }
     GLINT_DEVICE int32_t number_of(const struct place &at)
     {
         return at.first_k; /* in pages: see find_rows of a paged_side */
     }
-    GLINT_DEVICE int32_t lse_rows(const struct glint_gpu_call &p)
+    template <class Call> GLINT_DEVICE int32_t lse_rows(const Call &p)
     {
         return p.sequences.rows_q;
     }

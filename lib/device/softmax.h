@@ -1,18 +1,19 @@
-/* Softmax over rows that come block by block. s[rt][nt][2 * side + ...]: scores of query rt * 16 + side * 8 + lane / 4 of a warp, as
- * fragment.h says; a number of each query is x[rt][side], in each of the four lanes that hold the query, or a lane's part of it. */
+/* Softmax over rows that come block by block. s[rt][nt][2 * side + ...]: scores of query rt * 16 + side * 8 + lane /
+ * 4 of a warp, as fragment.h says; a number of each query is x[rt][side], in each of the four lanes that hold the
+ * query, or a lane's part of it. */
 #ifndef GLINT_DEVICE_SOFTMAX_H
 #define GLINT_DEVICE_SOFTMAX_H
 
 #include "lib/device/steps.h"
 
-/* ---- warps that have the same queries --------------------------------------------------------------------------------------- */
+/* ---- warps that have the same queries ---------------------------------------------------------------------------- */
 
 /* A warp that has its queries for itself. */
 struct lone_warp {
 };
 
-/* One of two warps with the same queries and half of the keys each. `room`: in shared memory, where they leave each other numbers; `group`:
- * the number of the pair, which has named barrier 1 + group; `part`: which of the two. */
+/* One of two warps with the same queries and half of the keys each. `room`: in shared memory, where they leave each
+ * other numbers; `group`: the number of the pair, which has named barrier 1 + group; `part`: which of the two. */
 struct paired_warp {
     uint32_t room, group, part;
 };
@@ -27,7 +28,8 @@ GLINT_DEVICE bool any_of(const struct paired_warp &warp, bool condition)
     return named_any(1 + warp.group, 64, condition);
 }
 
-/* Numbers of queries, from the lanes of a quad and then from the warps that share the queries, to all of these lanes. */
+/* Numbers of queries, from the lanes of a quad and then from the warps that share the queries, to all of these
+ * lanes. */
 template <int ROWS, class of_quad_t, class of_two_t>
 GLINT_DEVICE void join_rows(float (&joint)[ROWS][2], const float (&mine)[ROWS][2], const struct paired_warp &warp,
                             of_quad_t of_quad, of_two_t of_two)
@@ -86,9 +88,10 @@ GLINT_DEVICE float joint_sum(float sum, const struct paired_warp &)
     return sum;
 }
 
-/* ---- one block of keys ------------------------------------------------------------------------------------------------------ */
+/* ---- one block of keys ------------------------------------------------------------------------------------------- */
 
-/* What a warp knows of its queries: the maximum that exponents are relative to, and the sum of the weights, this lane's part of it. */
+/* What a warp knows of its queries: the maximum that exponents are relative to, and the sum of the weights, this
+ * lane's part of it. */
 template <int ROWS> struct softmax_state {
     float sum[ROWS][2], max[ROWS][2];
 };
@@ -117,11 +120,12 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void find_maxima(float (&maxima)[R
         }
 }
 
-/* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^4: O and the sums carry the
- * same factor, so the result is the same, and most blocks need no rescaling; a quad's lanes need not even know each other's maxima. What
- * is done to a row depends on that row alone. shift is what scaled scores are shifted by: the maximum times the scale, rounded, and what
- * the rounding leaves over is an exponent that all weights of the row have in common. So that it stays below 1, scores beyond 10^7 are made
- * relative to the maximum here, before they are scaled; so are those of a row that has seen nothing yet (-inf). */
+/* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^4: O and
+ * the sums carry the same factor, so the result is the same, and most blocks need no rescaling; a quad's lanes need
+ * not even know each other's maxima. What is done to a row depends on that row alone. shift is what scaled scores
+ * are shifted by: the maximum times the scale, rounded, and what the rounding leaves over is an exponent that all
+ * weights of the row have in common. So that it stays below 1, scores beyond 10^7 are made relative to the maximum
+ * here, before they are scaled; so are those of a row that has seen nothing yet (-inf). */
 template <int ROWS, int KEYS, int COLUMNS, class Warp>
 GLINT_DEVICE void follow_maxima(float (&s)[ROWS][KEYS][4], float (&o)[ROWS][COLUMNS][4], struct softmax_state<ROWS> &rows,
                                 float (&shift)[ROWS][2], float scale, const Warp &warp)
@@ -168,33 +172,40 @@ GLINT_DEVICE void follow_maxima(float (&s)[ROWS][KEYS][4], float (&o)[ROWS][COLU
         }
 }
 
-/* What O of a query is multiplied by. A sum of zero is that of a query that sees no key, whose O is 0; or its scores are all -inf, and O, 0 / 0, is
- * NaN, which 0 times infinity is. */
-GLINT_DEVICE float inverse_of(float sum, bool sees_some)
+/* What O of a query is multiplied by. A sum of zero is that of a query that sees no key, whose O is 0; or its scores
+ * are all -inf, and O, 0 / 0, is NaN, which 0 times infinity is. sees_some(): whether it sees a key. */
+template <class Sees> GLINT_DEVICE float inverse_of(float sum, const Sees &sees_some)
 {
-    return sum == 0.0f ? (sees_some ? GLINT_INFINITY : 0.0f) : 1.0f / sum;
+    return sum == 0.0f ? (sees_some() ? GLINT_INFINITY : 0.0f) : 1.0f / sum;
 }
 
-/* LSE of a query, in natural units. */
-GLINT_DEVICE float log_sum(float max, float sum, float softmax_scale)
+/* LSE of a query, in natural units. Weights, and so their sum, have a factor of 2^-below. */
+template <int below = 0> GLINT_DEVICE float log_sum(float max, float sum, float softmax_scale)
 {
-    return sum == 0.0f ? -GLINT_INFINITY : fmaf(lg2(sum), 0.693147180559945309f, max * fabsf(softmax_scale));
+    const float log = below != 0 ? lg2(sum) + (float)below : lg2(sum);
+
+    return sum == 0.0f ? -GLINT_INFINITY : fmaf(log, 0.693147180559945309f, max * fabsf(softmax_scale));
 }
 
-/* A sink is one more term of the sum, in natural units: inverse, what O is multiplied by, and lse are those without it. -inf changes no bit:
- * so products and sums that a compiler could join in one place and not in the other are written as fma, and own is rounded by one too. */
+/* A sink is one more term of the sum, in natural units: inverse, what O is multiplied by, and lse are those without it.
+ * -inf changes no bit: so products and sums that a compiler could join in one place and not in the other are written as
+ * fma, and own is rounded by one too. */
+template <int below = 0>
 GLINT_DEVICE void add_sink(float &inverse, float &lse, float max, float sum, float softmax_scale, float sink)
 {
     const float log2_e = 1.44269504088896340736f, own = fmaf(max, fabsf(softmax_scale), 0.0f), top = fmaxf(own, sink);
-    const float kept = ex2((own - top) * log2_e), total = fmaf(sum, kept, ex2((sink - top) * log2_e));
+    const float of_sink = below != 0 ? fmaf(sink - top, log2_e, (float)-below) : (sink - top) * log2_e;
+    const float kept = ex2((own - top) * log2_e), total = fmaf(sum, kept, ex2(of_sink));
 
     if (sum == 0.0f &&
-        (inverse == 0.0f || sink == -GLINT_INFINITY)) { /* a query that sees no key; or no score above -inf, and no sink */
+        /* a query that sees no key; or no score above -inf, and no sink */
+        (inverse == 0.0f || sink == -GLINT_INFINITY)) {
         lse = sink;
         return;
     }
     inverse = 1.0f / total * kept;
-    lse = own >= sink ? log_sum(max, total, softmax_scale) : fmaf(lg2(total), 0.693147180559945309f, top);
+    lse = own >= sink ? log_sum<below>(max, total, softmax_scale)
+                      : fmaf(below != 0 ? lg2(total) + (float)below : lg2(total), 0.693147180559945309f, top);
 }
 
 /* P = 2^(scale (S - max)), in place of S; a query that has seen nothing yet keeps zeros. */

@@ -1,5 +1,5 @@
-/* NaN and infinity in tiles. Zero times NaN is NaN, so a number that is hidden by a weight of zero must not be in a tile at all: it goes
- * to the rows that see it, and leaves the tile before the product. */
+/* NaN and infinity in tiles. Zero times NaN is NaN, so a number that is hidden by a weight of zero must not be in a
+ * tile at all: it goes to the rows that see it, and leaves the tile before the product. */
 #ifndef GLINT_DEVICE_SPECIAL_H
 #define GLINT_DEVICE_SPECIAL_H
 
@@ -37,8 +37,8 @@ template <class Tile, int THREADS> GLINT_DEVICE void lower_special(uint32_t tile
     }
 }
 
-/* Which columns of a tile are meant: those of the type, in the tile or, of several such tiles one after another, in number `part`; or those
- * from a chunk on. */
+/* Which columns of a tile are meant: those of the type, in the tile or, of several such tiles one after another, in
+ * number `part`; or those from a chunk on. */
 struct in_tile {
 };
 struct in_part {
@@ -63,8 +63,8 @@ template <class Tile> GLINT_DEVICE uint32_t columns_offset(struct from_chunk col
     return tile_offset<Tile>(row, columns.chunk + chunk);
 }
 
-/* Those of all rows of a tile, times `factor`, to the rows of d that see them, as sees(row of d, row of the tile) says. `columns` are those
- * of d. ANEW: no register is to be kept for it. */
+/* Adds the special numbers of all rows of a tile, times `factor`, to the rows of d that see them, as sees(row of d, row
+ * of the tile) says. `columns` are the columns of d. ANEW: no register is to be kept for it. */
 template <class Tile, bool ANEW = false, int ROWS, int COLUMNS, class columns_t, class sees_t>
 GLINT_DEVICE void spread_special(float (&d)[ROWS][COLUMNS][4], uint32_t tile, columns_t columns, float factor, sees_t sees)
 {

@@ -1,5 +1,6 @@
-/* Steps of the attention kernels that are more than one instruction: where a block works, how a tile lies in shared memory, how it
- * is copied. Arithmetic on named registers stays in the kernels' templates, where the algorithm is read. */
+/* Steps of the attention kernels that are more than one instruction: where a block works, how a tile lies in shared
+ * memory, how it is copied. Arithmetic on named registers stays in the kernels' templates, where the algorithm is
+ * read. */
 #ifndef GLINT_DEVICE_STEPS_H
 #define GLINT_DEVICE_STEPS_H
 
@@ -13,7 +14,8 @@ struct block_place {
     int32_t head;  /* batch * heads + head */
 };
 
-/* Sections of `section` heads one after another; in a section, block 0 of every head, then block 1 of every head, ... */
+/* Sections of `section` heads one after another; in a section, block 0 of every head, then block 1 of every head,
+ * ... */
 GLINT_DEVICE struct block_place find_place(uint32_t block, uint32_t blocks_per_head, uint32_t heads, uint32_t section)
 {
     struct block_place place;
@@ -46,8 +48,8 @@ GLINT_DEVICE struct query_block query_block_at(const struct glint_gpu_shape &sha
     return block;
 }
 
-/* Blocks of TILE_M of a head's `queries`, at least 1, the last ones of a head first: under a causal mask they see the most keys. `group`: query
- * heads that stand for one head of the section. */
+/* Blocks of TILE_M of a head's `queries`, at least 1, the last ones of a head first: under a causal mask they see the
+ * most keys. `group`: query heads that stand for one head of the section. */
 template <int TILE_M>
 GLINT_DEVICE struct query_block find_query_block(const struct glint_gpu_shape &shape, int32_t group, int32_t queries)
 {
@@ -63,7 +65,7 @@ template <int TILE_M> GLINT_DEVICE struct query_block find_query_block(const str
     return find_query_block<TILE_M>(shape, group, shape.seqlen_q);
 }
 
-/* The same of sections of `section` heads. */
+/* The block of queries where sections have `section` heads. */
 template <int TILE_M> GLINT_DEVICE struct query_block find_query_block_of(const struct glint_gpu_shape &shape, int32_t section)
 {
     const int32_t blocks = (shape.seqlen_q + TILE_M - 1) / TILE_M;
@@ -90,8 +92,9 @@ template <int TILE_N> GLINT_DEVICE struct key_block find_key_block(const struct 
     return block;
 }
 
-/* The same where several blocks share the query heads of a key head: `part` of them, and `tile`, which key block among those of all heads.
- * Part 0 of all heads comes before part 1, so that a block seldom waits for the one that adds to its dK and dV before it. */
+/* The same where several blocks share the query heads of a key head: `part` of them, and `tile`, which key block among
+ * those of all heads. Part 0 of all heads comes before part 1, so that a block seldom waits for the one that adds to
+ * its dK and dV before it. */
 struct key_part {
     int32_t index, batch, head_kv, part, tile;
 };
@@ -119,9 +122,10 @@ GLINT_DEVICE char *view_row(const struct glint_gpu_view *view, int32_t batch, in
 
 /* ---- tiles in shared memory --------------------------------------------------------------------------------------------- */
 
-/* A tile of `rows` rows is split by columns into pages of page_chunks (8, 4 or 2) chunks of 16 bytes, each page rows x page_chunks
- * chunks, row after row. Within a row chunks are permuted by an exclusive or with bits of the row, so that the eight rows of an 8x8
- * matrix, and the eight neighbours of a row, lie in different banks: neither ldmatrix, nor fragment stores, nor 16-byte copies conflict. */
+/* A tile of `rows` rows is split by columns into pages of page_chunks (8, 4 or 2) chunks of 16 bytes, each page rows x
+ * page_chunks chunks, row after row. Within a row chunks are permuted by an exclusive or with bits of the row, so that
+ * the eight rows of an 8x8 matrix, and the eight neighbours of a row, lie in different banks: neither ldmatrix, nor
+ * fragment stores, nor 16-byte copies conflict. */
 GLINT_DEVICE uint32_t tile_offset(uint32_t row, uint32_t chunk, const uint32_t rows, const uint32_t page_chunks)
 {
     const uint32_t shift = page_chunks == 8 ? 0 : page_chunks == 4 ? 1 : 2;
@@ -130,8 +134,9 @@ GLINT_DEVICE uint32_t tile_offset(uint32_t row, uint32_t chunk, const uint32_t r
            ((chunk % page_chunks ^ (row >> shift & (page_chunks - 1))) << 4);
 }
 
-/* The address `row` rows (a multiple of 8) and `chunk` chunks further than a lane's address. The lane's own chunk must be 0 when
- * `chunk` may be odd, and 0 or 1 when it is even. Tiles begin at multiples of 128 bytes, so that the permutation is the address's. */
+/* The address `row` rows (a multiple of 8) and `chunk` chunks further than a lane's address. The lane's own chunk must
+ * be 0 when `chunk` may be odd, and 0 or 1 when it is even. Tiles begin at multiples of 128 bytes, so that the
+ * permutation is the address's. */
 GLINT_DEVICE uint32_t tile_move(uint32_t address, const uint32_t row, const uint32_t chunk, const uint32_t rows,
                                 const uint32_t page_chunks)
 {
@@ -144,7 +149,8 @@ GLINT_DEVICE uint32_t lane_offset_a(uint32_t lane, const uint32_t rows, const ui
     return tile_offset(lane & 15, lane >> 4, rows, page_chunks);
 }
 
-/* As two operands B, 16 rows of the tile being 16 columns n of the product: r[0], r[1] the first 8, r[2], r[3] the others. */
+/* As two operands B, 16 rows of the tile being 16 columns n of the product: r[0], r[1] the first 8, r[2], r[3] the
+ * others. */
 GLINT_DEVICE uint32_t lane_offset_b(uint32_t lane, const uint32_t rows, const uint32_t page_chunks)
 {
     return tile_offset((lane & 7) + (lane >> 4 << 3), lane >> 3 & 1, rows, page_chunks);
@@ -156,16 +162,17 @@ GLINT_DEVICE const char *copy_from(const char *rows, int64_t row_bytes, const ui
     return rows + thread_index() / page_chunks * row_bytes + thread_index() % page_chunks * 16;
 }
 
-/* Numbers of 32 bits have no transposing load. As operands B of two products, 8 rows of the tile being the 8 k: the k of a product are
- * summed in any order, so k = q takes row 2q and k = q + 4 row 2q + 1, which is also how accumulators become operand A without a
- * move: a = {d[0], d[2], d[1], d[3]}. r[0], r[1] are of column lane / 4, r[2], r[3] of the eighth from there. */
+/* Numbers of 32 bits have no transposing load. As operands B of two products, 8 rows of the tile being the 8 k: the k
+ * of a product are summed in any order, so k = q takes row 2q and k = q + 4 row 2q + 1, which is also how accumulators
+ * become operand A without a move: a = {d[0], d[2], d[1], d[3]}. r[0], r[1] are of column lane / 4, r[2], r[3] of the
+ * eighth from there. */
 GLINT_DEVICE uint32_t lane_offset_rows(uint32_t lane, uint32_t chunk, const uint32_t rows, const uint32_t page_chunks)
 {
     return tile_offset(2 * (lane & 3), chunk + (lane >> 4), rows, page_chunks) + (lane >> 2 & 3) * 4;
 }
 
-/* From a lane's address, `row` rows and `chunk` chunks further. What is exclusive in an address comes first, so that one register serves
- * all rows and pages. */
+/* From a lane's address, `row` rows and `chunk` chunks further. What is exclusive in an address comes first, so that
+ * one register serves all rows and pages. */
 GLINT_DEVICE void load_rows(uint32_t r[4], uint32_t lane_address, const uint32_t row, const uint32_t chunk, const uint32_t rows,
                             const uint32_t page_chunks)
 {
@@ -185,7 +192,8 @@ template <int N> GLINT_DEVICE void round_words(uint32_t (&x)[N])
         x[i] = nearest_tf32(float_of(x[i]));
 }
 
-/* What this thread copied with copy_tile; its copies must have arrived. A tile that is read many times is better rounded once. */
+/* What this thread copied with copy_tile; its copies must have arrived. A tile that is read many times is better
+ * rounded once. */
 GLINT_DEVICE void round_tile(uint32_t tile, const uint32_t rows, const uint32_t pages, const uint32_t page_chunks,
                              const uint32_t threads)
 {
@@ -226,16 +234,17 @@ GLINT_DEVICE void copy_part(uint32_t thread, uint32_t tile, const char *from, in
     }
 }
 
-/* Begins the copy of `rows` rows from global memory by `threads` threads; rows from valid_rows on, and chunks from row_chunks on, become
- * zero. */
+/* Begins the copy of `rows` rows from global memory by `threads` threads; rows from valid_rows on, and chunks from
+ * row_chunks on, become zero. */
 GLINT_DEVICE void copy_tile(uint32_t tile, const char *from, int64_t row_bytes, int32_t valid_rows, const uint32_t rows,
                             const uint32_t row_chunks, const uint32_t pages, const uint32_t page_chunks, const uint32_t threads)
 {
     copy_part(thread_index(), tile, from, row_bytes, valid_rows, rows, row_chunks, pages, page_chunks, threads);
 }
 
-/* copy_tile in parts, for threads that keep their addresses: where this thread's first copy goes in a tile, and the copies to the
- * threads / page_chunks rows from row `down` of the tile on, from this thread's address in the first of them. Zeros unless `wanted`. */
+/* copy_tile in parts, for threads that keep their addresses: where this thread's first copy goes in a tile, and the
+ * copies to the threads / page_chunks rows from row `down` of the tile on, from this thread's address in the first of
+ * them. Zeros unless `wanted`. */
 GLINT_DEVICE uint32_t copy_offset(const uint32_t rows, const uint32_t page_chunks)
 {
     const uint32_t thread = thread_index_anew();
@@ -274,8 +283,9 @@ GLINT_DEVICE void negate_tile(uint32_t tile, uint32_t signs, const uint32_t rows
 
 /* ---- NaN and infinity --------------------------------------------------------------------------------------------------- */
 
-/* Zero times NaN is NaN, so a number that is hidden by a weight of zero must not be there at all. A word holds two numbers of 16 bits or
- * one of 32; `exponent` is that of the highest, all ones: 0x7f800000 for bf16 and f32, 0x7c000000 for f16. */
+/* Zero times NaN is NaN, so a number that is hidden by a weight of zero must not be there at all. A word holds two
+ * numbers of 16 bits or one of 32; `exponent` is that of the highest, all ones: 0x7f800000 for bf16 and f32, 0x7c000000
+ * for f16. */
 GLINT_DEVICE uint32_t finite_part(uint32_t word, const uint32_t exponent, const uint32_t element_bytes)
 {
     const uint32_t upper = element_bytes == 4 ? 0xffffffffu : 0xffff0000u;
@@ -287,7 +297,8 @@ GLINT_DEVICE uint32_t finite_part(uint32_t word, const uint32_t exponent, const 
     return word;
 }
 
-/* The bits of a delta of 0, -0, that says of a query without weights that its Q holds any. Sums that begin as 0 are it only where they underflow. */
+/* The bits of a delta of 0, -0, that says of a query without weights that its Q holds any. Sums that begin as 0 are it
+ * only where they underflow. */
 #define GLINT_DELTA_OF_SPECIAL 0x80000000u
 
 /* Zero as long as no word holds any: their products with zero, summed. */
@@ -324,7 +335,8 @@ GLINT_DEVICE bool find_special(uint32_t tile, const uint32_t rows, const uint32_
     return (sum & (element_bytes == 4 ? 0x7fffffffu : 0x7fff7fffu)) != 0;
 }
 
-/* Makes zeros of those in `rows` rows from first_row on, `step` apart, in the chunks from first_chunk on, `stride` apart; true if any. */
+/* Makes zeros of those in `rows` rows from first_row on, `step` apart, in the chunks from first_chunk on, `stride`
+ * apart; true if any. */
 GLINT_DEVICE bool clear_special(uint32_t tile, uint32_t first_row, uint32_t step, uint32_t first_chunk, uint32_t stride,
                                 const uint32_t rows, const uint32_t chunks, const uint32_t page_chunks, const uint32_t exponent,
                                 const uint32_t element_bytes)
@@ -352,7 +364,8 @@ GLINT_DEVICE bool clear_special(uint32_t tile, uint32_t first_row, uint32_t step
     return found != 0;
 }
 
-/* Writes 16 rows, staged in shared memory by this warp, to global memory in chunks of 16 bytes: rows from valid_rows on are left out. */
+/* Writes 16 rows, staged in shared memory by this warp, to global memory in chunks of 16 bytes: rows from valid_rows on
+ * are left out. */
 GLINT_DEVICE void store_rows(char *target, int64_t row_bytes, int32_t valid_rows, uint32_t tile, const uint32_t first_row,
                              const uint32_t rows, const uint32_t row_chunks, const uint32_t pages, const uint32_t page_chunks)
 {

@@ -1,5 +1,6 @@
-/* The descriptor of a tensor in global memory that the tensor copy engine of Hopper reads: CUtensorMap of <cuda.h>, made on the host
- * by cuTensorMapEncodeTiled and handed to a kernel by value, as a member of its parameter struct. Plain C that nvcc reads too. */
+/* The descriptor of a tensor in global memory that the tensor copy engine of Hopper reads: CUtensorMap of <cuda.h>,
+ * made on the host by cuTensorMapEncodeTiled and handed to a kernel by value, as a member of its parameter struct.
+ * Plain C that nvcc reads too. */
 #ifndef GLINT_DEVICE_TENSOR_MAP_H
 #define GLINT_DEVICE_TENSOR_MAP_H
 

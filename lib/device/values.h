@@ -19,8 +19,8 @@ GLINT_DEVICE void add_values(float (&o)[ROWS][COLUMNS][4], const float (&p)[ROWS
     }
 }
 
-/* Where two warps have the same queries: a warp's weights are of its half of the keys and go to the other one through its tile P, and it
- * sums its half of the columns, first over its own keys. */
+/* Where two warps have the same queries: a warp's weights are of its half of the keys and go to the other one through
+ * its tile P, and it sums its half of the columns, first over its own keys. */
 template <class V, class P, int ROWS, int KEYS, int COLUMNS>
 GLINT_DEVICE void add_values(float (&o)[ROWS][COLUMNS][4], const float (&p)[ROWS][KEYS][4], uint32_t v_lane, uint32_t p_tiles,
                              uint32_t group, uint32_t part)

@@ -1,5 +1,6 @@
-/* What the kernels are made of whose products are a warpgroup's (sm_90a): tiles as the copy engine leaves them, copies of them, products, and
- * what becomes of NaN and infinity. wgmma.h says which thread holds what of an accumulator. */
+/* What the kernels are made of whose products are a warpgroup's (sm_90a): tiles as the copy engine leaves them,
+ * copies of them, products, and what becomes of NaN and infinity. wgmma.h says which thread holds what of an
+ * accumulator. */
 #ifndef GLINT_DEVICE_WARPGROUP_H
 #define GLINT_DEVICE_WARPGROUP_H
 
@@ -8,11 +9,12 @@
 #include "lib/device/steps.h"
 #include "lib/device/warpgroup_ring.h"
 
-/* ---- tiles -------------------------------------------------------------------------------------------------------------- */
+/* ---- tiles ------------------------------------------------------------------------------------------------------- */
 
-/* `rows` x `columns` numbers of 16 bits in shared memory, as one tma_load of a box of {width / 2, rows, columns * 2 / width} elements with
- * the swizzle of `width` bytes (128 or 64) leaves them: slab after slab, a slab being all rows of width / 2 columns. The tile begins at a
- * multiple of 8 * width bytes. It serves as an operand both ways, so nothing is ever transposed:
+/* `rows` x `columns` numbers of 16 bits in shared memory, as one tma_load of a box of {width / 2, rows, columns * 2 /
+ * width} elements with the swizzle of `width` bytes (128 or 64) leaves them: slab after slab, a slab being all rows of
+ * width / 2 columns. The tile begins at a multiple of 8 * width bytes. It serves as an operand both ways, so nothing is
+ * ever transposed:
  *     K-major,  the contraction runs along columns: Q and K in Q K^T,
  *     MN-major, the contraction runs along rows: V in P V. */
 template <int rows_, int columns_, int width_> struct slab_tile {
@@ -27,7 +29,8 @@ template <int rows_, int columns_, int width_> struct slab_tile {
     enum { swizzle = width == 128 ? TENSOR_MAP_SWIZZLE_128B : TENSOR_MAP_SWIZZLE_64B };
 };
 
-/* The operand's descriptor for step 0, and what is added for step kk of 16 along the contraction. Descriptors count 16 bytes. */
+/* The operand's descriptor for step 0, and what is added for step kk of 16 along the contraction. Descriptors count
+ * 16 bytes. */
 template <class tile> GLINT_DEVICE uint64_t along_columns(uint32_t at)
 {
     return matrix_descriptor(at, 16, 8 * tile::width, (enum tensor_map_swizzle)tile::swizzle);
@@ -65,7 +68,7 @@ template <class tile> GLINT_DEVICE void negate_slabs(uint32_t at, uint32_t barri
     named_sync(barrier, 128);
 }
 
-/* ---- copies: one thread for all of a tile -------------------------------------------------------------------------------- */
+/* ---- copies: one thread for all of a tile ------------------------------------------------------------------------ */
 
 /* Rows [row, row + rows) of a head, in boxes of box_rows. A tile of several slabs is one box. */
 template <class tile, int box_rows = tile::rows>
@@ -80,10 +83,10 @@ GLINT_DEVICE void load_tile(uint32_t to, const struct tensor_map *map, int32_t r
     }
 }
 
-/* ---- products ----------------------------------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
-/* One step of 16 along the contraction, for accumulators of any shape that a kernel has: both operands in shared memory, `a` K-major, `b`
- * MN-major if so asked; or `a` in registers and `b` MN-major. */
+/* One step of 16 along the contraction, for accumulators of any shape that a kernel has: both operands in shared
+ * memory, `a` K-major, `b` MN-major if so asked; or `a` in registers and `b` MN-major. */
 #define GLINT_PRODUCT(n, element)                                                                                           \
     template <int mn_major> GLINT_DEVICE void multiply_step(element, float(&d)[n / 2], uint64_t a, uint64_t b, int32_t add) \
     {                                                                                                                       \
@@ -112,8 +115,8 @@ GLINT_PRODUCTS(224)
 GLINT_PRODUCTS(240)
 GLINT_PRODUCTS(256)
 
-/* d = A B^T, begun: 64 rows by the rows of B, both as long as head_dim. This and the following are a group of their own each; their caller has
- * held d (wgmma_hold) since it touched it. */
+/* d = A B^T, begun: 64 rows by the rows of B, both as long as head_dim. This and the following are a group of their
+ * own each; their caller has held d (wgmma_hold) since it touched it. */
 template <class Element, class a_tile, class b_tile>
 GLINT_DEVICE void begin_rows_by_rows(float (&d)[b_tile::rows / 2], uint32_t at_a, uint32_t at_b)
 {
@@ -140,7 +143,8 @@ GLINT_DEVICE void begin_weights_by_rows(float (&d)[b_tile::columns / 2], const u
     wgmma_commit();
 }
 
-/* d = A B, begun: A is 64 rows of weights in shared memory, one for each row of B, which is a row of tiles. `columns` of B's, from at_b on. */
+/* d = A B, begun: A is 64 rows of weights in shared memory, one for each row of B, which is a row of tiles.
+ * `columns` of B's, from at_b on. */
 template <class Element, class a_tile, class b_tile, int columns>
 GLINT_DEVICE void begin_tile_by_rows(float (&d)[columns / 2], uint32_t at_a, uint32_t at_b)
 {
@@ -163,10 +167,18 @@ template <class Element, int n> GLINT_DEVICE void pack_weights(uint32_t (&a)[n /
         a[i] = Element::pack(s[2 * i], s[2 * i + 1]);
 }
 
-/* ---- NaN and infinity ------------------------------------------------------------------------------------------------------ */
+/* An accumulator as the fragments of mask.h: rows of the thread's warp by columns. */
+template <int n> using fragments = float[1][n / 4][4];
 
-/* Whether `threads` threads, of which this is number `thread`, see NaN or infinity in bytes [0, bytes) at `at`: true in the threads that
- * do. They look without a branch, at several chunks at a time. */
+template <int n> GLINT_DEVICE fragments<n> &fragments_of(float (&s)[n])
+{
+    return reinterpret_cast<fragments<n> &>(s);
+}
+
+/* ---- NaN and infinity -------------------------------------------------------------------------------------------- */
+
+/* Whether `threads` threads, of which this is number `thread`, see NaN or infinity in bytes [0, bytes) at `at`: true
+ * in the threads that do. They look without a branch, at several chunks at a time. */
 template <int chunks = 4>
 GLINT_DEVICE bool sees_special(uint32_t at, const uint32_t bytes, uint32_t thread, const uint32_t threads, const uint32_t exponent)
 {
@@ -184,8 +196,8 @@ GLINT_DEVICE bool sees_special(uint32_t at, const uint32_t bytes, uint32_t threa
     return (sum & 0x7fff7fffu) != 0;
 }
 
-/* Zeros in rows [from, tile::rows) of a tile that has arrived, by `threads` threads, of which this is number `thread`: each clears what it has in
- * sees_special. Whether there are such rows. */
+/* Zeros in rows [from, tile::rows) of a tile that has arrived, by `threads` threads, of which this is number
+ * `thread`: each clears what it has in sees_special. Whether there are such rows. */
 template <class tile> GLINT_DEVICE bool clear_rows(uint32_t at, int32_t from, uint32_t thread, const uint32_t threads)
 {
     const uint32_t zeros[4] = {0, 0, 0, 0};

@@ -1,25 +1,35 @@
-/* Steps of the backward kernels whose products are a warpgroup's (sm_90a): what they are given, where a block works, masks, NaN and
- * infinity, and sums of blocks in a fixed order. */
+/* Steps of the backward kernels whose products are a warpgroup's (sm_90a): what they are given, where a block works,
+ * masks, NaN and infinity, and sums of blocks in a fixed order. */
 #ifndef GLINT_DEVICE_WARPGROUP_BACKWARD_H
 #define GLINT_DEVICE_WARPGROUP_BACKWARD_H
 
+#include "lib/device/sequences.h"
 #include "lib/device/warpgroup.h"
 
-/* The maps of a backward kernel, in the order of its descriptor: boxes of all of head_dim by BOX_ROWS rows, swizzled as a slab tile. */
+/* The maps of a backward kernel, in the order of its descriptor: boxes of all of head_dim by BOX_ROWS rows, swizzled
+ * as a slab tile. */
 enum { MAP_Q, MAP_K, MAP_V, MAP_DOUT, MAP_DQ, MAP_DK, MAP_DV };
 
-enum { BOX_ROWS = 64, NO_WORK = -1 };
-
-/* ---- where to work -------------------------------------------------------------------------------------------------------- */
-
-/* What a block does for one number: keys [key0, key0 + TILE_N) of one head, against query blocks last_m ... first_m of each of the `group` query
- * heads from head0 on. Those under first_clear do not all see all of its keys. `part`: which of the key head's parts these query heads are. */
-struct key_work {
-    int32_t batch, head_kv, key0, first_m, last_m, first_clear, steps, head0, group, part;
+enum {
+    BOX_ROWS = 64,
+    OWN_ROWS = 64, /* keys, or queries, of a warpgroup */
+    NO_WORK = -1
 };
 
-/* How key blocks are numbered: of `heads` key heads, `blocks` each. `numbers` in all. Where several blocks share the query heads of a key head, the
- * key heads come once for each part: part 0 of all of them, then part 1 of all. So blocks that add to the same dK and dV run at different times. */
+/* ---- where to work ----------------------------------------------------------------------------------------------- */
+
+/* What a block does for one number: keys [key0, key0 + TILE_N) of one head, against query blocks last ... first of each
+ * of the `group` query heads from head0 on. `part`: which of the key head's parts these query heads are. Rows are
+ * counted from the sequence's own first ones on, which are rows first_q and first_k of the tensors, and row `padded` of
+ * the arrays of the workspace: 0 where all sequences have the lengths of the call. */
+struct key_work : query_blocks {
+    int32_t batch, head_kv, key0, steps, head0, group, part;
+    int32_t first_q, first_k, padded;
+};
+
+/* How key blocks are numbered: of `heads` key heads, `blocks` each. `numbers` in all. Where several blocks share the
+ * query heads of a key head, the key heads come once for each part: part 0 of all of them, then part 1 of all. So
+ * blocks that add to the same dK and dV run at different times. */
 struct key_order {
     uint32_t heads, blocks, numbers;
     uint32_t columns, lag, lagging, rest; /* see staggered_order */
@@ -38,11 +48,13 @@ GLINT_DEVICE struct key_order plain_order(const struct glint_gpu_shape *shape, c
     return order;
 }
 
-/* The order for a mask: a key block, which visits fewer query blocks than the one before it, must start a turn later, so blocks of one head that
- * start together wait for each other. And blocks that run together should be of few heads, whose sums of dQ stay in L2. So numbers go round
- * `columns` of heads, head by head in each, and each column is `lag` key blocks behind the one before: blocks of one head start one after another,
- * and long blocks run beside short ones. The last `rest` heads, two a column, have their longest blocks first, that the grid may end with short
- * ones. Numbers of the first rounds, where a column has not begun, and of the last ones, where one has ended, have no block. */
+/* The order for a mask: a key block, which visits fewer query blocks than the one before it, must start a turn
+ * later, so blocks of one head that start together wait for each other. And blocks that run together should be of
+ * few heads, whose sums of dQ stay in L2. So numbers go round `columns` of heads, head by head in each, and each
+ * column is `lag` key blocks behind the one before: blocks of one head start one after another, and long blocks run
+ * beside short ones. The last `rest` heads, two a column, have their longest blocks first, that the grid may end
+ * with short ones. Numbers of the first rounds, where a column has not begun, and of the last ones, where one has
+ * ended, have no block. */
 GLINT_DEVICE struct key_order staggered_order(const struct glint_gpu_shape *shape, const uint32_t tile_n, int32_t parts)
 {
     struct key_order order = plain_order(shape, tile_n, parts);
@@ -78,38 +90,35 @@ GLINT_DEVICE struct block_place place_in_order(const struct key_order &order, ui
     return place;
 }
 
-template <int TILE_M, int TILE_N, bool causal>
-GLINT_DEVICE struct key_work find_keys(const struct glint_gpu_shape *shape, const struct block_place &place)
+template <int TILE_M, int TILE_N, class Band>
+GLINT_DEVICE struct key_work find_keys(const struct glint_gpu_shape &shape, const Band &mask, const struct block_place &place)
 {
-    struct key_work work;
+    struct key_work work = {};
 
-    work.batch = place.head / shape->heads_kv;
-    work.head_kv = place.head - work.batch * shape->heads_kv;
+    work.batch = place.head / shape.heads_kv;
+    work.head_kv = place.head - work.batch * shape.heads_kv;
     work.key0 = place.index * TILE_N;
-    work.last_m = (shape->seqlen_q + TILE_M - 1) / TILE_M - 1;
-    if (causal) {
-        const int32_t first = max(0, work.key0 - shape->mask_offset); /* query that sees a key */
-
-        work.first_m = first < shape->seqlen_q ? first / TILE_M : work.last_m + 1;
-        work.first_clear = work.key0 + TILE_N > shape->seqlen_k
-                               ? work.last_m + 1
-                               : (max(0, work.key0 + TILE_N - 1 - shape->mask_offset) + TILE_M - 1) / TILE_M;
-    } else {
-        work.first_m = 0;
-        work.first_clear = work.key0 + TILE_N > shape->seqlen_k ? work.last_m + 1 : 0;
-    }
-    work.steps = (work.last_m - work.first_m + 1) * shape->group;
-    work.head0 = work.head_kv * shape->group;
-    work.group = shape->group;
-    work.part = 0;
+    static_cast<struct query_blocks &>(work) = find_query_blocks<TILE_M, TILE_N>(mask, work.key0);
+    /* no query sees any: other blocks wait for none of its steps */
+    if (Band::RIGHT && work.key0 >= keys_seen(mask, mask.seqlen_q))
+        work.first = work.last + 1;
+    work.steps = max(0, work.last - work.first + 1) * shape.group;
+    work.head0 = work.head_kv * shape.group;
+    work.group = shape.group;
     return work;
 }
 
-/* Leaves of the query heads of a key head those of a part: part_heads of them, counted from the last head, and what there is for part 0. A part
- * waits for those before it at its end, so a short one comes first. */
+/* Whether some query of block m does not see some key. */
+template <class Band> GLINT_DEVICE bool is_cut(const struct key_work &work, int32_t m)
+{
+    return m < work.clear_from || (Band::LEFT && m > work.clear_to);
+}
+
+/* Leaves of the query heads of a key head those of a part: part_heads of them, counted from the last head, and what
+ * there is for part 0. A part waits for those before it at its end, so a short one comes first. */
 GLINT_DEVICE void take_part(struct key_work &work, const struct glint_gpu_call &p, int32_t part)
 {
-    const int32_t rows = max(0, work.last_m - work.first_m + 1), end = work.group - (p.parts - 1 - part) * p.part_heads;
+    const int32_t rows = max(0, work.last - work.first + 1), end = work.group - (p.parts - 1 - part) * p.part_heads;
     const int32_t first = max(0, end - p.part_heads);
 
     work.part = part;
@@ -118,16 +127,17 @@ GLINT_DEVICE void take_part(struct key_work &work, const struct glint_gpu_call &
     work.steps = rows * work.group;
 }
 
-/* Where a step is: its query head and query block. Every role walks the same way: all heads of the group, then the query block before. Blocks
- * of one key head take turns at dQ. Whichever starts behind another one stays so, though with a mask it visits fewer query blocks: walking head
- * by head it would catch up in the second head, and all would wait for the block that has the most to do. */
+/* Where a step is: its query head and query block. Every role walks the same way: all heads of the group, then the
+ * query block before. Blocks of one key head take turns at dQ. Whichever starts behind another one stays so, though
+ * with a mask it visits fewer query blocks: walking head by head it would catch up in the second head, and all would
+ * wait for the block that has the most to do. */
 struct walk {
     int32_t head, m;
 };
 
 GLINT_DEVICE struct walk walk_begin(const struct key_work &work)
 {
-    return {work.head0, work.last_m};
+    return {work.head0, work.last};
 }
 
 GLINT_DEVICE void walk_on(struct walk &walk, const struct key_work &work)
@@ -150,10 +160,11 @@ GLINT_DEVICE struct walk walk_at(const struct key_work &work, int32_t step)
 {
     const int32_t blocks = step / work.group;
 
-    return {work.head0 + step - blocks * work.group, work.last_m - blocks};
+    return {work.head0 + step - blocks * work.group, work.last - blocks};
 }
 
-/* Which steps a piece of code is for: any, plain ones, or those of the block that rounds, which are as plain but for that. */
+/* Which steps a piece of code is for: any, plain ones, or those of the block that rounds, which are as plain but for
+ * that. */
 struct any_step {
     enum { plain = 0, rounds = 0 };
 };
@@ -164,104 +175,40 @@ struct rounding_step {
     enum { plain = 1, rounds = 1 };
 };
 
-/* Steps [first, end) are plain: their queries, and those of the step before, see all keys of the block, and this is not the last block that adds to
- * their dQ. Step 0, which has none before it, is not plain. */
+/* Steps [first, end) are plain: their queries, and those of the step before, see all keys of the block, and this is
+ * not the last block that adds to their dQ. Step 0, which has none before it, is not plain. */
 struct plain_steps {
     int32_t first, end;
 };
 
-/* Queries that all see all keys of a block see one after them, too, unless no query of the head does. */
-template <int TILE_N>
-GLINT_DEVICE struct plain_steps find_plain_steps(const struct glint_gpu_shape *shape, const struct key_work &work)
+/* Queries that all see all keys of a block see one after them, too, unless no query of the head does. The first
+ * steps, of the last queries, may be cut, too. With ENDS the last queries may not fill their tile, and their steps
+ * are not plain. */
+template <int TILE_M, int TILE_N, bool ENDS, class Band>
+GLINT_DEVICE struct plain_steps find_plain_steps(const Band &mask, const struct key_work &work)
 {
-    const bool last = work.key0 + TILE_N >= min(shape->seqlen_k, shape->seqlen_q + shape->mask_offset);
-    const int32_t first_m = last ? work.last_m + 1 : max(work.first_m, work.first_clear);
+    const bool last = work.key0 + TILE_N >= keys_seen(mask, mask.seqlen_q);
+    const int32_t first = last ? work.last + 1 : max(work.first, work.clear_from);
+    const int32_t cut = Band::LEFT ? (work.last - min(work.last, work.clear_to)) * work.group : 0;
 
-    return {1, (work.last_m - first_m + 1) * work.group};
+    return {max(cut + 1, ENDS && work.last == mask.seqlen_q / TILE_M ? work.group : 0), (work.last - first + 1) * work.group};
 }
 
-/* Queries [query0, query0 + rows) of one head, and `blocks` blocks of keys that some of them see; those from first_masked on are not seen whole
- * by all. `head` is batch * heads_q + head_q. */
-struct query_work {
-    int32_t query0, batch, head_q, head, blocks, first_masked;
+/* Queries [query0, query0 + rows) of one head, and the blocks of keys that some of them see. */
+template <class Band> struct query_work : query_block, key_blocks<Band> {
 };
 
-/* With a mask the last queries see the most keys, so they come first. */
-template <int rows, int keys, bool causal> GLINT_DEVICE struct query_work find_queries(const struct glint_gpu_shape *shape)
-{
-    const int32_t blocks_m = (shape->seqlen_q + rows - 1) / rows;
-    const struct block_place place = find_place(block_index(), (uint32_t)blocks_m, (uint32_t)(shape->batch * shape->heads_q),
-                                                (uint32_t)(shape->section * shape->group));
-    struct query_work work;
+template <int rows, int keys, class Band>
+GLINT_DEVICE struct query_work<Band> find_queries(const struct glint_gpu_shape &shape, const Band &mask) {
+    struct query_work<Band> work;
 
-    work.query0 = (blocks_m - 1 - place.index) * rows;
-    work.head = place.head;
-    work.batch = place.head / shape->heads_q;
-    work.head_q = place.head - work.batch * shape->heads_q;
-    const int32_t seen =
-        causal ? max(0, min(shape->seqlen_k, min(work.query0 + rows, shape->seqlen_q) + shape->mask_offset)) : shape->seqlen_k;
-
-    work.first_masked = (causal ? max(0, min(shape->seqlen_k, work.query0 + shape->mask_offset + 1)) : seen) / keys;
-    work.blocks = (seen + keys - 1) / keys;
+    static_cast<struct query_block &>(work) = find_query_block<rows>(shape, shape.group);
+    static_cast<struct key_blocks<Band> &>(work) = find_key_blocks<keys>(mask, work.query0,
+                                                                         min(work.query0 + rows, shape.seqlen_q) - 1);
     return work;
 }
 
-/* ---- windows: where to work ------------------------------------------------------------------------------------------------ */
-
-/* Keys that the last queries do not see, either: query blocks over last_clear do not all see all of them. Without a query that sees one there is
- * no step. */
-struct window_keys : key_work {
-    int32_t last_clear;
-};
-
-template <int TILE_M, int TILE_N>
-GLINT_DEVICE struct window_keys find_window_keys(const struct glint_gpu_shape *shape, const struct block_place &place)
-{
-    struct window_keys work;
-
-    static_cast<struct key_work &>(work) = find_keys<TILE_M, TILE_N, true>(shape, place);
-    const int32_t last = min(work.key0 + TILE_N, shape->seqlen_k) - 1 - shape->mask_first; /* query that sees a key */
-
-    work.last_m = last < 0 ? -1 : min(work.last_m, last / TILE_M);
-    work.last_clear = (work.key0 - shape->mask_first + 1) / TILE_M - 1;
-    work.steps = max(0, work.last_m - work.first_m + 1) * shape->group;
-    return work;
-}
-
-/* The first steps, of the last queries, may be cut, too. */
-template <int TILE_N>
-GLINT_DEVICE struct plain_steps find_plain_steps(const struct glint_gpu_shape *shape, const struct window_keys &work)
-{
-    const int32_t cut = (work.last_m - min(work.last_m, work.last_clear)) * work.group; /* steps */
-
-    return {cut + 1, find_plain_steps<TILE_N>(shape, static_cast<const struct key_work &>(work)).end};
-}
-
-/* Whether some query of block m does not see some key. */
-GLINT_DEVICE bool is_cut(const struct window_keys &work, int32_t m)
-{
-    return m < work.first_clear || m > work.last_clear;
-}
-
-/* Queries that do not see the first keys, either: of the blocks from `first` on some of them see a key, if first < blocks, and those before
- * whole_from are not seen whole by all. */
-struct query_window : query_work {
-    int32_t first, whole_from;
-};
-
-template <int rows, int keys> GLINT_DEVICE struct query_window find_query_window(const struct glint_gpu_shape *shape)
-{
-    struct query_window work;
-
-    static_cast<struct query_work &>(work) = find_queries<rows, keys, true>(shape);
-    const int32_t last_query = min(work.query0 + rows, shape->seqlen_q) - 1;
-
-    work.first = min(work.blocks, max(0, work.query0 + shape->mask_first) / keys);
-    work.whole_from = (max(0, last_query + shape->mask_first) + keys - 1) / keys;
-    return work;
-}
-
-/* ---- tiles to and from memory: one thread for all -------------------------------------------------------------------------- */
+/* ---- tiles to and from memory: one thread for all ---------------------------------------------------------------- */
 
 /* Rows [row, row + rows) of a head. A tile of more than one slab has BOX_ROWS rows. */
 template <class tile>
@@ -275,16 +222,37 @@ GLINT_DEVICE void store_tile(const struct tensor_map *map, int32_t row, int32_t 
     }
 }
 
-/* Stores 16 columns of a warp's 16 rows, two fragments of 8 columns packed to words of 16 bits, to a slab tile: w[0], w[1] are rows
- * lane / 4 and lane / 4 + 8 of columns 16 kk ..., w[2], w[3] of the next eight. `lane_at` is tile_offset of the lane's row (16 warp + lane % 16)
- * and chunk lane / 16 in the first slab, from the tile's address. */
+/* Where LSE and delta of a step begin in the arrays of the workspace. */
+template <int TILE_M>
+GLINT_DEVICE int64_t row_of_step(const struct glint_gpu_call &p, const struct key_work &work, const struct walk &walk)
+{
+    return (work.batch * p.shape.heads_q + walk.head) * p.padded_q + work.padded + walk.m * TILE_M;
+}
+
+/* A step's Q or dO to a stage of a ring, and its LSE or delta, from `rows` on, to rows_at. */
+template <class ring_of, class tile>
+GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uint32_t rows_at, const struct walk &walk,
+                            const struct key_work &work, uint32_t shared, const struct ring &queries)
+{
+    const uint32_t full = ring_of::full(shared, queries), row_bytes = tile::rows * 4;
+
+    ring_of::begin_fill(shared, queries, tile::bytes + row_bytes);
+    load_tile<tile, BOX_ROWS>(ring_of::tile(shared, queries), map, work.first_q + walk.m * tile::rows, walk.head, work.batch, full,
+                              GLINT_L2_EVICT_LAST);
+    bulk_load(shared + rows_at + queries.stage * row_bytes, rows, row_bytes, full);
+}
+
+/* Stores 16 columns of a warp's 16 rows, two fragments of 8 columns packed to words of 16 bits, to a slab tile:
+ * w[0], w[1] are rows lane / 4 and lane / 4 + 8 of columns 16 kk ..., w[2], w[3] of the next eight. `lane_at` is
+ * tile_offset of the lane's row (16 warp + lane % 16) and chunk lane / 16 in the first slab, from the tile's
+ * address. */
 template <class tile> GLINT_DEVICE void store_fragment(uint32_t lane_at, const int kk, const uint32_t (&w)[4])
 {
     stmatrix_x4(tile_move(lane_at, 0, 2 * kk, tile::rows, tile::chunks), w);
 }
 
-/* The thread's accumulators, rounded, to its warp's 16 rows of a tile: rows first_row + 16 warp ..., all columns from slab 0 of `at` on but the
- * first `left_out`, a multiple of 16. */
+/* The thread's accumulators, rounded, to its warp's 16 rows of a tile: rows first_row + 16 warp ..., all columns
+ * from slab 0 of `at` on but the first `left_out`, a multiple of 16. */
 template <class Element, class tile, int n>
 GLINT_DEVICE void store_rounded(uint32_t at, uint32_t first_row, const float (&d)[n], float factor, uint32_t left_out = 0)
 {
@@ -347,7 +315,8 @@ GLINT_DEVICE void add_shared_floats(float *d, uint32_t address)
         d[e] += float_of(words[e]);
 }
 
-/* `tiles` tiles, one after another, copied once more by ordinary loads and stores; zeros after the last row. For what seldom happens. */
+/* `tiles` tiles, one after another, copied once more by ordinary loads and stores; zeros after the last row. For
+ * what seldom happens. */
 template <class tile>
 GLINT_DEVICE void reload_tile(uint32_t to, const struct glint_gpu_view *view, int32_t batch, int32_t head, int32_t first_row,
                               int32_t seqlen, uint32_t tiles, uint32_t thread, const uint32_t threads)
@@ -365,7 +334,7 @@ GLINT_DEVICE void reload_tile(uint32_t to, const struct glint_gpu_view *view, in
     }
 }
 
-/* ---- scores of keys by queries (S^T, P^T, dS^T) ---------------------------------------------------------------------------- */
+/* ---- scores of keys by queries (S^T, P^T, dS^T) ------------------------------------------------------------------ */
 
 /* The first of this thread's two rows among the warpgroups' 128. */
 GLINT_DEVICE uint32_t own_row(void)
@@ -375,58 +344,34 @@ GLINT_DEVICE uint32_t own_row(void)
     return thread / 32 * 16 + thread % 32 / 4;
 }
 
-/* Which queries of a step see this thread's keys, counted from the thread's first query: of key lane / 4 + 8 side those from first[side] on
- * and before end. */
-struct sight {
-    int32_t first[2], end;
+/* Which queries of a step see this thread's keys, counted from the thread's first query: of key lane / 4 + 8 side those
+ * from first[side] to last[side], and before end. */
+template <class Band> struct sight {
+    int32_t first[2], last[2], end;
 };
 
-/* key: the thread's first one. Every key before seqlen_k is seen by queries from key - offset on; without a mask offset is seqlen_k. */
-GLINT_DEVICE struct sight sight_of_keys(int32_t key, int32_t query0, int32_t offset, int32_t seqlen_q, int32_t seqlen_k)
-{
-    const int32_t column = 2 * (int32_t)(thread_index_anew() & 3);
-    struct sight sight;
+/* key: the thread's first one. */
+template <class Band> GLINT_DEVICE struct sight<Band> sight_of_keys(const Band &mask, int32_t key, int32_t query0) {
+    const int32_t query = query0 + 2 * (int32_t)(thread_index_anew() & 3);
+    struct sight<Band> sight;
 
 #pragma unroll
-    for (int side = 0; side < 2; ++side)
-        sight.first[side] = key + 8 * side >= seqlen_k ? 1 << 30 : key + 8 * side - offset - query0 - column;
-    sight.end = seqlen_q - query0 - column;
-    return sight;
-}
-
-template <int queries> GLINT_DEVICE void hide_queries(float (&s)[queries / 2], const struct sight &sight)
-{
-#pragma unroll
-    for (int i = 0; i < queries / 2; ++i) {
-        const int column = i / 4 * 8 + i % 2;
-
-        s[i] = column < sight.first[i / 2 % 2] || column >= sight.end ? 0.0f : s[i];
+    for (int side = 0; side < 2; ++side) {
+        sight.first[side] = key + 8 * side >= mask.seqlen_k ? 1 << 30 : Band::RIGHT ? key + 8 * side - mask.right - query : -1;
+        sight.last[side] = Band::LEFT ? key + 8 * side - mask.left - query : 0;
     }
-}
-
-/* Of a window: and not after last[side]. */
-struct window_sight : sight {
-    int32_t last[2];
-};
-
-GLINT_DEVICE struct window_sight sight_of_window(int32_t key, int32_t query0, const struct glint_gpu_shape *shape)
-{
-    struct window_sight sight;
-
-    static_cast<struct sight &>(sight) = sight_of_keys(key, query0, shape->mask_offset, shape->seqlen_q, shape->seqlen_k);
-#pragma unroll
-    for (int side = 0; side < 2; ++side)
-        sight.last[side] = key + 8 * side - shape->mask_first - query0 - 2 * (int32_t)(thread_index_anew() & 3);
+    sight.end = mask.seqlen_q - query;
     return sight;
 }
 
-template <int queries> GLINT_DEVICE void hide_queries(float (&s)[queries / 2], const struct window_sight &sight)
+template <int queries, class Band>
+GLINT_DEVICE void hide_queries(float (&s)[queries / 2], const struct sight<Band> &sight)
 {
 #pragma unroll
     for (int i = 0; i < queries / 2; ++i) {
-        const int column = i / 4 * 8 + i % 2;
+        const int column = i / 4 * 8 + i % 2, side = i / 2 % 2;
 
-        s[i] = column < sight.first[i / 2 % 2] || column > sight.last[i / 2 % 2] || column >= sight.end ? 0.0f : s[i];
+        s[i] = column < sight.first[side] || (Band::LEFT && column > sight.last[side]) || column >= sight.end ? 0.0f : s[i];
     }
 }
 
@@ -438,36 +383,10 @@ template <int queries> GLINT_DEVICE void hide_keys_beyond(float (&s)[queries / 2
         s[i] = key + i / 2 % 2 * 8 >= seqlen_k ? 0.0f : s[i];
 }
 
-/* Whether a query of the step sees the thread's key of a side; column: of the thread's first query. */
-GLINT_DEVICE bool is_seen(const struct sight &sight, int32_t query, int32_t column, int side)
-{
-    return query - column >= sight.first[side] && query - column < sight.end;
-}
+/* ---- NaN and infinity -------------------------------------------------------------------------------------------- */
 
-GLINT_DEVICE bool is_seen(const struct window_sight &sight, int32_t query, int32_t column, int side)
-{
-    return query - column >= sight.first[side] && query - column <= sight.last[side] && query - column < sight.end;
-}
-
-/* Scores of queries by keys: hides keys after last[half], counted from the thread's first one, of queries lane / 4 + 8 half. */
-template <int n> GLINT_DEVICE void hide_keys(float (&s)[n], const int32_t (&last)[2])
-{
-#pragma unroll
-    for (int i = 0; i < n; ++i)
-        s[i] = i / 4 * 8 + i % 2 > last[i / 2 % 2] ? 0.0f : s[i];
-}
-
-/* And keys before first[half]. */
-template <int n> GLINT_DEVICE void hide_keys_before(float (&s)[n], const int32_t (&first)[2])
-{
-#pragma unroll
-    for (int i = 0; i < n; ++i)
-        s[i] = i / 4 * 8 + i % 2 < first[i / 2 % 2] ? 0.0f : s[i];
-}
-
-/* ---- NaN and infinity ------------------------------------------------------------------------------------------------------ */
-
-/* Whether LSE or delta of a step's queries say that a Q or dO holds any: the same in all lanes. LSE = +inf is a query that sees nothing. */
+/* Whether LSE or delta of a step's queries say that a Q or dO holds any: the same in all lanes. LSE = +inf is a
+ * query that sees nothing, or none of whose keys has a weight. */
 template <int queries> GLINT_DEVICE bool queries_special(uint32_t lse, uint32_t delta)
 {
     bool found = false;
@@ -477,13 +396,13 @@ template <int queries> GLINT_DEVICE bool queries_special(uint32_t lse, uint32_t 
         const uint32_t l = ld_shared_u32(lse + (thread_index_anew() % 32 + 32 * i) * 4);
         const uint32_t d = ld_shared_u32(delta + (thread_index_anew() % 32 + 32 * i) * 4);
 
-        found |= (l & 0x7fffffffu) > 0x7f800000u || (d & 0x7f800000u) == 0x7f800000u;
+        found |= (l & 0x7fffffffu) > 0x7f800000u || (d & 0x7f800000u) == 0x7f800000u || d == GLINT_DELTA_OF_SPECIAL;
     }
     return warp_any(found);
 }
 
-/* Adds what is special in row z_row of a tile, times `factor`, to the rows of the accumulator that see it: sees(side) for this thread's
- * two, lane / 4 + 8 side. Columns first_chunk * 8 ... of the tile. */
+/* Adds what is special in row z_row of a tile, times `factor`, to the rows of the accumulator that see it:
+ * sees(side) for this thread's two, lane / 4 + 8 side. Columns first_chunk * 8 ... of the tile. */
 template <class Element, class tile, int n, class Sees>
 GLINT_DEVICE void add_special_row(float (&d)[n], uint32_t at, uint32_t z_row, uint32_t first_chunk, float factor, Sees sees)
 {
@@ -502,21 +421,22 @@ GLINT_DEVICE void add_special_row(float (&d)[n], uint32_t at, uint32_t z_row, ui
     }
 }
 
-/* NaN and infinities of a step's dO go to the dV of keys that their query sees, and then leave the tile. Those of Q only leave: their rows'
- * LSE, and so P and dS, are not finite either. All `threads` threads that compute come here, or none; `adds`: this one keeps dV, in d. */
-template <class Element, class tile, int n, class Sight>
-GLINT_DEVICE void settle_queries(float (&d)[n], bool adds, uint32_t q, uint32_t dout, const Sight &sight, uint32_t barrier,
-                                 const uint32_t threads)
+/* NaN and infinities of a step's dO, of queries from query0 on, go to the dV of keys that their query sees, and then
+ * leave the tile. NaN and infinities of Q only leave: their rows' LSE, and so P and dS, are not finite either. All
+ * `threads` threads that compute come here, or none; `adds`: this one keeps dV, in d. key: its first one. */
+template <class Element, class tile, int n, class Band>
+GLINT_DEVICE void settle_queries(float (&d)[n], bool adds, uint32_t q, uint32_t dout, const Band &mask, int32_t key, int32_t query0,
+                                 uint32_t barrier, const uint32_t threads)
 {
     const uint32_t thread = thread_index_anew() - 128;
-    const int32_t column = 2 * (int32_t)(thread % 4);
 
     named_sync(barrier, threads);
     if (adds) {
 #pragma unroll 1
-        for (int32_t query = 0; query < tile::rows; ++query)
-            add_special_row<Element, tile>(d, dout, (uint32_t)query, 0, 1.0f,
-                                           [&](int side) { return is_seen(sight, query, column, side); });
+        for (int32_t query = query0; query < query0 + tile::rows; ++query)
+            add_special_row<Element, tile>(d, dout, (uint32_t)(query - query0), 0, 1.0f, [&](int side) {
+                return query < mask.seqlen_q && key + 8 * side < mask.seqlen_k && sees(mask, query, key + 8 * side);
+            });
     }
     named_sync(barrier, threads);
     remove_special(q, tile::bytes, thread, threads, Element::EXPONENT);
@@ -525,10 +445,11 @@ GLINT_DEVICE void settle_queries(float (&d)[n], bool adds, uint32_t q, uint32_t 
     named_sync(barrier, threads);
 }
 
-/* ---- sums of blocks, in order ---------------------------------------------------------------------------------------------- */
+/* ---- sums of blocks, in order ------------------------------------------------------------------------------------ */
 
-/* Blocks add to a tile one after another. Its turn counts the keys whose blocks have; one thread of a block does all of this, and
- * what it did to the tile, by bulk copies that it has waited for, is seen by the one whose turn comes next. */
+/* Blocks add to a tile one after another. Its turn counts the keys whose blocks have; one thread of a block does all
+ * of this, and what it did to the tile, by bulk copies that it has waited for, is seen by the one whose turn comes
+ * next. */
 GLINT_DEVICE void turn_wait(const uint32_t *turn, uint32_t keys)
 {
     while (ld_acquire_u32(turn) < keys)
@@ -541,32 +462,24 @@ GLINT_DEVICE void turn_pass(uint32_t *turn, uint32_t keys)
     st_release_u32(turn, keys);
 }
 
-/* Where dQ of a step's queries is summed over the blocks of keys that see them, in the order of the keys: the first block stores its part,
- * others add to it, and the last one adds the sum to its own, in registers, and rounds. */
+/* Where dQ of a step's queries is summed over the blocks of keys that see them, in the order of the keys: the first
+ * block stores its part, others add to it, and the last one adds the sum to its own, in registers, and rounds. */
 struct dq_place {
     uint32_t *turn; /* counts the keys whose blocks are done */
     float *sum;     /* of the query block */
     bool first, last;
 };
 
-template <int TILE_M, int TILE_N, int HEAD_DIM, bool causal>
-GLINT_DEVICE struct dq_place find_dq(const struct glint_gpu_call &p, const struct key_work &work, const struct walk &walk)
+template <int TILE_M, int TILE_N, int HEAD_DIM, class Band>
+GLINT_DEVICE struct dq_place find_dq(const struct glint_gpu_call &p, const Band &mask, const struct key_work &work,
+                                     const struct walk &walk)
 {
-    const int32_t keys = causal ? min(p.shape.seqlen_k, min(p.shape.seqlen_q, (walk.m + 1) * TILE_M) + p.shape.mask_offset)
-                                : p.shape.seqlen_k; /* that its queries see */
-    const int64_t block = (int64_t)(work.batch * p.shape.heads_q + walk.head) * (p.padded_q / TILE_M) + walk.m;
+    const int32_t keys = keys_seen(mask, min(mask.seqlen_q, (walk.m + 1) * TILE_M));
+    const int64_t block =
+        (int64_t)(work.batch * p.shape.heads_q + walk.head) * (p.padded_q / TILE_M) + work.padded / TILE_M + walk.m;
 
-    return {p.turn + 1 + block, p.dq_sum + block * (TILE_M * HEAD_DIM), work.key0 == 0, work.key0 + TILE_N >= keys};
-}
-
-/* The same of a window: the first block is that of the first query's first key. */
-template <int TILE_M, int TILE_N, int HEAD_DIM>
-GLINT_DEVICE struct dq_place find_window_dq(const struct glint_gpu_call &p, const struct key_work &work, const struct walk &walk)
-{
-    struct dq_place place = find_dq<TILE_M, TILE_N, HEAD_DIM, true>(p, work, walk);
-
-    place.first = work.key0 <= max(0, walk.m * TILE_M + p.shape.mask_first);
-    return place;
+    return {p.turn + 1 + block, p.dq_sum + block * (TILE_M * HEAD_DIM), work.key0 <= first_key(mask, walk.m * TILE_M),
+            work.key0 + TILE_N >= keys};
 }
 
 /* Brings a sum that is complete to a stage of shared memory, ahead of those that wait for the mbarrier. */
@@ -577,8 +490,9 @@ GLINT_DEVICE void bring_sum(uint32_t to, const float *sum, uint32_t bytes, uint3
     bulk_load(to, sum, bytes, barrier);
 }
 
-/* Where dV and dK of a block of keys are summed over the parts of its query heads, in the order of the parts: part 0 stores, others add, and the last
- * one adds the sum to its own, in registers. Both leave by stages, SHARES of them in all, of FLOATS numbers. */
+/* Where dV and dK of a block of keys are summed over the parts of its query heads, in the order of the parts: part 0
+ * stores, others add, and the last one adds the sum to its own, in registers. Both leave by stages, SHARES of them
+ * in all, of FLOATS numbers. */
 struct key_place {
     uint32_t *turn; /* counts the parts that are done */
     float *sum;
@@ -593,7 +507,8 @@ GLINT_DEVICE struct key_place find_key_sum(const struct glint_gpu_call &p, const
     return {p.key_turn + at, p.key_sum + at * FLOATS};
 }
 
-/* What the blocks before have summed, to this thread's part of it: fours of numbers, neighbouring threads' next to each other. */
+/* What the blocks before have summed, to this thread's part of it: fours of numbers, neighbouring threads' next to
+ * each other. */
 template <int n> GLINT_DEVICE void add_summed(float (&d)[n], const float *sum)
 {
     float others[n / 4][4];

@@ -1,40 +1,50 @@
-/* Ragged sequences in the forward kernels of sm_90a: how a persistent block's loader finds the tile of a number, and how the others know of it.
- * Tensor maps have the rows of all sequences. Queries are counted in them, from the tensor's first row on, keys from the sequence's first: then
- * blocks of keys begin where they do in a call of the sequence alone, rows of O and LSE are those of one sequence, and only the sides of the band
- * are moved. Rows of the next sequence that come with a last block of keys are what rows beyond a length are: hidden as scores, zeros as values. */
+/* Ragged sequences in the forward kernels of sm_90a: how a persistent block's loader finds the tile of a number, and
+ * how the others know of it. Tensor maps have the rows of all sequences. Queries are counted in them, from the
+ * tensor's first row on, keys from the sequence's first: then blocks of keys begin where they do in a call of the
+ * sequence alone, rows of O and LSE are those of one sequence, and only the sides of the band are moved. Rows of the
+ * next sequence that come with a last block of keys are what rows beyond a length are: hidden as scores, zeros as
+ * values. */
 #ifndef GLINT_DEVICE_WARPGROUP_RAGGED_H
 #define GLINT_DEVICE_WARPGROUP_RAGGED_H
 
 #include "lib/device/ragged.h"
 #include "lib/device/warpgroup_lengths.h"
 
-/* What a block works on, and the row of K and V at which the keys of its sequence begin. */
-template <class Work> struct ragged_work : Work {
-    int32_t first_k;
-};
-
-/* The call's shape with the bounds of a sequence: seqlen_q of the shape itself is the rows of all, which is what LSE steps by from head to head. */
-GLINT_DEVICE struct glint_gpu_shape shape_of_bounds(const struct glint_gpu_forward_maps &p)
+/* The call's shape with the bounds of a sequence: seqlen_q of the shape itself is the rows of all, which is what LSE
+ * steps by from head to head. */
+GLINT_DEVICE struct glint_gpu_shape shape_of_bounds(const struct glint_gpu_call &p)
 {
-    struct glint_gpu_shape shape = p.base.shape;
+    struct glint_gpu_shape shape = p.shape;
 
-    shape.seqlen_q = p.base.sequences.bound_q;
-    shape.seqlen_k = p.base.sequences.bound_k;
+    shape.seqlen_q = p.sequences.bound_q;
+    shape.seqlen_k = p.sequences.bound_k;
     return shape;
 }
 
-/* A sequence's part of the shape, with queries that are counted from the tensor's first row on. */
-GLINT_DEVICE struct own_shape shape_from(const struct sequence &own, int32_t first_q)
+/* The band of a sequence whose queries are counted from the tensor's first row on. */
+template <class Band> GLINT_DEVICE Band mask_from(const struct sequence &own, int32_t first_q)
 {
-    return {first_q + own.seqlen_q, own.seqlen_k, own.right - first_q, own.left - first_q};
+    return band_from(mask_of<Band>(own), -first_q, 0);
 }
 
-/* ---- the order of tiles ----------------------------------------------------------------------------------------------------- */
+/* Its mask. */
+template <class Band> GLINT_DEVICE Band mask_from(const struct glint_gpu_call &p, const struct sequence &own, int32_t first_q)
+{
+    if constexpr (Band::INTERVALS) {
+        const window_mask band = mask_from<window_mask>(own, first_q);
 
-/* Sequences come in groups of 32, one a lane. Of a group those with the most keys come first, in sections: as many as have section_keys keys
- * together, so that their K and V stay in L2 and yet there are enough of them for all blocks. The heads of a section come in parts of shape.section.
- * Of a part the tiles that end at the latest keys come first, as under a causal mask they see the most: a tile's level is where it begins, counted
- * along the keys in tiles, and a sequence has those from `low` to below `high`.
+        return {band, p.key_begin, p.key_end, band.seqlen_q, band.seqlen_k};
+    } else
+        return mask_from<Band>(own, first_q);
+}
+
+/* ---- the order of tiles ------------------------------------------------------------------------------------------ */
+
+/* Sequences come in groups of 32, one a lane. Of a group those with the most keys come first, in sections: as many as
+ * have section_keys keys together, so that their K and V stay in L2 and yet there are enough of them for all blocks.
+ * The heads of a section come in parts of shape.section. Of a part the tiles that end at the latest keys come first,
+ * as under a causal mask they see the most: a tile's level is where it begins, counted along the keys in tiles, and a
+ * sequence has those from `low` to below `high`.
  *
  * The table has 48 bytes for each lane, in words of 16:
  *     low, high, and how many tiles of the section, a head, are of level `low` and above, and of `high` and above
@@ -56,13 +66,13 @@ GLINT_DEVICE uint32_t tiles_from(int32_t level, int32_t low, int32_t high)
     return (uint32_t)max(0, high - max(level, low));
 }
 
-/* Fills the table with the sequences from `begin` on, before which there are `before` tiles. By a warp, as all of this. What waits in shared memory
- * waits there because a loader has few registers. */
+/* Fills the table with the sequences from `begin` on, before which there are `before` tiles. By a warp, as all of
+ * this. What waits in shared memory waits there because a loader has few registers. */
 template <int TILE_M>
 GLINT_DEVICE void put_group(const struct glint_gpu_forward_maps &p, uint32_t table, int32_t begin, int32_t most_q, int32_t most_k,
                             uint32_t before)
 {
-    const struct glint_gpu_shape shape = shape_of_bounds(p);
+    const struct glint_gpu_shape shape = shape_of_bounds(p.base);
     const uint32_t own_words = table + 48 * lane_index();
     const struct ragged_rows q = find_rows(queries_of(p.base.sequences, shape), shape.batch, begin, most_q);
     const struct ragged_rows k = find_rows(keys_of(p.base.sequences, shape), shape.batch, begin, most_k);
@@ -115,7 +125,7 @@ GLINT_DEVICE void put_group(const struct glint_gpu_forward_maps &p, uint32_t tab
 /* A group of no tiles, ahead of the first one. */
 GLINT_DEVICE void put_no_group(const struct glint_gpu_forward_maps &p, uint32_t table)
 {
-    const struct glint_gpu_shape shape = shape_of_bounds(p);
+    const struct glint_gpu_shape shape = shape_of_bounds(p.base);
     const uint32_t group[4] = {(uint32_t)-32, (uint32_t)row_at(queries_of(p.base.sequences, shape), 0),
                                (uint32_t)row_at(keys_of(p.base.sequences, shape), 0), 0};
 
@@ -126,26 +136,10 @@ GLINT_DEVICE void put_no_group(const struct glint_gpu_forward_maps &p, uint32_t 
     warp_sync();
 }
 
-/* How many tiles of lanes before this one are counted by `value`; `all`: of all lanes. */
-GLINT_DEVICE uint32_t count_before(uint32_t value, uint32_t &all)
-{
-    uint32_t before = 0;
-
-    all = value;
-#pragma unroll
-    for (uint32_t mask = 1; mask < 32; mask *= 2) {
-        const uint32_t others = (uint32_t)of_lane((int32_t)all, mask);
-
-        before += (lane_index() & mask) != 0 ? others : 0;
-        all += others;
-    }
-    return before;
-}
-
-/* The lane whose sequence has tile `rest` of the group leaves it in the table: own_shape, and query, first key, head.
+/* The lane whose sequence has tile `rest` of the group leaves it in the table: its mask, and query, first key, head.
  *
- * Between two levels at which some sequence begins or ends as many tiles are of each level. The lowest such level with no more than `t` tiles from
- * it on is just above the tile's, and the tile is of the sequences there by turns. */
+ * Between two levels at which some sequence begins or ends as many tiles are of each level. The lowest such level
+ * with no more than `t` tiles from it on is just above the tile's, and the tile is of the sequences there by turns. */
 template <int TILE_M> GLINT_DEVICE void pick_tile(const struct glint_gpu_forward_maps &p, uint32_t table, uint32_t rest)
 {
     const struct glint_gpu_shape &shape = p.base.shape;
@@ -181,18 +175,16 @@ template <int TILE_M> GLINT_DEVICE void pick_tile(const struct glint_gpu_forward
         ld_shared_u32x4(rows, own_words + 16);
         struct sequence own = {(int32_t)rows[1], (int32_t)rows[3], 0, 0};
         find_sides(own, p.base.sequences);
-        const struct own_shape shape_of_it = shape_from(own, (int32_t)rows[0]);
-        const uint32_t first[4] = {(uint32_t)shape_of_it.seqlen_q, (uint32_t)shape_of_it.seqlen_k,
-                                   (uint32_t)shape_of_it.mask_offset, (uint32_t)shape_of_it.mask_first};
         const int32_t query0 = (int32_t)rows[0] + (level - 1 - (int32_t)(turn / by) - low) * TILE_M;
         const uint32_t place[4] = {(uint32_t)query0, rows[2], part * each + of_part % size, 1};
 
-        st_shared_u32x4(table + RAGGED_FOUND, first);
+        put_mask(table + RAGGED_FOUND, mask_from<window_mask>(own, (int32_t)rows[0]));
         st_shared_u32x4(table + RAGGED_FOUND + 16, place);
     }
 }
 
-/* Finds the tile of a number, which is none below one that was asked for before; false after the last one. put_no_group comes first. */
+/* Finds the tile of a number, which is none below one that was asked for before; false after the last one.
+ * put_no_group comes first. */
 template <int TILE_M> GLINT_DEVICE bool find_number(const struct glint_gpu_forward_maps &p, uint32_t table, uint32_t number)
 {
     const uint32_t heads = (uint32_t)p.base.shape.heads_q;
@@ -213,26 +205,6 @@ template <int TILE_M> GLINT_DEVICE bool find_number(const struct glint_gpu_forwa
     return true;
 }
 
-/* Of the tile that was found, or of one that waits in the same way. */
-GLINT_DEVICE struct own_shape kept_shape(uint32_t kept)
-{
-    uint32_t v[4];
-
-    ld_shared_u32x4(v, kept);
-    return {(int32_t)v[0], (int32_t)v[1], (int32_t)v[2], (int32_t)v[3]};
-}
-
-template <class Work> GLINT_DEVICE void get_place(struct ragged_work<Work> &work, uint32_t kept)
-{
-    uint32_t v[4];
-
-    ld_shared_u32x4(v, kept + 16);
-    work.query0 = (int32_t)v[0];
-    work.first_k = (int32_t)v[1];
-    work.head_q = (int32_t)v[2];
-    work.batch = 0;
-}
-
 /* The next number that no block has taken, for all lanes. */
 GLINT_DEVICE uint32_t next_number(uint32_t *counter, uint32_t blocks, uint32_t table)
 {
@@ -242,58 +214,28 @@ GLINT_DEVICE uint32_t next_number(uint32_t *counter, uint32_t blocks, uint32_t t
     return ld_shared_u32(table + RAGGED_GROUP + 20);
 }
 
-/* ---- what the others know of a tile ----------------------------------------------------------------------------------------------- */
+/* ---- what the others know of a tile ------------------------------------------------------------------------------ */
 
 /* sequence_queue with a first key in place of the number of a sequence: all are rows of one. */
-template <uint32_t at_> struct ragged_queue : sequence_queue<at_> {
-    typedef typename sequence_queue<at_>::slots slots;
+template <uint32_t at_, uint32_t SLOT = 32> struct ragged_queue : sequence_queue<at_, true, SLOT> {
+    typedef typename sequence_queue<at_, true, SLOT>::slots slots;
 
     /* The tile that was found. By one thread. */
     GLINT_DEVICE void announce(uint32_t shared, const struct ring &ring, uint32_t found)
     {
         slots::wait_empty(shared, ring);
-        copy_tile(slots::tile(shared, ring), found);
-        mbarrier_arrive(slots::full(shared, ring));
-    }
-    GLINT_DEVICE void copy_tile(uint32_t to, uint32_t from)
-    {
-        uint32_t v[4];
-
-        ld_shared_u32x4(v, from);
-        st_shared_u32x4(to, v);
-        ld_shared_u32x4(v, from + 16);
-        st_shared_u32x4(to + 16, v);
-    }
-    template <class Work> GLINT_DEVICE bool wait(uint32_t shared, const struct ring &ring, struct ragged_work<Work> &work)
-    {
-        slots::wait_full(shared, ring);
-        get_place(work, slots::tile(shared, ring));
-        return ld_shared_u32(slots::tile(shared, ring) + 28) != 0;
+        copy_words<32>(slots::tile(shared, ring), found);
+        if (SLOT == 32)
+            ragged_queue::tell(shared, ring);
     }
     /* Copies the tile to 32 bytes of a warp's own, for what it does when it has given the tile back. */
     GLINT_DEVICE void keep(uint32_t shared, const struct ring &ring, uint32_t kept)
     {
         warp_sync(); /* the one before has been read */
         if (lane_index() == 0)
-            copy_tile(kept, slots::tile(shared, ring));
+            copy_words<32>(kept, slots::tile(shared, ring));
         warp_sync();
     }
 };
-
-/* The call with V from the first row of a sequence on. */
-GLINT_DEVICE struct glint_gpu_call values_from(const struct glint_gpu_call &t, int32_t first_k)
-{
-    struct glint_gpu_call from = t;
-
-    from.v.address = view_row(&t.v, 0, 0, first_k, 2);
-    return from;
-}
-
-/* add_special of a tile that was kept. */
-template <class Element, int TILE_N, int n, class Work>
-GLINT_DEVICE void add_kept_special(float (&o)[n], const struct glint_gpu_call &t, const Work &work, int32_t query0, uint32_t kept)
-{
-    add_special<Element, TILE_N>(o, values_from(t, (int32_t)ld_shared_u32(kept + 20)), work, query0, kept_shape(kept));
-}
 
 #endif

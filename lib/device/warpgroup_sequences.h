@@ -1,17 +1,18 @@
-/* Sequences whose lengths the backward kernels of sm_90a read, ragged ones or those of a padded batch: how a block's loader finds the key block of a
- * number, how the others know of it, and what its sequence's end changes.
+/* Sequences whose lengths the backward kernels of sm_90a read, ragged ones or those of a padded batch: how a block's
+ * loader finds the key block of a number, how the others know of it, and what its sequence's end changes.
  *
- * Key blocks begin at the first key of a sequence, and those that there are have numbers, whatever the bounds: sequence after sequence, and of a
- * sequence as find_ragged_tile has it. A block waits for the sums of lower numbers alone. Tensor maps have the rows of all sequences, or of the
- * bounds. So rows beyond a sequence's end arrive with its last tiles: those of K, Q and dO become zeros before they meet a dS or P of zero. And a
- * tile that its sequence does not fill leaves by ordinary stores of its own rows. */
+ * Key blocks begin at the first key of a sequence, and those that there are have numbers, whatever the bounds:
+ * sequence after sequence, and of a sequence as find_ragged_tile has it. A block waits for the sums of lower numbers
+ * alone. Tensor maps have the rows of all sequences, or of the bounds. So rows beyond a sequence's end arrive with
+ * its last tiles: those of K, Q and dO become zeros before they meet a dS or P of zero. And a tile that its sequence
+ * does not fill leaves by ordinary stores of its own rows. */
 #ifndef GLINT_DEVICE_WARPGROUP_SEQUENCES_H
 #define GLINT_DEVICE_WARPGROUP_SEQUENCES_H
 
 #include "lib/device/delta.h"
 #include "lib/device/warpgroup_backward.h"
 
-/* ---- a sequence's part of a shape ------------------------------------------------------------------------------------------- */
+/* ---- a sequence's part of a shape -------------------------------------------------------------------------------- */
 
 /* Queries or keys of a call. first = NULL: those of a padded batch, each from its tensor's first row on. */
 struct batch_side : ragged_side {
@@ -27,27 +28,15 @@ GLINT_DEVICE int32_t rows_of(const struct batch_side &side, int32_t sequence, in
     return rows_of(static_cast<const struct ragged_side &>(side), sequence, at, side.first ? end : at + side.bound);
 }
 
-/* What a block works on in 48 bytes of shared memory, in words of 16: left, right, seqlen_q, seqlen_k of the sequence, as put_mask leaves them; the
- * block's first key (NO_WORK: there is none), key head, the rows of the tensors at which queries and keys begin; and where the queries begin in arrays
- * of the workspace, batch. Ragged sequences are all of batch 0, those of a padded batch begin at row 0. */
+/* What a block works on in 48 bytes of shared memory, in words of 16: left, right, seqlen_q, seqlen_k of the
+ * sequence, as put_mask leaves them; the block's first key (NO_WORK: there is none), key head, the rows of the
+ * tensors at which queries and keys begin; and where the queries begin in arrays of the workspace, batch. Ragged
+ * sequences are all of batch 0, those of a padded batch begin at row 0. */
 enum { KEY_SLOT_BYTES = 48, KEY_SEARCH_AT = KEY_SLOT_BYTES, KEY_SEARCH_BYTES = KEY_SLOT_BYTES + 256 };
 
-GLINT_DEVICE bool is_end(uint32_t slot)
+GLINT_DEVICE bool is_end_of_keys(uint32_t slot)
 {
     return ld_shared_u32(slot + 16) == (uint32_t)NO_WORK;
-}
-
-/* The call's shape with what is the sequence's own. */
-GLINT_DEVICE struct glint_gpu_shape shape_of_slot(const struct glint_gpu_shape *call, uint32_t slot)
-{
-    struct glint_gpu_shape shape = *call;
-    const window_mask mask = get_mask<window_mask>(slot);
-
-    shape.mask_first = mask.left;
-    shape.mask_offset = mask.right;
-    shape.seqlen_q = mask.seqlen_q;
-    shape.seqlen_k = mask.seqlen_k;
-    return shape;
 }
 
 template <int TILE_N> GLINT_DEVICE struct block_place place_of_slot(uint32_t slot)
@@ -55,12 +44,7 @@ template <int TILE_N> GLINT_DEVICE struct block_place place_of_slot(uint32_t slo
     return {(int32_t)ld_shared_u32(slot + 16) / TILE_N, (int32_t)ld_shared_u32(slot + 20)};
 }
 
-/* key_work, or window_keys, of a sequence: keys and queries are counted from its own first ones on. */
-template <class Work> struct sequence_keys : Work {
-    int32_t first_q, first_k, padded;
-};
-
-template <class Work> GLINT_DEVICE void get_place(struct sequence_keys<Work> &work, uint32_t slot)
+GLINT_DEVICE void get_place(struct key_work &work, uint32_t slot)
 {
     work.first_q = (int32_t)ld_shared_u32(slot + 24);
     work.first_k = (int32_t)ld_shared_u32(slot + 28);
@@ -74,9 +58,10 @@ GLINT_DEVICE struct glint_gpu_view view_from(const struct glint_gpu_view &view, 
     return {view_row(&view, 0, 0, row, 2), view.batch, view.head, view.row};
 }
 
-/* ---- which block, and who knows ------------------------------------------------------------------------------------------------ */
+/* ---- which block, and who knows ---------------------------------------------------------------------------------- */
 
-/* Takes the next number, whose key block it leaves at `slot`, and whether there is one. By a warp; behind the slot it looks for it. */
+/* Takes the next number, whose key block it leaves at `slot`, and whether there is one. By a warp; behind the slot
+ * it looks for it. */
 template <int TILE_N> GLINT_DEVICE bool find_next_keys(const struct glint_gpu_backward_maps &call, uint32_t slot)
 {
     const struct glint_gpu_call &p = call.base;
@@ -98,7 +83,7 @@ template <int TILE_N> GLINT_DEVICE bool find_next_keys(const struct glint_gpu_ba
                                    st_shared_u32x4(slot + 32, place);
                                });
     warp_sync();
-    return !is_end(slot);
+    return !is_end_of_keys(slot);
 }
 
 /* Slots of what a block works on, two ahead, in 128 bytes from at_ on. */
@@ -114,13 +99,7 @@ template <uint32_t at_> struct key_queue {
     GLINT_DEVICE void announce(uint32_t shared, const struct ring &ring, uint32_t from)
     {
         slots::wait_empty(shared, ring);
-#pragma unroll
-        for (uint32_t i = 0; i < KEY_SLOT_BYTES; i += 16) {
-            uint32_t v[4];
-
-            ld_shared_u32x4(v, from + i);
-            st_shared_u32x4(slots::tile(shared, ring) + i, v);
-        }
+        copy_words<KEY_SLOT_BYTES>(slots::tile(shared, ring), from);
         mbarrier_arrive(slots::full(shared, ring));
     }
     /* The slot at the reader's place, which the reader must release. */
@@ -135,53 +114,10 @@ template <uint32_t at_> struct key_queue {
     }
 };
 
-/* Steps of the last queries, which do not fill a tile, are not plain. */
-template <int TILE_M, int TILE_N, class Work>
-GLINT_DEVICE struct plain_steps find_own_plain_steps(const struct glint_gpu_shape &shape, const struct sequence_keys<Work> &work)
-{
-    const struct plain_steps plain = find_plain_steps<TILE_N>(&shape, static_cast<const Work &>(work));
+/* ---- ends of sequences ------------------------------------------------------------------------------------------- */
 
-    return {max(plain.first, work.last_m == shape.seqlen_q / TILE_M ? work.group : 0), plain.end};
-}
-
-/* ---- sums of dQ ---------------------------------------------------------------------------------------------------------------- */
-
-/* find_dq of the block's sequence. */
-template <int TILE_M, int TILE_N, int HEAD_DIM, bool causal, class Work>
-GLINT_DEVICE struct dq_place find_own_dq(const struct glint_gpu_call &p, const struct glint_gpu_shape &shape,
-                                         const struct sequence_keys<Work> &work, const struct walk &walk)
-{
-    const int32_t keys =
-        causal ? min(shape.seqlen_k, min(shape.seqlen_q, (walk.m + 1) * TILE_M) + shape.mask_offset) : shape.seqlen_k;
-    const int64_t block = (int64_t)(work.batch * shape.heads_q + walk.head) * (p.padded_q / TILE_M) + work.padded / TILE_M + walk.m;
-
-    return {p.turn + 1 + block, p.dq_sum + block * (TILE_M * HEAD_DIM), work.key0 == 0, work.key0 + TILE_N >= keys};
-}
-
-template <int TILE_M, int TILE_N, int HEAD_DIM, class Work>
-GLINT_DEVICE struct dq_place find_own_window_dq(const struct glint_gpu_call &p, const struct glint_gpu_shape &shape,
-                                                const struct sequence_keys<Work> &work, const struct walk &walk)
-{
-    struct dq_place place = find_own_dq<TILE_M, TILE_N, HEAD_DIM, true>(p, shape, work, walk);
-
-    place.first = work.key0 <= max(0, walk.m * TILE_M + shape.mask_first);
-    return place;
-}
-
-/* begin_turns of delta.h, of a tile of a sequence; without one (row0 below 0) the counter of numbers alone begins. */
-template <int TILE_M, int TILE_N, class Rows, class Band>
-GLINT_DEVICE void begin_own_turns(const struct glint_gpu_call &p, const struct row_block<Rows> &block, const Band &mask)
-{
-    if (block_index() == 0 && thread_index() == 0)
-        st_global_u32(p.turn, 0);
-    if (block.at.row0 >= 0 && thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
-        st_global_u32(p.turn + 1 + place_of(p, block, block.at.row0) / TILE_M + thread_index(),
-                      Band::LEFT ? first_key(mask, block.at.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N : 0);
-}
-
-/* ---- ends of sequences --------------------------------------------------------------------------------------------------------- */
-
-/* Zeros in rows from `rows` on of `tiles` tiles that have arrived, by all `threads` threads that compute. Whether there are such rows. */
+/* Zeros in rows from `rows` on of `tiles` tiles that have arrived, by all `threads` threads that compute. Whether
+ * there are such rows. */
 template <class tile, int tiles> GLINT_DEVICE bool clear_own_rows(uint32_t at, int32_t rows, const uint32_t threads)
 {
 #pragma unroll

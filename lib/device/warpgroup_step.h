@@ -7,7 +7,7 @@
  *
  * The canonical order is a matter of a row and of the positions of its keys alone:
  *     tiles    of TILE_N keys begin at multiples of TILE_N;
- *     spans    of tiles begin at fixed tiles (struct spans). Each has a softmax of its own, whose maximum follows as
+ *     spans    of tiles begin at fixed tiles (struct spans_of). Each has a softmax of its own, whose maximum follows as
  *              follow_maxima says;
  *     folds    of spans go from the left, by fold_span alone, wherever they are made.
  * A tile that a row does not see changes nothing of it, and a span that it does not see folds as the identity. So it
@@ -28,37 +28,50 @@ enum {
 /* ---- spans of keys ------------------------------------------------------------------------------------------- */
 
 /* 16 spans of `first` tiles, 8 of twice as many, and then of four times as many: from the 9th on no span is longer
- * than an eighth of what is before it, so that a few heads fill the machine, and long prompts fold seldom. */
-template <int first> struct spans {
+ * than an eighth of what is before it, so that a few heads fill the machine, and long prompts fold seldom. Unless they
+ * grow, all are of `first` tiles: a window shows as few keys at the end of a sequence as at its beginning. */
+template <int first, bool grow> struct spans_of {
     /* The first tile of span i. */
     GLINT_DEVICE int32_t begin(int32_t i)
     {
-        return (i < 16 ? i : i < 24 ? 2 * i - 16 : 4 * i - 64) * first;
+        return (!grow || i < 16 ? i : i < 24 ? 2 * i - 16 : 4 * i - 64) * first;
     }
     /* The span of a tile. */
     GLINT_DEVICE int32_t of(int32_t tile)
     {
         const int32_t at = tile / first;
 
-        return at < 16 ? at : at < 32 ? 8 + at / 2 : 16 + at / 4;
+        return !grow || at < 16 ? at : at < 32 ? 8 + at / 2 : 16 + at / 4;
     }
-    /* How many spans `tiles` tiles have. */
-    GLINT_DEVICE int32_t count(int32_t tiles)
+    /* How many spans end before tile `end` or with it. */
+    GLINT_DEVICE int32_t count(int32_t end)
     {
-        return tiles > 0 ? of(tiles - 1) + 1 : 0;
+        return end > 0 ? of(end - 1) + 1 : 0;
     }
-    /* The first span of chunk c of n, of a sequence of so many tiles: the one that begins nearest; the first chunk is
+    /* How many spans have one of so many tiles that follow one another, at most; from tile 0 on, if spans grow. */
+    GLINT_DEVICE int32_t most(int32_t tiles)
+    {
+        return grow ? count(tiles) : (tiles + first - 2) / first + 1;
+    }
+    /* The first span of chunk c of n, of tiles `from` to `end` - 1: the one that begins nearest; the first chunk is
      * never empty. */
-    GLINT_DEVICE int32_t of_chunk(int32_t c, int32_t n, int32_t tiles)
+    GLINT_DEVICE int32_t of_chunk(int32_t c, int32_t n, int32_t from, int32_t end)
     {
-        const int32_t all = count(tiles);
+        const int32_t own = of(from), all = max(own, count(end));
         if (c == 0 || c == n)
-            return c == 0 ? 0 : all;
-        const int32_t at = (int32_t)((uint32_t)(c * tiles) / (uint32_t)n), span = of(at), before = begin(span),
+            return c == 0 ? own : all;
+        const int32_t at = from + (int32_t)((uint32_t)(c * max(0, end - from)) / (uint32_t)n), span = of(at), before = begin(span),
                       after = begin(span + 1);
 
-        return max(1, min(all, at - before > (after - before) / 2 ? span + 1 : span));
+        return max(own + 1, min(all, at - before > (after - before) / 2 ? span + 1 : span));
     }
+};
+
+/* What the order of a kernel's sums depends on. */
+template <int HEAD_DIM_, int TILE_N_, int FIRST_SPAN, class Band_> struct step_order {
+    enum { HEAD_DIM = HEAD_DIM_, TILE_N = TILE_N_ };
+    typedef Band_ Band;
+    typedef struct spans_of<FIRST_SPAN, !Band::LEFT> spans;
 };
 
 /* ---- folding ------------------------------------------------------------------------------------------------- */
@@ -89,6 +102,14 @@ GLINT_DEVICE struct fold_factors fold_span(struct span_row &row, const struct sp
 GLINT_DEVICE float fold(float before, float span, const struct fold_factors &f)
 {
     return fmaf(before, f.before, span * f.span);
+}
+
+/* Hides the keys before first[half], counted from this thread's first key of the tile on: hide_after's other side. */
+template <int keys> GLINT_DEVICE void hide_before(float (&s)[keys / 2], const int32_t (&first)[2])
+{
+#pragma unroll
+    for (int i = 0; i < keys / 2; ++i)
+        s[i] = i / 4 * 8 + i % 2 < first[i / 2 % 2] ? -GLINT_INFINITY : s[i];
 }
 
 /* ---- where rows and keys are --------------------------------------------------------------------------------- */
@@ -132,10 +153,10 @@ GLINT_DEVICE struct key_place place_of_key(const struct glint_gpu_step &p, int32
 /* ---- special values ------------------------------------------------------------------------------------------ */
 
 /* NaN and infinities of V to the rows that see them, from memory: those of keys `from` ... `end` - 1, where they were
- * removed. last: the last key of each of the thread's rows. */
-template <class Element, int n>
+ * removed. sees(half, key): whether that row of the thread's two sees a key. */
+template <class Element, int n, class sees_t>
 GLINT_DEVICE void add_special_of(float (&o)[n], const struct glint_gpu_step &p, int32_t batch, int32_t first_k, int32_t head,
-                                 int32_t from, int32_t end, const int32_t (&last)[2])
+                                 int32_t from, int32_t end, const sees_t &sees)
 {
 #pragma unroll 1
     for (int32_t key = from; key < end; ++key) {
@@ -147,7 +168,7 @@ GLINT_DEVICE void add_special_of(float (&o)[n], const struct glint_gpu_step &p, 
             const uint32_t special = pair ^ finite_part(pair, Element::EXPONENT, 2);
 #pragma unroll
             for (int half = 0; half < 2; ++half)
-                if (special != 0 && key <= last[half]) {
+                if (special != 0 && sees(half, key)) {
                     o[i + 2 * half] += Element::low(special);
                     o[i + 2 * half + 1] += Element::high(special);
                 }
@@ -163,12 +184,12 @@ GLINT_DEVICE void note_pages(const struct glint_gpu_step &p, const struct sequen
     const int32_t *table = p.base.pages.table + (int64_t)sequence * p.base.pages.per_sequence;
     const int32_t last = min(own.seqlen_k, own.seqlen_q + own.right) - 1;
 
-    if (own.seqlen_q == 0)
+    if (own.seqlen_q == 0 || own.left > last)
         return;
 #pragma unroll 1
     for (int32_t index = (max(0, own.left) >> p.base.pages.shift) + (int32_t)thread; index <= last >> p.base.pages.shift;
          index += (int32_t)threads)
-        if ((uint32_t)table_entry(table, index) >= (uint32_t)p.base.pages.count)
+        if ((uint32_t)int_at(table, index) >= (uint32_t)p.base.pages.count)
             atomicMin(p.base.sequences.fault, (uint32_t)sequence);
 }
 
@@ -220,19 +241,26 @@ GLINT_DEVICE void read_slot(float *slot, int32_t slot_rows, int32_t block, float
         ld_four(o + 4 * i, from + 128 * i, 128);
     rows[0] = {ld_global_cg_f32(row), ld_global_cg_f32(row + 1)};
     rows[1] = {ld_global_cg_f32(row + 16), ld_global_cg_f32(row + 17)};
+    warp_sync(); /* and may be written again */
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------- */
 
-/* What O of a row is multiplied by, and its LSE. `last`: the last key that it sees, below 0 if there is none. */
+/* What O of a row is multiplied by, and its LSE. `sees`: whether it sees a key. */
 template <int below>
 GLINT_DEVICE void finish_row(float &inverse, float &lse, const struct span_row &row, const struct glint_gpu_call &t, int32_t head_q,
-                             int32_t last)
+                             bool sees)
 {
-    inverse = inverse_of(row.sum, 0, [&](int32_t) { return last >= 0; });
+    inverse = inverse_of(row.sum, [&]() { return sees; });
     lse = log_sum<below>(row.max, row.sum, t.shape.softmax_scale);
     if (t.sinks)
         add_sink<below>(inverse, lse, row.max, row.sum, t.shape.softmax_scale, ld_global_f32(t.sinks + head_q));
+}
+
+/* Two numbers of O. A sum of -0 becomes 0, as a fold makes it: so it does not matter whether there was one. */
+template <class Element> GLINT_DEVICE uint32_t finish_pair(float first, float second, float inverse)
+{
+    return Element::pack(fmaf(first, inverse, 0.0f), fmaf(second, inverse, 0.0f));
 }
 
 /* Rows of a head of LSE. */

@@ -35,7 +35,7 @@ enum {
 struct planned {
     struct step_sequence at;
     int32_t chunks;
-    int32_t second;        /* the first span of chunk 1 */
+    int32_t second;        /* the first span of chunk 1; with a window each tile of rows has its own */
     int32_t units, merges; /* of its class, and of all, before this sequence */
     int32_t base;          /* the first of its rows in the slots */
 };
@@ -83,36 +83,57 @@ GLINT_DEVICE void put_planned(const struct glint_gpu_step &p, int32_t sequence, 
 
 struct step_size {
     int32_t blocks, tiles; /* of 16 rows, and of 128 */
-    int32_t key_tiles;     /* that some query sees; at least one, as rows that see no key are written, too */
-    int32_t spans;
-    int32_t weight; /* of a tile of keys: one of few rows takes 3 / 2 of the time that half of one of many rows does */
-    bool few;       /* one warpgroup has all rows */
+    int32_t key_tiles;     /* of the tile of rows that sees most; at least one, as rows without keys are written */
+    int32_t spans;         /* of those at most */
+    int32_t weight;        /* of a tile of keys: of few rows it takes 3 / 2 of the time of half of one of many rows */
+    bool few;              /* one warpgroup has all rows */
 };
 
-template <int TILE_N, int FIRST>
-GLINT_DEVICE struct step_size size_of(const struct glint_gpu_step &p, int32_t seqlen_q, int32_t keys)
+template <class Order> GLINT_DEVICE struct step_size size_of(const struct glint_gpu_step &p, int32_t seqlen_q, int32_t key_tiles)
 {
     struct step_size s;
 
     s.blocks = (int32_t)((uint32_t)(seqlen_q + p.block_queries - 1) / (uint32_t)p.block_queries);
     s.tiles = (s.blocks + STEP_BLOCKS - 1) / STEP_BLOCKS;
-    s.key_tiles = max(1, (keys + TILE_N - 1) / TILE_N);
-    s.spans = spans<FIRST>::count(s.key_tiles);
+    s.key_tiles = key_tiles;
+    s.spans = Order::spans::most(key_tiles);
     s.few = s.blocks <= STEP_BLOCKS / 2;
     s.weight = s.few ? 3 : 2;
     return s;
 }
 
-/* Keys that some query of a sequence sees. */
-GLINT_DEVICE int32_t keys_of_sequence(const struct sequence &own)
+/* Tiles of keys that the queries from `query` to `end` - 1 see: of a tile of rows, or of a sequence. */
+template <class Order> GLINT_DEVICE auto key_blocks_of(const struct sequence &own, int32_t query, int32_t end)
 {
-    return max(0, min(own.seqlen_k, own.seqlen_q + own.right));
+    return find_key_blocks<Order::TILE_N>(mask_of<typename Order::Band>(own), query, min(end, own.seqlen_q) - 1);
 }
 
-/* Keys that the queries before `end` see. */
-template <bool causal> GLINT_DEVICE int32_t keys_before(const struct sequence &own, int32_t end)
+/* struct step_size has it. With a window a tile of rows sees no more than its queries and the window span. */
+template <class Order> GLINT_DEVICE int32_t key_tiles_of(const struct glint_gpu_step &p, const struct sequence &own)
 {
-    return causal ? max(0, min(own.seqlen_k, min(end, own.seqlen_q) + own.right)) : own.seqlen_k;
+    const auto blocks = key_blocks_of<Order>(own, 0, own.seqlen_q);
+    int32_t tiles = blocks.last + 1 - blocks.first;
+
+    if (Order::Band::LEFT && own.seqlen_q > STEP_BLOCKS * p.block_queries)
+        tiles = min(tiles,
+                    (STEP_BLOCKS * p.block_queries + min(own.right - own.left, 1 << 30) + Order::TILE_N - 2) / Order::TILE_N + 1);
+    return max(1, tiles);
+}
+
+template <class Order> GLINT_DEVICE struct step_size size_of(const struct glint_gpu_step &p, const struct sequence &own)
+{
+    return size_of<Order>(p, own.seqlen_q, key_tiles_of<Order>(p, own));
+}
+
+/* The first span of chunk `chunk` of a tile of rows. Chunks of all tiles of a sequence begin at the same spans, so that
+ * they read the same keys together; with a window each tile's own keys are shared out. */
+template <class Order, class Blocks>
+GLINT_DEVICE int32_t span_of_chunk(const struct planned &s, const struct step_size &size, const Blocks &blocks, int32_t chunk)
+{
+    if constexpr (Order::Band::LEFT)
+        return Order::spans::of_chunk(chunk, s.chunks, blocks.first, blocks.last + 1);
+    else
+        return Order::spans::of_chunk(chunk, s.chunks, 0, size.key_tiles);
 }
 
 GLINT_DEVICE int32_t chunks_of(const struct step_size &s, float inverse_share)
@@ -123,6 +144,12 @@ GLINT_DEVICE int32_t chunks_of(const struct step_size &s, float inverse_share)
 GLINT_DEVICE int32_t slot_rows_of(const struct step_size &s)
 {
     return s.tiles > 1 ? STEP_ROWS : 16 * s.blocks;
+}
+
+/* Slots of a tile of rows: of chunk 0, and of all spans from `second` on, with a window another one in each. */
+template <class Order> GLINT_DEVICE int32_t slots_of(const struct step_size &s, int32_t second)
+{
+    return Order::Band::LEFT ? s.spans : s.spans - second + 1;
 }
 
 /* ---- making the plan ----------------------------------------------------------------------------------------- */
@@ -178,7 +205,7 @@ GLINT_DEVICE struct ragged_rows place_rows(const struct ragged_side &side, int32
 
 /* The sequences' own part of the plan: lengths, sides of the band and first rows. Lowers the word for a fault, too.
  * Returns this thread's last one. */
-GLINT_DEVICE struct step_sequence plan_sequences(const struct glint_gpu_step &p, uint32_t shared)
+template <class Order> GLINT_DEVICE struct step_sequence plan_sequences(const struct glint_gpu_step &p, uint32_t shared)
 {
     struct step_sequence mine = {{0, 0, 0, 0}, 0, 0};
     const struct glint_gpu_shape &shape = p.base.shape;
@@ -226,7 +253,7 @@ GLINT_DEVICE struct step_sequence plan_sequences(const struct glint_gpu_step &p,
         find_sides(s.own, p.base.sequences);
         if (sequence < PLAN_SEQUENCES) {
             st_shared_u32(shared + 8 * sequence, (uint32_t)s.own.seqlen_q);
-            st_shared_u32(shared + 8 * sequence + 4, (uint32_t)keys_of_sequence(s.own));
+            st_shared_u32(shared + 8 * sequence + 4, (uint32_t)key_tiles_of<Order>(p, s.own));
         }
         mine = s;
         if (shape.batch > PLAN_THREADS)
@@ -236,16 +263,11 @@ GLINT_DEVICE struct step_sequence plan_sequences(const struct glint_gpu_step &p,
     return mine;
 }
 
-template <int TILE_N, int FIRST>
-GLINT_DEVICE struct step_size size_at(const struct glint_gpu_step &p, uint32_t shared, int32_t sequence)
+template <class Order> GLINT_DEVICE struct step_size size_at(const struct glint_gpu_step &p, uint32_t shared, int32_t sequence)
 {
-    if (sequence >= PLAN_SEQUENCES) {
-        const struct sequence own = get_planned(p, sequence).at.own;
-
-        return size_of<TILE_N, FIRST>(p, own.seqlen_q, keys_of_sequence(own));
-    }
-    return size_of<TILE_N, FIRST>(p, (int32_t)ld_shared_u32(shared + 8 * sequence),
-                                  (int32_t)ld_shared_u32(shared + 8 * sequence + 4));
+    if (sequence >= PLAN_SEQUENCES)
+        return size_of<Order>(p, get_planned(p, sequence).at.own);
+    return size_of<Order>(p, (int32_t)ld_shared_u32(shared + 8 * sequence), (int32_t)ld_shared_u32(shared + 8 * sequence + 4));
 }
 
 /* Into how many chunks the longest sequence is cut: candidate `i` of 32. */
@@ -258,9 +280,9 @@ GLINT_DEVICE int32_t candidate_chunks(int32_t i)
  * one. The time is that of the units one after another, or of the longest one, with 3 tiles for each beginning, and 5
  * for each 128 rows of a slot. One chunk each needs no slots; a number whose slots do not fit is not taken; below
  * 2^24 such a sum is exact, and there is never more room. Every warp learns it. */
-template <int HEAD_DIM, int TILE_N, int FIRST, bool causal>
-GLINT_DEVICE float best_share(const struct glint_gpu_step &p, uint32_t shared)
+template <class Order> GLINT_DEVICE float best_share(const struct glint_gpu_step &p, uint32_t shared)
 {
+    typedef typename Order::Band band;
     const struct glint_gpu_shape &shape = p.base.shape;
     const int32_t heads = p.heads;
     int32_t longest = 1;
@@ -269,8 +291,9 @@ GLINT_DEVICE float best_share(const struct glint_gpu_step &p, uint32_t shared)
 
 #pragma unroll 1
     for (int32_t i = (int32_t)lane_index(); i < shape.batch; i += 32) {
-        const struct step_size s = size_at<TILE_N, FIRST>(p, shared, i);
-        const float half = causal ? 0.5f * (float)min(s.key_tiles, s.tiles * STEP_BLOCKS * p.block_queries / TILE_N) : 0.0f;
+        const struct step_size s = size_at<Order>(p, shared, i);
+        const int32_t of_queries = s.tiles * STEP_BLOCKS * p.block_queries / Order::TILE_N;
+        const float half = band::RIGHT && !band::LEFT ? 0.5f * (float)min(s.key_tiles, of_queries) : 0.0f;
 
         if (s.tiles == 0)
             continue;
@@ -284,17 +307,17 @@ GLINT_DEVICE float best_share(const struct glint_gpu_step &p, uint32_t shared)
     const float inverse = (float)n / (float)longest;
 #pragma unroll 1
     for (int32_t i = (int32_t)lane_index(); i < shape.batch; i += 32) {
-        const struct step_size s = size_at<TILE_N, FIRST>(p, shared, i);
+        const struct step_size s = size_at<Order>(p, shared, i);
         const int32_t chunks = chunks_of(s, inverse);
 
         if (s.tiles == 0)
             continue;
         units += heads * s.tiles * chunks;
         if (chunks > 1) {
-            const int32_t second = spans<FIRST>::of_chunk(1, chunks, s.key_tiles);
+            const int32_t second = Order::spans::of_chunk(1, chunks, 0, s.key_tiles);
 
             extra += (float)(s.spans - s.spans / chunks) * (float)(heads * s.blocks) * (5.0f / STEP_BLOCKS);
-            slots += (float)(s.spans - second + 1) * (float)heads * (float)s.tiles * (float)slot_rows_of(s);
+            slots += (float)slots_of<Order>(s, second) * (float)heads * (float)s.tiles * (float)slot_rows_of(s);
         }
     }
     units = warp_sum(units);
@@ -353,14 +376,13 @@ GLINT_DEVICE void sums_before(int32_t (&value)[4], int32_t (&total)[4], uint32_t
 }
 
 /* The first kernel, of one block. */
-template <int HEAD_DIM, int TILE_N, int FIRST, bool causal>
-GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t shared)
+template <class Order> GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t shared)
 {
     const struct glint_gpu_shape &shape = p.base.shape;
     int32_t total[4] = {0, 0, 0, 0};
 
-    const struct step_sequence mine = plan_sequences(p, shared);
-    const float inverse = best_share<HEAD_DIM, TILE_N, FIRST, causal>(p, shared);
+    const struct step_sequence mine = plan_sequences<Order>(p, shared);
+    const float inverse = best_share<Order>(p, shared);
 #pragma unroll 1
     for (int32_t begin = 0; begin < shape.batch; begin += PLAN_THREADS) {
         const int32_t sequence = begin + (int32_t)thread_index();
@@ -368,14 +390,14 @@ GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t shared)
         int32_t chunks = 0, second = 0, rows = 0, merges = 0;
 
         if (sequence < shape.batch)
-            s = size_at<TILE_N, FIRST>(p, shared, sequence);
+            s = size_at<Order>(p, shared, sequence);
         if (s.tiles > 0) {
             chunks = chunks_of(s, inverse);
-            second = spans<FIRST>::of_chunk(1, chunks, s.key_tiles);
+            second = Order::spans::of_chunk(1, chunks, 0, s.key_tiles);
         }
         if (chunks > 1) {
-            rows = (s.spans - second + 1) * p.heads * s.tiles * slot_rows_of(s);
-            merges = p.heads * s.blocks * (HEAD_DIM / 32);
+            rows = slots_of<Order>(s, second) * p.heads * s.tiles * slot_rows_of(s);
+            merges = p.heads * s.blocks * (Order::HEAD_DIM / 32);
         }
         const int32_t units = p.heads * s.tiles * chunks, own[4] = {s.few ? 0 : units, s.few ? units : 0, rows, merges};
         int32_t before[4] = {own[0], own[1], own[2], own[3]};
@@ -424,7 +446,7 @@ enum {
     UNIT_ANY,   /* 0: there are no more */
     UNIT_BEGIN, /* tiles of keys, to UNIT_END */
     UNIT_END,
-    UNIT_CUT,   /* the first tile of which some row does not see a key */
+    UNIT_CUT,   /* the first tile of which some row does not see a key, after UNIT_WHOLE_FROM */
     UNIT_HEAD,  /* a group of query heads */
     UNIT_BATCH, /* the sequence */
     UNIT_FIRST_Q,
@@ -432,7 +454,8 @@ enum {
     UNIT_QUERY,   /* the first of the tile of rows */
     UNIT_QUERIES, /* of the sequence */
     UNIT_KEYS,
-    UNIT_RIGHT,  /* of its band */
+    UNIT_LEFT, /* of its band */
+    UNIT_RIGHT,
     UNIT_BLOCKS, /* of 16 rows, of this tile */
     UNIT_ONE,    /* the sequence has one tile of rows: its keys are read by nobody else */
     UNIT_WHO,    /* the warpgroup that works on it; 2: both */
@@ -441,11 +464,12 @@ enum {
     UNIT_SECOND, /* the first span of chunk 1 */
     UNIT_SLOT,   /* the first row of the tile's slots */
     UNIT_SLOT_ROWS,
-    UNIT_WORDS = 20,
+    UNIT_WHOLE_FROM, /* with a window: the first tile that is after all rows' first keys */
+    UNIT_WORDS = 24,
 };
 
 /* Leaves unit number `number` of the plan in shared memory; by a whole warp. false if there is none. */
-template <int TILE_N, int FIRST, bool causal>
+template <class Order>
 GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t unit, int32_t number, int32_t many, int32_t few)
 {
     if (number >= many + few) {
@@ -463,23 +487,22 @@ GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t unit, int32_
     }
     const int32_t b = find_sequence_of(p, ends_of_plan(p, of_many ? PLAN_MANY : PLAN_FEW), index);
     const struct planned s = get_planned(p, b);
-    const struct step_size size = size_of<TILE_N, FIRST>(p, s.at.own.seqlen_q, keys_of_sequence(s.at.own));
+    const struct step_size size = size_of<Order>(p, s.at.own);
     const uint32_t heads = (uint32_t)p.heads, own = (uint32_t)(index - s.units), rest = own / heads;
     const int32_t head = (int32_t)(own - rest * heads), chunk = (int32_t)(rest / (uint32_t)size.tiles);
     const int32_t tile = size.tiles - 1 - ((int32_t)rest - chunk * size.tiles);
     const int32_t query = tile * STEP_BLOCKS * p.block_queries;
-    const int32_t keys = keys_before<causal>(s.at.own, query + STEP_BLOCKS * p.block_queries);
-    const int32_t key_tiles = (keys + TILE_N - 1) / TILE_N, all = spans<FIRST>::count(key_tiles);
-    const int32_t first = spans<FIRST>::of_chunk(chunk, s.chunks, size.key_tiles),
-                  end = spans<FIRST>::of_chunk(chunk + 1, s.chunks, size.key_tiles);
-    const int32_t slot_rows = slot_rows_of(size), slots = size.spans - s.second + 1;
+    const auto blocks = key_blocks_of<Order>(s.at.own, query, query + STEP_BLOCKS * p.block_queries);
+    const int32_t first = span_of_chunk<Order>(s, size, blocks, chunk), end = span_of_chunk<Order>(s, size, blocks, chunk + 1);
+    const int32_t second = s.chunks > 1 ? span_of_chunk<Order>(s, size, blocks, 1) : s.second;
+    const int32_t slot_rows = slot_rows_of(size), slots = slots_of<Order>(size, second);
 
     if (lane_index() == 0) {
         const uint32_t words[UNIT_WORDS] = {
             1,
-            (uint32_t)spans<FIRST>::begin(first),
-            (uint32_t)min(key_tiles, spans<FIRST>::begin(end)),
-            (uint32_t)(keys_before<causal>(s.at.own, query + 1) / TILE_N),
+            (uint32_t)max(blocks.first, Order::spans::begin(first)),
+            (uint32_t)min(blocks.last + 1, Order::spans::begin(end)),
+            (uint32_t)blocks.hidden_from,
             (uint32_t)head,
             (uint32_t)b,
             (uint32_t)s.at.first_q,
@@ -487,17 +510,19 @@ GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t unit, int32_
             (uint32_t)query,
             (uint32_t)s.at.own.seqlen_q,
             (uint32_t)s.at.own.seqlen_k,
+            (uint32_t)s.at.own.left,
             (uint32_t)s.at.own.right,
             (uint32_t)min((int32_t)STEP_BLOCKS, size.blocks - STEP_BLOCKS * tile),
             size.tiles == 1,
             2,
-            (uint32_t)(chunk > 0    ? UNIT_SPANS
-                       : end >= all ? UNIT_WHOLE
-                                    : UNIT_FIRST),
+            (uint32_t)(chunk > 0                                     ? UNIT_SPANS
+                       : end >= Order::spans::count(blocks.last + 1) ? UNIT_WHOLE
+                                                                     : UNIT_FIRST),
             (uint32_t)first,
-            (uint32_t)s.second,
+            (uint32_t)second,
             (uint32_t)(s.base + (head * size.tiles + tile) * slots * slot_rows),
             (uint32_t)slot_rows,
+            (uint32_t)blocks.whole_from,
         };
 #pragma unroll
         for (int i = 0; i < UNIT_WORDS; i += 4)
@@ -515,25 +540,25 @@ GLINT_DEVICE int32_t unit_word(uint32_t unit, const int word)
 /* ---- folding the slots --------------------------------------------------------------------------------------- */
 
 /* The last kernel: a block of four warps folds 32 columns of 16 rows at a time, a warp 8 of them. */
-template <class Element, int HEAD_DIM, int TILE_N, int FIRST, bool causal, int below>
-GLINT_DEVICE void merge_slots(const struct glint_gpu_step &p, float scale)
+template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(const struct glint_gpu_step &p, float scale)
 {
-    enum { DEEP = 8 }; /* slots whose loads are on their way together */
+    enum { HEAD_DIM = Order::HEAD_DIM, DEEP = 8 }; /* slots whose loads are on their way together */
     const int32_t merges = int_at((const int32_t *)p.plan, PLAN_MERGES);
 
 #pragma unroll 1
     for (int32_t number = (int32_t)block_index(); number < merges; number += 4 * p.blocks) {
         const int32_t b = find_sequence_of(p, ends_of_plan(p, PLAN_MERGES), number);
         const struct planned s = get_planned(p, b);
-        const struct step_size size = size_of<TILE_N, FIRST>(p, s.at.own.seqlen_q, keys_of_sequence(s.at.own));
+        const struct step_size size = size_of<Order>(p, s.at.own);
         const uint32_t own = (uint32_t)(number - s.merges), rest = own / (HEAD_DIM / 32);
         const int32_t column = (int32_t)(own % (HEAD_DIM / 32) * 4 + thread_index() / 32);
         const int32_t head = (int32_t)(rest / (uint32_t)size.blocks), block = (int32_t)rest - head * size.blocks;
         const int32_t tile = block / STEP_BLOCKS, query = tile * STEP_BLOCKS * p.block_queries;
-        const int32_t keys = keys_before<causal>(s.at.own, query + STEP_BLOCKS * p.block_queries);
-        const int32_t all = spans<FIRST>::count((keys + TILE_N - 1) / TILE_N), count = all - s.second + 1;
+        const auto blocks = key_blocks_of<Order>(s.at.own, query, query + STEP_BLOCKS * p.block_queries);
+        const int32_t second = span_of_chunk<Order>(s, size, blocks, 1);
+        const int32_t all = Order::spans::count(blocks.last + 1), count = all - second + 1;
         const int32_t slot_rows = slot_rows_of(size), in_tile = block - STEP_BLOCKS * tile;
-        const int64_t first = s.base + (int64_t)(head * size.tiles + tile) * (size.spans - s.second + 1) * slot_rows;
+        const int64_t first = s.base + (int64_t)(head * size.tiles + tile) * slots_of<Order>(size, second) * slot_rows;
         const int64_t step = (int64_t)slot_rows * (HEAD_DIM + 2);
         float *const slot = p.partial + first * (HEAD_DIM + 2);
         const float *from = slot_of_block<HEAD_DIM>(slot, in_tile) + 128 * column;
@@ -541,7 +566,7 @@ GLINT_DEVICE void merge_slots(const struct glint_gpu_step &p, float scale)
         struct span_row total[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}};
         float o[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 
-        if (all <= s.second) /* a block has folded all of its spans */
+        if (all <= second) /* a block has folded all of its spans */
             continue;
 #pragma unroll 1
         for (int32_t begin = 0; begin < count; begin += DEEP) {
@@ -580,14 +605,14 @@ GLINT_DEVICE void merge_slots(const struct glint_gpu_step &p, float scale)
             const struct step_row row =
                 row_of_tile(p, 16 * in_tile + (int32_t)lane_index() / 4 + 8 * half, query, s.at.own.seqlen_q);
             const int32_t head_q = head * p.group + row.head, batch = p.base.sequences.first_q ? 0 : b;
-            const int32_t last = keys_before<causal>(s.at.own, row.query + 1) - 1;
             float inverse, lse;
 
             if (!row.exists)
                 continue;
-            finish_row<below>(inverse, lse, total[half], p.base, head_q, last);
+            finish_row<below>(inverse, lse, total[half], p.base, head_q,
+                              sees_some(mask_of<typename Order::Band>(s.at.own), row.query));
             char *to = view_row(&p.base.o, batch, head_q, s.at.first_q + row.query, 2) + 16 * column + 4 * (lane_index() % 4);
-            st_global_u32(to, Element::pack(o[2 * half] * inverse, o[2 * half + 1] * inverse));
+            st_global_u32(to, finish_pair<Element>(o[2 * half], o[2 * half + 1], inverse));
             if (column == 0 && lane_index() % 4 == 0)
                 st_global_f32(lse_of_row(p, batch, head_q, s.at.first_q + row.query), lse);
         }

@@ -1,15 +1,15 @@
 /* Matrix products of a warpgroup (sm_90a), part of hopper.h.
  *
- * A warpgroup is 4 warps, the first of index 0 mod 4; all its threads issue every product. "wgmma.mma_async": d = a b, or d += a b when
- * `accumulate` is not 0, with a 64 x k, b k x n, d 64 x n floats, spread over the threads as n / 2 of d. With w = warp % 4, g = lane >> 2
- * and q = lane & 3:
+ * A warpgroup is 4 warps, the first of index 0 mod 4; all its threads issue every product. "wgmma.mma_async": d = a b,
+ * or d += a b when `accumulate` is not 0, with a 64 x k, b k x n, d 64 x n floats, spread over the threads as n / 2 of
+ * d. With w = warp % 4, g = lane >> 2 and q = lane & 3:
  *     d[4j], d[4j + 1]: (16 w + g, 8 j + 2 q), its neighbour      d[4j + 2], d[4j + 3]: the same of row 16 w + g + 8
  *     a in registers, as mma_m16n8k16's and mma_m16n8k8's, of the warp's own 16 rows.
  * Operands in shared memory are given by descriptors (matrix_descriptor).
  *
- * A product is not done when the next instruction is. Until a wgmma_wait covers its group, none of its registers may be touched, nor
- * the shared memory that it reads be written; only further products of the same shape may add to the same d. wgmma_fence comes before
- * the first product and whenever its registers were touched since the last one.
+ * A product is not done when the next instruction is. Until a wgmma_wait covers its group, none of its registers may be
+ * touched, nor the shared memory that it reads be written; only further products of the same shape may add to the same
+ * d. wgmma_fence comes before the first product and whenever its registers were touched since the last one.
  *
  *     wgmma_fence();
  *     wgmma_m64n128k16_bf16<0, 0>(s, q_descriptor, k_descriptor, 0);  ...
@@ -19,11 +19,14 @@
 #ifndef GLINT_DEVICE_WGMMA_H
 #define GLINT_DEVICE_WGMMA_H
 
-/* "Matrix Descriptor Format" of an operand that begins at `shared`, a multiple of 16. `swizzle` as the tensor map's. An operand is cut
- * into atoms of 8 rows of 16, 32, 64 or 128 bytes (none, 32B, 64B, 128B), a row being along k (K-major) or along m or n (MN-major):
+/* "Matrix Descriptor Format" of an operand that begins at `shared`, a multiple of 16. `swizzle` as the tensor map's. An
+ * operand is cut into atoms of 8 rows of 16, 32, 64 or 128 bytes (none, 32B, 64B, 128B), a row being along k (K-major)
+ * or along m or n (MN-major):
  *     K-major:  `stride` bytes to the next 8 rows; without a swizzle `leading` bytes to the next 16 bytes of k.
- *     MN-major: `stride` bytes to the next 8 k, `leading` to the next row's worth of m or n; without a swizzle the other way round.
- * Atoms begin at multiples of 128, 256, 512 or 1024 bytes; a k-step within an atom's row just adds its bytes to the address. */
+ *     MN-major: `stride` bytes to the next 8 k, `leading` to the next row's worth of m or n; without a swizzle the
+ *     other way round.
+ * Atoms begin at multiples of 128, 256, 512 or 1024 bytes; a k-step within an atom's row just adds its bytes to the
+ * address. */
 GLINT_DEVICE uint64_t matrix_descriptor(uint32_t shared, uint32_t leading, uint32_t stride, const enum tensor_map_swizzle swizzle)
 {
     const uint64_t mode = swizzle == TENSOR_MAP_NO_SWIZZLE ? 0 : 4 - (int)swizzle;

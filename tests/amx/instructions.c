@@ -45,7 +45,8 @@ void emulated_release(void)
     memset(&state, 0, sizeof state);
 }
 
-/* LDTILECFG: tiles are zero afterwards. Palette 0 is the initial state; palette 1 has 8 tiles of up to 16 rows of 64 bytes. What is #GP is a misuse. */
+/* LDTILECFG: tiles are zero afterwards. Palette 0 is the initial state; palette 1 has 8 tiles of up to 16 rows of 64
+ * bytes. What is #GP is a misuse. */
 void emulated_configure(const void *from)
 {
     const unsigned char *const bytes = from;
@@ -92,8 +93,9 @@ void emulated_store(int t, void *to, ptrdiff_t stride)
         memcpy((char *)to + r * stride, tile->data[r], (size_t)tile->row_bytes);
 }
 
-/* TDPBF16PS: for each row of C the even terms and the odd ones are summed apart, from zero, by fused multiply-adds in the order of k; then C +=
- * (even + odd). Denormals that go in or come out are zero (DAZ and FTZ), rounding is to nearest even, whatever MXCSR says. */
+/* TDPBF16PS: for each row of C the even terms and the odd ones are summed apart, from zero, by fused multiply-adds in
+ * the order of k; then C += (even + odd). Denormals that go in or come out are zero (DAZ and FTZ), rounding is to
+ * nearest even, whatever MXCSR says. */
 __attribute__((noinline)) static void multiply_add(struct tile *c, const struct tile *a, const struct tile *b)
 {
     const __m512i high = _mm512_set1_epi32((int)0xffff0000u);

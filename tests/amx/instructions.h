@@ -1,6 +1,7 @@
-/* The tile instructions that lib/cpu/amx.h asks for by name, said in C as the Intel SDM, volume 2, defines them. Put in front of the emitted kernels
- * for AMX, it lets them run on a machine that has AVX-512 BF16 and no AMX. A misuse that a CPU would answer with an exception, or that would
- * multiply other numbers than were meant, ends the process with a sentence. */
+/* The tile instructions that lib/cpu/amx.h asks for by name, said in C as the Intel SDM, volume 2, defines them. Put in
+ * front of the emitted kernels for AMX, it lets them run on a machine that has AVX-512 BF16 and no AMX. A misuse that a
+ * CPU would answer with an exception, or that would multiply other numbers than were meant, ends the process with a
+ * sentence. */
 #ifndef GLINT_TESTS_AMX_INSTRUCTIONS_H
 #define GLINT_TESTS_AMX_INSTRUCTIONS_H
 

@@ -1,8 +1,9 @@
-/* The emulated tile instructions: their product against one that is written as the manual's pseudocode, their checks against misuse, and where the
- * CPU has AMX both against the CPU, bit by bit. */
+/* The emulated tile instructions: their product against one that is written as the manual's pseudocode, their checks
+ * against misuse, and where the CPU has AMX both against the CPU, bit by bit. */
 #define _DEFAULT_SOURCE
 #define HEAD_DIM 32
 #define GLINT_CPU_LANES 16
+#define GLINT_CPU_VECS 1
 #define GLINT_CPU_DTYPE bf16
 #define GLINT_CPU_ELEMENT uint16_t
 #include "lib/cpu/amx.h" /* the instructions themselves */
@@ -51,7 +52,8 @@ static float widened(uint16_t half)
     return flushed(glint_float_of(half));
 }
 
-/* TDPBF16PS as the manual writes it: C [rows][columns] += A [rows][2 pairs] B [pairs][columns][2], by rows of 16 words. */
+/* TDPBF16PS as the manual writes it: C [rows][columns] += A [rows][2 pairs] B [pairs][columns][2], by rows of 16
+ * words. */
 static void plain_product(float c[16][16], uint16_t a[16][32], uint16_t b[16][32], int rows, int pairs, int columns)
 {
     for (int m = 0; m < rows; m++)

@@ -1,4 +1,5 @@
-/* In place of lib/cpu/probe.c and lib/permit.c: a machine that has AMX and permits it, so that its rows of the table are taken. */
+/* In place of lib/cpu/probe.c and lib/permit.c: a machine that has AMX and permits it, so that its rows of the table
+ * are taken. */
 #include "lib/cpu/cpu.h"
 
 uint32_t glint_cpu_probe(void)

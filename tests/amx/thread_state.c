@@ -41,7 +41,8 @@ static struct glint_context *opened(uint32_t amx, uint32_t max_isa, uint32_t con
 
 enum { MOST_ROWS = 1100 };
 
-/* A problem of row i. Decode takes few queries, and splits more keys than a chunk has where there are several threads. */
+/* A problem of row i. Decode takes few queries, and splits more keys than a chunk has where there are several
+ * threads. */
 static struct glint_problem problem_of(const struct glint_variant_info *info)
 {
     struct glint_problem p;

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The tar as its user gets it, outside Bazel: unpacked, found by pkg-config and by CMake, compiled against by gcc as C and C++, linked and run;
-# also through a shared library, with the pool, and with nothing but -lglint and what glint.pc says.
+# The tar as its user gets it, outside Bazel: unpacked, found by pkg-config and by CMake, compiled against by gcc as C
+# and C++, linked and run; also through a shared library, with the pool, and with nothing but -lglint and what glint.pc
+# says.
 #
 #   dist.sh TAR
 set -eu
@@ -114,7 +115,8 @@ strict='-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror'
     ok 'a fully static program links and runs'
     if command -v g++ >/dev/null; then
         for standard in c++11 c++17 c++20; do
-            # a struct and a function are both called glint_plan, as stat and stat() are: -Wshadow has an opinion on that in C++
+            # a struct and a function are both called glint_plan, as stat and stat() are: -Wshadow has an opinion on
+            # that in C++
             g++ -std=$standard $strict -Wno-shadow $cflags host.cc $libs -o host_cc 2>log ||
                 { cat log; fail "glint.h as $standard"; }
             ./host_cc || fail "the $standard program gives $?"

@@ -40,6 +40,12 @@ for call in 'malloc(1)' 'exit(1)' 'abort()' 'printf("x")' 'getenv("x")' 'pthread
 void glint_call(void) { $call; }
 C
 done
+attempt pointers 'tables of addresses' <<'C'
+#define FOUR(a) a, a, a, a
+#define SIXTY_FOUR(a) FOUR(FOUR(FOUR(#a)))
+static const char *const names[] = {SIXTY_FOUR(a), SIXTY_FOUR(b), "c"};
+const char *glint_name(int i) { return names[i & 127]; }
+C
 attempt mutable_static 'keeps state' <<'C'
 int glint_next(void) { static int n = 7; return n++; }
 C

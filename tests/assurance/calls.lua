@@ -1,9 +1,10 @@
 -- The call graph of the library's C, as gcc -fcallgraph-info=su writes it: lua calls.lua BYTES FILE.ci...
 --
--- No function reaches itself, and no public function but glint_selftest, which has a limit of its own, has call paths that take more than BYTES of
--- stack. Calls through pointers are followed by name: a call of x reaches every function that is assigned to a member x, every function called x,
--- and, where there is neither, every function of the same file that is named without being called. What is left are kernels, whose frames the report
--- has, the host's functions and the driver's.
+-- No function reaches itself, and no public function but glint_selftest, which has a limit of its own, has call paths
+-- that take more than BYTES of stack. Calls through pointers are followed by name: a call of x reaches every function
+-- that is assigned to a member x, every function called x, and, where there is neither, every function of the same file
+-- that is named without being called. What is left are kernels, whose frames the report has, the host's functions and
+-- the driver's.
 local SELFTEST_BYTES = 8192 -- a problem, a plan and parameters of each pass
 
 local function read(path)
@@ -46,7 +47,8 @@ local function lines_of(file)
   return sources[file]
 end
 
--- Functions that a struct's initialiser or an assignment puts into a member, by the member's name; and those of a file that are named uncalled.
+-- Functions that a struct's initialiser or an assignment puts into a member, by the member's name; and those of a file
+-- that are named uncalled.
 local members, named = {}, {}
 local function note(set, key, file, name)
   for _, title in ipairs(names[name] or {}) do

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The library's call graph has no cycle, and its call paths are short: calls.sh LUA CALLS.LUA FILE.c... from the root of the repository. gcc writes
-# the graph. A recursion that is planted is found, also one through a pointer, and so is a path that is deeper than is allowed.
+# The library's call graph has no cycle, and its call paths are short: calls.sh LUA CALLS.LUA FILE.c... from the root of
+# the repository. gcc writes the graph. A recursion that is planted is found, also one through a pointer, and so is a
+# path that is deeper than is allowed.
 set -eu
 lua=$1 calls=$2
 shift 2

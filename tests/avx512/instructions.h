@@ -1,6 +1,7 @@
-/* The instructions of AVX-512 that lib/cpu/vector.h asks for by name, said in C as the Intel SDM, volume 2, defines them (MAXPS, MINPS,
- * VCMPPS, VCVTPH2PS, VPMOVSXBD, VSCALEFPS and its tables of special cases). Put in front of the emitted kernels of x86-64-v4, it lets them
- * run on a machine without AVX-512: with vectors of 16 floats in two halves, and everything else as it is. */
+/* The instructions of AVX-512 that lib/cpu/vector.h asks for by name, said in C as the Intel SDM, volume 2, defines
+ * them (MAXPS, MINPS, VCMPPS, VCVTPH2PS, VPMOVSXBD, VSCALEFPS and its tables of special cases). Put in front of the
+ * emitted kernels of x86-64-v4, it lets them run on a machine without AVX-512: with vectors of 16 floats in two halves,
+ * and everything else as it is. */
 #ifndef GLINT_TESTS_AVX512_INSTRUCTIONS_H
 #define GLINT_TESTS_AVX512_INSTRUCTIONS_H
 
@@ -75,7 +76,8 @@ EMULATED emulated_vec emulated_scale_lanes(emulated_vec a, emulated_vec b, emula
     return other;
 }
 
-/* Lanes that the mask leaves out are those of `other`: none is. A float16 is sign, 5 bits of exponent with bias 15, 10 bits. */
+/* Lanes that the mask leaves out are those of `other`: none is. A float16 is sign, 5 bits of exponent with bias 15, 10
+ * bits. */
 typedef int16_t emulated_halves __attribute__((vector_size(32)));
 EMULATED emulated_vec emulated_widen(emulated_halves h)
 {

@@ -1,7 +1,7 @@
-/* glint_append into caches of 8 bits, and a step of a server: ragged queries, keys in pages. What a row becomes is what glint.h says,
- * computed here in plain code, for every kind of row; nothing else is written, whatever the arrays hold; a cache that is filled in steps is
- * attended to as its numbers times their scales are in double, with the bits of a linear one; a sequence has the bits that it has alone;
- * refusals. */
+/* glint_append into caches of 8 bits, and a step of a server: ragged queries, keys in pages. What a row becomes is what
+ * glint.h says, computed here in plain code, for every kind of row; nothing else is written, whatever the arrays hold;
+ * a cache that is filled in steps is attended to as its numbers times their scales are in double, with the bits of a
+ * linear one; a sequence has the bits that it has alone; refusals. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -120,8 +120,8 @@ static void attend(const struct cache *x)
 
 /* ---- what glint.h says ------------------------------------------------------------------------------------------------------------------ */
 
-/* A row of 8 bits and, if it has one of its own, its scale. Quotients of floats in double, rounded once more, are float's: 53 bits are more than
- * twice 24. */
+/* A row of 8 bits and, if it has one of its own, its scale. Quotients of floats in double, rounded once more, are
+ * float's: 53 bits are more than twice 24. */
 static void quantise(uint32_t kv_dtype, bool own, const float *x, int64_t d, float *scale, unsigned char *code)
 {
     double largest = 0;
@@ -218,7 +218,8 @@ static float scale_at(const struct cache *x, enum tensor t, int64_t index)
     return scale;
 }
 
-/* Appends, and holds K, V and the scales, all of their bytes, against what they should be. Returns how many rows were written. */
+/* Appends, and holds K, V and the scales, all of their bytes, against what they should be. Returns how many rows were
+ * written. */
 static uint64_t append_and_compare(struct cache *x, const char *what)
 {
     const struct glint_problem *const p = &x->problem;
@@ -435,14 +436,15 @@ static void written_by_seven_bodies(void)
 
 /* ---- attention to what was appended ------------------------------------------------------------------------------------------------------- */
 
-/* Attention of sequence b in double, its keys read from the cache with their scales: in 8 bits the numbers that are there, and beside them those that
- * were appended (`exact`, [2][HEADS_KV][keys][head_dim]), if given. */
+/* Attention of sequence b in double, its keys read from the cache with their scales: in 8 bits the numbers that are
+ * there, and beside them those that were appended (`exact`, [2][HEADS_KV][keys][head_dim]), if given. */
 static void reference(const struct cache *x, int64_t b, const double *exact, double *o, double *lse)
 {
     const struct glint_problem *const p = &x->problem;
     const int64_t queries = x->seqlens_q[b], keys = x->seqlens_k[b], d = p->head_dim;
-    struct ref_shape s = {1, HEADS_Q, HEADS_KV, queries, keys, d, p->softmax_scale, 0, 0, 0, NULL, NULL, NULL};
-    ref_mask(&s, (enum glint_mask)p->mask, p->window_left, p->window_right);
+    struct ref_shape s = {1,    HEADS_Q, HEADS_KV, queries, keys, d,   p->softmax_scale, 0, 0, 0, NULL, NULL, NULL,
+                          NULL, NULL,    NULL,     0,       NULL, NULL};
+    ref_mask(&s, (enum glint_mask)p->mask, p->window_left, p->window_right, p->diagonal);
     double *const q = calloc((size_t)(HEADS_Q * queries * d) + 1, sizeof *q);
     double *const kv = calloc((size_t)(2 * HEADS_KV * keys * d) + 1, sizeof *kv), *to = kv;
     for (int64_t h = 0; h < HEADS_Q; h++)
@@ -479,9 +481,9 @@ static double output(const struct cache *x, int64_t b, int64_t h, int64_t i, int
     return (double)dtype_load((enum glint_dtype)p->dtype, x->memory[O].at + (size_t)at * dtype_bytes((enum glint_dtype)p->dtype));
 }
 
-/* A prompt, then tokens one or a few at a time, over the ends of pages: after each step O is that of the cache's numbers times their scales
- * in double, and near that of the rows as they were before they were rounded; a linear cache that is appended to alike gives the
- * same bits. */
+/* A prompt, then tokens one or a few at a time, over the ends of pages: after each step O is that of the cache's
+ * numbers times their scales in double, and near that of the rows as they were before they were rounded; a linear cache
+ * that is appended to alike gives the same bits. */
 static void grows_and_is_attended(void)
 {
     enum { CAPACITY = 90, STEPS = 5 };
@@ -573,8 +575,8 @@ static void grows_and_is_attended(void)
     free(storage);
 }
 
-/* A step of a server: prompts of any length and single tokens in one batch, appended and attended to with one plan. Each sequence has the bits that
- * it has alone, in a linear cache that it is appended to with a batch of one. */
+/* A step of a server: prompts of any length and single tokens in one batch, appended and attended to with one plan.
+ * Each sequence has the bits that it has alone, in a linear cache that it is appended to with a batch of one. */
 static void a_step_of_a_server(void)
 {
     enum { CAPACITY = 130, BOUND = 70 };

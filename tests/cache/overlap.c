@@ -1,5 +1,6 @@
-/* Do K and V of a cache share an element? Of strides as far apart as 63 bits allow, glint_append's answer is held against every pair of rows,
- * counted in 128 bits. lib/check_call.c is compiled for this test so that an overflow of signed numbers ends it. */
+/* Do K and V of a cache share an element? Of strides as far apart as 63 bits allow, glint_append's answer is held
+ * against every pair of rows, counted in 128 bits. lib/check_call.c is compiled for this test so that an overflow of
+ * signed numbers ends it. */
 #include <stdlib.h>
 #include <string.h>
 

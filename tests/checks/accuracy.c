@@ -70,8 +70,9 @@ static double max_input(const struct experiment *e, enum tensor t)
     return max;
 }
 
-/* How far the worst error may lie above a random walk's mean: the largest element, which for normal data is three times the usual one.
- * Where all rows are one, or one column holds the logits, few independent errors are seen and each may be a large one. */
+/* How far the worst error may lie above a random walk's mean: the largest element, which for normal data is three times
+ * the usual one. Where all rows are one, or one column holds the logits, few independent errors are seen and each may
+ * be a large one. */
 static double size_of(const struct experiment *e, enum tensor t)
 {
     const bool normal = e->shape.data == DATA_NORMAL && e->shape.layout != LAYOUT_ONE_ROW;
@@ -97,17 +98,19 @@ static double max_error(const struct experiment *e, enum tensor t, const float *
     return max;
 }
 
-/* The relative error of a product whose factors were rounded, root mean square. A factor rounded to 11 bits is off by at most u = 2^-11
- * of itself, evenly spread between -u and u where its mantissa is 1: u / sqrt(3), and two of them add as squares. Other arithmetic
- * multiplies what is stored: exactly for the 16-bit dtypes, to 2^-22 for three tf32 products, which the float32 terms below hold. */
+/* The relative error of a product whose factors were rounded, root mean square. A factor rounded to 11 bits is off by
+ * at most u = 2^-11 of itself, evenly spread between -u and u where its mantissa is 1: u / sqrt(3), and two of them add
+ * as squares. Other arithmetic multiplies what is stored: exactly for the 16-bit dtypes, to 2^-22 for three tf32
+ * products, which the float32 terms below hold. */
 static double product_error(enum glint_math math)
 {
     return math == GLINT_MATH_TF32 ? 0x1p-11 * sqrt(2.0 / 3) : 0;
 }
 
-/* What the tensor cores' own sums add to that. They cut off what does not fit instead of rounding: each step leaves the sum up to an ulp
- * nearer to zero, half of one in the mean, all to one side. A step takes 16 terms of the 16-bit dtypes and 8 of tf32, and three products
- * are three steps: so a score or dP is off by steps * 2^-24 of its size. Where delta cancels dP, that is what remains. */
+/* What the tensor cores' own sums add to that. They cut off what does not fit instead of rounding: each step leaves the
+ * sum up to an ulp nearer to zero, half of one in the mean, all to one side. A step takes 16 terms of the 16-bit dtypes
+ * and 8 of tf32, and three products are three steps: so a score or dP is off by steps * 2^-24 of its size. Where delta
+ * cancels dP, that is what remains. */
 double sum_error(const struct experiment *e)
 {
     if (e->subject->info.sm == 0)
@@ -116,7 +119,21 @@ double sum_error(const struct experiment *e)
     return steps * 0x1p-24;
 }
 
-/* sqrt(sum_d mean(a_d^2) mean(b_d^2)): how far a sum of head_dim products goes when each is off by its own share of itself. */
+double running_sum_error(const struct experiment *e, double terms)
+{
+    if (e->subject->info.sm == 0)
+        return 0x1p-25 * sqrt(terms);
+    return 0x1p-26 * terms / (e->dtype == GLINT_F32 ? 8 : 16) * (e->math == GLINT_MATH_TF32X3 ? 3 : 1);
+}
+
+/* What the sums of dK and dV over the queries of a group add, of the tensor's size. */
+static double queries_error(const struct experiment *e)
+{
+    return running_sum_error(e, (double)(e->shape.heads_q / e->shape.heads_kv * e->shape.seqlen_q));
+}
+
+/* sqrt(sum_d mean(a_d^2) mean(b_d^2)): how far a sum of head_dim products goes when each is off by its own share of
+ * itself. */
 static double walk_of(const struct experiment *e, enum tensor a, enum tensor b)
 {
     const int64_t dim = e->ref.head_dim, rows_a = tensor_count(e, a) / dim, rows_b = tensor_count(e, b) / dim;
@@ -132,11 +149,11 @@ static double walk_of(const struct experiment *e, enum tensor a, enum tensor b)
     return sqrt(walk);
 }
 
-/* What rounding alone leaves in a tensor, as a random walk: the least that the yardstick is taken to be, so that plain attention which is
- * lucky on a few numbers is no trap. A score is a sum of head_dim products, of the size of LSE; dP is another. With tf32 each of these
- * products is off by product_error, and so is each of P V, P^T dO, dS K and dS^T Q: O and dV by that share of their terms, which
- * averages do not exceed; dQ and dK by that of dS, twice, as dP is such a sum itself. A weight below 2^-126 counts as 0: where each query's sink
- * takes all the weight, dV has no others. */
+/* What rounding alone leaves in a tensor, as a random walk: the least that the yardstick is taken to be, so that plain
+ * attention which is lucky on a few numbers is no trap. A score is a sum of head_dim products, of the size of LSE; dP
+ * is another. With tf32 each of these products is off by product_error, and so is each of P V, P^T dO, dS K and dS^T Q:
+ * O and dV by that share of their terms, which averages do not exceed; dQ and dK by that of dS, twice, as dP is such a
+ * sum itself. A weight below 2^-126 counts as 0: where each query's sink takes all the weight, dV has no others. */
 static double noise_of(const struct experiment *e, enum tensor t, double scale)
 {
     const struct shape *s = &e->shape;
@@ -154,8 +171,10 @@ static double noise_of(const struct experiment *e, enum tensor t, double scale)
     case LSE: return score;
     case O: return fmax((score + product) * size_of(e, V), dtype_ulp(GLINT_F32) * scale);
     case DQ: return softmax_scale * ds * size_of(e, K);
-    case DK: return softmax_scale * ds * size_of(e, Q) * group_rows;
-    default: return (score + product + dtype_ulp(GLINT_F32)) * scale + 0x1p-126 * group_rows * group_rows * max_input(e, DOUT);
+    case DK: return softmax_scale * ds * size_of(e, Q) * group_rows + queries_error(e) * scale;
+    default:
+        return (score + product + dtype_ulp(GLINT_F32) + queries_error(e)) * scale +
+               0x1p-126 * group_rows * group_rows * max_input(e, DOUT);
     }
 }
 
@@ -196,8 +215,8 @@ static bool judged_by_row(const struct experiment *e, enum tensor t)
     return t == O && (e->shape.data == DATA_NORMAL || e->shape.data == DATA_LOW || e->shape.data == DATA_HIGH);
 }
 
-/* The sinks' gradient: a sum over all rows of a head of P_sink delta. It is off by what rounding leaves in each of them, as a random walk: delta by
- * that of O and of its own sum, P_sink by that of LSE. */
+/* The sinks' gradient: a sum over all rows of a head of P_sink delta. It is off by what rounding leaves in each of
+ * them, as a random walk: delta by that of O and of its own sum, P_sink by that of LSE. */
 static void expect_accurate_dsinks(struct experiment *e, const float *got, const float *plain)
 {
     const struct shape *s = &e->shape;
@@ -219,6 +238,54 @@ static void expect_accurate_dsinks(struct experiment *e, const float *got, const
     }
 }
 
+/* The largest logits: off by what LSE is, of which a score is the greater part. */
+static void expect_accurate_logits(const struct experiment *e, const float *got, const float *plain_lse)
+{
+    double scale = fmax(1, max_magnitude(e->exact[LSE], tensor_count(e, LSE)));
+    for (int64_t h = 0; h < e->shape.heads_q; h++)
+        scale = isfinite(e->exact_logit[h]) ? fmax(scale, fabs(e->exact_logit[h])) : scale;
+    const double bound = 2 * fmax(max_error(e, LSE, plain_lse), noise_of(e, LSE, scale)) + dtype_ulp(GLINT_F32) * scale;
+    for (int64_t h = 0; h < e->shape.heads_q; h++) {
+        const double error = error_of((double)got[h], e->exact_logit[h]);
+        if (!check_within("largest logit", error, bound))
+            check_fail("the largest logit of head %lld is %.9g, exact %.9g, error %.3g, bound %.3g", (long long)h, (double)got[h],
+                       e->exact_logit[h], error, bound);
+    }
+}
+
+/* The gradient of a bias: sums of dS over what the bias shares, which are off as random walks of what rounding leaves in
+ * each: as noise_of has it of dS. */
+static void expect_accurate_dbias(struct experiment *e, const float *got, float *plain)
+{
+    const struct shape *s = &e->shape;
+    const int64_t pairs = pair_count(e);
+    double *sums = check_memory((size_t)pairs * sizeof *sums), *shares = check_memory((size_t)pairs * sizeof *shares);
+    for (int64_t pair = 0; pair < pairs; pair++)
+        sums[pair] = (double)plain[pair], shares[pair] = 1;
+    experiment_sum_pairs(e, sums);
+    experiment_sum_pairs(e, shares);
+    const double terms = sqrt((double)e->ref.head_dim), walk = sqrt(max_magnitude(shares, pairs));
+    const double v = root_mean_square(e->in[V], tensor_count(e, V)), dout = root_mean_square(e->in[DOUT], tensor_count(e, DOUT));
+    const double delta = dtype_ulp(e->dtype) / 4 * terms * dout * root_mean_square(e->in[O], tensor_count(e, O));
+    const double lse = 0x1p-23 * fmax(1, max_magnitude(e->exact[LSE], tensor_count(e, LSE)));
+    const double noise = ((0x1p-24 * terms + sum_error(e) + lse + 2 * product_error(e->math)) * terms * v * dout + delta) * walk;
+    double off = 0;
+    for (int64_t pair = 0; pair < pairs; pair++)
+        off = fmax(off, error_of(sums[pair], e->exact_dbias[pair]));
+    const double scale = max_magnitude(e->exact_dbias, pairs);
+    const double ulp = dtype_ulp((enum glint_dtype)e->problem.bias_dtype) + running_sum_error(e, walk * walk);
+    const double bound = 3 * fmax(off, noise) + ulp * scale;
+    for (int64_t pair = 0; pair < pairs; pair++) {
+        const double error = error_of((double)got[pair], e->exact_dbias[pair]);
+        if (!check_within("dbias", error, bound))
+            check_fail(
+                "the gradient of the bias of batch %lld, head %lld, query %lld and key %lld is %.9g, exact %.9g, error %.3g, bound %.3g",
+                (long long)(pair / s->seqlen_k / s->seqlen_q / s->heads_q),
+                (long long)(pair / s->seqlen_k / s->seqlen_q % s->heads_q), (long long)(pair / s->seqlen_k % s->seqlen_q),
+                (long long)(pair % s->seqlen_k), (double)got[pair], e->exact_dbias[pair], error, bound);
+    }
+}
+
 void expect_accurate(struct experiment *e, enum glint_pass pass, const struct results *got)
 {
     struct results plain = {.at = {NULL}};
@@ -226,11 +293,13 @@ void expect_accurate(struct experiment *e, enum glint_pass pass, const struct re
         plain.at[t] = check_memory((size_t)tensor_count(e, t) * sizeof(float));
     if (e->sinks != NULL)
         plain.dsinks = check_memory((size_t)e->shape.heads_q * sizeof(float));
+    if (e->problem.dbias != 0)
+        plain.dbias = check_memory((size_t)pair_count(e) * sizeof(float));
     if (pass == GLINT_FORWARD)
         plain_forward(&e->ref, e->dtype, e->math, e->in[Q], e->in[K], e->in[V], plain.at[O], plain.at[LSE]);
     else
-        plain_backward(&e->ref, e->dtype, e->math, e->in[Q], e->in[K], e->in[V], e->in[O], e->in[LSE], e->in[DOUT], plain.at[DQ],
-                       plain.at[DK], plain.at[DV], plain.dsinks);
+        plain_backward(&e->ref, e->dtype, e->math, e->in[Q], e->in[K], e->in[V], e->in[O], e->in[LSE], e->in[DOUT], e->dlse,
+                       plain.at[DQ], plain.at[DK], plain.at[DV], plain.dsinks, plain.dbias);
 
     const double factor = pass == GLINT_FORWARD ? 2 : 3;
     for (const enum tensor *out = pass_outputs(pass); *out != TENSORS; out++) {
@@ -251,8 +320,12 @@ void expect_accurate(struct experiment *e, enum glint_pass pass, const struct re
                            error, row_bound);
         }
     }
+    if (e->exact_logit != NULL)
+        expect_accurate_logits(e, got->max_logit, plain.at[LSE]);
     if (pass == GLINT_BACKWARD && e->sinks != NULL)
         expect_accurate_dsinks(e, got->dsinks, plain.dsinks);
+    if (pass == GLINT_BACKWARD && e->problem.dbias != 0)
+        expect_accurate_dbias(e, got->dbias, plain.dbias);
 }
 
 void expect_absolutely_accurate(struct experiment *e, enum glint_pass pass, const struct results *got)
@@ -261,18 +334,22 @@ void expect_absolutely_accurate(struct experiment *e, enum glint_pass pass, cons
     for (const enum tensor *t = pass_outputs(pass); *t != TENSORS; t++) {
         const double least = *t == LSE ? 1 : *t == DQ || *t == DK ? fabs((double)e->ref.softmax_scale) * terms : 0;
         const double scale = fmax(max_magnitude(e->exact[*t], tensor_count(e, *t)), least); /* terms may cancel */
-        /* O adds up as many terms as there are keys: a random walk of about sqrt(keys) / 8 units, whose largest is four times as far. */
+        /* O adds up as many terms as there are keys: a random walk of about sqrt(keys) / 8 units, whose largest is four
+         * times as far. */
         const double keys = *t == O ? sqrt((double)e->shape.seqlen_k) / 2 : 0;
         /* A score is a sum of head_dim terms in plain order; in the backward dP is a second one. */
-        const double ulps = (pass == GLINT_FORWARD ? 1 : 2) * (6 + terms + (e->shape.softcap != 0 ? 6 : 0)) + keys;
-        /* With tf32, Q K^T and P V (in the backward also dO V^T and the product with dS) are off by product_error of their terms. For
-         * data of size 1 a score is then off by as much, and moves P by that share of itself: two shares forward and four backward,
-         * and the largest of many thousands of normal numbers is four times their root mean square. dK adds up a share of each query of a
-         * group, in a random walk; with one key, whose dP cancels delta, that is all there is of it. */
+        const double bias = e->slopes != NULL || e->shape.bias == ALIBI_AS_BIAS ? max_magnitude(e->exact[LSE], tensor_count(e, LSE))
+                                                                                : 0; /* of far keys alone */
+        const double ulps = (pass == GLINT_FORWARD ? 1 : 2) * (6 + terms + bias + (e->shape.softcap != 0 ? 6 : 0)) + keys;
+        /* With tf32, Q K^T and P V (in the backward also dO V^T and the product with dS) are off by product_error of
+         * their terms. For data of size 1 a score is then off by as much, and moves P by that share of itself: two
+         * shares forward and four backward, and the largest of many thousands of normal numbers is four times their
+         * root mean square. dK adds up a share of each query of a group, in a random walk; with one key, whose dP
+         * cancels delta, that is all there is of it. */
         const double rows = *t == DK ? sqrt((double)(e->shape.heads_q / e->shape.heads_kv * e->shape.seqlen_q)) : 1;
         const double shares = 4 * fmax(pass == GLINT_FORWARD ? 2 : 4, rows) * product_error(e->math);
         /* The largest of what its sums leave, too, which dK adds up likewise. */
-        const double sums = 4 * rows * sum_error(e);
+        const double sums = 4 * rows * sum_error(e) + (*t == DK || *t == DV ? 3 * queries_error(e) : 0);
         const char *category = e->math == GLINT_MATH_TF32 ? pass == GLINT_FORWARD ? "absolute tf32 fwd" : "absolute tf32 bwd"
                                : pass == GLINT_FORWARD    ? "absolute f32 fwd"
                                                           : "absolute f32 bwd";

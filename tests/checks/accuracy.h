@@ -8,8 +8,8 @@
  *
  *     |got - exact| <= factor * max(error of plain attention, noise) + ulp * max |exact|       factor: 2 forward, 3 backward
  *
- * where maxima go over the tensor, and for O also within each row, relative to the row's largest element. `noise` is what
- * float32 rounding alone makes: it keeps plain attention that is lucky on a tiny tensor from being a trap. */
+ * where maxima go over the tensor, and for O also within each row, relative to the row's largest element. `noise` is
+ * what float32 rounding alone makes: it keeps plain attention that is lucky on a tiny tensor from being a trap. */
 void expect_accurate(struct experiment *e, enum glint_pass pass, const struct results *got);
 
 /* For float32, normal data and the usual softmax_scale, whatever plain attention does: |got - exact| <= 6 + sqrt(head_dim) ulps of
@@ -32,6 +32,10 @@ void expect_near(const struct experiment *e, enum tensor t, const char *category
 
 /* What tensor cores leave out of a sum of head_dim terms, relative to it; 0 on a CPU. */
 double sum_error(const struct experiment *e);
+
+/* What a sum of `terms` terms that grows step by step is off by, of its last size: a sum is half of what it becomes, in
+ * the mean. Tensor cores cut off, as sum_error says, and other sums round to either side. */
+double running_sum_error(const struct experiment *e, double terms);
 
 double max_magnitude(const double *x, int64_t count);
 

@@ -1,6 +1,6 @@
-/* Where a variant under test runs: memory, a context, and the calls. The checks reach a device through this table alone. A GPU, a
- * simulator or a stand-in plugs in without touching a check: write one `struct backend`, return it from test_backend(), and link that
- * file in place of tests/checks/backend_host.c. */
+/* Where a variant under test runs: memory, a context, and the calls. The checks reach a device through this table
+ * alone. A GPU, a simulator or a stand-in plugs in without touching a check: write one `struct backend`, return it from
+ * test_backend(), and link that file in place of tests/checks/backend_host.c. */
 #ifndef GLINT_TESTS_BACKEND_H
 #define GLINT_TESTS_BACKEND_H
 
@@ -30,7 +30,8 @@ struct backend {
     void (*release)(void *memory);
     void (*copy_in)(void *device, const void *host, size_t bytes);
     void (*copy_out)(void *host, const void *device, size_t bytes);
-    /* Declares the bytes uninitialised: reading one before it is written is a fault from now on. NULL for devices that cannot tell. */
+    /* Declares the bytes uninitialised: reading one before it is written is a fault from now on. NULL for devices that
+     * cannot tell. */
     void (*forget)(void *device, size_t bytes);
     /* Waits for the stream. NULL when all went well, else a sentence. */
     const char *(*finish)(void);

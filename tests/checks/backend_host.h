@@ -1,4 +1,5 @@
-/* The memory half of the host backend: for backends that compute on the host but call something else than the library. */
+/* The memory half of the host backend: for backends that compute on the host but call something else than the
+ * library. */
 #ifndef GLINT_TESTS_BACKEND_HOST_H
 #define GLINT_TESTS_BACKEND_HOST_H
 

@@ -121,10 +121,11 @@ static void describe(const struct check_list *list, const struct check *check, c
     if (check->subject != NULL)
         length += snprintf(
             message + length, bytes - (size_t)length,
-            "  batch %lld heads %lld:%lld seqlen_q %lld seqlen_k %lld %s %lld:%lld, layout %s, data %s, scale %g, softcap %g%s, seed %#llx\n",
+            "  batch %lld heads %lld:%lld seqlen_q %lld seqlen_k %lld %s %lld:%lld diagonal %lld, layout %s, data %s, scale %g, softcap %g%s%s%s%s, seed %#llx\n",
             (long long)s->batch, (long long)s->heads_q, (long long)s->heads_kv, (long long)s->seqlen_q, (long long)s->seqlen_k,
-            mask_name(s->mask), (long long)s->window_left, (long long)s->window_right, layouts[s->layout], data[s->data],
-            (double)s->softmax_scale, (double)s->softcap, s->sinks ? ", sinks" : "", (unsigned long long)s->seed);
+            mask_name(s->mask), (long long)s->window_left, (long long)s->window_right, (long long)s->diagonal, layouts[s->layout],
+            data[s->data], (double)s->softmax_scale, (double)s->softcap, s->sinks ? ", sinks" : "", s->dlse ? ", dLSE" : "",
+            s->alibi == SLOPES ? ", ALiBi" : "", s->bias == BIAS ? ", bias" : "", (unsigned long long)s->seed);
     snprintf(message + length, bytes - (size_t)length, "  again: ./bazelw test %s --test_output=all --test_arg=--case=%s", bazel,
              check->name);
 }
@@ -161,7 +162,8 @@ static void keep_small(struct shape *shape)
         shape->batch = most;
 }
 
-/* A row of bands computes no causal mask: what a check says of one it shows by the same mask, written as a band whose left side hides nothing. */
+/* A row of bands computes no causal mask: what a check says of one it shows by the same mask, written as a band whose
+ * left side hides nothing. */
 static void as_band(const struct subject *subject, struct shape *shape)
 {
     if (subject == NULL || (subject->info.features & GLINT_FEATURE_LEFT_BOUND) == 0 || subject->info.queries_up_to > 0 ||
@@ -172,11 +174,39 @@ static void as_band(const struct subject *subject, struct shape *shape)
     shape->window_right = 0;
 }
 
-/* A row of a GPU that caps scores computes no problem without a softcap: what a check says of one it shows with a cap that is far above. */
+/* A row that reads intervals computes no problem without them: what a check says of a mask it shows by intervals that
+ * say the same, or by the mask beside intervals that hide nothing. A row of decode computes problems of any mask as
+ * well. */
+static void as_intervals(const struct subject *subject, struct shape *shape, size_t number)
+{
+    if (subject == NULL || !subject_intervals(subject) || shape->intervals != NO_INTERVALS)
+        return;
+    const bool decode = subject->info.queries_up_to > 0;
+    shape->intervals = number % 2 != 0 ? MASK_AS_INTERVALS : decode && number % 4 == 0 ? NO_INTERVALS : WIDE_INTERVALS;
+}
+
+/* A row of a GPU that caps scores computes no problem without a softcap: what a check says of one it shows with a cap
+ * that is far above. */
 static void as_capped(const struct subject *subject, struct shape *shape)
 {
     if (subject != NULL && subject_caps(subject) && subject->info.isa == GLINT_ISA_ANY && shape->softcap == 0)
         shape->softcap = 0x1p50f;
+}
+
+/* A row with ALiBi computes no problem without it: what a check says of one it shows with slopes of 0. */
+static void as_alibi(const struct subject *subject, struct shape *shape)
+{
+    if (subject != NULL && subject_alibi(subject) && shape->alibi == NO_ALIBI)
+        shape->alibi = ZERO_SLOPES;
+}
+
+/* Nor does one with a bias: it shows that with zeros, which all dimensions share. */
+static void as_biased(const struct subject *subject, struct shape *shape)
+{
+    if (subject != NULL && subject_bias(subject) && shape->bias == NO_BIAS) {
+        shape->bias = ZERO_BIAS;
+        shape->bias_shared = SHARED_BATCH | SHARED_HEAD | SHARED_QUERY | SHARED_KEY;
+    }
 }
 
 void checks_add(struct check_list *list, void (*run)(struct subject *, const struct shape *), const struct shape *shape,
@@ -199,6 +229,9 @@ void checks_add(struct check_list *list, void (*run)(struct subject *, const str
     check->threads = false;
     as_band(check->subject, &check->shape);
     as_capped(check->subject, &check->shape);
+    as_alibi(check->subject, &check->shape);
+    as_biased(check->subject, &check->shape);
+    as_intervals(check->subject, &check->shape, list->count);
     if (check->shape.seed == 0)
         check->shape.seed = 0x61740000u + list->count;
     if (check->subject != NULL && check->subject->backend != NULL && check->subject->backend->exact)
@@ -280,12 +313,12 @@ bool subject_checks_sinks(const struct subject *subject)
     const struct glint_variant_info *info = &subject->info;
     if (info->isa != GLINT_ISA_ANY)
         return true;
-    /* On Hopper, kernels with a window or a cap read sinks, and those that read lengths. The kernel that makes their gradient in sm80 knows
-     * neither tile nor head dim: rows of one head dim, and odd ones, show it. */
-    if (strcmp(info->family, "sm80") != 0)
-        return info->pass == GLINT_FORWARD &&
-               ((info->features & (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_SOFTCAP)) != 0 || subject->reads_lengths);
-    return info->pass != GLINT_BACKWARD || info->head_dim == 64 || info->head_dim % 32 != 0;
+    if (info->sm == 0) /* the stand-in of tests/checks/stand_in.c, which has none */
+        return false;
+    /* The kernel that makes the gradient of sinks knows neither tile nor head dim: rows of one head dim, odd ones and
+     * Hopper's of 256, whose warpgroups have roles, show it. */
+    return info->pass == GLINT_FORWARD || info->head_dim == 64 || info->head_dim % 32 != 0 ||
+           (info->head_dim == 256 && strcmp(info->family, "sm80") != 0);
 }
 
 /* Rows take problems of the bounds that they have; decode's serve problems of fewer bounds, too. */
@@ -325,4 +358,61 @@ bool subject_band(const struct subject *subject, int which, struct shape *shape)
 bool subject_caps(const struct subject *subject)
 {
     return (subject->info.features & GLINT_FEATURE_SOFTCAP) != 0;
+}
+
+struct glint_problem subject_problem(const struct subject *subject)
+{
+    struct glint_problem p;
+    glint_problem_bshd(&p, (enum glint_dtype)subject->info.dtype, 1, 1, 1, 1, 1, subject->info.head_dim);
+    p.kv_dtype = subject->info.kv_dtype;
+    p.kv_scales = p.kv_dtype == GLINT_I8 ? GLINT_SCALES_ROW : p.kv_dtype != 0 ? GLINT_SCALES_HEAD : GLINT_SCALES_NONE;
+    p.intervals = subject_intervals(subject);
+    p.alibi = subject_alibi(subject);
+    p.bias_dtype = subject_bias(subject) ? GLINT_F32 : 0;
+    p.softcap = subject_caps(subject) ? 1.0f : 0.0f;
+    p.mask = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_BOTTOM_RIGHT
+             : (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT
+                                                                         : GLINT_MASK_NONE;
+    return p;
+}
+
+bool subject_plans(struct subject *subject, const struct glint_problem *problem)
+{
+    struct glint_plan plan = {.struct_size = sizeof plan};
+    return subject->backend->plan(subject_context(subject, LANES_SERIAL), problem, (enum glint_pass)subject->info.pass,
+                                  subject->variant, &plan) == GLINT_OK;
+}
+
+bool subject_takes_logit(struct subject *subject)
+{
+    struct glint_problem p = subject_problem(subject);
+    p.max_logit = 1;
+    return subject_plans(subject, &p);
+}
+
+bool subject_intervals(const struct subject *subject)
+{
+    return (subject->info.features & GLINT_FEATURE_INTERVALS) != 0;
+}
+
+bool subject_bias(const struct subject *subject)
+{
+    return (subject->info.features & GLINT_FEATURE_BIAS) != 0;
+}
+
+bool subject_alibi(const struct subject *subject)
+{
+    return (subject->info.features & GLINT_FEATURE_ALIBI) != 0;
+}
+
+bool subject_diagonal(const struct subject *subject, int which, struct shape *shape)
+{
+    static const int64_t diagonals[] = {-2, 3, INT64_MIN, INT64_MAX};
+    int bands = 0;
+    if (which >= (int)(sizeof diagonals / sizeof diagonals[0]) || (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) == 0)
+        return false;
+    while (subject_band(subject, bands, shape))
+        bands++;
+    shape->diagonal = diagonals[which];
+    return subject_band(subject, bands - 1 - which % 2, shape);
 }

@@ -40,16 +40,26 @@ enum data {
 struct shape {
     int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
     enum glint_mask mask;
-    int64_t window_left, window_right;
+    int64_t window_left, window_right, diagonal;
     enum layout layout;
     enum data data;
     float softmax_scale; /* 0: 1 / sqrt(head_dim); `zero_scale` for a real 0 */
     bool zero_scale;
-    float softcap; /* 0: none */
-    bool sinks;    /* a logit a query head in the denominators, about 1 */
-    float step;    /* DATA_GRID */
+    float softcap;  /* 0: none */
+    bool sinks;     /* a logit a query head in the denominators, about 1 */
+    bool dlse;      /* backward: LSE has a gradient, too */
+    bool max_logit; /* forward: the largest logits are written */
+    enum { NO_ALIBI, ZERO_SLOPES, SLOPES } alibi;
+    enum { NO_BIAS, ZERO_BIAS, BIAS, ALIBI_AS_BIAS } bias; /* a tensor */
+    unsigned bias_shared;                                  /* set of SHARED_*: dimensions that it broadcasts */
+    bool bias_narrow;                                      /* of the row's dtype */
+    bool bias_turned;                                      /* in memory queries follow one another, not keys */
+    bool dbias;                                            /* backward: with its gradient */
+    enum { NO_INTERVALS, MASK_AS_INTERVALS, WIDE_INTERVALS, OWN_INTERVALS } intervals; /* own: as `pattern` says, beside the mask */
+    enum { PATTERN_ANY, PATTERN_PREFIX, PATTERN_BLOCKS, PATTERN_CHUNKS, PATTERN_PADDING, PATTERNS, PATTERN_APART } pattern;
+    float step; /* DATA_GRID */
     uint64_t seed;
-    int64_t detail; /* what the check makes of it */
+    int64_t detail; /* what the check makes of it; of PATTERN_APART: queries with one interval */
 };
 
 /* How to run: the bits of the results must not depend on any of it. */
@@ -96,10 +106,22 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
 void far_checks(struct check_list *list, const struct subject *subject);
 void lengths_checks(struct check_list *list, struct subject *subject);
 void ragged_checks(struct check_list *list, struct subject *subject);
+/* Those that came later: a check's numbers are drawn by its place in the list, and those before them keep theirs. */
+void later_gradient_checks(struct check_list *list, const struct subject *subject);
+void later_laws_checks(struct check_list *list, const struct subject *subject);
+void later_special_values_checks(struct check_list *list, const struct subject *subject);
+void intervals_checks(struct check_list *list, struct subject *subject);
+void bad_pages_checks(struct check_list *list, struct subject *subject);
+void apart_checks(struct check_list *list, const struct subject *subject);
+void interval_laws_checks(struct check_list *list, struct subject *subject);
+void logit_checks(struct check_list *list, struct subject *subject);
 void variant_checks(struct check_list *list);
 /* The checks whose outcome the format of the numbers decides: for a variant whose kernel is, but for the format, the
  * text of a variant that has every check. */
 void formats_checks(struct check_list *list);
+/* Of several variants that differ by their sizes alone, the checks that the one of number `share` of `shares` runs:
+ * all, but of the rules (laws, special values, derivatives) only those that fall to it by their names. */
+void share_checks(struct check_list *list, uint32_t share, uint32_t shares);
 
 /* The library's row with this name. False: no such row. */
 bool subject_open(struct subject *subject, const struct backend *backend, const char *variant_name);
@@ -112,13 +134,29 @@ bool subject_forward(struct subject *subject, uint32_t *variant);
 /* Whether its checks use sinks, and whether its row caps scores. */
 bool subject_checks_sinks(const struct subject *subject);
 
+/* A problem that its row computes, of one query and one key, and whether the row computes a problem. */
+struct glint_problem subject_problem(const struct subject *subject);
+bool subject_plans(struct subject *subject, const struct glint_problem *problem);
+/* Whether it is a forward row that writes the largest logits. */
+bool subject_takes_logit(struct subject *subject);
+
 /* Is it a forward row of a GPU that takes lengths of the device, or them and K and V in pages of so many rows? */
 bool subject_reads_lengths(struct subject *subject, int64_t page_rows);
 bool subject_caps(const struct subject *subject);
+enum { SHARED_BATCH = 1, SHARED_HEAD = 2, SHARED_QUERY = 4, SHARED_KEY = 8 };
+
+/* Whether its row reads intervals, whether it has ALiBi, and whether it has a bias. */
+bool subject_intervals(const struct subject *subject);
+bool subject_alibi(const struct subject *subject);
+bool subject_bias(const struct subject *subject);
 
 /* Bands of both alignments whose sides are unbounded or narrow: sets mask and window of the `which`th that the row
  * serves; false: it serves no more. Beside more queries than keys their diagonal begins before the first key. */
 bool subject_band(const struct subject *subject, int which, struct shape *shape);
+
+/* Two of these bands, of a row that has a diagonal, with the diagonal elsewhere: a few keys away, or beyond all of
+ * them. */
+bool subject_diagonal(const struct subject *subject, int which, struct shape *shape);
 
 /* Runs one check. True when it passed; otherwise message holds a few lines that say why and how to run it again. A
  * check that compared nothing fails. */

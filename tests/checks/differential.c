@@ -1,7 +1,7 @@
-/* Random shapes over all variants that this machine runs, against the fp64 reference by the yardstick of plain attention: lengths,
- * heads, masks, layouts, data, executors and workspace contents drawn by seed. Shape number n always is the same shape; the variant
- * it runs on is number n modulo the variants at hand. A variant has so many shapes at most, as a library of few variants is built where
- * everything is slow. Bazel splits the numbers over shards.
+/* Random shapes over all variants that this machine runs, against the fp64 reference by the yardstick of plain
+ * attention: lengths, heads, masks, layouts, data, executors and workspace contents drawn by seed. Shape number n
+ * always is the same shape; the variant it runs on is number n modulo the variants at hand. A variant has so many
+ * shapes at most, as a library of few variants is built where everything is slow. Bazel splits the numbers over shards.
  *
  * differential [--case=differential/NUMBER] [--list] [--margins] */
 #include <stdio.h>
@@ -13,6 +13,68 @@
 
 enum { SHAPES = 2400, SHAPES_OF_A_VARIANT = 32, MAX_PRODUCTS = 1500000 };
 
+/* Makes of a row the row with these features, with the same tile on the same instruction set. False: there is none. */
+static bool row_with(struct subject *row, uint32_t features)
+{
+    const struct glint_variant_info own = row->info;
+    for (row->variant = 0; row->variant < row->backend->variant_count(); row->variant++) {
+        const struct glint_variant_info *i = &row->info;
+        row->info = (struct glint_variant_info)GLINT_VARIANT_INFO_INIT;
+        if (row->backend->variant_at(row->variant, &row->info) == GLINT_OK && i->pass == own.pass && i->dtype == own.dtype &&
+            i->kv_dtype == own.kv_dtype && i->head_dim == own.head_dim && i->isa == own.isa && i->sm == own.sm &&
+            i->tile_m == own.tile_m && i->tile_n == own.tile_n && i->queries_up_to == own.queries_up_to && i->features == features)
+            return true;
+    }
+    return false;
+}
+
+/* The row that computes the mask of an experiment without intervals, beside one that reads them. A causal mask is a
+ * band to the checks of the latter. */
+static bool row_of_mask(struct experiment *e, struct subject *row)
+{
+    struct glint_problem *p = &e->problem;
+    const struct shape *s = &e->shape;
+    const bool band = s->mask == GLINT_MASK_BAND_TOP_LEFT || s->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
+    p->intervals = 0;
+    p->mask = s->mask;
+    p->window_left = s->window_left;
+    p->window_right = s->window_right;
+    p->diagonal = s->diagonal;
+    if (band && s->window_left == GLINT_MAX_EXTENT)
+        p->window_left = GLINT_UNBOUNDED;
+    const bool left = band && p->window_left != GLINT_UNBOUNDED;
+    const bool right = s->mask != GLINT_MASK_NONE && (!band || s->window_right != GLINT_UNBOUNDED);
+    const uint32_t sides = left ? GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND : right ? GLINT_FEATURE_RIGHT_BOUND : 0;
+    return row_with(row, sides | (row->info.features & (GLINT_FEATURE_SOFTCAP | GLINT_FEATURE_ALIBI | GLINT_FEATURE_BIAS)));
+}
+
+/* The row without ALiBi or a bias. */
+static bool row_of_none(struct experiment *e, struct subject *row)
+{
+    e->problem.alibi = e->problem.bias_dtype = e->problem.dbias = 0;
+    e->slopes = e->bias = NULL;
+    return row_with(row, row->info.features & ~(uint32_t)(GLINT_FEATURE_ALIBI | GLINT_FEATURE_BIAS));
+}
+
+/* Intervals that say what a mask says have its bits, slopes of 0 those of no ALiBi, and zeros those of no bias:
+ * `other` is what has them. */
+static void expect_bits_of(bool (*other)(struct experiment *, struct subject *), const struct experiment *e, enum glint_pass pass,
+                           struct how how, const struct results *got)
+{
+    struct subject row = *e->subject;
+    struct experiment *plain = experiment_copy(e);
+    if (!other(plain, &row))
+        return;
+    plain->subject = &row;
+    const struct results of_mask = experiment_run(plain, pass, how);
+    for (const enum tensor *t = pass_outputs(pass); *t != TENSORS; t++)
+        expect_same(e, *t, got->at[*t], of_mask.at[*t], false, row.info.name);
+    for (int64_t h = 0; h < e->shape.heads_q && got->dsinks != NULL; h++)
+        if (!check_within("bitwise", got->dsinks[h] == of_mask.dsinks[h] ? 0 : 1, 0))
+            check_fail("the gradient of the sink of head %lld is %.9g, and of %s %.9g", (long long)h, (double)got->dsinks[h],
+                       row.info.name, (double)of_mask.dsinks[h]);
+}
+
 static void differential(struct subject *subject, const struct shape *shape)
 {
     const enum glint_pass pass = (enum glint_pass)subject->info.pass;
@@ -23,6 +85,10 @@ static void differential(struct subject *subject, const struct shape *shape)
     experiment_reference(e, pass == GLINT_BACKWARD);
     struct results got = experiment_run(e, pass, how);
     expect_accurate(e, pass, &got);
+    if (shape->intervals == MASK_AS_INTERVALS && shape->alibi != SLOPES) /* whose distances are the mask's */
+        expect_bits_of(row_of_mask, e, pass, how, &got);
+    if ((shape->alibi == ZERO_SLOPES || shape->bias == ZERO_BIAS) && shape->softcap == 0)
+        expect_bits_of(row_of_none, e, pass, how, &got);
 }
 
 /* Few, middling, around a tile's edge, or long. */
@@ -38,7 +104,7 @@ static int64_t draw_length(struct rand *r, int64_t tile)
 
 static struct shape draw_shape(const struct subject *subject, uint64_t number)
 {
-    struct rand r = rand_stream(number, 400);
+    struct rand r = rand_stream(number, 400), later = rand_stream(number, 401); /* of what was added later */
     static const enum data data[] = {DATA_NORMAL,  DATA_NORMAL, DATA_NORMAL,  DATA_LOW,           DATA_HIGH,
                                      DATA_ONE_HOT, DATA_RISING, DATA_FALLING, DATA_BELOW_SENTINEL};
     const int64_t heads_kv = 1 + rand_below(&r, 3);
@@ -53,7 +119,7 @@ static struct shape draw_shape(const struct subject *subject, uint64_t number)
         .seed = 1000000 + number,
     };
     const bool top_left = rand_below(&r, 2) == 0;
-    const bool serves_all = subject->info.queries_up_to > 0 && rand_below(&r, 3) == 0;
+    const bool serves_all = (subject->info.queries_up_to > 0 || subject_intervals(subject)) && rand_below(&r, 3) == 0;
     s.mask = serves_all || (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) == 0 ? GLINT_MASK_NONE
              : top_left                                                              ? GLINT_MASK_CAUSAL_TOP_LEFT
                                                                                      : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
@@ -70,6 +136,22 @@ static struct shape draw_shape(const struct subject *subject, uint64_t number)
         s.sinks = rand_below(&r, 3) == 0;
     if (subject_caps(subject) && s.data == DATA_NORMAL && rand_below(&r, 2) == 0)
         s.softcap = (float)(1 + 20 * rand_uniform(&r));
+    if (s.mask != GLINT_MASK_NONE && rand_below(&later, 3) == 0)
+        s.diagonal = (rand_below(&later, 2) == 0 ? -1 : 1) * draw_length(&later, (int64_t)subject->info.tile_n);
+    if (subject_intervals(subject) && rand_below(&later, 2) == 0) {
+        s.intervals = OWN_INTERVALS;
+        s.pattern = rand_below(&later, PATTERNS);
+    }
+    s.dlse = subject->info.pass == GLINT_BACKWARD && rand_below(&later, 3) == 0;
+    if (subject_alibi(subject) && s.data != DATA_BELOW_SENTINEL && rand_below(&later, 3) > 0)
+        s.alibi = SLOPES;
+    if (subject_bias(subject) && s.data != DATA_BELOW_SENTINEL) {
+        s.bias = rand_below(&later, 3) > 0 ? BIAS : ZERO_BIAS;
+        s.bias_shared = (unsigned)rand_below(&later, 16);
+        s.bias_narrow = rand_below(&later, 2) != 0;
+        s.bias_turned = rand_below(&later, 2) != 0;
+        s.dbias = subject->info.pass == GLINT_BACKWARD && rand_below(&later, 4) > 0;
+    }
     if (s.layout == LAYOUT_FUSED)
         s.seqlen_k = s.seqlen_q;
     if (s.layout == LAYOUT_ONE_ROW && s.data == DATA_BELOW_SENTINEL)

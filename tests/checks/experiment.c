@@ -144,6 +144,7 @@ static void fill_problem(struct experiment *e)
         .seqlen_k = s->seqlen_k,
         .window_left = s->window_left,
         .window_right = s->window_right,
+        .diagonal = s->diagonal,
         .softcap = s->softcap,
         .sinks = s->sinks,
         .q = e->view[Q].strides,
@@ -155,6 +156,162 @@ static void fill_problem(struct experiment *e)
         .dk = e->view[DK].strides,
         .dv = e->view[DV].strides,
     };
+}
+
+/* ---- ALiBi ---- */
+
+float experiment_slope(const struct shape *shape, int64_t head)
+{
+    /* of the widest distance, so that the weights of no row are below the smallest number; or steep, beside near keys */
+    static const float at_most[] = {10, 2, -5, 40, 0.5f};
+    const float over = shape->seqlen_k > 5000 ? 80 : (float)(shape->seqlen_q + shape->seqlen_k + 1);
+    return shape->alibi == SLOPES || shape->bias == ALIBI_AS_BIAS ? at_most[(shape->seed + (uint64_t)head) % 5] / over : 0;
+}
+
+static void make_slopes(struct experiment *e)
+{
+    e->problem.alibi = e->shape.alibi != NO_ALIBI;
+    if (e->shape.alibi == NO_ALIBI)
+        return;
+    e->ref.slopes = e->slopes = check_memory((size_t)e->shape.heads_q * sizeof(float));
+    for (int64_t h = 0; h < e->shape.heads_q; h++)
+        e->slopes[h] = experiment_slope(&e->shape, h);
+}
+
+/* ---- a bias ---- */
+
+int64_t pair_count(const struct experiment *e)
+{
+    return e->shape.batch * e->shape.heads_q * e->shape.seqlen_q * e->shape.seqlen_k;
+}
+
+int64_t pair_of_bias(const struct experiment *e, int64_t pair)
+{
+    const struct shape *s = &e->shape;
+    const int64_t j = pair % s->seqlen_k, i = pair / s->seqlen_k % s->seqlen_q;
+    const int64_t h = pair / s->seqlen_k / s->seqlen_q % s->heads_q, b = pair / s->seqlen_k / s->seqlen_q / s->heads_q;
+    const unsigned shared = s->bias_shared;
+    const int64_t bh = (shared & SHARED_BATCH ? 0 : b) * s->heads_q + (shared & SHARED_HEAD ? 0 : h);
+    return (bh * s->seqlen_q + (shared & SHARED_QUERY ? 0 : i)) * s->seqlen_k + (shared & SHARED_KEY ? 0 : j);
+}
+
+void experiment_sum_pairs(const struct experiment *e, double *pairs)
+{
+    for (int64_t pair = 0; pair < pair_count(e); pair++)
+        if (pair_of_bias(e, pair) != pair)
+            pairs[pair_of_bias(e, pair)] += pairs[pair];
+    for (int64_t pair = 0; pair < pair_count(e); pair++)
+        pairs[pair] = pairs[pair_of_bias(e, pair)];
+}
+
+/* Where memory has the element of a pair. */
+static int64_t place_of_bias(const struct experiment *e, int64_t pair)
+{
+    const struct shape *s = &e->shape;
+    const struct glint_bias_strides *st = &e->problem.bias;
+    return pair / s->seqlen_k / s->seqlen_q / s->heads_q * st->batch + pair / s->seqlen_k / s->seqlen_q % s->heads_q * st->head +
+           pair / s->seqlen_k % s->seqlen_q * st->query + pair % s->seqlen_k * st->key;
+}
+
+/* Elements, with gaps between rows, heads and batches, from the first to the last. */
+static int64_t lay_out_bias(struct experiment *e)
+{
+    const struct shape *s = &e->shape;
+    struct glint_bias_strides *st = &e->problem.bias;
+    const unsigned shared = s->bias_shared;
+    int64_t next = 1;
+    for (int turn = 0; turn < 2; turn++) {
+        const bool keys = (turn == 0) != s->bias_turned;
+        if (shared & (keys ? SHARED_KEY : SHARED_QUERY))
+            continue;
+        *(keys ? &st->key : &st->query) = next;
+        next = next * (keys ? s->seqlen_k : s->seqlen_q) + 3;
+    }
+    if (!(shared & SHARED_HEAD)) {
+        st->head = next;
+        next = next * s->heads_q + 5;
+    }
+    if (!(shared & SHARED_BATCH))
+        st->batch = next;
+    return pair_count(e) > 0 ? place_of_bias(e, pair_count(e) - 1) + 1 : 0;
+}
+
+static void make_bias(struct experiment *e)
+{
+    const struct shape *s = &e->shape;
+    if (s->bias == NO_BIAS)
+        return;
+    const enum glint_dtype dtype = s->bias_narrow ? e->dtype : GLINT_F32;
+    struct rand r = rand_stream(s->seed, 104);
+    e->problem.bias_dtype = dtype;
+    e->problem.dbias = s->dbias;
+    (void)lay_out_bias(e);
+    e->bias = check_memory((size_t)pair_count(e) * sizeof(float));
+    for (int64_t pair = 0; pair < pair_count(e); pair++) {
+        const int64_t first = pair_of_bias(e, pair), i = pair / s->seqlen_k % s->seqlen_q, j = pair % s->seqlen_k;
+        const double slope = (double)experiment_slope(s, pair / s->seqlen_k / s->seqlen_q % s->heads_q);
+        if (first != pair)
+            e->bias[pair] = e->bias[first];
+        else if (s->bias == ALIBI_AS_BIAS)
+            e->bias[pair] = (float)(-slope * fabs((double)(i + e->ref.offset - j)));
+        else
+            e->bias[pair] = s->bias == BIAS ? dtype_round(dtype, 2 * rand_normal(&r)) : 0;
+    }
+    e->ref.bias = e->bias;
+}
+
+/* ---- intervals ---- */
+
+/* Begin and end of a query's interval that is not the mask's: some are empty, and some reach beyond the keys. */
+static void own_interval(const struct shape *s, int64_t i, struct rand *r, int64_t bounds[2])
+{
+    const int64_t n = s->seqlen_k, at = i + n - s->seqlen_q, a = rand_below(r, n + 9) - 4, b = rand_below(r, n + 9) - 4;
+    bounds[0] = 0;
+    bounds[1] = INT32_MAX;
+    switch (s->pattern) {
+    case PATTERN_PREFIX: bounds[1] = at + 1 > n / 3 ? at + 1 : n / 3; break;
+    case PATTERN_BLOCKS: bounds[1] = at < 0 ? 0 : at % 23 < 9 ? at - at % 23 + 9 : at + 1; break;
+    case PATTERN_CHUNKS: bounds[0] = at < 0 ? 0 : at - at % 37, bounds[1] = at + 1; break;
+    case PATTERN_PADDING: bounds[0] = n / 4; break;
+    case PATTERN_APART: { /* at either end of the keys, in the middle, nowhere */
+        static const int64_t sixths[][2] = {{0, 1}, {1, 6}, {4, 5}, {1, 0}, {0, 1}};
+        const int64_t *const own = sixths[i / s->detail % 5];
+        bounds[0] = own[0] * n / 6, bounds[1] = own[1] * n / 6;
+        break;
+    }
+    default:
+        bounds[0] = rand_below(r, 8) == 0 ? INT32_MIN : a < b || rand_below(r, 6) == 0 ? a : b;
+        bounds[1] = rand_below(r, 8) == 0 ? INT32_MAX : rand_below(r, 12) == 0 ? INT32_MIN : a < b ? b : a;
+    }
+}
+
+static void make_intervals(struct experiment *e)
+{
+    const struct shape *s = &e->shape;
+    struct rand r = rand_stream(s->seed, 103);
+    if (s->intervals == NO_INTERVALS)
+        return;
+    for (int side = 0; side < 2; side++)
+        e->interval[side] = check_memory((size_t)(s->batch * s->seqlen_q + 1) * sizeof(int32_t));
+    for (int64_t i = 0; i < s->seqlen_q; i++) {
+        int64_t bounds[2] = {ref_first(&e->ref, i), ref_end(&e->ref, i)};
+        if (s->intervals == WIDE_INTERVALS)
+            bounds[0] = i % 3 == 0 ? INT32_MIN : -(i % 5), bounds[1] = i % 4 == 0 ? INT32_MAX : s->seqlen_k + i % 2;
+        if (s->intervals == OWN_INTERVALS)
+            own_interval(s, i, &r, bounds);
+        for (int64_t b = 0; b < s->batch; b++)
+            for (int side = 0; side < 2; side++)
+                e->interval[side][b * s->seqlen_q + i] = (int32_t)bounds[side];
+    }
+    e->problem.intervals = 1;
+    if (s->intervals == MASK_AS_INTERVALS) {
+        e->problem.mask = GLINT_MASK_NONE;
+        e->problem.window_left = e->problem.window_right = e->problem.diagonal = 0;
+        e->ref.offset = s->seqlen_k - s->seqlen_q; /* the position of a query, too, is that of no mask */
+    } else if (s->intervals == OWN_INTERVALS) {
+        e->ref.begin = e->interval[0];
+        e->ref.end = e->interval[1];
+    }
 }
 
 /* ---- data ---- */
@@ -171,7 +328,8 @@ static void draw(struct experiment *e, enum tensor t)
     }
 }
 
-/* Element 0 of every query and key carries a logit: q_0 = 16 and k_0 = logit / (16 softmax_scale), the rest adds noise to it. */
+/* Element 0 of every query and key carries a logit: q_0 = 16 and k_0 = logit / (16 softmax_scale), the rest adds noise
+ * to it. */
 static void tilt(struct experiment *e)
 {
     const struct shape *s = &e->shape;
@@ -293,7 +451,8 @@ static double *doubles(const struct experiment *e, enum tensor t)
     return check_memory((size_t)tensor_count(e, t) * sizeof(double));
 }
 
-/* int8 has a scale a row. Of e4m3 the scales are powers of two, K's and V's not the same, so that what one has is what every other has. */
+/* int8 has a scale a row. Of e4m3 the scales are powers of two, K's and V's not the same, so that what one has is what
+ * every other has. */
 static void make_cache(struct experiment *e)
 {
     e->problem.kv_dtype = e->subject->info.kv_dtype;
@@ -340,7 +499,7 @@ struct experiment *experiment_new(struct subject *subject, const struct shape *s
                          : shape->data == DATA_ONE_HOT        ? 10.0f / (float)sqrt((double)dim)
                                                               : 1.0f / (float)sqrt((double)dim),
     };
-    ref_mask(&e->ref, shape->mask, shape->window_left, shape->window_right);
+    ref_mask(&e->ref, shape->mask, shape->window_left, shape->window_right, shape->diagonal);
     e->ref.softcap = shape->softcap;
     if (shape->sinks) { /* as large as the scores, so that they take a share of every row */
         const float about = shape->data == DATA_LOW              ? -98.0f
@@ -355,8 +514,18 @@ struct experiment *experiment_new(struct subject *subject, const struct shape *s
     lay_out(e);
     fill_problem(e);
     make_cache(e);
+    make_intervals(e);
+    make_slopes(e);
+    e->problem.max_logit = shape->max_logit;
+    make_bias(e);
     for (enum tensor t = Q; t <= DOUT; t++)
         e->in[t] = floats(e, t);
+    if (shape->dlse) {
+        struct rand r = rand_stream(shape->seed, 102);
+        e->dlse = floats(e, LSE);
+        for (int64_t i = 0; i < tensor_count(e, LSE); i++)
+            e->dlse[i] = rand_normal(&r);
+    }
     draw(e, Q);
     draw(e, K);
     draw(e, V);
@@ -382,6 +551,16 @@ struct experiment *experiment_copy(const struct experiment *from)
         e->ref.sinks = e->sinks = check_memory((size_t)e->shape.heads_q * sizeof(float));
         memcpy(e->sinks, from->sinks, (size_t)e->shape.heads_q * sizeof(float));
     }
+    if (from->slopes != NULL) {
+        e->ref.slopes = e->slopes = check_memory((size_t)e->shape.heads_q * sizeof(float));
+        memcpy(e->slopes, from->slopes, (size_t)e->shape.heads_q * sizeof(float));
+    }
+    if (from->bias != NULL) {
+        e->ref.bias = e->bias = check_memory((size_t)pair_count(e) * sizeof(float));
+        memcpy(e->bias, from->bias, (size_t)pair_count(e) * sizeof(float));
+    }
+    if (from->dlse != NULL)
+        e->dlse = memcpy(floats(e, LSE), from->dlse, (size_t)tensor_count(e, LSE) * sizeof(float));
     for (enum tensor t = K; t <= V && is_cache(from, t); t++) {
         const int64_t count = tensor_count(e, t), rows = count / e->ref.head_dim;
         e->cache[t - K].bits = memcpy(check_memory((size_t)count), from->cache[t - K].bits, (size_t)count);
@@ -390,6 +569,7 @@ struct experiment *experiment_copy(const struct experiment *from)
     }
     memset(e->exact, 0, sizeof e->exact);
     e->exact_dsinks = NULL;
+    e->exact_dbias = NULL;
     return e;
 }
 
@@ -416,6 +596,8 @@ void experiment_reference(struct experiment *e, bool gradients)
                                                            : (double)float_from_e4m3(e->cache[t - K].bits[i]);
         *(t == K ? &stored.k_scale : &stored.v_scale) = scale;
     }
+    if (e->shape.max_logit)
+        stored.max_logit = e->exact_logit = check_memory((size_t)e->shape.heads_q * sizeof(double));
     reference_forward(&stored, exact[Q], number[K], number[V], exact[O], exact[LSE]);
     for (int64_t i = 0; i < tensor_count(e, O); i++)
         e->in[O][i] = dtype_round(e->dtype, (float)exact[O][i]);
@@ -423,8 +605,11 @@ void experiment_reference(struct experiment *e, bool gradients)
         e->in[LSE][i] = (float)exact[LSE][i];
     if (gradients) {
         e->exact_dsinks = e->sinks != NULL ? check_memory((size_t)e->shape.heads_q * sizeof(double)) : NULL;
-        reference_backward(&e->ref, exact[Q], exact[K], exact[V], exact[O], exact[LSE], exact[DOUT], exact[DQ], exact[DK],
-                           exact[DV], e->exact_dsinks);
+        e->exact_dbias = e->problem.dbias != 0 ? check_memory((size_t)pair_count(e) * sizeof(double)) : NULL;
+        reference_backward(&e->ref, exact[Q], exact[K], exact[V], exact[O], exact[LSE], exact[DOUT], e->dlse, exact[DQ], exact[DK],
+                           exact[DV], e->exact_dsinks, e->exact_dbias);
+        if (e->exact_dbias != NULL)
+            experiment_sum_pairs(e, e->exact_dbias);
     }
     memcpy(e->exact, exact, sizeof exact);
 }
@@ -544,8 +729,8 @@ static void *address(const struct experiment *e, struct buffer *buffers, enum gl
     return element(e, &buffers[e->view[t].buffer], buffers[e->view[t].buffer].device, t, 0, 0, 0);
 }
 
-/* Leaves only the inputs' elements defined: a kernel that reads a gap between rows, or an output or the workspace before it has written
- * there, is found out. */
+/* Leaves only the inputs' elements defined: a kernel that reads a gap between rows, or an output or the workspace
+ * before it has written there, is found out. */
 static void forget_all_but_inputs(const struct experiment *e, struct buffer *buffers, enum glint_pass pass)
 {
     const struct backend *backend = e->subject->backend;
@@ -575,16 +760,12 @@ struct glint_plan experiment_plan(struct subject *subject, const struct glint_pr
 }
 
 void experiment_call(const struct subject *subject, enum glint_pass pass, const struct glint_plan *plan, void *const at[TENSORS],
-                     const float *sinks, float *dsinks, void *const scales[2], void *workspace)
+                     const struct glint_tensors *others, void *workspace)
 {
     const struct backend *backend = subject->backend;
-    struct glint_tensors tensors = GLINT_TENSORS_INIT;
+    struct glint_tensors tensors = *others;
     for (enum tensor t = Q; t < TENSORS; t++)
         tensor_set(&tensors, t, at[t]);
-    tensors.sinks = sinks;
-    tensors.dsinks = dsinks;
-    tensors.k_scale = scales[0];
-    tensors.v_scale = scales[1];
     const enum glint_status status = (pass == GLINT_FORWARD ? backend->forward : backend->backward)(
         plan, &tensors, workspace, plan->workspace_bytes, backend->stream);
     if (status != GLINT_OK)
@@ -594,22 +775,23 @@ void experiment_call(const struct subject *subject, enum glint_pass pass, const 
         check_fail("the device failed: %s", trouble);
 }
 
-/* Sinks, or room for their gradient: NaN that nobody makes. */
-static void sinks_make(const struct experiment *e, struct buffer *buffer, const float *values, struct how how)
+/* Numbers that are no tensor, or room for them: NaN that nobody makes. */
+static float *array_make(const struct experiment *e, struct buffer *buffer, const float *values, int64_t count, struct how how)
 {
-    const size_t bytes = (size_t)e->shape.heads_q * sizeof(float);
+    const size_t bytes = (size_t)count * sizeof(float);
     buffer_make(e, buffer, bytes, sizeof(float), how);
     if (values != NULL)
         memcpy(buffer->before + buffer->margin, values, bytes);
     e->subject->backend->copy_in(buffer->device, buffer->before, bytes + 2 * buffer->margin);
     if (values == NULL && e->subject->backend->forget != NULL)
         e->subject->backend->forget(buffer->device + buffer->margin, bytes);
+    return (float *)(void *)(buffer->device + buffer->margin);
 }
 
 /* What is there after the call; nothing around it has changed. */
-static float *sinks_after(const struct experiment *e, struct buffer *buffer, bool written, const char *what)
+static float *array_after(const struct experiment *e, struct buffer *buffer, bool written, const char *what)
 {
-    const size_t bytes = (size_t)e->shape.heads_q * sizeof(float);
+    const size_t bytes = buffer->bytes;
     float *values = check_memory(bytes);
     e->subject->backend->copy_out(buffer->after, buffer->device, bytes + 2 * buffer->margin);
     memcpy(values, buffer->after + buffer->margin, bytes);
@@ -632,6 +814,36 @@ static void put_scales(const struct experiment *e, struct buffer *buffer, enum t
     e->subject->backend->copy_in(buffer->device, buffer->before, buffer->bytes + 2 * buffer->margin);
 }
 
+/* A bias as the call reads it, or room for its gradient: gaps hold NaN that nobody makes. */
+static void *bias_make(const struct experiment *e, struct buffer *buffer, const float *values, struct how how)
+{
+    const enum glint_dtype dtype = (enum glint_dtype)e->problem.bias_dtype;
+    const int64_t count = pair_count(e), elements = count > 0 ? place_of_bias(e, count - 1) + 1 : 0;
+    const size_t size = dtype_bytes(dtype);
+    buffer_make(e, buffer, (size_t)elements * size, size, how);
+    for (int64_t pair = 0; pair < count && values != NULL; pair++)
+        dtype_store_row(dtype, buffer->before + buffer->margin + (size_t)place_of_bias(e, pair) * size, &values[pair], 1);
+    e->subject->backend->copy_in(buffer->device, buffer->before, buffer->bytes + 2 * buffer->margin);
+    if (values == NULL && e->subject->backend->forget != NULL)
+        e->subject->backend->forget(buffer->device + buffer->margin, buffer->bytes);
+    return buffer->device + buffer->margin;
+}
+
+static float *dbias_after(const struct experiment *e, struct buffer *buffer)
+{
+    const enum glint_dtype dtype = (enum glint_dtype)e->problem.bias_dtype;
+    const size_t size = dtype_bytes(dtype);
+    float *values = check_memory((size_t)pair_count(e) * sizeof(float));
+    e->subject->backend->copy_out(buffer->after, buffer->device, buffer->bytes + 2 * buffer->margin);
+    for (int64_t pair = 0; pair < pair_count(e); pair++) {
+        const size_t at = buffer->margin + (size_t)place_of_bias(e, pair) * size;
+        dtype_load_row(dtype, &values[pair], buffer->after + at, 1);
+        memcpy(buffer->before + at, buffer->after + at, size);
+    }
+    expect_untouched(buffer, "the gradient of the bias");
+    return values;
+}
+
 struct results experiment_run(struct experiment *e, enum glint_pass pass, struct how how)
 {
     experiment_store(e);
@@ -644,7 +856,10 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
         how.fence = FENCE_NONE;
 
     const struct glint_plan plan = experiment_plan(subject, &e->problem, pass, variant, how.lanes);
-    struct buffer buffers[TENSORS] = {0}, workspace = {0}, sinks = {0}, dsinks = {0};
+    struct buffer buffers[TENSORS] = {0}, workspace = {0}, sinks = {0}, dsinks = {0}, dlse = {0}, slopes = {0}, logit = {0};
+    struct buffer bias = {0}, dbias = {0};
+    struct buffer interval[2] = {{0}};
+    struct glint_tensors others = GLINT_TENSORS_INIT;
     for (enum tensor t = Q; t < TENSORS; t++) {
         struct buffer *buffer = &buffers[e->view[t].buffer];
         if (!pass_uses(pass, t))
@@ -666,24 +881,38 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
         backend->forget(workspace.device + workspace.margin, workspace.bytes);
     }
 
-    const bool gradient = e->sinks != NULL && pass == GLINT_BACKWARD;
+    const bool gradient = e->sinks != NULL && pass == GLINT_BACKWARD, of_lse = e->dlse != NULL && pass == GLINT_BACKWARD;
     if (e->sinks != NULL)
-        sinks_make(e, &sinks, e->sinks, how);
+        others.sinks = array_make(e, &sinks, e->sinks, e->shape.heads_q, how);
     if (gradient)
-        sinks_make(e, &dsinks, NULL, how);
+        others.dsinks = array_make(e, &dsinks, NULL, e->shape.heads_q, how);
+    if (e->slopes != NULL)
+        others.alibi_slopes = array_make(e, &slopes, e->slopes, e->shape.heads_q, how);
+    if (e->bias != NULL)
+        others.bias = bias_make(e, &bias, e->bias, how);
+    const bool of_bias = e->problem.dbias != 0 && pass == GLINT_BACKWARD;
+    if (of_bias)
+        others.dbias = bias_make(e, &dbias, NULL, how);
+    if (of_lse)
+        others.dlse = array_make(e, &dlse, e->dlse, tensor_count(e, LSE), how);
+    if (e->problem.max_logit != 0)
+        others.max_logit = array_make(e, &logit, NULL, e->shape.heads_q, how);
+    for (int side = 0; side < 2 && e->problem.intervals != 0; side++) {
+        const float *const words = (const float *)(const void *)e->interval[side]; /* of as many bytes, which are copied */
+        *(side == 0 ? &others.key_begin : &others.key_end) =
+            (const int32_t *)(const void *)array_make(e, &interval[side], words, e->shape.batch * e->shape.seqlen_q, how);
+    }
 
     void *at[TENSORS];
     for (enum tensor t = Q; t < TENSORS; t++)
         at[t] = address(e, buffers, pass, t);
-    void *scales[2] = {NULL, NULL};
     struct buffer scale_buffers[2] = {{0}};
     for (enum tensor t = K; t <= V && is_cache(e, t); t++) {
         put_scales(e, &scale_buffers[t - K], t, how);
-        scales[t - K] = scale_buffers[t - K].device + scale_buffers[t - K].margin;
+        *(t == K ? &others.k_scale : &others.v_scale) =
+            (const float *)(void *)(scale_buffers[t - K].device + scale_buffers[t - K].margin);
     }
-    experiment_call(subject, pass, &plan, at, e->sinks != NULL ? (float *)(void *)(sinks.device + sinks.margin) : NULL,
-                    gradient ? (float *)(void *)(dsinks.device + dsinks.margin) : NULL, scales,
-                    workspace.device + workspace.margin);
+    experiment_call(subject, pass, &plan, at, &others, workspace.device + workspace.margin);
     for (enum tensor t = K; t <= V && is_cache(e, t); t++) {
         struct buffer *buffer = &scale_buffers[t - K];
         backend->copy_out(buffer->after, buffer->device, buffer->bytes + 2 * buffer->margin);
@@ -692,9 +921,23 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
 
     struct results results = {.at = {NULL}};
     if (e->sinks != NULL)
-        sinks_after(e, &sinks, false, "the sinks");
+        array_after(e, &sinks, false, "the sinks");
     if (gradient)
-        results.dsinks = sinks_after(e, &dsinks, true, "the sinks' gradient");
+        results.dsinks = array_after(e, &dsinks, true, "the sinks' gradient");
+    if (e->slopes != NULL)
+        array_after(e, &slopes, false, "the slopes");
+    if (e->bias != NULL) {
+        backend->copy_out(bias.after, bias.device, bias.bytes + 2 * bias.margin);
+        expect_untouched(&bias, "the bias");
+    }
+    if (of_bias)
+        results.dbias = dbias_after(e, &dbias);
+    if (of_lse)
+        array_after(e, &dlse, false, "the gradient of LSE");
+    if (e->problem.max_logit != 0)
+        results.max_logit = array_after(e, &logit, true, "the largest logits");
+    for (int side = 0; side < 2 && e->problem.intervals != 0; side++)
+        array_after(e, &interval[side], false, side == 0 ? "key_begin" : "key_end");
     for (enum tensor t = Q; t < TENSORS; t++)
         if (buffers[t].before != NULL)
             backend->copy_out(buffers[t].after, buffers[t].device, buffers[t].bytes + 2 * buffers[t].margin);

@@ -1,4 +1,5 @@
-/* Strides so great that offsets fit in 32 bits neither as bytes nor as elements. For backends whose memory costs nothing until it is used:
+/* Strides so great that offsets fit in 32 bits neither as bytes nor as elements. For backends whose memory costs
+ * nothing until it is used:
  * every tensor is spread over 10 or 20 GiB. */
 #include <string.h>
 
@@ -103,7 +104,25 @@ static void far(struct subject *subject, const struct shape *shape)
     const struct glint_plan plan = experiment_plan(subject, &problem, pass, subject->variant, LANES_SERIAL);
     void *workspace =
         plan.workspace_bytes > 0 ? check_device_memory(backend, plan.workspace_bytes, GLINT_WORKSPACE_ALIGNMENT, FENCE_NONE) : NULL;
-    experiment_call(subject, pass, &plan, f.device, NULL, NULL, (void *const[2]){NULL, NULL}, workspace);
+    struct glint_tensors others = GLINT_TENSORS_INIT;
+    for (int side = 0; side < 2 && e->problem.intervals != 0; side++) {
+        const size_t bytes = (size_t)(shape->batch * shape->seqlen_q) * sizeof(int32_t);
+        int32_t *const interval = check_device_memory(backend, bytes, 256, FENCE_NONE);
+        backend->copy_in(interval, e->interval[side], bytes);
+        *(side == 0 ? &others.key_begin : &others.key_end) = interval;
+    }
+    if (e->slopes != NULL) {
+        float *const slopes = check_device_memory(backend, (size_t)shape->heads_q * sizeof *slopes, 256, FENCE_NONE);
+        backend->copy_in(slopes, e->slopes, (size_t)shape->heads_q * sizeof *slopes);
+        others.alibi_slopes = slopes;
+    }
+    float zero = 0;
+    if (e->bias != NULL) { /* of zeros, and in one place */
+        float *const bias = check_device_memory(backend, sizeof *bias, 256, FENCE_NONE);
+        backend->copy_in(bias, &zero, sizeof zero);
+        others.bias = bias;
+    }
+    experiment_call(subject, pass, &plan, f.device, &others, workspace);
     for (const enum tensor *t = pass_outputs(pass); *t != TENSORS; t++)
         for (int64_t b = 0; b < shape->batch; b++)
             for (int64_t h = 0; h < tensor_heads(e, *t); h++)

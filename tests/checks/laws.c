@@ -1,5 +1,5 @@
-/* Laws of attention, mostly to the bit: what must not change the results, and what must change them in a known way. None needs a
- * reference except as a source of the backward's inputs. */
+/* Laws of attention, mostly to the bit: what must not change the results, and what must change them in a known way.
+ * None needs a reference except as a source of the backward's inputs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +29,10 @@ static void expect_same_results(const struct experiment *e, const struct results
         if (!check_within("bitwise", memcmp(&got->dsinks[h], &expected->dsinks[h], sizeof(float)) == 0 ? 0 : 1, 0))
             check_fail("%s: the gradient of the sink of head %lld is %.9g, expected the same bits as %.9g", what, (long long)h,
                        (double)got->dsinks[h], (double)expected->dsinks[h]);
+    for (int64_t pair = 0; pair < pair_count(e) && expected->dbias != NULL; pair++)
+        if (!check_within("bitwise", memcmp(&got->dbias[pair], &expected->dbias[pair], sizeof(float)) == 0 ? 0 : 1, 0))
+            check_fail("%s: the gradient of the bias of pair %lld is %.9g, expected the same bits as %.9g", what, (long long)pair,
+                       (double)got->dbias[pair], (double)expected->dbias[pair]);
 }
 
 /* ---- what must not matter ---- */
@@ -176,8 +180,9 @@ static void multiply(const struct experiment *e, enum tensor t, float *x, float 
         x[i] *= factor;
 }
 
-/* Twice the result, except where float16 runs out of bits. A result below 2^-13 is right within one unit of 2^-24. dQ and dK are sums over dS,
- * which GPUs keep in float16 too: terms below 2^-14 lose bits, and may move such a sum to the number beside the one that is expected. */
+/* Twice the result, except where float16 runs out of bits. A result below 2^-13 is right within one unit of 2^-24. dQ
+ * and dK are sums over dS, which GPUs keep in float16 too: terms below 2^-14 lose bits, and may move such a sum to the
+ * number beside the one that is expected. */
 static void expect_scaled(const struct experiment *e, enum tensor t, const float *got, const float *once, float factor,
                           const char *what)
 {
@@ -213,6 +218,8 @@ static void linear_in_dout(struct subject *subject, const struct shape *shape)
     for (int i = 0; i < 3; i++) {
         struct experiment *f = experiment_copy(e);
         multiply(f, DOUT, f->in[DOUT], factor[i]);
+        if (f->dlse != NULL)
+            multiply(f, LSE, f->dlse, factor[i]);
         struct results got = experiment_run_plainly(f);
         for (enum tensor t = DQ; t <= DV; t++)
             expect_scaled(e, t, got.at[t], once.at[t], factor[i], "gradients are linear in dO");
@@ -221,6 +228,15 @@ static void linear_in_dout(struct subject *subject, const struct shape *shape)
                 check_fail("%g dO gives the sink of head %lld %.9g, dO %.9g", (double)factor[i], (long long)h,
                            (double)got.dsinks[h], (double)once.dsinks[h]);
     }
+}
+
+/* A gradient of LSE that is zero is none. */
+static void no_dlse(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape), *f = experiment_copy(e);
+    f->dlse = check_memory((size_t)tensor_count(f, LSE) * sizeof *f->dlse);
+    struct results without = experiment_run_plainly(e), got = experiment_run_plainly(f);
+    expect_same_results(e, &got, &without, "zeros as the gradient of LSE");
 }
 
 /* ---- causality ---- */
@@ -250,7 +266,39 @@ static void causal_prefix(struct subject *subject, const struct shape *shape)
     }
 }
 
-/* Keys from `first` on are replaced: queries that see none of them keep their bits (O, LSE; dQ). shape->detail chooses the key. */
+/* Queries from shape->detail on by themselves, and those before them: with the diagonal moved to where they lie in the
+ * whole, they have the bits that they have there (O, LSE; dQ). */
+static void chunks(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    struct results all = experiment_run_plainly(e);
+    const bool top_left = shape->mask == GLINT_MASK_CAUSAL_TOP_LEFT || shape->mask == GLINT_MASK_BAND_TOP_LEFT;
+    for (int part = 0; part < 2; part++) {
+        const int64_t from = part ? shape->detail : 0, rows = part ? shape->seqlen_q - from : shape->detail;
+        struct shape own = *shape;
+        own.seqlen_q = rows;
+        own.diagonal += from + (top_left ? 0 : rows - shape->seqlen_q);
+        struct experiment *f = prepared(subject, &own);
+        for (enum tensor t = Q; t <= DOUT; t++)
+            for (int64_t b = 0; b < shape->batch; b++)
+                for (int64_t h = 0; h < tensor_heads(e, t); h++)
+                    memcpy(tensor_row(f, f->in[t], t, b, h, 0), tensor_row(e, e->in[t], t, b, h, t == K || t == V ? 0 : from),
+                           (size_t)(tensor_rows(f, t) * tensor_dim(e, t)) * sizeof(float));
+        for (int64_t h = 0; h < shape->heads_q && e->slopes != NULL; h++)
+            f->slopes[h] = e->slopes[h];
+        struct results got = experiment_run_plainly(f);
+        for (const enum tensor *t = pass_outputs(pass_of(subject)); *t != TENSORS; t++)
+            for (int64_t b = 0; b < shape->batch && *t != DK && *t != DV; b++)
+                for (int64_t h = 0; h < tensor_heads(e, *t); h++)
+                    for (int64_t i = 0; i < rows; i++)
+                        expect_same_row(e, *t, tensor_row(f, got.at[*t], *t, b, h, i),
+                                        tensor_row(e, all.at[*t], *t, b, h, from + i), b, h, i,
+                                        "a chunk of the queries with its diagonal");
+    }
+}
+
+/* Keys from `first` on are replaced: queries that see none of them keep their bits (O, LSE; dQ). shape->detail chooses
+ * the key. */
 static void future_keys(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = prepared(subject, shape);
@@ -370,7 +418,8 @@ static void wider_window(struct subject *subject, const struct shape *shape)
 
 /* ---- scores ---- */
 
-/* Sinks of -inf are no sinks. `detail`: beside scores that are all -inf, too, where P and the sinks' gradient are NaN. */
+/* Sinks of -inf are no sinks. `detail`: beside scores that are all -inf, too, where P and the sinks' gradient are
+ * NaN. */
 static void no_sinks(struct subject *subject, const struct shape *shape)
 {
     struct shape with = *shape;
@@ -463,7 +512,8 @@ static void sink_is_a_key(struct subject *subject, const struct shape *shape)
 
 /* ---- within tolerance ---- */
 
-/* K + c shifts every row of scores by <q, c>: O stays, LSE moves by softmax_scale <q, c>. On the grid K + c is exact. */
+/* K + c shifts every row of scores by <q, c>: O stays, LSE moves by softmax_scale <q, c>. On the grid K + c is
+ * exact. */
 static void shift_keys(struct subject *subject, const struct shape *shape)
 {
     struct shape grid = *shape;
@@ -506,8 +556,9 @@ static void permute_keys(struct subject *subject, const struct shape *shape)
     expect_near(e, LSE, "law in tolerance", got.at[LSE], lse, rounding * size);
 }
 
-/* An average of ones is one. Its two sums, of weights and of weights times 1, add `keys` terms in different orders: the roundings of either are a
- * random walk of about 0.3 sqrt(keys / 3) units, and there are thousands of rows, so three of those units are allowed and a few. */
+/* An average of ones is one. Its two sums, of weights and of weights times 1, add `keys` terms in different orders: the
+ * roundings of either are a random walk of about 0.3 sqrt(keys / 3) units, and there are thousands of rows, so three of
+ * those units are allowed and a few. */
 static void ones(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
@@ -891,4 +942,128 @@ void laws_checks(struct check_list *list, const struct subject *subject)
     add_laws(list, subject);
     for (size_t i = first; i < list->count; i++)
         list->at[i].threads = list->at[i].run == lanes;
+}
+
+/* What holds of any attention holds with ALiBi, whose distances are those of the whole. */
+static void alibi_laws(struct check_list *list, const struct subject *subject)
+{
+    const bool causal = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0, decode = subject->info.queries_up_to > 0;
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    struct shape s = {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = m + 5, .seqlen_k = n + 11, .alibi = SLOPES};
+    s.mask = causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    if (subject->backend->executors) {
+        checks_add(list, lanes, &s, "law/alibi_lanes");
+        list->at[list->count - 1].threads = true;
+    }
+    if (subject->backend->fences)
+        checks_add(list, fences, &s, "law/alibi_fences");
+    checks_add(list, batch_alone, &s, "law/alibi_batch_alone");
+    if (!causal || subject_intervals(subject)) /* intervals that say a mask have the distances of no mask */
+        return;
+    s = (struct shape){
+        .batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = decode ? 6 : m + 21, .seqlen_k = n + 40, .alibi = SLOPES};
+    s.detail = decode ? 2 : m;
+    s.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    checks_add(list, chunks, &s, "law/alibi_chunks");
+    s.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
+    s.diagonal = 17;
+    checks_add(list, chunks, &s, "law/alibi_chunks_top_left");
+    s.diagonal = 0;
+    s.seqlen_k = s.seqlen_q;
+    checks_add(list, square_alignments, &s, "law/alibi_square_alignments");
+}
+
+/* Likewise with a bias: its gradient, too, has the same bits with any number of lanes. */
+static void bias_laws(struct check_list *list, const struct subject *subject)
+{
+    const bool causal = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0, backward = pass_of(subject) == GLINT_BACKWARD;
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    static const unsigned shared[] = {0, SHARED_BATCH, SHARED_BATCH | SHARED_HEAD, SHARED_QUERY, SHARED_BATCH | SHARED_KEY};
+    for (int i = 0; i < 5; i++) {
+        struct shape s = {.batch = i == 1 ? 19 : 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = m + 5, .seqlen_k = i == 1 ? n : 600};
+        s.mask = causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+        s.bias = BIAS;
+        s.bias_shared = shared[i];
+        s.bias_narrow = i % 2 != 0;
+        s.dbias = backward;
+        if (subject->backend->executors && i % 3 != 0) {
+            checks_add(list, lanes, &s, "law/bias_lanes_%d", i);
+            list->at[list->count - 1].threads = i == 1;
+        }
+        s.seqlen_k = n + 11;
+        s.batch = 2;
+        s.bias_turned = i == 3;
+        if (subject->backend->fences && i % 3 == 0)
+            checks_add(list, fences, &s, "law/bias_fences_%d", i);
+    }
+}
+
+void later_laws_checks(struct check_list *list, const struct subject *subject)
+{
+    const bool causal = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    if (causal) {
+        struct shape cut = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = m + 21, .seqlen_k = n + 40, .detail = m};
+        if (subject->info.queries_up_to > 0)
+            cut.seqlen_q = 6, cut.detail = 2;
+        cut.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+        checks_add(list, chunks, &cut, "law/chunks");
+        cut.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
+        cut.diagonal = 17;
+        if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0) {
+            cut.mask = GLINT_MASK_BAND_TOP_LEFT;
+            cut.window_left = 30;
+            cut.window_right = 3;
+        }
+        checks_add(list, chunks, &cut, "law/chunks_top_left");
+    }
+    if (subject->info.pass == GLINT_BACKWARD) {
+        struct shape s = {
+            .batch = 3, .heads_q = 4, .heads_kv = 2, .seqlen_q = 37, .seqlen_k = 26, .sinks = subject_checks_sinks(subject)};
+        s.mask = causal ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+        checks_add(list, no_dlse, &s, "law/no_dlse");
+        s.dlse = true;
+        checks_add(list, linear_in_dout, &s, "law/linear_in_dlse");
+    }
+    if (subject_alibi(subject))
+        alibi_laws(list, subject);
+    if (subject_bias(subject))
+        bias_laws(list, subject);
+}
+
+/* ---- intervals ---- */
+
+/* Intervals that say what a mask says give the bits of that mask beside intervals that hide nothing. */
+static void intervals_say_the_mask(struct subject *subject, const struct shape *shape)
+{
+    struct shape said = *shape;
+    said.intervals = MASK_AS_INTERVALS;
+    struct experiment *e = prepared(subject, shape), *f = prepared(subject, &said);
+    struct results masked = experiment_run_plainly(e), got = experiment_run_plainly(f);
+    expect_same_results(e, &got, &masked, "intervals that say the mask");
+}
+
+void interval_laws_checks(struct check_list *list, struct subject *subject)
+{
+    const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
+    const bool decode = subject->info.queries_up_to > 0;
+    if (!subject_intervals(subject))
+        return;
+    struct shape s = {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = decode ? 6 : m + 21, .seqlen_k = 2 * n + 40};
+    s.sinks = subject_checks_sinks(subject);
+    s.softcap = subject_caps(subject) ? 3.0f : 0.0f;
+    s.intervals = WIDE_INTERVALS;
+    s.mask = GLINT_MASK_NONE;
+    checks_add(list, intervals_say_the_mask, &s, "law/intervals_say_none");
+    s.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    checks_add(list, intervals_say_the_mask, &s, "law/intervals_say_bottom_right");
+    s.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
+    checks_add(list, intervals_say_the_mask, &s, "law/intervals_say_top_left");
+    s.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+    s.window_left = n / 2;
+    s.window_right = 3;
+    checks_add(list, intervals_say_the_mask, &s, "law/intervals_say_a_window");
+    s.mask = GLINT_MASK_BAND_TOP_LEFT;
+    s.diagonal = -(s.seqlen_q / 2); /* some queries see nothing */
+    checks_add(list, intervals_say_the_mask, &s, "law/intervals_say_a_diagonal");
 }

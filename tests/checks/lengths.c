@@ -298,14 +298,11 @@ struct paging {
 
 static bool seen(const struct experiment *e, const struct lengths *l, int64_t b, int64_t key)
 {
-    const int64_t queries = queries_of(e, l, b);
-    const bool bottom = e->problem.mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || e->problem.mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    const bool band = e->problem.mask == GLINT_MASK_BAND_TOP_LEFT || e->problem.mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    const int64_t offset = bottom ? keys_of(e, l, b) - queries : 0;
-    const int64_t right = band ? e->problem.window_right : e->problem.mask == GLINT_MASK_NONE ? GLINT_UNBOUNDED : 0;
-    for (int64_t i = 0; i < queries; i++)
-        if ((right == GLINT_UNBOUNDED || key <= i + offset + right) &&
-            (!band || e->problem.window_left == GLINT_UNBOUNDED || key >= i + offset - e->problem.window_left))
+    const struct glint_problem *p = &e->problem;
+    struct ref_shape own = {.seqlen_q = queries_of(e, l, b), .seqlen_k = keys_of(e, l, b)};
+    ref_mask(&own, (enum glint_mask)p->mask, p->window_left, p->window_right, p->diagonal);
+    for (int64_t i = 0; i < own.seqlen_q; i++)
+        if (ref_first(&own, i) <= key && key < ref_end(&own, i))
             return true;
     return false;
 }
@@ -542,24 +539,13 @@ static void no_bound(struct subject *subject, const struct shape *shape)
 
 bool subject_reads_lengths(struct subject *subject, int64_t page_rows)
 {
-    struct glint_problem problem;
-    struct glint_plan plan = {.struct_size = sizeof plan};
+    struct glint_problem problem = subject_problem(subject);
     if (subject->info.pass != GLINT_FORWARD || subject->info.sm == 0)
         return false;
-    glint_problem_bshd(&problem, (enum glint_dtype)subject->info.dtype, 1, 1, 1, 1, 1, subject->info.head_dim);
     problem.lengths = GLINT_LENGTHS_DEVICE;
-    problem.kv_dtype = subject->info.kv_dtype;
-    problem.kv_scales = problem.kv_dtype == GLINT_I8 ? GLINT_SCALES_ROW
-                        : problem.kv_dtype != 0      ? GLINT_SCALES_HEAD
-                                                     : GLINT_SCALES_NONE;
     problem.page_rows = page_rows;
     problem.pages = problem.pages_per_sequence = page_rows > 0;
-    problem.softcap = subject_caps(subject) ? 1.0f : 0.0f;
-    problem.mask = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_BOTTOM_RIGHT
-                   : (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT
-                                                                               : GLINT_MASK_NONE;
-    return subject->backend->plan(subject_context(subject, LANES_SERIAL), &problem, GLINT_FORWARD, subject->variant, &plan) ==
-           GLINT_OK;
+    return subject_plans(subject, &problem);
 }
 
 void lengths_checks(struct check_list *list, struct subject *subject)
@@ -568,8 +554,8 @@ void lengths_checks(struct check_list *list, struct subject *subject)
     const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     struct shape shape = {.batch = BATCH, .heads_q = 4, .heads_kv = 2, .seqlen_q = m + 9, .seqlen_k = 2 * n + 9, .seed = 0x6c656e};
-    if (!subject_reads_lengths(subject, 0))
-        return;
+    if (!subject_reads_lengths(subject, 0) || subject_intervals(subject) || subject_alibi(subject) || subject_bias(subject))
+        return; /* these rows have checks of their own */
     shape.softcap = subject_caps(subject) ? 1.0f : 0.0f;
     shape.window_left = band ? n / 2 : 0;
     shape.window_right = band ? 1 : 0;
@@ -603,6 +589,11 @@ void lengths_checks(struct check_list *list, struct subject *subject)
         checks_add(list, few_keys, &of_few, "lengths/few_keys_%d", which);
         if (subject_reads_lengths(subject, 16))
             checks_add(list, few_keys_in_pages, &of_few, "pages/few_keys_%d", which);
+    }
+    for (int i = 0; subject_diagonal(subject, i, &of_few); i++) {
+        checks_add(list, few_keys, &of_few, "lengths/diagonal_%d", i);
+        if (subject_reads_lengths(subject, 16))
+            checks_add(list, few_keys_in_pages, &of_few, "pages/diagonal_%d", i);
     }
     if (strcmp(subject->info.family, "sm90a") == 0 && masked) {
         shape.heads_q = 16;

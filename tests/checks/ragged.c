@@ -1,9 +1,11 @@
-/* Ragged sequences (GLINT_LENGTHS_RAGGED), for the rows of a GPU that take them: every sequence has the bits of a problem of its lengths, wherever it
- * begins and whatever is beside it, NaN and infinities in V too, from one plan for all first rows. Rows of no sequence are NaN and reach nothing, and those of outputs are not
- * written; first rows and lengths out of bounds are clamped, and the first sequence that has one is noted. The same where K and V are in pages, for
- * the rows that find them there, with the bits of linear ones. The CPU's rows: tests/contract/lengths.c.
+/* Ragged sequences (GLINT_LENGTHS_RAGGED), for the rows of a GPU that take them: every sequence has the bits of a
+ * problem of its lengths, wherever it begins and whatever is beside it, NaN and infinities in V too, from one plan for
+ * all first rows. Rows of no sequence are NaN and reach nothing, and those of outputs are not written; first rows and
+ * lengths out of bounds are clamped, and the first sequence that has one is noted. The same where K and V are in pages,
+ * for the rows that find them there, with the bits of linear ones. The CPU's rows: tests/contract/lengths.c.
  *
- * The experiment is one sequence of all rows: a ragged sequence is some of them, in pages the keys from a first row on. */
+ * The experiment is one sequence of all rows: a ragged sequence is some of them, in pages the keys from a first row
+ * on. */
 #include <math.h>
 #include <string.h>
 
@@ -119,13 +121,10 @@ static enum glint_pass pass_of(const struct experiment *e)
 static bool sees_none_of(const struct experiment *e, const struct batch *b, int64_t i, int64_t row, int64_t begin, int64_t end)
 {
     const struct glint_problem *p = &e->problem;
-    const int64_t keys = b->length[1][i];
-    const bool bottom = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    const bool band = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    const int64_t at = row + (bottom ? keys - b->length[0][i] : 0), right = band ? p->window_right : 0;
-    const int64_t last = p->mask == GLINT_MASK_NONE || right == GLINT_UNBOUNDED || at + right >= keys ? keys - 1 : at + right;
-    const int64_t first = band && p->window_left != GLINT_UNBOUNDED && at - p->window_left > 0 ? at - p->window_left : 0;
-    return (first > begin ? first : begin) > (last < end - 1 ? last : end - 1);
+    struct ref_shape own = {.seqlen_q = b->length[0][i], .seqlen_k = b->length[1][i]};
+    ref_mask(&own, (enum glint_mask)p->mask, p->window_left, p->window_right, p->diagonal);
+    const int64_t first = ref_first(&own, row), seen = ref_end(&own, row);
+    return (first > begin ? first : begin) >= (seen < end ? seen : end);
 }
 
 static bool sees_none(const struct experiment *e, const struct batch *b, int64_t i, int64_t row)
@@ -144,8 +143,8 @@ static float scale_of(const struct experiment *e, int v, int64_t h, int64_t row)
     return 0.25f + (float)((e->problem.kv_scales == GLINT_SCALES_ROW ? h * 1009 + row * 7 + v : h * 17 + v) % 61) / 16;
 }
 
-/* Scales of `units` of `rows` rows each, of which row r of unit u is row at[u] + r of the experiment if there are so many in it: length[u]. Others
- * are NaN. */
+/* Scales of `units` of `rows` rows each, of which row r of unit u is row at[u] + r of the experiment if there are so
+ * many in it: length[u]. Others are NaN. */
 static void put_scales(const struct experiment *e, float *const device[2], int64_t units, int64_t rows, const int64_t *at,
                        const int64_t *length)
 {
@@ -197,8 +196,8 @@ static float special_or(float value, int64_t row, int64_t d, int64_t dim)
     return row % 11 == 4 && d == row % dim ? special[row % 3] : value;
 }
 
-/* What the backward pass is given of O and LSE: any numbers where a query sees a key, and what the forward pass makes of one that sees none. Q and
- * dO of a sequence without keys are NaN. */
+/* What the backward pass is given of O and LSE: any numbers where a query sees a key, and what the forward pass makes
+ * of one that sees none. Q and dO of a sequence without keys are NaN. */
 static float input_of(const struct experiment *e, const struct batch *b, enum tensor t, int64_t i, int64_t h, int64_t row,
                       int64_t d)
 {
@@ -233,9 +232,9 @@ static void put_inputs(const struct experiment *e, const struct memory *memory, 
         put_ragged_scales(e, memory, b);
 }
 
-/* The keys of a batch in pages, in an order of the pool's own, which is NaN elsewhere. Of the table, entries of pages whose keys no query sees are
- * outside of the pool, those without a key are not there at all; `wild` puts the pool's first and last page outside, too, which count as
- * themselves. */
+/* The keys of a batch in pages, in an order of the pool's own, which is NaN elsewhere. Of the table, entries of pages
+ * whose keys no query sees are outside of the pool, those without a key are not there at all; `wild` puts the pool's
+ * first and last page outside, too, which count as themselves. */
 static void put_pages(const struct experiment *e, const struct memory *memory, struct batch *b, bool wild)
 {
     const struct glint_problem *const p = &memory->plan.problem;
@@ -340,6 +339,7 @@ static void run_alone(const struct experiment *e, const struct memory *memory, c
     struct glint_tensors tensors = tensors_at(at, memory);
     tensors.dsinks = memory->dsinks != NULL ? memory->dsinks + e->shape.heads_q : NULL;
     put_scales(e, memory->scales_elsewhere, 1, alone.seqlen_k, &b->at[1][i], &b->length[1][i]);
+    tensors.dlse = e->shape.dlse ? tensors.lse : NULL;
     tensors.k_scale = memory->scales_elsewhere[0];
     tensors.v_scale = memory->scales_elsewhere[1];
     call(e->subject, &plan, &tensors, workspace);
@@ -397,6 +397,8 @@ static void run_batch(struct experiment *e, const struct memory *memory, struct 
     backend->copy_in(memory->fault, &word, sizeof word);
     put_inputs(e, memory, b);
     fill_outputs(e, memory->at);
+    tensors.dlse =
+        e->shape.dlse ? tensors.lse : NULL; /* any numbers: -inf of a row that sees no key, NaN of one that is of no sequence */
     tensors.first_q = memory->first[0];
     tensors.first_k = memory->first[1];
     if (b->page_rows > 0) {
@@ -532,7 +534,8 @@ static int64_t page_rows_of(const struct shape *shape)
     return (shape->detail & PAGES) == 0 ? 0 : (shape->detail & TOP_LEFT) != 0 ? 64 : 16;
 }
 
-/* Sequences of several lengths, none among them, with gaps and without; then fewer of their rows; then what no host should give. */
+/* Sequences of several lengths, none among them, with gaps and without; then fewer of their rows; then what no host
+ * should give. */
 static void few(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_of(subject, shape);
@@ -573,7 +576,8 @@ static void few(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
-/* So few rows, in decode, that blocks share the keys of a sequence: their results are folded by a kernel that looks for the rows, too. */
+/* So few rows, in decode, that blocks share the keys of a sequence: their results are folded by a kernel that looks for
+ * the rows, too. */
 static void shared_keys(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_of(subject, shape);
@@ -607,7 +611,8 @@ static void few_keys(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
-/* A padded batch, in the backward pass: lengths of several kinds, and the bound for all queries; then lengths that are none. */
+/* A padded batch, in the backward pass: lengths of several kinds, and the bound for all queries; then lengths that are
+ * none. */
 static void padded(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_of(subject, shape);
@@ -626,7 +631,8 @@ static void padded(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
-/* A bound of no queries, or of no keys: the gradients of the others are zeros, and lengths are looked at all the same. */
+/* A bound of no queries, or of no keys: the gradients of the others are zeros, and lengths are looked at all the
+ * same. */
 static void padded_of_none(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_of(subject, shape);
@@ -642,7 +648,8 @@ static void padded_of_none(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
-/* More sequences than a warp looks through at a time: most are short, two are longer than a tile. Then a first row among them is none. */
+/* More sequences than a warp looks through at a time: most are short, two are longer than a tile. Then a first row
+ * among them is none. */
 static void many(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_of(subject, shape);
@@ -703,6 +710,7 @@ static void padded_checks(struct check_list *list, struct subject *subject, stru
         shape.mask = band ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_CAUSAL_TOP_LEFT;
     shape.layout = LAYOUT_BHSD;
     shape.sinks = subject_checks_sinks(subject);
+    shape.dlse = true;
     shape.detail = TOP_LEFT;
     checks_add(list, padded, &shape, "lengths/top_left");
     shape.seqlen_q = 0;
@@ -736,11 +744,15 @@ void ragged_checks(struct check_list *list, struct subject *subject)
     for (int which = 0; subject_band(subject, which, &of_few); which += 3)
         for (of_few.detail = LINEAR; of_few.detail <= (paged ? PAGES : LINEAR); of_few.detail += PAGES)
             checks_add(list, few_keys, &of_few, "%s/few_keys_%d", of_few.detail == PAGES ? "ragged_pages" : "ragged", which);
+    for (int i = 0; subject_diagonal(subject, i, &of_few); i++)
+        for (of_few.detail = LINEAR; of_few.detail <= (paged ? PAGES : LINEAR); of_few.detail += PAGES)
+            checks_add(list, few_keys, &of_few, "%s/diagonal_%d", of_few.detail == PAGES ? "ragged_pages" : "ragged", i);
     shape.detail = LINEAR;
     if (masked) {
         shape.mask = band ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_CAUSAL_TOP_LEFT;
         shape.layout = LAYOUT_BHSD;
         shape.sinks = subject_checks_sinks(subject);
+        shape.dlse = subject->info.pass == GLINT_BACKWARD;
         shape.detail = TOP_LEFT;
         checks_add(list, few, &shape, "ragged/top_left");
         shape.detail = TOP_LEFT | PAGES;

@@ -1,6 +1,7 @@
 #define _DEFAULT_SOURCE
 #include "tests/checks/runner.h"
 
+#include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 
 bool runner_arguments(int argc, char **argv, struct runner_options *options, const char *prefix, const char **value)
 {
+    uint32_t share, shares;
+    bool whole = false;
     *options = (struct runner_options){0};
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "--case=", 7) == 0) {
@@ -22,14 +25,21 @@ bool runner_arguments(int argc, char **argv, struct runner_options *options, con
             options->margins = true;
         } else if (strcmp(argv[i], "--formats") == 0) {
             options->formats = true;
+        } else if (sscanf(argv[i], "--share=%" SCNu32 "/%" SCNu32, &share, &shares) == 2 && share < shares) {
+            options->share = share;
+            options->shares = shares;
+        } else if (strcmp(argv[i], "--whole") == 0) {
+            whole = true;
         } else if (prefix != NULL && strncmp(argv[i], prefix, strlen(prefix)) == 0) {
             *value = argv[i] + strlen(prefix);
         } else {
-            fprintf(stderr, "%s: unknown argument '%s'; known: %s%s --case=NAME --list --margins --formats\n", argv[0], argv[i],
-                    prefix != NULL ? prefix : "", prefix != NULL ? "NAME" : "");
+            fprintf(stderr, "%s: unknown argument '%s'; known: %s%s --case=NAME --list --margins --formats --share=I/N --whole\n",
+                    argv[0], argv[i], prefix != NULL ? prefix : "", prefix != NULL ? "NAME" : "");
             return false;
         }
     }
+    if (whole || options->only != NULL)
+        options->shares = 0;
     return true;
 }
 
@@ -41,7 +51,8 @@ static bool selected(const struct check *check, const char *only)
     return only[length - 1] == '/' ? strncmp(check->name, only, length) == 0 : strcmp(check->name, only) == 0;
 }
 
-/* Whether only the checks that use several threads are to run: under ThreadSanitizer, which says nothing of one, where a list has some. */
+/* Whether only the checks that use several threads are to run: under ThreadSanitizer, which says nothing of one, where
+ * a list has some. */
 static bool threads_only(const struct check_list *list, const struct runner_options *options)
 {
     bool threads = false;

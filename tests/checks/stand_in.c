@@ -102,7 +102,7 @@ static size_t lane_floats(const struct glint_problem *p, enum glint_pass pass)
 static enum glint_status make_plan(const struct glint_context *context, const struct glint_problem *problem, enum glint_pass pass,
                                    uint32_t index, struct glint_plan *plan)
 {
-    if (pass != (enum glint_pass)table[index].pass || problem->dtype != table[index].dtype)
+    if (pass != (enum glint_pass)table[index].pass || problem->dtype != table[index].dtype || problem->max_logit != 0)
         return GLINT_NOT_IN_SPEC;
     plan->pass = pass;
     plan->variant = index;
@@ -171,6 +171,8 @@ static int64_t visible_of(const struct glint_problem *p, int64_t i)
                                            : i + 1 + (band ? p->window_right : 0) + (top_left ? 0 : p->seqlen_k - p->seqlen_q);
     if (p->mask != GLINT_MASK_NONE)
         n += IF_FAULT(MASK_ONE_SHORT) ? -1 : IF_FAULT(MASK_ONE_LONG) ? 1 : 0;
+    const int64_t diagonal = IF_FAULT(DIAGONAL_IGNORED) ? 0 : p->diagonal, all = p->seqlen_q + p->seqlen_k;
+    n += diagonal < -all ? -all : diagonal > all ? all : diagonal;
     n = n < 0 ? 0 : n > p->seqlen_k ? p->seqlen_k : n;
     return IF_FAULT(TAIL_TILE_DROPPED) && n > TILE_N ? n / TILE_N * TILE_N : n;
 }
@@ -271,6 +273,8 @@ static void backward_row(const struct work *w, int64_t b, int64_t h, int64_t i, 
         visible = p->seqlen_k;
     for (int64_t d = 0; d < DIM; d++)
         delta += get(w, w->t->dout, &p->dout, b, h, i, d) * get(w, w->t->o, &p->o, b, h, i, d);
+    if (w->t->dlse && !IF_FAULT(DLSE_IGNORED))
+        delta -= w->t->dlse[(b * p->heads_q + h) * p->seqlen_q + i];
     if (IF_FAULT(NO_DELTA))
         delta = 0;
     if (IF_FAULT(DELTA_OFF_BY_1E3))

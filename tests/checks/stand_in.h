@@ -1,5 +1,5 @@
-/* A small attention of the tests' own behind the backend's table, right by default and wrong on demand: it shows that the checks
- * pass what is right and catch what is wrong, without the library. */
+/* A small attention of the tests' own behind the backend's table, right by default and wrong on demand: it shows that
+ * the checks pass what is right and catch what is wrong, without the library. */
 #ifndef GLINT_TESTS_STAND_IN_H
 #define GLINT_TESTS_STAND_IN_H
 
@@ -12,6 +12,7 @@
     FAULT(MASK_ONE_SHORT)        /* j < i + offset */                                                 \
     FAULT(MASK_ONE_LONG)         /* j <= i + offset + 1 */                                            \
     FAULT(ALIGNMENT_IGNORED)     /* bottom right treated as top left */                               \
+    FAULT(DIAGONAL_IGNORED)      /* always 0 */                                                       \
     FAULT(NO_RESCALE)            /* a new maximum, and the old sums not rescaled */                   \
     FAULT(NO_RESCALE_OF_SUM)     /* only the output rescaled */                                       \
     FAULT(NO_MAX)                /* exp without subtracting the maximum */                            \
@@ -42,6 +43,7 @@
 #define BACKWARD_FAULTS(FAULT)                                                        \
     FAULT(NO_DELTA) /* dS = P dP */                                                   \
     FAULT(DELTA_OFF_BY_1E3)                                                           \
+    FAULT(DLSE_IGNORED)                                                               \
     FAULT(DQ_NOT_SCALED)                                                              \
     FAULT(DK_NOT_SCALED)                                                              \
     FAULT(DK_ONLY_LAST_OF_GROUP) /* heads of a group overwrite each other */          \

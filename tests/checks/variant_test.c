@@ -1,4 +1,5 @@
-/* All checks of one variant: variant_test --variant=NAME [--case=NAME] [--list] [--margins] [--formats]. */
+/* All checks of one variant: variant_test --variant=NAME [--case=NAME] [--list] [--margins] and what leaves checks out:
+ * [--formats] [--share=I/N] [--whole] (runner.h). */
 #include <stdio.h>
 
 #include "tests/checks/runner.h"
@@ -20,6 +21,8 @@ int main(int argc, char **argv)
     variant_checks(&list);
     if (options.formats)
         formats_checks(&list);
+    if (options.shares != 0)
+        share_checks(&list, options.share, options.shares);
     const int status = runner_run(name, &list, &options);
     subject_close(&subject);
     checks_free(&list);

@@ -166,7 +166,7 @@ static void prepare(struct work *w, int64_t seqlen)
     const uint32_t rows = glint_variant_count(), step = rows / ROWS + 1;
     for (uint32_t i = 0; i < rows && w->count < ROWS; i += step) {
         uint32_t row = i;
-        while (row < rows && glint_variant_available(w->context, row) != GLINT_OK)
+        while (row < rows && !row_serves(w->context, row))
             row++;
         if (row >= rows)
             break;

@@ -162,7 +162,7 @@ static void fill_queries(struct cache *x, uint64_t seed)
 /* One whose cache can be appended to: not of 8 bits. */
 static bool is_forward_row(const struct glint_context *context, uint32_t row)
 {
-    return row_at(row).kv_dtype == 0 && row_at(row).pass == GLINT_FORWARD && glint_variant_available(context, row) == GLINT_OK;
+    return row_at(row).kv_dtype == 0 && row_at(row).pass == GLINT_FORWARD && row_serves(context, row);
 }
 
 /* The first forward row of a dtype that runs here, or UINT32_MAX. `windowed`: one with both sides of a window. */

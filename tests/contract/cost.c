@@ -11,7 +11,8 @@ static bool sees(const struct glint_problem *p, int64_t i, int64_t j)
 {
     const bool bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
     const bool band = p->mask == GLINT_MASK_BAND_TOP_LEFT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    const int64_t at = i + (bottom_right ? p->seqlen_k - p->seqlen_q : 0);
+    const int64_t far = INT64_C(1) << 40, moved = p->diagonal < -far ? -far : p->diagonal > far ? far : p->diagonal;
+    const int64_t at = i + (bottom_right ? p->seqlen_k - p->seqlen_q : 0) + moved;
     if (p->mask == GLINT_MASK_NONE)
         return true;
     if (!band)
@@ -59,11 +60,11 @@ static void compare(const struct glint_plan *plan)
     const struct glint_cost cost = cost_of(plan);
     EXPECT(cost.flops == (uint64_t)(flop * pairs) && cost.tile_flops == (uint64_t)(flop * computed) &&
                cost.bytes_read == (uint64_t)read && cost.bytes_written == (uint64_t)written,
-           "%s, %lld x %lld, mask %u, window %lld, %lld: %llu, %llu, %llu, %llu, not %lld, %lld, %lld, %lld", info.name,
-           (long long)p->seqlen_q, (long long)p->seqlen_k, p->mask, (long long)p->window_left, (long long)p->window_right,
-           (unsigned long long)cost.flops, (unsigned long long)cost.tile_flops, (unsigned long long)cost.bytes_read,
-           (unsigned long long)cost.bytes_written, (long long)(flop * pairs), (long long)(flop * computed), (long long)read,
-           (long long)written);
+           "%s, %lld x %lld, mask %u, window %lld, %lld, diagonal %lld: %llu, %llu, %llu, %llu, not %lld, %lld, %lld, %lld",
+           info.name, (long long)p->seqlen_q, (long long)p->seqlen_k, p->mask, (long long)p->window_left,
+           (long long)p->window_right, (long long)p->diagonal, (unsigned long long)cost.flops, (unsigned long long)cost.tile_flops,
+           (unsigned long long)cost.bytes_read, (unsigned long long)cost.bytes_written, (long long)(flop * pairs),
+           (long long)(flop * computed), (long long)read, (long long)written);
     EXPECT(cost.tile_flops >= cost.flops && cost.struct_size == sizeof cost && cost.reserved == 0, "the cost of %s", info.name);
 }
 
@@ -72,7 +73,7 @@ static void every_pair(void)
     void *storage;
     struct rand r = {3};
     struct glint_context *const context = open_serial(&storage);
-    const int64_t windows[] = {GLINT_UNBOUNDED, 0, 1, 30, 97, 400};
+    const int64_t windows[] = {GLINT_UNBOUNDED, 0, 1, 30, 97, 400}, diagonals[] = {0, 0, 25, -40, 500, -700, INT64_MIN, INT64_MAX};
     uint32_t compared = 0;
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         const struct glint_variant_info info = row_at(row);
@@ -87,6 +88,8 @@ static void every_pair(void)
                 glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1 + draw % 3, m, n, 6, 2, info.head_dim);
                 serve_cache(&p, &info);
                 p.mask = mask;
+                if (mask != GLINT_MASK_NONE)
+                    p.diagonal = diagonals[rand_below(&r, 8)];
                 if (mask >= GLINT_MASK_BAND_TOP_LEFT) {
                     p.window_left = windows[rand_below(&r, 6)];
                     p.window_right = windows[rand_below(&r, 6)];

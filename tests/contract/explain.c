@@ -149,11 +149,14 @@ static void says_what_to_change(void)
     p.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
     p.window_left = GLINT_MAX_EXTENT + 1;
     REFUSED(GLINT_BAD_WINDOW, "window_left", "1073741824", "1073741823");
+    p.mask = GLINT_MASK_NONE;
+    p.diagonal = -17;
+    REFUSED(GLINT_BAD_DIAGONAL, "diagonal", "-17", "GLINT_MASK_NONE", "set it to 0");
     p.k.row = -123456;
     REFUSED(GLINT_BAD_STRIDE, "k.row", "-123456");
     p.o.row = 1;
     REFUSED(GLINT_BAD_STRIDE, "o.");
-    p.reserved[2] = 4711;
+    p.reserved[0] = 4711;
     REFUSED(GLINT_BAD_RESERVED, "reserved");
     p.struct_size = 4242;
     REFUSED(GLINT_STRUCT_SIZE, "struct_size", "4242");
@@ -194,6 +197,15 @@ static void says_what_to_change(void)
     const enum glint_status capped = glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL);
     EXPECT(capped == ((info.features & GLINT_FEATURE_SOFTCAP) != 0 ? GLINT_OK : GLINT_NOT_IN_SPEC), "%s", text);
     EXPECT(strstr(text, capped == GLINT_OK ? "Scores are capped" : "\"softcap\" to softcaps") != NULL, "%s", text);
+    p.softcap = 0;
+    p.alibi = 1;
+    EXPECT(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL) == GLINT_NOT_IN_SPEC, "%s", text);
+    EXPECT(strstr(text, "\"alibi\" to biases") != NULL, "%s", text);
+    p.alibi = 0;
+    p.max_logit = 1;
+    const enum glint_status logit = glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL);
+    EXPECT(logit == GLINT_OK || (logit == GLINT_BAD_LOGIT && strstr(text, "the largest logit") != NULL), "%s", text);
+    EXPECT(strstr(text, logit == GLINT_OK ? "largest logit" : "max_logit = true in families.cpu") != NULL, "%s", text);
     free(storage);
 }
 

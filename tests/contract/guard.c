@@ -188,7 +188,7 @@ static void variants(enum glint_pass pass, uint32_t concurrency)
         return;
     }
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
-        if (glint_variant_available(context, i) != GLINT_OK)
+        if (!row_serves(context, i))
             continue;
         const struct glint_variant_info info = row_at(i);
         if (info.pass != (uint32_t)pass)

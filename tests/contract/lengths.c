@@ -192,6 +192,7 @@ static void compare(const struct glint_context *alone, uint32_t row, struct batc
                 memcpy(row_of(&p, own[k], k, 0, h, i), row_in(x, k, b, h, i), row_bytes(&p, k));
         tensor_set(&t, k, own[k]);
     }
+    t.dlse = x->tensors.dlse != NULL ? t.lse : NULL;
     float dsinks[HEADS_Q];
     if (p.sinks != 0) {
         t.sinks = x->sinks;
@@ -329,6 +330,7 @@ static void judge(const struct glint_context *context, const struct glint_contex
     uint32_t word = GLINT_NO_FAULT;
     make(x, seed);
     x->tensors.fault = seed % 4 == 3 ? NULL : &word;
+    x->tensors.dlse = x->pass == GLINT_BACKWARD && seed % 3 < 2 ? x->tensors.lse : NULL; /* any numbers */
     run(context, row, x->pass, &x->problem, &x->tensors);
     EXPECT(x->tensors.fault == NULL || word == x->at_fault, "%s: the word is %u, not %u", row_at(row).name, word, x->at_fault);
     float sink_sums[HEADS_Q] = {0.0f};
@@ -380,7 +382,7 @@ static void each_row(uint32_t concurrency)
     uint32_t tried = 0;
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         const struct glint_variant_info info = row_at(row);
-        if (glint_variant_available(context, row) != GLINT_OK)
+        if (!row_serves(context, row))
             continue;
         const uint32_t last = info.pass == GLINT_FORWARD ? RAGGED_AND_PAGES : GLINT_LENGTHS_RAGGED;
         for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= last; lengths++) {
@@ -425,7 +427,7 @@ static void any_arrays(void)
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         const struct glint_variant_info info = row_at(row);
         bool *const this = &done[info.queries_up_to > 0 ? 0 : info.pass];
-        if (*this || glint_variant_available(context, row) != GLINT_OK)
+        if (*this || !row_serves(context, row))
             continue;
         *this = true;
         for (uint64_t seed = 0; seed < (CONTRACT_EMULATED || CONTRACT_SANITIZED ? 20 : 150); seed++, tried++) {
@@ -524,8 +526,7 @@ static void bits_of_a_sequence(void)
     uint32_t keys_seen = 0;
     for (uint32_t row = 0; row < glint_variant_count() && keys_seen < 12; row++) {
         const struct glint_variant_info info = row_at(row);
-        if (info.pass != GLINT_FORWARD || info.queries_up_to > 0 || info.kv_dtype != 0 ||
-            glint_variant_available(context, row) != GLINT_OK)
+        if (info.pass != GLINT_FORWARD || info.queries_up_to > 0 || info.kv_dtype != 0 || !row_serves(context, row))
             continue;
         keys_seen++;
         for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {

@@ -967,6 +967,21 @@ static void sentences(void)
     m = x.m;
     m.o = (void *)(uintptr_t)x.part[0].lse;
     REFUSED(GLINT_TENSOR_OVERLAP, &m, NULL, "part[0].lse", "o");
+    const float *const places[] = {m.lse, (const float *)x.m.o, (const float *)((uintptr_t)m.lse + 2)};
+    const char *const others[] = {"lse", "o", "multiple"};
+    m = x.m;
+    for (int i = 0; i < 3; i++) {
+        m.sinks = places[i];
+        REFUSED(i < 2 ? GLINT_TENSOR_OVERLAP : GLINT_TENSOR_MISALIGNED, &m, NULL, "merge.sinks", others[i]);
+    }
+    float side_by_side[2 * 3 * 4 + 2 * 3]; /* sinks right before and right after LSE are no overlap */
+    m.lse = side_by_side + 3;
+    for (int i = 0; i < 2; i++) {
+        float *const sinks = i == 0 ? side_by_side : side_by_side + 3 + 2 * 3 * 4;
+        m.sinks = memset(sinks, 0, 3 * sizeof *sinks);
+        m.lse_strides = (struct glint_strides){3 * 4, 4, 1};
+        run(context, &m);
+    }
     EXPECT(glint_merge(NULL, &x.m, NULL) == GLINT_NULL_ARGUMENT, "no context");
     EXPECT(glint_explain_merge(context, &x.m, NULL, text, sizeof text, NULL) == GLINT_OK && strstr(text, "would run") != NULL, "%s",
            text);

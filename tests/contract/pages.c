@@ -208,7 +208,7 @@ static void each_row(uint32_t concurrency)
     uint32_t tried = 0, compared = 0;
     for (uint32_t row = 0; row < glint_variant_count(); row++) {
         const struct glint_variant_info info = row_at(row);
-        if (info.pass != GLINT_FORWARD || glint_variant_available(context, row) != GLINT_OK)
+        if (info.pass != GLINT_FORWARD || !row_serves(context, row))
             continue;
         for (uint32_t way = 0; way < 2; way++) {
             struct batch linear, paged;
@@ -270,7 +270,7 @@ static void pair_make(struct pair *x, bool windowed, int64_t page_rows)
     for (x->row = 0;; x->row++) {
         EXPECT(x->row < glint_variant_count(), "no forward row runs here");
         info = row_at(x->row);
-        if (info.pass == GLINT_FORWARD && info.kv_dtype == 0 && glint_variant_available(x->context, x->row) == GLINT_OK &&
+        if (info.pass == GLINT_FORWARD && info.kv_dtype == 0 && row_serves(x->context, x->row) &&
             (!windowed || (info.features & GLINT_FEATURE_LEFT_BOUND) != 0))
             break;
     }
@@ -360,6 +360,14 @@ static void passed_pages(void)
     run(x.context, x.row, paged);
     expect_same(&x.linear, paged, row_at(x.row).name);
     EXPECT(paged->fault == GLINT_NO_FAULT, "fault %u", paged->fault);
+
+    x.linear.problem.diagonal = paged->problem.diagonal = INT64_MAX; /* all windows lie beyond the keys */
+    for (int64_t i = 0; i < BATCH * paged->problem.pages_per_sequence; i++)
+        entries[i] = -1;
+    run(x.context, x.row, &x.linear);
+    run(x.context, x.row, paged);
+    expect_same(&x.linear, paged, row_at(x.row).name);
+    EXPECT(paged->fault == GLINT_NO_FAULT, "of windows beyond the keys, fault %u", paged->fault);
     pair_drop(&x);
 }
 

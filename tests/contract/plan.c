@@ -20,12 +20,12 @@ static const char *after(const char *name, const char *text)
 }
 
 /* A name is its fields:
- * <fwd|bwd|dec>_<dtype>[_<kv_dtype>]_d<head_dim>_<none|causal|band>[_softcap]__<family>_<how>m<tile_m>n<tile_n>,
+ * <fwd|bwd|dec>_<dtype>[_<kv_dtype>]_d<head_dim>_<none|causal|band|interval>[_softcap]__<family>_<how>m<tile_m>n<tile_n>,
  * where `how` is the CPU's ISA; on a GPU the backward's strategy, decode's stages, and tf32x3 for three products in
  * place of one. */
 static bool name_is_right(const struct glint_variant_info *info)
 {
-    enum { BOTH = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND };
+    enum { BOTH = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND, INTERVAL = BOTH | GLINT_FEATURE_INTERVALS };
     const uint32_t sides = info->features & ~(uint32_t)GLINT_FEATURE_SOFTCAP;
     char front[128], tile[32];
     snprintf(front, sizeof front, "%s_%s_%sd%u_%s%s__%s_",
@@ -41,6 +41,7 @@ static bool name_is_right(const struct glint_variant_info *info)
              sides == 0                           ? "none"
              : sides == GLINT_FEATURE_RIGHT_BOUND ? "causal"
              : sides == BOTH                      ? "band"
+             : sides == INTERVAL                  ? "interval"
                                                   : "?",
              sides != info->features ? "_softcap" : "", info->family);
     snprintf(tile, sizeof tile, "m%un%u", info->tile_m, info->tile_n);
@@ -52,6 +53,8 @@ static bool name_is_right(const struct glint_variant_info *info)
             rest = after(rest, "fused_") != NULL ? after(rest, "fused_") : after(rest, "split_");
         if (info->pass == GLINT_FORWARD && after(rest, "short_") != NULL)
             rest = after(rest, "short_");
+        if (info->pass == GLINT_FORWARD && after(rest, "step_") != NULL)
+            rest = after(rest, "step_");
         if (info->queries_up_to > 0)
             rest = rest != NULL && rest[0] == 's' && rest[1] >= '1' && rest[1] <= '6' ? after(rest + 2, "_") : NULL;
         if (info->math == GLINT_MATH_TF32X3)
@@ -68,7 +71,7 @@ static void names_are_their_fields(void)
     for (uint32_t i = 0; i < count; i++) {
         const struct glint_variant_info info = row_at(i);
         EXPECT(info.pass == GLINT_FORWARD || info.pass == GLINT_BACKWARD, "row %u has pass %u", i, info.pass);
-        const uint32_t sides = info.features & ~(uint32_t)GLINT_FEATURE_SOFTCAP;
+        const uint32_t sides = info.features & ~(uint32_t)(GLINT_FEATURE_SOFTCAP | GLINT_FEATURE_INTERVALS);
         EXPECT(info.dtype >= GLINT_F32 && info.dtype <= GLINT_BF16 &&
                    (sides == 0 || sides == GLINT_FEATURE_RIGHT_BOUND ||
                     sides == (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)),
@@ -125,7 +128,7 @@ static void planning_is_pure(void)
     struct glint_context *const context = open_context(&counting, 3, &storage);
     struct glint_context *const other = open_context(&other_counting, 3, &other_storage);
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
-        if (glint_variant_available(context, i) != GLINT_OK)
+        if (!row_serves(context, i))
             continue;
         const struct glint_variant_info info = row_at(i);
         struct glint_problem p, copy;
@@ -164,6 +167,7 @@ static void each_row_by_name(void)
         memset(&plan, 0x5f, sizeof plan);
         before = plan;
         problem_of(&info, i % 2 == 0, &p);
+        p.intervals = (info.features & GLINT_FEATURE_INTERVALS) != 0;
         const enum glint_status status = glint_plan_variant(context, &p, (enum glint_pass)info.pass, i, &plan);
         EXPECT(status == available, "%s: available gives %s, plan_variant %s", info.name, glint_status_name(available),
                glint_status_name(status));
@@ -191,9 +195,9 @@ static void each_row_by_name(void)
         q = p;
         q.mask = p.mask == GLINT_MASK_NONE ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_NONE;
         const enum glint_status masked = glint_plan_variant(context, &q, (enum glint_pass)info.pass, i, &plan);
-        EXPECT(masked ==
-                   (info.queries_up_to > 0 && (info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_OK : GLINT_NOT_IN_SPEC),
-               "%s for a mask gives %s", info.name, glint_status_name(masked));
+        const bool takes_any = q.intervals != 0 || (info.queries_up_to > 0 && (info.features & GLINT_FEATURE_RIGHT_BOUND) != 0);
+        EXPECT(masked == (takes_any ? GLINT_OK : GLINT_NOT_IN_SPEC), "%s for a mask gives %s", info.name,
+               glint_status_name(masked));
         plan = before;
         q = p;
         q.softcap = 30;
@@ -224,7 +228,7 @@ static void workspace_is_linear(void)
         struct counting counting;
         struct glint_context *const context = open_context(&counting, concurrency, &storage);
         for (uint32_t i = 0; i < glint_variant_count(); i++) {
-            if (glint_variant_available(context, i) != GLINT_OK)
+            if (!row_serves(context, i))
                 continue;
             const struct glint_variant_info info = row_at(i);
             struct glint_plan plan;
@@ -259,7 +263,7 @@ static void workspace_fits(void)
         struct counting counting;
         struct glint_context *const context = open_context(&counting, concurrency, &storage);
         for (uint32_t i = 0; i < glint_variant_count(); i++) {
-            if (glint_variant_available(context, i) != GLINT_OK)
+            if (!row_serves(context, i))
                 continue;
             const struct glint_variant_info info = row_at(i);
             for (uint32_t lengths = GLINT_LENGTHS_HOST; lengths <= GLINT_LENGTHS_DEVICE; lengths++) {
@@ -294,7 +298,7 @@ static void planning_is_fast(void)
     double worst = 0;
     const char *worst_name = "";
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
-        if (glint_variant_available(context, i) != GLINT_OK)
+        if (!row_serves(context, i))
             continue;
         const struct glint_variant_info info = row_at(i);
         if (i % 7 != 0 && info.pass == GLINT_FORWARD)
@@ -342,8 +346,8 @@ static void problem_helpers(void)
                    p.heads_kv == hk && p.head_dim == d && p.seqlen_q == sq && p.seqlen_k == sk,
                "the scalar fields");
         EXPECT(fabs((double)p.softmax_scale - 1.0 / sqrt(40.0)) < 1e-8, "softmax_scale is %.9g", (double)p.softmax_scale);
-        for (int i = 0; i < 4; i++)
-            EXPECT(p.reserved[i] == 0, "reserved[%d]", i);
+        EXPECT(p.diagonal == 0, "diagonal");
+        EXPECT(p.reserved_word == 0 && p.reserved[0] == 0, "reserved");
         const struct glint_strides *const of_q[] = {&p.q, &p.o, &p.dout, &p.dq}, *const of_k[] = {&p.k, &p.v, &p.dk, &p.dv};
         for (int i = 0; i < 4; i++) {
             if (bhsd) {
@@ -371,7 +375,82 @@ static void problem_helpers(void)
     free(storage);
 }
 
+/* The last number of queries that a plan splits over `keys` keys, linear or in pages; all smaller ones are split too.
+ * 0:
+ * none is. keys 0: as many as queries. */
+static int64_t most_split(const struct glint_context *context, const struct glint_variant_info *row, int64_t keys,
+                          enum glint_lengths lengths, int64_t page_rows)
+{
+    int64_t most = 0;
+    for (int64_t queries = 1; queries <= 64; queries++) {
+        struct glint_problem p;
+        struct glint_plan plan;
+        glint_problem_bhsd(&p, (enum glint_dtype)row->dtype, 1, queries, keys > 0 ? keys : queries, 8, 2, row->head_dim);
+        p.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+        serve_cache(&p, row);
+        p.lengths = lengths;
+        p.rows_q = lengths == GLINT_LENGTHS_RAGGED ? queries : 0;
+        p.rows_k = lengths == GLINT_LENGTHS_RAGGED && page_rows == 0 ? keys : 0;
+        p.page_rows = page_rows;
+        p.pages = p.pages_per_sequence = page_rows > 0 ? (keys + page_rows - 1) / page_rows : 0;
+        EXPECT(glint_plan(context, &p, GLINT_FORWARD, &plan) == GLINT_OK, "%s: no plan", row->name);
+        EXPECT(row_at(plan.variant).isa >= row->isa, "%s: %lld queries are computed by %s", row->name, (long long)queries,
+               row_at(plan.variant).name);
+        if (row_at(plan.variant).queries_up_to == 0)
+            continue;
+        EXPECT(most == queries - 1, "%s: %lld queries are split, and %lld are not", row_at(plan.variant).name, (long long)queries,
+               (long long)most + 1);
+        most = queries;
+    }
+    return most;
+}
+
+/* No cliff between few queries and many. A tile's work is that of whole vectors of queries, so where the plan goes over
+ * to it these are not many more than the queries that there are: 9 queries that are worked on as 16 took twice the time
+ * of 8. A product of AMX has 32 queries, and takes the time in which decode has about 10, with a head_dim below 64
+ * 8. */
+static void a_query_more_is_no_cliff(void)
+{
+    static const int64_t lanes[] = {[GLINT_ISA_X86_64] = 4,       [GLINT_ISA_X86_64_V3] = 8,   [GLINT_ISA_X86_64_V4] = 16,
+                                    [GLINT_ISA_X86_64_BF16] = 16, [GLINT_ISA_X86_64_AMX] = 16, [GLINT_ISA_AARCH64] = 4};
+    int64_t rows = 0;
+    for (uint32_t isa = GLINT_ISA_X86_64; isa <= GLINT_ISA_AARCH64; isa++) {
+        struct glint_options options = GLINT_OPTIONS_INIT;
+        struct glint_context *context;
+        options.device = GLINT_DEVICE_CPU;
+        options.max_isa = isa;
+        if (glint_isa_name(isa) == NULL || (isa == GLINT_ISA_X86_64_AMX && glint_permit_amx(&options) != GLINT_OK))
+            continue;
+        void *storage = aligned_memory(GLINT_CONTEXT_ALIGNMENT, glint_context_size());
+        if (glint_context_init(storage, glint_context_size(), &options, &context) != GLINT_OK) {
+            free(storage);
+            continue;
+        }
+        for (uint32_t i = 0; i < glint_variant_count(); i++) {
+            const struct glint_variant_info row = row_at(i);
+            if (row.queries_up_to == 0 || row.isa != isa || !row_serves(context, i))
+                continue;
+            const int64_t most = most_split(context, &row, 1024, GLINT_LENGTHS_HOST, 0);
+            const int64_t worked_on = (most + lanes[isa]) / lanes[isa] * lanes[isa];
+            const bool follows = isa == GLINT_ISA_X86_64_AMX ? most > 8 || row.head_dim < 64 : 10 * worked_on <= 16 * most;
+            EXPECT(most >= 64 || follows, "%s: %lld queries, and %lld in a tile", row.name, (long long)most, (long long)worked_on);
+            /* Prompts stay as they are; pages hold caches. */
+            const int64_t prompt[] = {most_split(context, &row, 0, GLINT_LENGTHS_HOST, 0),
+                                      most_split(context, &row, 1024, GLINT_LENGTHS_RAGGED, 0)};
+            for (int k = 0; k < 2; k++)
+                EXPECT(prompt[k] <= 8 || prompt[k] >= 64, "%s: %lld queries of a prompt", row.name, (long long)prompt[k]);
+            EXPECT(most_split(context, &row, 32, GLINT_LENGTHS_RAGGED, 16) == most, "%s: another number in pages", row.name);
+            EXPECT(most_split(context, &row, 32, GLINT_LENGTHS_DEVICE, 0) == most, "%s: another number with lengths of the call",
+                   row.name);
+            rows++;
+        }
+        free(storage);
+    }
+    contract_note("%lld rows", (long long)rows);
+}
+
 static const struct contract_case cases[] = {
+    {"a_query_more_is_no_cliff", a_query_more_is_no_cliff, 0},
     {"names_are_their_fields", names_are_their_fields, 0},
     {"table_arguments", table_arguments, 0},
     {"planning_is_pure", planning_is_pure, 0},

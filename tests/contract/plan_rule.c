@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/backend.h"
+#include "lib/cpu/cpu.h"
 #include "lib/takes.h"
 
 enum {
@@ -21,33 +22,63 @@ enum {
     GPU_EXACT,
     FEW,
     NEWEST,
+    STEP,
+    CPU_FEW,
+    CPU_PRODUCTS,
     ROWS
 };
+enum { SUBSETS = 1 << (STEP + 1) }; /* the rest has a case of its own */
 
 static const struct glint_family lowest, middle, highest;
+enum { LOWEST, MIDDLE, HIGHEST };
+const struct glint_family *const glint_families[] = {[LOWEST] = &lowest, [MIDDLE] = &middle, [HIGHEST] = &highest};
+
+void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+    (void)kernel, (void)phase, (void)call, (void)scratch, (void)task; /* nothing is computed */
+}
 
 /* What the rows of a family take, and could. */
-enum { lowest_takes = 0, lowest_could = 0 };
-enum { middle_takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_SINKS, middle_could = GLINT_TAKES_PAGES };
-enum { highest_takes = 0, highest_could = GLINT_TAKES_LENGTHS | GLINT_TAKES_SINKS };
+enum { LOWEST_takes = 0, LOWEST_could = 0 };
+enum {
+    MIDDLE_takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_SINKS | GLINT_TAKES_CANONICAL,
+    MIDDLE_could = GLINT_TAKES_PAGES
+};
+enum { HIGHEST_takes = 0, HIGHEST_could = GLINT_TAKES_LENGTHS | GLINT_TAKES_SINKS };
 
-#define ROW(how, family, m, n, isa, sm, math, up_to, both_up_to, least, queries, alignment)                                   \
-    {                                                                                                                         \
-        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, up_to, both_up_to, least, queries, \
-            alignment, family##_takes, family##_could, &family, &glint_variants /* any */                                     \
+#define ROW(how, family, m, n, isa, sm, math, up_to, both_up_to, least, queries, alignment)                                      \
+    {                                                                                                                            \
+        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, up_to, both_up_to, least, queries, 0, \
+            0, alignment, family##_takes, family##_could, family, 0 /* any kernel */                                             \
     }
 const struct glint_variant glint_variants[] = {
-    [CPU_BASE] = ROW("cpu_x86_64_m64n96", lowest, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 0, 0, 4),
-    [CPU_AMX] = ROW("cpu_x86_64_amx_m64n256", lowest, 64, 256, GLINT_ISA_X86_64_AMX, 0, GLINT_MATH_BF16, 0, 0, 0, 0, 4),
-    [GPU_WIDE] = ROW("sm80_m128n32", middle, 128, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 16),
-    [GPU_NARROW] = ROW("sm80_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 16),
-    [GPU_SHORT] = ROW("sm80_m16n128", middle, 16, 128, 0, 80, GLINT_MATH_TF32, 128, 0, 0, 0, 16),
-    [GPU_BOTH_SHORT] = ROW("sm80_m16n256", middle, 16, 256, 0, 80, GLINT_MATH_TF32, 0, 96, 0, 0, 16),
-    [GPU_SHORTEST] = ROW("sm80_m16n64", middle, 16, 64, 0, 80, GLINT_MATH_TF32, 64, 0, 0, 0, 8),
-    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", middle, 32, 16, 0, 90, GLINT_MATH_TF32X3, 0, 0, 0, 0, 16),
-    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", middle, 64, 32, 0, 80, GLINT_MATH_TF32X3, 0, 0, 0, 0, 4),
-    [FEW] = ROW("sm80_m32n256", middle, 32, 256, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 16, 16),
-    [NEWEST] = ROW("sm90a_m128n64", highest, 128, 64, 0, 90, GLINT_MATH_TF32, 0, 0, 64, 0, 32),
+    [CPU_BASE] = ROW("cpu_x86_64_m64n96", LOWEST, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 0, 0, 4),
+    [CPU_AMX] = ROW("cpu_x86_64_amx_m64n256", LOWEST, 64, 256, GLINT_ISA_X86_64_AMX, 0, GLINT_MATH_BF16, 0, 0, 0, 0, 4),
+    [GPU_WIDE] = ROW("sm80_m128n32", MIDDLE, 128, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 16),
+    [GPU_NARROW] = ROW("sm80_m64n32", MIDDLE, 64, 32, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 16),
+    [GPU_SHORT] = ROW("sm80_m16n128", MIDDLE, 16, 128, 0, 80, GLINT_MATH_TF32, 128, 0, 0, 0, 16),
+    [GPU_BOTH_SHORT] = ROW("sm80_m16n256", MIDDLE, 16, 256, 0, 80, GLINT_MATH_TF32, 0, 96, 0, 0, 16),
+    [GPU_SHORTEST] = ROW("sm80_m16n64", MIDDLE, 16, 64, 0, 80, GLINT_MATH_TF32, 64, 0, 0, 0, 8),
+    [GPU_EXACT_NEW] = ROW("sm80_tf32x3_m32n16", MIDDLE, 32, 16, 0, 90, GLINT_MATH_TF32X3, 0, 0, 0, 0, 16),
+    [GPU_EXACT] = ROW("sm80_tf32x3_m64n32", MIDDLE, 64, 32, 0, 80, GLINT_MATH_TF32X3, 0, 0, 0, 0, 4),
+    [FEW] = ROW("sm80_m32n256", MIDDLE, 32, 256, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 16, 16),
+    [NEWEST] = ROW("sm90a_m128n64", HIGHEST, 128, 64, 0, 90, GLINT_MATH_TF32, 0, 0, 64, 0, 32),
+    [STEP] = {.name = "fwd_f32_d64_none__sm90a_step_m128n128",
+              .pass = GLINT_FORWARD,
+              .dtype = GLINT_F32,
+              .head_dim = 64,
+              .tile_m = 128,
+              .tile_n = 128,
+              .sm = 90,
+              .math = GLINT_MATH_TF32,
+              .cache_from = 8,
+              .cache_up_to = 200,
+              .least = 64,
+              .alignment_bytes = 16,
+              .takes = MIDDLE_takes,
+              .family = HIGHEST},
+    [CPU_FEW] = ROW("cpu_x86_64_v4_m32n256", LOWEST, 32, 256, GLINT_ISA_X86_64_V4, 0, GLINT_MATH_NATIVE, 0, 0, 0, 20, 4),
+    [CPU_PRODUCTS] = ROW("cpu_x86_64_bf16_m64n256", LOWEST, 64, 256, GLINT_ISA_X86_64_BF16, 0, GLINT_MATH_BF16, 0, 0, 0, 0, 4),
 };
 const uint32_t glint_variants_count = ROWS;
 
@@ -109,7 +140,7 @@ static const struct glint_family lowest = {.name = "cpu", .backend = &backend, .
                                  middle = {.name = "sm80", .rank = 80, .backend = &backend, .fits = fits},
                                  highest = {.name = "sm90a", .rank = 90, .backend = &backend, .fits = fits};
 
-enum { READ_LENGTHS = (1u << (FEW + 1)) - (1u << GPU_WIDE) }; /* the rows of the family that does */
+enum { OF_MIDDLE = (1u << (FEW + 1)) - (1u << GPU_WIDE), READ_LENGTHS = OF_MIDDLE | 1u << STEP }; /* the rows that do */
 
 static struct glint_context *context;
 
@@ -151,6 +182,8 @@ static int64_t padded(int64_t length, int64_t tile)
  * the widest first. */
 static int64_t reach(const struct glint_variant *v, int64_t shorter, int64_t longer)
 {
+    if (v->cache_from > 0)
+        return 1 << 21;
     if (v->up_to == 0 && v->both_up_to == 0)
         return 1 << 20;
     if (v->both_up_to > 0)
@@ -183,6 +216,13 @@ static bool takes(const struct glint_variant *v, const struct glint_problem *p, 
     return takes_strides(v, p->q, batch, heads, p->seqlen_q) && takes_strides(v, p->k, batch, heads, p->seqlen_k);
 }
 
+/* Is it what a step's row is meant for: so many queries against a cache of 2,048 keys, and sixteen keys a query? */
+static bool against_cache(const struct glint_variant *v, const struct glint_problem *p)
+{
+    return p->seqlen_q >= (int64_t)v->cache_from && p->seqlen_q <= (int64_t)v->cache_up_to &&
+           (p->lengths != GLINT_LENGTHS_HOST || (p->seqlen_k >= 2048 && p->seqlen_k >= 16 * p->seqlen_q));
+}
+
 /* The rule as lib/choose.c tells it: among the rows that a step leaves, the next step chooses. UINT32_MAX: none
  * takes the problem. */
 static uint32_t by_the_rule(const struct glint_problem *p)
@@ -194,11 +234,12 @@ static uint32_t by_the_rule(const struct glint_problem *p)
         const int64_t shorter = p->seqlen_q < p->seqlen_k ? p->seqlen_q : p->seqlen_k;
         const int64_t key[10] = {takes(v, p, 2, 2) ? 0 : (int64_t)v->alignment_bytes,
                                  v->math == GLINT_MATH_BF16 ? 0 : (int64_t)v->math,
-                                 v->queries_up_to == 0             ? 1
+                                 v->cache_from > 0                 ? !against_cache(v, p)
+                                 : v->queries_up_to == 0           ? 1
                                  : v->queries_up_to >= p->seqlen_q ? 0
                                                                    : 2,
                                  p->seqlen_q < (int64_t)v->least && p->seqlen_k < (int64_t)v->least,
-                                 -(int64_t)v->family->rank,
+                                 -(int64_t)glint_family_of(v)->rank,
                                  reach(v, shorter, p->seqlen_q + p->seqlen_k - shorter),
                                  -(int64_t)v->isa,
                                  -(int64_t)v->sm,
@@ -221,7 +262,7 @@ START_TEST(every_subset_of_rows)
 {
     static const int64_t lengths[] = {1, 16, 17, 31, 32, 33, 64, 65, 97, 128, 129, 1000, 4096};
     const size_t count = sizeof lengths / sizeof lengths[0];
-    for (runnable = 1; runnable < 1u << ROWS; runnable++)
+    for (runnable = 1; runnable < SUBSETS; runnable++)
         for (size_t q = 0; q < count; q++)
             for (size_t k = 0; k < count; k++) {
                 const struct glint_problem p = problem_of(2, 3, lengths[q], lengths[k]);
@@ -338,6 +379,36 @@ START_TEST(rows_for_few_queries)
             ck_assert_int_eq(taken(&p) == FEW, queries <= 16);
             runnable = 1u << FEW;
             ck_assert_uint_eq(taken(&p), FEW);
+            /* On a CPU more than 8 only beside a cache, as far as lengths are known, and where no row is of a higher
+             * instruction set that is fast. */
+            const bool many = queries <= 8 + (20 - 8) * (keys < 256 ? keys : 256) / 256;
+            runnable = 1u << CPU_BASE | 1u << CPU_FEW;
+            ck_assert_int_eq(taken(&p) == CPU_FEW, queries <= 8 || many);
+            runnable |= 1u << CPU_PRODUCTS;
+            ck_assert_int_eq(taken(&p) == CPU_FEW, queries <= 8);
+            slow_rows = 1u << CPU_PRODUCTS;
+            ck_assert_int_eq(taken(&p) == CPU_FEW, queries <= 8 || many);
+            slow_rows = 0;
+            runnable = 1u << CPU_BASE | 1u << CPU_FEW | 1u << CPU_AMX;
+            ck_assert_uint_eq(taken(&p), queries <= 8 ? CPU_FEW : CPU_AMX);
+        }
+}
+END_TEST
+
+/* A step's row is taken for so many queries as it is meant for, against at least sixteen times as many keys and 2,048,
+ * before decode and before its family's rows; elsewhere after these. */
+START_TEST(rows_for_a_step)
+{
+    static const int64_t keys[] = {64, 200, 2047, 2048, 2049, 3000, 100000};
+    for (int64_t queries = 1; queries < 300; queries++)
+        for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+            const struct glint_problem p = problem_of(1, 1, queries, keys[k]);
+            const bool meant = queries >= 8 && queries <= 200 && keys[k] >= 16 * queries && keys[k] >= 2048;
+            runnable = 1u << NEWEST | 1u << STEP | 1u << GPU_WIDE;
+            ck_assert_uint_eq(taken(&p), meant ? STEP : NEWEST);
+            runnable |= 1u << FEW;
+            ck_assert_int_eq(taken(&p) == STEP, meant);
+            ck_assert_int_eq(taken(&p) == FEW, queries <= 16 && !meant);
         }
 }
 END_TEST
@@ -347,9 +418,10 @@ END_TEST
 START_TEST(bounds_of_keys_play_no_part)
 {
     static const int64_t keys[] = {0, 1, 8, 63, 64, 65, 129, 4096, 1 << 20};
-    for (runnable = 1u << GPU_WIDE; runnable <= READ_LENGTHS; runnable += 1u << GPU_WIDE)
+    for (unsigned rows = 1u << GPU_WIDE; rows <= (2u * OF_MIDDLE | OF_MIDDLE); rows += 1u << GPU_WIDE)
         for (int64_t queries = 1; queries < 300; queries += queries < 20 ? 3 : 60) {
             struct glint_problem p = problem_of(2, 3, queries, 0);
+            runnable = (rows & OF_MIDDLE) | ((rows & ~(unsigned)OF_MIDDLE) != 0 ? 1u << STEP : 0);
             p.lengths = GLINT_LENGTHS_DEVICE;
             p.k = p.v = (struct glint_strides){1 << 24, 64, 3 * 64}; /* of a cache of fixed capacity */
             const uint32_t first = taken(&p);
@@ -360,9 +432,16 @@ START_TEST(bounds_of_keys_play_no_part)
         }
     struct glint_problem p = problem_of(1, 1, 16, 64); /* and what is meant for few queries is taken for them */
     p.lengths = GLINT_LENGTHS_DEVICE;
-    runnable = READ_LENGTHS;
+    runnable = OF_MIDDLE;
     ck_assert_uint_eq(taken(&p), FEW);
-    runnable &= ~(1u << FEW);
+    runnable = READ_LENGTHS; /* and a step for some more, and where decode has too few */
+    ck_assert_uint_eq(taken(&p), STEP);
+    p.seqlen_q = 7;
+    ck_assert_uint_eq(taken(&p), FEW);
+    p.seqlen_q = 201;
+    ck_assert_uint_eq(taken(&p), STEP); /* the newer family's only one */
+    p.seqlen_q = 16;
+    runnable = OF_MIDDLE & ~(1u << FEW);
     ck_assert_uint_eq(taken(&p), GPU_SHORTEST);
 }
 END_TEST
@@ -396,6 +475,8 @@ START_TEST(what_decided)
         {NEWEST, GPU_EXACT, 100, 0, "tf32 products"},
         {FEW, NEWEST, 16, 0, "split over the keys"},
         {NEWEST, FEW, 17, 0, "split over the keys"},
+        {STEP, NEWEST, 200, 0, "other numbers of queries"},
+        {NEWEST, STEP, 201, 0, "as the spec means rows"},
         {GPU_SHORT, GPU_WIDE, 100, 0, "up_to"},
         {NEWEST, GPU_SHORT, 100, 0, "older family"},
         {CPU_AMX, CPU_BASE, 100, 0, "lower instruction set"},
@@ -476,6 +557,40 @@ START_TEST(what_a_row_does_not_take)
     ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_BAD_SINKS);
     ck_assert_msg(strstr(text, "sinks is 1, and no variant that runs here takes sinks; nearest: fwd_f32_d64_none__sm90a_m128n64. "
                                "In the spec, set device_lengths = true in families.sm90a and rebuild.") != NULL,
+                  "%s", text);
+}
+END_TEST
+
+/* In the canonical order no length chooses: whichever rows there are, all problems have one row, and it has the order. A set of
+ * rows is asked a fifth of the pairs of lengths, and the next set another fifth. */
+START_TEST(canonical_order)
+{
+    static const int64_t lengths[] = {0, 1, 2, 16, 17, 64, 65, 96, 97, 128, 129, 5000};
+    enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
+    for (unsigned subset = 1; subset < SUBSETS; subset++) {
+        runnable = subset;
+        uint32_t row = UINT32_MAX;
+        for (int i = 0; i < LENGTHS * LENGTHS; i += i == 0 ? 1 + (int)(subset % 5) : 5) {
+            struct glint_problem p = problem_of(1 + i % 3, 2, lengths[i / LENGTHS], lengths[i % LENGTHS]);
+            struct glint_plan plan;
+            p.order = GLINT_ORDER_CANONICAL;
+            p.lengths = i % 2 ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST;
+            if ((subset & READ_LENGTHS) == 0) {
+                ck_assert_int_eq(glint_plan(context, &p, GLINT_FORWARD, &plan), i % 2 ? GLINT_BAD_LENGTHS : GLINT_BAD_ORDER);
+                continue;
+            }
+            row = i == 0 ? taken(&p) : row;
+            ck_assert_uint_eq(taken(&p), row);
+            ck_assert_uint_ne(1u << row & READ_LENGTHS & subset, 0);
+        }
+    }
+    char text[1024];
+    struct glint_problem p = problem_of(2, 2, 100, 100);
+    p.order = GLINT_ORDER_CANONICAL;
+    runnable = 1u << NEWEST;
+    ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_BAD_ORDER);
+    ck_assert_msg(strstr(text, "order is 1, and no variant that runs here takes the canonical order; nearest: "
+                               "fwd_f32_d64_none__sm90a_m128n64. No field of its family in the spec makes one that does.") != NULL,
                   "%s", text);
 }
 END_TEST
@@ -566,6 +681,7 @@ int main(void)
     tcase_add_test(tcase, precision_is_no_matter_of_shape);
     tcase_add_test(tcase, rows_for_short_sequences);
     tcase_add_test(tcase, rows_for_few_queries);
+    tcase_add_test(tcase, rows_for_a_step);
     tcase_add_test(tcase, bounds_of_keys_play_no_part);
     tcase_add_test(tcase, strides_that_some_rows_do_not_take);
     tcase_add_test(tcase, lengths_on_the_device);
@@ -574,6 +690,7 @@ int main(void)
     tcase_add_test(tcase, slow_instruction_sets);
     tcase_add_test(tcase, too_short_for_a_row);
     tcase_add_test(tcase, what_a_row_does_not_take);
+    tcase_add_test(tcase, canonical_order);
     tcase_add_test(tcase, what_a_row_could_take);
     tcase_add_test(tcase, the_caller_takes_another_row);
     tcase_add_test(tcase, batch_and_heads_play_no_part);

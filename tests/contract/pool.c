@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/contract/suite.h"
@@ -194,6 +195,25 @@ static void bodies_run_together(void)
     close_pool(&o);
 }
 
+/* Workers of a pool that has nothing to do sleep. */
+static void idle(void)
+{
+    struct opened o = open_pool(4);
+    struct tally t;
+    struct timespec before, after;
+    memset(&t, 0, sizeof t);
+    EXPECT(once_each(&o.executor, &t, 4, 1), "a call before");
+    usleep(50000); /* they spin for a while before they sleep */
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    usleep(300000);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    const double seconds = (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+    /* Spinning workers take less than that where other programs take the processors, too. */
+    EXPECT(seconds < (CONTRACT_SANITIZED || CONTRACT_EMULATED ? 0.1 : 0.02),
+           "a pool took %.3f s of processors in 0.3 s without work", seconds);
+    close_pool(&o);
+}
+
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static void open_and_close(void)
@@ -238,6 +258,10 @@ static void exact_storage(void)
             guarded_free(&g);
         }
     }
+    const uint32_t a_line = 64 / sizeof(pthread_t); /* so many threads more take a line more, wherever lines begin */
+    for (uint32_t threads = 1; threads + a_line <= GLINT_POOL_MAX_THREADS; threads++)
+        EXPECT(glint_pool_size(threads + a_line) == glint_pool_size(threads) + 64 && glint_pool_size(threads) % 64 == 0,
+               "%u threads", threads);
     contract_note("glint_pool_size(2) = %zu, glint_pool_size(%u) = %zu", glint_pool_size(2), GLINT_POOL_MAX_THREADS,
                   glint_pool_size(GLINT_POOL_MAX_THREADS));
 }
@@ -356,6 +380,7 @@ static const struct contract_case cases[] = {
     {"sleepy_calls", sleepy_calls, 0},
     {"bodies_run_together", bodies_run_together, 240},
     {"one_thread_is_the_caller", one_thread_is_the_caller, 0},
+    {"idle", idle, 0},
     {"open_and_close", open_and_close, 120},
     {"exact_storage", exact_storage, 0},
     {"refusals", refusals, 0},

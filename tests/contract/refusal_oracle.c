@@ -112,19 +112,23 @@ static bool is_band(const struct glint_problem *p)
 uint32_t oracle_features(const struct glint_problem *p)
 {
     const bool window = is_band(p), left = window && p->window_left != GLINT_UNBOUNDED;
-    const uint32_t cap = p->softcap == 0 ? 0u : GLINT_FEATURE_SOFTCAP;
+    const uint32_t scores = (p->softcap == 0 ? 0u : GLINT_FEATURE_SOFTCAP) | (p->alibi == 0 ? 0u : GLINT_FEATURE_ALIBI) |
+                            (p->bias_dtype == 0 ? 0u : GLINT_FEATURE_BIAS);
+    if (p->intervals != 0)
+        return scores | GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_INTERVALS;
     if (left)
-        return cap | GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
-    return cap | (window ? (p->window_right != GLINT_UNBOUNDED ? GLINT_FEATURE_RIGHT_BOUND : 0u)
-                         : (p->mask != GLINT_MASK_NONE ? GLINT_FEATURE_RIGHT_BOUND : 0u));
+        return scores | GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
+    return scores | (window ? (p->window_right != GLINT_UNBOUNDED ? GLINT_FEATURE_RIGHT_BOUND : 0u)
+                            : (p->mask != GLINT_MASK_NONE ? GLINT_FEATURE_RIGHT_BOUND : 0u));
 }
 
 bool oracle_serves(const struct glint_variant_info *info, const struct glint_problem *p)
 {
-    const uint32_t wanted = oracle_features(p), sides = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
+    const uint32_t biases = GLINT_FEATURE_ALIBI | GLINT_FEATURE_BIAS;
+    const uint32_t wanted = oracle_features(p), sides = ~(uint32_t)(GLINT_FEATURE_SOFTCAP | biases);
     const bool caps = (info->features & GLINT_FEATURE_SOFTCAP) != 0, capped = (wanted & GLINT_FEATURE_SOFTCAP) != 0;
     const bool cap_fits = caps == capped || (caps && strcmp(info->family, "cpu") == 0);
-    return cap_fits && info->kv_dtype == p->kv_dtype &&
+    return cap_fits && ((info->features ^ wanted) & biases) == 0 && info->kv_dtype == p->kv_dtype &&
            ((info->features & sides) == (wanted & sides) || (info->queries_up_to > 0 && (wanted & sides & ~info->features) == 0));
 }
 
@@ -133,6 +137,24 @@ static uint32_t needed_alignment(const struct glint_variant_info *info, const st
 {
     const uint32_t element = (uint32_t)element_bytes(tensor_dtype(p, t));
     return info->alignment_bytes > (uint32_t)element_bytes(p->dtype) ? info->alignment_bytes : element;
+}
+
+/* Whether row i writes the largest logits: it plans its simplest problem with them. */
+static bool writes_logits(const struct glint_context *context, uint32_t i)
+{
+    const struct glint_variant_info info = row_at(i);
+    struct glint_problem p;
+    struct glint_plan plan = {.struct_size = sizeof plan};
+    glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, 1, 1, 1, 1, info.head_dim);
+    serve_cache(&p, &info);
+    p.intervals = (info.features & GLINT_FEATURE_INTERVALS) != 0;
+    p.alibi = (info.features & GLINT_FEATURE_ALIBI) != 0;
+    p.softcap = (info.features & GLINT_FEATURE_SOFTCAP) != 0 ? 1.0f : 0.0f;
+    p.mask = (info.features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_BOTTOM_RIGHT
+             : (info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT
+                                                                : GLINT_MASK_NONE;
+    p.max_logit = 1;
+    return glint_plan_variant(context, &p, GLINT_FORWARD, i, &plan) == GLINT_OK;
 }
 
 /* Rows of the table for this problem: whether any exists, any runs here, and any accepts the strides. */
@@ -151,6 +173,10 @@ static void oracle_table(struct faults *f, const struct glint_context *context, 
             continue;
         runs = true;
         struct faults here = {0};
+        if (p->order == GLINT_ORDER_CANONICAL && info.queries_up_to > 0) /* a spec may have decode alone for a key */
+            fault(&here, GLINT_BAD_ORDER, "order");
+        if (p->max_logit == 1 && !writes_logits(context, i))
+            fault(&here, GLINT_BAD_LOGIT, "max_logit");
         for (enum tensor t = Q; t < TENSORS && strides_fit; t++) {
             if (t == LSE || !pass_uses((enum glint_pass)pass, t))
                 continue;
@@ -173,6 +199,43 @@ static void oracle_table(struct faults *f, const struct glint_context *context, 
         fault(f, GLINT_NOT_ON_DEVICE, "");
     for (size_t i = 0; i < best.count && f->count < ORACLE_MAX; i++)
         f->at[f->count++] = best.at[i];
+}
+
+/* The extents fit: offsets can be computed. */
+static void oracle_bias(struct faults *f, const struct glint_problem *p, uint32_t pass, bool extents_fit)
+{
+    const int64_t extent[4] = {p->batch, p->heads_q, p->seqlen_q, p->seqlen_k};
+    const int64_t stride[4] = {p->bias.batch, p->bias.head, p->bias.query, p->bias.key};
+    static const char *const dimension[4] = {"batch", "head", "query", "key"};
+    const bool given = p->bias_dtype != 0;
+    if (given && p->bias_dtype != GLINT_F32 && p->bias_dtype != p->dtype)
+        fault(f, GLINT_BAD_BIAS, "bias_dtype");
+    if (given && p->alibi != 0)
+        fault(f, GLINT_BAD_BIAS, "bias_dtype");
+    if (p->dbias > 1 || (p->dbias != 0 && !given))
+        fault(f, GLINT_BAD_BIAS, "dbias");
+    wide span = 1;
+    bool empty = false, fits = extents_fit, apart = true;
+    for (int i = 0; i < 4 && given; i++) {
+        if (stride[i] < 0) {
+            add(f, GLINT_BAD_STRIDE, false, "bias", dimension[i]);
+            fits = false;
+        }
+        empty = empty || extent[i] == 0;
+    }
+    bool seen[4] = {false};
+    for (int round = 0; round < 4 && given && fits; round++) { /* the smallest stride first */
+        int at = -1;
+        for (int i = 0; i < 4; i++)
+            at = !seen[i] && (at < 0 || stride[i] < stride[at]) ? i : at;
+        seen[at] = true;
+        apart = apart && (extent[at] <= 1 || stride[at] == 0 || stride[at] >= span);
+        span += (wide)(extent[at] - 1) * stride[at];
+    }
+    if (given && fits && !empty && span * (p->bias_dtype == GLINT_F32 ? 4 : 2) > INT64_MAX)
+        fault(f, GLINT_SIZE_OVERFLOW, "bias");
+    if (given && fits && !empty && !apart && p->dbias != 0 && pass == GLINT_BACKWARD)
+        add(f, GLINT_BAD_STRIDE, true, "bias", ""); /* interleaved, as those of other outputs */
 }
 
 void oracle_plan(struct faults *f, enum context_state state, const struct glint_context *context, const struct glint_problem *p,
@@ -208,6 +271,8 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
         fault(f, GLINT_BAD_WINDOW, "window_left");
     if (is_band(p) ? p->window_right < GLINT_UNBOUNDED || p->window_right > GLINT_MAX_EXTENT : p->window_right != 0)
         fault(f, GLINT_BAD_WINDOW, "window_right");
+    if (p->mask == GLINT_MASK_NONE && p->diagonal != 0)
+        fault(f, GLINT_BAD_DIAGONAL, "diagonal");
     if (!head_dim_fits)
         fault(f, GLINT_BAD_HEAD_DIM, "head_dim");
     if (head_dim_fits && p->head_dim > GLINT_MAX_EXTENT) /* in no spec; but a planner may also say that it is no head dim at all */
@@ -264,12 +329,19 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
         fault(f, GLINT_BAD_RAGGED, "rows_q");
     if (p->rows_k < 0 || p->rows_k > (p->page_rows == 0 ? rows : 0))
         fault(f, GLINT_BAD_RAGGED, "rows_k");
+    if (p->order > (pass == GLINT_FORWARD || !pass_fits ? GLINT_ORDER_CANONICAL : GLINT_ORDER_ANY))
+        fault(f, GLINT_BAD_ORDER, "order");
+    if (p->intervals > 1)
+        fault(f, GLINT_BAD_INTERVALS, "intervals");
+    if (p->alibi > 1)
+        fault(f, GLINT_BAD_ALIBI, "alibi");
+    oracle_bias(f, p, pass, extents_fit);
+    if (p->max_logit > (pass == GLINT_FORWARD || !pass_fits ? 1u : 0u))
+        fault(f, GLINT_BAD_LOGIT, "max_logit");
     if (p->reserved_word != 0)
         fault(f, GLINT_BAD_RESERVED, "reserved_word");
-    for (int i = 0; i < 4; i++) {
-        if (p->reserved[i] != 0)
-            fault(f, GLINT_BAD_RESERVED, "reserved");
-    }
+    if (p->reserved[0] != 0)
+        fault(f, GLINT_BAD_RESERVED, "reserved");
 
     bool strides_fit = true;
     for (enum tensor t = Q; t < TENSORS; t++) {

@@ -116,7 +116,7 @@ static void depth_of_every_variant(void)
     size_t deepest[KINDS] = {0}, measured = 0;
     char names[KINDS][128] = {""};
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
-        if (glint_variant_available(context, i) != GLINT_OK)
+        if (!row_serves(context, i))
             continue;
         const struct glint_variant_info info = row_at(i);
         struct glint_problem p;

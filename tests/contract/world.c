@@ -156,11 +156,19 @@ void serve_cache(struct glint_problem *p, const struct glint_variant_info *info)
     p->kv_scales = info->kv_dtype != 0 ? GLINT_SCALES_ROW : GLINT_SCALES_NONE;
 }
 
+bool row_serves(const struct glint_context *context, uint32_t index)
+{
+    const struct glint_variant_info info = row_at(index);
+    const bool needs_intervals = (info.features & GLINT_FEATURE_INTERVALS) != 0 && info.queries_up_to == 0;
+    const bool needs_bias = (info.features & (GLINT_FEATURE_ALIBI | GLINT_FEATURE_BIAS)) != 0;
+    return !needs_intervals && !needs_bias && glint_variant_available(context, index) == GLINT_OK;
+}
+
 static bool find_row(const struct glint_context *context, enum glint_pass pass, struct glint_variant_info *info)
 {
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
         *info = row_at(i);
-        if (info->pass == (uint32_t)pass && glint_variant_available(context, i) == GLINT_OK)
+        if (info->pass == (uint32_t)pass && row_serves(context, i))
             return true;
     }
     return false;

@@ -51,6 +51,10 @@ double seconds_now(void);
 struct glint_variant_info row_at(uint32_t index);
 const char *pass_name(uint32_t pass);
 
+/* Whether the context runs the row, and for problems without intervals and ALiBi: rows of ALiBi, and those of forward
+ * and backward that read intervals, take no other problem. tests/checks has those. */
+bool row_serves(const struct glint_context *context, uint32_t index);
+
 /* The mask that row `info` serves; `bottom_right` chooses between the two causal ones. */
 enum glint_mask row_mask(const struct glint_variant_info *info, bool bottom_right);
 

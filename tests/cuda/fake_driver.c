@@ -282,6 +282,9 @@ static glint_cu_result module_unload(glint_cu_module module)
 {
     if (!is_module(module))
         return misuse("unload of no module", INVALID_HANDLE);
+    /* where the context cannot be made current, modules are given back all the same */
+    if (current() != module->context && fake.fault_entry != FAKE_context_current && fake.fault_entry != FAKE_context_push)
+        misuse("a module unloaded in another context", INVALID_CONTEXT);
     module->live = false;
     fake.modules--;
     CALLED(module_unload);
@@ -295,7 +298,7 @@ static glint_cu_result module_function(glint_cu_function *function, glint_cu_mod
         return misuse("a function of no module", INVALID_HANDLE);
     for (int i = 0; i < FUNCTIONS; i++)
         if (module->image->entries[i] && strcmp(module->image->entries[i], name) == 0) {
-            module->functions[i] = (struct CUfunc_st){.module = module, .entry = name};
+            module->functions[i] = (struct CUfunc_st){.module = module, .entry = module->image->entries[i]};
             *function = &module->functions[i];
             return GLINT_CU_SUCCESS;
         }
@@ -322,7 +325,8 @@ static glint_cu_result function_attribute(int *value, unsigned int attribute, gl
     if (!is_function(function) || attribute != GLINT_CU_FUNCTION_LOCAL_BYTES)
         return misuse("an unknown function attribute", INVALID_VALUE);
     function->loaded = true;
-    *value = function->module->image->local_bytes + fake.local_bytes;
+    const bool local = function - function->module->functions < function->module->image->local;
+    *value = (local ? 16 : 0) + fake.local_bytes;
     return GLINT_CU_SUCCESS;
 }
 

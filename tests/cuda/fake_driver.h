@@ -1,8 +1,9 @@
-/* A CUDA driver that owns no GPU: every entry of lib/cuda/driver.h over plain memory. It counts what it is asked, keeps a book
- * of every handle, objects to misuse that a real driver might let pass, and fails on demand: any entry, any call of it, with any
- * result.
+/* A CUDA driver that owns no GPU: every entry of lib/cuda/driver.h over plain memory. It counts what it is asked, keeps
+ * a book of every handle, objects to misuse that a real driver might let pass, and fails on demand: any entry, any call
+ * of it, with any result.
  *
- * fake_library.c puts it behind dlopen as libcuda.so.1; fake_table is the same as a table to hand in. One thread only. */
+ * fake_library.c puts it behind dlopen as libcuda.so.1; fake_table is the same as a table to hand in. One thread
+ * only. */
 #ifndef GLINT_TESTS_FAKE_DRIVER_H
 #define GLINT_TESTS_FAKE_DRIVER_H
 
@@ -37,7 +38,7 @@ struct fake_image {
     const char *arch;    /* "80", "90a" */
     int parameter_bytes; /* of the one parameter of its kernels; those of glint_append have their own structs */
     const char *entries[GLINT_GPU_MAX_LAUNCHES];
-    int local_bytes; /* of each of them */
+    int local; /* so many of them, from the first on, have local memory */
 };
 #define FAKE_MAGIC "\177FAKELF"
 
@@ -93,7 +94,8 @@ struct fake_driver {
     void (*execute_set)(const struct fake_set *set); /* NULL: it is done at once */
     void *(*symbol_elsewhere)(const char *symbol);
 
-    /* the fault: call number `fault_at` (from 1) of an entry answers fault_result, and every later one too if fault_forever */
+    /* the fault: call number `fault_at` (from 1) of an entry answers fault_result, and every later one too if
+     * fault_forever */
     int fault_entry; /* -1: none */
     unsigned fault_at;
     glint_cu_result fault_result;

@@ -1,7 +1,7 @@
-/* The fake driver grown into a GPU that pretends: memory, streams, graphs and events over host memory, and kernels that fill
- * their outputs with a pattern of their inputs instead of computing attention. Linked with on_device.c it shows that those
- * checks pass where they should and fail where they should: FAKE_GPU_FAULT names one thing that goes wrong (the table `faults`
- * below). With FAKE_GPU_IDLE=1 kernels do nothing, and quickly. */
+/* The fake driver grown into a GPU that pretends: memory, streams, graphs and events over host memory, and kernels that
+ * fill their outputs with a pattern of their inputs instead of computing attention. Linked with on_device.c it shows
+ * that those checks pass where they should and fail where they should: FAKE_GPU_FAULT names one thing that goes wrong
+ * (the table `faults` below). With FAKE_GPU_IDLE=1 kernels do nothing, and quickly. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,8 +96,8 @@ static void carry_out(const struct fake_launch *l)
     const uint32_t *words = maps_forward || maps_backward ? l->params.call.words : NULL;
     if (words)
         extra = (unsigned char)(extra + *words);
-    if (maps_forward || strcmp(l->entry, "plain") == 0 || strcmp(l->entry, "causal") == 0 || strcmp(l->entry, "much") == 0 ||
-        strcmp(l->entry, "both") == 0) {
+    if (maps_forward || strcmp(l->entry, "plain") == 0 || strcmp(l->entry, "capped") == 0 || strcmp(l->entry, "causal") == 0 ||
+        strcmp(l->entry, "much") == 0 || strcmp(l->entry, "both") == 0) {
         const struct glint_gpu_call *p = &l->params.call;
         mix(&p->o, &p->q, p->k.address, &p->shape, p->shape.heads_q, p->shape.seqlen_q, extra);
         for (int i = 0; i < p->shape.batch * p->shape.heads_q * p->shape.seqlen_q; i++)

@@ -16,8 +16,32 @@ enum fake_row {
     FAKE_MUCH_SHARED,   /* forward, head_dim 256, 160 KiB of shared memory: sm_80 and sm_90 */
     FAKE_CAUSAL,        /* forward, causal: sm_80, sm_86, sm_87 and sm_90 */
     FAKE_PLAIN,         /* forward, no mask: sm_80 and sm_90 */
+    FAKE_CAPPED,        /* forward, no mask, a softcap: sm_80 and sm_90 */
     FAKE_LOCAL,         /* forward, f32, uses local memory: sm_80 and sm_90 */
     FAKE_ROWS
+};
+
+/* Indexes of glint_gpu_kernels. */
+enum fake_kernel {
+    FAKE_KERNEL_FUSED,
+    FAKE_KERNEL_SPLIT,
+    FAKE_KERNEL_DECODE,
+    FAKE_KERNEL_ONLY,
+    FAKE_KERNEL_MUCH,
+    FAKE_KERNEL_CAUSAL,
+    FAKE_KERNEL_PLAIN,
+    FAKE_KERNEL_CAPPED,
+    FAKE_KERNEL_LOCAL,
+    FAKE_KERNEL_MAPS_FORWARD,
+    FAKE_KERNEL_MAPS_BOTH,
+    FAKE_KERNEL_MAPS_BACKWARD,
+    FAKE_KERNEL_BOTH,
+    /* no row has these */
+    FAKE_KERNEL_CLUSTERS,   /* forward, clusters of four */
+    FAKE_KERNEL_KEYS,       /* fused, without a grid over the queries */
+    FAKE_KERNEL_PERSISTENT, /* fused, persistent */
+    FAKE_KERNEL_TWO_A_SM,   /* decode, two blocks a multiprocessor */
+    FAKE_KERNEL_SPANS       /* and four after it: 1 to 5 tiles in the first spans of a step */
 };
 
 enum { FAKE_PARTS_FROM = 50 };

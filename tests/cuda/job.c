@@ -8,7 +8,7 @@
 #include "tests/support/rand.h"
 
 enum { GUARD = 0x5a, GUARD_BYTES = 256, UNIT = 256 };
-enum { WORKSPACE = TENSORS, LENGTHS, K_SCALE, V_SCALE };
+enum { WORKSPACE = TENSORS, LENGTHS, K_SCALE, V_SCALE, INTERVALS };
 
 /* Random bits of a number of magnitude 2^-4 ... 1 in the dtype: no conversion, every mantissa. Of 8 bits any number. */
 static void fill(unsigned char *to, size_t bytes, uint32_t dtype, struct rand *random)
@@ -64,6 +64,7 @@ static void lay_out(struct job *job)
         [LENGTHS] = p->lengths == GLINT_LENGTHS_DEVICE ? 2 * b * sizeof(int32_t) : 0,
         [K_SCALE] = scales * sizeof(float),
         [V_SCALE] = scales * sizeof(float),
+        [INTERVALS] = p->intervals != 0 ? 2 * b * (size_t)p->seqlen_q * sizeof(int32_t) : 0,
     };
     const enum glint_pass pass = (enum glint_pass)job->info.pass;
     job->bytes = GUARD_BYTES;
@@ -87,11 +88,27 @@ static void point(struct job *job)
         job->tensors.seqlens_q = (const int32_t *)(const void *)job->array[LENGTHS].address;
         job->tensors.seqlens_k = job->tensors.seqlens_q + job->problem.batch;
     }
+    if (job->array[INTERVALS].bytes > 0) {
+        job->tensors.key_begin = (const int32_t *)(const void *)job->array[INTERVALS].address;
+        job->tensors.key_end = job->tensors.key_begin + job->problem.batch * job->problem.seqlen_q;
+    }
 }
 
 void job_lengths(const struct job *job, struct device *device, const int32_t *lengths)
 {
     device_put(device, job->array[LENGTHS].address, lengths, job->array[LENGTHS].bytes);
+}
+
+/* Begins, then ends: some are empty, and some reach beyond the keys. */
+static void fill_intervals(unsigned char *to, size_t bytes, const struct glint_problem *p, struct rand *random)
+{
+    const size_t half = bytes / 2;
+    for (size_t at = 0; at < half; at += sizeof(int32_t)) {
+        const int64_t begin = rand_below(random, p->seqlen_k + 9) - 4, length = rand_below(random, 2 * p->seqlen_k + 1);
+        const int32_t bounds[2] = {(int32_t)begin, (int32_t)(begin + length)};
+        memcpy(to + at, &bounds[0], sizeof bounds[0]);
+        memcpy(to + half + at, &bounds[1], sizeof bounds[1]);
+    }
 }
 
 void job_inputs(struct job *job, struct device *device, uint64_t seed)
@@ -105,7 +122,14 @@ void job_inputs(struct job *job, struct device *device, uint64_t seed)
         if (!host)
             exit(EXIT_FAILURE);
         const int narrow = (i == K || i == V) && job->problem.kv_dtype != 0;
-        fill(host, a->bytes, i >= WORKSPACE || i == LSE ? GLINT_F32 : narrow ? job->problem.kv_dtype : job->problem.dtype, &random);
+        if (i == INTERVALS)
+            fill_intervals(host, a->bytes, &job->problem, &random);
+        else
+            fill(host, a->bytes,
+                 i >= WORKSPACE || i == LSE ? GLINT_F32
+                 : narrow                   ? job->problem.kv_dtype
+                                            : job->problem.dtype,
+                 &random);
         if (i == LSE) { /* near the true one, so that probabilities are of the right size; -inf where no key is seen */
             const struct glint_problem *p = &job->problem;
             const int bottom_right = p->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT || p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
@@ -144,6 +168,7 @@ static enum glint_status plan_job(struct job *job, const struct glint_context *c
         job->problem.window_left = 100;
         job->problem.window_right = 3;
     }
+    job->problem.intervals = (job->info.features & GLINT_FEATURE_INTERVALS) != 0;
     job->problem.lengths = shape.device_lengths ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST;
     return glint_plan_variant(context, &job->problem, (enum glint_pass)job->info.pass, variant, &job->plan);
 }

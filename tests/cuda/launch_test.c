@@ -281,8 +281,8 @@ START_TEST(launch_of_ragged)
         ck_assert_int_eq(r->rows_q, cases[i].rows);
         ck_assert_int_eq(r->rows_k, cases[i].rows + 1);
         ck_assert_int_eq(r->bottom_right, 1);
-        ck_assert_int_eq(r->window_left, -1); /* no first key */
-        ck_assert_int_eq(r->window_right, 0);
+        ck_assert_int_eq(r->left, -(1 << 30)); /* no first key */
+        ck_assert_int_eq(r->right, 0);
         ck_assert_int_eq(fake.launch[0].params.call.shape.section, cases[i].section);
     }
     struct glint_problem none; /* a row without such a kernel */
@@ -402,7 +402,7 @@ START_TEST(backward_of_ragged)
         ck_assert_ptr_eq(params->sequences.first_k, c.tensors.first_k);
         ck_assert_int_eq(params->sequences.rows_q, 300);
         ck_assert_int_eq(params->sequences.rows_k, 400);
-        ck_assert_int_eq(params->sequences.window_right, -1);
+        ck_assert_int_eq(params->sequences.right, 1 << 30);
     }
     p->rows_q = GLINT_MAX_EXTENT; /* rows of the workspace are counted in 31 bits */
     p->batch = 1 << 24;
@@ -481,8 +481,8 @@ START_TEST(backward_of_lengths)
         ck_assert_ptr_eq(params->sequences.fault, c.tensors.fault);
         ck_assert_ptr_eq(params->sequences.first_q, NULL);
         ck_assert_ptr_eq(params->sequences.first_k, NULL);
-        ck_assert_int_eq(params->sequences.window_left, -1);
-        ck_assert_int_eq(params->sequences.window_right, -1);
+        ck_assert_int_eq(params->sequences.left, -(1 << 30));
+        ck_assert_int_eq(params->sequences.right, 1 << 30);
         ck_assert_int_eq(params->sequences.bottom_right, 0);
         struct glint_plan plan;
         c.problem.sinks = 0;
@@ -490,6 +490,27 @@ START_TEST(backward_of_lengths)
         ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_BACKWARD, &plan), GLINT_BAD_LENGTHS);
         close_clean(context);
     }
+}
+END_TEST
+
+/* What a kernel caps with is the ratio of both numbers, whatever the sign of the scale. */
+START_TEST(ratios_of_softcap)
+{
+    struct call c;
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare(&c, context, GLINT_FORWARD, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
+    for (int i = 0; i < 3; i++) {
+        c.problem.softcap = i == 0 ? 0.0f : 8.0f;
+        c.problem.softmax_scale = i == 2 ? -0.25f : 0.25f;
+        ck_assert_int_eq(glint_plan(context, &c.problem, GLINT_FORWARD, &c.plan), GLINT_OK);
+        ck_assert_uint_eq(c.plan.variant, i == 0 ? FAKE_PLAIN : FAKE_CAPPED);
+        ck_assert_int_eq(glint_forward(&c.plan, &c.tensors, NULL, 0, NULL), GLINT_OK);
+        const struct glint_gpu_call *call = &fake.launch[i].params.call;
+        ck_assert_float_eq(call->score_ratio, i == 0 ? 0.0f : 0.03125f);
+        ck_assert_float_eq(call->score_limit, 9.02f / call->score_ratio);
+    }
+    close_clean(context);
 }
 END_TEST
 
@@ -667,6 +688,10 @@ START_TEST(parts_of_a_group)
     snprintf(sentence, sizeof sentence, "The %d query heads of a key head are shared by %u blocks", (int)group, parts);
     ck_assert_msg((strstr(text, sentence) != NULL) == (parts > 1) && (strstr(text, "are shared by") != NULL) == (parts > 1), "%s",
                   text);
+    snprintf(sentence, sizeof sentence, "A block takes all %d query heads of a key head.", (int)group);
+    ck_assert_msg((strstr(text, sentence) != NULL) == (parts == 1 && group > 1), "%s", text);
+    snprintf(sentence, sizeof sentence, "\nBlocks of %d key heads, ", (int)glint_cuda_plan_of(&c.plan).shape.section);
+    ck_assert_msg(strstr(text, sentence) != NULL, "%s", text);
     close_clean(context);
 }
 END_TEST
@@ -952,6 +977,7 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, backward_of_ragged);
     tcase_add_test(tcase, launch_of_sinks);
     tcase_add_test(tcase, backward_of_lengths);
+    tcase_add_test(tcase, ratios_of_softcap);
     tcase_add_test(tcase, sinks_on_hopper);
     tcase_add_test(tcase, lengths_on_hopper);
     ADD_TABLE(tcase, backward_launch, strategies);

@@ -1,5 +1,6 @@
-/* Where every member of the kernels' parameters lies, for a compiler to compare: layout.c asks the C compiler, layout.cu asks
- * nvcc, for the host and for the device. A struct of lib/device/call.h, decode.h or hopper_call.h that they would lay out differently does not compile. */
+/* Where every member of the kernels' parameters lies, for a compiler to compare: layout.c asks the C compiler,
+ * layout.cu asks nvcc, for the host and for the device. A struct of lib/device/call.h, decode.h or hopper_call.h that
+ * they would lay out differently does not compile. */
 #ifndef GLINT_TESTS_CUDA_LAYOUT_H
 #define GLINT_TESTS_CUDA_LAYOUT_H
 
@@ -22,12 +23,14 @@
     M(glint_gpu_sequences, first_q, 0) M(glint_gpu_sequences, first_k, 8) M(glint_gpu_sequences, seqlens_q, 16)         \
     M(glint_gpu_sequences, seqlens_k, 24) M(glint_gpu_sequences, fault, 32) M(glint_gpu_sequences, rows_q, 40)          \
     M(glint_gpu_sequences, rows_k, 44) M(glint_gpu_sequences, bottom_right, 48)                                         \
-    M(glint_gpu_sequences, window_left, 52) M(glint_gpu_sequences, window_right, 56)                                    \
+    M(glint_gpu_sequences, left, 52) M(glint_gpu_sequences, right, 56)                                                  \
     M(glint_gpu_sequences, bound_q, 60) M(glint_gpu_sequences, bound_k, 64) M(glint_gpu_sequences, section_keys, 68)    \
     S(glint_gpu_pages, 24)                                                                                              \
     M(glint_gpu_pages, table, 0) M(glint_gpu_pages, count, 8) M(glint_gpu_pages, per_sequence, 12)                      \
     M(glint_gpu_pages, shift, 16)                                                                                       \
-    S(glint_gpu_call, 520)                                                                                              \
+    S(glint_gpu_bias, 16)                                                                                               \
+    M(glint_gpu_bias, slopes, 0) M(glint_gpu_bias, from_end, 8) M(glint_gpu_bias, diagonal, 12)                         \
+    S(glint_gpu_call, 576)                                                                                              \
     M(glint_gpu_call, q, 0) M(glint_gpu_call, k, 32) M(glint_gpu_call, v, 64) M(glint_gpu_call, o, 96)                  \
     M(glint_gpu_call, lse, 128) M(glint_gpu_call, shape, 136) M(glint_gpu_call, sinks, 184)                             \
     M(glint_gpu_call, score_ratio, 192) M(glint_gpu_call, score_limit, 196) M(glint_gpu_call, sequences, 200)           \
@@ -36,8 +39,10 @@
     M(glint_gpu_call, padded_q, 448) M(glint_gpu_call, lse_log2, 456) M(glint_gpu_call, delta, 464)                     \
     M(glint_gpu_call, dq_sum, 472) M(glint_gpu_call, turn, 480) M(glint_gpu_call, parts, 488)                           \
     M(glint_gpu_call, part_heads, 492) M(glint_gpu_call, key_sum, 496) M(glint_gpu_call, key_turn, 504)                 \
-    M(glint_gpu_call, dsinks, 512)                                                                                      \
-    S(glint_decode_params, 384)                                                                                         \
+    M(glint_gpu_call, dsinks, 512) M(glint_gpu_call, dlse, 520) M(glint_gpu_call, key_begin, 528)                       \
+    M(glint_gpu_call, key_end, 536) M(glint_gpu_call, row_keys, 544) M(glint_gpu_call, block_keys, 552)                 \
+    M(glint_gpu_call, bias, 560)                                                                                        \
+    S(glint_decode_params, 400)                                                                                         \
     M(glint_decode_params, q, 0) M(glint_decode_params, k, 32) M(glint_decode_params, v, 64)                            \
     M(glint_decode_params, o, 96) M(glint_decode_params, lse, 128) M(glint_decode_params, sinks, 136)                   \
     M(glint_decode_params, shape, 144) M(glint_decode_params, score_ratio, 188)                                         \
@@ -46,7 +51,7 @@
     M(glint_decode_params, range, 304) M(glint_decode_params, parts, 308) M(glint_decode_params, level, 312)            \
     M(glint_decode_params, entries, 316) M(glint_decode_params, items, 320) M(glint_decode_params, blocks, 324)         \
     M(glint_decode_params, partial_o, 328) M(glint_decode_params, partial_rows, 336)                                    \
-    M(glint_decode_params, scales, 344)                                                                                 \
+    M(glint_decode_params, scales, 344) M(glint_decode_params, bias, 384)                                               \
     S(glint_decode_scales, 40)                                                                                          \
     S(tensor_map, 128)                                                                                                  \
     S(glint_gpu_forward_maps, 1088)                                                                                     \

@@ -119,7 +119,7 @@ START_TEST(ragged_with_maps)
     ck_assert_ptr_eq(params->base.sequences.seqlens_k, c.tensors.seqlens_k);
     ck_assert_int_eq(params->base.sequences.rows_q, 700);
     ck_assert_int_eq(params->base.sequences.rows_k, 600);
-    ck_assert_int_eq(params->base.sequences.window_right, -1);
+    ck_assert_int_eq(params->base.sequences.right, 1 << 30);
     ck_assert_ptr_eq(params->base.words, c.workspace);
     ck_assert_uint_eq(params->base.blocks[0], 0);
     ck_assert_uint_eq(params->base.blocks[1], 32);

@@ -3,18 +3,18 @@
  *   selftest   known answers through every variant
  *   memory     device memory and host heap stand still over a million launches and ten thousand graph replays
  *   graphs     captured calls, replayed on old and on new inputs, give the bits that eager calls give
- *   lengths    a captured call of lengths on the device, replayed ten thousand times with other lengths, gives the bits that an eager call
- *              gives; device memory and host heap stand still
- *   repeat     a thousand runs beside a busy second stream give the same bits, whatever the workspace holds; nothing is written
- *              outside outputs and workspace
- *   latency    how long glint_forward and glint_backward keep the host: the median forward is below 8 microseconds, which is a launch or two,
- *              and on Hopper the tensor maps and a counter to clear
+ *   lengths    a captured call of lengths on the device, replayed ten thousand times with other lengths, gives the
+ *              bits that an eager call gives; device memory and host heap stand still
+ *   repeat     a thousand runs beside a busy second stream give the same bits, whatever the workspace holds; nothing
+ *              is written outside outputs and workspace
+ *   latency    how long glint_forward and glint_backward keep the host: the median forward is below 8 microseconds,
+ *              which is a launch or two, and on Hopper the tensor maps and a counter to clear
  *   devices    with several GPUs: one context each, used in turn; GPUs of one kind give the same bits
- *   bare       the same bits with every array in an allocation of its own, of exact size, outputs and workspace never initialised: what
- *              compute-sanitizer is to watch; not part of `all`
+ *   bare       the same bits with every array in an allocation of its own, of exact size, outputs and workspace
+ *              never initialised: what compute-sanitizer is to watch; not part of `all`
  *   names      only names the variants, a line each after `variant`, for scripts; not part of `all`
- *   lost       a launch that faults: GLINT_DEVICE_LOST from then on, and the context still closes. Ends the process's use of the
- *              GPU, so it is not part of `all`
+ *   lost       a launch that faults: GLINT_DEVICE_LOST from then on, and the context still closes. Ends the
+ *              process's use of the GPU, so it is not part of `all`
  *
  * usage: on_device [--device N] [--launches N] [--replays N] [--runs N] [--only TEXT]... [--without TEXT] CHECK...
  * CHECK may be `all`. Prints a line a check; the exit status is 0 when at least one check ran on at least one

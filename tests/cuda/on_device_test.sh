@@ -1,7 +1,7 @@
 #!/bin/sh
-# shellcheck disable=SC2086 # $few is several words
-# on_device_test.sh PROGRAM: do the checks of on_device.c pass on a GPU that is right, and fail on one that is wrong? PROGRAM is
-# on_device linked with the fake GPU (fake_gpu.c says what each fault is).
+# shellcheck disable=SC2086 # $few is several words on_device_test.sh PROGRAM: do the checks of on_device.c pass on a
+# GPU that is right, and fail on one that is wrong? PROGRAM is on_device linked with the fake GPU (fake_gpu.c says what
+# each fault is).
 set -u
 program=$1
 only=f16_d64
@@ -23,7 +23,7 @@ expect() {
     fi
 }
 
-few='--launches 500 --replays 32 --runs 20'
+few='--launches 600 --replays 32 --runs 20'
 expect 0 '' $few graphs repeat memory devices
 expect 0 '' --runs 60 repeat
 expect 0 '' bare

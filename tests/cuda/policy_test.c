@@ -1,5 +1,7 @@
-/* The rules of lib/cuda/policy.c, and the bounds of a plan: sections of heads, parts of a group, decode's layouts. */
+/* The rules of lib/cuda/policy.c, and the bounds of a plan: sections of heads, parts of a group, the layouts of
+ * decode and of a step. */
 #include "lib/cuda/policy.h"
+#include "lib/layout.h"
 #include "tests/cuda/launch_world.h"
 
 /* The mean over all keys of the number of queries that see one, counted, without a first key and with one. */
@@ -98,23 +100,47 @@ START_TEST(heads_of_a_persistent_part)
 }
 END_TEST
 
-/* What a persistent row with parts asks for: sums of the key blocks of each key head, and a turn a stage that they leave by. */
+/* Arrays follow one another in whole lines up to the last line of 2^63 - 1 bytes, and not beyond. */
+START_TEST(arrays_fill_63_bits)
+{
+    const uint64_t most = INT64_MAX / 4 / 64 * 64;
+    uint64_t at[4] = {128};
+    ck_assert(glint_place_arrays((const struct glint_array[]){{3, 21}, {0, UINT64_MAX}, {1, 65}}, 3, 64, at));
+    ck_assert_uint_eq(at[1], 192);
+    ck_assert_uint_eq(at[2], 192);
+    ck_assert_uint_eq(at[3], 320);
+    const struct {
+        struct glint_array array[2];
+        bool fits;
+    } cases[] = {
+        {{{1, most - 128}, {0, 1}}, true},      {{{1, most - 128}, {1, 1}}, false},
+        {{{1, most - 192}, {1, 64}}, true},     {{{1, most - 191}, {1, 64}}, false},
+        {{{1, most - 127}, {0, 1}}, false},     {{{UINT64_C(1) << 32, UINT64_C(1) << 32}, {0, 1}}, false},
+        {{{3, UINT64_MAX / 3}, {0, 1}}, false}, {{{UINT64_MAX, 2}, {0, 1}}, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ck_assert_int_eq(glint_place_arrays(cases[i].array, 2, 64, at), cases[i].fits);
+        if (cases[i].fits)
+            ck_assert_uint_eq(at[2], most);
+    }
+}
+END_TEST
+
+/* What a persistent row with parts asks for: sums of the key blocks of each key head, and a turn a stage that they
+ * leave by. */
 START_TEST(workspace_of_persistent_parts)
 {
-    const struct glint_gpu_kernel kernel = {
-        .strategy = GLINT_GPU_FUSED,
-        .launch_count = 1,
-        .launch = {{.grid = GLINT_GPU_KEY_BLOCKS, .rows = 128, .threads = 384, .blocks_per_sm = 1}},
-        .row_dim = 128};
+    const struct glint_gpu_kernel *const kernel = &glint_gpu_kernels[FAKE_KERNEL_PERSISTENT];
     const struct glint_gpu_shape shape = {.batch = 2, .heads_q = 24, .heads_kv = 3, .group = 8, .seqlen_q = 300, .seqlen_k = 4100};
     const uint64_t blocks = 2 * 3 * 33, rows = 384, heads = 48;
     struct glint_backward_layout layout = {.part_heads = 8, .parts = 1};
-    const uint64_t alone = glint_backward_lay_out(&layout, &shape, &kernel, 64, 128, 256);
+    uint64_t alone = 256, end = 256;
+    ck_assert(glint_backward_lay_out(&layout, &shape, kernel, 64, 128, &alone));
     ck_assert_uint_eq(layout.key_sum, GLINT_GPU_NOWHERE);
     ck_assert_uint_eq(layout.key_turn, GLINT_GPU_NOWHERE);
     ck_assert_uint_eq(layout.turn, 256 + heads * rows * (4 + 4 + 128 * 4));
     layout.part_heads = 2, layout.parts = 4;
-    const uint64_t end = glint_backward_lay_out(&layout, &shape, &kernel, 64, 128, 256);
+    ck_assert(glint_backward_lay_out(&layout, &shape, kernel, 64, 128, &end));
     ck_assert_uint_eq(layout.key_sum, alone);
     ck_assert_uint_eq(layout.key_turn, alone + blocks * 2 * 128 * 128 * 4);
     ck_assert_uint_eq(end, layout.key_turn +
@@ -142,8 +168,8 @@ END_TEST
 /* What is measured to be best, or near it, on 132 multiprocessors: 16384 tokens of 2048 / head_dim heads. */
 START_TEST(sections_of_persistent_blocks)
 {
-    static const int32_t wanted[2][2][6] = {{{64, 64, 32, 16, 8, 4}, {16, 16, 16, 8, 4, 2}},
-                                            {{128, 64, 64, 16, 8, 8}, {64, 32, 32, 16, 8, 8}}};
+    static const int32_t wanted[2][2][6] = {{{64, 64, 32, 32, 16, 8}, {16, 16, 16, 16, 8, 4}},
+                                            {{128, 64, 64, 16, 16, 8}, {64, 32, 32, 16, 16, 8}}};
     for (int masked = 0; masked < 2; masked++)
         for (int wide = 0; wide < 2; wide++)
             for (int i = 0; i < 6; i++) {
@@ -164,6 +190,37 @@ START_TEST(sections_of_persistent_blocks)
     const struct glint_gpu_shape nine = {
         .batch = 1, .heads_q = 15, .heads_kv = 3, .group = 5, .seqlen_q = 16384, .seqlen_k = 16384, .mask_first = -16384};
     ck_assert_int_eq(glint_gpu_persistent_section(&nine, 2, 128, 128), 5);
+    /* Five query heads a key head without a mask: sections of half a part, of a whole one, of two; and where no such
+     * number is near, as equal as they can be. */
+    static const struct {
+        int32_t keys, batch, heads_kv, part_heads, section;
+    } whole[] = {{2048, 8, 3, 3, 12}, {4096, 4, 3, 2, 6},   {16384, 1, 3, 1, 3},
+                 {2048, 2, 3, 3, 12}, {2048, 1, 23, 3, 23}, {2048, 1, 37, 3, 15}};
+    for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++) {
+        const struct glint_gpu_shape five = {.batch = whole[i].batch,
+                                             .heads_q = 5 * whole[i].heads_kv,
+                                             .heads_kv = whole[i].heads_kv,
+                                             .group = 5,
+                                             .seqlen_q = whole[i].keys,
+                                             .seqlen_k = whole[i].keys,
+                                             .mask_offset = whole[i].keys,
+                                             .mask_first = -whole[i].keys};
+        ck_assert_int_eq(glint_gpu_persistent_section(&five, whole[i].part_heads, 128, 128), whole[i].section);
+    }
+    /* Blocks that take several query heads of 64: few key heads, so that many blocks of each read their rows
+     * together. */
+    for (int masked = 0; masked < 2; masked++) {
+        const struct glint_gpu_shape eight = {.batch = 16,
+                                              .heads_q = 32,
+                                              .heads_kv = 4,
+                                              .group = 8,
+                                              .seqlen_q = 1024,
+                                              .seqlen_k = 1024,
+                                              .mask_offset = masked ? 0 : 1024,
+                                              .mask_first = -1024};
+        ck_assert_int_eq(glint_gpu_persistent_section(&eight, 8, 64, 128), 32);
+        ck_assert_int_eq(glint_gpu_persistent_section(&eight, 1, 64, 128), 64);
+    }
     /* A window of 512 keys: 2^16 / 639 heads, down to a power of two; one as wide as the sequence is none. */
     struct glint_gpu_shape window = {
         .batch = 8, .heads_q = 32, .heads_kv = 32, .group = 1, .seqlen_q = 8192, .seqlen_k = 8192, .mask_first = -511};
@@ -172,7 +229,7 @@ START_TEST(sections_of_persistent_blocks)
     window.batch = 1;
     ck_assert_int_eq(glint_gpu_persistent_section(&window, window.group, 64, 128), 32); /* all */
     window.mask_first = -8191;
-    ck_assert_int_eq(glint_gpu_persistent_section(&window, window.group, 64, 128), 8);
+    ck_assert_int_eq(glint_gpu_persistent_section(&window, window.group, 64, 128), 16);
     /* Fewer queries than a window of 4096 keys has: 2^16 / 256 heads, and all where there are none. */
     window = (struct glint_gpu_shape){.batch = 16,
                                       .heads_q = 32,
@@ -194,19 +251,20 @@ START_TEST(sections_of_persistent_blocks)
 }
 END_TEST
 
-/* Sections of tiles under a causal mask: powers of two of at least 16 heads, whose K and V are at most 32 MiB if
- * there are more. */
+/* Sections of tiles under a causal mask: powers of two of at least 16 heads, whose K and V are at most 16 MiB if there
+ * are more, and 32 MiB of short blocks. */
 START_TEST(sections_of_tiles)
 {
-    static const int32_t wanted[6] = {128, 64, 32, 16, 16, 16};
+    static const int32_t wanted[8] = {256, 128, 64, 32, 16, 16, 16, 16};
     for (int i = 0; i < 6; i++) {
-        ck_assert_int_eq(glint_gpu_tile_section(512 << i, 128, 2, 1), wanted[i]);
-        ck_assert_int_eq(glint_gpu_tile_section(512 << i, 64, 2, 1), wanted[i > 0 ? i - 1 : 0] << (i == 0));
+        ck_assert_int_eq(glint_gpu_tile_section(512 << i, 128, 2, 1, 1), wanted[i + 2]);
+        ck_assert_int_eq(glint_gpu_tile_section(512 << i, 64, 2, 1, 1), wanted[i + 1]);
+        ck_assert_int_eq(glint_gpu_tile_section(512 << i, 64, 2, 1, 0), wanted[i]);
     }
-    ck_assert_int_eq(glint_gpu_tile_section(1024, 192, 2, 1), 32);
-    ck_assert_int_eq(glint_gpu_tile_section(2048, 128, 2, 8), 256); /* heads of a group share K and V */
-    ck_assert_int_ge(glint_gpu_tile_section(0, 64, 2, 1), 16);
-    ck_assert_int_eq(glint_gpu_tile_section(GLINT_MAX_EXTENT, 256, 2, 1), 16);
+    ck_assert_int_eq(glint_gpu_tile_section(1024, 192, 2, 1, 1), 16);
+    ck_assert_int_eq(glint_gpu_tile_section(2048, 128, 2, 8, 1), 128); /* heads of a group share K and V */
+    ck_assert_int_ge(glint_gpu_tile_section(0, 64, 2, 1, 0), 16);
+    ck_assert_int_eq(glint_gpu_tile_section(GLINT_MAX_EXTENT, 256, 2, 1, 0), 16);
 }
 END_TEST
 
@@ -235,12 +293,7 @@ END_TEST
  * fold. */
 START_TEST(decode_layouts)
 {
-    static const struct glint_gpu_kernel kernel = {.strategy = GLINT_GPU_DECODE,
-                                                   .launch_count = 2,
-                                                   .launch = {{.threads = 128, .blocks_per_sm = 2}},
-                                                   .row_dim = 64,
-                                                   .chunk_steps = 4,
-                                                   .span_chunks = 8};
+    const struct glint_gpu_kernel *const kernel = &glint_gpu_kernels[FAKE_KERNEL_TWO_A_SM];
     uint64_t state = 1, levels = 0;
     for (int i = 0; i < 20000; i++) {
         int64_t draw[5];
@@ -256,17 +309,40 @@ START_TEST(decode_layouts)
         shape.heads_q = shape.heads_kv * shape.group;
         shape.seqlen_k = (int32_t)(draw[4] % (INT64_C(1) << (i % 25)));
         struct glint_decode_layout l;
-        uint64_t end = 0;
-        ck_assert_int_ne(glint_decode_lay_out(&l, &shape, &kernel, 8, 128, multiprocessors, 512, &end), 0);
+        uint64_t end = 512;
+        const int32_t range =
+            i % 2 ? (int32_t)(draw[0] % (INT64_C(1) << (i % 21))) : 0; /* items of so many steps, or by the rule */
+        ck_assert(glint_decode_lay_out(&l, &shape, kernel, 8, 128, multiprocessors, range, &end));
+        if (range > 0 && l.parts > 1)
+            ck_assert(l.range <= range && range < 2 * l.range);
+        else if (range > 0)
+            ck_assert(range >= (shape.seqlen_k + 127) / 128);
         const int64_t steps = (shape.seqlen_k + 127) / 128, slots = 2 * (int64_t)multiprocessors;
         const int64_t tiles = (int64_t)shape.batch * shape.heads_kv * l.row_tiles;
         const int64_t entry = l.level == GLINT_DECODE_STEP ? 1 : l.level == GLINT_DECODE_CHUNK ? 4 : 32;
+        if (range == 0) { /* the rule as lib/cuda/policy.c tells it: fractions of the blocks are rounded down */
+            const bool whole = 4 * (tiles + 1) > 3 * slots || shape.seqlen_k <= 256 ||
+                               (4 * (tiles + 1) > 3 * (int64_t)multiprocessors && steps <= 4);
+            const int64_t chunks = tiles * ((steps + 3) / 4), spans = tiles * ((steps + 31) / 32);
+            int64_t steps_each = steps;
+            if (!whole && 8 * (spans + 1) > 7 * slots)
+                steps_each = 32 * ((spans + 4 * slots - 1) / (4 * slots));
+            else if (!whole && 8 * (chunks + 1) > 7 * slots)
+                steps_each = 4 * ((chunks + 4 * slots - 1) / (4 * slots));
+            else if (!whole)
+                steps_each = tiles * steps > slots ? 2 : 1;
+            ck_assert_int_eq(l.range, steps_each);
+            ck_assert_int_eq(l.parts, steps > 0 ? (steps + steps_each - 1) / steps_each : 1);
+            ck_assert(l.level == GLINT_DECODE_ROW || entry == (steps_each >= 32 && 8 * (spans + 1) > 7 * slots ? 32
+                                                               : steps_each >= 4                               ? 4
+                                                                                                               : 1));
+        }
+        const bool walk = l.items > slots && (l.items <= 8 * slots || (int64_t)l.range * 128 * 64 * 4 < 1 << 20);
+        ck_assert_int_eq(l.blocks, walk ? slots : (int64_t)l.items);
         levels |= UINT64_C(1) << l.level;
         ck_assert_int_eq(l.rows, shape.seqlen_q * shape.group);
         ck_assert_int_eq(l.row_tiles, (l.rows + 7) / 8);
         ck_assert_uint_eq(l.items, (uint32_t)(tiles * l.parts));
-        ck_assert_uint_le(l.blocks, l.items);
-        ck_assert(l.blocks == l.items || l.blocks == slots);
         ck_assert_int_ge((int64_t)l.parts * l.range, steps);
         ck_assert(steps == 0 || (int64_t)(l.parts - 1) * l.range < steps);
         ck_assert_int_eq(l.level == GLINT_DECODE_ROW, l.parts == 1);
@@ -288,18 +364,180 @@ START_TEST(decode_layouts)
 }
 END_TEST
 
+/* Spans of keys, counted one by one, that have one of the tiles from `from` to `end` - 1: lib/device/warpgroup_step.h
+ * has where they begin. */
+static int64_t spans_among(int64_t first, bool grow, int64_t from, int64_t end)
+{
+    int64_t count = 0, at = 0;
+    for (int64_t i = 0; at < end; i++) {
+        at += first * (!grow || i < 16 ? 1 : i < 24 ? 2 : 4);
+        count += at > from;
+    }
+    return count;
+}
+
+/* The most spans that some tile of so many queries sees, wherever in its sequence it is. */
+static int64_t spans_seen(const struct glint_variant *row, const struct glint_gpu_kernel *kernel, const struct glint_problem *p,
+                          int64_t queries)
+{
+    const int64_t all = (p->seqlen_k + row->tile_n - 1) / row->tile_n, period = (int64_t)kernel->chunk_steps * row->tile_n;
+    const bool window = (row->features & GLINT_FEATURE_LEFT_BOUND) != 0;
+    if (!window || p->window_left == GLINT_UNBOUNDED || p->window_right == GLINT_UNBOUNDED)
+        return spans_among(kernel->chunk_steps, !window, 0, all);
+    int64_t most = 0;
+    for (int64_t key = 0; key < period && key < p->seqlen_k; key++) {
+        const int64_t last = key + queries - 1 + p->window_left + p->window_right;
+        const int64_t end = last < p->seqlen_k ? last / row->tile_n + 1 : all;
+        const int64_t count = spans_among(kernel->chunk_steps, false, key / row->tile_n, end);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+/* Whatever the shape: a unit fits in 32 bits, partial results of all tiles have their place unless there are more
+ * than the rule allows, and the plan has room for every sequence. */
+START_TEST(step_layouts)
+{
+    uint64_t state = 1, refused = 0, full = 0, whole = 0, none = 0;
+    for (int i = 0; i < 20000; i++) {
+        int64_t draw[10];
+        for (int j = 0; j < 10; j++) {
+            state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+            draw[j] = (int64_t)(state >> 40);
+        }
+        const struct glint_gpu_kernel *const kernel = &glint_gpu_kernels[FAKE_KERNEL_SPANS + draw[0] % 5];
+        const int features = i % 3 == 0 ? GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND : i % 3 - 1;
+        const struct glint_variant row = {.features = (uint16_t)features,
+                                          .tile_n = (uint16_t)(64 << draw[1] % 2),
+                                          .kernel = (uint32_t)(kernel - glint_gpu_kernels)};
+        struct glint_problem p = {.batch = 1 + draw[2] % (i % 7 == 0 ? 1 << 24 : 40),
+                                  .heads_kv = 1 + draw[3] % 4,
+                                  .head_dim = 64 << draw[3] / 4 % 2,
+                                  .seqlen_q = draw[4] % (1 << i % 11),
+                                  .seqlen_k = draw[5] % (1 << i % 16),
+                                  .lengths = (uint32_t)(draw[6] % 3),
+                                  .window_left = draw[6] % 5 == 0 ? GLINT_UNBOUNDED : draw[7] % 300,
+                                  .window_right = draw[6] % 7 == 0 ? GLINT_UNBOUNDED : draw[7] / 300 % 4};
+        p.heads_q = p.heads_kv * (1 + draw[8] % 40);
+        p.rows_q = p.lengths == GLINT_LENGTHS_RAGGED ? draw[9] % (p.batch * p.seqlen_q + 1) : 0;
+        const uint32_t multiprocessors = 1 + (uint32_t)(draw[8] / 40 % 148);
+        int64_t group = 16;
+        while (p.heads_q / p.heads_kv % group != 0)
+            group--;
+        ck_assert_int_eq(glint_step_group(&p), group);
+
+        const int64_t queries = 16 / group, tile = 8 * queries, heads = p.heads_q / group, of_each = (p.seqlen_q + tile - 1) / tile;
+        int64_t tiles = p.batch * of_each;
+        if (p.lengths == GLINT_LENGTHS_RAGGED && p.rows_q / tile + p.batch < tiles)
+            tiles = p.rows_q / tile + p.batch;
+        /* every place that a tile can have in the spans is one that a sequence has; else a span more may be counted */
+        const bool bounded =
+            i % 3 != 0 || (p.window_left != GLINT_UNBOUNDED && p.window_right != GLINT_UNBOUNDED &&
+                           p.seqlen_k > tile + p.window_left + p.window_right + 2 * kernel->chunk_steps * row.tile_n);
+        const int64_t spans = spans_seen(&row, kernel, &p, tile), chunks = spans < 1 ? 1 : spans < 80 ? spans : 80;
+        struct glint_step_layout l;
+        uint64_t end = 0;
+        const bool fits = glint_step_lay_out(&l, &row, &p, multiprocessors, &end);
+        struct glint_family_plan plan_of_row = {0};
+        ck_assert_int_eq(glint_cuda_plan(&row, &p, multiprocessors, &plan_of_row), fits);
+        if (tiles * heads * chunks > INT32_MAX) {
+            ck_assert(!fits);
+            refused++;
+            continue;
+        }
+        if (!fits) {
+            ck_assert(!bounded);
+            ck_assert_int_gt(tiles * heads * (chunks + 1), INT32_MAX);
+            continue;
+        }
+        ck_assert_int_eq(l.block_queries, queries);
+        /* rows of a tile: of a sequence that one tile holds, whole blocks of 16 */
+        const int64_t rows = of_each > 1 ? 128 : 16 * ((p.seqlen_q + queries - 1) / queries), slots = l.partial_rows / 128;
+        const int64_t cap = 5 * (int64_t)multiprocessors, one = (tiles * heads * rows + 127) / 128;
+        const int64_t exact = (tiles * heads * rows * spans + 127) / 128;
+        ck_assert_int_eq(l.partial_rows % 128, 0);
+        ck_assert_int_le(slots, cap);
+        if (slots == cap) {
+            ck_assert_int_gt((one + 1) * (spans + 1), cap);
+            full++;
+        } else if (spans > 1) {
+            ck_assert_int_ge(slots, exact);
+            ck_assert_int_le(slots, exact + (bounded ? 0 : one + 1));
+            whole += slots > 0;
+        }
+        none += slots == 0;
+        if (tiles == 0 && p.lengths == GLINT_LENGTHS_HOST) {
+            ck_assert_uint_eq(end + l.blocks + l.merge_blocks, 0);
+            continue;
+        }
+        ck_assert_uint_eq(l.blocks, multiprocessors);
+        ck_assert_uint_eq(l.merge_blocks, slots > 0 ? 4 * multiprocessors : 0);
+        const uint64_t plan = 4 * (16 + 15 * (uint64_t)p.batch + 3),
+                       partial = 4 * (uint64_t)l.partial_rows * (uint64_t)(p.head_dim + 2);
+        ck_assert_uint_ge(l.partial, plan);
+        ck_assert_uint_lt(l.partial, plan + 256);
+        ck_assert_uint_ge(end, l.partial + partial);
+        ck_assert_uint_lt(end, l.partial + partial + 256);
+
+        static struct glint_gpu_step step; /* 64-byte aligned, as a stack under AddressSanitizer is not */
+        char workspace[1];
+        glint_step_fill(&p, &l, workspace, &step);
+        ck_assert_int_eq(step.group, group);
+        ck_assert_int_eq(step.heads, heads);
+        ck_assert_int_eq(step.parts, heads / p.heads_kv);
+        ck_assert_int_eq(step.block_queries, queries);
+        ck_assert_int_eq(step.blocks, (int)l.blocks);
+        ck_assert_int_eq(step.partial_rows, l.partial_rows);
+        ck_assert_ptr_eq(step.plan, workspace);
+        ck_assert_uint_eq((uintptr_t)step.partial, (uintptr_t)workspace + l.partial);
+    }
+    ck_assert_msg(refused > 100 && full > 100 && whole > 100 && none > 100, "%d refused, %d full, %d whole, %d without",
+                  (int)refused, (int)full, (int)whole, (int)none);
+}
+END_TEST
+
+/* Numbers of the caller's in place of the rules': what the row takes of them, and a workspace for them. */
+START_TEST(tuned)
+{
+    const struct glint_variant *fused = &glint_variants[FAKE_FUSED];
+    struct glint_family_plan ruled = {0}, plan = {0};
+    struct glint_cuda_plan by_rule, own;
+    struct glint_problem p;
+    glint_problem_bhsd(&p, GLINT_F16, 3, 640, 640, 16, 2, 64);
+    ck_assert(glint_cuda_plan(fused, &p, 7, &ruled));
+    memcpy(&by_rule, ruled.word, sizeof by_rule);
+    const struct glint_gpu_tuning none = {0};
+    ck_assert(glint_cuda_plan_tuned(fused, &p, 7, &none, &plan));
+    ck_assert_mem_eq(&plan, &ruled, sizeof plan);
+    for (int32_t heads = 1; heads <= 9; heads++)
+        for (int32_t section = 1; section <= 60; section++) {
+            const struct glint_gpu_tuning tuning = {.part_heads = heads, .section = section};
+            const int32_t wanted = heads <= 8 ? heads : by_rule.backward.part_heads, parts = (8 + wanted - 1) / wanted;
+            ck_assert(glint_cuda_plan_tuned(fused, &p, 7, &tuning, &plan));
+            memcpy(&own, plan.word, sizeof own);
+            ck_assert_int_eq(own.backward.part_heads, wanted);
+            ck_assert_int_eq(own.backward.parts, parts);
+            ck_assert_int_eq(own.shape.section, section < 3 * 2 * parts ? section : 3 * 2 * parts);
+            ck_assert_int_eq(own.backward.key_sum != GLINT_GPU_NOWHERE, parts > 1);
+            if (parts == by_rule.backward.parts)
+                ck_assert_uint_eq(plan.workspace_bytes, ruled.workspace_bytes);
+        }
+    p.seqlen_q = 0; /* no kernel would clear the turns */
+    const struct glint_gpu_tuning one = {.part_heads = 1};
+    ck_assert(glint_cuda_plan_tuned(fused, &p, 7, &one, &plan));
+    memcpy(&own, plan.word, sizeof own);
+    ck_assert_int_eq(own.backward.parts, 1);
+}
+END_TEST
+
 /* Whole clusters can be more blocks than a grid has. */
 START_TEST(huge_grids_of_clusters)
 {
-    static const struct glint_gpu_kernel kernel = {
-        .strategy = GLINT_GPU_FORWARD,
-        .launch_count = 1,
-        .launch = {{.entry = "fours", .grid = GLINT_GPU_QUERY_BLOCKS, .rows = 64, .threads = 128, .cluster = 4}}};
     struct glint_variant variant = glint_variants[FAKE_PLAIN];
     struct glint_family_plan plan = {0};
     struct glint_cuda_plan own;
     struct glint_problem p;
-    variant.kernel = &kernel;
+    variant.kernel = FAKE_KERNEL_CLUSTERS;
     glint_problem_bhsd(&p, GLINT_F16, 0x7fff, 1, 1, 0x10000, 1, 64);
     ck_assert(glint_cuda_plan(&variant, &p, 1, &plan));
     memcpy(&own, plan.word, sizeof own);
@@ -312,15 +550,10 @@ END_TEST
 /* The workspace's own bound, with a kernel whose grid does not grow with the queries. */
 START_TEST(huge_workspace)
 {
-    static const struct glint_gpu_kernel kernel = {
-        .strategy = GLINT_GPU_FUSED,
-        .launch_count = 1,
-        .launch = {{.entry = "keys", .grid = GLINT_GPU_KEY_BLOCKS, .rows = 64, .threads = 128}},
-        .row_dim = 64};
     struct glint_variant variant = glint_variants[FAKE_FUSED];
     struct glint_family_plan plan = {0};
     struct glint_problem p;
-    variant.kernel = &kernel;
+    variant.kernel = FAKE_KERNEL_KEYS;
     glint_problem_bhsd(&p, GLINT_F16, 1 << 15, GLINT_MAX_EXTENT, 1, 128, 1, 64);
     ck_assert(glint_cuda_plan(&variant, &p, 1, &plan)); /* 2^52 rows: 2^60 bytes of dq_sum */
     ck_assert_uint_ge(plan.workspace_bytes, (size_t)GLINT_MAX_EXTENT << (15 + 7 + 6 + 2));
@@ -339,11 +572,14 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, heads_of_a_part);
     tcase_add_test(tcase, heads_of_a_persistent_part);
     tcase_add_test(tcase, workspace_of_persistent_parts);
+    tcase_add_test(tcase, arrays_fill_63_bits);
     tcase_add_test(tcase, sections_of_grouped_heads);
     tcase_add_test(tcase, sections_of_persistent_blocks);
     tcase_add_test(tcase, sections_of_tiles);
     tcase_add_test(tcase, sections_of_ragged);
     tcase_add_test(tcase, decode_layouts);
+    tcase_add_test(tcase, step_layouts);
+    tcase_add_test(tcase, tuned);
     tcase_add_test(tcase, huge_grids_of_clusters);
     tcase_add_test(tcase, huge_workspace);
 }

@@ -1,5 +1,6 @@
--- tools/ptxas.lua, the judge of what ptxas reports: which kernels it lets pass, and what it says of the others. refusal_*.txt are what
--- it said of kernels that were compiled for this test (tests/cuda/local_memory.cu); they are absent without nvcc.
+-- tools/ptxas.lua, the judge of what ptxas reports: which kernels it lets pass, and what it says of the others.
+-- refusal_*.txt are what it said of kernels that were compiled for this test (tests/cuda/local_memory.cu); they are
+-- absent without nvcc.
 local ptxas = dofile("tools/ptxas.lua")
 local checks = 0
 
@@ -73,7 +74,8 @@ for i = 1, #arg do
     expect(message:find("(C7511)", 1, true) and message:find("the function 'serialised'", 1, true), arg[i] .. ": " .. message)
     expect(message:find("lib/device/wgmma.h", 1, true), message)
   elseif arg[i]:find("%.ptxas$") then
-    -- A log that names nvcc's temporary files. Two compilations at once may give theirs the same name, so their folder must be their own.
+    -- A log that names nvcc's temporary files. Two compilations at once may give theirs the same name, so their folder
+    -- must be their own.
     local files = 0
     for file in message:gmatch("[^%s\"=]*tmpxft[^%s\"]*") do
       files = files + 1

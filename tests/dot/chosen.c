@@ -1,5 +1,5 @@
-/* Which row glint_plan takes on a CPU that has AVX-512 BF16: that for it where it is fast, else the one of AVX-512, if the table has one. A plan of
- * either row is made on request. */
+/* Which row glint_plan takes on a CPU that has AVX-512 BF16: that for it where it is fast, else the one of AVX-512, if
+ * the table has one. A plan of either row is made on request. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* The instructions of AVX-512 BF16 that lib/cpu/dot.h and lib/cpu/tiles.h ask for by name, VDPBF16PS and VCVTNE2PS2BF16, said in C as the Intel SDM,
- * volume 2, defines them. Put in front of the emitted kernels, it lets them run on a machine that has AVX-512 without BF16. Both take denormals for
- * zero, make none, and round to nearest even, whatever MXCSR says. */
+/* The instructions of AVX-512 BF16 that lib/cpu/dot.h and lib/cpu/tiles.h ask for by name, VDPBF16PS and
+ * VCVTNE2PS2BF16, said in C as the Intel SDM, volume 2, defines them. Put in front of the emitted kernels, it lets them
+ * run on a machine that has AVX-512 without BF16. Both take denormals for zero, make none, and round to nearest even,
+ * whatever MXCSR says. */
 #ifndef GLINT_TESTS_DOT_INSTRUCTIONS_H
 #define GLINT_TESTS_DOT_INSTRUCTIONS_H
 
@@ -24,7 +25,8 @@ EMULATED emulated_vec emulated_without_denormals(emulated_vec x)
     return emulated_flush(((emulated_words)x & 0x7f800000) == 0, x);
 }
 
-/* sum + x y, which must be fused (-ffp-contract=fast). A result is tiny when it is below 2^-126 after it was rounded as if the exponent had no bound:
+/* sum + x y, which must be fused (-ffp-contract=fast). A result is tiny when it is below 2^-126 after it was rounded as
+ * if the exponent had no bound:
  * that is seen of the same sum 2^60 times as large, which does not overflow where the sum is as small. */
 EMULATED emulated_vec emulated_multiply_add(emulated_vec sum, emulated_vec x, emulated_vec y)
 {

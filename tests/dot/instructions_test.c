@@ -1,6 +1,8 @@
-/* The emulated instructions of AVX-512 BF16 against scalar ones that flush denormals, and where the CPU has them against the CPU, bit by bit. */
+/* The emulated instructions of AVX-512 BF16 against scalar ones that flush denormals, and where the CPU has them
+ * against the CPU, bit by bit. */
 #define HEAD_DIM 32
 #define GLINT_CPU_LANES 16
+#define GLINT_CPU_VECS 1
 #define GLINT_CPU_DTYPE bf16
 #define GLINT_CPU_ELEMENT uint16_t
 #include "lib/cpu/cpu.h"
@@ -34,8 +36,8 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* A third ordinary numbers, a third any bits at all, the rest edges: zeros, denormals, the smallest and largest normal ones, what a product of two makes
- * a last bit of 2^-126, infinities, NaN. */
+/* A third ordinary numbers, a third any bits at all, the rest edges: zeros, denormals, the smallest and largest normal
+ * ones, what a product of two makes a last bit of 2^-126, infinities, NaN. */
 static uint16_t some_half(void)
 {
     static const uint16_t edges[] = {0,      0x8000, 0x0001, 0x807f, 0x0080, 0x8080, 0x0081, 0x1a00, 0x9a00, 0x1a80,

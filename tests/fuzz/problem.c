@@ -1,8 +1,8 @@
-/* The fuzz target of planning and running: bytes become a problem, and glint.h must hold for it. glint_plan gives a status that the
- * refusal oracle allows, glint_explain the same; a problem that plans and is small is run in memory of exactly the size that it
- * needs, and its result compared with the reference's. Built with -fsanitize=fuzzer it searches; with replay.c it repeats the corpus. */
+/* The fuzz target of planning and running: bytes become a problem, and glint.h must hold for it. glint_plan gives a
+ * status that the refusal oracle allows, glint_explain the same; a problem that plans and is small is run in memory of
+ * exactly the size that it needs, and its result compared with the reference's. Built with -fsanitize=fuzzer it
+ * searches; with replay.c it repeats the corpus. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,72 +10,10 @@
 #include "tests/contract/refusal_oracle.h"
 #include "tests/contract/suite.h"
 #include "tests/contract/world.h"
+#include "tests/fuzz/bytes.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/oracle/half.h"
 #include "tests/oracle/ref.h"
-
-void contract_failed(const char *file, int line, const char *condition, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "%s:%d: %s: ", file, line, condition);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, "\n");
-    va_end(arguments);
-    abort();
-}
-
-/* ---- bytes to a problem ------------------------------------------------------------------------------------------------------- */
-
-struct bytes {
-    const uint8_t *at;
-    size_t left;
-};
-
-static uint64_t take(struct bytes *b, size_t count) /* little-endian; zeros when there are no more */
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < count && b->left > 0; i++, b->left--)
-        value |= (uint64_t)*b->at++ << 8 * i;
-    return value;
-}
-
-/* A correct small problem of any row of the table, then up to eight edits: a field by its offset, set or moved. */
-static void read_problem(struct bytes *b, struct glint_problem *p, uint32_t *pass)
-{
-    const struct glint_variant_info info = row_at((uint32_t)take(b, 2) % glint_variant_count());
-    const uint64_t how = take(b, 1);
-    const int64_t batch = 1 + (int64_t)take(b, 1) % 3, heads_kv = 1 + (int64_t)take(b, 1) % 3, group = 1 + (int64_t)take(b, 1) % 3;
-    const int64_t seqlen_q = (int64_t)take(b, 1) % 80, seqlen_k = (int64_t)take(b, 1) % 110;
-    (how & 1 ? glint_problem_bhsd : glint_problem_bshd)(p, (enum glint_dtype)info.dtype, batch, seqlen_q, seqlen_k,
-                                                        heads_kv * group, heads_kv, info.head_dim);
-    serve_cache(p, &info);
-    p->mask = row_mask(&info, how >> 1 & 1);
-    *pass = info.pass;
-    if (how >> 6 == 3 && info.pass == GLINT_FORWARD) { /* strides of K and V, which are read, may be any */
-        p->lengths = GLINT_LENGTHS_DEVICE;
-        p->page_rows = 16 << (how >> 4 & 3);
-        p->pages = 1 + (int64_t)(how & 15);
-        p->pages_per_sequence = seqlen_k / p->page_rows + 1;
-    }
-    for (int edit = 0; edit < 8 && b->left > 0; edit++) {
-        const uint64_t field = take(b, 1);
-        unsigned char *const raw = (unsigned char *)p;
-        if (field == 255) {
-            *pass = (uint32_t)take(b, 4);
-        } else if (field % 2 == 0) { /* a word anew */
-            const uint64_t value = take(b, 8);
-            const size_t word = field / 2 % (sizeof *p / 8);
-            memcpy(raw + 8 * word, &value, 8);
-        } else { /* an eight-byte field a little more or less */
-            const size_t word = 2 + field / 2 % (sizeof *p / 8 - 2);
-            uint64_t value;
-            memcpy(&value, raw + 8 * word, 8);
-            value += (uint64_t)(int64_t)(int8_t)take(b, 1);
-            memcpy(raw + 8 * word, &value, 8);
-        }
-    }
-}
 
 /* ---- the answer ----------------------------------------------------------------------------------------------------------------- */
 
@@ -175,9 +113,26 @@ static double *scales(const struct call *c, const float *given)
 static void compare(const struct call *c)
 {
     const struct glint_problem *const p = &c->problem;
-    struct ref_shape s = {p->batch, p->heads_q, p->heads_kv, p->seqlen_q,      p->seqlen_k, p->head_dim, p->softmax_scale,
-                          0,        0,          p->softcap,  c->tensors.sinks, NULL,        NULL};
-    ref_mask(&s, (enum glint_mask)p->mask, p->window_left, p->window_right);
+    struct ref_shape s = {p->batch,
+                          p->heads_q,
+                          p->heads_kv,
+                          p->seqlen_q,
+                          p->seqlen_k,
+                          p->head_dim,
+                          p->softmax_scale,
+                          0,
+                          0,
+                          p->softcap,
+                          c->tensors.sinks,
+                          NULL,
+                          NULL,
+                          NULL,
+                          NULL,
+                          NULL,
+                          0,
+                          NULL,
+                          NULL};
+    ref_mask(&s, (enum glint_mask)p->mask, p->window_left, p->window_right, p->diagonal);
     const size_t rows = (size_t)(p->batch * p->heads_q * p->seqlen_q), key_rows = (size_t)(p->batch * p->heads_kv * p->seqlen_k);
     const size_t d = (size_t)p->head_dim;
     double *const q = gather(c, Q), *const k = gather_keys(c, K), *const v = gather_keys(c, V);
@@ -193,7 +148,7 @@ static void compare(const struct call *c)
         double *const dout = gather(c, DOUT), *const dq = calloc(rows * d + 1, sizeof *dq);
         double *const dk = calloc(key_rows * d + 1, sizeof *dk), *const dv = calloc(key_rows * d + 1, sizeof *dv);
         double *const dsinks = calloc((size_t)p->heads_q + 1, sizeof *dsinks);
-        reference_backward(&s, q, k, v, o, lse, dout, dq, dk, dv, p->sinks != 0 ? dsinks : NULL);
+        reference_backward(&s, q, k, v, o, lse, dout, NULL, dq, dk, dv, p->sinks != 0 ? dsinks : NULL, NULL);
         for (int64_t h = 0; h < p->heads_q && p->sinks != 0; h++)
             EXPECT(fabs((double)c->tensors.dsinks[h] - dsinks[h]) <=
                        tolerance(p->dtype) * fmax(1.0, (double)(p->batch * p->seqlen_q * p->head_dim)),
@@ -244,7 +199,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char text[2048];
     if (context == NULL)
         context = open_context(&counting, 3, &storage);
-    read_problem(&b, &p, &pass);
+    read_problem(&b, &p, &pass, 8);
     memset(&plan, 0x6b, sizeof plan);
     before = plan;
     oracle_plan(&faults, CONTEXT_OPEN, context, &p, pass, &plan);

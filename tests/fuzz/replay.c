@@ -1,5 +1,6 @@
-/* Runs a fuzz target on a kept corpus, once: what the fuzzer found stays found. A corpus is text, an input a line in hexadecimal digits,
- * so that it is one small file that can be read and merged. A corpus without a line is a failure. */
+/* Runs a fuzz target on a kept corpus, once: what the fuzzer found stays found. A corpus is text, an input a line in
+ * hexadecimal digits, so that it is one small file that can be read and merged. A corpus without a line is a
+ * failure. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
--- Specs that a generator could trip over, by name. Kept for good: tests/fuzz/spec.lua replays them before its mutations, and a culprit
--- of its search is added here.
+-- Specs that a generator could trip over, by name. Kept for good: tests/fuzz/spec.lua replays them before its
+-- mutations, and a culprit of its search is added here.
 local function around(body)
   return ('return { passes = { "fwd" }, dtypes = { "f32" }, head_dims = { 64 }, masks = { "none" }, families = { cpu = {\n'
     .. '  isas = { "x86_64" }, tiles = { fwd = { { m = 64, n = 96 } }, bwd = { { m = 64, n = 96 } } } } }, %s }\n'):format(body)

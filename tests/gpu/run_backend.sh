@@ -1,18 +1,22 @@
 #!/bin/sh
-# run_backend.sh [PART]...: the GPU tests, on a machine with a GPU and its driver and nothing else. The programs lie beside this script in the
-# tar of //tests:gpu_bundle.
+# run_backend.sh [PART]...: the GPU tests, on a machine with a GPU and its driver and nothing else. The programs lie
+# beside this script in the tar of //tests:gpu_bundle.
 #
 #   selftest   the library's own power-on test, through every variant
 #   promises   memory, graphs, repeat, latency, self test, several GPUs, a lost device (tests/cuda/on_device.c)
-#   launches   clusters, persistent blocks, tensor maps and cleared words through the library's launch code (tests/hostsim/launch), on 9.0 alone
-#   rows       glint_merge and glint_append, every byte beside the CPU's (tests/hostsim/rows); 34 GB of device memory for rows that lie far apart
+#   launches   clusters, persistent blocks, tensor maps and cleared words through the library's launch code
+#              (tests/hostsim/launch), on 9.0 alone
+#   rows       glint_merge and glint_append, every byte beside the CPU's (tests/hostsim/rows); 34 GB of device memory
+#              for rows that lie far apart
 #   variants   each variant's own checks against fp64, the gradient checks and the laws (tests/checks/variant_test.c)
 #   sanitize   compute-sanitizer's four tools over every variant; only if it is installed
-#   serve      examples/serve_text with its cache on this GPU: answers, and bytes a second, percentiles of a step and memory over $STEPS steps (10000)
+#   serve      examples/serve_text with its cache on this GPU: answers, and bytes a second, percentiles of a step and
+#              memory over $STEPS steps (10000)
 #   bench      glint_bench on this GPU, a CSV file beside the logs
 #   quick      promises with a hundredth of the repetitions
-# Without PART: promises, launches, rows, then variants. $ONLY: only variants whose name contains it. $JOBS: processes at a time (8). Logs are left in $OUT
-# (default logs beside the programs). The exit status is 0 when something was checked and nothing failed.
+# Without PART: promises, launches, rows, then variants. $ONLY: only variants whose name contains it. $JOBS: processes
+# at a time (8). Logs are left in $OUT (default logs beside the programs). The exit status is 0 when something was
+# checked and nothing failed.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$here
@@ -69,9 +73,10 @@ clean() {
     tail -n 1 "$1" | grep -qE 'SUMMARY: 0 (errors|hazards)'
 }
 
-# Whether a tool finds fault with a right program that copies as Hopper's backward rows do (tests/hostsim/launch/control.cu): initcheck before
-# 2025.4 does not see what bulk copies write, nor yet what tensor copies do, and racecheck before 2026.3 not all of the order that mbarriers make
-# (docs/limits.md). And whether racecheck sees a race there.
+# Whether a tool finds fault with a right program that copies as Hopper's backward rows do
+# (tests/hostsim/launch/control.cu): initcheck before 2025.4 does not see what bulk copies write, nor yet what tensor
+# copies do, and racecheck before 2026.3 not all of the order that mbarriers make (docs/limits.md). And whether
+# racecheck sees a race there.
 misjudges() {
     log=$logs/sanitize_control_$1.log
     timeout 100 "$sanitizer" --tool "$1" "$bin/control_on_device" right >"$log" 2>&1
@@ -86,8 +91,9 @@ misjudges() {
     return 1
 }
 
-# The four tools side by side, each over forward, backward and decode variants by themselves: most of their time is one host thread's. A log
-# that does not end in "0 errors" is a failure, whatever the exit status was; but for Hopper's backward rows under a tool that misjudges the control.
+# The four tools side by side, each over forward, backward and decode variants by themselves: most of their time is one
+# host thread's. A log that does not end in "0 errors" is a failure, whatever the exit status was; but for Hopper's
+# backward rows under a tool that misjudges the control.
 sanitize() {
     pids=
     doubtful=

@@ -1,5 +1,5 @@
-/* For programs most of whose launches end in a report: it leaves fibers where they are, with what their frames own and copies half made,
- * which is no leak. Included once a program. */
+/* For programs most of whose launches end in a report: it leaves fibers where they are, with what their frames own and
+ * copies half made, which is no leak. Included once a program. */
 #ifndef GLINT_HOSTSIM_ABANDONED_H
 #define GLINT_HOSTSIM_ABANDONED_H
 

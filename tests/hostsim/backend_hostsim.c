@@ -1,25 +1,27 @@
-/* The backend of the simulator (tests/checks/backend.h): the checks of a GPU variant, on a machine without a GPU, through the library's own
- * planning and launch code. A finding of the simulator fails the check that it came up in. Calls are repeated under other seeds and must
- * write the same bytes; HOSTSIM_SEED is the first seed, HOSTSIM_SM the simulated architecture. */
+/* The backend of the simulator (tests/checks/backend.h): the checks of a GPU variant, on a machine without a GPU,
+ * through the library's own planning and launch code. A finding of the simulator fails the check that it came up in.
+ * Calls are repeated under other seeds and must write the same bytes; HOSTSIM_SEED is the first seed, HOSTSIM_SM the
+ * simulated architecture. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/context.h"
-#include "lib/cuda/kernel.h"
+#include "lib/cuda/table.h"
 #include "tests/checks/backend.h"
 #include "tests/hostsim/driver.h"
 
 static bool has_image(const struct glint_variant *variant, uint32_t sm)
 {
-    const struct glint_gpu_kernel *kernel = variant->kernel;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(variant);
     for (uint32_t i = 0; i < kernel->image_count; i++)
-        if (strtoul(kernel->images[i].arch, NULL, 10) == sm) /* "90a" too: the simulator has all that it adds */
+        if (strtoul(glint_gpu_images[kernel->first_image + i].arch, NULL, 10) ==
+            sm) /* "90a" too: the simulator has all that it adds */
             return true;
     return false;
 }
 
-/* Does this architecture run the variant under test, and for one of backward or decode a forward variant too? Tiles differ between
- * architectures, so not every forward variant need run. */
+/* Does this architecture run the variant under test, and for one of backward or decode a forward variant too? Tiles
+ * differ between architectures, so not every forward variant need run. */
 static bool runs_here(uint32_t sm)
 {
     enum { FORWARD, DECODE, BACKWARD, KINDS };
@@ -99,9 +101,9 @@ static struct {
     uint64_t seed, first_seed;
 } repeated;
 
-/* Every order of threads gives the same bytes: the library promises that its results are the same every time. The same call again under
- * other seeds, as long as all repetitions together take at most an eighth of all steps: so calls that are cheap after dear ones, which are
- * those of the short and odd shapes. */
+/* Every order of threads gives the same bytes: the library promises that its results are the same every time. The same
+ * call again under other seeds, as long as all repetitions together take at most an eighth of all steps: so calls that
+ * are cheap after dear ones, which are those of the short and odd shapes. */
 static void repeat(call *run, const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,
                    size_t workspace_bytes, void *stream, uint64_t steps)
 {

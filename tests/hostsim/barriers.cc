@@ -1,5 +1,5 @@
-/* The sixteen barriers of a block: PTX ISA, "bar, barrier". All instructions are the .aligned ones: a warp comes as a whole, all its
- * lanes at one place. */
+/* The sixteen barriers of a block: PTX ISA, "bar, barrier". All instructions are the .aligned ones: a warp comes as a
+ * whole, all its lanes at one place. */
 #include "tests/hostsim/state.h"
 
 namespace sim

@@ -1,5 +1,6 @@
-/* What threads know of each other: happens-before as vector clocks (Mattern 1989; epochs as in FastTrack, Flanagan and Freund 2009).
- * An access is the pair (thread, clock); it happened before what thread t does now iff t knows a clock at least as great. */
+/* What threads know of each other: happens-before as vector clocks (Mattern 1989; epochs as in FastTrack, Flanagan and
+ * Freund 2009). An access is the pair (thread, clock); it happened before what thread t does now iff t knows a clock at
+ * least as great. */
 #include <algorithm>
 #include <unordered_map>
 
@@ -191,8 +192,8 @@ void acquire_from(const void *word)
         learn_far(self, found->second);
 }
 
-/* A fence and then a relaxed write is a release; a relaxed read and then a fence is an acquire. A read-modify-write hands on what the
- * word carried. */
+/* A fence and then a relaxed write is a release; a relaxed read and then a fence is an acquire. A read-modify-write
+ * hands on what the word carried. */
 void relaxed_write_to(const void *word, bool read_too)
 {
     const auto found = released.find(word);

@@ -1,5 +1,6 @@
-/* A copy reads its source and writes its destination at any moment between its beginning and the end of the wait that covers it. So
- * whoever touches the destination meanwhile is found out, and whoever changes the source; then the moment makes no difference. */
+/* A copy reads its source and writes its destination at any moment between its beginning and the end of the wait that
+ * covers it. So whoever touches the destination meanwhile is found out, and whoever changes the source; then the moment
+ * makes no difference. */
 #include "tests/hostsim/copies.h"
 
 #include <cstring>
@@ -12,8 +13,8 @@ namespace sim
 namespace
 {
 
-/* What the source holds must be what it held when the copy began: the copy reads it at any moment until the wait. So it is looked at
- * a second time at the wait, which whoever writes there must come after. */
+/* What the source holds must be what it held when the copy began: the copy reads it at any moment until the wait. So it
+ * is looked at a second time at the wait, which whoever writes there must come after. */
 void check_source(const Thread *thread, const Copy &copy)
 {
     if (copy.from == nullptr)

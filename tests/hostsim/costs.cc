@@ -1,6 +1,6 @@
-/* What memory accesses cost: lanes' k-th execution of a place makes one request of the warp. Shared memory has 32 banks of 4 bytes; a
- * request of 8 bytes a lane is served in halves, one of 16 bytes in quarters of the warp, a matrix of ldmatrix by itself. Global memory
- * moves sectors of 32 bytes. */
+/* What memory accesses cost: lanes' k-th execution of a place makes one request of the warp. Shared memory has 32 banks
+ * of 4 bytes; a request of 8 bytes a lane is served in halves, one of 16 bytes in quarters of the warp, a matrix of
+ * ldmatrix by itself. Global memory moves sectors of 32 bytes. */
 #include <algorithm>
 #include <deque>
 #include <map>

@@ -155,8 +155,8 @@ glint_cu_result function_set_attribute(glint_cu_function function, unsigned int 
     return GLINT_CU_SUCCESS;
 }
 
-/* The order of blocks is one of the things that are drawn: at small shapes the section that the host chooses would always be the same. The
- * kernels of decode, append and merge have none, whatever the size of their parameters. */
+/* The order of blocks is one of the things that are drawn: at small shapes the section that the host chooses would
+ * always be the same. The kernels of decode, append and merge have none, whatever the size of their parameters. */
 void draw_section(const sim::Entry &entry, unsigned char *parameters)
 {
     const size_t bytes = entry.parameter_bytes;
@@ -176,8 +176,8 @@ void draw_section(const sim::Entry &entry, unsigned char *parameters)
         call->sequences.section_keys = (int32_t)(1 + sim::draw(2 * (uint32_t)call->sequences.bound_k + 1));
 }
 
-/* A launch runs to its end before it returns, so one that may begin before what is ahead has ended begins after it; but it must wait for
- * that before it touches global memory. */
+/* A launch runs to its end before it returns, so one that may begin before what is ahead has ended begins after it; but
+ * it must wait for that before it touches global memory. */
 glint_cu_result launch_ex(const CUlaunchConfig_st *given, glint_cu_function handle, void **parameters, void **)
 {
     const glint_cu_launch_config &config = *(const glint_cu_launch_config *)(const void *)given;

@@ -1,5 +1,5 @@
-/* A CUDA driver whose GPU is the simulator: modules are images (image.h), memory is the simulator's, launches run to their end before
- * they return. For glint_context_init_with_driver. */
+/* A CUDA driver whose GPU is the simulator: modules are images (image.h), memory is the simulator's, launches run to
+ * their end before they return. For glint_context_init_with_driver. */
 #ifndef GLINT_HOSTSIM_DRIVER_H
 #define GLINT_HOSTSIM_DRIVER_H
 

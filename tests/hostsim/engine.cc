@@ -337,8 +337,8 @@ void poll(const char *what, Site site)
     thread->waits_for = nullptr;
 }
 
-/* The stacks of a grid's threads are more than the caches near the core hold: what the lanes after the next one have there is fetched while others
- * run. */
+/* The stacks of a grid's threads are more than the caches near the core hold: what the lanes after the next one have
+ * there is fetched while others run. */
 static void fetch_lanes(const Thread *thread, const Warp *warp)
 {
     const char *soon = (const char *)warp->thread[(thread->lane + 3) % 32].stack_pointer;

@@ -1,8 +1,9 @@
 /* The machine that runs emitted GPU kernels on a host, and judges them.
  *
- * One host thread runs a grid. Every CUDA thread is a fiber with a stack of its own; a fiber runs until it must wait, then another does,
- * drawn from a seed. Whatever kernels reach through lib/device/ comes here: memory is looked at before it is touched, waiting is
- * done by the scheduler, and what one thread knows of another is kept in vector clocks.
+ * One host thread runs a grid. Every CUDA thread is a fiber with a stack of its own; a fiber runs until it must wait,
+ * then another does, drawn from a seed. Whatever kernels reach through lib/device/ comes here: memory is looked at
+ * before it is touched, waiting is done by the scheduler, and what one thread knows of another is kept in vector
+ * clocks.
  *
  * A finding ends its launch: report() never returns, the fibers are dropped, and the next launch starts afresh. */
 #ifndef GLINT_HOSTSIM_ENGINE_H
@@ -66,9 +67,9 @@ uint32_t draw(uint32_t n); /* 0 ... n - 1 */
 
 /* ---- vector clocks ---- */
 
-/* What a thread knows of the others of its block: clock[t] is the newest event of thread t that happened before. Shared and immutable;
- * the threads that left one barrier together hold the same. `far` is the same for every thread of the grid, or null; only a thread that
- * acquired something another block released has one. */
+/* What a thread knows of the others of its block: clock[t] is the newest event of thread t that happened before. Shared
+ * and immutable; the threads that left one barrier together hold the same. `far` is the same for every thread of the
+ * grid, or null; only a thread that acquired something another block released has one. */
 struct Far {
     int references;
     std::vector<uint32_t> clock; /* [block * threads + thread] */
@@ -159,7 +160,8 @@ extern Thread *self; /* the one that runs; null outside of a launch */
 void wait(const char *what, Site site, uint32_t id);
 void wake(Thread *thread);
 
-/* The running thread looked at something that others change: let others run first. Polling without end is a deadlock. */
+/* The running thread looked at something that others change: let others run first. Polling without end is a
+ * deadlock. */
 void poll(const char *what, Site site);
 /* Something happened that a poll could see. */
 void progress();
@@ -177,7 +179,8 @@ bool barrier_any(uint32_t id, uint32_t threads, bool condition, Site site);
 /* Order among these threads: each then knows what all did before. */
 void join_threads(Thread *const *threads, uint32_t count);
 
-/* What the running thread did until now, for somebody else to learn: known by reference. Its later events are not in it. */
+/* What the running thread did until now, for somebody else to learn: known by reference. Its later events are not in
+ * it. */
 Known *publish();
 void learn(Thread *thread, const Known *published);
 Known *merge(Known *a, const Known *b); /* takes over a's reference; either may be null */
@@ -188,15 +191,18 @@ void drop(Known *known);
 
 enum class Use { read, write, atomic };
 
-/* Shared memory of the running block: looks at `bytes` bytes (a multiple of 4, naturally aligned) and gives the host's address. */
+/* Shared memory of the running block: looks at `bytes` bytes (a multiple of 4, naturally aligned) and gives the host's
+ * address. */
 unsigned char *shared(uint32_t address, uint32_t bytes, Use use, Site site);
 /* As `thread`, of the same block. */
 unsigned char *shared_as(Thread *thread, uint32_t address, uint32_t bytes, Use use, Site site);
-/* From now on, or no longer, something asynchronous may write there (it counts as a write of the running thread, at this moment). */
+/* From now on, or no longer, something asynchronous may write there (it counts as a write of the running thread, at
+ * this moment). */
 void shared_begin_write(uint32_t address, uint32_t bytes, Site site);
 void shared_end_write(Thread *as, uint32_t address, uint32_t bytes, Site site);
-/* Through the async proxy (hopper.h). A read that may still go on until its end: what ordinary stores put there takes a fence.proxy.async of
- * the thread that stored, which the reader knows of. A write that has landed counts as one of whoever began it. */
+/* Through the async proxy (hopper.h). A read that may still go on until its end: what ordinary stores put there takes a
+ * fence.proxy.async of the thread that stored, which the reader knows of. A write that has landed counts as one of
+ * whoever began it. */
 void shared_begin_read(Thread *thread, uint32_t address, uint32_t bytes, Site site);
 void shared_end_read(Block *block, uint32_t address, uint32_t bytes);
 void shared_was_read(Thread *thread, uint32_t address, uint32_t bytes); /* by the thread, at this moment of its */
@@ -215,18 +221,21 @@ uint32_t shared_size(const Block *block);
 void await_predecessors(Site site);
 unsigned char *global(const void *address, uint32_t bytes, Use use, Site site);
 
-/* Through the async proxy, at any moment between the two: what ordinary stores put there takes a fence.proxy.async.global of the thread that
- * stored, which the running one knows of, and nothing else may touch what it writes or write what it reads. At the end of a write the
- * running thread has waited for it, and others who come after that see it, without a fence. */
+/* Through the async proxy, at any moment between the two: what ordinary stores put there takes a
+ * fence.proxy.async.global of the thread that stored, which the running one knows of, and nothing else may touch what
+ * it writes or write what it reads. At the end of a write the running thread has waited for it, and others who come
+ * after that see it, without a fence. */
 void global_begin_async(const void *address, uint32_t bytes, Use use, Site site);
 void global_end_async(const void *address, uint32_t bytes, Use use, Site site);
 
-/* Words that are read and written by strong operations (PTX ISA, "Memory Consistency Model"): among themselves they never race. */
+/* Words that are read and written by strong operations (PTX ISA, "Memory Consistency Model"): among themselves they
+ * never race. */
 const unsigned char *global_strong_read(const void *address, Site site);
 unsigned char *global_strong_write(void *address, Site site);
 
-/* Host memory becomes global memory, of undefined contents, and ceases to be. Addresses outside are out of bounds for kernels. `far`: its
- * addresses are such that no host can touch them, so that whatever goes past global() is a segmentation fault, and not unseen. */
+/* Host memory becomes global memory, of undefined contents, and ceases to be. Addresses outside are out of bounds for
+ * kernels. `far`: its addresses are such that no host can touch them, so that whatever goes past global() is a
+ * segmentation fault, and not unseen. */
 void *global_allocate(size_t bytes, bool far = false);
 void global_release(void *memory);
 void global_defined(const void *memory, size_t bytes,

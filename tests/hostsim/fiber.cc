@@ -127,8 +127,8 @@ void fiber_stack_back(unsigned char *stack, void *sanitizer)
     pool.push_back(Stack{stack, sanitizer});
 }
 
-/* Frames of the same function would lie at the same place of every stack, and all of them in the same few sets of the caches: so stacks
- * begin a little further down, each elsewhere. */
+/* Frames of the same function would lie at the same place of every stack, and all of them in the same few sets of the
+ * caches: so stacks begin a little further down, each elsewhere. */
 static size_t colour()
 {
     static uint32_t prepared;

@@ -7,8 +7,8 @@
 namespace sim
 {
 
-/* A stack with an inaccessible page below; from a pool, never given back to the system. AddressSanitizer's fake stack of the fiber that
- * had it before goes along (null: none), as making one takes longer than most fibers live. */
+/* A stack with an inaccessible page below; from a pool, never given back to the system. AddressSanitizer's fake stack
+ * of the fiber that had it before goes along (null: none), as making one takes longer than most fibers live. */
 unsigned char *fiber_stack(void **sanitizer);
 void fiber_stack_back(unsigned char *stack, void *sanitizer);
 size_t fiber_stack_bytes();

@@ -1,4 +1,5 @@
-/* Global memory and its shadow. Addresses are the host's, or FAR away from them; only what was allocated here may be touched. */
+/* Global memory and its shadow. Addresses are the host's, or FAR away from them; only what was allocated here may be
+ * touched. */
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -13,8 +14,8 @@ namespace sim
 namespace
 {
 
-/* An access is (block, thread, clock); clocks begin at 1, and accesses of earlier launches happened before. Of writes and of reads the
- * last one is kept, and the last one by another block than that. */
+/* An access is (block, thread, clock); clocks begin at 1, and accesses of earlier launches happened before. Of writes
+ * and of reads the last one is kept, and the last one by another block than that. */
 enum { GENERIC = 1, ASYNC = 2 }; /* proxies, as bits */
 struct Access {
     uint32_t block, clock; /* clock 0: none */
@@ -92,8 +93,8 @@ bool ready(const Word &word, uint32_t needed)
     return (word.defined & (needed | ~BYTES)) == needed;
 }
 
-/* What a bulk copy may still write is nobody's to touch, and what it may still read nobody's to write, whoever knows that it began: only its
- * wait tells that it is done. Reductions add to each other's sums meanwhile. */
+/* What a bulk copy may still write is nobody's to touch, and what it may still read nobody's to write, whoever knows
+ * that it began: only its wait tells that it is done. Reductions add to each other's sums meanwhile. */
 void check_ready(const Word &word, const void *address, uint32_t needed, Use use, const Access &now, Site site)
 {
     const Access &writer = word.write[0];
@@ -111,9 +112,10 @@ void check_ready(const Word &word, const void *address, uint32_t needed, Use use
         report(Kind::uninitialised, site, "%s reads global memory at %p, which nobody wrote", who(self).c_str(), address);
 }
 
-/* Of what was stored last, or of both addends that are known of, the async proxy must have heard: by a fence of who stored, after it, which
- * the running thread knows of. PTX ISA asks for a fence somewhere along the way ("Proxy-preserved base causality order"); that it is the
- * storing thread's is lib/device/'s rule, as for shared memory (hopper.h). */
+/* Of what was stored last, or of both addends that are known of, the async proxy must have heard: by a fence of who
+ * stored, after it, which the running thread knows of. PTX ISA asks for a fence somewhere along the way
+ * ("Proxy-preserved base causality order"); that it is the storing thread's is lib/device/'s rule, as for shared memory
+ * (hopper.h). */
 void check_fences(const Word &word, const void *address, Use use, Site site)
 {
     const bool sum = (word.write[0].strong & word.write[1].strong & GENERIC) != 0;
@@ -207,7 +209,8 @@ unsigned char *global_raw(const void *address)
     return (unsigned char *)((uintptr_t)address & ~FAR);
 }
 
-/* A sum over every eight bytes, each times an odd number that its place gives: zeros add nothing, so that pages without a write need no look. */
+/* A sum over every eight bytes, each times an odd number that its place gives: zeros add nothing, so that pages without
+ * a write need no look. */
 static uint64_t digest_of(const unsigned char *bytes, size_t count, uint64_t place)
 {
     uint64_t digest = 0;

@@ -1,9 +1,9 @@
-/* What Hopper adds to the machine: mbarriers, bulk copies, warpgroup products, moving registers. lib/device/hopper.h says what each
- * instruction does, primitives/hopper_impl.h leads here.
+/* What Hopper adds to the machine: mbarriers, bulk copies, warpgroup products, moving registers. lib/device/hopper.h
+ * says what each instruction does, primitives/hopper_impl.h leads here.
  *
- * Whatever goes on by itself happens as early or as late as the ISA lets it, as drawn from the seed: at once, at some later moment, or not
- * before nobody can go on without it. Meanwhile the shared memory that it reads must not be written, and what it writes must not be
- * touched: engine.h keeps marks on the words. */
+ * Whatever goes on by itself happens as early or as late as the ISA lets it, as drawn from the seed: at once, at some
+ * later moment, or not before nobody can go on without it. Meanwhile the shared memory that it reads must not be
+ * written, and what it writes must not be touched: engine.h keeps marks on the words. */
 #ifndef GLINT_HOSTSIM_HOPPER_H
 #define GLINT_HOSTSIM_HOPPER_H
 

@@ -15,7 +15,8 @@ namespace
 
 std::vector<Transfer *> under_way;
 std::vector<BlockState *> states;
-/* Clocks of fence.proxy.async.global in this launch, also of blocks that have ended; the key is block << 32 | thread. */
+/* Clocks of fence.proxy.async.global in this launch, also of blocks that have ended; the key is block << 32 |
+ * thread. */
 std::unordered_map<uint64_t, std::vector<uint32_t>> global_fences;
 
 uint32_t first_after(const std::vector<uint32_t> &clocks, uint32_t clock)
@@ -29,7 +30,8 @@ void forget(Transfer *transfer)
     under_way.erase(std::remove(under_way.begin(), under_way.end(), transfer), under_way.end());
 }
 
-/* Tensors of tf32 are rounded as they are loaded: to the nearest, ties to even; NaN is 0x7fffe000, and denormals stay, with _FTZ too. */
+/* Tensors of tf32 are rounded as they are loaded: to the nearest, ties to even; NaN is 0x7fffe000, and denormals stay,
+ * with _FTZ too. */
 void round_all(unsigned char *floats, uint32_t bytes)
 {
     for (uint32_t i = 0; i < bytes; i += 4) {

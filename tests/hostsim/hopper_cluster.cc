@@ -1,8 +1,8 @@
 /* Clusters: PTX ISA, "barrier.cluster", "mapa", .shared::cluster. Blocks of a cluster are resident together.
  *
- * An address in another block's shared memory carries that block's rank, plus one, above bit 24. Accesses to another block are looked
- * at for bounds, for copies under way and for whether the block is still there, and their order for global memory is kept; but races between
- * blocks in shared memory are not found. */
+ * An address in another block's shared memory carries that block's rank, plus one, above bit 24. Accesses to another
+ * block are looked at for bounds, for copies under way and for whether the block is still there, and their order for
+ * global memory is kept; but races between blocks in shared memory are not found. */
 #include <cstring>
 #include <map>
 

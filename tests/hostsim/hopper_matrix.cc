@@ -18,8 +18,8 @@ Matrix matrix_of(uint64_t descriptor)
     return matrix;
 }
 
-/* Atoms are 8 rows of `span` bytes. Within, chunks of 16 bytes are permuted by the row, which is what bits 7 and up of the address say, less
- * the base offset where atoms do not begin at a multiple of their size. */
+/* Atoms are 8 rows of `span` bytes. Within, chunks of 16 bytes are permuted by the row, which is what bits 7 and up of
+ * the address say, less the base offset where atoms do not begin at a multiple of their size. */
 uint32_t matrix_address(const Matrix &matrix, bool mn_major, uint32_t bytes, uint32_t i, uint32_t k)
 {
     const uint32_t per_row = matrix.span / bytes;

@@ -42,8 +42,8 @@ Mbarrier &use(uint32_t address, const char *what, Site site)
     return barrier;
 }
 
-/* Ends the phase if nothing is missing. What copies wrote stays out of bounds until somebody has waited for it: nothing else tells that
- * it is there. */
+/* Ends the phase if nothing is missing. What copies wrote stays out of bounds until somebody has waited for it: nothing
+ * else tells that it is there. */
 void settle(Mbarrier &barrier)
 {
     if (barrier.pending != 0 || barrier.bytes != 0)

@@ -23,7 +23,8 @@ static_assert(sizeof(TensorMap) <= sizeof(struct tensor_map), "a tensor map has 
 
 constexpr uint32_t TENSOR_MAP_MAGIC = 0x50414d54u;
 
-/* cuTensorMapEncodeTiled: 0, or the driver's CUDA_ERROR_INVALID_VALUE where the driver (580, recorded in tests/hostsim/micro) gives it. */
+/* cuTensorMapEncodeTiled: 0, or the driver's CUDA_ERROR_INVALID_VALUE where the driver (580, recorded in
+ * tests/hostsim/micro) gives it. */
 int encode_tiled(struct tensor_map *map, int type, uint32_t rank, void *address, const uint64_t *dims, const uint64_t *strides,
                  const uint32_t *box, const uint32_t *steps, int interleave, int swizzle, int l2, int fill);
 

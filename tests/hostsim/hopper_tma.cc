@@ -26,7 +26,8 @@ const TensorMap &map_of(const struct tensor_map *map, int rank, const char *what
     return made;
 }
 
-/* Shared addresses of elements that lie one after another: with a swizzle, bits 4 (5, 6) are exclusive-ored with bits 7 (8, 9). */
+/* Shared addresses of elements that lie one after another: with a swizzle, bits 4 (5, 6) are exclusive-ored with bits 7
+ * (8, 9). */
 uint32_t swizzled(uint32_t address, int swizzle)
 {
     return address ^ (address >> 7 & ((1u << swizzle) - 1)) << 4;
@@ -38,9 +39,9 @@ uint32_t fill_of(const TensorMap &map)
     return map.fill == TENSOR_MAP_FILL_ZERO ? 0 : 0x7ff77ff7u;
 }
 
-/* A row of the box along dimension 0: whole chunks of 16 bytes in shared memory, of which [first, end) bytes are in the tensor. What lies
- * outside is not loaded, to the byte; but a store or reduction writes every chunk whole that begins inside: bytes between the end of a
- * row and the next multiple of 16 belong to the copy engine. */
+/* A row of the box along dimension 0: whole chunks of 16 bytes in shared memory, of which [first, end) bytes are in the
+ * tensor. What lies outside is not loaded, to the byte; but a store or reduction writes every chunk whole that begins
+ * inside: bytes between the end of a row and the next multiple of 16 belong to the copy engine. */
 void add_row(Transfer *transfer, const TensorMap &map, uint32_t shared, uint32_t bytes, unsigned char *global, int64_t first,
              int64_t end)
 {
@@ -63,8 +64,8 @@ void add_row(Transfer *transfer, const TensorMap &map, uint32_t shared, uint32_t
     }
 }
 
-/* Every row of the box from at[] on; the rows of dimension 0 lie in shared memory one after another, as far apart as the swizzle's pattern
- * is wide. */
+/* Every row of the box from at[] on; the rows of dimension 0 lie in shared memory one after another, as far apart as
+ * the swizzle's pattern is wide. */
 void add_box(Transfer *transfer, const TensorMap &map, uint32_t shared, const int32_t at[], Site site)
 {
     const uint32_t element = element_bytes(map.type), inner = map.box[0] * element;

@@ -1,5 +1,5 @@
-/* Products of warpgroups: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A warp's share is its own 16 rows; each warp of a
- * warpgroup issues, commits and waits for itself, as the hardware lets it. */
+/* Products of warpgroups: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A warp's share is its own 16
+ * rows; each warp of a warpgroup issues, commits and waits for itself, as the hardware lets it. */
 #include <cstring>
 
 #include "tests/hostsim/hopper.h"
@@ -62,33 +62,43 @@ void add_chunks(std::vector<uint32_t> &chunks, uint64_t descriptor, bool mn_majo
             chunks.push_back(matrix_address(matrix, mn_major, bytes, i, k) & ~15u);
 }
 
-uint32_t element(Block *block, const Matrix &matrix, bool mn_major, const WarpgroupProduct &product, uint32_t i, uint32_t k)
+/* Elements of an operand's chunks, from `chunk` on as add_chunks has put them there, to their places: element (i, k) of its rows
+ * goes to to[i * of_row + k * of_column]. Returns the chunk after the last. */
+const uint32_t *spread(Block *block, const uint32_t *chunk, bool mn_major, const WarpgroupProduct &product, uint32_t rows,
+                       uint32_t of_row, uint32_t of_column, uint32_t *to)
 {
-    const uint32_t bytes = bytes_of(product);
-    uint32_t value = 0;
+    const uint32_t bytes = bytes_of(product), per_chunk = 16 / bytes, step = mn_major ? of_row : of_column;
 
-    std::memcpy(&value, shared_raw(block, matrix_address(matrix, mn_major, bytes, i, k)), bytes);
-    return value;
+    for (uint32_t i = 0; i < rows; i += mn_major ? per_chunk : 1)
+        for (uint32_t k = 0; k < depth(product); k += mn_major ? 1 : per_chunk) {
+            const char *from = (const char *)shared_raw(block, *chunk++);
+            uint32_t *place = to + i * of_row + k * of_column;
+            for (uint32_t e = 0; e < per_chunk; ++e, place += step)
+                if (bytes == 2) {
+                    uint16_t half;
+                    std::memcpy(&half, from + 2 * e, sizeof half);
+                    *place = half;
+                } else {
+                    std::memcpy(place, from + 4 * e, sizeof *place);
+                }
+        }
+    return chunk;
 }
 
 void read_operands(const Warp *warp, Operation *operation)
 {
     const WarpgroupProduct &product = operation->product;
-    const uint32_t k = depth(product), n = product.n;
+    const uint32_t k = depth(product), n = product.n, *chunk = operation->chunks.data();
 
     if (operation->has_read)
         return;
     operation->has_read = true;
     if (product.a == nullptr) {
-        const Matrix a = matrix_of(product.a_descriptor);
-        for (uint32_t i = 0; i < 16; ++i)
-            for (uint32_t j = 0; j < k; ++j)
-                operation->a.push_back(element(warp->block, a, product.transpose_a, product, first_row(warp) + i, j));
+        operation->a.resize(16 * k);
+        chunk = spread(warp->block, chunk, product.transpose_a, product, 16, k, 1, operation->a.data());
     }
-    const Matrix b = matrix_of(product.b_descriptor);
-    for (uint32_t i = 0; i < k; ++i)
-        for (uint32_t j = 0; j < n; ++j)
-            operation->b.push_back(element(warp->block, b, product.transpose_b, product, j, i));
+    operation->b.resize(k * n);
+    spread(warp->block, chunk, product.transpose_b, product, n, 1, n, operation->b.data());
 }
 
 /* As mma's operand a. */

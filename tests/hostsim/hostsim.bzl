@@ -116,13 +116,13 @@ def simulated_kernels(variants, package = "//generated"):
                 visibility = ["//visibility:public"],
             )
 
-def simulated_variant_test(variant, linked, formats = False, **kwargs):
+def simulated_variant_test(variant, linked, only = [], **kwargs):
     """The gradient checks of one GPU variant in the simulator, NAME__hostsim; and NAME__trace, for //tests:hostsim_trace.
 
     Args:
       variant: the element of VARIANTS
       linked: the variants that the library must hold
-      formats: only the checks that the format of its numbers decides, as another variant's kernel is the same text but for it
+      only: arguments that leave checks out: --formats, --share=I/N (tests/checks/runner.h)
       **kwargs: spec, package and simulated of simulated_library()
     """
     name = variant["name"] + "__hostsim"
@@ -135,7 +135,7 @@ def simulated_variant_test(variant, linked, formats = False, **kwargs):
     glint_cc_test(
         name = name,
         size = "medium",
-        args = ["--variant=" + variant["name"]] + (["--formats"] if formats else []),
+        args = ["--variant=" + variant["name"]] + only,
         shard_count = 2,  # an edit's answer within 15 s on two cores
         tags = ["hostsim"],
         deps = [ # in the order of linking

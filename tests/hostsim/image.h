@@ -1,5 +1,5 @@
-/* What stands in a table row where a cubin would: the kernels of an emitted file, compiled for this machine. Each variant's file is
- * compiled as part of a source that ends with
+/* What stands in a table row where a cubin would: the kernels of an emitted file, compiled for this machine. Each
+ * variant's file is compiled as part of a source that ends with
  *
  *     SIM_IMAGE(glint_<variant>__sm90_cubin, SIM_ENTRY(glint_<variant>), SIM_ENTRY(...), ...);
  */

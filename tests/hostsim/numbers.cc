@@ -41,7 +41,8 @@ uint32_t to_f16(float value)
     return sign | (((bits + 0xfff + (bits >> 13 & 1)) >> 13) - (112u << 10));
 }
 
-/* The neighbour of a rounded value whose last bit is odd, if it is not exact: what is rounded again later is then rounded as if once. */
+/* The neighbour of a rounded value whose last bit is odd, if it is not exact: what is rounded again later is then
+ * rounded as if once. */
 static uint64_t to_odd(uint64_t bits, bool exact, bool magnitude_is_greater)
 {
     return exact || (bits & 1) != 0 ? bits : magnitude_is_greater ? bits + 1 : bits - 1;

@@ -1,4 +1,5 @@
-/* Shared memory and its shadow: who wrote each word, who of each warp read it last, which of its bytes hold anything. */
+/* Shared memory and its shadow: who wrote each word, who of each warp read it last, which of its bytes hold
+ * anything. */
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -8,9 +9,9 @@
 namespace sim
 {
 
-/* An access is clock << 10 | thread; 0 is none. Of each warp the last read is kept, and one by
- * another lane that it did not come after: lanes of a warp are not ordered by themselves. Words lie by four, as the widest accesses, which
- * are most of them, find them: those four mostly share their history, and then one look is enough. */
+/* An access is clock << 10 | thread; 0 is none. Of each warp the last read is kept, and one by another lane that it did
+ * not come after: lanes of a warp are not ordered by themselves. Words lie by four, as the widest accesses, which are
+ * most of them, find them: those four mostly share their history, and then one look is enough. */
 struct Shared {
     uint32_t bytes, warps;
     std::unique_ptr<unsigned char[]> storage;
@@ -158,7 +159,8 @@ static Shared::Reads &reads_of(const Thread *thread, uint32_t w)
     return shared->reads[(size_t)thread->warp->index * shared->fours + w / 4];
 }
 
-/* A word that was written, that nothing asynchronous may write, and whose writer the thread knows of: what nearly every read finds. */
+/* A word that was written, that nothing asynchronous may write, and whose writer the thread knows of: what nearly every
+ * read finds. */
 static bool good_to_read(const Thread *thread, const Word &word)
 {
     return (word.defined & (WRITTEN | MBARRIER)) == WRITTEN && (word.pending & 1) == 0 && ordered(thread, word.write);

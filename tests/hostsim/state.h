@@ -21,8 +21,8 @@ struct Grid {
 };
 extern Grid grid;
 
-/* The name of a thread in a finding: "block 3 warp 1 lane 7". It owns nothing: a report leaves the stacks of the launch as they
- * are, and what a frame there owns is lost. */
+/* The name of a thread in a finding: "block 3 warp 1 lane 7". It owns nothing: a report leaves the stacks of the launch
+ * as they are, and what a frame there owns is lost. */
 struct Who {
     char text[64];
     const char *c_str() const
@@ -81,7 +81,7 @@ void async_block_gone(Block *block);
 void async_launch_ends();
 /* The clock of the first fence.proxy.async of a thread at or after one of its clocks; 0: there is none. */
 uint32_t async_fence_after(Block *block, uint32_t thread, uint32_t clock);
-/* The same of fence.proxy.async.global, in any block of the launch. */
+/* Keeps a fence.proxy.async.global of a thread; finds a thread's first one, in any block of the launch. */
 void async_fence_global(uint32_t block, uint32_t thread, uint32_t clock);
 uint32_t async_global_fence_after(uint32_t block, uint32_t thread, uint32_t clock);
 /* hopper_cluster.cc */

@@ -13,7 +13,7 @@ namespace
 
 constexpr int FRACTION_BITS = 25;
 constexpr int NOTHING = -10000; /* the exponent of zero: below every other, even when two are added */
-constexpr int MOST_K = 16;
+constexpr int MOST_K = 16, MOST_ROWS = 16;
 constexpr uint32_t NOT_A_NUMBER = 0x7fffffffu, INFINITE = 0x7f800000u;
 
 enum Class : uint8_t { FINITE, INFINITY_, NAN_ };
@@ -80,7 +80,8 @@ uint32_t special(const Number *a, const Number *b, int k, const Number &c)
     return nan || (plus && minus) ? NOT_A_NUMBER : plus ? INFINITE : minus ? INFINITE | 0x80000000u : 0;
 }
 
-/* fraction * 2^(FRACTION_BITS - below), cut off to an integer. What is 2^-128 of the greatest term or less is nothing anyway. */
+/* fraction * 2^(FRACTION_BITS - below), cut off to an integer. What is 2^-128 of the greatest term or less is nothing
+ * anyway. */
 int64_t term(float fraction, int below)
 {
     const uint64_t power = (uint64_t)(1023 + FRACTION_BITS - std::min(below, 127)) << 52;
@@ -136,8 +137,9 @@ INLINE bool any(const Ints &x)
     return all != 0;
 }
 
-/* Factors, as numbers and as fraction * 2^exponent. `moderate`: none but 0 is below 2^-MODERATE or at least 2^MODERATE, so that all products of
- * two of them, and these times 2^FRACTION_BITS over the greatest, are normal floats or 0. */
+/* Factors, as numbers and as fraction * 2^exponent. `moderate`: none but 0 is below 2^-MODERATE or at least 2^MODERATE,
+ * so that all products of two of them, and these times 2^FRACTION_BITS over the greatest, are normal floats or 0. NaNs and
+ * infinities are 0 here; `finite`: there are none. */
 struct Factors {
     alignas(32) float number[MOST_K * TENSOR_CORE_COLUMNS];
     alignas(32) float fraction[MOST_K * TENSOR_CORE_COLUMNS];
@@ -157,9 +159,9 @@ INLINE void decode_all(const uint32_t *bits, uint32_t count, Factors &factors)
         Words x;
         __builtin_memcpy(&x, bits + i, sizeof x);
         x >>= shift;
-        const Ints power = (Ints)(x >> fraction_bits) & top, denormal = power == 0;
+        const Ints power = (Ints)(x >> fraction_bits) & top, denormal = power == 0, special = power == top;
         const Ints sign = (Ints)(x >> (exponent_bits + fraction_bits) << 31);
-        const Ints significand = ((Ints)x & (hidden - 1)) | (~denormal & hidden),
+        const Ints significand = ~special & (((Ints)x & (hidden - 1)) | (~denormal & hidden)),
                    exponent = power - denormal - bias; /* true is -1 */
         const Floats size = __builtin_convertvector(significand, Floats) * (1.0f / (float)hidden);
         const Ints outside = (exponent < -MODERATE) | (exponent >= MODERATE), zero = significand == 0;
@@ -167,11 +169,11 @@ INLINE void decode_all(const uint32_t *bits, uint32_t count, Factors &factors)
         *(Ints *)(void *)(factors.number + i) =
             (Ints)(size * (Floats)((~outside & (exponent + 127)) << 23)) | sign; /* if moderate */
         *(Ints *)(void *)(factors.exponent + i) = zero ? Ints{} + NOTHING : exponent;
-        specials |= power == top;
+        specials |= special;
         wild |= outside & ~zero;
     }
     factors.finite = !any(specials);
-    factors.moderate = factors.finite && !any(wild);
+    factors.moderate = !any(wild);
 }
 
 INLINE void decode_all(Element element, const uint32_t *bits, uint32_t count, Factors &factors)
@@ -183,17 +185,19 @@ INLINE void decode_all(Element element, const uint32_t *bits, uint32_t count, Fa
     }
 }
 
-/* The exponents of eight addends; false if there is a NaN or an infinity. */
-INLINE bool exponents_of(const uint32_t *bits, int32_t *exponents)
+/* The exponents of eight addends, SPECIAL where one is a NaN or an infinity. */
+constexpr int32_t SPECIAL = 128;
+
+INLINE void exponents_of(const uint32_t *bits, int32_t *exponents)
 {
     Words x;
     __builtin_memcpy(&x, bits, sizeof x);
     const Ints power = (Ints)(x >> 23) & 0xff, exponent = x << 1 == 0 ? Ints{} + NOTHING : power - (power == 0) - 127;
     __builtin_memcpy(exponents, &exponent, sizeof exponent);
-    return !any(power == 0xff);
 }
 
-/* Bits from the 24th leading one of an integer on are cut off, as doubles that hold one have the first 24 in one place. */
+/* Bits from the 24th leading one of an integer on are cut off, as doubles that hold one have the first 24 in one
+ * place. */
 INLINE void add_and_cut(Floats &result, const Ints &a, const Ints &b)
 {
     const Doubles exact = __builtin_convertvector(a, Doubles) + __builtin_convertvector(b, Doubles);
@@ -211,8 +215,9 @@ INLINE void greatest_exponents(Ints &most, int k, uint32_t n, const int32_t *x_e
     }
 }
 
-/* Eight elements of a row whose factors are all moderate. If no term is as great as such a product can be, the addend is all there is. A
- * product is below 4, so that 16 of them fit into 32 bits; the sum, 2^(LEAST - FRACTION_BITS) or more, is never denormal. */
+/* Eight elements of a row whose factors are all moderate. If no term is as great as such a product can be, the addend
+ * is all there is. A product is below 4, so that 16 of them fit into 32 bits; the sum, 2^(LEAST - FRACTION_BITS) or
+ * more, is never denormal. */
 INLINE void eight_moderate(int k, uint32_t n, const float *x, const int32_t *x_exponent, const Factors &b, uint32_t at, uint32_t *d,
                            const float *c, const int32_t *c_exponent)
 {
@@ -237,7 +242,8 @@ INLINE void powers(Doubles &result, const Ints &exponent)
     result = (Doubles)((__builtin_convertvector(exponent, Longs) + 1023) << 52);
 }
 
-/* Adds to sum the products of k factors with as many rows of eight columns. A product is below 4, so that 16 of them fit into 32 bits. */
+/* Adds to sum the products of k factors with as many rows of eight columns. A product is below 4, so that 16 of them
+ * fit into 32 bits. */
 INLINE void add_products(Ints &sum, const Ints &most, const float *x, const int32_t *x_exponent, const Factors &b, uint32_t at,
                          uint32_t n, int k)
 {
@@ -274,6 +280,43 @@ INLINE bool eight_of(int k, uint32_t n, const float *x, const int32_t *x_exponen
     return any == 0;
 }
 
+bool is_special(Element element, uint32_t bits)
+{
+    const uint32_t top = element == Element::f16 ? 0x7c00u : element == Element::bf16 ? 0x7f80u : 0x7f800000u;
+    return (bits & top) == top;
+}
+
+/* The elements of rows and columns that have a NaN or an infinity among their factors. */
+void special_products(Element element, uint32_t k, uint32_t rows, uint32_t n, const uint32_t *a, const uint32_t *b,
+                      const uint32_t *addends, uint32_t *d)
+{
+    static Number left[MOST_ROWS * MOST_K];
+    bool special_row[MOST_ROWS] = {}, some_row = false;
+
+    for (uint32_t i = 0; i < rows * k; ++i) {
+        left[i] = decode(element, a[i]);
+        special_row[i / k] |= is_special(element, a[i]);
+    }
+    for (uint32_t row = 0; row < rows; ++row)
+        some_row |= special_row[row];
+    for (uint32_t j = 0; j < n; ++j) {
+        Number right[MOST_K];
+        bool special_column = false;
+        for (uint32_t i = 0; i < k; ++i)
+            special_column |= is_special(element, b[i * n + j]);
+        if (!special_column && !some_row)
+            continue;
+        for (uint32_t i = 0; i < k; ++i)
+            right[i] = decode(element, b[i * n + j]);
+        for (uint32_t row = 0; row < rows; ++row)
+            if (special_column || special_row[row]) {
+                const Number c = decode(addends[row * n + j], 8, 23);
+                d[row * n + j] = c.kind == NAN_ ? NOT_A_NUMBER : element_of(left + row * k, right, (int)k, c);
+            }
+    }
+}
+
+/* All elements; those with a NaN or an infinity among their factors have no meaning yet. */
 INLINE void finite_product(Element element, int k, uint32_t rows, uint32_t n, const Factors &a, const Factors &b,
                            const uint32_t *a_bits, const uint32_t *b_bits, uint32_t *d)
 {
@@ -284,43 +327,57 @@ INLINE void finite_product(Element element, int k, uint32_t rows, uint32_t n, co
 
     for (uint32_t row = 0; row < rows; ++row, d += n) {
         const uint32_t first = row * (uint32_t)k;
-        bool plain = true;
-        for (uint32_t at = 0; at < n; at += 8)
-            plain &= exponents_of(d + at, c_exponent + at);
+        Ints specials = {}, infinite = {};
+        for (uint32_t at = 0; at < n; at += 8) {
+            Words x;
+            __builtin_memcpy(&x, d + at, sizeof x);
+            exponents_of(d + at, c_exponent + at);
+            specials |= (Ints)(x << 1 >= INFINITE << 1);
+            infinite |= (Ints)(x << 1 == INFINITE << 1);
+        }
+        const bool some_special = any(specials);
+        bool plain = !any(infinite);
         __builtin_memcpy(c, d, n * sizeof *d);
         for (uint32_t at = 0; at < n && plain; at += 8)
             if (moderate)
                 eight_moderate(k, n, a.number + first, a.exponent + first, b, at, result + at, c + at, c_exponent + at);
             else
                 plain = eight_of(k, n, a.fraction + first, a.exponent + first, b, at, result + at, c + at, c_exponent + at);
-        if (plain)
-            __builtin_memcpy(d, result, n * sizeof *d);
-        else
+        if (!plain) {
             row_of(element, k, n, a_bits + first, b_bits, d);
+            continue;
+        }
+        for (uint32_t at = 0; at < n && some_special; ++at) /* NaNs, as they are */
+            if (c_exponent[at] == SPECIAL)
+                result[at] = NOT_A_NUMBER;
+        __builtin_memcpy(d, result, n * sizeof *d);
     }
 }
 
 INLINE void product(Element element, uint32_t rows, uint32_t n, const uint32_t *a, const uint32_t *b, uint32_t *d)
 {
     static Factors left, right;
+    static uint32_t addends[MOST_ROWS * TENSOR_CORE_COLUMNS];
     const uint32_t k = element == Element::tf32 ? 8 : 16;
 
-    left.finite = false;
-    if (n % 8 == 0) {
-        decode_all(element, a, rows * k, left);
-        decode_all(element, b, k * n, right);
-    }
-    if (left.finite && right.finite) {
-        if (n == 8 && k == 16) /* mma.sync: loops of known length */
-            finite_product(element, 16, rows, 8, left, right, a, b, d);
-        else if (n == 8)
-            finite_product(element, 8, rows, 8, left, right, a, b, d);
-        else
-            finite_product(element, (int)k, rows, n, left, right, a, b, d);
+    if (n % 8 != 0) {
+        for (uint32_t row = 0; row < rows; ++row)
+            row_of(element, (int)k, n, a + row * k, b, d + row * n);
         return;
     }
-    for (uint32_t row = 0; row < rows; ++row)
-        row_of(element, (int)k, n, a + row * k, b, d + row * n);
+    decode_all(element, a, rows * k, left);
+    decode_all(element, b, k * n, right);
+    const bool finite = left.finite && right.finite;
+    if (!finite)
+        __builtin_memcpy(addends, d, rows * n * sizeof *d);
+    if (n == 8 && k == 16) /* mma.sync: loops of known length */
+        finite_product(element, 16, rows, 8, left, right, a, b, d);
+    else if (n == 8)
+        finite_product(element, 8, rows, 8, left, right, a, b, d);
+    else
+        finite_product(element, (int)k, rows, n, left, right, a, b, d);
+    if (!finite)
+        special_products(element, k, rows, n, a, b, addends, d);
 }
 
 #if defined(__x86_64__)

@@ -95,8 +95,8 @@ struct Product {
     uint32_t b[2];
 };
 
-/* The fragments of all lanes as matrices, and back: the sums are the tensor core's. Their order is nothing to the sums, which are exact, so
- * that the k products of an element stand in the order in which the lanes hold the factors. */
+/* The fragments of all lanes as matrices, and back: the sums are the tensor core's. Their order is nothing to the sums,
+ * which are exact, so that the k products of an element stand in the order in which the lanes hold the factors. */
 template <Element element> void multiply_fragments(void *const arguments[32], const uint32_t *a, const uint32_t *b)
 {
     alignas(32) uint32_t d[16][8];

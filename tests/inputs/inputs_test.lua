@@ -1,5 +1,6 @@
--- What is compiled again after a change. Each FILE.txt on the command line lists what one action reads (tools/inputs.bzl); the file's name
--- says of which family the kernel is that it compiles: cpu, sm80 or sm90a. The promises:
+-- What is compiled again after a change. Each FILE.txt on the command line lists what one action reads
+-- (tools/inputs.bzl); the file's name says of which family the kernel is that it compiles: cpu, sm80 or sm90a. The
+-- promises:
 --
 --     a changed ...              compiles again
 --     rule of lib/cuda/policy.c  that file alone

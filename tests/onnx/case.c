@@ -1,7 +1,9 @@
-/* case IN OUT: one problem through the C API, from a file and into one. attention.py writes the one and reads the other.
+/* case IN OUT: one problem through the C API, from a file and into one. attention.py writes the one and reads the
+ * other.
  *
- *   IN    a line of `name=value` words, as in struct glint_problem, and then, in the machine's order of bytes, the tensors: Q, K, V, and with
- *         lengths=1 seqlens_k. All are [batch, heads, seqlen, head_dim] or, with layout=bshd, [batch, seqlen, heads, head_dim]
+ *   IN    a line of `name=value` words, as in struct glint_problem, and then, in the machine's order of bytes, the
+ *         tensors: Q, K, V, and with lengths=1 seqlens_k. All are [batch, heads, seqlen, head_dim] or, with
+ *         layout=bshd, [batch, seqlen, heads, head_dim]
  *   OUT   O, laid out as Q is, and LSE [batch, heads_q, seqlen_q]
  *
  * Exit status: 0 done; 3 refused by glint_plan, with its explanation on standard output; 1 anything else. */

@@ -1,5 +1,5 @@
-/* Conversions between float and the 16-bit storage types, in integer arithmetic, so that no compiler or instruction set is trusted.
- * Rounding is to nearest, ties to even; NaN stays NaN, overflow gives infinity. */
+/* Conversions between float and the 16-bit storage types, in integer arithmetic, so that no compiler or instruction set
+ * is trusted. Rounding is to nearest, ties to even; NaN stays NaN, overflow gives infinity. */
 #ifndef GLINT_TESTS_HALF_H
 #define GLINT_TESTS_HALF_H
 
@@ -31,8 +31,8 @@ double dtype_ulp(enum glint_dtype dtype);
 double dtype_smallest(enum glint_dtype dtype);
 const char *dtype_name(enum glint_dtype dtype);
 
-/* What the tensor cores read of a float32 factor: tf32, 11 significant bits and float's exponents. To nearest, ties away from zero. Other
- * arithmetic than GLINT_MATH_TF32 takes factors as they are. */
+/* What the tensor cores read of a float32 factor: tf32, 11 significant bits and float's exponents. To nearest, ties
+ * away from zero. Other arithmetic than GLINT_MATH_TF32 takes factors as they are. */
 float factor_round(enum glint_math math, float value);
 
 /* The distance of 1 to the next factor above it, of products of this dtype: 2^-10 with tf32, else dtype_ulp. */

@@ -1,4 +1,5 @@
-/* The yardstick: attention as one would write it without a fused kernel, in the variant's own dtype. See tests/oracle/ref.h. */
+/* The yardstick: attention as one would write it without a fused kernel, in the variant's own dtype. See
+ * tests/oracle/ref.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,15 @@ static float capped(const struct ref_shape *s, float score)
     return s->softcap == 0 ? score : s->softcap * tanhf(score / s->softcap);
 }
 
+/* bh: the batch and the head; the last dimension of a bias are keys. */
+static float bias_of(const struct ref_shape *s, int64_t bh, int64_t i, int64_t j)
+{
+    const int64_t h = bh % s->heads_q;
+    if (s->bias != NULL)
+        return s->bias[(bh * s->seqlen_q + i) * s->seqlen_k + j];
+    return s->slopes == NULL ? 0 : -s->slopes[h] * fabsf((float)(i + s->offset - j));
+}
+
 void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q_stored,
                    const float *k_stored, const float *v_stored, float *o, float *lse)
 {
@@ -73,7 +83,7 @@ void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint
             memset(sum_pv, 0, (size_t)dim * sizeof *sum_pv);
             products(p, q + row * dim, k_transposed + first, visible, s->seqlen_k, dim);
             for (int64_t j = 0; j < visible; j++) {
-                p[j] = capped(s, s->softmax_scale * p[j]);
+                p[j] = capped(s, s->softmax_scale * p[j]) + bias_of(s, bh, i, first + j);
                 max = p[j] > max ? p[j] : max;
             }
             for (int64_t j = 0; j < visible; j++)
@@ -95,7 +105,7 @@ void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint
 
 void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glint_math math, const float *q_stored,
                     const float *k_stored, const float *v_stored, const float *o, const float *lse, const float *dout_stored,
-                    float *dq, float *dk, float *dv, float *dsinks)
+                    const float *dlse, float *dq, float *dk, float *dv, float *dsinks, float *dbias)
 {
     const int64_t dim = s->head_dim, group = s->heads_q / s->heads_kv;
     const int64_t query_numbers = s->batch * s->heads_q * s->seqlen_q * dim,
@@ -107,6 +117,8 @@ void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glin
 
     for (int64_t h = 0; h < s->heads_q && dsinks != NULL; h++)
         dsinks[h] = 0;
+    for (int64_t i = 0; i < s->batch * s->heads_q * s->seqlen_q * s->seqlen_k && dbias != NULL; i++)
+        dbias[i] = 0;
     memset(dk, 0, (size_t)key_numbers * sizeof *dk);
     memset(dv, 0, (size_t)key_numbers * sizeof *dv);
     for (int64_t bh = 0; bh < s->batch * s->heads_q; bh++) {
@@ -119,15 +131,19 @@ void plain_backward(const struct ref_shape *s, enum glint_dtype dtype, enum glin
             float delta = 0;
             for (int64_t d = 0; d < dim; d++)
                 delta += dout_stored[row * dim + d] * o[row * dim + d];
+            delta -= dlse != NULL ? dlse[row] : 0;
             memset(sum_dq, 0, (size_t)dim * sizeof *sum_dq);
             products(p, qi, k_transposed + first, visible, s->seqlen_k, dim);
             products(dp, douti, v_transposed + first, visible, s->seqlen_k, dim);
-            if (dsinks != NULL && visible > 0)
+            if (dsinks != NULL && (visible > 0 || s->sinks[bh % s->heads_q] != -INFINITY)) /* delta is - dLSE where O is 0 */
                 dsinks[bh % s->heads_q] -= expf(s->sinks[bh % s->heads_q] - lse[row]) * delta;
             for (int64_t j = 0; j < visible; j++) {
                 const float score = capped(s, s->softmax_scale * p[j]), tanh = s->softcap == 0 ? 0 : score / s->softcap;
-                const float pj = dtype_round(dtype, expf(score - lse[row])); /* as forward stores it */
+                const float biased = score + bias_of(s, bh, i, first + j);
+                const float pj = dtype_round(dtype, expf(biased - lse[row])); /* as forward stores it */
                 const float ds = factor_round(math, dtype_round(dtype, pj * (dp[j] - delta) * (1 - tanh * tanh)));
+                if (dbias != NULL)
+                    dbias[row * s->seqlen_k + first + j] = dtype_round(dtype, pj * (dp[j] - delta));
                 add_scaled(dv + (seen + j) * dim, factor_round(math, pj), douti, dim);
                 add_scaled(dk + (seen + j) * dim, ds, qi, dim);
                 add_scaled(sum_dq, ds, k + (seen + j) * dim, dim);

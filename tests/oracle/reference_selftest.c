@@ -1,5 +1,6 @@
-/* What everything else is measured with: the fp64 reference against its own central differences and against the definition, the
- * yardstick against the reference, and the 16-bit conversions over all their values and all their rounding boundaries. */
+/* What everything else is measured with: the fp64 reference against its own central differences and against the
+ * definition, the yardstick against the reference, and the 16-bit conversions over all their values and all their
+ * rounding boundaries. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +40,8 @@ static void narrow_to(const struct format *f, float value, uint16_t expected)
         check_fail("%s of %a is %#06x, expected %#06x", dtype_name(f->dtype), (double)value, got, expected);
 }
 
-/* Between each finite magnitude and the next (or infinity, one step beyond the largest): the middle goes to the even one, the floats
- * beside the middle to the nearer one. */
+/* Between each finite magnitude and the next (or infinity, one step beyond the largest): the middle goes to the even
+ * one, the floats beside the middle to the nearer one. */
 static void rounding_above(const struct format *f, uint16_t bits, uint16_t sign)
 {
     const double low = definition(f, bits), next = definition(f, (uint16_t)(bits + 1));
@@ -85,7 +86,8 @@ static void bfloat_conversions(struct subject *subject, const struct shape *shap
     conversions(&bfloat);
 }
 
-/* A tf32 factor is the nearest multiple of 2^-10 of the power of two below it, of 2^-136 at least; of two, the one further from zero. */
+/* A tf32 factor is the nearest multiple of 2^-10 of the power of two below it, of 2^-136 at least; of two, the one
+ * further from zero. */
 static void factors(struct subject *subject, const struct shape *shape)
 {
     (void)subject;
@@ -116,8 +118,10 @@ enum { MAX_NUMBERS = 2 * 4 * 16 * 8 };
 struct world {
     struct ref_shape s;
     double q[MAX_NUMBERS], k[MAX_NUMBERS], v[MAX_NUMBERS], dout[MAX_NUMBERS];
-    float sinks[4];
-    double dsinks[4];
+    float sinks[4], slopes[4], dlse[MAX_NUMBERS / 8];
+    float bias[MAX_NUMBERS];
+    double dsinks[4], dbias[MAX_NUMBERS];
+    bool of_lse; /* dlse counts */
     double o[MAX_NUMBERS], lse[MAX_NUMBERS], dq[MAX_NUMBERS], dk[MAX_NUMBERS], dv[MAX_NUMBERS];
 };
 
@@ -138,6 +142,11 @@ static int64_t k_count(const struct ref_shape *s)
     return s->batch * s->heads_kv * s->seqlen_k * s->head_dim;
 }
 
+static int64_t bias_count(const struct ref_shape *s)
+{
+    return s->batch * s->heads_q * s->seqlen_q * s->seqlen_k;
+}
+
 static struct world *world_of(const struct shape *shape, double step)
 {
     struct world *w = check_memory(sizeof *w);
@@ -153,18 +162,38 @@ static struct world *world_of(const struct shape *shape, double step)
                               shape->softcap,
                               NULL,
                               NULL,
+                              NULL,
+                              NULL,
+                              NULL,
+                              NULL,
+                              0,
+                              NULL,
                               NULL};
+    for (int64_t h = 0; h < shape->heads_q && shape->alibi == SLOPES; h++) {
+        w->slopes[h] = 0.25f - 0.125f * (float)h;
+        w->s.slopes = w->slopes;
+    }
+    if (shape->bias == BIAS) {
+        struct rand r = rand_stream(shape->seed, 2);
+        for (int64_t i = 0; i < bias_count(&w->s); i++)
+            w->bias[i] = rintf(64 * rand_normal(&r)) / 64;
+        w->s.bias = w->bias;
+    }
     for (int64_t h = 0; h < shape->heads_q && shape->sinks; h++) {
         w->sinks[h] = 0.75f * (float)h - 1;
         w->s.sinks = w->sinks;
     }
-    ref_mask(&w->s, shape->mask, shape->window_left, shape->window_right);
+    ref_mask(&w->s, shape->mask, shape->window_left, shape->window_right, shape->diagonal);
     draw(w->q, q_count(&w->s), step, shape->seed);
     draw(w->k, k_count(&w->s), step, shape->seed + 1);
     draw(w->v, k_count(&w->s), step, shape->seed + 2);
     draw(w->dout, q_count(&w->s), step, shape->seed + 3);
     reference_forward(&w->s, w->q, w->k, w->v, w->o, w->lse);
-    reference_backward(&w->s, w->q, w->k, w->v, w->o, w->lse, w->dout, w->dq, w->dk, w->dv, w->s.sinks != NULL ? w->dsinks : NULL);
+    w->of_lse = shape->dlse;
+    for (int64_t row = 0; row < q_count(&w->s) / 8; row++)
+        w->dlse[row] = 0.25f * (float)(row % 7) - 0.75f;
+    reference_backward(&w->s, w->q, w->k, w->v, w->o, w->lse, w->dout, w->of_lse ? w->dlse : NULL, w->dq, w->dk, w->dv,
+                       w->s.sinks != NULL ? w->dsinks : NULL, w->s.bias != NULL ? w->dbias : NULL);
     return w;
 }
 
@@ -176,7 +205,7 @@ static double inner(const double *a, const double *b, int64_t count)
     return sum;
 }
 
-/* <dO, O> with the tensor moved by h u. */
+/* <dO, O> + <dLSE, LSE> with the tensor moved by h u. */
 static double value_at(struct world *w, double *tensor, const double *u, int64_t count, double h)
 {
     double *o = check_memory(sizeof w->o), *lse = check_memory(sizeof w->lse);
@@ -185,7 +214,10 @@ static double value_at(struct world *w, double *tensor, const double *u, int64_t
     reference_forward(&w->s, w->q, w->k, w->v, o, lse);
     for (int64_t i = 0; i < count; i++)
         tensor[i] -= h * u[i];
-    return inner(o, w->dout, q_count(&w->s));
+    double value = inner(o, w->dout, q_count(&w->s));
+    for (int64_t row = 0; row < q_count(&w->s) / 8 && w->of_lse; row++)
+        value += lse[row] > -INFINITY ? (double)w->dlse[row] * lse[row] : 0;
+    return value;
 }
 
 static void differences(struct subject *subject, const struct shape *shape)
@@ -215,6 +247,19 @@ static void differences(struct subject *subject, const struct shape *shape)
                 check_fail("moving %s: %.15g by the gradient, %.15g by differences, off by %.3g |gradient|, gate %.3g",
                            part[p].name, expected, measured, error, gate);
         }
+    for (int64_t i = 0; i < bias_count(&w->s) && w->s.bias != NULL; i++) {
+        const double none = 0;
+        const float bias = w->bias[i];
+        w->bias[i] = bias + (float)h;
+        const double above = value_at(w, w->q, &none, 0, h);
+        w->bias[i] = bias - (float)h;
+        const double below = value_at(w, w->q, &none, 0, h);
+        w->bias[i] = bias;
+        const double measured = (above - below) / (2 * h), error = fabs(measured - w->dbias[i]) / sqrt(norm);
+        if (!check_within("derivative f64", error, gate))
+            check_fail("moving bias %lld: %.15g by the gradient, %.15g by differences, off by %.3g |gradient|, gate %.3g",
+                       (long long)i, w->dbias[i], measured, error, gate);
+    }
     for (int64_t head = 0; head < w->s.heads_q && w->s.sinks != NULL; head++) {
         const double none = 0;
         const float sink = w->sinks[head]; /* a sum of few powers of two: moving it by h is exact */
@@ -231,12 +276,19 @@ static void differences(struct subject *subject, const struct shape *shape)
     }
 }
 
-/* Whether query i sees key j: the distance of the key from the diagonal, to the left, is counted from the first query and key, or from the last. */
-static bool sees(const struct shape *s, int64_t i, int64_t j)
+/* The distance of key j from the diagonal of query i, to the left: it is counted from the first query and key, or from
+ * the last. */
+static int64_t distance_of(const struct shape *s, int64_t i, int64_t j)
 {
     const int64_t from_first = i - j, from_last = (s->seqlen_k - 1 - j) - (s->seqlen_q - 1 - i);
     const bool top_left = s->mask == GLINT_MASK_CAUSAL_TOP_LEFT || s->mask == GLINT_MASK_BAND_TOP_LEFT;
-    const int64_t distance = top_left ? from_first : from_last;
+    return (top_left ? from_first : from_last) + s->diagonal; /* the key is so much further to the left then */
+}
+
+/* Whether query i sees key j. */
+static bool sees(const struct shape *s, int64_t i, int64_t j)
+{
+    const int64_t distance = distance_of(s, i, j);
     if (s->mask == GLINT_MASK_NONE)
         return true;
     if (s->mask == GLINT_MASK_CAUSAL_TOP_LEFT || s->mask == GLINT_MASK_CAUSAL_BOTTOM_RIGHT)
@@ -262,6 +314,10 @@ static void by_definition(struct subject *subject, const struct shape *shape)
                     double score = inner(w->q + row * 8, w->k + key, 8) * 0.375;
                     if (s->softcap != 0)
                         score = (double)s->softcap * (1 - 2 / (exp(2 * score / (double)s->softcap) + 1));
+                    if (s->bias != NULL)
+                        score += (double)s->bias[((b * s->heads_q + h) * s->seqlen_q + i) * s->seqlen_k + j];
+                    if (s->slopes != NULL) /* nearer keys count more, on both sides, where the slope is above 0 */
+                        score -= (double)s->slopes[h] * (double)llabs(distance_of(shape, i, j));
                     const double p = seen ? exp(score) : 0;
                     sum += p;
                     for (int64_t d = 0; d < 8; d++)
@@ -286,9 +342,9 @@ static double yardstick_error(const struct world *w, enum glint_dtype dtype, enu
     for (int t = 0; t < 2; t++)
         forward[t] = check_memory(MAX_NUMBERS * sizeof(float));
     plain_forward(&w->s, dtype, math, in[0], in[1], in[2], forward[0], forward[1]);
-    float dsinks[4] = {0};
-    plain_backward(&w->s, dtype, math, in[0], in[1], in[2], in[3], in[4], in[5], out[0], out[1], out[2],
-                   w->s.sinks != NULL ? dsinks : NULL);
+    float dsinks[4] = {0}, *const dbias = w->s.bias != NULL ? check_memory(MAX_NUMBERS * sizeof(float)) : NULL;
+    plain_backward(&w->s, dtype, math, in[0], in[1], in[2], in[3], in[4], in[5], w->of_lse ? w->dlse : NULL, out[0], out[1], out[2],
+                   w->s.sinks != NULL ? dsinks : NULL, dbias);
     double error = 0;
     for (int64_t i = 0; i < q_count(&w->s); i++)
         error = fmax(error, fabs((double)forward[0][i] - w->o[i]));
@@ -299,6 +355,8 @@ static double yardstick_error(const struct world *w, enum glint_dtype dtype, enu
             error = fmax(error, fabs((double)out[t][i] - exact[t][i]));
     for (int64_t h = 0; h < w->s.heads_q && w->s.sinks != NULL; h++)
         error = fmax(error, fabs((double)dsinks[h] - w->dsinks[h]));
+    for (int64_t i = 0; i < bias_count(&w->s) && dbias != NULL; i++)
+        error = fmax(error, fabs((double)dbias[i] - w->dbias[i]));
     return error;
 }
 
@@ -360,6 +418,16 @@ int main(int argc, char **argv)
          {1, 2, 1, 9, 12, .mask = GLINT_MASK_BAND_TOP_LEFT, .window_left = GLINT_UNBOUNDED, .window_right = 2}},
         {"window_of_all",
          {1, 2, 1, 9, 7, .mask = GLINT_MASK_BAND_TOP_LEFT, .window_left = GLINT_UNBOUNDED, .window_right = GLINT_UNBOUNDED}},
+        {"diagonal",
+         {.batch = 1,
+          .heads_q = 2,
+          .heads_kv = 1,
+          .seqlen_q = 9,
+          .seqlen_k = 12,
+          .mask = GLINT_MASK_CAUSAL_TOP_LEFT,
+          .diagonal = 4}},
+        {"diagonal_of_a_window",
+         {1, 2, 1, 9, 12, .mask = GLINT_MASK_BAND_BOTTOM_RIGHT, .window_left = 3, .window_right = 1, .diagonal = -5}},
         {"sinks", {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = 9, .seqlen_k = 5, .mask = GLINT_MASK_NONE, .sinks = true}},
         {"sinks_blind_rows",
          {.batch = 2,
@@ -377,6 +445,15 @@ int main(int argc, char **argv)
           .seqlen_k = 9,
           .mask = GLINT_MASK_CAUSAL_TOP_LEFT,
           .softcap = 1.5f}},
+        {"dlse", {2, 4, 2, 9, 7, .mask = GLINT_MASK_CAUSAL_TOP_LEFT, .dlse = true}},
+        {"dlse_blind_rows_and_sinks", {2, 4, 2, 13, 5, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT, .sinks = true, .dlse = true}},
+        {"alibi", {2, 4, 2, 9, 12, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT, .alibi = SLOPES, .dlse = true}},
+        {"alibi_of_all_keys", {1, 3, 1, 11, 7, .mask = GLINT_MASK_NONE, .alibi = SLOPES, .sinks = true}},
+        {"alibi_of_a_diagonal_with_a_softcap",
+         {1, 2, 1, 9, 12, .mask = GLINT_MASK_BAND_TOP_LEFT, .window_left = 4, .window_right = 3, .diagonal = 5, .alibi = SLOPES,
+          .softcap = 2}},
+        {"bias", {2, 4, 2, 9, 7, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT, .bias = BIAS, .dlse = true}},
+        {"bias_with_a_softcap", {1, 2, 1, 9, 12, .mask = GLINT_MASK_NONE, .bias = BIAS, .softcap = 2, .sinks = true}},
         {"softcap_50",
          {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 6, .seqlen_k = 14, .mask = GLINT_MASK_NONE, .softcap = 50}},
         {"softcap_and_sinks",

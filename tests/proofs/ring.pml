@@ -97,7 +97,7 @@ proctype reader(byte number)
         fi;
 #else
 #ifndef EARLY_RELEASE
-        arrive(free[stage]); /* @ lib/device/warpgroup_ring.h: mbarrier_arrive(numbers::empty(shared, ring)); */
+        arrive(free[stage]); /* @ lib/device/warpgroup_ring.h: mbarrier_arrive(slots::empty(shared, ring)); */
 #endif
 #endif
         ring_advance();

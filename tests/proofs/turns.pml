@@ -43,7 +43,7 @@ proctype block(byte b)
 #ifndef UNORDERED
         turn[t] >= b; /* @ lib/device/warpgroup_backward.h: while (ld_acquire_u32(turn) < keys) */
 #endif
-        atomic { adding[b] == 0; adding[b] = t + 1 } /* @ gen/templates/sm90a_bwd_keys.cu.lua: bulk_reduce_add_f32(dq.sum, out, OUT_BYTES); */
+        atomic { adding[b] == 0; adding[b] = t + 1 } /* @ lib/device/warpgroup_keys.h: bulk_reduce_add_f32(sum, out, OUT_BYTES); */
 #ifndef EARLY_PASS
         adding[b] == 0; /* @ lib/device/warpgroup_backward.h: bulk_wait<0>(); */
 #endif

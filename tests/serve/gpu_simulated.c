@@ -1,5 +1,6 @@
-/* In place of examples/common/gpu.c: the program's GPU is the simulator. A finding of the simulator ends the program at its next copy from the
- * GPU, with what was found. The context opens with the simulator's driver: the linker sends glint_context_init here. */
+/* In place of examples/common/gpu.c: the program's GPU is the simulator. A finding of the simulator ends the program at
+ * its next copy from the GPU, with what was found. The context opens with the simulator's driver: the linker sends
+ * glint_context_init here. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* random_checkpoint LAYERS HEADS FILE: a checkpoint as train_text writes them, of a model that has learnt nothing. For tests and timings of
- * serve_text where there is no time to train. */
+/* random_checkpoint LAYERS HEADS FILE: a checkpoint as train_text writes them, of a model that has learnt nothing. For
+ * tests and timings of serve_text where there is no time to train. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -11,6 +11,7 @@ return {
   families = {
     cpu = {
       isas = { "x86_64_v4", "x86_64_bf16" },
+      max_logit = true,
       tiles = {
         fwd = { [40] = { { m = 64, n = 64, isas = { "x86_64_bf16" } } } },
         bwd = { [40] = { { m = 64, n = 64, isas = { "x86_64_bf16" } } } },

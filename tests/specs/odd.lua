@@ -1,11 +1,11 @@
--- Head dims that fill no whole vectors or tiles, 40, 72 and 104, and register tiles of fewer rows than 4. For tests
--- only, in the same build as the library's own spec. Nobody measured tiles for them, so these kernels, in the
--- simulator too, have what the generator proposes.
+-- Head dims that fill no whole vectors or tiles, 40, 72 and 104, and register tiles of fewer rows than 4; decode of
+-- head dims that are one vector, 8 of AVX2 and 16 of AVX-512. For tests only, in the same build as the library's own
+-- spec. Nobody measured tiles for them, so these kernels, in the simulator too, have what the generator proposes.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "f16", "bf16" },
   kv_dtypes = { "same", "i8", "e4m3" },
-  head_dims = { 40, 72, 104 },
+  head_dims = { 8, 16, 40, 72, 104 },
   masks = { "none", "causal", "band" },
   softcaps = { "none", "softcap" },
   families = {
@@ -29,7 +29,9 @@ return {
       dtypes = { "f32", "bf16" },
       masks = { "causal", "band" },
       kv_dtypes = { "same" },
-      tiles = { bwd = { [72] = {
+      tiles = { fwd = { [72] = { -- zeros beside whole fragments, so that two warps have as many columns each
+        { m = 64, n = 32, warps = 4, softcaps = { "softcap" }, dtypes = { "bf16" }, d_split = 2, padded_dim = 96 },
+      } }, bwd = { [72] = {
         { m = 32, n = 32, warps = 2, masks = { "band" }, dtypes = { "f32" } },
         { m = 32, n = 32, warps = 2, masks = { "band" }, dtypes = { "bf16" }, strategy = "split", dq_m = 32, dq_warps = 2 },
         { m = 32, n = 16, warps = 4, softcaps = { "softcap" }, dtypes = { "bf16" }, d_split = 2, padded_dim = 96 },
@@ -46,6 +48,12 @@ return {
       reason = "and in decode" },
   },
   exclude = {
+    { head_dim = { 8, 16 }, pass = { "fwd", "bwd" }, reason = "decode alone cuts a head dim into slices" },
+    { head_dim = { 8, 16 }, family = "sm80", reason = "and that of the CPU" },
+    { head_dim = { 8, 16 }, kv_dtype = { "i8", "e4m3" }, reason = "two dtypes of each width have all of its lines" },
+    { head_dim = { 8, 16 }, dtype = "f16", reason = "as above" },
+    { family = "cpu", head_dim = 8, isa = { "x86_64", "x86_64_v4", "aarch64" }, reason = "one vector of AVX2" },
+    { family = "cpu", head_dim = 16, isa = { "x86_64", "x86_64_v3", "aarch64" }, reason = "one vector of AVX-512" },
     { family = "sm80", mask = "band", head_dim = { 40, 104 }, reason = "one head dim of windows is enough" },
     { family = "sm80", softcap = "softcap", head_dim = { 40, 104 }, reason = "one head dim with a softcap is enough" },
     { family = "sm80", softcap = "softcap", mask = "band", reason = "and one mask" },

@@ -1,7 +1,7 @@
--- The query heads of a key head shared by several blocks, at every length: the library's own spec does it for long sequences alone, which no check
--- in the simulator reaches. One head, two or three a part, with each strategy of warps,
--- and in Hopper's kernels. And decode of K and V of 8 bits on a GPU, linear and in
--- pages, and of head dims beyond 256, which that spec has not. For tests only, in the same build as the library's own spec.
+-- The query heads of a key head shared by several blocks, at every length: the library's own spec does it for long
+-- sequences alone, which no check in the simulator reaches. One head, two or three a part, with each strategy of warps,
+-- and in Hopper's kernels. And decode of K and V of 8 bits on a GPU, linear and in pages, and of head dims beyond 256,
+-- which that spec has not. For tests only, in the same build as the library's own spec.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "bf16" },

@@ -10,6 +10,8 @@ return {
     tiles = { bwd = { [64] = { { m = 128, n = 128, masks = { "band" } }, { m = 64, n = 128, strategy = "split", masks = { "band" } } } } } } },
   exclude = {
     { head_dim = { 64, 128, 256 }, mask = { "none", "causal" }, softcap = "none", reason = "the default spec has them" },
+    { head_dim = 96, pass = "fwd", mask = "causal", softcap = "none",
+      reason = "the default spec has it; without a mask its lengths spare the fewest registers" },
     { dtype = "f16", reason = "the default spec has it" },
     { head_dim = 192, mask = "none", reason = "the one with a mask does more" },
     { head_dim = 96, pass = "bwd", mask = "none", reason = "the one with a mask does more; forward 96 has more keys and fewer registers to spare" },

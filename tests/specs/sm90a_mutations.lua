@@ -4,7 +4,7 @@ return {
   passes = { "fwd", "bwd" },
   dtypes = { "bf16" },
   head_dims = { 64, 128, 192 },
-  masks = { "none", "causal", "band" },
+  masks = { "none", "causal", "band", "interval" },
   softcaps = { "none", "softcap" },
   families = {
     sm90a = {
@@ -14,8 +14,9 @@ return {
           { m = 128, n = 32, turns = true },
           [64] = {
             { m = 128, n = 32, turns = true },
-            { m = 64, n = 32, schedule = "short", blocks_per_sm = 4, masks = { "none", "causal" }, softcaps = { "none" } },
+            { m = 64, n = 32, schedule = "short", blocks_per_sm = 4, masks = { "none", "causal", "interval" }, softcaps = { "none" } },
             { m = 128, n = 128, schedule = "step", span = 128, masks = { "causal" }, softcaps = { "none" } },
+            { m = 128, n = 128, schedule = "step", span = 128, masks = { "band" }, softcaps = { "softcap" } },
           },
         },
         bwd = {
@@ -29,16 +30,19 @@ return {
   override = {
     { family = "sm90a", pass = "fwd", head_dim = 128, set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" },
     { family = "sm90a", pass = "fwd", head_dim = 192, mask = "causal", set = { device_ragged = true }, reason = "and of the one for ragged sequences" },
+    { family = "sm90a", pass = "fwd", head_dim = 64, mask = "interval", set = { device_ragged = true }, reason = "faults of rows that intervals are of" },
     { family = "sm90a", pass = "bwd", head_dim = 128, mask = "none", set = { device_lengths = true, device_ragged = true }, reason = "and of that backward" },
   },
   exclude = {
     { mask = "none", pass = "bwd", head_dim = { 64, 192 }, reason = "faults without a mask are forward, but for those of sequences" },
     { mask = "none", pass = "fwd", head_dim = { 128, 192 }, reason = "one head dim without a mask is enough" },
     { mask = "none", softcap = "softcap", reason = "and none with a softcap" },
+    { mask = "interval", head_dim = { 128, 192 }, reason = "64 has both schedules" },
+    { mask = "interval", softcap = "softcap", reason = "as above" },
     { mask = "causal", head_dim = 128, reason = "64 and 192 have it" },
     { mask = "band", pass = "bwd", head_dim = 64, reason = "128 is fused, too, and //tests/sm90a has it" },
     { softcap = "softcap", pass = "bwd", reason = "no kernels" },
-    { softcap = "softcap", mask = "band", reason = "one mask with a softcap is enough" },
+    { family = "sm90a", softcap = "softcap", mask = "band", n = 32, reason = "one mask with a softcap is enough" },
     { softcap = "softcap", head_dim = { 128, 192 }, reason = "and one head dim" },
   },
 }

@@ -39,6 +39,7 @@ static void make_tokens(uint64_t seed)
 }
 
 static int64_t slack = 40; /* rows of a linear cache behind the last key */
+static int64_t window = 0; /* keys that a token sees, its own included; 0: all before it */
 static uint32_t units[2];  /* of many and of few rows, of the last call: words of the plan, PLAN_MANY and PLAN_FEW */
 
 /* Queries [from, to) of the sequence, against the keys before `to`. */
@@ -110,7 +111,8 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
     struct glint_problem problem;
     glint_problem_bshd(&problem, GLINT_BF16, paged ? count : 1, paged ? bound_q : rows, paged ? width * page_rows : capacity, HEADS,
                        HEADS_KV, DIM);
-    problem.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    problem.mask = window > 0 ? GLINT_MASK_BAND_BOTTOM_RIGHT : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    problem.window_left = window > 0 ? window - 1 : 0;
     problem.lengths = paged ? GLINT_LENGTHS_RAGGED : GLINT_LENGTHS_DEVICE;
     if (paged) {
         problem.rows_q = rows;
@@ -229,5 +231,19 @@ static void shared_out(void)
     EXPECT(units[0] == 0 && units[1] == 4, "%u units of many rows and %u of few", (unsigned)units[0], (unsigned)units[1]);
 }
 
-static const struct contract_case cases[] = {{"prompt", prompt, 200}, {"far", far, 200}, {"shared_out", shared_out, 60}};
+/* The same with windows: of less than a tile of keys, of some spans, and of more than the prompt has. Far from the
+ * first key there is more than one chunk of what a window shows. */
+static void windows(void)
+{
+    static const int64_t widths[] = {50, 300, 2000};
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+        window = widths[i];
+        prompt();
+    }
+    window = 900;
+    far();
+}
+
+static const struct contract_case cases[] = {
+    {"prompt", prompt, 200}, {"far", far, 200}, {"shared_out", shared_out, 60}, {"windows", windows, 400}};
 CONTRACT_MAIN("step law", cases)

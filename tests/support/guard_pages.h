@@ -12,8 +12,8 @@ struct guarded { /* `bytes` at `at`, flush with an inaccessible page at one end;
     size_t mapped, bytes;
 };
 
-/* All bytes are canaries at first. at_end: the last byte is the last accessible one, as far as `alignment` lets it be. Ends the process when there
- * is no memory. */
+/* All bytes are canaries at first. at_end: the last byte is the last accessible one, as far as `alignment` lets it be.
+ * Ends the process when there is no memory. */
 struct guarded guarded_make(size_t bytes, size_t alignment, bool at_end);
 void guarded_read_only(const struct guarded *g);
 bool guarded_canaries_hold(const struct guarded *g);

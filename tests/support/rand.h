@@ -1,4 +1,5 @@
-/* Random numbers that are the same on every machine and compiler: integer arithmetic, and floating point that never rounds. */
+/* Random numbers that are the same on every machine and compiler: integer arithmetic, and floating point that never
+ * rounds. */
 #ifndef GLINT_TESTS_RAND_H
 #define GLINT_TESTS_RAND_H
 

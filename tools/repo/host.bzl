@@ -18,7 +18,8 @@ platform(
 )
 """
 
-# The microarchitecture levels of the x86-64 psABI, and what AMX adds, as the kernel spells them. Each needs those before it.
+# The microarchitecture levels of the x86-64 psABI, and what AMX adds, as the kernel spells them. Each needs those
+# before it.
 _LEVELS = [
     ("x86_64_v3", ["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"]),
     ("x86_64_v4", ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"]),

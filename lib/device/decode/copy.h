@@ -1,10 +1,10 @@
-/* How decode copies Q, K, V and their scales to shared memory, ahead of the products. Where the keys of a sequence lie
- * is a type, `linear` or `paged`: each has a copier, which walks over the same steps as the products do and is ahead
- * of them. */
+/* How decode copies Q, K, V and their scales to shared memory, ahead of the products. For each of the types of keys.h
+ * there is a copier, which walks over the same steps as the products do and is ahead of them. */
 #ifndef GLINT_DEVICE_DECODE_COPY_H
 #define GLINT_DEVICE_DECODE_COPY_H
 
 #include "lib/device/decode/walk.h"
+#include "lib/device/keys.h"
 
 namespace decode
 {
@@ -36,10 +36,12 @@ template <class S> GLINT_DEVICE uint32_t next_stage(uint32_t stage)
     return stage == (S::STAGES - 1) * S::K_BYTES ? 0 : stage + S::K_BYTES;
 }
 
+template <class S, class Rows, class Keys> struct copier;
+
 /* ---- linear K and V --------------------------------------------------------------------------------------------- */
 
 /* Where this thread's part of the next step's K and V comes from, and where it goes to. */
-template <class S, class Rows> struct linear_copier {
+template <class S, class Rows> struct copier<S, Rows, linear> {
     struct cursor at;
     const char *k_from, *v_from;
     uint32_t stage;
@@ -49,7 +51,7 @@ template <class S, class Rows> struct linear_copier {
 };
 
 template <class S, class Rows>
-GLINT_DEVICE void begin_copies_of_item(const struct glint_decode_params &p, struct linear_copier<S, Rows> &c)
+GLINT_DEVICE void begin_copies_of_item(const struct glint_decode_params &p, copier<S, Rows, linear> &c)
 {
     const struct row_tile &t = c.at.tile;
     const int32_t batch = Rows::batch_of(t.batch), first = t.first_k + c.at.step * S::TILE_N;
@@ -61,19 +63,18 @@ GLINT_DEVICE void begin_copies_of_item(const struct glint_decode_params &p, stru
 
 /* Begins the walk at `at`. */
 template <class S, class Rows>
-GLINT_DEVICE void begin_copies(const struct glint_decode_params &p, struct linear_copier<S, Rows> &c, const struct cursor &at,
-                               uint32_t)
+GLINT_DEVICE void begin_copies(const struct glint_decode_params &p, copier<S, Rows, linear> &c, const struct cursor &at, uint32_t)
 {
     c.at = at;
     c.stage = 0;
     begin_copies_of_item(p, c);
 }
 
-/* Begins the copy of this thread's part of one tile. */
+/* Begins the copy of this thread's part of one tile, of K or of V (`of_v`). */
 template <class S, class Rows>
-GLINT_DEVICE void copy_part_of_tile(const struct glint_gpu_view &view, const struct linear_copier<S, Rows> &c, const char *from,
-                                    uint32_t tile)
+GLINT_DEVICE void copy_tile(const struct glint_decode_params &p, const copier<S, Rows, linear> &c, const bool of_v, uint32_t tile)
 {
+    const char *from = of_v ? c.v_from : c.k_from;
     const uint32_t to = tile + tile_offset<typename S::kv_tile>(thread_index() / S::PAGE_CHUNKS, thread_index() % S::PAGE_CHUNKS);
 
 #pragma unroll
@@ -84,13 +85,13 @@ GLINT_DEVICE void copy_part_of_tile(const struct glint_gpu_view &view, const str
                 to + (page * S::TILE_N + i * S::COPY_ROWS) * (S::PAGE_CHUNKS * 16), from + page * (S::PAGE_CHUNKS * 16),
                 i * S::COPY_ROWS < c.valid && ((int)S::ROW_CHUNKS == (int)S::CHUNKS ||
                                                page * S::PAGE_CHUNKS + thread_index() % S::PAGE_CHUNKS < S::ROW_CHUNKS));
-        from += S::COPY_ROWS * view.row * S::KV_BYTES;
+        from += S::COPY_ROWS * (of_v ? p.v.row : p.k.row) * S::KV_BYTES;
     }
 }
 
 /* Begins the copy of the scales of a step's keys; a key past the end has 0. */
 template <class S, class Rows>
-GLINT_DEVICE void copy_scales(const struct glint_decode_params &p, const float *of_tensor, const struct linear_copier<S, Rows> &c,
+GLINT_DEVICE void copy_scales(const struct glint_decode_params &p, const float *of_tensor, const copier<S, Rows, linear> &c,
                               uint32_t to)
 {
     const struct row_tile &t = c.at.tile;
@@ -106,48 +107,23 @@ GLINT_DEVICE void copy_scales(const struct glint_decode_params &p, const float *
     }
 }
 
-/* Begins the copies of the walk's next K, a group of its own even when there is none. of_item() begins what else there
- * is to copy with an item's first step. `scales_to`: where stages of scales are. */
-template <class S, class Rows, class of_item_t>
-GLINT_DEVICE void copy_keys(const struct glint_decode_params &p, struct linear_copier<S, Rows> &c, uint32_t k_tiles,
-                            uint32_t scales_to, of_item_t of_item)
+/* Finds the walk's next step, if there is one. */
+template <class S, class Rows> GLINT_DEVICE void find_next(const struct glint_decode_params &p, copier<S, Rows, linear> &c)
 {
     if (c.at.step >= c.at.end && find_step<S, Rows>(p, c.at))
         begin_copies_of_item(p, c);
     c.valid = c.at.step < c.at.end ? c.at.own.seqlen_k - c.at.step * S::TILE_N - (int32_t)(thread_index() / S::PAGE_CHUNKS)
                                    : -(int)S::TILE_N;
-    if (c.at.step < c.at.end) {
-        copy_part_of_tile(p.k, c, c.k_from, k_tiles + c.stage);
-        if constexpr (S::WIDENED)
-            copy_scales(p, p.scales.k, c, scales_of_stage<S>(scales_to, c.stage));
-        if (c.first)
-            of_item();
-        c.first = false;
-    }
-    cp_async_commit();
 }
 
-/* Begins the copies of the V of that step, and moves on to the next one. */
-template <class S, class Rows>
-GLINT_DEVICE void copy_values(const struct glint_decode_params &p, struct linear_copier<S, Rows> &c, uint32_t v_tiles,
-                              uint32_t scales_to)
+template <class S, class Rows> GLINT_DEVICE void begin_step(const struct glint_decode_params &, const copier<S, Rows, linear> &) {}
+
+/* The step is copied. */
+template <class S, class Rows> GLINT_DEVICE void pass_step(const struct glint_decode_params &p, copier<S, Rows, linear> &c)
 {
-    if (c.at.step < c.at.end) {
-        copy_part_of_tile(p.v, c, c.v_from, v_tiles + c.stage);
-        if constexpr (S::WIDENED)
-            copy_scales(p, p.scales.v, c, scales_of_stage<S>(scales_to, c.stage));
-    }
-    cp_async_commit();
-    c.stage = next_stage<S>(c.stage);
-    ++c.at.step;
     c.k_from += S::TILE_N * p.k.row * S::KV_BYTES;
     c.v_from += S::TILE_N * p.v.row * S::KV_BYTES;
 }
-
-struct linear {
-    static constexpr bool PAGED = false;
-    template <class S, class Rows> using copier = struct linear_copier<S, Rows>;
-};
 
 /* ---- K and V in pages ------------------------------------------------------------------------------------------- */
 
@@ -171,7 +147,7 @@ struct run {
     uint64_t k, v, scales;
 };
 
-template <class S, class Rows> struct paged_copier {
+template <class S, class Rows> struct copier<S, Rows, paged> {
     struct cursor at;
     const int32_t *table; /* the sequence's row of it */
     /* This thread's part of the first rows of a run at row 0 of page 0 of the item's head. */
@@ -200,14 +176,13 @@ template <class S> GLINT_DEVICE const char *part_of_head(const struct glint_gpu_
 
 /* Page of a key as the table has it; of one past the end that of the last key. */
 template <class S, class Rows>
-GLINT_DEVICE int32_t page_of_key(const struct glint_decode_params &p, const struct paged_copier<S, Rows> &c, int32_t key)
+GLINT_DEVICE int32_t page_of_key(const struct glint_decode_params &p, const copier<S, Rows, paged> &c, int32_t key)
 {
     return int_at(c.table, min(key, c.at.own.seqlen_k - 1) >> p.pages.shift);
 }
 
 /* What is the item's, and its first step's pages. Lanes that are too many have the last run. */
-template <class S, class Rows>
-GLINT_DEVICE void begin_paged_item(const struct glint_decode_params &p, struct paged_copier<S, Rows> &c)
+template <class S, class Rows> GLINT_DEVICE void begin_paged_item(const struct glint_decode_params &p, copier<S, Rows, paged> &c)
 {
     typedef struct runs<S> cut;
     const int32_t first = c.at.step * S::TILE_N + (int32_t)warp_index() * S::WARP_KEYS;
@@ -221,7 +196,7 @@ GLINT_DEVICE void begin_paged_item(const struct glint_decode_params &p, struct p
 }
 
 /* Moves on to the walk's next step, if there is one, and begins to look up the pages of the one after it. */
-template <class S, class Rows> GLINT_DEVICE void look_up_pages(const struct glint_decode_params &p, struct paged_copier<S, Rows> &c)
+template <class S, class Rows> GLINT_DEVICE void look_up_pages(const struct glint_decode_params &p, copier<S, Rows, paged> &c)
 {
     c.key += S::TILE_N;
     c.left -= S::TILE_N;
@@ -237,7 +212,7 @@ template <class S, class Rows> GLINT_DEVICE void look_up_pages(const struct glin
 
 /* Begins the walk at `at`. `runs`: room for those of all warps. */
 template <class S, class Rows>
-GLINT_DEVICE void begin_copies(const struct glint_decode_params &p, struct paged_copier<S, Rows> &c, const struct cursor &at,
+GLINT_DEVICE void begin_copies(const struct glint_decode_params &p, copier<S, Rows, paged> &c, const struct cursor &at,
                                uint32_t runs_of_warps)
 {
     const uint32_t lane = lane_index(), warp = warp_index();
@@ -253,14 +228,15 @@ GLINT_DEVICE void begin_copies(const struct glint_decode_params &p, struct paged
 
 /* Lowers the word for a fault to the sequence if the page of this lane's run is outside of the pool, and a row of the
  * tile sees a key of it. */
-template <class S, class Rows>
-GLINT_DEVICE void note_bad_page(const struct glint_decode_params &p, const struct paged_copier<S, Rows> &c)
+template <class S, class Rows> GLINT_DEVICE void note_bad_page(const struct glint_decode_params &p, const copier<S, Rows, paged> &c)
 {
     const struct row_tile &t = c.at.tile;
     const int32_t end = min(c.at.own.seqlen_k, end_of_row<S>(p, min(c.at.own.rows, t.row0 + S::TILE_M) - 1, c.at.own));
     const int32_t index = min(c.key, c.at.own.seqlen_k - 1) >> p.pages.shift, first = index << p.pages.shift;
 
-    if (first < end && (!S::mask::LEFT || first + (1 << p.pages.shift) > begin_of_row<S>(p, t.row0, c.at.own)))
+    const int32_t past = min(first + (1 << p.pages.shift), c.at.own.seqlen_k);
+
+    if (first < end && (!S::mask::LEFT || past > begin_of_row<S>(p, t.row0, c.at.own)))
         atomicMin(p.sequences.fault, (uint32_t)t.batch);
 }
 
@@ -270,7 +246,7 @@ template <class S> GLINT_DEVICE uint64_t bytes_to(const struct glint_gpu_view &v
 }
 
 /* Finds this lane's run of the step whose pages were looked up. */
-template <class S, class Rows> GLINT_DEVICE void find_run(const struct glint_decode_params &p, struct paged_copier<S, Rows> &c)
+template <class S, class Rows> GLINT_DEVICE void find_run(const struct glint_decode_params &p, copier<S, Rows, paged> &c)
 {
     const int32_t row = c.key & ((1 << p.pages.shift) - 1), page = max(0, min(c.page, p.pages.count - 1));
 
@@ -285,7 +261,7 @@ template <class S, class Rows> GLINT_DEVICE void find_run(const struct glint_dec
 }
 
 /* Leaves this lane's run to the lanes of the warp. */
-template <class S, class Rows> GLINT_DEVICE void share_runs(const struct paged_copier<S, Rows> &c)
+template <class S, class Rows> GLINT_DEVICE void share_runs(const copier<S, Rows, paged> &c)
 {
     typedef struct runs<S> cut;
     const uint32_t words[4] = {(uint32_t)c.run.k, (uint32_t)(c.run.k >> 32), (uint32_t)c.run.v, (uint32_t)(c.run.v >> 32)};
@@ -321,8 +297,7 @@ template <class S> GLINT_DEVICE void copy_turn(uint32_t to, const char *from, co
 
 /* Begins the copy of this thread's part of one tile, of K or of V (`of_v`). */
 template <class S, class Rows>
-GLINT_DEVICE void copy_rows_of_warp(const struct glint_decode_params &p, const struct paged_copier<S, Rows> &c, const bool of_v,
-                                    uint32_t tile)
+GLINT_DEVICE void copy_tile(const struct glint_decode_params &p, const copier<S, Rows, paged> &c, const bool of_v, uint32_t tile)
 {
     typedef struct runs<S> cut;
     const uint32_t to = tile + c.to;
@@ -354,8 +329,8 @@ GLINT_DEVICE void copy_rows_of_warp(const struct glint_decode_params &p, const s
 
 /* Begins the copy of the scales of the keys that this warp copies; a key past the end has 0. */
 template <class S, class Rows>
-GLINT_DEVICE void copy_scales_of_warp(const struct glint_decode_params &p, const float *of_tensor,
-                                      const struct paged_copier<S, Rows> &c, uint32_t to)
+GLINT_DEVICE void copy_scales(const struct glint_decode_params &p, const float *of_tensor, const copier<S, Rows, paged> &c,
+                              uint32_t to)
 {
     typedef struct runs<S> cut;
     const int32_t lane = (int32_t)lane_index(), valid = min((int32_t)S::WARP_KEYS, c.left) - lane;
@@ -382,18 +357,36 @@ GLINT_DEVICE void copy_scales_of_warp(const struct glint_decode_params &p, const
     }
 }
 
-/* As above, of the step that look_up_pages has found. */
-template <class S, class Rows, class of_item_t>
-GLINT_DEVICE void copy_keys(const struct glint_decode_params &p, struct paged_copier<S, Rows> &c, uint32_t k_tiles,
-                            uint32_t scales_to, of_item_t of_item)
+/* look_up_pages has found it. */
+template <class S, class Rows> GLINT_DEVICE void find_next(const struct glint_decode_params &, const copier<S, Rows, paged> &) {}
+
+/* Its runs. */
+template <class S, class Rows> GLINT_DEVICE void begin_step(const struct glint_decode_params &p, copier<S, Rows, paged> &c)
 {
+    find_run(p, c);
+    if (!holds_warp<S>(p))
+        share_runs(c);
+}
+
+template <class S, class Rows> GLINT_DEVICE void pass_step(const struct glint_decode_params &p, copier<S, Rows, paged> &c)
+{
+    look_up_pages(p, c);
+}
+
+/* ---- both ------------------------------------------------------------------------------------------------------- */
+
+/* Begins the copies of the walk's next K, a group of its own even when there is none. of_item() begins what else there
+ * is to copy with an item's first step. `scales_to`: where stages of scales are. */
+template <class S, class Rows, class Keys, class of_item_t>
+GLINT_DEVICE void copy_keys(const struct glint_decode_params &p, copier<S, Rows, Keys> &c, uint32_t k_tiles, uint32_t scales_to,
+                            of_item_t of_item)
+{
+    find_next(p, c);
     if (c.at.step < c.at.end) {
-        find_run(p, c);
-        if (!holds_warp<S>(p))
-            share_runs(c);
-        copy_rows_of_warp(p, c, false, k_tiles + c.stage);
+        begin_step(p, c);
+        copy_tile(p, c, false, k_tiles + c.stage);
         if constexpr (S::WIDENED)
-            copy_scales_of_warp(p, p.scales.k, c, scales_of_stage<S>(scales_to, c.stage));
+            copy_scales(p, p.scales.k, c, scales_of_stage<S>(scales_to, c.stage));
         if (c.first)
             of_item();
         c.first = false;
@@ -401,26 +394,20 @@ GLINT_DEVICE void copy_keys(const struct glint_decode_params &p, struct paged_co
     cp_async_commit();
 }
 
-/* Begins the copies of the V of that step; then it looks up the next step's pages. */
-template <class S, class Rows>
-GLINT_DEVICE void copy_values(const struct glint_decode_params &p, struct paged_copier<S, Rows> &c, uint32_t v_tiles,
-                              uint32_t scales_to)
+/* Begins the copies of the V of that step, and moves on to the next one. */
+template <class S, class Rows, class Keys>
+GLINT_DEVICE void copy_values(const struct glint_decode_params &p, copier<S, Rows, Keys> &c, uint32_t v_tiles, uint32_t scales_to)
 {
     if (c.at.step < c.at.end) {
-        copy_rows_of_warp(p, c, true, v_tiles + c.stage);
+        copy_tile(p, c, true, v_tiles + c.stage);
         if constexpr (S::WIDENED)
-            copy_scales_of_warp(p, p.scales.v, c, scales_of_stage<S>(scales_to, c.stage));
+            copy_scales(p, p.scales.v, c, scales_of_stage<S>(scales_to, c.stage));
     }
     cp_async_commit();
     c.stage = next_stage<S>(c.stage);
     ++c.at.step;
-    look_up_pages(p, c);
+    pass_step(p, c);
 }
-
-struct paged {
-    static constexpr bool PAGED = true;
-    template <class S, class Rows> using copier = struct paged_copier<S, Rows>;
-};
 
 } // namespace decode
 

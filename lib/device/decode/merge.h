@@ -79,7 +79,7 @@ template <class S, class Rows> GLINT_DEVICE void merge(const struct glint_decode
     await_predecessors();
 
     const float sink = find_sink(p, tile, tile.row0 + first_row + (int32_t)(lane & 1));
-    const struct sequence_rows own = Rows::find_sequence(p, tile.batch);
+    const struct sequence_rows own = Rows::sequence_at(p, tile.batch);
     if (tile.row0 + first_row >= own.rows)
         return;
     tile.first_q = own.first_q;

@@ -86,82 +86,69 @@ template <class S> struct step_place {
     uint32_t warp;
 };
 
-/* sums = K Q^T of this warp's keys, in S::CHAINS chains of products, which are as many as hide a product's time: two
- * sum even and odd k steps apart. */
-template <class S>
-GLINT_DEVICE void multiply_keys(float (&sums)[S::CHAINS][S::KEY_TILES][S::ROW_TILES][4], const typename S::queries_t &q_kept,
-                                uint32_t q_tile, uint32_t k_lane)
+/* Operand A of k step `j` of those that an ldmatrix of K has loaded; `codes`: see look_for_nan. */
+template <class S, class Signs>
+GLINT_DEVICE void take_keys(uint32_t (&k)[4], const uint32_t (&w)[4], const int j, const Signs &signs, uint32_t &codes)
 {
-    typedef typename S::kv_tile tile;
+    if constexpr (S::WIDENED) {
+        typedef typename S::stored stored;
 
-#pragma unroll
-    for (int kk = 0; kk < S::K_STEPS; ++kk) {
-        uint32_t q[S::ROW_TILES][2];
-
-        if constexpr (!S::Q_KEPT)
-            load_queries<S>(q, q_tile, kk);
-#pragma unroll
-        for (int kt = 0; kt < S::KEY_TILES; ++kt) {
-            uint32_t k[4];
-
-            ldmatrix_x4(k, tile_move<tile>(k_lane, kt * 16, kk * 2));
-#pragma unroll
-            for (int rt = 0; rt < S::ROW_TILES; ++rt) {
-                const uint32_t *const b = S::Q_KEPT ? q_kept[S::Q_KEPT ? kk : 0][rt] : q[rt];
-
-                S::element::mma(sums[kk & 1][kt][rt], k, b[0], b[1]);
-            }
+        k[0] = stored::template widen<0>(w[2 * j], signs), k[1] = stored::template widen<0>(w[2 * j + 1], signs);
+        k[2] = stored::template widen<1>(w[2 * j], signs), k[3] = stored::template widen<1>(w[2 * j + 1], signs);
+        if constexpr (stored::HAS_NAN) {
+            look_for_nan(w[2 * j], codes);
+            look_for_nan(w[2 * j + 1], codes);
         }
+    } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            k[i] = w[i];
     }
 }
 
-/* The same of widened K, two k steps at a time; `codes`: see look_for_nan. */
-template <class S>
-GLINT_DEVICE void multiply_widened_keys(float (&sums)[S::CHAINS][S::KEY_TILES][S::ROW_TILES][4],
-                                        const typename S::queries_t &q_kept, uint32_t q_tile, uint32_t k_lane,
-                                        const typename S::stored::signs &signs, uint32_t &codes)
+/* sums = K Q^T of this warp's keys, in S::CHAINS chains of products, which are as many as hide a product's time: two
+ * sum even and odd k steps apart. */
+template <class S, class Signs>
+GLINT_DEVICE void multiply_keys(float (&sums)[S::CHAINS][S::KEY_TILES][S::ROW_TILES][4], const typename S::queries_t &q_kept,
+                                uint32_t q_tile, uint32_t k_lane, const Signs &signs, uint32_t &codes)
 {
-    typedef typename S::stored stored;
+    enum { AT_ONCE = S::WIDENED ? 2 : 1 }; /* k steps of an ldmatrix */
 
 #pragma unroll
-    for (int kk = 0; kk < S::K_STEPS; kk += 2) {
-        uint32_t q[2][S::ROW_TILES][2];
+    for (int kk = 0; kk < S::K_STEPS; kk += AT_ONCE) {
+        uint32_t q[AT_ONCE][S::ROW_TILES][2];
 
-        if constexpr (!S::Q_KEPT) {
-            load_queries<S>(q[0], q_tile, kk);
-            load_queries<S>(q[1], q_tile, kk + 1);
-        }
+        if constexpr (!S::Q_KEPT)
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j)
+                load_queries<S>(q[j], q_tile, kk + j);
 #pragma unroll
         for (int kt = 0; kt < S::KEY_TILES; ++kt) {
             uint32_t w[4];
 
-            ldmatrix_x4(w, tile_move<typename S::kv_tile>(k_lane, kt * 16, kk));
+            ldmatrix_x4(w, tile_move<typename S::kv_tile>(k_lane, kt * 16, kk * 2 / AT_ONCE));
 #pragma unroll
-            for (int j = 0; j < 2; ++j) {
-                const uint32_t k[4] = {stored::template widen<0>(w[2 * j], signs), stored::template widen<0>(w[2 * j + 1], signs),
-                                       stored::template widen<1>(w[2 * j], signs), stored::template widen<1>(w[2 * j + 1], signs)};
+            for (int j = 0; j < AT_ONCE; ++j) {
+                uint32_t k[4];
 
-                if constexpr (stored::HAS_NAN) {
-                    look_for_nan(w[2 * j], codes);
-                    look_for_nan(w[2 * j + 1], codes);
-                }
+                take_keys<S>(k, w, j, signs, codes);
 #pragma unroll
                 for (int rt = 0; rt < S::ROW_TILES; ++rt) {
                     const uint32_t *const b = S::Q_KEPT ? q_kept[S::Q_KEPT ? kk + j : 0][rt] : q[j][rt];
 
-                    S::element::mma(sums[S::CHAINS == 2 ? j : 0][kt][rt], k, b[0], b[1]);
+                    S::element::mma(sums[(kk + j) % S::CHAINS][kt][rt], k, b[0], b[1]);
                 }
             }
         }
     }
 }
 
-/* S^T = scale K Q^T of this warp's keys. The scaled score is rounded once, to the number that maxima are made of too.
+/* S^T = scale K Q^T + bias of this warp's keys. The sum is rounded once, to the number that maxima are made of too.
  * begin_copies() comes when all of K is on its way into registers: products do not wait behind copies. */
 template <class S, class Score, class Signs, class begin_copies_t>
 GLINT_DEVICE void make_scores(typename S::scores_t &s, const typename S::queries_t &q_kept, uint32_t q_tile, uint32_t k_lane,
-                              const struct step_place<S> &at, const Score &score, const Signs &signs, float scale,
-                              begin_copies_t begin_copies)
+                              const struct step_place<S> &at, const Score &score, const struct row_biases<S> &biases, int32_t step,
+                              const Signs &signs, float scale, begin_copies_t begin_copies)
 {
     float sums[S::CHAINS][S::KEY_TILES][S::ROW_TILES][4];
     uint32_t codes = 0;
@@ -169,10 +156,7 @@ GLINT_DEVICE void make_scores(typename S::scores_t &s, const typename S::queries
 #pragma unroll
     for (int i = 0; i < S::CHAINS * S::KEY_TILES * S::ROW_TILES * 4; ++i)
         sums[i / (S::KEY_TILES * S::ROW_TILES * 4)][i / (S::ROW_TILES * 4) % S::KEY_TILES][i / 4 % S::ROW_TILES][i % 4] = 0.0f;
-    if constexpr (S::WIDENED)
-        multiply_widened_keys<S>(sums, q_kept, q_tile, k_lane, signs, codes);
-    else
-        multiply_keys<S>(sums, q_kept, q_tile, k_lane);
+    multiply_keys<S>(sums, q_kept, q_tile, k_lane, signs, codes);
     begin_copies();
 #pragma unroll
     for (int kt = 0; kt < S::KEY_TILES; ++kt)
@@ -199,8 +183,11 @@ GLINT_DEVICE void make_scores(typename S::scores_t &s, const typename S::queries
 #pragma unroll
         for (int rt = 0; rt < S::ROW_TILES; ++rt)
 #pragma unroll
-            for (int i = 0; i < 4; ++i)
-                s[kt][rt][i] = fmaf(sums[0][kt][rt][i], scale, 0.0f);
+            for (int i = 0; i < 4; ++i) {
+                const auto added = tile_of_row(biases, rt, i & 1, step, at.warp);
+
+                s[kt][rt][i] = fmaf(sums[0][kt][rt][i], scale, bias_of(added, 0, kt * 16 + (i >> 1) * 8));
+            }
     if constexpr (S::WIDENED)
         if (S::stored::HAS_NAN && any_nan(codes))
             add_nan_of_keys<S>(s, at.k_tile, at.warp);

@@ -1,11 +1,12 @@
-/* What a decode kernel is made for, where its rows and keys lie, and which of them a block works on.
- * lib/device/decode.h says what items, steps, chunks and spans are. */
+/* What a decode kernel is made for, and which of its rows and keys a block works on. lib/device/decode.h says what
+ * items, steps, chunks and spans are. */
 #ifndef GLINT_DEVICE_DECODE_WALK_H
 #define GLINT_DEVICE_DECODE_WALK_H
 
+#include "lib/device/bias.h"
 #include "lib/device/decode.h"
-#include "lib/device/ragged.h"
 #include "lib/device/score.h"
+#include "lib/device/sequences.h"
 #include "lib/device/tile.h"
 
 namespace decode
@@ -22,6 +23,7 @@ template <class Variant> struct shape : Variant {
     typedef typename Variant::stored stored;   /* same, or a type of narrow.h */
     typedef typename Variant::mask mask;
     typedef typename Variant::score score;
+    typedef typename Variant::bias bias;
     struct stored_element {
         static constexpr uint32_t BYTES = stored::WIDENED ? 1 : 2;
     };
@@ -66,79 +68,6 @@ template <class Variant> struct shape : Variant {
     static_assert(Variant::WARPS == 4, "a merge's lanes have the sums of 4 warps");
 };
 
-/* ---- where sequences lie ---------------------------------------------------------------------------------------- */
-
-/* A sequence, how many rows a key head has of it, and where it begins in the tensors. */
-struct sequence_rows : sequence {
-    int32_t rows, first_q, first_k;
-};
-
-/* Sequences that have a batch of the tensors each: they have the shape's lengths, or those that the call gives. */
-struct given {
-    GLINT_DEVICE struct sequence_rows find_sequence(const struct glint_decode_params &p, int32_t batch)
-    {
-        const struct sequence own = ::find_sequence(p, batch);
-
-        return {own, own.seqlen_q * p.shape.group, 0, 0};
-    }
-    /* Lowers the word for a fault to the first sequence with a length out of bounds. One block calls it. */
-    template <int THREADS> GLINT_DEVICE void note_faults(const struct glint_decode_params &p)
-    {
-        for (int32_t batch = (int32_t)thread_index(); batch < p.shape.batch; batch += THREADS)
-            note_fault(p, batch);
-    }
-    /* The batch of the tensors that a sequence has. */
-    GLINT_DEVICE int32_t batch_of(int32_t sequence)
-    {
-        return sequence;
-    }
-    GLINT_DEVICE float *lse_at(const struct glint_decode_params &p, int32_t batch, int32_t head, int32_t query)
-    {
-        return p.lse + ((int64_t)batch * p.shape.heads_q + head) * p.shape.seqlen_q + query;
-    }
-};
-
-/* Sequences that follow one another in one batch: where their rows begin is looked up with their lengths. In pages
- * first_k is NULL. */
-struct ragged {
-    /* All lanes of a warp call it. */
-    GLINT_DEVICE struct sequence_rows find_sequence(const struct glint_decode_params &p, int32_t batch)
-    {
-        const struct ragged_rows q = find_rows_of(queries_of(p.sequences, p.shape), batch);
-        struct ragged_rows k = {0, 0, 0};
-        struct sequence_rows own;
-
-        if (p.sequences.first_k)
-            k = find_rows_of(keys_of<false>(p.sequences, p.shape), batch);
-        else
-            k.length = max(0, min(int_at(p.sequences.seqlens_k, batch), p.shape.seqlen_k));
-        own.seqlen_q = q.length;
-        own.seqlen_k = k.length;
-        own.rows = q.length * p.shape.group;
-        own.first_q = q.at;
-        own.first_k = k.at;
-        find_sides(own, p.sequences);
-        return own;
-    }
-    /* Lowers the word for a fault to the first sequence with a first row or a length that is none. One block calls
-     * it. */
-    template <int THREADS> GLINT_DEVICE void note_faults(const struct glint_decode_params &p)
-    {
-        if (warp_index() == 0 && p.sequences.first_k)
-            note_ragged_fault<false>(p.sequences, p.shape);
-        else if (warp_index() == 0)
-            note_ragged_fault<true>(p.sequences, p.shape);
-    }
-    GLINT_DEVICE int32_t batch_of(int32_t)
-    {
-        return 0;
-    }
-    GLINT_DEVICE float *lse_at(const struct glint_decode_params &p, int32_t, int32_t head, int32_t row)
-    {
-        return p.lse + (int64_t)head * p.sequences.rows_q + row;
-    }
-};
-
 /* ---- where a block works ---------------------------------------------------------------------------------------- */
 
 /* A tile of rows of (batch, key head, row tile): row0 is its first row, and its sequence begins at first_q and first_k
@@ -169,7 +98,8 @@ GLINT_DEVICE void store_lse(const struct glint_decode_params &p, const struct ro
 {
     const int32_t query = row / p.shape.group, head = t.head_kv * p.shape.group + row - query * p.shape.group;
 
-    st_global_f32(Rows::lse_at(p, t.batch, head, t.first_q + query), lse);
+    st_global_f32(p.lse + ((int64_t)Rows::batch_of(t.batch) * p.shape.heads_q + head) * Rows::lse_rows(p) + (t.first_q + query),
+                  lse);
 }
 
 /* The end of the keys that a row of a sequence sees, and their begin. */
@@ -258,6 +188,39 @@ template <class S> GLINT_DEVICE bool sees_some(const struct sight<S> &sight, con
     return sight.end[rt][odd] > (S::mask::LEFT ? sight.begin[rt][odd] : 0);
 }
 
+/* What is added to the scores of each row of this lane. */
+template <class S> struct row_biases {
+    typename S::bias of[S::ROW_TILES][2];
+    int32_t query[S::ROW_TILES][2];
+};
+
+template <class S>
+GLINT_DEVICE void look(struct row_biases<S> &biases, const struct glint_decode_params &p, const struct row_tile &t,
+                       const struct sequence_rows &own)
+{
+    if constexpr (!S::bias::NONE)
+#pragma unroll
+        for (int rt = 0; rt < S::ROW_TILES; ++rt)
+#pragma unroll
+            for (int odd = 0; odd < 2; ++odd) {
+                const int32_t row = t.row0 + row_of_lane(rt, odd), query = row / p.shape.group;
+
+                biases.query[rt][odd] = query;
+                biases.of[rt][odd] = S::bias::of(p, t.head_kv * p.shape.group + row - query * p.shape.group, own);
+            }
+}
+
+/* Of a row and this lane's keys of a step. */
+template <class S>
+GLINT_DEVICE auto tile_of_row(const struct row_biases<S> &biases, const int rt, const int odd, int32_t step, uint32_t warp)
+{
+    if constexpr (S::bias::NONE)
+        return no_bias{};
+    else
+        return tile_of(biases.of[rt][odd], biases.query[rt][odd],
+                       step * S::TILE_N + (int32_t)(warp * S::WARP_KEYS + (lane_index() >> 2)));
+}
+
 /* ---- the walk --------------------------------------------------------------------------------------------------- */
 
 /* A place in the walk of a block: it takes every grid-th item from its own index on, an item being a part of the keys
@@ -286,7 +249,7 @@ template <class S> GLINT_DEVICE void locate_item(const struct glint_decode_param
 template <class S, class Rows> GLINT_DEVICE void measure_item(const struct glint_decode_params &p, struct cursor &c)
 {
     if (c.own_of != c.tile.batch) {
-        c.own = Rows::find_sequence(p, c.tile.batch);
+        c.own = Rows::sequence_at(p, c.tile.batch);
         c.own_of = c.tile.batch;
     }
     c.tile.first_q = c.own.first_q;

@@ -1,5 +1,6 @@
-/* Kernels of the CPU family under a mask that bounds both sides of the band: query i sees keys i + first ... i + last. A problem can ask only for
- * bands about its diagonal. Here the kernels are run as lib/cpu/launch.c runs them, with sides that lie anywhere, against attention in double. */
+/* Kernels of the CPU family under a mask that bounds both sides of the band: query i sees keys i + first ... i + last.
+ * A problem can ask only for bands about its diagonal. Here the kernels are run as lib/cpu/launch.c runs them, with
+ * sides that lie anywhere, against attention in double. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include <check.h>
 #include <math.h>
@@ -15,7 +16,8 @@
 enum { ROWS = 12, DIM = 40, BATCH = 2, HEADS_Q = 4, HEADS_KV = 2, TENSORS = 9 };
 enum { Q, K, V, O, DO, DQ, DK, DV, LSE };
 
-/* A case, and its tensors as doubles, [batch][heads][rows][DIM]: inputs as stored, answers of the reference, answers of the kernel. */
+/* A case, and its tensors as doubles, [batch][heads][rows][DIM]: inputs as stored, answers of the reference, answers of
+ * the kernel. */
 struct problem {
     const struct glint_variant *row;
     int64_t seqlen_q, seqlen_k;
@@ -140,10 +142,9 @@ static void launch(const struct glint_variant *row, const struct glint_problem *
     ck_assert_uint_le(call.geometry.workspace_bytes, sizeof workspace);
     memset(workspace, 0xff, (size_t)call.geometry.workspace_bytes);
     call.partials = (float *)(void *)(workspace + call.geometry.partials_offset);
-    const struct glint_cpu_kernel *kernel = row->kernel;
-    for (int phase = 0; phase < GLINT_CPU_PHASES; phase++)
+    for (uint32_t phase = 0; phase < GLINT_CPU_PHASES; phase++)
         for (int64_t task = 0; task < call.geometry.tasks[phase]; task++)
-            kernel->phase[phase](&call, (float *)(void *)(workspace + call.geometry.scratch_offset), task);
+            glint_cpu_run_task(row->kernel, phase, &call, (float *)(void *)(workspace + call.geometry.scratch_offset), task);
 }
 
 static void run(struct problem *p, uint32_t lanes)
@@ -240,8 +241,8 @@ static void check_case(const struct glint_variant *row, int64_t seqlen_q, int64_
     drop(&p);
 }
 
-/* Sides of the band on, beside and far from the edges of tiles; narrower than a tile and wider than the keys; nothing at all; queries before the
- * first key's and after the last one's. */
+/* Sides of the band on, beside and far from the edges of tiles; narrower than a tile and wider than the keys; nothing
+ * at all; queries before the first key's and after the last one's. */
 START_TEST(bands)
 {
     static const int64_t lengths[][2] = {{1, 1}, {16, 6}, {17, 37}, {70, 71}, {30, 110}, {110, 30}, {0, 5}, {5, 0}};
@@ -312,7 +313,8 @@ START_TEST(special_values)
 }
 END_TEST
 
-/* Keys that no query sees are not read, but for those of the first and last tile: their pages may be touched by nobody. */
+/* Keys that no query sees are not read, but for those of the first and last tile: their pages may be touched by
+ * nobody. */
 START_TEST(unread)
 {
     enum { KEYS = 12000, QUERIES = 5, WIDTH = 100, LONGEST = 64 };

@@ -1,5 +1,6 @@
-/* How long threads would stand at a block's barriers if every instruction that the simulator knows took the same time: a clock a thread,
- * which waits carry forward to the last one's. Waits at mbarriers are not in it. Nothing here depends on the order in which threads run. */
+/* How long threads would stand at a block's barriers if every instruction that the simulator knows took the same time:
+ * a clock a thread, which waits carry forward to the last one's. Waits at mbarriers are not in it. Nothing here depends
+ * on the order in which threads run. */
 #ifndef GLINT_HOSTSIM_COST_IDLE_H
 #define GLINT_HOSTSIM_COST_IDLE_H
 

@@ -4,8 +4,9 @@
  *     kernel  ENTRY  blocks  threads  seqlen  barriers  idle   instructions at which a warp waits for others; the idle share, 1/1000
  *     place   ENTRY  PRIMITIVE  file  line  instructions  wavefronts  least  sectors  least
  *
- * All of it follows from what each thread does, not from the order in which the simulator lets threads run, so the same kernels give the
- * same bytes. For that reason reads that ask whether another block has come so far are left out: how often they ask is chance. */
+ * All of it follows from what each thread does, not from the order in which the simulator lets threads run, so the same
+ * kernels give the same bytes. For that reason reads that ask whether another block has come so far are left out: how
+ * often they ask is chance. */
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +22,7 @@
 
 extern "C" {
 #include "lib/context.h"
-#include "lib/cuda/kernel.h"
+#include "lib/cuda/table.h"
 #include "tests/oracle/half.h"
 #include "tests/support/rand.h"
 }
@@ -181,11 +182,11 @@ glint_tensors tensors_of(const glint_variant *variant)
 /* The newest of the architectures that the variant was emitted for. */
 uint32_t architecture_of(const glint_variant *variant)
 {
-    const glint_gpu_kernel *kernel = (const glint_gpu_kernel *)variant->kernel;
+    const glint_gpu_kernel *kernel = glint_gpu_kernel_of(variant);
     uint32_t newest = 0;
 
     for (uint32_t i = 0; i < kernel->image_count; ++i)
-        newest = std::max(newest, (uint32_t)std::atoi(kernel->images[i].arch));
+        newest = std::max(newest, (uint32_t)std::atoi(glint_gpu_images[kernel->first_image + i].arch));
     return newest;
 }
 

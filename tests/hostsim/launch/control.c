@@ -1,11 +1,13 @@
-/* Control of the tools that watch kernels: a right program and one with a race (control.cu). The simulator must find the race, and nothing in the
- * right one. On a GPU, `control_on_device right` and `control_on_device early` are run under compute-sanitizer, which tells what its findings on
- * Hopper's bulk copies are worth (tests/gpu/run_backend.sh, part sanitize). Outputs are not initialised, so that initcheck looks at who writes them. */
+/* Control of the tools that watch kernels: a right program and one with a race (control.cu). The simulator must find
+ * the race, and nothing in the right one. On a GPU, `control_on_device right` and `control_on_device early` are run
+ * under compute-sanitizer, which tells what its findings on Hopper's bulk copies are worth (tests/gpu/run_backend.sh,
+ * part sanitize). Outputs are not initialised, so that initcheck looks at who writes them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/context.h"
+#include "lib/cpu/cpu.h"
 #include "lib/cuda/cuda.h"
 #include "tests/hostsim/launch/machine.h"
 
@@ -14,31 +16,43 @@ extern const unsigned char glint_control__sm90a_cubin[];
 
 enum { HEADS = 3, QUERIES = 192, HEAD_DIM = 128, ELEMENTS = HEADS * QUERIES * HEAD_DIM, ROWS = HEADS * QUERIES };
 
-static const struct glint_gpu_image images[] = {{"90a", glint_control__sm90a_cubin}};
+const struct glint_gpu_image glint_gpu_images[] = {{"90a"}};
+const uint32_t glint_gpu_rows_image = 0, glint_gpu_rows_count = 0; /* glint_merge and glint_append are not called */
 
-#define KERNEL(name)                                                                                                           \
+const unsigned char *glint_gpu_image_bytes(uint32_t image)
+{
+    (void)image;
+    return glint_control__sm90a_cubin;
+}
+
+const struct glint_gpu_launch glint_gpu_launches[] = {
+    {.suffix = "", .grid = GLINT_GPU_QUERY_BLOCKS, .rows = 64, .threads = 64, .smem_bytes = 20 * 1024 + 512}};
+const struct glint_gpu_map glint_gpu_maps[] = {{GLINT_GPU_O, TENSOR_MAP_NO_SWIZZLE, 0, 0, HEAD_DIM, 64}};
+
+enum { EARLY = 0, RIGHT = 1 }; /* kernels and rows */
+
+#define KERNEL(entry)                                                                                                          \
     {                                                                                                                          \
-        .strategy = GLINT_GPU_FORWARD, .launch_count = 1,                                                                      \
-        .launch = {{.entry = name, .grid = GLINT_GPU_QUERY_BLOCKS, .rows = 64, .threads = 64, .smem_bytes = 20 * 1024 + 512}}, \
-        .images = images, .image_count = 1, .row_dim = HEAD_DIM, .map_count = 1,                                               \
-        .map = {{GLINT_GPU_O, TENSOR_MAP_NO_SWIZZLE, 0, 0, HEAD_DIM, 64}},                                                     \
+        .name = entry, .strategy = GLINT_GPU_FORWARD, .launch_count = 1, .image_count = 1, .map_count = 1, .row_dim = HEAD_DIM \
     }
-static const struct glint_gpu_kernel right = KERNEL("glint_control"), early = KERNEL("glint_control_early");
+const struct glint_gpu_kernel glint_gpu_kernels[] = {[EARLY] = KERNEL("glint_control_early"), [RIGHT] = KERNEL("glint_control")};
 
-#define ROW(name, tile_n, kernel)                                                                                    \
-    {                                                                                                                \
-        name, GLINT_FORWARD, GLINT_BF16, 0, 0, HEAD_DIM, 64, tile_n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 0, 0, 16, 0, 0, \
-            &glint_family_sm90a, &kernel                                                                             \
+#define ROW(name, tile_n, kernel)                                                                                             \
+    {                                                                                                                         \
+        name, GLINT_FORWARD, GLINT_BF16, 0, 0, HEAD_DIM, 64, tile_n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, \
+            kernel                                                                                                            \
     }
 const struct glint_variant glint_variants[] = {
-    ROW("fwd_bf16_d128_none__sm90a_m64n128", 128, early),
-    ROW("fwd_bf16_d128_none__sm90a_m64n64", 64, right),
+    [EARLY] = ROW("fwd_bf16_d128_none__sm90a_m64n128", 128, EARLY),
+    [RIGHT] = ROW("fwd_bf16_d128_none__sm90a_m64n64", 64, RIGHT),
 };
 const uint32_t glint_variants_count = 2;
-const struct glint_gpu_image glint_gpu_rows[] = {{"90a", glint_control__sm90a_cubin}};
-const uint32_t glint_gpu_rows_count = 0; /* glint_merge and glint_append are not called */
+const struct glint_family *const glint_families[] = {&glint_family_sm90a};
 
-enum { EARLY = 0, RIGHT = 1 };
+void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+    (void)kernel, (void)phase, (void)call, (void)scratch, (void)task; /* the table has no row of the CPU */
+}
 
 static _Alignas(64) unsigned char storage[8192];
 

@@ -1,7 +1,8 @@
-/* What compute-sanitizer is asked before its findings on Hopper's kernels are believed: a right program, and one with a race, that copy as the
- * backward kernels do. One warp brings pieces of Q through a ring of two stages by bulk copies and mbarriers, as LSE and delta come; the other
- * one reads them by ordinary loads. What it makes of them leaves by a tensor copy, as gradients do (O is Q), and by a bulk store and a
- * bulk sum, as dQ does (LSE is twice the row's number). */
+/* What compute-sanitizer is asked before its findings on Hopper's kernels are believed: a right program, and one with a
+ * race, that copy as the backward kernels do. One warp brings pieces of Q through a ring of two stages by bulk copies
+ * and mbarriers, as LSE and delta come; the other one reads them by ordinary loads. What it makes of them leaves by a
+ * tensor copy, as gradients do (O is Q), and by a bulk store and a bulk sum, as dQ does (LSE is twice the row's
+ * number). */
 #include "lib/device/hopper.h"
 #include "lib/device/hopper_call.h"
 #include "lib/device/steps.h"

@@ -16,8 +16,8 @@ void machine_free(void *memory);
 void machine_put(void *to, const void *from, size_t bytes);
 void machine_get(void *to, const void *from, size_t bytes);
 
-/* The call, in one of several ways that must give the same: other seeds in the simulator; on a GPU in a stream, replayed from a graph, and
- * in the default stream. */
+/* The call, in one of several ways that must give the same: other seeds in the simulator; on a GPU in a stream,
+ * replayed from a graph, and in the default stream. */
 enum glint_status machine_forward(int way, const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,
                                   size_t workspace_bytes);
 

@@ -1,38 +1,47 @@
-/* The library's launch code with everything that Hopper's kernels are launched with: a made-up row (tiles.cu) over shapes that fill no
- * tile, one multiprocessor's worth and more than the device holds; strides of every kind; and a workspace that held something else before.
- * In the simulator (//tests/hostsim/launch:launch_test), and on a GPU (tiles_on_device of the GPU bundle). */
+/* The library's launch code with everything that Hopper's kernels are launched with: a made-up row (tiles.cu) over
+ * shapes that fill no tile, one multiprocessor's worth and more than the device holds; strides of every kind; and a
+ * workspace that held something else before. In the simulator (//tests/hostsim/launch:launch_test), and on a GPU
+ * (tiles_on_device of the GPU bundle). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/context.h"
+#include "lib/cpu/cpu.h"
 #include "lib/cuda/cuda.h"
 #include "tests/hostsim/launch/machine.h"
 
 extern const struct glint_family glint_family_sm90a;
 extern const unsigned char glint_tiles__sm90a_cubin[];
 
-static const struct glint_gpu_image images[] = {{"90a", glint_tiles__sm90a_cubin}};
-static const struct glint_gpu_kernel kernel = {
-    .strategy = GLINT_GPU_FORWARD,
-    .launch_count = 1,
-    .launch = {{.entry = "glint_tiles",
-                .grid = GLINT_GPU_QUERY_BLOCKS,
-                .rows = 64,
-                .threads = 128,
-                .smem_bytes = 64 * 128 * 2 + 64 * 64 + 16,
-                .blocks_per_sm = 1,
-                .cluster = 2,
-                .dependent = 1}},
-    .images = images,
-    .image_count = 1,
-    .row_dim = 128,
-    .zero_words = 1,
-    .map_count = 3,
-    .map = {{GLINT_GPU_Q, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
-            {GLINT_GPU_V, TENSOR_MAP_NO_SWIZZLE, 0, 0, 32, 64},
-            {GLINT_GPU_O, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64}},
-};
+const struct glint_gpu_image glint_gpu_images[] = {{"90a"}};
+const uint32_t glint_gpu_rows_image = 0, glint_gpu_rows_count = 0; /* glint_merge and glint_append are not called */
+
+const unsigned char *glint_gpu_image_bytes(uint32_t image)
+{
+    (void)image;
+    return glint_tiles__sm90a_cubin;
+}
+
+const struct glint_gpu_launch glint_gpu_launches[] = {{.suffix = "",
+                                                       .grid = GLINT_GPU_QUERY_BLOCKS,
+                                                       .rows = 64,
+                                                       .threads = 128,
+                                                       .smem_bytes = 64 * 128 * 2 + 64 * 64 + 16,
+                                                       .blocks_per_sm = 1,
+                                                       .cluster = 2,
+                                                       .dependent = 1}};
+const struct glint_gpu_map glint_gpu_maps[] = {{GLINT_GPU_Q, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
+                                               {GLINT_GPU_V, TENSOR_MAP_NO_SWIZZLE, 0, 0, 32, 64},
+                                               {GLINT_GPU_O, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64}};
+const struct glint_gpu_kernel glint_gpu_kernels[] = {{.name = "glint_tiles",
+                                                      .strategy = GLINT_GPU_FORWARD,
+                                                      .launch_count = 1,
+                                                      .image_count = 1,
+                                                      .map_count = 3,
+                                                      .row_dim = 128,
+                                                      .zero_words = 1}};
+const struct glint_family *const glint_families[] = {&glint_family_sm90a};
 const struct glint_variant glint_variants[] = {
     {"fwd_bf16_d128_none__sm90a_m64n64",
      GLINT_FORWARD,
@@ -49,15 +58,20 @@ const struct glint_variant glint_variants[] = {
      0,
      0,
      0,
+     0,
+     0,
      16,
      0,
      0,
-     &glint_family_sm90a,
-     &kernel},
+     0,
+     0},
 };
 const uint32_t glint_variants_count = 1;
-const struct glint_gpu_image glint_gpu_rows[] = {{"90a", glint_tiles__sm90a_cubin}};
-const uint32_t glint_gpu_rows_count = 0; /* glint_merge and glint_append are not called */
+
+void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+    (void)kernel, (void)phase, (void)call, (void)scratch, (void)task; /* the table has no row of the CPU */
+}
 
 static _Alignas(64) unsigned char storage[8192];
 

@@ -1,5 +1,6 @@
-/* A forward kernel that is launched as Hopper's are, and copies: O is Q, and LSE is the first number of V's row that has the query's index.
- * Pairs of blocks count pairs of tiles in a word that begins as 0; Q comes by a map of slabs, V by one without, and O goes by a map. */
+/* A forward kernel that is launched as Hopper's are, and copies: O is Q, and LSE is the first number of V's row that
+ * has the query's index. Pairs of blocks count pairs of tiles in a word that begins as 0; Q comes by a map of slabs, V
+ * by one without, and O goes by a map. */
 #include "lib/device/hopper.h"
 #include "lib/device/hopper_call.h"
 

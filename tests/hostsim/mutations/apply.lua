@@ -2,8 +2,9 @@
 --
 --   lua apply.lua SOURCE OUT COUNT WAS NOW
 --
--- writes SOURCE to OUT with the text WAS, which must be there exactly COUNT times, replaced by NOW. For faults in constants: choose.lua puts all others
--- of a kernel into one file. Text that does not fit is an error: a fault that is no longer made would otherwise count as one that is caught.
+-- writes SOURCE to OUT with the text WAS, which must be there exactly COUNT times, replaced by NOW. For faults in
+-- constants: choose.lua puts all others of a kernel into one file. Text that does not fit is an error: a fault that is
+-- no longer made would otherwise count as one that is caught.
 local apply = {}
 
 local function plain(text) return (text:gsub("%%", "%%%%")) end

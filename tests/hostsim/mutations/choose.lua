@@ -2,13 +2,15 @@
 --
 --   lua choose.lua SOURCE OUT TABLE [HEADER]...
 --
--- TABLE is a Lua file that returns { { number =, was =, now =, count = }, ... }; what has number i happens where sim_fault_number is i. A kernel is
--- then compiled once for all of its faults. The HEADERs, in the order in which one includes the other, stand before the source, so that a fault can be in
--- what kernels share. Text that is not there `count` times, in all of them together, is an error.
+-- TABLE is a Lua file that returns { { number =, was =, now =, count = }, ... }; what has number i happens where
+-- sim_fault_number is i. A kernel is then compiled once for all of its faults. The HEADERs, in the order in which one
+-- includes the other, stand before the source, so that a fault can be in what kernels share. Text that is not there
+-- `count` times, in all of them together, is an error.
 --
--- What `was` and `now` begin and end with in common only says where the fault is. What differs is widened to whole statements, or else to a whole
--- expression: between these the run chooses. So a fault cannot be in a declaration, nor declare what is used after it; its initialiser can be
--- another expression. Faults whose text overlaps are widened to the same text.
+-- What `was` and `now` begin and end with in common only says where the fault is. What differs is widened to whole
+-- statements, or else to a whole expression: between these the run chooses. So a fault cannot be in a declaration, nor
+-- declare what is used after it; its initialiser can be another expression. Faults whose text overlaps are widened to
+-- the same text.
 local choose = {}
 
 local PROLOGUE = 'extern "C" int sim_fault_number; static inline bool sim_fault(int number) { return sim_fault_number == number; }\n'
@@ -47,11 +49,12 @@ local function is_declaration(text) return any(text, DECLARATION) and not text:f
 
 local function is_statements(text) return text:find("^%s*$") or text:find("[;}]%s*$") and balanced(text) and not is_declaration(text) end
 
--- One value: without a comma of its own, and with both branches of a choice.
+-- One value: without a comma or an assignment of its own, and with both branches of a choice.
 local function is_expression(text)
   local outside = text:gsub("%b()", ""):gsub("%b{}", ""):gsub("%b[]", ""):gsub("::", ""):gsub("<[%w_, ]+>", "")
   local asks, answers = select(2, outside:gsub("%?", "")), select(2, outside:gsub(":", ""))
-  return text:find("%S") and balanced(text) and not outside:find("[,;]") and not text:find("^%s*[=:]") and asks == answers
+  return text:find("%S") and balanced(text) and not outside:find("[,;]") and not outside:find("[^=<>!]=[^=]") and not text:find("^%s*[=:]")
+    and asks == answers
 end
 
 -- Not within the parentheses of a `for`.
@@ -94,7 +97,8 @@ end
 local function from_begin(_, length) return length + 1 end
 local function from_end(text, length) return #text - length end
 
--- How many of the first and last characters of both are left out, for `kind`; nil if it is not of that kind. first: where `was` is.
+-- How many of the first and last characters of both are left out, for `kind`; nil if it is not of that kind. first:
+-- where `was` is.
 local function trim(kind, text, first, was, now)
   local most, least = common(was, now, from_begin, 1), math.min(#was, #now)
   for front = most, 0, -1 do

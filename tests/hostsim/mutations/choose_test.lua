@@ -65,6 +65,8 @@ for _, case in ipairs({
   { { { was = "wait();", now = ";" } }, "is there 2 times, not 1" },
   { { { was = "b", now = "b" } }, "changes nothing" },
   { { { was = "g(a", now = "g((a" } }, "neither statements nor an expression" },
+  -- A part of what is assigned cannot be chosen together with the assignment.
+  { { { was = "x += y::z", now = "x += y::w" } }, "neither statements nor an expression" },
   { { { was = "const int c = p ? q : r;", now = ";" } }, "neither statements nor an expression" },
 }) do
   local text, problem = made(case[1])

@@ -1,12 +1,13 @@
 /* Runs a changed kernel through chosen checks in the simulator, and writes what became of it (read by table.lua):
  *
- *   judge --out=FILE --variant=NAME --source=KERNEL --cases=CASE,CASE,... --meant=KINDS [--fault=NUMBER] --FIELD=TEXT...
+ *   judge --out=FILE --variant=NAME --source=KERNEL --cases=CASE,CASE,... --meant=KINDS [--fault=NUMBER]
+ *   --FIELD=TEXT...
  *
- * NUMBER is which fault happens of those that choose.lua has put into the kernel: 0, or left out, none.
- * A case is a check's name, or the begin of some, with a * at the end. They are run one after another, in orders drawn from two
- * seeds, until the simulator reports something, or an answer is wrong where an answer is among what is meant to catch the change. A change that
- * nothing is meant to catch is run with one seed: every launch has an order of its own.
- * The exit status says whether the outcome could be written, not what it is. */
+ * NUMBER is which fault happens of those that choose.lua has put into the kernel: 0, or left out, none. A case is a
+ * check's name, or the begin of some, with a * at the end. They are run one after another, in orders drawn from two
+ * seeds, until the simulator reports something, or an answer is wrong where an answer is among what is meant to catch
+ * the change. A change that nothing is meant to catch is run with one seed: every launch has an order of its own. The
+ * exit status says whether the outcome could be written, not what it is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

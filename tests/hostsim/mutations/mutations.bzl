@@ -17,7 +17,7 @@ def _fault(kernel, name, breaks, was, now, caught, **more):
 def _harmless(kernel, name, why, was, now, **more):
     return dict(more, kernel = kernel, name = name, breaks = why, was = was, now = now, caught = [])
 
-# ---- order: barriers, copies, turns --------------------------------------------------------------------------------------------
+# ---- order: barriers, copies, turns ----------------------------------------------------------------------------------
 
 _ORDER = [
     _fault(
@@ -502,7 +502,7 @@ _ORDER = [
     ),
 ]
 
-# ---- memory: bounds, what nobody wrote ---------------------------------------------------------------------------------------------
+# ---- memory: bounds, what nobody wrote -------------------------------------------------------------------------------
 
 _MEMORY = [
     _fault(
@@ -652,8 +652,8 @@ _MEMORY = [
         "bwd_full",
         "turns_not_zeroed",
         "the turns of the last query block are whatever the workspace held",
-        "if (thread_index() < GLINT_GPU_ROW_PAD / TILE_M)",
-        "if (thread_index() + 1 < GLINT_GPU_ROW_PAD / TILE_M)",
+        "thread_index() < GLINT_GPU_ROW_PAD / TILE_M",
+        "thread_index() + 1 < GLINT_GPU_ROW_PAD / TILE_M",
         ["uninitialised"],
         cases = ["accuracy/q192_low"],
     ),
@@ -661,7 +661,7 @@ _MEMORY = [
         "bwd",
         "first_sum_added",
         "the first key block adds to sums that nobody has set to zero",
-        "add_to_memory<THREADS>(sum, dq, Band::LEFT ? key0 <= first : key0 == 0)",
+        "add_to_memory<THREADS>(sum, dq, Band::LEFT ? key0 <= keys.first : key0 == 0)",
         "add_to_memory<THREADS>(sum, dq, key0 < 0)",
         ["uninitialised"],
     ),
@@ -700,7 +700,7 @@ _MEMORY = [
     ),
 ]
 
-# ---- arithmetic: what only the answer shows ----------------------------------------------------------------------------------------
+# ---- arithmetic: what only the answer shows --------------------------------------------------------------------------
 
 _ANSWER = ["answer"]
 _LENGTHS_CASES = ["lengths/*"]
@@ -726,10 +726,10 @@ _ARITHMETIC = [
     _fault("fwd_band", "walk_ends_for_the_last_query", "the first block of the first query", "first_key(band, first_query)) / TILE_N", "first_key(band, last_query)) / TILE_N", _ANSWER),
     _fault("fwd_band", "warp_leaves_out_a_window", "a block whose first key a warp does not see", "block * TILE_N + (TILE_N - 1) < query0 + band.left", "block * TILE_N < query0 + band.left", _ANSWER),
     _fault("fwd_band", "copies_before_the_tensor", "the block before the first one is copied", "block > first, i", "block >= first, i", ["bounds"], count = 2),
-    _fault("bwd_band", "sinks_of_blind_rows", "rows that see no key give to the sinks' gradient", "first_key(mask, row) <= last_key(mask, row) && lse != -GLINT_INFINITY", "lse != -GLINT_INFINITY", _ANSWER, cases = ["accuracy/window_sinks_blind_rows", "special/sinks_nan_in_blind_rows"]),
+    _fault("bwd_band", "sinks_of_blind_rows", "rows that see no key give to the sinks' gradient", "if (first_key(mask, row) > last_key(mask, row))\n            sum -=", "if (false)\n            sum -=", _ANSWER, cases = ["accuracy/window_sinks_blind_rows", "special/sinks_nan_in_blind_rows"]),
     _fault("bwd_band", "sums_of_sinks_overwritten", "no barrier between the sums of one sequence and those of the next", "        total += of_batch;\n    }\n    block_sync();\n", "        total += of_batch;\n    }\n", ["race"], cases = ["accuracy/window_sinks_blind_rows"]),
     _fault("bwd_band", "turns_begin_at_key_0", "the first key block of a query block waits for those before it, which never come", "first_key(mask, block.at.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N", "0", ["deadlock"]),
-    _fault("bwd_band", "first_block_of_a_window_adds", "the first key block adds dQ to what nobody has stored", "Band::LEFT ? key0 <= first : key0 == 0", "key0 == 0", ["uninitialised", "answer"]),
+    _fault("bwd_band", "first_block_of_a_window_adds", "the first key block adds dQ to what nobody has stored", "Band::LEFT ? key0 <= keys.first : key0 == 0", "key0 == 0", ["uninitialised", "answer"]),
     _fault("bwd_band", "walk_ends_for_the_first_key", "the last block of queries that see a key", "last_query / TILE_M) : last_m", "(last_query - TILE_N + 1) / TILE_M) : last_m", ["answer", "deadlock"]),
     _fault("bwd_band", "clear_to_one_block_more", "a block of queries at the left side of a window is taken for one that sees all keys", "(key0 - band.left + 1) / TILE_M - 1", "(key0 - band.left + 1) / TILE_M", _ANSWER),
     _fault("bwd_capped", "slope_not_squared", "1 - tanh^2", "fmaf(-t, t, 1.0f)", "1.0f - fabsf(t)", _ANSWER),
@@ -747,11 +747,11 @@ _ARITHMETIC = [
     _fault("fwd_band", "ragged_read_before_it_is_found", "no barrier between the search for a tile and its readers", "note_ragged_fault<Keys::PAGED>(p.sequences, p.shape);\n        block_sync();\n", "note_ragged_fault<Keys::PAGED>(p.sequences, p.shape);\n", ["race", "uninitialised"], cases = _RAGGED_CASES),
     _fault("fwd_band", "ragged_first_row_beyond_the_tensor", "the bound of first rows", "max(0, min(int_at(side.first, index), side.rows))", "int_at(side.first, index)", ["bounds", "answer"], cases = _RAGGED_CASES),
     _fault("fwd_band", "ragged_sequences_overlap", "a first row that is below the one before it", "own.at = most_before(own.end, most);", "own.at = row_at(side, min(sequence, batch));", ["race"], cases = _RAGGED_CASES),
-    _fault("fwd_band", "ragged_group_of_four_sequences", "which 32 sequences a tile is among", "of_group = mask == 32 / EACH / 2 ? all : of_group;", "of_group = mask == 1 ? all : of_group;", ["answer", "bounds"], cases = _RAGGED_CASES),
+    _fault("fwd_band", "ragged_group_of_four_sequences", "which 32 sequences a tile is among", "of_group = mask == GROUP / 2 ? all : of_group;", "of_group = mask == 1 ? all : of_group;", ["answer", "bounds"], cases = _RAGGED_CASES),
     _fault("fwd_band", "ragged_end_not_looked_at", "the end of a sequence is not looked at", "own.at != int_at(side.first, sequence) || own.end != int_at(side.first, sequence + 1)", "own.at != int_at(side.first, sequence)", _ANSWER, cases = _RAGGED_CASES),
     _fault("fwd_pages", "ragged_keys_by_the_table_of_the_first", "whose row of the table it is", "keys_of<Tile>(p, Rows::number_of(at), head)", "keys_of<Tile>(p, 0, head)", ["answer", "uninitialised"], cases = _RAGGED_PAGES_CASES),
     _fault("fwd_pages", "ragged_keys_kept_over_the_tile", "where the addresses of pages wait", "kept + Rows::KEPT_BYTES);", "kept + 16);", ["race", "answer", "bounds"], cases = _RAGGED_PAGES_CASES),
-    _fault("fwd_pages", "page_beyond_the_pool", "an index above the pool's counts as it is", "max(0, min(table_entry(table, key >> pages.shift), pages.count - 1))", "max(0, table_entry(table, key >> pages.shift))", ["bounds"], cases = _RAGGED_PAGES_CASES),
+    _fault("fwd_pages", "page_beyond_the_pool", "an index above the pool's counts as it is", "max(0, min(int_at(table, key >> pages.shift), pages.count - 1))", "max(0, int_at(table, key >> pages.shift))", ["bounds"], cases = _RAGGED_PAGES_CASES),
     _fault("fwd_pages", "table_read_after_the_last_key", "the last entry of a table that is read", "max(0, min(key, end - 1))", "max(0, key)", ["bounds", "uninitialised"], cases = _RAGGED_PAGES_CASES),
     _fault("fwd_pages", "paged_length_beyond_its_bound", "the bound of keys in pages", "max(0, min(int_at(side.lengths, sequence), side.bound))", "max(0, int_at(side.lengths, sequence))", ["bounds", "answer", "uninitialised"], cases = _RAGGED_PAGES_CASES),
     _fault("fwd_pages", "paged_length_not_looked_at", "lengths of keys in pages that are out of bounds", "return own.length != int_at(side.lengths, sequence);", "return false;", _ANSWER, cases = _RAGGED_PAGES_CASES),
@@ -802,8 +802,8 @@ _ARITHMETIC = [
         _ANSWER,
     ),
     _fault("fwd", "sum_of_one_lane", "the sum of a quarter of the keys", "= joint_sum(rows.sum[rt][side], lone_warp{});", "= rows.sum[rt][side];", _ANSWER),
-    _fault("fwd", "lse_in_powers_of_two", "units of LSE", "fmaf(lg2(sum), 0.693147180559945309f, max", "fmaf(lg2(sum), 1.0f, max", _ANSWER),
-    _fault("fwd", "lse_with_the_other_scale", "the maximum in LSE", "log_sum(rows.max[rt][side], sum, p.shape.softmax_scale)", "log_sum(rows.max[rt][side], sum, scale)", _ANSWER),
+    _fault("fwd", "lse_in_powers_of_two", "units of LSE", "fmaf(log, 0.693147180559945309f, max", "fmaf(log, 1.0f, max", _ANSWER),
+    _fault("fwd", "lse_with_the_other_scale", "the maximum in LSE", "log_sum(rows.max[rt][side], sum, natural_scale<bias_t>(p.shape))", "log_sum(rows.max[rt][side], sum, scale)", _ANSWER),
     _fault(
         "fwd",
         "scale_forgotten",
@@ -825,8 +825,8 @@ _ARITHMETIC = [
         "fwd",
         "zero_times_infinity",
         "a scale of zero meets hidden scores",
-        "fmaxf(fabsf(p.shape.scale_log2), 1e-37f)",
-        "fabsf(p.shape.scale_log2)",
+        "fmaxf(fabsf(shape.scale_log2), 1e-37f)",
+        "fabsf(shape.scale_log2)",
         _ANSWER,
         cases = ["accuracy/zero_scale"],
     ),
@@ -834,7 +834,7 @@ _ARITHMETIC = [
         "fwd",
         "divided_by_zero",
         "rows that see nothing",
-        "sum == 0.0f ? (sees_some ? GLINT_INFINITY : 0.0f) : 1.0f / sum",
+        "sum == 0.0f ? (sees_some() ? GLINT_INFINITY : 0.0f) : 1.0f / sum",
         "1.0f / sum",
         _ANSWER,
         cases = ["accuracy/some_rows_see_nothing"],
@@ -843,8 +843,8 @@ _ARITHMETIC = [
         "fwd",
         "zeros_for_scores_of_minus_infinity",
         "rows that see keys, of whose scores none is above -inf",
-        "sees_some ? GLINT_INFINITY : 0.0f",
-        "sees_some ? 0.0f : 0.0f",
+        "sees_some() ? GLINT_INFINITY : 0.0f",
+        "sees_some() ? 0.0f : 0.0f",
         _ANSWER,
         cases = ["special/only_minus_inf"],
     ),
@@ -926,6 +926,7 @@ _ARITHMETIC = [
         _ANSWER,
         cases = ["accuracy/gqa_8_2"],
     ),
+    _fault("bwd", "dlse_added", "the sign of the gradient of LSE", "sum -= dlse_of(p, block, row);", "sum += dlse_of(p, block, row);", _ANSWER, cases = ["accuracy/dlse*"]),
     _fault("bwd", "delta_added", "the sign of delta", "dp[kt][mt][e] -= delta[mt][e & 1];", "dp[kt][mt][e] += delta[mt][e & 1];", _ANSWER),
     _fault("bwd", "p_and_dp_exchanged", "the tiles of the two products", "(keeps_dk ? v_tile : k_tile) + lane_offset_a", "(keeps_dk ? k_tile : v_tile) + lane_offset_a", _ANSWER),
     _fault("bwd", "delta_for_lse", "the row numbers of the two products", "(keeps_dk ? rows_delta : rows_lse)", "(keeps_dk ? rows_lse : rows_delta)", _ANSWER),
@@ -953,7 +954,7 @@ _ARITHMETIC = [
         cases = ["special/only_minus_inf"],
     ),
     _fault("bwd", "queries_beside_a_sink_not_found", "infinities of a query without weights meet a dS of zero", "d[i] == GLINT_DELTA_OF_SPECIAL", "false", _ANSWER, cases = _BESIDE_SINK),
-    _fault("bwd", "queries_beside_a_sink_have_weights", "P of a query whose infinities have left the tile", "    st_global_f32(p.lse_log2 + place, GLINT_INFINITY);\n    if (ld_global_f32(p.delta + place) == 0.0f)", "    if (ld_global_f32(p.delta + place) == 0.0f)", _ANSWER, cases = _BESIDE_SINK),
+    _fault("bwd", "queries_beside_a_sink_have_weights", "P of a query whose infinities have left the tile", "    st_global_f32(p.lse_log2 + place, GLINT_INFINITY);\n    if (fabsf(", "    if (fabsf(", _ANSWER, cases = _BESIDE_SINK),
     _fault("bwd", "queries_beside_a_sink_see_nothing", "delta of a query without weights, which dS = 0 (dP - delta) is made of", "st_global_f32(p.delta + place, float_of(GLINT_DELTA_OF_SPECIAL));", "st_global_f32(p.delta + place, GLINT_INFINITY);", _ANSWER, cases = _BESIDE_SINK),
     _fault("bwd", "infinities_beside_a_sink_lost", "those of Q leave the tile, and dK of the keys that the query sees has none", "keeps_dv ? do_tile : q_tile, columns", "do_tile, columns", _ANSWER, cases = _BESIDE_SINK),
     _fault("bwd_padded", "sinks_of_minus_infinity_are_sinks", "queries without a score or a sink above -inf", "fabsf(sink) < GLINT_INFINITY ? sink : float_of(0x7fc00000u)", "sink", _ANSWER, cases = ["law/no_sinks_blind_rows"]),
@@ -975,7 +976,7 @@ _ARITHMETIC = [
         _ANSWER,
         cases = ["accuracy/q192_low"],
     ),
-    _fault("bwd", "dq_without_the_blocks_before", "what other key blocks have added to dQ", "if (key0 > first)\n                add_from_memory", "if (key0 < 0)\n                add_from_memory", _ANSWER),
+    _fault("bwd", "dq_without_the_blocks_before", "what other key blocks have added to dQ", "if (key0 > keys.first)\n                add_from_memory", "if (key0 < 0)\n                add_from_memory", _ANSWER),
     _fault("bwd", "ds_not_transposed", "operand A of dQ", "ldmatrix_x4_trans(a, tile_move<S>(lane_address, kk * 16, rt * 2));", "ldmatrix_x4(a, tile_move<S>(lane_address, kk * 16, rt * 2));", _ANSWER),
     _fault("bwd", "q_for_do_in_dv", "the tile of the second product", "(keeps_dk ? q_tiles : do_tiles) + lane_offset_rows", "(keeps_dk ? do_tiles : q_tiles) + lane_offset_rows", _ANSWER),
     _fault("bwd", "last_head_of_the_group_only", "the sum of dK and dV over a group's query heads", "min(p.part_heads, p.shape.group - first_head)", "1", ["answer", "uninitialised", "deadlock"], cases = ["accuracy/gqa_8_2"]),
@@ -991,8 +992,8 @@ _ARITHMETIC = [
         "bwd_split",
         "dq_without_delta",
         "delta in the kernel for dQ",
-        "-lse[rt][e >> 1])) * (dp[rt][nt][e] - delta[rt][e >> 1])",
-        "-lse[rt][e >> 1])) * (dp[rt][nt][e])",
+        "nt * 8 + (e & 1))) *\n                    (dp[rt][nt][e] - delta[rt][e >> 1])",
+        "nt * 8 + (e & 1))) *\n                    (dp[rt][nt][e])",
         _ANSWER,
     ),
     _fault("bwd_lengths", "padded_tile_beyond_its_length", "a tile beyond a length is worked on", "const bool any = index * TILE < (KEYS ? own.seqlen_k : own.seqlen_q);", "const bool any = true;", ["answer", "bounds", "uninitialised", "race"], cases = _LENGTHS_CASES),
@@ -1005,7 +1006,7 @@ _ARITHMETIC = [
     _fault("bwd_lengths", "padded_sinks_by_the_length_of_the_first", "whose rows give to the gradient of a sink", "find_sequence(p, number)", "find_sequence(p, 0)", ["answer", "uninitialised"], cases = _LENGTHS_CASES),
     _fault("bwd_lengths", "padded_lse_of_the_first_sequence", "whose LSE and delta dQ is made of", "load_rows_lse(lse, delta, p, work.line,", "load_rows_lse(lse, delta, p, work.head,", ["answer", "uninitialised"], cases = _LENGTHS_CASES),
     _fault("dec_ragged", "dec_ragged_query_of_all_rows", "where the queries of a sequence begin", "t.head_kv * p.shape.group + row - query * p.shape.group, t.first_q + query,", "t.head_kv * p.shape.group + row - query * p.shape.group, query,", ["answer", "race", "uninitialised"], cases = _RAGGED_CASES),
-    _fault("dec_ragged", "dec_ragged_lse_of_all_rows", "where the LSE of a sequence begins", "Rows::lse_at(p, t.batch, head, t.first_q + query)", "Rows::lse_at(p, t.batch, head, query)", ["answer", "race"], cases = _RAGGED_CASES),
+    _fault("dec_ragged", "dec_ragged_lse_of_all_rows", "where the LSE of a sequence begins", "(t.first_q + query)", "(query)", ["answer", "race"], cases = _RAGGED_CASES),
     _fault("dec_ragged", "dec_ragged_keys_of_all_rows", "where the keys of a sequence begin", "first = t.first_k + c.at.step * S::TILE_N", "first = c.at.step * S::TILE_N", _ANSWER, cases = _RAGGED_CASES),
     _fault("dec_ragged", "dec_ragged_first_row_of_one_lane", "the first rows that other lanes have looked at", "own.at = max(own.at, of_lane(own.at, mask));", "own.at = max(own.at, 0);", ["answer", "race", "divergence", "uninitialised"], cases = _RAGGED_CASES),
     _fault("dec_ragged", "dec_ragged_tile_of_the_last_sequence", "where a tile begins whose sequence is looked up", "    c.tile.first_q = c.own.first_q;\n", "", ["answer", "race", "uninitialised"], cases = _RAGGED_CASES),
@@ -1017,7 +1018,7 @@ _ARITHMETIC = [
     _fault("bwd_halves", "half_of_the_columns_twice", "which columns of dV a warp keeps", "half * q_part_t::BYTES", "0", _ANSWER),
 ]
 
-# ---- changes that are not faults ---------------------------------------------------------------------------------------------------
+# ---- changes that are not faults -------------------------------------------------------------------------------------
 
 _HARMLESS = [
     _harmless(
@@ -1070,7 +1071,7 @@ _HARMLESS = [
     _harmless("bwd", "unpermuted_tiles", "tiles without a swizzle: slower, and as right", "chunk % page_chunks ^ (row >> shift & (page_chunks - 1))", "chunk % page_chunks"),
 ]
 
-# ---- decode: copies that run on from item to item, results of parts of the keys, and their order ---------------------------------
+# ---- decode: copies that run on from item to item, results of parts of the keys, and their order ---------------------
 
 _DECODE = [
     _fault(
@@ -1270,8 +1271,8 @@ _DECODE = [
         "dec_pages",
         "dec_page_that_no_row_sees_is_a_fault",
         "an index outside of the pool is noted where no query sees a key of the page",
-        "    if (first < end && (!S::mask::LEFT || first + (1 << p.pages.shift) > begin_of_row<S>(p, t.row0, c.at.own)))\n        atomicMin(p.sequences.fault, (uint32_t)t.batch);",
-        "    if ((!S::mask::LEFT || first + (1 << p.pages.shift) > begin_of_row<S>(p, t.row0, c.at.own)))\n        atomicMin(p.sequences.fault, (uint32_t)t.batch);",
+        "    if (first < end && (!S::mask::LEFT || past > begin_of_row<S>(p, t.row0, c.at.own)))\n        atomicMin(p.sequences.fault, (uint32_t)t.batch);",
+        "    if ((!S::mask::LEFT || past > begin_of_row<S>(p, t.row0, c.at.own)))\n        atomicMin(p.sequences.fault, (uint32_t)t.batch);",
         ["answer"],
         cases = ["pages/*"],
     ),
@@ -1366,9 +1367,9 @@ _DECODE = [
     _fault(
         "dec",
         "no_bound_is_a_large_number",
-        "a window without a left side has one of 2^31 - 1 keys, which overflows where the diagonal begins before the first key",
-        "own.left = p.window_left < 0 ? -own.seqlen_q : max(offset - p.window_left, -own.seqlen_q);",
-        "own.left = p.window_left < 0 ? (int32_t)((uint32_t)offset - 0x7fffffffu) : max(offset - p.window_left, -own.seqlen_q);",
+        "a window without a left side has one of 2^31 keys, which overflows where the diagonal begins before the first key",
+        "min(own.seqlen_k, offset + p.left)",
+        "min(own.seqlen_k, (int32_t)((uint32_t)offset + (p.left == -(1 << 30) ? 2 : 1) * (uint32_t)p.left))",
         _ANSWER,
         cases = ["accuracy/few_keys_*"],
     ),

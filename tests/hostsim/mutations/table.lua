@@ -2,8 +2,8 @@
 --
 --   lua table.lua FORMAT OUTCOME...          FORMAT: text, markdown, or check
 --
--- prints a table of the outcomes (files that run.c writes). `check` prints the text and has exit status 1 unless every fault was caught
--- the way it is meant to be and no harmless change was reported.
+-- prints a table of the outcomes (files that run.c writes). `check` prints the text and has exit status 1 unless every
+-- fault was caught the way it is meant to be and no harmless change was reported.
 local outcomes = {}
 
 local FIELDS = { "name", "kernel", "breaks", "meant", "caught", "place", "line", "case", "message" }

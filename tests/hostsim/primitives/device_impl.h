@@ -1,6 +1,6 @@
-/* The simulator's implementation of the primitives of lib/device/device.h: the same signatures, and behind each the semantics of its PTX
- * instruction. What each does is said there; here, what is looked at. Calls carry their place in the kernel as a last argument that
- * nobody writes. */
+/* The simulator's implementation of the primitives of lib/device/device.h: the same signatures, and behind each the
+ * semantics of its PTX instruction. What each does is said there; here, what is looked at. Calls carry their place in
+ * the kernel as a last argument that nobody writes. */
 #ifndef GLINT_HOSTSIM_DEVICE_IMPL_H
 #define GLINT_HOSTSIM_DEVICE_IMPL_H
 

@@ -1,8 +1,9 @@
 -- Instructions that make one result of their operands and do nothing else: arithmetic, moves, comparisons, conversions.
 --
--- A row is { types, expression }. `types` are those of the result and of each source; in the expression $1, $2 ... are the sources, converted to
--- their types. Integers are computed without a sign wherever the result's bits are the same, for they wrap on a GPU, where C++ has no answer.
--- kinds.lua makes a test of every row, so a row here is all that a new instruction needs.
+-- A row is { types, expression }. `types` are those of the result and of each source; in the expression $1, $2 ... are
+-- the sources, converted to their types. Integers are computed without a sign wherever the result's bits are the same,
+-- for they wrap on a GPU, where C++ has no answer. kinds.lua makes a test of every row, so a row here is all that a new
+-- instruction needs.
 local expand = require("tests.hostsim.ptx.expand")
 
 local M = {}
@@ -10,7 +11,8 @@ local M = {}
 local rows = {}
 M.rows = rows
 
---- One row a combination of the names in braces: "add.{s32,u32}". T in `types` is the name's last word, U the same without a sign, W twice as wide.
+--- One row a combination of the names in braces: "add.{s32,u32}". T in `types` is the name's last word, U the same
+-- without a sign, W twice as wide.
 local WIDE = { u16 = "u32", s16 = "s32", u32 = "u64", s32 = "s64" }
 
 local function row(pattern, types, expression)

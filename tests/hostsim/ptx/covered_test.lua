@@ -1,5 +1,6 @@
--- Has every instruction that the translator knows a test? It is a row of kinds.lua, or the PTX of a micro-test that a GPU recorded has it. Names of one
--- row that stands for several, such as a load of each type, are one thing here: they share their code.
+-- Has every instruction that the translator knows a test? It is a row of kinds.lua, or the PTX of a micro-test that a
+-- GPU recorded has it. Names of one row that stands for several, such as a load of each type, are one thing here: they
+-- share their code.
 --     covered_test.lua FILE.ptx...        the PTX of tests/hostsim/micro and of kinds.lua
 package.path = "./?.lua;" .. package.path
 local parse = require("tests.hostsim.ptx.parse").parse

@@ -1,6 +1,8 @@
--- Faults for the instructions of a PTX text, drawn from a seed. A kernel is compiled once with all that were drawn, and a run has one of them.
+-- Faults for the instructions of a PTX text, drawn from a seed. A kernel is compiled once with all that were drawn, and
+-- a run has one of them.
 --
---   draw(kernels, seed, count) -> faults, by_item       faults: { { text, line }... }; by_item[ITEM] = { { number, item = the changed ITEM }... }
+--   draw(kernels, seed, count) -> faults, by_item       faults: { { text, line }... }; by_item[ITEM] = { { number,
+--                                                       item = the changed ITEM }... }
 local M = {}
 
 local function copy(item)
@@ -36,7 +38,8 @@ local function number(item, n) return item.operands[n] and item.operands[n].kind
 local NOTHING = { kind = "nothing", operands = {}, words = {}, op = "nothing" }
 local STRICTER = { lt = "le", le = "lt", gt = "ge", ge = "gt" }
 
--- Each class gives the changed instruction, or nothing where it has none. The table is in the order in which faults are drawn.
+-- Each class gives the changed instruction, or nothing where it has none. The table is in the order in which faults are
+-- drawn.
 local CLASSES = {
   { "predicate inverted", function(i)
     if i.op ~= "bra" or not i.predicate then return end

@@ -2,8 +2,26 @@
 # Plants faults in the PTX of a kernel and says which of them the kernel's checks find.
 #     ./bazelw run //tests/hostsim/ptx:search -- LABEL SEED COUNT       LABEL: such as //tests:fwd_bf16_d64_causal__sm80_m128n80__ptx_sm80
 #     faults.sh PROGRAM VARIANT                                         a program that was built with --//tests/hostsim/ptx:faults=SEED:COUNT
-# A line a fault: found (with the check's first words), NOT FOUND, or not reached, which no check enters. The last line counts them.
+# A line a fault: found (with the check's first words), NOT FOUND, or not reached, which no check enters. The last line
+# counts them. As many faults are asked about at a time as there are processors.
 set -euo pipefail
+
+# one PROGRAM VARIANT NUMBER FOLDER: the outcome of one fault, in FOLDER/NUMBER.
+one() {
+    local program=$1 variant=$2 number=$3 folder=$4 text first outcome
+    text=$(sed -n "${number}p" "$folder/list")
+    # The first failure is enough: the program ends when nobody reads what it says.
+    first=$(HOSTSIM_FAULT=$number timeout 300 stdbuf -oL "$program" --variant="$variant" 2>"$folder/$number.said" | grep -a -m1 FAILED || true)
+    if [ -n "$first" ] || ! grep -q "^fault $number:" "$folder/$number.said"; then
+        outcome=$(printf 'found: %.160s' "${first:-the program ended}")
+    elif grep -q "^fault $number:.*, not reached" "$folder/$number.said"; then
+        outcome='not reached'
+    else
+        outcome='NOT FOUND'
+    fi
+    printf '%s\n    %s\n' "$text" "$outcome" >"$folder/$number"
+}
+export -f one
 
 program=$1
 if [ $# = 3 ]; then
@@ -13,23 +31,11 @@ if [ $# = 3 ]; then
     set -- "$program" "$(basename "$program" | sed 's/__ptx.*//')"
 fi
 case $program in *__ptx_sm*) export HOSTSIM_SM=${program##*__ptx_sm} ;; esac
-said=$(mktemp)
-trap 'rm -f "$said"' EXIT
-found=0 unreached=0 missed=0
-count=$(HOSTSIM_FAULT=list "$program" 2>&1 | grep -c '^fault ')
-for number in $(seq "$count"); do
-    text=$(HOSTSIM_FAULT=list "$program" 2>&1 | sed -n "${number}p")
-    # The first failure is enough: the program ends when nobody reads what it says.
-    first=$(HOSTSIM_FAULT=$number timeout 300 stdbuf -oL "$program" --variant="$2" 2>"$said" | grep -a -m1 FAILED || true)
-    if [ -n "$first" ] || ! grep -q "^fault $number:" "$said"; then
-        found=$((found + 1))
-        printf '%s\n    found: %.160s\n' "$text" "${first:-the program ended}"
-    elif grep -q "^fault $number:.*, not reached" "$said"; then
-        unreached=$((unreached + 1))
-        printf '%s\n    not reached\n' "$text"
-    else
-        missed=$((missed + 1))
-        printf '%s\n    NOT FOUND\n' "$text"
-    fi
-done
-printf '%d faults: %d found, %d NOT FOUND, %d not reached\n' "$count" "$found" "$missed" "$unreached"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+HOSTSIM_FAULT=list "$program" 2>&1 | grep '^fault ' >"$folder/list" || true
+count=$(wc -l <"$folder/list")
+seq "$count" | xargs -P "$(nproc)" -I{} bash -c 'one "$@"' one "$program" "$2" {} "$folder"
+for number in $(seq "$count"); do cat "$folder/$number"; done | tee "$folder/all"
+count_of() { grep -c "^    $1" "$folder/all" || true; }
+printf '%d faults: %d found, %d NOT FOUND, %d not reached\n' "$count" "$(count_of found:)" "$(count_of 'NOT FOUND')" "$(count_of 'not reached')"

@@ -1,7 +1,8 @@
--- One kernel as C++ while it is being written: its types, its registers in their scopes, its operands as expressions, and its lines.
+-- One kernel as C++ while it is being written: its types, its registers in their scopes, its operands as expressions,
+-- and its lines.
 --
--- A register is a variable of the class that it was declared with. An instruction has types of its own, so each operand is converted to the
--- instruction's type, bit by bit, and each result back.
+-- A register is a variable of the class that it was declared with. An instruction has types of its own, so each operand
+-- is converted to the instruction's type, bit by bit, and each result back.
 local Kernel = {}
 Kernel.__index = Kernel
 
@@ -35,7 +36,8 @@ local SPECIAL = {
   WARP_SZ = "32u",
 }
 
---- `parsed` is parse.lua's kernel, `shared` the names of shared memory, `places` a function that numbers places in the source.
+--- `parsed` is parse.lua's kernel, `shared` the names of shared memory, `places` a function that numbers places in the
+-- source.
 function Kernel.new(parsed, shared, places)
   return setmetatable({
     parsed = parsed,

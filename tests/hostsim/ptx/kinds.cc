@@ -1,4 +1,5 @@
-/* The cases of kinds.lua: each row of arithmetic.lua on every combination of values that matter, or on a sample of them. */
+/* The cases of kinds.lua: each row of arithmetic.lua on every combination of values that matter, or on a sample of
+ * them. */
 #include "tests/hostsim/micro/cases.h"
 
 struct kind {

@@ -1,4 +1,5 @@
--- A test of every row of arithmetic.lua on values that matter: a kernel a row, and what it must give, computed here in another way.
+-- A test of every row of arithmetic.lua on values that matter: a kernel a row, and what it must give, computed here in
+-- another way.
 --
 --   lua5.4 tests/hostsim/ptx/kinds.lua ptx         a PTX file: kernel kind_NAME reads operands, executes one instruction, stores the result
 --   lua5.4 tests/hostsim/ptx/kinds.lua table       for kinds.cc: the rows, and the values of each type
@@ -18,8 +19,9 @@ local ELSEWHERE = {
 -- The third operand of lop3.
 local LOGIC = 0x6a
 
--- Instructions one after another, whose first result overflows. A number without bounds would be another in the second instruction: so it is in C++,
--- whose compiler may take it that a sum of integers with signs never overflows. Operands are %r1 and %r2, the result is %r8 or %p8.
+-- Instructions one after another, whose first result overflows. A number without bounds would be another in the second
+-- instruction: so it is in C++, whose compiler may take it that a sum of integers with signs never overflows. Operands
+-- are %r1 and %r2, the result is %r8 or %p8.
 local CHAINS = {
   ["chain.sub.max"] = { "s32", "sub.s32 %r9, %r1, %r2; max.s32 %r8, %r9, 0;", function(a, b, cut) return math.max(cut(a - b), 0) end },
   ["chain.sub.setp"] = { "pred", "sub.s32 %r9, %r1, %r2; setp.lt.s32 %p8, %r9, 0;", function(a, b, cut) return cut(a - b) < 0 and 1 or 0 end },
@@ -52,7 +54,8 @@ local VALUES = {
   b64 = { 0x100000000, 0x17fffffff, 0x7ffffffffffffffe, 0x7fffffffffffffff, 0x8000000000000000, 0x8000000000000001, 0xfffffffffffffffe,
     0xffffffffffffffff, 0xffffffff80000000, 0x123456789abcdef0, 0x5555555555555555, 0xaaaaaaaaaaaaaaaa, 0x1000000000001, 0x8000000080000000 },
   byte = { 0, 1, 4, 7, 8, 15, 16, 24, 31, 32, 33, 63, 64, 128, 255 }, -- a place or a count of bits
-  -- Zeros, denormals, the ends of the range, ties of conversions to whole numbers, to f16 and to bf16, the ends of whole numbers, infinities, NaNs.
+  -- Zeros, denormals, the ends of the range, ties of conversions to whole numbers, to f16 and to bf16, the ends of
+  -- whole numbers, infinities, NaNs.
   f32 = {
     0, 0x80000000, 1, 0x80000001, 0x007fffff, 0x00800000, 0x807fffff, 0x3f800000, 0xbf800000, 0x3f800001, 0x3f7fffff, 0x40000000, 0x40490fdb, 0x3f000000,
     0x3effffff, 0xbf000000, 0x3fc00000, 0x40200000, 0xc0200000, 0x4b000000, 0x4b800001, 0x4effffff, 0x4f000000, 0xcf000000, 0x4f7fffff, 0x4f800000,

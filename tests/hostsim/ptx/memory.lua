@@ -88,7 +88,8 @@ end
 atomic("atom{,.relaxed.gpu}.global.add.u32", "before + operand")
 atomic("atom{,.relaxed.gpu}.global.min.u32", "operand < before ? operand : before")
 
--- Global and parameter addresses are the same with a space and without one; addresses of shared memory without their space are not made.
+-- Global and parameter addresses are the same with a space and without one; addresses of shared memory without their
+-- space are not made.
 row("cvta{.to,}.global.u64", function(kernel, item) kernel:set(item.operands[1], "u64", kernel:value(item.operands[2], "u64")) end)
 row("cvta.param.u64", function(kernel, item) kernel:set(item.operands[1], "u64", kernel:value(item.operands[2], "u64")) end)
 row("mapa.shared::cluster.u32", function(kernel, item)

@@ -1,11 +1,14 @@
--- Reads a PTX text, as nvcc writes it, into kernels that are lists of items. What is not understood raises an error with its line.
+-- Reads a PTX text, as nvcc writes it, into kernels that are lists of items. What is not understood raises an error
+-- with its line.
 --
 --   parse(text) -> { target = "sm_90a", shared = { NAME = true }, kernels = { KERNEL... } }
 --   KERNEL: { name, parameter, bytes, alignment, items = { ITEM... }, line }
---   ITEM:   { kind = "instruction", op, words, operands, predicate, negated, line, place }
---           { kind = "label", name }, { kind = "open" }, { kind = "close" }, { kind = "registers", type, name, count }
---   OPERAND: { kind = "name", name }, { kind = "not", name }, { kind = "number", value }, { kind = "float", bits }, { kind = "list", OPERAND... },
---            { kind = "address", base = OPERAND, offset, coordinates = OPERAND or nil }, { kind = "pair", OPERAND, OPERAND }
+--   ITEM:   { kind = "instruction", op, words, operands, predicate, negated, line, place } { kind = "label", name },
+--           { kind = "open" }, { kind = "close" }, { kind = "registers", type, name, count }
+--   OPERAND: { kind = "name", name }, { kind = "not", name }, { kind = "number", value }, { kind = "float", bits },
+--   { kind = "list", OPERAND... },
+--            { kind = "address", base = OPERAND, offset, coordinates = OPERAND or nil }, { kind = "pair", OPERAND,
+--            OPERAND }
 --
 -- `place` says where in the kernel's source an instruction comes from.
 local M = {}
@@ -25,7 +28,8 @@ Places.__index = Places
 
 function Places.new() return setmetatable({ files = {}, parents = {}, current = NOWHERE }, Places) end
 
--- A chain is told by its innermost place that is neither a primitive's text nor CUDA's own header, and by its outermost place.
+-- A chain is told by its innermost place that is neither a primitive's text nor CUDA's own header, and by its outermost
+-- place.
 function Places:tell(place)
   local inner, outer
   local seen = {}

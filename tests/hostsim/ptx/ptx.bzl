@@ -11,7 +11,8 @@ load("//tests/hostsim:hostsim.bzl", "KERNEL", "simulated_library")
 load("//tools:cuda.bzl", "DEVICE_FLAGS", "NVCC_FLAGS")
 load("//tools:defs.bzl", "glint_cc_test", "needs_nvcc", "without_sanitizer")
 
-# After -O1 the checks take as long as after -O2, and the compiler is done in two thirds of the time. nvcc has contracted what it wanted to.
+# After -O1 the checks take as long as after -O2, and the compiler is done in two thirds of the time. nvcc has
+# contracted what it wanted to.
 TRANSLATED = KERNEL + ["-O1", "-ffp-contract=off", "-Wno-psabi"]
 
 # nvcc names its temporary files after the source and its process number: tools/cuda.bzl.
@@ -160,7 +161,7 @@ def _simulated_archs(variant):
     archs = [str(arch) for arch in variant["archs"]]
     return dict({"__ptx": archs[-1]}, **({"__ptx_sm" + archs[0]: archs[0]} if len(archs) > 1 else {}))
 
-def ptx_variant_tests(variant, linked, always, package = "//generated", formats = False, **kwargs):
+def ptx_variant_tests(variant, linked, always, package = "//generated", only = [], **kwargs):
     """The checks of one GPU variant on its PTX: NAME__ptx, and NAME__ptx_sm80 for an older architecture.
 
     Args:
@@ -168,7 +169,7 @@ def ptx_variant_tests(variant, linked, always, package = "//generated", formats 
       linked: the variants that the library must hold; those beside `variant` are simulated from their source
       always: names of the tests that are run with all others; the rest is manual
       package: where glint_kernels() made the sources
-      formats: as of simulated_variant_test()
+      only: as in simulated_variant_test()
       **kwargs: spec and simulated of simulated_library()
 
     Returns:
@@ -195,7 +196,7 @@ def ptx_variant_tests(variant, linked, always, package = "//generated", formats 
         glint_cc_test(
             name = name,
             size = "medium",
-            args = ["--variant=" + variant["name"]] + (["--formats"] if formats else []),
+            args = ["--variant=" + variant["name"]] + only,
             env = {"HOSTSIM_SM": arch.rstrip("a")},
             tags = ["hostsim", "ptx"] + ([] if name in always else ["manual"]),
             target_compatible_with = needs_nvcc() + without_sanitizer(),

@@ -1,6 +1,6 @@
-/* What C++ made of PTX by translate.lua calls, beside the engine itself: numbers as the PTX ISA has them, accesses to memory, warps, and which
- * stretches of the code were reached. What is called thousands of times in a kernel is no inline function: so a kernel is compiled in two thirds of
- * the time. */
+/* What C++ made of PTX by translate.lua calls, beside the engine itself: numbers as the PTX ISA has them, accesses to
+ * memory, warps, and which stretches of the code were reached. What is called thousands of times in a kernel is no
+ * inline function: so a kernel is compiled in two thirds of the time. */
 #ifndef GLINT_HOSTSIM_PTX_H
 #define GLINT_HOSTSIM_PTX_H
 
@@ -350,7 +350,8 @@ struct ShuffleArgument {
     bool valid;
 };
 
-/* PTX ISA, "shfl.sync": c has the clamp in its low bits and the mask of segments from bit 8 on. A lane whose source lies outside keeps its own. */
+/* PTX ISA, "shfl.sync": c has the clamp in its low bits and the mask of segments from bit 8 on. A lane whose source
+ * lies outside keeps its own. */
 inline void perform_shuffle(sim::Warp *, void *const arguments[32], sim::Site)
 {
     uint32_t before[32];
@@ -389,7 +390,8 @@ struct Stretch {
     int first, last, instructions;
 };
 
-/* At the end of the program: a line a stretch is added to the file that HOSTSIM_REACH names, "kernel first last instructions reached place". */
+/* At the end of the program: a line a stretch is added to the file that HOSTSIM_REACH names, "kernel first last
+ * instructions reached place". */
 class Reach
 {
     const Stretch *stretches;
@@ -419,7 +421,8 @@ struct Fault {
     int line;
 };
 
-/* HOSTSIM_FAULT=7 is a run with fault 7, whose last line says whether the fault was reached; HOSTSIM_FAULT=list tells them all and ends. */
+/* HOSTSIM_FAULT=7 is a run with fault 7, whose last line says whether the fault was reached; HOSTSIM_FAULT=list tells
+ * them all and ends. */
 struct Chosen {
     int number;
     bool reached;

@@ -1,4 +1,5 @@
--- Which instructions of a kernel's PTX no check entered: sums up what programs of translated PTX wrote to the files that HOSTSIM_REACH named.
+-- Which instructions of a kernel's PTX no check entered: sums up what programs of translated PTX wrote to the files
+-- that HOSTSIM_REACH named.
 --
 --   HOSTSIM_REACH=/tmp/reach bazel-bin/tests/NAME__ptx --variant=NAME && lua5.4 tests/hostsim/ptx/reach.lua /tmp/reach
 --   lua5.4 tests/hostsim/ptx/reach.lua FILE MOST           the MOST largest stretches of each kernel that were not entered; 10 are told without it

@@ -1,7 +1,9 @@
 #!/bin/bash
-# Records what a GPU gives for every instruction of kinds.lua: golden/kinds.txt, which the test kinds_recorded compares with.
+# Records what a GPU gives for every instruction of kinds.lua: golden/kinds.txt, which the test kinds_recorded compares
+# with.
 #     record.sh build OUT          compiles everything into the folder OUT: needs nvcc, g++ and Lua, no GPU
-#     record.sh run OUT GOLDEN     writes GOLDEN/kinds.txt, and says which lines are not kinds.lua's own: needs OUT, a GPU of compute capability 9.0
+#     record.sh run OUT GOLDEN     writes GOLDEN/kinds.txt, and says which lines are not kinds.lua's own: needs OUT,
+#                                  a GPU of compute capability 9.0
 set -euo pipefail
 
 build() {

@@ -1,4 +1,5 @@
--- Is the PTX that the tests run what ptxas gets when a cubin is made? Both are compared but for what -lineinfo adds: places in the source.
+-- Is the PTX that the tests run what ptxas gets when a cubin is made? Both are compared but for what -lineinfo adds:
+-- places in the source.
 --     shipped_test.lua KEPT.ptx TESTED.ptx
 local function lines_of(name)
   local list = {}

@@ -5,8 +5,9 @@
 --   lua5.4 tests/hostsim/ptx/translate.lua --faults=SEED:COUNT FILE.ptx OUT.cc ...      with faults, of which a run has the one that HOSTSIM_FAULT names
 --   lua5.4 tests/hostsim/ptx/translate.lua --count FILE.ptx...             how often each instruction occurs
 --
--- Run from the root. One CUDA thread's program: registers are variables, branches are gotos, an instruction is an expression or a call of ptx.h or of
--- the engine. What is not known, an instruction, a modifier of one, a type, ends the translation with the PTX's line: nothing is guessed.
+-- Run from the root. One CUDA thread's program: registers are variables, branches are gotos, an instruction is an
+-- expression or a call of ptx.h or of the engine. What is not known, an instruction, a modifier of one, a type, ends
+-- the translation with the PTX's line: nothing is guessed.
 package.path = "./?.lua"
 
 local parse = require("tests.hostsim.ptx.parse").parse
@@ -24,8 +25,8 @@ end
 
 ---- registers of products ---------------------------------------------------------------------------------------------------------
 
---- Products of warpgroups write and read their registers later, so those lie in memory: each list of a product is an array, whose elements are the
---- registers. Answers the registers' elements by name, and the arrays' declarations.
+--- Products of warpgroups write and read their registers later, so those lie in memory: each list of a product is an
+--- array, whose elements are the registers. Answers the registers' elements by name, and the arrays' declarations.
 local function arrays_of(items)
   local members, arrays, known = {}, {}, {}
   for _, item in ipairs(items) do
@@ -57,8 +58,8 @@ local function each_name(operand, f)
   for _, inner in ipairs(operand) do each_name(inner, f) end
 end
 
---- Before an instruction that uses registers of a product: is the product done? Once in a block of instructions is enough, as only products and
---- waits change the answer.
+--- Before an instruction that uses registers of a product: is the product done? Once in a block of instructions is
+--- enough, as only products and waits change the answer.
 local function hold(kernel, item, held)
   if item.op:find("^wgmma%.") then
     for array in pairs(held) do held[array] = nil end
@@ -90,7 +91,8 @@ local function labels_of(items, index)
   return labels
 end
 
---- Is the instruction a loop about itself, left when `condition` is true? It is when its label is ahead of it and the branch to that behind it.
+--- Is the instruction a loop about itself, left when `condition` is true? It is when its label is ahead of it and the
+-- branch to that behind it.
 function Kernel:loops_until(condition)
   local before, branch = self.parsed.items[self.index - 1], self.parsed.items[self.index + 1]
   return before and before.kind == "label" and branch and branch.op == "bra" and branch.predicate and branch.negated and

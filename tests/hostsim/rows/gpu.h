@@ -1,4 +1,5 @@
-/* The GPU of rows.c: the simulator, or a real one behind the same functions of tests/hostsim/driver.h (gpu_device.c). */
+/* The GPU of rows.c: the simulator, or a real one behind the same functions of tests/hostsim/driver.h
+ * (gpu_device.c). */
 #ifndef GLINT_TESTS_ROWS_GPU_H
 #define GLINT_TESTS_ROWS_GPU_H
 

@@ -1,7 +1,7 @@
-/* glint_merge and glint_append on a context of a GPU, in the simulator, against the same calls on a context of the CPU: every byte of
- * what they write, and of what lies between; in every layout, dtype and length, with NaN where nothing may be read. What the kernels do
- * wrong otherwise (races, addresses, memory that nobody wrote) the simulator finds. The CPU's calls are held against the formulas in
- * tests/contract. rows_on_device runs the same on a GPU. */
+/* glint_merge and glint_append on a context of a GPU, in the simulator, against the same calls on a context of the CPU:
+ * every byte of what they write, and of what lies between; in every layout, dtype and length, with NaN where nothing
+ * may be read. What the kernels do wrong otherwise (races, addresses, memory that nobody wrote) the simulator finds.
+ * The CPU's calls are held against the formulas in tests/contract. rows_on_device runs the same on a GPU. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,7 +191,8 @@ static void merge_both(const struct merging *x, const char *what, uint64_t seed)
     twins_equal(what, seed);
 }
 
-/* Every number of parts; rows that fill no block, many in a block, and more than a block's threads; more blocks than the device holds. */
+/* Every number of parts; rows that fill no block, many in a block, and more than a block's threads; more blocks than
+ * the device holds. */
 static void merge_bits(void)
 {
     static const int64_t dims[] = {8, 24, 64, 96, 128, 264};
@@ -400,8 +401,8 @@ static struct glint_plan plan_of(enum glint_dtype dtype, int64_t batch, int64_t 
     return plan;
 }
 
-/* Elements of a row of 8 bits, of the kinds that the formulas in glint.h tell apart, in turns: zeros, ties of int8 and of e4m3, scales that are
- * subnormal or just above that, the largest numbers, infinities and NaN. */
+/* Elements of a row of 8 bits, of the kinds that the formulas in glint.h tell apart, in turns: zeros, ties of int8 and
+ * of e4m3, scales that are subnormal or just above that, the largest numbers, infinities and NaN. */
 static void narrow_row(float *x, int64_t d, struct rand *r)
 {
     const int kind = (int)rand_below(r, 12);
@@ -479,8 +480,9 @@ static struct twin *scales(int64_t units, int64_t rows, const struct glint_probl
     return t;
 }
 
-/* Where ragged sequences begin, some of them empty, with rows of no sequence before the first and behind the last. `wild`: first rows that are none, before the tensor
- * and beyond it, and sequences that begin before the last one has ended. */
+/* Where ragged sequences begin, some of them empty, with rows of no sequence before the first and behind the last.
+ * `wild`: first rows that are none, before the tensor and beyond it, and sequences that begin before the last one has
+ * ended. */
 static void first_rows(int32_t *first, int64_t batch, int64_t rows, bool wild, struct rand *r)
 {
     static const int32_t none[] = {-1, INT32_MIN, INT32_MAX};
@@ -494,8 +496,8 @@ static void first_rows(int32_t *first, int64_t batch, int64_t rows, bool wild, s
             first[b] = rand_below(r, 2) ? none[rand_below(r, 3)] : (int32_t)rand_below(r, rows + 9);
 }
 
-/* page_rows 0: linear. kv_dtype and kv_scales as a problem's. `wild`: lengths, first rows and pages that are none among the others. Ragged with more
- * sequences than a warp has lanes, now and then. */
+/* page_rows 0: linear. kv_dtype and kv_scales as a problem's. `wild`: lengths, first rows and pages that are none among
+ * the others. Ragged with more sequences than a warp has lanes, now and then. */
 static void append_make(struct appending *x, enum glint_dtype dtype, uint32_t kv_dtype, uint32_t kv_scales, int64_t page_rows,
                         bool ragged, bool wild, uint64_t seed)
 {
@@ -570,8 +572,8 @@ static void append_both(struct appending *x, const char *what, uint64_t seed)
     twins_equal(what, seed);
 }
 
-/* What is written, where, what is left out, and the word for a fault: linear and in pages, in every dtype, with lengths and pages of
- * every kind. */
+/* What is written, where, what is left out, and the word for a fault: linear and in pages, in every dtype, with lengths
+ * and pages of every kind. */
 static void append_bits(void)
 {
     static const int64_t page_rows[] = {0, 16, 0, 32, 256};
@@ -591,7 +593,8 @@ static void append_bits(void)
     close_both();
 }
 
-/* Rows of 8 bits, of every kind, and their scales; also where the host's scales are zero, subnormal, infinite or NaN. */
+/* Rows of 8 bits, of every kind, and their scales; also where the host's scales are zero, subnormal, infinite or
+ * NaN. */
 static void append_narrow(void)
 {
     static const int64_t page_rows[] = {0, 16, 0, 64, 256};

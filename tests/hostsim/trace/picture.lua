@@ -1,5 +1,6 @@
--- The pipeline of one block as a picture (SVG): a row for each warp, time to the right, on as many lines as it takes. Under a warp's row
--- are its copies on their way; arrows go from the warp that comes last to a barrier to those that waited for it.
+-- The pipeline of one block as a picture (SVG): a row for each warp, time to the right, on as many lines as it takes.
+-- Under a warp's row are its copies on their way; arrows go from the warp that comes last to a barrier to those that
+-- waited for it.
 local picture = {}
 
 local ROW, STRIP, GAP = 26, 9, 9       -- heights of a warp's row, of a group of its copies, and of the space below
@@ -160,7 +161,8 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; fill: #1f2933; }
 .flight { fill: #a9cbec; }
 ]]
 
---- The picture of warps from replay.run: title and about are lines of text, runs(warp) and tiles(group) say what is drawn.
+--- The picture of warps from replay.run: title and about are lines of text, runs(warp) and tiles(group) say what is
+-- drawn.
 function picture.draw(warps, options)
   local total = 1
   for _, warp in ipairs(warps) do total = math.max(total, warp.time) end

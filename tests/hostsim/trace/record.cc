@@ -1,9 +1,10 @@
 /* Writes what one block of a variant's kernel does in the simulator, for trace.lua:
  *
- *   record --variant=NAME --out=FILE --shared=PARTS [--kernel=SUFFIX] [--block=N] [--seqlen_q=N] [--seqlen_k=N] [--seed=N]
+ *   record --variant=NAME --out=FILE --shared=PARTS [--kernel=SUFFIX] [--block=N] [--seqlen_q=N] [--seqlen_k=N]
+ *   [--seed=N]
  *
- * PARTS are those of shared memory, as the generator's record describes them. SUFFIX is that of the kernel's name, "_dq" for example; without it
- * the kernel that is named like the variant. */
+ * PARTS are those of shared memory, as the generator's record describes them. SUFFIX is that of the kernel's name,
+ * "_dq" for example; without it the kernel that is named like the variant. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,10 +1,12 @@
 -- From the events of one simulated block to a time for each: who waits for whom.
 --
--- The simulator runs threads one at a time, in an order of its own. Here the warps' events are played again as if each warp had a
--- processor to itself: every event takes one step, an asynchronous copy lands `latency` steps after it was begun, and a warp waits
--- where its program waits. So time is not that of a GPU; what is real is the order of everything, and which waits depend on what.
+-- The simulator runs threads one at a time, in an order of its own. Here the warps' events are played again as if each
+-- warp had a processor to itself: every event takes one step, an asynchronous copy lands `latency` steps after it was
+-- begun, and a warp waits where its program waits. So time is not that of a GPU; what is real is the order of
+-- everything, and which waits depend on what.
 --
--- events: { warp =, name = of the primitive, file =, line =, a =, b = its arguments }, in the order of each warp's program.
+-- events: { warp =, name = of the primitive, file =, line =, a =, b = its arguments }, in the order of each warp's
+-- program.
 local replay = {}
 
 -- What an instruction is for, in the picture and in the text. The first that fits.
@@ -36,7 +38,8 @@ local function copies_waited_for(warp, groups)
   return landed, first
 end
 
--- Counts `event`'s warp in at its barrier. When all have come, every warp that waits there goes on, one step after the last of them.
+-- Counts `event`'s warp in at its barrier. When all have come, every warp that waits there goes on, one step after the
+-- last of them.
 local function meet(barriers, warps, warp, event, id, threads, waits)
   local barrier = barriers[id] or { threads = 0, arrived = {} }
   barriers[id] = barrier
@@ -59,8 +62,8 @@ local function meet(barriers, warps, warp, event, id, threads, waits)
   end
 end
 
--- An mbarrier: each arrival of a warp ends a phase (32 lanes are counted as one), and a wait is for the n-th phase, n counting the waits
--- of that warp there.
+-- An mbarrier: each arrival of a warp ends a phase (32 lanes are counted as one), and a wait is for the n-th phase, n
+-- counting the waits of that warp there.
 local function barrier_of(state, address)
   state.phases[address] = state.phases[address] or { ended = {}, waiting = {} }
   return state.phases[address]
@@ -119,7 +122,8 @@ local function perform(state, warp, event)
   end
 end
 
---- Gives every event `from`, `to` and `kind`, and a wait its cause: `group`, or `last` (a warp) and `last_time`. Returns the warps:
+--- Gives every event `from`, `to` and `kind`, and a wait its cause: `group`, or `last` (a warp) and `last_time`.
+--- Returns the warps:
 --- lists of events with `index`, `time` at the end and `groups` of copies; or nil and why it cannot go on.
 function replay.run(events, options)
   local state = { warps = {}, barriers = {}, phases = {}, latency = options.latency }
@@ -146,10 +150,10 @@ function replay.run(events, options)
   return state.warps
 end
 
--- ---- what lies where ----------------------------------------------------------------------------------------------------------
+-- ---- what lies where ------------------------------------------------------------------------------------------------
 
---- The parts of shared memory, from their description in the generator's record, "K 2 x 32 x 48 x 2 + ...": { name =, stages =, from =,
---- bytes = of one stage }.
+--- The parts of shared memory, from their description in the generator's record, "K 2 x 32 x 48 x 2 + ...": { name =,
+--- stages =, from =, bytes = of one stage }.
 function replay.layout(description)
   local parts, at = {}, 0
   for part in (description:gsub(" = %d+$", "") .. " + "):gmatch("(.-) %+ ") do
@@ -181,7 +185,7 @@ function replay.tile(layout, address)
   return ("0x%x"):format(address)
 end
 
--- ---- runs of events of one kind -------------------------------------------------------------------------------------------------
+-- ---- runs of events of one kind -------------------------------------------------------------------------------------
 
 local ALONE = { wait = true, barrier = true, arrive = true, phase = true, signal = true }
 local PASSING = { warp = true, commit = true }
@@ -201,8 +205,9 @@ local function add(run, event, tile)
   end
 end
 
---- One warp's events in runs of a kind: { kind =, from =, to =, counts = by primitive, names = of those in order, tiles = a list, file =,
---- line = of the first event, last_line =, event = the first }. A product of another tile is another run.
+--- One warp's events in runs of a kind: { kind =, from =, to =, counts = by primitive, names = of those in order, tiles
+--- = a list, file =, line = of the first event, last_line =, event = the first }. A product of another tile is another
+--- run.
 function replay.runs(warp, layout)
   local runs, run = {}, nil
   for i = 1, #warp do

@@ -2,8 +2,9 @@
 --
 --   lua trace.lua EVENTS TEXT SVG
 --
--- EVENTS: lines "field: value" (variant, about, warps, shared: the parts of shared memory as the generator's record gives them), an empty
--- line, then one line an event: warp, primitive, file, line and its two arguments, with tabs between.
+-- EVENTS: lines "field: value" (variant, about, warps, shared: the parts of shared memory as the generator's record
+-- gives them), an empty line, then one line an event: warp, primitive, file, line and its two arguments, with tabs
+-- between.
 package.path = "./?.lua;" .. package.path
 local picture = require("tests.hostsim.trace.picture")
 local replay = require("tests.hostsim.trace.replay")

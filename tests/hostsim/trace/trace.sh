@@ -1,8 +1,9 @@
 #!/bin/sh
 # ./bazelw run //tests:hostsim_trace -- VARIANT [--kernel=_dq] [--block=N] [--seqlen_q=N] [--seqlen_k=N] [--seed=N]
 #
-# Writes what one block of a variant's kernel does, step by step, to VARIANT.trace.txt and a picture of it to VARIANT.trace.svg, in the folder that
-# it is called from. The variant is one of the library's spec, or of the spec that GLINT_SPEC in the environment names.
+# Writes what one block of a variant's kernel does, step by step, to VARIANT.trace.txt and a picture of it to
+# VARIANT.trace.svg, in the folder that it is called from. The variant is one of the library's spec, or of the spec that
+# GLINT_SPEC in the environment names.
 set -eu
 case ${1-} in
 '' | -h | --help)

@@ -1,4 +1,5 @@
-/* The orders in which Hopper's backward kernels take key blocks: what blocks that take turns rely on, and what the order for a mask is for. */
+/* The orders in which Hopper's backward kernels take key blocks: what blocks that take turns rely on, and what the
+ * order for a mask is for. */
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -28,8 +29,9 @@ static void expect(bool right, const char *what, const struct glint_gpu_shape &s
     exit(EXIT_FAILURE);
 }
 
-/* Every block of every head and part has one number. Smaller numbers are those of a block's predecessors: the blocks before it in its head and part,
- * and the same block of the parts before. So whoever waits for them waits for work that was taken before. */
+/* Every block of every head and part has one number. Smaller numbers are those of a block's predecessors: the blocks
+ * before it in its head and part, and the same block of the parts before. So whoever waits for them waits for work that
+ * was taken before. */
 static void check_order(const struct key_order &order, const struct glint_gpu_shape &shape, int32_t parts)
 {
     const int32_t of_part = shape.batch * shape.heads_kv, heads = of_part * parts;
@@ -51,7 +53,8 @@ static void check_order(const struct key_order &order, const struct glint_gpu_sh
     expect(found == heads * blocks, "blocks without a number", shape, order.numbers);
 }
 
-/* Of 4096 tokens in 128 heads, 16 at a time, 132 blocks that run together are of few heads, and blocks of one head are begun one by one. */
+/* Of 4096 tokens in 128 heads, 16 at a time, 132 blocks that run together are of few heads, and blocks of one head are
+ * begun one by one. */
 static void check_staggered(void)
 {
     const struct glint_gpu_shape shape = shape_of(128, 32, 16);

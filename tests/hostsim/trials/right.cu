@@ -1,4 +1,5 @@
-/* Kernels that are right, though a hasty judge might doubt it. out[] must hold what trials.cc says, and nothing may be reported. */
+/* Kernels that are right, though a hasty judge might doubt it. out[] must hold what trials.cc says, and nothing may be
+ * reported. */
 #include "tests/hostsim/trials/trials.h"
 
 #define RIGHT(name) GLINT_KERNEL(256, 1) right_##name(GLINT_PARAMS(struct trial_params) p)
@@ -56,7 +57,8 @@ RIGHT(barrier_again_and_again)
 
 RIGHT(phases_there_and_back)
 {
-    /* One warp fills a word a lane and the other takes it, over and over: a barrier each way, whose phases have parities in turn. */
+    /* One warp fills a word a lane and the other takes it, over and over: a barrier each way, whose phases have
+     * parities in turn. */
     const uint32_t s = shared_base(), t = thread_index(), full = s + 512, empty = s + 520;
     if (t == 0) {
         mbarrier_init(full, 32);

@@ -1,5 +1,5 @@
-/* The judge on trial: kernels that are wrong, each of which must be reported, as what it is and where it is, whatever the seed; and
- * kernels that are right, which must run to their end with the right answer. */
+/* The judge on trial: kernels that are wrong, each of which must be reported, as what it is and where it is, whatever
+ * the seed; and kernels that are right, which must run to their end with the right answer. */
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -38,7 +38,8 @@ GLINT_DEVICE void trial_words(uint32_t to)
     block_sync();
 }
 
-/* One thread loads `bytes` bytes to 128 bytes after the begin of shared memory. A macro: a report names the line of its use. */
+/* One thread loads `bytes` bytes to 128 bytes after the begin of shared memory. A macro: a report names the line of its
+ * use. */
 #define TRIAL_LOAD(from, bytes)                                     \
     do {                                                            \
         mbarrier_arrive_expect(shared_base(), bytes);               \

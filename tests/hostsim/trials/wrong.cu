@@ -1,8 +1,8 @@
-/* Kernels that are wrong, each in one way. The line that a report must name ends in HERE; where two lines take part in a race, either
- * may be named, and both are marked. Threads, blocks and shared bytes of each are in trials.cc.
+/* Kernels that are wrong, each in one way. The line that a report must name ends in HERE; where two lines take part in
+ * a race, either may be named, and both are marked. Threads, blocks and shared bytes of each are in trials.cc.
  *
- * Not seen, and so not here: lanes of a warp that meet in one warp-wide instruction of a function that they called from two places (the place
- * of the instruction is all that the simulator compares). */
+ * Not seen, and so not here: lanes of a warp that meet in one warp-wide instruction of a function that they called from
+ * two places (the place of the instruction is all that the simulator compares). */
 #include "tests/hostsim/trials/trials.h"
 
 #define WRONG(name) GLINT_KERNEL(256, 1) wrong_##name(GLINT_PARAMS(struct trial_params) p)

@@ -2,7 +2,7 @@
 counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; short one that loads for itself,
 full_short the same without a mask; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one
 dK; bwd_window the fused backward of 128 with windows, split_window split with windows; lengths the same as window with one more kernel that reads
-lengths, ragged a causal one with one more for ragged sequences; sequences the fused backward of 128 without a mask, with one more kernel for both.
+lengths, ragged a causal one with one more for ragged sequences; step a server's step, step_window the same with windows and a softcap; sequences the fused backward of 128 without a mask, with one more kernel for both.
 """
 
 _ANSWER = ["answer"]
@@ -20,12 +20,12 @@ def _harmless(kernel, name, why, was, now, cases = ["law/repeat"] + _LONG):
 def _fault(kernel, name, breaks, was, now, caught, cases = _LONG, count = 1):
     return dict(kernel = kernel, name = name, breaks = breaks, was = was, now = now, caught = caught, cases = cases, count = count)
 
-# ---- forward: mbarriers, the two proxies, turns ------------------------------------------------------------------------------------
+# ---- forward: mbarriers, the two proxies, turns ----------------------------------------------------------------------
 
 _FORWARD = [
     _fault("fwd", "queries_not_waited_for", "Q is multiplied before it has arrived", "query_ring::wait_full(shared, q);", ";", ["pending", "uninitialised", "race"]),
     _fault("fwd", "keys_not_waited_for", "K is multiplied before it has arrived", "key_ring::wait_full(shared, k);", ";", ["pending", "uninitialised", "race"]),
-    _fault("fwd", "zeros_for_scores_of_minus_infinity", "rows that see keys, of whose scores none is above -inf", "sees(query) ? GLINT_INFINITY : 0.0f", "sees(query) ? 0.0f : 0.0f", _ANSWER, ["special/only_minus_inf"]),
+    _fault("fwd", "zeros_for_scores_of_minus_infinity", "rows that see keys, of whose scores none is above -inf", "sees_some() ? GLINT_INFINITY : 0.0f", "sees_some() ? 0.0f : 0.0f", _ANSWER, ["special/only_minus_inf"]),
     _fault("fwd", "parity_of_values", "the phase that V is waited for", "value_ring::wait_full(shared, v);", "mbarrier_wait(value_ring::full(shared, v), v.phase ^ 1);", _ANY),
     _fault(
         "fwd",
@@ -56,23 +56,23 @@ _FORWARD = [
         "fwd",
         "scores_read_in_flight",
         "scores are made into weights while the product still runs",
-        "wgmma_wait<1>();\n            have_scores(block - 1);",
-        "have_scores(block - 1);",
+        "wgmma_wait<1>();\n                have_scores(own.last - 1);",
+        "have_scores(own.last - 1);",
         ["pending"],
     ),
     _fault(
         "fwd",
         "keys_given_back_in_flight",
         "K is given back before its product is done",
-        "wgmma_wait<1>();\n            have_scores(block - 1);",
-        "if (first_lane) mbarrier_arrive(key_ring::empty(shared, k)); wgmma_wait<1>(); wgmma_hold(s, TILE_N / 2); ring_advance<STAGES>(k); if (block == 1) { if (first_lane) mbarrier_arrive(query_ring::empty(shared, q)); ring_advance<Q_SLOTS>(q); }",
+        "wgmma_wait<1>();\n                have_scores(own.last - 1);",
+        "if (first_lane) mbarrier_arrive(key_ring::empty(shared, k)); wgmma_wait<1>(); wgmma_hold(s, TILE_N / 2); ring_advance<STAGES>(k); if (own.last == 1) { if (first_lane) mbarrier_arrive(query_ring::empty(shared, q)); ring_advance<Q_SLOTS>(q); }",
         _RACE,
     ),
     _fault(
         "fwd",
         "values_given_back_in_flight",
         "V is given back before its product is done",
-        "wgmma_wait<0>();\n            have_values(work, block);\n            pack_weights<element>(weights, s);",
+        "wgmma_wait<0>();\n                have_values(work, own.last);\n                pack_weights<element>(weights, s);",
         "release_values(); v = ring_before(v); wgmma_wait<0>(); wgmma_hold(o, HEAD_DIM / 2); ring_advance<STAGES>(v); pack_weights<element>(weights, s);",
         _RACE,
     ),
@@ -80,24 +80,24 @@ _FORWARD = [
         "fwd",
         "weights_made_in_flight",
         "weights are overwritten while the product reads them",
-        "wgmma_wait<0>();\n            have_values(work, block);\n            pack_weights<element>(weights, s);",
-        "pack_weights<element>(weights, s); wgmma_wait<0>(); have_values(work, block);",
+        "wgmma_wait<0>();\n                have_values(work, own.last);\n                pack_weights<element>(weights, s);",
+        "pack_weights<element>(weights, s); wgmma_wait<0>(); have_values(work, own.last);",
         ["pending"],
     ),
     _fault(
         "fwd",
         "queries_given_back_early",
         "Q is given back a block too early",
-        "if (of_block > 0)\n            return;",
-        "if (of_block > 1) return;",
+        "if (of_block > own.first)\n                return;",
+        "if (of_block > own.first + 1) return;",
         _ANY,
     ),
     _fault(
         "fwd",
         "scanned_values_without_fence",
         "what a scanner stored is not made known to the async proxy",
-        "remove_special(values, key_tile::bytes, thread, 64, element::EXPONENT);\n                fence_async_shared();",
-        "remove_special(values, key_tile::bytes, thread, 64, element::EXPONENT);",
+        "remove_special(values, key_tile::bytes, thread(), 64, element::EXPONENT);\n                        fence_async_shared();",
+        "remove_special(values, key_tile::bytes, thread(), 64, element::EXPONENT);",
         ["race"],
         ["special/nan_in_V"],
     ),
@@ -106,19 +106,19 @@ _FORWARD = [
         "fwd",
         "scanners_count_as_one",
         "V counts as scanned when one of two scanners is done",
-        "value_ring::init(shared, 2, 4 * WARPGROUPS);",
-        "value_ring::init(shared, 1, 4 * WARPGROUPS);",
+        "Tiles::SCANS ? 2 : 1",
+        "1",
         _ANY,
     ),
-    _fault("fwd", "scanners_skip_one_too_few", "stages that need no scanner", "(uint32_t)block + 1", "(uint32_t)block", _ANY),
-    _fault("fwd", "finding_of_the_other_stage", "where a scanner leaves what it found", "shared + SPECIAL + 8 * v.stage + 4 * scanner", "shared + SPECIAL + 8 * (v.stage ^ 1) + 4 * scanner", _ANY),
-    _fault("fwd", "announced_over_what_is_read", "the next tile is announced before all have read the one two before", "numbers::wait_empty(shared, ring);", ";", ["race", "deadlock"]),
-    _fault("fwd", "every_lane_releases", "32 arrivals where one is counted", "!warp || lane_index() == 0", "true", ["misuse", "race", "deadlock"]),
+    _fault("fwd", "scanners_skip_one_too_few", "stages that need no scanner", "(uint32_t)(block - work.whole_from) + 1", "(uint32_t)(block - work.whole_from)", _ANY),
+    _fault("fwd", "finding_of_the_other_stage", "where a scanner leaves what it found", "found<Tiles>(shared, v.stage) + 4 * scanner", "found<Tiles>(shared, v.stage ^ 1) + 4 * scanner", _ANY),
+    _fault("fwd", "announced_over_what_is_read", "the next tile is announced before all have read the one two before", "slots::wait_empty(shared, ring);\n        st_shared_u32(", "st_shared_u32(", ["race", "deadlock"]),
+    _fault("fwd", "every_lane_releases", "32 arrivals where one is counted", "!warp || lane_index() == 0)\n                queue::release", "true)\n                queue::release", ["misuse", "race", "deadlock"]),
     _fault("fwd", "turn_of_too_many", "threads of a named barrier", "named_sync(TURN + w, 256);", "named_sync(TURN + w, 384);", ["misuse", "deadlock"]),
     _fault("fwd", "turn_kept", "a warpgroup gives the turn to itself", "named_arrive(TURN + (w + 1) % WARPGROUPS, 256);", "named_arrive(TURN + w, 256);", ["misuse", "deadlock"]),
-    _fault("fwd", "more_registers_than_there_are", "setmaxnreg asks for more than the block has", "registers_take<232>();", "registers_take<240>();", ["deadlock", "misuse"]),
-    _fault("fwd", "registers_not_given", "setmaxnreg waits for registers that nobody gives", "registers_give<40>();", ";", ["deadlock", "misuse"]),
-    _fault("fwd", "registers_given_by_one_warp", "setmaxnreg is all warps' of a warpgroup", "registers_give<40>();", "if (warp_index() % 4 == 0) registers_give<40>();", ["misuse", "divergence", "deadlock"]),
+    _fault("fwd", "more_registers_than_there_are", "setmaxnreg asks for more than the block has", "registers_take<Variant::REGISTERS>();", "registers_take<240>();", ["deadlock", "misuse"]),
+    _fault("fwd", "registers_not_given", "setmaxnreg waits for registers that nobody gives", "registers_give<Variant::PRODUCER_REGISTERS>();", ";", ["deadlock", "misuse"]),
+    _fault("fwd", "registers_given_by_one_warp", "setmaxnreg is all warps' of a warpgroup", "registers_give<Variant::PRODUCER_REGISTERS>();", "if (warp_index() % 4 == 0) registers_give<Variant::PRODUCER_REGISTERS>();", ["misuse", "divergence", "deadlock"]),
     _fault("fwd", "mbarriers_without_fence", "mbarriers are not made known to the async proxy", "fence_mbarrier_init();", ";", ["misuse", "race"]),
     _fault(
         "fwd",
@@ -128,9 +128,9 @@ _FORWARD = [
         "query_ring::init(shared, 1, 4 * WARPGROUPS - 1);",
         _ANY,
     ),
-    _fault("fwd", "empty_tile_not_written", "a tile whose queries see no key is left as it was", "write_nothing<HEAD_DIM>(p.base, work, end_of_blind<TILE_M, HEAD_DIM>(work, p.base.shape), -GLINT_INFINITY, thread, 64);", "(void)0;", _ANSWER, ["accuracy/a_tile_sees_nothing"]),
-    _fault("fwd", "part_of_blind_tiles_is_one", "of several tiles whose queries see no key the first is written", "end_of_blind<TILE_M, HEAD_DIM>(work, p.base.shape)", "work.query0 + TILE_M", _ANSWER, ["accuracy/many_tiles_see_nothing"]),
-    _fault("fwd", "tiles_taken_twice", "the counter of tiles begins with those that blocks begin with", "p.base.blocks[0] + atom_global_add_u32(p.base.words, 1)", "atom_global_add_u32(p.base.words, 1)", ["race"]),
+    _fault("fwd", "empty_tile_not_written", "a tile whose queries see no key is left as it was", "if (BLIND && work.last < 0)\n", "if (false)\n", _ANSWER, ["accuracy/a_tile_sees_nothing"]),
+    _fault("fwd", "part_of_blind_tiles_is_one", "of several tiles whose queries see no key the first is written", "end_of_blind<TILE_M, HEAD_DIM>(work, p.shape)", "work.query0 + TILE_M", _ANSWER, ["accuracy/many_tiles_see_nothing"]),
+    _fault("fwd", "tiles_taken_twice", "the counter of tiles begins with those that blocks begin with", "blocks + atom_global_add_u32(p.base.words, 1)", "atom_global_add_u32(p.base.words, 1)", ["race"]),
     _fault(
         "fwd",
         "negated_queries_without_fence",
@@ -167,24 +167,24 @@ _FORWARD = [
         "matrix_descriptor(at, 16, 4 * tile::width, (enum tensor_map_swizzle)tile::swizzle)",
         ["answer", "misuse"],
     ),
-    _fault("fwd", "mask_hides_the_diagonal", "the diagonal", "i / 4 * 8 + i % 2 > last[i / 2 % 2] ? -GLINT_INFINITY : s[i]", "i / 4 * 8 + i % 2 >= last[i / 2 % 2] ? -GLINT_INFINITY : s[i]", _ANSWER),
-    _fault("fwd", "mask_on_too_few_blocks", "a block on the diagonal is taken for one that all queries see", "work.query0 + shape.mask_offset + 1", "work.query0 + shape.mask_offset + 1 + TILE_N", _ANSWER),
-    _fault("fwd", "last_block_left_out", "the keys that a warpgroup's last query sees", "min(query0 + 64, shape.seqlen_q)", "min(query0 + 32, shape.seqlen_q)", _ANSWER + _ANY),
-    _fault("fwd", "a_key_past_the_end", "keys past the end, as zeros", "min(query + shape.mask_offset, shape.seqlen_k - 1)", "min(query + shape.mask_offset, shape.seqlen_k)", _ANSWER),
-    _fault("fwd", "lse_past_the_end", "rows past the end", "lane_index() % 4 == 0 && row < t.shape.seqlen_q", "lane_index() % 4 == 0 && row <= t.shape.seqlen_q", ["bounds", "race", "answer"]),
+    _fault("fwd", "mask_hides_the_diagonal", "the diagonal", "nt * 8 > last", "nt * 8 >= last", _ANSWER),
+    _fault("fwd", "mask_on_too_few_blocks", "a block on the diagonal is taken for one that all queries see", "end_key(band, first_query) / TILE_N", "end_key(band, first_query + TILE_N) / TILE_N", _ANSWER),
+    _fault("fwd", "last_block_left_out", "the keys that a warpgroup's last query sees", "min(query0 + 64, mask.seqlen_q)", "min(query0 + 32, mask.seqlen_q)", _ANSWER + _ANY),
+    _fault("fwd", "a_key_past_the_end", "keys past the end, as zeros", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right, band.seqlen_k)", _ANSWER),
+    _fault("fwd", "lse_past_the_end", "rows past the end", "lane_index() % 4 == 0 && row < seqlen_q", "lane_index() % 4 == 0 && row <= seqlen_q", ["bounds", "race", "answer"]),
     _fault("fwd", "values_not_rescaled", "O keeps the old maximum", "rescale<HEAD_DIM>(o, factor);", ";", _ANSWER, ["accuracy/one_hot"]),
     _fault("fwd", "special_values_forgotten", "NaN and infinity come back to the queries that see them", "warp_any(special != 0)", "false", _ANSWER, ["special/nan_in_V"]),
     _fault("fwd", "queries_of_the_first_warpgroup", "which rows of Q are loaded", "work.query0 + 64 * w", "work.query0", _ANSWER),
 ]
 
-# ---- a block that loads for itself ---------------------------------------------------------------------------------------------------
+# ---- a block that loads for itself -----------------------------------------------------------------------------------
 
 _SHORT = [
     _fault(
         "short",
         "loaded_over_what_others_read",
         "no barrier before the next keys and values",
-        "block_sync(); /* nobody reads these keys and values any more */\n        load_keys(block - 1 - STAGES, next.stage);",
+        "block_sync();                      /* nobody reads these keys and values any more */\n            load_keys(block - 1 - STAGES, next.stage);",
         "load_keys(block - 1 - STAGES, next.stage);",
         _RACE,
     ),
@@ -192,21 +192,21 @@ _SHORT = [
         "short",
         "keys_to_the_other_stage",
         "where the next keys go",
-        "block_sync(); /* nobody reads these keys and values any more */\n        load_keys(block - 1 - STAGES, next.stage);",
+        "block_sync();                      /* nobody reads these keys and values any more */\n            load_keys(block - 1 - STAGES, next.stage);",
         "block_sync(); load_keys(block - 1 - STAGES, ring.stage);",
         _ANY,
         ["accuracy/rising"],
     ),
     _fault("short", "parity_of_keys", "the phase that K is waited for", "mbarrier_wait(shared + K_FULL + 8 * next.stage, next.phase);", "mbarrier_wait(shared + K_FULL + 8 * next.stage, next.phase ^ 1);", _ANY),
-    _fault("short", "short_scores_in_flight", "scores are read while the product still runs", "wgmma_wait<1>();\n        wgmma_hold(s, TILE_N / 2);", "wgmma_hold(s, TILE_N / 2);", ["pending"]),
-    _fault("short", "short_values_in_flight", "O is read while the product still runs", "wgmma_wait<0>();\n        wgmma_hold(o, HEAD_DIM / 2);", "wgmma_hold(o, HEAD_DIM / 2);", ["pending"]),
-    _fault("short", "bytes_not_expected", "an arrival without the bytes that are to come", "mbarrier_arrive_expect(full, key_tile::bytes);", "mbarrier_arrive(full);", ["pending", "misuse", "race"]),
+    _fault("short", "short_scores_in_flight", "scores are read while the product still runs", "wgmma_wait<1>();\n            wgmma_hold(s, TILE_N / 2);", "wgmma_hold(s, TILE_N / 2);", ["pending"]),
+    _fault("short", "short_values_in_flight", "O is read while the product still runs", "wgmma_wait<0>();\n            wgmma_hold(o, HEAD_DIM / 2);", "wgmma_hold(o, HEAD_DIM / 2);", ["pending"]),
+    _fault("short", "bytes_not_expected", "an arrival without the bytes that are to come", "mbarrier_arrive_expect(shared + full + 8 * stage, key_tile::bytes);", "mbarrier_arrive(shared + full + 8 * stage);", ["pending", "misuse", "race"]),
     _fault(
         "short",
         "cleaned_values_without_fence",
         "what was stored is not made known to the async proxy",
-        "fence_async_shared();\n            block_sync();",
-        "block_sync();",
+        "fence_async_shared();\n                block_sync();\n                special",
+        "block_sync();\n                special",
         ["race"],
         ["special/nan_in_V"],
     ),
@@ -214,8 +214,8 @@ _SHORT = [
         "short",
         "cleaned_values_without_barrier",
         "V is multiplied before all threads have cleaned it",
-        "fence_async_shared();\n            block_sync();",
-        "fence_async_shared();",
+        "fence_async_shared();\n                block_sync();\n                special",
+        "fence_async_shared();\n                special",
         ["race"],
         ["special/nan_in_V"],
     ),
@@ -229,7 +229,7 @@ _SHORT = [
     ),
 ]
 
-# ---- windows -----------------------------------------------------------------------------------------------------------------------
+# ---- windows ---------------------------------------------------------------------------------------------------------
 
 _WINDOWS = ["accuracy/window_whole_blocks_between", "accuracy/window_a_tile", "accuracy/window_both_sides"]
 _WINDOW_SPECIAL = ["special/window_bottom_right_nan_in_V", "special/window_of_whole_blocks_nan_in_V"]
@@ -244,48 +244,46 @@ _WINDOW = [
         _ANSWER,
         ["special/sinks_only_minus_inf"],
     ),
-    _fault("window", "window_hides_its_first_key", "the first key of a window", "i / 4 * 8 + i % 2 < first + i / 2 % 2 * 8", "i / 4 * 8 + i % 2 <= first + i / 2 % 2 * 8", _ANSWER, _WINDOWS),
-    _fault("window", "window_on_too_few_blocks", "a block at the left side that some query does not see whole", "block * TILE_N < query0 + 63 + shape.mask_first", "block * TILE_N < query0 + shape.mask_first", _ANSWER, _WINDOWS),
-    _fault("window", "first_block_left_out", "the first block of a warpgroup's first query", "own.first = min(work.blocks - 1, max(0, query0 + shape.mask_first) / TILE_N);", "own.first = min(work.blocks - 1, max(0, query0 + 63 + shape.mask_first) / TILE_N);", _ANSWER + _STUCK, _WINDOWS),
-    _fault("window", "tile_of_the_last_query", "the first block of a tile", "work.first = min(work.blocks - 1, max(0, work.query0 + shape.mask_first) / TILE_N);", "work.first = min(work.blocks - 1, max(0, last_query + shape.mask_first) / TILE_N);", _ANSWER + _ANY, _WINDOWS),
-    _fault("window", "cut_block_taken_for_whole", "whose values are looked through for NaN and infinity", "(max(0, last_query + shape.mask_first) + TILE_N - 1) / TILE_N", "max(0, last_query + shape.mask_first) / TILE_N", _ANSWER, _WINDOW_SPECIAL),
-    _fault("window", "special_values_before_the_window", "NaN and infinity to the queries that see them", "key >= query + 8 * half + shape.mask_first", "true", _ANSWER, _WINDOW_SPECIAL),
-    _fault("window", "keys_not_passed_on", "blocks that others walk over", "for (int32_t i = 0; i < passed; ++i)\n                pass_keys();", ";", _ANY, _WINDOWS),
-    _fault("window", "values_not_passed_on", "blocks that others walk over", "for (int32_t i = 0; i < passed; ++i)\n                pass_values();", ";", _ANY, _WINDOWS),
+    _fault("window", "window_hides_its_first_key", "the first key of a window", "(Band::LEFT && nt * 8 < begin)", "(Band::LEFT && nt * 8 <= begin)", _ANSWER, _WINDOWS),
+    _fault("window", "window_on_too_few_blocks", "a block at the left side that some query does not see whole", "block * TILE_N < query0 + 63 + mask().left", "block * TILE_N < query0 + mask().left", _ANSWER, _WINDOWS),
+    _fault("window", "first_block_left_out", "the first block of a warpgroup's first query", "own.first = min(work.last, first_key(mask, query0) / TILE_N);", "own.first = min(work.last, first_key(mask, query0 + 63) / TILE_N);", _ANSWER + _STUCK, _WINDOWS),
+    _fault("window", "tile_of_the_last_query", "the first block of a tile", "min(band.seqlen_k, first_key(band, first_query)) / TILE_N", "min(band.seqlen_k, first_key(band, last_query)) / TILE_N", _ANSWER + _ANY, _WINDOWS),
+    _fault("window", "cut_block_taken_for_whole", "whose values are looked through for NaN and infinity", "(first_key(band, last_query) + TILE_N - 1) / TILE_N", "first_key(band, last_query) / TILE_N", _ANSWER, _WINDOW_SPECIAL),
+    _fault("window", "special_values_before_the_window", "NaN and infinity to the queries that see them", "special != 0 && sees(mask, query + 8 * half, key)", "special != 0 && key <= query + 8 * half + mask.right", _ANSWER, _WINDOW_SPECIAL),
+    _fault("window", "keys_not_passed_on", "blocks that others walk over", "for (int32_t i = 0; mask_t::LEFT && i < passed; ++i)\n                    pass_keys();", ";", _ANY, _WINDOWS),
+    _fault("window", "values_not_passed_on", "blocks that others walk over", "for (int32_t i = 0; mask_t::LEFT && i < passed; ++i)\n                    pass_values();", ";", _ANY, _WINDOWS),
     _fault("window", "scanners_out_of_step", "which stage the next block that is cut lies in", "ring_skip<STAGES>(v, (uint32_t)(block - work.whole_from) + 1);", "ring_skip<STAGES>(v, (uint32_t)(block - work.whole_from));", _ANY, _WINDOWS),
 ]
 
-# ---- softcaps and sinks ---------------------------------------------------------------------------------------------------------------
+# ---- softcaps and sinks ----------------------------------------------------------------------------------------------
 
 _CAPPED = [
-    _fault("capped", "empty_tile_without_sink", "the sink of queries that see no key", "p.base.sinks ? ld_global_f32(p.base.sinks + work.head_q) : -GLINT_INFINITY", "-GLINT_INFINITY", _ANSWER, ["accuracy/sinks_blind_rows"]),
-    _fault("capped", "cap_of_another_scale", "scores are capped in the units of the cap", "change_scores(s, capped_score{p.base.score_ratio, p.base.score_limit});", "change_scores(s, capped_score{2 * p.base.score_ratio, p.base.score_limit});", _ANSWER, ["accuracy/softcap_2"]),
+    _fault("capped", "empty_tile_without_sink", "the sink of queries that see no key", "t.sinks ? ld_global_f32(t.sinks + head_q) : -GLINT_INFINITY", "-GLINT_INFINITY", _ANSWER, ["accuracy/sinks_blind_rows"]),
+    _fault("capped", "cap_of_another_scale", "scores are capped in the units of the cap", "change_scores(s, score_t::of(p.base));", "change_scores(s, capped_score{2 * p.base.score_ratio, p.base.score_limit});", _ANSWER, ["accuracy/softcap_2"]),
     _fault("capped", "cap_without_its_end", "scores far above the cap", "s = s > cap.limit ? cap.limit : s;", ";", _ANSWER, ["accuracy/softcap_*"]),
     _fault(
         "capped",
         "cap_after_the_mask",
         "a hidden score becomes minus the cap",
-        "if (of_block >= work.first_masked)\n            hide_scores<TILE_N, true>(s, shape, work.query0 + 64 * (int32_t)w, of_block);",
-        "if (of_block >= work.first_masked) hide_scores<TILE_N, true>(s, shape, work.query0 + 64 * (int32_t)w, of_block); change_scores(s, capped_score{p.base.score_ratio, p.base.score_limit});",
+        "hide_scores<TILE_N>(s, work, mask, query_of(work), of_block);",
+        "hide_scores<TILE_N>(s, work, mask, query_of(work), of_block); change_scores(s, score_t::of(p.base));",
         _ANSWER,
         ["accuracy/softcap_2"],
     ),
     _fault("capped", "sink_beside_raw_maxima", "a sink is in natural units, a maximum in those of the scores", "add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));", "add_sink<below>(inverse, lse, rows.max[half], sum, 1.0f, ld_global_f32(t.sinks + work.head_q));", _ANSWER, ["accuracy/softcap_and_sinks"]),
-    _fault("capped", "sink_without_the_factor_of_sums", "a row's sum has the factor 2^-BELOW", "fmaf(sum, kept, ex2(fmaf(sink - top, log2_e, (float)-below)))", "fmaf(sum, kept, ex2((sink - top) * log2_e))", _ANSWER, ["accuracy/softcap_and_sinks"]),
-    _fault("capped", "sink_of_every_lane", "the four lanes of a row add its sink once", "fmaf(sum, kept, ex2(fmaf(sink - top, log2_e, (float)-below)))", "fmaf(sum, kept, quad_sum(ex2(fmaf(sink - top, log2_e, (float)-below))))", _ANSWER, ["accuracy/softcap_and_sinks"]),
+    _fault("capped", "sink_without_the_factor_of_sums", "a row's sum has the factor 2^-BELOW", "fmaf(sink - top, log2_e, (float)-below)", "(sink - top) * log2_e", _ANSWER, ["accuracy/softcap_and_sinks"]),
+    _fault("capped", "sink_of_every_lane", "the four lanes of a row add its sink once", "fmaf(sum, kept, ex2(of_sink))", "fmaf(sum, kept, quad_sum(ex2(of_sink)))", _ANSWER, ["accuracy/softcap_and_sinks"]),
     _fault("capped", "sum_of_another_base", "a sink above the maximum makes the sum of the keys smaller", "ex2((own - top) * log2_e)", "ex2(own - top)", _ANSWER, ["accuracy/softcap_and_sinks"]),
     _fault("capped", "lse_without_the_sink", "the sink in LSE, where scores are above it", "log_sum<below>(max, total, softmax_scale)", "log_sum<below>(max, sum, softmax_scale)", _ANSWER, ["accuracy/softcap_and_sinks"]),
     _fault("capped", "sink_of_the_key_head", "whose sink it is", "add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));", "add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q / t.shape.group));", _ANSWER, ["accuracy/softcap_and_sinks"]),
     _fault("capped", "blind_rows_without_the_sink", "LSE of a query that sees no key is its sink", "lse = sink;", ";", _ANSWER, ["accuracy/sinks_blind_rows"]),
 ]
 
-# ---- backward: dS between the warpgroups, sums in turns ------------------------------------------------------------------------------
+# ---- backward: dS between the warpgroups, sums in turns --------------------------------------------------------------
 
-_SUMS = """bulk_commit();
-            bulk_wait_read<0>();
-            mbarrier_arrive(out_ring::empty(shared, own));
-            if (!dq.last)
-                turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));"""
+_SUMS = """give_back();
+                    if (!dq.last)
+                        turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));"""
 _KEY_SPECIAL = ["special/nan_in_K"]
 
 _BACKWARD = [
@@ -293,7 +291,7 @@ _BACKWARD = [
         "bwd",
         "ds_without_fence",
         "dS is not made known to the async proxy",
-        "fence_async_shared();\n            arrive(ds_ring::full(shared, queries));",
+        "fence_async_shared();\n                    arrive(ds_ring::full(shared, queries));",
         "arrive(ds_ring::full(shared, queries));",
         ["race"],
     ),
@@ -301,7 +299,7 @@ _BACKWARD = [
         "bwd",
         "ds_from_one_lane",
         "a warp's arrival before all of its lanes have stored dS",
-        "fence_async_shared();\n            arrive(ds_ring::full(shared, queries));",
+        "fence_async_shared();\n                    arrive(ds_ring::full(shared, queries));",
         "fence_async_shared(); if (lane == 0) mbarrier_arrive(ds_ring::full(shared, queries));",
         ["race"],
     ),
@@ -311,7 +309,7 @@ _BACKWARD = [
         "bwd",
         "dout_given_back_in_flight",
         "dO is given back before dV has it",
-        "wgmma_wait<1>();\n            wgmma_hold(dv, HEAD_DIM / 2);\n            arrive(do_ring::empty(shared, queries));",
+        "wgmma_wait<1>();\n                    wgmma_hold(dv, HEAD_DIM / 2);\n                    arrive(do_ring::empty(shared, queries));",
         "arrive(do_ring::empty(shared, queries)); wgmma_wait<1>(); wgmma_hold(dv, HEAD_DIM / 2);",
         _RACE,
     ),
@@ -319,7 +317,7 @@ _BACKWARD = [
         "bwd",
         "queries_given_back_in_flight",
         "Q is given back before dK has it",
-        "wgmma_wait<0>();\n            wgmma_hold(dk, HEAD_DIM / 2);\n            arrive(q_ring::empty(shared, queries));",
+        "wgmma_wait<0>();\n                wgmma_hold(dk, HEAD_DIM / 2);\n                arrive(q_ring::empty(shared, queries));",
         "arrive(q_ring::empty(shared, queries)); wgmma_wait<0>(); wgmma_hold(dk, HEAD_DIM / 2);",
         _RACE,
     ),
@@ -327,33 +325,32 @@ _BACKWARD = [
         "bwd",
         "sums_out_of_turn",
         "a block adds to dQ before its turn",
-        "turn_wait(dq.turn, (uint32_t)work.key0);\n                bulk_reduce_add_f32(dq.sum, out, OUT_BYTES);",
-        "bulk_reduce_add_f32(dq.sum, out, OUT_BYTES);",
+        "turn_wait(turn, before);",
+        ";",
         ["race", "uninitialised", "pending"],
     ),
     _fault("bwd", "turn_passed_before_the_sum", "the turn is passed while the sum is under way", "bulk_wait<0>();\n    st_release_u32(turn, keys);", "st_release_u32(turn, keys);", _RACE),
     _fault("bwd", "turn_passed_when_read", "the turn is passed when the copy has read its source", "bulk_wait<0>();\n    st_release_u32(turn, keys);", "bulk_wait_read<0>(); st_release_u32(turn, keys);", _RACE),
     _fault("bwd", "turn_without_acquire", "a turn is seen, but not what was done before it", "ld_acquire_u32(turn) < keys", "ld_relaxed_u32(turn) < keys", ["race"]),
     _fault("bwd", "stage_given_back_while_read", "what leaves is written over", _SUMS, "bulk_commit(); mbarrier_arrive(out_ring::empty(shared, own)); bulk_wait_read<0>(); if (!dq.last) turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));", _RACE),
-    _fault("bwd", "turn_never_passed", "the blocks after it wait", _SUMS, "bulk_commit(); bulk_wait_read<0>(); mbarrier_arrive(out_ring::empty(shared, own));", _STUCK),
-    _fault("bwd", "parity_of_the_turn_seen", "whether the sum is complete", "seen ^= 1u << out.stage;\n                    add_summed", "add_summed", _ANY, ["law/repeat"]),
-    _fault("bwd", "sum_read_before_its_turn", "the last block reads the sum before others have added", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);\n                    seen", "seen", ["race", "uninitialised", "pending"]),
+    _fault("bwd", "turn_never_passed", "the blocks after it wait", _SUMS, "give_back();", _STUCK),
+    _fault("bwd", "parity_of_the_turn_seen", "whether the sum is complete", "seen ^= 1u << out.stage;", ";", _ANY, ["law/repeat"]),
+    _fault("bwd", "sum_read_before_its_turn", "the last block reads the sum before others have added", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);\n                seen", "seen", ["race", "uninitialised", "pending"]),
     _fault(
         "bwd",
         "results_without_fence",
         "what leaves is not made known to the copy engine",
-        "fence_async_shared();\n            arrive(out_ring::full(shared, out));",
+        "fence_async_shared();\n                                    arrive(out_ring::full(shared, out));",
         "arrive(out_ring::full(shared, out));",
         ["race"],
-        count = 2,
     ),
     _fault("bwd", "values_never_given_back", "V of the next keys waits", "arrive(shared + v_ring::empty_at);", ";", _STUCK, ["accuracy/batch_3", "accuracy/mqa_8_1", "law/workspace_contents_many_heads"]),
-    _fault("bwd", "check_not_told", "nobody says that K has been looked at", "mbarrier_arrive(shared + CHECKED);\n                    mbarrier_wait(shared + CHECKED, turn % 2);", "mbarrier_wait(shared + CHECKED, turn % 2);", _STUCK),
+    _fault("bwd", "check_not_told", "nobody says that K has been looked at", "mbarrier_arrive(shared + CHECKED);\n                mbarrier_wait(shared + CHECKED, turn % 2);", "mbarrier_wait(shared + CHECKED, turn % 2);", _STUCK),
     _fault(
         "bwd",
         "cleaned_keys_without_fence",
         "what was stored is not made known to the async proxy",
-        "remove_special(shared, OWN_BYTES, thread_index_anew() - 128, 32 * WARPS, element::EXPONENT);\n            fence_async_shared();",
+        "remove_special(shared, OWN_BYTES, thread_index_anew() - 128, 32 * WARPS, element::EXPONENT);\n                fence_async_shared();",
         "remove_special(shared, OWN_BYTES, thread_index_anew() - 128, 32 * WARPS, element::EXPONENT);",
         ["race"],
         _KEY_SPECIAL,
@@ -367,22 +364,22 @@ _BACKWARD = [
         ["race"],
         ["special/nan_in_dO"],
     ),
-    _fault("bwd", "backward_mask_one_off", "the diagonal", "column < sight.first[i / 2 % 2] || column >= sight.end", "column <= sight.first[i / 2 % 2] || column >= sight.end", _ANSWER),
-    _fault("bwd", "backward_mask_on_too_few_blocks", "a block on the diagonal is taken for one that is seen whole", "work.key0 + TILE_N - 1 - shape->mask_offset", "work.key0 - shape->mask_offset", _ANSWER),
-    _fault("bwd", "last_block_not_last", "which block rounds dQ", "work.key0 + TILE_N >= keys", "work.key0 + TILE_N > keys", _ANY + _ANSWER, ["accuracy/q1_k128_bottom_right"]),
-    _fault("bwd", "first_block_adds", "the first block adds to what the workspace holds", "work.key0 == 0", "false", ["uninitialised", "deadlock"]),
+    _fault("bwd", "backward_mask_one_off", "the diagonal", "column < sight.first[side]", "column <= sight.first[side]", _ANSWER),
+    _fault("bwd", "backward_mask_on_too_few_blocks", "a block on the diagonal is taken for one that is seen whole", "max(0, key0 + TILE_N - 1 - band.right)", "max(0, key0 - band.right)", _ANSWER),
+    _fault("bwd", "last_block_not_last", "which block rounds dQ", "work.key0 + TILE_N >= keys}", "work.key0 + TILE_N > keys}", _ANY + _ANSWER, ["accuracy/q1_k128_bottom_right"]),
+    _fault("bwd", "first_block_adds", "the first block adds to what the workspace holds", "work.key0 <= first_key(mask, walk.m * TILE_M)", "false", ["uninitialised", "deadlock"]),
     _fault("bwd", "one_head_of_the_group", "the sum over a group's query heads", "work.steps = rows * work.group;", "work.steps = rows;", _ANSWER + _ANY, ["accuracy/gqa_8_2"]),
     _fault("bwd", "turn_of_the_first", "whose turn it is to multiply", "named_sync(TURN_BARRIER + warpgroup, 32 * WARPS);", "named_sync(TURN_BARRIER, 32 * WARPS);", ["misuse", "deadlock"]),
     _fault("bwd", "ds_not_transposed", "how dS is stored", "stmatrix_x4_trans(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", "stmatrix_x4(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", _ANSWER),
-    _fault("bwd", "rows_not_expected", "LSE is read before it has arrived", "query_tile::bytes + ROW_BYTES", "query_tile::bytes", ["pending", "misuse", "race", "deadlock"]),
-    _fault("bwd", "dk_not_scaled", "the scale of dK", "leave(dk, shape->softmax_scale);", "leave(dk, 1.0f);", _ANSWER),
-    _fault("bwd", "plain_on_the_diagonal", "steps on the diagonal are made without a mask", "max(work.first_m, work.first_clear)", "work.first_m", _ANSWER + _ANY, ["accuracy/q129_k129_bottom_right"]),
-    _fault("bwd", "plain_in_the_last_block", "the last block adds to dQ and does not round it", "work.key0 + TILE_N >= min(shape->seqlen_k, shape->seqlen_q + shape->mask_offset)", "false", _ANSWER + _ANY, ["accuracy/whole_key_blocks"]),
-    _fault("bwd", "walk_after_plain_steps", "where the steps after the plain ones are", "walk = walk_at(work, step);", "walk = walk_at(work, step + 1);", _ANSWER + _ANY, ["accuracy/whole_key_blocks"]),
-    _fault("bwd", "no_registers_left", "setmaxnreg asks for more than the block has", "registers_take<232>();", "registers_take<240>();", ["deadlock", "misuse"]),
+    _fault("bwd", "rows_not_expected", "LSE is read before it has arrived", "tile::bytes + row_bytes", "tile::bytes", ["pending", "misuse", "race", "deadlock"]),
+    _fault("bwd", "dk_not_scaled", "the scale of dK", "leave(dk, shape.softmax_scale);", "leave(dk, 1.0f);", _ANSWER),
+    _fault("bwd", "plain_on_the_diagonal", "steps on the diagonal are made without a mask", "max(work.first, work.clear_from)", "work.first", _ANSWER + _ANY, ["accuracy/q129_k129_bottom_right"]),
+    _fault("bwd", "plain_in_the_last_block", "the last block adds to dQ and does not round it", "work.key0 + TILE_N >= keys_seen(mask, mask.seqlen_q)", "false", _ANSWER + _ANY, ["accuracy/whole_key_blocks"]),
+    _fault("bwd", "walk_after_plain_steps", "where the steps after the plain ones are", "make_anew(step);", "make_anew(step + 1);", _ANSWER + _ANY, ["accuracy/whole_key_blocks"]),
+    _fault("bwd", "no_registers_left", "setmaxnreg asks for more than the block has", "registers_take<Variant::REGISTERS>();", "registers_take<240>();", ["deadlock", "misuse"]),
 ]
 
-# ---- backward in two kernels -----------------------------------------------------------------------------------------------------------
+# ---- backward in two kernels -----------------------------------------------------------------------------------------
 
 _SPLIT = [
     _fault("split", "parity_of_p", "P is stored over what the other warpgroup reads", "keeps_dk ? queries.phase : queries.phase ^ 1", "queries.phase", _ANY),
@@ -392,7 +389,7 @@ _SPLIT = [
         "split",
         "dv_over_keys_that_are_read",
         "dV leaves through K before all warps have multiplied it",
-        "fence_async_shared();\n    named_sync(OWN_BARRIER + keeps_dk, 128);",
+        "fence_async_shared();\n        named_sync(OWN_BARRIER + keeps_dk, 128);",
         "fence_async_shared();",
         ["race", "uninitialised"],
     ),
@@ -400,7 +397,7 @@ _SPLIT = [
         "split",
         "dv_without_fence",
         "dV is not made known to the copy engine",
-        "fence_async_shared();\n    named_sync(OWN_BARRIER + keeps_dk, 128);",
+        "fence_async_shared();\n        named_sync(OWN_BARRIER + keeps_dk, 128);",
         "named_sync(OWN_BARRIER + keeps_dk, 128);",
         ["race"],
     ),
@@ -408,7 +405,7 @@ _SPLIT = [
         "split",
         "dq_without_barrier",
         "dQ leaves before all warps have stored it",
-        "fence_async_shared();\n    named_sync(DQ_OWN_BARRIER + warpgroup, 128);",
+        "fence_async_shared();\n        named_sync(DQ_OWN_BARRIER + warpgroup, 128);",
         "fence_async_shared();",
         ["race", "uninitialised"],
     ),
@@ -416,20 +413,20 @@ _SPLIT = [
         "split",
         "dq_scores_in_flight",
         "scores are read while the product still runs",
-        "wgmma_wait<0>();\n        wgmma_hold(s, DQ_N / 2);\n        wgmma_hold(dp, DQ_N / 2);",
+        "wgmma_wait<0>();\n            wgmma_hold(s, DQ_N / 2);\n            wgmma_hold(dp, DQ_N / 2);",
         "wgmma_hold(s, DQ_N / 2); wgmma_hold(dp, DQ_N / 2);",
         ["pending"],
     ),
-    _fault("split", "dq_keys_given_back_in_flight", "K is given back before dQ has it", "wgmma_wait<2>();\n        wgmma_hold(dq, HEAD_DIM / 2);", "wgmma_hold(dq, HEAD_DIM / 2);", ["race", "pending"]),
-    _fault("split", "dq_mask_on_too_few_blocks", "a block on the diagonal is taken for one that all queries see", "work.query0 + shape->mask_offset + 1", "work.query0 + shape->mask_offset + 1 + keys", _ANSWER, ["accuracy/q1_k131_top_left"]),
+    _fault("split", "dq_keys_given_back_in_flight", "K is given back before dQ has it", "wgmma_wait<2>();\n            wgmma_hold(dq, HEAD_DIM / 2);", "wgmma_hold(dq, HEAD_DIM / 2);", ["race", "pending"]),
+    _fault("split", "dq_mask_on_too_few_blocks", "a block on the diagonal is taken for one that all queries see", "end_key(band, first_query) / TILE_N", "end_key(band, first_query + TILE_N) / TILE_N", _ANSWER, ["accuracy/q1_k131_top_left"]),
     _fault("split", "dq_turn_of_too_few", "threads of a named barrier", "named_sync(DQ_TURN_BARRIER + warpgroup, 256);", "named_sync(DQ_TURN_BARRIER + warpgroup, 128);", ["misuse", "race", "deadlock"]),
     _fault("split", "dq_keys_loaded_over", "K is loaded over before dQ has it", "arrive(k_empty);", ";", _STUCK, ["accuracy/q131_k131_top_left"]),
 ]
 
-# ---- changes that are not faults ---------------------------------------------------------------------------------------------------
+# ---- changes that are not faults -------------------------------------------------------------------------------------
 
 _HARMLESS = [
-    _harmless("fwd", "other_tiles", "the order of tiles", "p.base.blocks[0] + atom_global_add_u32(p.base.words, 1)", "tile + p.base.blocks[0]"),
+    _harmless("fwd", "other_tiles", "the order of tiles", "blocks + atom_global_add_u32(p.base.words, 1)", "tile + blocks"),
     _harmless(
         "split",
         "p_given_back_by_one_lane",
@@ -437,10 +434,10 @@ _HARMLESS = [
         "arrive(p_ring::empty(shared, queries));",
         "if (lane == 0) mbarrier_arrive(p_ring::empty(shared, queries));",
     ),
-    _harmless("bwd", "turn_taken_twice", "one more look at the turn", "turn_wait(dq.turn, (uint32_t)work.key0);\n                mbarrier_arrive(shared + TURN_SEEN + 8 * stage);", "turn_wait(dq.turn, (uint32_t)work.key0); turn_wait(dq.turn, (uint32_t)work.key0); mbarrier_arrive(shared + TURN_SEEN + 8 * stage);"),
+    _harmless("bwd", "turn_taken_twice", "one more look at the turn", "turn_wait(dq.turn, (uint32_t)work.key0);", "turn_wait(dq.turn, (uint32_t)work.key0); turn_wait(dq.turn, (uint32_t)work.key0);"),
 ]
 
-# ---- backward: windows -------------------------------------------------------------------------------------------------------------------
+# ---- backward: windows -----------------------------------------------------------------------------------------------
 
 _SLIDING = ["accuracy/window_sliding", "accuracy/window_both_sides"]
 
@@ -449,153 +446,177 @@ _BACKWARD_WINDOW = [
         "bwd_window",
         "first_block_of_a_window_adds_to_dq",
         "the first key block adds dQ to what nobody has stored",
-        "place.first = work.key0 <= max(0, walk.m * TILE_M + p.shape.mask_first);",
-        "place.first = work.key0 == 0;",
+        "work.key0 <= first_key(mask, walk.m * TILE_M)",
+        "work.key0 == 0",
         _ANSWER + _ANY,
         ["accuracy/window_a_tile", "accuracy/window_one_key"],
     ),
-    _fault("bwd_window", "walk_ends_for_the_first_key", "the last query that sees a key", "min(work.last_m, last / TILE_M)", "min(work.last_m, (last - TILE_N + 1) / TILE_M)", _ANSWER + _ANY, _SLIDING),
-    _fault("bwd_window", "window_taken_for_whole", "query blocks that see all keys of a block", "(work.key0 - shape->mask_first + 1) / TILE_M - 1", "(work.key0 - shape->mask_first + 1) / TILE_M", _ANSWER, ["accuracy/window_whole_blocks_between"]),
-    _fault("bwd_window", "window_shows_a_query_more", "the last query that sees a key", "column > sight.last[i / 2 % 2]", "column > sight.last[i / 2 % 2] + 1", _ANSWER, _SLIDING),
+    _fault("bwd_window", "walk_ends_for_the_first_key", "the last query that sees a key", "last_query / TILE_M) : last_m", "(last_query - TILE_N + 1) / TILE_M) : last_m", _ANSWER + _ANY, _SLIDING),
+    _fault("bwd_window", "window_taken_for_whole", "query blocks that see all keys of a block", "(key0 - band.left + 1) / TILE_M - 1", "(key0 - band.left + 1) / TILE_M", _ANSWER, ["accuracy/window_whole_blocks_between"]),
+    _fault("bwd_window", "window_shows_a_query_more", "the last query that sees a key", "column > sight.last[side]", "column > sight.last[side] + 1", _ANSWER, _SLIDING),
     _fault("bwd_window", "plain_after_the_window", "steps that the window cuts at its end are made without a mask", "cut + 1", "1", _ANSWER + _ANY, ["accuracy/window_whole_blocks_between"]),
-    _fault("bwd_window", "special_dout_after_the_window", "NaN of dO to the keys that their query sees", "query - column <= sight.last[side]", "true", _ANSWER, ["special/window_bottom_right_nan_in_dO"]),
-    _fault("bwd_window", "special_keys_before_the_window", "NaN of K to the queries that see it", "work.key0 + (int32_t)i >= query + 8 * side + shape->mask_first", "true", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
-    _fault("split_window", "dq_begins_for_the_last_query", "the first block of keys", "max(0, work.query0 + shape->mask_first) / keys", "max(0, last_query + shape->mask_first) / keys", _ANSWER, _SLIDING),
-    _fault("split_window", "dq_takes_a_block_for_whole", "a block at the left side that some query does not see whole", "block < work.whole_from", "block < work.first", _ANSWER, ["accuracy/window_whole_blocks_between"]),
-    _fault("split_window", "dq_hides_the_first_key", "the first key of a window", "i / 4 * 8 + i % 2 < first[i / 2 % 2]", "i / 4 * 8 + i % 2 <= first[i / 2 % 2]", _ANSWER, _SLIDING),
-    _fault("split_window", "dq_special_keys_before_the_window", "NaN of K to the queries that see it", "block * DQ_N + (int32_t)row >= query + 8 * half + shape->mask_first", "true", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
+    _fault("bwd_window", "special_dout_after_the_window", "NaN of dO to the keys that their query sees", "sees(mask, query, key + 8 * side)", "key + 8 * side <= query + mask.right", _ANSWER, ["special/window_bottom_right_nan_in_dO"]),
+    _fault("bwd_window", "special_keys_before_the_window", "NaN of K to the queries that see it", "sees(own_mask, query + 8 * side, work.key0 + (int32_t)i)", "(work.key0 + (int32_t)i <= query + 8 * side + own_mask.right)", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
+    _fault("split_window", "dq_begins_for_the_last_query", "the first block of keys", "min(band.seqlen_k, first_key(band, first_query)) / TILE_N", "min(band.seqlen_k, first_key(band, last_query)) / TILE_N", _ANSWER, _SLIDING),
+    _fault("split_window", "dq_takes_a_block_for_whole", "a block at the left side that some query does not see whole", "hides_some(mask, block, work.whole_from, work.hidden_from)", "hides_some(mask, block, work.first, work.hidden_from)", _ANSWER, ["accuracy/window_whole_blocks_between"]),
+    _fault("split_window", "dq_hides_the_first_key", "the first key of a window", "(Band::LEFT && nt * 8 < begin)", "(Band::LEFT && nt * 8 <= begin)", _ANSWER, _SLIDING),
+    _fault("split_window", "dq_special_keys_before_the_window", "NaN of K to the queries that see it", "sees(mask, query + 8 * half, block * DQ_N + (int32_t)row)", "(block * DQ_N + (int32_t)row <= query + 8 * half + mask.right)", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
 ]
 
-# ---- forward: no mask --------------------------------------------------------------------------------------------------------------------
+# ---- forward: no mask ------------------------------------------------------------------------------------------------
 
 _FULL = [
     _fault("full", "values_of_no_keys", "the map of no keys has a row, and that is of Q", "(block + beyond) * TILE_N", "block * TILE_N", _ANSWER, ["special/queries_of_no_keys"]),
     _fault("full_short", "short_values_of_no_keys", "the map of no keys has a row, and that is of Q", "of + beyond", "of", _ANSWER, ["special/queries_of_no_keys"]),
 ]
 
-# ---- forward: lengths --------------------------------------------------------------------------------------------------------------------
+# ---- forward: lengths ------------------------------------------------------------------------------------------------
 
 _BATCH = ["lengths/bottom_right", "lengths/many_heads"]
 
-_CLEAR = "clear_rows<key_tile>(values, sequences::lengths(shared, sequences::at_hand(t)).seqlen_k - block * TILE_N, (thread_index_anew() % 64), 64)"
+_CLEAR = "clear_rows<key_tile>(values, Tiles::mask(p.base, shared, t).seqlen_k - block * TILE_N, thread(), 64)"
 
 _LENGTHS = [
     _harmless("lengths", "values_beyond_a_length_left_to_the_scan", "under a mask the scan for NaN and infinity clears them, too; without one clear_rows alone does", _CLEAR, "false", _BATCH),
     _fault("lengths", "cleared_values_without_fence", "zeros beyond a length are not made known to the async proxy", _CLEAR, "(%s, false)" % _CLEAR, ["race"], _BATCH),
-    _fault("lengths", "lengths_given_back_early", "the next lengths are announced over those that are read", "!keeps", "true", _ANY + _ANSWER, _BATCH),
-    _fault("lengths", "rows_beyond_a_length_written", "O and LSE end at the bound", "sequences::lengths(shared, sequences::at_hand(t)).seqlen_q", "shape.seqlen_q", _ANSWER, _BATCH),
-    _fault("lengths", "lengths_of_the_first", "whose lengths a tile has", "own = find_shape(p.base, work.batch);", "own = find_shape(p.base, 0);", _ANSWER, _BATCH),
-    _fault("lengths", "a_row_of_tiles_passed_over", "the last tile of a sequence's heads", "causal && own > 0 ? tiles - own : tiles", "causal && own > 0 ? tiles - own + 1 : tiles", _ANSWER, _BATCH),
-    _fault("lengths", "a_key_seen_by_the_lengths_of_the_first", "whether a query sees a key", "sees_any_key(find_shape(p.base, of.batch), query)", "sees_any_key(find_shape(p.base, 0), query)", _ANSWER, _BATCH),
-    _fault("lengths", "faults_of_some_sequences", "whose lengths are looked at", "p.base.blocks[1] * (thread_index_anew() % 64) + block_index()", "p.base.blocks[1] * (thread_index_anew() % 64)", _ANSWER, _BATCH),
+    _fault("lengths", "lengths_given_back_early", "the next lengths are announced over those that are read", "if (!keeps)\n                queue::template give_back", "if (true)\n                queue::template give_back", _ANY + _ANSWER, _BATCH),
+    _fault("lengths", "rows_beyond_a_length_written", "O and LSE end at the bound", "done_seqlen_q = mask().seqlen_q", "done_seqlen_q = shape.seqlen_q", _ANSWER, _BATCH),
+    _fault("lengths", "lengths_of_the_first", "whose lengths a tile has", "own = find_sequence(p.base, work.batch);", "own = find_sequence(p.base, 0);", _ANSWER, _BATCH),
+    _fault("lengths", "a_row_of_tiles_passed_over", "the last tile of a sequence's heads", "Band::RIGHT && own > 0 ? tiles - own : tiles", "Band::RIGHT && own > 0 ? tiles - own + 1 : tiles", _ANSWER, _BATCH),
+    _fault("lengths", "a_key_seen_by_the_lengths_of_the_first", "whether a query sees a key", "find_sequence(p, of.batch)", "find_sequence(p, 0)", _ANSWER, _BATCH),
+    _fault("lengths", "faults_of_some_sequences", "whose lengths are looked at", "blocks * (thread_index_anew() % 64) + block_index()", "blocks * (thread_index_anew() % 64)", _ANSWER, _BATCH),
 ]
 
-# ---- forward: ragged sequences -----------------------------------------------------------------------------------------------------------
+# ---- forward: ragged sequences ---------------------------------------------------------------------------------------
 
 _RAGGED_CASES = ["ragged/bottom_right", "ragged/top_left", "ragged/many"]
 
 _RAGGED = [
     _harmless("ragged", "tile_after_a_warp_sync_more", "one more barrier of the warp", "pick_tile<TILE_M>(p, table, number - group[3] * heads);", "warp_sync(); pick_tile<TILE_M>(p, table, number - group[3] * heads);", _RAGGED_CASES),
     _fault("ragged", "ragged_keys_of_the_tensor", "keys are counted from the tensor's first row on", "&p.map[MAP_K], work.first_k + block * TILE_N", "&p.map[MAP_K], block * TILE_N", _ANSWER, _RAGGED_CASES),
-    _fault("ragged", "ragged_values_of_the_tensor", "values are counted from the tensor's first row on", "&p.map[MAP_V], work.first_k + block * TILE_N", "&p.map[MAP_V], block * TILE_N", _ANSWER, _RAGGED_CASES),
-    _fault("ragged", "ragged_band_not_moved", "the side of the mask of queries that are counted in the tensor", "own.right - first_q", "own.right", _ANSWER + _ANY, _RAGGED_CASES),
-    _fault("ragged", "ragged_rows_of_the_next_written", "where the queries of a sequence end", "return {first_q + own.seqlen_q,", "return {first_q + own.seqlen_q + 1,", _ANSWER + ["race"], _RAGGED_CASES),
+    _fault("ragged", "ragged_values_of_the_tensor", "values are counted from the tensor's first row on", "work.first_k + (block + beyond) * TILE_N", "(block + beyond) * TILE_N", _ANSWER, _RAGGED_CASES),
+    _fault("ragged", "ragged_band_not_moved", "the side of the mask of queries that are counted in the tensor", "band_from(mask_of<Band>(own), -first_q, 0)", "Band{own.left - first_q, own.right, first_q + own.seqlen_q, own.seqlen_k}", _ANSWER + _ANY, _RAGGED_CASES),
+    _fault("ragged", "ragged_rows_of_the_next_written", "where the queries of a sequence end", "band_from(mask_of<Band>(own), -first_q, 0)", "Band{own.left - first_q, own.right - first_q, first_q + own.seqlen_q + 1, own.seqlen_k}", _ANSWER + ["race"], _RAGGED_CASES),
     _fault("ragged", "ragged_special_of_the_tensor", "where NaN and infinity of V are looked up again", "(int32_t)ld_shared_u32(kept + 20)", "0", _ANSWER, _RAGGED_CASES),
-    _fault("ragged", "ragged_tile_of_the_next_kept", "a warp keeps its tile after it has given it back", "if (lane_index() == 0)\n            copy_tile(kept, slots::tile(shared, ring));", ";", _ANSWER + ["uninitialised"], _RAGGED_CASES),
+    _fault("ragged", "ragged_tile_of_the_next_kept", "a warp keeps its tile after it has given it back", "if (lane_index() == 0)\n            copy_words<32>(kept, slots::tile(shared, ring));", ";", _ANSWER + ["uninitialised"], _RAGGED_CASES),
     _fault("ragged", "ragged_level_not_begun", "the sequences that have tiles of a level", "active && low < level && level <= high", "active && level <= high", _ANSWER + _ANY + ["bounds"], _RAGGED_CASES),
     _fault("ragged", "ragged_tiles_of_another_section", "how many tiles of the section end above", "from_high += other_section == section ?", "from_high += other_section <= section ?", _ANSWER + _ANY, _RAGGED_CASES),
     _fault("ragged", "ragged_heads_of_the_first_part", "heads of a section come in parts", "part * each + of_part % size", "of_part % size", _ANSWER + _ANY, _RAGGED_CASES),
     _fault("ragged", "ragged_group_passed_over", "32 sequences after a group", "(int32_t)group[0] + 32, (int32_t)group[1]", "(int32_t)group[0] + 64, (int32_t)group[1]", _ANSWER + _ANY + ["bounds"], ["ragged/many"]),
     _fault("ragged", "ragged_tile_read_before_it_is_found", "no barrier between the lane that finds a tile and the others", "    pick_tile<TILE_M>(p, table, number - group[3] * heads);\n    warp_sync();", "    pick_tile<TILE_M>(p, table, number - group[3] * heads);", ["race", "uninitialised"], _RAGGED_CASES),
     _fault("ragged", "ragged_number_not_for_all", "no barrier between the lane that takes a number and the others", "st_shared_u32(table + RAGGED_GROUP + 20, blocks + atom_global_add_u32(counter, 1));\n    warp_sync();", "st_shared_u32(table + RAGGED_GROUP + 20, blocks + atom_global_add_u32(counter, 1));", ["race", "uninitialised"], _RAGGED_CASES),
-    _fault("ragged", "ragged_announced_over_what_is_read", "a tile is announced before all have read the one three before", "slots::wait_empty(shared, ring);\n        copy_tile(", "copy_tile(", ["race", "deadlock"], _RAGGED_CASES),
+    _fault("ragged", "ragged_announced_over_what_is_read", "a tile is announced before all have read the one three before", "slots::wait_empty(shared, ring);\n        copy_words<32>(", "copy_words<32>(", ["race", "deadlock"], _RAGGED_CASES),
     _fault("ragged", "ragged_fault_of_a_block", "the sequence with a first row that is none is not noted", "p.base.sequences.fault && block_index() == 0", "p.base.sequences.fault && block_index() == 1000000", _ANSWER, ["ragged/bottom_right"]),
 ]
 
-# ---- backward: lengths and ragged sequences --------------------------------------------------------------------------------------------------
+# ---- forward: intervals ----------------------------------------------------------------------------------------------
+
+_APART = ["accuracy/intervals_any_0", "accuracy/intervals_prefix_0", "accuracy/intervals_blocks_0", "accuracy/intervals_chunks_0", "accuracy/intervals_apart"]
+_INTERVAL_ROWS = ["intervals/given", "intervals/ragged"]
+_INTERVAL_SPECIAL = ["special/intervals_nan_in_V", "special/intervals_inf_in_V"]
+
+_INTERVALS = [
+    _harmless("intervals", "each_cut_block_of_a_tile_hidden", "a warpgroup whose queries see all of a block hides nothing of it", "block < (int32_t)bits_of(whole[0]) || block >= (int32_t)bits_of(whole[1])", "true", _APART),
+    _fault("intervals", "ranges_before_the_tile", "no barrier between the lane that has a tile and those that make its ranges", "warp_sync();\n            const bool any = queue::get(shared, t, work);", "const bool any = queue::get(shared, t, work);", ["race", "uninitialised"], _APART),
+    _fault("intervals", "tile_told_before_its_ranges", "no barrier between the lanes that make ranges and the one that announces", "warp_sync();\n            if (any)\n                slot_t::get_blocks(slot, work);", "if (any)\n                slot_t::get_blocks(slot, work);", ["race", "uninitialised"], _APART),
+    _fault("intervals", "interval_tile_never_told", "all wait for the tile", "if (lane_index() == 0)\n                queue::tell(shared, t);", ";", _STUCK, _APART),
+    _fault("intervals", "interval_tiles_taken_by_all_lanes", "one lane takes a tile", "if (mask_t::INTERVALS && lane_index() > 0)\n                return 0;", ";", _ANSWER + _ANY, ["accuracy/gqa_8_2"] + _APART),
+    _fault("intervals", "intervals_of_the_first_sequence", "whose intervals a tile has", "get_sequence(slot), (int64_t)work.batch * p.shape.seqlen_q", "get_sequence(slot), 0", _ANSWER, _INTERVAL_ROWS + _APART),
+    _fault("intervals", "blocks_of_the_first_warpgroup", "which blocks a warpgroup walks over", "ld_shared_f32x2(own, mask.own + (uint32_t)query0 / 4)", "ld_shared_f32x2(own, mask.own + (uint32_t)query0 / 64 * 16 % 16 + (uint32_t)query0 / 128 * 32)", _ANSWER + _ANY, _APART),
+    _fault("intervals", "cut_by_the_right_ends_alone", "a block at whose left side some query does not see all", "block < (int32_t)bits_of(whole[0]) || block", "block", _ANSWER, _APART),
+    _fault("intervals", "interval_shows_a_key_more", "the end of an interval", "nt * 8 >= end || nt * 8 < begin ? hidden", "nt * 8 > end || nt * 8 < begin ? hidden", _ANSWER, _APART),
+    _fault("intervals", "whole_from_the_first", "from where on each query sees all keys", "bounds.late = max(bounds.late, others.late)", "bounds.late = min(bounds.late, others.late)", _ANSWER + _ANY, _APART),
+    _fault("intervals", "hidden_from_the_last", "to where each query sees all keys", "bounds.early = min(bounds.early, others.early)", "bounds.early = max(bounds.early, others.early)", _ANSWER, _APART),
+    _fault("intervals", "a_warpgroup_that_sees_nothing_walks", "the one block of a warpgroup whose queries see no key", "if (blocks.last < 0)\n            blocks.first = blocks.last = tile.first;", ";", _ANSWER + _ANY, _APART),
+    _fault("intervals", "a_tile_that_sees_nothing_has_no_block", "the one block of a tile whose queries see no key", "tile.first = min(tile.last, tile.first);", ";", _ANSWER + _ANY, _APART),
+    _fault("intervals", "ranges_past_the_last_query", "the bounds of rows that are no queries", "if (query < mask.seqlen_q) {", "if (true) {", ["bounds", "uninitialised"] + _ANSWER, _INTERVAL_ROWS + _APART),
+    _fault("intervals", "special_values_by_another_interval", "NaN and infinity of V to the queries that see them", "special != 0 && sees(mask, query + 8 * half, key)", "special != 0 && sees(mask, query, key)", _ANSWER, _INTERVAL_SPECIAL),
+    _fault("short_intervals", "short_ranges_without_a_barrier", "ranges are read before all threads have made theirs", "put_range(ranges + (uint32_t)row * RANGE_BYTES, keys_of_query(mask, query0 + row));\n        block_sync();", "put_range(ranges + (uint32_t)row * RANGE_BYTES, keys_of_query(mask, query0 + row));", ["race", "uninitialised"], _APART),
+    _fault("short_intervals", "short_intervals_of_the_first_sequence", "whose intervals a tile has", "mask.begin += (int64_t)work.batch * p.shape.seqlen_q;", ";", _ANSWER, _INTERVAL_ROWS + _APART),
+    _fault("short_intervals", "short_intervals_not_hidden", "scores that an interval hides", "is_cut(work, block)) {", "block >= work.hidden_from) {", _ANSWER, _APART),
+]
+
+# ---- backward: lengths and ragged sequences --------------------------------------------------------------------------
 
 _OWN = ["lengths/full", "ragged/full"]
 
-_OWN_ENDS = "named_sync(BOTH_BARRIER, 32 * WARPS);\n                clear_own_rows<query_tile, 1>(q, rows, 32 * WARPS);\n                clear_own_rows<query_tile, 1>(dout, rows, 32 * WARPS);"
+_OWN_ENDS = "named_sync(BOTH_BARRIER, 32 * WARPS);\n                    clear_own_rows<query_tile, 1>(q, left, 32 * WARPS);\n                    clear_own_rows<query_tile, 1>(dout, left, 32 * WARPS);"
 
-# ---- parts: the query heads of a key head shared by several blocks ------------------------------------------------------------------
+# ---- parts: the query heads of a key head shared by several blocks ---------------------------------------------------
 
 _GROUPS = ["accuracy/gqa_8_2", "accuracy/mqa_8_1"]
-_GATHER = """mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);
-            seen ^= 1u << out.stage;
-            const float *sum"""
-_SHARE = """bulk_wait_read<0>();
-            mbarrier_arrive(out_ring::empty(shared, own));
-            turn_pass(place.turn, part + 1);"""
-_LAST_TURN = "turn_wait(find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, which * (SHARES / 2) + share).turn, part);"
+_GATHER = "wait_turn_seen();\n                const float *sum"
+_SHARE = "give_back();\n                    turn_pass(place.turn, part + 1);"
+_LAST_TURN = "turn_wait(sum_of(which * ((int)SHARES / 2) + share).turn, part);"
 
 _PARTS = [
-    _fault("bwd", "parts_do_not_add", "every part stores dK and dV over those of the parts before it", "if (part == 0)\n                bulk_store(place.sum", "if (part < 9)\n                bulk_store(place.sum", _ANSWER + _ANY, _GROUPS),
-    _fault("bwd", "first_part_adds", "the first part adds to what the workspace holds", "if (part == 0)\n                bulk_store(place.sum", "if (false)\n                bulk_store(place.sum", ["uninitialised"] + _ANSWER, _GROUPS),
-    _fault("bwd", "part_out_of_turn", "a part adds before its turn", "turn_wait(place.turn, part);\n                bulk_reduce", "bulk_reduce", ["race", "uninitialised", "pending"], _GROUPS),
+    _fault("bwd", "parts_do_not_add", "every part stores dK and dV over those of the parts before it", "add(place.sum, place.turn, part == 0, part);", "add(place.sum, place.turn, true, part);", _ANSWER + _ANY, _GROUPS),
+    _fault("bwd", "first_part_adds", "the first part adds to what the workspace holds", "add(place.sum, place.turn, part == 0, part);", "add(place.sum, place.turn, false, part);", ["uninitialised"] + _ANSWER, _GROUPS),
+    _fault("bwd", "part_out_of_turn", "a part adds before its turn", "add(place.sum, place.turn, part == 0, part);", "add(place.sum, place.turn, part == 0, 0);", ["race", "uninitialised", "pending"], _GROUPS),
     _fault("bwd", "key_turn_passed_before_the_sum", "the turn of a share is passed while its sum is under way", "turn_pass(place.turn, part + 1);", "st_release_u32(place.turn, part + 1);", _RACE, _GROUPS),
     _fault("bwd", "key_turn_never_passed", "the parts after it wait", "turn_pass(place.turn, part + 1);", ";", _STUCK, _GROUPS),
     _fault("bwd", "key_turn_of_the_same_part", "whose turn comes next", "turn_pass(place.turn, part + 1);", "turn_pass(place.turn, part);", _STUCK, _GROUPS),
-    _fault("bwd", "share_given_back_while_read", "a share of dK or dV is written over while it leaves", _SHARE, "mbarrier_arrive(out_ring::empty(shared, own));\n            turn_pass(place.turn, part + 1);", _RACE, _GROUPS),
-    _fault("bwd", "share_without_fence", "a share of dK or dV is not made known to the copy engine", "fence_async_shared();\n                arrive(out_ring::full(shared, out));\n                ring_advance<STAGES>(out);", "arrive(out_ring::full(shared, out));\n                ring_advance<STAGES>(out);", ["race"], _GROUPS),
+    _fault("bwd", "share_given_back_while_read", "a share of dK or dV is written over while it leaves", _SHARE, "bulk_commit(); mbarrier_arrive(out_ring::empty(shared, own)); turn_pass(place.turn, part + 1);", _RACE, _GROUPS),
+    _fault("bwd", "share_without_fence", "a share of dK or dV is not made known to the copy engine", "+ 1]);\n                    send_out();", "+ 1]);\n                    arrive(out_ring::full(shared, out)); ring_advance<STAGES>(out);", ["race"], _GROUPS),
     _fault("bwd", "last_part_out_of_turn", "the last part rounds before the others have added", _LAST_TURN, ";", ["race", "uninitialised", "pending"], _GROUPS),
-    _fault("bwd", "turn_of_dv_for_dk", "the last part takes dV's turn for dK's", _LAST_TURN, _LAST_TURN.replace("which * (SHARES / 2) + share", "share"), ["race", "uninitialised", "pending"], _GROUPS),
+    _fault("bwd", "turn_of_dv_for_dk", "the last part takes dV's turn for dK's", _LAST_TURN, _LAST_TURN.replace("which * ((int)SHARES / 2) + share", "share"), ["race", "uninitialised", "pending"], _GROUPS),
     _fault("bwd", "last_part_one_part_early", "the last part does not wait for the one before it", _LAST_TURN, _LAST_TURN.replace(", part)", ", part - 1)"), ["race", "uninitialised", "pending"], _GROUPS),
-    _fault("bwd", "sum_gathered_before_its_turn", "the warps of the last part do not wait for the sum", _GATHER, "seen ^= 1u << out.stage;\n            const float *sum", ["race", "uninitialised", "pending"], _GROUPS),
-    _fault("bwd", "parity_of_the_gathered_sum", "whether the sum of the parts is complete", _GATHER, _GATHER.replace("seen ^= 1u << out.stage;", ";"), _ANY + _ANSWER, _GROUPS + ["law/repeat"]),
-    _fault("bwd", "sum_of_dv_for_dk", "the last part adds the sum of dV to dK", "which * (SHARES / 2)).sum", "0).sum", _ANSWER, _GROUPS),
+    _fault("bwd", "sum_gathered_before_its_turn", "the warps of the last part do not wait for the sum", _GATHER, "seen ^= 1u << out.stage; const float *sum", ["race", "uninitialised", "pending"], _GROUPS),
+    _fault("bwd", "parity_of_the_gathered_sum", "whether the sum of the parts is complete", _GATHER, "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1); const float *sum", _ANY + _ANSWER, _GROUPS + ["law/repeat"]),
+    _fault("bwd", "sum_of_dv_for_dk", "the last part adds the sum of dV to dK", "which * ((int)SHARES / 2)).sum", "0).sum", _ANSWER, _GROUPS),
     _fault("bwd", "sum_of_the_first_key_head", "where a key head's dK and dV are summed", "work.batch * p.shape.heads_kv + work.head_kv", "work.batch * p.shape.heads_kv", _ANSWER + _ANY, ["accuracy/gqa_8_2"]),
     _fault("bwd", "heads_of_the_first_part", "where the query heads of a part begin", "work.head0 += first;", ";", _ANSWER + _ANY, _GROUPS),
     _fault("bwd", "heads_beyond_the_short_part", "how many query heads the short part has", "work.group = end - first;", "work.group = p.part_heads;", _ANSWER + _ANY, _GROUPS),
-    _fault("bwd", "blocks_of_one_part", "numbers for the blocks of part 0 alone", "staggered_order(shape, TILE_N, p.base.parts)", "staggered_order(shape, TILE_N, 1)", _ANSWER + _ANY, _GROUPS),
+    _fault("bwd", "blocks_of_one_part", "numbers for the blocks of part 0 alone", "staggered_order(&p.shape, TILE_N, p.parts)", "staggered_order(&p.shape, TILE_N, 1)", _ANSWER + _ANY, _GROUPS),
     _fault("bwd", "key_turns_not_cleared", "the turns of the parts begin with what the workspace holds", "p.parts > 1", "false", ["uninitialised"], _GROUPS),
-    _harmless("bwd", "key_turn_taken_twice", "one more look at the turn of a share", "turn_wait(place.turn, part);\n                bulk_reduce", "turn_wait(place.turn, part); turn_wait(place.turn, part);\n                bulk_reduce", _GROUPS),
+    _harmless("bwd", "key_turn_taken_twice", "one more look at the turn of a share", "turn_wait(turn, before);", "turn_wait(turn, before); turn_wait(turn, before);", _GROUPS),
 ]
 
-# ---- the block that rounds dQ of all queries, without a mask -----------------------------------------------------------------------
+# ---- the block that rounds dQ of all queries, without a mask ---------------------------------------------------------
 
 _WHOLE = ["accuracy/whole_key_blocks", "accuracy/gqa_8_2", "accuracy/q1*"]
 
 _ROUNDING = [
-    _fault("sequences", "sum_brought_out_of_turn", "the sum is brought before all blocks have added", "turn_wait(dq.turn, (uint32_t)work.key0);\n                bring_sum", "bring_sum", ["race", "uninitialised", "pending"], _WHOLE),
+    _fault("sequences", "sum_brought_out_of_turn", "the sum is brought before all blocks have added", "turn_wait(dq.turn, (uint32_t)work.key0);", ";", ["race", "uninitialised", "pending"], _WHOLE),
     _fault("sequences", "half_a_sum_expected", "the sum counts as there when half of it is", "mbarrier_arrive_expect(barrier, bytes);\n    bulk_load(to", "mbarrier_arrive_expect(barrier, bytes / 2);\n    bulk_load(to", ["pending", "misuse", "race", "deadlock"], _WHOLE),
-    _fault("sequences", "sum_read_before_it_is_there", "the sum is added before it has arrived", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);\n                    seen ^= 1u << out.stage;\n#pragma unroll", "seen ^= 1u << out.stage;\n#pragma unroll", ["race", "uninitialised", "pending"], _WHOLE),
+    _fault("sequences", "sum_read_before_it_is_there", "the sum is added before it has arrived", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);\n                seen ^= 1u << out.stage;", "seen ^= 1u << out.stage;", ["race", "uninitialised", "pending"], _WHOLE),
     _fault("sequences", "rounded_over_what_is_read", "dQ is stored over sums that other warps have not read", "named_sync(OWN_BARRIER + warpgroup, 128);", ";", ["race"], _WHOLE),
     _fault("sequences", "barrier_of_the_other_warpgroup", "which barrier the warps of a warpgroup meet at", "named_sync(OWN_BARRIER + warpgroup, 128);", "named_sync(OWN_BARRIER, 128);", ["race", "misuse", "deadlock"], _WHOLE),
-    _fault("sequences", "rounded_dq_of_the_sum", "where the rounded dQ leaves from", "walk.head, work.batch, out + ROUNDED_AT);", "walk.head, work.batch, out);", _ANSWER + _ANY, _WHOLE),
+    _fault("sequences", "rounded_dq_of_the_sum", "where the rounded dQ leaves from", "out + (Blocks::ROUNDS ? ROUNDED_AT : 0)", "out", _ANSWER + _ANY, _WHOLE),
     _fault("sequences", "only_block_waits_for_a_sum", "a block that is the first and the last one", "place.first = work.key0 == 0, place.last", "place.first = false, place.last", _STUCK, ["accuracy/q1*"]),
-    _fault("sequences", "rounds_in_no_block", "which block rounds", "if (work.key0 + TILE_N >= shape->seqlen_k) {", "if (false) {", _ANSWER + _ANY, _WHOLE),
-    _fault("sequences", "rounds_in_every_block", "which block rounds", "if (work.key0 + TILE_N >= shape->seqlen_k) {", "if (true) {", _ANSWER + _ANY, _WHOLE),
+    _fault("sequences", "rounds_in_no_block", "which block rounds", "if (work.key0 + TILE_N >= shape.seqlen_k) {", "if (false) {", _ANSWER + _ANY, _WHOLE),
+    _fault("sequences", "rounds_in_every_block", "which block rounds", "if (work.key0 + TILE_N >= shape.seqlen_k) {", "if (true) {", _ANSWER + _ANY, _WHOLE),
 ]
 
 _SEQUENCES = [
-    _harmless("sequences", "values_beyond_an_end_cleared", "dP of keys beyond an end is hidden, whatever V holds there", "clear_own_rows<own_tile, 2>(shared, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS)", "(clear_own_rows<own_tile, 2>(shared + V_AT, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS), clear_own_rows<own_tile, 2>(shared, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS))", _OWN),
-    _fault("sequences", "keys_beyond_an_end_multiplied", "a dS of zero meets what is in rows of K beyond an end", "clear_own_rows<own_tile, 2>(shared, shape_of_slot(shape, slot).seqlen_k - work.key0, 32 * WARPS)", "false", _ANSWER, _OWN),
-    _fault("sequences", "cleared_keys_without_fence", "zeros beyond an end are not made known to the async proxy", "- work.key0, 32 * WARPS)) {\n            fence_async_shared();", "- work.key0, 32 * WARPS)) {", ["race"], _OWN),
-    _fault("sequences", "queries_beyond_an_end_multiplied", "a dS of zero meets what is in rows of Q beyond an end", "clear_own_rows<query_tile, 1>(q, rows, 32 * WARPS);", ";", _ANSWER, _OWN),
-    _fault("sequences", "dout_beyond_an_end_multiplied", "a P of zero meets what is in rows of dO beyond an end", "clear_own_rows<query_tile, 1>(dout, rows, 32 * WARPS);", ";", _ANSWER, _OWN),
+    _harmless("sequences", "values_beyond_an_end_cleared", "dP of keys beyond an end is hidden, whatever V holds there", "clear_own_rows<own_tile, 2>(shared, mask().seqlen_k - work.key0, 32 * WARPS)", "(clear_own_rows<own_tile, 2>(shared + V_AT, mask().seqlen_k - work.key0, 32 * WARPS), clear_own_rows<own_tile, 2>(shared, mask().seqlen_k - work.key0, 32 * WARPS))", _OWN),
+    _fault("sequences", "keys_beyond_an_end_multiplied", "a dS of zero meets what is in rows of K beyond an end", "clear_own_rows<own_tile, 2>(shared, mask().seqlen_k - work.key0, 32 * WARPS)", "false", _ANSWER, _OWN),
+    _fault("sequences", "cleared_keys_without_fence", "zeros beyond an end are not made known to the async proxy", "- work.key0, 32 * WARPS)) {\n                fence_async_shared();", "- work.key0, 32 * WARPS)) {", ["race"], _OWN),
+    _fault("sequences", "queries_beyond_an_end_multiplied", "a dS of zero meets what is in rows of Q beyond an end", "clear_own_rows<query_tile, 1>(q, left, 32 * WARPS);", ";", _ANSWER, _OWN),
+    _fault("sequences", "dout_beyond_an_end_multiplied", "a P of zero meets what is in rows of dO beyond an end", "clear_own_rows<query_tile, 1>(dout, left, 32 * WARPS);", ";", _ANSWER, _OWN),
     _fault("sequences", "queries_cleared_while_read", "Q is cleared while the other warpgroup multiplies it", _OWN_ENDS, _OWN_ENDS.replace("named_sync(BOTH_BARRIER, 32 * WARPS);", ";"), _RACE, _OWN),
-    _fault("sequences", "queries_beyond_an_end_seen", "a tile of queries that its sequence does not fill is taken for a whole one", "walk.m == shape_of_slot(shape, slot).seqlen_q / TILE_M", "false", _ANSWER, _OWN),
-    _fault("sequences", "plain_at_an_end", "steps of the other heads of a group at the last queries are plain", "work.last_m == shape.seqlen_q / TILE_M ? work.group : 0", "0", _ANSWER, _OWN),
-    _fault("sequences", "tile_beyond_an_end_written", "a tile that its sequence does not fill leaves whole", "if (rows < tile_rows) {", "if (rows < 0) {", _ANSWER + _ANY, _OWN),
-    _fault("sequences", "rows_leave_before_they_are_there", "one lane has waited for a stage, and all read it", "warp_sync();\n            store_rows<decltype(tile)>(view", "store_rows<decltype(tile)>(view", ["race", "uninitialised"], _OWN),
-    _fault("sequences", "rows_given_back_while_read", "a stage is given back before all lanes have read it", "store_rows<decltype(tile)>(view, batch, head, row, rows, out);\n            warp_sync();", "store_rows<decltype(tile)>(view, batch, head, row, rows, out);", ["race"], _OWN),
-    _fault("sequences", "sequence_keys_of_the_tensor", "K and V are counted from the tensor's first row on", "map, work.first_k + work.key0 + half * OWN_ROWS,", "map, work.key0 + half * OWN_ROWS,", _ANSWER, _OWN),
-    _fault("sequences", "sequence_queries_of_the_tensor", "Q and dO are counted from the tensor's first row on", "map, work.first_q + walk.m * TILE_M,", "map, walk.m * TILE_M,", _ANSWER, _OWN),
+    _fault("sequences", "queries_beyond_an_end_seen", "a tile of queries that its sequence does not fill is taken for a whole one", "walk.m == mask().seqlen_q / TILE_M", "false", _ANSWER, _OWN),
+    _fault("sequences", "plain_at_an_end", "steps of the other heads of a group at the last queries are plain", "ENDS && work.last == mask.seqlen_q / TILE_M ? work.group : 0", "0", _ANSWER, _OWN),
+    _fault("sequences", "tile_beyond_an_end_written", "a tile that its sequence does not fill leaves whole", "Blocks::READS && rows < tile_rows", "Blocks::READS && rows < 0", _ANSWER + _ANY, _OWN),
+    _fault("sequences", "rows_leave_before_they_are_there", "one lane has waited for a stage, and all read it", "warp_sync();\n                store_rows<decltype(tile)>(view", "store_rows<decltype(tile)>(view", ["race", "uninitialised"], _OWN),
+    _fault("sequences", "rows_given_back_while_read", "a stage is given back before all lanes have read it", "head, row, rows, from);\n                warp_sync();", "head, row, rows, from);", ["race"], _OWN),
+    _fault("sequences", "sequence_keys_of_the_tensor", "K and V are counted from the tensor's first row on", "map,\n                                work.first_k + work.key0 + half * OWN_ROWS,", "map, work.key0 + half * OWN_ROWS,", _ANSWER, _OWN),
+    _fault("sequences", "sequence_queries_of_the_tensor", "Q and dO are counted from the tensor's first row on", "map, work.first_q + walk.m * tile::rows,", "map, walk.m * tile::rows,", _ANSWER, _OWN),
     _fault("sequences", "sums_of_another_sequence", "where a sequence's dQ is summed", "work.padded / TILE_M + walk.m", "walk.m", _ANSWER + _ANY, ["ragged/many"]),
     _fault("sequences", "turns_of_the_next_tile", "where the turns of a sequence begin", "place_of(p, block, block.at.row0) / TILE_M + thread_index()", "place_of(p, block, block.at.row0) / TILE_M + thread_index() + 1", _ANY, _OWN),
     _fault("sequences", "numbers_not_begun", "the counter of key blocks", "st_global_u32(p.turn, 0);", ";", ["uninitialised"], _OWN),
     _fault("sequences", "number_not_for_all", "no barrier between the lane that takes a number and the others", "st_shared_u32(slot, atom_global_add_u32(p.turn, 1));\n    warp_sync();", "st_shared_u32(slot, atom_global_add_u32(p.turn, 1));", ["race", "uninitialised"], _OWN),
-    _fault("sequences", "slot_read_before_it_is_found", "no barrier between the lane that finds a block and the others", "});\n    warp_sync();\n    return !is_end(slot);", "});\n    return !is_end(slot);", ["race", "uninitialised"], _OWN),
-    _fault("sequences", "slot_announced_over_what_is_read", "a block is announced before all are done with the one two before", "slots::wait_empty(shared, ring);", ";", ["race", "deadlock"], ["ragged/many", "lengths/full"]),
-    _fault("sequences", "sequence_of_the_bound", "where the keys of a sequence end", "shape.seqlen_k = mask.seqlen_k;", ";", _ANSWER + _ANY, _OWN),
+    _fault("sequences", "slot_read_before_it_is_found", "no barrier between the lane that finds a block and the others", "});\n    warp_sync();\n    return !is_end_of_keys(slot);", "});\n    return !is_end_of_keys(slot);", ["race", "uninitialised"], _OWN),
+    _fault("sequences", "slot_announced_over_what_is_read", "a block is announced before all are done with the one two before", "slots::wait_empty(shared, ring);\n        copy_words<KEY", "copy_words<KEY", ["race", "deadlock"], ["ragged/many", "lengths/full"]),
+    _fault("sequences", "sequence_of_the_bound", "where the keys of a sequence end", "return get_mask<mask_t>(at);", "return {get_mask<mask_t>(at).left, get_mask<mask_t>(at).right, get_mask<mask_t>(at).seqlen_q, get_mask<mask_t>(at).seqlen_k + 1};", _ANSWER + _ANY, _OWN),
     _fault("sequences", "length_of_a_padded_batch", "the keys of a padded batch have no end before the bound", "side.first ? end : at + side.bound", "end", _ANSWER + _ANY, ["lengths/full"]),
 ]
 
-# ---- a server's step: the plan, the order of sums, and what passes between kernels -------------------------------------------------------
+# ---- a server's step: the plan, the order of sums, and what passes between kernels -----------------------------------
 
 _STEP_CASES = _SQUARE + ["accuracy/gqa_7_1", "accuracy/bottom_right_long_keys", "accuracy/decode", "accuracy/q259*"]
 _UNWRITTEN = ["answer", "uninitialised", "deadlock", "bounds"]
+_STEP_WINDOWS = _WINDOWS + ["accuracy/window*", "lengths/*"]
 
 _STEP = [
     _fault("step", "step_counter_begins_late", "the plan's counter, from which blocks take their next units", "const uint32_t head[4] = {0, (uint32_t)total[0]", "const uint32_t head[4] = {1, (uint32_t)total[0]", _UNWRITTEN, ["law/workspace_contents_many_heads", "lengths/many_heads", "ragged/many"]),
@@ -605,17 +626,27 @@ _STEP = [
     _fault("step", "step_first_chunk_alone", "the merge begins with slot 0", "if (begin + i < count && begin + i == 0) {", "if (begin + i < count && begin + i <= 1) {", _ANSWER, _STEP_CASES),
     _fault("step", "step_fold_of_an_empty_span", "rows whose scores are all -inf, in several spans", "row.sum == 0.0f ? 0.0f : ex2((before - now) * scale)", "ex2((before - now) * scale)", _ANSWER, ["special/only_minus_inf_many_keys", "special/sinks_only_minus_inf_many_keys"]),
     _fault("step", "step_fold_without_factor", "O of the spans before is relative to another maximum", "return fmaf(before, f.before, span * f.span);", "return before + span * f.span;", _ANSWER, ["accuracy/rising", "accuracy/falling"] + _STEP_CASES),
-    _fault("step", "step_span_not_closed", "a new span begins where its tile does", "                    pending = true;\n", "", _ANSWER, ["accuracy/rising", "accuracy/falling"] + _STEP_CASES),
-    _fault("step", "step_keys_one_tile_off", "the tile of K that comes next", "for (int32_t tile = begin; tile < end; ++tile) {\n            const struct key_place next = tile + 1 < end ? place_of_part(p, unit, part, tile + 1) : place;\n            const uint32_t full = key_ring", "for (int32_t tile = begin; tile < end; ++tile) {\n            const struct key_place next = tile + 1 < end ? place_of_part(p, unit, part, tile) : place;\n            const uint32_t full = key_ring", _ANSWER, ["accuracy/q259*", "pages/bottom_right"]),
+    _fault("step", "step_span_not_closed", "a new span begins where its tile does", "pending = true;", ";", _ANSWER, ["accuracy/rising", "accuracy/falling"] + _STEP_CASES),
+    _fault("step", "step_keys_one_tile_off", "the tile of K that comes next", "place_of_part(p, unit, part, tile + 1) : place;\n                const uint32_t full = key_ring", "place_of_part(p, unit, part, tile) : place;\n                const uint32_t full = key_ring", _ANSWER, ["accuracy/q259*", "pages/bottom_right"]),
     _fault("step", "step_parity_of_queries", "the phase that Q is waited for", "mbarrier_wait(shared + Q_FULL + 8 * w, q_phase);", "mbarrier_wait(shared + Q_FULL + 8 * w, q_phase ^ 1);", _ANY),
     _fault("step", "step_queries_not_cleared", "rows of Q that no copy fills", "st_shared_u32x4(shared + i, zeros);", ";", ["uninitialised"], ["accuracy/q1*", "accuracy/gqa_7_1"]),
-    _fault("step", "step_plan_not_awaited", "the plan is there when the second kernel reads it", "    await_predecessors();\n    block_sync();", "    block_sync();", _RACE + ["uninitialised"], ["accuracy/gqa_8_2"]),
-    _fault("step", "step_merge_before_its_parts", "slots are there when the last kernel reads them", "    await_predecessors();\n    merge_slots", "    merge_slots", _RACE + ["uninitialised"], _STEP_CASES),
-    _fault("step", "step_special_values_lost", "NaN of V of a tile that is cut reaches the rows that see it", "if (tile >= first_cut && first_lane)", "if (false)", _ANSWER, ["special/nan_in_V", "special/inf_in_V"]),
+    _fault("step", "step_plan_not_awaited", "the plan is there when the second kernel reads it", "await_predecessors();\n        block_sync();", "block_sync();", _RACE + ["uninitialised"], ["accuracy/gqa_8_2"]),
+    _fault("step", "step_merge_before_its_parts", "slots are there when the last kernel reads them", "await_predecessors();\n        merge_slots", "merge_slots", _RACE + ["uninitialised"], _STEP_CASES),
+    _fault("step", "step_special_values_lost", "NaN of V of a tile that is cut reaches the rows that see it", "RIGHT && tiles::is_cut(tile, first_cut, whole_from) && first_lane", "false", _ANSWER, ["special/nan_in_V", "special/inf_in_V"]),
+    _fault("step_window", "step_window_not_hidden", "keys before a row's window, in a tile that others see", "LEFT && tile < whole_from) {", "LEFT && tile < 0) {", _ANSWER, _WINDOWS),
+    _fault("step_window", "step_window_hides_its_first_key", "the first key of a window", "i / 4 * 8 + i % 2 < first[i / 2 % 2]", "i / 4 * 8 + i % 2 <= first[i / 2 % 2]", _ANSWER, _WINDOWS),
+    _fault("step_window", "step_window_begins_a_tile_late", "the first tile of keys of a tile of rows", "(uint32_t)max(blocks.first, Order::spans::begin(first))", "(uint32_t)max(blocks.first + 1, Order::spans::begin(first))", _ANSWER + _ANY, _WINDOWS),
+    _fault("step_window", "step_window_second_of_the_sequence", "with a window each tile of rows has chunks of its own", "s.chunks > 1 ? span_of_chunk<Order>(s, size, blocks, 1) : s.second", "s.second", _UNWRITTEN + _ANY, _STEP_WINDOWS),
+    _fault("step_window", "step_window_slots_of_the_sequence", "slots of a tile of rows, with a window", "return Order::Band::LEFT ? s.spans : s.spans - second + 1;", "return s.spans - second + 1;", _UNWRITTEN + _ANY, _STEP_WINDOWS),
+    _fault("step_window", "step_window_not_scanned", "tiles that the left side of a window cuts are scanned", "LEFT && !is_cut(tile, first_cut, whole_from)", "LEFT && !is_cut(tile, first_cut, 0)", _ANY, _WINDOWS),
+    _fault("step_window", "step_window_special_values_lost", "NaN of V of a tile at the left side of a window reaches the rows that see it", "add_of(from, min(to, min(whole_from, first_cut)));", ";", _ANSWER, ["special/window_of_whole_blocks_nan_in_V", "special/nan_in_V"]),
+    _fault("step_window", "step_slot_written_while_it_is_read", "a slot is read by all lanes of a quad and written by one", "rows[1] = {ld_global_cg_f32(row + 16), ld_global_cg_f32(row + 17)};\n    warp_sync();", "rows[1] = {ld_global_cg_f32(row + 16), ld_global_cg_f32(row + 17)};", ["race"], ["special/window_of_whole_blocks_nan_in_V"]),
+    _fault("step_window", "step_not_capped", "the softcap", "change_scores(s, score_t::of(p.base));", ";", _ANSWER, ["accuracy/softcap*"]),
+    _fault("step_window", "step_row_that_sees_no_key", "O of a row whose window is beyond the keys", "inverse_of(row.sum, [&]() { return sees; });", "inverse_of(row.sum, [&]() { return true; });", _ANSWER, ["special/window_queries_of_no_keys", "special/queries_of_no_keys"]),
     _fault("step", "step_unit_given_back_early", "words of a unit stay until all warps have read them", "unit_ring::init(shared, 1, 12);", "unit_ring::init(shared, 1, 4);", _ANY + ["answer"], ["accuracy/gqa_8_2", "accuracy/batch_3", "ragged/many"]),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED + _PARTS + _ROUNDING + _SEQUENCES + _STEP
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {

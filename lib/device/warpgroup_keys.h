@@ -1,0 +1,814 @@
+/* Backward on sm_90a: dK and dV, and of a fused variant parts of dQ. A block owns TILE_N keys, a warpgroup OWN_ROWS of
+ * them, and a third warpgroup loads and stores.
+ *
+ * Where lengths are read, key blocks are found by a search, tensor maps have the rows of all sequences, and so rows
+ * beyond a sequence's end come with its last tiles: lib/device/warpgroup_sequences.h. */
+#ifndef GLINT_DEVICE_WARPGROUP_KEYS_H
+#define GLINT_DEVICE_WARPGROUP_KEYS_H
+
+#include "lib/device/warpgroup_sequences.h"
+
+/* Variant: the numbers of an emitted kernel. */
+template <class Variant> struct key_kernel {
+    typedef typename Variant::element element;
+    typedef typename Variant::mask mask_t;
+    enum {
+        HEAD_DIM = Variant::HEAD_DIM,
+        TILE_M = Variant::TILE_M,
+        TILE_N = Variant::TILE_N,
+        FUSED = Variant::FUSED,
+        CAREFUL = FUSED && mask_t::RIGHT, /* keys that hold NaN or infinity may be hidden from a step's queries */
+        /* a warpgroup makes dQ of all queries and half of the columns, or of half the queries */
+        BY_COLUMNS = HEAD_DIM > 64,
+        SHARED_COLUMNS = FUSED && BY_COLUMNS ? 128 - HEAD_DIM : 0, /* of dQ, that both warpgroups make */
+        /* LSE and delta are read before the wait for what they go with: 1 % at 64 queries, a loss at 128 */
+        EARLY = TILE_M == 64,
+        /* Where a block visits one query block less than the one before. With two less it ends so much earlier that
+         * the order by sections has no more waiting: measured 1 to 2 % better. With a window all visit as many, and
+         * neither was measured. */
+        STAGGERED = CAREFUL && !mask_t::LEFT && (int)TILE_M == (int)TILE_N,
+        WARPS = 8,  /* that compute */
+        STAGES = 2, /* of Q and dO, of a fused variant's dS, and what leaves */
+    };
+    typedef slab_tile<OWN_ROWS, HEAD_DIM, Variant::WIDTH> own_tile; /* of K, V, dK, dV */
+    typedef slab_tile<TILE_M, HEAD_DIM, Variant::WIDTH> query_tile; /* of Q, dO */
+    typedef slab_tile<TILE_M, TILE_N, 128> ds_tile;                 /* dS: queries by keys */
+    enum : uint32_t {
+        /* a step's dQ in float32; dK or dV of a block */
+        OUT_BYTES = FUSED ? TILE_M * HEAD_DIM * 4 : TILE_N * HEAD_DIM * 2,
+        ROW_BYTES = TILE_M * 4, /* LSE, or delta, of a step */
+        /* Bytes from the first warpgroup's columns, or queries, of dQ to the other one's. */
+        DQ_APART = (BY_COLUMNS ? HEAD_DIM - 64 : HEAD_DIM) * OWN_ROWS * 4,
+        /* dQ in a stage that its sums came to: a warpgroup's half lies where the sums were that it has read */
+        ROUNDED_AT = 8192,
+        SHARES = 2 * TILE_N * HEAD_DIM * 4 / OUT_BYTES, /* stages of OUT that dV and dK of a part take in float32 */
+        OWN_BYTES = 2 * own_tile::bytes,
+        V_AT = OWN_BYTES,
+        Q_AT = V_AT + OWN_BYTES,
+        DO_AT = Q_AT + STAGES * query_tile::bytes,
+        OUT_AT = DO_AT + STAGES * query_tile::bytes,
+        DS_AT = OUT_AT + STAGES * OUT_BYTES,
+        LSE_AT = DS_AT + (FUSED ? STAGES * ds_tile::bytes : 0),
+        DELTA_AT = LSE_AT + STAGES * ROW_BYTES,
+        BARRIERS_AT = DELTA_AT + STAGES * ROW_BYTES,
+    };
+
+    /* Shared memory: tiles, then mbarriers. */
+    typedef stage_ring<1, OWN_BYTES, 0, BARRIERS_AT> k_ring; /* of the block, the next one's behind it */
+    typedef stage_ring<1, OWN_BYTES, V_AT, k_ring::end> v_ring;
+    enum : uint32_t { CHECKED = v_ring::end }; /* K has been looked at */
+    typedef stage_ring<STAGES, query_tile::bytes, Q_AT, CHECKED + 8> q_ring;
+    typedef stage_ring<STAGES, query_tile::bytes, DO_AT, q_ring::end> do_ring;
+    typedef stage_ring<STAGES, OUT_BYTES, OUT_AT, do_ring::end> out_ring;
+    typedef stage_ring<STAGES, ds_tile::bytes, DS_AT, out_ring::end> ds_ring;
+    enum : uint32_t {
+        TURN_SEEN = ds_ring::end, /* what a stage's dQ is added to is complete */
+        QUEUE_AT = TURN_SEEN + 8 * STAGES,
+        SPECIAL_AT = tile_queue<QUEUE_AT>::end, /* whether the block's keys hold NaN or infinity */
+        /* where lengths are read: the search for a key block, and what it found */
+        SEARCH_AT = (SPECIAL_AT + 8 + 15) / 16 * 16
+    };
+    /* Named barriers: a warpgroup's turn to multiply, two of them; both warpgroups; a warpgroup alone, two of them. */
+    enum { TURN_BARRIER = 1, BOTH_BARRIER = 3, OWN_BARRIER = 4 };
+
+    /* ---- which key block, as types: how the loader takes the next one, and what others know of it by a word, `at` */
+
+    /* All sequences have the lengths of the call. `at` is a number of the key blocks of all key heads, head by head,
+     * once for each part; of a split variant a block has one. */
+    struct given {
+        static constexpr bool READS = false;
+        /* Without a mask one block of keys rounds dQ of all queries: its steps have code of their own, and its sums
+         * come by a copy to where its dQ leaves, up to two steps ahead. Where lengths are read there are no
+         * registers for that: head_dim 128 spills 16 bytes. */
+        static constexpr bool ROUNDS = FUSED && !CAREFUL;
+        typedef tile_queue<QUEUE_AT> queue;
+
+        struct numbers {
+            struct key_order order;
+            uint32_t own;
+        };
+
+        GLINT_DEVICE struct numbers begin(const struct glint_gpu_call &p)
+        {
+            if constexpr (STAGGERED)
+                return {staggered_order(&p.shape, TILE_N, p.parts), block_index()};
+            else
+                return {plain_order(&p.shape, TILE_N, FUSED ? p.parts : 1), block_index()};
+        }
+        /* The next number that is a block's. Without queries no kernel has cleared the counter; nor does any block
+         * wait for another. */
+        GLINT_DEVICE uint32_t take(const struct glint_gpu_call &p, struct numbers &numbers)
+        {
+            const uint32_t number = !FUSED || p.shape.seqlen_q <= 0 ? numbers.own : atom_global_add_u32(p.turn, 1);
+
+            numbers.own += FUSED ? p.blocks[2] : numbers.order.numbers;
+            return number;
+        }
+        /* Announces what the block works on next; false after the last. By the one thread that loads. The block
+         * takes a number when it gets there, so it waits only for such as are worked on or done. */
+        GLINT_DEVICE bool next(const struct glint_gpu_backward_maps &p, uint32_t shared, uint32_t turn, struct numbers &numbers,
+                               uint32_t &at)
+        {
+            struct block_place place = {0, 0};
+            uint32_t number = take(p.base, numbers);
+
+            while (number < numbers.order.numbers && (place = place_in_order(numbers.order, number)).index < 0)
+                number = take(p.base, numbers);
+            at = number < numbers.order.numbers ? (uint32_t)place.head * numbers.order.blocks + (uint32_t)place.index
+                                                : (uint32_t)NO_WORK;
+            queue::announce(shared, ring_at(turn), at);
+            return number < numbers.order.numbers;
+        }
+        GLINT_DEVICE bool is_end(uint32_t at)
+        {
+            return at == (uint32_t)NO_WORK;
+        }
+        GLINT_DEVICE mask_t mask(const struct glint_gpu_shape &shape, uint32_t)
+        {
+            return mask_of_call<mask_t>(shape);
+        }
+        GLINT_DEVICE struct key_work find(const struct glint_gpu_call &p, uint32_t at)
+        {
+            const uint32_t blocks = ((uint32_t)p.shape.seqlen_k + TILE_N - 1) / TILE_N, nth = at / blocks;
+            const uint32_t heads = (uint32_t)(p.shape.batch * p.shape.heads_kv), part = FUSED ? nth / heads : 0;
+            struct key_work work = find_keys<TILE_M, TILE_N>(p.shape, mask(p.shape, at),
+                                                             {(int32_t)(at - nth * blocks), (int32_t)(nth - part * heads)});
+
+            if (FUSED)
+                take_part(work, p, (int32_t)part);
+            return work;
+        }
+    };
+
+    /* Ragged sequences, or those of a padded batch. `at` is where the queue has what was found, until the reader
+     * gives it back. */
+    struct sequences {
+        static constexpr bool READS = true, ROUNDS = false;
+        typedef key_queue<SEARCH_AT + KEY_SEARCH_BYTES> queue;
+        struct numbers {
+        };
+
+        GLINT_DEVICE struct numbers begin(const struct glint_gpu_call &)
+        {
+            return {};
+        }
+        /* By the loader's whole warp, which looks for the block of a number. */
+        GLINT_DEVICE bool next(const struct glint_gpu_backward_maps &p, uint32_t shared, uint32_t turn, struct numbers &,
+                               uint32_t &at)
+        {
+            const bool any = find_next_keys<TILE_N>(p, shared + SEARCH_AT);
+
+            at = shared + SEARCH_AT;
+            if (lane_index() == 0)
+                queue::announce(shared, ring_at(turn), at);
+            return any;
+        }
+        GLINT_DEVICE bool is_end(uint32_t at)
+        {
+            return is_end_of_keys(at);
+        }
+        GLINT_DEVICE mask_t mask(const struct glint_gpu_shape &, uint32_t at)
+        {
+            return get_mask<mask_t>(at);
+        }
+        GLINT_DEVICE struct key_work find(const struct glint_gpu_call &p, uint32_t at)
+        {
+            struct key_work work = find_keys<TILE_M, TILE_N>(p.shape, mask(p.shape, at), place_of_slot<TILE_N>(at));
+
+            get_place(work, at);
+            return work;
+        }
+    };
+
+    /* ---- the warpgroup that loads and stores --------------------------------------------------------------------- */
+
+    /* The block's K or V. */
+    template <class ring_of>
+    GLINT_DEVICE void load_own(const struct tensor_map *map, const struct key_work &work, uint32_t shared, uint32_t turn)
+    {
+        const struct ring own = {0, turn % 2};
+
+        ring_of::begin_fill(shared, own);
+        for (uint32_t half = 0; half < 2; ++half)
+            load_tile<own_tile>(ring_of::tile(shared, own) + half * own_tile::bytes, map,
+                                work.first_k + work.key0 + half * OWN_ROWS, work.head_kv, work.batch, ring_of::full(shared, own),
+                                GLINT_L2_EVICT_FIRST);
+    }
+
+    /* Two warps load for the block, a thread each: K and Q with LSE, V and dO with delta. The first one finds what
+     * the block works on. */
+    template <class Blocks> GLINT_DEVICE void load_keys(const struct glint_gpu_backward_maps &p, uint32_t shared)
+    {
+        const bool loads = !Blocks::READS || lane_index() == 0;
+        typename Blocks::numbers numbers = Blocks::begin(p.base);
+        struct ring queries = {0, 0};
+        uint32_t at;
+
+        for (uint32_t turn = 0; Blocks::next(p, shared, turn, numbers, at); ++turn) {
+            struct key_work work = Blocks::find(p.base, at);
+            struct walk walk = walk_begin(work);
+
+#pragma unroll 1
+            for (int32_t left = loads ? work.steps : 0; left > 0; --left) {
+                load_step<q_ring, query_tile>(&p.map[MAP_Q], p.base.lse_log2 + row_of_step<TILE_M>(p.base, work, walk), LSE_AT,
+                                              walk, work, shared, queries);
+                if (left == work.steps)
+                    load_own<k_ring>(&p.map[MAP_K], work, shared, turn);
+                walk_on(walk, work);
+                ring_advance<STAGES>(queries);
+                if (Blocks::READS)
+                    work = Blocks::find(p.base, at); /* made anew: a loader has few registers */
+            }
+            if (loads && work.steps == 0) {
+                k_ring::wait_empty(shared, {0, turn % 2});
+                mbarrier_arrive(shared + k_ring::full_at);
+            }
+            if (Blocks::READS)
+                warp_sync(); /* what was found has been read */
+        }
+    }
+
+    /* All lanes come here. Of a careful variant they also look for NaN and infinity in K, which must not meet a dS
+     * of zero where the mask hides them. */
+    template <class Blocks> GLINT_DEVICE void load_values(const struct glint_gpu_backward_maps &p, uint32_t shared)
+    {
+        const bool first_lane = lane_index() == 0;
+        struct ring queries = {0, 0};
+        auto tell =
+            /* that K has been looked at: others may have no use for it, and no phase goes without a wait */
+            [&](uint32_t turn) {
+                mbarrier_arrive(shared + CHECKED);
+                mbarrier_wait(shared + CHECKED, turn % 2);
+                mbarrier_arrive(shared + k_ring::empty_at);
+            };
+
+        for (uint32_t turn = 0;; ++turn) {
+            const uint32_t at = Blocks::queue::wait(shared, ring_at(turn));
+
+            if (Blocks::is_end(at))
+                return;
+            const struct key_work work = Blocks::find(p.base, at);
+            const int32_t keys =
+                /* beyond them are another sequence's, or nobody's */
+                Blocks::mask(p.base.shape, at).seqlen_k - work.key0;
+            struct walk walk = walk_begin(work);
+
+            warp_sync();
+            if (first_lane)
+                Blocks::queue::release(shared, ring_at(turn));
+            for (int32_t step = 0; step < work.steps; ++step) {
+                if (first_lane) {
+                    load_step<do_ring, query_tile>(&p.map[MAP_DOUT], p.base.delta + row_of_step<TILE_M>(p.base, work, walk),
+                                                   DELTA_AT, walk, work, shared, queries);
+                    if (step == 0)
+                        load_own<v_ring>(&p.map[MAP_V], work, shared, turn);
+                }
+                if (CAREFUL && step == (work.steps > 1)) {
+                    bool special = false;
+
+                    k_ring::wait_full(shared, {0, turn % 2});
+                    if (work.first < work.clear_from || (mask_t::LEFT && is_cut<mask_t>(work, work.last)))
+                        special = warp_any(Blocks::READS ? own_rows_special<element, own_tile>(shared, keys)
+                                                         : sees_special(shared, OWN_BYTES, lane_index(), 32, element::EXPONENT));
+                    warp_sync();
+                    if (first_lane) {
+                        st_shared_u32(shared + SPECIAL_AT, special);
+                        tell(turn);
+                    }
+                }
+                walk_on(walk, work);
+                ring_advance<STAGES>(queries);
+            }
+            if (work.steps == 0 && first_lane) {
+                v_ring::wait_empty(shared, {0, turn % 2});
+                mbarrier_arrive(shared + v_ring::full_at);
+                if (CAREFUL) {
+                    k_ring::wait_full(shared, {0, turn % 2}); /* not before the turn has come */
+                    tell(turn);
+                }
+            }
+        }
+    }
+
+    /* Takes to memory what the warpgroups leave in the stages of OUT: of a fused variant each step's dQ, then dV and
+     * dK. One thread for each stage, so that the next dQ is on its way while this one waits for its turn; where
+     * lengths are read, a warp. */
+    template <class Blocks> GLINT_DEVICE void store(const struct glint_gpu_backward_maps &p, uint32_t shared, const uint32_t stage)
+    {
+        const bool first_lane = !Blocks::READS || lane_index() == 0;
+        struct ring own = {stage, 0};
+        const uint32_t out = out_ring::tile(shared, own);
+        bool mine = stage == 0; /* what leaves next */
+
+        auto wait = [&]() {
+            if (first_lane)
+                out_ring::wait_full(shared, own);
+            own.phase ^= 1;
+        };
+        auto give_back = [&]() {
+            bulk_commit();
+            bulk_wait_read<0>();
+            mbarrier_arrive(out_ring::empty(shared, own));
+        };
+        /* A tile that a sequence fills leaves by one copy, the rows of another one by ordinary stores of all lanes,
+         * one of which has waited for the stage. */
+        auto leave = [&](auto tile, const struct tensor_map *map, const struct glint_gpu_view &view, int32_t row, int32_t head,
+                         int32_t batch, int32_t rows, const int32_t tile_rows, uint32_t from) {
+            if (Blocks::READS && rows < tile_rows) {
+                warp_sync();
+                store_rows<decltype(tile)>(view, batch, head, row, rows, from);
+                warp_sync();
+            } else if (first_lane)
+                for (int32_t at = 0; at < tile_rows; at += decltype(tile)::rows)
+                    store_tile<decltype(tile)>(map, row + at, head, batch,
+                                               from + at / decltype(tile)::rows * decltype(tile)::bytes);
+        };
+        /* To a sum in float32, after those whose turn comes before. */
+        auto add = [&](float *sum, uint32_t *turn, bool is_first, uint32_t before) {
+            if (is_first)
+                bulk_store(sum, out, OUT_BYTES);
+            else {
+                turn_wait(turn, before);
+                bulk_reduce_add_f32(sum, out, OUT_BYTES);
+            }
+        };
+
+        for (uint32_t turn = 0;; ++turn) {
+            const uint32_t at = Blocks::queue::wait(shared, ring_at(turn));
+
+            if (Blocks::is_end(at))
+                break;
+            if (!Blocks::READS)
+                Blocks::queue::release(shared, ring_at(turn));
+            const struct key_work first = Blocks::find(p.base, at);
+            const uint32_t part = (uint32_t)first.part, last_part = FUSED ? (uint32_t)p.base.parts - 1 : 0;
+            struct walk walk = walk_begin(first);
+            /* A warp has few registers where lengths are read. A thread has them, and a step's turn waits for it. */
+            auto anew = [&]() { return Blocks::READS ? Blocks::find(p.base, at) : first; };
+
+#pragma unroll 1
+            for (int32_t left = FUSED ? first.steps : 0; left > 0; --left, mine = !mine) {
+                const struct key_work work = anew();
+                const mask_t mask = Blocks::mask(p.base.shape, at);
+                const struct walk here = walk;
+
+                walk_on(walk, work);
+                if (!mine)
+                    continue;
+                const struct dq_place dq = find_dq<TILE_M, TILE_N, HEAD_DIM>(p.base, mask, work, here);
+
+                if (first_lane && dq.last && !dq.first) {
+                    turn_wait(dq.turn, (uint32_t)work.key0);
+                    if (Blocks::ROUNDS)
+                        bring_sum(out, dq.sum, OUT_BYTES, shared + TURN_SEEN + 8 * stage);
+                    else
+                        mbarrier_arrive(shared + TURN_SEEN + 8 * stage);
+                }
+                wait();
+                if (dq.last)
+                    leave(query_tile{}, &p.map[MAP_DQ], p.base.dq, work.first_q + here.m * TILE_M, here.head, work.batch,
+                          mask.seqlen_q - here.m * TILE_M, TILE_M, out + (Blocks::ROUNDS ? ROUNDED_AT : 0));
+                else if (first_lane)
+                    add(dq.sum, dq.turn, dq.first, (uint32_t)work.key0);
+                if (first_lane) {
+                    give_back();
+                    if (!dq.last)
+                        turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));
+                }
+            }
+            const struct key_work work = anew();
+            auto sum_of = [&](int32_t share) { return find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, share); };
+
+            if constexpr (FUSED && !Blocks::READS) { /* of a part that is not the last: float32, to the sums */
+                for (int share = 0; share < (int)SHARES && part < last_part; ++share, mine = !mine) {
+                    if (!mine)
+                        continue;
+                    const struct key_place place = sum_of(share);
+
+                    wait();
+                    add(place.sum, place.turn, part == 0, part);
+                    give_back();
+                    turn_pass(place.turn, part + 1);
+                }
+            }
+#pragma unroll 1
+            for (int which = 0; which < 2 && (Blocks::READS || part == last_part); ++which, mine = !mine) {
+                if (!mine)
+                    continue;
+                if (FUSED && !Blocks::READS && part > 0) {
+                    for (int share = 0; share < (int)SHARES / 2; ++share)
+                        turn_wait(sum_of(which * ((int)SHARES / 2) + share).turn, part);
+                    mbarrier_arrive(shared + TURN_SEEN + 8 * stage);
+                }
+                wait();
+                leave(own_tile{}, which == 0 ? &p.map[MAP_DV] : &p.map[MAP_DK], which == 0 ? p.base.dv : p.base.dk,
+                      work.first_k + work.key0, work.head_kv, work.batch, Blocks::mask(p.base.shape, at).seqlen_k - work.key0,
+                      TILE_N, out);
+                if (first_lane)
+                    give_back();
+            }
+            if (Blocks::READS) {
+                warp_sync();
+                if (first_lane)
+                    Blocks::queue::release(shared, ring_at(turn));
+            }
+        }
+        bulk_wait<0>();
+    }
+
+    /* ---- the warpgroups that compute ----------------------------------------------------------------------------- */
+
+    template <class Blocks> GLINT_DEVICE void attend(const struct glint_gpu_backward_maps &p, uint32_t shared)
+    {
+        const uint32_t warpgroup = warp_index() / 4 - 1, own = warpgroup * own_tile::bytes, lane = lane_index();
+        const struct glint_gpu_shape &shape = p.base.shape;
+        auto arrive = [&](uint32_t barrier) { /* this warp, all lanes of which are done */
+                                              warp_sync();
+                                              if (lane == 0)
+                                                  mbarrier_arrive(barrier);
+        };
+        float dk[HEAD_DIM / 2], dv[HEAD_DIM / 2];
+        struct ring queries = {0, 0}, out = {0, 0};
+        uint32_t seen = 0; /* a bit a stage: the phase of its TURN_SEEN */
+
+        if (warpgroup == 1)
+            named_arrive(TURN_BARRIER, 32 * WARPS);
+        for (uint32_t turn = 0;; ++turn) {
+            uint32_t at =
+                /* where lengths are read, given back when the block is done */
+                Blocks::queue::wait(shared, ring_at(turn));
+
+            if (Blocks::is_end(at))
+                return;
+            if (!Blocks::READS)
+                arrive(Blocks::queue::slots::empty(shared, ring_at(turn)));
+            auto mask = [&]() { return Blocks::mask(shape, at); };
+            auto plain_steps_of = [&](const struct key_work &of) {
+                return find_plain_steps<TILE_M, TILE_N, Blocks::READS>(mask(), of);
+            };
+            struct key_work work = Blocks::find(p.base, at);
+            struct plain_steps plain = plain_steps_of(work);
+            struct walk walk = walk_begin(work);
+            float dq[32];
+
+#pragma unroll
+            for (int i = 0; i < HEAD_DIM / 2; ++i)
+                dk[i] = dv[i] = 0.0f;
+            auto send_out = [&]() { /* a stage of OUT that all have written */
+                                    fence_async_shared();
+                                    arrive(out_ring::full(shared, out));
+                                    ring_advance<STAGES>(out);
+            };
+            auto wait_turn_seen = [&]() {
+                mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);
+                seen ^= 1u << out.stage;
+            };
+            /* dQ of the step before: from registers to a stage of OUT. */
+            auto leave_dq = [&](auto kind) {
+                struct dq_place place = {};
+                const uint32_t to = out_ring::tile(shared, out), thread = thread_index_anew() % 128;
+                const uint32_t rounded = to + (Blocks::ROUNDS ? ROUNDED_AT : 0), sums = to + warpgroup * DQ_APART + thread * 16;
+
+                if (!kind.plain)
+                    place = find_dq<TILE_M, TILE_N, HEAD_DIM>(p.base, mask(), work, step_before(walk, work));
+                if (kind.rounds)
+                    place.first = work.key0 == 0, place.last = true;
+                out_ring::wait_empty(shared, out);
+                if (!place.last) {
+#pragma unroll
+                    for (int i = 0; i < 8; ++i)
+                        if (8 * i >= SHARED_COLUMNS || warpgroup == 0)
+                            st_shared_floats(sums + i * 2048, dq + 4 * i);
+                } else {
+                    if (!place.first) {
+                        wait_turn_seen();
+                        if constexpr (Blocks::ROUNDS) {
+#pragma unroll
+                            for (int i = 0; i < 8; ++i)
+                                /* What the second warpgroup does not store it adds some sum to: without a branch,
+                                 * which at head_dim 96 made ptxas serialize all products. */
+                                add_shared_floats(
+                                    dq + 4 * i, sums + (8 * i >= SHARED_COLUMNS || warpgroup == 0 ? i : SHARED_COLUMNS / 8) * 2048);
+                            named_sync(OWN_BARRIER + warpgroup, 128); /* all have read what is stored over */
+                        } else {
+                            add_summed(dq, place.sum + warpgroup * (DQ_APART / 4) + thread * 4);
+                        }
+                    }
+                    store_rounded<element, query_tile>(rounded + (BY_COLUMNS ? warpgroup * query_tile::slab_bytes : 0),
+                                                       BY_COLUMNS ? 0 : warpgroup * OWN_ROWS, dq, shape.softmax_scale,
+                                                       warpgroup * SHARED_COLUMNS);
+                }
+                send_out();
+            };
+            /* Where the mask hides keys of the step before that hold NaN or infinity, these leave K for the while of
+             * its dQ. Queries that see such a key get NaN: S is infinite or NaN there, so P and dS are 0 or NaN. */
+            auto careful_before = [&]() {
+                if (!CAREFUL || !is_cut<mask_t>(work, step_before(walk, work).m))
+                    return false;
+                mbarrier_wait(shared + CHECKED, turn % 2);
+                return ld_shared_u32(shared + SPECIAL_AT) != 0;
+            };
+            auto take_special = [&]() {
+                named_sync(BOTH_BARRIER, 32 * WARPS);
+                remove_special(shared, OWN_BYTES, thread_index_anew() - 128, 32 * WARPS, element::EXPONENT);
+                fence_async_shared();
+                named_sync(BOTH_BARRIER, 32 * WARPS);
+            };
+            auto bring_special = [&]() {
+                const uint32_t thread = thread_index_anew() - 128, row = thread % 128 / 32 * 16 + thread % 32 / 4;
+                const int32_t query = step_before(walk, work).m * TILE_M + (int32_t)((BY_COLUMNS ? 0 : warpgroup * OWN_ROWS) + row);
+                const mask_t own_mask = mask();
+                const struct glint_gpu_view keys = view_from(p.base.k, work.first_k);
+
+                named_sync(BOTH_BARRIER, 32 * WARPS);
+                reload_tile<own_tile>(shared, &keys, work.batch, work.head_kv, work.key0, own_mask.seqlen_k, 2, thread, 32 * WARPS);
+                fence_async_shared();
+                named_sync(BOTH_BARRIER, 32 * WARPS);
+#pragma unroll 1
+                for (uint32_t i = 0; i < TILE_N; ++i)
+                    add_special_row<element, own_tile>(dq, shared + i / OWN_ROWS * own_tile::bytes, i % OWN_ROWS,
+                                                       BY_COLUMNS ? warpgroup * ((HEAD_DIM - 64) / 8) : 0, 0.0f, [&](int side) {
+                                                           return sees(own_mask, query + 8 * side, work.key0 + (int32_t)i);
+                                                       });
+            };
+            /* dQ of the step before: half of the columns, or queries, for each warpgroup. Of fewer columns than 128,
+             * 64 for each: both make the SHARED_COLUMNS in the middle, which the first one keeps: an operand begins
+             * at a slab, and wgmma is one instruction for both. */
+            auto begin_dq = [&](const struct ring &before) {
+                const uint32_t ds = ds_ring::tile(shared, before) + (BY_COLUMNS ? 0 : warpgroup * (OWN_ROWS * 128));
+
+                wgmma_hold(dq, 32);
+                begin_tile_by_rows<element, ds_tile, own_tile, 64>(dq, ds,
+                                                                   shared + (BY_COLUMNS ? warpgroup * own_tile::slab_bytes : 0));
+            };
+            k_ring::wait_full(shared, {0, turn % 2});
+            v_ring::wait_full(shared, {0, turn % 2});
+            /* Keys beyond the end are nobody's, or another sequence's. Their dS is zero, which must not meet a NaN. */
+            if (Blocks::READS && work.steps > 0 && clear_own_rows<own_tile, 2>(shared, mask().seqlen_k - work.key0, 32 * WARPS)) {
+                fence_async_shared();
+                named_sync(BOTH_BARRIER, 32 * WARPS);
+            }
+            /* Of a fused variant compiled twice, or three times where some steps round: plain ones, which nearly all
+             * are, have no code for masks, NaN and the rounding of dQ. */
+            auto make_step = [&](auto kind, int32_t step) {
+                const bool ends =
+                    Blocks::READS && !kind.plain && walk.m == mask().seqlen_q / TILE_M; /* within the step's queries */
+                const bool masked = ends || (!kind.plain && is_cut<mask_t>(work, walk.m));
+                const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
+                const uint32_t lse = shared + LSE_AT + queries.stage * ROW_BYTES,
+                               delta = shared + DELTA_AT + queries.stage * ROW_BYTES;
+                const uint32_t column = lane % 4 * 8;
+                float s[TILE_M / 2], dp[TILE_M / 2], rows[TILE_M / 8][2];
+                uint32_t p_words[TILE_M / 4], ds_words[TILE_M / 4];
+                struct sight<mask_t> sight;
+
+                /* S^T = K Q^T, dP^T = V dO^T */
+                q_ring::wait_full(shared, queries);
+                wgmma_hold(s, TILE_M / 2);
+                begin_rows_by_rows<element, own_tile, query_tile>(s, shared + own, q);
+                do_ring::wait_full(shared, queries);
+                wgmma_hold(dp, TILE_M / 2);
+                begin_rows_by_rows<element, own_tile, query_tile>(dp, shared + V_AT + own, dout);
+
+                /* P^T = 2^(scale S^T - LSE); each query, a column, has an LSE and a delta. */
+                if (EARLY)
+                    load_pairs(rows, lse + column);
+                wgmma_wait<1>();
+                wgmma_hold(s, TILE_M / 2);
+                if (!EARLY)
+                    load_pairs(rows, lse + column);
+#pragma unroll
+                for (int i = 0; i < TILE_M / 2; ++i)
+                    s[i] = ex2(fmaf(s[i], shape.scale_log2, -rows[i / 4][i % 2]));
+                auto hide = [&](float(&of)[TILE_M / 2]) {
+                    if (masked)
+                        hide_queries<TILE_M>(of, sight);
+                    if (kind.rounds)
+                        hide_keys_beyond<TILE_M>(of, work.key0 + (int32_t)own_row(), shape.seqlen_k);
+                };
+                if (masked)
+                    sight = sight_of_keys(mask(), work.key0 + (int32_t)own_row(), walk.m * TILE_M);
+                hide(s);
+                to_operand<element>(p_words, s);
+                /* not before dS is stored: ptxas packs P before what follows a wait, and has registers for dS then */
+                if (FUSED)
+                    ds_ring::wait_empty(shared, queries);
+
+                /* dS^T = P^T (dP^T - delta): zero where P is, even if dP is no number */
+                if (EARLY)
+                    load_pairs(rows, delta + column);
+                wgmma_wait<0>();
+                wgmma_hold(dp, TILE_M / 2);
+                if (!EARLY)
+                    load_pairs(rows, delta + column);
+#pragma unroll
+                for (int i = 0; i < TILE_M / 2; ++i)
+                    dp[i] = s[i] * (dp[i] - rows[i / 4][i % 2]);
+                hide(dp);
+                to_operand<element>(ds_words, dp);
+                if (ends) { /* nor must its zeros meet what is in rows beyond the last query */
+                    const int32_t left = mask().seqlen_q - walk.m * TILE_M;
+
+                    named_sync(BOTH_BARRIER, 32 * WARPS);
+                    clear_own_rows<query_tile, 1>(q, left, 32 * WARPS);
+                    clear_own_rows<query_tile, 1>(dout, left, 32 * WARPS);
+                    fence_async_shared();
+                    named_sync(BOTH_BARRIER, 32 * WARPS);
+                }
+                if (masked && queries_special<TILE_M>(lse, delta))
+                    settle_queries<element, query_tile>(dv, true, q, dout, mask(), work.key0 + (int32_t)own_row(), walk.m * TILE_M,
+                                                        BOTH_BARRIER, 32 * WARPS);
+
+                /* In the first step, where there is none before, this one's dS stands for it and the product is thrown
+                 * away: a product that is not always made is one that ptxas does not overlap with others. */
+                const struct ring before = !kind.plain && step == 0 ? queries : ring_before(queries);
+                bool careful = false;
+                if (FUSED) {
+                    store_transposed<ds_tile>(ds_ring::tile(shared, queries), warpgroup, ds_words);
+                    fence_async_shared();
+                    arrive(ds_ring::full(shared, queries));
+                    ds_ring::wait_full(shared, before);
+                    careful = !kind.plain && step > 0 && careful_before();
+                    if (careful)
+                        take_special();
+                }
+
+                /* dV += P^T dO, dQ of the step before, dK += dS^T Q: one warpgroup at a time, so that the other one
+                 * is at its exponentials. */
+                named_sync(TURN_BARRIER + warpgroup, 32 * WARPS);
+                wgmma_hold(dv, HEAD_DIM / 2);
+                begin_weights_by_rows<element, query_tile>(dv, p_words, dout, 1);
+                if constexpr (FUSED) {
+                    begin_dq(before);
+                    wgmma_wait<1>();
+                    wgmma_hold(dv, HEAD_DIM / 2);
+                    arrive(do_ring::empty(shared, queries));
+                }
+                wgmma_hold(dk, HEAD_DIM / 2);
+                begin_weights_by_rows<element, query_tile>(dk, ds_words, q, 1);
+                named_arrive(TURN_BARRIER + (warpgroup ^ 1), 32 * WARPS);
+                wgmma_wait<1>();
+                if constexpr (!FUSED) {
+                    wgmma_hold(dv, HEAD_DIM / 2);
+                    arrive(do_ring::empty(shared, queries));
+                } else if (kind.plain || step > 0) {
+                    arrive(ds_ring::empty(shared, before));
+                    wgmma_hold(dq, 32);
+                    if (careful)
+                        bring_special();
+                    leave_dq(kind);
+                }
+                wgmma_wait<0>();
+                wgmma_hold(dk, HEAD_DIM / 2);
+                arrive(q_ring::empty(shared, queries));
+                ring_advance<STAGES>(queries);
+            };
+            /* What is known of the block is made once more: the steps have its registers. */
+            auto make_anew = [&](int32_t step) {
+                wgmma_hold(&at, 1);
+                work = Blocks::find(p.base, at);
+                walk = walk_at(work, step);
+            };
+            if constexpr (Blocks::ROUNDS) {
+                if (work.steps > 0) {
+                    const int32_t more = work.steps - 1;
+
+                    make_step(any_step{}, 0);
+                    if (work.key0 + TILE_N >= shape.seqlen_k) {
+#pragma unroll 1
+                        for (int32_t left = more; left > 0; --left)
+                            make_step(rounding_step{}, 0);
+                    } else {
+#pragma unroll 1
+                        for (int32_t left = more; left > 0; --left)
+                            make_step(plain_step{}, 0);
+                    }
+                    make_anew(work.steps);
+                }
+            } else {
+#pragma unroll 1
+                for (int32_t step = 0; step < work.steps;) {
+                    make_step(any_step{}, step++);
+                    walk_on(walk, work);
+                    if constexpr (FUSED)
+                        if (step >= plain.first && step < plain.end) {
+#pragma unroll 1
+                            for (int32_t left = plain.end - step; left > 0; --left)
+                                make_step(plain_step{}, 0);
+                            step = plain.end;
+                            make_anew(step);
+                            plain = plain_steps_of(work);
+                        }
+                }
+            }
+            arrive(shared + v_ring::empty_at);
+            if constexpr (FUSED) {
+                bool careful = false;
+
+                if (work.steps > 0) {
+                    const struct ring before = ring_before(queries);
+
+                    ds_ring::wait_full(shared, before);
+                    careful = careful_before();
+                    if (careful)
+                        take_special();
+                    begin_dq(before);
+                    wgmma_wait<0>();
+                    wgmma_hold(dq, 32);
+                    arrive(ds_ring::empty(shared, before));
+                    if (careful)
+                        bring_special();
+                }
+                arrive(shared + k_ring::empty_at);
+                if (work.steps > 0)
+                    leave_dq(any_step{});
+            } else {
+                arrive(shared + k_ring::empty_at);
+            }
+            if (Blocks::READS)
+                arrive(Blocks::queue::slots::empty(shared, ring_at(turn)));
+
+            /* dV and dK leave as dQ did. */
+            auto leave = [&](const float(&d)[HEAD_DIM / 2], float factor) {
+                out_ring::wait_empty(shared, out);
+                store_rounded<element, own_tile>(out_ring::tile(shared, out) + own, 0, d, factor);
+                send_out();
+            };
+            /* Of a part that is not the last in float32, as many numbers of each thread as a stage holds of a share. */
+            auto leave_part = [&](const float(&d)[HEAD_DIM / 2]) {
+#pragma unroll
+                for (int share = 0; share < (int)SHARES / 2; ++share) {
+                    out_ring::wait_empty(shared, out);
+                    const uint32_t to = out_ring::tile(shared, out) + warpgroup * (OUT_BYTES / 2) + thread_index_anew() % 128 * 16;
+#pragma unroll
+                    for (int i = 0; i < HEAD_DIM / (int)SHARES; i += 2)
+                        st_shared_f32x2(to + i / 4 * 2048 + i % 4 * 4, d[share * (HEAD_DIM / (int)SHARES) + i],
+                                        d[share * (HEAD_DIM / (int)SHARES) + i + 1]);
+                    send_out();
+                }
+            };
+            /* To the last part's dV or dK the sum of those before it. */
+            auto gather = [&](float(&d)[HEAD_DIM / 2], int which) {
+                wait_turn_seen();
+                const float *sum = find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, which * ((int)SHARES / 2)).sum +
+                                   warpgroup * (OUT_BYTES / 8) + thread_index_anew() % 128 * 4;
+#pragma unroll
+                for (int i = 0; i < HEAD_DIM / 2; i += 8) {
+                    add_summed(*(float(*)[8])(d + i),
+                               sum + i / (HEAD_DIM / (int)SHARES) * (OUT_BYTES / 4) + i % (HEAD_DIM / (int)SHARES) * 128);
+                    wgmma_hold(d + i, 8);
+                }
+            };
+            if constexpr (FUSED && !Blocks::READS) {
+                wgmma_hold(&at, 1);
+                work = Blocks::find(p.base, at);
+                if (work.part < p.base.parts - 1) {
+                    leave_part(dv);
+                    leave_part(dk);
+                    continue;
+                }
+            }
+            if (FUSED && !Blocks::READS && work.part > 0)
+                gather(dv, 0);
+            leave(dv, 1.0f);
+            if (FUSED && !Blocks::READS && work.part > 0)
+                gather(dk, 1);
+            leave(dk, shape.softmax_scale);
+        }
+    }
+
+    template <class Blocks> GLINT_DEVICE void run(const struct glint_gpu_backward_maps &p)
+    {
+        const uint32_t shared = shared_base(), warp = warp_index();
+
+        if (thread_index() == 0) {
+            k_ring::init(shared, 1, WARPS + CAREFUL);
+            v_ring::init(shared, 1, WARPS);
+            mbarrier_init(shared + CHECKED, 1);
+            Blocks::queue::init(shared, WARPS + 3);
+            q_ring::init(shared, 1, WARPS);
+            do_ring::init(shared, 1, WARPS);
+            out_ring::init(shared, WARPS, 1);
+            ds_ring::init(shared, WARPS, WARPS);
+            for (int i = 0; i < STAGES; ++i)
+                mbarrier_init(shared + TURN_SEEN + 8 * i, 1);
+            fence_mbarrier_init();
+        }
+        block_sync();
+
+        if (warp < 4) {
+            registers_give<Variant::PRODUCER_REGISTERS>();
+            if (warp == 0 && (Blocks::READS || lane_index() == 0))
+                load_keys<Blocks>(p, shared);
+            if (warp == 1)
+                load_values<Blocks>(p, shared);
+            if (warp >= 2 && (Blocks::READS || lane_index() == 0))
+                store<Blocks>(p, shared, warp - 2);
+            return;
+        }
+        registers_take<Variant::REGISTERS>();
+        attend<Blocks>(p, shared);
+    }
+};
+
+#endif

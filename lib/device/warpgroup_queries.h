@@ -1,0 +1,212 @@
+/* Backward on sm_90a, dQ of a split variant: a block owns DQ_M queries, a warpgroup OWN_ROWS of them, and walks over
+ * the keys in blocks of DQ_N, last block first. */
+#ifndef GLINT_DEVICE_WARPGROUP_QUERIES_H
+#define GLINT_DEVICE_WARPGROUP_QUERIES_H
+
+#include "lib/device/warpgroup_backward.h"
+
+/* Variant: the numbers of an emitted kernel. */
+template <class Variant> struct query_kernel {
+    typedef typename Variant::element element;
+    typedef typename Variant::mask mask_t;
+    enum { HEAD_DIM = Variant::HEAD_DIM, DQ_M = 128, DQ_N = Variant::DQ_N };
+    typedef slab_tile<OWN_ROWS, HEAD_DIM, Variant::WIDTH> own_tile; /* of Q, dO, dQ */
+    typedef slab_tile<DQ_N, HEAD_DIM, Variant::WIDTH> key_tile;     /* K, V of a step */
+
+    enum {
+        K_STAGES = 2,
+        V_STAGES = HEAD_DIM > 192 ? 1 : 2,
+        DQ_OWN_BYTES = 2 * own_tile::bytes,
+        DQ_Q_AT = 0, /* of each warpgroup, and then its dQ */
+        DQ_DO_AT = DQ_Q_AT + DQ_OWN_BYTES,
+        DQ_K_AT = DQ_DO_AT + DQ_OWN_BYTES,
+        DQ_V_AT = DQ_K_AT + K_STAGES * key_tile::bytes,
+        DQ_Q_FULL = DQ_V_AT + V_STAGES * key_tile::bytes, /* mbarriers */
+        DQ_DO_FULL = DQ_Q_FULL + 8,
+        DQ_TURN_BARRIER = 1, /* a warpgroup's turn to multiply, two of them */
+        DQ_BOTH_BARRIER = 3,
+        DQ_OWN_BARRIER = 4,
+    };
+    typedef stage_ring<K_STAGES, key_tile::bytes, DQ_K_AT, DQ_DO_FULL + 8> dq_k_ring;
+    typedef stage_ring<V_STAGES, key_tile::bytes, DQ_V_AT, dq_k_ring::end> dq_v_ring;
+    enum { DQ_SHARED_BYTES = dq_v_ring::end };
+
+    GLINT_DEVICE struct query_work<mask_t> find_rows(const struct glint_gpu_shape &shape) {
+        return find_queries<DQ_M, DQ_N>(shape, mask_of_call<mask_t>(shape));
+    }
+
+    /* Q or dO of both warpgroups. */
+    GLINT_DEVICE void
+    load_own_queries(uint32_t to, const struct tensor_map *map, const struct query_block &work, uint32_t full)
+    {
+        mbarrier_arrive_expect(full, DQ_OWN_BYTES);
+        for (uint32_t half = 0; half < 2; ++half)
+            load_tile<own_tile>(to + half * own_tile::bytes, map, work.query0 + half * OWN_ROWS, work.head_q, work.batch, full,
+                                GLINT_L2_EVICT_FIRST);
+    }
+
+    template <class ring_of>
+    GLINT_DEVICE void load_block(const struct tensor_map *map, int32_t block, int32_t head_kv, int32_t batch, uint32_t shared,
+                                 const struct ring &ring)
+    {
+        ring_of::begin_fill(shared, ring);
+        load_tile<key_tile>(ring_of::tile(shared, ring), map, block * DQ_N, head_kv, batch, ring_of::full(shared, ring),
+                            GLINT_L2_EVICT_LAST);
+    }
+
+    GLINT_DEVICE void load_queries(const struct glint_gpu_backward_maps &p, uint32_t shared)
+    {
+        const struct query_work<mask_t> work = find_rows(p.base.shape);
+        const int32_t head_kv = work.head_q / p.base.shape.group;
+        struct ring keys = {0, 0}, values = {0, 0};
+
+        for (int32_t block = work.last; block >= work.first; --block) {
+            load_block<dq_k_ring>(&p.map[MAP_K], block, head_kv, work.batch, shared, keys);
+            if (block == work.last) {
+                load_own_queries(shared + DQ_Q_AT, &p.map[MAP_Q], work, shared + DQ_Q_FULL);
+                load_own_queries(shared + DQ_DO_AT, &p.map[MAP_DOUT], work, shared + DQ_DO_FULL);
+            }
+            load_block<dq_v_ring>(&p.map[MAP_V], block, head_kv, work.batch, shared, values);
+            ring_advance<K_STAGES>(keys);
+            ring_advance<V_STAGES>(values);
+        }
+    }
+
+    GLINT_DEVICE void run(const struct glint_gpu_backward_maps &p)
+    {
+        const uint32_t shared = shared_base(), warp = warp_index(), lane = lane_index();
+
+        if (thread_index() == 0) {
+            mbarrier_init(shared + DQ_Q_FULL, 1);
+            mbarrier_init(shared + DQ_DO_FULL, 1);
+            dq_k_ring::init(shared, 1, 8);
+            dq_v_ring::init(shared, 1, 8);
+            fence_mbarrier_init();
+        }
+        block_sync();
+
+        if (warp < 4) {
+            registers_give<24>();
+            if (warp == 0 && lane == 0)
+                load_queries(p, shared);
+            return;
+        }
+        registers_take<240>();
+
+        const uint32_t warpgroup = warp / 4 - 1, own = warpgroup * own_tile::bytes;
+        const struct glint_gpu_shape &shape = p.base.shape;
+        const struct query_work<mask_t> work = find_rows(shape);
+        const int32_t query = work.query0 + (int32_t)(warpgroup * OWN_ROWS + warp % 4 * 16 + lane / 4);
+        auto arrive = [&](uint32_t barrier) { /* this warp, all lanes of which are done */
+                                              warp_sync();
+                                              if (lane == 0)
+                                                  mbarrier_arrive(barrier);
+        };
+        const mask_t mask = mask_of_call<mask_t>(shape);
+        float s[DQ_N / 2], dp[DQ_N / 2], dq[HEAD_DIM / 2], lse[2], delta[2];
+        uint32_t ds[DQ_N / 4];
+        struct ring keys = {0, 0}, values = {0, 0}; /* of the scores that are made next */
+
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            lse[half] = ld_global_f32(p.base.lse_log2 + work.head * p.base.padded_q + query + 8 * half);
+            delta[half] = ld_global_f32(p.base.delta + work.head * p.base.padded_q + query + 8 * half);
+        }
+#pragma unroll
+        for (int i = 0; i < HEAD_DIM / 2; ++i)
+            dq[i] = 0.0f;
+
+        /* S = Q K^T and dP = dO V^T of the next block. */
+        auto begin_scores = [&]() {
+            dq_k_ring::wait_full(shared, keys);
+            wgmma_hold(s, DQ_N / 2);
+            begin_rows_by_rows<element, own_tile, key_tile>(s, shared + DQ_Q_AT + own, dq_k_ring::tile(shared, keys));
+            dq_v_ring::wait_full(shared, values);
+            wgmma_hold(dp, DQ_N / 2);
+            begin_rows_by_rows<element, own_tile, key_tile>(dp, shared + DQ_DO_AT + own, dq_v_ring::tile(shared, values));
+        };
+        auto begin_sum = [&](uint32_t k) { /* dQ += dS K */
+                                           wgmma_hold(dq, HEAD_DIM / 2);
+                                           begin_weights_by_rows<element, key_tile>(dq, ds, k, 1);
+        };
+        auto end_scores = [&]() {
+            wgmma_wait<0>();
+            wgmma_hold(s, DQ_N / 2);
+            wgmma_hold(dp, DQ_N / 2);
+            arrive(dq_v_ring::empty(shared, values));
+            ring_advance<V_STAGES>(values);
+        };
+        /* dS = P (dP - delta), P = 2^(scale S - LSE). Returns where its K is; NaN and infinities of hidden keys,
+         * which must not meet a dS of zero, are no more there. Queries that see such a key get NaN: S is infinite or
+         * NaN there, so P and dS are 0 or NaN. */
+        auto make_ds = [&](int32_t block) {
+            const uint32_t k = dq_k_ring::tile(shared, keys);
+
+#pragma unroll
+            for (int i = 0; i < DQ_N / 2; ++i)
+                s[i] = ex2(fmaf(s[i], shape.scale_log2, -lse[i / 2 % 2])) * (dp[i] - delta[i / 2 % 2]);
+            if (hides_some(mask, block, work.whole_from, work.hidden_from)) {
+                const uint32_t thread = thread_index_anew() - 128;
+
+                if (mask_t::RIGHT &&
+                    named_any(DQ_BOTH_BARRIER, 256, sees_special(k, key_tile::bytes, thread, 256, element::EXPONENT))) {
+#pragma unroll 1
+                    for (uint32_t row = 0; row < DQ_N; ++row)
+                        add_special_row<element, key_tile>(dq, k, row, 0, 0.0f, [&](int half) {
+                            return sees(mask, query + 8 * half, block * DQ_N + (int32_t)row);
+                        });
+                    named_sync(DQ_BOTH_BARRIER, 256);
+                    remove_special(k, key_tile::bytes, thread, 256, element::EXPONENT);
+                    fence_async_shared();
+                    named_sync(DQ_BOTH_BARRIER, 256);
+                }
+                hide_keys(fragments_of(s), mask, query - (int32_t)(lane / 4), block * DQ_N, 0.0f);
+            }
+            to_operand<element>(ds, s);
+            return k;
+        };
+
+        if (warpgroup == 1)
+            named_arrive(DQ_TURN_BARRIER, 256);
+        if (work.last >= work.first) {
+            mbarrier_wait(shared + DQ_Q_FULL, 0);
+            mbarrier_wait(shared + DQ_DO_FULL, 0);
+            begin_scores();
+            end_scores();
+        }
+#pragma unroll 1
+        for (int32_t block = work.last; block > work.first; --block) {
+            const uint32_t k = make_ds(block), k_empty = dq_k_ring::empty(shared, keys);
+
+            /* dQ += dS K, and the next block's scores, one warpgroup at a time: the other one is at its
+             * exponentials. */
+            ring_advance<K_STAGES>(keys);
+            named_sync(DQ_TURN_BARRIER + warpgroup, 256);
+            begin_sum(k);
+            begin_scores();
+            named_arrive(DQ_TURN_BARRIER + (warpgroup ^ 1), 256);
+            wgmma_wait<2>();
+            wgmma_hold(dq, HEAD_DIM / 2);
+            arrive(k_empty);
+            end_scores();
+        }
+        if (work.last >= work.first) {
+            begin_sum(make_ds(work.first));
+            wgmma_wait<0>();
+            wgmma_hold(dq, HEAD_DIM / 2);
+        }
+
+        /* dQ goes through the warpgroup's own Q. */
+        store_rounded<element, own_tile>(shared + DQ_Q_AT + own, 0, dq, shape.softmax_scale);
+        fence_async_shared();
+        named_sync(DQ_OWN_BARRIER + warpgroup, 128);
+        if (warp % 4 == 0 && lane == 0) {
+            store_tile<own_tile>(&p.map[MAP_DQ], work.query0 + (int32_t)(warpgroup * OWN_ROWS), work.head_q, work.batch,
+                                 shared + DQ_Q_AT + own);
+            bulk_commit();
+            bulk_wait_read<0>();
+        }
+    }
+};
+
+#endif

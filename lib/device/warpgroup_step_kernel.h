@@ -1,0 +1,405 @@
+/* A server's step: two warpgroups that compute, 64 rows each, and one that loads. warpgroup_step.h says what rows,
+ * spans and folds are, and warpgroup_step_plan.h what units are. Of a sequence that has at most 64 rows one warpgroup
+ * takes a unit and the other one the next, so that ends and beginnings overlap.
+ *
+ *     loaders   K, Q, and which units; V       two warps
+ *     scanners  V                              two warps: NaN and infinity leave a tile of V that some row does not
+ *                                              see whole, and so do all values beyond the keys
+ *     others    S = Q K^T, P = 2^(scale (S - max)), O += P V; folds */
+#ifndef GLINT_DEVICE_WARPGROUP_STEP_KERNEL_H
+#define GLINT_DEVICE_WARPGROUP_STEP_KERNEL_H
+
+#include "lib/device/warpgroup_step_load.h"
+
+template <class Variant> struct step_kernel {
+    typedef struct step_layout<Variant> tiles;
+    typedef typename tiles::element element;
+    typedef typename tiles::mask_t mask_t;
+    typedef typename tiles::score_t score_t;
+    typedef typename tiles::order order;
+    typedef typename tiles::query_tile query_tile;
+    typedef typename tiles::key_tile key_tile;
+    typedef typename tiles::key_ring key_ring;
+    typedef typename tiles::value_ring value_ring;
+    typedef typename tiles::unit_ring unit_ring;
+    enum {
+        HEAD_DIM = tiles::HEAD_DIM,
+        TILE_N = tiles::TILE_N,
+        STAGES = tiles::STAGES,
+        UNITS = tiles::UNITS,
+        BELOW = tiles::BELOW,
+        OWN = tiles::OWN,
+        RIGHT = tiles::RIGHT,
+        LEFT = tiles::LEFT,
+        FOLDED_AT = tiles::FOLDED_AT,
+        Q_FULL = tiles::Q_FULL,
+        Q_EMPTY = tiles::Q_EMPTY,
+        V_CUT = tiles::V_CUT,
+        SPECIAL = tiles::SPECIAL,
+    };
+
+    GLINT_DEVICE float scale_of(const struct glint_gpu_step &p)
+    {
+        return fmaxf(fabsf(p.base.shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
+    }
+
+    GLINT_DEVICE void attend(const struct glint_gpu_step &p, uint32_t shared, uint32_t w)
+    {
+        const float scale = scale_of(p);
+        const bool first_lane = lane_index() == 0;
+        const uint32_t folded = shared + FOLDED_AT + (w * 128 + thread_index() % 128) * 16; /* of this thread */
+        struct ring k = {0, 0}, v = {0, 0}, u = {0, 0};
+        uint32_t q_phase = 0;
+        struct softmax_rows rows;
+        float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
+        uint32_t weights[TILE_N / 4];
+
+        auto release = [&](uint32_t barrier) {
+            if (first_lane)
+                mbarrier_arrive(barrier);
+        };
+        auto hold_all = [&]() {
+            wgmma_hold(s, TILE_N / 2);
+            wgmma_hold(o, HEAD_DIM / 2);
+            wgmma_hold(weights, TILE_N / 4);
+        };
+        /* S = Q K^T */
+        auto begin_scores = [&]() {
+            begin_rows_by_rows<element, query_tile, key_tile>(s, shared + w * query_tile::bytes, key_ring::tile(shared, k));
+        };
+        /* O += P V */
+        auto begin_values = [&]() { begin_weights_by_rows<element, key_tile>(o, weights, value_ring::tile(shared, v), 1); };
+        auto release_keys = [&]() {
+            release(key_ring::empty(shared, k));
+            ring_advance<STAGES>(k);
+        };
+        auto clear_o = [&]() {
+#pragma unroll
+            for (int i = 0; i < HEAD_DIM / 2; ++i)
+                o[i] = 0.0f;
+        };
+
+        auto same_ring = [&](const struct ring &of) { return ring{warp_first(of.stage), warp_first(of.phase)}; };
+        for (;;) {
+            const uint32_t unit = unit_ring::tile(shared, u);
+
+            /* The same in all lanes, as the compiler must know of what loops and stages depend on: descriptors are then
+             * a warp's registers. */
+            auto word = [&](const int of) { return (int32_t)warp_first((uint32_t)unit_word(unit, of)); };
+
+            unit_ring::wait_full(shared, u);
+            if (!word(UNIT_ANY))
+                return;
+            const int32_t who = word(UNIT_WHO), begin = word(UNIT_BEGIN), end = word(UNIT_END);
+            /* The other one's: its tiles pass by, each when no lane waits for it any more. */
+            if (who != 2 && who != (int32_t)w) {
+#pragma unroll 1
+                for (int32_t tile = begin; tile < end; ++tile) {
+                    key_ring::wait_full(shared, k);
+                    warp_sync();
+                    release_keys();
+                    value_ring::wait_full(shared, v);
+                    warp_sync();
+                    release(value_ring::empty(shared, v));
+                    ring_advance<STAGES>(v);
+                }
+                warp_sync();
+                release(unit_ring::empty(shared, u));
+                ring_advance<UNITS>(u);
+                continue;
+            }
+
+            k = same_ring(k);
+            v = same_ring(v);
+            const int32_t first_block = who == 2 ? 4 * (int32_t)w : 0, block = first_block + (int32_t)(warp_index() % 4);
+            const int32_t query0 = word(UNIT_QUERY), first_cut = word(UNIT_CUT);
+            auto mask = [&]() {
+                return mask_t{unit_word(unit, UNIT_LEFT), unit_word(unit, UNIT_RIGHT), unit_word(unit, UNIT_QUERIES),
+                              unit_word(unit, UNIT_KEYS)};
+            };
+            auto query_of = [&](const int half) {
+                return row_of_tile(p, 16 * block + (int32_t)lane_index() / 4 + 8 * half, query0, 0).query;
+            };
+            /* Keys that the rows see. The loop is shorter than where they are looked up when a tile is cut. */
+            const int32_t last[2] = {last_key(mask(), query_of(0)), last_key(mask(), query_of(1))};
+            /* No row's last key is before the tile. */
+            const int32_t cut =
+                (int32_t)warp_first((uint32_t)(last_key(mask(), query0 + first_block * p.block_queries) + 1)) / TILE_N;
+            const int32_t whole_from = LEFT ? word(UNIT_WHOLE_FROM) : 0;
+            int32_t span = word(UNIT_SPAN), next = order::spans::begin(span + 1);
+            const int32_t kind = word(UNIT_KIND);
+            bool pending = false; /* the span at hand is done but for its last values */
+            bool some = false;    /* O of the spans before is in shared memory */
+            struct span_row before[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}}, own[2];
+            uint32_t special = 0; /* the first lane knows of NaN and infinities */
+
+            auto soften = [&](int32_t tile) {
+                float shift[2];
+
+                change_scores(s, score_t::of(p.base));
+                if (tile >= cut) {
+                    const int32_t first_key = tile * TILE_N + 2 * (int32_t)(lane_index() % 4);
+                    const int32_t from_first[2] = {last[0] - first_key, last[1] - first_key};
+
+                    hide_after<TILE_N>(s, from_first);
+                }
+                if (LEFT && tile < whole_from) {
+                    const int32_t first_key = tile * TILE_N + 2 * (int32_t)(lane_index() % 4) - unit_word(unit, UNIT_LEFT);
+                    const int32_t from_first[2] = {query_of(0) - first_key, query_of(1) - first_key};
+
+                    hide_before<TILE_N>(s, from_first);
+                }
+                const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
+                make_weights<TILE_N>(rows, s, shift, scale);
+                return grown;
+            };
+            /* Of the span that ends. */
+            auto take_rows = [&]() {
+#pragma unroll
+                for (int half = 0; half < 2; ++half)
+                    own[half] = {rows.max[half], quad_sum(rows.sum[half])};
+            };
+            auto slot_of = [&](int32_t of_span) {
+                const int32_t slot_rows = word(UNIT_SLOT_ROWS), slot = of_span - word(UNIT_SECOND) + 1;
+
+                return p.partial + (word(UNIT_SLOT) + (int64_t)slot * slot_rows) * (HEAD_DIM + 2);
+            };
+            auto put_slot = [&](float *slot) { write_slot<HEAD_DIM>(slot, word(UNIT_SLOT_ROWS), block, o, own); };
+            /* O of the span and of those before are one, in shared memory, or in o where no span follows. */
+            auto fold_o = [&](bool follows) {
+                const struct fold_factors upper = fold_span(before[0], own[0], scale), lower = fold_span(before[1], own[1], scale);
+
+#pragma unroll
+                for (int i = 0; i < HEAD_DIM / 2; i += 4) {
+                    uint32_t y[4];
+
+                    ld_shared_u32x4(y, folded + i * 1024);
+                    o[i] = fold(float_of(y[0]), o[i], upper);
+                    o[i + 1] = fold(float_of(y[1]), o[i + 1], upper);
+                    o[i + 2] = fold(float_of(y[2]), o[i + 2], lower);
+                    o[i + 3] = fold(float_of(y[3]), o[i + 3], lower);
+                    if (follows) {
+                        const uint32_t x[4] = {bits_of(o[i]), bits_of(o[i + 1]), bits_of(o[i + 2]), bits_of(o[i + 3])};
+                        st_shared_u32x4(folded + i * 1024, x);
+                    }
+                }
+            };
+            auto close_span = [&]() {
+                if (kind == UNIT_SPANS)
+                    put_slot(slot_of(span));
+                else if (some)
+                    fold_o(true);
+                else {
+                    before[0] = own[0];
+                    before[1] = own[1];
+#pragma unroll
+                    for (int i = 0; i < HEAD_DIM / 2; i += 4) {
+                        const uint32_t x[4] = {bits_of(o[i]), bits_of(o[i + 1]), bits_of(o[i + 2]), bits_of(o[i + 3])};
+                        st_shared_u32x4(folded + i * 1024, x);
+                    }
+                }
+                some = true;
+                pending = false;
+                span++;
+                next = order::spans::begin(span + 1);
+                clear_o();
+            };
+            auto have_values = [&](int32_t tile) {
+                if (RIGHT && tiles::is_cut(tile, first_cut, whole_from) && first_lane)
+                    special |= ld_shared_u32(shared + SPECIAL + 8 * v.stage) | ld_shared_u32(shared + SPECIAL + 8 * v.stage + 4);
+                release(value_ring::empty(shared, v));
+                ring_advance<STAGES>(v);
+            };
+
+            clear_o();
+            softmax_begin(rows);
+            if (begin < end) {
+                mbarrier_wait(shared + Q_FULL + 8 * w, q_phase);
+                q_phase ^= 1;
+                /* Powers of two of positive multiples: a negative scale goes into Q. */
+                if (p.base.shape.scale_log2 < 0.0f)
+                    negate_slabs<query_tile>(shared + w * query_tile::bytes, OWN + w);
+                key_ring::wait_full(shared, k);
+                hold_all();
+                begin_scores();
+                wgmma_wait<0>();
+                wgmma_hold(s, TILE_N / 2);
+                release_keys();
+                soften(begin);
+                pack_weights<element>(weights, s);
+#pragma unroll 1
+                for (int32_t tile = begin; tile < end - 1; ++tile) {
+                    key_ring::wait_full(shared, k);
+                    hold_all();
+                    begin_scores();
+                    if (pending)
+                        close_span();
+                    value_ring::wait_full(shared, v);
+                    wgmma_hold(o, HEAD_DIM / 2);
+                    begin_values();
+                    wgmma_wait<1>();
+                    wgmma_hold(s, TILE_N / 2);
+                    release_keys();
+                    if (tile + 1 == next) {
+                        take_rows();
+                        softmax_begin(rows);
+                        pending = true;
+                    }
+                    const bool grown = soften(tile + 1);
+                    wgmma_wait<0>();
+                    wgmma_hold(o, HEAD_DIM / 2);
+                    wgmma_hold(weights, TILE_N / 4);
+                    pack_weights<element>(weights, s); /* before any branch: made in the gaps between exponentials */
+                    have_values(tile);
+                    if (grown && !pending)
+                        rescale<HEAD_DIM>(o, factor);
+                }
+                release(shared + Q_EMPTY + 8 * w);
+                if (pending)
+                    close_span();
+                value_ring::wait_full(shared, v);
+                hold_all();
+                begin_values();
+                wgmma_wait<0>();
+                hold_all();
+                have_values(end - 1);
+            }
+            take_rows();
+
+            const bool adds = RIGHT && warp_first(special) != 0;
+            /* Of the tiles from a span's first one to the next span's. */
+            auto add_special_from = [&](int32_t of_span) {
+                const int32_t from = max(begin, order::spans::begin(of_span));
+                const int32_t to = min(end, kind == UNIT_SPANS ? order::spans::begin(of_span + 1) : end);
+                auto add_of = [&](int32_t first_tile, int32_t end_tile) {
+                    add_special_of<element>(
+                        o, p, word(UNIT_BATCH), word(UNIT_FIRST_K), word(UNIT_HEAD) / p.parts, first_tile * TILE_N,
+                        min(end_tile * TILE_N, word(UNIT_KEYS)), [&](const int half, int32_t key) {
+                            return (!LEFT || key >= query_of(half) + unit_word(unit, UNIT_LEFT)) && key <= last[half];
+                        });
+                };
+
+                add_of(max(from, first_cut), to);
+                if (LEFT)
+                    add_of(from, min(to, min(whole_from, first_cut)));
+            };
+            if (kind == UNIT_SPANS) {
+                if (adds)
+                    add_special_from(span);
+                put_slot(slot_of(span));
+                if (adds) /* slots of the spans before that have cut tiles */
+#pragma unroll 1
+                    for (--span; span >= word(UNIT_SPAN) && (LEFT || order::spans::begin(span + 1) > first_cut); --span) {
+                        read_slot<HEAD_DIM>(slot_of(span), word(UNIT_SLOT_ROWS), block, o, own);
+                        add_special_from(span);
+                        put_slot(slot_of(span));
+                    }
+            } else {
+                if (some)
+                    fold_o(false);
+                else {
+                    before[0] = own[0];
+                    before[1] = own[1];
+                }
+                if (adds)
+                    add_special_from(0);
+                if (kind == UNIT_FIRST) {
+                    own[0] = before[0];
+                    own[1] = before[1];
+                    put_slot(slot_of(word(UNIT_SECOND) - 1));
+                } else {
+                    const int32_t batch = p.base.sequences.first_q ? 0 : unit_word(unit, UNIT_BATCH),
+                                  first_q = unit_word(unit, UNIT_FIRST_Q);
+
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        const struct step_row row = row_of_tile(p, 16 * block + (int32_t)lane_index() / 4 + 8 * half, query0,
+                                                                unit_word(unit, UNIT_QUERIES));
+                        const int32_t head_q = unit_word(unit, UNIT_HEAD) * p.group + row.head;
+                        float inverse = 0.0f, lse = 0.0f;
+
+                        if (row.exists) {
+                            finish_row<BELOW>(inverse, lse, before[half], p.base, head_q, sees_some(mask(), row.query));
+                            if (lane_index() % 4 == 0)
+                                st_global_f32(lse_of_row(p, batch, head_q, first_q + row.query), lse);
+                        }
+                        char *to = view_row(&p.base.o, batch, head_q, first_q + row.query, 2) + 16 * (lane_index() % 4);
+#pragma unroll
+                        for (int i = 0; i < HEAD_DIM / 2; i += 16) { /* of four fragments each lane gets a whole one */
+                            const float *c = o + i + 2 * half;
+                            uint32_t words[4];
+
+#pragma unroll
+                            for (int j = 0; j < 4; ++j)
+                                words[j] = finish_pair<element>(c[4 * j], c[4 * j + 1], inverse);
+                            quad_transpose(words);
+                            if (row.exists)
+                                st_global_u32x4(to + 4 * i, words);
+                        }
+                    }
+                }
+            }
+            warp_sync();
+            release(unit_ring::empty(shared, u));
+            ring_advance<UNITS>(u);
+        }
+    }
+
+    /* The first kernel, of one block of PLAN_THREADS. */
+    GLINT_DEVICE void plan(const struct glint_gpu_step &p)
+    {
+        admit_successors();
+        await_predecessors();
+        make_plan<order>(p, shared_base());
+    }
+
+    GLINT_DEVICE void run(const struct glint_gpu_step &p)
+    {
+        const uint32_t shared = shared_base(), warp = warp_index();
+        const uint32_t zeros[4] = {0, 0, 0, 0};
+
+        if (thread_index() == 0) {
+            for (uint32_t w = 0; w < 2; ++w) {
+                mbarrier_init(shared + Q_FULL + 8 * w, 1);
+                mbarrier_init(shared + Q_EMPTY + 8 * w, 4);
+            }
+            key_ring::init(shared, 1, 8);
+            value_ring::init(shared, 2, 8);
+            unit_ring::init(shared, 1, 12); /* all warps */
+            for (uint32_t i = 0; i < STAGES; ++i)
+                mbarrier_init(shared + V_CUT + 8 * i, 1);
+            fence_mbarrier_init();
+            for (int i = MAP_Q; i <= MAP_V; ++i)
+                tma_prefetch_map(&p.map[i]);
+        }
+        /* Rows of Q that no copy fills are nobody's, but are multiplied. */
+        for (uint32_t i = thread_index() * 16; i < tiles::K_AT; i += tiles::THREADS * 16)
+            st_shared_u32x4(shared + i, zeros);
+        fence_async_shared();
+        admit_successors();
+        await_predecessors();
+        block_sync();
+        if (warp >= 4) {
+            registers_take<224>();
+            attend(p, shared, warp / 4 - 1);
+            return;
+        }
+        registers_give<56>();
+        if (warp == 0)
+            tiles::load_units(p, shared);
+        else if (warp == 1)
+            tiles::load_values(p, shared);
+        else
+            tiles::scan_values(p, shared, warp - 2);
+    }
+
+    /* The last kernel, of blocks of 128 threads. */
+    GLINT_DEVICE void merge(const struct glint_gpu_step &p)
+    {
+        admit_successors();
+        await_predecessors();
+        merge_slots<element, order, BELOW>(p, scale_of(p));
+    }
+};
+
+#endif

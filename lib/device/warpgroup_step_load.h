@@ -1,0 +1,288 @@
+/* The layout of a step's kernel in shared memory, and the warpgroup that loads for it: two warps of loaders and two of
+ * scanners. warpgroup_step_kernel.h has the warpgroups that compute. */
+#ifndef GLINT_DEVICE_WARPGROUP_STEP_LOAD_H
+#define GLINT_DEVICE_WARPGROUP_STEP_LOAD_H
+
+#include "lib/device/warpgroup_step_plan.h"
+
+/* Variant: the numbers of an emitted kernel. */
+template <class Variant> struct step_layout {
+    typedef typename Variant::element element;
+    typedef typename Variant::mask mask_t;
+    typedef typename Variant::score score_t;
+    enum {
+        HEAD_DIM = Variant::HEAD_DIM,
+        TILE_N = Variant::TILE_N, /* keys of a tile */
+        THREADS = 384,
+        STAGES = Variant::STAGES, /* of K, and of V */
+        UNITS = 3,                /* that the loader is ahead, and the one at hand */
+        WIDTH = Variant::WIDTH,   /* bytes of a row of a slab */
+        SLABS = 2 * HEAD_DIM / WIDTH,
+        BELOW = Variant::BELOW, /* see follow_maxima */
+        OWN = 1,                /* named barriers of the warpgroups that compute */
+        RIGHT = mask_t::RIGHT,  /* the mask hides keys after some row's last, */
+        LEFT = mask_t::LEFT,    /* and before some row's first */
+    };
+    typedef step_order<HEAD_DIM, TILE_N, Variant::FIRST_SPAN, mask_t> order;
+    typedef slab_tile<64, HEAD_DIM, WIDTH> query_tile; /* a warpgroup's own rows */
+    typedef slab_tile<TILE_N, HEAD_DIM, WIDTH> key_tile;
+
+    /* Shared memory: tiles, O of the spans before, mbarriers, units. */
+    enum { K_AT = 2 * query_tile::bytes, V_AT = K_AT + STAGES * key_tile::bytes, FOLDED_AT = V_AT + STAGES * key_tile::bytes };
+    enum { Q_FULL = FOLDED_AT + STEP_ROWS * HEAD_DIM * 4, Q_EMPTY = Q_FULL + 16 };
+    typedef stage_ring<STAGES, key_tile::bytes, K_AT, Q_EMPTY + 16> key_ring;
+    typedef stage_ring<STAGES, key_tile::bytes, V_AT, key_ring::end> value_ring;
+    enum {
+        V_CUT = value_ring::end,      /* mbarriers: a tile of V that is cut has arrived, and waits for its scanners */
+        SPECIAL = V_CUT + 8 * STAGES, /* what each of two scanners found in a stage: NaN or infinity */
+        UNITS_AT = SPECIAL + 8 * STAGES,
+    };
+    typedef stage_ring<UNITS, 4 * UNIT_WORDS, UNITS_AT, UNITS_AT + UNITS * 4 * UNIT_WORDS> unit_ring;
+
+    /* Whether some row does not see a tile whole. */
+    GLINT_DEVICE bool is_cut(int32_t tile, int32_t first_cut, int32_t whole_from)
+    {
+        return tile >= first_cut || (LEFT && tile < whole_from);
+    }
+
+    /* ---- the warpgroup that loads ---------------------------------------------------------------------------- */
+
+    /* Which part of a tile of keys this lane copies: rows of a page that fit, and a slab of them, or the whole tile. */
+    struct tile_part {
+        int32_t rows, row, slab, count;
+    };
+
+    GLINT_DEVICE struct tile_part own_part(const struct glint_gpu_step &p)
+    {
+        const int32_t rows = p.base.pages.table ? min((int32_t)TILE_N, 1 << p.base.pages.shift) : (int32_t)TILE_N,
+                      parts = TILE_N / rows;
+        const int32_t lane = (int32_t)lane_index();
+
+        return {rows, lane % parts * rows, lane / parts, rows == TILE_N ? 1 : parts * SLABS};
+    }
+
+    /* Where this lane's part of a tile of keys is; keys beyond the last one are on its page. */
+    GLINT_DEVICE struct key_place place_of_part(const struct glint_gpu_step &p, uint32_t unit, const struct tile_part &part,
+                                                int32_t tile)
+    {
+        const int32_t key = tile * TILE_N + part.row;
+        const struct key_place at = place_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K),
+                                                 p.base.pages.table ? min(key, unit_word(unit, UNIT_KEYS) - 1) : key);
+
+        return {p.base.pages.table ? key & ((1 << p.base.pages.shift) - 1) : at.row, at.batch};
+    }
+
+    /* A tile of keys or values, by a warp, whose first lane has said how many bytes come. */
+    GLINT_DEVICE void load_keys(const struct tensor_map *map, uint32_t to, const struct tile_part &part,
+                                const struct key_place &place, int32_t head, uint32_t full, uint64_t hint)
+    {
+        const int32_t at[5] = {0, place.row, part.slab, head, place.batch};
+
+        if ((int32_t)lane_index() < part.count)
+            tma_load(to + part.slab * key_tile::slab_bytes + part.row * WIDTH, map, 5, at, full, hint);
+    }
+
+    /* Q of a unit: as many blocks of 16 rows as there are, of the warpgroups that work on it. */
+    GLINT_DEVICE void load_queries(const struct glint_gpu_step &p, uint32_t shared, uint32_t unit, uint32_t (&phase)[2])
+    {
+        const int32_t who = unit_word(unit, UNIT_WHO), blocks = unit_word(unit, UNIT_BLOCKS), head = unit_word(unit, UNIT_HEAD);
+        const int32_t batch = p.base.sequences.first_q ? 0 : unit_word(unit, UNIT_BATCH);
+        const int32_t row = unit_word(unit, UNIT_FIRST_Q) + unit_word(unit, UNIT_QUERY);
+        const uint32_t bytes = (uint32_t)(p.block_queries * p.group * WIDTH);
+
+#pragma unroll
+        for (int32_t w = 0; w < 2; ++w) {
+            if (who != 2 && who != w)
+                continue;
+            const int32_t first = who == 2 ? 4 * w : 0, count = max(0, min(4, blocks - first));
+            const uint32_t full = shared + Q_FULL + 8 * w;
+
+            mbarrier_wait(shared + Q_EMPTY + 8 * w, phase[w] ^ 1);
+            phase[w] ^= 1;
+            if (lane_index() == 0)
+                mbarrier_arrive_expect(full, (uint32_t)(count * SLABS) * bytes);
+            warp_sync();
+            if ((int32_t)lane_index() < count * SLABS) {
+                const int32_t block = (int32_t)lane_index() / SLABS, slab = (int32_t)lane_index() % SLABS;
+                const int32_t at[5] = {WIDTH / 2 * slab, 0, row + (first + block) * p.block_queries, head, batch};
+
+                tma_load(shared + w * query_tile::bytes + slab * query_tile::slab_bytes + block * 16 * WIDTH, &p.map[MAP_Q], 5, at,
+                         full, GLINT_L2_EVICT_FIRST);
+            }
+        }
+    }
+
+    /* Keys that one tile of rows reads go first; others are read again. */
+    GLINT_DEVICE uint64_t hint_of(uint32_t unit)
+    {
+        return unit_word(unit, UNIT_ONE) ? GLINT_L2_EVICT_FIRST : GLINT_L2_EVICT_LAST;
+    }
+
+    GLINT_DEVICE void load_units(const struct glint_gpu_step &p, uint32_t shared)
+    {
+        const struct tile_part part = own_part(p);
+        const int32_t many = int_at((const int32_t *)p.plan, PLAN_MANY), few = int_at((const int32_t *)p.plan, PLAN_FEW);
+        struct ring k = {0, 0}, u = {0, 0};
+        uint32_t phase[2] = {0, 0};
+        int32_t number = (int32_t)block_index(), turn = 0;
+
+        for (;;) {
+            const uint32_t unit = unit_ring::tile(shared, u);
+            bool any;
+
+            unit_ring::wait_empty(shared, u);
+            for (;;) {
+                any = put_unit<order>(p, unit, number, many, few);
+                if (!any || unit_word(unit, UNIT_BEGIN) < unit_word(unit, UNIT_END) || unit_word(unit, UNIT_KIND) == UNIT_WHOLE)
+                    break;
+                number = p.blocks + warp_sum(lane_index() == 0 ? (int32_t)atom_global_add_u32(p.plan + PLAN_COUNTER, 1) : 0);
+            }
+            if (any && unit_word(unit, UNIT_ONE) && unit_word(unit, UNIT_BLOCKS) <= STEP_BLOCKS / 2) {
+                turn ^= 1;
+                warp_sync();
+                if (lane_index() == 0)
+                    st_shared_u32(unit + 4 * UNIT_WHO, (uint32_t)turn);
+            }
+            warp_sync();
+            if (lane_index() == 0)
+                mbarrier_arrive(unit_ring::full(shared, u));
+            if (!any)
+                return;
+            const uint32_t empty = unit_ring::empty(shared, u);
+            ring_advance<UNITS>(u);
+
+            const int32_t begin = unit_word(unit, UNIT_BEGIN), end = unit_word(unit, UNIT_END);
+            const int32_t head = unit_word(unit, UNIT_HEAD) / p.parts;
+            const uint64_t hint = hint_of(unit);
+            struct key_place place = {0, 0};
+            if (begin < end)
+                place = place_of_part(p, unit, part, begin);
+#pragma unroll 1
+            for (int32_t tile = begin; tile < end; ++tile) {
+                const struct key_place next = tile + 1 < end ? place_of_part(p, unit, part, tile + 1) : place;
+                const uint32_t full = key_ring::full(shared, k);
+
+                key_ring::wait_empty(shared, k);
+                if (lane_index() == 0)
+                    mbarrier_arrive_expect(full, key_tile::bytes);
+                warp_sync();
+                load_keys(&p.map[MAP_K], key_ring::tile(shared, k), part, place, head, full, hint);
+                ring_advance<STAGES>(k);
+                place = next;
+                if (tile == begin)
+                    load_queries(p, shared, unit, phase);
+            }
+            warp_sync();
+            if (lane_index() == 0) /* as a reader */
+                mbarrier_arrive(empty);
+            number = p.blocks + warp_sum(lane_index() == 0 ? (int32_t)atom_global_add_u32(p.plan + PLAN_COUNTER, 1) : 0);
+        }
+    }
+
+    GLINT_DEVICE void load_values(const struct glint_gpu_step &p, uint32_t shared)
+    {
+        const struct tile_part part = own_part(p);
+        struct ring v = {0, 0}, u = {0, 0}, cut = {0, 0};
+
+        for (;;) {
+            const uint32_t unit = unit_ring::tile(shared, u);
+
+            unit_ring::wait_full(shared, u);
+            if (!unit_word(unit, UNIT_ANY))
+                return;
+            const int32_t begin = unit_word(unit, UNIT_BEGIN), end = unit_word(unit, UNIT_END);
+            const int32_t head = unit_word(unit, UNIT_HEAD) / p.parts;
+            const int32_t first_cut = unit_word(unit, UNIT_CUT);
+            const int32_t whole_from = LEFT ? unit_word(unit, UNIT_WHOLE_FROM) : 0;
+            const uint64_t hint = hint_of(unit);
+            struct key_place place = {0, 0};
+            if (begin < end)
+                place = place_of_part(p, unit, part, begin);
+#pragma unroll 1
+            for (int32_t tile = begin; tile < end; ++tile) {
+                const struct key_place next = tile + 1 < end ? place_of_part(p, unit, part, tile + 1) : place;
+                uint32_t full = value_ring::full(shared, v);
+
+                value_ring::wait_empty(shared, v);
+                if (is_cut(tile, first_cut, whole_from)) {
+                    full = shared + V_CUT + 8 * cut.stage;
+                    ring_advance<STAGES>(cut);
+                } else if (lane_index() == 0)
+                    mbarrier_arrive(full); /* for the second scanner, and below for the first */
+                if (lane_index() == 0)
+                    mbarrier_arrive_expect(full, key_tile::bytes);
+                warp_sync();
+                load_keys(&p.map[MAP_V], value_ring::tile(shared, v), part, place, head, full, hint);
+                ring_advance<STAGES>(v);
+                place = next;
+            }
+            warp_sync();
+            if (lane_index() == 0)
+                mbarrier_arrive(unit_ring::empty(shared, u));
+            ring_advance<UNITS>(u);
+        }
+    }
+
+    /* Scanner 0 or 1. A weight of zero times NaN is NaN: values beyond the keys become zeros. Under a mask NaN and
+     * infinity leave a tile that some row does not see whole. Rows that do see them get them at the end: see
+     * add_special_of. */
+    GLINT_DEVICE void scan_values(const struct glint_gpu_step &p, uint32_t shared, uint32_t scanner)
+    {
+        const uint32_t thread = 32 * scanner + lane_index();
+        struct ring v = {0, 0}, u = {0, 0}, cut = {0, 0};
+
+        if (p.base.pages.table && p.base.sequences.fault)
+#pragma unroll 1
+            for (int32_t i = (int32_t)block_index(); i < p.base.shape.batch; i += p.blocks)
+                note_pages(p, get_planned(p, i).at.own, i, thread, 64);
+        for (;;) {
+            const uint32_t unit = unit_ring::tile(shared, u);
+
+            unit_ring::wait_full(shared, u);
+            if (!unit_word(unit, UNIT_ANY))
+                return;
+            const int32_t begin = unit_word(unit, UNIT_BEGIN), end = unit_word(unit, UNIT_END), keys = unit_word(unit, UNIT_KEYS);
+            const int32_t first_cut = unit_word(unit, UNIT_CUT);
+            const int32_t whole_from = LEFT ? unit_word(unit, UNIT_WHOLE_FROM) : 0;
+            const int32_t from = LEFT ? begin : max(begin, min(end, first_cut));
+
+            if (!LEFT && begin < end)
+                ring_skip<STAGES>(v, (uint32_t)(from - begin));
+#pragma unroll 1
+            for (int32_t tile = from; tile < end; ++tile) {
+                if (LEFT && !is_cut(tile, first_cut, whole_from)) {
+                    ring_advance<STAGES>(v);
+                    continue;
+                }
+                const uint32_t values = value_ring::tile(shared, v);
+
+                mbarrier_wait(shared + V_CUT + 8 * cut.stage, cut.phase);
+                ring_advance<STAGES>(cut);
+                if (clear_rows<key_tile>(values, keys - tile * TILE_N, thread, 64))
+                    fence_async_shared();
+                bool any = false;
+                if (RIGHT) {
+                    const bool special = sees_special<2>(values, key_tile::bytes, thread, 64, element::EXPONENT);
+                    if (special) {
+                        remove_special(values, key_tile::bytes, thread, 64, element::EXPONENT);
+                        fence_async_shared();
+                    }
+                    any = warp_any(special);
+                }
+                warp_sync();
+                if (lane_index() == 0) {
+                    if (RIGHT)
+                        st_shared_u32(shared + SPECIAL + 8 * v.stage + 4 * scanner, any);
+                    mbarrier_arrive(value_ring::full(shared, v));
+                }
+                ring_advance<STAGES>(v);
+            }
+            warp_sync();
+            if (lane_index() == 0)
+                mbarrier_arrive(unit_ring::empty(shared, u));
+            ring_advance<UNITS>(u);
+        }
+    }
+};
+
+#endif

@@ -1,0 +1,1 @@
+#include "tests/archive/cubins/one.cuh"

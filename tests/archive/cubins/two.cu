@@ -1,0 +1,1 @@
+#include "tests/archive/cubins/two.cuh"

@@ -1,0 +1,430 @@
+/* Intervals, ALiBi and a bias where sequences are given, padded, ragged or in pages: each sequence has the bits that
+ * it has alone, with intervals and distances of its own; a page that no query reaches is never a fault, and one that
+ * some query reaches is. */
+#include <math.h>
+#include <string.h>
+
+#include "tests/checks/accuracy.h"
+#include "tests/oracle/half.h"
+#include "tests/support/rand.h"
+
+enum kind { GIVEN, PADDED, RAGGED, PADDED_PAGES, RAGGED_PAGES, KINDS };
+static const char *const kind_names[KINDS] = {"given", "padded", "ragged", "pages", "ragged_pages"};
+
+enum { SEQUENCES = 3, PAGE_ROWS = 16 };
+
+/* A batch on the device. Tensors are [heads, rows, head_dim], and the sequences lie in their rows. */
+struct batch {
+    struct subject *subject;
+    enum kind kind;
+    int64_t heads_q, heads_kv, dim, bound[2], rows[2], at[2][SEQUENCES], length[2][SEQUENCES];
+    void *tensor[TENSORS], *alone[TENSORS], *pool[2];
+    float *lse_alone, *dlse, *dlse_alone, *sinks, *dsinks, *lse_host, *slopes, *logit, *bias, *dbias, *dbias_alone;
+    int32_t *begin, *end, *host[2], *first[2], *lengths[2], *table;
+    uint32_t *fault;
+    int64_t pages, spoilt; /* spoilt: the first sequence with a page outside of the pool; -1: none */
+};
+
+static bool is_ragged(enum kind kind)
+{
+    return kind == RAGGED || kind == RAGGED_PAGES;
+}
+
+static bool of_keys(enum tensor t)
+{
+    return t == K || t == V || t == DK || t == DV;
+}
+
+static size_t element(const struct batch *b)
+{
+    return dtype_bytes((enum glint_dtype)b->subject->info.dtype);
+}
+
+static int64_t count_of(const struct batch *b, enum tensor t)
+{
+    return t == LSE ? b->heads_q * b->rows[0] : (of_keys(t) ? b->heads_kv : b->heads_q) * b->rows[of_keys(t)] * b->dim;
+}
+
+static size_t bytes_of(const struct batch *b, enum tensor t)
+{
+    return (size_t)count_of(b, t) * (t == LSE ? sizeof(float) : element(b)) + 1;
+}
+
+static void *put(const struct batch *b, const void *from, size_t bytes)
+{
+    void *const to = check_device_memory(b->subject->backend, bytes + 1, 256, FENCE_NONE);
+    b->subject->backend->copy_in(to, from, bytes);
+    return to;
+}
+
+static void *put_normal(const struct batch *b, enum tensor t, uint64_t seed)
+{
+    const enum glint_dtype dtype = (enum glint_dtype)b->subject->info.dtype;
+    struct rand r = rand_stream(seed, (uint64_t)t);
+    unsigned char *const bytes = check_memory(bytes_of(b, t));
+    for (int64_t i = 0; i < count_of(b, t); i++) {
+        const float x = rand_normal(&r);
+        dtype_store_row(dtype, bytes + (size_t)i * element(b), &x, 1);
+    }
+    return put(b, bytes, (size_t)count_of(b, t) * element(b));
+}
+
+static struct glint_problem problem_of(const struct batch *b, const struct shape *shape)
+{
+    const struct glint_strides q = {b->bound[0] * b->dim, b->rows[0] * b->dim, b->dim},
+                               k = {b->bound[1] * b->dim, b->rows[1] * b->dim, b->dim};
+    struct glint_problem p;
+    glint_problem_bhsd(&p, (enum glint_dtype)b->subject->info.dtype, SEQUENCES, b->bound[0], b->bound[1], b->heads_q, b->heads_kv,
+                       b->dim);
+    p.q = p.o = p.dout = p.dq = q;
+    p.k = p.v = p.dk = p.dv = k;
+    p.mask = shape->mask;
+    p.window_left = shape->window_left;
+    p.window_right = shape->window_right;
+    p.softcap = shape->softcap;
+    p.sinks = shape->sinks;
+    p.intervals = shape->intervals != NO_INTERVALS;
+    p.alibi = shape->alibi != NO_ALIBI;
+    p.max_logit = shape->max_logit;
+    if (shape->bias != NO_BIAS) { /* each sequence has one of its own */
+        p.bias_dtype = GLINT_F32;
+        p.bias = (struct glint_bias_strides){b->heads_q * b->bound[0] * b->bound[1], b->bound[0] * b->bound[1], b->bound[1], 1};
+        p.dbias = shape->dbias;
+    }
+    return p;
+}
+
+static void call(const struct batch *b, const struct glint_problem *p, struct glint_tensors *t)
+{
+    const struct backend *backend = b->subject->backend;
+    const enum glint_pass pass = (enum glint_pass)b->subject->info.pass;
+    const struct glint_plan plan = experiment_plan(b->subject, p, pass, b->subject->variant, LANES_SERIAL);
+    void *const workspace = check_device_memory(backend, plan.workspace_bytes + 1, GLINT_WORKSPACE_ALIGNMENT, FENCE_NONE);
+    const enum glint_status status =
+        (pass == GLINT_FORWARD ? backend->forward : backend->backward)(&plan, t, workspace, plan.workspace_bytes, backend->stream);
+    const char *const trouble = backend->finish();
+    if (status != GLINT_OK || trouble != NULL)
+        check_fail("the call of %s: %s %s", kind_names[b->kind], backend->status_name(status), trouble != NULL ? trouble : "");
+}
+
+/* Does some query of sequence i see a key of the page from `key` on? */
+static bool reaches(const struct batch *b, const struct glint_problem *p, int64_t i, int64_t key)
+{
+    struct ref_shape own = {.seqlen_q = b->length[0][i], .seqlen_k = b->length[1][i]};
+    ref_mask(&own, (enum glint_mask)p->mask, p->window_left, p->window_right, p->diagonal);
+    if (p->intervals != 0) {
+        own.begin = b->host[0] + b->at[0][i];
+        own.end = b->host[1] + b->at[0][i];
+    }
+    for (int64_t row = 0; row < own.seqlen_q; row++)
+        if (ref_first(&own, row) < key + PAGE_ROWS && ref_end(&own, row) > key && ref_first(&own, row) < ref_end(&own, row))
+            return true;
+    return false;
+}
+
+/* K and V in pages, each of which is in another place; what no query sees is in none. */
+static void put_pages(struct batch *b, struct glint_problem *p)
+{
+    const struct backend *backend = b->subject->backend;
+    const size_t row = (size_t)b->dim * element(b);
+    p->page_rows = PAGE_ROWS;
+    p->pages_per_sequence = (b->bound[1] + PAGE_ROWS - 1) / PAGE_ROWS;
+    p->pages = SEQUENCES * p->pages_per_sequence;
+    p->k = p->v = (struct glint_strides){b->heads_kv * PAGE_ROWS * b->dim, PAGE_ROWS * b->dim, b->dim};
+    int32_t *const table = check_memory((size_t)p->pages * sizeof *table);
+    for (int v = 0; v < 2; v++) {
+        unsigned char *const linear = check_memory(bytes_of(b, K)), *const pool =
+                                                                        check_memory((size_t)(p->pages * p->k.batch) * element(b));
+        backend->copy_out(linear, b->tensor[v ? V : K], bytes_of(b, K) - 1);
+        memset(pool, 0xff, (size_t)(p->pages * p->k.batch) * element(b));
+        for (int64_t at = 0; at < p->pages; at++) {
+            const int64_t i = at / p->pages_per_sequence, key = at % p->pages_per_sequence * PAGE_ROWS, page = p->pages - 1 - at;
+            const bool reached = reaches(b, p, i, key);
+            table[at] = reached && (i != b->spoilt || key < b->bound[1] / 2) ? (int32_t)page : at % 2 ? -1 : INT32_MAX;
+            for (int64_t r = key; r < key + PAGE_ROWS && r < b->length[1][i] && table[at] == page; r++)
+                for (int64_t h = 0; h < b->heads_kv; h++)
+                    memcpy(pool + (size_t)(page * p->k.batch + h * p->k.head + (r - key) * p->k.row) * element(b),
+                           linear + (size_t)(h * b->rows[1] + b->at[1][i] + r) * row, row);
+        }
+        b->pool[v] = put(b, pool, (size_t)(p->pages * p->k.batch) * element(b));
+    }
+    b->table = put(b, table, (size_t)p->pages * sizeof *table);
+}
+
+static void run_batch(struct batch *b, const struct shape *shape)
+{
+    const struct backend *backend = b->subject->backend;
+    struct glint_problem p = problem_of(b, shape);
+    struct glint_tensors t = GLINT_TENSORS_INIT;
+    const bool ragged = is_ragged(b->kind), paged = b->kind >= PADDED_PAGES;
+    for (enum tensor x = Q; x < TENSORS; x++)
+        tensor_set(&t, x, b->tensor[x]);
+    t.key_begin = p.intervals != 0 ? b->begin : NULL;
+    t.key_end = p.intervals != 0 ? b->end : NULL;
+    t.alibi_slopes = b->slopes;
+    t.bias = b->bias;
+    t.dbias = b->dbias;
+    t.sinks = b->sinks;
+    t.dsinks = b->dsinks;
+    t.dlse = b->dlse;
+    t.max_logit = b->logit;
+    if (b->kind != GIVEN) {
+        p.lengths = ragged ? GLINT_LENGTHS_RAGGED : GLINT_LENGTHS_DEVICE;
+        t.seqlens_q = b->lengths[0];
+        t.seqlens_k = b->lengths[1];
+        t.fault = b->fault;
+    }
+    if (ragged) {
+        p.rows_q = b->rows[0];
+        p.rows_k = paged ? 0 : b->rows[1];
+        t.first_q = b->first[0];
+        t.first_k = paged ? NULL : b->first[1];
+    }
+    if (paged) {
+        put_pages(b, &p);
+        t.k = b->pool[0];
+        t.v = b->pool[1];
+        t.page_table = b->table;
+    }
+    call(b, &p, &t);
+    uint32_t word;
+    backend->copy_out(&word, b->fault, sizeof word);
+    if (!check_within("intervals: fault", word == (b->spoilt < 0 ? GLINT_NO_FAULT : (uint32_t)b->spoilt) ? 0 : 1, 0))
+        check_fail("%s: the word for a fault says sequence %u, and should say %lld", kind_names[b->kind], word,
+                   (long long)b->spoilt);
+}
+
+/* Place of LSE of a row in the batch. */
+static int64_t lse_at(const struct batch *b, int64_t i, int64_t h, int64_t row)
+{
+    return is_ragged(b->kind) ? h * b->rows[0] + b->at[0][i] + row : (i * b->heads_q + h) * b->bound[0] + row;
+}
+
+/* dBias of sequence i, and zeros beyond its lengths. */
+static void compare_dbias(const struct batch *b, const struct glint_problem *p, int64_t i)
+{
+    const struct backend *backend = b->subject->backend;
+    if (b->dbias == NULL)
+        return;
+    const size_t bytes = (size_t)p->bias.batch * sizeof(float);
+    float *const got = check_memory(bytes), *const alone = check_memory(bytes);
+    backend->copy_out(got, b->dbias + i * p->bias.batch, bytes);
+    backend->copy_out(alone, b->dbias_alone, bytes);
+    for (int64_t pair = 0; pair < p->bias.batch; pair++) {
+        const bool inside = pair / b->bound[1] % b->bound[0] < p->seqlen_q && pair % b->bound[1] < p->seqlen_k;
+        const float want = inside ? alone[pair] : 0;
+        if (!check_within("intervals", memcmp(&got[pair], &want, sizeof want) == 0 ? 0 : 1, 0))
+            check_fail("%s: dBias[head %lld, query %lld, key %lld] of sequence %lld is %.9g, and alone %.9g", kind_names[b->kind],
+                       (long long)(pair / b->bound[1] / b->bound[0]), (long long)(pair / b->bound[1] % b->bound[0]),
+                       (long long)(pair % b->bound[1]), (long long)i, (double)got[pair], (double)want);
+    }
+}
+
+/* most: the largest logits of the sequences before, each alone, or NULL. */
+static void compare_alone(struct batch *b, const struct shape *shape, int64_t i, float *most)
+{
+    const struct backend *backend = b->subject->backend;
+    const enum glint_pass pass = (enum glint_pass)b->subject->info.pass;
+    struct glint_problem p = problem_of(b, shape);
+    struct glint_tensors t = GLINT_TENSORS_INIT;
+    const int64_t rows = b->length[0][i];
+    p.batch = 1;
+    p.seqlen_q = rows;
+    p.seqlen_k = b->length[1][i];
+    for (enum tensor x = Q; x < TENSORS; x++) {
+        const int64_t at = b->at[of_keys(x)][i];
+        unsigned char *const base = pass_writes(pass, x) ? b->alone[x] : b->tensor[x];
+        tensor_set(&t, x, base == NULL ? NULL : base + (size_t)(at * b->dim) * element(b));
+    }
+    float *const lse = check_memory((size_t)(b->heads_q * rows + 1) * sizeof *lse);
+    for (int64_t h = 0; h < b->heads_q; h++)
+        for (int64_t row = 0; row < rows; row++)
+            lse[h * rows + row] = b->lse_host[lse_at(b, i, h, row)];
+    backend->copy_in(b->lse_alone, lse, (size_t)(b->heads_q * rows) * sizeof *lse);
+    t.lse = b->lse_alone;
+    t.dlse = b->dlse != NULL ? b->lse_alone : NULL; /* any numbers */
+    t.sinks = b->sinks;
+    t.dsinks = b->dsinks;
+    t.key_begin = p.intervals != 0 ? b->begin + b->at[0][i] : NULL;
+    t.key_end = p.intervals != 0 ? b->end + b->at[0][i] : NULL;
+    t.alibi_slopes = b->slopes;
+    t.bias = b->bias != NULL ? b->bias + i * p.bias.batch : NULL;
+    t.dbias = b->dbias_alone;
+    float *const logit = most != NULL ? check_device_memory(backend, (size_t)b->heads_q * sizeof *logit, 256, FENCE_NONE) : NULL;
+    t.max_logit = logit;
+    call(b, &p, &t);
+    compare_dbias(b, &p, i);
+    float *const own = check_memory((size_t)b->heads_q * sizeof *own);
+    if (most != NULL)
+        backend->copy_out(own, logit, (size_t)b->heads_q * sizeof *own);
+    for (int64_t h = 0; h < b->heads_q && most != NULL; h++)
+        most[h] = own[h] > most[h] ? own[h] : most[h];
+    for (const enum tensor *x = pass_outputs(pass); *x != TENSORS; x++) {
+        const bool keys = of_keys(*x);
+        unsigned char *const got = check_memory(bytes_of(b, *x)), *const want = check_memory(bytes_of(b, *x));
+        backend->copy_out(got, b->tensor[*x], bytes_of(b, *x) - 1);
+        backend->copy_out(want, *x == LSE ? (void *)b->lse_alone : b->alone[*x], bytes_of(b, *x) - 1);
+        for (int64_t h = 0; h < (keys ? b->heads_kv : b->heads_q); h++)
+            for (int64_t row = 0; row < b->length[keys][i]; row++) {
+                const size_t unit = *x == LSE ? sizeof(float) : (size_t)b->dim * element(b);
+                const int64_t in_batch = *x == LSE ? lse_at(b, i, h, row) : h * b->rows[keys] + b->at[keys][i] + row;
+                const int64_t in_own = *x == LSE ? h * rows + row : in_batch;
+                if (!check_within("intervals",
+                                  memcmp(got + (size_t)in_batch * unit, want + (size_t)in_own * unit, unit) == 0 ? 0 : 1, 0))
+                    check_fail("%s: %s[head %lld, row %lld] of sequence %lld is not what it is alone", kind_names[b->kind],
+                               tensor_name[*x], (long long)h, (long long)row, (long long)i);
+            }
+    }
+}
+
+enum { SPOILT = 16 };
+
+/* shape->detail: the kind, and with SPOILT whether a sequence has pages outside of the pool. */
+static void sequences(struct subject *subject, const struct shape *shape)
+{
+    const struct backend *backend = subject->backend;
+    const enum glint_pass pass = (enum glint_pass)subject->info.pass;
+    struct batch b = {.subject = subject,
+                      .kind = (enum kind)(shape->detail % SPOILT),
+                      .heads_q = 4,
+                      .heads_kv = 2,
+                      .dim = subject->info.head_dim,
+                      .spoilt = shape->detail >= SPOILT ? 0 : -1};
+    const int64_t short_q[SEQUENCES] = {0, -(shape->seqlen_q - 3), -7}, short_k[SEQUENCES] = {0, -3, 17 - shape->seqlen_k};
+    b.bound[0] = shape->seqlen_q;
+    b.bound[1] = shape->seqlen_k;
+    b.rows[0] = is_ragged(b.kind) ? 2 : 0;
+    b.rows[1] = is_ragged(b.kind) ? 1 : 0;
+    int32_t first[2][SEQUENCES + 1], lengths[2][SEQUENCES];
+    for (int64_t i = 0; i < SEQUENCES; i++)
+        for (int keys = 0; keys < 2; keys++) {
+            b.length[keys][i] = b.bound[keys] + (b.kind == GIVEN ? 0 : keys ? short_k[i] : short_q[i]);
+            b.at[keys][i] = b.rows[keys];
+            first[keys][i] = (int32_t)b.rows[keys];
+            lengths[keys][i] = (int32_t)b.length[keys][i];
+            b.rows[keys] += is_ragged(b.kind) ? b.length[keys][i] : b.bound[keys];
+            first[keys][i + 1] = (int32_t)b.rows[keys];
+        }
+    for (int keys = 0; keys < 2; keys++) {
+        b.first[keys] = put(&b, first[keys], sizeof first[keys]);
+        b.lengths[keys] = put(&b, lengths[keys], sizeof lengths[keys]);
+        b.host[keys] = check_memory((size_t)b.rows[0] * sizeof(int32_t));
+    }
+    struct rand r = rand_stream(shape->seed, 104);
+    for (int64_t i = 0; i < b.rows[0]; i++) { /* most keys in the middle are seen by few: in pages some are by nobody */
+        const int64_t a = rand_below(&r, b.bound[1] / 3), length = rand_below(&r, 40);
+        const bool late = rand_below(&r, 2) != 0;
+        b.host[0][i] = rand_below(&r, 9) == 0 ? INT32_MIN : (int32_t)(late ? b.bound[1] - a : a);
+        b.host[1][i] = (int32_t)(late && rand_below(&r, 3) == 0 ? INT32_MAX : (late ? b.bound[1] - a : a) + length);
+    }
+    b.begin = put(&b, b.host[0], (size_t)b.rows[0] * sizeof(int32_t));
+    b.end = put(&b, b.host[1], (size_t)b.rows[0] * sizeof(int32_t));
+    const uint32_t none = GLINT_NO_FAULT;
+    b.fault = put(&b, &none, sizeof none);
+    for (enum tensor t = Q; t < TENSORS; t++) {
+        if (!pass_uses(pass, t))
+            continue;
+        b.tensor[t] = t != LSE && pass_reads(pass, t) ? put_normal(&b, t, shape->seed)
+                                                      : check_device_memory(backend, bytes_of(&b, t), 256, FENCE_NONE);
+        b.alone[t] = pass_writes(pass, t) ? check_device_memory(backend, bytes_of(&b, t), 256, FENCE_NONE) : NULL;
+    }
+    b.lse_alone = check_device_memory(backend, bytes_of(&b, LSE), 256, FENCE_NONE);
+    b.lse_host = check_memory(bytes_of(&b, LSE));
+    for (int64_t i = 0; i < count_of(&b, LSE); i++)
+        b.lse_host[i] = 3 + (float)(i % 5) / 4;
+    backend->copy_in(b.tensor[LSE], b.lse_host, bytes_of(&b, LSE) - 1);
+    if (shape->sinks) {
+        const float sinks[4] = {0.5f, -1, 2, 0};
+        b.sinks = put(&b, sinks, sizeof sinks);
+        b.dsinks = pass == GLINT_BACKWARD ? put(&b, sinks, sizeof sinks) : NULL;
+    }
+    if (shape->alibi != NO_ALIBI) {
+        float slopes[4];
+        for (int h = 0; h < 4; h++)
+            slopes[h] = experiment_slope(shape, h);
+        b.slopes = put(&b, slopes, sizeof slopes);
+    }
+    if (shape->bias != NO_BIAS) {
+        const int64_t one = b.heads_q * b.bound[0] * b.bound[1];
+        struct rand of_bias = rand_stream(shape->seed, 105);
+        float *const bias = check_memory((size_t)(SEQUENCES * one) * sizeof *bias);
+        for (int64_t pair = 0; pair < SEQUENCES * one; pair++)
+            bias[pair] = rand_normal(&of_bias);
+        b.bias = put(&b, bias, (size_t)(SEQUENCES * one) * sizeof *bias);
+        b.dbias = shape->dbias ? put(&b, bias, (size_t)(SEQUENCES * one) * sizeof *bias) : NULL;
+        b.dbias_alone = shape->dbias ? put(&b, bias, (size_t)one * sizeof *bias) : NULL;
+    }
+    b.dlse = pass == GLINT_BACKWARD ? b.tensor[LSE] : NULL;
+    float most[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, logit[4];
+    b.logit = shape->max_logit ? put(&b, most, sizeof most) : NULL;
+    run_batch(&b, shape);
+    for (int64_t i = 0; i < SEQUENCES && b.spoilt < 0; i++)
+        compare_alone(&b, shape, i, b.logit != NULL ? most : NULL);
+    if (b.logit != NULL)
+        backend->copy_out(logit, b.logit, sizeof logit);
+    for (int h = 0; h < 4 && b.logit != NULL && b.spoilt < 0; h++)
+        if (!check_within("intervals: largest logit", memcmp(&logit[h], &most[h], sizeof most[h]) == 0 ? 0 : 1, 0))
+            check_fail("%s: the largest logit of head %d is %.9g, and of the sequences alone %.9g", kind_names[b.kind], h,
+                       (double)logit[h], (double)most[h]);
+    check_device_release_all();
+}
+
+/* Whether the row takes sequences that lie so. */
+static bool takes(struct subject *subject, enum kind kind)
+{
+    struct glint_problem p = subject_problem(subject);
+    p.lengths = is_ragged(kind) ? GLINT_LENGTHS_RAGGED : kind == GIVEN ? GLINT_LENGTHS_HOST : GLINT_LENGTHS_DEVICE;
+    p.page_rows = kind >= PADDED_PAGES ? PAGE_ROWS : 0;
+    p.pages = p.pages_per_sequence = kind >= PADDED_PAGES;
+    p.rows_q = is_ragged(kind);
+    p.rows_k = is_ragged(kind) && kind < PADDED_PAGES;
+    return subject_plans(subject, &p);
+}
+
+void intervals_checks(struct check_list *list, struct subject *subject)
+{
+    const bool decode = subject->info.queries_up_to > 0;
+    const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
+    const bool intervals = subject_intervals(subject), right = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    const bool left = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
+    if ((!intervals && !subject_alibi(subject) && !subject_bias(subject)) || subject->info.kv_dtype != 0)
+        return;
+    const bool logits = subject_takes_logit(subject);
+    for (int kind = GIVEN; kind < (subject->info.pass == GLINT_FORWARD ? KINDS : PADDED_PAGES); kind++) {
+        struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = decode ? 11 : m + 19, .seqlen_k = 2 * n + 29};
+        if (!takes(subject, (enum kind)kind))
+            continue;
+        s.intervals = intervals ? OWN_INTERVALS : NO_INTERVALS;
+        s.alibi = subject_alibi(subject) ? SLOPES : NO_ALIBI;
+        s.bias = subject_bias(subject) ? BIAS : NO_BIAS;
+        s.dbias = subject_bias(subject) && subject->info.pass == GLINT_BACKWARD;
+        s.detail = kind;
+        const bool band = left && (kind % 2 != 0 || !intervals);
+        s.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : right && !intervals ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+        s.window_left = band ? n + n / 2 : 0;
+        s.window_right = band ? 5 : 0;
+        s.sinks = kind == RAGGED || kind == PADDED;
+        s.max_logit = logits;
+        checks_add(list, sequences, &s, "%s/%s",
+                   intervals               ? "intervals"
+                   : subject_bias(subject) ? "bias"
+                                           : "alibi",
+                   kind_names[kind]);
+    }
+}
+
+void bad_pages_checks(struct check_list *list, struct subject *subject)
+{
+    const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
+    const bool decode = subject->info.queries_up_to > 0;
+    if (!subject_intervals(subject) || subject->info.kv_dtype != 0 || subject->info.pass != GLINT_FORWARD)
+        return;
+    for (int kind = PADDED_PAGES; kind <= RAGGED_PAGES; kind++) {
+        struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = decode ? 11 : m + 19, .seqlen_k = 2 * n + 29};
+        s.intervals = OWN_INTERVALS;
+        s.detail = kind + SPOILT;
+        s.mask = GLINT_MASK_NONE;
+        if (takes(subject, (enum kind)kind))
+            checks_add(list, sequences, &s, "intervals/bad_%s", kind_names[kind]);
+    }
+}

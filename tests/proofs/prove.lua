@@ -1,0 +1,103 @@
+-- Proofs of the host's C for all inputs, by Frama-C's WP with Why3, Z3 and CVC4: lua prove.lua EXPECTED CONTRACTS...
+--
+-- A file of contracts begins with `# SOURCE: FUNCTION...`. What follows is ACSL to be put ahead of lines of the
+-- source: each is named, without its indentation, behind an @, and is looked for behind the one before. One that is
+-- not there is an error, so a proof cannot be of code that has changed. Two more lines may follow the first one:
+-- `# cpp: OPTIONS` is for the preprocessor, and `# rte: no` leaves undefined behaviour out, where a contract says what
+-- is written and no more. Goals that no prover closes are those of EXPECTED, a line `NAME GOAL` each. Passed, with the
+-- word SKIPPED, where the tools are not installed.
+local DIRECTORY = "tests/proofs"
+
+local function read(command)
+  local pipe <close> = assert(io.popen(command))
+  return pipe:read("a")
+end
+
+if not os.execute("command -v frama-c >/dev/null && command -v why3 >/dev/null && command -v z3 >/dev/null && command -v cvc4 >/dev/null") then
+  print("SKIPPED: frama-c, why3, z3 or cvc4 is not installed")
+  return
+end
+
+local function lines_of(path)
+  local lines = {}
+  for line in io.lines(path) do lines[#lines + 1] = line end
+  return lines
+end
+
+-- A copy of the source with the contracts in it, which says of each line where it is from.
+local function annotated(source, notes, name)
+  local lines, ahead, at = lines_of(source), {}, 0
+  for _, note in ipairs(notes) do
+    local wanted = note:match("^@ (.*)$")
+    if wanted then
+      repeat at = at + 1 until not lines[at] or lines[at]:match("^%s*(.-)%s*$") == wanted
+      if not lines[at] then error(("%s: %s has no line `%s`: look at the change, then at the contract"):format(name, source, wanted), 0) end
+      ahead[at] = {}
+    elseif note ~= "" and not note:find("^#") then
+      table.insert(ahead[at], note)
+    end
+  end
+  local out = { ('#line 1 "%s"'):format(source) }
+  for i, line in ipairs(lines) do
+    for _, note in ipairs(ahead[i] or {}) do out[#out + 1] = note end
+    if ahead[i] then out[#out + 1] = ("#line %d"):format(i) end
+    out[#out + 1] = line
+  end
+  return table.concat(out, "\n") .. "\n"
+end
+
+local work = read("mktemp -d -p \"${TEST_TMPDIR:-/tmp}\""):match("%S+")
+os.execute(("HOME=%s why3 config detect >/dev/null 2>&1"):format(work))
+
+local expected, bad, closed = {}, false, 0
+for _, line in ipairs(lines_of(arg[1])) do
+  if line ~= "" and not line:find("^#") then expected[line] = true end
+end
+
+for i = 2, #arg do
+  local name, notes = arg[i]:match("([%w_]+)%.acsl$"), lines_of(arg[i])
+  local source, functions = notes[1]:match("^# (%S+): (.+)$")
+  local header = table.concat(notes, "\n", 1, 3)
+  local options, rte = header:match("\n# cpp: ([^\n]+)") or "", header:find("\n# rte: no", 1, true) and "" or "-wp-rte"
+  local copy, log = ("%s/%s.c"):format(work, name), ("%s/%s.log"):format(work, name)
+  local file = assert(io.open(copy, "w"))
+  file:write(annotated(source, notes, arg[i]))
+  file:close()
+  local began = os.time()
+  os.execute(("HOME=%s frama-c -machdep gcc_x86_64 -c11 -cpp-extra-args='-I. -include %s/fc.h %s' %s -warn-special-float none -rte-no-pointer-call -wp %s "
+    .. "-wp-fct %s -wp-prover z3,cvc4 -wp-timeout 20 -wp-par 2 >%s 2>&1"):format(work, DIRECTORY, options, copy, rte,
+    functions:gsub(" ", ","), log))
+  local text = read("cat " .. log)
+  local proved, goals = text:match("Proved goals: +(%d+) / (%d+)")
+  if not proved or tonumber(goals) < 5 then
+    io.write(text)
+    error(name .. ": Frama-C proves nothing", 0)
+  end
+  local open = 0
+  for kind, goal in text:gmatch("%[wp%] %[(%a+)[^%]\n]*%] Goal typed_(%S+)") do
+    if kind == "Failed" or kind == "Timeout" or kind == "Unknown" then
+      local line = name .. " " .. goal
+      open = open + 1
+      if not expected[line] then
+        bad = true
+        print("open, and not in " .. arg[1] .. ": " .. line)
+      end
+      expected[line] = nil
+    end
+  end
+  closed = closed + tonumber(proved)
+  print(("%s: %s of %s goals of %s, %d s"):format(name, proved, goals, functions, os.time() - began))
+  if open ~= goals - proved then
+    io.write(text)
+    error(("%s: %d open goals, and the log names %d"):format(name, goals - proved, open), 0)
+  end
+  for line in pairs(expected) do
+    if line:find("^" .. name .. " ") then
+      bad = true
+      print("closed, though it is in " .. arg[1] .. ": " .. line)
+    end
+  end
+end
+os.execute(("rm -rf '%s'"):format(work))
+print(closed .. " goals are proved")
+if bad then error("the open goals are not the expected ones", 0) end

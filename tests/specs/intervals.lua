@@ -1,0 +1,67 @@
+-- Intervals of keys a query, in float32 beside the rows of the masks that they can say, whose bits they have; in bf16
+-- and with keys of 8 bits alone. For tests only. What an instruction set has of its own for the other masks,
+-- tests/specs/odd.lua shows. Of a GPU's rows the tiles are small, and each way of sharing work among warps is there.
+return {
+  passes = { "fwd", "bwd", "dec" },
+  dtypes = { "f32", "bf16" },
+  kv_dtypes = { "same", "i8" },
+  head_dims = { 32, 40, 72 },
+  masks = { "none", "causal", "band", "interval" },
+  softcaps = { "none", "softcap" },
+  families = {
+    cpu = { isas = { "x86_64_v3", "x86_64_v4", "aarch64" }, head_dims = { 72 }, max_logit = true },
+    sm80 = {
+      archs = { 80, 90 },
+      passes = { "fwd", "bwd" },
+      kv_dtypes = { "same" },
+      masks = { "interval" },
+      head_dims = { 32, 40 },
+      device_lengths = true,
+      device_ragged = true,
+      device_pages = true,
+      tiles = {
+        fwd = {
+          [32] = { { m = 32, n = 32, warps = 4, d_split = 2 } },
+          [40] = { { m = 32, n = 32, warps = 2 } },
+        },
+        bwd = {
+          [32] = {
+            { m = 32, n = 32, warps = 4, d_split = 2, strategy = "split", dq_m = 32, dq_n = 32, dq_warps = 2 },
+            { m = 32, n = 16, warps = 2, stages = 3, part_heads = 1, parts_from = 0 },
+          },
+          [40] = { { m = 32, n = 32, warps = 2 } },
+        },
+      },
+    },
+    sm90a = {
+      archs = { "90a" },
+      passes = { "fwd" },
+      dtypes = { "bf16" },
+      kv_dtypes = { "same" },
+      masks = { "interval" },
+      head_dims = { 32 },
+      device_lengths = true,
+      device_ragged = true,
+      tiles = {
+        fwd = {
+          [32] = {
+            { m = 128, n = 32, turns = true, softcaps = { "softcap" } },
+            { m = 64, n = 32, schedule = "short", blocks_per_sm = 2, softcaps = { "none" } },
+            { m = 192, n = 64, q_slots = 2, stages = 3, softcaps = { "none" } },
+          },
+        },
+      },
+    },
+  },
+  exclude = {
+    { dtype = "bf16", mask = { "none", "causal", "band" }, reason = "float32 has all masks" },
+    { kv_dtype = "i8", dtype = "bf16", reason = "one dtype is enough" },
+    { kv_dtype = "i8", mask = { "none", "causal", "band" }, reason = "tests/specs/odd.lua has them" },
+    { family = "cpu", isa = { "x86_64_v4", "aarch64" }, mask = { "none", "causal", "band" }, reason = "x86_64_v3 has them from the same source" },
+    { family = "cpu", isa = "x86_64_v4", dtype = "bf16", reason = "as above" },
+    { family = "sm80", head_dim = 32, dtype = "f32", reason = "two warps share columns in 16 bits alone" },
+    { family = "sm80", head_dim = 32, softcap = "none", reason = "the other head dim has it" },
+    { family = "sm80", head_dim = 40, dtype = "bf16", reason = "the other head dim has it" },
+    { family = "sm80", head_dim = 40, softcap = "softcap", reason = "the other head dim has it" },
+  },
+}

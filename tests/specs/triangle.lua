@@ -1,0 +1,18 @@
+-- A bias by a tensor where there is no softcap, so that it is added as scores are summed: every kind of vector that the
+-- CPUs have, and a window. Beside rows without it, for //bench:bias.
+return {
+  passes = { "fwd", "bwd" },
+  dtypes = { "f32", "bf16" },
+  head_dims = { 32 },
+  masks = { "none", "band" },
+  biases = { "none", "alibi", "tensor" },
+  families = { cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4" } } },
+  exclude = {
+    { family = "cpu", mask = "band", bias = { "none", "alibi" }, reason = "tests/specs/bias.lua has the second, and its kernels are the first's" },
+    { family = "cpu", mask = "band", isa = { "x86_64", "x86_64_v4" }, reason = "one kind of vector is enough" },
+    { family = "cpu", mask = "band", dtype = "bf16", reason = "float32 is enough" },
+    { family = "cpu", dtype = "bf16", isa = { "x86_64", "x86_64_v4" }, reason = "one kind of vector is enough" },
+    { family = "cpu", dtype = "bf16", bias = "alibi", reason = "float32 is enough" },
+    { family = "cpu", isa = { "x86_64", "x86_64_v4" }, bias = { "none", "alibi" }, reason = "one kind of vector is enough" },
+  },
+}
