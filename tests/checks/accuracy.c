@@ -216,14 +216,17 @@ static bool judged_by_row(const struct experiment *e, enum tensor t)
 }
 
 /* The sinks' gradient: a sum over all rows of a head of P_sink delta. It is off by what rounding leaves in each of
- * them, as a random walk: delta by that of O and of its own sum, P_sink by that of LSE. */
+ * them, as a random walk: delta by that of O and of its own sum, P_sink by that of LSE. Each of the rows is added to a
+ * sum that is as large as the rows before it, and this rounds, too: it is all there is where no row sees a key and delta
+ * is the gradient of LSE. */
 static void expect_accurate_dsinks(struct experiment *e, const float *got, const float *plain)
 {
     const struct shape *s = &e->shape;
     const double terms = sqrt((double)e->ref.head_dim), rows = sqrt((double)(s->batch * s->seqlen_q));
     const double o = root_mean_square(e->in[O], tensor_count(e, O)), dout = root_mean_square(e->in[DOUT], tensor_count(e, DOUT));
     const double lse = 0x1p-23 * fmax(1, max_magnitude(e->exact[LSE], tensor_count(e, LSE)));
-    const double noise = (dtype_ulp(e->dtype) / 4 + lse + 0x1p-24 * terms + sum_error(e)) * terms * o * dout * rows;
+    const double dlse = e->dlse != NULL ? 1 : 0, sum = 0x1p-25 * rows * (terms * o * dout + dlse); /* a normal number */
+    const double noise = ((dtype_ulp(e->dtype) / 4 + lse + 0x1p-24 * terms + sum_error(e)) * terms * o * dout + sum) * rows;
     double scale = 0, off = 0;
     for (int64_t h = 0; h < s->heads_q; h++) {
         scale = fmax(scale, fabs(e->exact_dsinks[h]));

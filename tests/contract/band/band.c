@@ -136,11 +136,13 @@ static void launch(const struct glint_variant *row, const struct glint_problem *
                    struct glint_band band, uint32_t lanes)
 {
     struct glint_cpu_call call = {.problem = problem, .tensors = tensors, .queries = problem->seqlen_q, .band = band};
-    ck_assert(glint_cpu_geometry(row, problem, lanes, &call.geometry));
+    struct glint_family_plan plan;
+    ck_assert(glint_cpu_plan(row, problem, lanes, &plan));
+    memcpy(&call.geometry, plan.word, sizeof call.geometry);
     static _Alignas(
         GLINT_WORKSPACE_ALIGNMENT) unsigned char workspace[8 << 20]; /* not from malloc: fresh pages take longer than the kernel */
-    ck_assert_uint_le(call.geometry.workspace_bytes, sizeof workspace);
-    memset(workspace, 0xff, (size_t)call.geometry.workspace_bytes);
+    ck_assert_uint_le(plan.workspace_bytes, sizeof workspace);
+    memset(workspace, 0xff, plan.workspace_bytes);
     call.partials = (float *)(void *)(workspace + call.geometry.partials_offset);
     for (uint32_t phase = 0; phase < GLINT_CPU_PHASES; phase++)
         for (int64_t task = 0; task < call.geometry.tasks[phase]; task++)
