@@ -39,8 +39,9 @@ function gpu.kernels(record)
   local pages = record.pass ~= "bwd" and record.device_pages
   add(record.device_lengths, { suffix = "_lengths", rows = "padded", keys = "linear", lengths = 1 })
   add(pages, { suffix = "_pages", rows = "padded", keys = "paged", lengths = not reads and 1 or nil, pages = 1 })
-  add(record.device_ragged, { suffix = "_ragged", rows = "ragged", keys = "linear", lengths = 2 })
-  add(record.device_ragged and pages, { suffix = "_ragged_pages", rows = "ragged", keys = "paged", lengths = 2, pages = 1 })
+  local ragged = record.bias_tensor and record.pass == "fwd" and "numbered" or "ragged"
+  add(record.device_ragged, { suffix = "_ragged", rows = ragged, keys = "linear", lengths = 2 })
+  add(record.device_ragged and pages, { suffix = "_ragged_pages", rows = ragged, keys = "paged", lengths = 2, pages = 1 })
   return all
 end
 

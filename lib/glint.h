@@ -618,14 +618,15 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  *    length is not read. Of queries against a cache, B's row 0 is that of the first of them.
  *  - Strides are not negative, and 0 broadcasts. A bias that is read alone may overlap itself. It is fastest where keys
  *    follow one another: bias.key = 1.
- *  - A bias of zeros gives the bits of no bias where there is no softcap. NaN and infinities act as in a score: -inf
- *    hides a key's weight, though not NaN or inf in its V, and a row of nothing else gives NaN. A large negative
- *    number, such as -1e9, hides a key, too; a mask or an interval is faster. What the mask hides is not added in.
+ *  - On the CPU a bias of zeros gives the bits of no bias where there is no softcap. NaN and infinities act as in a
+ *    score: -inf hides a key's weight, though not NaN or inf in its V, and a row of nothing else gives NaN. A large
+ *    negative number, such as -1e9, hides a key, too; a mask or an interval is faster. What the mask hides is not added
+ *    in.
  *  - dBias has the strides and the dtype of the bias. Strides other than 0 then step over all that is inside them. Sums
  *    are float32, in an order that depends on the problem alone, and rounded once. Every element is written; one that
  *    belongs to no pair of a query and a key that it sees is 0. The plan's workspace has room for its sums.
  *  - Rows of the table with GLINT_FEATURE_BIAS take it, and no problem without it. The spec lists them as the bias
- *    "tensor": on the CPU, but for AMX and AVX-512 BF16. */
+ *    "tensor": on the CPU, but for AMX and AVX-512 BF16, and forward in the family sm80. */
 
 /* Pages: K and V of a sequence lie in pages of a pool, in any order, and a table of the call says where. Key j of
  * sequence b is row j % page_rows of page page_table[b][j / page_rows].

@@ -21,7 +21,7 @@ local STAGES = 2      -- tiles of a streamed operand
 local MASK_BYTES = 16 -- of shared memory, where the kernel that reads lengths keeps a sequence's mask: put_mask of lib/device/lengths.h
 local TILE_BYTES = backward.TILE_BYTES
 local KEYS_BYTES = 32 -- and the one for pages where a head of K and V begins, and the table: put_keys of lib/device/keys.h
-local KEPT_BYTES = { given = 0, padded = MASK_BYTES, ragged = TILE_BYTES } -- forward, by type of rows
+local KEPT_BYTES = { given = 0, padded = MASK_BYTES, ragged = TILE_BYTES, numbered = TILE_BYTES } -- forward, by type of rows
 
 local function smem_limit(arch) return architectures.get(arch).block_kib * KIB end
 
@@ -189,6 +189,8 @@ function sm80.complete(record)
   record.kept_at = backward.behind(record.smem_bytes)
   record.alignment_bytes = 16
   record.reads_lengths = record.pass == "dec"
+  record.call_type = record.bias_tensor and "glint_gpu_biased_call" or "glint_gpu_call" -- of forward and backward kernels
+  record.call_of = record.bias_tensor and "p.base" or "p"
   record.kernels = gpu.kernels(record)
   record.launches = launches(record)
 end

@@ -311,8 +311,8 @@ $ if capped then
 $ else
                 /* P^T = 2^(scale S^T - LSE) goes to the partner, and with dO into dV. */
 $ end
-                const bias_t bias = bias_t::of(p, head_now, Rows::place_again(work, kept).own);
-                const auto added = tile_of_keys(bias, key0 + (int32_t)group * GROUP_ROWS, query0);
+                const bias_t bias = bias_t::template of<Rows>(p, head_now, Rows::place_again(work, kept), kept);
+                const auto added = tile_of_keys<ROW_TILES, PART_M / 8>(bias, key0 + (int32_t)group * GROUP_ROWS, query0);
 
                 change_scores(s, score);
 $ if capped then
@@ -440,8 +440,8 @@ $ end
 }
 
 $ for _, kernel in ipairs(kernels) do
-GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}${kernel.suffix}(GLINT_PARAMS(struct glint_gpu_call) p)
+GLINT_KERNEL(THREADS, ${blocks_per_sm}) ${symbol}${kernel.suffix}(GLINT_PARAMS(struct ${call_type}) p)
 {
-    attend_keys<${kernel.rows}>(p);
+    attend_keys<${kernel.rows}>(${call_of});
 }
 $ end

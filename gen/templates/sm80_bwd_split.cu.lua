@@ -121,8 +121,8 @@ $ end
         change_scores(s, score);
 
         const struct place &again = Rows::place_again(work, kept);
-        const bias_t bias = bias_t::of(p, again.head, again.own);
-        make_scores_gradient(s, dp, lse, delta, p.shape, score, tile_of_queries(bias, warp_query0, block * DQ_N));
+        const bias_t bias = bias_t::template of<Rows>(p, again.head, again, kept);
+        make_scores_gradient(s, dp, lse, delta, p.shape, score, tile_of_queries<DQ_ROW_TILES, DQ_N / 8>(bias, warp_query0, block * DQ_N));
         if (Rows::READS && !mask_t::RIGHT ? (block + 1) * DQ_N > Rows::sight(kept, mask).seqlen_k /* a register less */
                                           : hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
             hide_keys(s, Rows::sight(kept, mask), warp_query0, block * DQ_N, 0.0f);
@@ -150,8 +150,8 @@ $ end
 }
 
 $ for _, kernel in ipairs(kernels) do
-GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}${kernel.suffix}_dq(GLINT_PARAMS(struct glint_gpu_call) p)
+GLINT_KERNEL(DQ_THREADS, ${dq_blocks_per_sm}) ${symbol}${kernel.suffix}_dq(GLINT_PARAMS(struct ${call_type}) p)
 {
-    attend_queries<${kernel.rows}>(p);
+    attend_queries<${kernel.rows}>(${call_of});
 }
 $ end

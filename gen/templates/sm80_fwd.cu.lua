@@ -77,7 +77,7 @@ $ else
 $ end
     Rows::keep_mask(kept, mask);
     const score_t score = score_t::of(p);
-    const bias_t bias = bias_t::of(p, work.head, work.own);
+    const bias_t bias = bias_t::template of<Rows>(p, work.head, work, kept);
     const struct key_blocks<mask_t> blocks = find_key_blocks<TILE_N>(mask, query0, min(query0 + TILE_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 $ if intervals then
@@ -171,9 +171,10 @@ $ end
         /* S = Q K^T, P = 2^(scale (S - max)), O += P V */
         float s[ROW_TILES][KEYS / 8][4], shift[ROW_TILES][2];
 
+        const auto ahead = load_ahead<ROW_TILES, KEYS / 8>(bias, warp_query0, block * TILE_N${part_keys});
         multiply_rows<q_tile_t, k_tile_t>(s, q_kept, q_lane, k_lane + stage_of<k_tile_t>(block), begin_copies);
         change_scores(s, score);
-        add_bias(s, bias, p.shape, warp_query0, block * TILE_N${part_keys});
+        add_bias(s, bias, ahead, p.shape, warp_query0, block * TILE_N${part_keys});
         if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
             hide_keys(s, Rows::sight(kept, mask), warp_query0, block * TILE_N${part_keys}, -GLINT_INFINITY);
         follow_maxima(s, o, rows, shift, scale, ${warp});
@@ -236,8 +237,8 @@ $ end
 }
 
 $ for _, kernel in ipairs(kernels) do
-GLINT_KERNEL(THREADS, ${kernel.blocks_per_sm or blocks_per_sm}) ${symbol}${kernel.suffix}(GLINT_PARAMS(struct glint_gpu_call) p)
+GLINT_KERNEL(THREADS, ${kernel.blocks_per_sm or blocks_per_sm}) ${symbol}${kernel.suffix}(GLINT_PARAMS(struct ${call_type}) p)
 {
-    attend<${kernel.rows}, ${kernel.keys}>(p);
+    attend<${kernel.rows}, ${kernel.keys}>(${call_of});
 }
 $ end

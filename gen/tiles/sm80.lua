@@ -15,8 +15,9 @@ local PLAIN, CAPPED = { "none" }, { "softcap" } -- a cap on the scores takes a f
 -- Without a first key; with one, which takes a few registers more. Intervals, which were not timed, have a window's
 -- tiles.
 local UNBOUNDED, WINDOW = { "none", "causal" }, { "band", "interval" }
--- A bias takes a few registers more, too, and was not timed.
-local UNBIASED, BIASED = { "none" }, { "alibi" }
+-- A bias takes a few registers more, too, and was not timed. A tensor's elements take as many as the scores: lines that
+-- do not say that they are for it are not, and the model proposes its tiles.
+local UNBIASED, BIASED, TENSOR, NOT_TENSOR = { "none" }, { "alibi" }, { "tensor" }, { "none", "alibi" }
 local BAND, INTERVAL, NOT_INTERVAL = { "band" }, { "interval" }, { "none", "causal", "band" }
 
 -- Shared memory of a block comes in three classes (gen/archs.lua): 227, 163 and 99 KiB.
@@ -26,7 +27,7 @@ local FROM_163 = { "80", "87", "90", "100", "110" }
 local DECODE = { ["90"] = "2026-11-22 on an NVIDIA H200" }
 local BEFORE_100 = { "80", "86", "87", "89", "90" } -- SASS of sm_100 and later needs a few registers more
 
-return {
+local data = {
   -- When and on what the lines were timed, by architecture.
   measured = { ["90"] = "2026-11-21 on an NVIDIA H200" },
 
@@ -34,6 +35,7 @@ return {
   -- queries, each with half of the columns of O (d_split).
   fwd = {
     [32] = {
+      { dtypes = HALF, m = 64, n = 64, warps = 4, blocks_per_sm = 4, q_kept = 2, biases = TENSOR, measured = {} },
       { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { "90" }, masks = UNBOUNDED },
       { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 5, sequences_blocks_per_sm = 4, q_kept = 2, archs = { "90" }, masks = BAND,
         why = "of five blocks the kernel for ragged sequences would spill registers" },
@@ -43,6 +45,7 @@ return {
       { dtypes = F32, m = 128, n = 32, warps = 4 },
     },
     [64] = {
+      { dtypes = HALF, m = 64, n = 64, warps = 4, blocks_per_sm = 3, q_kept = 4, biases = TENSOR, measured = {} },
       { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = NONE },
       { dtypes = HALF, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = MASKED, why = "3 % faster than 64 keys with a mask" },
       { dtypes = HALF, m = 64, n = 32, warps = 2, blocks_per_sm = 6, sequences_blocks_per_sm = 4, q_kept = 4, softcaps = PLAIN, masks = CAUSAL,
@@ -252,3 +255,11 @@ return {
     },
   },
 }
+
+for _, pass in ipairs({ "fwd", "bwd" }) do
+  for _, lines in pairs(data[pass]) do
+    for _, line in ipairs(lines) do line.biases = line.biases or NOT_TENSOR end
+  end
+end
+
+return data

@@ -206,8 +206,8 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
 
             if (!keeps_dk) {
                 /* P^T = 2^(scale S^T - LSE) goes with dO into dV, and times the slope of the cap to the partner. */
-                const bias_t bias = bias_t::of(p, head_now, Rows::place_again(work, kept).own);
-                const auto added = tile_of_keys(bias, key0 + (int32_t)group * GROUP_ROWS, query0);
+                const bias_t bias = bias_t::template of<Rows>(p, head_now, Rows::place_again(work, kept), kept);
+                const auto added = tile_of_keys<ROW_TILES, PART_M / 8>(bias, key0 + (int32_t)group * GROUP_ROWS, query0);
 
                 change_scores(s, score);
                 make_capped_weights<ds_tile_t>(s, rows, p.shape, score, added, ds_now);

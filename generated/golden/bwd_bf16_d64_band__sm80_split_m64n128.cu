@@ -170,8 +170,8 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
 
             if (!keeps_dk) {
                 /* P^T = 2^(scale S^T - LSE) goes to the partner, and with dO into dV. */
-                const bias_t bias = bias_t::of(p, head_now, Rows::place_again(work, kept).own);
-                const auto added = tile_of_keys(bias, key0 + (int32_t)group * GROUP_ROWS, query0);
+                const bias_t bias = bias_t::template of<Rows>(p, head_now, Rows::place_again(work, kept), kept);
+                const auto added = tile_of_keys<ROW_TILES, PART_M / 8>(bias, key0 + (int32_t)group * GROUP_ROWS, query0);
 
                 change_scores(s, score);
                 make_weights(s, rows, p.shape, added);
@@ -320,8 +320,8 @@ template <class Rows> GLINT_DEVICE void attend_queries(const struct glint_gpu_ca
         change_scores(s, score);
 
         const struct place &again = Rows::place_again(work, kept);
-        const bias_t bias = bias_t::of(p, again.head, again.own);
-        make_scores_gradient(s, dp, lse, delta, p.shape, score, tile_of_queries(bias, warp_query0, block * DQ_N));
+        const bias_t bias = bias_t::template of<Rows>(p, again.head, again, kept);
+        make_scores_gradient(s, dp, lse, delta, p.shape, score, tile_of_queries<DQ_ROW_TILES, DQ_N / 8>(bias, warp_query0, block * DQ_N));
         if (Rows::READS && !mask_t::RIGHT ? (block + 1) * DQ_N > Rows::sight(kept, mask).seqlen_k /* a register less */
                                           : hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
             hide_keys(s, Rows::sight(kept, mask), warp_query0, block * DQ_N, 0.0f);

@@ -199,8 +199,8 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
 
             if (!keeps_dk) {
                 /* P^T = 2^(scale S^T - LSE) goes to the partner, and with dO into dV. */
-                const bias_t bias = bias_t::of(p, head_now, Rows::place_again(work, kept).own);
-                const auto added = tile_of_keys(bias, key0 + (int32_t)group * GROUP_ROWS, query0);
+                const bias_t bias = bias_t::template of<Rows>(p, head_now, Rows::place_again(work, kept), kept);
+                const auto added = tile_of_keys<ROW_TILES, PART_M / 8>(bias, key0 + (int32_t)group * GROUP_ROWS, query0);
 
                 change_scores(s, score);
                 make_weights(s, rows, p.shape, added);

@@ -51,7 +51,7 @@ template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gp
     const mask_t mask = mask_of<mask_t>(work.own);
     Rows::keep_mask(kept, mask);
     const score_t score = score_t::of(p);
-    const bias_t bias = bias_t::of(p, work.head, work.own);
+    const bias_t bias = bias_t::template of<Rows>(p, work.head, work, kept);
     const struct key_blocks<mask_t> blocks = find_key_blocks<TILE_N>(mask, query0, min(query0 + TILE_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 
@@ -126,9 +126,10 @@ template <class Rows, class Keys> GLINT_DEVICE void attend(const struct glint_gp
         /* S = Q K^T, P = 2^(scale (S - max)), O += P V */
         float s[ROW_TILES][KEYS / 8][4], shift[ROW_TILES][2];
 
+        const auto ahead = load_ahead<ROW_TILES, KEYS / 8>(bias, warp_query0, block * TILE_N);
         multiply_rows<q_tile_t, k_tile_t>(s, q_kept, q_lane, k_lane + stage_of<k_tile_t>(block), begin_copies);
         change_scores(s, score);
-        add_bias(s, bias, p.shape, warp_query0, block * TILE_N);
+        add_bias(s, bias, ahead, p.shape, warp_query0, block * TILE_N);
         if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
             hide_keys(s, Rows::sight(kept, mask), warp_query0, block * TILE_N, -GLINT_INFINITY);
         follow_maxima(s, o, rows, shift, scale, lone_warp{});

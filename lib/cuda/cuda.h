@@ -118,6 +118,7 @@ struct glint_gpu_pages glint_cuda_pages_of(const struct glint_problem *problem, 
                                            const struct glint_tensors *tensors);
 
 struct glint_gpu_bias glint_cuda_bias_of(const struct glint_problem *problem, const struct glint_tensors *tensors);
+struct glint_gpu_bias_tensor glint_cuda_tensor_of(const struct glint_problem *problem, const struct glint_tensors *tensors);
 
 /* decode.c */
 void glint_cuda_fill_decode(const struct glint_problem *problem, const struct glint_cuda_plan *own,

@@ -45,5 +45,6 @@ void glint_cuda_fill_decode(const struct glint_problem *p, const struct glint_cu
         .partial_rows = glint_cuda_place(workspace, layout->partial_rows),
         .scales = scales_of(p, t),
         .bias = glint_cuda_bias_of(p, t),
+        .tensor = glint_cuda_tensor_of(p, t),
     };
 }

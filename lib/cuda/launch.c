@@ -312,6 +312,19 @@ struct glint_gpu_bias glint_cuda_bias_of(const struct glint_problem *p, const st
     return (struct glint_gpu_bias){t->alibi_slopes, !glint_top_left(p), (int32_t)glint_between(p->diagonal, -INT32_MAX, INT32_MAX)};
 }
 
+struct glint_gpu_bias_tensor glint_cuda_tensor_of(const struct glint_problem *p, const struct glint_tensors *t)
+{
+    return (struct glint_gpu_bias_tensor){
+        .address = t->bias,
+        .gradient = t->dbias,
+        .batch = p->bias.batch,
+        .head = p->bias.head,
+        .query = p->bias.query,
+        .key = p->bias.key,
+        .narrow = p->bias_dtype != GLINT_F32,
+    };
+}
+
 static struct glint_gpu_call forward_call(const struct glint_problem *p, const struct glint_cuda_plan *own,
                                           const struct glint_tensors *t, void *workspace)
 {
@@ -361,9 +374,10 @@ static void add_backward(struct glint_gpu_call *call, const struct glint_problem
     call->block_keys = glint_cuda_place(workspace, layout->block_keys);
 }
 
-/* What the kernels of a row are given: a call, with or without maps behind it, or what decode's are given. */
+/* What the kernels of a row are given: a call, with maps or a bias behind it or without, or what decode's are given. */
 union parameters {
     struct glint_gpu_backward_maps call;
+    struct glint_gpu_biased_call biased;
     struct glint_gpu_step step;
     struct glint_decode_params decode;
 };
@@ -380,6 +394,8 @@ static void fill(const struct glint_variant *variant, const struct glint_plan *p
     parameters->call.base = forward_call(&plan->problem, own, tensors, workspace);
     if (variant->pass == GLINT_BACKWARD)
         add_backward(&parameters->call.base, &plan->problem, own, tensors, workspace);
+    if (plan->problem.bias_dtype != 0)
+        parameters->biased.tensor = glint_cuda_tensor_of(&plan->problem, tensors);
     if (kernel->strategy == GLINT_GPU_STEP)
         glint_step_fill(&plan->problem, &own->step, workspace, &parameters->step);
 }

@@ -1,8 +1,9 @@
 /* What a GPU kernel is given: read by the kernels of every GPU family, by the launch code and by the simulator. Plain C
  * that nvcc reads too; host and device agree on every byte. A kernel takes struct glint_gpu_call, or one that begins
- * with it (hopper_call.h), and nothing else; decode and the kernels of glint_merge and glint_append have structs of
- * their own. A kernel reads the members that its work needs: those that it does not read cost nothing on the device. A
- * change here compiles every GPU kernel again: what only the host needs is in lib/cuda/kernel.h and lib/cuda/policy.h.
+ * with it (below, and hopper_call.h), and nothing else; decode and the kernels of glint_merge and glint_append have
+ * structs of their own. A kernel reads the members that its work needs: those that it does not read cost nothing on the
+ * device. A change here compiles every GPU kernel again: what only the host needs is in lib/cuda/kernel.h and
+ * lib/cuda/policy.h.
  *
  * Grids are one-dimensional; blocks find their place from blockIdx.x and the struct. */
 #ifndef GLINT_DEVICE_CALL_H
@@ -71,6 +72,14 @@ struct glint_gpu_bias {
     int32_t from_end, diagonal;
 };
 
+/* A bias: element strides of [batch, heads_q, seqlen_q, seqlen_k], 0 where it is shared. */
+struct glint_gpu_bias_tensor {
+    const void *address;
+    void *gradient; /* backward: dBias, which has these strides, or NULL */
+    int64_t batch, head, query, key;
+    int32_t narrow; /* 1: of the kernel's 16 bits; 0: float32 */
+};
+
 #define GLINT_CALL_GRIDS 4
 
 struct glint_gpu_call {
@@ -117,6 +126,12 @@ struct glint_gpu_call {
     int32_t *row_keys;   /* [batch, padded_q, 2] */
     int32_t *block_keys; /* [batch, padded_q / tile_m, 4] */
     struct glint_gpu_bias bias;
+};
+
+/* What kernels with a bias by a tensor are given. */
+struct glint_gpu_biased_call {
+    struct glint_gpu_call base;
+    struct glint_gpu_bias_tensor tensor;
 };
 
 #define GLINT_GPU_ROW_PAD 128

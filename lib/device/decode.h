@@ -55,6 +55,7 @@ struct glint_decode_params {
     float *partial_rows;               /* [tile, entry, rows, 2 * warps]: the maximum; from [warps] on, sums */
     struct glint_decode_scales scales; /* of K and V of 8 bits */
     struct glint_gpu_bias bias;
+    struct glint_gpu_bias_tensor tensor; /* of a bias by a tensor */
 };
 
 #endif

@@ -162,6 +162,12 @@ struct given {
     {
         return at.batch;
     }
+    /* The same of any block of the backward pass, and of the forward pass but for `ragged`; `kept` is where its tile
+     * waits. */
+    GLINT_DEVICE int32_t sequence_of_block(const struct place &at, uint32_t)
+    {
+        return at.batch;
+    }
     /* Rows of a line of LSE. */
     template <class Call> GLINT_DEVICE int32_t lse_rows(const Call &p)
     {
@@ -387,9 +393,43 @@ struct ragged : padded {
     {
         return at.first_k; /* in pages: see find_rows of a paged_side */
     }
+    GLINT_DEVICE int32_t sequence_of_block(const struct place &at, uint32_t kept)
+    {
+        return (int32_t)((uint32_t)padded_first_of(kept) / GLINT_GPU_ROW_PAD) - at.first_q / GLINT_GPU_ROW_PAD;
+    }
     template <class Call> GLINT_DEVICE int32_t lse_rows(const Call &p)
     {
         return p.sequences.rows_q;
+    }
+};
+
+/* ragged, for the forward pass of kernels that ask which sequence a block has. */
+struct numbered : ragged {
+    enum { KEPT_BYTES = 48 };
+
+    template <int TILE, int NOTING_WARP, class Keys>
+    GLINT_DEVICE struct place find_queries(const struct glint_gpu_call &p, uint32_t search, uint32_t kept)
+    {
+        if (warp_index() == 0)
+            find_tile_of<TILE, Keys>(p, search, kept);
+        if (p.sequences.fault && block_index() == 0 && warp_index() == NOTING_WARP)
+            note_ragged_fault<Keys::PAGED>(p.sequences, p.shape);
+        block_sync();
+        return place_of(get_ragged_tile(kept));
+    }
+    template <int TILE, class Keys> GLINT_DEVICE void find_tile_of(const struct glint_gpu_call &p, uint32_t search, uint32_t kept)
+    {
+        ::find_tile<TILE, false, 8>(queries_of(p.sequences, p.shape), keys_of<Keys::PAGED>(p.sequences, p.shape), p.shape,
+                                    block_index(), p.shape.heads_q, p.shape.section, search,
+                                    [&](struct ragged_tile &tile, int32_t sequence) {
+                                        find_sides(tile.own, p.sequences);
+                                        put_ragged_tile(kept, tile);
+                                        st_shared_u32(kept + 32, (uint32_t)sequence);
+                                    });
+    }
+    GLINT_DEVICE int32_t sequence_of_block(const struct place &, uint32_t kept)
+    {
+        return (int32_t)ld_shared_u32(kept + 32);
     }
 };
 

@@ -15,10 +15,12 @@ namespace
 {
 
 /* An access is (block, thread, clock); clocks begin at 1, and accesses of earlier launches happened before. Of writes
- * and of reads the last one is kept, and the last one by another block than that. */
+ * and of reads the last one is kept, and the last one by another block than that. Two that have no byte in common do not
+ * race. */
 enum { GENERIC = 1, ASYNC = 2 }; /* proxies, as bits */
 struct Access {
-    uint32_t block, clock; /* clock 0: none */
+    uint32_t block : 28, bytes : 4 /* of the word, a bit each */;
+    uint32_t clock; /* 0: none */
     uint16_t thread : 13, strong : 2 /* the proxy, or 0 */, async : 1;
     uint16_t site;
 };
@@ -138,8 +140,9 @@ void check_fences(const Word &word, const void *address, Use use, Site site)
 }
 
 /* `strong`: an atomic, or a relaxed, acquire or release access; two of them through one proxy never race. */
-template <bool async> void check_word(Word &word, const void *address, uint32_t mask, Use use, const Access &now, Site site)
+template <bool async> void check_word(Word &word, const void *address, uint32_t mask, Use use, Access now, Site site)
 {
+    now.bytes = mask & BYTES;
     if (word.launch != grid.number) {
         word.launch = (uint32_t)grid.number;
         word.write[0] = word.write[1] = word.read[0] = word.read[1] = Access();
@@ -149,7 +152,7 @@ template <bool async> void check_word(Word &word, const void *address, uint32_t 
     if (!ready(word, needed))
         check_ready(word, address, needed, use, now, site);
     for (const Access &write : word.write)
-        if ((now.strong & write.strong) == 0 && !ordered(write))
+        if ((now.strong & write.strong) == 0 && (now.bytes & write.bytes) != 0 && !ordered(write))
             found_race(address, use, site, write, true);
     if (async)
         check_fences(word, address, use, site);
@@ -158,7 +161,7 @@ template <bool async> void check_word(Word &word, const void *address, uint32_t 
         return;
     }
     for (const Access &read : word.read)
-        if ((now.strong & read.strong) == 0 && !ordered(read))
+        if ((now.strong & read.strong) == 0 && (now.bytes & read.bytes) != 0 && !ordered(read))
             found_race(address, use, site, read, false);
     remember(word.write, now);
     word.defined |= mask;
@@ -287,7 +290,8 @@ static inline Allocation *allocation_of(const void *address, uint32_t bytes, Sit
 
 static Access access_by_self(int strong, bool async, Site site)
 {
-    return {self->block->index, self->clock, (uint16_t)(self->index & 0x1fff), (uint16_t)(strong & 3), async, site_id(site)};
+    return {self->block->index & 0xfffffff, BYTES, self->clock,  (uint16_t)(self->index & 0x1fff),
+            (uint16_t)(strong & 3),         async, site_id(site)};
 }
 
 void await_predecessors(Site site)

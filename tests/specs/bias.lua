@@ -13,7 +13,7 @@ return {
     cpu = { isas = { "x86_64_v3", "aarch64" }, head_dims = { 40 }, max_logit = true },
     sm80 = {
       archs = { 80, 90 },
-      biases = { "alibi" },
+      biases = { "alibi", "tensor" },
       device_lengths = true,
       device_ragged = true,
       device_pages = true,

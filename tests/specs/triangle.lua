@@ -2,12 +2,17 @@
 -- CPUs have, and a window. Beside rows without it, for //bench:bias.
 return {
   passes = { "fwd", "bwd" },
-  dtypes = { "f32", "bf16" },
-  head_dims = { 32 },
+  dtypes = { "f32", "f16", "bf16" },
+  head_dims = { 32, 64 },
   masks = { "none", "band" },
   biases = { "none", "alibi", "tensor" },
-  families = { cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4" } } },
+  families = {
+    cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4" }, dtypes = { "f32", "bf16" }, head_dims = { 32 } },
+    sm80 = { archs = { 80, 90 }, biases = { "none", "tensor" }, masks = { "none" } },
+  },
   exclude = {
+    { family = "sm80", dtype = "f16", head_dim = 32, reason = "bf16 has it from the same source" },
+    { family = "sm80", bias = "none", dtype = { "f32", "f16" }, reason = "what a bias costs is timed in bf16" },
     { family = "cpu", mask = "band", bias = { "none", "alibi" }, reason = "tests/specs/bias.lua has the second, and its kernels are the first's" },
     { family = "cpu", mask = "band", isa = { "x86_64", "x86_64_v4" }, reason = "one kind of vector is enough" },
     { family = "cpu", mask = "band", dtype = "bf16", reason = "float32 is enough" },

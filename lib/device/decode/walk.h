@@ -198,6 +198,8 @@ template <class S>
 GLINT_DEVICE void look(struct row_biases<S> &biases, const struct glint_decode_params &p, const struct row_tile &t,
                        const struct sequence_rows &own)
 {
+    const struct place at = {0, 0, t.batch, 0, 0, 0, own};
+
     if constexpr (!S::bias::NONE)
 #pragma unroll
         for (int rt = 0; rt < S::ROW_TILES; ++rt)
@@ -206,7 +208,7 @@ GLINT_DEVICE void look(struct row_biases<S> &biases, const struct glint_decode_p
                 const int32_t row = t.row0 + row_of_lane(rt, odd), query = row / p.shape.group;
 
                 biases.query[rt][odd] = query;
-                biases.of[rt][odd] = S::bias::of(p, t.head_kv * p.shape.group + row - query * p.shape.group, own);
+                biases.of[rt][odd] = S::bias::template of<given>(p, t.head_kv * p.shape.group + row - query * p.shape.group, at, 0);
             }
 }
 

@@ -321,6 +321,25 @@ GLINT_DEVICE float ld_global_cg_f32(const float *global)
     return value;
 }
 
+/* Two floats, of an address that is a multiple of 8. */
+GLINT_DEVICE void ld_global_f32x2(float v[2], const void *global)
+{
+    asm volatile("ld.global.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "l"(__cvta_generic_to_global(global)) : "memory");
+}
+
+/* 16 bits, the others 0; the lower 16 bits of a value. */
+GLINT_DEVICE uint32_t ld_global_u16(const void *global)
+{
+    uint32_t value;
+    asm volatile("ld.global.u16 %0, [%1];" : "=r"(value) : "l"(__cvta_generic_to_global(global)) : "memory");
+    return value;
+}
+
+GLINT_DEVICE void st_global_u16(void *global, uint32_t value)
+{
+    asm volatile("st.global.u16 [%0], %1;" ::"l"(__cvta_generic_to_global(global)), "r"(value) : "memory");
+}
+
 /* *global += value, without a result. */
 GLINT_DEVICE void red_global_add_f32(float *global, float value)
 {

@@ -164,6 +164,7 @@ vector<micro_case> sm80_cases()
     for (uint32_t blocks : {1u, 7u, 200u})
         cases.push_back(dependents(blocks));
     cases.push_back(random_words("memory", 1, 32, 512, 512, 2048));
+    cases.push_back(random_words("halves", 1, 32, 96, 96, 0));
     cases.push_back(atomics());
     cases.push_back(random_words("indices", 3, 96, 3 * 96, 3 * 96 * 4, 0));
     for (uint32_t lanes : {32u, 1u, 7u}) {

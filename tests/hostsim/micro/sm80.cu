@@ -235,6 +235,20 @@ GLINT_KERNEL(32, 1) micro_memory(GLINT_PARAMS(struct micro_params) p)
     st_global_u32x4(out + 12, w);
 }
 
+/* Halves of words, each stored by another lane than its neighbour, and pairs of floats. */
+GLINT_KERNEL(32, 1) micro_halves(GLINT_PARAMS(struct micro_params) p)
+{
+    const uint16_t *in = (const uint16_t *)p.in;
+    uint16_t *out = (uint16_t *)p.out;
+    const uint32_t lane = lane_index();
+    float pair[2];
+
+    st_global_u16(out + lane, ld_global_u16(in + 2 * lane + 1) * 3);
+    st_global_u16(out + 32 + (lane ^ 5), ld_global_u16(in + lane) + 0x50000u);
+    ld_global_f32x2(pair, p.in + 32 + 2 * lane);
+    st_global_f32x2(p.out + 32 + 2 * lane, pair[1], pair[0]);
+}
+
 /* ---- atomics: additions to words of one's own (denormals, infinities), and to shared ones that are exact in any order --------- */
 
 GLINT_KERNEL(128, 1) micro_atomics(GLINT_PARAMS(struct micro_params) p)

@@ -343,6 +343,26 @@ GLINT_DEVICE float ld_global_cg_f32(const float *from, SIM_SITE)
     return v[0];
 }
 
+GLINT_DEVICE void ld_global_f32x2(float value[2], const void *from, SIM_SITE)
+{
+    float v[2];
+    sim_load_global("ld.global.v2", v, from, SIM_THIS);
+    std::memcpy(value, v, sizeof v);
+}
+
+GLINT_DEVICE uint32_t ld_global_u16(const void *from, SIM_SITE)
+{
+    uint16_t v[1];
+    sim_load_global("ld.global.u16", v, from, SIM_THIS);
+    return v[0];
+}
+
+GLINT_DEVICE void st_global_u16(void *to, uint32_t value, SIM_SITE)
+{
+    const uint16_t v[1] = {(uint16_t)value};
+    sim_store_global("st.global.u16", to, v, SIM_THIS);
+}
+
 static inline void sim_add_global(const char *name, float *to, const float *v, uint32_t n, sim::Site site)
 {
     sim::event(name, site, (uintptr_t)to, 4 * n);

@@ -7,7 +7,7 @@ local function row(pattern, emit)
   for _, name in ipairs(expand(pattern)) do M.emitters[name] = emit end
 end
 
--- Of the sizes that the engine looks at: 4 and 8 bytes, up to 16 in all.
+-- Of the sizes that the engine looks at: 4 and 8 bytes, up to 16 in all. In global memory halves of words, too.
 local LENGTHS_AND_TYPES = "{,.v2,.v4}.{b32,u32,s32,f32,b64,u64,s64}"
 
 local function length(kernel, item)
@@ -56,12 +56,14 @@ end)
 row("st.shared" .. LENGTHS_AND_TYPES, function(kernel, item)
   store(kernel, item, 'ptx::store_shared("' .. told(item) .. '", %s, v, %s)', kernel:shared_address(item.operands[1]))
 end)
-row("ld.global{,.cg,.ca}" .. LENGTHS_AND_TYPES, function(kernel, item)
-  load(kernel, item, ('ptx::load_global("%s", v, %s, %s)'):format(told(item), kernel:address(item.operands[2]), kernel:site()))
-end)
-row("st.global" .. LENGTHS_AND_TYPES, function(kernel, item)
-  store(kernel, item, 'ptx::store_global("' .. told(item) .. '", %s, v, %s)', kernel:address(item.operands[1]))
-end)
+for _, types in ipairs { LENGTHS_AND_TYPES, ".u16" } do
+  row("ld.global{,.cg,.ca}" .. types, function(kernel, item)
+    load(kernel, item, ('ptx::load_global("%s", v, %s, %s)'):format(told(item), kernel:address(item.operands[2]), kernel:site()))
+  end)
+  row("st.global" .. types, function(kernel, item)
+    store(kernel, item, 'ptx::store_global("' .. told(item) .. '", %s, v, %s)', kernel:address(item.operands[1]))
+  end)
+end
 row("ld.shared::cluster.f32", function(kernel, item)
   kernel:set(item.operands[1], "f32", ("sim::cluster_load(%s, %s)"):format(kernel:shared_address(item.operands[2]), kernel:site()))
 end)
