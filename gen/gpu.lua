@@ -4,7 +4,7 @@
 --                glint_gpu_launch; with blocks_per_sm, cluster = or dependent = 1 where it is launched otherwise
 --                than a block a tile, and lengths = 1 where it reads them, 2 where it reads those of ragged
 --                sequences, pages = 1 where K and V are in pages; sinks = 1 where it is for problems with sinks
---                alone
+--                alone, dbias = 1 for those with a gradient of their bias
 --   strategy_id  enum glint_gpu_strategy
 --   archs        names of gen/archs.lua, in its order
 --   maps         { { tensor = "GLINT_GPU_Q", swizzle = "TENSOR_MAP_SWIZZLE_128B", slabs =, columns =, rows = }, ...
@@ -51,7 +51,7 @@ function gpu.cubin_symbol(record, arch)
 end
 
 -- Members in the order of their structs; one that a record does not have is 0 in C.
-local LAUNCH = { "grid", "rows", "threads", "smem_bytes", "blocks_per_sm", "cluster", "dependent", "lengths", "pages", "sinks" }
+local LAUNCH = { "grid", "rows", "threads", "smem_bytes", "blocks_per_sm", "cluster", "dependent", "lengths", "pages", "sinks", "dbias" }
 local MAP = { "tensor", "swizzle", "slabs", "packed", "columns", "rows" }
 local MORE = { "part_heads", "parts_from", "row_dim", "block_keys", "zero_words", "lengths_words", "chunk_steps", "span_chunks" }
 

@@ -6,7 +6,7 @@
 
 load("//tests/hostsim:hostsim.bzl", "simulated_variant_test")
 load("//tests/hostsim/ptx:ptx.bzl", "ptx_variant_tests")
-load("//tools:defs.bzl", "glint_cc_test", "runs", "variant_library")
+load("//tools:defs.bzl", "glint_cc_binary", "glint_cc_test", "needs_nvcc", "not_cross", "runs", "variant_library")
 
 # The reference and the comparisons run over every number of every shape: let the compiler vectorise them, and never
 # fuse.
@@ -96,3 +96,34 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
             tags = ["manual"] if suite == "ptx" else [],
             tests = suites[suite],
         )
+
+def device_test(name, variants, **kwargs):
+    """NAME --variant=VARIANT: all checks of any GPU variant of a spec, for a machine with only a driver, as //tests/cuda:variant_test.
+
+    Args:
+      name: the program
+      variants: VARIANTS of the spec's repository; those of CPUs are left out
+      **kwargs: spec and package of variant_library()
+    """
+    variant_library(
+        name = name + "__library",
+        testonly = True,
+        tags = ["manual"],
+        target_compatible_with = needs_nvcc() + not_cross(),
+        variants = [variant for variant in variants if variant["family"] != "cpu"],
+        **kwargs
+    )
+    glint_cc_binary(
+        name = name,
+        testonly = True,
+        srcs = ["//tests/support:cases_plain.c"],
+        copts = ["-DGLINT_TESTS_WITHOUT_CHECK"],
+        linkopts = ["-Wl,--as-needed"],
+        tags = ["manual"],
+        target_compatible_with = needs_nvcc() + not_cross(),
+        deps = [  # in the order of the linker
+            "//tests/checks:variant_test",
+            "//tests/cuda:backend_cuda",
+            name + "__library",
+        ],
+    )

@@ -185,7 +185,8 @@ function sm80.complete(record)
   end
   record.block_keys = record.intervals and record.pass == "bwd" and 1 or nil
   record.smem = sm80.smem(record)
-  record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.smem[2] and record.smem[2].bytes
+  record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.strategy == "split" and record.smem[2].bytes or nil
+  record.bias_smem_bytes = record.bias_tile and record.smem[#record.smem].bytes
   record.kept_at = backward.behind(record.smem_bytes)
   record.alignment_bytes = 16
   record.reads_lengths = record.pass == "dec"
@@ -292,6 +293,10 @@ function sm80.lacks(key) return key.narrow and not (key.pass == "dec" and key.dt
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm80.check(record, report)
   check_fields(record, report)
+  if #record.launches > gpu.most_launches then
+    report("device_ragged", ("with a bias the tile has %d kernels, and a variant has %d at most"):format(#record.launches, gpu.most_launches),
+      'device_ragged = false or device_lengths = false, or strategy = "fused"')
+  end
   if record.padded_dim < record.head_dim then
     report("padded_dim", ("%d has no room for head_dim %d"):format(record.padded_dim, record.head_dim), "leave it out, or more")
   end

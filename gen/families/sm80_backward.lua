@@ -50,9 +50,14 @@ function backward.parts(record, tile)
   parts[6] = tile("LSE, delta", 2 * record.stages, m, 1, 4)
   if record.intervals then parts[#parts + 1] = tile("ranges", record.stages, m, 2, 4) end -- of keys, one a query
   parts[#parts + 1] = tile("barriers", 1, record.phases, 1, 8)
+  local of_bias
+  if record.bias_tensor then
+    of_bias = { "dBias", { tile("Q, dO, K, V", 4 * record.bias_stages, record.bias_tile, d, bytes) } }
+    if record.intervals then table.insert(of_bias[2], tile("ranges", 1, record.bias_tile, 2, 4)) end
+  end
   if record.strategy == "fused" then
     parts[#parts + 1] = { "16", 16 }
-    return { { "bwd", parts } }
+    return { { "bwd", parts }, of_bias }
   end
   local dq_parts = { tile("Q", 1, record.dq_m, d, bytes), tile("dO", 1, record.dq_m, d, bytes) }
   for stage = 0, STAGES - 1 do -- a stage is K and after it V
@@ -61,7 +66,7 @@ function backward.parts(record, tile)
     end
   end
   if record.intervals then dq_parts[#dq_parts + 1] = tile("ranges", 1, record.dq_m, 2, 4) end
-  return { { "dK and dV", parts }, { "dQ", dq_parts } }
+  return { { "dK and dV", parts }, { "dQ", dq_parts }, of_bias }
 end
 
 --- struct glint_gpu_launch, in launch order. Kernels that read lengths keep a tile behind the rest of their shared
@@ -74,6 +79,10 @@ function backward.launches(record)
     given[4] = { suffix = "_dq", grid = "GLINT_GPU_QUERY_BLOCKS", rows = record.dq_m, threads = 32 * record.dq_warps,
       smem_bytes = record.dq_smem_bytes }
   end
+  if record.bias_tensor then
+    given[#given + 1] = { suffix = "_dbias", grid = "GLINT_GPU_BIAS_TILES", rows = record.bias_tile, threads = 2 * record.bias_tile,
+      smem_bytes = record.bias_smem_bytes, dbias = 1 }
+  end
   local all = {}
   for _, kernel in ipairs(record.kernels) do
     for _, launch in ipairs(given) do
@@ -81,7 +90,7 @@ function backward.launches(record)
       for field, value in pairs(launch) do own[field] = value end
       own.suffix = kernel.suffix .. launch.suffix
       if kernel.lengths then
-        own.smem_bytes = backward.behind(launch.smem_bytes) + (launch.sinks and 0 or backward.TILE_BYTES)
+        own.smem_bytes = backward.behind(launch.smem_bytes) + ((launch.sinks or launch.dbias) and 0 or backward.TILE_BYTES)
         if launch.smem_bytes == 0 and kernel.rows == "ragged" then own.smem_bytes = own.smem_bytes + SEARCH_BYTES end
       end
       all[#all + 1] = own
@@ -106,6 +115,11 @@ function backward.complete(record)
     record.dq_blocks_per_sm, record.strategy_id = record.dq_blocks_per_sm or 1, "GLINT_GPU_SPLIT"
   end
   record.page_chunks = backward.page_chunks(record)
+  if record.bias_tensor then -- dBias: queries and keys of a tile, and stages, in 64 KiB where 16 rows allow it
+    local row = record.padded_dim * record.dtype_bytes
+    record.bias_tile = row <= 128 and 64 or row <= 256 and 32 or 16
+    record.bias_stages = row <= 512 and 2 or 1
+  end
 end
 
 --- The limits; report(field, wrong, right) for each that is broken.

@@ -25,6 +25,9 @@ $ else
  * blocks. */
 $ end
 #include "lib/device/bias.h"
+$ if bias_tensor then
+#include "lib/device/bias_gradient.h"
+$ end
 #include "lib/device/delta.h"
 #include "lib/device/gradients.h"
 #include "lib/device/mask.h"
@@ -75,4 +78,8 @@ $ include("sm80_bwd_keys.cu.lua")
 $ if not fused then
 
 $ include("sm80_bwd_split.cu.lua")
+$ end
+$ if bias_tensor then
+
+$ include("sm80_bwd_dbias.cu.lua")
 $ end

@@ -68,10 +68,9 @@ draw.holes = {
   { "AMX and AVX-512 BF16 read no intervals", function(row)
     return row.mask == "interval" and has(row, "target", "cpu x86_64_bf16", "cpu x86_64_amx")
   end },
-  { "a bias is on the CPU, in kernels whose products are float32's, and in sm80, a tensor forward alone", function(row)
+  { "a bias is on the CPU, in kernels whose products are float32's, and in sm80", function(row)
     local vectors = family_of(row) == "cpu" and not has(row, "target", "cpu x86_64_bf16", "cpu x86_64_amx")
-    local on_gpu = family_of(row) == "sm80" and (row.bias ~= "tensor" or row.pass ~= "bwd")
-    return row.target and not vectors and not on_gpu and (row.bias == "tensor" or row.bias == "alibi")
+    return row.target and not vectors and family_of(row) ~= "sm80" and (row.bias == "tensor" or row.bias == "alibi")
   end },
   { "decode of bf16 by AVX-512 BF16 is that of AVX-512", function(row) return row.target == "cpu x86_64_bf16" and row.pass == "dec" end },
 }

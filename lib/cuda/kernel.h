@@ -23,6 +23,7 @@
  *     K and V in pages         pages = 1,        `pages` of the call. Decode has no lengths = 1: it always reads them
  *                              lengths = 1 or 2
  *     the sinks' gradient      sinks = 1         the kernel is left out where a problem has no sinks
+ *     a bias's gradient        dbias = 1         the kernel is left out where a problem does not ask for dBias
  *     words that begin as 0    zero_words        `words` of the call, the first of the workspace; they are cleared in the stream, ahead of the
  *                                                first kernel
  *
@@ -50,7 +51,8 @@ enum glint_gpu_grid {
     GLINT_GPU_QUERY_HEADS = 5,  /* a query head, of all sequences: heads_q tiles */
     GLINT_GPU_STEP_PLAN = 6,    /* one block: see struct glint_step_layout */
     GLINT_GPU_STEP_UNITS = 7,   /* persistent blocks, which take what the plan says */
-    GLINT_GPU_STEP_MERGE = 8    /* 32 columns of 16 rows at a time; none where no sequence's keys are ever shared out */
+    GLINT_GPU_STEP_MERGE = 8,   /* 32 columns of 16 rows at a time; none where no sequence's keys are ever shared out */
+    GLINT_GPU_BIAS_TILES = 9    /* rows x rows elements of dBias, or all that a dimension that is shared has */
 };
 
 /* Split: delta, then dK and dV over key blocks, then dQ over query blocks: no sum crosses blocks. Fused: delta, then
@@ -91,6 +93,7 @@ struct glint_gpu_launch {
     uint8_t pages;
 
     uint8_t sinks; /* 1: left out for a problem without sinks */
+    uint8_t dbias; /* 1: left out for a problem without a gradient of its bias */
 };
 
 #define GLINT_GPU_MAX_LAUNCHES 12 /* of a kernel */

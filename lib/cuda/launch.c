@@ -21,6 +21,21 @@ static uint64_t ragged_tiles(const struct glint_problem *p, int64_t rows, uint64
     return full < bounded ? full : bounded;
 }
 
+/* Tiles of dBias; false when there are more than a grid's. */
+static bool count_bias_tiles(const struct glint_gpu_launch *launch, const struct glint_problem *p, uint64_t *tiles)
+{
+    const int64_t queries = (p->seqlen_q + launch->rows - 1) / launch->rows, keys = (p->seqlen_k + launch->rows - 1) / launch->rows;
+    const int64_t of[4] = {p->bias.batch == 0 ? 1 : p->batch, p->bias.head == 0 ? 1 : p->heads_q,
+                           p->bias.query == 0 && queries > 0 ? 1 : queries, p->bias.key == 0 && keys > 0 ? 1 : keys};
+    *tiles = queries > 0 && keys > 0;
+    for (int i = 0; i < 4 && *tiles > 0; i++) {
+        *tiles *= (uint64_t)of[i];
+        if (*tiles > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
 /* Tiles of one launch; false when there are more than a grid's 2^31 - 1. Extents are at most GLINT_MAX_EXTENT, so a
  * product of two fits; and heads_kv * parts is at most heads_q. */
 static bool count_tiles(const struct glint_gpu_launch *launch, const struct glint_problem *p, int64_t parts, uint64_t *tiles)
@@ -29,6 +44,8 @@ static bool count_tiles(const struct glint_gpu_launch *launch, const struct glin
         *tiles = (uint64_t)p->heads_q;
         return true;
     }
+    if (launch->grid == GLINT_GPU_BIAS_TILES)
+        return count_bias_tiles(launch, p, tiles);
     const bool by_query = launch->grid == GLINT_GPU_QUERY_BLOCKS, ragged = launch->lengths == GLINT_LENGTHS_RAGGED;
     const uint64_t given = (uint64_t)(by_query ? p->seqlen_q : p->seqlen_k);
     const uint64_t rows = given == 0 && launch->lengths ? 1 : given; /* lengths are looked at where the bound is 0, too */
@@ -178,7 +195,7 @@ static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glin
         const struct glint_gpu_launch *launch = glint_gpu_launch_at(kernel, i);
         uint64_t tiles;
         if (launch->lengths != problem->lengths || (launch->pages != 0) != (problem->page_rows > 0) ||
-            (launch->sinks != 0 && problem->sinks == 0))
+            (launch->sinks != 0 && problem->sinks == 0) || (launch->dbias != 0 && problem->dbias == 0))
             continue;
         if (!count_tiles(launch, problem, own->backward.parts, &tiles))
             return false;

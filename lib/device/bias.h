@@ -86,13 +86,18 @@ template <class Element> struct tensor_bias {
     int32_t seqlen_q, seqlen_k;
 
     template <class Rows, class Call, class Place>
-    GLINT_DEVICE struct tensor_bias of(const Call &p, int32_t head, const Place &at, uint32_t kept)
+    GLINT_DEVICE struct tensor_bias of(const Call &p, int32_t head, const Place &place, uint32_t kept)
+    {
+        return at(p, Rows::sequence_of_block(place, kept), head, place.own);
+    }
+    /* Of a head of sequence `number`. */
+    template <class Call>
+    GLINT_DEVICE struct tensor_bias at(const Call &p, int32_t number, int32_t head, const struct sequence &own)
     {
         const struct glint_gpu_bias_tensor &all = tensor_of(p);
-        const int64_t first = Rows::sequence_of_block(at, kept) * all.batch + head * all.head;
+        const int64_t first = number * all.batch + head * all.head;
 
-        return {&all, (const char *)all.address + first * (Element::BYTES == 2 && all.narrow ? 2 : 4), at.own.seqlen_q,
-                at.own.seqlen_k};
+        return {&all, (const char *)all.address + first * (Element::BYTES == 2 && all.narrow ? 2 : 4), own.seqlen_q, own.seqlen_k};
     }
 };
 

@@ -25,7 +25,9 @@ return {
         dec = { [32] = { { m = 8, n = 64, stages = 2, chunk_steps = 2 } } },
         bwd = {
           [32] = {
-            { m = 32, n = 32, warps = 4, d_split = 2, strategy = "split", dq_m = 32, dq_n = 32, dq_warps = 2 },
+            { m = 32, n = 32, warps = 4, d_split = 2, strategy = "split", dq_m = 32, dq_n = 32, dq_warps = 2, biases = { "alibi" } },
+            { m = 32, n = 32, warps = 4, d_split = 2, strategy = "split", dq_m = 32, dq_n = 32, dq_warps = 2, biases = { "tensor" },
+              device_lengths = false }, -- one of the two is all that there is room for; triangle.lua has the other
             { m = 32, n = 16, warps = 2, stages = 3, part_heads = 1, parts_from = 0 },
           },
           [40] = { { m = 32, n = 32, warps = 2 } },
