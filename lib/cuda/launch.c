@@ -230,7 +230,7 @@ bool glint_cuda_plan_tuned(const struct glint_variant *variant, const struct gli
     } else if (kernel->strategy == GLINT_GPU_STEP) {
         if (!glint_step_lay_out(&own.step, variant, problem, concurrency, &bytes))
             return false;
-        own.blocks[0] = own.step.blocks > 0;
+        own.blocks[0] = own.step.blocks > 0 && own.step.own_plan == 0;
         own.blocks[1] = own.step.blocks;
         own.blocks[2] = own.step.merge_blocks;
     } else {

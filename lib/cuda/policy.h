@@ -69,6 +69,7 @@ bool glint_backward_lay_out(struct glint_backward_layout *layout, const struct g
 struct glint_step_layout {
     int32_t block_queries; /* of 16 rows */
     int32_t partial_rows;  /* of which partial results are kept; 0: the merge is left out */
+    int32_t own_plan;      /* words of a block's own plan; 0: a kernel makes one for all */
     uint32_t blocks, merge_blocks;
     uint64_t partial; /* bytes from the start of the workspace, where the plan is */
 };

@@ -9,6 +9,8 @@ enum {
     TILE_ROWS = 128, /* of a tile */
     PLAN_HEAD = 16,  /* words of the plan, and so many more for each sequence */
     PLAN_WORDS = 15,
+    OWN_PLAN_SEQUENCES = 8, /* up to so many, of so few tiles of rows in all, each block plans for itself */
+    OWN_PLAN_TILES = 8,
     MOST_CHUNKS = 80,  /* that a sequence's keys are shared out as */
     SLOTS_A_BLOCK = 5, /* of a tile's partial results: more than the best plans measured had, 38 MB in all */
 };
@@ -40,6 +42,11 @@ static int64_t most_spans(const struct glint_variant *row, const struct glint_pr
     return ((seen > all ? all : seen) + first - 2) / first + 1;
 }
 
+static uint64_t plan_words(uint64_t batch)
+{
+    return PLAN_HEAD + PLAN_WORDS * batch + 3;
+}
+
 bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_variant *row, const struct glint_problem *p,
                         uint32_t multiprocessors, uint64_t *end)
 {
@@ -61,9 +68,13 @@ bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_var
     layout->partial_rows = (int32_t)(slots * TILE_ROWS);
     if (tiles == 0 && p->lengths == GLINT_LENGTHS_HOST)
         return true;
+    const uint64_t few = (uint64_t)(p->batch < OWN_PLAN_SEQUENCES ? p->batch : OWN_PLAN_SEQUENCES);
+    const uint64_t own = (plan_words(few) + GLINT_GPU_LINE - 1) / GLINT_GPU_LINE * GLINT_GPU_LINE, copies = multiprocessors * own;
+    const uint64_t words = plan_words((uint64_t)p->batch);
+    layout->own_plan = p->batch <= OWN_PLAN_SEQUENCES && tiles <= OWN_PLAN_TILES ? (int32_t)own : 0;
     enum { PLAN, PARTIAL, ARRAYS };
     const struct glint_array array[ARRAYS] = {
-        [PLAN] = {1, PLAN_HEAD + PLAN_WORDS * (uint64_t)p->batch + 3},
+        [PLAN] = {1, words > copies ? words : copies}, /* a batch wants no less than one of its sequences */
         [PARTIAL] = {(uint64_t)layout->partial_rows, (uint64_t)p->head_dim + 2},
     };
     uint64_t at[ARRAYS + 1] = {0};
@@ -85,6 +96,7 @@ void glint_step_fill(const struct glint_problem *p, const struct glint_step_layo
     step->block_queries = layout->block_queries;
     step->blocks = (int32_t)layout->blocks;
     step->partial_rows = layout->partial_rows;
+    step->own_plan = layout->own_plan;
     step->plan = workspace;
     step->partial = (float *)(void *)((char *)workspace + layout->partial);
 }

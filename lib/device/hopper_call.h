@@ -27,6 +27,7 @@ struct glint_gpu_step {
     int32_t block_queries; /* queries of 16 rows: 16 / group */
     int32_t blocks;        /* of the kernel that computes */
     int32_t partial_rows;  /* that `partial` has room for */
+    int32_t own_plan;      /* words from a block's plan to the next one's; 0: the first kernel makes one plan for all */
     uint32_t *plan;        /* as lib/device/warpgroup_step_plan.h says */
     float *partial;        /* [partial_rows, head_dim + 2] */
 };

@@ -350,7 +350,7 @@ template <class Variant> struct step_kernel {
     {
         admit_successors();
         await_predecessors();
-        make_plan<order>(p, shared_base());
+        make_plan<order, PLAN_THREADS>(p, p.plan, shared_base());
     }
 
     GLINT_DEVICE void run(const struct glint_gpu_step &p)
@@ -378,6 +378,10 @@ template <class Variant> struct step_kernel {
         fence_async_shared();
         admit_successors();
         await_predecessors();
+        if (p.own_plan > 0 && warp == 0) {
+            make_plan<order, 32>(p, plan_of_block(p), shared + tiles::FOLDED_AT);
+            warp_sync();
+        }
         block_sync();
         if (warp >= 4) {
             registers_take<224>();

@@ -121,10 +121,17 @@ template <class Variant> struct step_layout {
     GLINT_DEVICE void load_units(const struct glint_gpu_step &p, uint32_t shared)
     {
         const struct tile_part part = own_part(p);
-        const int32_t many = int_at((const int32_t *)p.plan, PLAN_MANY), few = int_at((const int32_t *)p.plan, PLAN_FEW);
+        uint32_t *const plan = plan_of_block(p);
+        const int32_t many = int_at((const int32_t *)plan, PLAN_MANY), few = int_at((const int32_t *)plan, PLAN_FEW);
         struct ring k = {0, 0}, u = {0, 0};
         uint32_t phase[2] = {0, 0};
         int32_t number = (int32_t)block_index(), turn = 0;
+        auto advance = [&]() {
+            if (p.own_plan > 0)
+                number += p.blocks;
+            else
+                number = p.blocks + warp_sum(lane_index() == 0 ? (int32_t)atom_global_add_u32(p.plan + PLAN_COUNTER, 1) : 0);
+        };
 
         for (;;) {
             const uint32_t unit = unit_ring::tile(shared, u);
@@ -132,10 +139,10 @@ template <class Variant> struct step_layout {
 
             unit_ring::wait_empty(shared, u);
             for (;;) {
-                any = put_unit<order>(p, unit, number, many, few);
+                any = put_unit<order>(p, plan, unit, number, many, few);
                 if (!any || unit_word(unit, UNIT_BEGIN) < unit_word(unit, UNIT_END) || unit_word(unit, UNIT_KIND) == UNIT_WHOLE)
                     break;
-                number = p.blocks + warp_sum(lane_index() == 0 ? (int32_t)atom_global_add_u32(p.plan + PLAN_COUNTER, 1) : 0);
+                advance();
             }
             if (any && unit_word(unit, UNIT_ONE) && unit_word(unit, UNIT_BLOCKS) <= STEP_BLOCKS / 2) {
                 turn ^= 1;
@@ -175,7 +182,7 @@ template <class Variant> struct step_layout {
             warp_sync();
             if (lane_index() == 0) /* as a reader */
                 mbarrier_arrive(empty);
-            number = p.blocks + warp_sum(lane_index() == 0 ? (int32_t)atom_global_add_u32(p.plan + PLAN_COUNTER, 1) : 0);
+            advance();
         }
     }
 
@@ -234,7 +241,7 @@ template <class Variant> struct step_layout {
         if (p.base.pages.table && p.base.sequences.fault)
 #pragma unroll 1
             for (int32_t i = (int32_t)block_index(); i < p.base.shape.batch; i += p.blocks)
-                note_pages(p, get_planned(p, i).at.own, i, thread, 64);
+                note_pages(p, get_planned(p, plan_of_block(p), i).at.own, i, thread, 64);
         for (;;) {
             const uint32_t unit = unit_ring::tile(shared, u);
 

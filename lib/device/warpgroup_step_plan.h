@@ -1,8 +1,9 @@
 /* Which blocks work on what in a step: a first kernel of one block makes a plan from the lengths, in the workspace,
- * and all others read it. No bit of a result depends on it.
+ * and all others read it. Where sequences are few there is no such kernel: a warp of each block makes the plan for
+ * itself, in a copy of the block's own. No bit of a result depends on a plan.
  *
  * A unit is a chunk of whole spans of the keys of a tile of rows. Units have numbers, and persistent blocks take them
- * from a counter: heads run fastest, then tiles of rows, the last one first, then chunks, so that blocks which share
+ * from a counter, or in turn where each has its own plan: heads run fastest, then tiles of rows, the last one first, then chunks, so that blocks which share
  * keys read them together. Units of many rows, which multiply, and of few rows, which read, are dealt in proportion,
  * so that both overlap.
  *
@@ -40,19 +41,25 @@ struct planned {
     int32_t base;          /* the first of its rows in the slots */
 };
 
-GLINT_DEVICE uint32_t *ends_of_plan(const struct glint_gpu_step &p, uint32_t which)
+/* The plan that this block of the second kernel reads: its own copy, or the only one. */
+GLINT_DEVICE uint32_t *plan_of_block(const struct glint_gpu_step &p)
 {
-    return p.plan + PLAN_HEAD + (which - PLAN_MANY) * (uint32_t)p.base.shape.batch;
+    return p.plan + (int64_t)block_index() * p.own_plan;
 }
 
-GLINT_DEVICE uint32_t *record_of_plan(const struct glint_gpu_step &p, int32_t sequence)
+GLINT_DEVICE uint32_t *ends_of_plan(const struct glint_gpu_step &p, uint32_t *plan, uint32_t which)
 {
-    return p.plan + PLAN_HEAD + (3 * p.base.shape.batch + 3) / 4 * 4 + (int64_t)sequence * PLAN_RECORD;
+    return plan + PLAN_HEAD + (which - PLAN_MANY) * (uint32_t)p.base.shape.batch;
 }
 
-GLINT_DEVICE struct planned get_planned(const struct glint_gpu_step &p, int32_t sequence)
+GLINT_DEVICE uint32_t *record_of_plan(const struct glint_gpu_step &p, uint32_t *plan, int32_t sequence)
 {
-    const uint32_t *record = record_of_plan(p, sequence);
+    return plan + PLAN_HEAD + (3 * p.base.shape.batch + 3) / 4 * 4 + (int64_t)sequence * PLAN_RECORD;
+}
+
+GLINT_DEVICE struct planned get_planned(const struct glint_gpu_step &p, uint32_t *plan, int32_t sequence)
+{
+    const uint32_t *record = record_of_plan(p, plan, sequence);
     uint32_t own[4], at[4], more[4];
 
     ld_global_u32x4(own, record);
@@ -66,9 +73,9 @@ GLINT_DEVICE struct planned get_planned(const struct glint_gpu_step &p, int32_t 
             (int32_t)more[2]};
 }
 
-GLINT_DEVICE void put_planned(const struct glint_gpu_step &p, int32_t sequence, const struct planned &s)
+GLINT_DEVICE void put_planned(const struct glint_gpu_step &p, uint32_t *plan, int32_t sequence, const struct planned &s)
 {
-    uint32_t *record = record_of_plan(p, sequence);
+    uint32_t *record = record_of_plan(p, plan, sequence);
     const uint32_t own[4] = {(uint32_t)s.at.own.seqlen_q, (uint32_t)s.at.own.seqlen_k, (uint32_t)s.at.own.left,
                              (uint32_t)s.at.own.right};
     const uint32_t at[4] = {(uint32_t)s.at.first_q, (uint32_t)s.at.first_k, (uint32_t)s.chunks, (uint32_t)s.second};
@@ -181,8 +188,23 @@ GLINT_DEVICE int32_t warp_max(int32_t value)
 /* Shared memory of the plan: lengths, then a word a warp of several sums. */
 enum { PLAN_SUMS_AT = 8 * PLAN_SEQUENCES, PLAN_SHARED_BYTES = PLAN_SUMS_AT + 5 * 128 };
 
+/* The threads that make a plan wait for one another: a warp, or a block. */
+template <uint32_t threads> GLINT_DEVICE void plan_sync()
+{
+    if constexpr (threads == 32)
+        warp_sync();
+    else
+        block_sync();
+}
+
+template <uint32_t threads> GLINT_DEVICE constexpr uint32_t sums_at()
+{
+    return threads == 32 ? 8 * threads : (uint32_t)PLAN_SUMS_AT;
+}
+
 /* Where the rows of this thread's sequence lie among ragged ones: at the first row that none before it has passed.
  * most: of those before `begin`. */
+template <uint32_t threads>
 GLINT_DEVICE struct ragged_rows place_rows(const struct ragged_side &side, int32_t batch, int32_t sequence, uint32_t sums,
                                            int32_t &most)
 {
@@ -193,19 +215,20 @@ GLINT_DEVICE struct ragged_rows place_rows(const struct ragged_side &side, int32
 
     if (lane_index() == 0)
         st_shared_u32(sums + 4 * (thread_index() / 32), (uint32_t)in_warp);
-    block_sync();
-    const int32_t of_warp = (int32_t)ld_shared_u32(sums + 4 * lane_index());
+    plan_sync<threads>();
+    const int32_t of_warp = threads == 32 ? in_warp : (int32_t)ld_shared_u32(sums + 4 * lane_index());
     own.at = max(max(most, max(before, first)), warp_max(lane_index() < thread_index() / 32 ? of_warp : 0));
     most = max(most, warp_max(of_warp));
     own.end = max(own.at, row_at(side, min(sequence + 1, batch)));
     own.length = sequence < batch ? rows_of(side, sequence, own.at, own.end) : 0;
-    block_sync();
+    plan_sync<threads>();
     return own;
 }
 
 /* The sequences' own part of the plan: lengths, sides of the band and first rows. Lowers the word for a fault, too.
  * Returns this thread's last one. */
-template <class Order> GLINT_DEVICE struct step_sequence plan_sequences(const struct glint_gpu_step &p, uint32_t shared)
+template <class Order, uint32_t threads>
+GLINT_DEVICE struct step_sequence plan_sequences(const struct glint_gpu_step &p, uint32_t *plan, uint32_t shared)
 {
     struct step_sequence mine = {{0, 0, 0, 0}, 0, 0};
     const struct glint_gpu_shape &shape = p.base.shape;
@@ -213,14 +236,14 @@ template <class Order> GLINT_DEVICE struct step_sequence plan_sequences(const st
     int32_t most_q = 0, most_k = 0;
 
 #pragma unroll 1
-    for (int32_t begin = 0; begin < shape.batch; begin += PLAN_THREADS) {
+    for (int32_t begin = 0; begin < shape.batch; begin += (int32_t)threads) {
         const int32_t sequence = begin + (int32_t)thread_index();
         struct step_sequence s = {{0, 0, 0, 0}, 0, 0};
         bool wrong = false;
 
         if (p.base.sequences.first_q) {
             const struct ragged_side queries = {all.first_q, all.seqlens_q, all.rows_q, all.bound_q};
-            const struct ragged_rows q = place_rows(queries, shape.batch, sequence, shared + PLAN_SUMS_AT, most_q);
+            const struct ragged_rows q = place_rows<threads>(queries, shape.batch, sequence, shared + sums_at<threads>(), most_q);
 
             s.first_q = q.at;
             s.own.seqlen_q = q.length;
@@ -232,7 +255,7 @@ template <class Order> GLINT_DEVICE struct step_sequence plan_sequences(const st
                 }
             } else {
                 const struct ragged_side keys = {all.first_k, all.seqlens_k, all.rows_k, all.bound_k};
-                const struct ragged_rows k = place_rows(keys, shape.batch, sequence, shared + PLAN_SUMS_AT, most_k);
+                const struct ragged_rows k = place_rows<threads>(keys, shape.batch, sequence, shared + sums_at<threads>(), most_k);
 
                 s.first_k = k.at;
                 s.own.seqlen_k = k.length;
@@ -248,7 +271,7 @@ template <class Order> GLINT_DEVICE struct step_sequence plan_sequences(const st
         }
         if (sequence >= shape.batch)
             continue;
-        if (wrong && p.base.sequences.fault)
+        if (wrong && p.base.sequences.fault && (threads > 32 || block_index() == 0))
             atomicMin(p.base.sequences.fault, (uint32_t)sequence);
         find_sides(s.own, p.base.sequences);
         if (sequence < PLAN_SEQUENCES) {
@@ -256,17 +279,18 @@ template <class Order> GLINT_DEVICE struct step_sequence plan_sequences(const st
             st_shared_u32(shared + 8 * sequence + 4, (uint32_t)key_tiles_of<Order>(p, s.own));
         }
         mine = s;
-        if (shape.batch > PLAN_THREADS)
-            put_planned(p, sequence, {s, 0, 0, 0, 0, 0});
+        if (shape.batch > (int32_t)threads)
+            put_planned(p, plan, sequence, {s, 0, 0, 0, 0, 0});
     }
-    block_sync();
+    plan_sync<threads>();
     return mine;
 }
 
-template <class Order> GLINT_DEVICE struct step_size size_at(const struct glint_gpu_step &p, uint32_t shared, int32_t sequence)
+template <class Order>
+GLINT_DEVICE struct step_size size_at(const struct glint_gpu_step &p, uint32_t *plan, uint32_t shared, int32_t sequence)
 {
     if (sequence >= PLAN_SEQUENCES)
-        return size_of<Order>(p, get_planned(p, sequence).at.own);
+        return size_of<Order>(p, get_planned(p, plan, sequence).at.own);
     return size_of<Order>(p, (int32_t)ld_shared_u32(shared + 8 * sequence), (int32_t)ld_shared_u32(shared + 8 * sequence + 4));
 }
 
@@ -277,21 +301,23 @@ GLINT_DEVICE int32_t candidate_chunks(int32_t i)
 }
 
 /* Which number of chunks of the longest sequence, 1 over the share of the others' weight, is best: each warp looks at
- * one. The time is that of the units one after another, or of the longest one, with 3 tiles for each beginning, and 5
+ * one, or each lane where there is one warp. The time is that of the units one after another, or of the longest one, with 3 tiles for each beginning, and 5
  * for each 128 rows of a slot. One chunk each needs no slots; a number whose slots do not fit is not taken; below
  * 2^24 such a sum is exact, and there is never more room. Every warp learns it. */
-template <class Order> GLINT_DEVICE float best_share(const struct glint_gpu_step &p, uint32_t shared)
+template <class Order, uint32_t threads>
+GLINT_DEVICE float best_share(const struct glint_gpu_step &p, uint32_t *plan, uint32_t shared)
 {
     typedef typename Order::Band band;
     const struct glint_gpu_shape &shape = p.base.shape;
-    const int32_t heads = p.heads;
+    const int32_t heads = p.heads, lane = (int32_t)lane_index();
+    constexpr bool alone = threads == 32;
     int32_t longest = 1;
     float work = 0.0f, extra = 0.0f, slots = 0.0f;
     int32_t units = 0;
 
 #pragma unroll 1
-    for (int32_t i = (int32_t)lane_index(); i < shape.batch; i += 32) {
-        const struct step_size s = size_at<Order>(p, shared, i);
+    for (int32_t i = lane; i < shape.batch; i += 32) {
+        const struct step_size s = size_at<Order>(p, plan, shared, i);
         const int32_t of_queries = s.tiles * STEP_BLOCKS * p.block_queries / Order::TILE_N;
         const float half = band::RIGHT && !band::LEFT ? 0.5f * (float)min(s.key_tiles, of_queries) : 0.0f;
 
@@ -303,11 +329,11 @@ template <class Order> GLINT_DEVICE float best_share(const struct glint_gpu_step
     longest = warp_max(longest);
     work = warp_sum(work) * (float)heads;
 
-    const int32_t n = candidate_chunks((int32_t)thread_index() / 32);
+    const int32_t n = candidate_chunks(alone ? lane : (int32_t)thread_index() / 32);
     const float inverse = (float)n / (float)longest;
 #pragma unroll 1
-    for (int32_t i = (int32_t)lane_index(); i < shape.batch; i += 32) {
-        const struct step_size s = size_at<Order>(p, shared, i);
+    for (int32_t i = alone ? 0 : lane; i < shape.batch; i += alone ? 1 : 32) {
+        const struct step_size s = size_at<Order>(p, plan, shared, i);
         const int32_t chunks = chunks_of(s, inverse);
 
         if (s.tiles == 0)
@@ -320,19 +346,21 @@ template <class Order> GLINT_DEVICE float best_share(const struct glint_gpu_step
             slots += (float)slots_of<Order>(s, second) * (float)heads * (float)s.tiles * (float)slot_rows_of(s);
         }
     }
-    units = warp_sum(units);
-    extra = warp_sum(extra);
-    slots = warp_sum(slots);
-    if (lane_index() == 0) {
-        const float blocks = (float)p.blocks, waves = (float)((units + p.blocks - 1) / p.blocks);
-        const float time = fmaxf(waves * work / (float)max(1, units), (float)longest / (float)n) + 3.0f * waves + extra / blocks;
-
-        st_shared_f32(shared + PLAN_SUMS_AT + 4 * (thread_index() / 32),
-                      n > 1 && !(slots <= (float)p.partial_rows) ? GLINT_INFINITY : time);
+    if (!alone) {
+        units = warp_sum(units);
+        extra = warp_sum(extra);
+        slots = warp_sum(slots);
     }
-    block_sync();
-    float least = ld_shared_f32(shared + PLAN_SUMS_AT + 4 * lane_index());
-    int32_t best = (int32_t)lane_index();
+    const float blocks = (float)p.blocks, waves = (float)((units + p.blocks - 1) / p.blocks);
+    const float time = fmaxf(waves * work / (float)max(1, units), (float)longest / (float)n) + 3.0f * waves + extra / blocks;
+    float least = n > 1 && !(slots <= (float)p.partial_rows) ? GLINT_INFINITY : time;
+    if (!alone) {
+        if (lane == 0)
+            st_shared_f32(shared + sums_at<threads>() + 4 * (thread_index() / 32), least);
+        block_sync();
+        least = ld_shared_f32(shared + sums_at<threads>() + 4 * lane_index());
+    }
+    int32_t best = lane;
 #pragma unroll
     for (uint32_t mask = 1; mask < 32; mask *= 2) {
         const float other = shfl_xor(least, mask);
@@ -343,13 +371,13 @@ template <class Order> GLINT_DEVICE float best_share(const struct glint_gpu_step
             best = index;
         }
     }
-    block_sync();
+    plan_sync<threads>();
     return (float)candidate_chunks(best) / (float)longest;
 }
 
 /* Sums of this thread's numbers over the sequences before its own, in their place; `total` is of those before these,
  * and becomes that of all. */
-GLINT_DEVICE void sums_before(int32_t (&value)[4], int32_t (&total)[4], uint32_t sums, bool one_warp)
+template <uint32_t threads> GLINT_DEVICE void sums_before(int32_t (&value)[4], int32_t (&total)[4], uint32_t sums, bool one_warp)
 {
     uint32_t all[4];
 
@@ -359,7 +387,7 @@ GLINT_DEVICE void sums_before(int32_t (&value)[4], int32_t (&total)[4], uint32_t
         if (lane_index() == 0)
             st_shared_u32(sums + 128 * k + 4 * (thread_index() / 32), all[k]);
     }
-    block_sync();
+    plan_sync<threads>();
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
         value[k] += total[k];
@@ -372,25 +400,26 @@ GLINT_DEVICE void sums_before(int32_t (&value)[4], int32_t (&total)[4], uint32_t
         value[k] += warp_sum(lane_index() < thread_index() / 32 ? of_warp : 0);
         total[k] += warp_sum(of_warp);
     }
-    block_sync();
+    plan_sync<threads>();
 }
 
-/* The first kernel, of one block. */
-template <class Order> GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t shared)
+/* By the first kernel, of one block, or by a warp of each block of the second. */
+template <class Order, uint32_t threads>
+GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t *plan, uint32_t shared)
 {
     const struct glint_gpu_shape &shape = p.base.shape;
     int32_t total[4] = {0, 0, 0, 0};
 
-    const struct step_sequence mine = plan_sequences<Order>(p, shared);
-    const float inverse = best_share<Order>(p, shared);
+    const struct step_sequence mine = plan_sequences<Order, threads>(p, plan, shared);
+    const float inverse = best_share<Order, threads>(p, plan, shared);
 #pragma unroll 1
-    for (int32_t begin = 0; begin < shape.batch; begin += PLAN_THREADS) {
+    for (int32_t begin = 0; begin < shape.batch; begin += (int32_t)threads) {
         const int32_t sequence = begin + (int32_t)thread_index();
         struct step_size s = {0, 0, 0, 0, 0, false};
         int32_t chunks = 0, second = 0, rows = 0, merges = 0;
 
         if (sequence < shape.batch)
-            s = size_at<Order>(p, shared, sequence);
+            s = size_at<Order>(p, plan, shared, sequence);
         if (s.tiles > 0) {
             chunks = chunks_of(s, inverse);
             second = Order::spans::of_chunk(1, chunks, 0, s.key_tiles);
@@ -402,21 +431,21 @@ template <class Order> GLINT_DEVICE void make_plan(const struct glint_gpu_step &
         const int32_t units = p.heads * s.tiles * chunks, own[4] = {s.few ? 0 : units, s.few ? units : 0, rows, merges};
         int32_t before[4] = {own[0], own[1], own[2], own[3]};
 
-        sums_before(before, total, shared + PLAN_SUMS_AT, begin + 32 >= shape.batch);
+        sums_before<threads>(before, total, shared + sums_at<threads>(), begin + 32 >= shape.batch);
         if (sequence < shape.batch) {
             const int32_t many_before = before[0], few_before = before[1];
-            const struct step_sequence at = shape.batch > PLAN_THREADS ? get_planned(p, sequence).at : mine;
+            const struct step_sequence at = shape.batch > (int32_t)threads ? get_planned(p, plan, sequence).at : mine;
 
-            put_planned(p, sequence, {at, chunks, second, s.few ? few_before : many_before, before[3], before[2]});
-            st_global_u32(ends_of_plan(p, PLAN_MANY) + sequence, (uint32_t)(before[0] + own[0]));
-            st_global_u32(ends_of_plan(p, PLAN_FEW) + sequence, (uint32_t)(before[1] + own[1]));
-            st_global_u32(ends_of_plan(p, PLAN_MERGES) + sequence, (uint32_t)(before[3] + own[3]));
+            put_planned(p, plan, sequence, {at, chunks, second, s.few ? few_before : many_before, before[3], before[2]});
+            st_global_u32(ends_of_plan(p, plan, PLAN_MANY) + sequence, (uint32_t)(before[0] + own[0]));
+            st_global_u32(ends_of_plan(p, plan, PLAN_FEW) + sequence, (uint32_t)(before[1] + own[1]));
+            st_global_u32(ends_of_plan(p, plan, PLAN_MERGES) + sequence, (uint32_t)(before[3] + own[3]));
         }
     }
     if (thread_index() == 0) {
         const uint32_t head[4] = {0, (uint32_t)total[0], (uint32_t)total[1], (uint32_t)total[3]};
 
-        st_global_u32x4(p.plan, head);
+        st_global_u32x4(plan, head);
     }
 }
 
@@ -470,7 +499,7 @@ enum {
 
 /* Leaves unit number `number` of the plan in shared memory; by a whole warp. false if there is none. */
 template <class Order>
-GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t unit, int32_t number, int32_t many, int32_t few)
+GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t *plan, uint32_t unit, int32_t number, int32_t many, int32_t few)
 {
     if (number >= many + few) {
         if (lane_index() == 0)
@@ -485,8 +514,8 @@ GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t unit, int32_
         of_many = (int32_t)((int64_t)(number + 1) * many / (many + few)) > before;
         index = of_many ? before : number - before;
     }
-    const int32_t b = find_sequence_of(p, ends_of_plan(p, of_many ? PLAN_MANY : PLAN_FEW), index);
-    const struct planned s = get_planned(p, b);
+    const int32_t b = find_sequence_of(p, ends_of_plan(p, plan, of_many ? PLAN_MANY : PLAN_FEW), index);
+    const struct planned s = get_planned(p, plan, b);
     const struct step_size size = size_of<Order>(p, s.at.own);
     const uint32_t heads = (uint32_t)p.heads, own = (uint32_t)(index - s.units), rest = own / heads;
     const int32_t head = (int32_t)(own - rest * heads), chunk = (int32_t)(rest / (uint32_t)size.tiles);
@@ -547,8 +576,8 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
 
 #pragma unroll 1
     for (int32_t number = (int32_t)block_index(); number < merges; number += 4 * p.blocks) {
-        const int32_t b = find_sequence_of(p, ends_of_plan(p, PLAN_MERGES), number);
-        const struct planned s = get_planned(p, b);
+        const int32_t b = find_sequence_of(p, ends_of_plan(p, p.plan, PLAN_MERGES), number);
+        const struct planned s = get_planned(p, p.plan, b);
         const struct step_size size = size_of<Order>(p, s.at.own);
         const uint32_t own = (uint32_t)(number - s.merges), rest = own / (HEAD_DIM / 32);
         const int32_t column = (int32_t)(own % (HEAD_DIM / 32) * 4 + thread_index() / 32);

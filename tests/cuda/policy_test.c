@@ -398,7 +398,7 @@ static int64_t spans_seen(const struct glint_variant *row, const struct glint_gp
  * than the rule allows, and the plan has room for every sequence. */
 START_TEST(step_layouts)
 {
-    uint64_t state = 1, refused = 0, full = 0, whole = 0, none = 0;
+    uint64_t state = 1, refused = 0, full = 0, whole = 0, none = 0, own_plans = 0;
     for (int i = 0; i < 20000; i++) {
         int64_t draw[10];
         for (int j = 0; j < 10; j++) {
@@ -474,8 +474,13 @@ START_TEST(step_layouts)
         ck_assert_uint_eq(l.merge_blocks, slots > 0 ? 4 * multiprocessors : 0);
         const uint64_t plan = 4 * (16 + 15 * (uint64_t)p.batch + 3),
                        partial = 4 * (uint64_t)l.partial_rows * (uint64_t)(p.head_dim + 2);
-        ck_assert_uint_ge(l.partial, plan);
-        ck_assert_uint_lt(l.partial, plan + 256);
+        /* Up to 8 sequences and tiles of rows each block has a plan of its own, in lines of its own. */
+        const int64_t few = p.batch < 8 ? p.batch : 8;
+        const uint64_t copy = (4 * (16 + 15 * (uint64_t)few + 3) + 255) / 256 * 256, copies = copy * multiprocessors;
+        ck_assert_uint_eq((uint64_t)l.own_plan * 4, p.batch <= 8 && tiles <= 8 ? copy : 0);
+        own_plans += l.own_plan > 0;
+        ck_assert_uint_ge(l.partial, plan > copies ? plan : copies);
+        ck_assert_uint_lt(l.partial, (plan > copies ? plan : copies) + 256);
         ck_assert_uint_ge(end, l.partial + partial);
         ck_assert_uint_lt(end, l.partial + partial + 256);
 
@@ -487,12 +492,14 @@ START_TEST(step_layouts)
         ck_assert_int_eq(step.parts, heads / p.heads_kv);
         ck_assert_int_eq(step.block_queries, queries);
         ck_assert_int_eq(step.blocks, (int)l.blocks);
+        ck_assert_int_eq(step.own_plan, l.own_plan);
         ck_assert_int_eq(step.partial_rows, l.partial_rows);
         ck_assert_ptr_eq(step.plan, workspace);
         ck_assert_uint_eq((uintptr_t)step.partial, (uintptr_t)workspace + l.partial);
     }
-    ck_assert_msg(refused > 100 && full > 100 && whole > 100 && none > 100, "%d refused, %d full, %d whole, %d without",
-                  (int)refused, (int)full, (int)whole, (int)none);
+    ck_assert_msg(refused > 100 && full > 100 && whole > 100 && none > 100 && own_plans > 100,
+                  "%d refused, %d full, %d whole, %d without, %d with own plans", (int)refused, (int)full, (int)whole, (int)none,
+                  (int)own_plans);
 }
 END_TEST
 

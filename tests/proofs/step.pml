@@ -1,9 +1,11 @@
 /* The three kernels of a server's step (lib/device/warpgroup_step_plan.h): one block plans, blocks take units from a
  * counter and leave slots, and blocks merge the slots. Each kernel may start when all blocks of the one before have
- * admitted it, and waits until that one has ended. CALLS calls follow one another in one workspace, with other numbers
+ * admitted it, and waits until that one has ended. A call of few sequences has no first kernel: each block plans for
+ * itself, and takes units in turn. (The planner is there all the same, as one that does nothing and waits: so the
+ * second kernel waits for what is before the call.) CALLS calls follow one another in one workspace, with other numbers
  * of units. In every order of events a unit is worked on once, a merge finds the slots of its own call, and no call
  * changes a plan or a slot that the one before still reads.
- * FAULTS: PLAN_EARLY UNITS_EARLY MERGE_EARLY NO_CLEAR TORN_TAKE NO_OFFSET SHORT_MERGE
+ * FAULTS: PLAN_EARLY UNITS_EARLY MERGE_EARLY NO_CLEAR TORN_TAKE NO_OFFSET SHORT_MERGE OWN_EARLY OWN_STRIDE
  *
  * griddepcontrol.wait: all blocks of the launches before have ended, and what they wrote is seen. It follows for those
  * further back, as no block ends before it has waited. */
@@ -19,6 +21,9 @@ byte admitted[LAUNCHES], ended[LAUNCHES]; /* blocks */
 byte records;
 byte counter = 77; /* what a call finds there is any number */
 byte units;
+byte own_records[BLOCKS], own_units[BLOCKS];
+bool own[CALLS];      /* blocks plan for themselves */
+byte lengths[CALLS];  /* the number of units that follows from them */
 byte slot[MOST], merged[MOST];
 
 inline start(launch, before)
@@ -40,39 +45,67 @@ inline await(launch, before) /* @ lib/device/ptx/device_impl.h: asm volatile("gr
 
 proctype planner(byte call)
 {
-    byte most;
-    atomic {
-        start(3 * call, MERGERS); /* @ lib/device/warpgroup_step_kernel.h: admit_successors(); | await_predecessors(); | make_plan<order>(p, shared_base()); */
-        if
-        :: most = MOST - call
-        :: most = 1
-        fi
-    }
+    start(3 * call, MERGERS); /* @ lib/device/warpgroup_step_kernel.h: admit_successors(); | await_predecessors(); | make_plan<order, PLAN_THREADS>(p, p.plan, shared_base()); */
 #ifndef PLAN_EARLY
     await(3 * call, MERGERS);
 #endif
-    records = call + 1; /* @ lib/device/warpgroup_step_plan.h: put_planned(p, sequence, {at, chunks, second, s.few ? few_before : many_before, before[3], before[2]}); */
-    atomic { /* @ lib/device/warpgroup_step_plan.h: st_global_u32x4(p.plan, head); */
+    if
+    :: own[call] -> goto done
+    :: else
+    fi;
+    records = call + 1; /* @ lib/device/warpgroup_step_plan.h: put_planned(p, plan, sequence, {at, chunks, second, s.few ? few_before : many_before, before[3], before[2]}); */
+    atomic { /* @ lib/device/warpgroup_step_plan.h: st_global_u32x4(plan, head); */
 #ifndef NO_CLEAR
         counter = 0; /* @ lib/device/warpgroup_step_plan.h: const uint32_t head[4] = {0, (uint32_t)total[0], (uint32_t)total[1], (uint32_t)total[3]}; */
 #endif
-        units = most;
-        most = 0
+        units = lengths[call]
     }
+done:
     ended[3 * call]++
+}
+
+inline plan_alone(call, block)
+{
+    if
+    :: own[call] -> /* @ lib/device/warpgroup_step_kernel.h: await_predecessors(); | if (p.own_plan > 0 && warp == 0) { | make_plan<order, 32>(p, plan_of_block(p), shared + tiles::FOLDED_AT); */
+        own_records[block] = call + 1;
+        own_units[block] = lengths[call]
+    :: else
+    fi
 }
 
 proctype worker(byte call; byte block)
 {
     byte number = block, all, seen; /* @ lib/device/warpgroup_step_load.h: int32_t number = (int32_t)block_index(), turn = 0; */
-    start(3 * call + 1, 1); /* @ lib/device/warpgroup_step_kernel.h: admit_successors(); | await_predecessors(); | block_sync(); */
+    start(3 * call + 1, 1); /* @ lib/device/warpgroup_step_kernel.h: admit_successors(); | await_predecessors(); | if (p.own_plan > 0 && warp == 0) { */
+#ifdef OWN_EARLY
+    plan_alone(call, block);
+#endif
 #ifndef UNITS_EARLY
     await(3 * call + 1, 1);
 #endif
-    all = units; /* @ lib/device/warpgroup_step_load.h: const int32_t many = int_at((const int32_t *)p.plan, PLAN_MANY), few = int_at((const int32_t *)p.plan, PLAN_FEW); */
+#ifndef OWN_EARLY
+    plan_alone(call, block);
+#endif
+    atomic { /* @ lib/device/warpgroup_step_load.h: const int32_t many = int_at((const int32_t *)plan, PLAN_MANY), few = int_at((const int32_t *)plan, PLAN_FEW); */
+        if
+        :: own[call] -> all = own_units[block] /* @ lib/device/warpgroup_step_plan.h: return p.plan + (int64_t)block_index() * p.own_plan; */
+        :: else -> all = units
+        fi
+    }
     do
     :: number < all -> /* @ lib/device/warpgroup_step_plan.h: if (number >= many + few) { */
-        atomic { assert(records == call + 1 && slot[number] != call + 1); slot[number] = call + 1 } /* @ lib/device/warpgroup_step_kernel.h: put_slot(slot_of(word(UNIT_SECOND) - 1)); */
+        atomic { assert(slot[number] != call + 1); assert((own[call] -> own_records[block] : records) == call + 1); slot[number] = call + 1 } /* @ lib/device/warpgroup_step_kernel.h: put_slot(slot_of(word(UNIT_SECOND) - 1)); */
+        if
+        :: own[call] ->
+#ifdef OWN_STRIDE
+            number = number + 1;
+#else
+            number = number + BLOCKS; /* @ lib/device/warpgroup_step_load.h: number += p.blocks; */
+#endif
+            goto taken
+        :: else
+        fi;
 #ifdef TORN_TAKE
         seen = counter;
         atomic { counter = seen + 1; number = BLOCKS + seen; seen = 0 }
@@ -83,6 +116,8 @@ proctype worker(byte call; byte block)
         atomic { number = BLOCKS + counter; counter++ } /* @ lib/device/warpgroup_step_load.h: number = p.blocks + warp_sum(lane_index() == 0 ? (int32_t)atom_global_add_u32(p.plan + PLAN_COUNTER, 1) : 0); */
 #endif
 #endif
+taken:
+        skip
     :: else -> break
     od;
     number = 0;
@@ -96,13 +131,16 @@ proctype merger(byte call; byte block)
 #ifndef MERGE_EARLY
     await(3 * call + 2, BLOCKS);
 #endif
-    all = units; /* @ lib/device/warpgroup_step_plan.h: const int32_t merges = int_at((const int32_t *)p.plan, PLAN_MERGES); */
+    all = (own[call] -> own_units[0] : units); /* @ lib/device/warpgroup_step_plan.h: const int32_t merges = int_at((const int32_t *)p.plan, PLAN_MERGES); */
 #ifdef SHORT_MERGE
     number = number + MERGERS;
 #endif
     do
     :: number < all -> /* @ lib/device/warpgroup_step_plan.h: for (int32_t number = (int32_t)block_index(); number < merges; number += 4 * p.blocks) { */
-        atomic { assert(records == call + 1 && slot[number] == call + 1 && merged[number] != call + 1) }
+        atomic {
+            assert((own[call] -> own_records[0] : records) == call + 1);
+            assert(slot[number] == call + 1 && merged[number] != call + 1)
+        }
         atomic { assert(slot[number] == call + 1); merged[number] = call + 1; number = number + MERGERS }
     :: else -> break
     od;
@@ -123,6 +161,14 @@ init
     byte call, i;
     atomic {
         for (call : 0 .. CALLS - 1) {
+            if
+            :: lengths[call] = MOST - call
+            :: lengths[call] = 1
+            fi;
+            if
+            :: own[call] = true
+            :: own[call] = false
+            fi;
             run planner(call);
             for (i : 0 .. BLOCKS - 1) { run worker(call, i) }
             for (i : 0 .. MERGERS - 1) { run merger(call, i) }
