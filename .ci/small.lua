@@ -6,7 +6,7 @@ return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "f16", "bf16" },
   head_dims = { 40, 64 },
-  masks = { "none", "causal", "band", "interval" },
+  masks = { "none", "causal", "band", "interval", "tree" },
   softcaps = { "none", "softcap" },
   families = {
     cpu = { isas = { "x86_64", "x86_64_v3", "aarch64" }, max_logit = true },
@@ -32,9 +32,9 @@ return {
   },
   override = { { family = "sm80", pass = "fwd", dtype = "bf16", set = { device_lengths = true, device_ragged = true }, reason = "one dtype is enough" } },
   exclude = {
-    { family = "cpu", mask = "interval", head_dim = 40, reason = "the other head dim has them" },
-    { family = "cpu", mask = "interval", dtype = { "f16", "bf16" }, reason = "float32 has them from the same source" },
-    { family = "cpu", mask = "interval", isa = "x86_64", reason = "x86_64_v3 has them from the same source" },
+    { family = "cpu", mask = { "interval", "tree" }, head_dim = 40, reason = "the other head dim has them" },
+    { family = "cpu", mask = { "interval", "tree" }, dtype = { "f16", "bf16" }, reason = "float32 has them from the same source" },
+    { family = "cpu", mask = { "interval", "tree" }, isa = "x86_64", reason = "x86_64_v3 has them from the same source" },
     { family = "cpu", isa = "x86_64", dtype = { "f16", "bf16" }, reason = "x86_64_v3 has them from the same source" },
     { family = "cpu", head_dim = 40, mask = { "none", "causal" }, reason = "the kernels of a band have all of their lines" },
     { family = "cpu", isa = "x86_64", pass = { "fwd", "bwd" }, head_dim = 64, mask = { "none", "band" }, reason = "x86_64_v3 has them" },

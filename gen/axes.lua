@@ -39,18 +39,21 @@ axes.list = {
     says = "head_dim %d" },
   -- Classes of a band: query i sees the keys from first_key(i) to last_key(i). "none" bounds neither end, "causal" the
   -- last and "band" both, whatever the offset and the window, which are known only at run time. Of "interval" each
-  -- query has two bounds more, which the call gives.
-  { name = "mask", plural = "masks", of = schema.choice({ "none", "causal", "band", "interval" }), part = "%s", token = "^(%a+)$",
-    column = "features", widest = { dec = { "interval", "band", "causal" } }, in_tiles = true,
-    not_in = { sm80_dec = { "interval" }, sm90a_bwd = { "interval" } },
+  -- query has two bounds more, which the call gives, and of "tree" also a bit for each of the last keys.
+  { name = "mask", plural = "masks", of = schema.choice({ "none", "causal", "band", "interval", "tree" }), part = "%s", token = "^(%a+)$",
+    column = "features", widest = { dec = { "tree", "interval", "band", "causal" } }, in_tiles = true,
+    not_in = { bwd = { "tree" }, sm80 = { "tree" }, sm80_dec = { "interval" }, sm90a = { "tree" }, sm90a_bwd = { "interval" } },
     c = { none = 0, causal = "GLINT_FEATURE_RIGHT_BOUND", band = "GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND",
-      interval = "GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_INTERVALS" },
-    fields = { none = { causal = false, bounds_first = false, intervals = false, band = "no_mask" },
-      causal = { causal = true, bounds_first = false, intervals = false, band = "causal_mask" },
-      band = { causal = true, bounds_first = true, intervals = false, band = "window_mask" },
-      interval = { causal = true, bounds_first = true, intervals = true, band = "interval_mask" } },
+      interval = "GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_INTERVALS",
+      tree = "GLINT_FEATURES_OF_MASKS" },
+    fields = { none = { causal = false, bounds_first = false, intervals = false, tree_bits = false, band = "no_mask" },
+      causal = { causal = true, bounds_first = false, intervals = false, tree_bits = false, band = "causal_mask" },
+      band = { causal = true, bounds_first = true, intervals = false, tree_bits = false, band = "window_mask" },
+      interval = { causal = true, bounds_first = true, intervals = true, tree_bits = false, band = "interval_mask" },
+      tree = { causal = true, bounds_first = true, intervals = true, tree_bits = true, band = "tree_mask" } },
     says = { none = "no mask", causal = "causal, both alignments", band = "a window with two sides, both alignments",
-      interval = "an interval of keys a query, and a window with two sides" } },
+      interval = "an interval of keys a query, and a window with two sides",
+      tree = "a tree of the last keys, an interval of keys a query, and a window with two sides" } },
   -- A cap on the scores, s = cap tanh(s / cap). Kernels of the CPU read at run time whether there is one.
   { name = "softcap", plural = "softcaps", of = schema.choice({ "none", "softcap" }), default = "none", part = "%s", token = "^(softcap)$",
     column = "features", widest = { cpu = { "softcap" } }, in_tiles = true, c = { none = 0, softcap = "GLINT_FEATURE_SOFTCAP" },

@@ -37,6 +37,7 @@
     W(mask, "causal", GLINT_FEATURE_RIGHT_BOUND)                                                             \
     W(mask, "band", GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)                                    \
     W(mask, "interval", GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_INTERVALS)      \
+    W(mask, "tree", GLINT_FEATURES_OF_MASKS)                                                                 \
     W(softcap, "none", 0)                                                                                    \
     W(softcap, "softcap", GLINT_FEATURE_SOFTCAP)                                                             \
     W(bias, "none", 0)                                                                                       \

@@ -177,9 +177,9 @@ struct word_array {
     enum glint_reason unasked; /* why it is refused where the problem does not ask for its kind; else NONE */
 };
 
-/* Lengths, the page table, the word for a fault, sinks, gradients of sinks and of LSE, intervals, slopes, logits, a
- * bias and its gradient, scales: given where they are asked for and only there, aligned, and apart from what is
- * written; address ranges count. `scaled`: what the call does with the scales. */
+/* Lengths, the page table, the word for a fault, sinks, gradients of sinks and of LSE, intervals, a tree, slopes,
+ * logits, a bias and its gradient, scales: given where they are asked for and only there, aligned, and apart from what
+ * is written; address ranges count. `scaled`: what the call does with the scales. */
 static enum glint_status check_words(const struct glint_problem *p, enum glint_pass pass, const struct glint_tensors *t, int scaled,
                                      const struct glint_region *r, int count, const struct glint_region *lse,
                                      const struct glint_region *workspace, struct glint_fault *fault)
@@ -197,6 +197,8 @@ static enum glint_status check_words(const struct glint_problem *p, enum glint_p
     const int64_t queries = ragged ? p->rows_q : p->batch * p->seqlen_q;
     const bool intervals = p->intervals != 0;
     const enum glint_reason no_intervals = intervals ? GLINT_REASON_NONE : GLINT_REASON_INTERVALS_GIVEN;
+    const int64_t of_tree = p->tree != 0 ? queries * glint_tree_words(p) : 0;
+    const enum glint_reason no_tree = p->tree != 0 ? GLINT_REASON_NONE : GLINT_REASON_TREE_GIVEN;
     const bool alibi = p->alibi != 0;
     const enum glint_reason no_alibi = alibi ? GLINT_REASON_NONE : GLINT_REASON_ALIBI_GIVEN;
     float *const max_logit = pass == GLINT_FORWARD ? t->max_logit : NULL;
@@ -219,6 +221,7 @@ static enum glint_status check_words(const struct glint_problem *p, enum glint_p
         {"dlse", dlse, p->heads_q * queries, GLINT_ROLE_READ, false, 4, GLINT_REASON_NONE},
         {"key_begin", t->key_begin, queries, GLINT_ROLE_READ, intervals && queries > 0, 4, no_intervals},
         {"key_end", t->key_end, queries, GLINT_ROLE_READ, intervals && queries > 0, 4, no_intervals},
+        {"tree_bits", t->tree_bits, of_tree, GLINT_ROLE_READ, of_tree > 0, 4, no_tree},
         {"alibi_slopes", t->alibi_slopes, p->heads_q, GLINT_ROLE_READ, alibi, 4, no_alibi},
         {"max_logit", max_logit, p->heads_q, GLINT_ROLE_WRITTEN, p->max_logit != 0, 4, no_logit},
         {"bias", t->bias, of_bias, GLINT_ROLE_READ, of_bias > 0, bias_bytes, no_bias},
@@ -392,6 +395,7 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
     struct glint_problem of_cache = *p;
     of_cache.sinks = 0;
     of_cache.intervals = 0;
+    of_cache.tree = 0;
     of_cache.alibi = 0;
     of_cache.max_logit = 0;
     of_cache.bias_dtype = of_cache.dbias = 0;

@@ -50,14 +50,16 @@ static enum glint_status check_enums(const struct glint_problem *p, enum glint_p
         return glint_refuse(fault, GLINT_REASON_ALIBI, "alibi", NULL, p->alibi, 1);
     if (p->max_logit > (pass == GLINT_FORWARD ? 1 : 0))
         return glint_refuse(fault, GLINT_REASON_LOGIT, "max_logit", NULL, p->max_logit, 0);
+    if (p->tree > (pass == GLINT_FORWARD ? 1 : 0))
+        return glint_refuse(fault, GLINT_REASON_TREE, "tree", NULL, p->tree, 0);
+    if (p->tree != 0 && p->alibi != 0)
+        return glint_refuse(fault, GLINT_REASON_TREE_AND_ALIBI, "tree", NULL, p->tree, 0);
     if (p->bias_dtype != 0 && p->bias_dtype != GLINT_F32 && p->bias_dtype != p->dtype)
         return glint_refuse(fault, GLINT_REASON_BIAS_DTYPE, "bias_dtype", NULL, p->bias_dtype, p->dtype);
     if (p->bias_dtype != 0 && p->alibi != 0)
         return glint_refuse(fault, GLINT_REASON_BIAS_AND_ALIBI, "bias_dtype", NULL, p->bias_dtype, 0);
     if (p->dbias > (p->bias_dtype != 0))
         return glint_refuse(fault, p->dbias > 1 ? GLINT_REASON_DBIAS : GLINT_REASON_DBIAS_OF_NONE, "dbias", NULL, p->dbias, 0);
-    if (p->reserved_word != 0)
-        return glint_refuse(fault, GLINT_REASON_RESERVED, "reserved_word", NULL, p->reserved_word, 0);
     if (p->reserved[0] != 0)
         return glint_refuse(fault, GLINT_REASON_RESERVED, "reserved", NULL, (int64_t)p->reserved[0], 0);
     return GLINT_OK;
@@ -281,6 +283,9 @@ enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_
     int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q;
     if (__builtin_mul_overflow(rows, p->heads_q, &rows) || __builtin_mul_overflow(rows, 4, &rows))
         return glint_refuse(fault, GLINT_REASON_SIZE, "lse", NULL, 0, INT64_MAX);
+    rows = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q;
+    if (p->tree != 0 && (__builtin_mul_overflow(rows, glint_tree_words(p), &rows) || __builtin_mul_overflow(rows, 4, &rows)))
+        return glint_refuse(fault, GLINT_REASON_SIZE, "tree_bits", NULL, 0, INT64_MAX);
     const bool paged = p->page_rows > 0, ragged = p->lengths == GLINT_LENGTHS_RAGGED;
     const int64_t units = paged ? p->pages : ragged ? 1 : p->batch;
     const int64_t of_unit = paged ? p->page_rows : ragged ? p->rows_k : p->seqlen_k;

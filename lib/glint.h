@@ -108,6 +108,7 @@ enum glint_status {
     GLINT_BAD_ALIBI = 58,     /* alibi is neither 0 nor 1; or a call has slopes and its plan does not */
     GLINT_BAD_BIAS = 59,      /* bias_dtype or dbias is out of range, or ALiBi is set; or a plan has none */
     GLINT_BAD_LOGIT = 60,     /* max_logit is neither 0 nor 1, or not taken here or by the pass; or a plan has none */
+    GLINT_BAD_TREE = 61,      /* tree is neither 0 nor 1, or not taken by the pass, or ALiBi is set; or a plan has none */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
     GLINT_NO_DRIVER = 64,            /* a GPU was asked for and no driver library was found */
@@ -356,7 +357,7 @@ struct glint_problem {
     uint32_t max_logit;                    /* 1: glint_tensors.max_logit is written; backward: 0 */
     uint32_t bias_dtype;                   /* GLINT_F32 or dtype: glint_tensors.bias is read; 0: there is none */
     uint32_t dbias;                        /* 1: glint_tensors.dbias is written by backward; 0: it is not */
-    uint32_t reserved_word;                /* zero */
+    uint32_t tree;                         /* 1: glint_tensors.tree_bits is read; backward: 0 */
     struct glint_bias_strides bias;        /* of bias and of dbias; of no bias it counts for nothing */
     uint64_t reserved[1];                  /* zero */
 };
@@ -503,12 +504,16 @@ struct glint_tensors {
     /* Of a problem with a bias; otherwise NULL. Of bias_dtype, shaped as above. */
     const void *bias; /* read by both passes */
     void *dbias;      /* written by backward where problem.dbias is 1; forward does not look at it */
+
+    /* Of a problem with a tree; otherwise NULL. [batch, seqlen_q, words], or [rows_q, words] where queries are ragged,
+     * with words = (seqlen_q + 31) / 32. */
+    const uint32_t *tree_bits;
 };
 #define GLINT_NO_FAULT UINT32_MAX
 #define GLINT_TENSORS_INIT                                                                                                         \
     {                                                                                                                              \
         sizeof(struct glint_tensors), 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                                                       \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                                                 \
     }
 
 /* O and LSE from Q, K, V.
@@ -574,6 +579,33 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  *  - glint_plan_cost counts what the mask leaves.
  *  - Rows of the table with GLINT_FEATURE_INTERVALS take them, which the spec lists as the mask "interval": on the CPU,
  *    but for AMX and AVX-512 BF16, in the family sm80, but for decode, and forward in sm90a. */
+
+/* Trees, for speculative decoding: the new tokens of a sequence are a tree of guesses, as EAGLE, Medusa and others make
+ * it, and a query sees its ancestors and itself. The new keys are the last seqlen_q of a sequence. Bit s of query i in
+ * sequence b is bit s % 32 of word s / 32 of tree_bits[b][i] (of ragged queries of row first_q[b] + i): it is set where
+ * the query sees new key s, which is key seqlen_k - seqlen_q + s. Words are counted by the problem's seqlen_q, bits by
+ * the sequence's; the others may hold anything.
+ *
+ *   of the keys of a sequence                          query i sees
+ *   the new ones, the last seqlen_q                    those whose bit is set
+ *   those before, the first seqlen_k - seqlen_q        all
+ *   of both                                            those that its mask and its interval leave
+ *
+ *  - A mask counts positions in the tree, not rows. With n bits set in its row a query stands where query n - 1 would:
+ *    at the end of its path, at depth n - 1. For it a new key stands behind the keys before the tree and the new keys
+ *    of its path that come before it. So a causal mask with the diagonal at the bottom right hides nothing of the path,
+ *    and a window reaches back window_left tokens along it.
+ *  - An interval counts keys, as it always does.
+ *  - Parents need not come before children, but where windows count positions, paths follow the order of the keys.
+ *  - All heads of a query share its bits. Any bits are right; a row without any sees keys before the tree alone.
+ *  - A new key whose bit is not set is never multiplied in, as one that a mask hides. An index of a page in which no
+ *    query sees a key is no fault.
+ *  - A chain (bits 0 to i of query i) gives the bits of the causal mask or the window on the same instruction set, and
+ *    bits that say what an interval says those of the interval.
+ *  - glint_plan_cost counts what the mask leaves without a tree. ALiBi, which would count rows, is refused: a bias has
+ *    any distances. Forward only.
+ *  - Rows of the table with GLINT_FEATURE_TREE take it, with and without intervals, which the spec lists as the mask
+ *    "tree": on the CPU, but for AMX and AVX-512 BF16. */
 
 /* ALiBi (Press et al., arXiv:2108.12409): a score has m_h (j - position) added where key j is not after its query, and
  * m_h (position - j) where it is, so - m_h times their distance in either case. m_h is tensors.alibi_slopes[h] of query
@@ -805,7 +837,8 @@ enum glint_feature {
     GLINT_FEATURE_SOFTCAP = 4,     /* caps the scores; such a row of the CPU computes problems without a softcap too */
     GLINT_FEATURE_INTERVALS = 8,   /* reads an interval of keys a query; such a row has both bits of bounds, too */
     GLINT_FEATURE_ALIBI = 16,      /* adds ALiBi to the scores */
-    GLINT_FEATURE_BIAS = 32        /* adds a tensor to the scores; of the backward pass, sums its gradient, too */
+    GLINT_FEATURE_BIAS = 32,       /* adds a tensor to the scores; of the backward pass, sums its gradient, too */
+    GLINT_FEATURE_TREE = 64        /* reads a tree's bits; such a row has the three bits of bounds and intervals, too */
 };
 
 struct glint_variant_info {

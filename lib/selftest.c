@@ -150,6 +150,7 @@ static void describe(const struct glint_variant *v, struct test *t)
     glint_problem_bshd(&t->problem, (enum glint_dtype)v->dtype, 1, seqlen_q, v->tile_n + 5, HEADS, 1, v->head_dim);
     t->problem.mask = glint_mask_of(v);
     t->problem.intervals = (v->features & GLINT_FEATURE_INTERVALS) != 0;
+    t->problem.tree = (v->features & GLINT_FEATURE_TREE) != 0;
     t->problem.alibi = (v->features & GLINT_FEATURE_ALIBI) != 0;
     if ((v->features & GLINT_FEATURE_BIAS) != 0) { /* a number a head and a key */
         t->problem.bias_dtype = GLINT_F32;
@@ -205,6 +206,8 @@ static void layout(struct test *t, const struct glint_plan *plan, char *memory)
         t->tensors.key_begin = place(memory, &at, (size_t)p->seqlen_q * sizeof(int32_t));
         t->tensors.key_end = place(memory, &at, (size_t)p->seqlen_q * sizeof(int32_t));
     }
+    if (p->tree != 0)
+        t->tensors.tree_bits = place(memory, &at, (size_t)(p->seqlen_q * glint_tree_words(p)) * sizeof(uint32_t));
     if (p->alibi != 0)
         t->tensors.alibi_slopes = place(memory, &at, (size_t)p->heads_q * sizeof(float));
     if (p->bias_dtype != 0)
@@ -253,35 +256,61 @@ static int32_t end_of(const struct test *t, int64_t i)
     return i % 11 == 10 ? begin_of(t, i) : (int32_t)(glint_last_key(&t->problem, i) + 5 - i % 5 * 2);
 }
 
-static int64_t first_key(const struct test *t, int64_t i)
+/* Whether the tree, of a problem that has one, has a new key on a query's path. Paths of one depth differ, and deep
+ * ones are longer than a window. */
+static bool on_path(int64_t i, int64_t slot)
 {
-    const int64_t first = glint_first_key(&t->problem, i);
-    return t->problem.intervals != 0 && begin_of(t, i) > first ? begin_of(t, i) : first;
+    return slot == i || (slot < i && (slot + i) % 3 != 0) || (slot == i + 1 && i % 4 == 0);
 }
 
-static int64_t last_key(const struct test *t, int64_t i)
+static int64_t path_to(int64_t i, int64_t slot)
 {
-    const int64_t last = glint_last_key(&t->problem, i);
-    return t->problem.intervals != 0 && end_of(t, i) <= last ? end_of(t, i) - 1 : last;
+    int64_t length = 0;
+    for (int64_t s = 0; s < slot; s++)
+        length += on_path(i, s);
+    return length;
+}
+
+static bool sees(const struct test *t, int64_t i, int64_t j)
+{
+    const struct glint_problem *p = &t->problem;
+    const int64_t before = p->seqlen_k - p->seqlen_q;
+    int64_t query = i, key = j;
+    if (p->intervals != 0 && (j < begin_of(t, i) || j >= end_of(t, i)))
+        return false;
+    if (p->tree != 0) {
+        query = path_to(i, p->seqlen_q) - 1;
+        if (j >= before && !on_path(i, j - before))
+            return false;
+        key = j < before ? j : before + path_to(i, j - before);
+    }
+    return key >= glint_first_key(p, query) && key <= glint_last_key(p, query);
 }
 
 static struct row softmax_row(const struct test *t, int64_t head, int64_t i)
 {
-    const int64_t first = first_key(t, i), last = last_key(t, i);
     const bool sinks = t->problem.sinks != 0;
-    double slope, top = sinks ? sink_of(head) : score_of(t, head, i, first, &slope), sum = 0.0;
+    const double nothing = (double)glint_float_of(0xff800000u);
+    double slope, top = sinks ? sink_of(head) : nothing, sum = 0.0;
     struct row r = {0};
-    if (last < first) {
-        r.lse = sinks ? top : (double)glint_float_of(0xff800000u);
-        return r;
-    }
-    for (int64_t j = first; j <= last; j++) {
+    int64_t first = t->problem.seqlen_k, last = -1;
+    for (int64_t j = 0; j < t->problem.seqlen_k; j++) {
+        if (!sees(t, i, j))
+            continue;
         const double score = score_of(t, head, i, j, &slope);
         top = score > top ? score : top;
+        first = j < first ? j : first;
+        last = j;
+    }
+    if (last < first) {
+        r.lse = top;
+        return r;
     }
     if (sinks)
         sum = exp_reference(sink_of(head) - top);
     for (int64_t j = first; j <= last; j++) {
+        if (!sees(t, i, j))
+            continue;
         const double e = exp_reference(score_of(t, head, i, j, &slope) - top);
         sum += e;
         r.mean_c += e * v_of(j);
@@ -425,6 +454,13 @@ static void put_inputs(struct test *t, bool backward)
         put_word(t, t->tensors.key_begin + i, begin_of(t, i));
         put_word(t, t->tensors.key_end + i, end_of(t, i));
     }
+    for (int64_t word = 0; word < rows_q * glint_tree_words(&t->problem) && t->problem.tree != 0; word++) {
+        const int64_t i = word / glint_tree_words(&t->problem), slot = word % glint_tree_words(&t->problem) * 32;
+        uint32_t bits = 0;
+        for (int64_t bit = 0; bit < 32; bit++)
+            bits |= on_path(i, slot + bit) ? UINT32_C(1) << bit : 0;
+        put_word(t, (const int32_t *)(const void *)(t->tensors.tree_bits + word), (int32_t)bits);
+    }
     for (int64_t head = 0; head < HEADS && t->problem.alibi != 0; head++)
         put_float(t, t->tensors.alibi_slopes + head, (float)slope_of(head));
     for (int64_t at = 0; at < HEADS * rows_k && t->problem.bias_dtype != 0; at++)
@@ -495,7 +531,7 @@ __attribute__((noinline)) static double check_backward(struct test *t)
         double pg = 0.0, dsa = 0.0;
         for (int64_t head = 0; head < HEADS; head++)
             for (int64_t i = 0; i < rows_q; i++) {
-                if (j < first_key(t, i) || j > last_key(t, i))
+                if (!sees(t, i, j))
                     continue;
                 const double a = q_of(head, i), g = g_of(head, i);
                 double slope;

@@ -43,6 +43,9 @@
     R(ORDER, GLINT_BAD_ORDER, "{field} is {value}; use GLINT_ORDER_ANY (0) or GLINT_ORDER_CANONICAL (1).") \
     R(ORDER_BACKWARD, GLINT_BAD_ORDER, "{field} is {value}; the backward pass takes GLINT_ORDER_ANY (0) only.") \
     R(INTERVALS, GLINT_BAD_INTERVALS, "{field} is {value}; use 1 when there are intervals and 0 when there are none.") \
+    R(TREE, GLINT_BAD_TREE, "{field} is {value}; use 1 when there is a tree and 0 when there is none; the backward pass takes 0 only.") \
+    R(TREE_AND_ALIBI, GLINT_BAD_TREE, "{field} is {value}, and alibi is 1, whose distances know no tree; use a bias instead of alibi, or set {field} " \
+        "to 0.") \
     R(ALIBI, GLINT_BAD_ALIBI, "{field} is {value}; use 1 when there are slopes of ALiBi and 0 when there are none.") \
     R(LOGIT, GLINT_BAD_LOGIT, "{field} is {value}; use 1 when the largest logits are written and 0 when they are not; the backward pass takes 0 only.") \
     R(BIAS_DTYPE, GLINT_BAD_BIAS, "{field} is {value}; use GLINT_F32 (1) or the problem's dtype, {want}, when there is a bias and 0 when there is none.") \
@@ -100,6 +103,7 @@
     R(TABLE_GIVEN, GLINT_BAD_PAGES, "tensors.{field} is given, and the plan's K and V are linear; plan with page_rows, or set it to NULL.") \
     R(SINKS_GIVEN, GLINT_BAD_SINKS, "tensors.{field} is given, and the plan has no sinks; plan with sinks = 1, or set it to NULL.") \
     R(INTERVALS_GIVEN, GLINT_BAD_INTERVALS, "tensors.{field} is given, and the plan has no intervals; plan with intervals = 1, or set it to NULL.") \
+    R(TREE_GIVEN, GLINT_BAD_TREE, "tensors.{field} is given, and the plan has no tree; plan with tree = 1, or set it to NULL.") \
     R(ALIBI_GIVEN, GLINT_BAD_ALIBI, "tensors.{field} is given, and the plan has no ALiBi; plan with alibi = 1, or set it to NULL.") \
     R(LOGIT_GIVEN, GLINT_BAD_LOGIT, "tensors.{field} is given, and the plan has no largest logit; plan with max_logit = 1, or set it to NULL.") \
     R(BIAS_GIVEN, GLINT_BAD_BIAS, "tensors.{field} is given, and the plan has none; plan with bias_dtype, and for dbias with dbias = 1, or set it to NULL.") \

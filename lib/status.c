@@ -31,6 +31,7 @@
     S(GLINT_BAD_WINDOW, "A window is neither GLINT_UNBOUNDED nor from 0 to GLINT_MAX_EXTENT, or is set beside a mask that is no band.") \
     S(GLINT_BAD_DIAGONAL, "A diagonal is set beside GLINT_MASK_NONE, which has none.") \
     S(GLINT_BAD_INTERVALS, "intervals is neither 0 nor 1, or intervals were given to a call whose plan has none.") \
+    S(GLINT_BAD_TREE, "tree is neither 0 nor 1, or is set beside alibi or for the backward pass, or bits were given to a call whose plan has none.") \
     S(GLINT_BAD_LENGTHS, "lengths is not a value of enum glint_lengths, or lengths on the device are not taken by this pass or device.") \
     S(GLINT_BAD_SOFTCAP, "softcap is neither 0 nor from 2^-126 to 2^124.") \
     S(GLINT_BAD_ALIBI, "alibi is neither 0 nor 1, or slopes were given to a call whose plan has no ALiBi.") \

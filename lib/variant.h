@@ -114,6 +114,12 @@ static inline int64_t glint_offset_of(const struct glint_problem *p)
     return glint_between((glint_top_left(p) ? 0 : p->seqlen_k - p->seqlen_q) + diagonal, -GLINT_NO_SIDE, GLINT_NO_SIDE);
 }
 
+/* Words of a query's bits in a tree. */
+static inline int64_t glint_tree_words(const struct glint_problem *p)
+{
+    return (p->seqlen_q + 31) / 32;
+}
+
 /* The keys that query i sees; none when the last comes before the first. */
 static inline int64_t glint_first_key(const struct glint_problem *p, int64_t i)
 {
@@ -127,9 +133,10 @@ static inline int64_t glint_last_key(const struct glint_problem *p, int64_t i)
     return last < p->seqlen_k ? last : p->seqlen_k - 1;
 }
 
-/* The features that are a mask's: which sides of its band have a bound, and whether queries have bounds of their
- * own. */
-#define GLINT_FEATURES_OF_MASKS (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_INTERVALS)
+/* The features that are a mask's: which sides of its band have a bound, and whether queries have bounds of their own,
+ * and bits beside them. */
+#define GLINT_FEATURES_OF_INTERVALS (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_INTERVALS)
+#define GLINT_FEATURES_OF_MASKS (GLINT_FEATURES_OF_INTERVALS | GLINT_FEATURE_TREE)
 
 /* What may be added to scores: one of these at most. */
 #define GLINT_FEATURES_OF_BIASES (GLINT_FEATURE_ALIBI | GLINT_FEATURE_BIAS)
@@ -141,8 +148,10 @@ static inline uint32_t glint_features_of(const struct glint_problem *p)
     const bool window = glint_is_window(p);
     const uint32_t scores = (p->softcap != 0.0f ? GLINT_FEATURE_SOFTCAP : 0) | (p->alibi != 0 ? GLINT_FEATURE_ALIBI : 0) |
                             (p->bias_dtype != 0 ? GLINT_FEATURE_BIAS : 0);
-    if (p->intervals != 0)
+    if (p->tree != 0)
         return scores | GLINT_FEATURES_OF_MASKS;
+    if (p->intervals != 0)
+        return scores | GLINT_FEATURES_OF_INTERVALS;
     if (window && p->window_left != GLINT_UNBOUNDED)
         return scores | GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND;
     return scores | (p->mask == GLINT_MASK_NONE || (window && p->window_right == GLINT_UNBOUNDED) ? 0 : GLINT_FEATURE_RIGHT_BOUND);

@@ -60,6 +60,12 @@ def glint_repositories():
         spec = "//tests/specs:intervals.lua",
     )
 
+    # Rows that read a tree.
+    glint_spec(
+        name = "trees_spec",
+        spec = "//tests/specs:trees.lua",
+    )
+
     # Rows with a bias.
     glint_spec(
         name = "bias_spec",

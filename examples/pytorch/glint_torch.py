@@ -46,7 +46,7 @@ class Problem(Struct):
                 ("window_left", i64), ("window_right", i64), ("rows_q", i64), ("rows_k", i64), ("lengths", u32), ("order", u32),
                 ("softcap", f32), ("sinks", u32), ("page_rows", i64), ("pages", i64), ("pages_per_sequence", i64),
                 ("kv_dtype", u32), ("kv_scales", u32), ("diagonal", i64), ("intervals", u32), ("alibi", u32),
-                ("max_logit", u32), ("bias_dtype", u32), ("dbias", u32), ("reserved_word", u32), ("bias", i64 * 4), ("reserved", u64 * 1)]
+                ("max_logit", u32), ("bias_dtype", u32), ("dbias", u32), ("tree", u32), ("bias", i64 * 4), ("reserved", u64 * 1)]
 
 
 class Plan(ctypes.Structure):
@@ -56,7 +56,7 @@ class Plan(ctypes.Structure):
 
 class Tensors(Struct):
     _fields_ = [("struct_size", u32), ("reserved", u32)] + [
-        (name, pointer) for name in "q k v o lse dout dq dk dv first_q first_k seqlens_q seqlens_k fault sinks dsinks page_table k_scale v_scale dlse key_begin key_end alibi_slopes max_logit bias dbias".split()]
+        (name, pointer) for name in "q k v o lse dout dq dk dv first_q first_k seqlens_q seqlens_k fault sinks dsinks page_table k_scale v_scale dlse key_begin key_end alibi_slopes max_logit bias dbias tree_bits".split()]
 
 
 class Executor(ctypes.Structure):
@@ -228,7 +228,7 @@ def output_like(t, whole=True):
 
 class Attention(torch.autograd.Function):
     """[B, H, N, D] tensors of any strides. Returns O and LSE, with gradients for q, k, v, sinks and a bias. `fields` are of the problem; `others`
-    are tensors of the call without a gradient: seqlens_q, seqlens_k, page_table, key_begin, key_end, alibi_slopes, and max_logit, which is written."""
+    are tensors of the call without a gradient: seqlens_q, seqlens_k, page_table, key_begin, key_end, tree_bits, alibi_slopes, and max_logit, which is written."""
 
     @staticmethod
     def forward(ctx, q, k, v, sinks, bias, fields, seqlen_k, others):
@@ -272,9 +272,17 @@ def to_bhnd(t, layout):
     return t.transpose(1, 2) if layout == "bnhd" else t.unsqueeze(1)
 
 
+def tree_words(tree):
+    """int32 [B, N, (N + 31) // 32] of bool [B, N, N]: bit s % 32 of word s // 32 is element s."""
+    batch, rows, columns = tree.shape
+    bits = torch.nn.functional.pad(tree, (0, -columns % 32)).view(batch, rows, -1, 32).to(torch.int64)
+    words = (bits << torch.arange(32, device=tree.device)).sum(-1)
+    return torch.where(words >= 2**31, words - 2**32, words).to(torch.int32)
+
+
 def attention(q, k, v, causal=None, scale=None, layout=None, return_lse=False, window=None, softcap=0.0, sinks=None, seqlens_q=None,
               seqlens_k=None, page_table=None, diagonal=0, key_begin=None, key_end=None, alibi=None, return_max_logit=False,
-              bias=None):
+              bias=None, tree=None):
     """softmax(scale q k^T + bias + mask) v, with gradients for q, k, v, bias and sinks.
 
     layout  "bhnd" for [batch, heads, seqlen, head_dim] (the default for four dimensions), "bnhd" for [batch, seqlen, heads, head_dim],
@@ -288,6 +296,9 @@ def attention(q, k, v, causal=None, scale=None, layout=None, return_lse=False, w
             against keys that begin at key c, has its part of the whole's mask by causal="top_left", diagonal=a - c.
     key_begin, key_end  int32 [batch, seqlen_q] on the tensors' device, either or both: query i of sequence b sees the keys key_begin[b, i] <= j <
             key_end[b, i], cut to those that there are, and of these what the mask leaves. An empty interval sees nothing.
+    tree    int32 [batch, seqlen_q, (seqlen_q + 31) // 32] on the tensors' device, or bool [batch, seqlen_q, seqlen_q], of which it is made: the last
+            seqlen_q keys are new tokens, guesses in a tree, and query i sees new key s where bit s % 32 of word s // 32 is set, its ancestors and
+            itself; and the keys before them. A window counts tokens along a query's path (glint.h). Without gradients, and not beside alibi.
     alibi   float32 [heads of q]: slopes, without a gradient. After the scale and a softcap, -alibi[h] |position - j| is added to the score of key j. The
             position of query i is i + diagonal with "top_left", and otherwise i + seqlen_k - seqlen_q + diagonal.
     bias    float32 or the dtype of q, with four dimensions of which each is that of [batch, heads of q, seqlen_q, seqlen_k] or 1, and any strides: is
@@ -317,10 +328,15 @@ def attention(q, k, v, causal=None, scale=None, layout=None, return_lse=False, w
         raise ValueError("a page_table comes with seqlens_k, and without gradients: call it under torch.no_grad()")
     if seqlens_q is not None and seqlens_k is None:
         raise ValueError("seqlens_q comes with seqlens_k")
+    if tree is not None and torch.is_grad_enabled() and any(t.requires_grad for t in (q, k, v)):
+        raise ValueError("a tree comes without gradients: call it under torch.no_grad()")
+    if tree is not None and tree.dtype == torch.bool and tree.dim() == 3:
+        tree = tree_words(tree)
     others = {}
     for name, t, dtype, shape in [("seqlens_q", seqlens_q, "int32", (batch,)), ("seqlens_k", seqlens_k, "int32", (batch,)),
                                   ("page_table", page_table, "int32", (batch, page_table.shape[-1] if page_table is not None else 0)),
                                   ("key_begin", key_begin, "int32", (batch, seqlen_q)), ("key_end", key_end, "int32", (batch, seqlen_q)),
+                                  ("tree_bits", tree, "int32", (batch, seqlen_q, (seqlen_q + 31) // 32)),
                                   ("alibi_slopes", alibi, "float32", (heads_q,))]:
         if t is not None:
             if t.dtype != getattr(torch, dtype) or tuple(t.shape) != shape or t.device != q.device or not t.is_contiguous():
@@ -346,6 +362,8 @@ def attention(q, k, v, causal=None, scale=None, layout=None, return_lse=False, w
         fields.update(mask=BANDS[causal or ("top_left" if same else "bottom_right")], window_left=left, window_right=0 if causal else right)
     if diagonal:
         fields["diagonal"] = int(diagonal)
+    if tree is not None:
+        fields["tree"] = 1
     if alibi is not None:
         fields["alibi"] = 1
     if key_begin is not None or key_end is not None:

@@ -304,6 +304,39 @@ class OnDevice:
                 self.assertLess((x.double() - y).abs().max().item(), tolerance * max(1, y.abs().max().item()))
             self.assertTrue(torch.equal(lse == -math.inf, lse_64 == -math.inf))
 
+    def test_tree(self):
+        """Guesses in a tree after a cache, as words and as booleans, without a window and with one that counts along the paths."""
+        dtype, d = self.first()
+        b, hq, hkv, sq, sk = 2, 4, 2, 37, 90
+        q, k, v = (packed((b, h, n, d), dtype, self.device) for h, n in ((hq, sq), (hkv, sk), (hkv, sk)))
+        tree, depth = torch.zeros(b, sq, sq, dtype=torch.bool), torch.zeros(b, sq, dtype=torch.int64)
+        for i in range(b):
+            for row in range(sq):
+                parent = row - 1 - row % 5
+                tree[i, row] = tree[i, parent] if parent >= 0 else False
+                tree[i, row, row] = True
+                depth[i, row] = tree[i, row].sum() - 1
+        tree, depth = tree.to(self.device), depth.to(self.device)
+        place = torch.cat((torch.arange(sk - sq, device=self.device).expand(b, -1), sk - sq + depth), 1)
+        for window in (None, 3):
+            seen = torch.cat((torch.ones(b, sq, sk - sq, dtype=torch.bool, device=self.device), tree), 2)
+            if window is not None:
+                seen = seen & (place[:, None, :] >= sk - sq + depth[:, :, None] - window)
+            options = {} if window is None else {"causal": "bottom_right", "window": (window, 0)}
+            try:
+                o, lse = glint.attention(q, k, v, tree=tree, return_lse=True, **options)
+            except glint.GlintError as refusal:
+                self.assertIn("GLINT_NOT_IN_SPEC", str(refusal))
+                self.skipTest(str(refusal))
+            again = glint.attention(q, k, v, tree=glint.tree_words(tree), **options)
+            self.assertTrue(torch.equal(o, again))
+            o_64, lse_64 = by_definition(*(t.double() for t in (q, k, v)), d**-0.5, seen[:, None])
+            tolerance = 2e-2 if self.kinds[dtype, d] else 2e-4
+            self.assertLess((o.double() - o_64).abs().max().item(), tolerance)
+            self.assertLess((lse.double() - lse_64).abs().max().item(), tolerance)
+        with self.assertRaises(ValueError):
+            glint.attention(q.requires_grad_(), k, v, tree=tree)
+
     def test_max_logit(self):
         """The largest score of each head, beside O and its gradient, which it leaves alone."""
         dtype, d = self.first()

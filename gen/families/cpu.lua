@@ -115,9 +115,12 @@ void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_
 end
 
 --- The ISAs of a spec; with `key` those that have kernels for it. Kernels whose products are made by tiles read no
--- intervals and add nothing to scores.
+-- intervals and add nothing to scores. ALiBi knows no tree.
 function cpu.targets(config, key)
   local targets = {}
+  if key and key.mask and axes.field(key, "mask", "tree_bits") and axes.field(key, "bias", "biased") ~= axes.field(key, "bias", "bias_tensor") then
+    return targets
+  end
   for _, isa in ipairs(config.isas) do
     local of = ISAS[isa]
     if not key or listed(of.dtypes, key.dtype) and listed(of.kv_dtypes, key.kv_dtype) and listed(of.passes, key.pass) and

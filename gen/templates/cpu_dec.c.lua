@@ -188,6 +188,11 @@ $ if bounds_first then
         const int64_t from = glint_clamp(before(w, r) - first_key, begin, keys);
         for (int64_t key = begin; key < from; key++)
             s[r / 4 * FEW_PITCH + key * few + r % 4] = -INFINITY;
+$   if tree_bits then
+        for (int64_t key = glint_clamp(first_of_tree(w) - first_key, from, keys); key < keys; key++)
+            if (!chooses(w, r, first_key + key))
+                s[r / 4 * FEW_PITCH + key * few + r % 4] = -INFINITY;
+$   end
         for (int64_t key = glint_clamp(keys_of(w, r) - first_key, from, keys); key < keys; key++)
 $ else
         for (int64_t key = glint_clamp(keys_of(w, r) - first_key, 0, keys); key < keys; key++)
@@ -202,8 +207,18 @@ static void add_alone(const struct work *w, float *o, const float *s, int64_t fi
 {
     const int64_t few = few_of(w->rows - r / 4 * 4);
     float weight[GLINT_DEC_BLOCK];
+$   if tree_bits then
+    for (int64_t key = from, count = 1; key < to; key += count, count = 1) {
+        if (!chooses(w, r, first_key + key))
+            continue;
+        int64_t end = key + 1;
+        while (end < to && chooses(w, r, first_key + end))
+            end++;
+        const struct place at = place_of(w, true, first_key + key, end - key);
+$   else
     for (int64_t key = from, count; key < to; key += count) {
         const struct place at = place_of(w, true, first_key + key, to - key);
+$   end
         const struct glint_dec_rows rows = {.row = at.row, .stride = w->problem->v.row, .rows = at.rows};
         count = rows.rows;
         for (int64_t j = 0; j < count; j++)

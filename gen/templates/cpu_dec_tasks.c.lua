@@ -54,6 +54,9 @@ $ end
 $ if intervals then
     w.key_begin = glint_cpu_interval(call, call->tensors->key_begin, w.batch);
     w.key_end = glint_cpu_interval(call, call->tensors->key_end, w.batch);
+$   if tree_bits then
+    w.tree = glint_cpu_tree_of(call, w.batch);
+$   end
     find_extent(&w);
 $ end
 $ if not products then

@@ -21,13 +21,23 @@ $ if intervals then
     const int32_t *key_begin, *key_end; /* intervals of the sequence's queries, or NULL */
     int64_t least_before, most_before, least_keys, most_keys; /* of before() and keys_of() of the rows */
 $ end
+$ if tree_bits then
+    struct glint_cpu_tree tree; /* its bits are NULL where there is none */
+$ end
 };
 
 $ if intervals then
 /* Row r of the block sees the keys [before(r), keys_of(r)), none when that is empty: then both are 0. */
 static struct glint_cpu_keys_seen seen_by(const struct work *w, int64_t r)
 {
-    const struct glint_cpu_keys_seen seen = glint_cpu_seen_by(w->problem, w->band, w->key_begin, w->key_end, (w->first_row + r) / w->group);
+    const int64_t query = (w->first_row + r) / w->group;
+$ if tree_bits then
+    const struct glint_cpu_keys_seen seen = w->tree.bits
+        ? glint_cpu_seen_in_tree(w->problem, w->key_begin, w->key_end, w->tree, query)
+        : glint_cpu_seen_by(w->problem, w->band, w->key_begin, w->key_end, query);
+$ else
+    const struct glint_cpu_keys_seen seen = glint_cpu_seen_by(w->problem, w->band, w->key_begin, w->key_end, query);
+$ end
     return seen.first < seen.end ? seen : (struct glint_cpu_keys_seen){0, 0};
 }
 
@@ -41,6 +51,20 @@ static int64_t keys_of(const struct work *w, int64_t r)
     return seen_by(w, r).end;
 }
 
+$   if tree_bits then
+/* The first key of the tree, and whether row r sees a key of those that it begins and ends with. */
+static int64_t first_of_tree(const struct work *w)
+{
+    return w->tree.bits ? glint_clamp(w->problem->seqlen_k - w->problem->seqlen_q, 0, w->problem->seqlen_k) : w->problem->seqlen_k;
+}
+
+static bool chooses(const struct work *w, int64_t r, int64_t key)
+{
+    const uint32_t *row = w->tree.bits + (w->first_row + r) / w->group * w->tree.words;
+    return key < first_of_tree(w) || glint_cpu_tree_has(row, key - w->problem->seqlen_k + w->problem->seqlen_q);
+}
+
+$   end
 /* Of all rows together; rows that see nothing have no part in where the others begin. */
 static void find_extent(struct work *w)
 {
@@ -54,6 +78,9 @@ static void find_extent(struct work *w)
         if (seen.end > 0)
             w->least_before = seen.first < w->least_before ? seen.first : w->least_before;
     }
+$   if tree_bits then
+    w->least_keys = glint_clamp(w->least_keys, 0, first_of_tree(w)); /* no later key is seen by all for certain */
+$   end
 }
 $ elseif bounds_first then
 /* Row r of the block sees the keys [before(r), keys_of(r)), none when that is empty. */

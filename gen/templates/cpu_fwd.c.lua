@@ -16,6 +16,9 @@ enum {
 $ if biased then
     BIAS = TILE_N * PITCH_M, /* of a panel, after the scores */
 $ end
+$ if tree_bits then
+    TREE = (${bias_tensor and "TILE_N + 16 + " or ""}TILE_N) * PITCH_M, /* of a panel, after them */
+$ end
 };
 
 $ local k_scale, v_scale = narrow and "m->k_scale" or "NULL", narrow and "m->v_scale" or "NULL"
@@ -133,9 +136,9 @@ $   end
     glint_values(vecs, o_t, PITCH_M, HEAD_DIM, t->v + none * t->v_pitch, t->v_pitch, s_t + none * PITCH_M, t->special ? 0 : keys, m->scale);
 $   if intervals then
     if (t->special)
-        glint_gemm_within(vecs, &(struct glint_gemm){.c = o_t, .ldc = PITCH_M, .a = t->v, .a_row = 1, .a_k = t->v_pitch, .b = s_t,
+        ${tree_bits and "glint_gemm_in_tree" or "glint_gemm_within"}(vecs, &(struct glint_gemm){.c = o_t, .ldc = PITCH_M, .a = t->v, .a_row = 1, .a_k = t->v_pitch, .b = s_t,
                                                      .ldb = PITCH_M, .rows = HEAD_DIM, .depth = visible.any},
-                          none, limits->first, limits->end);
+                          none, limits->first, limits->end${tree_bits and ", limits->tree, limits->tree_from" or ""});
 $   else
     if (t->special)
         glint_gemm_band(vecs, &(struct glint_gemm){.c = o_t, .ldc = PITCH_M, .a = t->v, .a_row = 1, .a_k = t->v_pitch, .b = s_t,
@@ -193,6 +196,10 @@ static void block_by_tile(const struct matrices *m, int64_t block, int64_t queri
         vecs = glint_panel_vecs(queries - lane);
 $ if intervals then
         struct glint_limits limits;
+$   if tree_bits then
+        limits.tree = (int32_t *)(void *)(m->s_t + TREE);
+        limits.tree_pitch = PITCH_M;
+$   end
         struct glint_visible visible;
         struct glint_late late;
         glint_find_limits(t->intervals, t->query + lane, queries - lane, vecs * GLINT_CPU_LANES, t->key, t->keys, &limits, &visible, &late);
@@ -347,7 +354,7 @@ $ end
 
 $ if intervals then
     const struct glint_intervals seen_by = {p, call->band, glint_cpu_interval(call, call->tensors->key_begin, batch),
-                                            glint_cpu_interval(call, call->tensors->key_end, batch)};
+                                            glint_cpu_interval(call, call->tensors->key_end, batch)${tree_bits and ", glint_cpu_tree_of(call, batch)" or ""}};
     const struct glint_extent all = glint_extent_of(&seen_by, first_query, queries);
     const int64_t keys_seen = all.end;
 $ elseif causal then

@@ -14,6 +14,9 @@ $ end
 $ if bias_tensor then
 #define GLINT_CPU_BIAS_TENSOR
 $ end
+$ if tree_bits then
+#define GLINT_CPU_TREE
+$ end
 #include "lib/cpu/cpu.h"
 #include "lib/cpu/gemm.h"
 #include "lib/cpu/rows.h"

@@ -21,7 +21,7 @@ draw.axes = {
   { name = "dtype", values = { "f32", "f16", "bf16" } },
   { name = "kv_dtype", values = { "same", "i8", "e4m3" } },
   { name = "head_dim", values = dims() },
-  { name = "mask", values = { "none", "causal", "band", "interval" } },
+  { name = "mask", values = { "none", "causal", "band", "interval", "tree" } },
   { name = "softcap", values = { "none", "softcap" } },
   { name = "bias", values = { "none", "alibi", "tensor" } },
   { name = "device_lengths", values = NO_YES },
@@ -65,8 +65,11 @@ draw.holes = {
   { "a GPU reads intervals in the passes of sm80 that are for many queries, and forward in sm90a", function(row)
     return row.mask == "interval" and ((family_of(row) == "sm90a" and row.pass == "bwd") or (family_of(row) == "sm80" and row.pass == "dec"))
   end },
+  { "trees are for the forward passes on the CPU, without ALiBi", function(row)
+    return row.mask == "tree" and (row.pass == "bwd" or row.bias == "alibi" or (row.target and family_of(row) ~= "cpu"))
+  end },
   { "AMX and AVX-512 BF16 read no intervals", function(row)
-    return row.mask == "interval" and has(row, "target", "cpu x86_64_bf16", "cpu x86_64_amx")
+    return has(row, "mask", "interval", "tree") and has(row, "target", "cpu x86_64_bf16", "cpu x86_64_amx")
   end },
   { "a bias is on the CPU, in kernels whose products are float32's, and in sm80", function(row)
     local vectors = family_of(row) == "cpu" and not has(row, "target", "cpu x86_64_bf16", "cpu x86_64_amx")

@@ -9,7 +9,7 @@ local specs = require("gen.tests.specs")
 local ALL = [[
 return {
   passes = { "fwd", "bwd", "dec" }, dtypes = { "f32", "f16", "bf16" }, kv_dtypes = { "same", "i8", "e4m3" },
-  head_dims = { %s }, masks = { "none", "causal", "band", "interval" }, softcaps = { "none", "softcap" },
+  head_dims = { %s }, masks = { "none", "causal", "band", "interval", "tree" }, softcaps = { "none", "softcap" },
   families = { %s },
   exclude = { %s },
 }

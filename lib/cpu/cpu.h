@@ -28,7 +28,7 @@ enum glint_cpu_forward_region {
     GLINT_FWD_Q_T,   /* [query blocks of a task][head_dim][pitch(tile_m)]  softmax_scale * Q, transposed: lanes are queries */
     GLINT_FWD_O_T,   /* [query blocks of a task][head_dim][pitch(tile_m)]  unnormalised output, transposed */
     GLINT_FWD_STATS, /* [query blocks of a task][2][pitch(tile_m)]         largest score so far, sum of exp(score - it) */
-    GLINT_FWD_S_T,   /* [tile_n][pitch(tile_m)]    scores, then probabilities; after them the bias of a panel, if there is one */
+    GLINT_FWD_S_T,   /* [tile_n][pitch(tile_m)]    scores, then probabilities; then a panel's bias and tree, if there are any */
     GLINT_FWD_K,     /* [tile_n][pitch(head_dim)]  keys in f32 */
     GLINT_FWD_V,     /* [tile_n][pitch(head_dim)]  values in f32 */
     GLINT_FWD_ROW,   /* [8][pitch(head_dim)]       rows on their way between dtype and f32 */
@@ -188,6 +188,7 @@ struct glint_cpu_call {
                         decode:   [batch][heads_kv][rows][key_blocks][GLINT_DEC_PITCH(head_dim)]: O, its maximum, its sum of a chunk */
     struct glint_cpu_geometry geometry;
     struct glint_cpu_dbias dbias;
+    int64_t tree_words; /* of a query's bits: those of seqlen_q, or of its bound */
 };
 
 /* The queries [first, end) see a key; none when that is empty. */
@@ -220,6 +221,88 @@ static inline struct glint_cpu_keys_seen glint_cpu_seen_by(const struct glint_pr
     if (end && end[query] < seen.end)
         seen.end = end[query];
     return seen;
+}
+
+/* The bits of a tree, of a sequence: those of query i are the `words` words from bits + i * words on. NULL: none. */
+struct glint_cpu_tree {
+    const uint32_t *bits;
+    int64_t words;
+};
+
+static inline bool glint_cpu_tree_has(const uint32_t *row, int64_t slot)
+{
+    return (row[slot / 32] >> slot % 32 & 1) != 0;
+}
+
+/* Word `word` of a row, of which the first `slots` bits count, and how many of its bits are set. */
+static inline uint32_t glint_cpu_tree_word(const uint32_t *row, int64_t slots, int64_t word)
+{
+    const int64_t left = slots - word * 32;
+    return left < 32 ? row[word] & ((UINT32_C(1) << left) - 1) : row[word];
+}
+
+static inline int64_t glint_cpu_bits_of(uint32_t word)
+{
+    word -= word >> 1 & 0x55555555;
+    word = (word & 0x33333333) + (word >> 2 & 0x33333333);
+    return (int64_t)(((word + (word >> 4)) & 0x0f0f0f0f) * UINT32_C(0x01010101) >> 24);
+}
+
+static inline int64_t glint_cpu_tree_count(const uint32_t *row, int64_t slots)
+{
+    int64_t count = 0;
+    for (int64_t word = 0; word * 32 < slots; word++)
+        count += glint_cpu_bits_of(glint_cpu_tree_word(row, slots, word));
+    return count;
+}
+
+/* The slot of set bit n of a row, the first one is bit 0; `slots` where it has no so many. */
+static inline int64_t glint_cpu_tree_slot(const uint32_t *row, int64_t slots, int64_t n)
+{
+    for (int64_t word = 0; word * 32 < slots; word++) {
+        uint32_t bits = glint_cpu_tree_word(row, slots, word);
+        const int64_t count = glint_cpu_bits_of(bits);
+        for (; n < count && n > 0; n--)
+            bits &= bits - 1;
+        if (n == 0 && bits != 0)
+            return word * 32 + __builtin_ctz(bits);
+        n -= count;
+    }
+    return slots;
+}
+
+/* The same as glint_cpu_seen_by for a query of a tree: from the first key that it sees on, and none where it sees none.
+ * Of those after the keys that are before the tree it sees the ones whose bit is set. It stands at the end of these,
+ * and the sides of the band count them alone: a call's band is cut to rows and keys, and so is none for them. */
+static inline struct glint_cpu_keys_seen glint_cpu_seen_in_tree(const struct glint_problem *p, const int32_t *begin,
+                                                                const int32_t *end, struct glint_cpu_tree tree, int64_t query)
+{
+    const uint32_t *row = tree.bits + query * tree.words;
+    const int64_t slots = p->seqlen_q, before = p->seqlen_k - slots, count = glint_cpu_tree_count(row, slots);
+    const int64_t stands = count - 1 + (glint_bottom_right(p) ? 0 : -before); /* among the set bits, like both sides */
+    const struct glint_band sides = glint_sides_of(p);
+    const int64_t first = stands + sides.first, last = stands + sides.last;
+    struct glint_cpu_keys_seen seen = {before + first, before + last + 1};
+    if (first >= 0)
+        seen.first = before + glint_cpu_tree_slot(row, slots, first);
+    if (last >= 0)
+        seen.end = count > 0 ? before + glint_cpu_tree_slot(row, slots, last < count ? last : count - 1) + 1 : before;
+    if (begin && begin[query] > seen.first)
+        seen.first = begin[query];
+    if (end && end[query] < seen.end)
+        seen.end = end[query];
+    seen.first = glint_between(seen.first, 0, p->seqlen_k);
+    seen.end = glint_between(seen.end, 0, p->seqlen_k);
+    while (seen.first < seen.end && seen.first >= before && !glint_cpu_tree_has(row, seen.first - before))
+        seen.first++;
+    return seen;
+}
+
+/* The tree of a sequence. */
+static inline struct glint_cpu_tree glint_cpu_tree_of(const struct glint_cpu_call *call, int64_t batch)
+{
+    const uint32_t *bits = call->tensors->tree_bits;
+    return (struct glint_cpu_tree){bits ? bits + batch * call->problem->seqlen_q * call->tree_words : NULL, call->tree_words};
 }
 
 /* The intervals of a sequence's queries, or NULL. */

@@ -162,7 +162,7 @@ GLINT_INLINE void glint_gemm(int64_t vecs, const struct glint_gemm *g)
 }
 
 GLINT_INLINE void glint_gemm_seen(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, int64_t shift, const bool lags,
-                                  int64_t lag, const int32_t *first, const int32_t *end)
+                                  int64_t lag, const int32_t *first, const int32_t *end, const int32_t *tree, int64_t tree_from)
 {
     const glint_veci lane = glint_lane_index();
     for (int64_t row = 0; row < g->rows; row++) {
@@ -181,6 +181,11 @@ GLINT_INLINE void glint_gemm_seen(int64_t vecs, const struct glint_gemm *g, int6
                     memcpy(&to, end + v * GLINT_CPU_LANES, sizeof to);
                     sees = (from <= (int32_t)k) & (to > (int32_t)k);
                 }
+                if (tree && k >= tree_from) {
+                    glint_veci chosen;
+                    memcpy(&chosen, tree + k * g->ldb + v * GLINT_CPU_LANES, sizeof chosen);
+                    sees &= chosen;
+                }
                 acc = glint_select(sees, sum, acc);
             }
             glint_store(c, acc);
@@ -193,20 +198,27 @@ GLINT_INLINE void glint_gemm_seen(int64_t vecs, const struct glint_gemm *g, int6
  * chain as from glint_gemm. */
 GLINT_OUTLINE void glint_gemm_visible(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, int64_t shift)
 {
-    glint_gemm_seen(vecs, g, k_begin, shift, false, 0, NULL, NULL);
+    glint_gemm_seen(vecs, g, k_begin, shift, false, 0, NULL, NULL, NULL, 0);
 }
 
 /* The same where k counts only for lanes <= k - lag too. */
 GLINT_OUTLINE void glint_gemm_band(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, int64_t shift, int64_t lag)
 {
-    glint_gemm_seen(vecs, g, k_begin, shift, true, lag, NULL, NULL);
+    glint_gemm_seen(vecs, g, k_begin, shift, true, lag, NULL, NULL, NULL, 0);
 }
 
 /* The same where k counts only for lanes x with first[x] <= k < end[x]. */
 GLINT_OUTLINE void glint_gemm_within(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, const int32_t *first,
                                      const int32_t *end)
 {
-    glint_gemm_seen(vecs, g, k_begin, 0, false, 0, first, end);
+    glint_gemm_seen(vecs, g, k_begin, 0, false, 0, first, end, NULL, 0);
+}
+
+/* The same where k counts from tree_from on only for lanes x of which tree[k * ldb + x] is all ones. */
+GLINT_OUTLINE void glint_gemm_in_tree(int64_t vecs, const struct glint_gemm *g, int64_t k_begin, const int32_t *first,
+                                      const int32_t *end, const int32_t *tree, int64_t tree_from)
+{
+    glint_gemm_seen(vecs, g, k_begin, 0, false, 0, first, end, tree, tree_from);
 }
 
 #endif

@@ -34,6 +34,12 @@ static uint64_t bias_rows(const struct glint_variant *variant)
     return (variant->features & GLINT_FEATURE_BIAS) != 0 ? (uint64_t)variant->tile_n + 16 : 0;
 }
 
+/* Rows of a panel of a tree: a word a pair, all ones where the query sees the key. */
+static uint64_t tree_rows(const struct glint_variant *variant)
+{
+    return (variant->features & GLINT_FEATURE_TREE) != 0 ? variant->tile_n : 0;
+}
+
 static bool forward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
 {
     const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
@@ -42,7 +48,7 @@ static bool forward_scratch(const struct glint_variant *variant, struct glint_cp
         [GLINT_FWD_Q_T] = {rows, pitch_m},
         [GLINT_FWD_O_T] = {rows, pitch_m},
         [GLINT_FWD_STATS] = {blocks * 2, pitch_m},
-        [GLINT_FWD_S_T] = {variant->tile_n + bias_rows(variant), pitch_m},
+        [GLINT_FWD_S_T] = {variant->tile_n + bias_rows(variant) + tree_rows(variant), pitch_m},
         [GLINT_FWD_K] = {variant->tile_n, pitch_d},
         [GLINT_FWD_V] = {variant->tile_n, pitch_d},
         [GLINT_FWD_ROW] = {8, pitch_d},

@@ -65,13 +65,23 @@ static struct glint_problem problem_of(const struct glint_problem *p, const stru
     return own;
 }
 
-/* Does the interval of some query have a key of the page that begins with `key`? `row`: of the sequence's first
- * query. */
-static bool is_seen(const struct glint_problem *own, const struct glint_tensors *t, int64_t row, int64_t key)
+/* Does some query see a key of the page that begins with `key`, by its interval and its tree? `row`: of the sequence's
+ * first query. `words`: of a row of the tree. */
+static bool is_seen(const struct glint_problem *own, const struct glint_tensors *t, int64_t row, int64_t words, int64_t key)
 {
+    const struct glint_band band = glint_band_of(own);
+    const int32_t *const begin = own->intervals != 0 ? t->key_begin + row : NULL;
+    const int32_t *const last = own->intervals != 0 ? t->key_end + row : NULL;
+    const struct glint_cpu_tree tree = {own->tree != 0 ? t->tree_bits + row * words : NULL, words};
+    const int64_t before = own->tree != 0 ? own->seqlen_k - own->seqlen_q : own->seqlen_k;
     for (int64_t i = 0; i < own->seqlen_q; i++) {
-        const struct glint_cpu_keys_seen seen = glint_cpu_seen_by(own, glint_band_of(own), t->key_begin + row, t->key_end + row, i);
-        if ((seen.first > key ? seen.first : key) < (seen.end < key + own->page_rows ? seen.end : key + own->page_rows))
+        const struct glint_cpu_keys_seen seen =
+            own->tree != 0 ? glint_cpu_seen_in_tree(own, begin, last, tree, i) : glint_cpu_seen_by(own, band, begin, last, i);
+        int64_t at = seen.first > key ? seen.first : key;
+        const int64_t end = seen.end < key + own->page_rows ? seen.end : key + own->page_rows;
+        while (at < end && at >= before && !glint_cpu_tree_has(tree.bits + i * words, at - before))
+            at++;
+        if (at < end)
             return true;
     }
     return false;
@@ -85,10 +95,13 @@ static bool has_bad_page(const struct glint_problem *p, const struct glint_tenso
         return false;
     const struct glint_problem own = problem_of(p, s);
     const int32_t *pages = t->page_table + sequence * p->pages_per_sequence;
-    const int64_t first = glint_first_key(&own, 0), last = glint_last_key(&own, own.seqlen_q - 1);
+    const bool rows_differ = p->intervals != 0 || p->tree != 0;
+    const int64_t row = p->lengths == GLINT_LENGTHS_RAGGED ? s->first_q : sequence * p->seqlen_q;
+    const int64_t first = p->tree != 0 ? 0 : glint_first_key(&own, 0); /* of a tree no query stands where its number is */
+    const int64_t last = p->tree != 0 ? own.seqlen_k - 1 : glint_last_key(&own, own.seqlen_q - 1);
     for (int64_t key = first / p->page_rows * p->page_rows; first <= last && key <= last; key += p->page_rows)
         if ((pages[key / p->page_rows] < 0 || pages[key / p->page_rows] >= p->pages) &&
-            (p->intervals == 0 || is_seen(&own, t, p->lengths == GLINT_LENGTHS_RAGGED ? s->first_q : sequence * p->seqlen_q, key)))
+            (!rows_differ || is_seen(&own, t, row, glint_tree_words(p), key)))
             return true;
     return false;
 }
@@ -205,6 +218,8 @@ __attribute__((noinline)) static void begin_sequence(const struct launch *launch
             t->key_begin += ragged ? s->first_q : low * p->seqlen_q;
             t->key_end += ragged ? s->first_q : low * p->seqlen_q;
         }
+        if (p->tree != 0)
+            t->tree_bits += (ragged ? s->first_q : low * p->seqlen_q) * all->tree_words;
     }
     w->call = *all;
     w->call.problem = &w->problem;
@@ -358,7 +373,7 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
     const struct glint_executor *executor = &context->executor;
     const struct glint_problem *p = &plan->problem;
     const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
-    struct glint_cpu_call call = {.problem = p, .tensors = tensors, .band = glint_band_of(p)};
+    struct glint_cpu_call call = {.problem = p, .tensors = tensors, .band = glint_band_of(p), .tree_words = glint_tree_words(p)};
     call.queries = ragged ? p->rows_q : p->seqlen_q;
     call.keys = ragged ? p->rows_k : p->seqlen_k;
     memcpy(&call.geometry, plan->internal, sizeof call.geometry);

@@ -23,10 +23,15 @@ struct glint_late {
     int64_t lag;
 };
 
-/* What intervals leave of a tile for a panel of queries: lane x sees key r iff first[x] <= r < end[x]. */
+/* What intervals leave of a tile for a panel of queries: lane x sees key r iff first[x] <= r < end[x]. With a tree it
+ * sees key r from tree_from on iff tree[r * tree_pitch + x] is all ones; else that is 0. */
 struct glint_limits {
     _Alignas(64) int32_t first[GLINT_CPU_VECS * GLINT_CPU_LANES];
     _Alignas(64) int32_t end[GLINT_CPU_VECS * GLINT_CPU_LANES];
+#ifdef GLINT_CPU_TREE
+    int32_t *tree;
+    int64_t tree_pitch, tree_from;
+#endif
 };
 
 GLINT_INLINE int64_t glint_clamp(int64_t x, int64_t low, int64_t high)
@@ -59,16 +64,48 @@ GLINT_INLINE glint_veci glint_load_limits(const int32_t *limits)
 GLINT_INLINE glint_veci glint_within(const struct glint_limits *limits, int v, int64_t r)
 {
     const glint_veci key = (int32_t)r - (glint_veci){0};
+#ifdef GLINT_CPU_TREE
+    if (r >= limits->tree_from)
+        return glint_load_limits(limits->tree + r * limits->tree_pitch + v * GLINT_CPU_LANES);
+#endif
     return (glint_load_limits(limits->first + v * GLINT_CPU_LANES) <= key) &
            (key < glint_load_limits(limits->end + v * GLINT_CPU_LANES));
 }
 
-/* Which queries of a head a kernel works on, and where their intervals are. */
+/* Which queries of a head a kernel works on, and where their intervals and their tree are. */
 struct glint_intervals {
     const struct glint_problem *problem;
     struct glint_band band;
     const int32_t *begin, *end;
+#ifdef GLINT_CPU_TREE
+    struct glint_cpu_tree tree;
+#endif
 };
+
+/* What a query sees, from the first key to the last. */
+#ifdef GLINT_CPU_TREE
+#define GLINT_SEEN_BY(of, query) glint_cpu_seen_in_tree((of)->problem, (of)->begin, (of)->end, (of)->tree, query)
+#else
+#define GLINT_SEEN_BY(of, query) glint_cpu_seen_by((of)->problem, (of)->band, (of)->begin, (of)->end, query)
+#endif
+
+#ifdef GLINT_CPU_TREE
+/* What the bits of a tree leave of the limits of a tile of `keys` keys from first_key on, for the panel's `lanes`
+ * queries from `query` on. */
+GLINT_OUTLINE void glint_find_tree(const struct glint_intervals *of, int64_t query, int64_t lanes, int64_t columns,
+                                   int64_t first_key, int64_t keys, struct glint_limits *limits)
+{
+    const int64_t before = of->problem->seqlen_k - of->problem->seqlen_q;
+    limits->tree_from = glint_clamp(before - first_key, 0, keys);
+    for (int64_t r = limits->tree_from; r < keys; r++)
+        for (int64_t x = 0; x < columns; x++)
+            limits->tree[r * limits->tree_pitch + x] =
+                x < lanes && limits->first[x] <= r && r < limits->end[x] &&
+                        glint_cpu_tree_has(of->tree.bits + (query + x) * of->tree.words, first_key + r - before)
+                    ? -1
+                    : 0;
+}
+#endif
 
 /* The limits of `lanes` queries from `query` on, in a tile of `keys` keys from first_key on, and of the `columns` lanes
  * of the panel; those beyond see nothing. */
@@ -81,7 +118,7 @@ GLINT_OUTLINE void glint_find_limits(const struct glint_intervals *of, int64_t q
     for (int64_t x = 0; x < columns; x++) {
         struct glint_cpu_keys_seen seen = {0, 0};
         if (x < lanes)
-            seen = glint_cpu_seen_by(of->problem, of->band, of->begin, of->end, query + x);
+            seen = GLINT_SEEN_BY(of, query + x);
         const int64_t first = glint_clamp(seen.first - first_key, 0, keys), end = glint_clamp(seen.end - first_key, 0, keys);
         const bool some = first < end;
         limits->first[x] = (int32_t)(some ? first : keys);
@@ -93,11 +130,15 @@ GLINT_OUTLINE void glint_find_limits(const struct glint_intervals *of, int64_t q
         late->none = limits->first[x] < late->none ? limits->first[x] : late->none;
         late->all = limits->first[x] > late->all ? limits->first[x] : late->all;
     }
+#ifdef GLINT_CPU_TREE
+    glint_find_tree(of, query, lanes, columns, first_key, keys, limits);
+    visible->all = limits->tree_from < visible->all ? limits->tree_from : visible->all;
+#endif
 }
 
 GLINT_INLINE bool glint_sees(const struct glint_intervals *of, int64_t query, int64_t key)
 {
-    const struct glint_cpu_keys_seen seen = glint_cpu_seen_by(of->problem, of->band, of->begin, of->end, query);
+    const struct glint_cpu_keys_seen seen = GLINT_SEEN_BY(of, query);
     return seen.first <= key && key < seen.end;
 }
 
@@ -111,8 +152,11 @@ struct glint_extent {
 GLINT_OUTLINE struct glint_extent glint_extent_of(const struct glint_intervals *of, int64_t query, int64_t count)
 {
     struct glint_extent extent = {of->problem->seqlen_k, 0, 0, of->problem->seqlen_k, -count};
+#ifdef GLINT_CPU_TREE
+    extent.first_end -= of->problem->seqlen_q; /* no key of the tree is seen by all for certain */
+#endif
     for (int64_t x = 0; x < count; x++) {
-        const struct glint_cpu_keys_seen seen = glint_cpu_seen_by(of->problem, of->band, of->begin, of->end, query + x);
+        const struct glint_cpu_keys_seen seen = GLINT_SEEN_BY(of, query + x);
         if (seen.first >= seen.end) {
             extent.first_end = 0;
             continue;
@@ -148,7 +192,7 @@ GLINT_INLINE glint_veci glint_see_some(const struct glint_intervals *of, int64_t
 {
     int32_t some[GLINT_CPU_LANES] = {0};
     for (int64_t x = 0; x < count && x < GLINT_CPU_LANES; x++) {
-        const struct glint_cpu_keys_seen seen = glint_cpu_seen_by(of->problem, of->band, of->begin, of->end, query + x);
+        const struct glint_cpu_keys_seen seen = GLINT_SEEN_BY(of, query + x);
         some[x] = seen.first < seen.end ? -1 : 0;
     }
     return glint_load_limits(some);

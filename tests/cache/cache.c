@@ -442,8 +442,8 @@ static void reference(const struct cache *x, int64_t b, const double *exact, dou
 {
     const struct glint_problem *const p = &x->problem;
     const int64_t queries = x->seqlens_q[b], keys = x->seqlens_k[b], d = p->head_dim;
-    struct ref_shape s = {1,    HEADS_Q, HEADS_KV, queries, keys, d,   p->softmax_scale, 0, 0, 0, NULL, NULL, NULL,
-                          NULL, NULL,    NULL,     0,       NULL, NULL};
+    struct ref_shape s = {1,    HEADS_Q, HEADS_KV, queries, keys, d, p->softmax_scale, 0, 0, 0, NULL, NULL, NULL, NULL, NULL,
+                          NULL, 0,       NULL,     NULL,    NULL, 0};
     ref_mask(&s, (enum glint_mask)p->mask, p->window_left, p->window_right, p->diagonal);
     double *const q = calloc((size_t)(HEADS_Q * queries * d) + 1, sizeof *q);
     double *const kv = calloc((size_t)(2 * HEADS_KV * keys * d) + 1, sizeof *kv), *to = kv;

@@ -176,13 +176,22 @@ static void as_band(const struct subject *subject, struct shape *shape)
 
 /* A row that reads intervals computes no problem without them: what a check says of a mask it shows by intervals that
  * say the same, or by the mask beside intervals that hide nothing. A row of decode computes problems of any mask as
- * well. */
+ * well. Beside a tree there need be no intervals. */
 static void as_intervals(const struct subject *subject, struct shape *shape, size_t number)
 {
-    if (subject == NULL || !subject_intervals(subject) || shape->intervals != NO_INTERVALS)
+    if (subject == NULL || !subject_intervals(subject) || shape->intervals != NO_INTERVALS || shape->tree != NO_TREE)
         return;
     const bool decode = subject->info.queries_up_to > 0;
     shape->intervals = number % 2 != 0 ? MASK_AS_INTERVALS : decode && number % 4 == 0 ? NO_INTERVALS : WIDE_INTERVALS;
+}
+
+/* Nor does one that reads a tree: it shows a mask by intervals beside bits that are all set, or by the bits. */
+static void as_tree(const struct subject *subject, struct shape *shape, size_t number)
+{
+    if (subject == NULL || !subject_tree(subject) || shape->tree != NO_TREE)
+        return;
+    const bool decode = subject->info.queries_up_to > 0;
+    shape->tree = decode && number % 4 == 0 ? NO_TREE : number % 3 == 0 ? WIDE_TREE : MASK_AS_TREE;
 }
 
 /* A row of a GPU that caps scores computes no problem without a softcap: what a check says of one it shows with a cap
@@ -232,6 +241,7 @@ void checks_add(struct check_list *list, void (*run)(struct subject *, const str
     as_alibi(check->subject, &check->shape);
     as_biased(check->subject, &check->shape);
     as_intervals(check->subject, &check->shape, list->count);
+    as_tree(check->subject, &check->shape, list->count);
     if (check->shape.seed == 0)
         check->shape.seed = 0x61740000u + list->count;
     if (check->subject != NULL && check->subject->backend != NULL && check->subject->backend->exact)
@@ -367,6 +377,7 @@ struct glint_problem subject_problem(const struct subject *subject)
     p.kv_dtype = subject->info.kv_dtype;
     p.kv_scales = p.kv_dtype == GLINT_I8 ? GLINT_SCALES_ROW : p.kv_dtype != 0 ? GLINT_SCALES_HEAD : GLINT_SCALES_NONE;
     p.intervals = subject_intervals(subject);
+    p.tree = subject_tree(subject);
     p.alibi = subject_alibi(subject);
     p.bias_dtype = subject_bias(subject) ? GLINT_F32 : 0;
     p.softcap = subject_caps(subject) ? 1.0f : 0.0f;
@@ -393,6 +404,11 @@ bool subject_takes_logit(struct subject *subject)
 bool subject_intervals(const struct subject *subject)
 {
     return (subject->info.features & GLINT_FEATURE_INTERVALS) != 0;
+}
+
+bool subject_tree(const struct subject *subject)
+{
+    return (subject->info.features & GLINT_FEATURE_TREE) != 0;
 }
 
 bool subject_bias(const struct subject *subject)

@@ -57,6 +57,8 @@ struct shape {
     bool dbias;                                            /* backward: with its gradient */
     enum { NO_INTERVALS, MASK_AS_INTERVALS, WIDE_INTERVALS, OWN_INTERVALS } intervals; /* own: as `pattern` says, beside the mask */
     enum { PATTERN_ANY, PATTERN_PREFIX, PATTERN_BLOCKS, PATTERN_CHUNKS, PATTERN_PADDING, PATTERNS, PATTERN_APART } pattern;
+    /* All bits, or what the mask says, which is in the intervals then, or in both; a chain; guesses; any bits; all but a few. */
+    enum { NO_TREE, WIDE_TREE, MASK_AS_TREE, CHAIN_TREE, OWN_TREE, ANY_TREE, HOLES_TREE } tree;
     float step; /* DATA_GRID */
     uint64_t seed;
     int64_t detail; /* what the check makes of it; of PATTERN_APART: queries with one interval */
@@ -115,6 +117,10 @@ void bad_pages_checks(struct check_list *list, struct subject *subject);
 void apart_checks(struct check_list *list, const struct subject *subject);
 void interval_laws_checks(struct check_list *list, struct subject *subject);
 void logit_checks(struct check_list *list, struct subject *subject);
+void tree_checks(struct check_list *list, struct subject *subject);
+void tree_special_checks(struct check_list *list, const struct subject *subject);
+void tree_laws_checks(struct check_list *list, const struct subject *subject);
+void tree_sequences_checks(struct check_list *list, struct subject *subject);
 void variant_checks(struct check_list *list);
 /* The checks whose outcome the format of the numbers decides: for a variant whose kernel is, but for the format, the
  * text of a variant that has every check. */
@@ -145,8 +151,9 @@ bool subject_reads_lengths(struct subject *subject, int64_t page_rows);
 bool subject_caps(const struct subject *subject);
 enum { SHARED_BATCH = 1, SHARED_HEAD = 2, SHARED_QUERY = 4, SHARED_KEY = 8 };
 
-/* Whether its row reads intervals, whether it has ALiBi, and whether it has a bias. */
+/* Whether its row reads intervals, whether it reads a tree, whether it has ALiBi, and whether it has a bias. */
 bool subject_intervals(const struct subject *subject);
+bool subject_tree(const struct subject *subject);
 bool subject_alibi(const struct subject *subject);
 bool subject_bias(const struct subject *subject);
 

@@ -35,7 +35,7 @@ static bool row_of_mask(struct experiment *e, struct subject *row)
     struct glint_problem *p = &e->problem;
     const struct shape *s = &e->shape;
     const bool band = s->mask == GLINT_MASK_BAND_TOP_LEFT || s->mask == GLINT_MASK_BAND_BOTTOM_RIGHT;
-    p->intervals = 0;
+    p->intervals = p->tree = 0;
     p->mask = s->mask;
     p->window_left = s->window_left;
     p->window_right = s->window_right;
@@ -46,6 +46,13 @@ static bool row_of_mask(struct experiment *e, struct subject *row)
     const bool right = s->mask != GLINT_MASK_NONE && (!band || s->window_right != GLINT_UNBOUNDED);
     const uint32_t sides = left ? GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND : right ? GLINT_FEATURE_RIGHT_BOUND : 0;
     return row_with(row, sides | (row->info.features & (GLINT_FEATURE_SOFTCAP | GLINT_FEATURE_ALIBI | GLINT_FEATURE_BIAS)));
+}
+
+/* The row that reads the intervals of an experiment without its tree, which hides nothing. */
+static bool row_of_intervals(struct experiment *e, struct subject *row)
+{
+    e->problem.tree = 0;
+    return row_with(row, row->info.features & ~(uint32_t)GLINT_FEATURE_TREE);
 }
 
 /* The row without ALiBi or a bias. */
@@ -87,6 +94,8 @@ static void differential(struct subject *subject, const struct shape *shape)
     expect_accurate(e, pass, &got);
     if (shape->intervals == MASK_AS_INTERVALS && shape->alibi != SLOPES) /* whose distances are the mask's */
         expect_bits_of(row_of_mask, e, pass, how, &got);
+    if (shape->tree == WIDE_TREE)
+        expect_bits_of(row_of_intervals, e, pass, how, &got);
     if ((shape->alibi == ZERO_SLOPES || shape->bias == ZERO_BIAS) && shape->softcap == 0)
         expect_bits_of(row_of_none, e, pass, how, &got);
 }
@@ -142,6 +151,8 @@ static struct shape draw_shape(const struct subject *subject, uint64_t number)
         s.intervals = OWN_INTERVALS;
         s.pattern = rand_below(&later, PATTERNS);
     }
+    if (subject_tree(subject) && rand_below(&later, 2) == 0)
+        s.tree = rand_below(&later, 2) == 0 ? OWN_TREE : ANY_TREE;
     s.dlse = subject->info.pass == GLINT_BACKWARD && rand_below(&later, 3) == 0;
     if (subject_alibi(subject) && s.data != DATA_BELOW_SENTINEL && rand_below(&later, 3) > 0)
         s.alibi = SLOPES;

@@ -314,6 +314,83 @@ static void make_intervals(struct experiment *e)
     }
 }
 
+/* ---- trees ---- */
+
+/* The mask and the intervals as intervals alone, which a tree leaves as they are; in_bits: what they say of the new
+ * keys is not said there. */
+static void fold_mask(struct experiment *e, bool in_bits)
+{
+    const struct shape *s = &e->shape;
+    const int64_t before = s->seqlen_k - s->seqlen_q;
+    int32_t *bounds[2];
+    for (int side = 0; side < 2; side++)
+        bounds[side] = check_memory((size_t)(s->batch * s->seqlen_q + 1) * sizeof(int32_t));
+    for (int64_t row = 0; row < s->batch * s->seqlen_q; row++) {
+        const int64_t i = row % s->seqlen_q;
+        int64_t first = ref_first(&e->ref, i), end = ref_end(&e->ref, i);
+        if (in_bits && first < end) {
+            first = first > before ? before : first;
+            end = end > before ? INT32_MAX : end;
+        }
+        bounds[0][row] = (int32_t)first;
+        bounds[1][row] = (int32_t)end;
+    }
+    for (int side = 0; side < 2; side++)
+        e->interval[side] = bounds[side];
+    e->problem.intervals = 1;
+    e->problem.mask = GLINT_MASK_NONE;
+    e->problem.window_left = e->problem.window_right = e->problem.diagonal = 0;
+}
+
+void experiment_tree_row(uint32_t *row, int64_t i, enum tree_kind kind, const uint32_t *rows, int64_t words, struct rand *r)
+{
+    const bool follows = i > 0 && rand_below(r, 9) > 0, none = rand_below(r, 7) == 0;
+    const int64_t parent = i - 1 - (i > 0 ? rand_below(r, i < 5 ? i : 5) : 0);
+    for (int64_t word = 0; word < words; word++) {
+        const uint32_t any = (uint32_t)rand_below(r, INT64_C(1) << 32);
+        if (kind == TREE_OF_ANY)
+            row[word] = none ? 0 : any;
+        else
+            row[word] = (follows ? rows[parent * words + word] : 0) | (word == i / 32 ? UINT32_C(1) << i % 32 : 0);
+    }
+}
+
+static void make_tree(struct experiment *e)
+{
+    const struct shape *s = &e->shape;
+    const int64_t words = (s->seqlen_q + 31) / 32, before = s->seqlen_k - s->seqlen_q;
+    struct rand r = rand_stream(s->seed, 107);
+    if (s->tree == NO_TREE)
+        return;
+    e->problem.tree = 1;
+    e->tree = check_memory((size_t)(s->batch * s->seqlen_q * words + 1) * sizeof *e->tree);
+    const bool masked = s->tree == WIDE_TREE || s->tree == MASK_AS_TREE;
+    for (int64_t i = 0; i < s->seqlen_q; i++) {
+        uint32_t *const row = e->tree + i * words;
+        if (s->tree == OWN_TREE || s->tree == ANY_TREE)
+            experiment_tree_row(row, i, s->tree == OWN_TREE ? TREE_OF_GUESSES : TREE_OF_ANY, e->tree, words, &r);
+        const int64_t first = masked ? ref_first(&e->ref, i) : 0, end = masked ? ref_end(&e->ref, i) : 0;
+        for (int64_t slot = 0; slot < s->seqlen_q; slot++) {
+            const bool last = slot == s->seqlen_q - 1, said = first <= before + slot && before + slot < end;
+            const bool set = s->tree == CHAIN_TREE   ? slot <= i
+                             : s->tree == HOLES_TREE ? last || (slot + i) % 3 != 0
+                                                     : s->tree == WIDE_TREE || said;
+            row[slot / 32] |= (uint32_t)set << slot % 32;
+        }
+    }
+    for (int64_t i = 0; i < s->seqlen_q; i++) /* bits beyond the tree count for nothing */
+        for (int64_t slot = s->seqlen_q; slot < words * 32; slot++)
+            e->tree[i * words + slot / 32] |= (uint32_t)(slot % 3 != 0) << slot % 32;
+    for (int64_t b = 1; b < s->batch; b++)
+        memcpy(e->tree + b * s->seqlen_q * words, e->tree, (size_t)(s->seqlen_q * words) * sizeof *e->tree);
+    if (masked) {
+        fold_mask(e, s->tree == MASK_AS_TREE);
+    } else {
+        e->ref.tree = e->tree;
+        e->ref.tree_words = words;
+    }
+}
+
 /* ---- data ---- */
 
 static void draw(struct experiment *e, enum tensor t)
@@ -515,6 +592,7 @@ struct experiment *experiment_new(struct subject *subject, const struct shape *s
     fill_problem(e);
     make_cache(e);
     make_intervals(e);
+    make_tree(e);
     make_slopes(e);
     e->problem.max_logit = shape->max_logit;
     make_bias(e);
@@ -858,7 +936,7 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
     const struct glint_plan plan = experiment_plan(subject, &e->problem, pass, variant, how.lanes);
     struct buffer buffers[TENSORS] = {0}, workspace = {0}, sinks = {0}, dsinks = {0}, dlse = {0}, slopes = {0}, logit = {0};
     struct buffer bias = {0}, dbias = {0};
-    struct buffer interval[2] = {{0}};
+    struct buffer interval[2] = {{0}}, tree = {0};
     struct glint_tensors others = GLINT_TENSORS_INIT;
     for (enum tensor t = Q; t < TENSORS; t++) {
         struct buffer *buffer = &buffers[e->view[t].buffer];
@@ -903,6 +981,11 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
             (const int32_t *)(const void *)array_make(e, &interval[side], words, e->shape.batch * e->shape.seqlen_q, how);
     }
 
+    const int64_t tree_words = e->shape.batch * e->shape.seqlen_q * ((e->shape.seqlen_q + 31) / 32);
+    if (e->problem.tree != 0)
+        others.tree_bits =
+            (const uint32_t *)(const void *)array_make(e, &tree, (const float *)(const void *)e->tree, tree_words, how);
+
     void *at[TENSORS];
     for (enum tensor t = Q; t < TENSORS; t++)
         at[t] = address(e, buffers, pass, t);
@@ -938,6 +1021,8 @@ struct results experiment_run(struct experiment *e, enum glint_pass pass, struct
         results.max_logit = array_after(e, &logit, true, "the largest logits");
     for (int side = 0; side < 2 && e->problem.intervals != 0; side++)
         array_after(e, &interval[side], false, side == 0 ? "key_begin" : "key_end");
+    if (e->problem.tree != 0)
+        array_after(e, &tree, false, "tree_bits");
     for (enum tensor t = Q; t < TENSORS; t++)
         if (buffers[t].before != NULL)
             backend->copy_out(buffers[t].after, buffers[t].device, buffers[t].bytes + 2 * buffers[t].margin);

@@ -39,6 +39,7 @@ struct experiment {
     double *exact_dsinks;   /* [heads_q], after experiment_reference; NULL without sinks */
     float *dlse;            /* as LSE, read by the backward pass; NULL when the shape has none */
     int32_t *interval[2];   /* key_begin and key_end, [batch, seqlen_q]; NULL when the shape has none */
+    uint32_t *tree;         /* tree_bits, [batch, seqlen_q, words]; NULL when the shape has no tree */
     float *slopes;          /* [heads_q]; NULL when the shape has no ALiBi */
     double *exact_logit;    /* [heads_q], after experiment_reference; NULL when the shape does not ask for it */
     float *bias;            /* [batch, heads_q, seqlen_q, seqlen_k], as memory has it; NULL when the shape has none */
@@ -59,6 +60,12 @@ int64_t tensor_dim(const struct experiment *e, enum tensor t);
 int64_t tensor_count(const struct experiment *e, enum tensor t);
 enum glint_dtype tensor_dtype(const struct experiment *e, enum tensor t);
 float *tensor_row(const struct experiment *e, float *dense, enum tensor t, int64_t b, int64_t h, int64_t row);
+
+/* Row i of a tree after those before it: the path to a guess that follows one of the last five queries or begins anew,
+ * or bits at random, sometimes none. */
+enum tree_kind { TREE_OF_GUESSES, TREE_OF_ANY };
+struct rand;
+void experiment_tree_row(uint32_t *row, int64_t i, enum tree_kind kind, const uint32_t *rows, int64_t words, struct rand *r);
 
 /* The slopes of a shape with ALiBi: of either sign, or zeros. */
 float experiment_slope(const struct shape *shape, int64_t head);

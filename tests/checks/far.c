@@ -111,6 +111,12 @@ static void far(struct subject *subject, const struct shape *shape)
         backend->copy_in(interval, e->interval[side], bytes);
         *(side == 0 ? &others.key_begin : &others.key_end) = interval;
     }
+    if (e->problem.tree != 0) {
+        const size_t bytes = (size_t)(shape->batch * shape->seqlen_q * ((shape->seqlen_q + 31) / 32)) * sizeof(uint32_t);
+        uint32_t *const tree = check_device_memory(backend, bytes, 256, FENCE_NONE);
+        backend->copy_in(tree, e->tree, bytes);
+        others.tree_bits = tree;
+    }
     if (e->slopes != NULL) {
         float *const slopes = check_device_memory(backend, (size_t)shape->heads_q * sizeof *slopes, 256, FENCE_NONE);
         backend->copy_in(slopes, e->slopes, (size_t)shape->heads_q * sizeof *slopes);

@@ -686,6 +686,62 @@ static void add_interval_shapes(struct check_list *list, const struct subject *s
         checks_add(list, derivative, &s, "derivative/intervals");
 }
 
+/* Trees beside masks and intervals, of more new tokens than a word has bits and of few, and of more than there are
+ * keys. */
+void tree_checks(struct check_list *list, struct subject *subject)
+{
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    const bool decode = subject->info.queries_up_to > 0;
+    static const struct {
+        const char *name;
+        enum glint_mask mask;
+        int64_t left, right, diagonal;
+    } masks[] = {
+        {"none", GLINT_MASK_NONE, 0, 0, 0},
+        {"causal", GLINT_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0},
+        {"window", GLINT_MASK_BAND_BOTTOM_RIGHT, 7, 0, 0},
+        {"long_window", GLINT_MASK_BAND_BOTTOM_RIGHT, 60, 2, 0},
+        {"top_left", GLINT_MASK_BAND_TOP_LEFT, 11, 3, 20},
+        {"diagonal", GLINT_MASK_BAND_BOTTOM_RIGHT, 30, 1, -3},
+    };
+    if (!subject_tree(subject))
+        return;
+    for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++)
+        for (int any = 0; any < 2; any++) {
+            struct shape s = {.batch = 2,
+                              .heads_q = 4,
+                              .heads_kv = 2,
+                              .seqlen_q = decode ? 41 : m + 21,
+                              .seqlen_k = 2 * n + 30,
+                              .layout = LAYOUT_MIXED};
+            s.tree = any != 0 ? ANY_TREE : OWN_TREE;
+            s.mask = masks[i].mask;
+            s.window_left = masks[i].left;
+            s.window_right = masks[i].right;
+            s.diagonal = masks[i].diagonal;
+            s.sinks = i % 3 == 1 && subject_checks_sinks(subject);
+            s.softcap = i % 3 == 2 && subject_caps(subject) ? 2.0f : 0;
+            s.bias = subject_bias(subject) && i % 2 == 0 ? BIAS : NO_BIAS;
+            s.max_logit = subject_takes_logit(subject);
+            s.intervals = i % 2 != 0 ? OWN_INTERVALS : WIDE_INTERVALS;
+            checks_add(list, accuracy, &s, "accuracy/tree_%s_%d", masks[i].name, any);
+            s.seqlen_q = 9;
+            s.seqlen_k = n + 5;
+            s.intervals = i % 2 == 0 ? OWN_INTERVALS : WIDE_INTERVALS;
+            checks_add(list, accuracy, &s, "accuracy/tree_%s_%d_few", masks[i].name, any);
+            s.seqlen_q = 37;
+            s.seqlen_k = 33;
+            checks_add(list, accuracy, &s, "accuracy/tree_%s_%d_long", masks[i].name, any);
+        }
+    struct shape wide = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 2 * n + 9, .seqlen_k = 3 * n, .tree = OWN_TREE};
+    wide.intervals = WIDE_INTERVALS;
+    wide.mask = GLINT_MASK_NONE;
+    checks_add(list, accuracy, &wide, "accuracy/tree_wider_than_tiles");
+    tree_special_checks(list, subject);
+    tree_laws_checks(list, subject);
+    tree_sequences_checks(list, subject);
+}
+
 /* What is added to scores, under the mask of s; with intervals of their own, and under a window, where asked. */
 static void add_under_masks(struct check_list *list, const struct subject *subject, struct shape s, const char *kind,
                             const char *name, bool intervals, bool window, bool top_left)

@@ -1,5 +1,5 @@
-/* Intervals, ALiBi and a bias where sequences are given, padded, ragged or in pages: each sequence has the bits that
- * it has alone, with intervals and distances of its own; a page that no query reaches is never a fault, and one that
+/* Intervals, trees, ALiBi and a bias where sequences are given, padded, ragged or in pages: each sequence has the bits
+ * that it has alone, with intervals and distances of its own; a page that no query reaches is never a fault, and one that
  * some query reaches is. */
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,7 @@ struct batch {
     void *tensor[TENSORS], *alone[TENSORS], *pool[2];
     float *lse_alone, *dlse, *dlse_alone, *sinks, *dsinks, *lse_host, *slopes, *logit, *bias, *dbias, *dbias_alone;
     int32_t *begin, *end, *host[2], *first[2], *lengths[2], *table;
-    uint32_t *fault;
+    uint32_t *fault, *tree, *tree_host;
     int64_t pages, spoilt; /* spoilt: the first sequence with a page outside of the pool; -1: none */
 };
 
@@ -84,6 +84,7 @@ static struct glint_problem problem_of(const struct batch *b, const struct shape
     p.softcap = shape->softcap;
     p.sinks = shape->sinks;
     p.intervals = shape->intervals != NO_INTERVALS;
+    p.tree = shape->tree != NO_TREE;
     p.alibi = shape->alibi != NO_ALIBI;
     p.max_logit = shape->max_logit;
     if (shape->bias != NO_BIAS) { /* each sequence has one of its own */
@@ -116,9 +117,12 @@ static bool reaches(const struct batch *b, const struct glint_problem *p, int64_
         own.begin = b->host[0] + b->at[0][i];
         own.end = b->host[1] + b->at[0][i];
     }
+    own.tree_words = (b->bound[0] + 31) / 32;
+    own.tree = p->tree != 0 ? b->tree_host + b->at[0][i] * own.tree_words : NULL;
     for (int64_t row = 0; row < own.seqlen_q; row++)
-        if (ref_first(&own, row) < key + PAGE_ROWS && ref_end(&own, row) > key && ref_first(&own, row) < ref_end(&own, row))
-            return true;
+        for (int64_t j = key; j < key + PAGE_ROWS; j++)
+            if (ref_sees(&own, row, j))
+                return true;
     return false;
 }
 
@@ -161,6 +165,7 @@ static void run_batch(struct batch *b, const struct shape *shape)
         tensor_set(&t, x, b->tensor[x]);
     t.key_begin = p.intervals != 0 ? b->begin : NULL;
     t.key_end = p.intervals != 0 ? b->end : NULL;
+    t.tree_bits = b->tree;
     t.alibi_slopes = b->slopes;
     t.bias = b->bias;
     t.dbias = b->dbias;
@@ -220,6 +225,18 @@ static void compare_dbias(const struct batch *b, const struct glint_problem *p, 
     }
 }
 
+/* The tree of a sequence alone, whose rows have as many words as its own length takes; NULL: there is none. */
+static const uint32_t *tree_alone(const struct batch *b, int64_t i)
+{
+    const int64_t rows = b->length[0][i], words = (rows + 31) / 32, bound = (b->bound[0] + 31) / 32;
+    if (b->tree == NULL)
+        return NULL;
+    uint32_t *const own = check_memory((size_t)(rows * words + 1) * sizeof *own);
+    for (int64_t row = 0; row < rows; row++)
+        memcpy(own + row * words, b->tree_host + (b->at[0][i] + row) * bound, (size_t)words * sizeof *own);
+    return put(b, own, (size_t)(rows * words) * sizeof *own);
+}
+
 /* most: the largest logits of the sequences before, each alone, or NULL. */
 static void compare_alone(struct batch *b, const struct shape *shape, int64_t i, float *most)
 {
@@ -247,6 +264,7 @@ static void compare_alone(struct batch *b, const struct shape *shape, int64_t i,
     t.dsinks = b->dsinks;
     t.key_begin = p.intervals != 0 ? b->begin + b->at[0][i] : NULL;
     t.key_end = p.intervals != 0 ? b->end + b->at[0][i] : NULL;
+    t.tree_bits = tree_alone(b, i);
     t.alibi_slopes = b->slopes;
     t.bias = b->bias != NULL ? b->bias + i * p.bias.batch : NULL;
     t.dbias = b->dbias_alone;
@@ -319,6 +337,19 @@ static void sequences(struct subject *subject, const struct shape *shape)
     }
     b.begin = put(&b, b.host[0], (size_t)b.rows[0] * sizeof(int32_t));
     b.end = put(&b, b.host[1], (size_t)b.rows[0] * sizeof(int32_t));
+    if (shape->tree != NO_TREE) { /* guesses of each sequence, and bits at random beyond them */
+        const int64_t words = (b.bound[0] + 31) / 32;
+        struct rand of_tree = rand_stream(shape->seed, 108);
+        b.tree_host = check_memory((size_t)(b.rows[0] * words + 1) * sizeof *b.tree_host);
+        for (int64_t row = 0; row < b.rows[0] * words; row++)
+            b.tree_host[row] = (uint32_t)rand_below(&of_tree, INT64_C(1) << 32);
+        for (int64_t i = 0; i < SEQUENCES; i++) {
+            uint32_t *const rows = b.tree_host + b.at[0][i] * words;
+            for (int64_t row = 0; row < b.length[0][i]; row++)
+                experiment_tree_row(rows + row * words, row, i == 1 ? TREE_OF_ANY : TREE_OF_GUESSES, rows, words, &of_tree);
+        }
+        b.tree = put(&b, b.tree_host, (size_t)(b.rows[0] * words) * sizeof *b.tree_host);
+    }
     const uint32_t none = GLINT_NO_FAULT;
     b.fault = put(&b, &none, sizeof none);
     for (enum tensor t = Q; t < TENSORS; t++) {
@@ -427,4 +458,25 @@ void bad_pages_checks(struct check_list *list, struct subject *subject)
         if (takes(subject, (enum kind)kind))
             checks_add(list, sequences, &s, "intervals/bad_%s", kind_names[kind]);
     }
+}
+
+/* Trees: half of them beside intervals; windows reach back along paths. */
+void tree_sequences_checks(struct check_list *list, struct subject *subject)
+{
+    const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
+    for (int kind = GIVEN; kind < KINDS && subject->info.kv_dtype == 0; kind++)
+        for (int spoilt = 0; spoilt < (kind >= PADDED_PAGES ? 2 : 1); spoilt++) {
+            struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = subject->info.queries_up_to > 0 ? 41 : m + 19};
+            s.seqlen_k = 2 * n + 29;
+            s.intervals = kind % 2 != 0 && spoilt == 0 ? OWN_INTERVALS : NO_INTERVALS;
+            s.tree = OWN_TREE;
+            s.bias = subject_bias(subject) ? BIAS : NO_BIAS;
+            s.mask = spoilt != 0 ? GLINT_MASK_NONE : kind == RAGGED ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_BAND_BOTTOM_RIGHT;
+            s.window_left = s.mask == GLINT_MASK_BAND_BOTTOM_RIGHT ? kind % 2 != 0 ? n + n / 2 : 6 : 0;
+            s.sinks = kind == RAGGED || kind == PADDED;
+            s.max_logit = subject_takes_logit(subject);
+            s.detail = kind + (spoilt != 0 ? SPOILT : 0);
+            if (takes(subject, (enum kind)kind))
+                checks_add(list, sequences, &s, "tree/%s%s", spoilt != 0 ? "bad_" : "", kind_names[kind]);
+        }
 }

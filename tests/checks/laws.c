@@ -1043,6 +1043,50 @@ static void intervals_say_the_mask(struct subject *subject, const struct shape *
     expect_same_results(e, &got, &masked, "intervals that say the mask");
 }
 
+/* Bits that say what a mask says of the new keys give the bits of the intervals that say it, and a chain those of the
+ * causal mask or the window. */
+static void tree_says_the_mask(struct subject *subject, const struct shape *shape)
+{
+    struct shape said = *shape;
+    said.tree = WIDE_TREE;
+    struct experiment *e = prepared(subject, shape), *f = prepared(subject, &said);
+    struct results by_bits = experiment_run_plainly(e), masked = experiment_run_plainly(f);
+    expect_same_results(e, &by_bits, &masked, "a tree that says the mask");
+}
+
+void tree_laws_checks(struct check_list *list, const struct subject *subject)
+{
+    const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
+    struct shape s = {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = subject->info.queries_up_to > 0 ? 37 : m + 21};
+    s.seqlen_k = 2 * n + 40;
+    s.sinks = subject_checks_sinks(subject);
+    s.softcap = subject_caps(subject) ? 3.0f : 0.0f;
+    s.intervals = WIDE_INTERVALS;
+    for (int chain = 0; chain < 2; chain++) {
+        static const char *const by[] = {"bits", "a_chain"};
+        s.tree = chain != 0 ? CHAIN_TREE : MASK_AS_TREE;
+        s.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+        s.window_left = s.window_right = s.diagonal = 0;
+        checks_add(list, tree_says_the_mask, &s, "law/%s_say_causal", by[chain]);
+        s.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+        s.window_left = 20;
+        checks_add(list, tree_says_the_mask, &s, "law/%s_say_a_window", by[chain]);
+        s.window_left = n / 2;
+        checks_add(list, tree_says_the_mask, &s, "law/%s_say_a_wide_window", by[chain]);
+        s.mask = GLINT_MASK_BAND_TOP_LEFT;
+        s.diagonal = s.seqlen_k - s.seqlen_q;
+        checks_add(list, tree_says_the_mask, &s, "law/%s_say_a_diagonal", by[chain]);
+    }
+    s.tree = MASK_AS_TREE;
+    s.diagonal = s.window_left = 0;
+    s.mask = GLINT_MASK_NONE;
+    checks_add(list, tree_says_the_mask, &s, "law/bits_say_none");
+    s.intervals = OWN_INTERVALS;
+    checks_add(list, tree_says_the_mask, &s, "law/bits_say_intervals");
+    s.pattern = PATTERN_CHUNKS;
+    checks_add(list, tree_says_the_mask, &s, "law/bits_say_chunks");
+}
+
 void interval_laws_checks(struct check_list *list, struct subject *subject)
 {
     const int64_t m = subject->info.tile_m, n = subject->info.tile_n;

@@ -577,6 +577,35 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         checks_add(list, largest_v, &s, "special/largest_v");
 }
 
+/* Of trees: the last row of K is a new key, which few queries see, and so are others of the second shape. In the third
+ * every query sees keys on both sides of the row in the middle, the first new key, and some do not see that. */
+void tree_special_checks(struct check_list *list, const struct subject *subject)
+{
+    const int64_t n = (int64_t)subject->info.tile_n;
+    struct shape s = {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = 45, .seqlen_k = 2 * n + 9, .tree = OWN_TREE};
+    s.intervals = WIDE_INTERVALS;
+    for (enum tensor t = Q; t <= V; t++)
+        for (int any = 0; any < 2; any++) {
+            s.detail = t;
+            s.tree = any != 0 ? ANY_TREE : OWN_TREE;
+            s.seqlen_k = any != 0 ? 47 : 2 * n + 9;
+            s.mask = any != 0 ? GLINT_MASK_BAND_BOTTOM_RIGHT : GLINT_MASK_NONE;
+            s.window_left = any != 0 ? 12 : 0;
+            checks_add(list, nan_in, &s, "special/tree_%d_nan_in_%s", any, tensor_name[t]);
+            checks_add(list, infinity_in, &s, "special/tree_%d_inf_in_%s", any, tensor_name[t]);
+        }
+    s.tree = HOLES_TREE;
+    s.mask = GLINT_MASK_NONE;
+    s.window_left = 0;
+    s.seqlen_q = subject->info.queries_up_to > 0 ? 37 : n + 9;
+    s.seqlen_k = 2 * s.seqlen_q;
+    for (enum tensor t = K; t <= V; t++) {
+        s.detail = t;
+        checks_add(list, nan_in, &s, "special/tree_of_holes_nan_in_%s", tensor_name[t]);
+        checks_add(list, infinity_in, &s, "special/tree_of_holes_inf_in_%s", tensor_name[t]);
+    }
+}
+
 /* NaN and inf in the slope of one head reach its rows, each of which sees some key, and no other head's. */
 static void special_slope(struct subject *subject, const struct shape *shape)
 {

@@ -20,6 +20,7 @@ void variant_checks(struct check_list *list)
     bad_pages_checks(list, list->subject);
     logit_checks(list, list->subject);
     interval_laws_checks(list, list->subject);
+    tree_checks(list, list->subject);
 }
 
 static bool begins(const struct check *check, const char *with)

@@ -20,12 +20,16 @@ static const char *after(const char *name, const char *text)
 }
 
 /* A name is its fields:
- * <fwd|bwd|dec>_<dtype>[_<kv_dtype>]_d<head_dim>_<none|causal|band|interval>[_softcap]__<family>_<how>m<tile_m>n<tile_n>,
- * where `how` is the CPU's ISA; on a GPU the backward's strategy, decode's stages, and tf32x3 for three products in
- * place of one. */
+ * <fwd|bwd|dec>_<dtype>[_<kv_dtype>]_d<head_dim>_<none|causal|band|interval|tree>[_softcap]__<family>_<how>m<m>n<n>,
+ * where m and n are the tile and `how` is the CPU's ISA; on a GPU the backward's strategy, decode's stages, and tf32x3
+ * for three products in place of one. */
 static bool name_is_right(const struct glint_variant_info *info)
 {
-    enum { BOTH = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND, INTERVAL = BOTH | GLINT_FEATURE_INTERVALS };
+    enum {
+        BOTH = GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND,
+        INTERVAL = BOTH | GLINT_FEATURE_INTERVALS,
+        TREE = INTERVAL | GLINT_FEATURE_TREE
+    };
     const uint32_t sides = info->features & ~(uint32_t)GLINT_FEATURE_SOFTCAP;
     char front[128], tile[32];
     snprintf(front, sizeof front, "%s_%s_%sd%u_%s%s__%s_",
@@ -42,6 +46,7 @@ static bool name_is_right(const struct glint_variant_info *info)
              : sides == GLINT_FEATURE_RIGHT_BOUND ? "causal"
              : sides == BOTH                      ? "band"
              : sides == INTERVAL                  ? "interval"
+             : sides == TREE                      ? "tree"
                                                   : "?",
              sides != info->features ? "_softcap" : "", info->family);
     snprintf(tile, sizeof tile, "m%un%u", info->tile_m, info->tile_n);
@@ -71,7 +76,7 @@ static void names_are_their_fields(void)
     for (uint32_t i = 0; i < count; i++) {
         const struct glint_variant_info info = row_at(i);
         EXPECT(info.pass == GLINT_FORWARD || info.pass == GLINT_BACKWARD, "row %u has pass %u", i, info.pass);
-        const uint32_t sides = info.features & ~(uint32_t)(GLINT_FEATURE_SOFTCAP | GLINT_FEATURE_INTERVALS);
+        const uint32_t sides = info.features & ~(uint32_t)(GLINT_FEATURE_SOFTCAP | GLINT_FEATURE_INTERVALS | GLINT_FEATURE_TREE);
         EXPECT(info.dtype >= GLINT_F32 && info.dtype <= GLINT_BF16 &&
                    (sides == 0 || sides == GLINT_FEATURE_RIGHT_BOUND ||
                     sides == (GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND)),
@@ -168,6 +173,7 @@ static void each_row_by_name(void)
         before = plan;
         problem_of(&info, i % 2 == 0, &p);
         p.intervals = (info.features & GLINT_FEATURE_INTERVALS) != 0;
+        p.tree = (info.features & GLINT_FEATURE_TREE) != 0;
         const enum glint_status status = glint_plan_variant(context, &p, (enum glint_pass)info.pass, i, &plan);
         EXPECT(status == available, "%s: available gives %s, plan_variant %s", info.name, glint_status_name(available),
                glint_status_name(status));
@@ -207,7 +213,8 @@ static void each_row_by_name(void)
         plan = before;
         const enum glint_pass opposite = info.pass == GLINT_FORWARD ? GLINT_BACKWARD : GLINT_FORWARD;
         const enum glint_status wrong = glint_plan_variant(context, &p, opposite, i, &plan);
-        EXPECT(wrong == GLINT_NOT_IN_SPEC || wrong == GLINT_WRONG_PASS || (info.kv_dtype != 0 && wrong == GLINT_BAD_KV_DTYPE),
+        EXPECT(wrong == GLINT_NOT_IN_SPEC || wrong == GLINT_WRONG_PASS || (p.tree != 0 && wrong == GLINT_BAD_TREE) ||
+                   (info.kv_dtype != 0 && wrong == GLINT_BAD_KV_DTYPE),
                "%s for the other pass gives %s", info.name, glint_status_name(wrong));
         EXPECT(glint_plan_variant(context, &p, (enum glint_pass)info.pass, glint_variant_count(), &plan) == GLINT_BAD_INDEX,
                "index");
@@ -347,7 +354,7 @@ static void problem_helpers(void)
                "the scalar fields");
         EXPECT(fabs((double)p.softmax_scale - 1.0 / sqrt(40.0)) < 1e-8, "softmax_scale is %.9g", (double)p.softmax_scale);
         EXPECT(p.diagonal == 0, "diagonal");
-        EXPECT(p.reserved_word == 0 && p.reserved[0] == 0, "reserved");
+        EXPECT(p.tree == 0 && p.reserved[0] == 0, "reserved");
         const struct glint_strides *const of_q[] = {&p.q, &p.o, &p.dout, &p.dq}, *const of_k[] = {&p.k, &p.v, &p.dk, &p.dv};
         for (int i = 0; i < 4; i++) {
             if (bhsd) {

@@ -114,6 +114,8 @@ uint32_t oracle_features(const struct glint_problem *p)
     const bool window = is_band(p), left = window && p->window_left != GLINT_UNBOUNDED;
     const uint32_t scores = (p->softcap == 0 ? 0u : GLINT_FEATURE_SOFTCAP) | (p->alibi == 0 ? 0u : GLINT_FEATURE_ALIBI) |
                             (p->bias_dtype == 0 ? 0u : GLINT_FEATURE_BIAS);
+    if (p->tree != 0)
+        return scores | GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_INTERVALS | GLINT_FEATURE_TREE;
     if (p->intervals != 0)
         return scores | GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_INTERVALS;
     if (left)
@@ -148,6 +150,7 @@ static bool writes_logits(const struct glint_context *context, uint32_t i)
     glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, 1, 1, 1, 1, info.head_dim);
     serve_cache(&p, &info);
     p.intervals = (info.features & GLINT_FEATURE_INTERVALS) != 0;
+    p.tree = (info.features & GLINT_FEATURE_TREE) != 0;
     p.alibi = (info.features & GLINT_FEATURE_ALIBI) != 0;
     p.softcap = (info.features & GLINT_FEATURE_SOFTCAP) != 0 ? 1.0f : 0.0f;
     p.mask = (info.features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_BOTTOM_RIGHT
@@ -333,13 +336,13 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
         fault(f, GLINT_BAD_ORDER, "order");
     if (p->intervals > 1)
         fault(f, GLINT_BAD_INTERVALS, "intervals");
+    if (p->tree > (pass == GLINT_FORWARD || !pass_fits ? 1u : 0u) || (p->tree == 1 && p->alibi != 0))
+        fault(f, GLINT_BAD_TREE, "tree");
     if (p->alibi > 1)
         fault(f, GLINT_BAD_ALIBI, "alibi");
     oracle_bias(f, p, pass, extents_fit);
     if (p->max_logit > (pass == GLINT_FORWARD || !pass_fits ? 1u : 0u))
         fault(f, GLINT_BAD_LOGIT, "max_logit");
-    if (p->reserved_word != 0)
-        fault(f, GLINT_BAD_RESERVED, "reserved_word");
     if (p->reserved[0] != 0)
         fault(f, GLINT_BAD_RESERVED, "reserved");
 

@@ -64,7 +64,7 @@ static const struct field fields[] = {
     FIELD(max_logit, KIND_U32),
     FIELD(bias_dtype, KIND_U32),
     FIELD(dbias, KIND_U32),
-    FIELD(reserved_word, KIND_U32),
+    FIELD(tree, KIND_U32),
     FIELD(bias.batch, KIND_I64),
     FIELD(bias.head, KIND_I64),
     FIELD(bias.query, KIND_I64),

@@ -35,6 +35,7 @@ static struct {
     void (*told)(struct glint_problem *p); /* what the kernel is told in place of the problem */
     float sinks_by;                        /* added to every sink */
     int32_t begin_by, end_by;              /* added to both ends of every interval */
+    bool tree;                             /* of every query the first bit of its tree is the other */
     enum glint_status status;              /* answered in place of running */
     unsigned calls;
 } wrong;
@@ -119,6 +120,9 @@ static enum glint_status call(call_fn *real, const struct glint_plan *plan, cons
         ((int32_t *)(uintptr_t)tensors->key_begin)[i] += wrong.begin_by;
         ((int32_t *)(uintptr_t)tensors->key_end)[i] += wrong.end_by;
     }
+    const int64_t words = (plan->problem.seqlen_q + 31) / 32;
+    for (int64_t i = 0; i < plan->problem.seqlen_q && plan->problem.tree != 0 && wrong.tree; i++)
+        ((uint32_t *)(uintptr_t)tensors->tree_bits)[i * words] ^= 1;
     const enum glint_status status = real(&told, tensors, workspace, workspace_bytes, stream);
     EXPECT(status == GLINT_OK, "%s", glint_status_name(status));
     if (wrong.damage == UNWRITTEN)
@@ -347,6 +351,8 @@ static void other_problems(void)
         for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
             if ((table[0].features & lies[i].feature) != lies[i].feature)
                 continue;
+            if ((table[0].features & GLINT_FEATURE_TREE) != 0 && (lies[i].told == right_wider || lies[i].told == right_narrower))
+                continue; /* on its path a query is the last */
             wrong.told = lies[i].told;
             expect_found(&b, lies[i].name);
             found++;
@@ -364,6 +370,10 @@ static void other_problems(void)
             expect_found(&b, "intervals that end elsewhere");
             wrong.end_by = 0;
         }
+        wrong.tree = (table[0].features & GLINT_FEATURE_TREE) != 0;
+        if (wrong.tree)
+            expect_found(&b, "another tree");
+        wrong.tree = false;
         done(&b);
     }
     contract_note("%u lies", found);

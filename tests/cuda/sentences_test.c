@@ -140,6 +140,8 @@ static void backward(struct scene *s)
     C(ORDER, PROBLEM, s->problem.order = 2) \
     C(ORDER_BACKWARD, PROBLEM, s->pass = GLINT_BACKWARD, s->problem.order = GLINT_ORDER_CANONICAL) \
     C(INTERVALS, PROBLEM, s->problem.intervals = 2) \
+    C(TREE, PROBLEM, s->pass = GLINT_BACKWARD, s->problem.tree = 1) \
+    C(TREE_AND_ALIBI, PROBLEM, s->problem.tree = s->problem.alibi = 1) \
     C(ALIBI, PROBLEM, s->problem.alibi = 2) \
     C(LOGIT, PROBLEM, s->problem.max_logit = 2) \
     C(BIAS_DTYPE, PROBLEM, s->problem.bias_dtype = GLINT_I8) \
@@ -192,6 +194,7 @@ static void backward(struct scene *s)
     C(TABLE_GIVEN, CALL, s->tensors.page_table = address(30)) \
     C(SINKS_GIVEN, CALL, s->tensors.sinks = address(30)) \
     C(INTERVALS_GIVEN, CALL, s->tensors.key_end = address(30)) \
+    C(TREE_GIVEN, CALL, s->tensors.tree_bits = address(31)) \
     C(ALIBI_GIVEN, CALL, s->tensors.alibi_slopes = address(30)) \
     C(LOGIT_GIVEN, CALL, s->tensors.max_logit = address(31)) \
     C(BIAS_GIVEN, CALL, s->tensors.bias = address(30)) \

@@ -67,6 +67,7 @@ static void read_tensors(struct bytes *b, const struct glint_problem *p, uint32_
     WANTED(seqlens_k, p->lengths != GLINT_LENGTHS_HOST && (!ragged || pages));
     WANTED(page_table, pages), WANTED(sinks, p->sinks != 0), WANTED(dsinks, p->sinks != 0 && pass == GLINT_BACKWARD);
     WANTED(key_begin, p->intervals != 0), WANTED(key_end, p->intervals != 0);
+    WANTED(tree_bits, p->tree != 0);
     WANTED(alibi_slopes, p->alibi != 0), WANTED(bias, p->bias_dtype != 0), WANTED(dbias, p->dbias != 0 && pass == GLINT_BACKWARD);
     WANTED(k_scale, p->kv_scales != GLINT_SCALES_NONE), WANTED(v_scale, p->kv_scales != GLINT_SCALES_NONE);
     for (size_t i = 0; i < POINTERS; i++)

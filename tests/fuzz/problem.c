@@ -131,7 +131,9 @@ static void compare(const struct call *c)
                           NULL,
                           0,
                           NULL,
-                          NULL};
+                          NULL,
+                          NULL,
+                          0};
     ref_mask(&s, (enum glint_mask)p->mask, p->window_left, p->window_right, p->diagonal);
     const size_t rows = (size_t)(p->batch * p->heads_q * p->seqlen_q), key_rows = (size_t)(p->batch * p->heads_kv * p->seqlen_k);
     const size_t d = (size_t)p->head_dim;

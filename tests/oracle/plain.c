@@ -84,13 +84,16 @@ void plain_forward(const struct ref_shape *s, enum glint_dtype dtype, enum glint
             products(p, q + row * dim, k_transposed + first, visible, s->seqlen_k, dim);
             for (int64_t j = 0; j < visible; j++) {
                 p[j] = capped(s, s->softmax_scale * p[j]) + bias_of(s, bh, i, first + j);
+                if (s->tree != NULL && !ref_sees(s, i, first + j))
+                    p[j] = -INFINITY;
                 max = p[j] > max ? p[j] : max;
             }
             for (int64_t j = 0; j < visible; j++)
                 sum += p[j] = expf(p[j] - max);
             sum += sink == -INFINITY ? 0 : expf(sink - max);
             for (int64_t j = 0; j < visible; j++)
-                add_scaled(sum_pv, factor_round(math, dtype_round(dtype, p[j] / sum)), v + (keys + first + j) * dim, dim);
+                if (s->tree == NULL || ref_sees(s, i, first + j))
+                    add_scaled(sum_pv, factor_round(math, dtype_round(dtype, p[j] / sum)), v + (keys + first + j) * dim, dim);
             store(dtype, o + row * dim, sum_pv, 1, dim);
             lse[row] = visible > 0 ? max + logf(sum) : sink;
         }

@@ -46,14 +46,55 @@ void ref_mask(struct ref_shape *s, enum glint_mask mask, int64_t window_left, in
     }
 }
 
+static bool has_bit(const struct ref_shape *s, int64_t query, int64_t slot)
+{
+    return (s->tree[query * s->tree_words + slot / 32] >> slot % 32 & 1) != 0;
+}
+
+/* New keys that a query sees, of the first `slots`. */
+static int64_t path_to(const struct ref_shape *s, int64_t query, int64_t slots)
+{
+    int64_t length = 0;
+    for (int64_t slot = 0; slot < slots; slot++)
+        length += has_bit(s, query, slot);
+    return length;
+}
+
+bool ref_sees(const struct ref_shape *s, int64_t query, int64_t key)
+{
+    const int64_t before = s->seqlen_k - s->seqlen_q;
+    int64_t stands = query, place = key;
+    if (s->begin != NULL && (key < s->begin[query] || key >= s->end[query]))
+        return false;
+    if (s->tree != NULL) {
+        stands = path_to(s, query, s->seqlen_q) - 1;
+        if (key >= before && !has_bit(s, query, key - before))
+            return false;
+        place = key < before ? key : before + path_to(s, query, key - before);
+    }
+    return key >= 0 && key < s->seqlen_k && stands + s->first <= place && place <= stands + s->last;
+}
+
 int64_t ref_end(const struct ref_shape *s, int64_t query)
 {
+    if (s->tree != NULL) {
+        int64_t key = s->seqlen_k;
+        while (key > 0 && !ref_sees(s, query, key - 1))
+            key--;
+        return key;
+    }
     const int64_t of_band = query + s->last + 1, end = s->end != NULL && s->end[query] < of_band ? s->end[query] : of_band;
     return end < 0 ? 0 : end > s->seqlen_k ? s->seqlen_k : end;
 }
 
 int64_t ref_first(const struct ref_shape *s, int64_t query)
 {
+    if (s->tree != NULL) {
+        int64_t key = 0;
+        while (key < ref_end(s, query) && !ref_sees(s, query, key))
+            key++;
+        return key;
+    }
     const int64_t of_band = query + s->first, end = ref_end(s, query);
     const int64_t first = s->begin != NULL && s->begin[query] > of_band ? s->begin[query] : of_band;
     return first < 0 ? 0 : first > end ? end : first;
@@ -147,6 +188,8 @@ static void forward_row(const struct ref_shape *s, int64_t b, int64_t h, int64_t
         if (s->k_scale)
             scores[j] *= s->k_scale[key + j];
         scores[j] = capped(s, scores[j]) + bias_of(s, b, h, i, first + j);
+        if (s->tree != NULL && !ref_sees(s, i, first + j))
+            scores[j] = -INFINITY;
         nothing = nothing && scores[j] == -INFINITY;
         max = scores[j] > max ? scores[j] : max;
         if (s->max_logit != NULL && scores[j] > s->max_logit[h])
@@ -156,7 +199,8 @@ static void forward_row(const struct ref_shape *s, int64_t b, int64_t h, int64_t
     for (int64_t j = 0; j < visible; j++)
         sum += scores[j] = exp(scores[j] - max);
     for (int64_t j = 0; j < visible; j++)
-        add_scaled(o, scores[j] / sum * (s->v_scale ? s->v_scale[key + j] : 1), v + j * s->head_dim, s->head_dim);
+        if (s->tree == NULL || ref_sees(s, i, first + j))
+            add_scaled(o, scores[j] / sum * (s->v_scale ? s->v_scale[key + j] : 1), v + j * s->head_dim, s->head_dim);
     *lse = nothing ? -INFINITY : max + log(sum);
 }
 

@@ -13,6 +13,7 @@
 #ifndef GLINT_TESTS_REF_H
 #define GLINT_TESTS_REF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "lib/glint.h"
@@ -28,15 +29,21 @@ struct ref_shape {
     const int32_t *begin, *end; /* [seqlen_q]: of each query's interval, beside the band, alike in all batches; NULL: none */
     const float *slopes;        /* [heads_q] of ALiBi: a capped score has - slope |i + offset - j| added; NULL: none */
     int64_t offset;
-    double *max_logit; /* [heads_q], written by reference_forward: the largest score of each head; NULL: not asked for */
-    const float *bias; /* [batch, heads_q, seqlen_q, seqlen_k]: added to a capped score; NULL: none */
+    double *max_logit;    /* [heads_q], written by reference_forward: the largest score of each head; NULL: not asked for */
+    const float *bias;    /* [batch, heads_q, seqlen_q, seqlen_k]: added to a capped score; NULL: none */
+    const uint32_t *tree; /* [seqlen_q, tree_words]: bits of the last seqlen_q keys, alike in all batches; NULL: none */
+    int64_t tree_words;
 };
 
 /* Sets first, last and offset of a shape whose lengths are set, as glint.h defines the mask; the windows count for bands
  * only, and the diagonal for all masks but GLINT_MASK_NONE. */
 void ref_mask(struct ref_shape *s, enum glint_mask mask, int64_t window_left, int64_t window_right, int64_t diagonal);
 
-/* Query i sees the keys ref_first ... ref_end - 1; none when the two are the same. */
+/* Whether a query sees a key. */
+bool ref_sees(const struct ref_shape *s, int64_t query, int64_t key);
+
+/* Query i sees the keys ref_first ... ref_end - 1, of a tree those of them that ref_sees says, and both ends at least;
+ * none when the two are the same. */
 int64_t ref_first(const struct ref_shape *s, int64_t query);
 int64_t ref_end(const struct ref_shape *s, int64_t query);
 
