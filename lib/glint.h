@@ -108,7 +108,7 @@ enum glint_status {
     GLINT_BAD_ALIBI = 58,     /* alibi is neither 0 nor 1; or a call has slopes and its plan does not */
     GLINT_BAD_BIAS = 59,      /* bias_dtype or dbias is out of range, or ALiBi is set; or a plan has none */
     GLINT_BAD_LOGIT = 60,     /* max_logit is neither 0 nor 1, or not taken here or by the pass; or a plan has none */
-    GLINT_BAD_TREE = 61,      /* tree is neither 0 nor 1, or not taken by the pass, or ALiBi is set; or a plan has none */
+    GLINT_BAD_TREE = 61,      /* tree is neither 0 nor 1, or not taken by the pass, or beside ALiBi; or a plan has none */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
     GLINT_NO_DRIVER = 64,            /* a GPU was asked for and no driver library was found */

@@ -97,7 +97,7 @@ static bool has_bad_page(const struct glint_problem *p, const struct glint_tenso
     const int32_t *pages = t->page_table + sequence * p->pages_per_sequence;
     const bool rows_differ = p->intervals != 0 || p->tree != 0;
     const int64_t row = p->lengths == GLINT_LENGTHS_RAGGED ? s->first_q : sequence * p->seqlen_q;
-    const int64_t first = p->tree != 0 ? 0 : glint_first_key(&own, 0); /* of a tree no query stands where its number is */
+    const int64_t first = p->tree != 0 ? 0 : glint_first_key(&own, 0); /* a query of a tree stands elsewhere */
     const int64_t last = p->tree != 0 ? own.seqlen_k - 1 : glint_last_key(&own, own.seqlen_q - 1);
     for (int64_t key = first / p->page_rows * p->page_rows; first <= last && key <= last; key += p->page_rows)
         if ((pages[key / p->page_rows] < 0 || pages[key / p->page_rows] >= p->pages) &&

@@ -1,6 +1,6 @@
 /* Intervals, trees, ALiBi and a bias where sequences are given, padded, ragged or in pages: each sequence has the bits
- * that it has alone, with intervals and distances of its own; a page that no query reaches is never a fault, and one that
- * some query reaches is. */
+ * that it has alone, with intervals and distances of its own; a page that no query reaches is never a fault, and one
+ * that some query reaches is. */
 #include <math.h>
 #include <string.h>
 
