@@ -119,6 +119,7 @@ function backward.complete(record)
     local row = record.padded_dim * record.dtype_bytes
     record.bias_tile = row <= 128 and 64 or row <= 256 and 32 or 16
     record.bias_stages = row <= 512 and 2 or 1
+    record.bias_blocks = row <= 64 and not record.capped and 3 or 2 -- of a multiprocessor, that registers must leave room for
   end
 end
 

@@ -59,7 +59,7 @@ local function kernels_of(r)
   local keys = r.n // (r.warps // (2 * r.d_split)) -- of a warp of each role
   local found = { { sum = keys * r.padded_dim // r.d_split // 32 + r.part_m * keys // 32 + r.kv_kept * keys // 16 * 4, threads = r.threads,
     blocks = r.blocks_per_sm } }
-  if r.bias_tensor and r.part_m * keys > 256 then found[1].sum = found[1].sum + r.part_m * keys // 32 end -- of one fragment they are few
+  if r.bias_tensor and r.part_m * keys > 256 then found[1].sum = found[1].sum + r.part_m * keys // 32 + 8 end -- of one fragment they are few
   if r.strategy == "split" then
     local rows = r.dq_m // r.dq_warps
     found[2] = { sum = rows * r.padded_dim // 32 + (r.bias_tensor and 3 or 2) * rows * r.dq_n // 32, threads = 32 * r.dq_warps, blocks = r.dq_blocks_per_sm }

@@ -99,7 +99,7 @@ $ end
 }
 
 $ for _, kernel in ipairs(kernels) do
-GLINT_KERNEL(BIAS_THREADS, 1) ${symbol}${kernel.suffix}_dbias(GLINT_PARAMS(struct ${call_type}) p)
+GLINT_KERNEL(BIAS_THREADS, ${bias_blocks}) ${symbol}${kernel.suffix}_dbias(GLINT_PARAMS(struct ${call_type}) p)
 {
     attend_bias<${kernel.rows}>(${call_of});
 }

@@ -35,7 +35,12 @@ local data = {
   -- queries, each with half of the columns of O (d_split).
   fwd = {
     [32] = {
-      { dtypes = HALF, m = 64, n = 64, warps = 4, blocks_per_sm = 4, q_kept = 2, biases = TENSOR, measured = {} },
+      { dtypes = HALF, m = 64, n = 64, warps = 4, blocks_per_sm = 4, q_kept = 2, biases = TENSOR, softcaps = PLAIN, masks = NOT_INTERVAL,
+        measured = {} },
+      { dtypes = HALF, m = 64, n = 64, warps = 4, blocks_per_sm = 3, q_kept = 2, biases = TENSOR, softcaps = CAPPED, measured = {},
+        why = "of four blocks kernels would spill registers" },
+      { dtypes = HALF, m = 64, n = 64, warps = 4, blocks_per_sm = 3, q_kept = 2, biases = TENSOR, softcaps = PLAIN, masks = INTERVAL, measured = {},
+        why = "of four blocks kernels would spill registers" },
       { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 5, q_kept = 2, archs = { "90" }, masks = UNBOUNDED },
       { dtypes = HALF, m = 64, n = 64, warps = 2, blocks_per_sm = 5, sequences_blocks_per_sm = 4, q_kept = 2, archs = { "90" }, masks = BAND,
         why = "of five blocks the kernel for ragged sequences would spill registers" },
@@ -45,7 +50,7 @@ local data = {
       { dtypes = F32, m = 128, n = 32, warps = 4 },
     },
     [64] = {
-      { dtypes = HALF, m = 64, n = 64, warps = 4, blocks_per_sm = 3, q_kept = 4, biases = TENSOR, measured = {} },
+      { dtypes = HALF, m = 64, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4, biases = TENSOR, measured = {} },
       { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = NONE },
       { dtypes = HALF, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = MASKED, why = "3 % faster than 64 keys with a mask" },
       { dtypes = HALF, m = 64, n = 32, warps = 2, blocks_per_sm = 6, sequences_blocks_per_sm = 4, q_kept = 4, softcaps = PLAIN, masks = CAUSAL,
@@ -146,10 +151,12 @@ local data = {
   -- allow: each fragment read feeds 2 to 4 products.
   bwd = {
     [32] = {
+      { dtypes = HALF, m = 64, n = 64, warps = 4, blocks_per_sm = 3, part_m = 32, biases = TENSOR, measured = {} },
       { dtypes = HALF, m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32, dq_row_tiles = 1 },
       { dtypes = F32, m = 32, n = 64, warps = 4, blocks_per_sm = 2 },
     },
     [64] = {
+      { dtypes = HALF, m = 64, n = 64, warps = 4, blocks_per_sm = 2, part_m = 32, biases = TENSOR, measured = {} },
       { dtypes = HALF, softcaps = PLAIN, strategy = "split", m = 64, n = 128, warps = 4, blocks_per_sm = 2, part_m = 32,
         dq_m = 128, dq_n = 64, dq_warps = 4, dq_blocks_per_sm = 2, masks = UNBOUNDED, archs = { "80", "86", "87", "89", "90", "100", "110" },
         up_to = 128 },
