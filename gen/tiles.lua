@@ -70,7 +70,7 @@ end
 -- what is set, `instead_of`, that tile's part of a name, and `spills_with`, the fields.
 function tiles.of(family, key, targets, set)
   local data = require("gen.tiles." .. family.name)
-  local by_head_dim, found, place, self_made = data[key.pass], {}, {}, {}
+  local by_head_dim, found, place, self_made = data[family.list and family.list(key) or key.pass], {}, {}, {}
   local function add(id, target, make)
     if not place[id] then
       found[#found + 1] = make()

@@ -108,7 +108,7 @@ enum glint_status {
     GLINT_BAD_ALIBI = 58,     /* alibi is neither 0 nor 1; or a call has slopes and its plan does not */
     GLINT_BAD_BIAS = 59,      /* bias_dtype or dbias is out of range, or ALiBi is set; or a plan has none */
     GLINT_BAD_LOGIT = 60,     /* max_logit is neither 0 nor 1, or not taken here or by the pass; or a plan has none */
-    GLINT_BAD_TREE = 61,      /* tree is neither 0 nor 1, or not taken by the pass, or beside ALiBi; or a plan has none */
+    GLINT_BAD_TREE = 61,      /* tree is neither 0 nor 1, or is set backward or beside ALiBi; or a plan has none */
 
     /* devices and their driver; the driver's own code is kept in the context: glint_context_driver_error() */
     GLINT_NO_DRIVER = 64,            /* a GPU was asked for and no driver library was found */
@@ -605,7 +605,8 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  *  - glint_plan_cost counts what the mask leaves without a tree. ALiBi, which would count rows, is refused: a bias has
  *    any distances. Forward only.
  *  - Rows of the table with GLINT_FEATURE_TREE take it, with and without intervals, which the spec lists as the mask
- *    "tree": on the CPU, but for AMX and AVX-512 BF16. */
+ *    "tree": on the CPU, but for AMX and AVX-512 BF16, and in the family sm80, but for decode. There a tree goes with
+ *    no bias. */
 
 /* ALiBi (Press et al., arXiv:2108.12409): a score has m_h (j - position) added where key j is not after its query, and
  * m_h (position - j) where it is, so - m_h times their distance in either case. m_h is tensors.alibi_slopes[h] of query

@@ -1,6 +1,7 @@
 -- The `sm80` family: CUDA C with mma.sync, ldmatrix and cp.async, for every NVIDIA GPU since Ampere. This file holds
 -- what a spec may say about it, its limits with their arithmetic, and what a variant of it is. It must not mention
 -- another family. gen/README.md says what each part is for.
+local axes = require("gen.axes")
 local architectures = require("gen.archs")
 local backward = require("gen.families.sm80_backward")
 local decode = require("gen.families.sm80_decode")
@@ -83,7 +84,11 @@ local function named(list)
   return archs
 end
 
-function sm80.targets(config) return named(config.archs) end
+-- Rows with a tree add nothing to scores.
+function sm80.targets(config, key)
+  local none = key and key.mask and axes.field(key, "mask", "tree_bits") and axes.field(key, "bias", "biased")
+  return none and {} or named(config.archs)
+end
 
 function sm80.target_name(arch) return "sm_" .. arch end
 
@@ -197,6 +202,9 @@ function sm80.complete(record)
 end
 
 sm80.takes = gpu.takes
+
+--- The list of measured tiles for `key`. Trees are for few queries, and their bits take registers: they have their own.
+function sm80.list(key) return axes.field(key, "mask", "tree_bits") and "trees" or key.pass end
 
 --- The tile of another head dim's, `line`, made to go with the head dim of `key`; nil when it cannot.
 function sm80.adapt(line, key) return (key.pass == "dec" and decode or model).adapt(sm80, line, key) end

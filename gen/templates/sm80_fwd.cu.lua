@@ -6,7 +6,8 @@ $ local p_page_chunks = p_chunks % 8 == 0 and 8 or p_chunks % 4 == 0 and 4 or 2
 $ local padded = padded_dim == (head_dim + 15) // 16 * 16 and "" or ", " .. padded_dim -- more zeros, so that columns go over the warps
 $ local v_part, o_part = split and "v_part_t" or "k_tile_t", split and "o_part_t" or "q_tile_t"
 $ local ranges_bytes = intervals and " + TILE_M * RANGE_BYTES" or ""
-$ local tile_mask = intervals and "struct tile_intervals" or "mask_t"
+$ local tile_mask = tree_bits and "struct tile_tree" or intervals and "struct tile_intervals" or "mask_t"
+$ local blocks_mask = intervals and "interval_mask" or "mask_t"
 $ local looks = intervals and "hides_some(mask, block, blocks.whole_from, blocks.hidden_from)" or "mask_t::RIGHT && !Rows::READS"
 $ local part_keys = split and " + (int32_t)part * KEYS" or ""
 $ local warp = split and "paired_warp{p_tile, group, part}" or "lone_warp{}"
@@ -71,14 +72,14 @@ $ end
     const int32_t head_kv = work.head / p.shape.group;
 $ if intervals then
     const uint32_t ranges = kept - TILE_M * RANGE_BYTES; /* of the queries */
-    const struct tile_intervals mask = make_mask_of_tile<mask_t, TILE_M, THREADS>(p, work, ranges);
+    const ${tile_mask} mask = make_mask_of_tile<mask_t, TILE_M, THREADS>(p, work, ranges);
 $ else
     const mask_t mask = mask_of<mask_t>(work.own);
 $ end
     Rows::keep_mask(kept, mask);
     const score_t score = score_t::of(p);
     const bias_t bias = bias_t::template of<Rows>(p, work.head, work, kept);
-    const struct key_blocks<mask_t> blocks = find_key_blocks<TILE_N>(mask, query0, min(query0 + TILE_M, seqlen_q) - 1);
+    const struct key_blocks<${blocks_mask}> blocks = find_key_blocks<TILE_N>(mask, query0, min(query0 + TILE_M, seqlen_q) - 1);
     int32_t block = blocks.last;
 $ if intervals then
     Keys::template note_faults<Rows, TILE_M, TILE_N, THREADS>(p, work, mask, blocks);
@@ -199,7 +200,7 @@ $ else
 $ end
     join_sums(rows.sum, ${warp});
     const struct place end = Rows::template queries_again<TILE_M>(p, kept);
-    const ${tile_mask} end_mask = ${intervals and "mask_of_tile<mask_t>(end, ranges)" or "mask_of<mask_t>(end.own)"};
+    const ${intervals and "struct tile_intervals" or "mask_t"} end_mask = ${intervals and "mask_of_tile<mask_t>(end, ranges)" or "mask_of<mask_t>(end.own)"};
     const int32_t first_row = end.row0 + (int32_t)group * WARP_ROWS, end_query = end.own.seqlen_q;
 $ if split then
     const uint32_t o_tile = q_tile + group * (WARP_ROWS * q_tile_t::PAGE_ROW) + part * o_part_t::BYTES;

@@ -65,8 +65,10 @@ draw.holes = {
   { "a GPU reads intervals in the passes of sm80 that are for many queries, and forward in sm90a", function(row)
     return row.mask == "interval" and ((family_of(row) == "sm90a" and row.pass == "bwd") or (family_of(row) == "sm80" and row.pass == "dec"))
   end },
-  { "trees are for the forward passes on the CPU, without ALiBi", function(row)
-    return row.mask == "tree" and (row.pass == "bwd" or row.bias == "alibi" or (row.target and family_of(row) ~= "cpu"))
+  { "trees are for the forward passes on the CPU, without ALiBi, and forward in sm80, without a bias", function(row)
+    if row.mask ~= "tree" then return false end
+    local family = family_of(row)
+    return row.pass == "bwd" or row.bias == "alibi" or family == "sm90a" or (family == "sm80" and (row.pass == "dec" or row.bias == "tensor"))
   end },
   { "AMX and AVX-512 BF16 read no intervals", function(row)
     return has(row, "mask", "interval", "tree") and has(row, "target", "cpu x86_64_bf16", "cpu x86_64_amx")

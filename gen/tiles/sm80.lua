@@ -105,6 +105,19 @@ local data = {
     },
   },
 
+  -- Forward, with a tree of new tokens: few queries. Nothing was timed.
+  trees = {
+    [128] = {
+      { dtypes = HALF, m = 64, n = 64, warps = 4, measured = {} },
+      { dtypes = F32, m = 64, n = 32, warps = 4, measured = {} },
+      { dtypes = F32, m = 64, n = 32, warps = 4, math = "tf32x3", measured = {} },
+    },
+    [256] = {
+      { dtypes = HALF, m = 64, n = 32, warps = 4, measured = {} },
+      { dtypes = F32, m = 32, n = 16, warps = 2, measured = {} },
+    },
+  },
+
   -- Decode: bench/results/decode_notes.md. Steps of 32 KB of K, as larger steps have fewer waits; as many stages as
   -- fit. Of 8 bits two blocks share a multiprocessor: a warp that is alone on its scheduler converts too slowly.
   dec = {

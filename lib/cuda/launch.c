@@ -360,6 +360,7 @@ static struct glint_gpu_call forward_call(const struct glint_problem *p, const s
         .pages = glint_cuda_pages_of(p, own, t),
         .key_begin = t->key_begin,
         .key_end = t->key_end,
+        .tree_bits = t->tree_bits,
         .bias = glint_cuda_bias_of(p, t),
         .words = own->words > 0 ? workspace : NULL,
     };

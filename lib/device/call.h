@@ -123,7 +123,12 @@ struct glint_gpu_call {
     const int32_t *key_begin, *key_end;
     /* Backward, the workspace: what the first kernel makes of them (intervals.h), for all heads. The keys that a row
      * sees, and the bounds of each tile_m rows. */
-    int32_t *row_keys;   /* [batch, padded_q, 2] */
+    union {
+        int32_t *row_keys; /* [batch, padded_q, 2] */
+        /* Forward, of a mask with a tree: [batch, seqlen_q, words]; of ragged sequences [rows_q, words]. `words` is for
+         * sequences.bound_q bits. */
+        const uint32_t *tree_bits;
+    };
     int32_t *block_keys; /* [batch, padded_q / tile_m, 4] */
     struct glint_gpu_bias bias;
 };

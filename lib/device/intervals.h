@@ -21,7 +21,7 @@ struct key_range {
 /* ---- as the call gives them -------------------------------------------------------------------------------------- */
 
 struct interval_mask {
-    static constexpr bool LEFT = true, RIGHT = true, INTERVALS = true;
+    static constexpr bool LEFT = true, RIGHT = true, INTERVALS = true, TREE = false;
     window_mask beside;
     const int32_t *begin, *end; /* of the sequence's queries */
     int32_t seqlen_q, seqlen_k;
@@ -30,7 +30,9 @@ struct interval_mask {
 /* The mask of a sequence whose query 0 has row `row` in the arrays of the call. */
 template <class Band> GLINT_DEVICE Band mask_of(const struct glint_gpu_call &p, const struct sequence &own, int64_t row)
 {
-    if constexpr (Band::INTERVALS)
+    if constexpr (Band::TREE)
+        return Band::of(p, own, row);
+    else if constexpr (Band::INTERVALS)
         return {mask_of<window_mask>(own), p.key_begin + row, p.key_end + row, own.seqlen_q, own.seqlen_k};
     else
         return mask_of<Band>(own);
@@ -135,7 +137,7 @@ GLINT_DEVICE bool covers(const struct key_bounds &bounds, int32_t key0, int32_t 
 /* ---- of a tile of queries ---------------------------------------------------------------------------------------- */
 
 struct tile_intervals {
-    static constexpr bool LEFT = true, RIGHT = true, INTERVALS = true;
+    static constexpr bool LEFT = true, RIGHT = true, INTERVALS = true, TREE = false;
     uint32_t rows; /* shared address of the range of query 0, were it there */
     int32_t seqlen_q, seqlen_k;
 };
@@ -171,7 +173,12 @@ template <int TILE, int THREADS, class Band> GLINT_DEVICE auto make_mask_of_tile
         for (int32_t row = (int32_t)thread_index(); row < TILE; row += THREADS)
             put_range(ranges + (uint32_t)row * RANGE_BYTES, keys_of_query(mask, query0 + row));
         block_sync();
-        return tile_intervals{ranges - (uint32_t)query0 * RANGE_BYTES, mask.seqlen_q, mask.seqlen_k};
+        const tile_intervals tile = {ranges - (uint32_t)query0 * RANGE_BYTES, mask.seqlen_q, mask.seqlen_k};
+
+        if constexpr (Band::TREE)
+            return Band::tile_of(mask, tile);
+        else
+            return tile;
     } else
         return mask;
 }
@@ -180,6 +187,12 @@ template <class Band, int TILE, int THREADS>
 GLINT_DEVICE auto make_mask_of_tile(const struct glint_gpu_call &p, const struct place &at, uint32_t ranges)
 {
     return make_mask_of_tile<TILE, THREADS>(mask_of<Band>(p, at), at.row0, ranges);
+}
+
+/* Whether a query sees one of the keys from key0 to key0 + keys - 1. */
+GLINT_DEVICE bool reaches(const struct tile_intervals &mask, int32_t query, int32_t key0, int32_t keys)
+{
+    return reaches(keys_of_query(mask, query), key0, keys);
 }
 
 GLINT_DEVICE bool sees_some(const struct tile_intervals &mask, int32_t query)

@@ -7,6 +7,7 @@
 #include "lib/device/intervals.h"
 #include "lib/device/sequences.h"
 #include "lib/device/tile.h"
+#include "lib/device/tree.h"
 
 struct linear {
     static constexpr bool PAGED = false;
@@ -47,8 +48,8 @@ struct linear {
     /* Lowers the call's word for a fault where the table of a block's sequence has one. */
     template <class Rows, int THREADS> GLINT_DEVICE void note_faults(const struct glint_gpu_call &, const struct place &) {}
     /* Does so where queries have intervals, for the blocks of keys of a tile of queries. */
-    template <class Rows, int TILE_M, int TILE_N, int THREADS>
-    GLINT_DEVICE void note_faults(const struct glint_gpu_call &, const struct place &, const struct tile_intervals &,
+    template <class Rows, int TILE_M, int TILE_N, int THREADS, class Mask>
+    GLINT_DEVICE void note_faults(const struct glint_gpu_call &, const struct place &, const Mask &,
                                   const struct key_blocks<interval_mask> &)
     {
     }
@@ -153,9 +154,9 @@ template <int THREADS> GLINT_DEVICE void note_bad_page(const struct glint_gpu_ca
 
 /* Lowers the word for a fault if a query of a tile, which have intervals, sees a key of a page outside of the pool.
  * `blocks`: the tile's blocks of keys. Blocks of head 0 call it. */
-template <int TILE_M, int TILE_N, int THREADS>
-GLINT_DEVICE void note_bad_pages(const struct glint_gpu_call &p, const struct place &at, int32_t batch,
-                                 const struct tile_intervals &mask, const struct key_blocks<interval_mask> &blocks)
+template <int TILE_M, int TILE_N, int THREADS, class Mask>
+GLINT_DEVICE void note_bad_pages(const struct glint_gpu_call &p, const struct place &at, int32_t batch, const Mask &mask,
+                                 const struct key_blocks<interval_mask> &blocks)
 {
     const int32_t *table = p.pages.table + (int64_t)batch * p.pages.per_sequence;
     const int32_t end = min(mask.seqlen_k, (blocks.last + 1) * TILE_N);
@@ -169,7 +170,7 @@ GLINT_DEVICE void note_bad_pages(const struct glint_gpu_call &p, const struct pl
             continue;
 #pragma unroll 1
         for (int32_t query = at.row0; query < at.row0 + TILE_M; ++query)
-            if (reaches(keys_of_query(mask, query), index << p.pages.shift, 1 << p.pages.shift))
+            if (reaches(mask, query, index << p.pages.shift, 1 << p.pages.shift))
                 atomicMin(p.sequences.fault, (uint32_t)batch);
     }
 }
@@ -210,8 +211,8 @@ struct paged {
         if (at.head == 0 && at.row0 == 0)
             note_bad_page<THREADS>(p, at.own, Rows::number_of(at));
     }
-    template <class Rows, int TILE_M, int TILE_N, int THREADS>
-    GLINT_DEVICE void note_faults(const struct glint_gpu_call &p, const struct place &at, const struct tile_intervals &mask,
+    template <class Rows, int TILE_M, int TILE_N, int THREADS, class Mask>
+    GLINT_DEVICE void note_faults(const struct glint_gpu_call &p, const struct place &at, const Mask &mask,
                                   const struct key_blocks<interval_mask> &blocks)
     {
         if (at.head == 0)

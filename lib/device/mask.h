@@ -1,6 +1,7 @@
 /* Which keys a query sees. Masks are bands: query i sees key j iff i + left <= j <= i + right. A side that a variant
  * does not have costs nothing: BANDS says at compile time which there are. Hiding is one step, here, and nothing else
- * in a kernel knows the mask. intervals.h has the masks of which each query has bounds of its own. */
+ * in a kernel knows the mask. intervals.h has the masks of which each query has bounds of its own, and tree.h those with
+ * bits beside them. */
 #ifndef GLINT_DEVICE_MASK_H
 #define GLINT_DEVICE_MASK_H
 
@@ -8,7 +9,7 @@
 
 /* LEFT: there is a first key; RIGHT: there is a last one, as under a causal mask. */
 template <bool LEFT_, bool RIGHT_> struct band {
-    static constexpr bool LEFT = LEFT_, RIGHT = RIGHT_, INTERVALS = false;
+    static constexpr bool LEFT = LEFT_, RIGHT = RIGHT_, INTERVALS = false, TREE = false;
     int32_t left, right; /* only what LEFT and RIGHT say is read */
     int32_t seqlen_q, seqlen_k;
 };

@@ -337,7 +337,7 @@ static void sequences(struct subject *subject, const struct shape *shape)
     }
     b.begin = put(&b, b.host[0], (size_t)b.rows[0] * sizeof(int32_t));
     b.end = put(&b, b.host[1], (size_t)b.rows[0] * sizeof(int32_t));
-    if (shape->tree != NO_TREE) { /* guesses of each sequence, and bits at random beyond them */
+    if (shape->tree != NO_TREE) { /* guesses of each sequence, some of which nobody sees, and bits at random beyond */
         const int64_t words = (b.bound[0] + 31) / 32;
         struct rand of_tree = rand_stream(shape->seed, 108);
         b.tree_host = check_memory((size_t)(b.rows[0] * words + 1) * sizeof *b.tree_host);
@@ -345,8 +345,11 @@ static void sequences(struct subject *subject, const struct shape *shape)
             b.tree_host[row] = (uint32_t)rand_below(&of_tree, INT64_C(1) << 32);
         for (int64_t i = 0; i < SEQUENCES; i++) {
             uint32_t *const rows = b.tree_host + b.at[0][i] * words;
-            for (int64_t row = 0; row < b.length[0][i]; row++)
+            for (int64_t row = 0; row < b.length[0][i]; row++) {
                 experiment_tree_row(rows + row * words, row, i == 1 ? TREE_OF_ANY : TREE_OF_GUESSES, rows, words, &of_tree);
+                for (int64_t slot = 4; slot < 36 && i == 0; slot++)
+                    rows[row * words + slot / 32] &= ~(UINT32_C(1) << slot % 32);
+            }
         }
         b.tree = put(&b, b.tree_host, (size_t)(b.rows[0] * words) * sizeof *b.tree_host);
     }

@@ -8,7 +8,7 @@
 #include "tests/support/rand.h"
 
 enum { GUARD = 0x5a, GUARD_BYTES = 256, UNIT = 256 };
-enum { WORKSPACE = TENSORS, LENGTHS, K_SCALE, V_SCALE, INTERVALS };
+enum { WORKSPACE = TENSORS, LENGTHS, K_SCALE, V_SCALE, INTERVALS, TREE };
 
 /* Random bits of a number of magnitude 2^-4 ... 1 in the dtype: no conversion, every mantissa. Of 8 bits any number. */
 static void fill(unsigned char *to, size_t bytes, uint32_t dtype, struct rand *random)
@@ -64,6 +64,7 @@ static void lay_out(struct job *job)
         [LENGTHS] = p->lengths == GLINT_LENGTHS_DEVICE ? 2 * b * sizeof(int32_t) : 0,
         [K_SCALE] = scales * sizeof(float),
         [V_SCALE] = scales * sizeof(float),
+        [TREE] = p->tree != 0 ? b * (size_t)(p->seqlen_q * ((p->seqlen_q + 31) / 32)) * sizeof(uint32_t) : 0,
         [INTERVALS] = p->intervals != 0 ? 2 * b * (size_t)p->seqlen_q * sizeof(int32_t) : 0,
     };
     const enum glint_pass pass = (enum glint_pass)job->info.pass;
@@ -92,6 +93,8 @@ static void point(struct job *job)
         job->tensors.key_begin = (const int32_t *)(const void *)job->array[INTERVALS].address;
         job->tensors.key_end = job->tensors.key_begin + job->problem.batch * job->problem.seqlen_q;
     }
+    if (job->array[TREE].bytes > 0) /* any bits are right, those of numbers too */
+        job->tensors.tree_bits = (const uint32_t *)(const void *)job->array[TREE].address;
 }
 
 void job_lengths(const struct job *job, struct device *device, const int32_t *lengths)
@@ -169,6 +172,7 @@ static enum glint_status plan_job(struct job *job, const struct glint_context *c
         job->problem.window_right = 3;
     }
     job->problem.intervals = (job->info.features & GLINT_FEATURE_INTERVALS) != 0;
+    job->problem.tree = (job->info.features & GLINT_FEATURE_TREE) != 0;
     job->problem.lengths = shape.device_lengths ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_HOST;
     return glint_plan_variant(context, &job->problem, (enum glint_pass)job->info.pass, variant, &job->plan);
 }

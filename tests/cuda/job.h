@@ -12,7 +12,8 @@ struct job_shape {
     int device_lengths; /* 1: seqlen_q and seqlen_k are bounds, and an array of the job has the lengths; at most JOB_BATCH sequences */
 };
 
-enum { JOB_ARRAYS = TENSORS + 5, JOB_BATCH = 8 }; /* nine tensors, the workspace, the lengths, scales of K and V, intervals */
+/* Nine tensors, the workspace, the lengths, scales of K and V, intervals, a tree. */
+enum { JOB_ARRAYS = TENSORS + 6, JOB_BATCH = 8 };
 
 struct job_array {
     size_t at, bytes; /* in the arena */
