@@ -87,7 +87,9 @@ $ end
         if (now.query0 + BIAS_TILE > seq.seqlen_q)
             clear_rows(s, warp_query0, seq.seqlen_q);
         add_scores(sum, s);
-        block_sync(); /* no warp reads this stage any more */
+
+        /* Then no warp reads this stage any more. */
+        block_sync();
         if (BIAS_STAGES == 1) {
             if (any)
                 copy_step(stage);

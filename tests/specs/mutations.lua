@@ -8,6 +8,7 @@ return {
   head_dims = { 32, 40, 64, 128 },
   masks = { "none", "causal", "band" },
   softcaps = { "none", "softcap" },
+  biases = { "none", "tensor" },
   families = {
     sm80 = {
       archs = { 80 },
@@ -31,6 +32,10 @@ return {
     },
   },
   exclude = {
+    { bias = "tensor", head_dim = { 32, 64, 128 }, reason = "one head dim of biases is enough" },
+    { bias = "tensor", mask = { "none", "band" }, reason = "and one mask" },
+    { bias = "tensor", softcap = "softcap", reason = "without a softcap" },
+    { bias = "tensor", pass = "dec", reason = "and for many queries" },
     { softcap = "softcap", head_dim = { 32, 64, 128 }, reason = "one head dim of softcaps is enough" },
     { softcap = "softcap", mask = { "none", "band" }, reason = "and one mask" },
     { mask = "band", pass = { "fwd", "bwd" }, head_dim = { 32, 64, 128 }, reason = "one head dim of windows is enough" },

@@ -3,7 +3,7 @@
 A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and
 kernels that read lengths or ragged sequences, fwd_pages, with those for pages, too, and fwd_halves, where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for
 pages, dec_ragged, with those for ragged sequences, and dec_narrow, with K and V of e4m3, in pages too; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap,
-bwd_padded, bwd_halves; bwd_split, with kernels for ragged sequences, and bwd_lengths, with those that read lengths. `was` must be there exactly `count` times, in the kernel and those headers that BUILD names for it; `also` is more
+bwd_padded, bwd_halves; fwd_biased and bwd_biased, with a bias by a tensor; bwd_split, with kernels for ragged sequences, and bwd_lengths, with those that read lengths. `was` must be there exactly `count` times, in the kernel and those headers that BUILD names for it; `also` is more
 of the same change, (was, now) each. A kernel is compiled once with all of its faults, of which a run has one: choose.lua says what text can be
 chosen. A fault that is `apart`, in a constant, has a kernel of its own. `caught` lists what may catch it, any of: the kinds of report of the
 simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no observer of memory
@@ -1418,4 +1418,142 @@ BACKWARD_CASES = [
     "special/nan_in_dO",
 ]
 
-MUTATIONS = _ORDER + _MEMORY + _ARITHMETIC + _DECODE + _HARMLESS
+_BIAS = [
+    _fault(
+        "fwd_biased",
+        "bias_of_the_first_sequence",
+        "the sequence whose bias it is",
+        "number * all.batch + head * all.head",
+        "head * all.head",
+        _ANSWER,
+        cases = ["accuracy/bias_full"],
+    ),
+    _fault(
+        "fwd_biased",
+        "rows_of_one_side",
+        "the query of the lower half of a fragment",
+        "from + (rt * 16 + side * 8) * row_bytes;",
+        "from + (rt * 16) * row_bytes;",
+        _ANSWER,
+        cases = ["accuracy/bias_full", "accuracy/bias_swin", "accuracy/bias_pairs", "accuracy/bias_t5"],
+    ),
+    _fault(
+        "fwd_biased",
+        "pairs_wherever_they_lie",
+        "pairs of elements are loaded at addresses that are not theirs to have",
+        "bias.all->key == 1 && (((uint64_t)bias.first | (uint64_t)row_bytes) & (uint64_t)(2 * bytes - 1)) == 0;",
+        "bias.all->key == 1;",
+        ["alignment"],
+        cases = ["accuracy/bias_full", "accuracy/bias_t5"],
+    ),
+    _fault(
+        "fwd_biased",
+        "elements_beyond_the_keys",
+        "elements are asked for whose keys lie past the end",
+        "query < bias.seqlen_q && key < bias.seqlen_k",
+        "query < bias.seqlen_q",
+        ["bounds", "uninitialised"],
+        cases = ["accuracy/bias_full", "accuracy/bias_pairs"],
+    ),
+    _fault(
+        "fwd_biased",
+        "bias_before_the_scale",
+        "the scale goes over the bias, too",
+        "fmaf(s[rt][nt][e], scale, bias_of(tile, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1)))",
+        "(s[rt][nt][e] + bias_of(tile, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1))) * scale",
+        _ANSWER,
+        cases = ["accuracy/bias_full"],
+    ),
+    _fault(
+        "bwd_biased",
+        "the_other_query_of_a_pair",
+        "which of two queries an element of keys by queries is of",
+        "from + (mt * 8 + e) * row_bytes;",
+        "from + (mt * 8 + (e ^ 1)) * row_bytes;",
+        _ANSWER,
+        cases = ["accuracy/bias_full", "accuracy/bias_swin", "accuracy/bias_keys*"],
+    ),
+    _fault(
+        "bwd_biased",
+        "the_last_head_is_left_out",
+        "the walk over heads that share a bias ends one before the last",
+        "walk.head + 1 < p.shape.heads_q",
+        "walk.head + 2 < p.shape.heads_q",
+        _ANSWER,
+        cases = ["accuracy/bias_pairs", "accuracy/bias_keys"],
+    ),
+    _fault(
+        "bwd_biased",
+        "the_last_sequence_is_left_out",
+        "the walk over sequences that share a bias ends one before the last",
+        "walk.number + 1 < p.shape.batch",
+        "walk.number + 2 < p.shape.batch",
+        _ANSWER,
+        cases = ["accuracy/bias_triangle*"],
+    ),
+    _fault(
+        "bwd_biased",
+        "copied_into_the_stage_that_is_read",
+        "the stage of the next tiles",
+        "copy_step(stage ^ 4 * bias_rows_t::BYTES);",
+        "copy_step(stage);",
+        ["race", "pending"],
+        cases = ["accuracy/bias_triangle*"],
+    ),
+    _fault(
+        "bwd_biased",
+        "stage_given_back_early",
+        "no barrier between a warp's reads of a stage and the next copies into it",
+        "        block_sync();\n        if (BIAS_STAGES == 1) {",
+        "        if (BIAS_STAGES == 1) {",
+        ["race", "pending"],
+        cases = ["accuracy/bias_pairs"],
+    ),
+    _fault(
+        "bwd_biased",
+        "tiles_read_before_their_wait",
+        "the wait for a stage lets its copies run on",
+        "        cp_async_wait(BIAS_STAGES - 1);\n",
+        "        cp_async_wait(BIAS_STAGES);\n",
+        ["pending"],
+        cases = ["accuracy/bias_triangle*"],
+    ),
+    _fault(
+        "bwd_biased",
+        "hidden_pairs_have_a_gradient",
+        "what the mask hides is added to dBias",
+        "            hide_keys(s, mask, warp_query0, now.key0, 0.0f);\n",
+        "            ;\n",
+        _ANSWER,
+        cases = ["accuracy/bias_full", "accuracy/bias_triangle*"],
+    ),
+    _fault(
+        "bwd_biased",
+        "sums_read_before_the_warps_have_them",
+        "no barrier before the sums of all warps are added up",
+        "        block_sync();\n        float total = 0.0f;",
+        "        float total = 0.0f;",
+        ["race", "uninitialised"],
+        cases = ["accuracy/bias_keys*"],
+    ),
+    _fault(
+        "bwd_biased",
+        "gradient_beyond_the_keys",
+        "elements of dBias past the last key are stored",
+        "row < queries && column < keys",
+        "row < queries",
+        ["bounds", "race", "answer"],
+        cases = ["accuracy/bias_full", "accuracy/bias_pairs"],
+    ),
+    _fault(
+        "bwd_biased",
+        "weights_without_the_bias",
+        "P has no bias where dBias is made",
+        "fmaf(fmaf(s, shape.softmax_scale, bias), GLINT_LOG2_E, -lse);\n}\n\nGLINT_DEVICE float bias_exponent_of",
+        "fmaf(s * shape.softmax_scale, GLINT_LOG2_E, -lse);\n}\n\nGLINT_DEVICE float bias_exponent_of",
+        _ANSWER,
+        cases = ["accuracy/bias_full"],
+    ),
+]
+
+MUTATIONS = _ORDER + _MEMORY + _ARITHMETIC + _DECODE + _HARMLESS + _BIAS
