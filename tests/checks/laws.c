@@ -973,6 +973,20 @@ static void alibi_laws(struct check_list *list, const struct subject *subject)
     checks_add(list, square_alignments, &s, "law/alibi_square_alignments");
 }
 
+/* A tensor of ALiBi's numbers is ALiBi: what is exact is made of the slopes. */
+static void tensor_of_alibi(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_new(subject, shape);
+    float *slopes = check_memory((size_t)shape->heads_q * sizeof *slopes);
+    for (int64_t h = 0; h < shape->heads_q; h++)
+        slopes[h] = experiment_slope(shape, h);
+    e->ref.slopes = slopes;
+    e->ref.bias = NULL;
+    experiment_reference(e, pass_of(subject) == GLINT_BACKWARD);
+    struct results got = experiment_run_plainly(e);
+    expect_accurate(e, pass_of(subject), &got);
+}
+
 /* Likewise with a bias: its gradient, too, has the same bits with any number of lanes. */
 static void bias_laws(struct check_list *list, const struct subject *subject)
 {
@@ -995,6 +1009,12 @@ static void bias_laws(struct check_list *list, const struct subject *subject)
         s.bias_turned = i == 3;
         if (subject->backend->fences && i % 3 == 0)
             checks_add(list, fences, &s, "law/bias_fences_%d", i);
+    }
+    struct shape s = {.batch = 2, .heads_q = 4, .heads_kv = 2, .seqlen_q = m + 5, .seqlen_k = n + 11, .bias = ALIBI_AS_BIAS};
+    for (int top_left = 0; top_left <= causal; top_left++) {
+        s.mask = !causal ? GLINT_MASK_NONE : top_left ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+        s.bias_shared = top_left ? SHARED_BATCH : 0;
+        checks_add(list, tensor_of_alibi, &s, top_left ? "law/bias_of_alibi_top_left" : "law/bias_of_alibi");
     }
 }
 
