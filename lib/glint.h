@@ -657,7 +657,7 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  *    in.
  *  - dBias has the strides and the dtype of the bias. Strides other than 0 then step over all that is inside them. Sums
  *    are float32, in an order that depends on the problem alone, and rounded once. Every element is written; one that
- *    belongs to no pair of a query and a key that it sees is 0. On the CPU the plan's workspace has room for its sums.
+ *    belongs to no pair of a query and a key that it sees is 0. The plan's workspace has room for its sums.
  *  - Rows of the table with GLINT_FEATURE_BIAS take it, and no problem without it. The spec lists them as the bias
  *    "tensor": on the CPU, but for AMX and AVX-512 BF16, and in the family sm80. */
 

@@ -82,6 +82,8 @@ function backward.launches(record)
   if record.bias_tensor then
     given[#given + 1] = { suffix = "_dbias", grid = "GLINT_GPU_BIAS_TILES", rows = record.bias_tile, threads = 2 * record.bias_tile,
       smem_bytes = record.bias_smem_bytes, dbias = 1 }
+    given[#given + 1] = { suffix = "_bias_sum", grid = "GLINT_GPU_BIAS_SUMS", rows = record.bias_tile, threads = 2 * record.bias_tile,
+      smem_bytes = record.bias_tile * record.bias_tile // 4, dbias = 1 } -- a float of each key from each warp
   end
   local all = {}
   for _, kernel in ipairs(record.kernels) do
@@ -119,7 +121,7 @@ function backward.complete(record)
     local row = record.padded_dim * record.dtype_bytes
     record.bias_tile = row <= 128 and 64 or row <= 256 and 32 or 16
     record.bias_stages = row <= 512 and 2 or 1
-    record.bias_blocks = row <= 64 and not record.capped and 3 or 2 -- of a multiprocessor, that registers must leave room for
+    record.bias_blocks = row <= 64 and not record.capped and not record.causal and 3 or 2 -- of a multiprocessor, that registers must leave room for
   end
 end
 

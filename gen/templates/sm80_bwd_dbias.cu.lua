@@ -50,7 +50,7 @@ template <class Rows> GLINT_DEVICE void attend_bias(const struct glint_gpu_call 
     while (any) {
         const struct bias_walk<Rows> now = walk;
         const struct sequence &seq = now.at.own;
-        const int32_t warp_query0 = now.query0 + (int32_t)warp * 16;
+        const int32_t warp_query0 = now.query0 + (int32_t)(thread_index_anew() / 32) * 16;
 
         any = next_tile<BIAS_TILE, mask_t>(walk, p, own);
         if (BIAS_STAGES == 2) {
@@ -59,7 +59,7 @@ template <class Rows> GLINT_DEVICE void attend_bias(const struct glint_gpu_call 
             cp_async_commit();
         }
         float lse[1][2], delta[1][2];
-        load_rows_lse(lse, delta, p, now.at.line + now.head, now.padded + warp_query0, lane);
+        load_rows_lse(lse, delta, p, now.at.line + now.head, now.padded + warp_query0, thread_index_anew() % 32);
         if (Rows::READS)
             added = tile_of_queries<1, BIAS_TILE / 8>(bias_t::at(p, now.number, now.head, seq), warp_query0, now.key0);
         cp_async_wait(BIAS_STAGES - 1);
@@ -97,12 +97,33 @@ $ end
         } else
             stage ^= 4 * bias_rows_t::BYTES;
     }
-    write_bias_gradient<element, BIAS_TILE, BIAS_WARPS>(p, own, sum, tiles);
+    if (tensor_of(p).parts > 1)
+        add_to_memory<BIAS_THREADS>(bias_sums<BIAS_TILE>(p, 0), sum, true);
+    else
+        write_bias_gradient<element, BIAS_TILE, BIAS_WARPS>(p, own, sum, tiles);
+}
+
+/* Where several blocks have a tile: what they left, one part after another. */
+GLINT_DEVICE void add_bias_parts(const struct glint_gpu_call &p)
+{
+    const struct bias_tile own = find_bias_tile<BIAS_TILE>(p);
+    float sum[1][BIAS_TILE / 8][4];
+    set_zero(sum);
+
+#pragma unroll 1
+    for (int32_t part = 0; part < tensor_of(p).parts; ++part)
+        add_from_memory<BIAS_THREADS, BIAS_TILE / 8>(sum, bias_sums<BIAS_TILE>(p, part), 0);
+    write_bias_gradient<element, BIAS_TILE, BIAS_WARPS>(p, own, sum, shared_base());
 }
 
 $ for _, kernel in ipairs(kernels) do
 GLINT_KERNEL(BIAS_THREADS, ${bias_blocks}) ${symbol}${kernel.suffix}_dbias(GLINT_PARAMS(struct ${call_type}) p)
 {
     attend_bias<${kernel.rows}>(${call_of});
+}
+
+GLINT_KERNEL(BIAS_THREADS, 1) ${symbol}${kernel.suffix}_bias_sum(GLINT_PARAMS(struct ${call_type}) p)
+{
+    add_bias_parts(${call_of});
 }
 $ end

@@ -52,7 +52,8 @@ enum glint_gpu_grid {
     GLINT_GPU_STEP_PLAN = 6,    /* one block: see struct glint_step_layout */
     GLINT_GPU_STEP_UNITS = 7,   /* persistent blocks, which take what the plan says */
     GLINT_GPU_STEP_MERGE = 8,   /* 32 columns of 16 rows at a time; none where no sequence's keys are ever shared out */
-    GLINT_GPU_BIAS_TILES = 9    /* rows x rows elements of dBias, or all that a dimension that is shared has */
+    GLINT_GPU_BIAS_TILES = 9,   /* rows x rows elements of dBias, or all that a dimension that is shared has; times parts */
+    GLINT_GPU_BIAS_SUMS = 10    /* such tiles, where there are parts: see glint_gpu_bias_parts */
 };
 
 /* Split: delta, then dK and dV over key blocks, then dQ over query blocks: no sum crosses blocks. Fused: delta, then

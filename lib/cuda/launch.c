@@ -36,16 +36,43 @@ static bool count_bias_tiles(const struct glint_gpu_launch *launch, const struct
     return true;
 }
 
+/* How dBias is shared out, and where the sums of parts lie, from *end on. False where that does not fit. */
+static bool lay_out_bias(const struct glint_gpu_kernel *kernel, const struct glint_problem *p, struct glint_backward_layout *layout,
+                         uint64_t *end)
+{
+    layout->bias_parts = 1;
+    for (uint32_t i = 0; i < kernel->launch_count; i++) {
+        const struct glint_gpu_launch *launch = glint_gpu_launch_at(kernel, i);
+        uint64_t tiles;
+        if (launch->grid != GLINT_GPU_BIAS_TILES || p->dbias == 0)
+            continue;
+        if (!count_bias_tiles(launch, p, &tiles))
+            return false;
+        layout->bias_tiles = (int32_t)tiles;
+        layout->bias_parts = p->bias.batch == 0 ? glint_gpu_bias_parts((int64_t)tiles, p->batch) : 1;
+        layout->bias_sums = *end;
+        if (layout->bias_parts > 1)
+            *end += (uint64_t)layout->bias_parts * tiles * launch->rows * launch->rows * sizeof(float);
+        return *end <= INT64_MAX;
+    }
+    return true;
+}
+
 /* Tiles of one launch; false when there are more than a grid's 2^31 - 1. Extents are at most GLINT_MAX_EXTENT, so a
  * product of two fits; and heads_kv * parts is at most heads_q. */
-static bool count_tiles(const struct glint_gpu_launch *launch, const struct glint_problem *p, int64_t parts, uint64_t *tiles)
+static bool count_tiles(const struct glint_gpu_launch *launch, const struct glint_problem *p,
+                        const struct glint_backward_layout *layout, uint64_t *tiles)
 {
+    const int64_t parts = layout->parts;
     if (launch->grid == GLINT_GPU_QUERY_HEADS) {
         *tiles = (uint64_t)p->heads_q;
         return true;
     }
-    if (launch->grid == GLINT_GPU_BIAS_TILES)
-        return count_bias_tiles(launch, p, tiles);
+    if (launch->grid == GLINT_GPU_BIAS_TILES || launch->grid == GLINT_GPU_BIAS_SUMS) {
+        const int32_t each = launch->grid == GLINT_GPU_BIAS_TILES ? layout->bias_parts : layout->bias_parts > 1;
+        *tiles = (uint64_t)layout->bias_tiles * (uint64_t)each;
+        return true;
+    }
     const bool by_query = launch->grid == GLINT_GPU_QUERY_BLOCKS, ragged = launch->lengths == GLINT_LENGTHS_RAGGED;
     const uint64_t given = (uint64_t)(by_query ? p->seqlen_q : p->seqlen_k);
     const uint64_t rows = given == 0 && launch->lengths ? 1 : given; /* lengths are looked at where the bound is 0, too */
@@ -197,7 +224,7 @@ static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glin
         if (launch->lengths != problem->lengths || (launch->pages != 0) != (problem->page_rows > 0) ||
             (launch->sinks != 0 && problem->sinks == 0) || (launch->dbias != 0 && problem->dbias == 0))
             continue;
-        if (!count_tiles(launch, problem, own->backward.parts, &tiles))
+        if (!count_tiles(launch, problem, &own->backward, &tiles))
             return false;
         const uint64_t blocks = count_blocks(launch, tiles, multiprocessors);
         if (blocks > INT32_MAX)
@@ -243,6 +270,8 @@ bool glint_cuda_plan_tuned(const struct glint_variant *variant, const struct gli
             own.shape.section = tuning->section;
         if (ragged)
             own.shape.section = even_section(own.shape.section, backward ? own.shape.heads_kv : own.shape.heads_q);
+        if (backward && !lay_out_bias(kernel, problem, &own.backward, &bytes))
+            return false;
         if (!count_grids(kernel, problem, concurrency, &own))
             return false;
         struct glint_gpu_shape shape = own.shape;
@@ -414,6 +443,12 @@ static void fill(const struct glint_variant *variant, const struct glint_plan *p
         add_backward(&parameters->call.base, &plan->problem, own, tensors, workspace);
     if (plan->problem.bias_dtype != 0)
         parameters->biased.tensor = glint_cuda_tensor_of(&plan->problem, tensors);
+    if (variant->pass == GLINT_BACKWARD && plan->problem.dbias != 0) {
+        struct glint_gpu_bias_tensor *tensor = &parameters->biased.tensor;
+        tensor->tiles = own->backward.bias_tiles;
+        tensor->parts = own->backward.bias_parts;
+        tensor->sums = tensor->parts > 1 ? glint_cuda_place(workspace, own->backward.bias_sums) : NULL;
+    }
     if (kernel->strategy == GLINT_GPU_STEP)
         glint_step_fill(&plan->problem, &own->step, workspace, &parameters->step);
 }

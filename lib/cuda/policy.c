@@ -259,6 +259,14 @@ int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, int32_
     return !masked && parts > 1 ? section_of_parts(part, parts, heads) : even_section(all, heads);
 }
 
+/* Some 512 blocks fill a GPU that runs three of them on each multiprocessor. No more than there are sequences. */
+int32_t glint_gpu_bias_parts(int64_t tiles, int64_t batch)
+{
+    const int64_t wanted = tiles > 0 ? (512 + tiles - 1) / tiles : 1, most = batch < 16 ? batch : 16;
+
+    return (int32_t)(most < 2 || wanted < 2 ? 1 : wanted < most ? wanted : most);
+}
+
 /* A product of `turn` wraps around only where that of `delta`, which is larger, does not fit. */
 bool glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
                             const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t *end)

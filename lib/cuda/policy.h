@@ -54,11 +54,16 @@ struct glint_backward_layout {
     uint64_t dq_sum, turn;         /* fused; else GLINT_GPU_NOWHERE */
     uint64_t key_sum, key_turn;    /* with more than one part; else GLINT_GPU_NOWHERE */
     uint64_t row_keys, block_keys; /* of a mask with intervals; else GLINT_GPU_NOWHERE */
+    uint64_t bias_sums;            /* of dBias in parts; else not read */
+    int32_t bias_tiles, bias_parts;
 };
 #define GLINT_GPU_NOWHERE UINT64_MAX
 
 /* Words that an array begins at a multiple of: 256 bytes. */
 #define GLINT_GPU_LINE 64
+
+/* By how many blocks a tile of dBias is summed, of `tiles` and a bias that `batch` sequences share. */
+int32_t glint_gpu_bias_parts(int64_t tiles, int64_t batch);
 
 /* Lays the arrays out from *end on, bytes in whole lines, and then has in *end where they end. part_heads and parts are
  * given. False where that does not fit in 63 bits: then nothing is written. */

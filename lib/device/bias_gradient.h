@@ -1,27 +1,45 @@
 /* The gradient of a bias by a tensor: an element's is the sum of dS over all pairs that share it. A block has a tile of
- * dBias, and walks over the sequences, heads and tiles of pairs that share it, one after another. So no sum crosses
- * blocks, and its order depends on the problem alone. */
+ * dBias, and walks over the sequences, heads and tiles of pairs that share it, one after another. Where there are few
+ * tiles several blocks have one, each some of the sequences, and a second kernel adds their sums up. So the order of a
+ * sum depends on the problem alone. */
 #ifndef GLINT_DEVICE_BIAS_GRADIENT_H
 #define GLINT_DEVICE_BIAS_GRADIENT_H
 
 #include "lib/device/bias.h"
 #include "lib/device/gradients.h"
 
-/* The tile of dBias that a block has. -1: the bias is shared there, and the block walks over all of them. */
+/* The tile of dBias that a block has. -1: the bias is shared there, and the block walks over all of them; of the
+ * sequences over those from `first` to end - 1. */
 struct bias_tile {
     int32_t batch, head, query0, key0;
+    int32_t first, end;
 };
 
+/* The blocks of a part follow one another, and those of the next part them. */
 template <int TILE> GLINT_DEVICE struct bias_tile find_bias_tile(const struct glint_gpu_call &p)
 {
     const struct glint_gpu_bias_tensor &all = tensor_of(p);
     const int32_t keys = all.key == 0 ? 1 : (p.shape.seqlen_k + TILE - 1) / TILE;
     const int32_t queries = all.query == 0 ? 1 : (p.shape.seqlen_q + TILE - 1) / TILE;
     const int32_t heads = all.head == 0 ? 1 : p.shape.heads_q;
-    const int32_t number = (int32_t)block_index(), by_key = number / keys, by_query = by_key / queries;
+    const int32_t part = (int32_t)block_index() / all.tiles, number = (int32_t)block_index() - part * all.tiles;
+    const int32_t by_key = number / keys, by_query = by_key / queries, batch = by_query / heads;
+    const int32_t each = (p.shape.batch + all.parts - 1) / all.parts;
 
-    return {all.batch == 0 ? -1 : by_query / heads, all.head == 0 ? -1 : by_query % heads,
-            all.query == 0 ? -1 : by_key % queries * TILE, all.key == 0 ? -1 : number % keys * TILE};
+    return {all.batch == 0 ? -1 : batch,
+            all.head == 0 ? -1 : by_query % heads,
+            all.query == 0 ? -1 : by_key % queries * TILE,
+            all.key == 0 ? -1 : number % keys * TILE,
+            all.batch == 0 ? part * each : batch,
+            all.batch == 0 ? min((part + 1) * each, p.shape.batch) : batch + 1};
+}
+
+/* Of several parts: where a thread's sums of a tile begin, `part` parts further. */
+template <int TILE> GLINT_DEVICE float *bias_sums(const struct glint_gpu_call &p, int32_t part)
+{
+    const struct glint_gpu_bias_tensor &all = tensor_of(p);
+
+    return slot_of_four(all.sums + (int64_t)((int32_t)block_index() + part * all.tiles) * (TILE * TILE), thread_index());
 }
 
 /* Where a block is: a tile of queries and keys of a head of a sequence. `at` is the place of the sequence's head 0, and
@@ -33,7 +51,15 @@ template <class Rows> struct bias_walk {
 };
 
 template <class Rows> GLINT_DEVICE struct bias_walk<Rows> begin_walk(const struct glint_gpu_call &p, const struct bias_tile &own) {
-    return {Rows::first_of(p), {0, 0, 0, 0, 0, 0, {0, 0, 0, 0}}, 0, -1, p.shape.heads_q - 1, max(own.query0, 0), max(own.key0, 0)};
+    struct bias_walk<Rows> walk = {
+        Rows::first_of(p), {0, 0, 0, 0, 0, 0, {0, 0, 0, 0}}, 0, 0, 0, 0, 0
+    };
+
+    walk.number = Rows::IN_TURN ? -1 : own.first - 1;
+    walk.head = p.shape.heads_q - 1;
+    walk.query0 = max(own.query0, 0);
+    walk.key0 = max(own.key0, 0);
+    return walk;
 }
 
 /* To the next tile, keys first, then queries, heads and sequences; false where there is none. */
@@ -56,10 +82,10 @@ GLINT_DEVICE bool step_on(struct bias_walk<Rows> &walk, const struct glint_gpu_c
     }
     walk.head = max(own.head, 0);
 #pragma unroll 1
-    while (walk.number + 1 < p.shape.batch && (own.batch < 0 || walk.number < own.batch)) {
+    while (walk.number + 1 < own.end) {
         ++walk.number;
         walk.at = Rows::next(p, walk.rows, walk.number, 0, walk.padded);
-        if ((own.batch < 0 || walk.number == own.batch) && walk.query0 < walk.at.own.seqlen_q && walk.key0 < walk.at.own.seqlen_k)
+        if ((!Rows::IN_TURN || walk.number >= own.first) && walk.query0 < walk.at.own.seqlen_q && walk.key0 < walk.at.own.seqlen_k)
             return true;
     }
     return false;

@@ -78,6 +78,9 @@ struct glint_gpu_bias_tensor {
     void *gradient; /* backward: dBias, which has these strides, or NULL */
     int64_t batch, head, query, key;
     int32_t narrow; /* 1: of the kernel's 16 bits; 0: float32 */
+    int32_t tiles;  /* of dBias */
+    int32_t parts;  /* blocks that share the sequences of a tile of dBias, each a row of them; 1: none do */
+    float *sums;    /* with more than one: [parts, tiles, tile, tile], in the blocks' own order, else NULL */
 };
 
 #define GLINT_CALL_GRIDS 4

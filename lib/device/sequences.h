@@ -143,6 +143,7 @@ struct given {
     }
     /* Sequences one after another, as the gradient of the sinks wants them: `next` gives the place of a head in
      * sequence `number`, and where its rows begin in a line of the padded arrays. */
+    static constexpr bool IN_TURN = false; /* `next` is asked for all of them, from 0 on */
     struct walk {
     };
     GLINT_DEVICE struct walk first_of(const struct glint_gpu_call &)
@@ -339,6 +340,7 @@ struct ragged : padded {
     }
     /* 56 registers for the 48 of a loop that did all of this in place. The grid has a block a query head, so nobody
      * waits for them. */
+    static constexpr bool IN_TURN = true;
     struct walk {
         int32_t at_q, at_k;
     };
