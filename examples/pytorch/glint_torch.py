@@ -275,7 +275,7 @@ def to_bhnd(t, layout):
 def tree_words(tree):
     """int32 [B, N, (N + 31) // 32] of bool [B, N, N]: bit s % 32 of word s // 32 is element s."""
     batch, rows, columns = tree.shape
-    bits = torch.nn.functional.pad(tree, (0, -columns % 32)).view(batch, rows, -1, 32).to(torch.int64)
+    bits = torch.nn.functional.pad(tree, (0, -columns % 32)).reshape(batch, rows, (columns + 31) // 32, 32).to(torch.int64)
     words = (bits << torch.arange(32, device=tree.device)).sum(-1)
     return torch.where(words >= 2**31, words - 2**32, words).to(torch.int32)
 

@@ -90,6 +90,16 @@ struct glint_intervals {
 #endif
 
 #ifdef GLINT_CPU_TREE
+/* Whether every query sees all of `keys` keys from first_key on for certain: they lie before the tree, and neither an
+ * interval nor the band hides such keys. Most tiles are so, and none of them looks at a row's bits then. */
+GLINT_INLINE bool glint_all_see(const struct glint_intervals *of, int64_t first_key, int64_t keys)
+{
+    const struct glint_problem *p = of->problem;
+    const struct glint_band sides = glint_sides_of(p);
+    return !of->begin && !of->end && first_key + keys <= p->seqlen_k - p->seqlen_q && sides.first == -GLINT_NO_SIDE &&
+           (sides.last == GLINT_NO_SIDE || (glint_bottom_right(p) && sides.last >= 0));
+}
+
 /* What the bits of a tree leave of the limits of a tile of `keys` keys from first_key on, for the panel's `lanes`
  * queries from `query` on. */
 GLINT_OUTLINE void glint_find_tree(const struct glint_intervals *of, int64_t query, int64_t lanes, int64_t columns,
@@ -115,6 +125,13 @@ GLINT_OUTLINE void glint_find_limits(const struct glint_intervals *of, int64_t q
 {
     *visible = (struct glint_visible){keys, 0, 0};
     *late = (struct glint_late){keys, 0, 0};
+#ifdef GLINT_CPU_TREE
+    if (glint_all_see(of, first_key, keys)) {
+        *visible = (struct glint_visible){keys, keys, 0}; /* no limit is looked at */
+        *late = (struct glint_late){0, 0, 0};
+        return;
+    }
+#endif
     for (int64_t x = 0; x < columns; x++) {
         struct glint_cpu_keys_seen seen = {0, 0};
         if (x < lanes)
@@ -181,6 +198,10 @@ GLINT_INLINE bool glint_block_sees(const struct glint_intervals *of, int64_t que
 GLINT_INLINE bool glint_blocks_see(const struct glint_intervals *of, int64_t query, int64_t queries, int64_t rows,
                                    int64_t first_key, int64_t keys)
 {
+#ifdef GLINT_CPU_TREE
+    if (glint_all_see(of, first_key, keys))
+        return queries > 0;
+#endif
     for (int64_t i = 0; i < queries; i += rows)
         if (glint_block_sees(of, query + i, glint_clamp(queries - i, 0, rows), first_key, keys))
             return true;
