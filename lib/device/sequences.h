@@ -412,10 +412,12 @@ struct numbered : ragged {
     template <int TILE, int NOTING_WARP, class Keys>
     GLINT_DEVICE struct place find_queries(const struct glint_gpu_call &p, uint32_t search, uint32_t kept)
     {
+        const struct glint_gpu_sequences &all = p.sequences;
+
         if (warp_index() == 0)
             find_tile_of<TILE, Keys>(p, search, kept);
-        if (p.sequences.fault && block_index() == 0 && warp_index() == NOTING_WARP)
-            note_ragged_fault<Keys::PAGED>(p.sequences, p.shape);
+        if (all.fault && block_index() == 0 && warp_index() == NOTING_WARP)
+            note_ragged_fault<Keys::PAGED>(all, p.shape);
         block_sync();
         return place_of(get_ragged_tile(kept));
     }
