@@ -9,10 +9,10 @@ local STAGES = 2        -- of Q and dO, of dS, of what leaves
 local WARPS = 8         -- that compute, in two warpgroups; four more load and store
 local REGISTERS, PRODUCER_REGISTERS = 232, 40 -- of their threads: 168 each at the start
 local DQ_M, DQ_N = 128, 64 -- split: queries of a block of the kernel for dQ, keys of its step
--- Where lengths are read: behind the rest what a loader looks for key blocks in and the queue of those that it found,
--- KEY_SEARCH_BYTES and key_queue of lib/device/warpgroup_sequences.h; and of the first kernel's blocks their tile,
--- put_ragged_tile, and what they look for it in.
-local SEQUENCES_BYTES, TILE_BYTES, SEARCH_BYTES = 304 + 128, 48, 256
+-- Where lengths are read: behind the rest the queue of what blocks work on, unit_queue of
+-- lib/device/warpgroup_sequences.h; and of the first kernel's blocks what those have who make the units, a group of
+-- sequences of lib/device/warpgroup_units.h. The others have less: their tile, and what they look for it in.
+local UNITS_BYTES, GROUP_BYTES = 32 + 2 * 64, 32 * 48
 local SINKS_BYTES = 32 -- of the kernel for the gradient of the sinks: a sum of each warp
 
 local backward = {}
@@ -53,7 +53,7 @@ local function smem_of(record)
   end
   local all = { sum("dK and dV", parts) }
   if record.device_lengths or record.device_ragged then
-    parts[#parts], parts[#parts + 1] = { "numbers", 16 + 8 }, { "sequences", SEQUENCES_BYTES }
+    parts[#parts], parts[#parts + 1] = { "numbers", 16 + 8 }, { "units", UNITS_BYTES }
     all[2] = sum("dK and dV of sequences", parts)
   end
   if record.strategy == "split" then
@@ -91,8 +91,7 @@ function backward.complete(record)
   record.kernels = gpu.kernels(record) -- the first ones; that of keys takes both sequences of a batch and ragged ones
   for i = 2, #record.kernels do
     local kernel = record.kernels[i]
-    local first = { suffix = kernel.suffix .. "_delta", lengths = kernel.lengths,
-      smem_bytes = TILE_BYTES + (kernel.rows == "ragged" and SEARCH_BYTES or 0) }
+    local first = { suffix = kernel.suffix .. "_delta", lengths = kernel.lengths, smem_bytes = GROUP_BYTES }
     local sinks = { suffix = kernel.suffix .. "_sinks", lengths = kernel.lengths }
     local keys = { suffix = "_sequences", lengths = kernel.lengths, smem_bytes = record.smem[#record.smem].bytes }
     for j, launch in ipairs({ first, sinks, keys }) do

@@ -152,25 +152,28 @@ bool glint_cuda_persists(const struct glint_gpu_kernel *kernel)
     return kernel->strategy == GLINT_GPU_FUSED && glint_gpu_launch_at(kernel, kernel->launch_count - 1)->blocks_per_sm > 0;
 }
 
-/* How the query heads of a group are shared out, and in which order blocks go. Persistent blocks that read lengths take
- * all heads of a group: the bits of a sequence would otherwise follow from the bound, or each sequence need a rule of
- * its own in the kernel. */
+/* How the query heads of a group are shared out, and in which order blocks go. Where persistent blocks read lengths, the
+ * rule is followed on the device, for each sequence by itself: its bits must not follow from the bound. Then there are
+ * `parts` at most, and part_heads is what is taken in place of the rule's, or 0. */
 static void share_out(const struct glint_variant *variant, uint32_t lengths, const struct glint_gpu_tuning *tuning,
                       struct glint_cuda_plan *own)
 {
     const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(variant);
     const bool persists = glint_cuda_persists(kernel);
-    const int32_t ruled = !persists                       ? glint_gpu_part_heads(&own->shape, kernel)
-                          : lengths == GLINT_LENGTHS_HOST ? glint_gpu_persistent_part_heads(&own->shape, kernel, variant->head_dim)
-                                                          : own->shape.group;
-    const bool shares =
-        kernel->strategy == GLINT_GPU_FUSED && own->shape.seqlen_q > 0 && !(persists && lengths != GLINT_LENGTHS_HOST);
-    const int32_t heads = shares && tuning->part_heads > 0 && tuning->part_heads <= own->shape.group ? tuning->part_heads : ruled;
+    const int32_t ruled = persists ? glint_gpu_persistent_part_heads(&own->shape, kernel, variant->head_dim)
+                                   : glint_gpu_part_heads(&own->shape, kernel);
+    const bool shares = kernel->strategy == GLINT_GPU_FUSED && own->shape.seqlen_q > 0;
+    const bool tuned = shares && tuning->part_heads > 0 && tuning->part_heads <= own->shape.group;
+    const int32_t heads = tuned ? tuning->part_heads : ruled;
     own->backward.part_heads = heads;
     own->backward.parts = glint_gpu_parts(&own->shape, heads);
+    if (persists && lengths != GLINT_LENGTHS_HOST) {
+        own->backward.part_heads = tuned ? heads : (int32_t)kernel->part_heads;
+        own->backward.parts = glint_gpu_most_parts(&own->shape, own->backward.part_heads, variant->head_dim);
+    }
     own->shape.section = persists ? glint_gpu_persistent_section(&own->shape, heads, variant->head_dim, variant->tile_n)
                                   : glint_gpu_backward_section(&own->shape, heads, kernel->strategy, variant->head_dim);
-    const int64_t all = (int64_t)own->shape.batch * own->shape.heads_kv * own->backward.parts;
+    const int64_t all = (int64_t)own->shape.batch * own->shape.heads_kv * glint_gpu_parts(&own->shape, heads);
     if (tuning->section > 0)
         own->shape.section = tuning->section < all ? tuning->section : (int32_t)all;
 }
@@ -186,6 +189,8 @@ void glint_cuda_explain_parts(const struct glint_plan *plan, struct glint_text *
         glint_text_str(text, "\nThe ");
         glint_text_int(text, group);
         glint_text_str(text, " query heads of a key head are shared by ");
+        if (plan->problem.lengths != GLINT_LENGTHS_HOST)
+            glint_text_str(text, "up to ");
         glint_text_int(text, own.backward.parts);
         glint_text_str(text, " blocks, which add to dK and dV in turn: float32 sums of both are in the workspace.");
     } else if (group > 1) {
@@ -215,9 +220,12 @@ static void count_decode_grids(const struct glint_gpu_kernel *kernel, const stru
     }
 }
 
+/* Where persistent blocks read lengths there is a unit for each tile of theirs, and one that is none for each block,
+ * which takes a number more than it works on. */
 static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glint_problem *problem, uint32_t multiprocessors,
                         struct glint_cuda_plan *own)
 {
+    const bool units = glint_cuda_persists(kernel) && problem->lengths != GLINT_LENGTHS_HOST;
     for (uint32_t i = 0; i < kernel->launch_count; i++) {
         const struct glint_gpu_launch *launch = glint_gpu_launch_at(kernel, i);
         uint64_t tiles;
@@ -230,15 +238,25 @@ static bool count_grids(const struct glint_gpu_kernel *kernel, const struct glin
         if (blocks > INT32_MAX)
             return false;
         own->blocks[i] = (uint32_t)blocks;
+        if (units && launch->grid == GLINT_GPU_KEY_BLOCKS) {
+            if (tiles > INT32_MAX - blocks)
+                return false;
+            own->backward.unit_blocks = (uint32_t)((tiles + blocks + GLINT_GPU_UNITS_OF_BLOCK - 1) / GLINT_GPU_UNITS_OF_BLOCK);
+        }
     }
-    return true;
+    for (uint32_t i = 0; i < kernel->launch_count && own->backward.unit_blocks > 0; i++)
+        if (glint_gpu_launch_at(kernel, i)->grid == GLINT_GPU_QUERY_BLOCKS && own->blocks[i] > 0) {
+            own->backward.first_unit_block = own->blocks[i];
+            own->blocks[i] += own->backward.unit_blocks;
+        }
+    return own->backward.unit_blocks <= INT32_MAX - own->backward.first_unit_block;
 }
 
-/* Rows of a head of ragged sequences in the workspace, where each begins at a multiple of GLINT_GPU_ROW_PAD:
- * padded_first of lib/device/ragged.h. */
-static int64_t padded_rows(const struct glint_problem *p)
+/* Of `rows` rows of a head of ragged sequences, how many there are in the workspace, where each sequence begins at a
+ * multiple of GLINT_GPU_ROW_PAD: padded_first of lib/device/ragged.h. */
+static int64_t padded_rows(const struct glint_problem *p, int64_t rows)
 {
-    return (p->rows_q + p->batch * GLINT_GPU_ROW_PAD) / GLINT_GPU_ROW_PAD * GLINT_GPU_ROW_PAD;
+    return (rows + p->batch * GLINT_GPU_ROW_PAD) / GLINT_GPU_ROW_PAD * GLINT_GPU_ROW_PAD;
 }
 
 bool glint_cuda_plan_tuned(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
@@ -268,7 +286,7 @@ bool glint_cuda_plan_tuned(const struct glint_variant *variant, const struct gli
                                                        own.shape.group, glint_gpu_launch_at(kernel, 0)->blocks_per_sm > 0);
         if (!backward && tuning->section > 0)
             own.shape.section = tuning->section;
-        if (ragged)
+        if (ragged && !(backward && glint_cuda_persists(kernel)))
             own.shape.section = even_section(own.shape.section, backward ? own.shape.heads_kv : own.shape.heads_q);
         if (backward && !lay_out_bias(kernel, problem, &own.backward, &bytes))
             return false;
@@ -276,10 +294,12 @@ bool glint_cuda_plan_tuned(const struct glint_variant *variant, const struct gli
             return false;
         struct glint_gpu_shape shape = own.shape;
         if (ragged && backward) { /* the sequences are one to the arrays */
-            if (padded_rows(problem) > INT32_MAX)
+            const int64_t rows_q = padded_rows(problem, problem->rows_q), rows_k = padded_rows(problem, problem->rows_k);
+            if (rows_q > INT32_MAX || rows_k > INT32_MAX)
                 return false;
             shape.batch = 1;
-            shape.seqlen_q = (int32_t)padded_rows(problem);
+            shape.seqlen_q = (int32_t)rows_q;
+            shape.seqlen_k = (int32_t)rows_k;
         }
         if (backward && !glint_backward_lay_out(&own.backward, &shape, kernel, variant->tile_m, variant->tile_n, &bytes))
             return false;
@@ -406,6 +426,8 @@ static void add_backward(struct glint_gpu_call *call, const struct glint_problem
     call->dq = glint_cuda_view(t->dq, &p->dq);
     call->dk = glint_cuda_view(t->dk, &p->dk);
     call->dv = glint_cuda_view(t->dv, &p->dv);
+    if (layout->unit_blocks > 0)
+        call->units = (struct glint_gpu_units){glint_cuda_place(workspace, layout->units), layout->first_unit_block};
     call->padded_q = layout->padded_q;
     call->lse_log2 = glint_cuda_place(workspace, layout->lse_log2);
     call->delta = glint_cuda_place(workspace, layout->delta);

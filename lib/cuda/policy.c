@@ -2,6 +2,7 @@
 #include "lib/cuda/policy.h"
 
 #include "lib/cuda/table.h"
+#include "lib/device/parts.h"
 #include "lib/layout.h"
 
 /* How many bytes of K and V, or of Q and dO, a section should touch: about half of a data-centre L2, so that the blocks
@@ -72,23 +73,16 @@ static uint32_t key_turns(const struct glint_gpu_kernel *kernel, uint32_t tile_m
     return turns;
 }
 
-/* Pairs of query i and key j with j <= i + offset. */
-static int64_t pairs_up_to(const struct glint_gpu_shape *shape, int64_t offset)
+static struct glint_part_problem part_problem(const struct glint_gpu_shape *shape)
 {
-    const int64_t queries = shape->seqlen_q, keys = shape->seqlen_k, end = queries + offset; /* first key that none sees */
-    const int64_t by_all = offset < 0 ? 0 : offset < keys ? offset : keys;
-    const int64_t by_any = end < by_all ? by_all : end < keys ? end : keys;
-
-    /* Of keys by_all ... by_any - 1 the first is seen by end - by_all queries, the last by end - by_any + 1. */
-    return by_all * queries + (by_any - by_all) * (2 * end - by_all - by_any + 1) / 2;
+    return (struct glint_part_problem){shape->seqlen_q, shape->seqlen_k, shape->mask_first, shape->mask_offset};
 }
 
-/* Key j is seen by queries from j - mask_offset to j - mask_first. */
 int64_t glint_gpu_visible_queries(const struct glint_gpu_shape *shape)
 {
-    const int64_t keys = shape->seqlen_k;
+    const struct glint_part_problem problem = part_problem(shape);
 
-    return keys == 0 ? 0 : (pairs_up_to(shape, shape->mask_offset) - pairs_up_to(shape, (int64_t)shape->mask_first - 1)) / keys;
+    return glint_seen_by(&problem);
 }
 
 /* A block that walks over the whole group does the least work: dK and dV stay in registers. But such blocks are `group`
@@ -143,22 +137,22 @@ int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads)
 int32_t glint_gpu_persistent_part_heads(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel,
                                         uint32_t head_dim)
 {
-    const int64_t visible = glint_gpu_visible_queries(shape), all = shape->group;
-    const bool masked = shape->mask_offset < shape->seqlen_k, window = masked && shape->mask_first > -shape->seqlen_q;
-    const bool narrow = head_dim <= 64;
-    int64_t heads = kernel->part_heads;
+    const struct glint_part_problem problem = part_problem(shape);
 
-    if (heads == 0 && !masked)
-        heads = visible < (narrow ? 4096 : 1) ? all : (8192 - 1) / visible + 1;
-    else if (heads == 0 && window)
-        heads = visible < 256 ? all : visible < 2048 && narrow ? 4 : 2;
-    else if (heads == 0 && narrow)
-        heads = visible < 2048 ? all : 4;
-    else if (heads == 0)
-        heads = visible < 512 ? all : visible < 1024 ? 4 : 2;
-    if (heads >= all || shape->seqlen_q == 0)
-        return (int32_t)all;
-    return kernel->part_heads > 0 ? (int32_t)heads : (int32_t)((all - 1) / ((all - 1) / heads + 1) + 1);
+    return glint_part_heads_of((int32_t)kernel->part_heads, &problem, head_dim <= 64, shape->group);
+}
+
+int32_t glint_gpu_most_parts(const struct glint_gpu_shape *shape, int32_t own_heads, uint32_t head_dim)
+{
+    int32_t most = 1;
+
+    for (int masked = 0; masked < 2 && shape->seqlen_q > 0; masked++)
+        for (int window = 0; window < 2; window++) {
+            const int32_t heads = glint_part_heads_by(own_heads, shape->seqlen_q, masked, window, head_dim <= 64, shape->group);
+            const int32_t parts = glint_gpu_parts(shape, heads);
+            most = parts > most ? parts : most;
+        }
+    return most;
 }
 
 /* As many triples as have their Q and dO fit. With a mask only those of one query head are counted: blocks walk over
@@ -278,7 +272,7 @@ bool glint_backward_lay_out(struct glint_backward_layout *layout, const struct g
     const uint64_t key_blocks = ((uint64_t)shape->seqlen_k + tile_n - 1) / tile_n;
     const bool fused = kernel->strategy == GLINT_GPU_FUSED, shared = layout->parts > 1;
     const uint64_t batch = kernel->block_keys != 0 ? (uint64_t)shape->batch : 0;
-    enum { LSE, DELTA, DQ_SUM, TURN, KEY_SUM, KEY_TURN, ROW_KEYS, BLOCK_KEYS, ARRAYS };
+    enum { LSE, DELTA, DQ_SUM, TURN, KEY_SUM, KEY_TURN, ROW_KEYS, BLOCK_KEYS, UNITS, ARRAYS };
     const struct glint_array array[ARRAYS] = {
         [LSE] = {heads, rows},
         [DELTA] = {heads, rows},
@@ -288,6 +282,7 @@ bool glint_backward_lay_out(struct glint_backward_layout *layout, const struct g
         [KEY_TURN] = {shared ? key_heads : 0, key_blocks * key_turns(kernel, tile_m, tile_n)},
         [ROW_KEYS] = {batch, 2 * rows},
         [BLOCK_KEYS] = {batch, 4 * (rows / tile_m)},
+        [UNITS] = {layout->unit_blocks, GLINT_GPU_UNITS_OF_BLOCK * GLINT_GPU_UNIT_WORDS},
     };
     uint64_t at[ARRAYS + 1] = {*end / 4};
     if (!glint_place_arrays(array, ARRAYS, GLINT_GPU_LINE, at))
@@ -301,6 +296,7 @@ bool glint_backward_lay_out(struct glint_backward_layout *layout, const struct g
     layout->key_turn = shared ? 4 * at[KEY_TURN] : GLINT_GPU_NOWHERE;
     layout->row_keys = kernel->block_keys != 0 ? 4 * at[ROW_KEYS] : GLINT_GPU_NOWHERE;
     layout->block_keys = kernel->block_keys != 0 ? 4 * at[BLOCK_KEYS] : GLINT_GPU_NOWHERE;
+    layout->units = layout->unit_blocks > 0 ? 4 * at[UNITS] : GLINT_GPU_NOWHERE;
     *end = 4 * at[ARRAYS];
     return true;
 }

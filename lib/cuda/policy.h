@@ -38,6 +38,10 @@ int32_t glint_gpu_parts(const struct glint_gpu_shape *shape, int32_t part_heads)
 int32_t glint_gpu_persistent_part_heads(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel,
                                         uint32_t head_dim);
 
+/* The most parts that a sequence may have whose queries and keys are as many as the shape's at most, where the kernel
+ * reads lengths. own_heads: a row's own number of heads, or 0. */
+int32_t glint_gpu_most_parts(const struct glint_gpu_shape *shape, int32_t own_heads, uint32_t head_dim);
+
 /* Backward: (part, batch, key head) triples of a section, from 1 to as many as there are. */
 int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t strategy, uint32_t head_dim);
 
@@ -56,6 +60,9 @@ struct glint_backward_layout {
     uint64_t row_keys, block_keys; /* of a mask with intervals; else GLINT_GPU_NOWHERE */
     uint64_t bias_sums;            /* of dBias in parts; else not read */
     int32_t bias_tiles, bias_parts;
+    uint64_t units;                /* where persistent blocks read lengths; else GLINT_GPU_NOWHERE */
+    /* Blocks of the first kernel that make units, or 0; and which of them is the first one. */
+    uint32_t unit_blocks, first_unit_block;
 };
 #define GLINT_GPU_NOWHERE UINT64_MAX
 
@@ -65,8 +72,8 @@ struct glint_backward_layout {
 /* By how many blocks a tile of dBias is summed, of `tiles` and a bias that `batch` sequences share. */
 int32_t glint_gpu_bias_parts(int64_t tiles, int64_t batch);
 
-/* Lays the arrays out from *end on, bytes in whole lines, and then has in *end where they end. part_heads and parts are
- * given. False where that does not fit in 63 bits: then nothing is written. */
+/* Lays the arrays out from *end on, bytes in whole lines, and then has in *end where they end. part_heads, parts and
+ * unit_blocks are given. False where that does not fit in 63 bits: then nothing is written. */
 bool glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
                             const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t *end);
 

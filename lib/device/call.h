@@ -64,6 +64,16 @@ struct glint_gpu_pages {
     int32_t shift; /* log2 of the keys of a page */
 };
 
+/* Backward of sm90a where lengths are read, the workspace: what the blocks of keys work on, by number, in an order that
+ * lib/device/warpgroup_units.h has. The first kernel makes it, by blocks from `first` on, which have no rows. */
+struct glint_gpu_units {
+    uint32_t *unit; /* [units, GLINT_GPU_UNIT_WORDS] */
+    uint32_t first;
+};
+
+#define GLINT_GPU_UNIT_WORDS 16
+#define GLINT_GPU_UNITS_OF_BLOCK 32
+
 /* ALiBi: what is added to scores. The slopes are one a query head, or NULL. Query i of a sequence stands at the place
  * of key i + offset, where the offset is the diagonal and, with from_end = 1, the keys of the sequence less its
  * queries, and no further than 2^30 from 0. */
@@ -93,7 +103,10 @@ struct glint_gpu_call {
     /* Of a softcap: |softmax_scale| / softcap, and 9.02 times its inverse, from where on tanh is 1. */
     float score_ratio, score_limit;
     struct glint_gpu_sequences sequences;
-    struct glint_gpu_pages pages;
+    union {
+        struct glint_gpu_pages pages;
+        struct glint_gpu_units units; /* backward, where lengths are read */
+    };
     uint32_t *words;                   /* of the workspace, 0 when the first kernel begins, or NULL */
     uint32_t blocks[GLINT_CALL_GRIDS]; /* of the grid, by launch: a persistent block's next tile is so many further */
 
@@ -112,9 +125,11 @@ struct glint_gpu_call {
     float *dq_sum;  /* [batch * heads_q, padded_q, row_dim of the variant] */
     uint32_t *turn; /* [1 + batch * heads_q * padded_q / tile_m] */
     /* The query heads of a key head are walked over by `parts` blocks, part_heads by each; the last one may have fewer,
-     * in sm90a the first one. With more than one part (fused) they add to dK and dV one after another, else
-     * key_sum and key_turn are NULL. key_turn counts the parts that have added theirs: in sm80 a warp's, in sm90a what
-     * leaves by one stage. */
+     * in sm90a the first one. Where sm90a reads lengths, each sequence has parts of its own, `parts` at most, and
+     * part_heads is 0, or a number in place of the rule's. With more than one part (fused) they add to dK and dV one
+     * after another, else key_sum and key_turn are NULL. key_turn counts the parts that have added theirs: in sm80 a
+     * warp's, in sm90a what leaves by one stage. Sequence b of ragged ones has its blocks of keys in both as if it began
+     * at key first_k[b] + GLINT_GPU_ROW_PAD * b, rounded down to whole GLINT_GPU_ROW_PAD. */
     int32_t parts, part_heads;
     float *key_sum;     /* [batch * heads_kv, key blocks, 2 * tile_n, row_dim of the variant], in its own order */
     uint32_t *key_turn; /* [batch * heads_kv, key blocks, warps, or stages in sm90a] */

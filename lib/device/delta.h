@@ -68,7 +68,7 @@ GLINT_DEVICE void begin_turns(const struct glint_gpu_call &p, const struct row_b
     if (!Band::INTERVALS && (!Rows::READS || block.at.row0 >= 0) && thread_index() < GLINT_GPU_ROW_PAD / TILE_M)
         st_global_u32(p.turn + 1 + place_of(p, block, block.at.row0) / TILE_M + thread_index(),
                       Band::LEFT ? first_key(mask, block.at.row0 + (int32_t)thread_index() * TILE_M) / TILE_N * TILE_N : 0);
-    if (p.parts > 1) {
+    if (!Rows::READS && p.parts > 1) {
         const int64_t turns = (int64_t)(p.shape.batch * p.shape.heads_kv) * ((p.shape.seqlen_k + TILE_N - 1) / TILE_N) * KEY_TURNS;
         const int64_t threads =
             (int64_t)256 * p.shape.batch * p.shape.heads_q * ((p.shape.seqlen_q + GLINT_GPU_ROW_PAD - 1) / GLINT_GPU_ROW_PAD);

@@ -23,10 +23,7 @@ template <class Variant> struct key_kernel {
         SHARED_COLUMNS = FUSED && BY_COLUMNS ? 128 - HEAD_DIM : 0, /* of dQ, that both warpgroups make */
         /* LSE and delta are read before the wait for what they go with: 1 % at 64 queries, a loss at 128 */
         EARLY = TILE_M == 64,
-        /* Where a block visits one query block less than the one before. With two less it ends so much earlier that
-         * the order by sections has no more waiting: measured 1 to 2 % better. With a window all visit as many, and
-         * neither was measured. */
-        STAGGERED = CAREFUL && !mask_t::LEFT && (int)TILE_M == (int)TILE_N,
+        STAGGERED = FUSED && staggering<mask_t, TILE_M, TILE_N>::wanted,
         WARPS = 8,  /* that compute */
         STAGES = 2, /* of Q and dO, of a fused variant's dS, and what leaves */
     };
@@ -64,9 +61,8 @@ template <class Variant> struct key_kernel {
     enum : uint32_t {
         TURN_SEEN = ds_ring::end, /* what a stage's dQ is added to is complete */
         QUEUE_AT = TURN_SEEN + 8 * STAGES,
-        SPECIAL_AT = tile_queue<QUEUE_AT>::end, /* whether the block's keys hold NaN or infinity */
-        /* where lengths are read: the search for a key block, and what it found */
-        SEARCH_AT = (SPECIAL_AT + 8 + 15) / 16 * 16
+        SPECIAL_AT = tile_queue<QUEUE_AT>::end,    /* whether the block's keys hold NaN or infinity */
+        UNITS_AT = (SPECIAL_AT + 8 + 15) / 16 * 16 /* where lengths are read, in place of the queue */
     };
     /* Named barriers: a warpgroup's turn to multiply, two of them; both warpgroups; a warpgroup alone, two of them. */
     enum { TURN_BARRIER = 1, BOTH_BARRIER = 3, OWN_BARRIER = 4 };
@@ -78,8 +74,7 @@ template <class Variant> struct key_kernel {
     struct given {
         static constexpr bool READS = false;
         /* Without a mask one block of keys rounds dQ of all queries: its steps have code of their own, and its sums
-         * come by a copy to where its dQ leaves, up to two steps ahead. Where lengths are read there are no
-         * registers for that: head_dim 128 spills 16 bytes. */
+         * come by a copy to where its dQ leaves, up to two steps ahead. */
         static constexpr bool ROUNDS = FUSED && !CAREFUL;
         typedef tile_queue<QUEUE_AT> queue;
 
@@ -138,13 +133,21 @@ template <class Variant> struct key_kernel {
                 take_part(work, p, (int32_t)part);
             return work;
         }
+        GLINT_DEVICE int32_t parts(const struct glint_gpu_call &p, uint32_t)
+        {
+            return p.parts;
+        }
+        GLINT_DEVICE struct key_place key_sum(const struct glint_gpu_call &p, const struct key_work &work, uint32_t, int32_t share)
+        {
+            return find_key_sum<SHARES, OUT_BYTES / 4>(p, block_in_sums<TILE_N>(p, work), share);
+        }
     };
 
-    /* Ragged sequences, or those of a padded batch. `at` is where the queue has what was found, until the reader
+    /* Ragged sequences, or those of a padded batch. `at` is where the queue has the block's unit, until the reader
      * gives it back. */
     struct sequences {
-        static constexpr bool READS = true, ROUNDS = false;
-        typedef key_queue<SEARCH_AT + KEY_SEARCH_BYTES> queue;
+        static constexpr bool READS = true, ROUNDS = FUSED && !CAREFUL;
+        typedef unit_queue<UNITS_AT> queue;
         struct numbers {
         };
 
@@ -152,16 +155,14 @@ template <class Variant> struct key_kernel {
         {
             return {};
         }
-        /* By the loader's whole warp, which looks for the block of a number. */
         GLINT_DEVICE bool next(const struct glint_gpu_backward_maps &p, uint32_t shared, uint32_t turn, struct numbers &,
                                uint32_t &at)
         {
-            const bool any = find_next_keys<TILE_N>(p, shared + SEARCH_AT);
+            const uint32_t number = atom_global_add_u32(p.base.turn, 1);
 
-            at = shared + SEARCH_AT;
-            if (lane_index() == 0)
-                queue::announce(shared, ring_at(turn), at);
-            return any;
+            queue::announce(shared, ring_at(turn), p.base.units.unit + (int64_t)number * GLINT_GPU_UNIT_WORDS);
+            at = queue::wait(shared, ring_at(turn));
+            return !is_end(at);
         }
         GLINT_DEVICE bool is_end(uint32_t at)
         {
@@ -171,12 +172,17 @@ template <class Variant> struct key_kernel {
         {
             return get_mask<mask_t>(at);
         }
-        GLINT_DEVICE struct key_work find(const struct glint_gpu_call &p, uint32_t at)
+        GLINT_DEVICE struct key_work find(const struct glint_gpu_call &, uint32_t at)
         {
-            struct key_work work = find_keys<TILE_M, TILE_N>(p.shape, mask(p.shape, at), place_of_slot<TILE_N>(at));
-
-            get_place(work, at);
-            return work;
+            return work_of_slot<TILE_M, TILE_N, mask_t>(at);
+        }
+        GLINT_DEVICE int32_t parts(const struct glint_gpu_call &, uint32_t at)
+        {
+            return parts_of_slot(at);
+        }
+        GLINT_DEVICE struct key_place key_sum(const struct glint_gpu_call &p, const struct key_work &, uint32_t at, int32_t share)
+        {
+            return find_key_sum<SHARES, OUT_BYTES / 4>(p, block_of_slot(at), share);
         }
     };
 
@@ -199,7 +205,6 @@ template <class Variant> struct key_kernel {
      * the block works on. */
     template <class Blocks> GLINT_DEVICE void load_keys(const struct glint_gpu_backward_maps &p, uint32_t shared)
     {
-        const bool loads = !Blocks::READS || lane_index() == 0;
         typename Blocks::numbers numbers = Blocks::begin(p.base);
         struct ring queries = {0, 0};
         uint32_t at;
@@ -209,7 +214,7 @@ template <class Variant> struct key_kernel {
             struct walk walk = walk_begin(work);
 
 #pragma unroll 1
-            for (int32_t left = loads ? work.steps : 0; left > 0; --left) {
+            for (int32_t left = work.steps; left > 0; --left) {
                 load_step<q_ring, query_tile>(&p.map[MAP_Q], p.base.lse_log2 + row_of_step<TILE_M>(p.base, work, walk), LSE_AT,
                                               walk, work, shared, queries);
                 if (left == work.steps)
@@ -219,12 +224,10 @@ template <class Variant> struct key_kernel {
                 if (Blocks::READS)
                     work = Blocks::find(p.base, at); /* made anew: a loader has few registers */
             }
-            if (loads && work.steps == 0) {
+            if (work.steps == 0) {
                 k_ring::wait_empty(shared, {0, turn % 2});
                 mbarrier_arrive(shared + k_ring::full_at);
             }
-            if (Blocks::READS)
-                warp_sync(); /* what was found has been read */
         }
     }
 
@@ -341,7 +344,7 @@ template <class Variant> struct key_kernel {
             if (!Blocks::READS)
                 Blocks::queue::release(shared, ring_at(turn));
             const struct key_work first = Blocks::find(p.base, at);
-            const uint32_t part = (uint32_t)first.part, last_part = FUSED ? (uint32_t)p.base.parts - 1 : 0;
+            const uint32_t part = (uint32_t)first.part, last_part = FUSED ? (uint32_t)Blocks::parts(p.base, at) - 1 : 0;
             struct walk walk = walk_begin(first);
             /* A warp has few registers where lengths are read. A thread has them, and a step's turn waits for it. */
             auto anew = [&]() { return Blocks::READS ? Blocks::find(p.base, at) : first; };
@@ -377,25 +380,27 @@ template <class Variant> struct key_kernel {
                 }
             }
             const struct key_work work = anew();
-            auto sum_of = [&](int32_t share) { return find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, share); };
+            auto sum_of = [&](int32_t share) { return Blocks::key_sum(p.base, work, at, share); };
 
-            if constexpr (FUSED && !Blocks::READS) { /* of a part that is not the last: float32, to the sums */
+            if constexpr (FUSED) { /* of a part that is not the last: float32, to the sums */
                 for (int share = 0; share < (int)SHARES && part < last_part; ++share, mine = !mine) {
                     if (!mine)
                         continue;
                     const struct key_place place = sum_of(share);
 
                     wait();
+                    if (!first_lane)
+                        continue;
                     add(place.sum, place.turn, part == 0, part);
                     give_back();
                     turn_pass(place.turn, part + 1);
                 }
             }
 #pragma unroll 1
-            for (int which = 0; which < 2 && (Blocks::READS || part == last_part); ++which, mine = !mine) {
+            for (int which = 0; which < 2 && part == last_part; ++which, mine = !mine) {
                 if (!mine)
                     continue;
-                if (FUSED && !Blocks::READS && part > 0) {
+                if (FUSED && first_lane && part > 0) {
                     for (int share = 0; share < (int)SHARES / 2; ++share)
                         turn_wait(sum_of(which * ((int)SHARES / 2) + share).turn, part);
                     mbarrier_arrive(shared + TURN_SEEN + 8 * stage);
@@ -459,9 +464,12 @@ template <class Variant> struct key_kernel {
                                     arrive(out_ring::full(shared, out));
                                     ring_advance<STAGES>(out);
             };
+            /* Where lengths are read, in the highest bits of the turn: a register less. */
+            constexpr uint32_t SEEN_AT = Blocks::READS ? 30 : 0;
+            uint32_t &seen_in = Blocks::READS ? turn : seen;
             auto wait_turn_seen = [&]() {
-                mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);
-                seen ^= 1u << out.stage;
+                mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen_in >> (SEEN_AT + out.stage) & 1);
+                seen_in ^= 1u << (SEEN_AT + out.stage);
             };
             /* dQ of the step before: from registers to a stage of OUT. */
             auto leave_dq = [&](auto kind) {
@@ -553,17 +561,27 @@ template <class Variant> struct key_kernel {
             auto make_step = [&](auto kind, int32_t step) {
                 const bool ends =
                     Blocks::READS && !kind.plain && walk.m == mask().seqlen_q / TILE_M; /* within the step's queries */
-                const bool masked = ends || (!kind.plain && is_cut<mask_t>(work, walk.m));
+                const bool cut = !kind.plain && is_cut<mask_t>(work, walk.m), masked = ends || cut;
                 const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
                 const uint32_t lse = shared + LSE_AT + queries.stage * ROW_BYTES,
                                delta = shared + DELTA_AT + queries.stage * ROW_BYTES;
-                const uint32_t column = lane % 4 * 8;
+                const uint32_t column =
+                    (Blocks::READS && Blocks::ROUNDS ? thread_index_anew() : lane) % 4 * 8; /* a register less */
                 float s[TILE_M / 2], dp[TILE_M / 2], rows[TILE_M / 8][2];
                 uint32_t p_words[TILE_M / 4], ds_words[TILE_M / 4];
                 struct sight<mask_t> sight;
 
                 /* S^T = K Q^T, dP^T = V dO^T */
                 q_ring::wait_full(shared, queries);
+                if (ends) { /* what is in rows beyond the last query must not meet a P or dS of zero */
+                    const int32_t left = mask().seqlen_q - walk.m * TILE_M;
+
+                    do_ring::wait_full(shared, queries);
+                    clear_own_rows<query_tile, 1>(q, left, 32 * WARPS);
+                    clear_own_rows<query_tile, 1>(dout, left, 32 * WARPS);
+                    fence_async_shared();
+                    named_sync(BOTH_BARRIER, 32 * WARPS);
+                }
                 wgmma_hold(s, TILE_M / 2);
                 begin_rows_by_rows<element, own_tile, query_tile>(s, shared + own, q);
                 do_ring::wait_full(shared, queries);
@@ -584,7 +602,7 @@ template <class Variant> struct key_kernel {
                     if (masked)
                         hide_queries<TILE_M>(of, sight);
                     if (kind.rounds)
-                        hide_keys_beyond<TILE_M>(of, work.key0 + (int32_t)own_row(), shape.seqlen_k);
+                        hide_keys_beyond<TILE_M>(of, work.key0 + (int32_t)own_row(), mask().seqlen_k);
                 };
                 if (masked)
                     sight = sight_of_keys(mask(), work.key0 + (int32_t)own_row(), walk.m * TILE_M);
@@ -606,16 +624,7 @@ template <class Variant> struct key_kernel {
                     dp[i] = s[i] * (dp[i] - rows[i / 4][i % 2]);
                 hide(dp);
                 to_operand<element>(ds_words, dp);
-                if (ends) { /* nor must its zeros meet what is in rows beyond the last query */
-                    const int32_t left = mask().seqlen_q - walk.m * TILE_M;
-
-                    named_sync(BOTH_BARRIER, 32 * WARPS);
-                    clear_own_rows<query_tile, 1>(q, left, 32 * WARPS);
-                    clear_own_rows<query_tile, 1>(dout, left, 32 * WARPS);
-                    fence_async_shared();
-                    named_sync(BOTH_BARRIER, 32 * WARPS);
-                }
-                if (masked && queries_special<TILE_M>(lse, delta))
+                if (cut && queries_special<TILE_M>(lse, delta))
                     settle_queries<element, query_tile>(dv, true, q, dout, mask(), work.key0 + (int32_t)own_row(), walk.m * TILE_M,
                                                         BOTH_BARRIER, 32 * WARPS);
 
@@ -671,10 +680,18 @@ template <class Variant> struct key_kernel {
             };
             if constexpr (Blocks::ROUNDS) {
                 if (work.steps > 0) {
-                    const int32_t more = work.steps - 1;
+                    const int32_t more = work.steps - plain.first;
 
-                    make_step(any_step{}, 0);
-                    if (work.key0 + TILE_N >= shape.seqlen_k) {
+                    if constexpr (Blocks::READS) { /* the last queries may not fill their tile */
+#pragma unroll 1
+                        for (int32_t step = 0; step < plain.first;) {
+                            make_step(any_step{}, step++);
+                            walk_on(walk, work);
+                        }
+                    } else {
+                        make_step(any_step{}, 0);
+                    }
+                    if (work.key0 + TILE_N >= mask().seqlen_k) {
 #pragma unroll 1
                         for (int32_t left = more; left > 0; --left)
                             make_step(rounding_step{}, 0);
@@ -725,9 +742,6 @@ template <class Variant> struct key_kernel {
             } else {
                 arrive(shared + k_ring::empty_at);
             }
-            if (Blocks::READS)
-                arrive(Blocks::queue::slots::empty(shared, ring_at(turn)));
-
             /* dV and dK leave as dQ did. */
             auto leave = [&](const float(&d)[HEAD_DIM / 2], float factor) {
                 out_ring::wait_empty(shared, out);
@@ -750,8 +764,8 @@ template <class Variant> struct key_kernel {
             /* To the last part's dV or dK the sum of those before it. */
             auto gather = [&](float(&d)[HEAD_DIM / 2], int which) {
                 wait_turn_seen();
-                const float *sum = find_key_sum<TILE_N, SHARES, OUT_BYTES / 4>(p.base, work, which * ((int)SHARES / 2)).sum +
-                                   warpgroup * (OUT_BYTES / 8) + thread_index_anew() % 128 * 4;
+                const float *sum = Blocks::key_sum(p.base, work, at, which * ((int)SHARES / 2)).sum + warpgroup * (OUT_BYTES / 8) +
+                                   thread_index_anew() % 128 * 4;
 #pragma unroll
                 for (int i = 0; i < HEAD_DIM / 2; i += 8) {
                     add_summed(*(float(*)[8])(d + i),
@@ -759,20 +773,26 @@ template <class Variant> struct key_kernel {
                     wgmma_hold(d + i, 8);
                 }
             };
-            if constexpr (FUSED && !Blocks::READS) {
+            auto give_back = [&]() {
+                if (Blocks::READS)
+                    arrive(Blocks::queue::slots::empty(shared, ring_at(turn)));
+            };
+            if constexpr (FUSED) {
                 wgmma_hold(&at, 1);
                 work = Blocks::find(p.base, at);
-                if (work.part < p.base.parts - 1) {
+                if (work.part < Blocks::parts(p.base, at) - 1) {
+                    give_back();
                     leave_part(dv);
                     leave_part(dk);
                     continue;
                 }
             }
-            if (FUSED && !Blocks::READS && work.part > 0)
+            if (FUSED && work.part > 0)
                 gather(dv, 0);
             leave(dv, 1.0f);
-            if (FUSED && !Blocks::READS && work.part > 0)
+            if (FUSED && work.part > 0)
                 gather(dk, 1);
+            give_back();
             leave(dk, shape.softmax_scale);
         }
     }
@@ -798,7 +818,7 @@ template <class Variant> struct key_kernel {
 
         if (warp < 4) {
             registers_give<Variant::PRODUCER_REGISTERS>();
-            if (warp == 0 && (Blocks::READS || lane_index() == 0))
+            if (warp == 0 && lane_index() == 0)
                 load_keys<Blocks>(p, shared);
             if (warp == 1)
                 load_values<Blocks>(p, shared);

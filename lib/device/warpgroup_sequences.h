@@ -1,55 +1,53 @@
-/* Sequences whose lengths the backward kernels of sm_90a read, ragged ones or those of a padded batch: how a block's
- * loader finds the key block of a number, how the others know of it, and what its sequence's end changes.
+/* Sequences whose lengths the backward kernels of sm_90a read, ragged ones or those of a padded batch: how a block knows
+ * what it works on, and what its sequence's end changes.
  *
- * Key blocks begin at the first key of a sequence, and those that there are have numbers, whatever the bounds:
- * sequence after sequence, and of a sequence as find_ragged_tile has it. A block waits for the sums of lower numbers
- * alone. Tensor maps have the rows of all sequences, or of the bounds. So rows beyond a sequence's end arrive with
- * its last tiles: those of K, Q and dO become zeros before they meet a dS or P of zero. And a tile that its sequence
- * does not fill leaves by ordinary stores of its own rows. */
+ * Key blocks begin at the first key of a sequence, and those that there are have numbers, whatever the bounds. What each
+ * works on is in a table: lib/device/warpgroup_units.h. Tensor maps have the rows of all sequences, or of the bounds. So
+ * rows beyond a sequence's end arrive with its last tiles: those of K, Q and dO become zeros before they meet a dS or P
+ * of zero. And a tile that its sequence does not fill leaves by ordinary stores of its own rows. */
 #ifndef GLINT_DEVICE_WARPGROUP_SEQUENCES_H
 #define GLINT_DEVICE_WARPGROUP_SEQUENCES_H
 
-#include "lib/device/delta.h"
-#include "lib/device/warpgroup_backward.h"
+#include "lib/device/warpgroup_units.h"
 
-/* ---- a sequence's part of a shape -------------------------------------------------------------------------------- */
-
-/* Queries or keys of a call. first = NULL: those of a padded batch, each from its tensor's first row on. */
-struct batch_side : ragged_side {
-};
-
-GLINT_DEVICE int32_t row_at(const struct batch_side &side, int32_t index)
-{
-    return side.first ? row_at(static_cast<const struct ragged_side &>(side), index) : 0;
-}
-
-GLINT_DEVICE int32_t rows_of(const struct batch_side &side, int32_t sequence, int32_t at, int32_t end)
-{
-    return rows_of(static_cast<const struct ragged_side &>(side), sequence, at, side.first ? end : at + side.bound);
-}
-
-/* What a block works on in 48 bytes of shared memory, in words of 16: left, right, seqlen_q, seqlen_k of the
- * sequence, as put_mask leaves them; the block's first key (NO_WORK: there is none), key head, the rows of the
- * tensors at which queries and keys begin; and where the queries begin in arrays of the workspace, batch. Ragged
- * sequences are all of batch 0, those of a padded batch begin at row 0. */
-enum { KEY_SLOT_BYTES = 48, KEY_SEARCH_AT = KEY_SLOT_BYTES, KEY_SEARCH_BYTES = KEY_SLOT_BYTES + 256 };
+/* ---- which block ------------------------------------------------------------------------------------------------- */
 
 GLINT_DEVICE bool is_end_of_keys(uint32_t slot)
 {
     return ld_shared_u32(slot + 16) == (uint32_t)NO_WORK;
 }
 
-template <int TILE_N> GLINT_DEVICE struct block_place place_of_slot(uint32_t slot)
+/* What the block works on whose unit is in shared memory. */
+template <int TILE_M, int TILE_N, class Band> GLINT_DEVICE struct key_work work_of_slot(uint32_t slot)
 {
-    return {(int32_t)ld_shared_u32(slot + 16) / TILE_N, (int32_t)ld_shared_u32(slot + 20)};
+    const Band mask = get_mask<Band>(slot);
+    uint32_t keys[4], queries[4];
+    struct key_work work = {};
+
+    ld_shared_u32x4(keys, slot + 16);
+    ld_shared_u32x4(queries, slot + 32);
+    work.key0 = (int32_t)keys[0];
+    work.head_kv = (int32_t)keys[1];
+    work.first_q = (int32_t)keys[2];
+    work.first_k = (int32_t)keys[3];
+    work.padded = (int32_t)queries[0];
+    work.batch = (int32_t)queries[1];
+    work.head0 = (int32_t)queries[2];
+    work.group = (int32_t)queries[3];
+    work.part = (int32_t)ld_shared_u32(slot + 48);
+    find_steps<TILE_M, TILE_N>(work, mask);
+    return work;
 }
 
-GLINT_DEVICE void get_place(struct key_work &work, uint32_t slot)
+GLINT_DEVICE int32_t parts_of_slot(uint32_t slot)
 {
-    work.first_q = (int32_t)ld_shared_u32(slot + 24);
-    work.first_k = (int32_t)ld_shared_u32(slot + 28);
-    work.padded = (int32_t)ld_shared_u32(slot + 32);
-    work.batch = (int32_t)ld_shared_u32(slot + 36);
+    return (int32_t)ld_shared_u32(slot + 52);
+}
+
+/* The block's place in key_sum and key_turn. */
+GLINT_DEVICE int64_t block_of_slot(uint32_t slot)
+{
+    return (int32_t)ld_shared_u32(slot + 56);
 }
 
 /* The view with a row of all of its heads in place of the first one. */
@@ -58,49 +56,21 @@ GLINT_DEVICE struct glint_gpu_view view_from(const struct glint_gpu_view &view, 
     return {view_row(&view, 0, 0, row, 2), view.batch, view.head, view.row};
 }
 
-/* ---- which block, and who knows ---------------------------------------------------------------------------------- */
-
-/* Takes the next number, whose key block it leaves at `slot`, and whether there is one. By a warp; behind the slot
- * it looks for it. */
-template <int TILE_N> GLINT_DEVICE bool find_next_keys(const struct glint_gpu_backward_maps &call, uint32_t slot)
-{
-    const struct glint_gpu_call &p = call.base;
-    const struct glint_gpu_sequences &r = call.base.sequences;
-    const struct batch_side queries = {queries_of(r, p.shape)}, keys = {keys_of(r, p.shape)};
-
-    if (lane_index() == 0)
-        st_shared_u32(slot, atom_global_add_u32(p.turn, 1));
-    warp_sync();
-    const uint32_t number = ld_shared_u32(slot);
-    warp_sync();
-    find_tile<TILE_N, true, 2>(queries, keys, p.shape, number, p.shape.heads_kv, p.shape.section, slot + KEY_SEARCH_AT,
-                               [&](struct ragged_tile &tile, int32_t sequence) {
-                                   const uint32_t padded = r.first_q ? (uint32_t)padded_first(tile.first_q, sequence) : 0;
-                                   const uint32_t place[4] = {padded, r.first_q ? 0 : (uint32_t)sequence, 0, 0};
-
-                                   find_sides(tile.own, r);
-                                   put_ragged_tile(slot, tile);
-                                   st_shared_u32x4(slot + 32, place);
-                               });
-    warp_sync();
-    return !is_end_of_keys(slot);
-}
-
-/* Slots of what a block works on, two ahead, in 128 bytes from at_ on. */
-template <uint32_t at_> struct key_queue {
-    typedef stage_ring<2, KEY_SLOT_BYTES, at_ + 32, at_> slots;
-    enum : uint32_t { end = slots::at + 2 * KEY_SLOT_BYTES };
+/* Units of what a block works on, two ahead, in 160 bytes from at_ on. */
+template <uint32_t at_> struct unit_queue {
+    typedef stage_ring<2, UNIT_BYTES, at_ + 32, at_> slots;
+    enum : uint32_t { end = slots::at + 2 * UNIT_BYTES };
+    static_assert(at_ % 16 == 0, "units come by bulk copies");
 
     GLINT_DEVICE void init(uint32_t shared, uint32_t readers)
     {
         slots::init(shared, 1, readers);
     }
-    /* What was found. By the one thread that announces. */
-    GLINT_DEVICE void announce(uint32_t shared, const struct ring &ring, uint32_t from)
+    /* By the one thread that announces, which is no reader. */
+    GLINT_DEVICE void announce(uint32_t shared, const struct ring &ring, const uint32_t *unit)
     {
-        slots::wait_empty(shared, ring);
-        copy_words<KEY_SLOT_BYTES>(slots::tile(shared, ring), from);
-        mbarrier_arrive(slots::full(shared, ring));
+        slots::begin_fill(shared, ring);
+        bulk_load(slots::tile(shared, ring), unit, UNIT_BYTES, slots::full(shared, ring));
     }
     /* The slot at the reader's place, which the reader must release. */
     GLINT_DEVICE uint32_t wait(uint32_t shared, const struct ring &ring)

@@ -15,6 +15,8 @@ return {
       dtypes = { "bf16" },
       kv_dtypes = { "same" },
       head_dims = { 64, 128 },
+      device_lengths = true,
+      device_ragged = true,
       tiles = {
         bwd = {
           [64] = { { m = 128, n = 128, part_heads = 1 } },

@@ -20,7 +20,10 @@ return {
           },
         },
         bwd = {
-          [64] = { { m = 128, n = 128, part_heads = 3 } }, -- of a group of four a part of one head and one of three
+          [64] = {
+            { m = 128, n = 128, part_heads = 3, masks = { "causal" } }, -- of a group of four a part of one head and one of three
+            { m = 128, n = 128, part_heads = 1, masks = { "none" } },
+          },
           [128] = { { m = 64, n = 128 } },
           [192] = { { m = 64, n = 64 } },
         },
@@ -31,10 +34,10 @@ return {
     { family = "sm90a", pass = "fwd", head_dim = 128, set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" },
     { family = "sm90a", pass = "fwd", head_dim = 192, mask = "causal", set = { device_ragged = true }, reason = "and of the one for ragged sequences" },
     { family = "sm90a", pass = "fwd", head_dim = 64, mask = "interval", set = { device_ragged = true }, reason = "faults of rows that intervals are of" },
-    { family = "sm90a", pass = "bwd", head_dim = 128, mask = "none", set = { device_lengths = true, device_ragged = true }, reason = "and of that backward" },
+    { family = "sm90a", pass = "bwd", head_dim = { 64, 128 }, mask = "none", set = { device_lengths = true, device_ragged = true }, reason = "and of that backward" },
   },
   exclude = {
-    { mask = "none", pass = "bwd", head_dim = { 64, 192 }, reason = "faults without a mask are forward, but for those of sequences" },
+    { mask = "none", pass = "bwd", head_dim = 192, reason = "faults without a mask are forward, but for those of sequences" },
     { mask = "none", pass = "fwd", head_dim = { 128, 192 }, reason = "one head dim without a mask is enough" },
     { mask = "none", softcap = "softcap", reason = "and none with a softcap" },
     { mask = "interval", head_dim = { 128, 192 }, reason = "64 has both schedules" },

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "lib/device/warpgroup_backward.h"
+#include "lib/device/warpgroup_units.h"
 
 static const uint32_t TILE = 128;
 
@@ -53,6 +53,22 @@ static void check_order(const struct key_order &order, const struct glint_gpu_sh
     expect(found == heads * blocks, "blocks without a number", shape, order.numbers);
 }
 
+/* The blocks that there are, by how many come before them. */
+static void check_nth(const struct key_order &order, const struct glint_gpu_shape &shape)
+{
+    uint32_t nth = 0;
+
+    for (uint32_t number = 0; number < order.numbers; number++) {
+        const struct block_place place = place_in_order(order, number);
+
+        if (place.index < 0)
+            continue;
+        const struct block_place found = nth_in_order(order, nth++);
+
+        expect(found.head == place.head && found.index == place.index, "not the nth block", shape, number);
+    }
+}
+
 /* Of 4096 tokens in 128 heads, 16 at a time, 132 blocks that run together are of few heads, and blocks of one head are
  * begun one by one. */
 static void check_staggered(void)
@@ -94,6 +110,8 @@ int main(void)
                 for (int32_t parts = 1; parts <= 4; parts++) {
                     check_order(plain_order(&shape, TILE, parts), shape, parts);
                     check_order(staggered_order(&shape, TILE, parts), shape, parts);
+                    check_nth(plain_order(&shape, TILE, parts), shape);
+                    check_nth(staggered_order(&shape, TILE, parts), shape);
                 }
             }
     check_staggered();

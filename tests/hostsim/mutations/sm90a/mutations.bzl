@@ -2,7 +2,8 @@
 counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; short one that loads for itself,
 full_short the same without a mask; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one
 dK; bwd_window the fused backward of 128 with windows, split_window split with windows; lengths the same as window with one more kernel that reads
-lengths, ragged a causal one with one more for ragged sequences; step a server's step, step_window the same with windows and a softcap; sequences the fused backward of 128 without a mask, with one more kernel for both.
+lengths, ragged a causal one with one more for ragged sequences; step a server's step, step_window the same with windows and a softcap; sequences the fused backward of 128 without a mask, with one more kernel for both,
+sequences_shared that of 64, whose query heads are in parts of one.
 """
 
 _ANSWER = ["answer"]
@@ -334,8 +335,8 @@ _BACKWARD = [
     _fault("bwd", "turn_without_acquire", "a turn is seen, but not what was done before it", "ld_acquire_u32(turn) < keys", "ld_relaxed_u32(turn) < keys", ["race"]),
     _fault("bwd", "stage_given_back_while_read", "what leaves is written over", _SUMS, "bulk_commit(); mbarrier_arrive(out_ring::empty(shared, own)); bulk_wait_read<0>(); if (!dq.last) turn_pass(dq.turn, (uint32_t)(work.key0 + TILE_N));", _RACE),
     _fault("bwd", "turn_never_passed", "the blocks after it wait", _SUMS, "give_back();", _STUCK),
-    _fault("bwd", "parity_of_the_turn_seen", "whether the sum is complete", "seen ^= 1u << out.stage;", ";", _ANY, ["law/repeat"]),
-    _fault("bwd", "sum_read_before_its_turn", "the last block reads the sum before others have added", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);\n                seen", "seen", ["race", "uninitialised", "pending"]),
+    _fault("bwd", "parity_of_the_turn_seen", "whether the sum is complete", "seen_in ^= 1u << (SEEN_AT + out.stage);", ";", _ANY, ["law/repeat"]),
+    _fault("bwd", "sum_read_before_its_turn", "the last block reads the sum before others have added", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen_in >> (SEEN_AT + out.stage) & 1);\n                seen_in", "seen_in", ["race", "uninitialised", "pending"]),
     _fault(
         "bwd",
         "results_without_fence",
@@ -539,8 +540,9 @@ _INTERVALS = [
 # ---- backward: lengths and ragged sequences --------------------------------------------------------------------------
 
 _OWN = ["lengths/full", "ragged/full"]
+_OTHERS = ["ragged/many", "lengths/top_left"]
 
-_OWN_ENDS = "named_sync(BOTH_BARRIER, 32 * WARPS);\n                    clear_own_rows<query_tile, 1>(q, left, 32 * WARPS);\n                    clear_own_rows<query_tile, 1>(dout, left, 32 * WARPS);"
+_OWN_ENDS = "fence_async_shared();\n                    named_sync(BOTH_BARRIER, 32 * WARPS);\n                }\n                wgmma_hold(s"
 
 # ---- parts: the query heads of a key head shared by several blocks ---------------------------------------------------
 
@@ -579,22 +581,22 @@ _WHOLE = ["accuracy/whole_key_blocks", "accuracy/gqa_8_2", "accuracy/q1*"]
 _ROUNDING = [
     _fault("sequences", "sum_brought_out_of_turn", "the sum is brought before all blocks have added", "turn_wait(dq.turn, (uint32_t)work.key0);", ";", ["race", "uninitialised", "pending"], _WHOLE),
     _fault("sequences", "half_a_sum_expected", "the sum counts as there when half of it is", "mbarrier_arrive_expect(barrier, bytes);\n    bulk_load(to", "mbarrier_arrive_expect(barrier, bytes / 2);\n    bulk_load(to", ["pending", "misuse", "race", "deadlock"], _WHOLE),
-    _fault("sequences", "sum_read_before_it_is_there", "the sum is added before it has arrived", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen >> out.stage & 1);\n                seen ^= 1u << out.stage;", "seen ^= 1u << out.stage;", ["race", "uninitialised", "pending"], _WHOLE),
+    _fault("sequences", "sum_read_before_it_is_there", "the sum is added before it has arrived", "mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen_in >> (SEEN_AT + out.stage) & 1);\n", "", ["race", "uninitialised", "pending"], _WHOLE),
     _fault("sequences", "rounded_over_what_is_read", "dQ is stored over sums that other warps have not read", "named_sync(OWN_BARRIER + warpgroup, 128);", ";", ["race"], _WHOLE),
     _fault("sequences", "barrier_of_the_other_warpgroup", "which barrier the warps of a warpgroup meet at", "named_sync(OWN_BARRIER + warpgroup, 128);", "named_sync(OWN_BARRIER, 128);", ["race", "misuse", "deadlock"], _WHOLE),
     _fault("sequences", "rounded_dq_of_the_sum", "where the rounded dQ leaves from", "out + (Blocks::ROUNDS ? ROUNDED_AT : 0)", "out", _ANSWER + _ANY, _WHOLE),
     _fault("sequences", "only_block_waits_for_a_sum", "a block that is the first and the last one", "place.first = work.key0 == 0, place.last", "place.first = false, place.last", _STUCK, ["accuracy/q1*"]),
-    _fault("sequences", "rounds_in_no_block", "which block rounds", "if (work.key0 + TILE_N >= shape.seqlen_k) {", "if (false) {", _ANSWER + _ANY, _WHOLE),
-    _fault("sequences", "rounds_in_every_block", "which block rounds", "if (work.key0 + TILE_N >= shape.seqlen_k) {", "if (true) {", _ANSWER + _ANY, _WHOLE),
+    _fault("sequences", "rounds_in_no_block", "which block rounds", "if (work.key0 + TILE_N >= mask().seqlen_k) {", "if (false) {", _ANSWER + _ANY, _WHOLE),
+    _fault("sequences", "rounds_in_every_block", "which block rounds", "if (work.key0 + TILE_N >= mask().seqlen_k) {", "if (true) {", _ANSWER + _ANY, _WHOLE),
 ]
 
 _SEQUENCES = [
     _harmless("sequences", "values_beyond_an_end_cleared", "dP of keys beyond an end is hidden, whatever V holds there", "clear_own_rows<own_tile, 2>(shared, mask().seqlen_k - work.key0, 32 * WARPS)", "(clear_own_rows<own_tile, 2>(shared + V_AT, mask().seqlen_k - work.key0, 32 * WARPS), clear_own_rows<own_tile, 2>(shared, mask().seqlen_k - work.key0, 32 * WARPS))", _OWN),
     _fault("sequences", "keys_beyond_an_end_multiplied", "a dS of zero meets what is in rows of K beyond an end", "clear_own_rows<own_tile, 2>(shared, mask().seqlen_k - work.key0, 32 * WARPS)", "false", _ANSWER, _OWN),
-    _fault("sequences", "cleared_keys_without_fence", "zeros beyond an end are not made known to the async proxy", "- work.key0, 32 * WARPS)) {\n                fence_async_shared();", "- work.key0, 32 * WARPS)) {", ["race"], _OWN),
     _fault("sequences", "queries_beyond_an_end_multiplied", "a dS of zero meets what is in rows of Q beyond an end", "clear_own_rows<query_tile, 1>(q, left, 32 * WARPS);", ";", _ANSWER, _OWN),
     _fault("sequences", "dout_beyond_an_end_multiplied", "a P of zero meets what is in rows of dO beyond an end", "clear_own_rows<query_tile, 1>(dout, left, 32 * WARPS);", ";", _ANSWER, _OWN),
-    _fault("sequences", "queries_cleared_while_read", "Q is cleared while the other warpgroup multiplies it", _OWN_ENDS, _OWN_ENDS.replace("named_sync(BOTH_BARRIER, 32 * WARPS);", ";"), _RACE, _OWN),
+    _fault("sequences", "queries_multiplied_before_they_are_cleared", "rows beyond the last query are cleared while the other warpgroup multiplies them", _OWN_ENDS, _OWN_ENDS.replace("named_sync(BOTH_BARRIER, 32 * WARPS);", ";"), _RACE, _OWN),
+    _fault("sequences", "dout_cleared_before_it_is_there", "rows of dO beyond the last query are cleared before they have arrived", "do_ring::wait_full(shared, queries);\n                    clear_own_rows", "clear_own_rows", _RACE, _OWN),
     _fault("sequences", "queries_beyond_an_end_seen", "a tile of queries that its sequence does not fill is taken for a whole one", "walk.m == mask().seqlen_q / TILE_M", "false", _ANSWER, _OWN),
     _fault("sequences", "plain_at_an_end", "steps of the other heads of a group at the last queries are plain", "ENDS && work.last == mask.seqlen_q / TILE_M ? work.group : 0", "0", _ANSWER, _OWN),
     _fault("sequences", "tile_beyond_an_end_written", "a tile that its sequence does not fill leaves whole", "Blocks::READS && rows < tile_rows", "Blocks::READS && rows < 0", _ANSWER + _ANY, _OWN),
@@ -602,12 +604,21 @@ _SEQUENCES = [
     _fault("sequences", "rows_given_back_while_read", "a stage is given back before all lanes have read it", "head, row, rows, from);\n                warp_sync();", "head, row, rows, from);", ["race"], _OWN),
     _fault("sequences", "sequence_keys_of_the_tensor", "K and V are counted from the tensor's first row on", "map,\n                                work.first_k + work.key0 + half * OWN_ROWS,", "map, work.key0 + half * OWN_ROWS,", _ANSWER, _OWN),
     _fault("sequences", "sequence_queries_of_the_tensor", "Q and dO are counted from the tensor's first row on", "map, work.first_q + walk.m * tile::rows,", "map, walk.m * tile::rows,", _ANSWER, _OWN),
-    _fault("sequences", "sums_of_another_sequence", "where a sequence's dQ is summed", "work.padded / TILE_M + walk.m", "walk.m", _ANSWER + _ANY, ["ragged/many"]),
+    _fault("sequences", "sums_of_another_sequence", "where a sequence's dQ is summed", "work.padded / TILE_M + walk.m", "walk.m", _ANSWER + _ANY, _OWN + _OTHERS),
     _fault("sequences", "turns_of_the_next_tile", "where the turns of a sequence begin", "place_of(p, block, block.at.row0) / TILE_M + thread_index()", "place_of(p, block, block.at.row0) / TILE_M + thread_index() + 1", _ANY, _OWN),
     _fault("sequences", "numbers_not_begun", "the counter of key blocks", "st_global_u32(p.turn, 0);", ";", ["uninitialised"], _OWN),
-    _fault("sequences", "number_not_for_all", "no barrier between the lane that takes a number and the others", "st_shared_u32(slot, atom_global_add_u32(p.turn, 1));\n    warp_sync();", "st_shared_u32(slot, atom_global_add_u32(p.turn, 1));", ["race", "uninitialised"], _OWN),
-    _fault("sequences", "slot_read_before_it_is_found", "no barrier between the lane that finds a block and the others", "});\n    warp_sync();\n    return !is_end_of_keys(slot);", "});\n    return !is_end_of_keys(slot);", ["race", "uninitialised"], _OWN),
-    _fault("sequences", "slot_announced_over_what_is_read", "a block is announced before all are done with the one two before", "slots::wait_empty(shared, ring);\n        copy_words<KEY", "copy_words<KEY", ["race", "deadlock"], ["ragged/many", "lengths/full"]),
+    _fault("sequences", "unit_read_before_it_is_there", "the loader reads what it works on before it has arrived", "at = queue::wait(shared, ring_at(turn));\n            return", "at = queue::slots::tile(shared, ring_at(turn));\n            return", ["race", "uninitialised", "pending"], _OWN),
+    _fault("sequences", "half_a_unit_expected", "a unit counts as there when half of it is", "slots::begin_fill(shared, ring);\n        bulk_load", "slots::begin_fill(shared, ring, UNIT_BYTES / 2);\n        bulk_load", ["pending", "misuse", "race", "deadlock"], _OWN),
+    _fault("sequences", "unit_announced_over_what_is_read", "a unit is brought before all are done with the one two before", "slots::begin_fill(shared, ring);\n        bulk_load", "mbarrier_arrive_expect(slots::full(shared, ring), UNIT_BYTES);\n        bulk_load", ["race", "pending", "deadlock"], ["ragged/many", "lengths/full"]),
+    _fault("sequences_shared", "unit_of_the_part_before", "which query heads a part has", "group - (parts - 1 - part) * heads", "group - (parts - part) * heads", _ANSWER + _ANY + ["bounds"], _OWN),
+    _fault("sequences_shared", "unit_turns_not_cleared", "the turns of a sequence's parts begin with what the workspace holds", "if (part == 0 && parts > 1)", "if (false)", ["uninitialised"], _OWN),
+    _fault("sequences_shared", "unit_sums_of_the_first_head", "where a sequence's dK and dV are summed", "rows[3] + (uint32_t)place.at.head * blocks", "rows[3]", _ANSWER + _ANY, _OWN),
+    _fault("sequences_shared", "unit_sums_of_the_first_sequence", "where a sequence's dK and dV are summed", "r.first_k ? (uint32_t)padded_first(k.at, sequence) / TILE_N : (uint32_t)sequence * heads * blocks", "0u", _ANSWER + _ANY, ["ragged/many", "lengths/full"]),
+    _fault("sequences", "unit_blocks_of_longer_rows", "how many units come before a block where sequences differ", "sum += min(own, index);", "sum += index;", _ANSWER + _ANY + ["bounds"], _OWN + _OTHERS),
+    _fault("sequences", "units_without_an_end", "what a block finds after the last unit", "if (n >= before) {", "if (false) {", ["uninitialised"], _OWN),
+    _fault("sequences", "unit_ranks_of_equals", "which of two sequences with as many queries comes first", "(lane_index() ^ mask) < lane_index()", "false", _ANSWER + _ANY + ["bounds"], ["lengths/full", "ragged/many"]),
+    _fault("sequences", "unit_group_read_before_it_is_there", "no barrier between the lanes that know a sequence and those that place a unit", "st_shared_u32x4(to + 16 * i, words[i]);\n            warp_sync();", "st_shared_u32x4(to + 16 * i, words[i]);", ["race", "uninitialised"], _OWN),
+    _fault("sequences", "unit_group_written_while_read", "no barrier between two groups of sequences", "warp_sync();\n            for (int i = 0; i < 3; ++i)", "for (int i = 0; i < 3; ++i)", ["race"], ["ragged/many"]),
     _fault("sequences", "sequence_of_the_bound", "where the keys of a sequence end", "return get_mask<mask_t>(at);", "return {get_mask<mask_t>(at).left, get_mask<mask_t>(at).right, get_mask<mask_t>(at).seqlen_q, get_mask<mask_t>(at).seqlen_k + 1};", _ANSWER + _ANY, _OWN),
     _fault("sequences", "length_of_a_padded_batch", "the keys of a padded batch have no end before the bound", "side.first ? end : at + side.bound", "end", _ANSWER + _ANY, ["lengths/full"]),
 ]
@@ -697,7 +708,6 @@ KINDS = {
         "cleaned_keys_without_fence",
         "settled_without_fence",
         "dv_without_fence",
-        "cleared_keys_without_fence",
         "cleared_values_without_fence",
         "share_without_fence",
     ],
@@ -718,7 +728,7 @@ KINDS = {
         "dq_keys_given_back_in_flight",
         "dq_keys_loaded_over",
         "rows_given_back_while_read",
-        "slot_announced_over_what_is_read",
+        "unit_announced_over_what_is_read",
         "share_given_back_while_read",
     ],
     "products in flight": [
@@ -755,6 +765,7 @@ KINDS = {
         "dq_turn_of_too_few",
         "turns_of_the_next_tile",
         "numbers_not_begun",
+        "unit_turns_not_cleared",
         "part_out_of_turn",
         "key_turn_passed_before_the_sum",
         "key_turn_never_passed",
