@@ -3,6 +3,7 @@
 return {
   passes = { "fwd", "dec" },
   dtypes = { "f16", "bf16" },
+  kv_dtypes = { "same", "i8", "e4m3" },
   head_dims = { 64, 96, 128 },
   masks = { "none", "causal", "band" },
   softcaps = { "none", "softcap" },
@@ -11,6 +12,11 @@ return {
     sm90a = { archs = { "90a" }, passes = { "fwd" }, device_lengths = true, device_ragged = true, step = true },
   },
   exclude = {
+    { dtype = "f16", kv_dtype = { "i8", "e4m3" }, reason = "K and V of 8 bits are widened to bf16" },
+    { family = "sm80", pass = "fwd", kv_dtype = { "i8", "e4m3" }, reason = "the same, in decode and in a step" },
+    { kv_dtype = { "i8", "e4m3" }, mask = "none", reason = "under a causal mask and a window" },
+    { kv_dtype = { "i8", "e4m3" }, softcap = "softcap", mask = "causal", reason = "a window has it" },
+    { kv_dtype = "e4m3", softcap = "softcap", reason = "int8 has it" },
     { head_dim = 96, dtype = "f16", reason = "the other head_dims have it" },
     { head_dim = 96, softcap = "softcap", reason = "the same" },
     { family = "sm80", dtype = "f16", reason = "a step is measured in bfloat16" },

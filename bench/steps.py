@@ -2,15 +2,16 @@
 """A server's step on a GPU: one to thousands of queries of each sequence against a cache, linear and in pages, and mixed batches.
 
     ./bazelw build --repo_env=GLINT_SPEC=bench/steps.lua //examples/pytorch:libglint_shared.so
-    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [masks] [rows] [--csv FILE] [--dims 128,64]
+    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [masks] [narrow] [rows] [--csv FILE] [--dims 128,64]
 
 check   O and LSE of a step's rows against float32, at lengths around every boundary
 law     a token's bits in a whole prompt, in chunks, alone, in pages and in a batch: every comparison is of all bits
 cliff   1 to 2,048 queries against 8,192 and 65,536 keys
 mixed   single tokens, speculated ones and chunks of prompts in one call
 masks   a step's rows with windows and a softcap, beside the same without
+narrow  a step over a cache of int8 and of e4m3 beside one of bf16, in turn, and decode where it takes the problem
 rows    every row of the library that takes a problem, for the bounds of lib/choose.c
-Without a part: all but rows. What is timed in cliff and mixed is the library's choice. Times are microseconds, medians of 5 replays of a CUDA graph of 20 calls. FA3 names a folder that has
+Without a part: all but narrow and rows. What is timed in cliff and mixed is the library's choice. Times are microseconds, medians of 5 replays of a CUDA graph of 20 calls. FA3 names a folder that has
 FlashAttention-3's flash_attn_interface: its flash_attn_with_kvcache is timed in the same process, in turn. The exit status is 1 when a check
 failed, and then nothing is timed."""
 import argparse
@@ -33,6 +34,9 @@ if "FA3" in os.environ:
 DEVICE = torch.device("cuda", 0)
 DIMS = {128: (32, 8), 64: (64, 8), 96: (32, 8)}  # head_dim: query heads, key heads
 HOST, LENGTHS, RAGGED = 0, 1, 2
+I8, E4M3 = 4, 5
+NARROW = {torch.int8: (I8, "i8", 127), torch.float8_e4m3fn: (E4M3, "e4m3", 448)}  # kv_dtype, its name, the largest number
+SCALES_ROW = 3
 CAUSAL, NONE, BAND_TOP_LEFT, BAND = 3, 1, 4, 5
 
 
@@ -42,9 +46,10 @@ def ints(values):
 
 class Call:
     """One planned call. q and o are [rows, heads, head_dim], or [batch, queries, heads, head_dim]; k and v [batch, keys, heads, head_dim], or with a
-    table [pages, rows of a page, heads, head_dim]. With `first` and no table the sequences are whole prompts, and k and v have one batch."""
+    table [pages, rows of a page, heads, head_dim]; of 8 bits they are what narrowed() gives. With `first` and no table the sequences are whole prompts, and k and v have one batch."""
 
     def __init__(self, q, k, v, lens=None, first=None, table=None, most=None, mask=CAUSAL, window=(0, 0), softcap=0.0, row=None):
+        (k, k_scale), (v, v_scale) = (x if isinstance(x, tuple) else (x, None) for x in (k, v))
         heads, dim, heads_kv = q.shape[-2], q.shape[-1], k.shape[2]
         ragged, paged = first is not None, table is not None
         rows = q.shape[0] if ragged else q.shape[1]
@@ -62,17 +67,20 @@ class Call:
         problem.k = problem.v = glint.Strides(k.shape[1] * heads_kv * dim, dim, heads_kv * dim)
         problem.window_left, problem.window_right = window
         problem.softcap = softcap
+        kind = NARROW.get(k.dtype)
+        if kind:
+            problem.kv_dtype, problem.kv_scales = kind[0], SCALES_ROW
         if row == "step":
-            row = step_row(q.dtype, dim, mask, window, softcap)
+            row = step_row(q.dtype, dim, mask, window, softcap, kind)
         self.plan = glint.context(DEVICE).plan(problem, glint.FORWARD, row)
         self.o = torch.full_like(q, math.nan)
         self.lse = torch.full((heads, rows) if ragged else (batch, heads, rows), math.nan, device=DEVICE)
         self.work = torch.full((self.plan.workspace_bytes + 256,), 255, dtype=torch.uint8, device=DEVICE)
         self.at = -(-self.work.data_ptr() // 256) * 256
-        self.kept = (q, k, v, lens, first, table)
+        self.kept = (q, k, v, lens, first, table, k_scale, v_scale)
         address = lambda t: None if t is None else t.data_ptr()  # noqa: E731
         self.tensors = glint.Tensors(q=address(q), k=address(k), v=address(v), o=address(self.o), lse=address(self.lse), first_q=address(first), first_k=None if paged else address(first),
-                                     seqlens_k=address(lens), page_table=address(table))
+                                     seqlens_k=address(lens), page_table=address(table), k_scale=address(k_scale), v_scale=address(v_scale))
 
     def __call__(self):
         status = glint.library().glint_forward(ctypes.byref(self.plan), ctypes.byref(self.tensors), self.at, self.plan.workspace_bytes,
@@ -89,14 +97,29 @@ def names():
     return [glint.variant_info(i).name.decode() for i in range(glint.library().glint_variant_count())]
 
 
-def step_row(dtype, dim, mask, window, softcap):
+def step_row(dtype, dim, mask, window, softcap, narrow=None):
     kind = "none" if mask == NONE else "causal" if mask == CAUSAL or window[0] < 0 else "band"
     kind += "_softcap" if softcap else ""
-    return names().index(f"fwd_{'bf16' if dtype == torch.bfloat16 else 'f16'}_d{dim}_{kind}__sm90a_step_m128n128")
+    return names().index(f"fwd_{'bf16' if dtype == torch.bfloat16 else 'f16'}{'_' + narrow[1] if narrow else ''}_d{dim}_{kind}__sm90a_step_m128n128")
 
 
 def random(*shape, dtype=torch.bfloat16):
     return torch.randn(*shape, device=DEVICE, dtype=dtype)
+
+
+def narrowed(x, dtype):
+    """K or V, [batch or pages, rows, heads, head_dim], in 8 bits with a scale a row: the numbers, and the scales as a call wants them."""
+    if dtype is None:
+        return x
+    most = NARROW[dtype][2]
+    scale = x.float().abs().amax(-1).clamp_min(1e-20) / most
+    numbers = x.float() / scale[..., None]
+    return (numbers.round() if dtype == torch.int8 else numbers).to(dtype), scale.transpose(1, 2).contiguous()
+
+
+def widened(x):
+    """What the numbers of narrowed() mean, in float32."""
+    return x[0].float() * x[1].transpose(1, 2)[..., None] if isinstance(x, tuple) else x
 
 
 def pages_of(lengths, rows, heads, dim, dtype=torch.bfloat16):
@@ -176,19 +199,58 @@ def check():
     return good == total
 
 
+def check_narrow():
+    torch.manual_seed(3)
+    good = total = 0
+    for dim, heads, heads_kv, dtype in ((dim, *shape, dtype) for dtype in NARROW for dim, *shape in ((128, 32, 8), (64, 7, 1), (96, 12, 4)) if has(dtype, dim)):
+        for batch, queries, keys, mask, window in ((2, 1, 1000, CAUSAL, (0, 0)), (2, 5, 1000, CAUSAL, (0, 0)), (1, 130, 3000, CAUSAL, (0, 0)), (1, 300, 300, CAUSAL, (0, 0)),
+                                                   (1, 1, 20000, CAUSAL, (0, 0)), (1, 600, 5000, CAUSAL, (0, 0)), (1, 3, 70000, CAUSAL, (0, 0)), (2, 300, 700, BAND, (64, 0)),
+                                                   (1, 17, 70000, BAND, (9000, 0))):
+            q = random(batch, queries, heads, dim)
+            k, v = (narrowed(random(batch, keys, heads_kv, dim), dtype) for _ in range(2))
+            call = Call(q, k, v, mask=mask, window=window, row="step")()
+            want = [reference(q[b], widened(k)[b], widened(v)[b], mask, window) for b in range(batch)]
+            good += right(f"{dtype} d{dim} {heads}:{heads_kv} batch {batch} {queries} x {keys} mask {mask} {window}", call.o, call.lse, torch.stack([o for o, _ in want]),
+                          torch.stack([lse for _, lse in want]))
+            total += 1
+        for rows, mask, window in ((16, CAUSAL, (0, 0)), (64, CAUSAL, (0, 0)), (256, CAUSAL, (0, 0)), (64, BAND, (200, 0))):
+            queries, keys = [1, 1, 5, 64, 300, 20, 1, 33], [1, 900, 2000, 64, 1500, 3333, 5000, 33]
+            k, v, table = pages_of(keys, rows, heads_kv, dim)
+            k, v = narrowed(k, dtype), narrowed(v, dtype)
+            firsts = [0, *torch.tensor(queries).cumsum(0).tolist()]
+            q = random(firsts[-1], heads, dim)
+            call = Call(q, k, v, ints(keys), ints(firsts), table, max(queries), mask, window, row="step")()
+            for i, n in enumerate(keys):
+                a, b = firsts[i], firsts[i + 1]
+                good += right(f"{dtype} d{dim} {heads}:{heads_kv} pages of {rows}, {b - a} x {n} mask {mask} {window}", call.o[a:b], call.lse[:, a:b],
+                              *reference(q[a:b], keys_of(widened(k), table, i, n), keys_of(widened(v), table, i, n), mask, window))
+                total += 1
+    print(f"check, 8 bits: {good} of {total} are right", flush=True)
+    return good == total
+
+
+def has(dtype, dim):
+    """Whether the library has a step of this head_dim over a cache of this type."""
+    return any(name.startswith(f"fwd_bf16_{NARROW[dtype][1]}_d{dim}_") for name in names())
+
+
 def same(a, b):
     word = torch.int16 if a.element_size() == 2 else torch.int32
     return torch.equal(a.contiguous().view(word), b.contiguous().view(word))
 
 
-def law():
+LAW = ((128, 32, 8, 5000, 0, 0.0), (64, 16, 2, 5000, 0, 0.0), (128, 10, 2, 26000, 0, 0.0), (64, 7, 1, 26000, 0, 0.0),
+       (128, 32, 8, 5000, 1000, 0.0), (64, 16, 2, 9000, 100, 0.0), (128, 10, 2, 26000, 4096, 50.0), (64, 7, 1, 26000, 9000, 0.0), (64, 16, 2, 5000, 0, 20.0),
+       (96, 12, 4, 9000, 0, 0.0), (96, 12, 4, 5000, 1000, 0.0))
+LAW_NARROW = ((128, 32, 8, 5000, 0, 0.0), (64, 7, 1, 26000, 0, 0.0), (128, 10, 2, 9000, 1000, 0.0), (96, 12, 4, 9000, 0, 0.0))
+
+
+def law(plain=LAW):
     torch.manual_seed(2)
     good = total = 0
-    for dim, heads, heads_kv, rows, window, softcap in (
-            (128, 32, 8, 5000, 0, 0.0), (64, 16, 2, 5000, 0, 0.0), (128, 10, 2, 26000, 0, 0.0), (64, 7, 1, 26000, 0, 0.0),
-            (128, 32, 8, 5000, 1000, 0.0), (64, 16, 2, 9000, 100, 0.0), (128, 10, 2, 26000, 4096, 50.0), (64, 7, 1, 26000, 9000, 0.0), (64, 16, 2, 5000, 0, 20.0),
-            (96, 12, 4, 9000, 0, 0.0), (96, 12, 4, 5000, 1000, 0.0)):
-        q, k, v = 3 * random(1, rows, heads, dim), random(1, rows, heads_kv, dim), random(1, rows, heads_kv, dim)
+    for dim, heads, heads_kv, rows, window, softcap, kv in (*((*case, None) for case in plain), *((*case, kv) for kv in NARROW for case in LAW_NARROW if has(kv, case[0]))):
+        q, k16, v16 = 3 * random(1, rows, heads, dim), random(1, rows, heads_kv, dim), random(1, rows, heads_kv, dim)
+        k, v = narrowed(k16, kv), narrowed(v16, kv)
         how = dict(mask=BAND if window else CAUSAL, window=(window - 1, 0) if window else (0, 0), softcap=softcap, row="step")
         whole = Call(q, k, v, **how)()
 
@@ -197,7 +259,7 @@ def law():
             ok = same(o.reshape(-1, heads, dim), whole.o[0, low:high]) and same(lse.reshape(heads, -1), whole.lse[0, :, low:high])
             good, total = good + ok, total + 1
             if not ok:
-                print(f"  differs: d{dim} {heads}:{heads_kv} window {window} softcap {softcap}: {name}", flush=True)
+                print(f"  differs: {kv or ''} d{dim} {heads}:{heads_kv} window {window} softcap {softcap}: {name}", flush=True)
 
         for _ in range(40):  # schedules of chunks: most of them short, over a linear cache with its length on the device
             low = int(torch.randint(0, rows, ()))
@@ -212,7 +274,8 @@ def law():
             order = torch.randperm(count).to(DEVICE)
             pad = lambda x: torch.cat([x[0], torch.zeros(count * page - rows, heads_kv, dim, device=DEVICE, dtype=x.dtype)]).view(count, page, heads_kv, dim)  # noqa: E731
             pool_k, pool_v = random(count, page, heads_kv, dim), random(count, page, heads_kv, dim)
-            pool_k[order], pool_v[order] = pad(k), pad(v)
+            pool_k[order], pool_v[order] = pad(k16), pad(v16)
+            pool_k, pool_v = narrowed(pool_k, kv), narrowed(pool_v, kv)
             for _ in range(10):
                 spans = []
                 for _ in range(12):
@@ -360,6 +423,33 @@ def masks(table, dims):
                           None if "softcap" in how else peer)
 
 
+def narrow(table, dims):
+    for dim in dims:
+        heads, heads_kv = DIMS[dim]
+        kinds = [None, *(dtype for dtype in NARROW if has(dtype, dim))]
+        for batch, keys in ((1, 8192), (1, 65536), (8, 8192), (8, 65536)):
+            k, v, pages = pages_of([keys] * batch, 64, heads_kv, dim)
+            lens = ints([keys] * batch)
+            caches = [(narrowed(k, kind), narrowed(v, kind)) for kind in kinds]
+            lines = [tuple((x[0].view(batch, keys, heads_kv, dim), x[1].view(batch, heads_kv, keys)) if isinstance(x, tuple) else x.view(batch, keys, heads_kv, dim) for x in cache)
+                     for cache in caches]
+            for queries in (1, 4, 16, 64, 128, 256, 512, 1024, 2048):
+                if batch * queries * keys > 1 << 28:
+                    continue
+                q = random(batch, queries, heads, dim)
+                calls = {"step": [Call(q, *cache, row="step") for cache in lines], "step, pages": [Call(q, *cache, lens=lens, table=pages, row="step") for cache in caches]}
+                if queries <= 4:
+                    calls["chosen"] = [Call(q, *cache) for cache in lines]
+                us = timed([call for group in calls.values() for call in group])
+                for way, group in calls.items():
+                    mine, us = us[:len(group)], us[len(group):]
+                    print(f"  d{dim} {batch} x {queries} x {keys} {way:12} " + "  ".join(f"{NARROW[kind][1] if kind else 'bf16'} {t:.1f} {mine[0] / t:.2f}" for kind, t in zip(kinds, mine)) +
+                          f"  {group[-1].row}", flush=True)
+                    if table.file:
+                        table.file.writelines(f"d{dim} {batch} x {queries} x {keys} {way.replace(',', '')},{call.row},{t:.2f}\n" for call, t in zip(group, mine))
+                        table.file.flush()
+
+
 def rows(table, dims):
     def calls(*tensors, **how):
         found = []
@@ -396,17 +486,17 @@ def rows(table, dims):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["check", "law", "cliff", "mixed", "masks", "rows", []])
+    parser.add_argument("parts", nargs="*", choices=["check", "law", "cliff", "mixed", "masks", "narrow", "rows", []])
     parser.add_argument("--csv")
     parser.add_argument("--dims", default="128,64")
     options = parser.parse_args()
     parts, dims = options.parts or ["check", "law", "cliff", "mixed", "masks"], [int(d) for d in options.dims.split(",")]
     torch.set_grad_enabled(False)
-    for part, function in (("check", check), ("law", law)):
+    for part, function in (("check", check), ("check", check_narrow), ("law", law)):
         if part in parts and not function():
             return 1
     table = Table(options.csv)
-    for part, function in (("rows", rows), ("mixed", mixed), ("masks", masks), ("cliff", cliff)):
+    for part, function in (("rows", rows), ("narrow", narrow), ("mixed", mixed), ("masks", masks), ("cliff", cliff)):
         if part in parts:
             function(table, dims)
     table.close()

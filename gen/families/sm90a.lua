@@ -87,9 +87,12 @@ function sm90a.covers(target) return target.archs end
 
 --- The tiles of `key` beside those that it has in any case: where the spec says `step`, a step's.
 function sm90a.more(config, key)
-  local tile = config.step and key.pass == "fwd" and key.kv_dtype == "same" and key.mask ~= "interval" and require("gen.tiles.sm90a").step[key.head_dim]
+  local data = require("gen.tiles.sm90a")
+  local measured = key.kv_dtype == "same" and data.step or data.narrow_step
+  local tile = config.step and key.pass == "fwd" and key.mask ~= "interval" and measured[key.head_dim]
   if not tile then return {} end
-  return { { tile = tiles.bare(tile), origin = { kind = "measured", head_dim = key.head_dim, timed = { ["90a"] = tile.measured }, why = tile.why } } }
+  local timed = type(tile.measured) == "string" and { ["90a"] = tile.measured } or {}
+  return { { tile = tiles.bare(tile), origin = { kind = "measured", head_dim = key.head_dim, timed = timed, why = tile.why } } }
 end
 
 function sm90a.how(record)
@@ -240,8 +243,11 @@ function sm90a.estimate(record)
   return ("registers of a thread that computes hold %d numbers: scores, weights and O"):format(payload(record))
 end
 
---- No backward kernel of the family caps scores, and none reads K and V of 8 bits.
-function sm90a.lacks(key) return key.narrow or key.pass == "bwd" and key.capped end
+--- No backward kernel of the family caps scores. A step of bf16 alone reads K and V of 8 bits.
+function sm90a.lacks(key)
+  if key.narrow then return key.pass ~= "fwd" or key.dtype ~= "bf16" or key.mask == "interval" end
+  return key.pass == "bwd" and key.capped
+end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm90a.check(record, report)
@@ -256,6 +262,7 @@ function sm90a.check(record, report)
     if record[field] ~= nil then report(field, "is the backward's", "leave it out") end
   end
   if record.schedule == "step" then return step.check(record, report, architectures.get(record.archs[1]).block_kib) end
+  if record.narrow then report("schedule", "only a step reads K and V of 8 bits", 'schedule = "step"') end
   for _, field in ipairs({ "span", "cache_from", "cache_up_to" }) do
     if record[field] ~= nil then report(field, "is a step's", "leave it out, or schedule = \"step\"") end
   end

@@ -7,6 +7,8 @@ local KIB, ROWS, TILE_M, TILE_N = 1024, 64, 128, 128
 local SPAN = 1024        -- keys of the first spans
 local CACHE_FROM, CACHE_UP_TO = 4, 256 -- queries against a cache that it is for; gen/tiles/sm90a.lua has what was measured
 local REGISTERS = 224    -- of a thread that computes: 2 x 128 of them and 128 of 56 are a multiprocessor's 65536
+local PIECE, PIECES = 32, { [64] = 16, [96] = 12, [128] = 8 } -- K and V of 8 bits: keys that come at a time, and how many such are on their way
+local SCALES_BYTES = 2 * 2 * 4 * TILE_N -- of two tiles of K, and of V
 local UNITS_BYTES = 3 * (96 + 16) -- units that are announced, with their mbarriers: lib/device/warpgroup_step_plan.h
 local PLAN_BYTES = 8 * 4096 + 5 * 128 -- of the kernel that plans: PLAN_SHARED_BYTES there
 
@@ -15,14 +17,22 @@ function step.how(record)
   return ("sm90a_step_%sm%dn%d"):format(span ~= SPAN and ("s%d_"):format(span) or "", record.m, record.n)
 end
 
-local function smem_of(record)
+local function parts_of(record)
   local row = record.head_dim * record.dtype_bytes
-  local parts = { { ("Q %d x %d"):format(record.m, row), record.m * row },
-    { ("K, V %d x %d x %d"):format(2 * record.stages, record.n, row), 2 * record.stages * record.n * row },
-    { ("O of spans before %d x %d"):format(record.m, 4 * record.head_dim), record.m * 4 * record.head_dim },
-    { "barriers", 32 + 48 * record.stages }, { "units", UNITS_BYTES } }
+  local q, folded = { ("Q %d x %d"):format(record.m, row), record.m * row }, { ("O of spans before %d x %d"):format(record.m, 4 * record.head_dim),
+    record.m * 4 * record.head_dim }
+  if not record.narrow then
+    return { q, { ("K, V %d x %d x %d"):format(2 * record.stages, record.n, row), 2 * record.stages * record.n * row }, folded,
+      { "barriers", 32 + 48 * record.stages }, { "units", UNITS_BYTES } }
+  end
+  return { q, { ("K and V widened %d x %d x %d"):format(record.stages, record.n, row), record.stages * record.n * row },
+    { ("K and V %d x %d x %d"):format(record.pieces, PIECE, record.head_dim), record.pieces * PIECE * record.head_dim }, folded,
+    { "scales", SCALES_BYTES }, { "barriers", 64 + 32 * record.stages + 16 * record.pieces }, { "units", UNITS_BYTES } }
+end
+
+local function smem_of(record)
   local bytes, shown = 0, {}
-  for i, part in ipairs(parts) do bytes, shown[i] = bytes + part[2], part[1] end
+  for i, part in ipairs(parts_of(record)) do bytes, shown[i] = bytes + part[2], part[1] end
   return { { kernel = "fwd", bytes = bytes, text = ("%s = %d"):format(table.concat(shown, " + "), bytes) } }
 end
 
@@ -30,7 +40,7 @@ end
 function step.complete(record)
   record.strategy_id, record.warpgroups = "GLINT_GPU_STEP", record.m // ROWS
   record.threads, record.registers, record.width, record.padded_dim = 384, REGISTERS, record.head_dim % 64 == 0 and 128 or 64, record.head_dim
-  record.stages, record.span = record.stages or 2, record.span or SPAN
+  record.stages, record.span, record.pieces = record.stages or (record.narrow and 3 or 2), record.span or SPAN, record.narrow and PIECES[record.head_dim] or 0
   record.cache_from, record.cache_up_to = record.cache_from or CACHE_FROM, record.cache_up_to or CACHE_UP_TO
   record.smem = smem_of(record)
   record.smem_bytes, record.alignment_bytes, record.chunk_steps = record.smem[1].bytes, 16, record.span // record.n
@@ -41,6 +51,11 @@ function step.complete(record)
   local slabs = 2 * record.head_dim // record.width
   record.maps = { map("GLINT_GPU_Q", 16, 0), map("GLINT_GPU_K", record.n, slabs), map("GLINT_GPU_V", record.n, slabs) }
   record.maps[1].packed = 1
+  if record.narrow then -- bytes in their order
+    for i = 2, 3 do
+      record.maps[i] = { tensor = record.maps[i].tensor, swizzle = "TENSOR_MAP_NO_SWIZZLE", columns = record.head_dim, rows = PIECE }
+    end
+  end
   record.launches = {
     { suffix = "_plan", grid = "GLINT_GPU_STEP_PLAN", rows = record.m, threads = 1024, smem_bytes = PLAN_BYTES, dependent = 1 },
     { suffix = "", grid = "GLINT_GPU_STEP_UNITS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
@@ -58,6 +73,8 @@ function step.check(record, report, block_kib)
   end
   if record.intervals then report("masks", "a step has no kernel for intervals", 'masks without "interval"') end
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
+  if record.narrow and record.dtype == "f16" then report("m", "K and V of 8 bits are widened to bf16", 'dtypes = { "bf16" }') end
+  if record.narrow and record.stages < 3 then report("stages", "a tile of K, one of V and the next one are in shared memory", "3 or 4") end
   if record.m ~= TILE_M or record.n ~= TILE_N then
     report("m", "the order of a step's sums is that of tiles of 128 keys, for two warpgroups", "m = 128, n = 128")
   end
@@ -74,8 +91,8 @@ end
 
 --- A line for the header of an emitted kernel and for explain.
 function step.describe(record)
-  return ("a step of a server: units of work that a first kernel plans, K and V in %d stages, spans %s %d keys."):format(
-    record.stages, record.bounds_first and "of" or "from", record.span)
+  return ("a step of a server: units of work that a first kernel plans, K and V%s in %d stages, spans %s %d keys."):format(
+    record.narrow and ", widened," or "", record.stages, record.bounds_first and "of" or "from", record.span)
 end
 
 return step

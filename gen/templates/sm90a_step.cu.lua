@@ -6,11 +6,17 @@ struct variant {
     typedef ${dtype} element;
     typedef ${band} mask;
     typedef ${score} score;
+    typedef decode::${kv_dtype} stored; /* elements of K and V */
     enum {
         HEAD_DIM = ${head_dim},
         TILE_N = ${tile_n}, /* keys of a tile */
         FIRST_SPAN = ${span // tile_n}, /* tiles of the first spans */
+$ if narrow then
+        STAGES = ${stages}, /* of K and V, widened */
+        PIECES = ${pieces}, /* of 32 keys of K or V */
+$ else
         STAGES = ${stages}, /* of K, and of V */
+$ end
         WIDTH = ${width}, /* bytes of a slab's rows: see slab_tile */
 $ if dtype == "f16" then
         /* See follow_maxima: float16 ends at 2^-24 below, and sums are far from float32's end above. */

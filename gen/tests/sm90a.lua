@@ -190,3 +190,25 @@ harness.case("sm90a: forward tiles of other head dims are proposed, and go", fun
   harness.is(#sm90a.candidates({ pass = "fwd", dtype = "f32", dtype_bytes = 4, head_dim = 96, mask = "none", causal = false }), 0)
   harness.is(#sm90a.candidates({ pass = "bwd", dtype = "bf16", dtype_bytes = 2, head_dim = 96, mask = "none", causal = false }), 0)
 end)
+
+harness.case("sm90a: a step alone reads K and V of 8 bits, of bf16, whose bytes come in pieces", function()
+  local function narrow(fields)
+    local made = { m = 128, n = 128, schedule = "step", kv_dtype = "i8", narrow = true, mask = "causal", causal = true }
+    for name, value in pairs(fields) do made[name] = value end
+    return made
+  end
+  local made = record(narrow({}))
+  harness.is(made.smem_bytes, 128 * 256 + 3 * 128 * 256 + 8 * 32 * 128 + 128 * 512 + 4 * 512 + 64 + 3 * 32 + 16 * 8 + 3 * 112)
+  harness.is(made.maps[2].swizzle, "TENSOR_MAP_NO_SWIZZLE")
+  harness.is(made.maps[2].rows, 32)
+  harness.is(made.maps[2].slabs, nil)
+  harness.is(made.maps[1].packed, 1)
+  harness.is(mistakes(narrow({})), "")
+  harness.is(mistakes(narrow({ head_dim = 64, stages = 4 })), "")
+  harness.has(mistakes(narrow({ dtype = "f16" })), "m: K and V of 8 bits are widened to bf16")
+  harness.has(mistakes(narrow({ stages = 2 })), "stages: a tile of K, one of V and the next one are in shared memory")
+  harness.has(mistakes(narrow({ schedule = "persistent" })), "schedule: only a step reads K and V of 8 bits")
+  harness.is(sm90a.lacks({ narrow = true, pass = "fwd", dtype = "bf16", mask = "causal" }), false)
+  harness.is(sm90a.lacks({ narrow = true, pass = "fwd", dtype = "f16", mask = "causal" }), true)
+  harness.is(sm90a.lacks({ narrow = true, pass = "dec", dtype = "bf16", mask = "causal" }), true)
+end)

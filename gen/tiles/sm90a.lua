@@ -8,7 +8,7 @@ local PLAIN, CAPPED = { "none" }, { "softcap" } -- a softcap takes some 16 regis
 local NONE, CAUSAL, WINDOW, UNBOUNDED = { "none" }, { "causal" }, { "band" }, { "none", "causal" }
 local INTERVAL, TWO_SIDES = { "interval" }, { "band", "interval" } -- intervals were not timed: they have a window's tiles
 
-return {
+local data = {
   measured = { ["90a"] = "2026-11-22 on an NVIDIA H200" },
 
   fwd = {
@@ -50,6 +50,13 @@ return {
       why = "any number of queries against a cache, one order of sums", measured = "2026-11-24 on an NVIDIA H200" },
   },
 
+  -- The same where K and V are of 8 bits, which no other forward row of a GPU reads, but decode.
+  narrow_step = {
+    [64] = { m = 128, n = 128, schedule = "step", stages = 4, why = "K and V of 8 bits", measured = "2026-11-26 on an NVIDIA H100" },
+    [96] = { m = 128, n = 128, schedule = "step", stages = 4, why = "K and V of 8 bits", measured = {} },
+    [128] = { m = 128, n = 128, schedule = "step", stages = 3, why = "K and V of 8 bits", measured = "2026-11-26 on an NVIDIA H100" },
+  },
+
   bwd = {
     [64] = { { dtypes = HALF, m = 128, n = 128, least = 65, why = "the most queries that two buffers of dS leave room for" } },
     [96] = { { dtypes = HALF, m = 64, n = 128, why = "as at 128; 1.00 of the best peer in the mean" } },
@@ -58,3 +65,10 @@ return {
     [256] = { { dtypes = HALF, m = 64, n = 64, least = 65, why = "split: 6 to 23 % ahead of the best peer, where sums of dQ would be over what L2 takes" } },
   },
 }
+
+-- Forward, a step alone reads K and V of 8 bits.
+for _, lines in pairs(data.fwd) do
+  for _, line in ipairs(lines) do line.kv_dtypes = { "same" } end
+end
+
+return data

@@ -120,6 +120,10 @@ struct glint_gpu_pages glint_cuda_pages_of(const struct glint_problem *problem, 
 struct glint_gpu_bias glint_cuda_bias_of(const struct glint_problem *problem, const struct glint_tensors *tensors);
 struct glint_gpu_bias_tensor glint_cuda_tensor_of(const struct glint_problem *problem, const struct glint_tensors *tensors);
 
+/* Scales of units of as many rows each: sequences, pages, or all ragged sequences. Steps are 0 where one scale serves
+ * all. */
+struct glint_decode_scales glint_cuda_scales_of(const struct glint_problem *problem, const struct glint_tensors *tensors);
+
 /* decode.c */
 void glint_cuda_fill_decode(const struct glint_problem *problem, const struct glint_cuda_plan *own,
                             const struct glint_tensors *tensors, void *workspace, struct glint_decode_params *params);

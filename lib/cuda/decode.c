@@ -1,9 +1,7 @@
 /* What the decode kernels are given: lib/device/decode.h. */
 #include "lib/cuda/cuda.h"
 
-/* Scales of units of as many rows each: sequences, pages, or all ragged sequences. Steps are 0 where one scale serves
- * all. */
-static struct glint_decode_scales scales_of(const struct glint_problem *p, const struct glint_tensors *t)
+struct glint_decode_scales glint_cuda_scales_of(const struct glint_problem *p, const struct glint_tensors *t)
 {
     const bool by_row = p->kv_scales == GLINT_SCALES_ROW;
     const int64_t rows = p->page_rows > 0 ? p->page_rows : p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_k : p->seqlen_k;
@@ -43,7 +41,7 @@ void glint_cuda_fill_decode(const struct glint_problem *p, const struct glint_cu
         .blocks = layout->blocks,
         .partial_o = glint_cuda_place(workspace, layout->partial_o),
         .partial_rows = glint_cuda_place(workspace, layout->partial_rows),
-        .scales = scales_of(p, t),
+        .scales = glint_cuda_scales_of(p, t),
         .bias = glint_cuda_bias_of(p, t),
         .tensor = glint_cuda_tensor_of(p, t),
     };

@@ -471,8 +471,10 @@ static void fill(const struct glint_variant *variant, const struct glint_plan *p
         tensor->parts = own->backward.bias_parts;
         tensor->sums = tensor->parts > 1 ? glint_cuda_place(workspace, own->backward.bias_sums) : NULL;
     }
-    if (kernel->strategy == GLINT_GPU_STEP)
+    if (kernel->strategy == GLINT_GPU_STEP) {
         glint_step_fill(&plan->problem, &own->step, workspace, &parameters->step);
+        parameters->step.scales = glint_cuda_scales_of(&plan->problem, tensors);
+    }
 }
 
 _Static_assert(GLINT_CALL_GRIDS <= GLINT_GPU_MAX_LAUNCHES, "rows with persistent kernels have no more launches");

@@ -8,9 +8,11 @@ enum { NO_TENSOR = 256 }; /* an address that is aligned */
 
 _Static_assert(GLINT_BACKWARD_MAPS == GLINT_GPU_MAX_MAPS, "a descriptor and a parameter have as many maps");
 
-static unsigned int type_of(uint32_t dtype)
+static unsigned int type_of(const struct glint_tensor_role *role, const struct glint_problem *p)
 {
-    return dtype == GLINT_F32 ? TENSOR_MAP_F32 : dtype == GLINT_F16 ? TENSOR_MAP_F16 : TENSOR_MAP_BF16;
+    if (glint_role_element_bytes(role, p) == 1)
+        return TENSOR_MAP_U8;
+    return p->dtype == GLINT_F32 ? TENSOR_MAP_F32 : p->dtype == GLINT_F16 ? TENSOR_MAP_F16 : TENSOR_MAP_BF16;
 }
 
 /* Extents, byte strides and box of a map, innermost first; the innermost dimension has no stride. */
@@ -42,7 +44,7 @@ static struct geometry geometry_of(const struct glint_gpu_map *map, const struct
 {
     const struct glint_tensor_role *role = &glint_roles[map->tensor];
     const struct glint_strides *s = glint_role_strides(role, p);
-    const int64_t bytes = glint_dtype_bytes(p->dtype);
+    const int64_t bytes = glint_role_element_bytes(role, p);
     int64_t extent[3] = {1, 1, 1}; /* batch, heads, rows */
     struct geometry g = {.rank = 0};
     if (!is_empty(role, p))
@@ -70,10 +72,11 @@ enum glint_status glint_cuda_maps_fit(const struct glint_variant *row, const str
                                       struct glint_fault *fault)
 {
     const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
-    const int64_t limit = ((INT64_C(1) << 40) - 1) / glint_dtype_bytes(problem->dtype); /* that a map can hold, in elements */
     for (uint32_t m = 0; m < kernel->map_count; m++) {
         const struct glint_tensor_role *role = &glint_roles[glint_gpu_map_at(kernel, m)->tensor];
         const struct glint_strides *s = glint_role_strides(role, problem);
+        const int64_t limit =
+            ((INT64_C(1) << 40) - 1) / glint_role_element_bytes(role, problem); /* that a map can hold, in elements */
         const int64_t stride[3] = {s->batch, s->head, s->row};
         int64_t extent[3];
         glint_role_extents(role, problem, extent);
@@ -107,7 +110,7 @@ enum glint_status glint_cuda_encode_maps(struct glint_cuda *cuda, const struct g
         if (!is_empty(role, problem))
             memcpy(&address, (const char *)tensors + role->address, sizeof address);
         status = glint_cuda_note(cuda, cuda->driver.tensor_map_encode((struct CUtensorMap_st *)(void *)&maps[m],
-                                                                      type_of(problem->dtype), g.rank, (void *)(uintptr_t)address,
+                                                                      type_of(role, problem), g.rank, (void *)(uintptr_t)address,
                                                                       g.extents, g.strides, g.box, steps, TENSOR_MAP_NO_INTERLEAVE,
                                                                       map->swizzle, TENSOR_MAP_L2_256B, TENSOR_MAP_FILL_ZERO));
     }

@@ -16,6 +16,7 @@
 #ifndef GLINT_DEVICE_WARPGROUP_STEP_H
 #define GLINT_DEVICE_WARPGROUP_STEP_H
 
+#include "lib/device/decode/narrow.h"
 #include "lib/device/keys.h"
 #include "lib/device/warpgroup_lengths.h"
 #include "lib/device/warpgroup_ragged.h"
@@ -153,25 +154,45 @@ GLINT_DEVICE struct key_place place_of_key(const struct glint_gpu_step &p, int32
 /* ---- special values ------------------------------------------------------------------------------------------ */
 
 /* NaN and infinities of V to the rows that see them, from memory: those of keys `from` ... `end` - 1, where they were
- * removed. sees(half, key): whether that row of the thread's two sees a key. */
-template <class Element, int n, class sees_t>
+ * removed. sees(half, key): whether that row of the thread's two sees a key. Of 8 bits (Stored) there is NaN alone, and
+ * which columns have it is one number: a lane has two of every eight. */
+template <class Element, class Stored, int n, class sees_t>
 GLINT_DEVICE void add_special_of(float (&o)[n], const struct glint_gpu_step &p, int32_t batch, int32_t first_k, int32_t head,
                                  int32_t from, int32_t end, const sees_t &sees)
 {
+    const uint32_t lane = lane_index() % 4;
+
 #pragma unroll 1
     for (int32_t key = from; key < end; ++key) {
         const struct key_place at = place_of_key(p, batch, first_k, key);
-        const char *row = view_row(&p.base.v, at.batch, head, at.row, 2) + 4 * (lane_index() % 4);
+        if constexpr (Stored::WIDENED) {
+            const char *row = view_row(&p.base.v, at.batch, head, at.row, 1) + lane / 2 * 4;
+            uint32_t columns = 0;
+
+#pragma unroll 1
+            for (int i = 0; i < n / 4; ++i) {
+                const uint32_t nan = decode::nan_bits(bits_of(ld_global_f32((const float *)(row + 8 * i)))) >> lane % 2 * 16;
+
+                columns |= (nan >> 7 & 1 | nan >> 14 & 2) << 2 * i;
+            }
+            if (columns != 0)
 #pragma unroll
-        for (int i = 0; i < n; i += 4) {
-            const uint32_t pair = bits_of(ld_global_f32((const float *)(row + 4 * i)));
-            const uint32_t special = pair ^ finite_part(pair, Element::EXPONENT, 2);
+                for (int i = 0; i < n; ++i)
+                    if ((columns >> (i / 4 * 2 + i % 2) & 1) != 0 && sees(i / 2 % 2, key))
+                        o[i] = float_of(0x7fffffffu);
+        } else {
+            const char *row = view_row(&p.base.v, at.batch, head, at.row, 2) + 4 * lane;
 #pragma unroll
-            for (int half = 0; half < 2; ++half)
-                if (special != 0 && sees(half, key)) {
-                    o[i + 2 * half] += Element::low(special);
-                    o[i + 2 * half + 1] += Element::high(special);
-                }
+            for (int i = 0; i < n; i += 4) {
+                const uint32_t pair = bits_of(ld_global_f32((const float *)(row + 4 * i)));
+                const uint32_t special = pair ^ finite_part(pair, Element::EXPONENT, 2);
+#pragma unroll
+                for (int half = 0; half < 2; ++half)
+                    if (special != 0 && sees(half, key)) {
+                        o[i + 2 * half] += Element::low(special);
+                        o[i + 2 * half + 1] += Element::high(special);
+                    }
+            }
         }
     }
 }

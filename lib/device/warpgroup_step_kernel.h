@@ -5,14 +5,16 @@
  *     loaders   K, Q, and which units; V       two warps
  *     scanners  V                              two warps: NaN and infinity leave a tile of V that some row does not
  *                                              see whole, and so do all values beyond the keys
- *     others    S = Q K^T, P = 2^(scale (S - max)), O += P V; folds */
+ *     others    S = Q K^T, P = 2^(scale (S - max)), O += P V; folds
+ *
+ * Where K and V are of 8 bits, three warps widen them in place of the second loader and the scanners. */
 #ifndef GLINT_DEVICE_WARPGROUP_STEP_KERNEL_H
 #define GLINT_DEVICE_WARPGROUP_STEP_KERNEL_H
 
-#include "lib/device/warpgroup_step_load.h"
+#include "lib/device/warpgroup_step_narrow.h"
 
 template <class Variant> struct step_kernel {
-    typedef struct step_layout<Variant> tiles;
+    typedef typename step_layout_of<Variant>::type tiles;
     typedef typename tiles::element element;
     typedef typename tiles::mask_t mask_t;
     typedef typename tiles::score_t score_t;
@@ -25,7 +27,6 @@ template <class Variant> struct step_kernel {
     enum {
         HEAD_DIM = tiles::HEAD_DIM,
         TILE_N = tiles::TILE_N,
-        STAGES = tiles::STAGES,
         UNITS = tiles::UNITS,
         BELOW = tiles::BELOW,
         OWN = tiles::OWN,
@@ -34,8 +35,6 @@ template <class Variant> struct step_kernel {
         FOLDED_AT = tiles::FOLDED_AT,
         Q_FULL = tiles::Q_FULL,
         Q_EMPTY = tiles::Q_EMPTY,
-        V_CUT = tiles::V_CUT,
-        SPECIAL = tiles::SPECIAL,
     };
 
     GLINT_DEVICE float scale_of(const struct glint_gpu_step &p)
@@ -49,7 +48,7 @@ template <class Variant> struct step_kernel {
         const bool first_lane = lane_index() == 0;
         const uint32_t folded = shared + FOLDED_AT + (w * 128 + thread_index() % 128) * 16; /* of this thread */
         struct ring k = {0, 0}, v = {0, 0}, u = {0, 0};
-        uint32_t q_phase = 0;
+        uint32_t q_phase = 0, scales = 0;
         struct softmax_rows rows;
         float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
         uint32_t weights[TILE_N / 4];
@@ -69,9 +68,9 @@ template <class Variant> struct step_kernel {
         };
         /* O += P V */
         auto begin_values = [&]() { begin_weights_by_rows<element, key_tile>(o, weights, value_ring::tile(shared, v), 1); };
-        auto release_keys = [&]() {
+        auto release_keys = [&](bool first, bool last) {
             release(key_ring::empty(shared, k));
-            ring_advance<STAGES>(k);
+            tiles::next_keys(k, first, last);
         };
         auto clear_o = [&]() {
 #pragma unroll
@@ -91,17 +90,19 @@ template <class Variant> struct step_kernel {
             if (!word(UNIT_ANY))
                 return;
             const int32_t who = word(UNIT_WHO), begin = word(UNIT_BEGIN), end = word(UNIT_END);
+            tiles::begin_unit(k, v, end - begin);
             /* The other one's: its tiles pass by, each when no lane waits for it any more. */
             if (who != 2 && who != (int32_t)w) {
 #pragma unroll 1
                 for (int32_t tile = begin; tile < end; ++tile) {
                     key_ring::wait_full(shared, k);
                     warp_sync();
-                    release_keys();
+                    release_keys(tile == begin, tile == end - 1);
+                    tiles::pass_scales(shared, scales);
                     value_ring::wait_full(shared, v);
                     warp_sync();
                     release(value_ring::empty(shared, v));
-                    ring_advance<STAGES>(v);
+                    tiles::next_values(v, tile + 2 == end);
                 }
                 warp_sync();
                 release(unit_ring::empty(shared, u));
@@ -111,6 +112,7 @@ template <class Variant> struct step_kernel {
 
             k = same_ring(k);
             v = same_ring(v);
+            scales = warp_first(scales);
             const int32_t first_block = who == 2 ? 4 * (int32_t)w : 0, block = first_block + (int32_t)(warp_index() % 4);
             const int32_t query0 = word(UNIT_QUERY), first_cut = word(UNIT_CUT);
             auto mask = [&]() {
@@ -127,7 +129,7 @@ template <class Variant> struct step_kernel {
                 (int32_t)warp_first((uint32_t)(last_key(mask(), query0 + first_block * p.block_queries) + 1)) / TILE_N;
             const int32_t whole_from = LEFT ? word(UNIT_WHOLE_FROM) : 0;
             int32_t span = word(UNIT_SPAN), next = order::spans::begin(span + 1);
-            const int32_t kind = word(UNIT_KIND);
+            auto kind = [&]() { return word(UNIT_KIND); };
             bool pending = false; /* the span at hand is done but for its last values */
             bool some = false;    /* O of the spans before is in shared memory */
             struct span_row before[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}}, own[2];
@@ -136,6 +138,7 @@ template <class Variant> struct step_kernel {
             auto soften = [&](int32_t tile) {
                 float shift[2];
 
+                tiles::scale_scores(shared, scales, s);
                 change_scores(s, score_t::of(p.base));
                 if (tile >= cut) {
                     const int32_t first_key = tile * TILE_N + 2 * (int32_t)(lane_index() % 4);
@@ -152,6 +155,10 @@ template <class Variant> struct step_kernel {
                 const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
                 make_weights<TILE_N>(rows, s, shift, scale);
                 return grown;
+            };
+            auto pack = [&](int32_t tile) {
+                tiles::scale_weights(shared, scales, s, tile >= cut || (LEFT && tile < whole_from));
+                pack_weights<element>(weights, s);
             };
             /* Of the span that ends. */
             auto take_rows = [&]() {
@@ -185,7 +192,7 @@ template <class Variant> struct step_kernel {
                 }
             };
             auto close_span = [&]() {
-                if (kind == UNIT_SPANS)
+                if (kind() == UNIT_SPANS)
                     put_slot(slot_of(span));
                 else if (some)
                     fold_o(true);
@@ -205,10 +212,10 @@ template <class Variant> struct step_kernel {
                 clear_o();
             };
             auto have_values = [&](int32_t tile) {
-                if (RIGHT && tiles::is_cut(tile, first_cut, whole_from) && first_lane)
-                    special |= ld_shared_u32(shared + SPECIAL + 8 * v.stage) | ld_shared_u32(shared + SPECIAL + 8 * v.stage + 4);
+                if (RIGHT && tiles::is_cut(tile, first_cut, whole_from))
+                    tiles::note_special(shared, v, special);
                 release(value_ring::empty(shared, v));
-                ring_advance<STAGES>(v);
+                tiles::next_values(v, tile + 2 == end);
             };
 
             clear_o();
@@ -224,9 +231,9 @@ template <class Variant> struct step_kernel {
                 begin_scores();
                 wgmma_wait<0>();
                 wgmma_hold(s, TILE_N / 2);
-                release_keys();
+                release_keys(true, begin == end - 1);
                 soften(begin);
-                pack_weights<element>(weights, s);
+                pack(begin);
 #pragma unroll 1
                 for (int32_t tile = begin; tile < end - 1; ++tile) {
                     key_ring::wait_full(shared, k);
@@ -239,7 +246,7 @@ template <class Variant> struct step_kernel {
                     begin_values();
                     wgmma_wait<1>();
                     wgmma_hold(s, TILE_N / 2);
-                    release_keys();
+                    release_keys(false, tile == end - 2);
                     if (tile + 1 == next) {
                         take_rows();
                         softmax_begin(rows);
@@ -249,7 +256,7 @@ template <class Variant> struct step_kernel {
                     wgmma_wait<0>();
                     wgmma_hold(o, HEAD_DIM / 2);
                     wgmma_hold(weights, TILE_N / 4);
-                    pack_weights<element>(weights, s); /* before any branch: made in the gaps between exponentials */
+                    pack(tile + 1); /* before any branch: made in the gaps between exponentials */
                     have_values(tile);
                     if (grown && !pending)
                         rescale<HEAD_DIM>(o, factor);
@@ -266,24 +273,24 @@ template <class Variant> struct step_kernel {
             }
             take_rows();
 
-            const bool adds = RIGHT && warp_first(special) != 0;
+            const bool adds = RIGHT && tiles::has_special(special);
             /* Of the tiles from a span's first one to the next span's. */
             auto add_special_from = [&](int32_t of_span) {
                 const int32_t from = max(begin, order::spans::begin(of_span));
-                const int32_t to = min(end, kind == UNIT_SPANS ? order::spans::begin(of_span + 1) : end);
-                auto add_of = [&](int32_t first_tile, int32_t end_tile) {
-                    add_special_of<element>(
+                const int32_t to = min(end, kind() == UNIT_SPANS ? order::spans::begin(of_span + 1) : end);
+#pragma unroll 1
+                for (int side = 0; side < 1 + LEFT; ++side) {
+                    const int32_t first_tile = side == 0 ? max(from, first_cut) : from;
+                    const int32_t end_tile = side == 0 ? to : min(to, min(whole_from, first_cut));
+
+                    add_special_of<element, typename tiles::stored>(
                         o, p, word(UNIT_BATCH), word(UNIT_FIRST_K), word(UNIT_HEAD) / p.parts, first_tile * TILE_N,
                         min(end_tile * TILE_N, word(UNIT_KEYS)), [&](const int half, int32_t key) {
                             return (!LEFT || key >= query_of(half) + unit_word(unit, UNIT_LEFT)) && key <= last[half];
                         });
-                };
-
-                add_of(max(from, first_cut), to);
-                if (LEFT)
-                    add_of(from, min(to, min(whole_from, first_cut)));
+                }
             };
-            if (kind == UNIT_SPANS) {
+            if (kind() == UNIT_SPANS) {
                 if (adds)
                     add_special_from(span);
                 put_slot(slot_of(span));
@@ -303,7 +310,7 @@ template <class Variant> struct step_kernel {
                 }
                 if (adds)
                     add_special_from(0);
-                if (kind == UNIT_FIRST) {
+                if (kind() == UNIT_FIRST) {
                     own[0] = before[0];
                     own[1] = before[1];
                     put_slot(slot_of(word(UNIT_SECOND) - 1));
@@ -363,11 +370,7 @@ template <class Variant> struct step_kernel {
                 mbarrier_init(shared + Q_FULL + 8 * w, 1);
                 mbarrier_init(shared + Q_EMPTY + 8 * w, 4);
             }
-            key_ring::init(shared, 1, 8);
-            value_ring::init(shared, 2, 8);
-            unit_ring::init(shared, 1, 12); /* all warps */
-            for (uint32_t i = 0; i < STAGES; ++i)
-                mbarrier_init(shared + V_CUT + 8 * i, 1);
+            tiles::init_rings(shared);
             fence_mbarrier_init();
             for (int i = MAP_Q; i <= MAP_V; ++i)
                 tma_prefetch_map(&p.map[i]);
@@ -389,12 +392,7 @@ template <class Variant> struct step_kernel {
             return;
         }
         registers_give<56>();
-        if (warp == 0)
-            tiles::load_units(p, shared);
-        else if (warp == 1)
-            tiles::load_values(p, shared);
-        else
-            tiles::scan_values(p, shared, warp - 2);
+        tiles::load(p, shared, warp);
     }
 
     /* The last kernel, of blocks of 128 threads. */

@@ -3,6 +3,7 @@
 return {
   passes = { "fwd", "bwd" },
   dtypes = { "bf16" },
+  kv_dtypes = { "same", "e4m3" },
   head_dims = { 64, 128, 192 },
   masks = { "none", "causal", "band", "interval" },
   softcaps = { "none", "softcap" },
@@ -11,12 +12,13 @@ return {
       archs = { "90a" },
       tiles = {
         fwd = {
-          { m = 128, n = 32, turns = true },
+          { m = 128, n = 32, turns = true, kv_dtypes = { "same" } },
           [64] = {
-            { m = 128, n = 32, turns = true },
-            { m = 64, n = 32, schedule = "short", blocks_per_sm = 4, masks = { "none", "causal", "interval" }, softcaps = { "none" } },
-            { m = 128, n = 128, schedule = "step", span = 128, masks = { "causal" }, softcaps = { "none" } },
-            { m = 128, n = 128, schedule = "step", span = 128, masks = { "band" }, softcaps = { "softcap" } },
+            { m = 128, n = 32, turns = true, kv_dtypes = { "same" } },
+            { m = 64, n = 32, schedule = "short", kv_dtypes = { "same" }, blocks_per_sm = 4, masks = { "none", "causal", "interval" }, softcaps = { "none" } },
+            { m = 128, n = 128, schedule = "step", span = 128, masks = { "causal" }, softcaps = { "none" }, kv_dtypes = { "same" } },
+            { m = 128, n = 128, schedule = "step", span = 128, stages = 3, masks = { "causal" }, softcaps = { "none" }, kv_dtypes = { "e4m3" } },
+            { m = 128, n = 128, schedule = "step", span = 128, masks = { "band" }, softcaps = { "softcap" }, kv_dtypes = { "same" } },
           },
         },
         bwd = {
@@ -37,6 +39,9 @@ return {
     { family = "sm90a", pass = "bwd", head_dim = { 64, 128 }, mask = "none", set = { device_lengths = true, device_ragged = true }, reason = "and of that backward" },
   },
   exclude = {
+    { kv_dtype = "e4m3", head_dim = { 128, 192 }, reason = "a step of 64 reads K and V of 8 bits" },
+    { kv_dtype = "e4m3", mask = { "none", "band", "interval" }, reason = "under a causal mask" },
+    { kv_dtype = "e4m3", softcap = "softcap", reason = "and without a softcap" },
     { mask = "none", pass = "bwd", head_dim = 192, reason = "faults without a mask are forward, but for those of sequences" },
     { mask = "none", pass = "fwd", head_dim = { 128, 192 }, reason = "one head dim without a mask is enough" },
     { mask = "none", softcap = "softcap", reason = "and none with a softcap" },

@@ -3,15 +3,23 @@
 return {
   passes = { "fwd" },
   dtypes = { "f16", "bf16" },
+  kv_dtypes = { "same", "i8", "e4m3" },
   head_dims = { 64 },
   masks = { "none", "causal", "band" },
   softcaps = { "none", "softcap" },
   families = { sm90a = { archs = { "90a" }, tiles = { fwd = {
-    [64] = { { m = 128, n = 128, schedule = "step", span = 128, stages = 4 } },
+    [64] = {
+      { m = 128, n = 128, schedule = "step", span = 128, stages = 4, kv_dtypes = { "same" } },
+      { m = 128, n = 128, schedule = "step", span = 128, stages = 3, kv_dtypes = { "i8", "e4m3" } },
+    },
   } } } },
   exclude = {
+    { dtype = "f16", kv_dtype = { "i8", "e4m3" }, reason = "K and V of 8 bits are widened to bf16" },
     { dtype = "f16", mask = { "none", "causal" }, reason = "the one with a window does more" },
     { dtype = "f16", softcap = "none", reason = "and the one with a softcap" },
-    { dtype = "bf16", softcap = "softcap", reason = "f16 has it" },
+    { dtype = "bf16", kv_dtype = "same", softcap = "softcap", reason = "f16 has it" },
+    { kv_dtype = "i8", mask = { "none", "causal" }, softcap = "softcap", reason = "the one with a window has it" },
+    { kv_dtype = "i8", mask = "band", softcap = "none", reason = "the one with a softcap does more" },
+    { kv_dtype = "e4m3", softcap = "softcap", reason = "int8 has it" },
   },
 }

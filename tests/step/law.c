@@ -1,7 +1,8 @@
 /* The promise of a server's step: a token's O and LSE have the same bits in a whole prompt, in a chunk of it,
  * speculated with others, and alone; over a linear cache and over pages; whatever else is in the call. In the
  * simulator, with spans of 128 keys, so that a few hundred keys have many of them. What lies beyond a length, in
- * pages that are nobody's and in the rest of a row of the table is NaN, or a page that there is not. */
+ * pages that are nobody's and in the rest of a row of the table is NaN, or a page that there is not. The same over
+ * caches of 8 bits, where what lies there has scales of NaN. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,17 +26,32 @@ static void open_gpu(void)
     EXPECT(status == GLINT_OK, "a context gives %s", glint_status_name(status));
 }
 
-static uint16_t q[MOST * ROW], k[MOST * ROW_KV], v[MOST * ROW_KV];
+static uint16_t q[MOST * ROW];
+static uint8_t keys[2][MOST * ROW_KV * 2]; /* K and V, in elements of kv_dtype */
+static float scales[2][MOST * HEADS_KV];   /* of 8 bits, those of a token's heads one after another */
+static uint32_t kv_dtype;                  /* 0: bf16 */
+
+static size_t kv_bytes(void)
+{
+    return kv_dtype == 0 ? 2 : 1;
+}
 
 static void make_tokens(uint64_t seed)
 {
     struct rand r = rand_stream(seed, 1);
     for (size_t i = 0; i < sizeof q / 2; i++)
         dtype_store(GLINT_BF16, &q[i], 3 * rand_normal(&r));
-    for (size_t i = 0; i < sizeof k / 2; i++) {
-        dtype_store(GLINT_BF16, &k[i], rand_normal(&r));
-        dtype_store(GLINT_BF16, &v[i], rand_normal(&r));
-    }
+    for (size_t i = 0; i < (size_t)MOST * ROW_KV; i++)
+        for (int of_v = 0; of_v < 2; of_v++) {
+            const float number = rand_normal(&r);
+            if (kv_dtype == 0)
+                dtype_store(GLINT_BF16, &keys[of_v][2 * i], number);
+            else /* any byte but NaN of e4m3, beside scales that make numbers of about 1 */
+                keys[of_v][i] = (uint8_t)(rand_below(&r, 127) | rand_below(&r, 2) << 7);
+        }
+    for (size_t i = 0; i < (size_t)MOST * HEADS_KV; i++)
+        for (int of_v = 0; of_v < 2; of_v++)
+            scales[of_v][i] = (1 + 0.01f * rand_normal(&r)) / (kv_dtype == GLINT_E4M3 ? 100 : 64);
 }
 
 static int64_t slack = 40; /* rows of a linear cache behind the last key */
@@ -55,16 +71,31 @@ static void *device_copy(const void *host, size_t bytes)
 }
 
 /* Rows of K or V in pages in an order of their own, NaN elsewhere; with page_rows = 0 one page of `capacity` rows. */
-static void *cache_of(const uint16_t *rows, int64_t tokens, int64_t page_rows, const int32_t *page_of, int64_t pages,
-                      int64_t capacity)
+static void *cache_of(int of_v, int64_t tokens, int64_t page_rows, const int32_t *page_of, int64_t pages, int64_t capacity)
 {
     const int64_t all = page_rows > 0 ? pages * page_rows : capacity;
-    uint16_t *const host = malloc((size_t)(all * ROW_KV) * 2);
-    memset(host, 0xff, (size_t)(all * ROW_KV) * 2);
+    const size_t row = ROW_KV * kv_bytes();
+    unsigned char *const host = malloc((size_t)all * row);
+    memset(host, 0xff, (size_t)all * row);
     for (int64_t i = 0; i < tokens; i++)
-        memcpy(host + (page_rows > 0 ? page_of[i / page_rows] * page_rows + i % page_rows : i) * ROW_KV, rows + i * ROW_KV,
-               ROW_KV * 2);
-    void *const device = device_copy(host, (size_t)(all * ROW_KV) * 2);
+        memcpy(host + (size_t)(page_rows > 0 ? page_of[i / page_rows] * page_rows + i % page_rows : i) * row,
+               keys[of_v] + (size_t)i * row, row);
+    void *const device = device_copy(host, (size_t)all * row);
+    free(host);
+    return device;
+}
+
+/* Its scales, a row each, NaN where no token is. */
+static float *scales_of(int of_v, int64_t tokens, int64_t page_rows, const int32_t *page_of, int64_t pages, int64_t capacity)
+{
+    const int64_t rows = page_rows > 0 ? page_rows : capacity, all = page_rows > 0 ? pages * page_rows : capacity;
+    const size_t bytes = (size_t)(all * HEADS_KV) * sizeof(float);
+    float *const host = malloc(bytes);
+    memset(host, 0xff, bytes);
+    for (int64_t i = 0; i < tokens; i++)
+        for (int64_t h = 0; h < HEADS_KV; h++)
+            host[((page_rows > 0 ? page_of[i / rows] : 0) * HEADS_KV + h) * rows + i % rows] = scales[of_v][i * HEADS_KV + h];
+    float *const device = device_copy(host, bytes);
     free(host);
     return device;
 }
@@ -113,6 +144,8 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
                        HEADS_KV, DIM);
     problem.mask = window > 0 ? GLINT_MASK_BAND_BOTTOM_RIGHT : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
     problem.window_left = window > 0 ? window - 1 : 0;
+    problem.kv_dtype = kv_dtype;
+    problem.kv_scales = kv_dtype != 0 ? GLINT_SCALES_ROW : GLINT_SCALES_NONE;
     problem.lengths = paged ? GLINT_LENGTHS_RAGGED : GLINT_LENGTHS_DEVICE;
     if (paged) {
         problem.rows_q = rows;
@@ -130,8 +163,12 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
     EXPECT(planned == GLINT_OK, "the plan gives %s: %s", glint_status_name(planned), why);
     struct glint_tensors t = {.struct_size = sizeof t};
     t.q = device_copy(queries, (size_t)(rows * ROW) * 2);
-    t.k = cache_of(k, tokens, page_rows, order, pages, capacity);
-    t.v = cache_of(v, tokens, page_rows, order, pages, capacity);
+    t.k = cache_of(0, tokens, page_rows, order, pages, capacity);
+    t.v = cache_of(1, tokens, page_rows, order, pages, capacity);
+    if (kv_dtype != 0) {
+        t.k_scale = scales_of(0, tokens, page_rows, order, pages, capacity);
+        t.v_scale = scales_of(1, tokens, page_rows, order, pages, capacity);
+    }
     t.o = sim_allocate((size_t)(rows * ROW) * 2);
     t.lse = sim_allocate((size_t)(rows * HEADS) * 4);
     t.seqlens_k = device_copy(seqlens_k, (size_t)count * 4);
@@ -148,9 +185,17 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
     sim_get(lse, t.lse, (size_t)(rows * HEADS) * 4);
     for (int64_t h = 0; h < HEADS; h++)
         memcpy(answer->lse[h], lse + h * rows, (size_t)rows * 4);
-    void *const all[] = {
-        (void *)(uintptr_t)t.q,         (void *)(uintptr_t)t.k,       (void *)(uintptr_t)t.v,          t.o,      t.lse,
-        (void *)(uintptr_t)t.seqlens_k, (void *)(uintptr_t)t.first_q, (void *)(uintptr_t)t.page_table, workspace};
+    void *const all[] = {(void *)(uintptr_t)t.q,
+                         (void *)(uintptr_t)t.k,
+                         (void *)(uintptr_t)t.v,
+                         t.o,
+                         t.lse,
+                         (void *)(uintptr_t)t.seqlens_k,
+                         (void *)(uintptr_t)t.first_q,
+                         (void *)(uintptr_t)t.page_table,
+                         workspace,
+                         (void *)(uintptr_t)t.k_scale,
+                         (void *)(uintptr_t)t.v_scale};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i])
             sim_release(all[i]);
@@ -244,6 +289,20 @@ static void windows(void)
     far();
 }
 
+/* Over int8, and with a window over e4m3. */
+static void narrow(void)
+{
+    slack = 40;
+    window = 0;
+    kv_dtype = GLINT_I8;
+    prompt();
+    far();
+    kv_dtype = GLINT_E4M3;
+    prompt();
+    window = 300;
+    prompt();
+}
+
 static const struct contract_case cases[] = {
-    {"prompt", prompt, 200}, {"far", far, 200}, {"shared_out", shared_out, 60}, {"windows", windows, 400}};
+    {"prompt", prompt, 200}, {"far", far, 200}, {"shared_out", shared_out, 60}, {"windows", windows, 400}, {"narrow", narrow, 600}};
 CONTRACT_MAIN("step law", cases)

@@ -10,6 +10,16 @@
 namespace decode
 {
 
+GLINT_DEVICE const struct glint_gpu_shape &shape_of(const struct glint_decode_params &p)
+{
+    return p.shape;
+}
+
+GLINT_DEVICE const struct glint_gpu_shape &shape_of(const struct glint_gpu_call &p)
+{
+    return p.shape;
+}
+
 struct i8 {
     static constexpr bool WIDENED = true, HAS_NAN = false;
     enum { UNIT = 64 }; /* widen() gives a number over it */
@@ -19,9 +29,9 @@ struct i8 {
     struct signs {
         uint32_t even, odd;
     };
-    GLINT_DEVICE struct signs unknown_signs(const struct glint_decode_params &p)
+    template <class Params> GLINT_DEVICE struct signs unknown_signs(const Params &p)
     {
-        const bool any = p.shape.batch > 0; /* it is */
+        const bool any = shape_of(p).batch > 0; /* it is */
 
         return {any ? 0x00800080u : 0, any ? 0x80008000u : 0};
     }
@@ -40,7 +50,7 @@ struct e4m3 {
 
     struct signs {
     };
-    GLINT_DEVICE struct signs unknown_signs(const struct glint_decode_params &)
+    template <class Params> GLINT_DEVICE struct signs unknown_signs(const Params &)
     {
         return {};
     }
@@ -54,6 +64,15 @@ struct e4m3 {
         return fma_bf16x2(small, 0x7b807b80u, 0x80008000u);
     }
 };
+
+/* All four numbers of a word, in their order. */
+template <class Stored> GLINT_DEVICE void widen_word(uint32_t *to, uint32_t word, const typename Stored::signs &signs)
+{
+    const uint32_t even = Stored::template widen<0>(word, signs), odd = Stored::template widen<1>(word, signs);
+
+    to[0] = (even & 0xffffu) | odd << 16;
+    to[1] = even >> 16 | (odd & 0xffff0000u);
+}
 
 /* ---- NaN of e4m3 ------------------------------------------------------------------------------------------------ */
 
@@ -70,9 +89,15 @@ GLINT_DEVICE bool any_nan(uint32_t codes)
     return warp_any((codes & 0x80808080u) != 0);
 }
 
+/* The highest bit of each byte that is NaN. */
+GLINT_DEVICE uint32_t nan_bits(uint32_t word)
+{
+    return ((word & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u;
+}
+
 GLINT_DEVICE bool has_nan(uint32_t word)
 {
-    return (((word & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u) != 0;
+    return nan_bits(word) != 0;
 }
 
 /* Scores with keys that hold a NaN are NaN. Seldom: it reads K again. */

@@ -638,7 +638,7 @@ _STEP = [
     _fault("step", "step_fold_of_an_empty_span", "rows whose scores are all -inf, in several spans", "row.sum == 0.0f ? 0.0f : ex2((before - now) * scale)", "ex2((before - now) * scale)", _ANSWER, ["special/only_minus_inf_many_keys", "special/sinks_only_minus_inf_many_keys"]),
     _fault("step", "step_fold_without_factor", "O of the spans before is relative to another maximum", "return fmaf(before, f.before, span * f.span);", "return before + span * f.span;", _ANSWER, ["accuracy/rising", "accuracy/falling"] + _STEP_CASES),
     _fault("step", "step_span_not_closed", "a new span begins where its tile does", "pending = true;", ";", _ANSWER, ["accuracy/rising", "accuracy/falling"] + _STEP_CASES),
-    _fault("step", "step_keys_one_tile_off", "the tile of K that comes next", "place_of_part(p, unit, part, tile + 1) : place;\n                const uint32_t full = key_ring", "place_of_part(p, unit, part, tile) : place;\n                const uint32_t full = key_ring", _ANSWER, ["accuracy/q259*", "pages/bottom_right"]),
+    _fault("step", "step_keys_one_tile_off", "the tile of K that comes next", "shape::place_of_part(p, unit, part, tile + 1) : place;\n                    const uint32_t full = key_ring", "shape::place_of_part(p, unit, part, tile) : place;\n                    const uint32_t full = key_ring", _ANSWER, ["accuracy/q259*", "pages/bottom_right"]),
     _fault("step", "step_parity_of_queries", "the phase that Q is waited for", "mbarrier_wait(shared + Q_FULL + 8 * w, q_phase);", "mbarrier_wait(shared + Q_FULL + 8 * w, q_phase ^ 1);", _ANY),
     _fault("step", "step_queries_not_cleared", "rows of Q that no copy fills", "st_shared_u32x4(shared + i, zeros);", ";", ["uninitialised"], ["accuracy/q1*", "accuracy/gqa_7_1"]),
     _fault("step", "step_plan_not_awaited", "the plan is there when the second kernel reads it", "await_predecessors();\n        if (p.own_plan", "if (p.own_plan", _RACE + ["uninitialised"], ["lengths/many_heads", "ragged/many"]),
@@ -646,21 +646,38 @@ _STEP = [
     _fault("step", "step_own_plan_of_one_block", "each block reads a plan of its own", "(int64_t)block_index() * p.own_plan;", "(int64_t)(block_index() > 0) * p.own_plan;", _RACE, _STEP_CASES),
     _fault("step", "step_own_plan_not_awaited", "lengths are there when a block plans for itself", "await_predecessors();\n        if (p.own_plan", "if (p.own_plan", _RACE + ["uninitialised"], _STEP_CASES),
     _fault("step", "step_merge_before_its_parts", "slots are there when the last kernel reads them", "await_predecessors();\n        merge_slots", "merge_slots", _RACE + ["uninitialised"], _STEP_CASES),
-    _fault("step", "step_special_values_lost", "NaN of V of a tile that is cut reaches the rows that see it", "RIGHT && tiles::is_cut(tile, first_cut, whole_from) && first_lane", "false", _ANSWER, ["special/nan_in_V", "special/inf_in_V"]),
+    _fault("step", "step_special_values_lost", "NaN of V of a tile that is cut reaches the rows that see it", "RIGHT && tiles::is_cut(tile, first_cut, whole_from)", "false", _ANSWER, ["special/nan_in_V", "special/inf_in_V"]),
     _fault("step_window", "step_window_not_hidden", "keys before a row's window, in a tile that others see", "LEFT && tile < whole_from) {", "LEFT && tile < 0) {", _ANSWER, _WINDOWS),
     _fault("step_window", "step_window_hides_its_first_key", "the first key of a window", "i / 4 * 8 + i % 2 < first[i / 2 % 2]", "i / 4 * 8 + i % 2 <= first[i / 2 % 2]", _ANSWER, _WINDOWS),
     _fault("step_window", "step_window_begins_a_tile_late", "the first tile of keys of a tile of rows", "(uint32_t)max(blocks.first, Order::spans::begin(first))", "(uint32_t)max(blocks.first + 1, Order::spans::begin(first))", _ANSWER + _ANY, _WINDOWS),
     _fault("step_window", "step_window_second_of_the_sequence", "with a window each tile of rows has chunks of its own", "s.chunks > 1 ? span_of_chunk<Order>(s, size, blocks, 1) : s.second", "s.second", _UNWRITTEN + _ANY, _STEP_WINDOWS),
     _fault("step_window", "step_window_slots_of_the_sequence", "slots of a tile of rows, with a window", "return Order::Band::LEFT ? s.spans : s.spans - second + 1;", "return s.spans - second + 1;", _UNWRITTEN + _ANY, _STEP_WINDOWS),
-    _fault("step_window", "step_window_not_scanned", "tiles that the left side of a window cuts are scanned", "LEFT && !is_cut(tile, first_cut, whole_from)", "LEFT && !is_cut(tile, first_cut, 0)", _ANY, _WINDOWS),
-    _fault("step_window", "step_window_special_values_lost", "NaN of V of a tile at the left side of a window reaches the rows that see it", "add_of(from, min(to, min(whole_from, first_cut)));", ";", _ANSWER, ["special/window_of_whole_blocks_nan_in_V", "special/nan_in_V"]),
+    _fault("step_window", "step_window_not_scanned", "tiles that the left side of a window cuts are scanned", "LEFT && !shape::is_cut(tile, first_cut, whole_from)", "LEFT && !shape::is_cut(tile, first_cut, 0)", _ANY, _WINDOWS),
+    _fault("step_window", "step_window_special_values_lost", "NaN of V of a tile at the left side of a window reaches the rows that see it", "side < 1 + LEFT", "side < 1", _ANSWER, ["special/window_of_whole_blocks_nan_in_V", "special/nan_in_V"]),
     _fault("step_window", "step_slot_written_while_it_is_read", "a slot is read by all lanes of a quad and written by one", "rows[1] = {ld_global_cg_f32(row + 16), ld_global_cg_f32(row + 17)};\n    warp_sync();", "rows[1] = {ld_global_cg_f32(row + 16), ld_global_cg_f32(row + 17)};", ["race"], ["special/window_of_whole_blocks_nan_in_V"]),
     _fault("step_window", "step_not_capped", "the softcap", "change_scores(s, score_t::of(p.base));", ";", _ANSWER, ["accuracy/softcap*"]),
     _fault("step_window", "step_row_that_sees_no_key", "O of a row whose window is beyond the keys", "inverse_of(row.sum, [&]() { return sees; });", "inverse_of(row.sum, [&]() { return true; });", _ANSWER, ["special/window_queries_of_no_keys", "special/queries_of_no_keys"]),
-    _fault("step", "step_unit_given_back_early", "words of a unit stay until all warps have read them", "unit_ring::init(shared, 1, 12);", "unit_ring::init(shared, 1, 4);", _ANY + ["answer"], ["accuracy/gqa_8_2", "accuracy/batch_3", "ragged/many"]),
+    _fault("step", "step_unit_given_back_early", "words of a unit stay until all warps have read them", "unit_ring::init(shared, 1, 12);", "unit_ring::init(shared, 1, 4);", _ANY + ["answer"], ["accuracy/gqa_8_2", "accuracy/batch_3", "ragged/many"], 2),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP
+# ---- the same over K and V of 8 bits -------------------------------------------------------------------------------
+
+_STEP_NARROW = [
+    _fault("step_narrow", "narrow_scores_not_scaled", "the scales of K", "for_scales(scale_ring::tile(shared, ring_at(step)), [&](const int i, float of_key) { s[i] *= of_key; });", ";", _ANSWER, _STEP_CASES),
+    _fault("step_narrow", "narrow_scales_of_another_column", "where a key's scale lies", "key / 8 % 2 * 2 + key % 2", "key % 2 * 2 + key / 8 % 2", _ANSWER, _STEP_CASES),
+    _fault("step_narrow", "narrow_scales_over_what_is_read", "scales are there until their tile's weights are made", "scale_ring::wait_empty(shared, c);", ";", _RACE + ["answer"], _STEP_CASES),
+    _fault("step_narrow", "narrow_scale_of_a_hidden_key", "a hidden value's scale, whatever it is, plays no part", "s[i] == 0.0f ? 0.0f : s[i] * of_key", "s[i] * of_key", _ANSWER, ["special/*"]),
+    _fault("step_narrow", "narrow_piece_not_waited_for", "bytes are there when they are widened", "piece_ring::wait_full(shared, pieces);", ";", _ANY + ["answer"], _STEP_CASES),
+    _fault("step_narrow", "narrow_bytes_over_what_is_read", "bytes stay until they are widened", "piece_ring::wait_empty(shared, pieces);", ";", _ANY + ["answer"], _STEP_CASES),
+    _fault("step_narrow", "narrow_tile_of_one_widener", "a tile is whole when all warps have widened theirs", "tile_ring::init(shared, WIDENERS, 8);", "tile_ring::init(shared, 1, 8);", _ANY + ["answer"], _STEP_CASES),
+    _fault("step_narrow", "narrow_tile_without_fence", "widened numbers are known to the products", "fence_async_shared();\n                warp_sync();\n                if (lane_index() == 0)\n                    mbarrier_arrive(tile_ring::full", "warp_sync();\n                if (lane_index() == 0)\n                    mbarrier_arrive(tile_ring::full", _ANY, _STEP_CASES),
+    _fault("step_narrow", "narrow_values_of_another_tile", "the order of tiles of K and V", "skip(v, 2 - before_last);", "skip(v, 2);", _ANY + ["answer"], _STEP_CASES),
+    _fault("step_narrow", "narrow_swizzle", "where 16 bytes of a widened row are", "(in_slab ^ turned) * 16", "in_slab * 16", _ANSWER, _STEP_CASES),
+    _fault("step_narrow", "narrow_nan_of_values_lost", "NaN of V of a tile that is cut is told", "left = left || (cut && RIGHT && is_key);", ";", _ANSWER, ["special/nan_in_V"]),
+    _fault("step_narrow", "narrow_nan_of_keys_lost", "NaN of K", "return !cut || (!RIGHT && is_key);", "return of_v && (!cut || (!RIGHT && is_key));", _ANSWER, ["special/nan_in_K"]),
+]
+
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP + _STEP_NARROW
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {
