@@ -39,10 +39,20 @@ GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_delta(GLINT_P
 }
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_lengths_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
+    if (block_index() >= p.units.first) {
+        if (warp_index() == 0)
+            make_units<no_mask, 128, 64, 128, 4>(p, shared_base());
+        return;
+    }
     run_delta<struct bf16, 16, no_mask, true, 64, 128, 4, padded>(p);
 }
 GLINT_KERNEL(256, 1) glint_bwd_bf16_d128_none__sm90a_fused_m64n128_ragged_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
+    if (block_index() >= p.units.first) {
+        if (warp_index() == 0)
+            make_units<no_mask, 128, 64, 128, 4>(p, shared_base());
+        return;
+    }
     run_delta<struct bf16, 16, no_mask, true, 64, 128, 4, ragged>(p);
 }
 
