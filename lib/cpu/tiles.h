@@ -307,7 +307,7 @@ GLINT_INLINE glint_halves glint_round_pair(glint_vec first, glint_vec second)
     glint_halves h;
 #if defined(GLINT_ROUND_PAIR) /* tests/dot has it in C */
     GLINT_ROUND_PAIR(h, first, second);
-#elif defined(__clang__)
+#elif defined(__clang__) || __GNUC__ >= 13 /* whose built-in function has another name */
     __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(h) : "v"(first), "v"(second));
 #else
     typedef int16_t rounded __attribute__((vector_size(64)));

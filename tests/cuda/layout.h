@@ -42,7 +42,14 @@
     M(glint_gpu_call, dsinks, 512) M(glint_gpu_call, dlse, 520) M(glint_gpu_call, key_begin, 528)                       \
     M(glint_gpu_call, key_end, 536) M(glint_gpu_call, row_keys, 544) M(glint_gpu_call, block_keys, 552)                 \
     M(glint_gpu_call, bias, 560)                                                                                        \
-    S(glint_decode_params, 400)                                                                                         \
+    S(glint_gpu_bias_tensor, 72)                                                                                        \
+    M(glint_gpu_bias_tensor, address, 0) M(glint_gpu_bias_tensor, gradient, 8) M(glint_gpu_bias_tensor, batch, 16)      \
+    M(glint_gpu_bias_tensor, head, 24) M(glint_gpu_bias_tensor, query, 32) M(glint_gpu_bias_tensor, key, 40)            \
+    M(glint_gpu_bias_tensor, narrow, 48) M(glint_gpu_bias_tensor, tiles, 52) M(glint_gpu_bias_tensor, parts, 56)        \
+    M(glint_gpu_bias_tensor, sums, 64)                                                                                  \
+    S(glint_gpu_biased_call, 648)                                                                                       \
+    M(glint_gpu_biased_call, tensor, 576)                                                                               \
+    S(glint_decode_params, 472)                                                                                         \
     M(glint_decode_params, q, 0) M(glint_decode_params, k, 32) M(glint_decode_params, v, 64)                            \
     M(glint_decode_params, o, 96) M(glint_decode_params, lse, 128) M(glint_decode_params, sinks, 136)                   \
     M(glint_decode_params, shape, 144) M(glint_decode_params, score_ratio, 188)                                         \
@@ -51,7 +58,7 @@
     M(glint_decode_params, range, 304) M(glint_decode_params, parts, 308) M(glint_decode_params, level, 312)            \
     M(glint_decode_params, entries, 316) M(glint_decode_params, items, 320) M(glint_decode_params, blocks, 324)         \
     M(glint_decode_params, partial_o, 328) M(glint_decode_params, partial_rows, 336)                                    \
-    M(glint_decode_params, scales, 344) M(glint_decode_params, bias, 384)                                               \
+    M(glint_decode_params, scales, 344) M(glint_decode_params, bias, 384) M(glint_decode_params, tensor, 400)           \
     S(glint_decode_scales, 40)                                                                                          \
     S(tensor_map, 128)                                                                                                  \
     S(glint_gpu_forward_maps, 1088)                                                                                     \

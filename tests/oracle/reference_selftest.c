@@ -150,25 +150,14 @@ static int64_t bias_count(const struct ref_shape *s)
 static struct world *world_of(const struct shape *shape, double step)
 {
     struct world *w = check_memory(sizeof *w);
-    w->s = (struct ref_shape){shape->batch,
-                              shape->heads_q,
-                              shape->heads_kv,
-                              shape->seqlen_q,
-                              shape->seqlen_k,
-                              8,
-                              0.375f,
-                              0,
-                              0,
-                              shape->softcap,
-                              NULL,
-                              NULL,
-                              NULL,
-                              NULL,
-                              NULL,
-                              NULL,
-                              0,
-                              NULL,
-                              NULL};
+    w->s = (struct ref_shape){.batch = shape->batch,
+                              .heads_q = shape->heads_q,
+                              .heads_kv = shape->heads_kv,
+                              .seqlen_q = shape->seqlen_q,
+                              .seqlen_k = shape->seqlen_k,
+                              .head_dim = 8,
+                              .softmax_scale = 0.375f,
+                              .softcap = shape->softcap};
     for (int64_t h = 0; h < shape->heads_q && shape->alibi == SLOPES; h++) {
         w->slopes[h] = 0.25f - 0.125f * (float)h;
         w->s.slopes = w->slopes;
