@@ -138,7 +138,8 @@ static int64_t most_queries(const struct glint_variant *row, const struct questi
  *  256 queries     1.32, 1.32       0.86, 1.09    1.14, 1.16    0.64, 1.04
  * 1024 queries     1.16, 1.35       1.11, 1.39    1.20, 1.30    1.11, 1.48
  *
- * The kernel of 64 has become faster since: 256 queries take 0.92, 0.99 and 0.81 (bench/results/sm90a_step_notes.md). */
+ * The kernel of 64 has become faster since: 256 queries take 0.92, 0.99 and 0.81
+ * (bench/results/sm90a_step_notes.md). */
 enum { STEP_KEYS = 2048, STEP_KEYS_A_QUERY = 16 };
 
 static bool is_for_step(const struct glint_variant *row, const struct glint_problem *p)

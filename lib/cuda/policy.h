@@ -60,7 +60,7 @@ struct glint_backward_layout {
     uint64_t row_keys, block_keys; /* of a mask with intervals; else GLINT_GPU_NOWHERE */
     uint64_t bias_sums;            /* of dBias in parts; else not read */
     int32_t bias_tiles, bias_parts;
-    uint64_t units;                /* where persistent blocks read lengths; else GLINT_GPU_NOWHERE */
+    uint64_t units; /* where persistent blocks read lengths; else GLINT_GPU_NOWHERE */
     /* Blocks of the first kernel that make units, or 0; and which of them is the first one. */
     uint32_t unit_blocks, first_unit_block;
 };

@@ -128,8 +128,8 @@ struct glint_gpu_call {
      * in sm90a the first one. Where sm90a reads lengths, each sequence has parts of its own, `parts` at most, and
      * part_heads is 0, or a number in place of the rule's. With more than one part (fused) they add to dK and dV one
      * after another, else key_sum and key_turn are NULL. key_turn counts the parts that have added theirs: in sm80 a
-     * warp's, in sm90a what leaves by one stage. Sequence b of ragged ones has its blocks of keys in both as if it began
-     * at key first_k[b] + GLINT_GPU_ROW_PAD * b, rounded down to whole GLINT_GPU_ROW_PAD. */
+     * warp's, in sm90a what leaves by one stage. Sequence b of ragged ones has its blocks of keys in both as if it
+     * began at key first_k[b] + GLINT_GPU_ROW_PAD * b, rounded down to whole GLINT_GPU_ROW_PAD. */
     int32_t parts, part_heads;
     float *key_sum;     /* [batch * heads_kv, key blocks, 2 * tile_n, row_dim of the variant], in its own order */
     uint32_t *key_turn; /* [batch * heads_kv, key blocks, warps, or stages in sm90a] */

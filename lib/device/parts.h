@@ -28,7 +28,8 @@ GLINT_RULE int64_t glint_pairs_up_to(const struct glint_part_problem *p, int64_t
     return by_all * queries + (by_any - by_all) * (2 * end - by_all - by_any + 1) / 2;
 }
 
-/* Queries that see a key, on average over the keys, rounded down. Key j is seen by queries from j - last to j - first. */
+/* Queries that see a key, on average over the keys, rounded down. Key j is seen by queries from j - last to
+ * j - first. */
 GLINT_RULE int64_t glint_seen_by(const struct glint_part_problem *p)
 {
     return p->keys == 0 ? 0 : (glint_pairs_up_to(p, p->last) - glint_pairs_up_to(p, p->first - 1)) / p->keys;

@@ -61,8 +61,9 @@ GLINT_DEVICE struct key_order plain_order(const struct glint_gpu_shape *shape, c
  * beside short ones. The last `rest` heads, two a column, have their longest blocks first, that the grid may end
  * with short ones. Numbers of the first rounds, where a column has not begun, and of the last ones, where one has
  * ended, have no block. */
-/* Where a block visits one query block less than the one before. With two less it ends so much earlier that the order by
- * sections has no more waiting: measured 1 to 2 % better. With a window all visit as many, and neither was measured. */
+/* Where a block visits one query block less than the one before. With two less it ends so much earlier that the order
+ * by sections has no more waiting: measured 1 to 2 % better. With a window all visit as many, and neither was
+ * measured. */
 template <class Band, int TILE_M, int TILE_N> struct staggering {
     static constexpr bool wanted = Band::RIGHT && !Band::LEFT && TILE_M == TILE_N;
 };

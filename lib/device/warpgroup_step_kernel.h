@@ -387,11 +387,11 @@ template <class Variant> struct step_kernel {
         }
         block_sync();
         if (warp >= 4) {
-            registers_take<224>();
+            registers_take<tiles::REGISTERS>();
             attend(p, shared, warp / 4 - 1);
             return;
         }
-        registers_give<56>();
+        registers_give<512 - 2 * tiles::REGISTERS>();
         tiles::load(p, shared, warp);
     }
 

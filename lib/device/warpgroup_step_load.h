@@ -168,6 +168,7 @@ template <class Variant> struct step_layout : step_shape<Variant> {
         SLABS = shape::SLABS,
         RIGHT = shape::RIGHT,
         LEFT = shape::LEFT,
+        REGISTERS = 224, /* of a thread that computes: those of the loaders are what is left of 512 */
         K_AT = shape::K_AT,
         V_AT = K_AT + STAGES * key_tile::bytes,
         FOLDED_AT = V_AT + STAGES * key_tile::bytes,

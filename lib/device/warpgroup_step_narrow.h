@@ -28,6 +28,8 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         WIDTH = shape::WIDTH,
         RIGHT = shape::RIGHT,
         LEFT = shape::LEFT,
+        /* Without a window the loader wants more at head_dim 64, and with e4m3 and a softcap. */
+        REGISTERS = !LEFT && (HEAD_DIM <= 64 || (stored::HAS_NAN && !Variant::score::IDENTITY)) ? 216 : 224,
         WIDENERS = 3, /* warps */
         PIECE = 32,   /* keys of a piece */
         PIECE_BYTES = PIECE * HEAD_DIM,
@@ -232,7 +234,8 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         }
     }
 
-    /* Rows `first` + 0 ... PIECE - 1 of a tile, by a warp: DEEP loads are on their way together. */
+    /* Rows `first` + 0 ... PIECE - 1 of a tile, by a warp: DEEP loads are on their way together, as many as there are
+     * registers for. */
     template <class keep_t>
     GLINT_DEVICE void widen_piece(uint32_t tile, uint32_t piece, uint32_t first, const typename stored::signs &signs,
                                   const keep_t &keep)
@@ -240,7 +243,7 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         /* ROWS of a turn, where they are whole: their number has no bit in common with a lane's own row of them. */
         enum {
             TURNS = PIECE * ROW_PAIRS / 32,
-            DEEP = stored::HAS_NAN || TURNS % 4 != 0 ? 2 : 4,
+            DEEP = stored::HAS_NAN || LEFT || TURNS % 4 != 0 ? 2 : 4,
             ROWS = 32 / ROW_PAIRS,
             EVEN = 32 % ROW_PAIRS == 0 && WIDTH == 128,
         };

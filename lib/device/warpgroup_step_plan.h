@@ -3,9 +3,9 @@
  * itself, in a copy of the block's own. No bit of a result depends on a plan.
  *
  * A unit is a chunk of whole spans of the keys of a tile of rows. Units have numbers, and persistent blocks take them
- * from a counter, or in turn where each has its own plan: heads run fastest, then tiles of rows, the last one first, then chunks, so that blocks which share
- * keys read them together. Units of many rows, which multiply, and of few rows, which read, are dealt in proportion,
- * so that both overlap.
+ * from a counter, or in turn where each has its own plan: heads run fastest, then tiles of rows, the last one first,
+ * then chunks, so that blocks which share keys read them together. Units of many rows, which multiply, and of few rows,
+ * which read, are dealt in proportion, so that both overlap.
  *
  * What a unit leaves:
  *     its sequence has one chunk      O and LSE
@@ -44,7 +44,9 @@ struct planned {
 /* The plan that this block of the second kernel reads: its own copy, or the only one. */
 GLINT_DEVICE uint32_t *plan_of_block(const struct glint_gpu_step &p)
 {
-    return p.plan + (int64_t)block_index() * p.own_plan;
+    const uint32_t own = block_index() * (uint32_t)p.own_plan;
+
+    return p.plan + own;
 }
 
 GLINT_DEVICE uint32_t *ends_of_plan(const struct glint_gpu_step &p, uint32_t *plan, uint32_t which)
@@ -301,9 +303,9 @@ GLINT_DEVICE int32_t candidate_chunks(int32_t i)
 }
 
 /* Which number of chunks of the longest sequence, 1 over the share of the others' weight, is best: each warp looks at
- * one, or each lane where there is one warp. The time is that of the units one after another, or of the longest one, with 3 tiles for each beginning, and 5
- * for each 128 rows of a slot. One chunk each needs no slots; a number whose slots do not fit is not taken; below
- * 2^24 such a sum is exact, and there is never more room. Every warp learns it. */
+ * one, or each lane where there is one warp. The time is that of the units one after another, or of the longest one,
+ * with 3 tiles for each beginning, and 5 for each 128 rows of a slot. One chunk each needs no slots; a number whose
+ * slots do not fit is not taken; below 2^24 such a sum is exact, and there is never more room. Every warp learns it. */
 template <class Order, uint32_t threads>
 GLINT_DEVICE float best_share(const struct glint_gpu_step &p, uint32_t *plan, uint32_t shared)
 {

@@ -66,13 +66,15 @@ bool ref_sees(const struct ref_shape *s, int64_t query, int64_t key)
     int64_t stands = query, place = key;
     if (s->begin != NULL && (key < s->begin[query] || key >= s->end[query]))
         return false;
+    if (key < 0 || key >= s->seqlen_k)
+        return false;
     if (s->tree != NULL) {
         stands = path_to(s, query, s->seqlen_q) - 1;
         if (key >= before && !has_bit(s, query, key - before))
             return false;
         place = key < before ? key : before + path_to(s, query, key - before);
     }
-    return key >= 0 && key < s->seqlen_k && stands + s->first <= place && place <= stands + s->last;
+    return stands + s->first <= place && place <= stands + s->last;
 }
 
 int64_t ref_end(const struct ref_shape *s, int64_t query)

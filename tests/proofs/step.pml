@@ -89,7 +89,7 @@ proctype worker(byte call; byte block)
 #endif
     atomic { /* @ lib/device/warpgroup_step_load.h: const int32_t many = int_at((const int32_t *)plan, PLAN_MANY), few = int_at((const int32_t *)plan, PLAN_FEW); */
         if
-        :: own[call] -> all = own_units[block] /* @ lib/device/warpgroup_step_plan.h: return p.plan + (int64_t)block_index() * p.own_plan; */
+        :: own[call] -> all = own_units[block] /* @ lib/device/warpgroup_step_plan.h: const uint32_t own = block_index() * (uint32_t)p.own_plan; */
         :: else -> all = units
         fi
     }

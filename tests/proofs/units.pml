@@ -56,7 +56,7 @@ proctype load_units()
                 k[ks] = step;
                 arrive(k_filled[ks]);
                 advance(ks, kp, STAGES);
-                w = (i == tiles[number] -> 0 : 2); /* @ lib/device/warpgroup_step_load.h: if (tile == begin) | load_queries(p, shared, unit, phase); */
+                w = (i == tiles[number] -> 0 : 2); /* @ lib/device/warpgroup_step_load.h: if (tile == begin) | queries(); */
                 i--
             };
             do
@@ -64,14 +64,14 @@ proctype load_units()
             :: atomic {
                 w < 2 && (who[number] == BOTH || who[number] == w);
 #ifndef Q_EARLY
-                q_free[w].phase != 1 - (w == 0 -> qp0 : qp1); /* @ lib/device/warpgroup_step_load.h: mbarrier_wait(shared + Q_EMPTY + 8 * w, phase[w] ^ 1); | phase[w] ^= 1; */
+                q_free[w].phase != 1 - (w == 0 -> qp0 : qp1); /* @ lib/device/warpgroup_step_load.h: mbarrier_wait(shared + tiles::Q_EMPTY + 8 * w, phase[w] ^ 1); | phase[w] ^= 1; */
 #endif
                 if
                 :: w == 0 -> qp0 = 1 - qp0
                 :: else -> qp1 = 1 - qp1
                 fi;
                 q[w] = number;
-                arrive(q_filled[w]); /* @ lib/device/warpgroup_step_load.h: mbarrier_arrive_expect(full, (uint32_t)(count * SLABS) * bytes); */
+                arrive(q_filled[w]); /* @ lib/device/warpgroup_step_load.h: mbarrier_arrive_expect(full, (uint32_t)(count * tiles::SLABS) * bytes); */
                 w++ }
             :: w == 2 -> break
             od
@@ -174,7 +174,7 @@ inline wait_keys()
     kstep++;
     assert(k[ks] == kstep)
 }
-inline release_keys() /* @ lib/device/warpgroup_step_kernel.h: release(key_ring::empty(shared, k)); | ring_advance<STAGES>(k); */
+inline release_keys() /* @ lib/device/warpgroup_step_kernel.h: release(key_ring::empty(shared, k)); | tiles::next_keys(k, first, last); */
 {
     assert(k[ks] == kstep);
     arrive(k_free[ks]);
@@ -186,7 +186,7 @@ inline wait_values()
     vstep++;
     assert(v[vs] == vstep)
 }
-inline release_values() /* @ lib/device/warpgroup_step_kernel.h: release(value_ring::empty(shared, v)); | ring_advance<STAGES>(v); */
+inline release_values() /* @ lib/device/warpgroup_step_kernel.h: release(value_ring::empty(shared, v)); | tiles::next_values(v, tile + 2 == end); */
 {
     assert(v[vs] == vstep);
     arrive(v_free[vs]);
@@ -207,7 +207,7 @@ proctype attend(byte w)
             mine = (who[number] == BOTH || who[number] == w) /* @ lib/device/warpgroup_step_kernel.h: if (who != 2 && who != (int32_t)w) { */
         };
         do
-        :: i > 0 && !mine -> /* @ lib/device/warpgroup_step_kernel.h: key_ring::wait_full(shared, k); | warp_sync(); | release_keys(); | value_ring::wait_full(shared, v); | warp_sync(); | release(value_ring::empty(shared, v)); | ring_advance<STAGES>(v); */
+        :: i > 0 && !mine -> /* @ lib/device/warpgroup_step_kernel.h: key_ring::wait_full(shared, k); | warp_sync(); | release_keys(tile == begin, tile == end - 1); | tiles::pass_scales(shared, scales); | value_ring::wait_full(shared, v); | warp_sync(); | release(value_ring::empty(shared, v)); | tiles::next_values(v, tile + 2 == end); */
 #ifdef PASS_BLIND
             atomic { kstep++; arrive(k_free[ks]); advance(ks, kp, STAGES) };
 #else
@@ -220,12 +220,12 @@ proctype attend(byte w)
                 qp = 1 - qp
             };
             atomic { wait_keys(); assert(q[w] == number) };
-            atomic { release_keys() }; /* @ lib/device/warpgroup_step_kernel.h: release_keys(); | soften(begin); */
+            atomic { release_keys() }; /* @ lib/device/warpgroup_step_kernel.h: release_keys(true, begin == end - 1); | soften(begin); */
             do
             :: i > 1 ->
                 atomic { wait_keys() };   /* @ lib/device/warpgroup_step_kernel.h: key_ring::wait_full(shared, k); | hold_all(); | begin_scores(); | if (pending) */
                 atomic { wait_values() }; /* @ lib/device/warpgroup_step_kernel.h: value_ring::wait_full(shared, v); | wgmma_hold(o, HEAD_DIM / 2); | begin_values(); */
-                atomic { assert(q[w] == number); release_keys() }; /* @ lib/device/warpgroup_step_kernel.h: release_keys(); | if (tile + 1 == next) { */
+                atomic { assert(q[w] == number); release_keys() }; /* @ lib/device/warpgroup_step_kernel.h: release_keys(false, tile == end - 2); | if (tile + 1 == next) { */
                 atomic { release_values(); i-- } /* @ lib/device/warpgroup_step_kernel.h: have_values(tile); */
             :: else -> break
             od;
@@ -256,10 +256,10 @@ init
         :: tiles[1] = 2; tiles[2] = 2; tiles[3] = 1; cut[2] = 1
         fi;
         for (i : 0 .. 1) {
-            set(unit_filled[i], 1); set(unit_free[i], 5); /* @ lib/device/warpgroup_step_kernel.h: unit_ring::init(shared, 1, 12); /* all warps */
-            set(k_filled[i], 1); set(k_free[i], 2);       /* @ lib/device/warpgroup_step_kernel.h: key_ring::init(shared, 1, 8); */
-            set(v_filled[i], 2); set(v_free[i], 2);       /* @ lib/device/warpgroup_step_kernel.h: value_ring::init(shared, 2, 8); */
-            set(v_cut[i], 1);                             /* @ lib/device/warpgroup_step_kernel.h: mbarrier_init(shared + V_CUT + 8 * i, 1); */
+            set(unit_filled[i], 1); set(unit_free[i], 5); /* @ lib/device/warpgroup_step_load.h: unit_ring::init(shared, 1, 12); /* all warps */
+            set(k_filled[i], 1); set(k_free[i], 2);       /* @ lib/device/warpgroup_step_load.h: key_ring::init(shared, 1, 8); */
+            set(v_filled[i], 2); set(v_free[i], 2);       /* @ lib/device/warpgroup_step_load.h: value_ring::init(shared, 2, 8); */
+            set(v_cut[i], 1);                             /* @ lib/device/warpgroup_step_load.h: mbarrier_init(shared + V_CUT + 8 * i, 1); */
             set(q_filled[i], 1); set(q_free[i], 1)        /* @ lib/device/warpgroup_step_kernel.h: mbarrier_init(shared + Q_FULL + 8 * w, 1); | mbarrier_init(shared + Q_EMPTY + 8 * w, 4); */
         }
         run load_units();

@@ -36,7 +36,8 @@ return {
     { family = "sm90a", pass = "fwd", head_dim = 128, set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" },
     { family = "sm90a", pass = "fwd", head_dim = 192, mask = "causal", set = { device_ragged = true }, reason = "and of the one for ragged sequences" },
     { family = "sm90a", pass = "fwd", head_dim = 64, mask = "interval", set = { device_ragged = true }, reason = "faults of rows that intervals are of" },
-    { family = "sm90a", pass = "bwd", head_dim = { 64, 128 }, mask = "none", set = { device_lengths = true, device_ragged = true }, reason = "and of that backward" },
+    { family = "sm90a", pass = "bwd", head_dim = { 64, 128 }, mask = "none",
+      set = { device_lengths = true, device_ragged = true }, reason = "and of that backward" },
   },
   exclude = {
     { kv_dtype = "e4m3", head_dim = { 128, 192 }, reason = "a step of 64 reads K and V of 8 bits" },

@@ -1498,7 +1498,7 @@ _BIAS = [
         "copy_step(stage ^ 4 * bias_rows_t::BYTES);",
         "copy_step(stage);",
         ["race", "pending"],
-        cases = ["accuracy/bias_triangle*"],
+        cases = ["accuracy/bias_*"],
     ),
     _fault(
         "bwd_biased",

@@ -643,7 +643,7 @@ _STEP = [
     _fault("step", "step_queries_not_cleared", "rows of Q that no copy fills", "st_shared_u32x4(shared + i, zeros);", ";", ["uninitialised"], ["accuracy/q1*", "accuracy/gqa_7_1"]),
     _fault("step", "step_plan_not_awaited", "the plan is there when the second kernel reads it", "await_predecessors();\n        if (p.own_plan", "if (p.own_plan", _RACE + ["uninitialised"], ["lengths/many_heads", "ragged/many"]),
     _fault("step", "step_own_plan_takes_a_neighbours_units", "blocks that plan for themselves take units in turn", "number += p.blocks;", "number += 1;", _ANSWER + _RACE, _STEP_CASES),
-    _fault("step", "step_own_plan_of_one_block", "each block reads a plan of its own", "return p.plan + (int64_t)block_index() * p.own_plan;", "return p.plan + (int64_t)(block_index() > 0) * p.own_plan;", _RACE, _STEP_CASES),
+    _fault("step", "step_own_plan_of_one_block", "each block reads a plan of its own", "block_index() * (uint32_t)p.own_plan", "(block_index() > 0 ? 1u : 0u) * (uint32_t)p.own_plan", _RACE, _STEP_CASES),
     _fault("step", "step_own_plan_not_awaited", "lengths are there when a block plans for itself", "await_predecessors();\n        if (p.own_plan", "if (p.own_plan", _RACE + ["uninitialised"], _STEP_CASES),
     _fault("step", "step_merge_before_its_parts", "slots are there when the last kernel reads them", "await_predecessors();\n        merge_slots", "merge_slots", _RACE + ["uninitialised"], _STEP_CASES),
     _fault("step", "step_special_values_lost", "NaN of V of a tile that is cut reaches the rows that see it", "RIGHT && tiles::is_cut(tile, first_cut, whole_from)", "false", _ANSWER, ["special/nan_in_V", "special/inf_in_V"]),
