@@ -391,7 +391,7 @@ template <class Variant> struct step_kernel {
             attend(p, shared, warp / 4 - 1);
             return;
         }
-        registers_give<512 - 2 * tiles::REGISTERS>();
+        registers_give<tiles::LOADER_REGISTERS>();
         tiles::load(p, shared, warp);
     }
 

@@ -155,6 +155,13 @@ GLINT_DEVICE void load_units(const struct glint_gpu_step &p, uint32_t shared, co
 }
 
 /* K and V of Q's type. */
+/* Registers of a thread of the warpgroup that loads. A block begins with 168 a thread, 504 for a thread of each of its
+ * three warpgroups. Where more are asked for, who computes waits for ever. */
+GLINT_DEVICE constexpr int loader_registers(int computing)
+{
+    return 504 - 2 * computing;
+}
+
 template <class Variant> struct step_layout : step_shape<Variant> {
     typedef step_shape<Variant> shape;
     typedef typename shape::element element;
@@ -168,7 +175,8 @@ template <class Variant> struct step_layout : step_shape<Variant> {
         SLABS = shape::SLABS,
         RIGHT = shape::RIGHT,
         LEFT = shape::LEFT,
-        REGISTERS = 224, /* of a thread that computes: those of the loaders are what is left of 512 */
+        REGISTERS = 224, /* of a thread that computes */
+        LOADER_REGISTERS = loader_registers(REGISTERS),
         K_AT = shape::K_AT,
         V_AT = K_AT + STAGES * key_tile::bytes,
         FOLDED_AT = V_AT + STAGES * key_tile::bytes,

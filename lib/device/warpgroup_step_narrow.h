@@ -30,6 +30,7 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         LEFT = shape::LEFT,
         /* Without a window the loader wants more at head_dim 64, and with e4m3 and a softcap. */
         REGISTERS = !LEFT && (HEAD_DIM <= 64 || (stored::HAS_NAN && !Variant::score::IDENTITY)) ? 216 : 224,
+        LOADER_REGISTERS = loader_registers(REGISTERS),
         WIDENERS = 3, /* warps */
         PIECE = 32,   /* keys of a piece */
         PIECE_BYTES = PIECE * HEAD_DIM,
