@@ -51,7 +51,8 @@ GLINT_RULE int32_t glint_part_heads_by(int32_t own, int64_t visible, int masked,
         heads = visible < 512 ? all : visible < 1024 ? 4 : 2;
     if (heads >= all)
         return all;
-    return own > 0 ? own : (int32_t)((all - 1) / ((all - 1) / heads + 1) + 1);
+    const int64_t rest = (int64_t)all - 1, parts = rest / heads + 1;
+    return own > 0 ? own : (int32_t)(rest / parts + 1);
 }
 
 /* If there is no query, a block takes all heads: no kernel that knows of the turns has cleared them. */
