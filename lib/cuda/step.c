@@ -42,7 +42,7 @@ static int64_t most_spans(const struct glint_variant *row, const struct glint_pr
     return ((seen > all ? all : seen) + first - 2) / first + 1;
 }
 
-static uint64_t plan_words(uint64_t batch)
+static int64_t plan_words(int64_t batch)
 {
     return PLAN_HEAD + PLAN_WORDS * batch + 3;
 }
@@ -68,13 +68,13 @@ bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_var
     layout->partial_rows = (int32_t)(slots * TILE_ROWS);
     if (tiles == 0 && p->lengths == GLINT_LENGTHS_HOST)
         return true;
-    const uint64_t few = (uint64_t)(p->batch < OWN_PLAN_SEQUENCES ? p->batch : OWN_PLAN_SEQUENCES);
-    const uint64_t own = (plan_words(few) + GLINT_GPU_LINE - 1) / GLINT_GPU_LINE * GLINT_GPU_LINE, copies = multiprocessors * own;
-    const uint64_t words = plan_words((uint64_t)p->batch);
+    const int64_t few = p->batch < OWN_PLAN_SEQUENCES ? p->batch : OWN_PLAN_SEQUENCES;
+    const int64_t own = divide_up(plan_words(few), GLINT_GPU_LINE) * GLINT_GPU_LINE, copies = multiprocessors * own;
+    const int64_t words = plan_words(p->batch);
     layout->own_plan = p->batch <= OWN_PLAN_SEQUENCES && tiles <= OWN_PLAN_TILES ? (int32_t)own : 0;
     enum { PLAN, PARTIAL, ARRAYS };
     const struct glint_array array[ARRAYS] = {
-        [PLAN] = {1, words > copies ? words : copies}, /* a batch wants no less than one of its sequences */
+        [PLAN] = {1, (uint64_t)(words > copies ? words : copies)}, /* a batch wants no less than one of its sequences */
         [PARTIAL] = {(uint64_t)layout->partial_rows, (uint64_t)p->head_dim + 2},
     };
     uint64_t at[ARRAYS + 1] = {0};
