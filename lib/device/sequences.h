@@ -163,8 +163,8 @@ struct given {
     {
         return at.batch;
     }
-    /* The same of any block of the backward pass, and of the forward pass but for `ragged`; `kept` is where its tile
-     * waits. */
+    /* Which sequence a block has: any block of the backward pass, and in the forward pass any but one of `ragged`. The
+     * block's tile waits at `kept`. */
     GLINT_DEVICE int32_t sequence_of_block(const struct place &at, uint32_t)
     {
         return at.batch;
