@@ -162,23 +162,26 @@ GLINT_OUTLINE void glint_pack_across(uint16_t *to, const struct glint_rows *rows
         }
 }
 
-/* Two tiles of 32 rows from `first` on, in pairs: the numbers of a step in two halves. */
-GLINT_INLINE void glint_pair_rows(const bool whole, glint_words low[16], glint_words high[16], const struct glint_rows *x,
-                                  int64_t first, int step)
+/* Two tiles of 32 rows from `first` on, in pairs: the numbers of a step in two halves. Each row of a tile is stored when
+ * it is made, so that no tile is on the stack. */
+GLINT_INLINE void glint_pair_rows(const bool whole, uint16_t *to, const struct glint_rows *x, int64_t first, int step)
 {
     GLINT_UNROLL
     for (int i = 0; i < 16; i++) {
         const glint_halves a = (glint_halves)glint_load_words(whole, x, first + 2 * i, step);
         const glint_halves b = (glint_halves)glint_load_words(whole, x, first + 2 * i + 1, step);
-        low[i] = (glint_words)GLINT_SHUFFLE_HALVES(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10,
-                                                   42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47);
-        high[i] = (glint_words)GLINT_SHUFFLE_HALVES(a, b, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56,
-                                                    25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63);
+        const glint_halves low = GLINT_SHUFFLE_HALVES(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41,
+                                                      10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47);
+        const glint_halves high = GLINT_SHUFFLE_HALVES(a, b, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56,
+                                                       25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63);
+        memcpy(to + 32 * i, &low, sizeof low);
+        memcpy(to + GLINT_TILE_HALVES + 32 * i, &high, sizeof high);
     }
 }
 
-/* The same with the numbers of even and of odd index told apart: by shifts, so that the shuffles of a transposition go
- * on beside them. With `look` *largest grows to twice the largest half, without its sign. */
+/* Two tiles of 32 rows from `first` on, with the numbers of even and of odd index told apart: by shifts, so that the
+ * shuffles of a transposition go on beside them. With `look` *largest grows to twice the largest half, without its
+ * sign. */
 GLINT_INLINE void glint_split_rows(const bool whole, const bool look, glint_words even[16], glint_words odd[16],
                                    glint_halves *largest, const struct glint_rows *x, int64_t first, int step)
 {
@@ -222,10 +225,17 @@ GLINT_OUTLINE void glint_pack_transposed(uint16_t *to, const struct glint_rows *
     glint_transpose_rows(false, to, rows_of, rows);
 }
 
-/* The same, but clean: the answer says whether any number became zero. */
-GLINT_OUTLINE bool glint_pack_transposed_clean(uint16_t *to, struct glint_rows *rows_of, int64_t rows)
+/* Packs the rows as they are; the answer says whether any number is infinite or NaN. */
+GLINT_OUTLINE bool glint_pack_and_look(uint16_t *to, const struct glint_rows *rows_of, int64_t rows)
 {
-    rows_of->clean = glint_transpose_rows(true, to, rows_of, rows);
+    return glint_transpose_rows(true, to, rows_of, rows);
+}
+
+/* Packs the rows with zeros where a number is infinite or NaN; the answer says whether there is such a number. Two
+ * calls beside each other, as the frame of either is large. */
+GLINT_INLINE bool glint_pack_transposed_clean(uint16_t *to, struct glint_rows *rows_of, int64_t rows)
+{
+    rows_of->clean = glint_pack_and_look(to, rows_of, rows);
     if (rows_of->clean)
         glint_pack_transposed(to, rows_of, rows);
     return rows_of->clean;
@@ -243,13 +253,10 @@ GLINT_OUTLINE void glint_pack_pairs(uint16_t *to, const struct glint_rows *rows_
     const struct glint_rows own = *rows_of, *x = &own;
     for (int64_t first = 0; first < rows; first += 32)
         for (int step = 0; step < GLINT_DIM_STEPS; step++, to += 2 * GLINT_TILE_HALVES) {
-            glint_words low[16], high[16];
             if (first + 32 <= x->rows)
-                glint_pair_rows(true, low, high, x, first, step);
+                glint_pair_rows(true, to, x, first, step);
             else
-                glint_pair_rows(false, low, high, x, first, step);
-            glint_store_words(to, low);
-            glint_store_words(to + GLINT_TILE_HALVES, high);
+                glint_pair_rows(false, to, x, first, step);
         }
 }
 
