@@ -8,8 +8,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Runs a small call of each pass on the CPU. Default options take a GPU where there is one, whose kernels would not read
- * the host's memory. */
+/* Runs a small call of each pass on the CPU. Default options take a GPU where there is one, and its kernels cannot
+ * read the host's memory. */
 static void works(const struct glint_context *context)
 {
     struct glint_device_info device = {.struct_size = sizeof device};
