@@ -70,7 +70,9 @@ static inline struct glint_key glint_key_of_problem(const struct glint_problem *
 #undef GLINT_AXIS
 }
 
-static inline bool glint_axis_serves(enum glint_axis axis, const struct glint_variant *row, int64_t has, int64_t wanted)
+/* Planning asks this of rows by the hundred, so it is inlined where a file is compiled for size, too. */
+__attribute__((always_inline)) static inline bool glint_axis_serves(enum glint_axis axis, const struct glint_variant *row,
+                                                                    int64_t has, int64_t wanted)
 {
     const bool at_run_time =
         (axis == GLINT_AXIS_mask && row->queries_up_to > 0) || (axis == GLINT_AXIS_softcap && row->isa != GLINT_ISA_ANY);

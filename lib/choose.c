@@ -304,6 +304,15 @@ static struct glint_problem of_several(const struct glint_problem *p)
     return several;
 }
 
+/* The first row from `row` on that has the key; `end` if there is none before it. Most of what planning costs is this
+ * loop. It has one place, so that the test is inlined though the file is compiled for size. */
+static uint32_t next_with_key(const struct glint_key *key, uint32_t row, uint32_t end)
+{
+    while (row < end && !glint_has_key(&glint_variants[row], key))
+        row++;
+    return row;
+}
+
 /* The candidate that the rule puts first, `except` left out; UINT32_MAX if there is none. *count, if given: how many
  * take the problem. */
 static uint32_t first_of(const struct question *q, enum glint_pass pass, uint32_t only, uint32_t except, bool *exists,
@@ -311,9 +320,9 @@ static uint32_t first_of(const struct question *q, enum glint_pass pass, uint32_
 {
     const struct glint_key key = glint_key_of_problem(q->problem, pass);
     uint32_t first = UINT32_MAX;
-    for (uint32_t i = 0; i < glint_variants_count; i++) {
+    for (uint32_t i = 0; (i = next_with_key(&key, i, glint_variants_count)) < glint_variants_count; i++) {
         const struct glint_variant *v = &glint_variants[i];
-        if (!glint_has_key(v, &key) || (only != UINT32_MAX && i != only))
+        if (only != UINT32_MAX && i != only)
             continue;
         *exists = true;
         if (i == except || glint_variant_available(q->context, i) != GLINT_OK)
@@ -330,9 +339,11 @@ static uint32_t first_of(const struct question *q, enum glint_pass pass, uint32_
 static void find_isa(struct question *q, enum glint_pass pass)
 {
     const struct glint_key key = glint_key_of_problem(q->problem, pass);
-    for (uint32_t i = 0; i < glint_variants_count && q->problem->seqlen_q > FEW; i++) {
+    if (q->problem->seqlen_q <= FEW)
+        return;
+    for (uint32_t i = 0; (i = next_with_key(&key, i, glint_variants_count)) < glint_variants_count; i++) {
         const struct glint_variant *v = &glint_variants[i];
-        if (v->isa > q->isa && glint_has_key(v, &key) && glint_variant_available(q->context, i) == GLINT_OK && slow(v, q) == 0)
+        if (v->isa > q->isa && glint_variant_available(q->context, i) == GLINT_OK && slow(v, q) == 0)
             q->isa = v->isa;
     }
 }
@@ -360,7 +371,7 @@ enum glint_status glint_choose_row(const struct glint_context *context, const st
 
 bool glint_is_candidate(const struct glint_context *context, const struct glint_key *key, uint32_t row)
 {
-    return glint_has_key(&glint_variants[row], key) && glint_variant_available(context, row) == GLINT_OK;
+    return next_with_key(key, row, row + 1) == row && glint_variant_available(context, row) == GLINT_OK;
 }
 
 struct glint_choice glint_choice_of(const struct glint_plan *plan)
