@@ -24,6 +24,9 @@ struct backend {
     /* A context on the device with this executor (NULL: the default). Closed by close, which also frees its storage. */
     enum glint_status (*open)(const struct glint_executor *executor, struct glint_context **context);
     void (*close)(struct glint_context *context);
+    /* Plans made from now on are those of a device with so many multiprocessors; 0: with as many as there are. NULL: a
+     * CPU. */
+    void (*plan_for)(struct glint_context *context, uint32_t multiprocessors);
 
     /* Device memory aligned to 256 bytes (FENCE_AFTER: to `alignment`), contents undefined; NULL when there is none. */
     void *(*alloc)(size_t bytes, size_t alignment, enum fence fence);

@@ -136,6 +136,8 @@ bool check_run(const struct check_list *list, const struct check *check, char *m
     running.blocks = 0;
     running_name = check->name;
     volatile bool passed = false;
+    if (check->subject != NULL)
+        check->subject->multiprocessors = 0;
     if (setjmp(running.failed) == 0) {
         check->run(check->subject, &check->shape);
         if (running.comparisons == 0)
@@ -299,6 +301,8 @@ struct glint_context *subject_context(struct subject *subject, enum lanes lanes)
         if (status != GLINT_OK)
             check_fail("the context did not open: %s", subject->backend->status_name(status));
     }
+    if (subject->backend->plan_for != NULL)
+        subject->backend->plan_for(subject->context[lanes], subject->multiprocessors);
     return subject->context[lanes];
 }
 

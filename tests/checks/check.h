@@ -62,6 +62,7 @@ struct shape {
     float step; /* DATA_GRID */
     uint64_t seed;
     int64_t detail; /* what the check makes of it; of PATTERN_APART: queries with one interval */
+    int way;        /* decode on a GPU: 0: plans are the device's; else of experiment_share_out */
 };
 
 /* How to run: the bits of the results must not depend on any of it. */
@@ -79,7 +80,8 @@ struct subject {
     struct glint_variant_info info;
     uint32_t variant;
     struct glint_context *context[LANES_KINDS];
-    bool reads_lengths; /* a forward row of a GPU that takes lengths of the device; variant_checks sets it */
+    uint32_t multiprocessors; /* of a GPU that plans are made for; 0: as many as it has */
+    bool reads_lengths;       /* a forward row of a GPU that takes lengths of the device; variant_checks sets it */
 };
 
 struct check {
@@ -115,6 +117,9 @@ void later_special_values_checks(struct check_list *list, const struct subject *
 void intervals_checks(struct check_list *list, struct subject *subject);
 void bad_pages_checks(struct check_list *list, struct subject *subject);
 void apart_checks(struct check_list *list, const struct subject *subject);
+void divided_laws_checks(struct check_list *list, struct subject *subject);
+void divided_lengths_checks(struct check_list *list, struct subject *subject);
+void divided_ragged_checks(struct check_list *list, struct subject *subject);
 void interval_laws_checks(struct check_list *list, struct subject *subject);
 void logit_checks(struct check_list *list, struct subject *subject);
 void tree_checks(struct check_list *list, struct subject *subject);

@@ -837,6 +837,53 @@ struct glint_plan experiment_plan(struct subject *subject, const struct glint_pr
     return plan;
 }
 
+struct ways experiment_ways(struct subject *subject, const struct glint_problem *problem)
+{
+    const uint32_t before = subject->multiprocessors;
+    struct ways ways = {0};
+    size_t left[MOST_WAYS];
+    for (uint32_t device = 1; device <= 1024; device++) {
+        subject->multiprocessors = device;
+        const size_t bytes = experiment_plan(subject, problem, GLINT_FORWARD, subject->variant, LANES_SERIAL).workspace_bytes;
+        int at = 0;
+        while (at < ways.count && left[at] < bytes)
+            at++;
+        if (at == ways.count || left[at] != bytes) {
+            if (ways.count == MOST_WAYS)
+                check_fail("there are more than %d ways to share keys out", MOST_WAYS);
+            for (int i = ways.count++; i > at; i--)
+                left[i] = left[i - 1], ways.smallest[i] = ways.smallest[i - 1], ways.largest[i] = ways.largest[i - 1];
+            left[at] = bytes;
+            ways.smallest[at] = device;
+        }
+        ways.largest[at] = device;
+    }
+    subject->multiprocessors = before;
+    return ways;
+}
+
+int64_t experiment_divisible_keys(struct subject *subject, int ways)
+{
+    static const int64_t steps[] = {10, 18, 34, 66};
+    struct glint_problem problem = subject_problem(subject);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        problem.seqlen_k = steps[i] * (int64_t)subject->info.tile_n - 7;
+        if (experiment_ways(subject, &problem).count >= ways)
+            break;
+    }
+    return problem.seqlen_k;
+}
+
+void experiment_share_out(struct subject *subject, const struct glint_problem *problem, int way)
+{
+    if (way == 0)
+        return;
+    const struct ways ways = experiment_ways(subject, problem);
+    if (way > ways.count || -way > ways.count)
+        check_fail("the keys are shared out in %d ways, so there is none of number %d", ways.count, way);
+    subject->multiprocessors = way > 0 ? ways.smallest[way - 1] : ways.largest[-way - 1];
+}
+
 void experiment_call(const struct subject *subject, enum glint_pass pass, const struct glint_plan *plan, void *const at[TENSORS],
                      const struct glint_tensors *others, void *workspace)
 {

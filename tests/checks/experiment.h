@@ -103,6 +103,23 @@ void experiment_reference(struct experiment *e, bool gradients);
 struct glint_plan experiment_plan(struct subject *subject, const struct glint_problem *problem, enum glint_pass pass,
                                   uint32_t variant, enum lanes lanes);
 
+/* In which ways decode on a GPU shares the keys of a problem out to blocks, on devices of 1 to 1,024 multiprocessors:
+ * not at all, then those that leave more and more in the workspace. Of each way the smallest device and the largest. */
+enum { MOST_WAYS = 8 };
+struct ways {
+    int count;
+    uint32_t smallest[MOST_WAYS], largest[MOST_WAYS];
+};
+struct ways experiment_ways(struct subject *subject, const struct glint_problem *problem);
+
+/* A bound of few keys that decode of one head shares out in so many ways. 3: the second is by chunks of steps; 4: the
+ * second is by spans of chunks. */
+int64_t experiment_divisible_keys(struct subject *subject, int ways);
+
+/* Plans are from now on those of the smallest device that shares the keys out in this way, from 1 on; below 0 of the
+ * largest one. */
+void experiment_share_out(struct subject *subject, const struct glint_problem *problem, int way);
+
 /* One call of it to its end, with the tensors at these device addresses, NULL for those that the pass has not, and
  * `others`, of which the sinks, their gradient, that of LSE and the scales are taken; the check fails unless both are
  * well. */

@@ -1131,3 +1131,53 @@ void interval_laws_checks(struct check_list *list, struct subject *subject)
     s.diagonal = -(s.seqlen_q / 2); /* some queries see nothing */
     checks_add(list, intervals_say_the_mask, &s, "law/intervals_say_a_diagonal");
 }
+
+/* Decode on devices of all sizes, which share the keys out as rows, spans, chunks and steps: the answers are right, and
+ * have the same bits. `detail`: how many ways there are at least. */
+static void any_division(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = prepared(subject, shape);
+    const struct ways ways = experiment_ways(subject, &e->problem);
+    struct results whole = {.at = {NULL}};
+    if (ways.count < shape->detail)
+        check_fail("the keys are shared out in %d ways, not in %lld", ways.count, (long long)shape->detail);
+    for (int way = 0; way < ways.count; way++)
+        for (int large = 0; large <= (ways.largest[way] > ways.smallest[way]); large++) {
+            subject->multiprocessors = large ? ways.largest[way] : ways.smallest[way];
+            struct results got = experiment_run(e, GLINT_FORWARD, (struct how){LANES_SERIAL, POISON_SIGNALLING_NAN, FENCE_NONE});
+            if (way == 0 && !large)
+                whole = got;
+            expect_same_results(e, &got, &whole, "keys shared out in another way");
+        }
+    experiment_reference(e, false);
+    expect_accurate(e, GLINT_FORWARD, &whole);
+}
+
+void divided_laws_checks(struct check_list *list, struct subject *subject)
+{
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    const int64_t n = (int64_t)subject->info.tile_n;
+    if (subject->info.queries_up_to == 0 || subject->backend->plan_for == NULL)
+        return;
+    struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = 1, .seqlen_k = experiment_divisible_keys(subject, 4)};
+    s.mask = masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    s.sinks = subject_checks_sinks(subject);
+    s.detail = 4;
+    checks_add(list, any_division, &s, "divided/spans");
+    s.heads_q = 3;
+    s.heads_kv = 1;
+    s.seqlen_q = 5;
+    s.seqlen_k = experiment_divisible_keys(subject, 3);
+    s.layout = LAYOUT_PADDED;
+    s.detail = 3;
+    checks_add(list, any_division, &s, "divided/chunks");
+    if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) == 0)
+        return;
+    s.mask = GLINT_MASK_BAND_BOTTOM_RIGHT; /* from the middle of a chunk on; and of so few keys that most parts are empty */
+    s.window_left = 7 * n + 3;
+    checks_add(list, any_division, &s, "divided/window");
+    s.mask = GLINT_MASK_BAND_TOP_LEFT;
+    s.window_left = 2;
+    s.window_right = n;
+    checks_add(list, any_division, &s, "divided/few_keys_of_many");
+}

@@ -222,6 +222,7 @@ static void check_sets(struct subject *subject, const struct shape *shape, const
     struct experiment *e = experiment_of_all(subject, shape);
     const struct backend *backend = subject->backend;
     const struct glint_problem problem = problem_of(e);
+    experiment_share_out(subject, &problem, shape->way);
     const struct glint_plan plan = experiment_plan(subject, &problem, GLINT_FORWARD, subject->variant, LANES_SERIAL);
     void *device[TENSORS] = {NULL}, *elsewhere[TENSORS] = {NULL};
     float *scales[2] = {NULL, NULL};
@@ -393,6 +394,7 @@ static void check_pages(struct subject *subject, const struct shape *shape, cons
     struct glint_problem problem = problem_of(e);
     problem.batch = shape->detail == ALONE ? 1 : BATCH;
     const struct glint_problem linear_problem = problem;
+    experiment_share_out(subject, &problem, shape->way);
     void *device[TENSORS] = {NULL};
     float *scales[2] = {NULL, NULL};
     uint32_t *fault = check_device_memory(backend, sizeof *fault, 256, FENCE_NONE);
@@ -400,10 +402,14 @@ static void check_pages(struct subject *subject, const struct shape *shape, cons
     int32_t *seqlens_k = check_device_memory(backend, sizeof(int32_t[BATCH]), 256, FENCE_NONE);
     for (enum tensor t = Q; t <= LSE; t++)
         device[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
+    float *const sinks = check_device_memory(backend, (size_t)e->shape.heads_q * sizeof(float), 256, FENCE_NONE);
+    if (e->sinks != NULL)
+        backend->copy_in(sinks, e->sinks, (size_t)e->shape.heads_q * sizeof(float));
     make_scales(e, scales);
     for (int set = 0; set < count; set++) {
         const struct lengths *l = &sets[set];
         struct glint_tensors tensors = tensors_of_set(e, device, l, seqlens_q, seqlens_k);
+        tensors.sinks = e->sinks != NULL ? sinks : NULL;
         struct glint_problem of_set = linear_problem;
         unsigned char *linear[TENSORS] = {NULL};
         if (narrow) {
@@ -482,6 +488,85 @@ static void pages(struct subject *subject, const struct shape *shape)
 static void few_keys_in_pages(struct subject *subject, const struct shape *shape)
 {
     check_pages(subject, shape, &of_few_keys, 1);
+}
+
+/* More sequences than the threads of a block look at together, nearly all of them without keys: the word for a fault is
+ * lowered to the first whose length is none, of either side, wherever it lies. */
+static void faults_of_many(struct subject *subject, const struct shape *shape)
+{
+    enum { MANY = 660 };
+    static const int first_bad[] = {600, 130, 300, 430, MANY};
+    struct shape of_all = *shape;
+    of_all.batch = MANY;
+    struct experiment *const e = experiment_new(subject, &of_all);
+    const struct backend *backend = subject->backend;
+    const int64_t dim = tensor_dim(e, K), page_rows = shape->detail;
+    struct glint_problem problem = problem_of(e);
+    if (page_rows > 0) { /* all keys are those of one page, as many as of five sequences */
+        problem.page_rows = page_rows;
+        problem.pages = problem.pages_per_sequence = 1;
+        problem.k = problem.v = (struct glint_strides){page_rows * dim, page_rows * dim, dim};
+    }
+    experiment_share_out(subject, &problem, shape->way);
+    const struct glint_plan plan = experiment_plan(subject, &problem, GLINT_FORWARD, subject->variant, LANES_SERIAL);
+    void *device[TENSORS] = {NULL};
+    float *scales[2] = {NULL, NULL};
+    int32_t *const table = check_device_memory(backend, sizeof(int32_t[MANY]), 256, FENCE_NONE);
+    backend->copy_in(table, check_memory(sizeof(int32_t[MANY])), sizeof(int32_t[MANY]));
+    int32_t *const lengths[2] = {check_device_memory(backend, sizeof(int32_t[MANY]), 256, FENCE_NONE),
+                                 check_device_memory(backend, sizeof(int32_t[MANY]), 256, FENCE_NONE)};
+    uint32_t *const fault = check_device_memory(backend, sizeof *fault, 256, FENCE_NONE);
+    for (enum tensor t = Q; t <= LSE; t++) {
+        unsigned char *const zeros = check_memory(all_bytes(e, t) + 1);
+        device[t] = check_device_memory(backend, all_bytes(e, t) + 1, 256, FENCE_NONE);
+        backend->copy_in(device[t], zeros, all_bytes(e, t));
+    }
+    for (int i = 0; i < 2 && problem.kv_dtype != 0; i++) {
+        const size_t bytes = sizeof(float) * (size_t)(MANY * e->shape.seqlen_k);
+        scales[i] = check_device_memory(backend, bytes, 256, FENCE_NONE);
+        backend->copy_in(scales[i], check_memory(bytes), bytes);
+    }
+    for (size_t i = 0; i < sizeof first_bad / sizeof first_bad[0]; i++) {
+        int32_t side[2][MANY];
+        const uint32_t word = GLINT_NO_FAULT;
+        const bool of_keys = i % 2 == 0;
+        for (int b = 0; b < MANY; b++)
+            side[0][b] = b % 3, side[1][b] = b % 150 == 7 ? 2 : 0;
+        for (int b = first_bad[i]; b < MANY; b += 57)
+            side[of_keys][b] = b % 2 != 0 ? -1 : (int32_t)(of_keys ? shape->seqlen_k : shape->seqlen_q) + 1;
+        for (int keys = 0; keys < 2; keys++)
+            backend->copy_in(lengths[keys], side[keys], sizeof side[keys]);
+        backend->copy_in(fault, &word, sizeof word);
+        struct glint_tensors tensors = tensors_at(device);
+        tensors.seqlens_q = i % 4 == 0 ? NULL : lengths[0];
+        tensors.seqlens_k = lengths[1];
+        tensors.page_table = page_rows > 0 ? table : NULL;
+        tensors.k_scale = scales[0];
+        tensors.v_scale = scales[1];
+        tensors.fault = fault;
+        call(subject, &plan, &tensors);
+        expect_fault(e, fault, first_bad[i] < MANY ? (uint32_t)first_bad[i] : GLINT_NO_FAULT, "after lengths of many sequences");
+    }
+    check_device_release_all();
+}
+
+/* Of a bound that decode shares out to blocks. Sequences are shorter, and some end in a part that has few keys. */
+static struct lengths shared_out(const struct subject *subject, const struct shape *shape)
+{
+    const int64_t n = shape->seqlen_k, tile = subject->info.tile_n;
+    return (struct lengths){{3, 1, 2, 0, 3}, {n - 3, 9 * tile + 1, 8 * tile, 5, 0}, false, GLINT_NO_FAULT};
+}
+
+static void divided(struct subject *subject, const struct shape *shape)
+{
+    const struct lengths l = shared_out(subject, shape);
+    check_sets(subject, shape, &l, 1);
+}
+
+static void divided_in_pages(struct subject *subject, const struct shape *shape)
+{
+    const struct lengths l = shared_out(subject, shape);
+    check_pages(subject, shape, &l, 1);
 }
 
 /* O = 0 and LSE = -inf in all rows. */
@@ -607,4 +692,38 @@ void lengths_checks(struct check_list *list, struct subject *subject)
     shape.seqlen_q = 3;
     shape.seqlen_k = 0;
     checks_add(list, no_bound, &shape, "lengths/no_keys");
+}
+
+/* Few rows of many keys, on devices that share these out as steps, chunks and spans. */
+void divided_lengths_checks(struct check_list *list, struct subject *subject)
+{
+    const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    struct shape s = {.batch = BATCH, .heads_q = 2, .heads_kv = 1, .seqlen_q = 3};
+    if (subject->info.queries_up_to == 0 || !subject_reads_lengths(subject, 0) || subject_intervals(subject) ||
+        subject_alibi(subject) || subject_bias(subject))
+        return;
+    const bool paged = subject_reads_lengths(subject, 16);
+    s.softcap = subject_caps(subject) ? 1.0f : 0.0f;
+    s.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    s.seqlen_k = experiment_divisible_keys(subject, 3);
+    s.window_left = band ? s.seqlen_k / 2 : 0;
+    for (s.way = 2; s.way <= 3; s.way++) {
+        checks_add(list, divided, &s, "divided/lengths_%d", s.way);
+        if (paged)
+            checks_add(list, divided_in_pages, &s, "divided/pages_%d", s.way);
+    }
+    s.detail = ALONE;
+    s.seqlen_k = experiment_divisible_keys(subject, 4);
+    s.window_left = band ? s.seqlen_k - 9 : 0;
+    s.sinks = subject_checks_sinks(subject);
+    for (s.way = 1; s.way <= 4 && paged; s.way++)
+        checks_add(list, divided_in_pages, &s, "divided/pages_of_spans_%d", s.way);
+    struct shape many = {.batch = BATCH, .heads_q = 1, .heads_kv = 1, .seqlen_q = 2, .seqlen_k = 3, .softcap = s.softcap};
+    many.mask = s.mask;
+    many.way = -1;
+    checks_add(list, faults_of_many, &many, "lengths/faults_of_many");
+    many.detail = 16;
+    if (paged)
+        checks_add(list, faults_of_many, &many, "pages/faults_of_many");
 }

@@ -484,6 +484,7 @@ static struct memory prepare(const struct experiment *e, const struct batch *b)
             check_device_memory(backend, (size_t)(heads * (in_pages > rows ? in_pages : rows)) * sizeof(float), 256, FENCE_NONE);
         memory.scales_elsewhere[v] = check_device_memory(backend, (size_t)(heads * rows) * sizeof(float), 256, FENCE_NONE);
     }
+    experiment_share_out(e->subject, &problem, e->shape.way);
     memory.plan = experiment_plan(e->subject, &problem, pass_of(e), e->subject->variant, LANES_SERIAL);
     memory.workspace_bytes = memory.plan.workspace_bytes;
     if (memory.plan.workspace_bytes > 0)
@@ -581,14 +582,14 @@ static void few(struct subject *subject, const struct shape *shape)
 static void shared_keys(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_of(subject, shape);
-    const int32_t n = (int32_t)subject->info.tile_n;
-    struct batch b = {.count = 2, .bound = {2, 5 * n + 9}, .page_rows = page_rows_of(shape)};
+    const int32_t n = (int32_t)subject->info.tile_n, most = (int32_t)(shape->seqlen_k - 2) / 2;
+    struct batch b = {.count = 2, .bound = {2, most}, .page_rows = page_rows_of(shape)};
     const struct memory memory = prepare(e, &b);
-    const int32_t queries[2][2] = {{2, 1}, {1, 2}}, keys[2][2] = {{5 * n + 9, n + 1}, {n - 1, 5 * n}};
-    if (memory.plan.workspace_bytes == 0)
+    const int32_t queries[2][2] = {{2, 1}, {1, 2}}, keys[2][2] = {{most, n + 1}, {n - 1, most - 9}};
+    if (memory.plan.workspace_bytes == 0 && shape->way != 1)
         check_fail("blocks do not share the keys");
     set_first(&b.side[0], (const int64_t[]){1, 4, 6}, 2);
-    set_first(&b.side[1], (const int64_t[]){2, 5 * n + 11, 10 * n + 20}, 2);
+    set_first(&b.side[1], (const int64_t[]){2, most + 2, 2 * most + 2}, 2);
     for (int set = 0; set < 2; set++) {
         memcpy(b.side[0].used, queries[set], sizeof queries[0]);
         memcpy(b.side[1].used, keys[set], sizeof keys[0]);
@@ -654,23 +655,25 @@ static void many(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_of(subject, shape);
     const int32_t m = (int32_t)subject->info.tile_m, n = (int32_t)subject->info.tile_n;
-    struct batch b = {.count = MANY, .bound = {m + 3, n + 3}, .page_rows = page_rows_of(shape)};
+    const bool divided = shape->way != 0; /* with that bound decode gives parts of the keys to blocks */
+    struct batch b = {.count = divided ? 150 : MANY, .bound = {m + 3, divided ? n + 303 : n + 3}, .page_rows = page_rows_of(shape)};
     const bool paged = b.page_rows > 0;
     const struct memory memory = prepare(e, &b);
     int32_t q = 0, k = 0;
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < b.count; i++) {
         const bool is_long = i == 44 || i == 264;
         b.side[0].first[i] = q, b.side[1].first[i] = k;
         q += is_long ? m + 2 : i % 3 == 1 ? 1 + i % 2 : 0;
         b.side[1].used[i] = is_long ? n + 1 : i % 5 == 2 ? 0 : 1;
         k += b.side[1].used[i];
     }
-    b.side[0].first[MANY] = q, b.side[1].first[MANY] = k;
+    b.side[0].first[b.count] = q, b.side[1].first[b.count] = k;
     b.side[0].all = true;
     b.side[1].all = !paged;
     run_batch(e, &memory, &b, 22, false);
     b.side[0].first[150] = -1;
-    run_batch(e, &memory, &b, 88, false);
+    if (!divided)
+        run_batch(e, &memory, &b, 88, false);
     check_device_release_all();
 }
 
@@ -778,4 +781,27 @@ void ragged_checks(struct check_list *list, struct subject *subject)
     shape.detail |= PAGES;
     if (paged)
         checks_add(list, many, &shape, "ragged_pages/many");
+}
+
+/* Few rows of many keys, on devices that share these out as steps, chunks and spans, and not at all. */
+void divided_ragged_checks(struct check_list *list, struct subject *subject)
+{
+    const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 1, .seqlen_q = 8, .softcap = subject_caps(subject) ? 2.0f : 0.0f};
+    if (subject->info.queries_up_to == 0 || !takes(subject, GLINT_LENGTHS_RAGGED, 0))
+        return;
+    const bool paged = takes(subject, GLINT_LENGTHS_RAGGED, 16);
+    s.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    s.seqlen_k = 2 * experiment_divisible_keys(subject, 4) + 2;
+    s.window_left = band ? s.seqlen_k / 3 : 0;
+    for (s.way = 1; s.way <= 4; s.way++)
+        for (s.detail = LINEAR; s.detail <= (paged ? PAGES : LINEAR); s.detail += PAGES)
+            checks_add(list, shared_keys, &s, "divided/%s_%d", s.detail == PAGES ? "ragged_pages" : "ragged", s.way);
+    s.heads_q = 1;
+    s.seqlen_q = 2 * (int64_t)subject->info.tile_m + 168;
+    s.seqlen_k = 2 * (int64_t)subject->info.tile_n + 250;
+    s.way = 2; /* blocks begin with sequences of numbers up to 99, and go on to the others */
+    for (s.detail = LINEAR; s.detail <= (paged ? PAGES : LINEAR); s.detail += PAGES)
+        checks_add(list, many, &s, "divided/%s_many", s.detail == PAGES ? "ragged_pages" : "ragged");
 }

@@ -21,6 +21,9 @@ void variant_checks(struct check_list *list)
     logit_checks(list, list->subject);
     interval_laws_checks(list, list->subject);
     tree_checks(list, list->subject);
+    divided_laws_checks(list, list->subject);
+    divided_lengths_checks(list, list->subject);
+    divided_ragged_checks(list, list->subject);
 }
 
 static bool begins(const struct check *check, const char *with)

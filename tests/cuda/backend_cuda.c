@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/context.h"
 #include "tests/checks/backend.h"
 #include "tests/cuda/device.h"
 
@@ -39,6 +40,14 @@ static void close_context(struct glint_context *context)
 {
     glint_context_close(context);
     free(context); /* the context is its storage */
+}
+
+static void plan_for(struct glint_context *context, uint32_t multiprocessors)
+{
+    struct glint_device_info info = GLINT_DEVICE_INFO_INIT;
+    if (glint_context_device(context, &info) != GLINT_OK)
+        abort();
+    context->executor.concurrency = multiprocessors > 0 ? multiprocessors : info.concurrency;
 }
 
 static void *allocate(size_t bytes, size_t alignment, enum fence fence)
@@ -107,6 +116,7 @@ static struct backend cuda = {
     .fences = false,
     .open = open_context,
     .close = close_context,
+    .plan_for = plan_for,
     .alloc = allocate,
     .release = release,
     .copy_in = copy_in,

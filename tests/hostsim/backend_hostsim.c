@@ -84,6 +84,14 @@ static void close_context(struct glint_context *context)
     free(context); /* the context is its storage */
 }
 
+static void plan_for(struct glint_context *context, uint32_t multiprocessors)
+{
+    struct glint_device_info info = GLINT_DEVICE_INFO_INIT;
+    if (glint_context_device(context, &info) != GLINT_OK)
+        abort();
+    context->executor.concurrency = multiprocessors > 0 ? multiprocessors : info.concurrency;
+}
+
 static void *allocate(size_t bytes, size_t alignment, enum fence fence)
 {
     (void)alignment, (void)fence;
@@ -168,6 +176,7 @@ static struct backend simulator = {
     .sparse = true,
     .open = open_context,
     .close = close_context,
+    .plan_for = plan_for,
     .alloc = allocate,
     .release = sim_release,
     .copy_in = sim_put,

@@ -299,4 +299,26 @@ function M.parse(text)
   return file
 end
 
+--- Where each line of a PTX text comes from: [line] = "FILE:LINE in FILE:LINE in ...", all inlined calls of its source
+-- from the innermost to the kernel.
+function M.chains(text)
+  local places, chains, number, current = Places.new(), {}, 0, nil
+  for name_number, name in text:gmatch('\n%s*%.file%s+(%d+)%s+"([^"]*)"') do places.files[name_number] = name:match("[^/]*$") end
+  for line in text:gmatch("(.-)\n") do
+    number = number + 1
+    places.pending = nil
+    places:take(line)
+    local place, seen, told = places.pending, {}, {}
+    while place and not seen[place] do
+      seen[place] = true
+      local file, row = place:match("^(%d+) (%d+)")
+      told[#told + 1] = ("%s:%s"):format(places.files[file] or "?", row)
+      place = places.parents[place]
+    end
+    if #told > 0 then current = table.concat(told, " in ") end
+    chains[number] = current
+  end
+  return chains
+end
+
 return M

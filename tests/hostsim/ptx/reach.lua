@@ -1,12 +1,30 @@
 -- Which instructions of a kernel's PTX no check entered: sums up what programs of translated PTX wrote to the files
--- that HOSTSIM_REACH named.
+-- that HOSTSIM_REACH named. What unreached.lua has a reason for is counted apart.
 --
---   HOSTSIM_REACH=/tmp/reach bazel-bin/tests/NAME__ptx --variant=NAME && lua5.4 tests/hostsim/ptx/reach.lua /tmp/reach
---   lua5.4 tests/hostsim/ptx/reach.lua FILE MOST           the MOST largest stretches of each kernel that were not entered; 10 are told without it
-local path, most = arg[1], tonumber(arg[2] or 10)
-if not path then
-  io.stderr:write("usage: reach.lua FILE [MOST]\n")
+--   HOSTSIM_REACH=/tmp/reach bazel-bin/tests/NAME__ptx --variant=NAME
+--   lua5.4 tests/hostsim/ptx/reach.lua /tmp/reach bazel-bin/tests/NAME__ptx.ptx
+--   lua5.4 tests/hostsim/ptx/reach.lua FILE PTX MOST      the MOST largest stretches of each kernel that were not entered; 10 are told without it
+local path, ptx, most = arg[1], arg[2], tonumber(arg[3] or 10)
+if not ptx then
+  io.stderr:write("usage: reach.lua FILE PTX [MOST]\n")
   os.exit(2, true)
+end
+local here = arg[0]:match("^(.*)/") or "."
+package.path = here .. "/?.lua;" .. package.path
+
+local reasons = require("unreached")
+for _, row in ipairs(reasons.rows) do row.place = reasons.place(here .. "/../../..", row) end
+local file = assert(io.open(ptx))
+local chains = require("parse").chains(file:read("a"))
+file:close()
+
+--- The reason why nothing enters a stretch of a kernel, if there is one.
+local function reason_of(kernel, stretch)
+  for _, row in ipairs(reasons.rows) do
+    for line = kernel:find(row.kernel) and stretch.first or 1, kernel:find(row.kernel) and stretch.last or 0 do
+      if chains[line] and (chains[line] .. " "):find(row.place .. " ", 1, true) then return row end
+    end
+  end
 end
 
 local kernels, names = {}, {}
@@ -23,13 +41,25 @@ end
 
 table.sort(names)
 for _, name in ipairs(names) do
-  local missed, all, entered, instructions = {}, 0, 0, 0
+  local missed, all, missing, explained, instructions = {}, 0, 0, 0, 0
+  local by_reason = {}
   for _, stretch in pairs(kernels[name]) do
     all, instructions = all + 1, instructions + stretch.count
-    if stretch.reached then entered = entered + stretch.count else missed[#missed + 1] = stretch end
+    local row = not stretch.reached and reason_of(name, stretch)
+    if row then
+      explained = explained + stretch.count
+      by_reason[row.reason] = (by_reason[row.reason] or 0) + stretch.count
+    elseif not stretch.reached then
+      missing = missing + stretch.count
+      missed[#missed + 1] = stretch
+    end
   end
-  print(("%s: %d of %d instructions not reached (%.1f %%), %d of %d stretches"):format(name, instructions - entered, instructions,
-    100 * (instructions - entered) / instructions, #missed, all))
+  print(("%s: %d of %d instructions not reached (%.1f %%), %d of %d stretches; and %d (%.1f %%) that have a reason"):format(name, missing,
+    instructions, 100 * missing / instructions, #missed, all, explained, 100 * explained / instructions))
+  for _, row in ipairs(reasons.rows) do
+    if by_reason[row.reason] then print(("%6d  %s"):format(by_reason[row.reason], row.reason)) end
+    by_reason[row.reason] = nil
+  end
   table.sort(missed, function(a, b) return a.count > b.count or (a.count == b.count and a.first < b.first) end)
   for n = 1, math.min(most, #missed) do
     print(("%6d  lines %d-%d: %s"):format(missed[n].count, missed[n].first, missed[n].last, missed[n].place))
