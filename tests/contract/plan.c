@@ -446,6 +446,15 @@ static void a_query_more_is_no_cliff(void)
                                       most_split(context, &row, 1024, GLINT_LENGTHS_RAGGED, 0)};
             for (int k = 0; k < 2; k++)
                 EXPECT(prompt[k] <= 8 || prompt[k] >= 64, "%s: %lld queries of a prompt", row.name, (long long)prompt[k]);
+            /* Of fewer keys than a chunk fewer are split, in proportion. */
+            const int64_t chunk = row.tile_n, more = (int64_t)row.queries_up_to - 8;
+            for (int64_t keys = chunk / 3; keys < 2 * chunk;
+                 keys += keys < chunk - 1 ? (chunk - 1 - chunk / 3) / 2 : 1 + chunk / 2) {
+                const int64_t right = more <= 0 || keys >= chunk ? row.queries_up_to : 8 + more * keys / chunk;
+                const int64_t split = most_split(context, &row, keys, GLINT_LENGTHS_HOST, 0);
+                EXPECT(split == (right < 64 ? right : 64), "%s: %lld queries are split over %lld keys, not %lld", row.name,
+                       (long long)split, (long long)keys, (long long)right);
+            }
             EXPECT(most_split(context, &row, 32, GLINT_LENGTHS_RAGGED, 16) == most, "%s: another number in pages", row.name);
             EXPECT(most_split(context, &row, 32, GLINT_LENGTHS_DEVICE, 0) == most, "%s: another number with lengths of the call",
                    row.name);

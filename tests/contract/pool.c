@@ -195,6 +195,48 @@ static void bodies_run_together(void)
     close_pool(&o);
 }
 
+/* Both indices have begun, and the one that a worker has takes long: the caller waits for it. */
+struct long_job {
+    pthread_t caller;
+    atomic_uint begun;
+    bool done; /* of the worker; without atomics */
+};
+
+static void be_long_on_worker(void *argument, uint32_t index)
+{
+    struct long_job *const job = argument;
+    const double start = seconds_now();
+    (void)index;
+    atomic_fetch_add(&job->begun, 1u);
+    while (atomic_load(&job->begun) < 2 && seconds_now() - start < 10)
+        usleep(50);
+    if (pthread_equal(pthread_self(), job->caller))
+        return;
+    usleep(50000);
+    job->done = true;
+}
+
+/* A caller whose own share is done sleeps until the last body has ended, and is woken then. */
+static void caller_waits(void)
+{
+    struct opened o = open_pool(2);
+    for (int i = 0; i < 4; i++) {
+        struct long_job job = {pthread_self(), 0, false};
+        struct timespec before, after;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &before);
+        const double start = seconds_now();
+        o.executor.parallel_for(o.executor.user, 2, be_long_on_worker, &job);
+        const double waited = seconds_now() - start;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
+        const double seconds = (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+        EXPECT(job.done, "call %d came back before its last body had ended", i);
+        EXPECT(waited < 5, "call %d took %.1f s for a body of 0.05 s", i, waited);
+        EXPECT(seconds < (CONTRACT_SANITIZED || CONTRACT_EMULATED ? 0.04 : 0.01),
+               "call %d took %.3f s of its caller's processor while a worker slept for 0.05 s", i, seconds);
+    }
+    close_pool(&o);
+}
+
 /* Workers of a pool that has nothing to do sleep. */
 static void idle(void)
 {
@@ -380,6 +422,7 @@ static const struct contract_case cases[] = {
     {"sleepy_calls", sleepy_calls, 0},
     {"bodies_run_together", bodies_run_together, 240},
     {"one_thread_is_the_caller", one_thread_is_the_caller, 0},
+    {"caller_waits", caller_waits, 60},
     {"idle", idle, 0},
     {"open_and_close", open_and_close, 120},
     {"exact_storage", exact_storage, 0},

@@ -1,4 +1,6 @@
 /* Which device the library takes, which kernels it loads for it, and what several contexts share. No GPU is used. */
+#include "lib/backend.h"
+#include "lib/context.h"
 #include "tests/cuda/launch_world.h"
 
 struct device_case {
@@ -289,6 +291,24 @@ START_TEST(selftest_finds_a_device_that_does_nothing)
 }
 END_TEST
 
+/* A copy has ended when its call comes back: what it was made of may change, and what it made may be read. */
+START_TEST(copies_have_ended)
+{
+    unsigned char device[64] = {0}, host[64], back[64] = {0};
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    memset(host, 7, sizeof host);
+    ck_assert_int_eq(context->backend->copy_in(context, device, host, sizeof host - 1, NULL), GLINT_OK);
+    memset(host, 9, sizeof host);
+    ck_assert_int_eq(context->backend->copy_out(context, back, device, sizeof back, NULL), GLINT_OK);
+    for (size_t i = 0; i < sizeof back; i++)
+        ck_assert_uint_eq(back[i], i < sizeof host - 1 ? 7 : 0);
+    ck_assert_uint_eq(fake.calls[FAKE_stream_synchronize], 2);
+    close_clean(context);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
+
 static void add(TCase *tcase)
 {
     ADD_TABLE(tcase, rows_of_a_device, device_cases);
@@ -300,6 +320,7 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, several_devices);
     tcase_add_test(tcase, two_on_one_device);
     tcase_add_test(tcase, selftest_finds_a_device_that_does_nothing);
+    tcase_add_test(tcase, copies_have_ended);
 }
 
 int main(void)

@@ -34,6 +34,20 @@ static int depth;
 static struct CUctx_st *expected; /* what the application left current */
 static bool initialised;
 
+/* The copy that was asked for last. It is done as late as may be: when the stream goes on, or is waited for. */
+static struct {
+    void *to;
+    const void *from;
+    size_t bytes;
+} under_way;
+
+static void end_copy(void)
+{
+    if (under_way.bytes > 0)
+        memcpy(under_way.to, under_way.from, under_way.bytes);
+    under_way.bytes = 0;
+}
+
 static struct CUctx_st *current(void)
 {
     return depth ? stack[depth - 1] : NULL;
@@ -68,6 +82,7 @@ void fake_reset(void)
     depth = 0;
     expected = NULL;
     initialised = false;
+    under_way.bytes = 0;
     fake.devices = 1;
     fake.fault_entry = -1;
     for (int i = 0; i < FAKE_DEVICES; i++)
@@ -385,6 +400,7 @@ static glint_cu_result launch(glint_cu_function function, unsigned int grid_x, u
 {
     const unsigned int grid[3] = {grid_x, grid_y, grid_z}, block[3] = {block_x, block_y, block_z};
     CALLED(launch);
+    end_copy();
     return start(function, grid, block, shared_bytes, stream, 0, 0, parameters, extra);
 }
 
@@ -393,6 +409,7 @@ static glint_cu_result launch_ex(const struct CUlaunchConfig_st *given, glint_cu
     const struct glint_cu_launch_config *config = (const void *)given;
     unsigned int cluster = 0, dependent = 0;
     CALLED(launch_ex);
+    end_copy();
     for (unsigned int i = 0; i < config->attribute_count; i++) {
         const struct glint_cu_launch_attribute *a = &config->attributes[i];
         if (a->id == GLINT_CU_LAUNCH_CLUSTER && a->value[0] > 0 && a->value[1] == 1 && a->value[2] == 1)
@@ -446,6 +463,7 @@ _Static_assert(sizeof(struct fake_map) <= sizeof(struct tensor_map), "a map hold
 static glint_cu_result memory_set_words(glint_cu_address to, unsigned int value, size_t words, glint_cu_stream stream)
 {
     CALLED(memory_set_words);
+    end_copy();
     if (!current())
         return misuse("memory set without a context", INVALID_CONTEXT);
     if (to == 0 || to % sizeof(uint32_t) != 0 || words == 0)
@@ -460,30 +478,36 @@ static glint_cu_result memory_set_words(glint_cu_address to, unsigned int value,
     return GLINT_CU_SUCCESS;
 }
 
+static glint_cu_result copy(void *to, const void *from, size_t bytes)
+{
+    if (!current())
+        return misuse("a copy without a context", INVALID_CONTEXT);
+    end_copy();
+    under_way.to = to;
+    under_way.from = from;
+    under_way.bytes = bytes;
+    return GLINT_CU_SUCCESS;
+}
+
 static glint_cu_result copy_to_device(glint_cu_address to, const void *from, size_t bytes, glint_cu_stream stream)
 {
     CALLED(copy_to_device);
     (void)stream;
-    if (!current())
-        return misuse("a copy without a context", INVALID_CONTEXT);
-    memcpy((void *)(uintptr_t)to, from, bytes);
-    return GLINT_CU_SUCCESS;
+    return copy((void *)(uintptr_t)to, from, bytes);
 }
 
 static glint_cu_result copy_to_host(void *to, glint_cu_address from, size_t bytes, glint_cu_stream stream)
 {
     CALLED(copy_to_host);
     (void)stream;
-    if (!current())
-        return misuse("a copy without a context", INVALID_CONTEXT);
-    memcpy(to, (const void *)(uintptr_t)from, bytes);
-    return GLINT_CU_SUCCESS;
+    return copy(to, (const void *)(uintptr_t)from, bytes);
 }
 
 static glint_cu_result stream_synchronize(glint_cu_stream stream)
 {
     CALLED(stream_synchronize);
     (void)stream;
+    end_copy();
     return current() ? GLINT_CU_SUCCESS : misuse("a wait without a context", INVALID_CONTEXT);
 }
 

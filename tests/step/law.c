@@ -303,6 +303,39 @@ static void narrow(void)
     prompt();
 }
 
-static const struct contract_case cases[] = {
-    {"prompt", prompt, 200}, {"far", far, 200}, {"shared_out", shared_out, 60}, {"windows", windows, 400}, {"narrow", narrow, 600}};
+/* What a tensor map holds: steps of less than 2^40 bytes. That of Q steps along the groups of heads, so that of a
+ * head's stride there is room for as many as a group has, unless there is one group; that of K steps along heads. */
+static void strides(void)
+{
+    const int64_t most = (INT64_C(1) << 39) / 8 * 8 - 8; /* elements of bf16, in steps of 16 bytes */
+    static const struct {
+        int64_t heads, heads_kv, part; /* of `most` that Q's head stride may be */
+    } given[] = {{6, 2, 3}, {3, 1, 1}, {8, 8, 1}, {8, 1, 1}, {16, 2, 8}, {16, 1, 1}, {32, 1, 16}};
+    open_gpu();
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        struct glint_problem p;
+        struct glint_plan plan;
+        glint_problem_bshd(&p, GLINT_BF16, 2, 1, 8192, given[i].heads, given[i].heads_kv, DIM);
+        p.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+        p.lengths = GLINT_LENGTHS_DEVICE;
+        const int64_t right = most / given[i].part / 8 * 8;
+        int64_t *const stride[] = {&p.q.head, &p.k.head, &p.v.head, &p.q.batch, &p.k.batch, &p.k.row};
+        const int64_t limit[] = {right, most, most, most, most, most};
+        for (size_t s = 0; s < sizeof stride / sizeof stride[0]; s++) {
+            const int64_t before = *stride[s];
+            const bool steps = given[i].heads_kv > 1 || (s != 1 && s != 2);
+            *stride[s] = limit[s];
+            enum glint_status status = glint_plan(gpu, &p, GLINT_FORWARD, &plan);
+            EXPECT(status == GLINT_OK, "%zu: stride %zu of %lld: %s", i, s, (long long)limit[s], glint_status_name(status));
+            *stride[s] = limit[s] + 8;
+            status = glint_plan(gpu, &p, GLINT_FORWARD, &plan);
+            EXPECT(status == (steps ? GLINT_SIZE_OVERFLOW : GLINT_OK), "%zu: stride %zu of %lld: %s", i, s, (long long)limit[s] + 8,
+                   glint_status_name(status));
+            *stride[s] = before;
+        }
+    }
+}
+
+static const struct contract_case cases[] = {{"strides", strides, 0},        {"prompt", prompt, 200},   {"far", far, 200},
+                                             {"shared_out", shared_out, 60}, {"windows", windows, 400}, {"narrow", narrow, 600}};
 CONTRACT_MAIN("step law", cases)
