@@ -20,7 +20,8 @@ static inline bool glint_place_arrays(const struct glint_array *array, int array
         uint64_t words;
         if (__builtin_mul_overflow(array[i].count, array[i].each, &words) || words > most - at[i])
             return false;
-        at[i + 1] = at[i] + (words + line - 1) / line * line;
+        const uint64_t end = at[i] + (words + line - 1) / line * line;
+        at[i + 1] = end;
     }
     return true;
 }

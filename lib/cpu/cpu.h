@@ -351,9 +351,9 @@ typedef void glint_cpu_phase_fn(const struct glint_cpu_call *call, float *scratc
  * calls need no pointers in data. */
 void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_call *call, float *scratch, int64_t task);
 
-/* false: a byte count does not fit in 63 bits. Pure. */
+/* bytes: of the workspace. false: a byte count does not fit in 63 bits. Pure. */
 bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
-                        struct glint_cpu_geometry *geometry);
+                        struct glint_cpu_geometry *geometry, uint64_t *bytes);
 
 /* Makes the geometry of the bounds that of a sequence, a problem with a batch of one: its blocks, tasks and
  * partial_floats. `most`: blocks that a task of forward may have, from glint_cpu_most_blocks for the `tiles` of all

@@ -250,8 +250,46 @@ static int64_t blocks_of_batch(const struct glint_variant *variant, const struct
     return p->lengths == GLINT_LENGTHS_RAGGED && ragged < all ? ragged : all;
 }
 
+/* Workspace: the shares of the tasks, the sequences where they have lengths of their own, what split ones leave, what
+ * each head of each sequence gives to its sink's gradient, sums of dBias, the scratches. A split sequence leaves `rows`
+ * of `floats` of each head and part. */
+static bool lay_out_workspace(const struct glint_variant *variant, const struct glint_problem *problem, uint64_t rows,
+                              uint64_t floats, struct glint_cpu_geometry *g, uint64_t *bytes)
+{
+    enum { SHARES, SEQUENCES, PARTIALS, SINKS, DBIAS, SCRATCHES, ARRAYS };
+    const bool own_lengths = problem->lengths != GLINT_LENGTHS_HOST;
+    const uint64_t heads = (uint64_t)problem->heads_q, batch = (uint64_t)problem->batch, lanes = (uint64_t)g->lanes;
+    const uint64_t partials = g->split > 1 ? (uint64_t)g->split * heads : 0;
+    const bool sinks = variant->pass == GLINT_BACKWARD && problem->sinks != 0;
+    uint64_t of_dbias = variant->pass == GLINT_BACKWARD && problem->dbias != 0;
+    if (partials > 0 && __builtin_mul_overflow(rows, floats, &floats))
+        return false;
+    if (of_dbias > 0 && __builtin_mul_overflow((uint64_t)(glint_cpu_dbias_groups(problem) * glint_cpu_dbias_slots(problem)),
+                                               (uint64_t)(g->key_blocks * variant->tile_n), &of_dbias))
+        return false;
+    const struct glint_array array[ARRAYS] = {
+        [SHARES] = {lanes > 0 ? lanes : 1, LINE},
+        [SEQUENCES] = {own_lengths ? batch + 1 : 0, sizeof(struct glint_cpu_sequence) / 4},
+        [PARTIALS] = {partials, floats},
+        [SINKS] = {!sinks        ? 0
+                   : own_lengths ? batch
+                                 : 1,
+                   own_lengths ? GLINT_CPU_LINE(heads) : batch * heads},
+        [DBIAS] = {of_dbias, (uint64_t)(g->query_blocks * GLINT_CPU_PITCH(variant->tile_m))},
+        [SCRATCHES] = {lanes, g->region[GLINT_CPU_REGIONS]},
+    };
+    uint64_t at[ARRAYS + 1] = {0};
+    if (!glint_place_arrays(array, ARRAYS, LINE, at))
+        return false;
+    g->partials_offset = 4 * at[PARTIALS];
+    g->dbias_offset = 4 * at[DBIAS];
+    g->scratch_offset = 4 * at[SCRATCHES];
+    *bytes = 4 * at[ARRAYS];
+    return true;
+}
+
 bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
-                        struct glint_cpu_geometry *geometry)
+                        struct glint_cpu_geometry *geometry, uint64_t *bytes)
 {
     struct glint_cpu_geometry g;
     memset(&g, 0, sizeof g);
@@ -310,35 +348,8 @@ bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_
     if (problem->max_logit != 0)
         g.region[GLINT_CPU_REGIONS] += GLINT_CPU_LINE((uint64_t)problem->heads_q);
 
-    /* Workspace: the shares of the tasks, the sequences where they have lengths of their own, what split ones leave,
-     * what each head of each sequence gives to its sink's gradient, sums of dBias, the scratches. */
-    enum { SHARES, SEQUENCES, PARTIALS, SINKS, DBIAS, SCRATCHES, ARRAYS };
-    const uint64_t heads = (uint64_t)problem->heads_q, batch = (uint64_t)problem->batch, lanes = (uint64_t)g.lanes;
-    const uint64_t partials = g.split > 1 ? (uint64_t)g.split * heads : 0;
-    const bool sinks = variant->pass == GLINT_BACKWARD && problem->sinks != 0;
-    if (partials > 0 && __builtin_mul_overflow(rows, floats, &floats))
+    if (!lay_out_workspace(variant, problem, rows, floats, &g, bytes))
         return false;
-    uint64_t of_dbias = variant->pass == GLINT_BACKWARD && problem->dbias != 0;
-    if (of_dbias > 0 && __builtin_mul_overflow((uint64_t)(glint_cpu_dbias_groups(problem) * glint_cpu_dbias_slots(problem)),
-                                               (uint64_t)(g.key_blocks * variant->tile_n), &of_dbias))
-        return false;
-    const struct glint_array array[ARRAYS] = {
-        [SHARES] = {lanes > 0 ? lanes : 1, LINE},
-        [SEQUENCES] = {own_lengths ? batch + 1 : 0, sizeof(struct glint_cpu_sequence) / 4},
-        [PARTIALS] = {partials, floats},
-        [SINKS] = {!sinks        ? 0
-                   : own_lengths ? batch
-                                 : 1,
-                   own_lengths ? GLINT_CPU_LINE(heads) : batch * heads},
-        [DBIAS] = {of_dbias, (uint64_t)(g.query_blocks * GLINT_CPU_PITCH(variant->tile_m))},
-        [SCRATCHES] = {lanes, g.region[GLINT_CPU_REGIONS]},
-    };
-    uint64_t at[ARRAYS + 1] = {0};
-    if (!glint_place_arrays(array, ARRAYS, LINE, at))
-        return false;
-    g.partials_offset = 4 * at[PARTIALS];
-    g.dbias_offset = 4 * at[DBIAS];
-    g.scratch_offset = 4 * at[SCRATCHES];
     *geometry = g;
     return true;
 }

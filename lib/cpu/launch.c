@@ -316,10 +316,10 @@ bool glint_cpu_plan(const struct glint_variant *variant, const struct glint_prob
                     struct glint_family_plan *plan)
 {
     struct glint_cpu_geometry geometry;
-    if (!glint_cpu_geometry(variant, problem, concurrency, &geometry))
+    uint64_t bytes;
+    if (!glint_cpu_geometry(variant, problem, concurrency, &geometry, &bytes))
         return false;
-    const uint64_t scratches = (uint64_t)geometry.lanes * geometry.region[GLINT_CPU_REGIONS];
-    plan->workspace_bytes = (size_t)(geometry.scratch_offset + 4 * GLINT_CPU_LINE(scratches));
+    plan->workspace_bytes = (size_t)bytes;
     memcpy(plan->word, &geometry, sizeof geometry);
     return true;
 }

@@ -70,6 +70,23 @@ void fc_words(uint64_t *to, const uint64_t *from);
 #define memset(plan, value, bytes) fc_clear(plan)
 #define memcpy(to, from, bytes) fc_words(to, from)
 #endif
+
+#ifdef FC_DEVICE /* what a header of the device calls; memory of the device holds any numbers */
+#include "lib/device/call.h"
+#include <stdbool.h>
+#define GLINT_DEVICE static
+#define Call struct glint_gpu_call
+/*@ assigns \nothing;
+    ensures \result == (a < b ? a : b); */
+int min(int a, int b);
+/*@ assigns \nothing;
+    ensures \result == (a < b ? b : a); */
+int max(int a, int b);
+/*@ assigns \nothing; */
+uint32_t ld_relaxed_u32(const uint32_t *address);
+/*@ assigns \nothing; */
+int32_t int_at(const int32_t *array, int32_t index);
+#endif
 #define __builtin_mul_overflow(a, b, r) fc_mul(a, b, r)
 #define __builtin_add_overflow(a, b, r) fc_add(a, b, r)
 #endif

@@ -24,8 +24,33 @@ local function lines_of(path)
   return lines
 end
 
+-- Structs and functions of a C++ header as C. A template is the function without its first words, and a reference a
+-- pointer, whose members are found by an arrow. All other lines are empty.
+local function in_c(lines, names, source)
+  local out = {}
+  for i = 1, #lines do out[i] = "" end
+  for name in names:gmatch("%S+") do
+    local first, last
+    for i, line in ipairs(lines) do
+      local begins = line:find("^struct " .. name .. " {") or (line:find("GLINT_DEVICE ", 1, true) and line:find("[ *]" .. name .. "%("))
+      first = first or (begins and i)
+      last = last or (first and line:find("^}") and i)
+    end
+    if not last then error(("%s has no `%s`"):format(source, name), 0) end
+    local references = {}
+    for i = first, last do
+      out[i] = lines[i]:gsub("^template <.->%s+", ""):gsub("([%w_]+) &([%w_]+)([,)])", function(type, reference, ends)
+        references[reference] = true
+        return ("%s *%s%s"):format(type, reference, ends)
+      end)
+      for reference in pairs(references) do out[i] = out[i]:gsub("%f[%w_]" .. reference .. "%.", reference .. "->") end
+    end
+  end
+  return out
+end
+
 -- A copy of the source with the contracts in it, which says of each line where it is from.
-local function annotated(source, notes, name)
+local function annotated(source, notes, name, names)
   local lines, ahead, at = lines_of(source), {}, 0
   for _, note in ipairs(notes) do
     local wanted = note:match("^@ (.*)$")
@@ -38,7 +63,7 @@ local function annotated(source, notes, name)
     end
   end
   local out = { ('#line 1 "%s"'):format(source) }
-  for i, line in ipairs(lines) do
+  for i, line in ipairs(names and in_c(lines, names, source) or lines) do
     for _, note in ipairs(ahead[i] or {}) do out[#out + 1] = note end
     if ahead[i] then out[#out + 1] = ("#line %d"):format(i) end
     out[#out + 1] = line
@@ -61,7 +86,7 @@ for i = 2, #arg do
   local options, rte = header:match("\n# cpp: ([^\n]+)") or "", header:find("\n# rte: no", 1, true) and "" or "-wp-rte"
   local copy, log = ("%s/%s.c"):format(work, name), ("%s/%s.log"):format(work, name)
   local file = assert(io.open(copy, "w"))
-  file:write(annotated(source, notes, arg[i]))
+  file:write(annotated(source, notes, arg[i], header:match("\n# c%+%+: ([^\n]+)")))
   file:close()
   local began = os.time()
   os.execute(("HOME=%s frama-c -machdep gcc_x86_64 -c11 -cpp-extra-args='-I. -include %s/fc.h %s' %s -warn-special-float none -rte-no-pointer-call -wp %s "
