@@ -117,6 +117,7 @@ void later_special_values_checks(struct check_list *list, const struct subject *
 void intervals_checks(struct check_list *list, struct subject *subject);
 void bad_pages_checks(struct check_list *list, struct subject *subject);
 void apart_checks(struct check_list *list, const struct subject *subject);
+void each_key_checks(struct check_list *list, const struct subject *subject);
 void divided_laws_checks(struct check_list *list, struct subject *subject);
 void divided_lengths_checks(struct check_list *list, struct subject *subject);
 void divided_ragged_checks(struct check_list *list, struct subject *subject);

@@ -630,6 +630,49 @@ static void special_slope(struct subject *subject, const struct shape *shape)
     }
 }
 
+/* V of one key is infinite in all columns, of each of the last keys in turn: no finite number is left in the rows that
+ * see the key, and of the others not a bit changes. Every row begins and ends with another key, so that each is looked
+ * at from both sides. */
+static void infinity_at_each_key(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *clean = experiment_new(subject, shape);
+    const int64_t dim = tensor_dim(clean, V);
+    experiment_reference(clean, false);
+    const struct results before = experiment_run_plainly(clean);
+    for (int64_t key = shape->seqlen_k - shape->detail; key < shape->seqlen_k; key++) {
+        struct experiment *poisoned = experiment_copy(clean);
+        for (int64_t h = 0; h < shape->heads_kv; h++)
+            for (int64_t d = 0; d < dim; d++)
+                tensor_row(poisoned, poisoned->in[V], V, 0, h, key)[d] = INFINITY;
+        const struct results after = experiment_run_plainly(poisoned);
+        for (int64_t i = 0; i < tensor_count(clean, O); i++) {
+            const int64_t query = i / dim % shape->seqlen_q;
+            const bool sees = ref_first(&clean->ref, query) <= key && key < ref_end(&clean->ref, query);
+            const bool right = sees ? !isfinite(after.at[O][i]) : memcmp(&after.at[O][i], &before.at[O][i], sizeof(float)) == 0;
+            if (!check_within("contained", right ? 0 : 1, 0))
+                check_fail("with infinities in V of key %lld, O of query %lld at %lld is %.9g, without %.9g", (long long)key,
+                           (long long)query, (long long)(i % dim), (double)after.at[O][i], (double)before.at[O][i]);
+        }
+    }
+}
+
+void each_key_checks(struct check_list *list, const struct subject *subject)
+{
+    const int64_t n = (int64_t)subject->info.tile_n;
+    struct shape s = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 8, .seqlen_k = n + 5, .detail = 11};
+    if (subject->info.queries_up_to == 0 || subject->info.kv_dtype != 0 || subject_tree(subject) ||
+        (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) == 0)
+        return;
+    s.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    checks_add(list, infinity_at_each_key, &s, "special/inf_at_each_key");
+    if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) == 0)
+        return;
+    s.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+    s.window_left = 4;
+    s.detail = 13;
+    checks_add(list, infinity_at_each_key, &s, "special/inf_at_each_key_of_a_window");
+}
+
 void later_special_values_checks(struct check_list *list, const struct subject *subject)
 {
     struct shape s = {.batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 40, .seqlen_k = 27, .dlse = true};

@@ -24,6 +24,7 @@ void variant_checks(struct check_list *list)
     divided_laws_checks(list, list->subject);
     divided_lengths_checks(list, list->subject);
     divided_ragged_checks(list, list->subject);
+    each_key_checks(list, list->subject);
 }
 
 static bool begins(const struct check *check, const char *with)
