@@ -177,6 +177,18 @@ struct word_array {
     enum glint_reason unasked; /* why it is refused where the problem does not ask for its kind; else NONE */
 };
 
+static uint64_t bytes_of_words(const struct word_array *a)
+{
+    return a->address ? (uint64_t)(a->count * a->bytes) : 0;
+}
+
+/* Where an array is that place() took. One is made at a time: all of them would be most of a call's stack. */
+static struct glint_region region_of_words(const struct word_array *a)
+{
+    const uintptr_t begin = (uintptr_t)a->address;
+    return (struct glint_region){.name = a->name, .begin = begin, .end = begin + (uintptr_t)bytes_of_words(a), .use = a->use};
+}
+
 /* Lengths, the page table, the word for a fault, sinks, gradients of sinks and of LSE, intervals, a tree, slopes,
  * logits, a bias and its gradient, scales: given where they are asked for and only there, aligned, and apart from what
  * is written; address ranges count. `scaled`: what the call does with the scales. */
@@ -230,31 +242,32 @@ static enum glint_status check_words(const struct glint_problem *p, enum glint_p
         {"v_scale", t->v_scale, scales, scales_use, scales > 0, 4, no_scales},
     };
     enum { ARRAYS = sizeof arrays / sizeof arrays[0] };
-    struct glint_region words[ARRAYS];
+    struct glint_region placed;
     for (int i = 0; i < ARRAYS; i++) {
         const struct word_array *a = &arrays[i];
         if (a->wanted && a->address == NULL)
             return refuse_null(fault, "tensors.", a->name);
         if (a->unasked != GLINT_REASON_NONE && a->address != NULL)
             return glint_refuse(fault, a->unasked, a->name, NULL, 0, 0);
-        words[i] = (struct glint_region){.name = a->name, .use = a->use};
-        const enum glint_status status =
-            place(&words[i], "tensors.", a->address, a->address ? (uint64_t)(a->count * a->bytes) : 0, a->bytes, fault);
+        placed.name = a->name;
+        const enum glint_status status = place(&placed, "tensors.", a->address, bytes_of_words(a), a->bytes, fault);
         if (status != GLINT_OK)
             return status;
     }
     for (int i = 0; i < ARRAYS; i++) {
-        const struct glint_region *w = &words[i];
-        if (glint_regions_meet(w, workspace))
-            return glint_refuse(fault, GLINT_REASON_OVERLAP, w->name, "workspace", 0, 0);
-        if ((w->use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && glint_regions_meet(w, lse))
-            return glint_refuse(fault, GLINT_REASON_OVERLAP, w->name, "lse", 0, 0);
+        const struct glint_region w = region_of_words(&arrays[i]);
+        if (glint_regions_meet(&w, workspace))
+            return glint_refuse(fault, GLINT_REASON_OVERLAP, w.name, "workspace", 0, 0);
+        if ((w.use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && glint_regions_meet(&w, lse))
+            return glint_refuse(fault, GLINT_REASON_OVERLAP, w.name, "lse", 0, 0);
         for (int j = 0; j < count; j++)
-            if ((w->use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) && glint_regions_meet(w, &r[j]))
-                return glint_refuse(fault, GLINT_REASON_OVERLAP, w->name, r[j].name, 0, 0);
-        for (int j = 0; j < i; j++)
-            if ((w->use == GLINT_ROLE_WRITTEN || words[j].use == GLINT_ROLE_WRITTEN) && glint_regions_meet(w, &words[j]))
-                return glint_refuse(fault, GLINT_REASON_OVERLAP, w->name, words[j].name, 0, 0);
+            if ((w.use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) && glint_regions_meet(&w, &r[j]))
+                return glint_refuse(fault, GLINT_REASON_OVERLAP, w.name, r[j].name, 0, 0);
+        for (int j = 0; j < i; j++) {
+            const struct glint_region other = region_of_words(&arrays[j]);
+            if ((w.use == GLINT_ROLE_WRITTEN || other.use == GLINT_ROLE_WRITTEN) && glint_regions_meet(&w, &other))
+                return glint_refuse(fault, GLINT_REASON_OVERLAP, w.name, other.name, 0, 0);
+        }
     }
     return GLINT_OK;
 }

@@ -191,6 +191,15 @@ struct glint_cpu_call {
     int64_t tree_words; /* of a query's bits: those of seqlen_q, or of its bound */
 };
 
+/* What a body works on where sequences have lengths of their own, in the workspace: the problem that a sequence is, and
+ * which tasks of the call are its. */
+struct glint_cpu_work {
+    _Alignas(64) struct glint_cpu_call call;
+    struct glint_problem problem;
+    struct glint_tensors tensors;
+    int64_t first, end;
+};
+
 /* The queries [first, end) see a key; none when that is empty. */
 struct glint_cpu_rows {
     int64_t first, end;

@@ -250,13 +250,13 @@ static int64_t blocks_of_batch(const struct glint_variant *variant, const struct
     return p->lengths == GLINT_LENGTHS_RAGGED && ragged < all ? ragged : all;
 }
 
-/* Workspace: the shares of the tasks, the sequences where they have lengths of their own, what split ones leave, what
- * each head of each sequence gives to its sink's gradient, sums of dBias, the scratches. A split sequence leaves `rows`
- * of `floats` of each head and part. */
+/* Workspace: the shares of the tasks, what bodies work on and the sequences where these have lengths of their own, what
+ * split ones leave, what each head of each sequence gives to its sink's gradient, sums of dBias, the scratches. A split
+ * sequence leaves `rows` of `floats` of each head and part. */
 static bool lay_out_workspace(const struct glint_variant *variant, const struct glint_problem *problem, uint64_t rows,
                               uint64_t floats, struct glint_cpu_geometry *g, uint64_t *bytes)
 {
-    enum { SHARES, SEQUENCES, PARTIALS, SINKS, DBIAS, SCRATCHES, ARRAYS };
+    enum { SHARES, WORKS, SEQUENCES, PARTIALS, SINKS, DBIAS, SCRATCHES, ARRAYS };
     const bool own_lengths = problem->lengths != GLINT_LENGTHS_HOST;
     const uint64_t heads = (uint64_t)problem->heads_q, batch = (uint64_t)problem->batch, lanes = (uint64_t)g->lanes;
     const uint64_t partials = g->split > 1 ? (uint64_t)g->split * heads : 0;
@@ -269,6 +269,10 @@ static bool lay_out_workspace(const struct glint_variant *variant, const struct 
         return false;
     const struct glint_array array[ARRAYS] = {
         [SHARES] = {lanes > 0 ? lanes : 1, LINE},
+        [WORKS] = {!own_lengths ? 0
+                   : lanes > 0  ? lanes
+                                : 1,
+                   sizeof(struct glint_cpu_work) / 4},
         [SEQUENCES] = {own_lengths ? batch + 1 : 0, sizeof(struct glint_cpu_sequence) / 4},
         [PARTIALS] = {partials, floats},
         [SINKS] = {!sinks        ? 0

@@ -26,6 +26,7 @@ struct launch {
     const struct glint_variant *variant;
     const struct glint_cpu_sequence *sequences; /* [batch + 1], the last has the totals; NULL: one problem */
     struct share *shares;
+    struct glint_cpu_work *works; /* [lanes]; NULL: one problem */
     unsigned char *scratch;
     int64_t most; /* glint_cpu_most_blocks */
     uint32_t phase;
@@ -148,14 +149,6 @@ __attribute__((noinline)) static int64_t read_lengths(const struct glint_cpu_cal
     return most;
 }
 
-/* What a body works on. */
-struct work {
-    struct glint_cpu_call call;
-    struct glint_problem problem;
-    struct glint_tensors tensors;
-    int64_t first, end; /* tasks of the sequence that it is */
-};
-
 /* The element of a tensor where a sequence begins; a tensor without elements stays where it is. */
 static void move(const void *field, const struct glint_strides *s, int64_t batch, int64_t row, int64_t length, uint32_t dtype)
 {
@@ -168,7 +161,7 @@ static void move(const void *field, const struct glint_strides *s, int64_t batch
 }
 
 /* Makes of the call that of the sequence which the task is of. Out of line: the stack is a kernel's. */
-__attribute__((noinline)) static void begin_sequence(const struct launch *launch, struct work *w, int64_t task)
+__attribute__((noinline)) static void begin_sequence(const struct launch *launch, struct glint_cpu_work *w, int64_t task)
 {
     const struct glint_cpu_call *all = launch->call;
     const struct glint_problem *p = all->problem;
@@ -267,7 +260,8 @@ static void end_logits(const struct glint_cpu_call *call, float *scratch)
 }
 
 /* With dBias: the tasks of a key head, or of a part of its keys, in all sequences of a group, in their order. */
-__attribute__((noinline)) static void run_group(const struct launch *launch, struct work *work, float *scratch, int64_t unit)
+__attribute__((noinline)) static void run_group(const struct launch *launch, struct glint_cpu_work *work, float *scratch,
+                                                int64_t unit)
 {
     const struct glint_cpu_call *call = launch->call;
     const int64_t batch = call->problem->batch;
@@ -289,8 +283,9 @@ ATOMIC_INLINE static void body(void *argument, uint32_t index)
     const uint64_t floats = launch->call->geometry.region[GLINT_CPU_REGIONS];
     const uint32_t kernel = launch->variant->kernel, phase = launch->phase;
     float *scratch = (float *)(void *)launch->scratch + index * floats;
-    struct work work;
-    work.first = work.end = 0;
+    struct glint_cpu_work *work = launch->works ? &launch->works[index] : NULL;
+    if (work)
+        work->first = work->end = 0;
     for (uint32_t i = 0; i < launch->bodies; i++) {
         struct share *share = &launch->shares[(index + i) % launch->bodies];
         for (;;) {
@@ -298,16 +293,16 @@ ATOMIC_INLINE static void body(void *argument, uint32_t index)
             if (task >= share->end)
                 break;
             if (launch->sums_dbias && phase == 0) {
-                run_group(launch, &work, scratch, task);
+                run_group(launch, work, scratch, task);
                 continue;
             }
             if (!launch->sequences || launch->sums_dbias) {
                 glint_cpu_run_task(kernel, phase, launch->call, scratch, launch->sums_dbias ? -1 - task : task);
                 continue;
             }
-            if (task < work.first || task >= work.end)
-                begin_sequence(launch, &work, task);
-            glint_cpu_run_task(kernel, phase, &work.call, scratch, task - work.first);
+            if (task < work->first || task >= work->end)
+                begin_sequence(launch, work, task);
+            glint_cpu_run_task(kernel, phase, &work->call, scratch, task - work->first);
         }
     }
 }
@@ -385,7 +380,9 @@ enum glint_status glint_cpu_run(const struct glint_context *context, const struc
     struct launch launch = {.call = &call, .variant = variant, .shares = shares, .scratch = base + g->scratch_offset};
     int64_t total[GLINT_CPU_PHASES] = {g->tasks[0], g->tasks[1]};
     if (p->lengths != GLINT_LENGTHS_HOST) {
-        struct glint_cpu_sequence *sequences = (struct glint_cpu_sequence *)(void *)(shares + (g->lanes > 0 ? g->lanes : 1));
+        const int64_t lanes = g->lanes > 0 ? g->lanes : 1;
+        launch.works = (struct glint_cpu_work *)(void *)(shares + lanes);
+        struct glint_cpu_sequence *sequences = (struct glint_cpu_sequence *)(void *)(launch.works + lanes);
         launch.most = read_lengths(&call, variant, executor->concurrency, sequences);
         launch.sequences = sequences;
         memcpy(total, sequences[p->batch].tasks, sizeof total);

@@ -391,30 +391,29 @@ struct glint_gpu_bias_tensor glint_cuda_tensor_of(const struct glint_problem *p,
     };
 }
 
-static struct glint_gpu_call forward_call(const struct glint_problem *p, const struct glint_cuda_plan *own,
-                                          const struct glint_tensors *t, void *workspace)
+/* In place: a call is large, and two of them would be on the caller's stack. */
+static void fill_forward(struct glint_gpu_call *call, const struct glint_problem *p, const struct glint_cuda_plan *own,
+                         const struct glint_tensors *t, void *workspace)
 {
     const float ratio = glint_cuda_score_ratio(p);
-    struct glint_gpu_call call = {
-        .q = glint_cuda_view(t->q, &p->q),
-        .k = glint_cuda_view(t->k, &p->k),
-        .v = glint_cuda_view(t->v, &p->v),
-        .o = glint_cuda_view(t->o, &p->o),
-        .lse = t->lse,
-        .shape = own->shape,
-        .sinks = t->sinks,
-        .score_ratio = ratio,
-        .score_limit = 9.02f / ratio, /* inf where the scale is 0 or the problem has no softcap */
-        .sequences = glint_cuda_sequences_of(p, own, t),
-        .pages = glint_cuda_pages_of(p, own, t),
-        .key_begin = t->key_begin,
-        .key_end = t->key_end,
-        .tree_bits = t->tree_bits,
-        .bias = glint_cuda_bias_of(p, t),
-        .words = own->words > 0 ? workspace : NULL,
-    };
-    memcpy(call.blocks, own->blocks, sizeof call.blocks);
-    return call;
+    memset(call, 0, sizeof *call);
+    call->q = glint_cuda_view(t->q, &p->q);
+    call->k = glint_cuda_view(t->k, &p->k);
+    call->v = glint_cuda_view(t->v, &p->v);
+    call->o = glint_cuda_view(t->o, &p->o);
+    call->lse = t->lse;
+    call->shape = own->shape;
+    call->sinks = t->sinks;
+    call->score_ratio = ratio;
+    call->score_limit = 9.02f / ratio; /* inf where the scale is 0 or the problem has no softcap */
+    call->sequences = glint_cuda_sequences_of(p, own, t);
+    call->pages = glint_cuda_pages_of(p, own, t);
+    call->key_begin = t->key_begin;
+    call->key_end = t->key_end;
+    call->tree_bits = t->tree_bits;
+    call->bias = glint_cuda_bias_of(p, t);
+    call->words = own->words > 0 ? workspace : NULL;
+    memcpy(call->blocks, own->blocks, sizeof call->blocks);
 }
 
 /* Adds what the backward pass has beside it. */
@@ -460,7 +459,7 @@ static void fill(const struct glint_variant *variant, const struct glint_plan *p
         glint_cuda_fill_decode(&plan->problem, own, tensors, workspace, &parameters->decode);
         return;
     }
-    parameters->call.base = forward_call(&plan->problem, own, tensors, workspace);
+    fill_forward(&parameters->call.base, &plan->problem, own, tensors, workspace);
     if (variant->pass == GLINT_BACKWARD)
         add_backward(&parameters->call.base, &plan->problem, own, tensors, workspace);
     if (plan->problem.bias_dtype != 0)

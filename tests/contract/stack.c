@@ -107,54 +107,85 @@ static void measure(struct dive *d)
     pthread_attr_destroy(&attributes);
 }
 
-static void depth_of_every_variant(void)
+/* The deepest call of each kind, and its row. */
+struct deepest {
+    size_t bytes[KINDS];
+    char names[KINDS][128];
+};
+
+/* A problem of the row, with lengths on the device or without. */
+static void depth_of(struct dive *d, const struct glint_variant_info *info, uint32_t row, uint32_t lengths, struct deepest *deepest)
+{
+    struct glint_problem p;
+    struct call c;
+    glint_problem_bshd(&p, (enum glint_dtype)info->dtype, 1, info->tile_m + 3, info->tile_n + 5, 2, 1, info->head_dim);
+    serve_cache(&p, info);
+    p.mask = row_mask(info, true);
+    p.lengths = lengths;
+    call_make(&c, d->context, &p, (enum glint_pass)info->pass, 1);
+    const size_t planned = c.workspace_bytes;
+    EXPECT(glint_plan_variant(d->context, &p, (enum glint_pass)info->pass, row, &c.plan) == GLINT_OK, "%s", info->name);
+    void *const workspace = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, c.plan.workspace_bytes + planned);
+    const int32_t queries = (int32_t)p.seqlen_q, keys = (int32_t)p.seqlen_k;
+    c.workspace = workspace;
+    c.workspace_bytes = c.plan.workspace_bytes;
+    if (lengths != GLINT_LENGTHS_HOST) {
+        c.tensors.seqlens_q = &queries;
+        c.tensors.seqlens_k = &keys;
+    }
+    d->call = &c;
+    /* nothing is appended for a backward call, or to 8 bits */
+    for (d->kind = 0; d->kind < (c.pass == GLINT_FORWARD && p.kv_dtype == 0 ? KINDS : KINDS - 2); d->kind++) {
+        measure(d);
+        EXPECT(d->status == GLINT_OK, "%s: %s gives %s", info->name, kinds[d->kind], glint_status_name(d->status));
+        EXPECT(d->depth > 0 && d->depth < STACK_BYTES / 2, "%s: %s: the paint tells nothing", info->name, kinds[d->kind]);
+        if (d->depth > deepest->bytes[d->kind]) {
+            deepest->bytes[d->kind] = d->depth;
+            strncpy(deepest->names[d->kind], info->name, sizeof deepest->names[0] - 1);
+        }
+    }
+    free(workspace);
+    call_free(&c);
+}
+
+static void depth_of_every_variant(uint32_t lengths)
 {
     void *storage;
     struct counting counting;
-    struct glint_context *const context = open_context(&counting, 2, &storage);
-    struct dive d = {.stack = aligned_memory(4096, STACK_BYTES), .context = context};
-    size_t deepest[KINDS] = {0}, measured = 0;
-    char names[KINDS][128] = {""};
+    struct dive d = {.stack = aligned_memory(4096, STACK_BYTES), .context = open_context(&counting, 2, &storage)};
+    struct deepest deepest = {0};
+    size_t measured = 0;
     for (uint32_t i = 0; i < glint_variant_count(); i++) {
-        if (!row_serves(context, i))
+        if (!row_serves(d.context, i))
             continue;
         const struct glint_variant_info info = row_at(i);
-        struct glint_problem p;
-        struct call c;
-        glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1, info.tile_m + 3, info.tile_n + 5, 2, 1, info.head_dim);
-        serve_cache(&p, &info);
-        p.mask = row_mask(&info, true);
-        call_make(&c, context, &p, (enum glint_pass)info.pass, 1);
-        const size_t planned = c.workspace_bytes;
-        EXPECT(glint_plan_variant(context, &p, (enum glint_pass)info.pass, i, &c.plan) == GLINT_OK, "%s", info.name);
-        void *const workspace = aligned_memory(GLINT_WORKSPACE_ALIGNMENT, c.plan.workspace_bytes + planned);
-        c.workspace = workspace;
-        c.workspace_bytes = c.plan.workspace_bytes;
-        d.call = &c;
-        for (d.kind = 0; d.kind < (c.pass == GLINT_FORWARD && p.kv_dtype == 0 ? KINDS : KINDS - 2);
-             d.kind++) { /* nothing is appended for a backward call, or to 8 bits */
-            measure(&d);
-            EXPECT(d.status == GLINT_OK, "%s: %s gives %s", info.name, kinds[d.kind], glint_status_name(d.status));
-            EXPECT(d.depth > 0 && d.depth < STACK_BYTES / 2, "%s: %s: the paint tells nothing", info.name, kinds[d.kind]);
-            if (d.depth > deepest[d.kind]) {
-                deepest[d.kind] = d.depth;
-                strncpy(names[d.kind], info.name, sizeof names[0] - 1);
-            }
-        }
+        depth_of(&d, &info, i, lengths, &deepest);
         measured++;
-        free(workspace);
-        call_free(&c);
     }
     EXPECT(measured > 0, "no variant runs here");
     for (int k = 0; k < KINDS; k++)
-        contract_note("%s: %zu bytes deep at most, %s", kinds[k], deepest[k], names[k]);
+        contract_note("%s: %zu bytes deep at most, %s", kinds[k], deepest.bytes[k], deepest.names[k]);
     if (CONTRACT_SANITIZED)
         contract_note("not judged: a sanitizer widens every frame");
     for (int k = 0; k < KINDS && !CONTRACT_SANITIZED; k++)
-        EXPECT(deepest[k] <= PROMISE, "%s of %s is %zu bytes deep, %d promised", kinds[k], names[k], deepest[k], PROMISE);
+        EXPECT(deepest.bytes[k] <= PROMISE, "%s of %s is %zu bytes deep, %d promised", kinds[k], deepest.names[k], deepest.bytes[k],
+               PROMISE);
     free(d.stack);
     free(storage);
 }
 
-static const struct contract_case cases[] = {{"depth_of_every_variant", depth_of_every_variant, 120}};
+static void depth_of_every_variant_given_lengths(void)
+{
+    depth_of_every_variant(GLINT_LENGTHS_HOST);
+}
+
+static void depth_of_every_variant_that_reads_lengths(void)
+{
+    depth_of_every_variant(GLINT_LENGTHS_DEVICE);
+}
+
+static const struct contract_case cases[] = {
+    {"depth_of_every_variant_given_lengths", depth_of_every_variant_given_lengths, 120},
+    {"depth_of_every_variant_that_reads_lengths", depth_of_every_variant_that_reads_lengths, 120},
+};
 CONTRACT_MAIN("contract_stack", cases)
