@@ -98,7 +98,7 @@ GLINT_OUTLINE float cap_scores(const struct glint_problem *p, float *s, int64_t 
         return p->softmax_scale;
     const struct glint_softcap cap = glint_softcap_of(p->softcap);
     for (int64_t i = 0; i < count; i += GLINT_CPU_LANES)
-        glint_store(s + i, glint_softcap(glint_rounded(glint_load(s + i) * p->softmax_scale), cap));
+        glint_store(s + i, glint_softcap(glint_load(s + i) * p->softmax_scale, cap));
     return 1.0f;
 }
 

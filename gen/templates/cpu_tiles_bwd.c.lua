@@ -111,11 +111,12 @@ $ if capped then
             if (f->cap != 0.0f) {
                 const struct glint_softcap cap = glint_softcap_of(f->cap);
                 score = glint_softcap(score, cap);
-                slope *= 1.0f - score * cap.inverse * (score * cap.inverse);
+                const glint_vec tanh = score * cap.inverse;
+                slope *= glint_horner(-tanh, tanh, 1.0f);
             }
 $ end
             /* Rounding can leave a score a little above its LSE, and where LSE is -inf no key is seen. */
-            const glint_vec t = glint_min(glint_splat(0.0f), score * f->scale - glint_load(x->lse + 16 * tile));
+            const glint_vec t = glint_min(glint_splat(0.0f), glint_fma(score, glint_splat(f->scale), -glint_load(x->lse + 16 * tile)));
             weight[tile] = glint_exp2(t * 0x1.715476p+0f);
             gradient[row][tile] = weight[tile] * slope;
             if (hides) {
@@ -170,8 +171,10 @@ static void add_special_rows(float *c, const uint16_t *a, const struct glint_row
             const float weight = glint_float_of(a[r / 16 * A_TILE + r % 16 * 32 + i]);
             for (int d = 0; d < HEAD_DIM; d++) {
                 const uint16_t number = rows->row[i * rows->stride + d];
-                if ((number & 0x7f80) == 0x7f80)
-                    c[(r / 16 * GLINT_DIM_TILES + d / 16) * GLINT_TILE_FLOATS + r % 16 * 16 + d % 16] += weight * glint_float_of(number);
+                if ((number & 0x7f80) == 0x7f80) {
+                    float *at = c + (r / 16 * GLINT_DIM_TILES + d / 16) * GLINT_TILE_FLOATS + r % 16 * 16 + d % 16;
+                    *at = glint_fma_scalar(weight, glint_float_of(number), *at);
+                }
             }
         }
     }
@@ -192,7 +195,7 @@ static void add_special_keys(float *dq, const float *pairs, const struct glint_r
             for (int d = 0; d < HEAD_DIM; d++)
                 if ((row.row[d] & 0x7f80) == 0x7f80) {
                     float *at = dq + lane * DIM + glint_transposed_row(d) * 16;
-                    glint_store(at, glint_select(sees, glint_load(at) + weight * glint_float_of(row.row[d]), glint_load(at)));
+                    glint_store(at, glint_select(sees, glint_fma(weight, glint_splat(glint_float_of(row.row[d])), glint_load(at)), glint_load(at)));
                 }
         }
     }

@@ -81,7 +81,7 @@ static void add_special(const struct tile *t, float *o, const uint16_t *p, int64
         for (int d = 0; d < HEAD_DIM; d++)
             if ((v[d] & 0x7f80) == 0x7f80) {
                 float *row = o + glint_transposed_row(d) * 16;
-                glint_store(row, glint_select(sees, glint_load(row) + weight * glint_float_of(v[d]), glint_load(row)));
+                glint_store(row, glint_select(sees, glint_fma(weight, glint_splat(glint_float_of(v[d])), glint_load(row)), glint_load(row)));
             }
     }
 }

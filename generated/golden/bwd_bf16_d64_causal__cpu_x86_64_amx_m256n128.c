@@ -127,7 +127,7 @@ GLINT_INLINE void gradient_rows(const bool hides, const struct glint_tile_panel 
             const int at = tile * GLINT_TILE_FLOATS + (r + row) * 16;
             glint_vec score = glint_load(s + at), slope = glint_load(dp + at) - glint_load(x->delta + 16 * tile);
             /* Rounding can leave a score a little above its LSE, and where LSE is -inf no key is seen. */
-            const glint_vec t = glint_min(glint_splat(0.0f), score * f->scale - glint_load(x->lse + 16 * tile));
+            const glint_vec t = glint_min(glint_splat(0.0f), glint_fma(score, glint_splat(f->scale), -glint_load(x->lse + 16 * tile)));
             weight[tile] = glint_exp2(t * 0x1.715476p+0f);
             gradient[row][tile] = weight[tile] * slope;
             if (hides) {
@@ -181,8 +181,10 @@ static void add_special_rows(float *c, const uint16_t *a, const struct glint_row
             const float weight = glint_float_of(a[r / 16 * A_TILE + r % 16 * 32 + i]);
             for (int d = 0; d < HEAD_DIM; d++) {
                 const uint16_t number = rows->row[i * rows->stride + d];
-                if ((number & 0x7f80) == 0x7f80)
-                    c[(r / 16 * GLINT_DIM_TILES + d / 16) * GLINT_TILE_FLOATS + r % 16 * 16 + d % 16] += weight * glint_float_of(number);
+                if ((number & 0x7f80) == 0x7f80) {
+                    float *at = c + (r / 16 * GLINT_DIM_TILES + d / 16) * GLINT_TILE_FLOATS + r % 16 * 16 + d % 16;
+                    *at = glint_fma_scalar(weight, glint_float_of(number), *at);
+                }
             }
         }
     }
@@ -203,7 +205,7 @@ static void add_special_keys(float *dq, const float *pairs, const struct glint_r
             for (int d = 0; d < HEAD_DIM; d++)
                 if ((row.row[d] & 0x7f80) == 0x7f80) {
                     float *at = dq + lane * DIM + glint_transposed_row(d) * 16;
-                    glint_store(at, glint_select(sees, glint_load(at) + weight * glint_float_of(row.row[d]), glint_load(at)));
+                    glint_store(at, glint_select(sees, glint_fma(weight, glint_splat(glint_float_of(row.row[d])), glint_load(at)), glint_load(at)));
                 }
         }
     }

@@ -63,7 +63,7 @@ static void load_head(const struct glint_cpu_call *call, const struct matrices *
         /* Summed in the order of dP: where one key has all the weight, dP - delta is exactly zero. */
         glint_vec delta = glint_splat(0.0f);
         for (int64_t d = 0; d < HEAD_DIM; d++)
-            delta += glint_load(m->o_t + d * 16) * glint_load(dout_t + d * PITCH_M);
+            delta = glint_fma(glint_load(m->o_t + d * 16), glint_load(dout_t + d * PITCH_M), delta);
         float *stats = m->stats + first / TILE_M * 2 * PITCH_M + lane;
         glint_store(stats, glint_splat(0.0f));
         memcpy(stats, lse + first, sizeof(float) * (size_t)queries);

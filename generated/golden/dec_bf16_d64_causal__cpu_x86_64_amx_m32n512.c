@@ -306,8 +306,8 @@ static void add_chunk(float *all_o, float *all_max, float *all_sum, const float 
     const float before = m == *all_max ? 1.0f : glint_exp(glint_splat(*all_max - m))[0];
     const float now = m == max ? 1.0f : glint_exp(glint_splat(max - m))[0];
     for (int i = 0; i < GLINT_DEC_DIM; i += GLINT_CPU_LANES)
-        glint_store(all_o + i, glint_load(all_o + i) * before + glint_load(o + i) * now);
-    *all_sum = *all_sum * before + sum * now;
+        glint_store(all_o + i, glint_fma(glint_load(all_o + i), glint_splat(before), glint_load(o + i) * now));
+    *all_sum = glint_fma_scalar(*all_sum, before, sum * now);
     *all_max = m;
 }
 

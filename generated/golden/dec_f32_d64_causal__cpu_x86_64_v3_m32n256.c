@@ -286,7 +286,7 @@ static struct work work_at(const struct glint_cpu_call *call, int64_t pair, int6
     w.first_row = block * ROWS;
     w.rows = glint_clamp(w.group * p->seqlen_q - w.first_row, 0, ROWS);
     w.page_table = call->tensors->page_table;
-    w.early = 2.0 * (double)p->batch * (double)p->heads_kv * (double)p->seqlen_k * HEAD_DIM * sizeof(glint_kv) > 1 << 20;
+    w.early = 2.0 * (double)p->batch * (double)p->heads_kv * (double)p->seqlen_k * (double)(HEAD_DIM * sizeof(glint_kv)) > 1 << 20;
     const int64_t first = w.page_table ? 0 : w.batch;
     w.k = (const glint_kv *)call->tensors->k + first * p->k.batch + w.head_kv * p->k.head;
     w.v = (const glint_kv *)call->tensors->v + first * p->v.batch + w.head_kv * p->v.head;
@@ -301,8 +301,8 @@ static void add_chunk(float *all_o, float *all_max, float *all_sum, const float 
     const float before = m == *all_max ? 1.0f : glint_exp(glint_splat(*all_max - m))[0];
     const float now = m == max ? 1.0f : glint_exp(glint_splat(max - m))[0];
     for (int i = 0; i < GLINT_DEC_DIM; i += GLINT_CPU_LANES)
-        glint_store(all_o + i, glint_load(all_o + i) * before + glint_load(o + i) * now);
-    *all_sum = *all_sum * before + sum * now;
+        glint_store(all_o + i, glint_fma(glint_load(all_o + i), glint_splat(before), glint_load(o + i) * now));
+    *all_sum = glint_fma_scalar(*all_sum, before, sum * now);
     *all_max = m;
 }
 

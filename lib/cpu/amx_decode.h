@@ -329,7 +329,7 @@ GLINT_INLINE void glint_dec_add_special(float *o, float p, const uint16_t *row)
     for (int i = 0; i < GLINT_DEC_DIM; i++) {
         const int element = glint_dec_element(i);
         if (element < HEAD_DIM && (row[element] & 0x7f80) == 0x7f80)
-            o[i] += p * glint_float_of(row[element]);
+            o[i] = glint_fma_scalar(p, glint_float_of(row[element]), o[i]);
     }
 }
 

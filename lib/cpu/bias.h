@@ -101,10 +101,10 @@ GLINT_OUTLINE struct glint_bias glint_bias_panel(const struct glint_bias_source 
     return (struct glint_bias){to, pitch};
 }
 
-/* Lanes of queries, from `query` on, and one key. */
-GLINT_INLINE glint_vec glint_bias_of(const struct glint_bias *bias, int64_t query, int64_t key)
+/* Scores of lanes of queries, from `query` on, and one key, and their bias. */
+GLINT_INLINE glint_vec glint_with_bias(glint_vec score, const struct glint_bias *bias, int64_t query, int64_t key)
 {
-    return glint_load(bias->panel + key * bias->pitch + query);
+    return score + glint_load(bias->panel + key * bias->pitch + query);
 }
 
 /* ---- its gradient ------------------------------------------------------------------------------------------------ */
@@ -198,12 +198,13 @@ GLINT_INLINE float glint_bias_least(const struct glint_bias *bias)
     return bias->slope == 0.0f ? GLINT_EXP_LEAST : -69.3147f;
 }
 
-/* Lanes of queries, from `query` on, and one key. The sum of 32 bits has no overflow but where nobody sees the key. */
-GLINT_INLINE glint_vec glint_bias_of(const struct glint_bias *bias, int64_t query, int64_t key)
+/* Scores of lanes of queries, from `query` on, and one key, and their bias. The sum of 32 bits has no overflow but
+ * where nobody sees the key. */
+GLINT_INLINE glint_vec glint_with_bias(glint_vec score, const struct glint_bias *bias, int64_t query, int64_t key)
 {
     const uint32_t first = (uint32_t)bias->distance + (uint32_t)query - (uint32_t)key;
     const glint_vec distance = __builtin_convertvector(glint_lane_index() + (int32_t)first, glint_vec);
-    return glint_abs(distance) * -bias->slope;
+    return glint_fma(glint_abs(distance), glint_splat(-bias->slope), score);
 }
 
 /* The bias of a panel, whose first query is `query`; nothing has to be brought. */

@@ -274,7 +274,7 @@ GLINT_INLINE void glint_dec_add_products(const int few, const int keys, glint_ve
         const glint_vec kv = glint_row_vector(row[j], i);
         GLINT_UNROLL
         for (int r = 0; r < few; r++)
-            sum[j * few + r] += kv * glint_load(q + r * GLINT_DEC_DIM + i * GLINT_CPU_LANES);
+            sum[j * few + r] = glint_fma(kv, glint_load(q + r * GLINT_DEC_DIM + i * GLINT_CPU_LANES), sum[j * few + r]);
     }
 }
 
@@ -319,7 +319,7 @@ GLINT_INLINE void glint_dec_scores(const int few, float *s, const float *q, cons
                 for (int j = 0; j < group; j++) {
                     GLINT_UNROLL
                     for (int i = 0; i < GLINT_DEC_VECS; i++)
-                        sum[j] += glint_row_vector(row[j], i) * kept[i];
+                        sum[j] = glint_fma(glint_row_vector(row[j], i), kept[i], sum[j]);
                     __asm__ volatile("" ::: "memory"); /* a compiler would read two rows at a time */
                 }
             } else {
@@ -384,7 +384,7 @@ GLINT_OUTLINE void glint_dec_bias(int64_t few, float *s, int64_t keys, const str
     }
     const glint_vec factor = glint_load(slope);
     for (int64_t i = 0; i < keys * few; i += GLINT_CPU_LANES, distance -= (int32_t)(GLINT_CPU_LANES / few)) {
-        glint_store(s + i, glint_load(s + i) + glint_abs(__builtin_convertvector(distance, glint_vec)) * factor);
+        glint_store(s + i, glint_fma(glint_abs(__builtin_convertvector(distance, glint_vec)), factor, glint_load(s + i)));
     }
 }
 #endif
@@ -446,7 +446,7 @@ GLINT_INLINE void glint_dec_values_slice(const int few, const int vecs, const in
             const glint_vec vv = glint_row_vector(row, at + i);
             GLINT_UNROLL
             for (int r = 0; r < few; r++)
-                sum[r][i] += glint_splat(p[key * few + r]) * vv;
+                sum[r][i] = glint_fma(glint_splat(p[key * few + r]), vv, sum[r][i]);
         }
     }
     GLINT_UNROLL

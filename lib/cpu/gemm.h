@@ -41,7 +41,7 @@ GLINT_INLINE void glint_multiply_add(const int rows, const int vecs, glint_vec a
             const glint_vec ar = glint_splat(a[r * a_row]);
             GLINT_UNROLL
             for (int v = 0; v < vecs; v++)
-                acc[r][v] += ar * bv[v];
+                acc[r][v] = glint_fma(ar, bv[v], acc[r][v]);
         }
         a += a_k;
         b += ldb;
@@ -171,7 +171,7 @@ GLINT_INLINE void glint_gemm_seen(int64_t vecs, const struct glint_gemm *g, int6
             glint_vec acc = glint_load(c);
             for (int64_t k = k_begin; k < g->depth; k++) {
                 const glint_vec b = glint_load(g->b + k * g->ldb + v * GLINT_CPU_LANES);
-                const glint_vec sum = acc + glint_splat(g->a[row * g->a_row + k * g->a_k]) * b;
+                const glint_vec sum = glint_fma(glint_splat(g->a[row * g->a_row + k * g->a_k]), b, acc);
                 glint_veci sees = lane >= (int32_t)(k + shift - v * GLINT_CPU_LANES);
                 if (lags)
                     sees &= lane <= (int32_t)(k - lag - v * GLINT_CPU_LANES);

@@ -309,14 +309,16 @@ GLINT_OUTLINE void glint_transpose_out(glint_element *dst, int64_t stride, const
     }
 }
 
-/* Does any of `rows` rows of `count` floats (a multiple of 8) hold inf or NaN? Zero times those is NaN, and stays in
- * the sum. */
+/* Does any of `rows` rows of `count` floats (a multiple of 8) hold inf or NaN? Less itself that is NaN, and stays in the
+ * sum. */
 GLINT_OUTLINE int glint_any_special(const float *src, ptrdiff_t pitch, int64_t rows, int64_t count)
 {
     glint_f8 sum[2] = {{0}, {0}};
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < count; i += 8)
-            sum[r & 1] += *(const glint_f8_unaligned *)(src + r * pitch + i) * 0.0f;
+        for (int64_t i = 0; i < count; i += 8) {
+            const glint_f8 x = *(const glint_f8_unaligned *)(src + r * pitch + i);
+            sum[r & 1] += x - x;
+        }
     const glint_f8 all = sum[0] + sum[1];
     float total = 0;
     for (int i = 0; i < 8; i++)

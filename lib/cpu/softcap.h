@@ -23,29 +23,29 @@ GLINT_INLINE struct glint_softcap glint_softcap_of(float cap)
  * are positive, so nothing cancels and the result is off by at most 6 ulps (tests/contract/softcap.c). A score far
  * below the cap stays as it is, to the bit. Inf gives the cap, NaN stays NaN.
  * Where |s| <= 0.7 cap, as nearly all scores of a model are, R is a polynomial to a relative 1.5e-8; a vector of such scores needs no division.
- * A score's bits do not depend on the others in its vector. The result is rounded before anything is subtracted from
- * it: fused, a score less itself would be not 0 but half an ulp of it, and its exp anything. */
+ * A score's bits do not depend on the others in its vector. */
 GLINT_INLINE glint_vec glint_softcap(glint_vec s, struct glint_softcap cap)
 {
     const glint_vec y = s * cap.inverse, w = y * y;
-    glint_vec r = w * -0x1.50c474p-8f + 0x1.492fd6p-6f;
-    r = r * w - 0x1.b6c112p-5f;
-    r = r * w + 0x1.10faeep-3f;
-    r = r * w - 0x1.5554f6p-2f;
-    r = r * w + 1.0f;
-    const glint_vec small = glint_rounded(s * r);
+    glint_vec r = glint_horner(glint_splat(-0x1.50c474p-8f), w, 0x1.492fd6p-6f);
+    r = glint_horner(r, w, -0x1.b6c112p-5f);
+    r = glint_horner(r, w, 0x1.10faeep-3f);
+    r = glint_horner(r, w, -0x1.5554f6p-2f);
+    r = glint_horner(r, w, 1.0f);
+    const glint_vec small = s * r;
     if (glint_none_above(w, 0.49f))
         return small;
     s = glint_min(glint_splat(cap.limit), glint_max(glint_splat(-cap.limit), s));
     const glint_vec x = s * cap.inverse, u = x * x;
-    glint_vec p = u * 0x1.cbd272p-27f + 0x1.5a30fap-16f, q = u * 0x1.a232d4p-21f + 0x1.58d046p-12f;
-    p = p * u + 0x1.ca68ccp-9f;
-    q = q * u + 0x1.a815bep-6f;
-    p = p * u + 0x1.121384p-3f;
-    q = q * u + 0x1.de5f0ep-2f;
-    p = p * u + 1.0f;
-    q = q * u + 1.0f;
-    return glint_select(w > 0.49f, glint_rounded(s * (p / q)), small);
+    glint_vec p = glint_horner(glint_splat(0x1.cbd272p-27f), u, 0x1.5a30fap-16f);
+    glint_vec q = glint_horner(glint_splat(0x1.a232d4p-21f), u, 0x1.58d046p-12f);
+    p = glint_horner(p, u, 0x1.ca68ccp-9f);
+    q = glint_horner(q, u, 0x1.a815bep-6f);
+    p = glint_horner(p, u, 0x1.121384p-3f);
+    q = glint_horner(q, u, 0x1.de5f0ep-2f);
+    p = glint_horner(p, u, 1.0f);
+    q = glint_horner(q, u, 1.0f);
+    return glint_select(w > 0.49f, s * (p / q), small);
 }
 
 /* Forward's glint_softmax_step where scores are capped: what is in s, max and new_max is not capped yet. The cap rises
@@ -108,7 +108,7 @@ GLINT_INLINE void glint_bias_step(const int vecs, float *s, ptrdiff_t pitch, flo
             glint_vec score = glint_load(at);
             if (cap)
                 score = glint_softcap(score, *cap);
-            score += glint_bias_of(bias, v * GLINT_CPU_LANES, r);
+            score = glint_with_bias(score, bias, v * GLINT_CPU_LANES, r);
             if (limits && (r >= visible.all || r < late.all))
                 score = glint_select(glint_within(limits, v, r), score, glint_splat(-INFINITY));
             if (!limits && masked && r >= visible.all)
@@ -141,10 +141,10 @@ GLINT_INLINE void glint_softcap_gradient(float *s, float *dp, ptrdiff_t pitch, i
     const float least = bias ? glint_bias_least(bias) : GLINT_EXP_LEAST;
     for (int64_t r = 0; r < keys; r++) {
         const glint_vec capped = glint_softcap(glint_load(s + r * pitch), cap), tanh = capped * cap.inverse;
-        const glint_vec t = (bias ? capped + glint_bias_of(bias, query, key + r) : capped) - l;
+        const glint_vec t = (bias ? glint_with_bias(capped, bias, query, key + r) : capped) - l;
         const glint_vec p = glint_exp_from((glint_vec)((glint_veci)t & ~(t > 0.0f)), least);
         glint_store(s + r * pitch, p);
-        const glint_vec of_bias = p * (glint_load(dp + r * pitch) - d), of_score = 1.0f - tanh * tanh;
+        const glint_vec of_bias = p * (glint_load(dp + r * pitch) - d), of_score = glint_horner(-tanh, tanh, 1.0f);
         if (slope)
             glint_store(slope + r * pitch, of_score);
         glint_store(dp + r * pitch, slope ? of_bias : of_bias * of_score);

@@ -236,7 +236,7 @@ GLINT_INLINE struct glint_total glint_total(glint_vec max, glint_vec sum, float 
 {
     const glint_vec s = glint_splat(sink), top = glint_max(s, max);
     const glint_vec base = (glint_vec)((glint_veci)top & (top != -INFINITY)); /* -inf - -inf would be NaN */
-    const glint_vec kept = glint_exp(max - base), total = sum * kept + glint_exp(s - base);
+    const glint_vec kept = glint_exp(max - base), total = glint_fma(sum, kept, glint_exp(s - base));
     return (struct glint_total){1.0f / total * kept, top + glint_log(total)};
 }
 
@@ -249,7 +249,8 @@ GLINT_INLINE void glint_softmax_gradient(float *s, float *dp, ptrdiff_t pitch, i
     const glint_vec l = glint_load(lse), d = glint_load(delta);
     const float least = bias ? glint_bias_least(bias) : GLINT_EXP_LEAST;
     for (int64_t r = 0; r < keys; r++) {
-        const glint_vec score = glint_load(s + r * pitch), t = (bias ? score + glint_bias_of(bias, query, key + r) : score) - l;
+        const glint_vec score = glint_load(s + r * pitch);
+        const glint_vec t = (bias ? glint_with_bias(score, bias, query, key + r) : score) - l;
         const glint_vec p = glint_exp_from((glint_vec)((glint_veci)t & ~(t > 0.0f)), least);
         glint_store(s + r * pitch, p);
         glint_store(dp + r * pitch, p * (glint_load(dp + r * pitch) - d));

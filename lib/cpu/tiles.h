@@ -296,11 +296,11 @@ GLINT_INLINE glint_vec glint_exp2(glint_vec y)
 #else
     const glint_vec f = __builtin_ia32_reduceps512_mask(y, MINUS_FLOOR, y, 0xffff);
 #endif
-    glint_vec p = f * 0x1.e974fap-10f + 0x1.277856p-7f;
-    p = p * f + 0x1.c91ce6p-5f;
-    p = p * f + 0x1.ebdb56p-3f;
-    p = p * f + 0x1.62e4bap-1f;
-    p = p * f + 1.0f;
+    glint_vec p = glint_horner(glint_splat(0x1.e974fap-10f), f, 0x1.277856p-7f);
+    p = glint_horner(p, f, 0x1.c91ce6p-5f);
+    p = glint_horner(p, f, 0x1.ebdb56p-3f);
+    p = glint_horner(p, f, 0x1.62e4bap-1f);
+    p = glint_horner(p, f, 1.0f);
 #if defined(__clang__)
     return __builtin_ia32_scalefps512_mask(p, y, p, 0xffff, AS_MXCSR_SAYS);
 #else
@@ -464,7 +464,7 @@ GLINT_INLINE bool glint_tile_softmax(uint16_t *p, const float *s, int64_t keys, 
         glint_store(max, now);
         total = glint_tile_weights(p, s, keys, scale, now);
     }
-    glint_store(sum, glint_load(sum) * *factor + total);
+    glint_store(sum, glint_fma(glint_load(sum), *factor, total));
     return moves;
 }
 

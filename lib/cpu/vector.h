@@ -39,6 +39,48 @@ GLINT_INLINE glint_veci glint_splati(int32_t x)
     return x - (glint_veci){0};
 }
 
+/* a b + c, rounded once where the row's instruction set has an instruction for it, else twice; never by libm's fma.
+ * Only what is written so is fused: kernels are compiled with -ffp-contract=off. If compilers had the choice, two
+ * copies of a loop would be fused in two ways, and a row's bits would depend on how it is called. */
+GLINT_INLINE glint_vec glint_fma(glint_vec a, glint_vec b, glint_vec c)
+{
+#if defined(__clang__)
+#pragma clang fp contract(on)
+    return a * b + c;
+#elif defined(__AVX512F__) && GLINT_CPU_LANES == 16
+    return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);
+#elif defined(__FMA__) && GLINT_CPU_LANES == 8
+    return __builtin_ia32_vfmaddps256(a, b, c);
+#elif defined(__FMA__) && GLINT_CPU_LANES == 4
+    return __builtin_ia32_vfmaddps(a, b, c);
+#elif defined(__aarch64__) && GLINT_CPU_LANES == 4
+    return __builtin_aarch64_fmav4sf(a, b, c);
+#elif defined(__FMA__) || defined(__aarch64__)
+#error "no fused multiply-add of so many lanes"
+#else
+    return a * b + c;
+#endif
+}
+
+/* The same of one number. */
+GLINT_INLINE float glint_fma_scalar(float a, float b, float c)
+{
+#if defined(__clang__)
+#pragma clang fp contract(on)
+    return a * b + c;
+#elif defined(__FMA__) || defined(__aarch64__)
+    return __builtin_fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+/* A step of Horner's rule: p x + c. */
+GLINT_INLINE glint_vec glint_horner(glint_vec p, glint_vec x, float c)
+{
+    return glint_fma(p, x, glint_splat(c));
+}
+
 /* mask ? a : b; every lane of the mask is all ones or all zeros. */
 GLINT_INLINE glint_vec glint_select(glint_veci mask, glint_vec a, glint_vec b)
 {
@@ -96,23 +138,6 @@ GLINT_INLINE bool glint_none_above(glint_vec x, float limit)
 #endif
 }
 
-/* Where an asm statement has a vector. */
-#if !defined(GLINT_VECTOR_PLACE) && defined(__x86_64__)
-#define GLINT_VECTOR_PLACE "+v"
-#elif !defined(GLINT_VECTOR_PLACE) && defined(__aarch64__)
-#define GLINT_VECTOR_PLACE "+w"
-#elif !defined(GLINT_VECTOR_PLACE)
-#define GLINT_VECTOR_PLACE "+m"
-#endif
-
-/* x as float32 has it: a product is not fused with what is done to it next. (For __builtin_assoc_barrier gcc 12 takes a
- * vector apart and puts it together again, in 25 instructions.) */
-GLINT_INLINE glint_vec glint_rounded(glint_vec x)
-{
-    __asm__("" : GLINT_VECTOR_PLACE(x));
-    return x;
-}
-
 /* 0, 1, 2, ... */
 GLINT_INLINE glint_veci glint_lane_index(void)
 {
@@ -138,14 +163,14 @@ GLINT_INLINE glint_vec glint_abs(glint_vec x)
 GLINT_INLINE glint_vec glint_exp_from(glint_vec t, const float least)
 {
     const float log2e = 0x1.715476p+0f, magic = 0x1.8p23f + 127.0f;
-    const glint_vec shifted = t * log2e + magic;
+    const glint_vec shifted = glint_horner(t, glint_splat(log2e), magic);
     const glint_vec n = shifted - magic;
-    const glint_vec r = t * log2e - n;
-    glint_vec p = r * 0x1.5bba14p-10f + 0x1.3cea88p-7f;
-    p = p * r + 0x1.c6b752p-5f;
-    p = p * r + 0x1.ebf9bcp-3f;
-    p = p * r + 0x1.62e42ap-1f;
-    p = p * r + 1.0f;
+    const glint_vec r = glint_fma(t, glint_splat(log2e), -n);
+    glint_vec p = glint_horner(glint_splat(0x1.5bba14p-10f), r, 0x1.3cea88p-7f);
+    p = glint_horner(p, r, 0x1.c6b752p-5f);
+    p = glint_horner(p, r, 0x1.ebf9bcp-3f);
+    p = glint_horner(p, r, 0x1.62e42ap-1f);
+    p = glint_horner(p, r, 1.0f);
 #if defined(__AVX512F__) && GLINT_CPU_LANES == 16 && !defined(__clang__)
     enum { NOT_LESS = 5, AS_MXCSR_SAYS = 4 }; /* a predicate, true for NaN; a rounding */
     const uint16_t kept = __builtin_ia32_cmpps512_mask(t, glint_splat(least), NOT_LESS, 0xffff, AS_MXCSR_SAYS);
@@ -169,16 +194,16 @@ GLINT_INLINE glint_vec glint_log(glint_vec x)
     const glint_vec e = __builtin_convertvector(bits >> 23, glint_vec);
     const glint_vec f = (glint_vec)((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
     const glint_vec f2 = f * f;
-    glint_vec p = f * 7.0376836292e-2f - 1.1514610310e-1f;
-    p = p * f + 1.1676998740e-1f;
-    p = p * f - 1.2420140846e-1f;
-    p = p * f + 1.4249322787e-1f;
-    p = p * f - 1.6668057665e-1f;
-    p = p * f + 2.0000714765e-1f;
-    p = p * f - 2.4999993993e-1f;
-    p = p * f + 3.3333331174e-1f;
-    const glint_vec tail = f * f2 * p + e * -2.12194440e-4f - f2 * 0.5f;
-    const glint_vec y = (tail + f) + e * 0.693359375f;
+    glint_vec p = glint_horner(glint_splat(7.0376836292e-2f), f, -1.1514610310e-1f);
+    p = glint_horner(p, f, 1.1676998740e-1f);
+    p = glint_horner(p, f, -1.2420140846e-1f);
+    p = glint_horner(p, f, 1.4249322787e-1f);
+    p = glint_horner(p, f, -1.6668057665e-1f);
+    p = glint_horner(p, f, 2.0000714765e-1f);
+    p = glint_horner(p, f, -2.4999993993e-1f);
+    p = glint_horner(p, f, 3.3333331174e-1f);
+    const glint_vec tail = glint_fma(f2, glint_splat(-0.5f), glint_fma(f * f2, p, e * -2.12194440e-4f));
+    const glint_vec y = glint_fma(e, glint_splat(0.693359375f), tail + f);
     return glint_select(x == x, y, x);
 }
 

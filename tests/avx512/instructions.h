@@ -1,14 +1,13 @@
 /* The instructions of AVX-512 that lib/cpu/vector.h asks for by name, said in C as the Intel SDM, volume 2, defines
- * them (MAXPS, MINPS, VCMPPS, VCVTPH2PS, VPMOVSXBD, VSCALEFPS and its tables of special cases). Put in front of the
- * emitted kernels of x86-64-v4, it lets them run on a machine without AVX-512: with vectors of 16 floats in two halves,
- * and everything else as it is. */
+ * them (MAXPS, MINPS, VCMPPS, VCVTPH2PS, VFMADD, VPMOVSXBD, VSCALEFPS and its tables of special cases). Put in front
+ * of the emitted kernels of x86-64-v4, it lets them run on a machine without AVX-512: with vectors of 16 floats in two
+ * halves, and everything else as it is. */
 #ifndef GLINT_TESTS_AVX512_INSTRUCTIONS_H
 #define GLINT_TESTS_AVX512_INSTRUCTIONS_H
 
-#define GLINT_VECTOR_PLACE "+m" /* no register here has 64 bytes */
-
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #define EMULATED static inline __attribute__((always_inline))
 
@@ -30,6 +29,20 @@ EMULATED emulated_vec emulated_min(emulated_vec a, emulated_vec b)
     for (int i = 0; i < 16; i++)
         min[i] = a[i] < b[i] ? a[i] : b[i]; /* NaN in either: the second */
     return min;
+}
+
+/* a b + c in halves. */
+EMULATED emulated_vec emulated_multiply_add(emulated_vec a, emulated_vec b, emulated_vec c)
+{
+    typedef float half __attribute__((vector_size(32)));
+    half x[2], y[2], z[2];
+    memcpy(x, &a, sizeof x);
+    memcpy(y, &b, sizeof y);
+    memcpy(z, &c, sizeof z);
+    for (int i = 0; i < 2; i++)
+        z[i] = __builtin_ia32_vfmaddps256(x[i], y[i], z[i]);
+    memcpy(&c, z, sizeof c);
+    return c;
 }
 
 /* 16 bytes with their signs. */
@@ -103,6 +116,11 @@ EMULATED emulated_vec emulated_widen(emulated_halves h)
     __extension__({                                               \
         EMULATED_ONLY((mask) == -1 && (rounding) == 4);           \
         emulated_min(a, b);                                       \
+    })
+#define __builtin_ia32_vfmaddps512_mask(a, b, c, mask, rounding) \
+    __extension__({                                              \
+        EMULATED_ONLY((mask) == -1 && (rounding) == 4);          \
+        emulated_multiply_add(a, b, c);                          \
     })
 #define __builtin_ia32_pmovsxbd512_mask(a, other, mask) \
     __extension__({                                     \

@@ -25,12 +25,21 @@ EMULATED emulated_vec emulated_without_denormals(emulated_vec x)
     return emulated_flush(((emulated_words)x & 0x7f800000) == 0, x);
 }
 
-/* sum + x y, which must be fused (-ffp-contract=fast). A result is tiny when it is below 2^-126 after it was rounded as
- * if the exponent had no bound:
- * that is seen of the same sum 2^60 times as large, which does not overflow where the sum is as small. */
+EMULATED emulated_vec emulated_fma(emulated_vec sum, emulated_vec x, emulated_vec y)
+{
+#if defined(__clang__)
+#pragma clang fp contract(on)
+    return x * y + sum;
+#else
+    return __builtin_ia32_vfmaddps512_mask(x, y, sum, -1, 4);
+#endif
+}
+
+/* sum + x y. A result is tiny when it is below 2^-126 after it was rounded as if the exponent had no bound: that is
+ * seen of the same sum 2^60 times as large, which does not overflow where the sum is as small. */
 EMULATED emulated_vec emulated_multiply_add(emulated_vec sum, emulated_vec x, emulated_vec y)
 {
-    const emulated_vec result = sum + x * y, larger = sum * 0x1p60f + x * 0x1p60f * y;
+    const emulated_vec result = emulated_fma(sum, x, y), larger = emulated_fma(sum * 0x1p60f, x * 0x1p60f, y);
     const emulated_mask tiny = (larger < 0x1p-66f) & (larger > -0x1p-66f) & (result <= 0x1p-126f) & (result >= -0x1p-126f);
     return emulated_flush(tiny, result);
 }

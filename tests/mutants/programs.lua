@@ -3,7 +3,7 @@
 -- compiled with several flags.
 local PLAIN = "-std=c11 -w"
 local LIBRARY = PLAIN .. " -fPIC -fvisibility=hidden -fno-stack-protector -U_FORTIFY_SOURCE -fno-common -fno-ident -O2"
-local KERNEL = LIBRARY .. " -ffp-contract=fast -fno-math-errno -fno-trapping-math -fomit-frame-pointer"
+local KERNEL = LIBRARY .. " -ffp-contract=off -fno-math-errno -fno-trapping-math -fomit-frame-pointer"
 local TEST = PLAIN .. " -O2"
 local FAST = PLAIN .. " -O3 -ffp-contract=off"
 local GENUINE = "-Dglint_variants=genuine_variants -Dglint_variants_count=genuine_variants_count"
