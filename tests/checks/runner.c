@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/support/cases.h"
@@ -23,6 +24,8 @@ bool runner_arguments(int argc, char **argv, struct runner_options *options, con
             options->list = true;
         } else if (strcmp(argv[i], "--margins") == 0) {
             options->margins = true;
+        } else if (strcmp(argv[i], "--times") == 0) {
+            options->times = true;
         } else if (strcmp(argv[i], "--formats") == 0) {
             options->formats = true;
         } else if (sscanf(argv[i], "--share=%" SCNu32 "/%" SCNu32, &share, &shares) == 2 && share < shares) {
@@ -33,7 +36,8 @@ bool runner_arguments(int argc, char **argv, struct runner_options *options, con
         } else if (prefix != NULL && strncmp(argv[i], prefix, strlen(prefix)) == 0) {
             *value = argv[i] + strlen(prefix);
         } else {
-            fprintf(stderr, "%s: unknown argument '%s'; known: %s%s --case=NAME --list --margins --formats --share=I/N --whole\n",
+            fprintf(stderr,
+                    "%s: unknown argument '%s'; known: %s%s --case=NAME --list --margins --times --formats --share=I/N --whole\n",
                     argv[0], argv[i], prefix != NULL ? prefix : "", prefix != NULL ? "NAME" : "");
             return false;
         }
@@ -139,10 +143,16 @@ static const char *name_of(size_t i)
     return checks->at[i].name;
 }
 
+static bool times;
+
 static void run(size_t i)
 {
     char message[RUNNER_MESSAGE];
-    if (!check_run(checks, &checks->at[i], message, sizeof message))
+    const clock_t start = clock();
+    const bool passed = check_run(checks, &checks->at[i], message, sizeof message);
+    if (times)
+        printf("time %9.3f s  %s\n", (double)(clock() - start) / CLOCKS_PER_SEC, checks->at[i].name);
+    if (!passed)
         cases_fail(message);
 }
 
@@ -157,6 +167,7 @@ int runner_run(const char *suite, struct check_list *list, const struct runner_o
         return 0;
     }
     runner_prepare();
+    times = options->times;
     const int status = cases_run(&(struct cases){.suite = suite, .count = list->count, .name = name_of, .run = run});
     if (options->margins)
         check_print_margins();

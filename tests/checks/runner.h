@@ -9,12 +9,13 @@ struct runner_options {
     const char *only;       /* run the check with this name, or all that begin with it if it ends in '/'; NULL: all */
     bool list;              /* print names instead */
     bool margins;           /* print the worst error / bound of every kind */
+    bool times;             /* print the CPU seconds of every check */
     bool formats;           /* of a variant: only the checks of formats_checks */
     uint32_t share, shares; /* of a variant: only the checks of share_checks; 0 shares: all */
 };
 
-/* Takes --case=NAME, --list, --margins, --formats, --share=I/N and --whole out of the arguments, and prefix=VALUE into
- * *value. --whole takes back a --share, and so does a --case. False, with a message, for others. */
+/* Takes --case=NAME, --list, --margins, --times, --formats, --share=I/N and --whole out of the arguments, and
+ * prefix=VALUE into *value. --whole takes back a --share, and so does a --case. False, with a message, for others. */
 bool runner_arguments(int argc, char **argv, struct runner_options *options, const char *prefix, const char **value);
 
 /* The process's exit status. Prints at most a few failures, and one line of summary. A shard of a Bazel test runs every
