@@ -29,20 +29,30 @@ def _linked(variant, variants):
     return [variant] + (forward[:1] if variant["family"] == "cpu" else forward)
 
 # Variants that differ by their head dim and tile alone share out the checks of rules (tests/checks/variant_checks.c):
-# each runs a third of them, or a half where there are two variants, and everything else. `--test_arg=--whole` runs
-# all. What a GPU's bundle runs is always whole.
-_SHARES = 3
-_KIND = ["pass", "dtype", "kv_dtype", "mask", "softcap", "family", "isa", "math", "strategy", "schedule"]
+# one of them runs a rule, and each runs everything else. Which one it is moves on from kind to kind. `--test_arg=--whole`
+# runs all. What a GPU's bundle runs is always whole.
+def _size(part):
+    """Is a part of a name a head dim, a tile or its stages: d64, m128n64, s3?"""
+    return part[1:2].isdigit() and (part[0] in "ds" or (part[0] == "m" and "n" in part))
 
-def _shares(variants):
-    """The argument --share=I/N of each variant that shares its checks out, by name."""
+def _kind(name):
+    return "_".join([part for part in name.split("_") if not _size(part)])
+
+def _formats(variant, names):
+    """Does a GPU's variant run the checks of formats alone? A kernel of float16 is the text of bfloat16's but for one type,
+    lib/device/element.h."""
+    name = variant["name"]
+    return variant["family"] != "cpu" and "_f16_" in name and name.replace("_f16_", "_bf16_") in names
+
+def _shares(variants, most):
+    """The argument --share=I/N of each variant that shares its checks out, by name; N is at most `most`."""
+    names = {variant["name"]: True for variant in variants}
     groups = {}
     for variant in variants:
-        kind = str([variant.get(key) for key in _KIND])
-        groups.setdefault(kind, []).append(variant["name"])
+        groups.setdefault((_kind(variant["name"]), _formats(variant, names)), []).append(variant["name"])
     return {
-        name: ["--share=%d/%d" % (i % min(_SHARES, len(group)), min(_SHARES, len(group)))]
-        for group in groups.values()
+        name: ["--share=%d/%d" % ((i + turn) % min(most, len(group)), min(most, len(group)))]
+        for turn, group in enumerate(groups.values())
         for i, name in enumerate(group)
         if len(group) > 1
     }
@@ -58,7 +68,8 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
     """
     suites = {}
     names = {variant["name"]: True for variant in variants}
-    shares = _shares(variants)
+    shares = _shares(variants, len(variants))
+    ptx_shares = _shares(variants, 3)  # few of a kind have a test of their PTX
     for variant in variants:
         name = variant["name"]
         variant_library(
@@ -82,12 +93,18 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
             ],
         )
         if variant["family"] != "cpu":
-            # A kernel of float16 is the text of bfloat16's but for one type: lib/device/element.h.
-            formats = "_f16_" in name and name.replace("_f16_", "_bf16_") in names
-            only = ["--formats"] if formats else shares.get(name, [])
+            formats = ["--formats"] if _formats(variant, names) else []
+            only = formats + shares.get(name, [])
             simulated_variant_test(variant, _linked(variant, variants), only, simulated = simulated, **kwargs)
             suites.setdefault("hostsim", []).append(name + "__hostsim")
-            suites.setdefault("ptx", []).extend(ptx_variant_tests(variant, _linked(variant, variants), ptx, only = only, simulated = simulated, **kwargs))
+            suites.setdefault("ptx", []).extend(ptx_variant_tests(
+                variant,
+                _linked(variant, variants),
+                ptx,
+                only = formats or ptx_shares.get(name, []),
+                simulated = simulated,
+                **kwargs
+            ))
         for suite in ["all_variants", variant["pass"], variant["dtype"], "d%d" % variant["head_dim"]]:
             suites.setdefault(suite, []).append(name)
     for suite in suites:

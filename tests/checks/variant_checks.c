@@ -60,15 +60,18 @@ static uint32_t hash(const char *text)
     return sum;
 }
 
-/* A rule that holds of every size alike. What reads lengths is not one: a row may do it at some head dims alone. */
+/* A rule that holds of every size alike. What rows of some head dims alone are asked is not one: what reads lengths,
+ * and on a GPU the gradient of sinks (subject_checks_sinks). */
 static bool of_rules(const struct check *check)
 {
     static const char *const kinds[] = {"law/", "special/", "derivative/", "identity/", "exp/", "far/"};
+    const struct glint_variant_info *info = &check->subject->info;
+    const bool sinks_of_all = info->pass == GLINT_FORWARD || info->isa != GLINT_ISA_ANY;
     bool rule = false;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         rule |= begins(check, kinds[i]);
     return rule && strstr(check->name, "length") == NULL && strstr(check->name, "ragged") == NULL &&
-           strstr(check->name, "interval") == NULL;
+           strstr(check->name, "interval") == NULL && (sinks_of_all || strstr(check->name, "sink") == NULL);
 }
 
 void share_checks(struct check_list *list, uint32_t share, uint32_t shares)
