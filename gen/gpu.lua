@@ -134,11 +134,12 @@ function gpu.tables(records)
     assert(#record.launches <= gpu.most_launches and #(record.maps or {}) <= gpu.most_maps, record.symbol)
     for j, map in ipairs(record.maps or {}) do own_maps[j] = ("    {%s},\n"):format(members(map, MAP)) end
     local more = members(setmetatable({ row_dim = record.padded_dim }, { __index = record }), MORE)
+    local its_maps = #own_maps > 0 and (", .first_map = %d, .map_count = %d"):format(first_map(own_maps), #own_maps) or ""
     kernels[i] = ([[
     {.name = "%s", .strategy = %s,
      .first_launch = %d, .launch_count = %d, .first_image = %d, .image_count = %d%s%s},
 ]]):format(record.symbol, record.strategy_id, first_launch(own_launches), #own_launches, #images, #record.archs,
-      #own_maps > 0 and (", .first_map = %d, .map_count = %d"):format(first_map(own_maps), #own_maps) or "", more ~= "" and ", " .. more or "")
+      its_maps, more ~= "" and ", " .. more or "")
     add_images(record)
   end
   local rows = { symbol = "glint_gpu_rows", archs = archs_of(records) }

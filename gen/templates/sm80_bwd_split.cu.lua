@@ -1,6 +1,6 @@
 $ local element = dtype == "f32" and math or dtype
 $ local padded = padded_dim == (head_dim + 15) // 16 * 16 and "" or ", " .. padded_dim
-/* ---- dQ: a block owns DQ_M queries, a warp DQ_ROWS of them, and walks over the keys in blocks of DQ_N, last block first ---- */
+/* ---- dQ: a block owns DQ_M queries, a warp DQ_ROWS of them, and walks over blocks of DQ_N keys, last block first - */
 
 enum {
     DQ_M = ${dq_m},

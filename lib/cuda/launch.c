@@ -152,9 +152,9 @@ bool glint_cuda_persists(const struct glint_gpu_kernel *kernel)
     return kernel->strategy == GLINT_GPU_FUSED && glint_gpu_launch_at(kernel, kernel->launch_count - 1)->blocks_per_sm > 0;
 }
 
-/* How the query heads of a group are shared out, and in which order blocks go. Where persistent blocks read lengths, the
- * rule is followed on the device, for each sequence by itself: its bits must not follow from the bound. Then there are
- * `parts` at most, and part_heads is what is taken in place of the rule's, or 0. */
+/* How the query heads of a group are shared out, and in which order blocks go. Where persistent blocks read lengths,
+ * the rule is followed on the device, for each sequence by itself: its bits must not follow from the bound. Then
+ * there are `parts` at most, and part_heads is what is taken in place of the rule's, or 0. */
 static void share_out(const struct glint_variant *variant, uint32_t lengths, const struct glint_gpu_tuning *tuning,
                       struct glint_cuda_plan *own)
 {

@@ -11,7 +11,7 @@ enum { THREADS = GLINT_GPU_ROW_THREADS, CHUNK = 8 /* elements */ };
 
 #define NEGATIVE_INFINITY float_of(0xff800000u)
 
-/* ---- rows in memory --------------------------------------------------------------------------------------------------------------- */
+/* ---- rows in memory ---------------------------------------------------------------------------------------------- */
 
 GLINT_DEVICE int bytes_of(uint32_t dtype)
 {
@@ -67,7 +67,7 @@ GLINT_DEVICE void store_chunk(char *to, const float x[CHUNK], uint32_t dtype)
     st_global_u32x4(to, v);
 }
 
-/* ---- glint_merge ------------------------------------------------------------------------------------------------------------------ */
+/* ---- glint_merge ------------------------------------------------------------------------------------------------- */
 
 /* exp(t) for t <= 0, NaN for NaN: glint_exp of lib/cpu/vector.h. */
 GLINT_DEVICE float exp_of(float t)
@@ -185,7 +185,7 @@ GLINT_KERNEL(THREADS, 8) glint_merge_rows(GLINT_PARAMS(struct glint_merge_params
     }
 }
 
-/* ---- glint_append ----------------------------------------------------------------------------------------------------------------- */
+/* ---- glint_append ------------------------------------------------------------------------------------------------ */
 
 /* A chunk, from the new rows' dtype to the cache's. */
 GLINT_DEVICE void move_chunk(char *to, uint32_t dtype, const char *from, uint32_t from_dtype)
@@ -336,7 +336,7 @@ GLINT_KERNEL(THREADS, 8) glint_append_rows(GLINT_PARAMS(struct glint_append_para
     }
 }
 
-/* ---- glint_append into 8 bits ----------------------------------------------------------------------------------------------------- */
+/* ---- glint_append into 8 bits ------------------------------------------------------------------------------------ */
 
 enum { TEAM = GLINT_GPU_ROW_TEAM, TEAMS = THREADS / TEAM, NAN_BITS = 0x7fc00000 };
 
@@ -354,8 +354,8 @@ GLINT_DEVICE uint32_t largest_of_team(uint32_t mine)
     return mine;
 }
 
-/* To the nearest integer, ties to even: the sum with 1.5 * 2^23 has it in its last places. |x| is 127 (1 + 2^-23) at most, as the scale is the
- * row's own. */
+/* To the nearest integer, ties to even: the sum with 1.5 * 2^23 has it in its last places. |x| is 127 (1 + 2^-23) at
+ * most, as the scale is the row's own. */
 GLINT_DEVICE uint32_t to_i8(float x)
 {
     return bits_of(x + 0x1.8p23f) & 0xffu;

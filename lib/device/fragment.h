@@ -19,7 +19,7 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void set_zero(float (&d)[ROWS][COL
             d[rt][ct][0] = d[rt][ct][1] = d[rt][ct][2] = d[rt][ct][3] = 0.0f;
 }
 
-/* ---- operand A from a tile ------------------------------------------------------------------------------------------------ */
+/* ---- operand A from a tile --------------------------------------------------------------------------------------- */
 
 /* ROWS fragments of 16 rows of a tile: of the first KEPT steps along its columns, in registers. */
 template <int ROWS, int KEPT> struct kept_rows {
@@ -54,7 +54,7 @@ GLINT_DEVICE void take_rows(uint32_t a[4], const struct kept_rows<ROWS, KEPT> &k
     ldmatrix_x4(a, tile_move<Tile>(lane, rt * 16, kk * 2));
 }
 
-/* ---- products --------------------------------------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 /* d = x y^T over all columns of two tiles, from x_lane (operand A, rounded already, the first steps in x_kept) and
  * y_lane (operand B) on. between() is called once: after the second step's fragments were asked for, so that the first
@@ -126,7 +126,7 @@ GLINT_DEVICE void multiply_step(float (&d)[ROWS][COLUMNS][4], const uint32_t (&a
     }
 }
 
-/* ---- accumulators as operand A of the next product, which contracts their columns ------------------------------------------------- */
+/* ---- accumulators as operand A of the next product, which contracts their columns -------------------------------- */
 
 /* Step kk of them. */
 template <class Element, int ROWS, int COLUMNS>

@@ -10,7 +10,7 @@
 #include "lib/device/score.h"
 #include "lib/device/sequences.h"
 
-/* ---- steps over the queries ------------------------------------------------------------------------------------------------- */
+/* ---- steps over the queries -------------------------------------------------------------------------------------- */
 
 /* Begins the part of `thread` of THREADS in the copy of block m of the queries of a head, their Q, dO, LSE and delta,
  * into a stage. `kept` is the place's, or shared memory in which it waits. */
@@ -42,7 +42,7 @@ template <int COUNT> GLINT_DEVICE void init_phases(uint32_t phases)
     }
 }
 
-/* ---- scores in shared memory: P^T and dS^T, keys by the queries of a step, in a tile of one page -------------------------------------- */
+/* ---- scores in shared memory: P^T and dS^T, keys by the queries of a step, in a tile of one page ----------------- */
 
 /* Numbers of 32 bits have their chunks permuted in another way: by twos, so that neither fragments, which are stored 8
  * bytes a lane by four neighbouring rows at a time, nor load_scores, by four even or four odd rows, have two lanes at
@@ -137,7 +137,7 @@ template <class Element> GLINT_DEVICE int32_t query_of_row(int32_t row)
     return Element::BYTES == 4 ? row / 16 * 16 + row % 8 * 2 + row / 8 % 2 : row;
 }
 
-/* ---- P and dS, of keys by queries: each query, a column, has an LSE or a delta ---------------------------------------------------- */
+/* ---- P and dS, of keys by queries: each query, a column, has an LSE or a delta ----------------------------------- */
 
 /* LSE or delta of a lane's columns, from its address on. */
 template <int COLUMNS> GLINT_DEVICE void load_columns(float (&rows)[COLUMNS][2], uint32_t lane_address)
@@ -203,7 +203,7 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void subtract_delta(float (&dp)[RO
                 dp[kt][mt][e] -= delta[mt][e & 1];
 }
 
-/* ---- P and dS, of queries by keys ------------------------------------------------------------------------------------------------- */
+/* ---- P and dS, of queries by keys -------------------------------------------------------------------------------- */
 
 /* LSE and delta of a lane's queries, from query `first` of a head on. */
 template <int ROWS>
@@ -258,7 +258,7 @@ GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float
             }
 }
 
-/* ---- products ------------------------------------------------------------------------------------------------------------------ */
+/* ---- products ---------------------------------------------------------------------------------------------------- */
 
 /* d += s z over all columns of s, which are rounded. */
 template <class Z, int ROWS, int COLUMNS, int SUMMED>
@@ -289,7 +289,7 @@ GLINT_DEVICE void add_products_of(float (&d)[ROWS][COLUMNS][4], uint32_t s_lane,
     }
 }
 
-/* ---- NaN and infinity -------------------------------------------------------------------------------------------------------- */
+/* ---- NaN and infinity -------------------------------------------------------------------------------------------- */
 
 /* Whether LSE or delta of four queries say that their Q or dO holds any. LSE = +inf is a query that sees nothing, or
  * none of whose keys has a weight. */
@@ -327,7 +327,7 @@ GLINT_DEVICE void settle_queries(float (&g)[ROWS][COLUMNS][4], bool keeps_dv, ui
     block_sync();
 }
 
-/* ---- sums of several blocks, in turn: each thread's accumulators in the order of slot_of_four ------------------------------------------ */
+/* ---- sums of several blocks, in turn: each thread's accumulators in the order of slot_of_four -------------------- */
 
 /* The first block stores, others add. */
 template <int THREADS, int ROWS, int COLUMNS>
@@ -393,7 +393,7 @@ GLINT_DEVICE bool add_part(const struct glint_gpu_call &p, float (&g)[ROWS][COLU
     return false;
 }
 
-/* ---- dQ, of a key block and a query block ------------------------------------------------------------------------------------ */
+/* ---- dQ, of a key block and a query block ------------------------------------------------------------------------ */
 
 /* The keys that TILE_M queries of a block see, from the first to the end. */
 template <int TILE_M, class Band>

@@ -111,7 +111,7 @@ GLINT_DEVICE void add_query(struct key_bounds &bounds, const struct key_range &k
     join(bounds, {keys, keys.first, keys.end});
 }
 
-/* Those of all lanes, in each of them. */
+/* Joins the bounds of all lanes, and leaves the result in each lane. */
 GLINT_DEVICE void join_lanes(struct key_bounds &bounds)
 {
 #pragma unroll

@@ -1,7 +1,7 @@
 /* Which keys a query sees. Masks are bands: query i sees key j iff i + left <= j <= i + right. A side that a variant
- * does not have costs nothing: BANDS says at compile time which there are. Hiding is one step, here, and nothing else
- * in a kernel knows the mask. intervals.h has the masks of which each query has bounds of its own, and tree.h those with
- * bits beside them. */
+ * does not have costs nothing: BANDS says at compile time which there are. Hiding is one step, here, and nothing
+ * else in a kernel knows the mask. intervals.h has the masks of which each query has bounds of its own, and tree.h
+ * those with bits beside them. */
 #ifndef GLINT_DEVICE_MASK_H
 #define GLINT_DEVICE_MASK_H
 
@@ -126,7 +126,7 @@ GLINT_DEVICE void hide_keys(float (&s)[ROWS][COLUMNS][4], const Band &band, int3
         }
 }
 
-/* ---- the other way round: which queries see a key ----------------------------------------------------------------------------- */
+/* ---- the other way round: which queries see a key ---------------------------------------------------------------- */
 
 /* One past the last key that queries before end_query see; 0 or less if none. */
 template <class Band> GLINT_DEVICE int32_t keys_seen(const Band &band, int32_t end_query)

@@ -7,7 +7,7 @@
 #include "lib/device/call.h"
 #include "lib/device/element.h"
 
-/* ---- where a block works ------------------------------------------------------------------------------------------------ */
+/* ---- where a block works ----------------------------------------------------------------------------------------- */
 
 struct block_place {
     int32_t index; /* of the block within its head, the longest first if the caller numbers them so */
@@ -120,7 +120,7 @@ GLINT_DEVICE char *view_row(const struct glint_gpu_view *view, int32_t batch, in
     return (char *)view->address + (batch * view->batch + head * view->head + row * view->row) * element_bytes;
 }
 
-/* ---- tiles in shared memory --------------------------------------------------------------------------------------------- */
+/* ---- tiles in shared memory -------------------------------------------------------------------------------------- */
 
 /* A tile of `rows` rows is split by columns into pages of page_chunks (8, 4 or 2) chunks of 16 bytes, each page rows x
  * page_chunks chunks, row after row. Within a row chunks are permuted by an exclusive or with bits of the row, so that
@@ -281,7 +281,7 @@ GLINT_DEVICE void negate_tile(uint32_t tile, uint32_t signs, const uint32_t rows
     }
 }
 
-/* ---- NaN and infinity --------------------------------------------------------------------------------------------------- */
+/* ---- NaN and infinity -------------------------------------------------------------------------------------------- */
 
 /* Zero times NaN is NaN, so a number that is hidden by a weight of zero must not be there at all. A word holds two
  * numbers of 16 bits or one of 32; `exponent` is that of the highest, all ones: 0x7f800000 for bf16 and f32, 0x7c000000
@@ -387,7 +387,7 @@ GLINT_DEVICE void store_rows(char *target, int64_t row_bytes, int32_t valid_rows
     }
 }
 
-/* ---- rows spread over the four lanes of a quad ---------------------------------------------------------------------------- */
+/* ---- rows spread over the four lanes of a quad ------------------------------------------------------------------- */
 
 GLINT_DEVICE float quad_max(float x)
 {

@@ -31,7 +31,7 @@ template <class Tile> GLINT_DEVICE uint32_t tile_move(uint32_t address, const ui
     return tile_move(address, row, chunk, Tile::ROWS, Tile::PAGE_CHUNKS);
 }
 
-/* ---- where a lane begins to read or write fragments ------------------------------------------------------------------------- */
+/* ---- where a lane begins to read or write fragments -------------------------------------------------------------- */
 
 /* For ldmatrix_x4. As operand A (16 rows, 32 bytes of columns): r[] in the order of mma's a[]. */
 template <class Tile> GLINT_DEVICE uint32_t lane_offset_a(uint32_t lane)
@@ -97,7 +97,7 @@ template <class Tile> GLINT_DEVICE uint32_t stage_of(int32_t step)
     return (step & 1) * Tile::BYTES;
 }
 
-/* ---- from global memory --------------------------------------------------------------------------------------------------- */
+/* ---- from global memory ------------------------------------------------------------------------------------------ */
 
 /* Where `thread` begins to copy a tile whose first row is at `rows`. */
 template <class Tile> GLINT_DEVICE const char *copy_from(const char *rows, int64_t row_bytes)
@@ -183,7 +183,7 @@ GLINT_DEVICE void copy_piece_before(uint32_t to, struct linear_rows<Tile> &rows,
     copy_rows(to, rows.from, wanted, i * cut::ROWS, Tile::ROWS, Tile::ROW_CHUNKS, Tile::PAGES, Tile::PAGE_CHUNKS, THREADS);
 }
 
-/* ---- what this thread copied; its copies must have arrived ------------------------------------------------------------------ */
+/* ---- what this thread copied; its copies must have arrived ------------------------------------------------------- */
 
 /* Flips the sign bits. */
 template <class Tile, int THREADS> GLINT_DEVICE void negate_tile(uint32_t tile)
@@ -197,7 +197,7 @@ template <class Tile, int THREADS> GLINT_DEVICE void round_tile(uint32_t tile)
     round_tile(tile, Tile::ROWS, Tile::PAGES, Tile::PAGE_CHUNKS, THREADS);
 }
 
-/* ---- to global memory ------------------------------------------------------------------------------------------------------- */
+/* ---- to global memory -------------------------------------------------------------------------------------------- */
 
 /* One factor for all rows, or one for rows lane / 4 and another for rows lane / 4 + 8. */
 GLINT_DEVICE float factor_of(float factor, const int)

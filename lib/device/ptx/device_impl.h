@@ -1,4 +1,5 @@
-/* The primitives of lib/device/device.h in PTX, for nvcc (-Ilib/device/ptx). Each is one instruction, or the register that it reads. */
+/* The primitives of lib/device/device.h in PTX, for nvcc (-Ilib/device/ptx). Each is one instruction, or the
+ * register that it reads. */
 #ifndef GLINT_DEVICE_PTX_DEVICE_IMPL_H
 #define GLINT_DEVICE_PTX_DEVICE_IMPL_H
 
@@ -8,7 +9,7 @@
 #define GLINT_KERNEL(threads, blocks_per_sm) extern "C" __global__ void __launch_bounds__(threads, blocks_per_sm)
 #define GLINT_PARAMS(type) const __grid_constant__ type
 
-/* ---- where am I --------------------------------------------------------------------------------------------------------- */
+/* ---- where am I -------------------------------------------------------------------------------------------------- */
 
 GLINT_DEVICE uint32_t thread_index(void)
 {
@@ -42,7 +43,7 @@ GLINT_DEVICE uint32_t block_index(void)
     return index;
 }
 
-/* ---- order -------------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 /* All threads of the block; shared memory written before is seen after. */
 GLINT_DEVICE void block_sync(void)
@@ -80,17 +81,20 @@ GLINT_DEVICE void named_arrive(uint32_t id, uint32_t threads)
 }
 
 /* ---- mbarrier ---- */
-/* Eight bytes of shared memory, aligned to 8. A phase ends when as many arrivals have come as init said (and, on Hopper, every byte that
- * was expected has landed); the next one then begins by itself. Phases are numbered from 0, and waits name a phase by its parity: parity
- * p waits until the newest phase of parity p has ended, where before phase 0 an odd one counts as ended. hopper.h has more. */
+/* Eight bytes of shared memory, aligned to 8. A phase ends when as many arrivals have come as init said (and, on
+ * Hopper, every byte that was expected has landed); the next one then begins by itself. Phases are numbered from 0,
+ * and waits name a phase by its parity: parity p waits until the newest phase of parity p has ended, where before
+ * phase 0 an odd one counts as ended. hopper.h has more. */
 
-/* "mbarrier.init". Before other threads of the block use it: block_sync; of the cluster, or the async proxy: fence_mbarrier_init. */
+/* "mbarrier.init". Before other threads of the block use it: block_sync; of the cluster, or the async proxy:
+ * fence_mbarrier_init. */
 GLINT_DEVICE void mbarrier_init(uint32_t barrier, uint32_t arrivals)
 {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
-/* "mbarrier.arrive": one arrival, without waiting; what this thread did before is seen by those that wait for the phase. */
+/* "mbarrier.arrive": one arrival, without waiting; what this thread did before is seen by those that wait for the
+ * phase. */
 GLINT_DEVICE void mbarrier_arrive(uint32_t barrier)
 {
     asm volatile("{ .reg .b64 phase; mbarrier.arrive.shared.b64 phase, [%0]; }" ::"r"(barrier) : "memory");
@@ -132,8 +136,9 @@ GLINT_DEVICE void fence_device(void)
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
-/* A kernel may be launched before the one that it depends on has ended (since sm_90, where the launch allows it): until then it may
- * not touch global memory. One that is waited for says when all its blocks are far enough for that; otherwise it is at their end. */
+/* A kernel may be launched before the one that it depends on has ended (since sm_90, where the launch allows it):
+ * until then it may not touch global memory. One that is waited for says when all its blocks are far enough for
+ * that; otherwise it is at their end. */
 GLINT_DEVICE void await_predecessors(void)
 {
 #if __CUDA_ARCH__ >= 900
@@ -148,7 +153,7 @@ GLINT_DEVICE void admit_successors(void)
 #endif
 }
 
-/* ---- shared memory ------------------------------------------------------------------------------------------------------ */
+/* ---- shared memory ----------------------------------------------------------------------------------------------- */
 
 /* Address of the kernel's dynamic shared memory, aligned to 1024 bytes. */
 GLINT_DEVICE uint32_t shared_base(void)
@@ -204,8 +209,8 @@ GLINT_DEVICE void ld_shared_u32x4(uint32_t v[4], uint32_t address)
                  : "memory");
 }
 
-/* Four 8x8 matrices of 16-bit elements. Lane l gives the address of row l & 7 of matrix l >> 3, and receives of matrix i the elements
- * (l >> 2, 2 (l & 3)) and (l >> 2, 2 (l & 3) + 1) in r[i], the first in the low half. */
+/* Four 8x8 matrices of 16-bit elements. Lane l gives the address of row l & 7 of matrix l >> 3, and receives of
+ * matrix i the elements (l >> 2, 2 (l & 3)) and (l >> 2, 2 (l & 3) + 1) in r[i], the first in the low half. */
 GLINT_DEVICE void ldmatrix_x4(uint32_t r[4], uint32_t row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -214,7 +219,7 @@ GLINT_DEVICE void ldmatrix_x4(uint32_t r[4], uint32_t row)
                  : "memory");
 }
 
-/* The same of the transposed matrices. */
+/* "ldmatrix", .trans: each lane receives its elements of the transposed matrices. */
 GLINT_DEVICE void ldmatrix_x4_trans(uint32_t r[4], uint32_t row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -223,10 +228,10 @@ GLINT_DEVICE void ldmatrix_x4_trans(uint32_t r[4], uint32_t row)
                  : "memory");
 }
 
-/* ---- asynchronous copies ------------------------------------------------------------------------------------------------ */
+/* ---- asynchronous copies ----------------------------------------------------------------------------------------- */
 
-/* 16 bytes from global to shared memory, past L1; zeros when !inside (the source is then not read). Complete, for this thread, after
- * the cp_async_wait that covers its group. */
+/* 16 bytes from global to shared memory, past L1; zeros when !inside (the source is then not read). Complete, for
+ * this thread, after the cp_async_wait that covers its group. */
 GLINT_DEVICE void cp_async_16(uint32_t shared, const void *global, bool inside)
 {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared), "l"(__cvta_generic_to_global(global)),
@@ -234,7 +239,7 @@ GLINT_DEVICE void cp_async_16(uint32_t shared, const void *global, bool inside)
                  : "memory");
 }
 
-/* The same of what is not read again soon: in L2 it makes place for others first. */
+/* As cp_async_16, for bytes that are not read again soon: L2 evicts them before others. */
 GLINT_DEVICE void cp_async_16_once(uint32_t shared, const void *global, bool inside)
 {
     asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2, %3;" ::"r"(shared),
@@ -275,7 +280,7 @@ GLINT_DEVICE void cp_async_wait(const int groups)
     }
 }
 
-/* ---- global memory ------------------------------------------------------------------------------------------------------ */
+/* ---- global memory ----------------------------------------------------------------------------------------------- */
 
 GLINT_DEVICE void ld_global_u32x4(uint32_t v[4], const void *global)
 {
@@ -346,8 +351,8 @@ GLINT_DEVICE void red_global_add_f32(float *global, float value)
     asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(__cvta_generic_to_global(global)), "f"(value) : "memory");
 }
 
-/* Four floats of each of `threads` threads, in an order of its own: the same for the three functions, private to a kernel, and such
- * that a warp's accesses are to neighbours. Since sm_90 one instruction adds all four. */
+/* Four floats of each of `threads` threads, in an order of its own: the same for the three functions, private to a
+ * kernel, and such that a warp's accesses are to neighbours. Since sm_90 one instruction adds all four. */
 #if __CUDA_ARCH__ >= 900
 GLINT_DEVICE float *slot_of_four(float *base, uint32_t thread)
 {
@@ -434,7 +439,7 @@ GLINT_DEVICE void st_release_u32(uint32_t *global, uint32_t value)
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(global)), "r"(value) : "memory");
 }
 
-/* ---- matrix products ---------------------------------------------------------------------------------------------------- */
+/* ---- matrix products --------------------------------------------------------------------------------------------- */
 
 /* d += a b, a 16x16 by rows, b 16x8 by columns, d 16x8. With g = lane >> 2, q = lane & 3:
  *   a[0] (g, 2q..2q+1)  a[1] (g+8, 2q..)  a[2] (g, 2q+8..)  a[3] (g+8, 2q+8..)     b[0] (k 2q.., n g)  b[1] (k 2q+8.., n g)
@@ -462,7 +467,7 @@ GLINT_DEVICE void mma_m16n8k8_tf32(float d[4], const uint32_t a[4], uint32_t b0,
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------------------------ */
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 /* 2^x, denormals flushed: at most 2 ulp. */
 GLINT_DEVICE float ex2(float x)
@@ -541,8 +546,8 @@ GLINT_DEVICE uint32_t to_tf32(float x)
     return r;
 }
 
-/* Rounded to the nearest tf32; of two that are as near to the even one since sm_90, where it is one machine instruction, and away from
- * zero before. */
+/* Rounded to the nearest tf32; of two that are as near to the even one since sm_90, where it is one machine
+ * instruction, and away from zero before. */
 GLINT_DEVICE uint32_t nearest_tf32(float x)
 {
 #if __CUDA_ARCH__ >= 900

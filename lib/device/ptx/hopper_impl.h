@@ -6,7 +6,7 @@
 #define GLINT_CLUSTER_KERNEL(threads, blocks_per_sm, cluster) \
     extern "C" __global__ void __cluster_dims__(cluster, 1, 1) __launch_bounds__(threads, blocks_per_sm)
 
-/* ---- mbarrier ----------------------------------------------------------------------------------------------------------- */
+/* ---- mbarrier ---------------------------------------------------------------------------------------------------- */
 /* What Hopper adds to the mbarriers of device.h: bytes that are expected, the cluster, and a look without waiting. */
 
 /* "mbarrier.inval": the eight bytes may be used for something else. */
@@ -79,24 +79,26 @@ GLINT_DEVICE void mbarrier_wait_cluster(uint32_t barrier, uint32_t parity)
         ;
 }
 
-/* ---- the async proxy ---------------------------------------------------------------------------------------------------- */
+/* ---- the async proxy --------------------------------------------------------------------------------------------- */
 
-/* "membar / fence", fence.proxy.async: what this thread wrote to shared memory by the generic proxy is seen by the async proxy. */
+/* "membar / fence", fence.proxy.async: what this thread wrote to shared memory by the generic proxy is seen by the
+ * async proxy. */
 GLINT_DEVICE void fence_async_shared(void)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* The same of global memory. */
+/* fence.proxy.async: what this thread wrote to global memory by the generic proxy is seen by the async proxy. */
 GLINT_DEVICE void fence_async_global(void)
 {
     asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
-/* ---- tiles of tensors --------------------------------------------------------------------------------------------------- */
-/* A tile is the box of the tensor map from at[0 ... rank - 1] on, at[0] along the contiguous dimension; `rank` is a constant. In
- * shared memory its elements lie densely, dimension 0 fastest, then swizzled; it begins at a multiple of 128 bytes. What lies beyond
- * the tensor's ends is loaded as zeros, which count as bytes, and is not stored. One thread issues for all. */
+/* ---- tiles of tensors -------------------------------------------------------------------------------------------- */
+/* A tile is the box of the tensor map from at[0 ... rank - 1] on, at[0] along the contiguous dimension; `rank` is a
+ * constant. In shared memory its elements lie densely, dimension 0 fastest, then swizzled; it begins at a multiple
+ * of 128 bytes. What lies beyond the tensor's ends is loaded as zeros, which count as bytes, and is not stored. One
+ * thread issues for all. */
 
 /* "cp.async.bulk.tensor", global to shared; the whole box arrives at `barrier`, in bytes. */
 #define GLINT_TMA_LOAD(dimensions, coordinates, ...)                                                                           \
@@ -116,8 +118,8 @@ GLINT_DEVICE void tma_load(uint32_t shared, const struct tensor_map *map, const 
     }
 }
 
-/* "cp.async.bulk.tensor", .multicast::cluster: to the same offset in every block of the cluster whose bit is set in `blocks`, where the
- * mbarrier of the same offset counts the bytes. */
+/* "cp.async.bulk.tensor", .multicast::cluster: to the same offset in every block of the cluster whose bit is set in
+ * `blocks`, where the mbarrier of the same offset counts the bytes. */
 #define GLINT_TMA_MULTICAST(dimensions, coordinates, ...)                                                       \
     asm volatile("cp.async.bulk.tensor." dimensions ".shared::cluster.global.tile.mbarrier::complete_tx::bytes" \
                  ".multicast::cluster.L2::cache_hint [%0], [%1, " coordinates "], [%2], %3, %4;" ::"r"(shared), \
@@ -157,7 +159,8 @@ GLINT_DEVICE void tma_store(const struct tensor_map *map, const int rank, const 
 #undef GLINT_TMA_OPERATION
 }
 
-/* "cp.reduce.async.bulk.tensor": adds the tile to the tensor, element by element in the tensor's type, each atomically. */
+/* "cp.reduce.async.bulk.tensor": adds the tile to the tensor, element by element in the tensor's type, each
+ * atomically. */
 GLINT_DEVICE void tma_reduce_add(const struct tensor_map *map, const int rank, const int32_t at[], uint32_t shared){
 #define GLINT_TMA_OPERATION ".add"
     GLINT_TMA_STORE_RANKS("cp.reduce.async.bulk.tensor.")
@@ -170,7 +173,7 @@ GLINT_DEVICE void tma_prefetch_map(const struct tensor_map *map)
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-/* ---- bulk copies of bytes ----------------------------------------------------------------------------------------------- */
+/* ---- bulk copies of bytes ---------------------------------------------------------------------------------------- */
 /* Addresses and `bytes` are multiples of 16. */
 
 /* "cp.async.bulk", global to shared. */
@@ -204,7 +207,8 @@ GLINT_DEVICE void bulk_commit(void)
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
 
-/* "cp.async.bulk.wait_group", .read: all but the newest `groups` groups have read their shared memory, which may be written again. */
+/* "cp.async.bulk.wait_group", .read: all but the newest `groups` groups have read their shared memory, which may be
+ * written again. */
 template <int groups> GLINT_DEVICE void bulk_wait_read(void)
 {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(groups) : "memory");
@@ -216,7 +220,7 @@ template <int groups> GLINT_DEVICE void bulk_wait(void)
     asm volatile("cp.async.bulk.wait_group %0;" ::"n"(groups) : "memory");
 }
 
-/* ---- clusters ----------------------------------------------------------------------------------------------------------- */
+/* ---- clusters ---------------------------------------------------------------------------------------------------- */
 
 /* "%cluster_ctarank": which block of its cluster. */
 GLINT_DEVICE uint32_t cluster_rank(void)
@@ -226,8 +230,8 @@ GLINT_DEVICE uint32_t cluster_rank(void)
     return rank;
 }
 
-/* "barrier.cluster": all threads of the cluster, whose writes before the arrival are seen after the wait. A block must not end while
- * another one may still reach into its shared memory. */
+/* "barrier.cluster": all threads of the cluster, whose writes before the arrival are seen after the wait. A block
+ * must not end while another one may still reach into its shared memory. */
 GLINT_DEVICE void cluster_arrive(void)
 {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
@@ -260,7 +264,7 @@ GLINT_DEVICE void st_cluster_f32(uint32_t address, float value)
     asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
 
-/* ---- warps -------------------------------------------------------------------------------------------------------------- */
+/* ---- warps ------------------------------------------------------------------------------------------------------- */
 
 /* "elect.sync": true in one lane of the warp. */
 GLINT_DEVICE bool elect_one(void)
@@ -270,14 +274,15 @@ GLINT_DEVICE bool elect_one(void)
     return elected;
 }
 
-/* "shfl.sync", .idx: the first lane's value in every lane, and known to be the same by the compiler: branches on it are uniform. */
+/* "shfl.sync", .idx: the first lane's value in every lane, and known to be the same by the compiler: branches on it
+ * are uniform. */
 GLINT_DEVICE uint32_t warp_first(uint32_t value)
 {
     return __shfl_sync(0xffffffffu, value, 0);
 }
 
-/* "setmaxnreg": this warp gives registers back, down to `registers` a thread, or waits until it has so many. A multiple of 8 from 24 to
- * 256; every warp of a warpgroup does the same; the kernel has launch bounds. */
+/* "setmaxnreg": this warp gives registers back, down to `registers` a thread, or waits until it has so many. A
+ * multiple of 8 from 24 to 256; every warp of a warpgroup does the same; the kernel has launch bounds. */
 template <int registers> GLINT_DEVICE void registers_give(void)
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(registers));

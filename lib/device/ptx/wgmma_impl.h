@@ -1,8 +1,10 @@
-/* The primitives of lib/device/wgmma.h in PTX, for nvcc (-Ilib/device/ptx), and the macro that makes those of one shape. */
+/* The primitives of lib/device/wgmma.h in PTX, for nvcc (-Ilib/device/ptx), and the macro that makes those of one
+ * shape. */
 #ifndef GLINT_DEVICE_PTX_WGMMA_IMPL_H
 #define GLINT_DEVICE_PTX_WGMMA_IMPL_H
 
-/* "wgmma.fence": orders accesses to registers, and those to shared memory through the async proxy, before the products after. */
+/* "wgmma.fence": orders accesses to registers, and those to shared memory through the async proxy, before the
+ * products after. */
 GLINT_DEVICE void wgmma_fence(void)
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -28,7 +30,7 @@ GLINT_DEVICE void wgmma_hold(float d[], const int n)
         asm volatile("" : "+f"(d[i])::"memory");
 }
 
-/* The same of operand A's registers. */
+/* Holds operand A's registers in the same way. */
 GLINT_DEVICE void wgmma_hold(uint32_t a[], const int n)
 {
 #pragma unroll
@@ -109,8 +111,8 @@ GLINT_DEVICE void wgmma_hold(uint32_t a[], const int n)
     "{ .reg .pred p; setp.ne.b32 p, %" #accumulate ", 0; wgmma.mma_async.sync.aligned." shape ".f32." types " {" GLINT_D_TEXT_##n \
         "}, " operands "; }"
 
-/* The four functions of one shape and 16-bit type, a and b in shared memory, or a in registers (_ra). transpose: the operand is MN-major;
- * scale: -1 negates the operand. */
+/* The four functions of one shape and 16-bit type, a and b in shared memory, or a in registers (_ra). transpose: the
+ * operand is MN-major; scale: -1 negates the operand. */
 #define GLINT_WGMMA_16(n, type, p0, p1, p2, p3, p4, p5, p6, p7, p8)                                                           \
     template <int transpose_a, int transpose_b, int scale_a = 1, int scale_b = 1>                                             \
     GLINT_DEVICE void wgmma_m64n##n##k16_##type(float d[n / 2], uint64_t a, uint64_t b, int32_t accumulate)                   \

@@ -170,7 +170,7 @@ GLINT_KERNEL(64, 1) micro_cp_async(GLINT_PARAMS(struct micro_params) p)
     }
 }
 
-/* The same of what is not read again soon, in twelve groups: as many as a wait may leave. */
+/* Copies of what is not read again soon, in twelve groups: a wait may leave so many. */
 GLINT_KERNEL(64, 1) micro_cp_async_once(GLINT_PARAMS(struct micro_params) p)
 {
     const uint32_t shared = shared_base(), thread = thread_index();

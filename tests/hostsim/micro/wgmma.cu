@@ -134,7 +134,7 @@ GLINT_KERNEL(128, 1) micro_wgmma_groups(GLINT_PARAMS(struct micro_params) p)
         st_global_u32(p.out + 128 * (32 + i) + thread_index(), bits_of(d[i]));
 }
 
-/* The same of tf32, and of the second operand beside a in registers. */
+/* Negated operands of tf32, and the second operand negated beside a in registers. */
 WGMMA_KERNEL(wgmma_n64_bf16_ra_minus_b, 64, (wgmma_m64n64k16_bf16_ra<0, 1, -1>(d, o.ra, o.b, (int32_t)p.arg[10])))
 WGMMA_KERNEL(wgmma_n64_tf32_minus_a, 64, (wgmma_m64n64k8_tf32<-1, 1>(d, o.a, o.b, (int32_t)p.arg[10])))
 WGMMA_KERNEL(wgmma_n64_tf32_ra_minus_a, 64, (wgmma_m64n64k8_tf32_ra<-1, 1>(d, o.ra, o.b, (int32_t)p.arg[10])))
