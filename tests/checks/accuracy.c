@@ -150,18 +150,20 @@ static double walk_of(const struct experiment *e, enum tensor a, enum tensor b)
 }
 
 /* What rounding alone leaves in a tensor, as a random walk: the least that the yardstick is taken to be, so that plain
- * attention which is lucky on a few numbers is no trap. A score is a sum of head_dim products, of the size of LSE; dP
- * is another. With tf32 each of these products is off by product_error, and so is each of P V, P^T dO, dS K and dS^T Q:
- * O and dV by that share of their terms, which averages do not exceed; dQ and dK by that of dS, twice, as dP is such a
- * sum itself. A weight below 2^-126 counts as 0: where each query's sink takes all the weight, dV has no others. */
+ * attention which is lucky on a few numbers is no trap. A score is a sum of head_dim products, of the size of LSE, or of
+ * the walk of large products that cancel: scores of DATA_ONE_HOT have such, and where a query sees few keys none of them
+ * need be large. dP is another sum. With tf32 each of these products is off by product_error, and so is each of P V,
+ * P^T dO, dS K and dS^T Q: O and dV by that share of their terms, which averages do not exceed; dQ and dK by that of dS,
+ * twice, as dP is such a sum itself. A weight below 2^-126 counts as 0: where each query's sink takes all the weight, dV
+ * has no others. */
 static double noise_of(const struct experiment *e, enum tensor t, double scale)
 {
     const struct shape *s = &e->shape;
     const double terms = sqrt((double)e->ref.head_dim);
     const double product = product_error(e->math), softmax_scale = fabs((double)e->ref.softmax_scale);
-    const double score = (1.5 * 0x1p-25 * terms + sum_error(e) + (s->softcap != 0 ? 6 * 0x1p-24 : 0)) *
-                             fmax(1, max_magnitude(e->exact[LSE], tensor_count(e, LSE))) +
-                         product * softmax_scale * (product > 0 ? walk_of(e, Q, K) : 0);
+    const double walk = s->data == DATA_ONE_HOT || product > 0 ? softmax_scale * walk_of(e, Q, K) : 0;
+    const double size = fmax(fmax(1, max_magnitude(e->exact[LSE], tensor_count(e, LSE))), s->data == DATA_ONE_HOT ? walk : 0);
+    const double score = (1.5 * 0x1p-25 * terms + sum_error(e) + (s->softcap != 0 ? 6 * 0x1p-24 : 0)) * size + product * walk;
     const double v = root_mean_square(e->in[V], tensor_count(e, V)), dout = root_mean_square(e->in[DOUT], tensor_count(e, DOUT));
     const double delta = dtype_ulp(e->dtype) / 4 * terms * dout * root_mean_square(e->in[O], tensor_count(e, O)); /* O is rounded */
     const double slope = s->softcap != 0 ? 0x1p-20 : 0; /* 1 - tanh^2, with a tanh of 6 ulps */
