@@ -302,8 +302,8 @@ struct ragged : padded {
     GLINT_DEVICE struct place find_queries(const struct glint_gpu_call &p, uint32_t search, uint32_t kept)
     {
         return place_found<NOTING_WARP, Keys::PAGED>(p, kept, [&]() {
-            find_ragged_tile<TILE, false, false, Keys::PAGED>(p.sequences, p.shape, block_index(), p.shape.heads_q,
-                                                              p.shape.section, search, kept);
+            find_ragged_tile<TILE, false, false, Keys::PAGED>(p.sequences, p.shape, block_index(), p.shape.heads_q, p.shape.section,
+                                                              search, kept);
         });
     }
     template <int TILE> GLINT_DEVICE struct place queries_again(const struct glint_gpu_call &, uint32_t kept)
