@@ -287,24 +287,16 @@ struct ragged : padded {
     {
         return {tile.row0, tile.head, 0, tile.head, tile.first_q, tile.first_k, tile.own};
     }
-    /* The tile that find() leaves at `kept`, in the first warp; warp NOTING_WARP lowers the call's word for a fault. */
-    template <int NOTING_WARP, bool PAGED, class Find>
-    GLINT_DEVICE struct place place_found(const struct glint_gpu_call &p, uint32_t kept, const Find &find)
-    {
-        if (warp_index() == 0)
-            find();
-        if (p.sequences.fault && block_index() == 0 && warp_index() == NOTING_WARP)
-            note_ragged_fault<PAGED>(p.sequences, p.shape);
-        block_sync();
-        return place_of(get_ragged_tile(kept));
-    }
     template <int TILE, int NOTING_WARP, class Keys>
     GLINT_DEVICE struct place find_queries(const struct glint_gpu_call &p, uint32_t search, uint32_t kept)
     {
-        return place_found<NOTING_WARP, Keys::PAGED>(p, kept, [&]() {
+        if (warp_index() == 0)
             find_ragged_tile<TILE, false, false, Keys::PAGED>(p.sequences, p.shape, block_index(), p.shape.heads_q, p.shape.section,
                                                               search, kept);
-        });
+        if (p.sequences.fault && block_index() == 0 && warp_index() == NOTING_WARP)
+            note_ragged_fault<Keys::PAGED>(p.sequences, p.shape);
+        block_sync();
+        return place_of(get_ragged_tile(kept));
     }
     template <int TILE> GLINT_DEVICE struct place queries_again(const struct glint_gpu_call &, uint32_t kept)
     {
@@ -338,10 +330,13 @@ struct ragged : padded {
     }
     GLINT_DEVICE struct place find_rows_of_block(const struct glint_gpu_call &p, uint32_t kept)
     {
-        return place_found<7, false>(p, kept, [&]() {
+        if (warp_index() == 0)
             find_ragged_tile<GLINT_GPU_ROW_PAD, false, true>(p.sequences, p.shape, block_index(), p.shape.heads_q, 1, kept + 48,
                                                              kept);
-        });
+        if (p.sequences.fault && block_index() == 0 && warp_index() == 7)
+            note_ragged_fault(p.sequences, p.shape);
+        block_sync();
+        return place_of(get_ragged_tile(kept));
     }
     /* 56 registers for the 48 of a loop that did all of this in place. The grid has a block a query head, so nobody
      * waits for them. */
@@ -417,7 +412,14 @@ struct numbered : ragged {
     template <int TILE, int NOTING_WARP, class Keys>
     GLINT_DEVICE struct place find_queries(const struct glint_gpu_call &p, uint32_t search, uint32_t kept)
     {
-        return place_found<NOTING_WARP, Keys::PAGED>(p, kept, [&]() { find_tile_of<TILE, Keys>(p, search, kept); });
+        const struct glint_gpu_sequences &all = p.sequences;
+
+        if (warp_index() == 0)
+            find_tile_of<TILE, Keys>(p, search, kept);
+        if (all.fault && block_index() == 0 && warp_index() == NOTING_WARP)
+            note_ragged_fault<Keys::PAGED>(all, p.shape);
+        block_sync();
+        return place_of(get_ragged_tile(kept));
     }
     template <int TILE, class Keys> GLINT_DEVICE void find_tile_of(const struct glint_gpu_call &p, uint32_t search, uint32_t kept)
     {
