@@ -3,6 +3,7 @@
 #define GLINT_CPU_LANES 4
 #define GLINT_CPU_DTYPE f32
 #define GLINT_CPU_ELEMENT float
+#define GLINT_CPU_UNFUSED /* the bits are the same on every CPU, and on a GPU */
 #include "lib/cpu/rows.h"
 
 #include "lib/backend.h"

@@ -41,10 +41,13 @@ GLINT_INLINE glint_veci glint_splati(int32_t x)
 
 /* a b + c, rounded once where the row's instruction set has an instruction for it, else twice; never by libm's fma.
  * Only what is written so is fused: kernels are compiled with -ffp-contract=off. If compilers had the choice, two
- * copies of a loop would be fused in two ways, and a row's bits would depend on how it is called. */
+ * copies of a loop would be fused in two ways, and a row's bits would depend on how it is called. A source that defines
+ * GLINT_CPU_UNFUSED has the bits of a machine without the instruction. */
 GLINT_INLINE glint_vec glint_fma(glint_vec a, glint_vec b, glint_vec c)
 {
-#if defined(__clang__)
+#if defined(GLINT_CPU_UNFUSED)
+    return a * b + c;
+#elif defined(__clang__)
 #pragma clang fp contract(on)
     return a * b + c;
 #elif defined(__AVX512F__) && GLINT_CPU_LANES == 16
@@ -65,7 +68,9 @@ GLINT_INLINE glint_vec glint_fma(glint_vec a, glint_vec b, glint_vec c)
 /* The same of one number. */
 GLINT_INLINE float glint_fma_scalar(float a, float b, float c)
 {
-#if defined(__clang__)
+#if defined(GLINT_CPU_UNFUSED)
+    return a * b + c;
+#elif defined(__clang__)
 #pragma clang fp contract(on)
     return a * b + c;
 #elif defined(__FMA__) || defined(__aarch64__)
