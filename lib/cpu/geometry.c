@@ -259,6 +259,7 @@ static bool lay_out_workspace(const struct glint_variant *variant, const struct 
     enum { SHARES, WORKS, SEQUENCES, PARTIALS, SINKS, DBIAS, SCRATCHES, ARRAYS };
     const bool own_lengths = problem->lengths != GLINT_LENGTHS_HOST;
     const uint64_t heads = (uint64_t)problem->heads_q, batch = (uint64_t)problem->batch, lanes = (uint64_t)g->lanes;
+    const uint64_t bodies = lanes > 0 ? lanes : 1;
     const uint64_t partials = g->split > 1 ? (uint64_t)g->split * heads : 0;
     const bool sinks = variant->pass == GLINT_BACKWARD && problem->sinks != 0;
     uint64_t of_dbias = variant->pass == GLINT_BACKWARD && problem->dbias != 0;
@@ -268,11 +269,8 @@ static bool lay_out_workspace(const struct glint_variant *variant, const struct 
                                                (uint64_t)(g->key_blocks * variant->tile_n), &of_dbias))
         return false;
     const struct glint_array array[ARRAYS] = {
-        [SHARES] = {lanes > 0 ? lanes : 1, LINE},
-        [WORKS] = {!own_lengths ? 0
-                   : lanes > 0  ? lanes
-                                : 1,
-                   sizeof(struct glint_cpu_work) / 4},
+        [SHARES] = {bodies, LINE},
+        [WORKS] = {own_lengths ? bodies : 0, sizeof(struct glint_cpu_work) / 4},
         [SEQUENCES] = {own_lengths ? batch + 1 : 0, sizeof(struct glint_cpu_sequence) / 4},
         [PARTIALS] = {partials, floats},
         [SINKS] = {!sinks        ? 0

@@ -39,13 +39,20 @@ GLINT_INLINE glint_veci glint_splati(int32_t x)
     return x - (glint_veci){0};
 }
 
-/* a b + c, rounded once where the row's instruction set has an instruction for it, else twice; never by libm's fma.
- * Only what is written so is fused: kernels are compiled with -ffp-contract=off. If compilers had the choice, two
- * copies of a loop would be fused in two ways, and a row's bits would depend on how it is called. A source that defines
- * GLINT_CPU_UNFUSED has the bits of a machine without the instruction. */
+/* Whether a product is fused with a sum. A source that defines GLINT_CPU_UNFUSED has the bits of a machine without an
+ * instruction for it. */
+#if (defined(__FMA__) || defined(__aarch64__)) && !defined(GLINT_CPU_UNFUSED)
+#define GLINT_CPU_FUSES 1
+#else
+#define GLINT_CPU_FUSES 0
+#endif
+
+/* a b + c, rounded once where it is fused, else twice; never by libm's fma. Only what is written so is fused: kernels
+ * are compiled with -ffp-contract=off. If compilers had the choice, they would fuse two copies of a loop in two ways,
+ * and a row's bits would depend on how it is called. */
 GLINT_INLINE glint_vec glint_fma(glint_vec a, glint_vec b, glint_vec c)
 {
-#if defined(GLINT_CPU_UNFUSED)
+#if !GLINT_CPU_FUSES
     return a * b + c;
 #elif defined(__clang__)
 #pragma clang fp contract(on)
@@ -58,25 +65,21 @@ GLINT_INLINE glint_vec glint_fma(glint_vec a, glint_vec b, glint_vec c)
     return __builtin_ia32_vfmaddps(a, b, c);
 #elif defined(__aarch64__) && GLINT_CPU_LANES == 4
     return __builtin_aarch64_fmav4sf(a, b, c);
-#elif defined(__FMA__) || defined(__aarch64__)
-#error "no fused multiply-add of so many lanes"
 #else
-    return a * b + c;
+#error "no fused multiply-add of so many lanes"
 #endif
 }
 
-/* The same of one number. */
+/* a b + c of one number, rounded as often as glint_fma rounds. */
 GLINT_INLINE float glint_fma_scalar(float a, float b, float c)
 {
-#if defined(GLINT_CPU_UNFUSED)
+#if !GLINT_CPU_FUSES
     return a * b + c;
 #elif defined(__clang__)
 #pragma clang fp contract(on)
     return a * b + c;
-#elif defined(__FMA__) || defined(__aarch64__)
-    return __builtin_fmaf(a, b, c);
 #else
-    return a * b + c;
+    return __builtin_fmaf(a, b, c);
 #endif
 }
 
