@@ -6,13 +6,13 @@ $ local lead = stages == 3
 $ local ranges_bytes = intervals and " + STAGES * TILE_M * RANGE_BYTES" or ""
 $ local padded = padded_dim == (head_dim + 15) // 16 * 16 and "" or ", " .. padded_dim -- more zeros, so that columns go over the warps
 $ local ds_tiles = ((fused or lead) and stages or 1) + d_split - 1 -- dS^T in stages, and P^T where it has a place of its own
-/* The first kernel makes delta. In the second a block of ${warps} warps owns ${tile_n} keys of one head, and walks over the
- * queries in blocks of ${tile_m}, last block first.
+/* The first kernel makes delta. In the second a block of ${warps} warps owns ${tile_n} keys of one head,
+ * and walks over the queries in blocks of ${tile_m}, last block first.
 $ if d_split == 1 then
  * Two warps share ${16 * row_tiles} keys: one makes P^T and keeps dV, the other makes dP^T and dS^T and keeps dK.
 $ else
- * Four warps share ${16 * row_tiles} keys: two make P^T and keep dV, two make dP^T and dS^T and keep dK, each for half of
- * the queries and then for half of the columns.
+ * Four warps share ${16 * row_tiles} keys: two make P^T and keep dV, two make dP^T and dS^T and keep dK,
+ * each for half of the queries and then for half of the columns.
 $ end
 $ if lead then
  * The products for dV are a step ahead of the products for dK, so that no warp waits for another between the barriers
@@ -20,11 +20,11 @@ $ if lead then
 $ end
  * Products are transposed (keys by queries), so that accumulators are operands of the next product.
 $ if fused then
- * Key blocks add their part of dQ one after another, so that the sum is the same every time. Blocks that share the query
- * heads of a key head add their parts of dK and dV in the same way. */
+ * Key blocks add their part of dQ one after another, so that the sum is the same every time. Blocks that share the
+ * query heads of a key head add their parts of dK and dV in the same way. */
 $ else
- * In the last kernel a block of ${dq_warps} warps owns ${dq_m} queries and walks over the keys for dQ: it makes P and dS once
- * more, but no sum crosses blocks. */
+ * In the last kernel a block of ${dq_warps} warps owns ${dq_m} queries and walks over the keys for dQ:
+ * it makes P and dS once more, but no sum crosses blocks. */
 $ end
 #include "lib/device/bias.h"
 $ if bias_tensor then

@@ -10,13 +10,13 @@
  *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant bwd_bf16_d128_causal_softcap__sm80_fused_m32n64
  * and overwritten by it: change the template or the spec. */
 
-/* The first kernel makes delta. In the second a block of 8 warps owns 64 keys of one head, and walks over the
- * queries in blocks of 32, last block first.
- * Four warps share 32 keys: two make P^T and keep dV, two make dP^T and dS^T and keep dK, each for half of
- * the queries and then for half of the columns.
+/* The first kernel makes delta. In the second a block of 8 warps owns 64 keys of one head,
+ * and walks over the queries in blocks of 32, last block first.
+ * Four warps share 32 keys: two make P^T and keep dV, two make dP^T and dS^T and keep dK,
+ * each for half of the queries and then for half of the columns.
  * Products are transposed (keys by queries), so that accumulators are operands of the next product.
- * Key blocks add their part of dQ one after another, so that the sum is the same every time. Blocks that share the query
- * heads of a key head add their parts of dK and dV in the same way. */
+ * Key blocks add their part of dQ one after another, so that the sum is the same every time. Blocks that share the
+ * query heads of a key head add their parts of dK and dV in the same way. */
 #include "lib/device/bias.h"
 #include "lib/device/delta.h"
 #include "lib/device/gradients.h"

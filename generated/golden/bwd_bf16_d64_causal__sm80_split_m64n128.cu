@@ -10,12 +10,12 @@
  *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant bwd_bf16_d64_causal__sm80_split_m64n128
  * and overwritten by it: change the template or the spec. */
 
-/* The first kernel makes delta. In the second a block of 4 warps owns 128 keys of one head, and walks over the
- * queries in blocks of 64, last block first.
+/* The first kernel makes delta. In the second a block of 4 warps owns 128 keys of one head,
+ * and walks over the queries in blocks of 64, last block first.
  * Two warps share 64 keys: one makes P^T and keeps dV, the other makes dP^T and dS^T and keeps dK.
  * Products are transposed (keys by queries), so that accumulators are operands of the next product.
- * In the last kernel a block of 4 warps owns 128 queries and walks over the keys for dQ: it makes P and dS once
- * more, but no sum crosses blocks. */
+ * In the last kernel a block of 4 warps owns 128 queries and walks over the keys for dQ:
+ * it makes P and dS once more, but no sum crosses blocks. */
 #include "lib/device/bias.h"
 #include "lib/device/delta.h"
 #include "lib/device/gradients.h"

@@ -10,14 +10,14 @@
  *   lua5.4 gen/glint.lua emit --spec generated/golden/golden.lua --variant bwd_f32_d64_causal_softcap__sm80_split_m32n64
  * and overwritten by it: change the template or the spec. */
 
-/* The first kernel makes delta. In the second a block of 4 warps owns 64 keys of one head, and walks over the
- * queries in blocks of 32, last block first.
+/* The first kernel makes delta. In the second a block of 4 warps owns 64 keys of one head,
+ * and walks over the queries in blocks of 32, last block first.
  * Two warps share 32 keys: one makes P^T and keeps dV, the other makes dP^T and dS^T and keeps dK.
  * The products for dV are a step ahead of the products for dK, so that no warp waits for another between the barriers
  * of all.
  * Products are transposed (keys by queries), so that accumulators are operands of the next product.
- * In the last kernel a block of 4 warps owns 64 queries and walks over the keys for dQ: it makes P and dS once
- * more, but no sum crosses blocks. */
+ * In the last kernel a block of 4 warps owns 64 queries and walks over the keys for dQ:
+ * it makes P and dS once more, but no sum crosses blocks. */
 #include "lib/device/bias.h"
 #include "lib/device/delta.h"
 #include "lib/device/gradients.h"

@@ -309,8 +309,8 @@ GLINT_OUTLINE void glint_transpose_out(glint_element *dst, int64_t stride, const
     }
 }
 
-/* Does any of `rows` rows of `count` floats (a multiple of 8) hold inf or NaN? Less itself that is NaN, and stays in the
- * sum. */
+/* Does any of `rows` rows of `count` floats (a multiple of 8) hold inf or NaN? Such a number less itself is NaN, and a
+ * NaN stays in the sum. */
 GLINT_OUTLINE int glint_any_special(const float *src, ptrdiff_t pitch, int64_t rows, int64_t count)
 {
     glint_f8 sum[2] = {{0}, {0}};

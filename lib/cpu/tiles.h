@@ -162,8 +162,8 @@ GLINT_OUTLINE void glint_pack_across(uint16_t *to, const struct glint_rows *rows
         }
 }
 
-/* Two tiles of 32 rows from `first` on, in pairs: the numbers of a step in two halves. Each row of a tile is stored when
- * it is made, so that no tile is on the stack. */
+/* Two tiles of 32 rows from `first` on, in pairs: the numbers of a step in two halves. Each row of a tile is stored
+ * when it is made, so that no tile is on the stack. */
 GLINT_INLINE void glint_pair_rows(const bool whole, uint16_t *to, const struct glint_rows *x, int64_t first, int step)
 {
     GLINT_UNROLL

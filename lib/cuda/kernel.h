@@ -8,26 +8,26 @@
  *
  * What a family asks for, in its record of the variant (gen/gpu.lua):
  *
- *     it wants                 it says           and then
- *     a block a tile           nothing more
- *     persistent blocks        blocks_per_sm     at most multiprocessors * blocks_per_sm blocks come: `blocks` of the call.
- *                                                Block b takes tiles b, b + blocks, ..., or all count tiles in the words
- *                                                below
- *     clusters                 cluster           the grid is whole clusters; blocks of the last one may find no tile. The
- *                                                kernel is a GLINT_CLUSTER_KERNEL
- *     to begin before what is  dependent = 1     the kernel waits (griddepcontrol.wait) before it touches global memory. A
- *     ahead of it has ended                      driver that does not know the attribute starts it when that has ended
- *     tensor maps              maps, in order    they are behind the call: struct glint_gpu_forward_maps or
- *                                                glint_gpu_backward_maps of lib/device/hopper_call.h
- *     lengths on the device    lengths = 1       `sequences` of the call; a row without such a launch is for lengths of the
- *                                                host alone
- *     ragged sequences         lengths = 2       `sequences` of the call
- *     K and V in pages         pages = 1,        `pages` of the call. Decode has no lengths = 1: it always reads them
- *                              lengths = 1 or 2
- *     the sinks' gradient      sinks = 1         the kernel is left out where a problem has no sinks
- *     a bias's gradient        dbias = 1         the kernel is left out where a problem does not ask for dBias
- *     words that begin as 0    zero_words        `words` of the call, the first of the workspace; they are cleared in the
- *                                                stream, ahead of the first kernel
+ *   it wants                 it says         and then
+ *   a block a tile           nothing more
+ *   persistent blocks        blocks_per_sm   at most multiprocessors * blocks_per_sm blocks come: `blocks` of the call.
+ *                                            Block b takes tiles b, b + blocks, ..., or all count tiles in the words
+ *                                            below
+ *   clusters                 cluster         the grid is whole clusters; blocks of the last one may find no tile. The
+ *                                            kernel is a GLINT_CLUSTER_KERNEL
+ *   to begin before what is  dependent = 1   the kernel waits (griddepcontrol.wait) before it touches global memory. A
+ *   ahead of it has ended                    driver that does not know the attribute starts it when that has ended
+ *   tensor maps              maps, in order  they are behind the call: struct glint_gpu_forward_maps or
+ *                                            glint_gpu_backward_maps of lib/device/hopper_call.h
+ *   lengths on the device    lengths = 1     `sequences` of the call; a row without such a launch is for lengths of the
+ *                                            host alone
+ *   ragged sequences         lengths = 2     `sequences` of the call
+ *   K and V in pages         pages = 1,      `pages` of the call. Decode has no lengths = 1: it always reads them
+ *                            lengths = 1 or 2
+ *   the sinks' gradient      sinks = 1       the kernel is left out where a problem has no sinks
+ *   a bias's gradient        dbias = 1       the kernel is left out where a problem does not ask for dBias
+ *   words that begin as 0    zero_words      `words` of the call, the first of the workspace; they are cleared in the
+ *                                            stream, ahead of the first kernel
  *
  * The parameter of a kernel is struct glint_gpu_call of lib/device/call.h. A step's is struct glint_gpu_step of
  * lib/device/hopper_call.h: its kernels are for all kinds of sequences, and for pages. Decode's is struct

@@ -303,8 +303,8 @@ static void narrow(void)
     prompt();
 }
 
-/* What a tensor map holds: steps of less than 2^40 bytes. That of Q steps along the groups of heads, so that of a
- * head's stride there is room for as many as a group has, unless there is one group; that of K steps along heads. */
+/* A tensor map holds steps of less than 2^40 bytes. The map of Q steps from group to group of heads: where there are
+ * several groups, a step is as many of a head's strides as a group has heads. The map of K steps from head to head. */
 static void strides(void)
 {
     const int64_t most = (INT64_C(1) << 39) / 8 * 8 - 8; /* elements of bf16, in steps of 16 bytes */
