@@ -1,8 +1,11 @@
 /* How long single calls take, at worst: planning, a refusal, a query against a cache and a small forward pass, on one
- * thread of the CPU.
+ * thread of the CPU, and the decode calls of a token in a graph on a GPU.
  *
- *   jitter [--calls N]      N calls of each, 1000000 if not given; nanoseconds: median, 99 %, 99.99 %, the longest,
- *                           and the longest over the median
+ *   jitter [--calls N] [--replays N]
+ *
+ * N calls of each, 1000000 if not given; nanoseconds: median, 99 %, 99.99 %, the longest, and the longest over the
+ * median. Replays of the graph are none if not given. Each is timed by the device, from an event ahead of it to one
+ * behind it; the line before it is of two events with nothing between them.
  *
  * The clock itself is the first line. What a call takes beyond its median is almost all the machine's: interrupts,
  * other programs, a clock that changes. For a bound on a product's own machine: an isolated core (isolcpus, nohz_full),
@@ -18,8 +21,12 @@
 #include <time.h>
 
 #include "glint.h"
+#include "tests/cuda/device.h"
 
 enum { HEADS = 4, KEYS = 256, ROWS = 16, MOST_DIM = 256, WORKSPACE = 1 << 22 };
+
+/* The token's calls: a layer each, with a cache of its own, so that keys come from memory. */
+enum { LAYERS = 32, CACHE_KEYS = 4096, CACHE_HEADS = 8, QUERY_HEADS = 32, CACHE_DIM = 128, IN_FLIGHT = 64 };
 
 static _Alignas(64) unsigned char storage[1 << 20];
 static _Alignas(GLINT_WORKSPACE_ALIGNMENT) unsigned char workspace[WORKSPACE];
@@ -74,6 +81,15 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Sorts the times and prints their line. */
+static void print(const char *name, uint32_t *times, size_t calls, long switches)
+{
+    qsort(times, calls, sizeof *times, compare);
+    const uint32_t median = times[calls / 2], longest = times[calls - 1];
+    printf("%-28s %8u %8u %8u %10u %8.3f %8ld\n", name, median, times[calls - 1 - calls / 100], times[calls - 1 - calls / 10000],
+           longest, median > 0 ? (double)longest / median : 0.0, switches);
+}
+
 static int measure(const char *name, enum glint_status (*call)(struct subject *), struct subject *s, uint32_t *times, size_t calls)
 {
     struct rusage before, after;
@@ -88,21 +104,136 @@ static int measure(const char *name, enum glint_status (*call)(struct subject *)
             times[i - calls / 100] = taken < UINT32_MAX ? (uint32_t)taken : UINT32_MAX;
     }
     getrusage(RUSAGE_SELF, &after);
-    qsort(times, calls, sizeof *times, compare);
-    const uint32_t median = times[calls / 2], longest = times[calls - 1];
-    printf("%-28s %8u %8u %8u %10u %8.2f %8ld\n", name, median, times[calls - 1 - calls / 100], times[calls - 1 - calls / 10000],
-           longest, median > 0 ? (double)longest / median : 0.0, after.ru_nivcsw - before.ru_nivcsw);
+    print(name, times, calls, after.ru_nivcsw - before.ru_nivcsw);
     return 0;
+}
+
+static void must(enum glint_status status, const char *what)
+{
+    if (status == GLINT_OK)
+        return;
+    printf("%s: %s\n", what, glint_status_sentence(status));
+    exit(1);
+}
+
+/* Times replays on a stream that always has the next ones behind it; a NULL graph is nothing between two events. */
+static void replay(const char *name, struct device *d, glint_cu_replay graph, glint_cu_stream stream, uint32_t *times,
+                   size_t replays)
+{
+    glint_cu_event from[IN_FLIGHT], to[IN_FLIGHT];
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    for (int i = 0; i < IN_FLIGHT; i++) {
+        DEVICE(d, event_create, &from[i], 0);
+        DEVICE(d, event_create, &to[i], 0);
+    }
+    const size_t warm = replays / 100, all = warm + replays;
+    for (size_t i = 0; i < all + IN_FLIGHT; i++) {
+        const size_t at = i % IN_FLIGHT;
+        if (i >= IN_FLIGHT) {
+            float ms = 0;
+            DEVICE(d, event_synchronize, to[at]);
+            DEVICE(d, event_elapsed, &ms, from[at], to[at]);
+            if (i - IN_FLIGHT >= warm)
+                times[i - IN_FLIGHT - warm] = (uint32_t)(1e6f * ms);
+        }
+        if (i < all) {
+            DEVICE(d, event_record, from[at], stream);
+            if (graph)
+                DEVICE(d, graph_launch, graph, stream);
+            DEVICE(d, event_record, to[at], stream);
+        }
+    }
+    getrusage(RUSAGE_SELF, &after);
+    print(name, times, replays, after.ru_nivcsw - before.ru_nivcsw);
+    for (int i = 0; i < IN_FLIGHT; i++) {
+        DEVICE(d, event_destroy, from[i]);
+        DEVICE(d, event_destroy, to[i]);
+    }
+}
+
+/* A query of each layer against its cache, in a graph. */
+static int measure_graph(size_t replays)
+{
+    struct device d;
+    if (!device_open(&d, 0))
+        return printf("a GPU is wanted\n"), 1;
+    uint32_t *times = malloc(replays * sizeof *times);
+    void *room = aligned_alloc(GLINT_CONTEXT_ALIGNMENT, glint_context_size());
+    struct glint_options options = GLINT_OPTIONS_INIT;
+    options.device = GLINT_DEVICE_CUDA_CURRENT;
+    struct glint_context *context;
+    struct glint_problem problem;
+    struct glint_plan plan;
+    struct glint_variant_info row = GLINT_VARIANT_INFO_INIT;
+    must(glint_context_init(room, glint_context_size(), &options, &context), "glint_context_init");
+    glint_problem_bshd(&problem, GLINT_BF16, 1, 1, CACHE_KEYS, QUERY_HEADS, CACHE_HEADS, CACHE_DIM);
+    must(glint_plan(context, &problem, GLINT_FORWARD, &plan), "glint_plan");
+    must(glint_variant_at(plan.variant, &row), "glint_variant_at");
+
+    const size_t cache = (size_t)CACHE_KEYS * CACHE_HEADS * CACHE_DIM * 2, query = (size_t)QUERY_HEADS * CACHE_DIM * 2;
+    struct glint_tensors tensors = GLINT_TENSORS_INIT;
+    void *keys = device_alloc(&d, 2 * LAYERS * cache), *queries = device_alloc(&d, 2 * query);
+    void *of_rows = device_alloc(&d, QUERY_HEADS * sizeof(float)); /* LSE */
+    void *scratch = device_alloc(&d, plan.workspace_bytes > 0 ? plan.workspace_bytes : 1);
+    device_set(&d, keys, 0x3c, 2 * LAYERS * cache, NULL); /* 0.0115 */
+    device_set(&d, queries, 0x3c, query, NULL);
+    device_wait(&d);
+    tensors.q = queries;
+    tensors.o = (char *)queries + query;
+    tensors.lse = of_rows;
+
+    glint_cu_stream stream;
+    glint_cu_graph graph = NULL;
+    glint_cu_replay token = NULL;
+    DEVICE(&d, stream_create, &stream, DEVICE_STREAM_NON_BLOCKING);
+    DEVICE(&d, capture_begin, stream, DEVICE_CAPTURE_GLOBAL);
+    for (size_t i = 0; i < LAYERS; i++) {
+        tensors.k = (char *)keys + 2 * i * cache;
+        tensors.v = (char *)keys + (2 * i + 1) * cache;
+        must(glint_forward(&plan, &tensors, scratch, plan.workspace_bytes, stream), "glint_forward");
+    }
+    DEVICE(&d, capture_end, stream, &graph);
+    DEVICE(&d, graph_instantiate, &token, graph, 0);
+    printf("%zu replays of a graph of %d calls, %s: 1 query x %d keys, bf16, %d heads of %d, %d of keys; %s, driver %d\n", replays,
+           LAYERS, row.name, CACHE_KEYS, QUERY_HEADS, CACHE_DIM, CACHE_HEADS, d.name, d.driver_version);
+    printf("%-28s %8s %8s %8s %10s %8s %8s\n", "", "p50", "p99", "p99.99", "most", "/ p50", "switches");
+    replay("two events", &d, NULL, stream, times, replays);
+    replay("a graph of decode calls", &d, token, stream, times, replays);
+    DEVICE(&d, replay_destroy, token);
+    DEVICE(&d, graph_destroy, graph);
+    DEVICE(&d, stream_destroy, stream);
+    device_free(&d, scratch);
+    device_free(&d, of_rows);
+    device_free(&d, queries);
+    device_free(&d, keys);
+    must(glint_context_close(context), "glint_context_close");
+    device_close(&d);
+    free(room);
+    free(times);
+    return 0;
+}
+
+/* The number behind an option, or what is taken without it. */
+static size_t number(int argc, char **argv, const char *option, size_t otherwise)
+{
+    for (int i = 1; i + 1 < argc; i += 2)
+        if (strcmp(argv[i], option) == 0)
+            return (size_t)strtoull(argv[i + 1], NULL, 10);
+    return otherwise;
 }
 
 int main(int argc, char **argv)
 {
-    const size_t calls = argc == 3 && strcmp(argv[1], "--calls") == 0 ? (size_t)strtoull(argv[2], NULL, 10) : 1000000;
+    const size_t calls = number(argc, argv, "--calls", 1000000), replays = number(argc, argv, "--replays", 0);
     struct subject s = {0};
     struct glint_options options = GLINT_OPTIONS_INIT;
     options.device = GLINT_DEVICE_CPU;
-    if (argc > 3 || argc == 2 || calls < 100 || calls > 100000000)
-        return fprintf(stderr, "usage: jitter [--calls N], N from 100 to 100000000\n"), 2;
+    for (int i = 1; i < argc; i += 2)
+        if (i + 1 == argc || (strcmp(argv[i], "--calls") != 0 && strcmp(argv[i], "--replays") != 0))
+            return fprintf(stderr, "usage: jitter [--calls N] [--replays N]\n"), 2;
+    if (calls < 100 || calls > 100000000 || (replays != 0 && replays < 100) || replays > 100000000)
+        return fprintf(stderr, "jitter: from 100 to 100000000 calls and replays\n"), 2;
     if (glint_context_size() > sizeof storage || glint_context_init(storage, sizeof storage, &options, &s.context) != GLINT_OK)
         return fprintf(stderr, "jitter: no context\n"), 1;
     uint32_t *times = malloc(calls * sizeof *times);
@@ -129,5 +260,6 @@ int main(int argc, char **argv)
     glint_problem_bshd(&s.problem, GLINT_F32, 1, 1, KEYS, HEADS, HEADS, dim);
     failed = failed || plan(&s) != GLINT_OK || measure("glint_forward, 1 x 256", run, &s, times, calls);
     free(times);
-    return failed || glint_context_close(s.context) != GLINT_OK;
+    failed = failed || glint_context_close(s.context) != GLINT_OK;
+    return failed || (replays > 0 && measure_graph(replays));
 }

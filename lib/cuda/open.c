@@ -203,6 +203,9 @@ static enum glint_status choose_device(struct glint_cuda *cuda, uint32_t device_
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
+/* Dynamic shared memory that a block may have without being asked about it. */
+enum { SHARED_BYTES_OF_ALL = 48 * 1024 };
+
 /* Loads one kernel for good: modules are lazy by default since CUDA 12.2. `name`: what its name begins with.
  * *local_bytes is what a thread of it needs beyond registers. */
 static enum glint_status load_function(struct glint_cuda *cuda, glint_cu_module module, const char *name,
@@ -219,7 +222,7 @@ static enum glint_status load_function(struct glint_cuda *cuda, glint_cu_module 
         status = glint_cuda_note(cuda, driver->function_load(*function));
     if (status == GLINT_OK)
         status = glint_cuda_note(cuda, driver->function_attribute(local_bytes, GLINT_CU_FUNCTION_LOCAL_BYTES, *function));
-    if (status == GLINT_OK)
+    if (status == GLINT_OK && launch->smem_bytes > SHARED_BYTES_OF_ALL)
         status = glint_cuda_note(
             cuda, driver->function_set_attribute(*function, GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES, (int)launch->smem_bytes));
     return status;

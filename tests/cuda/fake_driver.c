@@ -10,6 +10,8 @@ struct CUctx_st {
     int device;
 };
 
+enum { BYTES_OF_ALL = 49152 }; /* of dynamic shared memory, of a kernel whose attribute is not set */
+
 struct CUfunc_st {
     struct CUmod_st *module;
     const char *entry;
@@ -313,7 +315,8 @@ static glint_cu_result module_function(glint_cu_function *function, glint_cu_mod
         return misuse("a function of no module", INVALID_HANDLE);
     for (int i = 0; i < FUNCTIONS; i++)
         if (module->image->entries[i] && strcmp(module->image->entries[i], name) == 0) {
-            module->functions[i] = (struct CUfunc_st){.module = module, .entry = module->image->entries[i]};
+            module->functions[i] =
+                (struct CUfunc_st){.module = module, .entry = module->image->entries[i], .dynamic_bytes = BYTES_OF_ALL};
             *function = &module->functions[i];
             return GLINT_CU_SUCCESS;
         }
@@ -350,7 +353,9 @@ static glint_cu_result function_set_attribute(glint_cu_function function, unsign
     CALLED(function_set_attribute);
     if (!is_function(function) || attribute != GLINT_CU_FUNCTION_DYNAMIC_SHARED_BYTES)
         return misuse("an unknown function attribute set", INVALID_VALUE);
-    if (value < 0 || value > fake.device[function->module->context->device].shared_bytes)
+    if (value <= BYTES_OF_ALL)
+        return misuse("shared memory that a kernel has without being asked", INVALID_VALUE);
+    if (value > fake.device[function->module->context->device].shared_bytes)
         return misuse("more shared memory than the device has", INVALID_VALUE);
     function->dynamic_bytes = value;
     return GLINT_CU_SUCCESS;
