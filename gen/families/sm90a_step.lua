@@ -1,5 +1,5 @@
 -- The part of the `sm90a` family that is a server's step: forward, any number of queries of each sequence in one
--- launch, of every kind of sequences, linear or in pages, in the canonical order of lib/device/warpgroup_step.h.
+-- launch, of every kind of sequences, linear or in pages, in the canonical order of lib/device/step.h.
 -- gen/families/sm90a.lua says what a spec may say.
 local step = {}
 
@@ -9,7 +9,7 @@ local CACHE_FROM, CACHE_UP_TO = 4, 256 -- queries against a cache that it is for
 local REGISTERS = 224    -- of a thread that computes: 2 x 128 of them and 128 of 56 are a multiprocessor's 65536
 local PIECE, PIECES = 32, { [64] = 16, [96] = 12, [128] = 8 } -- K and V of 8 bits: keys that come at a time, and how many such are on their way
 local SCALES_BYTES = 2 * 2 * 4 * TILE_N -- of two tiles of K, and of V
-local UNITS_BYTES = 3 * (96 + 16) -- units that are announced, with their mbarriers: lib/device/warpgroup_step_plan.h
+local UNITS_BYTES = 3 * (96 + 16) -- units that are announced, with their mbarriers: lib/device/step_plan.h
 local PLAN_BYTES = 8 * 4096 + 5 * 128 -- of the kernel that plans: PLAN_SHARED_BYTES there
 
 function step.how(record)

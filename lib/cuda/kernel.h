@@ -69,7 +69,7 @@ enum glint_gpu_grid {
  *
  * Step: forward for any number of queries of every kind of sequences, linear or in pages. A first kernel reads the
  * lengths and shares the work out, the second one computes, and the last one folds what several blocks have of a row
- * (lib/device/warpgroup_step.h). */
+ * (lib/device/step.h). */
 enum glint_gpu_strategy {
     GLINT_GPU_FORWARD = 0,
     GLINT_GPU_SPLIT = 1,

@@ -1,13 +1,12 @@
 /* A server's step on a GPU: what the host decides about it, from the bounds of the lengths. The plan of the units is
- * made on the device, from the lengths themselves (lib/device/warpgroup_step_plan.h). */
+ * made on the device, from the lengths themselves (lib/device/step_plan.h). */
 #include "lib/cuda/cuda.h"
 #include "lib/layout.h"
 #include "lib/text.h"
 
 enum {
-    ROWS = 16,       /* of a block */
-    TILE_ROWS = 128, /* of a tile */
-    PLAN_HEAD = 16,  /* words of the plan, and so many more for each sequence */
+    ROWS = 16,      /* of a block */
+    PLAN_HEAD = 16, /* words of the plan, and so many more for each sequence */
     PLAN_WORDS = 15,
     OWN_PLAN_SEQUENCES = 8, /* up to so many, of so few tiles of rows in all, each block plans for itself */
     OWN_PLAN_TILES = 8,
@@ -29,7 +28,7 @@ int32_t glint_step_group(const struct glint_problem *p)
     return most;
 }
 
-/* Spans of the keys that a tile of so many queries sees, at most: struct spans_of of lib/device/warpgroup_step.h. */
+/* Spans of the keys that a tile of so many queries sees, at most: struct spans_of of lib/device/step.h. */
 static int64_t most_spans(const struct glint_variant *row, const struct glint_problem *p, int64_t queries)
 {
     const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
@@ -51,39 +50,42 @@ bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_var
                         uint32_t multiprocessors, uint64_t *end)
 {
     const int32_t group = glint_step_group(p);
-    const int64_t queries = ROWS / group, tile = queries * (TILE_ROWS / ROWS), heads = p->heads_q / group;
+    const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
+    const int64_t blocks = (int64_t)multiprocessors * glint_gpu_launch_at(kernel, 1)->blocks_per_sm, tile_rows = row->tile_m;
+    const int64_t queries = ROWS / group, tile = queries * (tile_rows / ROWS), heads = p->heads_q / group;
     const int64_t spans = most_spans(row, p, tile);
     const int64_t chunks = spans < MOST_CHUNKS ? spans : MOST_CHUNKS, alone = divide_up(p->seqlen_q, tile);
     const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
     const int64_t full = p->batch * alone, some = ragged ? p->rows_q / tile + p->batch : full, tiles = some < full ? some : full;
-    const int64_t rows = alone > 1 ? TILE_ROWS : ROWS * divide_up(p->seqlen_q, queries),
-                  cap = (int64_t)multiprocessors * SLOTS_A_BLOCK;
-    int64_t slots = 0; /* of 128 rows */
+    const int64_t rows = alone > 1 ? tile_rows : ROWS * divide_up(p->seqlen_q, queries), cap = blocks * SLOTS_A_BLOCK;
+    /* O of the spans before, of each block. */
+    const int64_t folded = kernel->map_count == 0 && spans > 1 ? blocks * tile_rows : 0;
+    int64_t slots = 0; /* of a tile's rows */
 
     *layout = (struct glint_step_layout){.block_queries = (int32_t)queries};
     if (tiles > INT32_MAX / chunks / heads)
         return false;
     if (spans > 1 && tiles > 0)
-        slots = divide_up(tiles * heads * rows, TILE_ROWS) < cap / spans ? divide_up(tiles * heads * spans * rows, TILE_ROWS) : cap;
-    layout->partial_rows = (int32_t)(slots * TILE_ROWS);
+        slots = divide_up(tiles * heads * rows, tile_rows) < cap / spans ? divide_up(tiles * heads * spans * rows, tile_rows) : cap;
+    layout->partial_rows = (int32_t)(slots * tile_rows);
     if (tiles == 0 && p->lengths == GLINT_LENGTHS_HOST)
         return true;
     const int64_t few = p->batch < OWN_PLAN_SEQUENCES ? p->batch : OWN_PLAN_SEQUENCES;
-    const int64_t own = divide_up(plan_words(few), GLINT_GPU_LINE) * GLINT_GPU_LINE, copies = multiprocessors * own;
+    const int64_t own = divide_up(plan_words(few), GLINT_GPU_LINE) * GLINT_GPU_LINE, copies = blocks * own;
     const int64_t words = plan_words(p->batch);
     layout->own_plan = p->batch <= OWN_PLAN_SEQUENCES && tiles <= OWN_PLAN_TILES ? (int32_t)own : 0;
     enum { PLAN, PARTIAL, ARRAYS };
     const struct glint_array array[ARRAYS] = {
         [PLAN] = {1, (uint64_t)(words > copies ? words : copies)}, /* a batch wants no less than one of its sequences */
-        [PARTIAL] = {(uint64_t)layout->partial_rows, (uint64_t)p->head_dim + 2},
+        [PARTIAL] = {(uint64_t)(layout->partial_rows + folded), (uint64_t)p->head_dim + 2},
     };
     uint64_t at[ARRAYS + 1] = {0};
     if (!glint_place_arrays(array, ARRAYS, GLINT_GPU_LINE, at))
         return false;
     layout->partial = 4 * at[PARTIAL];
     *end = 4 * at[ARRAYS];
-    layout->blocks = multiprocessors;
-    layout->merge_blocks = slots > 0 ? 4 * multiprocessors : 0;
+    layout->blocks = (uint32_t)blocks;
+    layout->merge_blocks = slots > 0 ? (uint32_t)(4 * blocks) : 0;
     return true;
 }
 

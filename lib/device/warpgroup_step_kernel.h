@@ -1,5 +1,5 @@
-/* A server's step: two warpgroups that compute, 64 rows each, and one that loads. warpgroup_step.h says what rows,
- * spans and folds are, and warpgroup_step_plan.h what units are. Of a sequence that has at most 64 rows one warpgroup
+/* A server's step: two warpgroups that compute, 64 rows each, and one that loads. step.h says what rows,
+ * spans and folds are, and step_plan.h what units are. Of a sequence that has at most 64 rows one warpgroup
  * takes a unit and the other one the next, so that ends and beginnings overlap.
  *
  *     loaders   K, Q, and which units; V       two warps

@@ -4,7 +4,8 @@
 #ifndef GLINT_DEVICE_WARPGROUP_STEP_LOAD_H
 #define GLINT_DEVICE_WARPGROUP_STEP_LOAD_H
 
-#include "lib/device/warpgroup_step_plan.h"
+#include "lib/device/step_plan.h"
+#include "lib/device/warpgroup_forward.h"
 
 /* Which part of a tile of keys a lane copies: rows of a page that fit, and a slab of them, or the whole tile. */
 struct tile_part {

@@ -364,7 +364,7 @@ START_TEST(decode_layouts)
 }
 END_TEST
 
-/* Spans of keys, counted one by one, that have one of the tiles from `from` to `end` - 1: lib/device/warpgroup_step.h
+/* Spans of keys, counted one by one, that have one of the tiles from `from` to `end` - 1: lib/device/step.h
  * has where they begin. */
 static int64_t spans_among(int64_t first, bool grow, int64_t from, int64_t end)
 {

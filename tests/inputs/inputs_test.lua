@@ -19,7 +19,7 @@ local ALLOWED = { -- Lua patterns of the files of the repository that an action 
   sm80 = { "^lib/device/[%w_/]+%.h$", "^tools/ptxas%.lua$" },
   sm90a = { "^lib/device/[%w_/]+%.h$", "^tools/ptxas%.lua$" },
 }
-local FORBIDDEN = { sm80 = { "hopper", "wgmma", "tensor_map", "warpgroup" } }
+local FORBIDDEN = { sm80 = { "hopper", "wgmma", "warpgroup" } }
 local NEEDED = { -- that the lists are not empty
   cpu = "lib/cpu/gemm.h", sm80 = "lib/device/call.h", sm90a = "lib/device/hopper.h",
 }

@@ -1,4 +1,4 @@
-/* The three kernels of a server's step (lib/device/warpgroup_step_plan.h): one block plans, blocks take units from a
+/* The three kernels of a server's step (lib/device/step_plan.h): one block plans, blocks take units from a
  * counter and leave slots, and blocks merge the slots. Each kernel may start when all blocks of the one before have
  * admitted it, and waits until that one has ended. A call of few sequences has no first kernel: each block plans for
  * itself, and takes units in turn. (The planner is there all the same, as one that does nothing and waits: so the
@@ -53,10 +53,10 @@ proctype planner(byte call)
     :: own[call] -> goto done
     :: else
     fi;
-    records = call + 1; /* @ lib/device/warpgroup_step_plan.h: put_planned(p, plan, sequence, {at, chunks, second, s.few ? few_before : many_before, before[3], before[2]}); */
-    atomic { /* @ lib/device/warpgroup_step_plan.h: st_global_u32x4(plan, head); */
+    records = call + 1; /* @ lib/device/step_plan.h: put_planned(p, plan, sequence, {at, chunks, second, s.few ? few_before : many_before, before[3], before[2]}); */
+    atomic { /* @ lib/device/step_plan.h: st_global_u32x4(plan, head); */
 #ifndef NO_CLEAR
-        counter = 0; /* @ lib/device/warpgroup_step_plan.h: const uint32_t head[4] = {0, (uint32_t)total[0], (uint32_t)total[1], (uint32_t)total[3]}; */
+        counter = 0; /* @ lib/device/step_plan.h: const uint32_t head[4] = {0, (uint32_t)total[0], (uint32_t)total[1], (uint32_t)total[3]}; */
 #endif
         units = lengths[call]
     }
@@ -89,12 +89,12 @@ proctype worker(byte call; byte block)
 #endif
     atomic { /* @ lib/device/warpgroup_step_load.h: const int32_t many = int_at((const int32_t *)plan, PLAN_MANY), few = int_at((const int32_t *)plan, PLAN_FEW); */
         if
-        :: own[call] -> all = own_units[block] /* @ lib/device/warpgroup_step_plan.h: const uint32_t own = block_index() * (uint32_t)p.own_plan; */
+        :: own[call] -> all = own_units[block] /* @ lib/device/step_plan.h: const uint32_t own = block_index() * (uint32_t)p.own_plan; */
         :: else -> all = units
         fi
     }
     do
-    :: number < all -> /* @ lib/device/warpgroup_step_plan.h: if (number >= many + few) { */
+    :: number < all -> /* @ lib/device/step_plan.h: if (number >= many + few) { */
         atomic { assert(slot[number] != call + 1); assert((own[call] -> own_records[block] : records) == call + 1); slot[number] = call + 1 } /* @ lib/device/warpgroup_step_kernel.h: put_slot(slot_of(word(UNIT_SECOND) - 1)); */
         if
         :: own[call] ->
@@ -131,12 +131,12 @@ proctype merger(byte call; byte block)
 #ifndef MERGE_EARLY
     await(3 * call + 2, BLOCKS);
 #endif
-    all = (own[call] -> own_units[0] : units); /* @ lib/device/warpgroup_step_plan.h: const int32_t merges = int_at((const int32_t *)p.plan, PLAN_MERGES); */
+    all = (own[call] -> own_units[0] : units); /* @ lib/device/step_plan.h: const int32_t merges = int_at((const int32_t *)p.plan, PLAN_MERGES); */
 #ifdef SHORT_MERGE
     number = number + MERGERS;
 #endif
     do
-    :: number < all -> /* @ lib/device/warpgroup_step_plan.h: for (int32_t number = (int32_t)block_index(); number < merges; number += 4 * p.blocks) { */
+    :: number < all -> /* @ lib/device/step_plan.h: for (int32_t number = (int32_t)block_index(); number < merges; number += 4 * p.blocks) { */
         atomic {
             assert((own[call] -> own_records[0] : records) == call + 1);
             assert(slot[number] == call + 1 && merged[number] != call + 1)

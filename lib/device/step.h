@@ -2,8 +2,8 @@
  * launch.
  *
  * Rows are (query, query head) pairs of a group of at most 16 heads that share a key head: 16 rows, a block, are as
- * many queries as have all their heads there, and 8 blocks are a tile of rows. A tile's keys are walked over from
- * left to right, TILE_N at a time.
+ * many queries as have all their heads there, and 8 blocks, in sm80 4, are a tile of rows. A tile's keys are walked
+ * over from left to right, TILE_N at a time.
  *
  * The canonical order is a matter of a row and of the positions of its keys alone:
  *     tiles    of TILE_N keys begin at multiples of TILE_N;
@@ -12,17 +12,18 @@
  *     folds    of spans go from the left, by fold_span alone, wherever they are made.
  * A tile that a row does not see changes nothing of it, and a span that it does not see folds as the identity. So it
  * does not matter who shares the row's tile, where its keys lie, or which blocks work on which spans.
- * warpgroup_step_plan.h decides the latter. */
-#ifndef GLINT_DEVICE_WARPGROUP_STEP_H
-#define GLINT_DEVICE_WARPGROUP_STEP_H
+ * step_plan.h decides the latter. */
+#ifndef GLINT_DEVICE_STEP_H
+#define GLINT_DEVICE_STEP_H
 
 #include "lib/device/decode/narrow.h"
 #include "lib/device/keys.h"
-#include "lib/device/warpgroup_lengths.h"
-#include "lib/device/warpgroup_ragged.h"
+#include "lib/device/ragged.h"
+#include "lib/device/row_softmax.h"
+#include "lib/device/step_call.h"
 
 enum {
-    STEP_ROWS = 128, /* of a tile: 64 a warpgroup */
+    STEP_ROWS = 128, /* of a tile of two warpgroups: 64 each */
     STEP_BLOCKS = 8, /* of 16 rows */
 };
 
@@ -68,9 +69,10 @@ template <int first, bool grow> struct spans_of {
     }
 };
 
-/* What the order of a kernel's sums depends on. */
-template <int HEAD_DIM_, int TILE_N_, int FIRST_SPAN, class Band_> struct step_order {
-    enum { HEAD_DIM = HEAD_DIM_, TILE_N = TILE_N_ };
+/* What the order of a kernel's sums depends on; and, which does not matter to it, how many blocks of 16 rows are a tile
+ * of rows. */
+template <int HEAD_DIM_, int TILE_N_, int FIRST_SPAN, class Band_, int BLOCKS_ = STEP_BLOCKS> struct step_order {
+    enum { HEAD_DIM = HEAD_DIM_, TILE_N = TILE_N_, BLOCKS = BLOCKS_ };
     typedef Band_ Band;
     typedef struct spans_of<FIRST_SPAN, !Band::LEFT> spans;
 };
@@ -259,7 +261,7 @@ GLINT_DEVICE void read_slot(float *slot, int32_t slot_rows, int32_t block, float
     warp_sync(); /* the rows' words are other lanes' */
 #pragma unroll
     for (int i = 0; i < HEAD_DIM / 8; ++i)
-        ld_four(o + 4 * i, from + 128 * i, 128);
+        ld_four(o + 4 * i, from + 128 * i, 1);
     rows[0] = {ld_global_cg_f32(row), ld_global_cg_f32(row + 1)};
     rows[1] = {ld_global_cg_f32(row + 16), ld_global_cg_f32(row + 17)};
     warp_sync(); /* and may be written again */

@@ -13,10 +13,10 @@
  *     another chunk                   a slot for each of its spans, as a fold from the left cannot take spans that
  *                                     others have folded
  * and a last kernel folds the slots of a row in their order. */
-#ifndef GLINT_DEVICE_WARPGROUP_STEP_PLAN_H
-#define GLINT_DEVICE_WARPGROUP_STEP_PLAN_H
+#ifndef GLINT_DEVICE_STEP_PLAN_H
+#define GLINT_DEVICE_STEP_PLAN_H
 
-#include "lib/device/warpgroup_step.h"
+#include "lib/device/step.h"
 
 /* ---- the plan in the workspace ------------------------------------------------------------------------------- */
 
@@ -91,11 +91,11 @@ GLINT_DEVICE void put_planned(const struct glint_gpu_step &p, uint32_t *plan, in
 /* ---- what a sequence takes ----------------------------------------------------------------------------------- */
 
 struct step_size {
-    int32_t blocks, tiles; /* of 16 rows, and of 128 */
+    int32_t blocks, tiles; /* of 16 rows, and of Order::BLOCKS such */
     int32_t key_tiles;     /* of the tile of rows that sees most; at least one, as rows without keys are written */
     int32_t spans;         /* of those at most */
     int32_t weight;        /* of a tile of keys: of few rows it takes 3 / 2 of the time of half of one of many rows */
-    bool few;              /* one warpgroup has all rows */
+    bool few;              /* half of a tile has all rows */
 };
 
 template <class Order> GLINT_DEVICE struct step_size size_of(const struct glint_gpu_step &p, int32_t seqlen_q, int32_t key_tiles)
@@ -103,10 +103,10 @@ template <class Order> GLINT_DEVICE struct step_size size_of(const struct glint_
     struct step_size s;
 
     s.blocks = (int32_t)((uint32_t)(seqlen_q + p.block_queries - 1) / (uint32_t)p.block_queries);
-    s.tiles = (s.blocks + STEP_BLOCKS - 1) / STEP_BLOCKS;
+    s.tiles = (s.blocks + Order::BLOCKS - 1) / Order::BLOCKS;
     s.key_tiles = key_tiles;
     s.spans = Order::spans::most(key_tiles);
-    s.few = s.blocks <= STEP_BLOCKS / 2;
+    s.few = s.blocks <= Order::BLOCKS / 2;
     s.weight = s.few ? 3 : 2;
     return s;
 }
@@ -123,9 +123,9 @@ template <class Order> GLINT_DEVICE int32_t key_tiles_of(const struct glint_gpu_
     const auto blocks = key_blocks_of<Order>(own, 0, own.seqlen_q);
     int32_t tiles = blocks.last + 1 - blocks.first;
 
-    if (Order::Band::LEFT && own.seqlen_q > STEP_BLOCKS * p.block_queries)
+    if (Order::Band::LEFT && own.seqlen_q > Order::BLOCKS * p.block_queries)
         tiles = min(tiles,
-                    (STEP_BLOCKS * p.block_queries + min(own.right - own.left, 1 << 30) + Order::TILE_N - 2) / Order::TILE_N + 1);
+                    (Order::BLOCKS * p.block_queries + min(own.right - own.left, 1 << 30) + Order::TILE_N - 2) / Order::TILE_N + 1);
     return max(1, tiles);
 }
 
@@ -150,9 +150,9 @@ GLINT_DEVICE int32_t chunks_of(const struct step_size &s, float inverse_share)
     return min(s.spans, max(1, (int32_t)((float)(s.key_tiles * s.weight) * inverse_share + 0.5f)));
 }
 
-GLINT_DEVICE int32_t slot_rows_of(const struct step_size &s)
+template <class Order> GLINT_DEVICE int32_t slot_rows_of(const struct step_size &s)
 {
-    return s.tiles > 1 ? STEP_ROWS : 16 * s.blocks;
+    return s.tiles > 1 ? 16 * Order::BLOCKS : 16 * s.blocks;
 }
 
 /* Slots of a tile of rows: of chunk 0, and of all spans from `second` on, with a window another one in each. */
@@ -320,7 +320,7 @@ GLINT_DEVICE float best_share(const struct glint_gpu_step &p, uint32_t *plan, ui
 #pragma unroll 1
     for (int32_t i = lane; i < shape.batch; i += 32) {
         const struct step_size s = size_at<Order>(p, plan, shared, i);
-        const int32_t of_queries = s.tiles * STEP_BLOCKS * p.block_queries / Order::TILE_N;
+        const int32_t of_queries = s.tiles * Order::BLOCKS * p.block_queries / Order::TILE_N;
         const float half = band::RIGHT && !band::LEFT ? 0.5f * (float)min(s.key_tiles, of_queries) : 0.0f;
 
         if (s.tiles == 0)
@@ -345,7 +345,7 @@ GLINT_DEVICE float best_share(const struct glint_gpu_step &p, uint32_t *plan, ui
             const int32_t second = Order::spans::of_chunk(1, chunks, 0, s.key_tiles);
 
             extra += (float)(s.spans - s.spans / chunks) * (float)(heads * s.blocks) * (5.0f / STEP_BLOCKS);
-            slots += (float)slots_of<Order>(s, second) * (float)heads * (float)s.tiles * (float)slot_rows_of(s);
+            slots += (float)slots_of<Order>(s, second) * (float)heads * (float)s.tiles * (float)slot_rows_of<Order>(s);
         }
     }
     if (!alone) {
@@ -427,8 +427,8 @@ GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t *plan, uint
             second = Order::spans::of_chunk(1, chunks, 0, s.key_tiles);
         }
         if (chunks > 1) {
-            rows = slots_of<Order>(s, second) * p.heads * s.tiles * slot_rows_of(s);
-            merges = p.heads * s.blocks * (Order::HEAD_DIM / 32);
+            rows = slots_of<Order>(s, second) * p.heads * s.tiles * slot_rows_of<Order>(s);
+            merges = p.heads * s.blocks * ((Order::HEAD_DIM + 31) / 32);
         }
         const int32_t units = p.heads * s.tiles * chunks, own[4] = {s.few ? 0 : units, s.few ? units : 0, rows, merges};
         int32_t before[4] = {own[0], own[1], own[2], own[3]};
@@ -522,11 +522,11 @@ GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t *plan, uint3
     const uint32_t heads = (uint32_t)p.heads, own = (uint32_t)(index - s.units), rest = own / heads;
     const int32_t head = (int32_t)(own - rest * heads), chunk = (int32_t)(rest / (uint32_t)size.tiles);
     const int32_t tile = size.tiles - 1 - ((int32_t)rest - chunk * size.tiles);
-    const int32_t query = tile * STEP_BLOCKS * p.block_queries;
-    const auto blocks = key_blocks_of<Order>(s.at.own, query, query + STEP_BLOCKS * p.block_queries);
+    const int32_t query = tile * Order::BLOCKS * p.block_queries;
+    const auto blocks = key_blocks_of<Order>(s.at.own, query, query + Order::BLOCKS * p.block_queries);
     const int32_t first = span_of_chunk<Order>(s, size, blocks, chunk), end = span_of_chunk<Order>(s, size, blocks, chunk + 1);
     const int32_t second = s.chunks > 1 ? span_of_chunk<Order>(s, size, blocks, 1) : s.second;
-    const int32_t slot_rows = slot_rows_of(size), slots = slots_of<Order>(size, second);
+    const int32_t slot_rows = slot_rows_of<Order>(size), slots = slots_of<Order>(size, second);
 
     if (lane_index() == 0) {
         const uint32_t words[UNIT_WORDS] = {
@@ -543,7 +543,7 @@ GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t *plan, uint3
             (uint32_t)s.at.own.seqlen_k,
             (uint32_t)s.at.own.left,
             (uint32_t)s.at.own.right,
-            (uint32_t)min((int32_t)STEP_BLOCKS, size.blocks - STEP_BLOCKS * tile),
+            (uint32_t)min((int32_t)Order::BLOCKS, size.blocks - Order::BLOCKS * tile),
             size.tiles == 1,
             2,
             (uint32_t)(chunk > 0                                     ? UNIT_SPANS
@@ -573,7 +573,11 @@ GLINT_DEVICE int32_t unit_word(uint32_t unit, const int word)
 /* The last kernel: a block of four warps folds 32 columns of 16 rows at a time, a warp 8 of them. */
 template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(const struct glint_gpu_step &p, float scale)
 {
-    enum { HEAD_DIM = Order::HEAD_DIM, DEEP = 8 }; /* slots whose loads are on their way together */
+    enum {
+        HEAD_DIM = Order::HEAD_DIM,
+        COLUMNS = (HEAD_DIM + 31) / 32,
+        DEEP = 8, /* slots whose loads are on their way together */
+    };
     const int32_t merges = int_at((const int32_t *)p.plan, PLAN_MERGES);
 
 #pragma unroll 1
@@ -581,14 +585,14 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
         const int32_t b = find_sequence_of(p, ends_of_plan(p, p.plan, PLAN_MERGES), number);
         const struct planned s = get_planned(p, p.plan, b);
         const struct step_size size = size_of<Order>(p, s.at.own);
-        const uint32_t own = (uint32_t)(number - s.merges), rest = own / (HEAD_DIM / 32);
-        const int32_t column = (int32_t)(own % (HEAD_DIM / 32) * 4 + thread_index() / 32);
+        const uint32_t own = (uint32_t)(number - s.merges), rest = own / COLUMNS;
+        const int32_t column = (int32_t)(own % COLUMNS * 4 + thread_index() / 32);
         const int32_t head = (int32_t)(rest / (uint32_t)size.blocks), block = (int32_t)rest - head * size.blocks;
-        const int32_t tile = block / STEP_BLOCKS, query = tile * STEP_BLOCKS * p.block_queries;
-        const auto blocks = key_blocks_of<Order>(s.at.own, query, query + STEP_BLOCKS * p.block_queries);
+        const int32_t tile = block / Order::BLOCKS, query = tile * Order::BLOCKS * p.block_queries;
+        const auto blocks = key_blocks_of<Order>(s.at.own, query, query + Order::BLOCKS * p.block_queries);
         const int32_t second = span_of_chunk<Order>(s, size, blocks, 1);
         const int32_t all = Order::spans::count(blocks.last + 1), count = all - second + 1;
-        const int32_t slot_rows = slot_rows_of(size), in_tile = block - STEP_BLOCKS * tile;
+        const int32_t slot_rows = slot_rows_of<Order>(size), in_tile = block - Order::BLOCKS * tile;
         const int64_t first = s.base + (int64_t)(head * size.tiles + tile) * slots_of<Order>(size, second) * slot_rows;
         const int64_t step = (int64_t)slot_rows * (HEAD_DIM + 2);
         float *const slot = p.partial + first * (HEAD_DIM + 2);
@@ -597,7 +601,8 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
         struct span_row total[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}};
         float o[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 
-        if (all <= second) /* a block has folded all of its spans */
+        if (all <= second ||
+            (HEAD_DIM % 32 != 0 && column >= HEAD_DIM / 8)) /* a block has folded all of its spans; there are no such columns */
             continue;
 #pragma unroll 1
         for (int32_t begin = 0; begin < count; begin += DEEP) {
@@ -609,7 +614,7 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
                 if (begin + i < count) {
                     const float *const at = rows + (begin + i) * step;
 
-                    ld_four(part[i], from + (begin + i) * step, 128);
+                    ld_four(part[i], from + (begin + i) * step, 1);
                     row[i][0] = {ld_global_cg_f32(at), ld_global_cg_f32(at + 1)};
                     row[i][1] = {ld_global_cg_f32(at + 16), ld_global_cg_f32(at + 17)};
                 }
