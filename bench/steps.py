@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A server's step on a GPU: one to thousands of queries of each sequence against a cache, linear and in pages, and mixed batches.
 
-    ./bazelw build --repo_env=GLINT_SPEC=bench/steps.lua //examples/pytorch:libglint_shared.so
-    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [masks] [narrow] [rows] [--csv FILE] [--dims 128,64]
+    ./bazelw build --repo_env=GLINT_SPEC=bench/steps.lua //examples/pytorch:libglint_shared.so     (or bench/steps_sm80.lua, for --family sm80)
+    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [masks] [narrow] [rows] [--csv FILE] [--dims 128,64] [--family sm80]
 
 check   O and LSE of a step's rows against float32, at lengths around every boundary
 law     a token's bits in a whole prompt, in chunks, alone, in pages and in a batch: every comparison is of all bits
@@ -11,7 +11,9 @@ mixed   single tokens, speculated ones and chunks of prompts in one call
 masks   a step's rows with windows and a softcap, beside the same without
 narrow  a step over a cache of int8 and of e4m3 beside one of bf16, in turn, and decode where it takes the problem
 rows    every row of the library that takes a problem, for the bounds of lib/choose.c
-Without a part: all but narrow and rows. What is timed in cliff and mixed is the library's choice. Times are microseconds, medians of 5 replays of a CUDA graph of 20 calls. FA3 names a folder that has
+Without a part: all but narrow and rows. --family: the step's rows are those of this family, which cliff and mixed time in place of the library's choice, beside
+a bound: the larger of the bytes at the card's rate and the FLOPs at the row's own rate for a prompt of 16,384. law says then, too, whether the other
+family's step gives the same bits. What is timed in cliff and mixed is the library's choice. Times are microseconds, medians of 5 replays of a CUDA graph of 20 calls. FA3 names a folder that has
 FlashAttention-3's flash_attn_interface: its flash_attn_with_kvcache is timed in the same process, in turn. The exit status is 1 when a check
 failed, and then nothing is timed."""
 import argparse
@@ -38,6 +40,9 @@ I8, E4M3 = 4, 5
 NARROW = {torch.int8: (I8, "i8", 127), torch.float8_e4m3fn: (E4M3, "e4m3", 448)}  # kv_dtype, its name, the largest number
 SCALES_ROW = 3
 CAUSAL, NONE, BAND_TOP_LEFT, BAND = 3, 1, 4, 5
+TILES = {"sm90a": "m128n128", "sm80": "m64n128"}  # of a step's rows, by family
+BYTES_A_SECOND = {"H200": 4.4e12, "H100": 3.05e12}  # what a card reads at most
+family, forced = "sm90a", None  # whose rows a step's are; and "step" where --family asks for them
 
 
 def ints(values):
@@ -70,8 +75,8 @@ class Call:
         kind = NARROW.get(k.dtype)
         if kind:
             problem.kv_dtype, problem.kv_scales = kind[0], SCALES_ROW
-        if row == "step":
-            row = step_row(q.dtype, dim, mask, window, softcap, kind)
+        if row in ("step", *TILES):
+            row = step_row(q.dtype, dim, mask, window, softcap, kind, TILES.get(row) and row)
         self.plan = glint.context(DEVICE).plan(problem, glint.FORWARD, row)
         self.o = torch.full_like(q, math.nan)
         self.lse = torch.full((heads, rows) if ragged else (batch, heads, rows), math.nan, device=DEVICE)
@@ -97,10 +102,11 @@ def names():
     return [glint.variant_info(i).name.decode() for i in range(glint.library().glint_variant_count())]
 
 
-def step_row(dtype, dim, mask, window, softcap, narrow=None):
+def step_row(dtype, dim, mask, window, softcap, narrow=None, of=None):
+    of = of or family
     kind = "none" if mask == NONE else "causal" if mask == CAUSAL or window[0] < 0 else "band"
     kind += "_softcap" if softcap else ""
-    return names().index(f"fwd_{'bf16' if dtype == torch.bfloat16 else 'f16'}{'_' + narrow[1] if narrow else ''}_d{dim}_{kind}__sm90a_step_m128n128")
+    return names().index(f"fwd_{'bf16' if dtype == torch.bfloat16 else 'f16'}{'_' + narrow[1] if narrow else ''}_d{dim}_{kind}__{of}_step_{TILES[of]}")
 
 
 def random(*shape, dtype=torch.bfloat16):
@@ -230,8 +236,8 @@ def check_narrow():
 
 
 def has(dtype, dim):
-    """Whether the library has a step of this head_dim over a cache of this type."""
-    return any(name.startswith(f"fwd_bf16_{NARROW[dtype][1]}_d{dim}_") for name in names())
+    """Whether the family has a step of this head_dim over a cache of this type."""
+    return any(name.startswith(f"fwd_bf16_{NARROW[dtype][1]}_d{dim}_") and f"__{family}_step_" in name for name in names())
 
 
 def same(a, b):
@@ -248,11 +254,16 @@ LAW_NARROW = ((128, 32, 8, 5000, 0, 0.0), (64, 7, 1, 26000, 0, 0.0), (128, 10, 2
 def law(plain=LAW):
     torch.manual_seed(2)
     good = total = 0
-    for dim, heads, heads_kv, rows, window, softcap, kv in (*((*case, None) for case in plain), *((*case, kv) for kv in NARROW for case in LAW_NARROW if has(kv, case[0]))):
+    narrow_cases = ((*case, kv) for kv in NARROW for case in LAW_NARROW if has(kv, case[0]))
+    for dim, heads, heads_kv, rows, window, softcap, kv in (*((*case, None) for case in plain), *narrow_cases):
         q, k16, v16 = 3 * random(1, rows, heads, dim), random(1, rows, heads_kv, dim), random(1, rows, heads_kv, dim)
         k, v = narrowed(k16, kv), narrowed(v16, kv)
         how = dict(mask=BAND if window else CAUSAL, window=(window - 1, 0) if window else (0, 0), softcap=softcap, row="step")
         whole = Call(q, k, v, **how)()
+        if forced and kv is None and any(name.endswith(f"_d{dim}_causal__{other}_step_{TILES[other]}") for other in TILES for name in names() if other != family):
+            twin = Call(q, k, v, **{**how, "row": next(other for other in TILES if other != family)})()
+            print(f"  d{dim} {heads}:{heads_kv} {rows} tokens, window {window}, softcap {softcap}: beside {twin.row.split('__')[1]} O "
+                  f"{'has the same bits' if same(twin.o, whole.o) else 'differs'}, LSE {'has the same bits' if same(twin.lse, whole.lse) else 'differs'}", flush=True)
 
         def compare(name, o, lse, low, high):
             nonlocal good, total
@@ -322,16 +333,36 @@ def timed(functions, calls=20, rounds=5):
 
 class Table:
     def __init__(self, path):
-        self.ratios, self.file = {}, open(path, "w") if path else None
+        self.ratios, self.bounds, self.rates, self.file = {}, {}, {}, open(path, "w") if path else None
         if self.file:
             self.file.write(f"# {torch.cuda.get_device_name(0)}; bf16; bench/steps.py\ncase,impl,us\n")
 
-    def add(self, part, case, call, peer):
+    def bound(self, call, sequences):
+        """Microseconds of causal sequences, (queries, keys) each: bytes at the card's rate, or FLOPs at the row's."""
+        q, k = call.kept[:2]
+        heads, dim, heads_kv = q.shape[-2], q.shape[-1], k.shape[2]
+        flops = lambda pairs: 4 * dim * heads * sum(n * m - n * (n - 1) / 2 for n, m in pairs)  # noqa: E731
+        if dim not in self.rates:
+            length = 16384
+            prompt = Call(random(1, length, heads, dim), random(1, length, heads_kv, dim), random(1, length, heads_kv, dim), row="step")
+            self.rates[dim] = flops([(length, length)]) / timed([prompt], 3)[0] / 1e-6
+            print(f"  d{dim} a prompt of {length}: {self.rates[dim] / 1e12:.0f} TFLOP/s  {prompt.row}", flush=True)
+        rate = next(rate for card, rate in BYTES_A_SECOND.items() if card in torch.cuda.get_device_name(0))
+        return 1e6 * max(2 * dim * sum(2 * heads_kv * m + 2 * heads * n for n, m in sequences) / rate, flops(sequences) / self.rates[dim])
+
+    def add(self, part, case, call, peer, sequences=None):
         us = timed([call, peer] if fa3 and peer else [call])
         ratio = us[1] / us[0] if len(us) > 1 else math.nan
         if len(us) > 1:
             self.ratios.setdefault(part, []).append((ratio, case))
-        print(f"  {case:46} {us[0]:8.1f}" + (f" {us[1]:8.1f} {ratio:5.2f}" if len(us) > 1 else "") + f"  {call.row}", flush=True)
+        beside = ""
+        if forced and sequences:
+            bound = self.bound(call, sequences)
+            self.bounds.setdefault(part, []).append(((us[0] - 8) / bound, case))
+            beside = f"  bound {bound:8.1f}, less 8 us {(us[0] - 8) / bound:5.2f}"
+            if self.file:
+                self.file.write(f"{case},bound,{bound:.2f}\n")
+        print(f"  {case:46} {us[0]:8.1f}" + (f" {us[1]:8.1f} {ratio:5.2f}" if len(us) > 1 else "") + beside + f"  {call.row}", flush=True)
         for impl, t in zip(("glint", "flash_attention_3"), us):
             if self.file:
                 self.file.write(f"{case},{impl},{t:.2f}\n")
@@ -357,6 +388,9 @@ class Table:
             self.file.flush()
 
     def close(self):
+        for part, bounds in self.bounds.items():
+            over = [f"{case} {ratio:.2f}" for ratio, case in sorted(bounds, reverse=True) if ratio > 1.3]
+            print(f"{part}: time less 8 us is at most 1.3 times the bound in {len(bounds) - len(over)} of {len(bounds)} cases; not in: {', '.join(over[:6]) or 'none'}", flush=True)
         for part, ratios in self.ratios.items() if fa3 else ():
             mean = math.exp(sum(math.log(r) for r, _ in ratios) / len(ratios))
             print(f"{part}: FlashAttention-3's time over Glint's: {mean:.3f}, least {min(ratios)[0]:.2f} ({min(ratios)[1]}), {len(ratios)} cases", flush=True)
@@ -371,11 +405,11 @@ def cliff(table, dims):
             lens = ints([keys] * batch)
             for queries in (1, 2, 4, 8, 9, 16, 32, 64, 128, 256, 512, 1024, 2048):
                 q = random(batch, queries, heads, dim)
-                table.add(f"d{dim} linear, {'up to 32' if queries <= 32 else 'from 64'} queries", f"d{dim} {batch} x {queries} x {keys} linear", Call(q, k, v),
-                          lambda: fa3.flash_attn_with_kvcache(q, k, v, causal=True))
+                table.add(f"d{dim} linear, {'up to 32' if queries <= 32 else 'from 64'} queries", f"d{dim} {batch} x {queries} x {keys} linear", Call(q, k, v, row=forced),
+                          lambda: fa3.flash_attn_with_kvcache(q, k, v, causal=True), [(queries, keys)] * batch)
                 table.add(f"d{dim} pages, {'up to 32' if queries <= 32 else 'from 64'} queries", f"d{dim} {batch} x {queries} x {keys} pages",
-                          Call(q, pool_k, pool_v, lens=lens, table=pages),
-                          lambda: fa3.flash_attn_with_kvcache(q, pool_k, pool_v, cache_seqlens=lens, page_table=pages, causal=True))
+                          Call(q, pool_k, pool_v, lens=lens, table=pages, row=forced),
+                          lambda: fa3.flash_attn_with_kvcache(q, pool_k, pool_v, cache_seqlens=lens, page_table=pages, causal=True), [(queries, keys)] * batch)
 
 
 STEPS = {
@@ -399,9 +433,9 @@ def mixed(table, dims):
             k, v, pages = pages_of(keys, 64, heads_kv, dim)
             first, lens = ints([0, *torch.tensor(queries).cumsum(0).tolist()]), ints(keys)
             q = random(sum(queries), heads, dim)
-            table.add(f"d{dim} mixed", f"d{dim} {name}", Call(q, k, v, lens, first, pages, max(queries)),
+            table.add(f"d{dim} mixed", f"d{dim} {name}", Call(q, k, v, lens, first, pages, max(queries), row=forced),
                       lambda: fa3.flash_attn_with_kvcache(q, k, v, cache_seqlens=lens, page_table=pages, causal=True, cu_seqlens_q=first,
-                                                          max_seqlen_q=max(queries)))
+                                                          max_seqlen_q=max(queries)), sequences)
 
 
 MASKS = {"causal": {}, "softcap 30": dict(softcap=30.0), "window 128": dict(mask=BAND, window=(127, 0)), "window 1024": dict(mask=BAND, window=(1023, 0)),
@@ -489,10 +523,13 @@ def main():
     parser.add_argument("parts", nargs="*", choices=["check", "law", "cliff", "mixed", "masks", "narrow", "rows", []])
     parser.add_argument("--csv")
     parser.add_argument("--dims", default="128,64")
+    parser.add_argument("--family", choices=list(TILES))
     options = parser.parse_args()
+    global family, forced
+    family, forced = options.family or family, "step" if options.family else None
     parts, dims = options.parts or ["check", "law", "cliff", "mixed", "masks"], [int(d) for d in options.dims.split(",")]
     torch.set_grad_enabled(False)
-    for part, function in (("check", check), ("check", check_narrow), ("law", law)):
+    for part, function in (("check", check), *([("check", check_narrow)] if has(torch.int8, 128) else []), ("law", law)):
         if part in parts and not function():
             return 1
     table = Table(options.csv)

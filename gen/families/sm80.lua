@@ -8,6 +8,7 @@ local decode = require("gen.families.sm80_decode")
 local gpu = require("gen.gpu")
 local model = require("gen.families.sm80_model")
 local schema = require("gen.schema")
+local step = require("gen.families.sm80_step")
 local text = require("gen.text")
 
 local KIB = 1024
@@ -24,6 +25,8 @@ local TILE_BYTES = backward.TILE_BYTES
 local KEYS_BYTES = 32 -- and the one for pages where a head of K and V begins, and the table: put_keys of lib/device/keys.h
 local KEPT_BYTES = { given = 0, padded = MASK_BYTES, ragged = TILE_BYTES, numbered = TILE_BYTES } -- forward, by type of rows
 
+local function is_step(record) return record.step and record.pass == "fwd" end
+
 local function smem_limit(arch) return architectures.get(arch).block_kib * KIB end
 
 local arch_list = schema.list(schema.name(ARCHS))
@@ -34,7 +37,9 @@ local sm80 = {
   backend = gpu,
   extension = "cu",
   templates = { fwd = "sm80_fwd.cu.lua", bwd = "sm80_bwd.cu.lua", dec = "sm80_dec.cu.lua" },
-  fields = { archs = arch_list, device_lengths = schema.flag(), device_pages = schema.flag(), device_ragged = schema.flag() },
+  template = function(record) return is_step(record) and "sm80_step.cu.lua" or nil end,
+  fields = { archs = arch_list, device_lengths = schema.flag(), device_pages = schema.flag(), device_ragged = schema.flag(),
+    step = schema.flag() }, -- adds the row of a server's step to each forward key that has one
   passed = { "device_lengths", "device_pages", "device_ragged" },
   required = { "archs" },
   target_field = "archs",
@@ -48,6 +53,12 @@ local sm80 = {
     sequences_blocks_per_sm = schema.integer(1, 8),     -- forward: blocks_per_sm of kernels that read lengths; else as many
     q_kept = schema.integer(0, 32),                     -- forward: mma steps of head_dim for which Q stays in registers
     strategy = schema.choice({ "fused", "split" }),     -- backward: dQ summed by key blocks in turn, or in a kernel of its own
+    -- forward: any rows of queries in one canonical order, of every kind of sequences and in pages
+    -- (gen/families/sm80_step.lua)
+    step = schema.flag(),
+    span = schema.integer(16, 1 << 20, 16),             -- step: keys of the first spans
+    cache_from = schema.integer(1, 1 << 30),            -- step: for so many queries against a cache the plan takes it before other rows, from
+    cache_up_to = schema.integer(1, 1 << 30),           -- to
     kv_kept = schema.integer(0, 32),                    -- backward: mma steps of head_dim for which K's or V's fragments stay in registers
     part_m = schema.integer(16, 64, 16),                -- backward: queries whose scores a warp holds at a time
     stages = schema.integer(1, 6),                      -- backward: of Q and dO; with 3, warps that make P are a step ahead. Decode: of K and V
@@ -72,7 +83,7 @@ local sm80 = {
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
-  listed = { "archs", "up_to", "queries_up_to", "stages", "chunk_steps", "warps", "strategy", "math", "padded_dim", "smem_bytes", "dq_m", "dq_warps",
+  listed = { "archs", "up_to", "queries_up_to", "stages", "chunk_steps", "warps", "strategy", "step", "math", "padded_dim", "smem_bytes", "dq_m", "dq_warps",
     "dq_smem_bytes", "spills", "compress" },
 }
 
@@ -103,7 +114,14 @@ end
 
 function sm80.covers(target) return target.archs end
 
+--- The tiles of `key` beside those that it has in any case: where the spec says `step`, a step's.
+function sm80.more(config, key)
+  local tile = config.step and step.tile(key)
+  return tile and { { tile = tile, origin = { kind = "proposed", timed = {} } } } or {}
+end
+
 function sm80.how(record)
+  if is_step(record) then return step.how(record) end
   if record.pass == "dec" then
     local blocks = record.blocks_per_sm > 1 and ("b%d"):format(record.blocks_per_sm) or ""
     return ("sm80_s%d%s_m%dn%d"):format(record.stages, blocks, record.m, record.n)
@@ -143,6 +161,7 @@ end
 function sm80.smem(record)
   local m, n, d, bytes = record.m, record.n, record.padded_dim, record.dtype_bytes
   if record.pass == "dec" then return { total_of("dec", decode.parts(record, tile)) } end
+  if is_step(record) then return { total_of("fwd", step.parts(record, tile)) } end
   if record.pass == "fwd" then -- O leaves through Q's room
     local parts = { tile("Q", 1, m, d, bytes), tile("K", STAGES, n, d, bytes), tile("V", STAGES, n, d, bytes) }
     if record.d_split > 1 then parts[4] = tile("P", 1, m, n, bytes) end
@@ -157,6 +176,7 @@ end
 -- struct glint_gpu_launch, in launch order; the entry is the variant's symbol and a suffix.
 local function launches(record)
   if record.pass == "dec" then return decode.launches(record) end
+  if is_step(record) then return step.launches(record) end
   if record.pass == "bwd" then return backward.launches(record) end
   local all = {}
   for i, kernel in ipairs(record.kernels) do
@@ -169,7 +189,7 @@ end
 
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function sm80.complete(record)
-  record.warps, record.blocks_per_sm = record.warps or 4, record.blocks_per_sm or 1
+  record.warps, record.blocks_per_sm = record.warps or 4, record.blocks_per_sm or (not is_step(record) and 1 or nil)
   record.math = record.math or (record.dtype == "f32" and "tf32" or nil)
   local whole = record.narrow and 2 * FRAGMENT or FRAGMENT -- of 8 bits: an ldmatrix has two fragments
   record.padded_dim = record.padded_dim or (record.head_dim + whole - 1) // whole * whole
@@ -179,7 +199,9 @@ function sm80.complete(record)
   record.device_ragged = (takes_lengths or record.pass == "dec") and record.device_ragged or false
   local finds_pages = record.pass == "dec" or (record.pass == "fwd" and record.device_lengths)
   record.device_pages = finds_pages and record.device_pages or false
-  if record.pass == "fwd" then
+  if is_step(record) then
+    step.complete(record, backward.page_chunks)
+  elseif record.pass == "fwd" then
     record.q_kept, record.d_split = record.q_kept or 0, record.d_split or 1
     record.page_chunks = backward.page_chunks(record)
     record.strategy_id = "GLINT_GPU_FORWARD"
@@ -201,7 +223,7 @@ function sm80.complete(record)
   record.launches = launches(record)
 end
 
-sm80.takes = gpu.takes
+function sm80.takes(record) return (is_step(record) and step or gpu).takes(record) end
 
 --- The list of measured tiles for `key`. Trees are for few queries, and their bits take registers: they have their own.
 function sm80.list(key) return axes.field(key, "mask", "tree_bits") and "trees" or key.pass end
@@ -223,17 +245,25 @@ function sm80.how_of(key, fields) return model.how_of(sm80, key, fields) end
 function sm80.candidates(key, target) return (key.pass == "dec" and decode or model).candidates(sm80, key, target) end
 
 --- What the model says of a record, for explain.
-function sm80.estimate(record) return record.pass == "dec" and decode.estimate(record) or model.describe(record) end
+function sm80.estimate(record)
+  if is_step(record) then return step.describe(record) end
+  return record.pass == "dec" and decode.estimate(record) or model.describe(record)
+end
 
 local ONLY_SPLIT = { "dq_m", "dq_n", "dq_warps", "dq_blocks_per_sm" }
-local ONLY = { fwd = { "q_kept", "sequences_blocks_per_sm" },
+local ONLY = { fwd = { "q_kept", "sequences_blocks_per_sm", "step" },
   bwd = { "strategy", "stages", "kv_kept", "part_m", "dq_row_tiles", "part_heads", "parts_from", "dq_m", "dq_n", "dq_warps",
     "dq_blocks_per_sm" },
   dec = { "stages", "chunk_steps", "queries_up_to" } }
 local NOT_DEC = { "d_split" }
 local CALLED = { fwd = "forward", bwd = "backward", dec = "decode" }
 
+local STEPS = { "span", "cache_from", "cache_up_to" }
+
 local function check_fields(record, report)
+  for _, field in ipairs(STEPS) do
+    if record[field] ~= nil then report(field, "is a step's", 'leave it out, or step = true') end
+  end
   for _, other in ipairs({ "fwd", "bwd", "dec" }) do
     for _, field in ipairs(ONLY[other]) do
       if record[field] ~= nil and not text.contains(ONLY[record.pass], field) then
@@ -300,7 +330,11 @@ function sm80.lacks(key) return key.narrow and not (key.pass == "dec" and key.dt
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm80.check(record, report)
-  check_fields(record, report)
+  if is_step(record) then
+    step.check(record, report)
+  else
+    check_fields(record, report)
+  end
   if #record.launches > gpu.most_launches then
     report("device_ragged", ("with a bias the tile has %d kernels, and a variant has %d at most"):format(#record.launches, gpu.most_launches),
       'device_ragged = false or device_lengths = false, or strategy = "fused"')
@@ -313,15 +347,15 @@ function sm80.check(record, report)
     report("m", ("%d queries are not whole fragments of %d"):format(record.m, FRAGMENT),
       below > 0 and ("%d or %d"):format(below, below + FRAGMENT) or tostring(FRAGMENT))
   elseif record.pass == "fwd" then
-    check_forward(record, report)
+    if not is_step(record) then check_forward(record, report) end
   elseif record.pass == "bwd" then
     backward.check(record, report)
   else
     decode.check(record, report)
   end
-  local of_pages = not record.device_pages and 0 or record.pass == "dec" and decode.runs_bytes(record) or KEYS_BYTES
-  local by_lengths = (record.device_lengths and (record.pass == "bwd" and TILE_BYTES or MASK_BYTES) or 0) + of_pages
-  local by_ragged = record.device_ragged and TILE_BYTES + (record.pass == "fwd" and of_pages or 0) or 0
+  local of_pages = (not record.device_pages or is_step(record)) and 0 or record.pass == "dec" and decode.runs_bytes(record) or KEYS_BYTES
+  local by_lengths = (record.device_lengths and not is_step(record) and (record.pass == "bwd" and TILE_BYTES or MASK_BYTES) or 0) + of_pages
+  local by_ragged = record.device_ragged and not is_step(record) and TILE_BYTES + (record.pass == "fwd" and of_pages or 0) or 0
   local kept = math.max(by_lengths, by_ragged)
   for _, kernel in ipairs(record.smem) do
     for _, arch in ipairs(record.archs) do
@@ -339,6 +373,9 @@ function sm80.describe(record)
   local archs = {}
   for i, arch in ipairs(record.archs) do archs[i] = sm80.target_name(arch) end
   if record.pass == "dec" then return { ("For %s."):format(table.concat(archs, ", ")), table.unpack(decode.describe(record)) } end
+  if is_step(record) then
+    return { ("For %s."):format(table.concat(archs, ", ")), step.describe(record), ("Shared memory of a block: %d bytes."):format(record.smem_bytes) }
+  end
   local how = record.strategy and record.strategy .. ", " or ""
   if record.math then how = how .. record.math .. " products, " end
   local lines = {
@@ -386,7 +423,7 @@ end
 function sm80.row(record)
   local math = "GLINT_MATH_" .. (record.math or "native"):upper()
   return { isa = 0, sm = architectures.get(record.archs[1]).number, math = math, up_to = record.up_to, queries_up_to = record.queries_up_to,
-    alignment_bytes = record.alignment_bytes }
+    cache_from = record.cache_from, cache_up_to = record.cache_up_to, alignment_bytes = record.alignment_bytes }
 end
 
 return sm80

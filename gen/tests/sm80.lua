@@ -340,3 +340,46 @@ refuses("a field of decode in a forward tile", gpu({ [10] = "        fwd = { { m
   { "10: families.sm80.tiles.fwd[1].chunk_steps", "a forward tile has none", "tiles.dec" })
 refuses("a decode tile beyond an architecture's shared memory", decode("{ m = 8, n = 64, stages = 3 }", { [8] = "      archs = { 86 }," }),
   { DEC, "at head_dim 128 the dec kernel needs", "= 107776 bytes", "sm_86 has 101376" })
+
+-- ---- a server's step ------------------------------------------------------------------------------------------------
+
+local FWD = "10: families.sm80.tiles.fwd[1]"
+
+local function stepped(tile, changes)
+  local all = { [10] = ("        fwd = { %s },"):format(tile) }
+  for line, text in pairs(changes or {}) do all[line] = text end
+  return gpu(all)
+end
+
+harness.case("sm80: where a spec says step, each forward key that has one has a row of it besides", function()
+  local made = assert(specs.open('return { passes = { "fwd" }, dtypes = { "f32", "bf16" }, head_dims = { 72, 256 }, '
+    .. 'masks = { "none", "band", "interval" }, families = { sm80 = { archs = { 86, 90 }, step = true } } }'))
+  local names = {}
+  for _, record in ipairs(made.records) do
+    if record.step then names[#names + 1] = record.name end
+  end
+  harness.is(table.concat(names, " "), "fwd_bf16_d72_band__sm80_step_m64n128 fwd_bf16_d72_none__sm80_step_m64n128")
+end)
+
+harness.case("sm80: a step has one kernel for all kinds of sequences, which takes everything", function()
+  local record
+  for _, one in ipairs(assert(specs.open(stepped('{ step = true, m = 64, n = 128 }'))).records) do
+    if one.pass == "fwd" and one.head_dim == 128 then record = one end
+  end
+  harness.is(record.name, "fwd_bf16_d128_causal__sm80_step_m64n128")
+  harness.is(record.smem_bytes, 64 * 256 + 2 * 128 * 256 + 96 + 64)
+  harness.is(table.concat(record.takes, " "), "lengths ragged pages ragged_pages sinks canonical")
+  harness.is(record.chunk_steps, 8)
+  harness.is(#record.launches, 3)
+  harness.has(explain.variant(assert(specs.open(stepped('{ step = true, m = 64, n = 128 }'))), record.name), "spans from 1024 keys")
+end)
+
+refuses("a step's tile of other rows", stepped('{ step = true, m = 128, n = 128 }'), { FWD .. ".m", "four warps have 16 rows each" })
+refuses("a step's tile of other keys", stepped('{ step = true, m = 64, n = 64 }'), { FWD .. ".n", "tiles of 128 keys at head_dim", "; 128" })
+refuses("spans of half tiles", stepped('{ step = true, m = 64, n = 128, span = 192 }'), { FWD .. ".span", "whole tiles of 128 keys" })
+refuses("bounds of a cache the wrong way round", stepped('{ step = true, m = 64, n = 128, cache_from = 300 }'),
+  { FWD, "below cache_from", "300" })
+refuses("a step's field in another tile", stepped("{ m = 128, n = 64, span = 1024 }"), { FWD .. ".span", "is a step's", "step = true" })
+refuses("a bound of lengths in a step's tile", stepped('{ step = true, m = 64, n = 128, up_to = 512 }'), { FWD .. ".up_to", "a step has none of its own" })
+refuses("a step backward", gpu({ [11] = '        bwd = { { m = 64, n = 64, step = true } },' }),
+  { "11: families.sm80.tiles.bwd[1].step", "a backward tile has none" })

@@ -29,6 +29,8 @@ static void explain(const struct glint_plan *plan, struct glint_text *text)
         explain_decode(&own.decode, text);
         return;
     }
+    if (kernel->strategy == GLINT_GPU_STEP)
+        glint_step_explain(plan, text);
     glint_cuda_explain_parts(plan, text);
 }
 

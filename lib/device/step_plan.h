@@ -601,8 +601,8 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
         struct span_row total[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}};
         float o[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 
-        if (all <= second ||
-            (HEAD_DIM % 32 != 0 && column >= HEAD_DIM / 8)) /* a block has folded all of its spans; there are no such columns */
+        /* A block has folded all of its spans, or there are no such columns. */
+        if (all <= second || (HEAD_DIM % 32 != 0 && column >= HEAD_DIM / 8))
             continue;
 #pragma unroll 1
         for (int32_t begin = 0; begin < count; begin += DEEP) {

@@ -15,6 +15,7 @@ return {
       tiles = {
         fwd = {
           { m = 32, n = 32, warps = 2, q_kept = 1 },
+          [64] = { { m = 32, n = 32, warps = 2, q_kept = 1 }, { step = true, m = 64, n = 128, span = 128, masks = { "causal" } } },
           [128] = { { m = 32, n = 32, warps = 4, d_split = 2 } },
         },
         bwd = {

@@ -1,19 +1,25 @@
--- Kernels of a server's step (lib/device/warpgroup_step.h) with spans of 128 keys, which let small problems have many
+-- Kernels of a server's step (lib/device/step.h) with spans of 128 keys, which let small problems have many
 -- of them, and under the masks and the softcap that the library's own spec has not. For tests only, in the same build.
 return {
   passes = { "fwd" },
   dtypes = { "f16", "bf16" },
   kv_dtypes = { "same", "i8", "e4m3" },
-  head_dims = { 64 },
+  head_dims = { 40, 64 },
   masks = { "none", "causal", "band" },
   softcaps = { "none", "softcap" },
-  families = { sm90a = { archs = { "90a" }, tiles = { fwd = {
-    [64] = {
-      { m = 128, n = 128, schedule = "step", span = 128, stages = 4, kv_dtypes = { "same" } },
-      { m = 128, n = 128, schedule = "step", span = 128, stages = 3, kv_dtypes = { "i8", "e4m3" } },
-    },
-  } } } },
+  families = {
+    sm80 = { archs = { 80 }, kv_dtypes = { "same" }, tiles = { fwd = { { step = true, m = 64, n = 128, span = 128 } } } },
+    sm90a = { archs = { "90a" }, head_dims = { 64 }, tiles = { fwd = {
+      [64] = {
+        { m = 128, n = 128, schedule = "step", span = 128, stages = 4, kv_dtypes = { "same" } },
+        { m = 128, n = 128, schedule = "step", span = 128, stages = 3, kv_dtypes = { "i8", "e4m3" } },
+      },
+    } } },
+  },
   exclude = {
+    { head_dim = 40, dtype = "f16", reason = "64 has it" },
+    { head_dim = 40, mask = { "none", "band" }, reason = "the same" },
+    { head_dim = 40, softcap = "softcap", reason = "the same" },
     { dtype = "f16", kv_dtype = { "i8", "e4m3" }, reason = "K and V of 8 bits are widened to bf16" },
     { dtype = "f16", mask = { "none", "causal" }, reason = "the one with a window does more" },
     { dtype = "f16", softcap = "none", reason = "and the one with a softcap" },

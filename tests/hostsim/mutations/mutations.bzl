@@ -3,7 +3,7 @@
 A fault changes the text of an emitted kernel. `kernel` says which: fwd, of a head dim that is not a whole fragment, fwd_band, with a window and
 kernels that read lengths or ragged sequences, fwd_pages, with those for pages, too, and fwd_halves, where two warps share queries; dec, of the head dim of fwd, dec_pages, with a further kernel for
 pages, dec_ragged, with those for ragged sequences, and dec_narrow, with K and V of e4m3, in pages too; bwd, the fused backward, bwd_full without a mask, bwd_band with a window, bwd_capped with a softcap,
-bwd_padded, bwd_halves; fwd_biased and bwd_biased, with a bias by a tensor; bwd_split, with kernels for ragged sequences, and bwd_lengths, with those that read lengths. `was` must be there exactly `count` times, in the kernel and those headers that BUILD names for it; `also` is more
+bwd_padded, bwd_halves; fwd_biased and bwd_biased, with a bias by a tensor; bwd_split, with kernels for ragged sequences, and bwd_lengths, with those that read lengths; step, a server's step. `was` must be there exactly `count` times, in the kernel and those headers that BUILD names for it; `also` is more
 of the same change, (was, now) each. A kernel is compiled once with all of its faults, of which a run has one: choose.lua says what text can be
 chosen. A fault that is `apart`, in a constant, has a kernel of its own. `caught` lists what may catch it, any of: the kinds of report of the
 simulator, and "answer", a wrong result in a check. "answer" stands alone where the kernel only computes something else, which no observer of memory
@@ -1565,4 +1565,25 @@ _BIAS = [
     ),
 ]
 
-MUTATIONS = _ORDER + _MEMORY + _ARITHMETIC + _DECODE + _HARMLESS + _BIAS
+# ---- a server's step -------------------------------------------------------------------------------------------------
+
+# The first one has more units than there are blocks, so that a unit has several spans.
+_STEP_CASES = ["accuracy/sinks", "accuracy/square_bottom_right", "accuracy/gqa_8_2", "accuracy/gqa_7_1", "accuracy/bottom_right_long_keys", "accuracy/decode", "accuracy/batch_3"]
+
+_STEP = [
+    _fault("step", "step_keys_not_waited_for", "K is there when it is multiplied", "cp_async_wait(1); /* K of this", "cp_async_wait(2); /* K of this", ["pending", "race"], cases = _STEP_CASES),
+    _fault("step", "step_values_not_waited_for", "V is there when it is multiplied", "cp_async_wait(1); /* V of this", "cp_async_wait(2); /* V of this", ["pending", "race"], cases = _STEP_CASES),
+    _fault("step", "step_keys_over_what_is_read", "K stays until all warps have their scores", "block_sync(); /* no warp reads K", "; /* no warp reads K", ["race", "pending", "uninitialised"], cases = _STEP_CASES),
+    _fault("step", "step_values_over_what_is_read", "V stays until all warps have added it", "block_sync(); /* no warp reads V", "; /* no warp reads V", ["race", "pending"], cases = _STEP_CASES),
+    _fault("step", "step_unit_over_what_is_read", "a unit's words stay until all threads have read them", "block_sync(); /* no thread reads", "; /* no thread reads", ["race", "deadlock", "answer"], cases = _STEP_CASES + ["law/workspace_contents_many_heads", "lengths/bottom_right", "ragged/many"]),
+    _fault("step", "step_run_one_tile_off", "where the keys of the next tile lie", "find_run(p, unit, tile + 1)", "find_run(p, unit, tile)", _ANSWER, cases = _STEP_CASES),
+    _fault("step", "step_keys_beyond_the_last", "keys beyond the last one are zeros", "const int32_t valid = keys - tile * TILE_N;", "const int32_t valid = keys;", ["answer", "bounds", "uninitialised"], cases = _STEP_CASES),
+    _fault("step", "step_tile_left_out", "a warp leaves out tiles that none of its rows sees", "hides_all<TILE_N>(mask, warp_query, p.block_queries, tile)", "hides_all<TILE_N>(mask, warp_query - p.block_queries, p.block_queries, tile)", _ANSWER, cases = _STEP_CASES),
+    _fault("step", "step_folded_of_another_block", "each block has O of the spans before for itself", "(int64_t)block_index() * (16 * WARPS)", "(int64_t)0 * (16 * WARPS)", ["race", "answer"], cases = _STEP_CASES),
+    _fault("step", "step_fold_of_the_other_row", "factors of a fold are a row's own", "fold(y[2], o[4 * i + 2], lower)", "fold(y[2], o[4 * i + 2], upper)", _ANSWER, cases = ["accuracy/rising", "accuracy/falling"] + _STEP_CASES),
+    _fault("step", "step_span_without_rows", "a span begins with a softmax of its own", "            take_rows();\n            softmax_begin(rows);\n", "            take_rows();\n", _ANSWER, cases = ["accuracy/rising", "accuracy/falling"] + _STEP_CASES),
+    _fault("step", "step_special_values_stay", "NaN and infinity leave a tile of V that is cut", "clear_special<k_tile, THREADS>(shared + V_AT);", ";", _ANSWER, cases = ["special/nan_in_V", "special/inf_in_V"]),
+    _fault("step", "step_special_values_lost", "and come back to the rows that see them", "special = true;", ";", _ANSWER, cases = ["special/nan_in_V", "special/inf_in_V"]),
+]
+
+MUTATIONS = _ORDER + _MEMORY + _ARITHMETIC + _DECODE + _HARMLESS + _BIAS + _STEP

@@ -1,0 +1,23 @@
+-- The library in which bench/steps.py --family sm80 measures the step of sm80 on Hopper, with Hopper's own beside it
+-- for its bits.
+return {
+  passes = { "fwd" },
+  dtypes = { "f16", "bf16" },
+  head_dims = { 64, 96, 128 },
+  masks = { "none", "causal", "band" },
+  softcaps = { "none", "softcap" },
+  families = {
+    sm80 = { archs = { 90 }, tiles = { fwd = { { step = true, m = 64, n = 128 } } } },
+    sm90a = { archs = { "90a" }, tiles = { fwd = {
+      [64] = { { m = 128, n = 128, schedule = "step", stages = 4 } },
+      [96] = { { m = 128, n = 128, schedule = "step", stages = 3 } },
+      [128] = { { m = 128, n = 128, schedule = "step" } },
+    } } },
+  },
+  exclude = {
+    { head_dim = { 64, 96 }, dtype = "f16", reason = "128 has it" },
+    { head_dim = 96, softcap = "softcap", reason = "the other head_dims have it" },
+    { family = "sm90a", dtype = "f16", reason = "bits are compared in bfloat16" },
+    { family = "sm90a", mask = "none", reason = "under a causal mask and a window" },
+  },
+}

@@ -1,0 +1,43 @@
+#include "lib/device/step_rows.h"
+
+namespace
+{
+struct variant {
+    typedef struct ${dtype} element;
+    typedef ${band} mask;
+    typedef struct ${score} score;
+    enum {
+        HEAD_DIM = ${head_dim},
+        TILE_N = ${tile_n}, /* keys of a tile */
+        WARPS = ${warps}, /* of 16 rows each */
+        FIRST_SPAN = ${span // tile_n}, /* tiles of the first spans */
+        PAGE_CHUNKS = ${page_chunks}, /* of tiles in shared memory */
+        Q_KEPT = ${q_kept}, /* steps along head_dim whose fragments of Q stay in registers */
+$ if dtype == "f16" then
+        /* See follow_maxima: float16 ends at 2^-24 below, and sums are far from float32's end above. */
+        BELOW = 0,
+$ else
+        /* See follow_maxima: weights of at most 2^4, so that sums of them times the largest V do not overflow. */
+        BELOW = 8,
+$ end
+    };
+};
+} // namespace
+
+typedef struct step_rows<variant> step;
+static_assert(step::END == ${smem_bytes}, "shared memory");
+
+GLINT_KERNEL(PLAN_THREADS, 1) ${symbol}_plan(GLINT_PARAMS(struct glint_gpu_step) p)
+{
+    step::plan(p);
+}
+
+GLINT_KERNEL(step::THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_gpu_step) p)
+{
+    step::run(p);
+}
+
+GLINT_KERNEL(128, 4) ${symbol}_merge(GLINT_PARAMS(struct glint_gpu_step) p)
+{
+    step::merge(p);
+}

@@ -1,0 +1,440 @@
+/* A server's step by mma.sync: four warps with 16 rows each walk over the keys together. step.h says what
+ * rows, spans and folds are, and step_plan.h what units are. With 128 keys a tile every sum is made in the
+ * order of warpgroup_step_kernel.h.
+ *
+ * There is one tile of K and one of V in shared memory. K of the next tile comes while weights are made and multiplied,
+ * and V while the next scores are. Another block of the multiprocessor fills what time is left. O of the spans before
+ * waits in the workspace, behind the slots. */
+#ifndef GLINT_DEVICE_STEP_ROWS_H
+#define GLINT_DEVICE_STEP_ROWS_H
+
+#include "lib/device/fragment.h"
+#include "lib/device/score.h"
+#include "lib/device/step_plan.h"
+#include "lib/device/values.h"
+
+template <class Variant> struct step_rows {
+    typedef typename Variant::element element;
+    typedef typename Variant::mask mask_t;
+    typedef typename Variant::score score_t;
+    enum {
+        HEAD_DIM = Variant::HEAD_DIM,
+        TILE_N = Variant::TILE_N, /* keys of a tile */
+        WARPS = Variant::WARPS,
+        THREADS = 32 * WARPS,
+        BELOW = Variant::BELOW, /* see follow_maxima */
+        RIGHT = mask_t::RIGHT,  /* the mask hides keys after some row's last, */
+        LEFT = mask_t::LEFT,    /* and before some row's first */
+        RUN = 16,               /* keys that lie one after another, whatever a page has */
+    };
+    typedef step_order<HEAD_DIM, TILE_N, Variant::FIRST_SPAN, mask_t, WARPS> order;
+    typedef struct tile<element, 16 * WARPS, HEAD_DIM, Variant::PAGE_CHUNKS> q_tile;
+    typedef struct tile<element, TILE_N, HEAD_DIM, Variant::PAGE_CHUNKS> k_tile; /* of V, too */
+    enum {
+        K_AT = q_tile::BYTES,
+        V_AT = K_AT + k_tile::BYTES,
+        UNIT_AT = V_AT + k_tile::BYTES,
+        RUNS_AT = UNIT_AT + 4 * UNIT_WORDS, /* where the runs of a tile lie, whose copies come next */
+        END = RUNS_AT + TILE_N / RUN * 8,
+        STEPS = q_tile::DIM / element::K_STEP,
+        KEPT = Variant::Q_KEPT, /* steps along head_dim whose fragments of Q stay in registers */
+    };
+    typedef float scores_t[TILE_N / 2];
+    typedef float output_t[q_tile::DIM / 2];
+
+    GLINT_DEVICE float scale_of(const struct glint_gpu_step &p)
+    {
+        return fmaxf(fabsf(p.base.shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
+    }
+
+    template <int n> GLINT_DEVICE float (&fragments_of(float (&s)[n]))[1][n / 4][4]
+    {
+        return reinterpret_cast<float(&)[1][n / 4][4]>(s);
+    }
+
+    /* Columns that there are: what slots and results have. */
+    GLINT_DEVICE float (&columns_of(output_t &o))[HEAD_DIM / 2]
+    {
+        return reinterpret_cast<float(&)[HEAD_DIM / 2]>(o);
+    }
+
+    /* ---- copies -------------------------------------------------------------------------------------------------- */
+
+    /* By the first threads, one a run: where the keys of tile `tile` lie. Keys beyond the last one are on its page. */
+    GLINT_DEVICE struct key_place find_run(const struct glint_gpu_step &p, uint32_t unit, int32_t tile)
+    {
+        const int32_t key = tile * TILE_N + (int32_t)thread_index() * RUN;
+        const struct key_place at = place_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K),
+                                                 p.base.pages.table ? min(key, unit_word(unit, UNIT_KEYS) - 1) : key);
+
+        return {p.base.pages.table ? key & ((1 << p.base.pages.shift) - 1) : at.row, at.batch};
+    }
+
+    GLINT_DEVICE void put_run(uint32_t shared, const struct key_place &at)
+    {
+        const uint32_t to = shared + RUNS_AT + thread_index() * 8;
+
+        st_shared_u32(to, (uint32_t)at.row);
+        st_shared_u32(to + 4, (uint32_t)at.batch);
+    }
+
+    GLINT_DEVICE bool has_run(void)
+    {
+        return thread_index() < TILE_N / RUN;
+    }
+
+    /* Begins the copy of tile `tile` of K or V, whose runs wait in shared memory; keys from `keys` on become zeros. */
+    GLINT_DEVICE void copy_keys(const struct glint_gpu_view &view, uint32_t shared, uint32_t to, int32_t head, int32_t tile,
+                                int32_t keys)
+    {
+        const uint32_t chunk = thread_index() % k_tile::PAGE_CHUNKS, first = thread_index() / k_tile::PAGE_CHUNKS;
+        const int32_t valid = keys - tile * TILE_N;
+
+#pragma unroll
+        for (uint32_t i = 0; i < (uint32_t)TILE_N * k_tile::PAGE_CHUNKS / THREADS; ++i) {
+            const uint32_t row = first + i * (THREADS / k_tile::PAGE_CHUNKS), run = shared + RUNS_AT + row / RUN * 8;
+            const char *from =
+                view_row(&view, (int32_t)ld_shared_u32(run + 4), head, (int32_t)(ld_shared_u32(run) + row % RUN), element::BYTES) +
+                chunk * 16;
+
+#pragma unroll
+            for (uint32_t page = 0; page < k_tile::PAGES; ++page) {
+                const uint32_t column = page * k_tile::PAGE_CHUNKS;
+
+                cp_async_16(to + tile_offset<k_tile>(row, column + chunk), from + column * 16,
+                            (int32_t)row < valid && (k_tile::ROW_CHUNKS == k_tile::CHUNKS || column + chunk < k_tile::ROW_CHUNKS));
+            }
+        }
+    }
+
+    /* And of Q: rows that are nobody's become zeros. */
+    GLINT_DEVICE void copy_queries(const struct glint_gpu_step &p, uint32_t shared, uint32_t unit)
+    {
+        const uint32_t chunk = thread_index() % q_tile::PAGE_CHUNKS, first = thread_index() / q_tile::PAGE_CHUNKS;
+        const int32_t batch = p.base.sequences.first_q ? 0 : unit_word(unit, UNIT_BATCH);
+
+#pragma unroll
+        for (uint32_t i = 0; i < q_tile::ROWS * q_tile::PAGE_CHUNKS / THREADS; ++i) {
+            const uint32_t row = first + i * (THREADS / q_tile::PAGE_CHUNKS);
+            const struct step_row at = row_of_tile(p, (int32_t)row, unit_word(unit, UNIT_QUERY), unit_word(unit, UNIT_QUERIES));
+            const char *from = view_row(&p.base.q, batch, unit_word(unit, UNIT_HEAD) * p.group + at.head,
+                                        unit_word(unit, UNIT_FIRST_Q) + (at.exists ? at.query : 0), element::BYTES) +
+                               chunk * 16;
+
+#pragma unroll
+            for (uint32_t page = 0; page < q_tile::PAGES; ++page) {
+                const uint32_t column = page * q_tile::PAGE_CHUNKS;
+
+                cp_async_16(shared + tile_offset<q_tile>(row, column + chunk), from + column * 16,
+                            at.exists && (q_tile::ROW_CHUNKS == q_tile::CHUNKS || column + chunk < q_tile::ROW_CHUNKS));
+            }
+        }
+    }
+
+    /* ---- a unit -------------------------------------------------------------------------------------------------- */
+
+    GLINT_DEVICE void attend(const struct glint_gpu_step &p, uint32_t shared)
+    {
+        const float scale = scale_of(p);
+        const uint32_t unit = shared + UNIT_AT, warp = warp_index(), lane = lane_index();
+        const int32_t begin = unit_word(unit, UNIT_BEGIN), end = unit_word(unit, UNIT_END), keys = unit_word(unit, UNIT_KEYS);
+        const int32_t head_kv = unit_word(unit, UNIT_HEAD) / p.parts;
+        /* Of two blocks of a multiprocessor, which come one after the other, few rows are those of other warps. */
+        const int32_t block = (int32_t)(warp ^ (2 * block_index() >= (uint32_t)p.blocks ? WARPS / 2 : 0));
+        const int32_t query0 = unit_word(unit, UNIT_QUERY), first_cut = unit_word(unit, UNIT_CUT);
+        const int32_t whole_from = LEFT ? unit_word(unit, UNIT_WHOLE_FROM) : 0;
+        const bool works = block < unit_word(unit, UNIT_BLOCKS);
+        const mask_t mask = {unit_word(unit, UNIT_LEFT), unit_word(unit, UNIT_RIGHT), unit_word(unit, UNIT_QUERIES), keys};
+        const int32_t warp_query = query0 + block * p.block_queries;
+        auto query_of = [&](const int half) { return row_of_tile(p, 16 * block + (int32_t)lane / 4 + 8 * half, query0, 0).query; };
+        const int32_t last[2] = {last_key(mask, query_of(0)), last_key(mask, query_of(1))};
+        /* No row's last key is before the tile. */
+        const int32_t cut = (last_key(mask, warp_query) + 1) / TILE_N;
+        const uint32_t q_lane = shared + lane_offset_a<q_tile>(lane) + (uint32_t)block * (16 * q_tile::PAGE_ROW);
+        const uint32_t k_lane = shared + K_AT + lane_offset_b<k_tile>(lane);
+        const uint32_t v_lane = shared + V_AT + lane_offset_rows<k_tile>(lane, 0);
+        float *const folded = p.partial + ((int64_t)p.partial_rows + (int64_t)block_index() * (16 * WARPS)) * (HEAD_DIM + 2);
+        int32_t span = unit_word(unit, UNIT_SPAN), next = order::spans::begin(span + 1);
+        const int32_t kind = unit_word(unit, UNIT_KIND);
+        bool some = false; /* O of the spans before is in the workspace */
+        bool special = false;
+        struct span_row before[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}}, own[2];
+        struct kept_rows<1, KEPT> q_kept;
+        struct softmax_rows rows;
+        scores_t s;
+        output_t o;
+
+        auto clear_o = [&]() {
+#pragma unroll
+            for (int i = 0; i < (int)q_tile::DIM / 2; ++i)
+                o[i] = 0.0f;
+        };
+        auto is_cut = [&](int32_t tile) { return tile >= first_cut || (LEFT && tile < whole_from); };
+        auto soften = [&](int32_t tile) {
+            float shift[2], factor[2] = {1.0f, 1.0f};
+            const int32_t first_key = tile * TILE_N + 2 * (int32_t)(lane % 4);
+
+            change_scores(s, score_t::of(p.base));
+            if (tile >= cut) {
+                const int32_t from_first[2] = {last[0] - first_key, last[1] - first_key};
+
+                hide_after<TILE_N>(s, from_first);
+            }
+            if (LEFT && tile < whole_from) {
+                const int32_t from_first[2] = {query_of(0) + mask.left - first_key, query_of(1) + mask.left - first_key};
+
+                hide_before<TILE_N>(s, from_first);
+            }
+            if (follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale))
+                rescale<q_tile::DIM>(o, factor);
+            make_weights<TILE_N>(rows, s, shift, scale);
+        };
+        auto take_rows = [&]() { /* of the span that ends */
+#pragma unroll
+                                 for (int half = 0; half < 2; ++half)
+                                     own[half] = {rows.max[half], quad_sum(rows.sum[half])};
+        };
+        auto slot_of = [&](int32_t of_span) {
+            const int32_t slot = of_span - unit_word(unit, UNIT_SECOND) + 1;
+
+            return p.partial + (unit_word(unit, UNIT_SLOT) + (int64_t)slot * unit_word(unit, UNIT_SLOT_ROWS)) * (HEAD_DIM + 2);
+        };
+        auto put_slot = [&](float *slot) {
+            write_slot<HEAD_DIM>(slot, unit_word(unit, UNIT_SLOT_ROWS), block, columns_of(o), own);
+        };
+        auto put_folded = [&]() {
+            float *const to = slot_of_block<HEAD_DIM>(folded, block);
+#pragma unroll
+            for (int i = 0; i < HEAD_DIM / 8; ++i) {
+                const uint32_t v[4] = {bits_of(o[4 * i]), bits_of(o[4 * i + 1]), bits_of(o[4 * i + 2]), bits_of(o[4 * i + 3])};
+
+                st_global_u32x4(to + 128 * i, v);
+            }
+        };
+        /* O of the span and of those before are one, in o. */
+        auto fold_o = [&]() {
+            const struct fold_factors upper = fold_span(before[0], own[0], scale), lower = fold_span(before[1], own[1], scale);
+            const float *const from = slot_of_block<HEAD_DIM>(folded, block);
+
+#pragma unroll
+            for (int i = 0; i < HEAD_DIM / 8; ++i) {
+                float y[4];
+
+                ld_four(y, from + 128 * i, 1);
+                o[4 * i] = fold(y[0], o[4 * i], upper);
+                o[4 * i + 1] = fold(y[1], o[4 * i + 1], upper);
+                o[4 * i + 2] = fold(y[2], o[4 * i + 2], lower);
+                o[4 * i + 3] = fold(y[3], o[4 * i + 3], lower);
+            }
+        };
+        auto close_span = [&]() {
+            take_rows();
+            softmax_begin(rows);
+            if (kind == UNIT_SPANS)
+                put_slot(slot_of(span));
+            else {
+                if (some)
+                    fold_o();
+                else {
+                    before[0] = own[0];
+                    before[1] = own[1];
+                }
+                put_folded();
+            }
+            some = true;
+            span++;
+            next = order::spans::begin(span + 1);
+            clear_o();
+        };
+
+        clear_o();
+        softmax_begin(rows);
+        if (begin < end) {
+            if (has_run())
+                put_run(shared, find_run(p, unit, begin));
+            block_sync();
+            copy_queries(p, shared, unit);
+            copy_keys(p.base.k, shared, shared + K_AT, head_kv, begin, keys);
+            cp_async_commit();
+            copy_keys(p.base.v, shared, shared + V_AT, head_kv, begin, keys);
+            cp_async_commit();
+            cp_async_wait(1);
+            /* Powers of two of positive multiples: a negative scale goes into Q. */
+            if (p.base.shape.scale_log2 < 0.0f)
+                negate_tile<q_tile, THREADS>(shared);
+            block_sync();
+            if constexpr (KEPT > 0)
+                keep_rows<q_tile>(q_kept, q_lane);
+        }
+#pragma unroll 1
+        for (int32_t tile = begin; tile < end; ++tile) {
+            /* A tile that none of the warp's rows sees changes nothing of them. */
+            const bool sees = works && !hides_all<TILE_N>(mask, warp_query, p.block_queries, tile);
+            struct key_place run = {0, 0};
+
+            if (tile > begin) {
+                cp_async_wait(1); /* K of this tile has arrived */
+                block_sync();
+            }
+            if (has_run() && tile + 1 < end)
+                run = find_run(p, unit, tile + 1);
+            if (sees)
+                multiply_rows<q_tile, k_tile>(fragments_of(s), q_kept, q_lane, k_lane);
+            if (has_run() && tile + 1 < end)
+                put_run(shared, run);
+            block_sync(); /* no warp reads K any more */
+            if (tile + 1 < end)
+                copy_keys(p.base.k, shared, shared + K_AT, head_kv, tile + 1, keys);
+            cp_async_commit();
+            if (sees)
+                soften(tile);
+            cp_async_wait(1); /* V of this tile has arrived */
+            if (RIGHT && is_cut(tile)) {
+                if (block_any(find_special<k_tile, THREADS>(shared + V_AT))) {
+                    special = true;
+                    clear_special<k_tile, THREADS>(shared + V_AT);
+                    block_sync();
+                }
+            } else
+                block_sync();
+            if (sees)
+                add_values<k_tile>(fragments_of(o), fragments_of(s), v_lane);
+            block_sync(); /* no warp reads V any more */
+            if (tile + 1 < end)
+                copy_keys(p.base.v, shared, shared + V_AT, head_kv, tile + 1, keys);
+            cp_async_commit();
+            if (works && tile + 1 == next && tile + 1 < end)
+                close_span();
+        }
+        cp_async_wait(0);
+        if (!works)
+            return;
+        take_rows();
+
+        /* Of the tiles from a span's first one to the next span's. */
+        auto add_special_from = [&](int32_t of_span) {
+            const int32_t from = max(begin, order::spans::begin(of_span));
+            const int32_t to = min(end, kind == UNIT_SPANS ? order::spans::begin(of_span + 1) : end);
+#pragma unroll 1
+            for (int side = 0; side < 1 + LEFT; ++side) {
+                const int32_t first_tile = side == 0 ? max(from, first_cut) : from;
+                const int32_t end_tile = side == 0 ? to : min(to, min(whole_from, first_cut));
+
+                add_special_of<element, decode::same>(
+                    columns_of(o), p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K), head_kv, first_tile * TILE_N,
+                    min(end_tile * TILE_N, keys),
+                    [&](const int half, int32_t key) { return (!LEFT || key >= query_of(half) + mask.left) && key <= last[half]; });
+            }
+        };
+        if (kind == UNIT_SPANS) {
+            if (special)
+                add_special_from(span);
+            put_slot(slot_of(span));
+            if (special) /* slots of the spans before that have cut tiles */
+#pragma unroll 1
+                for (--span; span >= unit_word(unit, UNIT_SPAN) && (LEFT || order::spans::begin(span + 1) > first_cut); --span) {
+                    read_slot<HEAD_DIM>(slot_of(span), unit_word(unit, UNIT_SLOT_ROWS), block, columns_of(o), own);
+                    add_special_from(span);
+                    put_slot(slot_of(span));
+                }
+            return;
+        }
+        if (some)
+            fold_o();
+        else {
+            before[0] = own[0];
+            before[1] = own[1];
+        }
+        if (special)
+            add_special_from(0);
+        if (kind == UNIT_FIRST) {
+            own[0] = before[0];
+            own[1] = before[1];
+            put_slot(slot_of(unit_word(unit, UNIT_SECOND) - 1));
+            return;
+        }
+        const int32_t batch = p.base.sequences.first_q ? 0 : unit_word(unit, UNIT_BATCH), first_q = unit_word(unit, UNIT_FIRST_Q);
+
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const struct step_row row =
+                row_of_tile(p, 16 * block + (int32_t)lane / 4 + 8 * half, query0, unit_word(unit, UNIT_QUERIES));
+            const int32_t head_q = unit_word(unit, UNIT_HEAD) * p.group + row.head;
+            float inverse = 0.0f, lse = 0.0f;
+
+            if (!row.exists)
+                continue;
+            finish_row<BELOW>(inverse, lse, before[half], p.base, head_q, sees_some(mask, row.query));
+            if (lane % 4 == 0)
+                st_global_f32(lse_of_row(p, batch, head_q, first_q + row.query), lse);
+            char *const to = view_row(&p.base.o, batch, head_q, first_q + row.query, element::BYTES) + 4 * (lane % 4);
+#pragma unroll
+            for (int i = 0; i < HEAD_DIM / 8; ++i)
+                st_global_u32(to + 16 * i, finish_pair<element>(o[4 * i + 2 * half], o[4 * i + 2 * half + 1], inverse));
+        }
+    }
+
+    /* ---- the kernels --------------------------------------------------------------------------------------------- */
+
+    /* The first kernel, of one block of PLAN_THREADS. */
+    GLINT_DEVICE void plan(const struct glint_gpu_step &p)
+    {
+        admit_successors();
+        await_predecessors();
+        make_plan<order, PLAN_THREADS>(p, p.plan, shared_base());
+    }
+
+    GLINT_DEVICE void run(const struct glint_gpu_step &p)
+    {
+        const uint32_t shared = shared_base(), unit = shared + UNIT_AT;
+        uint32_t *const plan = plan_of_block(p);
+        int32_t number = (int32_t)block_index();
+
+        admit_successors();
+        await_predecessors();
+        if (p.own_plan > 0) {
+            if (warp_index() == 0)
+                make_plan<order, 32>(p, plan, shared + K_AT);
+            block_sync();
+        }
+        if (p.base.pages.table && p.base.sequences.fault)
+#pragma unroll 1
+            for (int32_t i = (int32_t)block_index(); i < p.base.shape.batch; i += p.blocks)
+                note_pages(p, get_planned(p, plan, i).at.own, i, thread_index(), THREADS);
+        const int32_t many = int_at((const int32_t *)plan, PLAN_MANY), few = int_at((const int32_t *)plan, PLAN_FEW);
+
+#pragma unroll 1
+        for (;;) {
+            if (warp_index() == 0) {
+#pragma unroll 1
+                for (;;) {
+                    const bool any = put_unit<order>(p, plan, unit, number, many, few);
+
+                    if (p.own_plan > 0)
+                        number += p.blocks;
+                    else if (any)
+                        number =
+                            p.blocks + warp_sum(lane_index() == 0 ? (int32_t)atom_global_add_u32(p.plan + PLAN_COUNTER, 1) : 0);
+                    if (!any || unit_word(unit, UNIT_BEGIN) < unit_word(unit, UNIT_END) || unit_word(unit, UNIT_KIND) == UNIT_WHOLE)
+                        break;
+                    warp_sync();
+                }
+            }
+            block_sync();
+            if (!unit_word(unit, UNIT_ANY))
+                return;
+            attend(p, shared);
+            block_sync(); /* no thread reads the unit's words any more */
+        }
+    }
+
+    /* The last kernel, of blocks of 128 threads. */
+    GLINT_DEVICE void merge(const struct glint_gpu_step &p)
+    {
+        admit_successors();
+        await_predecessors();
+        merge_slots<element, order, BELOW>(p, scale_of(p));
+    }
+};
+
+#endif
