@@ -578,7 +578,7 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  *  - Intervals that say what a mask says give the bits of that mask on the same instruction set.
  *  - glint_plan_cost counts what the mask leaves.
  *  - Rows of the table with GLINT_FEATURE_INTERVALS take them, which the spec lists as the mask "interval": on the CPU,
- *    but for AMX and AVX-512 BF16, in the family sm80, but for decode, and forward in sm90a. */
+ *    but for AMX and AVX-512 BF16, in the family sm80, and forward in sm90a. */
 
 /* Trees, for speculative decoding: the new tokens of a sequence are a tree of guesses, as EAGLE, Medusa and others make
  * it, and a query sees its ancestors and itself. The new keys are the last seqlen_q of a sequence. Bit s of query i in
@@ -605,8 +605,8 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  *  - glint_plan_cost counts what the mask leaves without a tree. ALiBi, which would count rows, is refused: a bias has
  *    any distances. Forward only.
  *  - Rows of the table with GLINT_FEATURE_TREE take it, with and without intervals, which the spec lists as the mask
- *    "tree": on the CPU, but for AMX and AVX-512 BF16, and in the family sm80, but for decode. There a tree goes with
- *    no bias. */
+ *    "tree": on the CPU, but for AMX and AVX-512 BF16, and in the family sm80. There a tree goes with a bias in decode
+ *    alone. */
 
 /* ALiBi (Press et al., arXiv:2108.12409): a score has m_h (j - position) added where key j is not after its query, and
  * m_h (position - j) where it is, so - m_h times their distance in either case. m_h is tensors.alibi_slopes[h] of query

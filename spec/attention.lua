@@ -24,9 +24,9 @@ return {
   -- "causal" serves both alignments of the diagonal, top left and bottom right: the offset is known only at run time. A
   -- model with a sliding window needs "band" too. It is left out here, for it is half as many kernels of the CPU again,
   -- 60 a pass, and most models have none. In "dec" one kernel then serves all masks. "interval" is for bounds of each
-  -- query that the call gives (prefixes, blocks, chunks, documents): on the CPU, in sm80's "fwd" and "bwd", and in
-  -- sm90a's "fwd". "tree" has a bit for each of the last keys beside them (speculative decoding): in the CPU's "fwd"
-  -- and "dec", without ALiBi, and in sm80's "fwd", without a bias.
+  -- query that the call gives (prefixes, blocks, chunks, documents): on the CPU, in sm80, and in sm90a's "fwd".
+  -- "tree" has a bit for each of the last keys beside them (speculative decoding): in "fwd" and "dec" of the CPU and
+  -- of sm80, without ALiBi, and in sm80's "fwd" without a bias by a tensor.
   masks = { "none", "causal" },
 
   -- Not listed: softcaps = { "none", "softcap" }, a cap on the scores, cap tanh(s / cap), which few models have. A

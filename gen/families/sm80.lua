@@ -95,9 +95,10 @@ local function named(list)
   return archs
 end
 
--- Rows with a tree add nothing to scores.
+-- Rows with a tree add nothing to scores, but for decode's, which add a tensor. ALiBi knows no tree.
 function sm80.targets(config, key)
-  local none = key and key.mask and axes.field(key, "mask", "tree_bits") and axes.field(key, "bias", "biased")
+  local biased = key and key.mask and axes.field(key, "mask", "tree_bits") and axes.field(key, "bias", "biased")
+  local none = biased and not (key.pass == "dec" and axes.field(key, "bias", "bias_tensor"))
   return none and {} or named(config.archs)
 end
 
@@ -225,8 +226,8 @@ end
 
 function sm80.takes(record) return (is_step(record) and step or gpu).takes(record) end
 
---- The list of measured tiles for `key`. Trees are for few queries, and their bits take registers: they have their own.
-function sm80.list(key) return axes.field(key, "mask", "tree_bits") and "trees" or key.pass end
+--- The list of measured tiles for `key`. Forward with a tree is for few queries, and its bits take registers.
+function sm80.list(key) return key.pass == "fwd" and axes.field(key, "mask", "tree_bits") and "trees" or key.pass end
 
 --- The tile of another head dim's, `line`, made to go with the head dim of `key`; nil when it cannot.
 function sm80.adapt(line, key) return (key.pass == "dec" and decode or model).adapt(sm80, line, key) end

@@ -1,4 +1,3 @@
-$ local masks = { none = "no_mask", causal = "causal_mask", band = "window_mask" }
 $ local kv_bytes = narrow and 1 or dtype_bytes
 /* Few queries against many keys. One block of ${warps} warps takes ${tile_m} rows, (query, query head) pairs of one key
  * head, and walks over a part of the keys in steps of ${tile_n}. K and V pass by once, so what counts is how many bytes
@@ -22,7 +21,7 @@ namespace
 struct variant {
     typedef struct ${dtype} element;
     typedef struct ${kv_dtype} stored; /* elements of K and V */
-    typedef ${masks[mask]} mask;
+    typedef ${band} mask;
     typedef struct ${capped and "capped_score" or "plain_score"} score;
     typedef struct ${bias_type} bias;
     enum {
@@ -92,15 +91,13 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
 #pragma unroll 1
     for (;;) {
         struct sight<S> sight;
-        look(sight, p, at.tile, at.own);
+        look<S, Rows>(sight, p, at.tile, at.own);
         struct row_biases<S> biases;
         look(biases, p, at.tile, at.own);
-        /* Steps with a key that some row does not see: from cut_from on, and before cut_to. */
-        const int32_t cut_from = end_of_row<S>(p, at.tile.row0, at.own) / S::TILE_N, first = at.step;
-        const int32_t last_row = min(at.own.rows, at.tile.row0 + S::TILE_M) - 1;
-        const int32_t cut_to = (begin_of_row<S>(p, last_row, at.own) + S::TILE_N - 1) / S::TILE_N;
+        const struct cut_steps cut = find_cut<S>(p, at.tile, at.own, sight);
+        const int32_t first = at.step;
         const int32_t first_left = first_entry<S>(p, at.tile, at.own);
-        auto is_cut = [&](int32_t step) { return step >= cut_from || (S::mask::LEFT && step < cut_to); };
+        auto is_cut = [&](int32_t step) { return step >= cut.from || (S::mask::LEFT && step < cut.to); };
         typename S::queries_t q_kept;
         struct result<S> chunk, span, row;
 

@@ -54,6 +54,9 @@ draw.holes = {
   { "sm90a is for 16 bits, forward and backward", function(row)
     return family_of(row) == "sm90a" and (has(row, "pass", "dec") or has(row, "dtype", "f32") or has(row, "kv_dtype", "i8", "e4m3"))
   end },
+  { "a GPU reads intervals in sm80, and forward in sm90a", function(row)
+    return row.mask == "interval" and family_of(row) == "sm90a" and row.pass == "bwd"
+  end },
   { "sm90a has head_dims of slabs of 32 columns, backward five of them without a softcap", function(row)
     if family_of(row) ~= "sm90a" then return false end
     if (row.head_dim or 0) % 32 ~= 0 then return true end
@@ -62,13 +65,10 @@ draw.holes = {
   { "AMX and AVX-512 BF16 multiply bf16, K and V, too", function(row)
     return has(row, "target", "cpu x86_64_bf16", "cpu x86_64_amx") and (has(row, "dtype", "f32", "f16") or has(row, "kv_dtype", "i8", "e4m3"))
   end },
-  { "a GPU reads intervals in the passes of sm80 that are for many queries, and forward in sm90a", function(row)
-    return row.mask == "interval" and ((family_of(row) == "sm90a" and row.pass == "bwd") or (family_of(row) == "sm80" and row.pass == "dec"))
-  end },
-  { "trees are for the forward passes on the CPU, without ALiBi, and forward in sm80, without a bias", function(row)
+  { "trees are forward on the CPU, without ALiBi, and in sm80, for many queries without a bias", function(row)
     if row.mask ~= "tree" then return false end
     local family = family_of(row)
-    return row.pass == "bwd" or row.bias == "alibi" or family == "sm90a" or (family == "sm80" and (row.pass == "dec" or row.bias == "tensor"))
+    return row.pass == "bwd" or row.bias == "alibi" or family == "sm90a" or (family == "sm80" and row.pass ~= "dec" and row.bias == "tensor")
   end },
   { "AMX and AVX-512 BF16 read no intervals", function(row)
     return has(row, "mask", "interval", "tree") and has(row, "target", "cpu x86_64_bf16", "cpu x86_64_amx")

@@ -102,15 +102,13 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
 #pragma unroll 1
     for (;;) {
         struct sight<S> sight;
-        look(sight, p, at.tile, at.own);
+        look<S, Rows>(sight, p, at.tile, at.own);
         struct row_biases<S> biases;
         look(biases, p, at.tile, at.own);
-        /* Steps with a key that some row does not see: from cut_from on, and before cut_to. */
-        const int32_t cut_from = end_of_row<S>(p, at.tile.row0, at.own) / S::TILE_N, first = at.step;
-        const int32_t last_row = min(at.own.rows, at.tile.row0 + S::TILE_M) - 1;
-        const int32_t cut_to = (begin_of_row<S>(p, last_row, at.own) + S::TILE_N - 1) / S::TILE_N;
+        const struct cut_steps cut = find_cut<S>(p, at.tile, at.own, sight);
+        const int32_t first = at.step;
         const int32_t first_left = first_entry<S>(p, at.tile, at.own);
-        auto is_cut = [&](int32_t step) { return step >= cut_from || (S::mask::LEFT && step < cut_to); };
+        auto is_cut = [&](int32_t step) { return step >= cut.from || (S::mask::LEFT && step < cut.to); };
         typename S::queries_t q_kept;
         struct result<S> chunk, span, row;
 

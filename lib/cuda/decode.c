@@ -44,5 +44,8 @@ void glint_cuda_fill_decode(const struct glint_problem *p, const struct glint_cu
         .scales = glint_cuda_scales_of(p, t),
         .bias = glint_cuda_bias_of(p, t),
         .tensor = glint_cuda_tensor_of(p, t),
+        .key_begin = t->key_begin,
+        .key_end = t->key_end,
+        .tree_bits = t->tree_bits,
     };
 }

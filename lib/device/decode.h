@@ -56,6 +56,9 @@ struct glint_decode_params {
     struct glint_decode_scales scales; /* of K and V of 8 bits */
     struct glint_gpu_bias bias;
     struct glint_gpu_bias_tensor tensor; /* of a bias by a tensor */
+    /* Of a mask with intervals and of one with a tree, as in struct glint_gpu_call; NULL where the problem has none. */
+    const int32_t *key_begin, *key_end;
+    const uint32_t *tree_bits;
 };
 
 #endif

@@ -28,7 +28,7 @@ struct interval_mask {
 };
 
 /* The mask of a sequence whose query 0 has row `row` in the arrays of the call. */
-template <class Band> GLINT_DEVICE Band mask_of(const struct glint_gpu_call &p, const struct sequence &own, int64_t row)
+template <class Band, class Call> GLINT_DEVICE Band mask_of(const Call &p, const struct sequence &own, int64_t row)
 {
     if constexpr (Band::TREE)
         return Band::of(p, own, row);
@@ -109,6 +109,14 @@ GLINT_DEVICE void join(struct key_bounds &bounds, const struct key_bounds &other
 GLINT_DEVICE void add_query(struct key_bounds &bounds, const struct key_range &keys)
 {
     join(bounds, {keys, keys.first, keys.end});
+}
+
+/* From the first key that some lane's range has to the last one, in each lane. */
+GLINT_DEVICE void join_lanes(struct key_range &keys)
+{
+#pragma unroll
+    for (uint32_t lanes = 1; lanes < 32; lanes *= 2)
+        keys = {min(keys.first, of_lane(keys.first, lanes)), max(keys.end, of_lane(keys.end, lanes))};
 }
 
 /* Joins the bounds of all lanes, and leaves the result in each lane. */

@@ -94,7 +94,7 @@ struct tree_mask {
     int32_t left, right;        /* sides among the new keys, of query 0 */
     int32_t seqlen_q, seqlen_k;
 
-    GLINT_DEVICE struct tree_mask of(const struct glint_gpu_call &p, const struct sequence &own, int64_t row)
+    template <class Call> GLINT_DEVICE struct tree_mask of(const Call &p, const struct sequence &own, int64_t row)
     {
         const int32_t words = (p.sequences.bound_q + 31) / 32, before = own.seqlen_k - own.seqlen_q;
         const int32_t offset = p.sequences.bottom_right ? 0 : -before;

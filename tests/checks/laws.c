@@ -1063,6 +1063,18 @@ static void intervals_say_the_mask(struct subject *subject, const struct shape *
     expect_same_results(e, &got, &masked, "intervals that say the mask");
 }
 
+/* A row of decode serves problems without intervals and trees, too: a chain, and intervals that hide nothing, have the
+ * bits of neither. */
+static void chain_says_nothing(struct subject *subject, const struct shape *shape)
+{
+    struct shape bare = *shape;
+    bare.intervals = NO_INTERVALS;
+    bare.tree = NO_TREE;
+    struct experiment *e = prepared(subject, shape), *f = prepared(subject, &bare);
+    struct results said = experiment_run_plainly(e), got = experiment_run_plainly(f);
+    expect_same_results(e, &said, &got, "neither intervals nor a tree");
+}
+
 /* Bits that say what a mask says of the new keys give the bits of the intervals that say it, and a chain those of the
  * causal mask or the window. */
 static void tree_says_the_mask(struct subject *subject, const struct shape *shape)
@@ -1117,6 +1129,14 @@ void interval_laws_checks(struct check_list *list, struct subject *subject)
     s.sinks = subject_checks_sinks(subject);
     s.softcap = subject_caps(subject) ? 3.0f : 0.0f;
     s.intervals = WIDE_INTERVALS;
+    for (int window = 0; window < (decode ? 2 : 0); window++) {
+        s.mask = window ? GLINT_MASK_BAND_BOTTOM_RIGHT : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+        s.window_left = window ? n + 7 : 0;
+        s.tree = subject_tree(subject) ? CHAIN_TREE : NO_TREE;
+        checks_add(list, chain_says_nothing, &s, "law/intervals_or_a_chain_say_nothing_%d", window);
+    }
+    s.tree = NO_TREE;
+    s.window_left = 0;
     s.mask = GLINT_MASK_NONE;
     checks_add(list, intervals_say_the_mask, &s, "law/intervals_say_none");
     s.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
@@ -1164,6 +1184,21 @@ void divided_laws_checks(struct check_list *list, struct subject *subject)
     s.sinks = subject_checks_sinks(subject);
     s.detail = 4;
     checks_add(list, any_division, &s, "divided/spans");
+    if (subject_intervals(subject)) {
+        struct shape own = s;
+        own.heads_q = 3; /* neighbouring rows are of different queries */
+        own.heads_kv = 1;
+        own.seqlen_q = 3;
+        own.mask = GLINT_MASK_NONE;
+        own.intervals = OWN_INTERVALS;
+        checks_add(list, any_division, &own, "divided/intervals");
+        own.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+        own.window_left = own.seqlen_k / 2;
+        own.seqlen_q = 21;
+        own.tree = subject_tree(subject) ? ANY_TREE : NO_TREE;
+        own.detail = 2; /* so many rows are shared out in fewer ways */
+        checks_add(list, any_division, &own, "divided/window");
+    }
     s.heads_q = 3;
     s.heads_kv = 1;
     s.seqlen_q = 5;

@@ -723,8 +723,18 @@ static void padded_checks(struct check_list *list, struct subject *subject, stru
     checks_add(list, padded_of_none, &shape, "lengths/no_keys");
 }
 
+/* A row of decode serves problems without intervals and trees, too, which these are; intervals.c has those with them. */
+static void leave_out_intervals(struct check_list *list, size_t from)
+{
+    for (size_t i = from; i < list->count; i++) {
+        list->at[i].shape.intervals = NO_INTERVALS;
+        list->at[i].shape.tree = NO_TREE;
+    }
+}
+
 void ragged_checks(struct check_list *list, struct subject *subject)
 {
+    const size_t from = list->count;
     const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
     const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
@@ -781,11 +791,13 @@ void ragged_checks(struct check_list *list, struct subject *subject)
     shape.detail |= PAGES;
     if (paged)
         checks_add(list, many, &shape, "ragged_pages/many");
+    leave_out_intervals(list, from);
 }
 
 /* Few rows of many keys, on devices that share these out as steps, chunks and spans, and not at all. */
 void divided_ragged_checks(struct check_list *list, struct subject *subject)
 {
+    const size_t from = list->count;
     const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 1, .seqlen_q = 8, .softcap = subject_caps(subject) ? 2.0f : 0.0f};
@@ -804,4 +816,5 @@ void divided_ragged_checks(struct check_list *list, struct subject *subject)
     s.way = 2; /* blocks begin with sequences of numbers up to 99, and go on to the others */
     for (s.detail = LINEAR; s.detail <= (paged ? PAGES : LINEAR); s.detail += PAGES)
         checks_add(list, many, &s, "divided/%s_many", s.detail == PAGES ? "ragged_pages" : "ragged");
+    leave_out_intervals(list, from);
 }

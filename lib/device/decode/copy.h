@@ -226,6 +226,33 @@ GLINT_DEVICE void begin_copies(const struct glint_decode_params &p, copier<S, Ro
     look_up_pages(p, c);
 }
 
+/* Whether some row of a tile sees one of the keys from `first` to past - 1, under a mask with intervals. */
+template <class S, class Rows>
+GLINT_DEVICE bool some_row_sees(const struct glint_decode_params &p, const struct row_tile &t, const struct sequence_rows &own,
+                                int32_t first, int32_t past)
+{
+    bool some = false;
+
+#pragma unroll 1
+    for (int32_t row = t.row0; row < t.row0 + S::TILE_M && !some; ++row) {
+        const struct key_range keys = keys_of_row<S, Rows, false>(p, t, row, own);
+
+        some = reaches(keys, first, past - first);
+        if constexpr (S::mask::TREE)
+            if (some && p.tree_bits) {
+                const int32_t slots = own.seqlen_k - own.seqlen_q;
+                const struct tree_mask mask =
+                    mask_of<tree_mask>(p, own, (int64_t)Rows::batch_of(t.batch) * p.shape.seqlen_q + own.first_q);
+
+                some = false;
+#pragma unroll 1
+                for (int32_t key = max(first, keys.first); key < min(past, keys.end) && !some; ++key)
+                    some = key < slots || has_slot(mask.tree, row / p.shape.group, key - slots);
+            }
+    }
+    return some;
+}
+
 /* Lowers the word for a fault to the sequence if the page of this lane's run is outside of the pool, and a row of the
  * tile sees a key of it. */
 template <class S, class Rows> GLINT_DEVICE void note_bad_page(const struct glint_decode_params &p, const copier<S, Rows, paged> &c)
@@ -236,6 +263,11 @@ template <class S, class Rows> GLINT_DEVICE void note_bad_page(const struct glin
 
     const int32_t past = min(first + (1 << p.pages.shift), c.at.own.seqlen_k);
 
+    if constexpr (S::mask::INTERVALS) {
+        if (some_row_sees<S, Rows>(p, t, c.at.own, first, past))
+            atomicMin(p.sequences.fault, (uint32_t)t.batch);
+        return;
+    }
     if (first < end && (!S::mask::LEFT || past > begin_of_row<S>(p, t.row0, c.at.own)))
         atomicMin(p.sequences.fault, (uint32_t)t.batch);
 }

@@ -83,10 +83,19 @@ template <class S, class Rows> GLINT_DEVICE void merge(const struct glint_decode
     if (tile.row0 + first_row >= own.rows)
         return;
     tile.first_q = own.first_q;
+    find_keys<S, Rows>(p, tile, own);
     const int32_t mine_row = min(own.rows - 1, tile.row0 + first_row + (int32_t)(lane & 1));
     const int32_t next = min(own.rows - 1, tile.row0 + first_row + 1);
-    const int32_t begin = begin_of_row<S>(p, mine_row, own), end = end_of_row<S>(p, mine_row, own);
-    const int32_t most = end_of_row<S>(p, next, own); /* of the two rows */
+    int32_t begin = begin_of_row<S>(p, mine_row, own), end = end_of_row<S>(p, mine_row, own);
+    int32_t most = end_of_row<S>(p, next, own); /* of the two rows */
+
+    if constexpr (S::mask::INTERVALS) {
+        const struct key_range keys = keys_of_row<S, Rows, false>(p, tile, mine_row, own);
+
+        begin = keys.first;
+        end = keys.end;
+        most = max(end, of_lane(end, 1));
+    }
     const int32_t left = first_entry<S>(p, tile, own), round = S::MERGE_WARPS * group;
     auto seen = [&](int32_t entry, int32_t entries) {
         return entry * entry_keys < end && (!S::mask::LEFT || (entry + entries) * entry_keys > begin);

@@ -148,7 +148,7 @@ GLINT_DEVICE void add_nan_of_values(typename S::output_t &o, uint32_t v_tile, in
                 for (int rt = 0; rt < S::ROW_TILES; ++rt)
 #pragma unroll
                     for (int odd = 0; odd < 2; ++odd)
-                        if ((bytes >> 8 * half & 0x7f) == 0x7f && sees(sight, rt, odd, first_key + (int32_t)key, 1))
+                        if ((bytes >> 8 * half & 0x7f) == 0x7f && sees(sight, rt, odd, first_key + (int32_t)key))
                             o[dt][rt][2 * half + odd] = float_of(0x7fffffffu);
         }
 }

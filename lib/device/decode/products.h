@@ -193,6 +193,29 @@ GLINT_DEVICE void make_scores(typename S::scores_t &s, const typename S::queries
             add_nan_of_keys<S>(s, at.k_tile, at.warp);
 }
 
+/* Hides what a tree does, of 32 keys by two words. */
+template <class S> GLINT_DEVICE void hide_new_keys(typename S::scores_t &s, int32_t first_key, const struct sight<S> &sight)
+{
+    if (first_key + S::WARP_KEYS <= sight.first_slot) /* of none of the warp's keys */
+        return;
+#pragma unroll
+    for (int rt = 0; rt < S::ROW_TILES; ++rt)
+#pragma unroll
+        for (int odd = 0; odd < 2; ++odd)
+#pragma unroll
+            for (int group = 0; group < S::KEY_TILES; group += 2) {
+                const uint32_t bits = bits_from(sight.tree, sight.query[rt][odd], first_key + group * 16 - sight.first_slot);
+#pragma unroll
+                for (int kt = group; kt < S::KEY_TILES && kt < group + 2; ++kt)
+#pragma unroll
+                    for (int half = 0; half < 2; ++half) {
+                        float &score = s[kt][rt][2 * half + odd];
+
+                        score = (bits >> ((kt - group) * 16 + half * 8) & 1) != 0 ? score : -GLINT_INFINITY;
+                    }
+            }
+}
+
 /* Hides the keys that rows do not see; first_key is the first of this lane. */
 template <class S> GLINT_DEVICE void hide_scores(typename S::scores_t &s, int32_t first_key, const struct sight<S> &sight)
 {
@@ -202,7 +225,9 @@ template <class S> GLINT_DEVICE void hide_scores(typename S::scores_t &s, int32_
         for (int rt = 0; rt < S::ROW_TILES; ++rt)
 #pragma unroll
             for (int i = 0; i < 4; ++i)
-                s[kt][rt][i] = sees(sight, rt, i & 1, first_key + kt * 16 + (i >> 1) * 8, 1) ? s[kt][rt][i] : -GLINT_INFINITY;
+                s[kt][rt][i] = reaches(sight, rt, i & 1, first_key + kt * 16 + (i >> 1) * 8, 1) ? s[kt][rt][i] : -GLINT_INFINITY;
+    if constexpr (S::mask::TREE)
+        hide_new_keys<S>(s, first_key, sight);
 }
 
 /* The greatest score of each row, of this lane's keys. */
@@ -289,8 +314,8 @@ GLINT_DEVICE void make_weights(typename S::rows_t &sums, const typename S::score
                     const int32_t key = (int32_t)(place.warp * S::WARP_KEYS + kt * 16 + half * 8 + (lane_index() >> 2));
                     const float of_key = ld_shared_f32(place.v_scales + key * 4);
 
-                    even = !CUT || sees(sight, rt, 0, first_key + key, 1) ? even * of_key : 0.0f;
-                    odd = !CUT || sees(sight, rt, 1, first_key + key, 1) ? odd * of_key : 0.0f;
+                    even = !CUT || sees(sight, rt, 0, first_key + key) ? even * of_key : 0.0f;
+                    odd = !CUT || sees(sight, rt, 1, first_key + key) ? odd * of_key : 0.0f;
                 }
                 st_shared_u32(to, S::element::pack(even, odd));
             }
@@ -409,7 +434,7 @@ GLINT_DEVICE void settle_values(typename S::output_t &o, uint32_t v_tile, int32_
                 for (int rt = 0; rt < S::ROW_TILES; ++rt)
 #pragma unroll
                     for (int odd = 0; odd < 2; ++odd)
-                        if (sees(sight, rt, odd, first_key + (int32_t)key, 1))
+                        if (sees(sight, rt, odd, first_key + (int32_t)key))
                             o[dt][rt][2 * half + odd] += v;
             }
     block_sync();

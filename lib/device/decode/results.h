@@ -61,7 +61,7 @@ GLINT_DEVICE void fold(struct result<S> &r, const struct result<S> &more, int32_
         for (int odd = 0; odd < 2; ++odd) {
             float keep, add;
 
-            if (S::mask::RIGHT && !sees(sight, rt, odd, first_key, keys))
+            if (S::mask::RIGHT && !reaches(sight, rt, odd, first_key, keys))
                 continue;
             fold_maximum(r.maximum[rt][odd], more.maximum[rt][odd], keep, add);
             r.sum[rt][odd] = fold_number(r.sum[rt][odd], more.sum[rt][odd], keep, add);

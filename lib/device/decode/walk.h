@@ -8,6 +8,7 @@
 #include "lib/device/score.h"
 #include "lib/device/sequences.h"
 #include "lib/device/tile.h"
+#include "lib/device/tree.h"
 
 namespace decode
 {
@@ -71,15 +72,16 @@ template <class Variant> struct shape : Variant {
 /* ---- where a block works ---------------------------------------------------------------------------------------- */
 
 /* A tile of rows of (batch, key head, row tile): row0 is its first row, and its sequence begins at first_q and first_k
- * of the tensors. */
+ * of the tensors. Under a mask with intervals its rows see keys of `keys` alone. */
 struct row_tile {
     int32_t index, batch, head_kv, row0, first_q, first_k;
+    struct key_range keys;
 };
 
 template <class S>
 GLINT_DEVICE struct row_tile find_tile(const struct glint_decode_params &p, int32_t batch, int32_t head_kv, int32_t row_tile)
 {
-    return {(batch * p.shape.heads_kv + head_kv) * p.row_tiles + row_tile, batch, head_kv, row_tile * S::TILE_M, 0, 0};
+    return {(batch * p.shape.heads_kv + head_kv) * p.row_tiles + row_tile, batch, head_kv, row_tile * S::TILE_M, 0, 0, {0, 0}};
 }
 
 /* Row `row` of a tensor of queries. */
@@ -115,16 +117,61 @@ GLINT_DEVICE int32_t begin_of_row(const struct glint_decode_params &p, int32_t r
     return S::mask::LEFT ? max(0, row / p.shape.group + own.left) : 0;
 }
 
+/* The keys that a row sees, under a mask with intervals; none begin at seqlen_k and end at 0. A problem may have fewer
+ * bounds than the mask. To walk over (WALK) there may be more of a tree's: what a query's bits leave is not asked, so
+ * that copies need not wait for them. */
+template <class S, class Rows, bool WALK>
+GLINT_DEVICE struct key_range keys_of_row(const struct glint_decode_params &p, const struct row_tile &t, int32_t row,
+                                          const struct sequence_rows &own)
+{
+    const int32_t query = row / p.shape.group;
+    const int64_t first = (int64_t)Rows::batch_of(t.batch) * p.shape.seqlen_q + own.first_q; /* one of the two is 0 */
+    const struct key_range none = {own.seqlen_k, 0};
+    struct key_range keys = {query + own.left, query + own.right + 1};
+
+    if (row >= own.rows)
+        return none;
+    if constexpr (S::mask::TREE)
+        if (p.tree_bits) {
+            const struct tree_mask mask = mask_of<tree_mask>(p, own, first);
+
+            if constexpr (!WALK)
+                return keys_of_query(mask, query);
+            keys = {own.seqlen_k - own.seqlen_q + max(-own.seqlen_k, min(0, mask.left - 1)), own.seqlen_k};
+        }
+    if (p.key_begin)
+        keys = {max(keys.first, int_at(p.key_begin + first, query)), min(keys.end, int_at(p.key_end + first, query))};
+    keys = {max(keys.first, 0), min(keys.end, own.seqlen_k)};
+    return keys.first < keys.end ? keys : none;
+}
+
+/* Finds what the rows of a tile see. All lanes of a warp call it. */
+template <class S, class Rows>
+GLINT_DEVICE void find_keys(const struct glint_decode_params &p, struct row_tile &t, const struct sequence_rows &own)
+{
+    if constexpr (S::mask::INTERVALS) {
+        t.keys = {own.seqlen_k, 0};
+        for (int32_t row = (int32_t)lane_index(); row < S::TILE_M; row += 32) {
+            const struct key_range keys = keys_of_row<S, Rows, true>(p, t, t.row0 + row, own);
+
+            t.keys = {min(t.keys.first, keys.first), max(t.keys.end, keys.end)};
+        }
+        join_lanes(t.keys);
+    }
+}
+
 /* The steps that hold all keys that some row of the tile sees: from the first one up to the end. */
 template <class S>
 GLINT_DEVICE int32_t begin_of_tile(const struct glint_decode_params &p, const struct row_tile &t, const struct sequence_rows &own)
 {
-    return begin_of_row<S>(p, t.row0, own) / S::TILE_N;
+    return (S::mask::INTERVALS ? t.keys.first : begin_of_row<S>(p, t.row0, own)) / S::TILE_N;
 }
 
 template <class S>
 GLINT_DEVICE int32_t end_of_tile(const struct glint_decode_params &p, const struct row_tile &t, const struct sequence_rows &own)
 {
+    if constexpr (S::mask::INTERVALS)
+        return (t.keys.end + S::TILE_N - 1) / S::TILE_N;
     return t.row0 < own.rows ? (end_of_row<S>(p, min(own.rows, t.row0 + S::TILE_M) - 1, own) + S::TILE_N - 1) / S::TILE_N : 0;
 }
 
@@ -150,8 +197,18 @@ GLINT_DEVICE int32_t first_entry(const struct glint_decode_params &p, const stru
 
 /* ---- what rows see ---------------------------------------------------------------------------------------------- */
 
-/* The keys that each row of this lane sees: from begin on, up to end. Without a left side `begin` is not read. */
-template <class S> struct sight {
+/* Of a tree: which of the new keys, from first_slot on, a row of this lane sees. Without one first_slot is no key. */
+template <class S, bool TREE> struct new_keys {
+};
+
+template <class S> struct new_keys<S, true> {
+    struct tree_rows tree;
+    int32_t first_slot, query[S::ROW_TILES][2];
+};
+
+/* The keys that each row of this lane sees: from begin on, up to end, less what a tree hides between them. Without a
+ * left side `begin` is not read. */
+template <class S> struct sight : new_keys<S, S::mask::TREE> {
     int32_t end[S::ROW_TILES][2], begin[S::ROW_TILES][2];
 };
 
@@ -161,7 +218,7 @@ GLINT_DEVICE int32_t row_of_lane(const int rt, const int odd)
     return rt * 8 + 2 * (int32_t)(lane_index() & 3) + odd;
 }
 
-template <class S>
+template <class S, class Rows>
 GLINT_DEVICE void look(struct sight<S> &sight, const struct glint_decode_params &p, const struct row_tile &t,
                        const struct sequence_rows &own)
 {
@@ -169,17 +226,77 @@ GLINT_DEVICE void look(struct sight<S> &sight, const struct glint_decode_params 
     for (int rt = 0; rt < S::ROW_TILES; ++rt)
 #pragma unroll
         for (int odd = 0; odd < 2; ++odd) {
-            sight.end[rt][odd] = end_of_row<S>(p, t.row0 + row_of_lane(rt, odd), own);
-            if (S::mask::LEFT)
-                sight.begin[rt][odd] = begin_of_row<S>(p, t.row0 + row_of_lane(rt, odd), own);
+            const int32_t row = t.row0 + row_of_lane(rt, odd);
+
+            if constexpr (S::mask::INTERVALS) {
+                const struct key_range keys = keys_of_row<S, Rows, false>(p, t, row, own);
+
+                sight.begin[rt][odd] = keys.first;
+                sight.end[rt][odd] = keys.end;
+            } else {
+                sight.end[rt][odd] = end_of_row<S>(p, row, own);
+                if (S::mask::LEFT)
+                    sight.begin[rt][odd] = begin_of_row<S>(p, row, own);
+            }
+            if constexpr (S::mask::TREE) /* a row past the end has the last one's bits */
+                sight.query[rt][odd] = min(row / p.shape.group, max(own.seqlen_q, 1) - 1);
         }
+    if constexpr (S::mask::TREE) {
+        sight.tree = {p.tree_bits, 0};
+        sight.first_slot = 0x7fffffff;
+        if (p.tree_bits) {
+            sight.tree = mask_of<tree_mask>(p, own, (int64_t)Rows::batch_of(t.batch) * p.shape.seqlen_q + own.first_q).tree;
+            sight.first_slot = own.seqlen_k - own.seqlen_q;
+        }
+    }
 }
 
-/* Whether a row sees any of `keys` keys from first_key on. */
+/* Whether a row sees any of `keys` keys from first_key on, were there no tree. */
 template <class S>
-GLINT_DEVICE bool sees(const struct sight<S> &sight, const int rt, const int odd, int32_t first_key, int32_t keys)
+GLINT_DEVICE bool reaches(const struct sight<S> &sight, const int rt, const int odd, int32_t first_key, int32_t keys)
 {
     return first_key < sight.end[rt][odd] && (!S::mask::LEFT || first_key + keys > sight.begin[rt][odd]);
+}
+
+/* Whether a row sees a key. */
+template <class S> GLINT_DEVICE bool sees(const struct sight<S> &sight, const int rt, const int odd, int32_t key)
+{
+    if constexpr (S::mask::TREE)
+        return reaches(sight, rt, odd, key, 1) &&
+               (key < sight.first_slot || has_slot(sight.tree, sight.query[rt][odd], key - sight.first_slot));
+    return reaches(sight, rt, odd, key, 1);
+}
+
+/* Steps with a key that some row of the tile does not see: from `from` on, and before `to`. */
+struct cut_steps {
+    int32_t from, to;
+};
+
+template <class S>
+GLINT_DEVICE struct cut_steps find_cut(const struct glint_decode_params &p, const struct row_tile &t,
+                                       const struct sequence_rows &own, const struct sight<S> &sight)
+{
+    if constexpr (S::mask::INTERVALS) {
+        int32_t late = 0, early = own.seqlen_k;
+
+#pragma unroll
+        for (int i = 0; i < 2 * S::ROW_TILES; ++i)
+            if (t.row0 + row_of_lane(i / 2, i % 2) < own.rows) {
+                late = max(late, sight.begin[i / 2][i % 2]);
+                early = min(early, sight.end[i / 2][i % 2]);
+            }
+#pragma unroll
+        for (uint32_t lanes = 1; lanes < 4; lanes *= 2) { /* others have the same rows */
+            late = max(late, of_lane(late, lanes));
+            early = min(early, of_lane(early, lanes));
+        }
+        if constexpr (S::mask::TREE)
+            early = min(early, max(0, sight.first_slot));
+        return {early / S::TILE_N, (late + S::TILE_N - 1) / S::TILE_N};
+    }
+    const int32_t last_row = min(own.rows, t.row0 + S::TILE_M) - 1;
+
+    return {end_of_row<S>(p, t.row0, own) / S::TILE_N, (begin_of_row<S>(p, last_row, own) + S::TILE_N - 1) / S::TILE_N};
 }
 
 /* Whether it sees any at all. */
@@ -256,6 +373,7 @@ template <class S, class Rows> GLINT_DEVICE void measure_item(const struct glint
     }
     c.tile.first_q = c.own.first_q;
     c.tile.first_k = c.own.first_k;
+    find_keys<S, Rows>(p, c.tile, c.own);
     c.end = end_of_tile<S>(p, c.tile, c.own);
     if (p.parts > 1) {
         if (S::mask::LEFT)

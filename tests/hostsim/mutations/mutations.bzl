@@ -1289,7 +1289,7 @@ _DECODE = [
         "dec_narrow",
         "dec_scale_of_a_hidden_key",
         "V's scale of a key that a row does not see is multiplied by its weight of 0, and NaN stays NaN",
-        "even = !CUT || sees(sight, rt, 0, first_key + key, 1) ? even * of_key : 0.0f;\n                    odd = !CUT || sees(sight, rt, 1, first_key + key, 1) ? odd * of_key : 0.0f;",
+        "even = !CUT || sees(sight, rt, 0, first_key + key) ? even * of_key : 0.0f;\n                    odd = !CUT || sees(sight, rt, 1, first_key + key) ? odd * of_key : 0.0f;",
         "even = even * of_key;\n                    odd = odd * of_key;",
         ["answer"],
         cases = ["special/*"],
