@@ -93,7 +93,7 @@ return function(run, work)
   local WORLD = list(tests(TEST, "contract", "world"), SUPPORT)
   local REFUSAL = list(tests(TEST, "contract", "refusal_oracle"), WORLD)
   local ORACLE = tests(FAST, "oracle", "half plain ref")
-  local CHECKS = list(tests(FAST, "checks", "accuracy check executors experiment far gradient_check intervals laws lengths ragged runner " ..
+  local CHECKS = list(tests(FAST, "checks", "accuracy check executors experiment far gradient_check intervals laws lengths logit ragged runner " ..
     "special_values variant_checks"), ORACLE, SUPPORT, CASES)
   local CHECKABLE = list(tests(TEST, "checks", "variant_test host_memory backend_host"), CHECKS, POOL)
 
