@@ -460,6 +460,15 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         }
         if (takes_sinks && causal)
             checks_add(list, gradients_of_minus_infinity_and_sink, &sinks, "special/sinks_only_minus_inf_blind_rows");
+        /* More rows than a GPU's block has threads, several times: every turn of its loop has such rows. */
+        struct shape turns = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 7 * 256 + 40, .seqlen_k = 13, .sinks = true};
+        turns.mask = causal ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_NONE;
+        if (subject_checks_sinks(subject))
+            checks_add(list, gradients_of_minus_infinity_and_sink, &turns, "special/sinks_only_minus_inf_many_rows");
+        /* Hopper gives a finite dK here: docs/limits.md. */
+        turns.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+        if (subject_checks_sinks(subject) && causal && strcmp(subject->info.family, "sm90a") != 0)
+            checks_add(list, gradients_of_minus_infinity_and_sink, &turns, "special/sinks_only_minus_inf_many_blind_rows");
     }
     struct shape none = s; /* some tiles of queries */
     none.seqlen_q = (int64_t)subject->info.tile_m + 9;
