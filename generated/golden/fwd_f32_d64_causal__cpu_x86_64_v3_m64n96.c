@@ -142,8 +142,9 @@ GLINT_OUTLINE void copy_rows(const struct glint_cpu_call *call, float *dst, cons
     }
 }
 
-/* O and LSE of a few query blocks of one head, in one pass over its keys. Everything is transposed, so that vector lanes are queries:
- * softmax needs no sum across lanes. Tasks of a head come last queries first: under the mask those see the most keys. */
+/* O and LSE of a few query blocks of one head, in one pass over its keys. Everything is transposed: vector lanes are
+ * queries, and softmax needs no sum across them. Under a mask the tasks of the last queries, which see the most keys,
+ * come first. */
 glint_cpu_phase_fn glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96;
 void glint_fwd_f32_d64_causal__cpu_x86_64_v3_m64n96(const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
