@@ -138,9 +138,7 @@ template <class Variant> struct step_rows {
         const float scale = scale_of(p);
         const uint32_t unit = shared + UNIT_AT, warp = warp_index(), lane = lane_index();
         const int32_t begin = unit_word(unit, UNIT_BEGIN), end = unit_word(unit, UNIT_END), keys = unit_word(unit, UNIT_KEYS);
-        const int32_t head_kv = unit_word(unit, UNIT_HEAD) / p.parts;
-        /* Of two blocks of a multiprocessor, which come one after the other, few rows are those of other warps. */
-        const int32_t block = (int32_t)(warp ^ (2 * block_index() >= (uint32_t)p.blocks ? WARPS / 2 : 0));
+        const int32_t head_kv = unit_word(unit, UNIT_HEAD) / p.parts, block = (int32_t)warp;
         const int32_t query0 = unit_word(unit, UNIT_QUERY), first_cut = unit_word(unit, UNIT_CUT);
         const int32_t whole_from = LEFT ? unit_word(unit, UNIT_WHOLE_FROM) : 0;
         const bool works = block < unit_word(unit, UNIT_BLOCKS);
@@ -150,7 +148,7 @@ template <class Variant> struct step_rows {
         const int32_t last[2] = {last_key(mask, query_of(0)), last_key(mask, query_of(1))};
         /* No row's last key is before the tile. */
         const int32_t cut = (last_key(mask, warp_query) + 1) / TILE_N;
-        const uint32_t q_lane = shared + lane_offset_a<q_tile>(lane) + (uint32_t)block * (16 * q_tile::PAGE_ROW);
+        const uint32_t q_lane = shared + lane_offset_a<q_tile>(lane) + warp * (16 * q_tile::PAGE_ROW);
         const uint32_t k_lane = shared + K_AT + lane_offset_b<k_tile>(lane);
         const uint32_t v_lane = shared + V_AT + lane_offset_rows<k_tile>(lane, 0);
         float *const folded = p.partial + ((int64_t)p.partial_rows + (int64_t)block_index() * (16 * WARPS)) * (HEAD_DIM + 2);
