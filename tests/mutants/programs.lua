@@ -133,6 +133,16 @@ return function(run, work)
     end
   end
 
+  -- Biases, intervals and trees, in the rows of one instruction set.
+  for spec in ("bias intervals trees"):gmatch("%a+") do
+    local rows, table_of_rows, its_names = kernels(("tests/specs/%s.lua"):format(spec), spec, "__cpu_x86_64_v3_")
+    for _, name in ipairs(its_names) do
+      if name:find("_f32_d") and (name:find("alibi") or name:find("tensor") or spec ~= "bias" and (name:find("interval") or name:find("tree"))) then
+        program(("%s.%s"):format(spec, name), list(CHECKABLE, CORE, table_of_rows, rows), { arguments = "--variant=" .. name })
+      end
+    end
+  end
+
   -- Caches of 8 bits.
   local cache, table_of_cache = kernels("tests/specs/cache.lua", "cache")
   local CACHE = list(CORE, table_of_cache, cache)
