@@ -53,7 +53,7 @@ end
 -- Members in the order of their structs; one that a record does not have is 0 in C.
 local LAUNCH = { "grid", "rows", "threads", "smem_bytes", "blocks_per_sm", "cluster", "dependent", "lengths", "pages", "sinks", "dbias" }
 local MAP = { "tensor", "swizzle", "slabs", "packed", "columns", "rows" }
-local MORE = { "part_heads", "parts_from", "row_dim", "block_keys", "zero_words", "lengths_words", "chunk_steps", "span_chunks" }
+local MORE = { "part_heads", "parts_from", "row_dim", "block_keys", "zero_words", "lengths_words", "chunk_steps", "span_chunks", "folded" }
 
 local function members(values, names)
   local shown = {}

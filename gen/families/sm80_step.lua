@@ -38,7 +38,7 @@ end
 
 --- Fills in what follows from the tile's fields. Makes no checks.
 function step.complete(record, page_chunks)
-  record.strategy_id, record.span, record.d_split = "GLINT_GPU_STEP", record.span or SPAN, 1
+  record.strategy_id, record.span, record.d_split, record.folded = "GLINT_GPU_STEP", record.span or SPAN, 1, 1
   record.warps, record.threads = record.warps or WARPS, 32 * (record.warps or WARPS)
   record.blocks_per_sm = record.blocks_per_sm or 2
   record.q_kept = record.q_kept or record.head_dim <= 64 and record.padded_dim // 16 or 0

@@ -3,13 +3,15 @@
 -- gen/families/sm90a.lua says what a spec may say.
 local step = {}
 
-local KIB, ROWS, TILE_M, TILE_N = 1024, 64, 128, 128
+local KIB, ROWS, TILE_M = 1024, 64, 128
+local KEYS = { [64] = 128, [80] = 128, [96] = 128, [128] = 128, [256] = 64 } -- of a tile: the order of a head dim's sums
 local SPAN = 1024        -- keys of the first spans
 local CACHE_FROM, CACHE_UP_TO = 4, 256 -- queries against a cache that it is for; gen/tiles/sm90a.lua has what was measured
 local REGISTERS = 224    -- of a thread that computes: 2 x 128 of them and 128 of 56 are a multiprocessor's 65536
 local PIECE, PIECES = 32, { [64] = 16, [96] = 12, [128] = 8 } -- K and V of 8 bits: keys that come at a time, and how many such are on their way
-local SCALES_BYTES = 2 * 2 * 4 * TILE_N -- of two tiles of K, and of V
+local SCALES_BYTES = 2 * 2 * 4 * 128 -- of two tiles of K, and of V
 local UNITS_BYTES = 3 * (96 + 16) -- units that are announced, with their mbarriers: lib/device/step_plan.h
+local KEPT_BYTES = 2 * 16 * 256 -- of rows, where O of the spans before is in the workspace
 local PLAN_BYTES = 8 * 4096 + 5 * 128 -- of the kernel that plans: PLAN_SHARED_BYTES there
 
 function step.how(record)
@@ -18,9 +20,10 @@ function step.how(record)
 end
 
 local function parts_of(record)
-  local row = record.head_dim * record.dtype_bytes
+  local row = record.slabs * record.width
   local q, folded = { ("Q %d x %d"):format(record.m, row), record.m * row }, { ("O of spans before %d x %d"):format(record.m, 4 * record.head_dim),
     record.m * 4 * record.head_dim }
+  if record.folded then folded = { "rows", KEPT_BYTES } end
   if not record.narrow then
     return { q, { ("K, V %d x %d x %d"):format(2 * record.stages, record.n, row), 2 * record.stages * record.n * row }, folded,
       { "barriers", 32 + 48 * record.stages }, { "units", UNITS_BYTES } }
@@ -39,8 +42,11 @@ end
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function step.complete(record)
   record.strategy_id, record.warpgroups = "GLINT_GPU_STEP", record.m // ROWS
-  record.threads, record.registers, record.width, record.padded_dim = 384, REGISTERS, record.head_dim % 64 == 0 and 128 or 64, record.head_dim
-  record.stages, record.span, record.pieces = record.stages or (record.narrow and 3 or 2), record.span or SPAN, record.narrow and PIECES[record.head_dim] or 0
+  record.threads, record.width, record.padded_dim = 384, record.head_dim % 64 == 0 and 128 or 64, record.head_dim
+  local wide = record.head_dim > 128
+  record.registers, record.folded, record.folded_in_shared = REGISTERS, wide and 1 or nil, wide and 0 or 1
+  record.slabs = (2 * record.head_dim + record.width - 1) // record.width
+  record.stages, record.span, record.pieces = record.stages or (record.narrow and 3 or 2), record.span or SPAN, record.narrow and (PIECES[record.head_dim] or 0) or 0
   record.cache_from, record.cache_up_to = record.cache_from or CACHE_FROM, record.cache_up_to or CACHE_UP_TO
   record.smem = smem_of(record)
   record.smem_bytes, record.alignment_bytes, record.chunk_steps = record.smem[1].bytes, 16, record.span // record.n
@@ -48,7 +54,7 @@ function step.complete(record)
   local function map(tensor, rows, slabs)
     return { tensor = tensor, swizzle = ("TENSOR_MAP_SWIZZLE_%dB"):format(record.width), slabs = slabs, columns = record.width // 2, rows = rows }
   end
-  local slabs = 2 * record.head_dim // record.width
+  local slabs = 2 * record.head_dim % record.width == 0 and record.slabs or 0 -- a slab a copy, the last one with zeros
   record.maps = { map("GLINT_GPU_Q", 16, 0), map("GLINT_GPU_K", record.n, slabs), map("GLINT_GPU_V", record.n, slabs) }
   record.maps[1].packed = 1
   if record.narrow then -- bytes in their order
@@ -75,14 +81,16 @@ function step.check(record, report, block_kib)
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
   if record.narrow and record.dtype == "f16" then report("m", "K and V of 8 bits are widened to bf16", 'dtypes = { "bf16" }') end
   if record.narrow and record.stages < 3 then report("stages", "a tile of K, one of V and the next one are in shared memory", "3 or 4") end
-  if record.m ~= TILE_M or record.n ~= TILE_N then
-    report("m", "the order of a step's sums is that of tiles of 128 keys, for two warpgroups", "m = 128, n = 128")
-  end
-  if record.head_dim ~= 64 and record.head_dim ~= 96 and record.head_dim ~= 128 then
-    report("m", ("a step has no kernel for head_dim %d"):format(record.head_dim), "64, 96 or 128")
+  local keys = KEYS[record.head_dim]
+  if not keys then
+    report("m", ("a step has no kernel for head_dim %d"):format(record.head_dim), "64, 80, 96, 128 or 256")
+  elseif record.m ~= TILE_M or record.n ~= keys then
+    report("m", ("the order of a step's sums is that of tiles of %d keys, for two warpgroups"):format(keys), ("m = 128, n = %d"):format(keys))
+  elseif record.narrow and not PIECES[record.head_dim] then
+    report("m", ("a step over 8 bits has no kernel for head_dim %d"):format(record.head_dim), "64, 96 or 128")
   end
   if record.cache_from > record.cache_up_to then report("cache_up_to", "is below cache_from", tostring(record.cache_from)) end
-  if record.span % TILE_N ~= 0 then report("span", "a span is whole tiles of 128 keys", "a multiple of 128") end
+  if record.span % record.n ~= 0 then report("span", ("a span is whole tiles of %d keys"):format(record.n), ("a multiple of %d"):format(record.n)) end
   if record.smem_bytes > block_kib * KIB then
     report("tile", ("at head_dim %d the kernel needs %s bytes of shared memory, and a block has %d"):format(record.head_dim,
       record.smem[1].text, block_kib * KIB), "fewer stages")

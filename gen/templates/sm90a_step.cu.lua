@@ -18,6 +18,10 @@ $ else
         STAGES = ${stages}, /* of K, and of V */
 $ end
         WIDTH = ${width}, /* bytes of a slab's rows: see slab_tile */
+$ if not narrow then
+        REGISTERS = ${registers}, /* of a thread that computes */
+        FOLDED_IN_SHARED = ${folded_in_shared}, /* O of the spans before */
+$ end
 $ if dtype == "f16" then
         /* See follow_maxima: float16 ends at 2^-24 below, and sums are far from float32's end above. */
         BELOW = 0,

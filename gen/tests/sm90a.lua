@@ -212,3 +212,25 @@ harness.case("sm90a: a step alone reads K and V of 8 bits, of bf16, whose bytes 
   harness.is(sm90a.lacks({ narrow = true, pass = "fwd", dtype = "f16", mask = "causal" }), true)
   harness.is(sm90a.lacks({ narrow = true, pass = "dec", dtype = "bf16", mask = "causal" }), true)
 end)
+
+harness.case("sm90a: a step of head_dim 80 has slabs that are not whole, and one of 256 keeps O of the spans before in the workspace", function()
+  local function step(fields)
+    local made = { m = 128, n = 128, schedule = "step", mask = "causal", causal = true }
+    for name, value in pairs(fields) do made[name] = value end
+    return made
+  end
+  local odd, wide = record(step({ head_dim = 80, stages = 3 })), record(step({ head_dim = 256, n = 64 }))
+  harness.is(odd.slabs, 3)
+  harness.is(odd.maps[2].slabs, 0)
+  harness.is(odd.maps[2].columns, 32)
+  harness.is(odd.smem_bytes, 128 * 192 + 6 * 128 * 192 + 128 * 320 + 32 + 3 * 48 + 3 * 112)
+  harness.is(odd.folded, nil)
+  harness.is(wide.maps[2].slabs, 4)
+  harness.is(wide.smem_bytes, 128 * 512 + 4 * 64 * 512 + 8192 + 32 + 2 * 48 + 3 * 112)
+  harness.is(wide.folded, 1)
+  harness.is(mistakes(step({ head_dim = 80, stages = 3 })), "")
+  harness.is(mistakes(step({ head_dim = 256, n = 64 })), "")
+  harness.has(mistakes(step({ head_dim = 256 })), "m: the order of a step's sums is that of tiles of 64 keys, for two warpgroups")
+  harness.has(mistakes(step({ head_dim = 72 })), "m: a step has no kernel for head_dim 72")
+  harness.has(mistakes(step({ head_dim = 80, stages = 3, narrow = true, kv_dtype = "i8" })), "m: a step over 8 bits has no kernel for head_dim 80")
+end)

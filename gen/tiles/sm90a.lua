@@ -44,10 +44,13 @@ local data = {
   step = {
     [64] = { m = 128, n = 128, schedule = "step", stages = 4, cache_from = 3, cache_up_to = 256, least = 33,
       why = "any number of queries against a cache, one order of sums", measured = "2026-11-26 on an NVIDIA H100 and an H200" },
+    [80] = { m = 128, n = 128, schedule = "step", stages = 3, cache_from = 4, cache_up_to = 256, why = "as at 96", measured = {} },
     [96] = { m = 128, n = 128, schedule = "step", stages = 3, cache_from = 4, cache_up_to = 256,
       why = "any number of queries against a cache, one order of sums", measured = "2026-11-24 on an NVIDIA H200" },
     [128] = { m = 128, n = 128, schedule = "step", cache_from = 4, cache_up_to = 256,
       why = "any number of queries against a cache, one order of sums", measured = "2026-11-24 on an NVIDIA H200" },
+    [256] = { m = 128, n = 64, schedule = "step", cache_from = 4, cache_up_to = 256,
+      why = "two stages of K and V, and O of the spans before in the workspace", measured = {} },
   },
 
   -- The same where K and V are of 8 bits, which no other forward row of a GPU reads, but decode.

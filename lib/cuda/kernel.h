@@ -149,6 +149,7 @@ struct glint_gpu_kernel {
     uint32_t
         chunk_steps; /* decode: steps of tile_n keys in a chunk, a power of two; a step: tiles of tile_n keys in its first spans */
     uint32_t span_chunks;   /* decode: chunks in a span */
+    uint32_t folded;        /* a step: 1 where O of the spans before is in the workspace */
     uint32_t row_dim;       /* numbers of a row of a tile, and of dq_sum and key_sum: head_dim, with zeros up to whole fragments */
     uint32_t block_keys;    /* backward: 1 where the mask has intervals, whose bounds are in the workspace */
     uint32_t zero_words;    /* forward: at the start of the workspace, 0 when the first kernel begins */

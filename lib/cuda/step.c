@@ -59,7 +59,7 @@ bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_var
     const int64_t full = p->batch * alone, some = ragged ? p->rows_q / tile + p->batch : full, tiles = some < full ? some : full;
     const int64_t rows = alone > 1 ? tile_rows : ROWS * divide_up(p->seqlen_q, queries), cap = blocks * SLOTS_A_BLOCK;
     /* O of the spans before, of each block. */
-    const int64_t folded = kernel->map_count == 0 && spans > 1 ? blocks * tile_rows : 0;
+    const int64_t folded = kernel->folded != 0 && spans > 1 ? blocks * tile_rows : 0;
     int64_t slots = 0; /* of a tile's rows */
 
     *layout = (struct glint_step_layout){.block_queries = (int32_t)queries};

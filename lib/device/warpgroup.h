@@ -13,8 +13,8 @@
 
 /* `rows` x `columns` numbers of 16 bits in shared memory, as one tma_load of a box of {width / 2, rows, columns * 2 /
  * width} elements with the swizzle of `width` bytes (128 or 64) leaves them: slab after slab, a slab being all rows of
- * width / 2 columns. The tile begins at a multiple of 8 * width bytes. It serves as an operand both ways, so nothing is
- * ever transposed:
+ * width / 2 columns. Where columns fill no whole slabs each slab is a box, whose rest is zeros that no product reads.
+ * The tile begins at a multiple of 8 * width bytes. It serves as an operand both ways, so nothing is ever transposed:
  *     K-major,  the contraction runs along columns: Q and K in Q K^T,
  *     MN-major, the contraction runs along rows: V in P V. */
 template <int rows_, int columns_, int width_> struct slab_tile {
@@ -24,7 +24,8 @@ template <int rows_, int columns_, int width_> struct slab_tile {
         width = width_,
         chunks = width / 16,
         slab_bytes = rows * width,
-        bytes = rows * columns * 2
+        slabs = (columns * 2 + width - 1) / width,
+        bytes = slabs * slab_bytes
     };
     enum { swizzle = width == 128 ? TENSOR_MAP_SWIZZLE_128B : TENSOR_MAP_SWIZZLE_64B };
 };

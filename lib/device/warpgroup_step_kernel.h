@@ -26,6 +26,7 @@ template <class Variant> struct step_kernel {
     typedef typename tiles::unit_ring unit_ring;
     enum {
         HEAD_DIM = tiles::HEAD_DIM,
+        WHOLE = HEAD_DIM % 32 == 0, /* columns are written by 32 */
         TILE_N = tiles::TILE_N,
         UNITS = tiles::UNITS,
         BELOW = tiles::BELOW,
@@ -33,6 +34,7 @@ template <class Variant> struct step_kernel {
         RIGHT = tiles::RIGHT,
         LEFT = tiles::LEFT,
         FOLDED_AT = tiles::FOLDED_AT,
+        FOLDED_IN_SHARED = tiles::FOLDED_IN_SHARED,
         Q_FULL = tiles::Q_FULL,
         Q_EMPTY = tiles::Q_EMPTY,
     };
@@ -46,7 +48,7 @@ template <class Variant> struct step_kernel {
     {
         const float scale = scale_of(p);
         const bool first_lane = lane_index() == 0;
-        const uint32_t folded = shared + FOLDED_AT + (w * 128 + thread_index() % 128) * 16; /* of this thread */
+        const uint32_t thread = w * 128 + thread_index() % 128, folded = shared + FOLDED_AT + thread * 16; /* its own */
         struct ring k = {0, 0}, v = {0, 0}, u = {0, 0};
         uint32_t q_phase = 0, scales = 0;
         struct softmax_rows rows;
@@ -64,13 +66,49 @@ template <class Variant> struct step_kernel {
         };
         /* S = Q K^T */
         auto begin_scores = [&]() {
-            begin_rows_by_rows<element, query_tile, key_tile>(s, shared + w * query_tile::bytes, key_ring::tile(shared, k));
+            const uint32_t queries = shared + w * query_tile::bytes;
+
+            /* Asked for again, else descriptors of all steps stay in registers. */
+            begin_rows_by_rows<element, query_tile, key_tile>(s, HEAD_DIM > 128 ? warp_first(queries) : queries,
+                                                              key_ring::tile(shared, k));
         };
         /* O += P V */
         auto begin_values = [&]() { begin_weights_by_rows<element, key_tile>(o, weights, value_ring::tile(shared, v), 1); };
         auto release_keys = [&](bool first, bool last) {
             release(key_ring::empty(shared, k));
             tiles::next_keys(k, first, last);
+        };
+        /* This thread's part of O of the spans before: numbers i to i + 3. */
+        auto get_folded = [&](const int i, uint32_t(&x)[4]) {
+            if constexpr (FOLDED_IN_SHARED)
+                ld_shared_u32x4(x, folded + i * 1024);
+            else
+                ld_global_u32x4(x, folded_of_block<HEAD_DIM>(p) + i * 256 + thread * 4);
+        };
+        auto put_folded = [&](const int i) {
+            const uint32_t x[4] = {bits_of(o[i]), bits_of(o[i + 1]), bits_of(o[i + 2]), bits_of(o[i + 3])};
+
+            if constexpr (FOLDED_IN_SHARED)
+                st_shared_u32x4(folded + i * 1024, x);
+            else
+                st_global_u32x4(folded_of_block<HEAD_DIM>(p) + i * 256 + thread * 4, x);
+        };
+        /* Where O is in the workspace, the rows' numbers wait in shared memory: 0 of the spans before, 1 of the one
+         * that ends. */
+        auto get_rows = [&](const int which, struct span_row(&of)[2]) {
+            uint32_t x[4];
+
+            if constexpr (!FOLDED_IN_SHARED) {
+                ld_shared_u32x4(x, folded + which * 4096);
+                of[0] = {float_of(x[0]), float_of(x[1])};
+                of[1] = {float_of(x[2]), float_of(x[3])};
+            }
+        };
+        auto put_rows = [&](const int which, const struct span_row(&of)[2]) {
+            const uint32_t x[4] = {bits_of(of[0].max), bits_of(of[0].sum), bits_of(of[1].max), bits_of(of[1].sum)};
+
+            if constexpr (!FOLDED_IN_SHARED)
+                st_shared_u32x4(folded + which * 4096, x);
         };
         auto clear_o = [&]() {
 #pragma unroll
@@ -124,6 +162,7 @@ template <class Variant> struct step_kernel {
             };
             /* Keys that the rows see. The loop is shorter than where they are looked up when a tile is cut. */
             const int32_t last[2] = {last_key(mask(), query_of(0)), last_key(mask(), query_of(1))};
+            auto last_of = [&](const int half) { return HEAD_DIM > 128 ? last_key(mask(), query_of(half)) : last[half]; };
             /* No row's last key is before the tile. */
             const int32_t cut =
                 (int32_t)warp_first((uint32_t)(last_key(mask(), query0 + first_block * p.block_queries) + 1)) / TILE_N;
@@ -131,7 +170,7 @@ template <class Variant> struct step_kernel {
             int32_t span = word(UNIT_SPAN), next = order::spans::begin(span + 1);
             auto kind = [&]() { return word(UNIT_KIND); };
             bool pending = false; /* the span at hand is done but for its last values */
-            bool some = false;    /* O of the spans before is in shared memory */
+            bool some = false;    /* O of the spans before is put away */
             struct span_row before[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}}, own[2];
             uint32_t special = 0; /* the first lane knows of NaN and infinities */
 
@@ -142,7 +181,7 @@ template <class Variant> struct step_kernel {
                 change_scores(s, score_t::of(p.base));
                 if (tile >= cut) {
                     const int32_t first_key = tile * TILE_N + 2 * (int32_t)(lane_index() % 4);
-                    const int32_t from_first[2] = {last[0] - first_key, last[1] - first_key};
+                    const int32_t from_first[2] = {last_of(0) - first_key, last_of(1) - first_key};
 
                     hide_after<TILE_N>(s, from_first);
                 }
@@ -172,26 +211,30 @@ template <class Variant> struct step_kernel {
                 return p.partial + (word(UNIT_SLOT) + (int64_t)slot * slot_rows) * (HEAD_DIM + 2);
             };
             auto put_slot = [&](float *slot) { write_slot<HEAD_DIM>(slot, word(UNIT_SLOT_ROWS), block, o, own); };
-            /* O of the span and of those before are one, in shared memory, or in o where no span follows. */
+            /* O of the span and of those before are one, put away, or in o where no span follows. */
             auto fold_o = [&](bool follows) {
+                get_rows(0, before);
                 const struct fold_factors upper = fold_span(before[0], own[0], scale), lower = fold_span(before[1], own[1], scale);
 
 #pragma unroll
                 for (int i = 0; i < HEAD_DIM / 2; i += 4) {
                     uint32_t y[4];
 
-                    ld_shared_u32x4(y, folded + i * 1024);
+                    if (!FOLDED_IN_SHARED && i % 16 == 0)
+                        warp_sync(); /* no more loads on their way than there are registers */
+                    get_folded(i, y);
                     o[i] = fold(float_of(y[0]), o[i], upper);
                     o[i + 1] = fold(float_of(y[1]), o[i + 1], upper);
                     o[i + 2] = fold(float_of(y[2]), o[i + 2], lower);
                     o[i + 3] = fold(float_of(y[3]), o[i + 3], lower);
-                    if (follows) {
-                        const uint32_t x[4] = {bits_of(o[i]), bits_of(o[i + 1]), bits_of(o[i + 2]), bits_of(o[i + 3])};
-                        st_shared_u32x4(folded + i * 1024, x);
-                    }
+                    if (follows || !FOLDED_IN_SHARED) /* at the end, too: then loads stay in order */
+                        put_folded(i);
                 }
+                if (follows)
+                    put_rows(0, before);
             };
             auto close_span = [&]() {
+                get_rows(1, own);
                 if (kind() == UNIT_SPANS)
                     put_slot(slot_of(span));
                 else if (some)
@@ -200,10 +243,9 @@ template <class Variant> struct step_kernel {
                     before[0] = own[0];
                     before[1] = own[1];
 #pragma unroll
-                    for (int i = 0; i < HEAD_DIM / 2; i += 4) {
-                        const uint32_t x[4] = {bits_of(o[i]), bits_of(o[i + 1]), bits_of(o[i + 2]), bits_of(o[i + 3])};
-                        st_shared_u32x4(folded + i * 1024, x);
-                    }
+                    for (int i = 0; i < HEAD_DIM / 2; i += 4)
+                        put_folded(i);
+                    put_rows(0, before);
                 }
                 some = true;
                 pending = false;
@@ -249,6 +291,7 @@ template <class Variant> struct step_kernel {
                     release_keys(false, tile == end - 2);
                     if (tile + 1 == next) {
                         take_rows();
+                        put_rows(1, own);
                         softmax_begin(rows);
                         pending = true;
                     }
@@ -286,7 +329,7 @@ template <class Variant> struct step_kernel {
                     add_special_of<element, typename tiles::stored>(
                         o, p, word(UNIT_BATCH), word(UNIT_FIRST_K), word(UNIT_HEAD) / p.parts, first_tile * TILE_N,
                         min(end_tile * TILE_N, word(UNIT_KEYS)), [&](const int half, int32_t key) {
-                            return (!LEFT || key >= query_of(half) + unit_word(unit, UNIT_LEFT)) && key <= last[half];
+                            return (!LEFT || key >= query_of(half) + unit_word(unit, UNIT_LEFT)) && key <= last_of(half);
                         });
                 }
             };
@@ -338,9 +381,10 @@ template <class Variant> struct step_kernel {
 
 #pragma unroll
                             for (int j = 0; j < 4; ++j)
-                                words[j] = finish_pair<element>(c[4 * j], c[4 * j + 1], inverse);
+                                words[j] =
+                                    WHOLE || i + 4 * j < HEAD_DIM / 2 ? finish_pair<element>(c[4 * j], c[4 * j + 1], inverse) : 0;
                             quad_transpose(words);
-                            if (row.exists)
+                            if (row.exists && (WHOLE || i + 4 * (int)(lane_index() % 4) < HEAD_DIM / 2))
                                 st_global_u32x4(to + 4 * i, words);
                         }
                     }

@@ -26,7 +26,8 @@ template <class Variant> struct step_shape {
         STAGES = Variant::STAGES, /* of K, and of V; of both together where they are of 8 bits */
         UNITS = 3,                /* that the loader is ahead, and the one at hand */
         WIDTH = Variant::WIDTH,   /* bytes of a row of a slab */
-        SLABS = 2 * HEAD_DIM / WIDTH,
+        SLABS = (2 * HEAD_DIM + WIDTH - 1) / WIDTH,
+        WHOLE_SLABS = 2 * HEAD_DIM % WIDTH == 0,
         BELOW = Variant::BELOW, /* see follow_maxima */
         OWN = 1,                /* named barriers of the warpgroups that compute */
         RIGHT = mask_t::RIGHT,  /* the mask hides keys after some row's last, */
@@ -51,7 +52,7 @@ template <class Variant> struct step_shape {
         const int32_t rows = p.base.pages.table ? min(most, 1 << p.base.pages.shift) : most, parts = TILE_N / rows;
         const int32_t lane = (int32_t)lane_index();
 
-        return {rows, lane % parts * rows, lane / parts, rows == TILE_N ? 1 : parts * slabs};
+        return {rows, lane % parts * rows, lane / parts, WHOLE_SLABS && rows == TILE_N ? 1 : parts * slabs};
     }
 
     /* Where this lane's part of a tile of keys is; keys beyond the last one are on its page. */
@@ -163,6 +164,12 @@ GLINT_DEVICE constexpr int loader_registers(int computing)
     return 504 - 2 * computing;
 }
 
+/* O of the spans before, where it is in the workspace: each thread's own numbers, four at a time. */
+template <int HEAD_DIM> GLINT_DEVICE float *folded_of_block(const struct glint_gpu_step &p)
+{
+    return p.partial + ((int64_t)p.partial_rows + (int64_t)block_index() * STEP_ROWS) * (HEAD_DIM + 2);
+}
+
 template <class Variant> struct step_layout : step_shape<Variant> {
     typedef step_shape<Variant> shape;
     typedef typename shape::element element;
@@ -174,14 +181,16 @@ template <class Variant> struct step_layout : step_shape<Variant> {
         UNITS = shape::UNITS,
         WIDTH = shape::WIDTH,
         SLABS = shape::SLABS,
+        WHOLE_SLABS = shape::WHOLE_SLABS,
         RIGHT = shape::RIGHT,
         LEFT = shape::LEFT,
-        REGISTERS = 224, /* of a thread that computes */
+        REGISTERS = Variant::REGISTERS, /* of a thread that computes */
         LOADER_REGISTERS = loader_registers(REGISTERS),
         K_AT = shape::K_AT,
         V_AT = K_AT + STAGES * key_tile::bytes,
         FOLDED_AT = V_AT + STAGES * key_tile::bytes,
-        Q_FULL = FOLDED_AT + STEP_ROWS * HEAD_DIM * 4,
+        FOLDED_IN_SHARED = Variant::FOLDED_IN_SHARED, /* O of the spans before; else it is in the workspace */
+        Q_FULL = FOLDED_AT + (FOLDED_IN_SHARED ? STEP_ROWS * HEAD_DIM * 4 : 2 * 16 * 256), /* a plan wants 1024 */
         Q_EMPTY = Q_FULL + 16,
     };
     typedef stage_ring<STAGES, key_tile::bytes, K_AT, Q_EMPTY + 16> key_ring;
@@ -239,10 +248,12 @@ template <class Variant> struct step_layout : step_shape<Variant> {
     GLINT_DEVICE void load_keys(const struct tensor_map *map, uint32_t to, const struct tile_part &part,
                                 const struct key_place &place, int32_t head, uint32_t full, uint64_t hint)
     {
-        const int32_t at[5] = {0, place.row, part.slab, head, place.batch};
+        const int32_t of_slab[5] = {0, place.row, part.slab, head, place.batch};
+        const int32_t of_columns[4] = {WIDTH / 2 * part.slab, place.row, head, place.batch};
 
         if ((int32_t)lane_index() < part.count)
-            tma_load(to + part.slab * key_tile::slab_bytes + part.row * WIDTH, map, 5, at, full, hint);
+            tma_load(to + part.slab * key_tile::slab_bytes + part.row * WIDTH, map, WHOLE_SLABS ? 5 : 4,
+                     WHOLE_SLABS ? of_slab : of_columns, full, hint);
     }
 
     GLINT_DEVICE void load_keys_of_units(const struct glint_gpu_step &p, uint32_t shared)

@@ -40,6 +40,7 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         SCALE_BYTES = TILE_N * 4, /* of K or of V */
         K_AT = shape::K_AT,
         PIECES_AT = K_AT + STAGES * key_tile::bytes,
+        FOLDED_IN_SHARED = 1,
         FOLDED_AT = PIECES_AT + PIECES * PIECE_BYTES,
         SCALES_AT = FOLDED_AT + STEP_ROWS * HEAD_DIM * 4,
         Q_FULL = SCALES_AT + SCALES * 2 * SCALE_BYTES,

@@ -4,22 +4,25 @@ return {
   passes = { "fwd" },
   dtypes = { "f16", "bf16" },
   kv_dtypes = { "same", "i8", "e4m3" },
-  head_dims = { 40, 64 },
+  head_dims = { 40, 64, 80, 256 },
   masks = { "none", "causal", "band" },
   softcaps = { "none", "softcap" },
   families = {
-    sm80 = { archs = { 80 }, kv_dtypes = { "same" }, tiles = { fwd = { { step = true, m = 64, n = 128, span = 128 } } } },
-    sm90a = { archs = { "90a" }, head_dims = { 64 }, tiles = { fwd = {
+    sm80 = { archs = { 80 }, kv_dtypes = { "same" }, head_dims = { 40, 64 }, tiles = { fwd = { { step = true, m = 64, n = 128, span = 128 } } } },
+    sm90a = { archs = { "90a" }, head_dims = { 64, 80, 256 }, tiles = { fwd = {
       [64] = {
         { m = 128, n = 128, schedule = "step", span = 128, stages = 4, kv_dtypes = { "same" } },
         { m = 128, n = 128, schedule = "step", span = 128, stages = 3, kv_dtypes = { "i8", "e4m3" } },
       },
+      [80] = { { m = 128, n = 128, schedule = "step", span = 128, stages = 3 } }, -- slabs that are not whole
+      [256] = { { m = 128, n = 64, schedule = "step", span = 128 } }, -- O of the spans before in the workspace
     } } },
   },
   exclude = {
     { head_dim = 40, dtype = "f16", reason = "64 has it" },
     { head_dim = 40, mask = { "none", "band" }, reason = "the same" },
     { head_dim = 40, softcap = "softcap", reason = "the same" },
+    { head_dim = { 80, 256 }, kv_dtype = { "i8", "e4m3" }, reason = "a step over 8 bits has no kernel for them" },
     { dtype = "f16", kv_dtype = { "i8", "e4m3" }, reason = "K and V of 8 bits are widened to bf16" },
     { dtype = "f16", mask = { "none", "causal" }, reason = "the one with a window does more" },
     { dtype = "f16", softcap = "none", reason = "and the one with a softcap" },

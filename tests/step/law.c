@@ -14,7 +14,19 @@
 #include "tests/oracle/half.h"
 #include "tests/support/rand.h"
 
-enum { HEADS = 6, HEADS_KV = 2, DIM = 64, ROW = HEADS * DIM, ROW_KV = HEADS_KV * DIM, MOST = 2400, SPANS = 8 };
+enum { HEADS = 6, HEADS_KV = 2, MOST_DIM = 256, MOST = 2400, SPANS = 8 };
+
+static int64_t dim = 64; /* head_dim */
+
+static int64_t row_q(void)
+{
+    return HEADS * dim;
+}
+
+static int64_t row_kv(void)
+{
+    return HEADS_KV * dim;
+}
 
 static struct glint_context *gpu;
 
@@ -28,10 +40,10 @@ static void open_gpu(void)
     EXPECT(status == GLINT_OK, "a context gives %s", glint_status_name(status));
 }
 
-static uint16_t q[MOST * ROW];
-static uint8_t keys[2][MOST * ROW_KV * 2]; /* K and V, in elements of kv_dtype */
-static float scales[2][MOST * HEADS_KV];   /* of 8 bits, those of a token's heads one after another */
-static uint32_t kv_dtype;                  /* 0: bf16 */
+static uint16_t q[MOST * HEADS * MOST_DIM];
+static uint8_t keys[2][MOST * HEADS_KV * MOST_DIM * 2]; /* K and V, in elements of kv_dtype */
+static float scales[2][MOST * HEADS_KV];                /* of 8 bits, those of a token's heads one after another */
+static uint32_t kv_dtype;                               /* 0: bf16 */
 
 static size_t kv_bytes(void)
 {
@@ -41,9 +53,9 @@ static size_t kv_bytes(void)
 static void make_tokens(uint64_t seed)
 {
     struct rand r = rand_stream(seed, 1);
-    for (size_t i = 0; i < sizeof q / 2; i++)
+    for (int64_t i = 0; i < MOST * row_q(); i++)
         dtype_store(GLINT_BF16, &q[i], 3 * rand_normal(&r));
-    for (size_t i = 0; i < (size_t)MOST * ROW_KV; i++)
+    for (int64_t i = 0; i < MOST * row_kv(); i++)
         for (int of_v = 0; of_v < 2; of_v++) {
             const float number = rand_normal(&r);
             if (kv_dtype == 0)
@@ -76,7 +88,7 @@ static void *device_copy(const void *host, size_t bytes)
 static void *cache_of(int of_v, int64_t tokens, int64_t page_rows, const int32_t *page_of, int64_t pages, int64_t capacity)
 {
     const int64_t all = page_rows > 0 ? pages * page_rows : capacity;
-    const size_t row = ROW_KV * kv_bytes();
+    const size_t row = (size_t)row_kv() * kv_bytes();
     unsigned char *const host = malloc((size_t)all * row);
     memset(host, 0xff, (size_t)all * row);
     for (int64_t i = 0; i < tokens; i++)
@@ -103,7 +115,7 @@ static float *scales_of(int of_v, int64_t tokens, int64_t page_rows, const int32
 }
 
 struct answer {
-    uint16_t o[MOST * ROW];
+    uint16_t o[MOST * HEADS * MOST_DIM];
     float lse[HEADS][MOST];
 };
 
@@ -137,13 +149,14 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
     for (int i = 0; i < count; i++)
         for (int64_t j = 0; j < width; j++)
             table[i * width + j] = j < (spans[i].to + page_rows - 1) / (paged ? page_rows : 1) && paged ? order[j] : 1 << 28;
-    uint16_t *const queries = malloc((size_t)(rows * ROW) * 2);
+    uint16_t *const queries = malloc((size_t)(rows * row_q()) * 2);
     for (int i = 0; i < count; i++)
-        memcpy(queries + first_q[i] * ROW, q + spans[i].from * ROW, (size_t)(spans[i].to - spans[i].from) * ROW * 2);
+        memcpy(queries + first_q[i] * row_q(), q + spans[i].from * row_q(),
+               (size_t)(spans[i].to - spans[i].from) * (size_t)row_q() * 2);
 
     struct glint_problem problem;
     glint_problem_bshd(&problem, GLINT_BF16, paged ? count : 1, paged ? bound_q : rows, paged ? width * page_rows : capacity, HEADS,
-                       HEADS_KV, DIM);
+                       HEADS_KV, dim);
     problem.mask = window > 0 ? GLINT_MASK_BAND_BOTTOM_RIGHT : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
     problem.window_left = window > 0 ? window - 1 : 0;
     problem.kv_dtype = kv_dtype;
@@ -155,7 +168,7 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
         problem.pages = pages;
         problem.pages_per_sequence = width;
         problem.q.batch = problem.o.batch = 0;
-        problem.k.batch = problem.v.batch = page_rows * ROW_KV;
+        problem.k.batch = problem.v.batch = page_rows * row_kv();
     }
     struct glint_plan plan;
     const enum glint_status planned = glint_plan(gpu, &problem, GLINT_FORWARD, &plan);
@@ -164,14 +177,14 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
         glint_explain(gpu, &problem, GLINT_FORWARD, why, sizeof why, NULL);
     EXPECT(planned == GLINT_OK, "the plan gives %s: %s", glint_status_name(planned), why);
     struct glint_tensors t = {.struct_size = sizeof t};
-    t.q = device_copy(queries, (size_t)(rows * ROW) * 2);
+    t.q = device_copy(queries, (size_t)(rows * row_q()) * 2);
     t.k = cache_of(0, tokens, page_rows, order, pages, capacity);
     t.v = cache_of(1, tokens, page_rows, order, pages, capacity);
     if (kv_dtype != 0) {
         t.k_scale = scales_of(0, tokens, page_rows, order, pages, capacity);
         t.v_scale = scales_of(1, tokens, page_rows, order, pages, capacity);
     }
-    t.o = sim_allocate((size_t)(rows * ROW) * 2);
+    t.o = sim_allocate((size_t)(rows * row_q()) * 2);
     t.lse = sim_allocate((size_t)(rows * HEADS) * 4);
     t.seqlens_k = device_copy(seqlens_k, (size_t)count * 4);
     t.first_q = paged ? device_copy(first_q, (size_t)(count + 1) * 4) : NULL;
@@ -183,7 +196,7 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
            sim_findings() > 0 ? sim_finding_text(0) : "no finding");
     float *const lse = malloc((size_t)(rows * HEADS) * 4);
     sim_get(units, (char *)workspace + 4, sizeof units);
-    sim_get(answer->o, t.o, (size_t)(rows * ROW) * 2);
+    sim_get(answer->o, t.o, (size_t)(rows * row_q()) * 2);
     sim_get(lse, t.lse, (size_t)(rows * HEADS) * 4);
     for (int64_t h = 0; h < HEADS; h++)
         memcpy(answer->lse[h], lse + h * rows, (size_t)rows * 4);
@@ -212,8 +225,8 @@ static void expect_same(const struct answer *got, int64_t at, struct span span, 
                         const char *how)
 {
     for (int64_t i = span.from; i < span.to; i++) {
-        EXPECT(memcmp(got->o + (at + i - span.from) * ROW, want->o + (i - first) * ROW, ROW * 2) == 0, "O of token %lld differs %s",
-               (long long)i, how);
+        EXPECT(memcmp(got->o + (at + i - span.from) * row_q(), want->o + (i - first) * row_q(), (size_t)row_q() * 2) == 0,
+               "O of token %lld differs %s", (long long)i, how);
         for (int64_t h = 0; h < HEADS; h++)
             EXPECT(memcmp(&got->lse[h][at + i - span.from], &want->lse[h][i - first], 4) == 0,
                    "LSE of token %lld, head %lld, differs %s", (long long)i, (long long)h, how);
@@ -306,6 +319,24 @@ static void narrow(void)
     prompt();
 }
 
+/* At head dims whose tiles differ: 80, of slabs that are not whole, and 256, whose O of the spans before is in the
+ * workspace. */
+static void dims(void)
+{
+    static const int64_t given[] = {80, 256};
+    slack = 40;
+    kv_dtype = 0;
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        dim = given[i];
+        window = 0;
+        prompt();
+        far();
+        window = 300;
+        prompt();
+    }
+    dim = 64;
+}
+
 /* A tensor map holds steps of less than 2^40 bytes. The map of Q steps from group to group of heads: where there are
  * several groups, a step is as many of a head's strides as a group has heads. The map of K steps from head to head. */
 static void strides(void)
@@ -318,7 +349,7 @@ static void strides(void)
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
         struct glint_problem p;
         struct glint_plan plan;
-        glint_problem_bshd(&p, GLINT_BF16, 2, 1, 8192, given[i].heads, given[i].heads_kv, DIM);
+        glint_problem_bshd(&p, GLINT_BF16, 2, 1, 8192, given[i].heads, given[i].heads_kv, dim);
         p.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
         p.lengths = GLINT_LENGTHS_DEVICE;
         const int64_t right = most / given[i].part / 8 * 8;
@@ -343,8 +374,9 @@ static void strides(void)
 
 static const struct contract_case cases[] = {
 #if LAW_SM == 90
-    {"strides", strides, 0}, {"narrow", narrow, 600},
+    {"strides", strides, 0},   {"narrow", narrow, 600}, {"dims", dims, 600},
 #endif
-    {"prompt", prompt, 200}, {"far", far, 200},       {"shared_out", shared_out, 60}, {"windows", windows, 400},
+    {"prompt", prompt, 200},   {"far", far, 200},       {"shared_out", shared_out, 60},
+    {"windows", windows, 400},
 };
 CONTRACT_MAIN("step law", cases)
