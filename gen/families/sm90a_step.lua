@@ -46,7 +46,8 @@ function step.complete(record)
   local wide = record.head_dim > 128
   record.registers, record.folded, record.folded_in_shared = REGISTERS, wide and 1 or nil, wide and 0 or 1
   record.slabs = (2 * record.head_dim + record.width - 1) // record.width
-  record.stages, record.span, record.pieces = record.stages or (record.narrow and 3 or 2), record.span or SPAN, record.narrow and (PIECES[record.head_dim] or 0) or 0
+  record.stages, record.span = record.stages or (record.narrow and 3 or 2), record.span or SPAN
+  record.pieces = record.narrow and PIECES[record.head_dim] or 0
   record.cache_from, record.cache_up_to = record.cache_from or CACHE_FROM, record.cache_up_to or CACHE_UP_TO
   record.smem = smem_of(record)
   record.smem_bytes, record.alignment_bytes, record.chunk_steps = record.smem[1].bytes, 16, record.span // record.n

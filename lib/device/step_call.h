@@ -20,7 +20,7 @@ struct glint_gpu_step {
     int32_t partial_rows;              /* that `partial` has room for */
     int32_t own_plan;                  /* words from a block's plan to the next one's; 0: one plan is for all */
     uint32_t *plan;                    /* as lib/device/step_plan.h says */
-    float *partial;                    /* [partial_rows, head_dim + 2]; with `folded` of the row, then the rows of all blocks */
+    float *partial;                    /* [partial_rows, head_dim + 2]; then perhaps the rows of all blocks */
     struct glint_decode_scales scales; /* of K and V of 8 bits */
 };
 
